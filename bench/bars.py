@@ -1,8 +1,8 @@
 """The bars of docs/performance.md against the peers' own scripts: bench/run.py --peers DIR.
 
-Runs ../shared/peers' t1, t2, t6 and t7 with our columns (bench/peers_column.py) and prints every row, geometric means by
-class, and for each bar whether it is met.  A row whose noise is above 10 % is run again, at most 3 times; the quietest
-run counts.  Rows are written to BUILD/bars.json.
+Runs ../shared/peers' t1, t2, t6 and t7 with our columns (bench/peers_column.py) and prints every
+row, geometric means by class, and for each bar whether it is met.  A row whose noise is above 10 %
+is run again, at most 3 times; the quietest run counts.  Rows are written to BUILD/bars.json.
 """
 
 from __future__ import annotations
@@ -24,7 +24,17 @@ CLASSES = {  # rows of t2 by what bounds them: (rows, bar of the geometric mean)
     "overhead": (("mulchain_1k", "chain100", "mlp_tiny"), 8.0),
     "bandwidth": (("mulchain_1m", "ew_gelu", "ew_layernorm", "ew_softmax", "ew_swiglu"), 1.0),
     "arithmetic": (
-        ("lstm_cell", "lstm_64", "conv1d_audio", "unet_small", "mobilenet_v2", "resnet18", "resnet50", "bert4", "gpt2_step"),
+        (
+            "lstm_cell",
+            "lstm_64",
+            "conv1d_audio",
+            "unet_small",
+            "mobilenet_v2",
+            "resnet18",
+            "resnet50",
+            "bert4",
+            "gpt2_step",
+        ),
         1.2,
     ),
 }
@@ -78,11 +88,16 @@ class Bars:
         command = [sys.executable, str(self.peers / name), *args]
         run = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
         if run.returncode:
-            print(f"{name} failed: {(run.stderr.strip().splitlines() or ['?'])[-1][:300]}", flush=True)
+            print(
+                f"{name} failed: {(run.stderr.strip().splitlines() or ['?'])[-1][:300]}", flush=True
+            )
         return run.stdout
 
-    def ratio(self, peer: list[float], ours: list[float], threads: int) -> tuple[float, float, float]:
-        """(peer, ours, ratio) as the scripts make them of rounds: medians, or minima on a shared machine."""
+    def ratio(
+        self, peer: list[float], ours: list[float], threads: int
+    ) -> tuple[float, float, float]:
+        """(peer, ours, ratio) as the scripts make them of rounds: medians, or minima on a shared
+        machine."""
         if self.cpu and threads != 1:
             return min(peer), min(ours), min(peer) / min(ours)
         return (
@@ -108,9 +123,14 @@ class Bars:
         self.bars.append((what, got if got is not None else math.nan, least, met))
 
     def mean(self, what: str, rows: list[Row], least: float) -> None:
-        self.bar(what, math.exp(statistics.fmean(math.log(r.ratio) for r in rows)) if rows else None, least)
+        self.bar(
+            what,
+            math.exp(statistics.fmean(math.log(r.ratio) for r in rows)) if rows else None,
+            least,
+        )
 
-    # -- Parts --------------------------------------------------------------------------------------
+    # -- Parts
+    # --------------------------------------------------------------------------------------
 
     def quietest(self, run: Callable[[], list[Row]]) -> list[Row]:
         """Rows of a run, those with noise replaced by quieter ones of further runs."""
@@ -127,7 +147,9 @@ class Bars:
         for threads in self.threads:
             found: dict[str, Row] = {}
             for name in (n for rows, _ in CLASSES.values() for n in rows if self.wanted(n)):
-                rows = self.quietest(lambda name=name, threads=threads: self.steady_row(name, threads))
+                rows = self.quietest(
+                    lambda name=name, threads=threads: self.steady_row(name, threads)
+                )
                 self.keep(rows)
                 found |= {r.name: r for r in rows}
             for kind, (names, least) in CLASSES.items():
@@ -137,9 +159,17 @@ class Bars:
                 python = [r for r in rows if r.python]
                 if kind == "overhead" and python:
                     worst = min(r.python or 0.0 for r in python)
-                    self.bar(f"steady, {kind}, {threads} thread(s), Python module, worst row", worst, LEAST_PYTHON)
+                    self.bar(
+                        f"steady, {kind}, {threads} thread(s), Python module, worst row",
+                        worst,
+                        LEAST_PYTHON,
+                    )
             if found:
-                self.bar(f"steady, {threads} thread(s), worst row", min(r.ratio for r in found.values()), LEAST_STEADY)
+                self.bar(
+                    f"steady, {threads} thread(s), worst row",
+                    min(r.ratio for r in found.values()),
+                    LEAST_STEADY,
+                )
 
     def steady_row(self, name: str, threads: int) -> list[Row]:
         args = ["-child", name, str(threads), str(self.rounds), "0.1", "eager"]
@@ -150,8 +180,14 @@ class Bars:
             return []
         xs = lines[-1]["xs"]
         peer, ours, ratio = self.ratio(xs["eager"], xs["rushlight"], threads)
-        python = self.ratio(xs["eager"], xs["rushlight_py"], threads)[2] if "rushlight_py" in xs else None
-        return [Row(name, threads, ours, peer, "eager", ratio, max(map(noise, xs.values())), python)]
+        python = (
+            self.ratio(xs["eager"], xs["rushlight_py"], threads)[2]
+            if "rushlight_py" in xs
+            else None
+        )
+        return [
+            Row(name, threads, ours, peer, "eager", ratio, max(map(noise, xs.values())), python)
+        ]
 
     def gemm(self) -> None:
         """t6: against the best peer of each row."""
@@ -159,7 +195,9 @@ class Bars:
             for dtype in DTYPES:
                 if any(d in self.only.split(",") for d in DTYPES) and not self.wanted(dtype):
                     continue
-                rows = self.quietest(lambda threads=threads, dtype=dtype: self.gemm_rows(threads, dtype))
+                rows = self.quietest(
+                    lambda threads=threads, dtype=dtype: self.gemm_rows(threads, dtype)
+                )
                 self.keep(rows)
                 if not rows:
                     continue
@@ -193,7 +231,11 @@ class Bars:
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "rows"
             self.script(script, "--json", str(path), "--rounds", str(self.rounds), *args)
-            return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+            return (
+                [json.loads(line) for line in path.read_text().splitlines()]
+                if path.exists()
+                else []
+            )
 
     def start(self) -> None:
         """t1: from nothing to the first result of a ResNet-18, against ONNX Runtime from C."""
@@ -208,7 +250,11 @@ class Bars:
         loud = max(float(r["noise"].rstrip("%")) / 100 for r in (ours, peer))
         self.keep([Row("start, resnet18", 1, mine, theirs, "C + onnxruntime", ratio, loud)])
         self.bar("start, resnet18, against ONNX Runtime from C", ratio, 1.5)
-        self.bar(f"start, resnet18, 150 MB over our peak of {ours['peak MB']} MB", 150 / float(ours["peak MB"]), 1.0)
+        self.bar(
+            f"start, resnet18, 150 MB over our peak of {ours['peak MB']} MB",
+            150 / float(ours["peak MB"]),
+            1.0,
+        )
 
     def mulchain(self) -> None:
         """t7: three multiplications, the output allocated, against TorchScript and a loop in C."""
@@ -227,7 +273,12 @@ class Bars:
 
     def document(self, path: pathlib.Path, head: str) -> None:
         """Rows and bars into docs/performance.md."""
-        lines = [head, "", "| row | threads | ours | peer | ratio | Python module | noise | peer is |", "|" + " --- |" * 8]
+        lines = [
+            head,
+            "",
+            "| row | threads | ours | peer | ratio | Python module | noise | peer is |",
+            "|" + " --- |" * 8,
+        ]
         for r in self.rows:
             python = f"{r.python:.2f}" if r.python else "-"
             lines.append(
@@ -236,11 +287,14 @@ class Bars:
             )
         lines += ["", "| bar | measured | at least | |", "|" + " --- |" * 4]
         lines += [
-            f"| {what} | {got:.2f} | {least:.2f} | {'met' if met else 'not met'} |" for what, got, least, met in self.bars
+            f"| {what} | {got:.2f} | {least:.2f} | {'met' if met else 'not met'} |"
+            for what, got, least, met in self.bars
         ]
         before, rest = path.read_text().split("<!-- bars -->", 1)
         after = rest.split("<!-- end bars -->", 1)[1]
-        path.write_text(before + "<!-- bars -->\n" + "\n".join(lines) + "\n<!-- end bars -->" + after)
+        path.write_text(
+            before + "<!-- bars -->\n" + "\n".join(lines) + "\n<!-- end bars -->" + after
+        )
 
     def report(self) -> bool:
         print(f"\n{'bar':<64}{'got':>8}{'least':>8}")
@@ -271,7 +325,10 @@ def shown(s: float) -> str:
 
 def run(bars: Bars) -> bool:
     """All parts that are wanted; True when every bar is met."""
-    print(f"{'row':<28}{'threads':>8}{'ours':>10}{'peer':>10}{'ratio':>8}{'Python':>9}{'noise':>7}  peer", flush=True)
+    print(
+        f"{'row':<28}{'threads':>8}{'ours':>10}{'peer':>10}{'ratio':>8}{'Python':>9}{'noise':>7}  peer",
+        flush=True,
+    )
     for part in PARTS:
         if bars.wanted(part):
             getattr(bars, part)()

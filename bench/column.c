@@ -1,5 +1,5 @@
-/* A module with its arguments, for a benchmark in Python that wants calls through the C interface and nothing between:
- * bench/peers_column.py opens this library with ctypes. */
+/* A module with its arguments, for a benchmark in Python that wants calls through the C interface
+ * and nothing between: bench/peers_column.py opens this library with ctypes. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,8 +35,8 @@ __attribute__((visibility("default"))) column *column_open(const char *path, int
 __attribute__((visibility("default"))) const char *column_why(column *c) { return c->why; }
 
 /* The next argument: a tensor on the caller's memory, or an int when dtype is negative. */
-__attribute__((visibility("default"))) int column_arg(column *c, int dtype, int n_dims, const int64_t *sizes, void *data,
-                                                      int64_t number)
+__attribute__((visibility("default"))) int
+column_arg(column *c, int dtype, int n_dims, const int64_t *sizes, void *data, int64_t number)
 {
   rush_error err = RUSH_ERROR_INIT;
 
@@ -44,8 +44,8 @@ __attribute__((visibility("default"))) int column_arg(column *c, int dtype, int 
     return -1;
   if (dtype < 0)
     c->args[c->n_args] = rush_value_int(number);
-  else if (rush_tensor_wrap(NULL, (rush_dtype)dtype, n_dims, sizes, NULL, data, NULL, NULL, &c->args[c->n_args], &err) !=
-           RUSH_OK)
+  else if (rush_tensor_wrap(NULL, (rush_dtype)dtype, n_dims, sizes, NULL, data, NULL, NULL,
+                            &c->args[c->n_args], &err) != RUSH_OK)
     return failed(c, &err);
   c->n_args++;
   return 0;
@@ -64,11 +64,13 @@ __attribute__((visibility("default"))) int column_call(column *c, int times)
   return 0;
 }
 
-/* Tensor i of the last result (a tensor, or a tuple of them): its data, contiguous; NULL when there is none. */
-__attribute__((visibility("default"))) const void *column_result(column *c, int i, int *dtype, int *n_dims,
-                                                                 const int64_t **sizes)
+/* Tensor i of the last result (a tensor, or a tuple of them): its data, contiguous; NULL when there
+ * is none. */
+__attribute__((visibility("default"))) const void *column_result(column *c, int i, int *dtype,
+                                                                 int *n_dims, const int64_t **sizes)
 {
-  rush_value v = c->result.tag == RUSH_TAG_TENSOR && i == 0 ? c->result : rush_value_item(c->result, (size_t)i);
+  rush_value v =
+    c->result.tag == RUSH_TAG_TENSOR && i == 0 ? c->result : rush_value_item(c->result, (size_t)i);
 
   if (v.tag != RUSH_TAG_TENSOR || !rush_tensor_is_contiguous(v.as.tensor))
     return NULL;

@@ -1,9 +1,9 @@
 """The front end beside torch.jit.script: bench/run.py --peers DIR --only frontend.
 
-The generated function of DIR/t5_compile_time.py at several lengths, as a text (CompilationUnit) and as a live function of a
-file, and real modules of DIR/models.py.  Both sides compile the same thing in one process and take turns, short texts several
-times a turn; modules are compiled once a process, because both keep what they compiled, and the middle of several processes
-counts.
+The generated function of DIR/t5_compile_time.py at several lengths, as a text (CompilationUnit) and
+as a live function of a file, and real modules of DIR/models.py.  Both sides compile the same thing
+in one process and take turns, short texts several times a turn; modules are compiled once a
+process, because both keep what they compiled, and the middle of several processes counts.
 """
 
 from __future__ import annotations
@@ -24,12 +24,17 @@ from typing import Any
 
 LENGTHS = (100, 1000, 8000)
 MODULES = ("mlp_tiny", "lstm_cell", "resnet18", "mobilenet_v2", "bert4", "gpt2_step")
-TEXT_BAR, LIVE_BAR, LINEAR_BAR = 20.0, 5.0, 2.5  # times faster; longest's time a line over the shortest's
+TEXT_BAR, LIVE_BAR, LINEAR_BAR = (
+    20.0,
+    5.0,
+    2.5,
+)  # times faster; longest's time a line over the shortest's
 HEAD = "import torch\nfrom torch import Tensor\n\n"
 
 
 def timed(make: Callable[[], Any], times: int = 1) -> float:
-    """Seconds of one call, as the mean of several in a row; what one made is gone before the next."""
+    """Seconds of one call, as the mean of several in a row; what one made is gone before the
+    next."""
     gc.disable()
     clock = time.process_time if os.environ.get("PEERS_CLOCK") == "cpu" else time.perf_counter
     begin = clock()
@@ -65,7 +70,9 @@ def measure_source(lines: int, rounds: int, bigsrc: Callable[[int], str]) -> dic
         if i:
             out["text"].append(mine)
             out["text torch"].append(theirs)
-    with tempfile.TemporaryDirectory() as folder:  # behind the texts: live functions stay compiled, and take memory from them
+    with (
+        tempfile.TemporaryDirectory() as folder
+    ):  # behind the texts: live functions stay compiled, and take memory from them
         for i in range(rounds + 1):
             live = [live_function(pathlib.Path(folder), text, 2 * i + k) for k in range(2)]
             mine = timed(lambda f=live[0]: rushlight.script(f))
@@ -104,10 +111,21 @@ def child(peers: pathlib.Path, what: str, rounds: int) -> None:
 
 
 def spawn(peers: pathlib.Path, what: str, rounds: int) -> dict[str, list[float]]:
-    command = [sys.executable, __file__, "--child", what, "--rounds", str(rounds), "--peers", str(peers)]
+    command = [
+        sys.executable,
+        __file__,
+        "--child",
+        what,
+        "--rounds",
+        str(rounds),
+        "--peers",
+        str(peers),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     if done.returncode:
-        raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "it failed")
+        raise RuntimeError(
+            done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "it failed"
+        )
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
@@ -115,14 +133,25 @@ class Report:
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
         self.met = True
-        print(f"{'front end':<30}{'ours':>10}{'torch':>10}{'ratio':>8}{'ns/line':>9}  bar", flush=True)
+        print(
+            f"{'front end':<30}{'ours':>10}{'torch':>10}{'ratio':>8}{'ns/line':>9}  bar", flush=True
+        )
 
-    def add(self, name: str, mine: list[float], theirs: list[float], bar: float, lines: int = 0) -> float:
+    def add(
+        self, name: str, mine: list[float], theirs: list[float], bar: float, lines: int = 0
+    ) -> float:
         ratio = statistics.median(t / m for m, t in zip(mine, theirs, strict=True))
         a_line = min(mine) / lines * 1e9 if lines else 0.0
         good = ratio >= bar
         self.met &= good
-        self.rows.append({"row": name, "ours": statistics.median(mine), "peer": statistics.median(theirs), "ratio": ratio})
+        self.rows.append(
+            {
+                "row": name,
+                "ours": statistics.median(mine),
+                "peer": statistics.median(theirs),
+                "ratio": ratio,
+            }
+        )
         shown = f"{a_line:.0f}" if lines else ""
         print(
             f"{name:<30}{statistics.median(mine) * 1e3:>8.2f}ms{statistics.median(theirs) * 1e3:>8.1f}ms{ratio:>8.1f}{shown:>9}"
@@ -147,13 +176,17 @@ def run(peers: pathlib.Path, rounds: int) -> bool:
             report.fail(f"{lines} lines", str(e))
             continue
         for kind, bar in (("text", TEXT_BAR), ("live", LIVE_BAR)):
-            a_line[kind].append(report.add(f"{lines} lines, {kind}", r[kind], r[f"{kind} torch"], bar, lines))
+            a_line[kind].append(
+                report.add(f"{lines} lines, {kind}", r[kind], r[f"{kind} torch"], bar, lines)
+            )
     for kind, each in a_line.items():
         if len(each) == len(LENGTHS):
             growth = each[-1] / each[0]
             report.met &= growth <= LINEAR_BAR
             good = "met" if growth <= LINEAR_BAR else "NOT MET"
-            print(f"{kind}: a line of {LENGTHS[-1]} takes {growth:.2f} of one of {LENGTHS[0]}  {LINEAR_BAR:g}: {good}")
+            print(
+                f"{kind}: a line of {LENGTHS[-1]} takes {growth:.2f} of one of {LENGTHS[0]}  {LINEAR_BAR:g}: {good}"
+            )
     for name in MODULES:
         try:
             each = [spawn(peers, name, 1) for _ in range(3)]
@@ -165,7 +198,9 @@ def run(peers: pathlib.Path, rounds: int) -> bool:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--peers", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--child", help=argparse.SUPPRESS)

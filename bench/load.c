@@ -1,4 +1,5 @@
-/* load MODEL [N]: loads N+1 times; prints {"first": s, "again": s, "rss": bytes}, again being the median of the N. */
+/* load MODEL [N]: loads N+1 times; prints {"first": s, "again": s, "rss": bytes}, again being the
+ * median of the N. */
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -36,6 +37,7 @@ int main(int argc, char **argv)
   }
   qsort(times + 1, (size_t)n, sizeof *times, by_size);
   getrusage(RUSAGE_SELF, &use);
-  printf("{\"first\": %.9f, \"again\": %.9f, \"rss\": %ld}\n", times[0], times[1 + n / 2], use.ru_maxrss * 1024);
+  printf("{\"first\": %.9f, \"again\": %.9f, \"rss\": %ld}\n", times[0], times[1 + n / 2],
+         use.ru_maxrss * 1024);
   return 0;
 }

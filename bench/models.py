@@ -1,7 +1,8 @@
-"""The archives that bench/run.py measures: made with torch at the first run, kept in the build folder.
+"""The archives that bench/run.py measures: made with torch at the first run, kept in the build
+folder.
 
-Networks are those of ../shared/peers/models.py, the peers' own, and one of ours; without the peers (or without torch) only what
-the repository holds is measured.
+Networks are those of ../shared/peers/models.py, the peers' own, and one of ours; without the peers
+(or without torch) only what the repository holds is measured.
 """
 
 from __future__ import annotations
@@ -79,12 +80,16 @@ def peers_models() -> Any:
 
 
 def affine_chain() -> tuple[Any, tuple[Any, ...]]:
-    """x * w + b, eight times, with parameters that require grad, as users save them: a plain call compiles that."""
+    """x * w + b, eight times, with parameters that require grad, as users save them: a plain call
+    compiles that."""
 
     class Affine(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.w, self.b = torch.nn.Parameter(torch.rand(1024)), torch.nn.Parameter(torch.rand(1024))
+            self.w, self.b = (
+                torch.nn.Parameter(torch.rand(1024)),
+                torch.nn.Parameter(torch.rand(1024)),
+            )
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             for _ in range(8):

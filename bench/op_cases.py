@@ -1,10 +1,12 @@
 """The operators that bench/ops.py measures: a line each.
 
-    NAME | OPERATOR | ARGUMENTS | what PyTorch's user writes (torch.NAME(ARGUMENTS) unless given) | options
+    NAME | OPERATOR | ARGUMENTS | what PyTorch's user writes (torch.NAME(ARGUMENTS) unless given) |
+    options
 
-Arguments are Python over the names that `Inputs` has; those left out have the schema's defaults.  Options: dtypes of the
-row ("f" float32 and bfloat16, "i" int64, "fi" all three; "s" float32 alone, "si", "bi"), `any`: results are not compared
-(random, or in another order).  A line of SIZED is measured for 8, 4 Ki and 1 Mi elements, one of LAYERS as it stands.
+Arguments are Python over the names that `Inputs` has; those left out have the schema's defaults.
+Options: dtypes of the row ("f" float32 and bfloat16, "i" int64, "fi" all three; "s" float32 alone,
+"si", "bi"), `any`: results are not compared (random, or in another order).  A line of SIZED is
+measured for 8, 4 Ki and 1 Mi elements, one of LAYERS as it stands.
 """
 
 # ruff: noqa: E501  (tables read better in lines)
@@ -21,7 +23,13 @@ SIZES = {"8": 8, "4Ki": 4096, "1Mi": 1 << 20}
 SQUARES = {8: (2, 4), 4096: (64, 64), 1 << 20: (1024, 1024)}
 IMAGES = {8: (1, 2, 2, 2), 4096: (1, 4, 32, 32), 1 << 20: (1, 64, 128, 128)}
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int64": torch.int64}
-KINDS = {"f": ("float32", "bfloat16"), "i": ("int64",), "fi": tuple(DTYPES), "s": ("float32",), "si": ("float32", "int64")}
+KINDS = {
+    "f": ("float32", "bfloat16"),
+    "i": ("int64",),
+    "fi": tuple(DTYPES),
+    "s": ("float32",),
+    "si": ("float32", "int64"),
+}
 
 SIZED = """
 add | aten::add.Tensor | x, y
@@ -331,7 +339,8 @@ def layer_inputs(dtype: torch.dtype) -> dict[str, Any]:
 
 
 def inputs(n: int, dtype: torch.dtype) -> dict[str, Any]:
-    """Names for SIZED: x, y, p (positive), u (0 to 1; of integers 1), z (written in place), m (a matrix), im (an image), ..."""
+    """Names for SIZED: x, y, p (positive), u (0 to 1; of integers 1), z (written in place), m (a
+    matrix), im (an image), ..."""
     rows, columns = SQUARES[n]
     x, y = tensor(dtype, n), tensor(dtype, n)
     p = x.abs() + 1
@@ -340,7 +349,11 @@ def inputs(n: int, dtype: torch.dtype) -> dict[str, Any]:
     _, ch, h, w = im.shape
     d = min(columns, 64)
     b = torch.rand(n) < 0.5
-    cm = torch.complex(torch.randn(rows, columns), torch.randn(rows, columns)) if dtype == torch.float32 else None
+    cm = (
+        torch.complex(torch.randn(rows, columns), torch.randn(rows, columns))
+        if dtype == torch.float32
+        else None
+    )
     values = {
         "x": x, "y": y, "p": p, "u": u, "z": x.clone(), "zero": torch.zeros(n, dtype=dtype), "two": torch.tensor(2, dtype=dtype),
         "m": x.view(rows, columns), "um": u.view(rows, columns), "mt": y.view(columns, rows), "pm": p.view(rows, columns),

@@ -1,5 +1,6 @@
-/* One operator with complete arguments, called through the C interface in a loop: bench/ops.py opens this library with
- * ctypes.  What is measured is rush_op_run of an operator that was looked up once, and the release of its results. */
+/* One operator with complete arguments, called through the C interface in a loop: bench/ops.py
+ * opens this library with ctypes.  What is measured is rush_op_run of an operator that was looked
+ * up once, and the release of its results. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,7 +23,8 @@ static int failed(op_column *c, rush_error *err)
   return -1;
 }
 
-__attribute__((visibility("default"))) op_column *op_column_open(const char *name, int n_results, int threads)
+__attribute__((visibility("default"))) op_column *op_column_open(const char *name, int n_results,
+                                                                 int threads)
 {
   op_column *c = calloc(1, sizeof *c);
 
@@ -64,18 +66,22 @@ static int keep(op_column *c, rush_status st, rush_error *err)
 }
 
 /* The next argument, by kind: a tensor on the caller's memory, a number, none, a text. */
-__attribute__((visibility("default"))) int op_column_tensor(op_column *c, int dtype, int n_dims, const int64_t *sizes,
+__attribute__((visibility("default"))) int op_column_tensor(op_column *c, int dtype, int n_dims,
+                                                            const int64_t *sizes,
                                                             const int64_t *strides, void *data)
 {
   rush_error err = RUSH_ERROR_INIT;
 
   if (c->n_args == MOST_ARGS)
     return -1;
-  return keep(c, rush_tensor_wrap(NULL, (rush_dtype)dtype, n_dims, sizes, strides, data, NULL, NULL, &c->args[c->n_args],
-                                  &err), &err);
+  return keep(c,
+              rush_tensor_wrap(NULL, (rush_dtype)dtype, n_dims, sizes, strides, data, NULL, NULL,
+                               &c->args[c->n_args], &err),
+              &err);
 }
 
-__attribute__((visibility("default"))) int op_column_value(op_column *c, int tag, int64_t i, double d)
+__attribute__((visibility("default"))) int op_column_value(op_column *c, int tag, int64_t i,
+                                                           double d)
 {
   if (c->n_args == MOST_ARGS)
     return -1;
@@ -123,15 +129,16 @@ __attribute__((visibility("default"))) int op_column_call(op_column *c, int64_t 
 }
 
 /* Result i of the last call, contiguous: a tensor, or the first of a list; NULL when it is none. */
-__attribute__((visibility("default"))) const void *op_column_result(op_column *c, int i, int *dtype, int *n_dims,
-                                                                    const int64_t **sizes)
+__attribute__((visibility("default"))) const void *
+op_column_result(op_column *c, int i, int *dtype, int *n_dims, const int64_t **sizes)
 {
   rush_error err = RUSH_ERROR_INIT;
   rush_value v = c->results[i], out;
 
   if (v.tag == RUSH_TAG_LIST)
     v = rush_value_item(v, 0);
-  if (v.tag != RUSH_TAG_TENSOR || rush_tensor_contiguous(NULL, v.as.tensor, &out, &err) != RUSH_OK) {
+  if (v.tag != RUSH_TAG_TENSOR ||
+      rush_tensor_contiguous(NULL, v.as.tensor, &out, &err) != RUSH_OK) {
     rush_error_clear(&err);
     return NULL;
   }

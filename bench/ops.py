@@ -1,9 +1,11 @@
-"""The part `ops` of `make bench`: single operators (op_cases.py) against eager PyTorch under inference_mode in the same run.
+"""The part `ops` of `make bench`: single operators (op_cases.py) against eager PyTorch under
+inference_mode in the same run.
 
-Ours is rush_op_run with complete arguments, in a loop in C (bench/op_column.c); theirs the line that a user writes, in a loop
-in Python.  Both work on the same memory, in rounds that take turns.  Results are compared first.
-A row is an operator, a dtype, a size and a number of threads.  Bars: the geometric mean by size and threads, and the
-rows under 0.4, which have to stand with their reasons in slow_ops.txt; rows there that are faster now have to go.
+Ours is rush_op_run with complete arguments, in a loop in C (bench/op_column.c); theirs the line
+that a user writes, in a loop in Python.  Both work on the same memory, in rounds that take turns.
+Results are compared first. A row is an operator, a dtype, a size and a number of threads.  Bars:
+the geometric mean by size and threads, and the rows under 0.4, which have to stand with their
+reasons in slow_ops.txt; rows there that are faster now have to go.
 """
 
 from __future__ import annotations
@@ -60,9 +62,13 @@ class Operator:
         lib = self.lib
         if isinstance(value, torch.Tensor):
             self.kept.append(value)
-            sizes, strides = ((ctypes.c_int64 * max(value.dim(), 1))(*v) for v in (value.shape, value.stride()))
+            sizes, strides = (
+                (ctypes.c_int64 * max(value.dim(), 1))(*v) for v in (value.shape, value.stride())
+            )
             number = NUMBERS[str(value.dtype).removeprefix("torch.")]
-            self.check(lib.op_column_tensor(self.me, number, value.dim(), sizes, strides, value.data_ptr()))
+            self.check(
+                lib.op_column_tensor(self.me, number, value.dim(), sizes, strides, value.data_ptr())
+            )
         elif isinstance(value, (list, tuple)):
             for v in value:
                 self.push(v, as_float)
@@ -74,9 +80,13 @@ class Operator:
         elif isinstance(value, bool):
             self.check(lib.op_column_value(self.me, BOOL, int(value), 0.0))
         elif isinstance(value, torch.dtype):
-            self.check(lib.op_column_value(self.me, INT, NUMBERS[str(value).removeprefix("torch.")], 0.0))
+            self.check(
+                lib.op_column_value(self.me, INT, NUMBERS[str(value).removeprefix("torch.")], 0.0)
+            )
         elif isinstance(value, torch.memory_format):
-            self.check(lib.op_column_value(self.me, INT, 0 if value == torch.contiguous_format else 1, 0.0))
+            self.check(
+                lib.op_column_value(self.me, INT, 0 if value == torch.contiguous_format else 1, 0.0)
+            )
         elif isinstance(value, float) or as_float:
             self.check(lib.op_column_value(self.me, FLOAT, 0, float(value)))
         else:
@@ -89,7 +99,9 @@ class Operator:
         import torch
 
         dtype, n_dims, sizes = ctypes.c_int(), ctypes.c_int(), ctypes.POINTER(ctypes.c_int64)()
-        data = self.lib.op_column_result(self.me, 0, ctypes.byref(dtype), ctypes.byref(n_dims), ctypes.byref(sizes))
+        data = self.lib.op_column_result(
+            self.me, 0, ctypes.byref(dtype), ctypes.byref(n_dims), ctypes.byref(sizes)
+        )
         if not data:
             return None
         kind = getattr(torch, next(k for k, v in NUMBERS.items() if v == dtype.value))
@@ -97,7 +109,11 @@ class Operator:
         count = math.prod(shape) * torch.empty(0, dtype=kind).element_size()
         if not count:
             return torch.empty(shape, dtype=kind)
-        return torch.frombuffer((ctypes.c_char * count).from_address(data), dtype=kind).reshape(shape).clone()
+        return (
+            torch.frombuffer((ctypes.c_char * count).from_address(data), dtype=kind)
+            .reshape(shape)
+            .clone()
+        )
 
     def close(self) -> None:
         self.lib.op_column_close(self.me)
@@ -119,7 +135,8 @@ def open_library(build: pathlib.Path) -> Any:
     return lib
 
 
-# -- In a process of its own: one number of threads -------------------------------------------------------------------
+# -- In a process of its own: one number of threads
+# -------------------------------------------------------------------
 
 
 def differs(ours: Any, theirs: Any) -> bool:
@@ -137,7 +154,9 @@ def differs(ours: Any, theirs: Any) -> bool:
         return not torch.equal(ours, theirs)
     wide = theirs.float() if half else theirs
     scale = float(wide.abs().nan_to_num(0, 0, 0).max()) if wide.numel() else 0.0
-    return not torch.allclose(ours.float() if half else ours, wide, rtol=rtol, atol=rtol * scale + 1e-6, equal_nan=True)
+    return not torch.allclose(
+        ours.float() if half else ours, wide, rtol=rtol, atol=rtol * scale + 1e-6, equal_nan=True
+    )
 
 
 def noise(values: list[float]) -> float:
@@ -155,7 +174,13 @@ def loop_over(call: str, names: dict[str, Any]) -> Callable[[int], None]:
     return space["loop"]
 
 
-def measure(sides: list[Callable[[int], None]], clock: Callable[[], float], rounds: int, block: float, pause: float) -> Any:
+def measure(
+    sides: list[Callable[[int], None]],
+    clock: Callable[[], float],
+    rounds: int,
+    block: float,
+    pause: float,
+) -> Any:
     """Times of each side by round, seconds a call."""
     counts = []
     for side in sides:
@@ -183,13 +208,20 @@ def measure(sides: list[Callable[[int], None]], clock: Callable[[], float], roun
 class Child:
     """Measures all rows of some dtypes with one number of threads; a JSON object a line."""
 
-    def __init__(self, build: pathlib.Path, threads: int, clock: str, rounds: int, block: float) -> None:
+    def __init__(
+        self, build: pathlib.Path, threads: int, clock: str, rounds: int, block: float
+    ) -> None:
         import torch
         import torch.nn.functional as functional
 
         warnings.simplefilter("ignore")
         torch.set_num_threads(threads)
-        self.lib, self.threads, self.rounds, self.block = open_library(build), threads, rounds, block
+        self.lib, self.threads, self.rounds, self.block = (
+            open_library(build),
+            threads,
+            rounds,
+            block,
+        )
         self.clock = time.process_time if clock == "cpu" and threads == 1 else time.perf_counter
         self.common = {"torch": torch, "F": functional}
 
@@ -220,7 +252,13 @@ class Child:
         theirs = loop_over(call, {**self.common, **names})
         times: Any = ()
         for _ in range(RERUNS + 1):
-            again = measure([ours.times, theirs], self.clock, self.rounds, self.block, 0.002 if self.threads > 1 else 0)
+            again = measure(
+                [ours.times, theirs],
+                self.clock,
+                self.rounds,
+                self.block,
+                0.002 if self.threads > 1 else 0,
+            )
             if not times or max(map(noise, again)) < max(map(noise, times)):
                 times = again
             if max(map(noise, times)) < NOISY:
@@ -228,7 +266,12 @@ class Child:
         ours.close()
         pairs = [p / o for o, p in zip(*times, strict=True)]
         mine, peer = (statistics.median(t) for t in times)
-        return out | {"ours": mine, "peer": peer, "ratio": statistics.median(pairs), "noise": max(map(noise, times))}
+        return out | {
+            "ours": mine,
+            "peer": peer,
+            "ratio": statistics.median(pairs),
+            "noise": max(map(noise, times)),
+        }
 
     def run(self, dtypes: list[str], sizes: list[str], only: list[str]) -> None:
         import op_cases
@@ -239,13 +282,20 @@ class Child:
                 layers = size == "layer"
                 kind = op_cases.DTYPES[dtype]
                 torch.manual_seed(1)
-                names = op_cases.layer_inputs(kind) if layers else op_cases.inputs(op_cases.SIZES[size], kind)
+                names = (
+                    op_cases.layer_inputs(kind)
+                    if layers
+                    else op_cases.inputs(op_cases.SIZES[size], kind)
+                )
                 for case in op_cases.cases(op_cases.LAYERS if layers else op_cases.SIZED):
-                    if dtype in case.dtypes and (not only or case.name in only or case.op.split("::")[1] in only):
+                    if dtype in case.dtypes and (
+                        not only or case.name in only or case.op.split("::")[1] in only
+                    ):
                         print(json.dumps(self.row(case, dtype, size, names)), flush=True)
 
 
-# -- The table ----------------------------------------------------------------------------------------------------------
+# -- The table
+# ----------------------------------------------------------------------------------------------------------
 
 
 def row_name(r: Row) -> str:
@@ -273,7 +323,10 @@ class Ops:
 
     def run(self, shown: Callable[[float | None], str]) -> bool:
         words = [w for w in self.o.only.split(",") if w and w != "ops"]
-        print(f"{'operator':<40}{'dtype':>9}{'size':>6}{'thr':>4}{'ours':>10}{'torch':>10}{'ratio':>8}{'noise':>7}", flush=True)
+        print(
+            f"{'operator':<40}{'dtype':>9}{'size':>6}{'thr':>4}{'ours':>10}{'torch':>10}{'ratio':>8}{'noise':>7}",
+            flush=True,
+        )
         for threads in self.o.threads:
             env = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
             child = [sys.executable, __file__, json.dumps([
@@ -287,7 +340,9 @@ class Ops:
                         self.rows.append(row)
                         self.show(row, shown)
             if process.returncode:
-                print(f"{threads} thread(s): the process ended with {process.returncode}", flush=True)
+                print(
+                    f"{threads} thread(s): the process ended with {process.returncode}", flush=True
+                )
         self.judge(whole=not words)
         for what, got, least, met in self.bars:
             print(f"{what:<64}{got:>8.2f}{least:>8.2f}  {'met' if met else 'NOT MET'}")
@@ -310,21 +365,43 @@ class Ops:
                 of = [r for r in rows if r["size"] == size and r["threads"] == threads]
                 if of:
                     got = mean(of)
-                    self.bars.append((f"operators, {size}, {threads} thread(s), geometric mean", got, least, got >= least))
+                    self.bars.append(
+                        (
+                            f"operators, {size}, {threads} thread(s), geometric mean",
+                            got,
+                            least,
+                            got >= least,
+                        )
+                    )
         slow = {row_name(r): r for r in rows if r["ratio"] < SLOW}
         listed = slow_list()
         for name, r in slow.items():
-            print(f"under {SLOW}: {name}: {r['ratio']:.2f}; {listed.get(name, 'NOT LISTED in slow_ops.txt')}")
+            print(
+                f"under {SLOW}: {name}: {r['ratio']:.2f}; {listed.get(name, 'NOT LISTED in slow_ops.txt')}"
+            )
         fast = [row_name(r) for r in rows if row_name(r) in listed and r["ratio"] > SLOW * MARGIN]
         for name in fast:
             print(f"{name} is faster than {SLOW} now: take it out of slow_ops.txt")
         new = sum(name not in listed for name in slow)
         if whole:
-            self.bars.append((f"operators, rows under {SLOW} that are not listed: {new}", -new, 0, not new))
-            self.bars.append((f"operators, rows listed that are not slow: {len(fast)}", -len(fast), 0, not fast))
-            self.bars.append((f"operators, rows listed: {len(listed)}", -len(listed), -MOST_SLOW, len(listed) <= MOST_SLOW))
+            self.bars.append(
+                (f"operators, rows under {SLOW} that are not listed: {new}", -new, 0, not new)
+            )
+            self.bars.append(
+                (f"operators, rows listed that are not slow: {len(fast)}", -len(fast), 0, not fast)
+            )
+            self.bars.append(
+                (
+                    f"operators, rows listed: {len(listed)}",
+                    -len(listed),
+                    -MOST_SLOW,
+                    len(listed) <= MOST_SLOW,
+                )
+            )
         broken = [r for r in self.rows if r.get("why")]
-        self.bars.append((f"operators, rows that failed or differ: {len(broken)}", -len(broken), 0, not broken))
+        self.bars.append(
+            (f"operators, rows that failed or differ: {len(broken)}", -len(broken), 0, not broken)
+        )
 
     def document(self, path: pathlib.Path, head: str, shown: Callable[[float | None], str]) -> None:
         """Into docs/performance.md: means, slow rows, and a line an operator with its ratios."""
@@ -333,7 +410,13 @@ class Ops:
         for dtype in ("all", *self.o.dtypes.split(",")):
             for size in self.o.sizes.split(","):
                 for threads in self.o.threads:
-                    of = [r for r in rows if r["size"] == size and r["threads"] == threads and dtype in ("all", r["dtype"])]
+                    of = [
+                        r
+                        for r in rows
+                        if r["size"] == size
+                        and r["threads"] == threads
+                        and dtype in ("all", r["dtype"])
+                    ]
                     least = f"{BARS[size]:.1f}" if dtype == "all" and size in BARS else ""
                     if of:
                         what = f"{dtype}, {size}, {threads} thread{'s' * (threads > 1)}"
@@ -342,25 +425,43 @@ class Ops:
         lines += ["", f"| row under {SLOW} | ours | PyTorch | ratio | reason |", "|" + " --- |" * 5]
         for r in sorted((r for r in rows if r["ratio"] < SLOW), key=lambda r: r["ratio"]):
             reason = listed.get(row_name(r), "not listed")
-            lines.append(f"| {row_name(r)} | {shown(r['ours'])} | {shown(r['peer'])} | {r['ratio']:.2f} | {reason} |")
+            lines.append(
+                f"| {row_name(r)} | {shown(r['ours'])} | {shown(r['peer'])} | {r['ratio']:.2f} | {reason} |"
+            )
         for title, layers in (("operator", False), ("layer", True)):
-            found = {(r["dtype"], r["size"], r["threads"]) for r in rows if (r["size"] == "layer") == layers}
-            columns = sorted(found, key=lambda c: (list(NUMBERS).index(c[0]), [*BARS, "layer"].index(c[1]), c[2]))
+            found = {
+                (r["dtype"], r["size"], r["threads"])
+                for r in rows
+                if (r["size"] == "layer") == layers
+            }
+            columns = sorted(
+                found, key=lambda c: (list(NUMBERS).index(c[0]), [*BARS, "layer"].index(c[1]), c[2])
+            )
             cells = {(r["op"], r["dtype"], r["size"], r["threads"]): r["ratio"] for r in rows}
             names = list(dict.fromkeys(r["op"] for r in rows if (r["size"] == "layer") == layers))
             if not names:
                 continue
             titles = [f"{d} {'' if layers else s + ' '}{t}t" for d, s, t in columns]
-            lines += ["", f"| {title} | " + " | ".join(titles) + " |", "|" + " --- |" * (len(columns) + 1)]
+            lines += [
+                "",
+                f"| {title} | " + " | ".join(titles) + " |",
+                "|" + " --- |" * (len(columns) + 1),
+            ]
             for name in names:
                 ratios = (cells.get((name, *c)) for c in columns)
-                lines.append(f"| {name} | " + " | ".join(f"{v:.2f}" if v else "-" for v in ratios) + " |")
+                lines.append(
+                    f"| {name} | " + " | ".join(f"{v:.2f}" if v else "-" for v in ratios) + " |"
+                )
         before, rest = path.read_text().split("<!-- ops -->", 1)
         after = rest.split("<!-- end ops -->", 1)[1]
         path.write_text(before + "<!-- ops -->\n" + "\n".join(lines) + "\n<!-- end ops -->" + after)
 
 
 if __name__ == "__main__":
-    folder, n_threads, clock_name, n_rounds, block_s, all_dtypes, all_sizes, chosen = json.loads(sys.argv[1])
+    folder, n_threads, clock_name, n_rounds, block_s, all_dtypes, all_sizes, chosen = json.loads(
+        sys.argv[1]
+    )
     with __import__("torch").inference_mode():
-        Child(pathlib.Path(folder), n_threads, clock_name, n_rounds, block_s).run(all_dtypes, all_sizes, chosen)
+        Child(pathlib.Path(folder), n_threads, clock_name, n_rounds, block_s).run(
+            all_dtypes, all_sizes, chosen
+        )

@@ -1,5 +1,6 @@
-/* overhead MODEL: what calls and the interpreter cost.  Prints lines `row seconds`, seconds per unit: a call, an
- * iteration, an element, an operator.  MODEL has the methods of bench/models.py's `overhead`.
+/* overhead MODEL: what calls and the interpreter cost.  Prints lines `row seconds`, seconds per
+ * unit: a call, an iteration, an element, an operator.  MODEL has the methods of bench/models.py's
+ * `overhead`.
  *   op8    a + b of 8 floats through rush_op_run
  *   empty, add1, sumint, listloop, addloop, chain100: as the peers' t4 */
 #include <stdio.h>

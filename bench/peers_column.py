@@ -2,10 +2,11 @@
 
     PEERS_EXTRA=bench/peers_column.py python ../shared/peers/t2_steady.py --columns eager
 
-Column `rushlight` calls through the C interface (bench/column.c by ctypes; loops of many calls are loops in C), column
-`rushlight_py` calls the Python module with torch's tensors (t2 only); programs are those of bench/*.c.  `make bench`
-builds all; RUSH_BUILD_DIR says where.  Products and convolutions (t6) are archives of one operator whose weight is a
-parameter, as a program has it; outputs are compared with torch's before anything is measured.
+Column `rushlight` calls through the C interface (bench/column.c by ctypes; loops of many calls are
+loops in C), column `rushlight_py` calls the Python module with torch's tensors (t2 only); programs
+are those of bench/*.c.  `make bench` builds all; RUSH_BUILD_DIR says where.  Products and
+convolutions (t6) are archives of one operator whose weight is a parameter, as a program has it;
+outputs are compared with torch's before anything is measured.
 """
 
 from __future__ import annotations
@@ -35,7 +36,14 @@ def open_library() -> Any:
     lib.column_open.restype = ctypes.c_void_p
     lib.column_why.restype = ctypes.c_char_p
     lib.column_why.argtypes = [ctypes.c_void_p]
-    lib.column_arg.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
+    lib.column_arg.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_int64,
+    ]
     lib.column_call.argtypes = [ctypes.c_void_p, ctypes.c_int]
     lib.column_result.restype = ctypes.c_void_p
     lib.column_result.argtypes = [ctypes.c_void_p, ctypes.c_int] + [ctypes.c_void_p] * 3
@@ -49,7 +57,9 @@ class Column:
         import torch
 
         self.lib = open_library()
-        self.args = [a.contiguous() if isinstance(a, torch.Tensor) else a for a in args]  # our arguments live on these
+        self.args = [
+            a.contiguous() if isinstance(a, torch.Tensor) else a for a in args
+        ]  # our arguments live on these
         self.column = self.lib.column_open(str(path).encode(), threads)
         self.check(0 if not self.lib.column_why(self.column) else -1)
         for a in self.args:
@@ -57,7 +67,12 @@ class Column:
                 sizes = (ctypes.c_int64 * max(a.dim(), 1))(*a.shape)
                 self.check(
                     self.lib.column_arg(
-                        self.column, DTYPES[str(a.dtype).removeprefix("torch.")], a.dim(), sizes, a.data_ptr(), 0
+                        self.column,
+                        DTYPES[str(a.dtype).removeprefix("torch.")],
+                        a.dim(),
+                        sizes,
+                        a.data_ptr(),
+                        0,
                     )
                 )
             else:
@@ -76,7 +91,13 @@ class Column:
         out: list[Any] = []
         dtype, n_dims, sizes = ctypes.c_int(), ctypes.c_int(), ctypes.POINTER(ctypes.c_int64)()
         while True:
-            data = self.lib.column_result(self.column, len(out), ctypes.byref(dtype), ctypes.byref(n_dims), ctypes.byref(sizes))
+            data = self.lib.column_result(
+                self.column,
+                len(out),
+                ctypes.byref(dtype),
+                ctypes.byref(n_dims),
+                ctypes.byref(sizes),
+            )
             if not data:
                 return out
             shape = [sizes[i] for i in range(n_dims.value)]
@@ -88,7 +109,8 @@ class Column:
 
 
 def loop_of(column: Column, result: Any) -> Callable[[], Any]:
-    """A callable for the peers' timer: as many calls in C as take a millisecond; returns `result`."""
+    """A callable for the peers' timer: as many calls in C as take a millisecond; returns
+    `result`."""
     column.times(3)
     begin = time.perf_counter()
     column.times(2)
@@ -111,7 +133,8 @@ def of_program(module: Any, args: tuple, threads: int) -> Column:
 
 
 def gemm_or_conv(name: str, args: tuple, threads: int) -> Column:
-    """t6: (a, b) of a @ b.t(), or (x, weight, stride, padding, groups); without bias as the peers' columns."""
+    """t6: (a, b) of a @ b.t(), or (x, weight, stride, padding, groups); without bias as the peers'
+    columns."""
     import torch
 
     if name.startswith("gemm:"):
@@ -120,14 +143,18 @@ def gemm_or_conv(name: str, args: tuple, threads: int) -> Column:
     else:
         _, weight, stride, padding, groups = args
         out_ch, in_ch, kernel, _ = weight.shape
-        module = torch.nn.Conv2d(in_ch * groups, out_ch, kernel, stride, padding, groups=groups, bias=False)
+        module = torch.nn.Conv2d(
+            in_ch * groups, out_ch, kernel, stride, padding, groups=groups, bias=False
+        )
     module.weight = torch.nn.Parameter(weight.clone())
     want = module(args[0]).detach()
     column = of_program(torch.jit.script(module.eval()), args[:1], threads)
     column.times(3)  # a weight is packed at its second use
     (got,) = column.results()
     rtol = 1e-3 if want.dtype == torch.float32 else 2e-2
-    if not torch.allclose(got.float(), want.float(), rtol=rtol, atol=rtol * float(want.float().abs().max())):
+    if not torch.allclose(
+        got.float(), want.float(), rtol=rtol, atol=rtol * float(want.float().abs().max())
+    ):
         raise RuntimeError(f"{name}: the answers differ")
     return column
 
@@ -155,8 +182,9 @@ SETTLE_S = 0.06
 
 
 def settled(call: Any) -> Any:
-    """The script's pause is for the workers of the column before to fall asleep.  onnxruntime's keep a core busy for 48 ms
-    after their last job (measured), which is all of a block: the first call after a pause, which is not timed, waits."""
+    """The script's pause is for the workers of the column before to fall asleep.  onnxruntime's
+    keep a core busy for 48 ms after their last job (measured), which is all of a block: the first
+    call after a pause, which is not timed, waits."""
     last = [0.0]
 
     def patient() -> Any:

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""bench/run.py --build DIR: what Rushlight takes, and what its peers take in the same run where they are there.
+"""bench/run.py --build DIR: what Rushlight takes, and what its peers take in the same run where
+they are there.
 
-Prints a table and writes DIR/bench.json: a list of {"row", "ours", "peer", "peer_name", "ratio", "threads", "noise", "aim"},
-times in seconds, ratio = peer's time over ours (above 1: we are faster); `peer` and `ratio` are null without the peer.
+Prints a table and writes DIR/bench.json: a list of {"row", "ours", "peer", "peer_name", "ratio",
+"threads", "noise", "aim"}, times in seconds, ratio = peer's time over ours (above 1: we are
+faster); `peer` and `ratio` are null without the peer.
 
-Both sides run the same archives with the same inputs, in rounds that take turns (A B A B ...).  A cell is the median of
-its rounds, the ratio the median of the rounds' ratios, the noise the worse half interquartile range of the two.
+Both sides run the same archives with the same inputs, in rounds that take turns (A B A B ...).  A
+cell is the median of its rounds, the ratio the median of the rounds' ratios, the noise the worse
+half interquartile range of the two.
 --clock cpu counts processor time, for machines that others use at the same time (one thread only).
 --docs writes the table into docs/performance.md.
 --only ops measures single operators alone (bench/ops.py), --only ops,NAME,NAME some of them.
---peers DIR (../shared/peers) runs the peers' own scripts with our columns instead and prints which bars are met
-(bench/bars.py); --only steady,gemm,start,mulchain chooses among them, --docs writes them down too.  --only frontend:
-compile times beside torch.jit.script's (bench/front_end.py).
+--peers DIR (../shared/peers) runs the peers' own scripts with our columns instead and prints which
+bars are met (bench/bars.py); --only steady,gemm,start,mulchain chooses among them, --docs writes
+them down too.  --only frontend: compile times beside torch.jit.script's (bench/front_end.py).
 """
 
 from __future__ import annotations
@@ -74,9 +77,20 @@ class Table:
 
     def __init__(self) -> None:
         self.rows: list[dict] = []
-        print(f"{'row':<38}{'threads':>8}{'ours':>10}{'peer':>10}{'ratio':>8}{'noise':>7}  peer; aim", flush=True)
+        print(
+            f"{'row':<38}{'threads':>8}{'ours':>10}{'peer':>10}{'ratio':>8}{'noise':>7}  peer; aim",
+            flush=True,
+        )
 
-    def add(self, row: str, ours: list[float], peer: list[float], peer_name: str, threads: int = 1, aim: str = "") -> None:
+    def add(
+        self,
+        row: str,
+        ours: list[float],
+        peer: list[float],
+        peer_name: str,
+        threads: int = 1,
+        aim: str = "",
+    ) -> None:
         mine, other = middle(ours), middle(peer)
         pairs = [p / o for o, p in zip(ours, peer, strict=False)] if ours and peer else []
         one = {
@@ -151,7 +165,10 @@ class Bench:
         """Each side once, then `rounds` rounds that take turns."""
         for side in sides:
             side()
-        return [list(values) for values in zip(*[[side() for side in sides] for _ in range(rounds)], strict=True)]
+        return [
+            list(values)
+            for values in zip(*[[side() for side in sides] for _ in range(rounds)], strict=True)
+        ]
 
     def start(self) -> None:
         """From nothing to the first result."""
@@ -164,7 +181,8 @@ class Bench:
             if not all(sums) or abs(float(sums[0][1]) - float(sums[1][1])) > 0.01:
                 return self.table.fail(row, f"different answers: {sums}")
             mine, peer = self.turns(
-                [lambda: spawn(ours, self.o.clock)[0], lambda: spawn(theirs, self.o.clock)[0]], self.o.rounds
+                [lambda: spawn(ours, self.o.clock)[0], lambda: spawn(theirs, self.o.clock)[0]],
+                self.o.rounds,
             )
             self.table.add(row, mine, peer, "Python, torch.jit.load", aim="ratio 10")
         row = "process start to first result, digits"
@@ -177,38 +195,62 @@ class Bench:
         return None
 
     def importing(self) -> None:
-        """What `import rushlight` adds to an empty Python: 20 warm pairs of processes, whatever --rounds says."""
+        """What `import rushlight` adds to an empty Python: 20 warm pairs of processes, whatever
+        --rounds says."""
         row = "import rushlight over an empty Python"
         if not self.wanted(row):
             return
         path = {**os.environ, "PYTHONPATH": str(self.o.build / "python")}
         sides = [[sys.executable, "-c", code] for code in ("import rushlight", "pass")]
         try:
-            ours, empty = self.turns([lambda c=c: spawn(c, self.o.clock, path)[0] for c in sides], 20)
+            ours, empty = self.turns(
+                [lambda c=c: spawn(c, self.o.clock, path)[0] for c in sides], 20
+            )
         except RuntimeError as error:
             return self.table.fail(row, f"{error}: is the Python module built?")
-        self.table.add(row, [max(a - b, 1e-9) for a, b in zip(ours, empty, strict=True)], [], "", aim="at most 10 ms")
+        self.table.add(
+            row,
+            [max(a - b, 1e-9) for a, b in zip(ours, empty, strict=True)],
+            [],
+            "",
+            aim="at most 10 ms",
+        )
 
     def load_one(self, row: str, path: pathlib.Path, aim: str, peer_name: str) -> None:
         ours, theirs = [], []
         for _ in range(self.o.rounds):
-            ours.append(json.loads(spawn([str(self.bin / "bench_load"), str(path), "5"], "wall")[1]))
+            ours.append(
+                json.loads(spawn([str(self.bin / "bench_load"), str(path), "5"], "wall")[1])
+            )
             if self.has_torch:
                 command = [sys.executable, "-c", JIT_LOAD, str(path), "3", self.o.clock]
                 theirs.append(json.loads(spawn(command, "wall")[1]))
         for which in ("first", "again"):
-            self.table.add(f"load {row}, {which}", [x[which] for x in ours], [x[which] for x in theirs], peer_name, aim=aim)
+            self.table.add(
+                f"load {row}, {which}",
+                [x[which] for x in ours],
+                [x[which] for x in theirs],
+                peer_name,
+                aim=aim,
+            )
 
     def load(self) -> None:
         if self.peers and self.wanted("load resnet50"):
-            self.load_one("resnet50, 102 MB", models.archive_of(self.folder, "resnet50"), "10 ms", "torch.jit.load")
+            self.load_one(
+                "resnet50, 102 MB",
+                models.archive_of(self.folder, "resnet50"),
+                "10 ms",
+                "torch.jit.load",
+            )
         corpus = pathlib.Path(os.environ.get("RUSHLIGHT_CORPUS", self.o.build / "corpus"))
         resamplers = corpus / "vision" / "resamplers.core" / "model.pt2"
         if self.wanted("load resamplers.core"):
             if resamplers.exists():
                 self.load_one("resamplers.core", resamplers, "3 ms", "torch.export.load")
             else:
-                self.table.fail("load resamplers.core", "no corpus in the build folder: `make test` makes it")
+                self.table.fail(
+                    "load resamplers.core", "no corpus in the build folder: `make test` makes it"
+                )
 
     def overhead(self) -> None:
         if not self.has_torch or not self.wanted("overhead"):
@@ -233,10 +275,20 @@ class Bench:
         }  # fmt: skip
         aims = {"empty": "200 ns", "op8": "100 ns", "sumint": "ratio 8"}
         for key, name in what.items():
-            self.table.add(name, ours.get(key, []), jit.get(key, []), "TorchScript from Python", aim=aims.get(key, ""))
+            self.table.add(
+                name,
+                ours.get(key, []),
+                jit.get(key, []),
+                "TorchScript from Python",
+                aim=aims.get(key, ""),
+            )
         for key in ("sumint", "listloop"):
             self.table.add(
-                what[key], ours.get(key, []), lua.get(key, []), "Lua 5.4", aim="ratio 0.83" if key == "sumint" else ""
+                what[key],
+                ours.get(key, []),
+                lua.get(key, []),
+                "Lua 5.4",
+                aim="ratio 0.83" if key == "sumint" else "",
             )
 
     def networks(self) -> None:
@@ -249,13 +301,20 @@ class Bench:
                 path = models.archive_of(self.folder, name)
                 command = [sys.executable, __file__, "--child", name, "--threads", str(threads), "--clock", self.o.clock,
                            "--rounds", str(self.o.rounds), "--build", str(self.o.build)]  # fmt: skip
-                env = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads), CHILD_MODEL=str(path))
+                env = dict(
+                    os.environ,
+                    OMP_NUM_THREADS=str(threads),
+                    MKL_NUM_THREADS=str(threads),
+                    CHILD_MODEL=str(path),
+                )
                 run = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
                 if run.returncode:
                     self.table.fail(name, (run.stderr.strip().splitlines() or ["?"])[-1])
                     continue
                 got = json.loads(run.stdout.splitlines()[-1])
-                self.table.add(name, got["ours"], got["theirs"], "torch, eager", threads, aim="ratio 0.33")
+                self.table.add(
+                    name, got["ours"], got["theirs"], "torch, eager", threads, aim="ratio 0.33"
+                )
 
 
 def gather(into: dict[str, list[float]], text: str) -> None:
@@ -313,7 +372,9 @@ def child(options: argparse.Namespace) -> None:
     with torch.inference_mode():
         want = model(*args)
         column.times(1)
-        for w, g in zip(want if isinstance(want, tuple) else (want,), column.results(), strict=False):
+        for w, g in zip(
+            want if isinstance(want, tuple) else (want,), column.results(), strict=False
+        ):
             if not torch.allclose(w, g, rtol=2e-2, atol=2e-3 * (1 + float(w.abs().max()))):
                 raise SystemExit("the answers differ")
         times: dict[str, list[float]] = {"ours": [], "theirs": []}
@@ -323,7 +384,9 @@ def child(options: argparse.Namespace) -> None:
             side(3)
             begin = time.perf_counter()
             side(2)
-            counts[key] = max(1, min(100000, int(0.1 / max((time.perf_counter() - begin) / 2, 1e-9))))
+            counts[key] = max(
+                1, min(100000, int(0.1 / max((time.perf_counter() - begin) / 2, 1e-9)))
+            )
         for _ in range(options.rounds):
             for key, side in sides.items():
                 time.sleep(0.002)  # the other's workers stop spinning
@@ -345,7 +408,10 @@ def machine() -> str:
 
 def write_docs(rows: list[dict], clock: str) -> None:
     path = TOP / "docs" / "performance.md"
-    head, tail = path.read_text().split("<!-- table -->", 1)[0], path.read_text().split("<!-- end -->", 1)[1]
+    head, tail = (
+        path.read_text().split("<!-- table -->", 1)[0],
+        path.read_text().split("<!-- end -->", 1)[1],
+    )
     what = "processor time" if clock == "cpu" else "time on the wall"
     lines = [
         f"{time.strftime('%Y-%m-%d')}, {machine()}; {what}.",
@@ -363,14 +429,22 @@ def write_docs(rows: list[dict], clock: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--build", type=lambda p: pathlib.Path(p).resolve(), default=TOP / "build")
     parser.add_argument("--threads", type=lambda s: [int(n) for n in s.split(",")], default=[1, 2])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
-    parser.add_argument("--only", default="", help="rows whose name has one of these parts, comma separated")
-    parser.add_argument("--docs", action="store_true", help="write the table into docs/performance.md")
-    parser.add_argument("--peers", type=pathlib.Path, help="the folder of the peers' scripts: print the bars")
+    parser.add_argument(
+        "--only", default="", help="rows whose name has one of these parts, comma separated"
+    )
+    parser.add_argument(
+        "--docs", action="store_true", help="write the table into docs/performance.md"
+    )
+    parser.add_argument(
+        "--peers", type=pathlib.Path, help="the folder of the peers' scripts: print the bars"
+    )
     parser.add_argument("--quick", action="store_true", help="ops: shorter and fewer rounds")
     parser.add_argument("--dtypes", default="float32,bfloat16,int64", help="ops: which")
     parser.add_argument("--sizes", default="8,4Ki,1Mi,layer", help="ops: which")
@@ -383,10 +457,19 @@ def main() -> None:
         print(f"# {head}")
         if options.only == "frontend":
             os.environ["PEERS_CLOCK"] = options.clock
-            os.environ["PYTHONPATH"] = os.pathsep.join([str(options.build / "python"), os.environ.get("PYTHONPATH", "")])
+            os.environ["PYTHONPATH"] = os.pathsep.join(
+                [str(options.build / "python"), os.environ.get("PYTHONPATH", "")]
+            )
             return sys.exit(0 if front_end.run(options.peers.resolve(), options.rounds) else 1)
         cpu = options.clock == "cpu"
-        all_bars = bars.Bars(options.peers.resolve(), options.build, options.threads, options.rounds, cpu, options.only)
+        all_bars = bars.Bars(
+            options.peers.resolve(),
+            options.build,
+            options.threads,
+            options.rounds,
+            cpu,
+            options.only,
+        )
         met = bars.run(all_bars)
         if options.docs:
             all_bars.document(TOP / "docs" / "performance.md", head)

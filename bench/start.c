@@ -1,5 +1,5 @@
-/* start MODEL [THREADS]: from nothing to the first result of an image network on 1x3x224x224 of 0.5.
- * Prints "sum S import 0 load MS run MS", as the peers' programs do. */
+/* start MODEL [THREADS]: from nothing to the first result of an image network on 1x3x224x224 of
+ * 0.5. Prints "sum S import 0 load MS run MS", as the peers' programs do. */
 #include <stdio.h>
 
 #include "rushlight/rushlight.h"
@@ -30,14 +30,16 @@ int main(int argc, char **argv)
   double loaded = bench_seconds();
   for (size_t i = 0; i < sizeof pixels / sizeof *pixels; i++)
     pixels[i] = 0.5f;
-  if (rush_tensor_wrap(NULL, RUSH_FLOAT32, 4, sizes, NULL, pixels, NULL, NULL, &x, &err) != RUSH_OK ||
+  if (rush_tensor_wrap(NULL, RUSH_FLOAT32, 4, sizes, NULL, pixels, NULL, NULL, &x, &err) !=
+        RUSH_OK ||
       rush_module_call(m, "forward", &x, 1, &y, &err) != RUSH_OK)
     return fail(&err);
   double end = bench_seconds();
   const float *out = rush_tensor_data(y.as.tensor);
   for (int64_t i = 0; i < rush_tensor_n_elems(y.as.tensor); i++)
     sum += out[i];
-  printf("sum %.4f import 0 load %.1f run %.1f\n", sum, (loaded - start) * 1e3, (end - loaded) * 1e3);
+  printf("sum %.4f import 0 load %.1f run %.1f\n", sum, (loaded - start) * 1e3,
+         (end - loaded) * 1e3);
   rush_value_release(y);
   rush_value_release(x);
   rush_module_release(m);

@@ -1,5 +1,6 @@
-/* bench/timing.h -- a clock for the programs here: time on the wall, or the processor's time of this process when
- * PEERS_CLOCK is set (on a machine that others use, that says more of one thread). */
+/* bench/timing.h -- a clock for the programs here: time on the wall, or the processor's time of
+ * this process when PEERS_CLOCK is set (on a machine that others use, that says more of one
+ * thread). */
 #ifndef BENCH_TIMING_H
 #define BENCH_TIMING_H
 

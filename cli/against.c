@@ -1,14 +1,17 @@
 /* Two models call by call, and the first node whose values part.
  *
- * Both get the same calls, in order, on one instance each, as `verify` replays them; results are compared with the tolerances of the
- * record or of the command line, else by dtype and magnitude.  A call whose results differ is made again, in contexts of their own
- * with the simple executor, where every operator of the graphs is watched (rush_watch_start).
+ * Both get the same calls, in order, on one instance each, as `verify` replays them; results are
+ * compared with the tolerances of the record or of the command line, else by dtype and magnitude.
+ * A call whose results differ is made again, in contexts of their own with the simple executor,
+ * where every operator of the graphs is watched (rush_watch_start).
  *
- * Nodes are matched in the order in which they run: as long as both programs call the same operators the n-th of one is the n-th of
- * the other.  Where the operators part, the search ends and says so: a guessed pairing would name the wrong node.
+ * Nodes are matched in the order in which they run: as long as both programs call the same
+ * operators the n-th of one is the n-th of the other.  Where the operators part, the search ends
+ * and says so: a guessed pairing would name the wrong node.
  *
- * The first program's values are kept, up to WINDOW_BYTES at a time, and the second's are compared as they come; if the window is
- * full before a difference is found, both run again for the next window.  So memory is bounded, at the cost of repeated calls. */
+ * The first program's values are kept, up to WINDOW_BYTES at a time, and the second's are compared
+ * as they come; if the window is full before a difference is found, both run again for the next
+ * window.  So memory is bounded, at the cost of repeated calls. */
 #include "against.h"
 #include "call.h"
 #include "calls.h"
@@ -19,7 +22,7 @@
 #define WINDOW_BYTES ((size_t)256 << 20)
 #define TEXT_BYTES 400
 
-/* -- Nodes ----------------------------------------------------------------------------------------------- */
+/* -- Nodes ------------------------------------------------------------------------------------- */
 
 typedef struct node_text { /* an operator and where it was called */
   char name[120];
@@ -55,7 +58,8 @@ static void describe(node_text *t, const rush_watched *w)
   snprintf(t->name, sizeof t->name, "%s", w->name);
   t->place[0] = 0;
   if (w->file && w->line)
-    snprintf(t->place, sizeof t->place, "%.120s:%u: %.200s", slash ? slash + 1 : w->file, w->line, w->code ? w->code : "");
+    snprintf(t->place, sizeof t->place, "%.120s:%u: %.200s", slash ? slash + 1 : w->file, w->line,
+             w->code ? w->code : "");
 }
 
 static size_t bytes_of(rush_value v)
@@ -63,8 +67,10 @@ static size_t bytes_of(rush_value v)
   size_t bytes = 0;
 
   if (v.tag == RUSH_TAG_TENSOR && v.as.tensor)
-    return (size_t)rush_tensor_n_elems(v.as.tensor) * rush_dtype_bytes(rush_tensor_dtype(v.as.tensor));
-  for (size_t i = 0; (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE) && i < rush_value_len(v); i++)
+    return (size_t)rush_tensor_n_elems(v.as.tensor) *
+           rush_dtype_bytes(rush_tensor_dtype(v.as.tensor));
+  for (size_t i = 0; (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE) && i < rush_value_len(v);
+       i++)
     bytes += bytes_of(rush_value_item(v, i));
   return bytes;
 }
@@ -74,7 +80,9 @@ static rush_value tuple_of(cli *c, const rush_watched *w)
 {
   rush_value tuple;
 
-  return rush_tuple_create(c->context, w->results, w->n_results, &tuple, NULL) == RUSH_OK ? tuple : rush_value_none();
+  return rush_tuple_create(c->context, w->results, w->n_results, &tuple, NULL) == RUSH_OK
+           ? tuple
+           : rush_value_none();
 }
 
 static node *add_node(search *s)
@@ -133,7 +141,8 @@ static void compare_node(void *user, const rush_watched *w)
     s->mine = k->text;
   } else if (t.gap > s->gap) {
     s->gap = t.gap;
-    snprintf(s->gap_at, sizeof s->gap_at, "node %zu, %s, %s%s%s", at, k->text.name, t.at, k->text.place[0] ? "; " : "", k->text.place);
+    snprintf(s->gap_at, sizeof s->gap_at, "node %zu, %s, %s%s%s", at, k->text.name, t.at,
+             k->text.place[0] ? "; " : "", k->text.place);
   }
   rush_value_release(results);
 }
@@ -145,7 +154,7 @@ static void drop_nodes(search *s)
   s->n = s->bytes = 0;
 }
 
-/* -- Looking for the node -------------------------------------------------------------------------------- */
+/* -- Looking for the node ---------------------------------------------------------------------- */
 
 /* Two models, loaded anew in a context where operators run one by one. */
 typedef struct pair {
@@ -190,7 +199,8 @@ static void seed_call(cli *c, rush_value call)
 }
 
 /* Make the calls before number `at`, which may change the state, and that one, watched. */
-static void replay_watched(pair *p, int which, rush_value calls, size_t at, rush_watch_fn *fn, search *s)
+static void replay_watched(pair *p, int which, rush_value calls, size_t at, rush_watch_fn *fn,
+                           search *s)
 {
   for (size_t i = 0; i <= at; i++) {
     performed done = {0};
@@ -204,7 +214,8 @@ static void replay_watched(pair *p, int which, rush_value calls, size_t at, rush
 }
 
 /* Search call `at` window by window; false with the error set when the models do not load again. */
-static bool find_node(const cli *c, const char *mine, const char *theirs, rush_value calls, size_t at, search *s, rush_error *err)
+static bool find_node(const cli *c, const char *mine, const char *theirs, rush_value calls,
+                      size_t at, search *s, rush_error *err)
 {
   pair p;
   bool ok = true;
@@ -235,7 +246,7 @@ static bool find_node(const cli *c, const char *mine, const char *theirs, rush_v
   return ok;
 }
 
-/* -- Saying what was found --------------------------------------------------------------------------------- */
+/* -- Saying what was found --------------------------------------------------------------------- */
 
 static const char *or_end(const char *name) { return *name ? name : "the end"; }
 
@@ -244,8 +255,9 @@ static void print_node(const search *s)
   if (s->failed) {
     printf("  the nodes were not compared: not enough memory\n");
   } else if (!s->is_found) {
-    printf("  no node of the graphs differs by more than its tolerance; the largest difference is %.3g (%s)\n", s->gap,
-           *s->gap_at ? s->gap_at : "nowhere");
+    printf("  no node of the graphs differs by more than its tolerance; the largest difference is "
+           "%.3g (%s)\n",
+           s->gap, *s->gap_at ? s->gap_at : "nowhere");
   } else if (s->parted) {
     printf(s->at ? "  all nodes before node %zu agree; there the programs part: %s, and %s\n"
                  : "  the programs part at their first node, %zu: %s, and %s\n",
@@ -281,7 +293,7 @@ static void json_node(const search *s)
   printf("}");
 }
 
-/* -- Calls ----------------------------------------------------------------------------------------------- */
+/* -- Calls ------------------------------------------------------------------------------------- */
 
 typedef struct both {
   cli *c;
@@ -298,9 +310,11 @@ static bool same_error(const performed *a, const performed *b, char *why, size_t
   if (a->st != RUSH_OK && b->st != RUSH_OK && strcmp(type[0], type[1]) == 0)
     return true;
   if (a->st == RUSH_OK)
-    snprintf(why, size, "the other raised %s: %.600s", type[1], b->err.message ? b->err.message : "");
+    snprintf(why, size, "the other raised %s: %.600s", type[1],
+             b->err.message ? b->err.message : "");
   else if (b->st == RUSH_OK)
-    snprintf(why, size, "raised %s: %.600s; the other returned", type[0], a->err.message ? a->err.message : "");
+    snprintf(why, size, "raised %s: %.600s; the other returned", type[0],
+             a->err.message ? a->err.message : "");
   else
     snprintf(why, size, "raised %s, and the other %s", type[0], type[1]);
   return false;
@@ -342,7 +356,8 @@ static void one_call(both *b, size_t i)
   if (b->c->json) {
     printf("{\"call\": %zu", i);
     json_field("method", method ? method : "");
-    printf(", \"same\": %s, \"largest_difference\": %.9g", ok ? "true" : "false", t.gap <= 1e300 ? t.gap : 1e300);
+    printf(", \"same\": %s, \"largest_difference\": %.9g", ok ? "true" : "false",
+           t.gap <= 1e300 ? t.gap : 1e300);
     json_field("at", t.at);
     if (!ok) {
       json_field("why", why);
@@ -351,7 +366,8 @@ static void one_call(both *b, size_t i)
     printf("}\n");
   } else if (ok) {
     printf("call %zu (%s): the same", i, method ? method : "");
-    printf(t.gap > 0 ? "; the largest difference is %.3g, at %s\n" : " in every bit\n", t.gap, t.at);
+    printf(t.gap > 0 ? "; the largest difference is %.3g, at %s\n" : " in every bit\n", t.gap,
+           t.at);
   } else {
     printf("call %zu (%s): %s\n", i, method ? method : "", why);
     print_node(&s);
@@ -377,7 +393,8 @@ static int load_calls(cli *c, const char *path, rush_value *out)
 }
 
 /* The one call of the command line, as a list; new. */
-static rush_status calls_of_arguments(cli *c, const call_args *a, bool is_random, rush_value *out, rush_error *err)
+static rush_status calls_of_arguments(cli *c, const call_args *a, bool is_random, rush_value *out,
+                                      rush_error *err)
 {
   rush_value call;
   rush_status st = calls_from_arguments(c, a, is_random, &call, err);
@@ -395,7 +412,8 @@ static int compare_models(both *b)
   for (size_t i = 0; i < rush_value_len(b->calls); i++)
     one_call(b, i);
   b->c->capture = false;
-  printf(b->c->json ? "{\"same\": %zu, \"different\": %zu}\n" : "%zu the same, %zu different\n", b->same, b->different);
+  printf(b->c->json ? "{\"same\": %zu, \"different\": %zu}\n" : "%zu the same, %zu different\n",
+         b->same, b->different);
   return b->different ? EXIT_NEGATIVE : EXIT_OK;
 }
 
@@ -425,7 +443,8 @@ int cli_against(cli *c, const char *other)
   if (code == EXIT_OK && is_file)
     code = load_calls(c, c->argv[1], &b.calls);
   else if (code == EXIT_OK && call_complete(c, "verify", b.path[0], b.m[0], &a, &code) &&
-           calls_of_arguments(c, &a, rush_module_is_random(b.m[0]) || rush_module_is_random(b.m[1]), &b.calls, &err) != RUSH_OK)
+           calls_of_arguments(c, &a, rush_module_is_random(b.m[0]) || rush_module_is_random(b.m[1]),
+                              &b.calls, &err) != RUSH_OK)
     code = cli_report(c, &err);
   if (code == EXIT_OK)
     code = compare_models(&b);

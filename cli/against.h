@@ -4,7 +4,8 @@
 
 #include "cli.h"
 
-/* argv[0] is MODEL; what follows is a file of calls, or a call's arguments; nothing: sample inputs.  An exit code. */
+/* argv[0] is MODEL; what follows is a file of calls, or a call's arguments; nothing: sample inputs.
+ *  An exit code. */
 int cli_against(cli *c, const char *other);
 
 #endif

@@ -22,7 +22,8 @@ static bool once(cli *c, rush_module *m, const call_args *a, double *seconds, ru
   rush_value result;
   double start = cli_seconds();
 
-  if (rush_module_call_named(m, a->method, a->args, a->n_args, a->named, a->n_named, &c->call, &result, err) != RUSH_OK)
+  if (rush_module_call_named(m, a->method, a->args, a->n_args, a->named, a->n_named, &c->call,
+                             &result, err) != RUSH_OK)
     return false;
   *seconds = cli_seconds() - start;
   c->output_bytes = 0;
@@ -83,9 +84,10 @@ static memory_use memory_since(cli *c, const rush_memory *before, size_t n)
 static void print_memory(const memory_use *u)
 {
   printf("%-10s %10.1f MB live, %.1f MB peak, %.1f MB cached, %.1f MB packed weights\n", "memory",
-         (double)u->now.live_bytes / 1e6, (double)u->now.peak_bytes / 1e6, (double)u->now.cached_bytes / 1e6,
-         (double)u->now.packed_bytes / 1e6);
-  printf("%-10s %10.1f a call, %.1f %% of tensor data from the cache\n", "allocs", u->allocs, 100 * u->hits);
+         (double)u->now.live_bytes / 1e6, (double)u->now.peak_bytes / 1e6,
+         (double)u->now.cached_bytes / 1e6, (double)u->now.packed_bytes / 1e6);
+  printf("%-10s %10.1f a call, %.1f %% of tensor data from the cache\n", "allocs", u->allocs,
+         100 * u->hits);
 }
 
 static int measure(cli *c, rush_module *m, const call_args *a, double load, double budget)
@@ -115,18 +117,23 @@ static int measure(cli *c, rush_module *m, const call_args *a, double load, doub
       free(samples);
       return cli_report(c, &err);
     }
-    progress_show(&bar, (size_t)(1000 * (cli_seconds() - start)), (size_t)(1000 * budget), "ms of calls");
+    progress_show(&bar, (size_t)(1000 * (cli_seconds() - start)), (size_t)(1000 * budget),
+                  "ms of calls");
   }
   progress_end(&bar);
   const memory_use use = memory_since(c, &before, n);
   qsort(samples, n, sizeof *samples, by_size);
   double p10 = samples[n / 10], p50 = samples[n / 2], p90 = samples[n * 9 / 10];
   if (c->json) {
-    printf("{\"load\": %.9f, \"first\": %.9f, \"min\": %.9f, \"p10\": %.9f, \"median\": %.9f, \"p90\": %.9f, "
-           "\"max\": %.9f, \"calls\": %zu, \"live_bytes\": %zu, \"peak_bytes\": %zu, \"cached_bytes\": %zu, "
-           "\"packed_bytes\": %zu, \"allocs_per_call\": %.1f, \"cache_hits\": %.4f, \"threads\": %d, \"operators\": ",
-           load, first, samples[0], p10, p50, p90, samples[n - 1], n, use.now.live_bytes, use.now.peak_bytes,
-           use.now.cached_bytes, use.now.packed_bytes, use.allocs, use.hits, rush_context_get_threads(c->context));
+    printf("{\"load\": %.9f, \"first\": %.9f, \"min\": %.9f, \"p10\": %.9f, \"median\": %.9f, "
+           "\"p90\": %.9f, "
+           "\"max\": %.9f, \"calls\": %zu, \"live_bytes\": %zu, \"peak_bytes\": %zu, "
+           "\"cached_bytes\": %zu, "
+           "\"packed_bytes\": %zu, \"allocs_per_call\": %.1f, \"cache_hits\": %.4f, \"threads\": "
+           "%d, \"operators\": ",
+           load, first, samples[0], p10, p50, p90, samples[n - 1], n, use.now.live_bytes,
+           use.now.peak_bytes, use.now.cached_bytes, use.now.packed_bytes, use.allocs, use.hits,
+           rush_context_get_threads(c->context));
   } else {
     print_time("load", load);
     print_time("first", first);
@@ -146,13 +153,14 @@ static int measure(cli *c, rush_module *m, const call_args *a, double load, doub
   return code;
 }
 
-/* -- Against a second file ----------------------------------------------------------------------- */
+/* -- Against a second file --------------------------------------------------------------------- */
 
 #define ROUNDS 15
 #define SLOWER 1.05 /* what counts as slower, beyond noise */
 
 /* Median of ROUNDS: each the seconds of `n` calls, divided by n. */
-static bool round_of(cli *c, rush_module *m, const call_args *a, size_t n, double *seconds, rush_error *err)
+static bool round_of(cli *c, rush_module *m, const call_args *a, size_t n, double *seconds,
+                     rush_error *err)
 {
   double sum = 0, one;
 
@@ -165,8 +173,8 @@ static bool round_of(cli *c, rush_module *m, const call_args *a, size_t n, doubl
   return true;
 }
 
-static bool take_turns(cli *c, rush_module *const *models, const call_args *a, double budget, double medians[2],
-                       rush_error *err)
+static bool take_turns(cli *c, rush_module *const *models, const call_args *a, double budget,
+                       double medians[2], rush_error *err)
 {
   double times[2][ROUNDS], one;
   progress bar;
@@ -180,7 +188,8 @@ static bool take_turns(cli *c, rush_module *const *models, const call_args *a, d
   }
   progress_begin(&bar);
   for (int turn = 0; turn < 2 * ROUNDS && ok; turn++) {
-    progress_show(&bar, (size_t)turn, 2 * ROUNDS, turn % 2 ? "turns of calls: the other file" : "turns of calls: this file");
+    progress_show(&bar, (size_t)turn, 2 * ROUNDS,
+                  turn % 2 ? "turns of calls: the other file" : "turns of calls: this file");
     ok = round_of(c, models[turn % 2], a, n[turn % 2], &times[turn % 2][turn / 2], err);
   }
   progress_end(&bar);
@@ -207,7 +216,8 @@ static int compare(cli *c, rush_module *m, const char *other, const call_args *a
     return cli_report(c, &err);
   double ratio = medians[1] / medians[0];
   if (c->json) {
-    printf("{\"median\": %.9f, \"against\": %.9f, \"ratio\": %.4f}\n", medians[0], medians[1], ratio);
+    printf("{\"median\": %.9f, \"against\": %.9f, \"ratio\": %.4f}\n", medians[0], medians[1],
+           ratio);
   } else {
     print_time("median", medians[0]);
     print_time("against", medians[1]);

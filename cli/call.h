@@ -16,8 +16,10 @@ typedef struct call_args {
 
 /* --method and argv[1..]; false with *code set after printing why. */
 bool call_parse(cli *c, const char *verb, call_args *a, int *code);
-/* complete.c: without arguments the program's sample inputs, if it needs any; false with *code set after saying what to give. */
-bool call_complete(cli *c, const char *verb, const char *model, rush_module *m, call_args *a, int *code);
+/* complete.c: without arguments the program's sample inputs, if it needs any; false with *code set
+ * after saying what to give. */
+bool call_complete(cli *c, const char *verb, const char *model, rush_module *m, call_args *a,
+                   int *code);
 void call_free(call_args *a);
 
 #endif

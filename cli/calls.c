@@ -9,7 +9,7 @@
 
 #define MAX_ARGS 64
 
-/* -- Dicts ----------------------------------------------------------------------------------------------- */
+/* -- Dicts ------------------------------------------------------------------------------------- */
 
 static bool find(rush_value dict, const char *name, rush_value *out)
 {
@@ -54,7 +54,8 @@ void calls_put_text(calls_builder *b, const char *key, const char *text)
 {
   rush_value v;
 
-  if (b->st == RUSH_OK && (b->st = rush_string_create(b->c->context, text, strlen(text), &v, b->err)) == RUSH_OK)
+  if (b->st == RUSH_OK &&
+      (b->st = rush_string_create(b->c->context, text, strlen(text), &v, b->err)) == RUSH_OK)
     calls_put_steal(b, key, v);
 }
 
@@ -79,7 +80,8 @@ rush_status calls_build_end(calls_builder *b, rush_value *out)
   return st;
 }
 
-rush_status calls_from_arguments(cli *c, const call_args *a, bool is_random, rush_value *out, rush_error *err)
+rush_status calls_from_arguments(cli *c, const call_args *a, bool is_random, rush_value *out,
+                                 rush_error *err)
 {
   calls_builder b = {.c = c, .err = err}, named = {.c = c, .err = err};
   rush_value args, kwargs;
@@ -87,7 +89,8 @@ rush_status calls_from_arguments(cli *c, const call_args *a, bool is_random, rus
   for (size_t i = 0; i < a->n_named; i++)
     calls_put_steal(&named, a->named[i].name, rush_value_retain(a->named[i].value));
   calls_put_text(&b, "method", a->method);
-  if (b.st == RUSH_OK && (b.st = rush_tuple_create(c->context, a->args, a->n_args, &args, err)) == RUSH_OK)
+  if (b.st == RUSH_OK &&
+      (b.st = rush_tuple_create(c->context, a->args, a->n_args, &args, err)) == RUSH_OK)
     calls_put_steal(&b, "args", args);
   const rush_status st = calls_build_end(&named, &kwargs);
   if (st == RUSH_OK)
@@ -98,7 +101,7 @@ rush_status calls_from_arguments(cli *c, const call_args *a, bool is_random, rus
   return calls_build_end(&b, out);
 }
 
-/* -- Copies ---------------------------------------------------------------------------------------------- */
+/* -- Copies ------------------------------------------------------------------------------------ */
 
 static bool copy_items(cli *c, rush_value v, bool tensors, rush_value *out, rush_error *err)
 {
@@ -139,7 +142,7 @@ bool calls_copy(cli *c, rush_value v, bool tensors, rush_value *out, rush_error 
   return true;
 }
 
-/* -- Calls ----------------------------------------------------------------------------------------------- */
+/* -- Calls ------------------------------------------------------------------------------------- */
 
 typedef struct one_call { /* arguments of rush_module_call_named; its result goes to `p` */
   rush_module *m;
@@ -155,8 +158,8 @@ static void run_call(void *arg)
 {
   one_call *k = arg;
 
-  k->p->st = rush_module_call_named(k->m, k->method, k->args, k->n_args, k->named, k->n_named, &k->options, &k->p->result,
-                                    &k->p->err);
+  k->p->st = rush_module_call_named(k->m, k->method, k->args, k->n_args, k->named, k->n_named,
+                                    &k->options, &k->p->result, &k->p->err);
 }
 
 /* Run the call on a stack of the size that was asked for, if one was. */
@@ -188,23 +191,25 @@ static void run_with(cli *c, one_call *k, rush_value call, rush_value args, rush
     run_call_on_stack(k);
 }
 
-/* Arguments may be changed by the call: it gets copies of its tensors; and of its containers a second time, as PyTorch copies
- * these (and not the tensors) on their way from Python. */
+/* Arguments may be changed by the call: it gets copies of its tensors; and of its containers a
+ * second time, as PyTorch copies these (and not the tensors) on their way from Python. */
 void calls_perform(cli *c, rush_module *m, rush_value call, performed *p)
 {
-  rush_value args = calls_entry(call, "args"), given = calls_entry(call, "kwargs"), kwargs = rush_value_none(),
-             passed = rush_value_none();
+  rush_value args = calls_entry(call, "args"), given = calls_entry(call, "kwargs"),
+             kwargs = rush_value_none(), passed = rush_value_none();
   const char *method = rush_value_string(calls_entry(call, "method"), NULL);
   one_call *k = calloc(1, sizeof *k);
 
   p->args = p->result = rush_value_none();
   p->err = (rush_error)RUSH_ERROR_INIT;
   p->st = k ? RUSH_OK : RUSH_ENOMEM;
-  if (k && (rush_value_len(args) > MAX_ARGS || rush_value_len(given) > MAX_ARGS || args.tag != RUSH_TAG_TUPLE || !method)) {
+  if (k && (rush_value_len(args) > MAX_ARGS || rush_value_len(given) > MAX_ARGS ||
+            args.tag != RUSH_TAG_TUPLE || !method)) {
     p->st = RUSH_EARGUMENT; /* what no recorder writes */
   } else if (k) {
     *k = (one_call){.m = m, .method = method, .options = RUSH_CALL_OPTIONS_INIT, .p = p};
-    if (!calls_copy(c, args, true, &p->args, &p->err) || !calls_copy(c, given, true, &kwargs, &p->err) ||
+    if (!calls_copy(c, args, true, &p->args, &p->err) ||
+        !calls_copy(c, given, true, &kwargs, &p->err) ||
         !calls_copy(c, p->args, false, &passed, &p->err))
       p->st = p->err.status != RUSH_OK ? p->err.status : RUSH_ENOMEM;
     else

@@ -17,7 +17,8 @@ enum {
   EXIT_FAULT = 70    /* ours */
 };
 
-#define CLI_N_DTYPES 30 /* numbers from 0 that may be dtypes: rush_dtype_name gives NULL for the others */
+#define CLI_N_DTYPES \
+  30 /* numbers from 0 that may be dtypes: rush_dtype_name gives NULL for the others */
 
 typedef struct cli_tolerance {
   double rtol, atol; /* a difference of at most atol + rtol * |expected| is none */
@@ -54,7 +55,8 @@ bool cli_take_tolerances(cli *c, const char *verb, int *code);
 
 /* The exit code of a status. */
 int cli_exit(rush_status st);
-/* Print "rushlight: ..." for the error (with --json, an object besides), clear it, and give the exit code. */
+/* Print "rushlight: ..." for the error (with --json, an object besides), clear it, and give the
+ * exit code. */
 int cli_report(const cli *c, rush_error *err);
 /* Usage error: prints the message and how to get help. */
 int cli_usage(const char *verb, const char *fmt, ...) RUSH_PRINTF(2, 3);
@@ -64,8 +66,8 @@ const char *cli_option(cli *c, const char *name);
 /* An option that is left over is an error: its text, or NULL. */
 const char *cli_unknown_option(cli *c);
 
-/* stack.c: call fn(arg) on a thread with a stack of n_bytes (at least 16384).  Returns how many of them it used, or 0 when
- * there was no such thread: then fn was not called. */
+/* stack.c: call fn(arg) on a thread with a stack of n_bytes (at least 16384).  Returns how many of
+ * them it used, or 0 when there was no such thread: then fn was not called. */
 size_t cli_on_stack(size_t n_bytes, void (*fn)(void *arg), void *arg);
 
 /* plugin.c: load what --plugin options name into the context.  An exit code. */
@@ -78,18 +80,19 @@ size_t cli_name_of(const char *text);
 
 /* compare.c: values against recorded ones. */
 typedef struct cli_tolerances {
-  rush_value list;            /* of (rtol, atol) tuples, for each leaf that has one; anything else: cli_tolerance_of's */
+  rush_value
+    list; /* of (rtol, atol) tuples, for each leaf that has one; anything else: cli_tolerance_of's */
   size_t next;
   const cli_tolerance *given; /* holds for all leaves instead; or NULL */
   bool is_exact;
-  double gap;                 /* the largest difference so far, also between values that are close enough */
+  double gap; /* the largest difference so far, also between values that are close enough */
   char at[208];               /* and where it was */
 } cli_tolerances;
 /* True when `got` is `want`; else why (at most `size` bytes) says where and how they differ. */
-bool cli_same(rush_value want, rush_value got, cli_tolerances *tolerances, const char *where, char *why,
-              size_t size);
-/* True for tensors of floats, floats, and the complex ones; what each such leaf may differ by unless a file or the command line says:
- * by its dtype, and by its largest element. */
+bool cli_same(rush_value want, rush_value got, cli_tolerances *tolerances, const char *where,
+              char *why, size_t size);
+/* True for tensors of floats, floats, and the complex ones; what each such leaf may differ by
+ * unless a file or the command line says: by its dtype, and by its largest element. */
 bool cli_has_tolerance(rush_value leaf);
 cli_tolerance cli_tolerance_of(rush_value leaf);
 
@@ -113,7 +116,8 @@ bool cli_has_option(const char *verb, const char *name);
 /* The verbs that take an option: "run, bench". */
 void cli_takers(const char *name, char *out, size_t size);
 
-/* suggest.c: keep `candidate` if it is near `word`, and nearer than what was kept.  Start with zeros. */
+/* suggest.c: keep `candidate` if it is near `word`, and nearer than what was kept.  Start with
+ * zeros. */
 typedef struct suggestion {
   const char *word; /* or NULL */
   size_t distance;
@@ -121,8 +125,10 @@ typedef struct suggestion {
 void cli_suggest_try(suggestion *s, const char *word, const char *candidate);
 
 /* Refuse a value that is none of `choices` (NULL-ended), with the nearest.  EXIT_USAGE. */
-int cli_bad_choice(const char *option, const char *value, const char *const *choices, const char *expected);
-/* Print that `option` is no option of the verb, was given twice, or lacks its value.  EXIT_USAGE. */
+int cli_bad_choice(const char *option, const char *value, const char *const *choices,
+                   const char *expected);
+/* Print that `option` is no option of the verb, was given twice, or lacks its value.  EXIT_USAGE.
+ * */
 int cli_bad_option(const char *verb, const char *option);
 /* A model from a path, or from standard input ("-").  New. */
 bool cli_load(cli *c, const char *path, rush_module **out, rush_error *err);

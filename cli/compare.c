@@ -27,7 +27,7 @@ static bool complex_close(double wr, double wi, double gr, double gi, cli_tolera
   return hypot(wr - gr, wi - gi) <= t.atol + t.rtol * hypot(wr, wi);
 }
 
-/* -- Elements as doubles --------------------------------------------------------------------------- */
+/* -- Elements as doubles ----------------------------------------------------------------------- */
 
 static double half(uint16_t h)
 {
@@ -103,7 +103,8 @@ typedef struct worst {
   number want, got;
 } worst;
 
-static bool tensors_close(rush_dtype d, const char *w, const char *g, int64_t n, cli_tolerance t, worst *most)
+static bool tensors_close(rush_dtype d, const char *w, const char *g, int64_t n, cli_tolerance t,
+                          worst *most)
 {
   bool ok = true;
 
@@ -111,7 +112,8 @@ static bool tensors_close(rush_dtype d, const char *w, const char *g, int64_t n,
   for (int64_t i = 0; i < n; i++) {
     const number want = number_at(d, w, i), got = number_at(d, g, i);
     const double gap = gap_of(want, got);
-    ok &= part_of(d) == d ? close_enough(want.re, got.re, t) : complex_close(want.re, want.im, got.re, got.im, t);
+    ok &= part_of(d) == d ? close_enough(want.re, got.re, t)
+                          : complex_close(want.re, want.im, got.re, got.im, t);
     if (gap > most->gap)
       *most = (worst){gap, i, want, got};
   }
@@ -120,11 +122,11 @@ static bool tensors_close(rush_dtype d, const char *w, const char *g, int64_t n,
 
 static bool is_inexact(rush_dtype d)
 {
-  return d == RUSH_FLOAT16 || d == RUSH_FLOAT32 || d == RUSH_FLOAT64 || d == RUSH_BFLOAT16 || d == RUSH_COMPLEX64 ||
-         d == RUSH_COMPLEX128;
+  return d == RUSH_FLOAT16 || d == RUSH_FLOAT32 || d == RUSH_FLOAT64 || d == RUSH_BFLOAT16 ||
+         d == RUSH_COMPLEX64 || d == RUSH_COMPLEX128;
 }
 
-/* -- Tolerances ------------------------------------------------------------------------------------ */
+/* -- Tolerances -------------------------------------------------------------------------------- */
 
 /* The largest finite number in a contiguous tensor. */
 static double magnitude(rush_dtype d, const char *data, int64_t n)
@@ -139,10 +141,14 @@ static double magnitude(rush_dtype d, const char *data, int64_t n)
   return most;
 }
 
-/* Small elements of a tensor are as uncertain as its largest one: they are sums of such products. */
+/* Small elements of a tensor are as uncertain as its largest one: they are sums of such products.
+ * */
 static cli_tolerance tolerance_for(rush_dtype d, double largest)
 {
-  const double rtol = d == RUSH_FLOAT16 ? 1e-3 : d == RUSH_BFLOAT16 ? 1.6e-2 : part_of(d) == RUSH_FLOAT64 ? 1e-7 : 1e-5;
+  const double rtol = d == RUSH_FLOAT16            ? 1e-3
+                      : d == RUSH_BFLOAT16         ? 1.6e-2
+                      : part_of(d) == RUSH_FLOAT64 ? 1e-7
+                                                   : 1e-5;
 
   return (cli_tolerance){rtol, rtol * largest};
 }
@@ -161,7 +167,8 @@ cli_tolerance cli_tolerance_of(rush_value leaf)
   const rush_dtype d = rush_tensor_dtype(leaf.as.tensor);
   if (rush_tensor_contiguous(NULL, leaf.as.tensor, &flat, NULL) != RUSH_OK)
     return (cli_tolerance){0, 0};
-  const double most = magnitude(d, rush_tensor_data(flat.as.tensor), rush_tensor_n_elems(leaf.as.tensor));
+  const double most =
+    magnitude(d, rush_tensor_data(flat.as.tensor), rush_tensor_n_elems(leaf.as.tensor));
   rush_value_release(flat);
   return tolerance_for(d, most);
 }
@@ -181,7 +188,8 @@ static cli_tolerance next_tolerance(cli_tolerances *t, rush_value want)
 bool cli_has_tolerance(rush_value leaf)
 {
   return leaf.tag == RUSH_TAG_FLOAT || leaf.tag == RUSH_TAG_COMPLEX ||
-         (leaf.tag == RUSH_TAG_TENSOR && leaf.as.tensor && is_inexact(rush_tensor_dtype(leaf.as.tensor)));
+         (leaf.tag == RUSH_TAG_TENSOR && leaf.as.tensor &&
+          is_inexact(rush_tensor_dtype(leaf.as.tensor)));
 }
 
 static void note_gap(cli_tolerances *t, double gap, const char *where, const char *index)
@@ -192,7 +200,7 @@ static void note_gap(cli_tolerances *t, double gap, const char *where, const cha
   snprintf(t->at, sizeof t->at, "%.100s%.100s", where, index);
 }
 
-/* -- Values ---------------------------------------------------------------------------------------- */
+/* -- Values ------------------------------------------------------------------------------------ */
 
 /* "[0, 3]": the place of element i. */
 static void index_text(const rush_tensor *t, int64_t i, char *out, size_t size)
@@ -224,7 +232,8 @@ static void shape_text(const rush_tensor *t, char *out, size_t size)
   size_t n = (size_t)snprintf(out, size, "%s[", rush_dtype_name(rush_tensor_dtype(t)));
 
   for (int i = 0; i < rush_tensor_n_dims(t) && n < size; i++)
-    n += (size_t)snprintf(out + n, size - n, "%s%lld", i ? ", " : "", (long long)rush_tensor_sizes(t)[i]);
+    n += (size_t)snprintf(out + n, size - n, "%s%lld", i ? ", " : "",
+                          (long long)rush_tensor_sizes(t)[i]);
   if (n < size)
     snprintf(out + n, size - n, "]");
 }
@@ -241,12 +250,13 @@ static rush_status elements_of(rush_value v, rush_value *out)
 {
   size_t n;
 
-  return rush_tensor_layout(v.as.tensor) == 0 ? rush_tensor_contiguous(NULL, v.as.tensor, out, NULL)
-                                              : rush_op_call(NULL, "aten::to_dense", &v, 1, NULL, 0, out, 1, &n, NULL);
+  return rush_tensor_layout(v.as.tensor) == 0
+           ? rush_tensor_contiguous(NULL, v.as.tensor, out, NULL)
+           : rush_op_call(NULL, "aten::to_dense", &v, 1, NULL, 0, out, 1, &n, NULL);
 }
 
-static bool same_tensor(rush_value want, rush_value got, cli_tolerances *tolerances, const char *where, char *why,
-                        size_t size)
+static bool same_tensor(rush_value want, rush_value got, cli_tolerances *tolerances,
+                        const char *where, char *why, size_t size)
 {
   rush_tensor *w = want.as.tensor, *g = got.as.tensor;
   rush_dtype d = rush_tensor_dtype(w);
@@ -290,8 +300,8 @@ static bool same_tensor(rush_value want, rush_value got, cli_tolerances *toleran
   number_text(d, most.got, found, sizeof found);
   number_text(d, most.want, wanted, sizeof wanted);
   if (!ok && is_inexact(d))
-    snprintf(why, size, "%s: values differ by up to %.3g, at %s: %s, not %s (rtol %.1e, atol %.1e)", where, most.gap, at, found,
-             wanted, t.rtol, t.atol);
+    snprintf(why, size, "%s: values differ by up to %.3g, at %s: %s, not %s (rtol %.1e, atol %.1e)",
+             where, most.gap, at, found, wanted, t.rtol, t.atol);
   else if (!ok)
     snprintf(why, size, "%s: different %s values", where, rush_dtype_name(d));
   rush_value_release(wc);
@@ -299,7 +309,8 @@ static bool same_tensor(rush_value want, rush_value got, cli_tolerances *toleran
   return ok;
 }
 
-static bool same_items(rush_value want, rush_value got, cli_tolerances *t, const char *where, char *why, size_t size)
+static bool same_items(rush_value want, rush_value got, cli_tolerances *t, const char *where,
+                       char *why, size_t size)
 {
   size_t n = rush_value_len(want);
   char path[256];
@@ -316,7 +327,8 @@ static bool same_items(rush_value want, rush_value got, cli_tolerances *t, const
   return true;
 }
 
-static bool same_dict(rush_value want, rush_value got, cli_tolerances *t, const char *where, char *why, size_t size)
+static bool same_dict(rush_value want, rush_value got, cli_tolerances *t, const char *where,
+                      char *why, size_t size)
 {
   size_t n = rush_value_len(want);
   cli_tolerances none = {.is_exact = true};
@@ -341,7 +353,8 @@ static bool same_dict(rush_value want, rush_value got, cli_tolerances *t, const 
   return true;
 }
 
-bool cli_same(rush_value want, rush_value got, cli_tolerances *t, const char *where, char *why, size_t size)
+bool cli_same(rush_value want, rush_value got, cli_tolerances *t, const char *where, char *why,
+              size_t size)
 {
   double wr, wi, gr, gi;
   bool ok = true;
@@ -392,7 +405,7 @@ bool cli_same(rush_value want, rush_value got, cli_tolerances *t, const char *wh
   return ok;
 }
 
-/* -- Options --------------------------------------------------------------------------------------- */
+/* -- Options ----------------------------------------------------------------------------------- */
 
 static bool parse_tolerance(const char *text, double *out)
 {
@@ -406,7 +419,8 @@ bool cli_take_tolerances(cli *c, const char *verb, int *code)
 {
   const char *rtol = cli_option(c, "--rtol"), *atol = cli_option(c, "--atol");
 
-  if ((rtol && !parse_tolerance(rtol, &c->tolerance.rtol)) || (atol && !parse_tolerance(atol, &c->tolerance.atol))) {
+  if ((rtol && !parse_tolerance(rtol, &c->tolerance.rtol)) ||
+      (atol && !parse_tolerance(atol, &c->tolerance.atol))) {
     *code = cli_usage(verb, "--rtol and --atol take numbers that are not negative");
     return false;
   }

@@ -1,4 +1,5 @@
-/* Calls without arguments: the sample inputs that an exported program carries, or what to give instead. */
+/* Calls without arguments: the sample inputs that an exported program carries, or what to give
+ * instead. */
 #include "call.h"
 
 #include <string.h>
@@ -32,7 +33,8 @@ static void put_described(example *e, const rush_signature_item *item)
   if (item->n_sizes == 0)
     put(e, "[]");
   for (int i = 0; i < item->n_sizes; i++) {
-    snprintf(number, sizeof number, "%s%lld", i ? "," : "", (long long)(item->sizes[i].value < 0 ? 2 : item->sizes[i].value));
+    snprintf(number, sizeof number, "%s%lld", i ? "," : "",
+             (long long)(item->sizes[i].value < 0 ? 2 : item->sizes[i].value));
     put(e, number);
   }
   if (item->dtype != RUSH_FLOAT32) {
@@ -44,10 +46,20 @@ static void put_described(example *e, const rush_signature_item *item)
 
 static void put_typed(example *e, const char *type)
 {
-  static const struct { const char *type, *text; } examples[] = {
-      {"Tensor", "randn(2,3)"}, {"int", "1"}, {"float", "0.5"}, {"bool", "True"}, {"str", "'text'"}, {"Optional[", "None"},
-      {"List[Tensor]", "[randn(2,3)]"}, {"List[int]", "[1, 2]"}, {"List[float]", "[0.5, 1.5]"}, {"List[str]", "['a', 'b']"},
-      {"List[", "[]"}, {"Dict[str, Tensor]", "{'a': randn(2,3)}"}, {"Dict[", "{}"}};
+  static const struct { const char *type, *text;
+  } examples[] = {{"Tensor", "randn(2,3)"},
+                  {"int", "1"},
+                  {"float", "0.5"},
+                  {"bool", "True"},
+                  {"str", "'text'"},
+                  {"Optional[", "None"},
+                  {"List[Tensor]", "[randn(2,3)]"},
+                  {"List[int]", "[1, 2]"},
+                  {"List[float]", "[0.5, 1.5]"},
+                  {"List[str]", "['a', 'b']"},
+                  {"List[", "[]"},
+                  {"Dict[str, Tensor]", "{'a': randn(2,3)}"},
+                  {"Dict[", "{}"}};
 
   for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
     const size_t n = strlen(examples[i].type);
@@ -101,8 +113,10 @@ static int refuse(const char *verb, const char *model, const char *method, const
   example needs = {.n = 0}, command = {.n = 0};
 
   write_example(s, &needs, &command);
-  return cli_usage(verb, "%s needs arguments: %s\nFor example: rushlight %s %s%s%s%s", method, needs.text, verb, model, command.text,
-                   strcmp(method, "forward") ? " --method " : "", strcmp(method, "forward") ? method : "");
+  return cli_usage(verb, "%s needs arguments: %s\nFor example: rushlight %s %s%s%s%s", method,
+                   needs.text, verb, model, command.text,
+                   strcmp(method, "forward") ? " --method " : "",
+                   strcmp(method, "forward") ? method : "");
 }
 
 /* Take the arguments from (args, named). */
@@ -117,13 +131,15 @@ static bool take_samples(call_args *a, rush_value samples)
     a->args[a->n_args++] = rush_value_retain(rush_value_item(args, i));
   for (size_t i = 0; i < rush_value_len(named); i++) {
     rush_value_entry(named, i, &key, &value);
-    a->named[a->n_named++] = (rush_named_value){rush_value_string(key, NULL), rush_value_retain(value)};
+    a->named[a->n_named++] =
+      (rush_named_value){rush_value_string(key, NULL), rush_value_retain(value)};
   }
   a->samples = samples; /* it has the names */
   return true;
 }
 
-bool call_complete(cli *c, const char *verb, const char *model, rush_module *m, call_args *a, int *code)
+bool call_complete(cli *c, const char *verb, const char *model, rush_module *m, call_args *a,
+                   int *code)
 {
   rush_error err = RUSH_ERROR_INIT;
   example needs = {.n = 0}, command = {.n = 0};
@@ -132,11 +148,13 @@ bool call_complete(cli *c, const char *verb, const char *model, rush_module *m, 
 
   if (a->n_args + a->n_named > 0)
     return true;
-  if (rush_module_signature(m, a->method, &s, &err) != RUSH_OK || rush_module_samples(m, &samples, &err) != RUSH_OK) {
+  if (rush_module_signature(m, a->method, &s, &err) != RUSH_OK ||
+      rush_module_samples(m, &samples, &err) != RUSH_OK) {
     *code = cli_report(c, &err);
     return false;
   }
-  const bool is_ready = write_example(s, &needs, &command) == 0 || (samples.tag == RUSH_TAG_TUPLE && take_samples(a, samples));
+  const bool is_ready = write_example(s, &needs, &command) == 0 ||
+                        (samples.tag == RUSH_TAG_TUPLE && take_samples(a, samples));
   if (!a->samples.tag)
     rush_value_release(samples);
   if (!is_ready)

@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -- Tables ---------------------------------------------------------------------------------------- */
+/* -- Tables ------------------------------------------------------------------------------------ */
 
 /* The library gives equal names at equal addresses, so addresses are keys. */
 static size_t slot_of(const costs_table *t, const void *a, const void *b)
 {
-  uint64_t h = ((uint64_t)(uintptr_t)a * UINT64_C(0x9e3779b97f4a7c15)) ^ ((uint64_t)(uintptr_t)b * UINT64_C(0xd6e8feb86659fd93));
+  uint64_t h = ((uint64_t)(uintptr_t)a * UINT64_C(0x9e3779b97f4a7c15)) ^
+               ((uint64_t)(uintptr_t)b * UINT64_C(0xd6e8feb86659fd93));
   size_t i = (size_t)(h >> 20) & (t->n_slots - 1);
 
   while (t->slots[i] && (t->keys[t->slots[i] - 1][0] != a || t->keys[t->slots[i] - 1][1] != b))
@@ -74,13 +75,14 @@ void costs_free(costs *r)
   free_table(&r->nodes);
 }
 
-/* -- Adding up --------------------------------------------------------------------------------------- */
+/* -- Adding up --------------------------------------------------------------------------------- */
 
 /* Of one thread, while its events are read: what is open. */
 #define MAX_OPEN 1024
 typedef struct open_event {
   rush_profile_event e;
-  double children, functions; /* seconds of what it called; of methods below, whatever lies between */
+  double children,
+    functions; /* seconds of what it called; of methods below, whatever lies between */
   uint32_t method;            /* row + 1, functions */
 } open_event;
 
@@ -95,11 +97,15 @@ static double seconds_of(const rush_profile_event *e)
 }
 
 /* Two numbers as a key. */
-static const void *key_of(uint32_t a, uint32_t b) { return (const void *)(uintptr_t)((uint64_t)a << 32 | b); }
+static const void *key_of(uint32_t a, uint32_t b)
+{
+  return (const void *)(uintptr_t)((uint64_t)a << 32 | b);
+}
 
 static bool is_line(const rush_profile_event *a, const rush_profile_event *b)
 {
-  return a->line == b->line && a->code && b->code && (a->file == b->file || (a->file && b->file && !strcmp(a->file, b->file)));
+  return a->line == b->line && a->code && b->code &&
+         (a->file == b->file || (a->file && b->file && !strcmp(a->file, b->file)));
 }
 
 static bool add_operator(costs *r, const lane *l, const open_event *o, double took)
@@ -291,7 +297,8 @@ static bool order_methods(costs_table *t, costs_table *nodes)
   for (uint32_t at = 0; n < t->n;) { /* at: the row + 1 whose callees are next, depth first */
     size_t best = t->n;
     for (size_t i = 0; i < t->n; i++)
-      if (!done[i] && t->rows[i].parent == at && (best == t->n || t->rows[i].total > t->rows[best].total))
+      if (!done[i] && t->rows[i].parent == at &&
+          (best == t->n || t->rows[i].total > t->rows[best].total))
         best = i;
     if (best < t->n) {
       rows[n] = t->rows[best];
@@ -314,12 +321,13 @@ static bool order_methods(costs_table *t, costs_table *nodes)
 
 #define MOST_EVENTS 1000000
 
-/* -- Calling ------------------------------------------------------------------------------------------- */
+/* -- Calling ----------------------------------------------------------------------------------- */
 
 static rush_status one_call(cli *c, rush_module *m, const call_args *a, rush_error *err)
 {
   rush_value result;
-  rush_status st = rush_module_call_named(m, a->method, a->args, a->n_args, a->named, a->n_named, &c->call, &result, err);
+  rush_status st = rush_module_call_named(m, a->method, a->args, a->n_args, a->named, a->n_named,
+                                          &c->call, &result, err);
 
   if (st == RUSH_OK)
     rush_value_release(result);
@@ -327,8 +335,8 @@ static rush_status one_call(cli *c, rush_module *m, const call_args *a, rush_err
   return st;
 }
 
-rush_status costs_calls(cli *c, rush_module *m, const call_args *a, size_t warmup, size_t n, double budget,
-                         costs *out, rush_error *err)
+rush_status costs_calls(cli *c, rush_module *m, const call_args *a, size_t warmup, size_t n,
+                        double budget, costs *out, rush_error *err)
 {
   costs r = {0};
   rush_status st = RUSH_OK;
@@ -357,7 +365,9 @@ rush_status costs_calls(cli *c, rush_module *m, const call_args *a, size_t warmu
     start = cli_seconds();
     n = r.first && n > MOST_EVENTS / r.first - 1 ? MOST_EVENTS / r.first - 1 : n;
   }
-  for (; r.calls < n && st == RUSH_OK && (r.calls == 0 || budget == 0 || cli_seconds() - start < budget); r.calls++) {
+  for (; r.calls < n && st == RUSH_OK &&
+         (r.calls == 0 || budget == 0 || cli_seconds() - start < budget);
+       r.calls++) {
     progress_show(&bar, r.calls, n, "calls");
     st = one_call(c, m, a, err);
   }
@@ -381,7 +391,7 @@ rush_status costs_calls(cli *c, rush_module *m, const call_args *a, size_t warmu
   return RUSH_OK;
 }
 
-/* -- Telling ------------------------------------------------------------------------------------------- */
+/* -- Telling ----------------------------------------------------------------------------------- */
 
 const char *costs_short_name(const char *qualified)
 {
@@ -413,7 +423,8 @@ void costs_print_operators(FILE *f, const costs *r, size_t most, int width)
   double rest = 0, between = r->seconds;
 
   name = name < 20 ? 20 : name > 48 ? 48 : name;
-  fprintf(f, "%-*s %8s %9s %9s %6s %9s\n", name, "operator", "calls", "total", "self", "share", "mean");
+  fprintf(f, "%-*s %8s %9s %9s %6s %9s\n", name, "operator", "calls", "total", "self", "share",
+          "mean");
   for (size_t i = 0; i < r->operators.n; i++) {
     const costs_row *o = &r->operators.rows[i];
     between -= o->self;
@@ -421,16 +432,19 @@ void costs_print_operators(FILE *f, const costs *r, size_t most, int width)
       rest += o->self;
       continue;
     }
-    fprintf(f, "%-*.*s %8zu %9s %9s %5.1f%% %9s\n", name, name, o->name, o->calls, costs_time(o->total, total),
-            costs_time(o->self, self), 100 * o->self / r->seconds, costs_time(o->total / (double)o->calls, mean));
+    fprintf(f, "%-*.*s %8zu %9s %9s %5.1f%% %9s\n", name, name, o->name, o->calls,
+            costs_time(o->total, total), costs_time(o->self, self), 100 * o->self / r->seconds,
+            costs_time(o->total / (double)o->calls, mean));
   }
   if (r->operators.n > most)
-    fprintf(f, "%-*s %8s %9s %9s %5.1f%%\n", name, "(others)", "", "", costs_time(rest, self), 100 * rest / r->seconds);
+    fprintf(f, "%-*s %8s %9s %9s %5.1f%%\n", name, "(others)", "", "", costs_time(rest, self),
+            100 * rest / r->seconds);
   fprintf(f, "%-*s %8s %9s %9s %5.1f%%\n", name, "(between operators, with recording)", "", "",
-          costs_time(between > 0 ? between : 0, self), between > 0 ? 100 * between / r->seconds : 0);
+          costs_time(between > 0 ? between : 0, self),
+          between > 0 ? 100 * between / r->seconds : 0);
 }
 
-/* -- JSON ------------------------------------------------------------------------------------------------- */
+/* -- JSON -------------------------------------------------------------------------------------- */
 
 static void json_place(FILE *f, const costs_row *r)
 {
@@ -444,8 +458,8 @@ static void json_place(FILE *f, const costs_row *r)
 
 static void json_numbers(FILE *f, const costs *r, const costs_row *row, double share_of)
 {
-  fprintf(f, "\"calls\": %zu, \"total\": %.9f, \"self\": %.9f, \"share\": %.6f", row->calls, row->total, row->self,
-          share_of / r->seconds);
+  fprintf(f, "\"calls\": %zu, \"total\": %.9f, \"self\": %.9f, \"share\": %.6f", row->calls,
+          row->total, row->self, share_of / r->seconds);
 }
 
 static void json_lines(FILE *f, const costs *r)
@@ -512,16 +526,20 @@ void costs_json_operators(FILE *f, const costs *r)
     const costs_row *o = &r->operators.rows[i];
     fputs(i ? ", {\"name\": " : "{\"name\": ", f);
     cli_json_text(f, o->name);
-    fprintf(f, ", \"calls\": %zu, \"total\": %.9f, \"self\": %.9f, \"share\": %.6f, \"mean\": %.9f, \"bytes\": %lld}", o->calls,
-            o->total, o->self, o->self / r->seconds, o->total / (double)o->calls, (long long)o->bytes);
+    fprintf(f,
+            ", \"calls\": %zu, \"total\": %.9f, \"self\": %.9f, \"share\": %.6f, \"mean\": %.9f, "
+            "\"bytes\": %lld}",
+            o->calls, o->total, o->self, o->self / r->seconds, o->total / (double)o->calls,
+            (long long)o->bytes);
   }
   fputs("]", f);
 }
 
 void costs_json(FILE *f, const costs *r, bool with_nodes)
 {
-  fprintf(f, "{\"calls\": %zu, \"seconds\": %.9f, \"events\": %zu, \"dropped\": %llu, \"operators\": ", r->calls, r->seconds,
-          r->n_events, (unsigned long long)r->n_dropped);
+  fprintf(f,
+          "{\"calls\": %zu, \"seconds\": %.9f, \"events\": %zu, \"dropped\": %llu, \"operators\": ",
+          r->calls, r->seconds, r->n_events, (unsigned long long)r->n_dropped);
   costs_json_operators(f, r);
   json_lines(f, r);
   json_methods(f, r);

@@ -1,6 +1,7 @@
 /* costs.h -- what a profile says, added up: by operator, by source line, by method.
  *
- * Costs borrow the strings of the context's profile: they live until the next rush_profile_start. */
+ * Costs borrow the strings of the context's profile: they live until the next rush_profile_start.
+ * */
 #ifndef RUSH_CLI_COSTS_H
 #define RUSH_CLI_COSTS_H
 
@@ -8,7 +9,8 @@
 
 typedef struct costs_row {
   const char *name; /* of the operator or method; a line's code */
-  const char *code; /* methods: the line that calls it; nodes: its inputs when it was last called; or NULL */
+  const char
+    *code; /* methods: the line that calls it; nodes: its inputs when it was last called; or NULL */
   const char *file; /* lines, methods: where; or NULL */
   uint32_t line;
   uint32_t parent;  /* methods, nodes: index + 1 of the calling method's row, or 0 */
@@ -39,9 +41,10 @@ typedef struct costs {
   uint64_t n_dropped;
 } costs;
 
-/* Call `n` times (at most for `budget` seconds, if that is not 0) with a profile on, after `warmup` calls without. */
-rush_status costs_calls(cli *c, rush_module *m, const call_args *a, size_t warmup, size_t n, double budget,
-                         costs *out, rush_error *err);
+/* Call `n` times (at most for `budget` seconds, if that is not 0) with a profile on, after `warmup`
+ * calls without. */
+rush_status costs_calls(cli *c, rush_module *m, const call_args *a, size_t warmup, size_t n,
+                        double budget, costs *out, rush_error *err);
 void costs_free(costs *r);
 
 /* "__torch__.nets.___torch_mangle_3.Net.forward" -> "Net.forward": borrowed. */

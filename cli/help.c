@@ -112,7 +112,8 @@ void cli_takers(const char *name, char *out, size_t size)
       at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", verbs[i].name);
 }
 
-/* The options that a verb takes, its own before the common ones; without a verb those that all take. */
+/* The options that a verb takes, its own before the common ones; without a verb those that all
+ * take. */
 static void print_options(const char *verb)
 {
   for (size_t i = 0; i < COUNT(options); i++) {
@@ -139,11 +140,15 @@ static void print_examples(const char *verb)
 
 static void verb_text(const verb_help *v)
 {
-  printf("rushlight %s - %s\n\nusage: rushlight %s %s [options]\n", v->name, v->summary, v->name, v->arguments);
+  printf("rushlight %s - %s\n\nusage: rushlight %s %s [options]\n", v->name, v->summary, v->name,
+         v->arguments);
   if (strstr(v->arguments, "ARG"))
-    printf("\nMODEL is a .pt or .pt2 file, or - for standard input.  An ARG is a literal ([1, 2.5], 'text', True), a factory\n"
-           "(randn(1,3,224,224), ones(2,9,dtype=int64), full([2,2], 0.5)), or a file (@x.npy, @x.npz, @x.safetensors, @x.pt; @- is\n"
-           "standard input; @x.npz[name] one of several); NAME=ARG passes it by name.  Without ARGs the sample inputs of a .pt2 are used.\n");
+    printf("\nMODEL is a .pt or .pt2 file, or - for standard input.  An ARG is a literal ([1, "
+           "2.5], 'text', True), a factory\n"
+           "(randn(1,3,224,224), ones(2,9,dtype=int64), full([2,2], 0.5)), or a file (@x.npy, "
+           "@x.npz, @x.safetensors, @x.pt; @- is\n"
+           "standard input; @x.npz[name] one of several); NAME=ARG passes it by name.  Without "
+           "ARGs the sample inputs of a .pt2 are used.\n");
   printf("\nOptions:\n");
   print_options(v->name);
   printf("\nExamples:\n");

@@ -1,5 +1,5 @@
-/* Values as JSON.  Tensors are {"dtype", "shape", "data"}, data being nested lists; tuples are lists; NaN and infinities,
- * which JSON lacks, are the texts "nan", "inf", "-inf". */
+/* Values as JSON.  Tensors are {"dtype", "shape", "data"}, data being nested lists; tuples are
+ * lists; NaN and infinities, which JSON lacks, are the texts "nan", "inf", "-inf". */
 #include "cli.h"
 
 #include <math.h>
@@ -37,7 +37,8 @@ typedef struct kind {
   int digits;
 } kind;
 
-/* Elements of dimension `dim` on; data is contiguous int64 or float64 (two a number when complex). */
+/* Elements of dimension `dim` on; data is contiguous int64 or float64 (two a number when complex).
+ * */
 static const char *elements(FILE *f, const rush_tensor *t, int dim, const kind *k, const char *data)
 {
   if (dim == rush_tensor_n_dims(t)) {
@@ -73,7 +74,9 @@ static bool tensor(cli *c, FILE *f, rush_value v, rush_error *err)
 {
   rush_dtype d = rush_tensor_dtype(v.as.tensor);
   kind k = {is_whole(d), d >= RUSH_COMPLEX32 && d <= RUSH_COMPLEX128, 17};
-  rush_value args[2] = {v, rush_value_int(k.whole ? RUSH_INT64 : k.complex ? RUSH_COMPLEX128 : RUSH_FLOAT64)};
+  rush_value args[2] = {v, rush_value_int(k.whole     ? RUSH_INT64
+                                          : k.complex ? RUSH_COMPLEX128
+                                                      : RUSH_FLOAT64)};
   rush_value wide, flat;
   size_t n;
 

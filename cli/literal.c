@@ -197,10 +197,11 @@ static int dtype_named(const char *p, size_t n)
   return -1;
 }
 
-/* -- Factories ------------------------------------------------------------------------------------- */
+/* -- Factories --------------------------------------------------------------------------------- */
 
-static const char *const factories[] = {"randn", "rand", "zeros", "ones", "full", "empty", "arange", "linspace", "eye", "randint",
-                                        "randperm", "tensor", "logspace", "normal", "scalar_tensor", NULL};
+static const char *const factories[] = {
+  "randn", "rand",    "zeros",    "ones",   "full",     "empty",  "arange",        "linspace",
+  "eye",   "randint", "randperm", "tensor", "logspace", "normal", "scalar_tensor", NULL};
 
 static bool is_float(rush_dtype d)
 {
@@ -259,7 +260,8 @@ static bool tuple_to_list(reader *r, rush_value *v)
   return true;
 }
 
-/* The operator with the arguments as they are; where it does not take them so, all ints are a list of sizes. */
+/* The operator with the arguments as they are; where it does not take them so, all ints are a list
+ * of sizes. */
 static bool call_factory(reader *r, const char *op, const factory_args *a, rush_value *out)
 {
   rush_context *c = r->c->context;
@@ -294,9 +296,11 @@ static bool convert(reader *r, const factory_args *a, rush_value *v)
   rush_value args[] = {*v, rush_value_int(r->c->dtype)}, made;
   size_t n;
 
-  if (r->c->dtype < 0 || has_dtype(a) || v->tag != RUSH_TAG_TENSOR || !is_float(rush_tensor_dtype(v->as.tensor)))
+  if (r->c->dtype < 0 || has_dtype(a) || v->tag != RUSH_TAG_TENSOR ||
+      !is_float(rush_tensor_dtype(v->as.tensor)))
     return true;
-  const rush_status st = rush_op_call(r->c->context, "aten::to.dtype", args, 2, NULL, 0, &made, 1, &n, r->err);
+  const rush_status st =
+    rush_op_call(r->c->context, "aten::to.dtype", args, 2, NULL, 0, &made, 1, &n, r->err);
   rush_value_release(*v);
   *v = made;
   return st == RUSH_OK;
@@ -309,8 +313,8 @@ static bool no_factory(reader *r, const char *name)
 
   for (size_t i = 0; factories[i]; i++)
     cli_suggest_try(&s, name, factories[i]);
-  snprintf(text, sizeof text, "a factory such as randn(2,3), not '%.60s'%s%s%s", name, s.word ? ": did you mean '" : "",
-           s.word ? s.word : "", s.word ? "'?" : "");
+  snprintf(text, sizeof text, "a factory such as randn(2,3), not '%.60s'%s%s%s", name,
+           s.word ? ": did you mean '" : "", s.word ? s.word : "", s.word ? "'?" : "");
   return fail(r, text);
 }
 
@@ -350,8 +354,9 @@ static bool no_word(reader *r, const char *name, size_t n)
       cli_suggest_try(&s, word, rush_dtype_name((rush_dtype)d));
   for (size_t i = 0; n > 0 && factories[i]; i++)
     cli_suggest_try(&s, word, factories[i]);
-  snprintf(text, sizeof text, "a literal, a factory such as randn(2,3), or @file%s%s%s%s", s.word ? ": did you mean '" : "",
-           s.word ? s.word : "", s.word && s.distance == 0 ? "(...)" : "", s.word ? "'?" : "");
+  snprintf(text, sizeof text, "a literal, a factory such as randn(2,3), or @file%s%s%s%s",
+           s.word ? ": did you mean '" : "", s.word ? s.word : "",
+           s.word && s.distance == 0 ? "(...)" : "", s.word ? "'?" : "");
   return fail(r, text);
 }
 
@@ -406,7 +411,7 @@ static bool value(reader *r, rush_value *out)
   return ok;
 }
 
-/* -- Files ------------------------------------------------------------------------------------------- */
+/* -- Files ------------------------------------------------------------------------------------- */
 
 /* From a path, or from standard input ("-"). */
 static bool load_file(cli *c, const char *path, rush_value *out, rush_error *err)
@@ -443,7 +448,9 @@ static bool pick(const char *argument, const char *name, size_t n_name, rush_val
     value = found ? rush_value_item(*v, i) : value;
   }
   if (!found)
-    fprintf(stderr, "rushlight: argument '@%.200s': expected a name or number of something in the file\n", argument);
+    fprintf(stderr,
+            "rushlight: argument '@%.200s': expected a name or number of something in the file\n",
+            argument);
   value = found ? rush_value_retain(value) : rush_value_none();
   rush_value_release(*v);
   *v = value;

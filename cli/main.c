@@ -12,8 +12,9 @@
 static const struct verb {
   const char *name;
   int (*run)(cli *c);
-} verbs[] = {{"run", cli_run}, {"verify", cli_verify}, {"bench", cli_bench}, {"profile", cli_profile}, {"show", cli_show},
-            {"script", cli_script}, {"record", cli_record}};
+} verbs[] = {{"run", cli_run},         {"verify", cli_verify}, {"bench", cli_bench},
+             {"profile", cli_profile}, {"show", cli_show},     {"script", cli_script},
+             {"record", cli_record}};
 
 int cli_exit(rush_status st)
 {
@@ -58,7 +59,8 @@ int cli_report(const cli *c, rush_error *err)
   fflush(stdout);
   if (err->traceback)
     fprintf(stderr, "%s", err->traceback);
-  fprintf(stderr, "rushlight: %s%s%s\n", err->type ? err->type : "", err->type ? ": " : "", message);
+  fprintf(stderr, "rushlight: %s%s%s\n", err->type ? err->type : "", err->type ? ": " : "",
+          message);
   rush_error_clear(err);
   return code;
 }
@@ -75,7 +77,7 @@ int cli_usage(const char *verb, const char *fmt, ...)
   return EXIT_USAGE;
 }
 
-/* -- Options --------------------------------------------------------------------------------------- */
+/* -- Options ----------------------------------------------------------------------------------- */
 
 static void remove_args(cli *c, int at, int n)
 {
@@ -117,7 +119,8 @@ const char *cli_option(cli *c, const char *name)
 const char *cli_unknown_option(cli *c)
 {
   for (int i = 0; i < c->argc; i++)
-    if (c->argv[i][0] == '-' && c->argv[i][1] && (c->argv[i][1] == '-' || !strchr("0123456789.in", c->argv[i][1])))
+    if (c->argv[i][0] == '-' && c->argv[i][1] &&
+        (c->argv[i][1] == '-' || !strchr("0123456789.in", c->argv[i][1])))
       return c->argv[i];
   return NULL;
 }
@@ -136,7 +139,9 @@ int cli_bad_option(const char *verb, const char *option)
     return cli_usage(verb, "'%s' is an option of %s, not of %s", name, takers, verb);
   }
   near = cli_near_option(verb, name);
-  return cli_usage(verb, near ? "there is no option '%s': did you mean '%s'?" : "there is no option '%s'", option, near);
+  return cli_usage(verb,
+                   near ? "there is no option '%s': did you mean '%s'?" : "there is no option '%s'",
+                   option, near);
 }
 
 /* Options that other verbs take are refused, not read and forgotten.  0, or an exit code. */
@@ -154,17 +159,18 @@ static int refuse_foreign_options(const cli *c, const char *verb)
   return 0;
 }
 
-int cli_bad_choice(const char *option, const char *value, const char *const *choices, const char *expected)
+int cli_bad_choice(const char *option, const char *value, const char *const *choices,
+                   const char *expected)
 {
   suggestion s = {0};
 
   for (size_t i = 0; choices[i]; i++)
     cli_suggest_try(&s, value, choices[i]);
-  return cli_usage(NULL, "%s takes %s, not '%s'%s%s%s", option, expected, value, s.word ? ": did you mean '" : "",
-                   s.word ? s.word : "", s.word ? "'?" : "");
+  return cli_usage(NULL, "%s takes %s, not '%s'%s%s%s", option, expected, value,
+                   s.word ? ": did you mean '" : "", s.word ? s.word : "", s.word ? "'?" : "");
 }
 
-/* -- Standard input ---------------------------------------------------------------------------------- */
+/* -- Standard input ---------------------------------------------------------------------------- */
 
 static char *fail_stdin(rush_error *err, const char *why)
 {
@@ -211,7 +217,8 @@ bool cli_load(cli *c, const char *path, rush_module **out, rush_error *err)
   if (!bytes)
     return false;
   load.name = "<standard input>";
-  const rush_status st = rush_module_load_bytes(c->context, bytes, n, NULL, NULL, &load, out, err); /* copied */
+  const rush_status st =
+    rush_module_load_bytes(c->context, bytes, n, NULL, NULL, &load, out, err); /* copied */
   free(bytes);
   return st == RUSH_OK;
 }
@@ -258,7 +265,8 @@ static bool has_bare_check(const cli *c)
 {
   for (int i = 0; i < c->argc; i++)
     if (strcmp(c->argv[i], "--check") == 0)
-      return i + 1 == c->argc || (strcmp(c->argv[i + 1], "full") != 0 && strcmp(c->argv[i + 1], "structure") != 0);
+      return i + 1 == c->argc ||
+             (strcmp(c->argv[i + 1], "full") != 0 && strcmp(c->argv[i + 1], "structure") != 0);
   return false;
 }
 
@@ -275,14 +283,18 @@ static int dtype_option(cli *c, const char *value)
     if (strcmp(names[n_names - 1], value) == 0)
       c->dtype = d;
   }
-  return c->dtype < 0 ? cli_bad_choice("--dtype", value, names, "a name such as float16, bfloat16 or float64") : 0;
+  return c->dtype < 0
+           ? cli_bad_choice("--dtype", value, names, "a name such as float16, bfloat16 or float64")
+           : 0;
 }
 
 /* Common options into c and the context's options.  0, or an exit code. */
 static int common_options(cli *c, rush_context_options *o, bool is_show)
 {
   static const char *const levels[] = {"native", "portable", "avx2", "avx512", NULL};
-  static const char *const executors[] = {"simple", "specialising", NULL}, *const checks[] = {"structure", "full", NULL};
+  static const char *const executors[] = {"simple", "specialising", NULL}, *const checks[] = {
+                                                                             "structure", "full",
+                                                                             NULL};
   const char *value;
   int code;
   double n;
@@ -327,7 +339,8 @@ static int common_options(cli *c, rush_context_options *o, bool is_show)
   if ((value = cli_option(c, "--executor"))) {
     if (strcmp(value, "simple") != 0 && strcmp(value, "specialising") != 0)
       return cli_bad_choice("--executor", value, executors, "simple or specialising");
-    o->executor = *value == 's' && value[1] == 'i' ? RUSH_EXECUTOR_SIMPLE : RUSH_EXECUTOR_SPECIALISING;
+    o->executor =
+      *value == 's' && value[1] == 'i' ? RUSH_EXECUTOR_SIMPLE : RUSH_EXECUTOR_SPECIALISING;
   }
   if (!is_show)
     c->load.program = cli_option(c, "--program"); /* show.c reads its own */
@@ -345,7 +358,8 @@ static int no_verb(const char *word)
     return cli_usage(NULL, "the verb comes before the options: rushlight VERB MODEL %s", word);
   if (near)
     return cli_usage(NULL, "there is no verb '%s': did you mean '%s'?", word, near);
-  return cli_usage(NULL, "there is no verb '%s': run, record, verify, bench, profile, show, script", word);
+  return cli_usage(NULL, "there is no verb '%s': run, record, verify, bench, profile, show, script",
+                   word);
 }
 
 /* True for what can only be a model's name: a word with a dot or slash that is no option. */
@@ -367,7 +381,11 @@ static int run_command(int argc, char **argv)
 {
   rush_context_options options = RUSH_CONTEXT_OPTIONS_INIT;
   rush_error err = RUSH_ERROR_INIT;
-  cli c = {.load = RUSH_LOAD_OPTIONS_INIT, .call = RUSH_CALL_OPTIONS_INIT, .argc = argc - 1, .argv = argv + 1, .dtype = -1};
+  cli c = {.load = RUSH_LOAD_OPTIONS_INIT,
+           .call = RUSH_CALL_OPTIONS_INIT,
+           .argc = argc - 1,
+           .argv = argv + 1,
+           .dtype = -1};
 
   options.stack_bytes = (size_t)64 << 20; /* all that the thread has */
   if (cli_flag(&c, "--version")) {
@@ -418,7 +436,8 @@ static int run_command(int argc, char **argv)
   return no_verb(verb);
 }
 
-/* Output is buffered, so a full disk shows when the last of it is written: an answer that was not delivered is a failure. */
+/* Output is buffered, so a full disk shows when the last of it is written: an answer that was not
+ * delivered is a failure. */
 int main(int argc, char **argv)
 {
   int code = run_command(argc, argv);
@@ -427,7 +446,7 @@ int main(int argc, char **argv)
   bool failed = fflush(stdout) != 0;
   if (!failed && !ferror(stdout))
     return code;
-  fprintf(stderr, "rushlight: standard output could not be written%s%s\n", failed && errno ? ": " : "",
-          failed && errno ? strerror(errno) : "");
+  fprintf(stderr, "rushlight: standard output could not be written%s%s\n",
+          failed && errno ? ": " : "", failed && errno ? strerror(errno) : "");
   return code == EXIT_OK || code == EXIT_NEGATIVE ? EXIT_REFUSED : code;
 }

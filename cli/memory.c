@@ -1,7 +1,8 @@
-/* What a call is expected to take is measured: the method runs once on copies of its arguments and state (rush_module_prepare), which
- * also compiles what the call needs, and the peak of that run is the expectation.  Sizes and lifetimes read from a graph would miss what
- * kernels take for themselves (packed operands, unfolded images), and be no bound; so a program of any kind is measured, and that is
- * what is said. */
+/* What a call is expected to take is measured: the method runs once on copies of its arguments and
+ * state (rush_module_prepare), which also compiles what the call needs, and the peak of that run is
+ * the expectation.  Sizes and lifetimes read from a graph would miss what kernels take for
+ * themselves (packed operands, unfolded images), and be no bound; so a program of any kind is
+ * measured, and that is what is said. */
 #include "memory.h"
 
 #include "rushlight/script.h"
@@ -37,7 +38,8 @@ bool memory_expect(cli *c, rush_module *m, const call_args *a, memory_use *out, 
 
   rush_memory_reset_peak(c->context);
   const size_t at_first = memory_now(c).live_bytes;
-  if (rush_module_prepare(m, a->method, a->args, a->n_args, a->named, a->n_named, &c->call, &err) != RUSH_OK) {
+  if (rush_module_prepare(m, a->method, a->args, a->n_args, a->named, a->n_named, &c->call, &err) !=
+      RUSH_OK) {
     *code = cli_report(c, &err);
     return false;
   }
@@ -45,13 +47,16 @@ bool memory_expect(cli *c, rush_module *m, const call_args *a, memory_use *out, 
   rush_memory_trim(c->context);
   out->before = memory_now(c).live_bytes;
   out->expected = out->before + most + SLACK_BYTES;
-  if (!c->options->limit_bytes && rush_context_set_limit_bytes(c->context, out->expected, &err) != RUSH_OK) {
+  if (!c->options->limit_bytes &&
+      rush_context_set_limit_bytes(c->context, out->expected, &err) != RUSH_OK) {
     *code = cli_report(c, &err);
     return false;
   }
-  fprintf(stderr, "rushlight run: expected peak %s, measured by a run on copies; %s are in use before; %s\n",
-          bytes_text(out->expected, expected), bytes_text(out->before, before),
-          c->options->limit_bytes ? "--max-bytes stays the limit" : "held as the limit");
+  fprintf(
+    stderr,
+    "rushlight run: expected peak %s, measured by a run on copies; %s are in use before; %s\n",
+    bytes_text(out->expected, expected), bytes_text(out->before, before),
+    c->options->limit_bytes ? "--max-bytes stays the limit" : "held as the limit");
   rush_memory_reset_peak(c->context);
   return true;
 }

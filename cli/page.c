@@ -1,6 +1,7 @@
-/* rushlight show --html -- one page that needs nothing else: the program's graphs, source, weights, and (with --profile)
- * what its parts took.  The page's own text is html/, made into html_page.h by html/pack.py; data from the archive
- * stands in one block of JSON in which no `<` is left, and the page's policy lets no other script run. */
+/* rushlight show --html -- one page that needs nothing else: the program's graphs, source, weights,
+ * and (with --profile) what its parts took.  The page's own text is html/, made into html_page.h by
+ * html/pack.py; data from the archive stands in one block of JSON in which no `<` is left, and the
+ * page's policy lets no other script run. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,11 @@
 #define N_BINS 24
 #define NAME_BYTES 512
 #define MOST_DEPTH 64 /* of modules in modules */
-#define MOST_ELEMENTS (INT64_C(64) << 20) /* weights beyond that, all together, are not read; why_not_measured says so */
+#define MOST_ELEMENTS \
+  (INT64_C(64)        \
+   << 20) /* weights beyond that, all together, are not read; why_not_measured says so */
 
-/* -- Weights -------------------------------------------------------------------------------------------- */
+/* -- Weights ----------------------------------------------------------------------------------- */
 
 /* JSON has no NaN. */
 static void put_number(FILE *f, double d)
@@ -81,12 +84,14 @@ static rush_status as_floats(cli *c, rush_tensor *t, rush_value *out, rush_error
 {
   rush_value args[2] = {{RUSH_TAG_TENSOR, 0, {false}}, rush_value_int(RUSH_FLOAT32)}, made;
   const rush_dtype d = rush_tensor_dtype(t);
-  const bool is_quantized = d == RUSH_QINT8 || d == RUSH_QUINT8 || d == RUSH_QINT32 || d == RUSH_QUINT4X2;
+  const bool is_quantized =
+    d == RUSH_QINT8 || d == RUSH_QUINT8 || d == RUSH_QINT32 || d == RUSH_QUINT4X2;
   size_t n;
 
   args[0].as.tensor = t;
-  rush_status st = rush_op_call(c->context, is_quantized ? "aten::dequantize.self" : "aten::to.dtype", args,
-                                is_quantized ? 1 : 2, NULL, 0, &made, 1, &n, err);
+  rush_status st =
+    rush_op_call(c->context, is_quantized ? "aten::dequantize.self" : "aten::to.dtype", args,
+                 is_quantized ? 1 : 2, NULL, 0, &made, 1, &n, err);
   if (st != RUSH_OK)
     return st;
   st = rush_tensor_contiguous(c->context, made.as.tensor, out, err);
@@ -135,7 +140,8 @@ static void put_weight(weight_list *l, const char *name, const char *role, rush_
   fputs("}", f);
 }
 
-/* How weights that a quantized module keeps packed are read: the class of its object, and the operator. */
+/* How weights that a quantized module keeps packed are read: the class of its object, and the
+ * operator. */
 static const struct packing {
   const char *class_name, *unpack;
 } packings[] = {
@@ -145,7 +151,8 @@ static const struct packing {
   {"EmbeddingPackedParamsBase", "quantized::embedding_bag_unpack"},
 };
 
-/* What is packed in `object`, as `path`.weight and `path`.bias.  Objects of other classes hold no weights. */
+/* What is packed in `object`, as `path`.weight and `path`.bias.  Objects of other classes hold no
+ * weights. */
 static void put_packed(weight_list *l, const char *path, rush_value object)
 {
   const char *class_name = rush_value_class(object);
@@ -156,7 +163,8 @@ static void put_packed(weight_list *l, const char *path, rush_value object)
 
   for (size_t i = 0; dot && i < sizeof packings / sizeof *packings; i++)
     if (strcmp(dot + 1, packings[i].class_name) == 0 &&
-        rush_op_call(l->c->context, packings[i].unpack, &object, 1, NULL, 0, made, 2, &n, NULL) != RUSH_OK)
+        rush_op_call(l->c->context, packings[i].unpack, &object, 1, NULL, 0, made, 2, &n, NULL) !=
+          RUSH_OK)
       n = 0;
   for (size_t i = 0; i < n; i++) {
     snprintf(name, sizeof name, "%.*s.%s", NAME_BYTES - 8, path, i ? "bias" : "weight");
@@ -205,10 +213,11 @@ static rush_status put_weights(cli *c, FILE *f, rush_module *m, rush_error *err)
   return RUSH_OK;
 }
 
-/* -- The data ------------------------------------------------------------------------------------------- */
+/* -- The data ---------------------------------------------------------------------------------- */
 
 /* What stands between the page's halves: {"file", "version", "program", "weights", "profile"}. */
-static rush_status put_data(cli *c, FILE *f, rush_module *m, const char *method, const costs *r, rush_error *err)
+static rush_status put_data(cli *c, FILE *f, rush_module *m, const char *method, const costs *r,
+                            rush_error *err)
 {
   const char *slash = strrchr(c->argv[0], '/');
   char *program;
@@ -232,7 +241,8 @@ static rush_status put_data(cli *c, FILE *f, rush_module *m, const char *method,
   return st;
 }
 
-/* JSON has `<` in strings only, where it may be written otherwise: nothing in the data ends its block. */
+/* JSON has `<` in strings only, where it may be written otherwise: nothing in the data ends its
+ * block. */
 static void put_escaped(FILE *f, const char *json, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
@@ -263,7 +273,8 @@ static int write_page(const char *path, const char *data, size_t n)
   return EXIT_REFUSED;
 }
 
-int cli_page(cli *c, rush_module *m, const char *path, const call_args *profiled, const char *method)
+int cli_page(cli *c, rush_module *m, const char *path, const call_args *profiled,
+             const char *method)
 {
   rush_error err = RUSH_ERROR_INIT;
   rush_status st = RUSH_OK;
@@ -283,7 +294,9 @@ int cli_page(cli *c, rush_module *m, const char *path, const call_args *profiled
   }
   st = put_data(c, f, m, method, profiled ? &r : NULL, &err);
   costs_free(&r);
-  int code = fclose(f) != 0 ? EXIT_LIMIT : st != RUSH_OK ? cli_report(c, &err) : write_page(path, data, n);
+  int code = fclose(f) != 0  ? EXIT_LIMIT
+             : st != RUSH_OK ? cli_report(c, &err)
+                             : write_page(path, data, n);
   free(data);
   return code;
 }

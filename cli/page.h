@@ -4,7 +4,9 @@
 
 #include "call.h"
 
-/* Write the page to `path` (NULL: stdout); with what calls of `profiled` took, unless that is NULL.  An exit code. */
-int cli_page(cli *c, rush_module *m, const char *path, const call_args *profiled, const char *method);
+/* Write the page to `path` (NULL: stdout); with what calls of `profiled` took, unless that is NULL.
+ *  An exit code. */
+int cli_page(cli *c, rush_module *m, const char *path, const call_args *profiled,
+             const char *method);
 
 #endif

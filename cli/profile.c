@@ -1,4 +1,5 @@
-/* rushlight profile -- where the time of a call goes: tables in the terminal, a trace for ui.perfetto.dev. */
+/* rushlight profile -- where the time of a call goes: tables in the terminal, a trace for
+ * ui.perfetto.dev. */
 #include "costs.h"
 
 #include <errno.h>
@@ -13,19 +14,23 @@
 #define SHOWN_ROWS 15
 #define SHOWN_METHODS 30
 
-/* -- The trace ------------------------------------------------------------------------------------------ */
+/* -- The trace --------------------------------------------------------------------------------- */
 
 static void trace_name(FILE *f, const char *what, uint32_t thread, const char *name)
 {
-  fprintf(f, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %u, \"name\": \"%s\", \"args\": {\"name\": ", thread + 1, what);
+  fprintf(f, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %u, \"name\": \"%s\", \"args\": {\"name\": ",
+          thread + 1, what);
   cli_json_text(f, name);
   fputs("}}", f);
 }
 
 static void trace_event(FILE *f, const rush_profile_event *e, uint64_t zero)
 {
-  fprintf(f, ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %u, \"ts\": %.3f, \"dur\": %.3f, \"cat\": \"%s\", \"name\": ", e->thread + 1,
-          1e-3 * (double)(e->start_ns - zero), 1e-3 * (double)(e->end_ns - e->start_ns),
+  fprintf(f,
+          ",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": %u, \"ts\": %.3f, \"dur\": %.3f, \"cat\": "
+          "\"%s\", \"name\": ",
+          e->thread + 1, 1e-3 * (double)(e->start_ns - zero),
+          1e-3 * (double)(e->end_ns - e->start_ns),
           e->kind == RUSH_PROFILE_OPERATOR ? "operator" : "method");
   cli_json_text(f, e->kind == RUSH_PROFILE_OPERATOR ? e->name : costs_short_name(e->name));
   fputs(", \"args\": {", f);
@@ -78,7 +83,7 @@ static bool write_trace(cli *c, const costs *r, const char *path)
   return fclose(f) == 0 && ok;
 }
 
-/* -- Tables ---------------------------------------------------------------------------------------------- */
+/* -- Tables ------------------------------------------------------------------------------------ */
 
 static int terminal_width(void)
 {
@@ -108,8 +113,9 @@ static void print_lines(const costs *r, int width)
   printf("\n%-*s %8s %9s %9s %6s  %s\n", place, "line", "calls", "total", "self", "share", "code");
   for (size_t i = 0; i < r->lines.n && i < SHOWN_ROWS && r->lines.rows[i].self > 0; i++) {
     const costs_row *l = &r->lines.rows[i];
-    printf("%-*s %8zu %9s %9s %5.1f%%  %.*s\n", place, place_text(l, place, where, sizeof where), l->calls,
-           costs_time(l->total, total), costs_time(l->self, self), 100 * l->self / r->seconds, code, l->name);
+    printf("%-*s %8zu %9s %9s %5.1f%%  %.*s\n", place, place_text(l, place, where, sizeof where),
+           l->calls, costs_time(l->total, total), costs_time(l->self, self),
+           100 * l->self / r->seconds, code, l->name);
   }
 }
 
@@ -120,8 +126,8 @@ static int longest_first(const void *a, const void *b)
   return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* What a method must take to be among the SHOWN_METHODS longest.  Callers take longer than what they call, so
- * these are a tree too. */
+/* What a method must take to be among the SHOWN_METHODS longest.  Callers take longer than what
+ * they call, so these are a tree too. */
 static double shown_from(const costs_table *t)
 {
   double *totals = malloc((t->n + 1) * sizeof *totals), least = 0;
@@ -140,7 +146,8 @@ static double shown_from(const costs_table *t)
 
 static void print_methods(const costs *r, int width)
 {
-  int bar = 12, code = width > 130 ? width - 124 : 0, name = width - code - bar - 2 - 8 - 10 - 10 - 8;
+  int bar = 12, code = width > 130 ? width - 124 : 0,
+      name = width - code - bar - 2 - 8 - 10 - 10 - 8;
   char total[COSTS_TIME_BYTES], self[COSTS_TIME_BYTES];
   double least = shown_from(&r->methods);
   size_t hidden = 0;
@@ -158,9 +165,9 @@ static void print_methods(const costs *r, int width)
     }
     int filled = (int)(share * bar + 0.5);
     filled = filled < bar ? filled : bar;
-    printf("%*s%-*.*s %8zu %9s %9s %5.1f%%%s%.*s", indent, "", name - indent, name - indent, costs_short_name(m->name),
-           m->calls, costs_time(m->total, total), costs_time(m->self, self), 100 * share,
-           filled ? "  " : "", filled, "############");
+    printf("%*s%-*.*s %8zu %9s %9s %5.1f%%%s%.*s", indent, "", name - indent, name - indent,
+           costs_short_name(m->name), m->calls, costs_time(m->total, total),
+           costs_time(m->self, self), 100 * share, filled ? "  " : "", filled, "############");
     if (code && m->level)
       printf("%*s  %.*s", bar - filled + (filled ? 0 : 2), "", code, m->code ? m->code : "");
     printf("\n");
@@ -169,14 +176,15 @@ static void print_methods(const costs *r, int width)
     printf("(%zu shorter ones)\n", hidden);
 }
 
-/* -- The verb ---------------------------------------------------------------------------------------------- */
+/* -- The verb ---------------------------------------------------------------------------------- */
 
 static void print_tables(const costs *r, const char *trace)
 {
   int width = terminal_width();
   char mean[COSTS_TIME_BYTES];
 
-  printf("%zu call%s, %s each\n\n", r->calls, r->calls == 1 ? "" : "s", costs_time(r->seconds / (double)r->calls, mean));
+  printf("%zu call%s, %s each\n\n", r->calls, r->calls == 1 ? "" : "s",
+         costs_time(r->seconds / (double)r->calls, mean));
   costs_print_operators(stdout, r, SHOWN_ROWS, width);
   print_lines(r, width);
   print_methods(r, width);
@@ -193,12 +201,14 @@ static bool parse_count(const char *text, size_t least, size_t *out)
   return *text >= '0' && *text <= '9' && !*end && n >= least && n <= 1000000000;
 }
 
-static int profile(cli *c, rush_module *m, const call_args *a, size_t warmup, size_t calls, const char *trace)
+static int profile(cli *c, rush_module *m, const call_args *a, size_t warmup, size_t calls,
+                   const char *trace)
 {
   rush_error err = RUSH_ERROR_INIT;
   costs r;
 
-  if (costs_calls(c, m, a, warmup, calls ? calls : DEFAULT_CALLS, calls ? 0 : DEFAULT_BUDGET, &r, &err) != RUSH_OK)
+  if (costs_calls(c, m, a, warmup, calls ? calls : DEFAULT_CALLS, calls ? 0 : DEFAULT_BUDGET, &r,
+                  &err) != RUSH_OK)
     return cli_report(c, &err);
   int code = EXIT_OK;
   if (trace && !write_trace(c, &r, trace)) {

@@ -1,15 +1,16 @@
 /* rushlight record -- call a method and write the call, with what it answered, for `verify`.
  *
- * The call runs on copies of the arguments, with the seed of the command line if the program draws numbers.  What is written is what
- * verify compares: the result with a tolerance for each leaf of floats, what was printed, and the arguments if the call changed
- * them.  A call that raises is written only if that was asked for: mostly it is a mistake in the arguments. */
+ * The call runs on copies of the arguments, with the seed of the command line if the program draws
+ * numbers.  What is written is what verify compares: the result with a tolerance for each leaf of
+ * floats, what was printed, and the arguments if the call changed them.  A call that raises is
+ * written only if that was asked for: mostly it is a mistake in the arguments. */
 #include "call.h"
 #include "calls.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* -- Tolerances ------------------------------------------------------------------------------------------ */
+/* -- Tolerances -------------------------------------------------------------------------------- */
 
 typedef struct tolerance_list {
   cli *c;
@@ -50,7 +51,8 @@ static void add_tolerances(tolerance_list *l, rush_value v)
     rush_value_entry(v, i, &key, &value);
     add_tolerances(l, value);
   }
-  for (size_t i = 0; (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE) && i < rush_value_len(v); i++)
+  for (size_t i = 0; (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE) && i < rush_value_len(v);
+       i++)
     add_tolerances(l, rush_value_item(v, i));
 }
 
@@ -72,7 +74,7 @@ static void put_tolerances(calls_builder *b, rush_value result, rush_value args_
   free(l.at);
 }
 
-/* -- The call -------------------------------------------------------------------------------------------- */
+/* -- The call ---------------------------------------------------------------------------------- */
 
 /* Is it what it was?  Exactly. */
 static bool is_unchanged(rush_value before, rush_value after)
@@ -97,7 +99,8 @@ static rush_status put_error(calls_builder *b, const rush_error *err)
 }
 
 /* The question with the answer. */
-static rush_status make_entry(cli *c, rush_value question, const performed *p, rush_value *out, rush_error *err)
+static rush_status make_entry(cli *c, rush_value question, const performed *p, rush_value *out,
+                              rush_error *err)
 {
   static const char *const asked[] = {"method", "args", "kwargs", "seed", ""};
   calls_builder b = {.c = c, .err = err};
@@ -116,7 +119,7 @@ static rush_status make_entry(cli *c, rush_value question, const performed *p, r
   return calls_build_end(&b, out);
 }
 
-/* -- The file -------------------------------------------------------------------------------------------- */
+/* -- The file ---------------------------------------------------------------------------------- */
 
 typedef struct record_file {
   const char *path, *model;
@@ -124,7 +127,8 @@ typedef struct record_file {
 } record_file;
 
 /* The calls that the file has, and this one; new. */
-static rush_status all_calls(cli *c, const record_file *f, rush_value entry, rush_value *out, rush_error *err)
+static rush_status all_calls(cli *c, const record_file *f, rush_value entry, rush_value *out,
+                             rush_error *err)
 {
   rush_value old = rush_value_none();
 
@@ -146,7 +150,8 @@ static rush_status all_calls(cli *c, const record_file *f, rush_value entry, rus
   return st;
 }
 
-static rush_status write_file(cli *c, const record_file *f, rush_value entry, size_t *n_calls, rush_error *err)
+static rush_status write_file(cli *c, const record_file *f, rush_value entry, size_t *n_calls,
+                              rush_error *err)
 {
   calls_builder b = {.c = c, .err = err};
   char origin[1024];
@@ -167,9 +172,10 @@ static rush_status write_file(cli *c, const record_file *f, rush_value entry, si
   return st;
 }
 
-/* -- The verb -------------------------------------------------------------------------------------------- */
+/* -- The verb ---------------------------------------------------------------------------------- */
 
-static int record_call(cli *c, rush_module *m, const call_args *a, const record_file *f, bool raises)
+static int record_call(cli *c, rush_module *m, const call_args *a, const record_file *f,
+                       bool raises)
 {
   rush_error err = RUSH_ERROR_INIT;
   rush_value question, entry;
@@ -185,7 +191,8 @@ static int record_call(cli *c, rush_module *m, const call_args *a, const record_
   if (p.st != RUSH_OK && !(raises && p.st == RUSH_ERAISED)) {
     code = cli_report(c, &p.err);
     if (code == EXIT_RAISED || code == EXIT_USAGE)
-      fprintf(stderr, "rushlight record: nothing was written; --raises records that the call raises\n");
+      fprintf(stderr,
+              "rushlight record: nothing was written; --raises records that the call raises\n");
   } else if (make_entry(c, question, &p, &entry, &err) != RUSH_OK) {
     code = cli_report(c, &err);
   } else {
@@ -197,8 +204,8 @@ static int record_call(cli *c, rush_module *m, const call_args *a, const record_
     cli_json_text(stdout, f->path);
     printf(", \"calls\": %zu}\n", n);
   } else if (code == EXIT_OK) {
-    printf("%s: %zu call%s; `rushlight verify %s %s` replays %s\n", f->path, n, n == 1 ? "" : "s", f->model, f->path,
-           n == 1 ? "it" : "them");
+    printf("%s: %zu call%s; `rushlight verify %s %s` replays %s\n", f->path, n, n == 1 ? "" : "s",
+           f->model, f->path, n == 1 ? "it" : "them");
   }
   performed_free(&p);
   rush_value_release(question);

@@ -23,7 +23,8 @@ static bool names_function(const cli *c)
     if (strcmp(word, values[i]) == 0)
       return false;
   return *word && (*word < '0' || *word > '9') &&
-         strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == strlen(word);
+         strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+           strlen(word);
 }
 
 bool call_parse(cli *c, const char *verb, call_args *a, int *code)
@@ -96,7 +97,8 @@ static int print_result(cli *c, const run_output *to, rush_value result)
       code = cli_report(c, &err);
     } else {
       if (to->memory)
-        printf(", \"memory\": {\"before_bytes\": %zu, \"expected_peak_bytes\": %zu, \"by\": \"measured\", \"peak_bytes\": %zu}",
+        printf(", \"memory\": {\"before_bytes\": %zu, \"expected_peak_bytes\": %zu, \"by\": "
+               "\"measured\", \"peak_bytes\": %zu}",
                to->used.before, to->used.expected, to->used.peak);
       printf("}\n");
     }
@@ -114,7 +116,8 @@ static int give_result(cli *c, const run_output *to, rush_value result)
     return cli_report(c, &err);
   if (!to->path)
     return print_result(c, to, result);
-  return rush_value_save(c->context, to->path, result, &err) == RUSH_OK ? EXIT_OK : cli_report(c, &err);
+  return rush_value_save(c->context, to->path, result, &err) == RUSH_OK ? EXIT_OK
+                                                                        : cli_report(c, &err);
 }
 
 static int call_method(cli *c, rush_module *m, const call_args *a, run_output *to)
@@ -125,7 +128,8 @@ static int call_method(cli *c, rush_module *m, const call_args *a, run_output *t
 
   if (to->memory && !memory_expect(c, m, a, &to->used, &code))
     return code;
-  if (rush_module_call_named(m, a->method, a->args, a->n_args, a->named, a->n_named, &c->call, &result, &err) != RUSH_OK)
+  if (rush_module_call_named(m, a->method, a->args, a->n_args, a->named, a->n_named, &c->call,
+                             &result, &err) != RUSH_OK)
     return cli_report(c, &err);
   if (to->memory)
     memory_say(&to->used, c);
@@ -161,7 +165,8 @@ int cli_run(cli *c)
   if (c->argc < 1)
     return cli_usage("run", "takes a model file");
   if (path && c->json)
-    return cli_usage("run", "--json writes the result to standard output, --output to a file: one of them");
+    return cli_usage(
+      "run", "--json writes the result to standard output, --output to a file: one of them");
   if (!call_parse(c, "run", &a, &code))
     return code;
   code = call_model(c, c->argv[0], &to, &a);

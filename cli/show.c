@@ -19,7 +19,8 @@ static void put_missing(cli *c, rush_module *m)
     if (is_broken)
       printf("# function that does not compile: %.*s\n", (int)strcspn(line, " "), line);
     if (is_unknown || is_schema)
-      printf("# %s: %.*s\n", is_unknown ? "unknown operator" : "operator that cannot run here", (int)strcspn(line, " "), line);
+      printf("# %s: %.*s\n", is_unknown ? "unknown operator" : "operator that cannot run here",
+             (int)strcspn(line, " "), line);
   }
   rush_free_text(c->context, ops);
 }
@@ -95,7 +96,8 @@ static int put_items(cli *c, const char *key, const rush_signature *s, item_at *
     cli_json_text(stdout, item.name);
     printf(", \"type\": ");
     cli_json_text(stdout, item.type);
-    printf(", \"argument\": %zu%s", item.argument, item.keyword_only ? ", \"keyword_only\": true" : "");
+    printf(", \"argument\": %zu%s", item.argument,
+           item.keyword_only ? ", \"keyword_only\": true" : "");
     if (item.is_described)
       put_sizes(&item);
     if (item.has_default || item.is_constant)
@@ -160,7 +162,8 @@ static int check(cli *c, rush_module *m)
   return ok ? EXIT_OK : EXIT_NEGATIVE;
 }
 
-/* `--program NAME` chooses a program, `--program` alone is a view: a word behind it is a name if another word is the MODEL. */
+/* `--program NAME` chooses a program, `--program` alone is a view: a word behind it is a name if
+ * another word is the MODEL. */
 static const char *program_name(cli *c)
 {
   int n_words = 0;
@@ -195,7 +198,10 @@ static const struct view {
              {"--signature", RUSH_DUMP_SIGNATURE, true}};
 #define N_VIEWS (sizeof views / sizeof *views)
 
-static int two_views(const char *a, const char *b) { return cli_usage("show", "%s and %s are two views: one at a time", a, b); }
+static int two_views(const char *a, const char *b)
+{
+  return cli_usage("show", "%s and %s are two views: one at a time", a, b);
+}
 
 /* The view that is asked for, out of argv; NULL: the summary.  Two are an error, an exit code. */
 static int take_view(cli *c, const char *first, const struct view **out)
@@ -228,7 +234,8 @@ static int show_page(cli *c, const char *path, bool is_profiled)
   if (code != EXIT_OK)
     return code;
   if (c->argc < 1 || (c->argc > 1 && !is_profiled && c->argv[1][0] != '-'))
-    return cli_usage("show", "--html takes one model file; with --profile also the arguments of a call");
+    return cli_usage("show",
+                     "--html takes one model file; with --profile also the arguments of a call");
   if (!call_parse(c, "show", &a, &code))
     return code;
   a.method = method ? method : "forward";
@@ -242,12 +249,14 @@ static int show_page(cli *c, const char *path, bool is_profiled)
   return code;
 }
 
-/* The model cannot be opened: it may be a file of plain data, which is shown unless a view of programs was asked for. */
+/* The model cannot be opened: it may be a file of plain data, which is shown unless a view of
+ * programs was asked for. */
 static int fail_load(cli *c, rush_error *err, bool is_summary)
 {
   int code;
 
-  if (!is_summary || err->status != RUSH_EFORMAT || strcmp(c->argv[0], "-") == 0 || !show_data(c, c->argv[0], &code))
+  if (!is_summary || err->status != RUSH_EFORMAT || strcmp(c->argv[0], "-") == 0 ||
+      !show_data(c, c->argv[0], &code))
     return cli_report(c, err);
   rush_error_clear(err);
   return code;
@@ -259,8 +268,12 @@ static int refuse_conflicts(const struct view *view, bool is_check, const char *
   if (is_check && view)
     return two_views(view->flag, "--check");
   if (method && !(view && view->of_method))
-    return cli_usage("show", "--method goes with a view of methods, --graph or --code for one; %s is of the whole program",
-                     is_check ? "--check" : view ? view->flag : "the summary");
+    return cli_usage(
+      "show",
+      "--method goes with a view of methods, --graph or --code for one; %s is of the whole program",
+      is_check ? "--check"
+      : view   ? view->flag
+               : "the summary");
   return EXIT_OK;
 }
 

@@ -1,5 +1,5 @@
-/* What `show` says of files of plain data (safetensors, npy, npz, torch.save): every tensor by name, its dtype and shape, and
- * statistics of its elements; other values as Python writes them. */
+/* What `show` says of files of plain data (safetensors, npy, npz, torch.save): every tensor by
+ * name, its dtype and shape, and statistics of its elements; other values as Python writes them. */
 #include "show_data.h"
 
 #include <math.h>
@@ -32,7 +32,8 @@ static bool ask(shower *s, const char *op, rush_value t, double *out)
   if (rush_op_call(s->c->context, op, &t, 1, NULL, 0, &made, 1, &n, s->err) != RUSH_OK)
     return false;
   args[0] = made;
-  const rush_status st = rush_op_call(s->c->context, "aten::to.dtype", args, 2, NULL, 0, &wide, 1, &n, s->err);
+  const rush_status st =
+    rush_op_call(s->c->context, "aten::to.dtype", args, 2, NULL, 0, &wide, 1, &n, s->err);
   rush_value_release(made);
   if (st != RUSH_OK)
     return false;
@@ -43,7 +44,8 @@ static bool ask(shower *s, const char *op, rush_value t, double *out)
 
 static bool is_countable(rush_dtype d)
 {
-  return d <= RUSH_FLOAT64 || d == RUSH_BOOL || d == RUSH_BFLOAT16 || (d >= RUSH_FLOAT8_E5M2 && d <= RUSH_UINT64);
+  return d <= RUSH_FLOAT64 || d == RUSH_BOOL || d == RUSH_BFLOAT16 ||
+         (d >= RUSH_FLOAT8_E5M2 && d <= RUSH_UINT64);
 }
 
 static bool measure(shower *s, rush_value v, statistics *out);
@@ -54,15 +56,17 @@ static bool measure_values(shower *s, rush_value v, statistics *out)
   rush_value values;
   size_t n;
 
-  if (rush_op_call(s->c->context, rush_tensor_layout(v.as.tensor) == 1 ? "aten::_values" : "aten::values", &v, 1, NULL, 0, &values, 1, &n,
-                   s->err) != RUSH_OK)
+  if (rush_op_call(s->c->context,
+                   rush_tensor_layout(v.as.tensor) == 1 ? "aten::_values" : "aten::values", &v, 1,
+                   NULL, 0, &values, 1, &n, s->err) != RUSH_OK)
     return false;
   const bool ok = measure(s, values, out);
   rush_value_release(values);
   return ok;
 }
 
-/* Of the elements in double precision; unknown for what has no order, and where there is nothing. */
+/* Of the elements in double precision; unknown for what has no order, and where there is nothing.
+ * */
 static bool measure(shower *s, rush_value v, statistics *out)
 {
   rush_value args[2] = {v, rush_value_int(RUSH_FLOAT64)}, wide, nan;
@@ -73,14 +77,17 @@ static bool measure(shower *s, rush_value v, statistics *out)
     return measure_values(s, v, out);
   if (!is_countable(rush_tensor_dtype(v.as.tensor)) || rush_tensor_n_elems(v.as.tensor) == 0)
     return true;
-  if (rush_op_call(s->c->context, "aten::to.dtype", args, 2, NULL, 0, &wide, 1, &n, s->err) != RUSH_OK)
+  if (rush_op_call(s->c->context, "aten::to.dtype", args, 2, NULL, 0, &wide, 1, &n, s->err) !=
+      RUSH_OK)
     return false;
-  bool ok = ask(s, "aten::min", wide, &out->min) && ask(s, "aten::max", wide, &out->max) && ask(s, "aten::mean", wide, &out->mean);
+  bool ok = ask(s, "aten::min", wide, &out->min) && ask(s, "aten::max", wide, &out->max) &&
+            ask(s, "aten::mean", wide, &out->mean);
   out->std = NAN;
   if (ok && rush_tensor_n_elems(v.as.tensor) > 1)
     ok = ask(s, "aten::std", wide, &out->std);
   if (ok && isnan(out->mean)) {
-    ok = rush_op_call(s->c->context, "aten::isnan", &wide, 1, NULL, 0, &nan, 1, &n, s->err) == RUSH_OK;
+    ok =
+      rush_op_call(s->c->context, "aten::isnan", &wide, 1, NULL, 0, &nan, 1, &n, s->err) == RUSH_OK;
     ok = ok && (ask(s, "aten::sum", nan, &n_nan), true);
     if (ok)
       rush_value_release(nan);
@@ -105,7 +112,8 @@ static void put_row(const shower *s, const char *name, const rush_tensor *t, con
   size_t n = 0;
 
   for (int i = 0; i < rush_tensor_n_dims(t) && n < sizeof shape - 24; i++)
-    n += (size_t)snprintf(shape + n, sizeof shape - n, "%s%lld", i ? ", " : "", (long long)rush_tensor_sizes(t)[i]);
+    n += (size_t)snprintf(shape + n, sizeof shape - n, "%s%lld", i ? ", " : "",
+                          (long long)rush_tensor_sizes(t)[i]);
   shape[n] = 0;
   if (s->c->json) {
     printf("%s{\"name\": ", s->n_rows ? ", " : "");
@@ -122,7 +130,8 @@ static void put_row(const shower *s, const char *name, const rush_tensor *t, con
     return;
   }
   static const char *const layouts[] = {"", "sparse_coo ", "sparse_csr "};
-  printf("  %-40s %s%s[%s]", name, layouts[rush_tensor_layout(t)], rush_dtype_name(rush_tensor_dtype(t)), shape);
+  printf("  %-40s %s%s[%s]", name, layouts[rush_tensor_layout(t)],
+         rush_dtype_name(rush_tensor_dtype(t)), shape);
   if (st->known && st->n_nan)
     printf("  %lld of %lld are NaN", (long long)st->n_nan, (long long)rush_tensor_n_elems(t));
   else if (st->known)
@@ -140,7 +149,8 @@ static bool put_tensor(shower *s, const char *name, rush_value v)
   s->n_rows++;
   s->n_tensors++;
   s->n_elems += (uint64_t)rush_tensor_n_elems(v.as.tensor);
-  s->n_bytes += (uint64_t)rush_tensor_n_elems(v.as.tensor) * rush_dtype_bytes(rush_tensor_dtype(v.as.tensor));
+  s->n_bytes +=
+    (uint64_t)rush_tensor_n_elems(v.as.tensor) * rush_dtype_bytes(rush_tensor_dtype(v.as.tensor));
   return true;
 }
 
@@ -201,7 +211,8 @@ static bool put_value(shower *s, const char *name, rush_value v, int depth)
       rush_value_entry(v, i, &key, &value);
     else
       value = rush_value_item(v, i);
-    ok = rush_value_to_text(s->c->context, key, false, &text, s->err) == RUSH_OK && put_item(s, name, text, value, depth);
+    ok = rush_value_to_text(s->c->context, key, false, &text, s->err) == RUSH_OK &&
+         put_item(s, name, text, value, depth);
     rush_free_text(s->c->context, text);
   }
   s->is_cut |= s->n_met >= MOST_VALUES;
@@ -223,9 +234,11 @@ bool show_data(cli *c, const char *path, int *code)
   if (*code == EXIT_OK && c->json)
     printf("], \"complete\": %s}\n", s.is_cut ? "false" : "true");
   if (*code == EXIT_OK && !c->json && s.is_cut)
-    printf("  ... and more: at most %d values are shown, and %d levels of containers\n", MOST_VALUES, MOST_DEPTH);
+    printf("  ... and more: at most %d values are shown, and %d levels of containers\n",
+           MOST_VALUES, MOST_DEPTH);
   if (*code == EXIT_OK && !c->json)
-    printf("  in all %zu tensors, %llu elements, %llu bytes\n", s.n_tensors, (unsigned long long)s.n_elems, (unsigned long long)s.n_bytes);
+    printf("  in all %zu tensors, %llu elements, %llu bytes\n", s.n_tensors,
+           (unsigned long long)s.n_elems, (unsigned long long)s.n_bytes);
   rush_value_release(v);
   return true;
 }

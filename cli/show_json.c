@@ -1,4 +1,5 @@
-/* What `show --json` says: the views that are data, as data.  Each function prints one JSON value and a newline. */
+/* What `show --json` says: the views that are data, as data.  Each function prints one JSON value
+ * and a newline. */
 #include "show_json.h"
 
 #include <string.h>
@@ -76,10 +77,11 @@ static void put_digest(const char *text)
   printf(*between == '{' ? "{}\n" : "}\n");
 }
 
-/* -- Code: what was printed, by file and by function ----------------------------------------------------- */
+/* -- Code: what was printed, by file and by function ------------------------------------------- */
 
 typedef struct code_reader {
-  const char *file;      /* "# code/__torch__.py": the name, or NULL: an exported program, or one method */
+  const char
+    *file; /* "# code/__torch__.py": the name, or NULL: an exported program, or one method */
   size_t file_n;
   const char *owner;     /* the class around, or NULL */
   size_t owner_n;
@@ -103,8 +105,9 @@ static void begin_function(code_reader *r, const char *rest, size_t indent)
   const size_t n = strcspn(rest, "(");
 
   end_function(r);
-  printf("%s{\"name\": \"%.*s%s%.*s\", \"file\": ", r->n_functions++ ? ",\n" : "\n", (int)(indent ? r->owner_n : 0),
-         r->owner ? r->owner : "", indent && r->owner_n ? "." : "", (int)n, rest);
+  printf("%s{\"name\": \"%.*s%s%.*s\", \"file\": ", r->n_functions++ ? ",\n" : "\n",
+         (int)(indent ? r->owner_n : 0), r->owner ? r->owner : "", indent && r->owner_n ? "." : "",
+         (int)n, rest);
   if (r->file)
     put_part(r->file, r->file_n);
   else
@@ -141,7 +144,8 @@ static void read_line(code_reader *r, const char *line, size_t n)
   putchar('}');
 }
 
-/* {"functions": [{"name", "file", "line", "lines": [{"line", "text"}]}], "text"}: lines are counted in the printed files. */
+/* {"functions": [{"name", "file", "line", "lines": [{"line", "text"}]}], "text"}: lines are counted
+ * in the printed files. */
 static void put_code(const char *text)
 {
   code_reader r = {.line = 0};
@@ -192,7 +196,8 @@ static int put_summary(cli *c, rush_module *m)
   if (!text)
     return code;
   const char *class = rush_value_class(rush_module_value(m));
-  printf("{\"format\": \"%s\", \"class\": ", rush_module_format(m) == RUSH_FORMAT_EXPORT ? "torch.export" : "TorchScript");
+  printf("{\"format\": \"%s\", \"class\": ",
+         rush_module_format(m) == RUSH_FORMAT_EXPORT ? "torch.export" : "TorchScript");
   cli_json_text(stdout, class ? class : "");
   printf(", \"methods\": ");
   put_schemas(text);

@@ -1,8 +1,8 @@
 /* stack.c -- measure how much stack a call takes.
  *
- * The call runs on a thread whose stack is filled with a pattern first; what no longer holds the pattern afterwards was
- * used ("painting").  Sampling the stack pointer would miss what leaf functions take.  Costs a thread and one pass over
- * the stack. */
+ * The call runs on a thread whose stack is filled with a pattern first; what no longer holds the
+ * pattern afterwards was used ("painting").  Sampling the stack pointer would miss what leaf
+ * functions take.  Costs a thread and one pass over the stack. */
 #include "cli.h"
 
 #include <pthread.h>
@@ -40,7 +40,8 @@ static size_t used_bytes(const painted *p)
 
 size_t cli_on_stack(size_t n_bytes, void (*fn)(void *arg), void *arg)
 {
-  const size_t page = (size_t)sysconf(_SC_PAGESIZE), guard = 16 * page, n = (n_bytes + page - 1) / page * page;
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), guard = 16 * page,
+               n = (n_bytes + page - 1) / page * page;
   painted p = {.fn = fn, .arg = arg};
   pthread_attr_t attr;
   pthread_t thread;
@@ -52,8 +53,8 @@ size_t cli_on_stack(size_t n_bytes, void (*fn)(void *arg), void *arg)
   bool ok = mprotect(p.low, n, PROT_READ | PROT_WRITE) == 0 && pthread_attr_init(&attr) == 0;
   if (ok) {
     memset(p.low, PAINT, n);
-    ok = pthread_attr_setstack(&attr, p.low, n) == 0 && pthread_create(&thread, &attr, run_painted, &p) == 0 &&
-         pthread_join(thread, NULL) == 0;
+    ok = pthread_attr_setstack(&attr, p.low, n) == 0 &&
+         pthread_create(&thread, &attr, run_painted, &p) == 0 && pthread_join(thread, NULL) == 0;
     pthread_attr_destroy(&attr);
   }
   const size_t used = ok ? used_bytes(&p) : 0;

@@ -1,5 +1,5 @@
-/* Suggestions for typos: the nearest of some words, by the number of letters to change (Levenshtein's distance, with swapped
- * neighbours as one change). */
+/* Suggestions for typos: the nearest of some words, by the number of letters to change
+ * (Levenshtein's distance, with swapped neighbours as one change). */
 #include "cli.h"
 
 #include <string.h>
@@ -31,7 +31,9 @@ static size_t distance(const char *a, const char *b)
 
 void cli_suggest_try(suggestion *s, const char *word, const char *candidate)
 {
-  const size_t d = distance(word, candidate), most = strlen(word) < 4 ? 1 : strlen(word) < 8 ? 2 : 3;
+  const size_t d = distance(word, candidate), most = strlen(word) < 4   ? 1
+                                                     : strlen(word) < 8 ? 2
+                                                                        : 3;
 
   if (d <= most && (!s->word || d < s->distance)) {
     s->word = candidate;

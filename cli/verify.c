@@ -15,7 +15,7 @@ typedef struct tally {
   progress bar;
 } tally;
 
-/* -- One call ------------------------------------------------------------------------------------------ */
+/* -- One call ---------------------------------------------------------------------------------- */
 
 static bool judge_error(rush_value raises, rush_status st, rush_error *err, char *why, size_t size)
 {
@@ -27,7 +27,8 @@ static bool judge_error(rush_value raises, rush_status st, rush_error *err, char
     return false;
   }
   if (!err->type || strcmp(err->type, type) != 0) {
-    snprintf(why, size, "raised %s (%.200s), not %s", err->type ? err->type : "nothing", err->message, type);
+    snprintf(why, size, "raised %s (%.200s), not %s", err->type ? err->type : "nothing",
+             err->message, type);
     return false;
   }
   if (!strstr(err->message, contains) && !(err->traceback && strstr(err->traceback, contains))) {
@@ -55,7 +56,8 @@ static bool judge(cli *c, rush_value call, performed *p, char *why, size_t size)
     return false;
   }
   if (calls_has(call, "stdout")) {
-    const char *want = rush_value_string(calls_entry(call, "stdout"), NULL), *got = c->output_bytes ? c->output : "";
+    const char *want = rush_value_string(calls_entry(call, "stdout"), NULL),
+               *got = c->output_bytes ? c->output : "";
     if (strcmp(want, got) != 0) {
       snprintf(why, size, "printed '%.200s', not '%.200s'", got, want);
       return false;
@@ -66,13 +68,15 @@ static bool judge(cli *c, rush_value call, performed *p, char *why, size_t size)
   return true;
 }
 
-/* True if the program can see whether its results require grad.  PyTorch's calls were recorded with gradients on, so such a program is
- * replayed the same way; every other is called as users call it. */
+/* True if the program can see whether its results require grad.  PyTorch's calls were recorded with
+ * gradients on, so such a program is replayed the same way; every other is called as users call it.
+ * */
 static bool asks_of_gradients(cli *c, rush_module *m)
 {
-  static const char *const operators[] = {"prim::requires_grad ", "aten::is_leaf ",  "prim::is_leaf ",      "prim::grad ",
-                                          "aten::grad ",          "aten::backward",  "aten::retain_grad ",  "aten::retains_grad ",
-                                          "aten::requires_grad_ "};
+  static const char *const operators[] = {
+    "prim::requires_grad ", "aten::is_leaf ",      "prim::is_leaf ",
+    "prim::grad ",          "aten::grad ",         "aten::backward",
+    "aten::retain_grad ",   "aten::retains_grad ", "aten::requires_grad_ "};
   rush_error err = RUSH_ERROR_INIT;
   bool asks = false;
   char *text;
@@ -103,10 +107,11 @@ static bool replay_call(cli *c, rush_module *m, rush_value call, tally *t, char 
   return ok;
 }
 
-/* -- Cases ----------------------------------------------------------------------------------------------- */
+/* -- Cases ------------------------------------------------------------------------------------- */
 
 /* 0 passed, else an exit code with the reason in why. */
-static int replay(cli *c, const char *model, const char *calls_path, tally *t, char *why, size_t size)
+static int replay(cli *c, const char *model, const char *calls_path, tally *t, char *why,
+                  size_t size)
 {
   rush_error err = RUSH_ERROR_INIT;
   rush_value recorded;
@@ -114,7 +119,8 @@ static int replay(cli *c, const char *model, const char *calls_path, tally *t, c
   int code = 0;
 
   if (rush_value_load_with(c->context, calls_path, &c->load, &recorded, &err) != RUSH_OK ||
-      (rush_module_load(c->context, model, &c->load, &m, &err) != RUSH_OK && (rush_value_release(recorded), 1))) {
+      (rush_module_load(c->context, model, &c->load, &m, &err) != RUSH_OK &&
+       (rush_value_release(recorded), 1))) {
     snprintf(why, size, "%.700s", err.message);
     code = cli_exit(err.status);
     rush_error_clear(&err);
@@ -127,7 +133,8 @@ static int replay(cli *c, const char *model, const char *calls_path, tally *t, c
     char reason[1000];
     rush_value call = rush_value_item(calls, i);
     if (!replay_call(c, m, call, t, reason, sizeof reason)) {
-      snprintf(why, size, "call %zu (%s): %.900s", i, rush_value_string(calls_entry(call, "method"), NULL), reason);
+      snprintf(why, size, "call %zu (%s): %.900s", i,
+               rush_value_string(calls_entry(call, "method"), NULL), reason);
       code = EXIT_NEGATIVE;
     }
   }
@@ -240,13 +247,16 @@ int cli_verify(cli *c)
   const char *unknown = cli_unknown_option(c);
 
   if (stack && ((t.stack = strtoull(stack, &end, 10)) < STACK_MIN || *end))
-    return cli_usage("verify", "--stack takes a number of bytes, at least %d, not '%s'", STACK_MIN, stack);
+    return cli_usage("verify", "--stack takes a number of bytes, at least %d, not '%s'", STACK_MIN,
+                     stack);
   if (unknown)
     return cli_bad_option("verify", unknown);
   if (other)
-    return cli_usage("verify", "--against compares two models: MODEL --against OTHER, then CALLS or the arguments of a call");
+    return cli_usage("verify", "--against compares two models: MODEL --against OTHER, then CALLS "
+                               "or the arguments of a call");
   if (c->argc < 1 || c->argc > 2)
-    return cli_usage("verify", "takes a folder of cases, or MODEL and CALLS; got %d arguments", c->argc);
+    return cli_usage("verify", "takes a folder of cases, or MODEL and CALLS; got %d arguments",
+                     c->argc);
   progress_begin(&t.bar);
   if (c->argc == 2) {
     one_case(c, c->argv[0], c->argv[0], c->argv[1], &t);
@@ -261,9 +271,11 @@ int cli_verify(cli *c)
   }
   progress_end(&t.bar);
   if (t.passed + t.failed == 0) {
-    fprintf(stderr, "rushlight verify: no case (model.pt or model.pt2 with calls.pt) below '%s'\n", c->argv[0]);
+    fprintf(stderr, "rushlight verify: no case (model.pt or model.pt2 with calls.pt) below '%s'\n",
+            c->argv[0]);
     return EXIT_REFUSED;
   }
-  printf(c->json ? "{\"passed\": %zu, \"failed\": %zu}\n" : "%zu passed, %zu failed\n", t.passed, t.failed);
+  printf(c->json ? "{\"passed\": %zu, \"failed\": %zu}\n" : "%zu passed, %zu failed\n", t.passed,
+         t.failed);
   return t.failed ? EXIT_NEGATIVE : EXIT_OK;
 }

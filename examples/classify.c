@@ -48,7 +48,8 @@ int main(int argc, char **argv)
     pixels[i] = i % 8 == 3 || i % 8 == 4 ? 1.0f : 0.0f; /* an upright bar */
   if (rush_module_load(NULL, argv[1], NULL, &model, &err) != RUSH_OK)
     return fail(&err);
-  if (rush_tensor_wrap(NULL, RUSH_FLOAT32, 4, sizes, NULL, pixels, NULL, NULL, &image, &err) != RUSH_OK) {
+  if (rush_tensor_wrap(NULL, RUSH_FLOAT32, 4, sizes, NULL, pixels, NULL, NULL, &image, &err) !=
+      RUSH_OK) {
     rush_module_release(model);
     return fail(&err);
   }

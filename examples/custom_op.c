@@ -16,7 +16,8 @@ static rush_status swish(rush_call *call)
   rush_value dense, y;
 
   if (api->tensor_dtype(x) != RUSH_FLOAT32)
-    return api->call_fail(call, "TypeError", "swish takes float32, not %s", rush_dtype_name(api->tensor_dtype(x)));
+    return api->call_fail(call, "TypeError", "swish takes float32, not %s",
+                          rush_dtype_name(api->tensor_dtype(x)));
   rush_status st = api->call_contiguous(call, x, &dense);
   if (st != RUSH_OK)
     return st;

@@ -1,7 +1,9 @@
-/* plugin_op.c -- operators in a shared object: one with a shape rule of the library and a gradient, one with a shape function.
+/* plugin_op.c -- operators in a shared object: one with a shape rule of the library and a gradient,
+ * one with a shape function.
  *
  *   cc -shared -fPIC plugin_op.c $(pkg-config --cflags rushlight) -o plugin_op.so
- *   rushlight run model.pt 'randn(4)' --plugin ./plugin_op.so        or, in Python, rushlight.load_library("plugin_op.so")
+ *   rushlight run model.pt 'randn(4)' --plugin ./plugin_op.so        or, in Python,
+ *   rushlight.load_library("plugin_op.so")
  *
  * It links nothing of the library: all that it calls is in the table that it is given. */
 #include <rushlight/backend.h>
@@ -37,7 +39,8 @@ static rush_status cube(rush_call *call)
   return st;
 }
 
-/* plug::windows(Tensor x, int size, int step=1) -> Tensor: of a row of n float32, (n - size) // step + 1 rows of `size` elements. */
+/* plug::windows(Tensor x, int size, int step=1) -> Tensor: of a row of n float32, (n - size) //
+ * step + 1 rows of `size` elements. */
 static rush_status windows(rush_call *call)
 {
   rush_tensor *x = api->call_arg(call, 0).as.tensor;
@@ -48,7 +51,8 @@ static rush_status windows(rush_call *call)
     return api->call_fail(call, "TypeError", "windows takes a row of float32");
   int64_t n = api->tensor_n_elems(x);
   if (size < 1 || step < 1 || size > n)
-    return api->call_fail(call, NULL, "windows of %lld elements, %lld apart, in %lld", (long long)size, (long long)step, (long long)n);
+    return api->call_fail(call, NULL, "windows of %lld elements, %lld apart, in %lld",
+                          (long long)size, (long long)step, (long long)n);
   int64_t sizes[] = {(n - size) / step + 1, size};
   rush_status st = api->call_contiguous(call, x, &dense);
   if (st != RUSH_OK)
@@ -65,7 +69,8 @@ static rush_status windows(rush_call *call)
   return st;
 }
 
-/* The same of sizes alone, which may be formulas: a program is then known to work for every n that is at least `size`. */
+/* The same of sizes alone, which may be formulas: a program is then known to work for every n that
+ * is at least `size`. */
 static rush_status shape_of_windows(rush_shape *q, void *user)
 {
   const rush_size *one = api->size_number(q, 1), *n = api->shape_size(q, 0, 0, 0);
@@ -74,15 +79,17 @@ static rush_status shape_of_windows(rush_shape *q, void *user)
   (void)user;
   if (api->shape_n_dims(q, 0, 0) != 1)
     return api->shape_fail(q, "TypeError", "windows takes a row of float32");
-  if (!api->size_holds(q, RUSH_SIZE_LE, one, size) || !api->size_holds(q, RUSH_SIZE_LE, one, step) ||
-      !api->size_holds(q, RUSH_SIZE_LE, size, n))
+  if (!api->size_holds(q, RUSH_SIZE_LE, one, size) ||
+      !api->size_holds(q, RUSH_SIZE_LE, one, step) || !api->size_holds(q, RUSH_SIZE_LE, size, n))
     return api->shape_fail(q, NULL, "windows that do not fit");
-  const rush_size *steps = api->size_calc(q, RUSH_SIZE_DIV, api->size_calc(q, RUSH_SIZE_SUB, n, size), step);
+  const rush_size *steps =
+    api->size_calc(q, RUSH_SIZE_DIV, api->size_calc(q, RUSH_SIZE_SUB, n, size), step);
   const rush_size *sizes[] = {api->size_calc(q, RUSH_SIZE_ADD, steps, one), size};
   return api->shape_result(q, 0, RUSH_FLOAT32, 2, sizes);
 }
 
-RUSH_PLUGIN_EXPORT rush_status rush_plugin(const rush_backend_api *table, rush_context *c, rush_error *err)
+RUSH_PLUGIN_EXPORT rush_status rush_plugin(const rush_backend_api *table, rush_context *c,
+                                           rush_error *err)
 {
   static const rush_gradient_def gradients[] = {{"x", "grad * (3.0 * scale) * x * x"}};
   rush_op_def def = {.struct_bytes = sizeof def,

@@ -1,13 +1,16 @@
-/* pointwise_compiler.c -- a compiler of one's own: groups multiplications, makes x86-64 code for them at run time.
+/* pointwise_compiler.c -- a compiler of one's own: groups multiplications, makes x86-64 code for
+ * them at run time.
  *
  *   cc -shared -fPIC pointwise_compiler.c $(pkg-config --cflags rushlight) -o pointwise_compiler.so
  *   rushlight show --optimized --plugin ./pointwise_compiler.so model.pt
  *   rushlight run --plugin ./pointwise_compiler.so model.pt 'rand(1024)' 'rand(1024)'
  *
- * The whole of what a compiler needs, as small as it can be: a pass that groups the nodes it supports (aten::mul), an
- * operator that owns the groups, code for them, and the interpreter for arguments that the code cannot do.  This code
- * is good for all sizes, so a group has one; a compiler whose code depends on more keeps a cache by call_spec.  The code takes four elements a turn, its values in xmm registers, then the rest one by one; a result may be
- * written over an argument that nobody needs any more, and long ones are shared among the context's threads.
+ * The whole of what a compiler needs, as small as it can be: a pass that groups the nodes it
+ * supports (aten::mul), an operator that owns the groups, code for them, and the interpreter for
+ * arguments that the code cannot do.  This code is good for all sizes, so a group has one; a
+ * compiler whose code depends on more keeps a cache by call_spec.  The code takes four elements a
+ * turn, its values in xmm registers, then the rest one by one; a result may be written over an
+ * argument that nobody needs any more, and long ones are shared among the context's threads.
  *
  *   for i in N:                     for i in N:
  *     c[i] = a[i] * b[i]              c = a[i] * b[i]
@@ -32,7 +35,7 @@ static const rush_backend_api *api;
 /* data: the inputs' elements, then the results'. */
 typedef void compiled_fn(void *const *data, int64_t n);
 
-/* -- A small assembler ------------------------------------------------------------------------------- */
+/* -- A small assembler ------------------------------------------------------------------------- */
 
 typedef struct assembler {
   unsigned char *code;
@@ -46,11 +49,18 @@ static void put(assembler *a, const unsigned char *bytes, size_t n)
     memcpy(a->code + a->n, bytes, n);
   a->n += n;
 }
-#define PUT(a, ...) put(a, (const unsigned char[]){__VA_ARGS__}, sizeof(const unsigned char[]){__VA_ARGS__})
+#define PUT(a, ...) \
+  put(a, (const unsigned char[]){__VA_ARGS__}, sizeof(const unsigned char[]){__VA_ARGS__})
 
 /* Registers by number: 0 rax, 1 rcx, 2 rdx, 6 rsi, 7 rdi, 8 to 15 r8 to r15; xmm0 to xmm15. */
-static unsigned char rex(int w, int reg, int base) { return (unsigned char)(0x40 | w << 3 | reg >> 3 << 2 | base >> 3); }
-static unsigned char modrm(int mod, int reg, int rm) { return (unsigned char)(mod << 6 | (reg & 7) << 3 | (rm & 7)); }
+static unsigned char rex(int w, int reg, int base)
+{
+  return (unsigned char)(0x40 | w << 3 | reg >> 3 << 2 | base >> 3);
+}
+static unsigned char modrm(int mod, int reg, int rm)
+{
+  return (unsigned char)(mod << 6 | (reg & 7) << 3 | (rm & 7));
+}
 
 /* movups or movss between xmm and [base + 4 * rcx]: opcode 0x10 loads, 0x11 stores. */
 static void move_elements(assembler *a, unsigned char opcode, int xmm, int base)
@@ -69,7 +79,7 @@ static void multiply(assembler *a, int to, int from, int by)
   PUT(a, rex(0, to, by), 0x0f, 0x59, modrm(3, to, by));
 }
 
-/* -- From a graph to code ------------------------------------------------------------------------------ */
+/* -- From a graph to code ---------------------------------------------------------------------- */
 
 typedef struct values { /* which xmm register a value is in */
   uint32_t ids[MOST_VALUES];
@@ -102,7 +112,8 @@ static int emit_body(assembler *a, const rush_block *b)
   for (int i = 0; i < n_inputs; i++)
     move_elements(a, 0x10, add(&v, api->block_input(b, (size_t)i)), pointers[i]);
   for (const rush_node *n = api->block_first(b); n; n = api->node_next(n)) {
-    int x = find(&v, api->node_input(n, 0)), y = find(&v, api->node_input(n, 1)), to = add(&v, api->node_output(n, 0));
+    int x = find(&v, api->node_input(n, 0)), y = find(&v, api->node_input(n, 1)),
+        to = add(&v, api->node_output(n, 0));
 
     if (x < 0 || y < 0 || to < 0)
       return 0;
@@ -143,7 +154,8 @@ static int emit(assembler *a, const rush_block *b)
   if (n > MOST_POINTERS)
     return 0;
   for (int i = 0; i < n; i++)
-    PUT(a, rex(1, pointers[i], 7), 0x8b, modrm(1, pointers[i], 7), (unsigned char)(8 * i)); /* mov reg, [rdi + 8 * i] */
+    PUT(a, rex(1, pointers[i], 7), 0x8b, modrm(1, pointers[i], 7),
+        (unsigned char)(8 * i)); /* mov reg, [rdi + 8 * i] */
   PUT(a, 0x31, 0xc9); /* xor ecx, ecx: the element */
   if (!emit_loop(a, b, 4) || !emit_loop(a, b, 1))
     return 0;
@@ -151,7 +163,7 @@ static int emit(assembler *a, const rush_block *b)
   return a->n <= a->max;
 }
 
-/* -- Calls ------------------------------------------------------------------------------------------------- */
+/* -- Calls ------------------------------------------------------------------------------------- */
 
 typedef struct group {
   rush_context *context;
@@ -170,7 +182,8 @@ static int is_supported(const rush_value *args, size_t n)
     api->tensor_facts(args[i].as.tensor, &t);
     if (i == 0)
       first = t;
-    if (t.dtype != RUSH_FLOAT32 || !(t.flags & RUSH_TENSOR_IS_CONTIGUOUS) || t.n_dims != first.n_dims ||
+    if (t.dtype != RUSH_FLOAT32 || !(t.flags & RUSH_TENSOR_IS_CONTIGUOUS) ||
+        t.n_dims != first.n_dims ||
         memcmp(t.sizes, first.sizes, sizeof *t.sizes * (size_t)t.n_dims) != 0)
       return 0;
   }
@@ -205,7 +218,8 @@ static rush_status run_compiled(rush_call *call, compiled_fn *fn)
     memcpy(&p.data[i], &t.data, sizeof t.data); /* read only */
   }
   for (size_t i = 0; i < n_results; i++) {
-    rush_result y = {.dtype = RUSH_FLOAT32, .n_dims = t.n_dims, .sizes = t.sizes, .may_reuse = true};
+    rush_result y = {
+      .dtype = RUSH_FLOAT32, .n_dims = t.n_dims, .sizes = t.sizes, .may_reuse = true};
     rush_status st = api->call_make_result(call, i, &y);
 
     if (st != RUSH_OK)
@@ -223,10 +237,11 @@ static rush_status run(rush_call *call)
 
   if (!g)
     return api->call_fail(call, NULL, OP " is called by compiled programs only");
-  return g->fn && is_supported(args, n_args) ? run_compiled(call, g->fn) : api->call_run_group(call);
+  return g->fn && is_supported(args, n_args) ? run_compiled(call, g->fn)
+                                             : api->call_run_group(call);
 }
 
-/* -- Registering ----------------------------------------------------------------------------------------- */
+/* -- Registering ------------------------------------------------------------------------------- */
 
 static void compile(group *g, const rush_block *graph)
 {
@@ -243,7 +258,8 @@ static void compile(group *g, const rush_block *graph)
 #endif
 }
 
-static rush_status prepare(rush_context *c, const rush_node *node, void *user, void **state, rush_error *err)
+static rush_status prepare(rush_context *c, const rush_node *node, void *user, void **state,
+                           rush_error *err)
 {
   group *g = api->memory_alloc(c, sizeof *g);
 
@@ -283,7 +299,8 @@ static rush_status group_nodes(rush_pass *pass, void *user)
 
 RUSH_PLUGIN_DECLARE;
 
-RUSH_PLUGIN_EXPORT rush_status rush_plugin(const rush_backend_api *table, rush_context *c, rush_error *err)
+RUSH_PLUGIN_EXPORT rush_status rush_plugin(const rush_backend_api *table, rush_context *c,
+                                           rush_error *err)
 {
   rush_op_def op = {.struct_bytes = sizeof op, .schema = OP "(...) -> ...", .kernel = run,
                     .prepare = prepare, .destroy = destroy};

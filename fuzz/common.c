@@ -1,4 +1,5 @@
-/* What the targets share: contexts whose memory is counted, archives packed from sections, uses of what was loaded. */
+/* What the targets share: contexts whose memory is counted, archives packed from sections, uses of
+ * what was loaded. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,11 +32,12 @@ void fuzz_check_error(rush_status st, const rush_error *err)
   if (st != RUSH_OK && (!err->message || !err->message[0] || !err->type || st == RUSH_EINTERNAL))
     fprintf(stderr, "fuzz: status %d: %s\n", (int)st, err->message ? err->message : "(no message)");
   fuzz_demand(st == err->status, "the error and the status differ");
-  fuzz_demand(st == RUSH_OK || (err->message && err->message[0] && err->type), "a failure without a message");
+  fuzz_demand(st == RUSH_OK || (err->message && err->message[0] && err->type),
+              "a failure without a message");
   fuzz_demand(st != RUSH_EINTERNAL, "our fault");
 }
 
-/* -- Contexts ------------------------------------------------------------------------------------------------- */
+/* -- Contexts ---------------------------------------------------------------------------------- */
 
 static void *count_alloc(void *user, size_t n)
 {
@@ -129,7 +131,8 @@ static long run_once(job *j, long fail_at)
   rush_error_clear(&err);
   context_release(c);
   if (count.n_blocks != 0)
-    fprintf(stderr, "fuzz: %ld blocks (allocation %ld of %ld failed)\n", (long)count.n_blocks, fail_at, (long)count.n_allocations);
+    fprintf(stderr, "fuzz: %ld blocks (allocation %ld of %ld failed)\n", (long)count.n_blocks,
+            fail_at, (long)count.n_allocations);
   fuzz_check_blocks(&count);
   return count.n_allocations;
 }
@@ -150,12 +153,14 @@ void fuzz_session(const uint8_t *data, size_t n, fuzz_body *body)
   long n_allocations = run_once(&j, -1);
   hash ^= hash >> 29;
   for (long i = 0; i < n_failures && i < n_allocations; i++)
-    run_once(&j, n_failures >= n_allocations ? i : (long)((double)i / (double)n_failures * (double)n_allocations));
+    run_once(&j, n_failures >= n_allocations
+                   ? i
+                   : (long)((double)i / (double)n_failures * (double)n_allocations));
   if (n_failures == 0 && hash % 4 == 0 && n_allocations > 0)
     run_once(&j, (long)((hash >> 8) % (uint64_t)n_allocations));
 }
 
-/* -- Archives of sections ------------------------------------------------------------------------------------- */
+/* -- Archives of sections ---------------------------------------------------------------------- */
 
 /* The start of the next "\n@@" at or after p, or the end. */
 static const char *next_section(const char *p, const char *end)
@@ -193,12 +198,14 @@ static size_t split(session *s, str text, fuzz_record *out)
     const char *path = session_strndup(s, name, len);
     if (len == 0 || len > MAX_PATH_BYTES || strlen(path) != len || was_written(out, n, path))
       continue;
-    out[n++] = (fuzz_record){path, {p > line ? line + 1 : line, p > line ? (size_t)(p - line - 1) : 0}};
+    out[n++] =
+      (fuzz_record){path, {p > line ? line + 1 : line, p > line ? (size_t)(p - line - 1) : 0}};
   }
   return n;
 }
 
-str fuzz_pack(session *s, const char *main, str text, const fuzz_record *defaults, size_t n_defaults)
+str fuzz_pack(session *s, const char *main, str text, const fuzz_record *defaults,
+              size_t n_defaults)
 {
   fuzz_record *all = session_array(s, fuzz_record, MAX_SECTIONS + 1);
   text_buf *packed = session_new(s, text_buf);
@@ -223,7 +230,7 @@ str fuzz_pack(session *s, const char *main, str text, const fuzz_record *default
   return (str){packed->data, packed->len};
 }
 
-/* -- Uses ------------------------------------------------------------------------------------------------------- */
+/* -- Uses -------------------------------------------------------------------------------------- */
 
 static void release_module(void *m) { module_release(m); }
 
@@ -244,7 +251,8 @@ static void call_methods(session *s, module *m, uint32_t ms)
   rush_tensor *t;
 
   session_check(s, storage_new(s->cx, sizeof image, &st));
-  rush_status made = tensor_new_view(s->cx, st, RUSH_FLOAT32, 4, sizes, (const int64_t[]){64, 64, 8, 1}, 0, &t);
+  rush_status made =
+    tensor_new_view(s->cx, st, RUSH_FLOAT32, 4, sizes, (const int64_t[]){64, 64, 8, 1}, 0, &t);
   if (made == RUSH_OK)
     memset(st->data, 0, sizeof image);
   storage_release(st);
@@ -256,7 +264,8 @@ static void call_methods(session *s, module *m, uint32_t ms)
       call_ctx cx = inner_call(s, &err);
       if (ms)
         cx.deadline_ns = clock_ns() + ms * UINT64_C(1000000);
-      rush_status done = module_call(&cx, m, module_method_name(m, i), &args[k], k < 2, NULL, 0, &result);
+      rush_status done =
+        module_call(&cx, m, module_method_name(m, i), &args[k], k < 2, NULL, 0, &result);
       if (done == RUSH_OK)
         value_release(result);
       fuzz_check_error(done, &err);
@@ -267,14 +276,16 @@ static void call_methods(session *s, module *m, uint32_t ms)
 
 void fuzz_use_module(session *s, str bytes, const char *name, bool check_full, bool run)
 {
-  archive_source from = {.data = bytes.p, .n_bytes = bytes.len, .name = name, .check_full = check_full};
+  archive_source from = {
+    .data = bytes.p, .n_bytes = bytes.len, .name = name, .check_full = check_full};
   rush_status st = RUSH_ENOMEM;
   text_buf out;
   module *m;
 
   session_check(s, module_load(s->cx, &from, &m));
   session_defer(s, release_module, m);
-  for (int i = 0; i < 2 && st != RUSH_OK; i++) { /* after a failure again: nothing may be half done */
+  for (int i = 0; i < 2 && st != RUSH_OK;
+       i++) { /* after a failure again: nothing may be half done */
     rush_error err = RUSH_ERROR_INIT;
     call_ctx cx = inner_call(s, &err);
     text_init(&out, s->cx->ctx);

@@ -1,5 +1,6 @@
-/* Whole files through the door that all loading goes through: opened (with every checksum, as it is; then with its
- * checksums mended, since a mutation seldom keeps them), compiled, called; or read as plain data. */
+/* Whole files through the door that all loading goes through: opened (with every checksum, as it
+ * is; then with its checksums mended, since a mutation seldom keeps them), compiled, called; or
+ * read as plain data. */
 #include "fuzz.h"
 
 #include <string.h>

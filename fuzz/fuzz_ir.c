@@ -1,4 +1,5 @@
-/* Graph text: what is read keeps the IR's law, also when copied, and prints to a text that reads and prints the same. */
+/* Graph text: what is read keeps the IR's law, also when copied, and prints to a text that reads
+ * and prints the same. */
 #include "fuzz.h"
 
 #include "ir/graph.h"

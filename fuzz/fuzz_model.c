@@ -1,5 +1,5 @@
-/* model.json of torch.export: its grammar (read whole, skipped and read again from a raw slice must agree), then the
- * program, through an archive that has weights for it. */
+/* model.json of torch.export: its grammar (read whole, skipped and read again from a raw slice must
+ * agree), then the program, through an archive that has weights for it. */
 #include "fuzz.h"
 
 #include "formats/json.h"
@@ -47,21 +47,24 @@ static void read_json(session *s, str text)
   json_end(&again);
 }
 
-static const char weights[] =
-    "{\"config\": {\"w\": {\"path_name\": \"weight_0\", \"is_param\": true, \"use_pickle\": false, \"tensor_meta\": "
-    "{\"dtype\": 7, \"sizes\": [{\"as_int\": 2}, {\"as_int\": 4}], \"requires_grad\": true, \"device\": {\"type\": \"cpu\", "
-    "\"index\": null}, \"strides\": [{\"as_int\": 4}, {\"as_int\": 1}], \"storage_offset\": {\"as_int\": 0}, \"layout\": 7}}}}";
+static const char weights[] = "{\"config\": {\"w\": {\"path_name\": \"weight_0\", \"is_param\": "
+                              "true, \"use_pickle\": false, \"tensor_meta\": "
+                              "{\"dtype\": 7, \"sizes\": [{\"as_int\": 2}, {\"as_int\": 4}], "
+                              "\"requires_grad\": true, \"device\": {\"type\": \"cpu\", "
+                              "\"index\": null}, \"strides\": [{\"as_int\": 4}, {\"as_int\": 1}], "
+                              "\"storage_offset\": {\"as_int\": 0}, \"layout\": 7}}}}";
 static const char floats[64] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde";
 
 static void body(session *s, str text)
 {
-  const fuzz_record defaults[] = {{"archive_format", STR("pt2")},
-                                  {"byteorder", STR("little")},
-                                  {"archive_version", STR("0")},
-                                  {"data/weights/model_weights_config.json", {weights, sizeof weights - 1}},
-                                  {"data/weights/weight_0", {floats, sizeof floats}},
-                                  {"data/weights/weight_1", {floats, sizeof floats}},
-                                  {"data/constants/tensor_0", {floats, sizeof floats}}};
+  const fuzz_record defaults[] = {
+    {"archive_format", STR("pt2")},
+    {"byteorder", STR("little")},
+    {"archive_version", STR("0")},
+    {"data/weights/model_weights_config.json", {weights, sizeof weights - 1}},
+    {"data/weights/weight_0", {floats, sizeof floats}},
+    {"data/weights/weight_1", {floats, sizeof floats}},
+    {"data/constants/tensor_0", {floats, sizeof floats}}};
 
   read_json(s, fuzz_main(text));
   str packed = fuzz_pack(s, "models/model.json", text, defaults, COUNT_OF(defaults));

@@ -1,17 +1,21 @@
 /* Operators: any one that can run, called with wild arguments of its schema's types (wild.h).
  *
- * An input is a line with the operator's name, "aten::add.Tensor", and bytes that choose the arguments; an unknown name
- * does nothing.  Around the call: 64 MB, 0.2 seconds.  A finding is, besides a signal or a sanitizer's report,
+ * An input is a line with the operator's name, "aten::add.Tensor", and bytes that choose the
+ * arguments; an unknown name does nothing.  Around the call: 64 MB, 0.2 seconds.  A finding is,
+ * besides a signal or a sanitizer's report,
  *   - an internal error, or a failure without a message;
  *   - a call that takes more than a second longer than its limit (of this thread's processor time);
  *   - memory that grows each time when the call is repeated, or that outlives the context;
  *   - a result that is not of its type, or a tensor that reaches beyond its storage.
  *
- * One context serves many inputs, since building operators costs more than calling them; it is replaced when it has grown.
+ * One context serves many inputs, since building operators costs more than calling them; it is
+ * replaced when it has grown.
  *
- * RUSHLIGHT_OPERATORS restricts a run to some operators: patterns as the shell's, separated by spaces, and, behind a '-',
- * what they leave out: RUSHLIGHT_OPERATORS='aten::[a-m]* prim::* -aten::im2col*' build-fuzz/fuzz/fuzz_operators -runs=100000.
- * Without libFuzzer: fuzz/replay -o100000 makes so many calls.  An input is one call; the numbers of calls and of operators that they reached are printed at the end. */
+ * RUSHLIGHT_OPERATORS restricts a run to some operators: patterns as the shell's, separated by
+ * spaces, and, behind a '-', what they leave out: RUSHLIGHT_OPERATORS='aten::[a-m]* prim::*
+ * -aten::im2col*' build-fuzz/fuzz/fuzz_operators -runs=100000. Without libFuzzer: fuzz/replay
+ * -o100000 makes so many calls.  An input is one call; the numbers of calls and of operators that
+ * they reached are printed at the end. */
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,12 +28,20 @@
 #include "run/code.h"
 #include "tensor/generator.h"
 
-enum { MAX_ARGS = 40, MAX_MORE_ARGS = 6, MAX_RESULTS = 32, LATE_MS = 1200, MAX_NAME_BYTES = 200, MAX_PATTERNS = 64, MAX_NEW_BYTES = 100 };
+enum {
+  MAX_ARGS = 40,
+  MAX_MORE_ARGS = 6,
+  MAX_RESULTS = 32,
+  LATE_MS = 1200,
+  MAX_NAME_BYTES = 200,
+  MAX_PATTERNS = 64,
+  MAX_NEW_BYTES = 100
+};
 #define LIMIT_BYTES ((size_t)64 << 20)
 #define GROWN_BYTES ((int64_t)40 << 20)
 #define DEADLINE_NS UINT64_C(200000000)
 
-/* -- The operators ----------------------------------------------------------------------------------------------------- */
+/* -- The operators ----------------------------------------------------------------------------- */
 
 static struct {
   text_buf text;      /* their names, one after the other */
@@ -46,7 +58,8 @@ static const char *const *patterns(void)
   if (!is_split && given) {
     size_t n = 0;
     char *rest;
-    for (char *word = strtok_r(strdup(given), " ", &rest); word && n < MAX_PATTERNS; word = strtok_r(NULL, " ", &rest))
+    for (char *word = strtok_r(strdup(given), " ", &rest); word && n < MAX_PATTERNS;
+         word = strtok_r(NULL, " ", &rest))
       all[n++] = word;
   }
   is_split = true;
@@ -62,7 +75,10 @@ static bool is_wanted(const char *name)
   return wanted;
 }
 
-static int compare_names(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+static int compare_names(const void *a, const void *b)
+{
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
 static void print_counts(void)
 {
@@ -74,7 +90,8 @@ static void print_counts(void)
     if (getenv("RUSHLIGHT_OPERATORS_REFUSED") && known.n_calls[i] && !known.n_good[i])
       fprintf(stderr, "refused: %s (%u calls)\n", known.names[i], known.n_calls[i]);
   }
-  fprintf(stderr, "operators: %zu calls of %zu of %zu operators, %zu of which succeeded\n", n_calls, n_called, known.n, n_good);
+  fprintf(stderr, "operators: %zu calls of %zu of %zu operators, %zu of which succeeded\n", n_calls,
+          n_called, known.n, n_good);
 }
 
 /* Read the names from the operators' table as it prints. */
@@ -107,7 +124,7 @@ static long find_name(const char *name)
   return at ? at - known.names : -1;
 }
 
-/* -- The context --------------------------------------------------------------------------------------------------- */
+/* -- The context ------------------------------------------------------------------------------- */
 
 static struct {
   context *ctx;
@@ -130,7 +147,9 @@ static void make_context(void)
   context_options opt = fuzz_options(&shared.count);
   opt.limit_bytes = LIMIT_BYTES;
   shared.count = (fuzz_counter){.fail_at = -1};
-  fuzz_demand(context_new(&opt, &shared.ctx, &err) == RUSH_OK && run_init(shared.ctx, &err) == RUSH_OK, "no context");
+  fuzz_demand(context_new(&opt, &shared.ctx, &err) == RUSH_OK &&
+                run_init(shared.ctx, &err) == RUSH_OK,
+              "no context");
   if (!is_registered) {
     fill_table(shared.ctx);
     atexit(drop_context);
@@ -138,7 +157,7 @@ static void make_context(void)
   is_registered = true;
 }
 
-/* -- Checks ------------------------------------------------------------------------------------------------------------- */
+/* -- Checks ------------------------------------------------------------------------------------ */
 
 static void check_tensor(const rush_tensor *t, const char *what)
 {
@@ -154,7 +173,8 @@ static void check_tensor(const rush_tensor *t, const char *what)
   const size_t item = dtype_bytes(t->dtype);
   if (n > 0 && !tensor_is_meta(t) && !(t->extra && t->extra->nested)) {
     fuzz_demand(t->offset >= 0 && (size_t)(t->offset + last + 1) * item <= t->st->n_bytes, what);
-    fuzz_demand((const char *)t->data == (const char *)t->st->data + (size_t)t->offset * item, what);
+    fuzz_demand((const char *)t->data == (const char *)t->st->data + (size_t)t->offset * item,
+                what);
   }
 }
 
@@ -183,7 +203,7 @@ static void check_results(wild *w, const schema *sc, const rush_value *results)
   }
 }
 
-/* -- Calls ---------------------------------------------------------------------------------------------------------------- */
+/* -- Calls ------------------------------------------------------------------------------------- */
 
 static rush_status make_args(wild *w, const op *o, uint32_t n_args, rush_value *args)
 {
@@ -238,12 +258,18 @@ static bool call_once(const op *o, str bytes)
   rush_status st = make_args(&w, o, n_args, args);
   wild_done(&w); /* arguments that nothing else holds may give their buffers away */
   if (st == RUSH_OK) {
-    rush_call c = {.cx = &cx, .op = o, .n_args = n_args, .n_results = sc->n_returns, .args = args, .results = results,
+    rush_call c = {.cx = &cx,
+                   .op = o,
+                   .n_args = n_args,
+                   .n_results = sc->n_returns,
+                   .args = args,
+                   .results = results,
                    .last_use = wild_pick(&w, 2) ? UINT64_MAX : 0};
     for (uint32_t i = 0; i < sc->n_returns; i++)
       results[i] = value_none();
     st = timed_call(&c);
-    if (strcmp(sc->name, "prim::RaiseException") != 0 && strncmp(sc->name, "aten::_assert", 13) != 0) /* their text may be empty */
+    if (strcmp(sc->name, "prim::RaiseException") != 0 &&
+        strncmp(sc->name, "aten::_assert", 13) != 0) /* their text may be empty */
       fuzz_check_error(st, &err);
     if (st == RUSH_OK)
       check_results(&w, sc, results);
@@ -260,7 +286,8 @@ static bool call_once(const op *o, str bytes)
   return st == RUSH_OK;
 }
 
-/* Call again while blocks are left that were not there before: what is built or cached is so once. */
+/* Call again while blocks are left that were not there before: what is built or cached is so once.
+ * */
 static bool call_and_count(const op *o, str bytes)
 {
   bool good = false, grows = true;
@@ -295,7 +322,10 @@ static const op *find_op(const char *name)
   const char *dot = strchr(name, '.');
   str base = {name, dot ? (size_t)(dot - name) : strlen(name)};
   const op *o = op_find(shared.ctx, base, str_of(dot ? dot + 1 : ""));
-  return o && o->schema->n_args <= MAX_ARGS && o->schema->n_returns <= MAX_RESULTS && !o->schema->is_varret ? o : NULL;
+  return o && o->schema->n_args <= MAX_ARGS && o->schema->n_returns <= MAX_RESULTS &&
+             !o->schema->is_varret
+           ? o
+           : NULL;
 }
 
 int fuzz_operators(const uint8_t *data, size_t n)

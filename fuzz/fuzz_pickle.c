@@ -1,5 +1,5 @@
-/* Pickles: the machine and a walk over every node reached; then as values, in the old format of torch.save, as data
- * of an archive, and as a program's data.pkl. */
+/* Pickles: the machine and a walk over every node reached; then as values, in the old format of
+ * torch.save, as data of an archive, and as a program's data.pkl. */
 #include "fuzz.h"
 
 #include "archive/saved.h"
@@ -54,19 +54,22 @@ static void read_nodes(session *s, str text)
 }
 
 static const char class_text[] =
-    "class N(Module):\n  __parameters__ = [\"w\", ]\n  w : Tensor\n  training : bool\n"
-    "class Point(NamedTuple):\n  x : int\n  y : float\n"
-    "class Color(Enum):\n  red = 1\n  green = 2\n"
-    "class Pair:\n  x : int\n  y : List[str]\n"
-    "  def __getstate__(self: __torch__.Pair) -> Tuple[int, List[str]]:\n    return (self.x, self.y)\n"
-    "  def __setstate__(self: __torch__.Pair, s: Tuple[int, List[str]]) -> NoneType:\n"
-    "    x, y, = s\n    self.x = x\n    self.y = y\n"
-    "class M(Module):\n  __parameters__ = [\"w\", ]\n  __buffers__ = [\"b\", ]\n"
-    "  a : int\n  f : float\n  s : str\n  t : Optional[Tensor]\n  li : List[int]\n  lt : List[Tensor]\n"
-    "  d : Dict[str, List[int]]\n  tu : Tuple[int, str]\n  n : __torch__.N\n  p : __torch__.Pair\n"
-    "  c : __torch__.Color\n  np : __torch__.Point\n  w : Tensor\n  b : Tensor\n  dev : Device\n  z : complex\n"
-    "  o : Optional[int]\n  any : Any\n  training : bool\n"
-    "  def forward(self: __torch__.M) -> int:\n    return 1\n";
+  "class N(Module):\n  __parameters__ = [\"w\", ]\n  w : Tensor\n  training : bool\n"
+  "class Point(NamedTuple):\n  x : int\n  y : float\n"
+  "class Color(Enum):\n  red = 1\n  green = 2\n"
+  "class Pair:\n  x : int\n  y : List[str]\n"
+  "  def __getstate__(self: __torch__.Pair) -> Tuple[int, List[str]]:\n    return (self.x, "
+  "self.y)\n"
+  "  def __setstate__(self: __torch__.Pair, s: Tuple[int, List[str]]) -> NoneType:\n"
+  "    x, y, = s\n    self.x = x\n    self.y = y\n"
+  "class M(Module):\n  __parameters__ = [\"w\", ]\n  __buffers__ = [\"b\", ]\n"
+  "  a : int\n  f : float\n  s : str\n  t : Optional[Tensor]\n  li : List[int]\n  lt : "
+  "List[Tensor]\n"
+  "  d : Dict[str, List[int]]\n  tu : Tuple[int, str]\n  n : __torch__.N\n  p : __torch__.Pair\n"
+  "  c : __torch__.Color\n  np : __torch__.Point\n  w : Tensor\n  b : Tensor\n  dev : Device\n  z "
+  ": complex\n"
+  "  o : Optional[int]\n  any : Any\n  training : bool\n"
+  "  def forward(self: __torch__.M) -> int:\n    return 1\n";
 static const char floats[64] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde";
 
 static void body(session *s, str text)

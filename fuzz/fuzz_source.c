@@ -1,6 +1,6 @@
-/* TorchScript: parsed both ways, then compiled; as code of an archive when there are sections, else as a user's file:
- * definition by definition, and all at once.  What compiled whole is printed, called with little time, written as an
- * archive and read back. */
+/* TorchScript: parsed both ways, then compiled; as code of an archive when there are sections, else
+ * as a user's file: definition by definition, and all at once.  What compiled whole is printed,
+ * called with little time, written as an archive and read back. */
 #include "fuzz.h"
 
 #include <stdio.h>
@@ -78,10 +78,11 @@ static void whole(session *s, str text)
 
 static void body(session *s, str text)
 {
-  const fuzz_record defaults[] = {{"data.pkl", STR("\x80\2c__torch__\nM\n)\x81}(X\10\0\0\0training\x89X\1\0\0\0aK\1ub.")},
-                                  {"constants.pkl", STR("\x80\2(K\1K\2t.")},
-                                  {"version", STR("3\n")},
-                                  {"data/0", STR("0123456789abcdef")}};
+  const fuzz_record defaults[] = {
+    {"data.pkl", STR("\x80\2c__torch__\nM\n)\x81}(X\10\0\0\0training\x89X\1\0\0\0aK\1ub.")},
+    {"constants.pkl", STR("\x80\2(K\1K\2t.")},
+    {"version", STR("3\n")},
+    {"data/0", STR("0123456789abcdef")}};
   str main = fuzz_main(text);
 
   parse(s, main);

@@ -1,6 +1,7 @@
-/* Grammar-aware mutations of TorchScript text for libFuzzer: of lines with their blocks, of token ranges, of whole
- * functions of two inputs.  What follows the first section of an input (fuzz.h) stays as it is.  A mutation that finds
- * nothing to do does nothing; now and then libFuzzer mutates the bytes. */
+/* Grammar-aware mutations of TorchScript text for libFuzzer: of lines with their blocks, of token
+ * ranges, of whole functions of two inputs.  What follows the first section of an input (fuzz.h)
+ * stays as it is.  A mutation that finds nothing to do does nothing; now and then libFuzzer mutates
+ * the bytes. */
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,7 +60,7 @@ static uint32_t pick(work *w, uint32_t n)
   return n ? (uint32_t)((z ^ (z >> 31)) % n) : 0;
 }
 
-/* -- Taking apart ---------------------------------------------------------------------------------------------- */
+/* -- Taking apart ------------------------------------------------------------------------------ */
 
 static size_t string_end(const char *p, size_t i, size_t n)
 {
@@ -192,7 +193,7 @@ static uint32_t expression_end(work *w, const code *c, uint32_t i)
   return k;
 }
 
-/* -- Putting in --------------------------------------------------------------------------------------------------- */
+/* -- Putting in -------------------------------------------------------------------------------- */
 
 static void add(work *w, const char *p, size_t n)
 {
@@ -326,7 +327,8 @@ static void add_type(work *w, uint32_t depth)
 }
 
 /* clang-format off: it would break the strings.
- * $ a name, @ an expression, # a number, ^ a type, newlines with the statement's indentation, | four spaces. */
+ * $ a name, @ an expression, # a number, ^ a type, newlines with the statement's indentation, |
+ * four spaces. */
 static const char *const templates[] = {
   "$ = @\n",
   "$: ^ = @\n",
@@ -400,7 +402,8 @@ static const char *const templates[] = {
   "@torch.jit.ignore\ndef $($):\n|return @\n",
   "@torch.jit.export\ndef $(self, $: ^) -> ^:\n|return self.$\n",
   "@staticmethod\ndef $($: ^):\n|return @\n",
-  "class $:\n|def __init__(self, $: ^):\n||self.$ = @\n||self.$: ^ = @\n|def $(self):\n||return self.$\n",
+  "class $:\n|def __init__(self, $: ^):\n||self.$ = @\n||self.$: ^ = @\n|def $(self):\n||return "
+  "self.$\n",
   "class $(Enum):\n|A = #\n|B = @\n",
   "class $(NamedTuple):\n|$: ^\n|$: ^ = @\n",
   "@torch.jit.interface\nclass $:\n|def $(self, $: ^) -> ^:\n||pass\n",
@@ -485,7 +488,7 @@ static void add_lines(work *w, const code *c, uint32_t from, uint32_t to, uint32
   }
 }
 
-/* -- Mutations of lines ------------------------------------------------------------------------------------------- */
+/* -- Mutations of lines ------------------------------------------------------------------------ */
 
 static uint32_t block_indent(work *w, uint32_t i)
 {
@@ -597,7 +600,7 @@ static void splice_function(work *w)
       pick(w, 2) ? c->lines[statement_end(c, to) - 1].end - c->lines[to].at : 0);
 }
 
-/* -- Mutations of tokens ------------------------------------------------------------------------------------------ */
+/* -- Mutations of tokens ----------------------------------------------------------------------- */
 
 static void put_tokens(work *w, uint32_t from, uint32_t to)
 {
@@ -705,7 +708,7 @@ static void nest_expression(work *w)
   put_tokens(w, i, k);
 }
 
-/* -- Entries ------------------------------------------------------------------------------------------------------ */
+/* -- Entries ----------------------------------------------------------------------------------- */
 
 static bool code_init(code *c)
 {

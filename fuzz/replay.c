@@ -1,7 +1,8 @@
-/* replay [-v] [-mN] [-oN[,SEED]] PATH...: run saved inputs through the fuzz targets, without libFuzzer.  A path is a file or a
- * folder; the folder that an input is in names its target (tests/data/fuzz/zip/...).  -v tells each input and its error; -mN runs it
- * N more times, with allocations that fail.  -oN makes N new inputs of `operators` and runs them; one that ends by a signal is left
- * in the file operators-crash.  Stops at nothing but a crash. */
+/* replay [-v] [-mN] [-oN[,SEED]] PATH...: run saved inputs through the fuzz targets, without
+ * libFuzzer.  A path is a file or a folder; the folder that an input is in names its target
+ * (tests/data/fuzz/zip/...).  -v tells each input and its error; -mN runs it N more times, with
+ * allocations that fail.  -oN makes N new inputs of `operators` and runs them; one that ends by a
+ * signal is left in the file operators-crash.  Stops at nothing but a crash. */
 #include "fuzz.h"
 
 #include <dirent.h>
@@ -14,9 +15,9 @@
 static const struct {
   const char *name;
   fuzz_target *run;
-} targets[] = {{"zip", fuzz_zip},       {"pickle", fuzz_pickle}, {"model", fuzz_model},     {"source", fuzz_source},
-               {"schema", fuzz_schema}, {"ir", fuzz_ir},         {"archive", fuzz_archive},
-             {"operators", fuzz_operators}};
+} targets[] = {{"zip", fuzz_zip},         {"pickle", fuzz_pickle},      {"model", fuzz_model},
+               {"source", fuzz_source},   {"schema", fuzz_schema},      {"ir", fuzz_ir},
+               {"archive", fuzz_archive}, {"operators", fuzz_operators}};
 
 typedef struct replay {
   size_t n_inputs, n_unknown;
@@ -82,7 +83,7 @@ static void run_path(replay *r, const char *folder, const char *path)
     closedir(d);
 }
 
-/* -- New calls ------------------------------------------------------------------------------------------------------- */
+/* -- New calls --------------------------------------------------------------------------------- */
 
 static struct {
   uint8_t bytes[1024];

@@ -5,7 +5,7 @@
 
 #include "tensor/generator.h"
 
-/* -- Choices -------------------------------------------------------------------------------------------------- */
+/* -- Choices ----------------------------------------------------------------------------------- */
 
 static uint64_t next_random(wild *w)
 {
@@ -29,8 +29,9 @@ static bool one_in(wild *w, uint32_t n) { return wild_pick(w, n) == 0; }
 
 static int pick_dtype(wild *w)
 {
-  static const int8_t usual[] = {RUSH_FLOAT32, RUSH_FLOAT32, RUSH_FLOAT32, RUSH_FLOAT64, RUSH_INT64,  RUSH_INT64,
-                                 RUSH_INT32,   RUSH_BOOL,    RUSH_FLOAT16, RUSH_BFLOAT16, RUSH_UINT8, RUSH_COMPLEX64};
+  static const int8_t usual[] = {RUSH_FLOAT32, RUSH_FLOAT32,  RUSH_FLOAT32, RUSH_FLOAT64,
+                                 RUSH_INT64,   RUSH_INT64,    RUSH_INT32,   RUSH_BOOL,
+                                 RUSH_FLOAT16, RUSH_BFLOAT16, RUSH_UINT8,   RUSH_COMPLEX64};
   int d = one_in(w, 4) ? (int)wild_pick(w, N_DTYPES) : usual[wild_pick(w, COUNT_OF(usual))];
   return dtype_is_valid(d) && dtype_class_of(d) != DTYPE_QUANT ? d : RUSH_FLOAT32;
 }
@@ -72,14 +73,42 @@ void wild_done(wild *w)
     tensor_release(w->seen[--w->n_seen]);
 }
 
-/* -- Numbers and texts -------------------------------------------------------------------------------------------- */
+/* -- Numbers and texts ------------------------------------------------------------------------- */
 
 static int64_t pick_int(wild *w)
 {
-  static const int64_t odd[] = {INT64_MIN, INT64_MAX, INT64_MIN + 1, INT64_MAX - 1, INT32_MIN, INT32_MAX, UINT32_MAX,
-                                INT64_C(1) << 31, INT64_C(1) << 32, INT64_C(1) << 40, INT64_C(1) << 61, INT64_C(1) << 62,
-                                INT64_C(2305843009213693953), -1000000, 1000000, 65536, 65535, 4096, 300, 100, 64, 63, 33,
-                                -100, 127, 128, 255, 256, -128, 44, 10, 12};
+  static const int64_t odd[] = {INT64_MIN,
+                                INT64_MAX,
+                                INT64_MIN + 1,
+                                INT64_MAX - 1,
+                                INT32_MIN,
+                                INT32_MAX,
+                                UINT32_MAX,
+                                INT64_C(1) << 31,
+                                INT64_C(1) << 32,
+                                INT64_C(1) << 40,
+                                INT64_C(1) << 61,
+                                INT64_C(1) << 62,
+                                INT64_C(2305843009213693953),
+                                -1000000,
+                                1000000,
+                                65536,
+                                65535,
+                                4096,
+                                300,
+                                100,
+                                64,
+                                63,
+                                33,
+                                -100,
+                                127,
+                                128,
+                                255,
+                                256,
+                                -128,
+                                44,
+                                10,
+                                12};
   if (one_in(w, 8))
     return odd[wild_pick(w, COUNT_OF(odd))];
   if (one_in(w, 4) && w->n_dims)
@@ -89,8 +118,10 @@ static int64_t pick_int(wild *w)
 
 static double pick_float(wild *w)
 {
-  static const double odd[] = {NAN, INFINITY, -INFINITY, -0.0, 1e308, -1e308, 1e-308, 5e-324, 1e19, -1e19, 3e38, 1e10, 255.5,
-                               9.2233720368547758e18, 2147483648.0, 1e-12, 100, -100};
+  static const double odd[] = {
+    NAN,          INFINITY, -INFINITY, -0.0, 1e308, -1e308, 1e-308,
+    5e-324,       1e19,     -1e19,     3e38, 1e10,  255.5,  9.2233720368547758e18,
+    2147483648.0, 1e-12,    100,       -100};
   static const double usual[] = {0, 1, 0.5, 2, -1, 0.1, 1e-5, 3, -0.25, 1.5};
   return one_in(w, 4) ? odd[wild_pick(w, COUNT_OF(odd))] : usual[wild_pick(w, COUNT_OF(usual))];
 }
@@ -112,18 +143,81 @@ static rush_status pick_number(wild *w, bool with_complex, rush_value *out)
 /* Numbers of dtypes, layouts, memory formats and quantization schemes: mostly below `n`. */
 static int64_t pick_enumerated(wild *w, uint32_t n)
 {
-  static const int64_t odd[] = {-1, 44, 45, 127, 128, 255, 256, 65536, INT32_MAX, INT64_C(1) << 32, INT64_MIN, INT64_MAX};
+  static const int64_t odd[] = {
+    -1, 44, 45, 127, 128, 255, 256, 65536, INT32_MAX, INT64_C(1) << 32, INT64_MIN, INT64_MAX};
   return one_in(w, 6) ? odd[wild_pick(w, COUNT_OF(odd))] : (int64_t)wild_pick(w, n);
 }
 
 static rush_status pick_text(wild *w, rush_value *out)
 {
-  static const char *const texts[] = {
-      "", "mean", "sum", "none", "max", "linear", "nearest", "bilinear", "bicubic", "constant", "reflect", "replicate", "circular",
-      "trunc", "floor", "ij", "xy", "i,ij->j", "ij,jk->ik", "...i,i...->", "->", "fro", "nuc", "tanh", "valid", "same", "left", "right",
-      "L", "U", "reduced", "complete", "r", "backward", "ortho", "forward", "cpu", "cuda:0", "meta", "cpu:-1", "utf-8", "%s%n%d",
-      "{}", "{} {} {}", "{0}{", "}", "1", "-1", "1e400", "0x7fffffffffffffff", "99999999999999999999", "nan", "inf", " a b\tc\n", "aaaa",
-      "\xff\xfe", "\xe2\x82\xac\xf0\x9f\x98\x80", "amax", "prod", "relu", "gelu", "self", "gru", "lu", "eigh", "gesvd", "mkldnn", "\xc3"};
+  static const char *const texts[] = {"",
+                                      "mean",
+                                      "sum",
+                                      "none",
+                                      "max",
+                                      "linear",
+                                      "nearest",
+                                      "bilinear",
+                                      "bicubic",
+                                      "constant",
+                                      "reflect",
+                                      "replicate",
+                                      "circular",
+                                      "trunc",
+                                      "floor",
+                                      "ij",
+                                      "xy",
+                                      "i,ij->j",
+                                      "ij,jk->ik",
+                                      "...i,i...->",
+                                      "->",
+                                      "fro",
+                                      "nuc",
+                                      "tanh",
+                                      "valid",
+                                      "same",
+                                      "left",
+                                      "right",
+                                      "L",
+                                      "U",
+                                      "reduced",
+                                      "complete",
+                                      "r",
+                                      "backward",
+                                      "ortho",
+                                      "forward",
+                                      "cpu",
+                                      "cuda:0",
+                                      "meta",
+                                      "cpu:-1",
+                                      "utf-8",
+                                      "%s%n%d",
+                                      "{}",
+                                      "{} {} {}",
+                                      "{0}{",
+                                      "}",
+                                      "1",
+                                      "-1",
+                                      "1e400",
+                                      "0x7fffffffffffffff",
+                                      "99999999999999999999",
+                                      "nan",
+                                      "inf",
+                                      " a b\tc\n",
+                                      "aaaa",
+                                      "\xff\xfe",
+                                      "\xe2\x82\xac\xf0\x9f\x98\x80",
+                                      "amax",
+                                      "prod",
+                                      "relu",
+                                      "gelu",
+                                      "self",
+                                      "gru",
+                                      "lu",
+                                      "eigh",
+                                      "gesvd",
+                                      "mkldnn",
+                                      "\xc3"};
   char bytes[24];
   if (one_in(w, 6)) {
     uint32_t n = wild_pick(w, sizeof bytes);
@@ -135,7 +229,7 @@ static rush_status pick_text(wild *w, rush_value *out)
   return string_new(w->cx, text, strlen(text), out);
 }
 
-/* -- Tensors ------------------------------------------------------------------------------------------------------ */
+/* -- Tensors ----------------------------------------------------------------------------------- */
 
 static void pick_tensor_shape(wild *w, int *n_dims, int64_t *sizes)
 {
@@ -151,7 +245,8 @@ static void pick_tensor_shape(wild *w, int *n_dims, int64_t *sizes)
   } else if (kind == 3 && *n_dims) { /* one dimension of it, as a bias has */
     sizes[0] = sizes[wild_pick(w, (uint32_t)*n_dims)];
     *n_dims = 1;
-  } else if (kind == 4 && *n_dims > 1) { /* the last two the other way round, as a matrix product's */
+  } else if (kind == 4 &&
+             *n_dims > 1) { /* the last two the other way round, as a matrix product's */
     int64_t last = sizes[*n_dims - 1];
     sizes[*n_dims - 1] = sizes[*n_dims - 2];
     sizes[*n_dims - 2] = last;
@@ -203,7 +298,9 @@ static rush_value pick_element(wild *w, int style)
 {
   if (style == 0)
     return value_int((int64_t)wild_pick(w, 5));
-  return style == 1 ? value_float((double)wild_pick(w, 9) / 4 - 1) : one_in(w, 2) ? value_int(pick_int(w)) : value_float(pick_float(w));
+  return style == 1     ? value_float((double)wild_pick(w, 9) / 4 - 1)
+         : one_in(w, 2) ? value_int(pick_int(w))
+                        : value_float(pick_float(w));
 }
 
 /* Fill the whole storage: small counts, small fractions, odd numbers, or any bytes. */
@@ -228,7 +325,8 @@ static rush_status fill(wild *w, storage *st, int dtype)
   return RUSH_OK;
 }
 
-static rush_status make_plain(wild *w, int dtype, int n_dims, const int64_t *sizes, rush_tensor **out)
+static rush_status make_plain(wild *w, int dtype, int n_dims, const int64_t *sizes,
+                              rush_tensor **out)
 {
   int64_t strides[WILD_MAX_DIMS], reach = 0, n = 1;
   int64_t offset = one_in(w, 4) ? (int64_t)wild_pick(w, 5) : 0;
@@ -256,7 +354,8 @@ static rush_status pick_plain(wild *w, int dtype, rush_tensor **out)
 }
 
 /* Call an operator that makes a value out of the arguments, which are released. */
-static rush_status made_by(wild *w, const char *name, rush_value *args, uint32_t n_args, rush_value *out)
+static rush_status made_by(wild *w, const char *name, rush_value *args, uint32_t n_args,
+                           rush_value *out)
 {
   rush_status st = op_invoke_name(w->cx, name, "", args, n_args, out);
   for (uint32_t i = 0; i < n_args; i++)
@@ -272,7 +371,8 @@ static rush_status quantized_channels(wild *w, rush_tensor *ints, rush_value *ou
   if (st == RUSH_OK)
     st = make_plain(w, RUSH_INT64, 1, &channels, &zeros);
   if (st == RUSH_OK) {
-    rush_value args[] = {value_tensor_steal(ints), value_tensor_steal(scales), value_tensor_steal(zeros), value_int(axis)};
+    rush_value args[] = {value_tensor_steal(ints), value_tensor_steal(scales),
+                         value_tensor_steal(zeros), value_int(axis)};
     return made_by(w, "aten::_make_per_channel_quantized_tensor", args, COUNT_OF(args), out);
   }
   tensor_release(ints);
@@ -289,7 +389,8 @@ static rush_status pick_quantized(wild *w, rush_value *out)
   if (one_in(w, 3))
     return quantized_channels(w, ints, out);
   const int64_t zero = one_in(w, 4) ? pick_int(w) : (int64_t)wild_pick(w, 6);
-  rush_value args[] = {value_tensor_steal(ints), value_float(one_in(w, 4) ? pick_float(w) : 0.25), value_int(zero)};
+  rush_value args[] = {value_tensor_steal(ints), value_float(one_in(w, 4) ? pick_float(w) : 0.25),
+                       value_int(zero)};
   return made_by(w, "aten::_make_per_tensor_quantized_tensor", args, COUNT_OF(args), out);
 }
 
@@ -378,7 +479,7 @@ static rush_status pick_storage(wild *w, rush_value *out)
   return RUSH_OK;
 }
 
-/* -- Containers ------------------------------------------------------------------------------------------------------ */
+/* -- Containers -------------------------------------------------------------------------------- */
 
 /* Set *out to v if st is RUSH_OK; release it otherwise.  Returns st. */
 static rush_status give(rush_value v, rush_status st, rush_value *out)
@@ -392,7 +493,9 @@ static rush_status give(rush_value v, rush_status st, rush_value *out)
 
 static rush_status pick_list(wild *w, const type *elem, int32_t fixed_len, rush_value *out)
 {
-  uint32_t n = fixed_len && wild_pick(w, 8) ? (uint32_t)fixed_len : one_in(w, 2) ? (uint32_t)w->n_dims : wild_pick(w, 6);
+  uint32_t n = fixed_len && wild_pick(w, 8) ? (uint32_t)fixed_len
+               : one_in(w, 2)               ? (uint32_t)w->n_dims
+                                            : wild_pick(w, 6);
   rush_list *l;
   rush_status st = RUSH_OK;
   if (one_in(w, 40))
@@ -414,7 +517,8 @@ static rush_status pick_tuple(wild *w, const type *t, rush_value *out)
   const uint32_t n = t->kind == TYPE_TUPLE ? t->n_elems : wild_pick(w, 4);
   TRY(tuple_new(w->cx, t->name ? t : NULL, n, &made));
   for (uint32_t i = 0; i < n && st == RUSH_OK; i++)
-    st = wild_value(w, t->kind == TYPE_TUPLE ? t->elems[i] : type_simple(TYPE_ANY), 0, &made->items[i]);
+    st = wild_value(w, t->kind == TYPE_TUPLE ? t->elems[i] : type_simple(TYPE_ANY), 0,
+                    &made->items[i]);
   return give(value_heap_steal(RUSH_TAG_TUPLE, made), st, out);
 }
 
@@ -438,14 +542,17 @@ static rush_status pick_dict(wild *w, const type *t, rush_value *out)
 
 static rush_status pick_any(wild *w, rush_value *out)
 {
-  static const uint8_t kinds[] = {TYPE_NONE, TYPE_INT, TYPE_FLOAT, TYPE_BOOL, TYPE_STRING, TYPE_TENSOR, TYPE_TENSOR,
-                                  TYPE_COMPLEX, TYPE_DEVICE, TYPE_ANY_TUPLE, TYPE_ANY_LIST, TYPE_ANY_LIST, TYPE_GENERATOR};
+  static const uint8_t kinds[] = {TYPE_NONE,     TYPE_INT,       TYPE_FLOAT,    TYPE_BOOL,
+                                  TYPE_STRING,   TYPE_TENSOR,    TYPE_TENSOR,   TYPE_COMPLEX,
+                                  TYPE_DEVICE,   TYPE_ANY_TUPLE, TYPE_ANY_LIST, TYPE_ANY_LIST,
+                                  TYPE_GENERATOR};
   return wild_value(w, type_simple((type_kind)kinds[wild_pick(w, COUNT_OF(kinds))]), 0, out);
 }
 
 static rush_status pick_any_list(wild *w, rush_value *out)
 {
-  static const uint8_t kinds[] = {TYPE_INT, TYPE_FLOAT, TYPE_BOOL, TYPE_STRING, TYPE_TENSOR, TYPE_TENSOR};
+  static const uint8_t kinds[] = {TYPE_INT,    TYPE_FLOAT,  TYPE_BOOL,
+                                  TYPE_STRING, TYPE_TENSOR, TYPE_TENSOR};
   const type *elem = type_simple((type_kind)kinds[wild_pick(w, COUNT_OF(kinds))]);
   if (one_in(w, 4) && !(elem = type_list(w->types, elem)))
     return call_nomem(w->cx);
@@ -457,10 +564,13 @@ static rush_status pick_custom(wild *w, const type *t, rush_value *out)
 {
   static const struct {
     const char *class, *maker;
-  } makers[] = {{"LinearPackedParamsBase", "quantized::linear_prepack"},     {"LinearPackedParamsBase", "quantized::linear_prepack_fp16"},
-                {"Conv2dPackedParamsBase", "quantized::conv2d_prepack"},     {"Conv2dPackedParamsBase", "quantized::conv1d_prepack"},
+  } makers[] = {{"LinearPackedParamsBase", "quantized::linear_prepack"},
+                {"LinearPackedParamsBase", "quantized::linear_prepack_fp16"},
+                {"Conv2dPackedParamsBase", "quantized::conv2d_prepack"},
+                {"Conv2dPackedParamsBase", "quantized::conv1d_prepack"},
                 {"Conv2dPackedParamsBase", "quantized::conv_transpose2d_prepack"},
-                {"Conv3dPackedParamsBase", "quantized::conv3d_prepack"},     {"EmbeddingPackedParamsBase", "quantized::embedding_bag_prepack"},
+                {"Conv3dPackedParamsBase", "quantized::conv3d_prepack"},
+                {"EmbeddingPackedParamsBase", "quantized::embedding_bag_prepack"},
                 {"CellParamsBase", "quantized::make_quantized_cell_params"},
                 {"CellParamsBase", "quantized::make_quantized_cell_params_dynamic"},
                 {"CellParamsBase", "quantized::make_quantized_cell_params_fp16"}};
@@ -477,8 +587,9 @@ static rush_status pick_custom(wild *w, const type *t, rush_value *out)
     return call_unsupported(w->cx, "%s is not there", name);
   for (uint32_t i = 0; i < maker->schema->n_args; i++) {
     const schema_arg *a = &maker->schema->args[i];
-    rush_status st = i == 0 && a->type->kind == TYPE_TENSOR && wild_pick(w, 8) ? pick_quantized(w, &args[i])
-                                                                              : wild_value(w, a->type, a->fixed_len, &args[i]);
+    rush_status st = i == 0 && a->type->kind == TYPE_TENSOR && wild_pick(w, 8)
+                       ? pick_quantized(w, &args[i])
+                       : wild_value(w, a->type, a->fixed_len, &args[i]);
     if (st != RUSH_OK) {
       while (i > 0)
         value_release(args[--i]);
@@ -488,11 +599,12 @@ static rush_status pick_custom(wild *w, const type *t, rush_value *out)
   return made_by(w, name, args, maker->schema->n_args, out);
 }
 
-/* -- Types ------------------------------------------------------------------------------------------------------------ */
+/* -- Types ------------------------------------------------------------------------------------- */
 
 static const type *var_type(wild *w, const char *name)
 {
-  static const uint8_t kinds[] = {TYPE_INT, TYPE_FLOAT, TYPE_BOOL, TYPE_STRING, TYPE_TENSOR, TYPE_TENSOR, TYPE_ANY};
+  static const uint8_t kinds[] = {TYPE_INT,    TYPE_FLOAT,  TYPE_BOOL, TYPE_STRING,
+                                  TYPE_TENSOR, TYPE_TENSOR, TYPE_ANY};
   for (uint32_t i = 0; i < w->n_vars; i++)
     if (strcmp(w->var_names[i], name) == 0)
       return w->var_types[i];
@@ -535,7 +647,8 @@ static rush_status pick_generator(wild *w, rush_value *out)
 
 static rush_value pick_device(wild *w)
 {
-  return value_device((int32_t)(wild_pick(w, 8) ? 0 : pick_int(w)), (int32_t)(wild_pick(w, 4) ? -1 : pick_int(w)));
+  return value_device((int32_t)(wild_pick(w, 8) ? 0 : pick_int(w)),
+                      (int32_t)(wild_pick(w, 4) ? -1 : pick_int(w)));
 }
 
 static rush_status pick_simple(wild *w, const type *t, rush_value *out)

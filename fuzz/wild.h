@@ -1,9 +1,10 @@
-/* fuzz/wild.h -- values that no caller would give, of a given type, made from the bytes of an input.
+/* fuzz/wild.h -- values that no caller would give, of a given type, made from the bytes of an
+ * input.
  *
- * Each choice takes a byte of the input; after the last byte choices come from a generator that those bytes seed, so that
- * a short input makes a whole call.  The values of one call have something in common (a usual shape and dtype, tensors
- * that are the same or share memory), since most operators refuse arguments that have nothing to do with each other
- * before they compute.
+ * Each choice takes a byte of the input; after the last byte choices come from a generator that
+ * those bytes seed, so that a short input makes a whole call.  The values of one call have
+ * something in common (a usual shape and dtype, tensors that are the same or share memory), since
+ * most operators refuse arguments that have nothing to do with each other before they compute.
  *
  * Cost: linear in the elements of the tensors, of which each has at most WILD_MOST_ELEMS. */
 #ifndef RUSH_FUZZ_WILD_H

@@ -1,4 +1,5 @@
-"""cli_docs.py KIND VERSION help.def OUT: the manual page or a shell's completions, from what --help says.
+"""cli_docs.py KIND VERSION help.def OUT: the manual page or a shell's completions, from what --help
+says.
 
 KIND is man, bash, zsh or fish.
 """
@@ -23,7 +24,9 @@ def entries(text: str) -> dict[str, list[tuple]]:
 
 
 def options_of(what: dict[str, list[tuple]], verb: str) -> list[tuple[str, str, str]]:
-    return [(n, v, s) for verbs, n, v, s in what["OPTION"] if verb in verbs.split() or verbs == "all"]
+    return [
+        (n, v, s) for verbs, n, v, s in what["OPTION"] if verb in verbs.split() or verbs == "all"
+    ]
 
 
 def roff(text: str) -> str:
@@ -60,7 +63,9 @@ def man(what: dict[str, list[tuple]], version: str) -> str:
 
 def bash(what: dict[str, list[tuple]], _: str) -> str:
     verbs = [v[0] for v in what["VERB"]]
-    cases = "\n".join(f'    {v}) options="{" ".join(o[0] for o in options_of(what, v))}" ;;' for v in verbs)
+    cases = "\n".join(
+        f'    {v}) options="{" ".join(o[0] for o in options_of(what, v))}" ;;' for v in verbs
+    )
     values = {o[1]: o[2] for o in what["OPTION"] if o[2]}
     words = "\n".join(
         f'    {name}) COMPREPLY=($(compgen -W "{value.replace(CHOICES, " ")}" -- "$word")); return ;;'
@@ -68,7 +73,9 @@ def bash(what: dict[str, list[tuple]], _: str) -> str:
         if CHOICES in value
     )
     files = "|".join(name for name, value in values.items() if value in FILES)
-    other = "|".join(name for name, value in values.items() if CHOICES not in value and value not in FILES)
+    other = "|".join(
+        name for name, value in values.items() if CHOICES not in value and value not in FILES
+    )
     return f"""# bash completion of rushlight; generated from its --help
 _rushlight()
 {{
@@ -104,14 +111,22 @@ def zsh_option(name: str, value: str, text: str) -> str:
     text = text.replace("[", "(").replace("]", ")").replace(":", ",")
     if not value:
         return quoted(f"{name}[{text}]")
-    kind = "_files" if value in FILES else f"({value.replace(CHOICES, ' ')})" if CHOICES in value else " "
+    kind = (
+        "_files"
+        if value in FILES
+        else f"({value.replace(CHOICES, ' ')})"
+        if CHOICES in value
+        else " "
+    )
     return quoted(f"{name}=[{text}]:{value.lower().replace(CHOICES, ' or ')}:{kind}")
 
 
 def zsh(what: dict[str, list[tuple]], _: str) -> str:
     verbs = "\n".join(f"    {quoted(f'{name}:{summary}')}" for name, _, summary in what["VERB"])
     cases = "\n".join(
-        f"    {name}) _arguments " + " ".join(zsh_option(*o) for o in options_of(what, name)) + " '*:file:_files' ;;"
+        f"    {name}) _arguments "
+        + " ".join(zsh_option(*o) for o in options_of(what, name))
+        + " '*:file:_files' ;;"
         for name, _, _ in what["VERB"]
     )
     return f"""#compdef rushlight
@@ -140,7 +155,9 @@ def fish(what: dict[str, list[tuple]], _: str) -> str:
     verbs = " ".join(v[0] for v in what["VERB"])
     lines = ["# fish completion of rushlight; generated from its --help"]
     for name, _, summary in what["VERB"]:
-        lines.append(f"complete -c rushlight -n 'not __fish_seen_subcommand_from {verbs}' -f -a {name} -d {quoted(summary)}")
+        lines.append(
+            f"complete -c rushlight -n 'not __fish_seen_subcommand_from {verbs}' -f -a {name} -d {quoted(summary)}"
+        )
     for used_by, name, value, summary in what["OPTION"]:
         seen = verbs if used_by == "all" else used_by
         line = f"complete -c rushlight -n '__fish_seen_subcommand_from {seen}' -l {name[2:]} -d {quoted(summary)}"

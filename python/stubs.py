@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Write the type stubs of Tensor's methods, of the functions and of the operators, from the operator table.
+"""Write the type stubs of Tensor's methods, of the functions and of the operators, from the
+operator table.
 
     stubs.py OPS_FOLDER TABLES... -- TENSOR.pyi FUNCTIONS.pyi FUNCTIONS.txt OUT_FOLDER
 
-TENSOR.pyi and FUNCTIONS.pyi are templates, with the methods in place of the line "    # METHODS" and the functions in place of
-"# FUNCTIONS". FUNCTIONS.txt has the names of operators that are functions of torch. OUT_FOLDER gets both stubs under their
-names, `_operators.pyi` (the names of all operators that can run), `return_types.pyi` (named results) and `_names.py`, which the
-package reads: the functions that can run.
+TENSOR.pyi and FUNCTIONS.pyi are templates, with the methods in place of the line "    # METHODS"
+and the functions in place of "# FUNCTIONS". FUNCTIONS.txt has the names of operators that are
+functions of torch. OUT_FOLDER gets both stubs under their names, `_operators.pyi` (the names of all
+operators that can run), `return_types.pyi` (named results) and `_names.py`, which the package
+reads: the functions that can run.
 """
 
 from __future__ import annotations
@@ -22,7 +24,12 @@ TYPES = {
     "Scalar": "_number", "ScalarType": "_dtype", "complex": "_complex", "Device": "_str",
     "MemoryFormat": "_int", "Layout": "_int",
 }  # fmt: skip
-ELSEWHERE = {"as_tensor", "manual_seed", "tensor", "trace"}  # rushlight's own functions of these names
+ELSEWHERE = {
+    "as_tensor",
+    "manual_seed",
+    "tensor",
+    "trace",
+}  # rushlight's own functions of these names
 SKIPPED = {"dtype", "device", "layout", "pin_memory", "shape", "T"}
 
 
@@ -44,7 +51,9 @@ def parameters(schema: Any, is_method: bool = True) -> str:
         if a.kwarg_only and not starred:
             parts.append("*")
             starred = True
-        name = f"{a.name}_" if keyword.iskeyword(a.name) else "input" if a.name == "self" else a.name
+        name = (
+            f"{a.name}_" if keyword.iskeyword(a.name) else "input" if a.name == "self" else a.name
+        )
         optional = optional or a.default is not None
         default = " = ..." if a.default is not None or (optional and not a.kwarg_only) else ""
         parts.append(f"{name}: {python_type(a.type)}{default}")
@@ -60,7 +69,11 @@ def result(schema: Any) -> str:
         return "None"
     if len(returns) == 1:
         return "tuple[Tensor, ...]" if returns == ["_list[Tensor]"] else returns[0]
-    return f"_results.{result_class(schema)}" if result_class(schema) else f"tuple[{', '.join(returns)}]"
+    return (
+        f"_results.{result_class(schema)}"
+        if result_class(schema)
+        else f"tuple[{', '.join(returns)}]"
+    )
 
 
 def result_class(schema: Any) -> str:
@@ -74,10 +87,21 @@ def result_classes(table: Any) -> list[str]:
     lines: dict[str, list[str]] = {}
     for full, row in table.rows.items():
         schema = table.schemas.get(full)
-        if schema is not None and full.startswith("aten::") and table.runs(row) and result_class(schema):
-            fields = [(r.rpartition(" ")[2], python_type(r.split(" ")[0], True)) for r in schema.returns]
-            body = [f"    {name}: {kind}{IGNORED if name in TUPLE else ''}" for name, kind in fields]
-            lines.setdefault(result_class(schema), ["", f"class {result_class(schema)}(NamedTuple):", *body])
+        if (
+            schema is not None
+            and full.startswith("aten::")
+            and table.runs(row)
+            and result_class(schema)
+        ):
+            fields = [
+                (r.rpartition(" ")[2], python_type(r.split(" ")[0], True)) for r in schema.returns
+            ]
+            body = [
+                f"    {name}: {kind}{IGNORED if name in TUPLE else ''}" for name, kind in fields
+            ]
+            lines.setdefault(
+                result_class(schema), ["", f"class {result_class(schema)}(NamedTuple):", *body]
+            )
     return [line for name in sorted(lines) for line in lines[name]]
 
 
@@ -91,7 +115,9 @@ def is_method(schema: Any) -> bool:
     args = schema.args
     if not schema.name.startswith("aten::") or schema.name.startswith("aten::__") or not args:
         return False
-    return args[0].name == "self" and args[0].type == "Tensor" and not any(a.write for a in args[1:])
+    return (
+        args[0].name == "self" and args[0].type == "Tensor" and not any(a.write for a in args[1:])
+    )
 
 
 def methods(table: Any, taken: set[str]) -> list[str]:
@@ -99,7 +125,12 @@ def methods(table: Any, taken: set[str]) -> list[str]:
     by_name: dict[str, list[Any]] = {}
     for full, schema in table.schemas.items():
         name = schema.name[6:]
-        if name not in taken and full in table.rows and table.runs(table.rows[full]) and is_method(schema):
+        if (
+            name not in taken
+            and full in table.rows
+            and table.runs(table.rows[full])
+            and is_method(schema)
+        ):
             by_name.setdefault(name, []).append(schema)
     lines = []
     for name, schemas in sorted(by_name.items()):
@@ -111,7 +142,9 @@ def methods(table: Any, taken: set[str]) -> list[str]:
             if gathers(schema):
                 only = [a for a in schema.args[1:] if a.kwarg_only]
                 named = "".join(f", {a.name}: {python_type(a.type)} = ..." for a in only)
-                texts.append(f"def {name}(self, *{gathers(schema)}: _int{named}) -> {result(schema)}: ...")
+                texts.append(
+                    f"def {name}(self, *{gathers(schema)}: _int{named}) -> {result(schema)}: ..."
+                )
         for text in texts:
             if len(texts) > 1:
                 lines.append("    @overload")
@@ -120,7 +153,8 @@ def methods(table: Any, taken: set[str]) -> list[str]:
 
 
 def gathers_function(schema: Any) -> str | None:
-    """The first argument's name, when it is a list of ints and the only one by place: zeros(2, 3)."""
+    """The first argument's name, when it is a list of ints and the only one by place: zeros(2,
+    3)."""
     some = [a for a in schema.args if not a.kwarg_only]
     return some[0].name if len(some) == 1 and re.match(r"(SymInt|int)\[", some[0].type) else None
 
@@ -144,7 +178,9 @@ def functions(table: Any, wanted: list[str], taken: set[str]) -> tuple[list[str]
             sizes = gathers_function(schema)
             if sizes:
                 rest = parameters(schema, False).partition("*, ")[2]
-                texts.append(f"def {name}(*{sizes}: _int{', ' if rest else ''}{rest}) -> {result(schema)}: ...")
+                texts.append(
+                    f"def {name}(*{sizes}: _int{', ' if rest else ''}{rest}) -> {result(schema)}: ..."
+                )
             if text not in texts:
                 texts.append(text)
         for text in texts:
@@ -162,8 +198,16 @@ def operators(table: Any) -> list[str]:
             names.setdefault(namespace, set()).add(name)
     lines = []
     for namespace in NAMESPACES:
-        shown = [name for name in sorted(names.get(namespace, ())) if name.isidentifier() and not keyword.iskeyword(name)]
-        lines += ["", f"class {namespace.capitalize()}(Namespace):", *(f"    {name}: Operator" for name in shown or ["nms"])]
+        shown = [
+            name
+            for name in sorted(names.get(namespace, ()))
+            if name.isidentifier() and not keyword.iskeyword(name)
+        ]
+        lines += [
+            "",
+            f"class {namespace.capitalize()}(Namespace):",
+            *(f"    {name}: Operator" for name in shown or ["nms"]),
+        ]
     return lines
 
 
@@ -194,7 +238,9 @@ def read_table(folder: str, paths: list[str]) -> Any:
     import gen
 
     rules = os.path.join(os.path.dirname(folder), "shape", "rules.def")
-    return gen.read_all(os.path.join(folder, "schemas.txt"), os.path.join(folder, "tape.def"), rules, paths)
+    return gen.read_all(
+        os.path.join(folder, "schemas.txt"), os.path.join(folder, "tape.def"), rules, paths
+    )
 
 
 def main(argv: list[str]) -> None:
@@ -209,13 +255,20 @@ def main(argv: list[str]) -> None:
     text = read(tensor)
     inside = text[text.index("class Tensor:") : text.index("# METHODS")]
     taken = set(re.findall(r"^    (?:def )?(\w+)[(:]", inside, re.M)) | SKIPPED
-    write("_rushlight.pyi", text.replace("    # METHODS\n", "\n".join(methods(table, taken)) + "\n"))
+    write(
+        "_rushlight.pyi", text.replace("    # METHODS\n", "\n".join(methods(table, taken)) + "\n")
+    )
     write("_operators.pyi", OPERATORS_HEAD + "\n".join(operators(table)) + "\n")
     write("return_types.pyi", RESULTS_HEAD + "\n".join(result_classes(table)) + "\n")
     text = read(functions_pyi)
-    lines, names = functions(table, read(wanted).split(), set(re.findall(r"^(?:def |class )?(\w+)[(:]", text, re.M)))
+    lines, names = functions(
+        table, read(wanted).split(), set(re.findall(r"^(?:def |class )?(\w+)[(:]", text, re.M))
+    )
     write("functions.pyi", text.replace("# FUNCTIONS\n", "\n".join(lines) + "\n"))
-    write("_names.py", NAMES_HEAD + "\n".join(f"    {name}" for name in names) + '\n    """.split()\n)\n')
+    write(
+        "_names.py",
+        NAMES_HEAD + "\n".join(f"    {name}" for name in names) + '\n    """.split()\n)\n',
+    )
 
 
 def read(path: str) -> str:

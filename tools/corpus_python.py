@@ -2,7 +2,8 @@
 
     python tools/corpus_python.py OUT [--corpus ../shared/corpus] [--only TEXT] [--seconds 5]
 
-Needs torch (the judge compares torch tensors).  A line per failing case; closes with `N passed, N failed`.
+Needs torch (the judge compares torch tensors).  A line per failing case; closes with `N passed, N
+failed`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Write src/ops/table/schemas.txt, PyTorch's schemas, one a line, and the names that are functions of `torch`.
+"""Write src/ops/table/schemas.txt, PyTorch's schemas, one a line, and the names that are functions
+of `torch`.
 
 Lines are sorted by operator name; overloads of one name keep the order in which PyTorch registered
-them, which is the order schema matching tries them in.  The second file says which operators `torch` has as functions,
-which no schema tells; rushlight's functions are those of them that can run.  Needs torch 2.13:
+them, which is the order schema matching tries them in.  The second file says which operators
+`torch` has as functions, which no schema tells; rushlight's functions are those of them that can
+run.  Needs torch 2.13:
 
     python tools/dump_schemas.py src/ops/table/schemas.txt python/functions.txt
 """
@@ -35,9 +37,15 @@ def main() -> None:
                     sys.exit(f"{name}: a schema with a line break")
                 out.write(text + "\n")
                 n += 1
-    functions = [name for name in dir(torch) if not name.startswith("_") and f"aten::{name}" in by_name]
+    functions = [
+        name for name in dir(torch) if not name.startswith("_") and f"aten::{name}" in by_name
+    ]
     with open(sys.argv[2], "w", encoding="utf-8") as out:
-        out.writelines(f"{name}\n" for name in functions if not isinstance(getattr(torch, name), (type, types.ModuleType)))
+        out.writelines(
+            f"{name}\n"
+            for name in functions
+            if not isinstance(getattr(torch, name), (type, types.ModuleType))
+        )
     print(f"{n} schemas, {len(by_name)} names, PyTorch {torch.__version__}")
 
 

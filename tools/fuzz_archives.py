@@ -1,4 +1,5 @@
-"""Seeds that are archives, pickles and other data files, whole or damaged by hand (fuzz_seeds.py)."""
+"""Seeds that are archives, pickles and other data files, whole or damaged by hand
+(fuzz_seeds.py)."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ import archives  # noqa: E402
 
 MOST_BYTES = 32768
 
-# -- Archives as sections -------------------------------------------------------------------------------------------
+# -- Archives as sections
+# -------------------------------------------------------------------------------------------
 
 
 def sections(main: str, content: dict[str, bytes]) -> bytes:
@@ -34,7 +36,9 @@ def below_root(data: bytes) -> dict[str, bytes]:
 
 
 def wanted(path: str) -> bool:
-    return not path.endswith(("debug_pkl", "serialization_id", ".format_version", ".storage_alignment"))
+    return not path.endswith(
+        ("debug_pkl", "serialization_id", ".format_version", ".storage_alignment")
+    )
 
 
 def files() -> Iterator[bytes]:
@@ -106,9 +110,14 @@ def legacy_variants() -> Iterator[bytes]:
     for kind in (b"bool", b"List[int]", b"Tensor"):
         model = json.loads(content["net/model.json"])
         model["mainModule"]["getstateAttributeId"] = "0"
-        changed = {"net/model.json": json.dumps(model).encode(), "net/code/net.py": content["net/code/net.py"] + state % kind}
+        changed = {
+            "net/model.json": json.dumps(model).encode(),
+            "net/code/net.py": content["net/code/net.py"] + state % kind,
+        }
         yield archives.pack(content | changed, aligned=False)
-    attributes = content["net/attributes.pkl"].replace(b"\x80\x02(", b"\x80\x02](").replace(b"t.", b"e.")
+    attributes = (
+        content["net/attributes.pkl"].replace(b"\x80\x02(", b"\x80\x02](").replace(b"t.", b"e.")
+    )
     yield archives.pack(content | {"net/attributes.pkl": attributes}, aligned=False)
     yield archives.pack(content | {"net/attributes.pkl": b"\x80\x02K\x01."}, aligned=False)
     yield archives.pack({k: v for k, v in content.items() if "attributes" not in k}, aligned=False)
@@ -139,7 +148,8 @@ def code_of_files() -> Iterator[bytes]:
         yield from (v for k, v in content.items() if k.startswith("code/") and k.endswith(".py"))
 
 
-# -- Pickles ---------------------------------------------------------------------------------------------------------
+# -- Pickles
+# ---------------------------------------------------------------------------------------------------------
 
 
 def text(s: bytes) -> bytes:
@@ -147,7 +157,9 @@ def text(s: bytes) -> bytes:
 
 
 def tensor_of(kind: bytes = b"FloatStorage", key: bytes = b"0") -> bytes:
-    storage = b"(" + text(b"storage") + b"ctorch\n" + kind + b"\n" + text(key) + text(b"cpu") + b"K\x04tQ"
+    storage = (
+        b"(" + text(b"storage") + b"ctorch\n" + kind + b"\n" + text(key) + text(b"cpu") + b"K\x04tQ"
+    )
     return (
         b"ctorch._utils\n_rebuild_tensor_v2\n("
         + storage
@@ -164,7 +176,11 @@ def module_pickle(**given: bytes) -> bytes:
         "t": b"N",
         "li": b"ctorch.jit._pickle\nbuild_intlist\n](K\x01K\x02e\x85R",
         "lt": b"ctorch.jit._pickle\nbuild_tensorlist\n](" + t + b"e\x85R",
-        "d": b"ctorch.jit._pickle\nrestore_type_tag\n}(" + text(b"k") + b"](K\x01eu" + text(b"Dict[str, List[int]]") + b"\x86R",
+        "d": b"ctorch.jit._pickle\nrestore_type_tag\n}("
+        + text(b"k")
+        + b"](K\x01eu"
+        + text(b"Dict[str, List[int]]")
+        + b"\x86R",
         "tu": b"K\x01" + text(b"y") + b"\x86",
         "n": b"c__torch__\nN\n)\x81}(" + text(b"w") + t + text(b"training") + b"\x89ub",
         "p": b"c__torch__\nPair\n)\x81K\x01](" + text(b"z") + b"e\x86b",
@@ -173,13 +189,21 @@ def module_pickle(**given: bytes) -> bytes:
         "w": t,
         "b": tensor_of(b"FloatStorage", b"1"),
         "dev": b"ctorch\ndevice\n" + text(b"cpu") + b"\x85R",
-        "z": b"cbuiltins\ncomplex\nG" + struct.pack(">d", 1) + b"G" + struct.pack(">d", 2) + b"\x86R",
+        "z": b"cbuiltins\ncomplex\nG"
+        + struct.pack(">d", 1)
+        + b"G"
+        + struct.pack(">d", 2)
+        + b"\x86R",
         "o": b"N",
         "any": b"](K\x01" + text(b"q") + b"e",
         "training": b"\x89",
     }
     fields |= given
-    return b"\x80\x02c__torch__\nM\n)\x81}(" + b"".join(text(k.encode()) + v for k, v in fields.items()) + b"ub."
+    return (
+        b"\x80\x02c__torch__\nM\n)\x81}("
+        + b"".join(text(k.encode()) + v for k, v in fields.items())
+        + b"ub."
+    )
 
 
 def old_saved() -> bytes:
@@ -188,7 +212,14 @@ def old_saved() -> bytes:
     return (
         pickle.dumps(0x1950A86A20F9469CFC6C, 2)
         + pickle.dumps(1001, 2)
-        + pickle.dumps({"protocol_version": 1001, "little_endian": True, "type_sizes": {"short": 2, "int": 4, "long": 4}}, 2)
+        + pickle.dumps(
+            {
+                "protocol_version": 1001,
+                "little_endian": True,
+                "type_sizes": {"short": 2, "int": 4, "long": 4},
+            },
+            2,
+        )
         + value.replace(b"tQ", b"NtQ")
         + pickle.dumps(["0"], 2)
         + struct.pack("<q4f", 4, 1, 2, 3, 4)
@@ -224,11 +255,26 @@ def module_pickles() -> Iterator[bytes]:
     quantized = (
         tensor_of(b"QInt8Storage")
         .replace(b"_rebuild_tensor_v2", b"_rebuild_qtensor")
-        .replace(b"\x89ccoll", b"(ctorch\nper_tensor_affine\nG" + struct.pack(">d", 0.5) + b"K\x00t\x89ccoll")
+        .replace(
+            b"\x89ccoll",
+            b"(ctorch\nper_tensor_affine\nG" + struct.pack(">d", 0.5) + b"K\x00t\x89ccoll",
+        )
     )
     yield module_pickle(w=quantized)
-    yield module_pickle(w=b"ctorch._utils\n_rebuild_parameter\n(" + tensor_of() + b"\x88ccollections\nOrderedDict\n)RtR")
-    yield b"\x80\x02}(" + text(b"x") + tensor_of() + text(b"o") + b"ccollections\nOrderedDict\n)R(" + text(b"y") + b"K\x01uu."
+    yield module_pickle(
+        w=b"ctorch._utils\n_rebuild_parameter\n("
+        + tensor_of()
+        + b"\x88ccollections\nOrderedDict\n)RtR"
+    )
+    yield (
+        b"\x80\x02}("
+        + text(b"x")
+        + tensor_of()
+        + text(b"o")
+        + b"ccollections\nOrderedDict\n)R("
+        + text(b"y")
+        + b"K\x01uu."
+    )
     yield b"\x80\x02" + b"ctorch\nSize\n(K\x01K\x02t\x85R."
     for name in (
         b"torch\nfloat32",
@@ -267,7 +313,8 @@ def modules_that_lie() -> Iterator[bytes]:
         yield module_pickle(**{field: value})
 
 
-# -- Zip files -------------------------------------------------------------------------------------------------------
+# -- Zip files
+# -------------------------------------------------------------------------------------------------------
 
 
 def zips() -> Iterator[bytes]:
@@ -335,12 +382,19 @@ def reversed_directory(data: bytes) -> bytes:
     return data[:at] + b"".join(reversed(parts)) + data[at + size :]
 
 
-# -- Other data files ------------------------------------------------------------------------------------------------
+# -- Other data files
+# ------------------------------------------------------------------------------------------------
 
 
 def data_files() -> Iterator[bytes]:
     def npy(header: bytes, data: bytes, major: int = 1) -> bytes:
-        return b"\x93NUMPY" + bytes([major, 0]) + struct.pack("<H" if major == 1 else "<I", len(header)) + header + data
+        return (
+            b"\x93NUMPY"
+            + bytes([major, 0])
+            + struct.pack("<H" if major == 1 else "<I", len(header))
+            + header
+            + data
+        )
 
     four = struct.pack("<4f", 1, 2, 3, 4)
     for major in (1, 2, 3):
@@ -357,7 +411,9 @@ def data_files() -> Iterator[bytes]:
         b"4",
         b"(1 2)",
     ):
-        yield npy(b"{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + b", 'more': 1}\n", four)
+        yield npy(
+            b"{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + b", 'more': 1}\n", four
+        )
     yield b"\x93NUMPY\x09\x00"
     for header in (
         {
@@ -390,7 +446,11 @@ def data_files() -> Iterator[bytes]:
         header = json.dumps(
             {
                 "__metadata__": {"format": "pt"},
-                "a": {"dtype": dtype, "shape": [1], "data_offsets": [0, {"F": 4, "I": 4, "U": 1, "B": 2}[dtype[0]]]},
+                "a": {
+                    "dtype": dtype,
+                    "shape": [1],
+                    "data_offsets": [0, {"F": 4, "I": 4, "U": 1, "B": 2}[dtype[0]]],
+                },
             }
         ).encode()
         yield struct.pack("<Q", len(header)) + header + four

@@ -1,4 +1,5 @@
-"""Seeds that are exported programs and saved tensors: by hand, or by PyTorch where it is there (fuzz_seeds.py)."""
+"""Seeds that are exported programs and saved tensors: by hand, or by PyTorch where it is there
+(fuzz_seeds.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from fuzz_archives import below_root, sections, wanted
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 
-# -- What only PyTorch writes ------------------------------------------------------------------------------------------
+# -- What only PyTorch writes
+# ------------------------------------------------------------------------------------------
 
 
 def node(target: str, outputs: list[object], *args: tuple[str, object]) -> dict[str, object]:
@@ -54,9 +56,22 @@ ARGUMENTS = [
 
 
 X, Y = tensor_named("x"), tensor_named("y")
-N, H, M = {"as_sym_int": {"as_name": "n"}}, {"as_sym_float": {"as_name": "h"}}, {"as_sym_bool": {"as_name": "m"}}
-ADD = node("torch.ops.aten.add.Tensor", [tensor_named("c")], ("self", tensor_named("a")), ("other", tensor_named("b")))
-GRAPH = {"inputs": [tensor_named("a"), tensor_named("b")], "outputs": [tensor_named("c")], "nodes": [ADD]}
+N, H, M = (
+    {"as_sym_int": {"as_name": "n"}},
+    {"as_sym_float": {"as_name": "h"}},
+    {"as_sym_bool": {"as_name": "m"}},
+)
+ADD = node(
+    "torch.ops.aten.add.Tensor",
+    [tensor_named("c")],
+    ("self", tensor_named("a")),
+    ("other", tensor_named("b")),
+)
+GRAPH = {
+    "inputs": [tensor_named("a"), tensor_named("b")],
+    "outputs": [tensor_named("c")],
+    "nodes": [ADD],
+}
 BODY = {"as_graph": {"name": "g", "graph": GRAPH}}
 SIZE = node("torch.ops.aten.sym_size.int", [N], ("self", X), ("dim", {"as_int": 0}))
 HALF = node("_operator.truediv", [H], ("", N), ("", {"as_int": 2}))
@@ -79,7 +94,13 @@ def higher_order_nodes() -> list[list]:
         call("cond", [Y], X, BODY, BODY, two),
         call("cond", [Y], {"as_int": 1}, BODY, BODY, no_tensors),
         call("while_loop", [Y], BODY, BODY, two, no_tensors),
-        call("with_effects", [tensor_named("t"), Y], none, {"as_string": "torch.ops.aten.relu.default"}, X),
+        call(
+            "with_effects",
+            [tensor_named("t"), Y],
+            none,
+            {"as_string": "torch.ops.aten.relu.default"},
+            X,
+        ),
         call("with_effects", [Y], none),
         call("wrap_with_set_grad_enabled", [Y], {"as_bool": False}, BODY, X, X),
         call("wrap_with_set_grad_enabled", [Y]),
@@ -92,7 +113,13 @@ def symbol_nodes() -> list[list]:
     relu = node("torch.ops.aten.relu.default", [Y], ("self", X))
     out_n = {"as_sym_int": {"as_name": "k"}}
     return [
-        [SIZE, HALF, MORE, node("torch.sym_ite", [out_n], ("", M), ("", N), ("", {"as_int": 7})), relu],
+        [
+            SIZE,
+            HALF,
+            MORE,
+            node("torch.sym_ite", [out_n], ("", M), ("", N), ("", {"as_int": 7})),
+            relu,
+        ],
         [SIZE, HALF, MORE, node("torch.sym_ite", [out_n], ("", N), ("", N), ("", H)), relu],
         [SIZE, node("torch.sym_ite", [out_n], ("", N)), relu],
         [
@@ -108,7 +135,12 @@ def symbol_nodes() -> list[list]:
             node("_operator.neg", [{"as_sym_float": {"as_name": "q"}}], ("", H)),
             relu,
         ],
-        [SIZE, node("_operator.pow", [out_n], ("", N), ("", N)), node("_operator.add", [out_n], ("", N)), relu],
+        [
+            SIZE,
+            node("_operator.pow", [out_n], ("", N), ("", N)),
+            node("_operator.add", [out_n], ("", N)),
+            relu,
+        ],
         [SIZE, node("_operator.add", [out_n], ("", N), ("", BODY)), relu],
     ]
 
@@ -120,7 +152,14 @@ def operator_nodes() -> list[list]:
         [node("torch.ops.aten.split.Tensor", [Y], ("self", X), ("split_size", {"as_int": 1}))],
         [node("torch.ops.aten.relu.default", [{"as_tensors": [{"name": "y"}]}], ("self", X))],
         [node("torch.ops.aten.mul.Tensor", [Y], ("self", {"as_int": 2}), ("other", X))],
-        [node("torch.ops.aten.mul.Tensor", [Y], ("self", X), ("other", {"as_complex": {"real": 0.0, "imag": 1.0}}))],
+        [
+            node(
+                "torch.ops.aten.mul.Tensor",
+                [Y],
+                ("self", X),
+                ("other", {"as_complex": {"real": 0.0, "imag": 1.0}}),
+            )
+        ],
         [
             node(
                 "torch.ops.aten.upsample_nearest2d.vec",
@@ -132,26 +171,44 @@ def operator_nodes() -> list[list]:
         ],
         [node("torch.ops.aten.sum.dim_IntList", [Y], ("self", X), ("dim", {"as_int": 0}))],
         [node("torch.ops.aten.cat.default", [Y], ("tensors", {"as_ints": []}))],
-        [node("torch.ops.aten.dropout.default", [Y], ("input", X), ("p", {"as_int": 0}), ("train", {"as_bool": False}))],
+        [
+            node(
+                "torch.ops.aten.dropout.default",
+                [Y],
+                ("input", X),
+                ("p", {"as_int": 0}),
+                ("train", {"as_bool": False}),
+            )
+        ],
         [node("torch.ops.aten.add.Tensor", [Y], ("self", X))],
         [node("torch.ops.aten.add.Tensor", [Y], ("self", X), ("bogus", X))],
         [node("torch.ops.aten.add.Tensor", [Y], ("self", {"as_string": "a"}), ("other", X))],
         [node("torch.ops.aten.__contains__.int_list", [Y], ("l", X))],
         [node("torch.ops.aten.list.t", [Y], ("l", {"as_ints": [1]}))],
-        *([SIZE, HALF, MORE, node("torch.ops.foo.bar.default", [Y], ("a", argument))] for argument in ARGUMENTS),
+        *(
+            [SIZE, HALF, MORE, node("torch.ops.foo.bar.default", [Y], ("a", argument))]
+            for argument in ARGUMENTS
+        ),
     ]
 
 
 def crafted() -> Iterator[bytes]:
-    """The fixture's program with other nodes: arguments of every kind, operators on symbols, what few programs have."""
-    content = {k: v for k, v in below_root((TOP / "tests" / "data" / "digits.pt2").read_bytes()).items() if wanted(k)}
+    """The fixture's program with other nodes: arguments of every kind, operators on symbols, what
+    few programs have."""
+    content = {
+        k: v
+        for k, v in below_root((TOP / "tests" / "data" / "digits.pt2").read_bytes()).items()
+        if wanted(k)
+    }
     for nodes in [*higher_order_nodes(), *symbol_nodes(), *operator_nodes()]:
         model = json.loads(content["models/model.json"])
         module = model["graph_module"]
         module["graph"] |= {"nodes": nodes, "outputs": [Y], "tensor_values": {}}
         for spec in module["signature"]["output_specs"]:
             spec["user_output"] = {"arg": Y}
-        yield sections("models/model.json", content | {"models/model.json": json.dumps(model).encode()})
+        yield sections(
+            "models/model.json", content | {"models/model.json": json.dumps(model).encode()}
+        )
 
 
 def exported() -> Iterator[bytes]:
@@ -179,13 +236,27 @@ def exported() -> Iterator[bytes]:
 
     def kinds(x: torch.Tensor) -> object:
         y = torch.cat([x, x]).to(torch.float64, memory_format=torch.contiguous_format)
-        z = torch.full([2], 1 + 2j), torch.arange(3, dtype=torch.int32), x[torch.tensor([0, 1])], x[:, [0]], x[..., None]
-        larger = torch.nn.functional.interpolate(x[None, None], scale_factor=[2.0, 1.5], mode="bilinear")
+        z = (
+            torch.full([2], 1 + 2j),
+            torch.arange(3, dtype=torch.int32),
+            x[torch.tensor([0, 1])],
+            x[:, [0]],
+            x[..., None],
+        )
+        larger = torch.nn.functional.interpolate(
+            x[None, None], scale_factor=[2.0, 1.5], mode="bilinear"
+        )
         return y, z, larger, x.sum(), torch.empty_like(x), x.chunk(2)
 
     programs = [
         (lambda x: torch.cond(x.sum() > 1, lambda a: a + 1, lambda a: a.sin(), (x,)), (x,), None),
-        (lambda x: while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * 2), (torch.tensor(0), x)), (x,), None),
+        (
+            lambda x: while_loop(
+                lambda i, a: i < 3, lambda i, a: (i + 1, a * 2), (torch.tensor(0), x)
+            ),
+            (x,),
+            None,
+        ),
         (lambda x: torch_map(lambda a, k: a + k, x, torch.ones(2)), (x,), None),
         (lambda x: scan(lambda c, a: (c + a, c * a), torch.zeros(2), x), (x,), None),
         (lambda x: associative_scan(lambda a, b: a + b, x, 0, combine_mode="generic"), (x,), None),
@@ -201,9 +272,16 @@ def exported() -> Iterator[bytes]:
         try:
             out = io.BytesIO()
             torch.export.save(
-                torch.export.export(module, args, dynamic_shapes=(dynamic,) if dynamic else None, strict=False), out
+                torch.export.export(
+                    module, args, dynamic_shapes=(dynamic,) if dynamic else None, strict=False
+                ),
+                out,
             )
-            content = {k: v for k, v in below_root(out.getvalue()).items() if wanted(k) and not k.startswith("data/sample")}
+            content = {
+                k: v
+                for k, v in below_root(out.getvalue()).items()
+                if wanted(k) and not k.startswith("data/sample")
+            }
         except Exception as e:  # noqa: BLE001
             print(f"no seed: {str(e).splitlines()[0]}", file=sys.stderr)
             continue
@@ -224,7 +302,9 @@ def saved() -> Iterator[bytes]:
     values = [
         torch.nn.Parameter(x),
         torch.quantize_per_tensor(x, 0.5, 3, torch.quint8),
-        torch.quantize_per_channel(x, torch.ones(2), torch.zeros(2, dtype=torch.int64), 0, torch.qint8),
+        torch.quantize_per_channel(
+            x, torch.ones(2), torch.zeros(2, dtype=torch.int64), 0, torch.qint8
+        ),
         torch.ones(2, dtype=torch.complex64).conj(),
         torch._neg_view(x),
         torch.ones(2, dtype=torch.uint16),

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""fuzz_record.py TARGET SECONDS BUILD COVER: after a run of a fuzz target without a finding, its line of fuzz/results.tsv:
-date, seconds, executions, and how many lines of its reader's files all inputs together reach (replayed in COVER, a build
-with clang's coverage).  READERS says which files those are.  Lines are counted as written: what only a failing
-allocation reaches is in the total."""
+"""fuzz_record.py TARGET SECONDS BUILD COVER: after a run of a fuzz target without a finding, its
+line of fuzz/results.tsv: date, seconds, executions, and how many lines of its reader's files all
+inputs together reach (replayed in COVER, a build with clang's coverage).  READERS says which files
+those are.  Lines are counted as written: what only a failing allocation reaches is in the total."""
 
 from __future__ import annotations
 
@@ -39,16 +39,29 @@ READERS = {
 
 def sources(target: str) -> list[str]:
     top = TOP / "src"
-    return [str(pathlib.Path(p).relative_to(top)) for pattern in READERS[target] for p in sorted(glob.glob(str(top / pattern)))]
+    return [
+        str(pathlib.Path(p).relative_to(top))
+        for pattern in READERS[target]
+        for p in sorted(glob.glob(str(top / pattern)))
+    ]
 
 
 def coverage(target: str, build: pathlib.Path, cover: pathlib.Path) -> list[tuple[str, int, int]]:
     """(file, lines, reached) of each of the reader's files."""
     raw, data = cover / f"{target}.profraw", cover / f"{target}.profdata"
     replay = str(cover / "fuzz" / "replay")
-    folders = [build / "corpus" / target, build / "seeds" / target, TOP / "tests" / "data" / "fuzz" / target]
+    folders = [
+        build / "corpus" / target,
+        build / "seeds" / target,
+        TOP / "tests" / "data" / "fuzz" / target,
+    ]
     env = dict(os.environ, LLVM_PROFILE_FILE=str(raw))
-    subprocess.run([replay, *(str(f) for f in folders if f.is_dir())], env=env, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [replay, *(str(f) for f in folders if f.is_dir())],
+        env=env,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     subprocess.run(["llvm-profdata", "merge", "-o", str(data), str(raw)], check=True)
     raw.unlink()
     done = subprocess.run(
@@ -59,11 +72,20 @@ def coverage(target: str, build: pathlib.Path, cover: pathlib.Path) -> list[tupl
     )
     files = json.loads(done.stdout)["data"][0]["files"]
     counts = {f["filename"].split("/src/")[-1]: f["summary"]["lines"] for f in files}
-    return [(name, counts[name]["count"], counts[name]["covered"]) for name in sources(target) if name in counts]
+    return [
+        (name, counts[name]["count"], counts[name]["covered"])
+        for name in sources(target)
+        if name in counts
+    ]
 
 
 def main() -> int:
-    target, seconds, build, cover = sys.argv[1], int(sys.argv[2]), pathlib.Path(sys.argv[3]), pathlib.Path(sys.argv[4])
+    target, seconds, build, cover = (
+        sys.argv[1],
+        int(sys.argv[2]),
+        pathlib.Path(sys.argv[3]),
+        pathlib.Path(sys.argv[4]),
+    )
     log = (build / f"{target}.log").read_text(errors="replace")
     rows = coverage(target, build, cover)
     for name, lines, reached in rows:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""fuzz_seeds.py TARGET FOLDER: first inputs for a fuzz target, and FOLDER.dict, words that libFuzzer puts in.
+"""fuzz_seeds.py TARGET FOLDER: first inputs for a fuzz target, and FOLDER.dict, words that
+libFuzzer puts in.
 
-From the fixtures, the tests' texts and fuzz_*.py; with RUSHLIGHT_CORPUS (a made corpus) from its small archives too.
-An archive becomes an input of sections: see fuzz/fuzz.h.
+From the fixtures, the tests' texts and fuzz_*.py; with RUSHLIGHT_CORPUS (a made corpus) from its
+small archives too. An archive becomes an input of sections: see fuzz/fuzz.h.
 """
 
 from __future__ import annotations
@@ -51,27 +52,48 @@ def seeds(target: str) -> Iterator[bytes]:
         yield from texts_of_tests()
         yield TEXT.encode() + b"\n@@version\n3\n"
         state = text(b"training") + b"\x89" + text(b"a") + b"K\x01" + text(b"0") + b"K\x02"
-        yield ARCHIVED.encode() + b"\n@@data.pkl\n\x80\x02c__torch__\nM\n)\x81}(" + state + b"ub.\n@@version\n3\n"
+        yield (
+            ARCHIVED.encode()
+            + b"\n@@data.pkl\n\x80\x02c__torch__\nM\n)\x81}("
+            + state
+            + b"ub.\n@@version\n3\n"
+        )
         for part in ("forward", "other"):
             yield (
-                ARCHIVED.replace("forward(self", "x(self").replace(part + "(self", "forward(self").encode()
+                ARCHIVED.replace("forward(self", "x(self")
+                .replace(part + "(self", "forward(self")
+                .encode()
                 + b"\n@@version\n3\n"
             )
         yield from section_seeds("code/__torch__.py")
         yield from code_of_files()
     elif target == "schema":
-        lines = [x for x in (TOP / "src" / "ops" / "table" / "schemas.txt").read_text().splitlines() if x and x[0] != "#"]
+        lines = [
+            x
+            for x in (TOP / "src" / "ops" / "table" / "schemas.txt").read_text().splitlines()
+            if x and x[0] != "#"
+        ]
         yield from (x.encode() for x in SCHEMAS + lines[::60])
     elif target == "ir":
         yield from (x.encode() for x in GRAPHS)
     elif target == "operators":
-        names = (x.split("(")[0] for x in (TOP / "src" / "ops" / "table" / "schemas.txt").read_text().splitlines() if x and x[0] != "#")
-        yield from (f"{x}\n".encode() for x in names if x.partition("::")[0] in ("aten", "prim", "quantized"))
+        names = (
+            x.split("(")[0]
+            for x in (TOP / "src" / "ops" / "table" / "schemas.txt").read_text().splitlines()
+            if x and x[0] != "#"
+        )
+        yield from (
+            f"{x}\n".encode()
+            for x in names
+            if x.partition("::")[0] in ("aten", "prim", "quantized")
+        )
     elif target == "archive":
         for data in files():
             yield data
             try:
-                yield archives.pack(archives.records(data), aligned=False)  # stored, so that a mutation reaches the records
+                yield archives.pack(
+                    archives.records(data), aligned=False
+                )  # stored, so that a mutation reaches the records
             except zipfile.BadZipFile:
                 pass
         yield from legacy_variants()

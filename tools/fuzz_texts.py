@@ -307,7 +307,9 @@ def texts_of_tests() -> Iterator[bytes]:
         yield path.read_bytes()
     programs = sorted((TOP / "tests" / "python").glob("script_programs_*.py"))
     source = "\n\n\n".join(path.read_text() for path in programs)
-    head = "import torch\nimport math\nimport enum\nfrom torch import Tensor\nfrom typing import *\n"
+    head = (
+        "import torch\nimport math\nimport enum\nfrom torch import Tensor\nfrom typing import *\n"
+    )
     for part in re.split(r"\n\n\n(?=@|def |class )", source):
         part = re.sub(r"^@calls\(.*?\)\n(?=@|def |class )", "", part, flags=re.S)
         part = re.sub(r"^@torch\.jit\.\w+\n", "", part, flags=re.M)

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""make_fixtures.py: write the archives of tests/data with torch 2.13.0.  Run by hand; the results are committed.
+"""make_fixtures.py: write the archives of tests/data with torch 2.13.0.  Run by hand; the results
+are committed.
 
 life.pt      TorchScript with a loop and prints: Conway's game of life
 digits.pt    a small trained-looking network, frozen: convolution, pooling, linear, softmax
 digits.pt2   the same, exported
-worker.pt    methods that change the module's state and methods that do not, tasks, an endless loop; a weight worth packing
-cnn.pt       a scripted network that is trained: residual blocks, a loop over a ModuleList, state that a call changes
-convs.pt     a scripted network of three convolutions, for pictures of any size
-reader.pt    a scripted transformer that takes and gives dicts, lists and tuples
+worker.pt    methods that change the module's state and methods that do not, tasks, an endless loop;
+a weight worth packing cnn.pt       a scripted network that is trained: residual blocks, a loop over
+a ModuleList, state that a call changes convs.pt     a scripted network of three convolutions, for
+pictures of any size reader.pt    a scripted transformer that takes and gives dicts, lists and
+tuples
 """
 
 from __future__ import annotations
@@ -154,7 +156,9 @@ class Encoder(nn.Module):
         self.norm2 = nn.LayerNorm(8)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        q, k, v = self.qkv(self.norm1(x)).view(x.size(0), x.size(1), 6, 4).transpose(1, 2).chunk(3, 1)
+        q, k, v = (
+            self.qkv(self.norm1(x)).view(x.size(0), x.size(1), 6, 4).transpose(1, 2).chunk(3, 1)
+        )
         y = nn.functional.scaled_dot_product_attention(q, k, v)
         x = x + self.proj(y.transpose(1, 2).reshape(x.size(0), x.size(1), 8))
         return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
@@ -182,12 +186,18 @@ class Reader(nn.Module):
 
 
 def without_paths(path: str) -> None:
-    """Write the archive again without what tells where it was made: debug records, folders in stack traces."""
+    """Write the archive again without what tells where it was made: debug records, folders in stack
+    traces."""
     with zipfile.ZipFile(path) as z:
         records = [(name.split("/", 1)[1], z.read(name)) for name in z.namelist()]
     writer = torch._C.PyTorchFileWriter(str(path))
     for name, data in records:
-        if name.endswith(".debug_pkl") or name in ("version", "byteorder", ".data/serialization_id", ".data/version"):
+        if name.endswith(".debug_pkl") or name in (
+            "version",
+            "byteorder",
+            ".data/serialization_id",
+            ".data/version",
+        ):
             continue  # the writer adds what it needs itself
         if name.endswith(".json"):
             data = re.sub(rb'File \\"/[^"]*/', rb'File \\"', data)

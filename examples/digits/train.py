@@ -2,7 +2,8 @@
 
     python examples/digits/train.py        # needs torch==2.13.0 (CPU), scikit-learn, numpy
 
-The data are the 1,797 8x8 digits that scikit-learn ships.  Prints the accuracy on the 360 held back.
+The data are the 1,797 8x8 digits that scikit-learn ships.  Prints the accuracy on the 360 held
+back.
 """
 
 from __future__ import annotations
@@ -54,7 +55,12 @@ def train(x: torch.Tensor, y: torch.Tensor) -> Digits:
 def without_debug_records(path: str) -> None:
     """Rewrite a TorchScript archive without its source ranges: they hold this machine's paths."""
     reader = torch._C.PyTorchFileReader(path)
-    own = ("version", ".data/version", ".data/serialization_id", "byteorder")  # the writer adds these
+    own = (
+        "version",
+        ".data/version",
+        ".data/serialization_id",
+        "byteorder",
+    )  # the writer adds these
     kept = [
         (name, reader.get_record(name))
         for name in reader.get_all_records()

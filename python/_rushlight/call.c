@@ -1,10 +1,11 @@
-/* A call of compiled code, from Python's arguments to Python's result; and small things that many files say. */
+/* A call of compiled code, from Python's arguments to Python's result; and small things that many
+ * files say. */
 #include "limits.h"
 #include "script.h"
 
 #include <string.h>
 
-/* -- Errors ----------------------------------------------------------------------------------------- */
+/* -- Errors ------------------------------------------------------------------------------------ */
 
 PyObject *py_raise(py_state *state, rush_error *err)
 {
@@ -18,7 +19,8 @@ PyObject *py_raise(py_state *state, rush_error *err)
     type = PyExc_MemoryError;
   } else if (err->status == RUSH_ECANCELLED) {
     type = state->cancelled;
-  } else if (err->type && state->errors && (type = PyDict_GetItemString(state->errors, err->type)) != NULL) {
+  } else if (err->type && state->errors &&
+             (type = PyDict_GetItemString(state->errors, err->type)) != NULL) {
     PyErr_Clear();
   } else if (err->type && strcmp(err->type, "Error") == 0) {
     type = state->error;
@@ -32,14 +34,16 @@ PyObject *py_raise(py_state *state, rush_error *err)
     type = PyExc_RuntimeError;
   const char *message = err->message ? err->message : rush_status_name(err->status);
   if (err->traceback)
-    PyErr_Format(type, "%s%s%s\n", err->traceback, err->type && strcmp(err->type, "Error") == 0 ? "" : "RuntimeError: ", message);
+    PyErr_Format(type, "%s%s%s\n", err->traceback,
+                 err->type && strcmp(err->type, "Error") == 0 ? "" : "RuntimeError: ", message);
   else
-    PyErr_Format(type, "%s", message); /* what it quotes of a file may be no UTF-8: replaced there */
+    PyErr_Format(type, "%s",
+                 message); /* what it quotes of a file may be no UTF-8: replaced there */
   rush_error_clear(err);
   return NULL;
 }
 
-/* -- Texts, lists, statuses ------------------------------------------------------------------------------ */
+/* -- Texts, lists, statuses -------------------------------------------------------------------- */
 
 PyObject *py_text_steal(py_state *st, char *text)
 {
@@ -78,9 +82,10 @@ PyTypeObject *py_add_type(PyObject *m, PyType_Spec *spec)
   return t;
 }
 
-/* -- Arguments ------------------------------------------------------------------------------------------- */
+/* -- Arguments --------------------------------------------------------------------------------- */
 
-int py_args_convert(py_call *call, PyObject *const *args, size_t n_args, PyObject *kwnames, py_args *out)
+int py_args_convert(py_call *call, PyObject *const *args, size_t n_args, PyObject *kwnames,
+                    py_args *out)
 {
   size_t n_named = kwnames ? (size_t)PyTuple_GET_SIZE(kwnames) : 0;
 
@@ -119,7 +124,7 @@ void py_args_free(py_args *a)
   memset(a, 0, sizeof(*a));
 }
 
-/* -- torch's state around a call -------------------------------------------------------------------------- */
+/* -- torch's state around a call --------------------------------------------------------------- */
 
 int py_set_random_state(PyObject *o, const char *method, const char *bytes)
 {
@@ -127,7 +132,8 @@ int py_set_random_state(PyObject *o, const char *method, const char *bytes)
   PyObject *dtype = torch ? PyObject_GetAttrString(torch, "uint8") : NULL;
   PyObject *make = torch ? PyObject_GetAttrString(torch, "frombuffer") : NULL;
   PyObject *array = make ? PyByteArray_FromStringAndSize(bytes, RUSH_GENERATOR_STATE_BYTES) : NULL;
-  PyObject *args = array ? PyTuple_Pack(1, array) : NULL, *kwargs = dtype ? Py_BuildValue("{s:O}", "dtype", dtype) : NULL;
+  PyObject *args = array ? PyTuple_Pack(1, array) : NULL,
+           *kwargs = dtype ? Py_BuildValue("{s:O}", "dtype", dtype) : NULL;
   PyObject *tensor = args && kwargs ? PyObject_Call(make, args, kwargs) : NULL;
 
   if (tensor)
@@ -204,28 +210,32 @@ bool py_args_require_grad(const py_call *call)
   return false;
 }
 
-/* Where torch is imported a call may record whenever torch would.  Without torch one records if gradients were asked for: an argument
- * requires grad, or it is inside enable_grad(), or (found later, by records_in_training) the module is in training mode. */
+/* Where torch is imported a call may record whenever torch would.  Without torch one records if
+ * gradients were asked for: an argument requires grad, or it is inside enable_grad(), or (found
+ * later, by records_in_training) the module is in training mode. */
 static void choose_gradients(const py_call *call, rush_call_options *options)
 {
   const py_grad_mode mode = py_get_grad_mode(call->state);
 
   options->no_grad = mode == PY_GRAD_OFF;
-  options->record_gradients = call->state->torch_tensor || mode == PY_GRAD_EXPLICIT || py_args_require_grad(call);
+  options->record_gradients =
+    call->state->torch_tensor || mode == PY_GRAD_EXPLICIT || py_args_require_grad(call);
 }
 
-/* -- Running -------------------------------------------------------------------------------------------- */
+/* -- Running ----------------------------------------------------------------------------------- */
 
 static bool is_training(rush_value object)
 {
-  rush_value v = object.tag == RUSH_TAG_OBJECT ? rush_object_attr(object, "training") : rush_value_none();
+  rush_value v =
+    object.tag == RUSH_TAG_OBJECT ? rush_object_attr(object, "training") : rush_value_none();
   const bool training = v.tag == RUSH_TAG_BOOL && v.as.b;
 
   rush_value_release(v);
   return training;
 }
 
-/* True if the module that is called, or one among the arguments, is in training mode.  Waits for locks: without the GIL. */
+/* True if the module that is called, or one among the arguments, is in training mode.  Waits for
+ * locks: without the GIL. */
 static bool records_in_training(const py_callee *c, const py_args *a)
 {
   bool training = !c->function && is_training(c->module ? rush_module_value(c->module) : c->object);
@@ -237,21 +247,27 @@ static bool records_in_training(const py_callee *c, const py_args *a)
   return training;
 }
 
-static rush_status run(const py_callee *c, const py_args *a, rush_call_options *options, rush_value *result, rush_error *err)
+static rush_status run(const py_callee *c, const py_args *a, rush_call_options *options,
+                       rush_value *result, rush_error *err)
 {
   options->record_gradients = options->record_gradients || records_in_training(c, a);
   if (c->prepares) {
     *result = rush_value_none();
-    return rush_module_prepare(c->module, c->method, a->args, a->n_args, a->named, a->n_named, options, err);
+    return rush_module_prepare(c->module, c->method, a->args, a->n_args, a->named, a->n_named,
+                               options, err);
   }
   if (c->function)
-    return rush_function_call(c->function, a->args, a->n_args, a->named, a->n_named, options, result, err);
+    return rush_function_call(c->function, a->args, a->n_args, a->named, a->n_named, options,
+                              result, err);
   if (c->module)
-    return rush_module_call_named(c->module, c->method, a->args, a->n_args, a->named, a->n_named, options, result, err);
-  return rush_object_call(c->context, c->object, c->method, a->args, a->n_args, a->named, a->n_named, options, result, err);
+    return rush_module_call_named(c->module, c->method, a->args, a->n_args, a->named, a->n_named,
+                                  options, result, err);
+  return rush_object_call(c->context, c->object, c->method, a->args, a->n_args, a->named,
+                          a->n_named, options, result, err);
 }
 
-/* The callee's buffers into the options: new values, for free_buffers.  0, or -1 with an exception set. */
+/* The callee's buffers into the options: new values, for free_buffers.  0, or -1 with an exception
+ * set. */
 static int convert_buffers(py_call *call, const py_callee *c, rush_call_options *options)
 {
   const Py_ssize_t n = c->buffers ? PyTuple_GET_SIZE(c->buffers) : 0;
@@ -298,7 +314,8 @@ PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *c)
   if (status != RUSH_OK) {
     py_raise(st, &err);
   } else {
-    bool ok = !PyErr_Occurred() && (!options.record_gradients || c->prepares || py_connect(call, c->owner, &result, 1) == 0);
+    bool ok = !PyErr_Occurred() && (!options.record_gradients || c->prepares ||
+                                    py_connect(call, c->owner, &result, 1) == 0);
     out = ok ? py_from_value(call, result) : NULL;
     rush_value_release(result);
   }

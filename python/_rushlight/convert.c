@@ -1,4 +1,5 @@
-/* Values across the border between Python and the library, both ways; tensors come in by tensor_in.c. */
+/* Values across the border between Python and the library, both ways; tensors come in by
+ * tensor_in.c. */
 #include "exchange.h"
 #include "rushlight/script.h"
 
@@ -6,7 +7,7 @@
 
 #define MAX_NESTING 100
 
-/* -- Other values in ------------------------------------------------------------------------------------ */
+/* -- Other values in --------------------------------------------------------------------------- */
 
 static int sequence_to_value(py_call *call, PyObject *o, bool is_tuple, int depth, rush_value *out);
 static int dict_to_value(py_call *call, PyObject *o, int depth, rush_value *out);
@@ -44,8 +45,9 @@ static int text_to_value(py_call *call, PyObject *o, rush_value *out)
 }
 
 /* By PyTorch's numbers. */
-static const char *const device_names[] = {"cpu",    "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip", "fpga", "maia", "xla",
-                                           "vulkan", "metal", "xpu",   "mps",    "meta",   "hpu",   "ve",  "lazy", "ipu",  "mtia"};
+static const char *const device_names[] = {
+  "cpu",    "cuda",  "mkldnn", "opengl", "opencl", "ideep", "hip", "fpga", "maia", "xla",
+  "vulkan", "metal", "xpu",    "mps",    "meta",   "hpu",   "ve",  "lazy", "ipu",  "mtia"};
 
 /* A device of torch's: "cpu", "cpu:0". */
 static int device_to_value(PyObject *o, rush_value *out)
@@ -173,7 +175,8 @@ static int sequence_to_value(py_call *call, PyObject *o, bool is_tuple, int dept
     PyErr_NoMemory();
     return -1;
   }
-  while (done < n && to_value(call, PySequence_Fast_GET_ITEM(o, done), depth + 1, &items[done]) == 0)
+  while (done < n &&
+         to_value(call, PySequence_Fast_GET_ITEM(o, done), depth + 1, &items[done]) == 0)
     done++;
   if (done == n) {
     st = is_tuple ? rush_tuple_create(call->state->context, items, (size_t)n, out, &err)
@@ -216,7 +219,7 @@ static int dict_to_value(py_call *call, PyObject *o, int depth, rush_value *out)
   return result;
 }
 
-/* -- Values out ------------------------------------------------------------------------------------------- */
+/* -- Values out -------------------------------------------------------------------------------- */
 
 rush_status py_clone(py_state *st, rush_value v, rush_value *out, rush_error *err)
 {
@@ -261,7 +264,8 @@ static PyObject *tensor_out(py_call *call, rush_value v)
     if (call->seen[i].tensor.as.tensor == v.as.tensor)
       return Py_NewRef(call->seen[i].object);
   if (st->tensors && PyDict_GET_SIZE(st->tensors)) {
-    PyObject *key = PyLong_FromVoidPtr(v.as.tensor), *at = key ? PyDict_GetItem(st->tensors, key) : NULL;
+    PyObject *key = PyLong_FromVoidPtr(v.as.tensor),
+             *at = key ? PyDict_GetItem(st->tensors, key) : NULL;
     Py_XDECREF(key);
     if (at)
       return Py_NewRef((PyObject *)PyLong_AsVoidPtr(at));
@@ -270,7 +274,8 @@ static PyObject *tensor_out(py_call *call, rush_value v)
   if (to_torch)
     return py_tensor_to_torch(st, v);
   PyObject *ours = py_tensor_wrap(st, v);
-  if (!call->saw_numpy || call->saw_ours || !ours || rush_tensor_layout(v.as.tensor) != 0 || !py_buffer_format(rush_tensor_dtype(v.as.tensor)))
+  if (!call->saw_numpy || call->saw_ours || !ours || rush_tensor_layout(v.as.tensor) != 0 ||
+      !py_buffer_format(rush_tensor_dtype(v.as.tensor)))
     return ours;
   PyObject *numpy = PyImport_ImportModule("numpy");
   PyObject *array = numpy ? PyObject_CallMethod(numpy, "asarray", "O", ours) : NULL;
@@ -309,10 +314,12 @@ static PyObject *enum_out(py_call *call, rush_value v)
   PyObject *cls = class_of(call->state, v);
   rush_value of;
 
-  return cls ? PyObject_GetAttrString(cls, rush_enum_name(v, &of)) : object_out(call, v, call->state->enum_type);
+  return cls ? PyObject_GetAttrString(cls, rush_enum_name(v, &of))
+             : object_out(call, v, call->state->enum_type);
 }
 
-/* An instance of the Python class with the same attributes, as PyTorch gives it; modules and futures as the wrapper makes them. */
+/* An instance of the Python class with the same attributes, as PyTorch gives it; modules and
+ * futures as the wrapper makes them. */
 static PyObject *instance_out(py_call *call, rush_value v)
 {
   py_state *st = call->state;
@@ -323,7 +330,9 @@ static PyObject *instance_out(py_call *call, rush_value v)
     o = object_out(call, v, st->object_type);
     if (!o || !st->wrap_object || (v.tag != RUSH_TAG_OBJECT && v.tag != RUSH_TAG_FUTURE))
       return o;
-    const char *kind = v.tag != RUSH_TAG_FUTURE ? "object" : rush_future_is_awaitable(v) ? "awaitable" : "future";
+    const char *kind = v.tag != RUSH_TAG_FUTURE      ? "object"
+                       : rush_future_is_awaitable(v) ? "awaitable"
+                                                     : "future";
     PyObject *wrapped = PyObject_CallFunction(st->wrap_object, "Os", o, kind);
     Py_DECREF(o);
     return wrapped;
@@ -345,7 +354,8 @@ static PyObject *named_tuple_out(py_call *call, rush_value v, PyObject *tuple)
 {
   PyObject *known = class_of(call->state, v);
   if (known) {
-    PyObject *args = PyTuple_Check(tuple) ? PyTuple_GetSlice(tuple, 0, PyTuple_GET_SIZE(tuple)) : NULL;
+    PyObject *args =
+      PyTuple_Check(tuple) ? PyTuple_GetSlice(tuple, 0, PyTuple_GET_SIZE(tuple)) : NULL;
     PyObject *made = args ? PyObject_Call(known, args, NULL) : NULL;
     Py_XDECREF(args);
     return made;
@@ -364,7 +374,11 @@ static PyObject *named_tuple_out(py_call *call, rush_value v, PyObject *tuple)
       PyTuple_SET_ITEM(fields, (Py_ssize_t)i, f);
   }
   if (fields && collections)
-    type = PyObject_CallMethod(collections, "namedtuple", "sO", last ? last + 1 : name ? name : "NamedTuple", fields);
+    type = PyObject_CallMethod(collections, "namedtuple", "sO",
+                               last   ? last + 1
+                               : name ? name
+                                      : "NamedTuple",
+                               fields);
   if (type)
     result = PyObject_Call(type, tuple, NULL);
   Py_XDECREF(fields);
@@ -388,7 +402,8 @@ static PyObject *items_out(py_call *call, rush_value v)
     else
       PyTuple_SET_ITEM(o, (Py_ssize_t)i, item);
   }
-  if (o && !is_list && rush_value_field(v, 0) && rush_value_class(v)) { /* an operator's results have names, but are a plain tuple */
+  if (o && !is_list && rush_value_field(v, 0) &&
+      rush_value_class(v)) { /* an operator's results have names, but are a plain tuple */
     PyObject *named = named_tuple_out(call, v, o);
     Py_SETREF(o, named);
   }
@@ -416,8 +431,10 @@ static PyObject *device_out(py_call *call, rush_value v)
 {
   int32_t index = (int32_t)(uint32_t)v.as.i;
   size_t kind = (size_t)(v.as.i >> 32);
-  const char *kind_name = kind < sizeof device_names / sizeof *device_names ? device_names[kind] : "privateuseone";
-  PyObject *name = index < 0 ? PyUnicode_FromString(kind_name) : PyUnicode_FromFormat("%s:%d", kind_name, (int)index);
+  const char *kind_name =
+    kind < sizeof device_names / sizeof *device_names ? device_names[kind] : "privateuseone";
+  PyObject *name = index < 0 ? PyUnicode_FromString(kind_name)
+                             : PyUnicode_FromFormat("%s:%d", kind_name, (int)index);
 
   if (!name || !py_find_torch(call->state))
     return name;
@@ -428,8 +445,8 @@ static PyObject *device_out(py_call *call, rush_value v)
   return device;
 }
 
-/* A container or an object that stands in another one is converted once, wherever it stands: parts that are shared stay
- * shared, and n lists that hold the one before twice are n lists, not 2^n. */
+/* A container or an object that stands in another one is converted once, wherever it stands: parts
+ * that are shared stay shared, and n lists that hold the one before twice are n lists, not 2^n. */
 static PyObject *part_out(py_call *call, rush_value v, PyObject *(*make)(py_call *, rush_value))
 {
   PyObject *key = NULL, *o = NULL;
@@ -476,7 +493,8 @@ PyObject *py_from_value(py_call *call, rush_value v)
     return PyComplex_FromDoubles(re, im);
   case RUSH_TAG_STRING: {
     const char *text = rush_value_string(v, &n);
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)n, call->strict_text ? "strict" : "surrogateescape");
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)n,
+                                call->strict_text ? "strict" : "surrogateescape");
   }
   case RUSH_TAG_LIST:
   case RUSH_TAG_TUPLE:
@@ -504,14 +522,16 @@ PyObject *py_from_value(py_call *call, rush_value v)
   return NULL;
 }
 
-/* -- The end of a call ------------------------------------------------------------------------------------- */
+/* -- The end of a call ------------------------------------------------------------------------- */
 
-/* A program gave its argument another shape (squeeze_, resize_, set_): torch's tensor gets it too. */
+/* A program gave its argument another shape (squeeze_, resize_, set_): torch's tensor gets it too.
+ * */
 static PyObject *reshape_torch(py_call *call, const py_seen *s)
 {
   int n = rush_tensor_n_dims(s->tensor.as.tensor);
   const char *data = rush_tensor_data(s->tensor.as.tensor);
-  const bool same = s->base && data >= s->base && data < s->base + s->n_bytes; /* another part of torch's own storage */
+  const bool same = s->base && data >= s->base &&
+                    data < s->base + s->n_bytes; /* another part of torch's own storage */
   if (data != s->data && !same) {
     PyObject *capsule = py_dlpack_capsule(call->state, s->tensor.as.tensor, false);
     PyObject *t = capsule ? PyObject_CallOneArg(call->state->torch_from_dlpack, capsule) : NULL;
@@ -525,7 +545,8 @@ static PyObject *reshape_torch(py_call *call, const py_seen *s)
   PyObject *r = NULL;
   if (sizes && strides && same)
     r = PyObject_CallMethod(s->object, "as_strided_", "OOL", sizes, strides,
-                            (long long)((size_t)(data - s->base) / rush_dtype_bytes(rush_tensor_dtype(s->tensor.as.tensor))));
+                            (long long)((size_t)(data - s->base) /
+                                        rush_dtype_bytes(rush_tensor_dtype(s->tensor.as.tensor))));
   else if (sizes && strides)
     r = PyObject_CallMethod(s->object, "as_strided_", "OO", sizes, strides);
   Py_XDECREF(sizes);
@@ -536,7 +557,8 @@ static PyObject *reshape_torch(py_call *call, const py_seen *s)
 int py_call_writes(py_call *call)
 {
   char state[RUSH_GENERATOR_STATE_BYTES];
-  if (call->generator && (!rush_generator_value_state(call->drawn, state) || py_set_random_state(call->generator, "set_state", state) < 0))
+  if (call->generator && (!rush_generator_value_state(call->drawn, state) ||
+                          py_set_random_state(call->generator, "set_state", state) < 0))
     return -1;
   for (size_t i = 0; i < call->n_seen; i++) {
     py_seen *s = &call->seen[i];

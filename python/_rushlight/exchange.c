@@ -1,5 +1,6 @@
-/* DLPack: capsules, and torch's tensors through its C exchange API, which takes tens of nanoseconds a tensor where
- * attributes and capsules take microseconds.  A torch without it, and tensors that it refuses, go the long way. */
+/* DLPack: capsules, and torch's tensors through its C exchange API, which takes tens of nanoseconds
+ * a tensor where attributes and capsules take microseconds.  A torch without it, and tensors that
+ * it refuses, go the long way. */
 #include "exchange.h"
 
 /* DLPack's ABI, version 1 (dlpack.h of the DLPack project). */
@@ -32,7 +33,8 @@ struct py_exchange {
     uint32_t major, minor;
   } version;
   void *older;
-  int (*allocate)(dl_tensor *like, dl_managed **out, void *error, void (*set_error)(void *, const char *, const char *));
+  int (*allocate)(dl_tensor *like, dl_managed **out, void *error,
+                  void (*set_error)(void *, const char *, const char *));
   int (*managed_of)(void *object, dl_managed **out);
   int (*object_of)(dl_managed *tensor, void **out); /* steals on success */
   int (*tensor_of)(void *object, dl_tensor *out);   /* borrowed */
@@ -41,7 +43,7 @@ struct py_exchange {
 
 enum { DL_CPU = 1, DL_IS_COPIED = 2 };
 
-/* -- Capsules ----------------------------------------------------------------------------------------- */
+/* -- Capsules ---------------------------------------------------------------------------------- */
 
 /* The head of a managed tensor before version 1. */
 typedef struct dl_plain {
@@ -122,7 +124,7 @@ PyObject *py_tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, 
   return capsule;
 }
 
-/* -- Torch's exchange API ------------------------------------------------------------------------------ */
+/* -- Torch's exchange API ---------------------------------------------------------------------- */
 
 const struct py_exchange *py_exchange_find(PyObject *tensor_type)
 {
@@ -141,9 +143,10 @@ static int dtype_of(const dl_tensor *t)
   static const struct {
     uint8_t code, bits;
     int8_t dtype;
-  } rows[] = {{2, 32, RUSH_FLOAT32}, {0, 64, RUSH_INT64},    {6, 8, RUSH_BOOL},       {2, 64, RUSH_FLOAT64},
-              {2, 16, RUSH_FLOAT16}, {4, 16, RUSH_BFLOAT16}, {1, 8, RUSH_UINT8},      {0, 8, RUSH_INT8},
-              {0, 16, RUSH_INT16},   {0, 32, RUSH_INT32},    {5, 64, RUSH_COMPLEX64}, {5, 128, RUSH_COMPLEX128}};
+  } rows[] = {{2, 32, RUSH_FLOAT32}, {0, 64, RUSH_INT64},     {6, 8, RUSH_BOOL},
+              {2, 64, RUSH_FLOAT64}, {2, 16, RUSH_FLOAT16},   {4, 16, RUSH_BFLOAT16},
+              {1, 8, RUSH_UINT8},    {0, 8, RUSH_INT8},       {0, 16, RUSH_INT16},
+              {0, 32, RUSH_INT32},   {5, 64, RUSH_COMPLEX64}, {5, 128, RUSH_COMPLEX128}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].code == t->dtype.code && rows[i].bits == t->dtype.bits && t->dtype.lanes == 1)
       return rows[i].dtype;

@@ -4,7 +4,8 @@
 
 #include "py.h"
 
-/* A capsule with our tensor, new; versioned: of DLPack 1, which can say that memory is read-only. */
+/* A capsule with our tensor, new; versioned: of DLPack 1, which can say that memory is read-only.
+ * */
 PyObject *py_dlpack_capsule(py_state *state, rush_tensor *t, bool versioned);
 /* Tensor.__dlpack__ (METH_FASTCALL | METH_KEYWORDS). */
 PyObject *py_tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames);
@@ -25,7 +26,8 @@ typedef struct py_geometry {
 /* False, without an exception: the tensor is not on the CPU, not strided, of another dtype... */
 bool py_exchange_read(const struct py_exchange *api, PyObject *o, py_geometry *g);
 
-/* A tensor of the API's framework on t's memory; NULL, without an exception, when it takes no such one. */
+/* A tensor of the API's framework on t's memory; NULL, without an exception, when it takes no such
+ * one. */
 PyObject *py_exchange_write(const struct py_exchange *api, rush_context *context, rush_tensor *t);
 
 #endif

@@ -21,9 +21,11 @@ static int add_name(py_state *st, PyObject *torch, const char *name, long number
 /* dtypes, layouts, memory formats and quantization schemes: programs know them by number. */
 static int fill_torch_names(py_state *st, PyObject *torch)
 {
-  static const char *const formats[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
+  static const char *const formats[] = {"contiguous_format", "preserve_format", "channels_last",
+                                        "channels_last_3d"};
   static const char *const layouts[] = {"strided", "sparse_coo", "sparse_csr", "_mkldnn"};
-  static const char *const schemes[] = {"per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric",
+  static const char *const schemes[] = {"per_tensor_affine", "per_channel_affine",
+                                        "per_tensor_symmetric", "per_channel_symmetric",
                                         "per_channel_affine_float_qparams"};
 
   st->torch_names = PyDict_New();

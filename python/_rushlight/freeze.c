@@ -28,7 +28,8 @@ PyObject *py_freeze(PyObject *m, PyObject *args)
   rush_status status;
   int numerics;
 
-  if (!PyArg_ParseTuple(args, "O!O!pO", st->module_type, &of, &PyTuple_Type, &names, &numerics, &optimize))
+  if (!PyArg_ParseTuple(args, "O!O!pO", st->module_type, &of, &PyTuple_Type, &names, &numerics,
+                        &optimize))
     return NULL;
   if (!((py_module *)of)->module) {
     PyErr_SetString(PyExc_RuntimeError, "the module has no program yet: its __init__ has not run");

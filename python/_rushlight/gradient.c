@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* -- Results of recorded calls ---------------------------------------------------------------------------- */
+/* -- Results of recorded calls ----------------------------------------------------------------- */
 
 /* Are the results to be torch's?  As tensors go out. */
 static bool goes_to_torch(py_call *call)
@@ -30,7 +30,8 @@ static const py_seen *viewed(const py_call *call, const rush_tensor *t)
 
   for (size_t i = 0; base && i < call->n_seen; i++) {
     const py_seen *s = &call->seen[i];
-    if (s->is_torch && s->tensor.as.tensor == base && rush_tensor_dtype(base) == rush_tensor_dtype(t))
+    if (s->is_torch && s->tensor.as.tensor == base &&
+        rush_tensor_dtype(base) == rush_tensor_dtype(t))
       return s;
   }
   return NULL;
@@ -47,11 +48,12 @@ static int append_tensor(py_state *st, PyObject *list, rush_value v)
   return result;
 }
 
-/* 1 if the container or object was met before in this walk, else 0; -1 with an exception set.  Without, n lists that hold
- * the one before twice would be walked 2^n times. */
+/* 1 if the container or object was met before in this walk, else 0; -1 with an exception set.
+ * Without, n lists that hold the one before twice would be walked 2^n times. */
 static int was_met(PyObject *met, rush_value v)
 {
-  if (v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_TUPLE && v.tag != RUSH_TAG_DICT && v.tag != RUSH_TAG_OBJECT)
+  if (v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_TUPLE && v.tag != RUSH_TAG_DICT &&
+      v.tag != RUSH_TAG_OBJECT)
     return 0;
   PyObject *key = PyLong_FromVoidPtr(v.as.heap);
   int found = key ? PySet_Contains(met, key) : -1;
@@ -63,10 +65,12 @@ static int was_met(PyObject *met, rush_value v)
 }
 
 /* The tensors in v that were recorded; `leaves` those that only require grad. */
-static int collect(py_call *call, rush_value v, PyObject *met, int depth, PyObject *list, PyObject *leaves)
+static int collect(py_call *call, rush_value v, PyObject *met, int depth, PyObject *list,
+                   PyObject *leaves)
 {
   if (v.tag == RUSH_TAG_TENSOR) {
-    if (!v.as.tensor || !rush_tensor_requires_grad(v.as.tensor) || is_known(call, v.as.tensor) || viewed(call, v.as.tensor))
+    if (!v.as.tensor || !rush_tensor_requires_grad(v.as.tensor) || is_known(call, v.as.tensor) ||
+        viewed(call, v.as.tensor))
       return 0;
     return append_tensor(call->state, rush_tensor_is_recorded(v.as.tensor) ? list : leaves, v);
   }
@@ -81,7 +85,8 @@ static int collect(py_call *call, rush_value v, PyObject *met, int depth, PyObje
     for (size_t i = 0; i < rush_value_len(v); i++) {
       rush_value key, value;
       rush_value_entry(v, i, &key, &value);
-      if (collect(call, key, met, depth + 1, list, leaves) < 0 || collect(call, value, met, depth + 1, list, leaves) < 0)
+      if (collect(call, key, met, depth + 1, list, leaves) < 0 ||
+          collect(call, value, met, depth + 1, list, leaves) < 0)
         return -1;
     }
   } else if (v.tag == RUSH_TAG_OBJECT) {
@@ -96,7 +101,8 @@ static int collect(py_call *call, rush_value v, PyObject *met, int depth, PyObje
   return 0;
 }
 
-/* True if something in v requires grad, or may: after *most values the walk ends.  Mostly nothing does, and nothing is to be done. */
+/* True if something in v requires grad, or may: after *most values the walk ends.  Mostly nothing
+ * does, and nothing is to be done. */
 static bool requires_grad(rush_value v, size_t *most)
 {
   if (v.tag == RUSH_TAG_TENSOR)
@@ -127,13 +133,16 @@ static bool concerns(const py_call *call, const rush_value *values, size_t n)
 static int connect_view(py_call *call, rush_value v, const py_seen *s)
 {
   const rush_tensor *t = v.as.tensor;
-  const long long at = ((const char *)rush_tensor_data(t) - (const char *)rush_tensor_data(s->tensor.as.tensor)) /
-                       (long long)rush_dtype_bytes(rush_tensor_dtype(t));
+  const long long at =
+    ((const char *)rush_tensor_data(t) - (const char *)rush_tensor_data(s->tensor.as.tensor)) /
+    (long long)rush_dtype_bytes(rush_tensor_dtype(t));
   PyObject *sizes = py_ints(rush_tensor_sizes(t), rush_tensor_n_dims(t));
   PyObject *strides = py_ints(rush_tensor_strides(t), rush_tensor_n_dims(t));
   PyObject *first = PyObject_CallMethod(s->object, "storage_offset", NULL);
   long long offset = first ? PyLong_AsLongLong(first) + at : 0;
-  PyObject *o = sizes && strides && first ? PyObject_CallMethod(s->object, "as_strided", "OOL", sizes, strides, offset) : NULL;
+  PyObject *o = sizes && strides && first
+                  ? PyObject_CallMethod(s->object, "as_strided", "OOL", sizes, strides, offset)
+                  : NULL;
   int result = o ? py_remember(call, v, o) : -1;
 
   Py_XDECREF(sizes);
@@ -147,7 +156,9 @@ static int connect_views(py_call *call, rush_value v, PyObject *met, int depth)
 {
   if (v.tag == RUSH_TAG_TENSOR) {
     const py_seen *s =
-      v.as.tensor && !is_known(call, v.as.tensor) && rush_tensor_requires_grad(v.as.tensor) ? viewed(call, v.as.tensor) : NULL;
+      v.as.tensor && !is_known(call, v.as.tensor) && rush_tensor_requires_grad(v.as.tensor)
+        ? viewed(call, v.as.tensor)
+        : NULL;
     return s ? connect_view(call, v, s) : 0;
   }
   const int known = depth > 100 || rush_object_is_module(v) ? 1 : was_met(met, v);
@@ -180,8 +191,8 @@ static bool overlap(const py_seen *a, const py_seen *b)
   return p < q + m && q < p + n;
 }
 
-/* The program wrote to a tensor of torch's: what it saved of others on the same memory, which have storages of their own here, is gone
- * too, and a gradient that needs it is refused. */
+/* The program wrote to a tensor of torch's: what it saved of others on the same memory, which have
+ * storages of their own here, is gone too, and a gradient that needs it is refused. */
 static void touch_aliases(py_call *call)
 {
   for (size_t i = 0; i < call->n_seen; i++) {
@@ -212,7 +223,8 @@ static PyObject *written(py_call *call, PyObject *list)
   return dirty;
 }
 
-/* The object of torch's that a leaf stands for, new; NULL without an exception: nobody knows one. */
+/* The object of torch's that a leaf stands for, new; NULL without an exception: nobody knows one.
+ * */
 static PyObject *object_of(py_call *call, rush_tensor *t)
 {
   py_state *st = call->state;
@@ -227,7 +239,8 @@ static PyObject *object_of(py_call *call, rush_tensor *t)
   if (at)
     return Py_NewRef((PyObject *)PyLong_AsVoidPtr(at));
   PyObject *user = py_tensor_object(t);
-  return user && PyObject_TypeCheck(user, (PyTypeObject *)st->torch_tensor) ? Py_NewRef(user) : NULL;
+  return user && PyObject_TypeCheck(user, (PyTypeObject *)st->torch_tensor) ? Py_NewRef(user)
+                                                                            : NULL;
 }
 
 /* What the module shows for its parameters is known from then on. */
@@ -306,14 +319,20 @@ static PyObject *leaves_of(py_state *st, PyObject *list)
   return leaves;
 }
 
-/* Results (all of `list`) as tensors of torch's with a grad_fn; they are what the call's conversion gives for them. */
+/* Results (all of `list`) as tensors of torch's with a grad_fn; they are what the call's conversion
+ * gives for them. */
 static int connect(py_call *call, PyObject *owner, PyObject *list, PyObject *dirty)
 {
-  PyObject *leaves = py_call_writes(call) < 0 ? NULL : leaves_of(call->state, list); /* torch's versions are watched from here on */
+  PyObject *leaves =
+    py_call_writes(call) < 0
+      ? NULL
+      : leaves_of(call->state, list); /* torch's versions are watched from here on */
   PyObject *objects = leaves ? objects_of(call, owner, leaves) : NULL;
   PyObject *module = objects ? PyImport_ImportModule("rushlight.gradients") : NULL;
-  PyObject *made = module ? PyObject_CallMethod(module, "connect", "OOOO", list, leaves, objects, dirty) : NULL;
-  int result = made && PyList_Check(made) && PyList_GET_SIZE(made) == PyList_GET_SIZE(list) ? 0 : -1;
+  PyObject *made =
+    module ? PyObject_CallMethod(module, "connect", "OOOO", list, leaves, objects, dirty) : NULL;
+  int result =
+    made && PyList_Check(made) && PyList_GET_SIZE(made) == PyList_GET_SIZE(list) ? 0 : -1;
 
   for (Py_ssize_t i = 0; result == 0 && i < PyList_GET_SIZE(list); i++) {
     rush_value v = ((py_tensor *)PyList_GET_ITEM(list, i))->value;
@@ -362,7 +381,7 @@ int py_connect(py_call *call, PyObject *owner, const rush_value *values, size_t 
   return result;
 }
 
-/* -- Gradients that a program asks for ------------------------------------------------------------------------ */
+/* -- Gradients that a program asks for --------------------------------------------------------- */
 
 /* The leaf's tensor of torch's, new, or NULL; an exception may be set. */
 static PyObject *torch_leaf(const py_gradient_host *h, rush_value leaf)
@@ -378,7 +397,8 @@ static PyObject *torch_leaf(const py_gradient_host *h, rush_value leaf)
   return o;
 }
 
-static rush_status get_grad(void *user, rush_value leaf, bool *known, rush_value *grad, rush_error *err)
+static rush_status get_grad(void *user, rush_value leaf, bool *known, rush_value *grad,
+                            rush_error *err)
 {
   py_gradient_host *h = user;
   PyGILState_STATE gil = PyGILState_Ensure();
@@ -402,7 +422,8 @@ static PyObject *grad_out(py_gradient_host *h, rush_value grad)
   if (!rush_tensor_is_recorded(grad.as.tensor))
     return py_tensor_to_torch(h->call->state, grad);
   PyObject *list = PyList_New(0), *none = PyList_New(0), *o = NULL;
-  if (list && none && append_tensor(h->call->state, list, grad) == 0 && connect(h->call, h->owner, list, none) == 0)
+  if (list && none && append_tensor(h->call->state, list, grad) == 0 &&
+      connect(h->call, h->owner, list, none) == 0)
     o = object_of(h->call, grad.as.tensor);
   Py_XDECREF(list);
   Py_XDECREF(none);
@@ -410,12 +431,15 @@ static PyObject *grad_out(py_gradient_host *h, rush_value grad)
 }
 
 /* What leads on from there is torch's. */
-static rush_status add_grad(void *user, rush_value leaf, rush_value grad, bool create_graph, bool retain_graph, bool *known, rush_error *err)
+static rush_status add_grad(void *user, rush_value leaf, rush_value grad, bool create_graph,
+                            bool retain_graph, bool *known, rush_error *err)
 {
   py_gradient_host *h = user;
   PyGILState_STATE gil = PyGILState_Ensure();
   PyObject *o = torch_leaf(h, leaf), *g = o ? grad_out(h, grad) : NULL;
-  PyObject *r = g ? PyObject_CallMethod(o, "backward", "OOO", g, retain_graph ? Py_True : Py_False, create_graph ? Py_True : Py_False) : NULL;
+  PyObject *r = g ? PyObject_CallMethod(o, "backward", "OOO", g, retain_graph ? Py_True : Py_False,
+                                        create_graph ? Py_True : Py_False)
+                  : NULL;
   rush_status st = o && !r ? py_fail_in_call(err) : RUSH_OK;
 
   *known = o != NULL;
@@ -428,11 +452,14 @@ static rush_status add_grad(void *user, rush_value leaf, rush_value grad, bool c
 
 const rush_gradient_host *py_host_begin(py_gradient_host *h, py_call *call, PyObject *owner)
 {
-  *h = (py_gradient_host){.host = {.struct_bytes = sizeof h->host, .user = h, .get = get_grad, .add = add_grad}, .call = call, .owner = owner};
+  *h = (py_gradient_host){
+    .host = {.struct_bytes = sizeof h->host, .user = h, .get = get_grad, .add = add_grad},
+    .call = call,
+    .owner = owner};
   return &h->host;
 }
 
-/* -- For gradients.py --------------------------------------------------------------------------------------- */
+/* -- For gradients.py -------------------------------------------------------------------------- */
 
 static int values_of(PyObject *list, rush_value *row)
 {
@@ -455,7 +482,10 @@ static PyObject *gradients_out(py_state *st, rush_value *results, Py_ssize_t n)
   PyObject *out = PyList_New(n);
 
   for (Py_ssize_t i = 0; i < n; i++) {
-    PyObject *o = !out ? NULL : results[i].tag == RUSH_TAG_TENSOR && results[i].as.tensor ? py_tensor_wrap(st, results[i]) : Py_NewRef(Py_None);
+    PyObject *o = !out ? NULL
+                  : results[i].tag == RUSH_TAG_TENSOR && results[i].as.tensor
+                    ? py_tensor_wrap(st, results[i])
+                    : Py_NewRef(Py_None);
     if (out && !o)
       Py_CLEAR(out);
     else if (out)
@@ -465,7 +495,8 @@ static PyObject *gradients_out(py_state *st, rush_value *results, Py_ssize_t n)
   return out;
 }
 
-/* run_gradients(outputs, gradients of them or None, inputs or None: all leaves, create_graph, retain_graph, allow_unused) */
+/* run_gradients(outputs, gradients of them or None, inputs or None: all leaves, create_graph,
+ * retain_graph, allow_unused) */
 PyObject *py_run_gradients(PyObject *m, PyObject *args)
 {
   py_state *st = PyModule_GetState(m);
@@ -474,25 +505,31 @@ PyObject *py_run_gradients(PyObject *m, PyObject *args)
   rush_error err = RUSH_ERROR_INIT;
   rush_status status;
 
-  if (!PyArg_ParseTuple(args, "O!O!Oppp", &PyList_Type, &outputs, &PyList_Type, &grads, &inputs, &create, &retain, &unused))
+  if (!PyArg_ParseTuple(args, "O!O!Oppp", &PyList_Type, &outputs, &PyList_Type, &grads, &inputs,
+                        &create, &retain, &unused))
     return NULL;
   bool all = inputs == Py_None;
   if (!all && !PyList_Check(inputs))
-    return PyErr_Format(PyExc_TypeError, "expected a list of inputs or None, not %s", Py_TYPE(inputs)->tp_name);
+    return PyErr_Format(PyExc_TypeError, "expected a list of inputs or None, not %s",
+                        Py_TYPE(inputs)->tp_name);
   if (PyList_GET_SIZE(grads) != PyList_GET_SIZE(outputs))
-    return PyErr_Format(PyExc_TypeError, "%zd gradients for %zd outputs", PyList_GET_SIZE(grads), PyList_GET_SIZE(outputs));
+    return PyErr_Format(PyExc_TypeError, "%zd gradients for %zd outputs", PyList_GET_SIZE(grads),
+                        PyList_GET_SIZE(outputs));
   Py_ssize_t n = PyList_GET_SIZE(outputs), n_in = all ? 0 : PyList_GET_SIZE(inputs);
-  rush_value *row = PyMem_Calloc((size_t)(2 * n + 2 * n_in + 1), sizeof(*row)), *results = row + 2 * n + n_in;
+  rush_value *row = PyMem_Calloc((size_t)(2 * n + 2 * n_in + 1), sizeof(*row)),
+             *results = row + 2 * n + n_in;
   PyObject *out = NULL;
 
   if (!row)
     return PyErr_NoMemory();
   rush_gradient_options o = {sizeof(o), create != 0, retain != 0, unused != 0};
-  if (values_of(outputs, row) < 0 || values_of(grads, row + n) < 0 || (!all && values_of(inputs, row + 2 * n) < 0))
+  if (values_of(outputs, row) < 0 || values_of(grads, row + n) < 0 ||
+      (!all && values_of(inputs, row + 2 * n) < 0))
     goto done;
-  Py_BEGIN_ALLOW_THREADS
-  status = all ? rush_backward(st->context, row, row + n, (size_t)n, &o, &err)
-               : rush_gradients(st->context, row, row + n, (size_t)n, row + 2 * n, (size_t)n_in, &o, results, &err);
+  Py_BEGIN_ALLOW_THREADS status = all
+                                    ? rush_backward(st->context, row, row + n, (size_t)n, &o, &err)
+                                    : rush_gradients(st->context, row, row + n, (size_t)n,
+                                                     row + 2 * n, (size_t)n_in, &o, results, &err);
   Py_END_ALLOW_THREADS
   if (status != RUSH_OK)
     py_raise(st, &err);
@@ -511,7 +548,8 @@ static PyObject *not_tensor(PyObject *o)
 PyObject *py_gradient_leaves(PyObject *m, PyObject *list)
 {
   if (!PyList_Check(list))
-    return PyErr_Format(PyExc_TypeError, "expected a list of tensors, not %s", Py_TYPE(list)->tp_name);
+    return PyErr_Format(PyExc_TypeError, "expected a list of tensors, not %s",
+                        Py_TYPE(list)->tp_name);
   return leaves_of(PyModule_GetState(m), list);
 }
 
@@ -522,7 +560,8 @@ PyObject *py_to_torch(PyObject *m, PyObject *o)
   if (!Py_IS_TYPE(o, st->tensor_type))
     return not_tensor(o);
   if (!py_find_torch(st))
-    return PyErr_Format(PyExc_RuntimeError, "torch is not imported: there is nothing to make a tensor of torch with");
+    return PyErr_Format(PyExc_RuntimeError,
+                        "torch is not imported: there is nothing to make a tensor of torch with");
   rush_value v = ((py_tensor *)o)->value, plain;
   rush_error err = RUSH_ERROR_INIT;
   size_t n;

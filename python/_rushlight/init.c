@@ -16,7 +16,7 @@ PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs);
 PyObject *py_compile(PyObject *m, PyObject *args);
 PyObject *py_set_module_class(PyObject *m, PyObject *type);
 
-/* -- Single operators ------------------------------------------------------------------------------------ */
+/* -- Single operators -------------------------------------------------------------------------- */
 
 #define MAX_RESULTS 16
 
@@ -47,8 +47,10 @@ static PyObject *py_results(py_call *call, rush_value *results, size_t n, bool a
   return out;
 }
 
-/* Call an operator; where no argument says what kind of tensors the results are, they are ours if `ours`. */
-static PyObject *run_operator(py_state *st, const char *name, PyObject *const *args, size_t n_args, PyObject *kwnames, bool ours)
+/* Call an operator; where no argument says what kind of tensors the results are, they are ours if
+ * `ours`. */
+static PyObject *run_operator(py_state *st, const char *name, PyObject *const *args, size_t n_args,
+                              PyObject *kwnames, bool ours)
 {
   rush_value results[MAX_RESULTS];
   rush_error err = RUSH_ERROR_INIT;
@@ -65,11 +67,14 @@ static PyObject *run_operator(py_state *st, const char *name, PyObject *const *a
   }
   call.saw_ours |= ours && !call.saw_torch && !call.saw_numpy;
   rush_call_options options = RUSH_CALL_OPTIONS_INIT;
-  /* Views of our tensors are recorded in any case: one that requires nothing yet may be written to with something that does. */
-  options.record_gradients = (call.saw_ours || py_args_require_grad(&call)) && py_get_grad_mode(st) != PY_GRAD_OFF;
+  /* Views of our tensors are recorded in any case: one that requires nothing yet may be written to
+   * with something that does. */
+  options.record_gradients =
+    (call.saw_ours || py_args_require_grad(&call)) && py_get_grad_mode(st) != PY_GRAD_OFF;
   py_limits_begin(&limits, st, NULL, &options);
-  Py_BEGIN_ALLOW_THREADS
-  status = rush_op_call_with(st->context, name, a.args, a.n_args, a.named, a.n_named, &options, results, MAX_RESULTS, &n, &err);
+  Py_BEGIN_ALLOW_THREADS status =
+    rush_op_call_with(st->context, name, a.args, a.n_args, a.named, a.n_named, &options, results,
+                      MAX_RESULTS, &n, &err);
   Py_END_ALLOW_THREADS
   py_limits_end(&limits, st);
   if (status != RUSH_OK)
@@ -85,18 +90,21 @@ static PyObject *run_operator(py_state *st, const char *name, PyObject *const *a
   return out;
 }
 
-PyObject *py_operator(py_state *st, const char *name, PyObject *const *args, size_t n_args, PyObject *kwnames)
+PyObject *py_operator(py_state *st, const char *name, PyObject *const *args, size_t n_args,
+                      PyObject *kwnames)
 {
   return run_operator(st, name, args, n_args, kwnames, false);
 }
 
-static PyObject *call_named(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames, bool ours)
+static PyObject *call_named(PyObject *m, PyObject *const *args, Py_ssize_t n_args,
+                            PyObject *kwnames, bool ours)
 {
   const char *name = n_args > 0 && PyUnicode_Check(args[0]) ? PyUnicode_AsUTF8(args[0]) : NULL;
 
   if (!name) {
     if (!PyErr_Occurred())
-      PyErr_SetString(PyExc_TypeError, "call_operator(name, *args, **kwargs) takes the operator's name first");
+      PyErr_SetString(PyExc_TypeError,
+                      "call_operator(name, *args, **kwargs) takes the operator's name first");
     return NULL;
   }
   return run_operator(PyModule_GetState(m), name, args + 1, (size_t)n_args - 1, kwnames, ours);
@@ -107,7 +115,8 @@ PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args
   return call_named(m, args, n_args, kwnames, false);
 }
 
-static PyObject *py_call_function(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames)
+static PyObject *py_call_function(PyObject *m, PyObject *const *args, Py_ssize_t n_args,
+                                  PyObject *kwnames)
 {
   return call_named(m, args, n_args, kwnames, true);
 }
@@ -138,22 +147,25 @@ static PyObject *py_gradients(PyObject *m, PyObject *arg)
   return out;
 }
 
-static PyObject *run_gradient(py_call *call, const char *name, size_t i, PyObject *values, PyObject *inputs)
+static PyObject *run_gradient(py_call *call, const char *name, size_t i, PyObject *values,
+                              PyObject *inputs)
 {
   rush_value results[MAX_RESULTS];
   rush_error err = RUSH_ERROR_INIT;
   py_args a, b;
   PyObject *out = NULL;
 
-  if (py_args_convert(call, &PyTuple_GET_ITEM(values, 0), (size_t)PyTuple_GET_SIZE(values), NULL, &a) < 0)
+  if (py_args_convert(call, &PyTuple_GET_ITEM(values, 0), (size_t)PyTuple_GET_SIZE(values), NULL,
+                      &a) < 0)
     return NULL;
-  if (py_args_convert(call, &PyTuple_GET_ITEM(inputs, 0), (size_t)PyTuple_GET_SIZE(inputs), NULL, &b) < 0) {
+  if (py_args_convert(call, &PyTuple_GET_ITEM(inputs, 0), (size_t)PyTuple_GET_SIZE(inputs), NULL,
+                      &b) < 0) {
     py_args_free(&a);
     return NULL;
   }
   rush_status status;
-  Py_BEGIN_ALLOW_THREADS
-  status = rush_op_gradient_run(call->state->context, name, i, a.args, a.n_args, b.args, b.n_args, results, &err);
+  Py_BEGIN_ALLOW_THREADS status = rush_op_gradient_run(call->state->context, name, i, a.args,
+                                                       a.n_args, b.args, b.n_args, results, &err);
   Py_END_ALLOW_THREADS
   if (status != RUSH_OK)
     py_raise(call->state, &err);
@@ -180,7 +192,8 @@ static PyObject *py_call_gradient(PyObject *m, PyObject *args)
   return out;
 }
 
-static PyObject *py_operator_shape(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames)
+static PyObject *py_operator_shape(PyObject *m, PyObject *const *args, Py_ssize_t n_args,
+                                   PyObject *kwnames)
 {
   py_state *st = PyModule_GetState(m);
   const char *name = n_args > 1 && PyUnicode_Check(args[0]) ? PyUnicode_AsUTF8(args[0]) : NULL;
@@ -193,11 +206,14 @@ static PyObject *py_operator_shape(PyObject *m, PyObject *const *args, Py_ssize_
 
   if (!name) {
     if (!PyErr_Occurred())
-      PyErr_SetString(PyExc_TypeError, "operator_shape(name, symbolic, *args, **kwargs) takes the operator's name first");
+      PyErr_SetString(
+        PyExc_TypeError,
+        "operator_shape(name, symbolic, *args, **kwargs) takes the operator's name first");
     return NULL;
   }
   if (py_args_convert(&call, args + 2, (size_t)n_args - 2, kwnames, &a) == 0) {
-    status = rush_op_shape(st->context, name, a.args, a.n_args, a.named, a.n_named, args[1] == Py_True, &result, &err);
+    status = rush_op_shape(st->context, name, a.args, a.n_args, a.named, a.n_named,
+                           args[1] == Py_True, &result, &err);
     if (status != RUSH_OK)
       py_raise(st, &err);
     else
@@ -232,7 +248,7 @@ static PyObject *py_operator_schemas(PyObject *m, PyObject *const *args, Py_ssiz
   return py_text_steal(st, text);
 }
 
-/* -- Settings ----------------------------------------------------------------------------------------------- */
+/* -- Settings ---------------------------------------------------------------------------------- */
 
 static PyObject *py_manual_seed(PyObject *m, PyObject *arg)
 {
@@ -264,7 +280,8 @@ static PyObject *py_set_rng_state(PyObject *m, PyObject *arg)
   rush_error err = RUSH_ERROR_INIT;
   Py_buffer b;
   /* torch's tensors show their memory through numpy only */
-  PyObject *data = PyObject_CheckBuffer(arg) ? Py_NewRef(arg) : PyObject_CallMethod(arg, "numpy", NULL);
+  PyObject *data =
+    PyObject_CheckBuffer(arg) ? Py_NewRef(arg) : PyObject_CallMethod(arg, "numpy", NULL);
 
   if (!data || PyObject_GetBuffer(data, &b, PyBUF_SIMPLE) < 0) {
     Py_XDECREF(data);
@@ -308,12 +325,14 @@ static PyObject *py_set_cpu(PyObject *m, PyObject *arg)
         return py_raise(st, &err);
       Py_RETURN_NONE;
     }
-  return PyErr_Format(PyExc_ValueError, "the cpu is native, portable, avx2 or avx512, not '%s'", name);
+  return PyErr_Format(PyExc_ValueError, "the cpu is native, portable, avx2 or avx512, not '%s'",
+                      name);
 }
 static PyObject *py_get_cpu(PyObject *m, PyObject *unused)
 {
   (void)unused;
-  return PyUnicode_FromString(cpu_names[rush_context_get_cpu(((py_state *)PyModule_GetState(m))->context)]);
+  return PyUnicode_FromString(
+    cpu_names[rush_context_get_cpu(((py_state *)PyModule_GetState(m))->context)]);
 }
 static PyObject *py_profile_start(PyObject *m, PyObject *arg)
 {
@@ -327,9 +346,10 @@ static PyObject *py_profile_start(PyObject *m, PyObject *arg)
 }
 static PyObject *profile_event(const rush_profile_event *e)
 {
-  return Py_BuildValue("(ssIIKKLszIzzI)", e->name, e->kind == RUSH_PROFILE_OPERATOR ? "operator" : "function", e->thread, e->depth,
-                       (unsigned long long)e->start_ns, (unsigned long long)e->end_ns, (long long)e->bytes, e->inputs, e->file,
-                       e->line, e->code, e->caller, e->node);
+  return Py_BuildValue(
+    "(ssIIKKLszIzzI)", e->name, e->kind == RUSH_PROFILE_OPERATOR ? "operator" : "function",
+    e->thread, e->depth, (unsigned long long)e->start_ns, (unsigned long long)e->end_ns,
+    (long long)e->bytes, e->inputs, e->file, e->line, e->code, e->caller, e->node);
 }
 static PyObject *py_profile_stop(PyObject *m, PyObject *unused)
 {
@@ -353,11 +373,12 @@ static PyObject *py_memory_stats(PyObject *m, PyObject *unused)
 
   (void)unused;
   rush_memory_get(((py_state *)PyModule_GetState(m))->context, &s);
-  return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:K,s:K,s:K}", "live_bytes", (Py_ssize_t)s.live_bytes, "peak_bytes",
-                       (Py_ssize_t)s.peak_bytes, "cached_bytes", (Py_ssize_t)s.cached_bytes, "packed_bytes",
-                       (Py_ssize_t)s.packed_bytes, "limit_bytes", (Py_ssize_t)s.limit_bytes, "n_allocs",
-                       (unsigned long long)s.n_allocs, "n_data", (unsigned long long)s.n_data, "n_cache_hits",
-                       (unsigned long long)s.n_cache_hits);
+  return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:K,s:K,s:K}", "live_bytes", (Py_ssize_t)s.live_bytes,
+                       "peak_bytes", (Py_ssize_t)s.peak_bytes, "cached_bytes",
+                       (Py_ssize_t)s.cached_bytes, "packed_bytes", (Py_ssize_t)s.packed_bytes,
+                       "limit_bytes", (Py_ssize_t)s.limit_bytes, "n_allocs",
+                       (unsigned long long)s.n_allocs, "n_data", (unsigned long long)s.n_data,
+                       "n_cache_hits", (unsigned long long)s.n_cache_hits);
 }
 static PyObject *py_reset_peak(PyObject *m, PyObject *unused)
 {
@@ -378,12 +399,14 @@ static PyObject *py_compile_counters(PyObject *m, PyObject *unused)
 
   (void)unused;
   rush_compile_stats(((py_state *)PyModule_GetState(m))->context, &n);
-  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K}", "groups", (unsigned long long)n.groups, "plans", (unsigned long long)n.plans,
-                       "group_calls", (unsigned long long)n.group_calls, "interpreted",
-                       (unsigned long long)n.interpreted, "functions", (unsigned long long)n.functions);
+  return Py_BuildValue(
+    "{s:K,s:K,s:K,s:K,s:K}", "groups", (unsigned long long)n.groups, "plans",
+    (unsigned long long)n.plans, "group_calls", (unsigned long long)n.group_calls, "interpreted",
+    (unsigned long long)n.interpreted, "functions", (unsigned long long)n.functions);
 }
 
-/* Raise OSError's class with errno and filename if nothing can be found at the path (bytes).  0, or -1. */
+/* Raise OSError's class with errno and filename if nothing can be found at the path (bytes).  0, or
+ * -1. */
 static int check_path(PyObject *path)
 {
   struct stat s;
@@ -436,7 +459,8 @@ static PyObject *py_load_value(PyObject *m, PyObject *args, PyObject *kwargs)
   }
   options.check_full = full;
   options.copy = copy;
-  rush_status status = rush_value_load_with(st->context, PyBytes_AS_STRING(path), &options, &v, &err);
+  rush_status status =
+    rush_value_load_with(st->context, PyBytes_AS_STRING(path), &options, &v, &err);
   Py_DECREF(path);
   if (status != RUSH_OK)
     return py_raise(st, &err);
@@ -446,7 +470,7 @@ static PyObject *py_load_value(PyObject *m, PyObject *args, PyObject *kwargs)
   return out;
 }
 
-/* -- Callbacks ---------------------------------------------------------------------------------------------- */
+/* -- Callbacks --------------------------------------------------------------------------------- */
 
 /* print() of a program goes to sys.stdout; an exception there is raised when the call returns. */
 static void print_to_python(void *user, const char *text, size_t n_bytes)
@@ -473,13 +497,16 @@ static void warn_to_python(void *user, const char *text)
   PyGILState_Release(gil);
 }
 
-/* -- The module ------------------------------------------------------------------------------------------------ */
+/* -- The module -------------------------------------------------------------------------------- */
 
 static PyStructSequence_Field dtype_fields[] = {
     {"name", "as torch names it"}, {"number", "PyTorch's ScalarType"}, {NULL, NULL}};
 static PyStructSequence_Desc dtype_desc = {"rushlight.dtype", "A data type.", dtype_fields, 2};
 
-static PyObject *dtype_repr(PyObject *self) { return PyUnicode_FromFormat("rushlight.%U", PyTuple_GET_ITEM(self, 0)); }
+static PyObject *dtype_repr(PyObject *self)
+{
+  return PyUnicode_FromFormat("rushlight.%U", PyTuple_GET_ITEM(self, 0));
+}
 
 static int add_dtypes(PyObject *m, py_state *st)
 {
@@ -521,85 +548,115 @@ static int module_exec(PyObject *m)
     rush_error_clear(&err);
     return -1;
   }
-  st->error = PyErr_NewExceptionWithDoc("rushlight.Error", "What a program raised.", PyExc_RuntimeError, NULL);
+  st->error = PyErr_NewExceptionWithDoc("rushlight.Error", "What a program raised.",
+                                        PyExc_RuntimeError, NULL);
   if (!st->error || PyModule_AddObjectRef(m, "Error", st->error) < 0)
     return -1;
   st->grad_mode = PyContextVar_New("rushlight.grad_mode", NULL);
   if (!st->grad_mode || PyModule_AddObjectRef(m, "_grad_mode", st->grad_mode) < 0)
     return -1;
-  if (py_add_tensor_type(m, st) < 0 || py_add_method_type(m, st) < 0 || py_add_module_types(m, st) < 0 ||
-      py_add_object_types(m, st) < 0 ||
-      py_add_script_types(m, st) < 0 || py_add_limits(m, st) < 0 || py_add_trace(m) < 0 || py_add_ir_types(m, st) < 0 || add_dtypes(m, st) < 0)
+  if (py_add_tensor_type(m, st) < 0 || py_add_method_type(m, st) < 0 ||
+      py_add_module_types(m, st) < 0 || py_add_object_types(m, st) < 0 ||
+      py_add_script_types(m, st) < 0 || py_add_limits(m, st) < 0 || py_add_trace(m) < 0 ||
+      py_add_ir_types(m, st) < 0 || add_dtypes(m, st) < 0)
     return -1;
   return PyModule_AddStringConstant(m, "__version__", rush_version());
 }
 
 static PyMethodDef functions[] = {
-    {"load", (PyCFunction)(void (*)(void))py_load, METH_VARARGS | METH_KEYWORDS, "open an archive"},
-    {"compile", py_compile, METH_VARARGS, "compile(text, name, first_line): TorchScript from a text"},
-    {"_set_module_class", py_set_module_class, METH_O, "the class of submodules"},
-    {"save", py_save, METH_VARARGS, "save(module, path or None, extra files or None, function or None); bytes without a path"},
-    {"extra_files", py_extra_files, METH_O, "the author's files in a module's archive"},
-    {"method_signature", py_method_signature, METH_VARARGS, "method_signature(module, method): its inputs and outputs"},
-    {"method_code", py_method_code, METH_VARARGS, "method_code(module, method): its text, and the constants in it"},
-    {"set_error", py_set_error, METH_VARARGS, "set_error(name, class): what errors of that class are raised as"},
-    {"freeze", py_freeze, METH_VARARGS, "freeze(module, preserved names, numerics, optimize: True, False, None for that alone)"},
-    {"load_plugin", py_load_plugin, METH_O, "operators and passes of a shared object"},
-    {"save_value", py_save_value, METH_VARARGS, "save_value(path, value): write plain data as .npy, .npz, .safetensors or torch.save's .pt"},
-    {"load_value", (PyCFunction)(void (*)(void))py_load_value, METH_VARARGS | METH_KEYWORDS, "plain data of a torch.save, .npy or .safetensors file"},
-    {"call_operator", (PyCFunction)(void (*)(void))py_call_operator, METH_FASTCALL | METH_KEYWORDS,
-     "call_operator(name, *args, **kwargs)"},
-    {"call_function", (PyCFunction)(void (*)(void))py_call_function, METH_FASTCALL | METH_KEYWORDS,
-     "call_operator(...), whose results are rushlight tensors where no argument is a tensor"},
-    {"_register_operator", py_register_operator, METH_VARARGS, "library.py's: an operator whose kernel is a Python function"},
-    {"_set_size_class", py_set_size_class, METH_O, "the class of shapes"},
-    {"gradients", py_gradients, METH_O, "an operator's gradient formulas: (inputs, what it takes) as names with spaces between"},
-    {"call_gradient", py_call_gradient, METH_VARARGS, "call_gradient(name, i, values, inputs)"},
-    {"operator_shape", (PyCFunction)(void (*)(void))py_operator_shape, METH_FASTCALL | METH_KEYWORDS,
-     "operator_shape(name, symbolic, *args, **kwargs): rushlight.ops.shape as plain tuples"},
-    {"has_operator", py_has_operator, METH_O, "is there an operator of this name (any overload)?"},
-    {"operator_schemas", (PyCFunction)(void (*)(void))py_operator_schemas, METH_FASTCALL,
-     "operator_schemas(name=None): the schemas of one operator, or of all that can run, a line each"},
-    {"as_tensor", (PyCFunction)(void (*)(void))py_as_tensor, METH_VARARGS | METH_KEYWORDS,
-     "as_tensor(data, dtype=None): a Tensor of numbers, nested sequences, numpy or torch; memory is shared where the dtype allows"},
-    {"tensor", (PyCFunction)(void (*)(void))py_tensor_new, METH_VARARGS | METH_KEYWORDS,
-     "tensor(data, dtype=None): a new Tensor of numbers, nested sequences, or a copy of another tensor"},
-    {"from_dlpack", py_import_dlpack, METH_O, "a Tensor on the memory of an object with __dlpack__"},
-    {"manual_seed", py_manual_seed, METH_O, "seed the random generator as torch.manual_seed does"},
-    {"get_rng_state", py_get_rng_state, METH_NOARGS, "the random generator's state, the bytes of torch.get_rng_state()"},
-    {"set_rng_state", py_set_rng_state, METH_O, "set it: bytes, or a tensor or array of them"},
-    {"set_num_threads", py_set_num_threads, METH_O, "threads that operators may use"},
-    {"get_num_threads", py_get_num_threads, METH_NOARGS, "threads that operators may use"},
-    {"set_cpu", py_set_cpu, METH_O, "kernels to use: native, portable, avx2 or avx512; the results have the same bits"},
-    {"get_cpu", py_get_cpu, METH_NOARGS, "kernels used: portable, avx2 or avx512"},
-    {"compile_counters", py_compile_counters, METH_NOARGS, "groups of operators made, compiled, called and interpreted"},
-    {"profile_start", py_profile_start, METH_O, "record what calls do, at most so many events (0: a million)"},
-    {"profile_stop", py_profile_stop, METH_NOARGS, "stop recording: (events as tuples, how many more there were)"},
-    {"memory_stats", py_memory_stats, METH_NOARGS, "bytes in use, at most, cached, packed; the limit; allocations and cache hits"},
-    {"reset_peak_memory_stats", py_reset_peak, METH_NOARGS, "the peak of memory_stats() becomes what is in use now"},
-    {"empty_cache", py_empty_cache, METH_NOARGS, "give free blocks that are kept for reuse back to the system"},
-    {"_run_gradients", py_run_gradients, METH_VARARGS, "gradients.py's: rush_gradients, rush_backward"},
-    {"_gradient_leaves", py_gradient_leaves, METH_O, "the leaves that tensors depend on"},
-    {"_to_torch", py_to_torch, METH_O, "torch's tensor on the memory of ours"},
-    {"_from_torch", py_from_torch, METH_O, "ours on the memory of torch's"},
-    {"_set_limits", py_set_limits, METH_VARARGS, "_set_limits(max_seconds or None, max_bytes or None)"},
-    {"_swap_block", py_swap_block, METH_VARARGS, "_swap_block(seconds, bytes, cancel), or of nothing: call_limits.py's; the block before"},
-    {"_touch", py_touch, METH_O, "say that a tensor's memory was written to"},
-    {"_address", py_address, METH_O, "which tensor it is"},
-    {"parse_ir", (PyCFunction)(void (*)(void))py_parse_ir, METH_VARARGS | METH_KEYWORDS,
-     "parse_ir(text, parse_tensor_constants=False, scope=None): a Graph of IR text"},
-    {"parse_type", py_parse_type, METH_VARARGS, "parse_type(text, scope=None): a Type"},
-    {"define_text", py_define_text, METH_VARARGS, "define_text(host, like, text, prefix, scope): the functions of a text, beside those of `like`"},
-    {"function_graph", py_function_graph, METH_VARARGS, "function_graph(function, inlined): a Graph"},
-    {"alias_analyse", py_alias_analyse, METH_O, "alias_analyse(graph): for alias_query"},
-    {"alias_query", py_alias_query, METH_VARARGS, "alias_query(analysis, value, other or None, contained)"},
-    {"move_if_valid", py_move_if_valid, METH_VARARGS, "move_if_valid(node, at, after, try_only): could it be?"},
-    {"graph_match", py_graph_match, METH_VARARGS, "graph_match(graph, pattern): dicts of values by the pattern's names"},
-    {"graph_rewrite", py_graph_rewrite, METH_VARARGS, "graph_rewrite(graph, pattern, by, accept or None): how many"},
-    {"make_type", py_make_type, METH_VARARGS, "make_type(kind, elements)"},
-    {"unify_types", py_unify_types, METH_VARARGS, "unify_types(a, b, to_union=False): the type above both, or None"},
-    {"register_types", py_register_types, METH_O, "classes of types by kind"},
-    {NULL, NULL, 0, NULL}};
+  {"load", (PyCFunction)(void (*)(void))py_load, METH_VARARGS | METH_KEYWORDS, "open an archive"},
+  {"compile", py_compile, METH_VARARGS, "compile(text, name, first_line): TorchScript from a text"},
+  {"_set_module_class", py_set_module_class, METH_O, "the class of submodules"},
+  {"save", py_save, METH_VARARGS,
+   "save(module, path or None, extra files or None, function or None); bytes without a path"},
+  {"extra_files", py_extra_files, METH_O, "the author's files in a module's archive"},
+  {"method_signature", py_method_signature, METH_VARARGS,
+   "method_signature(module, method): its inputs and outputs"},
+  {"method_code", py_method_code, METH_VARARGS,
+   "method_code(module, method): its text, and the constants in it"},
+  {"set_error", py_set_error, METH_VARARGS,
+   "set_error(name, class): what errors of that class are raised as"},
+  {"freeze", py_freeze, METH_VARARGS,
+   "freeze(module, preserved names, numerics, optimize: True, False, None for that alone)"},
+  {"load_plugin", py_load_plugin, METH_O, "operators and passes of a shared object"},
+  {"save_value", py_save_value, METH_VARARGS,
+   "save_value(path, value): write plain data as .npy, .npz, .safetensors or torch.save's .pt"},
+  {"load_value", (PyCFunction)(void (*)(void))py_load_value, METH_VARARGS | METH_KEYWORDS,
+   "plain data of a torch.save, .npy or .safetensors file"},
+  {"call_operator", (PyCFunction)(void (*)(void))py_call_operator, METH_FASTCALL | METH_KEYWORDS,
+   "call_operator(name, *args, **kwargs)"},
+  {"call_function", (PyCFunction)(void (*)(void))py_call_function, METH_FASTCALL | METH_KEYWORDS,
+   "call_operator(...), whose results are rushlight tensors where no argument is a tensor"},
+  {"_register_operator", py_register_operator, METH_VARARGS,
+   "library.py's: an operator whose kernel is a Python function"},
+  {"_set_size_class", py_set_size_class, METH_O, "the class of shapes"},
+  {"gradients", py_gradients, METH_O,
+   "an operator's gradient formulas: (inputs, what it takes) as names with spaces between"},
+  {"call_gradient", py_call_gradient, METH_VARARGS, "call_gradient(name, i, values, inputs)"},
+  {"operator_shape", (PyCFunction)(void (*)(void))py_operator_shape, METH_FASTCALL | METH_KEYWORDS,
+   "operator_shape(name, symbolic, *args, **kwargs): rushlight.ops.shape as plain tuples"},
+  {"has_operator", py_has_operator, METH_O, "is there an operator of this name (any overload)?"},
+  {"operator_schemas", (PyCFunction)(void (*)(void))py_operator_schemas, METH_FASTCALL,
+   "operator_schemas(name=None): the schemas of one operator, or of all that can run, a line each"},
+  {"as_tensor", (PyCFunction)(void (*)(void))py_as_tensor, METH_VARARGS | METH_KEYWORDS,
+   "as_tensor(data, dtype=None): a Tensor of numbers, nested sequences, numpy or torch; memory is "
+   "shared where the dtype allows"},
+  {"tensor", (PyCFunction)(void (*)(void))py_tensor_new, METH_VARARGS | METH_KEYWORDS,
+   "tensor(data, dtype=None): a new Tensor of numbers, nested sequences, or a copy of another "
+   "tensor"},
+  {"from_dlpack", py_import_dlpack, METH_O, "a Tensor on the memory of an object with __dlpack__"},
+  {"manual_seed", py_manual_seed, METH_O, "seed the random generator as torch.manual_seed does"},
+  {"get_rng_state", py_get_rng_state, METH_NOARGS,
+   "the random generator's state, the bytes of torch.get_rng_state()"},
+  {"set_rng_state", py_set_rng_state, METH_O, "set it: bytes, or a tensor or array of them"},
+  {"set_num_threads", py_set_num_threads, METH_O, "threads that operators may use"},
+  {"get_num_threads", py_get_num_threads, METH_NOARGS, "threads that operators may use"},
+  {"set_cpu", py_set_cpu, METH_O,
+   "kernels to use: native, portable, avx2 or avx512; the results have the same bits"},
+  {"get_cpu", py_get_cpu, METH_NOARGS, "kernels used: portable, avx2 or avx512"},
+  {"compile_counters", py_compile_counters, METH_NOARGS,
+   "groups of operators made, compiled, called and interpreted"},
+  {"profile_start", py_profile_start, METH_O,
+   "record what calls do, at most so many events (0: a million)"},
+  {"profile_stop", py_profile_stop, METH_NOARGS,
+   "stop recording: (events as tuples, how many more there were)"},
+  {"memory_stats", py_memory_stats, METH_NOARGS,
+   "bytes in use, at most, cached, packed; the limit; allocations and cache hits"},
+  {"reset_peak_memory_stats", py_reset_peak, METH_NOARGS,
+   "the peak of memory_stats() becomes what is in use now"},
+  {"empty_cache", py_empty_cache, METH_NOARGS,
+   "give free blocks that are kept for reuse back to the system"},
+  {"_run_gradients", py_run_gradients, METH_VARARGS,
+   "gradients.py's: rush_gradients, rush_backward"},
+  {"_gradient_leaves", py_gradient_leaves, METH_O, "the leaves that tensors depend on"},
+  {"_to_torch", py_to_torch, METH_O, "torch's tensor on the memory of ours"},
+  {"_from_torch", py_from_torch, METH_O, "ours on the memory of torch's"},
+  {"_set_limits", py_set_limits, METH_VARARGS,
+   "_set_limits(max_seconds or None, max_bytes or None)"},
+  {"_swap_block", py_swap_block, METH_VARARGS,
+   "_swap_block(seconds, bytes, cancel), or of nothing: call_limits.py's; the block before"},
+  {"_touch", py_touch, METH_O, "say that a tensor's memory was written to"},
+  {"_address", py_address, METH_O, "which tensor it is"},
+  {"parse_ir", (PyCFunction)(void (*)(void))py_parse_ir, METH_VARARGS | METH_KEYWORDS,
+   "parse_ir(text, parse_tensor_constants=False, scope=None): a Graph of IR text"},
+  {"parse_type", py_parse_type, METH_VARARGS, "parse_type(text, scope=None): a Type"},
+  {"define_text", py_define_text, METH_VARARGS,
+   "define_text(host, like, text, prefix, scope): the functions of a text, beside those of `like`"},
+  {"function_graph", py_function_graph, METH_VARARGS, "function_graph(function, inlined): a Graph"},
+  {"alias_analyse", py_alias_analyse, METH_O, "alias_analyse(graph): for alias_query"},
+  {"alias_query", py_alias_query, METH_VARARGS,
+   "alias_query(analysis, value, other or None, contained)"},
+  {"move_if_valid", py_move_if_valid, METH_VARARGS,
+   "move_if_valid(node, at, after, try_only): could it be?"},
+  {"graph_match", py_graph_match, METH_VARARGS,
+   "graph_match(graph, pattern): dicts of values by the pattern's names"},
+  {"graph_rewrite", py_graph_rewrite, METH_VARARGS,
+   "graph_rewrite(graph, pattern, by, accept or None): how many"},
+  {"make_type", py_make_type, METH_VARARGS, "make_type(kind, elements)"},
+  {"unify_types", py_unify_types, METH_VARARGS,
+   "unify_types(a, b, to_union=False): the type above both, or None"},
+  {"register_types", py_register_types, METH_O, "classes of types by kind"},
+  {NULL, NULL, 0, NULL}};
 
 /* The context lives until the process ends: tensors handed out may outlive the module object. */
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, module_exec}, {0, NULL}};

@@ -1,14 +1,14 @@
-/* Graphs, blocks, nodes and values of backend.h as Python objects.  rushlight/ir.py adds to these types what can be said
- * in Python.
+/* Graphs, blocks, nodes and values of backend.h as Python objects.  rushlight/ir.py adds to these
+ * types what can be said in Python.
  *
- * A block, node or value holds the Python object of its graph, so the graph lives as long as any of them; a handle
- * of what was destroyed says so when it is used. */
+ * A block, node or value holds the Python object of its graph, so the graph lives as long as any of
+ * them; a handle of what was destroyed says so when it is used. */
 #include "ir.h"
 #include "script.h"
 
 #include <string.h>
 
-/* -- Objects --------------------------------------------------------------------------------------------- */
+/* -- Objects ----------------------------------------------------------------------------------- */
 
 PyObject *py_ir_make(py_state *st, int kind, PyObject *graph, const void *p)
 {
@@ -36,9 +36,18 @@ PyObject *py_graph_steal(py_state *st, rush_graph *g)
   return o;
 }
 
-PyObject *py_ir_node(PyObject *o, const rush_node *n) { return py_ir_make(ST(o), PY_NODE, GRAPH(o), n); }
-PyObject *py_ir_value(PyObject *o, const rush_graph_value *v) { return py_ir_make(ST(o), PY_VALUE, GRAPH(o), v); }
-PyObject *py_ir_block(PyObject *o, const rush_block *b) { return py_ir_make(ST(o), PY_BLOCK, GRAPH(o), b); }
+PyObject *py_ir_node(PyObject *o, const rush_node *n)
+{
+  return py_ir_make(ST(o), PY_NODE, GRAPH(o), n);
+}
+PyObject *py_ir_value(PyObject *o, const rush_graph_value *v)
+{
+  return py_ir_make(ST(o), PY_VALUE, GRAPH(o), v);
+}
+PyObject *py_ir_block(PyObject *o, const rush_block *b)
+{
+  return py_ir_make(ST(o), PY_BLOCK, GRAPH(o), b);
+}
 
 void py_ir_dealloc(PyObject *self)
 {
@@ -59,7 +68,10 @@ PyObject *py_ir_compare(PyObject *a, PyObject *b, int op)
   return PyBool_FromLong((((py_ir *)a)->p == ((py_ir *)b)->p) == (op == Py_EQ));
 }
 
-Py_hash_t py_ir_hash(PyObject *self) { return (Py_hash_t)((uintptr_t)((py_ir *)self)->p >> 4) & PY_SSIZE_T_MAX; }
+Py_hash_t py_ir_hash(PyObject *self)
+{
+  return (Py_hash_t)((uintptr_t)((py_ir *)self)->p >> 4) & PY_SSIZE_T_MAX;
+}
 
 /* Is the node or value still there? */
 int py_ir_live(PyObject *o)
@@ -67,11 +79,13 @@ int py_ir_live(PyObject *o)
   py_state *st = ST(o);
   bool is = Py_TYPE(o) == st->ir_types[PY_NODE]    ? st->api->node_is_live(N(o))
             : Py_TYPE(o) == st->ir_types[PY_VALUE] ? st->api->value_is_live(V(o))
-            : Py_TYPE(o) == st->ir_types[PY_BLOCK] ? st->api->node_is_live(st->api->block_return(B(o)))
-                                                   : true;
+            : Py_TYPE(o) == st->ir_types[PY_BLOCK]
+              ? st->api->node_is_live(st->api->block_return(B(o)))
+              : true;
 
   if (!is)
-    PyErr_Format(PyExc_RuntimeError, "this %s was destroyed", strrchr(Py_TYPE(o)->tp_name, '.') + 1);
+    PyErr_Format(PyExc_RuntimeError, "this %s was destroyed",
+                 strrchr(Py_TYPE(o)->tp_name, '.') + 1);
   return is ? 0 : -1;
 }
 
@@ -81,13 +95,14 @@ const void *py_ir_want(PyObject *of, PyObject *o, int kind)
   py_state *st = ST(of);
 
   if (!PyObject_TypeCheck(o, st->ir_types[kind])) {
-    PyErr_Format(PyExc_TypeError, "expected a %s, not %s", strrchr(st->ir_types[kind]->tp_name, '.') + 1, Py_TYPE(o)->tp_name);
+    PyErr_Format(PyExc_TypeError, "expected a %s, not %s",
+                 strrchr(st->ir_types[kind]->tp_name, '.') + 1, Py_TYPE(o)->tp_name);
     return NULL;
   }
   return kind != PY_GRAPH && py_ir_live(o) < 0 ? NULL : ((py_ir *)o)->p;
 }
 
-/* -- Graphs ---------------------------------------------------------------------------------------------- */
+/* -- Graphs ------------------------------------------------------------------------------------ */
 
 static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -115,8 +130,10 @@ PyObject *py_parse_ir(PyObject *m, PyObject *args, PyObject *kwargs)
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|pO:parse_ir", names, &text, &tensors, &scope))
     return NULL;
   if (scope != Py_None && !PyObject_TypeCheck(scope, st->ir_types[PY_GRAPH]))
-    return PyErr_Format(PyExc_TypeError, "scope is a Graph, whose program has the classes that the text names");
-  if (st->api->graph_parse(st->context, text, tensors, scope == Py_None ? NULL : G(scope), &g, &err) != RUSH_OK)
+    return PyErr_Format(PyExc_TypeError,
+                        "scope is a Graph, whose program has the classes that the text names");
+  if (st->api->graph_parse(st->context, text, tensors, scope == Py_None ? NULL : G(scope), &g,
+                           &err) != RUSH_OK)
     return py_raise(st, &err);
   return py_graph_steal(st, g);
 }
@@ -201,8 +218,9 @@ static PyObject *graph_insert_point(PyObject *self, PyObject *unused)
 static PyObject *graph_set_insert_point(PyObject *self, PyObject *at)
 {
   rush_error err = RUSH_ERROR_INIT;
-  const void *p = PyObject_TypeCheck(at, ST(self)->ir_types[PY_BLOCK]) ? (py_ir_live(at) < 0 ? NULL : API(self)->block_return(B(at)))
-                                                                       : py_ir_want(self, at, PY_NODE);
+  const void *p = PyObject_TypeCheck(at, ST(self)->ir_types[PY_BLOCK])
+                    ? (py_ir_live(at) < 0 ? NULL : API(self)->block_return(B(at)))
+                    : py_ir_want(self, at, PY_NODE);
 
   if (!p)
     return NULL;
@@ -276,7 +294,8 @@ static int mixed_add(PyObject *self, py_call *call, mixed_args *m, PyObject *o)
 
 static int mixed_fill(PyObject *self, py_call *call, mixed_args *m, PyObject *seq, PyObject *kwargs)
 {
-  size_t n = (size_t)PySequence_Fast_GET_SIZE(seq), k = kwargs ? (size_t)PyDict_GET_SIZE(kwargs) : 0;
+  size_t n = (size_t)PySequence_Fast_GET_SIZE(seq),
+         k = kwargs ? (size_t)PyDict_GET_SIZE(kwargs) : 0;
   PyObject *key, *o;
   Py_ssize_t pos = 0;
 
@@ -311,7 +330,8 @@ static PyObject *graph_insert(PyObject *self, PyObject *args, PyObject *kwargs)
     return NULL;
   PyObject *seq = list ? PySequence_Fast(list, "insert takes a list of arguments") : PyTuple_New(0);
   if (seq && mixed_fill(self, &call, &m, seq, kwargs) == 0) {
-    if (API(self)->graph_insert(G(self), name, m.values, m.constants, m.n, m.names, m.n_named, &out, &err) != RUSH_OK)
+    if (API(self)->graph_insert(G(self), name, m.values, m.constants, m.n, m.names, m.n_named, &out,
+                                &err) != RUSH_OK)
       py_raise(ST(self), &err);
     else
       result = py_ir_value(self, out);
@@ -402,7 +422,8 @@ static PyObject *graph_call(PyObject *self, PyObject *args, PyObject *kwargs)
 
   if (kwargs && PyDict_GET_SIZE(kwargs))
     return PyErr_Format(PyExc_TypeError, "a graph takes positional arguments");
-  if (py_args_convert(&call, &PyTuple_GET_ITEM(args, 0), (size_t)PyTuple_GET_SIZE(args), NULL, &a) < 0) {
+  if (py_args_convert(&call, &PyTuple_GET_ITEM(args, 0), (size_t)PyTuple_GET_SIZE(args), NULL, &a) <
+      0) {
     py_call_end(&call);
     return NULL;
   }
@@ -434,7 +455,8 @@ PyObject *py_method_graph(py_state *st, PyObject *owner, const char *name, bool 
     status = st->api->graph_of_method(((py_module *)owner)->module, name, &g, &err);
   else
     status = st->api->graph_of_value(st->context, ((py_object *)owner)->value, name, &g, &err);
-  if (status == RUSH_OK && inlined && (status = st->api->graph_run_pass(g, "inline", &err)) != RUSH_OK)
+  if (status == RUSH_OK && inlined &&
+      (status = st->api->graph_run_pass(g, "inline", &err)) != RUSH_OK)
     st->api->graph_release(g);
   return status == RUSH_OK ? py_graph_steal(st, g) : py_raise(st, &err);
 }
@@ -451,31 +473,36 @@ PyObject *py_function_graph(PyObject *m, PyObject *args)
   return py_method_graph(st, f, NULL, inlined);
 }
 
-/* -- Tables ---------------------------------------------------------------------------------------------- */
+/* -- Tables ------------------------------------------------------------------------------------ */
 
 static PyMethodDef graph_methods[] = {
-    {"str", KW(graph_str), "the graph's text"},
-    {"dot", graph_dot, METH_VARARGS, "dot(name='graph'): the graph in Graphviz's language"},
-    {"block", graph_block, METH_NOARGS, "the outermost block"},
-    {"copy", graph_copy, METH_NOARGS, "an independent copy"},
-    {"lint", graph_lint, METH_NOARGS, "raises when a rule of graphs is broken"},
-    {"run_pass", graph_run_pass, METH_O, "run_pass('dce'): change the graph in place"},
-    {"insertPoint", graph_insert_point, METH_NOARGS, "new nodes go before this one"},
-    {"setInsertPoint", graph_set_insert_point, METH_O, "before a node, or at the end of a block"},
-    {"insertNode", graph_insert_node, METH_O, "link a node at the insert point"},
-    {"insertConstant", graph_insert_constant, METH_VARARGS, "insertConstant(value, type=None)"},
-    {"insert", KW(graph_insert), "insert('aten::add', [x, 3], alpha=2): a call; what is no Value becomes a constant"},
-    {"create", graph_create, METH_VARARGS, "create(kind, inputs=[], n_outputs=1): a node that is in no block yet"},
-    {"insertGraph", graph_insert_graph, METH_VARARGS, "insertGraph(graph, inputs): its nodes at the insert point; its outputs"},
-    {"nodes", py_block_nodes, METH_NOARGS, "the nodes in order"},
-    {"param_node", py_block_param, METH_NOARGS, "its outputs are the inputs"},
-    {"return_node", py_block_return, METH_NOARGS, "its inputs are the outputs"},
-    {"findNode", KW(py_find_node), "findNode(kind, recurse=True): the first, or None"},
-    {"findAllNodes", KW(py_find_all), "findAllNodes(kind, recurse=True)"},
-    {NULL, NULL, 0, NULL}};
+  {"str", KW(graph_str), "the graph's text"},
+  {"dot", graph_dot, METH_VARARGS, "dot(name='graph'): the graph in Graphviz's language"},
+  {"block", graph_block, METH_NOARGS, "the outermost block"},
+  {"copy", graph_copy, METH_NOARGS, "an independent copy"},
+  {"lint", graph_lint, METH_NOARGS, "raises when a rule of graphs is broken"},
+  {"run_pass", graph_run_pass, METH_O, "run_pass('dce'): change the graph in place"},
+  {"insertPoint", graph_insert_point, METH_NOARGS, "new nodes go before this one"},
+  {"setInsertPoint", graph_set_insert_point, METH_O, "before a node, or at the end of a block"},
+  {"insertNode", graph_insert_node, METH_O, "link a node at the insert point"},
+  {"insertConstant", graph_insert_constant, METH_VARARGS, "insertConstant(value, type=None)"},
+  {"insert", KW(graph_insert),
+   "insert('aten::add', [x, 3], alpha=2): a call; what is no Value becomes a constant"},
+  {"create", graph_create, METH_VARARGS,
+   "create(kind, inputs=[], n_outputs=1): a node that is in no block yet"},
+  {"insertGraph", graph_insert_graph, METH_VARARGS,
+   "insertGraph(graph, inputs): its nodes at the insert point; its outputs"},
+  {"nodes", py_block_nodes, METH_NOARGS, "the nodes in order"},
+  {"param_node", py_block_param, METH_NOARGS, "its outputs are the inputs"},
+  {"return_node", py_block_return, METH_NOARGS, "its inputs are the outputs"},
+  {"findNode", KW(py_find_node), "findNode(kind, recurse=True): the first, or None"},
+  {"findAllNodes", KW(py_find_all), "findAllNodes(kind, recurse=True)"},
+  {NULL, NULL, 0, NULL}};
 
-IR_SLOTS(graph, {Py_tp_repr, graph_repr}, {Py_tp_call, graph_call}, {Py_tp_new, graph_new}, {Py_tp_doc, "A graph of PyTorch's IR."});
-static PyType_Spec graph_spec = {"rushlight.Graph", sizeof(py_ir), 0, Py_TPFLAGS_DEFAULT, graph_slots};
+IR_SLOTS(graph, {Py_tp_repr, graph_repr}, {Py_tp_call, graph_call}, {Py_tp_new, graph_new},
+         {Py_tp_doc, "A graph of PyTorch's IR."});
+static PyType_Spec graph_spec = {"rushlight.Graph", sizeof(py_ir), 0, Py_TPFLAGS_DEFAULT,
+                                 graph_slots};
 
 int py_add_ir_types(PyObject *m, py_state *st)
 {

@@ -1,4 +1,5 @@
-/* Graphs as Python objects: ir.c graphs; ir_node.c blocks, nodes, values; ir_type.c types; ir_tools.c queries and rewriting. */
+/* Graphs as Python objects: ir.c graphs; ir_node.c blocks, nodes, values; ir_type.c types;
+ * ir_tools.c queries and rewriting. */
 #ifndef RUSH_PY_IR_H
 #define RUSH_PY_IR_H
 
@@ -10,7 +11,8 @@ typedef struct py_ir { /* of all five */
   PyObject_HEAD
   PyObject *graph; /* of blocks, nodes and values: whose they are */
   py_state *state;
-  const void *p;   /* rush_graph (owned), rush_block, rush_node, rush_graph_value, rush_type (owned) */
+  const void
+    *p; /* rush_graph (owned), rush_block, rush_node, rush_graph_value, rush_type (owned) */
 } py_ir;
 
 /* What such an object stands for. */
@@ -44,10 +46,13 @@ PyObject *py_ir_compare(PyObject *a, PyObject *b, int op);
 Py_hash_t py_ir_hash(PyObject *self);
 extern PyType_Spec py_block_spec, py_node_spec, py_value_spec;
 #define KW(fn) (PyCFunction)(void (*)(void))(fn), METH_VARARGS | METH_KEYWORDS
-#define IR_SLOTS(name, ...)                                                                                     \
-  static PyType_Slot name##_slots[] = {{Py_tp_dealloc, py_ir_dealloc}, {Py_tp_richcompare, py_ir_compare},         \
-                                       {Py_tp_hash, py_ir_hash},       {Py_tp_methods, name##_methods},         \
-                                       __VA_ARGS__,                 {0, NULL}}
+#define IR_SLOTS(name, ...)                                                \
+  static PyType_Slot name##_slots[] = {{Py_tp_dealloc, py_ir_dealloc},     \
+                                       {Py_tp_richcompare, py_ir_compare}, \
+                                       {Py_tp_hash, py_ir_hash},           \
+                                       {Py_tp_methods, name##_methods},    \
+                                       __VA_ARGS__,                        \
+                                       {0, NULL}}
 PyObject *py_block_nodes(PyObject *self, PyObject *unused);
 PyObject *py_block_param(PyObject *self, PyObject *unused);
 PyObject *py_block_return(PyObject *self, PyObject *unused);

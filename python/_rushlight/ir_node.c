@@ -7,21 +7,23 @@
 
 #include <string.h>
 
-/* -- Blocks ---------------------------------------------------------------------------------------------- */
+/* -- Blocks ------------------------------------------------------------------------------------ */
 
 static const rush_block *block_in(PyObject *o)
 {
   return Py_TYPE(o) == ST(o)->ir_types[PY_GRAPH] ? API(o)->graph_block(G(o)) : B(o);
 }
 
-/* Nodes of a block (or of a graph's) at the moment of the call, as an iterator: they may be moved or destroyed meanwhile. */
+/* Nodes of a block (or of a graph's) at the moment of the call, as an iterator: they may be moved
+ * or destroyed meanwhile. */
 PyObject *py_block_nodes(PyObject *self, PyObject *unused)
 {
   (void)unused;
   LIVE(self);
   PyObject *list = PyList_New(0), *it;
 
-  for (const rush_node *n = API(self)->block_first(block_in(self)); list && n; n = API(self)->node_next(n))
+  for (const rush_node *n = API(self)->block_first(block_in(self)); list && n;
+       n = API(self)->node_next(n))
     if (py_append_steal(list, py_ir_node(self, n)) < 0)
       Py_CLEAR(list);
   it = list ? PyObject_GetIter(list) : NULL;
@@ -51,7 +53,8 @@ static PyObject *block_owner(PyObject *self, PyObject *unused)
 }
 
 /* _find(block, kind, recurse, all) */
-static PyObject *find_in(PyObject *self, const rush_block *b, const char *kind, int recurse, PyObject *all)
+static PyObject *find_in(PyObject *self, const rush_block *b, const char *kind, int recurse,
+                         PyObject *all)
 {
   const rush_node *n = NULL;
 
@@ -80,7 +83,8 @@ static PyObject *find_nodes(PyObject *self, PyObject *args, PyObject *kwargs, bo
     found = find_in(self, block_in(self), kind, recurse, list);
   } else {
     found = Py_NewRef(Py_None);
-    for (size_t i = 0; i < API(self)->node_n_blocks(N(self)) && found && (list || found == Py_None); i++) {
+    for (size_t i = 0; i < API(self)->node_n_blocks(N(self)) && found && (list || found == Py_None);
+         i++) {
       Py_DECREF(found);
       found = find_in(self, API(self)->node_block(N(self), i), kind, recurse, list);
     }
@@ -93,12 +97,19 @@ static PyObject *find_nodes(PyObject *self, PyObject *args, PyObject *kwargs, bo
   return list;
 }
 
-PyObject *py_find_node(PyObject *self, PyObject *args, PyObject *kwargs) { return find_nodes(self, args, kwargs, false); }
-PyObject *py_find_all(PyObject *self, PyObject *args, PyObject *kwargs) { return find_nodes(self, args, kwargs, true); }
+PyObject *py_find_node(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+  return find_nodes(self, args, kwargs, false);
+}
+PyObject *py_find_all(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+  return find_nodes(self, args, kwargs, true);
+}
 
-/* -- Nodes ----------------------------------------------------------------------------------------------- */
+/* -- Nodes ------------------------------------------------------------------------------------- */
 
-static PyObject *node_text(PyObject *self, rush_status (*fn)(const rush_node *, char **, rush_error *))
+static PyObject *node_text(PyObject *self,
+                           rush_status (*fn)(const rush_node *, char **, rush_error *))
 {
   rush_error err = RUSH_ERROR_INIT;
   char *text = NULL;
@@ -147,7 +158,9 @@ static PyObject *node_list(PyObject *self, int which)
   const rush_backend_api *api = API(self);
 
   LIVE(self);
-  size_t n = which == INPUTS ? api->node_n_inputs(N(self)) : which == OUTPUTS ? api->node_n_outputs(N(self)) : api->node_n_blocks(N(self));
+  size_t n = which == INPUTS    ? api->node_n_inputs(N(self))
+             : which == OUTPUTS ? api->node_n_outputs(N(self))
+                                : api->node_n_blocks(N(self));
   PyObject *list = PyList_New(0);
 
   for (size_t i = 0; list && i < n; i++)
@@ -158,9 +171,21 @@ static PyObject *node_list(PyObject *self, int which)
   return list;
 }
 
-static PyObject *node_inputs(PyObject *self, PyObject *unused) { (void)unused; return node_list(self, INPUTS); }
-static PyObject *node_outputs(PyObject *self, PyObject *unused) { (void)unused; return node_list(self, OUTPUTS); }
-static PyObject *node_blocks(PyObject *self, PyObject *unused) { (void)unused; return node_list(self, BLOCKS); }
+static PyObject *node_inputs(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  return node_list(self, INPUTS);
+}
+static PyObject *node_outputs(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  return node_list(self, OUTPUTS);
+}
+static PyObject *node_blocks(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  return node_list(self, BLOCKS);
+}
 
 static PyObject *node_owner(PyObject *self, PyObject *unused)
 {
@@ -179,12 +204,21 @@ static PyObject *node_graph(PyObject *self, PyObject *unused)
 static PyObject *node_beside(PyObject *self, bool next)
 {
   LIVE(self);
-  if (!API(self)->node_owner(N(self)) || (next && N(self) == API(self)->block_return(API(self)->node_owner(N(self)))))
+  if (!API(self)->node_owner(N(self)) ||
+      (next && N(self) == API(self)->block_return(API(self)->node_owner(N(self)))))
     Py_RETURN_NONE;
   return py_ir_node(self, next ? API(self)->node_next(N(self)) : API(self)->node_prev(N(self)));
 }
-static PyObject *node_prev(PyObject *self, PyObject *unused) { (void)unused; return node_beside(self, false); }
-static PyObject *node_next(PyObject *self, PyObject *unused) { (void)unused; return node_beside(self, true); }
+static PyObject *node_prev(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  return node_beside(self, false);
+}
+static PyObject *node_next(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  return node_beside(self, true);
+}
 
 static PyObject *node_is_live(PyObject *self, PyObject *unused)
 {
@@ -201,7 +235,8 @@ static PyObject *node_place(PyObject *self, PyObject *args)
 
   if (!PyArg_ParseTuple(args, "Opp:_place", &at, &after, &move) || !py_ir_want(self, at, PY_NODE))
     return NULL;
-  rush_status status = move ? API(self)->node_move(N(self), N(at), after, &err) : API(self)->node_insert(N(self), N(at), after, &err);
+  rush_status status = move ? API(self)->node_move(N(self), N(at), after, &err)
+                            : API(self)->node_insert(N(self), N(at), after, &err);
   return py_done(ST(self), status, &err);
 }
 
@@ -234,7 +269,8 @@ static PyObject *node_set_input(PyObject *self, PyObject *args)
   PyObject *v;
   int insert;
 
-  if (!PyArg_ParseTuple(args, "nOp:replaceInput", &i, &v, &insert) || !py_ir_want(self, v, PY_VALUE))
+  if (!PyArg_ParseTuple(args, "nOp:replaceInput", &i, &v, &insert) ||
+      !py_ir_want(self, v, PY_VALUE))
     return NULL;
   rush_status status = insert ? API(self)->node_insert_input(N(self), (size_t)i, V(v), &err)
                               : API(self)->node_set_input(N(self), (size_t)i, V(v), &err);
@@ -246,13 +282,15 @@ static PyObject *node_replace_input(PyObject *self, PyObject *args)
   rush_error err = RUSH_ERROR_INIT;
   PyObject *from, *to;
 
-  if (!PyArg_ParseTuple(args, "OO:replaceInputWith", &from, &to) || !py_ir_want(self, from, PY_VALUE) || !py_ir_want(self, to, PY_VALUE))
+  if (!PyArg_ParseTuple(args, "OO:replaceInputWith", &from, &to) ||
+      !py_ir_want(self, from, PY_VALUE) || !py_ir_want(self, to, PY_VALUE))
     return NULL;
   rush_status status = API(self)->node_replace_input(N(self), V(from), V(to), &err);
   return py_done(ST(self), status, &err);
 }
 
-static PyObject *node_remove(PyObject *self, PyObject *arg, rush_status (*fn)(const rush_node *, size_t, rush_error *))
+static PyObject *node_remove(PyObject *self, PyObject *arg,
+                             rush_status (*fn)(const rush_node *, size_t, rush_error *))
 {
   rush_error err = RUSH_ERROR_INIT;
   size_t i = PyLong_AsSize_t(arg);
@@ -262,9 +300,18 @@ static PyObject *node_remove(PyObject *self, PyObject *arg, rush_status (*fn)(co
   rush_status status = fn(N(self), i, &err);
   return py_done(ST(self), status, &err);
 }
-static PyObject *node_remove_input(PyObject *self, PyObject *i) { return node_remove(self, i, API(self)->node_remove_input); }
-static PyObject *node_erase_output(PyObject *self, PyObject *i) { return node_remove(self, i, API(self)->node_remove_output); }
-static PyObject *node_erase_block(PyObject *self, PyObject *i) { return node_remove(self, i, API(self)->node_erase_block); }
+static PyObject *node_remove_input(PyObject *self, PyObject *i)
+{
+  return node_remove(self, i, API(self)->node_remove_input);
+}
+static PyObject *node_erase_output(PyObject *self, PyObject *i)
+{
+  return node_remove(self, i, API(self)->node_remove_output);
+}
+static PyObject *node_erase_block(PyObject *self, PyObject *i)
+{
+  return node_remove(self, i, API(self)->node_erase_block);
+}
 
 /* insertOutput(i, type=None, name=None) */
 static PyObject *node_insert_output(PyObject *self, PyObject *args)
@@ -275,7 +322,8 @@ static PyObject *node_insert_output(PyObject *self, PyObject *args)
   PyObject *type = Py_None;
   Py_ssize_t i;
 
-  if (!PyArg_ParseTuple(args, "n|Oz:insertOutput", &i, &type, &name) || (type != Py_None && !py_ir_want(self, type, PY_TYPE)))
+  if (!PyArg_ParseTuple(args, "n|Oz:insertOutput", &i, &type, &name) ||
+      (type != Py_None && !py_ir_want(self, type, PY_TYPE)))
     return NULL;
   if (API(self)->node_insert_output(N(self), (size_t)i, type == Py_None ? NULL : ((py_ir *)type)->p,
                                     name && *name ? name : NULL, &out, &err) != RUSH_OK)
@@ -307,7 +355,7 @@ static PyObject *node_named_input(PyObject *self, PyObject *arg)
   return py_ir_value(self, out);
 }
 
-/* -- Attributes ------------------------------------------------------------------------------------------ */
+/* -- Attributes -------------------------------------------------------------------------------- */
 
 static PyObject *node_attr_names(PyObject *self, PyObject *unused)
 {
@@ -395,7 +443,9 @@ static PyObject *node_set_attr(PyObject *self, PyObject *args)
     Py_ssize_t n = PySequence_Size(o);
 
     if (n < 0 || n > 64)
-      return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "an attribute of %zd types; the limit is 64", n);
+      return PyErr_Occurred()
+               ? NULL
+               : PyErr_Format(PyExc_ValueError, "an attribute of %zd types; the limit is 64", n);
     PyObject *seq = PySequence_Fast(o, "types");
     for (Py_ssize_t i = 0; seq && i < n; i++)
       if (!(types[i] = py_ir_want(self, PySequence_Fast_GET_ITEM(seq, i), PY_TYPE)))
@@ -435,14 +485,15 @@ static PyObject *node_copy_attrs(PyObject *self, PyObject *from)
   return py_done(ST(self), status, &err);
 }
 
-/* -- Values ---------------------------------------------------------------------------------------------- */
+/* -- Values ------------------------------------------------------------------------------------ */
 
 static PyObject *value_name(PyObject *self, PyObject *unused)
 {
   (void)unused;
   LIVE(self);
   const char *name = API(self)->value_name(V(self));
-  return name ? PyUnicode_FromString(name) : PyUnicode_FromFormat("%u", API(self)->value_id(V(self)));
+  return name ? PyUnicode_FromString(name)
+              : PyUnicode_FromFormat("%u", API(self)->value_id(V(self)));
 }
 
 static PyObject *value_set_name(PyObject *self, PyObject *arg)
@@ -518,10 +569,11 @@ static PyObject *value_replace_uses(PyObject *self, PyObject *args)
   rush_error err = RUSH_ERROR_INIT;
   PyObject *by, *after = Py_None;
 
-  if (!PyArg_ParseTuple(args, "O|O:replaceAllUsesWith", &by, &after) || !py_ir_want(self, by, PY_VALUE) ||
-      (after != Py_None && !py_ir_want(self, after, PY_NODE)))
+  if (!PyArg_ParseTuple(args, "O|O:replaceAllUsesWith", &by, &after) ||
+      !py_ir_want(self, by, PY_VALUE) || (after != Py_None && !py_ir_want(self, after, PY_NODE)))
     return NULL;
-  rush_status status = API(self)->value_replace_uses(V(self), V(by), after == Py_None ? NULL : N(after), &err);
+  rush_status status =
+    API(self)->value_replace_uses(V(self), V(by), after == Py_None ? NULL : N(after), &err);
   return py_done(ST(self), status, &err);
 }
 
@@ -538,7 +590,7 @@ static PyObject *value_constant(PyObject *self, PyObject *unused)
   return o ? Py_BuildValue("(N)", o) : NULL;
 }
 
-/* -- Tables ---------------------------------------------------------------------------------------------- */
+/* -- Tables ------------------------------------------------------------------------------------ */
 
 static PyMethodDef block_methods[] = {
     {"nodes", py_block_nodes, METH_NOARGS, "the nodes in order"},
@@ -618,8 +670,12 @@ static PyObject *value_repr(PyObject *self)
 
 IR_SLOTS(block, {Py_tp_doc, "A list of nodes with inputs and outputs."});
 IR_SLOTS(node, {Py_tp_repr, node_repr}, {Py_tp_doc, "A call of an operator, or a construct."});
-IR_SLOTS(value, {Py_tp_repr, value_repr}, {Py_tp_doc, "What a node or block gives, and others take."});
+IR_SLOTS(value, {Py_tp_repr, value_repr},
+         {Py_tp_doc, "What a node or block gives, and others take."});
 
-PyType_Spec py_block_spec = {"rushlight.Block", sizeof(py_ir), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, block_slots};
-PyType_Spec py_node_spec = {"rushlight.Node", sizeof(py_ir), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
-PyType_Spec py_value_spec = {"rushlight.Value", sizeof(py_ir), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, value_slots};
+PyType_Spec py_block_spec = {"rushlight.Block", sizeof(py_ir), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, block_slots};
+PyType_Spec py_node_spec = {"rushlight.Node", sizeof(py_ir), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
+PyType_Spec py_value_spec = {"rushlight.Value", sizeof(py_ir), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, value_slots};

@@ -29,21 +29,25 @@ PyObject *py_alias_analyse(PyObject *m, PyObject *graph)
   return capsule;
 }
 
-/* alias_query(capsule, value, other or None, contained): may they share memory; of one value: is it written? */
+/* alias_query(capsule, value, other or None, contained): may they share memory; of one value: is it
+ * written? */
 PyObject *py_alias_query(PyObject *m, PyObject *args)
 {
   py_state *st = PyModule_GetState(m);
   PyObject *capsule, *v, *w;
   int contained;
 
-  if (!PyArg_ParseTuple(args, "OO!Op:alias_query", &capsule, st->ir_types[PY_VALUE], &v, &w, &contained))
+  if (!PyArg_ParseTuple(args, "OO!Op:alias_query", &capsule, st->ir_types[PY_VALUE], &v, &w,
+                        &contained))
     return NULL;
   rush_aliases *a = PyCapsule_GetPointer(capsule, "rush_aliases");
   if (!a)
     return NULL;
-  if (w != Py_None && (!PyObject_TypeCheck(w, st->ir_types[PY_VALUE]) || ((py_ir *)v)->graph != ((py_ir *)w)->graph))
+  if (w != Py_None && (!PyObject_TypeCheck(w, st->ir_types[PY_VALUE]) ||
+                       ((py_ir *)v)->graph != ((py_ir *)w)->graph))
     return PyErr_Format(PyExc_TypeError, "two values of one graph are wanted");
-  return PyBool_FromLong(w == Py_None ? st->api->alias_has_writers(a, V(v)) : st->api->alias_may(a, V(v), V(w), contained));
+  return PyBool_FromLong(w == Py_None ? st->api->alias_has_writers(a, V(v))
+                                      : st->api->alias_may(a, V(v), V(w), contained));
 }
 
 /* move_if_valid(node, at, after, try_only) */
@@ -55,7 +59,8 @@ PyObject *py_move_if_valid(PyObject *m, PyObject *args)
   int after, try_only;
   bool done;
 
-  if (!PyArg_ParseTuple(args, "O!O!pp:move_if_valid", st->ir_types[PY_NODE], &n, st->ir_types[PY_NODE], &at, &after, &try_only))
+  if (!PyArg_ParseTuple(args, "O!O!pp:move_if_valid", st->ir_types[PY_NODE], &n,
+                        st->ir_types[PY_NODE], &at, &after, &try_only))
     return NULL;
   if (st->api->node_move_if_valid(N(n), N(at), after, try_only, &done, &err) != RUSH_OK)
     return py_raise(st, &err);
@@ -84,12 +89,14 @@ static PyObject *match_dict(const visitor *x, const rush_match *match)
   const rush_block *b = api->graph_block(G(x->pattern));
   PyObject *dict = PyDict_New();
 
-  for (const rush_node *n = api->block_param(b); dict && n; n = n == api->block_param(b) ? api->block_first(b) : api->node_next(n))
+  for (const rush_node *n = api->block_param(b); dict && n;
+       n = n == api->block_param(b) ? api->block_first(b) : api->node_next(n))
     for (size_t i = 0; dict && i < api->node_n_outputs(n); i++) {
       const rush_graph_value *p = api->node_output(n, i), *v = api->match_value(match, p);
       const char *name = api->value_name(p);
 
-      if (v && put(dict, name ? PyUnicode_FromString(name) : PyUnicode_FromFormat("%u", api->value_id(p)),
+      if (v && put(dict,
+                   name ? PyUnicode_FromString(name) : PyUnicode_FromFormat("%u", api->value_id(p)),
                    py_ir_value(x->graph, v)) < 0)
         Py_CLEAR(dict);
     }
@@ -120,7 +127,8 @@ PyObject *py_graph_match(PyObject *m, PyObject *args)
   rush_error err = RUSH_ERROR_INIT;
   visitor x = {.st = st};
 
-  if (!PyArg_ParseTuple(args, "O!O!:graph_match", st->ir_types[PY_GRAPH], &x.graph, st->ir_types[PY_GRAPH], &x.pattern) ||
+  if (!PyArg_ParseTuple(args, "O!O!:graph_match", st->ir_types[PY_GRAPH], &x.graph,
+                        st->ir_types[PY_GRAPH], &x.pattern) ||
       !(x.list = PyList_New(0)))
     return NULL;
   if (st->api->graph_match(G(x.graph), G(x.pattern), visit, &x, &err) != RUSH_OK)
@@ -139,10 +147,11 @@ PyObject *py_graph_rewrite(PyObject *m, PyObject *args)
   PyObject *by;
   size_t n = 0;
 
-  if (!PyArg_ParseTuple(args, "O!O!O!O:graph_rewrite", st->ir_types[PY_GRAPH], &x.graph, st->ir_types[PY_GRAPH], &x.pattern,
-                        st->ir_types[PY_GRAPH], &by, &x.accept))
+  if (!PyArg_ParseTuple(args, "O!O!O!O:graph_rewrite", st->ir_types[PY_GRAPH], &x.graph,
+                        st->ir_types[PY_GRAPH], &x.pattern, st->ir_types[PY_GRAPH], &by, &x.accept))
     return NULL;
-  if (st->api->graph_rewrite(G(x.graph), G(x.pattern), G(by), x.accept == Py_None ? NULL : visit, &x, &n, &err) != RUSH_OK)
+  if (st->api->graph_rewrite(G(x.graph), G(x.pattern), G(by), x.accept == Py_None ? NULL : visit,
+                             &x, &n, &err) != RUSH_OK)
     py_raise(st, &err);
   return PyErr_Occurred() ? NULL : PyLong_FromSize_t(n);
 }

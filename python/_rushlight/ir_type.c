@@ -1,4 +1,5 @@
-/* Types as Python objects.  Their classes (ListType ...) are Python's: rushlight/ir.py registers one for each kind. */
+/* Types as Python objects.  Their classes (ListType ...) are Python's: rushlight/ir.py registers
+ * one for each kind. */
 #include "ir.h"
 
 #define T(o) ((const rush_type *)((py_ir *)(o))->p)
@@ -11,7 +12,8 @@ PyObject *py_type_steal(py_state *st, const rush_type *t)
     st->api->type_release(t);
     return NULL;
   }
-  PyObject *cls = st->type_classes ? PyDict_GetItemString(st->type_classes, st->api->type_kind(t)) : NULL;
+  PyObject *cls =
+    st->type_classes ? PyDict_GetItemString(st->type_classes, st->api->type_kind(t)) : NULL;
   PyTypeObject *type = cls ? (PyTypeObject *)cls : st->ir_types[PY_TYPE];
   py_ir *o = (py_ir *)type->tp_alloc(type, 0);
 
@@ -46,8 +48,16 @@ static PyObject *text(PyObject *self, bool annotation)
 }
 
 static PyObject *type_repr(PyObject *self) { return text(self, true); }
-static PyObject *type_str(PyObject *self, PyObject *unused) { (void)unused; return text(self, false); }
-static PyObject *type_annotation(PyObject *self, void *unused) { (void)unused; return text(self, true); }
+static PyObject *type_str(PyObject *self, PyObject *unused)
+{
+  (void)unused;
+  return text(self, false);
+}
+static PyObject *type_annotation(PyObject *self, void *unused)
+{
+  (void)unused;
+  return text(self, true);
+}
 
 static PyObject *type_kind(PyObject *self, PyObject *unused)
 {
@@ -127,15 +137,18 @@ static PyMethodDef type_methods[] = {
     {"_name", type_name, METH_NOARGS, "the qualified name, or None"},
     {"isSubtypeOf", type_is_subtype, METH_O, "is every value of this type one of the other?"},
     {NULL, NULL, 0, NULL}};
-static PyGetSetDef type_getset[] = {{"annotation_str", type_annotation, NULL, "as Python annotates it: List[int]", NULL},
-                                    {NULL, NULL, NULL, NULL, NULL}};
-static PyType_Slot slots[] = {{Py_tp_dealloc, type_dealloc}, {Py_tp_repr, type_repr},       {Py_tp_richcompare, type_compare},
-                              {Py_tp_hash, type_hash},       {Py_tp_methods, type_methods}, {Py_tp_getset, type_getset},
+static PyGetSetDef type_getset[] = {
+  {"annotation_str", type_annotation, NULL, "as Python annotates it: List[int]", NULL},
+  {NULL, NULL, NULL, NULL, NULL}};
+static PyType_Slot slots[] = {{Py_tp_dealloc, type_dealloc},         {Py_tp_repr, type_repr},
+                              {Py_tp_richcompare, type_compare},     {Py_tp_hash, type_hash},
+                              {Py_tp_methods, type_methods},         {Py_tp_getset, type_getset},
                               {Py_tp_doc, "A type of TorchScript."}, {0, NULL}};
-static PyType_Spec spec = {"rushlight.GraphType", sizeof(py_ir), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+static PyType_Spec spec = {
+  "rushlight.GraphType", sizeof(py_ir), 0,
+  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
-/* -- The module's functions -------------------------------------------------------------------------------- */
+/* -- The module's functions -------------------------------------------------------------------- */
 
 PyObject *py_register_types(PyObject *m, PyObject *classes)
 {
@@ -159,7 +172,8 @@ PyObject *py_parse_type(PyObject *m, PyObject *args)
     return NULL;
   if (scope != Py_None && !PyObject_TypeCheck(scope, st->ir_types[PY_GRAPH]))
     return PyErr_Format(PyExc_TypeError, "scope is a Graph");
-  if (st->api->type_parse(st->context, s, scope == Py_None ? NULL : ((py_ir *)scope)->p, &t, &err) != RUSH_OK)
+  if (st->api->type_parse(st->context, s, scope == Py_None ? NULL : ((py_ir *)scope)->p, &t,
+                          &err) != RUSH_OK)
     return py_raise(st, &err);
   return py_type_steal(st, t);
 }
@@ -180,7 +194,8 @@ PyObject *py_make_type(PyObject *m, PyObject *args)
     return PyErr_Format(PyExc_ValueError, "at most 64 elements");
   for (Py_ssize_t i = 0; i < n; i++) {
     if (!PyObject_TypeCheck(PyList_GET_ITEM(list, i), st->ir_types[PY_TYPE]))
-      return PyErr_Format(PyExc_TypeError, "expected a Type, not %s", Py_TYPE(PyList_GET_ITEM(list, i))->tp_name);
+      return PyErr_Format(PyExc_TypeError, "expected a Type, not %s",
+                          Py_TYPE(PyList_GET_ITEM(list, i))->tp_name);
     elems[i] = T(PyList_GET_ITEM(list, i));
   }
   if (st->api->type_make(st->context, kind, elems, (size_t)n, &t, &err) != RUSH_OK)
@@ -196,7 +211,8 @@ PyObject *py_unify_types(PyObject *m, PyObject *args)
   PyObject *a, *b;
   int to_union = 0;
 
-  if (!PyArg_ParseTuple(args, "O!O!|p:unify_types", st->ir_types[PY_TYPE], &a, st->ir_types[PY_TYPE], &b, &to_union))
+  if (!PyArg_ParseTuple(args, "O!O!|p:unify_types", st->ir_types[PY_TYPE], &a,
+                        st->ir_types[PY_TYPE], &b, &to_union))
     return NULL;
   if (st->api->type_unify(st->context, T(a), T(b), to_union, &t, &err) != RUSH_OK)
     return py_raise(st, &err);

@@ -61,17 +61,24 @@ bool py_layout_read(const py_layout *l, PyObject *o, py_geometry *g)
 
   if (keys != l->plain_keys[0] && keys != l->plain_keys[1])
     return false;
-  return read_impl(impl, g) && READ(void *, READ(void *, impl, IMPL_STORAGE), l->deleter_at) == l->deleter;
+  return read_impl(impl, g) &&
+         READ(void *, READ(void *, impl, IMPL_STORAGE), l->deleter_at) == l->deleter;
 }
 
-/* -- The check ------------------------------------------------------------------------------------------ */
+/* -- The check --------------------------------------------------------------------------------- */
 
 /* Expressions over `t` (torch): tensors that must read right, ... */
-static const char *const readable[] = {
-    "t.empty(3, 5)", "t.empty(7, 9)[1:, ::2]", "t.empty(2, 3, 4, 5, dtype=t.bfloat16).permute(3, 0, 2, 1)",
-    "t.empty((), dtype=t.int64)", "t.empty(1, 2, 3, 1, 2, dtype=t.bool)", "t.empty(0, 4, dtype=t.float64)",
-    "t.empty(4, dtype=t.complex64)", "t.empty(3, dtype=t.uint8).expand(2, 3)", "t.empty(8, dtype=t.float16)[3:]",
-    "t.nn.Parameter(t.empty(2))", "t.empty(2, requires_grad=True)"};
+static const char *const readable[] = {"t.empty(3, 5)",
+                                       "t.empty(7, 9)[1:, ::2]",
+                                       "t.empty(2, 3, 4, 5, dtype=t.bfloat16).permute(3, 0, 2, 1)",
+                                       "t.empty((), dtype=t.int64)",
+                                       "t.empty(1, 2, 3, 1, 2, dtype=t.bool)",
+                                       "t.empty(0, 4, dtype=t.float64)",
+                                       "t.empty(4, dtype=t.complex64)",
+                                       "t.empty(3, dtype=t.uint8).expand(2, 3)",
+                                       "t.empty(8, dtype=t.float16)[3:]",
+                                       "t.nn.Parameter(t.empty(2))",
+                                       "t.empty(2, requires_grad=True)"};
 /* ... and others that must be left alone. */
 static const char *const unusual[] = {
     "t._neg_view(t.empty(2))",
@@ -87,7 +94,10 @@ static PyObject *evaluate(PyObject *names, const char *text)
   return o;
 }
 
-static uint64_t keys_of(PyObject *o) { return READ(uint64_t, READ(void *, o, OBJECT_IMPL), IMPL_KEYS); }
+static uint64_t keys_of(PyObject *o)
+{
+  return READ(uint64_t, READ(void *, o, OBJECT_IMPL), IMPL_KEYS);
+}
 
 /* The word of a storage that two of torch's own have in common, and is no data pointer. */
 static bool find_deleter(py_layout *l, PyObject *a, PyObject *b)
@@ -108,15 +118,16 @@ static bool reads_right(const py_layout *l, PyObject *o, const struct py_exchang
 {
   py_geometry got, want;
 
-  return o && py_layout_read(l, o, &got) && py_exchange_read(exchange, o, &want) && got.dtype == want.dtype &&
-         got.n_dims == want.n_dims && got.data == want.data &&
+  return o && py_layout_read(l, o, &got) && py_exchange_read(exchange, o, &want) &&
+         got.dtype == want.dtype && got.n_dims == want.n_dims && got.data == want.data &&
          memcmp(got.sizes, want.sizes, sizeof(int64_t) * (size_t)got.n_dims) == 0 &&
          memcmp(got.strides, want.strides, sizeof(int64_t) * (size_t)got.n_dims) == 0;
 }
 
 static bool stores(PyObject *o, size_t n_bytes)
 {
-  return READ(size_t, READ(void *, READ(void *, o, OBJECT_IMPL), IMPL_STORAGE), STORAGE_BYTES) == n_bytes;
+  return READ(size_t, READ(void *, READ(void *, o, OBJECT_IMPL), IMPL_STORAGE), STORAGE_BYTES) ==
+         n_bytes;
 }
 
 static bool check(py_layout *l, PyObject *names, const struct py_exchange *exchange)
@@ -124,7 +135,8 @@ static bool check(py_layout *l, PyObject *names, const struct py_exchange *excha
   PyObject *a = evaluate(names, "t.empty(3)"), *b = evaluate(names, "t.empty(300)");
   PyObject *inference = evaluate(names, "(t.inference_mode()(t.empty))(3)");
   PyObject *parameter = evaluate(names, "t.empty(2, requires_grad=True)");
-  bool ok = a && b && inference && parameter && find_deleter(l, a, b) && stores(a, 12) && stores(b, 1200);
+  bool ok =
+    a && b && inference && parameter && find_deleter(l, a, b) && stores(a, 12) && stores(b, 1200);
   py_geometry g;
 
   if (ok) {
@@ -155,9 +167,10 @@ const py_layout *py_layout_find(PyObject *torch, const struct py_exchange *excha
   py_layout *l = PyMem_Calloc(1, sizeof *l);
   PyObject *version = PyObject_GetAttrString(torch, "__version__");
   const char *text = version ? PyUnicode_AsUTF8(version) : NULL;
-  PyObject *names = exchange && text && strncmp(text, KNOWN_VERSION, strlen(KNOWN_VERSION)) == 0 && sizeof(void *) == 8
-                        ? Py_BuildValue("{s:O,s:O}", "t", torch, "__builtins__", PyEval_GetBuiltins())
-                        : NULL;
+  PyObject *names = exchange && text && strncmp(text, KNOWN_VERSION, strlen(KNOWN_VERSION)) == 0 &&
+                        sizeof(void *) == 8
+                      ? Py_BuildValue("{s:O,s:O}", "t", torch, "__builtins__", PyEval_GetBuiltins())
+                      : NULL;
 
   if (l && (!names || !check(l, names, exchange))) {
     PyMem_Free(l);

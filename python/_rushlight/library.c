@@ -1,8 +1,10 @@
-/* Operators whose implementation is a Python function: rushlight/library.py registers them through backend.h's table.
+/* Operators whose implementation is a Python function: rushlight/library.py registers them through
+ * backend.h's table.
  *
- * The kernel takes the GIL, makes Python objects of the arguments (torch's tensors where torch is imported, else ours, on the same
- * memory), calls the function and converts what it returns.  The function is library.py's, which has checked the number and the
- * types of the results against the schema; it returns a tuple of them. */
+ * The kernel takes the GIL, makes Python objects of the arguments (torch's tensors where torch is
+ * imported, else ours, on the same memory), calls the function and converts what it returns.  The
+ * function is library.py's, which has checked the number and the types of the results against the
+ * schema; it returns a tuple of them. */
 #include "py.h"
 
 #include <string.h>
@@ -13,12 +15,15 @@ typedef struct py_op {
   uint64_t written;   /* bit i: argument i is written to */
 } py_op;
 
-/* The class of exceptions that a program raises for the pending one: call_fail wants a static name. */
+/* The class of exceptions that a program raises for the pending one: call_fail wants a static name.
+ * */
 static const char *static_class(PyObject *type)
 {
-  static const char *const names[] = {"ValueError", "TypeError", "IndexError", "KeyError", "NotImplementedError", "AssertionError",
-                                      "AttributeError", "ZeroDivisionError", "OverflowError", "MemoryError", "OSError",
-                                      "KeyboardInterrupt", "TimeoutError"};
+  static const char *const names[] = {
+    "ValueError",          "TypeError",      "IndexError",     "KeyError",
+    "NotImplementedError", "AssertionError", "AttributeError", "ZeroDivisionError",
+    "OverflowError",       "MemoryError",    "OSError",        "KeyboardInterrupt",
+    "TimeoutError"};
   const char *name = ((PyTypeObject *)type)->tp_name;
 
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -36,7 +41,8 @@ static rush_status fail_with_pending(py_op *op, rush_call *call)
   PyErr_NormalizeException(&type, &value, &trace);
   PyObject *text = value ? PyObject_Str(value) : NULL;
   const char *message = text ? PyUnicode_AsUTF8(text) : NULL;
-  rush_status st = op->st->api->call_fail(call, type ? static_class(type) : "RuntimeError", "%s", message ? message : "");
+  rush_status st = op->st->api->call_fail(call, type ? static_class(type) : "RuntimeError", "%s",
+                                          message ? message : "");
   PyErr_Clear();
   Py_XDECREF(text);
   Py_XDECREF(type);
@@ -79,11 +85,13 @@ static rush_status run_python(rush_call *call)
   py_op *op = api->call_user(call);
   PyGILState_STATE gil = PyGILState_Ensure();
   py_call c = {.state = op->st};
-  PyObject *args = arguments(op, &c, call), *answer = args ? PyObject_CallObject(op->function, args) : NULL;
+  PyObject *args = arguments(op, &c, call),
+           *answer = args ? PyObject_CallObject(op->function, args) : NULL;
   rush_status st = RUSH_OK;
 
   for (size_t i = 0; answer && i < 64 && op->written >> i; i++)
-    if (op->written >> i & 1 && api->call_arg(call, i).tag == RUSH_TAG_TENSOR && api->call_arg(call, i).as.heap)
+    if (op->written >> i & 1 && api->call_arg(call, i).tag == RUSH_TAG_TENSOR &&
+        api->call_arg(call, i).as.heap)
       (void)rush_tensor_data_mut(api->call_arg(call, i).as.tensor); /* it has another version now */
   if (!answer || !PyTuple_Check(answer) || give_results(op, &c, call, answer) < 0)
     st = fail_with_pending(op, call);
@@ -106,7 +114,8 @@ static void drop_op(void *user)
   PyMem_RawFree(op);
 }
 
-/* _register_operator(schema, function, written arguments as bits, gradients as ((inputs, formula), ...)) */
+/* _register_operator(schema, function, written arguments as bits, gradients as ((inputs, formula),
+ * ...)) */
 PyObject *py_register_operator(PyObject *m, PyObject *args)
 {
   py_state *st = PyModule_GetState(m);
@@ -116,8 +125,8 @@ PyObject *py_register_operator(PyObject *m, PyObject *args)
   unsigned long long written;
   PyObject *function;
 
-  if (!PyArg_ParseTuple(args, "sOKzz:_register_operator", &def.schema, &function, &written, &gradients[0].inputs,
-                        &gradients[0].formula))
+  if (!PyArg_ParseTuple(args, "sOKzz:_register_operator", &def.schema, &function, &written,
+                        &gradients[0].inputs, &gradients[0].formula))
     return NULL;
   if (gradients[0].inputs) {
     def.gradients = gradients;

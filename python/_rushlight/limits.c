@@ -1,17 +1,19 @@
 /* What ends a call early: signals, limits of seconds and bytes, and handles that cancel.
  *
- * Signals: Python's handlers run on its main thread, which is inside of the call.  The library asks there now and then
- * (rush_context_set_interrupt), and what a handler raises ends the call.  Taking the GIL to look costs up to a switch
- * interval while other threads run Python, so it is done some thirty times a second.
+ * Signals: Python's handlers run on its main thread, which is inside of the call.  The library asks
+ * there now and then (rush_context_set_interrupt), and what a handler raises ends the call.  Taking
+ * the GIL to look costs up to a switch interval while other threads run Python, so it is done some
+ * thirty times a second.
  *
- * Limits of a block (`with rushlight.limits(...)`) belong to its thread: they are kept in the thread's dict, as a tuple
- * (seconds, bytes, Cancel).  While no block is open anywhere nothing is looked up. */
+ * Limits of a block (`with rushlight.limits(...)`) belong to its thread: they are kept in the
+ * thread's dict, as a tuple (seconds, bytes, Cancel).  While no block is open anywhere nothing is
+ * looked up. */
 #include "limits.h"
 #include "rushlight/script.h"
 
 #include <string.h>
 
-/* -- Signals -------------------------------------------------------------------------------------------- */
+/* -- Signals ----------------------------------------------------------------------------------- */
 
 static bool signal_came(void *user)
 {
@@ -20,18 +22,22 @@ static bool signal_came(void *user)
   if (PyThread_get_thread_ident() != st->main_thread)
     return false;
   PyGILState_STATE gil = PyGILState_Ensure();
-  const bool came = PyErr_Occurred() || PyErr_CheckSignals() < 0; /* what was raised stays pending until the call returns */
+  const bool came =
+    PyErr_Occurred() ||
+    PyErr_CheckSignals() < 0; /* what was raised stays pending until the call returns */
   PyGILState_Release(gil);
   return came;
 }
 
-/* Python's main thread: threading knows, and takes the one that imports it where nobody did before. */
+/* Python's main thread: threading knows, and takes the one that imports it where nobody did before.
+ * */
 static unsigned long find_main_thread(void)
 {
   PyObject *threading = PyDict_GetItemString(PyImport_GetModuleDict(), "threading"); /* borrowed */
   PyObject *thread = threading ? PyObject_CallMethod(threading, "main_thread", NULL) : NULL;
   PyObject *ident = thread ? PyObject_GetAttrString(thread, "ident") : NULL;
-  unsigned long found = ident && PyLong_Check(ident) ? PyLong_AsUnsignedLong(ident) : PyThread_get_thread_ident();
+  unsigned long found =
+    ident && PyLong_Check(ident) ? PyLong_AsUnsignedLong(ident) : PyThread_get_thread_ident();
 
   PyErr_Clear();
   Py_XDECREF(ident);
@@ -39,7 +45,7 @@ static unsigned long find_main_thread(void)
   return found;
 }
 
-/* -- Handles -------------------------------------------------------------------------------------------- */
+/* -- Handles ----------------------------------------------------------------------------------- */
 
 typedef struct py_cancel {
   PyObject_HEAD
@@ -52,7 +58,9 @@ static PyObject *cancel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
   py_state *st = PyType_GetModuleState(type);
   py_cancel *k;
 
-  if (!PyArg_ParseTuple(args, ":Cancel") || (kwargs && PyDict_GET_SIZE(kwargs) && !PyErr_Format(PyExc_TypeError, "Cancel() takes no arguments")))
+  if (!PyArg_ParseTuple(args, ":Cancel") ||
+      (kwargs && PyDict_GET_SIZE(kwargs) &&
+       !PyErr_Format(PyExc_TypeError, "Cancel() takes no arguments")))
     return NULL;
   k = (py_cancel *)type->tp_alloc(type, 0);
   if (k && !(k->handle = rush_cancel_create(st->context))) {
@@ -78,18 +86,23 @@ static PyObject *cancel_request(PyObject *self, PyObject *unused)
 }
 
 static PyMethodDef cancel_methods[] = {
-    {"request", cancel_request, METH_NOARGS, "end the calls that the handle was given to, now and from now on; any thread"}, {NULL, NULL, 0, NULL}};
+  {"request", cancel_request, METH_NOARGS,
+   "end the calls that the handle was given to, now and from now on; any thread"},
+  {NULL, NULL, 0, NULL}};
 static PyMemberDef cancel_members[] = {
-    {"requested", T_BOOL, offsetof(py_cancel, is_requested), READONLY, "was request() called?"}, {NULL, 0, 0, 0, NULL}};
-static PyType_Slot cancel_slots[] = {{Py_tp_new, cancel_new},
-                                     {Py_tp_dealloc, cancel_dealloc},
-                                     {Py_tp_methods, cancel_methods},
-                                     {Py_tp_members, cancel_members},
-                                     {Py_tp_doc, "Ends calls from another thread: with rushlight.limits(cancel=handle)."},
-                                     {0, NULL}};
-static PyType_Spec cancel_spec = {"rushlight.Cancel", sizeof(py_cancel), 0, Py_TPFLAGS_DEFAULT, cancel_slots};
+  {"requested", T_BOOL, offsetof(py_cancel, is_requested), READONLY, "was request() called?"},
+  {NULL, 0, 0, 0, NULL}};
+static PyType_Slot cancel_slots[] = {
+  {Py_tp_new, cancel_new},
+  {Py_tp_dealloc, cancel_dealloc},
+  {Py_tp_methods, cancel_methods},
+  {Py_tp_members, cancel_members},
+  {Py_tp_doc, "Ends calls from another thread: with rushlight.limits(cancel=handle)."},
+  {0, NULL}};
+static PyType_Spec cancel_spec = {"rushlight.Cancel", sizeof(py_cancel), 0, Py_TPFLAGS_DEFAULT,
+                                  cancel_slots};
 
-/* -- Limits of a call ------------------------------------------------------------------------------------ */
+/* -- Limits of a call -------------------------------------------------------------------------- */
 
 /* A number of seconds or bytes, or None: 0.  -1 with an exception set. */
 static int read_limit(PyObject *o, const char *name, double *out)
@@ -99,7 +112,8 @@ static int read_limit(PyObject *o, const char *name, double *out)
   if (v == -1.0 && PyErr_Occurred())
     return -1;
   if (o != Py_None && !(v > 0)) {
-    PyErr_Format(PyExc_ValueError, "%s: expected a number above 0, or None for no limit, but got %R", name, o);
+    PyErr_Format(PyExc_ValueError,
+                 "%s: expected a number above 0, or None for no limit, but got %R", name, o);
     return -1;
   }
   *out = v;
@@ -123,13 +137,15 @@ static void apply_bytes(py_state *st)
 
   for (const py_limits *l = st->budgets; l; l = l->next)
     least = lesser(l->most_bytes, least);
-  if (least != st->applied_bytes && rush_context_set_limit_bytes(st->context, (size_t)least, NULL) == RUSH_OK)
+  if (least != st->applied_bytes &&
+      rush_context_set_limit_bytes(st->context, (size_t)least, NULL) == RUSH_OK)
     st->applied_bytes = least;
 }
 
 void py_limits_begin(py_limits *l, py_state *st, PyObject *owner, rush_call_options *options)
 {
-  const py_module *module = owner && PyObject_TypeCheck(owner, st->module_type) ? (const py_module *)owner : NULL;
+  const py_module *module =
+    owner && PyObject_TypeCheck(owner, st->module_type) ? (const py_module *)owner : NULL;
   PyObject *block = block_of_thread(st);
   double seconds = st->max_seconds, bytes = 0;
 
@@ -169,7 +185,7 @@ void py_limits_end(py_limits *l, py_state *st)
   Py_CLEAR(l->cancel);
 }
 
-/* -- The functions ----------------------------------------------------------------------------------------- */
+/* -- The functions ----------------------------------------------------------------------------- */
 
 PyObject *py_set_limits(PyObject *m, PyObject *args)
 {
@@ -177,8 +193,8 @@ PyObject *py_set_limits(PyObject *m, PyObject *args)
   PyObject *seconds, *bytes;
   double s, b;
 
-  if (!PyArg_ParseTuple(args, "OO:set_limits", &seconds, &bytes) || read_limit(seconds, "max_seconds", &s) < 0 ||
-      read_limit(bytes, "max_bytes", &b) < 0)
+  if (!PyArg_ParseTuple(args, "OO:set_limits", &seconds, &bytes) ||
+      read_limit(seconds, "max_seconds", &s) < 0 || read_limit(bytes, "max_bytes", &b) < 0)
     return NULL;
   st->max_seconds = s;
   st->max_bytes = b;
@@ -186,21 +202,25 @@ PyObject *py_set_limits(PyObject *m, PyObject *args)
   Py_RETURN_NONE;
 }
 
-/* _swap_block(seconds, bytes, cancel) -> the block before, which _swap_block(*block) brings back; None: there was none. */
+/* _swap_block(seconds, bytes, cancel) -> the block before, which _swap_block(*block) brings back;
+ * None: there was none. */
 PyObject *py_swap_block(PyObject *m, PyObject *args)
 {
   py_state *st = PyModule_GetState(m);
-  PyObject *dict = PyThreadState_GetDict(), *key = (PyObject *)st->cancel_type, *cancel, *seconds, *bytes;
+  PyObject *dict = PyThreadState_GetDict(), *key = (PyObject *)st->cancel_type, *cancel, *seconds,
+           *bytes;
   PyObject *before = dict ? Py_XNewRef(PyDict_GetItem(dict, key)) : NULL, *block = NULL;
   double s, b;
 
   if (PyTuple_GET_SIZE(args) == 0) {
     if (before && PyDict_DelItem(dict, key) == 0)
       st->n_blocks--;
-  } else if (PyArg_ParseTuple(args, "OOO:_swap_block", &seconds, &bytes, &cancel) && read_limit(seconds, "max_seconds", &s) == 0 &&
+  } else if (PyArg_ParseTuple(args, "OOO:_swap_block", &seconds, &bytes, &cancel) &&
+             read_limit(seconds, "max_seconds", &s) == 0 &&
              read_limit(bytes, "max_bytes", &b) == 0) {
     if (cancel != Py_None && !PyObject_TypeCheck(cancel, st->cancel_type))
-      PyErr_Format(PyExc_TypeError, "cancel: expected a rushlight.Cancel or None, not %s", Py_TYPE(cancel)->tp_name);
+      PyErr_Format(PyExc_TypeError, "cancel: expected a rushlight.Cancel or None, not %s",
+                   Py_TYPE(cancel)->tp_name);
     else
       block = Py_BuildValue("(ddO)", s, b, cancel);
     if (block && dict && PyDict_SetItem(dict, key, block) == 0)
@@ -235,7 +255,8 @@ int py_add_limits(PyObject *m, py_state *st)
 {
   st->main_thread = find_main_thread();
   rush_context_set_interrupt(st->context, signal_came, st);
-  st->cancelled = PyErr_NewExceptionWithDoc("rushlight.Cancelled", "A call was ended by its Cancel handle.", st->error, NULL);
+  st->cancelled = PyErr_NewExceptionWithDoc(
+    "rushlight.Cancelled", "A call was ended by its Cancel handle.", st->error, NULL);
   if (!st->cancelled || PyModule_AddObjectRef(m, "Cancelled", st->cancelled) < 0)
     return -1;
   return (st->cancel_type = py_add_type(m, &cancel_spec)) ? 0 : -1;

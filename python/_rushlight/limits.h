@@ -11,7 +11,8 @@ struct py_limits {
   PyObject *cancel;  /* owned, or NULL */
 };
 
-/* Around a call, with the GIL: fills the options; `owner` (or NULL) is the module or object whose method it is. */
+/* Around a call, with the GIL: fills the options; `owner` (or NULL) is the module or object whose
+ * method it is. */
 void py_limits_begin(py_limits *l, py_state *st, PyObject *owner, rush_call_options *options);
 void py_limits_end(py_limits *l, py_state *st);
 

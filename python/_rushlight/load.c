@@ -13,8 +13,8 @@ PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs)
   rush_status status;
   Py_buffer b;
 
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|ppzOpz", names, &source, &full, &copy, &options.name, &type, &meta,
-                                   &options.program))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|ppzOpz", names, &source, &full, &copy,
+                                   &options.name, &type, &meta, &options.program))
     return NULL;
   if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, st->module_type)) {
     PyErr_Format(PyExc_TypeError, "load(): expected a subclass of Module as `type`, not %R", type);
@@ -26,8 +26,8 @@ PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs)
   if (PyObject_CheckBuffer(source)) {
     if (PyObject_GetBuffer(source, &b, PyBUF_SIMPLE) < 0)
       return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    status = rush_module_load_bytes(st->context, b.buf, (size_t)b.len, NULL, NULL, &options, &module, &err);
+    Py_BEGIN_ALLOW_THREADS status = rush_module_load_bytes(st->context, b.buf, (size_t)b.len, NULL,
+                                                           NULL, &options, &module, &err);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&b);
   } else {

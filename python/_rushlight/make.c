@@ -1,8 +1,10 @@
-/* Tensors made of Python's data: tensor(), as_tensor(), from_dlpack(); and what is taken for a dtype.
+/* Tensors made of Python's data: tensor(), as_tensor(), from_dlpack(); and what is taken for a
+ * dtype.
  *
- * Nested sequences are read three times, as torch.tensor does: their sizes along the first items, the dtype that all
- * numbers promote to, and the numbers themselves, which are written straight into the new tensor.  Going through a list
- * of the library's values (aten::tensor) was rejected: it wraps integers that do not fit, as TorchScript does. */
+ * Nested sequences are read three times, as torch.tensor does: their sizes along the first items,
+ * the dtype that all numbers promote to, and the numbers themselves, which are written straight
+ * into the new tensor.  Going through a list of the library's values (aten::tensor) was rejected:
+ * it wraps integers that do not fit, as TorchScript does. */
 #include "py.h"
 
 #include <math.h>
@@ -10,7 +12,7 @@
 
 #define MAX_DIMS 64
 
-/* -- dtypes -------------------------------------------------------------------------------------------- */
+/* -- dtypes ------------------------------------------------------------------------------------ */
 
 /* The dtype of that name, or -1. */
 static int named_dtype(const char *name)
@@ -26,8 +28,9 @@ static int named_dtype(const char *name)
 static int refuse_dtype(PyObject *o)
 {
   PyErr_Format(PyExc_TypeError,
-               "dtype: expected a dtype of rushlight, torch or numpy, or a name such as 'float32', but got %R of type '%s'", o,
-               Py_TYPE(o)->tp_name);
+               "dtype: expected a dtype of rushlight, torch or numpy, or a name such as 'float32', "
+               "but got %R of type '%s'",
+               o, Py_TYPE(o)->tp_name);
   return -1;
 }
 
@@ -41,7 +44,8 @@ static int python_dtype(PyObject *o)
                                             : -1;
 }
 
-/* The numpy.dtype that o is, or is the scalar class of (np.float32); new.  NULL without an exception: it is neither. */
+/* The numpy.dtype that o is, or is the scalar class of (np.float32); new.  NULL without an
+ * exception: it is neither. */
 static PyObject *numpy_dtype(PyObject *o)
 {
   PyObject *numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy"); /* borrowed */
@@ -64,7 +68,8 @@ static PyObject *numpy_dtype(PyObject *o)
 /* By its name, in the machine's byte order. */
 static int from_numpy_dtype(PyObject *dtype)
 {
-  PyObject *name = PyObject_GetAttrString(dtype, "name"), *native = PyObject_GetAttrString(dtype, "isnative");
+  PyObject *name = PyObject_GetAttrString(dtype, "name"),
+           *native = PyObject_GetAttrString(dtype, "isnative");
   const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
   int found = text && native == Py_True ? named_dtype(text) : -1;
 
@@ -94,7 +99,7 @@ int py_dtype_of(py_state *st, PyObject *o)
   return found >= 0 ? found : refuse_dtype(o);
 }
 
-/* -- Numbers and sequences ------------------------------------------------------------------------------- */
+/* -- Numbers and sequences --------------------------------------------------------------------- */
 
 /* A tensor that is filled from nested sequences. */
 typedef struct maker {
@@ -121,7 +126,9 @@ static bool is_tensor(py_state *st, PyObject *o)
 /* An array without dimensions, or a scalar of numpy's: it has a dtype and item(). */
 static bool is_boxed(PyObject *o)
 {
-  PyObject *n = PyObject_HasAttrString(o, "dtype") && PyObject_HasAttrString(o, "item") ? PyObject_GetAttrString(o, "ndim") : NULL;
+  PyObject *n = PyObject_HasAttrString(o, "dtype") && PyObject_HasAttrString(o, "item")
+                  ? PyObject_GetAttrString(o, "ndim")
+                  : NULL;
   bool yes = n && PyLong_Check(n) && PyLong_AsLong(n) == 0;
 
   PyErr_Clear();
@@ -184,7 +191,8 @@ static int promote(py_state *st, int a, int b)
 
   if (a == b)
     return a;
-  if (rush_op_call(st->context, "aten::promote_types", args, 2, NULL, 0, &result, 1, &n, &err) != RUSH_OK) {
+  if (rush_op_call(st->context, "aten::promote_types", args, 2, NULL, 0, &result, 1, &n, &err) !=
+      RUSH_OK) {
     py_raise(st, &err);
     return -1;
   }
@@ -227,7 +235,10 @@ static int infer(maker *m, PyObject *o, int depth)
 {
   switch (kind_of(m->st, o)) {
   case IS_NUMBER:
-    return PyBool_Check(o) ? RUSH_BOOL : PyLong_Check(o) ? RUSH_INT64 : PyFloat_Check(o) ? RUSH_FLOAT32 : RUSH_COMPLEX64;
+    return PyBool_Check(o)    ? RUSH_BOOL
+           : PyLong_Check(o)  ? RUSH_INT64
+           : PyFloat_Check(o) ? RUSH_FLOAT32
+                              : RUSH_COMPLEX64;
   case IS_BOXED:
     return boxed_dtype(m->st, o);
   case IS_SEQUENCE:
@@ -238,11 +249,12 @@ static int infer(maker *m, PyObject *o, int depth)
   return refuse_data(o);
 }
 
-/* -- Writing elements ------------------------------------------------------------------------------------- */
+/* -- Writing elements -------------------------------------------------------------------------- */
 
 static int refuse_number(int dtype)
 {
-  PyErr_Format(PyExc_RuntimeError, "value cannot be converted to type %s without overflow", rush_dtype_name((rush_dtype)dtype));
+  PyErr_Format(PyExc_RuntimeError, "value cannot be converted to type %s without overflow",
+               rush_dtype_name((rush_dtype)dtype));
   return -1;
 }
 
@@ -258,7 +270,8 @@ static bool int_fits(int dtype, size_t item_bytes, long long v)
 static bool float_fits(int dtype, size_t item_bytes, double v)
 {
   const bool is_signed = dtype != RUSH_UINT8 && dtype < RUSH_UINT16;
-  const double end = ldexp(1.0, (int)(8 * item_bytes) - is_signed); /* the first that does not fit */
+  const double end =
+    ldexp(1.0, (int)(8 * item_bytes) - is_signed); /* the first that does not fit */
 
   return v >= (is_signed ? -end : 0.0) && v < end;
 }
@@ -358,15 +371,16 @@ static int fill(maker *m, PyObject *o, int dim)
   if (dim == m->n_dims)
     return put(m, o);
   if (kind_of(m->st, o) != IS_SEQUENCE) {
-    PyErr_Format(PyExc_TypeError, "expected sequence of length %lld at dim %d, but got %s", (long long)m->sizes[dim], dim,
-                 Py_TYPE(o)->tp_name);
+    PyErr_Format(PyExc_TypeError, "expected sequence of length %lld at dim %d, but got %s",
+                 (long long)m->sizes[dim], dim, Py_TYPE(o)->tp_name);
     return -1;
   }
   PyObject *items = PySequence_Fast(o, "not a sequence");
   const Py_ssize_t n = items ? PySequence_Fast_GET_SIZE(items) : -1;
   int result = n == m->sizes[dim] ? 0 : -1;
   if (items && result < 0)
-    PyErr_Format(PyExc_ValueError, "expected sequence of length %lld at dim %d (got %zd)", (long long)m->sizes[dim], dim, n);
+    PyErr_Format(PyExc_ValueError, "expected sequence of length %lld at dim %d (got %zd)",
+                 (long long)m->sizes[dim], dim, n);
   for (Py_ssize_t i = 0; result == 0 && i < n && i < PySequence_Fast_GET_SIZE(items); i++) {
     PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(items, i));
     result = fill(m, item, dim + 1);
@@ -376,7 +390,8 @@ static int fill(maker *m, PyObject *o, int dim)
   return result;
 }
 
-/* The dtype that numbers are written as on their way to `dtype`: float16, bfloat16 and the like are converted in the end. */
+/* The dtype that numbers are written as on their way to `dtype`: float16, bfloat16 and the like are
+ * converted in the end. */
 static int written_as(int dtype)
 {
   switch (dtype) {
@@ -402,13 +417,16 @@ static int written_as(int dtype)
 /* *v becomes aten::to(*v, dtype, copy=copy). */
 static int convert(py_state *st, rush_value *v, int dtype, bool copy)
 {
-  rush_value args[4] = {*v, rush_value_int(dtype), rush_value_bool(false), rush_value_bool(copy)}, result;
+  rush_value args[4] = {*v, rush_value_int(dtype), rush_value_bool(false), rush_value_bool(copy)},
+             result;
   rush_call_options options = RUSH_CALL_OPTIONS_INIT;
   rush_error err = RUSH_ERROR_INIT;
   size_t n;
 
-  options.record_gradients = rush_tensor_requires_grad(v->as.tensor) && py_get_grad_mode(st) != PY_GRAD_OFF;
-  if (rush_op_call_with(st->context, "aten::to.dtype", args, 4, NULL, 0, &options, &result, 1, &n, &err) != RUSH_OK) {
+  options.record_gradients =
+    rush_tensor_requires_grad(v->as.tensor) && py_get_grad_mode(st) != PY_GRAD_OFF;
+  if (rush_op_call_with(st->context, "aten::to.dtype", args, 4, NULL, 0, &options, &result, 1, &n,
+                        &err) != RUSH_OK) {
     py_raise(st, &err);
     return -1;
   }
@@ -427,10 +445,12 @@ static int from_numbers(py_state *st, PyObject *o, int dtype, rush_value *out)
     return -1;
   m.dtype = written_as(dtype);
   if (m.dtype < 0) {
-    PyErr_Format(PyExc_RuntimeError, "tensors of %s are made by quantize_per_tensor", rush_dtype_name((rush_dtype)dtype));
+    PyErr_Format(PyExc_RuntimeError, "tensors of %s are made by quantize_per_tensor",
+                 rush_dtype_name((rush_dtype)dtype));
     return -1;
   }
-  if (rush_tensor_create(st->context, (rush_dtype)m.dtype, m.n_dims, m.sizes, out, &err) != RUSH_OK) {
+  if (rush_tensor_create(st->context, (rush_dtype)m.dtype, m.n_dims, m.sizes, out, &err) !=
+      RUSH_OK) {
     py_raise(st, &err);
     return -1;
   }
@@ -442,14 +462,16 @@ static int from_numbers(py_state *st, PyObject *o, int dtype, rush_value *out)
   return -1;
 }
 
-/* -- The functions ----------------------------------------------------------------------------------------- */
+/* -- The functions ----------------------------------------------------------------------------- */
 
 /* Tensors, arrays and whatever has memory of its own: their elements are used in place. */
 static bool has_memory(py_state *st, PyObject *o)
 {
-  if (PyLong_Check(o) || PyFloat_Check(o) || PyList_Check(o) || PyTuple_Check(o) || PyBytes_Check(o) || PyUnicode_Check(o))
+  if (PyLong_Check(o) || PyFloat_Check(o) || PyList_Check(o) || PyTuple_Check(o) ||
+      PyBytes_Check(o) || PyUnicode_Check(o))
     return false;
-  return is_tensor(st, o) || (!is_boxed(o) && (PyObject_CheckBuffer(o) || PyObject_HasAttrString(o, "__dlpack__")));
+  return is_tensor(st, o) ||
+         (!is_boxed(o) && (PyObject_CheckBuffer(o) || PyObject_HasAttrString(o, "__dlpack__")));
 }
 
 /* Memory of its own, without a history. */
@@ -468,7 +490,8 @@ static int copy_tensor(py_state *st, rush_value *v, int dtype)
   return convert(st, v, dtype >= 0 ? dtype : (int)rush_tensor_dtype(v->as.tensor), true);
 }
 
-static PyObject *make(PyObject *m, PyObject *args, PyObject *kwargs, const char *format, bool copies)
+static PyObject *make(PyObject *m, PyObject *args, PyObject *kwargs, const char *format,
+                      bool copies)
 {
   static char *names[] = {"data", "dtype", NULL};
   py_state *st = PyModule_GetState(m);
@@ -486,7 +509,8 @@ static PyObject *make(PyObject *m, PyObject *args, PyObject *kwargs, const char 
     ok = py_to_value(&call, data, &v) == 0;
     if (ok && v.tag != RUSH_TAG_TENSOR)
       ok = refuse_data(data) == 0;
-    if (ok && (copies ? copy_tensor(st, &v, dtype) < 0 : dtype >= 0 && convert(st, &v, dtype, false) < 0)) {
+    if (ok && (copies ? copy_tensor(st, &v, dtype) < 0
+                      : dtype >= 0 && convert(st, &v, dtype, false) < 0)) {
       rush_value_release(v);
       ok = false;
     }
@@ -499,8 +523,14 @@ static PyObject *make(PyObject *m, PyObject *args, PyObject *kwargs, const char 
   return out;
 }
 
-PyObject *py_as_tensor(PyObject *m, PyObject *args, PyObject *kwargs) { return make(m, args, kwargs, "O|O:as_tensor", false); }
-PyObject *py_tensor_new(PyObject *m, PyObject *args, PyObject *kwargs) { return make(m, args, kwargs, "O|O:tensor", true); }
+PyObject *py_as_tensor(PyObject *m, PyObject *args, PyObject *kwargs)
+{
+  return make(m, args, kwargs, "O|O:as_tensor", false);
+}
+PyObject *py_tensor_new(PyObject *m, PyObject *args, PyObject *kwargs)
+{
+  return make(m, args, kwargs, "O|O:tensor", true);
+}
 
 PyObject *py_import_dlpack(PyObject *m, PyObject *o)
 {

@@ -1,13 +1,14 @@
 /* The type of bound methods: how a method of a program is called from Python, prepared, and shown.
  *
- * A call goes through call_method.  Exported programs whose arguments or results have classes take a detour through
- * pytree.py, which turns instances into containers and back; all others go straight to call_plain. */
+ * A call goes through call_method.  Exported programs whose arguments or results have classes take
+ * a detour through pytree.py, which turns instances into containers and back; all others go
+ * straight to call_plain. */
 #include "script.h"
 #include "ir.h"
 
 #include <string.h>
 
-/* -- Calling ----------------------------------------------------------------------------------------- */
+/* -- Calling ----------------------------------------------------------------------------------- */
 
 /* What a call does besides: as of py_callee. */
 typedef struct how_called {
@@ -17,25 +18,30 @@ typedef struct how_called {
 } how_called;
 
 /* `owner` is a module or a script object; the arguments are values that the core knows. */
-static PyObject *call_plain(py_state *st, PyObject *owner, const char *name, PyObject *const *args, size_t n_args,
-                             PyObject *kwnames, how_called how)
+static PyObject *call_plain(py_state *st, PyObject *owner, const char *name, PyObject *const *args,
+                            size_t n_args, PyObject *kwnames, how_called how)
 {
-  rush_module *module = PyObject_TypeCheck(owner, st->module_type) ? ((py_module *)owner)->module : NULL;
+  rush_module *module =
+    PyObject_TypeCheck(owner, st->module_type) ? ((py_module *)owner)->module : NULL;
   py_call call = {.state = st, .strict_text = true};
   PyObject *out = NULL;
   py_args a;
 
-  if (!how.prepares && st->call_hook && py_hooked_call(st, owner, name, args, n_args, kwnames, &out))
+  if (!how.prepares && st->call_hook &&
+      py_hooked_call(st, owner, name, args, n_args, kwnames, &out))
     return out;
   if (module && py_module_refresh((py_module *)owner) < 0)
     return NULL;
-  const rush_type *t = module && rush_module_format(module) != RUSH_FORMAT_TORCHSCRIPT
-                           ? NULL
-                           : rush_object_type(module ? rush_module_value(module) : ((py_object *)owner)->value);
+  const rush_type *t =
+    module && rush_module_format(module) != RUSH_FORMAT_TORCHSCRIPT
+      ? NULL
+      : rush_object_type(module ? rush_module_value(module) : ((py_object *)owner)->value);
   rush_function *f = t ? rush_class_method(t, name) : NULL;
   rush_argument self;
-  int skip = f && rush_function_arg(f, 0, &self) && self.type == t; /* a text's functions have no self */
-  if ((f ? py_args_bind(&call, f, name, skip, args, n_args, kwnames, &a) : py_args_convert(&call, args, n_args, kwnames, &a)) < 0) {
+  int skip =
+    f && rush_function_arg(f, 0, &self) && self.type == t; /* a text's functions have no self */
+  if ((f ? py_args_bind(&call, f, name, skip, args, n_args, kwnames, &a)
+         : py_args_convert(&call, args, n_args, kwnames, &a)) < 0) {
     py_call_end(&call);
     return NULL;
   }
@@ -47,7 +53,8 @@ static PyObject *call_plain(py_state *st, PyObject *owner, const char *name, PyO
                             .buffers = how.buffers,
                             .copied = how.copied,
                             .prepares = how.prepares,
-                            .is_random = !how.prepares && (!module || rush_module_is_random(module))};
+                            .is_random =
+                              !how.prepares && (!module || rush_module_is_random(module))};
   return py_run_steal(&call, &a, &callee);
 }
 
@@ -70,7 +77,8 @@ static PyObject *dict_of(PyObject *const *values, PyObject *kwnames)
   return named;
 }
 
-/* recorder.METHOD(question, answer); answer NULL: the exception that is set, which stays unless the recorder fails. */
+/* recorder.METHOD(question, answer); answer NULL: the exception that is set, which stays unless the
+ * recorder fails. */
 static int tell_recorder(PyObject *recorder, PyObject *question, PyObject *answer)
 {
   PyObject *type = NULL, *value = NULL, *tb = NULL, *done;
@@ -94,11 +102,13 @@ static int tell_recorder(PyObject *recorder, PyObject *question, PyObject *answe
 }
 
 /* A call that is recorded. */
-static PyObject *call_recorded(py_state *st, PyObject *owner, const char *name, PyObject *const *args, size_t n_args,
-                               PyObject *kwnames, how_called how)
+static PyObject *call_recorded(py_state *st, PyObject *owner, const char *name,
+                               PyObject *const *args, size_t n_args, PyObject *kwnames,
+                               how_called how)
 {
   py_module *m = (py_module *)owner;
-  PyObject *recorder = Py_NewRef(m->recorder), *positional = tuple_of(args, n_args), *named = dict_of(args + n_args, kwnames);
+  PyObject *recorder = Py_NewRef(m->recorder), *positional = tuple_of(args, n_args),
+           *named = dict_of(args + n_args, kwnames);
   PyObject *question = NULL, *out = NULL;
 
   if (positional && named)
@@ -142,29 +152,35 @@ static PyObject **row_of(PyObject *args, PyObject *kwargs, PyObject **kwnames)
 static PyObject *lower(PyObject *trees, PyObject *const *args, size_t n_args, PyObject *kwnames)
 {
   PyObject *positional = tuple_of(args, n_args), *named = dict_of(args + n_args, kwnames);
-  PyObject *both = positional && named ? PyObject_CallMethod(trees, "lower", "OO", positional, named) : NULL;
+  PyObject *both =
+    positional && named ? PyObject_CallMethod(trees, "lower", "OO", positional, named) : NULL;
 
   Py_XDECREF(positional);
   Py_XDECREF(named);
   return both;
 }
 
-static PyObject *call_containers(py_state *st, PyObject *owner, const char *name, PyObject *const *args, size_t n_args,
-                                 PyObject *kwnames, how_called how)
+static PyObject *call_containers(py_state *st, PyObject *owner, const char *name,
+                                 PyObject *const *args, size_t n_args, PyObject *kwnames,
+                                 how_called how)
 {
-  const bool is_recorded = PyObject_TypeCheck(owner, st->module_type) && ((py_module *)owner)->recorder &&
-                           ((py_module *)owner)->recorder != Py_None && ((py_module *)owner)->module && !how.prepares;
+  const bool is_recorded =
+    PyObject_TypeCheck(owner, st->module_type) && ((py_module *)owner)->recorder &&
+    ((py_module *)owner)->recorder != Py_None && ((py_module *)owner)->module && !how.prepares;
 
   return (is_recorded ? call_recorded : call_plain)(st, owner, name, args, n_args, kwnames, how);
 }
 
-/* Around a call whose arguments or results have classes: containers go in, and instances are made of what comes out. */
-static PyObject *call_with_trees(py_state *st, PyObject *owner, const char *name, PyObject *const *args, size_t n_args,
-                                 PyObject *kwnames, how_called how)
+/* Around a call whose arguments or results have classes: containers go in, and instances are made
+ * of what comes out. */
+static PyObject *call_with_trees(py_state *st, PyObject *owner, const char *name,
+                                 PyObject *const *args, size_t n_args, PyObject *kwnames,
+                                 how_called how)
 {
   PyObject *trees = Py_NewRef(((py_module *)owner)->trees), *names = NULL, *out = NULL;
   PyObject *both = lower(trees, args, n_args, kwnames);
-  PyObject **row = both ? row_of(PyTuple_GET_ITEM(both, 0), PyTuple_GET_ITEM(both, 1), &names) : NULL;
+  PyObject **row =
+    both ? row_of(PyTuple_GET_ITEM(both, 0), PyTuple_GET_ITEM(both, 1), &names) : NULL;
 
   if (row)
     out = call_containers(st, owner, name, row, (size_t)PyTuple_GET_SIZE(PyTuple_GET_ITEM(both, 0)),
@@ -180,15 +196,16 @@ static PyObject *call_with_trees(py_state *st, PyObject *owner, const char *name
   return out;
 }
 
-static PyObject *call_method(py_state *st, PyObject *owner, const char *name, PyObject *const *args, size_t n_args,
-                             PyObject *kwnames, how_called how)
+static PyObject *call_method(py_state *st, PyObject *owner, const char *name, PyObject *const *args,
+                             size_t n_args, PyObject *kwnames, how_called how)
 {
   const bool has_trees = PyObject_TypeCheck(owner, st->module_type) && ((py_module *)owner)->trees;
 
-  return (has_trees ? call_with_trees : call_containers)(st, owner, name, args, n_args, kwnames, how);
+  return (has_trees ? call_with_trees : call_containers)(st, owner, name, args, n_args, kwnames,
+                                                         how);
 }
 
-/* -- Bound methods -------------------------------------------------------------------------------------- */
+/* -- Bound methods ----------------------------------------------------------------------------- */
 
 typedef struct py_method {
   PyObject_HEAD
@@ -198,11 +215,13 @@ typedef struct py_method {
   vectorcallfunc vectorcall;
 } py_method;
 
-static PyObject *method_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+static PyObject *method_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
+                                   PyObject *kwnames)
 {
   py_method *m = (py_method *)self;
 
-  return call_method(m->state, m->owner, m->name, args, (size_t)PyVectorcall_NARGS(nargsf), kwnames, (how_called){0});
+  return call_method(m->state, m->owner, m->name, args, (size_t)PyVectorcall_NARGS(nargsf), kwnames,
+                     (how_called){0});
 }
 
 /* (buffers, args, kwargs): (the result, a list of bool: of which buffers a copy was made). */
@@ -211,7 +230,8 @@ static PyObject *method_call_into(PyObject *self, PyObject *all)
   py_method *m = (py_method *)self;
   PyObject *buffers, *args, *kwargs, *kwnames, *list, *out = NULL;
 
-  if (!PyArg_ParseTuple(all, "O!O!O!", &PyTuple_Type, &buffers, &PyTuple_Type, &args, &PyDict_Type, &kwargs))
+  if (!PyArg_ParseTuple(all, "O!O!O!", &PyTuple_Type, &buffers, &PyTuple_Type, &args, &PyDict_Type,
+                        &kwargs))
     return NULL;
   const Py_ssize_t n = PyTuple_GET_SIZE(buffers);
   PyObject **row = row_of(args, kwargs, &kwnames);
@@ -221,7 +241,8 @@ static PyObject *method_call_into(PyObject *self, PyObject *all)
     return PyErr_Occurred() ? NULL : PyErr_NoMemory();
   }
   PyObject *result = call_method(m->state, m->owner, m->name, row, (size_t)PyTuple_GET_SIZE(args),
-                                 PyTuple_GET_SIZE(kwnames) ? kwnames : NULL, (how_called){.buffers = buffers, .copied = copied});
+                                 PyTuple_GET_SIZE(kwnames) ? kwnames : NULL,
+                                 (how_called){.buffers = buffers, .copied = copied});
   list = result ? PyList_New(n) : NULL;
   for (Py_ssize_t i = 0; list && i < n; i++)
     PyList_SET_ITEM(list, i, PyBool_FromLong(copied[i]));
@@ -283,8 +304,8 @@ static PyObject *method_prepare(PyObject *self, PyObject *args, PyObject *kwargs
   Py_XDECREF(none);
   if (!row)
     return NULL;
-  out = call_method(m->state, m->owner, m->name, row, (size_t)PyTuple_GET_SIZE(args), PyTuple_GET_SIZE(kwnames) ? kwnames : NULL,
-                    (how_called){.prepares = true});
+  out = call_method(m->state, m->owner, m->name, row, (size_t)PyTuple_GET_SIZE(args),
+                    PyTuple_GET_SIZE(kwnames) ? kwnames : NULL, (how_called){.prepares = true});
   Py_DECREF(kwnames);
   PyMem_Free(row);
   return out;
@@ -301,8 +322,11 @@ static PyObject *method_schema(PyObject *self, void *unused)
     return NULL;
   if (rush_module_method_schema(module->module, m->name, &text, &err) != RUSH_OK)
     return py_raise(m->state, &err);
-  PyObject *made = py_text_steal(m->state, text), *functions = made ? PyImport_ImportModule("rushlight.jit.functions") : NULL;
-  PyObject *schema = functions ? PyObject_CallMethod(functions, "method_schema", "OOs", made, m->owner, m->name) : NULL;
+  PyObject *made = py_text_steal(m->state, text),
+           *functions = made ? PyImport_ImportModule("rushlight.jit.functions") : NULL;
+  PyObject *schema =
+    functions ? PyObject_CallMethod(functions, "method_schema", "OOs", made, m->owner, m->name)
+              : NULL;
   Py_XDECREF(functions);
   Py_XDECREF(made);
   return schema;
@@ -349,26 +373,30 @@ static PyObject *method_doc(PyObject *self, void *unused)
 {
   py_method *m = (py_method *)self;
   PyObject *functions = PyImport_ImportModule("rushlight.jit.functions");
-  PyObject *doc = functions ? PyObject_CallMethod(functions, "method_doc", "Os", m->owner, m->name) : NULL;
+  PyObject *doc =
+    functions ? PyObject_CallMethod(functions, "method_doc", "Os", m->owner, m->name) : NULL;
 
   (void)unused;
   Py_XDECREF(functions);
   return doc;
 }
 static PyMethodDef method_methods[] = {
-    {"_call_into", method_call_into, METH_VARARGS, "a call whose results go to buffers"},
-    {"prepare", (PyCFunction)(void (*)(void))method_prepare, METH_VARARGS | METH_KEYWORDS,
-     "prepare(*args, **kwargs): compile what such a call would, changing nothing; without arguments: what can be told"},
-    {"graph_for", (PyCFunction)(void (*)(void))method_graph_for, METH_VARARGS | METH_KEYWORDS, "the graph that a call with these runs"},
-    {NULL, NULL, 0, NULL}};
-static PyGetSetDef method_getset[] = {{"code", method_code, NULL, "the method's source", NULL},
-                                      {"__name__", method_name, NULL, "the method's name", NULL},
-                                      {"__doc__", method_doc, NULL, "the docstring of what it was made of, or None", NULL},
-                                      {"owner", method_owner, NULL, "the module whose method it is", NULL},
-                                      {"schema", method_schema, NULL, "the method's schema as text", NULL},
-                                      {"graph", method_graph, NULL, "a copy of the method's graph", NULL},
-                                      {"inlined_graph", method_inlined_graph, NULL, "the same, calls replaced by what they call", NULL},
-                                      {NULL, NULL, NULL, NULL, NULL}};
+  {"_call_into", method_call_into, METH_VARARGS, "a call whose results go to buffers"},
+  {"prepare", (PyCFunction)(void (*)(void))method_prepare, METH_VARARGS | METH_KEYWORDS,
+   "prepare(*args, **kwargs): compile what such a call would, changing nothing; without arguments: "
+   "what can be told"},
+  {"graph_for", (PyCFunction)(void (*)(void))method_graph_for, METH_VARARGS | METH_KEYWORDS,
+   "the graph that a call with these runs"},
+  {NULL, NULL, 0, NULL}};
+static PyGetSetDef method_getset[] = {
+  {"code", method_code, NULL, "the method's source", NULL},
+  {"__name__", method_name, NULL, "the method's name", NULL},
+  {"__doc__", method_doc, NULL, "the docstring of what it was made of, or None", NULL},
+  {"owner", method_owner, NULL, "the module whose method it is", NULL},
+  {"schema", method_schema, NULL, "the method's schema as text", NULL},
+  {"graph", method_graph, NULL, "a copy of the method's graph", NULL},
+  {"inlined_graph", method_inlined_graph, NULL, "the same, calls replaced by what they call", NULL},
+  {NULL, NULL, NULL, NULL, NULL}};
 static PyMemberDef method_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(py_method, vectorcall), READONLY, NULL},
     {"name", T_STRING, offsetof(py_method, name), READONLY, NULL},
@@ -380,12 +408,15 @@ static PyType_Slot method_slots[] = {{Py_tp_dealloc, method_dealloc},
                                      {Py_tp_members, method_members},
                                      {0, NULL}};
 static PyType_Spec method_spec = {"rushlight.ScriptMethod", sizeof(py_method), 0,
-                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
+                                    Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                   method_slots};
 
 PyObject *py_method_new(py_state *st, PyObject *owner, const char *name)
 {
-  py_method *m = py_need_part(st, PY_PART_MODULE) < 0 ? NULL : (py_method *)st->method_type->tp_alloc(st->method_type, 0);
+  py_method *m = py_need_part(st, PY_PART_MODULE) < 0
+                   ? NULL
+                   : (py_method *)st->method_type->tp_alloc(st->method_type, 0);
   size_t n = strlen(name) + 1;
 
   if (!m)

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* -- Small things ------------------------------------------------------------------------------------------ */
+/* -- Small things ------------------------------------------------------------------------------ */
 
 PyObject *py_no_program(void)
 {
@@ -24,12 +24,13 @@ PyObject *py_module_dump(py_module *self, rush_dump what, const char *method)
     return py_raise(self->state, &err);
   return py_text_steal(self->state, text);
 }
-/* -- Modules ---------------------------------------------------------------------------------------------- */
+/* -- Modules ----------------------------------------------------------------------------------- */
 
 /* One Module for one object: what a program gives back is what Python has already. */
 static void module_enrol(py_module *m)
 {
-  PyObject *key = PyLong_FromVoidPtr(rush_module_value(m->module).as.heap), *at = PyLong_FromVoidPtr(m);
+  PyObject *key = PyLong_FromVoidPtr(rush_module_value(m->module).as.heap),
+           *at = PyLong_FromVoidPtr(m);
 
   if (!m->state->modules)
     m->state->modules = PyDict_New();
@@ -63,7 +64,8 @@ static void publish(py_state *st, PyObject *entry, bool on)
 
   if (tensor == Py_None)
     return;
-  PyObject *key = PyLong_FromVoidPtr(((py_tensor *)tensor)->value.as.tensor), *at = PyLong_FromVoidPtr(PyTuple_GET_ITEM(entry, 0));
+  PyObject *key = PyLong_FromVoidPtr(((py_tensor *)tensor)->value.as.tensor),
+           *at = PyLong_FromVoidPtr(PyTuple_GET_ITEM(entry, 0));
   if (!st->tensors)
     st->tensors = PyDict_New();
   PyObject *now = key && st->tensors ? PyDict_GetItem(st->tensors, key) : NULL;
@@ -132,7 +134,9 @@ static PyObject *module_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 
 static bool has_hooks(rush_module *module)
 {
-  const rush_type *t = rush_module_format(module) == RUSH_FORMAT_TORCHSCRIPT ? rush_object_type(rush_module_value(module)) : NULL;
+  const rush_type *t = rush_module_format(module) == RUSH_FORMAT_TORCHSCRIPT
+                         ? rush_object_type(rush_module_value(module))
+                         : NULL;
 
   return t && (rush_class_hook(t, 0, true) || rush_class_hook(t, 0, false));
 }
@@ -213,7 +217,8 @@ static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
 {
   py_module *m = (py_module *)self;
   bool python = m->is_hooked || !m->module || !has_method(m, "forward");
-  PyObject *forward = python ? PyObject_GetAttrString(self, "_call_impl") : py_method_new(m->state, self, "forward");
+  PyObject *forward =
+    python ? PyObject_GetAttrString(self, "_call_impl") : py_method_new(m->state, self, "forward");
   PyObject *out = forward ? PyObject_Call(forward, args, kwargs) : NULL;
 
   Py_XDECREF(forward);
@@ -225,12 +230,15 @@ static void *elements_of(py_state *st, PyObject *o)
 {
   py_geometry g;
 
-  if (!st->torch_tensor || !st->layout || !PyObject_TypeCheck(o, (PyTypeObject *)st->torch_tensor) || !py_layout_read(st->layout, o, &g))
+  if (!st->torch_tensor || !st->layout ||
+      !PyObject_TypeCheck(o, (PyTypeObject *)st->torch_tensor) ||
+      !py_layout_read(st->layout, o, &g))
     return NULL;
   return g.data;
 }
 
-/* The object stands for the attribute as long as its value is v: what (object, our tensor, address of its elements) remembers. */
+/* The object stands for the attribute as long as its value is v: what (object, our tensor, address
+ * of its elements) remembers. */
 static int module_remember(py_module *m, PyObject *name, PyObject *o, rush_value v)
 {
   PyObject *tensor = v.tag == RUSH_TAG_TENSOR ? py_tensor_wrap(m->state, v) : Py_NewRef(Py_None);
@@ -257,7 +265,8 @@ static bool stands_for(py_state *st, PyObject *entry, rush_value v)
 
   if (tensor != Py_None)
     return v.tag == RUSH_TAG_TENSOR && ((py_tensor *)tensor)->value.as.tensor == v.as.tensor;
-  return v.tag == RUSH_TAG_OBJECT && PyObject_TypeCheck(o, st->module_type) && ((py_module *)o)->module &&
+  return v.tag == RUSH_TAG_OBJECT && PyObject_TypeCheck(o, st->module_type) &&
+         ((py_module *)o)->module &&
          rush_module_value(((py_module *)o)->module).as.heap == v.as.heap;
 }
 
@@ -287,7 +296,8 @@ static int set_slot(py_module *m, PyObject *name, PyObject *o);
 /* requires_grad of torch's tensor is ours too. */
 static void follow_grad(py_state *st, PyObject *o, rush_tensor *t)
 {
-  if (!st->torch_tensor || !PyObject_TypeCheck(o, (PyTypeObject *)st->torch_tensor) || rush_tensor_is_recorded(t))
+  if (!st->torch_tensor || !PyObject_TypeCheck(o, (PyTypeObject *)st->torch_tensor) ||
+      rush_tensor_is_recorded(t))
     return;
   PyObject *grad = PyObject_GetAttr(o, st->name_requires_grad);
   if (grad && (grad == Py_True) != rush_tensor_requires_grad(t)) {
@@ -300,7 +310,8 @@ static void follow_grad(py_state *st, PyObject *o, rush_tensor *t)
   Py_XDECREF(grad);
 }
 
-/* Tensors of torch's may have got other memory (`p.data = ...`, `module.to(...)`): the program follows. */
+/* Tensors of torch's may have got other memory (`p.data = ...`, `module.to(...)`): the program
+ * follows. */
 int py_module_refresh(py_module *m)
 {
   PyObject *name, *entry;
@@ -329,12 +340,13 @@ int py_module_refresh(py_module *m)
   return result;
 }
 
-/* The attribute as an object: parameters and submodules are the same at every look.  A tensor that is looked at through torch is
- * made what torch has for it by the class' _parameter. */
+/* The attribute as an object: parameters and submodules are the same at every look.  A tensor that
+ * is looked at through torch is made what torch has for it by the class' _parameter. */
 static PyObject *slot_out(py_module *m, PyObject *name, rush_value v)
 {
   bool keeps = v.tag == RUSH_TAG_TENSOR || rush_object_is_module(v);
-  bool is_recorded = v.tag == RUSH_TAG_TENSOR && v.as.tensor && rush_tensor_is_recorded(v.as.tensor);
+  bool is_recorded =
+    v.tag == RUSH_TAG_TENSOR && v.as.tensor && rush_tensor_is_recorded(v.as.tensor);
   PyObject *o = keeps ? module_recall(m, name, v) : NULL;
 
   if (o)
@@ -349,7 +361,8 @@ static PyObject *slot_out(py_module *m, PyObject *name, rush_value v)
   if (o && v.tag == RUSH_TAG_TENSOR && rush_tensor_requires_grad(v.as.tensor) && !is_recorded &&
       PyObject_SetAttrString(o, "requires_grad", Py_True) < 0)
     Py_CLEAR(o);
-  if (o && v.tag == RUSH_TAG_TENSOR && !is_recorded && PyObject_HasAttrString((PyObject *)m, "_parameter")) {
+  if (o && v.tag == RUSH_TAG_TENSOR && !is_recorded &&
+      PyObject_HasAttrString((PyObject *)m, "_parameter")) {
     PyObject *made = PyObject_CallMethod((PyObject *)m, "_parameter", "OO", name, o);
     Py_SETREF(o, made);
   }
@@ -358,11 +371,13 @@ static PyObject *slot_out(py_module *m, PyObject *name, rush_value v)
   return o;
 }
 
-/* The value of an attribute of the program, new; NULL: an exception is set, or (without one) there is none. */
+/* The value of an attribute of the program, new; NULL: an exception is set, or (without one) there
+ * is none. */
 static PyObject *module_slot(py_module *m, PyObject *name)
 {
   const char *text = PyUnicode_AsUTF8(name);
-  rush_value v = text && m->module ? py_unlocked_object_attr(rush_module_value(m->module), text) : (rush_value){.tag = RUSH_TAG_UNSET};
+  rush_value v = text && m->module ? py_unlocked_object_attr(rush_module_value(m->module), text)
+                                   : (rush_value){.tag = RUSH_TAG_UNSET};
 
   if (v.tag == RUSH_TAG_UNSET)
     return NULL;
@@ -371,7 +386,8 @@ static PyObject *module_slot(py_module *m, PyObject *name)
   return o;
 }
 
-/* The program's methods are stronger than what Python's classes have of the same name, Python's other attributes than the program's. */
+/* The program's methods are stronger than what Python's classes have of the same name, Python's
+ * other attributes than the program's. */
 static PyObject *module_getattro(PyObject *self, PyObject *name)
 {
   PyObject *found = PyObject_GenericGetAttr(self, name);
@@ -418,7 +434,8 @@ static bool attr_is_tensor(rush_value object, const char *name)
   return false;
 }
 
-/* A program may write to what it keeps: a tensor on read-only memory is copied.  Steals *v where that fails. */
+/* A program may write to what it keeps: a tensor on read-only memory is copied.  Steals *v where
+ * that fails. */
 static int own_memory(py_state *st, rush_value *v)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -450,7 +467,8 @@ int py_set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o)
     PyErr_Format(PyExc_AttributeError, "attribute '%s' cannot be deleted", text);
     return -1;
   }
-  bool is_number = PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o); /* an argument would become a tensor */
+  bool is_number = PyLong_Check(o) || PyFloat_Check(o) ||
+                   PyComplex_Check(o); /* an argument would become a tensor */
   if (is_number && attr_is_tensor(object, text)) {
     PyErr_Format(PyExc_TypeError, "Unable to cast %S to Tensor", (PyObject *)Py_TYPE(o));
     return -1;
@@ -477,21 +495,25 @@ static bool has_slot(py_module *m, const char *name)
 static int set_slot(py_module *m, PyObject *name, PyObject *o)
 {
   rush_value object = rush_module_value(m->module);
-  bool torchs = py_find_torch(m->state) && PyObject_TypeCheck(o, (PyTypeObject *)m->state->torch_tensor);
-  PyObject *alias = torchs ? PyObject_CallMethod(o, "detach", NULL) : Py_NewRef(o); /* keeps the memory, whatever happens to o */
+  bool torchs =
+    py_find_torch(m->state) && PyObject_TypeCheck(o, (PyTypeObject *)m->state->torch_tensor);
+  PyObject *alias = torchs ? PyObject_CallMethod(o, "detach", NULL)
+                           : Py_NewRef(o); /* keeps the memory, whatever happens to o */
   int set = alias ? py_set_attr(m->state, object, name, alias) : -1;
 
   Py_XDECREF(alias);
   if (set < 0)
     return -1;
   rush_value v = py_unlocked_object_attr(object, PyUnicode_AsUTF8(name));
-  if (v.tag == RUSH_TAG_TENSOR && v.as.tensor && is_read_only(o)) { /* v is a copy, which o does not stand for */
+  if (v.tag == RUSH_TAG_TENSOR && v.as.tensor &&
+      is_read_only(o)) { /* v is a copy, which o does not stand for */
     rush_value_release(v);
     return 0;
   }
   if (torchs && v.tag == RUSH_TAG_TENSOR && v.as.tensor)
     follow_grad(m->state, o, v.as.tensor);
-  int result = v.tag == RUSH_TAG_TENSOR || rush_object_is_module(v) ? module_remember(m, name, o, v) : 0;
+  int result =
+    v.tag == RUSH_TAG_TENSOR || rush_object_is_module(v) ? module_remember(m, name, o, v) : 0;
   rush_value_release(v);
   return result;
 }
@@ -503,7 +525,8 @@ static int share_slot(py_module *m, PyObject *name, PyObject *o, py_module *like
   int result = 0;
 
   if (v.tag == RUSH_TAG_UNSET ||
-      py_unlocked_object_set_attr(m->state->context, rush_module_value(m->module), PyUnicode_AsUTF8(name), v, &err) != RUSH_OK) {
+      py_unlocked_object_set_attr(m->state->context, rush_module_value(m->module),
+                                  PyUnicode_AsUTF8(name), v, &err) != RUSH_OK) {
     py_raise(m->state, &err);
     result = -1;
   }
@@ -512,7 +535,8 @@ static int share_slot(py_module *m, PyObject *name, PyObject *o, py_module *like
   rush_value_release(v);
   return result;
 }
-/* Set an attribute of the program: False when it has none of this name.  (No tp_setattro: then nn.Module could not be a base.) */
+/* Set an attribute of the program: False when it has none of this name.  (No tp_setattro: then
+ * nn.Module could not be a base.) */
 static PyObject *module_set(PyObject *self, PyObject *args)
 {
   py_module *m = (py_module *)self, *like = NULL;
@@ -545,7 +569,8 @@ static PyObject *module_program_method(PyObject *self, PyObject *name)
 
   if (!text)
     return NULL;
-  if (!m->module || !(has_method(m, text) || rush_object_has_method(rush_module_value(m->module), text))) {
+  if (!m->module ||
+      !(has_method(m, text) || rush_object_has_method(rush_module_value(m->module), text))) {
     PyErr_SetObject(PyExc_AttributeError, name);
     return NULL;
   }
@@ -561,7 +586,8 @@ static PyObject *module_slots_list(PyObject *self, PyObject *unused)
 
   (void)unused;
   for (size_t i = 0; list && i < n; i++) {
-    PyObject *item = Py_BuildValue("(sI)", rush_object_attr_name(object, i), rush_object_slot_kind(object, i));
+    PyObject *item =
+      Py_BuildValue("(sI)", rush_object_attr_name(object, i), rush_object_slot_kind(object, i));
     if (!item)
       Py_CLEAR(list);
     else
@@ -578,7 +604,8 @@ static PyObject *module_adopt(PyObject *self, PyObject *other)
 
   if (!PyObject_TypeCheck(other, m->state->module_type) || !from->module)
     return PyErr_Format(PyExc_TypeError, "_adopt() takes a module");
-  if (rush_module_around(m->state->context, rush_module_value(from->module), from->module, &made, &err) != RUSH_OK)
+  if (rush_module_around(m->state->context, rush_module_value(from->module), from->module, &made,
+                         &err) != RUSH_OK)
     return py_raise(m->state, &err);
   module_leave(m);
   unpublish_all(m);
@@ -606,8 +633,9 @@ static PyObject *module_same(PyObject *self, PyObject *other)
 {
   py_module *a = (py_module *)self, *b = (py_module *)other;
 
-  return PyBool_FromLong(PyObject_TypeCheck(other, a->state->module_type) && a->module && b->module &&
-                         rush_module_value(a->module).as.heap == rush_module_value(b->module).as.heap);
+  return PyBool_FromLong(
+    PyObject_TypeCheck(other, a->state->module_type) && a->module && b->module &&
+    rush_module_value(a->module).as.heap == rush_module_value(b->module).as.heap);
 }
 
 /* `training` of an object and of all below it. */
@@ -622,7 +650,8 @@ static int set_training(py_state *st, rush_value object, bool on)
     if (v.tag == RUSH_TAG_OBJECT)
       result = set_training(st, v, on);
     else if (strcmp(name, "training") == 0 && v.tag == RUSH_TAG_BOOL &&
-             py_unlocked_object_set_attr(st->context, object, name, rush_value_bool(on), &err) != RUSH_OK) {
+             py_unlocked_object_set_attr(st->context, object, name, rush_value_bool(on), &err) !=
+               RUSH_OK) {
       py_raise(st, &err);
       result = -1;
     }
@@ -638,7 +667,8 @@ static PyObject *module_set_training(PyObject *self, PyObject *arg)
 
   if (!((py_module *)self)->module)
     return py_no_program();
-  if (on < 0 || set_training(((py_module *)self)->state, rush_module_value(((py_module *)self)->module), on) < 0)
+  if (on < 0 || set_training(((py_module *)self)->state,
+                             rush_module_value(((py_module *)self)->module), on) < 0)
     return NULL;
   Py_RETURN_NONE;
 }
@@ -752,52 +782,58 @@ static PyObject *module_repr(PyObject *self)
   const char *name = m ? rush_value_class(rush_module_value(m)) : NULL;
   const char *last = name ? strrchr(name, '.') : NULL;
 
-  return PyUnicode_FromFormat("ScriptModule(original_name=%s)", last ? last + 1 : name ? name : "?");
+  return PyUnicode_FromFormat("ScriptModule(original_name=%s)", last   ? last + 1
+                                                                : name ? name
+                                                                       : "?");
 }
 
 static PyObject *module_define(PyObject *self, PyObject *args);
 static PyMethodDef module_methods_table[] = {
-    {"methods", module_methods, METH_NOARGS, "names of the methods that can be called"},
-    {"_state", module_state, METH_VARARGS, "parameters (and buffers) by qualified name"},
-    {"_set_state", module_set_state, METH_VARARGS, "copy a tensor into a named parameter or buffer"},
-    {"_set_training", module_set_training, METH_O, "set `training` of all submodules"},
-    {"_define", module_define, METH_VARARGS, "add a text's definitions to a module of compile()"},
-    {"_slot", module_py_slot, METH_O, "an attribute of the program"},
-    {"_set", module_set, METH_VARARGS, "set an attribute, which the object stands for from then on; False: there is none"},
-    {"_program_method", module_program_method, METH_O, "a method of the program"},
-    {"_slots", module_slots_list, METH_NOARGS, "(name, kind) of every attribute"},
-    {"_adopt", module_adopt, METH_O, "become another view of a module"},
-    {"_is_same", module_same, METH_O, "do both show one module?"},
-    {"copy", module_copy, METH_NOARGS, "another instance with state of its own"},
-    {NULL, NULL, 0, NULL}};
-static PyGetSetDef module_getset[] = {{"code", module_code, NULL, "TorchScript source", NULL},
-                                      {"_is_script", module_is_script, NULL, "is there a program?", NULL},
-                                      {"_class_name", module_class_name, NULL, "qualified name of the module's class", NULL},
-                                      {"graph", module_graph, NULL, "a copy of forward's graph", NULL},
-                                      {"max_seconds", py_module_get_limit, py_module_set_limit, "seconds that a call may take, or None",
-                                       (void *)offsetof(py_module, max_seconds)},
-                                      {"max_bytes", py_module_get_limit, py_module_set_limit, "bytes that a call may use, or None",
-                                       (void *)offsetof(py_module, max_bytes)},
-                                      {"inlined_graph", module_inlined_graph, NULL, "the same, calls replaced by what they call", NULL},
-                                      {NULL, NULL, NULL, NULL, NULL}};
+  {"methods", module_methods, METH_NOARGS, "names of the methods that can be called"},
+  {"_state", module_state, METH_VARARGS, "parameters (and buffers) by qualified name"},
+  {"_set_state", module_set_state, METH_VARARGS, "copy a tensor into a named parameter or buffer"},
+  {"_set_training", module_set_training, METH_O, "set `training` of all submodules"},
+  {"_define", module_define, METH_VARARGS, "add a text's definitions to a module of compile()"},
+  {"_slot", module_py_slot, METH_O, "an attribute of the program"},
+  {"_set", module_set, METH_VARARGS,
+   "set an attribute, which the object stands for from then on; False: there is none"},
+  {"_program_method", module_program_method, METH_O, "a method of the program"},
+  {"_slots", module_slots_list, METH_NOARGS, "(name, kind) of every attribute"},
+  {"_adopt", module_adopt, METH_O, "become another view of a module"},
+  {"_is_same", module_same, METH_O, "do both show one module?"},
+  {"copy", module_copy, METH_NOARGS, "another instance with state of its own"},
+  {NULL, NULL, 0, NULL}};
+static PyGetSetDef module_getset[] = {
+  {"code", module_code, NULL, "TorchScript source", NULL},
+  {"_is_script", module_is_script, NULL, "is there a program?", NULL},
+  {"_class_name", module_class_name, NULL, "qualified name of the module's class", NULL},
+  {"graph", module_graph, NULL, "a copy of forward's graph", NULL},
+  {"max_seconds", py_module_get_limit, py_module_set_limit, "seconds that a call may take, or None",
+   (void *)offsetof(py_module, max_seconds)},
+  {"max_bytes", py_module_get_limit, py_module_set_limit, "bytes that a call may use, or None",
+   (void *)offsetof(py_module, max_bytes)},
+  {"inlined_graph", module_inlined_graph, NULL, "the same, calls replaced by what they call", NULL},
+  {NULL, NULL, NULL, NULL, NULL}};
 static PyMemberDef module_members[] = {
-    {"_is_hooked", T_BOOL, offsetof(py_module, is_hooked), 0, "calls go through Python's _call_impl"},
-    {"_recorder", T_OBJECT, offsetof(py_module, recorder), 0, "is told of calls, or None"},
-    {NULL, 0, 0, 0, NULL}};
-static PyType_Slot module_slots[] = {{Py_tp_dealloc, module_dealloc},
-                                     {Py_tp_new, module_new},
-                                     {Py_tp_traverse, module_traverse},
-                                     {Py_tp_clear, module_clear},
-                                     {Py_tp_members, module_members},
-                                     {Py_tp_call, module_call},
-                                     {Py_tp_getattro, module_getattro},
-                                     {Py_tp_repr, module_repr},
-                                     {Py_tp_methods, module_methods_table},
-                                     {Py_tp_getset, module_getset},
-                                     {Py_tp_doc, "A program loaded from an archive, with its state."},
-                                     {0, NULL}};
+  {"_is_hooked", T_BOOL, offsetof(py_module, is_hooked), 0, "calls go through Python's _call_impl"},
+  {"_recorder", T_OBJECT, offsetof(py_module, recorder), 0, "is told of calls, or None"},
+  {NULL, 0, 0, 0, NULL}};
+static PyType_Slot module_slots[] = {
+  {Py_tp_dealloc, module_dealloc},
+  {Py_tp_new, module_new},
+  {Py_tp_traverse, module_traverse},
+  {Py_tp_clear, module_clear},
+  {Py_tp_members, module_members},
+  {Py_tp_call, module_call},
+  {Py_tp_getattro, module_getattro},
+  {Py_tp_repr, module_repr},
+  {Py_tp_methods, module_methods_table},
+  {Py_tp_getset, module_getset},
+  {Py_tp_doc, "A program loaded from an archive, with its state."},
+  {0, NULL}};
 static PyType_Spec module_spec = {"rushlight._rushlight.Module", sizeof(py_module), 0,
-                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, module_slots};
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                                  module_slots};
 
 PyObject *py_module_wrap_steal(py_state *st, rush_module *module)
 {
@@ -814,9 +850,10 @@ int py_add_module_types(PyObject *m, py_state *st)
   return st->module_type ? 0 : -1;
 }
 
-/* -- Texts ----------------------------------------------------------------------------------------------------- */
+/* -- Texts ------------------------------------------------------------------------------------- */
 
-/* compile(text, name, first_line): a new module; module._define(text, name, first_line): more of it. */
+/* compile(text, name, first_line): a new module; module._define(text, name, first_line): more of
+ * it. */
 static PyObject *compile_text(py_state *st, py_module *into, PyObject *args)
 {
   rush_text_options options = RUSH_TEXT_OPTIONS_INIT;
@@ -838,7 +875,10 @@ static PyObject *compile_text(py_state *st, py_module *into, PyObject *args)
     return py_raise(st, &err);
   return into ? Py_NewRef(Py_None) : py_module_wrap_steal(st, module);
 }
-PyObject *py_compile(PyObject *m, PyObject *args) { return compile_text(PyModule_GetState(m), NULL, args); }
+PyObject *py_compile(PyObject *m, PyObject *args)
+{
+  return compile_text(PyModule_GetState(m), NULL, args);
+}
 static PyObject *module_define(PyObject *self, PyObject *args)
 {
   return compile_text(((py_module *)self)->state, (py_module *)self, args);

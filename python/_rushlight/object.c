@@ -67,7 +67,10 @@ static PyObject *object_compare(PyObject *a, PyObject *b, int op)
   bool same = ((py_object *)a)->value.as.heap == ((py_object *)b)->value.as.heap;
   return PyBool_FromLong(same == (op == Py_EQ));
 }
-static Py_hash_t object_hash(PyObject *self) { return _Py_HashPointer(((py_object *)self)->value.as.heap); }
+static Py_hash_t object_hash(PyObject *self)
+{
+  return _Py_HashPointer(((py_object *)self)->value.as.heap);
+}
 static PyObject *object_call(PyObject *self, PyObject *args, PyObject *kwargs)
 {
   py_object *o = (py_object *)self;
@@ -79,19 +82,22 @@ static PyObject *object_call(PyObject *self, PyObject *args, PyObject *kwargs)
   Py_XDECREF(forward);
   return out;
 }
-static PyType_Slot object_slots[] = {{Py_tp_call, object_call},
-                                     {Py_tp_dealloc, object_dealloc},     {Py_tp_repr, object_repr},
-                                     {Py_tp_getattro, object_getattro},   {Py_tp_setattro, object_setattro},
-                                     {Py_tp_richcompare, object_compare}, {Py_tp_hash, object_hash},
-                                     {0, NULL}};
+static PyType_Slot object_slots[] = {
+  {Py_tp_call, object_call},         {Py_tp_dealloc, object_dealloc},
+  {Py_tp_repr, object_repr},         {Py_tp_getattro, object_getattro},
+  {Py_tp_setattro, object_setattro}, {Py_tp_richcompare, object_compare},
+  {Py_tp_hash, object_hash},         {0, NULL}};
 static PyType_Spec object_spec = {"rushlight.ScriptObject", sizeof(py_object), 0,
-                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, object_slots};
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                  object_slots};
 static PyType_Spec enum_spec = {"rushlight.EnumValue", sizeof(py_object), 0,
-                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, object_slots};
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                object_slots};
 
 int py_import_part(py_state *st, py_part part)
 {
-  static const char *const names[] = {[PY_PART_TENSOR] = "rushlight.methods", [PY_PART_IR] = "rushlight.ir",
+  static const char *const names[] = {[PY_PART_TENSOR] = "rushlight.methods",
+                                      [PY_PART_IR] = "rushlight.ir",
                                       [PY_PART_MODULE] = "rushlight.jit.script_module"};
   PyObject *module = PyImport_ImportModule(names[part]);
 

@@ -1,7 +1,7 @@
 /* _rushlight: the C extension.  Only the public header of the library is used.
  *
- * Values cross the border in convert.c; everything that runs programs releases the GIL.  All mutable
- * state is in the module's state struct, found through the type of any of our objects. */
+ * Values cross the border in convert.c; everything that runs programs releases the GIL.  All
+ * mutable state is in the module's state struct, found through the type of any of our objects. */
 #ifndef RUSH_PY_H
 #define RUSH_PY_H
 
@@ -14,28 +14,32 @@
 
 typedef struct py_limits py_limits; /* limits.h */
 
-/* Parts of the package that finish types of the extension (methods.py, ir.py, jit/script_module.py). */
+/* Parts of the package that finish types of the extension (methods.py, ir.py,
+ * jit/script_module.py). */
 typedef enum py_part { PY_PART_TENSOR, PY_PART_IR, PY_PART_MODULE, PY_N_PARTS } py_part;
 
 typedef struct py_state {
   rush_context *context;
   PyTypeObject *tensor_type, *module_type, *method_type, *object_type, *enum_type, *dtype_type;
   PyTypeObject *unit_type, *type_type, *function_type; /* script.h */
-  PyObject *classes;       /* qualified name -> Python class of a scripted class, NamedTuple or Enum; or NULL */
+  PyObject
+    *classes; /* qualified name -> Python class of a scripted class, NamedTuple or Enum; or NULL */
   PyObject *class_types;   /* and that class -> its Type */
   PyObject *errors;        /* name -> class of exceptions that are not Python's own; or NULL */
   PyObject *wrap_object;   /* makes what Python sees of a module or future in a result, or NULL */
   PyObject *modules;       /* address of a module's object -> of the Module that stands for it */
-  PyObject *tensors;       /* address of a tensor of ours -> of the object that a module shows for it */
+  PyObject *tensors; /* address of a tensor of ours -> of the object that a module shows for it */
   PyObject *size_class;    /* of shapes, a subclass of tuple; or NULL: tuple */
-  PyObject *module_class;  /* of submodules, and the hook that finishes an instance; or NULL: Module itself */
-  PyObject *call_hook;     /* while Python traces: told of calls of functions and methods first; or NULL */
+  PyObject *
+    module_class; /* of submodules, and the hook that finishes an instance; or NULL: Module itself */
+  PyObject
+    *call_hook; /* while Python traces: told of calls of functions and methods first; or NULL */
   PyTypeObject *ir_types[5]; /* Graph, Block, Node, Value, Type: ir.h */
   PyObject *type_classes;  /* kind of type -> class, or NULL */
   const rush_backend_api *api;
   PyObject *error;         /* rushlight.Error: what a program raised */
   PyObject *dtypes[30];    /* dtype objects by number, or NULL */
-  PyObject *torch_names;   /* dtype, layout, memory format -> number; filled at first use of torch */
+  PyObject *torch_names; /* dtype, layout, memory format -> number; filled at first use of torch */
   PyObject *torch_tensor;  /* torch.Tensor once torch was seen, or NULL */
   PyObject *torch_from_dlpack, *torch_increment_version, *torch_grad_enabled;
   PyObject *grad_mode;     /* the context variable of grad_mode.py */
@@ -45,23 +49,25 @@ typedef struct py_state {
   unsigned long main_thread; /* where Python's signal handlers run */
   PyTypeObject *cancel_type;
   PyObject *cancelled;       /* rushlight.Cancelled */
-  double max_seconds, max_bytes, applied_bytes; /* of set_limits; what the context has now; 0: none */
+  double max_seconds, max_bytes,
+    applied_bytes;           /* of set_limits; what the context has now; 0: none */
   py_limits *budgets;        /* of calls that run and brought bytes along */
   size_t n_blocks;           /* threads that are inside of `with limits()` */
   bool has_part[PY_N_PARTS]; /* py_import_part has imported it */
 } py_state;
 
-/* Import a part, once.  Everything that makes the first object of a type calls this through py_need_part, so that
- * `import rushlight` loads no part.  0, or -1 with an exception set. */
+/* Import a part, once.  Everything that makes the first object of a type calls this through
+ * py_need_part, so that `import rushlight` loads no part.  0, or -1 with an exception set. */
 int py_import_part(py_state *st, py_part part);
 static inline int py_need_part(py_state *st, py_part part)
 {
   return st->has_part[part] ? 0 : py_import_part(st, part);
 }
 
-/* Has the hook made the call (method NULL: of a Function)?  1, with the result or NULL and an exception; else 0. */
-int py_hooked_call(py_state *st, PyObject *callee, const char *method, PyObject *const *args, size_t n_args, PyObject *kwnames,
-                   PyObject **out);
+/* Has the hook made the call (method NULL: of a Function)?  1, with the result or NULL and an
+ * exception; else 0. */
+int py_hooked_call(py_state *st, PyObject *callee, const char *method, PyObject *const *args,
+                   size_t n_args, PyObject *kwnames, PyObject **out);
 
 py_state *py_state_of(PyObject *self); /* of any object whose type is ours */
 
@@ -81,14 +87,16 @@ typedef struct py_module {
   PyObject_HEAD
   rush_module *module; /* NULL: an instance of a Python subclass that is no program yet (_adopt) */
   py_state *state;
-  PyObject *cache;     /* attribute -> (object, what it stands for): parameters and submodules keep their identity; or NULL */
+  PyObject *
+    cache; /* attribute -> (object, what it stands for): parameters and submodules keep their identity; or NULL */
   double max_seconds, max_bytes; /* of each call; 0: none */
-  PyObject *trees;     /* pytree.Trees of an exported program whose arguments or results have classes; or NULL */
+  PyObject *
+    trees; /* pytree.Trees of an exported program whose arguments or results have classes; or NULL */
   PyObject *recorder;  /* is told of calls (recording.py), or NULL */
   char is_hooked;      /* calls go through Python's _call_impl */
 } py_module;
 
-/* -- convert.c -------------------------------------------------------------------------------------- */
+/* -- convert.c --------------------------------------------------------------------------------- */
 
 typedef struct py_seen { /* an input tensor, for identity and versions */
   rush_value tensor; /* owned */
@@ -110,20 +118,23 @@ typedef struct py_call {
   bool saw_torch, saw_numpy, saw_ours;
   PyObject *generator; /* torch's, which gets the state back that `drawn` is left in; or NULL */
   rush_value drawn;
-  bool takes_meta;  /* tensors of torch's device meta; else they are refused: programs do not run on them */
-  int height;       /* of the part of a result that is being converted: so many containers are around it */
+  bool
+    takes_meta; /* tensors of torch's device meta; else they are refused: programs do not run on them */
+  int
+    height; /* of the part of a result that is being converted: so many containers are around it */
   PyObject *parts;  /* while one is: address of a container in it -> its object; or NULL */
   bool strict_text; /* a result that is no UTF-8 is an error, as in PyTorch */
 } py_call;
 
 /* Our value for a Python object, new.  -1 with an exception set. */
 int py_to_value(py_call *call, PyObject *o, rush_value *out);
-/* A Python object for a value (borrowed).  Tensors become torch's, numpy's or ours as the call's inputs
- * were; an input returned is the same object. */
+/* A Python object for a value (borrowed).  Tensors become torch's, numpy's or ours as the call's
+ * inputs were; an input returned is the same object. */
 PyObject *py_from_value(py_call *call, rush_value v);
 /* Tell torch about in-place writes to its tensors; -1 with an exception set. */
 int py_call_writes(py_call *call);
-/* o.method(the state as torch has it): the bytes of a generator's state; -1 with an exception set. */
+/* o.method(the state as torch has it): the bytes of a generator's state; -1 with an exception set.
+ * */
 int py_set_random_state(PyObject *o, const char *method, const char *bytes);
 /* A tensor on the memory of any object with __dlpack__; new. */
 int py_from_dlpack(py_call *call, PyObject *o, rush_value *out);
@@ -144,9 +155,10 @@ int py_find_torch(py_state *state);
 
 PyObject *py_object_wrap(py_state *state, rush_value v); /* a ScriptObject; retains v */
 
-/* -- tensor_in.c ------------------------------------------------------------------------------------ */
+/* -- tensor_in.c ------------------------------------------------------------------------------- */
 
-/* A tensor on the memory of torch's tensor, or of an object with the buffer protocol; remembered for the call.  0, or -1 with an exception. */
+/* A tensor on the memory of torch's tensor, or of an object with the buffer protocol; remembered
+ * for the call.  0, or -1 with an exception. */
 int py_torch_to_value(py_call *call, PyObject *o, rush_value *out);
 int py_buffer_to_value(py_call *call, PyObject *o, rush_value *out);
 uint64_t py_hash_geometry(const rush_tensor *t);
@@ -154,7 +166,7 @@ bool py_is_quantized(int dtype);
 /* rushlight.jit.quantized.NAME(steal); NULL with an exception set. */
 PyObject *py_through_border(const char *name, PyObject *steal);
 
-/* -- call.c ----------------------------------------------------------------------------------------- */
+/* -- call.c ------------------------------------------------------------------------------------ */
 
 /* Units lock; whoever holds the lock may ask Python.  So it is never waited for with the GIL. */
 #define WITHOUT_GIL(call)   \
@@ -175,13 +187,15 @@ int py_append_steal(PyObject *list, PyObject *item);
 /* A type of the module; NULL with an exception set. */
 PyTypeObject *py_add_type(PyObject *m, PyType_Spec *spec);
 
-/* Positional and keyword arguments (vectorcall layout) as values.  0, or -1 with an exception set. */
+/* Positional and keyword arguments (vectorcall layout) as values.  0, or -1 with an exception set.
+ * */
 typedef struct py_args {
   rush_value *args;
   rush_named_value *named;
   size_t n_args, n_named;
 } py_args;
-int py_args_convert(py_call *call, PyObject *const *args, size_t n_args, PyObject *kwnames, py_args *out);
+int py_args_convert(py_call *call, PyObject *const *args, size_t n_args, PyObject *kwnames,
+                    py_args *out);
 void py_args_free(py_args *a);
 
 /* Around a call: torch's random state, so that torch.manual_seed counts. */
@@ -202,12 +216,14 @@ typedef struct py_callee { /* a function, or a method of a module or of an objec
   bool is_random; /* may draw numbers: with torch's generator */
   PyObject *buffers; /* a tuple: for outputs, None where there is none; or NULL */
   bool *copied;      /* of which a copy was made */
-  bool prepares;     /* the module's method is prepared for such a call (rush_module_prepare); the result is None */
+  bool
+    prepares; /* the module's method is prepared for such a call (rush_module_prepare); the result is None */
 } py_callee;
-/* Run it without the GIL; its result for Python, or NULL with an exception.  Ends the call and frees the arguments. */
+/* Run it without the GIL; its result for Python, or NULL with an exception.  Ends the call and
+ * frees the arguments. */
 PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *callee);
 
-/* -- A module's state ---------------------------------------------------------------------------------- */
+/* -- A module's state -------------------------------------------------------------------------- */
 
 /* These wait for the module's lock, whose holder may need the GIL: without it meanwhile. */
 #define PY_UNLOCKED(type, name, params, args) \
@@ -221,28 +237,36 @@ PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *callee);
   }
 PY_UNLOCKED(rush_value, object_attr, (rush_value object, const char *name), (object, name))
 PY_UNLOCKED(rush_status, object_set_attr,
-            (rush_context *c, rush_value object, const char *name, rush_value v, rush_error *err), (c, object, name, v, err))
+            (rush_context * c, rush_value object, const char *name, rush_value v, rush_error *err),
+            (c, object, name, v, err))
 PY_UNLOCKED(size_t, module_n_state, (rush_module *m), (m))
 PY_UNLOCKED(rush_status, module_state_at,
-            (rush_module *m, size_t i, char **name, bool *is_parameter, rush_value *out, rush_error *err),
+            (rush_module * m, size_t i, char **name, bool *is_parameter, rush_value *out,
+             rush_error *err),
             (m, i, name, is_parameter, out, err))
-PY_UNLOCKED(rush_status, module_set_state, (rush_module *m, const char *name, rush_value v, rush_error *err), (m, name, v, err))
-PY_UNLOCKED(rush_status, module_copy, (rush_module *m, rush_module **out, rush_error *err), (m, out, err))
-PY_UNLOCKED(rush_status, module_dump, (rush_module *m, rush_dump what, const char *method, char **out, rush_error *err),
+PY_UNLOCKED(rush_status, module_set_state,
+            (rush_module * m, const char *name, rush_value v, rush_error *err), (m, name, v, err))
+PY_UNLOCKED(rush_status, module_copy, (rush_module * m, rush_module **out, rush_error *err),
+            (m, out, err))
+PY_UNLOCKED(rush_status, module_dump,
+            (rush_module * m, rush_dump what, const char *method, char **out, rush_error *err),
             (m, what, method, out, err))
-PY_UNLOCKED(rush_status, module_freeze, (rush_module *m, const rush_freeze_options *o, rush_module **out, rush_error *err),
+PY_UNLOCKED(rush_status, module_freeze,
+            (rush_module * m, const rush_freeze_options *o, rush_module **out, rush_error *err),
             (m, o, out, err))
-PY_UNLOCKED(rush_status, module_optimize_frozen, (rush_module *m, const rush_freeze_options *o, rush_error *err), (m, o, err))
+PY_UNLOCKED(rush_status, module_optimize_frozen,
+            (rush_module * m, const rush_freeze_options *o, rush_error *err), (m, o, err))
 
-/* -- make.c ----------------------------------------------------------------------------------------- */
+/* -- make.c ------------------------------------------------------------------------------------ */
 
-/* The number of a dtype: rushlight's, torch's, numpy's or Python's object for it, or its name.  -1 with an exception set. */
+/* The number of a dtype: rushlight's, torch's, numpy's or Python's object for it, or its name.  -1
+ * with an exception set. */
 int py_dtype_of(py_state *state, PyObject *o);
 PyObject *py_as_tensor(PyObject *m, PyObject *args, PyObject *kwargs);
 PyObject *py_tensor_new(PyObject *m, PyObject *args, PyObject *kwargs);
 PyObject *py_import_dlpack(PyObject *m, PyObject *o);
 
-/* -- tensor.c, module.c, ops.c ------------------------------------------------------------------------ */
+/* -- tensor.c, module.c, ops.c ----------------------------------------------------------------- */
 
 int py_add_tensor_type(PyObject *m, py_state *state);
 PyObject *py_ints(const int64_t *v, int n); /* a tuple */
@@ -253,7 +277,8 @@ PyObject *py_module_wrap(py_state *state, rush_value object, rush_module *root);
 /* A module of that class around a program (steals). */
 PyObject *py_module_make(py_state *state, PyTypeObject *type, rush_module *module);
 int py_add_module_types(PyObject *m, py_state *state);
-/* Tensors of torch's may have got other memory: the program follows.  0, or -1 with an exception set. */
+/* Tensors of torch's may have got other memory: the program follows.  0, or -1 with an exception
+ * set. */
 int py_module_refresh(py_module *m);
 /* NULL, with the AttributeError of an instance that is no program yet. */
 PyObject *py_no_program(void);
@@ -267,11 +292,13 @@ PyObject *py_method_new(py_state *st, PyObject *owner, const char *name);
 int py_set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o);
 PyObject *py_module_wrap_steal(py_state *state, rush_module *module);
 PyObject *py_freeze(PyObject *m, PyObject *args);
-PyObject *py_set_error(PyObject *m, PyObject *args); /* what errors of a class' name are raised as */
-/* gradient.c: what of a recorded call's results has a history gets one in torch: before they are converted.  `owner` (or NULL) is
- * the module whose method it was. */
+PyObject *py_set_error(PyObject *m,
+                       PyObject *args); /* what errors of a class' name are raised as */
+/* gradient.c: what of a recorded call's results has a history gets one in torch: before they are
+ * converted.  `owner` (or NULL) is the module whose method it was. */
 int py_connect(py_call *call, PyObject *owner, const rush_value *values, size_t n);
-/* While the call runs, torch keeps the gradients of its tensors that the program asks for.  Zero-initialise, then py_host_begin. */
+/* While the call runs, torch keeps the gradients of its tensors that the program asks for.
+ * Zero-initialise, then py_host_begin. */
 typedef struct py_gradient_host {
   rush_gradient_host host;
   py_call *call;
@@ -287,8 +314,10 @@ PyObject *py_from_torch(PyObject *m, PyObject *o);
 PyObject *py_touch(PyObject *m, PyObject *o);
 PyObject *py_address(PyObject *m, PyObject *o);
 PyObject *py_set_size_class(PyObject *m, PyObject *type);
-PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames);
+PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args,
+                           PyObject *kwnames);
 /* Call an operator by name with Python objects; torch, numpy or our tensors. */
-PyObject *py_operator(py_state *state, const char *name, PyObject *const *args, size_t n_args, PyObject *kwnames);
+PyObject *py_operator(py_state *state, const char *name, PyObject *const *args, size_t n_args,
+                      PyObject *kwnames);
 
 #endif

@@ -63,7 +63,8 @@ static int read_files(PyObject *files, rush_extra_file **out, size_t *n)
   return 0;
 }
 
-/* save(module or object, path or None, extra files or None, function or None): bytes where there is no path. */
+/* save(module or object, path or None, extra files or None, function or None): bytes where there is
+ * no path. */
 PyObject *py_save(PyObject *m, PyObject *args)
 {
   py_state *st = PyModule_GetState(m);
@@ -78,7 +79,8 @@ PyObject *py_save(PyObject *m, PyObject *args)
     return NULL;
   bool is_module = PyObject_TypeCheck(object, st->module_type);
   if (!is_module && !PyObject_TypeCheck(object, st->object_type))
-    return PyErr_Format(PyExc_TypeError, "save() takes a module or a script object, not %s", Py_TYPE(object)->tp_name);
+    return PyErr_Format(PyExc_TypeError, "save() takes a module or a script object, not %s",
+                        Py_TYPE(object)->tp_name);
   if (read_files(extra, &files, &options.n_extra_files) < 0 ||
       (path != Py_None && !PyUnicode_FSConverter(path, &encoded)))
     goto done;
@@ -88,9 +90,9 @@ PyObject *py_save(PyObject *m, PyObject *args)
     options.write_user = &sink;
   }
   const char *name = encoded ? PyBytes_AS_STRING(encoded) : NULL;
-  Py_BEGIN_ALLOW_THREADS
-  status = is_module ? rush_module_save(((py_module *)object)->module, name, &options, &err)
-                     : rush_object_save(st->context, ((py_object *)object)->value, name, &options, &err);
+  Py_BEGIN_ALLOW_THREADS status =
+    is_module ? rush_module_save(((py_module *)object)->module, name, &options, &err)
+              : rush_object_save(st->context, ((py_object *)object)->value, name, &options, &err);
   Py_END_ALLOW_THREADS
   if (status != RUSH_OK)
     py_raise(st, &err);

@@ -10,9 +10,10 @@ static PyObject *type_or_raise(py_unit *u, rush_status st, const rush_type *t, r
   return st == RUSH_OK ? py_type_wrap(u, t) : py_raise(u->state, err);
 }
 
-/* -- Functions ---------------------------------------------------------------------------------------- */
+/* -- Functions --------------------------------------------------------------------------------- */
 
-static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
+                                     PyObject *kwnames)
 {
   py_function *f = (py_function *)self;
   py_state *st = f->unit->state;
@@ -21,10 +22,11 @@ static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size
   PyObject *out = NULL;
   py_args a;
 
-  if (st->call_hook && py_hooked_call(st, self, NULL, args, (size_t)PyVectorcall_NARGS(nargsf), kwnames, &out))
+  if (st->call_hook &&
+      py_hooked_call(st, self, NULL, args, (size_t)PyVectorcall_NARGS(nargsf), kwnames, &out))
     return out;
-  if (py_args_bind(&call, f->function, dot ? dot + 1 : rush_function_name(f->function), 0, args, (size_t)PyVectorcall_NARGS(nargsf),
-                   kwnames, &a) < 0) {
+  if (py_args_bind(&call, f->function, dot ? dot + 1 : rush_function_name(f->function), 0, args,
+                   (size_t)PyVectorcall_NARGS(nargsf), kwnames, &a) < 0) {
     py_call_end(&call);
     return NULL;
   }
@@ -49,7 +51,10 @@ static PyObject *make_function(py_unit *u, PyTypeObject *type, rush_function *f)
   return (PyObject *)o;
 }
 
-PyObject *py_function_wrap(py_unit *u, rush_function *f) { return make_function(u, u->state->function_type, f); }
+PyObject *py_function_wrap(py_unit *u, rush_function *f)
+{
+  return make_function(u, u->state->function_type, f);
+}
 
 /* Function(other): the same function, for subclasses. */
 static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -144,9 +149,10 @@ static PyObject *function_args(PyObject *self, void *unused)
   (void)unused;
   for (size_t i = 0; list && rush_function_arg(f->function, i, &arg); i++) {
     PyObject *type = py_type_wrap(f->unit, arg.type);
-    PyObject *item = type ? Py_BuildValue("(sNOO)", arg.name, type, arg.has_default ? Py_True : Py_False,
-                                          arg.keyword_only ? Py_True : Py_False)
-                          : NULL;
+    PyObject *item =
+      type ? Py_BuildValue("(sNOO)", arg.name, type, arg.has_default ? Py_True : Py_False,
+                           arg.keyword_only ? Py_True : Py_False)
+           : NULL;
     if (py_append_steal(list, item) < 0)
       Py_CLEAR(list);
   }
@@ -155,7 +161,8 @@ static PyObject *function_args(PyObject *self, void *unused)
 static PyObject *function_result(PyObject *self, void *unused)
 {
   (void)unused;
-  return py_type_wrap(((py_function *)self)->unit, rush_function_result(((py_function *)self)->function));
+  return py_type_wrap(((py_function *)self)->unit,
+                      rush_function_result(((py_function *)self)->function));
 }
 static PyObject *function_module(PyObject *self, PyObject *unused)
 {
@@ -166,7 +173,8 @@ static PyObject *function_module(PyObject *self, PyObject *unused)
 
   (void)unused;
   WITHOUT_GIL(status = rush_function_module(f->function, &m, &err));
-  return status == RUSH_OK ? py_module_wrap_steal(f->unit->state, m) : py_raise(f->unit->state, &err);
+  return status == RUSH_OK ? py_module_wrap_steal(f->unit->state, m)
+                           : py_raise(f->unit->state, &err);
 }
 
 static PyMethodDef function_methods[] = {
@@ -198,10 +206,11 @@ static PyType_Slot function_slots[] = {{Py_tp_new, function_new},
                                        {Py_tp_doc, "A compiled function."},
                                        {0, NULL}};
 static PyType_Spec function_spec = {"rushlight.Function", sizeof(py_function), 0,
-                                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
+                                      Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
                                     function_slots};
 
-/* -- Units -------------------------------------------------------------------------------------------- */
+/* -- Units ------------------------------------------------------------------------------------- */
 
 static py_unit *make_unit(PyTypeObject *type, PyObject *host, bool is_lent)
 {
@@ -240,7 +249,8 @@ static PyObject *unit_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
   (void)kwargs;
   if (!PyArg_ParseTuple(args, "O", &host))
     return NULL;
-  return Py_XNewRef((PyObject *)make_unit(type, host, false)); /* once more: what it compiled may outlive it, and asks through it */
+  return Py_XNewRef((PyObject *)make_unit(
+    type, host, false)); /* once more: what it compiled may outlive it, and asks through it */
 }
 
 static void unit_dealloc(PyObject *self)
@@ -294,8 +304,9 @@ PyObject *py_define_text(PyObject *m, PyObject *args)
 
   if (!PyArg_ParseTuple(args, "OOs#sO:define_text", &host, &like, &text, &n, &prefix, &scope))
     return NULL;
-  py_unit *u = PyObject_TypeCheck(like, st->function_type) ? py_unit_hold(((py_function *)like)->unit)
-                                                           : make_unit(st->unit_type, host, true);
+  py_unit *u = PyObject_TypeCheck(like, st->function_type)
+                 ? py_unit_hold(((py_function *)like)->unit)
+                 : make_unit(st->unit_type, host, true);
   if (!u)
     return NULL;
   if (like == Py_None) /* the first reference is the unit's */
@@ -331,7 +342,8 @@ static PyObject *unit_add_source(PyObject *self, PyObject *args)
 
 enum { DEF_STATIC = 1, DEF_HOOK = 2, DEF_DECLARED_ONLY = 4, DEF_CLASS_METHOD = 8 };
 
-/* define(name, source, line, scope, self=None, flags=0, drop_body=None[, signature source, line]) */
+/* define(name, source, line, scope, self=None, flags=0, drop_body=None[, signature source, line])
+ * */
 static PyObject *unit_define(PyObject *self, PyObject *args)
 {
   py_unit *u = (py_unit *)self;
@@ -342,8 +354,8 @@ static PyObject *unit_define(PyObject *self, PyObject *args)
   rush_status st;
   unsigned flags = 0;
 
-  if (!PyArg_ParseTuple(args, "sOIO|OIzOI", &def.name, &source, &def.line, &scope, &cls, &flags, &def.drop_body, &signature,
-                        &def.signature_line))
+  if (!PyArg_ParseTuple(args, "sOIO|OIzOI", &def.name, &source, &def.line, &scope, &cls, &flags,
+                        &def.drop_body, &signature, &def.signature_line))
     return NULL;
   def.source = PyCapsule_GetPointer(source, "rush_source");
   def.signature = signature ? PyCapsule_GetPointer(signature, "rush_source") : NULL;
@@ -405,7 +417,9 @@ static PyObject *unit_make_type(PyObject *self, PyObject *args)
     }
     list[i] = ((py_type *)o)->type;
   }
-  rush_status st = PyErr_Occurred() ? RUSH_EARGUMENT : rush_unit_make_type(u->unit, (rush_type_kind)kind, list, (size_t)n, &t, &err);
+  rush_status st = PyErr_Occurred() ? RUSH_EARGUMENT
+                                    : rush_unit_make_type(u->unit, (rush_type_kind)kind, list,
+                                                          (size_t)n, &t, &err);
   if (list != few)
     PyMem_Free(list);
   Py_DECREF(fast);
@@ -508,7 +522,8 @@ static PyObject *unit_set_attr(PyObject *self, PyObject *args)
   else if (PyObject_TypeCheck(object, st->object_type))
     owner = ((py_object *)object)->value;
   else
-    return PyErr_Format(PyExc_TypeError, "attributes are of objects and modules, not %s", Py_TYPE(object)->tp_name);
+    return PyErr_Format(PyExc_TypeError, "attributes are of objects and modules, not %s",
+                        Py_TYPE(object)->tp_name);
   const rush_type *t = rush_object_type(owner);
   for (size_t i = 0; t && (attr = rush_class_attr(t, i, &of, NULL)) != NULL; i++)
     if (strcmp(attr, name) == 0)
@@ -523,7 +538,8 @@ static PyObject *unit_set_attr(PyObject *self, PyObject *args)
     }
     rush_value_release(v);
   } else if (result > 0) {
-    PyErr_Format(PyExc_RuntimeError, "attribute '%s' takes no value of type '%s'", name, Py_TYPE(o)->tp_name);
+    PyErr_Format(PyExc_RuntimeError, "attribute '%s' takes no value of type '%s'", name,
+                 Py_TYPE(o)->tp_name);
   }
   py_call_end(&call);
   if (result != 0)
@@ -568,14 +584,17 @@ static PyObject *unit_register_class(PyObject *self, PyObject *args)
 
   if (!PyArg_ParseTuple(args, "O!O", st->type_type, &t, &cls))
     return NULL;
-  if ((!st->classes && !(st->classes = PyDict_New())) || (!st->class_types && !(st->class_types = PyDict_New())))
+  if ((!st->classes && !(st->classes = PyDict_New())) ||
+      (!st->class_types && !(st->class_types = PyDict_New())))
     return NULL;
-  if (PyDict_SetItemString(st->classes, rush_type_name(t->type), cls) < 0 || PyDict_SetItem(st->class_types, cls, (PyObject *)t) < 0)
+  if (PyDict_SetItemString(st->classes, rush_type_name(t->type), cls) < 0 ||
+      PyDict_SetItem(st->class_types, cls, (PyObject *)t) < 0)
     return NULL;
   Py_RETURN_NONE;
 }
 
-/* set_wrapper(f): f(ScriptObject, kind) makes what Python sees of modules ("module"), futures ("future") and awaitables ("awaitable") in results. */
+/* set_wrapper(f): f(ScriptObject, kind) makes what Python sees of modules ("module"), futures
+ * ("future") and awaitables ("awaitable") in results. */
 static PyObject *unit_set_wrapper(PyObject *self, PyObject *f)
 {
   py_state *st = ((py_unit *)self)->state;
@@ -629,7 +648,8 @@ PyObject *py_set_error(PyObject *m, PyObject *args)
     return NULL;
   if (!PyExceptionClass_Check(cls))
     return PyErr_Format(PyExc_TypeError, "%R is no class of exceptions", cls);
-  if ((!st->errors && !(st->errors = PyDict_New())) || PyDict_SetItemString(st->errors, name, cls) < 0)
+  if ((!st->errors && !(st->errors = PyDict_New())) ||
+      PyDict_SetItemString(st->errors, name, cls) < 0)
     return NULL;
   Py_RETURN_NONE;
 }
@@ -653,30 +673,34 @@ static PyObject *unit_future_result(PyObject *self, PyObject *o)
 }
 
 static PyMethodDef unit_methods[] = {
-    {"future_result", unit_future_result, METH_O, "what a Future holds; raises what its task raised"},
-    {"hold", unit_hold, METH_VARARGS, "hold(object, type): a ScriptObject that is the value"},
-    {"take", unit_take, METH_O, "the value of hold(), as Python's own"},
-    {"add_source", unit_add_source, METH_VARARGS, "add_source(file, text, first_line=1)"},
-    {"define", unit_define, METH_VARARGS, "define(name, source, line, scope, self=None, flags=0, drop_body=None): a Function"},
-    {"add_class", unit_add_class, METH_VARARGS, "add_class(name, kind, object, container=0): a Type"},
-    {"make_type", unit_make_type, METH_VARARGS, "make_type(kind, elems=())"},
-    {"parse_type", unit_parse_type, METH_VARARGS, "parse_type(text, scope)"},
-    {"type_of", unit_type_of, METH_O, "the Type of a value"},
-    {"type_of_object", unit_type_of_object, METH_O, "the Type of a ScriptObject or Module"},
-    {"unify", unit_unify, METH_VARARGS, "the smallest Type above both, or None"},
-    {"find_type", unit_find_type, METH_O, "the class of that qualified name, or None"},
-    {"convert", unit_convert, METH_VARARGS, "convert(object, type)"},
-    {"set_attr", unit_set_attr, METH_VARARGS, "set_attr(object, name, value)"},
-    {"module_of", unit_module_of, METH_O, "a Module around an object"},
-    {"register_class", unit_register_class, METH_VARARGS, "register_class(type, python_class)"},
-    {"set_wrapper", unit_set_wrapper, METH_O, "set_wrapper(f): what Python sees of objects without a class of theirs"},
-    {NULL, NULL, 0, NULL}};
-static PyType_Slot unit_slots[] = {{Py_tp_new, unit_new},
-                                   {Py_tp_dealloc, unit_dealloc},
-                                   {Py_tp_methods, unit_methods},
-                                   {Py_tp_doc, "A growing program of live Python code; Unit(host) asks the host what names mean."},
-                                   {0, NULL}};
-static PyType_Spec unit_spec = {"rushlight.Unit", sizeof(py_unit), 0, Py_TPFLAGS_DEFAULT, unit_slots};
+  {"future_result", unit_future_result, METH_O, "what a Future holds; raises what its task raised"},
+  {"hold", unit_hold, METH_VARARGS, "hold(object, type): a ScriptObject that is the value"},
+  {"take", unit_take, METH_O, "the value of hold(), as Python's own"},
+  {"add_source", unit_add_source, METH_VARARGS, "add_source(file, text, first_line=1)"},
+  {"define", unit_define, METH_VARARGS,
+   "define(name, source, line, scope, self=None, flags=0, drop_body=None): a Function"},
+  {"add_class", unit_add_class, METH_VARARGS, "add_class(name, kind, object, container=0): a Type"},
+  {"make_type", unit_make_type, METH_VARARGS, "make_type(kind, elems=())"},
+  {"parse_type", unit_parse_type, METH_VARARGS, "parse_type(text, scope)"},
+  {"type_of", unit_type_of, METH_O, "the Type of a value"},
+  {"type_of_object", unit_type_of_object, METH_O, "the Type of a ScriptObject or Module"},
+  {"unify", unit_unify, METH_VARARGS, "the smallest Type above both, or None"},
+  {"find_type", unit_find_type, METH_O, "the class of that qualified name, or None"},
+  {"convert", unit_convert, METH_VARARGS, "convert(object, type)"},
+  {"set_attr", unit_set_attr, METH_VARARGS, "set_attr(object, name, value)"},
+  {"module_of", unit_module_of, METH_O, "a Module around an object"},
+  {"register_class", unit_register_class, METH_VARARGS, "register_class(type, python_class)"},
+  {"set_wrapper", unit_set_wrapper, METH_O,
+   "set_wrapper(f): what Python sees of objects without a class of theirs"},
+  {NULL, NULL, 0, NULL}};
+static PyType_Slot unit_slots[] = {
+  {Py_tp_new, unit_new},
+  {Py_tp_dealloc, unit_dealloc},
+  {Py_tp_methods, unit_methods},
+  {Py_tp_doc, "A growing program of live Python code; Unit(host) asks the host what names mean."},
+  {0, NULL}};
+static PyType_Spec unit_spec = {"rushlight.Unit", sizeof(py_unit), 0, Py_TPFLAGS_DEFAULT,
+                                unit_slots};
 
 int py_add_script_types(PyObject *m, py_state *state)
 {

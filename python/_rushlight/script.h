@@ -5,7 +5,8 @@
 #include "py.h"
 #include "rushlight/script.h"
 
-/* Python's Unit owns its rush_unit.  A text's is the other way round: the rush_unit owns it, and lives as long as a function or type of it. */
+/* Python's Unit owns its rush_unit.  A text's is the other way round: the rush_unit owns it, and
+ * lives as long as a function or type of it. */
 typedef struct py_unit {
   PyObject_HEAD
   rush_unit *unit;
@@ -14,7 +15,14 @@ typedef struct py_unit {
   PyObject *ask[6];  /* the host's methods, by py_question */
   PyObject *types;   /* address of a rush_type -> Type */
 } py_unit;
-typedef enum py_question { ASK_NAME, ASK_ATTR, ASK_TYPE, ASK_CLASS_ATTR, ASK_DEFAULT, ASK_CALL } py_question;
+typedef enum py_question {
+  ASK_NAME,
+  ASK_ATTR,
+  ASK_TYPE,
+  ASK_CLASS_ATTR,
+  ASK_DEFAULT,
+  ASK_CALL
+} py_question;
 
 typedef struct py_type {
   PyObject_HEAD
@@ -31,17 +39,19 @@ typedef struct py_function {
   signed char is_random; /* -1: not asked yet */
 } py_function;
 
-/* -- script_value.c ----------------------------------------------------------------------------------- */
+/* -- script_value.c ---------------------------------------------------------------------------- */
 
-/* Our value of that type for a Python object, new: 0; 1 when it does not fit; -1 with an exception set. */
+/* Our value of that type for a Python object, new: 0; 1 when it does not fit; -1 with an exception
+ * set. */
 int py_to_value_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out);
 /* Why it is none, in PyTorch's words: new. */
 PyObject *py_cast_details(py_call *call, PyObject *o, const rush_type *t);
-/* Arguments of a function, `skip` of whose parameters are given already; messages name it `name`. */
-int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip, PyObject *const *args, size_t n_args,
-                 PyObject *kwnames, py_args *out);
+/* Arguments of a function, `skip` of whose parameters are given already; messages name it `name`.
+ * */
+int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
+                 PyObject *const *args, size_t n_args, PyObject *kwnames, py_args *out);
 
-/* -- script_host.c ------------------------------------------------------------------------------------ */
+/* -- script_host.c ----------------------------------------------------------------------------- */
 
 extern const rush_host py_host; /* user: a py_unit */
 PyObject *py_type_wrap(py_unit *u, const rush_type *t); /* the same object for the same type; new */
@@ -49,16 +59,16 @@ PyObject *py_function_wrap(py_unit *u, rush_function *f); /* new */
 py_unit *py_unit_hold(py_unit *u); /* both, for as long as something of it is used */
 void py_unit_drop(py_unit *u);
 
-/* -- script_type.c ----------------------------------------------------------------------------------- */
+/* -- script_type.c ----------------------------------------------------------------------------- */
 
 extern PyType_Spec py_type_spec;
 
-/* -- script.c ----------------------------------------------------------------------------------------- */
+/* -- script.c ---------------------------------------------------------------------------------- */
 
 int py_add_script_types(PyObject *m, py_state *state);
 PyObject *py_define_text(PyObject *m, PyObject *args);
 
-/* -- trace.c ------------------------------------------------------------------------------------------ */
+/* -- trace.c ----------------------------------------------------------------------------------- */
 
 int py_add_trace(PyObject *m);
 

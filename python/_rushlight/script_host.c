@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* -- Wrapping ------------------------------------------------------------------------------------------ */
+/* -- Wrapping ---------------------------------------------------------------------------------- */
 
 static PyObject *new_type(py_unit *u, const rush_type *t)
 {
@@ -40,9 +40,10 @@ PyObject *py_type_wrap(py_unit *u, const rush_type *t)
   return made;
 }
 
-/* -- Failures ------------------------------------------------------------------------------------------ */
+/* -- Failures ---------------------------------------------------------------------------------- */
 
-static const char *const front_end[] = {"FrontendError", "NotSupportedError", "UnsupportedNodeError"};
+static const char *const front_end[] = {"FrontendError", "NotSupportedError",
+                                        "UnsupportedNodeError"};
 
 /* "  file(line): function", a line for each frame of a traceback, innermost first. */
 static PyObject *places(PyObject *traceback)
@@ -51,8 +52,11 @@ static PyObject *places(PyObject *traceback)
 
   for (PyTracebackObject *t = (PyTracebackObject *)traceback; t && text; t = t->tb_next) {
     PyCodeObject *code = PyFrame_GetCode(t->tb_frame);
-    PyObject *number = PyObject_GetAttrString((PyObject *)t, "tb_lineno"); /* the field may not be computed yet */
-    PyObject *line = number ? PyUnicode_FromFormat("  %U(%S): %U\n%U", code->co_filename, number, code->co_name, text) : NULL;
+    PyObject *number =
+      PyObject_GetAttrString((PyObject *)t, "tb_lineno"); /* the field may not be computed yet */
+    PyObject *line = number ? PyUnicode_FromFormat("  %U(%S): %U\n%U", code->co_filename, number,
+                                                   code->co_name, text)
+                            : NULL;
     Py_XDECREF(number);
     Py_DECREF(code);
     Py_SETREF(text, line);
@@ -60,7 +64,8 @@ static PyObject *places(PyObject *traceback)
   return text;
 }
 
-/* A pending exception of Python code that a program called, as PyTorch tells it: a RuntimeError that names it. */
+/* A pending exception of Python code that a program called, as PyTorch tells it: a RuntimeError
+ * that names it. */
 rush_status py_fail_in_call(rush_error *err)
 {
   PyObject *type, *value, *traceback;
@@ -69,11 +74,16 @@ rush_status py_fail_in_call(rush_error *err)
     return rush_host_fail(err, RUSH_ERAISED, "RuntimeError", "interrupted");
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
-  PyObject *where = places(traceback && ((PyTracebackObject *)traceback)->tb_next ? (PyObject *)((PyTracebackObject *)traceback)->tb_next
-                                                                                   : traceback);
-  PyObject *text = value && where ? PyUnicode_FromFormat("%s: %S\n\nAt:\n%U", ((PyTypeObject *)type)->tp_name, value, where) : NULL;
+  PyObject *where = places(traceback && ((PyTracebackObject *)traceback)->tb_next
+                             ? (PyObject *)((PyTracebackObject *)traceback)->tb_next
+                             : traceback);
+  PyObject *text =
+    value && where
+      ? PyUnicode_FromFormat("%s: %S\n\nAt:\n%U", ((PyTypeObject *)type)->tp_name, value, where)
+      : NULL;
   const char *message = text ? PyUnicode_AsUTF8(text) : NULL;
-  rush_status st = rush_host_fail(err, RUSH_ERAISED, "RuntimeError", message ? message : "a Python exception");
+  rush_status st =
+    rush_host_fail(err, RUSH_ERAISED, "RuntimeError", message ? message : "a Python exception");
   PyErr_Clear();
   Py_XDECREF(where);
   Py_XDECREF(text);
@@ -83,7 +93,8 @@ rush_status py_fail_in_call(rush_error *err)
   return st;
 }
 
-/* The pending exception as the compiler's error.  What is no Exception (KeyboardInterrupt) stays pending. */
+/* The pending exception as the compiler's error.  What is no Exception (KeyboardInterrupt) stays
+ * pending. */
 static rush_status fail_with_python(rush_error *err)
 {
   PyObject *type, *value, *traceback;
@@ -101,7 +112,8 @@ static rush_status fail_with_python(rush_error *err)
   for (size_t i = 0; i < sizeof front_end / sizeof *front_end; i++)
     if (strcmp(own, front_end[i]) == 0)
       name = front_end[i];
-  rush_status st = rush_host_fail(err, RUSH_ERAISED, name, message ? message : "a Python exception");
+  rush_status st =
+    rush_host_fail(err, RUSH_ERAISED, name, message ? message : "a Python exception");
   PyErr_Clear();
   Py_XDECREF(text);
   Py_XDECREF(type);
@@ -110,7 +122,7 @@ static rush_status fail_with_python(rush_error *err)
   return st;
 }
 
-/* -- Answers ------------------------------------------------------------------------------------------- */
+/* -- Answers ----------------------------------------------------------------------------------- */
 
 static int read_name(py_unit *u, PyObject *answer, rush_name *out);
 
@@ -119,7 +131,8 @@ static const char *text_item(PyObject *answer, Py_ssize_t i)
   return i < PyTuple_GET_SIZE(answer) ? PyUnicode_AsUTF8(PyTuple_GET_ITEM(answer, i)) : NULL;
 }
 
-/* An array that lives as long as the answer: the answer is a tuple, its holder a pair of it and bytes. */
+/* An array that lives as long as the answer: the answer is a tuple, its holder a pair of it and
+ * bytes. */
 static void *array_for(PyObject **owner, size_t n_bytes)
 {
   PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(n_bytes ? n_bytes : 1));
@@ -172,11 +185,13 @@ static int read_value(py_unit *u, PyObject *o, PyObject *type, rush_name *out)
 {
   py_call call = {.state = u->state};
   py_type *t = PyObject_TypeCheck(type, u->state->type_type) ? (py_type *)type : NULL;
-  int result = t ? py_to_value_as(&call, o, t->type, &out->value) : py_to_value(&call, o, &out->value);
+  int result =
+    t ? py_to_value_as(&call, o, t->type, &out->value) : py_to_value(&call, o, &out->value);
 
   py_call_end(&call);
   if (result > 0)
-    PyErr_Format(PyExc_RuntimeError, "a value of type '%s' is no constant of its type", Py_TYPE(o)->tp_name);
+    PyErr_Format(PyExc_RuntimeError, "a value of type '%s' is no constant of its type",
+                 Py_TYPE(o)->tp_name);
   out->type = t ? t->type : NULL;
   return result == 0 ? 0 : -1;
 }
@@ -239,7 +254,8 @@ static int read_name(py_unit *u, PyObject *answer, rush_name *out)
 {
   if (answer == Py_None)
     return 0;
-  if (!PyTuple_Check(answer) || PyTuple_GET_SIZE(answer) < 1 || !PyLong_Check(PyTuple_GET_ITEM(answer, 0))) {
+  if (!PyTuple_Check(answer) || PyTuple_GET_SIZE(answer) < 1 ||
+      !PyLong_Check(PyTuple_GET_ITEM(answer, 0))) {
     PyErr_Format(PyExc_TypeError, "what a name means is said by (kind, ...), not %R", answer);
     return -1;
   }
@@ -260,13 +276,16 @@ static int read_name(py_unit *u, PyObject *answer, rush_name *out)
   return 0;
 }
 
-static rush_status ask(void *user, py_question q, void *scope, const char *name, rush_name *out, rush_error *err)
+static rush_status ask(void *user, py_question q, void *scope, const char *name, rush_name *out,
+                       rush_error *err)
 {
   py_unit *u = user;
   PyGILState_STATE gil = PyGILState_Ensure();
   PyObject *text = PyUnicode_FromString(name);
   PyObject *args[3] = {NULL, scope ? scope : Py_None, text};
-  PyObject *answer = text ? PyObject_Vectorcall(u->ask[q], args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL) : NULL;
+  PyObject *answer =
+    text ? PyObject_Vectorcall(u->ask[q], args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL)
+         : NULL;
   rush_status st = RUSH_OK;
 
   if (!answer || read_name(u, answer, out) < 0)
@@ -277,20 +296,24 @@ static rush_status ask(void *user, py_question q, void *scope, const char *name,
   return st;
 }
 
-static rush_status ask_name(void *user, void *scope, const char *name, rush_name *out, rush_error *err)
+static rush_status ask_name(void *user, void *scope, const char *name, rush_name *out,
+                            rush_error *err)
 {
   return ask(user, ASK_NAME, scope, name, out, err);
 }
-static rush_status ask_attr(void *user, void *object, const char *name, rush_name *out, rush_error *err)
+static rush_status ask_attr(void *user, void *object, const char *name, rush_name *out,
+                            rush_error *err)
 {
   return ask(user, ASK_ATTR, object, name, out, err);
 }
-static rush_status ask_class_attr(void *user, void *object, const char *name, rush_name *out, rush_error *err)
+static rush_status ask_class_attr(void *user, void *object, const char *name, rush_name *out,
+                                  rush_error *err)
 {
   return ask(user, ASK_CLASS_ATTR, object, name, out, err);
 }
 
-static rush_status ask_type(void *user, void *scope, const char *dotted, const rush_type **out, rush_error *err)
+static rush_status ask_type(void *user, void *scope, const char *dotted, const rush_type **out,
+                            rush_error *err)
 {
   py_unit *u = user;
   PyGILState_STATE gil = PyGILState_Ensure();
@@ -328,23 +351,27 @@ static void fail_default(py_unit *u, PyObject *scope, const char *name, const ru
 
   (void)!rush_type_to_text(u->state->context, type, true, &want, &ignored);
   if (inferred)
-    PyOS_snprintf(because, sizeof because,
-                  "Because \"%s\" was not annotated with an explicit type it is assumed to be type 'Tensor'.", name);
-  PyErr_Format(PyExc_RuntimeError, "Expected a default value of type %s%s on parameter \"%s\".%s", want ? want : "?",
-               inferred ? " (inferred)" : "", name, because);
+    PyOS_snprintf(
+      because, sizeof because,
+      "Because \"%s\" was not annotated with an explicit type it is assumed to be type 'Tensor'.",
+      name);
+  PyErr_Format(PyExc_RuntimeError, "Expected a default value of type %s%s on parameter \"%s\".%s",
+               want ? want : "?", inferred ? " (inferred)" : "", name, because);
   if (want)
     rush_free_text(u->state->context, want);
   rush_error_clear(&ignored);
 }
 
 /* The host gives (object,), None, or NotImplemented for a default that is none of this overload. */
-static rush_status ask_default(void *user, void *scope, const char *name, const rush_type *type, rush_value *out, rush_error *err)
+static rush_status ask_default(void *user, void *scope, const char *name, const rush_type *type,
+                               rush_value *out, rush_error *err)
 {
   py_unit *u = user;
   py_call call = {.state = u->state};
   PyGILState_STATE gil = PyGILState_Ensure();
   PyObject *t = py_type_wrap(u, type);
-  PyObject *answer = t ? PyObject_CallFunction(u->ask[ASK_DEFAULT], "OsO", scope ? scope : Py_None, name, t) : NULL;
+  PyObject *answer =
+    t ? PyObject_CallFunction(u->ask[ASK_DEFAULT], "OsO", scope ? scope : Py_None, name, t) : NULL;
   rush_status st = RUSH_OK;
 
   if (!answer) {
@@ -352,7 +379,8 @@ static rush_status ask_default(void *user, void *scope, const char *name, const 
   } else if (answer == Py_NotImplemented) {
     out->aux = 1;
   } else if (PyTuple_Check(answer) && PyTuple_GET_SIZE(answer) == 1) {
-    bool none = PyTuple_GET_ITEM(answer, 0) == Py_None && rush_type_kind_of(type) == RUSH_TYPE_TENSOR;
+    bool none =
+      PyTuple_GET_ITEM(answer, 0) == Py_None && rush_type_kind_of(type) == RUSH_TYPE_TENSOR;
     int result = none ? 1 : py_to_value_as(&call, PyTuple_GET_ITEM(answer, 0), type, out);
     if (result > 0)
       fail_default(u, scope, name, type);
@@ -367,7 +395,8 @@ static rush_status ask_default(void *user, void *scope, const char *name, const 
 }
 
 /* The function of Python's gave something of another type. */
-static rush_status fail_result(py_call *call, PyObject *answer, const rush_type *type, rush_error *err)
+static rush_status fail_result(py_call *call, PyObject *answer, const rush_type *type,
+                               rush_error *err)
 {
   rush_error ignored = RUSH_ERROR_INIT;
   char *want = NULL;
@@ -376,10 +405,13 @@ static rush_status fail_result(py_call *call, PyObject *answer, const rush_type 
   PyErr_Clear();
   PyObject *details = py_cast_details(call, answer, type);
   PyErr_Clear();
-  PyObject *text = PyUnicode_FromFormat(" expected value of type %s for return value but instead got value of type %s.\nValue: %R\n"
-                                        "Cast error details: %V", want ? want : "?", Py_TYPE(answer)->tp_name, answer, details, "?");
+  PyObject *text = PyUnicode_FromFormat(
+    " expected value of type %s for return value but instead got value of type %s.\nValue: %R\n"
+    "Cast error details: %V",
+    want ? want : "?", Py_TYPE(answer)->tp_name, answer, details, "?");
   const char *message = text ? PyUnicode_AsUTF8(text) : NULL;
-  rush_status st = rush_host_fail(err, RUSH_ERAISED, "RuntimeError", message ? message : "a value of another type");
+  rush_status st = rush_host_fail(err, RUSH_ERAISED, "RuntimeError",
+                                  message ? message : "a value of another type");
   PyErr_Clear();
   if (want)
     rush_free_text(call->state->context, want);
@@ -389,8 +421,8 @@ static rush_status fail_result(py_call *call, PyObject *answer, const rush_type 
   return st;
 }
 
-static rush_status call_python(void *user, void *object, const rush_value *args, size_t n, const rush_type *type, rush_value *result,
-                               rush_error *err)
+static rush_status call_python(void *user, void *object, const rush_value *args, size_t n,
+                               const rush_type *type, rush_value *result, rush_error *err)
 {
   py_unit *u = user;
   py_call call = {.state = u->state};
@@ -409,7 +441,8 @@ static rush_status call_python(void *user, void *object, const rush_value *args,
   }
   if (tuple)
     answer = PyObject_CallFunctionObjArgs(u->ask[ASK_CALL], (PyObject *)object, tuple, NULL);
-  bool undefined = answer == Py_None && rush_type_kind_of(type) == RUSH_TYPE_TENSOR; /* a function that returns nothing */
+  bool undefined = answer == Py_None && rush_type_kind_of(type) ==
+                                          RUSH_TYPE_TENSOR; /* a function that returns nothing */
   if (undefined)
     *result = (rush_value){.tag = RUSH_TAG_TENSOR};
   int converted = undefined ? 0 : answer ? py_to_value_as(&call, answer, type, result) : -1;
@@ -434,6 +467,11 @@ static void release_object(void *user, void *object)
   PyGILState_Release(gil);
 }
 
-const rush_host py_host = {.struct_bytes = sizeof(rush_host), .name = ask_name, .attr = ask_attr, .type = ask_type,
-                           .class_attr = ask_class_attr, .default_value = ask_default, .call = call_python,
+const rush_host py_host = {.struct_bytes = sizeof(rush_host),
+                           .name = ask_name,
+                           .attr = ask_attr,
+                           .type = ask_type,
+                           .class_attr = ask_class_attr,
+                           .default_value = ask_default,
+                           .call = call_python,
                            .release = release_object};

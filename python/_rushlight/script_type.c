@@ -1,4 +1,5 @@
-/* The type Type of live Python code that is compiled: types of programs, and classes, which can be added to. */
+/* The type Type of live Python code that is compiled: types of programs, and classes, which can be
+ * added to. */
 #include "script.h"
 
 #include <string.h>
@@ -140,9 +141,12 @@ static PyObject *type_compare(PyObject *a, PyObject *b, int op)
   bool same = x == y || (rush_type_is_subtype(x, y) && rush_type_is_subtype(y, x));
   return PyBool_FromLong(same == (op == Py_EQ));
 }
-static Py_hash_t type_hash(PyObject *self) { return (Py_hash_t)rush_type_kind_of(((py_type *)self)->type); }
+static Py_hash_t type_hash(PyObject *self)
+{
+  return (Py_hash_t)rush_type_kind_of(((py_type *)self)->type);
+}
 
-/* -- Classes, which types are -- */
+/* -- Classes, which types are ------------------------------------------------------------------ */
 
 static PyObject *class_add_attr(PyObject *self, PyObject *args)
 {
@@ -159,7 +163,8 @@ static PyObject *class_add_attr(PyObject *self, PyObject *args)
 }
 
 /* (name, value, type=None) as a value; -1 with an exception. */
-static int named_value(py_type *t, PyObject *args, const char **name, rush_value *v, const rush_type **of)
+static int named_value(py_type *t, PyObject *args, const char **name, rush_value *v,
+                       const rush_type **of)
 {
   py_call call = {.state = t->unit->state};
   PyObject *o, *type = Py_None;
@@ -170,7 +175,8 @@ static int named_value(py_type *t, PyObject *args, const char **name, rush_value
   int result = *of ? py_to_value_as(&call, o, *of, v) : py_to_value(&call, o, v);
   py_call_end(&call);
   if (result > 0)
-    PyErr_Format(PyExc_RuntimeError, "a value of type '%s' does not fit '%s'", Py_TYPE(o)->tp_name, *name);
+    PyErr_Format(PyExc_RuntimeError, "a value of type '%s' does not fit '%s'", Py_TYPE(o)->tp_name,
+                 *name);
   return result == 0 ? 0 : -1;
 }
 static PyObject *add_named(PyObject *self, PyObject *args, bool is_member)
@@ -185,12 +191,19 @@ static PyObject *add_named(PyObject *self, PyObject *args, bool is_member)
 
   if (named_value(t, args, &name, &v, &of) < 0)
     return NULL;
-  WITHOUT_GIL(st = is_member ? rush_class_add_member(u, t->type, name, v, &err) : rush_class_add_constant(u, t->type, name, of, v, &err));
+  WITHOUT_GIL(st = is_member ? rush_class_add_member(u, t->type, name, v, &err)
+                             : rush_class_add_constant(u, t->type, name, of, v, &err));
   rush_value_release(v);
   return py_done(t->unit->state, st, &err);
 }
-static PyObject *class_add_constant(PyObject *self, PyObject *args) { return add_named(self, args, false); }
-static PyObject *class_add_member(PyObject *self, PyObject *args) { return add_named(self, args, true); }
+static PyObject *class_add_constant(PyObject *self, PyObject *args)
+{
+  return add_named(self, args, false);
+}
+static PyObject *class_add_member(PyObject *self, PyObject *args)
+{
+  return add_named(self, args, true);
+}
 /* add_field(name, type[, (default,)]) */
 static PyObject *class_add_field(PyObject *self, PyObject *args)
 {
@@ -210,7 +223,8 @@ static PyObject *class_add_field(PyObject *self, PyObject *args)
     PyErr_Format(PyExc_RuntimeError, "the default of field '%s' is not of its type", name);
   if (result != 0)
     return NULL;
-  WITHOUT_GIL(st = rush_class_add_field(t->unit->unit, t->type, name, of->type, o ? &v : NULL, &err));
+  WITHOUT_GIL(st =
+                rush_class_add_field(t->unit->unit, t->type, name, of->type, o ? &v : NULL, &err));
   rush_value_release(v);
   return py_done(t->unit->state, st, &err);
 }
@@ -225,8 +239,10 @@ static PyObject *class_add_property(PyObject *self, PyObject *args)
 
   if (!PyArg_ParseTuple(args, "sO!|O", &name, state->function_type, &getter, &setter))
     return NULL;
-  rush_function *set = PyObject_TypeCheck(setter, state->function_type) ? ((py_function *)setter)->function : NULL;
-  WITHOUT_GIL(st = rush_class_add_property(t->unit->unit, t->type, name, ((py_function *)getter)->function, set, &err));
+  rush_function *set =
+    PyObject_TypeCheck(setter, state->function_type) ? ((py_function *)setter)->function : NULL;
+  WITHOUT_GIL(st = rush_class_add_property(t->unit->unit, t->type, name,
+                                           ((py_function *)getter)->function, set, &err));
   return py_done(t->unit->state, st, &err);
 }
 static PyObject *class_add_hook(PyObject *self, PyObject *args)
@@ -239,7 +255,8 @@ static PyObject *class_add_hook(PyObject *self, PyObject *args)
 
   if (!PyArg_ParseTuple(args, "O!p", t->unit->state->function_type, &f, &pre))
     return NULL;
-  WITHOUT_GIL(st = rush_class_add_hook(t->unit->unit, t->type, ((py_function *)f)->function, pre, &err));
+  WITHOUT_GIL(
+    st = rush_class_add_hook(t->unit->unit, t->type, ((py_function *)f)->function, pre, &err));
   return py_done(t->unit->state, st, &err);
 }
 static PyObject *class_complete(PyObject *self, PyObject *unused)
@@ -277,25 +294,28 @@ static PyObject *class_create(PyObject *self, PyObject *unused)
 static PyObject *type_short_name(PyObject *self, PyObject *unused);
 static PyObject *type_qualified_name(PyObject *self, PyObject *unused);
 static PyMethodDef type_methods[] = {
-    {"isSubtypeOf", type_is_subtype, METH_O, "is every value of this type one of the other?"},
-    {"method", type_method, METH_O, "a class's method as a Function, or None"},
-    {"hooks", type_hooks, METH_O, "hooks(pre): Functions that run before (else behind) forward"},
-    {"add_attr", class_add_attr, METH_VARARGS, "add_attr(name, type, flags=0): 1 parameter, 2 buffer"},
-    {"add_constant", class_add_constant, METH_VARARGS, "add_constant(name, value, type=None)"},
-    {"add_member", class_add_member, METH_VARARGS, "add_member(name, value): of an enum"},
-    {"add_field", class_add_field, METH_VARARGS, "add_field(name, type[, (default,)]): of a NamedTuple"},
-    {"add_property", class_add_property, METH_VARARGS, "add_property(name, getter, setter=None)"},
-    {"add_hook", class_add_hook, METH_VARARGS, "add_hook(function, pre)"},
-    {"complete", class_complete, METH_NOARGS, "compile a script class's __init__"},
-    {"forget", class_forget, METH_NOARGS, "its name finds nothing from now on"},
-    {"name", type_short_name, METH_NOARGS, "a class's name"},
-    {"qualified_name", type_qualified_name, METH_NOARGS, "a class's qualified name"},
-    {"create", class_create, METH_NOARGS, "an object without attributes yet"},
-    {NULL, NULL, 0, NULL}};
+  {"isSubtypeOf", type_is_subtype, METH_O, "is every value of this type one of the other?"},
+  {"method", type_method, METH_O, "a class's method as a Function, or None"},
+  {"hooks", type_hooks, METH_O, "hooks(pre): Functions that run before (else behind) forward"},
+  {"add_attr", class_add_attr, METH_VARARGS,
+   "add_attr(name, type, flags=0): 1 parameter, 2 buffer"},
+  {"add_constant", class_add_constant, METH_VARARGS, "add_constant(name, value, type=None)"},
+  {"add_member", class_add_member, METH_VARARGS, "add_member(name, value): of an enum"},
+  {"add_field", class_add_field, METH_VARARGS,
+   "add_field(name, type[, (default,)]): of a NamedTuple"},
+  {"add_property", class_add_property, METH_VARARGS, "add_property(name, getter, setter=None)"},
+  {"add_hook", class_add_hook, METH_VARARGS, "add_hook(function, pre)"},
+  {"complete", class_complete, METH_NOARGS, "compile a script class's __init__"},
+  {"forget", class_forget, METH_NOARGS, "its name finds nothing from now on"},
+  {"name", type_short_name, METH_NOARGS, "a class's name"},
+  {"qualified_name", type_qualified_name, METH_NOARGS, "a class's qualified name"},
+  {"create", class_create, METH_NOARGS, "an object without attributes yet"},
+  {NULL, NULL, 0, NULL}};
 /* torch's names of the same: ClassType.name(), qualified_name(), str(). */
 static PyObject *type_short_name(PyObject *self, PyObject *unused)
 {
-  const char *name = rush_type_name(((py_type *)self)->type), *dot = name ? strrchr(name, '.') : NULL;
+  const char *name = rush_type_name(((py_type *)self)->type),
+             *dot = name ? strrchr(name, '.') : NULL;
 
   (void)unused;
   return name ? PyUnicode_FromString(dot ? dot + 1 : name) : Py_NewRef(Py_None);
@@ -316,9 +336,14 @@ static PyGetSetDef type_getset[] = {
     {"attrs", type_attrs, NULL, "a class's attributes: [(name, Type, flags)]", NULL},
     {"methods", type_method_names, NULL, "names of a class's methods", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
-static PyType_Slot type_slots[] = {{Py_tp_dealloc, type_dealloc}, {Py_tp_str, type_str},         {Py_tp_repr, type_str},
-                                   {Py_tp_hash, type_hash},       {Py_tp_richcompare, type_compare}, {Py_tp_methods, type_methods},
-                                   {Py_tp_getset, type_getset},   {Py_tp_doc, "A type of programs; a class can be added to."},
+static PyType_Slot type_slots[] = {{Py_tp_dealloc, type_dealloc},
+                                   {Py_tp_str, type_str},
+                                   {Py_tp_repr, type_str},
+                                   {Py_tp_hash, type_hash},
+                                   {Py_tp_richcompare, type_compare},
+                                   {Py_tp_methods, type_methods},
+                                   {Py_tp_getset, type_getset},
+                                   {Py_tp_doc, "A type of programs; a class can be added to."},
                                    {0, NULL}};
-PyType_Spec py_type_spec = {"rushlight.Type", sizeof(py_type), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, type_slots};
-
+PyType_Spec py_type_spec = {"rushlight.Type", sizeof(py_type), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, type_slots};

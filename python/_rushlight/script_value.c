@@ -10,7 +10,9 @@ static int as_any_list(py_call *call, PyObject *o, const rush_type *t, rush_valu
 
 static int number_as(PyObject *o, rush_type_kind kind, rush_value *out)
 {
-  PyObject *n = PyNumber_Check(o) && !PyUnicode_Check(o) ? (kind == RUSH_TYPE_FLOAT ? PyNumber_Float(o) : PyNumber_Long(o)) : NULL;
+  PyObject *n = PyNumber_Check(o) && !PyUnicode_Check(o)
+                  ? (kind == RUSH_TYPE_FLOAT ? PyNumber_Float(o) : PyNumber_Long(o))
+                  : NULL;
 
   if (!n) {
     PyErr_Clear();
@@ -92,7 +94,8 @@ static int number_any(py_call *call, PyObject *o, rush_value *out)
     return 1;
   if (py_to_value(call, o, out) < 0)
     return -1;
-  if (out->tag == RUSH_TAG_INT || out->tag == RUSH_TAG_FLOAT || out->tag == RUSH_TAG_BOOL || out->tag == RUSH_TAG_COMPLEX)
+  if (out->tag == RUSH_TAG_INT || out->tag == RUSH_TAG_FLOAT || out->tag == RUSH_TAG_BOOL ||
+      out->tag == RUSH_TAG_COMPLEX)
     return 0;
   rush_value_release(*out);
   return 1;
@@ -117,9 +120,11 @@ static int convert_steal(py_call *call, const rush_type *t, rush_value made, rus
 }
 
 /* Items of any iterable, each as elem (n types: item by item). */
-static int items_as(py_call *call, PyObject *o, const rush_type *t, bool is_tuple, rush_value **items, Py_ssize_t *n)
+static int items_as(py_call *call, PyObject *o, const rush_type *t, bool is_tuple,
+                    rush_value **items, Py_ssize_t *n)
 {
-  PyObject *fast = PyUnicode_Check(o) || (is_tensor(call, o) && !is_tuple) ? NULL : PySequence_Fast(o, "");
+  PyObject *fast =
+    PyUnicode_Check(o) || (is_tensor(call, o) && !is_tuple) ? NULL : PySequence_Fast(o, "");
   int result = 0;
 
   if (!fast) {
@@ -138,7 +143,8 @@ static int items_as(py_call *call, PyObject *o, const rush_type *t, bool is_tupl
     return -1;
   }
   for (; done < size && result == 0; done += result == 0)
-    result = py_to_value_as(call, PySequence_Fast_GET_ITEM(fast, done), rush_type_elem(t, is_tuple ? (size_t)done : 0), &(*items)[done]);
+    result = py_to_value_as(call, PySequence_Fast_GET_ITEM(fast, done),
+                            rush_type_elem(t, is_tuple ? (size_t)done : 0), &(*items)[done]);
   Py_DECREF(fast);
   if (result != 0)
     release_items(*items, done);
@@ -149,10 +155,13 @@ static int items_as(py_call *call, PyObject *o, const rush_type *t, bool is_tupl
 /* A ScriptList or ScriptDict: the very container, where its type is the one that is wanted. */
 static int held_as(py_call *call, PyObject *o, const rush_type *t, rush_tag tag, rush_value *out)
 {
-  PyObject *inner = PyList_CheckExact(o) || PyTuple_CheckExact(o) || PyDict_CheckExact(o) ? NULL : PyObject_GetAttrString(o, "_c");
+  PyObject *inner = PyList_CheckExact(o) || PyTuple_CheckExact(o) || PyDict_CheckExact(o)
+                      ? NULL
+                      : PyObject_GetAttrString(o, "_c");
   int result = 1;
 
-  if (inner && PyObject_TypeCheck(inner, call->state->object_type) && ((py_object *)inner)->value.tag == (uint32_t)tag)
+  if (inner && PyObject_TypeCheck(inner, call->state->object_type) &&
+      ((py_object *)inner)->value.tag == (uint32_t)tag)
     result = convert_steal(call, t, rush_value_retain(((py_object *)inner)->value), out);
   PyErr_Clear();
   Py_XDECREF(inner);
@@ -188,8 +197,9 @@ static int as_tuple(py_call *call, PyObject *o, const rush_type *t, rush_value *
 
   if (result != 0)
     return result;
-  rush_status st = rush_type_name(t) ? rush_named_tuple_create(call->state->context, t, items, (size_t)n, out, &err)
-                                     : rush_tuple_create(call->state->context, items, (size_t)n, out, &err);
+  rush_status st = rush_type_name(t)
+                     ? rush_named_tuple_create(call->state->context, t, items, (size_t)n, out, &err)
+                     : rush_tuple_create(call->state->context, items, (size_t)n, out, &err);
   release_items(items, n);
   if (st != RUSH_OK) {
     py_raise(call->state, &err);
@@ -203,7 +213,8 @@ static int as_dict(py_call *call, PyObject *o, const rush_type *t, rush_value *o
   if (held_as(call, o, t, RUSH_TAG_DICT, out) == 0)
     return 0;
   rush_error err = RUSH_ERROR_INIT;
-  PyObject *items = PyMapping_Check(o) && PyObject_HasAttrString(o, "items") ? PyMapping_Items(o) : NULL;
+  PyObject *items =
+    PyMapping_Check(o) && PyObject_HasAttrString(o, "items") ? PyMapping_Items(o) : NULL;
   int result = 0;
 
   if (!items) {
@@ -216,7 +227,8 @@ static int as_dict(py_call *call, PyObject *o, const rush_type *t, rush_value *o
     PyObject *pair = PyList_GET_ITEM(items, i);
     rush_value one;
     for (int j = 0; j < 2 && result == 0; j++)
-      if ((result = py_to_value_as(call, PyTuple_GET_ITEM(pair, j), rush_type_elem(t, (size_t)j), &one)) == 0)
+      if ((result = py_to_value_as(call, PyTuple_GET_ITEM(pair, j), rush_type_elem(t, (size_t)j),
+                                   &one)) == 0)
         kv[j * n + i] = one;
   }
   Py_DECREF(items);
@@ -224,7 +236,8 @@ static int as_dict(py_call *call, PyObject *o, const rush_type *t, rush_value *o
     PyErr_NoMemory();
     return -1;
   }
-  if (result == 0 && rush_dict_create(call->state->context, kv, kv + n, (size_t)n, &made, &err) != RUSH_OK) {
+  if (result == 0 &&
+      rush_dict_create(call->state->context, kv, kv + n, (size_t)n, &made, &err) != RUSH_OK) {
     py_raise(call->state, &err);
     result = -1;
   } else if (result == 0) {
@@ -244,7 +257,8 @@ static py_type *type_of_class(py_state *st, PyObject *cls)
   return (py_type *)t;
 }
 
-/* An instance of the Python class behind a script class: its attributes are copied, as in PyTorch. */
+/* An instance of the Python class behind a script class: its attributes are copied, as in PyTorch.
+ * */
 static int instance_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -252,7 +266,8 @@ static int instance_as(py_call *call, PyObject *o, const rush_type *t, rush_valu
   const char *name;
   rush_value object;
 
-  if (rush_class_complete(t, &err) != RUSH_OK || rush_object_create(call->state->context, t, &object, &err) != RUSH_OK) {
+  if (rush_class_complete(t, &err) != RUSH_OK ||
+      rush_object_create(call->state->context, t, &object, &err) != RUSH_OK) {
     py_raise(call->state, &err);
     return -1;
   }
@@ -276,7 +291,8 @@ static int instance_as(py_call *call, PyObject *o, const rush_type *t, rush_valu
   return 0;
 }
 
-/* An object of a class of torch's in C++ (torch.classes): ours of that name, made from its state. */
+/* An object of a class of torch's in C++ (torch.classes): ours of that name, made from its state.
+ * */
 static int custom_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -303,11 +319,12 @@ static int custom_as(py_call *call, PyObject *o, const rush_type *t, rush_value 
 static bool is_same_class(const py_type *known, const rush_type *t)
 {
   return rush_type_is_subtype(known->type, t) ||
-         (rush_type_name(t) && rush_type_name(known->type) && strcmp(rush_type_name(known->type), rush_type_name(t)) == 0);
+         (rush_type_name(t) && rush_type_name(known->type) &&
+          strcmp(rush_type_name(known->type), rush_type_name(t)) == 0);
 }
 
-/* True if `cls` derives in Python from the class that t was compiled from.  As in PyTorch such an object arrives as one of
- * the base: its attributes, with the base's methods. */
+/* True if `cls` derives in Python from the class that t was compiled from.  As in PyTorch such an
+ * object arrives as one of the base: its attributes, with the base's methods. */
 static bool is_of_subclass(py_state *st, PyTypeObject *cls, const rush_type *t)
 {
   if (rush_type_kind_of(t) != RUSH_TYPE_CLASS || !cls->tp_mro)
@@ -326,7 +343,8 @@ static int object_as(py_call *call, PyObject *o, const rush_type *t, rush_value 
 
   if (Py_IS_TYPE(o, st->object_type) || PyObject_TypeCheck(o, st->object_type)) {
     rush_value v = ((py_object *)o)->value;
-    if (v.tag == RUSH_TAG_CUSTOM && rush_value_class(v) && strcmp(rush_value_class(v), rush_type_name(t)) == 0) {
+    if (v.tag == RUSH_TAG_CUSTOM && rush_value_class(v) &&
+        strcmp(rush_value_class(v), rush_type_name(t)) == 0) {
       *out = rush_value_retain(v);
       return 0;
     }
@@ -343,7 +361,8 @@ static int object_as(py_call *call, PyObject *o, const rush_type *t, rush_value 
     return 0;
   }
   PyObject *inner = PyObject_GetAttrString(o, "_c"); /* what a wrapper in Python wraps */
-  if (inner && inner != o && (PyObject_TypeCheck(inner, st->object_type) || PyObject_TypeCheck(inner, st->module_type))) {
+  if (inner && inner != o &&
+      (PyObject_TypeCheck(inner, st->object_type) || PyObject_TypeCheck(inner, st->module_type))) {
     int result = object_as(call, inner, t, out);
     Py_DECREF(inner);
     return result;
@@ -351,7 +370,8 @@ static int object_as(py_call *call, PyObject *o, const rush_type *t, rush_value 
   PyErr_Clear();
   Py_XDECREF(inner);
   py_type *known = type_of_class(st, (PyObject *)Py_TYPE(o));
-  if (!known && strncmp(rush_type_name(t), "__torch__.torch.classes.", 24) == 0 && strstr(Py_TYPE(o)->tp_name, "ScriptObject"))
+  if (!known && strncmp(rush_type_name(t), "__torch__.torch.classes.", 24) == 0 &&
+      strstr(Py_TYPE(o)->tp_name, "ScriptObject"))
     return custom_as(call, o, t, out);
   if (!known || !is_same_class(known, t))
     return is_of_subclass(st, Py_TYPE(o), t) ? instance_as(call, o, t, out) : 1;
@@ -424,7 +444,8 @@ static bool is_exactly(py_call *call, PyObject *o, const rush_type *t)
   case RUSH_TYPE_TENSOR:
     return is_tensor(call, o);
   case RUSH_TYPE_LIST:
-    return PyList_Check(o) && (!PyList_GET_SIZE(o) || is_exactly(call, PyList_GET_ITEM(o, 0), rush_type_elem(t, 0)));
+    return PyList_Check(o) &&
+           (!PyList_GET_SIZE(o) || is_exactly(call, PyList_GET_ITEM(o, 0), rush_type_elem(t, 0)));
   case RUSH_TYPE_DICT:
     return PyDict_Check(o);
   case RUSH_TYPE_TUPLE:
@@ -434,7 +455,11 @@ static bool is_exactly(py_call *call, PyObject *o, const rush_type *t)
       if (!is_exactly(call, PyTuple_GET_ITEM(o, i), rush_type_elem(t, (size_t)i)))
         return false;
     return true;
-  case RUSH_TYPE_CLASS: case RUSH_TYPE_INTERFACE: case RUSH_TYPE_ENUM: case RUSH_TYPE_ANY: case RUSH_TYPE_DEVICE:
+  case RUSH_TYPE_CLASS:
+  case RUSH_TYPE_INTERFACE:
+  case RUSH_TYPE_ENUM:
+  case RUSH_TYPE_ANY:
+  case RUSH_TYPE_DEVICE:
     return true; /* the conversion says */
   case RUSH_TYPE_OPTIONAL:
     return o == Py_None || is_exactly(call, o, rush_type_elem(t, 0));
@@ -447,7 +472,9 @@ static int union_as(py_call *call, PyObject *o, const rush_type *t, rush_value *
 {
   for (size_t i = 0; i < rush_type_n_elems(t); i++) {
     const rush_type *elem = rush_type_elem(t, i);
-    int result = is_exactly(call, o, elem) || rush_type_kind_of(elem) == RUSH_TYPE_NUMBER ? py_to_value_as(call, o, elem, out) : 1;
+    int result = is_exactly(call, o, elem) || rush_type_kind_of(elem) == RUSH_TYPE_NUMBER
+                   ? py_to_value_as(call, o, elem, out)
+                   : 1;
     if (result != 1)
       return result;
   }
@@ -479,10 +506,13 @@ static int foreign_future_as(py_call *call, PyObject *o, const rush_type *t, rus
 
 static int future_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
 {
-  PyObject *inner = PyObject_TypeCheck(o, call->state->object_type) ? Py_NewRef(o) : PyObject_GetAttrString(o, "_c");
+  PyObject *inner = PyObject_TypeCheck(o, call->state->object_type)
+                      ? Py_NewRef(o)
+                      : PyObject_GetAttrString(o, "_c");
   int result = 1;
 
-  if (inner && PyObject_TypeCheck(inner, call->state->object_type) && ((py_object *)inner)->value.tag == RUSH_TAG_FUTURE) {
+  if (inner && PyObject_TypeCheck(inner, call->state->object_type) &&
+      ((py_object *)inner)->value.tag == RUSH_TAG_FUTURE) {
     *out = rush_value_retain(((py_object *)inner)->value);
     result = 0;
   }
@@ -503,10 +533,12 @@ static int device_as(py_call *call, PyObject *text, rush_value *out)
   return result;
 }
 
-/* torch's generator: ours starts in its state, and py_call_writes gives the state back.  One a call. */
+/* torch's generator: ours starts in its state, and py_call_writes gives the state back.  One a
+ * call. */
 static int generator_as(py_call *call, PyObject *o, rush_value *out)
 {
-  PyObject *state = PyObject_HasAttrString(o, "get_state") ? PyObject_CallMethod(o, "get_state", NULL) : NULL;
+  PyObject *state =
+    PyObject_HasAttrString(o, "get_state") ? PyObject_CallMethod(o, "get_state", NULL) : NULL;
   PyObject *array = state ? PyObject_CallMethod(state, "numpy", NULL) : NULL;
   rush_error err = RUSH_ERROR_INIT;
   int result = 1;
@@ -517,7 +549,9 @@ static int generator_as(py_call *call, PyObject *o, rush_value *out)
     *out = rush_value_retain(call->drawn);
     result = 0;
   } else if (array && !call->generator && PyObject_GetBuffer(array, &b, PyBUF_SIMPLE) == 0) {
-    result = rush_generator_create(call->state->context, b.buf, (size_t)b.len, out, &err) == RUSH_OK ? 0 : 1;
+    result = rush_generator_create(call->state->context, b.buf, (size_t)b.len, out, &err) == RUSH_OK
+               ? 0
+               : 1;
     PyBuffer_Release(&b);
     if (result == 0) {
       call->generator = Py_NewRef(o);
@@ -532,7 +566,8 @@ static int generator_as(py_call *call, PyObject *o, rush_value *out)
 
 static int tensor_as(py_call *call, PyObject *o, rush_value *out)
 {
-  if (PyNumber_Check(o) && !is_tensor(call, o) && !PyObject_CheckBuffer(o) && !PyObject_HasAttrString(o, "__dlpack__"))
+  if (PyNumber_Check(o) && !is_tensor(call, o) && !PyObject_CheckBuffer(o) &&
+      !PyObject_HasAttrString(o, "__dlpack__"))
     return 1;
   return plain_as(call, o, out, RUSH_TAG_TENSOR);
 }
@@ -546,7 +581,9 @@ static int complex_as(py_call *call, PyObject *o, rush_value *out)
     PyErr_Clear();
     return 1;
   }
-  return rush_complex_create(call->state->context, c.real, c.imag, out, &err) == RUSH_OK ? 0 : (py_raise(call->state, &err), -1);
+  return rush_complex_create(call->state->context, c.real, c.imag, out, &err) == RUSH_OK
+           ? 0
+           : (py_raise(call->state, &err), -1);
 }
 
 int py_to_value_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
@@ -607,7 +644,7 @@ int py_to_value_as(py_call *call, PyObject *o, const rush_type *t, rush_value *o
   }
 }
 
-/* -- Arguments ------------------------------------------------------------------------------------------ */
+/* -- Arguments --------------------------------------------------------------------------------- */
 
 static void fail_schema(py_call *call, rush_function *f, const char *format, ...)
 {
@@ -629,7 +666,8 @@ static void fail_schema(py_call *call, rush_function *f, const char *format, ...
 }
 
 /* The first of the items that is none of the type, or NULL; borrowed. */
-static PyObject *first_bad(py_call *call, PyObject *sequence, const rush_type *t, bool is_tuple, const rush_type **which)
+static PyObject *first_bad(py_call *call, PyObject *sequence, const rush_type *t, bool is_tuple,
+                           const rush_type **which)
 {
   PyObject *bad = NULL;
 
@@ -645,7 +683,8 @@ static PyObject *first_bad(py_call *call, PyObject *sequence, const rush_type *t
   return bad;
 }
 
-static PyObject *bad_in_dict(py_call *call, PyObject *dict, const rush_type *t, const rush_type **which)
+static PyObject *bad_in_dict(py_call *call, PyObject *dict, const rush_type *t,
+                             const rush_type **which)
 {
   PyObject *key, *value, *bad = NULL;
   Py_ssize_t at = 0;
@@ -675,11 +714,13 @@ PyObject *py_cast_details(py_call *call, PyObject *o, const rush_type *t)
 
   if (k == RUSH_TYPE_OPTIONAL)
     return py_cast_details(call, o, rush_type_elem(t, 0));
-  if (k == RUSH_TYPE_TUPLE && PyTuple_Check(o) && (size_t)PyTuple_GET_SIZE(o) == rush_type_n_elems(t))
+  if (k == RUSH_TYPE_TUPLE && PyTuple_Check(o) &&
+      (size_t)PyTuple_GET_SIZE(o) == rush_type_n_elems(t))
     bad = first_bad(call, o, t, true, &inner);
   if (k == RUSH_TYPE_LIST && PyList_Check(o)) {
     rush_type_kind e = rush_type_kind_of(rush_type_elem(t, 0));
-    if (e != RUSH_TYPE_INT && e != RUSH_TYPE_FLOAT && e != RUSH_TYPE_BOOL && e != RUSH_TYPE_COMPLEX && e != RUSH_TYPE_TENSOR)
+    if (e != RUSH_TYPE_INT && e != RUSH_TYPE_FLOAT && e != RUSH_TYPE_BOOL &&
+        e != RUSH_TYPE_COMPLEX && e != RUSH_TYPE_TENSOR)
       bad = first_bad(call, o, t, false, &inner);
   }
   if (k == RUSH_TYPE_DICT && PyDict_Check(o))
@@ -691,14 +732,19 @@ PyObject *py_cast_details(py_call *call, PyObject *o, const rush_type *t)
   if (k == RUSH_TYPE_TENSOR)
     out = PyUnicode_FromFormat("Unable to cast %S to Tensor", o);
   else if (k == RUSH_TYPE_TUPLE && PyTuple_Check(o))
-    out = PyUnicode_FromFormat("Object %R had a different number of elements than type %s", o, want ? want : "?");
+    out = PyUnicode_FromFormat("Object %R had a different number of elements than type %s", o,
+                               want ? want : "?");
   else if (k == RUSH_TYPE_UNION)
-    out = PyUnicode_FromFormat("Expected a member of %s but instead found type %s", want ? want : "?", Py_TYPE(o)->tp_name);
+    out = PyUnicode_FromFormat("Expected a member of %s but instead found type %s",
+                               want ? want : "?", Py_TYPE(o)->tp_name);
   else if (k == RUSH_TYPE_ENUM || k == RUSH_TYPE_CLASS || k == RUSH_TYPE_INTERFACE)
-    out = PyUnicode_FromFormat("Unable to cast %S to %s", (PyObject *)Py_TYPE(o), want ? want : "?");
+    out =
+      PyUnicode_FromFormat("Unable to cast %S to %s", (PyObject *)Py_TYPE(o), want ? want : "?");
   else
-    out = PyUnicode_FromFormat("Unable to cast Python instance of type %S to C++ type '?' (#define PYBIND11_DETAILED_ERROR_MESSAGES or "
-                               "compile in debug mode for details)", (PyObject *)Py_TYPE(o));
+    out = PyUnicode_FromFormat("Unable to cast Python instance of type %S to C++ type '?' (#define "
+                               "PYBIND11_DETAILED_ERROR_MESSAGES or "
+                               "compile in debug mode for details)",
+                               (PyObject *)Py_TYPE(o));
   if (want)
     rush_free_text(call->state->context, want);
   return out;
@@ -707,11 +753,13 @@ PyObject *py_cast_details(py_call *call, PyObject *o, const rush_type *t)
 /* The type's name; of a NamedTuple with its fields. */
 static PyObject *friendly_name(PyObject *o)
 {
-  const char *name = strrchr(Py_TYPE(o)->tp_name, '.') ? strrchr(Py_TYPE(o)->tp_name, '.') + 1 : Py_TYPE(o)->tp_name;
+  const char *name =
+    strrchr(Py_TYPE(o)->tp_name, '.') ? strrchr(Py_TYPE(o)->tp_name, '.') + 1 : Py_TYPE(o)->tp_name;
   PyObject *fields = PyTuple_Check(o) ? PyObject_GetAttrString(o, "_fields") : NULL;
   PyObject *comma = fields ? PyUnicode_FromString(", ") : NULL;
   PyObject *joined = comma ? PyUnicode_Join(comma, fields) : NULL;
-  PyObject *out = joined ? PyUnicode_FromFormat("%s (aka NamedTuple(%U))", name, joined) : PyUnicode_FromString(Py_TYPE(o)->tp_name);
+  PyObject *out = joined ? PyUnicode_FromFormat("%s (aka NamedTuple(%U))", name, joined)
+                         : PyUnicode_FromString(Py_TYPE(o)->tp_name);
 
   PyErr_Clear();
   Py_XDECREF(joined);
@@ -742,14 +790,19 @@ static PyObject *buffer_details(py_call *call, PyObject *o)
   return out;
 }
 
-static void fail_cast(py_call *call, rush_function *f, const char *name, const rush_argument *arg, PyObject *o, size_t position)
+static void fail_cast(py_call *call, rush_function *f, const char *name, const rush_argument *arg,
+                      PyObject *o, size_t position)
 {
   rush_error err = RUSH_ERROR_INIT;
   char *want = NULL, *text = NULL;
   PyObject *repr = PyObject_Repr(o);
-  PyObject *inferred = arg->is_inferred ? PyUnicode_FromFormat("Inferred '%s' to be of type 'Tensor' because it was not annotated with an "
-                                                               "explicit type.\n", arg->name)
-                                        : PyUnicode_FromString("");
+  PyObject *inferred =
+    arg->is_inferred
+      ? PyUnicode_FromFormat(
+          "Inferred '%s' to be of type 'Tensor' because it was not annotated with an "
+          "explicit type.\n",
+          arg->name)
+      : PyUnicode_FromString("");
 
   PyErr_Clear();
   PyObject *details = buffer_details(call, o), *found = friendly_name(o);
@@ -759,9 +812,11 @@ static void fail_cast(py_call *call, rush_function *f, const char *name, const r
   if (rush_type_to_text(call->state->context, arg->type, true, &want, &err) == RUSH_OK &&
       rush_function_dump(f, RUSH_DUMP_SCHEMA, &text, &err) == RUSH_OK)
     PyErr_Format(PyExc_RuntimeError,
-                 "%s() Expected a value of type '%s%s' for argument '%s' but instead found type '%V'.\n%VPosition: %zu\nValue: %V\n"
-                 "Declaration: %s\nCast error details: %V", name, want, arg->is_inferred ? " (inferred)" : "",
-                 arg->name, found, "?", inferred, "", position, repr, "?", text, details, "?");
+                 "%s() Expected a value of type '%s%s' for argument '%s' but instead found type "
+                 "'%V'.\n%VPosition: %zu\nValue: %V\n"
+                 "Declaration: %s\nCast error details: %V",
+                 name, want, arg->is_inferred ? " (inferred)" : "", arg->name, found, "?", inferred,
+                 "", position, repr, "?", text, details, "?");
   rush_error_clear(&err);
   if (want)
     rush_free_text(call->state->context, want);
@@ -810,7 +865,8 @@ static void fail_arguments(py_call *call, rush_function *f, PyObject *kwnames, P
 }
 
 /* Keywords that no parameter took. */
-static void fail_keyword(py_call *call, rush_function *f, const char *name, size_t skip, size_t n_args, PyObject *kwnames)
+static void fail_keyword(py_call *call, rush_function *f, const char *name, size_t skip,
+                         size_t n_args, PyObject *kwnames)
 {
   rush_argument arg;
 
@@ -834,9 +890,11 @@ static void fail_keyword(py_call *call, rush_function *f, const char *name, size
 }
 
 /* Parameter i of f for an object; 0, 1 when it does not fit, -1 with an exception set. */
-static int bind_one(py_call *call, rush_function *f, size_t i, const rush_argument *arg, PyObject *o, rush_value *out)
+static int bind_one(py_call *call, rush_function *f, size_t i, const rush_argument *arg,
+                    PyObject *o, rush_value *out)
 {
-  if (o == Py_None && arg->type && rush_type_kind_of(arg->type) == RUSH_TYPE_TENSOR) { /* None, as PyTorch takes it */
+  if (o == Py_None && arg->type &&
+      rush_type_kind_of(arg->type) == RUSH_TYPE_TENSOR) { /* None, as PyTorch takes it */
     bool undefined;
     WITHOUT_GIL(undefined = rush_function_takes_undefined(f, i));
     if (undefined) {
@@ -851,12 +909,13 @@ static int bind_one(py_call *call, rush_function *f, size_t i, const rush_argume
   return py_to_value_as(call, o, arg->type, out);
 }
 
-int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip, PyObject *const *args, size_t n_args,
-                 PyObject *kwnames, py_args *out)
+int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
+                 PyObject *const *args, size_t n_args, PyObject *kwnames, py_args *out)
 {
   size_t n = rush_function_n_args(f), used = 0, used_named = 0;
   size_t n_named = kwnames ? (size_t)PyTuple_GET_SIZE(kwnames) : 0;
-  static const char too_many[] = "%s() expected at most %zu argument(s) but received %zu argument(s).";
+  static const char too_many[] =
+    "%s() expected at most %zu argument(s) but received %zu argument(s).";
   rush_argument arg;
 
   memset(out, 0, sizeof(*out));
@@ -867,14 +926,16 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
     goto fail;
   }
   if (skip + n_args + n_named > n) { /* before the values are looked at, as PyTorch does */
-    fail_arguments(call, f, kwnames, PyUnicode_FromFormat(too_many, name, n, skip + n_args + n_named));
+    fail_arguments(call, f, kwnames,
+                   PyUnicode_FromFormat(too_many, name, n, skip + n_args + n_named));
     goto fail;
   }
   for (size_t i = skip; i < n && rush_function_arg(f, i, &arg); i++) {
     PyObject *o = NULL;
     rush_value v;
     if (arg.keyword_only && used < n_args) {
-      fail_schema(call, f, "%s() takes %zu positional argument(s) but %zu was/were given. ", name, i, skip + n_args);
+      fail_schema(call, f, "%s() takes %zu positional argument(s) but %zu was/were given. ", name,
+                  i, skip + n_args);
       goto fail;
     }
     if (used < n_args) {
@@ -884,7 +945,9 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
     } else if (arg.has_default) {
       continue;
     } else {
-      fail_arguments(call, f, kwnames, PyUnicode_FromFormat("%s() is missing value for argument '%s'.", name, arg.name));
+      fail_arguments(
+        call, f, kwnames,
+        PyUnicode_FromFormat("%s() is missing value for argument '%s'.", name, arg.name));
       goto fail;
     }
     int result = bind_one(call, f, i, &arg, o, &v);

@@ -2,12 +2,16 @@
 #include "py.h"
 
 /* An integer limit, or None where there is none. */
-static PyObject *limit(int64_t v, int64_t none) { return v == none ? Py_NewRef(Py_None) : PyLong_FromLongLong(v); }
+static PyObject *limit(int64_t v, int64_t none)
+{
+  return v == none ? Py_NewRef(Py_None) : PyLong_FromLongLong(v);
+}
 
 /* (value or None, least or None, most or None, symbol or None) */
 static PyObject *size_out(const rush_signature_size *s)
 {
-  return Py_BuildValue("(NNNz)", limit(s->value, -1), limit(s->min, INT64_MIN), limit(s->max, INT64_MAX), s->symbol);
+  return Py_BuildValue("(NNNz)", limit(s->value, -1), limit(s->min, INT64_MIN),
+                       limit(s->max, INT64_MAX), s->symbol);
 }
 
 static PyObject *sizes_out(const rush_signature_item *item)
@@ -24,17 +28,21 @@ static PyObject *sizes_out(const rush_signature_item *item)
   return sizes;
 }
 
-/* (name, type, argument, keyword_only, has_default, is_constant, value, dtype or None, sizes or None) */
+/* (name, type, argument, keyword_only, has_default, is_constant, value, dtype or None, sizes or
+ * None) */
 static PyObject *item_out(py_state *st, const rush_signature_item *item)
 {
   py_call call = {.state = st};
   PyObject *value = py_from_value(&call, item->value);
-  PyObject *dtype = item->is_described && st->dtypes[item->dtype] ? st->dtypes[item->dtype] : Py_None;
+  PyObject *dtype =
+    item->is_described && st->dtypes[item->dtype] ? st->dtypes[item->dtype] : Py_None;
   PyObject *sizes = item->is_described ? sizes_out(item) : Py_NewRef(Py_None);
-  PyObject *out = value && sizes ? Py_BuildValue("(ssnNNNOOO)", item->name, item->type, (Py_ssize_t)item->argument,
-                                                 PyBool_FromLong(item->keyword_only), PyBool_FromLong(item->has_default),
-                                                 PyBool_FromLong(item->is_constant), value, dtype, sizes)
-                                 : NULL;
+  PyObject *out =
+    value && sizes
+      ? Py_BuildValue("(ssnNNNOOO)", item->name, item->type, (Py_ssize_t)item->argument,
+                      PyBool_FromLong(item->keyword_only), PyBool_FromLong(item->has_default),
+                      PyBool_FromLong(item->is_constant), value, dtype, sizes)
+      : NULL;
 
   Py_XDECREF(value);
   Py_XDECREF(sizes);
@@ -42,7 +50,8 @@ static PyObject *item_out(py_state *st, const rush_signature_item *item)
   return out;
 }
 
-static PyObject *items_out(py_state *st, const rush_signature *s, bool (*item_at)(const rush_signature *, size_t, rush_signature_item *))
+static PyObject *items_out(py_state *st, const rush_signature *s,
+                           bool (*item_at)(const rush_signature *, size_t, rush_signature_item *))
 {
   rush_signature_item item = RUSH_SIGNATURE_ITEM_INIT;
   PyObject *list = PyList_New(0);
@@ -71,7 +80,8 @@ PyObject *py_method_signature(PyObject *m, PyObject *args)
   WITHOUT_GIL(status = rush_module_signature(module, method, &s, &err));
   if (status != RUSH_OK)
     return py_raise(st, &err);
-  PyObject *inputs = items_out(st, s, rush_signature_input), *outputs = inputs ? items_out(st, s, rush_signature_output) : NULL;
+  PyObject *inputs = items_out(st, s, rush_signature_input),
+           *outputs = inputs ? items_out(st, s, rush_signature_output) : NULL;
   PyObject *both = outputs ? PyTuple_Pack(2, inputs, outputs) : NULL;
 
   rush_signature_release(s);

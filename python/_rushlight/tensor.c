@@ -40,7 +40,7 @@ PyObject *py_ints(const int64_t *v, int n)
   return t;
 }
 
-/* -- Attributes -------------------------------------------------------------------------------------- */
+/* -- Attributes -------------------------------------------------------------------------------- */
 
 /* The sizes as a rushlight.Size, which is a tuple: filled in place, as cheap as one. */
 static PyObject *get_shape(PyObject *self, void *unused)
@@ -93,7 +93,8 @@ static PyObject *get_is_recorded(PyObject *self, void *unused)
 static PyObject *get_grad(PyObject *self, void *unused)
 {
   rush_value v = rush_tensor_grad(tensor_of(self));
-  PyObject *o = v.tag == RUSH_TAG_TENSOR ? py_tensor_wrap(((py_tensor *)self)->state, v) : Py_NewRef(Py_None);
+  PyObject *o =
+    v.tag == RUSH_TAG_TENSOR ? py_tensor_wrap(((py_tensor *)self)->state, v) : Py_NewRef(Py_None);
 
   (void)unused;
   rush_value_release(v);
@@ -106,7 +107,8 @@ static int set_grad(PyObject *self, PyObject *value, void *unused)
 
   (void)unused;
   if (value && value != Py_None && !Py_IS_TYPE(value, st->tensor_type)) {
-    PyErr_Format(PyExc_TypeError, "expected a rushlight.Tensor or None as the gradient, not %s", Py_TYPE(value)->tp_name);
+    PyErr_Format(PyExc_TypeError, "expected a rushlight.Tensor or None as the gradient, not %s",
+                 Py_TYPE(value)->tp_name);
     return -1;
   }
   rush_value v = value && value != Py_None ? ((py_tensor *)value)->value : rush_value_none();
@@ -144,9 +146,11 @@ static int set_requires_grad(PyObject *self, PyObject *value, void *unused)
   if (value != Py_True && value != Py_False)
     why = "requires_grad must be a bool";
   else if (rush_tensor_is_recorded(t))
-    why = value == Py_True ? NULL
-                           : "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
-                             "subgraph that doesn't require differentiation use var_no_grad = var.detach().";
+    why = value == Py_True
+            ? NULL
+            : "you can only change requires_grad flags of leaf variables. If you want to use a "
+              "computed variable in a "
+              "subgraph that doesn't require differentiation use var_no_grad = var.detach().";
   else if (value == Py_True && !can_require_grad(dtype))
     why = "only Tensors of floating point and complex dtype can require gradients";
   if (why) {
@@ -180,7 +184,7 @@ static PyGetSetDef tensor_getset[] = {
     {"T", get_transposed, NULL, "dimensions reversed, a view", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 
-/* -- Borders: numpy, DLPack, buffers -------------------------------------------------------------------- */
+/* -- Borders: numpy, DLPack, buffers ----------------------------------------------------------- */
 
 static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused)
 {
@@ -218,7 +222,8 @@ static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
   size_t item = rush_dtype_bytes(rush_tensor_dtype(t));
 
   if (rush_tensor_layout(t) != 0) {
-    PyErr_SetString(PyExc_BufferError, "a sparse tensor's elements are in no buffer: use tensor.to_dense() first");
+    PyErr_SetString(PyExc_BufferError,
+                    "a sparse tensor's elements are in no buffer: use tensor.to_dense() first");
     return -1;
   }
   if (!format) {
@@ -243,7 +248,8 @@ static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
     dims[i] = rush_tensor_sizes(t)[i];
     dims[n + i] = rush_tensor_strides(t)[i] * (Py_ssize_t)item;
   }
-  *view = (Py_buffer){.buf = flags & PyBUF_WRITABLE ? rush_tensor_data_mut(t) : (void *)rush_tensor_data(t),
+  *view = (Py_buffer){.buf = flags & PyBUF_WRITABLE ? rush_tensor_data_mut(t)
+                                                    : (void *)rush_tensor_data(t),
                       .obj = Py_NewRef(self),
                       .len = rush_tensor_n_elems(t) * (Py_ssize_t)item,
                       .readonly = rush_tensor_is_read_only(t),
@@ -265,7 +271,8 @@ static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
 {
   (void)unused;
   if (rush_tensor_layout(tensor_of(self)) != 0)
-    return PyErr_Format(PyExc_TypeError, "can't convert %s layout tensor to numpy. Use Tensor.to_dense() first.",
+    return PyErr_Format(PyExc_TypeError,
+                        "can't convert %s layout tensor to numpy. Use Tensor.to_dense() first.",
                         rush_tensor_layout(tensor_of(self)) == 1 ? "Sparse" : "SparseCsr");
   PyObject *numpy = PyImport_ImportModule("numpy");
   PyObject *array = numpy ? PyObject_CallMethod(numpy, "asarray", "O", self) : NULL;
@@ -273,7 +280,7 @@ static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
   return array;
 }
 
-/* -- Python's own protocols ------------------------------------------------------------------------------ */
+/* -- Python's own protocols -------------------------------------------------------------------- */
 
 static PyObject *tensor_repr(PyObject *self)
 {
@@ -347,7 +354,8 @@ static PyObject *tensor_index(PyObject *self)
 
   if (item && !PyLong_Check(item)) {
     Py_DECREF(item);
-    PyErr_SetString(PyExc_TypeError, "only integer tensors of a single element can be converted to an index");
+    PyErr_SetString(PyExc_TypeError,
+                    "only integer tensors of a single element can be converted to an index");
     return NULL;
   }
   return item;
@@ -356,8 +364,8 @@ static PyObject *tensor_index(PyObject *self)
 /* What operators take: tensors of anybody's, and numbers. */
 static bool is_operand(PyObject *x)
 {
-  return py_state_of(x) || PyLong_Check(x) || PyFloat_Check(x) || PyComplex_Check(x) || PyIndex_Check(x) ||
-         PyObject_CheckBuffer(x) || PyObject_HasAttrString(x, "__dlpack__");
+  return py_state_of(x) || PyLong_Check(x) || PyFloat_Check(x) || PyComplex_Check(x) ||
+         PyIndex_Check(x) || PyObject_CheckBuffer(x) || PyObject_HasAttrString(x, "__dlpack__");
 }
 
 /* The state is in whichever operand is ours. */
@@ -370,7 +378,10 @@ static PyObject *binary(const char *name, PyObject *a, PyObject *b)
     Py_RETURN_NOTIMPLEMENTED;
   return py_operator(st, name, args, 2, NULL);
 }
-static PyObject *unary(const char *name, PyObject *a) { return py_operator(py_state_of(a), name, &a, 1, NULL); }
+static PyObject *unary(const char *name, PyObject *a)
+{
+  return py_operator(py_state_of(a), name, &a, 1, NULL);
+}
 
 #define BINARY(fn, name) \
   static PyObject *fn(PyObject *a, PyObject *b) { return binary(name, a, b); }
@@ -420,8 +431,9 @@ static PyObject *nb_invert(PyObject *a) { return unary("aten::bitwise_not", a); 
 
 static PyObject *tensor_compare(PyObject *a, PyObject *b, int op)
 {
-  static const char *const names[] = {[Py_LT] = "aten::lt", [Py_LE] = "aten::le", [Py_EQ] = "aten::eq",
-                                      [Py_NE] = "aten::ne", [Py_GT] = "aten::gt", [Py_GE] = "aten::ge"};
+  static const char *const names[] = {
+    [Py_LT] = "aten::lt", [Py_LE] = "aten::le", [Py_EQ] = "aten::eq",
+    [Py_NE] = "aten::ne", [Py_GT] = "aten::gt", [Py_GE] = "aten::ge"};
   if (b == Py_None || PyUnicode_Check(b))
     Py_RETURN_NOTIMPLEMENTED;
   return binary(names[op], a, b);
@@ -440,36 +452,43 @@ static PyObject *apply_index(py_state *st, PyObject *x, PyObject *index, Py_ssiz
   } else if (PySlice_Check(index)) {
     PySliceObject *s = (PySliceObject *)index;
     PyObject *one = PyLong_FromLong(1);
-    result = one ? py_operator(st, "aten::slice.Tensor",
-                               (PyObject *[]){x, d, s->start, s->stop, s->step == Py_None ? one : s->step}, 5, NULL)
-                 : NULL;
+    result =
+      one ? py_operator(st, "aten::slice.Tensor",
+                        (PyObject *[]){x, d, s->start, s->stop, s->step == Py_None ? one : s->step},
+                        5, NULL)
+          : NULL;
     Py_XDECREF(one);
     ++*dim;
   } else if (PyIndex_Check(index) && !py_state_of(index)) {
     result = py_operator(st, "aten::select.int", (PyObject *[]){x, d, index}, 3, NULL);
   } else {
-    PyErr_Format(PyExc_TypeError, "indices are ints, slices, None, Ellipsis, lists or tensors, not '%s'",
+    PyErr_Format(PyExc_TypeError,
+                 "indices are ints, slices, None, Ellipsis, lists or tensors, not '%s'",
                  Py_TYPE(index)->tp_name);
   }
   Py_DECREF(d);
   return result;
 }
 
-/* Does an index go by views alone?  Lists, tensors, booleans and everything else are Python's (indexing.py). */
+/* Does an index go by views alone?  Lists, tensors, booleans and everything else are Python's
+ * (indexing.py). */
 static bool is_basic(PyObject *all)
 {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all); i++) {
     PyObject *x = PyTuple_GET_ITEM(all, i);
-    if (x != Py_None && x != Py_Ellipsis && !PySlice_Check(x) && (!PyLong_Check(x) || PyBool_Check(x)))
+    if (x != Py_None && x != Py_Ellipsis && !PySlice_Check(x) &&
+        (!PyLong_Check(x) || PyBool_Check(x)))
       return false;
   }
   return true;
 }
 
-static PyObject *subscript_in_python(const char *name, PyObject *self, PyObject *index, PyObject *value)
+static PyObject *subscript_in_python(const char *name, PyObject *self, PyObject *index,
+                                     PyObject *value)
 {
   PyObject *module = PyImport_ImportModule("rushlight.indexing");
-  PyObject *r = module ? PyObject_CallMethod(module, name, value ? "OOO" : "OO", self, index, value) : NULL;
+  PyObject *r =
+    module ? PyObject_CallMethod(module, name, value ? "OOO" : "OO", self, index, value) : NULL;
 
   Py_XDECREF(module);
   return r;
@@ -537,7 +556,9 @@ static PyObject *tensor_iter(PyObject *self)
 static int tensor_contains(PyObject *self, PyObject *item)
 {
   PyObject *equal = PyObject_RichCompare(self, item, Py_EQ);
-  PyObject *any = equal && py_state_of(equal) ? py_operator(py_state_of(equal), "aten::any", &equal, 1, NULL) : NULL;
+  PyObject *any = equal && py_state_of(equal)
+                    ? py_operator(py_state_of(equal), "aten::any", &equal, 1, NULL)
+                    : NULL;
   int yes = any ? PyObject_IsTrue(any) : PyErr_Occurred() ? -1 : 0;
 
   Py_XDECREF(equal);
@@ -557,7 +578,8 @@ static PyObject *tensor_getattro(PyObject *self, PyObject *name)
     return NULL;
   PyErr_Clear();
   PyObject *package = PyImport_ImportModule("rushlight");
-  PyObject *method = package ? PyObject_CallMethod(package, "_tensor_method", "OO", self, name) : NULL;
+  PyObject *method =
+    package ? PyObject_CallMethod(package, "_tensor_method", "OO", self, name) : NULL;
   Py_XDECREF(package);
   return method;
 }
@@ -566,7 +588,8 @@ static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
 {
   (void)unused;
   if (rush_tensor_layout(tensor_of(self)) != 0) {
-    PyErr_SetString(PyExc_RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "Cannot access data pointer of Tensor that doesn't have storage");
     return NULL;
   }
   return PyLong_FromVoidPtr((void *)rush_tensor_data(tensor_of(self)));
@@ -589,66 +612,70 @@ PyObject *py_set_size_class(PyObject *m, PyObject *type)
 }
 
 static PyMethodDef tensor_methods[] = {
-    {"data_ptr", tensor_data_ptr, METH_NOARGS, "the address of the first element, to be read: writes there are not seen"},
-    {"_storage_bytes", tensor_storage_bytes, METH_NOARGS, "bytes of the memory that views share"},
-    {"stride", get_strides, METH_NOARGS, "strides in elements"},
-    {"numpy", tensor_numpy, METH_NOARGS, "a numpy array on the same memory"},
-    {"tolist", tensor_tolist, METH_NOARGS, "nested lists of numbers"},
-    {"__dlpack__", (PyCFunction)(void (*)(void))py_tensor_dlpack, METH_FASTCALL | METH_KEYWORDS, "a DLPack capsule"},
-    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, "(1, 0): the CPU"},
-    {NULL, NULL, 0, NULL}};
+  {"data_ptr", tensor_data_ptr, METH_NOARGS,
+   "the address of the first element, to be read: writes there are not seen"},
+  {"_storage_bytes", tensor_storage_bytes, METH_NOARGS, "bytes of the memory that views share"},
+  {"stride", get_strides, METH_NOARGS, "strides in elements"},
+  {"numpy", tensor_numpy, METH_NOARGS, "a numpy array on the same memory"},
+  {"tolist", tensor_tolist, METH_NOARGS, "nested lists of numbers"},
+  {"__dlpack__", (PyCFunction)(void (*)(void))py_tensor_dlpack, METH_FASTCALL | METH_KEYWORDS,
+   "a DLPack capsule"},
+  {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, "(1, 0): the CPU"},
+  {NULL, NULL, 0, NULL}};
 
-static PyType_Slot tensor_slots[] = {{Py_tp_dealloc, tensor_dealloc},
-                                     {Py_tp_doc, "A tensor in memory of Rushlight's, numpy's or torch's."},
-                                     {Py_tp_repr, tensor_repr},
-                                     {Py_tp_getattro, tensor_getattro},
-                                     {Py_tp_methods, tensor_methods},
-                                     {Py_tp_getset, tensor_getset},
-                                     {Py_tp_richcompare, tensor_compare},
-                                     {Py_tp_hash, PyObject_HashNotImplemented},
-                                     {Py_bf_getbuffer, tensor_get_buffer},
-                                     {Py_bf_releasebuffer, tensor_release_buffer},
-                                     {Py_mp_length, tensor_len},
-                                     {Py_mp_subscript, tensor_subscript},
-                                     {Py_mp_ass_subscript, tensor_assign},
-                                     {Py_sq_contains, tensor_contains},
-                                     {Py_tp_iter, tensor_iter},
-                                     {Py_nb_add, nb_add},
-                                     {Py_nb_subtract, nb_sub},
-                                     {Py_nb_multiply, nb_mul},
-                                     {Py_nb_true_divide, nb_div},
-                                     {Py_nb_floor_divide, nb_floordiv},
-                                     {Py_nb_remainder, nb_mod},
-                                     {Py_nb_power, nb_pow},
-                                     {Py_nb_matrix_multiply, nb_matmul},
-                                     {Py_nb_and, nb_and},
-                                     {Py_nb_or, nb_or},
-                                     {Py_nb_xor, nb_xor},
-                                     {Py_nb_lshift, nb_shl},
-                                     {Py_nb_rshift, nb_shr},
-                                     {Py_nb_inplace_add, nb_iadd},
-                                     {Py_nb_inplace_subtract, nb_isub},
-                                     {Py_nb_inplace_multiply, nb_imul},
-                                     {Py_nb_inplace_true_divide, nb_idiv},
-                                     {Py_nb_inplace_floor_divide, nb_ifloordiv},
-                                     {Py_nb_inplace_remainder, nb_imod},
-                                     {Py_nb_inplace_power, nb_ipow},
-                                     {Py_nb_inplace_and, nb_iand},
-                                     {Py_nb_inplace_or, nb_ior},
-                                     {Py_nb_inplace_xor, nb_ixor},
-                                     {Py_nb_inplace_lshift, nb_ishl},
-                                     {Py_nb_inplace_rshift, nb_ishr},
-                                     {Py_nb_index, tensor_index},
-                                     {Py_nb_positive, nb_pos},
-                                     {Py_nb_negative, nb_neg},
-                                     {Py_nb_absolute, nb_abs},
-                                     {Py_nb_invert, nb_invert},
-                                     {Py_nb_float, tensor_float},
-                                     {Py_nb_int, tensor_int},
-                                     {Py_nb_bool, tensor_bool},
-                                     {0, NULL}};
+static PyType_Slot tensor_slots[] = {
+  {Py_tp_dealloc, tensor_dealloc},
+  {Py_tp_doc, "A tensor in memory of Rushlight's, numpy's or torch's."},
+  {Py_tp_repr, tensor_repr},
+  {Py_tp_getattro, tensor_getattro},
+  {Py_tp_methods, tensor_methods},
+  {Py_tp_getset, tensor_getset},
+  {Py_tp_richcompare, tensor_compare},
+  {Py_tp_hash, PyObject_HashNotImplemented},
+  {Py_bf_getbuffer, tensor_get_buffer},
+  {Py_bf_releasebuffer, tensor_release_buffer},
+  {Py_mp_length, tensor_len},
+  {Py_mp_subscript, tensor_subscript},
+  {Py_mp_ass_subscript, tensor_assign},
+  {Py_sq_contains, tensor_contains},
+  {Py_tp_iter, tensor_iter},
+  {Py_nb_add, nb_add},
+  {Py_nb_subtract, nb_sub},
+  {Py_nb_multiply, nb_mul},
+  {Py_nb_true_divide, nb_div},
+  {Py_nb_floor_divide, nb_floordiv},
+  {Py_nb_remainder, nb_mod},
+  {Py_nb_power, nb_pow},
+  {Py_nb_matrix_multiply, nb_matmul},
+  {Py_nb_and, nb_and},
+  {Py_nb_or, nb_or},
+  {Py_nb_xor, nb_xor},
+  {Py_nb_lshift, nb_shl},
+  {Py_nb_rshift, nb_shr},
+  {Py_nb_inplace_add, nb_iadd},
+  {Py_nb_inplace_subtract, nb_isub},
+  {Py_nb_inplace_multiply, nb_imul},
+  {Py_nb_inplace_true_divide, nb_idiv},
+  {Py_nb_inplace_floor_divide, nb_ifloordiv},
+  {Py_nb_inplace_remainder, nb_imod},
+  {Py_nb_inplace_power, nb_ipow},
+  {Py_nb_inplace_and, nb_iand},
+  {Py_nb_inplace_or, nb_ior},
+  {Py_nb_inplace_xor, nb_ixor},
+  {Py_nb_inplace_lshift, nb_ishl},
+  {Py_nb_inplace_rshift, nb_ishr},
+  {Py_nb_index, tensor_index},
+  {Py_nb_positive, nb_pos},
+  {Py_nb_negative, nb_neg},
+  {Py_nb_absolute, nb_abs},
+  {Py_nb_invert, nb_invert},
+  {Py_nb_float, tensor_float},
+  {Py_nb_int, tensor_int},
+  {Py_nb_bool, tensor_bool},
+  {0, NULL}};
 static PyType_Spec tensor_spec = {"rushlight.Tensor", sizeof(py_tensor), 0,
-                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, tensor_slots};
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                  tensor_slots};
 
 int py_add_tensor_type(PyObject *m, py_state *state)
 {

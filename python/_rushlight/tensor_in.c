@@ -1,7 +1,8 @@
 /* Tensors in: those of torch, buffers (numpy), and whatever has DLPack, on their own memory.
  *
- * What is only a stand-in for the caller's tensor (a copy), or memory that may not be written to, is marked read-only:
- * programs that would write to it are refused, instead of writing to where the caller does not see it. */
+ * What is only a stand-in for the caller's tensor (a copy), or memory that may not be written to,
+ * is marked read-only: programs that would write to it are refused, instead of writing to where the
+ * caller does not see it. */
 #include "layout.h"
 
 #include <string.h>
@@ -35,7 +36,8 @@ static int remember(py_call *call, rush_value v, PyObject *o, bool is_torch)
   }
   if (call->n_seen == call->cap_seen) {
     size_t cap = 2 * call->cap_seen;
-    py_seen *grown = PyMem_Realloc(call->seen == call->few ? NULL : call->seen, cap * sizeof(*grown));
+    py_seen *grown =
+      PyMem_Realloc(call->seen == call->few ? NULL : call->seen, cap * sizeof(*grown));
     if (!grown) {
       PyErr_NoMemory();
       return -1;
@@ -47,8 +49,11 @@ static int remember(py_call *call, rush_value v, PyObject *o, bool is_torch)
   }
   Py_INCREF(o);
   (void)rush_value_retain(v); /* the program may drop it: out of a dict that it was passed in */
-  call->seen[call->n_seen++] = (py_seen){.tensor = v, .object = o, .version = rush_tensor_version(v.as.tensor),
-                                         .is_torch = is_torch, .data = rush_tensor_data(v.as.tensor),
+  call->seen[call->n_seen++] = (py_seen){.tensor = v,
+                                         .object = o,
+                                         .version = rush_tensor_version(v.as.tensor),
+                                         .is_torch = is_torch,
+                                         .data = rush_tensor_data(v.as.tensor),
                                          .geometry = py_hash_geometry(v.as.tensor)};
   return 0;
 }
@@ -82,8 +87,8 @@ static int wrap_memory(py_call *call, PyObject *owner, int dtype, int n_dims, co
   rush_error err = RUSH_ERROR_INIT;
 
   Py_INCREF(owner);
-  if (rush_tensor_wrap(call->state->context, (rush_dtype)dtype, n_dims, sizes, strides, data, drop_object, owner,
-                       out, &err) != RUSH_OK) {
+  if (rush_tensor_wrap(call->state->context, (rush_dtype)dtype, n_dims, sizes, strides, data,
+                       drop_object, owner, out, &err) != RUSH_OK) {
     Py_DECREF(owner);
     py_raise(call->state, &err);
     return -1;
@@ -97,8 +102,9 @@ static int wrap_storage(py_call *call, PyObject *owner, const py_geometry *g, ru
   rush_error err = RUSH_ERROR_INIT;
 
   Py_INCREF(owner);
-  if (rush_tensor_wrap_part(call->state->context, (rush_dtype)g->dtype, g->n_dims, g->sizes, g->strides, g->offset, g->base,
-                            g->n_bytes, drop_object, owner, out, &err) != RUSH_OK) {
+  if (rush_tensor_wrap_part(call->state->context, (rush_dtype)g->dtype, g->n_dims, g->sizes,
+                            g->strides, g->offset, g->base, g->n_bytes, drop_object, owner, out,
+                            &err) != RUSH_OK) {
     Py_DECREF(owner);
     py_raise(call->state, &err);
     return -1;
@@ -116,7 +122,8 @@ static int torch_geometry(PyObject *o, int64_t *sizes, int64_t *strides, void **
 
   if (pointer) {
     *data = PyLong_AsVoidPtr(pointer);
-    if (!PyErr_Occurred() && (n = read_ints(shape, sizes, 64)) >= 0 && read_ints(stride, strides, 64) != n)
+    if (!PyErr_Occurred() && (n = read_ints(shape, sizes, 64)) >= 0 &&
+        read_ints(stride, strides, 64) != n)
       n = -1;
   }
   Py_XDECREF(shape);
@@ -178,7 +185,8 @@ PyObject *py_through_border(const char *name, PyObject *steal)
   Py_XDECREF(steal);
   return made;
 }
-/* A tensor of torch's by way of a function of the border, which makes ours: 1, or -1 with an exception. */
+/* A tensor of torch's by way of a function of the border, which makes ours: 1, or -1 with an
+ * exception. */
 static int copied_in(py_call *call, const char *function, PyObject *o, rush_value *out)
 {
   PyObject *made = py_through_border(function, Py_NewRef(o));
@@ -191,7 +199,10 @@ static int copied_in(py_call *call, const char *function, PyObject *o, rush_valu
   read_grad(call->state, o, out->as.tensor);
   return remember_torch(call, o, out);
 }
-static int quantized_in(py_call *call, PyObject *o, rush_value *out) { return copied_in(call, "from_torch", o, out); }
+static int quantized_in(py_call *call, PyObject *o, rush_value *out)
+{
+  return copied_in(call, "from_torch", o, out);
+}
 
 /* A tensor without data: 1, or -1 with an exception. */
 static int meta_in(py_call *call, PyObject *o, rush_value *out)
@@ -208,7 +219,8 @@ static int meta_in(py_call *call, PyObject *o, rush_value *out)
   Py_XDECREF(dtype);
   if (n < 0)
     return -1;
-  if (rush_tensor_new_meta(call->state->context, (rush_dtype)PyLong_AsLong(number), n, sizes, strides, out, &err) != RUSH_OK) {
+  if (rush_tensor_new_meta(call->state->context, (rush_dtype)PyLong_AsLong(number), n, sizes,
+                           strides, out, &err) != RUSH_OK) {
     py_raise(call->state, &err);
     return -1;
   }
@@ -243,7 +255,8 @@ static int from_torch_exchange(py_call *call, PyObject *o, rush_value *out)
   if (!g.data)
     return 0;
   /* elements that are negated or conjugated when read are rare, and made real the long way */
-  if (g.dtype >= RUSH_FLOAT16 && g.dtype != RUSH_BOOL && may_be(PyObject_CallMethodNoArgs(o, st->name_is_neg)))
+  if (g.dtype >= RUSH_FLOAT16 && g.dtype != RUSH_BOOL &&
+      may_be(PyObject_CallMethodNoArgs(o, st->name_is_neg)))
     return 0;
   if ((g.dtype == RUSH_COMPLEX64 || g.dtype == RUSH_COMPLEX128) &&
       may_be(PyObject_CallMethodNoArgs(o, st->name_is_conj)))
@@ -254,8 +267,8 @@ static int from_torch_exchange(py_call *call, PyObject *o, rush_value *out)
   return remember_torch(call, o, out);
 }
 
-/* A tensor whose elements are in memory as they read; new.  o itself, or a copy: of elements that are negated or conjugated when
- * they are read, and of zeros that take no memory. */
+/* A tensor whose elements are in memory as they read; new.  o itself, or a copy: of elements that
+ * are negated or conjugated when they are read, and of zeros that take no memory. */
 static PyObject *real_elements(PyObject *o)
 {
   PyObject *plain = PyObject_CallMethod(o, "resolve_conj", NULL);
@@ -271,7 +284,8 @@ static PyObject *real_elements(PyObject *o)
   return real;
 }
 
-/* Find a tensor that was passed before: passed twice, it is one tensor.  Only the first few are compared: lists of parameters are long. */
+/* Find a tensor that was passed before: passed twice, it is one tensor.  Only the first few are
+ * compared: lists of parameters are long. */
 static bool find_seen(py_call *call, PyObject *o, rush_value *out)
 {
   for (size_t i = 0; i < call->n_seen && i < 16; i++)
@@ -282,7 +296,8 @@ static bool find_seen(py_call *call, PyObject *o, rush_value *out)
   return false;
 }
 
-/* The layout of a tensor, by its number.  Refuse oneDNN's, jagged ones and other sparse ones than these: -1 with an exception. */
+/* The layout of a tensor, by its number.  Refuse oneDNN's, jagged ones and other sparse ones than
+ * these: -1 with an exception. */
 static int layout_of(const py_state *st, PyObject *o)
 {
   PyObject *layout = PyObject_GetAttrString(o, "layout");
@@ -290,8 +305,11 @@ static int layout_of(const py_state *st, PyObject *o)
   const long known = number ? PyLong_AsLong(number) : -1;
 
   if (layout && (known < 0 || known > 2) && !PyErr_Occurred())
-    PyErr_Format(PyExc_ValueError, "a tensor of layout %S cannot be passed to a program, only torch.strided, torch.sparse_coo and "
-                 "torch.sparse_csr: pass tensor.to_dense()", layout);
+    PyErr_Format(PyExc_ValueError,
+                 "a tensor of layout %S cannot be passed to a program, only torch.strided, "
+                 "torch.sparse_coo and "
+                 "torch.sparse_csr: pass tensor.to_dense()",
+                 layout);
   Py_XDECREF(layout);
   return known > 2 ? -1 : (int)known;
 }
@@ -325,9 +343,12 @@ int py_torch_to_value(py_call *call, PyObject *o, rush_value *out)
   int n = number ? torch_geometry(real, sizes, strides, &data) : -1;
   if (!number && !PyErr_Occurred())
     PyErr_Format(PyExc_TypeError, "tensors of %S are not known here", dtype);
-  int result = n < 0 ? -1 : wrap_memory(call, real, (int)PyLong_AsLong(number), n, sizes, strides, data, out);
+  int result =
+    n < 0 ? -1 : wrap_memory(call, real, (int)PyLong_AsLong(number), n, sizes, strides, data, out);
   if (result == 0 && !data && rush_tensor_n_elems(out->as.tensor)) {
-    PyErr_Format(PyExc_TypeError, "a tensor of type '%s' without data cannot be passed to a program", Py_TYPE(o)->tp_name);
+    PyErr_Format(PyExc_TypeError,
+                 "a tensor of type '%s' without data cannot be passed to a program",
+                 Py_TYPE(o)->tp_name);
     rush_value_release(*out);
     result = -1;
   }
@@ -379,46 +400,62 @@ static void drop_buffer(void *user, void *data)
 static int refuse_elements(PyObject *o, const char *format)
 {
   PyErr_Clear();
-  PyObject *dtype = PyObject_GetAttrString(o, "dtype"), *type = dtype ? PyObject_GetAttrString(dtype, "type") : NULL;
+  PyObject *dtype = PyObject_GetAttrString(o, "dtype"),
+           *type = dtype ? PyObject_GetAttrString(dtype, "type") : NULL;
   PyObject *name = type ? PyObject_GetAttrString(type, "__name__") : NULL;
 
   PyErr_Clear();
   if (name)
     PyErr_Format(PyExc_TypeError,
-                 "can't convert np.ndarray of type numpy.%U. The only supported types are: float64, float32, float16, complex64, "
-                 "complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool. Convert the array to one of them: "
-                 "array.astype(numpy.float32)", name);
+                 "can't convert np.ndarray of type numpy.%U. The only supported types are: "
+                 "float64, float32, float16, complex64, "
+                 "complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool. "
+                 "Convert the array to one of them: "
+                 "array.astype(numpy.float32)",
+                 name);
   else
-    PyErr_Format(PyExc_TypeError, "a buffer of format '%s' cannot be a tensor: its elements have no dtype", format ? format : "B");
+    PyErr_Format(PyExc_TypeError,
+                 "a buffer of format '%s' cannot be a tensor: its elements have no dtype",
+                 format ? format : "B");
   Py_XDECREF(dtype);
   Py_XDECREF(type);
   Py_XDECREF(name);
   return -1;
 }
 
-/* Refuse what a buffer's elements or strides are; ValueErrors are torch's for what a copy makes good.  0, or -1. */
+/* Refuse what a buffer's elements or strides are; ValueErrors are torch's for what a copy makes
+ * good.  0, or -1. */
 static int check_buffer(PyObject *o, const Py_buffer *b, int dtype)
 {
   const char order = b->format ? b->format[0] : '@';
 
-  if (dtype < 0 && b->format && (order == '>' || order == '!') && b->itemsize > 1 && !strchr("wsUSOT", b->format[strlen(b->format) - 1])) {
-    PyErr_SetString(PyExc_ValueError, "given numpy array has byte order different from the native byte order. Conversion between byte "
-                                      "orders is currently not supported. Pass array.astype(array.dtype.newbyteorder('='))");
+  if (dtype < 0 && b->format && (order == '>' || order == '!') && b->itemsize > 1 &&
+      !strchr("wsUSOT", b->format[strlen(b->format) - 1])) {
+    PyErr_SetString(
+      PyExc_ValueError,
+      "given numpy array has byte order different from the native byte order. Conversion between "
+      "byte "
+      "orders is currently not supported. Pass array.astype(array.dtype.newbyteorder('='))");
     return -1;
   }
   if (dtype < 0)
     return refuse_elements(o, b->format);
   if (b->ndim > 64)
-    return PyErr_Format(PyExc_ValueError, "an array of %d dimensions cannot be a tensor; 64 are the most", b->ndim), -1;
+    return PyErr_Format(PyExc_ValueError,
+                        "an array of %d dimensions cannot be a tensor; 64 are the most", b->ndim),
+           -1;
   for (int i = 0; i < b->ndim; i++) {
     if (b->strides[i] < 0 && b->shape[i] > 1) {
-      PyErr_SetString(PyExc_ValueError, "At least one stride in the given numpy array is negative, and tensors with negative strides are "
-                                        "not currently supported. (You can probably work around this by making a copy of your array "
+      PyErr_SetString(PyExc_ValueError, "At least one stride in the given numpy array is negative, "
+                                        "and tensors with negative strides are "
+                                        "not currently supported. (You can probably work around "
+                                        "this by making a copy of your array "
                                         " with array.copy().) ");
       return -1;
     }
     if (b->itemsize && b->strides[i] % b->itemsize) {
-      PyErr_SetString(PyExc_ValueError, "given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+      PyErr_SetString(PyExc_ValueError, "given numpy array strides not a multiple of the element "
+                                        "byte size. Copy the numpy array to "
                                         "reallocate the memory.");
       return -1;
     }
@@ -441,7 +478,8 @@ int py_buffer_to_value(py_call *call, PyObject *o, rush_value *out)
     PyErr_Clear();
     if (PyObject_GetBuffer(o, b, PyBUF_STRIDED_RO | PyBUF_FORMAT) < 0) {
       PyMem_Free(b);
-      return PyErr_ExceptionMatches(PyExc_ValueError) ? refuse_elements(o, NULL) : -1; /* dates: numpy shows no buffer */
+      return PyErr_ExceptionMatches(PyExc_ValueError) ? refuse_elements(o, NULL)
+                                                      : -1; /* dates: numpy shows no buffer */
     }
     b->readonly = 1;
   }
@@ -453,10 +491,12 @@ int py_buffer_to_value(py_call *call, PyObject *o, rush_value *out)
   }
   for (int i = 0; i < b->ndim; i++) {
     sizes[i] = b->shape[i];
-    strides[i] = b->strides[i] < 0 ? 1 : b->strides[i] / (b->itemsize ? b->itemsize : 1); /* below 0: of one element */
+    strides[i] = b->strides[i] < 0
+                   ? 1
+                   : b->strides[i] / (b->itemsize ? b->itemsize : 1); /* below 0: of one element */
   }
-  if (rush_tensor_wrap(call->state->context, (rush_dtype)dtype, b->ndim, sizes, strides, b->buf, drop_buffer, b,
-                       out, &err) != RUSH_OK) {
+  if (rush_tensor_wrap(call->state->context, (rush_dtype)dtype, b->ndim, sizes, strides, b->buf,
+                       drop_buffer, b, out, &err) != RUSH_OK) {
     PyBuffer_Release(b);
     PyMem_Free(b);
     py_raise(call->state, &err);
@@ -468,14 +508,17 @@ int py_buffer_to_value(py_call *call, PyObject *o, rush_value *out)
   return remember(call, *out, o, false);
 }
 
-/* The capsule of o's tensor, new: versioned where the producer knows it, so that it can say that memory is read-only. */
+/* The capsule of o's tensor, new: versioned where the producer knows it, so that it can say that
+ * memory is read-only. */
 static PyObject *dlpack_capsule_of(PyObject *o)
 {
-  PyObject *method = PyObject_GetAttrString(o, "__dlpack__"), *none = method ? PyTuple_New(0) : NULL;
+  PyObject *method = PyObject_GetAttrString(o, "__dlpack__"),
+           *none = method ? PyTuple_New(0) : NULL;
   PyObject *newest = none ? Py_BuildValue("{s:(ii)}", "max_version", 1, 0) : NULL;
   PyObject *capsule = newest ? PyObject_Call(method, none, newest) : NULL;
 
-  if (newest && !capsule && PyErr_ExceptionMatches(PyExc_TypeError)) { /* a producer of before max_version */
+  if (newest && !capsule &&
+      PyErr_ExceptionMatches(PyExc_TypeError)) { /* a producer of before max_version */
     PyErr_Clear();
     capsule = PyObject_CallNoArgs(method);
   }
@@ -491,11 +534,14 @@ int py_from_dlpack(py_call *call, PyObject *o, rush_value *out)
   rush_error err = RUSH_ERROR_INIT;
   PyObject *capsule = dlpack_capsule_of(o);
   const bool versioned = capsule && PyCapsule_IsValid(capsule, "dltensor_versioned");
-  void *managed = capsule ? PyCapsule_GetPointer(capsule, versioned ? "dltensor_versioned" : "dltensor") : NULL;
+  void *managed =
+    capsule ? PyCapsule_GetPointer(capsule, versioned ? "dltensor_versioned" : "dltensor") : NULL;
   int result = -1;
 
-  if (managed && PyCapsule_SetName(capsule, versioned ? "used_dltensor_versioned" : "used_dltensor") == 0) {
-    if (rush_tensor_from_dlpack_steal(call->state->context, managed, versioned, out, &err) == RUSH_OK)
+  if (managed &&
+      PyCapsule_SetName(capsule, versioned ? "used_dltensor_versioned" : "used_dltensor") == 0) {
+    if (rush_tensor_from_dlpack_steal(call->state->context, managed, versioned, out, &err) ==
+        RUSH_OK)
       result = 0;
     else
       py_raise(call->state, &err);

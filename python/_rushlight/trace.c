@@ -54,7 +54,10 @@ static PyObject *define_graph(py_state *st, PyObject *args)
   return out;
 }
 
-static void drop_trace(PyObject *capsule) { rush_trace_cancel(PyCapsule_GetPointer(capsule, TRACE)); }
+static void drop_trace(PyObject *capsule)
+{
+  rush_trace_cancel(PyCapsule_GetPointer(capsule, TRACE));
+}
 
 /* trace_begin(inputs, names): what trace_end takes */
 static PyObject *trace_begin(py_state *st, PyObject *args)
@@ -100,15 +103,16 @@ static PyObject *trace_end(py_state *st, PyObject *args)
   rush_trace *t = PyCapsule_GetPointer(capsule, TRACE);
   if (t && read_items(&call, list, &outputs, &n) == 0) {
     PyCapsule_SetDestructor(capsule, NULL);
-    out = rush_trace_end(t, outputs, n, &m, &err) == RUSH_OK ? py_module_wrap_steal(st, m) : py_raise(st, &err);
+    out = rush_trace_end(t, outputs, n, &m, &err) == RUSH_OK ? py_module_wrap_steal(st, m)
+                                                             : py_raise(st, &err);
   }
   free_items(outputs, n);
   py_call_end(&call);
   return out;
 }
 
-int py_hooked_call(py_state *st, PyObject *callee, const char *method, PyObject *const *args, size_t n_args, PyObject *kwnames,
-                   PyObject **out)
+int py_hooked_call(py_state *st, PyObject *callee, const char *method, PyObject *const *args,
+                   size_t n_args, PyObject *kwnames, PyObject **out)
 {
   PyObject *list = PyTuple_New((Py_ssize_t)n_args), *named = PyDict_New();
 
@@ -117,7 +121,8 @@ int py_hooked_call(py_state *st, PyObject *callee, const char *method, PyObject 
   for (Py_ssize_t i = 0; named && kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
     if (PyDict_SetItem(named, PyTuple_GET_ITEM(kwnames, i), args[n_args + (size_t)i]) < 0)
       Py_CLEAR(named);
-  *out = list && named ? PyObject_CallFunction(st->call_hook, "OzOO", callee, method, list, named) : NULL;
+  *out = list && named ? PyObject_CallFunction(st->call_hook, "OzOO", callee, method, list, named)
+                       : NULL;
   Py_XDECREF(list);
   Py_XDECREF(named);
   if (*out != Py_NotImplemented)
@@ -135,17 +140,30 @@ static PyObject *set_call_hook(py_state *st, PyObject *f)
 
 static py_state *state_of(PyObject *module) { return PyModule_GetState(module); }
 
-static PyObject *py_define_graph(PyObject *m, PyObject *args) { return define_graph(state_of(m), args); }
-static PyObject *py_trace_begin(PyObject *m, PyObject *args) { return trace_begin(state_of(m), args); }
+static PyObject *py_define_graph(PyObject *m, PyObject *args)
+{
+  return define_graph(state_of(m), args);
+}
+static PyObject *py_trace_begin(PyObject *m, PyObject *args)
+{
+  return trace_begin(state_of(m), args);
+}
 static PyObject *py_trace_end(PyObject *m, PyObject *args) { return trace_end(state_of(m), args); }
 
-static PyObject *py_set_call_hook(PyObject *m, PyObject *f) { return set_call_hook(state_of(m), f); }
+static PyObject *py_set_call_hook(PyObject *m, PyObject *f)
+{
+  return set_call_hook(state_of(m), f);
+}
 
 static PyMethodDef functions[] = {
-    {"set_call_hook", py_set_call_hook, METH_O, "set_call_hook(f): f(callee, method, args, kwargs) is asked before programs are called"},
-    {"define_graph", py_define_graph, METH_VARARGS, "define_graph(unit, name, type, text, constants): a Function whose graph is the text"},
-    {"trace_begin", py_trace_begin, METH_VARARGS, "trace_begin(inputs, names): record the calls of operators that follow"},
-    {"trace_end", py_trace_end, METH_VARARGS, "trace_end(trace, outputs): what was recorded, a Module"},
-    {NULL, NULL, 0, NULL}};
+  {"set_call_hook", py_set_call_hook, METH_O,
+   "set_call_hook(f): f(callee, method, args, kwargs) is asked before programs are called"},
+  {"define_graph", py_define_graph, METH_VARARGS,
+   "define_graph(unit, name, type, text, constants): a Function whose graph is the text"},
+  {"trace_begin", py_trace_begin, METH_VARARGS,
+   "trace_begin(inputs, names): record the calls of operators that follow"},
+  {"trace_end", py_trace_end, METH_VARARGS,
+   "trace_end(trace, outputs): what was recorded, a Module"},
+  {NULL, NULL, 0, NULL}};
 
 int py_add_trace(PyObject *m) { return PyModule_AddFunctions(m, functions); }

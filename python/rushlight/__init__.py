@@ -4,8 +4,9 @@
 >>> model = rushlight.load("model.pt")          # or .pt2
 >>> model(x)                                     # numpy, torch or rushlight tensors, no copies
 
-The import loads the extension and nothing else. Everything written in Python is a part (`_PARTS`) that is imported when
-one of its names is first used (PEP 562), so `import rushlight` costs a few milliseconds; a test counts the modules.
+The import loads the extension and nothing else. Everything written in Python is a part (`_PARTS`)
+that is imported when one of its names is first used (PEP 562), so `import rushlight` costs a few
+milliseconds; a test counts the modules.
 """
 
 from __future__ import annotations
@@ -137,21 +138,58 @@ __all__ = [
     "wait",
 ]
 
-# Which part has a name. Parts also finish types of the extension (methods: Tensor; ir: Graph, Node ...): hence those names.
+# Which part has a name. Parts also finish types of the extension (methods: Tensor; ir: Graph, Node
+# ...): hence those names.
 _PARTS = {
     "archives": ("save",),
     "call_limits": ("limits", "set_limits"),
     "grad_mode": (
-        *("enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled"),
+        *(
+            "enable_grad",
+            "inference_mode",
+            "is_grad_enabled",
+            "is_inference_mode_enabled",
+            "no_grad",
+            "set_grad_enabled",
+        ),
     ),
     "kinds": ("layout", "sparse_coo", "sparse_csr", "strided"),
     "ir": ("Block", "Graph", "Node", "Value", "parse_ir"),
     "jit": (
-        *("Attribute", "CompilationUnit", "Final", "Future", "RecursiveScriptClass", "ScriptFunction"),
-        *("TracingCheckError", "annotate", "enable_onednn_fusion", "export", "export_opnames", "fork", "freeze"),
+        *(
+            "Attribute",
+            "CompilationUnit",
+            "Final",
+            "Future",
+            "RecursiveScriptClass",
+            "ScriptFunction",
+        ),
+        *(
+            "TracingCheckError",
+            "annotate",
+            "enable_onednn_fusion",
+            "export",
+            "export_opnames",
+            "fork",
+            "freeze",
+        ),
         *("fuser", "ignore", "interface", "is_scripting", "is_tracing", "onednn_fusion_enabled"),
-        *("optimize_for_inference", "optimized_execution", "run_frozen_optimizations", "script", "script_if_tracing"),
-        *("script_method", "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait"),
+        *(
+            "optimize_for_inference",
+            "optimized_execution",
+            "run_frozen_optimizations",
+            "script",
+            "script_if_tracing",
+        ),
+        *(
+            "script_method",
+            "set_fusion_strategy",
+            "strict_fusion",
+            "trace",
+            "trace_module",
+            "unused",
+            "wait",
+        ),
     ),
     "jit.script_module": ("ScriptMethod",),
     "jit.tracing": ("TopLevelTracedModule", "TracedModule", "TracerWarning"),
@@ -162,8 +200,31 @@ _PARTS = {
 }
 _WHERE = {name: part for part, names in _PARTS.items() for name in names}
 _MODULES = (
-    *("archives", "call_limits", "functions", "grad_mode", "gradients", "indexing", "ir", "jit", "kinds", "library", "methods"),
-    *("numerics", "ops", "outputs", "profiler", "pytree", "recording", "return_types", "signature", "storages", "testing"),
+    *(
+        "archives",
+        "call_limits",
+        "functions",
+        "grad_mode",
+        "gradients",
+        "indexing",
+        "ir",
+        "jit",
+        "kinds",
+        "library",
+        "methods",
+    ),
+    *(
+        "numerics",
+        "ops",
+        "outputs",
+        "profiler",
+        "pytree",
+        "recording",
+        "return_types",
+        "signature",
+        "storages",
+        "testing",
+    ),
     "torch_graph",
 )
 
@@ -174,7 +235,8 @@ for _name in dir(_rushlight):
 
 
 def _module_class(made: bool = True) -> type[_ScriptModule]:
-    """What `load` makes (`made`), or what users derive from: where torch is imported, a torch.nn.Module too."""
+    """What `load` makes (`made`), or what users derive from: where torch is imported, a
+    torch.nn.Module too."""
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "nn") or not hasattr(torch.nn, "Module"):
         from .jit.script_module import ScriptModule
@@ -227,10 +289,11 @@ def load(
 ) -> _ScriptModule:
     """Open a TorchScript (.pt) or torch.export (.pt2) archive.
 
-    `f` is a path (mapped: weights are used in place), bytes, or an open binary file. Weights go to the CPU, whatever
-    device they were on, or with `map_location="meta"` are not read: then they have sizes only. Other devices are refused.
-    The values of `_extra_files` become the contents of the archive's files of these names. `check_full` checks the CRC of
-    every record; `copy` reads the file into memory instead of mapping it, for a file that may change while it is open.
+    `f` is a path (mapped: weights are used in place), bytes, or an open binary file. Weights go to
+    the CPU, whatever device they were on, or with `map_location="meta"` are not read: then they
+    have sizes only. Other devices are refused. The values of `_extra_files` become the contents of
+    the archive's files of these names. `check_full` checks the CRC of every record; `copy` reads
+    the file into memory instead of mapping it, for a file that may change while it is open.
     `program` names one of the programs of a torch.export package that holds several.
     """
     from . import archives
@@ -250,5 +313,7 @@ def _tensor_method(self: Tensor, name: str) -> Any:
 
     operator = ops.aten.find(name)
     if operator is None:
-        raise AttributeError(f"'Tensor' has no attribute '{name}', and there is no operator aten::{name}")
+        raise AttributeError(
+            f"'Tensor' has no attribute '{name}', and there is no operator aten::{name}"
+        )
     return lambda *args, **kwargs: operator(self, *args, **kwargs)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 
 def places() -> Iterator[str]:
-    """Where the command may be: where the installer put it, beside the interpreter, in the build folder."""
+    """Where the command may be: where the installer put it, beside the interpreter, in the build
+    folder."""
     from importlib import metadata
 
     try:
@@ -27,7 +28,11 @@ def main() -> None:
     for path in tried:
         if os.access(path, os.X_OK):
             os.execv(path, ["rushlight", *sys.argv[1:]])
-    sys.exit("rushlight: expected the command at one of " + ", ".join(tried) + ": install the package again")
+    sys.exit(
+        "rushlight: expected the command at one of "
+        + ", ".join(tried)
+        + ": install the package again"
+    )
 
 
 if __name__ == "__main__":

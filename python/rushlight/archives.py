@@ -10,9 +10,7 @@ from typing import Any, BinaryIO
 
 from . import _rushlight
 
-_DEVICES = (
-    "cpu cuda ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mps meta hpu mtia privateuseone".split()
-)
+_DEVICES = "cpu cuda ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mps meta hpu mtia privateuseone".split()
 
 
 class _NoFile(FileNotFoundError, ValueError):
@@ -43,7 +41,8 @@ class ConstMap:
 
 
 def check_device(name: str) -> str:
-    """The kind of a device's name (`cuda` of `cuda:1`); what is none is refused in torch's words."""
+    """The kind of a device's name (`cuda` of `cuda:1`); what is none is refused in torch's
+    words."""
     if not name:
         raise RuntimeError("Device string must not be empty")
     kind = re.sub(r":\d+$", "", name)
@@ -54,13 +53,16 @@ def check_device(name: str) -> str:
 
 
 def is_meta(map_location: Any) -> bool:
-    """Is it the device meta?  Else tensors go to the CPU; what else is asked for is refused as torch refuses it there."""
+    """Is it the device meta?  Else tensors go to the CPU; what else is asked for is refused as
+    torch refuses it there."""
     if map_location is None:
         return False
     kind = getattr(map_location, "type", None)  # torch.device
     if not isinstance(map_location, str) and not isinstance(kind, str):
         found = type(map_location)
-        raise ValueError(f"map_location should be either None, string or torch.device, but got type: {found}")
+        raise ValueError(
+            f"map_location should be either None, string or torch.device, but got type: {found}"
+        )
     kind = check_device(str(map_location))
     if kind == "cuda":
         raise RuntimeError(
@@ -69,11 +71,15 @@ def is_meta(map_location: Any) -> bool:
             "map_location=torch.device('cpu') to map your storages to the CPU."
         )
     if kind == "xla":
-        raise RuntimeError("supported devices include CPU, CUDA, HPU and privateuseone however got XLA")
+        raise RuntimeError(
+            "supported devices include CPU, CUDA, HPU and privateuseone however got XLA"
+        )
     if kind not in ("cpu", "meta"):
         raise RuntimeError(f"Rushlight is not linked with support for {kind} devices")
     if kind == "meta" and "torch" not in sys.modules:
-        raise RuntimeError("tensors of the device meta are torch's: import torch before the archive is loaded")
+        raise RuntimeError(
+            "tensors of the device meta are torch's: import torch before the archive is loaded"
+        )
     return kind == "meta"
 
 
@@ -93,7 +99,9 @@ def load(
             raise ValueError(f"The provided filename {name} is a directory")
     elif not isinstance(source, (bytes, bytearray, memoryview)):
         if not hasattr(source, "read"):
-            raise TypeError(f"load() takes a path, bytes or a binary file, not {type(source).__name__}")
+            raise TypeError(
+                f"load() takes a path, bytes or a binary file, not {type(source).__name__}"
+            )
         source = source.read()
     module = _rushlight.load(source, meta=meta, **options)
     if extra_files:
@@ -102,7 +110,9 @@ def load(
     return module
 
 
-def save_to(module: Any, path: str, extra_files: dict[str, Any] | None = None, function: str | None = None) -> None:
+def save_to(
+    module: Any, path: str, extra_files: dict[str, Any] | None = None, function: str | None = None
+) -> None:
     """Write the archive to a path; the file is complete or as it was before."""
     folder = os.path.dirname(path)
     if folder and not os.path.isdir(folder):
@@ -139,11 +149,13 @@ class Saving:
         return code_with_constants(self, "forward")
 
 
-def save(m: Any, f: str | os.PathLike[str] | BinaryIO, _extra_files: dict[str, Any] | None = None) -> None:
+def save(
+    m: Any, f: str | os.PathLike[str] | BinaryIO, _extra_files: dict[str, Any] | None = None
+) -> None:
     """Save a module or a function as an archive that torch.jit.load and rushlight.load open.
 
-    `f` is a path, which is complete or as it was before, or an object with `write`. `_extra_files` are
-    further files to put into it, name to content. The same program gives the same bytes.
+    `f` is a path, which is complete or as it was before, or an object with `write`. `_extra_files`
+    are further files to put into it, name to content. The same program gives the same bytes.
     """
     if isinstance(f, (str, os.PathLike)):
         m.save(f, _extra_files=_extra_files or {})

@@ -10,13 +10,20 @@ from ._rushlight import Cancel
 
 
 class limits:  # noqa: N801 -- used like torch.no_grad
-    """Calls of programs in the block, on this thread, end with TimeoutError after `max_seconds` each, with MemoryError when
-    more than `max_bytes` are in use than when they began, or with Cancelled once `cancel.request()` was called.
+    """Calls of programs in the block, on this thread, end with TimeoutError after `max_seconds`
+    each, with MemoryError when more than `max_bytes` are in use than when they began, or with
+    Cancelled once `cancel.request()` was called.
 
     Blocks nest: what is not given is as it was outside.
     """
 
-    def __init__(self, *, max_seconds: float | None = None, max_bytes: int | None = None, cancel: Cancel | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        max_seconds: float | None = None,
+        max_bytes: int | None = None,
+        cancel: Cancel | None = None,
+    ) -> None:
         self._wanted = (max_seconds, max_bytes, cancel)
         self._before: list[Any] = []
 
@@ -26,18 +33,28 @@ class limits:  # noqa: N801 -- used like torch.no_grad
         if outer:
             _rushlight._swap_block(*inherited)
         _rushlight._swap_block(
-            *(inner if inner is not None else was for inner, was in zip(self._wanted, inherited, strict=True))
+            *(
+                inner if inner is not None else was
+                for inner, was in zip(self._wanted, inherited, strict=True)
+            )
         )
         self._before.append(inherited if outer else ())
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
         _rushlight._swap_block(*self._before.pop())
 
 
 def set_limits(*, max_seconds: float | None = None, max_bytes: int | None = None) -> None:
-    """Limits of every call from now on: seconds of each, and bytes in use in the whole module (to within 64 KB a thread).
+    """Limits of every call from now on: seconds of each, and bytes in use in the whole module (to
+    within 64 KB a thread).
 
-    None: no limit. A module's own `max_seconds` and `max_bytes`, and those of a block, count beside them: the least holds.
+    None: no limit. A module's own `max_seconds` and `max_bytes`, and those of a block, count beside
+    them: the least holds.
     """
     _rushlight._set_limits(max_seconds, max_bytes)

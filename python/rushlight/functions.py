@@ -1,7 +1,9 @@
-"""torch's functions that the operator table has (`rushlight.zeros`, `rushlight.cat` ...), each made when first used.
+"""torch's functions that the operator table has (`rushlight.zeros`, `rushlight.cat` ...), each made
+when first used.
 
-Which operators are functions of torch is a list (functions.txt); what they take, and their texts, come from the
-table. Results follow the kind of the tensor arguments; without any they are rushlight's.
+Which operators are functions of torch is a list (functions.txt); what they take, and their texts,
+come from the table. Results follow the kind of the tensor arguments; without any they are
+rushlight's.
 """
 
 from __future__ import annotations
@@ -14,8 +16,27 @@ from . import _rushlight
 from ._names import FUNCTIONS
 from ._rushlight import Tensor
 from .kinds import Size, device
-from .methods import ALIASES, Overload, Results, document, is_int_list, norm, renamed, signature, unique, unique_consecutive
-from .numerics import channels_last, channels_last_3d, contiguous_format, finfo, iinfo, memory_format, preserve_format
+from .methods import (
+    ALIASES,
+    Overload,
+    Results,
+    document,
+    is_int_list,
+    norm,
+    renamed,
+    signature,
+    unique,
+    unique_consecutive,
+)
+from .numerics import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    finfo,
+    iinfo,
+    memory_format,
+    preserve_format,
+)
 
 # Those that take *tensors, and the place of the first.
 _LISTS = {
@@ -35,8 +56,12 @@ class Function:
         self._overloads = [Overload(line) for line in lines]
         self._results = Results(name, self._overloads)
         names = {a.name for o in self._overloads for a in o.arguments}
-        self._aliases = {k: v for k, v in {**ALIASES, "input": "self"}.items() if k not in names and v in names}
-        self._takes_sizes = any(o.arguments and is_int_list(o.arguments[0].kind) for o in self._overloads)
+        self._aliases = {
+            k: v for k, v in {**ALIASES, "input": "self"}.items() if k not in names and v in names
+        }
+        self._takes_sizes = any(
+            o.arguments and is_int_list(o.arguments[0].kind) for o in self._overloads
+        )
         self._first = _LISTS.get(name)
         # A factory: requires_grad is for its result.
         self._makes = "requires_grad" not in names and "dtype" in names and "device" in names
@@ -56,9 +81,12 @@ class Function:
         return made
 
     def _gathered(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Tensors one by one as the list of them that the operator takes; atleast_1d and its like also take a single one."""
+        """Tensors one by one as the list of them that the operator takes; atleast_1d and its like
+        also take a single one."""
         tensors = args[self._first :]
-        if len(tensors) == 1 and (isinstance(tensors[0], (list, tuple)) or self.__name__.startswith("atleast")):
+        if len(tensors) == 1 and (
+            isinstance(tensors[0], (list, tuple)) or self.__name__.startswith("atleast")
+        ):
             return args
         return *args[: self._first], list(tensors)
 
@@ -77,12 +105,15 @@ class Function:
         return find, (self.__name__,)
 
 
-# -- Functions that are no operators, or not with torch's arguments ------------------------------------------
+# -- Functions that are no operators, or not with torch's arguments
+# ------------------------------------------
 
 
 def from_numpy(ndarray: Any) -> Tensor:
     """A Tensor on the memory of a numpy array."""
-    if type(ndarray).__module__.partition(".")[0] != "numpy" or not hasattr(ndarray, "__array_interface__"):
+    if type(ndarray).__module__.partition(".")[0] != "numpy" or not hasattr(
+        ndarray, "__array_interface__"
+    ):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     return _rushlight.as_tensor(ndarray)
 
@@ -110,7 +141,9 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
     for s in sizes:
         for i, size in enumerate(s, n - len(s)):
             if size < 0:
-                raise RuntimeError(f"Trying to create tensor with negative dimension ({size}): ({size})")
+                raise RuntimeError(
+                    f"Trying to create tensor with negative dimension ({size}): ({size})"
+                )
             if size not in (1, out[i]) and out[i] != 1:
                 raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
             out[i] = out[i] if size == 1 else size
@@ -141,7 +174,13 @@ _OWN |= {
     "contiguous_format": contiguous_format, "preserve_format": preserve_format, "channels_last": channels_last,
     "channels_last_3d": channels_last_3d,
 }  # fmt: skip
-_OWN |= {"pi": 3.141592653589793, "e": 2.718281828459045, "inf": float("inf"), "nan": float("nan"), "newaxis": None}
+_OWN |= {
+    "pi": 3.141592653589793,
+    "e": 2.718281828459045,
+    "inf": float("inf"),
+    "nan": float("nan"),
+    "newaxis": None,
+}
 _OWN |= {
     "float": _rushlight.float32, "double": _rushlight.float64, "half": _rushlight.float16, "int": _rushlight.int32,
     "long": _rushlight.int64, "short": _rushlight.int16, "cfloat": _rushlight.complex64, "cdouble": _rushlight.complex128,

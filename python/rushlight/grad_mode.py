@@ -1,8 +1,9 @@
 """Grad mode: torch's where torch is imported, else one of our own, with torch's names and manners.
 
-Ours is a context variable, so that threads and tasks each have one: None (gradients are enabled, and calls of modules in eval
-mode record nothing unless an argument requires grad), True (inside `enable_grad()`: every call records), False (`no_grad()`)
-or "inference".  `_rushlight` reads it at each call.
+Ours is a context variable, so that threads and tasks each have one: None (gradients are enabled,
+and calls of modules in eval mode record nothing unless an argument requires grad), True (inside
+`enable_grad()`: every call records), False (`no_grad()`) or "inference".  `_rushlight` reads it at
+each call.
 """
 
 from __future__ import annotations
@@ -169,10 +170,16 @@ class inference_mode(_Mode):  # noqa: N801
 def is_grad_enabled() -> bool:
     """Are gradients enabled?"""
     torch = _torch()
-    return bool(torch.is_grad_enabled()) if torch is not None else _grad_mode.get(None) in (None, True)
+    return (
+        bool(torch.is_grad_enabled()) if torch is not None else _grad_mode.get(None) in (None, True)
+    )
 
 
 def is_inference_mode_enabled() -> bool:
     """Is it inside of `inference_mode()`?"""
     torch = _torch()
-    return bool(torch.is_inference_mode_enabled()) if torch is not None else _grad_mode.get(None) == "inference"
+    return (
+        bool(torch.is_inference_mode_enabled())
+        if torch is not None
+        else _grad_mode.get(None) == "inference"
+    )

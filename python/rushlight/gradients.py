@@ -1,7 +1,8 @@
 """Gradients through programs: one autograd.Function stands for what a call recorded.
 
-Its inputs are torch's tensors that the records lead to (arguments, parameters), its results those that the call gave.  Its
-backward asks the library for the gradients; with create_graph that is recorded too, and is such a Function again.
+Its inputs are torch's tensors that the records lead to (arguments, parameters), its results those
+that the call gave.  Its backward asks the library for the gradients; with create_graph that is
+recorded too, and is such a Function again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from . import _rushlight
 
 
 class Recorded:
-    """What a call recorded: results, the leaves that they depend on, and for these torch's tensors."""
+    """What a call recorded: results, the leaves that they depend on, and for these torch's
+    tensors."""
 
     __slots__ = ("leaves", "objects", "outputs", "versions")
 
@@ -23,8 +25,12 @@ class Recorded:
 
     def watch(self, made: list[Any]) -> None:
         """Writes of torch's to what both have are writes to what was saved here."""
-        self.versions = [(o, o._version, ours) for o, ours in zip(self.objects, self.leaves, strict=True)]
-        self.versions += [(o.detach(), o._version, ours) for o, ours in zip(made, self.outputs, strict=True)]
+        self.versions = [
+            (o, o._version, ours) for o, ours in zip(self.objects, self.leaves, strict=True)
+        ]
+        self.versions += [
+            (o.detach(), o._version, ours) for o, ours in zip(made, self.outputs, strict=True)
+        ]
 
     def look(self) -> None:
         for i, (tensor, version, ours) in enumerate(self.versions):
@@ -42,13 +48,23 @@ def keeps_graph() -> bool:
 
 
 def first_gradients(recorded: Recorded, grads: Any, needed: Any) -> list[Any]:
-    """As tensors of torch's without a history.  The records stay: gradients of gradients use them too."""
-    pairs = [(o, _rushlight._from_torch(g)) for o, g in zip(recorded.outputs, grads, strict=True) if g is not None]
+    """As tensors of torch's without a history.  The records stay: gradients of gradients use them
+    too."""
+    pairs = [
+        (o, _rushlight._from_torch(g))
+        for o, g in zip(recorded.outputs, grads, strict=True)
+        if g is not None
+    ]
     wanted = [i for i in range(len(recorded.leaves)) if needed[i]]
     if not pairs or not wanted:
         return [None] * len(recorded.leaves)
     got = _rushlight._run_gradients(
-        [o for o, _ in pairs], [g for _, g in pairs], [recorded.leaves[i] for i in wanted], False, True, True
+        [o for o, _ in pairs],
+        [g for _, g in pairs],
+        [recorded.leaves[i] for i in wanted],
+        False,
+        True,
+        True,
     )
     out: list[Any] = [None] * len(recorded.leaves)
     for i, g in zip(wanted, got, strict=True):
@@ -58,21 +74,41 @@ def first_gradients(recorded: Recorded, grads: Any, needed: Any) -> list[Any]:
 
 def recorded_gradients(recorded: Recorded, grads: Any, needed: Any) -> list[Any]:
     """With a history: what the backward did is recorded in its turn."""
-    given = [(o, _rushlight._from_torch(g), g) for o, g in zip(recorded.outputs, grads, strict=True) if g is not None]
+    given = [
+        (o, _rushlight._from_torch(g), g)
+        for o, g in zip(recorded.outputs, grads, strict=True)
+        if g is not None
+    ]
     wanted = [i for i in range(len(recorded.leaves)) if needed[i]]
     if not given or not wanted:
         return [None] * len(recorded.leaves)
     got = _rushlight._run_gradients(
-        [o for o, _, _ in given], [g for _, g, _ in given], [recorded.leaves[i] for i in wanted], True, True, True
+        [o for o, _, _ in given],
+        [g for _, g, _ in given],
+        [recorded.leaves[i] for i in wanted],
+        True,
+        True,
+        True,
     )
-    known = {_rushlight._address(ours): o for ours, o in zip(recorded.leaves, recorded.objects, strict=True)}
+    known = {
+        _rushlight._address(ours): o
+        for ours, o in zip(recorded.leaves, recorded.objects, strict=True)
+    }
     known |= {_rushlight._address(ours): o for _, ours, o in given}
     linked = [g for g in got if g is not None and g.is_recorded]
-    leaves = [leaf for leaf in _rushlight._gradient_leaves(linked) if _rushlight._address(leaf) in known]
+    leaves = [
+        leaf for leaf in _rushlight._gradient_leaves(linked) if _rushlight._address(leaf) in known
+    ]
     made = iter(connect(linked, leaves, [known[_rushlight._address(leaf)] for leaf in leaves], []))
     out: list[Any] = [None] * len(recorded.leaves)
     for i, g in zip(wanted, got, strict=True):
-        out[i] = None if g is None else next(made) if g.is_recorded else known.get(_rushlight._address(g))
+        out[i] = (
+            None
+            if g is None
+            else next(made)
+            if g.is_recorded
+            else known.get(_rushlight._address(g))
+        )
         if g is not None and out[i] is None:
             out[i] = _rushlight._to_torch(g)
     return out
@@ -90,7 +126,10 @@ def functions() -> tuple[Any, Any]:
             ctx.set_materialize_grads(False)
             ctx.mark_dirty(*dirty)
             ctx.save_for_backward(torch.empty(0))
-            new = [_rushlight._to_torch(o) for o in recorded.outputs[: len(recorded.outputs) - len(dirty)]]
+            new = [
+                _rushlight._to_torch(o)
+                for o in recorded.outputs[: len(recorded.outputs) - len(dirty)]
+            ]
             return (*new, *dirty)
 
         @staticmethod
@@ -119,8 +158,11 @@ def functions() -> tuple[Any, Any]:
     return Rushlight, Before
 
 
-def connect(outputs: list[Any], leaves: list[Any], objects: list[Any], dirty: list[Any]) -> list[Any]:
-    """Tensors of torch with a grad_fn for what was recorded.  Last stand arguments that were written to (`dirty`)."""
+def connect(
+    outputs: list[Any], leaves: list[Any], objects: list[Any], dirty: list[Any]
+) -> list[Any]:
+    """Tensors of torch with a grad_fn for what was recorded.  Last stand arguments that were
+    written to (`dirty`)."""
     if not outputs:
         return []
     function, before = functions()

@@ -1,4 +1,5 @@
-"""x[index] and x[index] = value with lists, masks and tensors: views first, then aten::index or aten::index_put_."""
+"""x[index] and x[index] = value with lists, masks and tensors: views first, then aten::index or
+aten::index_put_."""
 
 from __future__ import annotations
 
@@ -63,7 +64,9 @@ def _viewed(x: Tensor, index: Any) -> tuple[Any, list[Any]]:
         elif hasattr(item, "__index__"):
             x = aten.select(x, dim, item.__index__())
         else:
-            raise TypeError(f"indices are ints, slices, None, Ellipsis, lists or tensors, not '{type(item).__name__}'")
+            raise TypeError(
+                f"indices are ints, slices, None, Ellipsis, lists or tensors, not '{type(item).__name__}'"
+            )
     return x, tensors
 
 
@@ -81,7 +84,11 @@ def set_item(x: Tensor, index: Any, value: Any) -> None:
     """x[index] = value"""
     view, tensors = _viewed(x, index)
     if not isinstance(value, Tensor):
-        value = _rushlight.as_tensor(value) if _is_tensor(value) else _rushlight.as_tensor(value, x.dtype)
+        value = (
+            _rushlight.as_tensor(value)
+            if _is_tensor(value)
+            else _rushlight.as_tensor(value, x.dtype)
+        )
     if tensors:
         aten.index_put_(view, tensors, value)
         return

@@ -1,4 +1,5 @@
-"""Graphs of PyTorch's IR as objects: `Graph`, `Block`, `Node`, `Value`, `Use` and types, with the manners of torch._C's.
+"""Graphs of PyTorch's IR as objects: `Graph`, `Block`, `Node`, `Value`, `Use` and types, with the
+manners of torch._C's.
 
 >>> g = rushlight.parse_ir("graph(%x : Tensor):\\n  %y : Tensor = aten::relu(%x)\\n  return (%y)")
 >>> [n.kind() for n in g.nodes()]
@@ -21,7 +22,17 @@ from ._rushlight import GraphType as Type
 from ._rushlight import unify_types as unify_types
 
 __all__ = [
-    *("AliasDb", "Block", "Graph", "Node", "SubgraphRewriter", "SymbolicVariable", "Type", "Use", "Value"),
+    *(
+        "AliasDb",
+        "Block",
+        "Graph",
+        "Node",
+        "SubgraphRewriter",
+        "SymbolicVariable",
+        "Type",
+        "Use",
+        "Value",
+    ),
     *("find_matches", "parse_ir", "parse_type", "unify_types"),
 ]
 
@@ -37,7 +48,11 @@ class Use:
 
     def isAfter(self, other: Use) -> bool:
         """Does this use run after the other?"""
-        return self.offset > other.offset if self.user == other.user else other.user.isBefore(self.user)
+        return (
+            self.offset > other.offset
+            if self.user == other.user
+            else other.user.isBefore(self.user)
+        )
 
     def __repr__(self) -> str:
         return f"Use(user={self.user!r}, offset={self.offset})"
@@ -58,7 +73,8 @@ def _at(items: list, i: int) -> Any:
     return items[i]
 
 
-# -- Nodes -------------------------------------------------------------------------------------------------
+# -- Nodes
+# -------------------------------------------------------------------------------------------------
 
 
 class _Node:
@@ -152,7 +168,13 @@ class _Node:
 
     def isNondeterministic(self) -> bool:
         schema = self.schema()
-        return "rand" in schema or "dropout" in schema or "bernoulli" in schema or "normal" in schema or "multinomial" in schema
+        return (
+            "rand" in schema
+            or "dropout" in schema
+            or "bernoulli" in schema
+            or "normal" in schema
+            or "multinomial" in schema
+        )
 
     def mustBeNone(self) -> bool:
         """Is it None, whatever happens?"""
@@ -198,7 +220,8 @@ class _Node:
         return found[1] if found else ""
 
     def getModuleHierarchy(self) -> str:
-        """The same with the modules' classes: "a(Encoder).b(Linear)"; of a prim::GetAttr, of the module that has it."""
+        """The same with the modules' classes: "a(Encoder).b(Linear)"; of a prim::GetAttr, of the
+        module that has it."""
         names = _modules_of(self.owningGraph())
         if self.kind() == "prim::GetAttr":
             return names.get(self.input().debugName(), ("", ""))[1]
@@ -239,13 +262,17 @@ _SCOPE = re.compile(r", scope: (\S+)")
 
 
 def _modules_of(graph: Graph) -> dict[str, tuple[str, str]]:
-    """By the names of values that are modules: their paths, and these with the names of their classes."""
+    """By the names of values that are modules: their paths, and these with the names of their
+    classes."""
     found: dict[str, tuple[str, str]] = {}
     for node in graph.nodes():
         if node.kind() == "prim::GetAttr" and node.output().type().kind() == "ClassType":
             path, shown = found.get(node.input().debugName(), ("", ""))
             name, cls = node.s("name"), str(node.output().type()).rpartition(".")[2]
-            found[node.output().debugName()] = (f"{path}.{name}".lstrip("."), f"{shown}.{name}({cls})".lstrip("."))
+            found[node.output().debugName()] = (
+                f"{path}.{name}".lstrip("."),
+                f"{shown}.{name}({cls})".lstrip("."),
+            )
     return found
 
 
@@ -263,7 +290,13 @@ def _getter(kind: str) -> Callable[[Node, str], Any]:
 
 
 def _setter(kind: str) -> Callable[[Node, str, Any], Node]:
-    convert = {"i": int, "f": float, "s": str, "is": lambda v: [int(x) for x in v], "fs": lambda v: [float(x) for x in v]}
+    convert = {
+        "i": int,
+        "f": float,
+        "s": str,
+        "is": lambda v: [int(x) for x in v],
+        "fs": lambda v: [float(x) for x in v],
+    }
 
     def set_(self: Node, name: str, value: Any) -> Node:
         value = [value] if kind == "ty" else convert.get(kind, lambda v: v)(value)
@@ -282,7 +315,8 @@ setattr(_Node, "z", _getter("t"))  # noqa: B010 -- a tensor of no dimension
 setattr(_Node, "z_", _setter("t"))  # noqa: B010
 
 
-# -- Values ------------------------------------------------------------------------------------------------
+# -- Values
+# ------------------------------------------------------------------------------------------------
 
 
 class _Value:
@@ -332,7 +366,8 @@ class _Value:
     requiresGrad = requires_grad
 
 
-# -- Blocks and graphs -------------------------------------------------------------------------------------
+# -- Blocks and graphs
+# -------------------------------------------------------------------------------------
 
 
 class _Block:
@@ -464,7 +499,8 @@ class _Graph:
         self.registerOutput(pack.output())
 
     def graph(self) -> Any:
-        """The graph as torch's own (torch._C.Graph), calls inlined, for passes and tools of torch."""
+        """The graph as torch's own (torch._C.Graph), calls inlined, for passes and tools of
+        torch."""
         from .torch_graph import to_torch
 
         return to_torch(self)
@@ -479,7 +515,8 @@ class _Graph:
         print(self, end="")
 
     def __str__(self) -> str:
-        """The graph's text; as in PyTorch's, functions that it calls have short names and tasks are graphs of their own."""
+        """The graph's text; as in PyTorch's, functions that it calls have short names and tasks are
+        graphs of their own."""
         torch = sys.modules.get("torch")
         ranges = torch is None or getattr(torch._C.Graph, "global_print_source_ranges", True)
         text = _CALLEE.sub(r"\1\2", self.str() if ranges else self.str(False))
@@ -495,7 +532,8 @@ _TASK = re.compile(r'prim::(?:fork|awaitable)\[name="[^"]*"\]')
 _CALLEE = re.compile(r'(: Function = prim::Constant\[name=")[^"]*\.([^".]*")')
 
 
-# -- Tools -------------------------------------------------------------------------------------------------
+# -- Tools
+# -------------------------------------------------------------------------------------------------
 
 
 class AliasDb:
@@ -514,7 +552,8 @@ class AliasDb:
         return _rushlight.alias_query(self._found, a, b, True)
 
     def has_writers(self, of: Value | Node) -> bool:
-        """Is what the value (or what the node takes and gives) may be or hold written to by the graph?"""
+        """Is what the value (or what the node takes and gives) may be or hold written to by the
+        graph?"""
         if isinstance(of, Value):
             return _rushlight.alias_query(self._found, of, None, False)
         return any(self.has_writers(v) for v in (*of.inputs(), *of.outputs()))
@@ -538,14 +577,28 @@ class AliasDb:
         return _rushlight.move_if_valid(node, at, True, True)
 
     def __str__(self) -> str:
-        values = [v for n in (self._graph.param_node(), *_all_nodes(self._graph)) for v in n.outputs()]
+        values = [
+            v for n in (self._graph.param_node(), *_all_nodes(self._graph)) for v in n.outputs()
+        ]
         lines = []
         for i, v in enumerate(values):
             others = [f"%{w.debugName()}" for w in values[:i] if self.may_contain_alias(v, w)]
             if others:
                 lines.append(f"%{v.debugName()} may share memory with {', '.join(others)}")
         written = [f"%{v.debugName()}" for v in values if self.has_writers(v)]
-        return "\n".join(["===1. GRAPH===", str(self._graph), "===2. ALIAS DB===", *lines, "===3. Writes===", *written]) + "\n"
+        return (
+            "\n".join(
+                [
+                    "===1. GRAPH===",
+                    str(self._graph),
+                    "===2. ALIAS DB===",
+                    *lines,
+                    "===3. Writes===",
+                    *written,
+                ]
+            )
+            + "\n"
+        )
 
     def dump(self) -> None:
         print(self, end="")
@@ -559,7 +612,8 @@ def _all_nodes(of: Graph | Block) -> Iterator[Node]:
 
 
 def find_matches(pattern: str | Graph, graph: Graph) -> list[dict[str, Value]]:
-    """Where the pattern (a graph, or its text) stands in the graph: its values, by the names that the pattern has."""
+    """Where the pattern (a graph, or its text) stands in the graph: its values, by the names that
+    the pattern has."""
     return _rushlight.graph_match(graph, parse_ir(pattern) if isinstance(pattern, str) else pattern)
 
 
@@ -569,20 +623,27 @@ class SubgraphRewriter:
     def __init__(self) -> None:
         self._patterns: list[tuple[Graph, Graph]] = []
 
-    def RegisterRewritePattern(self, pattern: str, replacement: str, value_names: Any = None) -> SubgraphRewriter:
-        """What the pattern finds becomes the replacement; both have the same numbers of inputs and outputs."""
+    def RegisterRewritePattern(
+        self, pattern: str, replacement: str, value_names: Any = None
+    ) -> SubgraphRewriter:
+        """What the pattern finds becomes the replacement; both have the same numbers of inputs and
+        outputs."""
         self._patterns.append((parse_ir(pattern), parse_ir(replacement)))
         return self
 
-    def runOnGraph(self, graph: Graph, filters: Callable[[dict[str, Value]], bool] | None = None) -> int:
-        """Pattern by pattern; filters says of a match (values by name) whether it is replaced.  How many were."""
+    def runOnGraph(
+        self, graph: Graph, filters: Callable[[dict[str, Value]], bool] | None = None
+    ) -> int:
+        """Pattern by pattern; filters says of a match (values by name) whether it is replaced.  How
+        many were."""
         return sum(_rushlight.graph_rewrite(graph, a, b, filters) for a, b in self._patterns)
 
     run = runOnGraph
 
 
 class SymbolicVariable:
-    """A value that operators and methods extend the graph with: (x + 1).tanh() inserts two calls."""
+    """A value that operators and methods extend the graph with: (x + 1).tanh() inserts two
+    calls."""
 
     __slots__ = ("_value",)
 
@@ -593,7 +654,9 @@ class SymbolicVariable:
     def asNewInput(graph: Graph, name: str = "", type: str | Type = "Tensor") -> SymbolicVariable:
         """A new input of the graph."""
         value = graph.addInput(name)
-        return SymbolicVariable(value.setType(parse_type(type, graph) if isinstance(type, str) else type))
+        return SymbolicVariable(
+            value.setType(parse_type(type, graph) if isinstance(type, str) else type)
+        )
 
     def value(self) -> Value:
         return self._value
@@ -628,8 +691,21 @@ def _binary(op: str, swapped: bool = False) -> Callable[[SymbolicVariable, Any],
 
 
 for _name, _op in (
-    *(("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div"), ("mod", "remainder"), ("pow", "pow")),
-    *(("matmul", "matmul"), ("floordiv", "floor_divide"), ("and", "__and__"), ("or", "__or__"), ("xor", "__xor__")),
+    *(
+        ("add", "add"),
+        ("sub", "sub"),
+        ("mul", "mul"),
+        ("truediv", "div"),
+        ("mod", "remainder"),
+        ("pow", "pow"),
+    ),
+    *(
+        ("matmul", "matmul"),
+        ("floordiv", "floor_divide"),
+        ("and", "__and__"),
+        ("or", "__or__"),
+        ("xor", "__xor__"),
+    ),
 ):
     setattr(SymbolicVariable, f"__{_name}__", _binary("aten::" + _op))
     setattr(SymbolicVariable, f"__r{_name}__", _binary("aten::" + _op, True))
@@ -638,7 +714,8 @@ for _name in ("lt", "le", "gt", "ge"):
 setattr(SymbolicVariable, "__neg__", lambda self: self.call("aten::neg"))  # noqa: B010
 
 
-# -- Types -------------------------------------------------------------------------------------------------
+# -- Types
+# -------------------------------------------------------------------------------------------------
 
 
 def _type(kind: str, elems: list[Type]) -> Type:
@@ -668,9 +745,27 @@ class _Of(Type):
 
 
 _FACTS = re.compile(r"(\w+)\((.*)\)")
-_DTYPES = {"Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64", "Half": "float16"}
-_DTYPES |= {"Float": "float32", "Double": "float64", "ComplexHalf": "complex32", "ComplexFloat": "complex64"}
-_DTYPES |= {"ComplexDouble": "complex128", "Bool": "bool", "BFloat16": "bfloat16", "QInt8": "qint8", "QUInt8": "quint8"}
+_DTYPES = {
+    "Byte": "uint8",
+    "Char": "int8",
+    "Short": "int16",
+    "Int": "int32",
+    "Long": "int64",
+    "Half": "float16",
+}
+_DTYPES |= {
+    "Float": "float32",
+    "Double": "float64",
+    "ComplexHalf": "complex32",
+    "ComplexFloat": "complex64",
+}
+_DTYPES |= {
+    "ComplexDouble": "complex128",
+    "Bool": "bool",
+    "BFloat16": "bfloat16",
+    "QInt8": "qint8",
+    "QUInt8": "quint8",
+}
 
 
 class TensorType(_Simple):
@@ -702,7 +797,9 @@ class TensorType(_Simple):
     def varyingSizes(self) -> list[int | None] | None:
         name, facts = self._facts()
         items = [part.strip() for part in facts.partition("strides=")[0].split(",")]
-        sizes = [None if part == "*" else int(part) for part in items if part == "*" or part.isdigit()]
+        sizes = [
+            None if part == "*" else int(part) for part in items if part == "*" or part.isdigit()
+        ]
         return sizes if sizes or (name not in (None, "Tensor") and "device=" in facts) else None
 
     def dim(self) -> int | None:
@@ -721,7 +818,11 @@ class TensorType(_Simple):
 
     def dtype(self) -> Any:
         name = self.scalarType()
-        return None if name is None else getattr(sys.modules.get("torch", _rushlight), _DTYPES.get(name, name.lower()))
+        return (
+            None
+            if name is None
+            else getattr(sys.modules.get("torch", _rushlight), _DTYPES.get(name, name.lower()))
+        )
 
     def device(self) -> Any:
         found = re.search(r"device=([\w:]+)", self._facts()[1])
@@ -864,17 +965,55 @@ class EnumType(_Named):
 _classes: dict[str, type] = {
     cls.__name__: cls
     for cls in (
-        *(TensorType, ListType, OptionalType, FutureType, RRefType, AwaitType, DictType, TupleType, UnionType),
+        *(
+            TensorType,
+            ListType,
+            OptionalType,
+            FutureType,
+            RRefType,
+            AwaitType,
+            DictType,
+            TupleType,
+            UnionType,
+        ),
         *(ClassType, InterfaceType, EnumType),
     )
 }
 for _name in (
-    *("AnyType", "NoneType", "BoolType", "IntType", "FloatType", "ComplexType", "NumberType", "StringType", "DeviceObjType"),
-    *("GeneratorType", "StorageType", "StreamObjType", "CapsuleType", "PyObjectType", "QuantizerType", "SymIntType"),
-    *("SymFloatType", "SymBoolType", "AnyListType", "AnyTupleType", "AnyClassType", "AnyEnumType", "LayoutType"),
+    *(
+        "AnyType",
+        "NoneType",
+        "BoolType",
+        "IntType",
+        "FloatType",
+        "ComplexType",
+        "NumberType",
+        "StringType",
+        "DeviceObjType",
+    ),
+    *(
+        "GeneratorType",
+        "StorageType",
+        "StreamObjType",
+        "CapsuleType",
+        "PyObjectType",
+        "QuantizerType",
+        "SymIntType",
+    ),
+    *(
+        "SymFloatType",
+        "SymBoolType",
+        "AnyListType",
+        "AnyTupleType",
+        "AnyClassType",
+        "AnyEnumType",
+        "LayoutType",
+    ),
     *("ScalarTypeType", "MemoryFormatType", "QSchemeType"),
 ):
-    _classes[_name] = globals()[_name] = type(_name, (_Simple,), {"__slots__": (), "__module__": __name__})
+    _classes[_name] = globals()[_name] = type(
+        _name, (_Simple,), {"__slots__": (), "__module__": __name__}
+    )
     _classes[_name].__doc__ = f"The type of {_name.removesuffix('Type').lower()} values."
 __all__ += sorted(_classes)
 

@@ -9,7 +9,8 @@ from .archives import check_device
 
 
 class Size(tuple[int, ...]):
-    """The sizes of a tensor: a tuple of ints that stays one when it is sliced, added or repeated."""
+    """The sizes of a tensor: a tuple of ints that stays one when it is sliced, added or
+    repeated."""
 
     __slots__ = ()
 
@@ -29,7 +30,11 @@ class Size(tuple[int, ...]):
         return Size(found) if isinstance(found, tuple) else found
 
     def __add__(self, other: Any) -> Any:
-        return Size(tuple.__add__(self, tuple(other))) if isinstance(other, (tuple, list)) else NotImplemented
+        return (
+            Size(tuple.__add__(self, tuple(other)))
+            if isinstance(other, (tuple, list))
+            else NotImplemented
+        )
 
     def __mul__(self, n: SupportsIndex) -> Size:
         return Size(tuple.__mul__(self, n))
@@ -58,7 +63,8 @@ strided, sparse_coo, sparse_csr = layout(0), layout(1), layout(2)
 
 
 class device(str):  # noqa: N801 -- torch's name
-    """Where a tensor is. A str, so that it passes wherever a device's name does: `x.device == "cpu"`."""
+    """Where a tensor is. A str, so that it passes wherever a device's name does: `x.device ==
+    "cpu"`."""
 
     __slots__ = ()
 
@@ -66,7 +72,9 @@ class device(str):  # noqa: N801 -- torch's name
         name = str(type)
         if index is not None:
             if ":" in name:
-                raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {name}")
+                raise RuntimeError(
+                    f"type (string) must not include an index because index was passed explicitly: {name}"
+                )
             name = f"{name}:{index}"
         check_device(name)
         return str.__new__(cls, name)
@@ -83,7 +91,11 @@ class device(str):  # noqa: N801 -- torch's name
         return int(number) if number else None
 
     def __repr__(self) -> str:
-        return f"device(type={self.type!r})" if self.index is None else f"device(type={self.type!r}, index={self.index})"
+        return (
+            f"device(type={self.type!r})"
+            if self.index is None
+            else f"device(type={self.type!r}, index={self.index})"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (str.__str__(self),)

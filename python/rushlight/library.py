@@ -4,13 +4,13 @@
 ... def scale(x: rushlight.Tensor, k: float) -> rushlight.Tensor:
 ...     return x * k
 
-Programs call them as `torch.ops.mylib.scale`, Python also as `rushlight.ops.mylib.scale`.  An operator is known from its
-definition on: define it before the program is loaded or compiled.  Functions get torch's tensors where torch is imported,
-else rushlight's.
+Programs call them as `torch.ops.mylib.scale`, Python also as `rushlight.ops.mylib.scale`.  An
+operator is known from its definition on: define it before the program is loaded or compiled.
+Functions get torch's tensors where torch is imported, else rushlight's.
 
-Gradients: the operator's gradient formula calls a second operator, `scale__backward`, whose function is what
-register_autograd was given.  So autograd may be registered later than the operator, whose entry in the table cannot
-change any more.
+Gradients: the operator's gradient formula calls a second operator, `scale__backward`, whose
+function is what register_autograd was given.  So autograd may be registered later than the
+operator, whose entry in the table cannot change any more.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class _Operator:
 
     def __init__(self, schema: str) -> None:
         if "(" not in schema or "->" not in schema or "::" not in schema.partition("(")[0]:
-            raise RuntimeError(f"'{schema}' is no schema: expected 'namespace::name(Tensor x, float k=1.0) -> Tensor'")
+            raise RuntimeError(
+                f"'{schema}' is no schema: expected 'namespace::name(Tensor x, float k=1.0) -> Tensor'"
+            )
         self.schema = schema
         self.overload = Overload(schema)
         self.name = self.overload.name
@@ -52,15 +54,20 @@ class _Operator:
         written = sum(1 << i for i, a in enumerate(self.overload.arguments) if a.is_written)
         inputs, formula = self._gradient() if not written else (None, None)
         if inputs is not None:
-            _rushlight._register_operator(self._backward_schema(inputs), self.call_backward, 0, None, None)
+            _rushlight._register_operator(
+                self._backward_schema(inputs), self.call_backward, 0, None, None
+            )
         _rushlight._register_operator(schema, self.call, written, inputs, formula)
 
-    # -- Calls -------------------------------------------------------------------------------------------------
+    # -- Calls
+    # -------------------------------------------------------------------------------------------------
 
     def _split(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments in the schema's order as Python's."""
         found = list(zip(self.overload.arguments, args, strict=False))
-        return tuple(v for a, v in found if not a.keyword_only), {a.name: v for a, v in found if a.keyword_only}
+        return tuple(v for a, v in found if not a.keyword_only), {
+            a.name: v for a, v in found if a.keyword_only
+        }
 
     def call(self, *args: Any) -> tuple[Any, ...]:
         """What programs call: the function, whose results are checked against the schema."""
@@ -75,20 +82,29 @@ class _Operator:
         n = len(self.results)
         if n == 0:
             if found is not None:
-                raise RuntimeError(f"{self.name}: expected no result ({self.schema}), but got a {type(found).__name__}")
+                raise RuntimeError(
+                    f"{self.name}: expected no result ({self.schema}), but got a {type(found).__name__}"
+                )
             return ()
         values = (found,) if n == 1 else found
         if not isinstance(values, (tuple, list)) or len(values) != n:
-            got = f"{len(values)} results" if isinstance(values, (tuple, list)) else f"a {type(found).__name__}"
+            got = (
+                f"{len(values)} results"
+                if isinstance(values, (tuple, list))
+                else f"a {type(found).__name__}"
+            )
             raise RuntimeError(f"{self.name}: expected {n} results ({self.schema}), but got {got}")
         for i, (kind, value) in enumerate(zip(self.results, values, strict=True)):
             if not _fits(kind, value):
                 raise RuntimeError(
                     f"{self.name}: expected a {kind} as result {i} ({self.schema}), but got a {type(value).__name__}"
                 )
-        return tuple(float(v) if kind == "float" else v for kind, v in zip(self.results, values, strict=True))
+        return tuple(
+            float(v) if kind == "float" else v for kind, v in zip(self.results, values, strict=True)
+        )
 
-    # -- Gradients ---------------------------------------------------------------------------------------------
+    # -- Gradients
+    # ---------------------------------------------------------------------------------------------
 
     def _gradient(self) -> tuple[str | None, str | None]:
         tensors = [a.name for a in self.overload.arguments if a.kind == "Tensor"]
@@ -111,7 +127,8 @@ class _Operator:
         return f"{head}__backward({given}) -> {results if ',' not in results else f'({results})'}"
 
     def call_backward(self, *given: Any) -> tuple[Any, ...]:
-        """The gradients of the tensor arguments: what register_autograd's function gives for them, zeros for None."""
+        """The gradients of the tensor arguments: what register_autograd's function gives for them,
+        zeros for None."""
         n = len(self.results)
         grads, args, results = given[:n], given[n:-n], given[-n:]
         if self.backward is None:
@@ -124,13 +141,17 @@ class _Operator:
             positional, named = self._split(args)
             output = results[0] if n == 1 else results
             if named:
-                self.setup_context(ctx=context, inputs=positional, keyword_only_inputs=named, output=output)
+                self.setup_context(
+                    ctx=context, inputs=positional, keyword_only_inputs=named, output=output
+                )
             else:
                 self.setup_context(context, positional, output)
         found = self.backward(context, *grads)
         found = found if isinstance(found, tuple) else (found,)
         if len(found) != len(args):
-            raise RuntimeError(f"{self.name}: backward returned {len(found)} gradients for {len(args)} arguments")
+            raise RuntimeError(
+                f"{self.name}: backward returned {len(found)} gradients for {len(args)} arguments"
+            )
         return tuple(
             _rushlight.call_operator("aten::zeros_like", value) if gradient is None else gradient
             for a, value, gradient in zip(self.overload.arguments, args, found, strict=True)
@@ -163,7 +184,9 @@ def _results(text: str) -> list[str]:
 
 def _is_tensor(value: Any) -> bool:
     torch = sys.modules.get("torch")
-    if isinstance(value, _rushlight.Tensor) or (torch is not None and isinstance(value, torch.Tensor)):
+    if isinstance(value, _rushlight.Tensor) or (
+        torch is not None and isinstance(value, torch.Tensor)
+    ):
         return True
     return hasattr(value, "__array_interface__") and hasattr(value, "dtype")
 
@@ -172,7 +195,9 @@ def _fits(kind: str, value: Any) -> bool:
     if kind.endswith("?"):
         return value is None or _fits(kind[:-1], value)
     if kind.endswith("]"):
-        return isinstance(value, (list, tuple)) and all(_fits(kind[: kind.rindex("[")], item) for item in value)
+        return isinstance(value, (list, tuple)) and all(
+            _fits(kind[: kind.rindex("[")], item) for item in value
+        )
     if kind == "Tensor":
         return _is_tensor(value)
     wanted = _SIMPLE.get(kind)
@@ -199,10 +224,17 @@ def _define(schema: str) -> _Operator:
     return made
 
 
-# -- torch.library's names -----------------------------------------------------------------------------------------
+# -- torch.library's names
+# -----------------------------------------------------------------------------------------
 
 
-def infer_schema(function: Callable[..., Any], /, *, mutates_args: str | Sequence[str], op_name: str | None = None) -> str:
+def infer_schema(
+    function: Callable[..., Any],
+    /,
+    *,
+    mutates_args: str | Sequence[str],
+    op_name: str | None = None,
+) -> str:
     """The schema that a function's annotations say: "(Tensor x, float k=1.0) -> Tensor"."""
     import inspect
 
@@ -210,24 +242,42 @@ def infer_schema(function: Callable[..., Any], /, *, mutates_args: str | Sequenc
     parts, starred = [], False
     for i, p in enumerate(signature.parameters.values()):
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-            raise ValueError(f"infer_schema(func): *{p.name} is not supported: an operator's arguments are named")
+            raise ValueError(
+                f"infer_schema(func): *{p.name} is not supported: an operator's arguments are named"
+            )
         if p.kind is p.KEYWORD_ONLY and not starred:
             parts.append("*")
             starred = True
         kind = _schema_type(p.annotation, f"Parameter {p.name}")
         if mutates_args == "unknown" or p.name in mutates_args:
             kind = re.sub(r"^Tensor", f"Tensor({'abcdefghijklmnopqrstuvwxyz'[i % 26]}!)", kind)
-        default = "" if p.default is p.empty else f"={p.default!r}" if not isinstance(p.default, str) else f'="{p.default}"'
+        default = (
+            ""
+            if p.default is p.empty
+            else f"={p.default!r}"
+            if not isinstance(p.default, str)
+            else f'="{p.default}"'
+        )
         parts.append(f"{kind} {p.name}{default}")
-    unknown = [name for name in mutates_args if name not in signature.parameters] if mutates_args != "unknown" else []
+    unknown = (
+        [name for name in mutates_args if name not in signature.parameters]
+        if mutates_args != "unknown"
+        else []
+    )
     if unknown:
-        raise ValueError(f"infer_schema(func): mutates_args has {unknown}, which are no parameters of {signature}")
+        raise ValueError(
+            f"infer_schema(func): mutates_args has {unknown}, which are no parameters of {signature}"
+        )
     return f"{op_name or ''}({', '.join(parts)}) -> {_schema_result(signature.return_annotation)}"
 
 
 def _words(annotation: Any) -> str:
     """An annotation's text without modules: `List[Tensor]`, `Optional[int]`."""
-    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+    text = (
+        annotation
+        if isinstance(annotation, str)
+        else getattr(annotation, "__name__", str(annotation))
+    )
     if not isinstance(annotation, (str, type)) or getattr(annotation, "__args__", None):
         text = str(annotation)
     text = re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", text)
@@ -253,7 +303,9 @@ def _schema_result(annotation: Any) -> str:
         return "()"
     inside = re.fullmatch(r"Tuple\[(.*)\]", words)
     if inside:
-        return f"({', '.join(_schema_type(part.strip(), 'Return') for part in inside[1].split(','))})"
+        return (
+            f"({', '.join(_schema_type(part.strip(), 'Return') for part in inside[1].split(','))})"
+        )
     return _schema_type(annotation, "Return")
 
 
@@ -277,7 +329,9 @@ class CustomOpDef:
         """The CPU's implementation; those of other devices are kept out."""
         return impl(self._qualname, device_types, fn)
 
-    def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None) -> None:
+    def register_autograd(
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
         register_autograd(self._qualname, backward, setup_context=setup_context)
 
     def __repr__(self) -> str:
@@ -293,7 +347,8 @@ def custom_op(
     device_types: Any = None,
     schema: str | None = None,
 ) -> Any:
-    """Make a function the operator `name` ("mylib::scale"); its schema is read from the annotations unless `schema` has it.
+    """Make a function the operator `name` ("mylib::scale"); its schema is read from the annotations
+    unless `schema` has it.
 
     `mutates_args` are the names of the arguments that it writes to. Without `fn` it is a decorator.
     """
@@ -313,9 +368,13 @@ def define(qualname: str, schema: str) -> None:
 
 
 def impl(qualname: str, types: Any = "default", func: Callable[..., Any] | None = None) -> Any:
-    """The implementation of a defined operator, for the CPU (or "default", CompositeExplicitAutograd ...); also a decorator."""
+    """The implementation of a defined operator, for the CPU (or "default",
+    CompositeExplicitAutograd ...); also a decorator."""
     kinds = (types,) if isinstance(types, str) or types is None else tuple(types)
-    is_ours = any(kind is None or str(kind).lower() in ("cpu", "default") or "composite" in str(kind).lower() for kind in kinds)
+    is_ours = any(
+        kind is None or str(kind).lower() in ("cpu", "default") or "composite" in str(kind).lower()
+        for kind in kinds
+    )
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         operator = _known(_full(qualname))
@@ -327,7 +386,8 @@ def impl(qualname: str, types: Any = "default", func: Callable[..., Any] | None 
 
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /) -> Any:
-    """What the results of an operator look like; kept for those who ask (`fake_of`). Programs run without it."""
+    """What the results of an operator look like; kept for those who ask (`fake_of`). Programs run
+    without it."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         _known(_full(getattr(op, "_qualname", op))).fake = function
@@ -342,9 +402,15 @@ def fake_of(op: Any) -> Callable[..., Any] | None:
 
 
 def register_autograd(
-    op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None, lib: Any = None
+    op: Any,
+    backward: Callable[..., Any],
+    /,
+    *,
+    setup_context: Callable[..., Any] | None = None,
+    lib: Any = None,
 ) -> None:
-    """How gradients go through an operator: `backward(ctx, grad)` gives one for each argument (None for what is no tensor).
+    """How gradients go through an operator: `backward(ctx, grad)` gives one for each argument (None
+    for what is no tensor).
 
     `setup_context(ctx, inputs, output)` runs first and leaves what backward needs in `ctx`.
     """
@@ -357,13 +423,16 @@ def register_autograd(
 
 
 class Library:
-    """Operators of one namespace: `Library("mylib", "DEF")` defines them, "FRAGMENT" adds to it, "IMPL" implements."""
+    """Operators of one namespace: `Library("mylib", "DEF")` defines them, "FRAGMENT" adds to it,
+    "IMPL" implements."""
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
             raise ValueError(f"Unsupported kind: {kind}")
         if ns in ("prim", "aten") and kind != "IMPL":
-            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
+            raise ValueError(
+                f"{ns} is a reserved namespace. Please try creating a library with another name."
+            )
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
@@ -371,19 +440,31 @@ class Library:
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         name = schema.partition("(")[0].strip()
-        return _define(f"{_full(name, self.ns)}{schema[schema.index('(') :] if '(' in schema else ''}").name.partition("::")[2]
+        return _define(
+            f"{_full(name, self.ns)}{schema[schema.index('(') :] if '(' in schema else ''}"
+        ).name.partition("::")[2]
 
-    def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False) -> None:
+    def impl(
+        self,
+        op_name: Any,
+        fn: Callable[..., Any],
+        dispatch_key: str = "",
+        *,
+        with_keyset: bool = False,
+    ) -> None:
         """The implementation of an operator of the namespace."""
         if not callable(fn):
-            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+            raise TypeError(
+                f"Input function is required to be a callable but found type {type(fn)}"
+            )
         impl(_full(str(op_name), self.ns), dispatch_key or self.dispatch_key or "default", fn)
 
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
 
-# -- Operators that are registered in torch --------------------------------------------------------------------------
+# -- Operators that are registered in torch
+# --------------------------------------------------------------------------
 
 _BUILT_IN = frozenset(
     "aten prim prims quantized quantized_decomposed mkldnn mkldnn_prepacked xnnpack prepacked onednn sparse inductor c10d "
@@ -397,15 +478,20 @@ _BUILT_IN = frozenset(
 _seen: list[tuple[int, ...]] = [()]  # what adopt_torch looked at last
 
 
-def _torch_backward(torch: Any, found: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """backward and setup_context of an operator of torch's: it is called again, recorded by torch."""
+def _torch_backward(
+    torch: Any, found: Callable[..., Any]
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """backward and setup_context of an operator of torch's: it is called again, recorded by
+    torch."""
 
     def setup(ctx: Any, inputs: Any, output: Any, keyword_only_inputs: Any = None) -> None:
         ctx.inputs, ctx.named = inputs, keyword_only_inputs or {}
 
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         args = [
-            value.detach().requires_grad_(value.is_floating_point() or value.is_complex()) if _is_tensor(value) else value
+            value.detach().requires_grad_(value.is_floating_point() or value.is_complex())
+            if _is_tensor(value)
+            else value
             for value in ctx.inputs
         ]
         leaves = [value for value in args if _is_tensor(value) and value.requires_grad]
@@ -413,17 +499,20 @@ def _torch_backward(torch: Any, found: Callable[..., Any]) -> tuple[Callable[...
             made = found(*args, **ctx.named)
         outputs = made if isinstance(made, (tuple, list)) else (made,)
         taken = iter(torch.autograd.grad(outputs, leaves, grads, allow_unused=True))
-        gradients = [next(taken) if _is_tensor(value) and value.requires_grad else None for value in args]
+        gradients = [
+            next(taken) if _is_tensor(value) and value.requires_grad else None for value in args
+        ]
         return (*gradients, *(None for _ in ctx.named))
 
     return backward, setup
 
 
 def adopt_torch() -> None:
-    """Make the operators that are registered in torch, by torch.library or by extensions, run through torch.
+    """Make the operators that are registered in torch, by torch.library or by extensions, run
+    through torch.
 
-    Called before programs are loaded or compiled.  Asking torch for all names costs a millisecond, so it is done only when a
-    definition, a library or a module was added since.
+    Called before programs are loaded or compiled.  Asking torch for all names costs a millisecond,
+    so it is done only when a definition, a library or a module was added since.
     """
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "library") or not hasattr(torch, "ops"):
@@ -434,7 +523,11 @@ def adopt_torch() -> None:
     _seen[0] = now
     for full in torch._C._dispatch_get_all_op_names():
         namespace, _, rest = full.partition("::")
-        if namespace in _BUILT_IN or full in _operators or _rushlight.has_operator(full.partition(".")[0]):
+        if (
+            namespace in _BUILT_IN
+            or full in _operators
+            or _rushlight.has_operator(full.partition(".")[0])
+        ):
             continue
         name, _, overload = rest.partition(".")
         try:

@@ -1,6 +1,8 @@
-"""Tensor's methods, made from the operator table: every operator whose first argument is `self: Tensor`.
+"""Tensor's methods, made from the operator table: every operator whose first argument is `self:
+Tensor`.
 
-What schemas say in Python's words (`Overload`, `signature`, `document`, `Results`) serves functions.py too.
+What schemas say in Python's words (`Overload`, `signature`, `document`, `Results`) serves
+functions.py too.
 """
 
 from __future__ import annotations
@@ -18,10 +20,31 @@ if TYPE_CHECKING:
     import inspect
 
 # A method's schema: self comes first, and nothing else is written to.
-_SELF = re.compile(r"^aten::(?!__)(\w+)(?:\.\w+)?\(Tensor(?:\([^)]*\))? self\b[^!\n]*\) -> .*$", re.M)
-_WORDS = {"SymInt": "int", "Scalar": "number", "ScalarType": "dtype", "MemoryFormat": "int", "Layout": "int", "Device": "str"}
-ALIASES = {"axis": "dim", "keepdims": "keepdim", "x1": "self", "x2": "other"}  # numpy's names, which PyTorch takes too
-_ATTRIBUTES = {"T": "numpy_T", "mT": "mT", "H": "matrix_H", "mH": "mH", "real": "real", "imag": "imag"}
+_SELF = re.compile(
+    r"^aten::(?!__)(\w+)(?:\.\w+)?\(Tensor(?:\([^)]*\))? self\b[^!\n]*\) -> .*$", re.M
+)
+_WORDS = {
+    "SymInt": "int",
+    "Scalar": "number",
+    "ScalarType": "dtype",
+    "MemoryFormat": "int",
+    "Layout": "int",
+    "Device": "str",
+}
+ALIASES = {
+    "axis": "dim",
+    "keepdims": "keepdim",
+    "x1": "self",
+    "x2": "other",
+}  # numpy's names, which PyTorch takes too
+_ATTRIBUTES = {
+    "T": "numpy_T",
+    "mT": "mT",
+    "H": "matrix_H",
+    "mH": "mH",
+    "real": "real",
+    "imag": "imag",
+}
 _CASTS = {
     "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "bool": "bool", "byte": "uint8",
     "char": "int8", "short": "int16", "int": "int32", "long": "int64", "cfloat": "complex64", "cdouble": "complex128",
@@ -118,7 +141,10 @@ class Overload:
                 starred = True
             parts.append(str(a))
         results = re.sub(r"\((?:\w|!)+\)", "", self.results)
-        results = ", ".join(shown_type(r.split(" ")[0]) for r in split_arguments(results.strip("()"))) or "None"
+        results = (
+            ", ".join(shown_type(r.split(" ")[0]) for r in split_arguments(results.strip("()")))
+            or "None"
+        )
         return f"{name}({', '.join(parts)}) -> {results if ',' not in results else f'({results})'}"
 
 
@@ -126,7 +152,8 @@ _DTYPES = {d.number: d for d in vars(_rushlight).values() if isinstance(d, _rush
 
 
 class Results:
-    """What torch's functions make of an operator's results: named tuples, tuples of tensors, dtypes."""
+    """What torch's functions make of an operator's results: named tuples, tuples of tensors,
+    dtypes."""
 
     __slots__ = ("_classes", "_is_dtype", "_is_tensors")
 
@@ -170,7 +197,8 @@ def gathered(overload: Overload) -> str | None:
 
 
 def signature(overloads: list[Overload], is_method: bool) -> inspect.Signature:
-    """All overloads in one: what one of them lacks is optional, what one takes by place may be given by place."""
+    """All overloads in one: what one of them lacks is optional, what one takes by place may be
+    given by place."""
     import inspect  # both are slow to import, and seldom needed
     import keyword
 
@@ -185,10 +213,14 @@ def signature(overloads: list[Overload], is_method: bool) -> inspect.Signature:
         uses = [a for _, a in found[name]]
         defaults = [a.default for a in uses if a.has_default]
         shown = f"{name}_" if keyword.iskeyword(name) else name
-        parameter = inspect.Parameter(shown, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=shown_type(uses[0].kind))
+        parameter = inspect.Parameter(
+            shown, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=shown_type(uses[0].kind)
+        )
         by_place = any(not a.keyword_only for a in uses)
         if name in several:
-            star.append(inspect.Parameter(shown, inspect.Parameter.VAR_POSITIONAL, annotation="int"))
+            star.append(
+                inspect.Parameter(shown, inspect.Parameter.VAR_POSITIONAL, annotation="int")
+            )
             continue
         if defaults or len(uses) < len(overloads) or (optional and by_place):
             parameter = parameter.replace(default=defaults[0] if defaults else ...)
@@ -202,21 +234,30 @@ def signature(overloads: list[Overload], is_method: bool) -> inspect.Signature:
 
 
 def document(name: str, lines: list[str], skip: int) -> str:
-    """What help() says of an operator: its overloads, dtypes, shape and errors, as far as the table knows."""
+    """What help() says of an operator: its overloads, dtypes, shape and errors, as far as the table
+    knows."""
     overloads = [Overload(line) for line in lines]
     short = name.rpartition("::")[2]
     text = [f"The operator {name}.", "", *(f"    {o.shown(short, skip)}" for o in overloads), ""]
     classes = next((o.classes for o in overloads if o.classes), "")
     if classes:
         kinds = classes.replace(" ", ", ")
-        text.append(f"Elementwise: tensors broadcast to one shape and are promoted to one dtype. Dtypes: {kinds}.")
+        text.append(
+            f"Elementwise: tensors broadcast to one shape and are promoted to one dtype. Dtypes: {kinds}."
+        )
     if any(o.views for o in overloads):
         text.append("The result may share the tensor's memory.")
     if any(a.is_written for o in overloads for a in o.arguments[:1]):
-        text.append("Writes to the tensor itself, which keeps its shape and dtype: results that do not fit are refused.")
+        text.append(
+            "Writes to the tensor itself, which keeps its shape and dtype: results that do not fit are refused."
+        )
     elif any(a.is_written for o in overloads for a in o.arguments):
-        text.append("out= takes the result's shape; its dtype must be one that the result can be cast to.")
-    text.append("Shapes, dtypes and arguments that PyTorch refuses raise its errors: RuntimeError, IndexError, TypeError ...")
+        text.append(
+            "out= takes the result's shape; its dtype must be one that the result can be cast to."
+        )
+    text.append(
+        "Shapes, dtypes and arguments that PyTorch refuses raise its errors: RuntimeError, IndexError, TypeError ..."
+    )
     return "\n".join(text)
 
 
@@ -254,11 +295,17 @@ class Method:
             overloads = [Overload(line) for line in self._lines]
             first = {o.arguments[1].kind for o in overloads if len(o.arguments) > 1}
             takes_list = any(gathered(o) for o in overloads)
-            takes_int = not first.isdisjoint(("int", "SymInt", "int?", "Scalar", "Tensor", "Scalar?"))
+            takes_int = not first.isdisjoint(
+                ("int", "SymInt", "int?", "Scalar", "Tensor", "Scalar?")
+            )
             self._gathers = (takes_list, takes_int)
         takes_list, takes_int = self._gathers
         rest = args[1:]
-        if takes_list and (len(rest) > 1 or not takes_int) and all(isinstance(i, int) for i in rest):
+        if (
+            takes_list
+            and (len(rest) > 1 or not takes_int)
+            and all(isinstance(i, int) for i in rest)
+        ):
             return (args[0], list(rest))
         return args
 
@@ -274,7 +321,8 @@ class Method:
         return f"<method {self.__name__} of Tensor, the operator {self._name}>"
 
 
-# -- Methods that are no operators -------------------------------------------------------------------------
+# -- Methods that are no operators
+# -------------------------------------------------------------------------
 
 
 def _size(self: Tensor, dim: int | None = None) -> Any:
@@ -289,29 +337,51 @@ def _wanted(found: tuple[Any, ...], *also: bool) -> Any:
 
 
 def unique(
-    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    input: Any,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
 ) -> Any:
     """The different elements (or slices), and where each went, and how often it was there."""
     if dim is None:
-        found = _rushlight.call_function("aten::_unique2", input, sorted, return_inverse, return_counts)
+        found = _rushlight.call_function(
+            "aten::_unique2", input, sorted, return_inverse, return_counts
+        )
     else:
-        found = _rushlight.call_function("aten::unique_dim", input, dim, sorted, return_inverse, return_counts)
+        found = _rushlight.call_function(
+            "aten::unique_dim", input, dim, sorted, return_inverse, return_counts
+        )
     return _wanted(found, return_inverse, return_counts)
 
 
-def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+def unique_consecutive(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
     """Of equal neighbours the first, and where each element went, and how many there were."""
-    found = _rushlight.call_function("aten::unique_consecutive", input, return_inverse, return_counts, dim)
+    found = _rushlight.call_function(
+        "aten::unique_consecutive", input, return_inverse, return_counts, dim
+    )
     return _wanted(found, return_inverse, return_counts)
 
 
-def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    """The vector norm over `dim` (all dimensions); "fro" is 2, "nuc" the sum of a matrix's singular values."""
+def norm(
+    input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Any:
+    """The vector norm over `dim` (all dimensions); "fro" is 2, "nuc" the sum of a matrix's singular
+    values."""
     if p == "nuc":
-        return _rushlight.call_function("aten::nuclear_norm", input, *([] if dim is None else [dim]), keepdim)
+        return _rushlight.call_function(
+            "aten::nuclear_norm", input, *([] if dim is None else [dim]), keepdim
+        )
     over = [dim] if isinstance(dim, int) else dim
     return _rushlight.call_function(
-        "aten::linalg_vector_norm", input, 2.0 if p in ("fro", None) else float(p), over, keepdim, dtype=dtype
+        "aten::linalg_vector_norm",
+        input,
+        2.0 if p in ("fro", None) else float(p),
+        over,
+        keepdim,
+        dtype=dtype,
     )
 
 
@@ -323,7 +393,8 @@ _KINDS = {
 
 
 def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """The tensor's type as torch names it ("torch.FloatTensor"); with a dtype or such a name, the tensor as that."""
+    """The tensor's type as torch names it ("torch.FloatTensor"); with a dtype or such a name, the
+    tensor as that."""
     if dtype is None:
         return f"torch.{_KINDS.get(self.dtype.name, self.dtype.name)}Tensor"
     if isinstance(dtype, str) and dtype.startswith("torch.") and dtype.endswith("Tensor"):
@@ -341,7 +412,8 @@ def _apply(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 
 
 def _map(self: Tensor, *others: Any) -> Tensor:
-    """Replace each element by what the function makes of it and of those at its place in the tensors; slow, and for the CPU."""
+    """Replace each element by what the function makes of it and of those at its place in the
+    tensors; slow, and for the CPU."""
     *tensors, callable = others
     rows = [t.expand(self.shape).flatten().tolist() for t in tensors]
     flat = [callable(*values) for values in zip(self.flatten().tolist(), *rows, strict=True)]
@@ -353,8 +425,11 @@ def _map_one(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) 
     return _map(self, tensor, callable)
 
 
-def _map_two(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
-    """Replace each element by what the function makes of it and of those of x and y; slow, and for the CPU."""
+def _map_two(
+    self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]
+) -> Tensor:
+    """Replace each element by what the function makes of it and of those of x and y; slow, and for
+    the CPU."""
     return _map(self, x, y, callable)
 
 
@@ -370,7 +445,11 @@ def _storage(name: str) -> Callable[[Tensor], Any]:
 
         return getattr(storages, name)(self)
 
-    get.__name__, get.__qualname__, get.__doc__ = name, f"Tensor.{name}", "The memory that the tensor and its views share."
+    get.__name__, get.__qualname__, get.__doc__ = (
+        name,
+        f"Tensor.{name}",
+        "The memory that the tensor and its views share.",
+    )
     return get
 
 
@@ -387,7 +466,13 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     try:
         elements = memoryview(self)
     except BufferError:
-        how = "dequantize()" if self.is_quantized else "to(rushlight.complex64)" if name.startswith("complex") else "float()"
+        how = (
+            "dequantize()"
+            if self.is_quantized
+            else "to(rushlight.complex64)"
+            if name.startswith("complex")
+            else "float()"
+        )
         raise TypeError(
             f"Got unsupported ScalarType {name}: numpy has no such dtype; convert first, as in x.{how}.numpy()"
         ) from None
@@ -422,7 +507,10 @@ def _reversed(self: Tensor) -> Tensor:
 
 
 def _backward(
-    self: Tensor, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
 ) -> None:
     """Add the gradients of what the tensor was computed from to the leaves' `grad`."""
     _rushlight._run_gradients([self], [gradient], None, create_graph, bool(retain_graph), True)
@@ -459,13 +547,17 @@ def rebuild(data: bytes, dtype: str, shape: tuple[int, ...], requires_grad: bool
     return made
 
 
-def rebuild_sparse(layout: int, parts: tuple[Tensor, ...], size: list[int], flags: tuple[bool, bool]) -> Tensor:
+def rebuild_sparse(
+    layout: int, parts: tuple[Tensor, ...], size: list[int], flags: tuple[bool, bool]
+) -> Tensor:
     """A pickled sparse tensor again."""
     made: Tensor
     if layout == 2:
         made = _rushlight.call_operator("aten::_sparse_csr_tensor_unsafe", *parts, size)
     else:
-        made = _rushlight.call_operator("aten::_sparse_coo_tensor_unsafe", *parts, size, is_coalesced=flags[0])
+        made = _rushlight.call_operator(
+            "aten::_sparse_coo_tensor_unsafe", *parts, size, is_coalesced=flags[0]
+        )
     made.requires_grad = flags[1]
     return made
 
@@ -473,7 +565,10 @@ def rebuild_sparse(layout: int, parts: tuple[Tensor, ...], size: list[int], flag
 def _reduce_sparse(self: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
     names = ("_indices", "_values") if self.is_sparse else ("crow_indices", "col_indices", "values")
     parts = tuple(_rushlight.call_operator(f"aten::{name}", self.detach()) for name in names)
-    flags = (bool(self.is_sparse and _rushlight.call_operator("aten::is_coalesced", self)), self.requires_grad)
+    flags = (
+        bool(self.is_sparse and _rushlight.call_operator("aten::is_coalesced", self)),
+        self.requires_grad,
+    )
     return rebuild_sparse, (int(self.layout), parts, list(self.shape), flags)
 
 
@@ -493,7 +588,11 @@ def _cast(name: str, dtype: str) -> Callable[[Tensor], Tensor]:
         made: Tensor = _rushlight.call_operator("aten::to", self, getattr(_rushlight, dtype))
         return made
 
-    cast.__name__, cast.__qualname__, cast.__doc__ = name, f"Tensor.{name}", f"The tensor as {dtype}."
+    cast.__name__, cast.__qualname__, cast.__doc__ = (
+        name,
+        f"Tensor.{name}",
+        f"The tensor as {dtype}.",
+    )
     return cast
 
 
@@ -504,7 +603,20 @@ def _attribute(operator: str) -> property:
     return property(get, doc=f"The operator {operator}.")
 
 
-_IS = ("cuda", "ipu", "maia", "mkldnn", "mps", "mtia", "nested", "sparse", "sparse_csr", "vulkan", "xla", "xpu")
+_IS = (
+    "cuda",
+    "ipu",
+    "maia",
+    "mkldnn",
+    "mps",
+    "mtia",
+    "nested",
+    "sparse",
+    "sparse_csr",
+    "vulkan",
+    "xla",
+    "xpu",
+)
 
 
 def _is(name: str) -> property:

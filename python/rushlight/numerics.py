@@ -6,8 +6,9 @@ from typing import Any
 
 from . import _rushlight
 
-# Of each dtype of floats: bits, bits of the fraction behind the point, exponent of the smallest normal number, largest number,
-# decimal digits that survive, and the power of two between 1 and the next number where it is not that of the fraction.
+# Of each dtype of floats: bits, bits of the fraction behind the point, exponent of the smallest
+# normal number, largest number, decimal digits that survive, and the power of two between 1 and the
+# next number where it is not that of the fraction.
 _FLOATS: dict[str, tuple[int, int, int, float, int]] = {
     "float16": (16, 10, -14, 65504.0, 3),
     "bfloat16": (16, 7, -126, (2 - 2.0**-7) * 2.0**127, 2),
@@ -23,7 +24,11 @@ _INTS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64
 
 
 def _name_of(kind: Any) -> str:
-    return _rushlight.as_tensor(0, kind).dtype.name if isinstance(kind, (str, type)) else str(kind).rpartition(".")[2]
+    return (
+        _rushlight.as_tensor(0, kind).dtype.name
+        if isinstance(kind, (str, type))
+        else str(kind).rpartition(".")[2]
+    )
 
 
 class _Info:
@@ -99,7 +104,8 @@ class iinfo(_Info):  # noqa: N801 -- torch's name
 
 
 class memory_format(int):  # noqa: N801 -- torch's name
-    """How elements lie in memory: an int, as programs and schemas have it, with torch's name for it."""
+    """How elements lie in memory: an int, as programs and schemas have it, with torch's name for
+    it."""
 
     _NAMES = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
 

@@ -21,7 +21,9 @@ class Operator:
     def _lines(self) -> list[str]:
         """The schemas of what this calls."""
         lines = _rushlight.operator_schemas(self._name.partition(".")[0]).splitlines()
-        return [line for line in lines if "." not in self._name or line.startswith(f"{self._name}(")]
+        return [
+            line for line in lines if "." not in self._name or line.startswith(f"{self._name}(")
+        ]
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
@@ -75,8 +77,13 @@ class Namespace:
 
     def __dir__(self) -> list[str]:
         start = f"{self._name}::"
-        lines = (line for line in _rushlight.operator_schemas().splitlines() if line.startswith(start))
-        return ["find", *dict.fromkeys(re.split(r"[.(]", line[len(start) :], maxsplit=1)[0] for line in lines)]
+        lines = (
+            line for line in _rushlight.operator_schemas().splitlines() if line.startswith(start)
+        )
+        return [
+            "find",
+            *dict.fromkeys(re.split(r"[.(]", line[len(start) :], maxsplit=1)[0] for line in lines),
+        ]
 
     def __getattr__(self, name: str) -> Operator:
         operator = self.find(name)
@@ -88,9 +95,9 @@ class Namespace:
 class Formula:
     """The gradient of one or several arguments of an operator: a function of the operator table.
 
-    `inputs` are the arguments, `takes` what the formula is called with, by name: `grad` (`grad0`, `grad1`...) the gradient of
-    the result (of each), `result` the result, `needs` a list that says which inputs are wanted, `self_sizes` the sizes of an
-    argument, everything else an argument.
+    `inputs` are the arguments, `takes` what the formula is called with, by name: `grad` (`grad0`,
+    `grad1`...) the gradient of the result (of each), `result` the result, `needs` a list that says
+    which inputs are wanted, `self_sizes` the sizes of an argument, everything else an argument.
     """
 
     def __init__(self, name: str, index: int, inputs: str, takes: str) -> None:
@@ -102,7 +109,9 @@ class Formula:
     def __call__(self, values: dict[str, Any]) -> tuple[Any, ...]:
         """A gradient for each of `inputs`; those among `values` say its sizes and dtype."""
         given = tuple(values[name] for name in self.takes)
-        return _rushlight.call_gradient(self._name, self._index, given, tuple(values.get(name) for name in self.inputs))
+        return _rushlight.call_gradient(
+            self._name, self._index, given, tuple(values.get(name) for name in self.inputs)
+        )
 
     def __repr__(self) -> str:
         return f"<gradient of {self._name} for {', '.join(self.inputs)}>"
@@ -126,7 +135,8 @@ quantized: Quantized = Namespace("quantized")  # type: ignore[assignment]
 torchvision: Torchvision = Namespace("torchvision")  # type: ignore[assignment]
 
 
-# -- Shapes ---------------------------------------------------------------------------------------------------
+# -- Shapes
+# ---------------------------------------------------------------------------------------------------
 
 
 class ResultShape(NamedTuple):
@@ -139,7 +149,9 @@ class ResultShape(NamedTuple):
     dtype: Any
     alias: int | None  # the argument whose memory it shares
     is_argument: bool  # it is that argument itself
-    formulas: tuple[list[str], list[str], str] | None = None  # sizes, strides, offset; symbolic only
+    formulas: tuple[list[str], list[str], str] | None = (
+        None  # sizes, strides, offset; symbolic only
+    )
 
 
 class Shapes(NamedTuple):
@@ -149,7 +161,9 @@ class Shapes(NamedTuple):
     rule: str
     results: list[ResultShape]
     guards: list[str]  # the formulas hold where all of these do
-    symbols: dict[str, tuple[int | None, int, int | None]]  # name -> value in this call, least, largest
+    symbols: dict[
+        str, tuple[int | None, int, int | None]
+    ]  # name -> value in this call, least, largest
 
 
 _DTYPES = {d.number: d for d in vars(_rushlight).values() if isinstance(d, _rushlight.dtype)}
@@ -158,12 +172,24 @@ _DTYPES = {d.number: d for d in vars(_rushlight).values() if isinstance(d, _rush
 def shape(name: str, *args: Any, symbolic: bool = False, **kwargs: Any) -> Shapes:
     """What the results of an operator look like, without running it: `shape("aten::mm", a, b)`.
 
-    `symbolic`: sizes of tensor arguments larger than 1 are taken as unknown (s0, s1 ..., equal ones as equal); the
-    results then have formulas, which hold under the guards.  NotImplementedError: there is no rule.
+    `symbolic`: sizes of tensor arguments larger than 1 are taken as unknown (s0, s1 ..., equal ones
+    as equal); the results then have formulas, which hold under the guards.  NotImplementedError:
+    there is no rule.
     """
-    operator, rule, results, guards, symbols = _rushlight.operator_shape(name, symbolic, *args, **kwargs)
+    operator, rule, results, guards, symbols = _rushlight.operator_shape(
+        name, symbolic, *args, **kwargs
+    )
     found = [
-        ResultShape(r[0], tuple(r[1]), tuple(r[2]), r[3], _DTYPES.get(r[4]), None if r[5] < 0 else r[5], r[6], r[7:] or None)
+        ResultShape(
+            r[0],
+            tuple(r[1]),
+            tuple(r[2]),
+            r[3],
+            _DTYPES.get(r[4]),
+            None if r[5] < 0 else r[5],
+            r[6],
+            r[7:] or None,
+        )
         for r in results
     ]
     return Shapes(operator, rule, found, guards, {s[0]: tuple(s[1:]) for s in symbols})
@@ -174,7 +200,8 @@ loaded_libraries: set[str] = set()
 
 
 def load_library(path: str | os.PathLike[str]) -> None:
-    """Open a shared object and let it register its operators and passes (rushlight/backend.h); a second time does nothing.
+    """Open a shared object and let it register its operators and passes (rushlight/backend.h); a
+    second time does nothing.
 
     It is code, and runs as such.  Programs find its operators when they are compiled after this.
     """

@@ -8,16 +8,18 @@ from . import _rushlight
 
 
 class BoundOutputs:
-    """A method whose results go to given buffers: `bound = model.bind_outputs(out)`, then `bound(x)`.
+    """A method whose results go to given buffers: `bound = model.bind_outputs(out)`, then
+    `bound(x)`.
 
-    Buffers are numpy arrays, torch tensors or rushlight tensors, in the order of the method's `outputs`; None stands for
-    an output without one, and so do outputs beyond the last. The results are the buffers themselves. The last operator on
-    an output writes there itself where it can; else its values are copied there at the end: `copied` says of which
-    buffers, after a call.
+    Buffers are numpy arrays, torch tensors or rushlight tensors, in the order of the method's
+    `outputs`; None stands for an output without one, and so do outputs beyond the last. The results
+    are the buffers themselves. The last operator on an output writes there itself where it can;
+    else its values are copied there at the end: `copied` says of which buffers, after a call.
 
-    A buffer has the output's dtype and shape, and is contiguous or has the result's strides: else ValueError, which says
-    what was expected. Gradients are not recorded: where the result would require grad, a call is a RuntimeError. After an
-    error the buffers' elements are undefined. Threads that call at once need buffers of their own.
+    A buffer has the output's dtype and shape, and is contiguous or has the result's strides: else
+    ValueError, which says what was expected. Gradients are not recorded: where the result would
+    require grad, a call is a RuntimeError. After an error the buffers' elements are undefined.
+    Threads that call at once need buffers of their own.
     """
 
     def __init__(self, method: _rushlight.ScriptMethod, buffers: tuple[Any, ...]) -> None:

@@ -84,8 +84,9 @@ class Averages(list[Average]):
     def table(self, sort_by: str | None = None, row_limit: int = 100) -> str:
         """As text for a terminal, at most `row_limit` rows (-1: all).
 
-        `sort_by` is "total", "self_total", "mean", "count", "bytes", or torch.profiler's name of one ("cpu_time_total",
-        "self_cpu_time_total", "cpu_time", "cpu_memory_usage" ...); the largest first. None: as they are.
+        `sort_by` is "total", "self_total", "mean", "count", "bytes", or torch.profiler's name of
+        one ("cpu_time_total", "self_cpu_time_total", "cpu_time", "cpu_memory_usage" ...); the
+        largest first. None: as they are.
         """
         rows = list(self)
         if sort_by is not None:
@@ -99,14 +100,16 @@ class Averages(list[Average]):
         lines = [f"{'name':{width}} {'calls':>8} {'total':>9} {'self':>9} {'share':>7} {'mean':>9}"]
         for row in rows:
             mean, share = row.total / row.count, 100 * row.self_total / whole
-            times = f"{_time(row.total):>9} {_time(row.self_total):>9} {share:6.1f}% {_time(mean):>9}"
+            times = (
+                f"{_time(row.total):>9} {_time(row.self_total):>9} {share:6.1f}% {_time(mean):>9}"
+            )
             lines.append(f"{row.key:{width}} {row.count:8} {times}")
         return "\n".join(lines)
 
 
 class profile:  # noqa: N801 (torch's name)
-    """Records what happens inside of a `with`: at most `max_events` events (0: a million); `dropped` is how many more
-    there were."""
+    """Records what happens inside of a `with`: at most `max_events` events (0: a million);
+    `dropped` is how many more there were."""
 
     def __init__(self, max_events: int = 0) -> None:
         self._max_events = max_events
@@ -124,7 +127,12 @@ class profile:  # noqa: N801 (torch's name)
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, where: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
         self.stop()
 
     def events(self) -> list[Event]:
@@ -149,7 +157,8 @@ class profile:  # noqa: N801 (torch's name)
                 yield event, seconds, outer
 
     def key_averages(self, key: Callable[[Event], str] = lambda event: event.name) -> Averages:
-        """Sums by name, or by another key, for instance `lambda e: f"{e.file}:{e.line}"`; "" leaves an event out."""
+        """Sums by name, or by another key, for instance `lambda e: f"{e.file}:{e.line}"`; "" leaves
+        an event out."""
         sums: dict[str, Average] = {}
         for event, seconds, outer in self._nested():
             name = key(event)
@@ -167,20 +176,43 @@ class profile:  # noqa: N801 (torch's name)
         """A file for https://ui.perfetto.dev or chrome://tracing."""
         zero = self._events[0].start_ns if self._events else 0
         rows: list[dict[str, object]] = [
-            {"ph": "M", "pid": 1, "tid": thread + 1, "name": "thread_name", "args": {"name": f"thread {thread}"}}
+            {
+                "ph": "M",
+                "pid": 1,
+                "tid": thread + 1,
+                "name": "thread_name",
+                "args": {"name": f"thread {thread}"},
+            }
             for thread in sorted({event.thread for event in self._events})
         ]
         for e in self._events:
             if e.end_ns:
-                args = {"inputs": e.inputs, "file": e.file, "line": e.line, "code": e.code, "bytes": e.bytes}
+                args = {
+                    "inputs": e.inputs,
+                    "file": e.file,
+                    "line": e.line,
+                    "code": e.code,
+                    "bytes": e.bytes,
+                }
                 times = {"ts": (e.start_ns - zero) / 1e3, "dur": (e.end_ns - e.start_ns) / 1e3}
-                rows.append({"ph": "X", "pid": 1, "tid": e.thread + 1, "name": e.name, "cat": e.kind, **times, "args": args})
+                rows.append(
+                    {
+                        "ph": "X",
+                        "pid": 1,
+                        "tid": e.thread + 1,
+                        "name": e.name,
+                        "cat": e.kind,
+                        **times,
+                        "args": args,
+                    }
+                )
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"displayTimeUnit": "ns", "traceEvents": rows}, file)
 
 
 class ScriptProfile:
-    """torch.jit._ScriptProfile: how often each line of a program ran between `enable` and `disable`, and for how long."""
+    """torch.jit._ScriptProfile: how often each line of a program ran between `enable` and
+    `disable`, and for how long."""
 
     def __init__(self) -> None:
         self._profile = profile()

@@ -1,12 +1,14 @@
-"""Classes as containers of values (pytree nodes), in the arguments and results of exported programs.
+"""Classes as containers of values (pytree nodes), in the arguments and results of exported
+programs.
 
-torch.export takes programs apart into tensors: a `.pt2` keeps, for arguments and results, a tree whose nodes have the
-serialized name of a class and a context, JSON that the class's registration wrote. The core knows tuples, lists and
-dicts. `Trees` does the rest around a call: `lower` turns instances of registered classes into those containers, and
-`rebuild` makes instances of the results.
+torch.export takes programs apart into tensors: a `.pt2` keeps, for arguments and results, a tree
+whose nodes have the serialized name of a class and a context, JSON that the class's registration
+wrote. The core knows tuples, lists and dicts. `Trees` does the rest around a call: `lower` turns
+instances of registered classes into those containers, and `rebuild` makes instances of the results.
 
-Classes are found by their serialized names in the registry here, then, where torch is imported, in torch's
-(torch.utils._pytree). Nothing is imported because a file names it. A program without such nodes never comes here.
+Classes are found by their serialized names in the registry here, then, where torch is imported, in
+torch's (torch.utils._pytree). Nothing is imported because a file names it. A program without such
+nodes never comes here.
 
 Cost of a call: O(nodes) in Python, on top of the class's own flatten and unflatten functions.
 """
@@ -44,7 +46,8 @@ _NODES: dict[type[Any], _Node] = {}
 _NAMES: dict[str, type[Any]] = {}
 
 
-# -- Registration ---------------------------------------------------------------------------------------
+# -- Registration
+# ---------------------------------------------------------------------------------------
 
 
 def _qualified_name(cls: type[Any]) -> str:
@@ -57,7 +60,8 @@ def _register(node: _Node, name: str | None, replace: bool) -> None:
             raise ValueError(f"{node.cls} is already registered as pytree node.")
         if node.cls in _NODES:
             warnings.warn(
-                f"{node.cls} is already registered as pytree node. Overwriting the previous registration.", stacklevel=3
+                f"{node.cls} is already registered as pytree node. Overwriting the previous registration.",
+                stacklevel=3,
             )
             for old in [old for old, cls in _NAMES.items() if cls is node.cls]:
                 del _NAMES[old]
@@ -77,14 +81,17 @@ def register_pytree_node(
 ) -> None:
     """Let instances of a class be arguments and results of exported programs.
 
-    As torch.utils._pytree.register_pytree_node: `flatten_fn(instance)` returns (children, context), and
-    `unflatten_fn(children, context)` an instance. `serialized_type_name` is the class's name in `.pt2` files: the one
-    that the program was exported with (default: module and qualified name). A context is written as JSON, by
-    `to_dumpable_context` if it is no JSON itself, and read by `from_dumpable_context`.
+    As torch.utils._pytree.register_pytree_node: `flatten_fn(instance)` returns (children, context),
+    and `unflatten_fn(children, context)` an instance. `serialized_type_name` is the class's name in
+    `.pt2` files: the one that the program was exported with (default: module and qualified name). A
+    context is written as JSON, by `to_dumpable_context` if it is no JSON itself, and read by
+    `from_dumpable_context`.
     """
     del flatten_with_keys_fn  # of tracing only
     if (to_dumpable_context is None) != (from_dumpable_context is None):
-        raise ValueError(f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered.")
+        raise ValueError(
+            f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered."
+        )
     node = _Node(cls, flatten_fn, unflatten_fn, to_dumpable_context, from_dumpable_context)
     _register(node, serialized_type_name, replace=False)
 
@@ -125,9 +132,10 @@ def register_dataclass(
 ) -> None:
     """Let instances of a dataclass be arguments and results of exported programs.
 
-    As torch.export.register_dataclass: fields that are None are no children, and a program is exported for instances
-    with the same fields None. `field_names` are needed for classes that are no dataclasses but are built from keywords.
-    `serialized_type_name` is the class's name in `.pt2` files (default: module and qualified name).
+    As torch.export.register_dataclass: fields that are None are no children, and a program is
+    exported for instances with the same fields None. `field_names` are needed for classes that are
+    no dataclasses but are built from keywords. `serialized_type_name` is the class's name in `.pt2`
+    files (default: module and qualified name).
     """
     names = _field_names(cls, field_names, drop_field_names or [])
 
@@ -144,17 +152,23 @@ def register_dataclass(
 
 
 def register_namedtuple(cls: type[Any], *, serialized_type_name: str | None = None) -> None:
-    """Let a named tuple class be known by its name in `.pt2` files (default: module and qualified name)."""
+    """Let a named tuple class be known by its name in `.pt2` files (default: module and qualified
+    name)."""
     if not _is_namedtuple_class(cls):
         raise ValueError(f"expected a named tuple class, got {cls}")
     _register(_Node(cls, None, None, None, None), serialized_type_name, replace=True)
 
 
 def _is_namedtuple_class(cls: Any) -> bool:
-    return isinstance(cls, type) and issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
+    return (
+        isinstance(cls, type)
+        and issubclass(cls, tuple)
+        and isinstance(getattr(cls, "_fields", None), tuple)
+    )
 
 
-# -- Finding --------------------------------------------------------------------------------------------
+# -- Finding
+# --------------------------------------------------------------------------------------------
 
 
 def _torch_pytree() -> Any:
@@ -193,15 +207,24 @@ def _enum_hook(o: dict[str, Any]) -> Any:
     found: Any = sys.modules.get(module)
     for part in path.split("."):
         found = getattr(found, "__dict__", {}).get(part)  # no module's __getattr__ runs
-    is_member = isinstance(found, type) and issubclass(found, enum.Enum) and o.get("name") in found.__members__
+    is_member = (
+        isinstance(found, type)
+        and issubclass(found, enum.Enum)
+        and o.get("name") in found.__members__
+    )
     return found[o["name"]] if is_member else o
 
 
-# -- Specs ----------------------------------------------------------------------------------------------
+# -- Specs
+# ----------------------------------------------------------------------------------------------
 
 _PLAIN = {"builtins.tuple": tuple, "builtins.list": list, "builtins.dict": dict}
-# A file names the factory of a defaultdict, which a missing key calls: these make empty values, others are None.
-_FACTORIES = {cls.__name__: cls for cls in (bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple)}
+# A file names the factory of a defaultdict, which a missing key calls: these make empty values,
+# others are None.
+_FACTORIES = {
+    cls.__name__: cls
+    for cls in (bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple)
+}
 _DICTS = ("builtins.dict", "collections.OrderedDict", "collections.defaultdict")
 
 
@@ -212,7 +235,9 @@ class _Spec:
         self.type: str | None = parsed.get("type")
         self.context: Any = parsed.get("context")
         self.children = [_Spec(child) for child in parsed.get("children_spec") or ()]
-        self.is_plain: bool = (self.type is None or self.type in _PLAIN) and all(child.is_plain for child in self.children)
+        self.is_plain: bool = (self.type is None or self.type in _PLAIN) and all(
+            child.is_plain for child in self.children
+        )
         self.keys: list[Any] = self._read_keys() if self.type in _DICTS else []
 
     def _read_keys(self) -> list[Any]:
@@ -222,14 +247,22 @@ class _Spec:
 
     def read_context(self) -> Any:
         """The context as data: most classes' is JSON in a text."""
-        return json.loads(self.context, object_hook=_enum_hook) if isinstance(self.context, str) else self.context
+        return (
+            json.loads(self.context, object_hook=_enum_hook)
+            if isinstance(self.context, str)
+            else self.context
+        )
 
     def context_of(self, node: _Node) -> Any:
         """The context as the class's functions have it."""
         return node.from_json(self.context) if node.from_json is not None else self.read_context()
 
     def describe(self) -> str:
-        names = {"builtins.tuple": "a tuple", "builtins.list": "a list", "collections.namedtuple": f"a {self.context}"}
+        names = {
+            "builtins.tuple": "a tuple",
+            "builtins.list": "a list",
+            "collections.namedtuple": f"a {self.context}",
+        }
         if self.type is None:
             return "a leaf"
         if self.type in _DICTS:
@@ -260,16 +293,24 @@ class Trees:
     def __init__(self, text: str) -> None:
         parsed = json.loads(text)
         self._names: list[str] = parsed["arg_names"]
-        self._in, self._out = (_Spec(next(tree for tree in parsed[at] if isinstance(tree, dict))) for at in ("in", "out"))
+        self._in, self._out = (
+            _Spec(next(tree for tree in parsed[at] if isinstance(tree, dict)))
+            for at in ("in", "out")
+        )
 
-    def lower(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments as tuples, lists and dicts; what has no place in the spec stays: the core refuses it."""
+    def lower(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments as tuples, lists and dicts; what has no place in the spec stays: the core
+        refuses it."""
         by_place, by_name = self._in.children
         specs = dict(zip(self._names, by_place.children, strict=False))
         specs.update(zip(by_name.keys, by_name.children, strict=True))
         places = [*self._names, *("argument" for _ in by_place.children[len(self._names) :])]
         out = [_lower(*at) for at in zip(by_place.children, args, places, strict=False)]
-        named = {name: _lower(specs[name], v, name) if name in specs else v for name, v in kwargs.items()}
+        named = {
+            name: _lower(specs[name], v, name) if name in specs else v for name, v in kwargs.items()
+        }
         return (*out, *args[len(out) :]), named
 
     def rebuild(self, result: Any) -> Any:
@@ -277,7 +318,8 @@ class Trees:
         return _rebuild(self._out, result)
 
 
-# -- Arguments ------------------------------------------------------------------------------------------
+# -- Arguments
+# ------------------------------------------------------------------------------------------
 
 
 def _lower(spec: _Spec, value: Any, where: str) -> Any:
@@ -296,7 +338,9 @@ def _lower(spec: _Spec, value: Any, where: str) -> Any:
     if spec.type == "collections.deque":
         if isinstance(value, collections.deque) and value.maxlen != spec.read_context():
             raise _mismatch(spec, where, value, f"a deque with maxlen={value.maxlen}")
-        return _lower_items(spec, list(value) if isinstance(value, collections.deque) else value, where)
+        return _lower_items(
+            spec, list(value) if isinstance(value, collections.deque) else value, where
+        )
     return _lower_node(spec, value, where)
 
 
@@ -312,9 +356,17 @@ def _lower_dict(spec: _Spec, value: Any, where: str) -> dict[Any, Any]:
         raise _mismatch(spec, where, value)
     if spec.type == "collections.defaultdict" and isinstance(value, collections.defaultdict):
         factory, context = value.default_factory, spec.read_context()
-        want = (str(context.get("default_factory_module")), str(context.get("default_factory_name")))
+        want = (
+            str(context.get("default_factory_module")),
+            str(context.get("default_factory_name")),
+        )
         if (getattr(factory, "__module__", None), getattr(factory, "__qualname__", None)) != want:
-            raise _mismatch(spec, where, value, f"a defaultdict of {factory}; it was a defaultdict of {'.'.join(want)}")
+            raise _mismatch(
+                spec,
+                where,
+                value,
+                f"a defaultdict of {factory}; it was a defaultdict of {'.'.join(want)}",
+            )
     at = zip(spec.keys, spec.children, strict=True)
     return {key: _lower(child, value[key], f"{where}[{key!r}]") for key, child in at}
 
@@ -329,7 +381,12 @@ def _lower_namedtuple(spec: _Spec, value: Any, where: str) -> tuple[Any, ...]:
 def _lower_node(spec: _Spec, value: Any, where: str) -> Any:
     """An instance of the class that the file names, or plain containers in its place."""
     cls = _class_named(str(spec.type))
-    if cls is not None and type(value) is cls and (node := _node_of(cls)) is not None and node.flatten is not None:
+    if (
+        cls is not None
+        and type(value) is cls
+        and (node := _node_of(cls)) is not None
+        and node.flatten is not None
+    ):
         items, context = node.flatten(value)
         if context != spec.context_of(node):
             raise _mismatch(spec, where, value, f"one with the context {context}")
@@ -348,7 +405,8 @@ def _lower_node(spec: _Spec, value: Any, where: str) -> Any:
 
 
 def _child_names(spec: _Spec) -> list[Any] | None:
-    """The names of the children where the context is a list of them, as the core reads it; else None."""
+    """The names of the children where the context is a list of them, as the core reads it; else
+    None."""
     if not isinstance(spec.context, str) or not spec.context.startswith("["):
         return None
     context = spec.read_context()
@@ -357,7 +415,8 @@ def _child_names(spec: _Spec) -> list[Any] | None:
     return list(names) if is_named and all(isinstance(name, str) for name in names) else None
 
 
-# -- Results --------------------------------------------------------------------------------------------
+# -- Results
+# --------------------------------------------------------------------------------------------
 
 
 def _rebuild(spec: _Spec, value: Any) -> Any:
@@ -390,4 +449,6 @@ def _rebuild_dict(spec: _Spec, items: dict[Any, Any]) -> Any:
         return items
     context = spec.read_context()
     is_builtin = context.get("default_factory_module") == "builtins"
-    return collections.defaultdict(_FACTORIES.get(context.get("default_factory_name")) if is_builtin else None, items)
+    return collections.defaultdict(
+        _FACTORIES.get(context.get("default_factory_name")) if is_builtin else None, items
+    )

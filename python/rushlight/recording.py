@@ -1,13 +1,15 @@
-"""Recorded calls: a file of questions and answers that `rushlight verify` and `rushlight.record` share.
+"""Recorded calls: a file of questions and answers that `rushlight verify` and `rushlight.record`
+share.
 
 >>> with rushlight.record(model, "calls.pt"):
 ...     model(x)                                  # as often as you like; any method
 $ rushlight verify model.pt calls.pt
 
-The model is one of ours, whose calls the extension reports (`_recorder`), or a module of torch's, whose forward hooks do:
-then the file holds PyTorch's answers. Values are copied when a call begins and when it has ended, because programs write
-to their arguments and to what they returned before. The format is documented in docs/command.md; a tolerance for each
-leaf of floats is chosen here by the same rule as in the command (cli/compare.c).
+The model is one of ours, whose calls the extension reports (`_recorder`), or a module of torch's,
+whose forward hooks do: then the file holds PyTorch's answers. Values are copied when a call begins
+and when it has ended, because programs write to their arguments and to what they returned before.
+The format is documented in docs/command.md; a tolerance for each leaf of floats is chosen here by
+the same rule as in the command (cli/compare.c).
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ _INEXACT = ("float16", "bfloat16", "float32", "float64", "complex64", "complex12
 _ATOMS = (bool, int, float, complex, str)
 
 
-# -- Values ---------------------------------------------------------------------------------------------
+# -- Values
+# ---------------------------------------------------------------------------------------------
 
 
 def _torch() -> Any:
@@ -94,14 +97,20 @@ def _largest(tensor: Any) -> float:
     return float(ops.aten.max(finite).item()) if finite.numel() else 0.0
 
 
-def _tolerances(value: Any, rtol: float | None, atol: float | None) -> Iterator[tuple[float, float]]:
+def _tolerances(
+    value: Any, rtol: float | None, atol: float | None
+) -> Iterator[tuple[float, float]]:
     """(rtol, atol) of each leaf of floats, depth first."""
     if isinstance(value, (list, tuple, dict)):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _tolerances(item, rtol, atol)
     elif isinstance(value, (float, complex)):
         size = abs(value) if abs(value) < float("inf") else 0.0
-        yield (rtol or 0.0, atol or 0.0) if rtol is not None or atol is not None else (1e-7, 1e-7 * size)
+        yield (
+            (rtol or 0.0, atol or 0.0)
+            if rtol is not None or atol is not None
+            else (1e-7, 1e-7 * size)
+        )
     elif hasattr(value, "dtype") and _dtype_name(value) in _INEXACT:
         if rtol is not None or atol is not None:
             yield rtol or 0.0, atol or 0.0
@@ -110,7 +119,8 @@ def _tolerances(value: Any, rtol: float | None, atol: float | None) -> Iterator[
             yield usual, usual * _largest(value)
 
 
-# -- Recordings -----------------------------------------------------------------------------------------
+# -- Recordings
+# -----------------------------------------------------------------------------------------
 
 
 class _Question:
@@ -121,7 +131,8 @@ class _Question:
 
 
 class Recording:
-    """The calls of one model: inside `with recording:` each call of it, and each one made through `recording(...)`."""
+    """The calls of one model: inside `with recording:` each call of it, and each one made through
+    `recording(...)`."""
 
     calls: list[dict[str, Any]]
     """What was recorded, in the format's words; may be edited."""
@@ -170,7 +181,9 @@ class Recording:
     def save(self, file: str | os.PathLike[str]) -> None:
         """Write what was recorded so far; the path ends in .pt."""
         origin = f"rushlight {_rushlight.__version__}: record {type(self._model).__name__}"
-        _rushlight.save_value(file, {"format": _FORMAT, "origin": origin, "calls": list(self.calls)})
+        _rushlight.save_value(
+            file, {"format": _FORMAT, "origin": origin, "calls": list(self.calls)}
+        )
 
     # -- Where calls come from --
 
@@ -195,7 +208,9 @@ class Recording:
     def _torch_before(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._open.append(self._begin("forward", args, kwargs, True))
 
-    def _torch_after(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def _torch_after(
+        self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> None:
         self._end(self._open.pop(), result)
 
     def _call(self, callee: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -218,8 +233,14 @@ class Recording:
 
     # -- What is recorded: also called by the extension --
 
-    def _begin(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any], is_random: bool) -> _Question:
-        entry: dict[str, Any] = {"method": method, "args": _copy(tuple(args)), "kwargs": _copy(dict(kwargs))}
+    def _begin(
+        self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any], is_random: bool
+    ) -> _Question:
+        entry: dict[str, Any] = {
+            "method": method,
+            "args": _copy(tuple(args)),
+            "kwargs": _copy(dict(kwargs)),
+        }
         if is_random and self._seed is not None:
             entry["seed"] = self._seed
             torch = _torch()
@@ -258,31 +279,42 @@ def record(
 ) -> Recording:
     """Record calls of a model, for `rushlight verify MODEL CALLS`.
 
-    `with record(model, "calls.pt"):` records each call of the model in the block, whoever makes it, with what it
-    returned or raised, and writes the file at the end (not if the block raises). Without a block, the returned recording
-    is called in the model's place: `recording(x)`, `recording.call("encode", x)`, then `recording.save(path)`.
+    `with record(model, "calls.pt"):` records each call of the model in the block, whoever makes it,
+    with what it returned or raised, and writes the file at the end (not if the block raises).
+    Without a block, the returned recording is called in the model's place: `recording(x)`,
+    `recording.call("encode", x)`, then `recording.save(path)`.
 
-    The model is a program of rushlight, a torch.nn.Module (then PyTorch's answers are recorded), or, through
-    the recording only, any function. `rtol` and `atol` are the tolerances that are written for floats; without them they
-    follow from dtype and magnitude. A program that draws random numbers starts each call from `seed` (None: the generator
-    stays as it is, and such a call cannot be replayed).
+    The model is a program of rushlight, a torch.nn.Module (then PyTorch's answers are recorded),
+    or, through the recording only, any function. `rtol` and `atol` are the tolerances that are
+    written for floats; without them they follow from dtype and magnitude. A program that draws
+    random numbers starts each call from `seed` (None: the generator stays as it is, and such a call
+    cannot be replayed).
     """
     return Recording(model, file, rtol=rtol, atol=atol, seed=seed)
 
 
 def record_calls(
-    model: Any, inputs: Iterable[Any], file: str | os.PathLike[str], *, method: str = "forward", **options: Any
+    model: Any,
+    inputs: Iterable[Any],
+    file: str | os.PathLike[str],
+    *,
+    method: str = "forward",
+    **options: Any,
 ) -> list[Any]:
     """Make calls of a model's method and write them: the results.
 
-    Each of `inputs` is a tuple of positional arguments, a dict of arguments by name, or one argument. Options are those
-    of `record`.
+    Each of `inputs` is a tuple of positional arguments, a dict of arguments by name, or one
+    argument. Options are those of `record`.
     """
     recording = Recording(model, file, **options)
     results = []
     for given in inputs:
         args = given if isinstance(given, tuple) else () if isinstance(given, dict) else (given,)
         kwargs = given if isinstance(given, dict) else {}
-        results.append(recording(*args, **kwargs) if method == "forward" else recording.call(method, *args, **kwargs))
+        results.append(
+            recording(*args, **kwargs)
+            if method == "forward"
+            else recording.call(method, *args, **kwargs)
+        )
     recording.save(file)
     return results

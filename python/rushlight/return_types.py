@@ -1,6 +1,7 @@
 """Classes of results that have names: `x.max(0).values`, `rushlight.sort(x).indices`.
 
-One class per operator, named and shown as torch.return_types shows it, made from the schema's results when first needed.
+One class per operator, named and shown as torch.return_types shows it, made from the schema's
+results when first needed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ class Named(tuple[Any, ...]):
     _fields: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        lines = ",\n".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
+        lines = ",\n".join(
+            f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True)
+        )
         return f"rushlight.return_types.{type(self).__name__}(\n{lines})"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -34,7 +37,12 @@ def made(name: str, fields: tuple[str, ...]) -> type[tuple[Any, ...]]:
     """The class of an operator's results with these names."""
     found = _made.get((name, fields))
     if found is None:
-        body: dict[str, Any] = {"__slots__": (), "__module__": __name__, "_fields": fields, "__match_args__": fields}
+        body: dict[str, Any] = {
+            "__slots__": (),
+            "__module__": __name__,
+            "_fields": fields,
+            "__match_args__": fields,
+        }
         body.update({field: _item(i, field) for i, field in enumerate(fields)})
         found = _made[name, fields] = type(name, (Named,), body)
     return found

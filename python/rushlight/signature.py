@@ -1,4 +1,5 @@
-"""What a module's methods take and return, as data: `module.inputs`, `module.outputs`, `module.METHOD.inputs` ..."""
+"""What a module's methods take and return, as data: `module.inputs`, `module.outputs`,
+`module.METHOD.inputs` ..."""
 
 from __future__ import annotations
 
@@ -15,10 +16,11 @@ Limits = tuple["int | None", "int | None"]
 class Item:
     """One input or output of a method.
 
-    Programs of torch.export say what tensors are like: `dtype`, and `shape`, a tuple of numbers and, for sizes that
-    vary, of symbols or formulas ("s77", "2*s77 + 1"). `ranges` has the least and largest value of each of these, None where no
-    limit is known; `example` the shape that the program was exported with, None where it is not known. An int has one
-    "size", its value: `shape` is None, and its symbol, if it has one, is in `ranges`. Elsewhere all four are None or empty.
+    Programs of torch.export say what tensors are like: `dtype`, and `shape`, a tuple of numbers
+    and, for sizes that vary, of symbols or formulas ("s77", "2*s77 + 1"). `ranges` has the least
+    and largest value of each of these, None where no limit is known; `example` the shape that the
+    program was exported with, None where it is not known. An int has one "size", its value: `shape`
+    is None, and its symbol, if it has one, is in `ranges`. Elsewhere all four are None or empty.
     """
 
     name: str
@@ -54,7 +56,8 @@ class Input(Item):
     default: Any = inspect.Parameter.empty
     """What it is when it is left out; `inspect.Parameter.empty`: it has to be given."""
     constant: Any = inspect.Parameter.empty
-    """What an exported program was made with and every call has to pass; `inspect.Parameter.empty`: nothing of the kind."""
+    """What an exported program was made with and every call has to pass; `inspect.Parameter.empty`:
+    nothing of the kind."""
     keyword_only: bool = False
 
     def _details(self) -> list[str]:
@@ -70,20 +73,28 @@ class Input(Item):
 
 @dataclass(frozen=True, repr=False)
 class Output(Item):
-    """One output of a method: its result, or a leaf of it: the items of tuples, of exported programs also of lists, dicts."""
+    """One output of a method: its result, or a leaf of it: the items of tuples, of exported
+    programs also of lists, dicts."""
 
 
 _SizeRow = tuple["int | None", "int | None", "int | None", "str | None"]
 
 
-def _description(type_: str, dtype: _rushlight.dtype | None, sizes: tuple[_SizeRow, ...] | None) -> dict[str, Any]:
+def _description(
+    type_: str, dtype: _rushlight.dtype | None, sizes: tuple[_SizeRow, ...] | None
+) -> dict[str, Any]:
     if sizes is None:
         return {}
     ranges = {symbol: (least, most) for _, least, most, symbol in sizes if symbol is not None}
     if type_ != "Tensor":
         return {"ranges": ranges}
     shape = tuple(value if symbol is None else symbol for value, _, _, symbol in sizes)
-    return {"dtype": dtype, "shape": shape, "example": tuple(size[0] for size in sizes), "ranges": ranges}
+    return {
+        "dtype": dtype,
+        "shape": shape,
+        "example": tuple(size[0] for size in sizes),
+        "ranges": ranges,
+    }
 
 
 def signature(module: Any, method: str) -> tuple[list[Input], list[Output]]:

@@ -1,4 +1,5 @@
-"""Storages: the memory that a tensor and its views share, as torch's `untyped_storage()` and `storage()` show it."""
+"""Storages: the memory that a tensor and its views share, as torch's `untyped_storage()` and
+`storage()` show it."""
 
 from __future__ import annotations
 
@@ -110,7 +111,9 @@ class TypedStorage(_Storage):
 
 def _row_of(tensor: Tensor) -> Tensor:
     if tensor.is_quantized:
-        raise NotImplementedError("storages of quantized tensors are not shown: int_repr() has the numbers")
+        raise NotImplementedError(
+            "storages of quantized tensors are not shown: int_repr() has the numbers"
+        )
     n = tensor._storage_bytes() // tensor.element_size()
     row: Tensor = tensor.detach().as_strided([n], [1], 0)
     return row

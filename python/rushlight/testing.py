@@ -1,7 +1,8 @@
 """Checks of texts in the manner of LLVM's FileCheck and torch.testing.FileCheck.
 
 >>> from rushlight.testing import FileCheck
->>> FileCheck().check("aten::add").check_not("aten::mul").check_count("return", 1, exactly=True).run(graph)
+>>> FileCheck().check("aten::add").check_not("aten::mul").check_count("return", 1,
+exactly=True).run(graph)
 
 Each check looks behind what the one before it found.  A graph is checked by its text.
 """
@@ -14,7 +15,15 @@ from typing import Any, NamedTuple
 __all__ = ["FileCheck"]
 
 _NOTHING = "No checks have been added to this instance ofFilecheck! Check for bad input."
-_KINDS = ("CHECK", "CHECK-NEXT", "CHECK-SAME", "CHECK-NOT", "CHECK-DAG", "CHECK-SOURCE-HIGHLIGHTED", "CHECK-REGEX")
+_KINDS = (
+    "CHECK",
+    "CHECK-NEXT",
+    "CHECK-SAME",
+    "CHECK-NOT",
+    "CHECK-DAG",
+    "CHECK-SOURCE-HIGHLIGHTED",
+    "CHECK-REGEX",
+)
 _LINE = re.compile(r"#[ \t]{0,6}CHECK([^\n]*)")
 _COUNT = re.compile(r"-COUNT-(EXACTLY-)?(\d+):(?: (.*)|$)")
 _SUFFIX = re.compile(r"(-[A-Z-]+)?: (.*)")
@@ -30,7 +39,11 @@ class _Check(NamedTuple):
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("'", "\\'") + '"'
+    return (
+        '"'
+        + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("'", "\\'")
+        + '"'
+    )
 
 
 def _excerpt(text: str, start: int, length: int) -> str:
@@ -52,7 +65,9 @@ class _Search:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def find(self, check: _Check, start: int, end: int | None = None, what: str | None = None) -> int:
+    def find(
+        self, check: _Check, start: int, end: int | None = None, what: str | None = None
+    ) -> int:
         what = check.text if what is None else what
         at = self.text.find(what, start, end)
         if at < 0:
@@ -200,7 +215,8 @@ class FileCheck:
             raise RuntimeError(_NOTHING)
 
     def run(self, *args: Any) -> None:
-        """run(text_or_graph), or run(checks, text_or_graph) where `# CHECK: ...` lines of `checks` are the checks."""
+        """run(text_or_graph), or run(checks, text_or_graph) where `# CHECK: ...` lines of `checks`
+        are the checks."""
         if len(args) not in (1, 2):
             raise TypeError(f"run() takes a text, or checks and a text, not {len(args)} arguments")
         if len(args) == 2:

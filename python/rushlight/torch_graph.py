@@ -1,4 +1,5 @@
-"""Graphs over the border to torch: torch._C.Graph takes part in torch's passes and tools, ours in ours."""
+"""Graphs over the border to torch: torch._C.Graph takes part in torch's passes and tools, ours in
+ours."""
 
 from __future__ import annotations
 
@@ -8,9 +9,13 @@ from typing import Any
 from ._rushlight import Graph, parse_ir
 
 _NO_RESULT = re.compile(r"^( +) = ", re.MULTILINE)  # torch prints these so, and does not read them
-_TENSOR = re.compile(r"^(.* : )(\w+)(\([^)]*\) = prim::Constant\[value=)(?:[^\]]|\](?!\(\)))*\]\(\)", re.MULTILINE)
+_TENSOR = re.compile(
+    r"^(.* : )(\w+)(\([^)]*\) = prim::Constant\[value=)(?:[^\]]|\](?!\(\)))*\]\(\)", re.MULTILINE
+)
 _SCOPE = re.compile(r", scope: \S+")  # not read either
-_WARNING = re.compile(r"^ +aten::warn\(.*\n", re.MULTILINE)  # torch runs them with a source range only, which texts do not have
+_WARNING = re.compile(
+    r"^ +aten::warn\(.*\n", re.MULTILINE
+)  # torch runs them with a source range only, which texts do not have
 _LIST = re.compile(
     r"^( +)(%[\w.]+ : (int|float|bool)\[\]) = prim::Constant\[value=(?:annotate\(List\[\w+\], )?\[([^\]]*)\]\)?\]\(\)",
     re.MULTILINE,
@@ -22,7 +27,10 @@ def _list_text(found: re.Match[str]) -> str:
     indent, head, of, inside = found.groups()
     items = [item.strip() for item in inside.split(",") if item.strip()]
     names = [f"%item_{found.start()}_{i}" for i in range(len(items))]
-    lines = [f"{indent}{name} : {of} = prim::Constant[value={item}]()" for name, item in zip(names, items, strict=True)]
+    lines = [
+        f"{indent}{name} : {of} = prim::Constant[value={item}]()"
+        for name, item in zip(names, items, strict=True)
+    ]
     return "\n".join([*lines, f"{indent}{head} = prim::ListConstruct({', '.join(names)})"])
 
 
@@ -33,12 +41,15 @@ def _tensors(graph: Any) -> list[Any]:
 
 
 def to_torch(graph: Graph) -> Any:
-    """A torch._C.Graph of the same text, calls inlined, without warnings; tensors inside of it are the same."""
+    """A torch._C.Graph of the same text, calls inlined, without warnings; tensors inside of it are
+    the same."""
     import torch
 
     inlined = graph.copy()
     inlined.run_pass("inline")
-    text = _SCOPE.sub("", _LIST.sub(_list_text, _WARNING.sub("", _NO_RESULT.sub(r"\1", inlined.str(False)))))
+    text = _SCOPE.sub(
+        "", _LIST.sub(_list_text, _WARNING.sub("", _NO_RESULT.sub(r"\1", inlined.str(False))))
+    )
     made = torch._C.parse_ir(_TENSOR.sub(r"\1\2\3<Tensor>]()", text), parse_tensor_constants=True)
     for node, ours in zip(_tensors(made), _tensors(inlined), strict=True):
         node.t_("value", ours.output().toIValue())
@@ -61,7 +72,12 @@ def _fill(to: Any, of: Any, graph: Graph, values: dict[str, Any]) -> None:
 
 def from_torch(graph: Graph, other: Any) -> None:
     """The graph becomes what torch's is."""
-    new = parse_ir(_TENSOR.sub(lambda m: m[0] if "value={" in m[0] else f"{m[1]}{m[2]}{m[3]}<Tensor>]()", str(other)), True)
+    new = parse_ir(
+        _TENSOR.sub(
+            lambda m: m[0] if "value={" in m[0] else f"{m[1]}{m[2]}{m[3]}<Tensor>]()", str(other)
+        ),
+        True,
+    )
     for node, theirs in zip(_tensors(new), _tensors(other), strict=True):
         node.t_("value", theirs.t("value"))
     for _ in list(graph.outputs()):

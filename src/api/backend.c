@@ -61,7 +61,8 @@ static rush_status fail_shape(rush_shape *q, const char *type, const char *fmt, 
 
 static rush_status poll_call(rush_call *call) { return call_poll(call->cx); }
 
-static rush_status create(rush_call *call, rush_dtype dtype, int n_dims, const int64_t *sizes, rush_value *out)
+static rush_status create(rush_call *call, rush_dtype dtype, int n_dims, const int64_t *sizes,
+                          rush_value *out)
 {
   rush_tensor *t;
 
@@ -75,15 +76,15 @@ static rush_status contiguous(rush_call *call, rush_tensor *t, rush_value *out)
   return rush_tensor_contiguous(call->cx->ctx, t, out, call->cx->err);
 }
 
-static rush_status call_other(rush_call *call, const char *name, const rush_value *args, size_t n_args,
-                              rush_value *out)
+static rush_status call_other(rush_call *call, const char *name, const rush_value *args,
+                              size_t n_args, rush_value *out)
 {
   rush_value results[8];
   uint32_t n = 0;
 
   TRY(call_enter(call->cx));
-  rush_status st =
-      op_call_by_name(call->cx, str_of(name), args, (uint32_t)n_args, NULL, 0, results, COUNT_OF(results), &n);
+  rush_status st = op_call_by_name(call->cx, str_of(name), args, (uint32_t)n_args, NULL, 0, results,
+                                   COUNT_OF(results), &n);
   call_leave(call->cx);
   TRY(st);
   if (n == 1) {
@@ -98,7 +99,8 @@ static rush_status call_other(rush_call *call, const char *name, const rush_valu
 static rush_error *get_error(const rush_call *call) { return call->cx->err; }
 static rush_error *get_pass_error(const rush_pass *pass) { return pass->s->cx->err; }
 
-static rush_status set_error(rush_error *err, rush_status status, const char *type, const char *fmt, ...)
+static rush_status set_error(rush_error *err, rush_status status, const char *type, const char *fmt,
+                             ...)
 {
   va_list ap;
 
@@ -125,7 +127,8 @@ static const rush_value *get_args(const rush_call *call, size_t *n)
   return call->args;
 }
 
-/* The first argument's buffer that dies with the call.  One that was taken is referenced twice, so it is not taken again. */
+/* The first argument's buffer that dies with the call.  One that was taken is referenced twice, so
+ * it is not taken again. */
 static rush_tensor *dying_buffer(rush_call *call, const rush_result *r)
 {
   rush_tensor *t = NULL;
@@ -138,15 +141,18 @@ static rush_tensor *dying_buffer(rush_call *call, const rush_result *r)
 static rush_status make_result(rush_call *call, size_t i, rush_result *r)
 {
   if (i >= call->n_results)
-    return error_set(call->cx->err, RUSH_EARGUMENT, "%s has no result %zu", call->op->schema->name, i);
+    return error_set(call->cx->err, RUSH_EARGUMENT, "%s has no result %zu", call->op->schema->name,
+                     i);
   rush_tensor *t = r->may_reuse && !r->strides ? dying_buffer(call, r) : NULL;
 
   r->reused = t != NULL;
   if (!t && !r->strides) {
     TRY(tensor_new(call->cx, (int)r->dtype, r->n_dims, r->sizes, &t));
   } else if (!t) {
-    if (r->n_dims >= 0 && r->n_dims <= TENSOR_MAX_DIMS && !strides_are_dense(r->n_dims, r->sizes, r->strides))
-      return error_set(call->cx->err, RUSH_EARGUMENT, "the strides leave gaps in memory, or elements share it");
+    if (r->n_dims >= 0 && r->n_dims <= TENSOR_MAX_DIMS &&
+        !strides_are_dense(r->n_dims, r->sizes, r->strides))
+      return error_set(call->cx->err, RUSH_EARGUMENT,
+                       "the strides leave gaps in memory, or elements share it");
     TRY(tensor_new_strided(call->cx, (int)r->dtype, r->n_dims, r->sizes, r->strides, &t));
   }
   r->tensor = t;
@@ -156,7 +162,8 @@ static rush_status make_result(rush_call *call, size_t i, rush_result *r)
   return RUSH_OK;
 }
 
-static rush_status parallel(rush_call *call, int64_t n, int64_t grain, void (*fn)(void *arg, int64_t begin, int64_t end), void *arg)
+static rush_status parallel(rush_call *call, int64_t n, int64_t grain,
+                            void (*fn)(void *arg, int64_t begin, int64_t end), void *arg)
 {
   return parallel_for(call->cx, n, grain > 0 ? grain : 1, fn, arg);
 }
@@ -271,4 +278,7 @@ static const rush_backend_api functions = {
     .call_parallel = parallel,
 };
 
-const rush_backend_api *rush_backend(uint32_t abi) { return abi == RUSH_BACKEND_ABI ? &functions : NULL; }
+const rush_backend_api *rush_backend(uint32_t abi)
+{
+  return abi == RUSH_BACKEND_ABI ? &functions : NULL;
+}

@@ -32,7 +32,7 @@ size_t graph_call_n_results(const rush_call *call);
 rush_status graph_call_run_group(rush_call *call);
 size_t graph_call_spec(const rush_call *call, void *out, size_t max);
 
-/* -- facts.c -- */
+/* -- facts.c ----------------------------------------------------------------------------------- */
 void facts_tensor(const rush_tensor *t, rush_tensor_facts *out);
 uint32_t facts_dtype(rush_dtype dtype);
 bool facts_promote(rush_dtype a, rush_dtype b, rush_dtype *out);

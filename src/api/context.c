@@ -21,14 +21,16 @@
 
 const char *rush_version(void)
 {
-  return STRINGIFY(RUSH_VERSION_MAJOR) "." STRINGIFY(RUSH_VERSION_MINOR) "." STRINGIFY(RUSH_VERSION_PATCH);
+  return STRINGIFY(RUSH_VERSION_MAJOR) "." STRINGIFY(RUSH_VERSION_MINOR) "." STRINGIFY(
+    RUSH_VERSION_PATCH);
 }
 
 /* Rushlight's own compiler comes through the table that others use. */
 static rush_status set_up_compiler(context *c, rush_error *err)
 {
   context_setup_begin(c);
-  rush_status st = compile_is_ready(c) ? RUSH_OK : compile_register(rush_backend(RUSH_BACKEND_ABI), c, err);
+  rush_status st =
+    compile_is_ready(c) ? RUSH_OK : compile_register(rush_backend(RUSH_BACKEND_ABI), c, err);
   context_setup_end(c);
   return st;
 }
@@ -61,7 +63,8 @@ rush_status api_begin(call_ctx *cx, context *c, rush_error *err)
   return RUSH_OK;
 }
 
-rush_status rush_context_create(const rush_context_options *options, rush_context **out, rush_error *err)
+rush_status rush_context_create(const rush_context_options *options, rush_context **out,
+                                rush_error *err)
 {
   rush_context_options o = RUSH_CONTEXT_OPTIONS_INIT;
   context *c;
@@ -136,12 +139,14 @@ rush_status rush_context_set_limit_bytes(rush_context *c, size_t n_bytes, rush_e
   if (!(c = context_or_default(c)))
     return error_nomem(err);
   if (!mem_set_limit(c, n_bytes))
-    return error_set(err, RUSH_EARGUMENT, "the context was made with a limit (limit_bytes of its options), which stays");
+    return error_set(err, RUSH_EARGUMENT,
+                     "the context was made with a limit (limit_bytes of its options), which stays");
   return RUSH_OK;
 }
 
 void rush_context_set_pool(rush_context *c, int n_threads,
-                           void (*run)(void *user, void (*fn)(void *arg, int i), void *arg, int n), void *user)
+                           void (*run)(void *user, void (*fn)(void *arg, int i), void *arg, int n),
+                           void *user)
 {
   pool_host host = {n_threads, run, user};
   thread_pool *p = (c = context_or_default(c)) ? context_pool(c) : NULL;
@@ -177,7 +182,8 @@ rush_status rush_generator_get_state(rush_context *c, void *state, rush_error *e
   return generator_get_state_safely(&cx, g, state);
 }
 
-rush_status rush_generator_create(rush_context *c, const void *state, size_t n_bytes, rush_value *out, rush_error *err)
+rush_status rush_generator_create(rush_context *c, const void *state, size_t n_bytes,
+                                  rush_value *out, rush_error *err)
 {
   call_ctx cx;
   generator *g;
@@ -189,7 +195,8 @@ rush_status rush_generator_create(rush_context *c, const void *state, size_t n_b
     return RUSH_OK;
   }
   value_release(value_heap_steal(RUSH_TAG_GENERATOR, g));
-  return error_set(err, RUSH_EARGUMENT, "expected a generator's state of %d bytes, not these %zu bytes",
+  return error_set(err, RUSH_EARGUMENT,
+                   "expected a generator's state of %d bytes, not these %zu bytes",
                    RUSH_GENERATOR_STATE_BYTES, n_bytes);
 }
 
@@ -203,7 +210,8 @@ bool rush_generator_value_state(rush_value v, void *state)
   return generator_get_state_safely(&cx, g, state) == RUSH_OK;
 }
 
-rush_status rush_generator_set_state(rush_context *c, const void *state, size_t n_bytes, rush_error *err)
+rush_status rush_generator_set_state(rush_context *c, const void *state, size_t n_bytes,
+                                     rush_error *err)
 {
   call_ctx cx;
 
@@ -215,7 +223,8 @@ rush_status rush_generator_set_state(rush_context *c, const void *state, size_t 
   if (ok)
     TRY(generator_set_state_safely(&cx, g, state, &ok));
   return ok ? RUSH_OK
-            : error_set(err, RUSH_EARGUMENT, "a generator state of %d bytes was expected, not these %zu",
+            : error_set(err, RUSH_EARGUMENT,
+                        "a generator state of %d bytes was expected, not these %zu",
                         RUSH_GENERATOR_STATE_BYTES, n_bytes);
 }
 
@@ -261,7 +270,8 @@ void rush_compile_stats(rush_context *c, rush_compile_counters *out)
 {
   c = context_or_default(c);
   compile_counters n = c ? compile_get_counters(c) : (compile_counters){0};
-  rush_compile_counters all = {sizeof all, n.groups, n.plans, n.calls, n.interpreted, c ? context_n_functions(c) : 0};
+  rush_compile_counters all = {sizeof all, n.groups,      n.plans,
+                               n.calls,    n.interpreted, c ? context_n_functions(c) : 0};
 
   api_fill(out, &all, sizeof all);
 }

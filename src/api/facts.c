@@ -15,8 +15,11 @@ void facts_tensor(const rush_tensor *t, rush_tensor_facts *out)
   out->n_elems = t->n_elems;
   out->n_dims = t->n_dims;
   out->dtype = t->dtype;
-  out->flags = (contiguous ? RUSH_TENSOR_IS_CONTIGUOUS | RUSH_TENSOR_IS_DENSE : tensor_is_dense(t) ? RUSH_TENSOR_IS_DENSE : 0u) |
-               (tensor_requires_grad(t) ? RUSH_TENSOR_NEEDS_GRAD : 0u) | (tensor_is_meta(t) ? RUSH_TENSOR_HAS_NO_DATA : 0u);
+  out->flags = (contiguous           ? RUSH_TENSOR_IS_CONTIGUOUS | RUSH_TENSOR_IS_DENSE
+                : tensor_is_dense(t) ? RUSH_TENSOR_IS_DENSE
+                                     : 0u) |
+               (tensor_requires_grad(t) ? RUSH_TENSOR_NEEDS_GRAD : 0u) |
+               (tensor_is_meta(t) ? RUSH_TENSOR_HAS_NO_DATA : 0u);
 }
 
 uint32_t facts_dtype(rush_dtype dtype)
@@ -75,7 +78,10 @@ bool facts_device(rush_value v, int *kind, int *index)
 
 rush_value facts_make_device(int kind, int index) { return value_device(kind, index); }
 
-rush_cpu facts_cpu(rush_context *c) { return (rush_cpu)cpu_choose(c ? context_get_options(c)->cpu : CPU_NATIVE); }
+rush_cpu facts_cpu(rush_context *c)
+{
+  return (rush_cpu)cpu_choose(c ? context_get_options(c)->cpu : CPU_NATIVE);
+}
 
 void facts_warn(rush_context *c, const char *text)
 {

@@ -13,7 +13,8 @@ static rush_status read_options(const rush_freeze_options *o, freeze_options *ou
   return RUSH_OK;
 }
 
-rush_status rush_module_freeze(rush_module *m, const rush_freeze_options *o, rush_module **out, rush_error *err)
+rush_status rush_module_freeze(rush_module *m, const rush_freeze_options *o, rush_module **out,
+                               rush_error *err)
 {
   freeze_options options = {.optimize = true, .numerics = true};
   call_ctx cx;
@@ -23,7 +24,8 @@ rush_status rush_module_freeze(rush_module *m, const rush_freeze_options *o, rus
   return module_freeze(&cx, m, &options, out);
 }
 
-rush_status rush_module_optimize_frozen(rush_module *m, const rush_freeze_options *o, rush_error *err)
+rush_status rush_module_optimize_frozen(rush_module *m, const rush_freeze_options *o,
+                                        rush_error *err)
 {
   freeze_options options = {.optimize = true, .numerics = true};
   call_ctx cx;

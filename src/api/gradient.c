@@ -4,19 +4,22 @@
 #include "api/api_int.h"
 #include "autograd/backward.h"
 
-static rush_status tensors_of(const char *what, const rush_value *values, size_t n, bool may_miss, rush_tensor **out, rush_error *err)
+static rush_status tensors_of(const char *what, const rush_value *values, size_t n, bool may_miss,
+                              rush_tensor **out, rush_error *err)
 {
   for (size_t i = 0; i < n; i++) {
     out[i] = values[i].tag == RUSH_TAG_TENSOR ? values[i].as.tensor : NULL;
-    if (!out[i] && !(may_miss && (values[i].tag == RUSH_TAG_NONE || values[i].tag == RUSH_TAG_TENSOR)))
+    if (!out[i] &&
+        !(may_miss && (values[i].tag == RUSH_TAG_NONE || values[i].tag == RUSH_TAG_TENSOR)))
       return error_set(err, RUSH_EARGUMENT, "%s %zu is no tensor", what, i);
   }
   return RUSH_OK;
 }
 
 /* row: room for 2 * n_outputs + n_inputs. */
-static rush_status run(call_ctx *cx, rush_tensor **row, const rush_value *outputs, const rush_value *grads, size_t n_outputs,
-                       const rush_value *inputs, size_t n_inputs, const rush_gradient_options *options, rush_value *results)
+static rush_status run(call_ctx *cx, rush_tensor **row, const rush_value *outputs,
+                       const rush_value *grads, size_t n_outputs, const rush_value *inputs,
+                       size_t n_inputs, const rush_gradient_options *options, rush_value *results)
 {
   rush_gradient_options o = RUSH_GRADIENT_OPTIONS_INIT;
   grad_request q = {.outputs = row, .grads = grads ? row + n_outputs : NULL, .n_outputs = n_outputs,
@@ -33,8 +36,9 @@ static rush_status run(call_ctx *cx, rush_tensor **row, const rush_value *output
   return grad_run(cx, &q, results);
 }
 
-static rush_status run_in(rush_context *c, const rush_value *outputs, const rush_value *grads, size_t n_outputs, const rush_value *inputs,
-                          size_t n_inputs, const rush_gradient_options *o, rush_value *results, rush_error *err)
+static rush_status run_in(rush_context *c, const rush_value *outputs, const rush_value *grads,
+                          size_t n_outputs, const rush_value *inputs, size_t n_inputs,
+                          const rush_gradient_options *o, rush_value *results, rush_error *err)
 {
   size_t n = 2 * n_outputs + n_inputs;
   call_ctx cx;
@@ -48,8 +52,9 @@ static rush_status run_in(rush_context *c, const rush_value *outputs, const rush
   return st;
 }
 
-rush_status rush_gradients(rush_context *c, const rush_value *outputs, const rush_value *grads, size_t n_outputs, const rush_value *inputs,
-                           size_t n_inputs, const rush_gradient_options *o, rush_value *results, rush_error *err)
+rush_status rush_gradients(rush_context *c, const rush_value *outputs, const rush_value *grads,
+                           size_t n_outputs, const rush_value *inputs, size_t n_inputs,
+                           const rush_gradient_options *o, rush_value *results, rush_error *err)
 {
   if (!n_inputs) {
     rush_error_clear(err);
@@ -58,8 +63,8 @@ rush_status rush_gradients(rush_context *c, const rush_value *outputs, const rus
   return run_in(c, outputs, grads, n_outputs, inputs, n_inputs, o, results, err);
 }
 
-rush_status rush_backward(rush_context *c, const rush_value *outputs, const rush_value *grads, size_t n_outputs,
-                          const rush_gradient_options *o, rush_error *err)
+rush_status rush_backward(rush_context *c, const rush_value *outputs, const rush_value *grads,
+                          size_t n_outputs, const rush_gradient_options *o, rush_error *err)
 {
   return run_in(c, outputs, grads, n_outputs, NULL, 0, o, NULL, err);
 }
@@ -81,9 +86,11 @@ rush_status rush_tensor_set_grad(rush_tensor *t, rush_value grad, rush_error *er
   TRY(api_begin(&cx, t->h.ctx, err));
   if (grad.tag != RUSH_TAG_NONE && !g)
     return error_set_type(err, RUSH_EARGUMENT, "TypeError", "a gradient is a tensor, or None");
-  if (g && (g->dtype != t->dtype || g->n_dims != t->n_dims || memcmp(g->sizes, t->sizes, sizeof(int64_t) * t->n_dims) != 0))
-    return error_set(err, RUSH_EARGUMENT, "expected a gradient of %s%s as its tensor, not of %s%s", dtype_name(t->dtype),
-                     sizes_print(&want, t->n_dims, t->sizes), dtype_name(g->dtype), sizes_print(&got, g->n_dims, g->sizes));
+  if (g && (g->dtype != t->dtype || g->n_dims != t->n_dims ||
+            memcmp(g->sizes, t->sizes, sizeof(int64_t) * t->n_dims) != 0))
+    return error_set(err, RUSH_EARGUMENT, "expected a gradient of %s%s as its tensor, not of %s%s",
+                     dtype_name(t->dtype), sizes_print(&want, t->n_dims, t->sizes),
+                     dtype_name(g->dtype), sizes_print(&got, g->n_dims, g->sizes));
   TRY(grad_meta_of(&cx, t, &m));
   rush_tensor *old = m->grad;
   m->grad = tensor_retain(g);
@@ -105,7 +112,8 @@ void rush_tensor_set_leaf(rush_tensor *t, bool on)
   t->h.flags = (uint8_t)(on ? t->h.flags & ~TENSOR_HAS_GRAD_FN : t->h.flags | TENSOR_HAS_GRAD_FN);
 }
 
-rush_status rush_gradient_leaves(rush_context *c, const rush_value *tensors, size_t n, rush_value *out, rush_error *err)
+rush_status rush_gradient_leaves(rush_context *c, const rush_value *tensors, size_t n,
+                                 rush_value *out, rush_error *err)
 {
   call_ctx cx;
 

@@ -6,18 +6,30 @@
 #include "api/backend_int.h"
 #include "passes/passes.h"
 
-/* -- The public names of nodes, blocks and values ---------------------------------------------------- */
+/* -- The public names of nodes, blocks and values ---------------------------------------------- */
 
 static const ir_node *node_in(const rush_node *n) { return (const ir_node *)(const void *)n; }
 static const rush_node *node_out(const ir_node *n) { return (const rush_node *)(const void *)n; }
 static const ir_block *block_in(const rush_block *b) { return (const ir_block *)(const void *)b; }
-static const rush_block *block_out(const ir_block *b) { return (const rush_block *)(const void *)b; }
-static const ir_value *value_in(const rush_graph_value *v) { return (const ir_value *)(const void *)v; }
-static const rush_graph_value *value_out(const ir_value *v) { return (const rush_graph_value *)(const void *)v; }
+static const rush_block *block_out(const ir_block *b)
+{
+  return (const rush_block *)(const void *)b;
+}
+static const ir_value *value_in(const rush_graph_value *v)
+{
+  return (const ir_value *)(const void *)v;
+}
+static const rush_graph_value *value_out(const ir_value *v)
+{
+  return (const rush_graph_value *)(const void *)v;
+}
 
 static const rush_node *listed(const ir_node *n) { return n == n->block->ret ? NULL : node_out(n); }
 
-const rush_node *graph_block_first(const rush_block *b) { return listed(ir_block_first(block_in(b))); }
+const rush_node *graph_block_first(const rush_block *b)
+{
+  return listed(ir_block_first(block_in(b)));
+}
 const rush_node *graph_node_next(const rush_node *n) { return listed(node_in(n)->next); }
 const char *graph_node_kind(const rush_node *n) { return ir_node_kind_name(node_in(n)); }
 
@@ -52,19 +64,27 @@ size_t graph_block_n_outputs(const rush_block *b) { return ir_block_n_outputs(bl
 
 const rush_graph_value *graph_block_input(const rush_block *b, size_t i)
 {
-  return i < ir_block_n_inputs(block_in(b)) ? value_out(ir_block_input(block_in(b), (uint32_t)i)) : NULL;
+  return i < ir_block_n_inputs(block_in(b)) ? value_out(ir_block_input(block_in(b), (uint32_t)i))
+                                            : NULL;
 }
 
 const rush_graph_value *graph_block_output(const rush_block *b, size_t i)
 {
-  return i < ir_block_n_outputs(block_in(b)) ? value_out(ir_block_output(block_in(b), (uint32_t)i)) : NULL;
+  return i < ir_block_n_outputs(block_in(b)) ? value_out(ir_block_output(block_in(b), (uint32_t)i))
+                                             : NULL;
 }
 
 uint32_t graph_value_id(const rush_graph_value *v) { return value_in(v)->id; }
-bool graph_value_is_tensor(const rush_graph_value *v) { return type_is(value_in(v)->type, TYPE_TENSOR); }
-bool graph_value_constant(const rush_graph_value *v, rush_value *out) { return ir_value_as_constant(value_in(v), out); }
+bool graph_value_is_tensor(const rush_graph_value *v)
+{
+  return type_is(value_in(v)->type, TYPE_TENSOR);
+}
+bool graph_value_constant(const rush_graph_value *v, rush_value *out)
+{
+  return ir_value_as_constant(value_in(v), out);
+}
 
-/* -- Passes -------------------------------------------------------------------------------------------- */
+/* -- Passes ------------------------------------------------------------------------------------ */
 
 rush_status graph_pass_register(rush_context *c, const rush_pass_def *def, rush_error *err)
 {
@@ -106,7 +126,7 @@ rush_status graph_pass_group(rush_pass *pass, const rush_group_def *def)
 rush_context *graph_pass_context(const rush_pass *pass) { return pass->s->cx->ctx; }
 const rush_block *graph_pass_block(const rush_pass *pass) { return block_out(pass->graph->block); }
 
-/* -- Calls of groups ------------------------------------------------------------------------------------ */
+/* -- Calls of groups --------------------------------------------------------------------------- */
 
 void *graph_call_state(const rush_call *call) { return call->state ? call->state->user : NULL; }
 size_t graph_call_n_results(const rush_call *call) { return call->n_results; }
@@ -114,7 +134,8 @@ size_t graph_call_n_results(const rush_call *call) { return call->n_results; }
 rush_status graph_call_run_group(rush_call *call)
 {
   if (!call->state || !call->state->body)
-    return call_unsupported(call->cx, "%s: this call has no subgraph to interpret", call->op->schema->name);
+    return call_unsupported(call->cx, "%s: this call has no subgraph to interpret",
+                            call->op->schema->name);
   return call->state->run(call, call->state->body);
 }
 

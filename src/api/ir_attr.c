@@ -5,9 +5,10 @@
 #include "api/ir_int.h"
 #include "ir/build.h"
 
-/* -- Attributes ------------------------------------------------------------------------------------------ */
+/* -- Attributes -------------------------------------------------------------------------------- */
 
-/* What is stored beside the node's own facts: its name where it has no kind, marks between passes. */
+/* What is stored beside the node's own facts: its name where it has no kind, marks between passes.
+ * */
 static bool is_hidden(const ir_node *n, const ir_attr *a)
 {
   return a->name[0] == '_' || (n->kind == IR_HIGHER_ORDER && strcmp(a->name, "name") == 0);
@@ -165,7 +166,8 @@ static void copy_graph(session *s, edit *e)
     return;
   }
   if (!has_graph(e->n, e->text))
-    session_fail_status(s, RUSH_EARGUMENT, "RuntimeError", NULL, "%s has no graph '%s'", ir_node_kind_name(e->n), e->text);
+    session_fail_status(s, RUSH_EARGUMENT, "RuntimeError", NULL, "%s has no graph '%s'",
+                        ir_node_kind_name(e->n), e->text);
   if (task_graph(e->n)) {
     e->made = ir_graph_twin(s, task_graph(e->n));
     return;
@@ -178,7 +180,8 @@ static void copy_graph(session *s, edit *e)
   e->made = session_keep(s, g);
 }
 
-rush_status api_node_attr_graph(const rush_node *n, const char *name, rush_graph **out, rush_error *err)
+rush_status api_node_attr_graph(const rush_node *n, const char *name, rush_graph **out,
+                                rush_error *err)
 {
   edit e = {.n = node_in(n), .text = name};
 
@@ -203,7 +206,8 @@ static void set_attr(session *s, edit *e)
   rush_value v = e->value;
 
   if (n->kind == IR_CONSTANT && strcmp(e->text, "value") == 0) {
-    const type *t = n->n_outputs && type_contains_value(n->outputs[0]->type, v) ? n->outputs[0]->type : NULL;
+    const type *t =
+      n->n_outputs && type_contains_value(n->outputs[0]->type, v) ? n->outputs[0]->type : NULL;
     n->constant = build_constant(s, e->g, v, t)->constant;
     return;
   }
@@ -228,7 +232,8 @@ static void set_attr(session *s, edit *e)
   }
 }
 
-rush_status api_node_set_attr(const rush_node *n, const char *name, const char *kind, rush_value v, rush_error *err)
+rush_status api_node_set_attr(const rush_node *n, const char *name, const char *kind, rush_value v,
+                              rush_error *err)
 {
   edit e = {.n = node_in(n), .text = name, .value = v, .flag = strcmp(kind, "is") == 0};
 
@@ -262,8 +267,8 @@ static void set_types(session *s, edit *e)
   ir_attr_set_types(s, e->n, e->text, types, (uint32_t)e->i);
 }
 
-rush_status api_node_set_attr_types(const rush_node *n, const char *name, const rush_type *const *types, size_t n_types,
-                                    rush_error *err)
+rush_status api_node_set_attr_types(const rush_node *n, const char *name,
+                                    const rush_type *const *types, size_t n_types, rush_error *err)
 {
   types_job j = {.e = {.n = node_in(n), .text = name, .i = n_types}, .from = types};
 
@@ -277,7 +282,8 @@ rush_status api_node_remove_attr(const rush_node *node, const char *name, rush_e
 
   TRY(ir_need_node(n, err));
   if (!find(n, name))
-    return ir_misuse(err, "%s has no attribute '%s' that can be removed", ir_node_kind_name(n), name);
+    return ir_misuse(err, "%s has no attribute '%s' that can be removed", ir_node_kind_name(n),
+                     name);
   for (ir_attr **a = &n->attrs; *a; a = &(*a)->next)
     if (strcmp((*a)->name, name) == 0) {
       *a = (*a)->next;
@@ -301,17 +307,21 @@ rush_status api_node_copy_attrs(const rush_node *n, const rush_node *from, rush_
   TRY(ir_need_node(e.n, err));
   TRY(ir_need_node(e.at, err));
   if ((e.n->kind == IR_CONSTANT) != (e.at->kind == IR_CONSTANT) || e.at->function)
-    return ir_misuse(err, "attributes of %s do not go to %s", ir_node_kind_name(e.at), ir_node_kind_name(e.n));
+    return ir_misuse(err, "attributes of %s do not go to %s", ir_node_kind_name(e.at),
+                     ir_node_kind_name(e.n));
   return ir_edit(e.n->graph, copy_attrs, &e, err);
 }
 
-/* -- Values ---------------------------------------------------------------------------------------------- */
+/* -- Values ------------------------------------------------------------------------------------ */
 
 bool api_value_is_live(const rush_graph_value *v) { return ir_value_is_live(value_in(v)); }
 const rush_node *api_value_node(const rush_graph_value *v) { return node_out(value_in(v)->node); }
 size_t api_value_offset(const rush_graph_value *v) { return value_in(v)->index; }
 const char *api_value_name(const rush_graph_value *v) { return value_in(v)->name; }
-const rush_type *api_value_type(const rush_graph_value *v) { return type_handle(value_in(v)->type); }
+const rush_type *api_value_type(const rush_graph_value *v)
+{
+  return type_handle(value_in(v)->type);
+}
 
 static rush_status need_live(const ir_value *v, rush_error *err)
 {
@@ -370,7 +380,8 @@ const rush_node *api_value_use(const rush_graph_value *v, size_t i, size_t *inpu
   return node_out(u->user);
 }
 
-rush_status api_value_replace_uses(const rush_graph_value *v, const rush_graph_value *by, const rush_node *after, rush_error *err)
+rush_status api_value_replace_uses(const rush_graph_value *v, const rush_graph_value *by,
+                                   const rush_node *after, rush_error *err)
 {
   ir_value *from = value_in(v), *to = value_in(by);
   const ir_node *start = node_in(after);
@@ -386,7 +397,8 @@ rush_status api_value_replace_uses(const rush_graph_value *v, const rush_graph_v
     return ir_misuse(err, "the node is in no block of this graph");
   for (ir_use *u = from->uses, *next; u && from != to; u = next) {
     next = u->next;
-    if (u->user->block && u->user != start && u->user->kind != IR_PARAM && ir_node_is_before(start, u->user))
+    if (u->user->block && u->user != start && u->user->kind != IR_PARAM &&
+        ir_node_is_before(start, u->user))
       for (uint32_t i = 0; i < u->user->n_inputs; i++)
         if (u->user->inputs[i] == u) {
           ir_node_set_input(u->user, i, to);

@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-/* -- Borders -------------------------------------------------------------------------------------------- */
+/* -- Borders ----------------------------------------------------------------------------------- */
 
 typedef struct bordered {
   edit_fn *fn;
@@ -89,7 +89,8 @@ rush_status ir_need_node(const ir_node *n, rush_error *err)
 
 bool ir_value_is_live(const ir_value *v)
 {
-  return v && !v->node->destroyed && v->index < v->node->n_outputs && v->node->outputs[v->index] == v;
+  return v && !v->node->destroyed && v->index < v->node->n_outputs &&
+         v->node->outputs[v->index] == v;
 }
 
 rush_status ir_need_value(const ir_graph *g, const ir_value *v, rush_error *err)
@@ -99,7 +100,7 @@ rush_status ir_need_value(const ir_graph *g, const ir_value *v, rush_error *err)
   return v->node->graph == g ? RUSH_OK : ir_misuse(err, "the value belongs to another graph");
 }
 
-/* -- Making --------------------------------------------------------------------------------------------- */
+/* -- Making ------------------------------------------------------------------------------------ */
 
 static void release_store(void *ts) { type_store_release(ts); }
 
@@ -132,11 +133,12 @@ rush_status api_graph_create(rush_context *c, rush_graph **out, rush_error *err)
 
 static void parse(session *s, edit *e)
 {
-  e->made = ir_parse_with(s, e->g ? e->g->types : fresh_types(s), e->text, e->flag ? IR_TENSORS_ZERO : IR_TENSORS_REFUSED);
+  e->made = ir_parse_with(s, e->g ? e->g->types : fresh_types(s), e->text,
+                          e->flag ? IR_TENSORS_ZERO : IR_TENSORS_REFUSED);
 }
 
-rush_status api_graph_parse(rush_context *c, const char *text, bool tensor_constants, const rush_graph *scope,
-                            rush_graph **out, rush_error *err)
+rush_status api_graph_parse(rush_context *c, const char *text, bool tensor_constants,
+                            const rush_graph *scope, rush_graph **out, rush_error *err)
 {
   edit e = {.text = text, .g = graph_in(scope), .flag = tensor_constants};
 
@@ -151,10 +153,12 @@ static rush_status copy_function(call_ctx *cx, function *f, rush_graph **out)
 
   TRY(function_prepare(cx, f));
   e.g = f->graph;
-  return e.g ? make(e.g->ctx, twin, &e, out, cx->err) : ir_misuse(cx->err, "%s has no graph", f->qualified);
+  return e.g ? make(e.g->ctx, twin, &e, out, cx->err)
+             : ir_misuse(cx->err, "%s has no graph", f->qualified);
 }
 
-rush_status api_graph_of_method(rush_module *m, const char *method, rush_graph **out, rush_error *err)
+rush_status api_graph_of_method(rush_module *m, const char *method, rush_graph **out,
+                                rush_error *err)
 {
   call_ctx cx;
   function *f;
@@ -164,7 +168,8 @@ rush_status api_graph_of_method(rush_module *m, const char *method, rush_graph *
   return module_place(&cx, m, copy_function(&cx, f, out));
 }
 
-rush_status api_graph_of_value(rush_context *c, rush_value v, const char *method, rush_graph **out, rush_error *err)
+rush_status api_graph_of_value(rush_context *c, rush_value v, const char *method, rush_graph **out,
+                               rush_error *err)
 {
   call_ctx cx;
 
@@ -173,7 +178,8 @@ rush_status api_graph_of_value(rush_context *c, rush_value v, const char *method
     return error_set(err, RUSH_EARGUMENT, "graphs are of methods of objects");
   function *f = class_find_method(v.as.object->type, str_of(method));
   if (!f)
-    return error_set_type(err, RUSH_EARGUMENT, "AttributeError", "the object has no method '%s'", method);
+    return error_set_type(err, RUSH_EARGUMENT, "AttributeError", "the object has no method '%s'",
+                          method);
   return copy_function(&cx, f, out);
 }
 
@@ -195,7 +201,7 @@ rush_status api_graph_copy(const rush_graph *g, rush_graph **out, rush_error *er
 
 void api_graph_release(rush_graph *g) { ir_graph_free(graph_in(g)); }
 
-/* -- Texts ---------------------------------------------------------------------------------------------- */
+/* -- Texts ------------------------------------------------------------------------------------- */
 
 static void print(session *s, edit *e, text_buf *out)
 {
@@ -219,7 +225,7 @@ rush_status api_graph_dot(const rush_graph *g, const char *name, char **out, rus
   return ir_text(e.g, dot, &e, out, err);
 }
 
-/* -- The whole ------------------------------------------------------------------------------------------ */
+/* -- The whole --------------------------------------------------------------------------------- */
 
 static void lint(session *s, edit *e)
 {
@@ -266,7 +272,8 @@ static void build(session *s, edit *e)
   j->p = session_keep(s, p);
 }
 
-rush_status api_graph_call(rush_graph *g, const rush_value *args, size_t n_args, rush_value *result, rush_error *err)
+rush_status api_graph_call(rush_graph *g, const rush_value *args, size_t n_args, rush_value *result,
+                           rush_error *err)
 {
   call_job j = {.p = NULL};
   call_ctx cx;
@@ -280,11 +287,17 @@ rush_status api_graph_call(rush_graph *g, const rush_value *args, size_t n_args,
   return st;
 }
 
-/* -- Inserting ------------------------------------------------------------------------------------------ */
+/* -- Inserting --------------------------------------------------------------------------------- */
 
-static ir_node *insert_point(const ir_graph *g) { return g->insert_at ? g->insert_at : g->block->ret; }
+static ir_node *insert_point(const ir_graph *g)
+{
+  return g->insert_at ? g->insert_at : g->block->ret;
+}
 
-const rush_node *api_graph_insert_point(const rush_graph *g) { return node_out(insert_point(graph_in(g))); }
+const rush_node *api_graph_insert_point(const rush_graph *g)
+{
+  return node_out(insert_point(graph_in(g)));
+}
 
 rush_status api_graph_set_insert_point(rush_graph *g, const rush_node *before, rush_error *err)
 {
@@ -305,8 +318,8 @@ static void insert_constant(session *s, edit *e)
   e->v = n->outputs[0];
 }
 
-rush_status api_graph_insert_constant(rush_graph *g, rush_value v, const rush_type *t, const rush_graph_value **out,
-                                      rush_error *err)
+rush_status api_graph_insert_constant(rush_graph *g, rush_value v, const rush_type *t,
+                                      const rush_graph_value **out, rush_error *err)
 {
   edit e = {.value = v, .t = type_in(t)};
   rush_status st = ir_edit(graph_in(g), insert_constant, &e, err);
@@ -347,9 +360,9 @@ static void insert(session *s, edit *e)
   e->v = script_insert(s, e->g, at, e->text, in, j->n_args, j->names, j->n_named);
 }
 
-rush_status api_graph_insert(rush_graph *g, const char *op, const rush_graph_value *const *values, const rush_value *constants,
-                             size_t n_args, const char *const *names, size_t n_named, const rush_graph_value **out,
-                             rush_error *err)
+rush_status api_graph_insert(rush_graph *g, const char *op, const rush_graph_value *const *values,
+                             const rush_value *constants, size_t n_args, const char *const *names,
+                             size_t n_named, const rush_graph_value **out, rush_error *err)
 {
   ir_graph *in = graph_in(g);
   insert_job j = {.e = {.text = op}, .values = values, .constants = constants, .names = names,
@@ -384,7 +397,8 @@ static void insert_graph(session *s, edit *e)
 {
   const inline_job *j = (const inline_job *)(const void *)e;
   uint32_t n = ir_block_n_outputs(j->from->block);
-  ir_value **in = session_array(s, ir_value *, j->n_inputs), **out = session_array(s, ir_value *, n);
+  ir_value **in = session_array(s, ir_value *, j->n_inputs),
+           **out = session_array(s, ir_value *, n);
 
   for (size_t i = 0; i < j->n_inputs; i++)
     in[i] = value_in(j->inputs[i]);
@@ -396,13 +410,16 @@ static void insert_graph(session *s, edit *e)
     j->outputs[i] = value_out(out[i]);
 }
 
-rush_status api_graph_insert_graph(rush_graph *g, const rush_graph *from, const rush_graph_value *const *inputs, size_t n_inputs,
+rush_status api_graph_insert_graph(rush_graph *g, const rush_graph *from,
+                                   const rush_graph_value *const *inputs, size_t n_inputs,
                                    const rush_graph_value **outputs, rush_error *err)
 {
-  inline_job j = {.from = graph_in(from), .inputs = inputs, .n_inputs = n_inputs, .outputs = outputs};
+  inline_job j = {
+    .from = graph_in(from), .inputs = inputs, .n_inputs = n_inputs, .outputs = outputs};
 
   if (n_inputs != ir_block_n_inputs(j.from->block) || g == from)
-    return ir_misuse(err, "another graph with %zu inputs is wanted; this one has %u", n_inputs, ir_block_n_inputs(j.from->block));
+    return ir_misuse(err, "another graph with %zu inputs is wanted; this one has %u", n_inputs,
+                     ir_block_n_inputs(j.from->block));
   for (size_t i = 0; i < n_inputs; i++)
     TRY(ir_need_value(graph_in(g), value_in(inputs[i]), err));
   return ir_edit(graph_in(g), insert_graph, &j.e, err);
@@ -410,7 +427,7 @@ rush_status api_graph_insert_graph(rush_graph *g, const rush_graph *from, const 
 
 rush_graph *api_pass_graph(const rush_pass *pass) { return graph_out(pass->graph); }
 
-/* -- Blocks --------------------------------------------------------------------------------------------- */
+/* -- Blocks ------------------------------------------------------------------------------------ */
 
 const rush_block *api_graph_block(const rush_graph *g) { return block_out(graph_in(g)->block); }
 rush_graph *api_block_graph(const rush_block *b) { return graph_out(block_in(b)->graph); }
@@ -425,7 +442,8 @@ const rush_node *api_block_last(const rush_block *b)
   return n == block_in(b)->ret ? NULL : node_out(n);
 }
 
-const rush_node *api_block_find(const rush_block *b, const char *kind, bool nested, const rush_node *after)
+const rush_node *api_block_find(const rush_block *b, const char *kind, bool nested,
+                                const rush_node *after)
 {
   return node_out(ir_block_find(block_in(b), kind, nested, node_in(after)));
 }

@@ -6,7 +6,7 @@
 
 #define MOST_NESTED 400 /* blocks in blocks: what walks graphs calls itself */
 
-/* -- Reading -------------------------------------------------------------------------------------------- */
+/* -- Reading ----------------------------------------------------------------------------------- */
 
 bool api_node_is_live(const rush_node *n) { return !node_in(n)->destroyed; }
 rush_graph *api_node_graph(const rush_node *n) { return graph_out(node_in(n)->graph); }
@@ -36,7 +36,10 @@ static rush_status node_text(const rush_node *n, ir_text_fn *fn, char **out, rus
   return ir_text(e.n->graph, fn, &e, out, err);
 }
 
-rush_status api_node_schema(const rush_node *n, char **out, rush_error *err) { return node_text(n, schema_text, out, err); }
+rush_status api_node_schema(const rush_node *n, char **out, rush_error *err)
+{
+  return node_text(n, schema_text, out, err);
+}
 
 static void print(session *s, edit *e, text_buf *out)
 {
@@ -44,7 +47,10 @@ static void print(session *s, edit *e, text_buf *out)
   ir_print_node_with(out, e->n, true);
 }
 
-rush_status api_node_text(const rush_node *n, char **out, rush_error *err) { return node_text(n, print, out, err); }
+rush_status api_node_text(const rush_node *n, char **out, rush_error *err)
+{
+  return node_text(n, print, out, err);
+}
 
 static void source_text(session *s, edit *e, text_buf *out)
 {
@@ -53,7 +59,10 @@ static void source_text(session *s, edit *e, text_buf *out)
     source_excerpt(out, &e->n->range);
 }
 
-rush_status api_node_source(const rush_node *n, char **out, rush_error *err) { return node_text(n, source_text, out, err); }
+rush_status api_node_source(const rush_node *n, char **out, rush_error *err)
+{
+  return node_text(n, source_text, out, err);
+}
 
 rush_status api_node_is_before(const rush_node *a, const rush_node *b, bool *out, rush_error *err)
 {
@@ -87,7 +96,8 @@ static rush_status find_named(const ir_node *n, const char *name, uint32_t *i, r
 
 static void resolve(session *s, edit *e) { ir_node_resolve(s, e->n); }
 
-rush_status api_node_named_input(const rush_node *n, const char *name, const rush_graph_value **out, rush_error *err)
+rush_status api_node_named_input(const rush_node *n, const char *name, const rush_graph_value **out,
+                                 rush_error *err)
 {
   edit e = {.n = node_in(n)};
   uint32_t i;
@@ -99,7 +109,7 @@ rush_status api_node_named_input(const rush_node *n, const char *name, const rus
   return RUSH_OK;
 }
 
-/* -- Making and placing --------------------------------------------------------------------------------- */
+/* -- Making and placing ------------------------------------------------------------------------ */
 
 typedef struct create_job {
   edit e;
@@ -128,10 +138,12 @@ static bool is_kind(const char *kind)
   return colons && colons != kind && colons[2] && !kind[n];
 }
 
-rush_status api_node_create(rush_graph *g, const char *kind, const rush_graph_value *const *inputs, size_t n_inputs,
-                            size_t n_outputs, const rush_node **out, rush_error *err)
+rush_status api_node_create(rush_graph *g, const char *kind, const rush_graph_value *const *inputs,
+                            size_t n_inputs, size_t n_outputs, const rush_node **out,
+                            rush_error *err)
 {
-  create_job j = {.e = {.text = kind}, .inputs = inputs, .n_inputs = n_inputs, .n_outputs = n_outputs};
+  create_job j = {
+    .e = {.text = kind}, .inputs = inputs, .n_inputs = n_inputs, .n_outputs = n_outputs};
 
   if (!is_kind(kind) || strcmp(kind, "prim::Param") == 0 || strcmp(kind, "prim::Return") == 0)
     return ir_misuse(err, "'%s' is no kind of node: namespace::name is", kind);
@@ -175,7 +187,8 @@ static rush_status need_place(const ir_node *n, const ir_node *at, bool after, r
   if (n->kind == IR_PARAM || n->kind == IR_RETURN)
     return ir_misuse(err, "a block's inputs and outputs stay where they are");
   if (!at->block || at->kind == IR_PARAM || (after && at->kind == IR_RETURN))
-    return ir_misuse(err, "nodes go before or behind a node that is in a block, not behind its end");
+    return ir_misuse(err,
+                     "nodes go before or behind a node that is in a block, not behind its end");
   if (ir_block_is_inside(at->block, n))
     return ir_misuse(err, "a node cannot go into itself");
   if (n->n_blocks && depth_of(at->block) + height_of(n) > MOST_NESTED)
@@ -224,14 +237,15 @@ rush_status api_node_destroy(const rush_node *n, rush_error *err)
   return RUSH_OK;
 }
 
-/* -- Inputs --------------------------------------------------------------------------------------------- */
+/* -- Inputs ------------------------------------------------------------------------------------ */
 
-static rush_status need_slot(const ir_node *n, size_t i, size_t most, const char *what, rush_error *err)
+static rush_status need_slot(const ir_node *n, size_t i, size_t most, const char *what,
+                             rush_error *err)
 {
   TRY(ir_need_node(n, err));
   return i < most ? RUSH_OK
-                  : error_set_type(err, RUSH_EARGUMENT, "IndexError", "%s %zu of %s, which has %zu", what, i,
-                                   ir_node_kind_name(n), most);
+                  : error_set_type(err, RUSH_EARGUMENT, "IndexError", "%s %zu of %s, which has %zu",
+                                   what, i, ir_node_kind_name(n), most);
 }
 
 static rush_status need_inputs(const ir_node *n, rush_error *err)
@@ -240,9 +254,13 @@ static rush_status need_inputs(const ir_node *n, rush_error *err)
   return n->kind == IR_PARAM ? ir_misuse(err, "a block's parameters take nothing") : RUSH_OK;
 }
 
-static void insert_input(session *s, edit *e) { ir_node_insert_input(s, e->n, (uint32_t)e->i, e->v); }
+static void insert_input(session *s, edit *e)
+{
+  ir_node_insert_input(s, e->n, (uint32_t)e->i, e->v);
+}
 
-rush_status api_node_insert_input(const rush_node *n, size_t i, const rush_graph_value *v, rush_error *err)
+rush_status api_node_insert_input(const rush_node *n, size_t i, const rush_graph_value *v,
+                                  rush_error *err)
 {
   edit e = {.n = node_in(n), .v = value_in(v), .i = i};
 
@@ -252,7 +270,8 @@ rush_status api_node_insert_input(const rush_node *n, size_t i, const rush_graph
   return ir_edit(e.n->graph, insert_input, &e, err);
 }
 
-rush_status api_node_set_input(const rush_node *n, size_t i, const rush_graph_value *v, rush_error *err)
+rush_status api_node_set_input(const rush_node *n, size_t i, const rush_graph_value *v,
+                               rush_error *err)
 {
   ir_node *in = node_in(n);
 
@@ -269,7 +288,8 @@ rush_status api_node_remove_input(const rush_node *n, size_t i, rush_error *err)
   return RUSH_OK;
 }
 
-rush_status api_node_replace_input(const rush_node *n, const rush_graph_value *from, const rush_graph_value *to, rush_error *err)
+rush_status api_node_replace_input(const rush_node *n, const rush_graph_value *from,
+                                   const rush_graph_value *to, rush_error *err)
 {
   ir_node *in = node_in(n);
 
@@ -282,7 +302,7 @@ rush_status api_node_replace_input(const rush_node *n, const rush_graph_value *f
   return RUSH_OK;
 }
 
-/* -- Outputs and blocks --------------------------------------------------------------------------------- */
+/* -- Outputs and blocks ------------------------------------------------------------------------ */
 
 static void insert_output(session *s, edit *e)
 {
@@ -292,8 +312,8 @@ static void insert_output(session *s, edit *e)
     ir_value_set_name(s, e->v, e->text);
 }
 
-rush_status api_node_insert_output(const rush_node *n, size_t i, const rush_type *t, const char *name,
-                                   const rush_graph_value **out, rush_error *err)
+rush_status api_node_insert_output(const rush_node *n, size_t i, const rush_type *t,
+                                   const char *name, const rush_graph_value **out, rush_error *err)
 {
   edit e = {.n = node_in(n), .i = i, .t = t ? type_in(t) : type_simple(TYPE_TENSOR), .text = name};
 
@@ -311,7 +331,8 @@ rush_status api_node_remove_output(const rush_node *n, size_t i, rush_error *err
 
   TRY(need_slot(in, i, in->n_outputs, "output", err));
   if (in->outputs[i]->uses)
-    return ir_misuse(err, "output %zu of %s cannot be erased: it has uses", i, ir_node_kind_name(in));
+    return ir_misuse(err, "output %zu of %s cannot be erased: it has uses", i,
+                     ir_node_kind_name(in));
   ir_node_remove_output(in, (uint32_t)i);
   return RUSH_OK;
 }
@@ -323,7 +344,8 @@ rush_status api_node_add_block(const rush_node *n, const rush_block **out, rush_
   edit e = {.n = node_in(n)};
 
   TRY(ir_need_node(e.n, err));
-  if (e.n->kind == IR_PARAM || e.n->kind == IR_RETURN || (e.n->block && depth_of(e.n->block) >= MOST_NESTED))
+  if (e.n->kind == IR_PARAM || e.n->kind == IR_RETURN ||
+      (e.n->block && depth_of(e.n->block) >= MOST_NESTED))
     return ir_misuse(err, "this node cannot have a block more");
   TRY(ir_edit(e.n->graph, add_block, &e, err));
   *out = block_out(e.b);

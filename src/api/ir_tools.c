@@ -6,7 +6,7 @@
 #include "ir/alias.h"
 #include "passes/tools.h"
 
-/* -- Aliases ---------------------------------------------------------------------------------------------- */
+/* -- Aliases ----------------------------------------------------------------------------------- */
 
 /* Answers by value->id: types and numbers of values stay, graphs change. */
 struct rush_aliases {
@@ -83,14 +83,17 @@ static bool may_be_one(const type *x, const type *y)
   y = type_is(y, TYPE_OPTIONAL) ? type_runtime(type_elem(y)) : y;
   if (x->kind == y->kind)
     return true;
-  bool open_x = x->kind == TYPE_ANY || x->kind == TYPE_UNION || x->kind == TYPE_VAR || x->kind == TYPE_INTERFACE;
-  bool open_y = y->kind == TYPE_ANY || y->kind == TYPE_UNION || y->kind == TYPE_VAR || y->kind == TYPE_INTERFACE;
+  bool open_x = x->kind == TYPE_ANY || x->kind == TYPE_UNION || x->kind == TYPE_VAR ||
+                x->kind == TYPE_INTERFACE;
+  bool open_y = y->kind == TYPE_ANY || y->kind == TYPE_UNION || y->kind == TYPE_VAR ||
+                y->kind == TYPE_INTERFACE;
 
-  return open_x || open_y || x->kind == TYPE_ANY_LIST || y->kind == TYPE_ANY_LIST || x->kind == TYPE_ANY_TUPLE ||
-         y->kind == TYPE_ANY_TUPLE;
+  return open_x || open_y || x->kind == TYPE_ANY_LIST || y->kind == TYPE_ANY_LIST ||
+         x->kind == TYPE_ANY_TUPLE || y->kind == TYPE_ANY_TUPLE;
 }
 
-bool api_alias_may(const rush_aliases *a, const rush_graph_value *x, const rush_graph_value *y, bool contained)
+bool api_alias_may(const rush_aliases *a, const rush_graph_value *x, const rush_graph_value *y,
+                   bool contained)
 {
   const ir_value *v = value_in(x), *w = value_in(y);
 
@@ -104,10 +107,11 @@ bool api_alias_has_writers(const rush_aliases *a, const rush_graph_value *v)
 {
   const ir_value *in = value_in(v);
 
-  return in->id >= a->n || (a->groups[in->id] != ALIAS_NO_MEMORY && a->groups[a->n + a->groups[in->id]]);
+  return in->id >= a->n ||
+         (a->groups[in->id] != ALIAS_NO_MEMORY && a->groups[a->n + a->groups[in->id]]);
 }
 
-/* -- Moves ------------------------------------------------------------------------------------------------ */
+/* -- Moves ------------------------------------------------------------------------------------- */
 
 static void move(session *s, edit *e)
 {
@@ -116,21 +120,22 @@ static void move(session *s, edit *e)
   e->flag = move_if_valid(s, e->n, e->at, e->flag, e->i == 0);
 }
 
-rush_status api_node_move_if_valid(const rush_node *n, const rush_node *at, bool after, bool try_only, bool *done, rush_error *err)
+rush_status api_node_move_if_valid(const rush_node *n, const rush_node *at, bool after,
+                                   bool try_only, bool *done, rush_error *err)
 {
   edit e = {.n = node_in(n), .at = node_in(at), .flag = after, .i = try_only};
 
   TRY(ir_need_node(e.n, err));
   TRY(ir_need_node(e.at, err));
-  if (!e.n->block || e.n->block != e.at->block || e.n->kind == IR_PARAM || e.n->kind == IR_RETURN || e.at->kind == IR_PARAM ||
-      (e.at->kind == IR_RETURN && after))
+  if (!e.n->block || e.n->block != e.at->block || e.n->kind == IR_PARAM || e.n->kind == IR_RETURN ||
+      e.at->kind == IR_PARAM || (e.at->kind == IR_RETURN && after))
     return ir_misuse(err, "nodes of one block can be moved beside each other");
   TRY(ir_edit(e.n->graph, move, &e, err));
   *done = e.flag;
   return RUSH_OK;
 }
 
-/* -- Patterns --------------------------------------------------------------------------------------------- */
+/* -- Patterns ---------------------------------------------------------------------------------- */
 
 typedef bool found_fn(void *user, const rush_match *m);
 typedef struct match_job {
@@ -163,7 +168,8 @@ static void match(session *s, edit *e)
     ;
 }
 
-rush_status api_graph_match(rush_graph *g, rush_graph *pattern, found_fn *found, void *user, rush_error *err)
+rush_status api_graph_match(rush_graph *g, rush_graph *pattern, found_fn *found, void *user,
+                            rush_error *err)
 {
   match_job j = {.pattern = graph_in(pattern), .found = found, .user = user};
 
@@ -172,8 +178,8 @@ rush_status api_graph_match(rush_graph *g, rush_graph *pattern, found_fn *found,
   return ir_edit(graph_in(g), match, &j.e, err);
 }
 
-rush_status api_graph_rewrite(rush_graph *g, rush_graph *pattern, const rush_graph *by, found_fn *accept, void *user, size_t *n,
-                              rush_error *err)
+rush_status api_graph_rewrite(rush_graph *g, rush_graph *pattern, const rush_graph *by,
+                              found_fn *accept, void *user, size_t *n, rush_error *err)
 {
   match_job j = {.pattern = graph_in(pattern), .by = graph_in(by), .found = accept, .user = user};
 
@@ -184,7 +190,10 @@ rush_status api_graph_rewrite(rush_graph *g, rush_graph *pattern, const rush_gra
   return RUSH_OK;
 }
 
-const rush_node *api_match_anchor(const rush_match *m) { return node_out(((const ir_match *)(const void *)m)->anchor); }
+const rush_node *api_match_anchor(const rush_match *m)
+{
+  return node_out(((const ir_match *)(const void *)m)->anchor);
+}
 
 const rush_graph_value *api_match_value(const rush_match *rm, const rush_graph_value *of_pattern)
 {
@@ -194,7 +203,7 @@ const rush_graph_value *api_match_value(const rush_match *rm, const rush_graph_v
   return p->node->graph == m->pattern ? value_out(m->values[p->scratch]) : NULL;
 }
 
-/* -- Building --------------------------------------------------------------------------------------------- */
+/* -- Building ---------------------------------------------------------------------------------- */
 
 struct rush_builder {
   ir_graph *g;
@@ -220,7 +229,8 @@ const rush_graph_value *api_build_input(rush_builder *b, const char *name, const
 
   if (api_build_failed(b) || api_type_parse(b->g->ctx, type, g, &t, &b->err) != RUSH_OK)
     return NULL;
-  rush_status st = api_node_insert_output(node_out(b->g->block->param), ir_block_n_inputs(b->g->block), t, name, &out, &b->err);
+  rush_status st = api_node_insert_output(node_out(b->g->block->param),
+                                          ir_block_n_inputs(b->g->block), t, name, &out, &b->err);
 
   api_type_release(t);
   return st == RUSH_OK ? out : NULL;
@@ -230,10 +240,14 @@ const rush_graph_value *api_build_constant(rush_builder *b, rush_value v)
 {
   const rush_graph_value *out = NULL;
 
-  return api_build_failed(b) || api_graph_insert_constant(graph_out(b->g), v, NULL, &out, &b->err) != RUSH_OK ? NULL : out;
+  return api_build_failed(b) ||
+             api_graph_insert_constant(graph_out(b->g), v, NULL, &out, &b->err) != RUSH_OK
+           ? NULL
+           : out;
 }
 
-const rush_graph_value *api_build_call(rush_builder *b, const char *op, const rush_graph_value *const *args, size_t n_args)
+const rush_graph_value *api_build_call(rush_builder *b, const char *op,
+                                       const rush_graph_value *const *args, size_t n_args)
 {
   const rush_graph_value *out = NULL;
 
@@ -244,13 +258,17 @@ const rush_graph_value *api_build_call(rush_builder *b, const char *op, const ru
       (void)ir_misuse(&b->err, "argument %zu of %s is no value", i, op);
       return NULL;
     }
-  return api_graph_insert(graph_out(b->g), op, args, NULL, n_args, NULL, 0, &out, &b->err) == RUSH_OK ? out : NULL;
+  return api_graph_insert(graph_out(b->g), op, args, NULL, n_args, NULL, 0, &out, &b->err) ==
+             RUSH_OK
+           ? out
+           : NULL;
 }
 
 void api_build_output(rush_builder *b, const rush_graph_value *v)
 {
   if (!api_build_failed(b))
-    (void)!api_node_insert_input(node_out(b->g->block->ret), ir_block_n_outputs(b->g->block), v, &b->err);
+    (void)!api_node_insert_input(node_out(b->g->block->ret), ir_block_n_outputs(b->g->block), v,
+                                 &b->err);
 }
 
 rush_status api_build_end(rush_builder *b, rush_error *err)

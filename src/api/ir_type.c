@@ -13,7 +13,8 @@ static void parse(session *s, edit *e)
   e->t = ir_parse_type(s, ts, e->text);
 }
 
-rush_status api_type_parse(rush_context *c, const char *text, const rush_graph *scope, const rush_type **out, rush_error *err)
+rush_status api_type_parse(rush_context *c, const char *text, const rush_graph *scope,
+                           const rush_type **out, rush_error *err)
 {
   edit e = {.g = graph_in(scope), .text = text};
 
@@ -30,12 +31,15 @@ void api_type_release(const rush_type *t)
 
 /* As torch's kind() says it: by type_kind. */
 static const char *const kind_names[] = {
-      "AnyType", "NoneType", "TensorType", "BoolType", "IntType", "FloatType", "ComplexType", "NumberType",
-      "StringType", "DeviceObjType", "GeneratorType", "StorageType", "StreamObjType", "CapsuleType", "PyObjectType",
-      "QuantizerType", "ScalarTypeType", "LayoutType", "MemoryFormatType", "QSchemeType", "DimnameType", "SymIntType",
-      "SymFloatType", "SymBoolType", "AnyListType", "AnyTupleType", "AnyClassType", "AnyEnumType", "ListType",
-      "OptionalType", "DictType", "TupleType", "UnionType", "FutureType", "RRefType", "AwaitType", "VarType",
-      "ClassType", "InterfaceType", "EnumType", "FunctionType"};
+  "AnyType",       "NoneType",       "TensorType",    "BoolType",         "IntType",
+  "FloatType",     "ComplexType",    "NumberType",    "StringType",       "DeviceObjType",
+  "GeneratorType", "StorageType",    "StreamObjType", "CapsuleType",      "PyObjectType",
+  "QuantizerType", "ScalarTypeType", "LayoutType",    "MemoryFormatType", "QSchemeType",
+  "DimnameType",   "SymIntType",     "SymFloatType",  "SymBoolType",      "AnyListType",
+  "AnyTupleType",  "AnyClassType",   "AnyEnumType",   "ListType",         "OptionalType",
+  "DictType",      "TupleType",      "UnionType",     "FutureType",       "RRefType",
+  "AwaitType",     "VarType",        "ClassType",     "InterfaceType",    "EnumType",
+  "FunctionType"};
 _Static_assert(COUNT_OF(kind_names) == TYPE_FUNCTION + 1, "a name for each kind of type");
 
 const char *api_type_kind(const rush_type *t) { return kind_names[type_in(t)->kind]; }
@@ -72,8 +76,8 @@ static type_store *store_of(context *c, const rush_type *const *elems, size_t n)
   return ts;
 }
 
-rush_status api_type_make(rush_context *c, const char *kind, const rush_type *const *elems, size_t n_elems,
-                          const rush_type **out, rush_error *err)
+rush_status api_type_make(rush_context *c, const char *kind, const rush_type *const *elems,
+                          size_t n_elems, const rush_type **out, rush_error *err)
 {
   size_t k = 0;
   call_ctx cx;
@@ -85,8 +89,9 @@ rush_status api_type_make(rush_context *c, const char *kind, const rush_type *co
   uint32_t n_refused = mem_n_refused(cx.ctx);
   const type *t = ts ? of_kind(ts, (type_kind)k, (const type *const *)elems, n_elems) : NULL;
   if (!t)
-    return n_refused != mem_n_refused(cx.ctx) ? error_nomem(err)
-                                              : ir_misuse(err, "no %s can be made of these %zu types", kind, n_elems);
+    return n_refused != mem_n_refused(cx.ctx)
+             ? error_nomem(err)
+             : ir_misuse(err, "no %s can be made of these %zu types", kind, n_elems);
   *out = type_handle(t);
   return RUSH_OK;
 }
@@ -100,7 +105,8 @@ static void print(session *s, edit *e, text_buf *out)
     type_print(out, e->t);
 }
 
-rush_status api_type_text(rush_context *c, const rush_type *t, bool annotation, char **out, rush_error *err)
+rush_status api_type_text(rush_context *c, const rush_type *t, bool annotation, char **out,
+                          rush_error *err)
 {
   edit e = {.t = type_in(t), .flag = annotation};
   text_buf text;
@@ -127,10 +133,17 @@ const char *api_type_field(const rush_type *t, size_t i)
 }
 
 const char *api_type_name(const rush_type *t) { return type_in(t)->name; }
-bool api_type_equal(const rush_type *a, const rush_type *b) { return type_equal(type_in(a), type_in(b)); }
-bool api_type_is_subtype(const rush_type *a, const rush_type *b) { return type_is_subtype(type_in(a), type_in(b)); }
+bool api_type_equal(const rush_type *a, const rush_type *b)
+{
+  return type_equal(type_in(a), type_in(b));
+}
+bool api_type_is_subtype(const rush_type *a, const rush_type *b)
+{
+  return type_is_subtype(type_in(a), type_in(b));
+}
 
-rush_status api_type_unify(rush_context *c, const rush_type *a, const rush_type *b, bool to_union, const rush_type **out, rush_error *err)
+rush_status api_type_unify(rush_context *c, const rush_type *a, const rush_type *b, bool to_union,
+                           const rush_type **out, rush_error *err)
 {
   const type *x = type_in(a), *y = type_in(b);
   call_ctx cx;
@@ -138,7 +151,9 @@ rush_status api_type_unify(rush_context *c, const rush_type *a, const rush_type 
   TRY(api_begin(&cx, c, err));
   type_store *context_types = type_store_of_context(cx.ctx);
   /* What is made of both lives where a program's types are; the context's live always. */
-  type_store *ts = x->store && x->store != context_types ? x->store : y->store ? y->store : context_types;
+  type_store *ts = x->store && x->store != context_types ? x->store
+                   : y->store                            ? y->store
+                                                         : context_types;
 
   if (!ts)
     return error_nomem(err);

@@ -6,7 +6,7 @@
 #include "api/api_int.h"
 #include "archive/open.h"
 
-/* -- Loading ------------------------------------------------------------------------------------ */
+/* -- Loading ----------------------------------------------------------------------------------- */
 
 static rush_status read_options(archive_source *from, const rush_load_options *o, rush_error *err)
 {
@@ -23,8 +23,8 @@ static rush_status read_options(archive_source *from, const rush_load_options *o
   return RUSH_OK;
 }
 
-static rush_status load(rush_context *c, archive_source *from, const rush_load_options *o, module **out,
-                        rush_error *err)
+static rush_status load(rush_context *c, archive_source *from, const rush_load_options *o,
+                        module **out, rush_error *err)
 {
   call_ctx cx;
 
@@ -33,8 +33,8 @@ static rush_status load(rush_context *c, archive_source *from, const rush_load_o
   return module_load(&cx, from, out);
 }
 
-rush_status rush_module_load(rush_context *c, const char *path, const rush_load_options *o, rush_module **out,
-                             rush_error *err)
+rush_status rush_module_load(rush_context *c, const char *path, const rush_load_options *o,
+                             rush_module **out, rush_error *err)
 {
   archive_source from = {.path = path};
 
@@ -42,8 +42,8 @@ rush_status rush_module_load(rush_context *c, const char *path, const rush_load_
 }
 
 rush_status rush_module_load_bytes(rush_context *c, const void *data, size_t n_bytes,
-                                   void (*deleter)(void *, void *), void *user, const rush_load_options *o,
-                                   rush_module **out, rush_error *err)
+                                   void (*deleter)(void *, void *), void *user,
+                                   const rush_load_options *o, rush_module **out, rush_error *err)
 {
   archive_source from = {.data = data, .n_bytes = n_bytes, .deleter = deleter, .user = user};
 
@@ -72,8 +72,8 @@ static rush_status text_options(const rush_text_options *o, rush_text_options *o
   return RUSH_OK;
 }
 
-rush_status rush_module_compile(rush_context *c, const char *text, size_t n_bytes, const rush_text_options *o, rush_module **out,
-                                rush_error *err)
+rush_status rush_module_compile(rush_context *c, const char *text, size_t n_bytes,
+                                const rush_text_options *o, rush_module **out, rush_error *err)
 {
   rush_text_options how;
   call_ctx cx;
@@ -83,7 +83,8 @@ rush_status rush_module_compile(rush_context *c, const char *text, size_t n_byte
   return module_compile(&cx, how.name, how.first_line, (str){text, n_bytes}, out);
 }
 
-rush_status rush_module_define(rush_module *m, const char *text, size_t n_bytes, const rush_text_options *o, rush_error *err)
+rush_status rush_module_define(rush_module *m, const char *text, size_t n_bytes,
+                               const rush_text_options *o, rush_error *err)
 {
   rush_text_options how;
   call_ctx cx;
@@ -103,7 +104,8 @@ rush_status rush_module_copy(rush_module *m, rush_module **out, rush_error *err)
   return module_copy(&cx, m, out);
 }
 
-rush_status rush_module_around(rush_context *c, rush_value object, rush_module *root, rush_module **out, rush_error *err)
+rush_status rush_module_around(rush_context *c, rush_value object, rush_module *root,
+                               rush_module **out, rush_error *err)
 {
   call_ctx cx;
 
@@ -121,7 +123,8 @@ bool rush_module_is_random(rush_module *m)
   return api_begin(&cx, m->ctx, NULL) == RUSH_OK && module_is_random(&cx, m);
 }
 
-rush_status rush_module_dump(rush_module *m, rush_dump what, const char *method, char **out, rush_error *err)
+rush_status rush_module_dump(rush_module *m, rush_dump what, const char *method, char **out,
+                             rush_error *err)
 {
   call_ctx cx;
   text_buf t;
@@ -133,9 +136,13 @@ rush_status rush_module_dump(rush_module *m, rush_dump what, const char *method,
 
 rush_value rush_module_value(const rush_module *m) { return m->object; }
 size_t rush_module_n_methods(const rush_module *m) { return module_n_methods(m); }
-const char *rush_module_method_name(const rush_module *m, size_t i) { return module_method_name(m, (uint32_t)i); }
+const char *rush_module_method_name(const rush_module *m, size_t i)
+{
+  return module_method_name(m, (uint32_t)i);
+}
 
-rush_status rush_module_method_schema(rush_module *m, const char *method, char **out, rush_error *err)
+rush_status rush_module_method_schema(rush_module *m, const char *method, char **out,
+                                      rush_error *err)
 {
   call_ctx cx;
   text_buf t;
@@ -150,9 +157,10 @@ rush_status rush_module_method_schema(rush_module *m, const char *method, char *
   return api_text(&cx, RUSH_OK, &t, out);
 }
 
-/* -- Signatures ---------------------------------------------------------------------------------- */
+/* -- Signatures -------------------------------------------------------------------------------- */
 
-rush_status rush_module_signature(rush_module *m, const char *method, rush_signature **out, rush_error *err)
+rush_status rush_module_signature(rush_module *m, const char *method, rush_signature **out,
+                                  rush_error *err)
 {
   call_ctx cx;
 
@@ -164,7 +172,8 @@ void rush_signature_release(rush_signature *s) { signature_free(s); }
 size_t rush_signature_n_inputs(const rush_signature *s) { return s->n_inputs; }
 size_t rush_signature_n_outputs(const rush_signature *s) { return s->n_outputs; }
 
-static bool give_item(const rush_signature_item *items, uint32_t n, size_t i, rush_signature_item *out)
+static bool give_item(const rush_signature_item *items, uint32_t n, size_t i,
+                      rush_signature_item *out)
 {
   if (i < n)
     api_fill(out, &items[i], sizeof *items);
@@ -181,10 +190,10 @@ bool rush_signature_output(const rush_signature *s, size_t i, rush_signature_ite
   return give_item(s->outputs, s->n_outputs, i, out);
 }
 
-/* -- Calling ------------------------------------------------------------------------------------ */
+/* -- Calling ----------------------------------------------------------------------------------- */
 
-rush_status rush_module_call(rush_module *m, const char *method, const rush_value *args, size_t n_args,
-                             rush_value *result, rush_error *err)
+rush_status rush_module_call(rush_module *m, const char *method, const rush_value *args,
+                             size_t n_args, rush_value *result, rush_error *err)
 {
   return rush_module_call_named(m, method, args, n_args, NULL, 0, NULL, result, err);
 }
@@ -200,32 +209,39 @@ typedef struct call_job {
   size_t n_named;
 } call_job;
 
-static rush_status call_object(call_ctx *cx, const call_job *j, const named_arg *kwargs, rush_value *result)
+static rush_status call_object(call_ctx *cx, const call_job *j, const named_arg *kwargs,
+                               rush_value *result)
 {
   function *f = class_find_method(j->object.as.object->type, str_of(j->method));
 
   if (!f)
-    return error_set_type(cx->err, RUSH_EARGUMENT, "AttributeError", "the object has no method '%s'", j->method);
-  const bool keeps = type_retain_code_if_there(j->object.as.object->type); /* the object may be a constant */
-  rush_status st = object_call(cx, j->object, f, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, result);
+    return error_set_type(cx->err, RUSH_EARGUMENT, "AttributeError",
+                          "the object has no method '%s'", j->method);
+  const bool keeps =
+    type_retain_code_if_there(j->object.as.object->type); /* the object may be a constant */
+  rush_status st = object_call(cx, j->object, f, j->args, (uint32_t)j->n_args, kwargs,
+                               (uint32_t)j->n_named, result);
   if (keeps)
     type_release_code(j->object.as.object->type);
   return st;
 }
 
-static rush_status call_by_name(call_ctx *cx, const call_job *j, const named_arg *kwargs, rush_value *made)
+static rush_status call_by_name(call_ctx *cx, const call_job *j, const named_arg *kwargs,
+                                rush_value *made)
 {
-  return j->m ? module_call(cx, j->m, j->method, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named, made)
+  return j->m ? module_call(cx, j->m, j->method, j->args, (uint32_t)j->n_args, kwargs,
+                            (uint32_t)j->n_named, made)
               : call_object(cx, j, kwargs, made);
 }
 
-static rush_status call_with_options(call_ctx *cx, const call_job *j, const named_arg *kwargs, const rush_call_options *o,
-                                     rush_value *made)
+static rush_status call_with_options(call_ctx *cx, const call_job *j, const named_arg *kwargs,
+                                     const rush_call_options *o, rush_value *made)
 {
   output_buffers outputs = {0};
   call_recorder recorder;
 
-  TRY(api_call_options(cx, o, &recorder, j->m != NULL || j->object.tag == RUSH_TAG_OBJECT, j->args, j->n_args));
+  TRY(api_call_options(cx, o, &recorder, j->m != NULL || j->object.tag == RUSH_TAG_OBJECT, j->args,
+                       j->n_args));
   rush_status st = api_outputs_begin(cx, o, j->m ? &outputs : NULL);
   if (st == RUSH_OK)
     st = call_by_name(cx, j, kwargs, made);
@@ -234,7 +250,8 @@ static rush_status call_with_options(call_ctx *cx, const call_job *j, const name
 }
 
 /* The named arguments as *out, in `few` if they fit; free_named in the end. */
-static rush_status read_named(call_ctx *cx, const call_job *j, named_arg *few, size_t n_few, named_arg **out)
+static rush_status read_named(call_ctx *cx, const call_job *j, named_arg *few, size_t n_few,
+                              named_arg **out)
 {
   if (j->n_args > UINT32_MAX || j->n_named > 1000000)
     return error_set(cx->err, RUSH_EARGUMENT, "%zu arguments are too many", j->n_args + j->n_named);
@@ -253,22 +270,24 @@ static void free_named(call_ctx *cx, const call_job *j, const named_arg *few, na
     mem_free(cx->ctx, kwargs, j->n_named * sizeof(*kwargs));
 }
 
-static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options *o, rush_value *result)
+static rush_status call(call_ctx *cx, const call_job *j, const rush_call_options *o,
+                        rush_value *result)
 {
   named_arg few[16], *kwargs;
   rush_value made;
 
   TRY(read_named(cx, j, few, COUNT_OF(few), &kwargs));
-  rush_status st = o ? call_with_options(cx, j, kwargs, o, &made) : call_by_name(cx, j, kwargs, &made);
+  rush_status st =
+    o ? call_with_options(cx, j, kwargs, o, &made) : call_by_name(cx, j, kwargs, &made);
   if (st == RUSH_OK)
     api_give(st, made, result);
   free_named(cx, j, few, kwargs);
   return st;
 }
 
-rush_status rush_module_call_named(rush_module *m, const char *method, const rush_value *args, size_t n_args,
-                                   const rush_named_value *named, size_t n_named, const rush_call_options *o,
-                                   rush_value *result, rush_error *err)
+rush_status rush_module_call_named(rush_module *m, const char *method, const rush_value *args,
+                                   size_t n_args, const rush_named_value *named, size_t n_named,
+                                   const rush_call_options *o, rush_value *result, rush_error *err)
 {
   call_job j = {m, m->object, method ? method : "forward", args, n_args, named, n_named};
   call_ctx cx;
@@ -277,7 +296,8 @@ rush_status rush_module_call_named(rush_module *m, const char *method, const rus
   return call(&cx, &j, o, result);
 }
 
-static rush_status prepare(call_ctx *cx, const call_job *j, const named_arg *kwargs, const rush_call_options *options)
+static rush_status prepare(call_ctx *cx, const call_job *j, const named_arg *kwargs,
+                           const rush_call_options *options)
 {
   rush_call_options own = RUSH_CALL_OPTIONS_INIT;
   call_recorder recorder;
@@ -287,11 +307,13 @@ static rush_status prepare(call_ctx *cx, const call_job *j, const named_arg *kwa
   own.gradient_host = NULL; /* gradients of copies are nobody's */
   TRY(api_outputs_begin(cx, &own, NULL));
   TRY(api_call_options(cx, &own, &recorder, true, j->args, j->n_args));
-  return module_prepare(cx, j->m, j->method, j->args, (uint32_t)j->n_args, kwargs, (uint32_t)j->n_named);
+  return module_prepare(cx, j->m, j->method, j->args, (uint32_t)j->n_args, kwargs,
+                        (uint32_t)j->n_named);
 }
 
-rush_status rush_module_prepare(rush_module *m, const char *method, const rush_value *args, size_t n_args,
-                                const rush_named_value *named, size_t n_named, const rush_call_options *o, rush_error *err)
+rush_status rush_module_prepare(rush_module *m, const char *method, const rush_value *args,
+                                size_t n_args, const rush_named_value *named, size_t n_named,
+                                const rush_call_options *o, rush_error *err)
 {
   call_job j = {m, m->object, method ? method : "forward", args, n_args, named, n_named};
   named_arg few[16], *kwargs = NULL;
@@ -317,12 +339,14 @@ rush_status rush_module_samples(rush_module *m, rush_value *out, rush_error *err
 
 bool rush_object_has_method(rush_value object, const char *method)
 {
-  return object.tag == RUSH_TAG_OBJECT && class_find_method(object.as.object->type, str_of(method)) != NULL;
+  return object.tag == RUSH_TAG_OBJECT &&
+         class_find_method(object.as.object->type, str_of(method)) != NULL;
 }
 
-rush_status rush_object_call(rush_context *c, rush_value object, const char *method, const rush_value *args, size_t n_args,
-                             const rush_named_value *named, size_t n_named, const rush_call_options *o,
-                             rush_value *result, rush_error *err)
+rush_status rush_object_call(rush_context *c, rush_value object, const char *method,
+                             const rush_value *args, size_t n_args, const rush_named_value *named,
+                             size_t n_named, const rush_call_options *o, rush_value *result,
+                             rush_error *err)
 {
   call_job j = {NULL, object, method ? method : "forward", args, n_args, named, n_named};
   call_ctx cx;
@@ -333,7 +357,7 @@ rush_status rush_object_call(rush_context *c, rush_value object, const char *met
   return call(&cx, &j, o, result);
 }
 
-/* -- State -------------------------------------------------------------------------------------- */
+/* -- State ------------------------------------------------------------------------------------- */
 
 typedef struct state_search {
   call_ctx *cx;
@@ -385,8 +409,8 @@ size_t rush_module_n_state(rush_module *m)
   return walk_locked(&cx, m, &s) == RUSH_OK ? s.index : 0;
 }
 
-rush_status rush_module_state_at(rush_module *m, size_t i, char **name, bool *is_parameter, rush_value *out,
-                                 rush_error *err)
+rush_status rush_module_state_at(rush_module *m, size_t i, char **name, bool *is_parameter,
+                                 rush_value *out, rush_error *err)
 {
   state_search s = {.wanted = i};
   call_ctx cx;
@@ -417,12 +441,14 @@ static rush_status find_state(call_ctx *cx, module *m, const char *name, rush_va
 
   TRY(walk_locked(cx, m, &s));
   if (!s.found)
-    return error_set_type(cx->err, RUSH_EARGUMENT, "KeyError", "the module has no parameter or buffer '%s'", name);
+    return error_set_type(cx->err, RUSH_EARGUMENT, "KeyError",
+                          "the module has no parameter or buffer '%s'", name);
   *out = s.value;
   return RUSH_OK;
 }
 
-rush_status rush_module_get_state(rush_module *m, const char *name, rush_value *out, rush_error *err)
+rush_status rush_module_get_state(rush_module *m, const char *name, rush_value *out,
+                                  rush_error *err)
 {
   call_ctx cx;
 
@@ -450,7 +476,8 @@ static rush_status set_state(call_ctx *cx, module *m, const char *name, rush_val
   return st;
 }
 
-rush_status rush_module_set_state(rush_module *m, const char *name, rush_value value, rush_error *err)
+rush_status rush_module_set_state(rush_module *m, const char *name, rush_value value,
+                                  rush_error *err)
 {
   lock_hold hold;
   call_ctx cx;
@@ -470,12 +497,13 @@ rush_status rush_value_load(rush_context *c, const char *path, rush_value *out, 
 static rush_status load_value(call_ctx *cx, const archive_source *from, rush_value *out)
 {
   if (from->meta)
-    return error_set(cx->err, RUSH_EARGUMENT, "rush_load_options.meta is for modules: values are loaded with their data");
+    return error_set(cx->err, RUSH_EARGUMENT,
+                     "rush_load_options.meta is for modules: values are loaded with their data");
   return value_load(cx, from, out);
 }
 
-rush_status rush_value_load_with(rush_context *c, const char *path, const rush_load_options *options, rush_value *out,
-                                 rush_error *err)
+rush_status rush_value_load_with(rush_context *c, const char *path,
+                                 const rush_load_options *options, rush_value *out, rush_error *err)
 {
   archive_source from = {.path = path};
   call_ctx cx;
@@ -485,7 +513,8 @@ rush_status rush_value_load_with(rush_context *c, const char *path, const rush_l
   return load_value(&cx, &from, out);
 }
 
-rush_status rush_value_load_bytes(rush_context *c, const void *data, size_t n_bytes, const rush_load_options *options, rush_value *out,
+rush_status rush_value_load_bytes(rush_context *c, const void *data, size_t n_bytes,
+                                  const rush_load_options *options, rush_value *out,
                                   rush_error *err)
 {
   archive_source from = {.data = data, .n_bytes = n_bytes};

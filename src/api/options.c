@@ -4,15 +4,17 @@
 
 #include "base/clock.h"
 
-static rush_status read_host(rush_error *err, const rush_gradient_host *host, rush_gradient_host *out)
+static rush_status read_host(rush_error *err, const rush_gradient_host *host,
+                             rush_gradient_host *out)
 {
   TRY(API_READ(err, rush_gradient_host, host, out));
   TRY(API_NEED(err, rush_gradient_host, out, get));
   return API_NEED(err, rush_gradient_host, out, add);
 }
 
-rush_status api_call_options(call_ctx *cx, const rush_call_options *options, call_recorder *recorder, bool any,
-                             const rush_value *args, size_t n_args)
+rush_status api_call_options(call_ctx *cx, const rush_call_options *options,
+                             call_recorder *recorder, bool any, const rush_value *args,
+                             size_t n_args)
 {
   rush_call_options o;
   rush_gradient_host host;
@@ -41,7 +43,9 @@ rush_status api_outputs_begin(call_ctx *cx, const rush_call_options *options, ou
   if (o.n_outputs == 0)
     return RUSH_OK;
   if (!out || !o.outputs)
-    return error_set(cx->err, RUSH_EARGUMENT, out ? "rush_call_options.outputs is NULL" : "output buffers are for methods of modules");
+    return error_set(cx->err, RUSH_EARGUMENT,
+                     out ? "rush_call_options.outputs is NULL"
+                         : "output buffers are for methods of modules");
   TRY(outputs_begin(cx, out, o.outputs, o.n_outputs));
   out->report = o.outputs_copied;
   cx->outputs = out;

@@ -9,7 +9,8 @@
 
 static rush_status refuse(void *lib, rush_error *err, const char *path, const char *why)
 {
-  rush_status st = error_set(err, RUSH_EARGUMENT, "%s is no plug-in for this library: %s (rushlight/backend.h)", path, why);
+  rush_status st = error_set(
+    err, RUSH_EARGUMENT, "%s is no plug-in for this library: %s (rushlight/backend.h)", path, why);
   dlclose(lib);
   return st;
 }
@@ -31,20 +32,27 @@ rush_status rush_plugin_load(rush_context *c, const char *path, rush_error *err)
   if (!symbol)
     return refuse(lib, err, path, "it exports no function " RUSH_PLUGIN_SYMBOL);
   if (!abi)
-    return refuse(lib, err, path, "it does not say which version it was built for, RUSH_PLUGIN_DECLARE");
+    return refuse(lib, err, path,
+                  "it does not say which version it was built for, RUSH_PLUGIN_DECLARE");
   if (!rush_backend(*abi)) {
-    snprintf(why, sizeof why, "it was built for version %u of the table, and this is %u", *abi, RUSH_BACKEND_ABI);
+    snprintf(why, sizeof why, "it was built for version %u of the table, and this is %u", *abi,
+             RUSH_BACKEND_ABI);
     return refuse(lib, err, path, why);
   }
-  const uint32_t *n_bytes = dlsym(lib, RUSH_PLUGIN_BYTES_SYMBOL); /* plug-ins of older headers lack it, and need less */
+  const uint32_t *n_bytes =
+    dlsym(lib, RUSH_PLUGIN_BYTES_SYMBOL); /* plug-ins of older headers lack it, and need less */
   const size_t have = rush_backend(*abi)->struct_bytes;
   if (n_bytes && *n_bytes > have) {
-    snprintf(why, sizeof why, "it was built with a newer header: its table has %u bytes, that of rushlight %s has %zu", *n_bytes,
-             rush_version(), have);
+    snprintf(
+      why, sizeof why,
+      "it was built with a newer header: its table has %u bytes, that of rushlight %s has %zu",
+      *n_bytes, rush_version(), have);
     return refuse(lib, err, path, why);
   }
-  memcpy(&entry, &symbol, sizeof entry); /* C has no cast from an object's pointer to a function's */
-  rush_status st = entry(rush_backend(*abi), cx.ctx, err); /* stays loaded: the context may hold pointers into it */
+  memcpy(&entry, &symbol,
+         sizeof entry); /* C has no cast from an object's pointer to a function's */
+  rush_status st = entry(rush_backend(*abi), cx.ctx,
+                         err); /* stays loaded: the context may hold pointers into it */
 
   return error_of_callback(err, st, "%s", path);
 }

@@ -2,9 +2,10 @@
 
 #include "archive/write.h"
 
-/* -- Saving ------------------------------------------------------------------------------------- */
+/* -- Saving ------------------------------------------------------------------------------------ */
 
-static rush_status save(call_ctx *cx, rush_value object, const char *path, const rush_save_options *options)
+static rush_status save(call_ctx *cx, rush_value object, const char *path,
+                        const rush_save_options *options)
 {
   rush_save_options o = RUSH_SAVE_OPTIONS_INIT;
   archive_file *files = NULL;
@@ -28,7 +29,8 @@ static rush_status save(call_ctx *cx, rush_value object, const char *path, const
   if (n && !files)
     return call_nomem(cx);
   for (size_t i = 0; i < n; i++)
-    files[i] = (archive_file){o.extra_files[i].name, {o.extra_files[i].data, o.extra_files[i].n_bytes}};
+    files[i] =
+      (archive_file){o.extra_files[i].name, {o.extra_files[i].data, o.extra_files[i].n_bytes}};
   to.files = files;
   to.n_files = (uint32_t)n;
   rush_status st = archive_write(cx, object, &to);
@@ -36,7 +38,8 @@ static rush_status save(call_ctx *cx, rush_value object, const char *path, const
   return st;
 }
 
-rush_status rush_module_save(rush_module *m, const char *path, const rush_save_options *o, rush_error *err)
+rush_status rush_module_save(rush_module *m, const char *path, const rush_save_options *o,
+                             rush_error *err)
 {
   call_ctx cx;
 
@@ -50,24 +53,26 @@ rush_status rush_module_save(rush_module *m, const char *path, const rush_save_o
   return module_place(&cx, m, st);
 }
 
-rush_status rush_object_save(rush_context *c, rush_value object, const char *path, const rush_save_options *o,
-                             rush_error *err)
+rush_status rush_object_save(rush_context *c, rush_value object, const char *path,
+                             const rush_save_options *o, rush_error *err)
 {
   call_ctx cx;
 
   lock_hold hold;
   TRY(api_begin(&cx, c, err));
-  TRY(lock_take(&cx, object.tag == RUSH_TAG_OBJECT ? object_lock(object.as.object) : NULL, LOCK_SHARED, &hold));
+  TRY(lock_take(&cx, object.tag == RUSH_TAG_OBJECT ? object_lock(object.as.object) : NULL,
+                LOCK_SHARED, &hold));
   rush_status st = save(&cx, object, path, o);
   lock_drop(&hold);
   return st;
 }
 
-/* -- Extra files -------------------------------------------------------------------------------- */
+/* -- Extra files ------------------------------------------------------------------------------- */
 
 size_t rush_module_n_extra_files(const rush_module *m) { return m->extra_files.n; }
 
-const char *rush_module_extra_file(const rush_module *m, size_t i, const void **data, size_t *n_bytes)
+const char *rush_module_extra_file(const rush_module *m, size_t i, const void **data,
+                                   size_t *n_bytes)
 {
   if (i >= m->extra_files.n)
     return NULL;
@@ -79,9 +84,10 @@ const char *rush_module_extra_file(const rush_module *m, size_t i, const void **
   return e->key.p;
 }
 
-/* -- Code --------------------------------------------------------------------------------------- */
+/* -- Code -------------------------------------------------------------------------------------- */
 
-rush_status rush_module_code(rush_module *m, const char *method, char **text, rush_value *constants, rush_error *err)
+rush_status rush_module_code(rush_module *m, const char *method, char **text, rush_value *constants,
+                             rush_error *err)
 {
   rush_value made;
   call_ctx cx;

@@ -54,9 +54,10 @@ static rush_status run_job(program *p, rush_error *err, job_body *body, unit_job
   return st;
 }
 
-/* -- Units -------------------------------------------------------------------------------------------- */
+/* -- Units ------------------------------------------------------------------------------------- */
 
-/* Every entry that units ask without looking; the others may be NULL: the host has nothing to say there. */
+/* Every entry that units ask without looking; the others may be NULL: the host has nothing to say
+ * there. */
 static rush_status read_host(const rush_host *host, rush_host *out, rush_error *err)
 {
   TRY(API_READ(err, rush_host, host, out));
@@ -78,7 +79,8 @@ static void create(session *s, void *arg)
   j->made = script_host_new(s, j->host);
 }
 
-rush_status rush_unit_create(rush_context *c, const rush_host *host, rush_unit **out, rush_error *err)
+rush_status rush_unit_create(rush_context *c, const rush_host *host, rush_unit **out,
+                             rush_error *err)
 {
   rush_host own;
   create_job j = {&own, NULL};
@@ -102,12 +104,13 @@ static void add_source(session *s, unit_job *j)
 {
   source *src = program_add_source(s, j->p, j->a, j->b, j->n);
   src->first_line = j->flags;
-  src->by_function = src->name && src->name[0] != '<'; /* as Python names texts that stand in no file */
+  src->by_function =
+    src->name && src->name[0] != '<'; /* as Python names texts that stand in no file */
   j->result = src;
 }
 
-rush_status rush_unit_add_source(rush_unit *u, const char *file, const char *text, size_t n_bytes, uint32_t first_line,
-                                 rush_source **out, rush_error *err)
+rush_status rush_unit_add_source(rush_unit *u, const char *file, const char *text, size_t n_bytes,
+                                 uint32_t first_line, rush_source **out, rush_error *err)
 {
   unit_job j = {.a = file, .b = text, .n = n_bytes, .flags = first_line};
 
@@ -116,18 +119,20 @@ rush_status rush_unit_add_source(rush_unit *u, const char *file, const char *tex
   return RUSH_OK;
 }
 
-rush_status rush_host_fail(rush_error *err, rush_status status, const char *type, const char *message)
+rush_status rush_host_fail(rush_error *err, rush_status status, const char *type,
+                           const char *message)
 {
   return error_set_type(err, status, type ? type : "RuntimeError", "%s", message);
 }
 
-/* -- Functions ---------------------------------------------------------------------------------------- */
+/* -- Functions --------------------------------------------------------------------------------- */
 
 static function *function_in(const rush_function *f) { return (function *)f; }
 
 static void define(session *s, unit_job *j) { j->result = script_host_define(s, j->p, j->a); }
 
-rush_status rush_unit_define(rush_unit *u, const rush_function_def *def, rush_function **out, rush_error *err)
+rush_status rush_unit_define(rush_unit *u, const rush_function_def *def, rush_function **out,
+                             rush_error *err)
 {
   rush_function_def own;
   unit_job j = {.a = &own};
@@ -138,17 +143,27 @@ rush_status rush_unit_define(rush_unit *u, const rush_function_def *def, rush_fu
   return RUSH_OK;
 }
 
-static void define_text(session *s, unit_job *j) { script_host_define_text(s, j->p, (source *)(uintptr_t)j->a, j->b, j->d); }
+static void define_text(session *s, unit_job *j)
+{
+  script_host_define_text(s, j->p, (source *)(uintptr_t)j->a, j->b, j->d);
+}
 
-rush_status rush_unit_define_text(rush_unit *u, rush_source *src, const char *prefix, void *scope, rush_error *err)
+rush_status rush_unit_define_text(rush_unit *u, rush_source *src, const char *prefix, void *scope,
+                                  rush_error *err)
 {
   unit_job j = {.a = src, .b = prefix, .d = scope};
 
   return run_job(program_of_unit(u), err, define_text, &j);
 }
 
-rush_function *rush_unit_text_function(rush_unit *u, size_t i) { return (rush_function *)script_host_of_text(program_of_unit(u), i); }
-rush_unit *rush_function_unit(const rush_function *f) { return (rush_unit *)function_in(f)->program; }
+rush_function *rush_unit_text_function(rush_unit *u, size_t i)
+{
+  return (rush_function *)script_host_of_text(program_of_unit(u), i);
+}
+rush_unit *rush_function_unit(const rush_function *f)
+{
+  return (rush_unit *)function_in(f)->program;
+}
 
 static void define_graph(session *s, unit_job *j)
 {
@@ -157,10 +172,12 @@ static void define_graph(session *s, unit_job *j)
   j->result = script_define_graph(s, j->p, j->b, name, j->c, j->d, (uint32_t)j->n);
 }
 
-rush_status rush_unit_define_graph(rush_unit *u, const char *name, const rush_type *self, const char *graph, const rush_value *constants,
+rush_status rush_unit_define_graph(rush_unit *u, const char *name, const rush_type *self,
+                                   const char *graph, const rush_value *constants,
                                    size_t n_constants, rush_function **out, rush_error *err)
 {
-  unit_job j = {.a = name, .b = in(self), .c = graph, .d = (void *)(uintptr_t)constants, .n = n_constants};
+  unit_job j = {
+    .a = name, .b = in(self), .c = graph, .d = (void *)(uintptr_t)constants, .n = n_constants};
 
   TRY(run_job(program_of_unit(u), err, define_graph, &j));
   *out = (rush_function *)j.result;
@@ -176,8 +193,9 @@ rush_status rush_function_compile(rush_function *f, rush_error *err)
   return run_job(function_in(f)->program, err, compile, &j);
 }
 
-rush_status rush_function_call(rush_function *rf, const rush_value *args, size_t n_args, const rush_named_value *named,
-                               size_t n_named, const rush_call_options *o, rush_value *result, rush_error *err)
+rush_status rush_function_call(rush_function *rf, const rush_value *args, size_t n_args,
+                               const rush_named_value *named, size_t n_named,
+                               const rush_call_options *o, rush_value *result, rush_error *err)
 {
   function *f = function_in(rf);
   named_arg kwargs[64];
@@ -192,10 +210,14 @@ rush_status rush_function_call(rush_function *rf, const rush_value *args, size_t
   for (size_t i = 0; i < n_named; i++)
     kwargs[i] = (named_arg){str_of(named[i].name), named[i].value};
   TRY(function_prepare(&cx, f));
-  return function_call_bound(&cx, f, NULL, args, (uint32_t)n_args, kwargs, (uint32_t)n_named, result);
+  return function_call_bound(&cx, f, NULL, args, (uint32_t)n_args, kwargs, (uint32_t)n_named,
+                             result);
 }
 
-static void ask_undefined(session *s, unit_job *j) { j->flags = script_host_takes_undefined(s, j->d, j->n); }
+static void ask_undefined(session *s, unit_job *j)
+{
+  j->flags = script_host_takes_undefined(s, j->d, j->n);
+}
 
 bool rush_function_takes_undefined(rush_function *f, size_t i)
 {
@@ -221,11 +243,15 @@ bool rush_function_arg(const rush_function *f, size_t i, rush_argument *out)
 
   if (i >= sc->n_args)
     return false;
-  *out = (rush_argument){sc->args[i].name,       out_type(sc->args[i].type), sc->args[i].has_default,
-                         sc->args[i].kwarg_only, sc->args[i].fixed_len,      sc->args[i].is_inferred};
+  *out =
+    (rush_argument){sc->args[i].name,       out_type(sc->args[i].type), sc->args[i].has_default,
+                    sc->args[i].kwarg_only, sc->args[i].fixed_len,      sc->args[i].is_inferred};
   return true;
 }
-const rush_type *rush_function_result(const rush_function *f) { return out_type(function_in(f)->schema->returns[0].type); }
+const rush_type *rush_function_result(const rush_function *f)
+{
+  return out_type(function_in(f)->schema->returns[0].type);
+}
 
 rush_status rush_function_dump(rush_function *rf, rush_dump what, char **out, rush_error *err)
 {
@@ -277,17 +303,33 @@ rush_status rush_function_module(rush_function *f, rush_module **out, rush_error
   return st;
 }
 
-/* -- Types ---------------------------------------------------------------------------------------------- */
+/* -- Types ------------------------------------------------------------------------------------- */
 
-static const struct { type_kind kind; rush_type_kind outside; } kinds[] = {
-    {TYPE_ANY, RUSH_TYPE_ANY},         {TYPE_NONE, RUSH_TYPE_NONE},       {TYPE_TENSOR, RUSH_TYPE_TENSOR},
-    {TYPE_BOOL, RUSH_TYPE_BOOL},       {TYPE_INT, RUSH_TYPE_INT},         {TYPE_FLOAT, RUSH_TYPE_FLOAT},
-    {TYPE_COMPLEX, RUSH_TYPE_COMPLEX}, {TYPE_NUMBER, RUSH_TYPE_NUMBER},   {TYPE_STRING, RUSH_TYPE_STRING},
-    {TYPE_DEVICE, RUSH_TYPE_DEVICE},   {TYPE_GENERATOR, RUSH_TYPE_GENERATOR}, {TYPE_STORAGE, RUSH_TYPE_STORAGE},
-    {TYPE_STREAM, RUSH_TYPE_STREAM},   {TYPE_LIST, RUSH_TYPE_LIST},       {TYPE_OPTIONAL, RUSH_TYPE_OPTIONAL},
-    {TYPE_DICT, RUSH_TYPE_DICT},       {TYPE_TUPLE, RUSH_TYPE_TUPLE},     {TYPE_UNION, RUSH_TYPE_UNION},
-    {TYPE_FUTURE, RUSH_TYPE_FUTURE},   {TYPE_CLASS, RUSH_TYPE_CLASS},     {TYPE_INTERFACE, RUSH_TYPE_INTERFACE},
-    {TYPE_ENUM, RUSH_TYPE_ENUM},       {TYPE_AWAIT, RUSH_TYPE_AWAIT},
+static const struct { type_kind kind; rush_type_kind outside;
+} kinds[] = {
+  {TYPE_ANY, RUSH_TYPE_ANY},
+  {TYPE_NONE, RUSH_TYPE_NONE},
+  {TYPE_TENSOR, RUSH_TYPE_TENSOR},
+  {TYPE_BOOL, RUSH_TYPE_BOOL},
+  {TYPE_INT, RUSH_TYPE_INT},
+  {TYPE_FLOAT, RUSH_TYPE_FLOAT},
+  {TYPE_COMPLEX, RUSH_TYPE_COMPLEX},
+  {TYPE_NUMBER, RUSH_TYPE_NUMBER},
+  {TYPE_STRING, RUSH_TYPE_STRING},
+  {TYPE_DEVICE, RUSH_TYPE_DEVICE},
+  {TYPE_GENERATOR, RUSH_TYPE_GENERATOR},
+  {TYPE_STORAGE, RUSH_TYPE_STORAGE},
+  {TYPE_STREAM, RUSH_TYPE_STREAM},
+  {TYPE_LIST, RUSH_TYPE_LIST},
+  {TYPE_OPTIONAL, RUSH_TYPE_OPTIONAL},
+  {TYPE_DICT, RUSH_TYPE_DICT},
+  {TYPE_TUPLE, RUSH_TYPE_TUPLE},
+  {TYPE_UNION, RUSH_TYPE_UNION},
+  {TYPE_FUTURE, RUSH_TYPE_FUTURE},
+  {TYPE_CLASS, RUSH_TYPE_CLASS},
+  {TYPE_INTERFACE, RUSH_TYPE_INTERFACE},
+  {TYPE_ENUM, RUSH_TYPE_ENUM},
+  {TYPE_AWAIT, RUSH_TYPE_AWAIT},
 };
 
 rush_type_kind rush_type_kind_of(const rush_type *t)
@@ -300,9 +342,15 @@ rush_type_kind rush_type_kind_of(const rush_type *t)
   return RUSH_TYPE_OTHER;
 }
 size_t rush_type_n_elems(const rush_type *t) { return in(t)->n_elems; }
-const rush_type *rush_type_elem(const rush_type *t, size_t i) { return i < in(t)->n_elems ? out_type(in(t)->elems[i]) : NULL; }
+const rush_type *rush_type_elem(const rush_type *t, size_t i)
+{
+  return i < in(t)->n_elems ? out_type(in(t)->elems[i]) : NULL;
+}
 const char *rush_type_name(const rush_type *t) { return in(t)->name; }
-const char *rush_type_field(const rush_type *t, size_t i) { return in(t)->fields && i < in(t)->n_elems ? in(t)->fields[i] : NULL; }
+const char *rush_type_field(const rush_type *t, size_t i)
+{
+  return in(t)->fields && i < in(t)->n_elems ? in(t)->fields[i] : NULL;
+}
 
 typedef struct compare_job {
   program *p;
@@ -317,8 +365,9 @@ static void compare(session *s, void *arg)
   job->fits = program_is_subtype(s, job->p, job->a, job->b);
 }
 
-/* Methods that an interface asks for may be not compiled yet: what cannot be compiled fits nothing.  Hosts ask with locks
- * of their own held (Python's), which a thread that compiles may need: its program's lock is not waited for. */
+/* Methods that an interface asks for may be not compiled yet: what cannot be compiled fits nothing.
+ *  Hosts ask with locks of their own held (Python's), which a thread that compiles may need: its
+ *  program's lock is not waited for. */
 bool rush_type_is_subtype(const rush_type *t, const rush_type *of)
 {
   compare_job job = {.a = in(t), .b = in(of)};
@@ -337,7 +386,8 @@ bool rush_type_is_subtype(const rush_type *t, const rush_type *of)
   return compared && job.fits;
 }
 
-rush_status rush_type_to_text(rush_context *c, const rush_type *t, bool annotation, char **out, rush_error *err)
+rush_status rush_type_to_text(rush_context *c, const rush_type *t, bool annotation, char **out,
+                              rush_error *err)
 {
   call_ctx cx;
   text_buf b;
@@ -351,7 +401,8 @@ rush_status rush_type_to_text(rush_context *c, const rush_type *t, bool annotati
   return api_text(&cx, RUSH_OK, &b, out);
 }
 
-static const type *container(type_store *ts, rush_type_kind kind, const type *const *elems, size_t n)
+static const type *container(type_store *ts, rush_type_kind kind, const type *const *elems,
+                             size_t n)
 {
   switch (kind) {
   case RUSH_TYPE_LIST:
@@ -373,15 +424,16 @@ static const type *container(type_store *ts, rush_type_kind kind, const type *co
   }
 }
 
-rush_status rush_unit_make_type(rush_unit *u, rush_type_kind kind, const rush_type *const *elems, size_t n, const rush_type **out,
-                                rush_error *err)
+rush_status rush_unit_make_type(rush_unit *u, rush_type_kind kind, const rush_type *const *elems,
+                                size_t n, const rush_type **out, rush_error *err)
 {
   const type *t = NULL;
 
   for (size_t i = 0; i < COUNT_OF(kinds); i++)
     if (kinds[i].outside == kind && kind < RUSH_TYPE_LIST)
       t = type_simple(kinds[i].kind);
-  if (!t && (kind < RUSH_TYPE_CLASS || kind == RUSH_TYPE_AWAIT) && (n > 0 || kind == RUSH_TYPE_TUPLE))
+  if (!t && (kind < RUSH_TYPE_CLASS || kind == RUSH_TYPE_AWAIT) &&
+      (n > 0 || kind == RUSH_TYPE_TUPLE))
     t = container(&program_of_unit(u)->types, kind, (const type *const *)elems, n);
   if (!t)
     return error_set(err, RUSH_EARGUMENT, "there is no such type");
@@ -389,9 +441,13 @@ rush_status rush_unit_make_type(rush_unit *u, rush_type_kind kind, const rush_ty
   return RUSH_OK;
 }
 
-static void parse_type(session *s, unit_job *j) { j->result = script_host_parse_type(s, j->p, j->a, j->d); }
+static void parse_type(session *s, unit_job *j)
+{
+  j->result = script_host_parse_type(s, j->p, j->a, j->d);
+}
 
-rush_status rush_unit_parse_type(rush_unit *u, const char *text, void *scope, const rush_type **out, rush_error *err)
+rush_status rush_unit_parse_type(rush_unit *u, const char *text, void *scope, const rush_type **out,
+                                 rush_error *err)
 {
   unit_job j = {.a = text, .d = scope};
 
@@ -427,7 +483,8 @@ const rush_type *rush_unit_find_type(rush_unit *u, const char *qualified)
   return out_type(t);
 }
 
-rush_status rush_custom_create(rush_context *c, const char *name, rush_value state, rush_value *out, rush_error *err)
+rush_status rush_custom_create(rush_context *c, const char *name, rush_value state, rush_value *out,
+                               rush_error *err)
 {
   call_ctx cx;
   void *self;
@@ -435,26 +492,30 @@ rush_status rush_custom_create(rush_context *c, const char *name, rush_value sta
   TRY(api_begin(&cx, c, err));
   const custom_class *cls = custom_class_known(str_of(name ? name : ""));
   if (!cls || !cls->set_state)
-    return error_set(err, RUSH_EUNSUPPORTED, "the class %s is not known here", name ? name : "NULL");
+    return error_set(err, RUSH_EUNSUPPORTED, "the class %s is not known here",
+                     name ? name : "NULL");
   TRY(cls->set_state(&cx, state, &self));
   return custom_value_new_steal(&cx, cls, self, out);
 }
 
-rush_status rush_type_convert(rush_context *c, const rush_type *t, rush_value v, rush_value *out, rush_error *err)
+rush_status rush_type_convert(rush_context *c, const rush_type *t, rush_value v, rush_value *out,
+                              rush_error *err)
 {
   bool fits = false;
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
   TRY(value_bind(&cx, in(t), v, &fits, out));
-  return fits ? RUSH_OK : error_set_type(err, RUSH_EARGUMENT, "TypeError", "the value is not of the type");
+  return fits ? RUSH_OK
+              : error_set_type(err, RUSH_EARGUMENT, "TypeError", "the value is not of the type");
 }
 
-/* -- Classes -------------------------------------------------------------------------------------------- */
+/* -- Classes ----------------------------------------------------------------------------------- */
 
 static void add_class(session *s, unit_job *j) { j->result = script_host_add_class(s, j->p, j->a); }
 
-rush_status rush_unit_add_class(rush_unit *u, const rush_class_def *def, const rush_type **out, rush_error *err)
+rush_status rush_unit_add_class(rush_unit *u, const rush_class_def *def, const rush_type **out,
+                                rush_error *err)
 {
   rush_class_def own;
   unit_job j = {.a = &own};
@@ -482,8 +543,8 @@ static void add_attr(session *s, unit_job *j)
   a->is_buffer = j->flags & RUSH_ATTR_BUFFER;
 }
 
-rush_status rush_class_add_attr(rush_unit *u, const rush_type *t, const char *name, const rush_type *type, unsigned flags,
-                                rush_error *err)
+rush_status rush_class_add_attr(rush_unit *u, const rush_type *t, const char *name,
+                                const rush_type *type, unsigned flags, rush_error *err)
 {
   unit_job j = {.a = t, .b = name, .c = type, .flags = flags};
 
@@ -498,18 +559,21 @@ static void add_constant(session *s, unit_job *j)
   class_add_constant(s, j->a, j->b, t, j->value);
 }
 
-rush_status rush_class_add_constant(rush_unit *u, const rush_type *t, const char *name, const rush_type *type, rush_value v,
-                                    rush_error *err)
+rush_status rush_class_add_constant(rush_unit *u, const rush_type *t, const char *name,
+                                    const rush_type *type, rush_value v, rush_error *err)
 {
   unit_job j = {.a = t, .b = name, .c = type, .value = v};
 
   return run_job(program_of_unit(u), err, add_constant, &j);
 }
 
-static void add_property(session *s, unit_job *j) { script_host_add_property(s, j->a, j->b, (function *)j->c, j->d); }
+static void add_property(session *s, unit_job *j)
+{
+  script_host_add_property(s, j->a, j->b, (function *)j->c, j->d);
+}
 
-rush_status rush_class_add_property(rush_unit *u, const rush_type *t, const char *name, rush_function *getter, rush_function *setter,
-                                    rush_error *err)
+rush_status rush_class_add_property(rush_unit *u, const rush_type *t, const char *name,
+                                    rush_function *getter, rush_function *setter, rush_error *err)
 {
   unit_job j = {.a = t, .b = name, .c = getter, .d = setter};
 
@@ -518,7 +582,8 @@ rush_status rush_class_add_property(rush_unit *u, const rush_type *t, const char
 
 static void add_hook(session *s, unit_job *j) { script_host_add_hook(s, j->a, j->d, j->flags); }
 
-rush_status rush_class_add_hook(rush_unit *u, const rush_type *t, rush_function *f, bool pre, rush_error *err)
+rush_status rush_class_add_hook(rush_unit *u, const rush_type *t, rush_function *f, bool pre,
+                                rush_error *err)
 {
   unit_job j = {.a = t, .d = f, .flags = pre};
 
@@ -527,7 +592,8 @@ rush_status rush_class_add_hook(rush_unit *u, const rush_type *t, rush_function 
 
 static void add_member(session *s, unit_job *j) { script_host_add_member(s, j->a, j->b, j->value); }
 
-rush_status rush_class_add_member(rush_unit *u, const rush_type *t, const char *name, rush_value v, rush_error *err)
+rush_status rush_class_add_member(rush_unit *u, const rush_type *t, const char *name, rush_value v,
+                                  rush_error *err)
 {
   unit_job j = {.a = t, .b = name, .value = v};
 
@@ -536,8 +602,9 @@ rush_status rush_class_add_member(rush_unit *u, const rush_type *t, const char *
 
 static void add_field(session *s, unit_job *j) { script_host_add_field(s, j->a, j->b, j->c, j->d); }
 
-rush_status rush_class_add_field(rush_unit *u, const rush_type *t, const char *name, const rush_type *type,
-                                 const rush_value *default_value, rush_error *err)
+rush_status rush_class_add_field(rush_unit *u, const rush_type *t, const char *name,
+                                 const rush_type *type, const rush_value *default_value,
+                                 rush_error *err)
 {
   unit_job j = {.a = t, .b = name, .c = type, .d = (void *)default_value};
 
@@ -553,7 +620,8 @@ const char *rush_class_attr(const rush_type *t, size_t i, const rush_type **type
   if (type)
     *type = out_type(c->attrs[i].type);
   if (flags)
-    *flags = (c->attrs[i].is_parameter ? RUSH_ATTR_PARAMETER : 0) | (c->attrs[i].is_buffer ? RUSH_ATTR_BUFFER : 0);
+    *flags = (c->attrs[i].is_parameter ? RUSH_ATTR_PARAMETER : 0) |
+             (c->attrs[i].is_buffer ? RUSH_ATTR_BUFFER : 0);
   return c->attrs[i].name;
 }
 
@@ -597,9 +665,10 @@ rush_value rush_class_member(const rush_type *t, const char *name)
   return value_unset();
 }
 
-/* -- Objects -------------------------------------------------------------------------------------------- */
+/* -- Objects ----------------------------------------------------------------------------------- */
 
-rush_status rush_object_create(rush_context *c, const rush_type *t, rush_value *out, rush_error *err)
+rush_status rush_object_create(rush_context *c, const rush_type *t, rush_value *out,
+                               rush_error *err)
 {
   rush_object *o;
   call_ctx cx;
@@ -617,7 +686,8 @@ const rush_type *rush_object_type(rush_value object)
   return object.tag == RUSH_TAG_OBJECT ? out_type(object.as.object->type) : NULL;
 }
 
-rush_status rush_module_of_object(rush_unit *u, rush_value object, rush_module **out, rush_error *err)
+rush_status rush_module_of_object(rush_unit *u, rush_value object, rush_module **out,
+                                  rush_error *err)
 {
   call_ctx cx;
 
@@ -627,15 +697,16 @@ rush_status rush_module_of_object(rush_unit *u, rush_value object, rush_module *
   return module_around(&cx, program_of_unit(u), object, NULL, out);
 }
 
-rush_status rush_named_tuple_create(rush_context *c, const rush_type *t, const rush_value *items, size_t n, rush_value *out,
-                                    rush_error *err)
+rush_status rush_named_tuple_create(rush_context *c, const rush_type *t, const rush_value *items,
+                                    size_t n, rush_value *out, rush_error *err)
 {
   rush_tuple *tuple;
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
   if (in(t)->kind != TYPE_TUPLE || n != in(t)->n_elems)
-    return error_set(err, RUSH_EARGUMENT, "the NamedTuple has %u fields, not %zu", in(t)->n_elems, n);
+    return error_set(err, RUSH_EARGUMENT, "the NamedTuple has %u fields, not %zu", in(t)->n_elems,
+                     n);
   TRY(tuple_new(&cx, in(t), n, &tuple));
   for (size_t i = 0; i < n; i++)
     tuple->items[i] = value_retain(items[i]);
@@ -643,10 +714,10 @@ rush_status rush_named_tuple_create(rush_context *c, const rush_type *t, const r
   return RUSH_OK;
 }
 
-/* -- Tracing -------------------------------------------------------------------------------------------- */
+/* -- Tracing ----------------------------------------------------------------------------------- */
 
-rush_status rush_trace_begin(rush_context *c, const rush_value *inputs, const char *const *names, size_t n, rush_trace **out,
-                             rush_error *err)
+rush_status rush_trace_begin(rush_context *c, const rush_value *inputs, const char *const *names,
+                             size_t n, rush_trace **out, rush_error *err)
 {
   call_ctx cx;
   trace *t;
@@ -657,7 +728,8 @@ rush_status rush_trace_begin(rush_context *c, const rush_value *inputs, const ch
   return RUSH_OK;
 }
 
-rush_status rush_trace_end(rush_trace *given, const rush_value *outputs, size_t n_outputs, rush_module **out, rush_error *err)
+rush_status rush_trace_end(rush_trace *given, const rush_value *outputs, size_t n_outputs,
+                           rush_module **out, rush_error *err)
 {
   trace *t = (trace *)given;
   context *c = context_retain(trace_context(t));

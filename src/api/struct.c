@@ -1,7 +1,7 @@
 /* api/struct.c -- structs that the caller's header and this library may know in different versions.
  *
- * Each begins with `struct_bytes`, the size that the caller compiled.  Fields are only ever added at the end
- * (tests/house/abi.py), so the common part of two versions is a prefix. */
+ * Each begins with `struct_bytes`, the size that the caller compiled.  Fields are only ever added
+ * at the end (tests/house/abi.py), so the common part of two versions is a prefix. */
 #include "api/api_int.h"
 
 /* No struct is as large: more is an uninitialised field. */
@@ -10,19 +10,22 @@
 static rush_status refuse_unknown(rush_error *err, const char *name, size_t at, size_t n_bytes)
 {
   return error_set(err, RUSH_EARGUMENT,
-                   "%s: byte %zu is set, and version %s of the library knows %zu bytes: the caller was built for a newer one",
+                   "%s: byte %zu is set, and version %s of the library knows %zu bytes: the caller "
+                   "was built for a newer one",
                    name, at, rush_version(), n_bytes);
 }
 
-rush_status api_read(rush_error *err, const char *name, size_t least, const void *from, void *to, size_t n_bytes)
+rush_status api_read(rush_error *err, const char *name, size_t least, const void *from, void *to,
+                     size_t n_bytes)
 {
   const unsigned char *bytes = from;
   size_t has;
 
   memcpy(&has, from, sizeof has);
   if (has < (least ? least : sizeof has) || has > MOST_BYTES)
-    return error_set(err, RUSH_EARGUMENT, "struct_bytes of a %s is %zu: it should be sizeof(%s), which is %zu here", name, has,
-                     name, n_bytes);
+    return error_set(err, RUSH_EARGUMENT,
+                     "struct_bytes of a %s is %zu: it should be sizeof(%s), which is %zu here",
+                     name, has, name, n_bytes);
   for (size_t i = n_bytes; i < has; i++)
     if (bytes[i])
       return refuse_unknown(err, name, i, n_bytes);
@@ -35,7 +38,9 @@ rush_status api_read(rush_error *err, const char *name, size_t least, const void
 
 rush_status api_need(rush_error *err, const char *name, const char *entry, bool is_there)
 {
-  return is_there ? RUSH_OK : error_set(err, RUSH_EARGUMENT, "a %s needs its entry '%s', which is NULL", name, entry);
+  return is_there ? RUSH_OK
+                  : error_set(err, RUSH_EARGUMENT, "a %s needs its entry '%s', which is NULL", name,
+                              entry);
 }
 
 void api_fill(void *to, const void *from, size_t n_bytes)

@@ -7,9 +7,10 @@
 rush_value rush_value_retain(rush_value v) { return value_retain(v); }
 void rush_value_release(rush_value v) { value_release(v); }
 
-/* -- Making ------------------------------------------------------------------------------------- */
+/* -- Making ------------------------------------------------------------------------------------ */
 
-rush_status rush_string_create(rush_context *c, const char *utf8, size_t n_bytes, rush_value *out, rush_error *err)
+rush_status rush_string_create(rush_context *c, const char *utf8, size_t n_bytes, rush_value *out,
+                               rush_error *err)
 {
   call_ctx cx;
 
@@ -23,7 +24,8 @@ rush_status rush_string_create(rush_context *c, const char *utf8, size_t n_bytes
   return string_new(&cx, utf8, n_bytes, out);
 }
 
-rush_status rush_complex_create(rush_context *c, double re, double im, rush_value *out, rush_error *err)
+rush_status rush_complex_create(rush_context *c, double re, double im, rush_value *out,
+                                rush_error *err)
 {
   call_ctx cx;
 
@@ -37,7 +39,8 @@ static void mark_undecided(heap *h, bool undecided)
     h->flags |= VALUE_UNDECIDED;
 }
 
-rush_status rush_list_create(rush_context *c, const rush_value *items, size_t n, rush_value *out, rush_error *err)
+rush_status rush_list_create(rush_context *c, const rush_value *items, size_t n, rush_value *out,
+                             rush_error *err)
 {
   call_ctx cx;
   rush_list *l;
@@ -56,7 +59,8 @@ rush_status rush_list_create(rush_context *c, const rush_value *items, size_t n,
   return RUSH_OK;
 }
 
-rush_status rush_tuple_create(rush_context *c, const rush_value *items, size_t n, rush_value *out, rush_error *err)
+rush_status rush_tuple_create(rush_context *c, const rush_value *items, size_t n, rush_value *out,
+                              rush_error *err)
 {
   call_ctx cx;
   rush_tuple *t;
@@ -71,8 +75,8 @@ rush_status rush_tuple_create(rush_context *c, const rush_value *items, size_t n
   return RUSH_OK;
 }
 
-rush_status rush_dict_create(rush_context *c, const rush_value *keys, const rush_value *values, size_t n,
-                             rush_value *out, rush_error *err)
+rush_status rush_dict_create(rush_context *c, const rush_value *keys, const rush_value *values,
+                             size_t n, rush_value *out, rush_error *err)
 {
   call_ctx cx;
   rush_dict *d;
@@ -97,7 +101,7 @@ rush_status rush_dict_create(rush_context *c, const rush_value *keys, const rush
   return RUSH_OK;
 }
 
-/* -- Reading ------------------------------------------------------------------------------------ */
+/* -- Reading ----------------------------------------------------------------------------------- */
 
 void rush_value_complex(rush_value v, double *re, double *im)
 {
@@ -239,25 +243,30 @@ unsigned rush_object_slot_kind(rush_value object, size_t i)
   if (i >= rush_object_n_attrs(object))
     return 0;
   const class_attr *a = &object.as.object->type->cls->attrs[i];
-  bool is_module = (a->type->kind == TYPE_CLASS && a->type->cls && a->type->cls->is_module) ||
-                   (a->type->kind == TYPE_INTERFACE && a->type->cls && a->type->cls->is_module_interface);
+  bool is_module =
+    (a->type->kind == TYPE_CLASS && a->type->cls && a->type->cls->is_module) ||
+    (a->type->kind == TYPE_INTERFACE && a->type->cls && a->type->cls->is_module_interface);
   return (a->is_parameter ? RUSH_SLOT_PARAMETER : 0u) | (a->is_buffer ? RUSH_SLOT_BUFFER : 0u) |
          (is_module ? RUSH_SLOT_MODULE : 0u);
 }
 
-rush_status rush_object_set_attr(rush_context *c, rush_value object, const char *name, rush_value v, rush_error *err)
+rush_status rush_object_set_attr(rush_context *c, rush_value object, const char *name, rush_value v,
+                                 rush_error *err)
 {
-  int slot = object.tag == RUSH_TAG_OBJECT ? class_attr_index(object.as.object->type, str_of(name)) : -1;
+  int slot =
+    object.tag == RUSH_TAG_OBJECT ? class_attr_index(object.as.object->type, str_of(name)) : -1;
   bool fits = false;
   rush_value made;
   call_ctx cx;
 
   TRY(api_begin(&cx, c, err));
   if (slot < 0)
-    return error_set_type(err, RUSH_EARGUMENT, "AttributeError", "there is no attribute '%s' to set", name);
+    return error_set_type(err, RUSH_EARGUMENT, "AttributeError",
+                          "there is no attribute '%s' to set", name);
   TRY(value_bind(&cx, object.as.object->type->cls->attrs[slot].type, v, &fits, &made));
   if (!fits)
-    return error_set_type(err, RUSH_EARGUMENT, "TypeError", "attribute '%s' takes no value of this type", name);
+    return error_set_type(err, RUSH_EARGUMENT, "TypeError",
+                          "attribute '%s' takes no value of this type", name);
   lock_hold hold;
   rush_status st = lock_take(&cx, object_lock(object.as.object), LOCK_EXCLUSIVE, &hold);
   if (st != RUSH_OK) {
@@ -271,7 +280,8 @@ rush_status rush_object_set_attr(rush_context *c, rush_value object, const char 
   return RUSH_OK;
 }
 
-rush_status rush_value_to_text(rush_context *c, rush_value v, bool repr, char **out, rush_error *err)
+rush_status rush_value_to_text(rush_context *c, rush_value v, bool repr, char **out,
+                               rush_error *err)
 {
   call_ctx cx;
   text_buf t;

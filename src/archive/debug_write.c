@@ -45,7 +45,7 @@ static void put(session *s, table *t, str key, uintptr_t v)
     session_check(s, call_nomem(s->cx));
 }
 
-/* -- The author's text ------------------------------------------------------------------------------------ */
+/* -- The author's text ------------------------------------------------------------------------- */
 
 static source_range archived_range(debug_writer *d, source_range at)
 {
@@ -70,10 +70,12 @@ static source_range archived_range(debug_writer *d, source_range at)
 
 static source_range author_range(debug_writer *d, source_range at)
 {
-  return d->p->origins && at.src->name && strncmp(at.src->name, "code/", 5) == 0 ? archived_range(d, at) : at;
+  return d->p->origins && at.src->name && strncmp(at.src->name, "code/", 5) == 0
+           ? archived_range(d, at)
+           : at;
 }
 
-/* -- Sources ------------------------------------------------------------------------------------------------- */
+/* -- Sources ----------------------------------------------------------------------------------- */
 
 static void add_text(record *r, const char *text, size_t n)
 {
@@ -113,7 +115,8 @@ static void collect(record *r, piece of)
 {
   const source *src = of.src;
 
-  for (const char *p = src->text + of.from, *end = src->text + of.to; p < end; p += line_length(p, end))
+  for (const char *p = src->text + of.from, *end = src->text + of.to; p < end;
+       p += line_length(p, end))
     add_text(r, p, line_length(p, end));
   add_text(r, src->name ? src->name : "", src->name ? strlen(src->name) : 0);
 }
@@ -141,7 +144,8 @@ static void put_source(record *r, piece of)
   pickle_op(r->w, PICKLE_OP_MARK);
   pickle_op(r->w, PICKLE_OP_EMPTY_LIST);
   pickle_op(r->w, PICKLE_OP_MARK);
-  for (const char *p = src->text + of.from, *end = src->text + of.to; p < end; p += line_length(p, end))
+  for (const char *p = src->text + of.from, *end = src->text + of.to; p < end;
+       p += line_length(p, end))
     pickle_int(r->w, text_index(r, p, line_length(p, end)));
   pickle_op(r->w, PICKLE_OP_APPENDS);
   pickle_op(r->w, PICKLE_OP_TUPLE);
@@ -168,7 +172,7 @@ static void put_row(record *r, const script_row *row)
   pickle_op(r->w, PICKLE_OP_TUPLE);
 }
 
-/* -- The record ------------------------------------------------------------------------------------------------ */
+/* -- The record -------------------------------------------------------------------------------- */
 
 static void write_record(record *r, const script_row *rows, uint32_t n)
 {

@@ -1,5 +1,6 @@
-/* archive/debug_write.h -- NAME.py.debug_pkl: which of the author's texts each part of NAME.py came from (origins.c has
- * the form).  Code that was itself read from an archive refers to what that archive said. */
+/* archive/debug_write.h -- NAME.py.debug_pkl: which of the author's texts each part of NAME.py came
+ * from (origins.c has the form).  Code that was itself read from an archive refers to what that
+ * archive said. */
 #ifndef RUSH_ARCHIVE_DEBUG_WRITE_H
 #define RUSH_ARCHIVE_DEBUG_WRITE_H
 

@@ -12,7 +12,7 @@
 #include "export/autocast.h"
 #include "ops/call/lookup.h"
 
-/* -- Small pieces ------------------------------------------------------------------------------------------ */
+/* -- Small pieces ------------------------------------------------------------------------------ */
 
 void ex_bind(ex_reader *r, str name, ir_value *v)
 {
@@ -53,7 +53,8 @@ ir_value *ex_list(ex_reader *r, ir_value *const *items, uint32_t n, const type *
 {
   for (uint32_t i = 0; i < n; i++)
     if (!type_is_subtype(type_runtime(items[i]->type), elem))
-      ex_fail(r, "item %u of a list of %s is %s", i, type_text(r, elem), type_text(r, items[i]->type));
+      ex_fail(r, "item %u of a list of %s is %s", i, type_text(r, elem),
+              type_text(r, items[i]->type));
   ir_node *node = ir_node_new(r->s, r->g, IR_LIST_CONSTRUCT, items, n);
   const type *t = type_list(r->g->types, elem);
 
@@ -69,7 +70,8 @@ static bool is_number_for(const type *actual, const type *formal)
   type_kind k = type_runtime(actual)->kind;
   const type *f = type_runtime(formal->kind == TYPE_OPTIONAL ? type_elem(formal) : formal);
 
-  return type_is(f, TYPE_NUMBER) && (k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_NUMBER);
+  return type_is(f, TYPE_NUMBER) &&
+         (k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_NUMBER);
 }
 
 static bool fits_apart_from_numbers(const ir_node *n, const schema *sc)
@@ -115,7 +117,8 @@ void ex_fail(ex_reader *r, const char *fmt, ...)
   input_fail(r->s, &r->in, r->at, "%s", text);
 }
 
-/* The same for operators that the file names: their results have types, and no argument is of any type. */
+/* The same for operators that the file names: their results have types, and no argument is of any
+ * type. */
 static void check_named_node(ex_reader *r, const ir_node *n)
 {
   bool varies = false;
@@ -129,12 +132,14 @@ static void check_named_node(ex_reader *r, const ir_node *n)
     ex_fail(r, "%s has no place in an exported graph", n->op->schema->name);
 }
 
-ir_value *ex_emit(ex_reader *r, const char *name, const char *overload, ir_value *const *inputs, uint32_t n)
+ir_value *ex_emit(ex_reader *r, const char *name, const char *overload, ir_value *const *inputs,
+                  uint32_t n)
 {
   const op *o = session_op_find(r->s, str_of(name), str_of(overload));
 
   if (!o)
-    session_fail_status(r->s, RUSH_EINTERNAL, NULL, NULL, "operator %s.%s is missing", name, overload);
+    session_fail_status(r->s, RUSH_EINTERNAL, NULL, NULL, "operator %s.%s is missing", name,
+                        overload);
   ir_node *node = ir_node_new_op(r->s, r->g, o, inputs, n);
   for (uint32_t i = 0; i < node->n_outputs && n; i++) /* append gives the list it takes */
     if (type_has_vars(node->outputs[i]->type))
@@ -160,19 +165,21 @@ int ex_dtype(ex_reader *r, int64_t number)
                       (long long)number);
 }
 
-/* -- Arguments ------------------------------------------------------------------------------------------------ */
+/* -- Arguments --------------------------------------------------------------------------------- */
 
 static bool is_number(const ir_value *v)
 {
   type_kind k = type_runtime(v->type)->kind;
 
-  return k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_COMPLEX || k == TYPE_NUMBER;
+  return k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_COMPLEX ||
+         k == TYPE_NUMBER;
 }
 
 /* The number as one of that kind; what would lose a part of it is refused. */
 static ir_value *as_number(ex_reader *r, ir_value *v, type_kind kind)
 {
-  static const char *const words[] = {[TYPE_INT] = "int", [TYPE_FLOAT] = "float", [TYPE_BOOL] = "bool", [TYPE_NUMBER] = "Scalar"};
+  static const char *const words[] = {
+    [TYPE_INT] = "int", [TYPE_FLOAT] = "float", [TYPE_BOOL] = "bool", [TYPE_NUMBER] = "Scalar"};
   type_kind from = type_runtime(v->type)->kind;
   rush_value c;
 
@@ -182,11 +189,18 @@ static ir_value *as_number(ex_reader *r, ir_value *v, type_kind kind)
     ex_fail(r, "a float where a %s is expected", words[kind]);
   if (ir_value_as_constant(v, &c)) {
     int64_t i = c.tag == RUSH_TAG_BOOL ? c.as.b : c.as.i;
-    return ex_constant(r, kind == TYPE_INT ? value_int(i) : kind == TYPE_BOOL ? value_bool(i != 0) : value_float((double)i), NULL);
+    return ex_constant(r,
+                       kind == TYPE_INT    ? value_int(i)
+                       : kind == TYPE_BOOL ? value_bool(i != 0)
+                                           : value_float((double)i),
+                       NULL);
   }
-  const char *to = kind == TYPE_INT ? "aten::Int" : kind == TYPE_FLOAT ? "aten::Float" : "aten::Bool";
+  const char *to = kind == TYPE_INT     ? "aten::Int"
+                   : kind == TYPE_FLOAT ? "aten::Float"
+                                        : "aten::Bool";
   if (kind == TYPE_BOOL && from == TYPE_NUMBER)
-    return ex_emit(r, "aten::ne", "Scalar", (ir_value *[]){v, ex_constant(r, value_int(0), NULL)}, 2);
+    return ex_emit(r, "aten::ne", "Scalar", (ir_value *[]){v, ex_constant(r, value_int(0), NULL)},
+                   2);
   return ex_emit(r, to, words[from], &v, 1);
 }
 
@@ -215,9 +229,18 @@ static ir_value *read_sym(ex_reader *r, json *j)
   return v;
 }
 
-static ir_value *read_sym_int(ex_reader *r, json *j) { return as_number(r, read_sym(r, j), TYPE_INT); }
-static ir_value *read_sym_float(ex_reader *r, json *j) { return as_number(r, read_sym(r, j), TYPE_FLOAT); }
-static ir_value *read_sym_bool(ex_reader *r, json *j) { return as_number(r, read_sym(r, j), TYPE_BOOL); }
+static ir_value *read_sym_int(ex_reader *r, json *j)
+{
+  return as_number(r, read_sym(r, j), TYPE_INT);
+}
+static ir_value *read_sym_float(ex_reader *r, json *j)
+{
+  return as_number(r, read_sym(r, j), TYPE_FLOAT);
+}
+static ir_value *read_sym_bool(ex_reader *r, json *j)
+{
+  return as_number(r, read_sym(r, j), TYPE_BOOL);
+}
 
 static ir_value *read_named(ex_reader *r, json *j)
 {
@@ -285,8 +308,8 @@ static ir_value *read_list(ex_reader *r, json *j, read_item *item, const type *e
   return ex_list(r, items, n, elem);
 }
 
-/* Operands of higher-order operators are written as tensors where symbolic numbers are among them: then
- * they come as a tuple, which nothing else takes. */
+/* Operands of higher-order operators are written as tensors where symbolic numbers are among them:
+ * then they come as a tuple, which nothing else takes. */
 static ir_value *read_operands(ex_reader *r, json *j)
 {
   uint32_t n, k = 0;
@@ -346,7 +369,10 @@ static const type *list_of(ex_reader *r, const type *elem)
   return t;
 }
 
-static ir_value *read_tensors(ex_reader *r, json *j) { return read_list(r, j, read_tensor, type_simple(TYPE_TENSOR)); }
+static ir_value *read_tensors(ex_reader *r, json *j)
+{
+  return read_list(r, j, read_tensor, type_simple(TYPE_TENSOR));
+}
 static ir_value *read_ints(ex_reader *r, json *j) { return constant_list(r, j, TYPE_INT); }
 static ir_value *read_floats(ex_reader *r, json *j) { return constant_list(r, j, TYPE_FLOAT); }
 
@@ -398,15 +424,18 @@ static ir_value *read_complex(ex_reader *r, json *j)
 
 static ir_value *read_enum(ex_reader *r, json *j, str kind)
 {
-  static const int8_t formats[] = {-1, 0, 2, 3, 1}; /* unknown, contiguous, channels last, 3d, preserve */
-  static const int8_t layouts[] = {-1, 1, 2, 4, 5, 6, 3, 0}; /* unknown, sparse ones, mkldnn, strided: operators' numbers */
+  static const int8_t formats[] = {-1, 0, 2, 3,
+                                   1}; /* unknown, contiguous, channels last, 3d, preserve */
+  static const int8_t layouts[] = {
+    -1, 1, 2, 4, 5, 6, 3, 0}; /* unknown, sparse ones, mkldnn, strided: operators' numbers */
   bool layout = str_is(kind, "as_layout");
   int64_t n = json_int(j);
 
   if (str_is(kind, "as_scalar_type"))
     return ex_constant(r, value_int(ex_dtype(r, n)), NULL);
   if (n < 1 || n >= (int64_t)(layout ? COUNT_OF(layouts) : COUNT_OF(formats)))
-    json_fail(j, "%s %lld is none of the schema's", layout ? "layout" : "memory format", (long long)n);
+    json_fail(j, "%s %lld is none of the schema's", layout ? "layout" : "memory format",
+              (long long)n);
   return ex_constant(r, value_int(layout ? layouts[n] : formats[n]), NULL);
 }
 
@@ -449,7 +478,8 @@ static ir_value *read_tagged(ex_reader *r, json *j, str kind, str *graph)
   if (str_is(kind, "as_tensors"))
     return read_operands(r, j);
   if (str_is(kind, "as_optional_tensors"))
-    return read_list(r, j, read_optional_tensor, type_optional(r->g->types, type_simple(TYPE_TENSOR)));
+    return read_list(r, j, read_optional_tensor,
+                     type_optional(r->g->types, type_simple(TYPE_TENSOR)));
   if (str_is(kind, "as_floats"))
     return constant_list(r, j, TYPE_FLOAT);
   if (str_is(kind, "as_bools"))
@@ -472,7 +502,8 @@ static ir_value *read_tagged(ex_reader *r, json *j, str kind, str *graph)
     return read_device(r, j);
   if (str_is(kind, "as_complex"))
     return read_complex(r, j);
-  if (str_is(kind, "as_scalar_type") || str_is(kind, "as_layout") || str_is(kind, "as_memory_format"))
+  if (str_is(kind, "as_scalar_type") || str_is(kind, "as_layout") ||
+      str_is(kind, "as_memory_format"))
     return read_enum(r, j, kind);
   if (!str_is(kind, "as_graph"))
     json_fail(j, "an argument of kind '%.*s' is not known here", (int)kind.len, kind.p);
@@ -513,7 +544,7 @@ static void read_arguments(ex_reader *r, json *j, ex_node *n)
   }
 }
 
-/* -- Outputs ---------------------------------------------------------------------------------------------------- */
+/* -- Outputs ----------------------------------------------------------------------------------- */
 
 str ex_name_of(ex_reader *r, json *j)
 {
@@ -625,7 +656,8 @@ static void bind_outputs(ex_reader *r, const ex_node *node, ir_node *made)
       ex_bind(r, names[i], v);
     }
   if (n > made->n_outputs)
-    ex_fail(r, "'%.*s' has %u outputs here and %u in its schema", (int)node->target.len, node->target.p, n, made->n_outputs);
+    ex_fail(r, "'%.*s' has %u outputs here and %u in its schema", (int)node->target.len,
+            node->target.p, n, made->n_outputs);
 }
 
 ir_value **ex_read_outputs(ex_reader *r, str outputs, uint32_t *n)
@@ -647,22 +679,41 @@ ir_value **ex_read_outputs(ex_reader *r, str outputs, uint32_t *n)
   return v;
 }
 
-/* -- Targets ------------------------------------------------------------------------------------------------------ */
+/* -- Targets ----------------------------------------------------------------------------------- */
 
 /* Python's operators on symbolic numbers, as operators of ours.  "" overloads go by types. */
 static const struct sym_target {
   const char *target, *name;
-} sym_targets[] = {
-    {"_operator.add", "aten::add"},     {"_operator.sub", "aten::sub"},         {"_operator.mul", "aten::mul"},
-    {"_operator.floordiv", "aten::floordiv"}, {"_operator.mod", "aten::remainder"}, {"_operator.truediv", "aten::div"},
-    {"_operator.neg", "aten::neg"},     {"_operator.eq", "aten::eq"},           {"_operator.ne", "aten::ne"},
-    {"_operator.lt", "aten::lt"},       {"_operator.le", "aten::le"},           {"_operator.gt", "aten::gt"},
-    {"_operator.ge", "aten::ge"},       {"_operator.and_", "aten::__and__"},    {"_operator.or_", "aten::__or__"},
-    {"torch.sym_not", "aten::__not__"}, {"torch.sym_max", "prim::max"},         {"torch.sym_min", "prim::min"},
-    {"torch.sym_float", "aten::Float"}, {"torch.sym_int", "aten::Int"},         {"math.floor", "aten::floor"},
-    {"math.ceil", "aten::ceil"},        {"math.trunc", "aten::Int"},            {"torch._sym_sqrt", "aten::sqrt"},
-    {"torch.sym_sqrt", "aten::sqrt"},   {"_operator.lshift", "aten::__lshift__"}, {"_operator.rshift", "aten::__rshift__"},
-    {"_operator.pow", "aten::pow"},     {"builtins.round", "aten::round"},      {"torch.sym_sum", "aten::sum"}};
+} sym_targets[] = {{"_operator.add", "aten::add"},
+                   {"_operator.sub", "aten::sub"},
+                   {"_operator.mul", "aten::mul"},
+                   {"_operator.floordiv", "aten::floordiv"},
+                   {"_operator.mod", "aten::remainder"},
+                   {"_operator.truediv", "aten::div"},
+                   {"_operator.neg", "aten::neg"},
+                   {"_operator.eq", "aten::eq"},
+                   {"_operator.ne", "aten::ne"},
+                   {"_operator.lt", "aten::lt"},
+                   {"_operator.le", "aten::le"},
+                   {"_operator.gt", "aten::gt"},
+                   {"_operator.ge", "aten::ge"},
+                   {"_operator.and_", "aten::__and__"},
+                   {"_operator.or_", "aten::__or__"},
+                   {"torch.sym_not", "aten::__not__"},
+                   {"torch.sym_max", "prim::max"},
+                   {"torch.sym_min", "prim::min"},
+                   {"torch.sym_float", "aten::Float"},
+                   {"torch.sym_int", "aten::Int"},
+                   {"math.floor", "aten::floor"},
+                   {"math.ceil", "aten::ceil"},
+                   {"math.trunc", "aten::Int"},
+                   {"torch._sym_sqrt", "aten::sqrt"},
+                   {"torch.sym_sqrt", "aten::sqrt"},
+                   {"_operator.lshift", "aten::__lshift__"},
+                   {"_operator.rshift", "aten::__rshift__"},
+                   {"_operator.pow", "aten::pow"},
+                   {"builtins.round", "aten::round"},
+                   {"torch.sym_sum", "aten::sum"}};
 
 static const char *number_word(const ir_value *v)
 {
@@ -679,7 +730,8 @@ static const char *number_word(const ir_value *v)
 /* The overload for the operands' types: "int", "float", "int_float", "int_to_int" for pow. */
 static const op *sym_op(ex_reader *r, const ex_node *n, const char *name)
 {
-  const char *a = number_word(n->args[0].value), *b = n->n_args > 1 ? number_word(n->args[1].value) : a;
+  const char *a = number_word(n->args[0].value),
+             *b = n->n_args > 1 ? number_word(n->args[1].value) : a;
   const op *o = NULL;
 
   if (strcmp(name, "aten::pow") == 0 && strcmp(a, "int") == 0 && strcmp(b, "int") == 0)
@@ -698,7 +750,8 @@ static void read_choice(ex_reader *r, const ex_node *n)
 {
   if (n->n_args != 3 || !n->args[0].value || !n->args[1].value || !n->args[2].value)
     ex_fail(r, "torch.sym_ite with %u arguments", n->n_args);
-  if (!type_is(n->args[0].value->type, TYPE_BOOL) || n->args[1].value->type != n->args[2].value->type)
+  if (!type_is(n->args[0].value->type, TYPE_BOOL) ||
+      n->args[1].value->type != n->args[2].value->type)
     ex_fail(r, "torch.sym_ite of other types");
   ir_node *node = ir_node_new(r->s, r->g, IR_IF, &n->args[0].value, 1);
   for (uint32_t i = 1; i <= 2; i++)
@@ -725,8 +778,9 @@ static bool read_symbolic(ex_reader *r, const ex_node *n)
     read_choice(r, n);
     return true;
   }
-  if (str_is(n->target, "_operator.pos") || (str_is(n->target, "torch.sym_int") && n->n_args == 1 &&
-                                             n->args[0].value && type_is(n->args[0].value->type, TYPE_INT))) {
+  if (str_is(n->target, "_operator.pos") ||
+      (str_is(n->target, "torch.sym_int") && n->n_args == 1 && n->args[0].value &&
+       type_is(n->args[0].value->type, TYPE_INT))) {
     read_same(r, n);
     return true;
   }
@@ -762,7 +816,8 @@ static void read_unknown(ex_reader *r, const ex_node *n)
     if (n->args[i].value)
       in[n_in++] = n->args[i].value;
   ir_node *node = ir_node_new(r->s, r->g, IR_UNKNOWN_OP, in, n_in);
-  ir_attr_set_string(r->s, node, "_kind", session_printf(r->s, "%.*s", (int)n->target.len, n->target.p));
+  ir_attr_set_string(r->s, node, "_kind",
+                     session_printf(r->s, "%.*s", (int)n->target.len, n->target.p));
   ex_node_names(r, n, &n_out);
   for (uint32_t i = 0; i < n_out; i++)
     ir_node_add_output(r->s, node, type_simple(TYPE_TENSOR));
@@ -785,11 +840,13 @@ static const op *find_target(ex_reader *r, str target, bool scalar)
   if (last <= dot + 1)
     return NULL;
   str overload = {rest.p + last, rest.len - last};
-  const char *name = session_printf(r->s, "%.*s::%.*s", (int)dot, rest.p, (int)(last - dot - 2), rest.p + dot + 1);
+  const char *name =
+    session_printf(r->s, "%.*s::%.*s", (int)dot, rest.p, (int)(last - dot - 2), rest.p + dot + 1);
   if (str_is(overload, "default"))
     overload = STR("");
   if (scalar) { /* add.Tensor of a number is add.Scalar, in-place ones too */
-    const op *o = str_is(overload, "Tensor") ? session_op_find(r->s, str_of(name), STR("Scalar")) : NULL;
+    const op *o =
+      str_is(overload, "Tensor") ? session_op_find(r->s, str_of(name), STR("Scalar")) : NULL;
     return o && op_is_runnable(o) ? o : NULL;
   }
   return session_op_find(r->s, str_of(name), overload);
@@ -820,7 +877,8 @@ static ir_value *floats_of(ex_reader *r, const rush_list *ints)
   return ex_constant(r, value_heap_steal(RUSH_TAG_LIST, l), NULL);
 }
 
-/* What the argument's type needs: numbers as tensors or of another kind, single numbers as lists. */
+/* What the argument's type needs: numbers as tensors or of another kind, single numbers as lists.
+ * */
 static ir_value *convert(ex_reader *r, const schema_arg *a, ir_value *v)
 {
   const type *t = type_runtime(a->type->kind == TYPE_OPTIONAL ? type_elem(a->type) : a->type);
@@ -834,7 +892,8 @@ static ir_value *convert(ex_reader *r, const schema_arg *a, ir_value *v)
   if (!elem)
     return v;
   if (is_number(v))
-    return ex_list(r, (ir_value *[]){elem->kind == TYPE_TENSOR ? v : as_number(r, v, elem->kind)}, 1, elem);
+    return ex_list(r, (ir_value *[]){elem->kind == TYPE_TENSOR ? v : as_number(r, v, elem->kind)},
+                   1, elem);
   if (v->node->kind != IR_CONSTANT || !ir_value_as_constant(v, &c) || c.tag != RUSH_TAG_LIST)
     return v;
   if (elem->kind == TYPE_FLOAT && c.as.list->elem->kind == TYPE_INT)
@@ -846,7 +905,8 @@ static bool has_number_for_tensor(const ex_node *n, const schema *sc)
 {
   for (uint32_t i = 0; i < n->n_args; i++) {
     int at = schema_arg_index(sc, n->args[i].name);
-    if (at >= 0 && n->args[i].value && sc->args[at].type->kind == TYPE_TENSOR && is_number(n->args[i].value))
+    if (at >= 0 && n->args[i].value && sc->args[at].type->kind == TYPE_TENSOR &&
+        is_number(n->args[i].value))
       return true;
   }
   return false;
@@ -869,7 +929,8 @@ static bool fits_numbers(const ex_node *n, const schema *sc)
 /* A tensor, or a list of tensors, as the autocast policy wants it. */
 static ir_value *autocast(ex_reader *r, ir_value *v, autocast_policy policy)
 {
-  if (v->type->kind == TYPE_LIST && type_elem(v->type)->kind == TYPE_TENSOR && v->node->kind == IR_LIST_CONSTRUCT) {
+  if (v->type->kind == TYPE_LIST && type_elem(v->type)->kind == TYPE_TENSOR &&
+      v->node->kind == IR_LIST_CONSTRUCT) {
     uint32_t n = v->node->n_inputs;
     ir_value **items = session_array(r->s, ir_value *, (size_t)n + 1);
 
@@ -879,11 +940,13 @@ static ir_value *autocast(ex_reader *r, ir_value *v, autocast_policy policy)
   }
   if (v->type->kind != TYPE_TENSOR)
     return v;
-  ir_value *off = ex_constant(r, value_bool(false), NULL), *on = ex_constant(r, value_bool(true), NULL);
+  ir_value *off = ex_constant(r, value_bool(false), NULL),
+           *on = ex_constant(r, value_bool(true), NULL);
   if (policy == AUTOCAST_FLOAT32)
     return ex_emit(r, "aten::_autocast_to_full_precision", "", (ir_value *[]){v, off, on}, 3);
   ir_value *dtype = ex_constant(r, value_int(r->autocast), NULL);
-  return ex_emit(r, "aten::_autocast_to_reduced_precision", "", (ir_value *[]){v, off, on, dtype, dtype}, 5);
+  return ex_emit(r, "aten::_autocast_to_reduced_precision", "",
+                 (ir_value *[]){v, off, on, dtype, dtype}, 5);
 }
 
 static void read_operator(ex_reader *r, const ex_node *n, const op *o)
@@ -913,7 +976,8 @@ static void read_operator(ex_reader *r, const ex_node *n, const op *o)
     rush_value d = value_retain(sc->args[i].default_value);
     in[i] = ex_constant(r, d, d.tag == RUSH_TAG_NONE ? NULL : type_runtime(sc->args[i].type));
   }
-  autocast_policy policy = r->autocast < 0 ? AUTOCAST_NONE : autocast_policy_of(sc->name, sc->overload);
+  autocast_policy policy =
+    r->autocast < 0 ? AUTOCAST_NONE : autocast_policy_of(sc->name, sc->overload);
   for (uint32_t i = 0; policy != AUTOCAST_NONE && i < sc->n_args; i++)
     in[i] = autocast(r, in[i], policy);
   ir_node *node = ir_node_new_op(r->s, r->g, o, in, sc->n_args);
@@ -977,7 +1041,8 @@ void ex_read_nodes(ex_reader *r, str nodes)
 
 static void free_scope(void *scope) { table_free(&((ex_scope *)scope)->values); }
 
-ir_value **ex_read_inner(ex_reader *r, str graph, ir_value *const *inputs, uint32_t n_inputs, uint32_t *n_outputs)
+ir_value **ex_read_inner(ex_reader *r, str graph, ir_value *const *inputs, uint32_t n_inputs,
+                         uint32_t *n_outputs)
 {
   str key, in = {0}, out = {0}, nodes = {0};
   ex_scope *inner = session_new(r->s, ex_scope), *outer = r->scope;

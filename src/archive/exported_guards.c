@@ -18,7 +18,7 @@ typedef struct guard_reader {
   table sources;       /* symbol of a size -> the guard term where it was first */
 } guard_reader;
 
-/* -- Terms -------------------------------------------------------------------------------------------- */
+/* -- Terms ------------------------------------------------------------------------------------- */
 
 static void push(guard_reader *q, const guard *g)
 {
@@ -51,9 +51,10 @@ static void compare(guard_reader *q, guard_op op, const guard *a, const guard *b
   push(q, guard_compare(q->r->s, &q->r->program->mem, q->r->e, op, a, b));
 }
 
-/* -- Inputs ------------------------------------------------------------------------------------------------ */
+/* -- Inputs ------------------------------------------------------------------------------------ */
 
-/* Size `dim` of a leaf, or with dim < 0 an int argument: its number, or the range and the other uses of its symbol. */
+/* Size `dim` of a leaf, or with dim < 0 an int argument: its number, or the range and the other
+ * uses of its symbol. */
 static void guard_size(guard_reader *q, const exported_meta *meta, uint32_t leaf, int64_t dim)
 {
   const int64_t i = dim < 0 ? 0 : dim;
@@ -117,7 +118,7 @@ static void guard_inputs(guard_reader *q)
   }
 }
 
-/* -- Conditions that the tracer found ----------------------------------------------------------------------- */
+/* -- Conditions that the tracer found ---------------------------------------------------------- */
 
 static void guard_codes(guard_reader *q)
 {
@@ -135,7 +136,8 @@ static void guard_codes(guard_reader *q)
       push(q, g);
     else
       context_warn(r->s->cx->ctx,
-                   session_printf(r->s, "%s: the guard %s is not understood and not checked", r->in.place, copy));
+                   session_printf(r->s, "%s: the guard %s is not understood and not checked",
+                                  r->in.place, copy));
   }
 }
 

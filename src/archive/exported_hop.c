@@ -2,7 +2,7 @@
  * prim::Loop, the wrappers are their bodies with what they set around them. */
 #include "archive/exported_int.h"
 
-/* -- Operands -------------------------------------------------------------------------------------------- */
+/* -- Operands ---------------------------------------------------------------------------------- */
 
 typedef struct operands {
   ir_value **v;
@@ -24,7 +24,8 @@ static operands items_of(ex_reader *r, const ex_node *n, uint32_t i)
   ir_node *list = n->args[i].value->node;
   if (list->kind != IR_LIST_CONSTRUCT && list->kind != IR_TUPLE_CONSTRUCT) {
     rush_value empty;
-    if (ir_value_as_constant(n->args[i].value, &empty) && empty.tag == RUSH_TAG_LIST && empty.as.list->n == 0)
+    if (ir_value_as_constant(n->args[i].value, &empty) && empty.tag == RUSH_TAG_LIST &&
+        empty.as.list->n == 0)
       return o;
     o.v = session_new(r->s, ir_value *);
     o.v[o.n++] = n->args[i].value;
@@ -91,10 +92,13 @@ static void bind_results(ex_reader *r, const ex_node *n, ir_value *const *v, uin
       ex_bind(r, names[i], v[i]);
 }
 
-static ir_value *int_constant(ex_reader *r, int64_t i) { return ex_constant(r, value_int(i), NULL); }
+static ir_value *int_constant(ex_reader *r, int64_t i)
+{
+  return ex_constant(r, value_int(i), NULL);
+}
 static ir_value *true_constant(ex_reader *r) { return ex_constant(r, value_bool(true), NULL); }
 
-/* -- cond ---------------------------------------------------------------------------------------------------- */
+/* -- cond -------------------------------------------------------------------------------------- */
 
 static void read_cond(ex_reader *r, const ex_node *n)
 {
@@ -125,11 +129,12 @@ static void read_cond(ex_reader *r, const ex_node *n)
   bind_results(r, n, node->outputs, node->n_outputs);
 }
 
-/* -- Loops ---------------------------------------------------------------------------------------------------- */
+/* -- Loops ------------------------------------------------------------------------------------- */
 
-/* A loop node in r->block, whose block becomes r->block; *carried gets the block's carried inputs. */
-static ir_node *open_loop(ex_reader *r, ir_value *trips, ir_value *first, operands carry, ir_value **index,
-                          operands *carried)
+/* A loop node in r->block, whose block becomes r->block; *carried gets the block's carried inputs.
+ * */
+static ir_node *open_loop(ex_reader *r, ir_value *trips, ir_value *first, operands carry,
+                          ir_value **index, operands *carried)
 {
   operands in = joined(r, (operands){(ir_value *[]){trips, first}, 2}, carry);
   ir_node *node = ir_node_new(r->s, r->g, IR_LOOP, in.v, in.n);
@@ -144,7 +149,8 @@ static ir_node *open_loop(ex_reader *r, ir_value *trips, ir_value *first, operan
   return node;
 }
 
-static void close_loop(ex_reader *r, const ex_node *n, ir_node *node, ir_block *outer, ir_value *again, operands next)
+static void close_loop(ex_reader *r, const ex_node *n, ir_node *node, ir_block *outer,
+                       ir_value *again, operands next)
 {
   ir_block_add_output(r->s, r->block, again);
   for (uint32_t i = 0; i < next.n; i++) {
@@ -157,13 +163,15 @@ static void close_loop(ex_reader *r, const ex_node *n, ir_node *node, ir_block *
 
 static operands first_of(operands o, uint32_t n) { return (operands){o.v, o.n < n ? o.n : n}; }
 
-/* A condition is read before the loop and at its end, so loops in conditions double at each level. */
+/* A condition is read before the loop and at its end, so loops in conditions double at each level.
+ * */
 #define MOST_CONDITIONS 4
 
 static ir_value *read_condition(ex_reader *r, const ex_node *n, str cond, operands in)
 {
   if (r->conditions == MOST_CONDITIONS)
-    session_fail_status(r->s, RUSH_ELIMIT, NULL, NULL, "%s: offset %zu: more than %d conditions of while_loop inside each other",
+    session_fail_status(r->s, RUSH_ELIMIT, NULL, NULL,
+                        "%s: offset %zu: more than %d conditions of while_loop inside each other",
                         r->in.place, r->at, MOST_CONDITIONS);
   r->conditions++;
   operands test = run_inner(r, cond, in);
@@ -175,7 +183,8 @@ static ir_value *read_condition(ex_reader *r, const ex_node *n, str cond, operan
 
 static void read_while(ex_reader *r, const ex_node *n)
 {
-  operands carry = items_of(r, n, 2), more = n->n_args > 3 ? items_of(r, n, 3) : (operands){0}, inside;
+  operands carry = items_of(r, n, 2), more = n->n_args > 3 ? items_of(r, n, 3) : (operands){0},
+           inside;
   str cond = graph_arg(r, n, 0), body = graph_arg(r, n, 1);
   ir_block *outer = r->block;
   ir_value *index;
@@ -197,7 +206,8 @@ static void append(ex_reader *r, const ex_node *n, ir_value *list, ir_value *v)
 }
 
 /* Slices along dim 0 go in, results are collected in lists and stacked. */
-static operands loop_over(ex_reader *r, const ex_node *n, str body, operands carry, operands xs, operands more)
+static operands loop_over(ex_reader *r, const ex_node *n, str body, operands carry, operands xs,
+                          operands more)
 {
   ir_block *outer = r->block;
   ir_value *index, *zero = int_constant(r, 0);
@@ -240,16 +250,19 @@ static void read_map(ex_reader *r, const ex_node *n)
 /* Named arguments and texts are the wrapper's own: a policy, an identifier. */
 static bool is_operand(const ex_arg *a)
 {
-  return a->name.len == 0 && a->value && !type_is(a->value->type, TYPE_STRING) && !type_is(a->value->type, TYPE_DICT);
+  return a->name.len == 0 && a->value && !type_is(a->value->type, TYPE_STRING) &&
+         !type_is(a->value->type, TYPE_DICT);
 }
 
 /* Running results: each is what the operator makes of the one before and the next slice. */
 static void read_associative_scan(ex_reader *r, const ex_node *n)
 {
-  operands xs = items_of(r, n, 1), more = n->n_args > 2 && is_operand(&n->args[2]) ? items_of(r, n, 2) : (operands){0};
+  operands xs = items_of(r, n, 1),
+           more = n->n_args > 2 && is_operand(&n->args[2]) ? items_of(r, n, 2) : (operands){0};
   str body = graph_arg(r, n, 0);
   ir_value *zero = int_constant(r, 0), *one = int_constant(r, 1), *index;
-  operands first = {session_array(r->s, ir_value *, xs.n + 1), xs.n}, slices = {session_array(r->s, ir_value *, xs.n + 1), xs.n};
+  operands first = {session_array(r->s, ir_value *, xs.n + 1), xs.n},
+           slices = {session_array(r->s, ir_value *, xs.n + 1), xs.n};
   ir_value **lists = session_array(r->s, ir_value *, xs.n + 1);
   ir_block *outer = r->block;
   operands inside;
@@ -279,16 +292,17 @@ static void read_associative_scan(ex_reader *r, const ex_node *n)
 
 static void read_scan(ex_reader *r, const ex_node *n)
 {
-  operands init = items_of(r, n, 1), xs = items_of(r, n, 2), more = n->n_args > 3 ? items_of(r, n, 3) : (operands){0};
+  operands init = items_of(r, n, 1), xs = items_of(r, n, 2),
+           more = n->n_args > 3 ? items_of(r, n, 3) : (operands){0};
   operands out = loop_over(r, n, graph_arg(r, n, 0), init, xs, more);
 
   bind_results(r, n, out.v, out.n);
 }
 
-/* -- Wrappers --------------------------------------------------------------------------------------------------- */
+/* -- Wrappers ---------------------------------------------------------------------------------- */
 
-/* (enabled, graph, operands...), (device, dtype, enabled, cache, graph, operands...): the first graph
- * argument and what follows it. */
+/* (enabled, graph, operands...), (device, dtype, enabled, cache, graph, operands...): the first
+ * graph argument and what follows it. */
 static void read_wrapper(ex_reader *r, const ex_node *n)
 {
   operands in = {0};
@@ -331,7 +345,8 @@ static void read_autocast_wrapper(ex_reader *r, const ex_node *n)
   rush_value device = constant_arg(n, 0), dtype = constant_arg(n, 1), enabled = constant_arg(n, 2);
   int before = r->autocast;
 
-  if (dtype.tag == RUSH_TAG_INT && dtype.as.i != RUSH_BFLOAT16 && dtype.as.i != RUSH_FLOAT16 && dtype.as.i != RUSH_FLOAT32)
+  if (dtype.tag == RUSH_TAG_INT && dtype.as.i != RUSH_BFLOAT16 && dtype.as.i != RUSH_FLOAT16 &&
+      dtype.as.i != RUSH_FLOAT32)
     bad(r, n, "autocast to another dtype than bfloat16, float16 and float32");
   if (device.tag != RUSH_TAG_STRING || str_is(value_str(device), "cpu"))
     r->autocast = enabled.tag != RUSH_TAG_BOOL || !enabled.as.b ? -1
@@ -341,8 +356,8 @@ static void read_autocast_wrapper(ex_reader *r, const ex_node *n)
   r->autocast = before;
 }
 
-/* with_effects(token, operator, ...): the operator, in its place among the nodes.  The first output is the
- * next token, outputs that are None are nothing. */
+/* with_effects(token, operator, ...): the operator, in its place among the nodes.  The first output
+ * is the next token, outputs that are None are nothing. */
 static void read_effects(ex_reader *r, const ex_node *n)
 {
   rush_value target;
@@ -382,8 +397,9 @@ bool ex_read_higher_order(ex_reader *r, const ex_node *n)
     read_associative_scan(r, n);
   else if (str_is(name, "wrap_with_set_grad_enabled"))
     read_grad_wrapper(r, n);
-  else if (str_is(name, "invoke_subgraph") || str_is(name, "tag_activation_checkpoint") || str_is(name, "strict_mode") ||
-           str_is(name, "hints_wrapper") || str_is(name, "run_const_graph"))
+  else if (str_is(name, "invoke_subgraph") || str_is(name, "tag_activation_checkpoint") ||
+           str_is(name, "strict_mode") || str_is(name, "hints_wrapper") ||
+           str_is(name, "run_const_graph"))
     read_wrapper(r, n);
   else if (str_is(name, "wrap_with_autocast"))
     read_autocast_wrapper(r, n);

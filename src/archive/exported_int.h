@@ -52,22 +52,24 @@ str ex_name_of(ex_reader *r, json *j);
 void *ex_keep_array(ex_reader *r, size_t n, size_t item);
 const char *ex_keep_text(ex_reader *r, str text);
 
-/* -- exported_meta.c ----------------------------------------------------------------------------------- */
+/* -- exported_meta.c --------------------------------------------------------------------------- */
 
 typedef struct ex_range {
   int64_t min, max; /* INT64_MIN, INT64_MAX: no limit */
 } ex_range;
 /* Read range_constraints into `ranges`: expression -> ex_range *. */
 void ex_read_ranges(ex_reader *r, const model_parts *p, table *ranges);
-/* Fill r->e->leaf_metas and output_metas.  leaves: name of an input of the graph -> its leaf's number + 1. */
+/* Fill r->e->leaf_metas and output_metas.  leaves: name of an input of the graph -> its leaf's
+ * number + 1. */
 void ex_read_metas(ex_reader *r, const model_parts *p, const table *leaves, const table *ranges);
 
-/* -- exported_guards.c --------------------------------------------------------------------------------- */
+/* -- exported_guards.c ------------------------------------------------------------------------- */
 
-/* r->e->guards, from constants in the input spec, r->e->leaf_metas, range constraints, and guards_code. */
+/* r->e->guards, from constants in the input spec, r->e->leaf_metas, range constraints, and
+ * guards_code. */
 void ex_read_guards(ex_reader *r, const model_parts *p, const table *ranges);
 
-/* -- exported_graph.c -------------------------------------------------------------------------------- */
+/* -- exported_graph.c -------------------------------------------------------------------------- */
 
 /* One argument as read: a value of the graph, or none. */
 typedef struct ex_arg {
@@ -84,9 +86,10 @@ typedef struct ex_node {
   source_range range;
 } ex_node;
 
-/* The nodes of a graph (raw JSON of its object) into r->block, its inputs bound to `inputs`.  Returns the
- * graph's outputs, *n_outputs of them. */
-ir_value **ex_read_inner(ex_reader *r, str graph, ir_value *const *inputs, uint32_t n_inputs, uint32_t *n_outputs);
+/* The nodes of a graph (raw JSON of its object) into r->block, its inputs bound to `inputs`.
+ * Returns the graph's outputs, *n_outputs of them. */
+ir_value **ex_read_inner(ex_reader *r, str graph, ir_value *const *inputs, uint32_t n_inputs,
+                         uint32_t *n_outputs);
 /* Only the nodes (an array) and the outputs (an array). */
 void ex_read_nodes(ex_reader *r, str nodes);
 /* One node, whatever its target is. */
@@ -94,30 +97,32 @@ void ex_read_call(ex_reader *r, const ex_node *n);
 ir_value **ex_read_outputs(ex_reader *r, str outputs, uint32_t *n);
 /* v is `name` from here on; a second value of that name is refused. */
 void ex_bind(ex_reader *r, str name, ir_value *v);
-/* The names of an `outputs` array, in order, with one level of lists flattened; NULL for as_none. */
+/* The names of an `outputs` array, in order, with one level of lists flattened; NULL for as_none.
+ * */
 str *ex_output_names(ex_reader *r, str outputs, uint32_t *n);
 /* Those of a node, without the ones that are not its operator's. */
 str *ex_node_names(ex_reader *r, const ex_node *n, uint32_t *count);
 ir_value *ex_constant(ex_reader *r, rush_value v_steal, const type *t);
-ir_value *ex_emit(ex_reader *r, const char *name, const char *overload, ir_value *const *inputs, uint32_t n);
+ir_value *ex_emit(ex_reader *r, const char *name, const char *overload, ir_value *const *inputs,
+                  uint32_t n);
 /* Items of another type are refused. */
 ir_value *ex_list(ex_reader *r, ir_value *const *items, uint32_t n, const type *elem);
 /* PyTorch's dtype for the schema's number. */
 int ex_dtype(ex_reader *r, int64_t number);
 
-/* -- exported_hop.c ------------------------------------------------------------------------------------ */
+/* -- exported_hop.c ---------------------------------------------------------------------------- */
 
 /* True when the target was a higher-order operator (and has been read). */
 bool ex_read_higher_order(ex_reader *r, const ex_node *n);
 
-/* -- exported_vmap.c ----------------------------------------------------------------------------------- */
+/* -- exported_vmap.c --------------------------------------------------------------------------- */
 
 /* True if the target is one of functorch's calls. */
 bool ex_is_vmap(str target);
 /* True when the target was one of vmap's calls (and has been read). */
 bool ex_read_vmap(ex_reader *r, const ex_node *n);
-/* Move the nodes behind `before` in r->block, which one call made, out of the loops whose samples they do not read.  Refuses
- * what the loop would do differently. */
+/* Move the nodes behind `before` in r->block, which one call made, out of the loops whose samples
+ * they do not read.  Refuses what the loop would do differently. */
 void ex_vmap_place(ex_reader *r, ir_node *before);
 /* Refuse a region that the graph does not end. */
 void ex_vmap_end(ex_reader *r);

@@ -1,17 +1,21 @@
-/* archive/exported_meta.c -- what a file says of the inputs and outputs of its graph: dtypes, sizes, ranges.
+/* archive/exported_meta.c -- what a file says of the inputs and outputs of its graph: dtypes,
+ * sizes, ranges.
  *
- * model.json describes every value of the graph; kept are those that a caller sees.  Sizes that vary are SymPy
- * expressions, written by its srepr: "Add(Mul(Integer(2), Symbol('s77', positive=True, integer=True)), Integer(1))".
- * One recursive descent over such a text prints it as Python does ("2*s77 + 1") and computes its bounds from those of its
- * symbols by interval arithmetic: limits that cannot be known are missing, never wrong.  A text of another form (older
+ * model.json describes every value of the graph; kept are those that a caller sees.  Sizes that
+ * vary are SymPy expressions, written by its srepr: "Add(Mul(Integer(2), Symbol('s77',
+ * positive=True, integer=True)), Integer(1))". One recursive descent over such a text prints it as
+ * Python does ("2*s77 + 1") and computes its bounds from those of its symbols by interval
+ * arithmetic: limits that cannot be known are missing, never wrong.  A text of another form (older
  * files have "2*s77 + 1" themselves) is kept as it is, without bounds.
  *
- * Guards are made from the same descriptions (exported_guards.c).  Cost: one pass over the descriptions. */
+ * Guards are made from the same descriptions (exported_guards.c).  Cost: one pass over the
+ * descriptions. */
 #include "archive/exported_int.h"
 
-#define MOST_EXPR 4096 /* bytes of an expression that is looked into: a longer one is kept as it is */
+#define MOST_EXPR \
+  4096 /* bytes of an expression that is looked into: a longer one is kept as it is */
 
-/* -- Ranges ---------------------------------------------------------------------------------------------- */
+/* -- Ranges ------------------------------------------------------------------------------------ */
 
 static const ex_range any_number = {INT64_MIN, INT64_MAX};
 
@@ -47,7 +51,7 @@ void ex_read_ranges(ex_reader *r, const model_parts *p, table *ranges)
       session_check(r->s, call_nomem(r->s->cx));
 }
 
-/* -- Arithmetic of bounds ---------------------------------------------------------------------------------- */
+/* -- Arithmetic of bounds ---------------------------------------------------------------------- */
 
 /* A limit that does not exist stays so; a sum or product beyond 64 bits becomes none. */
 static int64_t add_limits(int64_t a, int64_t b, int64_t none)
@@ -90,10 +94,11 @@ static ex_range div_ranges(ex_range a, ex_range b)
 {
   if (a.min < 0 || b.min <= 0)
     return any_number;
-  return (ex_range){b.max == INT64_MAX ? 0 : a.min / b.max, a.max == INT64_MAX ? INT64_MAX : a.max / b.min};
+  return (ex_range){b.max == INT64_MAX ? 0 : a.min / b.max,
+                    a.max == INT64_MAX ? INT64_MAX : a.max / b.min};
 }
 
-/* -- Expressions ------------------------------------------------------------------------------------------- */
+/* -- Expressions ------------------------------------------------------------------------------- */
 
 /* How strongly an operator binds. */
 enum { BINDS_NOT, BINDS_ADD, BINDS_DIV, BINDS_MUL, BINDS_POW, BINDS_CALL };
@@ -125,7 +130,10 @@ static void need(expr_reader *q, char c)
     q->failed = true;
 }
 
-static bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+static bool is_word(char c)
+{
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 
 static str read_word(expr_reader *q)
 {
@@ -184,7 +192,8 @@ static ex_range read_sum(expr_reader *q)
   do {
     while (peek(q) == ' ')
       q->at++;
-    if (q->text.len - q->at > sizeof integer && memcmp(q->text.p + q->at, integer, sizeof integer - 1) == 0) {
+    if (q->text.len - q->at > sizeof integer &&
+        memcmp(q->text.p + q->at, integer, sizeof integer - 1) == 0) {
       q->at += sizeof integer - 1;
       q->failed |= __builtin_add_overflow(number, read_integer(q), &number);
       continue;
@@ -195,7 +204,11 @@ static ex_range read_sum(expr_reader *q)
   } while (!q->failed && accept(q, ','));
   need(q, ')');
   if (number || first)
-    text_printf(q->out, "%s%lld", first ? "" : number < 0 ? " - " : " + ", (long long)(number < 0 && !first ? -number : number));
+    text_printf(q->out, "%s%lld",
+                first        ? ""
+                : number < 0 ? " - "
+                             : " + ",
+                (long long)(number < 0 && !first ? -number : number));
   return add_ranges(all, (ex_range){number, number});
 }
 
@@ -224,7 +237,8 @@ static ex_range read_power(expr_reader *q)
 /* FloorDiv is a // b; other functions keep their names. */
 static ex_range read_function(expr_reader *q, str name)
 {
-  const bool is_div = str_is(name, "FloorDiv"), is_max = str_is(name, "Max"), is_min = str_is(name, "Min");
+  const bool is_div = str_is(name, "FloorDiv"), is_max = str_is(name, "Max"),
+             is_min = str_is(name, "Min");
   ex_range all = any_number;
 
   if (!is_div) {
@@ -239,9 +253,11 @@ static ex_range read_function(expr_reader *q, str name)
     else if (is_div)
       all = div_ranges(all, one);
     else if (is_max)
-      all = (ex_range){all.min > one.min ? all.min : one.min, all.max > one.max ? all.max : one.max};
+      all =
+        (ex_range){all.min > one.min ? all.min : one.min, all.max > one.max ? all.max : one.max};
     else if (is_min)
-      all = (ex_range){all.min < one.min ? all.min : one.min, all.max < one.max ? all.max : one.max};
+      all =
+        (ex_range){all.min < one.min ? all.min : one.min, all.max < one.max ? all.max : one.max};
   }
   need(q, ')');
   text_puts(q->out, is_div ? "" : ")");
@@ -259,7 +275,8 @@ static int binding_of(str function)
   return BINDS_CALL;
 }
 
-/* One term, printed to q->out in brackets where `outer` binds more strongly.  Returns its bounds. */
+/* One term, printed to q->out in brackets where `outer` binds more strongly.  Returns its bounds.
+ * */
 static ex_range read_expr(expr_reader *q, int outer)
 {
   ex_range bounds = any_number;
@@ -282,15 +299,17 @@ static ex_range read_expr(expr_reader *q, int outer)
     const int binds = binding_of(name);
     const bool brackets = binds < outer || (binds == BINDS_POW && outer == BINDS_POW);
     text_puts(q->out, brackets ? "(" : "");
-    bounds = binds == BINDS_ADD ? read_sum(q) : binds == BINDS_MUL ? read_product(q) : binds == BINDS_POW ? read_power(q)
-                                                                                                    : read_function(q, name);
+    bounds = binds == BINDS_ADD   ? read_sum(q)
+             : binds == BINDS_MUL ? read_product(q)
+             : binds == BINDS_POW ? read_power(q)
+                                  : read_function(q, name);
     text_puts(q->out, brackets ? ")" : "");
   }
   session_leave(q->s);
   return bounds;
 }
 
-/* -- Sizes ------------------------------------------------------------------------------------------------- */
+/* -- Sizes ------------------------------------------------------------------------------------- */
 
 typedef struct meta_reader {
   ex_reader *r;
@@ -298,11 +317,16 @@ typedef struct meta_reader {
   table wanted; /* name of a value -> exported_meta, described or not yet */
 } meta_reader;
 
-/* Fill size->symbol and the bounds from an expression.  Returns true if it is a formula, not just a symbol. */
+/* Fill size->symbol and the bounds from an expression.  Returns true if it is a formula, not just a
+ * symbol. */
 static bool describe(meta_reader *m, str text, rush_signature_size *size)
 {
   ex_reader *r = m->r;
-  expr_reader q = {.s = r->s, .ranges = m->ranges, .text = text, .out = session_text(r->s), .failed = text.len > MOST_EXPR};
+  expr_reader q = {.s = r->s,
+                   .ranges = m->ranges,
+                   .text = text,
+                   .out = session_text(r->s),
+                   .failed = text.len > MOST_EXPR};
   const bool is_symbol = text.len > 6 && memcmp(text.p, "Symbol", 6) == 0;
   const ex_range *known = table_get(m->ranges, text);
   ex_range bounds = q.failed ? any_number : read_expr(&q, BINDS_NOT);
@@ -377,7 +401,7 @@ static void read_sizes(meta_reader *m, json *j, exported_meta *meta)
     memcpy(meta->sizes, sizes, (size_t)meta->n_dims * sizeof *sizes);
 }
 
-/* -- Values ------------------------------------------------------------------------------------------------ */
+/* -- Values ------------------------------------------------------------------------------------ */
 
 static void read_tensor(meta_reader *m, json *j, exported_meta *meta)
 {
@@ -403,7 +427,8 @@ static void read_int(meta_reader *m, json *j, exported_meta *meta)
 }
 
 /* The members of `object` that are wanted. */
-static void read_values(meta_reader *m, str object, void (*read)(meta_reader *, json *, exported_meta *))
+static void read_values(meta_reader *m, str object,
+                        void (*read)(meta_reader *, json *, exported_meta *))
 {
   str key;
   json j;
@@ -422,7 +447,8 @@ static void read_values(meta_reader *m, str object, void (*read)(meta_reader *, 
   }
 }
 
-/* The description of a value of that name, which is read later; one value may be several inputs and outputs. */
+/* The description of a value of that name, which is read later; one value may be several inputs and
+ * outputs. */
 static const exported_meta *want(meta_reader *m, str name)
 {
   exported_meta *meta = table_get(&m->wanted, name);

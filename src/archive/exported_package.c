@@ -1,8 +1,9 @@
 /* archive/exported_package.c -- which program of a .pt2 package is opened.
  *
  * A package holds programs (models/NAME.json), machine code that AOTInductor compiled of programs
- * (data/aotinductor/NAME/), or both.  torch.export.save writes one program, "model"; torch.export.load opens that one.
- * A single program of another name is opened as well.  Of several the caller chooses: guessing could run the wrong one. */
+ * (data/aotinductor/NAME/), or both.  torch.export.save writes one program, "model";
+ * torch.export.load opens that one. A single program of another name is opened as well.  Of several
+ * the caller chooses: guessing could run the wrong one. */
 #include "archive/exported_program.h"
 #include "archive/torchscript.h"
 #include "archive/unpickle.h"
@@ -11,7 +12,10 @@
 #define COMPILED "data/aotinductor/"
 #define ARCHIVE_VERSION "0" /* of the package's layout, in the record archive_version */
 
-static bool starts_with(str s, str with) { return s.len >= with.len && memcmp(s.p, with.p, with.len) == 0; }
+static bool starts_with(str s, str with)
+{
+  return s.len >= with.len && memcmp(s.p, with.p, with.len) == 0;
+}
 
 /* The record's program, or "" if it is none's. */
 static str program_of(const zip_entry *e)
@@ -81,7 +85,8 @@ static const char *list_programs(session *s, const zip_archive *z)
 _Noreturn static void refuse_compiled(session *s, const zip_archive *z, str name)
 {
   session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL,
-                      "%s: '%.*s' is an AOTInductor package: machine code that PyTorch compiled for one kind of machine, which needs "
+                      "%s: '%.*s' is an AOTInductor package: machine code that PyTorch compiled "
+                      "for one kind of machine, which needs "
                       "PyTorch's own libraries; save the program itself with torch.export.save",
                       z->map->name, (int)name.len, name.p);
 }
@@ -93,10 +98,12 @@ _Noreturn static void refuse_empty(session *s, const zip_archive *z, const packa
     refuse_compiled(s, z, p->compiled);
   if (zip_find_name(z, STR("serialized_exported_program.json")))
     session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL,
-                        "%s: models/model.json is missing; exported programs of PyTorch before 2.7, in another layout, are not "
+                        "%s: models/model.json is missing; exported programs of PyTorch before "
+                        "2.7, in another layout, are not "
                         "supported: open it with that PyTorch and save it with a newer one",
                         z->map->name);
-  session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: the package holds no program: there is no record models/NAME.json",
+  session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
+                      "%s: the package holds no program: there is no record models/NAME.json",
                       z->map->name);
 }
 
@@ -108,9 +115,10 @@ static void check_archive_version(session *s, const zip_archive *z)
     return;
   str version = zip_read(s, z, e, NULL);
   if (!str_eq(version, STR(ARCHIVE_VERSION)))
-    session_fail_status(s, RUSH_EUNSUPPORTED, "ValueError", NULL,
-                        "%s: Saved archive version %.*s does not match our current archive version %s.", z->map->name,
-                        (int)(version.len < 40 ? version.len : 40), version.p, ARCHIVE_VERSION);
+    session_fail_status(
+      s, RUSH_EUNSUPPORTED, "ValueError", NULL,
+      "%s: Saved archive version %.*s does not match our current archive version %s.", z->map->name,
+      (int)(version.len < 40 ? version.len : 40), version.p, ARCHIVE_VERSION);
 }
 
 str exported_choose(session *s, const zip_archive *z, const char *program)
@@ -126,30 +134,34 @@ str exported_choose(session *s, const zip_archive *z, const char *program)
   if (p.n_programs == 0)
     refuse_empty(s, z, &p);
   if (program)
-    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "%s: there is no program '%s': the package holds %s", z->map->name, program,
+    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                        "%s: there is no program '%s': the package holds %s", z->map->name, program,
                         list_programs(s, z));
   if (p.n_programs > 1)
     session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
-                        "%s holds %u programs, %s, and none of them is 'model': choose one (--program NAME; program=NAME; "
+                        "%s holds %u programs, %s, and none of them is 'model': choose one "
+                        "(--program NAME; program=NAME; "
                         "rush_load_options.program)",
                         z->map->name, p.n_programs, list_programs(s, z));
   return p.first;
 }
 
-/* -- Sample inputs --------------------------------------------------------------------------------------- */
+/* -- Sample inputs ----------------------------------------------------------------------------- */
 
 static void release_owner(void *owner) { mapping_release(owner); }
 
 mapping *exported_samples(session *s, const zip_archive *z, str program)
 {
-  const zip_entry *e = zip_find(z, session_printf(s, "data/sample_inputs/%.*s.pt", (int)program.len, program.p));
+  const zip_entry *e =
+    zip_find(z, session_printf(s, "data/sample_inputs/%.*s.pt", (int)program.len, program.p));
   mapping *owner = NULL, *made;
 
   if (!e)
     return NULL;
   str bytes = zip_read(s, z, e, &owner);
   const char *name = session_printf(s, "%s: %.*s", z->map->name, (int)e->path.len, e->path.p);
-  session_check(s, mapping_wrap(s->cx, name, (void *)(uintptr_t)bytes.p, bytes.len, release_owner, owner, &made));
+  session_check(s, mapping_wrap(s->cx, name, (void *)(uintptr_t)bytes.p, bytes.len, release_owner,
+                                owner, &made));
   mapping_retain(owner);
   return made;
 }
@@ -184,7 +196,8 @@ static void read_samples(session *s, void *arg)
   mapping_defer(s, map);
   rush_value v = torchscript_load_value(s, zip_open(s, map, false), &job->m->program->types, true);
   if (!is_samples(v))
-    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: expected a tuple of arguments and a dict of named ones", from->name);
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
+                        "%s: expected a tuple of arguments and a dict of named ones", from->name);
   session_keep_value(s, v);
   job->value = v;
 }

@@ -11,7 +11,7 @@
 #include "archive/unpickle.h"
 #include "base/grow.h"
 
-/* -- Weights and constants ------------------------------------------------------------------------------- */
+/* -- Weights and constants --------------------------------------------------------------------- */
 
 typedef struct weight { /* one entry of a config */
   str name, path;
@@ -95,10 +95,12 @@ static storage *record_storage(weight_reader *w, str path)
 
   if (st)
     return st;
-  const zip_entry *e = zip_need(s, w->r->zip, session_printf(s, "%s%.*s", w->folder, (int)path.len, path.p));
+  const zip_entry *e =
+    zip_need(s, w->r->zip, session_printf(s, "%s%.*s", w->folder, (int)path.len, path.p));
   str bytes = zip_read(s, w->r->zip, e, &owner);
   if (owner && (uintptr_t)bytes.p % MOST_ALIGNED == 0) {
-    session_check(s, storage_wrap(s->cx, (void *)bytes.p, bytes.len, STORAGE_MAPPED, unmap, owner, &st));
+    session_check(
+      s, storage_wrap(s->cx, (void *)bytes.p, bytes.len, STORAGE_MAPPED, unmap, owner, &st));
     mapping_retain(owner);
   } else {
     session_check(s, storage_new(s->cx, bytes.len, &st));
@@ -115,7 +117,8 @@ static storage *record_storage(weight_reader *w, str path)
 static rush_value pickled_weight(weight_reader *w, const weight *e)
 {
   session *s = w->r->s;
-  const zip_entry *entry = zip_need(s, w->r->zip, session_printf(s, "%s%.*s", w->folder, (int)e->path.len, e->path.p));
+  const zip_entry *entry =
+    zip_need(s, w->r->zip, session_printf(s, "%s%.*s", w->folder, (int)e->path.len, e->path.p));
   mapping *map, *owner = NULL;
   str bytes = zip_read(s, w->r->zip, entry, &owner);
 
@@ -129,12 +132,14 @@ static rush_value pickled_weight(weight_reader *w, const weight *e)
 static void check_weight(ex_reader *r, const weight *e, int dtype)
 {
   if (e->n_strides != e->n_dims)
-    ex_fail(r, "weight '%.*s' has %d sizes and %d strides", (int)e->name.len, e->name.p, e->n_dims, e->n_strides);
+    ex_fail(r, "weight '%.*s' has %d sizes and %d strides", (int)e->name.len, e->name.p, e->n_dims,
+            e->n_strides);
   if (e->layout != LAYOUT_STRIDED)
-    ex_fail(r, "weight '%.*s' has layout %lld; only strided ones (%d) are supported", (int)e->name.len, e->name.p,
-            (long long)e->layout, LAYOUT_STRIDED);
+    ex_fail(r, "weight '%.*s' has layout %lld; only strided ones (%d) are supported",
+            (int)e->name.len, e->name.p, (long long)e->layout, LAYOUT_STRIDED);
   if (e->requires_grad && !dtype_is_float(dtype) && !dtype_is_complex(dtype))
-    ex_fail(r, "weight '%.*s': Only Tensors of floating point and complex dtype can require gradients",
+    ex_fail(r,
+            "weight '%.*s': Only Tensors of floating point and complex dtype can require gradients",
             (int)e->name.len, e->name.p);
 }
 
@@ -153,7 +158,8 @@ static rush_tensor *make_weight(weight_reader *w, const weight *e)
   int dtype = ex_dtype(w->r, e->dtype);
   check_weight(w->r, e, dtype);
   storage *st = record_storage(w, e->path);
-  input_check(s, &w->r->in, w->r->at, tensor_new_view(s->cx, st, dtype, e->n_dims, e->sizes, e->strides, e->offset, &t));
+  input_check(s, &w->r->in, w->r->at,
+              tensor_new_view(s->cx, st, dtype, e->n_dims, e->sizes, e->strides, e->offset, &t));
   if (e->requires_grad)
     t->h.flags |= TENSOR_REQUIRES_GRAD;
   if (e->is_parameter)
@@ -223,9 +229,10 @@ static void read_config(ex_reader *r, const char *folder, const char *config, ta
   r->at = 0;
 }
 
-/* -- model.json ------------------------------------------------------------------------------------------------ */
+/* -- model.json -------------------------------------------------------------------------------- */
 
-/* A member of an object: kept as raw JSON, or with `inside` gone into, so that the bulk is passed once. */
+/* A member of an object: kept as raw JSON, or with `inside` gone into, so that the bulk is passed
+ * once. */
 typedef struct part {
   const char *name;
   str *raw;
@@ -283,9 +290,9 @@ static void read_call_graph(ex_reader *r, model_parts *p)
   }
 }
 
-/* The schema that PyTorch 2.13 writes (torch/_export/serde/schema.py).  A major number changes when old readers would go
- * wrong; a minor one when something is added.  0.0, also when the field is missing: a program without a version, written
- * by hand; PyTorch accepts the number, too. */
+/* The schema that PyTorch 2.13 writes (torch/_export/serde/schema.py).  A major number changes when
+ * old readers would go wrong; a minor one when something is added.  0.0, also when the field is
+ * missing: a program without a version, written by hand; PyTorch accepts the number, too. */
 #define SCHEMA_MAJOR 8
 #define SCHEMA_MINOR 20
 
@@ -308,14 +315,18 @@ static void check_version(ex_reader *r, str raw)
   }
   if (major != SCHEMA_MAJOR && (major != 0 || minor != 0))
     session_fail_status(r->s, RUSH_EUNSUPPORTED, "RuntimeError", NULL,
-                        "%s: Serialized schema version SchemaVersion(major=%lld, minor=%lld) does not match our current schema version "
+                        "%s: Serialized schema version SchemaVersion(major=%lld, minor=%lld) does "
+                        "not match our current schema version "
                         "(%d, %d).",
-                        r->in.place, (long long)major, (long long)minor, SCHEMA_MAJOR, SCHEMA_MINOR);
+                        r->in.place, (long long)major, (long long)minor, SCHEMA_MAJOR,
+                        SCHEMA_MINOR);
   if (major == SCHEMA_MAJOR && minor > SCHEMA_MINOR)
-    context_warn(r->s->cx->ctx,
-                 session_printf(r->s, "%s: schema version %lld.%lld is newer than %d.%d, the newest that is known here: what it adds "
-                                      "is ignored",
-                                r->in.place, (long long)major, (long long)minor, SCHEMA_MAJOR, SCHEMA_MINOR));
+    context_warn(r->s->cx->ctx, session_printf(r->s,
+                                               "%s: schema version %lld.%lld is newer than %d.%d, "
+                                               "the newest that is known here: what it adds "
+                                               "is ignored",
+                                               r->in.place, (long long)major, (long long)minor,
+                                               SCHEMA_MAJOR, SCHEMA_MINOR));
 }
 
 static void split_model(ex_reader *r, model_parts *p)
@@ -328,9 +339,10 @@ static void split_model(ex_reader *r, model_parts *p)
                         {.name = "sym_int_values", .raw = &p->sym_int_values}};
   const part signature[] = {{.name = "input_specs", .raw = &p->input_specs},
                             {.name = "output_specs", .raw = &p->output_specs}};
-  const part module[] = {{.name = "graph", .inside = graph, .n_inside = COUNT_OF(graph)},
-                         {.name = "signature", .inside = signature, .n_inside = COUNT_OF(signature)},
-                         {.name = "module_call_graph", .raw = &p->call_graph}};
+  const part module[] = {
+    {.name = "graph", .inside = graph, .n_inside = COUNT_OF(graph)},
+    {.name = "signature", .inside = signature, .n_inside = COUNT_OF(signature)},
+    {.name = "module_call_graph", .raw = &p->call_graph}};
   const part root[] = {{.name = "graph_module", .inside = module, .n_inside = COUNT_OF(module)},
                        {.name = "range_constraints", .raw = &p->ranges},
                        {.name = "guards_code", .raw = &p->guards},
@@ -362,7 +374,7 @@ static str unquote(ex_reader *r, str raw)
   return json_string(&j);
 }
 
-/* -- Signature ------------------------------------------------------------------------------------------------------ */
+/* -- Signature --------------------------------------------------------------------------------- */
 
 typedef enum spec_kind { SPEC_USER, SPEC_CONSTANT, SPEC_STATE, SPEC_TOKEN } spec_kind;
 typedef struct input_spec {
@@ -375,9 +387,10 @@ typedef struct input_spec {
 
 static spec_kind spec_kind_of(json *j, str word)
 {
-  static const struct { const char *word; spec_kind kind; } kinds[] = {
-      {"user_input", SPEC_USER},          {"constant_input", SPEC_CONSTANT}, {"parameter", SPEC_STATE},
-      {"buffer", SPEC_STATE},             {"tensor_constant", SPEC_STATE},   {"token", SPEC_TOKEN}};
+  static const struct { const char *word; spec_kind kind;
+  } kinds[] = {{"user_input", SPEC_USER},       {"constant_input", SPEC_CONSTANT},
+               {"parameter", SPEC_STATE},       {"buffer", SPEC_STATE},
+               {"tensor_constant", SPEC_STATE}, {"token", SPEC_TOKEN}};
 
   for (size_t i = 0; i < COUNT_OF(kinds); i++)
     if (str_is(word, kinds[i].word))
@@ -412,8 +425,11 @@ static bool read_constant(ex_reader *r, json *j, str key, rush_value *v)
 /* The union of a user input or of a constant: a plain constant, or a value of the graph. */
 static void read_spec_value(ex_reader *r, json *j, input_spec *spec)
 {
-  static const struct { const char *word; type_kind kind; } kinds[] = {
-      {"as_tensor", TYPE_TENSOR}, {"as_sym_int", TYPE_INT}, {"as_sym_float", TYPE_FLOAT}, {"as_sym_bool", TYPE_BOOL}};
+  static const struct { const char *word; type_kind kind;
+  } kinds[] = {{"as_tensor", TYPE_TENSOR},
+               {"as_sym_int", TYPE_INT},
+               {"as_sym_float", TYPE_FLOAT},
+               {"as_sym_bool", TYPE_BOOL}};
   str key;
 
   for (json_begin_object(j); json_next_key(j, &key);) {
@@ -438,9 +454,11 @@ static void read_input_spec(ex_reader *r, json *j, str kind, input_spec *spec)
   spec->kind = spec_kind_of(j, kind);
   spec->value = value_unset();
   for (json_begin_object(j); json_next_key(j, &key);) {
-    if (str_is(key, "parameter_name") || str_is(key, "buffer_name") || str_is(key, "tensor_constant_name"))
+    if (str_is(key, "parameter_name") || str_is(key, "buffer_name") ||
+        str_is(key, "tensor_constant_name"))
       spec->target = ex_name(r, json_string(j));
-    else if (spec->kind == SPEC_USER ? str_is(key, "arg") : spec->kind == SPEC_CONSTANT && str_is(key, "value"))
+    else if (spec->kind == SPEC_USER ? str_is(key, "arg")
+                                     : spec->kind == SPEC_CONSTANT && str_is(key, "value"))
       read_spec_value(r, j, spec);
     else if (spec->kind == SPEC_STATE && str_is(key, "arg"))
       spec->name = ex_name_of(r, j);
@@ -475,21 +493,25 @@ static input_spec *read_input_specs(ex_reader *r, str text, uint32_t *n)
   return specs;
 }
 
-/* -- State ------------------------------------------------------------------------------------------------------------ */
+/* -- State ------------------------------------------------------------------------------------- */
 
 /* Slots, by name: a pointer that is the slot's number + 1. */
-static uint32_t slot_of(const table *slots, str name) { return (uint32_t)(uintptr_t)table_get(slots, name) - 1; }
+static uint32_t slot_of(const table *slots, str name)
+{
+  return (uint32_t)(uintptr_t)table_get(slots, name) - 1;
+}
 #define NO_SLOT UINT32_MAX
 
-static type *make_class(ex_reader *r, const input_spec *specs, uint32_t n, const table *weights, table *slots)
+static type *make_class(ex_reader *r, const input_spec *specs, uint32_t n, const table *weights,
+                        table *slots)
 {
   type *cls = program_add_class(r->s, r->program, TYPE_CLASS, "__torch__.ExportedProgram");
 
   cls->cls->is_module = true;
   for (uint32_t i = 0; i < weights->n; i++) { /* everything that was saved is an attribute */
     const table_entry *e = &weights->entries[i];
-    uint32_t slot = class_add_attr(r->s, cls, session_printf(r->s, "%.*s", (int)e->key.len, e->key.p),
-                                   type_simple(TYPE_TENSOR));
+    uint32_t slot = class_add_attr(
+      r->s, cls, session_printf(r->s, "%.*s", (int)e->key.len, e->key.p), type_simple(TYPE_TENSOR));
     bool is_parameter = ((rush_tensor *)e->value)->h.flags & TENSOR_IS_PARAMETER;
     cls->cls->attrs[slot].is_parameter = is_parameter;
     cls->cls->attrs[slot].is_buffer = !is_parameter;
@@ -498,12 +520,14 @@ static type *make_class(ex_reader *r, const input_spec *specs, uint32_t n, const
   }
   for (uint32_t i = 0; i < n; i++)
     if (specs[i].kind == SPEC_STATE && slot_of(slots, specs[i].target) == NO_SLOT)
-      ex_fail(r, "the program uses '%.*s', which was not saved", (int)specs[i].target.len, specs[i].target.p);
+      ex_fail(r, "the program uses '%.*s', which was not saved", (int)specs[i].target.len,
+              specs[i].target.p);
   class_complete(r->s, cls);
   return cls;
 }
 
-static rush_object *make_object(ex_reader *r, const type *cls, const table *weights, const table *slots)
+static rush_object *make_object(ex_reader *r, const type *cls, const table *weights,
+                                const table *slots)
 {
   rush_object *o;
 
@@ -517,7 +541,7 @@ static rush_object *make_object(ex_reader *r, const type *cls, const table *weig
   return o;
 }
 
-/* -- Leaves, constraints ------------------------------------------------------------------------------------------------ */
+/* -- Leaves, constraints ----------------------------------------------------------------------- */
 
 void *ex_keep_array(ex_reader *r, size_t n, size_t item)
 {
@@ -548,12 +572,14 @@ static void read_arg_names(ex_reader *r, str raw)
   }
 }
 
-/* What torch.export writes and calls rely on: a tuple of args and a dict of kwargs whose keys are names. */
+/* What torch.export writes and calls rely on: a tuple of args and a dict of kwargs whose keys are
+ * names. */
 static void check_in_spec(ex_reader *r)
 {
   const tree_spec *in = r->e->in;
 
-  if (in->kind != TREE_TUPLE || in->n_children != 2 || in->children[0].kind != TREE_TUPLE || in->children[1].kind != TREE_DICT)
+  if (in->kind != TREE_TUPLE || in->n_children != 2 || in->children[0].kind != TREE_TUPLE ||
+      in->children[1].kind != TREE_DICT)
     ex_fail(r, "the input spec is no pair of a tuple of args and a dict of kwargs");
   const tree_spec *kwargs = &in->children[1];
   for (uint32_t i = 0; i < kwargs->n_children; i++) {
@@ -563,7 +589,7 @@ static void check_in_spec(ex_reader *r)
   }
 }
 
-/* -- Names of leaves: x, x['key'], x[0], as guards and messages have them ------------------------------------------------- */
+/* -- Names of leaves: x, x['key'], x[0], as guards and messages have them ---------------------- */
 
 static void name_tree(ex_reader *r, const tree_spec *t, const char *path, uint32_t *leaf)
 {
@@ -572,9 +598,12 @@ static void name_tree(ex_reader *r, const tree_spec *t, const char *path, uint32
   session_enter(r->s);
   for (uint32_t i = 0; i < t->n_children; i++) {
     rush_value key = t->keys ? t->keys[i] : value_int(i);
-    const char *below = key.tag == RUSH_TAG_STRING
-                            ? session_printf(r->s, t->kind == TREE_OTHER ? "%s.%s" : "%s['%s']", path, key.as.string->text)
-                            : session_printf(r->s, "%s[%lld]", path, key.tag == RUSH_TAG_INT ? (long long)key.as.i : (long long)i);
+    const char *below =
+      key.tag == RUSH_TAG_STRING
+        ? session_printf(r->s, t->kind == TREE_OTHER ? "%s.%s" : "%s['%s']", path,
+                         key.as.string->text)
+        : session_printf(r->s, "%s[%lld]", path,
+                         key.tag == RUSH_TAG_INT ? (long long)key.as.i : (long long)i);
     name_tree(r, &t->children[i], below, leaf);
   }
   session_leave(r->s);
@@ -588,12 +617,13 @@ static void name_leaves(ex_reader *r)
 
   e->leaf_names = ex_keep_array(r, e->n_leaves, sizeof(char *));
   for (uint32_t i = 0; i < pos->n_children; i++)
-    name_tree(r, &pos->children[i], i < e->n_arg_names ? e->arg_names[i] : session_printf(r->s, "args[%u]", i), &leaf);
+    name_tree(r, &pos->children[i],
+              i < e->n_arg_names ? e->arg_names[i] : session_printf(r->s, "args[%u]", i), &leaf);
   for (uint32_t i = 0; i < named->n_children; i++)
     name_tree(r, &named->children[i], named->keys[i].as.string->text, &leaf);
 }
 
-/* -- Inputs and outputs of the graph -------------------------------------------------------------------------------------- */
+/* -- Inputs and outputs of the graph ----------------------------------------------------------- */
 
 static ir_value *get_attr(ex_reader *r, str target)
 {
@@ -617,13 +647,15 @@ static void bind_leaf(ex_reader *r, const input_spec *spec, uint32_t leaf, table
   if (!spec->name.p)
     ex_fail(r, "a user input without a name");
   e->leaf_is_input[leaf] = true;
-  ex_bind(r, spec->name, ir_block_add_input(r->s, r->g->block, spec->type, ex_keep_text(r, spec->name)));
+  ex_bind(r, spec->name,
+          ir_block_add_input(r->s, r->g->block, spec->type, ex_keep_text(r, spec->name)));
   if (!table_put(leaves, spec->name, (void *)((uintptr_t)leaf + 1)))
     session_check(r->s, call_nomem(r->s->cx));
 }
 
 /* Bind the graph's inputs to attributes, arguments and constants; fills the leaves, each once. */
-static void bind_inputs(ex_reader *r, const model_parts *p, const input_spec *specs, uint32_t n_specs, table *leaves)
+static void bind_inputs(ex_reader *r, const model_parts *p, const input_spec *specs,
+                        uint32_t n_specs, table *leaves)
 {
   exported *e = r->e;
   uint32_t n, leaf = 0;
@@ -636,9 +668,10 @@ static void bind_inputs(ex_reader *r, const model_parts *p, const input_spec *sp
   for (uint32_t i = 0; i < n_specs; i++) {
     const input_spec *spec = &specs[i];
     if (spec->name.p && !str_eq(spec->name, names[i]))
-      ex_fail(r, "input %u of the graph is '%.*s', its spec says '%.*s'", i, (int)names[i].len, names[i].p ? names[i].p : "",
-              (int)spec->name.len, spec->name.p);
-    if (spec->kind == SPEC_TOKEN && names[i].p) /* only orders effects, as the order of nodes does */
+      ex_fail(r, "input %u of the graph is '%.*s', its spec says '%.*s'", i, (int)names[i].len,
+              names[i].p ? names[i].p : "", (int)spec->name.len, spec->name.p);
+    if (spec->kind == SPEC_TOKEN &&
+        names[i].p) /* only orders effects, as the order of nodes does */
       ex_bind(r, names[i], ex_constant(r, value_none(), NULL));
     else if (spec->kind == SPEC_STATE && names[i].p)
       ex_bind(r, names[i], get_attr(r, spec->target));
@@ -681,10 +714,13 @@ static uint32_t written_to(output_reader *q, json *j, exported_output kind, str 
   uint32_t at = slot_of(kind == OUTPUT_INPUT_MUTATION ? q->leaves : q->slots, name);
 
   if (at == NO_SLOT)
-    json_fail(j, "there is no %s '%.*s' to write to", kind == OUTPUT_INPUT_MUTATION ? "input" : "buffer", (int)name.len,
+    json_fail(j, "there is no %s '%.*s' to write to",
+              kind == OUTPUT_INPUT_MUTATION ? "input" : "buffer", (int)name.len,
               name.p ? name.p : "");
-  const ir_value *input = kind == OUTPUT_INPUT_MUTATION ? table_get(&q->r->scope->values, name) : NULL;
-  if (!type_is(q->outs[e->n_outputs]->type, TYPE_TENSOR) || (input && !type_is(input->type, TYPE_TENSOR)))
+  const ir_value *input =
+    kind == OUTPUT_INPUT_MUTATION ? table_get(&q->r->scope->values, name) : NULL;
+  if (!type_is(q->outs[e->n_outputs]->type, TYPE_TENSOR) ||
+      (input && !type_is(input->type, TYPE_TENSOR)))
     json_fail(j, "what is written to '%.*s', or that input, is no tensor", (int)name.len, name.p);
   return at;
 }
@@ -697,7 +733,8 @@ static void read_output_spec(output_reader *q, json *j, str word)
 
   o->kind = output_kind_of(j, word);
   for (json_begin_object(j); json_next_key(j, &key);) {
-    if (str_is(key, "buffer_name") || str_is(key, "parameter_name") || str_is(key, "user_input_name"))
+    if (str_is(key, "buffer_name") || str_is(key, "parameter_name") ||
+        str_is(key, "user_input_name"))
       target = ex_name(q->r, json_string(j));
     else
       json_skip(j);
@@ -728,10 +765,11 @@ static void read_output_specs(output_reader *q, str text)
   if (e->n_outputs != q->n)
     json_fail(&j, "%u output specs for %u outputs of the graph", e->n_outputs, q->n);
   if (n_user != tree_n_leaves(e->out))
-    json_fail(&j, "%u outputs for the user, but %u leaves in the output spec", n_user, tree_n_leaves(e->out));
+    json_fail(&j, "%u outputs for the user, but %u leaves in the output spec", n_user,
+              tree_n_leaves(e->out));
 }
 
-/* -- The function ----------------------------------------------------------------------------------------------------------- */
+/* -- The function ------------------------------------------------------------------------------ */
 
 static void free_graph(void *g) { ir_graph_free(g); }
 
@@ -746,8 +784,9 @@ static schema *make_schema(ex_reader *r, const type *cls, const type *result)
   sc->returns[0] = (schema_arg){.name = "", .type = result};
   for (uint32_t i = 0; i < n; i++) {
     ir_value *v = ir_block_input(r->g->block, i);
-    sc->args[i] = (schema_arg){.name = i ? ex_keep_text(r, str_of(v->name ? v->name : "input")) : "self",
-                               .type = i ? v->type : cls};
+    sc->args[i] =
+      (schema_arg){.name = i ? ex_keep_text(r, str_of(v->name ? v->name : "input")) : "self",
+                   .type = i ? v->type : cls};
   }
   return sc;
 }
@@ -779,7 +818,8 @@ static void free_scope(void *scope) { table_free(&((ex_scope *)scope)->values); 
 
 static void begin(ex_reader *r, session *s, zip_archive *z, str program, module *m)
 {
-  const zip_entry *e = zip_need(s, z, session_printf(s, "models/%.*s.json", (int)program.len, program.p));
+  const zip_entry *e =
+    zip_need(s, z, session_printf(s, "models/%.*s.json", (int)program.len, program.p));
 
   *r = (ex_reader){.s = s, .zip = z, .m = m, .in = zip_input(s, z, e), .autocast = -1};
   r->program = program_new(s, s->cx->ctx);
@@ -824,13 +864,17 @@ void exported_program_load(session *s, zip_archive *z, str program, module *m)
 {
   ex_reader *r = session_new(s, ex_reader);
   model_parts *p = session_new(s, model_parts);
-  table *weights = new_table(s), *slots = new_table(s), *leaves = new_table(s), *ranges = new_table(s);
+  table *weights = new_table(s), *slots = new_table(s), *leaves = new_table(s),
+        *ranges = new_table(s);
   uint32_t n_specs, n_outs;
 
   begin(r, s, z, program, m);
   split_model(r, p);
-  read_config(r, "data/weights/", session_printf(s, "%.*s_weights_config.json", (int)program.len, program.p), weights);
-  read_config(r, "data/constants/", session_printf(s, "%.*s_constants_config.json", (int)program.len, program.p), weights);
+  read_config(r, "data/weights/",
+              session_printf(s, "%.*s_weights_config.json", (int)program.len, program.p), weights);
+  read_config(r, "data/constants/",
+              session_printf(s, "%.*s_constants_config.json", (int)program.len, program.p),
+              weights);
   read_trees(r, p);
   input_spec *specs = read_input_specs(r, p->input_specs, &n_specs);
   type *cls = make_class(r, specs, n_specs, weights, slots);

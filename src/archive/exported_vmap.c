@@ -1,22 +1,26 @@
 /* archive/exported_vmap.c -- torch.vmap in exported programs: a loop over the samples.
  *
- * torch.export writes vmap as calls of torch._functorch.predispatch around the nodes of the function that is
- * mapped, which see one sample: _vmap_increment_nesting(batch, randomness), _add_batch_dim(x, dim, level) for
- * each argument that is mapped, the nodes, _remove_batch_dim(y, level, batch, dim) for each result, and
- * _vmap_decrement_nesting().  Here the nodes between become the body of a prim::Loop over the batch:
+ * torch.export writes vmap as calls of torch._functorch.predispatch around the nodes of the
+ * function that is mapped, which see one sample: _vmap_increment_nesting(batch, randomness),
+ * _add_batch_dim(x, dim, level) for each argument that is mapped, the nodes, _remove_batch_dim(y,
+ * level, batch, dim) for each result, and _vmap_decrement_nesting().  Here the nodes between become
+ * the body of a prim::Loop over the batch:
  *   _add_batch_dim     x.select(dim, i)
  *   _remove_batch_dim  an append in the loop; behind it movedim(stack(list), 0, dim)
- * Nodes that read nothing of a sample are moved before the loop, so a value in the loop is what functorch calls
- * batched.  Regions nest; a node goes to the outermost loop that has what it reads.
+ * Nodes that read nothing of a sample are moved before the loop, so a value in the loop is what
+ * functorch calls batched.  Regions nest; a node goes to the outermost loop that has what it reads.
  *
- * Batching rules (an operator on the whole batch, as functorch has them) were rejected: each operator needs a
- * rule of its own, those without one would need the loop all the same, and the loop is vmap's definition.
+ * Batching rules (an operator on the whole batch, as functorch has them) were rejected: each
+ * operator needs a rule of its own, those without one would need the loop all the same, and the
+ * loop is vmap's definition.
  *
- * What a loop would do differently is refused by name: random numbers for each sample, a write of a sample into
- * what all samples share, writes to shared tensors between samples' reads, sizes that depend on data.
+ * What a loop would do differently is refused by name: random numbers for each sample, a write of a
+ * sample into what all samples share, writes to shared tensors between samples' reads, sizes that
+ * depend on data.
  *
- * A batch may be empty: the body then runs once, on zeros, for shapes and dtypes, and the results are cut to
- * nothing.  Numbers of the body (sizes) are carried out of the loop, as later nodes may name them. */
+ * A batch may be empty: the body then runs once, on zeros, for shapes and dtypes, and the results
+ * are cut to nothing.  Numbers of the body (sizes) are carried out of the loop, as later nodes may
+ * name them. */
 #include "archive/exported_int.h"
 
 #include "base/grow.h"
@@ -52,7 +56,7 @@ static ir_value *int_constant(ex_reader *r, int64_t i)
   return ex_constant(r, value_int(i), NULL);
 }
 
-/* -- Where values are ---------------------------------------------------------------------------------------- */
+/* -- Where values are -------------------------------------------------------------------------- */
 
 /* True if v is made in the body of the region's loop, at any depth. */
 static bool is_of_sample(const ex_vmap *m, const ir_value *v)
@@ -68,7 +72,8 @@ static const sample *sample_of(const ex_vmap *m, const ir_value *v)
   return NULL;
 }
 
-/* True if the node, or one inside it, reads a value of the region's loop that was made before `first`. */
+/* True if the node, or one inside it, reads a value of the region's loop that was made before
+ * `first`. */
 static bool reads_sample(const ex_vmap *m, const ir_node *n, const ir_node *first)
 {
   const ir_block *body = m->loop->blocks[0];
@@ -88,7 +93,7 @@ static bool reads_sample(const ex_vmap *m, const ir_node *n, const ir_node *firs
   return false;
 }
 
-/* -- What a loop would do differently -------------------------------------------------------------------------- */
+/* -- What a loop would do differently ---------------------------------------------------------- */
 
 static const char *op_words(ex_reader *r, const op *o)
 {
@@ -97,7 +102,8 @@ static const char *op_words(ex_reader *r, const op *o)
   return session_printf(r->s, "%s%s%s", o->schema->name, *overload ? "." : "", overload);
 }
 
-/* The constant that the node has for the first of these arguments; none: no such argument, or no constant. */
+/* The constant that the node has for the first of these arguments; none: no such argument, or no
+ * constant. */
 static rush_value constant_named(const ir_node *n, const char *const *names, size_t n_names)
 {
   rush_value v;
@@ -152,7 +158,8 @@ static void check_dynamic(ex_reader *r, const ir_node *n)
             n->op->schema->name);
 }
 
-/* True if v may share memory with an argument of the region: a view of one, or what was written in place. */
+/* True if v may share memory with an argument of the region: a view of one, or what was written in
+ * place. */
 static bool may_be_sample(const ex_vmap *m, const ir_value *v)
 {
   for (;;) {
@@ -245,7 +252,7 @@ static void check_node(ex_reader *r, ex_vmap *m, const ir_node *n, bool of_sampl
       check_node(r, m, in, of_sample);
 }
 
-/* -- Placing nodes ------------------------------------------------------------------------------------------------ */
+/* -- Placing nodes ----------------------------------------------------------------------------- */
 
 void ex_vmap_place(ex_reader *r, ir_node *before)
 {
@@ -275,7 +282,7 @@ void ex_vmap_place(ex_reader *r, ir_node *before)
   }
 }
 
-/* -- The calls --------------------------------------------------------------------------------------------------- */
+/* -- The calls --------------------------------------------------------------------------------- */
 
 static _Noreturn void bad(ex_reader *r, const ex_node *n, const char *what)
 {
@@ -352,7 +359,8 @@ static ir_value *select_sample(ex_reader *r, const ex_vmap *m, ir_value *x, ir_v
   return ex_emit(r, "aten::select", "int", (ir_value *[]){x, dim, m->index}, 3);
 }
 
-/* x.select(dim, i), or zeros of its shape where the batch is empty: what is padded by one is selected. */
+/* x.select(dim, i), or zeros of its shape where the batch is empty: what is padded by one is
+ * selected. */
 static ir_value *sample_or_zeros(ex_reader *r, const ex_vmap *m, ir_value *x, ir_value *dim)
 {
   ir_value *end = int_constant(r, -1), *zero = int_constant(r, 0), *one = int_constant(r, 1);

@@ -1,8 +1,9 @@
 /* archive/legacy.c -- archives of PyTorch 1.0 to 1.3 (records: docs/formats.md).
  *
- * model.json is a protobuf message in JSON: a tree of modules (name, parameters, attributes, the record of
- * their methods) and a table of tensors.  attributes.pkl holds the values of attributes by index.  Methods
- * stand in code/NAME.py, one file a module, as plain functions; classes that they use in libs/. */
+ * model.json is a protobuf message in JSON: a tree of modules (name, parameters, attributes, the
+ * record of their methods) and a table of tensors.  attributes.pkl holds the values of attributes
+ * by index.  Methods stand in code/NAME.py, one file a module, as plain functions; classes that
+ * they use in libs/. */
 #include "archive/legacy.h"
 
 #include "archive/unpickle.h"
@@ -27,7 +28,7 @@ typedef struct module_parts { /* slices of model.json; empty: absent */
   int64_t state; /* index of what __setstate__ gets, or -1 */
 } module_parts;
 
-/* -- protobuf's JSON ------------------------------------------------------------------------------------- */
+/* -- protobuf's JSON --------------------------------------------------------------------------- */
 
 /* Field names are written in camel case, and read in both. */
 static bool is_field(str key, const char *name)
@@ -89,7 +90,7 @@ static str read_reference(json *j)
   return found;
 }
 
-/* -- Tensors --------------------------------------------------------------------------------------------- */
+/* -- Tensors ----------------------------------------------------------------------------------- */
 
 typedef struct tensor_def {
   int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS], offset, zero_point;
@@ -146,7 +147,9 @@ static void read_tensor_def(json *j, tensor_def *d)
   if (d->n_sizes != d->n_strides)
     json_fail(j, "%d sizes, but %d strides", d->n_sizes, d->n_strides);
   if (d->is_quantized)
-    d->dtype = d->dtype == RUSH_UINT8 ? RUSH_QUINT8 : d->dtype == RUSH_INT8 ? RUSH_QINT8 : RUSH_QINT32;
+    d->dtype = d->dtype == RUSH_UINT8  ? RUSH_QUINT8
+               : d->dtype == RUSH_INT8 ? RUSH_QINT8
+                                       : RUSH_QINT32;
 }
 
 static rush_value make_tensor(legacy *l, const tensor_def *d)
@@ -154,12 +157,15 @@ static rush_value make_tensor(legacy *l, const tensor_def *d)
   storage *st = unpickler_storage(l->u, d->record, d->dtype);
   rush_tensor *t;
 
-  input_check(l->s, &l->in, l->at, tensor_new_view(l->s->cx, st, d->dtype, d->n_sizes, d->sizes, d->strides, d->offset, &t));
+  input_check(
+    l->s, &l->in, l->at,
+    tensor_new_view(l->s->cx, st, d->dtype, d->n_sizes, d->sizes, d->strides, d->offset, &t));
   rush_value v = value_tensor_steal(t);
   session_defer_value(l->s, v);
   if (d->is_quantized)
-    session_check(l->s, tensor_set_quantizer(l->s->cx, t,
-                                             &(quantizer){.scale = d->scale, .zero_point = d->zero_point}));
+    session_check(
+      l->s, tensor_set_quantizer(l->s->cx, t,
+                                 &(quantizer){.scale = d->scale, .zero_point = d->zero_point}));
   if (d->requires_grad)
     t->h.flags |= TENSOR_REQUIRES_GRAD;
   return v;
@@ -196,7 +202,7 @@ static rush_value tensor_at(legacy *l, json *j, int64_t i)
   return l->u->tensors[i];
 }
 
-/* -- Modules --------------------------------------------------------------------------------------------- */
+/* -- Modules ----------------------------------------------------------------------------------- */
 
 static void read_module_parts(legacy *l, str part, module_parts *m)
 {
@@ -311,7 +317,8 @@ static void read_attributes(legacy *l, str part, slots *o)
     if (class_attr_index(o->cls, name) >= 0)
       continue; /* a buffer above */
     if (id >= 0 && (uint64_t)id >= l->n_values)
-      json_fail(&j, "attribute '%.*s': there is no value %lld", (int)name.len, name.p, (long long)id);
+      json_fail(&j, "attribute '%.*s': there is no value %lld", (int)name.len, name.p,
+                (long long)id);
     const type *t = script_parse_type(l->s, l->program, text);
     rush_value v = id < 0 ? value_none() : l->values[id];
     if (v.tag == RUSH_TAG_INT && t->kind == TYPE_FLOAT)
@@ -327,7 +334,8 @@ static void set_state(legacy *l, rush_value object, int64_t id)
   function *f = class_find_method(t, STR("__setstate__"));
 
   if (!f || f->schema->n_args > 2 || (uint64_t)id >= l->n_values)
-    input_fail(l->s, &l->in, l->at, "class '%s' has state, but no __setstate__ that takes it", t->name);
+    input_fail(l->s, &l->in, l->at, "class '%s' has state, but no __setstate__ that takes it",
+               t->name);
   rush_value args[2] = {object, l->values[id]}, result;
   function_ensure(l->s, f);
   if (f->schema->n_args == 2) {
@@ -366,7 +374,8 @@ static rush_value make_object(legacy *l, const slots *o, int64_t state)
     set_state(l, v, state);
   for (uint32_t i = 0; i < o->n; i++)
     if (!type_contains_value(o->cls->cls->attrs[i].type, object->slots[i]))
-      input_fail(l->s, &l->in, l->at, "attribute '%s' of %s has a value of another type", o->cls->cls->attrs[i].name, o->cls->name);
+      input_fail(l->s, &l->in, l->at, "attribute '%s' of %s has a value of another type",
+                 o->cls->cls->attrs[i].name, o->cls->name);
   return v;
 }
 
@@ -388,9 +397,11 @@ static rush_value read_module(legacy *l, const char *parent, str part, str *name
   if (m.attributes.len)
     read_attributes(l, m.attributes, &o);
   if (m.code.len) {
-    const zip_entry *e = zip_need(l->s, l->zip, session_printf(l->s, "%.*s", (int)m.code.len, m.code.p));
+    const zip_entry *e =
+      zip_need(l->s, l->zip, session_printf(l->s, "%.*s", (int)m.code.len, m.code.p));
     str text = zip_read(l->s, l->zip, e, NULL);
-    script_import_methods(l->s, l->program, o.cls, session_printf(l->s, "%.*s", (int)m.code.len, m.code.p), text);
+    script_import_methods(l->s, l->program, o.cls,
+                          session_printf(l->s, "%.*s", (int)m.code.len, m.code.p), text);
   }
   l->at = (size_t)(part.p - l->in.bytes.p);
   rush_value v = make_object(l, &o, m.state);
@@ -399,7 +410,7 @@ static rush_value read_module(legacy *l, const char *parent, str part, str *name
   return v;
 }
 
-/* -- The archive ------------------------------------------------------------------------------------------- */
+/* -- The archive ------------------------------------------------------------------------------- */
 
 static void read_values(legacy *l)
 {
@@ -441,7 +452,8 @@ rush_value legacy_load(session *s, zip_archive *z, program *p, unpickler *u)
   }
   json_end(&j);
   if (proto > 5 || !main.len)
-    zip_fail(s, z, e, "protocol %lld %s; this build reads 1 to 5", (long long)proto, main.len ? "" : "without a module");
+    zip_fail(s, z, e, "protocol %lld %s; this build reads 1 to 5", (long long)proto,
+             main.len ? "" : "without a module");
   read_tensors(&l, tensors);
   read_values(&l);
   return read_module(&l, "__torch__", main, &name);

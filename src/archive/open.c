@@ -1,7 +1,9 @@
-/* archive/open.c -- opens a program of any form (open.h): a TorchScript archive, a torch.export package, or a Python file.
+/* archive/open.c -- opens a program of any form (open.h): a TorchScript archive, a torch.export
+ * package, or a Python file.
  *
- * The form is told by the first bytes and by the records that a zip archive holds, never by the file's name (but ".py", a text).
- * What is something else is refused with its own name, since a wrong file is the most common mistake. */
+ * The form is told by the first bytes and by the records that a zip archive holds, never by the
+ * file's name (but ".py", a text). What is something else is refused with its own name, since a
+ * wrong file is the most common mistake. */
 #include "archive/open.h"
 
 #include "archive/exported_program.h"
@@ -58,7 +60,8 @@ mapping *archive_map(session *s, const archive_source *from)
     if (!b)
       session_check(s, call_nomem(s->cx));
     memcpy(b, &(host_block){s->cx->ctx, *from}, sizeof *b);
-    rush_status st = mapping_wrap(s->cx, name, (void *)from->data, from->n_bytes, release_host, b, &map);
+    rush_status st =
+      mapping_wrap(s->cx, name, (void *)from->data, from->n_bytes, release_host, b, &map);
     if (st != RUSH_OK)
       mem_free(s->cx->ctx, b, sizeof *b);
     session_check(s, st);
@@ -73,7 +76,8 @@ mapping *archive_map(session *s, const archive_source *from)
 static bool has_code(const zip_archive *z)
 {
   for (uint32_t i = 0; i < z->n_entries; i++)
-    if (z->entries[i].in_root && z->entries[i].path.len > 5 && memcmp(z->entries[i].path.p, "code/", 5) == 0)
+    if (z->entries[i].in_root && z->entries[i].path.len > 5 &&
+        memcmp(z->entries[i].path.p, "code/", 5) == 0)
       return true;
   return false;
 }
@@ -91,7 +95,8 @@ static void load_text(session *s, const mapping *map, module *m)
   rush_object *o;
 
   m->program = program_new(s, s->cx->ctx); /* released with the module, also when loading fails */
-  const type *t = script_unit_load(s, m->program, map->name, (str){(const char *)map->data, map->n_bytes});
+  const type *t =
+    script_unit_load(s, m->program, map->name, (str){(const char *)map->data, map->n_bytes});
   session_check(s, object_new(s->cx, t, 0, &o));
   m->object = value_heap_steal(RUSH_TAG_OBJECT, o);
   m->format = RUSH_FORMAT_TORCHSCRIPT;
@@ -99,11 +104,14 @@ static void load_text(session *s, const mapping *map, module *m)
 
 _Noreturn static void refuse_program(session *s, const mapping *map, const char *program)
 {
-  session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
-                      "%s: program '%s' cannot be chosen: only packages of torch.export hold several programs", map->name, program);
+  session_fail_status(
+    s, RUSH_EARGUMENT, NULL, NULL,
+    "%s: program '%s' cannot be chosen: only packages of torch.export hold several programs",
+    map->name, program);
 }
 
-/* A file that the author put into the archive: "extra/NAME" beside the program, "extra_files/NAME" in torch.export's older format. */
+/* A file that the author put into the archive: "extra/NAME" beside the program, "extra_files/NAME"
+ * in torch.export's older format. */
 static str extra_name(const zip_entry *e)
 {
   static const char *const folders[] = {"extra/", "extra_files/"};
@@ -123,7 +131,8 @@ static void read_extra_files(session *s, const zip_archive *z, module *m)
     if (!name.len)
       continue;
     str text = zip_read(s, z, &z->entries[i], NULL);
-    str *kept = session_alloc_in(s, &m->program->mem, sizeof *kept + text.len + name.len + 1); /* zeroed: the name ends */
+    str *kept = session_alloc_in(
+      s, &m->program->mem, sizeof *kept + text.len + name.len + 1); /* zeroed: the name ends */
     char *bytes = (char *)(kept + 1);
     memcpy(bytes, text.p, text.len);
     memcpy(bytes + text.len, name.p, name.len);
@@ -133,8 +142,10 @@ static void read_extra_files(session *s, const zip_archive *z, module *m)
   }
 }
 
-#define WEIGHTS_ONLY "weights without a program (`rushlight show` lists them): load them in Python into the model, and save that " \
-                     "with torch.jit.save or torch.export.save"
+#define WEIGHTS_ONLY                                                                              \
+  "weights without a program (`rushlight show` lists them): load them in Python into the model, " \
+  "and save that "                                                                                \
+  "with torch.jit.save or torch.export.save"
 
 /* What a file that is no zip archive is, in words; "": not known. */
 static const char *kind_of_file(const mapping *map)
@@ -154,7 +165,8 @@ _Noreturn static void refuse_foreign(session *s, const mapping *map)
   const char *what = kind_of_file(map);
 
   session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
-                      "%s: PytorchStreamReader failed reading zip archive: failed finding central directory: expected a zip "
+                      "%s: PytorchStreamReader failed reading zip archive: failed finding central "
+                      "directory: expected a zip "
                       "archive of torch.jit.save or torch.export.save; %s%s",
                       map->name, *what ? "the file is " : "the file starts with other bytes", what);
 }
@@ -176,24 +188,29 @@ static void load_body(session *s, void *arg)
   if (job->from->check_full)
     zip_check(s, z);
   if (job->from->meta && (!zip_find(z, "data.pkl") || zip_find(z, "model.json")))
-    session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "%s: only TorchScript of PyTorch 1.4 or newer loads without its data", map->name);
+    session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL,
+                        "%s: only TorchScript of PyTorch 1.4 or newer loads without its data",
+                        map->name);
   const bool is_exported = zip_find(z, "models/model.json") || zip_find(z, "archive_format") ||
                            zip_find_name(z, STR("serialized_exported_program.json"));
   if (job->from->program && !is_exported)
     refuse_program(s, map, job->from->program);
   if (is_exported)
     exported_program_load(s, z, exported_choose(s, z, job->from->program), job->m);
-  else if (zip_find(z, "model.json") || (zip_find(z, "data.pkl") && (zip_find(z, "constants.pkl") || has_code(z))))
+  else if (zip_find(z, "model.json") ||
+           (zip_find(z, "data.pkl") && (zip_find(z, "constants.pkl") || has_code(z))))
     torchscript_load(s, z, job->from->meta, job->m);
   else if (zip_find(z, "data.pkl"))
     session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
-                        "%s: PytorchStreamReader failed locating file constants.pkl: file not found: a torch.save file of plain data "
+                        "%s: PytorchStreamReader failed locating file constants.pkl: file not "
+                        "found: a torch.save file of plain data "
                         "holds no program, but " WEIGHTS_ONLY,
                         map->name);
   else
-    session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
-                        "%s: neither data.pkl (TorchScript) nor models/model.json (torch.export) is in the archive",
-                        map->name);
+    session_fail_status(
+      s, RUSH_EFORMAT, NULL, NULL,
+      "%s: neither data.pkl (TorchScript) nor models/model.json (torch.export) is in the archive",
+      map->name);
   read_extra_files(s, z, job->m);
 }
 

@@ -22,11 +22,13 @@ typedef struct archive_source {
 rush_status module_load(call_ctx *cx, const archive_source *from, module **out) RUSH_CHECKED;
 /* The source's bytes, mapped or copied; released with the session. */
 mapping *archive_map(session *s, const archive_source *from);
-/* Compile what such a call would, changing nothing that a later call could see.  args and kwargs NULL: the sample inputs
- * or, without them, what the method's code names (rush_module_prepare). */
-rush_status module_prepare(call_ctx *cx, module *m, const char *method, const rush_value *args, uint32_t n_args,
-                           const named_arg *kwargs, uint32_t n_kwargs) RUSH_CHECKED;
-/* The sample inputs of an exported program: a tuple of a tuple and a dict with texts as keys, new; or None. */
+/* Compile what such a call would, changing nothing that a later call could see.  args and kwargs
+ * NULL: the sample inputs or, without them, what the method's code names (rush_module_prepare). */
+rush_status module_prepare(call_ctx *cx, module *m, const char *method, const rush_value *args,
+                           uint32_t n_args, const named_arg *kwargs,
+                           uint32_t n_kwargs) RUSH_CHECKED;
+/* The sample inputs of an exported program: a tuple of a tuple and a dict with texts as keys, new;
+ * or None. */
 rush_status module_samples(call_ctx *cx, module *m, rush_value *out) RUSH_CHECKED;
 /* A value from a torch.save file of plain data, .npy, .npz, .safetensors.  New. */
 rush_status value_load(call_ctx *cx, const archive_source *from, rush_value *out) RUSH_CHECKED;

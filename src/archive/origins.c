@@ -1,8 +1,10 @@
 /* archive/origins.c -- where archived code came from: NAME.py.debug_pkl beside NAME.py.
  *
- * A pickle of rows (offset, range, tag), by rising offset: text of NAME.py from there on was printed for
- * that range of the author's file.  Since PyTorch 1.10 texts are indices into a table of strings:
- *   ("FORMAT_WITH_STRING_TABLE", (strings...), ((offset, ((build_intlist([indices]), file index, line), start, end), tag)...))
+ * A pickle of rows (offset, range, tag), by rising offset: text of NAME.py from there on was
+ * printed for that range of the author's file.  Since PyTorch 1.10 texts are indices into a table
+ * of strings:
+ *   ("FORMAT_WITH_STRING_TABLE", (strings...), ((offset, ((build_intlist([indices]), file index,
+ *   line), start, end), tag)...))
  * and before it they stand in the rows.  Read only for messages, so never kept. */
 #include "archive/torchscript.h"
 
@@ -35,7 +37,8 @@ static str join(session *s, const pickle *p, const pickle_seq *strings, const pi
   const pickle_seq *args = pickle_is_call(n, "torch.jit._pickle", "build_intlist")
                                ? pickle_need_tuple(s, p, n->as.object->args, "source lines")
                                : NULL;
-  const pickle_seq *lines = pickle_need_list(s, p, args && args->n ? args->at[0] : n, "source lines");
+  const pickle_seq *lines =
+    pickle_need_list(s, p, args && args->n ? args->at[0] : n, "source lines");
   size_t len = 0;
   for (uint32_t i = 0; i < lines->n; i++)
     len += string_at(s, p, strings, lines->at[i]).len;
@@ -50,7 +53,8 @@ static str join(session *s, const pickle *p, const pickle_seq *strings, const pi
 }
 
 /* The last row that begins at or before the offset. */
-static const pickle_node *find_row(session *s, const pickle *p, const pickle_seq *rows, uint32_t offset)
+static const pickle_node *find_row(session *s, const pickle *p, const pickle_seq *rows,
+                                   uint32_t offset)
 {
   const pickle_node *found = NULL;
 
@@ -111,7 +115,8 @@ static source_range read_range(reader *r, const pickle_node *n)
   if (range->n < 3 || range->at[0]->kind != PICKLE_TUPLE)
     return none;
   source *src = source_of(r, range->at[0]);
-  int64_t start = pickle_need_int(r->s, r->p, range->at[1], "start"), end = pickle_need_int(r->s, r->p, range->at[2], "end");
+  int64_t start = pickle_need_int(r->s, r->p, range->at[1], "start"),
+          end = pickle_need_int(r->s, r->p, range->at[2], "end");
   if (!src || start < 0 || end < start || (uint64_t)end > src->len)
     return none;
   return (source_range){src, (uint32_t)start, (uint32_t)end};
@@ -120,7 +125,8 @@ static source_range read_range(reader *r, const pickle_node *n)
 static void free_table(void *t) { table_free(t); }
 
 /* The rows of a code record's file, or NULL when it has none. */
-static const pickle_seq *open_rows(session *s, const zip_archive *zip, const char *record, reader *r)
+static const pickle_seq *open_rows(session *s, const zip_archive *zip, const char *record,
+                                   reader *r)
 {
   const zip_entry *e = zip_find(zip, session_printf(s, "%s.debug_pkl", record));
 
@@ -132,14 +138,16 @@ static const pickle_seq *open_rows(session *s, const zip_archive *zip, const cha
   table_init(&r->sources, s->cx->ctx);
   session_defer(s, free_table, &r->sources);
   const pickle_seq *rows = pickle_need_tuple(s, r->p, r->p->root, "source ranges");
-  if (rows->n == 3 && rows->at[0]->kind == PICKLE_STR && str_is(rows->at[0]->as.text, "FORMAT_WITH_STRING_TABLE")) {
+  if (rows->n == 3 && rows->at[0]->kind == PICKLE_STR &&
+      str_is(rows->at[0]->as.text, "FORMAT_WITH_STRING_TABLE")) {
     r->strings = pickle_need_tuple(s, r->p, rows->at[1], "strings");
     rows = pickle_need_tuple(s, r->p, rows->at[2], "source ranges");
   }
   return rows;
 }
 
-uint32_t torchscript_origins(session *s, const zip_archive *zip, const char *record, script_row **out)
+uint32_t torchscript_origins(session *s, const zip_archive *zip, const char *record,
+                             script_row **out)
 {
   reader *r = session_new(s, reader);
   const pickle_seq *rows = open_rows(s, zip, record, r);
@@ -178,7 +186,8 @@ static void look_up(session *s, void *arg)
     source_retain(l->src);
 }
 
-bool torchscript_original(call_ctx *cx, const zip_archive *z, const source_range *at, source_range *out, source **src)
+bool torchscript_original(call_ctx *cx, const zip_archive *z, const source_range *at,
+                          source_range *out, source **src)
 {
   lookup l = {.zip = z, .at = at};
   call_ctx quiet = *cx; /* what goes wrong here must not hide the error that is being told */

@@ -21,7 +21,7 @@ pickler *pickler_new(script_uses *u)
   return p;
 }
 
-/* -- What was written before ------------------------------------------------------------------------- */
+/* -- What was written before ------------------------------------------------------------------- */
 
 static str memo_key(pickler *p, char kind, const void *address)
 {
@@ -58,11 +58,12 @@ static void put_global(pickler *p, const char *qualified)
 
 static void put_op(pickler *p, pickle_opcode code) { pickle_op(p->w, code); }
 
-/* -- Tensors --------------------------------------------------------------------------------------------- */
+/* -- Tensors ----------------------------------------------------------------------------------- */
 
 static uint32_t storage_number(pickler *p, storage *st)
 {
-  bool foreign = st->origin == STORAGE_FOREIGN && st->n_bytes; /* the caller's memory may have come as several storages */
+  bool foreign = st->origin == STORAGE_FOREIGN &&
+                 st->n_bytes; /* the caller's memory may have come as several storages */
   str key = memo_key(p, 'n', foreign ? st->data : (void *)st);
   uintptr_t known = (uintptr_t)table_get(&p->memo, key);
 
@@ -131,7 +132,8 @@ static void put_no_hooks(pickler *p)
   put_op(p, PICKLE_OP_REDUCE);
 }
 
-/* (layout, sizes, requires_grad, indices, values, hooks), as PyTorch's archives of programs have it: is_coalesced is lost. */
+/* (layout, sizes, requires_grad, indices, values, hooks), as PyTorch's archives of programs have
+ * it: is_coalesced is lost. */
 static void put_sparse(pickler *p, const rush_tensor *t)
 {
   const sparse_parts *of = tensor_sparse(t);
@@ -179,7 +181,7 @@ static void put_tensor(pickler *p, rush_tensor *t)
   remember(p, key);
 }
 
-/* -- Containers -------------------------------------------------------------------------------------------- */
+/* -- Containers -------------------------------------------------------------------------------- */
 
 static const char *type_words(pickler *p, const char *form, const type *a, const type *b)
 {
@@ -209,7 +211,8 @@ static void put_items(pickler *p, const rush_value *items, size_t n, const type 
 
 static void put_list(pickler *p, const rush_list *l, const type *t)
 {
-  const type *elem = l->elem->kind == TYPE_ANY && t && t->kind == TYPE_LIST ? type_elem(t) : l->elem;
+  const type *elem =
+    l->elem->kind == TYPE_ANY && t && t->kind == TYPE_LIST ? type_elem(t) : l->elem;
   const char *build = NULL;
 
   if (p->is_plain) {
@@ -234,7 +237,8 @@ static void put_list(pickler *p, const rush_list *l, const type *t)
 
 static void put_dict(pickler *p, const rush_dict *d, const type *t)
 {
-  bool declared = t && t->kind == TYPE_DICT && d->key->kind == TYPE_ANY && d->value->kind == TYPE_ANY;
+  bool declared =
+    t && t->kind == TYPE_DICT && d->key->kind == TYPE_ANY && d->value->kind == TYPE_ANY;
   const type *key = declared ? t->elems[0] : d->key, *value = declared ? t->elems[1] : d->value;
   size_t pos = 0;
 
@@ -256,7 +260,8 @@ static void put_dict(pickler *p, const rush_dict *d, const type *t)
 
 static void put_tuple(pickler *p, const rush_tuple *v, const type *t)
 {
-  static const pickle_opcode small[] = {PICKLE_OP_EMPTY_TUPLE, PICKLE_OP_TUPLE1, PICKLE_OP_TUPLE2, PICKLE_OP_TUPLE3};
+  static const pickle_opcode small[] = {PICKLE_OP_EMPTY_TUPLE, PICKLE_OP_TUPLE1, PICKLE_OP_TUPLE2,
+                                        PICKLE_OP_TUPLE3};
   bool typed = t && t->kind == TYPE_TUPLE && t->n_elems == v->n;
 
   if (!typed && v->type)
@@ -269,7 +274,7 @@ static void put_tuple(pickler *p, const rush_tuple *v, const type *t)
   put_op(p, v->n > 3 ? PICKLE_OP_TUPLE : small[v->n]);
 }
 
-/* -- Objects ------------------------------------------------------------------------------------------------- */
+/* -- Objects ----------------------------------------------------------------------------------- */
 
 static void put_new(pickler *p, const char *qualified)
 {
@@ -304,7 +309,9 @@ static void put_object(pickler *p, rush_value v)
     rush_value state;
     function_ensure(p->s, get);
     if (get->schema->n_args != 1)
-      session_fail(p->s, NULL, "'__getstate__' must have 'self' as its only argument, but found %u arguments", get->schema->n_args);
+      session_fail(p->s, NULL,
+                   "'__getstate__' must have 'self' as its only argument, but found %u arguments",
+                   get->schema->n_args);
     session_check(p->s, function_call(p->s->cx, get, &v, 1, &state));
     session_defer_value(p->s, state);
     pickler_put(p, state, get->schema->returns[0].type);
@@ -319,8 +326,8 @@ static void put_custom(pickler *p, const custom_value *v)
   rush_value state;
 
   if (!v->cls->get_state)
-    session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, NULL, "objects of the class %s cannot be saved: it gives no state",
-                        v->cls->name);
+    session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, NULL,
+                        "objects of the class %s cannot be saved: it gives no state", v->cls->name);
   session_check(p->s, v->cls->get_state(p->s->cx, v->self, &state));
   session_defer_value(p->s, state);
   put_new(p, v->cls->name);
@@ -328,7 +335,7 @@ static void put_custom(pickler *p, const custom_value *v)
   put_op(p, PICKLE_OP_BUILD);
 }
 
-/* -- Any value ------------------------------------------------------------------------------------------------ */
+/* -- Any value --------------------------------------------------------------------------------- */
 
 static void put_device(pickler *p, rush_value v)
 {
@@ -363,8 +370,10 @@ static void put_heap(pickler *p, rush_value v, const type *t)
     put_op(p, PICKLE_OP_REDUCE);
     break;
   default: {
-    const char *kind = v.tag == RUSH_TAG_FUTURE ? "a future" : v.tag == RUSH_TAG_GENERATOR ? "a random generator"
-                     : v.tag == RUSH_TAG_STORAGE ? "a storage" : "a function";
+    const char *kind = v.tag == RUSH_TAG_FUTURE      ? "a future"
+                       : v.tag == RUSH_TAG_GENERATOR ? "a random generator"
+                       : v.tag == RUSH_TAG_STORAGE   ? "a storage"
+                                                     : "a function";
     session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, NULL, "%s cannot be saved", kind);
   }
   }

@@ -1,7 +1,7 @@
 /* archive/pickler.h -- values as pickles: the inverse of unpickle.h.
  *
- * What is shared stays shared: every container, object, tensor and storage is written once per pickle.  Storages
- * get numbers in the order met; the caller writes their records. */
+ * What is shared stays shared: every container, object, tensor and storage is written once per
+ * pickle.  Storages get numbers in the order met; the caller writes their records. */
 #ifndef RUSH_ARCHIVE_PICKLER_H
 #define RUSH_ARCHIVE_PICKLER_H
 

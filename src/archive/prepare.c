@@ -1,23 +1,26 @@
 /* module/prepare.c -- module_prepare: what a first call would compile, compiled before it.
  *
- * What a call compiles depends on the way it takes and on its arguments' kinds, so the honest way is to make the call: on
- * deep copies, with a generator of its own, silently.  Rejected: restoring the context's generator afterwards, which would
- * take numbers from threads that draw meanwhile.  Without arguments only what can be read off the code is compiled. */
+ * What a call compiles depends on the way it takes and on its arguments' kinds, so the honest way
+ * is to make the call: on deep copies, with a generator of its own, silently.  Rejected: restoring
+ * the context's generator afterwards, which would take numbers from threads that draw meanwhile.
+ * Without arguments only what can be read off the code is compiled. */
 #include "archive/open.h"
 #include "autograd/record.h"
 #include "ir/alias.h"
 #include "tensor/generator.h"
 
-/* True if a call with these flags set could change what the module, or gradients of its parameters, hold. */
+/* True if a call with these flags set could change what the module, or gradients of its parameters,
+ * hold. */
 static bool changes_module(call_ctx *cx, const module *m, function *f)
 {
-  return m->exported || function_changes_state(cx, f, true) || function_changes_state(cx, f, false) ||
-         function_asks_gradients(cx, f);
+  return m->exported || function_changes_state(cx, f, true) ||
+         function_changes_state(cx, f, false) || function_asks_gradients(cx, f);
 }
 
-/* A tuple of deep copies of all arguments, positional ones first: what they share stays shared.  *out is new. */
-static rush_status copy_arguments(call_ctx *cx, const rush_value *args, uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs,
-                                  rush_value *out)
+/* A tuple of deep copies of all arguments, positional ones first: what they share stays shared.
+ * *out is new. */
+static rush_status copy_arguments(call_ctx *cx, const rush_value *args, uint32_t n_args,
+                                  const named_arg *kwargs, uint32_t n_kwargs, rush_value *out)
 {
   rush_tuple *t;
 
@@ -33,8 +36,9 @@ static rush_status copy_arguments(call_ctx *cx, const rush_value *args, uint32_t
 }
 
 /* Call `method` of m, whose state may be written to, with `copies` and names from kwargs. */
-static rush_status call_silently(call_ctx *cx, module *m, const char *method, const rush_tuple *copies, uint32_t n_args,
-                                 const named_arg *kwargs, uint32_t n_kwargs)
+static rush_status call_silently(call_ctx *cx, module *m, const char *method,
+                                 const rush_tuple *copies, uint32_t n_args, const named_arg *kwargs,
+                                 uint32_t n_kwargs)
 {
   named_arg *named = mem_alloc(cx->ctx, ((size_t)n_kwargs + 1) * sizeof *named);
   generator *own;
@@ -58,8 +62,9 @@ static rush_status call_silently(call_ctx *cx, module *m, const char *method, co
   return st;
 }
 
-static rush_status try_call(call_ctx *cx, module *m, const char *method, function *f, const rush_value *args, uint32_t n_args,
-                            const named_arg *kwargs, uint32_t n_kwargs)
+static rush_status try_call(call_ctx *cx, module *m, const char *method, function *f,
+                            const rush_value *args, uint32_t n_args, const named_arg *kwargs,
+                            uint32_t n_kwargs)
 {
   rush_value copies = value_none();
   module *used = NULL;
@@ -103,12 +108,13 @@ static rush_status prepare_unasked(call_ctx *cx, module *m, const char *method, 
   return st;
 }
 
-rush_status module_prepare(call_ctx *cx, module *m, const char *method, const rush_value *args, uint32_t n_args,
-                           const named_arg *kwargs, uint32_t n_kwargs)
+rush_status module_prepare(call_ctx *cx, module *m, const char *method, const rush_value *args,
+                           uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs)
 {
   function *f;
 
   TRY(module_method(m, method, &f, cx->err));
   TRY(module_place(cx, m, function_prepare(cx, f)));
-  return args || kwargs ? try_call(cx, m, method, f, args, n_args, kwargs, n_kwargs) : prepare_unasked(cx, m, method, f);
+  return args || kwargs ? try_call(cx, m, method, f, args, n_args, kwargs, n_kwargs)
+                        : prepare_unasked(cx, m, method, f);
 }

@@ -1,7 +1,8 @@
 /* archive/saved.c -- torch.save's format before PyTorch 1.6, which is no zip archive.
  *
- * Pickles in a row: a magic number, the protocol (1001), facts about the machine, the value, the list of its
- * storages' keys; then for each key the number of elements (8 bytes) and the elements. */
+ * Pickles in a row: a magic number, the protocol (1001), facts about the machine, the value, the
+ * list of its storages' keys; then for each key the number of elements (8 bytes) and the elements.
+ * */
 #include "archive/saved.h"
 
 #include "archive/unpickle.h"
@@ -27,7 +28,8 @@ static const pickle *next_pickle(session *s, const input *in, size_t *at)
 }
 
 /* The bytes of one storage, into the memory that the value already refers to. */
-static void fill(unpickler *u, const input *in, size_t *at, const pickle *keys, const pickle_node *key)
+static void fill(unpickler *u, const input *in, size_t *at, const pickle *keys,
+                 const pickle_node *key)
 {
   str name = pickle_need_str(u->s, keys, key, "storage key");
   late_storage *l = table_get(u->late, name);
@@ -41,10 +43,12 @@ static void fill(unpickler *u, const input *in, size_t *at, const pickle *keys, 
     count |= (uint64_t)(uint8_t)in->bytes.p[*at + (size_t)(u->big_endian ? 7 - i : i)] << (8 * i);
   *at += 8;
   size_t item = dtype_bytes(l->dtype), n_bytes;
-  if (!size_mul((size_t)count, item, &n_bytes) || n_bytes > in->bytes.len - *at || n_bytes != l->st->n_bytes)
-    input_fail(u->s, in, *at - 8, "storage '%.*s': %llu elements of %s, %zu bytes wanted, %zu left in the file",
-               (int)name.len, name.p, (unsigned long long)count, dtype_name(l->dtype), l->st->n_bytes,
-               in->bytes.len - *at);
+  if (!size_mul((size_t)count, item, &n_bytes) || n_bytes > in->bytes.len - *at ||
+      n_bytes != l->st->n_bytes)
+    input_fail(u->s, in, *at - 8,
+               "storage '%.*s': %llu elements of %s, %zu bytes wanted, %zu left in the file",
+               (int)name.len, name.p, (unsigned long long)count, dtype_name(l->dtype),
+               l->st->n_bytes, in->bytes.len - *at);
   unpickler_copy_items(u, l->st->data, in->bytes.p + *at, n_bytes, l->dtype);
   l->filled = true;
   *at += n_bytes;
@@ -73,7 +77,8 @@ rush_value saved_load(session *s, mapping *map, type_store *types)
   if (protocol != 1001)
     pickle_fail(s, p, p->root, "protocol %lld; 1001 is known", (long long)protocol);
   p = next_pickle(s, &in, &at);
-  const pickle_node *order = p->root->kind == PICKLE_DICT ? pickle_get(p->root, "little_endian") : NULL;
+  const pickle_node *order =
+    p->root->kind == PICKLE_DICT ? pickle_get(p->root, "little_endian") : NULL;
   u->big_endian = order && !pickle_need_bool(s, p, order, "little_endian");
   rush_value v = unpickle(u, next_pickle(s, &in, &at));
   p = next_pickle(s, &in, &at);

@@ -1,4 +1,5 @@
-/* archive/saved.h -- reading torch.save files of PyTorch before 1.6 (later ones are zip archives). */
+/* archive/saved.h -- reading torch.save files of PyTorch before 1.6 (later ones are zip archives).
+ * */
 #ifndef RUSH_ARCHIVE_SAVED_H
 #define RUSH_ARCHIVE_SAVED_H
 

@@ -13,7 +13,7 @@ typedef struct ts_reader {
   bool meta;      /* tensors have no data */
 } ts_reader;
 
-/* -- Small records -------------------------------------------------------------------------------------- */
+/* -- Small records ----------------------------------------------------------------------------- */
 
 static bool is_big_endian(session *s, const zip_archive *z)
 {
@@ -23,7 +23,8 @@ static bool is_big_endian(session *s, const zip_archive *z)
   if (str_is(text, "big"))
     return true;
   if (!str_is(text, "little"))
-    zip_fail(s, z, e, "expected 'little' or 'big', found '%.*s'", (int)(text.len < 20 ? text.len : 20), text.p);
+    zip_fail(s, z, e, "expected 'little' or 'big', found '%.*s'",
+             (int)(text.len < 20 ? text.len : 20), text.p);
   return false;
 }
 
@@ -36,7 +37,8 @@ static int64_t read_version(session *s, const zip_archive *z)
   if (!e)
     e = zip_find(z, "version");
   if (!e)
-    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: there is no version record", z->map->name);
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: there is no version record",
+                        z->map->name);
   str text = zip_read(s, z, e, NULL);
   for (size_t i = 0; i < text.len && text.p[i] != '\n'; i++) {
     if (text.p[i] < '0' || text.p[i] > '9' || v > 1000000)
@@ -44,12 +46,14 @@ static int64_t read_version(session *s, const zip_archive *z)
     v = 10 * v + (text.p[i] - '0');
   }
   if (v < 1 || v > 10)
-    zip_fail(s, z, e, "Attempted to read a PyTorch file with version %lld, but the %s supported version for reading is %d", (long long)v,
-             v < 1 ? "minimum" : "maximum", v < 1 ? 1 : 10);
+    zip_fail(s, z, e,
+             "Attempted to read a PyTorch file with version %lld, but the %s supported version for "
+             "reading is %d",
+             (long long)v, v < 1 ? "minimum" : "maximum", v < 1 ? 1 : 10);
   return v;
 }
 
-/* -- Code and classes -------------------------------------------------------------------------------------- */
+/* -- Code and classes -------------------------------------------------------------------------- */
 
 static bool find_code(session *s, void *user, const char *path, str *text)
 {
@@ -72,7 +76,8 @@ static void release_zip(program *p)
     zip_release(r->zip);
 }
 
-static bool original(call_ctx *cx, program *p, const source_range *at, source_range *out, source **src)
+static bool original(call_ctx *cx, program *p, const source_range *at, source_range *out,
+                     source **src)
 {
   return torchscript_original(cx, ((ts_reader *)p->files)->zip, at, out, src);
 }
@@ -120,7 +125,8 @@ static void read_constants(session *s, ts_reader *r)
     return;
   rush_value v = read_pickle(s, r, "constants.pkl", "constants/");
   if (v.tag != RUSH_TAG_TUPLE)
-    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: constants.pkl: expected a tuple", r->zip->map->name);
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: constants.pkl: expected a tuple",
+                        r->zip->map->name);
   size_t n = v.as.tuple->n;
   p->constants = session_alloc_in(s, &p->mem, (n + 1) * sizeof(rush_value));
   for (size_t i = 0; i < n; i++) {
@@ -156,13 +162,15 @@ void torchscript_load(session *s, zip_archive *z, bool meta, module *m)
     root = read_pickle(s, r, "data.pkl", "data/");
   }
   if (root.tag != RUSH_TAG_OBJECT)
-    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: data.pkl: the root is no module", z->map->name);
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: data.pkl: the root is no module",
+                        z->map->name);
   m->format = RUSH_FORMAT_TORCHSCRIPT;
   session_keep_value(s, root);
   m->object = root;
 }
 
-rush_value torchscript_load_value(session *s, zip_archive *z, type_store *types, bool takes_instances)
+rush_value torchscript_load_value(session *s, zip_archive *z, type_store *types,
+                                  bool takes_instances)
 {
   const zip_entry *e = zip_need(s, z, "data.pkl");
   input in = zip_input(s, z, e);

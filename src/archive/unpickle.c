@@ -7,7 +7,7 @@
 
 static rush_value node_value(unpickler *u, const pickle_node *n);
 
-/* -- Values in a session ----------------------------------------------------------------------------- */
+/* -- Values in a session ----------------------------------------------------------------------- */
 
 static void release_heap(void *heap_part)
 {
@@ -28,14 +28,15 @@ void session_keep_value(session *s, rush_value v)
     session_keep(s, v.as.heap);
 }
 
-/* -- Storages ------------------------------------------------------------------------------------------ */
+/* -- Storages ---------------------------------------------------------------------------------- */
 
 /* "FloatStorage" is "Float" and "Storage"; UntypedStorage are bytes. */
 static bool is_storage_name(str name, const char *dtype)
 {
   size_t n = strlen(dtype);
 
-  return name.len == n + 7 && memcmp(name.p, dtype, n) == 0 && memcmp(name.p + n, "Storage", 7) == 0;
+  return name.len == n + 7 && memcmp(name.p, dtype, n) == 0 &&
+         memcmp(name.p + n, "Storage", 7) == 0;
 }
 
 static int storage_dtype(unpickler *u, const pickle_node *n)
@@ -75,7 +76,8 @@ void unpickler_copy_items(const unpickler *u, void *to, const void *from, size_t
     memcpy(to, from, n_bytes);
 }
 
-#define MOST_ALIGNED 8 /* of any dtype: another tensor may read the same storage as larger numbers */
+#define MOST_ALIGNED \
+  8 /* of any dtype: another tensor may read the same storage as larger numbers */
 
 static storage *storage_from_bytes(unpickler *u, str bytes, mapping *owner, int dtype)
 {
@@ -84,7 +86,8 @@ static storage *storage_from_bytes(unpickler *u, str bytes, mapping *owner, int 
   storage *st;
 
   if (owner && aligned && !u->big_endian) {
-    session_check(u->s, storage_wrap(cx, (void *)bytes.p, bytes.len, STORAGE_MAPPED, release_mapping, owner, &st));
+    session_check(u->s, storage_wrap(cx, (void *)bytes.p, bytes.len, STORAGE_MAPPED,
+                                     release_mapping, owner, &st));
     mapping_retain(owner);
   } else {
     session_check(u->s, storage_new(cx, bytes.len, &st));
@@ -100,7 +103,8 @@ storage *unpickler_storage(unpickler *u, str key, int dtype)
 
   if (st || !u->zip)
     return st;
-  const zip_entry *e = zip_need(u->s, u->zip, session_printf(u->s, "%s%.*s", u->folder, (int)key.len, key.p));
+  const zip_entry *e =
+    zip_need(u->s, u->zip, session_printf(u->s, "%s%.*s", u->folder, (int)key.len, key.p));
   mapping *owner = NULL;
   str bytes = zip_read(u->s, u->zip, e, &owner);
   st = storage_from_bytes(u, bytes, owner, dtype);
@@ -122,7 +126,8 @@ static storage *meta_storage(unpickler *u, str key, size_t n_bytes)
   return st;
 }
 
-static storage *late_storage_of(unpickler *u, const pickle_node *n, str key, int dtype, size_t n_bytes)
+static storage *late_storage_of(unpickler *u, const pickle_node *n, str key, int dtype,
+                                size_t n_bytes)
 {
   late_storage *l = table_get(u->late, key);
 
@@ -146,7 +151,8 @@ static storage *late_storage_of(unpickler *u, const pickle_node *n, str key, int
 static storage *load_storage(unpickler *u, const pickle_node *n, int *dtype)
 {
   if (n->kind != PICKLE_PERSID)
-    pickle_fail(u->s, u->p, n, "expected a storage, found %s", pickle_kind_name((pickle_kind)n->kind));
+    pickle_fail(u->s, u->p, n, "expected a storage, found %s",
+                pickle_kind_name((pickle_kind)n->kind));
   const pickle_seq *t = pickle_need_tuple(u->s, u->p, n->as.persid, "storage");
   if (t->n < 5 || !str_is(pickle_need_str(u->s, u->p, t->at[0], "storage tag"), "storage"))
     pickle_fail(u->s, u->p, n, "expected ('storage', class, key, device, count)");
@@ -155,22 +161,25 @@ static storage *load_storage(unpickler *u, const pickle_node *n, int *dtype)
   int64_t count = pickle_need_int(u->s, u->p, t->at[4], "storage size");
   size_t wanted;
   if (count < 0 || !size_mul((size_t)count, dtype_bytes(*dtype), &wanted))
-    pickle_fail(u->s, u->p, n, "storage '%.*s' has %lld elements", (int)key.len, key.p, (long long)count);
+    pickle_fail(u->s, u->p, n, "storage '%.*s' has %lld elements", (int)key.len, key.p,
+                (long long)count);
   if (u->late && t->n > 5 && t->at[5]->kind != PICKLE_NONE)
-    pickle_fail(u->s, u->p, n, "storage '%.*s' is a view of another, as PyTorch before 0.4 wrote", (int)key.len, key.p);
-  bool meta = u->meta || (t->at[3]->kind == PICKLE_STR && str_is(pickle_need_str(u->s, u->p, t->at[3], "device"), "meta"));
+    pickle_fail(u->s, u->p, n, "storage '%.*s' is a view of another, as PyTorch before 0.4 wrote",
+                (int)key.len, key.p);
+  bool meta = u->meta || (t->at[3]->kind == PICKLE_STR &&
+                          str_is(pickle_need_str(u->s, u->p, t->at[3], "device"), "meta"));
   storage *st = meta      ? meta_storage(u, key, wanted)
                 : u->late ? late_storage_of(u, n, key, *dtype, wanted)
                           : unpickler_storage(u, key, *dtype);
   if (!st)
     pickle_fail(u->s, u->p, n, "there is no storage '%.*s'", (int)key.len, key.p);
   if (st->n_bytes < wanted)
-    pickle_fail(u->s, u->p, n, "storage '%.*s' is %zu bytes, but %lld of %s take %zu", (int)key.len, key.p,
-                st->n_bytes, (long long)count, dtype_name(*dtype), wanted);
+    pickle_fail(u->s, u->p, n, "storage '%.*s' is %zu bytes, but %lld of %s take %zu", (int)key.len,
+                key.p, st->n_bytes, (long long)count, dtype_name(*dtype), wanted);
   return st;
 }
 
-/* -- Tensors --------------------------------------------------------------------------------------------- */
+/* -- Tensors ----------------------------------------------------------------------------------- */
 
 static int read_ints(unpickler *u, const pickle_node *n, const char *what, int64_t *out)
 {
@@ -178,7 +187,8 @@ static int read_ints(unpickler *u, const pickle_node *n, const char *what, int64
 
   if (n->kind == PICKLE_REDUCE && pickle_is_call(n, "torch", "Size")) /* torch.Size((2, 3)) */
     n = pickle_need_tuple(u->s, u->p, n->as.object->args, what)->at[0];
-  t = n->kind == PICKLE_LIST ? pickle_need_list(u->s, u->p, n, what) : pickle_need_tuple(u->s, u->p, n, what);
+  t = n->kind == PICKLE_LIST ? pickle_need_list(u->s, u->p, n, what)
+                             : pickle_need_tuple(u->s, u->p, n, what);
   if (t->n > TENSOR_MAX_DIMS)
     pickle_fail(u->s, u->p, n, "%u dimensions; at most %d are known", t->n, TENSOR_MAX_DIMS);
   for (uint32_t i = 0; i < t->n; i++) {
@@ -197,30 +207,37 @@ static void set_quantizer(unpickler *u, rush_tensor *t, const pickle_node *n)
   if (q->n < 3)
     pickle_fail(u->s, u->p, n, "a quantizer of %u fields", q->n);
   if (pickle_is_global(q->at[0], "torch", "per_tensor_affine")) {
-    made.scale = q->at[1]->kind == PICKLE_FLOAT ? q->at[1]->as.d
-                                                : (double)pickle_need_int(u->s, u->p, q->at[1], "scale");
+    made.scale = q->at[1]->kind == PICKLE_FLOAT
+                   ? q->at[1]->as.d
+                   : (double)pickle_need_int(u->s, u->p, q->at[1], "scale");
     made.zero_point = pickle_need_int(u->s, u->p, q->at[2], "zero point");
   } else if ((pickle_is_global(q->at[0], "torch", "per_channel_affine") ||
-              pickle_is_global(q->at[0], "torch", "per_channel_affine_float_qparams")) && q->n >= 4) {
+              pickle_is_global(q->at[0], "torch", "per_channel_affine_float_qparams")) &&
+             q->n >= 4) {
     rush_value scales = node_value(u, q->at[1]), zeros = node_value(u, q->at[2]);
     if (scales.tag != RUSH_TAG_TENSOR || zeros.tag != RUSH_TAG_TENSOR)
       pickle_fail(u->s, u->p, n, "a per-channel quantizer without tensors");
     int64_t axis = pickle_need_int(u->s, u->p, q->at[3], "axis");
-    if (axis < 0 || axis >= t->n_dims || scales.as.tensor->n_dims != 1 || zeros.as.tensor->n_dims != 1 ||
-        scales.as.tensor->sizes[0] != t->sizes[axis] || zeros.as.tensor->sizes[0] != t->sizes[axis] ||
-        !dtype_is_float(scales.as.tensor->dtype) || dtype_is_complex(zeros.as.tensor->dtype))
-      pickle_fail(u->s, u->p, n, "a per-channel quantizer whose scales and zero points do not fit axis %lld", (long long)axis);
+    if (axis < 0 || axis >= t->n_dims || scales.as.tensor->n_dims != 1 ||
+        zeros.as.tensor->n_dims != 1 || scales.as.tensor->sizes[0] != t->sizes[axis] ||
+        zeros.as.tensor->sizes[0] != t->sizes[axis] || !dtype_is_float(scales.as.tensor->dtype) ||
+        dtype_is_complex(zeros.as.tensor->dtype))
+      pickle_fail(u->s, u->p, n,
+                  "a per-channel quantizer whose scales and zero points do not fit axis %lld",
+                  (long long)axis);
     made.per_channel = true;
     made.axis = (int32_t)axis;
     made.scales = scales.as.tensor;
     made.zero_points = zeros.as.tensor;
   } else {
-    pickle_fail(u->s, u->p, n, "a quantizer that is neither per_tensor_affine nor per_channel_affine");
+    pickle_fail(u->s, u->p, n,
+                "a quantizer that is neither per_tensor_affine nor per_channel_affine");
   }
   session_check(u->s, tensor_set_quantizer(u->s->cx, t, &made));
 }
 
-/* What has no storage class of its own (uint16, float8 ...) lies in untyped ones: the seventh field says. */
+/* What has no storage class of its own (uint16, float8 ...) lies in untyped ones: the seventh field
+ * says. */
 static int read_dtype(unpickler *u, const pickle_node *n, const pickle_seq *a)
 {
   const pickle_node *d = a->n > 6 ? a->at[6] : n;
@@ -242,17 +259,20 @@ static rush_value applied(unpickler *u, const char *name, rush_value v)
   return out;
 }
 
-/* PyTorch conjugates and negates lazily, and a file holds what lies in memory: {"conj": True, "neg": True}. */
+/* PyTorch conjugates and negates lazily, and a file holds what lies in memory: {"conj": True,
+ * "neg": True}. */
 static rush_value apply_metadata(unpickler *u, const pickle_node *metadata, rush_value v)
 {
   const pickle_node *conj = pickle_get(metadata, "conj"), *neg = pickle_get(metadata, "neg");
   const uint32_t flags = v.as.tensor->h.flags & TENSOR_REQUIRES_GRAD;
-  bool marked = (conj && conj->kind == PICKLE_BOOL && conj->as.b) || (neg && neg->kind == PICKLE_BOOL && neg->as.b);
+  bool marked = (conj && conj->kind == PICKLE_BOOL && conj->as.b) ||
+                (neg && neg->kind == PICKLE_BOOL && neg->as.b);
 
   if (marked && u->late) /* its bytes are not read yet */
-    session_fail_status(u->s, RUSH_EUNSUPPORTED, NULL, NULL,
-                        "a lazily conjugated or negated tensor in a file of torch.save's old format: save it after "
-                        "resolve_conj() and resolve_neg()");
+    session_fail_status(
+      u->s, RUSH_EUNSUPPORTED, NULL, NULL,
+      "a lazily conjugated or negated tensor in a file of torch.save's old format: save it after "
+      "resolve_conj() and resolve_neg()");
   if (conj && conj->kind == PICKLE_BOOL && conj->as.b && dtype_is_complex(v.as.tensor->dtype))
     v = applied(u, "aten::conj_physical", v);
   if (neg && neg->kind == PICKLE_BOOL && neg->as.b)
@@ -261,8 +281,8 @@ static rush_value apply_metadata(unpickler *u, const pickle_node *metadata, rush
   return v;
 }
 
-/* _rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks), _rebuild_tensor (four of
- * them), _rebuild_qtensor (with a quantizer before requires_grad). */
+/* _rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks), _rebuild_tensor (four
+ * of them), _rebuild_qtensor (with a quantizer before requires_grad). */
 static rush_value rebuild_tensor(unpickler *u, const pickle_node *n, bool quantized)
 {
   const pickle_seq *a = pickle_need_tuple(u->s, u->p, n->as.object->args, "tensor");
@@ -280,7 +300,8 @@ static rush_value rebuild_tensor(unpickler *u, const pickle_node *n, bool quanti
   int n_dims = read_ints(u, a->at[2], "size", sizes);
   if (read_ints(u, a->at[3], "stride", strides) != n_dims)
     pickle_fail(u->s, u->p, n, "sizes and strides differ in length");
-  input_check(u->s, &u->p->in, (size_t)n->offset, tensor_new_view(u->s->cx, st, dtype, n_dims, sizes, strides, offset, &t));
+  input_check(u->s, &u->p->in, (size_t)n->offset,
+              tensor_new_view(u->s->cx, st, dtype, n_dims, sizes, strides, offset, &t));
   rush_value v = value_tensor_steal(t);
   session_defer_value(u->s, v);
   if (quantized)
@@ -294,7 +315,8 @@ static rush_value rebuild_tensor(unpickler *u, const pickle_node *n, bool quanti
   return v;
 }
 
-/* A layout: its number in archives of programs, torch.serialization._get_layout('torch.sparse_coo') in torch.save's files. */
+/* A layout: its number in archives of programs, torch.serialization._get_layout('torch.sparse_coo')
+ * in torch.save's files. */
 static int read_layout(unpickler *u, const pickle_node *n)
 {
   static const char *const names[] = {"torch.strided", "torch.sparse_coo", "torch.sparse_csr"};
@@ -308,7 +330,8 @@ static int read_layout(unpickler *u, const pickle_node *n)
         return i;
   }
   session_fail_status(u->s, RUSH_EUNSUPPORTED, NULL, NULL,
-                      "a sparse tensor of a layout other than torch.sparse_coo and torch.sparse_csr: convert it before it is saved");
+                      "a sparse tensor of a layout other than torch.sparse_coo and "
+                      "torch.sparse_csr: convert it before it is saved");
 }
 
 static rush_tensor *tensor_part(unpickler *u, const pickle_node *n, const char *what)
@@ -320,19 +343,24 @@ static rush_tensor *tensor_part(unpickler *u, const pickle_node *n, const char *
   return v.as.tensor;
 }
 
-/* Where no data is read, there are no elements either: sizes, dtype and layout are what is asked. */
-static rush_status without_data(unpickler *u, sparse_parts *p, int n_dims, const int64_t *sizes, rush_tensor **out)
+/* Where no data is read, there are no elements either: sizes, dtype and layout are what is asked.
+ * */
+static rush_status without_data(unpickler *u, sparse_parts *p, int n_dims, const int64_t *sizes,
+                                rush_tensor **out)
 {
   int64_t none[TENSOR_MAX_DIMS + 1] = {0};
   call_ctx *cx = u->s->cx;
   rush_tensor *indices, *values, *crow = NULL;
-  const int sparse_dim = p->layout == LAYOUT_COO && p->indices->n_dims == 2 ? (int)i64_min(p->indices->sizes[0], n_dims) : 2;
+  const int sparse_dim = p->layout == LAYOUT_COO && p->indices->n_dims == 2
+                           ? (int)i64_min(p->indices->sizes[0], n_dims)
+                           : 2;
   if (n_dims < sparse_dim)
     return call_fail(cx, "a sparse tensor of %d dimensions and %d sparse ones", n_dims, sparse_dim);
   memcpy(none + 1, sizes + sparse_dim, (size_t)(n_dims - sparse_dim) * sizeof *none);
   TRY(tensor_new(cx, p->values->dtype, 1 + n_dims - sparse_dim, none, &values));
   session_defer_value(u->s, value_tensor_steal(values));
-  TRY(tensor_new(cx, RUSH_INT64, p->crow ? 1 : 2, p->crow ? (int64_t[]){0} : (int64_t[]){sparse_dim, 0}, &indices));
+  TRY(tensor_new(cx, RUSH_INT64, p->crow ? 1 : 2,
+                 p->crow ? (int64_t[]){0} : (int64_t[]){sparse_dim, 0}, &indices));
   session_defer_value(u->s, value_tensor_steal(indices));
   if (p->crow) {
     TRY(tensor_new(cx, RUSH_INT64, 1, (int64_t[]){sizes[0] + 1}, &crow));
@@ -343,8 +371,9 @@ static rush_status without_data(unpickler *u, sparse_parts *p, int n_dims, const
   return sparse_new_checked(cx, p, n_dims, sizes, out);
 }
 
-/* _rebuild_sparse_tensor in archives of programs: (layout, sizes, requires_grad, indices, values, hooks); in files of torch.save:
- * (layout, (indices, values, sizes[, is_coalesced])).  Compressed rows have two tensors of indices. */
+/* _rebuild_sparse_tensor in archives of programs: (layout, sizes, requires_grad, indices, values,
+ * hooks); in files of torch.save: (layout, (indices, values, sizes[, is_coalesced])).  Compressed
+ * rows have two tensors of indices. */
 static rush_value rebuild_sparse(unpickler *u, const pickle_node *n)
 {
   const pickle_seq *a = pickle_need_tuple(u->s, u->p, n->as.object->args, "sparse tensor");
@@ -361,15 +390,17 @@ static rush_value rebuild_sparse(unpickler *u, const pickle_node *n)
   if (d->n < at + n_parts + 1)
     pickle_fail(u->s, u->p, n, "a sparse tensor of %u fields", d->n);
   if (u->late)
-    session_fail_status(u->s, RUSH_EUNSUPPORTED, NULL, NULL, "a sparse tensor in a file of torch.save's old format: save it anew");
+    session_fail_status(u->s, RUSH_EUNSUPPORTED, NULL, NULL,
+                        "a sparse tensor in a file of torch.save's old format: save it anew");
   if (p.layout == LAYOUT_CSR)
     p.crow = tensor_part(u, d->at[at++], "crow_indices");
   p.indices = tensor_part(u, d->at[at++], "indices");
   p.values = tensor_part(u, d->at[at++], "values");
   const int n_dims = read_ints(u, saved ? d->at[at++] : a->at[1], "size", sizes);
   p.is_coalesced = saved && d->n > at && d->at[at]->kind == PICKLE_BOOL && d->at[at]->as.b;
-  input_check(u->s, &u->p->in, (size_t)n->offset, u->meta ? without_data(u, &p, n_dims, sizes, &t)
-                                                          : sparse_new_checked(u->s->cx, &p, n_dims, sizes, &t));
+  input_check(u->s, &u->p->in, (size_t)n->offset,
+              u->meta ? without_data(u, &p, n_dims, sizes, &t)
+                      : sparse_new_checked(u->s->cx, &p, n_dims, sizes, &t));
   session_defer_value(u->s, value_tensor_steal(t));
   if (!saved && a->at[2]->kind == PICKLE_BOOL && a->at[2]->as.b)
     t->h.flags |= TENSOR_REQUIRES_GRAD;
@@ -399,7 +430,7 @@ static const char *type_in_words(session *s, const type *t)
   return session_take_text(s, &b);
 }
 
-/* -- Containers -------------------------------------------------------------------------------------------- */
+/* -- Containers -------------------------------------------------------------------------------- */
 
 static void set_list_type(rush_list *l, const type *elem)
 {
@@ -424,7 +455,8 @@ static void set_undecided(heap *h, bool undecided)
 }
 
 /* Of plain data, which no class declares: the items say. */
-static const type *inferred_type(unpickler *u, const rush_value *items, size_t n, type_kind otherwise, bool *undecided)
+static const type *inferred_type(unpickler *u, const rush_value *items, size_t n,
+                                 type_kind otherwise, bool *undecided)
 {
   return session_type(u->s, type_of_items(u->types, items, n, otherwise, undecided));
 }
@@ -440,8 +472,8 @@ static rush_value make_list(unpickler *u, const pickle_seq *seq, const type *ele
   for (uint32_t i = 0; i < seq->n; i++) {
     rush_value item = node_value(u, seq->at[i]);
     if (elem && !type_contains_value(elem, item))
-      pickle_fail(u->s, u->p, seq->at[i], "item %u of a list: expected %s, found a %s", i, type_in_words(u->s, elem),
-                  pickle_kind_name((pickle_kind)seq->at[i]->kind));
+      pickle_fail(u->s, u->p, seq->at[i], "item %u of a list: expected %s, found a %s", i,
+                  type_in_words(u->s, elem), pickle_kind_name((pickle_kind)seq->at[i]->kind));
     session_check(u->s, list_append_steal(u->s->cx, l, value_retain(item)));
   }
   bool undecided = !elem;
@@ -514,11 +546,12 @@ static bool type_fits_items(const type *t, const rush_tuple *v)
   return true;
 }
 
-/* -- Types of containers that did not say theirs ------------------------------------------------------------ */
+/* -- Types of containers that did not say theirs ----------------------------------------------- */
 
-/* A pickle of a list rarely says the element type.  The first place that holds a container decides it, once: a later
- * place of another element type then refuses the value (type_contains_value).  What is decided is never undone, so
- * code that already holds the value (a __setstate__ method) can rely on it. */
+/* A pickle of a list rarely says the element type.  The first place that holds a container decides
+ * it, once: a later place of another element type then refuses the value (type_contains_value).
+ * What is decided is never undone, so code that already holds the value (a __setstate__ method) can
+ * rely on it. */
 
 static const type *elem_of(const type *t, uint32_t i)
 {
@@ -542,7 +575,8 @@ static void decide_dict(session *s, rush_dict *d, const type *t)
   for (dict_entry *e; (e = dict_next(d, &pos));) {
     value_retype(s, e->key, elem_of(t, 0));
     value_retype(s, e->value, elem_of(t, 1));
-    if (!type_contains_value(elem_of(t, 0), e->key) || !type_contains_value(elem_of(t, 1), e->value))
+    if (!type_contains_value(elem_of(t, 0), e->key) ||
+        !type_contains_value(elem_of(t, 1), e->value))
       return;
   }
   set_dict_type(d, elem_of(t, 0), elem_of(t, 1));
@@ -561,7 +595,9 @@ void value_retype(session *s, rush_value v, const type *t)
   if (v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_DICT && v.tag != RUSH_TAG_TUPLE)
     return;
   const bool undecided = value_is_undecided(v);
-  t = type_container_in(t, v.tag == RUSH_TAG_LIST ? TYPE_LIST : v.tag == RUSH_TAG_DICT ? TYPE_DICT : TYPE_TUPLE);
+  t = type_container_in(t, v.tag == RUSH_TAG_LIST   ? TYPE_LIST
+                           : v.tag == RUSH_TAG_DICT ? TYPE_DICT
+                                                    : TYPE_TUPLE);
   session_enter(s);
   set_undecided(v.as.heap, false); /* first: what is shared is decided once */
   if (undecided && v.tag == RUSH_TAG_LIST)
@@ -570,14 +606,15 @@ void value_retype(session *s, rush_value v, const type *t)
     decide_dict(s, v.as.dict, t);
   else if (undecided)
     decide_tuple(s, v.as.tuple, t);
-  if (t && t->fields && !v.as.tuple->type && v.as.tuple->n == t->n_elems && type_fits_items(t, v.as.tuple)) {
+  if (t && t->fields && !v.as.tuple->type && v.as.tuple->n == t->n_elems &&
+      type_fits_items(t, v.as.tuple)) {
     type_retain(t);
     v.as.tuple->type = t;
   }
   session_leave(s);
 }
 
-/* -- Script objects ------------------------------------------------------------------------------------------ */
+/* -- Script objects ---------------------------------------------------------------------------- */
 
 static bool is_script_name(str module)
 {
@@ -640,8 +677,9 @@ static rush_value make_object(unpickler *u, const pickle_node *n)
   if (t->kind != TYPE_CLASS)
     pickle_fail(u->s, u->p, n, "'%.*s' is no class", (int)name.len, name.p);
   if (!t->cls)
-    session_fail_status(u->s, RUSH_EUNSUPPORTED, NULL, NULL, "custom class '%.*s' is not registered%s",
-                        (int)name.len, name.p, custom_class_hint());
+    session_fail_status(u->s, RUSH_EUNSUPPORTED, NULL, NULL,
+                        "custom class '%.*s' is not registered%s", (int)name.len, name.p,
+                        custom_class_hint());
   session_check(u->s, object_new(u->s->cx, t, t->cls->n_attrs, &o));
   rush_value v = value_heap_steal(RUSH_TAG_OBJECT, o);
   session_defer_value(u->s, v);
@@ -652,8 +690,8 @@ static rush_value make_object(unpickler *u, const pickle_node *n)
     rush_value args[2] = {v, node_value(u, n->as.object->state)}, result;
     function_ensure(u->s, set_state);
     if (set_state->schema->n_args != 2)
-      pickle_fail(u->s, u->p, n, "__setstate__ of '%.*s' takes %u arguments, not self and a state", (int)name.len, name.p,
-                  set_state->schema->n_args);
+      pickle_fail(u->s, u->p, n, "__setstate__ of '%.*s' takes %u arguments, not self and a state",
+                  (int)name.len, name.p, set_state->schema->n_args);
     value_retype(u->s, args[1], set_state->schema->args[1].type);
     if (!type_contains_value(set_state->schema->args[1].type, args[1]))
       pickle_fail(u->s, u->p, n, "the state of '%.*s': expected %s", (int)name.len, name.p,
@@ -697,14 +735,15 @@ static rush_value call_script_name(unpickler *u, const pickle_node *n)
   if (wanted.tag == RUSH_TAG_TUPLE && wanted.as.tuple->n == 1)
     wanted = wanted.as.tuple->items[0];
   for (uint32_t i = 0; i < t->cls->n_members; i++) {
-    session_check(u->s, value_equal(u->s->cx, value_enum(t->cls->enum_members[i])->value, wanted, &equal));
+    session_check(
+      u->s, value_equal(u->s->cx, value_enum(t->cls->enum_members[i])->value, wanted, &equal));
     if (equal)
       return t->cls->enum_members[i];
   }
   pickle_fail(u->s, u->p, n, "enum '%.*s' has no member of that value", (int)name.len, name.p);
 }
 
-/* -- Calls ------------------------------------------------------------------------------------------------------ */
+/* -- Calls ------------------------------------------------------------------------------------- */
 
 static const pickle_node *only_argument(unpickler *u, const pickle_node *n)
 {
@@ -760,7 +799,8 @@ static rush_value rebuild_from_type(unpickler *u, const pickle_node *n)
   const pickle_seq *a = pickle_need_tuple(u->s, u->p, n->as.object->args, "tensor");
 
   if (a->n < 3 || a->at[0]->kind != PICKLE_GLOBAL ||
-      !(pickle_is_global(a->at[1], "torch", "Tensor") || pickle_is_global(a->at[1], "torch.nn.parameter", "Parameter")))
+      !(pickle_is_global(a->at[1], "torch", "Tensor") ||
+        pickle_is_global(a->at[1], "torch.nn.parameter", "Parameter")))
     pickle_fail(u->s, u->p, n, "a tensor of a class that is not torch.Tensor");
   pickle_node *call = session_new(u->s, pickle_node);
   *call = *n;
@@ -770,8 +810,8 @@ static rush_value rebuild_from_type(unpickler *u, const pickle_node *n)
   return call_node(u, call);
 }
 
-/* An instance of an unknown class as data: its attributes that are not None (a dataclass), its pairs (a defaultdict), its
- * items (a deque), or its arguments (a named tuple). */
+/* An instance of an unknown class as data: its attributes that are not None (a dataclass), its
+ * pairs (a defaultdict), its items (a deque), or its arguments (a named tuple). */
 static rush_value take_instance(unpickler *u, const pickle_node *n)
 {
   const pickle_object *o = n->as.object;
@@ -802,14 +842,16 @@ static rush_value call_node(unpickler *u, const pickle_node *n)
     pickle_fail(u->s, u->p, n, "a call of something that is no name");
   if (u->find_class && is_script_name(c->as.global.module))
     return call_script_name(u, n);
-  if (pickle_is_global(c, "torch._utils", "_rebuild_tensor_v2") || pickle_is_global(c, "torch._utils", "_rebuild_tensor") ||
+  if (pickle_is_global(c, "torch._utils", "_rebuild_tensor_v2") ||
+      pickle_is_global(c, "torch._utils", "_rebuild_tensor") ||
       pickle_is_global(c, "torch._utils", "_rebuild_tensor_v3"))
     return rebuild_tensor(u, n, false);
   if (pickle_is_global(c, "torch._tensor", "_rebuild_from_type_v2"))
     return rebuild_from_type(u, n);
   if (pickle_is_global(c, "torch._utils", "_rebuild_qtensor"))
     return rebuild_tensor(u, n, true);
-  if (pickle_is_global(c, "torch._utils", "_rebuild_sparse_tensor") || pickle_is_global(c, "torch._utils", "_rebuild_sparse_csr_tensor"))
+  if (pickle_is_global(c, "torch._utils", "_rebuild_sparse_tensor") ||
+      pickle_is_global(c, "torch._utils", "_rebuild_sparse_csr_tensor"))
     return rebuild_sparse(u, n);
   if (pickle_is_global(c, "torch._utils", "_rebuild_parameter") ||
       pickle_is_global(c, "torch._utils", "_rebuild_parameter_with_state"))
@@ -824,18 +866,21 @@ static rush_value call_node(unpickler *u, const pickle_node *n)
     return typed_list(u, n, TYPE_TENSOR);
   if (pickle_is_global(c, "torch.jit._pickle", "restore_type_tag"))
     return restore_type_tag(u, n);
-  if (u->tensors && (pickle_is_global(c, "torch.jit._pickle", "build_tensor_from_id") || is_legacy_class(c, "TensorID")))
+  if (u->tensors && (pickle_is_global(c, "torch.jit._pickle", "build_tensor_from_id") ||
+                     is_legacy_class(c, "TensorID")))
     return tensor_from_id(u, n);
   if (pickle_is_global(c, "collections", "OrderedDict"))
     return make_dict(u, &n->as.object->pairs);
   if (pickle_is_global(c, "torch", "Size"))
     return make_tuple(u, pickle_need_tuple(u->s, u->p, only_argument(u, n), "torch.Size"), NULL);
   if (pickle_is_global(c, "torch", "device"))
-    return value_device(str_is(pickle_need_str(u->s, u->p, only_argument(u, n), "device"), "cpu") ? 0 : 1, -1);
+    return value_device(
+      str_is(pickle_need_str(u->s, u->p, only_argument(u, n), "device"), "cpu") ? 0 : 1, -1);
   if (u->takes_instances)
     return take_instance(u, n);
-  pickle_fail(u->s, u->p, n, "'%.*s.%.*s' is not among the names that a file may call", (int)c->as.global.module.len,
-              c->as.global.module.p, (int)c->as.global.name.len, c->as.global.name.p);
+  pickle_fail(u->s, u->p, n, "'%.*s.%.*s' is not among the names that a file may call",
+              (int)c->as.global.module.len, c->as.global.module.p, (int)c->as.global.name.len,
+              c->as.global.name.p);
 }
 
 /* A name by itself: a dtype, or a class of ours used as a value. */
@@ -845,11 +890,12 @@ static rush_value global_value(unpickler *u, const pickle_node *n)
     for (int d = 0; d < N_DTYPES; d++)
       if (dtype_is_valid(d) && str_is(n->as.global.name, dtype_name(d)))
         return value_int(d);
-  pickle_fail(u->s, u->p, n, "'%.*s.%.*s' is not among the names that a file may use", (int)n->as.global.module.len,
-              n->as.global.module.p, (int)n->as.global.name.len, n->as.global.name.p);
+  pickle_fail(u->s, u->p, n, "'%.*s.%.*s' is not among the names that a file may use",
+              (int)n->as.global.module.len, n->as.global.module.p, (int)n->as.global.name.len,
+              n->as.global.name.p);
 }
 
-/* -- Any node ----------------------------------------------------------------------------------------------------- */
+/* -- Any node ---------------------------------------------------------------------------------- */
 
 static rush_value make_value(unpickler *u, const pickle_node *n)
 {
@@ -910,11 +956,12 @@ static rush_value node_value(unpickler *u, const pickle_node *n)
   return u->done[n->id];
 }
 
-/* -- The unpickler -------------------------------------------------------------------------------------------------- */
+/* -- The unpickler ----------------------------------------------------------------------------- */
 
 static void free_table(void *t) { table_free(t); }
 
-void unpickler_init(unpickler *u, session *s, const zip_archive *zip, const char *folder, type_store *types)
+void unpickler_init(unpickler *u, session *s, const zip_archive *zip, const char *folder,
+                    type_store *types)
 {
   memset(u, 0, sizeof *u);
   u->s = s;

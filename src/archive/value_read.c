@@ -1,6 +1,8 @@
-/* archive/value_read.c -- files of plain data as values: npy, npz, safetensors, torch.save (value_write.c writes them).
+/* archive/value_read.c -- files of plain data as values: npy, npz, safetensors, torch.save
+ * (value_write.c writes them).
  *
- * Tensors stay in the mapped file where their bytes are aligned and in the machine's order: opening costs the header only. */
+ * Tensors stay in the mapped file where their bytes are aligned and in the machine's order: opening
+ * costs the header only. */
 #include "archive/open.h"
 #include "archive/saved.h"
 #include "archive/torchscript.h"
@@ -17,8 +19,8 @@ static void unmap(void *user, void *data)
 static void unref_storage(void *st) { storage_release(st); }
 
 /* A tensor on bytes of the mapping, copied where they are not aligned. */
-static rush_value tensor_at(session *s, mapping *map, size_t offset, size_t n_bytes, int dtype, int n_dims,
-                            const int64_t *sizes, bool fortran, bool swapped)
+static rush_value tensor_at(session *s, mapping *map, size_t offset, size_t n_bytes, int dtype,
+                            int n_dims, const int64_t *sizes, bool fortran, bool swapped)
 {
   size_t item = dtype_bytes(dtype);
   int64_t strides[TENSOR_MAX_DIMS];
@@ -26,7 +28,8 @@ static rush_value tensor_at(session *s, mapping *map, size_t offset, size_t n_by
   storage *st;
 
   if ((uintptr_t)(map->data + offset) % item == 0 && !swapped) {
-    session_check(s, storage_wrap(s->cx, map->data + offset, n_bytes, STORAGE_MAPPED, unmap, map, &st));
+    session_check(
+      s, storage_wrap(s->cx, map->data + offset, n_bytes, STORAGE_MAPPED, unmap, map, &st));
     mapping_retain(map);
     session_defer(s, unref_storage, st);
   } else {
@@ -57,7 +60,8 @@ static rush_value load_npy(session *s, mapping *map)
   npy_header h;
 
   npy_read(s, &in, &h);
-  return tensor_at(s, map, h.data, h.data_bytes, (int)h.dtype, (int)h.n_dims, h.sizes, h.fortran_order, h.big_endian);
+  return tensor_at(s, map, h.data, h.data_bytes, (int)h.dtype, (int)h.n_dims, h.sizes,
+                   h.fortran_order, h.big_endian);
 }
 
 /* Does every record hold an array?  Then it is numpy's. */
@@ -87,7 +91,8 @@ static rush_value load_npz(session *s, const zip_archive *z)
     str bytes = zip_read(s, z, e, &owner);
     rush_value key, t;
     const char *place = session_printf(s, "%s: %.*s", z->map->name, (int)e->name.len, e->name.p);
-    session_check(s, mapping_wrap(s->cx, place, (void *)(uintptr_t)bytes.p, bytes.len, release_mapping, owner, &record));
+    session_check(s, mapping_wrap(s->cx, place, (void *)(uintptr_t)bytes.p, bytes.len,
+                                  release_mapping, owner, &record));
     mapping_retain(owner);
     mapping_defer(s, record);
     t = load_npy(s, record);
@@ -108,7 +113,8 @@ static rush_value load_safetensors(session *s, mapping *map)
   session_defer_value(s, v);
   for (uint32_t i = 0; i < all->n_entries; i++) {
     const safetensors_entry *e = &all->entries[i];
-    rush_value key, t = tensor_at(s, map, e->data, e->n_bytes, (int)e->dtype, (int)e->n_dims, e->sizes, false, false);
+    rush_value key, t = tensor_at(s, map, e->data, e->n_bytes, (int)e->dtype, (int)e->n_dims,
+                                  e->sizes, false, false);
     session_check(s, string_new(s->cx, e->name.p, e->name.len, &key));
     session_check(s, dict_set_steal(s->cx, d, key, value_retain(t)));
   }
@@ -136,7 +142,8 @@ _Noreturn static void refuse_value(session *s, const mapping *map)
 {
   const char *what = foreign_kind(map->data, map->n_bytes);
 
-  session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: expected a torch.save, .npy, .npz or .safetensors file%s%s", map->name,
+  session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
+                      "%s: expected a torch.save, .npy, .npz or .safetensors file%s%s", map->name,
                       what ? "; the file is " : "", what ? what : "");
 }
 

@@ -1,8 +1,9 @@
 /* archive/value_write.c -- values as files of plain data: npy, npz, safetensors, torch.save.
  *
- * The path's end names the format, as it does for the tools that read them.  All four are written so that numpy,
- * safetensors and torch.load(weights_only=True) open them: lists and dicts are plain pickles without TorchScript's types.
- * Cost: tensors that are not contiguous are copied, one at a time. */
+ * The path's end names the format, as it does for the tools that read them.  All four are written
+ * so that numpy, safetensors and torch.load(weights_only=True) open them: lists and dicts are plain
+ * pickles without TorchScript's types. Cost: tensors that are not contiguous are copied, one at a
+ * time. */
 #include "archive/open.h"
 #include "archive/pickler.h"
 #include "archive/unpickle.h"
@@ -21,16 +22,19 @@ _Noreturn static void refuse(session *s, const value_job *job, const char *why)
   session_fail_status(s, RUSH_EARGUMENT, "ValueError", NULL, "%s: %s", job->path, why);
 }
 
-/* -- Tensors by name --------------------------------------------------------------------------------------- */
+/* -- Tensors by name --------------------------------------------------------------------------- */
 
 typedef void put_tensor(session *s, void *to, const char *name, const rush_tensor *t);
 
-static void put_one(session *s, const value_job *job, put_tensor *put, void *to, const char *name, rush_value v)
+static void put_one(session *s, const value_job *job, put_tensor *put, void *to, const char *name,
+                    rush_value v)
 {
   if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor)
     refuse(s, job, session_printf(s, "'%s' is no tensor; .pt files hold other values", name));
   if (tensor_quantizer(v.as.tensor) || tensor_is_meta(v.as.tensor) || tensor_sparse(v.as.tensor))
-    refuse(s, job, session_printf(s, "'%s' is quantized or sparse, or has no data; .pt files hold such tensors", name));
+    refuse(s, job,
+           session_printf(
+             s, "'%s' is quantized or sparse, or has no data; .pt files hold such tensors", name));
   rush_tensor *dense;
 
   session_check(s, tensor_contiguous(s->cx, v.as.tensor, &dense));
@@ -39,7 +43,8 @@ static void put_one(session *s, const value_job *job, put_tensor *put, void *to,
 }
 
 /* Every tensor of a dict by its key, of a list or tuple by its number, or the only one. */
-static void each_tensor(session *s, const value_job *job, const char *only, put_tensor *put, void *to)
+static void each_tensor(session *s, const value_job *job, const char *only, put_tensor *put,
+                        void *to)
 {
   const rush_value v = job->v;
   size_t pos = 0;
@@ -64,14 +69,16 @@ static void each_tensor(session *s, const value_job *job, const char *only, put_
 
 static size_t data_bytes(const rush_tensor *t) { return (size_t)t->n_elems * tensor_item_bytes(t); }
 
-/* -- numpy --------------------------------------------------------------------------------------------------- */
+/* -- numpy ------------------------------------------------------------------------------------- */
 
 static const char *numpy_type(int dtype)
 {
-  static const struct { int dtype; const char *descr; } types[] = {
-      {RUSH_BOOL, "|b1"}, {RUSH_UINT8, "|u1"}, {RUSH_INT8, "|i1"}, {RUSH_INT16, "<i2"}, {RUSH_INT32, "<i4"}, {RUSH_INT64, "<i8"},
-      {RUSH_UINT16, "<u2"}, {RUSH_UINT32, "<u4"}, {RUSH_UINT64, "<u8"}, {RUSH_FLOAT16, "<f2"}, {RUSH_FLOAT32, "<f4"},
-      {RUSH_FLOAT64, "<f8"}, {RUSH_COMPLEX64, "<c8"}, {RUSH_COMPLEX128, "<c16"}};
+  static const struct { int dtype; const char *descr;
+  } types[] = {{RUSH_BOOL, "|b1"},      {RUSH_UINT8, "|u1"},      {RUSH_INT8, "|i1"},
+               {RUSH_INT16, "<i2"},     {RUSH_INT32, "<i4"},      {RUSH_INT64, "<i8"},
+               {RUSH_UINT16, "<u2"},    {RUSH_UINT32, "<u4"},     {RUSH_UINT64, "<u8"},
+               {RUSH_FLOAT16, "<f2"},   {RUSH_FLOAT32, "<f4"},    {RUSH_FLOAT64, "<f8"},
+               {RUSH_COMPLEX64, "<c8"}, {RUSH_COMPLEX128, "<c16"}};
 
   for (size_t i = 0; i < COUNT_OF(types); i++)
     if (types[i].dtype == dtype)
@@ -86,9 +93,12 @@ static str npy_header_of(session *s, const rush_tensor *t)
   text_buf *out = session_text(s);
 
   if (!descr)
-    session_fail_status(s, RUSH_EARGUMENT, "TypeError", NULL,
-                        "numpy has no %s: convert the tensor first (float()), or write .safetensors or .pt", dtype_name(t->dtype));
-  text_printf(out, "\x93NUMPY%c%c%c%c{'descr': '%s', 'fortran_order': False, 'shape': (", 1, 1, 1, 1, descr);
+    session_fail_status(
+      s, RUSH_EARGUMENT, "TypeError", NULL,
+      "numpy has no %s: convert the tensor first (float()), or write .safetensors or .pt",
+      dtype_name(t->dtype));
+  text_printf(out, "\x93NUMPY%c%c%c%c{'descr': '%s', 'fortran_order': False, 'shape': (", 1, 1, 1,
+              1, descr);
   for (int i = 0; i < t->n_dims; i++)
     text_printf(out, "%s%lld", i ? ", " : "", (long long)t->sizes[i]);
   text_puts(out, t->n_dims == 1 ? ",), }" : "), }");
@@ -123,7 +133,7 @@ static void put_npz(session *s, void *to, const char *name, const rush_tensor *t
   zip_write(to, session_printf(s, "%s.npy", name), all, header.len + data_bytes(t));
 }
 
-/* -- safetensors --------------------------------------------------------------------------------------------- */
+/* -- safetensors ------------------------------------------------------------------------------- */
 
 typedef struct safetensors_out {
   const output *file;
@@ -133,11 +143,14 @@ typedef struct safetensors_out {
 
 static const char *safetensors_type(int dtype)
 {
-  static const struct { int dtype; const char *name; } types[] = {
-      {RUSH_BOOL, "BOOL"}, {RUSH_UINT8, "U8"}, {RUSH_INT8, "I8"}, {RUSH_INT16, "I16"}, {RUSH_UINT16, "U16"}, {RUSH_INT32, "I32"},
-      {RUSH_UINT32, "U32"}, {RUSH_INT64, "I64"}, {RUSH_UINT64, "U64"}, {RUSH_FLOAT16, "F16"}, {RUSH_BFLOAT16, "BF16"},
-      {RUSH_FLOAT32, "F32"}, {RUSH_FLOAT64, "F64"}, {RUSH_COMPLEX64, "C64"}, {RUSH_FLOAT8_E4M3FN, "F8_E4M3"},
-      {RUSH_FLOAT8_E5M2, "F8_E5M2"}};
+  static const struct { int dtype; const char *name;
+  } types[] = {
+    {RUSH_BOOL, "BOOL"},          {RUSH_UINT8, "U8"},      {RUSH_INT8, "I8"},
+    {RUSH_INT16, "I16"},          {RUSH_UINT16, "U16"},    {RUSH_INT32, "I32"},
+    {RUSH_UINT32, "U32"},         {RUSH_INT64, "I64"},     {RUSH_UINT64, "U64"},
+    {RUSH_FLOAT16, "F16"},        {RUSH_BFLOAT16, "BF16"}, {RUSH_FLOAT32, "F32"},
+    {RUSH_FLOAT64, "F64"},        {RUSH_COMPLEX64, "C64"}, {RUSH_FLOAT8_E4M3FN, "F8_E4M3"},
+    {RUSH_FLOAT8_E5M2, "F8_E5M2"}};
 
   for (size_t i = 0; i < COUNT_OF(types); i++)
     if (types[i].dtype == dtype)
@@ -162,7 +175,8 @@ static void put_entry(session *s, void *to, const char *name, const rush_tensor 
   const char *word = safetensors_type(t->dtype);
 
   if (!word)
-    session_fail_status(s, RUSH_EARGUMENT, "TypeError", NULL, "safetensors has no %s: write .pt", dtype_name(t->dtype));
+    session_fail_status(s, RUSH_EARGUMENT, "TypeError", NULL, "safetensors has no %s: write .pt",
+                        dtype_name(t->dtype));
   text_puts(o->header, o->header->len > 1 ? "," : "");
   put_json_text(o->header, name);
   text_printf(o->header, ":{\"dtype\":\"%s\",\"shape\":[", word);
@@ -197,7 +211,7 @@ static void write_safetensors(session *s, const value_job *job, const output *fi
   each_tensor(s, job, "tensor", put_data, &o);
 }
 
-/* -- torch.save ---------------------------------------------------------------------------------------------- */
+/* -- torch.save -------------------------------------------------------------------------------- */
 
 static void write_saved(session *s, const value_job *job, const output *file)
 {
@@ -217,7 +231,7 @@ static void write_saved(session *s, const value_job *job, const output *file)
   zip_finish(z);
 }
 
-/* -- By name --------------------------------------------------------------------------------------------------- */
+/* -- By name ----------------------------------------------------------------------------------- */
 
 static bool ends_with(const char *path, const char *end)
 {
@@ -235,9 +249,12 @@ static void write_value(session *s, void *arg)
   while (format < COUNT_OF(ends) && !ends_with(job->path, ends[format]))
     format++;
   if (format == COUNT_OF(ends))
-    refuse(s, job, "the name says no format that values are written in: .npy, .npz, .safetensors, .pt or .pth");
+    refuse(
+      s, job,
+      "the name says no format that values are written in: .npy, .npz, .safetensors, .pt or .pth");
   if (format == 0 && job->v.tag != RUSH_TAG_TENSOR)
-    refuse(s, job, "a .npy file holds one tensor; .npz and .safetensors hold several, .pt any values");
+    refuse(s, job,
+           "a .npy file holds one tensor; .npz and .safetensors hold several, .pt any values");
   output_file *f = output_file_new(s, job->path);
   output out = output_to_file(f);
   if (format == 0)

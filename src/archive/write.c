@@ -25,7 +25,7 @@ typedef struct archive_writer {
   const char *unit_name, *only;
 } archive_writer;
 
-/* -- Code ------------------------------------------------------------------------------------------------ */
+/* -- Code -------------------------------------------------------------------------------------- */
 
 /* The record for what is named so: __torch__.a.b.C is defined in code/__torch__/a/b.py. */
 static script_text *file_of(archive_writer *a, const char *qualified)
@@ -35,7 +35,8 @@ static script_text *file_of(archive_writer *a, const char *qualified)
   code_file *f = table_get(&a->by_prefix, str_of(prefix));
 
   if (!dot || strncmp(qualified, "__torch__.", 10) != 0)
-    session_fail_status(a->s, RUSH_EUNSUPPORTED, NULL, NULL, "'%s' cannot be saved: it is not from Python", qualified);
+    session_fail_status(a->s, RUSH_EUNSUPPORTED, NULL, NULL,
+                        "'%s' cannot be saved: it is not from Python", qualified);
   if (f)
     return f->to;
   f = session_new(a->s, code_file);
@@ -59,7 +60,8 @@ static void print_code(archive_writer *a)
   for (uint32_t i = 0; i < a->uses->n; i++) { /* printing adds more */
     script_use use = a->uses->items[i];
     if (use.function)
-      script_print_function(a->uses, file_of(a, use.name), use.function, use.name, SELF_TYPED, NULL);
+      script_print_function(a->uses, file_of(a, use.name), use.function, use.name, SELF_TYPED,
+                            NULL);
     else if (use.type != a->unit)
       script_print_type(a->uses, file_of(a, use.type->name), use.type);
   }
@@ -82,11 +84,12 @@ static void write_code(archive_writer *a, program *p)
     str ranges = debug_write(d, rows, n);
     zip_write_deflated(a->zip, f->path, text_str(f->text), f->text->len);
     if (ranges.len)
-      zip_write_deflated(a->zip, session_printf(a->s, "%s.debug_pkl", f->path), ranges.p, ranges.len);
+      zip_write_deflated(a->zip, session_printf(a->s, "%s.debug_pkl", f->path), ranges.p,
+                         ranges.len);
   }
 }
 
-/* -- Data ------------------------------------------------------------------------------------------------ */
+/* -- Data -------------------------------------------------------------------------------------- */
 
 static void write_pickle(archive_writer *a, pickler *p, const char *name)
 {
@@ -122,12 +125,13 @@ static void write_constants(archive_writer *a)
     pickle_op(p->w, PICKLE_OP_MARK);
   for (uint32_t i = 0; i < a->uses->n_constants; i++)
     pickler_put(p, a->uses->constants[i], NULL);
-  static const pickle_opcode small[] = {PICKLE_OP_EMPTY_TUPLE, PICKLE_OP_TUPLE1, PICKLE_OP_TUPLE2, PICKLE_OP_TUPLE3};
+  static const pickle_opcode small[] = {PICKLE_OP_EMPTY_TUPLE, PICKLE_OP_TUPLE1, PICKLE_OP_TUPLE2,
+                                        PICKLE_OP_TUPLE3};
   pickle_op(p->w, a->uses->n_constants > 3 ? PICKLE_OP_TUPLE : small[a->uses->n_constants]);
   write_pickle(a, p, "constants");
 }
 
-/* -- All --------------------------------------------------------------------------------------------------- */
+/* -- All --------------------------------------------------------------------------------------- */
 
 /* The functions of a text are the methods of a class without attributes. */
 static void find_unit(archive_writer *a, rush_value object)
@@ -137,21 +141,26 @@ static void find_unit(archive_writer *a, rush_value object)
   uint32_t n_functions = 0;
 
   if (c->n_methods == 0 && strchr(t->name, ' ')) /* script_unit_new's class: no name of a program */
-    session_fail_status(a->s, RUSH_EARGUMENT, NULL, NULL, "the text has no functions: there is nothing to save");
+    session_fail_status(a->s, RUSH_EARGUMENT, NULL, NULL,
+                        "the text has no functions: there is nothing to save");
   for (uint32_t i = 0; i < c->n_methods; i++)
     n_functions += c->methods[i]->self == NULL;
   if (!c->is_module || c->n_attrs || n_functions == 0 || n_functions < c->n_methods) {
     if (a->to->method)
-      session_fail_status(a->s, RUSH_EARGUMENT, NULL, NULL, "only a function of a text can be saved by itself");
+      session_fail_status(a->s, RUSH_EARGUMENT, NULL, NULL,
+                          "only a function of a text can be saved by itself");
     return;
   }
   a->unit = t;
   if (a->to->method && !class_find_method(t, str_of(a->to->method)))
-    session_fail_status(a->s, RUSH_EARGUMENT, "AttributeError", NULL, "there is no function '%s'", a->to->method);
+    session_fail_status(a->s, RUSH_EARGUMENT, "AttributeError", NULL, "there is no function '%s'",
+                        a->to->method);
   a->only = a->to->method ? a->to->method : c->n_methods == 1 ? c->methods[0]->name : NULL;
-  const char *rest = t->name + strspn(t->name, "._abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
-  bool taken = a->only || *rest || strncmp(t->name, "__torch__.", 10) != 0 || (t->name[10] >= '0' && t->name[10] <= '9') ||
-               t->name[10] == 0 || program_find_function(c->program, str_of(t->name));
+  const char *rest =
+    t->name + strspn(t->name, "._abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+  bool taken = a->only || *rest || strncmp(t->name, "__torch__.", 10) != 0 ||
+               (t->name[10] >= '0' && t->name[10] <= '9') || t->name[10] == 0 ||
+               program_find_function(c->program, str_of(t->name));
   a->unit_name = taken ? "__torch__.PlaceholderModule" : t->name;
 }
 
@@ -176,7 +185,8 @@ static void free_table(void *t) { table_free(t); }
 static void start(archive_writer *a, session *s, rush_value object)
 {
   if (!object.as.object->type->cls)
-    session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "an object without TorchScript code cannot be saved");
+    session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL,
+                        "an object without TorchScript code cannot be saved");
   a->uses = script_uses_new(s);
   table_init(&a->by_prefix, s->cx->ctx);
   session_defer(s, free_table, &a->by_prefix);
@@ -232,7 +242,8 @@ rush_status archive_write(call_ctx *cx, rush_value object, const archive_target 
   write_job job = {object, to};
 
   if (object.tag != RUSH_TAG_OBJECT)
-    return error_set(cx->err, RUSH_EARGUMENT, "only modules and objects of script classes can be saved");
+    return error_set(cx->err, RUSH_EARGUMENT,
+                     "only modules and objects of script classes can be saved");
   return session_run(cx, write_body, &job);
 }
 

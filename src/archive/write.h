@@ -1,7 +1,7 @@
 /* archive/write.h -- TorchScript archives out, as PyTorch 2.13 lays them out (docs/formats.md).
  *
- * Data is what the object holds now; code is printed from graphs (script/print/print.h).  The same object gives the same
- * bytes.  A file is written beside its place and renamed.
+ * Data is what the object holds now; code is printed from graphs (script/print/print.h).  The same
+ * object gives the same bytes.  A file is written beside its place and renamed.
  * Threads: the caller sees to it that nobody changes the object meanwhile. */
 #ifndef RUSH_ARCHIVE_WRITE_H
 #define RUSH_ARCHIVE_WRITE_H
@@ -26,7 +26,8 @@ typedef struct archive_target {
 /* `object`: RUSH_TAG_OBJECT. */
 rush_status archive_write(call_ctx *cx, rush_value object, const archive_target *to) RUSH_CHECKED;
 
-/* The texts that an archive of the object would hold, each below a comment with its record's name. */
+/* The texts that an archive of the object would hold, each below a comment with its record's name.
+ * */
 void archive_show_code(session *s, rush_value object, text_buf *out);
 
 #endif

@@ -1,6 +1,7 @@
 /* autograd/absent.c -- in the place of gradients, in builds without them (-Dautograd=false).
  *
- * Calls that would record, and questions for gradients, fail by name; programs that do neither run as they do elsewhere. */
+ * Calls that would record, and questions for gradients, fail by name; programs that do neither run
+ * as they do elsewhere. */
 #include "autograd/backward.h"
 
 #define WITHOUT "this library was built without gradients (-Dautograd=false)"
@@ -34,9 +35,10 @@ rush_status grad_leaves(call_ctx *cx, rush_tensor *const *tensors, size_t n, rus
   return call_unsupported(cx, "asking for gradients: " WITHOUT);
 }
 
-rush_status autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *host, bool any, const rush_value *args,
-                           size_t n_args)
+rush_status autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *host,
+                           bool any, const rush_value *args, size_t n_args)
 {
   (void)own, (void)host, (void)any, (void)args, (void)n_args;
-  return call_unsupported(cx, "recording a call (torch.autograd.grad, backward(), record_gradients): " WITHOUT);
+  return call_unsupported(
+    cx, "recording a call (torch.autograd.grad, backward(), record_gradients): " WITHOUT);
 }

@@ -6,18 +6,23 @@
 
 static bool is_undefined(rush_value v) { return v.tag != RUSH_TAG_TENSOR || !v.as.tensor; }
 
-static rush_status check_outputs(call_ctx *cx, const rush_value *outputs, size_t n, const rush_value *grads, size_t n_grads)
+static rush_status check_outputs(call_ctx *cx, const rush_value *outputs, size_t n,
+                                 const rush_value *grads, size_t n_grads)
 {
   sizes_text a, b;
   if (n_grads && n_grads != n)
     return call_fail(cx, "got %zu tensors and %zu gradients", n, n_grads);
   for (size_t i = 0; i < n; i++) {
-    const rush_tensor *t = outputs[i].as.tensor, *g = n_grads && !is_undefined(grads[i]) ? grads[i].as.tensor : NULL;
-    if (g && (g->n_dims != t->n_dims || memcmp(g->sizes, t->sizes, t->n_dims * sizeof *t->sizes) != 0))
-      return call_fail(cx, "invalid gradient at index %zu - got %s but expected shape compatible with %s", i,
-                       sizes_print(&a, g->n_dims, g->sizes), sizes_print(&b, t->n_dims, t->sizes));
+    const rush_tensor *t = outputs[i].as.tensor,
+                      *g = n_grads && !is_undefined(grads[i]) ? grads[i].as.tensor : NULL;
+    if (g &&
+        (g->n_dims != t->n_dims || memcmp(g->sizes, t->sizes, t->n_dims * sizeof *t->sizes) != 0))
+      return call_fail(
+        cx, "invalid gradient at index %zu - got %s but expected shape compatible with %s", i,
+        sizes_print(&a, g->n_dims, g->sizes), sizes_print(&b, t->n_dims, t->sizes));
     if (!tensor_requires_grad(t))
-      return call_fail(cx, "element %zu of tensors does not require grad and does not have a grad_fn", i);
+      return call_fail(
+        cx, "element %zu of tensors does not require grad and does not have a grad_fn", i);
   }
   return RUSH_OK;
 }
@@ -30,7 +35,8 @@ static void tensors_of(const rush_value *values, size_t n, rush_tensor **row)
 }
 
 typedef struct asked {
-  const rush_value *outputs, *grads, *inputs; /* n_grads 0: none are given; n_inputs 0: all leaves */
+  const rush_value *outputs, *grads,
+    *inputs; /* n_grads 0: none are given; n_inputs 0: all leaves */
   size_t n_outputs, n_grads, n_inputs;
   bool create_graph, retain_graph;
 } asked;
@@ -43,9 +49,14 @@ static rush_status run(call_ctx *cx, const asked *a, rush_value *results)
 
   if (!row)
     return call_nomem(cx);
-  grad_request q = {.outputs = row, .grads = a->n_grads ? row + a->n_outputs : NULL, .n_outputs = a->n_outputs,
-                    .inputs = row + 2 * a->n_outputs, .n_inputs = a->n_inputs, .create_graph = a->create_graph,
-                    .retain_graph = a->retain_graph, .allow_unused = true};
+  grad_request q = {.outputs = row,
+                    .grads = a->n_grads ? row + a->n_outputs : NULL,
+                    .n_outputs = a->n_outputs,
+                    .inputs = row + 2 * a->n_outputs,
+                    .n_inputs = a->n_inputs,
+                    .create_graph = a->create_graph,
+                    .retain_graph = a->retain_graph,
+                    .allow_unused = true};
   rush_status st = check_outputs(cx, a->outputs, a->n_outputs, a->grads, a->n_grads);
   if (st == RUSH_OK) {
     tensors_of(a->outputs, a->n_outputs, row);
@@ -90,8 +101,11 @@ static rush_status ask_grad(rush_call *c)
   made->n = st == RUSH_OK ? a.n_inputs : 0;
   for (size_t i = 0; i < made->n && st == RUSH_OK; i++)
     if (is_undefined(made->items[i]) && !call_bool(c, 5))
-      st = call_fail(c->cx, "element %zuof the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True "
-                     "if this is the desired behavior.", i);
+      st = call_fail(c->cx,
+                     "element %zuof the differentiated Tensors appears to not have been used in "
+                     "the graph. Set allow_unused=True "
+                     "if this is the desired behavior.",
+                     i);
   rush_value list = value_heap_steal(RUSH_TAG_LIST, made);
   if (st != RUSH_OK)
     value_release(list);
@@ -103,7 +117,8 @@ static rush_status ask_grad(rush_call *c)
 /* Arguments: self, gradient, retain_graph, create_graph; both may be lists. */
 static rush_status ask_backward(rush_call *c)
 {
-  asked a = {.outputs = c->args, .n_outputs = 1, .grads = &c->args[1], .n_grads = !is_undefined(c->args[1])};
+  asked a = {
+    .outputs = c->args, .n_outputs = 1, .grads = &c->args[1], .n_grads = !is_undefined(c->args[1])};
   if (call_list(c, 0)) {
     set_list(c, 0, &a.outputs, &a.n_outputs);
     set_list(c, 1, &a.grads, &a.n_grads);

@@ -1,13 +1,14 @@
 /* autograd/asking.c -- which programs ask for gradients themselves.
  *
- * The functions that one may call are searched once, depth first, and the answer is kept in the function.  A call of an
- * interface's method may be of any method of that name.  Recording every call instead was rejected: calls that record run
- * operator by operator. */
+ * The functions that one may call are searched once, depth first, and the answer is kept in the
+ * function.  A call of an interface's method may be of any method of that name.  Recording every
+ * call instead was rejected: calls that record run operator by operator. */
 #include "autograd/record.h"
 #include "base/lock.h"
 #include "ir/program.h"
 
-/* True if only a call that records can answer the operator; .grad and retains_grad can be read in any. */
+/* True if only a call that records can answer the operator; .grad and retains_grad can be read in
+ * any. */
 static bool needs_records(const op *o)
 {
   static const char *const names[] = {"aten::grad", "aten::backward", "aten::retain_grad"};

@@ -42,11 +42,12 @@ static void walk_free(walk *w)
   mem_free(c, w->stack, w->cap_stack * sizeof *w->stack);
 }
 
-/* -- The table of nodes -------------------------------------------------------------------------------------- */
+/* -- The table of nodes ------------------------------------------------------------------------ */
 
 static uint32_t slot_of(const walk *w, const grad_record *r)
 {
-  uint32_t at = (uint32_t)(((uintptr_t)r >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (w->n_slots - 1);
+  uint32_t at =
+    (uint32_t)(((uintptr_t)r >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (w->n_slots - 1);
   while (w->slots[at] && w->nodes[w->slots[at] - 1].r != r)
     at = (at + 1) & (w->n_slots - 1);
   return at;
@@ -82,7 +83,8 @@ static rush_status push(walk *w, uint32_t i)
 {
   if (w->n_stack == w->cap_stack) {
     const uint32_t cap = w->cap_stack ? 2 * w->cap_stack : 32;
-    uint32_t *stack = mem_realloc(w->cx->ctx, w->stack, w->cap_stack * sizeof *stack, cap * sizeof *stack);
+    uint32_t *stack =
+      mem_realloc(w->cx->ctx, w->stack, w->cap_stack * sizeof *stack, cap * sizeof *stack);
     if (!stack)
       return call_nomem(w->cx);
     w->stack = stack;
@@ -142,13 +144,14 @@ static void count_waiting(walk *w)
 {
   for (uint32_t i = 0; i < w->n; i++)
     for (uint32_t k = 0; w->nodes[i].is_needed && k < w->nodes[i].r->n_tensors; k++) {
-      node *to = w->nodes[i].r->tensors[k].edge.to ? find(w, w->nodes[i].r->tensors[k].edge.to) : NULL;
+      node *to =
+        w->nodes[i].r->tensors[k].edge.to ? find(w, w->nodes[i].r->tensors[k].edge.to) : NULL;
       if (to && to->is_needed)
         to->n_waiting++;
     }
 }
 
-/* -- Gradients ------------------------------------------------------------------------------------------------- */
+/* -- Gradients --------------------------------------------------------------------------------- */
 
 static bool is_tensor(rush_value v) { return v.tag == RUSH_TAG_TENSOR && v.as.tensor; }
 
@@ -195,20 +198,25 @@ static rush_status filled(call_ctx *cx, const rush_tensor *like, rush_value *out
   return RUSH_OK;
 }
 
-/* -- What a formula takes ----------------------------------------------------------------------------------------- */
+/* -- What a formula takes ---------------------------------------------------------------------- */
 
 static rush_status modified(call_ctx *cx, const rush_tensor *t, uint32_t version)
 {
   sizes_text sizes;
-  return call_fail(cx, "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                   "[torch.%sTensor %s] is at version %u; expected version %u instead. Hint: enable anomaly detection to find the "
-                   "operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True).",
-                   dtype_aten_name(t->dtype), sizes_print(&sizes, t->n_dims, t->sizes),
-                   (unsigned)atomic_load_explicit(&t->st->version, memory_order_relaxed), (unsigned)version);
+  return call_fail(
+    cx,
+    "one of the variables needed for gradient computation has been modified by an inplace "
+    "operation: "
+    "[torch.%sTensor %s] is at version %u; expected version %u instead. Hint: enable anomaly "
+    "detection to find the "
+    "operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True).",
+    dtype_aten_name(t->dtype), sizes_print(&sizes, t->n_dims, t->sizes),
+    (unsigned)atomic_load_explicit(&t->st->version, memory_order_relaxed), (unsigned)version);
 }
 
 /* A saved tensor: as it was, with its record where the run is recorded itself. */
-static rush_status unpack_tensor(walk *w, const grad_record *r, rush_value saved, const grad_tensor *of, grad_edge e, rush_value *out)
+static rush_status unpack_tensor(walk *w, const grad_record *r, rush_value saved,
+                                 const grad_tensor *of, grad_edge e, rush_value *out)
 {
   if (!is_tensor(saved)) {
     *out = saved;
@@ -251,7 +259,8 @@ static rush_status unpack(walk *w, grad_record *r, bool is_result, uint32_t i, r
   TRY(list_new(w->cx, from->elem, from->n, &l));
   rush_status st = RUSH_OK;
   for (uint32_t k = 0; k < from->n && st == RUSH_OK; k++) {
-    st = unpack_tensor(w, r, from->items[k], &tensors[s->first + k], edge_of(r, is_result, s->first + k), &l->items[k]);
+    st = unpack_tensor(w, r, from->items[k], &tensors[s->first + k],
+                       edge_of(r, is_result, s->first + k), &l->items[k]);
     l->n += st == RUSH_OK;
   }
   *out = value_heap_steal(RUSH_TAG_LIST, l);
@@ -311,14 +320,15 @@ static rush_status arg_sizes(walk *w, const grad_record *r, uint32_t i, rush_val
   return st;
 }
 
-/* -- Running a record ------------------------------------------------------------------------------------------------ */
+/* -- Running a record -------------------------------------------------------------------------- */
 
 /* Will the gradient of the formula's input i be used? */
 static bool is_used(const walk *w, const grad_record *r, const op_gradient *g, uint32_t i)
 {
   const grad_slot *s = &r->args[g->input[i]];
   for (uint32_t k = 0; k < s->n; k++) {
-    const node *to = r->tensors[s->first + k].edge.to ? find(w, r->tensors[s->first + k].edge.to) : NULL;
+    const node *to =
+      r->tensors[s->first + k].edge.to ? find(w, r->tensors[s->first + k].edge.to) : NULL;
     if (to && to->is_needed)
       return true;
   }
@@ -335,7 +345,8 @@ static rush_status needs(walk *w, const grad_record *r, const op_gradient *g, ru
   return RUSH_OK;
 }
 
-static rush_status taken(walk *w, const node *n, const op_gradient *g, gradient_take t, rush_value *out)
+static rush_status taken(walk *w, const node *n, const op_gradient *g, gradient_take t,
+                         rush_value *out)
 {
   switch ((gradient_from)t.from) {
   case GRADIENT_OF_RESULT: return result_grad(w, n, t.index, out);
@@ -383,8 +394,10 @@ static rush_status run_formula(walk *w, const node *n, const op_gradient *g)
   uint32_t n_values = 0;
   rush_status st = RUSH_OK;
   if (g->n_takes > MOST_TAKES || g->n_inputs > MOST_TAKES)
-    return call_unsupported(w->cx, "a gradient of %s that takes %u values", n->r->o->schema->name, g->n_takes);
-  while (n_values < g->n_takes && (st = taken(w, n, g, g->take[n_values], &values[n_values])) == RUSH_OK)
+    return call_unsupported(w->cx, "a gradient of %s that takes %u values", n->r->o->schema->name,
+                            g->n_takes);
+  while (n_values < g->n_takes &&
+         (st = taken(w, n, g, g->take[n_values], &values[n_values])) == RUSH_OK)
     n_values++;
   if (st == RUSH_OK)
     st = op_gradient_call(w->cx, n->r->o, g, values, NULL, made);
@@ -404,10 +417,13 @@ static rush_status run_record(walk *w, const node *n)
 {
   const op_gradients *g = n->r->formulas;
   if (n->r->freed)
-    return call_fail(w->cx, "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-                     "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
-                     "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if "
-                     "you need to access saved tensors after calling backward.");
+    return call_fail(w->cx, "Trying to backward through the graph a second time (or directly "
+                            "access saved tensors after they have "
+                            "already been freed). Saved intermediate values of the graph are freed "
+                            "when you call .backward() or "
+                            "autograd.grad(). Specify retain_graph=True if you need to backward "
+                            "through the graph a second time or if "
+                            "you need to access saved tensors after calling backward.");
   if (!g)
     return call_fail(w->cx, "derivative for %s is not implemented", n->r->o->schema->name);
   for (uint32_t f = 0; f < g->n; f++) {
@@ -420,7 +436,8 @@ static rush_status run_record(walk *w, const node *n)
   return RUSH_OK;
 }
 
-/* `part` is added to a gradient that is kept, in place or not; what is kept shares no memory with other gradients. */
+/* `part` is added to a gradient that is kept, in place or not; what is kept shares no memory with
+ * other gradients. */
 static rush_status keep(walk *w, rush_tensor **grad, rush_value part, bool in_place)
 {
   rush_value args[2] = {{.tag = RUSH_TAG_TENSOR, .as.tensor = *grad}, part}, sum;
@@ -442,7 +459,8 @@ static rush_status accumulate(walk *w, const node *n)
     return RUSH_OK;
   const rush_value leaf = {.tag = RUSH_TAG_TENSOR, .as.tensor = n->r->leaf};
   if (w->host)
-    TRY(w->host->add(w->host->user, leaf, n->grads[0], w->cx->recorder != NULL, w->retain_graph, &known, w->cx->err));
+    TRY(w->host->add(w->host->user, leaf, n->grads[0], w->cx->recorder != NULL, w->retain_graph,
+                     &known, w->cx->err));
   return known ? RUSH_OK : keep(w, &m->grad, n->grads[0], !w->cx->recorder);
 }
 
@@ -497,15 +515,19 @@ static rush_status run_all(walk *w, rush_value *results)
   return RUSH_OK;
 }
 
-/* -- From outside ---------------------------------------------------------------------------------------------------- */
+/* -- From outside ------------------------------------------------------------------------------ */
 
 static rush_status check_grad(call_ctx *cx, const grad_request *q, size_t i)
 {
   const rush_tensor *t = q->outputs[i], *g = q->grads ? q->grads[i] : NULL;
   sizes_text a, b;
-  if (g && (g->n_dims != t->n_dims || memcmp(g->sizes, t->sizes, t->n_dims * sizeof *t->sizes) != 0))
-    return call_fail(cx, "Mismatch in shape: grad_output[%zu] has a shape of torch.Size(%s) and output[%zu] has a shape of torch.Size(%s).",
-                     i, sizes_print(&a, g->n_dims, g->sizes), i, sizes_print(&b, t->n_dims, t->sizes));
+  if (g &&
+      (g->n_dims != t->n_dims || memcmp(g->sizes, t->sizes, t->n_dims * sizeof *t->sizes) != 0))
+    return call_fail(cx,
+                     "Mismatch in shape: grad_output[%zu] has a shape of torch.Size(%s) and "
+                     "output[%zu] has a shape of torch.Size(%s).",
+                     i, sizes_print(&a, g->n_dims, g->sizes), i,
+                     sizes_print(&b, t->n_dims, t->sizes));
   return RUSH_OK;
 }
 
@@ -516,7 +538,8 @@ static rush_status start(walk *w, const grad_request *q)
     TRY(check_grad(w->cx, q, i));
     TRY(grad_edge_of(w->cx, q->outputs[i], &e));
     if (!e.to)
-      return call_fail(w->cx, "element %zu of tensors does not require grad and does not have a grad_fn", i);
+      return call_fail(
+        w->cx, "element %zu of tensors does not require grad and does not have a grad_fn", i);
     rush_status st = walk_from(w, e.to);
     rush_value v = value_none();
     if (st == RUSH_OK && q->grads && q->grads[i])
@@ -548,8 +571,9 @@ static rush_status check_unused(call_ctx *cx, const grad_request *q, const rush_
 {
   for (size_t i = 0; i < q->n_inputs; i++)
     if (!is_tensor(results[i]) && !q->allow_unused)
-      return call_fail(cx, "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is "
-                       "the desired behavior.");
+      return call_fail(cx, "One of the differentiated Tensors appears to not have been used in the "
+                           "graph. Set allow_unused=True if this is "
+                           "the desired behavior.");
   return RUSH_OK;
 }
 
@@ -557,7 +581,10 @@ rush_status grad_run(call_ctx *cx, const grad_request *q, rush_value *results)
 {
   const call_recorder *outer = cx->recorder;
   const bool mode = cx->grad_mode;
-  walk w = {.cx = cx, .n_wanted = q->n_inputs, .retain_graph = q->retain_graph || q->create_graph, .host = outer ? outer->host : NULL};
+  walk w = {.cx = cx,
+            .n_wanted = q->n_inputs,
+            .retain_graph = q->retain_graph || q->create_graph,
+            .host = outer ? outer->host : NULL};
   grad_edge *wanted = mem_alloc_zero(cx->ctx, q->n_inputs * sizeof *wanted);
   if (!wanted)
     return call_nomem(cx);

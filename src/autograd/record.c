@@ -6,7 +6,7 @@
 
 #include "base/threads.h"
 
-/* -- Tensors ------------------------------------------------------------------------------------------------- */
+/* -- Tensors ----------------------------------------------------------------------------------- */
 
 static rush_status set_shape(call_ctx *cx, grad_shape *s, const rush_tensor *t) RUSH_CHECKED;
 
@@ -197,14 +197,15 @@ rush_status grad_attach_steal(call_ctx *cx, rush_tensor *t, grad_edge e)
   return RUSH_OK;
 }
 
-/* -- Records ------------------------------------------------------------------------------------------------- */
+/* -- Records ----------------------------------------------------------------------------------- */
 
 static rush_status set_shape(call_ctx *cx, grad_shape *s, const rush_tensor *t)
 {
   s->dtype = t->dtype;
   s->n_dims = t->n_dims;
   s->sizes = s->few;
-  if (t->n_dims > TENSOR_INLINE_DIMS && !(s->sizes = mem_alloc(cx->ctx, t->n_dims * sizeof *s->sizes))) {
+  if (t->n_dims > TENSOR_INLINE_DIMS &&
+      !(s->sizes = mem_alloc(cx->ctx, t->n_dims * sizeof *s->sizes))) {
     s->n_dims = 0;
     return call_nomem(cx);
   }
@@ -241,9 +242,13 @@ static void tensors_free(context *c, grad_tensor *t, uint32_t n)
   mem_free(c, t, n * sizeof *t);
 }
 
-static bool drop(grad_record *r) { return r && atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) == 1; }
+static bool drop(grad_record *r)
+{
+  return r && atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) == 1;
+}
 
-/* Those that nothing holds any more wait in a list: a chain of a million records is no recursion. */
+/* Those that nothing holds any more wait in a list: a chain of a million records is no recursion.
+ * */
 void grad_record_release(grad_record *r)
 {
   grad_record *dead = drop(r) ? r : NULL;
@@ -276,7 +281,7 @@ static bool is_wanted(const grad_record *r, const op_gradient *g, uint32_t i)
   return false;
 }
 
-/* -- What a slot holds ----------------------------------------------------------------------------------------- */
+/* -- What a slot holds ------------------------------------------------------------------------- */
 
 static const rush_list *tensor_list(rush_value v)
 {
@@ -286,7 +291,10 @@ static const rush_list *tensor_list(rush_value v)
   return is ? v.as.list : NULL;
 }
 
-static rush_tensor *tensor_in(rush_value v) { return v.tag == RUSH_TAG_TENSOR ? v.as.tensor : NULL; }
+static rush_tensor *tensor_in(rush_value v)
+{
+  return v.tag == RUSH_TAG_TENSOR ? v.as.tensor : NULL;
+}
 
 static rush_tensor *slot_tensor(const grad_slot *s, rush_value v, uint32_t k)
 {
@@ -294,8 +302,8 @@ static rush_tensor *slot_tensor(const grad_slot *s, rush_value v, uint32_t k)
 }
 
 /* Slots, and room for the tensors. */
-static rush_status make_slots(call_ctx *cx, const rush_value *values, uint32_t n, grad_slot **slots, grad_tensor **tensors,
-                              uint32_t *n_tensors)
+static rush_status make_slots(call_ctx *cx, const rush_value *values, uint32_t n, grad_slot **slots,
+                              grad_tensor **tensors, uint32_t *n_tensors)
 {
   grad_slot *s = mem_alloc_zero(cx->ctx, n * sizeof *s);
   if (!s)
@@ -319,7 +327,8 @@ static rush_status make_slots(call_ctx *cx, const rush_value *values, uint32_t n
   return RUSH_OK;
 }
 
-static rush_status set_shapes(call_ctx *cx, const grad_slot *s, const rush_value *values, uint32_t n, grad_tensor *tensors)
+static rush_status set_shapes(call_ctx *cx, const grad_slot *s, const rush_value *values,
+                              uint32_t n, grad_tensor *tensors)
 {
   for (uint32_t i = 0; i < n; i++)
     for (uint32_t k = 0; k < s[i].n; k++)
@@ -329,7 +338,8 @@ static rush_status set_shapes(call_ctx *cx, const grad_slot *s, const rush_value
 }
 
 /* A header of its own, without a record: that would be a cycle. */
-static rush_status save_tensor(call_ctx *cx, rush_tensor *t, bool copy, grad_tensor *of, rush_value *out)
+static rush_status save_tensor(call_ctx *cx, rush_tensor *t, bool copy, grad_tensor *of,
+                               rush_value *out)
 {
   const uint8_t grad = TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN | TENSOR_IS_PARAMETER;
   rush_tensor *a;
@@ -348,7 +358,8 @@ static rush_status save_tensor(call_ctx *cx, rush_tensor *t, bool copy, grad_ten
 }
 
 /* A list that the program may change is copied. */
-static rush_status save_list(call_ctx *cx, const rush_list *from, grad_tensor *tensors, bool copy, rush_value *out)
+static rush_status save_list(call_ctx *cx, const rush_list *from, grad_tensor *tensors, bool copy,
+                             rush_value *out)
 {
   rush_list *l;
   TRY(list_new(cx, from->elem, from->n, &l));
@@ -376,7 +387,8 @@ static rush_status save(call_ctx *cx, grad_slot *s, grad_tensor *tensors, rush_v
   if (s->kind == GRAD_TENSOR)
     return save_tensor(cx, v.as.tensor, copy, &tensors[s->first], &s->saved);
   if (v.tag == RUSH_TAG_LIST)
-    return save_list(cx, v.as.list, s->kind == GRAD_LIST ? &tensors[s->first] : NULL, copy, &s->saved);
+    return save_list(cx, v.as.list, s->kind == GRAD_LIST ? &tensors[s->first] : NULL, copy,
+                     &s->saved);
   s->saved = value_retain(v);
   return RUSH_OK;
 }
@@ -394,7 +406,8 @@ static rush_status set_edges(call_ctx *cx, grad_record *r, const rush_value *arg
   for (uint32_t i = 0; i < r->n_args; i++)
     for (uint32_t k = 0; k < r->args[i].n; k++)
       if (slot_tensor(&r->args[i], args[i], k))
-        TRY(grad_edge_of(cx, slot_tensor(&r->args[i], args[i], k), &r->tensors[r->args[i].first + k].edge));
+        TRY(grad_edge_of(cx, slot_tensor(&r->args[i], args[i], k),
+                         &r->tensors[r->args[i].first + k].edge));
   return RUSH_OK;
 }
 
@@ -411,8 +424,8 @@ static rush_status save_args(call_ctx *cx, grad_record *r, const rush_value *arg
   return RUSH_OK;
 }
 
-rush_status grad_record_begin(call_ctx *cx, const op *o, const op_gradients *g, const rush_value *args, uint64_t written,
-                              grad_record **out)
+rush_status grad_record_begin(call_ctx *cx, const op *o, const op_gradients *g,
+                              const rush_value *args, uint64_t written, grad_record **out)
 {
   grad_record *r = mem_alloc_zero(cx->ctx, sizeof *r);
   if (!r)
@@ -439,16 +452,19 @@ rush_status grad_record_begin(call_ctx *cx, const op *o, const op_gradients *g, 
 
 static uint32_t version_of(rush_value v)
 {
-  return v.tag == RUSH_TAG_TENSOR && v.as.tensor ? atomic_load_explicit(&v.as.tensor->st->version, memory_order_relaxed) : 0;
+  return v.tag == RUSH_TAG_TENSOR && v.as.tensor
+           ? atomic_load_explicit(&v.as.tensor->st->version, memory_order_relaxed)
+           : 0;
 }
 
-/* What the operator itself wrote, though its schema does not say so (running statistics), is no later write. */
+/* What the operator itself wrote, though its schema does not say so (running statistics), is no
+ * later write. */
 static void settle_versions(grad_record *r)
 {
   for (uint32_t i = 0; i < r->n_args; i++)
     for (uint32_t k = 0; k < r->args[i].n && r->args[i].saved.tag != RUSH_TAG_NONE; k++)
-      r->tensors[r->args[i].first + k].version =
-          version_of(r->args[i].kind == GRAD_LIST ? r->args[i].saved.as.list->items[k] : r->args[i].saved);
+      r->tensors[r->args[i].first + k].version = version_of(
+        r->args[i].kind == GRAD_LIST ? r->args[i].saved.as.list->items[k] : r->args[i].saved);
 }
 
 rush_status grad_record_end(call_ctx *cx, grad_record *r, const rush_value *results, bool writes)

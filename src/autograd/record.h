@@ -1,24 +1,28 @@
 /* autograd/record.h -- gradient records: what a call did, so that it can be differentiated.
  *
- * A call whose context has the recorder (call_ctx.recorder, a call option) leaves a record behind each operator that it
- * calls on what requires grad.  The record has the operator's formulas (ops/call/gradient.h), what they take, and an edge for
- * each tensor argument: to the record that made it, or to that of a leaf.  Formulas are programs over the same operators,
- * so that running them recorded gives records again: second derivatives need nothing more.
+ * A call whose context has the recorder (call_ctx.recorder, a call option) leaves a record behind
+ * each operator that it calls on what requires grad.  The record has the operator's formulas
+ * (ops/call/gradient.h), what they take, and an edge for each tensor argument: to the record that
+ * made it, or to that of a leaf.  Formulas are programs over the same operators, so that running
+ * them recorded gives records again: second derivatives need nothing more.
  *
  *   operator with formulas:      one record; its kernel runs with recording off
  *   without, but with a body:    the body runs, recorded
- *   a kernel in C of neither:    runs recorded; a result that nothing was recorded of cannot be differentiated
+ *   a kernel in C of neither:    runs recorded; a result that nothing was recorded of cannot be
+ *   differentiated
  *
- * A tensor points to its record through what tensor_extra keeps (grad_meta); records never point to tensors that point to
- * them: what is saved are headers of their own on the same storages, with the storages' versions, and a leaf does not own its
- * record.  So there are no cycles, and the last tensor of a computation frees its records, without recursion.
+ * A tensor points to its record through what tensor_extra keeps (grad_meta); records never point to
+ * tensors that point to them: what is saved are headers of their own on the same storages, with the
+ * storages' versions, and a leaf does not own its record.  So there are no cycles, and the last
+ * tensor of a computation frees its records, without recursion.
  *
- * Views know their base (also where nothing requires grad yet: CALL_RECORDED).  A write to a view gives the base a record
- * that scatters the view's new gradient into the base's; other views of that base see its generation move, and are
- * views of the new base when they are used next.
+ * Views know their base (also where nothing requires grad yet: CALL_RECORDED).  A write to a view
+ * gives the base a record that scatters the view's new gradient into the base's; other views of
+ * that base see its generation move, and are views of the new base when they are used next.
  *
- * Threads: counts are atomic, and records are immutable but for what a gradient run frees: one run at a time over the
- * same records.  Leaves (parameters) may be used by any number of calls at once. */
+ * Threads: counts are atomic, and records are immutable but for what a gradient run frees: one run
+ * at a time over the same records.  Leaves (parameters) may be used by any number of calls at once.
+ * */
 #ifndef RUSH_AUTOGRAD_RECORD_H
 #define RUSH_AUTOGRAD_RECORD_H
 
@@ -42,7 +46,8 @@ typedef struct grad_shape { /* of a tensor that is gone */
 struct grad_meta;
 typedef struct grad_tensor { /* one tensor among a record's arguments or results */
   grad_edge edge;            /* an argument's */
-  struct grad_meta *keeper;  /* of a result that keeps its gradient (retain_grad), borrowed: it clears this when it goes; or NULL */
+  struct grad_meta *
+    keeper; /* of a result that keeps its gradient (retain_grad), borrowed: it clears this when it goes; or NULL */
   grad_shape shape;
   uint32_t version;          /* of the storage, when it was saved */
 } grad_tensor;
@@ -64,7 +69,7 @@ struct grad_record {
   context *ctx;
   const op *o;                        /* the base operator; NULL: a leaf */
   const op_gradients *formulas;       /* NULL: nobody wrote any */
-  rush_tensor *leaf;                  /* a leaf's tensor, owned: it lives as long as its gradient may be asked for */
+  rush_tensor *leaf; /* a leaf's tensor, owned: it lives as long as its gradient may be asked for */
   grad_slot *args, *results;
   grad_tensor *tensors, *made;
   grad_record *next_free;
@@ -73,7 +78,8 @@ struct grad_record {
 typedef struct grad_meta { /* of a tensor, in its extra */
   context *ctx;
   grad_edge edge;          /* its record; counts while the tensor has TENSOR_HAS_GRAD_FN */
-  grad_record *leaf;       /* its own as a leaf while there is one, or NULL; not owned; under the context's lock */
+  grad_record
+    *leaf; /* its own as a leaf while there is one, or NULL; not owned; under the context's lock */
   rush_tensor *base;       /* of a view, owned, or NULL */
   uint32_t generation;     /* of a base: moves with every recorded write to its memory */
   uint32_t seen;           /* of a view: the base's when the edge was made */
@@ -83,19 +89,21 @@ typedef struct grad_meta { /* of a tensor, in its extra */
 
 /* The recorder: for call_ctx.recorder. */
 extern const call_recorder autograd_recorder;
-/* A call that records begins; *own is its recorder, host may be NULL.  any: it may see more than the arguments (an object's
- * tensors): what requires grad may come at any time.  Where nothing does, recording costs nothing.  Fails in builds without
- * gradients only. */
-rush_status autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *host, bool any, const rush_value *args,
-                           size_t n_args) RUSH_CHECKED;
+/* A call that records begins; *own is its recorder, host may be NULL.  any: it may see more than
+ * the arguments (an object's tensors): what requires grad may come at any time.  Where nothing
+ * does, recording costs nothing.  Fails in builds without gradients only. */
+rush_status autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *host,
+                           bool any, const rush_value *args, size_t n_args) RUSH_CHECKED;
 /* Fails in builds without gradients, which `what` is about. */
 rush_status autograd_need(call_ctx *cx, const char *what) RUSH_CHECKED;
 /* ask.c: torch.autograd.grad, backward(), .grad, retain_grad() inside of a program. */
 rush_status autograd_ask(rush_call *c) RUSH_CHECKED;
-/* asking.c: true if the function, or one that it may call, asks for gradients (grad, backward, retain_grad): a call of it records, also
- * where the caller did not ask to.  Compiles what it calls, at the first question. */
+/* asking.c: true if the function, or one that it may call, asks for gradients (grad, backward,
+ * retain_grad): a call of it records, also where the caller did not ask to.  Compiles what it
+ * calls, at the first question. */
 bool function_asks_gradients(call_ctx *cx, struct function *f);
-/* The result of such a call, where the caller did not ask to record: what was recorded does not require grad any more. */
+/* The result of such a call, where the caller did not ask to record: what was recorded does not
+ * require grad any more. */
 void autograd_forget(rush_value v);
 
 static inline grad_meta *grad_meta_find(const rush_tensor *t)
@@ -105,11 +113,13 @@ static inline grad_meta *grad_meta_find(const rush_tensor *t)
 }
 /* Made at first use. */
 rush_status grad_meta_of(call_ctx *cx, rush_tensor *t, grad_meta **out) RUSH_CHECKED;
-/* Where t's gradient goes, new; to NULL where t does not require grad.  A view of a base that was written to follows it. */
+/* Where t's gradient goes, new; to NULL where t does not require grad.  A view of a base that was
+ * written to follows it. */
 rush_status grad_edge_of(call_ctx *cx, rush_tensor *t, grad_edge *out) RUSH_CHECKED;
 /* Its own as a leaf, new; NULL: there is none. */
 grad_record *grad_leaf_of(const rush_tensor *t);
-/* t is about to be written to: its record as a leaf gets a header of its own, so that they do not hold each other. */
+/* t is about to be written to: its record as a leaf gets a header of its own, so that they do not
+ * hold each other. */
 rush_status grad_move_leaf(call_ctx *cx, rush_tensor *t) RUSH_CHECKED;
 /* A result's gradient is kept from now on. */
 void grad_retain(grad_meta *m);
@@ -123,12 +133,16 @@ void grad_record_release(grad_record *r);
 /* The tensors that were saved are not needed again. */
 void grad_record_free_saved(grad_record *r);
 
-/* A record of the base operator o (not NULL) on complete arguments of the base, before the call: edges of args' tensors and
- * what formulas that are wanted take.  written: bit i: argument i is about to be written to, a copy is kept. */
-rush_status grad_record_begin(call_ctx *cx, const op *o, const op_gradients *g, const rush_value *args, uint64_t written,
+/* A record of the base operator o (not NULL) on complete arguments of the base, before the call:
+ * edges of args' tensors and what formulas that are wanted take.  written: bit i: argument i is
+ * about to be written to, a copy is kept. */
+rush_status grad_record_begin(call_ctx *cx, const op *o, const op_gradients *g,
+                              const rush_value *args, uint64_t written,
                               grad_record **out) RUSH_CHECKED;
-/* After it: shapes of the results, and those that formulas take.  writes: the call was to write to arguments. */
-rush_status grad_record_end(call_ctx *cx, grad_record *r, const rush_value *results, bool writes) RUSH_CHECKED;
+/* After it: shapes of the results, and those that formulas take.  writes: the call was to write to
+ * arguments. */
+rush_status grad_record_end(call_ctx *cx, grad_record *r, const rush_value *results,
+                            bool writes) RUSH_CHECKED;
 
 /* write.c: t, an argument, was written to, and is now result e (stolen). */
 rush_status grad_written_steal(call_ctx *cx, rush_tensor *t, grad_edge e) RUSH_CHECKED;

@@ -10,7 +10,7 @@
 #define MAX_ARGS 64
 #define MAX_RESULTS 16
 
-/* -- Arguments in the order of the base, which formulas speak of --------------------------------------------------- */
+/* -- Arguments in the order of the base, which formulas speak of ------------------------------- */
 
 static const op *base_of(const op *o) { return o->base ? o->base : o; }
 
@@ -59,7 +59,7 @@ static bool is_differentiated(const op_gradients *g, const rush_value *row)
   return false;
 }
 
-/* -- Results ---------------------------------------------------------------------------------------------------- */
+/* -- Results ----------------------------------------------------------------------------------- */
 
 static rush_tensor *viewed(const rush_call *c, const rush_tensor *t)
 {
@@ -128,7 +128,7 @@ static void no_grads(const rush_call *c)
     no_grad(c, t);
 }
 
-/* -- The ways to record a call ---------------------------------------------------------------------------------------- */
+/* -- The ways to record a call ----------------------------------------------------------------- */
 
 static rush_status unrecorded(rush_call *c)
 {
@@ -143,7 +143,9 @@ static rush_status unrecorded(rush_call *c)
 static rush_status separate(rush_call *c)
 {
   rush_list *l =
-    strncmp(c->op->schema->name, "aten::unsafe_", 13) == 0 && c->results[0].tag == RUSH_TAG_LIST ? c->results[0].as.list : NULL;
+    strncmp(c->op->schema->name, "aten::unsafe_", 13) == 0 && c->results[0].tag == RUSH_TAG_LIST
+      ? c->results[0].as.list
+      : NULL;
   for (size_t i = 0; l && i < l->n; i++) {
     rush_tensor *own;
     TRY(tensor_clone(c->cx, l->items[i].as.tensor, &own));
@@ -155,15 +157,17 @@ static rush_status separate(rush_call *c)
 
 static rush_status too_many(rush_call *c, const op *base)
 {
-  return call_unsupported(c->cx, "recording %s, which has %u arguments and %u results; the limits are %d and %d", c->op->schema->name,
-                          base->schema->n_args, base->schema->n_returns, MAX_ARGS, MAX_RESULTS);
+  return call_unsupported(
+    c->cx, "recording %s, which has %u arguments and %u results; the limits are %d and %d",
+    c->op->schema->name, base->schema->n_args, base->schema->n_returns, MAX_ARGS, MAX_RESULTS);
 }
 
 static rush_status by_formulas(rush_call *c, const op *base, const op_gradients *g)
 {
   rush_value row[MAX_ARGS], results[MAX_RESULTS];
   grad_record *r;
-  if (base->schema->n_args > MAX_ARGS || base->schema->n_returns > MAX_RESULTS || c->n_args > MAX_ARGS)
+  if (base->schema->n_args > MAX_ARGS || base->schema->n_returns > MAX_RESULTS ||
+      c->n_args > MAX_ARGS)
     return too_many(c, base);
   const uint64_t written = base_row(c, base, row);
   if (!is_differentiated(g, row)) {
@@ -217,14 +221,16 @@ static rush_status by_base(rush_call *c)
 static const op *viewing(const op *o)
 {
   str name = str_of(o->schema->name);
-  if (o->family != FAMILY_VIEW || o->base || !(o->effects & OP_WRITES) || !name.len || name.p[name.len - 1] != '_')
+  if (o->family != FAMILY_VIEW || o->base || !(o->effects & OP_WRITES) || !name.len ||
+      name.p[name.len - 1] != '_')
     return NULL;
   return op_find(o->ctx, (str){name.p, name.len - 1}, str_of(o->schema->overload));
 }
 
 static bool has_body(const op *o) { return o->row && o->row->body; }
 
-/* Neither a formula nor a body: what its kernel calls is recorded.  What comes out without a record has no derivative. */
+/* Neither a formula nor a body: what its kernel calls is recorded.  What comes out without a record
+ * has no derivative. */
 static rush_status by_kernel(rush_call *c)
 {
   TRY(call_dispatch(c));
@@ -243,7 +249,8 @@ static rush_status by_kernel(rush_call *c)
     }
     grad_record *r;
     rush_value none[MAX_RESULTS] = {{0}};
-    if (c->n_args > MAX_ARGS || c->op->schema->n_args != c->n_args || c->op->schema->n_returns > MAX_RESULTS)
+    if (c->n_args > MAX_ARGS || c->op->schema->n_args != c->n_args ||
+        c->op->schema->n_returns > MAX_RESULTS)
       continue;
     TRY(grad_record_begin(c->cx, c->op, NULL, c->args, 0, &r));
     none[i] = c->results[i];
@@ -260,10 +267,14 @@ static rush_status by_kernel(rush_call *c)
 static rush_status check_bases(const rush_call *c)
 {
   for (uint32_t i = 0; i < c->n_args; i++) {
-    const rush_tensor *t = call_writes(c, i) && c->args[i].tag == RUSH_TAG_TENSOR ? c->args[i].as.tensor : NULL;
+    const rush_tensor *t =
+      call_writes(c, i) && c->args[i].tag == RUSH_TAG_TENSOR ? c->args[i].as.tensor : NULL;
     const grad_meta *m = t ? grad_meta_find(t) : NULL;
-    if (m && m->base && (m->base->h.flags & (TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN)) == TENSOR_REQUIRES_GRAD)
-      return call_fail(c->cx, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+    if (m && m->base &&
+        (m->base->h.flags & (TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN)) == TENSOR_REQUIRES_GRAD)
+      return call_fail(
+        c->cx,
+        "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
   return RUSH_OK;
 }
@@ -285,7 +296,7 @@ static rush_status record(rush_call *c)
   return has_body(c->op) ? call_through_body(c) : by_kernel(c);
 }
 
-/* -- Views of what requires no gradient yet --------------------------------------------------------------------------- */
+/* -- Views of what requires no gradient yet ---------------------------------------------------- */
 
 static rush_status before(rush_call *c)
 {
@@ -315,10 +326,11 @@ static rush_status after(rush_call *c)
   return RUSH_OK;
 }
 
-const call_recorder autograd_recorder = {.call = record, .before = before, .after = after, .ask = autograd_ask};
+const call_recorder autograd_recorder = {
+  .call = record, .before = before, .after = after, .ask = autograd_ask};
 
-rush_status autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *host, bool any, const rush_value *args,
-                           size_t n_args)
+rush_status autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *host,
+                           bool any, const rush_value *args, size_t n_args)
 {
   *own = autograd_recorder;
   if (host) {
@@ -327,8 +339,9 @@ rush_status autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient
   }
   cx->recorder = own;
   for (size_t i = 0; i < n_args && !any; i++)
-    any = args[i].tag == RUSH_TAG_TENSOR ? args[i].as.tensor && tensor_requires_grad(args[i].as.tensor)
-                                         : args[i].tag >= RUSH_TAG_LIST && args[i].tag <= RUSH_TAG_OBJECT;
+    any = args[i].tag == RUSH_TAG_TENSOR
+            ? args[i].as.tensor && tensor_requires_grad(args[i].as.tensor)
+            : args[i].tag >= RUSH_TAG_LIST && args[i].tag <= RUSH_TAG_OBJECT;
   cx->watch |= any ? CALL_RECORDED : 0;
   return RUSH_OK;
 }

@@ -1,4 +1,5 @@
-/* autograd/write.c -- writes to tensors that share their memory: a view's base, and its other views. */
+/* autograd/write.c -- writes to tensors that share their memory: a view's base, and its other
+ * views. */
 #include "autograd/record.h"
 
 rush_status grad_set_base(call_ctx *cx, rush_tensor *t, rush_tensor *from)
@@ -15,8 +16,10 @@ rush_status grad_set_base(call_ctx *cx, rush_tensor *t, rush_tensor *from)
   return RUSH_OK;
 }
 
-/* A record of an operator that did not run: `made` stands for its result.  It keeps what it takes for its geometry. */
-static rush_status record_of(call_ctx *cx, const char *name, const rush_value *args, rush_tensor *made, grad_record **out)
+/* A record of an operator that did not run: `made` stands for its result.  It keeps what it takes
+ * for its geometry. */
+static rush_status record_of(call_ctx *cx, const char *name, const rush_value *args,
+                             rush_tensor *made, grad_record **out)
 {
   const op *o = op_find(cx->ctx, str_of(name), str_of(""));
   const op_gradients *g = NULL;
@@ -49,7 +52,8 @@ static rush_status geometry(call_ctx *cx, const rush_tensor *t, int64_t offset, 
 /* The base, whose elements stand in memory row by row, with the view's new elements. */
 static rush_status scattered(call_ctx *cx, rush_tensor *base, rush_tensor *view, grad_record **out)
 {
-  rush_value args[5] = {{.tag = RUSH_TAG_TENSOR, .as.tensor = base}, {.tag = RUSH_TAG_TENSOR, .as.tensor = view}};
+  rush_value args[5] = {{.tag = RUSH_TAG_TENSOR, .as.tensor = base},
+                        {.tag = RUSH_TAG_TENSOR, .as.tensor = view}};
   TRY(geometry(cx, view, view->offset - base->offset, &args[2]));
   rush_status st = record_of(cx, "aten::as_strided_scatter", args, base, out);
   value_release(args[2]);
@@ -83,11 +87,13 @@ static rush_status permuted(call_ctx *cx, rush_tensor *from, const int64_t *dims
 /* The same for a base in any order of dimensions: permuted, scattered into, permuted back. */
 static rush_status scattered_in_order(call_ctx *cx, rush_tensor *base, rush_tensor *view)
 {
-  int64_t order[TENSOR_MAX_DIMS], back[TENSOR_MAX_DIMS], sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];
+  int64_t order[TENSOR_MAX_DIMS], back[TENSOR_MAX_DIMS], sizes[TENSOR_MAX_DIMS],
+    strides[TENSOR_MAX_DIMS];
   rush_tensor *before, *after = NULL;
   grad_record *r;
   if (!tensor_is_dense(base))
-    return call_unsupported(cx, "a recorded write to a view of a tensor with gaps between its elements");
+    return call_unsupported(
+      cx, "a recorded write to a view of a tensor with gaps between its elements");
   sort_dims(base, order);
   for (int i = 0; i < base->n_dims; i++) {
     back[order[i]] = i;

@@ -13,9 +13,12 @@ struct arena_block {
 
 void arena_init(arena *a, context *c) { *a = (arena){.ctx = c}; }
 
-/* Blocks of these sizes come from the context's cache: a compilation takes megabytes, and as many fresh pages from the
- * system cost a third of its time. */
-static bool is_cached(size_t size) { return size >= 16384 && size <= LARGEST_BLOCK && (size & (size - 1)) == 0; }
+/* Blocks of these sizes come from the context's cache: a compilation takes megabytes, and as many
+ * fresh pages from the system cost a third of its time. */
+static bool is_cached(size_t size)
+{
+  return size >= 16384 && size <= LARGEST_BLOCK && (size & (size - 1)) == 0;
+}
 
 static arena_block *block_new(arena *a, size_t size)
 {

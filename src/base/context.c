@@ -16,11 +16,12 @@
 /* A call begins a few frames above call_ctx_init, and its later frames may lie above that one's. */
 #define ENTRY_SLACK 4096
 
-/* -- Context ------------------------------------------------------------------------------------ */
+/* -- Context ----------------------------------------------------------------------------------- */
 
 static rush_status check_cpu(uint32_t level, rush_error *err)
 {
-  return level > CPU_AVX512 ? error_set(err, RUSH_EARGUMENT, "unknown cpu level %u", level) : RUSH_OK;
+  return level > CPU_AVX512 ? error_set(err, RUSH_EARGUMENT, "unknown cpu level %u", level)
+                            : RUSH_OK;
 }
 
 static rush_status check_options(const context_options *opt, rush_error *err)
@@ -33,7 +34,8 @@ static rush_status check_options(const context_options *opt, rush_error *err)
     return error_set(err, RUSH_EARGUMENT, "limit_seconds must not be negative, got %g",
                      opt->limit_seconds);
   if (opt->stack_bytes && opt->stack_bytes < 2 * STACK_RESERVE)
-    return error_set(err, RUSH_EARGUMENT, "stack_bytes must be 0 (the default) or at least %zu, got %zu",
+    return error_set(err, RUSH_EARGUMENT,
+                     "stack_bytes must be 0 (the default) or at least %zu, got %zu",
                      2 * STACK_RESERVE, opt->stack_bytes);
   return check_cpu(opt->cpu, err);
 }
@@ -81,9 +83,10 @@ void context_release(context *c)
 {
   if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
     return;
-  /* Newest layer first: what a slot holds may refer to lower ones.  The kinds of values go last, for
-   * values are released until then. */
-  static const context_slot first[] = {SLOT_HOOKS, SLOT_PROGRAM, SLOT_REGISTRY, SLOT_TYPES, SLOT_GENERATOR};
+  /* Newest layer first: what a slot holds may refer to lower ones.  The kinds of values go last,
+   * for values are released until then. */
+  static const context_slot first[] = {SLOT_HOOKS, SLOT_PROGRAM, SLOT_REGISTRY, SLOT_TYPES,
+                                       SLOT_GENERATOR};
   for (size_t i = 0; i < COUNT_OF(first); i++)
     slot_clear(c, first[i]);
   for (int slot = 0; slot < N_CONTEXT_SLOTS; slot++)
@@ -189,15 +192,17 @@ void context_warn(context *c, const char *text)
     fprintf(stderr, "%s\n", text);
 }
 
-/* -- Call context ------------------------------------------------------------------------------- */
+/* -- Call context ------------------------------------------------------------------------------ */
 
-/* When this thread asks the host next, and how often it could have.  Of the library's per-thread state. */
+/* When this thread asks the host next, and how often it could have.  Of the library's per-thread
+ * state. */
 static _Thread_local struct {
   uint64_t at_ns; /* 0: not before LOOK_NS of the call went by */
   uint32_t polls;
 } look __attribute__((tls_model("initial-exec")));
 
-/* Field by field: gcc clears a literal of this size with `rep stos`, which takes longer than a small operator. */
+/* Field by field: gcc clears a literal of this size with `rep stos`, which takes longer than a
+ * small operator. */
 void call_ctx_init(call_ctx *cx, context *c, rush_error *err)
 {
   const size_t room = c->opt.stack_bytes - STACK_RESERVE;
@@ -252,8 +257,11 @@ void context_set_interrupt(context *c, bool (*interrupt)(void *user), void *user
   c->interrupt = interrupt;
 }
 
-#define LOOK_POLLS 15 /* a look at the clock in 16 polls, which come once a millisecond where work is long */
-#define LOOK_NS UINT64_C(30000000) /* Ctrl-C is felt at once, and what asking costs (a lock of the host's) is not */
+#define LOOK_POLLS \
+  15 /* a look at the clock in 16 polls, which come once a millisecond where work is long */
+#define LOOK_NS \
+  UINT64_C(     \
+    30000000) /* Ctrl-C is felt at once, and what asking costs (a lock of the host's) is not */
 
 /* Ask the host whether the call goes on, if it is time to. */
 static void ask_host(const call_ctx *cx)
@@ -287,9 +295,10 @@ rush_status call_poll(call_ctx *cx)
       return error_set(cx->err, RUSH_ECANCELLED, "the call was interrupted");
     const double seconds = cx->ctx->opt.limit_seconds;
     if (seconds > 0)
-      return error_set_limit(cx->err, RUSH_LIMIT_SECONDS, "TimeoutError", "the call took longer than its limit of %g seconds",
-                       seconds);
-    return error_set_limit(cx->err, RUSH_LIMIT_SECONDS, "TimeoutError", "the call went past its deadline");
+      return error_set_limit(cx->err, RUSH_LIMIT_SECONDS, "TimeoutError",
+                             "the call took longer than its limit of %g seconds", seconds);
+    return error_set_limit(cx->err, RUSH_LIMIT_SECONDS, "TimeoutError",
+                           "the call went past its deadline");
   }
   return RUSH_OK;
 }
@@ -306,10 +315,19 @@ void context_count_interpreted(context *c)
   atomic_store_explicit(&c->n_interpreted, n + 1, memory_order_relaxed);
 }
 
-uint64_t context_n_interpreted(const context *c) { return atomic_load_explicit(&c->n_interpreted, memory_order_relaxed); }
+uint64_t context_n_interpreted(const context *c)
+{
+  return atomic_load_explicit(&c->n_interpreted, memory_order_relaxed);
+}
 
-void context_count_function(context *c) { atomic_fetch_add_explicit(&c->n_functions, 1, memory_order_relaxed); }
-uint64_t context_n_functions(const context *c) { return atomic_load_explicit(&c->n_functions, memory_order_relaxed); }
+void context_count_function(context *c)
+{
+  atomic_fetch_add_explicit(&c->n_functions, 1, memory_order_relaxed);
+}
+uint64_t context_n_functions(const context *c)
+{
+  return atomic_load_explicit(&c->n_functions, memory_order_relaxed);
+}
 
 uint32_t context_number(context *c, _Atomic uint32_t *number)
 {
@@ -317,13 +335,15 @@ uint32_t context_number(context *c, _Atomic uint32_t *number)
 
   while (had == 0) { /* 0 is skipped when the numbers wrap */
     uint32_t fresh = atomic_fetch_add_explicit(&c->n_numbers, 1, memory_order_relaxed) + 1;
-    if (fresh && atomic_compare_exchange_strong_explicit(number, &had, fresh, memory_order_relaxed, memory_order_relaxed))
+    if (fresh && atomic_compare_exchange_strong_explicit(number, &had, fresh, memory_order_relaxed,
+                                                         memory_order_relaxed))
       had = fresh;
   }
   return had;
 }
 
-/* Count `here` from a new entry if the call went on elsewhere than it began, and set the room below it. */
+/* Count `here` from a new entry if the call went on elsewhere than it began, and set the room below
+ * it. */
 static void measure_stack(call_ctx *cx, uintptr_t here)
 {
   uintptr_t low = 0, high = 0, entry = cx->stack_entry;
@@ -352,10 +372,11 @@ rush_status call_enter_deep(call_ctx *cx)
                           "maximum recursion depth exceeded: the limit is %u", cx->limit_depth);
   measure_stack(cx, here);
   if (cx->stack_entry - here > cx->stack_room)
-    return error_set_limit(cx->err, RUSH_LIMIT_STACK, "RecursionError",
-                          "maximum recursion depth exceeded: the stack has room for %zu bytes below the outermost call "
-                          "(stack_bytes of the context's options, and what the thread has)",
-                          cx->stack_room);
+    return error_set_limit(
+      cx->err, RUSH_LIMIT_STACK, "RecursionError",
+      "maximum recursion depth exceeded: the stack has room for %zu bytes below the outermost call "
+      "(stack_bytes of the context's options, and what the thread has)",
+      cx->stack_room);
   return RUSH_OK;
 }
 

@@ -9,7 +9,8 @@
 
 typedef struct data_block data_block;
 
-/* A block in use that is larger than its size asks for: it came from a larger class, and goes back there. */
+/* A block in use that is larger than its size asks for: it came from a larger class, and goes back
+ * there. */
 #define N_ODD_BLOCKS 64
 typedef struct odd_block {
   void *p;
@@ -21,8 +22,8 @@ typedef struct data_class {
   data_block *more;          /* the others; under the cache's lock */
 } data_class;
 
-/* Accounts of one thread, written by it alone: an allocation need not lock a cache line.  What is pending
- * goes to the context's account when it is much. */
+/* Accounts of one thread, written by it alone: an allocation need not lock a cache line.  What is
+ * pending goes to the context's account when it is much. */
 #define N_SHARDS 32
 typedef struct mem_shard {
   _Alignas(64) _Atomic uint64_t owner; /* thread, or 0; kept after the thread's end */
@@ -37,8 +38,8 @@ struct rush_context {
   bool host_allocator;         /* the host gave functions */
   bool caching;                /* of free data blocks */
   size_t limit_bytes;          /* SIZE_MAX / 4: none */
-  /* Of a context that was made without a limit: larger blocks are looked at before they are allocated.  0: all are, against
-   * soft_bytes, which mem_set_limit set; else SIZE_MAX / 4. */
+  /* Of a context that was made without a limit: larger blocks are looked at before they are
+   * allocated.  0: all are, against soft_bytes, which mem_set_limit set; else SIZE_MAX / 4. */
   _Atomic size_t unchecked_bytes;
   _Atomic size_t soft_bytes;
   _Atomic int64_t live_bytes;  /* without what shards have pending; below 0 in between */
@@ -46,7 +47,8 @@ struct rush_context {
   _Atomic size_t cached_bytes; /* blocks of 64 KB and more, or behind another of their class */
   _Atomic uint64_t n_allocs;   /* without the shards' */
   _Atomic uint64_t n_data, n_hits;
-  _Atomic int64_t heap_bytes, heap_mark; /* with a limit: what malloc gave, and the most since malloc_trim */
+  _Atomic int64_t heap_bytes,
+    heap_mark; /* with a limit: what malloc gave, and the most since malloc_trim */
   _Atomic int64_t packed_bytes;
   _Atomic uint32_t n_refused;
   _Atomic(const char *) refused_why; /* mem_refuse */

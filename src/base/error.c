@@ -11,8 +11,8 @@
 #include "base/macros.h"
 
 /* What rush_error.owned points to.  Errors are filled where there may be no context (a failed
- * context_new) and cleared by hosts without one, so their text comes from malloc: the one exception to
- * "all memory through the context". */
+ * context_new) and cleared by hosts without one, so their text comes from malloc: the one exception
+ * to "all memory through the context". */
 typedef struct error_text {
   char *message;
   char *traceback;
@@ -111,7 +111,9 @@ rush_status error_set_va(rush_error *err, rush_status status, const char *type, 
   /* Formatted before the old content goes: the arguments may point into it. */
   char *message = format(fmt, ap);
   /* Words that replace a limit's are about the same one. */
-  const rush_limit limit = status != RUSH_ELIMIT ? RUSH_LIMIT_NONE : err->limit ? err->limit : RUSH_LIMIT_OTHER;
+  const rush_limit limit = status != RUSH_ELIMIT ? RUSH_LIMIT_NONE
+                           : err->limit          ? err->limit
+                                                 : RUSH_LIMIT_OTHER;
   rush_error_clear(err);
   err->status = status;
   err->limit = limit;
@@ -127,7 +129,8 @@ rush_status error_set_va(rush_error *err, rush_status status, const char *type, 
   return status;
 }
 
-rush_status error_set_limit(rush_error *err, rush_limit limit, const char *type, const char *fmt, ...)
+rush_status error_set_limit(rush_error *err, rush_limit limit, const char *type, const char *fmt,
+                            ...)
 {
   va_list ap;
   va_start(ap, fmt);
@@ -147,7 +150,8 @@ rush_status error_set(rush_error *err, rush_status status, const char *fmt, ...)
   return status;
 }
 
-rush_status error_set_type(rush_error *err, rush_status status, const char *type, const char *fmt, ...)
+rush_status error_set_type(rush_error *err, rush_status status, const char *type, const char *fmt,
+                           ...)
 {
   va_list ap;
   va_start(ap, fmt);
@@ -235,9 +239,11 @@ rush_status error_of_callback(rush_error *err, rush_status st, const char *fmt, 
   char *who = format(fmt, ap);
   va_end(ap);
   if (is_known)
-    error_set(err, st, "%s failed without a reason (%s)", who ? who : "a callback", rush_status_name(st));
+    error_set(err, st, "%s failed without a reason (%s)", who ? who : "a callback",
+              rush_status_name(st));
   else
-    st = error_set(err, RUSH_ERAISED, "%s returned %d, which is no status", who ? who : "a callback", (int)st);
+    st = error_set(err, RUSH_ERAISED, "%s returned %d, which is no status",
+                   who ? who : "a callback", (int)st);
   free(who);
   return st;
 }

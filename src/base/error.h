@@ -20,16 +20,19 @@ rush_status error_set_type(rush_error *err, rush_status status, const char *type
 rush_status error_set_va(rush_error *err, rush_status status, const char *type, const char *fmt,
                          va_list ap);
 /* RUSH_ELIMIT with the limit that was met. */
-rush_status error_set_limit(rush_error *err, rush_limit limit, const char *type, const char *fmt, ...) RUSH_PRINTF(4, 5);
+rush_status error_set_limit(rush_error *err, rush_limit limit, const char *type, const char *fmt,
+                            ...) RUSH_PRINTF(4, 5);
 /* RUSH_ENOMEM with a static message; never allocates. */
 rush_status error_nomem(rush_error *err);
 /* Put "place: " before the message: the file and record where a reader was. */
 void error_prefix(rush_error *err, const char *fmt, ...) RUSH_PRINTF(2, 3);
 /* Append text to the traceback (innermost frame first; the interpreter formats whole). */
 void error_add_traceback(rush_error *err, const char *text);
-/* Settle what a callback from outside returned.  RUSH_OK: clear what it left in err.  A failure without an error: set one
- * that names the callback (fmt: "the pass pw::group").  A number that is no status: RUSH_ERAISED.  Returns the status. */
-rush_status error_of_callback(rush_error *err, rush_status st, const char *fmt, ...) RUSH_PRINTF(3, 4);
+/* Settle what a callback from outside returned.  RUSH_OK: clear what it left in err.  A failure
+ * without an error: set one that names the callback (fmt: "the pass pw::group").  A number that is
+ * no status: RUSH_ERAISED.  Returns the status. */
+rush_status error_of_callback(rush_error *err, rush_status st, const char *fmt, ...)
+  RUSH_PRINTF(3, 4);
 /* *to = *from, then *from is empty.  What *to held is cleared. */
 void error_move(rush_error *to, rush_error *from);
 

@@ -1,17 +1,19 @@
-/* base/grow.h -- rows in a session's arena, or in a longer-lived one, that double when they are full.  What they grow out of stays
- * garbage in the arena: as much again as the row. */
+/* base/grow.h -- rows in a session's arena, or in a longer-lived one, that double when they are
+ * full.  What they grow out of stays garbage in the arena: as much again as the row. */
 #ifndef RUSH_BASE_GROW_H
 #define RUSH_BASE_GROW_H
 
 #include "base/session.h"
 
 /* `items`, or a copy with room for more than n.  mem NULL: the session's arena. */
-static inline void *session_grown(session *s, arena *mem, void *items, uint32_t n, uint32_t *cap, uint32_t first, size_t item_bytes)
+static inline void *session_grown(session *s, arena *mem, void *items, uint32_t n, uint32_t *cap,
+                                  uint32_t first, size_t item_bytes)
 {
   if (n < *cap)
     return items;
   uint32_t wanted = *cap ? 2 * *cap : first;
-  void *fresh = mem ? session_alloc_in(s, mem, wanted * item_bytes) : session_alloc_array(s, wanted, item_bytes);
+  void *fresh = mem ? session_alloc_in(s, mem, wanted * item_bytes)
+                    : session_alloc_array(s, wanted, item_bytes);
 
   if (n)
     memcpy(fresh, items, n * item_bytes);
@@ -20,7 +22,8 @@ static inline void *session_grown(session *s, arena *mem, void *items, uint32_t 
 }
 
 /* Room for items[n]: `items` and `cap` are variables; `first` is the first capacity. */
-#define GROW(s, items, n, cap, first) ((items) = session_grown((s), NULL, (void *)(items), (n), &(cap), (first), sizeof *(items)))
+#define GROW(s, items, n, cap, first) \
+  ((items) = session_grown((s), NULL, (void *)(items), (n), &(cap), (first), sizeof *(items)))
 #define GROW_IN(s, mem, items, n, cap, first) \
   ((items) = session_grown((s), (mem), (void *)(items), (n), &(cap), (first), sizeof *(items)))
 

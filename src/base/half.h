@@ -1,4 +1,5 @@
-/* base/half.h -- 16-bit floats: branch-free, so that compilers vectorise loops; round to nearest even. */
+/* base/half.h -- 16-bit floats: branch-free, so that compilers vectorise loops; round to nearest
+ * even. */
 #ifndef RUSH_BASE_HALF_H
 #define RUSH_BASE_HALF_H
 
@@ -42,9 +43,10 @@ HALF_INLINE uint16_t f16_of_f32(float f)
   return (uint16_t)(r | ((u >> 16) & 0x8000u));
 }
 
-/* n elements, contiguous.  Eight at a time where the machine converts float16 itself: the same bits but of NaN, which
- * the formulas above give. */
-static inline __attribute__((unused)) void f32_from_half(int is_bf16, const uint16_t *s, float *d, int64_t n)
+/* n elements, contiguous.  Eight at a time where the machine converts float16 itself: the same bits
+ * but of NaN, which the formulas above give. */
+static inline __attribute__((unused)) void f32_from_half(int is_bf16, const uint16_t *s, float *d,
+                                                         int64_t n)
 {
   int64_t i = 0;
   if (is_bf16) {
@@ -64,7 +66,8 @@ static inline __attribute__((unused)) void f32_from_half(int is_bf16, const uint
   for (; i < n; i++)
     d[i] = f32_of_f16(s[i]);
 }
-static inline __attribute__((unused)) void half_from_f32(int is_bf16, const float *s, uint16_t *d, int64_t n)
+static inline __attribute__((unused)) void half_from_f32(int is_bf16, const float *s, uint16_t *d,
+                                                         int64_t n)
 {
   int64_t i = 0;
   if (is_bf16) {
@@ -75,7 +78,8 @@ static inline __attribute__((unused)) void half_from_f32(int is_bf16, const floa
 #ifdef __F16C__
   for (; i + 8 <= n; i += 8) {
     const __m256 x = _mm256_loadu_ps(s + i);
-    _mm_storeu_si128((__m128i *)(void *)(d + i), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    _mm_storeu_si128((__m128i *)(void *)(d + i),
+                     _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
     if (_mm256_movemask_ps(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)))
       for (int64_t j = i; j < i + 8; j++)
         d[j] = f16_of_f32(s[j]);

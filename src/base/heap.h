@@ -30,7 +30,8 @@ static inline void heap_retain(heap *h)
 /* True when the last reference went: the caller destroys. */
 static inline bool heap_drop(heap *h)
 {
-  /* Not release and a fence: the thread sanitizer knows no fences, and x86 has the same instruction. */
+  /* Not release and a fence: the thread sanitizer knows no fences, and x86 has the same
+   * instruction. */
   return atomic_fetch_sub_explicit(&h->refs, 1, memory_order_acq_rel) == 1;
 }
 static inline bool heap_is_unique(const heap *h)

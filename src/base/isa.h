@@ -1,8 +1,9 @@
 /* base/isa.h -- names of files that are compiled once per instruction set.
  *
  * The build compiles each file of `isa_sources` (src/ops/meson.build) several times with ISA set to
- * portable, avx2, avx512, and those of `isa_bf16_sources` with avx512bf16.  ISA_NAME(dot) is dot_avx2 in
- * the second; ISA_LEVEL compares.  A file outside that set declares all variants of a function with
+ * portable, avx2, avx512, and those of `isa_bf16_sources` with avx512bf16.  ISA_NAME(dot) is
+ * dot_avx2 in the second; ISA_LEVEL compares.  A file outside that set declares all variants of a
+ * function with
  *
  *   ISA_DECLARE(void, dot, (float *out, const float *a, const float *b, size_t n));
  *

@@ -7,13 +7,15 @@
 
 #include <time.h>
 
-/* -- Waiting for a mutex ------------------------------------------------------------------------ */
+/* -- Waiting for a mutex ----------------------------------------------------------------------- */
 
 /* Between two looks at the clock. */
 #define WAIT_LEAST_NS 50000
 #define WAIT_MOST_NS 2000000
 
-#define HALF_DONE "another thread was changing or compiling this when the process forked: load it again in the child"
+#define HALF_DONE                                                                                \
+  "another thread was changing or compiling this when the process forked: load it again in the " \
+  "child"
 
 rush_status mutex_wait(call_ctx *cx, mutex *m)
 {
@@ -36,12 +38,12 @@ rush_status mutex_wait(call_ctx *cx, mutex *m)
   return RUSH_OK;
 }
 
-/* -- Locks of calls ----------------------------------------------------------------------------- */
+/* -- Locks of calls ---------------------------------------------------------------------------- */
 
 /* call_lock.state:
  *
- *   bit 31       one thread holds the lock exclusively (and bit 0..15 count it too when it was a sharer before)
- *   bit 30       a sharer waits to hold it exclusively
+ *   bit 31       one thread holds the lock exclusively (and bit 0..15 count it too when it was a
+ *   sharer before) bit 30       a sharer waits to hold it exclusively
  *   bit 29       a thread sleeps: who changes the state wakes all (lock_is_wanted reads it)
  *   bits 16..28  threads that wait to hold it exclusively
  *   bits 0..15   sharers
@@ -54,12 +56,14 @@ rush_status mutex_wait(call_ctx *cx, mutex *m)
 #define WAITERS (SLEEPERS - WAITER)
 #define SHARERS (WAITER - 1)
 
-/* Longest sleeps: of a thread that lets others go first, of a call with a deadline, of other calls. */
+/* Longest sleeps: of a thread that lets others go first, of a call with a deadline, of other calls.
+ * */
 #define POLITE_NS 1000000
 #define WATCHED_NS 3000000
 #define PLAIN_NS 50000000
 
-/* What this thread holds, newest first.  A pointer's room in the static block is always there, and costs no call. */
+/* What this thread holds, newest first.  A pointer's room in the static block is always there, and
+ * costs no call. */
 static _Thread_local lock_hold *held __attribute__((tls_model("initial-exec")));
 
 void call_lock_init(call_lock *l)
@@ -122,13 +126,15 @@ typedef struct lock_step {
 
 static const lock_step share = {EXCLUSIVE | RAISING, WAITERS, SHARERS, 1, 0};
 static const lock_step exclude = {EXCLUSIVE | RAISING, WAITERS, 0, EXCLUSIVE, WAITER};
-static const lock_step raise_share = {EXCLUSIVE, 0, 1, EXCLUSIVE, RAISING}; /* a sharer becomes exclusive */
+static const lock_step raise_share = {EXCLUSIVE, 0, 1, EXCLUSIVE,
+                                      RAISING}; /* a sharer becomes exclusive */
 
 static bool step_fits(uint32_t s, const lock_step *step, uint32_t polite)
 {
   const uint32_t n = s & SHARERS;
 
-  return !(s & (step->against | polite)) && (step->alone == SHARERS ? n < SHARERS : n == step->alone);
+  return !(s & (step->against | polite)) &&
+         (step->alone == SHARERS ? n < SHARERS : n == step->alone);
 }
 
 /* `waits`: the part of the state that counted this thread. */
@@ -137,8 +143,8 @@ static inline bool try_step(call_lock *l, const lock_step *step, uint32_t polite
   uint32_t s = atomic_load_explicit(&l->state, memory_order_relaxed);
 
   while (step_fits(s - waits, step, polite))
-    if (atomic_compare_exchange_weak_explicit(&l->state, &s, s - waits + step->add, memory_order_acquire,
-                                              memory_order_relaxed))
+    if (atomic_compare_exchange_weak_explicit(&l->state, &s, s - waits + step->add,
+                                              memory_order_acquire, memory_order_relaxed))
       return true;
   return false;
 }
@@ -169,7 +175,8 @@ static void sleep_on(call_lock *l, const lock_step *step, uint32_t polite, long 
   mutex_unlock(&l->gate);
 }
 
-/* The state counts this thread already.  Two threads that let each other go first both go on after POLITE_NS. */
+/* The state counts this thread already.  Two threads that let each other go first both go on after
+ * POLITE_NS. */
 static rush_status wait_step(call_ctx *cx, call_lock *l, const lock_step *step)
 {
   const long ns = cx && call_is_watched(cx) ? WATCHED_NS : PLAIN_NS;
@@ -194,7 +201,8 @@ static rush_status take_more(call_ctx *cx, call_lock *l)
     return RUSH_OK;
   if (atomic_fetch_or_explicit(&l->state, RAISING, memory_order_relaxed) & RAISING)
     return error_set_type(cx ? cx->err : NULL, RUSH_ERAISED, "RuntimeError",
-                          "two calls that run at once both want to change the state that they read: expected the change in a "
+                          "two calls that run at once both want to change the state that they "
+                          "read: expected the change in a "
                           "method of the module that changes its state, or outside of its calls");
   return wait_step(cx, l, &raise_share);
 }
@@ -207,7 +215,8 @@ static rush_status take_first(call_ctx *cx, call_lock *l, const lock_step *step)
   return wait_step(cx, l, step);
 }
 
-/* First use in a forked child: only what the forking thread holds counts, and it is taken to be this one. */
+/* First use in a forked child: only what the forking thread holds counts, and it is taken to be
+ * this one. */
 static void after_fork(call_lock *l)
 {
   uint32_t mine = 0;
@@ -232,7 +241,8 @@ static void hold(call_lock *l, lock_hold *h)
   held = h;
 }
 
-/* When the thread holds a lock already, or another one is in the way, or the process is a forked child. */
+/* When the thread holds a lock already, or another one is in the way, or the process is a forked
+ * child. */
 COLD static rush_status take_slowly(call_ctx *cx, call_lock *l, lock_way way, lock_hold *h)
 {
   bool again = false, exclusive = false;
@@ -260,7 +270,8 @@ rush_status lock_take(call_ctx *cx, call_lock *l, lock_way way, lock_hold *h)
   h->lock = NULL;
   if (!l)
     return RUSH_OK;
-  if (UNLIKELY(held || way != LOCK_SHARED || l->seen != forks_now() || l->broken || !try_step(l, &share, share.polite, 0)))
+  if (UNLIKELY(held || way != LOCK_SHARED || l->seen != forks_now() || l->broken ||
+               !try_step(l, &share, share.polite, 0)))
     return take_slowly(cx, l, way, h);
   h->exclusive = h->again = false;
   hold(l, h);

@@ -40,9 +40,11 @@
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 #define LIKELY(c) __builtin_expect(!!(c), 1)
 #define UNLIKELY(c) __builtin_expect(!!(c), 0)
-/* A function that is rarely called from a hot loop: not inlined, so that it costs the loop no registers. */
+/* A function that is rarely called from a hot loop: not inlined, so that it costs the loop no
+ * registers. */
 #define COLD __attribute__((noinline, cold))
-/* Deliberate fall-through and "no other value reaches here" after an enum switch without default. */
+/* Deliberate fall-through and "no other value reaches here" after an enum switch without default.
+ * */
 #define UNREACHABLE() __builtin_unreachable()
 
 /* *out = a * b; false on overflow (then *out is unspecified). */

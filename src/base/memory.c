@@ -13,11 +13,11 @@
 #include "base/context_int.h"
 #include "base/host.h"
 
-/* Data blocks of this size or more are mapped, aligned to huge pages and ask for them: touching fresh 4 KB
- * pages costs more than most kernels that run over them. */
+/* Data blocks of this size or more are mapped, aligned to huge pages and ask for them: touching
+ * fresh 4 KB pages costs more than most kernels that run over them. */
 #define HUGE_BYTES ((size_t)2 << 20)
-/* More than this is never cached.  Reaching it drops the whole cache, so that sizes which went out of
- * use do not stay for ever. */
+/* More than this is never cached.  Reaching it drops the whole cache, so that sizes which went out
+ * of use do not stay for ever. */
 #define CACHE_BYTES ((size_t)1 << 30)
 /* The largest block that is cached. */
 #define LARGEST_CACHED ((size_t)256 << 20)
@@ -39,7 +39,7 @@ struct data_block { /* a cached block's first bytes */
   data_block *next;
 };
 
-/* -- The allocator below ------------------------------------------------------------------------ */
+/* -- The allocator below ----------------------------------------------------------------------- */
 
 void *mem_raw_alloc(const mem_allocator *a, size_t n_bytes)
 {
@@ -71,14 +71,15 @@ void mem_raw_free_aligned(const mem_allocator *a, void *p, size_t n_bytes)
   mem_raw_free(a, q - q[-1], n_bytes + DATA_ALIGN);
 }
 
-/* -- Data: size classes ------------------------------------------------------------------------- */
+/* -- Data: size classes ------------------------------------------------------------------------ */
 
-/* Class of a size, and the size its blocks have.  Four classes an octave from 64 bytes on, eight from
- * 1 MB on: at most a fifth (a ninth) of a block is unused.  -1: larger than any class.
+/* Class of a size, and the size its blocks have.  Four classes an octave from 64 bytes on, eight
+ * from 1 MB on: at most a fifth (a ninth) of a block is unused.  -1: larger than any class.
  *
- * Without a limit large sizes take one class an octave, which ends an eighth (a quarter) above the power of two: inputs
- * of changing sizes then share few blocks, and what is used of memory settles soon.  Pages of a block that nobody touched
- * cost nothing, which is not known of a host's allocator. */
+ * Without a limit large sizes take one class an octave, which ends an eighth (a quarter) above the
+ * power of two: inputs of changing sizes then share few blocks, and what is used of memory settles
+ * soon.  Pages of a block that nobody touched cost nothing, which is not known of a host's
+ * allocator. */
 #define COARSE_OCTAVE 17
 static int size_class(const context *c, size_t n, size_t *block_bytes)
 {
@@ -94,7 +95,8 @@ static int size_class(const context *c, size_t n, size_t *block_bytes)
   int step_bits = octave >= 20 ? 3 : octave >= 8 ? 2 : octave - 6;
   size_t step = (size_t)1 << (octave - step_bits);
   size_t in_octave = (n - 1 - ((size_t)1 << octave)) >> (octave - step_bits);
-  if (!c->limited && !c->host_allocator && in_octave > 0 && octave >= COARSE_OCTAVE && octave < LAST_OCTAVE) {
+  if (!c->limited && !c->host_allocator && in_octave > 0 && octave >= COARSE_OCTAVE &&
+      octave < LAST_OCTAVE) {
     octave++;
     in_octave = 0;
     step = (size_t)1 << (octave - (octave >= 20 ? 3 : 2));
@@ -117,17 +119,17 @@ static size_t class_bytes(int k)
   return ((size_t)1 << octave) + ((size_t)in_octave + 1) * ((size_t)1 << (octave - step_bits));
 }
 
-/* Whether the first cached block of a class counts: small ones are too few bytes for an atomic addition,
- * unless a limit has to hold exactly. */
+/* Whether the first cached block of a class counts: small ones are too few bytes for an atomic
+ * addition, unless a limit has to hold exactly. */
 static inline bool hot_is_counted(const context *c, size_t n_bytes)
 {
   return n_bytes >= 65536 || c->limited;
 }
 
-/* -- Accounting --------------------------------------------------------------------------------- */
+/* -- Accounting -------------------------------------------------------------------------------- */
 
-/* A context with a limit counts exactly, with atomic additions, before it allocates.  One without counts
- * after, in the thread's shard: two plain additions. */
+/* A context with a limit counts exactly, with atomic additions, before it allocates.  One without
+ * counts after, in the thread's shard: two plain additions. */
 #define PENDING_BYTES 65536
 
 /* The shard this thread used last: of the library's per-thread state (docs/architecture.md). */
@@ -143,7 +145,8 @@ static mem_shard *claim_shard(context *c)
   mem_shard *found = NULL;
   for (int i = 0; i < N_SHARDS && !found; i++) {
     uint64_t owner = atomic_load_explicit(&c->shards[i].owner, memory_order_relaxed);
-    if (owner == self || (!owner && atomic_compare_exchange_strong(&c->shards[i].owner, &owner, self)))
+    if (owner == self ||
+        (!owner && atomic_compare_exchange_strong(&c->shards[i].owner, &owner, self)))
       found = &c->shards[i];
   }
   mine.ctx = c;
@@ -160,9 +163,9 @@ static inline mem_shard *my_shard(context *c)
 static void raise_peak(context *c, int64_t live)
 {
   int64_t peak = atomic_load_explicit(&c->peak_bytes, memory_order_relaxed);
-  while (live > peak && !atomic_compare_exchange_weak_explicit(
-                          &c->peak_bytes, &peak, live, memory_order_relaxed, memory_order_relaxed)) {
-  }
+  while (live > peak &&
+         !atomic_compare_exchange_weak_explicit(&c->peak_bytes, &peak, live, memory_order_relaxed,
+                                                memory_order_relaxed)) {}
 }
 
 static void count_shared(context *c, int64_t n_bytes, unsigned n_allocs)
@@ -191,9 +194,15 @@ static inline void count(context *c, int64_t n_bytes, unsigned n_allocs)
   atomic_store_explicit(&s->n_allocs, n + n_allocs, memory_order_relaxed);
 }
 
-uint32_t mem_n_refused(const context *c) { return atomic_load_explicit(&c->n_refused, memory_order_relaxed); }
+uint32_t mem_n_refused(const context *c)
+{
+  return atomic_load_explicit(&c->n_refused, memory_order_relaxed);
+}
 
-static void count_refused(context *c) { atomic_fetch_add_explicit(&c->n_refused, 1, memory_order_relaxed); }
+static void count_refused(context *c)
+{
+  atomic_fetch_add_explicit(&c->n_refused, 1, memory_order_relaxed);
+}
 
 void mem_refuse(context *c, const char *why)
 {
@@ -215,8 +224,10 @@ static inline void count_data(context *c, bool hit)
   mem_shard *s = my_shard(c);
   _Atomic uint64_t *data = s ? &s->n_data : &c->n_data, *hits = s ? &s->n_hits : &c->n_hits;
   if (LIKELY(s != NULL)) { /* the thread's own: no locked instruction */
-    atomic_store_explicit(data, atomic_load_explicit(data, memory_order_relaxed) + 1, memory_order_relaxed);
-    atomic_store_explicit(hits, atomic_load_explicit(hits, memory_order_relaxed) + hit, memory_order_relaxed);
+    atomic_store_explicit(data, atomic_load_explicit(data, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    atomic_store_explicit(hits, atomic_load_explicit(hits, memory_order_relaxed) + hit,
+                          memory_order_relaxed);
   } else {
     atomic_fetch_add_explicit(data, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(hits, hit, memory_order_relaxed);
@@ -228,7 +239,8 @@ static bool reserve_limited(context *c, size_t n)
 {
   if (n > c->limit_bytes)
     return refuse(c, n);
-  int64_t live = atomic_fetch_add_explicit(&c->live_bytes, (int64_t)n, memory_order_relaxed) + (int64_t)n;
+  int64_t live =
+    atomic_fetch_add_explicit(&c->live_bytes, (int64_t)n, memory_order_relaxed) + (int64_t)n;
   if (live > (int64_t)c->limit_bytes) {
     count_shared(c, -(int64_t)n, 0);
     return refuse(c, n);
@@ -240,7 +252,8 @@ static bool reserve_limited(context *c, size_t n)
   return true;
 }
 
-/* A limit that came later: counts lag by what shards have pending, so it holds to within PENDING_BYTES a thread. */
+/* A limit that came later: counts lag by what shards have pending, so it holds to within
+ * PENDING_BYTES a thread. */
 static bool fits_softly(context *c, size_t n)
 {
   const size_t most = atomic_load_explicit(&c->soft_bytes, memory_order_relaxed);
@@ -256,7 +269,8 @@ static inline bool take(context *c, size_t n)
 {
   if (UNLIKELY(c->limited))
     return reserve_limited(c, n);
-  return LIKELY(n <= atomic_load_explicit(&c->unchecked_bytes, memory_order_relaxed)) || fits_softly(c, n);
+  return LIKELY(n <= atomic_load_explicit(&c->unchecked_bytes, memory_order_relaxed)) ||
+         fits_softly(c, n);
 }
 
 /* After it: `p` is what came. */
@@ -305,11 +319,12 @@ static rush_status over_limit(call_ctx *cx, size_t n_bytes)
   int64_t live = atomic_load_explicit(&c->live_bytes, memory_order_relaxed);
 
   return error_set_limit(cx->err, RUSH_LIMIT_BYTES, "MemoryError",
-                        "%zu bytes more, with %lld in use, would pass the limit of %zu bytes", n_bytes, (long long)live,
-                        most_bytes(c));
+                         "%zu bytes more, with %lld in use, would pass the limit of %zu bytes",
+                         n_bytes, (long long)live, most_bytes(c));
 }
 
-/* Memory is full and the limit not reached: what the limit refused before, if anything, was told. */
+/* Memory is full and the limit not reached: what the limit refused before, if anything, was told.
+ * */
 rush_status call_nomem(call_ctx *cx)
 {
   const bool any = most_bytes(cx->ctx) != SIZE_MAX / 4;
@@ -317,7 +332,8 @@ rush_status call_nomem(call_ctx *cx)
   const char *why = atomic_exchange_explicit(&cx->ctx->refused_why, NULL, memory_order_relaxed);
   if (n)
     return over_limit(cx, n);
-  if (why && atomic_load_explicit(&cx->ctx->refused_why_at, memory_order_relaxed) == mem_n_refused(cx->ctx))
+  if (why && atomic_load_explicit(&cx->ctx->refused_why_at, memory_order_relaxed) ==
+               mem_n_refused(cx->ctx))
     return error_set_type(cx->err, RUSH_ELIMIT, "MemoryError", "%s", why);
   error_nomem(cx->err);
   return RUSH_ENOMEM; /* said here, so that the compiler knows that it is a failure */
@@ -373,7 +389,8 @@ void mem_get_stats(context *c, mem_stats *out)
   c = context_or_default(c);
   int64_t live = atomic_load(&c->live_bytes);
   size_t cached = atomic_load(&c->cached_bytes);
-  uint64_t n_allocs = atomic_load(&c->n_allocs), n_data = atomic_load(&c->n_data), n_hits = atomic_load(&c->n_hits);
+  uint64_t n_allocs = atomic_load(&c->n_allocs), n_data = atomic_load(&c->n_data),
+           n_hits = atomic_load(&c->n_hits);
   int64_t packed = atomic_load(&c->packed_bytes);
   for (int i = 0; i < N_SHARDS; i++) {
     live += atomic_load(&c->shards[i].pending_bytes);
@@ -419,7 +436,7 @@ void mem_reset_peak(context *c)
   atomic_store(&c->peak_bytes, live);
 }
 
-/* -- Small blocks ------------------------------------------------------------------------------- */
+/* -- Small blocks ------------------------------------------------------------------------------ */
 
 /* With slow checks a block starts with its size, so that a freer who says another one is found. */
 #ifdef RUSH_SLOW_CHECKS
@@ -449,7 +466,8 @@ static inline void *check_size(void *p, size_t n_bytes)
   return p;
 }
 
-/* What a block costs the process.  A limit is on that; without one, the bytes asked for are counted. */
+/* What a block costs the process.  A limit is on that; without one, the bytes asked for are
+ * counted. */
 static inline size_t cost(const context *c, size_t n)
 {
   if (LIKELY(!c->limited) || n > SIZE_MAX / 4)
@@ -466,14 +484,15 @@ static inline size_t data_cost(const context *c, size_t n)
   return block;
 }
 
-/* malloc keeps what is freed.  A context with a limit has it given back when it is much, so that the limit holds
- * from outside, too. */
+/* malloc keeps what is freed.  A context with a limit has it given back when it is much, so that
+ * the limit holds from outside, too. */
 #define HEAP_SLACK (8 << 20)
 
 static void *heap_took(context *c, void *p, size_t n)
 {
   if (UNLIKELY(c->limited && p)) {
-    int64_t now = atomic_fetch_add_explicit(&c->heap_bytes, (int64_t)n, memory_order_relaxed) + (int64_t)n;
+    int64_t now =
+      atomic_fetch_add_explicit(&c->heap_bytes, (int64_t)n, memory_order_relaxed) + (int64_t)n;
     if (now > atomic_load_explicit(&c->heap_mark, memory_order_relaxed))
       atomic_store_explicit(&c->heap_mark, now, memory_order_relaxed);
   }
@@ -484,7 +503,8 @@ static void heap_gave(context *c, size_t n)
 {
   if (LIKELY(!c->limited))
     return;
-  int64_t now = atomic_fetch_sub_explicit(&c->heap_bytes, (int64_t)n, memory_order_relaxed) - (int64_t)n;
+  int64_t now =
+    atomic_fetch_sub_explicit(&c->heap_bytes, (int64_t)n, memory_order_relaxed) - (int64_t)n;
   if (LIKELY(atomic_load_explicit(&c->heap_mark, memory_order_relaxed) - now < HEAP_SLACK))
     return;
   atomic_store_explicit(&c->heap_mark, now, memory_order_relaxed);
@@ -514,7 +534,8 @@ void *mem_alloc(context *c, size_t n_bytes)
   if (!take(c, counted))
     return NULL;
   size_t n = n_bytes + SIZE_HEADER;
-  void *p = c->host_allocator ? mem_raw_alloc(&c->opt.allocator, n ? n : 1) : advise(malloc(n ? n : 1), n);
+  void *p =
+    c->host_allocator ? mem_raw_alloc(&c->opt.allocator, n ? n : 1) : advise(malloc(n ? n : 1), n);
   return note_size(taken(c, heap_took(c, p, counted), counted), n_bytes);
 }
 
@@ -567,7 +588,7 @@ void mem_free(context *c, void *p, size_t n_bytes)
   heap_gave(c, cost(c, n_bytes));
 }
 
-/* -- Data: blocks ------------------------------------------------------------------------------- */
+/* -- Data: blocks ------------------------------------------------------------------------------ */
 
 static void *map_huge(size_t n)
 {
@@ -603,7 +624,7 @@ static void block_free(context *c, void *p, size_t n)
   }
 }
 
-/* -- Data: the cache ---------------------------------------------------------------------------- */
+/* -- Data: the cache --------------------------------------------------------------------------- */
 
 static data_block *cache_get(context *c, int class, size_t n)
 {
@@ -654,8 +675,8 @@ void mem_trim(context *c)
   }
 }
 
-/* A cached block of the next two octaves, when there is none of its own class: what large inputs left serves smaller
- * ones.  NULL: none. */
+/* A cached block of the next two octaves, when there is none of its own class: what large inputs
+ * left serves smaller ones.  NULL: none. */
 static data_block *borrow_larger(context *c, size_t block)
 {
   if (atomic_load_explicit(&c->cached_bytes, memory_order_relaxed) < block)
@@ -696,7 +717,7 @@ static void find_odd(context *c, const void *p, int *class, size_t *block)
   mutex_unlock(&c->cache_lock);
 }
 
-/* -- Data: the calls ---------------------------------------------------------------------------- */
+/* -- Data: the calls --------------------------------------------------------------------------- */
 
 /* Without a cache: exact sizes, so that overruns are found. */
 static void *alloc_exactly(context *c, size_t n_bytes)
@@ -719,7 +740,8 @@ void *mem_alloc_data(context *c, size_t n_bytes)
     size_t block;
     int class = size_class(c, n_bytes, &block);
     p = class < 0 ? NULL : cache_get(c, class, block);
-    if (!p && class >= 0 && block >= (size_t)1 << COARSE_OCTAVE && !c->limited && !c->host_allocator)
+    if (!p && class >= 0 && block >= (size_t)1 << COARSE_OCTAVE && !c->limited &&
+        !c->host_allocator)
       p = borrow_larger(c, block);
     count_data(c, p != NULL);
     if (!p)
@@ -760,7 +782,8 @@ void mem_free_data(context *c, void *p, size_t n_bytes)
   }
   size_t block;
   int class = size_class(c, n_bytes, &block);
-  if (UNLIKELY(atomic_load_explicit(&c->n_odd, memory_order_relaxed) > 0) && block >= (size_t)1 << COARSE_OCTAVE)
+  if (UNLIKELY(atomic_load_explicit(&c->n_odd, memory_order_relaxed) > 0) &&
+      block >= (size_t)1 << COARSE_OCTAVE)
     find_odd(c, p, &class, &block);
   if (class >= 0 && may_cache(c, block))
     cache_put(c, class, block, p);

@@ -25,7 +25,8 @@ struct session_border {
   arena mem;
 };
 
-/* Calls body behind the setjmp: its own function, so that no variable of session_run can be clobbered. */
+/* Calls body behind the setjmp: its own function, so that no variable of session_run can be
+ * clobbered. */
 static rush_status run_body(session *s, void (*body)(session *s, void *arg), void *arg)
 {
   if (setjmp(s->border->out) == 0)
@@ -53,7 +54,8 @@ rush_status session_run(call_ctx *cx, void (*body)(session *s, void *arg), void 
       d->fn(d->object);
   arena_free(&border.mem);
   cx->depth = depth; /* a jump skips call_leave */
-  if (st != RUSH_OK && st != RUSH_ELIMIT && st != RUSH_ECANCELLED && mem_n_refused(cx->ctx) != n_refused)
+  if (st != RUSH_OK && st != RUSH_ELIMIT && st != RUSH_ECANCELLED &&
+      mem_n_refused(cx->ctx) != n_refused)
     st = call_nomem(cx); /* whatever was not found: there was no memory for it */
   call_leave(cx);
   return st;
@@ -65,7 +67,7 @@ static _Noreturn void leave(session *s, rush_status st)
   longjmp(s->border->out, 1);
 }
 
-/* -- Failure ------------------------------------------------------------------------------------ */
+/* -- Failure ----------------------------------------------------------------------------------- */
 
 void session_push_trail(session *s, trail *t)
 {
@@ -81,7 +83,8 @@ void session_pop_trail(session *s) { s->border->trail = s->border->trail->outer;
 static void add_trail(text_buf *out, const trail *t)
 {
   for (int n = 0; t && t->outer && n < MOST_TRAIL; t = t->outer, n++) {
-    text_printf(out, "'%s' is being compiled since it was called from '%s'\n", t->name, t->outer->name);
+    text_printf(out, "'%s' is being compiled since it was called from '%s'\n", t->name,
+                t->outer->name);
     source_excerpt(out, t->outer->at);
   }
 }
@@ -91,7 +94,8 @@ static bool ends_with_at(const text_buf *t)
   return !text_failed(t) && t->len > 4 && memcmp(text_str(t) + t->len - 4, " at ", 4) == 0;
 }
 
-/* The error's text is PyTorch's: a newline, the message, a colon, then the excerpt.  Its converter's errors lack the newline. */
+/* The error's text is PyTorch's: a newline, the message, a colon, then the excerpt.  Its
+ * converter's errors lack the newline. */
 static rush_status fill_error(session *s, rush_status st, const char *type, const source_range *at,
                               const char *fmt, va_list ap)
 {
@@ -99,7 +103,8 @@ static rush_status fill_error(session *s, rush_status st, const char *type, cons
     return error_set_va(s->cx->err, st, type, fmt, ap);
   text_buf t;
   text_init(&t, s->cx->ctx);
-  bool converter = type && (strstr(type, "Node") || strstr(type, "NotSupported") || strstr(type, "Frontend"));
+  bool converter =
+    type && (strstr(type, "Node") || strstr(type, "NotSupported") || strstr(type, "Frontend"));
   if (!converter)
     text_putc(&t, '\n');
   text_vprintf(&t, fmt, ap);
@@ -142,7 +147,7 @@ void session_check(session *s, rush_status st)
     leave(s, st);
 }
 
-/* -- Memory ------------------------------------------------------------------------------------- */
+/* -- Memory ------------------------------------------------------------------------------------ */
 
 /* The arena rounds sizes up to 16: most objects are cleared by a few stores, which may overlap. */
 static inline void *clear(char *p, size_t n_bytes)
@@ -171,7 +176,10 @@ static inline void *alloc_cleared(session *s, arena *a, size_t n_bytes)
   return clear(p, n_bytes);
 }
 
-void *session_alloc_in(session *s, arena *a, size_t n_bytes) { return alloc_cleared(s, a, n_bytes); }
+void *session_alloc_in(session *s, arena *a, size_t n_bytes)
+{
+  return alloc_cleared(s, a, n_bytes);
+}
 void *session_alloc(session *s, size_t n_bytes) { return alloc_cleared(s, s->mem, n_bytes); }
 
 void *session_alloc_array(session *s, size_t n, size_t item_bytes)
@@ -190,7 +198,10 @@ char *session_strndup(session *s, const char *text, size_t len)
   return copy;
 }
 
-char *session_strdup(session *s, const char *text) { return session_strndup(s, text, strlen(text)); }
+char *session_strdup(session *s, const char *text)
+{
+  return session_strndup(s, text, strlen(text));
+}
 
 char *session_printf(session *s, const char *fmt, ...)
 {
@@ -206,7 +217,7 @@ char *session_printf(session *s, const char *fmt, ...)
   return out;
 }
 
-/* -- Releases ----------------------------------------------------------------------------------- */
+/* -- Releases ---------------------------------------------------------------------------------- */
 
 void session_defer(session *s, void (*fn)(void *object), void *object)
 {

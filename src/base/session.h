@@ -1,7 +1,8 @@
 /* base/session.h -- one compile-time activity: an arena, an escape, references to release.
  *
- * Inside session_run's body allocation never returns NULL and errors leave by one jump to the border,
- * which frees the arena, drops what was registered and fills the caller's rush_error.  Rules:
+ * Inside session_run's body allocation never returns NULL and errors leave by one jump to the
+ * border, which frees the arena, drops what was registered and fills the caller's rush_error.
+ * Rules:
  *   1. longjmp lives in session.c only.
  *   2. What needs a release is registered (session_defer) the moment it exists.
  *   3. A status from run-time code goes through session_check.
@@ -26,7 +27,8 @@ struct session {
 /* Run body(s, arg) with a border around it. */
 rush_status session_run(call_ctx *cx, void (*body)(session *s, void *arg), void *arg) RUSH_CHECKED;
 
-/* Leave: RUSH_ERAISED, RuntimeError-like compile error with the source excerpt of `at` (NULL: none). */
+/* Leave: RUSH_ERAISED, RuntimeError-like compile error with the source excerpt of `at` (NULL:
+ * none). */
 _Noreturn void session_fail(session *s, const source_range *at, const char *fmt, ...)
     RUSH_PRINTF(3, 4);
 /* Leave with a status and class of choice (class NULL: the status' usual one). */
@@ -51,8 +53,8 @@ void session_defer(session *s, void (*fn)(void *object), void *object);
 /* Undo the deferral of `object` and return it: it survives the session. */
 void *session_keep(session *s, void *object);
 
-/* In every loop over what the input is long in, one step of it: leaves when the deadline has passed or the call was
- * cancelled.  Cheap; a step should take no longer than some 100 us. */
+/* In every loop over what the input is long in, one step of it: leaves when the deadline has passed
+ * or the call was cancelled.  Cheap; a step should take no longer than some 100 us. */
 #define SESSION_STEPS 64
 void session_look(session *s); /* at the clock, now */
 static inline void session_poll(session *s)
@@ -61,8 +63,8 @@ static inline void session_poll(session *s)
     session_look(s);
 }
 
-/* One level deeper into nested input; leaves with RUSH_ELIMIT beyond limit_depth or the stack's limit (base/context.h).
- * Also polls. */
+/* One level deeper into nested input; leaves with RUSH_ELIMIT beyond limit_depth or the stack's
+ * limit (base/context.h). Also polls. */
 _Noreturn void session_too_deep(session *s);
 static inline void session_enter(session *s)
 {

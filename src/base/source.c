@@ -6,7 +6,7 @@
 
 #define CONTEXT_NEWLINES 3 /* two lines before the range and two after it */
 
-/* -- Sources ------------------------------------------------------------------------------------ */
+/* -- Sources ----------------------------------------------------------------------------------- */
 
 static char *copy_text(context *c, const char *text, size_t len)
 {
@@ -62,7 +62,7 @@ void source_position(const source *s, uint32_t offset, uint32_t *line, uint32_t 
   *column = (uint32_t)(at - p) + 1;
 }
 
-/* -- Excerpts ----------------------------------------------------------------------------------- */
+/* -- Excerpts ---------------------------------------------------------------------------------- */
 
 static bool is_space(char ch) { return ch == ' ' || ch == '\t' || ch == '\n' || ch == '\r'; }
 
@@ -74,10 +74,11 @@ static size_t line_end(const source *s, size_t i)
   return i;
 }
 
-/* The tildes under the line [begin, end), for the part of it in [from, to).  Leading spaces and ranges
- * of nothing else get none.  The last line with tildes says HERE: PyTorch takes it for the last when
- * only white space follows up to the range's end and beyond it. */
-static void add_tildes(text_buf *out, const source *s, size_t begin, size_t end, size_t from, size_t to)
+/* The tildes under the line [begin, end), for the part of it in [from, to).  Leading spaces and
+ * ranges of nothing else get none.  The last line with tildes says HERE: PyTorch takes it for the
+ * last when only white space follows up to the range's end and beyond it. */
+static void add_tildes(text_buf *out, const source *s, size_t begin, size_t end, size_t from,
+                       size_t to)
 {
   while (from < end && s->text[from] == ' ')
     from++;
@@ -122,7 +123,10 @@ static bool line_says(const source *s, size_t line, const char *word)
   return i + n <= s->len && memcmp(s->text + i, word, n) == 0;
 }
 
-static bool is_def(const source *s, size_t line) { return line_says(s, line, "def ") || line_says(s, line, "async def "); }
+static bool is_def(const source *s, size_t line)
+{
+  return line_says(s, line, "def ") || line_says(s, line, "async def ");
+}
 
 /* Nothing but a comment, or nothing. */
 static bool is_blank(const source *s, size_t line)
@@ -138,7 +142,8 @@ static size_t line_before(const source *s, size_t line)
   return line;
 }
 
-/* Where the function around a line begins, with its decorators, and ends, by indentation.  Without one: the whole text. */
+/* Where the function around a line begins, with its decorators, and ends, by indentation.  Without
+ * one: the whole text. */
 static void function_around(const source *s, size_t line, size_t *from, size_t *to)
 {
   *from = 0;
@@ -160,7 +165,8 @@ static void function_around(const source *s, size_t line, size_t *from, size_t *
   for (*to = end; end < s->len; end = line_end(s, end + 1)) {
     if (is_blank(s, end + 1))
       continue;
-    if (indentation(s, end + 1) <= depth && !strchr(")]}", s->text[end + 1 + indentation(s, end + 1)]))
+    if (indentation(s, end + 1) <= depth &&
+        !strchr(")]}", s->text[end + 1 + indentation(s, end + 1)]))
       return;
     *to = line_end(s, end + 1);
   }

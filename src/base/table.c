@@ -9,7 +9,7 @@
 
 #define FIRST_SLOTS 8u
 
-/* -- Hash --------------------------------------------------------------------------------------- */
+/* -- Hash -------------------------------------------------------------------------------------- */
 
 /* 128-bit product, halves folded: mixes 64 bits in one multiplication. */
 static inline uint64_t mix(uint64_t a, uint64_t b)
@@ -39,7 +39,7 @@ uint64_t hash_bytes(const void *data, size_t len)
   return mix(mix(h ^ last, k0) ^ k1, k0);
 }
 
-/* -- Table -------------------------------------------------------------------------------------- */
+/* -- Table ------------------------------------------------------------------------------------- */
 
 void table_init(table *t, context *c) { *t = (table){.ctx = c}; }
 
@@ -65,7 +65,8 @@ static table_entry *find(const table *t, str key, uint64_t hash)
   return NULL;
 }
 
-/* A slot is two numbers: entry + 1, and half of its hash, so that a search reads entries that are likely the key's. */
+/* A slot is two numbers: entry + 1, and half of its hash, so that a search reads entries that are
+ * likely the key's. */
 static void slot_fill(table *t, uint32_t index)
 {
   uint32_t mask = t->n_slots - 1;

@@ -10,11 +10,14 @@
 
 #include "base/unicode.h"
 
-/* -- text_buf ----------------------------------------------------------------------------------- */
+/* -- text_buf ---------------------------------------------------------------------------------- */
 
 void text_init(text_buf *t, context *c) { *t = (text_buf){.ctx = c}; }
 
-void text_init_call(text_buf *t, const call_ctx *cx) { *t = (text_buf){.ctx = cx->ctx, .watch = cx}; }
+void text_init_call(text_buf *t, const call_ctx *cx)
+{
+  *t = (text_buf){.ctx = cx->ctx, .watch = cx};
+}
 
 #define COPY_AT_ONCE ((size_t)4 << 20)
 
@@ -122,7 +125,7 @@ void text_printf(text_buf *t, const char *fmt, ...)
 
 const char *text_str(const text_buf *t) { return t->data ? t->data : ""; }
 
-/* -- Floats ------------------------------------------------------------------------------------- */
+/* -- Floats ------------------------------------------------------------------------------------ */
 
 /* Add one to the last digit of "d.ddde+xx" in place; false when the carry runs out of digits. */
 static bool next_digits(char *text)
@@ -136,10 +139,10 @@ static bool next_digits(char *text)
   return true;
 }
 
-/* The fewest significant digits that read back as d: at most 17.  A normal number that has a text of 15
- * digits or less is printed by %.15e with zeros behind it, so fewer need trying only for subnormals.
- * Below a power of two numbers stand twice as dense as above: there the nearest text of 16 digits may
- * read back as another number while the next one is good. */
+/* The fewest significant digits that read back as d: at most 17.  A normal number that has a text
+ * of 15 digits or less is printed by %.15e with zeros behind it, so fewer need trying only for
+ * subnormals. Below a power of two numbers stand twice as dense as above: there the nearest text of
+ * 16 digits may read back as another number while the next one is good. */
 static void shortest_digits(double d, char *out, size_t out_bytes)
 {
   int exponent;
@@ -153,7 +156,8 @@ static void shortest_digits(double d, char *out, size_t out_bytes)
   }
 }
 
-/* out = the number of n digits at d and exponent e in Python's format: 1.5, 100.0, 1e-05, 1.5e+16. */
+/* out = the number of n digits at d and exponent e in Python's format: 1.5, 100.0, 1e-05, 1.5e+16.
+ * */
 static size_t layout_digits(const char *d, int n, int e, char *out)
 {
   char *p = out;
@@ -208,7 +212,7 @@ size_t float_repr(double d, char out[FLOAT_REPR_BYTES])
   return sign + layout_digits(digits, n, e, out + sign);
 }
 
-/* -- Quoting ------------------------------------------------------------------------------------ */
+/* -- Quoting ----------------------------------------------------------------------------------- */
 
 size_t utf8_check(const char *s, size_t len)
 {

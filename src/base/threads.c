@@ -14,15 +14,16 @@
 #include "base/clock.h"
 #include "base/context_int.h"
 
-/* How the pool works.  One job at a time; the caller works too.  `state` is the border between jobs:
+/* How the pool works.  One job at a time; the caller works too.  `state` is the border between
+ * jobs:
  *
  *   bits 16..63  number of the job
  *   bits 1..15   workers inside it
  *   bit 0        open: workers may come in
  *
- * A worker enters by raising the count while the job is open; the caller closes the job when no chunk is
- * left and waits for those inside.  It never waits for a worker that was asleep and came too late, so a
- * small job costs no more than the caller's own work. */
+ * A worker enters by raising the count while the job is open; the caller closes the job when no
+ * chunk is left and waits for those inside.  It never waits for a worker that was asleep and came
+ * too late, so a small job costs no more than the caller's own work. */
 #define OPEN UINT64_C(1)
 #define INSIDE UINT64_C(2)
 #define INSIDE_MASK UINT64_C(0xfffe)
@@ -30,14 +31,15 @@
 
 /* Spinning costs a core but saves a wake-up of some 5 us; operators follow each other faster. */
 #define SPIN_NS 50000
-/* While others still work on the last job the next one is near, and a worker that slept would come late to it: on
- * virtual machines by more than most operators take. */
+/* While others still work on the last job the next one is near, and a worker that slept would come
+ * late to it: on virtual machines by more than most operators take. */
 #define SPIN_OPEN_NS 1000000
 #define MAX_THREADS 1024
 /* Chunks a thread gets when the grain allows: enough to even out, few enough to cost nothing. */
 #define CHUNKS_PER_THREAD 4
 
-/* A call with a deadline is looked at about this often: half of it is the longest that is asked for at once. */
+/* A call with a deadline is looked at about this often: half of it is the longest that is asked for
+ * at once. */
 #define WATCH_NS 1000000
 
 bool thread_stack(uintptr_t *low, uintptr_t *high)
@@ -76,11 +78,14 @@ bool thread_is_main(void)
 #endif
 }
 
-/* -- Forks ---------------------------------------------------------------------------------------- */
+/* -- Forks ------------------------------------------------------------------------------------- */
 
 _Atomic uint32_t fork_generation;
 
-static void count_fork(void) { atomic_fetch_add_explicit(&fork_generation, 1, memory_order_relaxed); }
+static void count_fork(void)
+{
+  atomic_fetch_add_explicit(&fork_generation, 1, memory_order_relaxed);
+}
 static void watch_forks(void) { pthread_atfork(NULL, NULL, count_fork); }
 
 void forks_begin(void)
@@ -109,11 +114,12 @@ void mutex_init_recursive(mutex *m)
   m->recursive = true;
 }
 
-/* First use in a child.  Whoever finds it locked finds it locked by a thread that is gone: of those that are here, the first one
- * makes the lock usable before any takes it. */
+/* First use in a child.  Whoever finds it locked finds it locked by a thread that is gone: of those
+ * that are here, the first one makes the lock usable before any takes it. */
 void mutex_after_fork(mutex *m)
 {
-  static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* held for some instructions, and not across forks of ours */
+  static pthread_mutex_t one =
+    PTHREAD_MUTEX_INITIALIZER; /* held for some instructions, and not across forks of ours */
   const uint32_t now = forks_now();
 
   pthread_mutex_lock(&one);
@@ -133,7 +139,7 @@ void mutex_after_fork(mutex *m)
   pthread_mutex_unlock(&one);
 }
 
-/* -- The pool ------------------------------------------------------------------------------------- */
+/* -- The pool ---------------------------------------------------------------------------------- */
 
 typedef struct job {
   void (*fn)(void *arg, int64_t begin, int64_t end);
@@ -145,11 +151,13 @@ typedef struct job {
 struct thread_pool {
   context *ctx;
   atomic_bool busy; /* someone's job runs; others run theirs inline */
-  _Atomic int n_usable; /* with the caller, of the host's pool or ours: for who has not claimed the pool */
+  _Atomic int
+    n_usable; /* with the caller, of the host's pool or ours: for who has not claimed the pool */
 
   /* Of who claimed the pool. */
   int n_threads; /* of ours, with the caller */
-  _Atomic uint32_t seen; /* fork_generation that the workers belong to: they do not survive a fork */
+  _Atomic uint32_t
+    seen; /* fork_generation that the workers belong to: they do not survive a fork */
   pool_host host;
 
   _Atomic uint64_t state;
@@ -173,10 +181,10 @@ static inline void pause_briefly(void)
 #endif
 }
 
-/* -- Work --------------------------------------------------------------------------------------- */
+/* -- Work -------------------------------------------------------------------------------------- */
 
-/* [begin, end) in pieces of whole grains, looking at the clock between them; false when the call is over.
- * Pieces grow while they take little: a grain may be a nanosecond's work or a second's. */
+/* [begin, end) in pieces of whole grains, looking at the clock between them; false when the call is
+ * over. Pieces grow while they take little: a grain may be a nanosecond's work or a second's. */
 static bool run_watched(const job *j, int64_t begin, int64_t end)
 {
   int64_t piece = j->grain;
@@ -288,7 +296,8 @@ static void open_job(thread_pool *p, int64_t n_wanted)
   mutex_unlock(&p->lock);
 }
 
-/* Under the lock.  A call that can end before its work is done looks now and then: the workers go by what it finds. */
+/* Under the lock.  A call that can end before its work is done looks now and then: the workers go
+ * by what it finds. */
 static void await_workers(thread_pool *p)
 {
   struct timespec until;
@@ -332,7 +341,7 @@ static void close_job(thread_pool *p)
   mutex_unlock(&p->lock);
 }
 
-/* -- Pool --------------------------------------------------------------------------------------- */
+/* -- Pool -------------------------------------------------------------------------------------- */
 
 static int machine_threads(void)
 {
@@ -399,7 +408,8 @@ static void pool_after_fork(thread_pool *p)
 {
   mutex_lock(&p->lock);
   if (p->seen != forks_now()) {
-    mem_raw_free(&p->ctx->opt.allocator, p->workers, p->workers ? ((size_t)p->n_threads - 1) * sizeof *p->workers : 0);
+    mem_raw_free(&p->ctx->opt.allocator, p->workers,
+                 p->workers ? ((size_t)p->n_threads - 1) * sizeof *p->workers : 0);
     p->workers = NULL;
     p->n_workers = 0;
     pthread_cond_init(&p->wake, NULL);
@@ -478,10 +488,10 @@ void pool_set_host(thread_pool *p, const pool_host *host)
   pool_unclaim(p);
 }
 
-/* -- parallel_for ------------------------------------------------------------------------------- */
+/* -- parallel_for ------------------------------------------------------------------------------ */
 
-/* A host's thread comes in as a worker does.  One that comes when the job is over finds it closed, or helps with the
- * next one. */
+/* A host's thread comes in as a worker does.  One that comes when the job is over finds it closed,
+ * or helps with the next one. */
 static void host_task(void *arg, int i)
 {
   thread_pool *p = arg;
@@ -508,8 +518,10 @@ static rush_status run_inline(call_ctx *cx, int64_t n, int64_t grain,
 
 static void run_job(thread_pool *p)
 {
-  if (p->host.run) { /* whatever it does with the tasks, nothing is left out and nobody left inside */
-    atomic_store(&p->state, (atomic_load_explicit(&p->state, memory_order_relaxed) / JOB + 1) * JOB | OPEN);
+  if (p->host
+        .run) { /* whatever it does with the tasks, nothing is left out and nobody left inside */
+    atomic_store(&p->state,
+                 (atomic_load_explicit(&p->state, memory_order_relaxed) / JOB + 1) * JOB | OPEN);
     p->host.run(p->host.user, host_task, p, (int)i64_min(p->host.n_threads, p->job.n_chunks));
   } else {
     start_workers(p);
@@ -519,8 +531,8 @@ static void run_job(thread_pool *p)
   close_job(p);
 }
 
-rush_status serial_for(call_ctx *cx, int64_t n, int64_t grain, void (*fn)(void *arg, int64_t begin, int64_t end),
-                       void *arg)
+rush_status serial_for(call_ctx *cx, int64_t n, int64_t grain,
+                       void (*fn)(void *arg, int64_t begin, int64_t end), void *arg)
 {
   return n <= 0 ? RUSH_OK : run_inline(cx, n, i64_max(grain, 1), fn, arg);
 }

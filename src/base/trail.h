@@ -1,7 +1,7 @@
 /* base/trail.h -- why something is being compiled: who called whom, for the end of an error's text.
  *
- * Entries live on the C stack of whoever pushes them: push, compile, pop (a failure pops by itself, since it ends
- * the session). */
+ * Entries live on the C stack of whoever pushes them: push, compile, pop (a failure pops by itself,
+ * since it ends the session). */
 #ifndef RUSH_BASE_TRAIL_H
 #define RUSH_BASE_TRAIL_H
 

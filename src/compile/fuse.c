@@ -38,22 +38,26 @@ struct group_desc {
   uint16_t results[GROUP_MAX_RESULTS];
 };
 
-/* -- What the table says of a node ------------------------------------------------------------------- */
+/* -- What the table says of a node ------------------------------------------------------------- */
 
 static const struct point_row *row_of(const backend *k, const rush_node *n)
 {
   const op *o = op_find(k->ctx, str_of(k->api->node_kind(n)), str_of(k->api->node_overload(n)));
 
-  return o && o->row && o->row->point >= 0 && o->variant == VARIANT_BASE ? &point_rows[o->row->point] : NULL;
+  return o && o->row && o->row->point >= 0 && o->variant == VARIANT_BASE
+           ? &point_rows[o->row->point]
+           : NULL;
 }
 
-/* The number that v is, when the program says it: a constant, or a constant tensor of no dimensions. */
+/* The number that v is, when the program says it: a constant, or a constant tensor of no
+ * dimensions. */
 static bool constant_number(const backend *k, const rush_graph_value *v, rush_value *out)
 {
   return k->api->value_constant(v, out) && out->tag != RUSH_TAG_TENSOR;
 }
 
-static bool has_kind(const backend *k, const rush_graph_value *v, const char *const *kinds, size_t n_kinds)
+static bool has_kind(const backend *k, const rush_graph_value *v, const char *const *kinds,
+                     size_t n_kinds)
 {
   const rush_type *t = k->api->value_type(v);
   bool found = false;
@@ -100,7 +104,9 @@ static answer cond_answer(const backend *k, const rush_node *n, const point_cond
 
   if (!k->api->value_constant(v, &x)) {
     if (c->kind == COND_NONE || c->kind == COND_GIVEN)
-      return may_be_none(k, v) ? UNKNOWN_ANSWER : c->kind == COND_GIVEN ? TRUE_ANSWER : FALSE_ANSWER;
+      return may_be_none(k, v)       ? UNKNOWN_ANSWER
+             : c->kind == COND_GIVEN ? TRUE_ANSWER
+                                     : FALSE_ANSWER;
     return is_tensor ? FALSE_ANSWER : UNKNOWN_ANSWER;
   }
   switch ((point_cond_kind)c->kind) {
@@ -109,13 +115,15 @@ static answer cond_answer(const backend *k, const rush_node *n, const point_cond
   case COND_NUMBER: return number_is(x, c->value);
   case COND_HALVES: return x.tag == RUSH_TAG_BOOL ? FALSE_ANSWER : number_is(x, c->value / 2.0);
   case COND_TEXT:
-    return x.tag == RUSH_TAG_STRING && str_is(value_str(x), op_pool + c->value) ? TRUE_ANSWER : FALSE_ANSWER;
+    return x.tag == RUSH_TAG_STRING && str_is(value_str(x), op_pool + c->value) ? TRUE_ANSWER
+                                                                                : FALSE_ANSWER;
   }
   return UNKNOWN_ANSWER;
 }
 
 /* The tape for operands of a class; NULL: none, or it depends on the call. */
-static const point_arm *arm_of(const backend *k, const rush_node *n, const struct point_row *row, dtype_class cls)
+static const point_arm *arm_of(const backend *k, const rush_node *n, const struct point_row *row,
+                               dtype_class cls)
 {
   const point_arm *a = &point_arms[row->first_arm];
 
@@ -189,7 +197,8 @@ static bool alpha_is_plain(const backend *k, const rush_node *n, const struct po
     rush_value c;
 
     if ((row->inputs[i].flags & (INPUT_SCALAR | INPUT_PROMOTES)) == INPUT_SCALAR &&
-        (!constant_number(k, k->api->node_input(n, row->inputs[i].arg), &c) || c.tag == RUSH_TAG_BOOL))
+        (!constant_number(k, k->api->node_input(n, row->inputs[i].arg), &c) ||
+         c.tag == RUSH_TAG_BOOL))
       return false;
   }
   return true;
@@ -221,16 +230,18 @@ const char *group_refuse(const backend *k, const rush_node *n, cpu_level level)
   return emits(arm, TY_F32, level) ? NULL : "a primitive of its formula has no machine code";
 }
 
-/* -- Reading a group ------------------------------------------------------------------------------------- */
+/* -- Reading a group --------------------------------------------------------------------------- */
 
 /* ids: of the values so far. */
-static void add_value(group_desc *g, uint32_t *ids, const rush_graph_value *v, source_kind from, uint32_t index)
+static void add_value(group_desc *g, uint32_t *ids, const rush_graph_value *v, source_kind from,
+                      uint32_t index)
 {
   const rush_backend_api *api = g->backend.api;
   value_desc *d = &g->values[g->n_values];
 
   ids[g->n_values++] = api->value_id(v);
-  *d = (value_desc){.from = (uint8_t)from, .is_tensor = api->value_is_tensor(v), .index = (uint16_t)index};
+  *d = (value_desc){
+    .from = (uint8_t)from, .is_tensor = api->value_is_tensor(v), .index = (uint16_t)index};
   if (from == FROM_CONST) /* the graph's; a number, so nothing to retain */
     (void)!api->value_constant(v, &d->constant);
 }
@@ -324,7 +335,7 @@ void group_usual_kinds(const group_desc *g, arg_kind *kinds)
     }
 }
 
-/* -- Fusing ------------------------------------------------------------------------------------------------ */
+/* -- Fusing ------------------------------------------------------------------------------------ */
 
 typedef struct wide_instr { /* before registers are shared */
   uint8_t op, type, operand_type, n_args;
@@ -335,7 +346,7 @@ typedef struct fuser {
   const group_desc *g;
   const arg_kind *kinds;
   uint16_t *value_of;  /* of the group's values, or NO_VALUE */
-  uint16_t n_values;   /* numbers: inputs, then constants and results of instructions as they come */
+  uint16_t n_values; /* numbers: inputs, then constants and results of instructions as they come */
   uint8_t types[MOST_VALUES];
   uint32_t reach[MOST_VALUES]; /* inputs */
   bool is_const[MOST_VALUES];
@@ -401,7 +412,8 @@ static tape_type common_type(const fuser *f, const node_desc *n)
     if (!(n->row->inputs[i].flags & INPUT_PROMOTES))
       continue;
     if (!v->is_tensor) {
-      number |= v->from == FROM_CONST && v->constant.tag != RUSH_TAG_NONE && v->constant.tag != RUSH_TAG_BOOL;
+      number |= v->from == FROM_CONST && v->constant.tag != RUSH_TAG_NONE &&
+                v->constant.tag != RUSH_TAG_BOOL;
       float_number |= v->from != FROM_CONST || v->constant.tag == RUSH_TAG_FLOAT;
     } else if (f->types[f->value_of[n->inputs[i]]] == TY_BOOL) {
       bools = true;
@@ -424,7 +436,9 @@ static uint16_t operand(fuser *f, const node_desc *n, int i, tape_type k)
   if (v->from == FROM_CONST && v->constant.tag != RUSH_TAG_TENSOR) {
     if (want != TY_F32)
       f->failed = true;
-    return v->constant.tag == RUSH_TAG_NONE ? new_const(f, 0) : new_const(f, (float)point_read_number(v->constant).re);
+    return v->constant.tag == RUSH_TAG_NONE
+             ? new_const(f, 0)
+             : new_const(f, (float)point_read_number(v->constant).re);
   }
   if (want == N_TAPE_TYPES) {
     f->failed = true;
@@ -434,7 +448,8 @@ static uint16_t operand(fuser *f, const node_desc *n, int i, tape_type k)
 }
 
 /* The arm's constants and instructions; regs: values of its registers. */
-static void append_arm(fuser *f, const point_arm *a, tape_type k, uint16_t *regs, int n_inputs, uint32_t reach)
+static void append_arm(fuser *f, const point_arm *a, tape_type k, uint16_t *regs, int n_inputs,
+                       uint32_t reach)
 {
   for (int i = 0; i < a->n_consts && !f->failed; i++) {
     point_number x = point_const_number(&point_consts[a->first_const + i], RUSH_FLOAT32);
@@ -457,8 +472,9 @@ static void append_arm(fuser *f, const point_arm *a, tape_type k, uint16_t *regs
     uint16_t args[3] = {regs[t->a], n_args > 1 ? regs[t->b] : 0, n_args > 2 ? regs[t->c] : 0};
     uint16_t dst = new_value(f, tape_gives_bool((tape_op)t->op) ? TY_BOOL : type, reach);
 
-    *add_instr(f) = (wide_instr){t->op, (uint8_t)type, t->op == TAPE_CVT ? (uint8_t)resolve(t->b, k) : 0, n_args, dst,
-                                 {args[0], args[1], args[2]}};
+    *add_instr(f) =
+      (wide_instr){t->op,  (uint8_t)type, t->op == TAPE_CVT ? (uint8_t)resolve(t->b, k) : 0,
+                   n_args, dst,           {args[0], args[1], args[2]}};
     regs[t->dst] = dst;
   }
 }
@@ -485,12 +501,13 @@ static void fuse_node(fuser *f, const node_desc *n)
   tape_type made = resolve(a->result_types[0], k);
   bool is_bool = n->row->outs[0] == OUT_DTYPE + RUSH_BOOL;
 
-  if (made == N_TAPE_TYPES || f->types[f->value_of[n->result]] != made || (made == TY_BOOL) != (is_bool || k == TY_BOOL))
+  if (made == N_TAPE_TYPES || f->types[f->value_of[n->result]] != made ||
+      (made == TY_BOOL) != (is_bool || k == TY_BOOL))
     f->failed = true;
   f->reach[f->value_of[n->result]] |= reach;
 }
 
-/* -- Registers ------------------------------------------------------------------------------------------------ */
+/* -- Registers --------------------------------------------------------------------------------- */
 
 /* Index of the instruction that reads each value last; UINT32_MAX: it is a result. */
 static void find_last_uses(const fuser *f, uint32_t *last)
@@ -536,7 +553,8 @@ static bool share_registers(const fuser *f, fused *out, uint8_t *reg_of)
       if (f->types[t->args[k]] == f->types[t->dst])
         r.free_regs[r.n_free++] = args[k];
       else
-        later[n_later++] = args[k]; /* the tape runner would write floats over bools it has yet to read */
+        later[n_later++] =
+          args[k]; /* the tape runner would write floats over bools it has yet to read */
     }
     int dst = take_register(&r);
 
@@ -546,13 +564,15 @@ static bool share_registers(const fuser *f, fused *out, uint8_t *reg_of)
     if (dst < 0)
       return false;
     reg_of[t->dst] = (uint8_t)dst;
-    out->code[i] = (tape_instr){t->op, t->type, (uint8_t)dst, args[0], t->op == TAPE_CVT ? t->operand_type : args[1], args[2]};
+    out->code[i] = (tape_instr){
+      t->op,  t->type, (uint8_t)dst, args[0], t->op == TAPE_CVT ? t->operand_type : args[1],
+      args[2]};
   }
   out->tape.n_regs = r.next;
   return true;
 }
 
-/* -- The tape ------------------------------------------------------------------------------------------------- */
+/* -- The tape ---------------------------------------------------------------------------------- */
 
 static bool make_room(const fuser *f, fused *out)
 {
@@ -573,9 +593,15 @@ static bool fill_tape(const fuser *f, fused *out)
   uint8_t reg_of[MOST_VALUES] = {0};
   uint32_t n_consts = 0;
 
-  out->tape = (loop_tape){.code = out->code, .n_instrs = (int)f->n_instrs, .n_inputs = (int)f->g->n_inputs,
-                          .input_kinds = out->kinds, .input_types = out->types, .consts = out->consts,
-                          .n_results = (int)f->g->n_results, .results = out->results, .result_types = out->result_types};
+  out->tape = (loop_tape){.code = out->code,
+                          .n_instrs = (int)f->n_instrs,
+                          .n_inputs = (int)f->g->n_inputs,
+                          .input_kinds = out->kinds,
+                          .input_types = out->types,
+                          .consts = out->consts,
+                          .n_results = (int)f->g->n_results,
+                          .results = out->results,
+                          .result_types = out->result_types};
   for (uint16_t v = 0; v < f->n_values; v++) {
     if (v < f->g->n_inputs)
       reg_of[v] = (uint8_t)v;
@@ -611,7 +637,8 @@ static void fuse_nodes(fuser *f)
   for (uint32_t i = 0; i < f->g->n_nodes && !f->failed; i++)
     fuse_node(f, &f->g->nodes[i]);
   for (uint32_t i = 0; i < f->g->n_results && !f->failed; i++)
-    f->failed = f->value_of[f->g->results[i]] < f->g->n_inputs || f->is_const[f->value_of[f->g->results[i]]];
+    f->failed =
+      f->value_of[f->g->results[i]] < f->g->n_inputs || f->is_const[f->value_of[f->g->results[i]]];
 }
 
 rush_status group_fuse(const group_desc *g, const arg_kind *kinds, fused *out, bool *ok)

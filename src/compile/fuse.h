@@ -1,12 +1,13 @@
 /* compile/fuse.h -- a group's subgraph as one tape.
  *
- * group_read looks at the nodes once: which formula of the table each has, whose values its arguments are.
- * group_fuse makes the tape for the kinds of arguments that a call has: formulas one after the other, each value
- * in a register of its own, registers reused after their last reading.  float32 computes, bools are masks;
- * operators round to float32 at their border as they do alone, so the fused tape gives the same bits.
+ * group_read looks at the nodes once: which formula of the table each has, whose values its
+ * arguments are. group_fuse makes the tape for the kinds of arguments that a call has: formulas one
+ * after the other, each value in a register of its own, registers reused after their last reading.
+ * float32 computes, bools are masks; operators round to float32 at their border as they do alone,
+ * so the fused tape gives the same bits.
  *
- * Graphs, values and memory come through the table of backend.h, as every compiler's do; what formula an operator has
- * says the operator table.
+ * Graphs, values and memory come through the table of backend.h, as every compiler's do; what
+ * formula an operator has says the operator table.
  *
  * Threads: a group_desc is immutable; group_fuse may run in several. */
 #ifndef RUSH_COMPILE_FUSE_H
@@ -42,7 +43,8 @@ const char *group_refuse(const backend *k, const rush_node *n, cpu_level level);
 group_desc *group_read(const backend *k, const rush_node *group);
 void group_desc_free(group_desc *g);
 uint32_t group_n_inputs(const group_desc *g);
-/* What its inputs are likely to be: float32 tensors of many elements, bools where a formula wants one. */
+/* What its inputs are likely to be: float32 tensors of many elements, bools where a formula wants
+ * one. */
 void group_usual_kinds(const group_desc *g, arg_kind *kinds);
 
 typedef struct fused {
@@ -55,9 +57,10 @@ typedef struct fused {
   uint32_t cap_instrs, cap_consts;
 } fused;
 
-/* *ok false: these kinds cannot be fused (another dtype would result).  *out is filled then or not; free it always.
- * RUSH_ENOMEM without an error: there may be no call. */
-rush_status group_fuse(const group_desc *g, const arg_kind *kinds, fused *out, bool *ok) RUSH_CHECKED;
+/* *ok false: these kinds cannot be fused (another dtype would result).  *out is filled then or not;
+ * free it always. RUSH_ENOMEM without an error: there may be no call. */
+rush_status group_fuse(const group_desc *g, const arg_kind *kinds, fused *out,
+                       bool *ok) RUSH_CHECKED;
 void fused_free(const backend *k, fused *f);
 
 #endif

@@ -1,10 +1,10 @@
 /* compile/loop.h -- machine code for a fused pointwise body over float32.
  *
- * A loop_tape is a tape (ops/table/tape.h) whose types are resolved; loop_compile makes a function of it
- * for AVX2 or AVX-512 that runs over n elements and gives the same bits as the tape runner's loops
- * of that instruction set, one instruction after the other.  Only a NaN's payload and sign are the
- * machine's choice, as they are in the loops, which differ there between instruction sets (FMA, FLOOR,
- * CEIL, TRUNC, TANH, ERF).
+ * A loop_tape is a tape (ops/table/tape.h) whose types are resolved; loop_compile makes a function
+ * of it for AVX2 or AVX-512 that runs over n elements and gives the same bits as the tape runner's
+ * loops of that instruction set, one instruction after the other.  Only a NaN's payload and sign
+ * are the machine's choice, as they are in the loops, which differ there between instruction sets
+ * (FMA, FLOOR, CEIL, TRUNC, TANH, ERF).
  *
  *   loop_tape -> lower.c (operations on values) -> alloc.c (registers) -> x86/emit.c (loops around)
  *   -> asm.c (bytes)
@@ -29,8 +29,8 @@ typedef void loop_fn(int64_t n, void *const *operands);
 
 typedef struct loop_code {
   loop_fn *fn;
-  /* The same for results larger than the caches, which it writes around them.  Float results start at
-   * multiples of 64 bytes.  A long body gains nothing: it is fn then. */
+  /* The same for results larger than the caches, which it writes around them.  Float results start
+   * at multiples of 64 bytes.  A long body gains nothing: it is fn then. */
   loop_fn *stream;
   const uint8_t *bytes; /* constants, then the code */
   size_t n_bytes, entry; /* entry: where fn starts */

@@ -39,7 +39,7 @@ typedef struct group { /* of a node: call_state */
 /* It may change between calls: keys have it. */
 static cpu_level level_of(const backend *k) { return (cpu_level)k->api->context_cpu(k->ctx); }
 
-/* -- Plans ------------------------------------------------------------------------------------------------ */
+/* -- Plans ------------------------------------------------------------------------------------- */
 
 static void plan_free(group *g, plan *p)
 {
@@ -114,7 +114,7 @@ static rush_status plan_of(group *g, uint64_t key, const arg_kind *kinds, plan *
   return st;
 }
 
-/* -- Facts of a call -------------------------------------------------------------------------------------- */
+/* -- Facts of a call --------------------------------------------------------------------------- */
 
 typedef struct facts {
   uint64_t key;
@@ -151,7 +151,8 @@ static bool same_geometry(const rush_tensor_facts *a, const rush_tensor_facts *b
   return same_sizes(a, b->n_dims, b->sizes) && same_row(a->strides, b->strides, b->n_dims);
 }
 
-/* Sizes to which the tensors broadcast.  False: they don't, or only the interpreter knows the layout. */
+/* Sizes to which the tensors broadcast.  False: they don't, or only the interpreter knows the
+ * layout. */
 static bool find_sizes(facts *f)
 {
   for (uint32_t i = 0; i < f->n_args; i++) {
@@ -173,7 +174,8 @@ static bool find_sizes(facts *f)
   for (uint32_t i = 0; i < f->n_args && !f->like; i++)
     if (is_tensor(f, i) && same_sizes(&f->args[i], f->n_dims, f->sizes))
       f->like = &f->args[i];
-  for (int i = 0; i < f->n_dims; i++) /* PyTorch's strides of single elements follow rules of their own */
+  for (int i = 0; i < f->n_dims;
+       i++) /* PyTorch's strides of single elements follow rules of their own */
     if (f->sizes[i] <= 1)
       return false;
   return f->like != NULL;
@@ -251,7 +253,7 @@ static bool results_fit(const facts *f, const fused *t)
   return true;
 }
 
-/* -- Running ------------------------------------------------------------------------------------------------ */
+/* -- Running ----------------------------------------------------------------------------------- */
 
 typedef struct made { /* the results of a call */
   rush_result results[GROUP_MAX_RESULTS];
@@ -294,7 +296,8 @@ static void fill_run(const backend *b, const facts *f, const plan *p, const made
   }
 }
 
-static rush_status make_results(rush_call *call, const backend *b, const facts *f, const plan *p, made *m)
+static rush_status make_results(rush_call *call, const backend *b, const facts *f, const plan *p,
+                                made *m)
 {
   bool contiguous = !f->flat || f->like->flags & RUSH_TENSOR_IS_CONTIGUOUS;
 
@@ -313,15 +316,16 @@ static rush_status make_results(rush_call *call, const backend *b, const facts *
   return RUSH_OK;
 }
 
-/* Results that pass the caches anyway go around them: a quarter to a third faster at 16 MB, slower below some MB.  Rows
- * in a row only: pieces start at multiples of 64 bytes then. */
+/* Results that pass the caches anyway go around them: a quarter to a third faster at 16 MB, slower
+ * below some MB.  Rows in a row only: pieces start at multiples of 64 bytes then. */
 #define STREAM_BYTES ((size_t)8 << 20)
 static bool streams(const facts *f, const loop_tape *t, void *const *results)
 {
   bool good = true;
 
   for (int k = 0; k < t->n_results && good; k++)
-    good = (size_t)f->like->n_elems * (t->result_types[k] == TY_BOOL ? 1 : sizeof(float)) >= STREAM_BYTES &&
+    good = (size_t)f->like->n_elems * (t->result_types[k] == TY_BOOL ? 1 : sizeof(float)) >=
+             STREAM_BYTES &&
            (uintptr_t)results[k] % 64 == 0;
   return good;
 }
@@ -344,7 +348,8 @@ static void run_piece(void *arg, int64_t begin, int64_t end)
 }
 
 /* One geometry: the code runs over the memory as it is. */
-static rush_status run_flat(rush_call *call, const backend *b, const facts *f, const plan *p, const made *m)
+static rush_status run_flat(rush_call *call, const backend *b, const facts *f, const plan *p,
+                            const made *m)
 {
   const loop_tape *t = &p->tape.tape;
   float numbers[GROUP_MAX_INPUTS];
@@ -385,7 +390,8 @@ static rush_status run_plan(rush_call *call, const backend *b, const facts *f, c
   return point_execute(call->cx, &r, f->flat);
 }
 
-/* Not one indivisible step, which would cost a small call a tenth: threads that call at once may count as one. */
+/* Not one indivisible step, which would cost a small call a tenth: threads that call at once may
+ * count as one. */
 static void count(_Atomic uint64_t *n)
 {
   atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_relaxed);
@@ -393,14 +399,16 @@ static void count(_Atomic uint64_t *n)
 
 static rush_status call_pointwise(rush_call *call)
 {
-  compiler *own = call->op->outside->user; /* the table is reached through it: there are no globals */
+  compiler *own =
+    call->op->outside->user; /* the table is reached through it: there are no globals */
   const rush_backend_api *api = own->backend.api;
   group *g = api->call_state(call);
   plan *p = NULL;
   facts f;
 
   if (!g)
-    return api->error_set(api->call_error(call), RUSH_EUNSUPPORTED, NULL, OP_NAME " is called by compiled programs only");
+    return api->error_set(api->call_error(call), RUSH_EUNSUPPORTED, NULL,
+                          OP_NAME " is called by compiled programs only");
   if (read_facts(call, &g->backend, &f)) {
     if (plan_of(g, f.key, f.kinds, &p) != RUSH_OK)
       return api->call_no_memory(call);
@@ -412,9 +420,10 @@ static rush_status call_pointwise(rush_call *call)
   return api->call_run_group(call);
 }
 
-/* -- The backend -------------------------------------------------------------------------------------------- */
+/* -- The backend ------------------------------------------------------------------------------- */
 
-static rush_status prepare(rush_context *c, const rush_node *node, void *user, void **state, rush_error *err)
+static rush_status prepare(rush_context *c, const rush_node *node, void *user, void **state,
+                           rush_error *err)
 {
   compiler *own = user;
   const rush_backend_api *api = own->backend.api;
@@ -466,7 +475,8 @@ static void describe(void *state, void *user, rush_write_fn *write, void *to)
   if (p && p->code)
     loop_disassemble(&t, p->code);
   else
-    text_puts(&t, p && p->is_possible ? "the tape runner: no machine code here\n" : "the interpreter\n");
+    text_puts(&t, p && p->is_possible ? "the tape runner: no machine code here\n"
+                                      : "the interpreter\n");
   write(to, text_str(&t), t.len);
   text_free(&t);
 }
@@ -481,8 +491,14 @@ static const char *refuse(const rush_node *node, void *user)
 static rush_status run_pass(rush_pass *pass, void *user)
 {
   compiler *own = user;
-  rush_group_def def = {.struct_bytes = sizeof def, .op = OP_NAME, .refuse = refuse, .user = own, .min_nodes = 2,
-                        .max_nodes = GROUP_MAX_NODES, .max_inputs = GROUP_MAX_INPUTS, .max_outputs = GROUP_MAX_RESULTS};
+  rush_group_def def = {.struct_bytes = sizeof def,
+                        .op = OP_NAME,
+                        .refuse = refuse,
+                        .user = own,
+                        .min_nodes = 2,
+                        .max_nodes = GROUP_MAX_NODES,
+                        .max_inputs = GROUP_MAX_INPUTS,
+                        .max_outputs = GROUP_MAX_RESULTS};
 
   return own->backend.api->pass_group(pass, &def);
 }
@@ -501,8 +517,8 @@ bool compile_is_ready(rush_context *c)
   return own && atomic_load_explicit(&own->is_ready, memory_order_acquire);
 }
 
-/* The slot is filled before the rest is registered: registering comes back here through the public functions, on
- * this thread, which has the context's setup lock. */
+/* The slot is filled before the rest is registered: registering comes back here through the public
+ * functions, on this thread, which has the context's setup lock. */
 rush_status compile_register(const rush_backend_api *api, rush_context *c, rush_error *err)
 {
   if (context_slot_get(c, SLOT_COMPILER))
@@ -512,12 +528,21 @@ rush_status compile_register(const rush_backend_api *api, rush_context *c, rush_
   if (!own)
     return api->error_set(err, RUSH_ENOMEM, NULL, "no memory for a compiler");
   own->backend = (backend){api, c};
-  rush_op_def op = {.struct_bytes = sizeof op, .schema = OP_NAME "(...) -> ...", .kernel = call_pointwise, .user = own,
-                    .prepare = prepare, .destroy = destroy, .describe = describe};
-  rush_pass_def pass = {.struct_bytes = sizeof pass, .name = "rushlight::group_pointwise", .order = 1000,
-                        .run = run_pass, .user = own};
+  rush_op_def op = {.struct_bytes = sizeof op,
+                    .schema = OP_NAME "(...) -> ...",
+                    .kernel = call_pointwise,
+                    .user = own,
+                    .prepare = prepare,
+                    .destroy = destroy,
+                    .describe = describe};
+  rush_pass_def pass = {.struct_bytes = sizeof pass,
+                        .name = "rushlight::group_pointwise",
+                        .order = 1000,
+                        .run = run_pass,
+                        .user = own};
 
-  if (!context_slot_publish_steal(c, SLOT_COMPILER, own, destroy_compiler)) /* which has the counters: no destroy_user */
+  if (!context_slot_publish_steal(c, SLOT_COMPILER, own,
+                                  destroy_compiler)) /* which has the counters: no destroy_user */
     return RUSH_ENOMEM;
   TRY(api->op_register(c, &op, err));
   TRY(api->pass_register(c, &pass, err));
@@ -533,5 +558,6 @@ compile_counters compile_get_counters(rush_context *c)
     return (compile_counters){0};
   return (compile_counters){atomic_load_explicit(&own->groups, memory_order_relaxed),
                             atomic_load_explicit(&own->plans, memory_order_relaxed),
-                            atomic_load_explicit(&own->calls, memory_order_relaxed), context_n_interpreted(c)};
+                            atomic_load_explicit(&own->calls, memory_order_relaxed),
+                            context_n_interpreted(c)};
 }

@@ -29,7 +29,8 @@ static bool knows_name(const exported *e, str name)
   return false;
 }
 
-static rush_status too_many(exported_frame *f, uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs)
+static rush_status too_many(exported_frame *f, uint32_t n_args, const named_arg *kwargs,
+                            uint32_t n_kwargs)
 {
   const tree_spec *in = f->e->in;
   uint32_t i = 0;
@@ -37,20 +38,22 @@ static rush_status too_many(exported_frame *f, uint32_t n_args, const named_arg 
   while (i < n_kwargs && knows_name(f->e, kwargs[i].name))
     i++;
   if (i < n_kwargs)
-    return error_set_type(f->cx->err, RUSH_EARGUMENT, "ValueError",
-                          "Trying to flatten user inputs with exported input tree spec: unexpected keyword '%.*s'; the "
-                          "exported program takes %u positional and %u keyword arguments, the first of them '%s'",
-                          (int)kwargs[i].name.len, kwargs[i].name.p, in->children[0].n_children, in->children[1].n_children,
-                          f->e->n_arg_names ? f->e->arg_names[0] : "");
-  return error_set_type(f->cx->err, RUSH_EARGUMENT, "ValueError",
-                        "Trying to flatten user inputs with exported input tree spec: the exported program takes %u "
-                        "positional and %u keyword arguments, but got %u and %u. Please check that the inputs have "
-                        "the same number and type of args and kwargs as the ones you used when tracing.",
-                        in->children[0].n_children, in->children[1].n_children, n_args,
-                        n_kwargs);
+    return error_set_type(
+      f->cx->err, RUSH_EARGUMENT, "ValueError",
+      "Trying to flatten user inputs with exported input tree spec: unexpected keyword '%.*s'; the "
+      "exported program takes %u positional and %u keyword arguments, the first of them '%s'",
+      (int)kwargs[i].name.len, kwargs[i].name.p, in->children[0].n_children,
+      in->children[1].n_children, f->e->n_arg_names ? f->e->arg_names[0] : "");
+  return error_set_type(
+    f->cx->err, RUSH_EARGUMENT, "ValueError",
+    "Trying to flatten user inputs with exported input tree spec: the exported program takes %u "
+    "positional and %u keyword arguments, but got %u and %u. Please check that the inputs have "
+    "the same number and type of args and kwargs as the ones you used when tracing.",
+    in->children[0].n_children, in->children[1].n_children, n_args, n_kwargs);
 }
 
-static void add_names(text_buf *t, const tree_spec *named, const named_arg *kwargs, uint32_t n_kwargs)
+static void add_names(text_buf *t, const tree_spec *named, const named_arg *kwargs,
+                      uint32_t n_kwargs)
 {
   text_puts(t, "Ran into a kwarg keyword mismatch: Got the following keywords [");
   for (uint32_t i = 0; i < n_kwargs; i++)
@@ -61,7 +64,8 @@ static void add_names(text_buf *t, const tree_spec *named, const named_arg *kwar
   text_puts(t, "]");
 }
 
-static rush_status wrong_names(exported_frame *f, const tree_spec *named, const named_arg *kwargs, uint32_t n_kwargs)
+static rush_status wrong_names(exported_frame *f, const tree_spec *named, const named_arg *kwargs,
+                               uint32_t n_kwargs)
 {
   text_buf t;
 
@@ -101,8 +105,8 @@ static rush_status flatten_arguments(exported_frame *f, const rush_value *args, 
     if (!v)
       return wrong_names(f, named, kwargs, n_kwargs);
     used++;
-    TRY(tree_flatten(f->cx, &named->children[i], *v, named->keys[i].as.string->text, f->leaves, f->e->n_leaves,
-                     &f->n_leaves));
+    TRY(tree_flatten(f->cx, &named->children[i], *v, named->keys[i].as.string->text, f->leaves,
+                     f->e->n_leaves, &f->n_leaves));
   }
   if (used != n_kwargs)
     return wrong_names(f, named, kwargs, n_kwargs);
@@ -110,7 +114,8 @@ static rush_status flatten_arguments(exported_frame *f, const rush_value *args, 
 }
 
 /* Put the user's leaves together; some have buffers, which are put there first. */
-static rush_status give_user(exported_frame *f, rush_value *const *user, uint32_t n, rush_value *result)
+static rush_status give_user(exported_frame *f, rush_value *const *user, uint32_t n,
+                             rush_value *result)
 {
   rush_value few[FEW], *leaves = few;
   uint32_t at = 0;
@@ -136,7 +141,8 @@ static rush_status write_back(exported_frame *f, rush_value to, rush_value made)
 }
 
 /* Graph outputs to where they belong: buffers, inputs, and the user's leaves. */
-static rush_status hand_out(exported_frame *f, rush_object *self, rush_tuple *outs, rush_value *result)
+static rush_status hand_out(exported_frame *f, rush_object *self, rush_tuple *outs,
+                            rush_value *result)
 {
   rush_value *few[FEW], **user = few;
   uint32_t n_user = 0;
@@ -161,7 +167,8 @@ static rush_status hand_out(exported_frame *f, rush_object *self, rush_tuple *ou
 }
 
 /* Call forward with the user's buffers at the places that its own outputs have. */
-static rush_status call_graph(exported_frame *f, const rush_value *args, uint32_t n, rush_value *outs)
+static rush_status call_graph(exported_frame *f, const rush_value *args, uint32_t n,
+                              rush_value *outs)
 {
   output_buffers of_graph = {.n = f->e->n_outputs};
   uint32_t n_user = 0;
@@ -220,16 +227,18 @@ static rush_status check_types(exported_frame *f)
     if (type_contains_value(t, f->leaves[i]))
       continue;
     if (type_is(t, TYPE_TENSOR))
-      return error_set_type(f->cx->err, RUSH_EARGUMENT, "AttributeError", "%s: '%s' object has no attribute 'size'",
-                            f->e->leaf_names[i], value_python_word(f->leaves[i]));
-    return error_set_type(f->cx->err, RUSH_EARGUMENT, "TypeError", "%s: unexpected %s", f->e->leaf_names[i],
-                          value_python_word(f->leaves[i]));
+      return error_set_type(f->cx->err, RUSH_EARGUMENT, "AttributeError",
+                            "%s: '%s' object has no attribute 'size'", f->e->leaf_names[i],
+                            value_python_word(f->leaves[i]));
+    return error_set_type(f->cx->err, RUSH_EARGUMENT, "TypeError", "%s: unexpected %s",
+                          f->e->leaf_names[i], value_python_word(f->leaves[i]));
   }
   return RUSH_OK;
 }
 
-rush_status exported_call(call_ctx *cx, exported *e, rush_value self, const rush_value *args, uint32_t n_args,
-                          const named_arg *kwargs, uint32_t n_kwargs, rush_value *result)
+rush_status exported_call(call_ctx *cx, exported *e, rush_value self, const rush_value *args,
+                          uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs,
+                          rush_value *result)
 {
   rush_value few[FEW];
   exported_frame f = {.cx = cx, .e = e, .leaves = few, .outputs = cx->outputs};

@@ -1,11 +1,12 @@
 /* export/exported.h -- an exported program: a graph with a signature, as a program of ours.
  *
  * A torch.export archive becomes an ordinary program with one module class: parameters, buffers and
- * lifted constants are its attributes ("layer.weight" keeps its dotted name), `forward` is a function
- * whose graph takes (self, leaf inputs...) and returns one tuple: first the mutated buffers and
- * inputs, then the user's leaf outputs.  Around a call, and only here:
- *   1. the arguments are flattened as the input spec says (AssertionError-like errors name the place);
- *   2. constants in the input spec and range constraints and guards are checked: the error names the
+ * lifted constants are its attributes ("layer.weight" keeps its dotted name), `forward` is a
+ * function whose graph takes (self, leaf inputs...) and returns one tuple: first the mutated
+ * buffers and inputs, then the user's leaf outputs.  Around a call, and only here:
+ *   1. the arguments are flattened as the input spec says (AssertionError-like errors name the
+ *   place); 2. constants in the input spec and range constraints and guards are checked: the error
+ *   names the
  *      dimension or the argument;
  *   3. forward runs; mutated buffers are written to the attributes, mutated inputs into the inputs;
  *   4. the user's outputs are put together as the output spec says. */
@@ -24,7 +25,7 @@ typedef enum tree_kind {
   TREE_ORDERED_DICT,
   TREE_NAMEDTUPLE,
   TREE_DEQUE, /* takes a list or a tuple, comes as a list */
-  TREE_OTHER  /* a registered class: takes and comes as a dict of its fields if the keys are known, else as a tuple */
+  TREE_OTHER /* a registered class: takes and comes as a dict of its fields if the keys are known, else as a tuple */
 } tree_kind;
 typedef struct tree_spec tree_spec;
 typedef struct exported exported;
@@ -32,35 +33,53 @@ struct tree_spec {
   tree_kind kind;
   uint32_t n_children;
   tree_spec *children;
-  rush_value *keys;     /* n_children, all texts or all ints, none twice, owned by the program's constants; NULL: none.
+  rush_value *
+    keys; /* n_children, all texts or all ints, none twice, owned by the program's constants; NULL: none.
                          * A dict with children has them */
   const char *type_name; /* NamedTuple, dataclass, other */
 };
 
 /* Parse torch.utils._pytree's JSON ("[1, {type, context, children_spec}]") into `mem`. */
 tree_spec *tree_parse(session *s, arena *mem, program *p, const char *place, str json_text);
-/* Append borrowed leaves of `v` in the spec's order to leaves[*n]; RUSH_EARGUMENT (ValueError) where the
- * structure differs: `where` starts the place. */
-rush_status tree_flatten(call_ctx *cx, const tree_spec *t, rush_value v, const char *where, rush_value *leaves,
-                         uint32_t max, uint32_t *n) RUSH_CHECKED;
+/* Append borrowed leaves of `v` in the spec's order to leaves[*n]; RUSH_EARGUMENT (ValueError)
+ * where the structure differs: `where` starts the place. */
+rush_status tree_flatten(call_ctx *cx, const tree_spec *t, rush_value v, const char *where,
+                         rush_value *leaves, uint32_t max, uint32_t *n) RUSH_CHECKED;
 /* The value the spec describes, from leaves[*n] on (borrowed); new. */
 rush_status tree_unflatten(call_ctx *cx, const tree_spec *t, const rush_value *leaves, uint32_t *n,
                            rush_value *out) RUSH_CHECKED;
 uint32_t tree_n_leaves(const tree_spec *t);
-/* True if there are only leaves, tuples, lists and dicts: values that need no class of the host's. */
+/* True if there are only leaves, tuples, lists and dicts: values that need no class of the host's.
+ * */
 bool tree_is_plain(const tree_spec *t);
 
-/* -- Guards ------------------------------------------------------------------------------------------ */
+/* -- Guards ------------------------------------------------------------------------------------ */
 
 /* A condition on the sizes of inputs, `L['x'].size()[0] == 2*L['y'].size()[1]`, as a small tree. */
 typedef struct guard guard;
 typedef enum guard_op {
-  GUARD_INT,  /* value */
-  GUARD_SIZE, /* leaf, dim */
-  GUARD_LEAF, /* an int argument */
+  GUARD_INT,      /* value */
+  GUARD_SIZE,     /* leaf, dim */
+  GUARD_LEAF,     /* an int argument */
   GUARD_CONSTANT, /* a leaf has the value that it had when the program was made: constant */
-  GUARD_ADD, GUARD_SUB, GUARD_MUL, GUARD_FLOORDIV, GUARD_MOD, GUARD_POW, GUARD_NEG, GUARD_MIN, GUARD_MAX,
-  GUARD_EQ, GUARD_NE, GUARD_LT, GUARD_LE, GUARD_GT, GUARD_GE, GUARD_AND, GUARD_OR, GUARD_NOT
+  GUARD_ADD,
+  GUARD_SUB,
+  GUARD_MUL,
+  GUARD_FLOORDIV,
+  GUARD_MOD,
+  GUARD_POW,
+  GUARD_NEG,
+  GUARD_MIN,
+  GUARD_MAX,
+  GUARD_EQ,
+  GUARD_NE,
+  GUARD_LT,
+  GUARD_LE,
+  GUARD_GT,
+  GUARD_GE,
+  GUARD_AND,
+  GUARD_OR,
+  GUARD_NOT
 } guard_op;
 struct guard {
   guard_op op;
@@ -74,13 +93,17 @@ struct guard {
 /* NULL when the text is not understood. */
 const guard *guard_parse(session *s, arena *mem, const exported *e, const char *text);
 /* Two terms compared, as a whole condition. */
-const guard *guard_compare(session *s, arena *mem, const exported *e, guard_op op, const guard *a, const guard *b);
-/* RUSH_EARGUMENT when it does not hold: AssertionError, "Guard failed: ...", or IndexError where an input lacks a dimension. */
-rush_status guard_check(call_ctx *cx, const exported *e, const guard *g, const rush_value *leaves) RUSH_CHECKED;
-/* A text that conditions of the same meaning share, as far as that is easily seen; the session's, or the guard's. */
+const guard *guard_compare(session *s, arena *mem, const exported *e, guard_op op, const guard *a,
+                           const guard *b);
+/* RUSH_EARGUMENT when it does not hold: AssertionError, "Guard failed: ...", or IndexError where an
+ * input lacks a dimension. */
+rush_status guard_check(call_ctx *cx, const exported *e, const guard *g,
+                        const rush_value *leaves) RUSH_CHECKED;
+/* A text that conditions of the same meaning share, as far as that is easily seen; the session's,
+ * or the guard's. */
 const char *guard_key(session *s, const exported *e, const guard *g);
 
-/* -- Descriptions ------------------------------------------------------------------------------------ */
+/* -- Descriptions ------------------------------------------------------------------------------ */
 
 /* What the file says of an input or output of the graph: a tensor, or an int. */
 typedef struct exported_meta {
@@ -91,15 +114,22 @@ typedef struct exported_meta {
   uint64_t computed;  /* bit i: sizes[i].symbol is a formula of symbols */
 } exported_meta;
 
-/* -- The program --------------------------------------------------------------------------------------- */
+/* -- The program ------------------------------------------------------------------------------- */
 
-typedef enum exported_output { OUTPUT_USER, OUTPUT_BUFFER_MUTATION, OUTPUT_INPUT_MUTATION, OUTPUT_IGNORED } exported_output;
+typedef enum exported_output {
+  OUTPUT_USER,
+  OUTPUT_BUFFER_MUTATION,
+  OUTPUT_INPUT_MUTATION,
+  OUTPUT_IGNORED
+} exported_output;
 
 struct exported { /* in the program's arena */
   program *program; /* borrowed: it owns this */
   function *forward;
-  tree_spec *in, *out;       /* in: a tuple of a tuple (args) and a dict whose keys are texts (kwargs): checked */
-  const char *in_text, *out_text; /* the specs as the file has them, for hosts that know the classes; NULL: all is plain */
+  tree_spec *in,
+    *out; /* in: a tuple of a tuple (args) and a dict whose keys are texts (kwargs): checked */
+  const char *in_text,
+    *out_text; /* the specs as the file has them, for hosts that know the classes; NULL: all is plain */
   const char **arg_names;    /* forward's parameters: n_arg_names; positional first */
   uint32_t n_arg_names;
   uint32_t n_leaves;         /* of the input */
@@ -107,7 +137,8 @@ struct exported { /* in the program's arena */
   rush_value *leaf_constants; /* UNSET: an input of the graph; else the value it must have */
   bool *leaf_is_input;       /* the graph takes it */
   const exported_meta **leaf_metas;   /* n_leaves; NULL: not described */
-  const exported_meta **output_metas; /* n_output_metas, which is n_outputs unless an output is a list; NULL: not described */
+  const exported_meta **
+    output_metas; /* n_output_metas, which is n_outputs unless an output is a list; NULL: not described */
   uint32_t n_output_metas;
   uint32_t n_outputs;
   struct exported_output_spec {
@@ -119,7 +150,8 @@ struct exported { /* in the program's arena */
 };
 
 /* Call: `self` is the module object.  *result is new. */
-rush_status exported_call(call_ctx *cx, exported *e, rush_value self, const rush_value *args, uint32_t n_args,
-                          const named_arg *kwargs, uint32_t n_kwargs, rush_value *result) RUSH_CHECKED;
+rush_status exported_call(call_ctx *cx, exported *e, rush_value self, const rush_value *args,
+                          uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs,
+                          rush_value *result) RUSH_CHECKED;
 
 #endif

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* -- Parsing: Python's expression grammar as far as guards use it ------------------------------------------- */
+/* -- Parsing: Python's expression grammar as far as guards use it ------------------------------ */
 
 typedef struct guard_reader {
   session *s;
@@ -56,8 +56,10 @@ static void need(guard_reader *r, const char *token)
 static const tree_spec *descend(const tree_spec *t, str key, int64_t index, uint32_t *leaf)
 {
   for (uint32_t i = 0; i < t->n_children; i++) {
-    bool hit = key.p ? t->keys && t->keys[i].tag == RUSH_TAG_STRING && str_eq(value_str(t->keys[i]), key)
-                     : t->keys && t->keys[i].tag == RUSH_TAG_INT ? t->keys[i].as.i == index : index == (int64_t)i;
+    bool hit =
+      key.p ? t->keys && t->keys[i].tag == RUSH_TAG_STRING && str_eq(value_str(t->keys[i]), key)
+      : t->keys && t->keys[i].tag == RUSH_TAG_INT ? t->keys[i].as.i == index
+                                                  : index == (int64_t)i;
     if (hit)
       return &t->children[i];
     *leaf += tree_n_leaves(&t->children[i]);
@@ -105,7 +107,8 @@ static bool read_step(guard_reader *r, str *key, int64_t *index)
 /* Where the argument's tree is, by forward's parameter name. */
 static const tree_spec *argument(const exported *e, str name, uint32_t *leaf)
 {
-  const tree_spec *args = &e->in->children[0], *kwargs = e->in->n_children > 1 ? &e->in->children[1] : NULL;
+  const tree_spec *args = &e->in->children[0],
+                  *kwargs = e->in->n_children > 1 ? &e->in->children[1] : NULL;
 
   for (uint32_t i = 0; i < args->n_children; i++) {
     if (i < e->n_arg_names && str_is(name, e->arg_names[i]))
@@ -247,8 +250,9 @@ static const guard *read_sum(guard_reader *r)
 
 static const guard *read_comparison(guard_reader *r)
 {
-  static const struct { const char *token; guard_op op; } ops[] = {
-      {"==", GUARD_EQ}, {"!=", GUARD_NE}, {"<=", GUARD_LE}, {">=", GUARD_GE}, {"<", GUARD_LT}, {">", GUARD_GT}};
+  static const struct { const char *token; guard_op op;
+  } ops[] = {{"==", GUARD_EQ}, {"!=", GUARD_NE}, {"<=", GUARD_LE},
+             {">=", GUARD_GE}, {"<", GUARD_LT},  {">", GUARD_GT}};
 
   if (accept(r, "not")) {
     session_enter(r->s);
@@ -286,16 +290,28 @@ static const guard *read_or(guard_reader *r)
   return g;
 }
 
-/* -- Showing: as Python's ast.unparse does, with `x` for `L['x']` -------------------------------------------------- */
+/* -- Showing: as Python's ast.unparse does, with `x` for `L['x']` ------------------------------ */
 
-enum { BIND_OR, BIND_AND, BIND_NOT, BIND_COMPARE, BIND_SUM, BIND_TERM, BIND_FACTOR, BIND_POWER, BIND_ATOM };
+enum {
+  BIND_OR,
+  BIND_AND,
+  BIND_NOT,
+  BIND_COMPARE,
+  BIND_SUM,
+  BIND_TERM,
+  BIND_FACTOR,
+  BIND_POWER,
+  BIND_ATOM
+};
 
-static const struct shown_op { const char *word; int bind; } shown_ops[] = {
-    [GUARD_ADD] = {" + ", BIND_SUM},      [GUARD_SUB] = {" - ", BIND_SUM},      [GUARD_MUL] = {" * ", BIND_TERM},
-    [GUARD_FLOORDIV] = {" // ", BIND_TERM}, [GUARD_MOD] = {" % ", BIND_TERM},   [GUARD_POW] = {" ** ", BIND_POWER},
-    [GUARD_EQ] = {" == ", BIND_COMPARE},  [GUARD_NE] = {" != ", BIND_COMPARE},  [GUARD_LT] = {" < ", BIND_COMPARE},
-    [GUARD_LE] = {" <= ", BIND_COMPARE},  [GUARD_GT] = {" > ", BIND_COMPARE},   [GUARD_GE] = {" >= ", BIND_COMPARE},
-    [GUARD_AND] = {" and ", BIND_AND},    [GUARD_OR] = {" or ", BIND_OR}};
+static const struct shown_op { const char *word; int bind;
+} shown_ops[] = {[GUARD_ADD] = {" + ", BIND_SUM},     [GUARD_SUB] = {" - ", BIND_SUM},
+                 [GUARD_MUL] = {" * ", BIND_TERM},    [GUARD_FLOORDIV] = {" // ", BIND_TERM},
+                 [GUARD_MOD] = {" % ", BIND_TERM},    [GUARD_POW] = {" ** ", BIND_POWER},
+                 [GUARD_EQ] = {" == ", BIND_COMPARE}, [GUARD_NE] = {" != ", BIND_COMPARE},
+                 [GUARD_LT] = {" < ", BIND_COMPARE},  [GUARD_LE] = {" <= ", BIND_COMPARE},
+                 [GUARD_GT] = {" > ", BIND_COMPARE},  [GUARD_GE] = {" >= ", BIND_COMPARE},
+                 [GUARD_AND] = {" and ", BIND_AND},   [GUARD_OR] = {" or ", BIND_OR}};
 
 typedef struct shower {
   session *s;
@@ -385,7 +401,8 @@ const guard *guard_parse(session *s, arena *mem, const exported *e, const char *
   return g;
 }
 
-const guard *guard_compare(session *s, arena *mem, const exported *e, guard_op op, const guard *a, const guard *b)
+const guard *guard_compare(session *s, arena *mem, const exported *e, guard_op op, const guard *a,
+                           const guard *b)
 {
   guard *g = session_alloc_in(s, mem, sizeof *g);
 
@@ -404,7 +421,8 @@ static void put_key(shower *w, const guard *g)
     return;
   }
   show(w, g->a, BIND_OR);
-  text_printf(w->t, g->op == GUARD_GT ? " >= %lld" : " <= %lld", (long long)g->b->value + (g->op == GUARD_GT ? 1 : -1));
+  text_printf(w->t, g->op == GUARD_GT ? " >= %lld" : " <= %lld",
+              (long long)g->b->value + (g->op == GUARD_GT ? 1 : -1));
 }
 
 const char *guard_key(session *s, const exported *e, const guard *g)
@@ -419,7 +437,7 @@ const char *guard_key(session *s, const exported *e, const guard *g)
   return text_str(t);
 }
 
-/* -- Checking ------------------------------------------------------------------------------------------------ */
+/* -- Checking ---------------------------------------------------------------------------------- */
 
 static int64_t floor_div(int64_t a, int64_t b)
 {
@@ -453,7 +471,8 @@ static bool same_constant(rush_value want, rush_value got)
     double b = got.tag == RUSH_TAG_FLOAT ? got.as.d : (double)got.as.i;
     return a == b || (isnan(a) && isnan(b));
   }
-  return want.tag == RUSH_TAG_STRING && got.tag == RUSH_TAG_STRING && str_eq(value_str(want), value_str(got));
+  return want.tag == RUSH_TAG_STRING && got.tag == RUSH_TAG_STRING &&
+         str_eq(value_str(want), value_str(got));
 }
 
 typedef struct checker {
@@ -569,7 +588,8 @@ static rush_status put_inputs(checker *k, const guard *g, text_buf *t)
   return RUSH_OK;
 }
 
-/* PyTorch's words, then what came: the numbers where the condition compares some, and the inputs. */
+/* PyTorch's words, then what came: the numbers where the condition compares some, and the inputs.
+ * */
 static rush_status say_failed(checker *k, const guard *g, text_buf *t)
 {
   static const char *const signs[] = {[GUARD_EQ] = "==", [GUARD_NE] = "!=", [GUARD_LT] = "<",
@@ -599,7 +619,8 @@ static rush_status fail_guard(checker *k, const guard *g)
   text_init(&t, k->cx->ctx);
   rush_status st = say_failed(k, g, &t);
   if (st == RUSH_OK)
-    st = error_set_type(k->cx->err, RUSH_EARGUMENT, k->missing ? "IndexError" : "AssertionError", "%s", text_str(&t));
+    st = error_set_type(k->cx->err, RUSH_EARGUMENT, k->missing ? "IndexError" : "AssertionError",
+                        "%s", text_str(&t));
   text_free(&t);
   return st;
 }

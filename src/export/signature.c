@@ -1,8 +1,9 @@
 /* export/signature.c -- see signature.h.
  *
- * Built in a session: one walk over the schema, or over the tree specs of an exported program, that appends an item for
- * each leaf.  Cost: O(leaves), and O(leaves * depth) bytes of names.  Types have at most 65536 parts when written out, and
- * tree specs are written out in the file: there are no more leaves than that. */
+ * Built in a session: one walk over the schema, or over the tree specs of an exported program, that
+ * appends an item for each leaf.  Cost: O(leaves), and O(leaves * depth) bytes of names.  Types
+ * have at most 65536 parts when written out, and tree specs are written out in the file: there are
+ * no more leaves than that. */
 #include "export/signature.h"
 
 #include "base/grow.h"
@@ -21,7 +22,7 @@ typedef struct builder {
   text_buf *path; /* of the item that is at work */
 } builder;
 
-/* -- Items ----------------------------------------------------------------------------------------------- */
+/* -- Items ------------------------------------------------------------------------------------- */
 
 static char *keep_text(builder *b, const char *text)
 {
@@ -56,7 +57,8 @@ static void add_meta(builder *b, rush_signature_item *item, const exported_meta 
 {
   if (!meta || (meta->is_tensor && meta->dtype == DTYPE_NONE))
     return;
-  rush_signature_size *sizes = session_alloc_in(b->s, &b->sig->mem, ((size_t)meta->n_dims + 1) * sizeof *sizes);
+  rush_signature_size *sizes =
+    session_alloc_in(b->s, &b->sig->mem, ((size_t)meta->n_dims + 1) * sizeof *sizes);
   for (int i = 0; i < meta->n_dims; i++) {
     sizes[i] = meta->sizes[i];
     if (sizes[i].symbol)
@@ -78,7 +80,7 @@ static void cut_path(builder *b, size_t len)
     b->path->data[len] = 0;
 }
 
-/* -- TorchScript ----------------------------------------------------------------------------------------- */
+/* -- TorchScript ------------------------------------------------------------------------------- */
 
 static void add_parameters(builder *b)
 {
@@ -117,7 +119,7 @@ static void add_results(builder *b, const type *t, uint32_t outermost, bool is_i
   session_leave(b->s);
 }
 
-/* -- Exported programs ----------------------------------------------------------------------------------- */
+/* -- Exported programs ------------------------------------------------------------------------- */
 
 static const char *constant_type(rush_value v)
 {
@@ -127,14 +129,16 @@ static const char *constant_type(rush_value v)
 }
 
 /* The leaves of argument `number`, from *leaf on; *arg counts the graph's inputs. */
-static void add_argument(builder *b, const tree_spec *t, uint32_t number, bool by_name, uint32_t *leaf, uint32_t *arg)
+static void add_argument(builder *b, const tree_spec *t, uint32_t number, bool by_name,
+                         uint32_t *leaf, uint32_t *arg)
 {
   const exported *e = b->e;
 
   for (uint32_t n = tree_n_leaves(t); n > 0; n--, ++*leaf) {
     const bool is_input = e->leaf_is_input[*leaf];
-    rush_signature_item *item =
-        add_item(b, e->leaf_names[*leaf], is_input ? annotation(b, b->f->schema->args[++*arg].type) : constant_type(e->leaf_constants[*leaf]));
+    rush_signature_item *item = add_item(b, e->leaf_names[*leaf],
+                                         is_input ? annotation(b, b->f->schema->args[++*arg].type)
+                                                  : constant_type(e->leaf_constants[*leaf]));
     item->argument = number;
     item->keyword_only = by_name;
     item->is_constant = !is_input;
@@ -163,14 +167,16 @@ static uint32_t next_user_output(const exported *e, uint32_t *at)
   return (*at)++;
 }
 
-static void add_tree(builder *b, const tree_spec *t, uint32_t outermost, bool is_inside, uint32_t *at)
+static void add_tree(builder *b, const tree_spec *t, uint32_t outermost, bool is_inside,
+                     uint32_t *at)
 {
   const exported *e = b->e;
   const size_t len = b->path->len;
 
   if (t->kind == TREE_LEAF) {
     const uint32_t output = next_user_output(e, at);
-    rush_signature_item *item = add_item(b, text_str(b->path), annotation(b, b->f->schema->returns[0].type->elems[output]));
+    rush_signature_item *item =
+      add_item(b, text_str(b->path), annotation(b, b->f->schema->returns[0].type->elems[output]));
     item->argument = outermost;
     add_meta(b, item, e->n_output_metas == e->n_outputs ? e->output_metas[output] : NULL);
     return;
@@ -188,7 +194,7 @@ static void add_tree(builder *b, const tree_spec *t, uint32_t outermost, bool is
   session_leave(b->s);
 }
 
-/* -- Building -------------------------------------------------------------------------------------------- */
+/* -- Building ---------------------------------------------------------------------------------- */
 
 typedef struct signature_job {
   const function *f;
@@ -252,7 +258,7 @@ void signature_free(signature *s)
   context_release(c);
 }
 
-/* -- Text ------------------------------------------------------------------------------------------------ */
+/* -- Text -------------------------------------------------------------------------------------- */
 
 static void print_size(text_buf *out, const rush_signature_size *size)
 {
@@ -290,13 +296,15 @@ static void print_description(text_buf *out, const rush_signature_item *item)
   for (int i = 0; i < item->n_sizes; i++) {
     bool is_known = false; /* said before */
     for (int k = 0; k < i && item->sizes[i].symbol; k++)
-      is_known |= item->sizes[k].symbol && strcmp(item->sizes[k].symbol, item->sizes[i].symbol) == 0;
+      is_known |=
+        item->sizes[k].symbol && strcmp(item->sizes[k].symbol, item->sizes[i].symbol) == 0;
     if (!is_known)
       print_bounds(out, &item->sizes[i]);
   }
 }
 
-static rush_status print_item(call_ctx *cx, text_buf *out, const rush_signature_item *item, const char *indent)
+static rush_status print_item(call_ctx *cx, text_buf *out, const rush_signature_item *item,
+                              const char *indent)
 {
   rush_status st = RUSH_OK;
 

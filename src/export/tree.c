@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* -- Parsing ----------------------------------------------------------------------------------------- */
+/* -- Parsing ----------------------------------------------------------------------------------- */
 
 typedef struct tree_reader {
   session *s;
@@ -30,8 +30,8 @@ static tree_kind kind_named(str type)
   return TREE_OTHER;
 }
 
-/* The keys of a context, which is a JSON text of a list of texts and numbers; that of a dataclass is a list
- * of its fields, then of those that were None. */
+/* The keys of a context, which is a JSON text of a list of texts and numbers; that of a dataclass
+ * is a list of its fields, then of those that were None. */
 typedef struct key_list {
   rush_value *at;
   uint32_t n, cap;
@@ -87,7 +87,8 @@ static bool are_distinct(tree_reader *r, const key_list *l)
   session_defer(r->s, free_table, seen);
   for (uint32_t i = 0; i < l->n; i++) {
     const rush_value *key = &l->at[i];
-    str bytes = key->tag == RUSH_TAG_STRING ? value_str(*key) : (str){(const char *)&key->as.i, sizeof key->as.i};
+    str bytes = key->tag == RUSH_TAG_STRING ? value_str(*key)
+                                            : (str){(const char *)&key->as.i, sizeof key->as.i};
     if (table_get(seen, bytes))
       return false;
     if (!table_put(seen, bytes, l->at))
@@ -96,7 +97,8 @@ static bool are_distinct(tree_reader *r, const key_list *l)
   return true;
 }
 
-/* The list of keys in a defaultdict's context, which is an object: {"dict_context": [...], ...}; or nothing. */
+/* The list of keys in a defaultdict's context, which is an object: {"dict_context": [...], ...}; or
+ * nothing. */
 static str dict_context(tree_reader *r, str context, const char *place)
 {
   input in = {place, context};
@@ -129,7 +131,8 @@ static void read_keys(tree_reader *r, json *j, tree_spec *t, str context)
   if (is_dict && !fits)
     json_fail(j, "a dict in a tree spec has %u keys and %u values", l.n, t->n_children);
   if (is_dict && !plain)
-    json_fail(j, "the keys of a dict in a tree spec are expected to be different texts or different ints");
+    json_fail(
+      j, "the keys of a dict in a tree spec are expected to be different texts or different ints");
   if (fits && plain)
     t->keys = l.at;
 }
@@ -221,7 +224,7 @@ bool tree_is_plain(const tree_spec *t)
   return is_plain;
 }
 
-/* -- Flattening ----------------------------------------------------------------------------------------- */
+/* -- Flattening -------------------------------------------------------------------------------- */
 
 static const char *spec_word(const tree_spec *t)
 {
@@ -249,31 +252,37 @@ static const char *spec_word(const tree_spec *t)
 
 static const char *value_word(rush_value v)
 {
-  static const char *const words[] = {"None", "a tensor", "a bool", "an int",  "a float", "a complex",
-                                      "a str", "a list",  "a tuple", "a dict", "an object"};
+  static const char *const words[] = {"None",    "a tensor",  "a bool",   "an int",
+                                      "a float", "a complex", "a str",    "a list",
+                                      "a tuple", "a dict",    "an object"};
   return v.tag < COUNT_OF(words) ? words[v.tag] : "a value";
 }
 
 static size_t n_items_of(rush_value v)
 {
-  return v.tag == RUSH_TAG_DICT ? v.as.dict->n : v.tag == RUSH_TAG_LIST ? v.as.list->n : v.tag == RUSH_TAG_TUPLE ? v.as.tuple->n : 0;
+  return v.tag == RUSH_TAG_DICT    ? v.as.dict->n
+         : v.tag == RUSH_TAG_LIST  ? v.as.list->n
+         : v.tag == RUSH_TAG_TUPLE ? v.as.tuple->n
+                                   : 0;
 }
 
-static rush_status mismatch(call_ctx *cx, const char *where, const tree_spec *t, rush_value v, size_t n)
+static rush_status mismatch(call_ctx *cx, const char *where, const tree_spec *t, rush_value v,
+                            size_t n)
 {
   char many[32] = "";
 
   if (t->kind != TREE_LEAF)
     snprintf(many, sizeof many, " of %u", t->n_children);
-  return error_set_type(cx->err, RUSH_EARGUMENT, "ValueError",
-                        "Trying to flatten user inputs with exported input tree spec: at %s the exported program "
-                        "takes %s%s, but got %s of %zu. Please check that the inputs have the same number and "
-                        "type of args and kwargs as the ones you used when tracing.",
-                        where, spec_word(t), many, value_word(v), n);
+  return error_set_type(
+    cx->err, RUSH_EARGUMENT, "ValueError",
+    "Trying to flatten user inputs with exported input tree spec: at %s the exported program "
+    "takes %s%s, but got %s of %zu. Please check that the inputs have the same number and "
+    "type of args and kwargs as the ones you used when tracing.",
+    where, spec_word(t), many, value_word(v), n);
 }
 
-static rush_status flatten_dict(call_ctx *cx, const tree_spec *t, rush_value v, const char *where, rush_value *leaves,
-                                uint32_t max, uint32_t *n)
+static rush_status flatten_dict(call_ctx *cx, const tree_spec *t, rush_value v, const char *where,
+                                rush_value *leaves, uint32_t max, uint32_t *n)
 {
   char place[128];
 
@@ -293,8 +302,8 @@ static rush_status flatten_dict(call_ctx *cx, const tree_spec *t, rush_value v, 
 }
 
 /* A tuple or a list by place. */
-static rush_status flatten_items(call_ctx *cx, const tree_spec *t, rush_value v, const char *where, rush_value *leaves,
-                                 uint32_t max, uint32_t *n)
+static rush_status flatten_items(call_ctx *cx, const tree_spec *t, rush_value v, const char *where,
+                                 rush_value *leaves, uint32_t max, uint32_t *n)
 {
   const rush_value *items = NULL;
   size_t n_items = 0;
@@ -319,8 +328,8 @@ static rush_status flatten_items(call_ctx *cx, const tree_spec *t, rush_value v,
   return RUSH_OK;
 }
 
-rush_status tree_flatten(call_ctx *cx, const tree_spec *t, rush_value v, const char *where, rush_value *leaves,
-                         uint32_t max, uint32_t *n)
+rush_status tree_flatten(call_ctx *cx, const tree_spec *t, rush_value v, const char *where,
+                         rush_value *leaves, uint32_t max, uint32_t *n)
 {
   bool is_dict = t->kind == TREE_DICT || t->kind == TREE_ORDERED_DICT;
 
@@ -339,11 +348,13 @@ rush_status tree_flatten(call_ctx *cx, const tree_spec *t, rush_value v, const c
   return st;
 }
 
-/* -- Putting together -------------------------------------------------------------------------------------- */
+/* -- Putting together -------------------------------------------------------------------------- */
 
-static rush_status build_dict(call_ctx *cx, const tree_spec *t, const rush_value *leaves, uint32_t *n, rush_value *out)
+static rush_status build_dict(call_ctx *cx, const tree_spec *t, const rush_value *leaves,
+                              uint32_t *n, rush_value *out)
 {
-  const type *key = t->n_children && t->keys[0].tag == RUSH_TAG_INT ? type_simple(TYPE_INT) : type_simple(TYPE_STRING);
+  const type *key = t->n_children && t->keys[0].tag == RUSH_TAG_INT ? type_simple(TYPE_INT)
+                                                                    : type_simple(TYPE_STRING);
   rush_dict *d;
   rush_value item;
 
@@ -361,7 +372,8 @@ static rush_status build_dict(call_ctx *cx, const tree_spec *t, const rush_value
   return RUSH_OK;
 }
 
-static rush_status build_list(call_ctx *cx, const tree_spec *t, const rush_value *leaves, uint32_t *n, rush_value *out)
+static rush_status build_list(call_ctx *cx, const tree_spec *t, const rush_value *leaves,
+                              uint32_t *n, rush_value *out)
 {
   rush_list *l;
   rush_value item;
@@ -380,7 +392,8 @@ static rush_status build_list(call_ctx *cx, const tree_spec *t, const rush_value
   return RUSH_OK;
 }
 
-static rush_status build_tuple(call_ctx *cx, const tree_spec *t, const rush_value *leaves, uint32_t *n, rush_value *out)
+static rush_status build_tuple(call_ctx *cx, const tree_spec *t, const rush_value *leaves,
+                               uint32_t *n, rush_value *out)
 {
   rush_tuple *tuple;
 
@@ -396,9 +409,11 @@ static rush_status build_tuple(call_ctx *cx, const tree_spec *t, const rush_valu
   return RUSH_OK;
 }
 
-rush_status tree_unflatten(call_ctx *cx, const tree_spec *t, const rush_value *leaves, uint32_t *n, rush_value *out)
+rush_status tree_unflatten(call_ctx *cx, const tree_spec *t, const rush_value *leaves, uint32_t *n,
+                           rush_value *out)
 {
-  bool is_dict = t->kind == TREE_DICT || t->kind == TREE_ORDERED_DICT || (t->keys && t->kind == TREE_OTHER);
+  bool is_dict =
+    t->kind == TREE_DICT || t->kind == TREE_ORDERED_DICT || (t->keys && t->kind == TREE_OTHER);
 
   if (t->kind == TREE_LEAF) {
     *out = value_retain(leaves[(*n)++]);

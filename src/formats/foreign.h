@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* What a file that is no archive is, and what to do instead: "an ONNX model: ...", static; NULL: nothing that is known. */
+/* What a file that is no archive is, and what to do instead: "an ONNX model: ...", static; NULL:
+ * nothing that is known. */
 const char *foreign_kind(const void *data, size_t n_bytes);
 
 #endif

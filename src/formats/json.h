@@ -51,7 +51,8 @@ typedef struct json {
 } json;
 
 void json_init(json *j, session *s, const input *in);
-/* Read `part`, a slice of in->bytes that json_raw returned; a part that was not found (p NULL) is refused. */
+/* Read `part`, a slice of in->bytes that json_raw returned; a part that was not found (p NULL) is
+ * refused. */
 void json_init_at(json *j, session *s, const input *in, str part);
 /* Nothing but blanks may follow. */
 void json_end(json *j);

@@ -66,7 +66,8 @@ static inline input input_of_mapping(const mapping *m)
 /* Leave with RUSH_EFORMAT: "PLACE: offset N: message". */
 _Noreturn void input_fail(session *s, const input *in, size_t offset, const char *fmt, ...)
     RUSH_PRINTF(4, 5);
-/* session_check for what was made as the input says at `offset`: a refusal becomes RUSH_EFORMAT and names the place. */
+/* session_check for what was made as the input says at `offset`: a refusal becomes RUSH_EFORMAT and
+ * names the place. */
 void input_check(session *s, const input *in, size_t offset, rush_status st);
 
 #endif

@@ -199,8 +199,11 @@ void npy_read(session *s, const input *in, npy_header *out)
   if (p[6] > 1)
     len |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
   if (len > n - start || len > MAX_HEADER_BYTES)
-    input_fail(s, in, 8, "a .npy header of %zu bytes, in a file of %zu; the limit is %d", len, n, MAX_HEADER_BYTES);
-  input header = {in->place, {session_strndup(s, in->bytes.p, start + len), start + len}}; /* a mapped file may change */
+    input_fail(s, in, 8, "a .npy header of %zu bytes, in a file of %zu; the limit is %d", len, n,
+               MAX_HEADER_BYTES);
+  input header = {
+    in->place,
+    {session_strndup(s, in->bytes.p, start + len), start + len}}; /* a mapped file may change */
   literal l = {s, &header, start, start + len};
   size_t item_bytes = read_dict(&l, &h);
   h.data = start + len;

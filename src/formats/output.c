@@ -83,7 +83,8 @@ static str folder_of(const char *path)
   return (str){path, slash ? (size_t)(slash - path) + 1 : 0};
 }
 
-/* What `path` is in the end: links are followed, also to a file that is not there yet.  realpath needs the file. */
+/* What `path` is in the end: links are followed, also to a file that is not there yet.  realpath
+ * needs the file. */
 static char *follow_links(session *s, char *path)
 {
   for (int i = 0; i < MAX_LINKS; i++) {
@@ -100,7 +101,8 @@ static char *follow_links(session *s, char *path)
   fail(s, path, ELOOP);
 }
 
-/* A new name: from random bits, so that what others left, or make at the same time, is not in the way. */
+/* A new name: from random bits, so that what others left, or make at the same time, is not in the
+ * way. */
 static void open_beside(session *s, output_file *f, const struct stat *old)
 {
   for (int i = 0; i < MAX_TRIES && f->fd < 0; i++) {
@@ -108,8 +110,10 @@ static void open_beside(session *s, output_file *f, const struct stat *old)
     if (getentropy(&bits, sizeof bits) != 0)
       fail(s, f->path, errno);
     str folder = folder_of(f->target);
-    char *name = session_printf(s, "%.*s.rushlight-%016llx.part", (int)folder.len, folder.p, (unsigned long long)bits);
-    f->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); /* the mode is the umask's, unlike mkstemp's */
+    char *name = session_printf(s, "%.*s.rushlight-%016llx.part", (int)folder.len, folder.p,
+                                (unsigned long long)bits);
+    f->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                 0666); /* the mode is the umask's, unlike mkstemp's */
     if (f->fd >= 0)
       f->temporary = name;
     else if (errno != EEXIST)
@@ -141,17 +145,22 @@ output_file *output_file_new(session *s, const char *path)
   return f;
 }
 
-/* The bytes are on the disk before the name is, and the name after it; a file system that cannot sync (EINVAL) is
- * taken at its word. */
-static bool sync_fd(int fd) { return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
+/* The bytes are on the disk before the name is, and the name after it; a file system that cannot
+ * sync (EINVAL) is taken at its word. */
+static bool sync_fd(int fd)
+{
+  return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
+}
 
 static bool sync_folder(session *s, const char *path)
 {
   str folder = folder_of(path);
-  int fd = open(folder.len ? session_strndup(s, folder.p, folder.len) : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int fd = open(folder.len ? session_strndup(s, folder.p, folder.len) : ".",
+                O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
   if (fd < 0)
-    return errno == EACCES; /* a folder that one may write to and not read: the rename has been done */
+    return errno ==
+           EACCES; /* a folder that one may write to and not read: the rename has been done */
   bool ok = sync_fd(fd);
   int error = errno;
   close(fd);

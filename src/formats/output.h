@@ -1,9 +1,10 @@
 /* formats/output.h -- where writers put bytes.
  *
- * Writers only append, through one callback.  An output file is written beside its place under a new random name
- * (O_EXCL), synced, renamed, and its folder synced: a file of that name is either the old one or complete, also after a
- * crash of the machine.  It keeps the mode of the file that it replaces; a symbolic link stays, and what it links to is
- * replaced.  What is not committed when the session ends is removed.  Devices and pipes are written directly. */
+ * Writers only append, through one callback.  An output file is written beside its place under a
+ * new random name (O_EXCL), synced, renamed, and its folder synced: a file of that name is either
+ * the old one or complete, also after a crash of the machine.  It keeps the mode of the file that
+ * it replaces; a symbolic link stays, and what it links to is replaced.  What is not committed when
+ * the session ends is removed.  Devices and pipes are written directly. */
 #ifndef RUSH_FORMATS_OUTPUT_H
 #define RUSH_FORMATS_OUTPUT_H
 

@@ -587,14 +587,16 @@ static pickle_node *class_of_module(pickle_node *class)
 {
   pickle_node *id = class->kind == PICKLE_PERSID ? class->as.persid : NULL;
 
-  if (id && id->kind == PICKLE_TUPLE && id->as.seq.n >= 2 && id->as.seq.at[1]->kind == PICKLE_GLOBAL)
+  if (id && id->kind == PICKLE_TUPLE && id->as.seq.n >= 2 &&
+      id->as.seq.at[1]->kind == PICKLE_GLOBAL)
     return id->as.seq.at[1];
   return class;
 }
 
 static void op_newobj(machine *m, bool with_kwargs)
 {
-  pickle_node *kwargs = with_kwargs ? pop(m) : NULL, *args = pop(m), *class = class_of_module(pop(m));
+  pickle_node *kwargs = with_kwargs ? pop(m) : NULL, *args = pop(m),
+              *class = class_of_module(pop(m));
 
   if (class->kind != PICKLE_GLOBAL)
     fail(m, "an object whose class is a %s", pickle_kind_name(class->kind));

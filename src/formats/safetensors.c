@@ -211,11 +211,12 @@ safetensors *safetensors_read(session *s, const input *in)
     input_fail(s, in, 0, "not a .safetensors file: too short");
   uint64_t n = header_bytes((const uint8_t *)in->bytes.p);
   if (n > MAX_HEADER_BYTES || n > in->bytes.len - 8)
-    input_fail(s, in, 0, "a header of %llu bytes, in a file of %zu; the limit is %llu", (unsigned long long)n, in->bytes.len,
-               (unsigned long long)MAX_HEADER_BYTES);
+    input_fail(s, in, 0, "a header of %llu bytes, in a file of %zu; the limit is %llu",
+               (unsigned long long)n, in->bytes.len, (unsigned long long)MAX_HEADER_BYTES);
   r.data = 8 + (size_t)n;
   r.data_bytes = in->bytes.len - r.data;
-  input header = {in->place, {session_strndup(s, in->bytes.p, r.data), r.data}}; /* a mapped file may change */
+  input header = {in->place,
+                  {session_strndup(s, in->bytes.p, r.data), r.data}}; /* a mapped file may change */
   json_init_at(&r.j, s, &header, (str){header.bytes.p + 8, (size_t)n});
   for (json_begin_object(&r.j); json_next_key(&r.j, &key);) {
     if (str_is(key, "__metadata__"))

@@ -73,7 +73,8 @@ static bool fits(uint64_t offset, uint64_t n, uint64_t limit)
 static uint64_t find_end(session *s, const mapping *m)
 {
   if (m->n_bytes < END_BYTES)
-    fail_at(s, m, 0, "PytorchStreamReader failed reading zip archive: not a ZIP archive: too short");
+    fail_at(s, m, 0,
+            "PytorchStreamReader failed reading zip archive: not a ZIP archive: too short");
   uint64_t last = m->n_bytes - END_BYTES;
   uint64_t lowest = last > UINT16_MAX ? last - UINT16_MAX : 0;
   for (uint64_t at = last + 1; at-- > lowest;) {
@@ -312,8 +313,8 @@ static bool agrees(uint64_t local, uint64_t central, bool may_follow)
   return local == central || (may_follow && (local == 0 || local == UINT32_MAX));
 }
 
-/* What stands behind the data when the local header says that CRC and sizes follow: with a signature or not at all
- * (some writers leave it out), the sizes in 4 bytes each or in 8. */
+/* What stands behind the data when the local header says that CRC and sizes follow: with a
+ * signature or not at all (some writers leave it out), the sizes in 4 bytes each or in 8. */
 static bool descriptor_agrees(const zip_archive *z, const zip_entry *e, uint64_t limit)
 {
   uint64_t at = e->data + e->packed_bytes;
@@ -328,7 +329,8 @@ static bool descriptor_agrees(const zip_archive *z, const zip_entry *e, uint64_t
 }
 
 /* A copy of the local header with its texts, in `room` when it fits; sets where the data is. */
-static const uint8_t *read_local(session *s, const zip_archive *z, zip_entry *e, uint64_t limit, uint8_t *room, size_t room_bytes)
+static const uint8_t *read_local(session *s, const zip_archive *z, zip_entry *e, uint64_t limit,
+                                 uint8_t *room, size_t room_bytes)
 {
   const uint8_t *from = fits(e->header, LOCAL_BYTES, limit) ? z->map->data + e->header : NULL;
 
@@ -504,7 +506,8 @@ const zip_entry *zip_need(session *s, const zip_archive *z, const char *path)
   const zip_entry *e = zip_find(z, path);
 
   if (e == NULL)
-    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "%s: PytorchStreamReader failed locating file %s: file not found",
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL,
+                        "%s: PytorchStreamReader failed locating file %s: file not found",
                         z->map->name, path);
   return e;
 }

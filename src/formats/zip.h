@@ -1,8 +1,8 @@
 /* formats/zip.h -- strict reading of zip archives.
  *
  * The central directory decides; every local header is checked against it when the archive is
- * opened (sizes of 0 are accepted where bit 3 says that they follow the data; the descriptor there must
- * agree, too).  Refused, with file,
+ * opened (sizes of 0 are accepted where bit 3 says that they follow the data; the descriptor there
+ * must agree, too).  Refused, with file,
  * record and offset: damage, truncation, records that overlap or leave the file, two records of one
  * name, names that are absolute, have `.` or `..` or empty components, backslashes or control
  * characters or malformed UTF-8, encryption, several disks, methods other than stored and deflated,
@@ -16,7 +16,8 @@
  * it has none.  It is kept from where the file was saved, so look records up with zip_find, which
  * adds it.
  *
- * A mapped file may change while it is read: the directory is parsed in a copy, and so are the local headers.
+ * A mapped file may change while it is read: the directory is parsed in a copy, and so are the
+ * local headers.
  *
  * Ownership: an archive is refcounted and holds its mapping.  Entries and names are borrowed from
  * it.  Threads: immutable after zip_open.  Cost: O(records log records) at opening when they are
@@ -64,9 +65,10 @@ const zip_entry *zip_find_name(const zip_archive *z, str name);
 /* The same; leaves with RUSH_EFORMAT naming the missing record. */
 const zip_entry *zip_need(session *s, const zip_archive *z, const char *path);
 
-/* The record's bytes.  Deflated: inflated into a new block.  Stored: with `owner`, a pointer into the mapping; without,
- * a copy when the file may change, since what is parsed is read more than once (lengths first, then contents) and must
- * stay what was checked.  Valid until the session ends, or as long as the caller retains *owner (borrowed). */
+/* The record's bytes.  Deflated: inflated into a new block.  Stored: with `owner`, a pointer into
+ * the mapping; without, a copy when the file may change, since what is parsed is read more than
+ * once (lengths first, then contents) and must stay what was checked.  Valid until the session
+ * ends, or as long as the caller retains *owner (borrowed). */
 str zip_read(session *s, const zip_archive *z, const zip_entry *e, mapping **owner);
 /* The same as an input whose place is "FILE: NAME", for the readers of this folder. */
 input zip_input(session *s, const zip_archive *z, const zip_entry *e);

@@ -205,7 +205,8 @@ void zip_write_identity(zip_writer *z)
     names = (names ^ name) * UINT64_C(0x9e3779b97f4a7c15) + i;
     bytes = (bytes ^ z->records[i].crc) * UINT64_C(0xd6e8feb86659fd93) + z->records[i].n_bytes;
   }
-  const char *id = session_printf(z->s, "%020llu%020llu", (unsigned long long)names, (unsigned long long)bytes);
+  const char *id =
+    session_printf(z->s, "%020llu%020llu", (unsigned long long)names, (unsigned long long)bytes);
   zip_write(z, ".data/serialization_id", id, 40);
 }
 

@@ -17,13 +17,15 @@
 
 typedef struct zip_writer zip_writer;
 
-/* `root` without '/'; "": records lie at the top.  Bytes written before the first record count from here. */
+/* `root` without '/'; "": records lie at the top.  Bytes written before the first record count from
+ * here. */
 zip_writer *zip_writer_new(session *s, const output *out, const char *root);
 /* Add a record.  A second one of the same name is the caller's mistake: RUSH_EARGUMENT. */
 void zip_write(zip_writer *z, const char *path, const void *data, size_t n_bytes);
 /* The same, deflated when that makes it smaller. */
 void zip_write_deflated(zip_writer *z, const char *path, const void *data, size_t n_bytes);
-/* PyTorch's record of what is in the archive: 40 digits, of the records' names and of their bytes so far. */
+/* PyTorch's record of what is in the archive: 40 digits, of the records' names and of their bytes
+ * so far. */
 void zip_write_identity(zip_writer *z);
 /* The directory: nothing may be added afterwards. */
 void zip_finish(zip_writer *z);

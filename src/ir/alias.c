@@ -10,7 +10,8 @@
 #define NO_GROUP UINT32_MAX /* of values without memory */
 #define N_KNOWN 64          /* arguments whose constant value a summary tells apart */
 
-/* What of a group is written: tensors have memory of their own, which nobody reaches through a container's items. */
+/* What of a group is written: tensors have memory of their own, which nobody reaches through a
+ * container's items. */
 enum { WRITES_CONTAINERS = 1, WRITES_TENSORS = 2, WRITES_ALL = 3 };
 
 typedef enum truth { MAYBE, NO, YES } truth;
@@ -20,7 +21,8 @@ typedef struct summary {
   const function *f;
   uint64_t yes, no; /* arguments known to be true, or false */
   uint32_t n;       /* arguments */
-  uint32_t *group;  /* n arguments, result, constants: the index of the first one in the same group */
+  uint32_t
+    *group; /* n arguments, result, constants: the index of the first one in the same group */
   bool *written;    /* of the same */
   truth result;     /* of a bool */
   bool done;        /* false: being made, a recursion */
@@ -41,7 +43,7 @@ struct alias_info {
   uint32_t n_writes, cap_writes;
 };
 
-/* -- Groups -------------------------------------------------------------------------------------- */
+/* -- Groups ------------------------------------------------------------------------------------ */
 
 bool alias_type_has_memory(const type *t)
 {
@@ -49,7 +51,12 @@ bool alias_type_has_memory(const type *t)
   if (t->kind == TYPE_OPTIONAL)
     return alias_type_has_memory(type_elem(t));
   switch (t->kind) {
-  case TYPE_INT: case TYPE_FLOAT: case TYPE_BOOL: case TYPE_COMPLEX: case TYPE_NUMBER: case TYPE_NONE:
+  case TYPE_INT:
+  case TYPE_FLOAT:
+  case TYPE_BOOL:
+  case TYPE_COMPLEX:
+  case TYPE_NUMBER:
+  case TYPE_NONE:
   case TYPE_STRING: case TYPE_DEVICE:
     return false;
   default:
@@ -135,7 +142,7 @@ static void add_values(alias_info *a, const ir_block *b)
   session_leave(a->s);
 }
 
-/* -- Known conditions ------------------------------------------------------------------------------ */
+/* -- Known conditions -------------------------------------------------------------------------- */
 
 static truth inverse(truth t) { return t == YES ? NO : t == NO ? YES : MAYBE; }
 
@@ -183,7 +190,7 @@ static truth op_truth(const alias_info *a, const ir_node *n)
   return MAYBE;
 }
 
-/* -- Nodes ------------------------------------------------------------------------------------------- */
+/* -- Nodes ------------------------------------------------------------------------------------- */
 
 static void join_all(alias_info *a, const ir_node *n, bool inputs_too)
 {
@@ -209,24 +216,28 @@ static void opaque(alias_info *a, const ir_node *n)
   join_all(a, n, true);
 }
 
-static uint32_t mask_of(const schema_arg *r) { return r->alias_before | r->alias_after | r->elem_alias; }
+static uint32_t mask_of(const schema_arg *r)
+{
+  return r->alias_before | r->alias_after | r->elem_alias;
+}
 
 static bool is_container(const type *t)
 {
   t = type_runtime(t);
   if (t->kind == TYPE_OPTIONAL)
     t = type_runtime(type_elem(t));
-  return t->kind == TYPE_LIST || t->kind == TYPE_DICT || t->kind == TYPE_TUPLE || t->kind == TYPE_FUTURE ||
-         t->kind == TYPE_AWAIT;
+  return t->kind == TYPE_LIST || t->kind == TYPE_DICT || t->kind == TYPE_TUPLE ||
+         t->kind == TYPE_FUTURE || t->kind == TYPE_AWAIT;
 }
 
-/* Which inputs result `out` may share memory with.  Containers come unannotated where their items stay
- * what they were (list(x), x + y, sorted). */
+/* Which inputs result `out` may share memory with.  Containers come unannotated where their items
+ * stay what they were (list(x), x + y, sorted). */
 static void join_result(alias_info *a, const ir_node *n, const ir_value *out, const schema_arg *r)
 {
   const schema *sc = n->op->schema;
   uint32_t mask = r ? mask_of(r) : ALIAS_WILDCARD;
-  bool all = mask & ALIAS_WILDCARD || n->op->effects & OP_RETURNS_ARG || (!mask && is_container(out->type));
+  bool all =
+    mask & ALIAS_WILDCARD || n->op->effects & OP_RETURNS_ARG || (!mask && is_container(out->type));
 
   if (!alias_type_has_memory(out->type))
     return;
@@ -290,7 +301,10 @@ static void visit_if(alias_info *a, const ir_node *n)
       if (cond != (i ? YES : NO))
         join_values(a, n->outputs[k], v);
     }
-    a->known[n->outputs[k]->scratch] = cond == YES ? got[0] : cond == NO ? got[1] : got[0] == got[1] ? got[0] : MAYBE;
+    a->known[n->outputs[k]->scratch] = cond == YES        ? got[0]
+                                       : cond == NO       ? got[1]
+                                       : got[0] == got[1] ? got[0]
+                                                          : MAYBE;
   }
 }
 
@@ -306,7 +320,7 @@ static void visit_loop(alias_info *a, const ir_node *n)
   visit_block(a, body);
 }
 
-/* -- Calls ------------------------------------------------------------------------------------------- */
+/* -- Calls ------------------------------------------------------------------------------------- */
 
 static const summary *summarise(alias_info *a, function *f, uint64_t yes, uint64_t no);
 
@@ -325,7 +339,9 @@ static void call(alias_info *a, const ir_node *n, function *f)
     return;
   }
   for (uint32_t i = 0; i < m->n + 2; i++) { /* arguments, result, constants */
-    const ir_value *v = i < m->n ? ir_node_input(n, i) : i == m->n && n->n_outputs ? n->outputs[0] : NULL;
+    const ir_value *v = i < m->n                    ? ir_node_input(n, i)
+                        : i == m->n && n->n_outputs ? n->outputs[0]
+                                                    : NULL;
     uint32_t first = m->group[i];
 
     if (i <= m->n && (!v || !alias_type_has_memory(v->type)))
@@ -333,7 +349,9 @@ static void call(alias_info *a, const ir_node *n, function *f)
     uint32_t own = v ? v->scratch : 0;
     if (m->written[i])
       write_group(a, own, WRITES_ALL);
-    const ir_value *w = first < m->n ? ir_node_input(n, first) : first == m->n && n->n_outputs ? n->outputs[0] : NULL;
+    const ir_value *w = first < m->n                    ? ir_node_input(n, first)
+                        : first == m->n && n->n_outputs ? n->outputs[0]
+                                                        : NULL;
     if (first != i && w && alias_type_has_memory(w->type))
       join(a, own, w->scratch);
   }
@@ -384,7 +402,12 @@ static void visit_node(alias_info *a, const ir_node *n)
   case IR_UNINITIALIZED: case IR_ISINSTANCE:
     break;
   case IR_FORK: /* runs later, but before the call is over */
-  case IR_WITH: case IR_ENTER: case IR_EXIT: case IR_INTERFACE_CALL: case IR_AWAITABLE: case IR_CLOSURE:
+  case IR_WITH:
+  case IR_ENTER:
+  case IR_EXIT:
+  case IR_INTERFACE_CALL:
+  case IR_AWAITABLE:
+  case IR_CLOSURE:
   case IR_LOAD: case IR_STORE: case IR_BREAK_STMT: case IR_CONTINUE_STMT: case IR_RETURN_STMT:
   case IR_GUARD: case IR_BAILOUT: case IR_DIFFERENTIABLE_GRAPH: case IR_GROUP: case IR_HIGHER_ORDER:
   case IR_UNKNOWN_OP: case N_IR_KINDS:
@@ -411,7 +434,7 @@ static alias_info *begin(session *s, const ir_graph *g, bool training, summary *
   return a;
 }
 
-/* -- Summaries ----------------------------------------------------------------------------------------- */
+/* -- Summaries --------------------------------------------------------------------------------- */
 
 /* In groups of the callee: index of the first argument in the group of entry i. */
 static void fill_summary(summary *m, const alias_info *a, const ir_graph *g)
@@ -422,7 +445,9 @@ static void fill_summary(summary *m, const alias_info *a, const ir_graph *g)
     const ir_value *v = i < m->n                                  ? ir_block_input(g->block, i)
                         : i == m->n && ir_block_n_outputs(g->block) ? ir_block_output(g->block, 0)
                                                                   : NULL;
-    const uint32_t root = i == m->n + 1 ? root_of(a, 0) : v && alias_type_has_memory(v->type) ? root_of(a, v->scratch) : NO_GROUP;
+    const uint32_t root = i == m->n + 1                         ? root_of(a, 0)
+                          : v && alias_type_has_memory(v->type) ? root_of(a, v->scratch)
+                                                                : NO_GROUP;
     session_poll(a->s);
     m->group[i] = i;
     if (root == NO_GROUP)
@@ -452,14 +477,17 @@ static const summary *summarise(alias_info *a, function *f, uint64_t yes, uint64
   }
   const ir_graph *g = f->graph;
   summary *m = session_new(a->s, summary);
-  *m = (summary){.f = f, .yes = yes, .no = no, .n = ir_block_n_inputs(g->block), .next = *a->summaries};
+  *m = (summary){
+    .f = f, .yes = yes, .no = no, .n = ir_block_n_inputs(g->block), .next = *a->summaries};
   m->group = session_array(a->s, uint32_t, (size_t)m->n + 2);
   m->written = session_array(a->s, bool, (size_t)m->n + 2);
   *a->summaries = m;
   alias_info *inner = begin(a->s, g, a->training, a->summaries);
   inner->all = a->all;
   for (uint32_t i = 0; i < m->n && i < N_KNOWN; i++)
-    inner->known[ir_block_input(g->block, i)->scratch] = yes >> i & 1 ? YES : no >> i & 1 ? NO : MAYBE;
+    inner->known[ir_block_input(g->block, i)->scratch] = yes >> i & 1  ? YES
+                                                         : no >> i & 1 ? NO
+                                                                       : MAYBE;
   visit_block(inner, g->block);
   fill_summary(m, inner, g);
   m->done = true;
@@ -467,7 +495,7 @@ static const summary *summarise(alias_info *a, function *f, uint64_t yes, uint64
   return m;
 }
 
-/* -- From outside ---------------------------------------------------------------------------------------- */
+/* -- From outside ------------------------------------------------------------------------------ */
 
 alias_info *alias_analyse(session *s, const ir_graph *g, bool training)
 {
@@ -483,7 +511,8 @@ alias_info *alias_analyse_all(session *s, const ir_graph *g)
 
   a->all = true;
   const ir_value *before = NULL; /* the last argument that has memory */
-  for (uint32_t i = 0; i < ir_block_n_inputs(g->block); i++) { /* a caller may give one thing twice */
+  for (uint32_t i = 0; i < ir_block_n_inputs(g->block);
+       i++) { /* a caller may give one thing twice */
     const ir_value *v = ir_block_input(g->block, i);
     if (!alias_type_has_memory(v->type))
       continue;
@@ -512,12 +541,14 @@ ir_node *alias_write(const alias_info *a, uint32_t i, uint32_t *group)
 
 bool alias_may(const alias_info *a, const ir_value *x, const ir_value *y)
 {
-  return alias_type_has_memory(x->type) && alias_type_has_memory(y->type) && root_of(a, x->scratch) == root_of(a, y->scratch);
+  return alias_type_has_memory(x->type) && alias_type_has_memory(y->type) &&
+         root_of(a, x->scratch) == root_of(a, y->scratch);
 }
 
 bool alias_is_written(const alias_info *a, const ir_value *v)
 {
-  return alias_type_has_memory(v->type) && a->written[root_of(a, v->scratch)] & (is_tensor(v->type) ? WRITES_TENSORS : WRITES_ALL);
+  return alias_type_has_memory(v->type) &&
+         a->written[root_of(a, v->scratch)] & (is_tensor(v->type) ? WRITES_TENSORS : WRITES_ALL);
 }
 
 bool alias_items_change(const alias_info *a, const ir_value *v)

@@ -3,11 +3,12 @@
  * function returns one value, as PyTorch's do: several outputs are packed into a tuple. */
 #include "ir/build.h"
 
-/* -- Constants ------------------------------------------------------------------------------------ */
+/* -- Constants --------------------------------------------------------------------------------- */
 
 static const type *type_of(session *s, type_store *ts, rush_value v);
 
-static const type *unify_items(session *s, type_store *ts, const rush_value *items, size_t n, size_t step)
+static const type *unify_items(session *s, type_store *ts, const rush_value *items, size_t n,
+                               size_t step)
 {
   const type *t = NULL;
 
@@ -16,7 +17,8 @@ static const type *unify_items(session *s, type_store *ts, const rush_value *ite
 
     t = t ? type_unify(ts, t, item, false) : item;
     if (!t)
-      session_fail_status(s, RUSH_EARGUMENT, "TypeError", NULL, "the items of a list have no type in common");
+      session_fail_status(s, RUSH_EARGUMENT, "TypeError", NULL,
+                          "the items of a list have no type in common");
   }
   return t ? t : type_simple(TYPE_TENSOR);
 }
@@ -57,21 +59,24 @@ ir_node *build_constant(session *s, ir_graph *g, rush_value v, const type *t)
 {
   bool fits = false;
 
-  if (v.tag == RUSH_TAG_OBJECT || v.tag == RUSH_TAG_FUTURE || v.tag == RUSH_TAG_FUNCTION || v.tag == RUSH_TAG_UNSET)
-    session_fail_status(s, RUSH_EARGUMENT, "TypeError", NULL, "such a value cannot be a constant of a graph");
+  if (v.tag == RUSH_TAG_OBJECT || v.tag == RUSH_TAG_FUTURE || v.tag == RUSH_TAG_FUNCTION ||
+      v.tag == RUSH_TAG_UNSET)
+    session_fail_status(s, RUSH_EARGUMENT, "TypeError", NULL,
+                        "such a value cannot be a constant of a graph");
   if (!t)
     t = type_of(s, g->types, v);
   rush_value *held = session_alloc(s, sizeof *held);
 
   session_check(s, value_bind(s->cx, t, v, &fits, held));
   if (!fits)
-    session_fail_status(s, RUSH_EARGUMENT, "TypeError", NULL, "the constant is no value of its type");
+    session_fail_status(s, RUSH_EARGUMENT, "TypeError", NULL,
+                        "the constant is no value of its type");
   session_defer(s, release_held, held);
   ir_graph_keep_types(s, g, t->store);
   return ir_constant_new(s, g, *held, t);
 }
 
-/* -- Functions ------------------------------------------------------------------------------------ */
+/* -- Functions --------------------------------------------------------------------------------- */
 
 /* PyTorch's functions give one value. */
 static void pack_outputs(session *s, ir_graph *g)
@@ -88,7 +93,8 @@ static void pack_outputs(session *s, ir_graph *g)
     in[i] = ir_block_output(b, i);
     elems[i] = in[i]->type;
   }
-  ir_node *pack = n ? ir_node_new(s, g, IR_TUPLE_CONSTRUCT, in, n) : ir_constant_new(s, g, value_none(), NULL);
+  ir_node *pack =
+    n ? ir_node_new(s, g, IR_TUPLE_CONSTRUCT, in, n) : ir_constant_new(s, g, value_none(), NULL);
 
   ir_node_append(pack, b);
   if (n)

@@ -95,7 +95,8 @@ size_t ir_facts_parse(const char *text, int dtype, ir_facts *out)
   }
   if (*p != ')')
     return 0;
-  if (!ranked) /* of a tensor without dimensions, or of one whose dimensions are not known: PyTorch writes both so */
+  if (
+    !ranked) /* of a tensor without dimensions, or of one whose dimensions are not known: PyTorch writes both so */
     f.n_dims = p == text + 1 ? 0 : -1;
   f.strided |= f.n_dims == 0;
   *out = f;
@@ -166,7 +167,8 @@ static void print(text_buf *out, const ir_facts *f)
       text_printf(out, "%s%lld", comma, (long long)f->sizes[i]);
   }
   for (int i = 0; f->strided && i < f->n_dims; i++)
-    text_printf(out, "%s%lld%s", i ? ", " : ", strides=[", (long long)f->strides[i], i + 1 == f->n_dims ? "]" : "");
+    text_printf(out, "%s%lld%s", i ? ", " : ", strides=[", (long long)f->strides[i],
+                i + 1 == f->n_dims ? "]" : "");
   if (f->requires_grad >= 0) {
     text_printf(out, "%srequires_grad=%d", comma, f->requires_grad);
     comma = ", ";

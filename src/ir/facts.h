@@ -1,4 +1,5 @@
-/* ir/facts.h -- what a graph's types say of tensors: `Float(2, *, strides=[3, 1], requires_grad=0, device=cpu)`.
+/* ir/facts.h -- what a graph's types say of tensors: `Float(2, *, strides=[3, 1], requires_grad=0,
+ * device=cpu)`.
  *
  * Such a type is a TYPE_TENSOR whose name is that text: for everybody else it is Tensor. */
 #ifndef RUSH_IR_FACTS_H
@@ -24,11 +25,13 @@ ir_facts ir_facts_of(const type *t);
 ir_facts ir_facts_of_tensor(const rush_tensor *t);
 /* The type that says so. */
 const type *ir_facts_type(session *s, type_store *ts, const ir_facts *f);
-/* The type with nothing known of tensors, those in tuples, lists, dicts, optionals and futures too. */
+/* The type with nothing known of tensors, those in tuples, lists, dicts, optionals and futures too.
+ * */
 const type *ir_type_unshaped(session *s, type_store *ts, const type *t);
 /* "Float": RUSH_FLOAT32; DTYPE_NONE: no dtype is called so. */
 int ir_dtype_of_name(str name);
-/* Text after `Float` or `Tensor` (dtype), from its '(' on: how many bytes it takes, 0 when it is none. */
+/* Text after `Float` or `Tensor` (dtype), from its '(' on: how many bytes it takes, 0 when it is
+ * none. */
 size_t ir_facts_parse(const char *text, int dtype, ir_facts *out);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* -- Graphs ------------------------------------------------------------------------------------- */
+/* -- Graphs ------------------------------------------------------------------------------------ */
 
 ir_graph *ir_graph_new(session *s, type_store *ts)
 {
@@ -66,7 +66,7 @@ void ir_graph_keep_types(session *s, ir_graph *g, type_store *ts)
   g->kept = k;
 }
 
-/* -- Block signatures --------------------------------------------------------------------------- */
+/* -- Block signatures -------------------------------------------------------------------------- */
 
 ir_value *ir_block_add_input(session *s, ir_block *b, const type *t, const char *name)
 {
@@ -89,9 +89,12 @@ static char *copy_text(session *s, ir_graph *g, const char *text, size_t len)
   return p;
 }
 
-void ir_node_set_scope(session *s, ir_node *n, const char *scope, size_t len) { n->scope = copy_text(s, n->graph, scope, len); }
+void ir_node_set_scope(session *s, ir_node *n, const char *scope, size_t len)
+{
+  n->scope = copy_text(s, n->graph, scope, len);
+}
 
-/* -- Constants ---------------------------------------------------------------------------------- */
+/* -- Constants --------------------------------------------------------------------------------- */
 
 uint32_t ir_graph_add_constant(session *s, ir_graph *g, rush_value v)
 {
@@ -130,7 +133,7 @@ bool ir_value_as_constant(const ir_value *v, rush_value *out)
   return true;
 }
 
-/* -- Attributes --------------------------------------------------------------------------------- */
+/* -- Attributes -------------------------------------------------------------------------------- */
 
 ir_attr *ir_attr_find(const ir_node *n, const char *name)
 {
@@ -140,9 +143,10 @@ ir_attr *ir_attr_find(const ir_node *n, const char *name)
   return NULL;
 }
 
-/* The attribute of that name, appended when it is new: they print in order of setting.  A new one has room for n_more
- * bytes at *more, which is NULL otherwise. */
-static ir_attr *attr_with_room(session *s, ir_node *n, const char *name, ir_attr_kind kind, size_t n_more, char **more)
+/* The attribute of that name, appended when it is new: they print in order of setting.  A new one
+ * has room for n_more bytes at *more, which is NULL otherwise. */
+static ir_attr *attr_with_room(session *s, ir_node *n, const char *name, ir_attr_kind kind,
+                               size_t n_more, char **more)
 {
   ir_attr *a = ir_attr_find(n, name);
 
@@ -217,10 +221,10 @@ void ir_attr_set_value(session *s, ir_node *n, const char *name, rush_value v)
   attr_set(s, n, name, ATTR_VALUE)->as.value = n->graph->constants[i];
 }
 
-/* -- Copies ------------------------------------------------------------------------------------- */
+/* -- Copies ------------------------------------------------------------------------------------ */
 
-/* Values of the source that were copied, by pointer; those outside the copied part map to themselves
- * or to what the caller said. */
+/* Values of the source that were copied, by pointer; those outside the copied part map to
+ * themselves or to what the caller said. */
 typedef struct copier {
   session *s;
   ir_graph *to;

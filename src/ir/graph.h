@@ -1,13 +1,14 @@
 /* ir/graph.h -- PyTorch IR: graphs, blocks, nodes, values.
  *
- * A graph owns everything in one arena; all pointers are borrowed from it.  A block is a ring of nodes
- * closed by its return node (whose inputs are the block's outputs) and has a parameter node (whose
- * outputs are the block's inputs), which is linked nowhere.  Nodes own nested blocks (prim::If,
- * prim::Loop, prim::With...).  A use is one input slot; values keep an intrusive list of their uses.
+ * A graph owns everything in one arena; all pointers are borrowed from it.  A block is a ring of
+ * nodes closed by its return node (whose inputs are the block's outputs) and has a parameter node
+ * (whose outputs are the block's inputs), which is linked nowhere.  Nodes own nested blocks
+ * (prim::If, prim::Loop, prim::With...).  A use is one input slot; values keep an intrusive list of
+ * their uses.
  *
- * Invariants.  (1) n->next->prev == n.  (2) `order` grows strictly along the ring, the return node's is
- * UINT64_MAX.  (3) u is in v->uses iff u->value == v.  (4) an input is defined before its user, in the
- * same block or one around it.
+ * Invariants.  (1) n->next->prev == n.  (2) `order` grows strictly along the ring, the return
+ * node's is UINT64_MAX.  (3) u is in v->uses iff u->value == v.  (4) an input is defined before its
+ * user, in the same block or one around it.
  *
  * Everything that edits takes the graph's session for memory: allocation never fails there.
  * Threads: a graph is edited by one thread at a time; a finished graph may be read by many. */
@@ -26,49 +27,50 @@ typedef struct ir_attr ir_attr;
 typedef struct ir_name ir_name;
 
 /* The fixed kinds beside operators.  X(symbol, "name"). */
-#define IR_KINDS(X)                                                                                 \
-  X(OP, "")                       /* an operator: node->op */                                       \
-  X(PARAM, "prim::Param")                                                                           \
-  X(RETURN, "prim::Return")                                                                         \
-  X(CONSTANT, "prim::Constant")   /* attribute value: node->constant */                              \
-  X(IF, "prim::If")                                                                                 \
-  X(LOOP, "prim::Loop")           /* (max trips, condition, carried...) blocks: (i, carried) -> (cond, carried) */ \
-  X(WITH, "prim::With")           /* only before lowering */                                        \
-  X(ENTER, "prim::Enter")                                                                           \
-  X(EXIT, "prim::Exit")                                                                             \
-  X(LIST_CONSTRUCT, "prim::ListConstruct")                                                          \
-  X(LIST_UNPACK, "prim::ListUnpack")                                                                \
-  X(TUPLE_CONSTRUCT, "prim::TupleConstruct")                                                        \
-  X(TUPLE_UNPACK, "prim::TupleUnpack")                                                              \
-  X(TUPLE_INDEX, "prim::TupleIndex")                                                                \
-  X(TUPLE_SLICE, "prim::TupleSlice")                                                                \
-  X(DICT_CONSTRUCT, "prim::DictConstruct")                                                          \
-  X(CREATE_OBJECT, "prim::CreateObject")                                                            \
-  X(GET_ATTR, "prim::GetAttr")    /* attr "name" */                                                 \
-  X(SET_ATTR, "prim::SetAttr")                                                                      \
-  X(CALL_METHOD, "prim::CallMethod")     /* attr "name" */                                          \
-  X(CALL_FUNCTION, "prim::CallFunction") /* node->function */                                       \
-  X(INTERFACE_CALL, "prim::InterfaceCall")                                                          \
-  X(MODULE_CONTAINER_INDEX, "prim::ModuleContainerIndex")                                           \
-  X(RAISE, "prim::RaiseException")                                                                  \
-  X(PRINT, "prim::Print")                                                                           \
-  X(UNINITIALIZED, "prim::Uninitialized")                                                           \
-  X(UNCHECKED_CAST, "prim::unchecked_cast")                                                         \
-  X(ISINSTANCE, "prim::isinstance")      /* attr "types" */                                         \
-  X(FORK, "prim::fork")                  /* one block, or a function */                             \
-  X(AWAITABLE, "prim::awaitable")                                                                   \
-  X(CLOSURE, "prim::Closure")                                                                       \
-  X(LOAD, "prim::Load")           /* only before SSA */                                             \
-  X(STORE, "prim::Store")                                                                           \
-  X(BREAK_STMT, "prim::BreakStmt") /* only before early-exit lowering */                            \
-  X(CONTINUE_STMT, "prim::ContinueStmt")                                                            \
-  X(RETURN_STMT, "prim::ReturnStmt")                                                                \
-  X(PROFILE, "prim::profile")                                                                       \
-  X(GUARD, "prim::Guard")                                                                           \
-  X(BAILOUT, "prim::BailOut")                                                                       \
-  X(DIFFERENTIABLE_GRAPH, "prim::DifferentiableGraph")                                              \
-  X(GROUP, "prim::FusionGroup")                                                                     \
-  X(HIGHER_ORDER, "higher_order") /* attr "name": cond, map, scan...; blocks */                     \
+#define IR_KINDS(X)                                                                                \
+  X(OP, "") /* an operator: node->op */                                                            \
+  X(PARAM, "prim::Param")                                                                          \
+  X(RETURN, "prim::Return")                                                                        \
+  X(CONSTANT, "prim::Constant") /* attribute value: node->constant */                              \
+  X(IF, "prim::If")                                                                                \
+  X(LOOP,                                                                                          \
+    "prim::Loop") /* (max trips, condition, carried...) blocks: (i, carried) -> (cond, carried) */ \
+  X(WITH, "prim::With") /* only before lowering */                                                 \
+  X(ENTER, "prim::Enter")                                                                          \
+  X(EXIT, "prim::Exit")                                                                            \
+  X(LIST_CONSTRUCT, "prim::ListConstruct")                                                         \
+  X(LIST_UNPACK, "prim::ListUnpack")                                                               \
+  X(TUPLE_CONSTRUCT, "prim::TupleConstruct")                                                       \
+  X(TUPLE_UNPACK, "prim::TupleUnpack")                                                             \
+  X(TUPLE_INDEX, "prim::TupleIndex")                                                               \
+  X(TUPLE_SLICE, "prim::TupleSlice")                                                               \
+  X(DICT_CONSTRUCT, "prim::DictConstruct")                                                         \
+  X(CREATE_OBJECT, "prim::CreateObject")                                                           \
+  X(GET_ATTR, "prim::GetAttr") /* attr "name" */                                                   \
+  X(SET_ATTR, "prim::SetAttr")                                                                     \
+  X(CALL_METHOD, "prim::CallMethod")     /* attr "name" */                                         \
+  X(CALL_FUNCTION, "prim::CallFunction") /* node->function */                                      \
+  X(INTERFACE_CALL, "prim::InterfaceCall")                                                         \
+  X(MODULE_CONTAINER_INDEX, "prim::ModuleContainerIndex")                                          \
+  X(RAISE, "prim::RaiseException")                                                                 \
+  X(PRINT, "prim::Print")                                                                          \
+  X(UNINITIALIZED, "prim::Uninitialized")                                                          \
+  X(UNCHECKED_CAST, "prim::unchecked_cast")                                                        \
+  X(ISINSTANCE, "prim::isinstance") /* attr "types" */                                             \
+  X(FORK, "prim::fork")             /* one block, or a function */                                 \
+  X(AWAITABLE, "prim::awaitable")                                                                  \
+  X(CLOSURE, "prim::Closure")                                                                      \
+  X(LOAD, "prim::Load") /* only before SSA */                                                      \
+  X(STORE, "prim::Store")                                                                          \
+  X(BREAK_STMT, "prim::BreakStmt") /* only before early-exit lowering */                           \
+  X(CONTINUE_STMT, "prim::ContinueStmt")                                                           \
+  X(RETURN_STMT, "prim::ReturnStmt")                                                               \
+  X(PROFILE, "prim::profile")                                                                      \
+  X(GUARD, "prim::Guard")                                                                          \
+  X(BAILOUT, "prim::BailOut")                                                                      \
+  X(DIFFERENTIABLE_GRAPH, "prim::DifferentiableGraph")                                             \
+  X(GROUP, "prim::FusionGroup")                                                                    \
+  X(HIGHER_ORDER, "higher_order") /* attr "name": cond, map, scan...; blocks */                    \
   X(UNKNOWN_OP, "")               /* an operator of no known schema: attr "_kind" */
 
 typedef enum ir_kind {
@@ -95,7 +97,15 @@ struct ir_value {
   uint32_t scratch; /* of whoever works on the graph now */
 };
 
-typedef enum ir_attr_kind { ATTR_INT, ATTR_FLOAT, ATTR_STRING, ATTR_TYPES, ATTR_VALUE, ATTR_GRAPH, ATTR_INTS } ir_attr_kind;
+typedef enum ir_attr_kind {
+  ATTR_INT,
+  ATTR_FLOAT,
+  ATTR_STRING,
+  ATTR_TYPES,
+  ATTR_VALUE,
+  ATTR_GRAPH,
+  ATTR_INTS
+} ir_attr_kind;
 struct ir_attr {
   const char *name;
   ir_attr_kind kind;
@@ -128,7 +138,8 @@ struct ir_node {
   struct function *function; /* IR_CALL_FUNCTION, IR_FORK, IR_CLOSURE: ir/program.h */
   ir_attr *attrs;
   source_range range;
-  const char *scope;   /* modules it was traced in, "__module.a/__module.a.b", in the graph's memory; NULL */
+  const char
+    *scope; /* modules it was traced in, "__module.a/__module.a.b", in the graph's memory; NULL */
   ir_graph *graph;
 };
 
@@ -151,11 +162,14 @@ struct ir_graph {
   ir_node *insert_at; /* new nodes of tools go before this one; NULL: at the end */
   ir_name **names;   /* debug names: chains by hash (ir/names.c) */
   uint32_t n_names, n_buckets;
-  struct kept_types { type_store *types; struct kept_types *next; } *kept; /* of other types that values have: retained */
+  struct kept_types {
+    type_store *types;
+    struct kept_types *next;
+  } * kept;            /* of other types that values have: retained */
   bool types_borrowed; /* owned by what `types` belongs to: retaining it would be a cycle */
 };
 
-/* -- Graphs -------------------------------------------------------------------------------------------------- */
+/* -- Graphs ------------------------------------------------------------------------------------ */
 
 ir_graph *ir_graph_new(session *s, type_store *ts); /* new; not registered with the session */
 void ir_graph_free(ir_graph *g);
@@ -164,16 +178,27 @@ void ir_graph_free_deferred(void *g); /* for session_defer */
 void ir_graph_borrow_types(ir_graph *g);
 /* A type of another program comes into the graph: its store is retained. */
 void ir_graph_keep_types(session *s, ir_graph *g, type_store *ts);
-ir_graph *ir_graph_copy(session *s, const ir_graph *g); /* new; origins kept, values numbered anew */
+ir_graph *ir_graph_copy(session *s,
+                        const ir_graph *g); /* new; origins kept, values numbered anew */
 ir_graph *ir_graph_twin(session *s, const ir_graph *g); /* new; numbers kept too: prints the same */
-static inline ir_node *ir_block_first(const ir_block *b) { return b->ret->next; } /* == b->ret when empty */
+static inline ir_node *ir_block_first(const ir_block *b)
+{
+  return b->ret->next;
+} /* == b->ret when empty */
 static inline ir_node *ir_block_last(const ir_block *b) { return b->ret->prev; }
 static inline uint32_t ir_block_n_inputs(const ir_block *b) { return b->param->n_outputs; }
 static inline uint32_t ir_block_n_outputs(const ir_block *b) { return b->ret->n_inputs; }
-static inline ir_value *ir_block_input(const ir_block *b, uint32_t i) { return b->param->outputs[i]; }
-static inline ir_value *ir_block_output(const ir_block *b, uint32_t i) { return b->ret->inputs[i]->value; }
+static inline ir_value *ir_block_input(const ir_block *b, uint32_t i)
+{
+  return b->param->outputs[i];
+}
+static inline ir_value *ir_block_output(const ir_block *b, uint32_t i)
+{
+  return b->ret->inputs[i]->value;
+}
 ir_block *ir_block_new(session *s, ir_graph *g, ir_node *owner); /* for ir_node_add_block */
-/* Copy a block's nodes before `before` (any graph), its inputs replaced; what its outputs became. */
+/* Copy a block's nodes before `before` (any graph), its inputs replaced; what its outputs became.
+ * */
 void ir_block_inline(session *s, const ir_block *from, ir_node *before, ir_value *const *inputs,
                      ir_value **outputs);
 /* Copy inputs, nodes and outputs of `from` into the empty block `to`. */
@@ -184,14 +209,19 @@ void ir_block_remove_input(ir_block *b, uint32_t i);   /* must have no uses */
 void ir_block_remove_output(ir_block *b, uint32_t i);
 
 /* False: there is no node of the kind, and a pass that looks for one need not walk. */
-static inline bool ir_graph_may_have(const ir_graph *g, ir_kind kind) { return g->kinds_made >> kind & 1; }
+static inline bool ir_graph_may_have(const ir_graph *g, ir_kind kind)
+{
+  return g->kinds_made >> kind & 1;
+}
 
-/* -- Nodes ------------------------------------------------------------------------------------------------------ */
+/* -- Nodes ------------------------------------------------------------------------------------- */
 
 /* Unlinked node with inputs; outputs are added by ir_node_add_output. */
-ir_node *ir_node_new(session *s, ir_graph *g, ir_kind kind, ir_value *const *inputs, uint32_t n_inputs);
+ir_node *ir_node_new(session *s, ir_graph *g, ir_kind kind, ir_value *const *inputs,
+                     uint32_t n_inputs);
 /* Operator node with outputs typed by the schema where they are concrete (else set the types). */
-ir_node *ir_node_new_op(session *s, ir_graph *g, const op *o, ir_value *const *inputs, uint32_t n_inputs);
+ir_node *ir_node_new_op(session *s, ir_graph *g, const op *o, ir_value *const *inputs,
+                        uint32_t n_inputs);
 ir_value *ir_node_add_output(session *s, ir_node *n, const type *t);
 ir_value *ir_node_insert_output(session *s, ir_node *n, uint32_t at, const type *t);
 void ir_node_add_input(session *s, ir_node *n, ir_value *v);
@@ -214,10 +244,11 @@ void ir_node_destroy_block(ir_node *n, uint32_t i);
 bool ir_node_is_before(const ir_node *a, const ir_node *b);
 const char *ir_node_kind_name(const ir_node *n); /* "aten::add", "prim::If" */
 bool ir_node_is_op(const ir_node *n, const char *name); /* by qualified name, any overload */
-/* A node by the name of its kind, as graph text has it: a fixed kind, or an operator that ir_node_resolve looks for. */
+/* A node by the name of its kind, as graph text has it: a fixed kind, or an operator that
+ * ir_node_resolve looks for. */
 ir_node *ir_node_new_named(session *s, ir_graph *g, str name);
-/* Name the overload that the inputs fit, in the order of registration; one that fits still stays.  None: the node becomes
- * (or stays) IR_UNKNOWN_OP.  Other kinds are left alone. */
+/* Name the overload that the inputs fit, in the order of registration; one that fits still stays.
+ * None: the node becomes (or stays) IR_UNKNOWN_OP.  Other kinds are left alone. */
 void ir_node_set_scope(session *s, ir_node *n, const char *scope, size_t len); /* copied */
 void ir_node_resolve(session *s, ir_node *n);
 void ir_graph_resolve(session *s, ir_graph *g); /* all nodes */
@@ -225,35 +256,45 @@ void ir_graph_resolve(session *s, ir_graph *g); /* all nodes */
 bool ir_node_is_unused(const ir_node *n);
 /* Is the block inside the node (at any depth)? */
 bool ir_block_is_inside(const ir_block *b, const ir_node *n);
-/* The next node of that kind's name behind `after` (NULL: from the start), in the order of printing; NULL: none. */
+/* The next node of that kind's name behind `after` (NULL: from the start), in the order of
+ * printing; NULL: none. */
 ir_node *ir_block_find(const ir_block *b, const char *kind, bool nested, const ir_node *after);
 
 void ir_value_replace_all_uses(ir_value *from, ir_value *to);
-void ir_value_set_name(session *s, ir_value *v, const char *name); /* made unique: x, x.1, x.2 ... */
-void ir_value_set_own_name(session *s, ir_value *v, str name);     /* inside a group, whose names are its own */
-/* As if a load of the variable had been made and named for it: what had the name is x.1, the load's number is used up.  Such loads have
- * their names until all are forgotten. */
+void ir_value_set_name(session *s, ir_value *v,
+                       const char *name); /* made unique: x, x.1, x.2 ... */
+void ir_value_set_own_name(session *s, ir_value *v,
+                           str name); /* inside a group, whose names are its own */
+/* As if a load of the variable had been made and named for it: what had the name is x.1, the load's
+ * number is used up.  Such loads have their names until all are forgotten. */
 void ir_graph_load_name(session *s, ir_graph *g, const char *name);
 void ir_graph_forget_loads(ir_graph *g);
 void ir_value_forget_name(ir_value *v);                            /* it becomes free for others */
 ir_value *ir_graph_named(const ir_graph *g, str name);             /* NULL: nobody has the name */
 static inline bool ir_value_has_uses(const ir_value *v) { return v->uses != NULL; }
 
-static inline void ir_block_set_output(ir_block *b, uint32_t i, ir_value *v) { ir_node_set_input(b->ret, i, v); }
+static inline void ir_block_set_output(ir_block *b, uint32_t i, ir_value *v)
+{
+  ir_node_set_input(b->ret, i, v);
+}
 
-/* -- Constants and attributes -------------------------------------------------------------------------------------- */
+/* -- Constants and attributes ------------------------------------------------------------------ */
 
 /* Retain `v` in the pool; its index. */
 uint32_t ir_graph_add_constant(session *s, ir_graph *g, rush_value v);
 /* Retain `v` in the pool and make an unlinked prim::Constant of type t (NULL: the value's own). */
 ir_node *ir_constant_new(session *s, ir_graph *g, rush_value v, const type *t);
-static inline rush_value ir_constant_value(const ir_node *n) { return n->graph->constants[n->constant]; }
+static inline rush_value ir_constant_value(const ir_node *n)
+{
+  return n->graph->constants[n->constant];
+}
 /* The constant that v is, if its node is a prim::Constant. */
 bool ir_value_as_constant(const ir_value *v, rush_value *out); /* borrowed */
 ir_attr *ir_attr_find(const ir_node *n, const char *name); /* NULL: absent */
 void ir_attr_set_string(session *s, ir_node *n, const char *name, const char *v);
 void ir_attr_set_int(session *s, ir_node *n, const char *name, int64_t v);
-void ir_attr_set_types(session *s, ir_node *n, const char *name, const type *const *types, uint32_t k);
+void ir_attr_set_types(session *s, ir_node *n, const char *name, const type *const *types,
+                       uint32_t k);
 void ir_attr_set_float(session *s, ir_node *n, const char *name, double v);
 void ir_attr_set_ints(session *s, ir_node *n, const char *name, const int64_t *v, uint32_t k);
 void ir_attr_set_value(session *s, ir_node *n, const char *name, rush_value v);
@@ -265,28 +306,33 @@ static inline const char *ir_attr_string(const ir_node *n, const char *name)
   return a ? a->as.s : NULL;
 }
 
-/* -- Text (ir/print.c, ir/parse.c), checking (ir/verify.c) ----------------------------------------------------------- */
+/* -- Text (ir/print.c, ir/parse.c), checking (ir/verify.c) ------------------------------------- */
 
 void ir_print(text_buf *out, const ir_graph *g, bool with_ranges); /* as PyTorch prints */
 void ir_print_node(text_buf *out, const ir_node *n);
 /* A constant as both texts write it: 1., 0.10000000000000001. */
 void ir_print_float(text_buf *out, double d);
 void ir_print_node_with(text_buf *out, const ir_node *n, bool with_ranges);
-/* A fork, or a group (also one of an operator from outside), whose block takes all it uses as inputs: printed after the graph, `with prim::fork_0 = graph(...)`. */
+/* A fork, or a group (also one of an operator from outside), whose block takes all it uses as
+ * inputs: printed after the graph, `with prim::fork_0 = graph(...)`. */
 bool ir_node_is_subgraph(const ir_node *n);
-/* Graph text back to a graph.  Named types are looked up when `ts` is a program's.  Operators are found by name
- * and by the types of their inputs; a name that the table does not have becomes IR_UNKNOWN_OP. */
+/* Graph text back to a graph.  Named types are looked up when `ts` is a program's.  Operators are
+ * found by name and by the types of their inputs; a name that the table does not have becomes
+ * IR_UNKNOWN_OP. */
 ir_graph *ir_parse(session *s, type_store *ts, const char *text);  /* new */
-/* What prints as <Tensor> becomes None (ir_parse), zeros of the type before it, or is refused; [<Tensors>] becomes an empty
- * list with the zeros, and is refused else. */
+/* What prints as <Tensor> becomes None (ir_parse), zeros of the type before it, or is refused;
+ * [<Tensors>] becomes an empty list with the zeros, and is refused else. */
 typedef enum ir_tensors { IR_TENSORS_LEFT, IR_TENSORS_ZERO, IR_TENSORS_REFUSED } ir_tensors;
 ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, ir_tensors tensors);
 const type *ir_parse_type(session *s, type_store *ts, const char *text);
-/* Could the node's inputs be the complete arguments of this schema?  Types are compared without conversions. */
+/* Could the node's inputs be the complete arguments of this schema?  Types are compared without
+ * conversions. */
 bool ir_node_fits_schema(const ir_node *n, const schema *sc);
-/* Leaves the session naming the first broken rule (and `pass`, when not NULL): RUSH_EINTERNAL, as we made the graph. */
+/* Leaves the session naming the first broken rule (and `pass`, when not NULL): RUSH_EINTERNAL, as
+ * we made the graph. */
 void ir_verify(session *s, const ir_graph *g, const char *pass);
-/* The same law for what a pass from outside made of `before`, whose inputs and outputs it has to keep: RUSH_ERAISED. */
+/* The same law for what a pass from outside made of `before`, whose inputs and outputs it has to
+ * keep: RUSH_ERAISED. */
 void ir_verify_pass(session *s, const ir_graph *g, const ir_graph *before, const char *pass);
 /* The same law for a graph that was read or that a caller edited: RUSH_EARGUMENT. */
 void ir_check(session *s, const ir_graph *g, const char *what);

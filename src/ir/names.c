@@ -5,14 +5,16 @@
 #include "base/table.h"
 #include "ir/graph.h"
 
-/* A value's `name` is the text of one.  Small, and found by chains: a graph of a long function has thousands. */
+/* A value's `name` is the text of one.  Small, and found by chains: a graph of a long function has
+ * thousands. */
 struct ir_name {
   ir_value *owner; /* NULL: free */
   ir_name *next;   /* of the same bucket */
   ir_name *base;   /* of x.7 that followed from x: x, and 7 */
   uint32_t number;
   uint32_t hash;
-  uint32_t tried;  /* the last number tried behind it: a thousand values of one name cost a thousand steps */
+  uint32_t
+    tried; /* the last number tried behind it: a thousand values of one name cost a thousand steps */
   uint16_t len;    /* of texts that are longer, UINT16_MAX */
   bool of_load;    /* no value's, but as if a load had it: who takes it renames that load */
   char text[];
@@ -28,8 +30,14 @@ static bool is_number(const char *s)
   return true;
 }
 
-static ir_name *name_of(const ir_value *v) { return (ir_name *)(void *)((char *)(uintptr_t)v->name - offsetof(ir_name, text)); }
-static uint16_t short_len(str text) { return text.len < UINT16_MAX ? (uint16_t)text.len : UINT16_MAX; }
+static ir_name *name_of(const ir_value *v)
+{
+  return (ir_name *)(void *)((char *)(uintptr_t)v->name - offsetof(ir_name, text));
+}
+static uint16_t short_len(str text)
+{
+  return text.len < UINT16_MAX ? (uint16_t)text.len : UINT16_MAX;
+}
 
 static ir_name *find(const ir_graph *g, str text, uint32_t hash)
 {

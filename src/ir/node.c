@@ -7,12 +7,12 @@
 #include "ops/call/lookup.h"
 
 /* Orders are handed out ORDER_GAP apart; an insert between neighbours halves a gap.  A used-up gap
- * renumbers the block, at most once per 32 inserts at one spot.  Rejected: plain indices (every insert
- * O(n)), walking (every query O(n)). */
+ * renumbers the block, at most once per 32 inserts at one spot.  Rejected: plain indices (every
+ * insert O(n)), walking (every query O(n)). */
 #define ORDER_GAP (UINT64_C(1) << 32)
 #define ORDER_FIRST (UINT64_C(1) << 62) /* constants go in front one by one: room for as many */
 
-/* -- Uses --------------------------------------------------------------------------------------- */
+/* -- Uses -------------------------------------------------------------------------------------- */
 
 static void use_unlink(ir_use *u)
 {
@@ -58,9 +58,10 @@ void ir_value_replace_all_uses(ir_value *from, ir_value *to)
   }
 }
 
-/* -- Making ------------------------------------------------------------------------------------- */
+/* -- Making ------------------------------------------------------------------------------------ */
 
-/* An arena array of pointers, with room for one more: it doubles, so that of n there is room for the next power of 2. */
+/* An arena array of pointers, with room for one more: it doubles, so that of n there is room for
+ * the next power of 2. */
 static void *grow_pointers(session *s, ir_graph *g, void *old, uint32_t n)
 {
   if (n & (n - 1))
@@ -76,7 +77,8 @@ static void *grow_pointers(session *s, ir_graph *g, void *old, uint32_t n)
 ir_node *ir_node_new(session *s, ir_graph *g, ir_kind kind, ir_value *const *inputs,
                      uint32_t n_inputs)
 {
-  ir_node *n = session_alloc_in(s, &g->mem, sizeof *n + n_inputs * (sizeof(ir_use *) + sizeof(ir_use)));
+  ir_node *n =
+    session_alloc_in(s, &g->mem, sizeof *n + n_inputs * (sizeof(ir_use *) + sizeof(ir_use)));
 
   n->kind = kind;
   g->kinds_made |= UINT64_C(1) << kind;
@@ -191,7 +193,7 @@ ir_block *ir_block_new(session *s, ir_graph *g, ir_node *owner)
   return b;
 }
 
-/* -- Order -------------------------------------------------------------------------------------- */
+/* -- Order ------------------------------------------------------------------------------------- */
 
 static void renumber(ir_block *b)
 {
@@ -202,7 +204,8 @@ static void renumber(ir_block *b)
 }
 
 /* Pick an order between the neighbours'.  The return node counts as 0 on the left of the first node
- * and as UINT64_MAX on the right of the last.  At the ends a whole gap is taken: halving would use them up. */
+ * and as UINT64_MAX on the right of the last.  At the ends a whole gap is taken: halving would use
+ * them up. */
 static void place(ir_node *n)
 {
   const ir_node *ret = n->block->ret;
@@ -296,7 +299,7 @@ bool ir_node_is_before(const ir_node *a, const ir_node *b)
   return x == a; /* an owner runs before what is inside; blocks of one node have no order */
 }
 
-/* -- Destroying --------------------------------------------------------------------------------- */
+/* -- Destroying -------------------------------------------------------------------------------- */
 
 static void unset_inputs(ir_node *n)
 {
@@ -416,14 +419,16 @@ static bool is_of_kind(const ir_node *n, const char *kind)
 
 ir_node *ir_block_find(const ir_block *b, const char *kind, bool nested, const ir_node *after)
 {
-  ir_node *n = after ? next_in_text(b, after, nested) : ir_block_first(b) == b->ret ? NULL : ir_block_first(b);
+  ir_node *n = after                         ? next_in_text(b, after, nested)
+               : ir_block_first(b) == b->ret ? NULL
+                                             : ir_block_first(b);
 
   while (n && !is_of_kind(n, kind))
     n = next_in_text(b, n, nested);
   return n;
 }
 
-/* -- Kinds -------------------------------------------------------------------------------------- */
+/* -- Kinds ------------------------------------------------------------------------------------- */
 
 static const char *const kind_names[N_IR_KINDS] = {
 #define IR_NAME(symbol, name) [IR_##symbol] = name,
@@ -483,7 +488,8 @@ ir_node *ir_node_new_named(session *s, ir_graph *g, str name)
   ir_node *n = ir_node_new(s, g, kind_of(name), NULL, 0);
 
   if (n->kind == IR_HIGHER_ORDER || n->kind == IR_UNKNOWN_OP)
-    ir_attr_set_string(s, n, n->kind == IR_UNKNOWN_OP ? "_kind" : "name", session_strndup(s, name.p, name.len));
+    ir_attr_set_string(s, n, n->kind == IR_UNKNOWN_OP ? "_kind" : "name",
+                       session_strndup(s, name.p, name.len));
   if (n->kind == IR_CONSTANT) /* no value: None */
     n->constant = ir_graph_add_constant(s, g, value_none());
   return n;
@@ -508,7 +514,8 @@ void ir_node_resolve(session *s, ir_node *n)
   uint32_t k = 0;
   bool fits = n->kind == IR_OP && ir_node_fits_schema(n, n->op->schema);
 
-  if ((n->kind != IR_UNKNOWN_OP && n->kind != IR_OP) || (fits && (!n->n_outputs || gives(n, n->op->schema))))
+  if ((n->kind != IR_UNKNOWN_OP && n->kind != IR_OP) ||
+      (fits && (!n->n_outputs || gives(n, n->op->schema))))
     return;
   const char *name = ir_node_kind_name(n);
   const op *const *ops = session_op_overloads(s, str_of(name), &k), *best = fits ? n->op : NULL;

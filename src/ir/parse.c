@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-/* -- Values ------------------------------------------------------------------------------------- */
+/* -- Values ------------------------------------------------------------------------------------ */
 
 static void put(session *s, table *t, str key, void *value)
 {
@@ -70,7 +70,8 @@ static const type *typed(ir_parser *p)
 {
   if (!parse_accept(p, ":"))
     return type_simple(TYPE_TENSOR);
-  return parse_accept_word(p, "Function") ? NULL : parse_type(p); /* a constant: see parse_function */
+  return parse_accept_word(p, "Function") ? NULL
+                                          : parse_type(p); /* a constant: see parse_function */
 }
 
 /* `%a : T, %b : U` up to `end`. */
@@ -104,7 +105,8 @@ static void parse_function(ir_parser *p, const ir_block *b, str name)
   c->f = parse_function_name(p);
   parse_expect(p, "](");
   parse_expect(p, ")");
-  c->id = all_digits(name) ? (int64_t)strtoul(session_strndup(p->s, name.p, name.len), NULL, 10) : p->max_id;
+  c->id = all_digits(name) ? (int64_t)strtoul(session_strndup(p->s, name.p, name.len), NULL, 10)
+                           : p->max_id;
   if (c->id >= p->max_id)
     p->max_id = (uint32_t)c->id + 1;
   for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next)
@@ -146,14 +148,16 @@ static void parse_inputs(ir_parser *p, ir_node *n)
   }
 }
 
-/* -- Where a node comes from ----------------------------------------------------------------------- */
+/* -- Where a node comes from ------------------------------------------------------------------- */
 
-/* "f.py(7): f\vmain.py(9): <module>": Python's frames, innermost first; the source is their text, shown whole. */
+/* "f.py(7): f\vmain.py(9): <module>": Python's frames, innermost first; the source is their text,
+ * shown whole. */
 static const source *stack_of(ir_parser *p, str comment)
 {
   const source *known = table_get(&p->stacks, comment);
   const char *end = memchr(comment.p, '\v', comment.len);
-  const char *frame = session_strndup(p->s, comment.p, end ? (size_t)(end - comment.p) : comment.len);
+  const char *frame =
+    session_strndup(p->s, comment.p, end ? (size_t)(end - comment.p) : comment.len);
   const char *close = strstr(frame, "): "), *open = close;
 
   if (known || !close)
@@ -193,7 +197,7 @@ static void parse_origin(ir_parser *p, ir_node *n)
     n->range = (source_range){src, 0, (uint32_t)src->len};
 }
 
-/* -- Nodes -------------------------------------------------------------------------------------- */
+/* -- Nodes ------------------------------------------------------------------------------------- */
 
 typedef struct pending_output { /* written before the node it belongs to */
   str name;
@@ -230,14 +234,18 @@ static void parse_blocks(ir_parser *p, ir_node *n)
 }
 
 /* What a constant tensor is, its value tells. */
-static const type *plain(const type *t) { return type_is(t, TYPE_TENSOR) ? type_simple(TYPE_TENSOR) : t; }
+static const type *plain(const type *t)
+{
+  return type_is(t, TYPE_TENSOR) ? type_simple(TYPE_TENSOR) : t;
+}
 
 /* ^f[name="g"](...): the host's function that g, of nothing else, calls. */
 static void adopt_host_call(ir_parser *p, ir_node *n)
 {
   const ir_block *b = n->function->graph ? n->function->graph->block : NULL;
 
-  for (const ir_node *call = b ? ir_block_first(b) : NULL; call && call != b->ret; call = call->next)
+  for (const ir_node *call = b ? ir_block_first(b) : NULL; call && call != b->ret;
+       call = call->next)
     if (call->kind == IR_OP && *ir_node_kind_name(call) == '^') {
       n->kind = IR_OP;
       n->op = call->op;
@@ -289,15 +297,18 @@ static void parse_node(ir_parser *p, ir_block *b)
   parse_origin(p, n);
   ir_node_resolve(p->s, n);
   ir_node_append(n, b);
-  if (name.p[name.len - 1] >= '0' && name.p[name.len - 1] <= '9' && n->kind != IR_UNKNOWN_OP && n->kind != IR_OP)
+  if (name.p[name.len - 1] >= '0' && name.p[name.len - 1] <= '9' && n->kind != IR_UNKNOWN_OP &&
+      n->kind != IR_OP)
     put(p->s, &p->groups, name, n);
   parse_blocks(p, n);
   for (uint32_t i = 0; i < n_outs; i++)
-    define(p, outs[i].name, ir_node_add_output(p->s, n, n->kind == IR_CONSTANT ? plain(outs[i].type) : outs[i].type));
+    define(
+      p, outs[i].name,
+      ir_node_add_output(p->s, n, n->kind == IR_CONSTANT ? plain(outs[i].type) : outs[i].type));
   ir_node_resolve(p->s, n);
 }
 
-/* -- Graphs ------------------------------------------------------------------------------------- */
+/* -- Graphs ------------------------------------------------------------------------------------ */
 
 static void parse_graph_block(ir_parser *p, ir_block *b)
 {
@@ -351,11 +362,18 @@ static void renumber_named(ir_parser *p, ir_block *b)
   session_leave(p->s);
 }
 
-static ir_graph *parse_graph(session *s, type_store *ts, const char *text, ir_tensors tensors, program *places)
+static ir_graph *parse_graph(session *s, type_store *ts, const char *text, ir_tensors tensors,
+                             program *places)
 {
   ir_parser *p = session_new(s, ir_parser);
 
-  *p = (ir_parser){.s = s, .ts = ts, .text = text, .at = text, .g = ir_graph_new(s, ts), .tensors = tensors, .places = places};
+  *p = (ir_parser){.s = s,
+                   .ts = ts,
+                   .text = text,
+                   .at = text,
+                   .g = ir_graph_new(s, ts),
+                   .tensors = tensors,
+                   .places = places};
   session_defer(s, ir_graph_free_deferred, p->g);
   table_init(&p->values, s->cx->ctx);
   table_init(&p->functions, s->cx->ctx);
@@ -373,7 +391,10 @@ static ir_graph *parse_graph(session *s, type_store *ts, const char *text, ir_te
   return session_keep(s, p->g);
 }
 
-ir_graph *ir_parse(session *s, type_store *ts, const char *text) { return ir_parse_with(s, ts, text, IR_TENSORS_LEFT); }
+ir_graph *ir_parse(session *s, type_store *ts, const char *text)
+{
+  return ir_parse_with(s, ts, text, IR_TENSORS_LEFT);
+}
 
 ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, ir_tensors tensors)
 {

@@ -14,7 +14,7 @@
 
 #define MAX_ZEROS (INT64_C(1) << 24) /* elements of a constant whose text has none */
 
-/* -- Words -------------------------------------------------------------------------------------- */
+/* -- Words ------------------------------------------------------------------------------------- */
 
 static void release_source(void *src) { source_release(src); }
 
@@ -97,7 +97,7 @@ void parse_word_expect(ir_parser *p, const char *word)
     parse_fail(p, "expected '%s'", word);
 }
 
-/* -- Types -------------------------------------------------------------------------------------- */
+/* -- Types ------------------------------------------------------------------------------------- */
 
 static const struct { const char *name; type_kind kind; } simple_types[] = {
   {"Tensor", TYPE_TENSOR}, {"int", TYPE_INT}, {"float", TYPE_FLOAT}, {"bool", TYPE_BOOL},
@@ -193,13 +193,15 @@ static const type *parse_refined(ir_parser *p, int dtype)
   return n ? ir_facts_type(p->s, p->ts, &f) : NULL;
 }
 
-/* A class of another program, one of whose objects is an attribute here: a module that was loaded and is held. */
+/* A class of another program, one of whose objects is an attribute here: a module that was loaded
+ * and is held. */
 static const type *find_held(const program *prog, str name)
 {
   for (const class_info *ci = prog->all_classes; ci; ci = ci->next)
     for (uint32_t i = 0; i < ci->n_attrs; i++) {
       const type *held = ci->attrs[i].type;
-      const bool is_foreign = held->kind == TYPE_CLASS && held->cls && held->cls->program && held->cls->program != prog;
+      const bool is_foreign =
+        held->kind == TYPE_CLASS && held->cls && held->cls->program && held->cls->program != prog;
       const type *t = is_foreign ? program_find_class(held->cls->program, name) : NULL;
       if (t)
         return t;
@@ -212,7 +214,8 @@ static const type *find_named(ir_parser *p, str name)
   const program *prog = program_of_types(p->ts);
   const type *t = prog ? program_find_class(prog, name) : NULL;
 
-  for (uint32_t i = 0; !t && prog && i < prog->classes.n; i++) { /* InterfaceType<I>: the last part */
+  for (uint32_t i = 0; !t && prog && i < prog->classes.n;
+       i++) { /* InterfaceType<I>: the last part */
     const type *cls = prog->classes.entries[i].value;
     const char *dot = cls ? strrchr(cls->name, '.') : NULL;
     if (dot && str_is(name, dot + 1))
@@ -239,7 +242,8 @@ static const type *parse_bracketed(ir_parser *p, str word)
       parse_fail(p, "Dict takes two types");
     return checked(p, type_dict(p->ts, elems[0], elems[1]));
   }
-  if (str_is(word, "List") || str_is(word, "Optional") || str_is(word, "Tuple")) { /* as Python writes them */
+  if (str_is(word, "List") || str_is(word, "Optional") ||
+      str_is(word, "Tuple")) { /* as Python writes them */
     parse_expect(p, "[");
     uint32_t n = parse_types(p, "]", &elems, NULL);
     if (*word.p != 'T' && n != 1)
@@ -255,7 +259,8 @@ static const type *parse_bracketed(ir_parser *p, str word)
   }
   if (str_is(word, "Future") || str_is(word, "Await")) {
     parse_expect(p, parse_peek(p, "[") ? "[" : "(");
-    const type *t = checked(p, type_generic(p->ts, *word.p == 'A' ? TYPE_AWAIT : TYPE_FUTURE, parse_type(p)));
+    const type *t =
+      checked(p, type_generic(p->ts, *word.p == 'A' ? TYPE_AWAIT : TYPE_FUTURE, parse_type(p)));
     if (!parse_accept(p, "]"))
       parse_expect(p, ")");
     return t;
@@ -316,7 +321,7 @@ const type *parse_type(ir_parser *p)
   return t;
 }
 
-/* -- Constants ---------------------------------------------------------------------------------- */
+/* -- Constants --------------------------------------------------------------------------------- */
 
 static int escaped(ir_parser *p)
 {
@@ -428,7 +433,8 @@ static rush_value unknown_tensors(ir_parser *p, rush_value empty)
   parse_expect(p, "<Tensors>");
   parse_expect(p, "]");
   if (p->tensors != IR_TENSORS_ZERO)
-    parse_fail(p, "the tensors of a list are not in the text (parse_tensor_constants makes an empty list of them)");
+    parse_fail(p, "the tensors of a list are not in the text (parse_tensor_constants makes an "
+                  "empty list of them)");
   return empty;
 }
 
@@ -500,11 +506,13 @@ static rush_value shaped(ir_parser *p, rush_value scalar, const char *type_at, i
       return scalar;
     f.strides[i] = 1;
   }
-  session_check(p->s, tensor_as_strided(p->s->cx, scalar.as.tensor, f.n_dims, f.sizes, f.strides, 0, &t));
+  session_check(p->s,
+                tensor_as_strided(p->s->cx, scalar.as.tensor, f.n_dims, f.sizes, f.strides, 0, &t));
   return scratch(p, value_tensor_steal(t));
 }
 
-/* <Tensor>, whose elements are not in the text: zeros, or nothing where whoever parses gives it a value (script/front/trace.h). */
+/* <Tensor>, whose elements are not in the text: zeros, or nothing where whoever parses gives it a
+ * value (script/front/trace.h). */
 static rush_value unknown_tensor(ir_parser *p)
 {
   size_t n = p->type_at ? strcspn(p->type_at, "(\n") : 0;
@@ -514,13 +522,17 @@ static rush_value unknown_tensor(ir_parser *p)
   if (p->tensors == IR_TENSORS_LEFT)
     return value_none();
   if (p->tensors == IR_TENSORS_REFUSED)
-    parse_fail(p, "the elements of a tensor are not in the text (parse_tensor_constants makes zeros of them)");
-  if (!n || p->type_at[n] != '(' || !ir_facts_parse(p->type_at + n, ir_dtype_of_name((str){p->type_at, n}), &f) || f.n_dims < 0)
+    parse_fail(
+      p,
+      "the elements of a tensor are not in the text (parse_tensor_constants makes zeros of them)");
+  if (!n || p->type_at[n] != '(' ||
+      !ir_facts_parse(p->type_at + n, ir_dtype_of_name((str){p->type_at, n}), &f) || f.n_dims < 0)
     parse_fail(p, "expected a type with dtype and sizes, as Float(2, 3), before a constant tensor");
   int64_t elems = 1;
   for (int i = 0; i < f.n_dims; i++) {
     if (f.sizes[i] < 0 || (f.sizes[i] && elems > MAX_ZEROS / f.sizes[i]))
-      parse_fail(p, "a constant tensor of more than %lld elements is not made", (long long)MAX_ZEROS);
+      parse_fail(p, "a constant tensor of more than %lld elements is not made",
+                 (long long)MAX_ZEROS);
     elems *= f.sizes[i];
   }
   session_check(p->s, tensor_new(p->s->cx, f.dtype, f.n_dims, f.sizes, &t));
@@ -529,7 +541,9 @@ static rush_value unknown_tensor(ir_parser *p)
   if (f.strided && elems) {
     int64_t most = 1;
     for (int i = 0; i < f.n_dims; i++)
-      most += f.strides[i] > 0 ? (f.sizes[i] - 1) * (f.strides[i] < (1 << 24) ? f.strides[i] : 1 << 24) : 0;
+      most += f.strides[i] > 0
+                ? (f.sizes[i] - 1) * (f.strides[i] < (1 << 24) ? f.strides[i] : 1 << 24)
+                : 0;
     if (most <= elems) { /* dense, in another order */
       session_check(p->s, tensor_as_strided(p->s->cx, t, f.n_dims, f.sizes, f.strides, 0, &t));
       v = scratch(p, value_tensor_steal(t));
@@ -538,7 +552,8 @@ static rush_value unknown_tensor(ir_parser *p)
   return v;
 }
 
-/* ` 1  2 [ CPULongType{2} ]`: as print() shows small tensors, on one line; a factor (`0.01 *`) may stand first. */
+/* ` 1  2 [ CPULongType{2} ]`: as print() shows small tensors, on one line; a factor (`0.01 *`) may
+ * stand first. */
 static rush_value parse_elements(ir_parser *p)
 {
   double values[64], factor = 1;
@@ -556,7 +571,8 @@ static rush_value parse_elements(ir_parser *p)
       parse_space(p);
     }
     if (n == COUNT_OF(values))
-      parse_fail(p, "a tensor of more than %zu elements cannot be read from graph text", COUNT_OF(values));
+      parse_fail(p, "a tensor of more than %zu elements cannot be read from graph text",
+                 COUNT_OF(values));
     if (!isdigit((unsigned char)*p->at) && !strchr("-+.ni", *p->at))
       parse_fail(p, "expected a number or '[ CPU', for only tensors of the CPU are read");
     double d = parse_double(p);
@@ -570,10 +586,12 @@ static rush_value parse_elements(ir_parser *p)
   parse_expect(p, "{");
   while (!parse_accept(p, "}")) {
     if (n_dims == COUNT_OF(sizes))
-      parse_fail(p, "a tensor of more than %zu dimensions cannot be read from graph text", COUNT_OF(sizes));
+      parse_fail(p, "a tensor of more than %zu dimensions cannot be read from graph text",
+                 COUNT_OF(sizes));
     sizes[n_dims] = parse_int(p);
     if (sizes[n_dims] < 0 || sizes[n_dims] > (int64_t)COUNT_OF(values))
-      parse_fail(p, "a dimension of %lld; up to %zu can be read from graph text", (long long)sizes[n_dims], COUNT_OF(values));
+      parse_fail(p, "a dimension of %lld; up to %zu can be read from graph text",
+                 (long long)sizes[n_dims], COUNT_OF(values));
     elems *= (uint64_t)sizes[n_dims++];
     if (!parse_peek(p, "}"))
       parse_expect(p, ",");
@@ -663,7 +681,8 @@ static rush_value parse_enum_value(ir_parser *p, const type *t)
 
   for (uint32_t i = 0; e && i < e->n_members; i++) {
     size_t len = strlen(e->enum_names[i]);
-    if (word.len > len && word.p[word.len - len - 1] == '.' && memcmp(word.p + word.len - len, e->enum_names[i], len) == 0)
+    if (word.len > len && word.p[word.len - len - 1] == '.' &&
+        memcmp(word.p + word.len - len, e->enum_names[i], len) == 0)
       return e->enum_members[i];
   }
   parse_fail(p, "the enum has no member '%.*s'", (int)word.len, word.p);
@@ -695,16 +714,18 @@ static rush_value parse_value(ir_parser *p, const type *t)
   case TYPE_NUMBER: {
     parse_space(p);
     size_t len = strspn(p->at, "+-0123456789");
-    return p->at[len] && strchr(".ein", p->at[len]) ? value_float(parse_double(p)) : value_int(parse_int(p));
+    return p->at[len] && strchr(".ein", p->at[len]) ? value_float(parse_double(p))
+                                                    : value_int(parse_int(p));
   }
   case TYPE_ENUM: return parse_enum_value(p, t);
   default: parse_fail(p, "a constant of this type cannot be read from graph text");
   }
 }
 
-/* -- Attributes --------------------------------------------------------------------------------- */
+/* -- Attributes -------------------------------------------------------------------------------- */
 
-/* The elements' type of a list of floats or texts that follows its '['; NULL: it is of types or of ints. */
+/* The elements' type of a list of floats or texts that follows its '['; NULL: it is of types or of
+ * ints. */
 static const type *list_attr_elem(const ir_parser *p)
 {
   const char *at = p->at + strspn(p->at, " ");
@@ -714,10 +735,12 @@ static const type *list_attr_elem(const ir_parser *p)
     return type_simple(TYPE_STRING);
   if (*at == '<' || *at == '{')
     return type_simple(TYPE_TENSOR);
-  if (isalpha((unsigned char)*at) && !(len == 3 && (memcmp(at, "inf", 3) == 0 || memcmp(at, "nan", 3) == 0)))
+  if (isalpha((unsigned char)*at) &&
+      !(len == 3 && (memcmp(at, "inf", 3) == 0 || memcmp(at, "nan", 3) == 0)))
     return NULL;
   /* all are printed as floats: one tells */
-  return digits < len && (*at == '-' || isalnum((unsigned char)*at)) ? type_simple(TYPE_FLOAT) : NULL;
+  return digits < len && (*at == '-' || isalnum((unsigned char)*at)) ? type_simple(TYPE_FLOAT)
+                                                                     : NULL;
 }
 
 static void parse_value_list(ir_parser *p, ir_node *n, const char *name, const type *elem)
@@ -818,7 +841,8 @@ static void parse_attr(ir_parser *p, ir_node *n, const char *name)
     ir_attr_set_value(p->s, n, name, parse_tensor_value(p));
   } else if (parse_peek(p, "\"")) {
     str text = parse_quoted(p);
-    bool function = n->kind == IR_CALL_FUNCTION || n->kind == IR_FORK || n->kind == IR_AWAITABLE || n->kind == IR_CLOSURE ||
+    bool function = n->kind == IR_CALL_FUNCTION || n->kind == IR_FORK || n->kind == IR_AWAITABLE ||
+                    n->kind == IR_CLOSURE ||
                     (n->kind == IR_UNKNOWN_OP && *ir_node_kind_name(n) == '^' && p->places);
 
     if (function && strcmp(name, "name") == 0) {
@@ -846,7 +870,8 @@ void parse_attrs(ir_parser *p, ir_node *n, const type *out)
 
     parse_expect(p, "=");
     if (n->kind == IR_CONSTANT && strcmp(name, "value") == 0) {
-      n->constant = ir_graph_add_constant(p->s, p->g, parse_value(p, out ? out : type_simple(TYPE_INT)));
+      n->constant =
+        ir_graph_add_constant(p->s, p->g, parse_value(p, out ? out : type_simple(TYPE_INT)));
     } else {
       parse_attr(p, n, name);
     }

@@ -14,17 +14,19 @@ typedef struct printer {
   bool ranges;
   const ir_node **groups; /* nodes whose block prints after the graph, as PyTorch's subgraphs */
   uint32_t n_groups, cap_groups;
-  struct callee { /* functions that the graph being printed calls: PyTorch has a constant for each */
+  struct
+    callee { /* functions that the graph being printed calls: PyTorch has a constant for each */
     const function *f;
     uint32_t id, at; /* its number; how many nodes stand before it */
     uint32_t origin; /* of the first call */
-  } *callees;
-  uint32_t n_callees, cap_callees, n_made; /* n_made: numbers given so far, over all graphs of the text */
+  } * callees;
+  uint32_t n_callees, cap_callees,
+    n_made; /* n_made: numbers given so far, over all graphs of the text */
 } printer;
 
 static void print_block_nodes(printer *p, const ir_block *b, int level);
 
-/* -- Scalars and strings ------------------------------------------------------------------------ */
+/* -- Scalars and strings ----------------------------------------------------------------------- */
 
 void ir_print_float(text_buf *out, double d)
 {
@@ -52,7 +54,7 @@ static void print_complex(text_buf *out, rush_value v)
   text_putc(out, 'j');
 }
 
-/* -- Constants ---------------------------------------------------------------------------------- */
+/* -- Constants --------------------------------------------------------------------------------- */
 
 static void print_with_cx(text_buf *out, rush_value v)
 {
@@ -213,7 +215,7 @@ static void print_constant(text_buf *out, rush_value v)
   }
 }
 
-/* -- Attributes --------------------------------------------------------------------------------- */
+/* -- Attributes -------------------------------------------------------------------------------- */
 
 static void print_attr(text_buf *out, const ir_attr *a)
 {
@@ -264,7 +266,7 @@ static void print_attrs(text_buf *out, const ir_node *n)
     text_putc(out, ']');
 }
 
-/* -- Values, nodes, blocks ---------------------------------------------------------------------- */
+/* -- Values, nodes, blocks --------------------------------------------------------------------- */
 
 static void print_name(text_buf *out, const ir_value *v)
 {
@@ -276,7 +278,8 @@ static void print_name(text_buf *out, const ir_value *v)
     text_printf(out, "%%%u", v->id);
 }
 
-/* Types in graphs are not written as in schemas: Future[int], NamedTuple(x : int), InterfaceType<I>. */
+/* Types in graphs are not written as in schemas: Future[int], NamedTuple(x : int),
+ * InterfaceType<I>. */
 static void print_type(text_buf *out, const type *t)
 {
   const char *dot = t->name ? strrchr(t->name, '.') : NULL;
@@ -417,9 +420,10 @@ bool ir_node_is_subgraph(const ir_node *n)
          !captures(n->blocks[0], n->blocks[0]);
 }
 
-/* -- Functions that are called ------------------------------------------------------------------- */
+/* -- Functions that are called ----------------------------------------------------------------- */
 
-/* Where the constant stands: where a text said it does, else as PyTorch's pass puts it, before what was made earlier. */
+/* Where the constant stands: where a text said it does, else as PyTorch's pass puts it, before what
+ * was made earlier. */
 static uint32_t place_of(const ir_block *b, const ir_node *call)
 {
   const ir_attr *a = ir_attr_find(call, "_at");
@@ -427,7 +431,8 @@ static uint32_t place_of(const ir_block *b, const ir_node *call)
 
   if (a)
     return (uint32_t)a->as.i;
-  for (const ir_node *n = ir_block_first(b); n->kind == IR_CONSTANT && n->origin > call->origin; n = n->next)
+  for (const ir_node *n = ir_block_first(b); n->kind == IR_CONSTANT && n->origin > call->origin;
+       n = n->next)
     at++;
   return at;
 }
@@ -440,7 +445,8 @@ static void add_callee(printer *p, const ir_block *b, const ir_node *n)
     return;
   if (p->n_callees == p->cap_callees) {
     uint32_t cap = p->cap_callees ? p->cap_callees * 2 : 4;
-    struct callee *fresh = mem_realloc(p->out->ctx, p->callees, p->cap_callees * sizeof *fresh, cap * sizeof *fresh);
+    struct callee *fresh =
+      mem_realloc(p->out->ctx, p->callees, p->cap_callees * sizeof *fresh, cap * sizeof *fresh);
     if (!fresh) {
       p->out->failed = true;
       return;
@@ -448,10 +454,13 @@ static void add_callee(printer *p, const ir_block *b, const ir_node *n)
     p->callees = fresh;
     p->cap_callees = cap;
   }
-  struct callee c = {n->function, id ? (uint32_t)id->as.i : n->graph->next_id + p->n_made++, place_of(b, n), n->origin};
+  struct callee c = {n->function, id ? (uint32_t)id->as.i : n->graph->next_id + p->n_made++,
+                     place_of(b, n), n->origin};
   uint32_t i = p->n_callees++;
 
-  for (; i > 0 && (p->callees[i - 1].at > c.at || (p->callees[i - 1].at == c.at && p->callees[i - 1].origin < c.origin)); i--)
+  for (; i > 0 && (p->callees[i - 1].at > c.at ||
+                   (p->callees[i - 1].at == c.at && p->callees[i - 1].origin < c.origin));
+       i--)
     p->callees[i] = p->callees[i - 1];
   p->callees[i] = c;
 }
@@ -480,7 +489,8 @@ static void print_callees(printer *p, uint32_t at, bool last)
   for (uint32_t i = 0; i < p->n_callees; i++)
     if (p->callees[i].at == at || (last && p->callees[i].at > at)) {
       indent(p->out, 1);
-      text_printf(p->out, "%%%u : Function = prim::Constant[name=\"%s\"]()\n", p->callees[i].id, callee_name(p->callees[i].f));
+      text_printf(p->out, "%%%u : Function = prim::Constant[name=\"%s\"]()\n", p->callees[i].id,
+                  callee_name(p->callees[i].f));
     }
 }
 
@@ -518,13 +528,15 @@ static void print_node(printer *p, const ir_node *n, int level)
   if (n->kind == IR_CONSTANT && n->constant < n->graph->n_constants)
     print_constant(out, ir_constant_value(n));
   if (*ir_node_kind_name(n) == '^') /* the host's, with what it is called with beside values */
-    text_printf(out, "[%s](%s)", or_empty(ir_attr_string(n, "_attrs")), or_empty(ir_attr_string(n, "_scalars")));
+    text_printf(out, "[%s](%s)", or_empty(ir_attr_string(n, "_attrs")),
+                or_empty(ir_attr_string(n, "_scalars")));
   else
     print_attrs(out, n);
   print_inputs(p, n);
   if (n->scope)
     text_printf(out, ", scope: %s", n->scope);
-  if (p->ranges && n->kind != IR_GET_ATTR && n->kind != IR_SET_ATTR) /* PyTorch knows no place of these */
+  if (p->ranges && n->kind != IR_GET_ATTR &&
+      n->kind != IR_SET_ATTR) /* PyTorch knows no place of these */
     print_range(out, &n->range);
   text_putc(out, '\n');
   for (uint32_t i = 0; i < n->n_blocks && !group; i++) {

@@ -7,7 +7,7 @@
 
 #define MOST_SOURCE_BYTES (UINT32_MAX / 2) /* places in it have 32 bits */
 
-/* -- Making and ending -------------------------------------------------------------------------- */
+/* -- Making and ending ------------------------------------------------------------------------- */
 
 static program *program_of(type_store *ts)
 {
@@ -30,7 +30,8 @@ static void end_class(class_info *ci)
     value_release(ci->enum_members[i]);
 }
 
-/* Nothing can run code of the program any more, but values may still name its types (type_store). */
+/* Nothing can run code of the program any more, but values may still name its types (type_store).
+ * */
 static void program_end(type_store *ts)
 {
   program *p = program_of(ts);
@@ -106,7 +107,8 @@ static void own_items(session *s, program *p, const rush_value *items, size_t n)
 
 void program_own(session *s, program *p, rush_value v)
 {
-  const bool is_container = v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE || v.tag == RUSH_TAG_DICT;
+  const bool is_container =
+    v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE || v.tag == RUSH_TAG_DICT;
   const bool is_object = v.tag == RUSH_TAG_OBJECT && v.as.object->type->store == &p->types;
 
   if ((!is_container && !is_object) || ((heap *)v.as.heap)->flags & VALUE_OF_PROGRAM)
@@ -134,8 +136,9 @@ program *program_of_types(type_store *ts)
   return ts && ts->owner_destroy == program_destroy ? program_of(ts) : NULL;
 }
 
-/* The result of the method is only known when its body is compiled: remembered for who compares in a session.  A thread
- * that finds the program locked compares while another compiles, and leaves that one's note alone. */
+/* The result of the method is only known when its body is compiled: remembered for who compares in
+ * a session.  A thread that finds the program locked compares while another compiles, and leaves
+ * that one's note alone. */
 static void note_uninferred(function *f)
 {
   program *p = f->program;
@@ -146,8 +149,9 @@ static void note_uninferred(function *f)
   mutex_unlock(&p->lock);
 }
 
-/* Overriding as PyTorch checks it: the same names, arguments at least as wide, the result as narrow.  Defaults may
- * differ: a call through the interface is complete with the interface's.  `self` is the class. */
+/* Overriding as PyTorch checks it: the same names, arguments at least as wide, the result as
+ * narrow.  Defaults may differ: a call through the interface is complete with the interface's.
+ * `self` is the class. */
 static bool overrides(const type *cls, function *f, const schema *super)
 {
   const schema *sub = f->schema;
@@ -169,7 +173,8 @@ static bool fits_interface(const type *cls, const type *iface)
 {
   const class_info *a = cls->cls, *b = iface->cls;
 
-  if (!a || !b || a->is_partial || b->is_partial || (b->is_module_interface && !(a->is_module || a->is_module_interface)))
+  if (!a || !b || a->is_partial || b->is_partial ||
+      (b->is_module_interface && !(a->is_module || a->is_module_interface)))
     return false;
   for (uint32_t i = 0; i < b->n_methods; i++) {
     function *have = class_find_method(cls, str_of(b->methods[i]->name));
@@ -374,8 +379,9 @@ void function_begin_schema(session *s, function *f, schema *sc)
 source *program_add_source(session *s, program *p, const char *name, const char *text, size_t len)
 {
   if (len >= MOST_SOURCE_BYTES)
-    session_fail_status(s, RUSH_ELIMIT, NULL, NULL, "%s: a source text of %zu bytes; the limit is %u", name ? name : "<string>", len,
-                        MOST_SOURCE_BYTES);
+    session_fail_status(s, RUSH_ELIMIT, NULL, NULL,
+                        "%s: a source text of %zu bytes; the limit is %u", name ? name : "<string>",
+                        len, MOST_SOURCE_BYTES);
   source *src = source_new(s->cx->ctx, name, text, len);
   if (!src)
     session_check(s, call_nomem(s->cx));
@@ -393,7 +399,7 @@ void function_set_graph_steal(function *f, ir_graph *g)
   f->graph = g;
 }
 
-/* -- Finding ------------------------------------------------------------------------------------ */
+/* -- Finding ----------------------------------------------------------------------------------- */
 
 const type *program_find_class(const program *p, str qualified)
 {
@@ -444,7 +450,7 @@ function *ir_node_callee(const ir_node *n)
   return name && type_is(t, TYPE_CLASS) ? class_find_method(t, str_of(name)) : NULL;
 }
 
-/* -- Compiling bodies --------------------------------------------------------------------------- */
+/* -- Compiling bodies -------------------------------------------------------------------------- */
 
 typedef struct ensure {
   program *p;
@@ -491,7 +497,8 @@ void function_ensure(session *s, function *f)
 {
   if (f->program->has_ended)
     session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
-                        "'%s' cannot be called: its module was released, and an object that a program holds as a constant does "
+                        "'%s' cannot be called: its module was released, and an object that a "
+                        "program holds as a constant does "
                         "not keep the program",
                         f->qualified);
   if (f->state == FUNCTION_COMPILED)
@@ -524,7 +531,7 @@ rush_status function_prepare(call_ctx *cx, function *f)
   return session_run(cx, ensure_body, f);
 }
 
-/* -- Comparing ---------------------------------------------------------------------------------- */
+/* -- Comparing --------------------------------------------------------------------------------- */
 
 bool program_infer_more(session *s, program *p)
 {
@@ -534,7 +541,9 @@ bool program_infer_more(session *s, program *p)
   if (!f)
     return false;
   if (f->state == FUNCTION_COMPILING)
-    session_fail(s, NULL, "method '%s' is compared with an interface's while its result is inferred: annotate what it returns",
+    session_fail(s, NULL,
+                 "method '%s' is compared with an interface's while its result is inferred: "
+                 "annotate what it returns",
                  f->qualified);
   function_ensure(s, f);
   return true;

@@ -1,10 +1,12 @@
 /* ir/program.h -- programs, functions, classes, modules' types.
  *
- * A program is what an archive or a source text becomes: types, functions with graphs, constants.  It is
- * refcounted through its type store: whoever retains a type of a program keeps the program.  Bodies are
- * compiled when first needed (function_ensure), under the program's lock; otherwise it is immutable.
+ * A program is what an archive or a source text becomes: types, functions with graphs, constants.
+ * It is refcounted through its type store: whoever retains a type of a program keeps the program.
+ * Bodies are compiled when first needed (function_ensure), under the program's lock; otherwise it
+ * is immutable.
  *
- * The front end fills `compile` of a function; `run/` hangs its code on `code` (freed by code_destroy). */
+ * The front end fills `compile` of a function; `run/` hangs its code on `code` (freed by
+ * code_destroy). */
 #ifndef RUSH_IR_PROGRAM_H
 #define RUSH_IR_PROGRAM_H
 
@@ -14,7 +16,11 @@ typedef struct program program;
 typedef struct function function;
 struct script_row; /* script/print/print.h */
 
-typedef enum function_state { FUNCTION_DECLARED, FUNCTION_COMPILING, FUNCTION_COMPILED } function_state;
+typedef enum function_state {
+  FUNCTION_DECLARED,
+  FUNCTION_COMPILING,
+  FUNCTION_COMPILED
+} function_state;
 
 /* Does a method write module state?  Answered when first asked. */
 enum state_change { STATE_NOT_ASKED, STATE_KEPT, STATE_CHANGES };
@@ -32,16 +38,17 @@ struct function {
   _Atomic uint8_t state; /* function_state: 0 declared, 1 being compiled (recursion!), 2 compiled */
   bool owns_defaults;    /* the schema's default values are released with the program */
   bool is_builtin;       /* of the built-in program: hidden in tracebacks */
-  bool is_eager;         /* of an exported program: errors keep the classes that eager PyTorch raises */
+  bool is_eager; /* of an exported program: errors keep the classes that eager PyTorch raises */
   bool is_static;        /* a method of a class without self */
-  bool is_class_method;  /* its first parameter is called as an object's self, and means the class */
+  bool is_class_method; /* its first parameter is called as an object's self, and means the class */
   _Atomic uint8_t changes_state[2]; /* in eval and in training mode: state_change; ask ir/alias.h */
   _Atomic uint8_t asks_gradients; /* 0: not looked at, 1: no, 2: yes; ask autograd/record.h */
   _Atomic(void *) code;  /* run/code.h, made at first call */
   function *next;        /* all functions of the program */
 };
 
-/* Modules that hold others in order; the front end walks them and looks into them while it compiles. */
+/* Modules that hold others in order; the front end walks them and looks into them while it
+ * compiles. */
 typedef enum module_container {
   CONTAINER_NONE,
   CONTAINER_LIST, /* ModuleList, Sequential */
@@ -97,17 +104,21 @@ struct program {
   uint32_t n_constants;
   mutex lock;       /* recursive; bodies are compiled under it */
   bool has_ended;   /* the code is released; values may still name types */
-  function *uninferred; /* a method that a comparison of types needed the result of, or NULL; under the lock */
+  function *
+    uninferred; /* a method that a comparison of types needed the result of, or NULL; under the lock */
   function *all_functions;
   class_info *all_classes;
   struct kept_value { rush_value value; struct kept_value *next; } *kept; /* program_keep_steal */
   void *front;      /* the front end's importer, in mem; may need front_free */
   void (*front_free)(program *p);
-  const char *file; /* the archive's name, in mem, for messages; NULL: a text, whose ranges name it */
+  const char
+    *file; /* the archive's name, in mem, for messages; NULL: a text, whose ranges name it */
   void *files;      /* the archive's: where code comes from, in mem */
   void (*files_free)(program *p);
-  /* The author's text behind a range of archived code, for messages: *src is new.  NULL: none is known. */
-  bool (*original)(call_ctx *cx, program *p, const source_range *at, source_range *out, source **src);
+  /* The author's text behind a range of archived code, for messages: *src is new.  NULL: none is
+   * known. */
+  bool (*original)(call_ctx *cx, program *p, const source_range *at, source_range *out,
+                   source **src);
   /* The same for a whole file of archived code (script/print/print.h). */
   uint32_t (*origins)(session *s, program *p, const char *file, struct script_row **rows);
   void (*code_destroy)(context *c, void *code); /* set by run/ with the first code */
@@ -128,15 +139,16 @@ static inline void program_release(program *p)
   if (p)
     type_store_release(&p->types);
 }
-/* Mark v, a constant of p, and everything inside it VALUE_OF_PROGRAM.  Call this before anything else refers to v. */
+/* Mark v, a constant of p, and everything inside it VALUE_OF_PROGRAM.  Call this before anything
+ * else refers to v. */
 void program_own(session *s, program *p, rush_value v);
 /* The program whose types these are, or NULL. */
 program *program_of_types(type_store *ts);
-/* Reading a class begins: when it fails, the program forgets it, so that nobody meets half a class.  session_keep what
- * this returns when it is read.  `qualified` lives as long as the session. */
+/* Reading a class begins: when it fails, the program forgets it, so that nobody meets half a class.
+ *  session_keep what this returns when it is read.  `qualified` lives as long as the session. */
 void *program_begin_class(session *s, program *p, const char *qualified);
-/* The function's schema, which is filled from here on; when that fails it has none, and can be declared again.
- * session_keep the function when the schema is whole. */
+/* The function's schema, which is filled from here on; when that fails it has none, and can be
+ * declared again. session_keep the function when the schema is whole. */
 void function_begin_schema(session *s, function *f, schema *sc);
 const type *program_find_class(const program *p, str qualified);
 function *program_find_function(const program *p, str qualified);
@@ -150,7 +162,8 @@ function *class_add_method(session *s, const type *cls, const char *name);
 void class_share_function(session *s, const type *cls, function *f);
 uint32_t class_add_attr(session *s, const type *cls, const char *name, const type *t);
 source *program_add_source(session *s, program *p, const char *name, const char *text, size_t len);
-/* ir_parse of a graph whose comments, "# f.py(7): f\vmain.py(9): <module>", say where in Python its nodes come from: frames, innermost first. */
+/* ir_parse of a graph whose comments, "# f.py(7): f\vmain.py(9): <module>", say where in Python its
+ * nodes come from: frames, innermost first. */
 ir_graph *ir_parse_traced(session *s, program *p, const char *text);
 
 /* The program owns `v` from now on: it lives as long. */
@@ -166,20 +179,24 @@ void function_set_graph_steal(function *f, ir_graph *g);
 int class_attr_index(const type *cls, str name);         /* slot, or -1 */
 const class_attr *class_constant(const type *cls, str name);
 function *class_find_method(const type *cls, str name);  /* NULL: none */
-/* True for methods, which callers pass an object of the class first; static ones and functions of a file take none. */
+/* True for methods, which callers pass an object of the class first; static ones and functions of a
+ * file take none. */
 static inline bool function_takes_self(const function *f) { return f->self && !f->is_static; }
 /* The function, or the method of a class, that the node names; NULL: none, or an interface's. */
 function *ir_node_callee(const ir_node *n);
-/* type_is_subtype, where a class may have methods whose results only their bodies say: those that the comparison needs are
- * compiled.  Without that such a class fits no interface.  Leaves when a result is needed to infer itself. */
+/* type_is_subtype, where a class may have methods whose results only their bodies say: those that
+ * the comparison needs are compiled.  Without that such a class fits no interface.  Leaves when a
+ * result is needed to infer itself. */
 bool program_is_subtype(session *s, program *p, const type *a, const type *b);
-/* Repeat a comparison while this is true: a method that it lacked the result of is compiled.  Set p->uninferred to NULL before. */
+/* Repeat a comparison while this is true: a method that it lacked the result of is compiled.  Set
+ * p->uninferred to NULL before. */
 bool program_infer_more(session *s, program *p);
 /* Some value of the type (new), where it has one that can be made of nothing. */
 bool type_has_some_value(const type *t);
 rush_status value_some(call_ctx *cx, const type *t, rush_value *out) RUSH_CHECKED;
 /* Compile now if it was not (any thread; takes the program's lock). */
 void function_ensure(session *s, function *f);
-rush_status function_prepare(call_ctx *cx, function *f) RUSH_CHECKED; /* the same, run-time regime */
+rush_status function_prepare(call_ctx *cx,
+                             function *f) RUSH_CHECKED; /* the same, run-time regime */
 
 #endif

@@ -1,11 +1,23 @@
-/* ir/some.c -- some value of a type: what `uninitialized(T)` of a file is, should a program read it. */
+/* ir/some.c -- some value of a type: what `uninitialized(T)` of a file is, should a program read
+ * it. */
 #include "ir/program.h"
 
 bool type_has_some_value(const type *t)
 {
   switch ((int)type_runtime(t)->kind) {
-  case TYPE_INT: case TYPE_NUMBER: case TYPE_FLOAT: case TYPE_BOOL: case TYPE_STRING: case TYPE_NONE: case TYPE_OPTIONAL:
-  case TYPE_ANY: case TYPE_DEVICE: case TYPE_LIST: case TYPE_DICT: case TYPE_TENSOR: case TYPE_COMPLEX:
+  case TYPE_INT:
+  case TYPE_NUMBER:
+  case TYPE_FLOAT:
+  case TYPE_BOOL:
+  case TYPE_STRING:
+  case TYPE_NONE:
+  case TYPE_OPTIONAL:
+  case TYPE_ANY:
+  case TYPE_DEVICE:
+  case TYPE_LIST:
+  case TYPE_DICT:
+  case TYPE_TENSOR:
+  case TYPE_COMPLEX:
     return true;
   case TYPE_TUPLE:
     for (uint32_t i = 0; i < t->n_elems; i++)

@@ -1,8 +1,9 @@
 /* ir/verify.c -- the law of graphs, checked.
  *
- * Order and scopes (an input is defined before its user, in its block or one around it), the rings, owners,
- * uses (each input is in its value's list and nothing else is), numbers and names, the shapes of the fixed
- * kinds, types along branches and loops, inputs and outputs of operators against their schemas. */
+ * Order and scopes (an input is defined before its user, in its block or one around it), the rings,
+ * owners, uses (each input is in its value's list and nothing else is), numbers and names, the
+ * shapes of the fixed kinds, types along branches and loops, inputs and outputs of operators
+ * against their schemas. */
 #include "ir/program.h"
 
 typedef struct verifier {
@@ -10,7 +11,8 @@ typedef struct verifier {
   const char *pass;
   rush_status blame; /* RUSH_EINTERNAL: we made the graph, RUSH_EARGUMENT: somebody else */
   const ir_graph *g;
-  uint8_t *seen;     /* a bit a number: given to a value.  Subgraphs have numbers and names of their own */
+  uint8_t
+    *seen; /* a bit a number: given to a value.  Subgraphs have numbers and names of their own */
   bool in_subgraph;
 } verifier;
 
@@ -29,7 +31,7 @@ _Noreturn static void broken(const verifier *v, const ir_node *n, const char *ru
                       v->pass ? v->pass : "", v->pass ? ": " : "", rule, text);
 }
 
-/* -- Schemas ------------------------------------------------------------------------------------ */
+/* -- Schemas ----------------------------------------------------------------------------------- */
 
 /* Does the schema's type admit the value's?  Type variables admit all. */
 static bool fits(const type *actual, const type *formal)
@@ -73,7 +75,8 @@ static bool is_number(const type *t)
   return k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_NUMBER;
 }
 
-/* Exported programs hand on what .item() gave, whose type is Scalar, to operators on int; and bools as Scalar. */
+/* Exported programs hand on what .item() gave, whose type is Scalar, to operators on int; and bools
+ * as Scalar. */
 static bool inputs_fit(const ir_node *n)
 {
   const schema *sc = n->op->schema;
@@ -84,8 +87,9 @@ static bool inputs_fit(const ir_node *n)
     return false;
   for (uint32_t i = 0; i < sc->n_args; i++) {
     const type *actual = ir_node_input(n, i)->type, *formal = sc->args[i].type;
-    bool numbers = is_number(actual) && is_number(formal) &&
-                   (type_is(type_runtime(actual), TYPE_NUMBER) || type_is(type_runtime(formal), TYPE_NUMBER));
+    bool numbers =
+      is_number(actual) && is_number(formal) &&
+      (type_is(type_runtime(actual), TYPE_NUMBER) || type_is(type_runtime(formal), TYPE_NUMBER));
 
     if (!fits(actual, formal) && !numbers)
       return false;
@@ -93,7 +97,7 @@ static bool inputs_fit(const ir_node *n)
   return true;
 }
 
-/* -- Nodes -------------------------------------------------------------------------------------- */
+/* -- Nodes ------------------------------------------------------------------------------------- */
 
 static void check_name(const verifier *v, const ir_node *n, const ir_value *value)
 {
@@ -132,7 +136,8 @@ static void check_inputs(const verifier *v, const ir_node *n)
       broken(v, n, "an input is not set");
     if (in->node->graph != v->g || n->inputs[i]->user != n)
       broken(v, n, "an input belongs to another graph or node");
-    if (in->node->destroyed || in->index >= in->node->n_outputs || in->node->outputs[in->index] != in)
+    if (in->node->destroyed || in->index >= in->node->n_outputs ||
+        in->node->outputs[in->index] != in)
       broken(v, n, "an input is a value that is gone");
     if (!in->node->block)
       broken(v, n, "an input's node is in no block");
@@ -149,13 +154,14 @@ static void check_inputs(const verifier *v, const ir_node *n)
   }
 }
 
-/* A value that goes where `to` is wanted: what passes know less of, numbers of exported programs, fits. */
+/* A value that goes where `to` is wanted: what passes know less of, numbers of exported programs,
+ * fits. */
 static bool flows(const ir_value *from, const type *to)
 {
   const type *t = from->type;
 
-  return fits(t, to) || type_is(to, TYPE_UNION) || (is_number(t) && is_number(to)) || from->node->kind == IR_UNINITIALIZED ||
-         type_is_subtype(t, to) || type_is_subtype(to, t);
+  return fits(t, to) || type_is(to, TYPE_UNION) || (is_number(t) && is_number(to)) ||
+         from->node->kind == IR_UNINITIALIZED || type_is_subtype(t, to) || type_is_subtype(to, t);
 }
 
 static void check_if(const verifier *v, const ir_node *n)
@@ -168,7 +174,8 @@ static void check_if(const verifier *v, const ir_node *n)
     if (ir_block_n_inputs(n->blocks[b]) != 0 || ir_block_n_outputs(n->blocks[b]) != n->n_outputs)
       broken(v, n, "a block of prim::If has no inputs and as many outputs as the node");
     for (uint32_t i = 0; i < n->n_outputs; i++)
-      if (ir_node_input(n->blocks[b]->ret, i) && !flows(ir_block_output(n->blocks[b], i), n->outputs[i]->type))
+      if (ir_node_input(n->blocks[b]->ret, i) &&
+          !flows(ir_block_output(n->blocks[b], i), n->outputs[i]->type))
         broken(v, n, "a block gives another type than the node's output has");
   }
 }
@@ -179,9 +186,11 @@ static void check_loop(const verifier *v, const ir_node *n)
     broken(v, n, "prim::Loop has one block, a trip count and a condition");
   const ir_block *b = n->blocks[0];
 
-  if (ir_block_n_inputs(b) != n->n_inputs - 1 || ir_block_n_outputs(b) != n->n_outputs + 1 || n->n_outputs != n->n_inputs - 2)
+  if (ir_block_n_inputs(b) != n->n_inputs - 1 || ir_block_n_outputs(b) != n->n_outputs + 1 ||
+      n->n_outputs != n->n_inputs - 2)
     broken(v, n, "prim::Loop's block takes (i, carried) and gives (condition, carried)");
-  if (!is_number(ir_node_input(n, 0)->type) || !is_number(ir_node_input(n, 1)->type) || !is_number(ir_block_input(b, 0)->type) ||
+  if (!is_number(ir_node_input(n, 0)->type) || !is_number(ir_node_input(n, 1)->type) ||
+      !is_number(ir_block_input(b, 0)->type) ||
       (ir_node_input(b->ret, 0) && !is_number(ir_block_output(b, 0)->type)))
     broken(v, n, "prim::Loop's trip count is an int, its condition a bool");
   for (uint32_t i = 0; i < n->n_outputs; i++) {
@@ -193,20 +202,33 @@ static void check_loop(const verifier *v, const ir_node *n)
   }
 }
 
-/* -- The fixed kinds ---------------------------------------------------------------------------- */
+/* -- The fixed kinds --------------------------------------------------------------------------- */
 
 #define ANY (-1)
 static const struct form { /* how many there are: exactly, or ANY */
   ir_kind kind;
   int inputs, least, outputs, blocks;
 } forms[] = {
-    {IR_CONSTANT, 0, 0, 1, 0},         {IR_LIST_CONSTRUCT, ANY, 0, 1, 0}, {IR_LIST_UNPACK, 1, 1, ANY, 0},
-    {IR_TUPLE_CONSTRUCT, ANY, 0, 1, 0}, {IR_TUPLE_UNPACK, 1, 1, ANY, 0},  {IR_TUPLE_INDEX, 2, 2, 1, 0},
-    {IR_TUPLE_SLICE, 1, 1, 1, 0},      {IR_DICT_CONSTRUCT, ANY, 0, 1, 0}, {IR_CREATE_OBJECT, 0, 0, 1, 0},
-    {IR_GET_ATTR, 1, 1, 1, 0},         {IR_SET_ATTR, 2, 2, 0, 0},         {IR_CALL_METHOD, ANY, 1, ANY, 0},
-    {IR_CALL_FUNCTION, ANY, 0, ANY, 0}, {IR_RAISE, ANY, 1, 0, 0},         {IR_PRINT, ANY, 0, 0, 0},
-    {IR_UNINITIALIZED, 0, 0, 1, 0},    {IR_UNCHECKED_CAST, 1, 1, 1, 0},   {IR_ISINSTANCE, 1, 1, 1, 0},
-    {IR_ENTER, 1, 1, 1, 0},            {IR_EXIT, 1, 1, ANY, 0},
+  {IR_CONSTANT, 0, 0, 1, 0},
+  {IR_LIST_CONSTRUCT, ANY, 0, 1, 0},
+  {IR_LIST_UNPACK, 1, 1, ANY, 0},
+  {IR_TUPLE_CONSTRUCT, ANY, 0, 1, 0},
+  {IR_TUPLE_UNPACK, 1, 1, ANY, 0},
+  {IR_TUPLE_INDEX, 2, 2, 1, 0},
+  {IR_TUPLE_SLICE, 1, 1, 1, 0},
+  {IR_DICT_CONSTRUCT, ANY, 0, 1, 0},
+  {IR_CREATE_OBJECT, 0, 0, 1, 0},
+  {IR_GET_ATTR, 1, 1, 1, 0},
+  {IR_SET_ATTR, 2, 2, 0, 0},
+  {IR_CALL_METHOD, ANY, 1, ANY, 0},
+  {IR_CALL_FUNCTION, ANY, 0, ANY, 0},
+  {IR_RAISE, ANY, 1, 0, 0},
+  {IR_PRINT, ANY, 0, 0, 0},
+  {IR_UNINITIALIZED, 0, 0, 1, 0},
+  {IR_UNCHECKED_CAST, 1, 1, 1, 0},
+  {IR_ISINSTANCE, 1, 1, 1, 0},
+  {IR_ENTER, 1, 1, 1, 0},
+  {IR_EXIT, 1, 1, ANY, 0},
 };
 
 static void check_counts(const verifier *v, const ir_node *n)
@@ -216,7 +238,8 @@ static void check_counts(const verifier *v, const ir_node *n)
 
     if (f->kind != n->kind)
       continue;
-    if ((f->inputs != ANY && n->n_inputs != (uint32_t)f->inputs) || n->n_inputs < (uint32_t)f->least)
+    if ((f->inputs != ANY && n->n_inputs != (uint32_t)f->inputs) ||
+        n->n_inputs < (uint32_t)f->least)
       broken(v, n, "a node of this kind has another number of inputs");
     if (f->outputs != ANY && n->n_outputs != (uint32_t)f->outputs)
       broken(v, n, "a node of this kind has another number of outputs");
@@ -245,8 +268,9 @@ static bool are_elements(ir_value *const *values, ir_use *const *inputs, uint32_
 
 static void check_container(const verifier *v, const ir_node *n)
 {
-  const type *t = n->kind == IR_LIST_UNPACK || n->kind == IR_TUPLE_UNPACK ? type_runtime(ir_node_input(n, 0)->type)
-                                                                          : type_runtime(n->outputs[0]->type);
+  const type *t = n->kind == IR_LIST_UNPACK || n->kind == IR_TUPLE_UNPACK
+                    ? type_runtime(ir_node_input(n, 0)->type)
+                    : type_runtime(n->outputs[0]->type);
   bool ok = true;
 
   switch ((int)n->kind) {
@@ -260,14 +284,20 @@ static void check_container(const verifier *v, const ir_node *n)
     for (uint32_t i = 0; ok && i < n->n_outputs; i++)
       ok = fits(type_elem(t), n->outputs[i]->type);
     break;
-  case IR_TUPLE_CONSTRUCT: ok = t->kind == TYPE_TUPLE && are_elements(NULL, n->inputs, n->n_inputs, t); break;
-  case IR_TUPLE_UNPACK: ok = t->kind == TYPE_TUPLE && are_elements(n->outputs, NULL, n->n_outputs, t); break;
+  case IR_TUPLE_CONSTRUCT:
+    ok = t->kind == TYPE_TUPLE && are_elements(NULL, n->inputs, n->n_inputs, t);
+    break;
+  case IR_TUPLE_UNPACK:
+    ok = t->kind == TYPE_TUPLE && are_elements(n->outputs, NULL, n->n_outputs, t);
+    break;
   case IR_DICT_CONSTRUCT:
     ok = t->kind == TYPE_DICT && n->n_inputs % 2 == 0;
     for (uint32_t i = 0; ok && i < n->n_inputs; i++)
       ok = flows(ir_node_input(n, i), t->elems[i % 2]);
     break;
-  case IR_TUPLE_INDEX: ok = of_kind(ir_node_input(n, 0), TYPE_TUPLE) && is_number(ir_node_input(n, 1)->type); break;
+  case IR_TUPLE_INDEX:
+    ok = of_kind(ir_node_input(n, 0), TYPE_TUPLE) && is_number(ir_node_input(n, 1)->type);
+    break;
   case IR_TUPLE_SLICE: ok = of_kind(ir_node_input(n, 0), TYPE_TUPLE) != NULL; break;
   default: break;
   }
@@ -306,11 +336,16 @@ static void check_kind(const verifier *v, const ir_node *n)
     if (n->constant >= n->graph->n_constants)
       broken(v, n, "a constant has no value");
     rush_value c = ir_constant_value(n);
-    if (c.tag != RUSH_TAG_NONE && c.tag != RUSH_TAG_UNSET && !type_contains_value(t, c) && !is_number(t) && t->kind < TYPE_LIST)
+    if (c.tag != RUSH_TAG_NONE && c.tag != RUSH_TAG_UNSET && !type_contains_value(t, c) &&
+        !is_number(t) && t->kind < TYPE_LIST)
       broken(v, n, "a constant is no value of its type");
     break;
   }
-  case IR_LIST_CONSTRUCT: case IR_LIST_UNPACK: case IR_TUPLE_CONSTRUCT: case IR_TUPLE_UNPACK: case IR_DICT_CONSTRUCT:
+  case IR_LIST_CONSTRUCT:
+  case IR_LIST_UNPACK:
+  case IR_TUPLE_CONSTRUCT:
+  case IR_TUPLE_UNPACK:
+  case IR_DICT_CONSTRUCT:
   case IR_TUPLE_INDEX: case IR_TUPLE_SLICE:
     check_container(v, n);
     break;
@@ -420,8 +455,8 @@ static void check_block(const verifier *v, const ir_block *b)
 /* True if a function's caller may go on as if the type were still `before`. */
 static bool is_kept(const type *now, const type *before)
 {
-  return type_equal(now, before) || fits(now, before) || type_is_subtype(now, before) || type_is_subtype(before, now) ||
-         (is_number(now) && is_number(before));
+  return type_equal(now, before) || fits(now, before) || type_is_subtype(now, before) ||
+         type_is_subtype(before, now) || (is_number(now) && is_number(before));
 }
 
 static void check_signature(const verifier *v, const ir_block *now, const ir_block *before)
@@ -440,9 +475,14 @@ static void check_signature(const verifier *v, const ir_block *now, const ir_blo
       broken(v, ir_block_output(now, i)->node, "it gives another type than the function");
 }
 
-static void verify(session *s, const ir_graph *g, const ir_graph *before, const char *pass, rush_status blame)
+static void verify(session *s, const ir_graph *g, const ir_graph *before, const char *pass,
+                   rush_status blame)
 {
-  verifier v = {.s = s, .pass = pass, .blame = blame, .g = g, .seen = session_array(s, uint8_t, g->next_id / 8 + 1)};
+  verifier v = {.s = s,
+                .pass = pass,
+                .blame = blame,
+                .g = g,
+                .seen = session_array(s, uint8_t, g->next_id / 8 + 1)};
 
   if (g->block->owner || g->block->graph != g)
     broken(&v, NULL, "the graph's block does not know it");
@@ -451,11 +491,17 @@ static void verify(session *s, const ir_graph *g, const ir_graph *before, const 
     check_signature(&v, g->block, before->block);
 }
 
-void ir_verify(session *s, const ir_graph *g, const char *pass) { verify(s, g, NULL, pass, RUSH_EINTERNAL); }
+void ir_verify(session *s, const ir_graph *g, const char *pass)
+{
+  verify(s, g, NULL, pass, RUSH_EINTERNAL);
+}
 
 void ir_verify_pass(session *s, const ir_graph *g, const ir_graph *before, const char *pass)
 {
   verify(s, g, before, pass, RUSH_ERAISED);
 }
 
-void ir_check(session *s, const ir_graph *g, const char *what) { verify(s, g, NULL, what, RUSH_EARGUMENT); }
+void ir_check(session *s, const ir_graph *g, const char *what)
+{
+  verify(s, g, NULL, what, RUSH_EARGUMENT);
+}

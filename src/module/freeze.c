@@ -70,10 +70,12 @@ static void freeze(session *s, void *arg)
   refuse_other_formats(s, job->m);
   if (is_training(job->m))
     session_fail_status(s, RUSH_ERAISED, "RuntimeError", NULL,
-                        "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your "
+                        "Freezing is currently only implemented for modules in eval mode. Please "
+                        "call .eval() on your "
                         "module before freezing.");
   hold_program(s, job->m->program);
-  rush_value made = freeze_object(s, job->m->object, job->options->preserved, (uint32_t)job->options->n_preserved);
+  rush_value made =
+    freeze_object(s, job->m->object, job->options->preserved, (uint32_t)job->options->n_preserved);
   if (job->options->optimize)
     optimize_methods(s, made.as.object->type, job->options);
   session_check(s, module_around(s->cx, job->m->program, made, NULL, &job->out));

@@ -1,14 +1,16 @@
-/* module/module.c -- instances of programs' module classes: their life, methods, locks and state (module.h).
+/* module/module.c -- instances of programs' module classes: their life, methods, locks and state
+ * (module.h).
  *
- * A call takes the instance's lock only where a method changes state, which alias analysis of the graph says once a method: most
- * models are called by many threads at once without one.  Rejected: a lock a call, which costs more than a small model's operators. */
+ * A call takes the instance's lock only where a method changes state, which alias analysis of the
+ * graph says once a method: most models are called by many threads at once without one.  Rejected:
+ * a lock a call, which costs more than a small model's operators. */
 #include "module/module.h"
 
 #include "ir/alias.h"
 #include "run/outputs.h"
 #include "script/front/unit.h"
 
-/* -- Life -------------------------------------------------------------------------------------------- */
+/* -- Life -------------------------------------------------------------------------------------- */
 
 static void free_training(context *c, struct training_flags *t);
 
@@ -61,7 +63,8 @@ void module_share_lock(module *m, const module *root)
   m->lock = lock;
 }
 
-rush_status module_around(call_ctx *cx, program *p, rush_value object, const module *root, module **out)
+rush_status module_around(call_ctx *cx, program *p, rush_value object, const module *root,
+                          module **out)
 {
   module *m = module_new(cx);
 
@@ -84,7 +87,7 @@ rush_status module_place(call_ctx *cx, const module *m, rush_status st)
   return st;
 }
 
-/* -- Texts ------------------------------------------------------------------------------------------- */
+/* -- Texts ------------------------------------------------------------------------------------- */
 
 typedef struct define_job {
   module *m;
@@ -111,7 +114,9 @@ static void define_body(session *s, void *arg)
 rush_status module_define(call_ctx *cx, module *m, const char *name, uint32_t first_line, str text)
 {
   if (m->program && !script_unit_is(m->program))
-    return error_set(cx->err, RUSH_EARGUMENT, "definitions can be added to what was compiled from text, not to an archive's module");
+    return error_set(
+      cx->err, RUSH_EARGUMENT,
+      "definitions can be added to what was compiled from text, not to an archive's module");
   define_job job = {m, name, first_line, text};
   lock_hold hold;
   TRY(lock_take(cx, m->lock, LOCK_EXCLUSIVE, &hold));
@@ -121,7 +126,8 @@ rush_status module_define(call_ctx *cx, module *m, const char *name, uint32_t fi
   return st;
 }
 
-rush_status module_compile(call_ctx *cx, const char *name, uint32_t first_line, str text, module **out)
+rush_status module_compile(call_ctx *cx, const char *name, uint32_t first_line, str text,
+                           module **out)
 {
   module *m = module_new(cx);
 
@@ -137,7 +143,7 @@ rush_status module_compile(call_ctx *cx, const char *name, uint32_t first_line, 
   return st;
 }
 
-/* -- Methods ---------------------------------------------------------------------------------------------- */
+/* -- Methods ----------------------------------------------------------------------------------- */
 
 static const class_info *class_of(const module *m) { return m->object.as.object->type->cls; }
 
@@ -179,8 +185,9 @@ COLD static rush_status fail_method(module *m, const char *wanted, rush_error *e
     text_printf(&t, "%s%s", i ? ", " : "", module_method_name(m, i));
   if (n > MOST)
     text_printf(&t, " and %u more", n - MOST);
-  rush_status st = error_set_type(err, RUSH_EARGUMENT, "AttributeError", "the module has no method '%s'; it has %s", wanted,
-                                  n ? text_str(&t) : "none");
+  rush_status st =
+    error_set_type(err, RUSH_EARGUMENT, "AttributeError",
+                   "the module has no method '%s'; it has %s", wanted, n ? text_str(&t) : "none");
   text_free(&t);
   return st;
 }
@@ -203,7 +210,7 @@ rush_status module_signature(call_ctx *cx, module *m, const char *method, signat
   return signature_new(cx, f, m->exported, out);
 }
 
-/* -- Which calls may run together -------------------------------------------------------------------------- */
+/* -- Which calls may run together -------------------------------------------------------------- */
 
 #define MOST_MODULES 100000 /* looked at; a file may say that one is in many places */
 
@@ -286,8 +293,9 @@ static bool is_training(module *m)
   return false;
 }
 
-/* Take the module's lock in the way that a call of f needs.  Some methods change state in training only: that flag is read
- * under the lock, and a call that saw it set runs alone even if it was cleared meanwhile. */
+/* Take the module's lock in the way that a call of f needs.  Some methods change state in training
+ * only: that flag is read under the lock, and a call that saw it set runs alone even if it was
+ * cleared meanwhile. */
 static rush_status take_for_call(call_ctx *cx, module *m, function *f, lock_hold *hold)
 {
   bool eval = function_changes_state(cx, f, false), train = function_changes_state(cx, f, true);
@@ -312,9 +320,10 @@ static bool holds_container(const rush_tuple *t)
   return false;
 }
 
-/* What a call returns and its module still holds is as the host would read it from the state; what only the result has is
- * the host's.  Arguments that come back are the caller's. */
-static inline rush_status give_result(call_ctx *cx, call_lock *lock, const rush_value *args, uint32_t n_args, rush_value *result)
+/* What a call returns and its module still holds is as the host would read it from the state; what
+ * only the result has is the host's.  Arguments that come back are the caller's. */
+static inline rush_status give_result(call_ctx *cx, call_lock *lock, const rush_value *args,
+                                      uint32_t n_args, rush_value *result)
 {
   rush_value v = *result, made;
 
@@ -340,17 +349,21 @@ static bool needs_no_lock(call_ctx *cx, const module *m, function *f)
          !function_changes_state(cx, f, true);
 }
 
-static rush_status run_method(call_ctx *cx, module *m, function *f, const rush_value *args, uint32_t n_args,
-                              const named_arg *kwargs, uint32_t n_kwargs, rush_value *result)
+static rush_status run_method(call_ctx *cx, module *m, function *f, const rush_value *args,
+                              uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs,
+                              rush_value *result)
 {
   if (m->exported)
     return exported_call(cx, m->exported, m->object, args, n_args, kwargs, n_kwargs, result);
-  return function_call_bound(cx, f, function_takes_self(f) ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
+  return function_call_bound(cx, f, function_takes_self(f) ? &m->object : NULL, args, n_args,
+                             kwargs, n_kwargs, result);
 }
 
-/* A call whose results go to buffers of the caller's; the lock is held.  An exported program puts them there itself. */
-static rush_status run_into(call_ctx *cx, module *m, function *f, const rush_value *args, uint32_t n_args,
-                            const named_arg *kwargs, uint32_t n_kwargs, rush_value *result)
+/* A call whose results go to buffers of the caller's; the lock is held.  An exported program puts
+ * them there itself. */
+static rush_status run_into(call_ctx *cx, module *m, function *f, const rush_value *args,
+                            uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs,
+                            rush_value *result)
 {
   output_buffers *o = cx->outputs;
 
@@ -366,8 +379,9 @@ static rush_status run_into(call_ctx *cx, module *m, function *f, const rush_val
   return st;
 }
 
-rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_value *args, uint32_t n_args,
-                        const named_arg *kwargs, uint32_t n_kwargs, rush_value *result)
+rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_value *args,
+                        uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs,
+                        rush_value *result)
 {
   function *f;
   rush_status st;
@@ -376,7 +390,8 @@ rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_
   TRY(module_method(m, method, &f, cx->err));
   TRY(module_place(cx, m, function_prepare(cx, f)));
   if (LIKELY(!cx->outputs) && needs_no_lock(cx, m, f))
-    return function_call_bound(cx, f, function_takes_self(f) ? &m->object : NULL, args, n_args, kwargs, n_kwargs, result);
+    return function_call_bound(cx, f, function_takes_self(f) ? &m->object : NULL, args, n_args,
+                               kwargs, n_kwargs, result);
   TRY(take_for_call(cx, m, f, &hold));
   st = UNLIKELY(cx->outputs != NULL) ? run_into(cx, m, f, args, n_args, kwargs, n_kwargs, result)
                                      : run_method(cx, m, f, args, n_args, kwargs, n_kwargs, result);
@@ -386,23 +401,26 @@ rush_status module_call(call_ctx *cx, module *m, const char *method, const rush_
   return st;
 }
 
-rush_status object_call(call_ctx *cx, rush_value object, function *f, const rush_value *args, uint32_t n_args,
-                        const named_arg *kwargs, uint32_t n_kwargs, rush_value *result)
+rush_status object_call(call_ctx *cx, rush_value object, function *f, const rush_value *args,
+                        uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs,
+                        rush_value *result)
 {
   call_lock *lock = object_lock(object.as.object);
   lock_hold hold;
 
   TRY(function_prepare(cx, f));
-  bool changes = lock && (function_changes_state(cx, f, true) || function_changes_state(cx, f, false));
+  bool changes =
+    lock && (function_changes_state(cx, f, true) || function_changes_state(cx, f, false));
   TRY(lock_take(cx, lock, changes ? LOCK_EXCLUSIVE : LOCK_SHARED, &hold));
-  rush_status st = function_call_bound(cx, f, function_takes_self(f) ? &object : NULL, args, n_args, kwargs, n_kwargs, result);
+  rush_status st = function_call_bound(cx, f, function_takes_self(f) ? &object : NULL, args, n_args,
+                                       kwargs, n_kwargs, result);
   if (st == RUSH_OK && lock)
     st = give_result(cx, lock, args, n_args, result);
   lock_drop(&hold);
   return st;
 }
 
-/* -- State -------------------------------------------------------------------------------------------------- */
+/* -- State ------------------------------------------------------------------------------------- */
 
 typedef struct walk {
   call_ctx *cx;
@@ -418,11 +436,13 @@ static rush_status walk_object(walk *w, rush_object *o)
   size_t len = w->name.len;
 
   TRY(call_enter(w->cx));
-  for (int pass = 0; pass < 2; pass++) /* own parameters and buffers first, then submodules: state_dict's order */
+  for (int pass = 0; pass < 2;
+       pass++) /* own parameters and buffers first, then submodules: state_dict's order */
     for (uint32_t i = 0; i < cls->n_attrs && !w->stop; i++) {
       const class_attr *a = &cls->attrs[i];
       bool leaf = o->slots[i].tag == RUSH_TAG_TENSOR && (a->is_parameter || a->is_buffer);
-      bool child = o->slots[i].tag == RUSH_TAG_OBJECT && o->slots[i].as.object->type->cls->is_module;
+      bool child =
+        o->slots[i].tag == RUSH_TAG_OBJECT && o->slots[i].as.object->type->cls->is_module;
       if (pass == 0 ? !leaf : !child)
         continue;
       text_puts(&w->name, a->name);

@@ -1,8 +1,9 @@
-/* passes/autocast.c -- what `with torch.autocast("cpu")` does to the operators in it: their arguments are converted.
+/* passes/autocast.c -- what `with torch.autocast("cpu")` does to the operators in it: their
+ * arguments are converted.
  *
- * The casts are PyTorch's own operators, and the lists are those of its pass, which differ from what its dispatcher does outside
- * of programs (export/autocast.h).  A region counts where it is entered: calls in it are inlined first.  What is no CPU's stays
- * as it is. */
+ * The casts are PyTorch's own operators, and the lists are those of its pass, which differ from
+ * what its dispatcher does outside of programs (export/autocast.h).  A region counts where it is
+ * entered: calls in it are inlined first.  What is no CPU's stays as it is. */
 #include "passes/passes_int.h"
 
 typedef enum policy { POLICY_NONE, POLICY_LOWER, POLICY_FULL } policy;
@@ -14,26 +15,105 @@ typedef struct region { /* one `with` that is open */
 } region;
 
 /* Names with their overloads; a name alone means all of them. */
-static const char *const lower[] = {
-    "_convolution", "_thnn_fused_gru_cell", "_thnn_fused_lstm_cell", "addbmm", "addmm", "addmv", "addr", "baddbmm", "bmm", "chain_matmul",
-    "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
-    "cudnn_convolution", "cudnn_convolution_transpose", "gru_cell", "linear", "lstm_cell", "matmul", "mm", "mv", "prelu",
-    "rnn_relu_cell", "rnn_tanh_cell"};
+static const char *const lower[] = {"_convolution",
+                                    "_thnn_fused_gru_cell",
+                                    "_thnn_fused_lstm_cell",
+                                    "addbmm",
+                                    "addmm",
+                                    "addmv",
+                                    "addr",
+                                    "baddbmm",
+                                    "bmm",
+                                    "chain_matmul",
+                                    "conv1d",
+                                    "conv2d",
+                                    "conv3d",
+                                    "conv_tbc",
+                                    "conv_transpose1d",
+                                    "conv_transpose2d",
+                                    "conv_transpose3d",
+                                    "convolution",
+                                    "cudnn_convolution",
+                                    "cudnn_convolution_transpose",
+                                    "gru_cell",
+                                    "linear",
+                                    "lstm_cell",
+                                    "matmul",
+                                    "mm",
+                                    "mv",
+                                    "prelu",
+                                    "rnn_relu_cell",
+                                    "rnn_tanh_cell"};
 
-static const char *const full[] = {
-    "acos", "add", "addcdiv", "addcmul", "asin", "atan2", "bilinear", "binary_cross_entropy_with_logits", "cdist", "cosh",
-    "cosine_embedding_loss", "cosine_similarity", "cross", "cumprod", "cumsum", "dist", "div", "dot", "equal", "erfinv", "exp",
-    "expm1", "frobenius_norm.dim", "gelu", "group_norm", "hinge_embedding_loss", "index_put", "kl_div", "l1_loss", "layer_norm", "log",
-    "log10", "log1p", "log2", "log_softmax.int", "logsumexp", "margin_ranking_loss", "mse_loss", "mul", "multi_margin_loss",
-    "multilabel_margin_loss", "native_layer_norm", "nll_loss", "nll_loss2d", "nuclear_norm", "pdist", "pow", "prod", "prod.dim_int",
-    "reciprocal", "renorm", "rsqrt", "sinh", "smooth_l1_loss", "soft_margin_loss", "softplus", "sub", "sum", "sum.dim_IntList",
-    "tan", "tensordot", "triplet_margin_loss"};
+static const char *const full[] = {"acos",
+                                   "add",
+                                   "addcdiv",
+                                   "addcmul",
+                                   "asin",
+                                   "atan2",
+                                   "bilinear",
+                                   "binary_cross_entropy_with_logits",
+                                   "cdist",
+                                   "cosh",
+                                   "cosine_embedding_loss",
+                                   "cosine_similarity",
+                                   "cross",
+                                   "cumprod",
+                                   "cumsum",
+                                   "dist",
+                                   "div",
+                                   "dot",
+                                   "equal",
+                                   "erfinv",
+                                   "exp",
+                                   "expm1",
+                                   "frobenius_norm.dim",
+                                   "gelu",
+                                   "group_norm",
+                                   "hinge_embedding_loss",
+                                   "index_put",
+                                   "kl_div",
+                                   "l1_loss",
+                                   "layer_norm",
+                                   "log",
+                                   "log10",
+                                   "log1p",
+                                   "log2",
+                                   "log_softmax.int",
+                                   "logsumexp",
+                                   "margin_ranking_loss",
+                                   "mse_loss",
+                                   "mul",
+                                   "multi_margin_loss",
+                                   "multilabel_margin_loss",
+                                   "native_layer_norm",
+                                   "nll_loss",
+                                   "nll_loss2d",
+                                   "nuclear_norm",
+                                   "pdist",
+                                   "pow",
+                                   "prod",
+                                   "prod.dim_int",
+                                   "reciprocal",
+                                   "renorm",
+                                   "rsqrt",
+                                   "sinh",
+                                   "smooth_l1_loss",
+                                   "soft_margin_loss",
+                                   "softplus",
+                                   "sub",
+                                   "sum",
+                                   "sum.dim_IntList",
+                                   "tan",
+                                   "tensordot",
+                                   "triplet_margin_loss"};
 
 static bool is_listed(const char *const *list, size_t n, const char *name, const char *overload)
 {
   size_t len = strlen(name);
   for (size_t i = 0; i < n; i++)
-    if (strncmp(list[i], name, len) == 0 && (!list[i][len] || (list[i][len] == '.' && strcmp(list[i] + len + 1, overload) == 0)))
+    if (strncmp(list[i], name, len) == 0 &&
+        (!list[i][len] || (list[i][len] == '.' && strcmp(list[i] + len + 1, overload) == 0)))
       return true;
   return false;
 }
@@ -50,11 +130,12 @@ static policy policy_of(session *s, const ir_node *n)
   return is_listed(full, COUNT_OF(full), sc->name + 6, sc->overload) ? POLICY_FULL : POLICY_NONE;
 }
 
-/* -- Regions ---------------------------------------------------------------------------------------- */
+/* -- Regions ----------------------------------------------------------------------------------- */
 
 static bool is_autocast(const ir_value *v)
 {
-  static const char *const names[] = {"__torch__.torch.amp.autocast_mode.autocast", "__torch__.torch.cpu.amp.autocast_mode.autocast",
+  static const char *const names[] = {"__torch__.torch.amp.autocast_mode.autocast",
+                                      "__torch__.torch.cpu.amp.autocast_mode.autocast",
                                       "__torch__.torch.cuda.amp.autocast_mode.autocast"};
   for (size_t i = 0; i < COUNT_OF(names) && v->type->kind == TYPE_CLASS; i++)
     if (v->type->name && strcmp(v->type->name, names[i]) == 0)
@@ -113,7 +194,7 @@ static region region_of(session *s, const ir_node *enter, region *outer)
   return r;
 }
 
-/* -- Casts ------------------------------------------------------------------------------------------ */
+/* -- Casts ------------------------------------------------------------------------------------- */
 
 static ir_value *cast(session *s, ir_node *n, ir_value *v, policy to, const region *r)
 {
@@ -124,8 +205,9 @@ static ir_value *cast(session *s, ir_node *n, ir_value *v, policy to, const regi
     in[3] = pass_put_int(s, n, RUSH_FLOAT16);
     in[4] = pass_put_int(s, n, r->dtype);
   }
-  ir_node *made = pass_put_op(s, n, is_lower ? "aten::_autocast_to_reduced_precision" : "aten::_autocast_to_full_precision", "", in,
-                              is_lower ? 5 : 3);
+  ir_node *made = pass_put_op(
+    s, n, is_lower ? "aten::_autocast_to_reduced_precision" : "aten::_autocast_to_full_precision",
+    "", in, is_lower ? 5 : 3);
   return made->outputs[0];
 }
 
@@ -143,10 +225,12 @@ static void cast_inputs(session *s, ir_node *n, const region *r)
 static bool inline_here(session *s, ir_node *n)
 {
   function *f = n->kind == IR_CALL_FUNCTION || n->kind == IR_CALL_METHOD ? ir_node_callee(n) : NULL;
-  if (!f || f->state == FUNCTION_COMPILING || (n->kind == IR_CALL_METHOD && is_autocast(ir_node_input(n, 0))))
+  if (!f || f->state == FUNCTION_COMPILING ||
+      (n->kind == IR_CALL_METHOD && is_autocast(ir_node_input(n, 0))))
     return false;
   function_ensure(s, f);
-  if (!f->graph || ir_block_n_inputs(f->graph->block) != n->n_inputs || ir_block_n_outputs(f->graph->block) != n->n_outputs)
+  if (!f->graph || ir_block_n_inputs(f->graph->block) != n->n_inputs ||
+      ir_block_n_outputs(f->graph->block) != n->n_outputs)
     return false;
   pass_inline_call(s, n, f->graph);
   return true;
@@ -190,7 +274,10 @@ static bool enters(const ir_block *b)
   return false;
 }
 
-bool pass_has_autocast(const ir_graph *g) { return ir_graph_may_have(g, IR_ENTER) && enters(g->block); }
+bool pass_has_autocast(const ir_graph *g)
+{
+  return ir_graph_may_have(g, IR_ENTER) && enters(g->block);
+}
 
 void pass_autocast(session *s, ir_graph *g)
 {

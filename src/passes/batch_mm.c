@@ -3,8 +3,9 @@
  *   mm(a, w), mm(b, w), mm(c, w)  ->  rows of mm(cat([a, b, c], 0), w)
  *   mm(x, a), mm(x, b), mm(x, c)  ->  columns of mm(x, cat([a, b, c], 1))
  *
- * Sizes are asked for when it runs, so nothing need be known of them.  FEWEST products at least, in one block, whose
- * operands nobody writes to, all made before the first result is used.  Sums may be rounded in another order. */
+ * Sizes are asked for when it runs, so nothing need be known of them.  FEWEST products at least, in
+ * one block, whose operands nobody writes to, all made before the first result is used.  Sums may
+ * be rounded in another order. */
 #include "base/grow.h"
 #include "ir/alias.h"
 #include "ops/call/lookup.h"
@@ -89,14 +90,17 @@ static void join(batcher *b, product *v, uint32_t n, ir_node *pos)
 
   for (uint32_t i = 0; i < n; i++) {
     parts[i] = ir_node_input(v[i].n, 1 - b->shared);
-    sizes[i] = pass_put_op(s, pos, "aten::size", "int", (ir_value *[]){parts[i], along}, 2)->outputs[0];
+    sizes[i] =
+      pass_put_op(s, pos, "aten::size", "int", (ir_value *[]){parts[i], along}, 2)->outputs[0];
   }
   ir_value *list = pass_put_node(s, pos, IR_LIST_CONSTRUCT, parts, n, tensors)->outputs[0];
   ir_value *all = pass_put_op(s, pos, "aten::cat", "", (ir_value *[]){list, along}, 2)->outputs[0];
   ir_value *factors[2] = {b->shared ? all : same, b->shared ? same : all};
   ir_value *result = pass_put_op(s, pos, "aten::mm", "", factors, 2)->outputs[0];
   ir_value *cuts = pass_put_node(s, pos, IR_LIST_CONSTRUCT, sizes, n, ints)->outputs[0];
-  ir_value *pieces = pass_put_op(s, pos, "aten::split_with_sizes", "", (ir_value *[]){result, cuts, along}, 3)->outputs[0];
+  ir_value *pieces =
+    pass_put_op(s, pos, "aten::split_with_sizes", "", (ir_value *[]){result, cuts, along}, 3)
+      ->outputs[0];
   ir_node *unpack = pass_put_node(s, pos, IR_LIST_UNPACK, &pieces, 1, NULL);
   for (uint32_t i = 0; i < n; i++)
     (void)ir_node_add_output(s, unpack, type_simple(TYPE_TENSOR));
@@ -104,14 +108,16 @@ static void join(batcher *b, product *v, uint32_t n, ir_node *pos)
     ir_value *piece = unpack->outputs[i];
     if (!b->shared) { /* columns of a row-major matrix: as the product would have given them */
       ir_value *format = pass_put_int(s, pos, 0);
-      piece = pass_put_op(s, pos, "aten::contiguous", "", (ir_value *[]){piece, format}, 2)->outputs[0];
+      piece =
+        pass_put_op(s, pos, "aten::contiguous", "", (ir_value *[]){piece, format}, 2)->outputs[0];
     }
     pass_replace(v[i].n, &piece);
     v[i].n = NULL;
   }
 }
 
-/* Is n's operand the result of one of these?  They are in order, and the last that could be it was made last. */
+/* Is n's operand the result of one of these?  They are in order, and the last that could be it was
+ * made last. */
 static bool uses_one(const product *v, uint32_t k, const ir_node *n, uint32_t operand)
 {
   const ir_node *made = ir_node_input(n, operand)->node;
@@ -137,13 +143,15 @@ static void join_some(batcher *b, product *v, uint32_t n)
     uint32_t k = 1;
     for (; from + k < n; k++) {
       uint64_t made = made_at(v[from + k].n), used = used_at(v[from + k].n);
-      if ((made > last ? made : last) >= (used < first ? used : first) || uses_one(v + from, k, v[from + k].n, 1 - b->shared))
+      if ((made > last ? made : last) >= (used < first ? used : first) ||
+          uses_one(v + from, k, v[from + k].n, 1 - b->shared))
         break;
       last = made > last ? made : last;
       first = used < first ? used : first;
     }
     if (k >= FEWEST) {
-      ir_node *pos = v[from + k - 1].n; /* behind its operands, but perhaps behind a use: then before that */
+      ir_node *pos =
+        v[from + k - 1].n; /* behind its operands, but perhaps behind a use: then before that */
       for (uint32_t i = 0; i < k; i++)
         if (v[from + i].n->order > last && v[from + i].n->order < pos->order)
           pos = v[from + i].n;
@@ -160,7 +168,8 @@ static void join_some(batcher *b, product *v, uint32_t n)
 static bool is_product(const batcher *b, const ir_node *n)
 {
   return ir_node_is_op(n, "aten::mm") && n->n_inputs == 2 && n->outputs[0]->uses &&
-         !alias_is_written(b->alias, ir_node_input(n, 0)) && !alias_is_written(b->alias, ir_node_input(n, 1)) &&
+         !alias_is_written(b->alias, ir_node_input(n, 0)) &&
+         !alias_is_written(b->alias, ir_node_input(n, 1)) &&
          !alias_is_written(b->alias, n->outputs[0]);
 }
 

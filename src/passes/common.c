@@ -13,15 +13,45 @@ bool pass_has_effect(const ir_node *n)
   switch (n->kind) {
   case IR_OP:
     return n->op->effects & OP_SIDE_EFFECT || op_waits(n->op);
-  case IR_PARAM: case IR_RETURN: case IR_CONSTANT: case IR_IF: case IR_LOOP: case IR_LIST_CONSTRUCT: case IR_LIST_UNPACK:
-  case IR_TUPLE_CONSTRUCT: case IR_TUPLE_UNPACK: case IR_TUPLE_INDEX: case IR_TUPLE_SLICE: case IR_DICT_CONSTRUCT:
+  case IR_PARAM:
+  case IR_RETURN:
+  case IR_CONSTANT:
+  case IR_IF:
+  case IR_LOOP:
+  case IR_LIST_CONSTRUCT:
+  case IR_LIST_UNPACK:
+  case IR_TUPLE_CONSTRUCT:
+  case IR_TUPLE_UNPACK:
+  case IR_TUPLE_INDEX:
+  case IR_TUPLE_SLICE:
+  case IR_DICT_CONSTRUCT:
   case IR_CREATE_OBJECT: case IR_GET_ATTR: case IR_MODULE_CONTAINER_INDEX: case IR_UNINITIALIZED:
   case IR_UNCHECKED_CAST: case IR_ISINSTANCE: case IR_PROFILE:
     return false;
-  case IR_WITH: case IR_ENTER: case IR_EXIT: case IR_SET_ATTR: case IR_CALL_METHOD: case IR_CALL_FUNCTION:
-  case IR_INTERFACE_CALL: case IR_RAISE: case IR_PRINT: case IR_FORK: case IR_AWAITABLE: case IR_CLOSURE: case IR_LOAD:
-  case IR_STORE: case IR_BREAK_STMT: case IR_CONTINUE_STMT: case IR_RETURN_STMT: case IR_GUARD: case IR_BAILOUT:
-  case IR_DIFFERENTIABLE_GRAPH: case IR_GROUP: case IR_HIGHER_ORDER: case IR_UNKNOWN_OP: case N_IR_KINDS:
+  case IR_WITH:
+  case IR_ENTER:
+  case IR_EXIT:
+  case IR_SET_ATTR:
+  case IR_CALL_METHOD:
+  case IR_CALL_FUNCTION:
+  case IR_INTERFACE_CALL:
+  case IR_RAISE:
+  case IR_PRINT:
+  case IR_FORK:
+  case IR_AWAITABLE:
+  case IR_CLOSURE:
+  case IR_LOAD:
+  case IR_STORE:
+  case IR_BREAK_STMT:
+  case IR_CONTINUE_STMT:
+  case IR_RETURN_STMT:
+  case IR_GUARD:
+  case IR_BAILOUT:
+  case IR_DIFFERENTIABLE_GRAPH:
+  case IR_GROUP:
+  case IR_HIGHER_ORDER:
+  case IR_UNKNOWN_OP:
+  case N_IR_KINDS:
     break;
   }
   return true;
@@ -48,7 +78,8 @@ bool pass_is_pure(const ir_node *n)
     return false;
   switch (n->kind) {
   case IR_OP:
-    return !(n->op->effects & (OP_WRITES | OP_RANDOM)) && !schema_is_mutable(n->op->schema) && !pass_updates_statistics(n);
+    return !(n->op->effects & (OP_WRITES | OP_RANDOM)) && !schema_is_mutable(n->op->schema) &&
+           !pass_updates_statistics(n);
   case IR_CREATE_OBJECT: case IR_UNINITIALIZED: case IR_PROFILE:
     return false;
   default:
@@ -94,7 +125,8 @@ static bool same_value(rush_value x, rush_value y)
   case RUSH_TAG_STRING:
     return str_eq(value_str(x), value_str(y));
   case RUSH_TAG_COMPLEX:
-    return value_complex(x)->re == value_complex(y)->re && value_complex(x)->im == value_complex(y)->im;
+    return value_complex(x)->re == value_complex(y)->re &&
+           value_complex(x)->im == value_complex(y)->im;
   case RUSH_TAG_NONE:
     return true;
   case RUSH_TAG_LIST:
@@ -112,14 +144,16 @@ static bool same_items(const rush_value *x, size_t n, const rush_value *y, size_
   if (n != m)
     return false;
   for (size_t i = 0; i < n; i++)
-    if (x[i].tag == RUSH_TAG_LIST || x[i].tag == RUSH_TAG_TUPLE ? x[i].as.heap != y[i].as.heap : !same_value(x[i], y[i]))
+    if (x[i].tag == RUSH_TAG_LIST || x[i].tag == RUSH_TAG_TUPLE ? x[i].as.heap != y[i].as.heap
+                                                                : !same_value(x[i], y[i]))
       return false;
   return true;
 }
 
 bool pass_same_constant(const ir_node *a, const ir_node *b)
 {
-  return type_equal(a->outputs[0]->type, b->outputs[0]->type) && same_value(ir_constant_value(a), ir_constant_value(b));
+  return type_equal(a->outputs[0]->type, b->outputs[0]->type) &&
+         same_value(ir_constant_value(a), ir_constant_value(b));
 }
 
 uint64_t pass_constant_hash(const ir_node *n)
@@ -129,7 +163,9 @@ uint64_t pass_constant_hash(const ir_node *n)
   if (v.tag == RUSH_TAG_STRING)
     return hash_bytes(v.as.string->text, v.as.string->len);
   if (v.tag == RUSH_TAG_LIST)
-    return v.as.list->n && v.as.list->items[0].tag == RUSH_TAG_INT ? hash_bytes(&v.as.list->items[0].as.i, 8) + v.as.list->n : v.tag;
+    return v.as.list->n && v.as.list->items[0].tag == RUSH_TAG_INT
+             ? hash_bytes(&v.as.list->items[0].as.i, 8) + v.as.list->n
+             : v.tag;
   if (v.tag == RUSH_TAG_COMPLEX || v.tag == RUSH_TAG_NONE || v.tag == RUSH_TAG_TUPLE)
     return v.tag;
   return hash_bytes(&v.as.i, sizeof v.as.i) + v.tag;
@@ -151,14 +187,16 @@ static bool same_attr(const ir_attr *a, const ir_attr *b)
         return false;
     return true;
   case ATTR_INTS:
-    return a->as.ints.n == b->as.ints.n && memcmp(a->as.ints.v, b->as.ints.v, a->as.ints.n * sizeof(int64_t)) == 0;
+    return a->as.ints.n == b->as.ints.n &&
+           memcmp(a->as.ints.v, b->as.ints.v, a->as.ints.n * sizeof(int64_t)) == 0;
   case ATTR_VALUE: return value_is_same(a->as.value, b->as.value);
   case ATTR_GRAPH: return a->as.graph == b->as.graph;
   }
   return false;
 }
 
-/* Return the first attribute from `a` on that is not `_kind`, the name from which the operator was resolved. */
+/* Return the first attribute from `a` on that is not `_kind`, the name from which the operator was
+ * resolved. */
 static const ir_attr *told(const ir_attr *a)
 {
   while (a && strcmp(a->name, "_kind") == 0)
@@ -205,7 +243,8 @@ ir_value *pass_put_int(session *s, ir_node *pos, int64_t i)
   return pass_put_constant(s, pos, value_int(i), type_simple(TYPE_INT));
 }
 
-ir_node *pass_put_op(session *s, ir_node *pos, const char *name, const char *overload, ir_value *const *in, uint32_t n)
+ir_node *pass_put_op(session *s, ir_node *pos, const char *name, const char *overload,
+                     ir_value *const *in, uint32_t n)
 {
   const op *o = session_op_find(s, str_of(name), str_of(overload));
 
@@ -217,7 +256,8 @@ ir_node *pass_put_op(session *s, ir_node *pos, const char *name, const char *ove
   return made;
 }
 
-ir_node *pass_put_node(session *s, ir_node *pos, ir_kind kind, ir_value *const *in, uint32_t n, const type *out)
+ir_node *pass_put_node(session *s, ir_node *pos, ir_kind kind, ir_value *const *in, uint32_t n,
+                       const type *out)
 {
   ir_node *made = ir_node_new(s, pos->graph, kind, in, n);
 

@@ -1,5 +1,5 @@
-/* passes/constant_pooling.c -- one node for equal constants.  PyTorch's order: each kept one moves to the front of the
- * graph as it is met. */
+/* passes/constant_pooling.c -- one node for equal constants.  PyTorch's order: each kept one moves
+ * to the front of the graph as it is met. */
 #include "ir/alias.h"
 #include "passes/passes_int.h"
 
@@ -39,7 +39,8 @@ static const rush_tensor *comparable(const ir_node *n)
   rush_value v = ir_constant_value(n);
   const rush_tensor *t = v.tag == RUSH_TAG_TENSOR ? v.as.tensor : NULL;
 
-  return t && tensor_is_contiguous(t) && t->data && !t->extra && !tensor_requires_grad(t) ? t : NULL;
+  return t && tensor_is_contiguous(t) && t->data && !t->extra && !tensor_requires_grad(t) ? t
+                                                                                          : NULL;
 }
 
 static bool same_elements(const ir_node *a, const ir_node *b)

@@ -1,8 +1,9 @@
 /* passes/constant_propagation.c -- what depends on constants only is computed now.
  *
- * A branch whose condition is known takes the place of its node, a loop that is never entered goes, and so do
- * results that every branch or iteration gives alike.  Tensors, lists and dicts become constants only if nobody writes
- * to them and they stay inside the graph: outside, each call has to give another one. */
+ * A branch whose condition is known takes the place of its node, a loop that is never entered goes,
+ * and so do results that every branch or iteration gives alike.  Tensors, lists and dicts become
+ * constants only if nobody writes to them and they stay inside the graph: outside, each call has to
+ * give another one. */
 #include "ir/alias.h"
 #include "passes/passes_int.h"
 
@@ -11,14 +12,16 @@
 
 typedef struct folding {
   session *s;
-  alias_info *alias; /* NULL: only what cannot be written to is folded, and nobody needs to be asked */
+  alias_info
+    *alias; /* NULL: only what cannot be written to is folded, and nobody needs to be asked */
   bool *escapes;
 } folding;
 
 /* Does it give what is in its argument, the same object in each call? */
 static bool gives_item(const ir_node *n)
 {
-  return n->kind == IR_TUPLE_INDEX || n->kind == IR_TUPLE_UNPACK || ir_node_is_op(n, "aten::__getitem__");
+  return n->kind == IR_TUPLE_INDEX || n->kind == IR_TUPLE_UNPACK ||
+         ir_node_is_op(n, "aten::__getitem__");
 }
 
 /* May v be one object for all calls? */
@@ -47,7 +50,8 @@ static void make_constant(const folding *f, ir_node *n, const rush_value *v)
 
 static bool is_plain_tensor(rush_value v)
 {
-  return v.tag != RUSH_TAG_TENSOR || (v.as.tensor && v.as.tensor->n_elems <= MOST_ELEMS && !tensor_requires_grad(v.as.tensor));
+  return v.tag != RUSH_TAG_TENSOR ||
+         (v.as.tensor && v.as.tensor->n_elems <= MOST_ELEMS && !tensor_requires_grad(v.as.tensor));
 }
 
 /* False: it fails, now or when it runs. */
@@ -56,8 +60,8 @@ static bool call_op(const folding *f, const ir_node *n, const rush_value *args, 
   call_ctx quiet = *f->s->cx;
 
   quiet.err = NULL;
-  if (n->op->outside || n->op->schema->is_vararg || n->op->schema->is_varret || !op_is_runnable(n->op) ||
-      op_prepare(&quiet, n->op) != RUSH_OK ||
+  if (n->op->outside || n->op->schema->is_vararg || n->op->schema->is_varret ||
+      !op_is_runnable(n->op) || op_prepare(&quiet, n->op) != RUSH_OK ||
       op_invoke(&quiet, n->op, args, n->n_inputs, out, n->n_outputs) != RUSH_OK)
     return false;
   bool good = true;
@@ -93,7 +97,8 @@ static bool compute(const folding *f, const ir_node *n, const rush_value *args, 
   case IR_OP:
     return call_op(f, n, args, out);
   case IR_TUPLE_CONSTRUCT:
-    if (n->outputs[0]->type->name) /* it would keep the program that its type is of, and be kept by it */
+    if (n->outputs[0]
+          ->type->name) /* it would keep the program that its type is of, and be kept by it */
       return false;
     out[0] = make_tuple(f, n, args);
     return true;
@@ -125,11 +130,13 @@ static void fold_node(const folding *f, ir_node *n)
 {
   rush_value args[MOST_ARGS], out[MOST_ARGS];
 
-  if (n->kind == IR_CONSTANT || n->n_inputs > MOST_ARGS || n->n_outputs > MOST_ARGS || n->n_outputs == 0 || !pass_is_pure(n))
+  if (n->kind == IR_CONSTANT || n->n_inputs > MOST_ARGS || n->n_outputs > MOST_ARGS ||
+      n->n_outputs == 0 || !pass_is_pure(n))
     return;
   for (uint32_t i = 0; i < n->n_inputs; i++)
     if (!ir_value_as_constant(ir_node_input(n, i), &args[i]) || !is_plain_tensor(args[i]) ||
-        (f->alias ? alias_is_written(f->alias, ir_node_input(n, i)) : pass_can_be_written(ir_node_input(n, i)->type)))
+        (f->alias ? alias_is_written(f->alias, ir_node_input(n, i))
+                  : pass_can_be_written(ir_node_input(n, i)->type)))
       return;
   for (uint32_t i = 0; i < n->n_outputs; i++) {
     out[i] = value_none();
@@ -158,7 +165,8 @@ static ir_node *take_branch(ir_node *n, ir_block *b)
 
 static bool same_everywhere(const ir_value *a, const ir_value *b)
 {
-  return a == b || (a->node->kind == IR_CONSTANT && b->node->kind == IR_CONSTANT && pass_same_constant(a->node, b->node));
+  return a == b || (a->node->kind == IR_CONSTANT && b->node->kind == IR_CONSTANT &&
+                    pass_same_constant(a->node, b->node));
 }
 
 static void drop_equal_results(const folding *f, ir_node *n)
@@ -197,7 +205,8 @@ static void drop_carried(ir_node *n)
   ir_block *body = n->blocks[0];
 
   for (uint32_t i = n->n_outputs; i-- > 0;) {
-    ir_value *in = ir_block_input(body, i + 1), *first = ir_node_input(n, i + 2), *out = ir_block_output(body, i + 1);
+    ir_value *in = ir_block_input(body, i + 1), *first = ir_node_input(n, i + 2),
+             *out = ir_block_output(body, i + 1);
     if (out != in && out != first)
       continue;
     ir_value_replace_all_uses(in, first);

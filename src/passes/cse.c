@@ -1,8 +1,8 @@
 /* passes/cse.c -- common subexpressions.
  *
- * A pure node is replaced by an equal one that stands before it, in its block or one around it.  What reads or gives
- * memory that somebody writes stays, and so does one of two results that both leave the graph: they would share
- * memory outside. */
+ * A pure node is replaced by an equal one that stands before it, in its block or one around it.
+ * What reads or gives memory that somebody writes stays, and so does one of two results that both
+ * leave the graph: they would share memory outside. */
 #include "ir/alias.h"
 #include "passes/passes_int.h"
 
@@ -15,7 +15,10 @@ typedef struct cse {
   uint32_t n_buckets, n;
 } cse;
 
-static uint64_t mix(uint64_t h, uint64_t x) { return (h ^ x) * UINT64_C(0x9e3779b97f4a7c15) ^ h >> 29; }
+static uint64_t mix(uint64_t h, uint64_t x)
+{
+  return (h ^ x) * UINT64_C(0x9e3779b97f4a7c15) ^ h >> 29;
+}
 
 static uint64_t hash_of(const ir_node *n)
 {
@@ -31,7 +34,8 @@ static uint64_t hash_of(const ir_node *n)
 
 static bool same(const ir_node *a, const ir_node *b)
 {
-  if (a->kind != b->kind || a->op != b->op || a->n_inputs != b->n_inputs || a->n_outputs != b->n_outputs)
+  if (a->kind != b->kind || a->op != b->op || a->n_inputs != b->n_inputs ||
+      a->n_outputs != b->n_outputs)
     return false;
   if (a->kind == IR_CONSTANT)
     return pass_same_constant(a, b);

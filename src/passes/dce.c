@@ -1,7 +1,8 @@
 /* passes/dce.c -- dead code.
  *
- * Live is what has an effect, what the graph returns, what writes to memory that something live can see, and what
- * those use.  A result of a branch or a loop is live by itself: the others go, with what made them. */
+ * Live is what has an effect, what the graph returns, what writes to memory that something live can
+ * see, and what those use.  A result of a branch or a loop is live by itself: the others go, with
+ * what made them. */
 #include "base/grow.h"
 #include "ir/alias.h"
 #include "passes/passes_int.h"

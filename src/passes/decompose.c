@@ -1,15 +1,17 @@
-/* passes/decompose.c -- operators written as others: as PyTorch's pass does, and by the bodies of the operator table. */
+/* passes/decompose.c -- operators written as others: as PyTorch's pass does, and by the bodies of
+ * the operator table. */
 #include "ir/facts.h"
 #include "ir/program.h"
 #include "passes/passes_int.h"
 
-/* -- As PyTorch ---------------------------------------------------------------------------------- */
+/* -- As PyTorch -------------------------------------------------------------------------------- */
 
 static bool is_one(const ir_value *v)
 {
   rush_value c;
 
-  return ir_value_as_constant(v, &c) && ((c.tag == RUSH_TAG_INT && c.as.i == 1) || (c.tag == RUSH_TAG_FLOAT && c.as.d == 1));
+  return ir_value_as_constant(v, &c) &&
+         ((c.tag == RUSH_TAG_INT && c.as.i == 1) || (c.tag == RUSH_TAG_FLOAT && c.as.d == 1));
 }
 
 /* x + a @ b */
@@ -19,7 +21,8 @@ static ir_value *split_addmm(session *s, ir_node *n)
     return NULL;
   ir_value *factors[2] = {ir_node_input(n, 1), ir_node_input(n, 2)};
   ir_value *one = pass_put_int(s, n, 1);
-  ir_value *sum[3] = {ir_node_input(n, 0), pass_put_op(s, n, "aten::mm", "", factors, 2)->outputs[0], one};
+  ir_value *sum[3] = {ir_node_input(n, 0),
+                      pass_put_op(s, n, "aten::mm", "", factors, 2)->outputs[0], one};
   return pass_put_op(s, n, "aten::add", "Tensor", sum, 3)->outputs[0];
 }
 
@@ -29,8 +32,9 @@ static ir_value *split_layer_norm(session *s, ir_node *n)
   ir_value *in[6], *weight = ir_node_input(n, 2), *bias = ir_node_input(n, 3);
   bool has_weight = type_is(weight->type, TYPE_TENSOR), has_bias = type_is(bias->type, TYPE_TENSOR);
 
-  if (n->n_inputs != 6 || ir_facts_of(ir_node_input(n, 0)->type).dtype == DTYPE_NONE || (!has_weight && !has_bias) ||
-      (!has_weight && !pass_is_none(weight)) || (!has_bias && !pass_is_none(bias)))
+  if (n->n_inputs != 6 || ir_facts_of(ir_node_input(n, 0)->type).dtype == DTYPE_NONE ||
+      (!has_weight && !has_bias) || (!has_weight && !pass_is_none(weight)) ||
+      (!has_bias && !pass_is_none(bias)))
     return NULL;
   for (uint32_t i = 0; i < 6; i++)
     in[i] = ir_node_input(n, i);
@@ -39,7 +43,8 @@ static ir_value *split_layer_norm(session *s, ir_node *n)
   if (has_weight)
     v = pass_put_op(s, n, "aten::mul", "Tensor", (ir_value *[]){v, weight}, 2)->outputs[0];
   if (has_bias)
-    v = pass_put_op(s, n, "aten::add", "Tensor", (ir_value *[]){v, bias, pass_put_int(s, n, 1)}, 3)->outputs[0];
+    v = pass_put_op(s, n, "aten::add", "Tensor", (ir_value *[]){v, bias, pass_put_int(s, n, 1)}, 3)
+          ->outputs[0];
   return v;
 }
 
@@ -56,7 +61,7 @@ static void split(session *s, ir_node *n, void *arg)
 
 void pass_decompose_ops(session *s, ir_graph *g) { pass_each(s, g->block, split, NULL); }
 
-/* -- Bodies -------------------------------------------------------------------------------------- */
+/* -- Bodies ------------------------------------------------------------------------------------ */
 
 static void set_range(session *s, ir_node *n, void *arg)
 {
@@ -79,14 +84,15 @@ static void open_body(session *s, ir_node *n, void *arg)
 
   (void)arg;
   quiet.err = NULL;
-  if (n->kind != IR_OP || n->op->family != FAMILY_COMPOSITE || n->op->kernel || n->op->outside || n->op->base ||
-      op_prepare(&quiet, n->op) != RUSH_OK)
+  if (n->kind != IR_OP || n->op->family != FAMILY_COMPOSITE || n->op->kernel || n->op->outside ||
+      n->op->base || op_prepare(&quiet, n->op) != RUSH_OK)
     return;
   const function *f = atomic_load_explicit(&n->op->body, memory_order_acquire);
   if (!f || !f->graph || ir_block_n_inputs(f->graph->block) != n->n_inputs ||
       ir_block_n_outputs(f->graph->block) != n->n_outputs)
     return;
-  ir_value **in = session_array(s, ir_value *, n->n_inputs), **out = session_array(s, ir_value *, n->n_outputs);
+  ir_value **in = session_array(s, ir_value *, n->n_inputs),
+           **out = session_array(s, ir_value *, n->n_outputs);
   for (uint32_t i = 0; i < n->n_inputs; i++)
     in[i] = ir_node_input(n, i);
   ir_node *before = n->prev;

@@ -1,9 +1,9 @@
 /* passes/exits.c -- return, break and continue become structure.
  *
  * A block that may have exited yields two more things: a bool "has exited" and the values it exits
- * with; everything behind it moves into the else branch of an If on that bool.  First the ends of loop
- * bodies (break and continue), then returns.  The shapes are PyTorch's (its exit transform), so that
- * graphs compare.  Statuses are told apart by identity of three marker values. */
+ * with; everything behind it moves into the else branch of an If on that bool.  First the ends of
+ * loop bodies (break and continue), then returns.  The shapes are PyTorch's (its exit transform),
+ * so that graphs compare.  Statuses are told apart by identity of three marker values. */
 #include "passes/passes_int.h"
 
 typedef enum exit_status { EXIT_WILL, EXIT_MIGHT, EXIT_WONT, EXIT_THROWS } exit_status;
@@ -30,7 +30,7 @@ static ir_value *constant_at_start(session *s, ir_graph *g, bool b)
   return n->outputs[0];
 }
 
-/* -- Break and continue ------------------------------------------------------------------------- */
+/* -- Break and continue ------------------------------------------------------------------------ */
 
 /* Give `n` the loop's carried variables as inputs, as the end of its body has them. */
 static void add_carried(session *s, ir_node *n, const ir_node *loop)
@@ -76,14 +76,17 @@ static void lower_loop_block(session *s, ir_block *b, const ir_node *loop)
       continue;
     }
     for (uint32_t i = 0; i < n->n_blocks; i++)
-      lower_loop_block(s, n->blocks[i], n->kind == IR_LOOP ? n : n->kind == IR_CLOSURE ? NULL : loop);
+      lower_loop_block(s, n->blocks[i],
+                       n->kind == IR_LOOP      ? n
+                       : n->kind == IR_CLOSURE ? NULL
+                                               : loop);
   }
   session_leave(s);
 }
 
 void pass_loop_exits(session *s, ir_graph *g) { lower_loop_block(s, g->block, NULL); }
 
-/* -- Parts -------------------------------------------------------------------------------------- */
+/* -- Parts ------------------------------------------------------------------------------------- */
 
 static exit_pair transform_block(exits *x, ir_block *b);
 
@@ -144,7 +147,7 @@ static void replace_outputs(exits *x, ir_block *b, ir_value *const *v, uint32_t 
     ir_block_add_output(x->s, b, v[i]);
 }
 
-/* -- If and Loop -------------------------------------------------------------------------------- */
+/* -- If and Loop ------------------------------------------------------------------------------- */
 
 static exit_pair join_branches(exits *x, ir_node *n, exit_pair yes, exit_pair no)
 {
@@ -191,13 +194,14 @@ static exit_pair transform_loop(exits *x, ir_node *loop)
   ir_node *n = new_if(x, p.exited, body->ret);
   ir_value *go_on = add_if_output(x, n, x->false_value, ir_block_output(body, 0));
   ir_block_set_output(body, 0, go_on);
-  exit_pair out = {carry_out(x, loop, x->false_value, p.exited), session_array(x->s, ir_value *, p.n), p.n};
+  exit_pair out = {carry_out(x, loop, x->false_value, p.exited),
+                   session_array(x->s, ir_value *, p.n), p.n};
   for (uint32_t i = 0; i < p.n; i++)
     out.values[i] = carry_out(x, loop, unset_value(x, p.values[i]->type), p.values[i]);
   return out;
 }
 
-/* -- Blocks ------------------------------------------------------------------------------------- */
+/* -- Blocks ------------------------------------------------------------------------------------ */
 
 static void delete_from(exits *x, ir_block *b, const ir_node *first)
 {
@@ -300,7 +304,8 @@ static bool is_target(const exits *x, const ir_block *b)
   return !b->owner || b->owner->kind == IR_CLOSURE;
 }
 
-/* The exit ends here: its values are the block's outputs; or one that nobody sees, when it always raises. */
+/* The exit ends here: its values are the block's outputs; or one that nobody sees, when it always
+ * raises. */
 static void land(exits *x, ir_block *b, const exit_pair *p)
 {
   exit_status st = status_of(x, p);
@@ -347,9 +352,10 @@ static exit_pair transform_block(exits *x, ir_block *b)
   return p;
 }
 
-/* -- With --------------------------------------------------------------------------------------- */
+/* -- With -------------------------------------------------------------------------------------- */
 
-/* Enter ... Exit become one node with the body inside, so that an exit cannot jump over the Exit. */
+/* Enter ... Exit become one node with the body inside, so that an exit cannot jump over the Exit.
+ * */
 static void make_with_blocks(session *s, ir_block *b)
 {
   session_enter(s);
@@ -396,7 +402,7 @@ static void inline_with_blocks(session *s, ir_block *b)
   session_leave(s);
 }
 
-/* -- Ifs in a row ------------------------------------------------------------------------------- */
+/* -- Ifs in a row ------------------------------------------------------------------------------ */
 
 static void replace_in_copy(session *s, ir_node *n, const ir_node *first, const ir_block *branch)
 {
@@ -423,7 +429,8 @@ static bool join_next_if(session *s, ir_node *n)
     return false;
   uint32_t which = ir_node_input(second, 0)->index;
   for (int i = 0; i < 2; i++)
-    if (!ir_value_as_constant(ir_block_output(n->blocks[i], which), &v[i]) || v[i].tag != RUSH_TAG_BOOL)
+    if (!ir_value_as_constant(ir_block_output(n->blocks[i], which), &v[i]) ||
+        v[i].tag != RUSH_TAG_BOOL)
       return false;
   if (v[0].as.b == v[1].as.b)
     return false;
@@ -436,10 +443,12 @@ static bool join_next_if(session *s, ir_node *n)
     for (ir_node *m = last->next; m != to->ret; m = m->next)
       replace_in_copy(s, m, n, to);
     for (uint32_t k = 0; k < n_outs; k++)
-      ir_block_add_output(s, to, outs[k]->node == n ? ir_block_output(to, outs[k]->index) : outs[k]);
+      ir_block_add_output(s, to,
+                          outs[k]->node == n ? ir_block_output(to, outs[k]->index) : outs[k]);
   }
   for (uint32_t k = 0; k < second->n_outputs; k++)
-    ir_value_replace_all_uses(second->outputs[k], ir_node_add_output(s, n, second->outputs[k]->type));
+    ir_value_replace_all_uses(second->outputs[k],
+                              ir_node_add_output(s, n, second->outputs[k]->type));
   ir_node_destroy(second);
   return true;
 }
@@ -457,7 +466,7 @@ static void join_ifs(session *s, ir_block *b)
   session_leave(s);
 }
 
-/* -- All ---------------------------------------------------------------------------------------- */
+/* -- All --------------------------------------------------------------------------------------- */
 
 static void transform(session *s, ir_graph *g, ir_kind kind, const type *result)
 {

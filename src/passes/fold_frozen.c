@@ -1,5 +1,5 @@
-/* passes/fold_frozen.c -- what can be done once weights are constants (freeze.h): scales and shifts after a convolution or a
- * linear layer go into its weights, dropout that does not train goes.
+/* passes/fold_frozen.c -- what can be done once weights are constants (freeze.h): scales and shifts
+ * after a convolution or a linear layer go into its weights, dropout that does not train goes.
  *
  * All of it moves roundings: results differ in the last bits. */
 #include "ir/facts.h"
@@ -20,7 +20,8 @@ static rush_value value_of(const rush_tensor *t)
 }
 
 /* One operator now; held by the session.  Its refusal ends the folding. */
-static rush_value apply(session *s, const char *name, const char *overload, const rush_value *args, uint32_t n)
+static rush_value apply(session *s, const char *name, const char *overload, const rush_value *args,
+                        uint32_t n)
 {
   rush_value out;
 
@@ -67,15 +68,18 @@ static bool is_conv(const ir_node *n)
   bool transposed;
 
   if (ir_node_is_op(n, "aten::_convolution") || ir_node_is_op(n, "aten::convolution"))
-    return n->n_inputs > 6 && pass_is_constant_bool(ir_node_input(n, 6), &transposed) && !transposed;
-  return ir_node_is_op(n, "aten::conv2d") || ir_node_is_op(n, "aten::conv1d") || ir_node_is_op(n, "aten::conv3d");
+    return n->n_inputs > 6 && pass_is_constant_bool(ir_node_input(n, 6), &transposed) &&
+           !transposed;
+  return ir_node_is_op(n, "aten::conv2d") || ir_node_is_op(n, "aten::conv1d") ||
+         ir_node_is_op(n, "aten::conv3d");
 }
 
 /* What it looks like, not what is in it. */
 static bool is_question(const ir_node *n)
 {
-  return ir_node_is_op(n, "aten::dim") || ir_node_is_op(n, "aten::size") || ir_node_is_op(n, "prim::dtype") ||
-         ir_node_is_op(n, "prim::device") || ir_node_is_op(n, "aten::len");
+  return ir_node_is_op(n, "aten::dim") || ir_node_is_op(n, "aten::size") ||
+         ir_node_is_op(n, "prim::dtype") || ir_node_is_op(n, "prim::device") ||
+         ir_node_is_op(n, "aten::len");
 }
 
 static bool is_only_user(const ir_node *n, const ir_value *v)
@@ -94,11 +98,13 @@ static bool layer_before(const ir_node *n, bool conv, layer *out)
 {
   ir_node *made = n->n_inputs ? ir_node_input(n, 0)->node : NULL;
 
-  if (!made || made->block != n->block || !(conv ? is_conv(made) : ir_node_is_op(made, "aten::linear")))
+  if (!made || made->block != n->block ||
+      !(conv ? is_conv(made) : ir_node_is_op(made, "aten::linear")))
     return false;
   *out = (layer){made, tensor_of(ir_node_input(made, 1)), tensor_of(ir_node_input(made, 2))};
   return is_only_user(n, made->outputs[0]) && out->weight && dtype_is_float(out->weight->dtype) &&
-         (out->bias ? out->bias->dtype == out->weight->dtype : pass_is_none(ir_node_input(made, 2)));
+         (out->bias ? out->bias->dtype == out->weight->dtype
+                    : pass_is_none(ir_node_input(made, 2)));
 }
 
 /* Input i of the layer becomes c, named for what it was and what was folded into it. */
@@ -131,7 +137,8 @@ static void replace(session *s, ir_node *n, const layer *l, rush_value weight, r
 static bool channel_tensor(const ir_value *v, const layer *l, rush_tensor **out)
 {
   *out = tensor_of(v);
-  return *out && (*out)->dtype == l->weight->dtype && (*out)->n_dims == 1 && (*out)->sizes[0] == l->weight->sizes[0];
+  return *out && (*out)->dtype == l->weight->dtype && (*out)->n_dims == 1 &&
+         (*out)->sizes[0] == l->weight->sizes[0];
 }
 
 static void fold_batch_norm(session *s, ir_node *n, bool conv)
@@ -142,7 +149,8 @@ static void fold_batch_norm(session *s, ir_node *n, bool conv)
   layer l;
 
   if (!ir_node_is_op(n, "aten::batch_norm") || !layer_before(n, conv, &l) || l.weight->n_dims < 2 ||
-      !channel_tensor(ir_node_input(n, 3), &l, &mean) || !channel_tensor(ir_node_input(n, 4), &l, &var) ||
+      !channel_tensor(ir_node_input(n, 3), &l, &mean) ||
+      !channel_tensor(ir_node_input(n, 4), &l, &var) ||
       !(pass_is_none(ir_node_input(n, 1)) || channel_tensor(ir_node_input(n, 1), &l, &w)) ||
       !(pass_is_none(ir_node_input(n, 2)) || channel_tensor(ir_node_input(n, 2), &l, &b)) ||
       !pass_is_constant_bool(ir_node_input(n, 5), &training) || training ||
@@ -156,7 +164,8 @@ static void fold_batch_norm(session *s, ir_node *n, bool conv)
   rush_value scale = apply(s, "aten::rsqrt", "", &moved, 1);
   if (w)
     scale = apply2(s, "aten::mul", value_of(w), scale);
-  rush_value weight = apply2(s, "aten::mul", value_of(l.weight), as_rows(s, scale, l.weight->n_dims));
+  rush_value weight =
+    apply2(s, "aten::mul", value_of(l.weight), as_rows(s, scale, l.weight->n_dims));
   rush_value minus_mean = value_of(mean);
   minus_mean = apply(s, "aten::neg", "", &minus_mean, 1);
   rush_value bias = l.bias ? add(s, value_of(l.bias), minus_mean) : minus_mean;
@@ -179,14 +188,18 @@ static void linear_bn(session *s, ir_node *n, void *arg)
 }
 
 void pass_fold_frozen_conv_bn(session *s, ir_graph *g) { pass_each(s, g->block, conv_bn, NULL); }
-void pass_fold_frozen_linear_bn(session *s, ir_graph *g) { pass_each(s, g->block, linear_bn, NULL); }
+void pass_fold_frozen_linear_bn(session *s, ir_graph *g)
+{
+  pass_each(s, g->block, linear_bn, NULL);
+}
 
-/* -- Arithmetic with constants -------------------------------------------------------------------- */
+/* -- Arithmetic with constants ----------------------------------------------------------------- */
 
 /* Is t one number for each channel (or for all) of what the convolution gives? */
 static bool is_by_channel(const rush_tensor *t, const rush_tensor *weight)
 {
-  int at = t->n_dims - (weight->n_dims - 1); /* of the channels, which have n_dims - 2 dimensions behind them */
+  int at = t->n_dims -
+           (weight->n_dims - 1); /* of the channels, which have n_dims - 2 dimensions behind them */
 
   bool promotes = t->dtype != weight->dtype && t->n_dims > 0 && dtype_is_float(t->dtype);
 
@@ -207,7 +220,9 @@ static bool operand(session *s, const ir_value *v, const layer *l, rush_value *o
     return false;
   if (c.tag == RUSH_TAG_INT || c.tag == RUSH_TAG_FLOAT) {
     rush_tensor *t;
-    session_check(s, tensor_from_scalar(s->cx, c.tag == RUSH_TAG_INT ? value_float((double)c.as.i) : c, l->weight->dtype, &t));
+    session_check(s,
+                  tensor_from_scalar(s->cx, c.tag == RUSH_TAG_INT ? value_float((double)c.as.i) : c,
+                                     l->weight->dtype, &t));
     *out = pass_hold(s, value_tensor_steal(t));
   } else if (c.tag == RUSH_TAG_TENSOR && c.as.tensor && is_by_channel(c.as.tensor, l->weight)) {
     *out = c;
@@ -243,8 +258,10 @@ static void conv_arithmetic(session *s, ir_node *n, void *arg)
   if (!ir_node_is_op(n, names[multiply][0]) && !ir_node_is_op(n, names[multiply][1]))
     return;
   bool second = ir_node_is_op(n, names[multiply][1]);
-  if (n->n_inputs != (multiply ? 2u : 3u) || !layer_before(n, true, &l) || l.weight->n_dims < 3 || l.weight->sizes[1] == 0 ||
-      (!multiply && !ir_value_as_constant(ir_node_input(n, 2), &alpha)) || !operand(s, ir_node_input(n, 1), &l, &by))
+  if (n->n_inputs != (multiply ? 2u : 3u) || !layer_before(n, true, &l) || l.weight->n_dims < 3 ||
+      l.weight->sizes[1] == 0 ||
+      (!multiply && !ir_value_as_constant(ir_node_input(n, 2), &alpha)) ||
+      !operand(s, ir_node_input(n, 1), &l, &by))
     return;
   rush_value bias = l.bias ? value_of(l.bias) : zeros(s, &l), weight = value_of(l.weight);
   if (multiply) {
@@ -258,7 +275,10 @@ static void conv_arithmetic(session *s, ir_node *n, void *arg)
   replace(s, n, &l, weight, bias);
 }
 
-void pass_fold_frozen_conv_add_or_sub(session *s, ir_graph *g) { pass_each(s, g->block, conv_arithmetic, NULL); }
+void pass_fold_frozen_conv_add_or_sub(session *s, ir_graph *g)
+{
+  pass_each(s, g->block, conv_arithmetic, NULL);
+}
 
 void pass_fold_frozen_conv_mul_or_div(session *s, ir_graph *g)
 {
@@ -271,14 +291,20 @@ void pass_fold_frozen_conv_mul_or_div(session *s, ir_graph *g)
 
 static void drop(session *s, ir_node *n, void *arg)
 {
-  static const char *const names[] = {"aten::dropout", "aten::dropout_", "aten::feature_dropout", "aten::feature_dropout_",
-                                      "aten::alpha_dropout", "aten::alpha_dropout_", "aten::feature_alpha_dropout"};
+  static const char *const names[] = {"aten::dropout",
+                                      "aten::dropout_",
+                                      "aten::feature_dropout",
+                                      "aten::feature_dropout_",
+                                      "aten::alpha_dropout",
+                                      "aten::alpha_dropout_",
+                                      "aten::feature_alpha_dropout"};
   bool training;
 
   (void)s;
   (void)arg;
   for (size_t i = 0; i < COUNT_OF(names); i++)
-    if (ir_node_is_op(n, names[i]) && pass_is_constant_bool(ir_node_input(n, 2), &training) && !training) {
+    if (ir_node_is_op(n, names[i]) && pass_is_constant_bool(ir_node_input(n, 2), &training) &&
+        !training) {
       ir_value *x = ir_node_input(n, 0); /* which is what the operator gives */
       pass_replace(n, &x);
       return;

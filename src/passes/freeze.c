@@ -86,7 +86,8 @@ static const class_info *class_of(const frozen *f) { return f->object->type->cls
 
 static bool is_module(rush_value v)
 {
-  return v.tag == RUSH_TAG_OBJECT && v.as.object && v.as.object->type->cls && v.as.object->type->cls->is_module;
+  return v.tag == RUSH_TAG_OBJECT && v.as.object && v.as.object->type->cls &&
+         v.as.object->type->cls->is_module;
 }
 
 static frozen *object_of(freezer *z, rush_object *o, frozen *parent, const char *name)
@@ -96,7 +97,8 @@ static frozen *object_of(freezer *z, rush_object *o, frozen *parent, const char 
   if (f)
     return f;
   f = session_new(z->s, frozen);
-  *f = (frozen){.object = o, .parent = parent, .name = name, .made = value_none(), .next = z->objects};
+  *f =
+    (frozen){.object = o, .parent = parent, .name = name, .made = value_none(), .next = z->objects};
   f->path = parent ? session_printf(z->s, "%s.%s", parent->path, name) : "self";
   f->slots = session_array(z->s, uint8_t, class_of(f)->n_attrs);
   z->objects = f;
@@ -121,14 +123,16 @@ static void keep_whole(freezer *z, frozen *f)
   session_leave(z->s);
 }
 
-/* -- Following modules through a graph ----------------------------------------------------------- */
+/* -- Following modules through a graph --------------------------------------------------------- */
 
 typedef struct walk {
   freezer *z;
   method *m;
   void (*leaf)(struct walk *w, ir_node *n, frozen *of, uint32_t slot); /* a GetAttr of no module */
-  ir_node *first; /* of the graph: constants stand before it in the order that they are met, as in PyTorch */
-  bool only_looks, sees_class; /* a use of a module says nothing yet; a module behind an interface was found */
+  ir_node *
+    first; /* of the graph: constants stand before it in the order that they are met, as in PyTorch */
+  bool only_looks,
+    sees_class; /* a use of a module says nothing yet; a module behind an interface was found */
 } walk;
 
 static frozen *tracked(const method *m, const ir_value *v) { return get(&m->objects, v); }
@@ -151,8 +155,10 @@ static void visit(session *s, ir_node *n, void *arg)
     return;
   if (n->kind == IR_SET_ATTR) {
     if (class_of(of)->attrs[slot].type->kind == TYPE_INTERFACE)
-      session_fail_status(s, RUSH_ERAISED, "RuntimeError", NULL, "Freezing does not support SetAttr on an interface type. "
-                          "SetAttr is attempted on '%s'", class_of(of)->attrs[slot].name);
+      session_fail_status(s, RUSH_ERAISED, "RuntimeError", NULL,
+                          "Freezing does not support SetAttr on an interface type. "
+                          "SetAttr is attempted on '%s'",
+                          class_of(of)->attrs[slot].name);
     of->slots[slot] |= SLOT_SET;
   } else if (is_module(of->object->slots[slot]) && !(of->slots[slot] & SLOT_SET)) {
     frozen *f = child_of(w->z, of, (uint32_t)slot);
@@ -206,12 +212,13 @@ static void resolve_interfaces(freezer *z)
       pass_inline(z->s, m->g);
 }
 
-/* -- Numbers and texts --------------------------------------------------------------------------- */
+/* -- Numbers and texts ------------------------------------------------------------------------- */
 
 static bool is_plain(rush_value v)
 {
-  return v.tag == RUSH_TAG_NONE || v.tag == RUSH_TAG_BOOL || v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_FLOAT ||
-         v.tag == RUSH_TAG_COMPLEX || v.tag == RUSH_TAG_STRING || v.tag == RUSH_TAG_DEVICE || v.tag == RUSH_TAG_ENUM;
+  return v.tag == RUSH_TAG_NONE || v.tag == RUSH_TAG_BOOL || v.tag == RUSH_TAG_INT ||
+         v.tag == RUSH_TAG_FLOAT || v.tag == RUSH_TAG_COMPLEX || v.tag == RUSH_TAG_STRING ||
+         v.tag == RUSH_TAG_DEVICE || v.tag == RUSH_TAG_ENUM;
 }
 
 static bool stays(const frozen *of, uint32_t slot)
@@ -254,12 +261,13 @@ static void fold_plain_attributes(freezer *z)
   }
 }
 
-/* -- Tensors and containers ------------------------------------------------------------------------ */
+/* -- Tensors and containers -------------------------------------------------------------------- */
 
 static bool is_folded(rush_value v, uint32_t depth)
 {
   if (v.tag == RUSH_TAG_TENSOR)
-    return !v.as.tensor || !tensor_is_meta(v.as.tensor); /* without data nothing can be computed of it */
+    return !v.as.tensor ||
+           !tensor_is_meta(v.as.tensor); /* without data nothing can be computed of it */
   if (is_plain(v))
     return true;
   if (depth == 0)
@@ -293,21 +301,24 @@ static void lift_leaf(walk *w, ir_node *n, frozen *of, uint32_t slot)
     l = l->next;
   if (!l) {
     l = session_new(s, leaf);
-    *l = (leaf){of, slot, ir_block_add_input(s, w->m->g->block, n->outputs[0]->type, NULL), w->m->leaves};
+    *l = (leaf){of, slot, ir_block_add_input(s, w->m->g->block, n->outputs[0]->type, NULL),
+                w->m->leaves};
     w->m->leaves = l;
   }
   pass_replace(n, &l->param);
 }
 
 /* fn for each container and storage that v can reach, until it says true. */
-static bool any_memory(freezer *z, rush_value v, bool (*fn)(freezer *z, const void *container, const storage *st))
+static bool any_memory(freezer *z, rush_value v,
+                       bool (*fn)(freezer *z, const void *container, const storage *st))
 {
   bool found = false;
 
   session_enter(z->s);
   if (v.tag == RUSH_TAG_TENSOR) {
     const rush_tensor *t = v.as.tensor;
-    found = t && t->st && (fn(z, NULL, t->st) || (tensor_sparse(t) && fn(z, NULL, tensor_sparse(t)->values->st)));
+    found = t && t->st &&
+            (fn(z, NULL, t->st) || (tensor_sparse(t) && fn(z, NULL, tensor_sparse(t)->values->st)));
   } else if (v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE) {
     size_t n = v.tag == RUSH_TAG_LIST ? v.as.list->n : v.as.tuple->n;
     const rush_value *items = v.tag == RUSH_TAG_LIST ? v.as.list->items : v.as.tuple->items;
@@ -347,8 +358,8 @@ static bool was_written(freezer *z, const void *container, const storage *st)
   return false;
 }
 
-/* Which of the attributes' memory the methods write to.  Modules that are not followed may write to all they have, and so may who gets
- * hold of what stays. */
+/* Which of the attributes' memory the methods write to.  Modules that are not followed may write to
+ * all they have, and so may who gets hold of what stays. */
 static void find_written(freezer *z)
 {
   for (method *m = z->methods; m; m = m->next) {
@@ -423,12 +434,13 @@ static void fold_memory(freezer *z)
       place_leaf(z, m, l);
     while (ir_block_n_inputs(m->g->block) > n_own)
       ir_block_remove_input(m->g->block, ir_block_n_inputs(m->g->block) - 1);
-    pass_run_by_name(z->s, m->g, "constant_propagation,constant_loop_unrolling,constant_propagation,peephole,"
+    pass_run_by_name(z->s, m->g,
+                     "constant_propagation,constant_loop_unrolling,constant_propagation,peephole,"
                      "constant_propagation,lower_simple_tuples,constant_pooling,cse,dce");
   }
 }
 
-/* -- What is left ---------------------------------------------------------------------------------- */
+/* -- What is left ------------------------------------------------------------------------------ */
 
 static void use_slot(walk *w, ir_node *n, frozen *of, uint32_t slot)
 {
@@ -440,7 +452,8 @@ static void use_slot(walk *w, ir_node *n, frozen *of, uint32_t slot)
 static void mark_used(session *s, ir_node *n, void *arg)
 {
   method *m = arg;
-  frozen *of = n->kind == IR_GET_ATTR || n->kind == IR_SET_ATTR ? tracked(m, ir_node_input(n, 0)) : NULL;
+  frozen *of =
+    n->kind == IR_GET_ATTR || n->kind == IR_SET_ATTR ? tracked(m, ir_node_input(n, 0)) : NULL;
   int slot = of ? class_attr_index(of->object->type, str_of(ir_attr_string(n, "name"))) : -1;
 
   (void)s;
@@ -458,7 +471,8 @@ static const char *free_class_name(session *s, const program *p, const char *nam
   if (mangled)
     head = (int)(mangled - name);
   for (uint32_t i = 0;; i++) {
-    const char *fresh = session_printf(s, "%.*s%s___torch_mangle_%u.%s", head, name, head ? "." : "", i, dot ? dot + 1 : name);
+    const char *fresh = session_printf(s, "%.*s%s___torch_mangle_%u.%s", head, name,
+                                       head ? "." : "", i, dot ? dot + 1 : name);
     if (!program_find_class(p, str_of(fresh)))
       return fresh;
   }
@@ -467,7 +481,8 @@ static const char *free_class_name(session *s, const program *p, const char *nam
 static void copy_constants(session *s, const class_info *from, const type *to)
 {
   for (uint32_t i = 0; i < from->n_constants; i++)
-    (void)class_add_constant(s, to, from->constants[i].name, from->constants[i].type, from->constants[i].constant);
+    (void)class_add_constant(s, to, from->constants[i].name, from->constants[i].type,
+                             from->constants[i].constant);
 }
 
 /* The class and the object that are left of f. */
@@ -485,7 +500,8 @@ static void make_object(freezer *z, frozen *f)
     return;
   }
   session_enter(s);
-  type *t = program_add_class(s, ci->program, TYPE_CLASS, free_class_name(s, ci->program, f->object->type->name));
+  type *t = program_add_class(s, ci->program, TYPE_CLASS,
+                              free_class_name(s, ci->program, f->object->type->name));
   f->type = t;
   t->cls->is_module = true;
   copy_constants(s, ci, t);
@@ -542,7 +558,7 @@ static void make_method(freezer *z, method *m)
   function_set_graph_steal(f, session_keep(s, m->g));
 }
 
-/* -- All ------------------------------------------------------------------------------------------- */
+/* -- All --------------------------------------------------------------------------------------- */
 
 static void add_method(freezer *z, frozen *self, function *f)
 {
@@ -582,7 +598,8 @@ static void preserve(freezer *z, frozen *root, const char *name)
       session_fail_status(z->s, RUSH_ERAISED, "RuntimeError", NULL, "Unknown name: %s", name);
     f->slots[slot] |= SLOT_KEPT;
     if (!dot && class_of(f)->attrs[slot].type->kind == TYPE_INTERFACE)
-      session_fail_status(z->s, RUSH_ERAISED, "RuntimeError", NULL, "failed to freeze interface attribute '%s'", name);
+      session_fail_status(z->s, RUSH_ERAISED, "RuntimeError", NULL,
+                          "failed to freeze interface attribute '%s'", name);
     if (!dot) {
       if (is_module(f->object->slots[slot]))
         keep_whole(z, child_of(z, f, (uint32_t)slot));
@@ -593,7 +610,8 @@ static void preserve(freezer *z, frozen *root, const char *name)
   }
 }
 
-rush_value freeze_object(session *s, rush_value object, const char *const *preserved, uint32_t n_preserved)
+rush_value freeze_object(session *s, rush_value object, const char *const *preserved,
+                         uint32_t n_preserved)
 {
   freezer *z = session_new(s, freezer); /* its tables outlive this call */
 
@@ -611,7 +629,8 @@ rush_value freeze_object(session *s, rush_value object, const char *const *prese
   root->whole = false;
   fold_plain_attributes(z);
   if (root->whole)
-    session_fail_status(s, RUSH_ERAISED, "RuntimeError", NULL, "attempted to freeze a module that return itself");
+    session_fail_status(s, RUSH_ERAISED, "RuntimeError", NULL,
+                        "attempted to freeze a module that return itself");
   fold_memory(z);
   for (method *m = z->methods; m; m = m->next) {
     walk_method(z, m, use_slot);
@@ -626,7 +645,8 @@ rush_value freeze_object(session *s, rush_value object, const char *const *prese
   return root->made;
 }
 
-/* Constants need no gradient: what is detached is the tensor itself, unless somebody asks whether it is. */
+/* Constants need no gradient: what is detached is the tensor itself, unless somebody asks whether
+ * it is. */
 static void drop_detach(session *s, ir_node *n, void *arg)
 {
   ir_value *in;
@@ -647,7 +667,9 @@ void freeze_optimize(session *s, ir_graph *g, bool numerics)
   pass_remove_dropout(s, g);
   pass_each(s, g->block, drop_detach, NULL);
   for (int round = 0; numerics && round < 2; round++) /* a sum behind a product waits for it */
-    pass_run_by_name(s, g, "fold_frozen_conv_bn,fold_frozen_conv_add_or_sub,fold_frozen_conv_mul_or_div,fold_frozen_linear_bn");
+    pass_run_by_name(s, g,
+                     "fold_frozen_conv_bn,fold_frozen_conv_add_or_sub,fold_frozen_conv_mul_or_div,"
+                     "fold_frozen_linear_bn");
   pass_run_by_name(s, g, "constant_propagation,dce");
 }
 
@@ -658,7 +680,8 @@ void freeze_replace_graph(session *s, function *f, ir_graph *g)
   old->schema = f->schema;
   old->state = FUNCTION_COMPILED;
   old->graph = f->graph;
-  atomic_store_explicit(&old->code, atomic_load_explicit(&f->code, memory_order_acquire), memory_order_release);
+  atomic_store_explicit(&old->code, atomic_load_explicit(&f->code, memory_order_acquire),
+                        memory_order_release);
   f->graph = NULL;
   function_set_graph_steal(f, g);
   atomic_store_explicit(&f->code, NULL, memory_order_release);

@@ -1,10 +1,11 @@
 /* passes/group.c -- nodes that a backend supports become one node each group.
  *
- * A block is cut into stretches by what may write to memory or run other code (writes, calls, attributes set,
- * control flow that contains such): inside a stretch pure nodes move freely.  From the last node of a block to its
- * first, each one that is taken and in no group yet starts a group, which then grows by the producers of its
- * inputs.  A group can stand at one place if the last of its inputs is made before the first outside use of its
- * results; a producer that would break this stays outside. */
+ * A block is cut into stretches by what may write to memory or run other code (writes, calls,
+ * attributes set, control flow that contains such): inside a stretch pure nodes move freely.  From
+ * the last node of a block to its first, each one that is taken and in no group yet starts a group,
+ * which then grows by the producers of its inputs.  A group can stand at one place if the last of
+ * its inputs is made before the first outside use of its results; a producer that would break this
+ * stays outside. */
 #include "passes/passes.h"
 
 #include "base/grow.h"
@@ -38,7 +39,7 @@ static bool is_member(const grouper *p, const ir_node *n)
   return n->scratch < p->n_infos && info_of(p, n)->node == n && info_of(p, n)->group == p->n_groups;
 }
 
-/* -- What moves -------------------------------------------------------------------------------------- */
+/* -- What moves -------------------------------------------------------------------------------- */
 
 static bool runs_other_code(const ir_node *n)
 {
@@ -74,7 +75,8 @@ static bool is_border(session *s, const ir_node *n)
 
   session_enter(s);
   for (uint32_t i = 0; i < n->n_blocks && !border; i++)
-    for (const ir_node *m = ir_block_first(n->blocks[i]); m != n->blocks[i]->ret && !border; m = m->next)
+    for (const ir_node *m = ir_block_first(n->blocks[i]); m != n->blocks[i]->ret && !border;
+         m = m->next)
       border = is_border(s, m);
   session_leave(s);
   return border;
@@ -139,10 +141,11 @@ static bool is_copied(const ir_value *v)
 {
   rush_value c;
 
-  return ir_value_as_constant(v, &c) && (c.tag != RUSH_TAG_TENSOR || !c.as.tensor || c.as.tensor->n_dims == 0);
+  return ir_value_as_constant(v, &c) &&
+         (c.tag != RUSH_TAG_TENSOR || !c.as.tensor || c.as.tensor->n_dims == 0);
 }
 
-/* -- Can it be one node? ------------------------------------------------------------------------------- */
+/* -- Can it be one node? ----------------------------------------------------------------------- */
 
 /* What of the graph around the members would see. */
 typedef struct extent {
@@ -207,7 +210,8 @@ static bool fits(grouper *p, const ir_block *b, extent *x)
     return false;
   measure_inputs(p, b, x);
   measure_outputs(p, b, x);
-  return x->lo < x->hi && within(x->n_inputs, p->def->max_inputs) && within(x->n_outputs, p->def->max_outputs);
+  return x->lo < x->hi && within(x->n_inputs, p->def->max_inputs) &&
+         within(x->n_outputs, p->def->max_outputs);
 }
 
 static void add_member(grouper *p, ir_node *n)
@@ -232,7 +236,8 @@ static void remove_member(grouper *p, ir_node *n)
   info_of(p, n)->group = 0;
 }
 
-/* A producer that half the graph uses stays outside: its uses would be walked for each of its users. */
+/* A producer that half the graph uses stays outside: its uses would be walked for each of its
+ * users. */
 static bool is_used_much(const ir_node *n)
 {
   uint32_t count = 0;
@@ -264,7 +269,7 @@ static bool grow(grouper *p, const ir_block *b, uint32_t stretch)
   return false;
 }
 
-/* -- Making the node ------------------------------------------------------------------------------------- */
+/* -- Making the node --------------------------------------------------------------------------- */
 
 typedef struct making {
   grouper *p;
@@ -349,7 +354,7 @@ static void make_group(grouper *p, const extent *x)
       move_out(&m, p->members[k]->outputs[i]);
 }
 
-/* -- Blocks -------------------------------------------------------------------------------------------------- */
+/* -- Blocks ------------------------------------------------------------------------------------ */
 
 static void group_from(grouper *p, const ir_block *b, ir_node *n)
 {
@@ -366,8 +371,9 @@ static void group_from(grouper *p, const ir_block *b, ir_node *n)
     make_group(p, &x);
     return;
   }
-  report_refused(p, n, p->n_members < p->def->min_nodes ? "too few neighbours to group it with"
-                                                         : "more inputs or results than a group takes");
+  report_refused(p, n,
+                 p->n_members < p->def->min_nodes ? "too few neighbours to group it with"
+                                                  : "more inputs or results than a group takes");
   for (uint32_t k = 0; k < p->n_members; k++)
     info_of(p, p->members[k])->group = p->members[k] == n ? UINT32_MAX : 0;
 }
@@ -404,8 +410,9 @@ void pass_group(rush_pass *p, const rush_group_def *def)
   const op *o = op_find(p->s->cx->ctx, str_of(def->op), STR(""));
 
   if (!o || !o->schema->is_vararg || !o->schema->is_varret)
-    session_fail_status(p->s, RUSH_EARGUMENT, NULL, NULL,
-                        "groups need a registered operator that takes and gives anything; '%s' is none", def->op);
+    session_fail_status(
+      p->s, RUSH_EARGUMENT, NULL, NULL,
+      "groups need a registered operator that takes and gives anything; '%s' is none", def->op);
   clear_marks(p->s, p->graph->block);
   grouper g = {.s = p->s, .g = p->graph, .def = def, .op = o, .report = p->report};
 

@@ -1,7 +1,7 @@
 /* passes/inline.c -- calls of functions and methods become their bodies.
  *
- * Calls inside a body are inlined too, each body once for all its callers.  A function that calls itself stays called,
- * and so does one whose body would make the graph larger than MOST_NODES. */
+ * Calls inside a body are inlined too, each body once for all its callers.  A function that calls
+ * itself stays called, and so does one whose body would make the graph larger than MOST_NODES. */
 #include "passes/passes_int.h"
 
 #define MOST_NODES (1u << 20)
@@ -58,7 +58,8 @@ static void keep_name(session *s, const ir_value *call, ir_value *v)
 
 void pass_inline_call(session *s, ir_node *n, const ir_graph *body)
 {
-  ir_value **in = session_array(s, ir_value *, n->n_inputs), **out = session_array(s, ir_value *, n->n_outputs);
+  ir_value **in = session_array(s, ir_value *, n->n_inputs),
+           **out = session_array(s, ir_value *, n->n_outputs);
 
   for (uint32_t i = 0; i < n->n_inputs; i++)
     in[i] = ir_node_input(n, i);
@@ -81,7 +82,8 @@ static uint32_t inline_block(inliner *in, ir_block *b, uint32_t n_nodes)
     function *f = callee_of(n);
     const inlined *body = f ? body_of(in, f) : NULL;
     if (!body || ir_block_n_inputs(body->graph->block) != n->n_inputs ||
-        ir_block_n_outputs(body->graph->block) != n->n_outputs || n_nodes + body->n_nodes > MOST_NODES)
+        ir_block_n_outputs(body->graph->block) != n->n_outputs ||
+        n_nodes + body->n_nodes > MOST_NODES)
       continue;
     n_nodes += body->n_nodes;
     pass_inline_call(in->s, n, body->graph);
@@ -115,7 +117,8 @@ static void find_fork(session *s, ir_node *n, void *arg)
   *all = one;
 }
 
-/* A fork runs at once, and its future is its result.  Only where every use of the future is a wait in sight. */
+/* A fork runs at once, and its future is its result.  Only where every use of the future is a wait
+ * in sight. */
 static void inline_fork(session *s, ir_node *n, inliner *in)
 {
   ir_value *future = n->outputs[0], *result;

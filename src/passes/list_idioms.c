@@ -1,14 +1,16 @@
-/* passes/list_idioms.c -- lists that are made in sight and never changed: their length, items, unpacking, sums and slices
- * are known. */
+/* passes/list_idioms.c -- lists that are made in sight and never changed: their length, items,
+ * unpacking, sums and slices are known. */
 #include "ir/alias.h"
 #include "passes/passes_int.h"
 
 static bool unchanged_list(const alias_info *a, const ir_value *v)
 {
-  return v->node->kind == IR_LIST_CONSTRUCT && type_is(v->type, TYPE_LIST) && !alias_items_change(a, v);
+  return v->node->kind == IR_LIST_CONSTRUCT && type_is(v->type, TYPE_LIST) &&
+         !alias_items_change(a, v);
 }
 
-static ir_value *copy_of(session *s, ir_node *pos, const ir_value *like, ir_value *const *items, uint32_t n)
+static ir_value *copy_of(session *s, ir_node *pos, const ir_value *like, ir_value *const *items,
+                         uint32_t n)
 {
   ir_value *v = pass_put_node(s, pos, IR_LIST_CONSTRUCT, items, n, like->type)->outputs[0];
 
@@ -49,8 +51,10 @@ static ir_value *slice(session *s, const alias_info *a, ir_node *n)
   const ir_node *x = ir_node_input(n, 0)->node;
   int64_t from, to, step, size = x->n_inputs;
 
-  if (n->n_inputs != 4 || !bound(ir_node_input(n, 1), size, 0, &from) || !bound(ir_node_input(n, 2), size, size, &to) ||
-      !pass_is_constant_int(ir_node_input(n, 3), &step) || step < 1 || alias_items_change(a, n->outputs[0]))
+  if (n->n_inputs != 4 || !bound(ir_node_input(n, 1), size, 0, &from) ||
+      !bound(ir_node_input(n, 2), size, size, &to) ||
+      !pass_is_constant_int(ir_node_input(n, 3), &step) || step < 1 ||
+      alias_items_change(a, n->outputs[0]))
     return NULL;
   ir_value **items = session_array(s, ir_value *, (size_t)size);
   uint32_t k = 0;

@@ -1,7 +1,8 @@
 /* passes/lower_tuples.c -- tuples become their elements.
  *
- * Simple: what is taken out of a tuple that is made in sight is what was put in.  All: also inputs and outputs of
- * the graph, of branches and of loops carry elements; only what operators and calls give or take as one stays. */
+ * Simple: what is taken out of a tuple that is made in sight is what was put in.  All: also inputs
+ * and outputs of the graph, of branches and of loops carry elements; only what operators and calls
+ * give or take as one stays. */
 #include "base/grow.h"
 #include "passes/passes_int.h"
 
@@ -20,7 +21,8 @@ static bool tuple_index(const ir_node *n, uint32_t size, uint32_t *out)
   return true;
 }
 
-/* Results become the inputs of what made the tuple; the node itself is left to whoever removes what is unused. */
+/* Results become the inputs of what made the tuple; the node itself is left to whoever removes what
+ * is unused. */
 static void take_apart(session *s, ir_node *n, void *arg)
 {
   const ir_node *made = n->n_inputs ? ir_node_input(n, 0)->node : NULL;

@@ -14,14 +14,16 @@ typedef struct matcher {
   ir_block *block;
 } matcher;
 
-/* -- The pattern --------------------------------------------------------------------------------------- */
+/* -- The pattern ------------------------------------------------------------------------------- */
 
 static void number(matcher *m)
 {
-  for (ir_node *n = m->pattern->block->param;; n = n == m->pattern->block->param ? ir_block_first(m->pattern->block) : n->next) {
+  for (ir_node *n = m->pattern->block->param;;
+       n = n == m->pattern->block->param ? ir_block_first(m->pattern->block) : n->next) {
     session_poll(m->s);
     if (n->n_blocks)
-      session_fail_status(m->s, RUSH_EARGUMENT, NULL, NULL, "a pattern has no blocks: %s", ir_node_kind_name(n));
+      session_fail_status(m->s, RUSH_EARGUMENT, NULL, NULL, "a pattern has no blocks: %s",
+                          ir_node_kind_name(n));
     for (uint32_t i = 0; i < n->n_outputs; i++)
       n->outputs[i]->scratch = m->n_values++;
     if (n == m->pattern->block->ret)
@@ -48,14 +50,14 @@ static uint32_t n_uses(const ir_value *v)
   return n;
 }
 
-/* -- One match ----------------------------------------------------------------------------------------- */
+/* -- One match --------------------------------------------------------------------------------- */
 
 static bool match_value(matcher *m, const ir_value *p, ir_value *v);
 
 static bool same_node(const ir_node *p, const ir_node *n)
 {
-  if (strcmp(ir_node_kind_name(p), ir_node_kind_name(n)) != 0 || p->n_inputs != n->n_inputs || p->n_outputs != n->n_outputs ||
-      n->n_blocks || p->function != n->function)
+  if (strcmp(ir_node_kind_name(p), ir_node_kind_name(n)) != 0 || p->n_inputs != n->n_inputs ||
+      p->n_outputs != n->n_outputs || n->n_blocks || p->function != n->function)
     return false;
   return p->kind == IR_CONSTANT ? pass_same_constant(p, n) : pass_same_attrs(p, n);
 }
@@ -100,9 +102,11 @@ static bool match_at(matcher *m, ir_node *anchor)
   memset(m->values, 0, (m->n_values + 1) * sizeof *m->values);
   memset(m->nodes, 0, (m->n_nodes + 1) * sizeof *m->nodes);
   m->block = anchor->block;
-  bool found = first->index < anchor->n_outputs && match_value(m, first, anchor->outputs[first->index]);
+  bool found =
+    first->index < anchor->n_outputs && match_value(m, first, anchor->outputs[first->index]);
   m->s->depth = depth;
-  for (uint32_t i = 0; i < m->n_nodes && found; i++) /* another output's nodes that the first does not reach */
+  for (uint32_t i = 0; i < m->n_nodes && found;
+       i++) /* another output's nodes that the first does not reach */
     found = m->nodes[i] != NULL;
   return found;
 }
@@ -148,10 +152,12 @@ ir_match *match_all(session *s, ir_graph *pattern, ir_graph *g)
   matcher m = {.s = s, .pattern = pattern};
   ir_match *first = NULL, **end = &first;
 
-  const ir_node *last = ir_block_n_outputs(pattern->block) ? ir_block_output(pattern->block, 0)->node : NULL;
+  const ir_node *last =
+    ir_block_n_outputs(pattern->block) ? ir_block_output(pattern->block, 0)->node : NULL;
 
   if (!last || last->kind == IR_PARAM || last->kind == IR_CONSTANT)
-    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "a pattern's first output is what one of its nodes gives");
+    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                        "a pattern's first output is what one of its nodes gives");
   number(&m);
   m.values = session_array(s, ir_value *, (size_t)m.n_values + 1);
   m.nodes = session_array(s, ir_node *, (size_t)m.n_nodes + 1);

@@ -80,7 +80,8 @@ static bool has_effect(const mover *m, const ir_node *n)
 /* True if a and b must keep their order. */
 static bool bound(const mover *m, const ir_node *a, const ir_node *b)
 {
-  return uses_of(b, a) || uses_of(a, b) || (has_effect(m, a) && has_effect(m, b)) || writes_into(m, a, b) || writes_into(m, b, a);
+  return uses_of(b, a) || uses_of(a, b) || (has_effect(m, a) && has_effect(m, b)) ||
+         writes_into(m, a, b) || writes_into(m, b, a);
 }
 
 static bool bound_to_set(const mover *m, const ir_node *n)
@@ -113,13 +114,15 @@ bool move_if_valid(session *s, ir_node *n, ir_node *at, bool after, bool move)
     if (bound_to_set(&m, k))
       m.set[m.n++] = k;
   }
-  for (uint32_t i = 0; move && i < m.n; i++) { /* forward: n first; backward: what n needs stands before it */
+  for (uint32_t i = 0; move && i < m.n;
+       i++) { /* forward: n first; backward: what n needs stands before it */
     ir_node *k = m.set[i];
 
     if (forward)
       after ? ir_node_move_after(k, i ? m.set[i - 1] : at) : ir_node_move_before(k, at);
     else
-      after ? ir_node_move_before(k, i ? m.set[i - 1] : at->next) : ir_node_move_before(k, i ? m.set[i - 1] : at);
+      after ? ir_node_move_before(k, i ? m.set[i - 1] : at->next)
+            : ir_node_move_before(k, i ? m.set[i - 1] : at);
   }
   return true;
 }

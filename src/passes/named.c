@@ -51,14 +51,18 @@ static void check_emitted(session *s, ir_node *n, void *arg)
     ok = n->n_inputs == 1 && n->n_blocks == 2 && ir_block_n_outputs(n->blocks[0]) == n->n_outputs &&
          ir_block_n_outputs(n->blocks[1]) == n->n_outputs;
   else if (n->kind == IR_LOOP)
-    ok = n->n_inputs >= 1 && (n->n_blocks == 1 || (n->n_blocks == 2 && ir_block_n_outputs(n->blocks[1]) == 1)) &&
-         ir_block_n_inputs(n->blocks[0]) >= 1 && (n->n_blocks == 2 || ir_block_n_outputs(n->blocks[0]) >= 1);
+    ok = n->n_inputs >= 1 &&
+         (n->n_blocks == 1 || (n->n_blocks == 2 && ir_block_n_outputs(n->blocks[1]) == 1)) &&
+         ir_block_n_inputs(n->blocks[0]) >= 1 &&
+         (n->n_blocks == 2 || ir_block_n_outputs(n->blocks[0]) >= 1);
   else if (n->kind == IR_CLOSURE)
-    ok = n->n_blocks == 1 && n->n_outputs == 1 && ir_block_n_inputs(n->blocks[0]) == 0 && ir_block_n_outputs(n->blocks[0]) == 1;
+    ok = n->n_blocks == 1 && n->n_outputs == 1 && ir_block_n_inputs(n->blocks[0]) == 0 &&
+         ir_block_n_outputs(n->blocks[0]) == 1;
   else if (n->kind == IR_WITH)
     ok = n->n_blocks == 2;
   if (!ok)
-    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "the graph is broken: a %s is not as it is emitted", ir_node_kind_name(n));
+    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                        "the graph is broken: a %s is not as it is emitted", ir_node_kind_name(n));
 }
 
 static void check_before(session *s, ir_graph *g, const graph_pass *p)
@@ -78,7 +82,8 @@ void pass_run_by_name(session *s, ir_graph *g, const char *names)
     const graph_pass *p = find(name);
 
     if (!p)
-      session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "there is no pass '%.*s'", (int)name.len, name.p);
+      session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "there is no pass '%.*s'", (int)name.len,
+                          name.p);
     if (!checked)
       check_before(s, g, p);
     checked = !(p->flags & PASS_EARLY); /* what follows lowering is checked once more */
@@ -110,7 +115,9 @@ rush_status pass_add_named(context *c, const char *names, rush_error *err)
     if (!p)
       return error_set(err, RUSH_EARGUMENT, "there is no pass '%.*s'", (int)name.len, name.p);
     if (p->flags & PASS_SIGNATURE)
-      return error_set(err, RUSH_EARGUMENT, "the pass %s changes what functions take: it runs over graphs only", p->name);
+      return error_set(err, RUSH_EARGUMENT,
+                       "the pass %s changes what functions take: it runs over graphs only",
+                       p->name);
     rush_pass_def def = {.struct_bytes = sizeof def, .name = p->name, .order = -1, .run = run_one,
                          .user = (void *)(uintptr_t)p};
     rush_status st = pass_register(c, &def, err);

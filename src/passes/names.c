@@ -69,7 +69,10 @@ bool name_add(session *s, name_set *t, const char *name, uint32_t hash)
   return grew;
 }
 
-static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+static int by_name(const void *a, const void *b)
+{
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
 const char **names_sorted(session *s, const name_set *a, const name_set *b, uint32_t *n)
 {

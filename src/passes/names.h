@@ -15,7 +15,8 @@ typedef struct name_set {
 uint32_t name_hash(const char *name);
 /* The name's number, or -1. */
 int32_t name_find(const name_set *t, const char *name, uint32_t hash);
-/* A name that is not there yet: its number is n - 1 afterwards.  True when `cap` grew: arrays beside it follow. */
+/* A name that is not there yet: its number is n - 1 afterwards.  True when `cap` grew: arrays
+ * beside it follow. */
 bool name_add(session *s, name_set *t, const char *name, uint32_t hash);
 /* The names of both sets (b may be NULL), each once, sorted; *n: how many. */
 const char **names_sorted(session *s, const name_set *a, const name_set *b, uint32_t *n);

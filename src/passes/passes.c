@@ -49,7 +49,8 @@ static rush_status add_pass(pass_row *row, const rush_pass_def *def, rush_error 
   uint32_t n = atomic_load(&row->n);
 
   if (n == MOST_PASSES)
-    return error_set(err, RUSH_EARGUMENT, "a context takes %d passes, '%s' is one more", MOST_PASSES, def->name);
+    return error_set(err, RUSH_EARGUMENT, "a context takes %d passes, '%s' is one more",
+                     MOST_PASSES, def->name);
   size_t len = strlen(def->name) + 1;
   char *name = mem_alloc(row->ctx, len);
   if (!name)
@@ -83,7 +84,9 @@ static uint32_t n_passes(context *c)
 {
   pass_row *row = context_slot_get(c, SLOT_PASSES);
 
-  return row && !context_get_options(c)->no_passes ? atomic_load_explicit(&row->n, memory_order_acquire) : 0;
+  return row && !context_get_options(c)->no_passes
+           ? atomic_load_explicit(&row->n, memory_order_acquire)
+           : 0;
 }
 
 bool passes_wanted(context *c) { return n_passes(c) > 0; }
@@ -101,7 +104,8 @@ ir_graph *passes_run(session *s, const ir_graph *g, text_buf *report)
   for (uint32_t i = 0; i < n; i++) {
     const rush_pass_def *def = &row->defs[row->in_order[i]];
 
-    session_check(s, error_of_callback(s->cx->err, def->run(&p, def->user), "the pass %s", def->name));
+    session_check(s,
+                  error_of_callback(s->cx->err, def->run(&p, def->user), "the pass %s", def->name));
     ir_verify_pass(s, own, g, def->name);
   }
   return session_keep(s, own);

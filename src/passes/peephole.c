@@ -1,8 +1,8 @@
 /* passes/peephole.c -- what one look at a node and its inputs makes simpler.
  *
- * Questions about a tensor that its type answers, None that cannot be, numbers that change nothing, inverse pairs, lists
- * made in sight.  A tensor takes the place of an equal one only if nobody can tell them apart: nobody writes to either,
- * and not both leave the graph. */
+ * Questions about a tensor that its type answers, None that cannot be, numbers that change nothing,
+ * inverse pairs, lists made in sight.  A tensor takes the place of an equal one only if nobody can
+ * tell them apart: nobody writes to either, and not both leave the graph. */
 #include "ir/alias.h"
 #include "ir/facts.h"
 #include "passes/passes_int.h"
@@ -24,7 +24,8 @@ static bool may_be_one(const look *k, const ir_value *x, const ir_value *y)
 {
   uint32_t a = alias_group(k->alias, x), b = alias_group(k->alias, y);
 
-  return !alias_is_written(k->alias, x) && !alias_is_written(k->alias, y) && (a == b || !(k->escapes[a] && k->escapes[b]));
+  return !alias_is_written(k->alias, x) && !alias_is_written(k->alias, y) &&
+         (a == b || !(k->escapes[a] && k->escapes[b]));
 }
 
 static ir_value *input_if_same(const look *k, const ir_node *n, ir_value *v)
@@ -76,8 +77,8 @@ static ir_value *mul(const look *k, ir_node *n)
   if (!type_is(x->type, TYPE_TENSOR))
     return neutral(n, 1, true);
   ir_facts f = ir_facts_of(x->type);
-  if (n->n_inputs != 2 || !pass_is_constant_int(ir_node_input(n, 1), &one) || one != 1 || f.dtype == DTYPE_NONE ||
-      f.dtype == RUSH_BOOL)
+  if (n->n_inputs != 2 || !pass_is_constant_int(ir_node_input(n, 1), &one) || one != 1 ||
+      f.dtype == DTYPE_NONE || f.dtype == RUSH_BOOL)
     return NULL;
   return input_if_same(k, n, x);
 }
@@ -146,8 +147,9 @@ static bool sizes_are(const ir_value *list, const ir_facts *f)
     return true;
   }
   bool constant = ir_value_as_constant(list, &v) && v.tag == RUSH_TAG_LIST;
-  if (constant ? v.as.list->n != (size_t)f->n_dims
-               : list->node->kind != IR_LIST_CONSTRUCT || list->node->n_inputs != (uint32_t)f->n_dims)
+  if (constant
+        ? v.as.list->n != (size_t)f->n_dims
+        : list->node->kind != IR_LIST_CONSTRUCT || list->node->n_inputs != (uint32_t)f->n_dims)
     return false;
   for (int i = 0; i < f->n_dims; i++) {
     int64_t size;
@@ -174,9 +176,10 @@ static ir_value *expand(const look *k, ir_node *n)
   ir_value *x = ir_node_input(n, 0);
   ir_facts f = ir_facts_of(x->type);
 
-  return all_sizes(&f) && !alias_items_change(k->alias, ir_node_input(n, 1)) && sizes_are(ir_node_input(n, 1), &f)
-             ? input_if_same(k, n, x)
-             : NULL;
+  return all_sizes(&f) && !alias_items_change(k->alias, ir_node_input(n, 1)) &&
+             sizes_are(ir_node_input(n, 1), &f)
+           ? input_if_same(k, n, x)
+           : NULL;
 }
 
 static ir_value *type_as(const look *k, ir_node *n)
@@ -184,7 +187,8 @@ static ir_value *type_as(const look *k, ir_node *n)
   ir_facts a = ir_facts_of(ir_node_input(n, 0)->type), b = ir_facts_of(ir_node_input(n, 1)->type);
 
   (void)k; /* the operator gives its argument itself */
-  return a.dtype != DTYPE_NONE && a.dtype == b.dtype && a.on_cpu && b.on_cpu ? ir_node_input(n, 0) : NULL;
+  return a.dtype != DTYPE_NONE && a.dtype == b.dtype && a.on_cpu && b.on_cpu ? ir_node_input(n, 0)
+                                                                             : NULL;
 }
 
 static ir_value *size(const look *k, ir_node *n)
@@ -204,7 +208,8 @@ static ir_value *of_sizes(const look *k, ir_node *n, bool length)
   const ir_node *sizes = ir_node_input(n, 0)->node;
   int64_t i;
 
-  if (!ir_node_is_op(sizes, "aten::size") || sizes->n_inputs != 1 || alias_items_change(k->alias, sizes->outputs[0]))
+  if (!ir_node_is_op(sizes, "aten::size") || sizes->n_inputs != 1 ||
+      alias_items_change(k->alias, sizes->outputs[0]))
     return NULL;
   ir_facts f = ir_facts_of(ir_node_input(sizes, 0)->type);
   if (f.n_dims < 0)
@@ -220,7 +225,8 @@ static ir_value *of_sizes(const look *k, ir_node *n, bool length)
 static ir_value *length(const look *k, ir_node *n) { return of_sizes(k, n, true); }
 static ir_value *item(const look *k, ir_node *n) { return of_sizes(k, n, false); }
 
-/* Batch norms ask it behind convolutions, to raise an error.  As in PyTorch the answer is that of a batch. */
+/* Batch norms ask it behind convolutions, to raise an error.  As in PyTorch the answer is that of a
+ * batch. */
 static ir_value *convolution_dims(const look *k, ir_node *n)
 {
   static const char *const convs[] = {"aten::conv1d", "aten::conv2d", "aten::conv3d"};
@@ -250,7 +256,8 @@ static ir_value *device(const look *k, ir_node *n)
 {
   ir_facts f = ir_facts_of(ir_node_input(n, 0)->type);
 
-  return f.on_cpu ? pass_put_constant(k->s, n, value_device(0, -1), type_simple(TYPE_DEVICE)) : NULL;
+  return f.on_cpu ? pass_put_constant(k->s, n, value_device(0, -1), type_simple(TYPE_DEVICE))
+                  : NULL;
 }
 
 static ir_value *is_cuda(const look *k, ir_node *n)
@@ -274,13 +281,32 @@ static ir_value *is_complex(const look *k, ir_node *n)
 
 /* -- All --------------------------------------------------------------------------------------- */
 
-static const struct { const char *op; rule *rule; } rules[] = {
-  {"aten::Bool", cast}, {"aten::Float", cast}, {"aten::FloatImplicit", cast}, {"aten::Int", cast},
-  {"aten::IntImplicit", cast}, {"aten::__getitem__", item}, {"aten::__is__", is_none}, {"aten::__isnot__", is_none},
-  {"aten::__not__", not_not}, {"aten::add", add}, {"aten::dim", n_dims}, {"aten::expand", expand},
-  {"aten::floordiv", floordiv}, {"aten::is_complex", is_complex}, {"aten::is_floating_point", is_float},
-  {"aten::len", length}, {"aten::mul", mul}, {"aten::size", size}, {"aten::sub", sub}, {"aten::t", transpose},
-  {"aten::type_as", type_as}, {"prim::device", device}, {"prim::dtype", dtype}, {"prim::is_cuda", is_cuda},
+static const struct { const char *op; rule *rule;
+} rules[] = {
+  {"aten::Bool", cast},
+  {"aten::Float", cast},
+  {"aten::FloatImplicit", cast},
+  {"aten::Int", cast},
+  {"aten::IntImplicit", cast},
+  {"aten::__getitem__", item},
+  {"aten::__is__", is_none},
+  {"aten::__isnot__", is_none},
+  {"aten::__not__", not_not},
+  {"aten::add", add},
+  {"aten::dim", n_dims},
+  {"aten::expand", expand},
+  {"aten::floordiv", floordiv},
+  {"aten::is_complex", is_complex},
+  {"aten::is_floating_point", is_float},
+  {"aten::len", length},
+  {"aten::mul", mul},
+  {"aten::size", size},
+  {"aten::sub", sub},
+  {"aten::t", transpose},
+  {"aten::type_as", type_as},
+  {"prim::device", device},
+  {"prim::dtype", dtype},
+  {"prim::is_cuda", is_cuda},
 };
 
 /* `True if c else False` is c. */
@@ -288,7 +314,8 @@ static void simplify_if(ir_node *n)
 {
   for (uint32_t i = 0; i < n->n_outputs; i++) {
     bool yes, no;
-    if (type_is(n->outputs[i]->type, TYPE_BOOL) && pass_is_constant_bool(ir_block_output(n->blocks[0], i), &yes) &&
+    if (type_is(n->outputs[i]->type, TYPE_BOOL) &&
+        pass_is_constant_bool(ir_block_output(n->blocks[0], i), &yes) &&
         pass_is_constant_bool(ir_block_output(n->blocks[1], i), &no) && yes && !no)
       ir_value_replace_all_uses(n->outputs[i], ir_node_input(n, 0));
   }
@@ -302,7 +329,8 @@ static void visit(session *s, ir_node *n, void *arg)
   (void)s;
   if (n->kind == IR_IF)
     simplify_if(n);
-  else if (n->kind == IR_UNCHECKED_CAST && type_equal(ir_node_input(n, 0)->type, n->outputs[0]->type))
+  else if (n->kind == IR_UNCHECKED_CAST &&
+           type_equal(ir_node_input(n, 0)->type, n->outputs[0]->type))
     v = ir_node_input(n, 0);
   else if (n->kind == IR_OP && n->n_outputs == 1 && n->n_inputs > 0)
     for (size_t i = 0; i < COUNT_OF(rules) && !v; i++)

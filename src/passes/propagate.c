@@ -1,7 +1,9 @@
-/* passes/propagate.c -- types of tensors say what follows from the types of inputs and from constants.
+/* passes/propagate.c -- types of tensors say what follows from the types of inputs and from
+ * constants.
  *
- * Shapes: by the operator's shape rule (ops/call/shape.h), run on facts instead of tensors; what has no rule, or takes something that
- * is not known, is Tensor.  Requiring gradients: a result does if an input does and the operator has a gradient. */
+ * Shapes: by the operator's shape rule (ops/call/shape.h), run on facts instead of tensors; what
+ * has no rule, or takes something that is not known, is Tensor.  Requiring gradients: a result does
+ * if an input does and the operator has a gradient. */
 #include "ir/facts.h"
 #include "ops/call/shape.h"
 #include "passes/passes_int.h"
@@ -81,7 +83,8 @@ static bool tensors_of(session *s, const ir_value *v, shape_arg *out)
 static bool holds_tensors(const type *t)
 {
   t = type_runtime(t);
-  return t->kind == TYPE_TENSOR || ((t->kind == TYPE_LIST || t->kind == TYPE_OPTIONAL) && holds_tensors(type_elem(t)));
+  return t->kind == TYPE_TENSOR ||
+         ((t->kind == TYPE_LIST || t->kind == TYPE_OPTIONAL) && holds_tensors(type_elem(t)));
 }
 
 typedef struct shape_job {
@@ -97,7 +100,8 @@ static void read_results(const shape_job *job, const shape_call *call)
     if (r->result >= job->n->n_outputs || r->n_dims > IR_FACTS_DIMS || r->dtype == DTYPE_NONE)
       continue;
     ir_facts *f = &job->out[r->result];
-    *f = (ir_facts){.dtype = r->dtype, .n_dims = r->n_dims, .on_cpu = true, .strided = true, .requires_grad = -1};
+    *f = (ir_facts){
+      .dtype = r->dtype, .n_dims = r->n_dims, .on_cpu = true, .strided = true, .requires_grad = -1};
     for (int d = 0; d < r->n_dims; d++) {
       f->sizes[d] = r->sizes[d];
       f->strides[d] = r->strides[d];
@@ -118,7 +122,8 @@ static void shape_of(session *s, void *arg)
     return;
   for (uint32_t i = 0; i < n->n_inputs; i++) {
     values[i] = value_none();
-    if (!holds_tensors(ir_node_input(n, i)->type) && !known_value(s, ir_node_input(n, i), &values[i]))
+    if (!holds_tensors(ir_node_input(n, i)->type) &&
+        !known_value(s, ir_node_input(n, i), &values[i]))
       return;
   }
   shape_arg *args = shape_args_of(s, sc, values);
@@ -137,8 +142,12 @@ static int grad_of_inputs(const ir_node *n)
 
   for (uint32_t i = 0; i < n->n_inputs; i++) {
     const ir_value *v = ir_node_input(n, i);
-    const ir_node *list = type_is(v->type, TYPE_LIST) && v->node->kind == IR_LIST_CONSTRUCT ? v->node : NULL;
-    int grad = list ? grad_of_inputs(list) : type_is(v->type, TYPE_TENSOR) ? facts_of(v).requires_grad : holds_tensors(v->type) ? -1 : 0;
+    const ir_node *list =
+      type_is(v->type, TYPE_LIST) && v->node->kind == IR_LIST_CONSTRUCT ? v->node : NULL;
+    int grad = list                            ? grad_of_inputs(list)
+               : type_is(v->type, TYPE_TENSOR) ? facts_of(v).requires_grad
+               : holds_tensors(v->type)        ? -1
+                                               : 0;
     if (pass_is_none(v))
       grad = 0;
     if (grad == 1)
@@ -153,7 +162,8 @@ static int grad_of(const ir_node *n, int dtype)
 {
   int grad = grad_of_inputs(n);
 
-  if (n->op->effects & OP_NO_GRAD || (dtype != DTYPE_NONE && !dtype_is_float(dtype) && !dtype_is_complex(dtype)))
+  if (n->op->effects & OP_NO_GRAD ||
+      (dtype != DTYPE_NONE && !dtype_is_float(dtype) && !dtype_is_complex(dtype)))
     return 0;
   return grad == 1 && dtype == DTYPE_NONE ? -1 : grad;
 }
@@ -204,7 +214,8 @@ static void propagate_block(session *s, ir_block *b, op_rule *rule, uint32_t n_l
 static void join_results(session *s, ir_node *n)
 {
   for (uint32_t i = 0; i < n->n_outputs; i++) {
-    ir_facts a = facts_of(ir_block_output(n->blocks[0], i)), b = facts_of(ir_block_output(n->blocks[1], i));
+    ir_facts a = facts_of(ir_block_output(n->blocks[0], i)),
+             b = facts_of(ir_block_output(n->blocks[1], i));
     ir_facts f = common(&a, &b);
     set_facts(s, n->outputs[i], &f);
   }
@@ -215,8 +226,8 @@ static bool same_type(const type *a, const type *b)
   return a->name && b->name ? strcmp(a->name, b->name) == 0 : a->name == b->name;
 }
 
-/* Carried values are what they begin as and what iterations make of them have in common.  Facts only go: a few rounds
- * settle it, or nothing is said. */
+/* Carried values are what they begin as and what iterations make of them have in common.  Facts
+ * only go: a few rounds settle it, or nothing is said. */
 static void propagate_loop(session *s, ir_node *n, op_rule *rule, uint32_t n_loops)
 {
   ir_block *body = n->blocks[0];
@@ -231,7 +242,8 @@ static void propagate_loop(session *s, ir_node *n, op_rule *rule, uint32_t n_loo
     stable = true;
     for (uint32_t i = 0; i < n->n_outputs; i++) {
       ir_value *in = ir_block_input(body, i + 1);
-      ir_facts a = facts_of(in), b = facts_of(ir_block_output(body, i + 1)), both = common(&a, &b), none = ir_facts_none();
+      ir_facts a = facts_of(in), b = facts_of(ir_block_output(body, i + 1)), both = common(&a, &b),
+               none = ir_facts_none();
       const type *was = in->type;
       set_facts(s, in, round < 3 ? &both : &none);
       stable &= same_type(was, in->type);
@@ -264,9 +276,12 @@ static void propagate_block(session *s, ir_block *b, op_rule *rule, uint32_t n_l
   session_leave(s);
 }
 
-void pass_propagate_shapes_on_graph(session *s, ir_graph *g) { propagate_block(s, g->block, shape_op, 0); }
+void pass_propagate_shapes_on_graph(session *s, ir_graph *g)
+{
+  propagate_block(s, g->block, shape_op, 0);
+}
 
-/* -- Gradients alone ------------------------------------------------------------------------------ */
+/* -- Gradients alone --------------------------------------------------------------------------- */
 
 static void grad_op(session *s, ir_node *n)
 {
@@ -277,4 +292,7 @@ static void grad_op(session *s, ir_node *n)
   }
 }
 
-void pass_requires_grad_analysis(session *s, ir_graph *g) { propagate_block(s, g->block, grad_op, 0); }
+void pass_requires_grad_analysis(session *s, ir_graph *g)
+{
+  propagate_block(s, g->block, grad_op, 0);
+}

@@ -1,8 +1,9 @@
 /* passes/remove_mutation.c -- lists and tensors that are made, then changed, are made as they end.
  *
- * Lists: appends (inserts, pops, items set) that come before every other use of a list made in the same block.  Tensors:
- * an in-place operator on a tensor that an operator of the same block has just made, whose memory nothing else has met yet:
- * later uses take the result of the operator that makes a new tensor. */
+ * Lists: appends (inserts, pops, items set) that come before every other use of a list made in the
+ * same block.  Tensors: an in-place operator on a tensor that an operator of the same block has
+ * just made, whose memory nothing else has met yet: later uses take the result of the operator that
+ * makes a new tensor. */
 #include "base/grow.h"
 #include "ir/facts.h"
 #include "ops/call/lookup.h"
@@ -96,7 +97,8 @@ static void settle_list(session *s, ir_node *made)
   items l = {.s = s};
   for (uint32_t i = 0; i < made->n_inputs; i++)
     insert_item(&l, l.n, ir_node_input(made, i));
-  while (n_done < n_uses && users[n_done]->kind == IR_OP && users[n_done]->n_inputs && ir_node_input(users[n_done], 0) == list &&
+  while (n_done < n_uses && users[n_done]->kind == IR_OP && users[n_done]->n_inputs &&
+         ir_node_input(users[n_done], 0) == list &&
          (n_done + 1 == n_uses || users[n_done + 1] != users[n_done])) {
     ir_node *n = users[n_done];
     bool returns_list = n->n_outputs == 1 && n->outputs[0]->uses && !ir_node_is_op(n, "aten::pop");
@@ -108,7 +110,8 @@ static void settle_list(session *s, ir_node *made)
   }
   if (n_done == 0)
     return;
-  ir_value *now = pass_put_node(s, users[n_done - 1], IR_LIST_CONSTRUCT, l.v, l.n, list->type)->outputs[0];
+  ir_value *now =
+    pass_put_node(s, users[n_done - 1], IR_LIST_CONSTRUCT, l.v, l.n, list->type)->outputs[0];
   for (uint32_t i = 0; i < n_done; i++) {
     if (users[i]->n_outputs == 1 && users[i]->outputs[0]->uses)
       ir_value_replace_all_uses(users[i]->outputs[0], now);
@@ -159,7 +162,8 @@ static bool only_reads(const ir_node *n, uint32_t i)
 {
   const schema *sc;
 
-  if (n->kind != IR_OP || n->n_blocks || n->op->effects & (OP_RETURNS_ARG | OP_SIDE_EFFECT) || n->op->family == FAMILY_VIEW)
+  if (n->kind != IR_OP || n->n_blocks || n->op->effects & (OP_RETURNS_ARG | OP_SIDE_EFFECT) ||
+      n->op->family == FAMILY_VIEW)
     return false;
   sc = n->op->schema;
   if (i >= sc->n_args || sc->args[i].is_write || sc->args[i].elem_write || sc->args[i].alias_before)
@@ -180,7 +184,8 @@ static bool is_fresh(const ir_value *v)
          !n->op->schema->returns[v->index].alias_before && type_is(v->type, TYPE_TENSOR);
 }
 
-/* Could the new tensor have another dtype than the old one: is there another tensor that could promote? */
+/* Could the new tensor have another dtype than the old one: is there another tensor that could
+ * promote? */
 static bool may_promote(const ir_node *n)
 {
   int dtype = ir_facts_of(ir_node_input(n, 0)->type).dtype;
@@ -188,7 +193,8 @@ static bool may_promote(const ir_node *n)
   for (uint32_t i = 1; i < n->n_inputs; i++) {
     const ir_value *v = ir_node_input(n, i);
     int other = ir_facts_of(v->type).dtype;
-    if (type_is(v->type, TYPE_TENSOR) && v != ir_node_input(n, 0) && (other == DTYPE_NONE || other != dtype))
+    if (type_is(v->type, TYPE_TENSOR) && v != ir_node_input(n, 0) &&
+        (other == DTYPE_NONE || other != dtype))
       return true;
   }
   return false;
@@ -197,7 +203,8 @@ static bool may_promote(const ir_node *n)
 static ir_node *functional(session *s, ir_node *n)
 {
   ir_value *in[16], *none;
-  bool fill = ir_node_is_op(n, "aten::fill_") && n->n_inputs == 2, zero = ir_node_is_op(n, "aten::zero_");
+  bool fill = ir_node_is_op(n, "aten::fill_") && n->n_inputs == 2,
+       zero = ir_node_is_op(n, "aten::zero_");
 
   if (n->n_inputs > 16)
     return NULL;
@@ -224,7 +231,8 @@ static ir_node *functional(session *s, ir_node *n)
 static bool is_change(const ir_node *n, const ir_block *b)
 {
   return n->kind == IR_OP && n->block == b && n->n_outputs == 1 && !(n->op->effects & OP_RANDOM) &&
-         (n->op->variant == VARIANT_INPLACE || ir_node_is_op(n, "aten::fill_") || ir_node_is_op(n, "aten::zero_"));
+         (n->op->variant == VARIANT_INPLACE || ir_node_is_op(n, "aten::fill_") ||
+          ir_node_is_op(n, "aten::zero_"));
 }
 
 typedef struct use_list { /* of one tensor, under all names that its changes give it */
@@ -270,7 +278,8 @@ static ir_value *changed(session *s, ir_node *n, ir_value *x)
   return pass_put_op(s, n, "aten::type_as", "", in, 2)->outputs[0];
 }
 
-/* In the order of the text each use takes what x is by then; from the first that may keep it on, changes stay. */
+/* In the order of the text each use takes what x is by then; from the first that may keep it on,
+ * changes stay. */
 static void settle_tensor(session *s, ir_value *x)
 {
   use_list l = {.s = s, .block = x->node->block};

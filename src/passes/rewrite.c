@@ -6,7 +6,8 @@ static bool overlaps(const ir_match *m)
   for (uint32_t i = 0; i < m->n_nodes; i++)
     if (m->nodes[i]->destroyed)
       return true;
-  for (uint32_t i = 0; i < ir_block_n_inputs(m->pattern->block); i++) { /* a value that an earlier one replaced */
+  for (uint32_t i = 0; i < ir_block_n_inputs(m->pattern->block);
+       i++) { /* a value that an earlier one replaced */
     const ir_value *v = m->values[ir_block_input(m->pattern->block, i)->scratch];
     if (v && v->node->destroyed)
       return true;
@@ -16,12 +17,14 @@ static bool overlaps(const ir_match *m)
 
 static ir_value *matched(const ir_match *m, const ir_value *p) { return m->values[p->scratch]; }
 
-/* The place for the replacement: behind all inputs and before all users of outputs; NULL: there is none. */
+/* The place for the replacement: behind all inputs and before all users of outputs; NULL: there is
+ * none. */
 static ir_node *place_of(const ir_match *m)
 {
   const ir_block *p = m->pattern->block;
   const ir_block *b = m->anchor->block;
-  ir_node *at = m->nodes[m->n_nodes - 1]->next; /* where the last one stood, as long as users allow */
+  ir_node *at =
+    m->nodes[m->n_nodes - 1]->next; /* where the last one stood, as long as users allow */
 
   for (uint32_t i = 0; i < ir_block_n_outputs(p); i++)
     for (const ir_use *u = matched(m, ir_block_output(p, i))->uses; u; u = u->next) {
@@ -75,13 +78,16 @@ static bool replace(session *s, const ir_match *m, const ir_graph *by)
   return true;
 }
 
-uint32_t rewrite_all(session *s, ir_graph *pattern, const ir_graph *by, ir_graph *g, match_accept *accept, void *user)
+uint32_t rewrite_all(session *s, ir_graph *pattern, const ir_graph *by, ir_graph *g,
+                     match_accept *accept, void *user)
 {
   uint32_t n = 0;
 
   if (ir_block_n_inputs(pattern->block) != ir_block_n_inputs(by->block) ||
       ir_block_n_outputs(pattern->block) != ir_block_n_outputs(by->block))
-    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "a pattern and what replaces it have the same numbers of inputs and outputs");
+    session_fail_status(
+      s, RUSH_EARGUMENT, NULL, NULL,
+      "a pattern and what replaces it have the same numbers of inputs and outputs");
   for (ir_match *m = match_all(s, pattern, g); m; m = m->next)
     if (!overlaps(m) && (!accept || accept(user, m)) && replace(s, m, by))
       n++;

@@ -1,6 +1,7 @@
 /* passes/ssa.c -- variables become values.
  *
- *   carry:  what an If or a Loop assigns is passed through its outputs and a loop's block parameters,
+ *   carry:  what an If or a Loop assigns is passed through its outputs and a loop's block
+ *   parameters,
  *           still as loads and stores at the borders;
  *   (exits.c turns break and continue into early ends of a loop's body)
  *   inline: a Loop's condition block moves in front of the loop and to the end of its body;
@@ -12,7 +13,7 @@
 #include "passes/names.h"
 #include "passes/passes_int.h"
 
-/* -- Names ------------------------------------------------------------------------------------ */
+/* -- Names ------------------------------------------------------------------------------------- */
 
 bool is_meaningful_name(const char *name)
 {
@@ -26,7 +27,7 @@ bool is_meaningful_name(const char *name)
   return false; /* _, _1, _23: the printer's own temporaries */
 }
 
-/* -- Scopes ------------------------------------------------------------------------------------- */
+/* -- Scopes ------------------------------------------------------------------------------------ */
 
 typedef struct slot {
   const type *type;
@@ -48,7 +49,10 @@ static slot *find_hashed(const scope *sc, const char *name, uint32_t hash)
   return NULL;
 }
 
-static slot *find(const scope *sc, const char *name) { return find_hashed(sc, name, name_hash(name)); }
+static slot *find(const scope *sc, const char *name)
+{
+  return find_hashed(sc, name, name_hash(name));
+}
 
 static void set(session *s, scope *sc, const char *name, const type *t, ir_value *v)
 {
@@ -70,7 +74,7 @@ static void set(session *s, scope *sc, const char *name, const type *t, ir_value
 /* The variable of a load or a store: "name" is its first attribute. */
 static const char *slot_of(const ir_node *n) { return n->attrs->as.s; }
 
-/* -- Carry -------------------------------------------------------------------------------------- */
+/* -- Carry ------------------------------------------------------------------------------------- */
 
 static ir_value *load_before(session *s, ir_node *pos, const char *name, const type *t)
 {
@@ -149,7 +153,8 @@ static void carry_loop(session *s, ir_node *n, scope *sc)
       continue;
     const type *t = outer->type;
     ir_node_add_input(s, n, load_before(s, n, name, t));
-    ir_node_insert_before(new_store(s, n->graph, name, named(s, ir_block_add_input(s, body, t, NULL), name)), first);
+    ir_node_insert_before(
+      new_store(s, n->graph, name, named(s, ir_block_add_input(s, body, t, NULL), name)), first);
     add_block_output(s, body, name, t);
     add_node_output(s, n, &last, name, t);
     set(s, sc, name, t, NULL);
@@ -183,7 +188,7 @@ static scope *carry_block(session *s, ir_block *b, scope *outer)
   return sc;
 }
 
-/* -- Loop conditions ---------------------------------------------------------------------------- */
+/* -- Loop conditions --------------------------------------------------------------------------- */
 
 static void inline_condition(session *s, ir_node *n)
 {
@@ -211,7 +216,7 @@ static void inline_conditions(session *s, ir_block *b)
   session_leave(s);
 }
 
-/* -- Erase -------------------------------------------------------------------------------------- */
+/* -- Erase ------------------------------------------------------------------------------------- */
 
 static void erase_block(session *s, ir_block *b, scope *outer)
 {
@@ -229,8 +234,8 @@ static void erase_block(session *s, ir_block *b, scope *outer)
     } else if (n->kind == IR_LOAD) {
       const slot *v = find(&sc, slot_of(n));
       if (!v)
-        session_fail_status(s, RUSH_EINTERNAL, NULL, &n->range, "variable %s is read before it is set",
-                            slot_of(n));
+        session_fail_status(s, RUSH_EINTERNAL, NULL, &n->range,
+                            "variable %s is read before it is set", slot_of(n));
       ir_value_replace_all_uses(n->outputs[0], v->value);
       ir_node_destroy(n);
     }

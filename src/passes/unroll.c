@@ -1,7 +1,8 @@
-/* passes/unroll.c -- loops written out: all iterations when their number is a constant, else UNROLL at a time, or the first.
+/* passes/unroll.c -- loops written out: all iterations when their number is a constant, else UNROLL
+ * at a time, or the first.
  *
- * Only loops that nothing but their count ends are unrolled; peeling takes all.  Inner loops come first, so that what
- * grows stays bounded: a body of more than MOST_NODES nodes is left alone. */
+ * Only loops that nothing but their count ends are unrolled; peeling takes all.  Inner loops come
+ * first, so that what grows stays bounded: a body of more than MOST_NODES nodes is left alone. */
 #include "passes/passes_int.h"
 
 #define MOST_NODES 32
@@ -88,7 +89,8 @@ static ir_value *sum(session *s, ir_node *pos, ir_value *a, ir_value *b, const c
 }
 
 /* An empty loop like n before it, going on from v. */
-static ir_node *new_loop(session *s, ir_node *n, ir_value *trips, ir_value *cond, ir_value *const *v)
+static ir_node *new_loop(session *s, ir_node *n, ir_value *trips, ir_value *cond,
+                         ir_value *const *v)
 {
   ir_value *in[2] = {trips, cond};
   ir_node *made = pass_put_node(s, n, IR_LOOP, in, 2, NULL);
@@ -155,7 +157,10 @@ static void visit(session *s, ir_node *n, void *arg)
     unroll_some(s, n);
 }
 
-void pass_constant_loop_unrolling(session *s, ir_graph *g) { pass_each(s, g->block, visit_constant, NULL); }
+void pass_constant_loop_unrolling(session *s, ir_graph *g)
+{
+  pass_each(s, g->block, visit_constant, NULL);
+}
 void pass_loop_unrolling(session *s, ir_graph *g) { pass_each(s, g->block, visit, NULL); }
 
 /* -- Peeling ----------------------------------------------------------------------------------- */
@@ -182,7 +187,8 @@ static void peel(session *s, ir_node *n, void *arg)
     v[i + 1] = ir_node_add_output(s, branch, n->outputs[i]->type);
   }
   ir_value *one = pass_put_int(s, n, 1);
-  ir_node *rest = new_loop(s, n, sum(s, n, trips, one, "aten::sub"), v[0], v), *end = rest->blocks[0]->ret;
+  ir_node *rest = new_loop(s, n, sum(s, n, trips, one, "aten::sub"), v[0], v),
+          *end = rest->blocks[0]->ret;
   begin_body(rest, v);
   iterate(s, n, end, sum(s, end, ir_block_input(rest->blocks[0], 0), one, "aten::add"), v);
   end_body(s, rest, v[0], v);

@@ -7,9 +7,10 @@
 
 #include <stdio.h>
 
-/* -- Operators ---------------------------------------------------------------------------------- */
+/* -- Operators --------------------------------------------------------------------------------- */
 
-/* Return the bits of dying operands whose reference belongs to the caller: neither the kernel nor the frame may release them. */
+/* Return the bits of dying operands whose reference belongs to the caller: neither the kernel nor
+ * the frame may release them. */
 static uint64_t return_lent(frame *f, const site *s)
 {
   const uint32_t *o = operands(f, s);
@@ -27,8 +28,10 @@ static uint64_t return_lent(frame *f, const site *s)
 rush_status fail_type(call_ctx *cx, const char *what, const char *name)
 {
   return error_set_type(cx->err, RUSH_EFORMAT, "RuntimeError",
-                        "%s %s has another type than the program declares: the file is damaged, or code from outside gave a "
-                        "wrong value", what, name);
+                        "%s %s has another type than the program declares: the file is damaged, or "
+                        "code from outside gave a "
+                        "wrong value",
+                        what, name);
 }
 
 COLD static rush_status fail_results(call_ctx *cx, const site *s, rush_value *results)
@@ -38,14 +41,18 @@ COLD static rush_status fail_results(call_ctx *cx, const site *s, rush_value *re
     results[i] = value_none();
   }
   if (s->op->outside)
-    return call_fail(cx, "the kernel of %s gave no result, or one of another type than its node has", s->op->schema->name);
+    return call_fail(cx,
+                     "the kernel of %s gave no result, or one of another type than its node has",
+                     s->op->schema->name);
   return fail_type(cx, "a result of", s->op->schema->name);
 }
 
-/* A kernel gives None for a tensor that it did not make (a gradient that was not asked for): make it an undefined one. */
+/* A kernel gives None for a tensor that it did not make (a gradient that was not asked for): make
+ * it an undefined one. */
 static inline rush_value as_declared(const op *o, uint32_t i, rush_value v)
 {
-  if (UNLIKELY(v.tag == RUSH_TAG_NONE) && i < o->schema->n_returns && o->schema->returns[i].type->kind == TYPE_TENSOR)
+  if (UNLIKELY(v.tag == RUSH_TAG_NONE) && i < o->schema->n_returns &&
+      o->schema->returns[i].type->kind == TYPE_TENSOR)
     v.tag = RUSH_TAG_TENSOR;
   return v;
 }
@@ -59,8 +66,13 @@ rush_status act_operator(call_ctx *cx, frame *f, const site *s)
     row[i] = peek(f, o[i]);
   for (uint32_t i = 0; i < s->n_made; i++)
     results[i] = value_none();
-  rush_call call = {.cx = cx, .op = s->op, .state = s->state, .n_args = s->n_args,
-                    .n_results = s->n_made, .last_use = f->lent ? return_lent(f, s) : s->last_use, .args = row,
+  rush_call call = {.cx = cx,
+                    .op = s->op,
+                    .state = s->state,
+                    .n_args = s->n_args,
+                    .n_results = s->n_made,
+                    .last_use = f->lent ? return_lent(f, s) : s->last_use,
+                    .args = row,
                     .results = results};
   TRY(op_call(&call));
   if (UNLIKELY(s->checks) && UNLIKELY(!results_fit(f, s, results)))
@@ -73,7 +85,8 @@ rush_status act_operator(call_ctx *cx, frame *f, const site *s)
   return RUSH_OK;
 }
 
-/* The same of an operator whose result is one of its function's: the outer call's buffer for it may take it. */
+/* The same of an operator whose result is one of its function's: the outer call's buffer for it may
+ * take it. */
 rush_status act_operator_out(call_ctx *cx, frame *f, const site *s)
 {
   const output_buffers *o = f->result ? cx->outputs : NULL;
@@ -93,7 +106,7 @@ rush_status act_unsupported(call_ctx *cx, frame *f, const site *s)
   return call_unsupported(cx, "%s cannot run here", s->name ? s->name : "an unknown operator");
 }
 
-/* -- Lists, tuples, dicts, objects -------------------------------------------------------------- */
+/* -- Lists, tuples, dicts, objects ------------------------------------------------------------- */
 
 rush_status act_list(call_ctx *cx, frame *f, const site *s)
 {
@@ -259,7 +272,8 @@ rush_status act_module_index(call_ctx *cx, frame *f, const site *s)
   str name = key.tag == RUSH_TAG_STRING ? value_str(key) : str_of(digits);
   int slot = class_attr_index(m->type, name);
   if (slot < 0)
-    return call_fail(cx, "%s does not have a field with name '%.*s'", m->type->name, (int)name.len, name.p);
+    return call_fail(cx, "%s does not have a field with name '%.*s'", m->type->name, (int)name.len,
+                     name.p);
   if (UNLIKELY(!results_fit(f, s, &m->slots[slot])))
     return fail_type(cx, "attribute", m->type->cls->attrs[slot].name);
   rush_value v = value_retain(m->slots[slot]);
@@ -289,7 +303,8 @@ rush_status act_cast(call_ctx *cx, frame *f, const site *s)
     text_buf t;
     text_init(&t, cx->ctx);
     type_print_annotation(&t, s->type);
-    rush_status st = call_fail(cx, "unchecked_cast: the value is no %s", text_failed(&t) ? "such type" : text_str(&t));
+    rush_status st = call_fail(cx, "unchecked_cast: the value is no %s",
+                               text_failed(&t) ? "such type" : text_str(&t));
     text_free(&t);
     return st;
   }
@@ -302,7 +317,8 @@ rush_status act_cast(call_ctx *cx, frame *f, const site *s)
 rush_status act_check(call_ctx *cx, frame *f, const site *s)
 {
   const rush_value v = peek(f, operands(f, s)[0]);
-  const bool fits = v.tag == RUSH_TAG_UNSET || type_contains_value(s->type, v); /* uninitialized: never read */
+  const bool fits =
+    v.tag == RUSH_TAG_UNSET || type_contains_value(s->type, v); /* uninitialized: never read */
   text_buf t;
 
   if (LIKELY(fits))
@@ -315,7 +331,7 @@ rush_status act_check(call_ctx *cx, frame *f, const site *s)
   return st;
 }
 
-/* -- Text --------------------------------------------------------------------------------------- */
+/* -- Text -------------------------------------------------------------------------------------- */
 
 static void give_nones(frame *f, const site *s)
 {

@@ -1,8 +1,8 @@
 /* run/actions.h -- what instructions with a site do, but for calls, which change the frame.
  *
- * An action reads its operands with peek or take, gives its results with give, and after success has
- * released the operands that die (take moves them).  On failure registers stay as they are: the frame
- * is unwound. */
+ * An action reads its operands with peek or take, gives its results with give, and after success
+ * has released the operands that die (take moves them).  On failure registers stay as they are: the
+ * frame is unwound. */
 #ifndef RUSH_RUN_ACTIONS_H
 #define RUSH_RUN_ACTIONS_H
 
@@ -66,13 +66,14 @@ static inline bool results_fit(const frame *f, const site *s, const rush_value *
       return false;
   return true;
 }
-/* A value is none of its static type, which loading and compiling should have made sure of.  The call ends. */
+/* A value is none of its static type, which loading and compiling should have made sure of.  The
+ * call ends. */
 rush_status fail_type(call_ctx *cx, const char *what, const char *name) COLD;
 
 typedef rush_status action(call_ctx *cx, frame *f, const site *s);
 action act_list, act_list_unpack, act_tuple, act_tuple_unpack, act_tuple_index, act_tuple_slice,
-    act_dict, act_new_object, act_raise, act_print, act_warn, act_isinstance, act_cast, act_check, act_module_index,
-    act_unsupported;
+  act_dict, act_new_object, act_raise, act_print, act_warn, act_isinstance, act_cast, act_check,
+  act_module_index, act_unsupported;
 /* The operator call; n_made results go through the frame's row. */
 rush_status act_operator_out(call_ctx *cx, frame *f, const site *s) RUSH_CHECKED;
 rush_status act_operator(call_ctx *cx, frame *f, const site *s) RUSH_CHECKED;

@@ -34,9 +34,11 @@ static rush_status compile_body(call_ctx *cx, const op *o, const char *text, voi
   return RUSH_OK;
 }
 
-static rush_status compile_gradient(call_ctx *cx, const op *o, const char *name, const char *text, void **out)
+static rush_status compile_gradient(call_ctx *cx, const op *o, const char *name, const char *text,
+                                    void **out)
 {
-  body_job job = {.rt = context_slot_get(cx->ctx, SLOT_PROGRAM), .op = o, .name = name, .text = text};
+  body_job job = {
+    .rt = context_slot_get(cx->ctx, SLOT_PROGRAM), .op = o, .name = name, .text = text};
 
   TRY(session_run(cx, define_body, &job));
   *out = job.made;
@@ -69,7 +71,8 @@ static rush_status call_body(call_ctx *cx, void *f, const rush_value *args, uint
   return spread_results(cx, v, results, n_results);
 }
 
-static rush_status call_method(call_ctx *cx, const char *name, const rush_value *args, uint32_t n_args, rush_value *result)
+static rush_status call_method(call_ctx *cx, const char *name, const rush_value *args,
+                               uint32_t n_args, rush_value *result)
 {
   const type *cls = args[0].as.object->type;
   function *f = class_find_method(cls, str_of(name));
@@ -78,10 +81,12 @@ static rush_status call_method(call_ctx *cx, const char *name, const rush_value 
     return call_fail(cx, "%s has no method %s", cls->name, name);
   TRY(function_prepare(cx, f));
   if (!function_takes_self(f) || f->schema->n_args != n_args)
-    return call_fail(cx, "%s of %s takes %u arguments, not self and %u", name, cls->name, f->schema->n_args, n_args - 1);
+    return call_fail(cx, "%s of %s takes %u arguments, not self and %u", name, cls->name,
+                     f->schema->n_args, n_args - 1);
   for (uint32_t i = 1; i < n_args; i++) /* an interface's list holds objects of several classes */
     if (!type_contains_value(f->schema->args[i].type, args[i]))
-      return call_fail(cx, "%s of %s does not take the value of argument '%s'", name, cls->name, f->schema->args[i].name);
+      return call_fail(cx, "%s of %s does not take the value of argument '%s'", name, cls->name,
+                       f->schema->args[i].name);
   return function_call(cx, f, args, n_args, result);
 }
 
@@ -92,9 +97,12 @@ static rush_status check_order(call_ctx *cx, const type *cls)
   if (f)
     TRY(function_prepare(cx, f));
   const schema *sc = f ? f->schema : NULL;
-  if (!f || !function_takes_self(f) || sc->n_args != 2 || !type_is_subtype(cls, sc->args[1].type) || sc->returns[0].type->kind != TYPE_BOOL)
-    return call_fail(cx, "To sort a list of %s it must define a __lt__ method with two inputs of type %s that returns a bool", cls->name,
-                     cls->name);
+  if (!f || !function_takes_self(f) || sc->n_args != 2 || !type_is_subtype(cls, sc->args[1].type) ||
+      sc->returns[0].type->kind != TYPE_BOOL)
+    return call_fail(cx,
+                     "To sort a list of %s it must define a __lt__ method with two inputs of type "
+                     "%s that returns a bool",
+                     cls->name, cls->name);
   return RUSH_OK;
 }
 
@@ -126,7 +134,8 @@ static void make_runtime(session *s, void *arg)
 
   if (!rt)
     session_check(s, call_nomem(s->cx));
-  rt->calls = (op_body_runtime){compile_body, compile_gradient, call_body, call_method, check_order, stack_place, place_original, destroy_runtime};
+  rt->calls = (op_body_runtime){compile_body, compile_gradient, call_body,      call_method,
+                                check_order,  stack_place,      place_original, destroy_runtime};
   rt->program = session_keep(s, p);
   *(void **)arg = rt;
 }

@@ -8,7 +8,7 @@
 #include "ops/call/profile.h"
 #include "run/stack.h"
 
-/* -- Code of a function ------------------------------------------------------------------------- */
+/* -- Code of a function ------------------------------------------------------------------------ */
 
 typedef struct emit_job {
   function *f;
@@ -74,13 +74,14 @@ rush_status code_of(call_ctx *cx, function *f, const code **out)
   return RUSH_OK;
 }
 
-/* -- Calls -------------------------------------------------------------------------------------- */
+/* -- Calls ------------------------------------------------------------------------------------- */
 
 COLD static rush_status fail_argument(call_ctx *cx, const code *c, uint32_t i)
 {
   const schema *sc = c->function ? c->function->schema : NULL;
 
-  return error_set_type(cx->err, RUSH_EARGUMENT, "RuntimeError", "%s: argument %u, '%s', has another type than is declared", c->name, i,
+  return error_set_type(cx->err, RUSH_EARGUMENT, "RuntimeError",
+                        "%s: argument %u, '%s', has another type than is declared", c->name, i,
                         sc && i < sc->n_args ? sc->args[i].name : "");
 }
 
@@ -90,14 +91,15 @@ rush_status code_check_args(call_ctx *cx, const code *c, const rush_value *args)
 
   for (uint32_t i = 0; i < c->n_args; i++)
     if (UNLIKELY(!want_takes(c->arg_wants[i], args[i].tag)) ||
-        (args[i].tag == RUSH_TAG_OBJECT && sc && i < sc->n_args && UNLIKELY(!is_of_class(args[i], sc->args[i].type))))
+        (args[i].tag == RUSH_TAG_OBJECT && sc && i < sc->n_args &&
+         UNLIKELY(!is_of_class(args[i], sc->args[i].type))))
       return fail_argument(cx, c, i);
   return RUSH_OK;
 }
 
 /* `leaf`: frame.result. */
-static rush_status call_in(call_ctx *cx, call_stack *s, const code *c, const rush_value *args, uint32_t leaf,
-                           rush_value *result)
+static rush_status call_in(call_ctx *cx, call_stack *s, const code *c, const rush_value *args,
+                           uint32_t leaf, rush_value *result)
 {
   frame *f;
 
@@ -128,7 +130,8 @@ static rush_status finish_tasks(call_ctx *cx, call_stack *s, rush_status st, rus
   return st == RUSH_OK ? late : st;
 }
 
-/* The outermost call has the stack; its first chunk is here, so that a small call allocates nothing. */
+/* The outermost call has the stack; its first chunk is here, so that a small call allocates
+ * nothing. */
 static rush_status call_outermost(call_ctx *cx, const code *c, const rush_value *args,
                                   rush_value *result)
 {
@@ -150,7 +153,8 @@ static rush_status call_outermost(call_ctx *cx, const code *c, const rush_value 
 }
 
 /* With arguments that were compared with the declared types. */
-static rush_status call_typed(call_ctx *cx, const code *c, const rush_value *args, rush_value *result)
+static rush_status call_typed(call_ctx *cx, const code *c, const rush_value *args,
+                              rush_value *result)
 {
   return cx->frames ? call_in(cx, cx->frames, c, args, 0, result)
                     : call_outermost(cx, c, args, result);
@@ -174,14 +178,17 @@ rush_status function_call(call_ctx *cx, function *f, const rush_value *args, uin
   return code_call(cx, c, args, result);
 }
 
-/* The same with arguments that schema_takes or schema_bind let through; `self` is looked at here. */
-static rush_status call_bound(call_ctx *cx, function *f, bool has_self, const rush_value *args, uint32_t n_args, rush_value *result)
+/* The same with arguments that schema_takes or schema_bind let through; `self` is looked at here.
+ * */
+static rush_status call_bound(call_ctx *cx, function *f, bool has_self, const rush_value *args,
+                              uint32_t n_args, rush_value *result)
 {
   const code *c;
 
   TRY(code_of(cx, f, &c));
   if (UNLIKELY(c->n_args != n_args) ||
-      (has_self && UNLIKELY(args[0].tag != RUSH_TAG_OBJECT || !is_of_class(args[0], f->schema->args[0].type))))
+      (has_self &&
+       UNLIKELY(args[0].tag != RUSH_TAG_OBJECT || !is_of_class(args[0], f->schema->args[0].type))))
     return function_call(cx, f, args, n_args, result); /* which says what is wrong */
   return call_typed(cx, c, args, result);
 }
@@ -204,8 +211,9 @@ static void add_declaration(call_ctx *cx, const schema *sc)
 }
 
 /* A program that asks for gradients records itself, whatever the caller records of its results. */
-static rush_status call_recorded(call_ctx *cx, function *f, const rush_value *self, const rush_value *args, uint32_t n_args,
-                                 const named_arg *kwargs, uint32_t n_kwargs, rush_value *result)
+static rush_status call_recorded(call_ctx *cx, function *f, const rush_value *self,
+                                 const rush_value *args, uint32_t n_args, const named_arg *kwargs,
+                                 uint32_t n_kwargs, rush_value *result)
 {
   const uint8_t watch = cx->watch;
   call_recorder own;

@@ -4,8 +4,8 @@
  *             n_kregs, copied at entry      n_args                        n_row
  *
  * Invariants.  (1) Registers own; one that is dead is None or holds a value without a heap part, so
- * writing a register never releases.  (2) A value is released, or moved on, at its last use on every
- * path: when a frame returns nothing is left in it.  (3) Constants are never moved from. */
+ * writing a register never releases.  (2) A value is released, or moved on, at its last use on
+ * every path: when a frame returns nothing is left in it.  (3) Constants are never moved from. */
 #ifndef RUSH_RUN_CODE_INT_H
 #define RUSH_RUN_CODE_INT_H
 
@@ -27,10 +27,11 @@ typedef struct ins {
 } ins;
 static inline int32_t ins_imm(ins i) { return (int32_t)((uint32_t)i.b | (uint32_t)i.c << 16); }
 
-/* Defence in depth.  Registers are typed and their tags are not looked at again, so a value that comes from the heap or
- * from outside (items, attributes, results of futures, interfaces and operators from outside, arguments) is compared
- * with the register's static type as far as its tag tells: a `want` is that tag, or one of the following.  What a tag
- * does not tell (unions, numbers) a CHECK looks at; debug builds have a CHECK behind every store. */
+/* Defence in depth.  Registers are typed and their tags are not looked at again, so a value that
+ * comes from the heap or from outside (items, attributes, results of futures, interfaces and
+ * operators from outside, arguments) is compared with the register's static type as far as its tag
+ * tells: a `want` is that tag, or one of the following.  What a tag does not tell (unions, numbers)
+ * a CHECK looks at; debug builds have a CHECK behind every store. */
 enum {
   WANT_OR_NONE = 0x20, /* beside a tag: or None */
   WANT_ANY = 0xff,     /* anything that was set */
@@ -52,19 +53,20 @@ static inline bool want_takes(uint8_t want, uint32_t tag)
 typedef struct site { /* what an instruction with many operands needs */
   const op *op;            /* OPERATOR */
   rush_value *stopped;     /* STOP, a test's: where the registers go */
-  op_node_state *state;    /* of an operator from outside: prepared for this node; owned by the code */
+  op_node_state *state; /* of an operator from outside: prepared for this node; owned by the code */
   function *function;      /* CALL; FORK (NULL: its argument is the result) */
-  const type *type;        /* LIST, TUPLE, DICT, NEW_OBJECT, FORK, CHECK; borrowed from the program */
+  const type *type; /* LIST, TUPLE, DICT, NEW_OBJECT, FORK, CHECK; borrowed from the program */
   const type *const *types; /* ISINSTANCE */
   const char *name;        /* CALL_INTERFACE, UNSUPPORTED */
   int64_t begin, end;      /* TUPLE_SLICE */
   uint64_t last_use;       /* of the operands, as bits */
   uint32_t n_types;
   bool checks;             /* results come from the heap or from outside */
-  uint32_t first;          /* operands: n_args, n_results registers (or NO_REG), n_results wants when it checks */
+  uint32_t
+    first; /* operands: n_args, n_results registers (or NO_REG), n_results wants when it checks */
   uint32_t n_args, n_results;
   uint32_t n_made;         /* OPERATOR: results of the kernel, at least n_results */
-  uint32_t leaf;           /* OPERATOR_OUT, CALL_OUT: the result begins with this leaf of the function's */
+  uint32_t leaf; /* OPERATOR_OUT, CALL_OUT: the result begins with this leaf of the function's */
 } site;
 
 typedef struct code_place { /* where an instruction comes from */
@@ -78,7 +80,8 @@ struct code {
   const char *name;    /* for tracebacks */
   bool is_builtin, is_eager;
   bool is_group;       /* a group's subgraph, run in place of what its backend could not do */
-  uint64_t lent_args;  /* bit i: argument i is read by called operators of the outermost block only, or by nobody: a
+  uint64_t
+    lent_args; /* bit i: argument i is read by called operators of the outermost block only, or by nobody: a
                         * caller that keeps it alive need not give a reference */
   uint64_t unused_args; /* of these, those that nobody reads */
   ir_graph *graph;     /* what it was made of, when passes changed it; owned */
@@ -110,7 +113,7 @@ static inline bool opcode_is_compare(opcode o)
 }
 const char *opcode_name(opcode o);
 
-/* -- groups.c: nodes of operators from outside -- */
+/* -- groups.c: nodes of operators from outside ------------------------------------------------- */
 
 typedef struct group_site { /* a node that has a state, and its site */
   uint32_t site;

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* -- Opcodes of operators ----------------------------------------------------------------------- */
+/* -- Opcodes of operators ---------------------------------------------------------------------- */
 
 static const struct typed_row {
   const char *name, *overload;
@@ -25,7 +25,8 @@ static const struct typed_row {
 static opcode with_itself(const ir_node *n, opcode op)
 {
   rush_value c;
-  if (n->n_inputs != 2 || ir_node_input(n, 0) != ir_node_input(n, 1) || ir_value_as_constant(ir_node_input(n, 0), &c))
+  if (n->n_inputs != 2 || ir_node_input(n, 0) != ir_node_input(n, 1) ||
+      ir_value_as_constant(ir_node_input(n, 0), &c))
     return op;
   return op == OPC_EQ_FLOAT ? OPC_EQ_INT : op == OPC_NE_FLOAT ? OPC_NE_INT : op;
 }
@@ -36,7 +37,8 @@ opcode opcode_of(const ir_node *n)
     return N_OPCODES;
   const schema *sc = n->op->schema;
 
-  if (n->n_inputs == 1 && strcmp(sc->name, "aten::Float") == 0 && type_is(ir_node_input(n, 0)->type, TYPE_INT))
+  if (n->n_inputs == 1 && strcmp(sc->name, "aten::Float") == 0 &&
+      type_is(ir_node_input(n, 0)->type, TYPE_INT))
     return OPC_INT_TO_FLOAT; /* whose first overload takes any number */
   for (size_t i = 0; i < COUNT_OF(typed_rows); i++)
     if (strcmp(sc->name, typed_rows[i].name) == 0 &&
@@ -61,18 +63,22 @@ const char *opcode_name(opcode o)
   return "?";
 }
 
-/* -- Checks of what comes from the heap or from outside ------------------------------------------- */
+/* -- Checks of what comes from the heap or from outside ---------------------------------------- */
 
 uint8_t want_of(const type *t)
 {
   static const uint8_t tags[] = {
-      [TYPE_NONE] = RUSH_TAG_NONE,       [TYPE_TENSOR] = RUSH_TAG_TENSOR,       [TYPE_BOOL] = RUSH_TAG_BOOL,
-      [TYPE_INT] = RUSH_TAG_INT,         [TYPE_FLOAT] = RUSH_TAG_FLOAT,         [TYPE_COMPLEX] = RUSH_TAG_COMPLEX,
-      [TYPE_STRING] = RUSH_TAG_STRING,   [TYPE_DEVICE] = RUSH_TAG_DEVICE,       [TYPE_GENERATOR] = RUSH_TAG_GENERATOR,
-      [TYPE_STORAGE] = RUSH_TAG_STORAGE, [TYPE_ANY_LIST] = RUSH_TAG_LIST,       [TYPE_ANY_TUPLE] = RUSH_TAG_TUPLE,
-      [TYPE_ANY_ENUM] = RUSH_TAG_ENUM,   [TYPE_LIST] = RUSH_TAG_LIST,           [TYPE_DICT] = RUSH_TAG_DICT,
-      [TYPE_TUPLE] = RUSH_TAG_TUPLE,     [TYPE_FUTURE] = RUSH_TAG_FUTURE,       [TYPE_AWAIT] = RUSH_TAG_FUTURE,
-      [TYPE_INTERFACE] = RUSH_TAG_OBJECT, [TYPE_ENUM] = RUSH_TAG_ENUM,          [TYPE_FUNCTION] = RUSH_TAG_FUNCTION};
+    [TYPE_NONE] = RUSH_TAG_NONE,           [TYPE_TENSOR] = RUSH_TAG_TENSOR,
+    [TYPE_BOOL] = RUSH_TAG_BOOL,           [TYPE_INT] = RUSH_TAG_INT,
+    [TYPE_FLOAT] = RUSH_TAG_FLOAT,         [TYPE_COMPLEX] = RUSH_TAG_COMPLEX,
+    [TYPE_STRING] = RUSH_TAG_STRING,       [TYPE_DEVICE] = RUSH_TAG_DEVICE,
+    [TYPE_GENERATOR] = RUSH_TAG_GENERATOR, [TYPE_STORAGE] = RUSH_TAG_STORAGE,
+    [TYPE_ANY_LIST] = RUSH_TAG_LIST,       [TYPE_ANY_TUPLE] = RUSH_TAG_TUPLE,
+    [TYPE_ANY_ENUM] = RUSH_TAG_ENUM,       [TYPE_LIST] = RUSH_TAG_LIST,
+    [TYPE_DICT] = RUSH_TAG_DICT,           [TYPE_TUPLE] = RUSH_TAG_TUPLE,
+    [TYPE_FUTURE] = RUSH_TAG_FUTURE,       [TYPE_AWAIT] = RUSH_TAG_FUTURE,
+    [TYPE_INTERFACE] = RUSH_TAG_OBJECT,    [TYPE_ENUM] = RUSH_TAG_ENUM,
+    [TYPE_FUNCTION] = RUSH_TAG_FUNCTION};
 
   t = type_runtime(t);
   if (t->kind == TYPE_ANY)
@@ -83,7 +89,8 @@ uint8_t want_of(const type *t)
   }
   if (t->kind == TYPE_CLASS) /* one without attributes of ours is a custom class, or none at all */
     return t->cls ? RUSH_TAG_OBJECT : RUSH_TAG_CUSTOM;
-  return t->kind == TYPE_NONE || (t->kind < COUNT_OF(tags) && tags[t->kind]) ? tags[t->kind] : WANT_REST;
+  return t->kind == TYPE_NONE || (t->kind < COUNT_OF(tags) && tags[t->kind]) ? tags[t->kind]
+                                                                             : WANT_REST;
 }
 
 bool want_takes_slow(uint8_t want, uint32_t tag)
@@ -154,7 +161,7 @@ static bool is_source(const ir_node *n)
   }
 }
 
-/* -- Nodes with a site -------------------------------------------------------------------------- */
+/* -- Nodes with a site ------------------------------------------------------------------------- */
 
 /* True if input i is the last place where n reads the value. */
 static bool is_final(const ir_node *n, uint32_t i)
@@ -222,8 +229,9 @@ static void put_typed(coder *e, const ir_node *n, opcode op)
   free_deaths(e, n, true, false);
 }
 
-/* PyTorch's executors take a constant of no dimensions as a number in x + c, x - c, x * c and x / c: traced programs
- * have their numbers so, and a double one must not make float32 results double. */
+/* PyTorch's executors take a constant of no dimensions as a number in x + c, x - c, x * c and x /
+ * c: traced programs have their numbers so, and a double one must not make float32 results double.
+ * */
 static const op *with_number(coder *e, const ir_node *n, rush_value *number)
 {
   static const char *const names[] = {"aten::add", "aten::sub", "aten::mul", "aten::div"};
@@ -231,8 +239,8 @@ static const op *with_number(coder *e, const ir_node *n, rush_value *number)
   rush_value c;
 
   if (strcmp(sc->overload, "Tensor") != 0 || !ir_value_as_constant(ir_node_input(n, 1), &c) ||
-      c.tag != RUSH_TAG_TENSOR || !c.as.tensor || c.as.tensor->n_dims != 0 || !info(e, ir_node_input(n, 1))->is_const ||
-      dtype_class_of(c.as.tensor->dtype) > DTYPE_FLOAT)
+      c.tag != RUSH_TAG_TENSOR || !c.as.tensor || c.as.tensor->n_dims != 0 ||
+      !info(e, ir_node_input(n, 1))->is_const || dtype_class_of(c.as.tensor->dtype) > DTYPE_FLOAT)
     return NULL;
   for (size_t i = 0; i < COUNT_OF(names); i++)
     if (strcmp(sc->name, names[i]) == 0) {
@@ -327,11 +335,15 @@ static bool put_list_write(coder *e, const ir_node *n)
 
 bool is_list_op(const ir_node *n)
 {
-  return n->kind == IR_OP && (is_named(n, "aten::__getitem__", "t") || is_named(n, "aten::append", "t") ||
-                              is_named(n, "aten::_set_item", "t"));
+  return n->kind == IR_OP &&
+         (is_named(n, "aten::__getitem__", "t") || is_named(n, "aten::append", "t") ||
+          is_named(n, "aten::_set_item", "t"));
 }
 
-static bool is_nowait(const op *o) { return strcmp(o->schema->name, "prim::awaitable_nowait") == 0; }
+static bool is_nowait(const op *o)
+{
+  return strcmp(o->schema->name, "prim::awaitable_nowait") == 0;
+}
 
 bool code_runs_op(const op *o) { return op_is_runnable(o) || op_waits(o) || is_nowait(o); }
 
@@ -378,7 +390,7 @@ static void put_op(coder *e, const ir_node *n)
   }
 }
 
-/* -- Attributes and calls ----------------------------------------------------------------------- */
+/* -- Attributes and calls ---------------------------------------------------------------------- */
 
 static void load_constant(coder *e, const ir_node *n, rush_value v)
 {
@@ -393,7 +405,8 @@ static void load_constant(coder *e, const ir_node *n, rush_value v)
 static void check_slot(coder *e, const type *t, int slot)
 {
   if (slot > UINT16_MAX)
-    session_fail_status(e->s, RUSH_EUNSUPPORTED, NULL, NULL, "class '%s' has %u attributes: programs can use the first %d", t->name,
+    session_fail_status(e->s, RUSH_EUNSUPPORTED, NULL, NULL,
+                        "class '%s' has %u attributes: programs can use the first %d", t->name,
                         t->cls->n_attrs, UINT16_MAX + 1);
 }
 
@@ -537,7 +550,7 @@ static void put_container(coder *e, const ir_node *n, opcode op)
   }
 }
 
-/* -- The walk ----------------------------------------------------------------------------------- */
+/* -- The walk ---------------------------------------------------------------------------------- */
 
 static void put_fork(coder *e, const ir_node *n)
 {
@@ -588,7 +601,10 @@ static void emit_by_kind(coder *e, const ir_node *n)
     break;
   case IR_CONSTANT: break;
   case IR_UNKNOWN_OP:
-    put_unsupported(e, n, session_printf(e->s, "%s is an unknown operator, which a plug-in can register: it", ir_node_kind_name(n)));
+    put_unsupported(e, n,
+                    session_printf(e->s,
+                                   "%s is an unknown operator, which a plug-in can register: it",
+                                   ir_node_kind_name(n)));
     break;
   case IR_PARAM:
   case IR_RETURN:
@@ -614,7 +630,8 @@ static void emit_node(coder *e, const ir_node *n)
 
   set_place(e, n);
   emit_by_kind(e, n);
-  if ((n->n_blocks == 0 || (n->kind == IR_OP && n->op->outside)) && e->n_sites > n_sites && is_source(n))
+  if ((n->n_blocks == 0 || (n->kind == IR_OP && n->op->outside)) && e->n_sites > n_sites &&
+      is_source(n))
     check_results(e, n);
   put_checks(e, n->outputs, n->n_outputs, is_source(n));
 }
@@ -647,7 +664,7 @@ void emit_block(coder *e, const ir_block *b, const uint32_t *dying, uint32_t n_d
   session_leave(e->s);
 }
 
-/* -- The finished code -------------------------------------------------------------------------- */
+/* -- The finished code ------------------------------------------------------------------------- */
 
 static void *take(char **p, const void *from, size_t n_bytes)
 {
@@ -734,13 +751,13 @@ void code_free(code *c)
 /* True if put_op leaves the node to put_operator wherever it is. */
 static bool is_called(const ir_node *n)
 {
-  return n->kind == IR_OP && opcode_of(n) == N_OPCODES && !is_list_op(n) && !is_named(n, "aten::__is__", "") &&
-         !is_named(n, "aten::__isnot__", "") && !is_named(n, "aten::len", "t") &&
-         !op_waits(n->op) && !is_nowait(n->op) && strcmp(n->op->schema->name, "aten::warn") != 0 &&
-         n->n_inputs <= 64;
+  return n->kind == IR_OP && opcode_of(n) == N_OPCODES && !is_list_op(n) &&
+         !is_named(n, "aten::__is__", "") && !is_named(n, "aten::__isnot__", "") &&
+         !is_named(n, "aten::len", "t") && !op_waits(n->op) && !is_nowait(n->op) &&
+         strcmp(n->op->schema->name, "aten::warn") != 0 && n->n_inputs <= 64;
 }
 
-/* -- Results that a caller's buffer may take ------------------------------------------------------ */
+/* -- Results that a caller's buffer may take --------------------------------------------------- */
 
 static uint32_t count_leaves(const type *t)
 {
@@ -757,10 +774,13 @@ static uint32_t count_leaves(const type *t)
 static bool makes_tensor(const ir_node *n)
 {
   return is_called(n) && n->n_outputs == 1 && type_is(n->outputs[0]->type, TYPE_TENSOR) &&
-         (n->op->schema->n_returns == 1 || n->op->schema->is_varret) && n->op->family != FAMILY_VIEW && !(n->op->effects & (OP_WRITES | OP_RETURNS_ARG | OP_GEOMETRY));
+         (n->op->schema->n_returns == 1 || n->op->schema->is_varret) &&
+         n->op->family != FAMILY_VIEW &&
+         !(n->op->effects & (OP_WRITES | OP_RETURNS_ARG | OP_GEOMETRY));
 }
 
-/* v is the function's result from leaf `leaf` on, and it is made for nothing else: mark what makes it.  Nodes in loops are not. */
+/* v is the function's result from leaf `leaf` on, and it is made for nothing else: mark what makes
+ * it.  Nodes in loops are not. */
 static void mark_result(coder *e, const ir_value *v, uint32_t leaf)
 {
   const ir_node *n = v->node;
@@ -777,7 +797,8 @@ static void mark_result(coder *e, const ir_value *v, uint32_t leaf)
     for (uint32_t i = 0; i < n->n_outputs; i++)
       for (uint32_t k = 0; k < n->n_blocks && n->outputs[i] == v; k++)
         mark_result(e, ir_node_input(n->blocks[k]->ret, i), leaf);
-  } else if ((n->kind == IR_OP && makes_tensor(n)) || n->kind == IR_CALL_FUNCTION || n->kind == IR_CALL_METHOD) {
+  } else if ((n->kind == IR_OP && makes_tensor(n)) || n->kind == IR_CALL_FUNCTION ||
+             n->kind == IR_CALL_METHOD) {
     e->leaves[n->scratch] = leaf + 1;
   }
   session_leave(e->s);

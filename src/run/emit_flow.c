@@ -1,7 +1,7 @@
 /* run/emit_flow.c -- If and Loop become jumps; results of blocks are moved to their places. */
 #include "run/emit_int.h"
 
-/* -- Moves at the end of a block ---------------------------------------------------------------- */
+/* -- Moves at the end of a block --------------------------------------------------------------- */
 
 typedef struct move {
   uint32_t dst, src; /* registers; src NO_REG: a constant */
@@ -139,7 +139,7 @@ static void push_target(coder *e, target *t, const ir_block *b, uint32_t first, 
   e->targets = t;
 }
 
-/* -- Comparisons left to a jump ----------------------------------------------------------------- */
+/* -- Comparisons left to a jump ---------------------------------------------------------------- */
 
 static const ir_node *next_real(const ir_node *n)
 {
@@ -179,7 +179,7 @@ static uint32_t put_condition(coder *e, const ir_value *cond, bool when)
   return put_ins(e, op, x, y, 0);
 }
 
-/* -- If ----------------------------------------------------------------------------------------- */
+/* -- If ---------------------------------------------------------------------------------------- */
 
 static void emit_branch(coder *e, const ir_block *b, uint32_t *regs, uint32_t n,
                         const uint32_t *dying, uint32_t n_dying)
@@ -251,7 +251,7 @@ void emit_if(coder *e, const ir_node *n)
   set_regs(e, regs, n->n_outputs, REG_LIVE);
 }
 
-/* -- Loop --------------------------------------------------------------------------------------- */
+/* -- Loop -------------------------------------------------------------------------------------- */
 
 typedef struct loop {
   const ir_node *n;
@@ -278,7 +278,8 @@ static bool is_endless(const ir_value *trips)
   return ir_value_as_constant(trips, &c) && c.as.i == INT64_MAX;
 }
 
-/* The count of a loop around: its register is needed for the next round, though nobody reads the value again. */
+/* The count of a loop around: its register is needed for the next round, though nobody reads the
+ * value again. */
 static bool is_count(const ir_value *v)
 {
   const ir_block *b = v->node->kind == IR_PARAM ? v->node->block : NULL;
@@ -370,8 +371,8 @@ static bool is_written(const move *m, uint32_t n, uint32_t reg)
   return false;
 }
 
-/* Compare before the moves if they would change what is compared.  The condition's register, or NO_REG
- * when the comparison can follow the moves (in e->compare). */
+/* Compare before the moves if they would change what is compared.  The condition's register, or
+ * NO_REG when the comparison can follow the moves (in e->compare). */
 static uint32_t settle_compare(coder *e, const loop *l, const ir_value *cond)
 {
   const ir_node *n = e->compare;

@@ -1,13 +1,13 @@
-/* run/emit_int.h -- from a graph to bytecode; shared by emit.c (nodes), emit_flow.c (If, Loop, moves) and
- * emit_regs.c (which value dies where, registers, the growing arrays).
+/* run/emit_int.h -- from a graph to bytecode; shared by emit.c (nodes), emit_flow.c (If, Loop,
+ * moves) and emit_regs.c (which value dies where, registers, the growing arrays).
  *
- * One walk over the graph.  On entering a block the last use of every value that dies in it is found
- * ("planned"): the node of that block that uses it last, itself or in a nested block.  A value whose last
- * use is an If dies in both branches, at its last use there or at the branch's begin; one whose last use
- * is a Loop dies behind it.
+ * One walk over the graph.  On entering a block the last use of every value that dies in it is
+ * found ("planned"): the node of that block that uses it last, itself or in a nested block.  A
+ * value whose last use is an If dies in both branches, at its last use there or at the branch's
+ * begin; one whose last use is a Loop dies behind it.
  *
- * Results of blocks have registers of their own ("targets"), and a value that becomes such a result is
- * made there at once when the register is free; otherwise the block ends with a move. */
+ * Results of blocks have registers of their own ("targets"), and a value that becomes such a result
+ * is made there at once when the register is free; otherwise the block ends with a move. */
 #ifndef RUSH_RUN_EMIT_INT_H
 #define RUSH_RUN_EMIT_INT_H
 
@@ -42,7 +42,8 @@ typedef struct coder {
   function *f;
   vinfo *vals;
   death **deaths;     /* of ir_node->scratch */
-  uint32_t *leaves;   /* of ir_node->scratch: it makes this leaf of the function's result, + 1; or 0 */
+  uint32_t
+    *leaves; /* of ir_node->scratch: it makes this leaf of the function's result, + 1; or 0 */
   opcode *typed;      /* of ir_node->scratch: N_OPCODES when there is no opcode */
   uint32_t n_vals, n_nodes;
   uint8_t *regs;      /* REG_* */
@@ -63,7 +64,7 @@ typedef struct coder {
   uint32_t n_constants, cap_constants, n_kregs, n_row;
 } coder;
 
-/* -- emit_regs.c -- */
+/* -- emit_regs.c ------------------------------------------------------------------------------- */
 void number_graph(coder *e, const ir_block *b);   /* fills vals, deaths, typed */
 void plan_block(coder *e, const ir_block *b, const uint32_t *outer, uint32_t n_outer);
 uint32_t reg_alloc(coder *e);
@@ -85,15 +86,16 @@ uint32_t constant_index(coder *e, rush_value v);
 void patch_jump(coder *e, uint32_t at, uint32_t to);
 void set_place(coder *e, const ir_node *n);
 
-/* -- emit_flow.c -- */
+/* -- emit_flow.c ------------------------------------------------------------------------------- */
 void emit_if(coder *e, const ir_node *n);
 void emit_loop(coder *e, const ir_node *n);
 bool left_to_jump(coder *e, const ir_node *n);
 
-/* -- emit.c -- */
+/* -- emit.c ------------------------------------------------------------------------------------ */
 void emit_block(coder *e, const ir_block *b, const uint32_t *dying, uint32_t n_dying);
 
-/* Needs no instruction.  What only a file calls uninitialized may be read, and is made when it runs. */
+/* Needs no instruction.  What only a file calls uninitialized may be read, and is made when it
+ * runs. */
 static inline bool is_constant_node(const ir_node *n)
 {
   return n->kind == IR_CONSTANT || (n->kind == IR_UNINITIALIZED && !ir_attr_find(n, "_checked"));

@@ -10,7 +10,7 @@
 #define MAX_REGS 65000 /* instructions name registers with 16 bits */
 #define FIRST_CAP 32
 
-/* -- Arrays ------------------------------------------------------------------------------------- */
+/* -- Arrays ------------------------------------------------------------------------------------ */
 
 void set_place(coder *e, const ir_node *n)
 {
@@ -21,7 +21,8 @@ void set_place(coder *e, const ir_node *n)
 uint32_t put_ins(coder *e, opcode op, uint32_t a, uint32_t b, uint32_t c)
 {
   if (UNLIKELY((a | b | c) > UINT16_MAX)) /* cut off it would name another register */
-    session_fail_status(e->s, RUSH_EUNSUPPORTED, NULL, NULL, "an operand of %s is beyond %d", opcode_name(op), UINT16_MAX);
+    session_fail_status(e->s, RUSH_EUNSUPPORTED, NULL, NULL, "an operand of %s is beyond %d",
+                        opcode_name(op), UINT16_MAX);
   if (e->n_ins == e->cap_ins) {
     uint32_t cap = e->cap_ins;
 
@@ -84,7 +85,7 @@ void patch_jump(coder *e, uint32_t at, uint32_t to)
   }
 }
 
-/* -- Registers ---------------------------------------------------------------------------------- */
+/* -- Registers --------------------------------------------------------------------------------- */
 
 static void reserve_regs(coder *e, uint32_t n)
 {
@@ -182,7 +183,7 @@ uint32_t typed_reg(coder *e, const ir_value *v)
   return r;
 }
 
-/* -- Numbering ---------------------------------------------------------------------------------- */
+/* -- Numbering --------------------------------------------------------------------------------- */
 
 static void count(coder *e, const ir_block *b)
 {
@@ -200,12 +201,14 @@ static void count(coder *e, const ir_block *b)
   session_leave(e->s);
 }
 
-/* True if an instruction for numbers or a loop's count reads v, which must then be in a register. */
+/* True if an instruction for numbers or a loop's count reads v, which must then be in a register.
+ * */
 static bool read_as_register(coder *e, const ir_value *v)
 {
   for (const ir_use *u = v->uses; u; u = u->next)
     if (u->user->kind == IR_LOOP || u->user->kind == IR_IF ||
-        e->typed[u->user->scratch] != N_OPCODES || u->user->kind == IR_RETURN || is_list_op(u->user))
+        e->typed[u->user->scratch] != N_OPCODES || u->user->kind == IR_RETURN ||
+        is_list_op(u->user))
       return true;
   return false;
 }
@@ -237,9 +240,11 @@ static void number_constants(coder *e, const ir_block *b, bool in_frame)
       number_constants(e, n->blocks[i], in_frame);
     if (!is_constant_node(n))
       continue;
-    rush_value v = n->kind == IR_CONSTANT ? ir_constant_value(n) : value_unset(); /* uninitialized: never read */
+    rush_value v =
+      n->kind == IR_CONSTANT ? ir_constant_value(n) : value_unset(); /* uninitialized: never read */
     if (n->kind == IR_CONSTANT && !type_contains_value(n->outputs[0]->type, v))
-      session_fail_status(e->s, RUSH_EFORMAT, NULL, NULL, "a constant of %s has another type than is declared",
+      session_fail_status(e->s, RUSH_EFORMAT, NULL, NULL,
+                          "a constant of %s has another type than is declared",
                           e->f ? e->f->name : "the graph");
     vinfo *i = info(e, n->outputs[0]);
     bool framed = !value_is_heap(v) && i->plain && read_as_register(e, n->outputs[0]);
@@ -266,7 +271,7 @@ void number_graph(coder *e, const ir_block *b)
   reserve_regs(e, e->n_regs);
 }
 
-/* -- Deaths ------------------------------------------------------------------------------------- */
+/* -- Deaths ------------------------------------------------------------------------------------ */
 
 /* The node of b that holds the use, or NULL when it lies outside b. */
 static const ir_node *project(const ir_node *user, const ir_block *b)

@@ -4,8 +4,8 @@
  * its error as text, because several waiters may raise it. */
 #include "run/stack.h"
 
-rush_status future_new_steal(call_ctx *cx, const type *t, function *fn, rush_value *args, uint32_t n_args,
-                             future **out)
+rush_status future_new_steal(call_ctx *cx, const type *t, function *fn, rush_value *args,
+                             uint32_t n_args, future **out)
 {
   future *f = mem_alloc_zero(cx->ctx, sizeof *f);
   rush_value *copy = f ? mem_alloc(cx->ctx, (n_args + 1) * sizeof *copy) : NULL;
@@ -78,7 +78,8 @@ static rush_status future_equal(call_ctx *cx, void *a, void *b, bool *out)
 
 static const type *future_type(const void *p) { return ((const future *)p)->type; }
 
-static const value_ops future_ops = {future_destroy, future_print, future_copy, future_equal, NULL, future_type};
+static const value_ops future_ops = {future_destroy, future_print, future_copy,
+                                     future_equal,   NULL,         future_type};
 
 static void keep(context *c, void *object)
 {
@@ -159,7 +160,10 @@ rush_status future_done(call_ctx *cx, const type *t, rush_value result, rush_val
   return RUSH_OK;
 }
 
-bool future_is_awaitable(rush_value v) { return v.tag == RUSH_TAG_FUTURE && ((const future *)v.as.heap)->type->kind == TYPE_AWAIT; }
+bool future_is_awaitable(rush_value v)
+{
+  return v.tag == RUSH_TAG_FUTURE && ((const future *)v.as.heap)->type->kind == TYPE_AWAIT;
+}
 
 rush_status future_result(call_ctx *cx, rush_value v, rush_value *out)
 {

@@ -1,5 +1,5 @@
-/* run/groups.c -- nodes of operators from outside: the state that their `prepare` makes, and the code of their
- * subgraphs, which runs when a backend leaves a call to the interpreter. */
+/* run/groups.c -- nodes of operators from outside: the state that their `prepare` makes, and the
+ * code of their subgraphs, which runs when a backend leaves a call to the interpreter. */
 #include "run/emit_int.h"
 #include "run/stack.h"
 
@@ -31,7 +31,10 @@ void groups_free(code *c)
       free_state(c->ctx, c->sites[i].op, c->sites[i].state);
 }
 
-bool needs_state(const ir_node *n) { return n->op->outside && (n->op->outside->prepare || n->n_blocks == 1); }
+bool needs_state(const ir_node *n)
+{
+  return n->op->outside && (n->op->outside->prepare || n->n_blocks == 1);
+}
 
 void groups_prepare(session *s, code *c, const group_site *list)
 {
@@ -50,10 +53,11 @@ void groups_prepare(session *s, code *c, const group_site *list)
       st->state->body = body;
     }
     if (def->prepare)
-      session_check(s, error_of_callback(s->cx->err,
-                                         def->prepare(c->ctx, (const rush_node *)(const void *)g->node, def->user,
-                                                      &st->state->user, s->cx->err),
-                                         "preparing %s", st->op->schema->name));
+      session_check(s,
+                    error_of_callback(s->cx->err,
+                                      def->prepare(c->ctx, (const rush_node *)(const void *)g->node,
+                                                   def->user, &st->state->user, s->cx->err),
+                                      "preparing %s", st->op->schema->name));
   }
 }
 

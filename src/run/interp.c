@@ -1,13 +1,13 @@
 /* run/interp.c -- the dispatch loop.
  *
  * Calls push a frame and go on in the same loop; only operators whose bodies are programs run it
- * again.  The state of the innermost frame (pc, registers) is kept in locals and saved before anything
- * that may look at it: a call, a failure. */
+ * again.  The state of the innermost frame (pc, registers) is kept in locals and saved before
+ * anything that may look at it: a call, a failure. */
 #include "run/actions.h"
 
 #define POLL_EVERY 256 /* rounds of loops and calls between looks at the clock */
 
-/* -- Calls -------------------------------------------------------------------------------------- */
+/* -- Calls ------------------------------------------------------------------------------------- */
 
 /* True when the arguments from n_given on may be None. */
 COLD static bool takes_missing(const code *c, uint32_t n_given)
@@ -41,13 +41,15 @@ static rush_status push_call(call_ctx *cx, call_stack *s, frame *caller, const s
 COLD static rush_status fail_slot(call_ctx *cx, const rush_object *o, uint32_t slot)
 {
   if (o->slots[slot].tag == RUSH_TAG_UNSET)
-    return call_fail(cx, "attribute '%s' of %s was not set", o->type->cls->attrs[slot].name, o->type->name);
+    return call_fail(cx, "attribute '%s' of %s was not set", o->type->cls->attrs[slot].name,
+                     o->type->name);
   return fail_type(cx, "attribute", o->type->cls->attrs[slot].name);
 }
 
 static rush_status fail_meta(call_ctx *cx, const rush_object *o, uint32_t slot)
 {
-  return call_fail(cx, "attribute '%s' of %s is on the device meta: it has no data", o->type->cls->attrs[slot].name, o->type->name);
+  return call_fail(cx, "attribute '%s' of %s is on the device meta: it has no data",
+                   o->type->cls->attrs[slot].name, o->type->name);
 }
 
 /* What the frame returns is compared with the type of the register that gets it. */
@@ -136,7 +138,8 @@ static rush_status push_task(call_ctx *cx, call_stack *s, future *fut, uint32_t 
 
   if (UNLIKELY(s->n_tasks >= tasks_limit(cx)))
     return error_set_limit(cx->err, RUSH_LIMIT_DEPTH, "RecursionError",
-                          "forked tasks wait for each other too deep: the limit is %u", tasks_limit(cx));
+                           "forked tasks wait for each other too deep: the limit is %u",
+                           tasks_limit(cx));
   TRY(code_of(cx, fut->fn, &c));
   if (c->n_args != fut->n_args)
     return call_fail(cx, "a forked function takes %u arguments, not %u", c->n_args, fut->n_args);
@@ -164,7 +167,8 @@ static rush_status push_task(call_ctx *cx, call_stack *s, future *fut, uint32_t 
 }
 
 /* The result, or a frame to run for it in *out (NULL: there was a result). */
-COLD static rush_status wait_for(call_ctx *cx, call_stack *s, frame *f, const frame *base, frame **out)
+COLD static rush_status wait_for(call_ctx *cx, call_stack *s, frame *f, const frame *base,
+                                 frame **out)
 {
   const site *st = &f->c->sites[ins_imm(f->pc[-1])];
   uint32_t o = operands(f, st)[0];
@@ -197,7 +201,7 @@ COLD static rush_status wait_for(call_ctx *cx, call_stack *s, frame *f, const fr
   return RUSH_OK;
 }
 
-/* -- Context managers --------------------------------------------------------------------------- */
+/* -- Context managers -------------------------------------------------------------------------- */
 
 static rush_status remember_entered(call_ctx *cx, call_stack *s, frame *f, const site *st)
 {
@@ -259,7 +263,7 @@ static void stop_frame(call_stack *s, frame *f, rush_value *row)
     forget_entered(s);
 }
 
-/* -- Results ------------------------------------------------------------------------------------ */
+/* -- Results ----------------------------------------------------------------------------------- */
 
 /* What RETURN gives: a value, None, or a tuple of several. */
 static rush_status returned(call_ctx *cx, frame *f, const site *st, rush_value *out)
@@ -336,9 +340,10 @@ static rush_status div_int(call_ctx *cx, bool floor, int64_t x, int64_t y, rush_
   return RUSH_OK;
 }
 
-/* -- The loop ----------------------------------------------------------------------------------- */
+/* -- The loop ---------------------------------------------------------------------------------- */
 
-/* The instruction that runs.  Its fields are read where they are used: a copy would decode all five of each. */
+/* The instruction that runs.  Its fields are read where they are used: a copy would decode all five
+ * of each. */
 #define I (pc[-1])
 #define NEXT                    \
   do {                          \
@@ -650,7 +655,7 @@ rush_status interp_run(call_ctx *cx, call_stack *s, frame *base, rush_value *res
   return run_loop(cx, s, base, result);
 }
 
-/* -- Tasks that nobody waited for ----------------------------------------------------------------- */
+/* -- Tasks that nobody waited for -------------------------------------------------------------- */
 
 static rush_status run_task(call_ctx *cx, call_stack *s, future *fut)
 {
@@ -663,7 +668,10 @@ static rush_status run_task(call_ctx *cx, call_stack *s, future *fut)
   return st;
 }
 
-static bool is_limit(rush_status st) { return st == RUSH_ELIMIT || st == RUSH_ECANCELLED || st == RUSH_ENOMEM; }
+static bool is_limit(rush_status st)
+{
+  return st == RUSH_ELIMIT || st == RUSH_ECANCELLED || st == RUSH_ENOMEM;
+}
 
 rush_status interp_finish_tasks(call_ctx *cx, call_stack *s, rush_status ended)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -- Text --------------------------------------------------------------------------------------- */
+/* -- Text -------------------------------------------------------------------------------------- */
 
 static void print_operand(text_buf *out, uint32_t o)
 {
@@ -74,7 +74,7 @@ void code_describe(text_buf *out, const code *c)
   }
 }
 
-/* -- JSON --------------------------------------------------------------------------------------- */
+/* -- JSON -------------------------------------------------------------------------------------- */
 
 static void put_str(text_buf *out, const char *text) { json_quote(out, str_of(text)); }
 
@@ -91,7 +91,10 @@ static void put_place(text_buf *out, const source_range *at)
   text_printf(out, ",\"line\":%u,\"column\":%u}", line, column);
 }
 
-static void put_place_of(text_buf *out, const code *c, uint32_t pc) { put_place(out, &c->places[c->place_of[pc]].range); }
+static void put_place_of(text_buf *out, const code *c, uint32_t pc)
+{
+  put_place(out, &c->places[c->place_of[pc]].range);
+}
 
 /* Registers are "r0", constants "k0". */
 static void put_operands(text_buf *out, const char *key, const uint32_t *operands, uint32_t n)
@@ -102,7 +105,8 @@ static void put_operands(text_buf *out, const char *key, const uint32_t *operand
     if (operands[i] == NO_REG)
       text_puts(out, "null");
     else
-      text_printf(out, "\"%s%u\"", operands[i] & OPERAND_CONST ? "k" : "r", operands[i] & OPERAND_INDEX);
+      text_printf(out, "\"%s%u\"", operands[i] & OPERAND_CONST ? "k" : "r",
+                  operands[i] & OPERAND_INDEX);
   }
   text_putc(out, ']');
 }
@@ -149,7 +153,8 @@ void code_json(text_buf *out, const code *c)
 {
   text_puts(out, "{\"name\":");
   put_str(out, c->name);
-  text_printf(out, ",\"registers\":%u,\"constants\":%u,\"arguments\":%u,\"instructions\":[", c->n_regs, c->n_kregs, c->n_args);
+  text_printf(out, ",\"registers\":%u,\"constants\":%u,\"arguments\":%u,\"instructions\":[",
+              c->n_regs, c->n_kregs, c->n_args);
   for (uint32_t pc = 0; pc < c->n_ins; pc++) {
     text_puts(out, pc ? ",\n" : "\n");
     put_instruction(out, c, pc);
@@ -157,7 +162,8 @@ void code_json(text_buf *out, const code *c)
   text_puts(out, "]}");
 }
 
-/* The length of a word of hexadecimal digits at the start of line, with a blank behind it; else 0. */
+/* The length of a word of hexadecimal digits at the start of line, with a blank behind it; else 0.
+ * */
 static size_t hex_len(str line)
 {
   size_t n = 0;
@@ -178,7 +184,8 @@ static str skip(str line, size_t n)
   return line;
 }
 
-/* A line of a description: {"address", "bytes", "text"} of "  4b  e90b000000  jmp 20f", {"label"} of "20:", else {"text"}. */
+/* A line of a description: {"address", "bytes", "text"} of "  4b  e90b000000  jmp 20f", {"label"}
+ * of "20:", else {"text"}. */
 static void put_line(text_buf *out, str line)
 {
   const str word = skip(line, 0);
@@ -223,7 +230,8 @@ static uint32_t pc_of_site(const code *c, uint32_t index)
 {
   uint32_t pc = 0;
 
-  while (pc < c->n_ins && !(c->code[pc].op >= OPC_OPERATOR && (uint32_t)ins_imm(c->code[pc]) == index))
+  while (pc < c->n_ins &&
+         !(c->code[pc].op >= OPC_OPERATOR && (uint32_t)ins_imm(c->code[pc]) == index))
     pc++;
   return pc;
 }

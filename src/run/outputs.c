@@ -2,14 +2,16 @@
 #include "run/outputs.h"
 #include "tensor/sparse.h"
 
-#define MOST_LOOKED_AT 10000000 /* values of arguments or of the state: objects may be in many places */
+#define MOST_LOOKED_AT \
+  10000000 /* values of arguments or of the state: objects may be in many places */
 #define MOST_DEPTH 200
 
-/* -- Before the call ------------------------------------------------------------------------------------- */
+/* -- Before the call --------------------------------------------------------------------------- */
 
 static rush_status refuse(call_ctx *cx, uint32_t i, const char *why)
 {
-  return error_set_type(cx->err, RUSH_EARGUMENT, "ValueError", "the buffer of output %u %s", i, why);
+  return error_set_type(cx->err, RUSH_EARGUMENT, "ValueError", "the buffer of output %u %s", i,
+                        why);
 }
 
 static rush_status check_buffer(call_ctx *cx, uint32_t i, rush_value v)
@@ -19,7 +21,9 @@ static rush_status check_buffer(call_ctx *cx, uint32_t i, rush_value v)
   if (!t)
     return refuse(cx, i, "is no tensor");
   if (t->st->read_only || tensor_is_meta(t))
-    return refuse(cx, i, tensor_is_meta(t) ? "has no memory: it is on device meta" : "is on memory that may not be written to");
+    return refuse(cx, i,
+                  tensor_is_meta(t) ? "has no memory: it is on device meta"
+                                    : "is on memory that may not be written to");
   if (tensor_requires_grad(t))
     return refuse(cx, i, "requires grad: results that are written to a buffer are not recorded");
   if (t->extra && (t->extra->quant || t->extra->nested))
@@ -33,7 +37,8 @@ static rush_status check_apart(call_ctx *cx, const output_buffers *o, uint32_t i
 {
   for (uint32_t k = 0; k < i; k++)
     if (o->wanted[k] && tensor_overlaps(o->wanted[k], o->wanted[i]))
-      return error_set_type(cx->err, RUSH_EARGUMENT, "ValueError", "the buffers of outputs %u and %u share memory", k, i);
+      return error_set_type(cx->err, RUSH_EARGUMENT, "ValueError",
+                            "the buffers of outputs %u and %u share memory", k, i);
   return RUSH_OK;
 }
 
@@ -102,7 +107,8 @@ static bool value_shares(look *l, rush_value v, uint32_t depth)
 {
   if (v.tag == RUSH_TAG_TENSOR)
     return tensor_shares(l->o, v.as.tensor);
-  if (v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_TUPLE && v.tag != RUSH_TAG_DICT && v.tag != RUSH_TAG_OBJECT)
+  if (v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_TUPLE && v.tag != RUSH_TAG_DICT &&
+      v.tag != RUSH_TAG_OBJECT)
     return false;
   if (depth == MOST_DEPTH || l->n_left == 0)
     return true;
@@ -120,7 +126,8 @@ static bool value_shares(look *l, rush_value v, uint32_t depth)
   return false;
 }
 
-void outputs_see_arguments(output_buffers *o, const rush_value *args, uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs)
+void outputs_see_arguments(output_buffers *o, const rush_value *args, uint32_t n_args,
+                           const named_arg *kwargs, uint32_t n_kwargs)
 {
   look l = {o, MOST_LOOKED_AT};
 
@@ -131,34 +138,39 @@ void outputs_see_arguments(output_buffers *o, const rush_value *args, uint32_t n
     o->direct[i] = NULL;
 }
 
-rush_status outputs_check_state(call_ctx *cx, const output_buffers *o, const program *p, rush_value object)
+rush_status outputs_check_state(call_ctx *cx, const output_buffers *o, const program *p,
+                                rush_value object)
 {
   look l = {o, MOST_LOOKED_AT};
 
   if (items_share(&l, p->constants, p->n_constants, 0) || value_shares(&l, object, 0))
     return error_set_type(cx->err, RUSH_EARGUMENT, "ValueError",
-                          "an output buffer shares memory with the module's state or constants: the call would overwrite them");
+                          "an output buffer shares memory with the module's state or constants: "
+                          "the call would overwrite them");
   return RUSH_OK;
 }
 
-/* -- After the call -------------------------------------------------------------------------------------- */
+/* -- After the call ---------------------------------------------------------------------------- */
 
 static void put_geometry(text_buf *out, const rush_tensor *t)
 {
   sizes_text sizes, strides;
 
-  text_printf(out, "%s%s with strides %s", dtype_name(t->dtype), sizes_print(&sizes, t->n_dims, t->sizes),
+  text_printf(out, "%s%s with strides %s", dtype_name(t->dtype),
+              sizes_print(&sizes, t->n_dims, t->sizes),
               sizes_print(&strides, t->n_dims, t->strides));
 }
 
-static rush_status wrong_buffer(call_ctx *cx, uint32_t i, const rush_tensor *made, const rush_tensor *buffer)
+static rush_status wrong_buffer(call_ctx *cx, uint32_t i, const rush_tensor *made,
+                                const rush_tensor *buffer)
 {
   text_buf t;
 
   text_init(&t, cx->ctx);
   text_printf(&t, "output %u: expected a buffer of ", i);
   put_geometry(&t, made);
-  text_puts(&t, tensor_is_contiguous(made) ? ", but got " : ", or a contiguous one of these sizes, but got ");
+  text_puts(&t, tensor_is_contiguous(made) ? ", but got "
+                                           : ", or a contiguous one of these sizes, but got ");
   put_geometry(&t, buffer);
   rush_status st = error_set_type(cx->err, RUSH_EARGUMENT, "ValueError", "%s", text_str(&t));
   text_free(&t);
@@ -179,15 +191,18 @@ static rush_status check_leaf(call_ctx *cx, uint32_t i, rush_value made, const r
   const rush_tensor *t = made.tag == RUSH_TAG_TENSOR ? made.as.tensor : NULL;
 
   if (!t)
-    return error_set_type(cx->err, RUSH_EARGUMENT, "ValueError", "output %u has a buffer, but is no tensor", i);
+    return error_set_type(cx->err, RUSH_EARGUMENT, "ValueError",
+                          "output %u has a buffer, but is no tensor", i);
   if (t->dtype != buffer->dtype || t->n_dims != buffer->n_dims ||
       (t->n_dims && memcmp(t->sizes, buffer->sizes, (size_t)t->n_dims * sizeof *t->sizes) != 0) ||
       (!tensor_is_contiguous(buffer) && !same_places(t, buffer)))
     return wrong_buffer(cx, i, t, buffer);
   if (tensor_requires_grad(t))
     return error_set_type(cx->err, RUSH_ERAISED, "RuntimeError",
-                          "output %u has a buffer and requires grad: functions with out=... arguments don't support automatic "
-                          "differentiation; call it in no_grad, or without a buffer", i);
+                          "output %u has a buffer and requires grad: functions with out=... "
+                          "arguments don't support automatic "
+                          "differentiation; call it in no_grad, or without a buffer",
+                          i);
   return RUSH_OK;
 }
 
@@ -201,7 +216,8 @@ static bool is_in_the_way(const output_buffers *o, const rush_tensor *t, uint32_
 }
 
 /* Leaves that the copies would overwrite move away first. */
-static rush_status save_leaves(call_ctx *cx, const output_buffers *o, rush_value *const *leaves, uint32_t n)
+static rush_status save_leaves(call_ctx *cx, const output_buffers *o, rush_value *const *leaves,
+                               uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++) {
     rush_tensor *t = leaves[i]->tag == RUSH_TAG_TENSOR ? leaves[i]->as.tensor : NULL, *away;
@@ -212,25 +228,29 @@ static rush_status save_leaves(call_ctx *cx, const output_buffers *o, rush_value
     } else if (!t && o->shares_argument) {
       look l = {o, MOST_LOOKED_AT};
       if (value_shares(&l, *leaves[i], 0))
-        return error_set_type(cx->err, RUSH_EARGUMENT, "ValueError",
-                              "output %u has a tensor that shares memory with the buffer of another output", i);
+        return error_set_type(
+          cx->err, RUSH_EARGUMENT, "ValueError",
+          "output %u has a tensor that shares memory with the buffer of another output", i);
     }
   }
   return RUSH_OK;
 }
 
-rush_status outputs_finish(call_ctx *cx, output_buffers *o, rush_value *const *leaves, uint32_t n_leaves)
+rush_status outputs_finish(call_ctx *cx, output_buffers *o, rush_value *const *leaves,
+                           uint32_t n_leaves)
 {
   bool copies = false;
 
   if (o->n > n_leaves)
-    return error_set_type(cx->err, RUSH_EARGUMENT, "ValueError", "%u output buffers for %u outputs", o->n, n_leaves);
+    return error_set_type(cx->err, RUSH_EARGUMENT, "ValueError", "%u output buffers for %u outputs",
+                          o->n, n_leaves);
   for (uint32_t i = 0; i < o->n; i++) {
     if (!o->wanted[i])
       continue;
     TRY(check_leaf(cx, i, *leaves[i], o->wanted[i]));
     const rush_tensor *made = leaves[i]->as.tensor;
-    o->copied[i] = made->n_elems && (made->data != o->wanted[i]->data || !same_places(made, o->wanted[i]));
+    o->copied[i] =
+      made->n_elems && (made->data != o->wanted[i]->data || !same_places(made, o->wanted[i]));
     copies |= o->copied[i];
   }
   if (copies)
@@ -246,7 +266,7 @@ rush_status outputs_finish(call_ctx *cx, output_buffers *o, rush_value *const *l
   return RUSH_OK;
 }
 
-/* -- Whole results --------------------------------------------------------------------------------------- */
+/* -- Whole results ----------------------------------------------------------------------------- */
 
 static uint32_t count_leaves(rush_value v)
 {

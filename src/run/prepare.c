@@ -1,7 +1,8 @@
 /* run/prepare.c -- compile a function and what it calls before anything runs.
  *
- * A depth-first walk over code: the functions that its sites name, and the bodies of its composite operators.  Walking code
- * instead of graphs visits exactly what is left to call after inlining.  Cost: that of compiling all of it. */
+ * A depth-first walk over code: the functions that its sites name, and the bodies of its composite
+ * operators.  Walking code instead of graphs visits exactly what is left to call after inlining.
+ * Cost: that of compiling all of it. */
 #include "run/code_int.h"
 
 #include "base/session.h"

@@ -9,10 +9,11 @@
 
 #define CHUNK_BYTES (64 * 1024)
 #define SHOWN_FRAMES 64 /* of a traceback */
-/* Each task that waits for one that fails adds its traceback to the message; beyond this many bytes none does. */
+/* Each task that waits for one that fails adds its traceback to the message; beyond this many bytes
+ * none does. */
 #define MESSAGE_BYTES (64 * 1024)
 
-/* -- Chunks ------------------------------------------------------------------------------------- */
+/* -- Chunks ------------------------------------------------------------------------------------ */
 
 void stack_init(call_stack *s, context *c, void *first, size_t n_bytes)
 {
@@ -51,7 +52,7 @@ static bool add_chunk(call_stack *s, size_t n_bytes)
   return true;
 }
 
-/* -- Frames ------------------------------------------------------------------------------------- */
+/* -- Frames ------------------------------------------------------------------------------------ */
 
 static const code_place *node_of(const frame *f)
 {
@@ -75,7 +76,8 @@ bool stack_place(call_ctx *cx, call_place *out)
     f = f->prev;
   if (!f || !f->c->n_places)
     return false;
-  *out = (call_place){*place_of(s, f), f->c->function, f->c->function ? f->c->function->qualified : NULL, node_of(f)->origin};
+  *out = (call_place){*place_of(s, f), f->c->function,
+                      f->c->function ? f->c->function->qualified : NULL, node_of(f)->origin};
   return true;
 }
 
@@ -143,7 +145,7 @@ void stack_pop(call_ctx *cx, call_stack *s)
   }
 }
 
-/* -- Tracebacks --------------------------------------------------------------------------------- */
+/* -- Tracebacks -------------------------------------------------------------------------------- */
 
 /* The frames that a traceback shows. */
 typedef struct shown {
@@ -155,11 +157,12 @@ typedef struct shown {
 /* Where PyTorch begins a frame of its own; other calls it inlines. */
 static bool begins_frame(const frame *f)
 {
-  return f->fut || (f->prev && f->prev->pc > f->prev->c->code && f->prev->pc[-1].op == OPC_CALL_INTERFACE);
+  return f->fut ||
+         (f->prev && f->prev->pc > f->prev->c->code && f->prev->pc[-1].op == OPC_CALL_INTERFACE);
 }
 
-/* Nodes without results lose the calls that they were inlined through: PyTorch shows where they stand,
- * with the name of the function whose frame it is. */
+/* Nodes without results lose the calls that they were inlined through: PyTorch shows where they
+ * stand, with the name of the function whose frame it is. */
 static bool loses_calls(const frame *f)
 {
   const ins *i = f->pc > f->c->code ? f->pc - 1 : f->pc;
@@ -194,14 +197,16 @@ static void add_originals(call_ctx *cx, call_stack *s, text_buf *out, const show
     source_range from;
     source *src;
 
-    if (!f || !f->program->original || !f->program->original(cx, f->program, place_of(s, t->frames[i]), &from, &src))
+    if (!f || !f->program->original ||
+        !f->program->original(cx, f->program, place_of(s, t->frames[i]), &from, &src))
       continue;
     source_excerpt_in(out, &from, t->names[i]);
     source_release(src);
   }
 }
 
-/* As PyTorch prints it: outermost first; the name beside a place is the function that it stands in. */
+/* As PyTorch prints it: outermost first; the name beside a place is the function that it stands in.
+ * */
 static void add_traceback(call_ctx *cx, call_stack *s, frame *base)
 {
   shown t = {.n = 0};
@@ -220,15 +225,16 @@ static void add_traceback(call_ctx *cx, call_stack *s, frame *base)
   for (uint32_t i = t.n; i-- > 0;)
     source_excerpt_in(&out, place_of(s, t.frames[i]), t.names[i]);
   if (originals.len && !text_failed(&originals))
-    text_printf(&out, "\nTraceback of TorchScript, original code (most recent call last):\n%s", text_str(&originals));
+    text_printf(&out, "\nTraceback of TorchScript, original code (most recent call last):\n%s",
+                text_str(&originals));
   if (!text_failed(&out))
     error_add_traceback(cx->err, text_str(&out));
   text_free(&originals);
   text_free(&out);
 }
 
-/* Whatever class an operator chose: a program that fails raises RuntimeError, or torch.jit.Error for
- * its own exceptions. */
+/* Whatever class an operator chose: a program that fails raises RuntimeError, or torch.jit.Error
+ * for its own exceptions. */
 static void set_class(rush_error *err)
 {
   if (err->status == RUSH_ERAISED && err->type && strcmp(err->type, "Error") != 0 &&
@@ -237,9 +243,13 @@ static void set_class(rush_error *err)
 }
 
 /* True for errors of the program itself; false for limits, cancellation and lack of memory. */
-static bool is_raised(rush_status st) { return st == RUSH_ERAISED || st == RUSH_EUNSUPPORTED || st == RUSH_EARGUMENT; }
+static bool is_raised(rush_status st)
+{
+  return st == RUSH_ERAISED || st == RUSH_EUNSUPPORTED || st == RUSH_EARGUMENT;
+}
 
-/* A task's error as who waits for it sees it: a RuntimeError whose message has all that PyTorch prints. */
+/* A task's error as who waits for it sees it: a RuntimeError whose message has all that PyTorch
+ * prints. */
 static void wrap_error(context *c, rush_error *err)
 {
   bool named = err->type && strcmp(err->type, "Error") == 0; /* the message begins with the class */
@@ -248,7 +258,8 @@ static void wrap_error(context *c, rush_error *err)
   if (!err->message)
     return;
   text_init(&t, c);
-  text_printf(&t, "%s%s%s\n", err->traceback ? err->traceback : "", named ? "" : "RuntimeError: ", err->message);
+  text_printf(&t, "%s%s%s\n", err->traceback ? err->traceback : "",
+              named ? "" : "RuntimeError: ", err->message);
   if (!text_failed(&t)) /* else the message as it was */
     error_set_type(err, RUSH_ERAISED, "RuntimeError", "%s", text_str(&t));
   text_free(&t);
@@ -291,7 +302,8 @@ static void fail_task(call_ctx *cx, call_stack *s, future *fut, unwinding *u)
   value_release(value_heap_steal(RUSH_TAG_FUTURE, fut));
 }
 
-/* The frames of one task, from the innermost to its last or to `base`, fail.  True: `base` was reached. */
+/* The frames of one task, from the innermost to its last or to `base`, fail.  True: `base` was
+ * reached. */
 static bool unwind_task(call_ctx *cx, call_stack *s, frame *base, unwinding *u)
 {
   frame *last = s->frame;

@@ -3,15 +3,18 @@
  * Frames lie in chunks that never move: kernels keep pointers into the row of the frame that called
  * them while a composite runs frames above it.  The first chunk is the outermost call's own memory.
  *
- * Tasks.  fork queues a function with its arguments; it begins when it is first waited for, or when the
- * outer call returns, first in first out, on the calling thread.  Its frames are a run of the stack:
+ * Tasks.  fork queues a function with its arguments; it begins when it is first waited for, or when
+ * the outer call returns, first in first out, on the calling thread.  Its frames are a run of the
+ * stack:
  *
- *   | frames of the call | frames of task a | frames of task b | ...      b runs; a waits for b and is parked
+ *   | frames of the call | frames of task a | frames of task b | ...      b runs; a waits for b and
+ *   is parked
  *
- * A wait parks the waiter where it stands and goes on in the same loop with the task, so tasks that wait for tasks
- * use no C stack; what waits only goes on when what it waits for is done, hence the order of a stack.  A task counts
- * its calls from where the loop that runs it was entered, and has the grad mode of its fork; the waiter's come
- * back with its result.  Parked tasks are limited (tasks_limit), queued ones by memory. */
+ * A wait parks the waiter where it stands and goes on in the same loop with the task, so tasks that
+ * wait for tasks use no C stack; what waits only goes on when what it waits for is done, hence the
+ * order of a stack.  A task counts its calls from where the loop that runs it was entered, and has
+ * the grad mode of its fork; the waiter's come back with its result.  Parked tasks are limited
+ * (tasks_limit), queued ones by memory. */
 #ifndef RUSH_RUN_STACK_H
 #define RUSH_RUN_STACK_H
 
@@ -51,18 +54,21 @@ typedef struct frame {
   future *fut;         /* that gets the result; retained, or NULL */
   chunk *chunk;
   size_t used_before;  /* of the chunk */
-  uint32_t dst;        /* register of the caller (| DST_CHECKED: the result is compared with its type), or NO_REG; of a loop's first frame: the depth of tasks that begin
+  uint32_t
+    dst; /* register of the caller (| DST_CHECKED: the result is compared with its type), or NO_REG; of a loop's first frame: the depth of tasks that begin
                         * there, as the C stack is no deeper */
   uint64_t lent;       /* bit i: the register of argument i holds the caller's reference */
   uint32_t event;      /* in a profile */
-  uint32_t result;     /* what it returns begins with this leaf of the outer call's result, + 1; 0: no leaf (run/outputs.h) */
+  uint32_t
+    result; /* what it returns begins with this leaf of the outer call's result, + 1; 0: no leaf (run/outputs.h) */
 } frame;
 
 #define DST_CHECKED (UINT32_C(1) << 30)
 
 static inline bool frame_is_lent(const frame *f, uint32_t reg)
 {
-  return f->lent && reg >= f->c->n_kregs && reg - f->c->n_kregs < 64 && (f->lent >> (reg - f->c->n_kregs) & 1);
+  return f->lent && reg >= f->c->n_kregs && reg - f->c->n_kregs < 64 &&
+         (f->lent >> (reg - f->c->n_kregs) & 1);
 }
 
 typedef struct entered { /* a context manager whose __exit__ is due when the frame fails */
@@ -80,7 +86,8 @@ typedef struct call_stack {
   future *first, *last; /* forked and not yet started, in order; retained */
   uint32_t n_tasks;    /* running or parked */
   entered *entered;
-  const source_range *group_place; /* where a group failed that the innermost frame was running, or NULL */
+  const source_range
+    *group_place; /* where a group failed that the innermost frame was running, or NULL */
 } call_stack;
 
 /* Tasks that may wait for each other at once: a chain that does not end is told from a long one. */
@@ -103,8 +110,8 @@ void stack_pop(call_ctx *cx, call_stack *s);
 void stack_unwind(call_ctx *cx, call_stack *s, frame *base, rush_status st);
 
 /* A task of type t (Future or Await); what its function will be called with is stolen. */
-rush_status future_new_steal(call_ctx *cx, const type *t, function *fn, rush_value *args, uint32_t n_args,
-                             future **out) RUSH_CHECKED;
+rush_status future_new_steal(call_ctx *cx, const type *t, function *fn, rush_value *args,
+                             uint32_t n_args, future **out) RUSH_CHECKED;
 void future_queue(call_stack *s, future *f); /* retains */
 void future_unqueue(call_stack *s, future *f);
 void future_finish(future *f, rush_value result); /* retains */
@@ -115,23 +122,28 @@ void future_leave(call_ctx *cx, call_stack *s, const future *f);
 rush_status future_raise(call_ctx *cx, const future *f);
 rush_status future_init(context *c, rush_error *err) RUSH_CHECKED; /* the kind's functions */
 
-/* True unless v is an object of another class than `t`; interfaces are looked at when they are called. */
+/* True unless v is an object of another class than `t`; interfaces are looked at when they are
+ * called. */
 static inline bool is_of_class(rush_value v, const type *t)
 {
-  return v.tag != RUSH_TAG_OBJECT || LIKELY(v.as.object->type == t) || t->kind != TYPE_CLASS || type_equal(v.as.object->type, t);
+  return v.tag != RUSH_TAG_OBJECT || LIKELY(v.as.object->type == t) || t->kind != TYPE_CLASS ||
+         type_equal(v.as.object->type, t);
 }
 
 /* Compare n_args arguments from outside with what c declares, as far as their tags tell. */
 rush_status code_check_args(call_ctx *cx, const code *c, const rush_value *args) RUSH_CHECKED;
 /* Call code that is a function's, or a group's; arguments are borrowed and complete. */
-rush_status code_call(call_ctx *cx, const code *c, const rush_value *args, rush_value *result) RUSH_CHECKED;
+rush_status code_call(call_ctx *cx, const code *c, const rush_value *args,
+                      rush_value *result) RUSH_CHECKED;
 /* The results of a body, which come as one value, or several as a tuple.  Steals v. */
-rush_status spread_results(call_ctx *cx, rush_value v, rush_value *results, uint32_t n) RUSH_CHECKED;
+rush_status spread_results(call_ctx *cx, rush_value v, rush_value *results,
+                           uint32_t n) RUSH_CHECKED;
 
 /* Run until `base`, the innermost frame, returns.  *result is new. */
 rush_status interp_run(call_ctx *cx, call_stack *s, frame *base, rush_value *result) RUSH_CHECKED;
-/* Run what was forked and never waited for, in order.  Nobody waits, so their errors are dropped; a limit
- * that they exceed is the call's.  `ended` is how the call ended: after a limit nothing more runs. */
+/* Run what was forked and never waited for, in order.  Nobody waits, so their errors are dropped; a
+ * limit that they exceed is the call's.  `ended` is how the call ended: after a limit nothing more
+ * runs. */
 rush_status interp_finish_tasks(call_ctx *cx, call_stack *s, rush_status ended) RUSH_CHECKED;
 
 #endif

@@ -18,7 +18,8 @@ typedef struct rule_cx {
 
 static _Noreturn void overflow(rule_cx *cx)
 {
-  session_fail_status(cx->s, RUSH_ERAISED, NULL, NULL, "%s: a size that does not fit into 64 bits", cx->call->schema->name);
+  session_fail_status(cx->s, RUSH_ERAISED, NULL, NULL, "%s: a size that does not fit into 64 bits",
+                      cx->call->schema->name);
 }
 static int64_t add(rule_cx *cx, int64_t a, int64_t b)
 {
@@ -44,7 +45,8 @@ static int64_t mul(rule_cx *cx, int64_t a, int64_t b)
 static int64_t quotient(rule_cx *cx, int64_t a, int64_t b)
 {
   if (b == 0)
-    session_fail_status(cx->s, RUSH_ERAISED, "ZeroDivisionError", NULL, "integer division or modulo by zero");
+    session_fail_status(cx->s, RUSH_ERAISED, "ZeroDivisionError", NULL,
+                        "integer division or modulo by zero");
   if (b == -1)
     return sub(cx, 0, a);
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
@@ -75,7 +77,8 @@ void shape_apply(session *s, uint32_t rule, shape_call *call)
   apply(&cx, rule);
 }
 
-void shape_give(session *s, shape_call *call, uint32_t result, int dtype, int n_dims, const int64_t *sizes)
+void shape_give(session *s, shape_call *call, uint32_t result, int dtype, int n_dims,
+                const int64_t *sizes)
 {
   rule_cx cx = {s, call};
   give(&cx, result, rows(&cx, dtype, n_dims, sizes));
@@ -93,9 +96,12 @@ uint32_t shape_rule_find(str name)
       return i + 1;
   return 0;
 }
-const char *shape_rule_name(uint32_t rule) { return rule > 0 && rule <= COUNT_OF(names) ? names[rule - 1] : ""; }
+const char *shape_rule_name(uint32_t rule)
+{
+  return rule > 0 && rule <= COUNT_OF(names) ? names[rule - 1] : "";
+}
 
-/* -- Arguments -------------------------------------------------------------------------------------------- */
+/* -- Arguments --------------------------------------------------------------------------------- */
 
 static void facts_of(session *s, rush_value v, shape_facts *out)
 {
@@ -117,7 +123,8 @@ static void facts_of(session *s, rush_value v, shape_facts *out)
 
 static bool holds_tensors(const type *t)
 {
-  return type_is(t, TYPE_TENSOR) || ((type_is(t, TYPE_LIST) || type_is(t, TYPE_OPTIONAL)) && holds_tensors(type_elem(t)));
+  return type_is(t, TYPE_TENSOR) ||
+         ((type_is(t, TYPE_LIST) || type_is(t, TYPE_OPTIONAL)) && holds_tensors(type_elem(t)));
 }
 static bool is_int_list(const rush_list *l)
 {

@@ -32,7 +32,8 @@ typedef struct rule_cx {
 #define shape_require(cx, c) sym_require((cx)->env, c)
 #define fresh_size(cx, lo, hi) fresh(cx, lo, hi)
 
-/* What is not known of data-dependent sizes is taken as false: they are not 1, and layouts that hang on them are not special. */
+/* What is not known of data-dependent sizes is taken as false: they are not 1, and layouts that
+ * hang on them are not special. */
 static bool shape_likely(rule_cx *cx, sym_cond c)
 {
   int64_t ignored;
@@ -45,7 +46,8 @@ static int64_t fixed(rule_cx *cx, symint a)
 {
   int64_t k;
   if (!sym_fix(cx->env, a, &k))
-    session_fail(cx->s, NULL, "%s: a number that depends on data stands where a rule needs to know it",
+    session_fail(cx->s, NULL,
+                 "%s: a number that depends on data stands where a rule needs to know it",
                  cx->call->schema->name);
   return k;
 }
@@ -67,7 +69,8 @@ void symshape_apply(session *s, sym_env *env, uint32_t rule, symshape_call *call
   symshape_finish(env, call);
 }
 
-void symshape_give(session *s, sym_env *env, symshape_call *call, uint32_t result, int dtype, int n_dims, const symint *sizes)
+void symshape_give(session *s, sym_env *env, symshape_call *call, uint32_t result, int dtype,
+                   int n_dims, const symint *sizes)
 {
   rule_cx cx = {s, env, call};
   give(&cx, result, rows(&cx, dtype, n_dims, sizes));
@@ -85,7 +88,7 @@ void symshape_finish(sym_env *env, symshape_call *call)
   }
 }
 
-/* -- Arguments -------------------------------------------------------------------------------------------- */
+/* -- Arguments --------------------------------------------------------------------------------- */
 
 typedef struct naming { /* of sizes */
   sym_env *env;
@@ -116,13 +119,15 @@ static symint symbol_for(session *s, naming *m, int64_t size)
 }
 
 /* A stride is 0, 1, or what a dimension inside of it makes it; else a symbol of its own. */
-static symint stride_for(session *s, naming *m, const shape_facts *t, symshape_facts *to, const bool *done, int d)
+static symint stride_for(session *s, naming *m, const shape_facts *t, symshape_facts *to,
+                         const bool *done, int d)
 {
   if (t->strides[d] <= 1)
     return sym_const(m->env, t->strides[d]);
   for (int i = t->n_dims - 1; i >= 0; i--) {
     int64_t reach;
-    if (done[i] && !__builtin_mul_overflow(t->sizes[i], t->strides[i], &reach) && reach == t->strides[d])
+    if (done[i] && !__builtin_mul_overflow(t->sizes[i], t->strides[i], &reach) &&
+        reach == t->strides[d])
       return sym_mul(m->env, to->sizes[i], to->strides[i]);
   }
   return symbol_for(s, m, t->strides[d]);
@@ -137,10 +142,12 @@ static void name_facts(session *s, naming *m, const shape_facts *t, symshape_fac
   to->strides = to->sizes + t->n_dims;
   for (int i = 0; i < t->n_dims; i++)
     to->sizes[i] = symbol_for(s, m, t->sizes[i]);
-  for (int n = 0; n < t->n_dims; n++) { /* smallest stride first, of equal ones the last dimension */
+  for (int n = 0; n < t->n_dims;
+       n++) { /* smallest stride first, of equal ones the last dimension */
     int d = -1;
     for (int i = t->n_dims - 1; i >= 0; i--)
-      if (!done[i] && (d < 0 || t->strides[i] < t->strides[d] || (t->strides[i] == t->strides[d] && t->sizes[i] < t->sizes[d])))
+      if (!done[i] && (d < 0 || t->strides[i] < t->strides[d] ||
+                       (t->strides[i] == t->strides[d] && t->sizes[i] < t->sizes[d])))
         d = i;
     to->strides[d] = stride_for(s, m, t, to, done, d);
     done[d] = true;

@@ -1,17 +1,21 @@
 /* shape/shape.h -- what the result of an operator looks like, without running it.
  *
- * A rule gives for each result tensor its sizes, strides, offset and dtype, and the argument whose memory it shares.  Rules are
- * written once (rules_*.inc) and compiled twice: over numbers (shape_*) and over symbolic integers (symshape_*).  They read
- * facts about tensors, never tensors; an operator of the table names its rule with the key `shape`.
+ * A rule gives for each result tensor its sizes, strides, offset and dtype, and the argument whose
+ * memory it shares.  Rules are written once (rules_*.inc) and compiled twice: over numbers
+ * (shape_*) and over symbolic integers (symshape_*).  They read facts about tensors, never tensors;
+ * an operator of the table names its rule with the key `shape`.
  *
  *     arguments as facts -> rule -> results as facts          numbers:  sizes that kernels produce
- *                                   (+ guards in sym_env)     symbols:  the same, for all sizes that pass the guards
+ *                                   (+ guards in sym_env)     symbols:  the same, for all sizes
+ *                                   that pass the guards
  *
- * Every decision of a rule goes through shape_decide: numbers answer it, symbols answer it for all sizes, or by their hints and a
- * guard.  A size that only data tells (nonzero) is SHAPE_UNKNOWN over numbers and a new symbol over symbols.
+ * Every decision of a rule goes through shape_decide: numbers answer it, symbols answer it for all
+ * sizes, or by their hints and a guard.  A size that only data tells (nonzero) is SHAPE_UNKNOWN
+ * over numbers and a new symbol over symbols.
  *
- * Compile-time regime: a refusal leaves the session with an error.  Everything is in the session's arena, or borrowed from the
- * arguments.  Rules do not check all that kernels refuse; what they accept they get right. */
+ * Compile-time regime: a refusal leaves the session with an error.  Everything is in the session's
+ * arena, or borrowed from the arguments.  Rules do not check all that kernels refuse; what they
+ * accept they get right. */
 #ifndef RUSH_SHAPE_SHAPE_H
 #define RUSH_SHAPE_SHAPE_H
 
@@ -27,10 +31,20 @@ enum shape_flags {
   SHAPE_ITSELF = 2   /* results: not only the argument's memory, but the argument */
 };
 
-/* How a pointwise operator promotes: a copy of what its formula's row (ops/table/tape.h) says of arguments and results. */
-typedef enum shape_promote { SHAPE_PROMOTE, SHAPE_PROMOTE_FLOAT, SHAPE_PROMOTE_FIRST } shape_promote;
+/* How a pointwise operator promotes: a copy of what its formula's row (ops/table/tape.h) says of
+ * arguments and results. */
+typedef enum shape_promote {
+  SHAPE_PROMOTE,
+  SHAPE_PROMOTE_FLOAT,
+  SHAPE_PROMOTE_FIRST
+} shape_promote;
 #define SHAPE_MOST_INPUTS 16
-enum shape_out { SHAPE_OUT_COMMON = -1, SHAPE_OUT_FIRST = -2, SHAPE_OUT_REAL = -3, SHAPE_OUT_COMPLEX = -4 };
+enum shape_out {
+  SHAPE_OUT_COMMON = -1,
+  SHAPE_OUT_FIRST = -2,
+  SHAPE_OUT_REAL = -3,
+  SHAPE_OUT_COMPLEX = -4
+};
 typedef struct shape_pointwise {
   uint8_t n_inputs, n_results;
   uint8_t arg[SHAPE_MOST_INPUTS];     /* the arguments that are computed with */
@@ -75,17 +89,20 @@ const char *shape_rule_name(uint32_t rule);
 void shape_apply(session *s, uint32_t rule, shape_call *call);
 void symshape_apply(session *s, sym_env *env, uint32_t rule, symshape_call *call);
 
-/* -- Results from elsewhere: a dense tensor in rows, behind the others -- */
-void shape_give(session *s, shape_call *call, uint32_t result, int dtype, int n_dims, const int64_t *sizes);
-void symshape_give(session *s, sym_env *env, symshape_call *call, uint32_t result, int dtype, int n_dims, const symint *sizes);
+/* -- Results from elsewhere: a dense tensor in rows, behind the others ------------------------- */
+void shape_give(session *s, shape_call *call, uint32_t result, int dtype, int n_dims,
+                const int64_t *sizes);
+void symshape_give(session *s, sym_env *env, symshape_call *call, uint32_t result, int dtype,
+                   int n_dims, const symint *sizes);
 /* What guards have taught is put into the results. */
 void symshape_finish(sym_env *env, symshape_call *call);
 
-/* -- Arguments ------------------------------------------------------------------------------------------ */
+/* -- Arguments --------------------------------------------------------------------------------- */
 
 /* Values as facts; everything is copied but `value`. */
 shape_arg *shape_args_of(session *s, const schema *sc, const rush_value *args);
-/* The same with a symbol for each size larger than 1, one for equal sizes; strides are products of sizes where they can be. */
+/* The same with a symbol for each size larger than 1, one for equal sizes; strides are products of
+ * sizes where they can be. */
 symshape_arg *symshape_args_of(session *s, sym_env *env, const schema *sc, const shape_arg *args);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "base/grow.h"
 
-/* -- Numbers with infinities --------------------------------------------------------------------------- */
+/* -- Numbers with infinities ------------------------------------------------------------------- */
 
 static bool is_inf(int64_t a) { return a == SYM_INF || a == SYM_NEG_INF; }
 static int64_t inf_add(int64_t a, int64_t b)
@@ -62,7 +62,7 @@ static int64_t mul_or_fail(sym_env *env, int64_t a, int64_t b)
   return r;
 }
 
-/* -- Terms ----------------------------------------------------------------------------------------------- */
+/* -- Terms ------------------------------------------------------------------------------------- */
 
 /* Graded lexicographic, which polynomial division needs: < 0 when a comes first. */
 static int compare_products(const sym_term *a, const sym_term *b)
@@ -83,15 +83,17 @@ static sym_term multiply_terms(sym_env *env, const sym_term *a, const sym_term *
     too_many(env);
   sym_atom **atoms = session_array(env->s, sym_atom *, n);
   for (uint32_t at = 0; at < n; at++)
-    atoms[at] = k == b->degree || (i < a->degree && a->atoms[i]->id <= b->atoms[k]->id) ? a->atoms[i++]
-                                                                                        : b->atoms[k++];
+    atoms[at] = k == b->degree || (i < a->degree && a->atoms[i]->id <= b->atoms[k]->id)
+                  ? a->atoms[i++]
+                  : b->atoms[k++];
   return (sym_term){mul_or_fail(env, a->coef, b->coef), n, atoms};
 }
 
 /* *out = a / b when the division leaves no rest. */
 static bool divide_terms(sym_env *env, const sym_term *a, const sym_term *b, sym_term *out)
 {
-  if (b->degree > a->degree || b->coef == 0 || (b->coef == -1 && a->coef == INT64_MIN) || a->coef % b->coef != 0)
+  if (b->degree > a->degree || b->coef == 0 || (b->coef == -1 && a->coef == INT64_MIN) ||
+      a->coef % b->coef != 0)
     return false;
   sym_atom **atoms = session_array(env->s, sym_atom *, a->degree - b->degree + 1);
   uint32_t n = 0, k = 0;
@@ -107,7 +109,7 @@ static bool divide_terms(sym_env *env, const sym_term *a, const sym_term *b, sym
   return k == b->degree;
 }
 
-/* -- Expressions, each once --------------------------------------------------------------------------------- */
+/* -- Expressions, each once -------------------------------------------------------------------- */
 
 static void free_env(void *object)
 {
@@ -157,11 +159,14 @@ static symint make(sym_env *env, int64_t k, uint32_t n, const sym_term *terms)
   uint32_t n_written = 1 + n;
   for (uint32_t i = 0; i < n; i++)
     for (uint32_t d = 0; d < terms[i].degree; d++)
-      n_written += terms[i].atoms[d]->kind == SYM_SYMBOL ? 0 : terms[i].atoms[d]->a->n_written + terms[i].atoms[d]->b->n_written;
+      n_written += terms[i].atoms[d]->kind == SYM_SYMBOL
+                     ? 0
+                     : terms[i].atoms[d]->a->n_written + terms[i].atoms[d]->b->n_written;
   if (n > SYM_MOST_TERMS || n_written > SYM_MOST_WRITTEN || (env->n_terms += n + 1) > SYM_MOST_MADE)
     too_many(env);
   sym_expr *e = session_new(env->s, sym_expr);
-  *e = (sym_expr){.k = k, .n_terms = n, .seq = env->n_exprs++, .n_written = n_written, .terms = terms};
+  *e =
+    (sym_expr){.k = k, .n_terms = n, .seq = env->n_exprs++, .n_written = n_written, .terms = terms};
   remember(env, &env->exprs, e);
   return e;
 }
@@ -210,15 +215,21 @@ static sym_atom *new_atom(sym_env *env, sym_atom like)
 
 symint sym_new(sym_env *env, int64_t hint, int64_t lo)
 {
-  return of_atom(env, new_atom(env, (sym_atom){.kind = SYM_SYMBOL, .backed = true, .number = env->n_backed++,
-                                               .hint = hint, .lo = lo, .hi = SYM_INF}));
+  return of_atom(env, new_atom(env, (sym_atom){.kind = SYM_SYMBOL,
+                                               .backed = true,
+                                               .number = env->n_backed++,
+                                               .hint = hint,
+                                               .lo = lo,
+                                               .hi = SYM_INF}));
 }
 symint sym_fresh(sym_env *env, int64_t lo, int64_t hi)
 {
-  return of_atom(env, new_atom(env, (sym_atom){.kind = SYM_SYMBOL, .number = env->n_unbacked++, .lo = lo, .hi = hi}));
+  return of_atom(
+    env,
+    new_atom(env, (sym_atom){.kind = SYM_SYMBOL, .number = env->n_unbacked++, .lo = lo, .hi = hi}));
 }
 
-/* -- Sums and products ----------------------------------------------------------------------------------------- */
+/* -- Sums and products ------------------------------------------------------------------------- */
 
 /* a + scale * b */
 static symint add_scaled(sym_env *env, symint a, symint b, int64_t scale)
@@ -230,7 +241,8 @@ static symint add_scaled(sym_env *env, symint a, symint b, int64_t scale)
     terms[a->n_terms + i] = b->terms[i];
     terms[a->n_terms + i].coef = mul_or_fail(env, b->terms[i].coef, scale);
   }
-  return make_sum(env, add_or_fail(env, a->k, mul_or_fail(env, b->k, scale)), a->n_terms + b->n_terms, terms);
+  return make_sum(env, add_or_fail(env, a->k, mul_or_fail(env, b->k, scale)),
+                  a->n_terms + b->n_terms, terms);
 }
 symint sym_add(sym_env *env, symint a, symint b) { return add_scaled(env, a, b, 1); }
 symint sym_sub(sym_env *env, symint a, symint b) { return add_scaled(env, a, b, -1); }
@@ -240,18 +252,20 @@ symint sym_mul(sym_env *env, symint a, symint b)
   const uint32_t na = a->n_terms + 1, nb = b->n_terms + 1;
   if (na > 2 * SYM_MOST_TERMS / nb)
     too_many(env);
-  sym_term *terms = session_array(env->s, sym_term, na * nb), ka = {a->k, 0, NULL}, kb = {b->k, 0, NULL};
+  sym_term *terms = session_array(env->s, sym_term, na * nb), ka = {a->k, 0, NULL},
+           kb = {b->k, 0, NULL};
   uint32_t n = 0;
   for (uint32_t i = 0; i < na; i++)
     for (uint32_t j = 0; j < nb; j++) {
-      const sym_term *x = i < a->n_terms ? &a->terms[i] : &ka, *y = j < b->n_terms ? &b->terms[j] : &kb;
+      const sym_term *x = i < a->n_terms ? &a->terms[i] : &ka,
+                     *y = j < b->n_terms ? &b->terms[j] : &kb;
       if (x->coef != 0 && y->coef != 0)
         terms[n++] = multiply_terms(env, x, y);
     }
   return make_sum(env, 0, n, terms);
 }
 
-/* -- Ranges ------------------------------------------------------------------------------------------------------ */
+/* -- Ranges ------------------------------------------------------------------------------------ */
 
 /* Puts something in the place of each atom of a polynomial. */
 typedef symint atom_map(sym_env *env, sym_atom *a, void *arg);
@@ -276,7 +290,8 @@ static void range_by_terms(symint e, int64_t *lo, int64_t *hi)
     int64_t l = t->coef, h = t->coef;
     for (uint32_t d = 0; d < t->degree; d++) {
       const sym_atom *a = t->atoms[d];
-      const int64_t p[4] = {inf_mul(l, a->lo), inf_mul(l, a->hi), inf_mul(h, a->lo), inf_mul(h, a->hi)};
+      const int64_t p[4] = {inf_mul(l, a->lo), inf_mul(l, a->hi), inf_mul(h, a->lo),
+                            inf_mul(h, a->hi)};
       l = h = p[0];
       for (int c = 1; c < 4; c++) {
         l = i64_min(l, p[c]);
@@ -288,7 +303,8 @@ static void range_by_terms(symint e, int64_t *lo, int64_t *hi)
   }
 }
 
-/* The product of atoms that all terms have (k is none's, then nothing); all of them are positive. */
+/* The product of atoms that all terms have (k is none's, then nothing); all of them are positive.
+ * */
 static symint without_common(sym_env *env, symint e)
 {
   if (e->k != 0 || e->n_terms == 0)
@@ -318,8 +334,9 @@ static symint above_least(sym_env *env, sym_atom *a, void *arg)
   (void)arg;
   return sym_add(env, of_atom(env, a), sym_const(env, a->lo));
 }
-/* With each atom written as its least value plus something that is not negative, coefficients of one sign leave the
- * constant as a bound: s0*s1 - s1 with both from 2 on is t0*t1 + 2*t0 + t1 + 2, at least 2.  False: no use. */
+/* With each atom written as its least value plus something that is not negative, coefficients of
+ * one sign leave the constant as a bound: s0*s1 - s1 with both from 2 on is t0*t1 + 2*t0 + t1 + 2,
+ * at least 2.  False: no use. */
 static bool range_by_shift(sym_env *env, symint e, int64_t *lo, int64_t *hi)
 {
   uint32_t work = 0;
@@ -328,7 +345,8 @@ static bool range_by_shift(sym_env *env, symint e, int64_t *lo, int64_t *hi)
     if (t->degree > 5 || (work += 1u << t->degree) > 256)
       return false;
     for (uint32_t d = 0; d < t->degree; d++)
-      if (is_inf(t->atoms[d]->lo) || t->atoms[d]->lo > 1 << 16 || t->atoms[d]->lo < -(1 << 16) || llabs(t->coef) > 1 << 30)
+      if (is_inf(t->atoms[d]->lo) || t->atoms[d]->lo > 1 << 16 || t->atoms[d]->lo < -(1 << 16) ||
+          llabs(t->coef) > 1 << 30)
         return false;
   }
   symint at = map_atoms(env, e, above_least, NULL);
@@ -352,7 +370,7 @@ void sym_range(sym_env *env, symint e, int64_t *lo, int64_t *hi)
   }
 }
 
-/* -- Atoms of two operands ----------------------------------------------------------------------------------------- */
+/* -- Atoms of two operands --------------------------------------------------------------------- */
 
 static void find_range(sym_env *env, sym_atom *a)
 {
@@ -430,7 +448,8 @@ static symint divide_content(sym_env *env, symint e, int64_t g, int64_t k)
   return make(env, k, e->n_terms, terms);
 }
 
-/* Long division by leading terms: *rest is what no term of is a multiple of b's leading term.  b is not constant. */
+/* Long division by leading terms: *rest is what no term of is a multiple of b's leading term.  b is
+ * not constant. */
 static symint long_division(sym_env *env, symint a, symint b, symint *rest)
 {
   symint q = sym_const(env, 0), left = a, r = q;
@@ -477,11 +496,13 @@ static symint divide(sym_env *env, symint a, symint b, symint *rest)
 static bool is_known(sym_env *env, sym_cond c) { return sym_known(env, c) == 1; }
 static symint zero(sym_env *env) { return sym_const(env, 0); }
 
-/* Signs and common factors out of the way: false when there is nothing left to do (*out is the quotient). */
+/* Signs and common factors out of the way: false when there is nothing left to do (*out is the
+ * quotient). */
 static void start_division(sym_env *env, symint *a, symint *b)
 {
   if (sym_is_const(*b) && (*b)->k == 0)
-    session_fail_status(env->s, RUSH_ERAISED, "ZeroDivisionError", NULL, "integer division or modulo by zero");
+    session_fail_status(env->s, RUSH_ERAISED, "ZeroDivisionError", NULL,
+                        "integer division or modulo by zero");
   if (sym_is_const(*b) && (*b)->k < 0) {
     *a = add_scaled(env, zero(env), *a, -1);
     *b = sym_const(env, mul_or_fail(env, (*b)->k, -1));
@@ -499,7 +520,8 @@ symint sym_floordiv(sym_env *env, symint a, symint b)
   symint rest, q = divide(env, a, b, &rest);
   if (is_known(env, sym_le(env, zero(env), rest)) && is_known(env, sym_lt(env, rest, b)))
     return q;
-  if (rest->n_terms == 1 && rest->k == 0 && rest->terms[0].coef == 1 && rest->terms[0].degree == 1 &&
+  if (rest->n_terms == 1 && rest->k == 0 && rest->terms[0].coef == 1 &&
+      rest->terms[0].degree == 1 &&
       rest->terms[0].atoms[0]->kind == SYM_FLOOR) { /* (x//y)//b is x//(y*b) */
     const sym_atom *inner = rest->terms[0].atoms[0];
     symint one = sym_const(env, 1);
@@ -532,9 +554,10 @@ static symint extreme(sym_env *env, sym_kind kind, symint a, symint b)
 symint sym_min(sym_env *env, symint a, symint b) { return extreme(env, SYM_MIN, a, b); }
 symint sym_max(sym_env *env, symint a, symint b) { return extreme(env, SYM_MAX, a, b); }
 
-/* -- Conditions -------------------------------------------------------------------------------------------------------- */
+/* -- Conditions -------------------------------------------------------------------------------- */
 
-/* Without a common factor of the coefficients, equations with a positive first one: so that equal ones are seen. */
+/* Without a common factor of the coefficients, equations with a positive first one: so that equal
+ * ones are seen. */
 static sym_cond normal(sym_env *env, sym_cond c)
 {
   int64_t g = content_of(c.e, false);
@@ -550,9 +573,18 @@ static sym_cond normal(sym_env *env, sym_cond c)
     c.e = add_scaled(env, zero(env), c.e, -1);
   return c;
 }
-sym_cond sym_eq(sym_env *env, symint a, symint b) { return normal(env, (sym_cond){SYM_EQ, sym_sub(env, a, b)}); }
-sym_cond sym_le(sym_env *env, symint a, symint b) { return normal(env, (sym_cond){SYM_GE, sym_sub(env, b, a)}); }
-sym_cond sym_lt(sym_env *env, symint a, symint b) { return sym_le(env, sym_add(env, a, sym_const(env, 1)), b); }
+sym_cond sym_eq(sym_env *env, symint a, symint b)
+{
+  return normal(env, (sym_cond){SYM_EQ, sym_sub(env, a, b)});
+}
+sym_cond sym_le(sym_env *env, symint a, symint b)
+{
+  return normal(env, (sym_cond){SYM_GE, sym_sub(env, b, a)});
+}
+sym_cond sym_lt(sym_env *env, symint a, symint b)
+{
+  return sym_le(env, sym_add(env, a, sym_const(env, 1)), b);
+}
 sym_cond sym_not(sym_env *env, sym_cond c)
 {
   if (c.rel != SYM_GE)
@@ -588,7 +620,7 @@ int sym_known(sym_env *env, sym_cond c)
   return -1;
 }
 
-/* -- Guards -------------------------------------------------------------------------------------------------------------- */
+/* -- Guards ------------------------------------------------------------------------------------ */
 
 static bool occurs(const sym_atom *a, symint in)
 {
@@ -601,8 +633,8 @@ static bool occurs(const sym_atom *a, symint in)
   return false;
 }
 
-/* An equation with an atom that stands alone in it gives that atom away: the youngest, so that results speak of inputs'
- * first names. */
+/* An equation with an atom that stands alone in it gives that atom away: the youngest, so that
+ * results speak of inputs' first names. */
 static void learn_equal(sym_env *env, symint e)
 {
   for (uint32_t id = env->n_atoms; id-- > 0;)
@@ -639,7 +671,10 @@ static void add_guard(sym_env *env, sym_cond c)
     learn_least(c.e);
 }
 
-static bool holds(sym_rel rel, int64_t v) { return rel == SYM_EQ ? v == 0 : rel == SYM_NE ? v != 0 : v >= 0; }
+static bool holds(sym_rel rel, int64_t v)
+{
+  return rel == SYM_EQ ? v == 0 : rel == SYM_NE ? v != 0 : v >= 0;
+}
 
 static sym_cond simplified(sym_env *env, sym_cond c)
 {
@@ -656,7 +691,9 @@ bool sym_decide(sym_env *env, sym_cond c)
   if (!sym_hint(c.e, &v)) {
     text_buf *t = session_text(env->s);
     sym_cond_print(t, c);
-    session_fail(env->s, NULL, "whether %s cannot be decided before the program runs: it depends on the data", text_str(t));
+    session_fail(env->s, NULL,
+                 "whether %s cannot be decided before the program runs: it depends on the data",
+                 text_str(t));
   }
   const bool now = holds(c.rel, v);
   add_guard(env, now ? c : sym_not(env, c));
@@ -686,7 +723,7 @@ bool sym_require(sym_env *env, sym_cond c)
   return true;
 }
 
-/* -- Values ------------------------------------------------------------------------------------------------------------------ */
+/* -- Values ------------------------------------------------------------------------------------ */
 
 static symint rebuilt(sym_env *env, const sym_atom *a, symint x, symint y)
 {
@@ -734,7 +771,8 @@ static symint substituted(sym_env *env, sym_atom *a, void *arg)
   const struct substitution *s = arg;
   if (a->kind == SYM_SYMBOL)
     return a->id < s->n && s->with[a->id] ? s->with[a->id] : of_atom(env, a);
-  return rebuilt(env, a, sym_substitute(env, a->a, s->with, s->n), sym_substitute(env, a->b, s->with, s->n));
+  return rebuilt(env, a, sym_substitute(env, a->a, s->with, s->n),
+                 sym_substitute(env, a->b, s->with, s->n));
 }
 symint sym_substitute(sym_env *env, symint e, const symint *with, uint32_t n)
 {
@@ -777,7 +815,8 @@ bool sym_eval(symint e, sym_lookup *lookup, void *arg, int64_t *out)
   for (uint32_t i = 0; i < e->n_terms; i++) {
     int64_t product = e->terms[i].coef, v;
     for (uint32_t d = 0; d < e->terms[i].degree; d++)
-      if (!eval_atom(e->terms[i].atoms[d], lookup, arg, &v) || __builtin_mul_overflow(product, v, &product))
+      if (!eval_atom(e->terms[i].atoms[d], lookup, arg, &v) ||
+          __builtin_mul_overflow(product, v, &product))
         return false;
     if (__builtin_add_overflow(sum, product, &sum))
       return false;
@@ -794,7 +833,7 @@ static bool look_up_hint(void *arg, const sym_atom *symbol, int64_t *value)
 }
 bool sym_hint(symint e, int64_t *out) { return sym_eval(e, look_up_hint, NULL, out); }
 
-/* -- Text ------------------------------------------------------------------------------------------------------------------------ */
+/* -- Text -------------------------------------------------------------------------------------- */
 
 static void print_operand(text_buf *out, symint e)
 {

@@ -1,22 +1,27 @@
-/* shape/symint.h -- integers that may be unknown: sizes of shape rules, of exported programs, of traced code.
+/* shape/symint.h -- integers that may be unknown: sizes of shape rules, of exported programs, of
+ * traced code.
  *
- * A `symint` is a polynomial with integer coefficients over atoms.  An atom is a symbol, or what does not
- * multiply out: a floor division, a remainder, a minimum, a maximum of two symints.
+ * A `symint` is a polynomial with integer coefficients over atoms.  An atom is a symbol, or what
+ * does not multiply out: a floor division, a remainder, a minimum, a maximum of two symints.
  *
  *     4*s0*s1 - s0 + (s1//2) + 3          k = 3, three terms, the first of degree 2
  *
- * Symints are in normal form and made once: equal ones are the same pointer.  What two expressions have in
- * common cancels, so that equality is decided wherever normal forms decide it, and order wherever ranges do.
+ * Symints are in normal form and made once: equal ones are the same pointer.  What two expressions
+ * have in common cancels, so that equality is decided wherever normal forms decide it, and order
+ * wherever ranges do.
  *
- * A symbol is *backed* (s0, s1 ...: an input has this size now; its `hint` is the number) or not (u0, u1 ...:
- * only running the program tells).  sym_decide answers what is known of all values in range; else it takes the
- * hints' answer and records it as a guard: what was computed holds wherever all guards hold.  Without hints it
- * leaves the session with an error.  Guards teach: `s0 == s1` makes s1 disappear, `s0 >= 3` moves s0's range.
+ * A symbol is *backed* (s0, s1 ...: an input has this size now; its `hint` is the number) or not
+ * (u0, u1 ...: only running the program tells).  sym_decide answers what is known of all values in
+ * range; else it takes the hints' answer and records it as a guard: what was computed holds
+ * wherever all guards hold.  Without hints it leaves the session with an error.  Guards teach: `s0
+ * == s1` makes s1 disappear, `s0 >= 3` moves s0's range.
  *
- * Ranges are closed; SYM_NEG_INF and SYM_INF are no bound.  Division and remainder round as Python's.
+ * Ranges are closed; SYM_NEG_INF and SYM_INF are no bound.  Division and remainder round as
+ * Python's.
  *
- * Everything lives in the session's arena; every function leaves it without memory, on overflow of 64 bits, and
- * beyond the limits on terms (SYM_MOST_*), with RUSH_ELIMIT for the last.  One thread at a time. */
+ * Everything lives in the session's arena; every function leaves it without memory, on overflow of
+ * 64 bits, and beyond the limits on terms (SYM_MOST_*), with RUSH_ELIMIT for the last.  One thread
+ * at a time. */
 #ifndef RUSH_SHAPE_SYMINT_H
 #define RUSH_SHAPE_SYMINT_H
 
@@ -27,7 +32,8 @@
 #define SYM_INF INT64_MAX
 #define SYM_MOST_TERMS 512        /* of one expression */
 #define SYM_MOST_DEGREE 128       /* of one term: numel of 64 dimensions, squared */
-#define SYM_MOST_WRITTEN 1024      /* terms and atoms of one expression written out, operands of atoms included */
+#define SYM_MOST_WRITTEN \
+  1024 /* terms and atoms of one expression written out, operands of atoms included */
 #define SYM_MOST_MADE (1u << 20)  /* terms of all expressions of a session */
 
 typedef struct sym_expr sym_expr;
@@ -76,7 +82,7 @@ typedef struct sym_env {
 
 sym_env *sym_env_new(session *s); /* lives as long as the session */
 
-/* -- Making ------------------------------------------------------------------------------------------- */
+/* -- Making ------------------------------------------------------------------------------------ */
 
 symint sym_const(sym_env *env, int64_t k);
 /* A symbol that is `hint` now, of at least `lo`. */
@@ -92,7 +98,7 @@ symint sym_mod(sym_env *env, symint a, symint b);
 symint sym_min(sym_env *env, symint a, symint b);
 symint sym_max(sym_env *env, symint a, symint b);
 
-/* -- Asking ------------------------------------------------------------------------------------------- */
+/* -- Asking ------------------------------------------------------------------------------------ */
 
 static inline bool sym_is_const(symint e) { return e->n_terms == 0; }
 /* Bounds of all values that `e` can have. */
@@ -106,25 +112,28 @@ sym_cond sym_not(sym_env *env, sym_cond c);
 int sym_known(sym_env *env, sym_cond c);
 /* Does it hold?  A guard is recorded when it depends; leaves the session where there is no hint. */
 bool sym_decide(sym_env *env, sym_cond c);
-/* The program goes on only if it holds: false when it does not (now, or ever); else it is a guard, which what
- * has no hint is checked against when the program runs. */
+/* The program goes on only if it holds: false when it does not (now, or ever); else it is a guard,
+ * which what has no hint is checked against when the program runs. */
 bool sym_require(sym_env *env, sym_cond c);
 
-/* `e` is from now on what its hint says, *out: a guard where it could be another.  False: it has no hint. */
+/* `e` is from now on what its hint says, *out: a guard where it could be another.  False: it has no
+ * hint. */
 bool sym_fix(sym_env *env, symint e, int64_t *out);
 
-/* -- Values and text ----------------------------------------------------------------------------------- */
+/* -- Values and text --------------------------------------------------------------------------- */
 
 /* What guards have taught, put in. */
 symint sym_simplify(sym_env *env, symint e);
-/* The value where atoms[i] (symbols) have values[i]; false on overflow, division by 0, or a symbol without value. */
+/* The value where atoms[i] (symbols) have values[i]; false on overflow, division by 0, or a symbol
+ * without value. */
 typedef bool sym_lookup(void *arg, const sym_atom *symbol, int64_t *value);
 bool sym_eval(symint e, sym_lookup *lookup, void *arg, int64_t *out);
 /* With the hints; false when some symbol has none. */
 bool sym_hint(symint e, int64_t *out);
 /* `e` with `with[i]` in the place of symbol atoms[i]->id; NULL items stay. */
 symint sym_substitute(sym_env *env, symint e, const symint *with, uint32_t n);
-/* As Python would read it: "4*s0*s1 - s0 + (s1//2) + 3", "min(s0, 8)"; conditions "s0 == s1 + 1". */
+/* As Python would read it: "4*s0*s1 - s0 + (s1//2) + 3", "min(s0, 8)"; conditions "s0 == s1 + 1".
+ * */
 void sym_print(text_buf *out, symint e);
 void sym_cond_print(text_buf *out, sym_cond c);
 

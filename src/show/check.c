@@ -1,4 +1,5 @@
-/* Every graph that a module's methods reach, verified: as the program has it, and as passes leave it for running. */
+/* Every graph that a module's methods reach, verified: as the program has it, and as passes leave
+ * it for running. */
 #include "module/module.h"
 #include "show/show.h"
 #include "passes/passes.h"
@@ -6,7 +7,8 @@
 typedef struct checker {
   session *s;
   text_buf *out;
-  table seen;        /* qualified name -> function; entries beyond the one that is looked at are still to do */
+  table
+    seen; /* qualified name -> function; entries beyond the one that is looked at are still to do */
   const function *f; /* that one */
   text_buf lacks;    /* operators of f that cannot run here */
 } checker;
@@ -68,7 +70,8 @@ static void check_body(session *s, void *arg)
 /* Is it the function's fault, and not that of a limit? */
 static bool is_fault(rush_status st)
 {
-  return st == RUSH_ERAISED || st == RUSH_EUNSUPPORTED || st == RUSH_EARGUMENT || st == RUSH_EFORMAT || st == RUSH_EINTERNAL;
+  return st == RUSH_ERAISED || st == RUSH_EUNSUPPORTED || st == RUSH_EARGUMENT ||
+         st == RUSH_EFORMAT || st == RUSH_EINTERNAL;
 }
 
 void show_faults(session *s, module *m, text_buf *out)

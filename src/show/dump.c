@@ -8,7 +8,7 @@
 #include "ir/alias.h"
 #include "passes/passes.h"
 
-/* -- Walking all code that methods can reach ------------------------------------------------------------- */
+/* -- Walking all code that methods can reach --------------------------------------------------- */
 
 typedef struct op_use {
   const char *name;
@@ -33,8 +33,9 @@ static void count_use(reach *r, const ir_node *n)
   const char *name = ir_node_kind_name(n);
 
   if (n->kind == IR_OP)
-    name = n->op->schema->overload[0] ? session_printf(r->s, "%s.%s", n->op->schema->name, n->op->schema->overload)
-                                      : n->op->schema->name;
+    name = n->op->schema->overload[0]
+             ? session_printf(r->s, "%s.%s", n->op->schema->name, n->op->schema->overload)
+             : n->op->schema->name;
   op_use *u = table_get(&r->uses, str_of(name));
   if (!u) {
     u = session_new(r->s, op_use);
@@ -148,7 +149,7 @@ bool module_is_random(call_ctx *cx, module *m)
   return job.is_random;
 }
 
-/* -- Texts --------------------------------------------------------------------------------------------------- */
+/* -- Texts ------------------------------------------------------------------------------------- */
 
 static void dump_ops(session *s, module *m, text_buf *out)
 {
@@ -194,14 +195,19 @@ static void json_asm(session *s, function *f, text_buf *out)
   code_describe_json(out, c, scratch);
 }
 
-static bool is_json(rush_dump what) { return what == RUSH_DUMP_BYTECODE_JSON || what == RUSH_DUMP_ASM_JSON; }
+static bool is_json(rush_dump what)
+{
+  return what == RUSH_DUMP_BYTECODE_JSON || what == RUSH_DUMP_ASM_JSON;
+}
 
 /* The named method; without a name forward, or all there are where there is no forward. */
-static void each_method(session *s, const dump_job *job, void (*show)(session *s, function *f, text_buf *out))
+static void each_method(session *s, const dump_job *job,
+                        void (*show)(session *s, function *f, text_buf *out))
 {
   const class_info *cls = job->m->object.as.object->type->cls;
 
-  if (job->method || (module_find_method(job->m, STR("forward")) && job->what != RUSH_DUMP_SCHEMA)) {
+  if (job->method ||
+      (module_find_method(job->m, STR("forward")) && job->what != RUSH_DUMP_SCHEMA)) {
     show(s, need_method(s, job->m, job->method), job->out);
     return;
   }
@@ -264,7 +270,8 @@ static void show_schema(session *s, function *f, text_buf *out)
   text_putc(out, '\n');
 }
 
-static void show_method_signature(session *s, module *m, function *f, const char *indent, text_buf *out)
+static void show_method_signature(session *s, module *m, function *f, const char *indent,
+                                  text_buf *out)
 {
   signature *sig;
 

@@ -3,14 +3,16 @@
  *   {"format", "class", "methods": [{"name", "schema", "function"}],
  *    "functions": [{"name", "values": [[name, type]...], "self": value or null, "in": [value...],
  *                   "nodes": [node...], "out": [value...]}],
- *    "ops": [{"name", "overload", "args": [name...], "writes": [index of an argument changed in place...], "runs"}],
- *    "sources": [{"name", "text"}], "constants": [{"name", "dtype", "shape", "bytes"}]}
- *   node: {"id", "op": index | "kind": "prim::If", "unknown": true (the kind is an operator that nobody knows), "in", "out", "at": [source, line],
+ *    "ops": [{"name", "overload", "args": [name...], "writes": [index of an argument changed in
+ *    place...], "runs"}], "sources": [{"name", "text"}], "constants": [{"name", "dtype", "shape",
+ *    "bytes"}]}
+ *   node: {"id", "op": index | "kind": "prim::If", "unknown": true (the kind is an operator that
+ *   nobody knows), "in", "out", "at": [source, line],
  *          "value": text of a constant, "attrs": {name: text}, "call": function,
  *          "blocks": [{"in", "nodes", "out"}...]}
  *
- * Values are numbered per function.  What is named in an archive stands in strings only, with every `<`
- * escaped: the text may stand inside a page. */
+ * Values are numbered per function.  What is named in an archive stands in strings only, with every
+ * `<` escaped: the text may stand inside a page. */
 #include "show/show.h"
 
 #include "base/lock.h"
@@ -42,7 +44,7 @@ typedef struct json_op {
   uint32_t index;
 } json_op;
 
-/* -- JSON ------------------------------------------------------------------------------------------------ */
+/* -- JSON -------------------------------------------------------------------------------------- */
 
 static void put_str(text_buf *out, const char *text) { json_quote(out, str_of(text)); }
 
@@ -65,7 +67,7 @@ static void put_short(text_buf *out, const text_buf *t)
 
 static void free_text(void *t) { text_free(t); }
 
-/* -- Values ---------------------------------------------------------------------------------------------- */
+/* -- Values ------------------------------------------------------------------------------------ */
 
 /* Numbers for all values that a block and the blocks in it define. */
 static void number_values(writer *w, const ir_block *b, uint32_t *n)
@@ -127,7 +129,7 @@ static void put_outputs(writer *w, const char *key, const ir_node *n)
   text_putc(w->out, ']');
 }
 
-/* -- Nodes ----------------------------------------------------------------------------------------------- */
+/* -- Nodes ------------------------------------------------------------------------------------- */
 
 static uint32_t index_of_op(writer *w, const op *o)
 {
@@ -233,7 +235,8 @@ static void put_nodes(writer *w, const ir_block *b, text_buf *t);
 
 static void put_node(writer *w, const ir_node *n, text_buf *t)
 {
-  bool is_hidden = n->kind == IR_CONSTANT || n->kind == IR_GET_ATTR; /* show_code gives them no line */
+  bool is_hidden =
+    n->kind == IR_CONSTANT || n->kind == IR_GET_ATTR; /* show_code gives them no line */
   function *callee = ir_node_callee(n);
   rush_value v;
 
@@ -280,7 +283,7 @@ static void put_nodes(writer *w, const ir_block *b, text_buf *t)
   session_leave(w->s);
 }
 
-/* -- The whole ------------------------------------------------------------------------------------------- */
+/* -- The whole --------------------------------------------------------------------------------- */
 
 static void put_function(writer *w, function *f, text_buf *t)
 {
@@ -296,8 +299,10 @@ static void put_function(writer *w, function *f, text_buf *t)
     text_puts(w->out, ",\"values\":[");
     put_values(w, b, t);
     text_puts(w->out, "],\"self\":");
-    text_puts(w->out, b->param->n_outputs && b->param->outputs[0]->type->kind == TYPE_CLASS && (f->self || w->m->exported)
-                          ? "0," : "null,");
+    text_puts(w->out, b->param->n_outputs && b->param->outputs[0]->type->kind == TYPE_CLASS &&
+                          (f->self || w->m->exported)
+                        ? "0,"
+                        : "null,");
     put_nodes(w, b, t);
   } else {
     text_puts(w->out, ",\"values\":[],\"self\":null,\"in\":[],\"nodes\":[],\"out\":[]");
@@ -326,7 +331,8 @@ static void put_methods(writer *w, const char *method, text_buf *t)
   }
   text_putc(w->out, ']');
   if (first && method)
-    session_fail_status(w->s, RUSH_EARGUMENT, "AttributeError", NULL, "the module has no method '%s'", method);
+    session_fail_status(w->s, RUSH_EARGUMENT, "AttributeError", NULL,
+                        "the module has no method '%s'", method);
 }
 
 /* Only for operators that change an argument. */
@@ -399,13 +405,16 @@ static void put_constants(writer *w)
 
   text_puts(w->out, ",\n\"constants\":[");
   for (uint32_t i = 0; i < p->n_constants; i++) {
-    const rush_tensor *x = p->constants[i].tag == RUSH_TAG_TENSOR ? p->constants[i].as.tensor : NULL;
+    const rush_tensor *x =
+      p->constants[i].tag == RUSH_TAG_TENSOR ? p->constants[i].as.tensor : NULL;
     if (!x)
       continue;
-    text_printf(w->out, "%s{\"name\":\"CONSTANTS.c%u\",\"dtype\":\"%s\",\"shape\":[", first ? "" : ",", i, dtype_name(x->dtype));
+    text_printf(w->out, "%s{\"name\":\"CONSTANTS.c%u\",\"dtype\":\"%s\",\"shape\":[",
+                first ? "" : ",", i, dtype_name(x->dtype));
     for (int d = 0; d < x->n_dims; d++)
       text_printf(w->out, "%s%lld", d ? "," : "", (long long)x->sizes[d]);
-    text_printf(w->out, "],\"bytes\":%llu}", (unsigned long long)x->n_elems * dtype_bytes(x->dtype));
+    text_printf(w->out, "],\"bytes\":%llu}",
+                (unsigned long long)x->n_elems * dtype_bytes(x->dtype));
     first = false;
   }
   text_putc(w->out, ']');
@@ -427,9 +436,11 @@ void show_json(session *s, module *m, const char *method, text_buf *out)
   session_defer(s, free_table, &w->functions);
   table_init(&w->ops, s->cx->ctx);
   session_defer(s, free_table, &w->ops);
-  session_check(s, mutex_wait(s->cx, &m->program->lock)); /* values' scratch numbers are ours meanwhile */
+  session_check(
+    s, mutex_wait(s->cx, &m->program->lock)); /* values' scratch numbers are ours meanwhile */
   session_defer(s, unlock, &m->program->lock);
-  text_printf(out, "{\"format\":\"%s\",\"class\":", m->format == RUSH_FORMAT_EXPORT ? "torch.export" : "TorchScript");
+  text_printf(out, "{\"format\":\"%s\",\"class\":",
+              m->format == RUSH_FORMAT_EXPORT ? "torch.export" : "TorchScript");
   put_str(out, m->object.as.object->type->name);
   put_methods(w, method, t);
   text_puts(out, ",\n\"functions\":[");

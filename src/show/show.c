@@ -9,7 +9,7 @@
 #include "ir/alias.h"
 #include "tensor/sparse.h"
 
-/* -- Summary --------------------------------------------------------------------------------------------- */
+/* -- Summary ----------------------------------------------------------------------------------- */
 
 typedef struct totals {
   text_buf *out;
@@ -74,7 +74,8 @@ static uint64_t count_parameters(const rush_object *o)
   uint64_t n = 0;
 
   for (uint32_t i = 0; i < o->type->cls->n_attrs; i++)
-    if (o->slots[i].tag == RUSH_TAG_TENSOR && o->type->cls->attrs[i].is_parameter && o->slots[i].as.tensor)
+    if (o->slots[i].tag == RUSH_TAG_TENSOR && o->type->cls->attrs[i].is_parameter &&
+        o->slots[i].as.tensor)
       n += (uint64_t)o->slots[i].as.tensor->n_elems;
   return n;
 }
@@ -115,7 +116,8 @@ static bool has_modules(const rush_object *o)
   return false;
 }
 
-/* Attributes that are no tensors of the state and no modules: "  classes: List[str] = ['a', 'b']". */
+/* Attributes that are no tensors of the state and no modules: "  classes: List[str] = ['a', 'b']".
+ * */
 static void put_attributes(session *s, const rush_object *o, text_buf *out)
 {
   const class_info *cls = o->type->cls;
@@ -150,7 +152,8 @@ static void put_constants(const program *p, text_buf *out)
   uint64_t n = 0, n_elements = 0, n_bytes = 0;
 
   for (uint32_t i = 0; i < p->n_constants; i++) {
-    const rush_tensor *t = p->constants[i].tag == RUSH_TAG_TENSOR ? p->constants[i].as.tensor : NULL;
+    const rush_tensor *t =
+      p->constants[i].tag == RUSH_TAG_TENSOR ? p->constants[i].as.tensor : NULL;
     if (!t)
       continue;
     n++;
@@ -191,7 +194,8 @@ static void put_signature(session *s, const exported *e, text_buf *out)
 
 static void free_table(void *t) { table_free(t); }
 
-/* Conditions, each once (files repeat some), behind the dtypes: calls with others run, as in PyTorch, but not as exported. */
+/* Conditions, each once (files repeat some), behind the dtypes: calls with others run, as in
+ * PyTorch, but not as exported. */
 static void put_guards(session *s, const exported *e, text_buf *out)
 {
   table *said = session_new(s, table);
@@ -201,7 +205,8 @@ static void put_guards(session *s, const exported *e, text_buf *out)
   session_defer(s, free_table, said);
   for (uint32_t i = 0; i < e->n_leaves && e->n_guards; i++)
     if (e->leaf_metas[i] && e->leaf_metas[i]->is_tensor && e->leaf_metas[i]->dtype != DTYPE_NONE)
-      text_printf(out, "  %s.dtype == %s (expected, not checked)\n", e->leaf_names[i], dtype_name(e->leaf_metas[i]->dtype));
+      text_printf(out, "  %s.dtype == %s (expected, not checked)\n", e->leaf_names[i],
+                  dtype_name(e->leaf_metas[i]->dtype));
   for (uint32_t i = 0; i < e->n_guards; i++) {
     const char *key = guard_key(s, e, e->guards[i]);
     if (table_get(said, str_of(key)))
@@ -218,8 +223,8 @@ void show_summary(session *s, module *m, text_buf *out)
   const class_info *cls = o->type->cls;
   totals t = {.out = out};
 
-  text_printf(out, "%s archive, %s\nmethods:\n", m->format == RUSH_FORMAT_EXPORT ? "torch.export" : "TorchScript",
-              o->type->name);
+  text_printf(out, "%s archive, %s\nmethods:\n",
+              m->format == RUSH_FORMAT_EXPORT ? "torch.export" : "TorchScript", o->type->name);
   for (uint32_t i = 0; i < cls->n_methods; i++) {
     text_puts(out, "  ");
     if (!cls->methods[i]->schema->returns[0].type) /* not annotated: the body says */
@@ -238,7 +243,8 @@ void show_summary(session *s, module *m, text_buf *out)
   session_check(s, module_walk_state(s->cx, m, add_state, &t));
   text_puts(out, t.n_parameters + t.n_buffers ? "  in all " : "  none\n");
   if (t.n_parameters + t.n_buffers) {
-    text_printf(out, "%u parameters and %u buffers, ", (unsigned)t.n_parameters, (unsigned)t.n_buffers);
+    text_printf(out, "%u parameters and %u buffers, ", (unsigned)t.n_parameters,
+                (unsigned)t.n_buffers);
     put_grouped(out, t.n_elements);
     text_puts(out, " elements, ");
     put_bytes(out, t.n_bytes);
@@ -250,7 +256,7 @@ void show_summary(session *s, module *m, text_buf *out)
   put_extra_files(m, out);
 }
 
-/* -- Code ------------------------------------------------------------------------------------------------ */
+/* -- Code -------------------------------------------------------------------------------------- */
 
 static void put_value(session *s, const ir_value *v, text_buf *out)
 {
@@ -286,7 +292,8 @@ static void put_statement(session *s, const ir_node *n, int level, text_buf *out
   text_puts(out, n->n_outputs ? " = " : "");
   if (n->kind == IR_OP) {
     const char *colons = strstr(n->op->schema->name, "::");
-    text_printf(out, "torch.ops.%.*s.%s.%s(", (int)(colons - n->op->schema->name), n->op->schema->name, colons + 2,
+    text_printf(out, "torch.ops.%.*s.%s.%s(", (int)(colons - n->op->schema->name),
+                n->op->schema->name, colons + 2,
                 n->op->schema->overload[0] ? n->op->schema->overload : "default");
     put_operands(s, n, out);
     text_putc(out, ')');
@@ -339,7 +346,8 @@ void show_code(session *s, module *m, const char *method, text_buf *out)
   }
   function *f;
   session_check(s, module_method(m, method, &f, s->cx->err));
-  script_print_function(script_uses_new(s), script_text_new(s, out), f, NULL, f->self ? SELF_BARE : SELF_TYPED, NULL);
+  script_print_function(script_uses_new(s), script_text_new(s, out), f, NULL,
+                        f->self ? SELF_BARE : SELF_TYPED, NULL);
 }
 
 typedef struct code_job {
@@ -358,15 +366,18 @@ static void code_body(session *s, void *arg)
 
   session_check(s, module_method(job->m, job->method, &f, s->cx->err));
   if (job->m->exported)
-    session_fail_status(s, RUSH_EARGUMENT, "AttributeError", NULL, "an exported program has no TorchScript code");
-  script_print_function(uses, script_text_new(s, job->out), f, NULL, f->self ? SELF_BARE : SELF_TYPED, NULL);
+    session_fail_status(s, RUSH_EARGUMENT, "AttributeError", NULL,
+                        "an exported program has no TorchScript code");
+  script_print_function(uses, script_text_new(s, job->out), f, NULL,
+                        f->self ? SELF_BARE : SELF_TYPED, NULL);
   session_check(s, tuple_new(s->cx, NULL, uses->n_constants, &t));
   for (uint32_t i = 0; i < uses->n_constants; i++)
     t->items[i] = value_retain(uses->constants[i]);
   job->constants = value_heap_steal(RUSH_TAG_TUPLE, t);
 }
 
-rush_status module_code(call_ctx *cx, module *m, const char *method, text_buf *out, rush_value *constants)
+rush_status module_code(call_ctx *cx, module *m, const char *method, text_buf *out,
+                        rush_value *constants)
 {
   code_job job = {.m = m, .method = method, .out = out};
 
@@ -375,7 +386,7 @@ rush_status module_code(call_ctx *cx, module *m, const char *method, text_buf *o
   return RUSH_OK;
 }
 
-/* -- Graphviz -------------------------------------------------------------------------------------------- */
+/* -- Graphviz ---------------------------------------------------------------------------------- */
 
 static void put_quoted(text_buf *out, const char *text)
 {
@@ -446,7 +457,7 @@ void show_dot(session *s, const char *name, const ir_graph *g, text_buf *out)
   text_puts(out, "}\n");
 }
 
-/* -- Digest ---------------------------------------------------------------------------------------------- */
+/* -- Digest ------------------------------------------------------------------------------------ */
 
 typedef struct digest {
   session *s;
@@ -467,11 +478,12 @@ static uint64_t digest_tensor(digest *d, rush_tensor *t)
   uint64_t h;
 
   if (p)
-    return (digest_tensor(d, p->values) ^ (uint64_t)p->layout) * UINT64_C(0x9e3779b97f4a7c15) + digest_tensor(d, p->indices) +
-           (p->crow ? digest_tensor(d, p->crow) : 0) + hash_bytes(t->sizes, (size_t)t->n_dims * 8);
+    return (digest_tensor(d, p->values) ^ (uint64_t)p->layout) * UINT64_C(0x9e3779b97f4a7c15) +
+           digest_tensor(d, p->indices) + (p->crow ? digest_tensor(d, p->crow) : 0) +
+           hash_bytes(t->sizes, (size_t)t->n_dims * 8);
   session_check(d->s, tensor_contiguous(d->s->cx, t, &dense));
-  h = hash_bytes(dense->data, (size_t)dense->n_elems * dtype_bytes(dense->dtype)) ^ hash_bytes(t->sizes, (size_t)t->n_dims * 8) ^
-      (uint64_t)t->dtype;
+  h = hash_bytes(dense->data, (size_t)dense->n_elems * dtype_bytes(dense->dtype)) ^
+      hash_bytes(t->sizes, (size_t)t->n_dims * 8) ^ (uint64_t)t->dtype;
   tensor_release(dense);
   return h;
 }

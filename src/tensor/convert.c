@@ -1,6 +1,7 @@
 /* Conversion of contiguous elements.  Direct loops for the eight common dtypes, which the compiler
- * vectorises; the others go through one of them in blocks, exactly as PyTorch's conversions do (narrow
- * floats from and to float32, unsigned integers as the signed integers of the same bits). */
+ * vectorises; the others go through one of them in blocks, exactly as PyTorch's conversions do
+ * (narrow floats from and to float32, unsigned integers as the signed integers of the same bits).
+ * */
 #include "tensor/tensor_int.h"
 
 #define BLOCK 256
@@ -13,7 +14,8 @@
 #define INTO_I64(x) ((int64_t)(x))
 #define INTO_F32(x) ((float)(x))
 #define INTO_F64(x) ((double)(x))
-/* x86 converts out-of-range floats to narrow integers by way of int32; say so instead of leaving it open. */
+/* x86 converts out-of-range floats to narrow integers by way of int32; say so instead of leaving it
+ * open. */
 #define INTO_I8_F(x) ((int8_t)(int32_t)(x))
 #define INTO_I16_F(x) ((int16_t)(int32_t)(x))
 
@@ -49,7 +51,7 @@ DEFINE_FROM(i64, int64_t, INTO_I8, INTO_I16)
 DEFINE_FROM(f32, float, INTO_I8_F, INTO_I16_F)
 DEFINE_FROM(f64, double, INTO_I8_F, INTO_I16_F)
 
-/* -- Rare dtypes: which common one they pass through, and the step to it -------------------------- */
+/* -- Rare dtypes: which common one they pass through, and the step to it ----------------------- */
 
 static int common_of(int dtype)
 {
@@ -99,7 +101,8 @@ static void widen(void *dst, int from, const void *src, int64_t n)
   switch (from) {
   case RUSH_FLOAT16:
   case RUSH_BFLOAT16:
-    ISA_PICK(halves_to_f32, cpu_machine())(from == RUSH_BFLOAT16, u16, f, n); /* no level differs in a bit */
+    ISA_PICK(halves_to_f32, cpu_machine())
+    (from == RUSH_BFLOAT16, u16, f, n); /* no level differs in a bit */
     return;
   case RUSH_COMPLEX32: EACH(f[i] = half_to_float(u16[2 * i]))
   case RUSH_COMPLEX64: EACH(f[i] = ((const float *)src)[2 * i])

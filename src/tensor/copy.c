@@ -7,7 +7,7 @@
 #define BLOCK_BYTES 2048 /* of elements on their way through the stack */
 #define TILE 16
 
-/* -- Same dtype --------------------------------------------------------------------------------- */
+/* -- Same dtype -------------------------------------------------------------------------------- */
 
 #define STRIDED(type)                                     \
   for (int64_t i = 0; i < n; i++, d += ds, s += ss)       \
@@ -55,7 +55,7 @@ static void loop_same(void *p, int64_t n, char *const *ptrs, const int64_t *stri
   copy_elems(a->to_bytes, ptrs[0], strides[0], ptrs[1], strides[1], n);
 }
 
-/* -- With conversion: gather a block, convert it, scatter it --------------------------------------- */
+/* -- With conversion: gather a block, convert it, scatter it ----------------------------------- */
 
 static void loop_convert(void *p, int64_t n, char *const *ptrs, const int64_t *strides)
 {
@@ -80,7 +80,7 @@ static void loop_convert(void *p, int64_t n, char *const *ptrs, const int64_t *s
   }
 }
 
-/* -- Transposes --------------------------------------------------------------------------------- */
+/* -- Transposes -------------------------------------------------------------------------------- */
 
 /* Copies where dst is dense along dim 0 and src along another: tiles that fit in L1 both ways. */
 typedef struct transpose {
@@ -90,8 +90,8 @@ typedef struct transpose {
   int64_t n_tiles0, n_tiles1;
 } transpose;
 
-/* A whole tile goes by way of the stack: rows a power of two apart share few sets of the cache, and stay there only as
- * long as one of them is read or written. */
+/* A whole tile goes by way of the stack: rows a power of two apart share few sets of the cache, and
+ * stay there only as long as one of them is read or written. */
 #define TILE_COPY(type)                                                        \
   if (n0 == TILE && n1 == TILE) {                                              \
     type tile[TILE][TILE];                                                     \
@@ -107,12 +107,14 @@ typedef struct transpose {
       *(type *)(d + i * (int64_t)sizeof(type) + j * d1) =                      \
         *(const type *)(s + i * s0 + j * (int64_t)sizeof(type));
 
-static void copy_tile(size_t item, char *d, int64_t d1, const char *s, int64_t s0, int64_t n0, int64_t n1)
+static void copy_tile(size_t item, char *d, int64_t d1, const char *s, int64_t s0, int64_t n0,
+                      int64_t n1)
 {
   BY_ITEM(item, TILE_COPY)
 }
 
-/* Tiles [begin, end): tile numbers count along dim 0 first, then `across`, then the other dimensions. */
+/* Tiles [begin, end): tile numbers count along dim 0 first, then `across`, then the other
+ * dimensions. */
 static void transpose_tiles(void *p, int64_t begin, int64_t end)
 {
   const transpose *t = p;
@@ -164,7 +166,7 @@ static rush_status run_same(call_ctx *cx, tensor_iter *it, copy_arg *a)
   return parallel_for(cx, n, GRAIN / (TILE * TILE), transpose_tiles, &t);
 }
 
-/* -- Public ------------------------------------------------------------------------------------- */
+/* -- Public ------------------------------------------------------------------------------------ */
 
 static rush_status copy_disjoint(call_ctx *cx, rush_tensor *dst, const rush_tensor *src)
 {
@@ -196,7 +198,8 @@ static bool expandable(const rush_tensor *src, const rush_tensor *dst)
 static rush_status drop_leading(call_ctx *cx, const rush_tensor *src, int n_dims, rush_tensor **out)
 {
   int drop = src->n_dims - n_dims;
-  return tensor_as_strided(cx, src, n_dims, src->sizes + drop, src->strides + drop, src->offset, out);
+  return tensor_as_strided(cx, src, n_dims, src->sizes + drop, src->strides + drop, src->offset,
+                           out);
 }
 
 /* Why src does not fit: the shapes do not broadcast, or to something else than dst's. */
@@ -233,7 +236,8 @@ rush_status tensor_copy(call_ctx *cx, rush_tensor *dst, const rush_tensor *src)
     return refuse(cx, dst, src);
   if (dst->n_elems == 0)
     return RUSH_OK;
-  bool same_place = dst->data == src->data && dst->dtype == src->dtype && tensor_same_geometry(dst, src);
+  bool same_place =
+    dst->data == src->data && dst->dtype == src->dtype && tensor_same_geometry(dst, src);
   if (same_place)
     return RUSH_OK;
   (void)tensor_data_mut(dst);
@@ -255,7 +259,7 @@ rush_status tensor_copy(call_ctx *cx, rush_tensor *dst, const rush_tensor *src)
   return s;
 }
 
-/* -- Elements ----------------------------------------------------------------------------------- */
+/* -- Elements ---------------------------------------------------------------------------------- */
 
 /* An element at p from a number; complex to real drops the imaginary part. */
 static void store(int dtype, void *p, rush_value v)
@@ -351,7 +355,7 @@ rush_status tensor_item(call_ctx *cx, const rush_tensor *t, rush_value *out)
   return tensor_get(cx, t, 0, out);
 }
 
-/* -- Filling ------------------------------------------------------------------------------------ */
+/* -- Filling ----------------------------------------------------------------------------------- */
 
 typedef struct fill_arg {
   size_t item;

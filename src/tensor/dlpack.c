@@ -2,7 +2,7 @@
 
 #include "tensor/sparse.h"
 
-/* -- The specification's structs ------------------------------------------------------------------ */
+/* -- The specification's structs --------------------------------------------------------------- */
 
 typedef struct dl_device {
   int32_t kind; /* 1: CPU */
@@ -36,8 +36,19 @@ typedef struct dl_versioned {
 } dl_versioned;
 
 enum { DL_READ_ONLY = 1 }; /* of flags */
-enum { DL_CPU = 1, DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_COMPLEX = 5, DL_BOOL = 6,
-       DL_FLOAT8_E4M3FN = 10, DL_FLOAT8_E4M3FNUZ = 11, DL_FLOAT8_E5M2 = 12, DL_FLOAT8_E5M2FNUZ = 13 };
+enum {
+  DL_CPU = 1,
+  DL_INT = 0,
+  DL_UINT = 1,
+  DL_FLOAT = 2,
+  DL_BFLOAT = 4,
+  DL_COMPLEX = 5,
+  DL_BOOL = 6,
+  DL_FLOAT8_E4M3FN = 10,
+  DL_FLOAT8_E4M3FNUZ = 11,
+  DL_FLOAT8_E5M2 = 12,
+  DL_FLOAT8_E5M2FNUZ = 13
+};
 
 static const struct dtype_row {
   int dtype;
@@ -53,7 +64,7 @@ static const struct dtype_row {
     {RUSH_FLOAT8_E5M2, DL_FLOAT8_E5M2, 8},     {RUSH_FLOAT8_E5M2FNUZ, DL_FLOAT8_E5M2FNUZ, 8},
 };
 
-/* -- Out --------------------------------------------------------------------------------------------- */
+/* -- Out --------------------------------------------------------------------------------------- */
 
 /* One block: the managed struct and what its deleter needs. */
 typedef struct export_block {
@@ -88,10 +99,13 @@ rush_status tensor_to_dlpack(call_ctx *cx, rush_tensor *t, bool versioned, void 
     if (dtype_rows[i].dtype == t->dtype)
       row = &dtype_rows[i];
   if (tensor_sparse(t))
-    return call_fail_type(cx, "BufferError", "DLPack has no sparse tensors: pass tensor.to_dense()");
+    return call_fail_type(cx, "BufferError",
+                          "DLPack has no sparse tensors: pass tensor.to_dense()");
   if (t->st->read_only && !versioned)
-    return call_fail_type(cx, "BufferError", "the tensor's memory is read-only, which DLPack can say from version 1 on: ask for "
-                          "max_version=(1, 0), or pass a copy");
+    return call_fail_type(
+      cx, "BufferError",
+      "the tensor's memory is read-only, which DLPack can say from version 1 on: ask for "
+      "max_version=(1, 0), or pass a copy");
   if (!row)
     return call_unsupported(cx, "DLPack has no dtype for %s", dtype_name(t->dtype));
   export_block *b = mem_alloc_zero(t->h.ctx, block_bytes(t));
@@ -106,13 +120,17 @@ rush_status tensor_to_dlpack(call_ctx *cx, rush_tensor *t, bool versioned, void 
                   .sizes = b->dims,
                   .strides = b->dims + t->n_dims};
   b->tensor = tensor_retain(t);
-  if (t->st->origin == STORAGE_MAPPED) /* others may write to it from now on: nothing derived is kept */
+  if (t->st->origin ==
+      STORAGE_MAPPED) /* others may write to it from now on: nothing derived is kept */
     t->st->origin = STORAGE_FOREIGN;
   else
     t->h.flags &= (uint8_t)~TENSOR_IS_PARAMETER;
   if (versioned) {
-    b->u.versioned = (dl_versioned){.version = {1, 1}, .manager = b, .deleter = versioned_deleter, .tensor = dl,
-                                      .flags = t->st->read_only ? DL_READ_ONLY : 0};
+    b->u.versioned = (dl_versioned){.version = {1, 1},
+                                    .manager = b,
+                                    .deleter = versioned_deleter,
+                                    .tensor = dl,
+                                    .flags = t->st->read_only ? DL_READ_ONLY : 0};
     *out = &b->u.versioned;
   } else {
     b->u.plain = (dl_managed){.tensor = dl, .manager = b, .deleter = plain_deleter};
@@ -121,7 +139,7 @@ rush_status tensor_to_dlpack(call_ctx *cx, rush_tensor *t, bool versioned, void 
   return RUSH_OK;
 }
 
-/* -- In ------------------------------------------------------------------------------------------------ */
+/* -- In ---------------------------------------------------------------------------------------- */
 
 void dlpack_release(void *managed, bool versioned)
 {
@@ -163,11 +181,13 @@ static rush_status import_tensor(call_ctx *cx, const dl_tensor *dl, void *manage
   bool empty = false;
 
   if (dl->device.kind != DL_CPU)
-    return error_set(cx->err, RUSH_EARGUMENT, "DLPack tensor on device kind %d; only CPU (1) is taken",
+    return error_set(cx->err, RUSH_EARGUMENT,
+                     "DLPack tensor on device kind %d; only CPU (1) is taken",
                      (int)dl->device.kind);
   int dtype = dtype_from(dl->dtype);
   if (dtype == DTYPE_NONE || dl->n_dims < 0 || dl->n_dims > TENSOR_MAX_DIMS)
-    return error_set(cx->err, RUSH_EARGUMENT, "DLPack tensor of code %d, %d bits, %d dimensions is not known here",
+    return error_set(cx->err, RUSH_EARGUMENT,
+                     "DLPack tensor of code %d, %d bits, %d dimensions is not known here",
                      dl->dtype.code, dl->dtype.bits, (int)dl->n_dims);
   if (dl->strides)
     memcpy(strides, dl->strides, sizeof(int64_t) * (size_t)dl->n_dims);
@@ -175,7 +195,8 @@ static rush_status import_tensor(call_ctx *cx, const dl_tensor *dl, void *manage
     strides_contiguous(dl->n_dims, dl->sizes, strides);
   for (int i = 0; i < dl->n_dims; i++) {
     if (strides[i] < 0 || dl->sizes[i] < 0)
-      return error_set(cx->err, RUSH_EARGUMENT, "DLPack tensor with a negative size or stride in dimension %d", i);
+      return error_set(cx->err, RUSH_EARGUMENT,
+                       "DLPack tensor with a negative size or stride in dimension %d", i);
     empty |= dl->sizes[i] == 0;
     last += (dl->sizes[i] - 1) * strides[i];
   }
@@ -198,8 +219,8 @@ rush_status tensor_from_dlpack_steal(call_ctx *cx, void *managed, bool versioned
   rush_status st;
 
   if (versioned && v->version.major != 1)
-    st = error_set(cx->err, RUSH_EARGUMENT, "DLPack version %u.%u; this build knows 1.x", (unsigned)v->version.major,
-                   (unsigned)v->version.minor);
+    st = error_set(cx->err, RUSH_EARGUMENT, "DLPack version %u.%u; this build knows 1.x",
+                   (unsigned)v->version.major, (unsigned)v->version.minor);
   else
     st = import_tensor(cx, versioned ? &v->tensor : &m->tensor, managed, versioned, out, &taken);
   if (!taken)

@@ -1,7 +1,8 @@
 /* tensor/dlpack.h -- tensors in and out as DLPack, both the plain and the versioned (1.x) structs.
  *
- * The structs follow the DLPack specification v1.1 and are declared in dlpack.c.  Strides are always
- * given; only CPU memory is taken.  An exported tensor keeps ours alive until its deleter is called. */
+ * The structs follow the DLPack specification v1.1 and are declared in dlpack.c.  Strides are
+ * always given; only CPU memory is taken.  An exported tensor keeps ours alive until its deleter is
+ * called. */
 #ifndef RUSH_TENSOR_DLPACK_H
 #define RUSH_TENSOR_DLPACK_H
 

@@ -39,7 +39,7 @@ static const dtype_info info[N_ROWS] = {
   [RUSH_UINT64] = {"uint64", "UInt64", 8, DTYPE_INT},
 };
 
-/* -- Facts -------------------------------------------------------------------------------------- */
+/* -- Facts ------------------------------------------------------------------------------------- */
 
 bool dtype_is_valid(int64_t dtype) { return dtype >= 0 && dtype < N_DTYPES && info[dtype].bytes; }
 
@@ -99,7 +99,7 @@ int dtype_to_real(int dtype)
   return dtype;
 }
 
-/* -- Promotion ---------------------------------------------------------------------------------- */
+/* -- Promotion --------------------------------------------------------------------------------- */
 
 static bool is_barebones_unsigned(int d) { return d >= RUSH_UINT16 && d <= RUSH_UINT64; }
 static bool is_float8(int d) { return d >= RUSH_FLOAT8_E5M2 && d <= RUSH_FLOAT8_E4M3FNUZ; }
@@ -203,16 +203,17 @@ static int combine_categories(int higher, int lower)
 
 int promote_result(const promote_state *p)
 {
-  return p->failed ? DTYPE_NONE : combine_categories(p->dim, combine_categories(p->zero, p->scalar));
+  return p->failed ? DTYPE_NONE
+                   : combine_categories(p->dim, combine_categories(p->zero, p->scalar));
 }
 
-/* -- 16-bit floats ------------------------------------------------------------------------------ */
+/* -- 16-bit floats ----------------------------------------------------------------------------- */
 
 float half_to_float(uint16_t h) { return f32_of_f16(h); }
 uint16_t half_from_float(float f) { return f16_of_f32(f); }
 uint16_t bf16_from_float(float f) { return bf16_of_f32(f); }
 
-/* -- 8-bit floats ------------------------------------------------------------------------------- */
+/* -- 8-bit floats ------------------------------------------------------------------------------ */
 
 typedef struct float8_format {
   int8_t mantissa, bias;

@@ -6,7 +6,13 @@
 
 #include "base/text.h"
 
-typedef enum dtype_class { DTYPE_BOOL, DTYPE_INT, DTYPE_FLOAT, DTYPE_COMPLEX, DTYPE_QUANT } dtype_class;
+typedef enum dtype_class {
+  DTYPE_BOOL,
+  DTYPE_INT,
+  DTYPE_FLOAT,
+  DTYPE_COMPLEX,
+  DTYPE_QUANT
+} dtype_class;
 
 #define DTYPE_NONE (-1) /* "dtype not given", in int fields */
 #define N_DTYPES 30
@@ -20,7 +26,10 @@ const char *dtype_aten_name(int dtype);
 bool dtype_is_signed(int dtype);
 static inline bool dtype_is_float(int d) { return dtype_class_of(d) == DTYPE_FLOAT; }
 static inline bool dtype_is_complex(int d) { return dtype_class_of(d) == DTYPE_COMPLEX; }
-static inline bool dtype_is_integral(int d) /* without bool */ { return dtype_class_of(d) == DTYPE_INT; }
+static inline bool dtype_is_integral(int d) /* without bool */
+{
+  return dtype_class_of(d) == DTYPE_INT;
+}
 /* torch.promote_types; DTYPE_NONE when PyTorch has no answer (float8 with others). */
 int dtype_promote(int a, int b);
 /* torch.can_cast. */

@@ -91,7 +91,10 @@ generator *generator_default(context *c)
   return g ? context_slot_publish_steal(c, SLOT_GENERATOR, g, destroy_default) : NULL;
 }
 
-generator *generator_of_call(const call_ctx *cx) { return cx->trial ? cx->trial : generator_default(cx->ctx); }
+generator *generator_of_call(const call_ctx *cx)
+{
+  return cx->trial ? cx->trial : generator_default(cx->ctx);
+}
 
 void generator_seed(generator *g, uint64_t seed)
 {
@@ -155,7 +158,7 @@ void generator_fill32(generator *g, uint32_t *restrict out, int64_t n)
   }
 }
 
-/* -- Turns --------------------------------------------------------------------------------------- */
+/* -- Turns ------------------------------------------------------------------------------------- */
 
 rush_status turn_begin(call_ctx *cx, generator *g, turn *t)
 {
@@ -229,7 +232,7 @@ uint64_t generator_random64(generator *g)
   return high << 32 | generator_random32(g);
 }
 
-/* -- State as torch.get_rng_state gives it ------------------------------------------------------ */
+/* -- State as torch.get_rng_state gives it ----------------------------------------------------- */
 
 /* CPUGeneratorImplState of PyTorch: the old struct, then the cached float normal. */
 typedef struct generator_state {
@@ -246,7 +249,8 @@ _Static_assert(sizeof(generator_state) == RUSH_GENERATOR_STATE_BYTES, "PyTorch's
 
 void generator_get_state(const generator *g, void *bytes)
 {
-  generator_state st = {.seed = g->seed, .left = g->left, .seeded = g->seeded, .next = (uint64_t)g->next};
+  generator_state st = {
+    .seed = g->seed, .left = g->left, .seeded = g->seeded, .next = (uint64_t)g->next};
 
   for (int i = 0; i < MT_N; i++)
     st.mt[i] = g->mt[i];
@@ -262,7 +266,8 @@ bool generator_set_state(generator *g, const void *bytes)
   generator_state st;
 
   memcpy(&st, bytes, sizeof st);
-  if (st.left < 1 || st.left > MT_N || st.next > MT_N || (st.left > 1 && st.next + (uint64_t)st.left > MT_N + 1))
+  if (st.left < 1 || st.left > MT_N || st.next > MT_N ||
+      (st.left > 1 && st.next + (uint64_t)st.left > MT_N + 1))
     return false;
   g->seed = st.seed;
   g->left = st.left;

@@ -1,4 +1,5 @@
-/* tensor/items.h -- loops that move elements without looking into them, one for each size of item. */
+/* tensor/items.h -- loops that move elements without looking into them, one for each size of item.
+ * */
 #ifndef RUSH_TENSOR_ITEMS_H
 #define RUSH_TENSOR_ITEMS_H
 

@@ -20,7 +20,10 @@ bool sizes_broadcast(int na, const int64_t *a, int nb, const int64_t *b, int *n_
   return true;
 }
 
-void iter_init(tensor_iter *it, int n_dims, const int64_t *sizes) { iter_init_far(it, n_dims, sizes, NULL); }
+void iter_init(tensor_iter *it, int n_dims, const int64_t *sizes)
+{
+  iter_init_far(it, n_dims, sizes, NULL);
+}
 
 void iter_init_far(tensor_iter *it, int n_dims, const int64_t *sizes, int64_t *far)
 {
@@ -39,7 +42,8 @@ void iter_add(tensor_iter *it, const rush_tensor *t)
 {
   int64_t item = (int64_t)tensor_item_bytes(t);
   int64_t *strides = iter_strides_mut(it, it->n_ops);
-  ASSERT(it->n_ops < ITER_MAX && (it->far || iter_n_strides(it->n_ops + 1, it->pitch) <= ITER_ROOM), "an operand too many");
+  ASSERT(it->n_ops < ITER_MAX && (it->far || iter_n_strides(it->n_ops + 1, it->pitch) <= ITER_ROOM),
+         "an operand too many");
   it->data[it->n_ops++] = t->data;
   for (int i = 0; i < it->n_dims; i++) {
     int d = t->n_dims - 1 - i;
@@ -176,7 +180,8 @@ typedef struct run_arg {
   void *arg;
 } run_arg;
 
-/* Elements [begin, end) in iteration order: find the coordinates once, then count like an odometer. */
+/* Elements [begin, end) in iteration order: find the coordinates once, then count like an odometer.
+ * */
 static void run_range(void *p, int64_t begin, int64_t end)
 {
   const run_arg *r = p;

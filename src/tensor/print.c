@@ -1,5 +1,5 @@
-/* Two texts of a tensor: libtorch's stream output and Python's repr.  Both work on a contiguous copy in
- * the widest type of its class. */
+/* Two texts of a tensor: libtorch's stream output and Python's repr.  Both work on a contiguous
+ * copy in the widest type of its class. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,7 +10,8 @@
 
 static double real_of(rush_value v) { return v.tag == RUSH_TAG_FLOAT ? v.as.d : (double)v.as.i; }
 
-/* t's elements as float64, int64 (uint64 keeps its bits), bool or complex128; quantized ones as float64. */
+/* t's elements as float64, int64 (uint64 keeps its bits), bool or complex128; quantized ones as
+ * float64. */
 static rush_status widest(call_ctx *cx, const rush_tensor *t, int dtype, rush_tensor **out)
 {
   if (dtype_class_of(t->dtype) != DTYPE_QUANT) {
@@ -34,7 +35,7 @@ static rush_status widest(call_ctx *cx, const rush_tensor *t, int dtype, rush_te
   return RUSH_OK;
 }
 
-/* -- libtorch's operator<< ---------------------------------------------------------------------- */
+/* -- libtorch's operator<< --------------------------------------------------------------------- */
 
 /* How the elements of one matrix or vector are shown. */
 typedef struct aten_format {
@@ -53,8 +54,8 @@ static void put_shortest(text_buf *out, double d)
   text_add(out, buf, n);
 }
 
-/* Decimal exponents of the smallest and largest finite value, plus one.  PyTorch compares the signed
- * value with the largest magnitude, and so do we. */
+/* Decimal exponents of the smallest and largest finite value, plus one.  PyTorch compares the
+ * signed value with the largest magnitude, and so do we. */
 static void exponents(const double *p, int64_t n, double *lo, double *hi)
 {
   int64_t i = 0;
@@ -193,12 +194,14 @@ static rush_status put_quantizer(call_ctx *cx, text_buf *out, const quantizer *q
   return RUSH_OK;
 }
 
-/* Compressed rows as well: libtorch cannot print them, and their indices are shown as Python shows them. */
+/* Compressed rows as well: libtorch cannot print them, and their indices are shown as Python shows
+ * them. */
 static rush_status put_sparse(call_ctx *cx, text_buf *out, const rush_tensor *t)
 {
   const sparse_parts *p = tensor_sparse(t);
   sizes_text text;
-  text_printf(out, "[ Sparse%sCPU%sType{}\n%s", p->crow ? "Csr" : "", dtype_aten_name(t->dtype), p->crow ? "crow_indices:\n" : "");
+  text_printf(out, "[ Sparse%sCPU%sType{}\n%s", p->crow ? "Csr" : "", dtype_aten_name(t->dtype),
+              p->crow ? "crow_indices:\n" : "");
   if (p->crow) {
     TRY(tensor_print_aten(cx, out, p->crow));
     text_puts(out, "\ncol_");
@@ -236,7 +239,7 @@ rush_status tensor_print_aten(call_ctx *cx, text_buf *out, const rush_tensor *t)
   return text_failed(out) ? call_nomem(cx) : RUSH_OK;
 }
 
-/* -- Python's repr ------------------------------------------------------------------------------ */
+/* -- Python's repr ----------------------------------------------------------------------------- */
 
 #define EDGE_ITEMS 3
 #define THRESHOLD 1000
@@ -282,7 +285,8 @@ static int format_value(const py_format *f, const rush_tensor *t, int64_t i, int
 }
 
 /* Calls fn for every element that is shown. */
-static void each_shown(const py_printer *p, int dim, int64_t at, void (*fn)(void *, int64_t), void *arg)
+static void each_shown(const py_printer *p, int dim, int64_t at, void (*fn)(void *, int64_t),
+                       void *arg)
 {
   const rush_tensor *t = p->t;
   if (dim == t->n_dims) {
@@ -460,7 +464,8 @@ static rush_status put_py_part(call_ctx *cx, text_buf *out, const char *name, co
     text_puts(out, "[], ");
     put_size(out, t);
   } else {
-    TRY(put_py_elements(cx, out, t, TENSOR_INDENT + (int)strlen(name) + (int)sizeof "=tensor(" - 1));
+    TRY(
+      put_py_elements(cx, out, t, TENSOR_INDENT + (int)strlen(name) + (int)sizeof "=tensor(" - 1));
   }
   text_puts(out, ")");
   return RUSH_OK;
@@ -478,8 +483,8 @@ static rush_status put_py_parts(call_ctx *cx, text_buf *out, const sparse_parts 
   return put_py_part(cx, out, "values", p->values);
 }
 
-/* ", suffix", on a new line when this one gets too long.  *line_len: what torch counts, which is two more
- * than the line has. */
+/* ", suffix", on a new line when this one gets too long.  *line_len: what torch counts, which is
+ * two more than the line has. */
 static void add_suffix(text_buf *out, size_t *line_len, const char *text, size_t len)
 {
   if (*line_len + len + 2 > LINE_WIDTH) {
@@ -541,7 +546,8 @@ static rush_status put_suffixes(call_ctx *cx, text_buf *out, text_buf *s, const 
     text_clear(s);
   }
   int d = t->dtype;
-  bool plain = d == RUSH_FLOAT32 || (!empty && (d == RUSH_INT64 || d == RUSH_BOOL || d == RUSH_COMPLEX64));
+  bool plain =
+    d == RUSH_FLOAT32 || (!empty && (d == RUSH_INT64 || d == RUSH_BOOL || d == RUSH_COMPLEX64));
   if (!plain || q) {
     text_printf(s, "dtype=torch.%s", dtype_name(d));
     if (q)

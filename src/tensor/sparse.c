@@ -1,32 +1,40 @@
-/* tensor/sparse.c -- making sparse tensors, and the checks that make their indices safe to follow. */
+/* tensor/sparse.c -- making sparse tensors, and the checks that make their indices safe to follow.
+ * */
 #include "tensor/sparse.h"
 
 enum { ZERO_BYTES = 16 }; /* the widest element */
 
-/* -- Checks ----------------------------------------------------------------------------------------------------- */
+/* -- Checks ------------------------------------------------------------------------------------ */
 
 static const char *dtype_word(int dtype) { return dtype_aten_name(dtype); }
 
 /* Refuse parts whose shapes do not fit sizes: COO. */
-static rush_status check_coo_shapes(call_ctx *cx, const sparse_parts *p, int n_dims, const int64_t *sizes)
+static rush_status check_coo_shapes(call_ctx *cx, const sparse_parts *p, int n_dims,
+                                    const int64_t *sizes)
 {
   sizes_text a, b;
   const rush_tensor *i = p->indices, *v = p->values;
   if (i->n_dims != 2)
-    return call_fail(cx, "indices must be sparse_dim x nnz, but got: %s", sizes_print(&a, i->n_dims, i->sizes));
-  const int64_t sparse_dim = i->sizes[0], dense_dim = v->n_dims - 1, nnz_values = v->n_dims ? v->sizes[0] : 1;
+    return call_fail(cx, "indices must be sparse_dim x nnz, but got: %s",
+                     sizes_print(&a, i->n_dims, i->sizes));
+  const int64_t sparse_dim = i->sizes[0], dense_dim = v->n_dims - 1,
+                nnz_values = v->n_dims ? v->sizes[0] : 1;
   if (v->n_dims == 0 || i->sizes[1] != nnz_values)
-    return call_fail(cx, "indices and values must have same nnz, but got nnz from indices: %lld, nnz from values: %lld",
+    return call_fail(cx,
+                     "indices and values must have same nnz, but got nnz from indices: %lld, nnz "
+                     "from values: %lld",
                      (long long)i->sizes[1], (long long)nnz_values);
   if (n_dims != sparse_dim + dense_dim)
-    return call_fail(cx, "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = %d, sparse_dim = %lld, dense_dim = %lld",
+    return call_fail(cx,
+                     "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = %d, "
+                     "sparse_dim = %lld, dense_dim = %lld",
                      n_dims, (long long)sparse_dim, (long long)dense_dim);
   int64_t want[TENSOR_MAX_DIMS + 1] = {i->sizes[1]};
   for (int k = 0; k < dense_dim; k++)
     want[1 + k] = sizes[sparse_dim + k];
   if (memcmp(want, v->sizes, (size_t)v->n_dims * sizeof *want) != 0)
-    return call_fail(cx, "values has incorrect size, expected %s, got %s", sizes_print(&a, v->n_dims, want),
-                     sizes_print(&b, v->n_dims, v->sizes));
+    return call_fail(cx, "values has incorrect size, expected %s, got %s",
+                     sizes_print(&a, v->n_dims, want), sizes_print(&b, v->n_dims, v->sizes));
   return RUSH_OK;
 }
 
@@ -40,8 +48,9 @@ static rush_status check_coordinates(call_ctx *cx, const rush_tensor *indices, c
       if (*p < 0)
         return call_fail(cx, "found negative index %lld for dim %lld", (long long)*p, (long long)d);
       if (*p >= sizes[d])
-        return call_fail(cx, "size is inconsistent with indices: for dim %lld, size is %lld but found index %lld", (long long)d,
-                         (long long)sizes[d], (long long)*p);
+        return call_fail(
+          cx, "size is inconsistent with indices: for dim %lld, size is %lld but found index %lld",
+          (long long)d, (long long)sizes[d], (long long)*p);
     }
   return RUSH_OK;
 }
@@ -63,29 +72,41 @@ static bool are_coalesced(const call_ctx *cx, const rush_tensor *indices)
 }
 
 /* Refuse parts whose shapes do not fit sizes: CSR. */
-static rush_status check_csr_shapes(call_ctx *cx, const sparse_parts *p, int n_dims, const int64_t *sizes)
+static rush_status check_csr_shapes(call_ctx *cx, const sparse_parts *p, int n_dims,
+                                    const int64_t *sizes)
 {
   const rush_tensor *crow = p->crow, *col = p->indices, *v = p->values;
   if (crow->dtype != col->dtype)
-    return call_fail(cx, "crow_indices and col_indices must have the same dtype, bot got %s and %s, respectively",
-                     dtype_word(crow->dtype), dtype_word(col->dtype));
+    return call_fail(
+      cx, "crow_indices and col_indices must have the same dtype, bot got %s and %s, respectively",
+      dtype_word(crow->dtype), dtype_word(col->dtype));
   if (crow->dtype != RUSH_INT32 && crow->dtype != RUSH_INT64)
-    return call_fail(cx, "crow_indices and col_indices dtype must be Int or Long, but got %s", dtype_word(crow->dtype));
+    return call_fail(cx, "crow_indices and col_indices dtype must be Int or Long, but got %s",
+                     dtype_word(crow->dtype));
   if (crow->n_dims < 1 || crow->n_dims != col->n_dims)
-    return call_fail(cx, "crow_indices and col_indices dimensionalities must be equal but got %d and %d, respectively", crow->n_dims,
-                     col->n_dims);
+    return call_fail(
+      cx,
+      "crow_indices and col_indices dimensionalities must be equal but got %d and %d, respectively",
+      crow->n_dims, col->n_dims);
   const int batch = crow->n_dims - 1, dense = v->n_dims - batch - 1;
   if (dense < 0)
-    return call_fail(cx, "values must have dimensionality > sum of batch and block dimensionalities (=%d + 0), but got %d", batch,
-                     v->n_dims);
+    return call_fail(cx,
+                     "values must have dimensionality > sum of batch and block dimensionalities "
+                     "(=%d + 0), but got %d",
+                     batch, v->n_dims);
   if (n_dims != batch + 2 + dense)
-    return call_fail(cx, "tensor dimensionality must be sum of batch, base, and dense dimensionalities (=%d + 2 + %d) but got %d",
+    return call_fail(cx,
+                     "tensor dimensionality must be sum of batch, base, and dense dimensionalities "
+                     "(=%d + 2 + %d) but got %d",
                      batch, dense, n_dims);
   if (crow->sizes[batch] - 1 != sizes[batch])
-    return call_fail(cx, "crow_indices.shape[-1] must be equal to the number of rows + 1 (=%llu), but got %lld",
-                     (unsigned long long)sizes[batch] + 1, (long long)crow->sizes[batch]);
+    return call_fail(
+      cx, "crow_indices.shape[-1] must be equal to the number of rows + 1 (=%llu), but got %lld",
+      (unsigned long long)sizes[batch] + 1, (long long)crow->sizes[batch]);
   if (col->sizes[batch] != v->sizes[batch])
-    return call_fail(cx, "col_indices.shape[-1] must be equal to nnz (=%lld) as defined by values.shape[%d], but got %lld",
+    return call_fail(cx,
+                     "col_indices.shape[-1] must be equal to nnz (=%lld) as defined by "
+                     "values.shape[%d], but got %lld",
                      (long long)v->sizes[batch], batch, (long long)col->sizes[batch]);
   bool fits = true;
   for (int i = 0; i < batch; i++)
@@ -94,8 +115,11 @@ static rush_status check_csr_shapes(call_ctx *cx, const sparse_parts *p, int n_d
     fits &= v->sizes[batch + 1 + i] == sizes[batch + 2 + i];
   sizes_text a, b;
   if (!fits)
-    return call_fail(cx, "all batch dimensions of compressed_indices, plain_indices and values must be those of the size %s, and dense "
-                         "dimensions of values too, but values are %s", sizes_print(&a, n_dims, sizes), sizes_print(&b, v->n_dims, v->sizes));
+    return call_fail(cx,
+                     "all batch dimensions of compressed_indices, plain_indices and values must be "
+                     "those of the size %s, and dense "
+                     "dimensions of values too, but values are %s",
+                     sizes_print(&a, n_dims, sizes), sizes_print(&b, v->n_dims, v->sizes));
   return RUSH_OK;
 }
 
@@ -105,7 +129,8 @@ static int64_t index_at(const rush_tensor *t, int64_t i)
 }
 
 /* Refuse one matrix of compressed rows: crow's part from `at` on, columns from `first` on. */
-static rush_status check_rows(call_ctx *cx, const sparse_parts *p, int64_t at, int64_t n_rows, int64_t first, int64_t nnz, int64_t n_columns)
+static rush_status check_rows(call_ctx *cx, const sparse_parts *p, int64_t at, int64_t n_rows,
+                              int64_t first, int64_t nnz, int64_t n_columns)
 {
   if (index_at(p->crow, at) != 0)
     return call_fail(cx, "`crow_indices[..., 0] == 0` is not satisfied.");
@@ -115,7 +140,8 @@ static rush_status check_rows(call_ctx *cx, const sparse_parts *p, int64_t at, i
     TRY(call_poll_at(cx, r));
     const int64_t n = index_at(p->crow, at + r + 1) - index_at(p->crow, at + r);
     if (n < 0) /* more than columns: duplicates, which are allowed */
-      return call_fail(cx, "`0 <= crow_indices[..., 1:] - crow_indices[..., :-1] <= ncols` is not satisfied.");
+      return call_fail(
+        cx, "`0 <= crow_indices[..., 1:] - crow_indices[..., :-1] <= ncols` is not satisfied.");
   }
   for (int64_t k = 0; k < nnz; k++) {
     TRY(call_poll_at(cx, k));
@@ -138,7 +164,7 @@ static rush_status check_compressed(call_ctx *cx, const sparse_parts *p, const i
   return RUSH_OK;
 }
 
-/* -- Making ----------------------------------------------------------------------------------------------------- */
+/* -- Making ------------------------------------------------------------------------------------ */
 
 void sparse_parts_free(context *c, sparse_parts *p)
 {
@@ -150,11 +176,13 @@ void sparse_parts_free(context *c, sparse_parts *p)
   mem_free(c, p, sizeof *p);
 }
 
-/* The values under a header that nobody else resizes, and that no gradient is recorded for: the sparse tensor's own are. */
+/* The values under a header that nobody else resizes, and that no gradient is recorded for: the
+ * sparse tensor's own are. */
 static rush_status own_header(call_ctx *cx, const rush_tensor *values, rush_tensor **out)
 {
   TRY(tensor_alias(cx, values, out));
-  (*out)->h.flags &= (uint8_t)~(TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN | TENSOR_IS_PARAMETER | TENSOR_WRAPPED_NUMBER);
+  (*out)->h.flags &= (uint8_t) ~(TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN | TENSOR_IS_PARAMETER |
+                                 TENSOR_WRAPPED_NUMBER);
   return RUSH_OK;
 }
 
@@ -182,7 +210,8 @@ static rush_status attach(call_ctx *cx, rush_tensor *t, const sparse_parts *p)
 }
 
 /* The zero that the header shows, expanded. */
-static rush_status new_header(call_ctx *cx, storage *st, int dtype, int n_dims, const int64_t *sizes, rush_tensor **out)
+static rush_status new_header(call_ctx *cx, storage *st, int dtype, int n_dims,
+                              const int64_t *sizes, rush_tensor **out)
 {
   static const int64_t strides[TENSOR_MAX_DIMS];
   int64_t n;
@@ -190,14 +219,15 @@ static rush_status new_header(call_ctx *cx, storage *st, int dtype, int n_dims, 
   if (n_dims <= TENSOR_MAX_DIMS && !sizes_numel(n_dims, sizes, &n)) {
     for (int i = 0; i < n_dims; i++)
       if (sizes[i] < 0)
-        return call_fail(cx, "Trying to create tensor with negative dimension %lld: %s", (long long)sizes[i],
-                         sizes_print(&text, n_dims, sizes));
+        return call_fail(cx, "Trying to create tensor with negative dimension %lld: %s",
+                         (long long)sizes[i], sizes_print(&text, n_dims, sizes));
     return call_fail(cx, "numel: integer multiplication overflow");
   }
   return tensor_new_view(cx, st, dtype, n_dims, sizes, strides, 0, out);
 }
 
-rush_status sparse_new(call_ctx *cx, const sparse_parts *p, int n_dims, const int64_t *sizes, rush_tensor **out)
+rush_status sparse_new(call_ctx *cx, const sparse_parts *p, int n_dims, const int64_t *sizes,
+                       rush_tensor **out)
 {
   storage *st;
   if (dtype_class_of(p->values->dtype) == DTYPE_QUANT)
@@ -232,30 +262,37 @@ static rush_status own_indices(call_ctx *cx, const rush_tensor *t, int dtype, ru
   return RUSH_OK;
 }
 
-static rush_status check_parts(call_ctx *cx, const sparse_parts *p, int n_dims, const int64_t *sizes)
+static rush_status check_parts(call_ctx *cx, const sparse_parts *p, int n_dims,
+                               const int64_t *sizes)
 {
   if (n_dims > TENSOR_MAX_DIMS)
     return call_unsupported(cx, "tensors of %d dimensions (at most %d)", n_dims, TENSOR_MAX_DIMS);
   if (tensor_sparse(p->values))
     return call_fail(cx, "values must be a dense tensor, but got a sparse one");
-  return p->layout == LAYOUT_COO ? check_coo_shapes(cx, p, n_dims, sizes) : check_csr_shapes(cx, p, n_dims, sizes);
+  return p->layout == LAYOUT_COO ? check_coo_shapes(cx, p, n_dims, sizes)
+                                 : check_csr_shapes(cx, p, n_dims, sizes);
 }
 
-rush_status sparse_new_checked(call_ctx *cx, const sparse_parts *p, int n_dims, const int64_t *sizes, rush_tensor **out)
+rush_status sparse_new_checked(call_ctx *cx, const sparse_parts *p, int n_dims,
+                               const int64_t *sizes, rush_tensor **out)
 {
   sparse_parts own = *p;
   own.crow = own.indices = NULL;
   TRY(check_parts(cx, p, n_dims, sizes));
   const bool is_coo = p->layout == LAYOUT_COO;
   own.sparse_dim = is_coo ? (int)p->indices->sizes[0] : 2;
-  rush_status st = own_indices(cx, p->indices, is_coo ? RUSH_INT64 : p->indices->dtype, &own.indices);
+  rush_status st =
+    own_indices(cx, p->indices, is_coo ? RUSH_INT64 : p->indices->dtype, &own.indices);
   if (st == RUSH_OK && !is_coo)
     st = own_indices(cx, p->crow, p->crow->dtype, &own.crow);
   if (st == RUSH_OK)
     st = is_coo ? check_coordinates(cx, own.indices, sizes) : check_compressed(cx, &own, sizes);
   if (st == RUSH_OK && is_coo && own.is_coalesced && !are_coalesced(cx, own.indices))
-    st = call_over(cx) ? call_poll(cx)
-                       : call_fail(cx, "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor");
+    st =
+      call_over(cx)
+        ? call_poll(cx)
+        : call_fail(
+            cx, "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor");
   if (st == RUSH_OK)
     st = sparse_new(cx, &own, n_dims, sizes, out);
   tensor_release(own.crow);
@@ -263,7 +300,8 @@ rush_status sparse_new_checked(call_ctx *cx, const sparse_parts *p, int n_dims, 
   return st;
 }
 
-rush_status sparse_with_values(call_ctx *cx, const rush_tensor *t, rush_tensor *values, rush_tensor **out)
+rush_status sparse_with_values(call_ctx *cx, const rush_tensor *t, rush_tensor *values,
+                               rush_tensor **out)
 {
   sparse_parts p = *tensor_sparse(t);
   ASSERT(values->sizes[sparse_batch_dims(&p)] == sparse_nnz(&p), "a value per index");
@@ -280,7 +318,7 @@ rush_status sparse_alias(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
   return RUSH_OK;
 }
 
-/* -- Changing --------------------------------------------------------------------------------------------------- */
+/* -- Changing ---------------------------------------------------------------------------------- */
 
 rush_status sparse_assign(call_ctx *cx, rush_tensor *t, const rush_tensor *from)
 {
@@ -291,10 +329,14 @@ rush_status sparse_assign(call_ctx *cx, rush_tensor *t, const rush_tensor *from)
     return RUSH_OK;
   if (!p || p->layout != to->layout)
     return call_fail(cx, "a sparse tensor can only become one of the same layout in place");
-  if (t->n_dims != from->n_dims || memcmp(t->sizes, from->sizes, t->n_dims * sizeof *t->sizes) != 0 || p->sparse_dim != to->sparse_dim)
-    return call_fail(cx, "output with shape %s doesn't match the shape %s", sizes_print(&a, t->n_dims, t->sizes),
+  if (t->n_dims != from->n_dims ||
+      memcmp(t->sizes, from->sizes, t->n_dims * sizeof *t->sizes) != 0 ||
+      p->sparse_dim != to->sparse_dim)
+    return call_fail(cx, "output with shape %s doesn't match the shape %s",
+                     sizes_print(&a, t->n_dims, t->sizes),
                      sizes_print(&b, from->n_dims, from->sizes));
-  (void)tensor_data_mut(t); /* it has another version; aliases of it, a record's among them, keep the parts they have */
+  (void)tensor_data_mut(
+    t); /* it has another version; aliases of it, a record's among them, keep the parts they have */
   rush_tensor *made, *values;
   TRY(tensor_to_dtype(cx, p->values, t->dtype, &made));
   rush_status st = own_header(cx, made, &values);
@@ -315,16 +357,21 @@ rush_status sparse_set_coalesced(call_ctx *cx, rush_tensor *t, bool on)
 {
   sparse_parts *p = t->extra->sparse;
   if (on && !p->is_coalesced && !are_coalesced(cx, p->indices))
-    return call_over(cx) ? call_poll(cx)
-                         : call_fail(cx, "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor");
+    return call_over(cx)
+             ? call_poll(cx)
+             : call_fail(
+                 cx,
+                 "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor");
   p->is_coalesced = on;
   return RUSH_OK;
 }
 
 rush_status sparse_refuse(call_ctx *cx, const rush_tensor *t, const char *what)
 {
-  return call_fail_type(cx, "NotImplementedError", "%s: expected a dense tensor, but got a sparse one (%s); pass tensor.to_dense()", what,
-                        tensor_layout(t) == LAYOUT_CSR ? "torch.sparse_csr" : "torch.sparse_coo");
+  return call_fail_type(
+    cx, "NotImplementedError",
+    "%s: expected a dense tensor, but got a sparse one (%s); pass tensor.to_dense()", what,
+    tensor_layout(t) == LAYOUT_CSR ? "torch.sparse_csr" : "torch.sparse_coo");
 }
 
 const char *tensor_layout_word(const rush_tensor *t)

@@ -19,7 +19,7 @@
 #define CACHING 1
 #endif
 
-/* -- Blocks ------------------------------------------------------------------------------------- */
+/* -- Blocks ------------------------------------------------------------------------------------ */
 
 typedef struct free_block {
   struct free_block *next;
@@ -76,8 +76,8 @@ static size_t cached_bytes(context *c)
   return n;
 }
 
-/* Around a fork: the list is whole in the child, which then has the forking thread's cache alone.  Blocks of the others are
- * lost with their threads. */
+/* Around a fork: the list is whole in the child, which then has the forking thread's cache alone.
+ * Blocks of the others are lost with their threads. */
 static void before_fork(void) { mutex_lock(&caches_lock); }
 static void in_parent(void) { mutex_unlock(&caches_lock); }
 static void in_child(void)
@@ -121,7 +121,10 @@ static void attach(context *c)
   if (caches)
     caches->prev = &mine;
   caches = &mine;
-  if (!context_slot_get(c, SLOT_KIND_TENSOR)) { /* under the lock: who published second would end the context's caches */
+  if (
+    !context_slot_get(
+      c,
+      SLOT_KIND_TENSOR)) { /* under the lock: who published second would end the context's caches */
     mem_set_cached(c, cached_bytes);
     context_slot_publish_steal(c, SLOT_KIND_STORAGE, (void *)&storage_value_ops, NULL);
     context_slot_publish_steal(c, SLOT_KIND_TENSOR, (void *)&tensor_value_ops, context_ends);
@@ -156,7 +159,7 @@ void block_free(context *c, void *p)
   atomic_store_explicit(&mine.n, n + 1, memory_order_relaxed);
 }
 
-/* -- Storages ----------------------------------------------------------------------------------- */
+/* -- Storages ---------------------------------------------------------------------------------- */
 
 static storage *make(context *c, size_t n_bytes, storage_origin origin)
 {
@@ -218,7 +221,8 @@ rush_status storage_new_meta(call_ctx *cx, size_t n_bytes, storage **out)
 
   TRY(storage_wrap(cx, NULL, n_bytes, STORAGE_META, NULL, NULL, &st));
   if (n_bytes) {
-    void *p = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) {
       storage_release(st);
       return call_nomem_bytes(cx, n_bytes);
@@ -273,7 +277,7 @@ rush_status storage_grow(call_ctx *cx, storage *st, size_t n_bytes)
   return RUSH_OK;
 }
 
-/* -- As values ---------------------------------------------------------------------------------- */
+/* -- As values --------------------------------------------------------------------------------- */
 
 static void destroy_value(void *p) { storage_destroy(p); }
 

@@ -4,14 +4,15 @@
 
 #include "tensor/sparse.h"
 
-/* -- Geometry ----------------------------------------------------------------------------------- */
+/* -- Geometry ---------------------------------------------------------------------------------- */
 
 void strides_contiguous(int n_dims, const int64_t *sizes, int64_t *strides)
 {
   int64_t s = 1;
   for (int i = n_dims - 1; i >= 0; i--) {
     strides[i] = s;
-    s = (int64_t)((uint64_t)s * (uint64_t)i64_max(sizes[i], 1)); /* wraps for sizes that sizes_numel refuses */
+    s = (int64_t)((uint64_t)s *
+                  (uint64_t)i64_max(sizes[i], 1)); /* wraps for sizes that sizes_numel refuses */
   }
 }
 
@@ -156,10 +157,11 @@ rush_status dim_wrap(call_ctx *cx, int64_t dim, int n_dims, int *out)
 {
   int64_t n = n_dims ? n_dims : 1;
   if (UNLIKELY(dim < -n || dim >= n))
-    return call_fail_type(cx, "IndexError",
-                          "Dimension out of range (expected to be in range of [%lld, %lld], but got "
-                          "%lld)",
-                          (long long)-n, (long long)n - 1, (long long)dim);
+    return call_fail_type(
+      cx, "IndexError",
+      "Dimension out of range (expected to be in range of [%lld, %lld], but got "
+      "%lld)",
+      (long long)-n, (long long)n - 1, (long long)dim);
   *out = (int)(dim < 0 ? dim + n : dim);
   return RUSH_OK;
 }
@@ -204,7 +206,7 @@ static void strides_like(const rush_tensor *t, int64_t *out)
   }
 }
 
-/* -- Making ------------------------------------------------------------------------------------- */
+/* -- Making ------------------------------------------------------------------------------------ */
 
 /* A header without storage; sizes and strides are to be filled in. */
 static rush_tensor *make_header(context *c, int dtype, int n_dims)
@@ -270,7 +272,8 @@ void tensor_destroy(rush_tensor *t)
   block_free(t->h.ctx, t);
 }
 
-/* Inv. 5 for new tensors: the largest stride in bytes times its size, where sizes of 0 count as 1. */
+/* Inv. 5 for new tensors: the largest stride in bytes times its size, where sizes of 0 count as 1.
+ * */
 static inline bool bytes_fit(int n_dims, const int64_t *sizes, int64_t bytes)
 {
   for (int i = 0; i < n_dims; i++)
@@ -284,9 +287,10 @@ COLD static rush_status refuse_sizes(call_ctx *cx, int n_dims, const int64_t *si
   sizes_text text;
   for (int i = 0; i < n_dims; i++)
     if (sizes[i] < 0)
-      return call_fail(cx, "Trying to create tensor with negative dimension %lld: %s", (long long)sizes[i],
-                       sizes_print(&text, n_dims, sizes));
-  return call_fail(cx, "Storage size calculation overflowed with sizes=%s", sizes_print(&text, n_dims, sizes));
+      return call_fail(cx, "Trying to create tensor with negative dimension %lld: %s",
+                       (long long)sizes[i], sizes_print(&text, n_dims, sizes));
+  return call_fail(cx, "Storage size calculation overflowed with sizes=%s",
+                   sizes_print(&text, n_dims, sizes));
 }
 
 static rush_status check_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, int64_t *n,
@@ -305,11 +309,13 @@ static rush_status check_new(call_ctx *cx, int dtype, int n_dims, const int64_t 
   return RUSH_OK;
 }
 
-/* True if t may lie where the caller's buffer does: it has its dtype and sizes, so its bytes too, in whatever order. */
+/* True if t may lie where the caller's buffer does: it has its dtype and sizes, so its bytes too,
+ * in whatever order. */
 static bool is_for(const rush_tensor *buffer, const rush_tensor *t)
 {
   return buffer->dtype == t->dtype && buffer->n_dims == t->n_dims && t->n_elems > 0 &&
-         (t->n_dims == 0 || memcmp(buffer->sizes, t->sizes, (size_t)t->n_dims * sizeof *t->sizes) == 0);
+         (t->n_dims == 0 ||
+          memcmp(buffer->sizes, t->sizes, (size_t)t->n_dims * sizeof *t->sizes) == 0);
 }
 
 rush_status tensor_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, rush_tensor **out)
@@ -385,7 +391,8 @@ static rush_status check_view(call_ctx *cx, const storage *st, int dtype, int n_
       return call_fail(cx, "as_strided: Negative strides are not supported at the moment, got "
                            "stride %lld at dimension %d", (long long)strides[i], i);
     bad |= __builtin_mul_overflow(i64_max(sizes[i] - 1, 0), strides[i], &reach) ||
-           __builtin_add_overflow(last, reach, &last) || __builtin_mul_overflow(strides[i], item, &step);
+           __builtin_add_overflow(last, reach, &last) ||
+           __builtin_mul_overflow(strides[i], item, &step);
   }
   /* Without elements there is nothing to reach, and any offset will do. */
   int64_t end = 0;
@@ -393,8 +400,9 @@ static rush_status check_view(call_ctx *cx, const storage *st, int dtype, int n_
          __builtin_mul_overflow(end, item, &end);
   sizes_text a, b;
   if (bad || (n > 0 && (uint64_t)end > st->n_bytes))
-    return call_fail(cx, "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %lld "
-                         "requiring a storage size of %lld are out of bounds for storage of size %zu",
+    return call_fail(cx,
+                     "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %lld "
+                     "requiring a storage size of %lld are out of bounds for storage of size %zu",
                      sizes_print(&a, n_dims, sizes), sizes_print(&b, n_dims, strides),
                      (long long)offset, (long long)item, (long long)end, st->n_bytes);
   *n_elems = n;
@@ -420,7 +428,8 @@ rush_status tensor_new_view(call_ctx *cx, storage *st, int dtype, int n_dims, co
   t->n_elems = n;
   t->st = storage_retain(st);
   t->offset = offset;
-  t->data = st->data && n > 0 ? (char *)st->data + offset * (int64_t)dtype_bytes(dtype) : st->data; /* any offset will do for no elements */
+  t->data = st->data && n > 0 ? (char *)st->data + offset * (int64_t)dtype_bytes(dtype)
+                              : st->data; /* any offset will do for no elements */
   note_contiguous(t);
   *out = t;
   return RUSH_OK;
@@ -497,7 +506,8 @@ static rush_status clone_meta(call_ctx *cx, const rush_tensor *t, rush_tensor **
   storage *st;
 
   TRY(storage_new_meta(cx, t->st->n_bytes, &st));
-  rush_status s = tensor_new_view(cx, st, t->dtype, t->n_dims, t->sizes, t->strides, t->offset, out);
+  rush_status s =
+    tensor_new_view(cx, st, t->dtype, t->n_dims, t->sizes, t->strides, t->offset, out);
   storage_release(st);
   return s;
 }
@@ -523,7 +533,7 @@ rush_status tensor_clone(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
   return copied(cx, c, t, out);
 }
 
-/* -- Changing ----------------------------------------------------------------------------------- */
+/* -- Changing ---------------------------------------------------------------------------------- */
 
 /* Give t room for n_dims sizes and strides; what they were is lost. */
 static rush_status set_rank(call_ctx *cx, rush_tensor *t, int n_dims)
@@ -554,7 +564,8 @@ static rush_status set_rank(call_ctx *cx, rush_tensor *t, int n_dims)
   return RUSH_OK;
 }
 
-/* A storage other tensors hold is not moved under them: t then gets a new one with the old content. */
+/* A storage other tensors hold is not moved under them: t then gets a new one with the old content.
+ * */
 static rush_status make_room(call_ctx *cx, rush_tensor *t, size_t n_bytes)
 {
   if (n_bytes <= t->st->n_bytes)
@@ -576,12 +587,15 @@ static rush_status make_room(call_ctx *cx, rush_tensor *t, size_t n_bytes)
 static rush_status check_uniform(call_ctx *cx, const rush_tensor *t)
 {
   const quantizer *q = tensor_quantizer(t);
-  return q && q->per_channel ? call_fail(cx, "Setting strides is possible only on uniformly quantized tensors") : RUSH_OK;
+  return q && q->per_channel
+           ? call_fail(cx, "Setting strides is possible only on uniformly quantized tensors")
+           : RUSH_OK;
 }
 
 rush_status tensor_resize(call_ctx *cx, rush_tensor *t, int n_dims, const int64_t *sizes)
 {
-  if (n_dims == t->n_dims && (n_dims == 0 || !memcmp(sizes, t->sizes, (size_t)n_dims * sizeof *sizes)))
+  if (n_dims == t->n_dims &&
+      (n_dims == 0 || !memcmp(sizes, t->sizes, (size_t)n_dims * sizeof *sizes)))
     return RUSH_OK;
   if (tensor_sparse(t))
     return sparse_refuse(cx, t, "resize_");
@@ -625,7 +639,10 @@ rush_status tensor_set_like(call_ctx *cx, rush_tensor *t, const rush_tensor *oth
   memcpy(t->sizes, other->sizes, bytes);
   memcpy(t->strides, other->strides, bytes);
   storage *old = t->st;
-  if (old == other->st) /* an in-place view counts as a write; a borrowed memory's version is its other tensors' */
+  if (
+    old ==
+    other
+      ->st) /* an in-place view counts as a write; a borrowed memory's version is its other tensors' */
     (void)tensor_data_mut(t);
   t->st = storage_retain(other->st);
   storage_release(old);
@@ -645,14 +662,16 @@ static bool channels_fit(const rush_tensor *t, const quantizer *q)
     return false;
   if (dtype_is_float(z->dtype) && (z->dtype != RUSH_FLOAT32 || s->dtype != RUSH_FLOAT32))
     return false;
-  return dtype_is_float(s->dtype) && (dtype_is_float(z->dtype) || dtype_is_integral(z->dtype)) && tensor_is_contiguous(s) &&
-         tensor_is_contiguous(z) && s->n_elems == t->sizes[q->axis] && z->n_elems == t->sizes[q->axis];
+  return dtype_is_float(s->dtype) && (dtype_is_float(z->dtype) || dtype_is_integral(z->dtype)) &&
+         tensor_is_contiguous(s) && tensor_is_contiguous(z) && s->n_elems == t->sizes[q->axis] &&
+         z->n_elems == t->sizes[q->axis];
 }
 
 rush_status tensor_set_quantizer(call_ctx *cx, rush_tensor *t, const quantizer *q)
 {
   if (q->per_channel && !channels_fit(t, q))
-    return call_fail(cx, "the parameters of a tensor quantized per channel do not fit its sizes (strides of such tensors cannot "
+    return call_fail(cx, "the parameters of a tensor quantized per channel do not fit its sizes "
+                         "(strides of such tensors cannot "
                          "be changed)");
   context *c = t->h.ctx;
   if (!t->extra) {
@@ -672,7 +691,7 @@ rush_status tensor_set_quantizer(call_ctx *cx, rush_tensor *t, const quantizer *
   return RUSH_OK;
 }
 
-/* -- As values ---------------------------------------------------------------------------------- */
+/* -- As values --------------------------------------------------------------------------------- */
 
 static void destroy_value(void *p) { tensor_destroy(p); }
 

@@ -10,7 +10,8 @@
 
 #define BLOCK_BYTES 160
 _Static_assert(sizeof(rush_tensor) <= BLOCK_BYTES, "a tensor header is one block");
-_Static_assert(sizeof(storage) + TENSOR_INLINE_BYTES <= BLOCK_BYTES, "a small storage is one block");
+_Static_assert(sizeof(storage) + TENSOR_INLINE_BYTES <= BLOCK_BYTES,
+               "a small storage is one block");
 
 void *block_alloc(context *c) RUSH_CHECKED; /* NULL: no memory */
 void block_free(context *c, void *p);

@@ -50,7 +50,8 @@ static bool same_key(rush_value a, rush_value b)
   case RUSH_TAG_FLOAT:
     return a.as.d == b.as.d;
   case RUSH_TAG_COMPLEX:
-    return value_complex(a)->re == value_complex(b)->re && value_complex(a)->im == value_complex(b)->im;
+    return value_complex(a)->re == value_complex(b)->re &&
+           value_complex(a)->im == value_complex(b)->im;
   case RUSH_TAG_BOOL:
     return a.as.b == b.as.b;
   default: /* int; tensors and enum members by identity */
@@ -85,7 +86,8 @@ static void link_entry(rush_dict *d, size_t i)
   d->slots[at] = (uint32_t)i + 1;
 }
 
-/* Room for one more entry: squeeze removed ones out, growing when less than a quarter was removed. */
+/* Room for one more entry: squeeze removed ones out, growing when less than a quarter was removed.
+ * */
 static rush_status make_room(call_ctx *cx, rush_dict *d)
 {
   context *c = d->h.ctx;

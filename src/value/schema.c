@@ -12,7 +12,7 @@
 #include "base/macros.h"
 #include "base/number.h"
 
-/* -- Words ---------------------------------------------------------------------------------------- */
+/* -- Words ------------------------------------------------------------------------------------- */
 
 typedef struct parser {
   session *s;
@@ -23,8 +23,8 @@ typedef struct parser {
 
 _Noreturn static void fail(parser *k, const char *expected)
 {
-  session_fail(k->s, NULL, "schema \"%s\": expected %s at column %d, found \"%.20s\"", k->text, expected,
-               (int)(k->p - k->text) + 1, k->p);
+  session_fail(k->s, NULL, "schema \"%s\": expected %s at column %d, found \"%.20s\"", k->text,
+               expected, (int)(k->p - k->text) + 1, k->p);
 }
 
 static void skip_space(parser *k)
@@ -56,7 +56,10 @@ static void expect(parser *k, const char *sign)
   }
 }
 
-static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+static bool is_letter(char c)
+{
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* An identifier, or length 0. */
@@ -86,7 +89,7 @@ static char *keep(parser *k, str w)
   return t;
 }
 
-/* -- Types and alias sets ------------------------------------------------------------------------- */
+/* -- Types and alias sets ---------------------------------------------------------------------- */
 
 /* a, a|b, * as a mask. */
 static uint32_t alias_sets(parser *k)
@@ -187,11 +190,15 @@ static const type *parse_generic(parser *k, str name)
     return type_dict(k->ts, elems[0], elems[1]);
   if (n != 1 || str_is(name, "Dict"))
     fail(k, "as many element types as the container has");
-  return type_generic(k->ts, str_is(name, "Future") ? TYPE_FUTURE : str_is(name, "RRef") ? TYPE_RREF : TYPE_AWAIT,
+  return type_generic(k->ts,
+                      str_is(name, "Future") ? TYPE_FUTURE
+                      : str_is(name, "RRef") ? TYPE_RREF
+                                             : TYPE_AWAIT,
                       elems[0]);
 }
 
-/* Dotted names are classes that nobody here can look inside; other small words are type variables. */
+/* Dotted names are classes that nobody here can look inside; other small words are type variables.
+ * */
 static const type *parse_name(parser *k, str w)
 {
   const char *start = w.p;
@@ -253,7 +260,7 @@ static parsed_type parse_type(parser *k)
   return r;
 }
 
-/* -- Defaults ------------------------------------------------------------------------------------- */
+/* -- Defaults ---------------------------------------------------------------------------------- */
 
 /* Values in the schema's arena: counted like any other, freed with the arena. */
 static rush_value arena_string(parser *k, const char *text, size_t len)
@@ -419,7 +426,7 @@ static rush_value parse_default(parser *k, const type *t, int32_t fixed_len)
   return v;
 }
 
-/* -- Arguments ------------------------------------------------------------------------------------ */
+/* -- Arguments --------------------------------------------------------------------------------- */
 
 static schema_arg parse_arg(parser *k, bool kwarg_only, bool is_return)
 {
@@ -523,7 +530,7 @@ schema *schema_parse(session *s, arena *mem, type_store *ts, const char *text)
   return sc;
 }
 
-/* -- Printing ------------------------------------------------------------------------------------- */
+/* -- Printing ---------------------------------------------------------------------------------- */
 
 /* Highest letter first: the order PyTorch's hash sets print two letters in. */
 static void print_mask(text_buf *out, uint32_t mask)
@@ -580,7 +587,8 @@ void schema_print_quoted(text_buf *out, str s)
 /* int[2] stride=[1, 1] is written stride=1. */
 static bool is_repeated_int(const type *t, rush_value v)
 {
-  if (t->kind != TYPE_LIST || t->elems[0]->kind != TYPE_INT || v.tag != RUSH_TAG_LIST || v.as.list->n < 2)
+  if (t->kind != TYPE_LIST || t->elems[0]->kind != TYPE_INT || v.tag != RUSH_TAG_LIST ||
+      v.as.list->n < 2)
     return false;
   for (size_t i = 1; i < v.as.list->n; i++)
     if (v.as.list->items[i].as.i != v.as.list->items[0].as.i)

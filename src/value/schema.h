@@ -1,10 +1,11 @@
-/* value/schema.h -- function schemas: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`.
+/* value/schema.h -- function schemas: `aten::add.Tensor(Tensor self, Tensor other, *, Scalar
+ * alpha=1) -> Tensor`.
  *
  * Parsed from PyTorch's text and printed back to the same text.  A schema lives in the arena it was
  * parsed into (a registry's, a program's, a session's) and is immutable.
  *
- * Alias annotations: (a) may alias, (a!) written, (a -> *) may be put into a container, (*) wildcard,
- * (a|b) sets.  Sets are bit masks over letters: bit 0 is 'a', bit 31 the wildcard. */
+ * Alias annotations: (a) may alias, (a!) written, (a -> *) may be put into a container, (*)
+ * wildcard, (a|b) sets.  Sets are bit masks over letters: bit 0 is 'a', bit 31 the wildcard. */
 #ifndef RUSH_VALUE_SCHEMA_H
 #define RUSH_VALUE_SCHEMA_H
 

@@ -10,17 +10,18 @@
 #include "base/macros.h"
 #include "value/value.h"
 
-/* -- Static types --------------------------------------------------------------------------------- */
+/* -- Static types ------------------------------------------------------------------------------ */
 
 #define N_SIMPLE (TYPE_ANY_ENUM + 1)
 
 /* Every simple kind, for tables indexed by kind. */
 #define EACH_SIMPLE(X)                                                                            \
-  X(TYPE_ANY) X(TYPE_NONE) X(TYPE_TENSOR) X(TYPE_BOOL) X(TYPE_INT) X(TYPE_FLOAT) X(TYPE_COMPLEX)    \
-  X(TYPE_NUMBER) X(TYPE_STRING) X(TYPE_DEVICE) X(TYPE_GENERATOR) X(TYPE_STORAGE) X(TYPE_STREAM)     \
-  X(TYPE_CAPSULE) X(TYPE_PYOBJECT) X(TYPE_QUANTIZER) X(TYPE_SCALAR_TYPE) X(TYPE_LAYOUT)             \
-  X(TYPE_MEMORY_FORMAT) X(TYPE_QSCHEME) X(TYPE_DIMNAME) X(TYPE_SYM_INT) X(TYPE_SYM_FLOAT)           \
-  X(TYPE_SYM_BOOL) X(TYPE_ANY_LIST) X(TYPE_ANY_TUPLE) X(TYPE_ANY_CLASS) X(TYPE_ANY_ENUM)
+  X(TYPE_ANY)                                                                                     \
+  X(TYPE_NONE) X(TYPE_TENSOR) X(TYPE_BOOL) X(TYPE_INT) X(TYPE_FLOAT) X(TYPE_COMPLEX)              \
+    X(TYPE_NUMBER) X(TYPE_STRING) X(TYPE_DEVICE) X(TYPE_GENERATOR) X(TYPE_STORAGE) X(TYPE_STREAM) \
+      X(TYPE_CAPSULE) X(TYPE_PYOBJECT) X(TYPE_QUANTIZER) X(TYPE_SCALAR_TYPE) X(TYPE_LAYOUT)       \
+        X(TYPE_MEMORY_FORMAT) X(TYPE_QSCHEME) X(TYPE_DIMNAME) X(TYPE_SYM_INT) X(TYPE_SYM_FLOAT)   \
+          X(TYPE_SYM_BOOL) X(TYPE_ANY_LIST) X(TYPE_ANY_TUPLE) X(TYPE_ANY_CLASS) X(TYPE_ANY_ENUM)
 
 #define SIMPLE(k) [k] = {.kind = k},
 static const type simple[N_SIMPLE] = {EACH_SIMPLE(SIMPLE)};
@@ -68,11 +69,13 @@ const type *type_simple(type_kind kind)
   return &simple[kind];
 }
 
-/* -- Stores --------------------------------------------------------------------------------------- */
+/* -- Stores ------------------------------------------------------------------------------------ */
 
-void type_store_init(type_store *ts, context *c, void (*owner_end)(type_store *), void (*owner_destroy)(type_store *))
+void type_store_init(type_store *ts, context *c, void (*owner_end)(type_store *),
+                     void (*owner_destroy)(type_store *))
 {
-  *ts = (type_store){.ctx = c, .lock = MUTEX_INIT, .owner_end = owner_end, .owner_destroy = owner_destroy};
+  *ts = (type_store){
+    .ctx = c, .lock = MUTEX_INIT, .owner_end = owner_end, .owner_destroy = owner_destroy};
   atomic_init(&ts->refs, 1);
   atomic_init(&ts->type_refs, 1);
   arena_init(&ts->mem, c);
@@ -153,7 +156,7 @@ const type *session_type(session *s, const type *t)
   return t;
 }
 
-/* -- Making types --------------------------------------------------------------------------------- */
+/* -- Making types ------------------------------------------------------------------------------ */
 
 static char *copy_name(type_store *ts, const char *name, size_t len)
 {
@@ -168,7 +171,8 @@ static char *copy_name(type_store *ts, const char *name, size_t len)
 /* A static type's height is not kept: it is at most 2. */
 static uint32_t height_of(const type *t) { return t->store || !t->n_elems ? t->height : 2; }
 
-/* Measure a type of these elements into *t; false (and mem_refuse): it would be too large or too deep. */
+/* Measure a type of these elements into *t; false (and mem_refuse): it would be too large or too
+ * deep. */
 static bool measure(type *t, context *c, const type *const *elems, uint32_t n)
 {
   uint64_t n_written = 1;
@@ -226,8 +230,9 @@ static type_store *store_for(type_store *ts, const type *const *elems, uint32_t 
 
 #define MAX_KEY_WORDS 34
 
-/* The store's type with these elements.  The key is kind and element pointers: elements of one store are
- * interned themselves, and a missed hit costs only memory since equality is structural. */
+/* The store's type with these elements.  The key is kind and element pointers: elements of one
+ * store are interned themselves, and a missed hit costs only memory since equality is structural.
+ * */
 static const type *intern(type_store *ts, type_kind kind, const type *const *elems, uint32_t n)
 {
   uintptr_t key[MAX_KEY_WORDS];
@@ -304,7 +309,10 @@ const type *type_generic(type_store *ts, type_kind kind, const type *elem)
   return intern(ts, kind, &elem, 1);
 }
 
-const type *type_future(type_store *ts, const type *elem) { return intern(ts, TYPE_FUTURE, &elem, 1); }
+const type *type_future(type_store *ts, const type *elem)
+{
+  return intern(ts, TYPE_FUTURE, &elem, 1);
+}
 
 const type *type_tuple(type_store *ts, const type *const *elems, uint32_t n)
 {
@@ -327,7 +335,7 @@ type *type_new_named(type_store *ts, type_kind kind, const char *name, const typ
   return t;
 }
 
-/* -- Unions --------------------------------------------------------------------------------------- */
+/* -- Unions ------------------------------------------------------------------------------------ */
 
 /* PyTorch sorts the members of a union by its own numbers of kinds. */
 static int union_rank(const type *t)
@@ -430,7 +438,8 @@ static const type *as_simple(type_store *ts, const type *const *m, uint32_t n)
   for (uint32_t i = 0; i < n; i++) {
     none |= m[i]->kind == TYPE_NONE;
     other = m[i]->kind == TYPE_NONE ? other : m[i];
-    numbers |= (m[i]->kind == TYPE_INT) | (m[i]->kind == TYPE_FLOAT) << 1 | (m[i]->kind == TYPE_COMPLEX) << 2;
+    numbers |= (m[i]->kind == TYPE_INT) | (m[i]->kind == TYPE_FLOAT) << 1 |
+               (m[i]->kind == TYPE_COMPLEX) << 2;
   }
   if (n == 3 && numbers == 7)
     return &simple[TYPE_NUMBER];
@@ -441,8 +450,8 @@ static const type *as_simple(type_store *ts, const type *const *m, uint32_t n)
   return n == 4 && numbers == 7 ? &opt_of[TYPE_NUMBER] : NULL;
 }
 
-/* The different ones of elems into out[TYPE_MOST_MEMBERS]; how many, more than that: too many.  A display gives the type
- * of each of its items. */
+/* The different ones of elems into out[TYPE_MOST_MEMBERS]; how many, more than that: too many.  A
+ * display gives the type of each of its items. */
 static uint32_t distinct(const type *const *elems, uint32_t n, const type **out)
 {
   uint32_t k = 0;
@@ -491,7 +500,7 @@ const type *type_union(type_store *ts, const type *const *all, uint32_t n)
   return t;
 }
 
-/* -- Asking ---------------------------------------------------------------------------------------- */
+/* -- Asking ------------------------------------------------------------------------------------ */
 
 static type_kind runtime_kind(type_kind k)
 {

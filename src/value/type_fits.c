@@ -1,21 +1,25 @@
 /* value/type_fits.c -- comparing a class with an interface, where interfaces refer to each other.
  *
- * A class fits an interface when its methods do, and whether they do may depend on other pairs of class and
- * interface, on this one again, or on many pairs that share others: recursion would not end, or take exponential
- * time.  Types are equirecursive, so the answer is the greatest one that is consistent: every pair that is met is
- * assumed to fit until it is seen not to (Amadio and Cardelli, "Subtyping recursive types", 1993; Pierce, TAPL 21).
+ * A class fits an interface when its methods do, and whether they do may depend on other pairs of
+ * class and interface, on this one again, or on many pairs that share others: recursion would not
+ * end, or take exponential time.  Types are equirecursive, so the answer is the greatest one that
+ * is consistent: every pair that is met is assumed to fit until it is seen not to (Amadio and
+ * Cardelli, "Subtyping recursive types", 1993; Pierce, TAPL 21).
  *
- * Pairs wait in a worklist instead of recursing.  The outermost comparison of a thread puts its pair in and looks
- * through the list; a pair that is met while another is looked at is put in and assumed to fit, and an edge says
- * who assumed it.  When a pair does not fit, it never will (assumptions only help), and those who assumed that it
- * does are looked at again.  Cost: a look for each pair, and one for each edge to a pair that does not fit; no
- * stack.  Rejected: a table of answers in the program, since classes and inferred results are completed later.
+ * Pairs wait in a worklist instead of recursing.  The outermost comparison of a thread puts its
+ * pair in and looks through the list; a pair that is met while another is looked at is put in and
+ * assumed to fit, and an edge says who assumed it.  When a pair does not fit, it never will
+ * (assumptions only help), and those who assumed that it does are looked at again.  Cost: a look
+ * for each pair, and one for each edge to a pair that does not fit; no stack.  Rejected: a table of
+ * answers in the program, since classes and inferred results are completed later.
  *
- * What fits only because it was assumed to (the assumptions form a circle) would be sound to accept, but PyTorch has no
- * answer there: its comparison recurses until the stack is full.  We refuse such a pair by name of the reason.
+ * What fits only because it was assumed to (the assumptions form a circle) would be sound to
+ * accept, but PyTorch has no answer there: its comparison recurses until the stack is full.  We
+ * refuse such a pair by name of the reason.
  *
- * Memory that is short, or more than MOST_PAIRS, is "does not fit" with mem_refuse: who reports it asks for that.
- * Threads: the list belongs to one thread and hangs in the store, under the store's lock, for its time alone. */
+ * Memory that is short, or more than MOST_PAIRS, is "does not fit" with mem_refuse: who reports it
+ * asks for that. Threads: the list belongs to one thread and hangs in the store, under the store's
+ * lock, for its time alone. */
 #include <string.h>
 
 #include "base/macros.h"
@@ -48,14 +52,15 @@ typedef struct fits_work {
   bool overflowed;
 } fits_work;
 
-/* -- Pairs -------------------------------------------------------------------------------------------- */
+/* -- Pairs ------------------------------------------------------------------------------------- */
 
 static uint32_t slot_of(const fits_work *w, const type *cls, const type *iface)
 {
   const void *key[2] = {cls, iface};
   uint32_t i = (uint32_t)hash_bytes(key, sizeof key) & (w->n_slots - 1);
 
-  while (w->slots[i] && (w->pairs[w->slots[i] - 1].cls != cls || w->pairs[w->slots[i] - 1].iface != iface))
+  while (w->slots[i] &&
+         (w->pairs[w->slots[i] - 1].cls != cls || w->pairs[w->slots[i] - 1].iface != iface))
     i = (i + 1) & (w->n_slots - 1);
   return i;
 }
@@ -98,7 +103,8 @@ static uint32_t find_pair(fits_work *w, const type *cls, const type *iface)
   if (w->slots[slot])
     return w->slots[slot] - 1;
   if (w->n == MOST_PAIRS) {
-    mem_refuse(w->ctx, "comparing interfaces would take more than 65536 pairs of types, which is the limit");
+    mem_refuse(
+      w->ctx, "comparing interfaces would take more than 65536 pairs of types, which is the limit");
     return NONE;
   }
   if (w->n == w->cap && !grow(w->ctx, (void **)&w->pairs, &w->cap, sizeof *w->pairs))
@@ -112,17 +118,19 @@ static uint32_t find_pair(fits_work *w, const type *cls, const type *iface)
 static bool add_edge(fits_work *w, uint32_t used)
 {
   if (w->n_edges == MOST_EDGES) {
-    mem_refuse(w->ctx, "comparing interfaces would take more than 262144 steps, which is the limit");
+    mem_refuse(w->ctx,
+               "comparing interfaces would take more than 262144 steps, which is the limit");
     return false;
   }
-  if (w->n_edges == w->cap_edges && !grow(w->ctx, (void **)&w->edges, &w->cap_edges, sizeof *w->edges))
+  if (w->n_edges == w->cap_edges &&
+      !grow(w->ctx, (void **)&w->edges, &w->cap_edges, sizeof *w->edges))
     return false;
   w->edges[w->n_edges] = (fits_edge){w->current, w->pairs[used].edges};
   w->pairs[used].edges = w->n_edges++;
   return true;
 }
 
-/* -- The worklist --------------------------------------------------------------------------------------- */
+/* -- The worklist ------------------------------------------------------------------------------ */
 
 /* Met while another pair is looked at: true unless it is known not to fit. */
 static bool assume(fits_work *w, const type *cls, const type *iface)
@@ -166,8 +174,8 @@ static bool settle(fits_work *w, type_store *ts)
   return !w->overflowed && !w->pairs[0].failed;
 }
 
-/* True if some pair fits only by assuming itself: pairs whose assumptions are all settled are taken away until none is
- * left (Kahn's algorithm).  Also true without memory. */
+/* True if some pair fits only by assuming itself: pairs whose assumptions are all settled are taken
+ * away until none is left (Kahn's algorithm).  Also true without memory. */
 static bool is_circular(const fits_work *w)
 {
   const size_t n_bytes = 2 * (size_t)w->n * sizeof(uint32_t);
@@ -190,7 +198,8 @@ static bool is_circular(const fits_work *w)
         ready[n_ready++] = w->edges[e].user;
   mem_free(w->ctx, n_used, n_bytes);
   if (n_ready < n_live)
-    mem_refuse(w->ctx, "a class fits an interface only if it fits it: the types of their methods refer to each other in a "
+    mem_refuse(w->ctx, "a class fits an interface only if it fits it: the types of their methods "
+                       "refer to each other in a "
                        "circle, which PyTorch cannot compare either");
   return n_ready < n_live;
 }

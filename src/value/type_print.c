@@ -85,9 +85,10 @@ static void print_tuple(text_buf *out, const type *t, notation how)
   }
 }
 
-/* A union of all kinds of numbers says "Scalar" for them, and keeps the comma of a number that would have
- * stood first: PyTorch prints "Union(, str, Scalar)".  Where one other type stands first, PyTorch leaves the comma out,
- * "Union(str[]Scalar)", which reads back as another type: it is printed here. */
+/* A union of all kinds of numbers says "Scalar" for them, and keeps the comma of a number that
+ * would have stood first: PyTorch prints "Union(, str, Scalar)".  Where one other type stands
+ * first, PyTorch leaves the comma out, "Union(str[]Scalar)", which reads back as another type: it
+ * is printed here. */
 static void print_union(text_buf *out, const type *t, notation how)
 {
   unsigned seen = 0;

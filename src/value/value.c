@@ -9,7 +9,7 @@
 #include "base/lock.h"
 #include "base/macros.h"
 
-/* -- Kinds of layers above ------------------------------------------------------------------------ */
+/* -- Kinds of layers above --------------------------------------------------------------------- */
 
 const value_ops *value_ops_of(context *c, uint32_t tag)
 {
@@ -29,7 +29,7 @@ const value_ops *value_ops_of(context *c, uint32_t tag)
   }
 }
 
-/* -- Making --------------------------------------------------------------------------------------- */
+/* -- Making ------------------------------------------------------------------------------------ */
 
 rush_status string_new(call_ctx *cx, const char *text, size_t len, rush_value *out)
 {
@@ -111,7 +111,8 @@ rush_status enum_value_new(call_ctx *cx, const type *t, const char *name, rush_v
   return RUSH_OK;
 }
 
-rush_status custom_value_new_steal(call_ctx *cx, const custom_class *cls, void *self, rush_value *out)
+rush_status custom_value_new_steal(call_ctx *cx, const custom_class *cls, void *self,
+                                   rush_value *out)
 {
   custom_value *c = mem_alloc(cx->ctx, sizeof *c);
   if (!c) {
@@ -125,11 +126,11 @@ rush_status custom_value_new_steal(call_ctx *cx, const custom_class *cls, void *
   return RUSH_OK;
 }
 
-/* -- Destroying ----------------------------------------------------------------------------------- */
+/* -- Destroying -------------------------------------------------------------------------------- */
 
-/* A list a million objects long must not take a million C frames: beyond some depth dead containers wait
- * in lists, linked through the first word of their own dead memory.  One list per kind, since that
- * word held the kind. */
+/* A list a million objects long must not take a million C frames: beyond some depth dead containers
+ * wait in lists, linked through the first word of their own dead memory.  One list per kind, since
+ * that word held the kind. */
 #define DEPTH_INLINE 64
 enum { PENDING_LIST, PENDING_TUPLE, PENDING_DICT, PENDING_OBJECT, N_PENDING };
 typedef struct dying {
@@ -167,7 +168,8 @@ static void release_item(rush_value v, dying *d)
 
 static void destroy_list(rush_list *l, dying *d)
 {
-  const bool plain = l->elem->kind == TYPE_INT || l->elem->kind == TYPE_FLOAT || l->elem->kind == TYPE_BOOL;
+  const bool plain =
+    l->elem->kind == TYPE_INT || l->elem->kind == TYPE_FLOAT || l->elem->kind == TYPE_BOOL;
   for (size_t i = 0; i < l->n && !plain; i++)
     release_item(l->items[i], d);
   const type *elem = l->elem;
@@ -288,7 +290,7 @@ void value_destroy(rush_value v)
   }
 }
 
-/* -- Devices -------------------------------------------------------------------------------------- */
+/* -- Devices ----------------------------------------------------------------------------------- */
 
 static const char *const device_names[] = {"cpu",    "cuda",  "mkldnn", "opengl", "opencl", "ideep",
                                            "hip",    "fpga",  "maia",   "xla",    "vulkan", "metal",
@@ -327,7 +329,7 @@ bool device_parse(str text, rush_value *out)
   return false;
 }
 
-/* -- Types of values ------------------------------------------------------------------------------ */
+/* -- Types of values --------------------------------------------------------------------------- */
 
 static const type *type_of_tuple(type_store *ts, const rush_tuple *t)
 {
@@ -383,7 +385,8 @@ const type *type_of_value(type_store *ts, rush_value v)
   }
 }
 
-const type *type_of_items(type_store *ts, const rush_value *items, size_t n, type_kind otherwise, bool *undecided)
+const type *type_of_items(type_store *ts, const rush_value *items, size_t n, type_kind otherwise,
+                          bool *undecided)
 {
   const type *t = n ? NULL : type_simple(otherwise);
   *undecided |= n == 0;
@@ -402,8 +405,8 @@ const type *type_of_items(type_store *ts, const rush_value *items, size_t n, typ
   return t;
 }
 
-/* A container fits by the element types it was made with, never by its content: another name for it may be
- * written to later. */
+/* A container fits by the element types it was made with, never by its content: another name for it
+ * may be written to later. */
 static bool list_fits(const type *elem, const rush_list *l) { return type_equal(l->elem, elem); }
 
 static bool dict_fits(const type *t, const rush_dict *d)
@@ -439,7 +442,8 @@ static bool simple_fits(type_kind k, uint32_t tag)
   case TYPE_COMPLEX:
     return tag == RUSH_TAG_COMPLEX;
   case TYPE_NUMBER:
-    return tag == RUSH_TAG_INT || tag == RUSH_TAG_FLOAT || tag == RUSH_TAG_COMPLEX || tag == RUSH_TAG_BOOL;
+    return tag == RUSH_TAG_INT || tag == RUSH_TAG_FLOAT || tag == RUSH_TAG_COMPLEX ||
+           tag == RUSH_TAG_BOOL;
   case TYPE_STRING:
     return tag == RUSH_TAG_STRING;
   case TYPE_DEVICE:
@@ -487,7 +491,8 @@ bool type_contains_value(const type *t, rush_value v)
   case TYPE_ENUM:
     return v.tag == RUSH_TAG_ENUM && type_equal(value_enum(v)->type, t);
   case TYPE_FUTURE: case TYPE_AWAIT:
-    return v.tag == RUSH_TAG_FUTURE && type_is_subtype(type_of_future(v), t); /* set once: covariant */
+    return v.tag == RUSH_TAG_FUTURE &&
+           type_is_subtype(type_of_future(v), t); /* set once: covariant */
   case TYPE_FUNCTION:
     return v.tag == RUSH_TAG_FUNCTION;
   case TYPE_CLASS:

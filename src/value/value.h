@@ -1,8 +1,10 @@
-/* value/value.h -- values on the heap: strings, lists, tuples, dicts, objects, enums, custom classes.
+/* value/value.h -- values on the heap: strings, lists, tuples, dicts, objects, enums, custom
+ * classes.
  *
- * Invariant: every item of a list is a value of `elem`, every key and value of a dict is one of `key` and `value`,
- * every field of an object is one of the attribute's type or unset.  Compiled code relies on it, so membership in a
- * container type compares these types (type_contains_value), never the items.
+ * Invariant: every item of a list is a value of `elem`, every key and value of a dict is one of
+ * `key` and `value`, every field of an object is one of the attribute's type or unset.  Compiled
+ * code relies on it, so membership in a container type compares these types (type_contains_value),
+ * never the items.
  *
  * rush_value (rushlight.h) is the 16-byte handle.  Who owns the heap part is said per function.
  * Cycles (an object that holds itself) are freed by nobody: PyTorch has the same leak.
@@ -52,7 +54,8 @@ struct rush_object {
   const type *type; /* TYPE_CLASS, retained: keeps the program */
   uint32_t n_slots;
   _Atomic uint32_t number; /* what id() gives, from context_number; 0: not asked yet */
-  _Atomic(struct call_lock *) lock; /* of the module whose state it is: object_lock; retained, or NULL */
+  _Atomic(struct call_lock *)
+    lock;             /* of the module whose state it is: object_lock; retained, or NULL */
   rush_value slots[]; /* in the class's attribute order */
 };
 typedef struct enum_value { /* members are made once per program and shared */
@@ -77,7 +80,7 @@ typedef struct custom_value {
   void *self;
 } custom_value;
 
-/* -- Handles ---------------------------------------------------------------------------------------- */
+/* -- Handles ----------------------------------------------------------------------------------- */
 
 static inline bool value_is_heap(rush_value v)
 {
@@ -113,7 +116,8 @@ static inline rush_value value_float(double d)
 }
 static inline rush_value value_device(int32_t kind, int32_t index)
 {
-  return (rush_value){.tag = RUSH_TAG_DEVICE, .as.i = (int64_t)((uint64_t)(uint32_t)kind << 32 | (uint32_t)index)};
+  return (rush_value){.tag = RUSH_TAG_DEVICE,
+                      .as.i = (int64_t)((uint64_t)(uint32_t)kind << 32 | (uint32_t)index)};
 }
 /* Wrap a heap object; steals the reference. */
 static inline rush_value value_heap_steal(uint32_t tag, void *p)
@@ -128,7 +132,7 @@ static inline int32_t value_device_kind(rush_value v) { return (int32_t)(v.as.i 
 static inline int32_t value_device_index(rush_value v) { return (int32_t)(uint32_t)v.as.i; }
 static inline bool value_is_none(rush_value v) { return v.tag == RUSH_TAG_NONE; }
 
-/* -- Making (all new; RUSH_ENOMEM is the only failure) ------------------------------------------------ */
+/* -- Making (all new; RUSH_ENOMEM is the only failure) ----------------------------------------- */
 
 rush_status string_new(call_ctx *cx, const char *text, size_t len, rush_value *out) RUSH_CHECKED;
 rush_status complex_new(call_ctx *cx, double re, double im, rush_value *out) RUSH_CHECKED;
@@ -140,7 +144,8 @@ rush_status list_reserve(call_ctx *cx, rush_list *l, size_t cap) RUSH_CHECKED;
 rush_status list_of_ints(call_ctx *cx, const int64_t *v, size_t n, rush_value *out) RUSH_CHECKED;
 /* A tuple of n None items to be filled by the caller; `type` NULL for a plain one. */
 rush_status tuple_new(call_ctx *cx, const type *type, size_t n, rush_tuple **out) RUSH_CHECKED;
-rush_status dict_new(call_ctx *cx, const type *key, const type *value, rush_dict **out) RUSH_CHECKED;
+rush_status dict_new(call_ctx *cx, const type *key, const type *value,
+                     rush_dict **out) RUSH_CHECKED;
 rush_status object_new(call_ctx *cx, const type *cls, uint32_t n_slots, rush_object **out)
     RUSH_CHECKED; /* slots unset */
 rush_status enum_value_new(call_ctx *cx, const type *t, const char *name, rush_value value,
@@ -152,41 +157,47 @@ static inline complex_box *value_complex(rush_value v) { return (complex_box *)v
 static inline enum_value *value_enum(rush_value v) { return (enum_value *)v.as.heap; }
 static inline str value_str(rush_value v) { return (str){v.as.string->text, v.as.string->len}; }
 
-/* -- Dicts: insertion-ordered, keys str, int, float, bool, complex, Tensor (by identity), enum ------- */
+/* -- Dicts: insertion-ordered, keys str, int, float, bool, complex, Tensor (by identity), enum - */
 
 /* Borrowed value, or NULL when absent. */
 rush_value *dict_get(const rush_dict *d, rush_value key);
 /* Keeps the key's place when it is there already. */
-rush_status dict_set_steal(call_ctx *cx, rush_dict *d, rush_value key, rush_value value) RUSH_CHECKED;
+rush_status dict_set_steal(call_ctx *cx, rush_dict *d, rush_value key,
+                           rush_value value) RUSH_CHECKED;
 /* True when it was there; *value (if not NULL) gets the value, new. */
 bool dict_remove(rush_dict *d, rush_value key, rush_value *value);
 void dict_clear(rush_dict *d);
 /* Next live entry at or after *pos; NULL at the end.  Start with *pos = 0. */
 dict_entry *dict_next(const rush_dict *d, size_t *pos);
 
-/* -- Comparing and copying ------------------------------------------------------------------------------ */
+/* -- Comparing and copying --------------------------------------------------------------------- */
 
-/* PyTorch's fastEqualsForContainer / `==` on values; tensors through the hook of the tensor layer give an
- * error in containers like PyTorch when not identical and not single-valued. */
+/* PyTorch's fastEqualsForContainer / `==` on values; tensors through the hook of the tensor layer
+ * give an error in containers like PyTorch when not identical and not single-valued. */
 rush_status value_equal(call_ctx *cx, rush_value a, rush_value b, bool *out) RUSH_CHECKED;
 bool value_is_same(rush_value a, rush_value b); /* `is` */
 /* Deep copy with identity kept (shared stays shared). */
 rush_status value_deepcopy(call_ctx *cx, rush_value v, rush_value *out) RUSH_CHECKED;
-/* Objects know the lock of the module whose state they are (base/lock.h): the module's own object from the start, others
- * since they were first read from it.  The first lock stays. */
-static inline struct call_lock *object_lock(const rush_object *o) { return atomic_load_explicit(&o->lock, memory_order_acquire); }
+/* Objects know the lock of the module whose state they are (base/lock.h): the module's own object
+ * from the start, others since they were first read from it.  The first lock stays. */
+static inline struct call_lock *object_lock(const rush_object *o)
+{
+  return atomic_load_explicit(&o->lock, memory_order_acquire);
+}
 void object_adopt(rush_object *o, struct call_lock *lock);
-/* What a host gets of a module's state, whose lock the caller holds: lists, dicts and tuples are copied, because a call may
- * change them while the host reads; tensors and objects are shared, and objects adopt the lock.  Without a lock, v itself.
+/* What a host gets of a module's state, whose lock the caller holds: lists, dicts and tuples are
+ * copied, because a call may change them while the host reads; tensors and objects are shared, and
+ * objects adopt the lock.  Without a lock, v itself.
  * *out is new. */
-rush_status value_snapshot(call_ctx *cx, rush_value v, struct call_lock *lock, rush_value *out) RUSH_CHECKED;
+rush_status value_snapshot(call_ctx *cx, rush_value v, struct call_lock *lock,
+                           rush_value *out) RUSH_CHECKED;
 /* Append the value as prim::Print / str() shows it. */
 rush_status value_print(call_ctx *cx, text_buf *out, rush_value v) RUSH_CHECKED;
 /* As Python's repr shows it: strings quoted, floats short, fields of NamedTuples named. */
 rush_status value_repr(call_ctx *cx, text_buf *out, rush_value v) RUSH_CHECKED;
 
-/* What a layer above gives for a kind of value it defines: a static const struct that it publishes in
- * the context's SLOT_KIND_... before it makes the first value of that kind. */
+/* What a layer above gives for a kind of value it defines: a static const struct that it publishes
+ * in the context's SLOT_KIND_... before it makes the first value of that kind. */
 typedef struct value_ops {
   void (*destroy)(void *heap);
   rush_status (*print)(call_ctx *cx, text_buf *out, void *heap);
@@ -198,16 +209,17 @@ typedef struct value_ops {
 /* The operations for a tag that an upper layer defines, or NULL. */
 const value_ops *value_ops_of(context *c, uint32_t tag);
 
-/* heap.flags of strings and lists that live in an arena (defaults in schemas): their memory is never
- * freed on its own, whatever the count says. */
+/* heap.flags of strings and lists that live in an arena (defaults in schemas): their memory is
+ * never freed on its own, whatever the count says. */
 #define VALUE_IN_ARENA 0x80
-/* heap.flags of lists, tuples and dicts whose element types are not decided: a host made them of no items, or of
- * items without a common type (or they hold such a container); a pickle did not say.  A declared type decides, while
- * the value is not shared; a place of type Any refuses it when it comes from a host (ops/call/bind.c). */
+/* heap.flags of lists, tuples and dicts whose element types are not decided: a host made them of no
+ * items, or of items without a common type (or they hold such a container); a pickle did not say.
+ * A declared type decides, while the value is not shared; a place of type Any refuses it when it
+ * comes from a host (ops/call/bind.c). */
 #define VALUE_UNDECIDED 0x40
-/* heap.flags of a program's constants and of the values inside them.  An object with this flag keeps its type but not the
- * code of its program; otherwise the two would keep each other alive (type_store).  PyTorch does the same for objects in
- * constants. */
+/* heap.flags of a program's constants and of the values inside them.  An object with this flag
+ * keeps its type but not the code of its program; otherwise the two would keep each other alive
+ * (type_store).  PyTorch does the same for objects in constants. */
 #define VALUE_OF_PROGRAM 0x20
 static inline bool value_is_undecided(rush_value v)
 {

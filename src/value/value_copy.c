@@ -9,7 +9,7 @@
 #include "base/table.h"
 #include "value/value.h"
 
-/* -- Comparing ------------------------------------------------------------------------------------ */
+/* -- Comparing --------------------------------------------------------------------------------- */
 
 bool value_is_same(rush_value a, rush_value b)
 {
@@ -24,7 +24,8 @@ bool value_is_same(rush_value a, rush_value b)
   return a.as.i == b.as.i; /* ints, devices; everything else by identity */
 }
 
-static rush_status equal_items(call_ctx *cx, const rush_value *a, const rush_value *b, size_t n, bool *out)
+static rush_status equal_items(call_ctx *cx, const rush_value *a, const rush_value *b, size_t n,
+                               bool *out)
 {
   bool same = true;
   for (size_t i = 0; same && i < n; i++)
@@ -78,7 +79,8 @@ rush_status value_equal(call_ctx *cx, rush_value a, rush_value b, bool *out)
     *out = str_eq(value_str(a), value_str(b));
     break;
   case RUSH_TAG_COMPLEX:
-    *out = value_complex(a)->re == value_complex(b)->re && value_complex(a)->im == value_complex(b)->im;
+    *out =
+      value_complex(a)->re == value_complex(b)->re && value_complex(a)->im == value_complex(b)->im;
     break;
   case RUSH_TAG_ENUM:
     *out = equal_enums(value_enum(a), value_enum(b));
@@ -100,7 +102,7 @@ rush_status value_equal(call_ctx *cx, rush_value a, rush_value b, bool *out)
   return st;
 }
 
-/* -- Deep copy ------------------------------------------------------------------------------------ */
+/* -- Deep copy --------------------------------------------------------------------------------- */
 
 /* Originals that were copied, so that what was shared stays shared and cycles end. */
 typedef struct memo_pair {
@@ -315,8 +317,8 @@ void object_adopt(rush_object *o, struct call_lock *lock)
 
   if (!lock || atomic_load_explicit(&o->lock, memory_order_relaxed))
     return;
-  if (!atomic_compare_exchange_strong_explicit(&o->lock, &none, call_lock_retain(lock), memory_order_acq_rel,
-                                               memory_order_relaxed))
+  if (!atomic_compare_exchange_strong_explicit(&o->lock, &none, call_lock_retain(lock),
+                                               memory_order_acq_rel, memory_order_relaxed))
     call_lock_release(lock);
 }
 

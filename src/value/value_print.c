@@ -158,7 +158,8 @@ static rush_status say_upper(voice *v, rush_value x)
   return RUSH_OK;
 }
 
-/* A list that holds a list twice, which holds a list twice ...: short as a value, endless as a text. */
+/* A list that holds a list twice, which holds a list twice ...: short as a value, endless as a
+ * text. */
 static rush_status say_container(voice *v, rush_value x)
 {
   rush_status st = RUSH_OK;
@@ -210,7 +211,9 @@ static rush_status say(voice *v, rush_value x)
   case RUSH_TAG_DICT:
     return say_container(v, x);
   case RUSH_TAG_OBJECT:
-    text_printf(v->out, "<%s object>", x.as.object->type->name); /* without its address, unlike PyTorch: texts may go to strangers */
+    text_printf(
+      v->out, "<%s object>",
+      x.as.object->type->name); /* without its address, unlike PyTorch: texts may go to strangers */
     return RUSH_OK;
   case RUSH_TAG_CUSTOM:
     text_printf(v->out, "<%s object>", ((custom_value *)x.as.heap)->cls->name);

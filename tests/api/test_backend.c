@@ -130,12 +130,17 @@ static void test_careless_kernels(void **state)
   assert_int_equal(add(c, "example::neg(Tensor x) -> Tensor", uses_others, &err), RUSH_OK);
   rush_value x = floats(c, (float[]){1}, 1), y;
   size_t n;
-  assert_int_equal(rush_op_call(c, "example::wrong", &x, 1, NULL, 0, &y, 1, &n, &err), RUSH_ERAISED);
+  assert_int_equal(rush_op_call(c, "example::wrong", &x, 1, NULL, 0, &y, 1, &n, &err),
+                   RUSH_ERAISED);
   assert_string_equal(err.message, "the kernel of example::wrong must give a Tensor as result 0");
-  assert_int_equal(rush_op_call(c, "example::nothing", &x, 1, NULL, 0, &y, 1, &n, &err), RUSH_ERAISED);
-  assert_string_equal(err.message, "the kernel of example::nothing must give a Tensor as result 0, and gave nothing");
-  assert_int_equal(rush_op_call(c, "example::silent", &x, 1, NULL, 0, &y, 1, &n, &err), RUSH_ERAISED);
-  assert_string_equal(err.message, "the kernel of example::silent failed without a reason (raised)");
+  assert_int_equal(rush_op_call(c, "example::nothing", &x, 1, NULL, 0, &y, 1, &n, &err),
+                   RUSH_ERAISED);
+  assert_string_equal(
+    err.message, "the kernel of example::nothing must give a Tensor as result 0, and gave nothing");
+  assert_int_equal(rush_op_call(c, "example::silent", &x, 1, NULL, 0, &y, 1, &n, &err),
+                   RUSH_ERAISED);
+  assert_string_equal(err.message,
+                      "the kernel of example::silent failed without a reason (raised)");
   rush_error_clear(&err);
   assert_int_equal(rush_op_call(c, "example::neg", &x, 1, NULL, 0, &y, 1, &n, &err), RUSH_OK);
   assert_true(*(const float *)rush_tensor_data(y.as.tensor) == -1);
@@ -152,7 +157,9 @@ static rush_status squares(rush_shape *q, void *user)
   (void)user;
   if (!api->size_holds(q, RUSH_SIZE_LT, one, n))
     return api->shape_fail(q, "ValueError", "%s", "too short");
-  const rush_size *sizes[] = {api->size_calc(q, RUSH_SIZE_ADD, api->size_calc(q, RUSH_SIZE_MUL, n, n), one), api->shape_int(q, 1, 0)};
+  const rush_size *sizes[] = {
+    api->size_calc(q, RUSH_SIZE_ADD, api->size_calc(q, RUSH_SIZE_MUL, n, n), one),
+    api->shape_int(q, 1, 0)};
   return api->shape_result(q, 0, api->shape_dtype(q, 0, 0), 2, sizes);
 }
 

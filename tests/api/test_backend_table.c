@@ -1,24 +1,27 @@
-/* What kernels, passes and compilers use of the table of backend.h: values, errors, facts, memory, results, threads. */
+/* What kernels, passes and compilers use of the table of backend.h: values, errors, facts, memory,
+ * results, threads. */
 #include "support/test.h"
 
 #include "rushlight/backend.h"
 
 static const rush_backend_api *api;
 
-static rush_status add(rush_context *c, const char *schema, rush_kernel *kernel, void *user, rush_error *err)
+static rush_status add(rush_context *c, const char *schema, rush_kernel *kernel, void *user,
+                       rush_error *err)
 {
   rush_op_def def = {.struct_bytes = sizeof def, .schema = schema, .kernel = kernel, .user = user};
   return api->op_register(c, &def, err);
 }
 
 /* One result of an operator without overloads. */
-static rush_status call(rush_context *c, const char *name, const rush_value *args, size_t n, rush_value *out, rush_error *err)
+static rush_status call(rush_context *c, const char *name, const rush_value *args, size_t n,
+                        rush_value *out, rush_error *err)
 {
   size_t n_results;
   return rush_op_call(c, name, args, n, NULL, 0, out, 1, &n_results, err);
 }
 
-/* -- Values ----------------------------------------------------------------------------------------------- */
+/* -- Values ------------------------------------------------------------------------------------ */
 
 /* (complex, text, list, tuple, dict, device, generator, tensor) as one tuple. */
 static rush_status make_all(rush_call *k)
@@ -38,7 +41,9 @@ static rush_status make_all(rush_call *k)
   assert_int_equal(api->dict_create(c, keys, ints, 1, &v[4], err), RUSH_OK);
   v[5] = api->device_make(1, 3);
   assert_int_equal(api->generator_create(c, state, sizeof state, &v[6], err), RUSH_OK);
-  assert_int_equal(api->tensor_wrap(c, RUSH_FLOAT32, 1, (int64_t[]){2}, NULL, data, NULL, NULL, &v[7], err), RUSH_OK);
+  assert_int_equal(
+    api->tensor_wrap(c, RUSH_FLOAT32, 1, (int64_t[]){2}, NULL, data, NULL, NULL, &v[7], err),
+    RUSH_OK);
   rush_value all;
   assert_int_equal(api->tuple_create(c, v, 8, &all, err), RUSH_OK);
   for (int i = 0; i < 8; i++)
@@ -112,13 +117,15 @@ static rush_status use_object(rush_call *k)
     const char *name = api->object_attr_name(self, i);
     rush_value v = api->object_attr(self, name);
     if (v.tag == RUSH_TAG_INT) {
-      rush_status st = api->object_set_attr(c, self, name, rush_value_int(2 * v.as.i), api->call_error(k));
+      rush_status st =
+        api->object_set_attr(c, self, name, rush_value_int(2 * v.as.i), api->call_error(k));
       if (st != RUSH_OK)
         return st;
     }
   }
   rush_value one = rush_value_int(1);
-  rush_status st = api->object_call(c, self, "plus", &one, 1, NULL, 0, NULL, &got, api->call_error(k));
+  rush_status st =
+    api->object_call(c, self, "plus", &one, 1, NULL, 0, NULL, &got, api->call_error(k));
   if (st == RUSH_OK)
     api->call_return_steal(k, 0, got);
   return st;
@@ -127,9 +134,10 @@ static rush_status use_object(rush_call *k)
 static void objects_are_read_written_and_called(void **state)
 {
   (void)state;
-  static const char text[] = "@torch.jit.script\nclass Counter:\n  def __init__(self):\n    self.n = 20\n"
-                             "  def plus(self, k: int):\n    return self.n + k\n"
-                             "def f() -> Any:\n  return torch.ops.t.use(Counter())\n";
+  static const char text[] =
+    "@torch.jit.script\nclass Counter:\n  def __init__(self):\n    self.n = 20\n"
+    "  def plus(self, k: int):\n    return self.n + k\n"
+    "def f() -> Any:\n  return torch.ops.t.use(Counter())\n";
   rush_context *c;
   rush_error err = RUSH_ERROR_INIT;
   rush_module *m;
@@ -148,7 +156,7 @@ static void objects_are_read_written_and_called(void **state)
   rush_context_release(c);
 }
 
-/* -- Errors ----------------------------------------------------------------------------------------------- */
+/* -- Errors ------------------------------------------------------------------------------------ */
 
 static rush_status tries(rush_call *k)
 {
@@ -206,9 +214,12 @@ static void a_pass_fails_with_its_words(void **state)
   rush_context_release(c);
 }
 
-/* -- Facts ------------------------------------------------------------------------------------------------ */
+/* -- Facts ------------------------------------------------------------------------------------- */
 
-static void warned(void *user, const char *text) { *(const char **)user = *text == 'c' ? "warned" : ""; }
+static void warned(void *user, const char *text)
+{
+  *(const char **)user = *text == 'c' ? "warned" : "";
+}
 
 static void facts_are_told(void **state)
 {
@@ -225,7 +236,8 @@ static void facts_are_told(void **state)
   assert_int_equal(rush_context_create(&o, &c, NULL), RUSH_OK);
   rush_context_facts f = {.struct_bytes = sizeof f};
   api->context_facts(c, &f);
-  assert_true(f.struct_bytes == sizeof f && f.n_threads == 3 && f.limit_bytes == 1 << 24 && !f.no_reuse);
+  assert_true(f.struct_bytes == sizeof f && f.n_threads == 3 && f.limit_bytes == 1 << 24 &&
+              !f.no_reuse);
   assert_int_equal(f.executor, RUSH_EXECUTOR_SPECIALISING);
   assert_int_equal(api->context_cpu(c), RUSH_CPU_PORTABLE);
   api->context_warn(c, "careful");
@@ -244,14 +256,19 @@ static void facts_are_told(void **state)
   float data[8] = {0};
   assert_int_equal(api->tensor_create(c, RUSH_INT16, 2, (int64_t[]){2, 3}, &t, NULL), RUSH_OK);
   api->tensor_facts(t.as.tensor, &s);
-  assert_true(s.dtype == RUSH_INT16 && s.n_dims == 2 && s.sizes[1] == 3 && s.strides[0] == 3 && s.n_elems == 6 && s.data);
+  assert_true(s.dtype == RUSH_INT16 && s.n_dims == 2 && s.sizes[1] == 3 && s.strides[0] == 3 &&
+              s.n_elems == 6 && s.data);
   assert_int_equal(s.flags, RUSH_TENSOR_IS_CONTIGUOUS | RUSH_TENSOR_IS_DENSE);
   rush_value_release(t);
-  assert_int_equal(api->tensor_wrap(c, RUSH_FLOAT32, 2, (int64_t[]){2, 3}, (int64_t[]){1, 2}, data, NULL, NULL, &t, NULL), RUSH_OK);
+  assert_int_equal(api->tensor_wrap(c, RUSH_FLOAT32, 2, (int64_t[]){2, 3}, (int64_t[]){1, 2}, data,
+                                    NULL, NULL, &t, NULL),
+                   RUSH_OK);
   api->tensor_facts(t.as.tensor, &s);
   assert_int_equal(s.flags, RUSH_TENSOR_IS_DENSE);
   rush_value_release(t);
-  assert_int_equal(api->tensor_wrap(c, RUSH_FLOAT32, 1, (int64_t[]){3}, (int64_t[]){2}, data, NULL, NULL, &w, NULL), RUSH_OK);
+  assert_int_equal(api->tensor_wrap(c, RUSH_FLOAT32, 1, (int64_t[]){3}, (int64_t[]){2}, data, NULL,
+                                    NULL, &w, NULL),
+                   RUSH_OK);
   rush_tensor_set_requires_grad(w.as.tensor, true);
   api->tensor_facts(w.as.tensor, &s);
   assert_int_equal(s.flags, RUSH_TENSOR_NEEDS_GRAD);
@@ -259,7 +276,7 @@ static void facts_are_told(void **state)
   rush_context_release(c);
 }
 
-/* -- Memory, results, threads ----------------------------------------------------------------------------- */
+/* -- Memory, results, threads ------------------------------------------------------------------ */
 
 static rush_status greedy(rush_call *k)
 {
@@ -326,7 +343,8 @@ static rush_status half(rush_call *k)
 static void results_reuse_what_dies(void **state)
 {
   (void)state;
-  static const char text[] = "def f(x: Tensor):\n  return torch.ops.t.half(torch.ops.t.half(torch.ops.t.half(x)))\n";
+  static const char text[] =
+    "def f(x: Tensor):\n  return torch.ops.t.half(torch.ops.t.half(torch.ops.t.half(x)))\n";
   rush_context *c;
   rush_error err = RUSH_ERROR_INIT;
   rush_module *m;
@@ -353,9 +371,11 @@ static void results_reuse_what_dies(void **state)
 
 static rush_status gaps(rush_call *k)
 {
-  rush_result y = {.dtype = RUSH_FLOAT32, .n_dims = 1, .sizes = (int64_t[]){4}, .strides = (int64_t[]){3}};
+  rush_result y = {
+    .dtype = RUSH_FLOAT32, .n_dims = 1, .sizes = (int64_t[]){4}, .strides = (int64_t[]){3}};
 
-  assert_int_equal(api->call_make_result(k, 1, &(rush_result){.dtype = RUSH_FLOAT32}), RUSH_EARGUMENT);
+  assert_int_equal(api->call_make_result(k, 1, &(rush_result){.dtype = RUSH_FLOAT32}),
+                   RUSH_EARGUMENT);
   return api->call_make_result(k, 0, &y);
 }
 
@@ -380,8 +400,16 @@ static void what_callers_gave_is_destroyed_once(void **state)
   (void)state;
   rush_context *c;
   int n_op = 0, n_pass = 0, n_failed = 0;
-  rush_op_def op = {.struct_bytes = sizeof op, .schema = "t::x() -> int", .kernel = greedy, .user = &n_op, .destroy_user = end};
-  rush_pass_def pass = {.struct_bytes = sizeof pass, .name = "t::p", .run = fails, .user = &n_pass, .destroy_user = end};
+  rush_op_def op = {.struct_bytes = sizeof op,
+                    .schema = "t::x() -> int",
+                    .kernel = greedy,
+                    .user = &n_op,
+                    .destroy_user = end};
+  rush_pass_def pass = {.struct_bytes = sizeof pass,
+                        .name = "t::p",
+                        .run = fails,
+                        .user = &n_pass,
+                        .destroy_user = end};
   assert_int_equal(rush_context_create(NULL, &c, NULL), RUSH_OK);
   assert_int_equal(api->op_register(c, &op, NULL), RUSH_OK);
   op.user = &n_failed;

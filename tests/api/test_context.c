@@ -93,7 +93,8 @@ static void a_limit_of_time_ends_a_loop(void **state)
   rush_error_clear(&err);
   rush_call_options call = RUSH_CALL_OPTIONS_INIT;
   call.limit_seconds = 0.01;
-  assert_int_equal(rush_module_call_named(m, "forward", &n, 1, NULL, 0, &call, &result, &err), RUSH_ELIMIT);
+  assert_int_equal(rush_module_call_named(m, "forward", &n, 1, NULL, 0, &call, &result, &err),
+                   RUSH_ELIMIT);
   rush_error_clear(&err);
   rush_module_release(m);
   rush_context_release(c);
@@ -122,7 +123,8 @@ static void another_thread_cancels_a_call(void **state)
   rush_call_options call = RUSH_CALL_OPTIONS_INIT;
   call.cancel = k;
   assert_int_equal(pthread_create(&thread, NULL, cancel_soon, k), 0);
-  assert_int_equal(rush_module_call_named(m, "forward", &n, 1, NULL, 0, &call, &result, &err), RUSH_ECANCELLED);
+  assert_int_equal(rush_module_call_named(m, "forward", &n, 1, NULL, 0, &call, &result, &err),
+                   RUSH_ECANCELLED);
   pthread_join(thread, NULL);
   rush_error_clear(&err);
   rush_cancel_release(k);
@@ -226,7 +228,8 @@ static rush_value bytes(rush_context *c, int64_t n)
   return t;
 }
 
-/* What a large tensor left serves the next one, of its size and of smaller ones; trimming gives it back. */
+/* What a large tensor left serves the next one, of its size and of smaller ones; trimming gives it
+ * back. */
 static void freed_memory_is_kept_and_given_back(void **state)
 {
   (void)state;
@@ -278,10 +281,11 @@ static void a_seed_repeats_and_its_state_is_pytorchs(void **state)
   rush_context_release(c);
 }
 
-/* -- Small stacks ------------------------------------------------------------------------------------------ */
+/* -- Small stacks ------------------------------------------------------------------------------ */
 
 /* One function whose body nests `depth` times. */
-static char *deep_text(const char *before, const char *open, const char *middle, const char *close, int depth, bool indent)
+static char *deep_text(const char *before, const char *open, const char *middle, const char *close,
+                       int depth, bool indent)
 {
   const size_t step = strlen(open) + strlen(close) + (indent ? (size_t)depth + 8 : 0);
   char *text = malloc(1000 + step * (size_t)depth), *at = text + sprintf(text, "%s", before);
@@ -338,7 +342,8 @@ static rush_status on_small_stack(const char *text, size_t n_bytes, size_t stack
   return x.st;
 }
 
-/* Deep programs on threads of 64, 128 and 256 KB (more with sanitizers): answers or errors, and errors when very deep. */
+/* Deep programs on threads of 64, 128 and 256 KB (more with sanitizers): answers or errors, and
+ * errors when very deep. */
 static void deep_programs_do_not_overflow_small_stacks(void **state)
 {
   static const struct {
@@ -377,11 +382,12 @@ static void deep_programs_do_not_overflow_small_stacks(void **state)
 static void operators_run_on_small_stacks(void **state)
 {
   static const char *const texts[] = {
-      "def f(b: bool):\n return torch.ones([300, 4]) + torch.ones([4]).to(torch.float16)\n",
-      "def f(b: bool):\n x = torch.ones([70, 80], dtype=torch.int32)\n return x @ x.t()\n",
-      "def f(b: bool):\n return torch.median(torch.rand([50000]))\n",
-      "def f(b: bool):\n return torch.softmax(torch.rand([100, 100]), 0)\n",
-      "def f(b: bool):\n return torch.conv2d(torch.rand([1, 3, 32, 32]), torch.rand([8, 3, 3, 3]))\n"};
+    "def f(b: bool):\n return torch.ones([300, 4]) + torch.ones([4]).to(torch.float16)\n",
+    "def f(b: bool):\n x = torch.ones([70, 80], dtype=torch.int32)\n return x @ x.t()\n",
+    "def f(b: bool):\n return torch.median(torch.rand([50000]))\n",
+    "def f(b: bool):\n return torch.softmax(torch.rand([100, 100]), 0)\n",
+    "def f(b: bool):\n return torch.conv2d(torch.rand([1, 3, 32, 32]), torch.rand([8, 3, 3, "
+    "3]))\n"};
   (void)state;
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     assert_int_equal(on_small_stack(texts[i], (size_t)STACK_SCALE << 16, 0), RUSH_OK);

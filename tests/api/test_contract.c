@@ -1,4 +1,5 @@
-/* Smaller promises of rushlight.h: the default context ends, results may be unwanted, limits have names. */
+/* Smaller promises of rushlight.h: the default context ends, results may be unwanted, limits have
+ * names. */
 #include "support/test.h"
 
 #include "base/macros.h"
@@ -68,10 +69,12 @@ static void memory_that_is_not_there_is_refused(void **state)
   rush_error err = RUSH_ERROR_INIT;
   rush_value x;
   (void)state;
-  assert_int_equal(rush_tensor_wrap(NULL, RUSH_FLOAT32, 2, some, NULL, NULL, NULL, NULL, &x, &err), RUSH_EARGUMENT);
+  assert_int_equal(rush_tensor_wrap(NULL, RUSH_FLOAT32, 2, some, NULL, NULL, NULL, NULL, &x, &err),
+                   RUSH_EARGUMENT);
   assert_non_null(strstr(err.message, "24 bytes"));
   rush_error_clear(&err);
-  assert_int_equal(rush_tensor_wrap(NULL, RUSH_FLOAT32, 2, none, NULL, NULL, NULL, NULL, &x, &err), RUSH_OK);
+  assert_int_equal(rush_tensor_wrap(NULL, RUSH_FLOAT32, 2, none, NULL, NULL, NULL, NULL, &x, &err),
+                   RUSH_OK);
   rush_value_release(x);
 }
 
@@ -104,7 +107,7 @@ static void limits_have_names(void **state)
   rush_context_release(c);
 }
 
-/* -- The host's allocator --------------------------------------------------------------------------------- */
+/* -- The host's allocator ---------------------------------------------------------------------- */
 
 typedef struct counted {
   size_t n_large, live_bytes;

@@ -1,16 +1,19 @@
-/* Every allocation of the public doors fails once: RUSH_ENOMEM and nothing held, never another error or half a thing. */
+/* Every allocation of the public doors fails once: RUSH_ENOMEM and nothing held, never another
+ * error or half a thing. */
 #include "support/bytes.h"
 #include "support/oom.h"
 
 #include "rushlight/backend.h"
 
-static void fails_only_for_memory(const oom_state *o, rush_status st, const rush_error *err, const char *what)
+static void fails_only_for_memory(const oom_state *o, rush_status st, const rush_error *err,
+                                  const char *what)
 {
   if (st != RUSH_OK && (st != RUSH_ENOMEM || !o->fired))
-    fail_msg("%s, allocation %ld: %s: %s", what, o->at, rush_status_name(st), err && err->message ? err->message : "");
+    fail_msg("%s, allocation %ld: %s: %s", what, o->at, rush_status_name(st),
+             err && err->message ? err->message : "");
 }
 
-/* -- Operators by name -------------------------------------------------------------------------------------------- */
+/* -- Operators by name ------------------------------------------------------------------------- */
 
 static rush_status call_by_names(call_ctx *cx)
 {
@@ -47,7 +50,7 @@ static void operators_by_name_say_memory(void **state)
     fails_only_for_memory(&oom_, call_by_names(&cx), cx.err, "rush_op_call");
 }
 
-/* -- Texts ---------------------------------------------------------------------------------------------------------- */
+/* -- Texts ------------------------------------------------------------------------------------- */
 
 static const char text[] =
     "import torch, enum\n"
@@ -116,7 +119,7 @@ static void texts_compile_or_say_memory(void **state)
   free(b.p);
 }
 
-/* -- Graphs --------------------------------------------------------------------------------------------------------- */
+/* -- Graphs ------------------------------------------------------------------------------------ */
 
 static const char graph_text[] = "graph(%x : Tensor, %n : int):\n"
                                  "  %one : int = prim::Constant[value=1]()\n"
@@ -135,9 +138,12 @@ static const char graph_text[] = "graph(%x : Tensor, %n : int):\n"
                                  "      %m : Tensor = aten::mul(%k, %i)\n"
                                  "      -> (%yes, %m)\n"
                                  "  return (%w)\n";
-static const char pattern_text[] = "graph(%x, %n, %one):\n  %y = aten::add(%x, %n, %one)\n  return (%y)\n";
-static const char by_text[] = "graph(%x, %n, %one):\n  %y = aten::sub(%x, %n, %one)\n  return (%y)\n";
-static const char passes[] = "inline,peephole,cse,constant_propagation,constant_pooling,loop_unrolling,canonicalize,dce";
+static const char pattern_text[] =
+  "graph(%x, %n, %one):\n  %y = aten::add(%x, %n, %one)\n  return (%y)\n";
+static const char by_text[] =
+  "graph(%x, %n, %one):\n  %y = aten::sub(%x, %n, %one)\n  return (%y)\n";
+static const char passes[] =
+  "inline,peephole,cse,constant_propagation,constant_pooling,loop_unrolling,canonicalize,dce";
 
 static rush_status build(const rush_backend_api *api, call_ctx *cx)
 {
@@ -148,8 +154,10 @@ static rush_status build(const rush_backend_api *api, call_ctx *cx)
   rush_builder *b = api->build_begin(g);
   rush_status st = b ? RUSH_OK : RUSH_ENOMEM;
   if (b) {
-    const rush_graph_value *x = api->build_input(b, "x", "int"), *three = api->build_constant(b, rush_value_int(3));
-    api->build_output(b, api->build_call(b, "aten::mul", (const rush_graph_value *[]){x, three}, 2));
+    const rush_graph_value *x = api->build_input(b, "x", "int"),
+                           *three = api->build_constant(b, rush_value_int(3));
+    api->build_output(b,
+                      api->build_call(b, "aten::mul", (const rush_graph_value *[]){x, three}, 2));
     st = api->build_end(b, cx->err);
   }
   if (st == RUSH_OK)
@@ -177,9 +185,12 @@ static rush_status edit(const rush_backend_api *api, call_ctx *cx, rush_graph *g
   api->type_release(t);
   if (st != RUSH_OK)
     return st;
-  TRY(api->graph_insert(g, "aten::mul", (const rush_graph_value *[]){api->node_output(api->block_param(api->graph_block(g)), 0), c},
-                        NULL, 2, NULL, 0, &v, cx->err));
-  TRY(api->node_create(g, "prim::TupleConstruct", (const rush_graph_value *[]){v, c}, 2, 1, &made, cx->err));
+  TRY(api->graph_insert(
+    g, "aten::mul",
+    (const rush_graph_value *[]){api->node_output(api->block_param(api->graph_block(g)), 0), c},
+    NULL, 2, NULL, 0, &v, cx->err));
+  TRY(api->node_create(g, "prim::TupleConstruct", (const rush_graph_value *[]){v, c}, 2, 1, &made,
+                       cx->err));
   TRY(api->node_set_attr(made, "note", "i", rush_value_int(7), cx->err));
   TRY(api->node_destroy(made, cx->err));
   TRY(api->value_set_name(v, "n", cx->err));

@@ -1,4 +1,5 @@
-/* Gradients of operators through the public header: what they take, what they give, refusals, failing allocations. */
+/* Gradients of operators through the public header: what they take, what they give, refusals,
+ * failing allocations. */
 #include "support/oom.h"
 
 #include "rushlight/rushlight.h"
@@ -23,14 +24,19 @@ static void a_gradient_has_the_arguments_shape(void **state)
   assert_int_equal(rush_context_create(NULL, &c, NULL), RUSH_OK);
   assert_int_equal(rush_op_n_gradients(c, "aten::mul.Tensor", &n, &err), RUSH_OK);
   assert_int_equal(n, 2);
-  assert_int_equal(rush_op_gradient(c, "aten::mul_.Tensor", 1, &inputs, &takes, &err), RUSH_OK); /* the base's */
+  assert_int_equal(rush_op_gradient(c, "aten::mul_.Tensor", 1, &inputs, &takes, &err),
+                   RUSH_OK); /* the base's */
   assert_string_equal(inputs, "other");
   assert_string_equal(takes, "grad self");
-  rush_value grad = ones(c, 2, (int64_t[]){3, 2}), self = ones(c, 2, (int64_t[]){3, 2}), other = ones(c, 1, (int64_t[]){2});
+  rush_value grad = ones(c, 2, (int64_t[]){3, 2}), self = ones(c, 2, (int64_t[]){3, 2}),
+             other = ones(c, 1, (int64_t[]){2});
   rush_value out;
-  assert_int_equal(rush_op_gradient_run(c, "aten::mul.Tensor", 1, (rush_value[]){grad, self}, 2, &other, 1, &out, &err), RUSH_OK);
+  assert_int_equal(rush_op_gradient_run(c, "aten::mul.Tensor", 1, (rush_value[]){grad, self}, 2,
+                                        &other, 1, &out, &err),
+                   RUSH_OK);
   assert_int_equal(rush_tensor_n_dims(out.as.tensor), 1);
-  assert_true(((const float *)rush_tensor_data(out.as.tensor))[1] == 3.0f); /* summed over the rows */
+  assert_true(((const float *)rush_tensor_data(out.as.tensor))[1] ==
+              3.0f); /* summed over the rows */
   rush_value_release(out);
   rush_value_release(grad);
   rush_value_release(self);
@@ -53,8 +59,10 @@ static void what_is_not_there_is_refused(void **state)
   assert_string_equal(err.message, "there is no operator aten::nothing");
   assert_int_equal(rush_op_gradient(c, "aten::exp", 1, &inputs, &takes, &err), RUSH_EARGUMENT);
   assert_string_equal(err.message, "aten::exp has 1 gradients, not 2");
-  assert_int_equal(rush_op_gradient_run(c, "aten::exp", 0, none, 1, none, 1, &out, &err), RUSH_EARGUMENT);
-  assert_int_equal(rush_op_gradient_run(c, "aten::exp", 0, none, 2, none, 1, &out, &err), RUSH_ERAISED);
+  assert_int_equal(rush_op_gradient_run(c, "aten::exp", 0, none, 1, none, 1, &out, &err),
+                   RUSH_EARGUMENT);
+  assert_int_equal(rush_op_gradient_run(c, "aten::exp", 0, none, 2, none, 1, &out, &err),
+                   RUSH_ERAISED);
   assert_string_equal(err.message, "value 0 of a gradient of aten::exp is of another type");
   rush_error_clear(&err);
   rush_context_release(c);
@@ -94,16 +102,20 @@ static void plain_calls_of_programs_that_ask(void **state)
 {
   (void)state;
   static const char code[] =
-      "import torch\nfrom typing import List, Optional, Tuple\n"
-      "def slope(x: Tensor) -> Tensor:\n"
-      "  y = torch.autograd.grad([(x * x * x).sum()], [x], create_graph=True)[0]\n  assert y is not None\n  return y\n"
-      "def grad(x: Tensor) -> Tensor:\n  x = x.detach().requires_grad_()\n  return slope(x)\n"
-      "def second(x: Tensor) -> Tuple[Tensor, List[Tensor]]:\n  x = x.detach().requires_grad_()\n  y = slope(x)\n"
-      "  z = torch.autograd.grad([y.sum()], [x])[0]\n  assert z is not None\n  return z, [y, x * 2]\n"
-      "def kept(x: Tensor) -> Tensor:\n  x = x.detach().requires_grad_()\n  (x * x).sum().backward()\n  g = x.grad\n"
-      "  assert g is not None\n  return g\n"
-      "def off(x: Tensor) -> Tensor:\n  with torch.no_grad():\n    y = (x * x).sum()\n  return slope(x) if x.sum() < 0 else y\n"
-      "def plain(x: Tensor) -> Tensor:\n  return x * 2\n";
+    "import torch\nfrom typing import List, Optional, Tuple\n"
+    "def slope(x: Tensor) -> Tensor:\n"
+    "  y = torch.autograd.grad([(x * x * x).sum()], [x], create_graph=True)[0]\n  assert y is not "
+    "None\n  return y\n"
+    "def grad(x: Tensor) -> Tensor:\n  x = x.detach().requires_grad_()\n  return slope(x)\n"
+    "def second(x: Tensor) -> Tuple[Tensor, List[Tensor]]:\n  x = x.detach().requires_grad_()\n  y "
+    "= slope(x)\n"
+    "  z = torch.autograd.grad([y.sum()], [x])[0]\n  assert z is not None\n  return z, [y, x * 2]\n"
+    "def kept(x: Tensor) -> Tensor:\n  x = x.detach().requires_grad_()\n  (x * "
+    "x).sum().backward()\n  g = x.grad\n"
+    "  assert g is not None\n  return g\n"
+    "def off(x: Tensor) -> Tensor:\n  with torch.no_grad():\n    y = (x * x).sum()\n  return "
+    "slope(x) if x.sum() < 0 else y\n"
+    "def plain(x: Tensor) -> Tensor:\n  return x * 2\n";
   rush_context *c;
   rush_error err = RUSH_ERROR_INIT;
   rush_module *m;
@@ -133,9 +145,11 @@ static void plain_calls_of_programs_that_ask(void **state)
     one_three(y, 2, 6);
     rush_value_release(y);
   }
-  rush_call_options none = RUSH_CALL_OPTIONS_INIT; /* torch.no_grad() around the call: nothing requires grad */
+  rush_call_options none =
+    RUSH_CALL_OPTIONS_INIT; /* torch.no_grad() around the call: nothing requires grad */
   none.no_grad = true;
-  assert_int_equal(rush_module_call_named(m, "grad", &x, 1, NULL, 0, &none, &y, &err), RUSH_ERAISED);
+  assert_int_equal(rush_module_call_named(m, "grad", &x, 1, NULL, 0, &none, &y, &err),
+                   RUSH_ERAISED);
   assert_non_null(strstr(err.message, "does not require grad and does not have a grad_fn"));
   rush_error_clear(&err);
   rush_value_release(x);

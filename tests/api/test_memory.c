@@ -1,6 +1,6 @@
-/* Failing allocations through the public header: loading and calling survive each, say so, leave nothing behind, and
- * the next try works.  Every allocation fails in turn, alone and with all that follow until the call returns; call sites
- * are counted to know what was reached. */
+/* Failing allocations through the public header: loading and calling survive each, say so, leave
+ * nothing behind, and the next try works.  Every allocation fails in turn, alone and with all that
+ * follow until the call returns; call sites are counted to know what was reached. */
 #include "support/test.h"
 
 #include <execinfo.h>
@@ -10,7 +10,7 @@
 /* A call site is the chain of its callers: so many of them. */
 #define FRAMES 8
 
-/* -- An allocator that fails ------------------------------------------------------------------------------------ */
+/* -- An allocator that fails ------------------------------------------------------------------- */
 
 typedef struct site {
   uint64_t hash; /* 0: free */
@@ -75,7 +75,7 @@ static void failing_free(void *user, void *p, size_t n)
   free(p);
 }
 
-/* -- What runs ---------------------------------------------------------------------------------------------------- */
+/* -- What runs --------------------------------------------------------------------------------- */
 
 static rush_value tensor(rush_context *c, rush_dtype dtype, int n_dims, const int64_t *sizes)
 {
@@ -93,13 +93,20 @@ static rush_value tensor(rush_context *c, rush_dtype dtype, int n_dims, const in
   return t;
 }
 
-static rush_value picture(rush_context *c) { return tensor(c, RUSH_FLOAT32, 4, (const int64_t[]){2, 3, 9, 9}); }
-static rush_value digit(rush_context *c) { return tensor(c, RUSH_FLOAT32, 4, (const int64_t[]){1, 1, 8, 8}); }
+static rush_value picture(rush_context *c)
+{
+  return tensor(c, RUSH_FLOAT32, 4, (const int64_t[]){2, 3, 9, 9});
+}
+static rush_value digit(rush_context *c)
+{
+  return tensor(c, RUSH_FLOAT32, 4, (const int64_t[]){1, 1, 8, 8});
+}
 
 static rush_value batch(rush_context *c)
 {
   const int64_t sizes[] = {2, 4};
-  rush_value keys[2], values[2] = {tensor(c, RUSH_INT64, 2, sizes), tensor(c, RUSH_BOOL, 2, sizes)}, dict;
+  rush_value keys[2], values[2] = {tensor(c, RUSH_INT64, 2, sizes), tensor(c, RUSH_BOOL, 2, sizes)},
+                      dict;
   assert_int_equal(rush_string_create(c, "tokens", 6, &keys[0], NULL), RUSH_OK);
   assert_int_equal(rush_string_create(c, "mask", 4, &keys[1], NULL), RUSH_OK);
   assert_int_equal(rush_dict_create(c, keys, values, 2, &dict, NULL), RUSH_OK);
@@ -135,11 +142,13 @@ static char *call(failing *f, rush_context *c, rush_module *m, const program *p)
   rush_status st = over(f, rush_module_call(m, NULL, &x, 1, &y, &err));
   if (st == RUSH_OK) {
     f->off = true;
-    assert_int_equal(rush_value_to_text(c, p->first ? rush_value_item(y, 0) : y, true, &text, NULL), RUSH_OK);
+    assert_int_equal(rush_value_to_text(c, p->first ? rush_value_item(y, 0) : y, true, &text, NULL),
+                     RUSH_OK);
     f->off = false;
     rush_value_release(y);
   } else if (st != RUSH_ENOMEM) {
-    fail_msg("%s: allocation %ld fails: %s, not out of memory: %s", p->file, f->fails, rush_status_name(st), err.message);
+    fail_msg("%s: allocation %ld fails: %s, not out of memory: %s", p->file, f->fails,
+             rush_status_name(st), err.message);
   }
   assert_true(err.status == st);
   rush_error_clear(&err);
@@ -170,7 +179,8 @@ static char *load_and_call(failing *f, const program *p)
   if (st == RUSH_ENOMEM && ++tries)
     st = over(f, rush_module_load(c, path, NULL, &m, &err));
   if (st != RUSH_OK)
-    fail_msg("%s: allocation %ld fails: load says %s: %s", p->file, f->fails, rush_status_name(st), err.message);
+    fail_msg("%s: allocation %ld fails: load says %s: %s", p->file, f->fails, rush_status_name(st),
+             err.message);
   text = call(f, c, m, p);
   if (!text) {
     tries++;
@@ -201,19 +211,23 @@ static void survives(const program *p)
     failing f = {.fails = i};
     char *text = load_and_call(&f, p);
     if (strcmp(text, expected) != 0)
-      fail_msg("%s: after allocation %ld failed the result is %s, not %s", p->file, f.fails, text, expected);
+      fail_msg("%s: after allocation %ld failed the result is %s, not %s", p->file, f.fails, text,
+               expected);
     n_silent += f.at <= f.fails;
     free(text);
   }
-  for (long i = 0; i < all.at; i += 1 + i / 32) { /* the more came before, the more alike is what follows */
+  for (long i = 0; i < all.at;
+       i += 1 + i / 32) { /* the more came before, the more alike is what follows */
     failing f = {.fails = i, .lasting = true};
     char *text = load_and_call(&f, p);
     if (strcmp(text, expected) != 0)
-      fail_msg("%s: after allocation %ld and all after it failed the result is %s, not %s", p->file, f.fails, text, expected);
+      fail_msg("%s: after allocation %ld and all after it failed the result is %s, not %s", p->file,
+               f.fails, text, expected);
     free(text);
   }
   printf("%s: %ld allocations of %zu call sites, each failed once\n", p->file, all.at, all.n_sites);
-  assert_true(all.n_sites > 50 || all.n_sites == 1); /* 1: a build without unwind tables cannot tell them apart */
+  assert_true(all.n_sites > 50 ||
+              all.n_sites == 1); /* 1: a build without unwind tables cannot tell them apart */
   assert_int_equal(n_silent, 0); /* every one of them was reached */
   free(expected);
   free(all.sites);

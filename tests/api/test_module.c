@@ -1,4 +1,5 @@
-/* Modules through the public header: every way of loading, methods, calls, state, copies, failing allocations. */
+/* Modules through the public header: every way of loading, methods, calls, state, copies, failing
+ * allocations. */
 #include "support/budget.h"
 #include "support/test.h"
 
@@ -52,7 +53,8 @@ static float answer(rush_context *c, rush_module *m)
   rush_value x, y;
   for (int i = 0; i < 64; i++)
     pixels[i] = (float)i / 64;
-  assert_int_equal(rush_tensor_wrap(c, RUSH_FLOAT32, 4, sizes, NULL, pixels, NULL, NULL, &x, NULL), RUSH_OK);
+  assert_int_equal(rush_tensor_wrap(c, RUSH_FLOAT32, 4, sizes, NULL, pixels, NULL, NULL, &x, NULL),
+                   RUSH_OK);
   assert_int_equal(rush_module_call(m, NULL, &x, 1, &y, NULL), RUSH_OK);
   assert_int_equal(rush_tensor_n_elems(y.as.tensor), 10);
   p = ((const float *)rush_tensor_data(y.as.tensor))[4];
@@ -87,7 +89,8 @@ static void every_way_of_loading_gives_the_same(void **state)
   rush_module *m[6];
   size_t n;
   int n_freed = 0;
-  char *bytes = read_file(data_path("digits.pt"), &n), *kept = read_file(data_path("digits.pt"), &n);
+  char *bytes = read_file(data_path("digits.pt"), &n),
+       *kept = read_file(data_path("digits.pt"), &n);
   FILE *f = fopen(data_path("digits.pt"), "rb");
   assert_int_equal(rush_module_load(c, data_path("digits.pt"), NULL, &m[0], NULL), RUSH_OK);
   o.check_full = o.copy = true;
@@ -95,7 +98,8 @@ static void every_way_of_loading_gives_the_same(void **state)
   assert_int_equal(rush_module_load_bytes(c, bytes, n, NULL, NULL, NULL, &m[2], NULL), RUSH_OK);
   memset(bytes, 0, n); /* they were copied */
   free(bytes);
-  assert_int_equal(rush_module_load_bytes(c, kept, n, free_bytes, &n_freed, NULL, &m[3], NULL), RUSH_OK);
+  assert_int_equal(rush_module_load_bytes(c, kept, n, free_bytes, &n_freed, NULL, &m[3], NULL),
+                   RUSH_OK);
   assert_int_equal(rush_module_load_reader(c, n, read_at, f, NULL, &m[4], NULL), RUSH_OK);
   fclose(f);
   assert_int_equal(rush_module_load(c, data_path("digits.pt2"), NULL, &m[5], NULL), RUSH_OK);
@@ -173,7 +177,8 @@ static void calls_bind_names_and_say_what_is_wrong(void **state)
   assert_int_equal(rush_module_call_named(m, NULL, NULL, 0, &n, 1, NULL, &result, &err), RUSH_OK);
   assert_true(result.tag == RUSH_TAG_INT && result.as.i == 5);
   n.name = "years";
-  assert_int_not_equal(rush_module_call_named(m, NULL, NULL, 0, &n, 1, NULL, &result, &err), RUSH_OK);
+  assert_int_not_equal(rush_module_call_named(m, NULL, NULL, 0, &n, 1, NULL, &result, &err),
+                       RUSH_OK);
   assert_non_null(strstr(err.message, "years"));
   assert_int_not_equal(rush_module_call(m, NULL, NULL, 0, &result, &err), RUSH_OK);
   assert_non_null(strstr(err.message, "generations"));
@@ -202,8 +207,11 @@ static void state_is_read_written_and_an_instances_own(void **state)
   assert_string_equal(name, "board");
   assert_false(is_parameter);
   rush_free_text(c, name);
-  assert_int_equal(rush_tensor_create(c, RUSH_INT64, 2, rush_tensor_sizes(board.as.tensor), &zeros, NULL), RUSH_OK);
-  memset(rush_tensor_data_mut(zeros.as.tensor), 0, 8 * (size_t)rush_tensor_n_elems(zeros.as.tensor));
+  assert_int_equal(
+    rush_tensor_create(c, RUSH_INT64, 2, rush_tensor_sizes(board.as.tensor), &zeros, NULL),
+    RUSH_OK);
+  memset(rush_tensor_data_mut(zeros.as.tensor), 0,
+         8 * (size_t)rush_tensor_n_elems(zeros.as.tensor));
   assert_int_equal(rush_module_set_state(m, "board", zeros, NULL), RUSH_OK);
   const int want[] = {0, 5, 5};
   rush_module *all[] = {m, other, copy};
@@ -237,17 +245,22 @@ static void attributes_are_read_and_set(void **state)
     seen |= strcmp(rush_object_attr_name(object, i), "training") == 0;
   assert_true(seen && rush_object_attr_name(object, 1000) == NULL);
   assert_true(rush_object_attr(object, "training").as.b);
-  assert_int_equal(rush_object_set_attr(c, object, "training", rush_value_bool(false), &err), RUSH_OK);
+  assert_int_equal(rush_object_set_attr(c, object, "training", rush_value_bool(false), &err),
+                   RUSH_OK);
   assert_false(rush_object_attr(object, "training").as.b);
-  assert_int_equal(rush_object_set_attr(c, object, "training", rush_value_float(1), &err), RUSH_EARGUMENT);
-  assert_int_equal(rush_object_set_attr(c, object, "colour", rush_value_none(), &err), RUSH_EARGUMENT);
+  assert_int_equal(rush_object_set_attr(c, object, "training", rush_value_float(1), &err),
+                   RUSH_EARGUMENT);
+  assert_int_equal(rush_object_set_attr(c, object, "colour", rush_value_none(), &err),
+                   RUSH_EARGUMENT);
   assert_int_equal(rush_object_attr(object, "colour").tag, RUSH_TAG_UNSET);
   rush_value n = rush_value_int(0), result;
   assert_true(rush_object_has_method(object, "step") && !rush_object_has_method(object, "dance"));
   assert_int_equal(rush_object_call(c, object, NULL, &n, 1, NULL, 0, NULL, &result, &err), RUSH_OK);
   assert_int_equal(result.as.i, 5);
-  assert_int_equal(rush_object_call(c, object, "dance", &n, 1, NULL, 0, NULL, &result, &err), RUSH_EARGUMENT);
-  assert_int_equal(rush_object_call(c, n, NULL, &n, 1, NULL, 0, NULL, &result, &err), RUSH_EARGUMENT);
+  assert_int_equal(rush_object_call(c, object, "dance", &n, 1, NULL, 0, NULL, &result, &err),
+                   RUSH_EARGUMENT);
+  assert_int_equal(rush_object_call(c, n, NULL, &n, 1, NULL, 0, NULL, &result, &err),
+                   RUSH_EARGUMENT);
   rush_error_clear(&err);
   rush_module_release(m);
   rush_context_release(c);
@@ -290,7 +303,7 @@ static void many_threads_call_one_module(void **state)
   rush_context_release(c);
 }
 
-/* -- Failing allocations: load and call survive each, and leave nothing behind --------------------------------- */
+/* -- Failing allocations: load and call survive each, and leave nothing behind ----------------- */
 
 static bool load_and_call(const char *file, long n_allocs)
 {

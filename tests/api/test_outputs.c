@@ -1,5 +1,5 @@
-/* Results in the caller's tensors: without a copy where the last operator can, refused where they do not fit, right when they share
- * memory with something else. */
+/* Results in the caller's tensors: without a copy where the last operator can, refused where they
+ * do not fit, right when they share memory with something else. */
 #include "support/budget.h"
 #include "support/test.h"
 
@@ -20,14 +20,17 @@ static rush_value wrap(rush_context *c, float *data, int64_t rows, int64_t colum
   const int64_t sizes[] = {rows, columns};
   rush_value v;
 
-  assert_int_equal(rush_tensor_wrap(c, RUSH_FLOAT32, 2, sizes, NULL, data, NULL, NULL, &v, NULL), RUSH_OK);
+  assert_int_equal(rush_tensor_wrap(c, RUSH_FLOAT32, 2, sizes, NULL, data, NULL, NULL, &v, NULL),
+                   RUSH_OK);
   return v;
 }
 
 static float in[6] = {1, 2, 3, 4, 5, 6};
 
-/* Calls with buffers for the first outputs; *copied says of which a copy was made.  Returns the result, new. */
-static rush_value call(rush_module *m, const char *method, const rush_value *x, const rush_value *buffers, size_t n, bool *copied)
+/* Calls with buffers for the first outputs; *copied says of which a copy was made.  Returns the
+ * result, new. */
+static rush_value call(rush_module *m, const char *method, const rush_value *x,
+                       const rush_value *buffers, size_t n, bool *copied)
 {
   rush_call_options o = RUSH_CALL_OPTIONS_INIT;
   rush_error err = RUSH_ERROR_INIT;
@@ -139,7 +142,8 @@ static void some_outputs_of_several_have_buffers(void **state)
   rush_value x = wrap(NULL, in, 2, 3);
   float data[6];
   bool copied[2] = {true, true};
-  rush_value buffers[] = {rush_value_none(), wrap(NULL, data, 2, 3)}, y = call(m, "two", &x, buffers, 2, copied);
+  rush_value buffers[] = {rush_value_none(), wrap(NULL, data, 2, 3)},
+             y = call(m, "two", &x, buffers, 2, copied);
   (void)state;
   assert_true(!copied[0] && !copied[1] && data[5] == 18);
   assert_true(((const float *)rush_tensor_data(rush_value_item(y, 0).as.tensor))[5] == 12);
@@ -170,7 +174,8 @@ static void buffers_that_are_arguments_are_right(void **state)
   rush_module_release(m);
 }
 
-static void refused(rush_module *m, const char *method, rush_value x, const rush_value *buffers, size_t n, rush_status want, const char *text)
+static void refused(rush_module *m, const char *method, rush_value x, const rush_value *buffers,
+                    size_t n, rush_status want, const char *text)
 {
   rush_call_options o = RUSH_CALL_OPTIONS_INIT;
   rush_error err = RUSH_ERROR_INIT;
@@ -193,7 +198,8 @@ static void what_does_not_fit_is_refused(void **state)
   (void)state;
   v = wrap(NULL, data, 3, 2);
   refused(m, "one", x, &v, 1, RUSH_EARGUMENT,
-          "output 0: expected a buffer of float32[2, 3] with strides [3, 1], but got float32[3, 2] with strides [2, 1]");
+          "output 0: expected a buffer of float32[2, 3] with strides [3, 1], but got float32[3, 2] "
+          "with strides [2, 1]");
   refused(m, "number", x, &v, 1, RUSH_EARGUMENT, "output 0 has a buffer, but is no tensor");
   pair[0] = pair[1] = v;
   refused(m, "two", x, pair, 2, RUSH_EARGUMENT, "the buffers of outputs 0 and 1 share memory");
@@ -206,13 +212,17 @@ static void what_does_not_fit_is_refused(void **state)
   pair[1] = rush_value_none();
   refused(m, "one", x, pair, 2, RUSH_EARGUMENT, "2 output buffers for 1 outputs");
   rush_value_release(v);
-  assert_int_equal(rush_tensor_wrap(NULL, RUSH_FLOAT32, 2, two, by_column, data, NULL, NULL, &v, NULL), RUSH_OK);
-  refused(m, "one", x, &v, 1, RUSH_EARGUMENT, "with strides [3, 1], but got float32[2, 3] with strides [1, 2]");
+  assert_int_equal(
+    rush_tensor_wrap(NULL, RUSH_FLOAT32, 2, two, by_column, data, NULL, NULL, &v, NULL), RUSH_OK);
+  refused(m, "one", x, &v, 1, RUSH_EARGUMENT,
+          "with strides [3, 1], but got float32[2, 3] with strides [1, 2]");
   rush_value_release(v);
-  assert_int_equal(rush_tensor_wrap(NULL, RUSH_FLOAT32, 2, two, gaps, data, NULL, NULL, &v, NULL), RUSH_OK);
+  assert_int_equal(rush_tensor_wrap(NULL, RUSH_FLOAT32, 2, two, gaps, data, NULL, NULL, &v, NULL),
+                   RUSH_OK);
   refused(m, "one", x, &v, 1, RUSH_EARGUMENT, "has gaps");
   rush_value_release(v);
-  assert_int_equal(rush_tensor_wrap(NULL, RUSH_INT32, 2, two, NULL, data, NULL, NULL, &v, NULL), RUSH_OK);
+  assert_int_equal(rush_tensor_wrap(NULL, RUSH_INT32, 2, two, NULL, data, NULL, NULL, &v, NULL),
+                   RUSH_OK);
   refused(m, "one", x, &v, 1, RUSH_EARGUMENT, "expected a buffer of float32[2, 3]");
   rush_value_release(v);
   rush_value_release(x);
@@ -230,14 +240,16 @@ static void an_exported_programs_buffers_and_weights(void **state)
   (void)state;
   snprintf(path, sizeof path, "%s/digits.pt2", getenv("RUSH_TEST_DATA"));
   assert_int_equal(rush_module_load(NULL, path, NULL, &m, NULL), RUSH_OK);
-  assert_int_equal(rush_tensor_wrap(NULL, RUSH_FLOAT32, 4, picture, NULL, pixels, NULL, NULL, &x, NULL), RUSH_OK);
+  assert_int_equal(
+    rush_tensor_wrap(NULL, RUSH_FLOAT32, 4, picture, NULL, pixels, NULL, NULL, &x, NULL), RUSH_OK);
   assert_int_equal(rush_module_call(m, NULL, &x, 1, &plain, NULL), RUSH_OK);
   rush_value buffer = wrap(NULL, scores, 1, 10), y = call(m, NULL, &x, &buffer, 1, &copied);
   assert_ptr_equal(y.as.tensor, buffer.as.tensor);
   assert_false(copied);
   assert_memory_equal(scores, rush_tensor_data(plain.as.tensor), sizeof scores);
   assert_int_equal(rush_module_state_at(m, 0, NULL, NULL, &weight, NULL), RUSH_OK);
-  refused(m, NULL, x, &weight, 1, RUSH_EARGUMENT, rush_tensor_requires_grad(weight.as.tensor) ? "requires grad" : "share");
+  refused(m, NULL, x, &weight, 1, RUSH_EARGUMENT,
+          rush_tensor_requires_grad(weight.as.tensor) ? "requires grad" : "share");
   rush_tensor_set_requires_grad(weight.as.tensor, false);
   refused(m, NULL, x, &weight, 1, RUSH_EARGUMENT, "shares memory with the module's state");
   rush_value_release(weight);

@@ -1,18 +1,21 @@
-/* The plain call is the fast call: what does not record gradients runs as if nothing required them. */
+/* The plain call is the fast call: what does not record gradients runs as if nothing required them.
+ * */
 #include "support/test.h"
 
 #include "rushlight/rushlight.h"
 
-static const char text[] = "import torch\n"
-                           "def affine(x: Tensor, w: Tensor, b: Tensor):\n"
-                           "  x = x * w + b\n  x = x * w + b\n  return x\n"
-                           "def turn(x: Tensor):\n  return x.t()\n"
-                           "def parts(x: Tensor):\n  a, b = x.chunk(2)\n  return [a, b.view(-1), x]\n"
-                           "def write(x: Tensor):\n  return x.add_(1)\n"
-                           "def out(x: Tensor, y: Tensor):\n  return torch.mul(x, x, out=y)\n"
-                           "def asks(x: Tensor):\n  y = x * 2\n  return torch.is_grad_enabled(), x.requires_grad, y.requires_grad\n"
-                           "def enables(x: Tensor):\n  with torch.enable_grad():\n    return x * 2\n"
-                           "def learns(x: Tensor):\n  return torch.tensor([1.0, 2.0], requires_grad=True)\n";
+static const char text[] =
+  "import torch\n"
+  "def affine(x: Tensor, w: Tensor, b: Tensor):\n"
+  "  x = x * w + b\n  x = x * w + b\n  return x\n"
+  "def turn(x: Tensor):\n  return x.t()\n"
+  "def parts(x: Tensor):\n  a, b = x.chunk(2)\n  return [a, b.view(-1), x]\n"
+  "def write(x: Tensor):\n  return x.add_(1)\n"
+  "def out(x: Tensor, y: Tensor):\n  return torch.mul(x, x, out=y)\n"
+  "def asks(x: Tensor):\n  y = x * 2\n  return torch.is_grad_enabled(), x.requires_grad, "
+  "y.requires_grad\n"
+  "def enables(x: Tensor):\n  with torch.enable_grad():\n    return x * 2\n"
+  "def learns(x: Tensor):\n  return torch.tensor([1.0, 2.0], requires_grad=True)\n";
 
 typedef struct fixture {
   rush_context *c;
@@ -57,8 +60,8 @@ static rush_compile_counters counters(fixture *f)
   return n;
 }
 
-static rush_status call(fixture *f, const char *name, const rush_value *args, size_t n, bool record, bool no_grad, rush_value *result,
-                        rush_error *err)
+static rush_status call(fixture *f, const char *name, const rush_value *args, size_t n, bool record,
+                        bool no_grad, rush_value *result, rush_error *err)
 {
   rush_call_options o = RUSH_CALL_OPTIONS_INIT;
 
@@ -67,8 +70,10 @@ static rush_status call(fixture *f, const char *name, const rush_value *args, si
   return rush_module_call_named(f->m, name, args, n, NULL, 0, &o, result, err);
 }
 
-/* The affine chain with parameters: how often groups were compiled and interpreted, and whether the result requires grad. */
-static void chain(fixture *f, rush_dtype dtype, bool record, bool no_grad, uint64_t compiled, uint64_t interpreted)
+/* The affine chain with parameters: how often groups were compiled and interpreted, and whether the
+ * result requires grad. */
+static void chain(fixture *f, rush_dtype dtype, bool record, bool no_grad, uint64_t compiled,
+                  uint64_t interpreted)
 {
   rush_value args[] = {filled(f, dtype, false), filled(f, dtype, true), filled(f, dtype, true)}, y;
   const rush_compile_counters before = counters(f);
@@ -131,10 +136,12 @@ static void parameters_are_written_in_place(void **state)
   rush_error err = RUSH_ERROR_INIT;
 
   assert_int_equal(call(f, "write", args, 1, true, false, &y, &err), RUSH_ERAISED);
-  assert_string_equal(err.message, "a leaf Variable that requires grad is being used in an in-place operation.");
+  assert_string_equal(err.message,
+                      "a leaf Variable that requires grad is being used in an in-place operation.");
   rush_error_clear(&err);
   assert_int_equal(call(f, "write", args, 1, false, false, &y, NULL), RUSH_OK);
-  assert_true(y.as.tensor == args[0].as.tensor && *(const float *)rush_tensor_data(y.as.tensor) == 1.0f);
+  assert_true(y.as.tensor == args[0].as.tensor &&
+              *(const float *)rush_tensor_data(y.as.tensor) == 1.0f);
   rush_value_release(y);
   assert_int_equal(call(f, "out", args, 2, true, false, &y, &err), RUSH_ERAISED);
   rush_error_clear(&err);
@@ -157,7 +164,8 @@ static void only_the_option_records(void **state)
   assert_true(rush_tensor_is_recorded(y.as.tensor));
   rush_value_release(y);
   assert_int_equal(call(f, "asks", &w, 1, false, false, &y, NULL), RUSH_OK);
-  assert_true(rush_value_item(y, 0).as.b && rush_value_item(y, 1).as.b && !rush_value_item(y, 2).as.b);
+  assert_true(rush_value_item(y, 0).as.b && rush_value_item(y, 1).as.b &&
+              !rush_value_item(y, 2).as.b);
   rush_value_release(y);
   rush_value_release(w);
 }
@@ -166,9 +174,12 @@ int main(void)
 {
 #define CLAIM(f) cmocka_unit_test_setup_teardown(f, begin, end)
   const struct CMUnitTest tests[] = {
-      CLAIM(groups_that_parameters_enter_are_compiled), CLAIM(recorded_groups_are_interpreted_and_counted),
-      CLAIM(views_do_not_require_grad),                 CLAIM(what_a_program_makes_a_leaf_is_one),
-      CLAIM(parameters_are_written_in_place),           CLAIM(only_the_option_records),
+    CLAIM(groups_that_parameters_enter_are_compiled),
+    CLAIM(recorded_groups_are_interpreted_and_counted),
+    CLAIM(views_do_not_require_grad),
+    CLAIM(what_a_program_makes_a_leaf_is_one),
+    CLAIM(parameters_are_written_in_place),
+    CLAIM(only_the_option_records),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,14 +4,15 @@
 
 #include "rushlight/rushlight.h"
 
-static const char text[] = "import torch\n"
-                           "def inner(x: Tensor):\n  return torch.selu(x) * 2 + 1\n"
-                           "def affine(x: Tensor, w: Tensor, n: int = 1):\n"
-                           "  for i in range(n):\n    x = inner(x * w + w)\n  return x\n"
-                           "def adds(x: Tensor, l: List[Tensor]):\n  l.append(x.add_(1))\n  print('called')\n  return l\n"
-                           "def draws():\n  torch.manual_seed(3)\n  return torch.rand([4]).sum() + torch.randn([2]).sum()\n"
-                           "def raises(x: Tensor):\n  if x.sum() < 5:\n    raise ValueError('small')\n  return x\n"
-                           "def learns(x: Tensor):\n  y = (x * x).sum()\n  y.backward()\n  return x.grad\n";
+static const char text[] =
+  "import torch\n"
+  "def inner(x: Tensor):\n  return torch.selu(x) * 2 + 1\n"
+  "def affine(x: Tensor, w: Tensor, n: int = 1):\n"
+  "  for i in range(n):\n    x = inner(x * w + w)\n  return x\n"
+  "def adds(x: Tensor, l: List[Tensor]):\n  l.append(x.add_(1))\n  print('called')\n  return l\n"
+  "def draws():\n  torch.manual_seed(3)\n  return torch.rand([4]).sum() + torch.randn([2]).sum()\n"
+  "def raises(x: Tensor):\n  if x.sum() < 5:\n    raise ValueError('small')\n  return x\n"
+  "def learns(x: Tensor):\n  y = (x * x).sum()\n  y.backward()\n  return x.grad\n";
 
 typedef struct fixture {
   rush_context *c;
@@ -65,7 +66,8 @@ static rush_compile_counters counters(const fixture *f)
   return n;
 }
 
-static void prepare(fixture *f, rush_module *m, const char *method, const rush_value *args, size_t n)
+static void prepare(fixture *f, rush_module *m, const char *method, const rush_value *args,
+                    size_t n)
 {
   rush_error err = RUSH_ERROR_INIT;
 
@@ -75,7 +77,8 @@ static void prepare(fixture *f, rush_module *m, const char *method, const rush_v
 }
 
 /* Call and see that nothing is compiled.  Returns the result, new. */
-static rush_value call_prepared(fixture *f, rush_module *m, const char *method, const rush_value *args, size_t n)
+static rush_value call_prepared(fixture *f, rush_module *m, const char *method,
+                                const rush_value *args, size_t n)
 {
   const rush_compile_counters before = counters(f);
   rush_error err = RUSH_ERROR_INIT;
@@ -166,7 +169,8 @@ static void tensors_without_data_stand_for_zeros(void **state)
 
   assert_int_equal(rush_tensor_new_meta(f->c, RUSH_FLOAT32, 1, &n, &one, &args[1], NULL), RUSH_OK);
   prepare(f, f->m, "affine", args, 2);
-  assert_int_equal(rush_module_prepare(f->m, "raises", &args[1], 1, NULL, 0, NULL, &err), RUSH_ERAISED);
+  assert_int_equal(rush_module_prepare(f->m, "raises", &args[1], 1, NULL, 0, NULL, &err),
+                   RUSH_ERAISED);
   rush_error_clear(&err);
   rush_value_release(args[1]);
   args[1] = real;
@@ -182,7 +186,8 @@ static void refusals_are_the_calls(void **state)
   rush_call_options o = RUSH_CALL_OPTIONS_INIT;
   rush_error err = RUSH_ERROR_INIT;
 
-  assert_int_equal(rush_module_prepare(f->m, "nothing", NULL, 0, NULL, 0, NULL, NULL), RUSH_EARGUMENT);
+  assert_int_equal(rush_module_prepare(f->m, "nothing", NULL, 0, NULL, 0, NULL, NULL),
+                   RUSH_EARGUMENT);
   assert_int_equal(rush_module_prepare(f->m, "raises", &x, 1, NULL, 0, NULL, NULL), RUSH_ERAISED);
   assert_int_equal(rush_module_prepare(f->m, "draws", &x, 1, NULL, 0, NULL, NULL), RUSH_EARGUMENT);
   o.outputs = &buffer;

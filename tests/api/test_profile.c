@@ -1,4 +1,5 @@
-/* Profiles through the public header: what is recorded, its limit, what stops it, failing allocations. */
+/* Profiles through the public header: what is recorded, its limit, what stops it, failing
+ * allocations. */
 #include "support/oom.h"
 
 #include <pthread.h>
@@ -217,7 +218,8 @@ static void note_name(void *user, const rush_watched *w)
   assert_true(w->n_results == 1 && w->results[0].tag == RUSH_TAG_TENSOR);
   rush_value copy;
   size_t n_copies;
-  assert_int_equal(rush_op_call(n->c, "aten::clone", w->results, 1, NULL, 0, &copy, 1, &n_copies, NULL), RUSH_OK);
+  assert_int_equal(
+    rush_op_call(n->c, "aten::clone", w->results, 1, NULL, 0, &copy, 1, &n_copies, NULL), RUSH_OK);
   rush_value_release(copy);
   snprintf(n->text + len, sizeof n->text - len, "%s:%u ", w->name, w->line);
 }
@@ -225,7 +227,8 @@ static void note_name(void *user, const rush_watched *w)
 static void a_watch_tells_every_node_that_ran(void **state)
 {
   rush_context_options options = RUSH_CONTEXT_OPTIONS_INIT;
-  static const char text[] = "def forward(x: Tensor) -> Tensor:\n    y = torch.linear(x, x)\n    return (y + 1).relu()\n";
+  static const char text[] =
+    "def forward(x: Tensor) -> Tensor:\n    y = torch.linear(x, x)\n    return (y + 1).relu()\n";
   rush_text_options where = RUSH_TEXT_OPTIONS_INIT;
   const int64_t sizes[] = {2, 2};
   watched_names names = {0};
@@ -254,11 +257,12 @@ static void a_watch_tells_every_node_that_ran(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(events_tell_what_ran_where),
-      cmocka_unit_test(a_watch_tells_every_node_that_ran), cmocka_unit_test(a_limit_bounds_the_record),
-      cmocka_unit_test(a_failing_call_ends_its_events), cmocka_unit_test(threads_are_told_apart),
-      cmocka_unit_test(failing_allocations_drop_events)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(events_tell_what_ran_where),
+                                     cmocka_unit_test(a_watch_tells_every_node_that_ran),
+                                     cmocka_unit_test(a_limit_bounds_the_record),
+                                     cmocka_unit_test(a_failing_call_ends_its_events),
+                                     cmocka_unit_test(threads_are_told_apart),
+                                     cmocka_unit_test(failing_allocations_drop_events)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* What the system sees: resident memory stays flat over many calls of changing sizes, and under a limit of bytes.
- * Prints what it measures; RUSH_CALLS says how many calls (2500; make nightly: 10000). */
+/* What the system sees: resident memory stays flat over many calls of changing sizes, and under a
+ * limit of bytes. Prints what it measures; RUSH_CALLS says how many calls (2500; make nightly:
+ * 10000). */
 #include "support/test.h"
 
 #include <sys/mman.h>
@@ -95,7 +96,8 @@ static void resident_memory_is_flat(void **state)
   }
   rush_memory s = RUSH_MEMORY_INIT;
   rush_memory_get(c, &s);
-  printf("%d calls, the first %d left out: resident %.2f to %.2f MB, %.2f %% apart; peak %.1f MB in use, %.1f MB cached, "
+  printf("%d calls, the first %d left out: resident %.2f to %.2f MB, %.2f %% apart; peak %.1f MB "
+         "in use, %.1f MB cached, "
          "%.2f %% of tensor data from the cache\n",
          n_calls, WARM, least / MB, most / MB, (most / least - 1) * 100, (double)s.peak_bytes / MB,
          (double)s.cached_bytes / MB, 100 * (double)s.n_cache_hits / (double)s.n_data);
@@ -104,7 +106,7 @@ static void resident_memory_is_flat(void **state)
   rush_context_release(c);
 }
 
-/* -- Under a limit ------------------------------------------------------------------------------------------------ */
+/* -- Under a limit ----------------------------------------------------------------------------- */
 
 #define LIMIT ((size_t)96 << 20)
 
@@ -118,13 +120,15 @@ static void watch(double *most)
 static void fill(rush_context *c, int kind, double *most)
 {
   size_t n = 0, cap = 4 << 20;
-  rush_value *held = mmap(NULL, cap * sizeof *held, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  rush_value *held =
+    mmap(NULL, cap * sizeof *held, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   rush_error err = RUSH_ERROR_INIT;
   rush_status st = RUSH_OK;
   uint64_t seed = 1;
   double before = resident("RssAnon:");
   assert_true(held != MAP_FAILED);
-  memset(held, 0, cap * sizeof *held); /* resident before the measurement: it is not the library's */
+  memset(held, 0,
+         cap * sizeof *held); /* resident before the measurement: it is not the library's */
   double own = resident("RssAnon:") - before;
   while (st == RUSH_OK && n < cap) {
     int64_t size = kind == 0 ? draw(&seed, 1, 3000000) : draw(&seed, 1, 3000);
@@ -165,7 +169,8 @@ static void a_limit_holds_from_outside(void **state)
   for (int i = 0; i < 6; i++) {
     fill(c, i % 3, &most);
   }
-  printf("limit %.0f MB: at most %.1f MB anonymous memory resident\n", (double)LIMIT / MB, most / MB);
+  printf("limit %.0f MB: at most %.1f MB anonymous memory resident\n", (double)LIMIT / MB,
+         most / MB);
   assert_true(most <= (double)LIMIT + 16 * MB);
   rush_module_release(m);
   rush_context_release(c);

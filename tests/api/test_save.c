@@ -1,4 +1,5 @@
-/* Saving through the public header: files, callbacks, extra files, functions, refusals, failing allocations. */
+/* Saving through the public header: files, callbacks, extra files, functions, refusals, failing
+ * allocations. */
 #include "support/budget.h"
 #include "support/bytes.h"
 #include "support/test.h"
@@ -96,11 +97,14 @@ static void functions_become_methods(void **state)
   rush_module *only = open_bytes(&b);
   assert_int_equal(rush_module_n_methods(only), 1);
   assert_string_equal(rush_module_method_name(only, 0), "forward");
-  assert_int_equal(rush_tensor_wrap(NULL, RUSH_FLOAT32, 1, none, NULL, values, NULL, NULL, &x, NULL), RUSH_OK);
-  assert_int_equal(rush_module_call(only, NULL, &x, 1, &y, &err), RUSH_OK); /* a method keeps its default */
+  assert_int_equal(
+    rush_tensor_wrap(NULL, RUSH_FLOAT32, 1, none, NULL, values, NULL, NULL, &x, NULL), RUSH_OK);
+  assert_int_equal(rush_module_call(only, NULL, &x, 1, &y, &err),
+                   RUSH_OK); /* a method keeps its default */
   assert_true(((const float *)rush_tensor_data(y.as.tensor))[1] == 4);
   rush_value_release(y);
-  assert_int_equal(rush_module_call(all, "f", &x, 1, &y, &err), RUSH_ERAISED); /* the author's text is still known */
+  assert_int_equal(rush_module_call(all, "f", &x, 1, &y, &err),
+                   RUSH_ERAISED); /* the author's text is still known */
   assert_non_null(strstr(err.traceback, "raise ValueError('too much')"));
   o.function = "nothing";
   assert_int_equal(save_to(m, &b, o, &err), RUSH_EARGUMENT);
@@ -127,7 +131,8 @@ static void a_file_is_complete_or_as_it_was(void **state)
   assert_int_equal(rush_module_save(m, file, NULL, &err), RUSH_OK);
   assert_int_equal(rush_module_load(NULL, file, NULL, &opened, &err), RUSH_OK);
   assert_int_equal(stat(file, &info), 0);
-  assert_int_equal(rush_module_save(opened, file, NULL, &err), RUSH_OK); /* over the file that it is mapped from */
+  assert_int_equal(rush_module_save(opened, file, NULL, &err),
+                   RUSH_OK); /* over the file that it is mapped from */
   rush_module_release(opened);
   assert_int_equal(rush_module_load(NULL, file, NULL, &opened, &err), RUSH_OK);
   rush_module_release(opened);
@@ -150,7 +155,7 @@ static void a_file_is_complete_or_as_it_was(void **state)
   free(b.p);
 }
 
-/* -- Failing allocations -------------------------------------------------------------------------- */
+/* -- Failing allocations ----------------------------------------------------------------------- */
 
 static void any_allocation_may_fail(void **state)
 {

@@ -1,4 +1,5 @@
-/* Signatures through the public header: TorchScript and exported programs, small structs, lives, failing allocations. */
+/* Signatures through the public header: TorchScript and exported programs, small structs, lives,
+ * failing allocations. */
 #include "support/budget.h"
 #include "support/test.h"
 
@@ -24,11 +25,12 @@ static rush_module *compile(const char *text)
   return m;
 }
 
-static const char *const two_results = "from typing import List, Optional, Tuple\n"
-                                       "def f(x: Tensor, names: List[str], k: int = 3) -> Tuple[Tensor, Tuple[int, Optional[float]]]:\n"
-                                       "    return x, (k + len(names), None)\n"
-                                       "def g(x):\n"
-                                       "    return x + 1\n";
+static const char *const two_results =
+  "from typing import List, Optional, Tuple\n"
+  "def f(x: Tensor, names: List[str], k: int = 3) -> Tuple[Tensor, Tuple[int, Optional[float]]]:\n"
+  "    return x, (k + len(names), None)\n"
+  "def g(x):\n"
+  "    return x + 1\n";
 
 static void a_methods_parameters_and_results_are_items(void **state)
 {
@@ -45,7 +47,8 @@ static void a_methods_parameters_and_results_are_items(void **state)
   assert_string_equal(item.type, "List[str]");
   assert_false(item.has_default || item.is_described || item.is_constant || item.keyword_only);
   assert_true(rush_signature_input(s, 2, &item));
-  assert_true(item.has_default && item.value.tag == RUSH_TAG_INT && item.value.as.i == 3 && item.argument == 2);
+  assert_true(item.has_default && item.value.tag == RUSH_TAG_INT && item.value.as.i == 3 &&
+              item.argument == 2);
   assert_true(rush_signature_output(s, 2, &item));
   assert_string_equal(item.name, "output[1][1]");
   assert_string_equal(item.type, "Optional[float]");
@@ -84,7 +87,8 @@ static void an_exported_program_has_dtypes_and_sizes(void **state)
   assert_true(rush_signature_input(s, 0, &item));
   assert_string_equal(item.name, "x");
   assert_true(item.is_described && item.dtype == RUSH_FLOAT32 && item.n_sizes == 4);
-  assert_true(item.sizes[3].value == 8 && item.sizes[3].min == 8 && item.sizes[3].max == 8 && !item.sizes[3].symbol);
+  assert_true(item.sizes[3].value == 8 && item.sizes[3].min == 8 && item.sizes[3].max == 8 &&
+              !item.sizes[3].symbol);
   assert_true(rush_signature_output(s, 0, &item));
   assert_true(item.is_described && item.n_sizes == 2 && item.sizes[1].value == 10);
   rush_signature_release(s);

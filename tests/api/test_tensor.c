@@ -1,4 +1,5 @@
-/* Tensors and other values through the public header: memory that is the caller's, DLPack, containers. */
+/* Tensors and other values through the public header: memory that is the caller's, DLPack,
+ * containers. */
 #include <string.h>
 
 #include "support/test.h"
@@ -36,7 +37,9 @@ static void wrapped_memory_is_used_in_place(void **state)
   int64_t sizes[] = {3, 2}, strides[] = {1, 3}; /* a transposed 2x3 */
   int n_deleted = 0;
   rush_value t, row, args[3];
-  assert_int_equal(rush_tensor_wrap(c, RUSH_FLOAT32, 2, sizes, strides, data, count_call, &n_deleted, &t, NULL), RUSH_OK);
+  assert_int_equal(
+    rush_tensor_wrap(c, RUSH_FLOAT32, 2, sizes, strides, data, count_call, &n_deleted, &t, NULL),
+    RUSH_OK);
   assert_true(rush_tensor_data(t.as.tensor) == data && !rush_tensor_is_contiguous(t.as.tensor));
   assert_true(rush_tensor_n_elems(t.as.tensor) == 6 && rush_tensor_strides(t.as.tensor)[1] == 3);
   args[0] = t;
@@ -66,8 +69,9 @@ static void what_cannot_be_a_tensor_is_refused(void **state)
   int64_t sizes[] = {2, 2}, negative[] = {-2, 1}, minus[] = {2, -2}, huge[] = {INT64_MAX / 2, 4};
   int n_deleted = 0;
   rush_value t;
-  assert_int_equal(rush_tensor_wrap(c, RUSH_FLOAT32, 2, sizes, negative, data, count_call, &n_deleted, &t, &err),
-                   RUSH_EARGUMENT);
+  assert_int_equal(
+    rush_tensor_wrap(c, RUSH_FLOAT32, 2, sizes, negative, data, count_call, &n_deleted, &t, &err),
+    RUSH_EARGUMENT);
   assert_int_equal(rush_tensor_create(c, RUSH_FLOAT32, 2, minus, &t, &err), RUSH_EARGUMENT);
   assert_int_equal(rush_tensor_create(c, (rush_dtype)77, 2, sizes, &t, &err), RUSH_EARGUMENT);
   assert_int_equal(rush_tensor_create(c, RUSH_FLOAT32, 65, sizes, &t, &err), RUSH_EARGUMENT);
@@ -87,11 +91,14 @@ static void dlpack_goes_both_ways(void **state)
   void *managed;
   int n_deleted = 0;
   for (int versioned = 0; versioned < 2; versioned++) {
-    assert_int_equal(rush_tensor_wrap(c, RUSH_INT32, 2, sizes, NULL, data, count_call, &n_deleted, &t, NULL), RUSH_OK);
+    assert_int_equal(
+      rush_tensor_wrap(c, RUSH_INT32, 2, sizes, NULL, data, count_call, &n_deleted, &t, NULL),
+      RUSH_OK);
     assert_int_equal(rush_tensor_to_dlpack(c, t.as.tensor, versioned, &managed, NULL), RUSH_OK);
     rush_value_release(t);
     assert_int_equal(rush_tensor_from_dlpack_steal(c, managed, versioned, &back, NULL), RUSH_OK);
-    assert_true(rush_tensor_dtype(back.as.tensor) == RUSH_INT32 && rush_tensor_data(back.as.tensor) == data);
+    assert_true(rush_tensor_dtype(back.as.tensor) == RUSH_INT32 &&
+                rush_tensor_data(back.as.tensor) == data);
     assert_int_equal(n_deleted, versioned);
     rush_value_release(back);
     assert_int_equal(n_deleted, versioned + 1);
@@ -109,7 +116,9 @@ static void read_only_memory_is_not_written_to(void **state)
   rush_value args[2], row, back, result;
   void *managed;
   size_t n;
-  assert_int_equal(rush_tensor_wrap(c, RUSH_FLOAT32, 1, sizes, NULL, (void *)(uintptr_t)data, NULL, NULL, &args[0], NULL), RUSH_OK);
+  assert_int_equal(rush_tensor_wrap(c, RUSH_FLOAT32, 1, sizes, NULL, (void *)(uintptr_t)data, NULL,
+                                    NULL, &args[0], NULL),
+                   RUSH_OK);
   assert_false(rush_tensor_is_read_only(args[0].as.tensor));
   rush_tensor_set_read_only(args[0].as.tensor);
   row = call1(c, "aten::t", args, 1); /* a view */
@@ -118,11 +127,13 @@ static void read_only_memory_is_not_written_to(void **state)
   rush_value_release(args[0]);
   args[0] = row;
   args[1] = rush_value_float(1);
-  assert_int_equal(rush_op_call(c, "aten::add_", args, 2, NULL, 0, &result, 1, &n, &err), RUSH_ERAISED);
+  assert_int_equal(rush_op_call(c, "aten::add_", args, 2, NULL, 0, &result, 1, &n, &err),
+                   RUSH_ERAISED);
   assert_string_equal(err.type, "ValueError");
   assert_non_null(strstr(err.message, "argument 'self' is read-only"));
   result = call1(c, "aten::add", args, 2);
-  assert_true(((const float *)rush_tensor_data(result.as.tensor))[3] == 5 && !rush_tensor_is_read_only(result.as.tensor));
+  assert_true(((const float *)rush_tensor_data(result.as.tensor))[3] == 5 &&
+              !rush_tensor_is_read_only(result.as.tensor));
   rush_value_release(result);
   assert_int_equal(rush_tensor_to_dlpack(c, row.as.tensor, false, &managed, &err), RUSH_ERAISED);
   assert_string_equal(err.type, "BufferError");
@@ -203,7 +214,8 @@ static void the_default_context_needs_no_setup(void **state)
   rush_value t, contiguous;
   int64_t sizes[] = {2, 3}, strides[] = {1, 2};
   double data[6] = {0, 1, 2, 3, 4, 5};
-  assert_int_equal(rush_tensor_wrap(NULL, RUSH_FLOAT64, 2, sizes, strides, data, NULL, NULL, &t, NULL), RUSH_OK);
+  assert_int_equal(
+    rush_tensor_wrap(NULL, RUSH_FLOAT64, 2, sizes, strides, data, NULL, NULL, &t, NULL), RUSH_OK);
   assert_int_equal(rush_tensor_contiguous(NULL, t.as.tensor, &contiguous, NULL), RUSH_OK);
   assert_true(((const double *)rush_tensor_data(contiguous.as.tensor))[1] == 2);
   assert_false(rush_tensor_requires_grad(t.as.tensor));
@@ -227,22 +239,30 @@ static void a_part_of_a_buffer_is_wrapped(void **state)
   rush_error err = RUSH_ERROR_INIT;
   size_t n = 0;
 
-  assert_int_equal(rush_tensor_wrap_part(NULL, RUSH_FLOAT32, 1, sizes, strides, 3, data, sizeof data, NULL, NULL, &part, &err),
+  assert_int_equal(rush_tensor_wrap_part(NULL, RUSH_FLOAT32, 1, sizes, strides, 3, data,
+                                         sizeof data, NULL, NULL, &part, &err),
                    RUSH_OK);
   assert_ptr_equal(rush_tensor_data(part.as.tensor), data + 3);
   args[0] = part;
-  assert_int_equal(rush_list_create(NULL, &(rush_value){.tag = RUSH_TAG_INT, .as.i = 8}, 1, &args[1], &err), RUSH_OK);
-  assert_int_equal(rush_list_create(NULL, &(rush_value){.tag = RUSH_TAG_INT, .as.i = 1}, 1, &args[2], &err), RUSH_OK);
+  assert_int_equal(
+    rush_list_create(NULL, &(rush_value){.tag = RUSH_TAG_INT, .as.i = 8}, 1, &args[1], &err),
+    RUSH_OK);
+  assert_int_equal(
+    rush_list_create(NULL, &(rush_value){.tag = RUSH_TAG_INT, .as.i = 1}, 1, &args[2], &err),
+    RUSH_OK);
   args[3] = rush_value_int(0);
-  assert_int_equal(rush_op_call(NULL, "aten::as_strided", args, 4, NULL, 0, &y, 1, &n, &err), RUSH_OK);
+  assert_int_equal(rush_op_call(NULL, "aten::as_strided", args, 4, NULL, 0, &y, 1, &n, &err),
+                   RUSH_OK);
   assert_ptr_equal(rush_tensor_data(y.as.tensor), data);
   rush_value_release(y);
   args[3] = rush_value_int(1);
-  assert_int_not_equal(rush_op_call(NULL, "aten::as_strided", args, 4, NULL, 0, &y, 1, &n, &err), RUSH_OK);
+  assert_int_not_equal(rush_op_call(NULL, "aten::as_strided", args, 4, NULL, 0, &y, 1, &n, &err),
+                       RUSH_OK);
   rush_error_clear(&err);
   for (int i = 0; i < 3; i++)
     rush_value_release(args[i]);
-  assert_int_equal(rush_tensor_wrap_part(NULL, RUSH_FLOAT32, 1, sizes, strides, 4, data, sizeof data, NULL, NULL, &part, &err),
+  assert_int_equal(rush_tensor_wrap_part(NULL, RUSH_FLOAT32, 1, sizes, strides, 4, data,
+                                         sizeof data, NULL, NULL, &part, &err),
                    RUSH_EARGUMENT);
   assert_non_null(strstr(err.message, "reaches 4 bytes behind the 32"));
   rush_error_clear(&err);

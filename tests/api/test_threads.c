@@ -19,7 +19,8 @@ static rush_module *load(rush_context *c, const char *name)
 {
   char path[4096];
   rush_module *m;
-  return rush_module_load(c, data_path(path, sizeof path, name), NULL, &m, NULL) == RUSH_OK ? m : NULL;
+  return rush_module_load(c, data_path(path, sizeof path, name), NULL, &m, NULL) == RUSH_OK ? m
+                                                                                            : NULL;
 }
 
 static rush_context *create(int n_threads)
@@ -50,7 +51,7 @@ static bool same_bits(rush_value a, rush_value b)
          memcmp(rush_tensor_data(a.as.tensor), rush_tensor_data(b.as.tensor), (size_t)n * 4) == 0;
 }
 
-/* -- A crew: the same function on every thread, begun together --------------------------------------------- */
+/* -- A crew: the same function on every thread, begun together --------------------------------- */
 
 typedef struct crew crew;
 typedef struct hand {
@@ -76,11 +77,13 @@ static void *hand_main(void *arg)
 }
 
 /* `beside` runs in a thread of its own until the others are done. */
-static void run_crew(crew *k, bool (*work)(crew *k, int number), bool (*beside)(crew *k, int number))
+static void run_crew(crew *k, bool (*work)(crew *k, int number),
+                     bool (*beside)(crew *k, int number))
 {
   pthread_t threads[N_THREADS + 1];
   hand hands[N_THREADS];
-  crew aside = {.work = beside, .c = k->c, .m = k->m, .other = k->other, .x = k->x, .want = k->want};
+  crew aside = {
+    .work = beside, .c = k->c, .m = k->m, .other = k->other, .x = k->x, .want = k->want};
   hand last = {&aside, N_THREADS, true};
   k->work = work;
   pthread_barrier_init(&k->start, NULL, N_THREADS);
@@ -133,7 +136,7 @@ static void crew_end(crew *k)
   rush_context_release(k->c);
 }
 
-/* -- The scenario: eight callers, one loader --------------------------------------------------------------- */
+/* -- The scenario: eight callers, one loader --------------------------------------------------- */
 
 static bool call_both(crew *k, int number)
 {
@@ -178,7 +181,8 @@ static void eight_threads_call_one_program_while_another_loads(void **state)
   assert_int_equal(rush_module_call(k.m, "count", &k.x, 1, &n, NULL), RUSH_OK);
   assert_int_equal(n.as.i, N_THREADS * ROUNDS + 1); /* no change of state was lost */
   assert_int_equal(rush_module_get_state(k.m, "total", &total, NULL), RUSH_OK);
-  assert_true(((const float *)rush_tensor_data(total.as.tensor))[WIDTH - 1] == N_THREADS * ROUNDS + 1);
+  assert_true(((const float *)rush_tensor_data(total.as.tensor))[WIDTH - 1] ==
+              N_THREADS * ROUNDS + 1);
   rush_value_release(total);
   assert_int_equal(rush_module_get_state(k.other, "total", &total, NULL), RUSH_OK);
   assert_true(((const float *)rush_tensor_data(total.as.tensor))[0] == 0);
@@ -186,7 +190,7 @@ static void eight_threads_call_one_program_while_another_loads(void **state)
   crew_end(&k);
 }
 
-/* -- Bits ------------------------------------------------------------------------------------------------------- */
+/* -- Bits -------------------------------------------------------------------------------------- */
 
 typedef struct answers {
   rush_context *c; /* outlives the values */
@@ -208,8 +212,11 @@ static void answer_all(rush_cpu cpu, int n_threads, answers *out)
   assert_int_equal(rush_module_call(m, "forward", &x, 1, &out->worker, NULL), RUSH_OK);
   assert_int_equal(rush_module_call(m, "tasks", &x, 1, &out->tasks, NULL), RUSH_OK);
   assert_int_equal(rush_op_call(c, "aten::t", &x, 1, NULL, 0, &t, 1, &n, NULL), RUSH_OK);
-  assert_int_equal(rush_op_call(c, "aten::mm", (rush_value[]){x, t}, 2, NULL, 0, &out->product, 1, &n, NULL), RUSH_OK);
-  assert_int_equal(rush_op_call(c, "aten::logsumexp", args, 2, NULL, 0, &out->sums, 1, &n, NULL), RUSH_OK);
+  assert_int_equal(
+    rush_op_call(c, "aten::mm", (rush_value[]){x, t}, 2, NULL, 0, &out->product, 1, &n, NULL),
+    RUSH_OK);
+  assert_int_equal(rush_op_call(c, "aten::logsumexp", args, 2, NULL, 0, &out->sums, 1, &n, NULL),
+                   RUSH_OK);
   rush_value_release(t);
   rush_value_release(x);
   rush_module_release(m);
@@ -240,7 +247,7 @@ static void threads_and_cpus_give_the_same_bits(void **state)
   answers_release(&want);
 }
 
-/* -- What is made at first use ------------------------------------------------------------------------------ */
+/* -- What is made at first use ----------------------------------------------------------------- */
 
 static bool call_three_times(crew *k, int number)
 {
@@ -268,9 +275,10 @@ static void first_calls_come_at_once(void **state)
 static const struct some_operator {
   const char *name;
   char second; /* argument: ' ' none, 'd' a dimension, 'x' the tensor again */
-} some_operators[] = {{"aten::relu", ' '},  {"aten::logsumexp", 'd'}, {"aten::gelu", ' '},       {"aten::cumsum", 'd'},
-                      {"aten::std", ' '},   {"aten::softmax", 'd'},   {"aten::huber_loss", 'x'}, {"aten::mish", ' '},
-                      {"aten::sort", 'd'},  {"aten::linalg_norm", ' '}};
+} some_operators[] = {{"aten::relu", ' '},       {"aten::logsumexp", 'd'}, {"aten::gelu", ' '},
+                      {"aten::cumsum", 'd'},     {"aten::std", ' '},       {"aten::softmax", 'd'},
+                      {"aten::huber_loss", 'x'}, {"aten::mish", ' '},      {"aten::sort", 'd'},
+                      {"aten::linalg_norm", ' '}};
 enum { N_OPERATORS = sizeof some_operators / sizeof *some_operators };
 
 static rush_status call_one(crew *k, int i)
@@ -278,7 +286,8 @@ static rush_status call_one(crew *k, int i)
   const struct some_operator *op = &some_operators[i];
   rush_value args[2] = {k->x, op->second == 'x' ? k->x : rush_value_int(1)}, out[2];
   size_t n = 0;
-  rush_status st = rush_op_call(k->c, op->name, args, op->second == ' ' ? 1 : 2, NULL, 0, out, 2, &n, NULL);
+  rush_status st =
+    rush_op_call(k->c, op->name, args, op->second == ' ' ? 1 : 2, NULL, 0, out, 2, &n, NULL);
   for (size_t j = 0; st == RUSH_OK && j < n; j++)
     rush_value_release(out[j]);
   return st;
@@ -288,7 +297,8 @@ static bool call_operators(crew *k, int number)
 {
   bool ok = true;
   for (int i = 0; i < N_OPERATORS; i++)
-    ok &= call_one(k, (i + (number % 2 ? number : 0)) % N_OPERATORS) == RUSH_OK && rush_op_find(k->c, "aten::mm");
+    ok &= call_one(k, (i + (number % 2 ? number : 0)) % N_OPERATORS) == RUSH_OK &&
+          rush_op_find(k->c, "aten::mm");
   return ok;
 }
 
@@ -304,7 +314,7 @@ static void operators_of_a_fresh_context_are_called_at_once(void **state)
   }
 }
 
-/* -- Contexts, the default one, headers that change threads --------------------------------------------------- */
+/* -- Contexts, the default one, headers that change threads ------------------------------------ */
 
 static bool live_alone(crew *k, int number)
 {
@@ -379,7 +389,8 @@ typedef struct mail {
   _Atomic(rush_tensor *) box[64];
 } mail;
 
-/* Tensors go from hand to hand: made here, released there, and threads end with lists of free headers. */
+/* Tensors go from hand to hand: made here, released there, and threads end with lists of free
+ * headers. */
 static bool pass_on(crew *k, int number)
 {
   mail *post = (mail *)(uintptr_t)k->want.as.heap;
@@ -417,7 +428,7 @@ static void tensors_are_released_by_other_threads(void **state)
   rush_context_release(k.c);
 }
 
-/* -- Cancelling ------------------------------------------------------------------------------------------------ */
+/* -- Cancelling -------------------------------------------------------------------------------- */
 
 typedef struct spinner {
   crew *crew;
@@ -473,7 +484,7 @@ static void run_serially(void *user, void (*fn)(void *arg, int i), void *arg, in
     fn(arg, i);
 }
 
-/* -- A host's pool --------------------------------------------------------------------------------------------- */
+/* -- A host's pool ----------------------------------------------------------------------------- */
 
 /* As simple as a pool of a host may be: threads that wait for tasks, a run that waits for them. */
 typedef struct host {
@@ -560,7 +571,8 @@ static rush_value large_sums(rush_context *c)
   assert_int_equal(rush_op_call(c, "aten::exp", &x, 1, NULL, 0, &y, 1, &n, NULL), RUSH_OK);
   args[0] = y;
   args[1] = rush_value_int(0);
-  assert_int_equal(rush_op_call(c, "aten::logsumexp", args, 2, NULL, 0, &sum, 1, &n, NULL), RUSH_OK);
+  assert_int_equal(rush_op_call(c, "aten::logsumexp", args, 2, NULL, 0, &sum, 1, &n, NULL),
+                   RUSH_OK);
   rush_value_release(x);
   rush_value_release(y);
   return sum;
@@ -597,7 +609,7 @@ static void a_hosts_pool_gives_the_same_bits(void **state)
   crew_end(&k);
 }
 
-/* -- Settings -------------------------------------------------------------------------------------------------- */
+/* -- Settings ---------------------------------------------------------------------------------- */
 
 static bool change_settings(crew *k, int number)
 {
@@ -623,7 +635,7 @@ static void settings_change_while_calls_run(void **state)
   crew_end(&k);
 }
 
-/* -- Random numbers -------------------------------------------------------------------------------------------- */
+/* -- Random numbers ---------------------------------------------------------------------------- */
 
 static bool draw(crew *k, int number)
 {

@@ -1,5 +1,6 @@
-/* Many threads, one state: modules and generators whose state some threads read and write while others call, with deadlines
- * and cancellation behind locks.  Meant for ThreadSanitizer (tools/nightly.sh: "threads" and "storm").
+/* Many threads, one state: modules and generators whose state some threads read and write while
+ * others call, with deadlines and cancellation behind locks.  Meant for ThreadSanitizer
+ * (tools/nightly.sh: "threads" and "storm").
  *   RUSH_STORM_SECONDS=n  how long the storm lasts (1)
  *   RUSH_STORM_THREADS=n  how many threads it has (16) */
 #include "support/test.h"
@@ -40,7 +41,7 @@ static rush_value floats(rush_context *c, int64_t rows)
   return v;
 }
 
-/* -- A crew ------------------------------------------------------------------------------------------------- */
+/* -- A crew ------------------------------------------------------------------------------------ */
 
 typedef struct crew {
   rush_context *c;
@@ -81,7 +82,8 @@ static void run_crew(crew *k, work_fn *const *works, int n_works, int n_threads,
     hands[i] = (hand){k, works[i % n_works], (unsigned)i};
     assert_int_equal(pthread_create(&threads[i], NULL, hand_main, &hands[i]), 0);
   }
-  nanosleep(&(struct timespec){(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)}, NULL);
+  nanosleep(&(struct timespec){(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)},
+            NULL);
   atomic_store(&k->stop, true);
   for (int i = 0; i < n_threads; i++)
     pthread_join(threads[i], NULL);
@@ -116,7 +118,7 @@ static void expect(crew *k, bool ok)
     atomic_fetch_add(&k->n_bad, 1);
 }
 
-/* -- Works -------------------------------------------------------------------------------------------------- */
+/* -- Works ------------------------------------------------------------------------------------- */
 
 static void call_count(crew *k, unsigned number)
 {
@@ -172,7 +174,8 @@ static void read_state(crew *k, unsigned number)
   rush_value v;
   char *name;
 
-  expect(k, rush_module_state_at(k->m, number % (unsigned)n, &name, &is_parameter, &v, NULL) == RUSH_OK);
+  expect(k, rush_module_state_at(k->m, number % (unsigned)n, &name, &is_parameter, &v, NULL) ==
+              RUSH_OK);
   rush_value_release(v);
   expect(k, rush_module_get_state(k->m, name, &v, NULL) == RUSH_OK);
   rush_value_release(v);
@@ -199,7 +202,8 @@ static void touch_submodule(crew *k, unsigned number)
   expect(k, rush_object_is_module(inner));
   w = rush_object_attr(inner, "training");
   expect(k, w.tag == RUSH_TAG_BOOL);
-  expect(k, rush_object_set_attr(k->c, inner, "training", rush_value_bool(number % 2), NULL) == RUSH_OK);
+  expect(k, rush_object_set_attr(k->c, inner, "training", rush_value_bool(number % 2), NULL) ==
+              RUSH_OK);
   if (rush_object_call(k->c, inner, "forward", &k->x, 1, NULL, 0, NULL, &y, NULL) == RUSH_OK)
     rush_value_release(y);
   if (rush_module_around(k->c, inner, number % 3 ? k->m : NULL, &m, NULL) == RUSH_OK) {
@@ -250,7 +254,8 @@ static void spin_until_deadline(crew *k, unsigned number)
 
   o.limit_seconds = changes ? 0.02 : 0.05;
   const uint64_t deadline = clock_ns() + (uint64_t)(o.limit_seconds * 1e9);
-  rush_status st = rush_module_call_named(k->m, changes ? "count" : "spin", &k->x, 1, NULL, 0, &o, &y, NULL);
+  rush_status st =
+    rush_module_call_named(k->m, changes ? "count" : "spin", &k->x, 1, NULL, 0, &o, &y, NULL);
   expect(k, st == RUSH_ELIMIT || (changes && st == RUSH_OK));
   if (st == RUSH_OK)
     rush_value_release(y);
@@ -264,7 +269,8 @@ static void cancel_one(crew *k, unsigned number)
   (void)number;
   o.cancel = rush_cancel_create(k->c);
   rush_cancel_request(o.cancel);
-  expect(k, rush_module_call_named(k->m, "spin", &k->x, 1, NULL, 0, &o, &y, NULL) == RUSH_ECANCELLED);
+  expect(k,
+         rush_module_call_named(k->m, "spin", &k->x, 1, NULL, 0, &o, &y, NULL) == RUSH_ECANCELLED);
   rush_cancel_release(o.cancel);
 }
 static void load_and_release(crew *k, unsigned number)
@@ -276,7 +282,7 @@ static void load_and_release(crew *k, unsigned number)
   rush_module_release(m);
 }
 
-/* -- Random kernels ------------------------------------------------------------------------------------------ */
+/* -- Random kernels ---------------------------------------------------------------------------- */
 
 /* An argument of the type, new: enough for most operators that draw. */
 static bool make_arg(rush_context *c, const schema_arg *a, rush_value *out)
@@ -323,7 +329,10 @@ static bool call_random_until(rush_context *c, const op *o, uint64_t deadline_ns
     rush_value_release(args[i]);
   return st == RUSH_OK;
 }
-static bool call_random(rush_context *c, const op *o) { return call_random_until(c, o, UINT64_MAX); }
+static bool call_random(rush_context *c, const op *o)
+{
+  return call_random_until(c, o, UINT64_MAX);
+}
 
 /* True when a call of the operator moves the default generator's state. */
 static bool draws(rush_context *c, const op *o)
@@ -331,10 +340,12 @@ static bool draws(rush_context *c, const op *o)
   uint8_t before[RUSH_GENERATOR_STATE_BYTES], after[RUSH_GENERATOR_STATE_BYTES];
 
   return rush_generator_get_state(c, before, NULL) == RUSH_OK && call_random(c, o) &&
-         rush_generator_get_state(c, after, NULL) == RUSH_OK && memcmp(before, after, sizeof before) != 0;
+         rush_generator_get_state(c, after, NULL) == RUSH_OK &&
+         memcmp(before, after, sizeof before) != 0;
 }
 
-/* The table's operators that draw, with their variants: rows expand to several schemas, so all are looked at by name. */
+/* The table's operators that draw, with their variants: rows expand to several schemas, so all are
+ * looked at by name. */
 static const op *random_op(rush_context *c, uint32_t i)
 {
   const char *text = op_pool + op_rows[i].schema;
@@ -390,13 +401,15 @@ static void *draw_with_each(void *arg)
 
   for (unsigned i = 0; i < n_random_ops; i++)
     if (call_random_until(k->c, random_ops[i], clock_ns() + PATIENCE_NS)) {
-      printf("%s.%s draws without the generator's lock\n", random_ops[i]->schema->name, random_ops[i]->schema->overload);
+      printf("%s.%s draws without the generator's lock\n", random_ops[i]->schema->name,
+             random_ops[i]->schema->overload);
       atomic_fetch_add(&k->n_bad, 1);
     }
   return NULL;
 }
 
-/* While another thread draws, no operator that draws comes to its end: a kernel without the lock would. */
+/* While another thread draws, no operator that draws comes to its end: a kernel without the lock
+ * would. */
 static void no_kernel_draws_without_the_lock(void **state)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -436,21 +449,23 @@ static void one_threads_numbers_are_exact(void **state)
   rush_value big = floats(k.c, 3000);
   for (int i = 0; i < 2; i++) {
     assert_int_equal(rush_manual_seed(k.c, 5, NULL), RUSH_OK);
-    assert_int_equal(rush_op_call(k.c, "aten::rand_like", &big, 1, NULL, 0, &y[i], 1, &n, NULL), RUSH_OK);
+    assert_int_equal(rush_op_call(k.c, "aten::rand_like", &big, 1, NULL, 0, &y[i], 1, &n, NULL),
+                     RUSH_OK);
   }
-  assert_memory_equal(rush_tensor_data(y[0].as.tensor), rush_tensor_data(y[1].as.tensor), 3000 * WIDTH * sizeof(float));
+  assert_memory_equal(rush_tensor_data(y[0].as.tensor), rush_tensor_data(y[1].as.tensor),
+                      3000 * WIDTH * sizeof(float));
   rush_value_release(y[0]);
   rush_value_release(y[1]);
   rush_value_release(big);
   crew_end(&k);
 }
 
-/* -- State ---------------------------------------------------------------------------------------------------- */
+/* -- State ------------------------------------------------------------------------------------- */
 
 static void state_is_read_and_written_between_calls(void **state)
 {
-  static work_fn *const works[] = {call_count, read_list, write_list, read_state, write_state, touch_submodule, save_and_copy,
-                                   call_forward};
+  static work_fn *const works[] = {call_count,  read_list,       write_list,    read_state,
+                                   write_state, touch_submodule, save_and_copy, call_forward};
   crew k;
 
   (void)state;
@@ -459,7 +474,7 @@ static void state_is_read_and_written_between_calls(void **state)
   crew_end(&k);
 }
 
-/* -- Waiting ---------------------------------------------------------------------------------------------------- */
+/* -- Waiting ----------------------------------------------------------------------------------- */
 
 static void *hold_module(void *arg)
 {
@@ -469,7 +484,8 @@ static void *hold_module(void *arg)
 
   o.cancel = k->cancel;
   atomic_store(&k->n_done, 1);
-  expect(k, rush_module_call_named(k->m, "spin", &k->x, 1, NULL, 0, &o, &y, NULL) == RUSH_ECANCELLED);
+  expect(k,
+         rush_module_call_named(k->m, "spin", &k->x, 1, NULL, 0, &o, &y, NULL) == RUSH_ECANCELLED);
   return NULL;
 }
 static void *cancel_later(void *arg)
@@ -493,12 +509,14 @@ static void a_wait_for_a_module_ends(void **state)
   usleep(100000);
   o.limit_seconds = 0.05;
   const uint64_t deadline = clock_ns() + 50000000;
-  assert_int_equal(rush_module_call_named(k.m, "count", &k.x, 1, NULL, 0, &o, &y, NULL), RUSH_ELIMIT);
+  assert_int_equal(rush_module_call_named(k.m, "count", &k.x, 1, NULL, 0, &o, &y, NULL),
+                   RUSH_ELIMIT);
   note_late(&k, deadline);
   o.limit_seconds = 0;
   o.cancel = rush_cancel_create(k.c);
   pthread_create(&canceller, NULL, cancel_later, o.cancel);
-  assert_int_equal(rush_module_call_named(k.m, "count", &k.x, 1, NULL, 0, &o, &y, NULL), RUSH_ECANCELLED);
+  assert_int_equal(rush_module_call_named(k.m, "count", &k.x, 1, NULL, 0, &o, &y, NULL),
+                   RUSH_ECANCELLED);
   pthread_join(canceller, NULL);
   rush_cancel_request(k.cancel);
   pthread_join(holder, NULL);
@@ -536,7 +554,8 @@ static void short_draws_do_not_wait_for_long_ones(void **state)
   while (!atomic_load(&k.stop)) {
     rush_value y;
     size_t n;
-    assert_int_equal(rush_op_call(k.c, "aten::rand_like", &k.x, 1, NULL, 0, &y, 1, &n, NULL), RUSH_OK);
+    assert_int_equal(rush_op_call(k.c, "aten::rand_like", &k.x, 1, NULL, 0, &y, 1, &n, NULL),
+                     RUSH_OK);
     rush_value_release(y);
     n_drawn++;
   }
@@ -545,7 +564,7 @@ static void short_draws_do_not_wait_for_long_ones(void **state)
   crew_end(&k);
 }
 
-/* -- Re-entry ---------------------------------------------------------------------------------------------------- */
+/* -- Re-entry ---------------------------------------------------------------------------------- */
 
 static void print_again(void *user, const char *text, size_t len)
 {
@@ -561,7 +580,8 @@ static void print_again(void *user, const char *text, size_t len)
 
 static void a_callback_may_use_the_module_that_it_was_called_from(void **state)
 {
-  static const char text[] = "def twice(x: int) -> int:\n  return 2 * x\ndef show(x: int) -> int:\n  print(x)\n  return x\n";
+  static const char text[] =
+    "def twice(x: int) -> int:\n  return 2 * x\ndef show(x: int) -> int:\n  print(x)\n  return x\n";
   rush_context_options o = RUSH_CONTEXT_OPTIONS_INIT;
   rush_value x = rush_value_int(3), y;
   crew k = {.n_bad = 0};
@@ -578,7 +598,7 @@ static void a_callback_may_use_the_module_that_it_was_called_from(void **state)
   rush_context_release(k.c);
 }
 
-/* -- Everything at once -------------------------------------------------------------------------------------------- */
+/* -- Everything at once ------------------------------------------------------------------------ */
 
 static double number_of(const char *name, double otherwise)
 {
@@ -589,8 +609,9 @@ static double number_of(const char *name, double otherwise)
 
 static void storm(void **state)
 {
-  static work_fn *const works[] = {call_count, read_list,  write_list,       read_state,       write_state,         touch_submodule,
-                                   draw_any,   cancel_one, load_and_release, save_and_copy, spin_until_deadline, call_forward};
+  static work_fn *const works[] = {
+    call_count, read_list,  write_list,       read_state,    write_state,         touch_submodule,
+    draw_any,   cancel_one, load_and_release, save_and_copy, spin_until_deadline, call_forward};
   const int n_threads = (int)number_of("RUSH_STORM_THREADS", 16);
   const double seconds = number_of("RUSH_STORM_SECONDS", 1);
   crew k;
@@ -600,8 +621,8 @@ static void storm(void **state)
   crew_begin(&k, "worker.pt");
   find_random_ops(k.c);
   run_crew(&k, works, COUNT_OF(works), n_threads, seconds);
-  printf("%d threads, %.0f s: %lld pieces of work, deadlines at most %.1f ms late\n", n_threads, seconds, (long long)k.n_done,
-         (double)k.latest_ns * 1e-6);
+  printf("%d threads, %.0f s: %lld pieces of work, deadlines at most %.1f ms late\n", n_threads,
+         seconds, (long long)k.n_done, (double)k.latest_ns * 1e-6);
   crew_end(&k);
 }
 

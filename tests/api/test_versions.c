@@ -13,7 +13,7 @@ static rush_module *compiled(const char *text)
   return m;
 }
 
-/* -- Options ---------------------------------------------------------------------------------------------- */
+/* -- Options ----------------------------------------------------------------------------------- */
 
 /* Bytes with room for what a newer header has beyond ours. */
 #define NEWER(type)          \
@@ -58,7 +58,10 @@ static bool swallow(void *user, const void *data, size_t n_bytes)
   (void)n_bytes;
   return true;
 }
-static rush_status save(const void *o, rush_error *err) { return rush_module_save(model, NULL, o, err); }
+static rush_status save(const void *o, rush_error *err)
+{
+  return rush_module_save(model, NULL, o, err);
+}
 static rush_status freeze(const void *o, rush_error *err)
 {
   rush_module *m;
@@ -92,9 +95,10 @@ static void check_options(const char *name, size_t ours, size_t oldest, unsigned
   const struct {
     size_t says, set; /* struct_bytes; a byte that is not zero, or 0 */
     rush_status st;
-  } rows[] = {{ours, 0, RUSH_OK},          {oldest, 0, RUSH_OK},           {ours + 24, 0, RUSH_OK},
-              {ours + 24, ours + 9, RUSH_EARGUMENT}, {ours, ours + 9, RUSH_OK}, {0, 0, RUSH_EARGUMENT},
-              {4, 0, RUSH_EARGUMENT},      {(size_t)1 << 40, 0, RUSH_EARGUMENT}};
+  } rows[] = {{ours, 0, RUSH_OK},        {oldest, 0, RUSH_OK},
+              {ours + 24, 0, RUSH_OK},   {ours + 24, ours + 9, RUSH_EARGUMENT},
+              {ours, ours + 9, RUSH_OK}, {0, 0, RUSH_EARGUMENT},
+              {4, 0, RUSH_EARGUMENT},    {(size_t)1 << 40, 0, RUSH_EARGUMENT}};
   for (size_t i = 0; i < COUNT_OF(rows); i++) {
     memcpy(bytes, &rows[i].says, sizeof rows[i].says);
     bytes[ours + 9] = 0;
@@ -134,7 +138,8 @@ static void options_of_other_sizes_are_read(void **state)
   memset(&o, 0, sizeof o);
   o.ours = (rush_save_options)RUSH_SAVE_OPTIONS_INIT;
   o.ours.write = swallow;
-  check_options("rush_save_options", sizeof(rush_save_options), offsetof(rush_save_options, function), o.bytes, save);
+  check_options("rush_save_options", sizeof(rush_save_options),
+                offsetof(rush_save_options, function), o.bytes, save);
   rush_module_release(model);
 }
 
@@ -151,20 +156,22 @@ static void a_smaller_struct_ends_where_it_says(void **state)
   rush_error_clear(&err);
 }
 
-/* -- Tables of callbacks ------------------------------------------------------------------------------------ */
+/* -- Tables of callbacks ----------------------------------------------------------------------- */
 
-static rush_status host_name(void *user, void *scope, const char *name, rush_name *out, rush_error *err)
+static rush_status host_name(void *user, void *scope, const char *name, rush_name *out,
+                             rush_error *err)
 {
   (void)user, (void)scope, (void)name, (void)out, (void)err;
   return RUSH_OK;
 }
-static rush_status host_type(void *user, void *scope, const char *dotted, const rush_type **out, rush_error *err)
+static rush_status host_type(void *user, void *scope, const char *dotted, const rush_type **out,
+                             rush_error *err)
 {
   (void)user, (void)scope, (void)dotted, (void)out, (void)err;
   return RUSH_OK;
 }
-static rush_status host_call(void *user, void *object, const rush_value *args, size_t n, const rush_type *type, rush_value *result,
-                             rush_error *err)
+static rush_status host_call(void *user, void *object, const rush_value *args, size_t n,
+                             const rush_type *type, rush_value *result, rush_error *err)
 {
   (void)user, (void)object, (void)args, (void)n, (void)type, (void)result, (void)err;
   return RUSH_EUNSUPPORTED;
@@ -192,7 +199,8 @@ static void callbacks_that_are_needed_are_asked_for_by_name(void **state)
   char quoted[40];
   (void)state;
   for (size_t i = 0; i < COUNT_OF(rows); i++) {
-    rush_host h = {sizeof h, NULL, host_name, host_name, host_type, host_name, NULL, host_call, host_release, false};
+    rush_host h = {sizeof h,  NULL, host_name, host_name,    host_type,
+                   host_name, NULL, host_call, host_release, false};
     rush_unit *u;
     memset((char *)&h + rows[i].at, 0, sizeof(void *));
     const rush_status st = rush_unit_create(NULL, &h, &u, &err);
@@ -216,7 +224,7 @@ static void callbacks_that_are_needed_are_asked_for_by_name(void **state)
   rush_module_release(m);
 }
 
-/* -- Results ------------------------------------------------------------------------------------------------- */
+/* -- Results ----------------------------------------------------------------------------------- */
 
 static void as_much_of_a_result_is_filled_as_there_is_room_for(void **state)
 {

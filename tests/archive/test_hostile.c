@@ -1,5 +1,6 @@
-/* Archives cut short and with wrong bits: an error that names the file, or the same results as before; never a
- * crash, a hang or a leak.  Every byte and every bit is tried: 250,000 archives in some seconds. */
+/* Archives cut short and with wrong bits: an error that names the file, or the same results as
+ * before; never a crash, a hang or a leak.  Every byte and every bit is tried: 250,000 archives in
+ * some seconds. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -18,7 +19,8 @@ typedef struct file {
   size_t n;
   rush_context *context;
   size_t n_opened, n_refused, live; /* bytes that the first runs left: composites, caches */
-  char good[4096], got[4096]; /* what the program gives: of the untouched file, of the last one tried */
+  char good[4096],
+    got[4096]; /* what the program gives: of the untouched file, of the last one tried */
 } file;
 
 static void swallow(void *user, const char *text, size_t n)
@@ -49,7 +51,8 @@ static void read_fixture(file *f, const char *name)
   assert_int_equal(rush_context_create(&options, &f->context, NULL), RUSH_OK);
 }
 
-/* Compile all of it and run it once: whatever it is now, it has to end.  f->got: the result, or the error. */
+/* Compile all of it and run it once: whatever it is now, it has to end.  f->got: the result, or the
+ * error. */
 static void use(file *f, rush_module *m)
 {
   static float image[64];
@@ -62,7 +65,9 @@ static void use(file *f, rush_module *m)
     rush_free_text(f->context, text);
   rush_error_clear(&err);
   if (strncmp(f->name, "digits", 6) == 0)
-    assert_int_equal(rush_tensor_wrap(f->context, RUSH_FLOAT32, 4, sizes, NULL, image, NULL, NULL, &arg, NULL), RUSH_OK);
+    assert_int_equal(
+      rush_tensor_wrap(f->context, RUSH_FLOAT32, 4, sizes, NULL, image, NULL, NULL, &arg, NULL),
+      RUSH_OK);
   snprintf(f->got, sizeof f->got, "(none)");
   if (rush_module_call(m, "forward", &arg, 1, &result, &err) == RUSH_OK) {
     if (rush_value_to_text(f->context, result, true, &text, NULL) == RUSH_OK) {
@@ -137,8 +142,10 @@ static void flip_everywhere(const char *name)
     f.bytes[i / 8] ^= (unsigned char)(1u << (i % 8));
   }
   try_bytes(&f, f.bytes, f.n, 0);
-  print_message("%s: %zu archives with a wrong bit refused, %zu gave the same results\n", name, f.n_refused, f.n_opened);
-  assert_true(f.n_opened > 1); /* the first and the last at least: nothing was broken but the bytes */
+  print_message("%s: %zu archives with a wrong bit refused, %zu gave the same results\n", name,
+                f.n_refused, f.n_opened);
+  assert_true(f.n_opened >
+              1); /* the first and the last at least: nothing was broken but the bytes */
   rush_context_release(f.context);
 }
 

@@ -1,22 +1,25 @@
-/* Gradients of recorded calls: values, second ones, writes, deep chains, what is freed, failing allocations. */
+/* Gradients of recorded calls: values, second ones, writes, deep chains, what is freed, failing
+ * allocations. */
 #include "support/oom.h"
 
 #include "rushlight/rushlight.h"
 
-static const char text[] = "import torch\n"
-                           "from typing import List\n"
-                           "def cube(x: Tensor):\n  return x * x * x\n"
-                           "def chain(x: Tensor, n: int):\n  for i in range(n):\n    x = x + 1\n  return x\n"
-                           "def fill(x: Tensor):\n"
-                           "  out = torch.zeros([2, 3], dtype=torch.double)\n"
-                           "  flat = out.view([6])\n"
-                           "  for i in range(2):\n    out[i] = x * (i + 1)\n"
-                           "  flat.mul_(flat.clone())\n"
-                           "  return out\n"
-                           "def quiet(x: Tensor):\n  with torch.no_grad():\n    y = x * x\n  return x * y + x.detach() * 3\n"
-                           "def modified(x: Tensor):\n  y = x * 1\n  z = y * y\n  y.add_(1)\n  return z\n"
-                           "def written(x: Tensor):\n  return x.add_(1)\n"
-                           "def parts(x: Tensor):\n  a, b, c = x.unbind(0)\n  return torch.cat([a.view([1]), c.view([1]) * a])\n";
+static const char text[] =
+  "import torch\n"
+  "from typing import List\n"
+  "def cube(x: Tensor):\n  return x * x * x\n"
+  "def chain(x: Tensor, n: int):\n  for i in range(n):\n    x = x + 1\n  return x\n"
+  "def fill(x: Tensor):\n"
+  "  out = torch.zeros([2, 3], dtype=torch.double)\n"
+  "  flat = out.view([6])\n"
+  "  for i in range(2):\n    out[i] = x * (i + 1)\n"
+  "  flat.mul_(flat.clone())\n"
+  "  return out\n"
+  "def quiet(x: Tensor):\n  with torch.no_grad():\n    y = x * x\n  return x * y + x.detach() * 3\n"
+  "def modified(x: Tensor):\n  y = x * 1\n  z = y * y\n  y.add_(1)\n  return z\n"
+  "def written(x: Tensor):\n  return x.add_(1)\n"
+  "def parts(x: Tensor):\n  a, b, c = x.unbind(0)\n  return torch.cat([a.view([1]), c.view([1]) * "
+  "a])\n";
 
 static rush_context *context_new_(void)
 {
@@ -45,7 +48,8 @@ static rush_value leaf(rush_context *c)
   return x;
 }
 
-static rush_status call(rush_module *m, const char *name, rush_value x, int64_t n, rush_value *y, rush_error *err)
+static rush_status call(rush_module *m, const char *name, rush_value x, int64_t n, rush_value *y,
+                        rush_error *err)
 {
   rush_call_options o = RUSH_CALL_OPTIONS_INIT;
   rush_value args[2] = {x, rush_value_int(n)};
@@ -54,11 +58,13 @@ static rush_status call(rush_module *m, const char *name, rush_value x, int64_t 
 }
 
 /* Gradient of x for ones. */
-static rush_status gradient(rush_context *c, rush_value y, rush_value x, const rush_gradient_options *o, rush_value *dx, rush_error *err)
+static rush_status gradient(rush_context *c, rush_value y, rush_value x,
+                            const rush_gradient_options *o, rush_value *dx, rush_error *err)
 {
   rush_value ones;
-  assert_int_equal(
-    rush_tensor_create(c, RUSH_FLOAT64, rush_tensor_n_dims(y.as.tensor), rush_tensor_sizes(y.as.tensor), &ones, NULL), RUSH_OK);
+  assert_int_equal(rush_tensor_create(c, RUSH_FLOAT64, rush_tensor_n_dims(y.as.tensor),
+                                      rush_tensor_sizes(y.as.tensor), &ones, NULL),
+                   RUSH_OK);
   double *p = rush_tensor_data_mut(ones.as.tensor);
   for (int64_t i = 0; i < rush_tensor_n_elems(ones.as.tensor); i++)
     p[i] = 1;
@@ -153,7 +159,8 @@ static void what_is_refused(void **state)
 {
   (void)state;
   fails("modified", false, "modified by an inplace operation");
-  fails("written", true, "a leaf Variable that requires grad is being used in an in-place operation");
+  fails("written", true,
+        "a leaf Variable that requires grad is being used in an in-place operation");
 }
 
 static void records_are_used_up(void **state)
@@ -201,7 +208,8 @@ static void a_deep_chain(void **state)
 }
 
 /* A recorded call, its leaves, gradients with a graph, theirs. */
-static rush_status record_and_ask(rush_module *m, const char *name, rush_context *c, rush_error *err)
+static rush_status record_and_ask(rush_module *m, const char *name, rush_context *c,
+                                  rush_error *err)
 {
   rush_gradient_options o = RUSH_GRADIENT_OPTIONS_INIT;
   rush_call_options co = RUSH_CALL_OPTIONS_INIT;
@@ -230,31 +238,34 @@ static rush_status record_and_ask(rush_module *m, const char *name, rush_context
   return st;
 }
 
-static const char summed[] = "import torch\n"
-                             "def many(x: Tensor):\n"
-                             "  out = torch.zeros([2, 3], dtype=torch.double)\n"
-                             "  out[0] = x * x\n"
-                             "  out.t()[1].mul_(x[0])\n"
-                             "  a, b, c = out.unbind(1)\n"
-                             "  return torch.cat([a, b * torch.stack([c, x[:2]])[1]]).exp().sum()\n";
+static const char summed[] =
+  "import torch\n"
+  "def many(x: Tensor):\n"
+  "  out = torch.zeros([2, 3], dtype=torch.double)\n"
+  "  out[0] = x * x\n"
+  "  out.t()[1].mul_(x[0])\n"
+  "  a, b, c = out.unbind(1)\n"
+  "  return torch.cat([a, b * torch.stack([c, x[:2]])[1]]).exp().sum()\n";
 
 /* It asks for gradients itself. */
-static const char asking[] = "import torch\n"
-                             "def many(x: Tensor):\n"
-                             "  y = x * x\n"
-                             "  y.retain_grad()\n"
-                             "  y.sum().backward(retain_graph=True)\n"
-                             "  (y * x).sum().backward(retain_graph=True)\n"
-                             "  g = torch.autograd.grad([(x * x * x).sum()], [x], create_graph=True)[0]\n"
-                             "  assert g is not None\n"
-                             "  return (g * x.grad * y.grad).sum()\n";
+static const char asking[] =
+  "import torch\n"
+  "def many(x: Tensor):\n"
+  "  y = x * x\n"
+  "  y.retain_grad()\n"
+  "  y.sum().backward(retain_graph=True)\n"
+  "  (y * x).sum().backward(retain_graph=True)\n"
+  "  g = torch.autograd.grad([(x * x * x).sum()], [x], create_graph=True)[0]\n"
+  "  assert g is not None\n"
+  "  return (g * x.grad * y.grad).sum()\n";
 
 static void survive(const char *program_text)
 {
   OOM_LOOP(cx) {
     rush_module *m;
     oom_.on = false;
-    assert_int_equal(rush_module_compile(cx.ctx, program_text, strlen(program_text), NULL, &m, NULL), RUSH_OK);
+    assert_int_equal(
+      rush_module_compile(cx.ctx, program_text, strlen(program_text), NULL, &m, NULL), RUSH_OK);
     oom_.on = true;
     rush_status st = record_and_ask(m, "many", cx.ctx, cx.err);
     if (st != RUSH_OK && (st != RUSH_ENOMEM || !oom_.fired))
@@ -274,10 +285,12 @@ static void failing_allocations_are_survived(void **state)
 static void a_program_asks_itself(void **state)
 {
   (void)state;
-  static const char code[] = "import torch\n"
-                             "def kept(x: Tensor):\n  y = x * x\n  y.retain_grad()\n  (y * 2).sum().backward()\n  g = x.grad\n"
-                             "  y.t().sin_()\n  (x * 1.0).sum().backward()\n  return [g, y.grad, x.grad]\n"
-                             "def none(x: Tensor):\n  return x.grad\n";
+  static const char code[] =
+    "import torch\n"
+    "def kept(x: Tensor):\n  y = x * x\n  y.retain_grad()\n  (y * 2).sum().backward()\n  g = "
+    "x.grad\n"
+    "  y.t().sin_()\n  (x * 1.0).sum().backward()\n  return [g, y.grad, x.grad]\n"
+    "def none(x: Tensor):\n  return x.grad\n";
   rush_context *c = context_new_();
   rush_module *m;
   rush_value x = leaf(c), y;
@@ -298,10 +311,14 @@ static void a_program_asks_itself(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gradients_and_theirs), cmocka_unit_test(writes_reach_the_base_and_its_views),
-      cmocka_unit_test(no_grad_and_detach_stop), cmocka_unit_test(lists_of_tensors), cmocka_unit_test(what_is_refused),
-      cmocka_unit_test(records_are_used_up), cmocka_unit_test(a_deep_chain),
-      cmocka_unit_test(failing_allocations_are_survived), cmocka_unit_test(a_program_asks_itself)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(gradients_and_theirs),
+                                     cmocka_unit_test(writes_reach_the_base_and_its_views),
+                                     cmocka_unit_test(no_grad_and_detach_stop),
+                                     cmocka_unit_test(lists_of_tensors),
+                                     cmocka_unit_test(what_is_refused),
+                                     cmocka_unit_test(records_are_used_up),
+                                     cmocka_unit_test(a_deep_chain),
+                                     cmocka_unit_test(failing_allocations_are_survived),
+                                     cmocka_unit_test(a_program_asks_itself)};
   return RUN_TESTS(tests);
 }

@@ -78,7 +78,8 @@ static void host_allocator_gets_all_back(void **state)
   rush_status last = RUSH_ENOMEM;
   OOM_LOOP(cx)
   {
-    char *a = mem_alloc(cx.ctx, 10), *b = mem_alloc_data(cx.ctx, 1000), *d = mem_alloc_zero(cx.ctx, 5);
+    char *a = mem_alloc(cx.ctx, 10), *b = mem_alloc_data(cx.ctx, 1000),
+         *d = mem_alloc_zero(cx.ctx, 5);
     if (b) {
       assert_int_equal((uintptr_t)b % 64, 0);
       memset(b, 0xff, 1000);
@@ -187,15 +188,18 @@ static void dig_on(digger *d, size_t thread_bytes, void *stack)
   pthread_attr_destroy(&attr);
 }
 
-/* A thread's own stack ends the recursion, however much the host allows; the error has the number. */
+/* A thread's own stack ends the recursion, however much the host allows; the error has the number.
+ * */
 static void recursion_ends_before_the_stack_does(void **state)
 {
-  static const size_t threads[] = {(size_t)64 << 10, (size_t)128 << 10, (size_t)256 << 10, (size_t)1 << 20};
+  static const size_t threads[] = {(size_t)64 << 10, (size_t)128 << 10, (size_t)256 << 10,
+                                   (size_t)1 << 20};
   (void)state;
   for (size_t i = 0; i < COUNT_OF(threads); i++)
     for (int k = 0; k < 2; k++) {
       digger d = {.most = 1 << 20, .err = RUSH_ERROR_INIT};
-      d.c = test_context(&(context_options){.limit_depth = UINT32_MAX, .stack_bytes = k ? SIZE_MAX / 2 : 0});
+      d.c = test_context(
+        &(context_options){.limit_depth = UINT32_MAX, .stack_bytes = k ? SIZE_MAX / 2 : 0});
       dig_on(&d, threads[i] * STACK_SCALE, NULL);
       assert_int_equal(d.st, RUSH_ELIMIT);
       assert_string_equal(d.err.type, "RecursionError");
@@ -213,7 +217,8 @@ static void the_stack_an_outer_call_uses_is_bounded(void **state)
   int depth[2];
   for (int k = 0; k < 2; k++) {
     digger d = {.most = 1 << 20, .err = RUSH_ERROR_INIT};
-    d.c = test_context(&(context_options){.limit_depth = UINT32_MAX, .stack_bytes = k ? STACK_DEFAULT / 2 : 0});
+    d.c = test_context(
+      &(context_options){.limit_depth = UINT32_MAX, .stack_bytes = k ? STACK_DEFAULT / 2 : 0});
     dig_on(&d, (size_t)8 << 20, NULL);
     assert_int_equal(d.st, RUSH_ELIMIT);
     depth[k] = d.depth;

@@ -9,7 +9,8 @@ static void message_and_class_follow_the_status(void **state)
   assert_int_equal(error_set(&e, RUSH_EARGUMENT, "got %d", 3), RUSH_EARGUMENT);
   assert_string_equal(e.type, "ValueError");
   assert_string_equal(e.message, "got 3");
-  error_set_type(&e, RUSH_ERAISED, "IndexError", "was: %s", e.message); /* its own text as argument */
+  error_set_type(&e, RUSH_ERAISED, "IndexError", "was: %s",
+                 e.message); /* its own text as argument */
   assert_string_equal(e.type, "IndexError");
   assert_string_equal(e.message, "was: got 3");
   error_prefix(&e, "%s at %d", "file", 7);

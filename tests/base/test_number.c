@@ -52,8 +52,8 @@ static void ties_go_to_even_unless_something_follows(void **state)
 
 static void malformed_numbers_are_refused(void **state)
 {
-  static const char *const rows[] = {"", ".", "e5", "1e", "1e+", "1x", "--1", "1..2", "+", "0x10", " 1",
-                                     "infin", "nanx"};
+  static const char *const rows[] = {"",     ".", "e5",   "1e", "1e+",   "1x",  "--1",
+                                     "1..2", "+", "0x10", " 1", "infin", "nanx"};
   double d;
   (void)state;
   for (size_t i = 0; i < COUNT_OF(rows); i++)

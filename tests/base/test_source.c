@@ -30,10 +30,12 @@ static void excerpts_are_pytorchs(void **state)
   check(b, 4, 10, "  File \"f.py\", line 1\na = f(  \n    ~~~~ <--- HERE\n    x,  \n\t  y,\n");
   check(b, 4, 24, "  File \"f.py\", line 1\na = f(  \n    ~~~~\n    x,  \n    ~~~~\n\t  y,\n"
                   "~~~~~ <--- HERE\n\n  \n   z)  \n");
-  check(b, 4, 36, "  File \"f.py\", line 1\na = f(  \n    ~~~~\n    x,  \n    ~~~~\n\t  y,\n~~~~~\n\n"
-                  "  \n   z)  \n   ~~~~\nq\n");
-  check(b, 9, 49, "  File \"f.py\", line 2\na = f(  \n    x,  \n    ~~~~\n\t  y,\n~~~~~\n\n  \n   z)  \n"
-                  "   ~~~~\nq\n~\n");
+  check(b, 4, 36,
+        "  File \"f.py\", line 1\na = f(  \n    ~~~~\n    x,  \n    ~~~~\n\t  y,\n~~~~~\n\n"
+        "  \n   z)  \n   ~~~~\nq\n");
+  check(b, 9, 49,
+        "  File \"f.py\", line 2\na = f(  \n    x,  \n    ~~~~\n\t  y,\n~~~~~\n\n  \n   z)  \n"
+        "   ~~~~\nq\n~\n");
   check(b, 15, 17, "  File \"f.py\", line 2\na = f(  \n    x,  \n\t  y,\n");
   check("one\ntwo", 4, 9, "  File \"f.py\", line 2\none\ntwo\n~~~ <--- HERE\n");
   check("one\ntwo", 7, 7, "  File \"f.py\", line 2\none\ntwo");

@@ -42,7 +42,8 @@ static void put_may_fail(void **state)
   (void)state;
   OOM_LOOP(cx)
   {
-    static const char *names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", ""};
+    static const char *names[] = {"a", "b", "c", "d", "e", "f", "g",
+                                  "h", "i", "j", "k", "l", "m", ""};
     table t;
     table_init(&t, cx.ctx);
     for (size_t i = 0; i < 14; i++) {

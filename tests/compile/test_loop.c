@@ -746,8 +746,8 @@ static void failing_allocations_leave_nothing(void **state)
   add_result(e, push(e, TAPE_ERF, TY_F32, push(e, TAPE_FMA, TY_F32, 0, 2, 1, -1), 0, 0, -1));
   for (int n = 0; n < 40; n++) {
     failing f = {.left = -1};
-    context *c = test_context(
-      &(context_options){.allocator = {.alloc = failing_alloc, .free = failing_free, .user = &f}, .no_cache = true});
+    context *c = test_context(&(context_options){
+      .allocator = {.alloc = failing_alloc, .free = failing_free, .user = &f}, .no_cache = true});
     call_ctx cx;
     loop_code *code = NULL;
     call_ctx_init(&cx, c, NULL);

@@ -10,28 +10,30 @@ static const struct row {
   const char *text, *shown; /* NULL: not understood */
   bool holds;
 } rows[] = {
-    {"L['x'].size()[0] == 6", "x.size()[0] == 6", true},
-    {"(2*L['x'].size()[1]) == L['y'].size()[0]", "2 * x.size()[1] == y.size()[0]", false},
-    {"((-1) + L['x'].size()[0]) == L['y'].size()[0]", "-1 + x.size()[0] == y.size()[0]", false},
-    {"((3*L['x'].size()[0]) % 4) == 2", "3 * x.size()[0] % 4 == 2", true},
-    {"L['x'].size()[0] > (-1) + (L['y'].size()[0] // 2)", "x.size()[0] > -1 + y.size()[0] // 2", true},
-    {"2*(L['n'] + 1) == 16", "2 * (n + 1) == 16", true},
-    {"L['n'] - (2 - 1) == 6 and not L['n'] > 8", "n - (2 - 1) == 6 and not n > 8", true},
-    {"Mod(L['n'] * -1, 4) == 1", "n * -1 % 4 == 1", true},
-    {"FloorDiv(-L['n'], 2) == -4", "-n // 2 == -4", true},
-    {"Max(L['n'], 9) == 9 or Min(L['n'], 2) == 3", "max(n, 9) == 9 or min(n, 2) == 3", true},
-    {"2 <= L['n'] <= 6", NULL, false}, /* shown apart: checked below */
-    {"2**3 == 8", "2 ** 3 == 8", true},
-    {"L['z'] == 1", NULL, false},
-    {"L['n'] == 1.5", NULL, false},
-    {"L['n'] == ", NULL, false},
-    {"__import__('os')", NULL, false},
-    {"((((", NULL, false},
+  {"L['x'].size()[0] == 6", "x.size()[0] == 6", true},
+  {"(2*L['x'].size()[1]) == L['y'].size()[0]", "2 * x.size()[1] == y.size()[0]", false},
+  {"((-1) + L['x'].size()[0]) == L['y'].size()[0]", "-1 + x.size()[0] == y.size()[0]", false},
+  {"((3*L['x'].size()[0]) % 4) == 2", "3 * x.size()[0] % 4 == 2", true},
+  {"L['x'].size()[0] > (-1) + (L['y'].size()[0] // 2)", "x.size()[0] > -1 + y.size()[0] // 2",
+   true},
+  {"2*(L['n'] + 1) == 16", "2 * (n + 1) == 16", true},
+  {"L['n'] - (2 - 1) == 6 and not L['n'] > 8", "n - (2 - 1) == 6 and not n > 8", true},
+  {"Mod(L['n'] * -1, 4) == 1", "n * -1 % 4 == 1", true},
+  {"FloorDiv(-L['n'], 2) == -4", "-n // 2 == -4", true},
+  {"Max(L['n'], 9) == 9 or Min(L['n'], 2) == 3", "max(n, 9) == 9 or min(n, 2) == 3", true},
+  {"2 <= L['n'] <= 6", NULL, false}, /* shown apart: checked below */
+  {"2**3 == 8", "2 ** 3 == 8", true},
+  {"L['z'] == 1", NULL, false},
+  {"L['n'] == 1.5", NULL, false},
+  {"L['n'] == ", NULL, false},
+  {"__import__('os')", NULL, false},
+  {"((((", NULL, false},
 };
 
 static const char *arg_names[] = {"x", "y", "n"};
 static tree_spec leaves_of_args[N_LEAVES];
-static tree_spec in_children[] = {{.kind = TREE_TUPLE, .n_children = N_LEAVES, .children = leaves_of_args}};
+static tree_spec in_children[] = {
+  {.kind = TREE_TUPLE, .n_children = N_LEAVES, .children = leaves_of_args}};
 static tree_spec in = {.kind = TREE_TUPLE, .n_children = 1, .children = in_children};
 
 typedef struct job {
@@ -61,7 +63,11 @@ static void guards_are_pythons(void **state)
 {
   context *c = test_context(NULL);
   rush_error err = RUSH_ERROR_INIT;
-  exported e = {.in = &in, .arg_names = arg_names, .n_arg_names = N_LEAVES, .leaf_names = arg_names, .n_leaves = N_LEAVES};
+  exported e = {.in = &in,
+                .arg_names = arg_names,
+                .n_arg_names = N_LEAVES,
+                .leaf_names = arg_names,
+                .n_leaves = N_LEAVES};
   call_ctx cx;
   arena mem;
   (void)state;
@@ -91,13 +97,18 @@ static void guards_are_pythons(void **state)
   context_release(c);
 }
 
-/* Conditions are gone through by recursion, so a long one is refused instead of filling the stack. */
+/* Conditions are gone through by recursion, so a long one is refused instead of filling the stack.
+ * */
 static void long_guards_are_refused(void **state)
 {
   enum { TERMS = 100000 };
   context *c = test_context(NULL);
   char *text = malloc(2 * TERMS + 8), *p = text;
-  exported e = {.in = &in, .arg_names = arg_names, .n_arg_names = N_LEAVES, .leaf_names = arg_names, .n_leaves = N_LEAVES};
+  exported e = {.in = &in,
+                .arg_names = arg_names,
+                .n_arg_names = N_LEAVES,
+                .leaf_names = arg_names,
+                .n_leaves = N_LEAVES};
   call_ctx cx;
   arena mem;
   (void)state;
@@ -119,6 +130,7 @@ static void long_guards_are_refused(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(guards_are_pythons), cmocka_unit_test(long_guards_are_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(guards_are_pythons),
+                                     cmocka_unit_test(long_guards_are_refused)};
   return RUN_TESTS(tests);
 }

@@ -72,14 +72,15 @@ static char *read_text(context *c, const char *text, size_t len, bool skip)
 static void values_come_back_as_written(void **state)
 {
   static const char *const rows[][2] = {
-      {" [1, -2 ,3.5,1e3, 0,-0]", "[1,-2,3.5,1000,0,0]"},
-      {"{\"a\":{\"b\":[]},\"c\":{}}", "{\"a\":{\"b\":[]},\"c\":{}}"},
-      {"9223372036854775807", "9223372036854775807"},
-      {"-9223372036854775808", "-9223372036854775808"},
-      {"[NaN,Infinity,-Infinity]", "[nan,inf,-inf]"},
-      {"\"a\\u0041\\n\\\"\\u00e9\\ud83d\\ude00\xc3\xa9\"", "\"aA\\u000a\\\"\xc3\xa9\xf0\x9f\x98\x80\xc3\xa9\""},
-      {"[true,false,null]", "[true,false,null]"},
-      {"0.1", "0.10000000000000001"},
+    {" [1, -2 ,3.5,1e3, 0,-0]", "[1,-2,3.5,1000,0,0]"},
+    {"{\"a\":{\"b\":[]},\"c\":{}}", "{\"a\":{\"b\":[]},\"c\":{}}"},
+    {"9223372036854775807", "9223372036854775807"},
+    {"-9223372036854775808", "-9223372036854775808"},
+    {"[NaN,Infinity,-Infinity]", "[nan,inf,-inf]"},
+    {"\"a\\u0041\\n\\\"\\u00e9\\ud83d\\ude00\xc3\xa9\"",
+     "\"aA\\u000a\\\"\xc3\xa9\xf0\x9f\x98\x80\xc3\xa9\""},
+    {"[true,false,null]", "[true,false,null]"},
+    {"0.1", "0.10000000000000001"},
   };
   context *c = test_context(NULL);
   (void)state;

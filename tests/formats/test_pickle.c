@@ -78,7 +78,8 @@ typedef struct dumper {
 
 static void dump(dumper *d, const pickle_node *n);
 
-static void dump_seq(dumper *d, const char *open, const pickle_seq *q, bool pairs, const char *close)
+static void dump_seq(dumper *d, const char *open, const pickle_seq *q, bool pairs,
+                     const char *close)
 {
   text_puts(d->out, open);
   for (uint32_t i = 0; i < q->n; i++) {
@@ -192,24 +193,26 @@ static void objects_stay_data(void **state)
     str bytes;
     const char *text;
   } rows[] = {
-      /* as TorchScript writes modules, storages and enums */
-      ROW("\x80\2c__torch__.m\nShared\nq\0)\x81}(X\1\0\0\0aK\1ub.", "__torch__.m.Shared.new() state {'a':1,}"),
-      ROW("\x80\2(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0" "0K\2tQ.",
-          "persid ('storage',torch.FloatStorage,'0',2,)"),
-      ROW("\x80\2c__torch__.m\nColor\nX\3\0\0\0redR.", "__torch__.m.Color'red'"),
-      /* executing this would be unwise */
-      ROW("cos\nsystem\n(S'echo'\ntR.", "os.system('echo',)"),
-      ROW("\x80\4\x8c\1m\x94\x8c\1C\x94\x93\x94)}\x8c\1k\x94K\1s\x92\x94.", "m.C.new(){'k':1,}"),
-      ROW("\x80\4\x8f\x94(K\1K\2\x90.", "builtins.set()<1,2,>"),
-      ROW("\x80\4(K\1K\2\x91\x94.", "builtins.frozenset([1,2,],)"),
-      ROW("\x80\2]q\0h\0a.", "[same,]"),
-      ROW("\x80\2\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", "long10"),
-      ROW("\x80\2\x8a\x09\1\0\0\0\0\0\0\0\0.", "1"),
-      ROW("\x80\2\x8a\0.", "0"),
-      ROW("S'a\\x41\\n\\\\'\np0\n.", "'aA\n\\'"),
-      ROW("V\\u00e9\\U0001F600\n.", "'\xc3\xa9\xf0\x9f\x98\x80'"),
-      ROW("N(0.", "None"), /* POP may remove a mark */
-      ROW("Pname\n.", "persid 'name'"),
+    /* as TorchScript writes modules, storages and enums */
+    ROW("\x80\2c__torch__.m\nShared\nq\0)\x81}(X\1\0\0\0aK\1ub.",
+        "__torch__.m.Shared.new() state {'a':1,}"),
+    ROW("\x80\2(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0"
+        "0K\2tQ.",
+        "persid ('storage',torch.FloatStorage,'0',2,)"),
+    ROW("\x80\2c__torch__.m\nColor\nX\3\0\0\0redR.", "__torch__.m.Color'red'"),
+    /* executing this would be unwise */
+    ROW("cos\nsystem\n(S'echo'\ntR.", "os.system('echo',)"),
+    ROW("\x80\4\x8c\1m\x94\x8c\1C\x94\x93\x94)}\x8c\1k\x94K\1s\x92\x94.", "m.C.new(){'k':1,}"),
+    ROW("\x80\4\x8f\x94(K\1K\2\x90.", "builtins.set()<1,2,>"),
+    ROW("\x80\4(K\1K\2\x91\x94.", "builtins.frozenset([1,2,],)"),
+    ROW("\x80\2]q\0h\0a.", "[same,]"),
+    ROW("\x80\2\x8a\x0al\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", "long10"),
+    ROW("\x80\2\x8a\x09\1\0\0\0\0\0\0\0\0.", "1"),
+    ROW("\x80\2\x8a\0.", "0"),
+    ROW("S'a\\x41\\n\\\\'\np0\n.", "'aA\n\\'"),
+    ROW("V\\u00e9\\U0001F600\n.", "'\xc3\xa9\xf0\x9f\x98\x80'"),
+    ROW("N(0.", "None"), /* POP may remove a mark */
+    ROW("Pname\n.", "persid 'name'"),
   };
   context *c = test_context(NULL);
   char got[1024];
@@ -227,29 +230,33 @@ static void bad_pickles_are_refused_by_name(void **state)
     str bytes;
     const char *text;
   } rows[] = {
-      ROW("", "t.pkl: offset 0: a pickle was expected at the end of the data"),
-      ROW("\x80\6N.", "t.pkl: offset 0: pickle protocol 6; the newest that is read is 5"),
-      ROW("N", "t.pkl: offset 1: the pickle is cut short"),
-      ROW("N.N", "t.pkl: offset 2: 1 bytes after the end of the pickle"),
-      ROW("NN.", "t.pkl: offset 2: STOP with 2 objects and 0 marks on the stack"),
-      ROW("(N.", "t.pkl: offset 2: STOP with 1 objects and 1 marks on the stack"),
-      ROW("Nt.", "t.pkl: offset 1: no mark on the stack"),
-      ROW("N(R.", "t.pkl: offset 2: the stack is empty"),
-      ROW("h\0.", "t.pkl: offset 0: memo 0 was never put"),
-      ROW("j\xff\xff\xff\xff.", "t.pkl: offset 0: memo 4294967295 was never put"),
-      ROW("g-1\n.", "t.pkl: offset 0: negative memo index"),
-      ROW("Np99999999999999999999\n.", "t.pkl: offset 1: an integer beyond 64 bits as text"),
-      ROW("Nr\xff\xff\xff\x7f.", "t.pkl: offset 1: memo index 2147483647 in a pickle of 7 bytes"),
-      ROW("X\xff\xff\xff\xff" "abc.", "t.pkl: offset 0: the pickle is cut short"),
-      ROW("\x8d\xff\xff\xff\xff\xff\xff\xff\xff" "a.", "t.pkl: offset 0: the pickle is cut short"),
-      ROW("\x82\1.", "t.pkl: offset 0: pickle opcode 0x82 (the extension registry) is not supported"),
-      ROW("\x97.", "t.pkl: offset 0: pickle opcode 0x97 (out-of-band buffers) is not supported"),
-      ROW("\xff.", "t.pkl: offset 0: 0xff is no pickle opcode"),
-      ROW("NNb.", "t.pkl: offset 2: state given to a None"),
-      ROW("}(Nu.", "t.pkl: offset 3: a key without a value"),
-      ROW(")Na.", "t.pkl: offset 2: items added to a tuple"),
-      ROW("F1.5x\n.", "t.pkl: offset 0: malformed float"),
-      ROW("I9223372036854775808\n.", "t.pkl: offset 0: an integer beyond 64 bits as text"),
+    ROW("", "t.pkl: offset 0: a pickle was expected at the end of the data"),
+    ROW("\x80\6N.", "t.pkl: offset 0: pickle protocol 6; the newest that is read is 5"),
+    ROW("N", "t.pkl: offset 1: the pickle is cut short"),
+    ROW("N.N", "t.pkl: offset 2: 1 bytes after the end of the pickle"),
+    ROW("NN.", "t.pkl: offset 2: STOP with 2 objects and 0 marks on the stack"),
+    ROW("(N.", "t.pkl: offset 2: STOP with 1 objects and 1 marks on the stack"),
+    ROW("Nt.", "t.pkl: offset 1: no mark on the stack"),
+    ROW("N(R.", "t.pkl: offset 2: the stack is empty"),
+    ROW("h\0.", "t.pkl: offset 0: memo 0 was never put"),
+    ROW("j\xff\xff\xff\xff.", "t.pkl: offset 0: memo 4294967295 was never put"),
+    ROW("g-1\n.", "t.pkl: offset 0: negative memo index"),
+    ROW("Np99999999999999999999\n.", "t.pkl: offset 1: an integer beyond 64 bits as text"),
+    ROW("Nr\xff\xff\xff\x7f.", "t.pkl: offset 1: memo index 2147483647 in a pickle of 7 bytes"),
+    ROW("X\xff\xff\xff\xff"
+        "abc.",
+        "t.pkl: offset 0: the pickle is cut short"),
+    ROW("\x8d\xff\xff\xff\xff\xff\xff\xff\xff"
+        "a.",
+        "t.pkl: offset 0: the pickle is cut short"),
+    ROW("\x82\1.", "t.pkl: offset 0: pickle opcode 0x82 (the extension registry) is not supported"),
+    ROW("\x97.", "t.pkl: offset 0: pickle opcode 0x97 (out-of-band buffers) is not supported"),
+    ROW("\xff.", "t.pkl: offset 0: 0xff is no pickle opcode"),
+    ROW("NNb.", "t.pkl: offset 2: state given to a None"),
+    ROW("}(Nu.", "t.pkl: offset 3: a key without a value"),
+    ROW(")Na.", "t.pkl: offset 2: items added to a tuple"),
+    ROW("F1.5x\n.", "t.pkl: offset 0: malformed float"),
+    ROW("I9223372036854775808\n.", "t.pkl: offset 0: an integer beyond 64 bits as text"),
   };
   context *c = test_context(NULL);
   char got[1024];
@@ -282,21 +289,50 @@ static void damaged_pickles_end_in_a_status(void **state)
   test_context_done(c);
 }
 
-/* Every opcode on every state of the stack that one to three others can leave, its argument zeros, ones or text:
- * a tree, or an error that says where. */
+/* Every opcode on every state of the stack that one to three others can leave, its argument zeros,
+ * ones or text: a tree, or an error that says where. */
 static void every_opcode_minds_its_stack(void **state)
 {
   static const str states[] = {
-      ROW_STR(""),         ROW_STR("("),        ROW_STR("N"),         ROW_STR("(N"),         ROW_STR("N("),
-      ROW_STR("]"),        ROW_STR("}"),        ROW_STR(")"),         ROW_STR("]("),         ROW_STR("}("),
-      ROW_STR("]N"),       ROW_STR("}N"),       ROW_STR("}NN"),       ROW_STR("]NN"),        ROW_STR("](N"),
-      ROW_STR("}(N"),      ROW_STR("}(NN"),     ROW_STR("K\1K\2"),    ROW_STR("K\1K\2K\3"), ROW_STR("cm\nn\n"),
-      ROW_STR("cm\nn\n)"), ROW_STR("cm\nn\nN"), ROW_STR("N)"),        ROW_STR("cm\nn\n)}"), ROW_STR("cm\nn\n)\x81"),
-      ROW_STR("cm\nn\n)RN"), ROW_STR("cm\nn\n)\x81NN"), ROW_STR("cm\nn\n)\x81(NN"), ROW_STR("U\1mU\1n"), ROW_STR("(((("),
-      ROW_STR("Nq\0"),     ROW_STR("\x8f(K\1"),
+    ROW_STR(""),
+    ROW_STR("("),
+    ROW_STR("N"),
+    ROW_STR("(N"),
+    ROW_STR("N("),
+    ROW_STR("]"),
+    ROW_STR("}"),
+    ROW_STR(")"),
+    ROW_STR("]("),
+    ROW_STR("}("),
+    ROW_STR("]N"),
+    ROW_STR("}N"),
+    ROW_STR("}NN"),
+    ROW_STR("]NN"),
+    ROW_STR("](N"),
+    ROW_STR("}(N"),
+    ROW_STR("}(NN"),
+    ROW_STR("K\1K\2"),
+    ROW_STR("K\1K\2K\3"),
+    ROW_STR("cm\nn\n"),
+    ROW_STR("cm\nn\n)"),
+    ROW_STR("cm\nn\nN"),
+    ROW_STR("N)"),
+    ROW_STR("cm\nn\n)}"),
+    ROW_STR("cm\nn\n)\x81"),
+    ROW_STR("cm\nn\n)RN"),
+    ROW_STR("cm\nn\n)\x81NN"),
+    ROW_STR("cm\nn\n)\x81(NN"),
+    ROW_STR("U\1mU\1n"),
+    ROW_STR("(((("),
+    ROW_STR("Nq\0"),
+    ROW_STR("\x8f(K\1"),
   };
-  static const str arguments[] = {ROW_STR(""), ROW_STR("\0\0\0\0\0\0\0\0"), ROW_STR("\1\0\0\0\0\0\0\0a"),
-                                  ROW_STR("\xff\xff\xff\xff\xff\xff\xff\xff"), ROW_STR("0\n1\n"), ROW_STR("'a'\n")};
+  static const str arguments[] = {ROW_STR(""),
+                                  ROW_STR("\0\0\0\0\0\0\0\0"),
+                                  ROW_STR("\1\0\0\0\0\0\0\0a"),
+                                  ROW_STR("\xff\xff\xff\xff\xff\xff\xff\xff"),
+                                  ROW_STR("0\n1\n"),
+                                  ROW_STR("'a'\n")};
   context *c = test_context(&(context_options){.limit_bytes = 16 << 20});
   char got[1024], bytes[64];
   size_t n_read = 0, n_refused = 0;
@@ -353,7 +389,8 @@ static void pickles_in_a_row_are_read_one_by_one(void **state)
 
 static void write_body(session *s, void *arg)
 {
-  static const int64_t ints[] = {0, 255, 256, 65535, 65536, -1, INT32_MAX, INT64_C(1) << 31, INT64_MIN};
+  static const int64_t ints[] = {0,        255, 256, 65535, 65536, -1, INT32_MAX, INT64_C(1) << 31,
+                                 INT64_MIN};
   job *j = arg;
   pickle_writer *w = pickle_writer_new(s);
   pickle_global(w, STR("m"), STR("C"));

@@ -101,22 +101,24 @@ static void check_rows(const row *rows, size_t n_rows, bool npy)
 static void npy_headers_are_read_strictly(void **state)
 {
   static const row rows[] = {
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 24, "dtype 6 2 3, 24 bytes"},
-      {"{'descr': '>i8', 'fortran_order': True, 'shape': (1,)}\n", 8, "dtype 4 big fortran 1, 8 bytes"},
-      {"{'descr': '|b1', 'fortran_order': False, 'shape': ()}", 1, "dtype 11, 1 bytes"},
-      {"{'descr': '<c16', 'fortran_order': False, 'shape': (5L,)}", 80, "dtype 10 5, 80 bytes"},
-      {"{'descr': '<M8[ns]', 'fortran_order': False, 'shape': ()}", 8,
-       "f: .npy arrays of dtype '<M8[ns]' are not supported"},
-      {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}", 8,
-       "f: structured .npy arrays are not supported"},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (99, 3), }", 24,
-       "f: offset 70: 297 elements of 4 bytes do not fit the 24 bytes that follow"},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", 24,
-       "f: offset 10: the sizes overflow"},
-      {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': ()}", 4,
-       "f: offset 35: malformed .npy header: expected 'descr', 'fortran_order' and 'shape', once each"},
-      {"{'descr': '<f4', 'fortran_order': 0, 'shape': ()}", 4,
-       "f: offset 44: malformed .npy header: expected True or False"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 24, "dtype 6 2 3, 24 bytes"},
+    {"{'descr': '>i8', 'fortran_order': True, 'shape': (1,)}\n", 8,
+     "dtype 4 big fortran 1, 8 bytes"},
+    {"{'descr': '|b1', 'fortran_order': False, 'shape': ()}", 1, "dtype 11, 1 bytes"},
+    {"{'descr': '<c16', 'fortran_order': False, 'shape': (5L,)}", 80, "dtype 10 5, 80 bytes"},
+    {"{'descr': '<M8[ns]', 'fortran_order': False, 'shape': ()}", 8,
+     "f: .npy arrays of dtype '<M8[ns]' are not supported"},
+    {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}", 8,
+     "f: structured .npy arrays are not supported"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (99, 3), }", 24,
+     "f: offset 70: 297 elements of 4 bytes do not fit the 24 bytes that follow"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", 24,
+     "f: offset 10: the sizes overflow"},
+    {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': ()}", 4,
+     "f: offset 35: malformed .npy header: expected 'descr', 'fortran_order' and 'shape', once "
+     "each"},
+    {"{'descr': '<f4', 'fortran_order': 0, 'shape': ()}", 4,
+     "f: offset 44: malformed .npy header: expected True or False"},
   };
   (void)state;
   check_rows(rows, COUNT_OF(rows), true);
@@ -125,21 +127,22 @@ static void npy_headers_are_read_strictly(void **state)
 static void safetensors_must_cover_their_data_once(void **state)
 {
   static const row rows[] = {
-      {"{\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[8,10]},\"a\":{\"dtype\":\"F32\","
-       "\"shape\":[1,2],\"data_offsets\":[0,8]},\"__metadata__\":{\"k\":\"v\"}}  ",
-       10, "b: dtype 0 2 \"00\";a: dtype 6 1 2 \"00000000\"; k=v"},
-      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4,
-       "f: offset 61: shape and dtype need 8 bytes, data_offsets give 4"},
-      {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}", 3, "f: offset 61: a hole in the data"},
-      {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
-       "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
-       3, "f: offset 115: an overlap in the data"},
-      {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 3,
-       "f: offset 63: 1 bytes of data belong to no tensor"},
-      {"{\"a\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[0,1]}}", 1,
-       "f: tensor \"a\": dtype F4 is not supported"},
-      {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,9]}}", 2,
-       "f: offset 59: data_offsets leave the 2 bytes of data"},
+    {"{\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[8,10]},\"a\":{\"dtype\":\"F32\","
+     "\"shape\":[1,2],\"data_offsets\":[0,8]},\"__metadata__\":{\"k\":\"v\"}}  ",
+     10, "b: dtype 0 2 \"00\";a: dtype 6 1 2 \"00000000\"; k=v"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4,
+     "f: offset 61: shape and dtype need 8 bytes, data_offsets give 4"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}", 3,
+     "f: offset 61: a hole in the data"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+     "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
+     3, "f: offset 115: an overlap in the data"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 3,
+     "f: offset 63: 1 bytes of data belong to no tensor"},
+    {"{\"a\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[0,1]}}", 1,
+     "f: tensor \"a\": dtype F4 is not supported"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,9]}}", 2,
+     "f: offset 59: data_offsets leave the 2 bytes of data"},
   };
   (void)state;
   check_rows(rows, COUNT_OF(rows), false);

@@ -254,7 +254,8 @@ static void try_patches(const patch *rows, size_t n, bool wide)
     build_one(&b, c, wide, at);
     put_le(b.file.data + at[rows[i].where] + rows[i].offset, rows[i].value, rows[i].n_bytes);
     rush_status st = open_bytes(c, b.file.data, b.file.len, got, sizeof got);
-    if (st != RUSH_EFORMAT || strncmp(got, "t.zip: ", 7) != 0 || !strstr(got, "offset ") || !strstr(got, rows[i].message))
+    if (st != RUSH_EFORMAT || strncmp(got, "t.zip: ", 7) != 0 || !strstr(got, "offset ") ||
+        !strstr(got, rows[i].message))
       fail_msg("row %zu: status %d, %s", i, (int)st, got);
     build_free(&b);
   }
@@ -264,39 +265,40 @@ static void try_patches(const patch *rows, size_t n, bool wide)
 static void headers_that_contradict_are_refused(void **state)
 {
   static const patch rows[] = {
-      {IN_LOCAL, 0, 1, 'Q', "m/a: offset 0: no local header"},
-      {IN_LOCAL, 6, 2, 1, "the local header contradicts the directory"}, /* encrypted */
-      {IN_LOCAL, 8, 2, 8, "the local header contradicts the directory"}, /* deflated */
-      {IN_LOCAL, 8, 2, 99, "the local header contradicts the directory"},
-      {IN_LOCAL, 14, 4, 1, "the local header contradicts the directory"}, /* CRC */
-      {IN_LOCAL, 18, 4, 11, "the local header contradicts the directory"},
-      {IN_LOCAL, 22, 4, 13, "the local header contradicts the directory"},
-      {IN_LOCAL, 22, 4, 0xffffffff, "the local header contradicts the directory"}, /* zip64 without its field */
-      {IN_LOCAL, 26, 2, 2, "another name"},
-      {IN_LOCAL, 32, 1, 'b', "another name"},
-      {IN_LOCAL, 28, 2, 0xffff, "leave the file"},
-      {IN_LOCAL, 28, 2, 4, "leave the file"},
-      {IN_CENTRAL, 0, 1, 'Q', "the central directory is damaged"},
-      {IN_CENTRAL, 8, 2, 1, "encrypted"},
-      {IN_CENTRAL, 8, 2, 1 << 5, "patched"},
-      {IN_CENTRAL, 8, 2, 1 << 6, "encrypted"},
-      {IN_CENTRAL, 10, 2, 99, "compression method"},
-      {IN_CENTRAL, 20, 4, 11, "two sizes"},
-      {IN_CENTRAL, 24, 4, 13, "two sizes"},
-      {IN_CENTRAL, 24, 4, 0xffffffff, "malformed extra field"},
-      {IN_CENTRAL, 28, 2, 0xffff, "leaves the directory"},
-      {IN_CENTRAL, 30, 2, 1, "leaves the directory"},
-      {IN_CENTRAL, 34, 2, 1, "several disks"},
-      {IN_CENTRAL, 42, 4, 1, "no local header"},
-      {IN_CENTRAL, 42, 4, 0x7fffffff, "no local header"},
-      {IN_CENTRAL, 42, 4, 0xffffffff, "malformed extra field"},
-      {IN_CENTRAL, 46, 3, 0x2f2e2e, "`.` or `..` in a record name"}, /* "../" */
-      {IN_END, 4, 2, 1, "several disks"},
-      {IN_END, 10, 2, 2, "several disks"},
-      {IN_END, 8, 4, 0x20002, "counts more records"},
-      {IN_END, 12, 4, 1, "does not end where"},
-      {IN_END, 16, 4, 0xfffffff0, "does not end where"},
-      {IN_END, 20, 2, 1, "no end record"},
+    {IN_LOCAL, 0, 1, 'Q', "m/a: offset 0: no local header"},
+    {IN_LOCAL, 6, 2, 1, "the local header contradicts the directory"}, /* encrypted */
+    {IN_LOCAL, 8, 2, 8, "the local header contradicts the directory"}, /* deflated */
+    {IN_LOCAL, 8, 2, 99, "the local header contradicts the directory"},
+    {IN_LOCAL, 14, 4, 1, "the local header contradicts the directory"}, /* CRC */
+    {IN_LOCAL, 18, 4, 11, "the local header contradicts the directory"},
+    {IN_LOCAL, 22, 4, 13, "the local header contradicts the directory"},
+    {IN_LOCAL, 22, 4, 0xffffffff,
+     "the local header contradicts the directory"}, /* zip64 without its field */
+    {IN_LOCAL, 26, 2, 2, "another name"},
+    {IN_LOCAL, 32, 1, 'b', "another name"},
+    {IN_LOCAL, 28, 2, 0xffff, "leave the file"},
+    {IN_LOCAL, 28, 2, 4, "leave the file"},
+    {IN_CENTRAL, 0, 1, 'Q', "the central directory is damaged"},
+    {IN_CENTRAL, 8, 2, 1, "encrypted"},
+    {IN_CENTRAL, 8, 2, 1 << 5, "patched"},
+    {IN_CENTRAL, 8, 2, 1 << 6, "encrypted"},
+    {IN_CENTRAL, 10, 2, 99, "compression method"},
+    {IN_CENTRAL, 20, 4, 11, "two sizes"},
+    {IN_CENTRAL, 24, 4, 13, "two sizes"},
+    {IN_CENTRAL, 24, 4, 0xffffffff, "malformed extra field"},
+    {IN_CENTRAL, 28, 2, 0xffff, "leaves the directory"},
+    {IN_CENTRAL, 30, 2, 1, "leaves the directory"},
+    {IN_CENTRAL, 34, 2, 1, "several disks"},
+    {IN_CENTRAL, 42, 4, 1, "no local header"},
+    {IN_CENTRAL, 42, 4, 0x7fffffff, "no local header"},
+    {IN_CENTRAL, 42, 4, 0xffffffff, "malformed extra field"},
+    {IN_CENTRAL, 46, 3, 0x2f2e2e, "`.` or `..` in a record name"}, /* "../" */
+    {IN_END, 4, 2, 1, "several disks"},
+    {IN_END, 10, 2, 2, "several disks"},
+    {IN_END, 8, 4, 0x20002, "counts more records"},
+    {IN_END, 12, 4, 1, "does not end where"},
+    {IN_END, 16, 4, 0xfffffff0, "does not end where"},
+    {IN_END, 20, 2, 1, "no end record"},
   };
   (void)state;
   try_patches(rows, COUNT_OF(rows), false);
@@ -305,28 +307,30 @@ static void headers_that_contradict_are_refused(void **state)
 static void zip64_tricks_are_refused(void **state)
 {
   static const patch rows[] = {
-      {IN_LOCATOR, 4, 4, 1, "several disks"},
-      {IN_LOCATOR, 16, 4, 2, "several disks"},
-      {IN_LOCATOR, 8, 8, 0, "points to no zip64 end record"},
-      {IN_LOCATOR, 8, 8, UINT64_C(0xffffffffffffffff), "points to no zip64 end record"},
-      {IN_LOCATOR, 8, 8, UINT64_C(0x8000000000000000), "points to no zip64 end record"},
-      {IN_END64, 0, 1, 'Q', "points to no zip64 end record"},
-      {IN_END64, 4, 8, 45, "the wrong size"},
-      {IN_END64, 4, 8, UINT64_C(0xffffffffffffffff), "the wrong size"},
-      {IN_END64, 16, 4, 1, "several disks"},
-      {IN_END64, 24, 8, 2, "several disks"},
-      {IN_END64, 40, 8, UINT64_C(0xffffffffffffff00), "does not end where"},
-      {IN_END64, 48, 8, UINT64_C(0xffffffffffffffff), "does not end where"},
-      {IN_END64, 48, 8, UINT64_C(0xffffffffffffffd0), "does not end where"}, /* offset + size wraps round */
-      {IN_END, 8, 4, 0x20002, "contradicts the end record"},
-      {IN_END, 12, 4, 7, "contradicts the end record"},
-      {IN_END, 16, 4, 7, "contradicts the end record"},
+    {IN_LOCATOR, 4, 4, 1, "several disks"},
+    {IN_LOCATOR, 16, 4, 2, "several disks"},
+    {IN_LOCATOR, 8, 8, 0, "points to no zip64 end record"},
+    {IN_LOCATOR, 8, 8, UINT64_C(0xffffffffffffffff), "points to no zip64 end record"},
+    {IN_LOCATOR, 8, 8, UINT64_C(0x8000000000000000), "points to no zip64 end record"},
+    {IN_END64, 0, 1, 'Q', "points to no zip64 end record"},
+    {IN_END64, 4, 8, 45, "the wrong size"},
+    {IN_END64, 4, 8, UINT64_C(0xffffffffffffffff), "the wrong size"},
+    {IN_END64, 16, 4, 1, "several disks"},
+    {IN_END64, 24, 8, 2, "several disks"},
+    {IN_END64, 40, 8, UINT64_C(0xffffffffffffff00), "does not end where"},
+    {IN_END64, 48, 8, UINT64_C(0xffffffffffffffff), "does not end where"},
+    {IN_END64, 48, 8, UINT64_C(0xffffffffffffffd0),
+     "does not end where"}, /* offset + size wraps round */
+    {IN_END, 8, 4, 0x20002, "contradicts the end record"},
+    {IN_END, 12, 4, 7, "contradicts the end record"},
+    {IN_END, 16, 4, 7, "contradicts the end record"},
   };
   (void)state;
   try_patches(rows, COUNT_OF(rows), true);
 }
 
-/* 64-bit sizes in the extra field of a record: taken when they are the truth, refused when they are not. */
+/* 64-bit sizes in the extra field of a record: taken when they are the truth, refused when they are
+ * not. */
 static void wide_sizes_are_checked(void **state)
 {
   static const struct {
@@ -373,8 +377,9 @@ static void descriptors_must_agree(void **state)
     int size_bytes;
     bool good;
   } rows[] = {
-      {0x08074b50, 0, 12, 12, 4, true},   {0x08074b50, 0, 12, 12, 8, true}, {0x08074b50, 1, 12, 12, 4, false},
-      {0x08074b50, 0, 11, 12, 4, false},  {0x08074b50, 0, 12, 13, 8, false}, {0x08074b51, 1, 1, 1, 4, true},
+    {0x08074b50, 0, 12, 12, 4, true},  {0x08074b50, 0, 12, 12, 8, true},
+    {0x08074b50, 1, 12, 12, 4, false}, {0x08074b50, 0, 11, 12, 4, false},
+    {0x08074b50, 0, 12, 13, 8, false}, {0x08074b51, 1, 1, 1, 4, true},
   };
   context *c = test_context(NULL);
   char got[512];
@@ -392,7 +397,8 @@ static void descriptors_must_agree(void **state)
     rush_status st = open_bytes(c, b.file.data, b.file.len, got, sizeof got);
     assert_int_equal(st, rows[i].good ? RUSH_OK : RUSH_EFORMAT);
     if (!rows[i].good)
-      assert_string_equal(got, "t.zip: m/a: offset 45: the descriptor behind the data contradicts the directory");
+      assert_string_equal(
+        got, "t.zip: m/a: offset 45: the descriptor behind the data contradicts the directory");
     build_free(&b);
   }
   test_context_done(c);
@@ -448,7 +454,8 @@ static void inflated_data_outlives_the_session(void **state)
   keep_job j = {{b.file.data, b.file.len}, NULL};
   call_ctx_init(&cx, c, &err);
   assert_int_equal(session_run(&cx, keep_body, &j), RUSH_EFORMAT);
-  assert_string_equal(err.message, "t.zip: PytorchStreamReader failed locating file code/absent.py: file not found");
+  assert_string_equal(
+    err.message, "t.zip: PytorchStreamReader failed locating file code/absent.py: file not found");
   assert_int_equal(j.kept->n_bytes, strlen(code));
   assert_memory_equal(j.kept->data, code, strlen(code));
   mapping_release(j.kept);
@@ -546,7 +553,8 @@ static void files_appear_whole_or_not_at_all(void **state)
   test_context_done(c);
 }
 
-/* While it is open, `path` becomes zeros of the same length: what was parsed does not change, what is parsed is refused. */
+/* While it is open, `path` becomes zeros of the same length: what was parsed does not change, what
+ * is parsed is refused. */
 static void change_body(session *s, void *arg)
 {
   const char *path = arg;

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""abi.py CC [--update]: sizes and offsets of the public structs, values of the public enums, and the exported functions, as
-the compiler sees them, are those of abi.txt.  `python3 tests/house/abi.py cc --update` writes it anew: read the difference,
-and say it in CHANGELOG.md; what changes other than at a struct's end changes RUSH_BACKEND_ABI.
+"""abi.py CC [--update]: sizes and offsets of the public structs, values of the public enums, and
+the exported functions, as the compiler sees them, are those of abi.txt.  `python3
+tests/house/abi.py cc --update` writes it anew: read the difference, and say it in CHANGELOG.md;
+what changes other than at a struct's end changes RUSH_BACKEND_ABI.
 
-Structs that begin with struct_bytes may only grow, and new fields begin behind the recorded end: what an older caller has
-as padding there is not zero.  --update refuses anything else; --break, too, writes that."""
+Structs that begin with struct_bytes may only grow, and new fields begin behind the recorded end:
+what an older caller has as padding there is not zero.  --update refuses anything else; --break,
+too, writes that."""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ HEADERS = sorted(p.name for p in (TOP / "include" / "rushlight").glob("*.h"))
 
 
 def plain(header: str) -> str:
-    text = re.sub(r"/\*.*?\*/", "", (TOP / "include" / "rushlight" / header).read_text(), flags=re.S)
+    text = re.sub(
+        r"/\*.*?\*/", "", (TOP / "include" / "rushlight" / header).read_text(), flags=re.S
+    )
     return re.sub(r"^#.*(?:\\\n.*)*$", "", text, flags=re.M)
 
 
@@ -54,7 +58,12 @@ def braces(text: str, start: int) -> int:
 
 
 def program() -> str:
-    lines = ["#include <stddef.h>", "#include <stdio.h>", *(f"#include <rushlight/{h}>" for h in HEADERS), "int main(void) {"]
+    lines = [
+        "#include <stddef.h>",
+        "#include <stdio.h>",
+        *(f"#include <rushlight/{h}>" for h in HEADERS),
+        "int main(void) {",
+    ]
     for header in HEADERS:
         text = plain(header)
         for found in re.finditer(r"typedef (struct|enum) (\w+) \{", text):
@@ -62,7 +71,9 @@ def program() -> str:
             name = found[2]
             if found[1] == "struct":
                 lines.append(f'printf("struct {name} %zu\\n", sizeof({name}));')
-                lines += [f'printf("  {name}.{f} %zu\\n", offsetof({name}, {f}));' for f in fields(body)]
+                lines += [
+                    f'printf("  {name}.{f} %zu\\n", offsetof({name}, {f}));' for f in fields(body)
+                ]
             else:
                 members = [m[1] for m in re.finditer(r"(\w+)\s*(?:=[^,]*)?(?:,|$)", body.strip())]
                 lines += [f'printf("enum {name} {m} %d\\n", (int){m});' for m in members]
@@ -102,7 +113,9 @@ def breaks(before: str, now: str) -> list[str]:
         if name not in new:
             found.append(f"{name} is gone")
             continue
-        found += [f"{name}.{f} has moved" for f, at in fields_before.items() if new[name][1].get(f) != at]
+        found += [
+            f"{name}.{f} has moved" for f, at in fields_before.items() if new[name][1].get(f) != at
+        ]
         found += [
             f"{name}.{f} lies in what was {name}'s padding: it begins at {at}, and should at {n_bytes}"
             for f, at in new[name][1].items()
@@ -122,8 +135,16 @@ def main() -> int:
         return 0
     before = RECORDED.read_text()
     if now != before:
-        print("the public interface differs from tests/house/abi.txt (--update writes it anew, see abi.py):")
-        print("\n".join(difflib.unified_diff(before.splitlines(), now.splitlines(), "recorded", "now", lineterm="", n=1)))
+        print(
+            "the public interface differs from tests/house/abi.txt (--update writes it anew, see abi.py):"
+        )
+        print(
+            "\n".join(
+                difflib.unified_diff(
+                    before.splitlines(), now.splitlines(), "recorded", "now", lineterm="", n=1
+                )
+            )
+        )
     return int(now != before)
 
 

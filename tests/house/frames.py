@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""frames.py BUILD: no function of src/ has a stack frame of more than 8 KB, or one whose size input decides.
+"""frames.py BUILD: no function of src/ has a stack frame of more than 8 KB, or one whose size input
+decides.
 
-Reads what -fstack-usage wrote beside the objects of a release build (gcc's or clang's).  Calls must fit into small
-threads (docs/limits.md), so scratch memory that is larger comes from the context."""
+Reads what -fstack-usage wrote beside the objects of a release build (gcc's or clang's).  Calls must
+fit into small threads (docs/limits.md), so scratch memory that is larger comes from the context."""
 
 from __future__ import annotations
 
@@ -33,8 +34,12 @@ def main() -> int:
     bad = sorted({f for f in found if f[1] > MOST_BYTES or f[2] == "dynamic"}, key=lambda f: -f[1])
     for place, n_bytes, kind in bad:
         what = f"a frame of {n_bytes} bytes" if n_bytes > MOST_BYTES else "a frame without a bound"
-        print(f"{place.removeprefix('../')}: {what} ({kind}); large scratch comes from the context (mem_alloc_data)")
-    print(f"{len(found)} functions, the largest frame has {max(f[1] for f in found)} bytes; at most {MOST_BYTES}")
+        print(
+            f"{place.removeprefix('../')}: {what} ({kind}); large scratch comes from the context (mem_alloc_data)"
+        )
+    print(
+        f"{len(found)} functions, the largest frame has {max(f[1] for f in found)} bytes; at most {MOST_BYTES}"
+    )
     return 1 if bad else 0
 
 

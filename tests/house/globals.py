@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""globals.py CORE.a: the library's writable data is the list below and nothing else (DESIGN: three globals)."""
+"""globals.py CORE.a: the library's writable data is the list below and nothing else (DESIGN: three
+globals)."""
 
 from __future__ import annotations
 
@@ -28,13 +29,20 @@ WRITABLE = re.compile(r"^\.(data|bss|tdata|tbss)(\.(?!rel\.ro)|$)")
 
 
 def main() -> Any:
-    text = subprocess.run(["objdump", "-t", sys.argv[1]], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(
+        ["objdump", "-t", sys.argv[1]], capture_output=True, text=True, check=True
+    ).stdout
     status, member = 0, ""
     for line in text.splitlines():
         if ":     file format" in line:
             member = line.split(":")[0]
         fields = re.match(r"^[0-9a-f]+ (.{7}) (\S+)\s+([0-9a-f]+)\s+(?:\.hidden )?(\S+)$", line)
-        if not fields or not WRITABLE.match(fields[2]) or int(fields[3], 16) == 0 or "d" in fields[1]:
+        if (
+            not fields
+            or not WRITABLE.match(fields[2])
+            or int(fields[3], 16) == 0
+            or "d" in fields[1]
+        ):
             continue
         name = re.sub(r"\.\d+$", "", fields[4])
         if name not in ALLOWED:

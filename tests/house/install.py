@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""install.py BUILD CC [CXX]: install into a folder, build the examples as users would (pkg-config shared and static,
-C and C++, CMake's find_package), run them; and that the manual page and the completions are installed."""
+"""install.py BUILD CC [CXX]: install into a folder, build the examples as users would (pkg-config
+shared and static, C and C++, CMake's find_package), run them; and that the manual page and the
+completions are installed."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def run(command: list[Any], **options: Any) -> str:
     return done.stdout
 
 
-def build_all(work: pathlib.Path, root: pathlib.Path, cc: list[str], cxx: list[str] | None, env: dict) -> list[pathlib.Path]:
+def build_all(
+    work: pathlib.Path, root: pathlib.Path, cc: list[str], cxx: list[str] | None, env: dict
+) -> list[pathlib.Path]:
     """Every program that classifies."""
     lib = next(root.rglob("rushlight.pc")).parent.parent
     config = ["pkg-config", f"--define-variable=prefix={root}"]
@@ -36,18 +39,59 @@ def build_all(work: pathlib.Path, root: pathlib.Path, cc: list[str], cxx: list[s
     static = run([*config, "--cflags", "--libs", "--static", "rushlight"], env=env).split()
     static = [str(lib / "librushlight.a") if flag == "-lrushlight" else flag for flag in static]
     programs = []
-    for compiler, source, kinds in ((cc, "classify.c", (shared, static)), (cxx, "classify.cpp", (shared, static))):
+    for compiler, source, kinds in (
+        (cc, "classify.c", (shared, static)),
+        (cxx, "classify.cpp", (shared, static)),
+    ):
         for flags in kinds if compiler else ():
             programs.append(work / f"program{len(programs)}")
             standard = ["-std=c++17"] if source.endswith("pp") else []
-            run([*compiler, *standard, "-Wall", "-Wextra", "-Werror", EXAMPLES / source, *flags, "-o", programs[-1]])
+            run(
+                [
+                    *compiler,
+                    *standard,
+                    "-Wall",
+                    "-Wextra",
+                    "-Werror",
+                    EXAMPLES / source,
+                    *flags,
+                    "-o",
+                    programs[-1],
+                ]
+            )
     run([*cc, EXAMPLES / "custom_op.c", *shared, "-lm", "-o", work / "custom_op"])
     if "1.7616" not in run([work / "custom_op"], env=env):
         sys.exit("custom_op: another answer")
     plugin = work / "pointwise_compiler.so"
     flags = run([*config, "--cflags", "rushlight"], env=env).split()
-    run([*cc, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", EXAMPLES / "pointwise_compiler.c", *flags, "-o", plugin])
-    run([*cc, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", EXAMPLES / "plugin_op.c", *flags, "-o", work / "plugin_op.so"])
+    run(
+        [
+            *cc,
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-shared",
+            "-fPIC",
+            EXAMPLES / "pointwise_compiler.c",
+            *flags,
+            "-o",
+            plugin,
+        ]
+    )
+    run(
+        [
+            *cc,
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-shared",
+            "-fPIC",
+            EXAMPLES / "plugin_op.c",
+            *flags,
+            "-o",
+            work / "plugin_op.so",
+        ]
+    )
     if shutil.which("cmake") and cxx:
         run(["cmake", "-S", EXAMPLES, "-B", work / "c", f"-DCMAKE_PREFIX_PATH={root}", f"-DCMAKE_C_COMPILER={cc[-1]}",
              f"-DCMAKE_CXX_COMPILER={cxx[-1]}"])  # fmt: skip
@@ -61,10 +105,25 @@ def main() -> int:
     cxx = shlex.split(sys.argv[3]) if len(sys.argv) > 3 and sys.argv[3] else None
     with tempfile.TemporaryDirectory() as name:
         work = pathlib.Path(name)
-        run(["meson", "install", "-C", build, "--no-rebuild", "-q", "--tags", "devel,runtime,command", "--destdir", work / "d"])
+        run(
+            [
+                "meson",
+                "install",
+                "-C",
+                build,
+                "--no-rebuild",
+                "-q",
+                "--tags",
+                "devel,runtime,command",
+                "--destdir",
+                work / "d",
+            ]
+        )
         pc = next((work / "d").rglob("rushlight.pc"))
         root = next((work / "d").rglob("include")).parent
-        env = dict(os.environ, PKG_CONFIG_PATH=str(pc.parent), LD_LIBRARY_PATH=str(pc.parent.parent))
+        env = dict(
+            os.environ, PKG_CONFIG_PATH=str(pc.parent), LD_LIBRARY_PATH=str(pc.parent.parent)
+        )
         missing = [path for path in INSTALLED if not (root / path).exists()]
         if missing:
             sys.exit(f"not installed: {', '.join(missing)}")

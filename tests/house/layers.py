@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""layers.py [LIB.a...]: a file of src/ includes its own folder and those before it; cli/, python/ and examples/ only public headers.
+"""layers.py [LIB.a...]: a file of src/ includes its own folder and those before it; cli/, python/
+and examples/ only public headers.
 
-With static libraries, what their objects call is looked at too: a declaration written by hand in the place of an include would
-hide an arrow that runs back.  Generated files may name anything: the operator table names every kernel.
+With static libraries, what their objects call is looked at too: a declaration written by hand in
+the place of an include would hide an arrow that runs back.  Generated files may name anything: the
+operator table names every kernel.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ ORDER = [
     "ops/point",
     "ops/math",
     "ops/kernels",
-    *(f"ops/kernels/{name}" for name in ("nested", "layout", "sparse", "linalg", "nn", "quantized", "index", "random")),
+    *(
+        f"ops/kernels/{name}"
+        for name in ("nested", "layout", "sparse", "linalg", "nn", "quantized", "index", "random")
+    ),
     *(f"ops/kernels/{name}" for name in ("reduce", "values", "vision")),
     "ir",
     "passes",
@@ -67,25 +72,33 @@ def check_src(path: pathlib.Path, complaints: list[str]) -> None:
         if other not in ORDER:
             complaints.append(f"{path.relative_to(TOP)}: includes {name}, of no folder of src/")
         elif place(other) > place(folder):
-            complaints.append(f"{path.relative_to(TOP)}: {folder}/ stands before {other}/ but includes {name}")
+            complaints.append(
+                f"{path.relative_to(TOP)}: {folder}/ stands before {other}/ but includes {name}"
+            )
 
 
 def check_size(folder: pathlib.Path, complaints: list[str]) -> None:
     n = sum(path.is_file() for path in folder.iterdir())
     if n > MOST_FILES:
-        complaints.append(f"{folder.relative_to(TOP)}: {n} files; at most {MOST_FILES} stand directly in a folder")
+        complaints.append(
+            f"{folder.relative_to(TOP)}: {n} files; at most {MOST_FILES} stand directly in a folder"
+        )
 
 
 def is_beside(path: pathlib.Path, name: str) -> bool:
     """There, or made there by the build."""
     build = path.parent / "meson.build"
-    return (path.parent / name).exists() or (build.exists() and f"output: '{name}'" in build.read_text())
+    return (path.parent / name).exists() or (
+        build.exists() and f"output: '{name}'" in build.read_text()
+    )
 
 
 def check_outside(path: pathlib.Path, complaints: list[str]) -> None:
     for name in INCLUDE.findall(path.read_text()):
         if "/" in name and not name.startswith("rushlight/") and not (path.parent / name).exists():
-            complaints.append(f"{path.relative_to(TOP)}: includes {name}; only public headers belong here")
+            complaints.append(
+                f"{path.relative_to(TOP)}: includes {name}; only public headers belong here"
+            )
         elif "/" not in name and not is_beside(path, name):
             complaints.append(f"{path.relative_to(TOP)}: includes {name}, which is not beside it")
 
@@ -93,7 +106,9 @@ def check_outside(path: pathlib.Path, complaints: list[str]) -> None:
 def objects() -> dict[str, str]:
     """Folders of the sources, by the names that meson gives their objects."""
     return {
-        str(path.relative_to(TOP / "src")).replace("/", "_") + ".o": str(path.parent.relative_to(TOP / "src"))
+        str(path.relative_to(TOP / "src")).replace("/", "_") + ".o": str(
+            path.parent.relative_to(TOP / "src")
+        )
         for path in source_files(TOP / "src")
         if path.suffix == ".c"
     }
@@ -114,19 +129,26 @@ def check_symbols(library: str, complaints: list[str]) -> None:
         elif kind in "TDRB":
             defined[symbol] = name
     if len(defined) < 1000:
-        complaints.append(f"{library}: {len(defined)} symbols of src/ found; do objects have other names now?")
+        complaints.append(
+            f"{library}: {len(defined)} symbols of src/ found; do objects have other names now?"
+        )
     for symbol, users in sorted(wanted.items()):
         home = folders.get(defined.get(symbol, ""))
         for user in sorted(users):
             if home is not None and place(home) > place(folders[user]):
-                complaints.append(f"{user[:-2]}: uses {symbol} of {home}/, which stands behind {folders[user]}/")
+                complaints.append(
+                    f"{user[:-2]}: uses {symbol} of {home}/, which stands behind {folders[user]}/"
+                )
 
 
 def main() -> int:
     complaints: list[str] = []
     for path in source_files(TOP / "src"):
         check_src(path, complaints)
-    for folder in [TOP / "src", *(p for p in (TOP / "src").rglob("*") if p.is_dir() and p.name != "__pycache__")]:
+    for folder in [
+        TOP / "src",
+        *(p for p in (TOP / "src").rglob("*") if p.is_dir() and p.name != "__pycache__"),
+    ]:
         check_size(folder, complaints)
     for name in ("cli", "python", "examples"):
         for path in source_files(TOP / name):

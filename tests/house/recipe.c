@@ -1,4 +1,5 @@
-/* recipe.c -- an operator that recipe.py added to the table, through the public header: rushtest::softsquare. */
+/* recipe.c -- an operator that recipe.py added to the table, through the public header:
+ * rushtest::softsquare. */
 #include <math.h>
 #include <stdio.h>
 
@@ -33,7 +34,8 @@ static int strided(void)
 
   for (int i = 0; i < 2 * N; i++)
     data[i] = (i - N) / 7.0;
-  CHECK(rush_tensor_wrap(NULL, RUSH_FLOAT64, 1, sizes, strides, data, NULL, NULL, &x, &err) == RUSH_OK);
+  CHECK(rush_tensor_wrap(NULL, RUSH_FLOAT64, 1, sizes, strides, data, NULL, NULL, &x, &err) ==
+        RUSH_OK);
   CHECK(call(x, &y, &err) == RUSH_OK);
   const double *got = rush_tensor_data(y.as.tensor);
   for (int i = 0; i < N; i++)

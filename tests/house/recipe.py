@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""recipe.py CC LIB.a: the recipe "add an operator" holds: a pointwise operator is its formula and nothing else.
+"""recipe.py CC LIB.a: the recipe "add an operator" holds: a pointwise operator is its formula and
+nothing else.
 
-Gives the generator one entry more, rushtest::softsquare, which PyTorch lacks, links the table that comes out before the
-library's, and runs recipe.c: the operator's values for several dtypes and layouts, its refusals; then entries with typical
-mistakes, each of which is one line with file and line."""
+Gives the generator one entry more, rushtest::softsquare, which PyTorch lacks, links the table that
+comes out before the library's, and runs recipe.c: the operator's values for several dtypes and
+layouts, its refusals; then entries with typical mistakes, each of which is one line with file and
+line."""
 
 from __future__ import annotations
 
@@ -35,11 +37,21 @@ MISTAKES = {
 
 def tables() -> list[str]:
     text = (OPS / "meson.build").read_text()
-    return [str(OPS / name) for name in re.findall(r"'([\w/]+\.py)'", text.split("ops_tables = files(")[1].split(")")[0])]
+    return [
+        str(OPS / name)
+        for name in re.findall(
+            r"'([\w/]+\.py)'", text.split("ops_tables = files(")[1].split(")")[0]
+        )
+    ]
 
 
 def generate(out: pathlib.Path, extra: pathlib.Path) -> subprocess.CompletedProcess:
-    inputs = [OPS / "gen.py", OPS / "schemas.txt", OPS / "tape.def", TOP / "src" / "shape" / "rules.def"]
+    inputs = [
+        OPS / "gen.py",
+        OPS / "schemas.txt",
+        OPS / "tape.def",
+        TOP / "src" / "shape" / "rules.def",
+    ]
     command = [sys.executable, *map(str, inputs), str(out), *tables()]
     return subprocess.run([*command, str(extra)], capture_output=True, text=True)
 
@@ -82,7 +94,9 @@ def main() -> int:
             if done.returncode == 0 or "wrong.py:3" not in done.stderr or said not in done.stderr:
                 complaints.append(f"{entry}: {done.stderr or 'accepted'}")
             if len(done.stderr.strip().splitlines()) > 1 or (work / "wrong.c").exists():
-                complaints.append(f"{entry}: more than a line, or something was written: {done.stderr}")
+                complaints.append(
+                    f"{entry}: more than a line, or something was written: {done.stderr}"
+                )
     complaints = [c for c in complaints if c]
     print("\n".join(complaints))
     return 1 if complaints else 0

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Rules that a search can keep: who may jump, allocate, print and ask the environment; file lengths; no paths of
-somebody's machine in what is committed; every file of the Python package is installed."""
+"""Rules that a search can keep: who may jump, allocate, print and ask the environment; file
+lengths; no paths of somebody's machine in what is committed; every file of the Python package is
+installed."""
 
 from __future__ import annotations
 
@@ -23,9 +24,17 @@ CALLS = [
         "allocates around the context",
         {"src/base/error.c", "src/base/memory.c"},
     ),
-    (r"(?<![\w.>])(printf|puts|putchar|perror)\s*\(|\bstdout\b|\bstderr\b", "prints", {"src/base/context.c"}),
+    (
+        r"(?<![\w.>])(printf|puts|putchar|perror)\s*\(|\bstdout\b|\bstderr\b",
+        "prints",
+        {"src/base/context.c"},
+    ),
     (r"(?<![\w.>])(abort|exit|_exit|getenv|system|signal)\s*\(", "reaches for the process", set()),
-    (r"\b(sprintf|strcpy|strcat|gets|alloca)\s*\(", "uses a function without bounds", {"src/base/text.c"}),
+    (
+        r"\b(sprintf|strcpy|strcat|gets|alloca)\s*\(",
+        "uses a function without bounds",
+        {"src/base/text.c"},
+    ),
 ]
 # Written so that this file does not match itself.
 PLACES = re.compile(r"(?<![\w.])/(?:home|root|work|Users|tmp/[a-z])/\w")
@@ -37,7 +46,9 @@ def without_comments(text: str) -> Any:
 
 
 def committed() -> list:
-    run = subprocess.run(["git", "-C", str(TOP), "ls-files"], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        ["git", "-C", str(TOP), "ls-files"], capture_output=True, text=True, check=False
+    )
     return [TOP / name for name in run.stdout.splitlines()]
 
 

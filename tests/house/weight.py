@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""weight.py LIB.so COMMAND: the stripped library is under 4 MB and links libc, libm, pthreads and zlib only; the command
-runs a model within 4 GiB of address space."""
+"""weight.py LIB.so COMMAND: the stripped library is under 4 MB and links libc, libm, pthreads and
+zlib only; the command runs a model within 4 GiB of address space."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def limited() -> None:
 
 def main() -> int:
     library, command = sys.argv[1:]
-    needs = re.findall(r"NEEDED\s+(\S+)", subprocess.run(["objdump", "-p", library], capture_output=True, text=True).stdout)
+    needs = re.findall(
+        r"NEEDED\s+(\S+)",
+        subprocess.run(["objdump", "-p", library], capture_output=True, text=True).stdout,
+    )
     others = [name for name in needs if not MAY_NEED.match(name)]
     with tempfile.NamedTemporaryFile() as stripped:
         subprocess.run(["strip", "-o", stripped.name, library], check=True)
@@ -31,7 +34,10 @@ def main() -> int:
     print(f"{size} bytes stripped; links {' '.join(needs)}")
     model = TOP / "tests" / "data" / "digits.pt"
     run = subprocess.run(
-        [command, "run", str(model), "zeros(64,1,8,8)", "--threads=8"], capture_output=True, text=True, preexec_fn=limited
+        [command, "run", str(model), "zeros(64,1,8,8)", "--threads=8"],
+        capture_output=True,
+        text=True,
+        preexec_fn=limited,
     )
     print(f"in 4 GiB of address space: exit code {run.returncode} {run.stderr}")
     return 1 if others or not needs or size > MOST_BYTES or run.returncode else 0

@@ -5,7 +5,8 @@
 #include "ir/alias.h"
 
 typedef struct row {
-  const char *claim, *body; /* of graph(%self : Tensor[], %x : Tensor) with constants %0 and %t, %f */
+  const char *claim,
+    *body; /* of graph(%self : Tensor[], %x : Tensor) with constants %0 and %t, %f */
   bool eval, train;
 } row;
 
@@ -20,32 +21,44 @@ static const char head[] =
     "  %s : Tensor = aten::__getitem__(%self, %0)\n";
 
 static const row rows[] = {
-    {"an argument of its own may be written", "  %y : Tensor = aten::add_(%x, %x, %1)\n  return (%y)\n", false, false},
-    {"a fresh result may be written",
-     "  %y : Tensor = aten::add(%s, %x, %1)\n  %z : Tensor = aten::add_(%y, %x, %1)\n  return (%z)\n", false, false},
-    {"an item is written", "  %y : Tensor = aten::add_(%s, %x, %1)\n  return (%y)\n", true, true},
-    {"a view of an item is written",
-     "  %v : Tensor = aten::select(%s, %0, %0)\n  %y : Tensor = aten::add_(%v, %x, %1)\n  return (%y)\n", true, true},
-    {"something is appended", "  %l : Tensor[] = aten::append(%self, %x)\n  return (%x)\n", true, true},
-    {"an item goes through a new list",
-     "  %l : Tensor[] = prim::ListConstruct(%x, %s)\n  %v : Tensor = aten::__getitem__(%l, %1)\n"
-     "  %y : Tensor = aten::add_(%v, %x, %1)\n  return (%y)\n", true, true},
-    {"concatenation copies",
-     "  %l : Tensor[] = prim::ListConstruct(%x, %s)\n  %v : Tensor = aten::cat(%l, %0)\n"
-     "  %y : Tensor = aten::add_(%v, %x, %1)\n  return (%y)\n", false, false},
-    {"a branch may choose the item",
-     "  %v : Tensor = prim::If(%b)\n    block0():\n      -> (%s)\n    block1():\n      -> (%x)\n"
-     "  %y : Tensor = aten::add_(%v, %x, %1)\n  return (%y)\n", true, true},
-    {"a known branch does not",
-     "  %v : Tensor = prim::If(%f)\n    block0():\n      -> (%s)\n    block1():\n      -> (%x)\n"
-     "  %y : Tensor = aten::add_(%v, %x, %1)\n  return (%y)\n", false, false},
-    {"a loop carries the item",
-     "  %v : Tensor = prim::Loop(%1, %t, %x)\n    block0(%i : int, %c : Tensor):\n"
-     "      %y : Tensor = aten::add_(%c, %x, %1)\n      -> (%t, %s)\n  return (%v)\n", true, true},
-    {"batch norm writes when it trains",
-     "  %y : Tensor = aten::batch_norm(%x, %n, %n, %s, %s, %t, %e, %e, %f)\n  return (%y)\n", true, true},
-    {"batch norm does not write otherwise",
-     "  %y : Tensor = aten::batch_norm(%x, %n, %n, %s, %s, %f, %e, %e, %f)\n  return (%y)\n", false, false},
+  {"an argument of its own may be written",
+   "  %y : Tensor = aten::add_(%x, %x, %1)\n  return (%y)\n", false, false},
+  {"a fresh result may be written",
+   "  %y : Tensor = aten::add(%s, %x, %1)\n  %z : Tensor = aten::add_(%y, %x, %1)\n  return (%z)\n",
+   false, false},
+  {"an item is written", "  %y : Tensor = aten::add_(%s, %x, %1)\n  return (%y)\n", true, true},
+  {"a view of an item is written",
+   "  %v : Tensor = aten::select(%s, %0, %0)\n  %y : Tensor = aten::add_(%v, %x, %1)\n  return "
+   "(%y)\n",
+   true, true},
+  {"something is appended", "  %l : Tensor[] = aten::append(%self, %x)\n  return (%x)\n", true,
+   true},
+  {"an item goes through a new list",
+   "  %l : Tensor[] = prim::ListConstruct(%x, %s)\n  %v : Tensor = aten::__getitem__(%l, %1)\n"
+   "  %y : Tensor = aten::add_(%v, %x, %1)\n  return (%y)\n",
+   true, true},
+  {"concatenation copies",
+   "  %l : Tensor[] = prim::ListConstruct(%x, %s)\n  %v : Tensor = aten::cat(%l, %0)\n"
+   "  %y : Tensor = aten::add_(%v, %x, %1)\n  return (%y)\n",
+   false, false},
+  {"a branch may choose the item",
+   "  %v : Tensor = prim::If(%b)\n    block0():\n      -> (%s)\n    block1():\n      -> (%x)\n"
+   "  %y : Tensor = aten::add_(%v, %x, %1)\n  return (%y)\n",
+   true, true},
+  {"a known branch does not",
+   "  %v : Tensor = prim::If(%f)\n    block0():\n      -> (%s)\n    block1():\n      -> (%x)\n"
+   "  %y : Tensor = aten::add_(%v, %x, %1)\n  return (%y)\n",
+   false, false},
+  {"a loop carries the item",
+   "  %v : Tensor = prim::Loop(%1, %t, %x)\n    block0(%i : int, %c : Tensor):\n"
+   "      %y : Tensor = aten::add_(%c, %x, %1)\n      -> (%t, %s)\n  return (%v)\n",
+   true, true},
+  {"batch norm writes when it trains",
+   "  %y : Tensor = aten::batch_norm(%x, %n, %n, %s, %s, %t, %e, %e, %f)\n  return (%y)\n", true,
+   true},
+  {"batch norm does not write otherwise",
+   "  %y : Tensor = aten::batch_norm(%x, %n, %n, %s, %s, %f, %e, %e, %f)\n  return (%y)\n", false,
+   false},
 };
 
 static void writes_are_found(void **state)

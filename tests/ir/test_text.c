@@ -1,4 +1,5 @@
-/* Graph text: print, parse, print is a fixed point; edits keep uses and order; the verifier finds faults. */
+/* Graph text: print, parse, print is a fixed point; edits keep uses and order; the verifier finds
+ * faults. */
 #include "support/oom.h"
 
 #include "ir/graph.h"
@@ -103,14 +104,19 @@ static void bad_text_is_refused(void **state)
 {
   (void)state;
   static const char *const bad[] = {
-      "", "graph(", "graph(%x : Tensor):\n  return (%y)\n", "graph(%x : Tensor, %x : int):\n  return ()\n",
-      "graph():\n  %1 : int = prim::Constant[value=]()\n  return ()\n",
-      "graph():\n  %1 : str = prim::Constant[value=\"abc]()\n  return ()\n",
-      "graph(%x : Bogus):\n  return ()\n", "graph(%x : int[):\n  return ()\n",
-      "graph():\n  return ()\nmore",
-      "graph(%f : Future[Function]):\n  return ()\n", /* a kind of type that has a name */
-      /* sizes whose product is 0 in 32 bits, as many as there are numbers */
-      "graph():\n  %1 : Tensor = prim::Constant[value=[ CPUDoubleType{64,64,64,64,64,4} ]]()\n  return ()\n",
+    "",
+    "graph(",
+    "graph(%x : Tensor):\n  return (%y)\n",
+    "graph(%x : Tensor, %x : int):\n  return ()\n",
+    "graph():\n  %1 : int = prim::Constant[value=]()\n  return ()\n",
+    "graph():\n  %1 : str = prim::Constant[value=\"abc]()\n  return ()\n",
+    "graph(%x : Bogus):\n  return ()\n",
+    "graph(%x : int[):\n  return ()\n",
+    "graph():\n  return ()\nmore",
+    "graph(%f : Future[Function]):\n  return ()\n", /* a kind of type that has a name */
+    /* sizes whose product is 0 in 32 bits, as many as there are numbers */
+    "graph():\n  %1 : Tensor = prim::Constant[value=[ CPUDoubleType{64,64,64,64,64,4} ]]()\n  "
+    "return ()\n",
   };
   context *c = test_context(NULL);
 
@@ -172,7 +178,7 @@ static void edits_keep_the_law(void **state)
   context_release(c);
 }
 
-/* -- Damage: each class that the verifier names ------------------------------------------------------ */
+/* -- Damage: each class that the verifier names ------------------------------------------------ */
 
 static const char whole[] = "graph(%a : int, %t : Tensor):\n"
                             "  %one : int = prim::Constant[value=1]()\n"
@@ -199,15 +205,25 @@ typedef struct victim { /* the whole graph, by name */
   ir_graph *g, *other;
 } victim;
 
-static ir_value *named(const victim *v, const char *name) { return ir_graph_named(v->g, str_of(name)); }
+static ir_value *named(const victim *v, const char *name)
+{
+  return ir_graph_named(v->g, str_of(name));
+}
 static ir_node *node(const victim *v, const char *name) { return named(v, name)->node; }
 static const type *text_type(void) { return type_simple(TYPE_STRING); }
 
 static void late(victim *v) { ir_node_move_after(node(v, "x"), node(v, "c")); }
 static void scope(victim *v) { ir_node_set_input(node(v, "r"), 0, named(v, "p")); }
 static void unset(victim *v) { ir_node_set_input(node(v, "r"), 0, NULL); }
-static void foreign(victim *v) { ir_node_set_input(node(v, "r"), 0, ir_block_input(v->other->block, 1)); }
-static void loose(victim *v) { ir_node_set_input(node(v, "r"), 0, ir_node_new_op(v->s, v->g, node(v, "r")->op, NULL, 0)->outputs[0]); }
+static void foreign(victim *v)
+{
+  ir_node_set_input(node(v, "r"), 0, ir_block_input(v->other->block, 1));
+}
+static void loose(victim *v)
+{
+  ir_node_set_input(node(v, "r"), 0,
+                    ir_node_new_op(v->s, v->g, node(v, "r")->op, NULL, 0)->outputs[0]);
+}
 static void gone(victim *v) { node(v, "r")->destroyed = true; }
 static void lost_use(victim *v) { named(v, "t")->uses = NULL; }
 static void strange_use(victim *v) { named(v, "t")->uses->user = node(v, "x"); }
@@ -223,13 +239,19 @@ static void output(victim *v) { named(v, "x")->index = 1; }
 static void untyped(victim *v) { named(v, "x")->type = NULL; }
 static void schema_in(victim *v) { ir_node_set_input(node(v, "r"), 0, named(v, "l")); }
 static void schema_out(victim *v) { named(v, "r")->type = text_type(); }
-static void more_results(victim *v) { ir_node_add_output(v->s, node(v, "r"), type_simple(TYPE_TENSOR)); }
+static void more_results(victim *v)
+{
+  ir_node_add_output(v->s, node(v, "r"), type_simple(TYPE_TENSOR));
+}
 static void no_blocks(victim *v) { ir_node_destroy_block(node(v, "y"), 1); }
 static void if_output(victim *v) { ir_block_remove_output(node(v, "y")->blocks[0], 0); }
 static void if_type(victim *v) { ir_block_set_output(node(v, "y")->blocks[1], 0, named(v, "t")); }
 static void condition(victim *v) { ir_node_set_input(node(v, "y"), 0, named(v, "t")); }
 static void loop_output(victim *v) { ir_block_remove_output(node(v, "z")->blocks[0], 1); }
-static void loop_input(victim *v) { ir_block_add_input(v->s, node(v, "z")->blocks[0], type_simple(TYPE_INT), NULL); }
+static void loop_input(victim *v)
+{
+  ir_block_add_input(v->s, node(v, "z")->blocks[0], type_simple(TYPE_INT), NULL);
+}
 static void loop_type(victim *v) { named(v, "k")->type = text_type(); }
 static void trips(victim *v) { ir_node_set_input(node(v, "z"), 0, named(v, "t")); }
 static void list(victim *v) { ir_node_set_input(node(v, "l"), 0, named(v, "t")); }
@@ -246,7 +268,10 @@ static void attribute(victim *v)
   ir_node_add_output(v->s, n, text_type());
   ir_node_append(n, v->g->block);
 }
-static void calls_nobody(victim *v) { ir_node_append(ir_node_new(v->s, v->g, IR_CALL_FUNCTION, NULL, 0), v->g->block); }
+static void calls_nobody(victim *v)
+{
+  ir_node_append(ir_node_new(v->s, v->g, IR_CALL_FUNCTION, NULL, 0), v->g->block);
+}
 
 static const struct damage {
   void (*fn)(victim *v);
@@ -320,7 +345,8 @@ static void each_damage_is_found(void **state)
     call_ctx_init(&cx, c, &err);
     rush_status st = session_run(&cx, damage_one, &j);
     if (st != RUSH_EINTERNAL || !j.was_whole || !strstr(err.message, damages[i].message))
-      fail_msg("damage %zu, '%s': status %d, '%s'", i, damages[i].message, (int)st, err.message ? err.message : "");
+      fail_msg("damage %zu, '%s': status %d, '%s'", i, damages[i].message, (int)st,
+               err.message ? err.message : "");
     rush_error_clear(&err);
   }
   context_release(c);
@@ -343,12 +369,16 @@ static void check_read(session *s, void *arg)
 static void broken_text_is_a_mistake_of_the_text(void **state)
 {
   static const char *const texts[][2] = {
-      {"graph(%x : __torch__.M):\n  %a : int = prim::GetAttr[name=\"gone\"](%x)\n  return (%a)\n", "the object has no such attribute"},
-      {"graph(%x : int):\n  %a : int = prim::GetAttr[name=\"gone\"](%x)\n  return (%a)\n", "first input is no object"},
-      {"graph(%x : int):\n  %a : int[] = prim::TupleConstruct(%x)\n  return (%a)\n", "the types of a container"},
-      {"graph(%x : int):\n  %a : int = prim::If(%x)\n  return (%a)\n", "two blocks"},
-      {"graph(%x : int):\n  %a : int = prim::Loop(%x)\n  return (%a)\n", "prim::Loop has one block"},
-      {"graph(%x : Tensor):\n  %a : int = aten::relu(%x)\n  return (%a)\n", "a result has another type"},
+    {"graph(%x : __torch__.M):\n  %a : int = prim::GetAttr[name=\"gone\"](%x)\n  return (%a)\n",
+     "the object has no such attribute"},
+    {"graph(%x : int):\n  %a : int = prim::GetAttr[name=\"gone\"](%x)\n  return (%a)\n",
+     "first input is no object"},
+    {"graph(%x : int):\n  %a : int[] = prim::TupleConstruct(%x)\n  return (%a)\n",
+     "the types of a container"},
+    {"graph(%x : int):\n  %a : int = prim::If(%x)\n  return (%a)\n", "two blocks"},
+    {"graph(%x : int):\n  %a : int = prim::Loop(%x)\n  return (%a)\n", "prim::Loop has one block"},
+    {"graph(%x : Tensor):\n  %a : int = aten::relu(%x)\n  return (%a)\n",
+     "a result has another type"},
   };
   (void)state;
   context *c = test_context(NULL);

@@ -33,8 +33,8 @@ static void fill(int dtype, void *p)
       ((int64_t *)p)[i] = (int64_t)(number() * 10);
 }
 
-/* Every product of the definition, added where it belongs: forward reads in[o*s - p + k*d], transposed
- * writes there. */
+/* Every product of the definition, added where it belongs: forward reads in[o*s - p + k*d],
+ * transposed writes there. */
 static void plain(const conv_args *c, bool transposed)
 {
   const int64_t ig = c->in_ch / c->groups, og = c->out_ch / c->groups;
@@ -48,7 +48,8 @@ static void plain(const conv_args *c, bool transposed)
       for (int64_t ic = 0; ic < ig; ic++)
         for (int64_t tap = 0; tap < taps; tap++)
           for (int64_t q = 0; q < near[0] * near[1] * near[2]; q++) {
-            const int64_t kk[3] = {tap / c->kernel[2] / c->kernel[1], tap / c->kernel[2] % c->kernel[1], tap % c->kernel[2]};
+            const int64_t kk[3] = {tap / c->kernel[2] / c->kernel[1],
+                                   tap / c->kernel[2] % c->kernel[1], tap % c->kernel[2]};
             const int64_t qq[3] = {q / near[2] / near[1], q / near[2] % near[1], q % near[2]};
             int64_t f = 0;
             bool inside = true;
@@ -60,9 +61,11 @@ static void plain(const conv_args *c, bool transposed)
             if (!inside)
               continue;
             const int64_t group = oc / og, channel = group * ig + ic;
-            const int64_t w = transposed ? (channel * og + oc % og) * taps + tap : (oc * ig + ic) * taps + tap;
+            const int64_t w =
+              transposed ? (channel * og + oc % og) * taps + tap : (oc * ig + ic) * taps + tap;
             expected[(b * c->out_ch + oc) * n_out + (transposed ? f : q)] +=
-              get(c->dtype, input, (b * c->in_ch + channel) * n_in + (transposed ? q : f)) * get(c->dtype, weight, w);
+              get(c->dtype, input, (b * c->in_ch + channel) * n_in + (transposed ? q : f)) *
+              get(c->dtype, weight, w);
           }
 }
 
@@ -77,11 +80,14 @@ static void check(int dtype, conv_args c, bool transposed, bool with_bias)
   fill(dtype, weight);
   fill(dtype, bias);
   for (int d = 0; d < 3; d++)
-    c.out[d] = transposed ? (c.in[d] - 1) * c.stride[d] - 2 * c.pad[d] + c.dilation[d] * (c.kernel[d] - 1) + 1
-                          : (c.in[d] + 2 * c.pad[d] - c.dilation[d] * (c.kernel[d] - 1) - 1) / c.stride[d] + 1;
+    c.out[d] =
+      transposed
+        ? (c.in[d] - 1) * c.stride[d] - 2 * c.pad[d] + c.dilation[d] * (c.kernel[d] - 1) + 1
+        : (c.in[d] + 2 * c.pad[d] - c.dilation[d] * (c.kernel[d] - 1) - 1) / c.stride[d] + 1;
   const int64_t n = c.batch * c.out_ch * c.out[0] * c.out[1] * c.out[2];
   plain(&c, transposed);
-  for (int run = 0; run < 2 * (CPU_AVX512 - CPU_PORTABLE + 1); run++) { /* every level, without and with a packed weight */
+  for (int run = 0; run < 2 * (CPU_AVX512 - CPU_PORTABLE + 1);
+       run++) { /* every level, without and with a packed weight */
     const int level = CPU_PORTABLE + run / 2;
     context *ctx = test_context(&(context_options){.cpu = (uint32_t)level, .n_threads = level});
     call_ctx cx;
@@ -94,10 +100,11 @@ static void check(int dtype, conv_args c, bool transposed, bool with_bias)
     c.packed = packed;
     assert_int_equal(transposed ? conv_transpose(&cx, &c) : conv(&cx, &c), RUSH_OK);
     for (int64_t i = 0; i < n; i++) {
-      double error = get(dtype, output, i) - expected[i], limit = dtype == RUSH_FLOAT32 ? 1e-4 : 1e-12;
+      double error = get(dtype, output, i) - expected[i],
+             limit = dtype == RUSH_FLOAT32 ? 1e-4 : 1e-12;
       if (!(error <= limit && error >= -limit))
-        fail_msg("dtype %d level %d groups %d: [%d] is %g, not %g", dtype, level, (int)c.groups, (int)i,
-                 get(dtype, output, i), expected[i]);
+        fail_msg("dtype %d level %d groups %d: [%d] is %g, not %g", dtype, level, (int)c.groups,
+                 (int)i, get(dtype, output, i), expected[i]);
     }
     gemm_packed_free(ctx, packed);
     if (run == 0)

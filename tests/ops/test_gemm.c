@@ -62,7 +62,8 @@ static void check(context *c, int level, gemm_args *g)
     for (int64_t j = 0; j < g->n; j++) {
       double sum = 0.0;
       for (int64_t k = 0; k < g->k; k++)
-        sum += get(g->dtype, A, i * g->a.rs + k * g->a.cs) * get(g->dtype, B, k * g->b.rs + j * g->b.cs);
+        sum +=
+          get(g->dtype, A, i * g->a.rs + k * g->a.cs) * get(g->dtype, B, k * g->b.rs + j * g->b.cs);
       sum *= g->alpha;
       if (g->d.data)
         sum += g->beta * get(g->dtype, D, i * g->d.rs + j * g->d.cs);
@@ -70,8 +71,8 @@ static void check(context *c, int level, gemm_args *g)
         sum = (int8_t)(int64_t)sum;
       double got = get(g->dtype, C, i * g->c_rs + j * g->c_cs);
       if (!(got - sum <= tolerance(g->dtype, g->k) && sum - got <= tolerance(g->dtype, g->k)))
-        fail_msg("dtype %d %dx%dx%d level %d: [%d,%d] is %g, not %g", g->dtype, (int)g->m, (int)g->n,
-                 (int)g->k, level, (int)i, (int)j, got, sum);
+        fail_msg("dtype %d %dx%dx%d level %d: [%d,%d] is %g, not %g", g->dtype, (int)g->m,
+                 (int)g->n, (int)g->k, level, (int)i, (int)j, got, sum);
     }
   if (level == CPU_PORTABLE)
     memcpy(first, C, sizeof C);
@@ -82,10 +83,12 @@ static void check(context *c, int level, gemm_args *g)
 static void products_agree_on_every_instruction_set(void **state)
 {
   (void)state;
-  static const int dtypes[] = {RUSH_FLOAT32, RUSH_FLOAT64, RUSH_BFLOAT16, RUSH_FLOAT16, RUSH_INT8, RUSH_INT64};
-  static const int64_t shapes[][3] = {{1, 1, 1},   {1, 37, 9},   {1, 100, 800}, {37, 1, 40},  {3, 5, 0},
-                                      {14, 32, 8}, {17, 16, 33}, {15, 65, 400}, {33, 17, 65}, {200, 70, 20},
-                                      {6, 300, 5}, {29, 13, 64}, {190, 40, 390}};
+  static const int dtypes[] = {RUSH_FLOAT32, RUSH_FLOAT64, RUSH_BFLOAT16,
+                               RUSH_FLOAT16, RUSH_INT8,    RUSH_INT64};
+  static const int64_t shapes[][3] = {{1, 1, 1},     {1, 37, 9},    {1, 100, 800}, {37, 1, 40},
+                                      {3, 5, 0},     {14, 32, 8},   {17, 16, 33},  {15, 65, 400},
+                                      {33, 17, 65},  {200, 70, 20}, {6, 300, 5},   {29, 13, 64},
+                                      {190, 40, 390}};
   context *ctx[4] = {0};
   for (int level = CPU_PORTABLE; level <= CPU_AVX512; level++)
     ctx[level] = test_context(&(context_options){.cpu = (uint32_t)level, .n_threads = level});
@@ -93,7 +96,8 @@ static void products_agree_on_every_instruction_set(void **state)
     for (size_t s = 0; s < COUNT_OF(shapes); s++)
       for (int variant = 0; variant < 8; variant++) {
         const int64_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
-        gemm_args g = {.dtype = dtypes[d], .m = m, .n = n, .k = k, .c = C, .alpha = 1.0, .c_rs = n, .c_cs = 1};
+        gemm_args g = {
+          .dtype = dtypes[d], .m = m, .n = n, .k = k, .c = C, .alpha = 1.0, .c_rs = n, .c_cs = 1};
         for (int64_t i = 0; i < 80000; i++) {
           put(g.dtype, A, i, number());
           put(g.dtype, B, i, number());
@@ -104,7 +108,9 @@ static void products_agree_on_every_instruction_set(void **state)
         if (variant & 4) {
           g.alpha = 2.0;
           g.beta = 3.0;
-          g.d = variant & 1 ? (gemm_matrix){D, 0, 1} : variant & 2 ? (gemm_matrix){D, 1, 0} : (gemm_matrix){D, n, 1};
+          g.d = variant & 1   ? (gemm_matrix){D, 0, 1}
+                : variant & 2 ? (gemm_matrix){D, 1, 0}
+                              : (gemm_matrix){D, n, 1};
         }
         if (variant == 6) {
           g.c_rs = 1;
@@ -126,8 +132,16 @@ static void packing_ahead_changes_no_bit(void **state)
   static const int64_t shapes[][3] = {{1, 100, 500}, {20, 48, 770}, {300, 200, 450}};
   for (size_t s = 0; s < COUNT_OF(shapes); s++) {
     const int64_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
-    gemm_args g = {.dtype = RUSH_FLOAT32, .m = m, .n = n, .k = k, .c = C, .alpha = 1.0, .c_rs = n, .c_cs = 1,
-                   .a = {A, k, 1}, .b = {B, 1, k}};
+    gemm_args g = {.dtype = RUSH_FLOAT32,
+                   .m = m,
+                   .n = n,
+                   .k = k,
+                   .c = C,
+                   .alpha = 1.0,
+                   .c_rs = n,
+                   .c_cs = 1,
+                   .a = {A, k, 1},
+                   .b = {B, 1, k}};
     for (int64_t i = 0; i < ROOM; i++) {
       put(RUSH_FLOAT32, A, i, number());
       put(RUSH_FLOAT32, B, i, number());
@@ -135,13 +149,17 @@ static void packing_ahead_changes_no_bit(void **state)
     assert_int_equal(gemm(&cx, &g), RUSH_OK);
     memcpy(first, C, (size_t)(m * n) * 4);
     gemm_packed *p = NULL;
-    assert_int_equal(gemm_pack(&cx, &(gemm_packing){.dtype = RUSH_FLOAT32, .count = 1, .k = k, .n = n, .from = g.b}, &p), RUSH_OK);
+    assert_int_equal(
+      gemm_pack(
+        &cx, &(gemm_packing){.dtype = RUSH_FLOAT32, .count = 1, .k = k, .n = n, .from = g.b}, &p),
+      RUSH_OK);
     memset(C, 0, sizeof C);
     g.packed = p;
     assert_int_equal(gemm(&cx, &g), RUSH_OK);
     assert_memory_equal(first, C, (size_t)(m * n) * 4);
     gemm_packed *pa = NULL;
-    const gemm_packing of_a = {.dtype = RUSH_FLOAT32, .is_a = true, .count = 1, .k = k, .n = m, .from = g.a};
+    const gemm_packing of_a = {
+      .dtype = RUSH_FLOAT32, .is_a = true, .count = 1, .k = k, .n = m, .from = g.a};
     assert_int_equal(gemm_pack(&cx, &of_a, &pa), RUSH_OK);
     memset(C, 0, sizeof C);
     g.packed_a = pa;
@@ -168,8 +186,18 @@ static void packed_halves_change_no_bit(void **state)
     context *c = test_context(&(context_options){.cpu = (uint32_t)level, .n_threads = 2});
     call_ctx cx;
     call_ctx_init(&cx, c, NULL);
-    gemm_args g = {.dtype = dtype, .m = m, .n = n, .k = k, .c = C, .alpha = 1.0, .beta = 1.0, .c_rs = n, .c_cs = 1,
-                   .a = {A, k, 1}, .b = {B, 1, k}, .d = {D, 0, 1}};
+    gemm_args g = {.dtype = dtype,
+                   .m = m,
+                   .n = n,
+                   .k = k,
+                   .c = C,
+                   .alpha = 1.0,
+                   .beta = 1.0,
+                   .c_rs = n,
+                   .c_cs = 1,
+                   .a = {A, k, 1},
+                   .b = {B, 1, k},
+                   .d = {D, 0, 1}};
     for (int64_t e = 0; e < n * k; e++) {
       put(dtype, A, e, number());
       put(dtype, B, e, number());
@@ -178,7 +206,9 @@ static void packed_halves_change_no_bit(void **state)
     assert_int_equal(gemm(&cx, &g), RUSH_OK);
     memcpy(first, C, (size_t)(m * n) * 2);
     gemm_packed *p = NULL;
-    assert_int_equal(gemm_pack(&cx, &(gemm_packing){.dtype = dtype, .count = 1, .k = k, .n = n, .from = g.b}, &p), RUSH_OK);
+    assert_int_equal(
+      gemm_pack(&cx, &(gemm_packing){.dtype = dtype, .count = 1, .k = k, .n = n, .from = g.b}, &p),
+      RUSH_OK);
     g.packed = p;
     memset(C, 0, sizeof C);
     assert_int_equal(gemm(&cx, &g), RUSH_OK);
@@ -199,8 +229,16 @@ static void a_batch_is_its_products(void **state)
     put(RUSH_FLOAT32, A, i, number());
     put(RUSH_FLOAT32, B, i, number());
   }
-  gemm_args g = {.dtype = RUSH_FLOAT32, .m = M, .n = N, .k = K, .c = C, .alpha = 1.0, .c_rs = N, .c_cs = 1,
-                 .a = {A, K, 1}, .b = {B, N, 1}};
+  gemm_args g = {.dtype = RUSH_FLOAT32,
+                 .m = M,
+                 .n = N,
+                 .k = K,
+                 .c = C,
+                 .alpha = 1.0,
+                 .c_rs = N,
+                 .c_cs = 1,
+                 .a = {A, K, 1},
+                 .b = {B, N, 1}};
   assert_int_equal(gemm_batch(&cx, &g, N_BATCH, M * K, 0, 0, M * N), RUSH_OK);
   for (int i = 0; i < N_BATCH; i++) {
     gemm_args one = g;

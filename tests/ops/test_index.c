@@ -41,10 +41,12 @@ static rush_value list_of(fixture *f, size_t n, rush_tensor **t) /* NULL: None; 
   rush_list *l = NULL;
   assert_int_equal(list_new(&f->cx, type_simple(TYPE_TENSOR), n, &l), RUSH_OK);
   for (size_t i = 0; i < n; i++)
-    assert_int_equal(list_append_steal(&f->cx, l, t[i] ? value_tensor_steal(t[i]) : value_none()), RUSH_OK);
+    assert_int_equal(list_append_steal(&f->cx, l, t[i] ? value_tensor_steal(t[i]) : value_none()),
+                     RUSH_OK);
   return value_heap_steal(RUSH_TAG_LIST, l);
 }
-static rush_status call(fixture *f, const char *name, const rush_value *args, uint32_t n, rush_value *out)
+static rush_status call(fixture *f, const char *name, const rush_value *args, uint32_t n,
+                        rush_value *out)
 {
   uint32_t n_out = 0;
   *out = value_none();
@@ -73,7 +75,8 @@ static void indices_apart_go_to_the_front(void **state)
   assert_int_equal(y.as.tensor->sizes[1], 3);
   for (int64_t i = 0; i < 3; i++)
     for (int64_t k = 0; k < 3; k++)
-      assert_true(at(y, i * 3 + k) == (double)((first[i] + 2) % 2 * 12 + k * 4 + (last[i] + 4) % 4));
+      assert_true(at(y, i * 3 + k) ==
+                  (double)((first[i] + 2) % 2 * 12 + k * 4 + (last[i] + 4) % 4));
   value_release(y);
   value_release(args[0]);
   value_release(args[1]);
@@ -85,12 +88,15 @@ static void what_meets_is_added_up(void **state)
   (void)state;
   fixture f;
   start(&f);
-  static const int dtypes[] = {RUSH_FLOAT32, RUSH_FLOAT64, RUSH_FLOAT16, RUSH_BFLOAT16, RUSH_INT64, RUSH_INT8};
+  static const int dtypes[] = {RUSH_FLOAT32,  RUSH_FLOAT64, RUSH_FLOAT16,
+                               RUSH_BFLOAT16, RUSH_INT64,   RUSH_INT8};
   const int64_t sizes[] = {3, 5}, rows[] = {2, 0, 2, -1}, four[] = {4, 5};
   for (size_t d = 0; d < COUNT_OF(dtypes); d++) {
     rush_tensor *x = counting(&f, dtypes[d], 2, sizes), *v = counting(&f, dtypes[d], 2, four);
     rush_tensor *index = longs(&f, 4, rows);
-    rush_value args[] = {value_tensor_steal(x), list_of(&f, 1, &index), value_tensor_steal(v), value_bool(true)}, y;
+    rush_value args[] = {value_tensor_steal(x), list_of(&f, 1, &index), value_tensor_steal(v),
+                         value_bool(true)},
+               y;
     assert_int_equal(call(&f, "aten::index_put_", args, 4, &y), RUSH_OK);
     assert_ptr_equal(y.as.tensor, x);
     for (int64_t k = 0; k < 5; k++) {
@@ -111,7 +117,8 @@ static void a_mask_chooses_in_order(void **state)
   fixture f;
   start(&f);
   const int64_t sizes[] = {20, 30}, turned_strides[] = {1, 30}, turned_sizes[] = {30, 20};
-  rush_tensor *x = counting(&f, RUSH_INT32, 2, sizes), *m = counting(&f, RUSH_BOOL, 2, turned_sizes), *t = NULL;
+  rush_tensor *x = counting(&f, RUSH_INT32, 2, sizes),
+              *m = counting(&f, RUSH_BOOL, 2, turned_sizes), *t = NULL;
   assert_int_equal(tensor_as_strided(&f.cx, x, 2, turned_sizes, turned_strides, 0, &t), RUSH_OK);
   for (int64_t i = 0; i < 600; i++)
     ((uint8_t *)m->data)[i] = i * i % 7 < 3;
@@ -138,7 +145,8 @@ static void out_of_range_is_an_index_error(void **state)
   rush_tensor *x = counting(&f, RUSH_FLOAT32, 2, sizes), *i = longs(&f, 2, bad);
   rush_tensor *index[] = {NULL, tensor_retain(i)};
   rush_value list = list_of(&f, 2, index), y;
-  rush_value by_list[] = {value_tensor_steal(x), list}, by_dim[] = {value_tensor_steal(x), value_int(0), value_tensor_steal(i)};
+  rush_value by_list[] = {value_tensor_steal(x), list},
+             by_dim[] = {value_tensor_steal(x), value_int(0), value_tensor_steal(i)};
   assert_int_equal(call(&f, "aten::index.Tensor", by_list, 2, &y), RUSH_ERAISED);
   assert_string_equal(f.err.type, "IndexError");
   assert_non_null(strstr(f.err.message, "index 3 is out of bounds for dimension 0 with size 3"));

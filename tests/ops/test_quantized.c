@@ -45,7 +45,8 @@ static void check_product(context *c, int64_t m, int64_t n, int64_t k, bool tran
 static void bytes_multiply_exactly_on_every_instruction_set(void **state)
 {
   (void)state;
-  static const int64_t shapes[][3] = {{1, 1, 1}, {1, 33, 7}, {5, 16, 4}, {8, 32, 64}, {33, 31, 130}, {70, 100, 65}, {3, 5, 0}};
+  static const int64_t shapes[][3] = {{1, 1, 1},     {1, 33, 7},    {5, 16, 4}, {8, 32, 64},
+                                      {33, 31, 130}, {70, 100, 65}, {3, 5, 0}};
   for (size_t i = 0; i < sizeof A; i++)
     A[i] = (uint8_t)(next_bits() % 5 ? next_bits() : 255);
   for (size_t i = 0; i < sizeof B; i++)
@@ -59,15 +60,18 @@ static void bytes_multiply_exactly_on_every_instruction_set(void **state)
   }
 }
 
-/* Half-way numbers go to the even neighbour, before or after an odd zero point is added; what lies outside is cut off. */
+/* Half-way numbers go to the even neighbour, before or after an odd zero point is added; what lies
+ * outside is cut off. */
 static void quantizing_rounds_to_even_and_saturates(void **state)
 {
   (void)state;
   static const float x[] = {0.0f, 0.5f, 1.5f, 2.5f, -0.5f, 1e30f, -1e30f, (float)NAN};
-  static const int32_t rounded[] = {11, 11, 13, 13, 11, 255, 0, 0}, fused[] = {11, 12, 12, 14, 10, 255, 0, 255};
+  static const int32_t rounded[] = {11, 11, 13, 13, 11, 255, 0, 0},
+                       fused[] = {11, 12, 12, 14, 10, 255, 0, 255};
   for (size_t i = 0; i < COUNT_OF(x); i++) {
     assert_int_equal(quantize_value(QUANT_ROUNDED, x[i], 1.0f, 11, 0, 255), rounded[i]);
-    assert_int_equal(quantize_value(QUANT_ADDED, x[i], 1.0f, 11, 0, 255), x[i] != x[i] ? 0 : fused[i]);
+    assert_int_equal(quantize_value(QUANT_ADDED, x[i], 1.0f, 11, 0, 255),
+                     x[i] != x[i] ? 0 : fused[i]);
     assert_int_equal(quantize_value(QUANT_FUSED, x[i], 1.0f, 11, 0, 255), fused[i]);
   }
 }
@@ -101,7 +105,8 @@ static rush_tensor *floats(call_ctx *cx, int n_dims, const int64_t *sizes)
   return t;
 }
 
-/* relu has no quantized form: it is done on real numbers, and its result has the argument's parameters. */
+/* relu has no quantized form: it is done on real numbers, and its result has the argument's
+ * parameters. */
 static void operators_that_know_nothing_of_it_keep_the_parameters(void **state)
 {
   (void)state;
@@ -112,7 +117,9 @@ static void operators_that_know_nothing_of_it_keep_the_parameters(void **state)
   rush_tensor *x = floats(&cx, 1, (int64_t[]){12}), *xq = NULL;
   rush_value y;
   assert_int_equal(tensor_quantize(&cx, x, RUSH_QUINT8, &q, &xq), RUSH_OK);
-  assert_int_equal(op_invoke_name(&cx, "aten::relu", "", &(rush_value){.tag = RUSH_TAG_TENSOR, .as.tensor = xq}, 1, &y), RUSH_OK);
+  assert_int_equal(op_invoke_name(&cx, "aten::relu", "",
+                                  &(rush_value){.tag = RUSH_TAG_TENSOR, .as.tensor = xq}, 1, &y),
+                   RUSH_OK);
   assert_int_equal(y.as.tensor->dtype, RUSH_QUINT8);
   assert_int_equal(tensor_quantizer(y.as.tensor)->zero_point, 8);
   for (int i = 0; i < 12; i++)
@@ -158,7 +165,8 @@ static void parts_of_a_nested_tensor_survive(void **state)
   memcpy(mask->data, "\1\1\1\0\0\0\0\0\1\0\0\0", 12);
   args[0] = value_tensor_steal(x);
   args[1] = value_tensor_steal(mask);
-  assert_int_equal(op_invoke_name(&cx, "aten::_nested_tensor_from_mask", "", args, 2, &nested), RUSH_OK);
+  assert_int_equal(op_invoke_name(&cx, "aten::_nested_tensor_from_mask", "", args, 2, &nested),
+                   RUSH_OK);
   args[0] = args[1] = nested;
   assert_int_equal(op_invoke_name(&cx, "aten::add", "Tensor", args, 2, &twice), RUSH_OK);
   assert_int_equal(op_invoke_name(&cx, "aten::cumsum", "", args, 1, &padded), RUSH_EUNSUPPORTED);

@@ -5,8 +5,8 @@
 #include "ops/call/call.h"
 #include "ops/kernels/reduce/reduce.h"
 
-/* Reductions and pointwise functions give the same bits on every instruction set and with any number of
- * threads, and what a plain loop in double gives. */
+/* Reductions and pointwise functions give the same bits on every instruction set and with any
+ * number of threads, and what a plain loop in double gives. */
 
 static uint32_t seed = 1;
 static float number(void)
@@ -54,7 +54,8 @@ static double plain(const rush_tensor *x, uint64_t dims, reduce_kind kind, int64
 static void sums_have_the_same_bits_everywhere(void **state)
 {
   (void)state;
-  static const int64_t shapes[][3] = {{3, 5, 7}, {2, 3, 600}, {700, 2, 40}, {1, 1, 5}, {40, 70, 33}};
+  static const int64_t shapes[][3] = {
+    {3, 5, 7}, {2, 3, 600}, {700, 2, 40}, {1, 1, 5}, {40, 70, 33}};
   static const reduce_kind kinds[] = {REDUCE_SUM, REDUCE_SUM_SQ, REDUCE_MAX};
   float first[30000], acc[30000];
   for (size_t s = 0; s < COUNT_OF(shapes); s++)
@@ -77,7 +78,8 @@ static void sums_have_the_same_bits_everywhere(void **state)
             memcpy(first, acc, sizeof *acc * (size_t)n);
             for (int64_t o = 0; o < n; o += n / 5 + 1) {
               double want = plain(job.x, dims, job.kind, o), got = acc[o];
-              assert_true(fabs(got - want) <= 1e-5 * (fabs(want) + (double)reduce_n_elems(job.x, dims)));
+              assert_true(fabs(got - want) <=
+                          1e-5 * (fabs(want) + (double)reduce_n_elems(job.x, dims)));
             }
           } else {
             assert_memory_equal(acc, first, sizeof *acc * (size_t)n);
@@ -120,8 +122,10 @@ static void a_nan_wins_and_is_found(void **state)
 static void functions_have_the_same_bits_everywhere(void **state)
 {
   (void)state;
-  static const char *const names[] = {"aten::exp", "aten::sigmoid", "aten::tanh", "aten::erf", "aten::silu"};
-  static const float special[] = {0.0f, -0.0f, INFINITY, -INFINITY, 88.8f, -87.5f, -103.9f, 1e-40f, -1e-30f, 1e38f, 0.93f, 0.625f};
+  static const char *const names[] = {"aten::exp", "aten::sigmoid", "aten::tanh", "aten::erf",
+                                      "aten::silu"};
+  static const float special[] = {0.0f,    -0.0f,  INFINITY, -INFINITY, 88.8f, -87.5f,
+                                  -103.9f, 1e-40f, -1e-30f,  1e38f,     0.93f, 0.625f};
   enum { N = 1237 };
   const int64_t n = N;
   float first[N];

@@ -4,7 +4,8 @@
 #include "ops/call/shape.h"
 #include "support/oom.h"
 
-/* Shape rules without PyTorch at hand: as values, for arguments that no kernel would take, and without memory. */
+/* Shape rules without PyTorch at hand: as values, for arguments that no kernel would take, and
+ * without memory. */
 
 static rush_tensor *blank(call_ctx *cx, int n_dims, const int64_t *sizes)
 {
@@ -18,7 +19,8 @@ static rush_value sizes_of(call_ctx *cx, int n, const int64_t *v)
 }
 
 /* The shape of name(args...), which it releases. */
-static rush_status shape(call_ctx *cx, const char *name, rush_value *args, uint32_t n, bool symbolic, rush_value *out)
+static rush_status shape(call_ctx *cx, const char *name, rush_value *args, uint32_t n,
+                         bool symbolic, rush_value *out)
 {
   rush_value bound[OP_MOST_ARGS];
   const op *o = NULL;
@@ -41,7 +43,8 @@ static void sizes_are_found_without_running(void **state)
   call_ctx cx;
   call_ctx_init(&cx, c, &err);
   const int64_t a[] = {3, 4}, b[] = {4, 5};
-  rush_value args[] = {value_tensor_steal(blank(&cx, 2, a)), value_tensor_steal(blank(&cx, 2, b))}, found;
+  rush_value args[] = {value_tensor_steal(blank(&cx, 2, a)), value_tensor_steal(blank(&cx, 2, b))},
+             found;
   assert_int_equal(shape(&cx, "aten::mm", args, 2, false, &found), RUSH_OK);
   const rush_tuple *all = found.as.tuple;
   const rush_tuple *first = all->items[2].as.list->items[0].as.tuple;
@@ -54,22 +57,45 @@ static void sizes_are_found_without_running(void **state)
   context_release(c);
 }
 
-static const int64_t odd[] = {0, 1, -1, 2, -2, 3, 5, 64, -64, INT64_MAX, INT64_MIN, INT64_MAX / 2, 1 << 20};
+static const int64_t odd[] = {
+  0, 1, -1, 2, -2, 3, 5, 64, -64, INT64_MAX, INT64_MIN, INT64_MAX / 2, 1 << 20};
 
 /* Whatever numbers stand in arguments: an answer or an error, never more. */
 static void odd_numbers_are_answered_or_refused(void **state)
 {
   (void)state;
-  static const char *const ones[] = {"aten::select.int", "aten::unsqueeze", "aten::squeeze.dim", "aten::split.Tensor", "aten::chunk",
-                                     "aten::unfold", "aten::narrow", "aten::tensor_split.sections", "aten::topk", "aten::diagonal",
-                                     "aten::tril_indices", "aten::repeat_interleave.self_int", "aten::cumsum", "aten::sum.dim_IntList",
-                                     "aten::glu", "aten::pixel_shuffle", "aten::combinations", "aten::diff", "aten::fft_fft",
-                                     "aten::fft_irfft", "aten::one_hot", "aten::linalg_vander", "aten::unbind.int", "aten::rot90"};
-  static const char *const lists[] = {"aten::view", "aten::reshape", "aten::expand", "aten::permute", "aten::repeat", "aten::tile",
-                                      "aten::constant_pad_nd", "aten::new_zeros", "aten::sum_to_size", "aten::max_pool2d",
-                                      "aten::avg_pool2d", "aten::adaptive_avg_pool2d", "aten::upsample_nearest2d", "aten::flip",
-                                      "aten::tensor_split.indices", "aten::squeeze.dims", "aten::fft_fftn", "aten::layer_norm",
-                                      "aten::split_with_sizes", "aten::amax"};
+  static const char *const ones[] = {"aten::select.int",   "aten::unsqueeze",
+                                     "aten::squeeze.dim",  "aten::split.Tensor",
+                                     "aten::chunk",        "aten::unfold",
+                                     "aten::narrow",       "aten::tensor_split.sections",
+                                     "aten::topk",         "aten::diagonal",
+                                     "aten::tril_indices", "aten::repeat_interleave.self_int",
+                                     "aten::cumsum",       "aten::sum.dim_IntList",
+                                     "aten::glu",          "aten::pixel_shuffle",
+                                     "aten::combinations", "aten::diff",
+                                     "aten::fft_fft",      "aten::fft_irfft",
+                                     "aten::one_hot",      "aten::linalg_vander",
+                                     "aten::unbind.int",   "aten::rot90"};
+  static const char *const lists[] = {"aten::view",
+                                      "aten::reshape",
+                                      "aten::expand",
+                                      "aten::permute",
+                                      "aten::repeat",
+                                      "aten::tile",
+                                      "aten::constant_pad_nd",
+                                      "aten::new_zeros",
+                                      "aten::sum_to_size",
+                                      "aten::max_pool2d",
+                                      "aten::avg_pool2d",
+                                      "aten::adaptive_avg_pool2d",
+                                      "aten::upsample_nearest2d",
+                                      "aten::flip",
+                                      "aten::tensor_split.indices",
+                                      "aten::squeeze.dims",
+                                      "aten::fft_fftn",
+                                      "aten::layer_norm",
+                                      "aten::split_with_sizes",
+                                      "aten::amax"};
   context *c = test_context(NULL);
   rush_error err = RUSH_ERROR_INIT;
   call_ctx cx;
@@ -82,8 +108,9 @@ static void odd_numbers_are_answered_or_refused(void **state)
           const char *name = listed ? lists[k - COUNT_OF(ones)] : ones[k];
           const int64_t v[2] = {odd[i], odd[j]};
           call_ctx_init(&cx, c, &err);
-          rush_value args[] = {value_tensor_steal(blank(&cx, way < 2 ? 4 : 0, sizes)), listed ? sizes_of(&cx, 2, v) : value_int(v[0]),
-                               value_int(v[1])}, found;
+          rush_value args[] = {value_tensor_steal(blank(&cx, way < 2 ? 4 : 0, sizes)),
+                               listed ? sizes_of(&cx, 2, v) : value_int(v[0]), value_int(v[1])},
+                     found;
           (void)shape(&cx, name, args, listed ? 2 : 3, way & 1, &found);
           value_release(found);
           rush_error_clear(&err);

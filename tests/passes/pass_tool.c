@@ -4,7 +4,8 @@
  *   pass_tool --list                      name and one line of each pass
  *   pass_tool --time PASS                 nanoseconds for each graph
  *
- * Graphs are separated by lines that begin with "---".  Python before a graph defines what it calls. */
+ * Graphs are separated by lines that begin with "---".  Python before a graph defines what it
+ * calls. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +84,8 @@ int main(int argc, char **argv)
 
   if (argc > 1 && strcmp(argv[1], "--list") == 0) {
     for (uint32_t i = 0; i < n_graph_passes; i++)
-      printf("%s\t%s\t%s\n", graph_passes[i].name, graph_passes[i].what, graph_passes[i].flags & PASS_SIGNATURE ? "signature" : "");
+      printf("%s\t%s\t%s\n", graph_passes[i].name, graph_passes[i].what,
+             graph_passes[i].flags & PASS_SIGNATURE ? "signature" : "");
     return 0;
   }
   if (argc < 2 || context_new(NULL, &c, NULL) != RUSH_OK || run_init(c, NULL) != RUSH_OK)

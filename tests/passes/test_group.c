@@ -1,4 +1,5 @@
-/* Grouping: text in, text out.  Of these graphs aten::mul and aten::add of tensors are taken, at most 4 inputs. */
+/* Grouping: text in, text out.  Of these graphs aten::mul and aten::add of tensors are taken, at
+ * most 4 inputs. */
 #include "support/test.h"
 
 #include "passes/passes.h"
@@ -43,13 +44,17 @@ static void transform(session *s, void *arg)
   ir_print(&j->out, made, false);
 }
 
-static rush_group_def def = {.struct_bytes = sizeof def, .op = "test::group", .refuse = refuse, .min_nodes = 2,
+static rush_group_def def = {.struct_bytes = sizeof def,
+                             .op = "test::group",
+                             .refuse = refuse,
+                             .min_nodes = 2,
                              .max_inputs = 4};
 
 static void check(const char *text, const char *want)
 {
   rush_error err = RUSH_ERROR_INIT;
-  rush_op_def op = {.struct_bytes = sizeof op, .schema = "test::group(...) -> ...", .kernel = never_called};
+  rush_op_def op = {
+    .struct_bytes = sizeof op, .schema = "test::group(...) -> ...", .kernel = never_called};
   rush_pass_def pass = {.struct_bytes = sizeof pass, .name = "group", .run = run, .user = &def};
   context *c;
   call_ctx cx;
@@ -101,7 +106,8 @@ static void test_write_between(void **state)
         "  return (%e)\n");
 }
 
-/* Nothing uses %d: a group of it and of what it alone needs would have no result.  Exported programs keep such nodes. */
+/* Nothing uses %d: a group of it and of what it alone needs would have no result.  Exported
+ * programs keep such nodes. */
 static void test_unused(void **state)
 {
   (void)state;
@@ -115,8 +121,8 @@ static void test_unused(void **state)
         "  return (%a)\n");
 }
 
-/* %c is also used outside, between its own place and the group's: the group stands before that use, and gives two
- * results; constants are copied into it. */
+/* %c is also used outside, between its own place and the group's: the group stands before that use,
+ * and gives two results; constants are copied into it. */
 static void test_second_result(void **state)
 {
   (void)state;
@@ -156,7 +162,8 @@ static void test_way_round(void **state)
         "  return (%d)\n");
 }
 
-/* Blocks have groups of their own; what stands around a block that writes does not move across it. */
+/* Blocks have groups of their own; what stands around a block that writes does not move across it.
+ * */
 static void test_blocks(void **state)
 {
   (void)state;
@@ -192,8 +199,9 @@ static void test_blocks(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_chain),      cmocka_unit_test(test_write_between), cmocka_unit_test(test_second_result),
-      cmocka_unit_test(test_way_round),  cmocka_unit_test(test_blocks),     cmocka_unit_test(test_unused),
+    cmocka_unit_test(test_chain),         cmocka_unit_test(test_write_between),
+    cmocka_unit_test(test_second_result), cmocka_unit_test(test_way_round),
+    cmocka_unit_test(test_blocks),        cmocka_unit_test(test_unused),
   };
   return RUN_TESTS(tests);
 }

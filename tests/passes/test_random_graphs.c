@@ -1,12 +1,14 @@
 /* Random graphs: what alias.h says beside what running shows, and what passes keep.
  *
- * A graph of views, in-place operators, lists, dicts and tuples of tensors, branches, loops and calls is made from a seed.
- * A plain walk over its nodes runs it and writes down which memory each value reached (itself, its items, their tensors'
- * storages) and which memory each node changed.  Then
+ * A graph of views, in-place operators, lists, dicts and tuples of tensors, branches, loops and
+ * calls is made from a seed. A plain walk over its nodes runs it and writes down which memory each
+ * value reached (itself, its items, their tensors' storages) and which memory each node changed.
+ * Then
  *   sharing  two values that reached the same memory are in one group;
  *   writes   memory that a node changed is written in the group of every value that reached it;
  *   state    a function that changes what its first argument reaches is said to change state.
- * The same graph, as it is and after each pass, gives the same results by the interpreter, and leaves the same arguments. */
+ * The same graph, as it is and after each pass, gives the same results by the interpreter, and
+ * leaves the same arguments. */
 #include "support/graphs.h"
 
 #include "base/macros.h"
@@ -17,10 +19,11 @@
 #define N_GRAPHS 400 /* RUSH_GRAPHS=n: more */
 #define MOST_OF_TYPE 64
 
-/* -- Making graphs ----------------------------------------------------------------------------------- */
+/* -- Making graphs ----------------------------------------------------------------------------- */
 
 typedef enum kind { TENSOR, LIST, DICT, PAIR, N_KINDS } kind;
-static const char *const type_texts[N_KINDS] = {"Tensor", "Tensor[]", "Dict(str, Tensor)", "(Tensor, Tensor)"};
+static const char *const type_texts[N_KINDS] = {"Tensor", "Tensor[]", "Dict(str, Tensor)",
+                                                "(Tensor, Tensor)"};
 
 typedef struct maker {
   text_buf *out;
@@ -63,28 +66,55 @@ static void line(maker *m, int depth, kind k, const char *form)
 
   for (const char *p = form; *p; p++) {
     const char *at = p[0] == '%' ? strchr("TLDP", p[1]) : NULL;
-    n += at && p[1] ? (size_t)snprintf(text + n, sizeof text - n, "%%v%u", pick(m, (kind)(at - "TLDP")))
-                    : (size_t)snprintf(text + n, sizeof text - n, "%c", *p);
+    n += at && p[1]
+           ? (size_t)snprintf(text + n, sizeof text - n, "%%v%u", pick(m, (kind)(at - "TLDP")))
+           : (size_t)snprintf(text + n, sizeof text - n, "%c", *p);
     p += at && p[1];
   }
   indent(m, depth);
   text_printf(m->out, "%%v%u : %s = %s\n", fresh(m, k), type_texts[k], text);
 }
 
-static const struct { kind k; const char *form; } forms[] = {
-    {TENSOR, "aten::add(%T, %T, %one)"}, {TENSOR, "aten::mul(%T, %T)"}, {TENSOR, "aten::relu(%T)"}, {TENSOR, "aten::neg(%T)"},
-    {TENSOR, "aten::slice(%T, %zero, %zero, %four, %one)"}, {TENSOR, "aten::detach(%T)"}, {TENSOR, "aten::view_as(%T, %T)"},
-    {TENSOR, "aten::expand_as(%T, %T)"}, {TENSOR, "aten::t(%T)"}, {TENSOR, "aten::contiguous(%T, %zero)"},
-    {TENSOR, "aten::add_(%T, %T, %one)"}, {TENSOR, "aten::mul_(%T, %T)"}, {TENSOR, "aten::copy_(%T, %T, %no)"},
-    {TENSOR, "aten::relu_(%T)"}, {TENSOR, "aten::zero_(%T)"}, {TENSOR, "aten::neg_(%T)"}, {TENSOR, "aten::add_(%T, %T, %one)"},
-    {LIST, "prim::ListConstruct(%T, %T)"}, {LIST, "prim::ListConstruct(%T)"}, {LIST, "aten::append(%L, %T)"},
-    {LIST, "aten::_set_item(%L, %zero, %T)"}, {LIST, "aten::add(%L, %L)"}, {LIST, "aten::slice(%L, %zero, %one, %one)"},
-    {LIST, "aten::list(%L)"}, {LIST, "aten::values(%D)"}, {LIST, "aten::copy(%L)"},
-    {TENSOR, "aten::__getitem__(%L, %zero)"}, {TENSOR, "aten::__getitem__(%L, %zero)"},
-    {TENSOR, "aten::__getitem__(%D, %key)"}, {TENSOR, "aten::setdefault(%D, %key, %T)"},
-    {DICT, "prim::DictConstruct(%key, %T)"}, {DICT, "prim::DictConstruct(%key, %T, %word, %T)"}, {DICT, "aten::copy(%D)"},
-    {PAIR, "prim::TupleConstruct(%T, %T)"}, {TENSOR, "prim::TupleIndex(%P, %zero)"}, {TENSOR, "prim::TupleIndex(%P, %one)"},
-    {TENSOR, "aten::clone(%T, %none)"}, {TENSOR, "aten::maximum(%T, %T)"},
+static const struct { kind k; const char *form;
+} forms[] = {
+  {TENSOR, "aten::add(%T, %T, %one)"},
+  {TENSOR, "aten::mul(%T, %T)"},
+  {TENSOR, "aten::relu(%T)"},
+  {TENSOR, "aten::neg(%T)"},
+  {TENSOR, "aten::slice(%T, %zero, %zero, %four, %one)"},
+  {TENSOR, "aten::detach(%T)"},
+  {TENSOR, "aten::view_as(%T, %T)"},
+  {TENSOR, "aten::expand_as(%T, %T)"},
+  {TENSOR, "aten::t(%T)"},
+  {TENSOR, "aten::contiguous(%T, %zero)"},
+  {TENSOR, "aten::add_(%T, %T, %one)"},
+  {TENSOR, "aten::mul_(%T, %T)"},
+  {TENSOR, "aten::copy_(%T, %T, %no)"},
+  {TENSOR, "aten::relu_(%T)"},
+  {TENSOR, "aten::zero_(%T)"},
+  {TENSOR, "aten::neg_(%T)"},
+  {TENSOR, "aten::add_(%T, %T, %one)"},
+  {LIST, "prim::ListConstruct(%T, %T)"},
+  {LIST, "prim::ListConstruct(%T)"},
+  {LIST, "aten::append(%L, %T)"},
+  {LIST, "aten::_set_item(%L, %zero, %T)"},
+  {LIST, "aten::add(%L, %L)"},
+  {LIST, "aten::slice(%L, %zero, %one, %one)"},
+  {LIST, "aten::list(%L)"},
+  {LIST, "aten::values(%D)"},
+  {LIST, "aten::copy(%L)"},
+  {TENSOR, "aten::__getitem__(%L, %zero)"},
+  {TENSOR, "aten::__getitem__(%L, %zero)"},
+  {TENSOR, "aten::__getitem__(%D, %key)"},
+  {TENSOR, "aten::setdefault(%D, %key, %T)"},
+  {DICT, "prim::DictConstruct(%key, %T)"},
+  {DICT, "prim::DictConstruct(%key, %T, %word, %T)"},
+  {DICT, "aten::copy(%D)"},
+  {PAIR, "prim::TupleConstruct(%T, %T)"},
+  {TENSOR, "prim::TupleIndex(%P, %zero)"},
+  {TENSOR, "prim::TupleIndex(%P, %one)"},
+  {TENSOR, "aten::clone(%T, %none)"},
+  {TENSOR, "aten::maximum(%T, %T)"},
 };
 
 static void statements(maker *m, int depth, uint32_t n);
@@ -122,9 +152,11 @@ static void loop(maker *m, int depth)
 
   m->next_id += 5;
   indent(m, depth);
-  text_printf(m->out, "%%v%u : %s, %%v%u : Tensor = prim::Loop(%%two, %%yes, %%v%u, %%v%u)\n", id, type_texts[k[0]], id + 1, a, b);
+  text_printf(m->out, "%%v%u : %s, %%v%u : Tensor = prim::Loop(%%two, %%yes, %%v%u, %%v%u)\n", id,
+              type_texts[k[0]], id + 1, a, b);
   indent(m, depth + 1);
-  text_printf(m->out, "block0(%%v%u : int, %%v%u : %s, %%v%u : Tensor):\n", id + 2, id + 3, type_texts[k[0]], id + 4);
+  text_printf(m->out, "block0(%%v%u : int, %%v%u : %s, %%v%u : Tensor):\n", id + 2, id + 3,
+              type_texts[k[0]], id + 4);
   for (int i = 0; i < 2; i++)
     m->v[k[i]][m->n[k[i]] == MOST_OF_TYPE ? MOST_OF_TYPE - 1 : m->n[k[i]]++] = id + 3 + (uint32_t)i;
   statements(m, depth + 2, 1 + below(m, 5));
@@ -145,7 +177,9 @@ static void statements(maker *m, int depth, uint32_t n)
     } else if (way == 1 && depth < 4) {
       loop(m, depth);
     } else if (way == 2 && m->n_callees) {
-      snprintf(call, sizeof call, "prim::CallFunction[name=\"g%u\"](%%L, %%T, %%T, %%D, %%b0, %%b1)", below(m, m->n_callees));
+      snprintf(call, sizeof call,
+               "prim::CallFunction[name=\"g%u\"](%%L, %%T, %%T, %%D, %%b0, %%b1)",
+               below(m, m->n_callees));
       line(m, depth, TENSOR, call);
     } else {
       const uint32_t at = below(m, COUNT_OF(forms));
@@ -154,12 +188,14 @@ static void statements(maker *m, int depth, uint32_t n)
   }
 }
 
-static const char head[] = "graph(%v1 : Tensor[], %v2 : Tensor, %v3 : Tensor, %v4 : Dict(str, Tensor), %b0 : bool, %b1 : bool):\n"
-                           "  %zero : int = prim::Constant[value=0]()\n  %one : int = prim::Constant[value=1]()\n"
-                           "  %two : int = prim::Constant[value=2]()\n  %four : int = prim::Constant[value=4]()\n"
-                           "  %yes : bool = prim::Constant[value=1]()\n  %no : bool = prim::Constant[value=0]()\n"
-                           "  %none : NoneType = prim::Constant()\n"
-                           "  %key : str = prim::Constant[value=\"a\"]()\n  %word : str = prim::Constant[value=\"b\"]()\n";
+static const char head[] =
+  "graph(%v1 : Tensor[], %v2 : Tensor, %v3 : Tensor, %v4 : Dict(str, Tensor), %b0 : bool, %b1 : "
+  "bool):\n"
+  "  %zero : int = prim::Constant[value=0]()\n  %one : int = prim::Constant[value=1]()\n"
+  "  %two : int = prim::Constant[value=2]()\n  %four : int = prim::Constant[value=4]()\n"
+  "  %yes : bool = prim::Constant[value=1]()\n  %no : bool = prim::Constant[value=0]()\n"
+  "  %none : NoneType = prim::Constant()\n"
+  "  %key : str = prim::Constant[value=\"a\"]()\n  %word : str = prim::Constant[value=\"b\"]()\n";
 
 /* A callee gives one tensor; the graph gives what can be compared. */
 static void make_graph(maker *m, uint32_t n, bool is_callee)
@@ -178,14 +214,17 @@ static void make_graph(maker *m, uint32_t n, bool is_callee)
     text_printf(m->out, "  return (%%v%u)\n", pick(m, TENSOR));
     return;
   }
-  text_puts(m->out, "  %result : (Tensor, Tensor, Tensor[], Dict(str, Tensor), (Tensor, Tensor)) = prim::TupleConstruct(");
-  const uint32_t t = pick(m, TENSOR), u = pick(m, TENSOR), l = pick(m, LIST), d = pick(m, DICT), p = pick(m, PAIR);
+  text_puts(m->out, "  %result : (Tensor, Tensor, Tensor[], Dict(str, Tensor), (Tensor, Tensor)) = "
+                    "prim::TupleConstruct(");
+  const uint32_t t = pick(m, TENSOR), u = pick(m, TENSOR), l = pick(m, LIST), d = pick(m, DICT),
+                 p = pick(m, PAIR);
   text_printf(m->out, "%%v%u, %%v%u, %%v%u, %%v%u, %%v%u)\n  return (%%result)\n", t, u, l, d, p);
 }
 
-/* -- Memory in reach ----------------------------------------------------------------------------------- */
+/* -- Memory in reach --------------------------------------------------------------------------- */
 
-typedef struct item { /* a container or a storage that the run met; retained, so that no other gets its address */
+typedef struct
+  item { /* a container or a storage that the run met; retained, so that no other gets its address */
   rush_value value; /* a tensor stands for its storage */
   void *at;
   uint64_t state; /* what it was when last looked at */
@@ -241,7 +280,8 @@ static void reach(trace *t, uint8_t *row, rush_value v)
 {
   size_t pos = 0;
 
-  if (v.tag != RUSH_TAG_TENSOR && v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_DICT && v.tag != RUSH_TAG_TUPLE)
+  if (v.tag != RUSH_TAG_TENSOR && v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_DICT &&
+      v.tag != RUSH_TAG_TUPLE)
     return;
   if (v.tag != RUSH_TAG_TUPLE) /* nobody writes to a tuple, and two equal ones may be one */
     row[item_index(t, v)] = 1;
@@ -256,7 +296,7 @@ static void reach(trace *t, uint8_t *row, rush_value v)
       reach(t, row, e->value);
 }
 
-/* -- Running ------------------------------------------------------------------------------------------- */
+/* -- Running ----------------------------------------------------------------------------------- */
 
 typedef struct frame { /* a plain evaluator: values by their number */
   trace *t;
@@ -321,7 +361,8 @@ static rush_status run_made(frame *f, const ir_node *n)
     rush_dict *d;
     TRY(dict_new(cx, type->elems[0], type->elems[1], &d));
     for (uint32_t i = 0; i < n->n_inputs; i += 2)
-      TRY(dict_set_steal(cx, d, value_retain(at(f, ir_node_input(n, i))), value_retain(at(f, ir_node_input(n, i + 1)))));
+      TRY(dict_set_steal(cx, d, value_retain(at(f, ir_node_input(n, i))),
+                         value_retain(at(f, ir_node_input(n, i + 1)))));
     made = value_heap_steal(RUSH_TAG_DICT, d);
   }
   bind_value(f, n->outputs[0], made);
@@ -418,7 +459,7 @@ static rush_status run_callee(frame *f, const ir_node *n, rush_value *out)
   return function_call(f->t->cx, ir_node_callee(n), args, n->n_inputs, out);
 }
 
-/* -- What alias.h says ------------------------------------------------------------------------------------ */
+/* -- What alias.h says ------------------------------------------------------------------------- */
 
 typedef struct job {
   const char *text;      /* the graph's */
@@ -440,18 +481,22 @@ static void collect(const ir_block *b, const ir_value **values)
   }
 }
 
-#define WRONG(what, ...) fail_msg("seed %llu: " what "\n%s", (unsigned long long)j->seed, __VA_ARGS__, j->text)
+#define WRONG(what, ...) \
+  fail_msg("seed %llu: " what "\n%s", (unsigned long long)j->seed, __VA_ARGS__, j->text)
 
-static void check_sharing(const job *j, const trace *t, const alias_info *a, const ir_value **values)
+static void check_sharing(const job *j, const trace *t, const alias_info *a,
+                          const ir_value **values)
 {
   for (uint32_t i = 0; i < t->n_items; i++) {
     const ir_value *first = NULL;
     for (uint32_t v = 0; v < t->n_values; v++) {
-      if (!values[v] || !t->reached[(size_t)v * MOST_ITEMS + i] || !alias_type_has_memory(values[v]->type))
+      if (!values[v] || !t->reached[(size_t)v * MOST_ITEMS + i] ||
+          !alias_type_has_memory(values[v]->type))
         continue;
       first = first ? first : values[v];
       if (!alias_may(a, first, values[v]))
-        WRONG("%%%s and %%%s share memory, and are said not to", first->name ? first->name : "?", values[v]->name ? values[v]->name : "?");
+        WRONG("%%%s and %%%s share memory, and are said not to", first->name ? first->name : "?",
+              values[v]->name ? values[v]->name : "?");
     }
   }
 }
@@ -466,7 +511,8 @@ static bool is_write_known(const alias_info *a, const ir_node *n, uint32_t group
   return false;
 }
 
-static void check_writes(const job *j, const trace *t, const alias_info *a, const ir_value **values, bool all)
+static void check_writes(const job *j, const trace *t, const alias_info *a, const ir_value **values,
+                         bool all)
 {
   for (uint32_t w = 0; w < t->n_writes; w++)
     for (uint32_t i = 0; i < t->n_items; i++) {
@@ -477,7 +523,8 @@ static void check_writes(const job *j, const trace *t, const alias_info *a, cons
         if (!v || !t->reached[(size_t)k * MOST_ITEMS + i])
           continue;
         const char *name = v->name ? v->name : "?", *by = ir_node_kind_name(t->writers[w]);
-        if (t->items[i].value.tag == RUSH_TAG_TENSOR ? !alias_is_written(a, v) : !alias_items_change(a, v))
+        if (t->items[i].value.tag == RUSH_TAG_TENSOR ? !alias_is_written(a, v)
+                                                     : !alias_items_change(a, v))
           WRONG("%%%s is written by %s, and is said not to be", name, by);
         if (all && !is_write_known(a, t->writers[w], alias_group(a, v)))
           WRONG("%%%s is written by %s, and that write is not known", name, by);
@@ -523,12 +570,22 @@ static void watch(session *s, void *arg)
     value_release(t.items[i].value);
 }
 
-/* -- The same by the interpreter, after passes -------------------------------------------------------------- */
+/* -- The same by the interpreter, after passes ------------------------------------------------- */
 
 static const char *const pass_lists[] = {
-    "", "dce", "cse", "peephole", "constant_propagation", "remove_mutation", "remove_list_mutation,cse,dce", "inline,cse,dce",
-    "loop_peeling,cse,dce", "constant_loop_unrolling,peephole,cse,dce", "inline,lower_simple_tuples,peephole_list_idioms,dce",
-    "normalize_inplace,remove_aliases,remove_expands,cse,dce", "inline,constant_loop_unrolling,remove_mutation,cse,dce",
+  "",
+  "dce",
+  "cse",
+  "peephole",
+  "constant_propagation",
+  "remove_mutation",
+  "remove_list_mutation,cse,dce",
+  "inline,cse,dce",
+  "loop_peeling,cse,dce",
+  "constant_loop_unrolling,peephole,cse,dce",
+  "inline,lower_simple_tuples,peephole_list_idioms,dce",
+  "normalize_inplace,remove_aliases,remove_expands,cse,dce",
+  "inline,constant_loop_unrolling,remove_mutation,cse,dce",
 };
 
 typedef struct variant {
@@ -615,18 +672,20 @@ static void compare_passes(call_ctx *cx, const job *j, program *p, uint64_t way)
     snprintf(name, sizeof name, "variant%zu", i);
     variant v = {.graph = {.name = name, .text = j->text, .p = p}, .passes = pass_lists[i]};
     if (session_run(cx, define_variant, &v) != RUSH_OK)
-      fail_msg("seed %llu, %s: %s\n%s", (unsigned long long)j->seed, pass_lists[i], cx->err->message, j->text);
+      fail_msg("seed %llu, %s: %s\n%s", (unsigned long long)j->seed, pass_lists[i],
+               cx->err->message, j->text);
     v.graph.f->state = FUNCTION_COMPILED;
     run_text(cx, v.graph.f, way, i ? &other : &first);
     if (i && strcmp(text_str(&first), text_str(&other)) != 0)
-      fail_msg("seed %llu: after %s the graph gives\n%s\ninstead of\n%s\n%s", (unsigned long long)j->seed, pass_lists[i],
-               text_str(&other), text_str(&first), j->text);
+      fail_msg("seed %llu: after %s the graph gives\n%s\ninstead of\n%s\n%s",
+               (unsigned long long)j->seed, pass_lists[i], text_str(&other), text_str(&first),
+               j->text);
   }
   text_free(&first);
   text_free(&other);
 }
 
-/* -- One seed ---------------------------------------------------------------------------------------------- */
+/* -- One seed ---------------------------------------------------------------------------------- */
 
 static function *define(call_ctx *cx, program **p, const char *name, const char *text)
 {
@@ -651,7 +710,8 @@ static void check_state(call_ctx *cx, const job *j, function *f, uint64_t way)
   assert_int_equal(value_repr(cx, &before, args[0]), RUSH_OK);
   const bool ran = function_call(cx, f, args, 6, &result) == RUSH_OK;
   assert_int_equal(value_repr(cx, &after, args[0]), RUSH_OK);
-  if (ran && strcmp(text_str(&before), text_str(&after)) != 0 && !function_changes_state(cx, f, false))
+  if (ran && strcmp(text_str(&before), text_str(&after)) != 0 &&
+      !function_changes_state(cx, f, false))
     WRONG("%s", "the first argument changes, and no state is said to");
   rush_error_clear(cx->err);
   value_release(result);

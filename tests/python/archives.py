@@ -55,14 +55,33 @@ LEGACY_TENSORS = [
         data={"key": "tensors/0"},
         device="cpu",
     ),
-    dict(dims=["2"], offset="1", strides=["1"], requiresGrad=False, dataType="FLOAT", data={"key": "tensors/1"}, device="cpu"),
-    dict(dims=["2"], offset="0", strides=["1"], requiresGrad=False, dataType="INT64", data={"key": "tensors/2"}, device="cpu"),
+    dict(
+        dims=["2"],
+        offset="1",
+        strides=["1"],
+        requiresGrad=False,
+        dataType="FLOAT",
+        data={"key": "tensors/1"},
+        device="cpu",
+    ),
+    dict(
+        dims=["2"],
+        offset="0",
+        strides=["1"],
+        requiresGrad=False,
+        dataType="INT64",
+        data={"key": "tensors/2"},
+        device="cpu",
+    ),
 ]
 LEGACY_MODULE = dict(
     submodules=[
         dict(
             torchscriptArena={"key": "code/fc.py"},
-            parameters=[dict(isBuffer=False, tensorId="0", name="weight"), dict(isBuffer=True, tensorId="1", name="bias")],
+            parameters=[
+                dict(isBuffer=False, tensorId="0", name="weight"),
+                dict(isBuffer=True, tensorId="1", name="bias"),
+            ],
             name="0",
             optimize=True,
             attributes=[dict(type="bool", name="training", id="0")],
@@ -125,13 +144,18 @@ def forward(self,
 
 
 def legacy(version: int = 1, proto: int = 5) -> bytes:
-    """An archive as PyTorch 1.0 to 1.3 wrote them: model.json, attributes.pkl, tensors/N, a file of functions a module."""
+    """An archive as PyTorch 1.0 to 1.3 wrote them: model.json, attributes.pkl, tensors/N, a file of
+    functions a module."""
 
     def f(*v: float) -> bytes:
         return struct.pack(f"<{len(v)}f", *v)
 
     model = dict(
-        protoVersion=str(proto), mainModule=LEGACY_MODULE, producerName="pytorch", producerVersion="1.0", tensors=LEGACY_TENSORS
+        protoVersion=str(proto),
+        mainModule=LEGACY_MODULE,
+        producerName="pytorch",
+        producerVersion="1.0",
+        tensors=LEGACY_TENSORS,
     )
     return pack(
         {

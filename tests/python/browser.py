@@ -1,4 +1,5 @@
-"""A Chromium without a window, driven through its own pipe (the DevTools protocol: JSON ended by NUL), and PNG pixels."""
+"""A Chromium without a window, driven through its own pipe (the DevTools protocol: JSON ended by
+NUL), and PNG pixels."""
 
 from __future__ import annotations
 
@@ -13,7 +14,14 @@ import subprocess
 import time
 import zlib
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
+NAMES = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "microsoft-edge",
+)
 
 
 def find() -> str | None:
@@ -24,12 +32,21 @@ def find() -> str | None:
 class Browser:
     """One page.  `errors` are the messages of its console that are no mere information."""
 
-    def __init__(self, path: str, profile: pathlib.Path, dark: bool = False, size: tuple[int, int] = (1440, 900)) -> None:
+    def __init__(
+        self,
+        path: str,
+        profile: pathlib.Path,
+        dark: bool = False,
+        size: tuple[int, int] = (1440, 900),
+    ) -> None:
         commands, ours = os.pipe()
         theirs, answers = os.pipe()
 
         def pipes() -> None:  # the browser reads from 3 and writes to 4
-            spare = os.dup(commands), os.dup(answers)  # in ascending order: neither is overwritten before its turn
+            spare = (
+                os.dup(commands),
+                os.dup(answers),
+            )  # in ascending order: neither is overwritten before its turn
             for n, fd in enumerate(spare, 3):
                 os.dup2(fd, n)
                 os.set_inheritable(n, True)
@@ -38,7 +55,11 @@ class Browser:
         size_, profile_ = f"--window-size={size[0]},{size[1]}", f"--user-data-dir={profile}"
         args = [path, *quiet.split(), "--remote-debugging-pipe", size_, profile_, "about:blank"]
         self.process = subprocess.Popen(
-            args, preexec_fn=pipes, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            args,
+            preexec_fn=pipes,
+            close_fds=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         os.close(commands)
         os.close(answers)
@@ -46,7 +67,9 @@ class Browser:
         self.buffer, self.number, self.session = b"", 0, None
         self.errors: list[str] = []
         page = next(t for t in self.ask("Target.getTargets")["targetInfos"] if t["type"] == "page")
-        self.session = self.ask("Target.attachToTarget", targetId=page["targetId"], flatten=True)["sessionId"]
+        self.session = self.ask("Target.attachToTarget", targetId=page["targetId"], flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log"):
             self.ask(f"{domain}.enable")
         theme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
@@ -80,7 +103,10 @@ class Browser:
             said = self.message(deadline)
             if said.get("method") == "Runtime.exceptionThrown":
                 self.errors.append(str(said["params"]["exceptionDetails"].get("exception", said)))
-            if said.get("method") == "Log.entryAdded" and said["params"]["entry"]["level"] in ("error", "warning"):
+            if said.get("method") == "Log.entryAdded" and said["params"]["entry"]["level"] in (
+                "error",
+                "warning",
+            ):
                 self.errors.append(said["params"]["entry"]["text"])
             if said.get("id") == self.number:
                 assert "error" not in said, said
@@ -88,7 +114,9 @@ class Browser:
 
     def run(self, expression: str) -> object:
         """What a JavaScript expression gives, as plain data."""
-        got = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        got = self.ask(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in got, got
         return got["result"].get("value")
 
@@ -115,8 +143,17 @@ class Browser:
 
     def key(self, key: str) -> None:
         text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
-        code = {"Enter": 13, "ArrowDown": 40, "ArrowUp": 38, "Escape": 27, "Home": 36, "End": 35}.get(key, 0)
-        self.ask("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **text)
+        code = {
+            "Enter": 13,
+            "ArrowDown": 40,
+            "ArrowUp": 38,
+            "Escape": 27,
+            "Home": 36,
+            "End": 35,
+        }.get(key, 0)
+        self.ask(
+            "Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **text
+        )
         self.ask("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
         self.settle()
 
@@ -148,7 +185,11 @@ def pixels(png: bytes) -> tuple[int, int, list[bytes], int]:
             left, up = row[i - step] if i >= step else 0, above[i]
             corner = above[i - step] if i >= step else 0
             guess = left + up - corner
-            near = min((abs(guess - left), 0, left), (abs(guess - up), 1, up), (abs(guess - corner), 2, corner))[2]
+            near = min(
+                (abs(guess - left), 0, left),
+                (abs(guess - up), 1, up),
+                (abs(guess - corner), 2, corner),
+            )[2]
             row[i] = (row[i] + (0, left, up, (left + up) // 2, near)[filter_]) & 255
         above = bytes(row)
         rows.append(above)

@@ -1,4 +1,5 @@
-"""What every test here shares.  The built package is on PYTHONPATH (tools/run_tests.py puts it there)."""
+"""What every test here shares.  The built package is on PYTHONPATH (tools/run_tests.py puts it
+there)."""
 
 from __future__ import annotations
 
@@ -14,11 +15,14 @@ import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 DATA = TOP / "tests" / "data"
-SHARED = pathlib.Path(os.environ.get("RUSHLIGHT_SHARED", TOP.parent / "shared"))  # probes, the corpus' maker
+SHARED = pathlib.Path(
+    os.environ.get("RUSHLIGHT_SHARED", TOP.parent / "shared")
+)  # probes, the corpus' maker
 
 
 def import_file(path: pathlib.Path, name: str = "") -> ModuleType:
-    """The module in that file, whatever sys.path says.  It stays in sys.modules: inspect looks for a class's file there."""
+    """The module in that file, whatever sys.path says.  It stays in sys.modules: inspect looks for
+    a class's file there."""
     spec = importlib.util.spec_from_file_location(name or path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -29,7 +33,8 @@ def import_file(path: pathlib.Path, name: str = "") -> ModuleType:
 
 @pytest.fixture(autouse=True)
 def ordinary_grad_mode() -> Iterator[None]:
-    """A program that switches PyTorch's grad mode in its tasks may leave it switched: not for the next test."""
+    """A program that switches PyTorch's grad mode in its tasks may leave it switched: not for the
+    next test."""
     yield
     if "torch" in sys.modules:
         sys.modules["torch"].set_grad_enabled(True)
@@ -77,5 +82,6 @@ def corpus_tools() -> pathlib.Path:
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """A long text is named by its argument: names of tests go into the environment, which has no room for a megabyte."""
+    """A long text is named by its argument: names of tests go into the environment, which has no
+    room for a megabyte."""
     return argname if isinstance(val, str | bytes) and len(val) > 200 else None

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""deadlines.py [ROW...]: calls that would take long, each with a deadline; what it is passed by, in milliseconds.
+"""deadlines.py [ROW...]: calls that would take long, each with a deadline; what it is passed by, in
+milliseconds.
 
-A row is a call under a limit of 0.1 seconds, through the C API of the build (RUSH_BUILD_DIR, or build/).  Its inputs
-are made before, without a limit.  With --cancel another thread cancels it instead.  `over` is how long after the
-deadline the call returned; `ended` says why it did: `limit` (the deadline, or the context's limit of bytes, which
-refuses results that are too large before work begins), or `done` when it was quick enough.  Rows behind_* wait for
-a lock that another thread's long call holds.
-test_limits.py runs the quick rows and is content with less than a second."""
+A row is a call under a limit of 0.1 seconds, through the C API of the build (RUSH_BUILD_DIR, or
+build/).  Its inputs are made before, without a limit.  With --cancel another thread cancels it
+instead.  `over` is how long after the deadline the call returned; `ended` says why it did: `limit`
+(the deadline, or the context's limit of bytes, which refuses results that are too large before work
+begins), or `done` when it was quick enough.  Rows behind_* wait for a lock that another thread's
+long call holds. test_limits.py runs the quick rows and is content with less than a second."""
 
 from __future__ import annotations
 
@@ -63,15 +64,31 @@ for name, args in {
 for name in ("sum", "mean", "prod", "amax", "std", "argmax", "norm"):
     row(f"{name}_steps", STEPS, f"torch.{name}(x[0])")
 for name in ("sum", "mean", "amax", "argmin", "prod"):
-    row(f"{name}_rows", FLAT, f"torch.{name}(x[0], {'[1]' if name not in ('argmin', 'prod') else '1'})")
-    row(f"{name}_columns", TALL, f"torch.{name}(x[0], {'[0]' if name not in ('argmin', 'prod') else '0'})")
+    row(
+        f"{name}_rows",
+        FLAT,
+        f"torch.{name}(x[0], {'[1]' if name not in ('argmin', 'prod') else '1'})",
+    )
+    row(
+        f"{name}_columns",
+        TALL,
+        f"torch.{name}(x[0], {'[0]' if name not in ('argmin', 'prod') else '0'})",
+    )
 row("max_rows", FLAT, "torch.max(x[0], 1)", "Tuple[Tensor, Tensor]")
 row("max_columns", TALL, "torch.max(x[0], 0)", "Tuple[Tensor, Tensor]")
 row("sum_ints", INTS, "torch.sum(x[0])")
 row("all_true", BOOLS, "torch.all(x[0])")
 row("any_false", FALSE, "torch.any(x[0])")
-row("sum_many_rows", "torch.expand(torch.ones([1]), [300000000, 1000000000])", "torch.sum(x[0], [1])")
-row("sum_complex", "torch.expand(torch.ones([1], dtype=9), [1000000000000000000])", "torch.sum(x[0])")
+row(
+    "sum_many_rows",
+    "torch.expand(torch.ones([1]), [300000000, 1000000000])",
+    "torch.sum(x[0], [1])",
+)
+row(
+    "sum_complex",
+    "torch.expand(torch.ones([1], dtype=9), [1000000000000000000])",
+    "torch.sum(x[0])",
+)
 row("prod_complex", "torch.expand(torch.ones([1], dtype=9), [100000000])", "torch.prod(x[0])")
 row("equal_huge", f"{HUGE}, {HUGE}", "torch.equal(x[0], x[1])", "bool")
 row("allclose_huge", f"{HUGE}, {HUGE}", "torch.allclose(x[0], x[1])", "bool")
@@ -90,7 +107,11 @@ row("bincount_huge", INTS, "torch.bincount(x[0])")
 row("clone_huge", HUGE, "torch.clone(x[0])")
 row("softmax_huge", HUGE, "torch.softmax(x[0], 0)")
 row("print_plane", PLANE, "print(x[0])\nx[0]")
-row("str_many_dims", "torch.expand(torch.ones([1]), [100, 6, 6, 6, 6, 6, 6, 6, 6, 6])", "print(x[0])\nx[0]")
+row(
+    "str_many_dims",
+    "torch.expand(torch.ones([1]), [100, 6, 6, 6, 6, 6, 6, 6, 6, 6])",
+    "print(x[0])\nx[0]",
+)
 row("conv1d_huge", "torch.expand(torch.ones([1]), [1, 1, 400000000]), torch.ones([1, 1, 64])",
     "torch.conv1d(x[0], x[1])")  # fmt: skip
 row("conv2d_taps", "torch.expand(torch.ones([1]), [1, 1, 60000, 60000]), torch.expand(torch.ones([1]), [1, 1, 50000, 50000])",
@@ -99,10 +120,18 @@ row("pool_huge", "torch.expand(torch.ones([1]), [1, 1, 100000, 100000])",
     "torch.max_pool2d(x[0], [50000, 50000], [1, 1])")  # fmt: skip
 row("avg_pool_huge", "torch.expand(torch.ones([1]), [1, 1, 100000, 100000])",
     "torch.avg_pool2d(x[0], [90000, 90000], [1, 1])")  # fmt: skip
-row("adaptive_pool_huge", "torch.expand(torch.ones([1]), [1, 1, 1000000, 1000000])", "torch.adaptive_avg_pool2d(x[0], [2, 2])")
+row(
+    "adaptive_pool_huge",
+    "torch.expand(torch.ones([1]), [1, 1, 1000000, 1000000])",
+    "torch.adaptive_avg_pool2d(x[0], [2, 2])",
+)
 row("adaptive_max_pool_huge", "torch.expand(torch.ones([1]), [1, 1, 1000000, 1000000])",
     "torch.adaptive_max_pool2d(x[0], [2, 2])", "Tuple[Tensor, Tensor]")  # fmt: skip
-row("adaptive_pool_wide", "torch.expand(torch.ones([1]), [1, 2, 100])", "torch._adaptive_avg_pool2d(x[0], [20000, 20000])")
+row(
+    "adaptive_pool_wide",
+    "torch.expand(torch.ones([1]), [1, 2, 100])",
+    "torch._adaptive_avg_pool2d(x[0], [20000, 20000])",
+)
 row("index_add_huge", "torch.zeros([4]), torch.expand(torch.zeros([1], dtype=4), [200000000]), "
     "torch.expand(torch.ones([1]), [200000000])", "torch.index_add(x[0], 0, x[1], x[2])")  # fmt: skip
 row("embedding_bag_huge", "torch.ones([4, 512]), torch.expand(torch.zeros([1], dtype=4), [30000000]), torch.zeros([1], dtype=4)",
@@ -114,7 +143,11 @@ row("cdist_euclid", "torch.expand(torch.ones([1]), [20000, 3000]), torch.expand(
 row("pdist", "torch.expand(torch.ones([1]), [20000, 1000])", "torch.pdist(x[0])")
 row("cosine_huge", f"{FLAT}, {FLAT}", "torch.cosine_similarity(x[0], x[1])")
 row("mse_huge", f"{HUGE}, {HUGE}", "torch.mse_loss(x[0], x[1])")
-row("cross_entropy", "torch.randn([100, 100000]), torch.zeros([100], dtype=4)", "torch.cross_entropy_loss(x[0], x[1])")
+row(
+    "cross_entropy",
+    "torch.randn([100, 100000]), torch.zeros([100], dtype=4)",
+    "torch.cross_entropy_loss(x[0], x[1])",
+)
 row("trace_huge", "torch.expand(torch.ones([1]), [1000000000, 1000000000])", "torch.trace(x[0])")
 row("bilinear", "torch.ones([3000, 600]), torch.ones([3000, 600]), torch.ones([300, 600, 600])",
     "torch.bilinear(x[0], x[1], x[2])")  # fmt: skip
@@ -204,11 +237,19 @@ for name, run, kind in (
     ("take", "torch.take(x[0], torch.remainder(x[0], 30000000))", "Tensor"),
     ("index_select", "torch.index_select(x[0], 0, torch.remainder(x[0], 30000000))", "Tensor"),
     ("scatter_add", "torch.scatter_add(x[0], 0, torch.remainder(x[0], 30000000), x[0])", "Tensor"),
-    ("scatter_reduce", "torch.scatter_reduce(x[0], 0, torch.remainder(x[0], 30000000), x[0], 'amax')", "Tensor"),
+    (
+        "scatter_reduce",
+        "torch.scatter_reduce(x[0], 0, torch.remainder(x[0], 30000000), x[0], 'amax')",
+        "Tensor",
+    ),
     ("index_put", "torch.index_put(x[0], [torch.remainder(x[0], 30000000)], x[0], True)", "Tensor"),
     ("one_hot", "torch.one_hot(torch.remainder(torch.slice(x[0], 0, 0, 100000), 3000))", "Tensor"),
     ("gcd", "torch.gcd(x[0], torch.remainder(x[0], 999983))", "Tensor"),
-    ("embedding", "torch.embedding(torch.ones([1000, 64]), torch.remainder(torch.slice(x[0], 0, 0, 8000000), 1000))", "Tensor"),
+    (
+        "embedding",
+        "torch.embedding(torch.ones([1000, 64]), torch.remainder(torch.slice(x[0], 0, 0, 8000000), 1000))",
+        "Tensor",
+    ),
     ("prod_ints", "torch.cumprod(x[0], 0)", "Tensor"),
 ):
     row(name, BIGI, run, kind, slow=True)
@@ -370,12 +411,18 @@ for name, run in (
     row(name, E, run, "int")
 
 
-# Calls that wait for a lock: while another thread is in the first row's call, the second one's is measured.
+# Calls that wait for a lock: while another thread is in the first row's call, the second one's is
+# measured.
 row("hold_module", E, "n = 0\nwhile True:\n  n += 1\nn", "int")
 row("change_module", E, "self.n = self.n + 1\n0", "int")
 row("hold_generator", "torch.ones([67108864])", "torch.uniform_(x[0], 0., 1.)", slow=True)
 row("seed", E, "torch.manual_seed(3)\n0", "int")
-NESTED = "n = 0\n" + "".join("  " * i + f"if int(x[0][0]) < {i + 3}:\n" for i in range(200)) + "  " * 200 + "n = 1\nn"
+NESTED = (
+    "n = 0\n"
+    + "".join("  " * i + f"if int(x[0][0]) < {i + 3}:\n" for i in range(200))
+    + "  " * 200
+    + "n = 1\nn"
+)
 row("hold_compiler", E, NESTED, "int")
 row("compile", E, "n = int(x[0][0])\nn + 1", "int")
 BEHIND = {
@@ -385,7 +432,8 @@ BEHIND = {
 }
 
 
-# -- The archive ---------------------------------------------------------------------------------------------------
+# -- The archive
+# ---------------------------------------------------------------------------------------------------
 
 
 def method(name: str, args: str, kind: str, text: str) -> str:
@@ -408,7 +456,8 @@ def archive() -> bytes:
     return pack(content)
 
 
-# -- The library, through its C interface ------------------------------------------------------------------------------
+# -- The library, through its C interface
+# ------------------------------------------------------------------------------
 
 
 class Error(ctypes.Structure):
@@ -486,11 +535,22 @@ class Runner:
         self.module = ctypes.c_void_p()
         self.error = Error()
         options.struct_bytes = ContextOptions.later.offset & ~7  # fields that came since are zero
-        self.check(self.lib.rush_context_create(ctypes.byref(options), ctypes.byref(self.context), ctypes.byref(self.error)))
+        self.check(
+            self.lib.rush_context_create(
+                ctypes.byref(options), ctypes.byref(self.context), ctypes.byref(self.error)
+            )
+        )
         data = archive()
         self.check(
             self.lib.rush_module_load_bytes(
-                self.context, data, ctypes.c_size_t(len(data)), None, None, None, ctypes.byref(self.module), self.error
+                self.context,
+                data,
+                ctypes.c_size_t(len(data)),
+                None,
+                None,
+                None,
+                ctypes.byref(self.module),
+                self.error,
             )
         )
 
@@ -531,7 +591,9 @@ class Runner:
         if cancel and timer.is_alive():
             timer.join()
         over = end - (at[0] or end + 1) if cancel else end - start - seconds
-        ended = {OK: "done", LIMIT: "limit", CANCELLED: "cancelled", RAISED: "raised"}.get(status, f"status {status}")
+        ended = {OK: "done", LIMIT: "limit", CANCELLED: "cancelled", RAISED: "raised"}.get(
+            status, f"status {status}"
+        )
         message = (self.error.message or b"").decode() if status != OK else ""
         self.lib.rush_value_release(made)
         if status == OK:
@@ -539,7 +601,6 @@ class Runner:
         if cancel:
             self.lib.rush_cancel_release(flag)
         return Outcome(name, over, ended, message.strip().split("\n")[-1])
-
 
     def run_behind(self, name: str, seconds: float = SECONDS) -> Outcome:
         held, waits = BEHIND[name]
@@ -561,7 +622,12 @@ class Runner:
         message = (self.error.message or b"").decode() if status == LIMIT else ""
         self.lib.rush_cancel_request(flag)
         other.join()
-        return Outcome(name, over, {OK: "done", LIMIT: "limit"}.get(status, f"status {status}"), message.strip().split("\n")[-1])
+        return Outcome(
+            name,
+            over,
+            {OK: "done", LIMIT: "limit"}.get(status, f"status {status}"),
+            message.strip().split("\n")[-1],
+        )
 
 
 PATIENCE = 20  # seconds
@@ -584,7 +650,11 @@ def run_apart(name: str, threads: int = 1, cancel: bool = False) -> Outcome:
     with os.fdopen(read, "rb") as pipe:
         told = pipe.read()
     os.waitpid(pid, 0)
-    return Outcome(name, *ast.literal_eval(told.decode())) if told else Outcome(name, float(PATIENCE), "status killed", "")
+    return (
+        Outcome(name, *ast.literal_eval(told.decode()))
+        if told
+        else Outcome(name, float(PATIENCE), "status killed", "")
+    )
 
 
 def measure(name: str, threads: int = 1, cancel: bool = False) -> Outcome:
@@ -600,13 +670,20 @@ def main() -> int:
     threads = next((int(a.split("=")[1]) for a in sys.argv if a.startswith("--threads=")), 1)
     worst, bad = Outcome("none", 0.0, "", ""), 0
     for name in [*ROWS, *BEHIND]:
-        if (args and name not in args) or ("--quick" in sys.argv and name in ROWS and ROWS[name].slow):
+        if (args and name not in args) or (
+            "--quick" in sys.argv and name in ROWS and ROWS[name].slow
+        ):
             continue
         one = measure(name, threads, "--cancel" in sys.argv)
-        print(f"{name:24} {one.ended:10} {max(one.over, 0) * 1000:8.1f} ms  {one.message[:90]}", flush=True)
+        print(
+            f"{name:24} {one.ended:10} {max(one.over, 0) * 1000:8.1f} ms  {one.message[:90]}",
+            flush=True,
+        )
         worst = max(worst, one, key=lambda o: o.over)
         bad += one.over > 0.05 or one.ended.startswith(("raised", "status"))
-    print(f"worst: {worst.over * 1000:.1f} ms, {worst.row}; {bad} rows over 50 ms, or with another error")
+    print(
+        f"worst: {worst.over * 1000:.1f} ms, {worst.row}; {bad} rows over 50 ms, or with another error"
+    )
     return 1 if bad else 0
 
 

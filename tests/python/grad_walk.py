@@ -1,12 +1,14 @@
-"""Differentiate PyTorch's samples (op_db) by the gradients of the operator table, and compare with torch.autograd.grad.
+"""Differentiate PyTorch's samples (op_db) by the gradients of the operator table, and compare with
+torch.autograd.grad.
 
     python tests/python/grad_walk.py [--only NAME] [--samples 0] [--all] [--json FILE]
 
-Every operator that a sample calls is stopped before PyTorch's autograd sees it (a mode on the PreDispatch key, so composite
-ones come whole).  If its entry has `grad`, it becomes one autograd.Function: forward is Rushlight's operator, backward its
-formulas.  If it has only a `body`, the body runs as Python in the same mode, so that its operators are differentiated.
-Anything else that a gradient would flow through is "no formula of ...".  In-place operators are what returns their
-result, and a copy: to record them is no matter of formulas.
+Every operator that a sample calls is stopped before PyTorch's autograd sees it (a mode on the
+PreDispatch key, so composite ones come whole).  If its entry has `grad`, it becomes one
+autograd.Function: forward is Rushlight's operator, backward its formulas.  If it has only a `body`,
+the body runs as Python in the same mode, so that its operators are differentiated. Anything else
+that a gradient would flow through is "no formula of ...".  In-place operators are what returns
+their result, and a copy: to record them is no matter of formulas.
 """
 
 from __future__ import annotations
@@ -34,13 +36,19 @@ from torch.testing._internal.opinfo import core
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
-core.extract_test_fn = common_utils.extract_test_fn = lambda: None  # reads the source of every frame above, for each sample
+core.extract_test_fn = common_utils.extract_test_fn = lambda: (
+    None
+)  # reads the source of every frame above, for each sample
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import make_status  # noqa: E402
 
 # Gradients of float32 carry the rounding of a whole backward pass.
-TOLERANCE = {torch.float64: (1e-7, 1e-7), torch.complex128: (1e-7, 1e-7), torch.float32: (1e-4, 1e-4)}
+TOLERANCE = {
+    torch.float64: (1e-7, 1e-7),
+    torch.complex128: (1e-7, 1e-7),
+    torch.float32: (1e-4, 1e-4),
+}
 # Entries that do not pass, and why; the list may only shrink.
 EXCEPTIONS: dict[str, str] = {
     "as_strided.partial_views": "what lies outside of a view does not cross from torch: its offset in the storage is lost",
@@ -51,7 +59,14 @@ EXCEPTIONS: dict[str, str] = {
     "as_strided_scatter": "PyTorch gives self the gradient of the elements that src overwrote; here of those that it left",
 }
 # Recording's own matters: what they do to gradients is no formula.
-NATIVE = {"aten::copy_", "aten::detach", "aten::detach_", "aten::requires_grad_", "aten::lift_fresh", "aten::alias"}
+NATIVE = {
+    "aten::copy_",
+    "aten::detach",
+    "aten::detach_",
+    "aten::requires_grad_",
+    "aten::lift_fresh",
+    "aten::alias",
+}
 
 
 # Formulas that ran: (operator, its inputs).
@@ -80,7 +95,9 @@ class Operator:
         row = table().rows.get(self.name)
         self.variant = row.variant if row and row.base else None
         self.row = row.base if self.variant else row
-        self.gradients = rushlight.ops.gradient(self.name) if row and "grad" in self.row.entry else {}
+        self.gradients = (
+            rushlight.ops.gradient(self.name) if row and "grad" in self.row.entry else {}
+        )
         self.random = bool(row) and "OP_RANDOM" in row.effects
         self.no_grad = bool(row) and "OP_NO_GRAD" in row.effects
         self.arguments = [a.name for a in self.schema.arguments]
@@ -93,7 +110,9 @@ class Operator:
             name, overload = self.row.schema.name.split("::")[1], self.row.schema.overload
         elif not (name.endswith("_") and not name.endswith("__") and self.schema.is_mutable):
             return None
-        return getattr(getattr(torch.ops.aten, name.removesuffix("_"), None), overload or "default", None)
+        return getattr(
+            getattr(torch.ops.aten, name.removesuffix("_"), None), overload or "default", None
+        )
 
     def complete(self, args: Any, kwargs: Any) -> list[Any]:
         """All arguments, in order."""
@@ -148,7 +167,9 @@ class Recorded(torch.autograd.Function):
     """One call of an operator that has formulas."""
 
     @staticmethod
-    def forward(ctx: Any, op: Operator, spec: Any, leaves: list[Any], holder: list[Any], *tensors: Any) -> Any:
+    def forward(
+        ctx: Any, op: Operator, spec: Any, leaves: list[Any], holder: list[Any], *tensors: Any
+    ) -> Any:
         """`leaves` is None where a tensor belongs."""
         it = iter(tensors)
         full = [next(it).detach() if leaf is Recorded else leaf for leaf in leaves]
@@ -159,10 +180,19 @@ class Recorded(torch.autograd.Function):
         ctx.results = tree_unflatten([t.detach().clone() for t in out], ctx.result_spec)
         holder.append(ctx.result_spec)
         # a result whose gradient no formula asks for is a by-product
-        asked = {int(t[4:] or 0) for f in op.gradients.values() for t in f.takes if re.fullmatch(r"grad\d*", t)}
+        asked = {
+            int(t[4:] or 0)
+            for f in op.gradients.values()
+            for t in f.takes
+            if re.fullmatch(r"grad\d*", t)
+        }
         parts = [i for i, result in enumerate(ctx.results) for _ in tree_leaves(result)]
         ctx.mark_non_differentiable(
-            *(t for t, i in zip(out, parts, strict=True) if i not in asked or not (t.is_floating_point() or t.is_complex()))
+            *(
+                t
+                for t, i in zip(out, parts, strict=True)
+                if i not in asked or not (t.is_floating_point() or t.is_complex())
+            )
         )
         return out
 
@@ -204,7 +234,9 @@ class Recorded(torch.autograd.Function):
                 out += [None] * sum(tensors)
                 continue
             if formula not in made:
-                made[formula] = called(op, formula, values | {"needs": [wanted[i] for i in formula.inputs]})
+                made[formula] = called(
+                    op, formula, values | {"needs": [wanted[i] for i in formula.inputs]}
+                )
             got = made[formula][formula.inputs.index(name)]
             got = list(got) if isinstance(got, (list, tuple)) else [got]
             out += [g for g, is_tensor in zip(got, tensors, strict=True) if is_tensor]
@@ -228,7 +260,8 @@ def record(op: Operator, args: list[Any]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-# -- Bodies as Python ---------------------------------------------------------------------------------------
+# -- Bodies as Python
+# ---------------------------------------------------------------------------------------
 
 
 class Torch:
@@ -274,14 +307,18 @@ def body_function(text: str) -> Callable[..., Any]:
     space = dict(names())
     known = set(space)
     exec(compiled(text), space)
-    return next(v for k, v in space.items() if k not in known and callable(v) and k != "__builtins__")
+    return next(
+        v for k, v in space.items() if k not in known and callable(v) and k != "__builtins__"
+    )
 
 
-# -- The mode -------------------------------------------------------------------------------------------------
+# -- The mode
+# -------------------------------------------------------------------------------------------------
 
 
 class Walk(SchemaCheckMode):
-    """Sends what needs a gradient through the table.  (Its base is what PyTorch lets stand on this key.)"""
+    """Sends what needs a gradient through the table.  (Its base is what PyTorch lets stand on this
+    key.)"""
 
     def __init__(self) -> None:
         TorchDispatchMode.__init__(self, torch._C.DispatchKey.PreDispatch)
@@ -308,12 +345,15 @@ class Walk(SchemaCheckMode):
         return got
 
 
-# -- Samples --------------------------------------------------------------------------------------------------
+# -- Samples
+# --------------------------------------------------------------------------------------------------
 
 
 def inputs_of(sample: Any) -> list[torch.Tensor]:
     return [
-        t for t in tree_leaves((sample.input, sample.args, sample.kwargs)) if isinstance(t, torch.Tensor) and t.requires_grad
+        t
+        for t in tree_leaves((sample.input, sample.args, sample.kwargs))
+        if isinstance(t, torch.Tensor) and t.requires_grad
     ]
 
 
@@ -324,15 +364,25 @@ def outputs_of(op: Any, sample: Any, in_mode: bool) -> list[torch.Tensor]:
             out = sample.output_process_fn_grad(op(sample.input, *sample.args, **sample.kwargs))
     else:
         out = sample.output_process_fn_grad(op(sample.input, *sample.args, **sample.kwargs))
-    return [t for t in tree_leaves(out) if isinstance(t, torch.Tensor) and (t.is_floating_point() or t.is_complex())]
+    return [
+        t
+        for t in tree_leaves(out)
+        if isinstance(t, torch.Tensor) and (t.is_floating_point() or t.is_complex())
+    ]
 
 
-def gradients_of(outputs: list[torch.Tensor], inputs: list[torch.Tensor], weights: list[Any]) -> list[torch.Tensor]:
+def gradients_of(
+    outputs: list[torch.Tensor], inputs: list[torch.Tensor], weights: list[Any]
+) -> list[torch.Tensor]:
     """Of the sum of products; zeros where nothing comes back."""
-    parts = [(t, w) for t, w in zip(outputs, weights, strict=True) if w is not None and t.requires_grad]
+    parts = [
+        (t, w) for t, w in zip(outputs, weights, strict=True) if w is not None and t.requires_grad
+    ]
     if not parts:
         return [torch.zeros_like(i) for i in inputs]
-    grads = torch.autograd.grad([t for t, _ in parts], inputs, [w for _, w in parts], allow_unused=True)
+    grads = torch.autograd.grad(
+        [t for t, _ in parts], inputs, [w for _, w in parts], allow_unused=True
+    )
     return [torch.zeros_like(i) if g is None else g for g, i in zip(grads, inputs, strict=True)]
 
 
@@ -340,10 +390,15 @@ def expected(op: Any, sample: Any) -> Any:
     """PyTorch's gradients and the weights of the sum, or None where it has none."""
     try:
         outputs = outputs_of(op, sample, False)
-        if not any(t.requires_grad for t in outputs) or any(t.layout != torch.strided for t in outputs):
+        if not any(t.requires_grad for t in outputs) or any(
+            t.layout != torch.strided for t in outputs
+        ):
             return None
         g = torch.Generator().manual_seed(7)
-        weights = [torch.randn(t.shape, dtype=t.dtype, generator=g) if t.requires_grad else None for t in outputs]
+        weights = [
+            torch.randn(t.shape, dtype=t.dtype, generator=g) if t.requires_grad else None
+            for t in outputs
+        ]
         return gradients_of(outputs, inputs_of(sample), weights), weights
     except Exception:  # noqa: BLE001
         return None
@@ -384,7 +439,8 @@ def samples(op: Any, dtype: torch.dtype, most: int) -> Iterator[Any]:
 
 
 def walk(op: Any, counts: tuple[int, ...]) -> dict[str, Any]:
-    """Counts and reasons of one entry; how many samples in each dtype of TOLERANCE's first ones, 0: all."""
+    """Counts and reasons of one entry; how many samples in each dtype of TOLERANCE's first ones, 0:
+    all."""
     row: dict[str, Any] = {"samples": 0, "passed": 0, "why": collections.Counter()}
     dtypes = op.supported_backward_dtypes("cpu")
     for dtype, most in zip(TOLERANCE, counts, strict=False):
@@ -397,7 +453,9 @@ def walk(op: Any, counts: tuple[int, ...]) -> dict[str, Any]:
             row["samples"] += 1
             row["passed"] += why == ""
             if why:
-                row["why"][f"{str(dtype)[6:]}: {why}" if not why.startswith("no formula") else why] += 1
+                row["why"][
+                    f"{str(dtype)[6:]}: {why}" if not why.startswith("no formula") else why
+                ] += 1
     return row
 
 
@@ -411,7 +469,9 @@ def unreached() -> list[str]:
     for name, row in table().rows.items():
         if "grad" in row.entry and not row.base:
             formulas = rushlight.ops.gradient(name)
-            found += [f"{name} for {i}" for i, f in formulas.items() if (name, f.inputs) not in REACHED]
+            found += [
+                f"{name} for {i}" for i, f in formulas.items() if (name, f.inputs) not in REACHED
+            ]
     return found
 
 
@@ -428,7 +488,11 @@ def main() -> int:
     lacking: collections.Counter[str] = collections.Counter()
     for op in op_db:
         name = full_name(op)
-        if not op.supports_autograd or options.only not in name or (options.exact and op.name not in options.exact.split(",")):
+        if (
+            not op.supports_autograd
+            or options.only not in name
+            or (options.exact and op.name not in options.exact.split(","))
+        ):
             continue
         row = walk(op, (options.samples, options.samples, 5))
         if row["samples"] == 0:
@@ -439,7 +503,11 @@ def main() -> int:
         else:
             went["failed"][name] = dict(row["why"])
             lacking.update(
-                {w.removeprefix("no formula of ").split(" for ")[0] for w in row["why"] if w.startswith("no formula")}
+                {
+                    w.removeprefix("no formula of ").split(" for ")[0]
+                    for w in row["why"]
+                    if w.startswith("no formula")
+                }
             )
         word = "ok  " if good else "know" if name in EXCEPTIONS else "FAIL"
         print(f"{word} {name}: {row['passed']} of {row['samples']}", flush=True)
@@ -453,7 +521,9 @@ def main() -> int:
     if not options.only and not options.exact:
         print("formulas that no sample reaches:", ", ".join(went["unreached"]))
     total = len(went["passed"]) + len(went["failed"])
-    print(f"{len(went['passed'])} of {total} entries pass ({100 * len(went['passed']) / max(total, 1):.1f} %)")
+    print(
+        f"{len(went['passed'])} of {total} entries pass ({100 * len(went['passed']) / max(total, 1):.1f} %)"
+    )
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(went, indent=1))
     return 0 if set(went["failed"]) <= set(EXCEPTIONS) else 1

@@ -1,7 +1,9 @@
-"""Calls of operators that none of PyTorch's samples reach: aliases, numbers in place of tensors, parts of larger ones.
-Formulas of what PyTorch itself does not differentiate have nothing to be compared with.
+"""Calls of operators that none of PyTorch's samples reach: aliases, numbers in place of tensors,
+parts of larger ones. Formulas of what PyTorch itself does not differentiate have nothing to be
+compared with.
 
-NAME: what makes its arguments; `r` draws numbers that require a gradient where they are given to it, `i` indices."""
+NAME: what makes its arguments; `r` draws numbers that require a gradient where they are given to
+it, `i` indices."""
 
 from __future__ import annotations
 
@@ -73,10 +75,19 @@ case("clip.Tensor", lambda r: (r(*S), r(4), r(3, 1)))
 case("clamp_max", lambda r: (r(*S), 0.2))
 case("where.ScalarSelf", lambda r: (r.mask(*S), 1.5, r(*S)))
 case("where.ScalarOther", lambda r: (r.mask(*S), r(*S), 1.5))
-case("xlogy.Scalar_Self special_xlogy.self_scalar special_xlog1py.self_scalar", lambda r: (1.5, r.above(*S)))
-case("xlogy.Scalar_Other special_xlogy.other_scalar special_xlog1py.other_scalar", lambda r: (r(*S), 1.5))
+case(
+    "xlogy.Scalar_Self special_xlogy.self_scalar special_xlog1py.self_scalar",
+    lambda r: (1.5, r.above(*S)),
+)
+case(
+    "xlogy.Scalar_Other special_xlogy.other_scalar special_xlog1py.other_scalar",
+    lambda r: (r(*S), 1.5),
+)
 case("special_xlogy", lambda r: (r(*S), r.above(4)))
-case("igamma igammac special_gammainc special_gammaincc special_zeta", lambda r: (r.above(*S).detach(), r.above(4)))
+case(
+    "igamma igammac special_gammainc special_gammaincc special_zeta",
+    lambda r: (r.above(*S).detach(), r.above(4)),
+)
 case("special_zeta.self_scalar", lambda r: (2.5, r.above(4)))
 case("log_sigmoid_forward", lambda r: (r(*S),))
 
@@ -133,18 +144,44 @@ case("nll_loss", lambda r: (r(3, 4), r.i(4, 3), r(4).detach().abs()))
 case("nll_loss2d", lambda r: (r(2, 4, 2, 3), r.i(4, 2, 2, 3)))
 case("nll_loss_forward", lambda r: (r(3, 4), r.i(4, 3), None, 2, 1))
 case("nll_loss2d_forward", lambda r: (r(2, 4, 2, 3), r.i(4, 2, 2, 3), None, 0, -100))
-case("multilabel_margin_loss_forward", lambda r: (r(2, 3), torch.tensor([[1, 0, -1], [2, -1, -1]]), 1))
+case(
+    "multilabel_margin_loss_forward",
+    lambda r: (r(2, 3), torch.tensor([[1, 0, -1], [2, -1, -1]]), 1),
+)
 case("inverse det slogdet linalg_matrix_exp _linalg_det _linalg_slogdet", lambda r: (positive(r),))
 case("_linalg_solve_ex", lambda r: (positive(r), r(3, 2)))
 
 # -- Layers
 
 case("convolution", lambda r: (r(1, 2, 5), r(3, 2, 3), r(3), [1], [1], [1], False, [0], 1))
-case("_convolution.deprecated", lambda r: (r(1, 2, 5), r(3, 2, 3), r(3), [1], [1], [1], False, [0], 1, False, False, False))
-case("_convolution", lambda r: (r(1, 2, 5), r(3, 2, 3), r(3), [1], [1], [1], False, [0], 1, False, False, False, False))
+case(
+    "_convolution.deprecated",
+    lambda r: (r(1, 2, 5), r(3, 2, 3), r(3), [1], [1], [1], False, [0], 1, False, False, False),
+)
+case(
+    "_convolution",
+    lambda r: (
+        r(1, 2, 5),
+        r(3, 2, 3),
+        r(3),
+        [1],
+        [1],
+        [1],
+        False,
+        [0],
+        1,
+        False,
+        False,
+        False,
+        False,
+    ),
+)
 case("_convolution_mode", lambda r: (r(1, 2, 5), r(3, 2, 3), r(3), [1], "same", [1], 1))
 case("conv_tbc", lambda r: (r(5, 2, 3), r(3, 3, 4), r(4), 1))
-case("_native_batch_norm_legit_no_training", lambda r: (r(2, 3, 4), r(3), r(3), r(3).detach(), r.unit(3).detach(), 0.1, 1e-5))
+case(
+    "_native_batch_norm_legit_no_training",
+    lambda r: (r(2, 3, 4), r(3), r(3), r(3).detach(), r.unit(3).detach(), 0.1, 1e-5),
+)
 case(
     "_native_batch_norm_legit_functional",
     lambda r: (r(2, 3, 4), r(3), r(3), r(3).detach(), r.unit(3).detach(), True, 0.1, 1e-5),
@@ -157,9 +194,14 @@ case("upsample_nearest2d _upsample_nearest_exact2d", lambda r: (r(1, 2, 3, 3), [
 case("upsample_nearest3d _upsample_nearest_exact3d", lambda r: (r(1, 2, 3, 3, 2), [5, 4, 3]))
 case("upsample_linear1d", lambda r: (r(1, 2, 3), [5], True))
 case("upsample_bilinear2d upsample_bicubic2d", lambda r: (r(1, 2, 3, 3), [5, 4], False))
-case("_upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa", lambda r: (r(1, 2, 5, 6), [3, 4], False))
+case(
+    "_upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa",
+    lambda r: (r(1, 2, 5, 6), [3, 4], False),
+)
 case("upsample_trilinear3d", lambda r: (r(1, 2, 3, 3, 2), [5, 4, 3], False))
 case("native_dropout", lambda r: (r(*S), 0.3, True))
 case("poisson", lambda r: (r.unit(*S),))
 case("normal.float_Tensor", lambda r: (0.5, r.unit(*S)))
-case("embedding_bag", lambda r: (r(5, 3), r.i(5, 6), torch.tensor([0, 2, 4]), False, 0, False, r(6)))
+case(
+    "embedding_bag", lambda r: (r(5, 3), r.i(5, 6), torch.tensor([0, 2, 4]), False, 0, False, r(6))
+)

@@ -52,14 +52,19 @@ def interface(m: Maker) -> None:
     base = r.choice(["Interface", "Interface", "ModuleInterface"])
     no_i, no_a = m.chance(0.1), m.chance(0.2)
     untyped = m.chance(0.1)
-    selves = r.choice(["self"] * 5 + [f"self: __torch__.{a}"] * 3 + ["self: __torch__.C", "self: Any", f"self: __torch__.{i}"])
+    selves = r.choice(
+        ["self"] * 5
+        + [f"self: __torch__.{a}"] * 3
+        + ["self: __torch__.C", "self: Any", f"self: __torch__.{i}"]
+    )
     inner = Maker(r, world=m.world, n=m.n + 100)
     value = inner.value(real_returns, 1)
     if m.chance(0.3):
         inner.look("x", real_takes)
     arrow = "" if no_a else f" -> {real_returns}"
-    m.world[i] = f"class {i}({base}):\n  def f(self, x: {takes}){'' if no_i else f' -> {returns}'}:\n    pass\n" + (
-        "  def g(self) -> int:\n    pass\n" if m.chance(0.1) else ""
+    m.world[i] = (
+        f"class {i}({base}):\n  def f(self, x: {takes}){'' if no_i else f' -> {returns}'}:\n    pass\n"
+        + ("  def g(self) -> int:\n    pass\n" if m.chance(0.1) else "")
     )
     m.world[a] = (
         f"class {a}{'(Module)' if base[0] == 'M' else ''}:\n  a : int\n  def f({selves}, x{'' if untyped else f': {real_takes}'}){arrow}:\n"
@@ -74,7 +79,10 @@ def interface(m: Maker) -> None:
         z = m.let(f"annotate(__torch__.{i}, {o})")
     elif how == 1:
         g = m.name("g")
-        m.methods += [f"  def {g}(self: __torch__.M, x: __torch__.{i}) -> __torch__.{i}:", "    return x"]
+        m.methods += [
+            f"  def {g}(self: __torch__.M, x: __torch__.{i}) -> __torch__.{i}:",
+            "    return x",
+        ]
         z = m.let(f"(self).{g}({o}, )")
     elif how == 2:
         z = m.let(f"unchecked_cast(__torch__.{i}, annotate(Any, {o}))")
@@ -96,7 +104,24 @@ def odd_self(m: Maker) -> None:
     """`self` of a method, of the root, of a hook or of __enter__ is annotated with another type."""
     r = m.rng
     t = r.choice(
-        [C, D, W, N, STR, INT, list_of(INT), list_of(ANY), optional(C), ANY, P, E, I, tuple_of(INT), TENSOR, named("M")]
+        [
+            C,
+            D,
+            W,
+            N,
+            STR,
+            INT,
+            list_of(INT),
+            list_of(ANY),
+            optional(C),
+            ANY,
+            P,
+            E,
+            I,
+            tuple_of(INT),
+            TENSOR,
+            named("M"),
+        ]
     )
     m.lie()
     how = r.randrange(5)
@@ -109,7 +134,11 @@ def odd_self(m: Maker) -> None:
         return
     a = m.name("A")
     if how == 1:
-        m.methods += [f"  def {a}(self: {t}) -> int:", *body.rstrip("\n").split("\n"), "    return 1"]
+        m.methods += [
+            f"  def {a}(self: {t}) -> int:",
+            *body.rstrip("\n").split("\n"),
+            "    return 1",
+        ]
         m.look(m.let(f"(self).{a}()"), INT)
         return
     if how == 2:
@@ -124,9 +153,15 @@ def odd_self(m: Maker) -> None:
                 .replace(f"__exit__(self: __torch__.{a}", f"__exit__(self: {t}")
             )
             if t.kind == "named" and t.name in FIELDS:
-                m.world[a] = m.world[a].replace(body, "").replace("    return None\n", f"{body}    return None\n")
+                m.world[a] = (
+                    m.world[a]
+                    .replace(body, "")
+                    .replace("    return None\n", f"{body}    return None\n")
+                )
     else:
-        m.world[a] = f"class {a}:\n  a : int\n  def f(self: {t}, x: int) -> int:\n{body}    return 1\n"
+        m.world[a] = (
+            f"class {a}:\n  a : int\n  def f(self: {t}, x: int) -> int:\n{body}    return 1\n"
+        )
     o = m.let(f"__torch__.{a}.__new__(__torch__.{a})")
     m.line(f"{o}.a = {BAIT}")
     if how == 2:
@@ -146,7 +181,9 @@ def context(m: Maker) -> None:
     t = m.any_type(1)
     inner = Maker(r, world=m.world, n=m.n + 100)
     value = inner.value(t, 1)
-    m.world[a] = f"class {a}:\n  a : int\n  def __enter__(self: __torch__.{a}) -> {claimed(m, t) if m.chance(0.3) else t}:\n"
+    m.world[a] = (
+        f"class {a}:\n  a : int\n  def __enter__(self: __torch__.{a}) -> {claimed(m, t) if m.chance(0.3) else t}:\n"
+    )
     m.world[a] += "".join(s + "\n" for s in inner.lines) + f"    return {value}\n"
     types = [ANY, ANY, ANY]
     if m.chance(0.7):
@@ -159,7 +196,9 @@ def context(m: Maker) -> None:
     for i, x in enumerate(types):
         inner.look(f"x{i}", x)
     parameters = "".join(f", x{i}: {x}" for i, x in enumerate(types))
-    m.world[a] += f"  def __exit__(self: __torch__.{a}{parameters}) -> {r.choice(['NoneType', 'bool', 'int', 'Any'])}:\n"
+    m.world[a] += (
+        f"  def __exit__(self: __torch__.{a}{parameters}) -> {r.choice(['NoneType', 'bool', 'int', 'Any'])}:\n"
+    )
     m.world[a] += "".join(s + "\n" for s in inner.lines)
     m.world[a] += "    return " + r.choice(["None", "True", "1"]) + "\n"
     m.methods += inner.methods
@@ -170,7 +209,15 @@ def context(m: Maker) -> None:
     m.indent += 1
     if " as " in m.lines[-1]:
         m.look(v, t)
-    m.line(r.choice(["pass", f"{m.name('_')} = torch.floordiv(1, 0)", 'ops.prim.RaiseException("sx", "builtins.ValueError")']))
+    m.line(
+        r.choice(
+            [
+                "pass",
+                f"{m.name('_')} = torch.floordiv(1, 0)",
+                'ops.prim.RaiseException("sx", "builtins.ValueError")',
+            ]
+        )
+    )
     if "pass" not in m.lines[-1] or not m.world[a].endswith("-> NoneType:\n    return None\n"):
         m.lie()
     m.indent -= 1
@@ -186,19 +233,34 @@ def tuples(m: Maker) -> None:
     if how == 0:  # contains itself, or through another
         q = m.name("Q")
         inside = r.choice(
-            [named(p), optional(named(p)), list_of(named(p)), tuple_of(named(p)), named(q), dict_of(STR, named(p))]
+            [
+                named(p),
+                optional(named(p)),
+                list_of(named(p)),
+                tuple_of(named(p)),
+                named(q),
+                dict_of(STR, named(p)),
+            ]
         )
         m.world[p] = f"class {p}(NamedTuple):\n  a : {inside}\n  b : int\n"
-        m.world[q] = f"class {q}(NamedTuple):\n  c : {r.choice([named(p), optional(named(p)), INT])}\n"
+        m.world[q] = (
+            f"class {q}(NamedTuple):\n  c : {r.choice([named(p), optional(named(p)), INT])}\n"
+        )
         m.lie()
         x = m.let(
             r.choice(
-                [f"uninitialized(__torch__.{p})", f"annotate({optional(named(p))}, None)", f"annotate(List[__torch__.{p}], [])"]
+                [
+                    f"uninitialized(__torch__.{p})",
+                    f"annotate({optional(named(p))}, None)",
+                    f"annotate(List[__torch__.{p}], [])",
+                ]
             )
         )
         m.line(f'print("@Any", annotate(Any, {x}))')
         if m.chance(0.5):
-            m.line(f"_z = unchecked_cast(__torch__.{p}, annotate(Any, {r.choice(['(None, 1)', '(1, 2)', x])}))")
+            m.line(
+                f"_z = unchecked_cast(__torch__.{p}, annotate(Any, {r.choice(['(None, 1)', '(1, 2)', x])}))"
+            )
         return
     if how == 1:  # a default of another type
         claim = claimed(m, t)
@@ -250,8 +312,10 @@ def class_constants(m: Maker) -> None:
         m.look(m.let("self.k"), claim)
     elif how == 1:
         a = m.name("A")
-        m.world[a] = f"class {a}:\n  a : int\n  k : {r.choice(['Final[%s]', '%s'])} = {literal(m, t)}\n".replace(
-            "%s", str(claim)
+        m.world[a] = (
+            f"class {a}:\n  a : int\n  k : {r.choice(['Final[%s]', '%s'])} = {literal(m, t)}\n".replace(
+                "%s", str(claim)
+            )
         )
         o = m.let(f"__torch__.{a}.__new__(__torch__.{a})")
         m.look(m.let(f"({o}).k"), claim)
@@ -292,7 +356,9 @@ def enums(m: Maker) -> None:
         m.lie()
     else:
         m.attributes["e"] = r.choice([f"__torch__.{e}", "__torch__.E", "__torch__.F"])
-        m.state["e"] = Call("__torch__", r.choice([e, "E", "F"]), (plain(m, r.choice([t, u, INT])),))
+        m.state["e"] = Call(
+            "__torch__", r.choice([e, "E", "F"]), (plain(m, r.choice([t, u, INT])),)
+        )
         m.lie()
         m.look(m.let("(self.e).value"), r.choice([t, INT, STR]))
 
@@ -333,7 +399,12 @@ def hooks(m: Maker) -> None:
         m.head += ['__forward_pre_hooks__ = ["pre", ]', '__forward_hooks__ = ["post", ]']
         m.parameters += [f"x: {t}"]
         m.args += [argument(m, t)]
-        m.methods += s[s.index("  def pre(") :].replace("__torch__.S", "__torch__.M").rstrip("\n").split("\n")
+        m.methods += (
+            s[s.index("  def pre(") :]
+            .replace("__torch__.S", "__torch__.M")
+            .rstrip("\n")
+            .split("\n")
+        )
         m.look("x", t)
         return
     m.world["S"] = s
@@ -364,7 +435,10 @@ def families(m: Maker) -> None:
                 f"class {k}_{i}{base}:\n  def f(self, x: {t}) -> {t}:\n    pass\n  def g(self, x: {t}) -> {t}:\n    pass\n"
             )
             m.world[f"{k}x_{i}"] = (
-                m.world[f"{k}_{i}"].replace(k + "_", k + "x_").replace("(Interface)", "").replace("pass", "return x")
+                m.world[f"{k}_{i}"]
+                .replace(k + "_", k + "x_")
+                .replace("(Interface)", "")
+                .replace("pass", "return x")
             )
         else:
             m.world[f"{k}_{i}"] = f"class {k}_{i}{base}:\n  a : {t}\n  b : {t}\n"
@@ -372,12 +446,20 @@ def families(m: Maker) -> None:
     m.world[f"{k}_{n}"] = f"class {k}_{n}{base}:\n" + (
         "  def f(self) -> int:\n    pass\n" if base == "(Interface)" else "  a : int\n"
     )
-    m.world[f"{k}x_{n}"] = m.world[f"{k}_{n}"].replace(k + "_", k + "x_").replace("(Interface)", "").replace("pass", "return 1")
+    m.world[f"{k}x_{n}"] = (
+        m.world[f"{k}_{n}"]
+        .replace(k + "_", k + "x_")
+        .replace("(Interface)", "")
+        .replace("pass", "return 1")
+    )
     how = r.randrange(4)
     if how == 0:
         v = m.let(f"uninitialized(__torch__.{k}_0)")
     elif how == 1:
-        m.parameters += [f"x: Optional[__torch__.{k}_0]=None", f"y: Optional[__torch__.{k}x_0]=None"]
+        m.parameters += [
+            f"x: Optional[__torch__.{k}_0]=None",
+            f"y: Optional[__torch__.{k}x_0]=None",
+        ]
         v = m.let(f"unchecked_cast(__torch__.{k}_0, annotate(Any, x))")
         m.line("if torch.gt(1, 0):")
         m.line(f"  w = unchecked_cast(__torch__.{k}_0, annotate(Any, x))")
@@ -386,7 +468,9 @@ def families(m: Maker) -> None:
     elif how == 2 and base != "(NamedTuple)":
         v = m.let(f"annotate(__torch__.{k}_0, __torch__.{k}x_0.__new__(__torch__.{k}x_0))")
     else:
-        v = m.let(f"unchecked_cast(__torch__.{k}_0, annotate(Any, {r.choice(['1', '(1, 2)', '[]'])}))")
+        v = m.let(
+            f"unchecked_cast(__torch__.{k}_0, annotate(Any, {r.choice(['1', '(1, 2)', '[]'])}))"
+        )
     m.line(f'print("@Any", annotate(Any, {v}))')
 
 
@@ -395,7 +479,20 @@ def addresses(m: Maker) -> None:
     """What would print an address: objects, ids, hashes, in containers too."""
     v = m.let(
         m.value(
-            m.rng.choice([C, W, N, A, list_of(C), tuple_of(C, INT), dict_of(STR, C), optional(C), I, Type("Future", (INT,))])
+            m.rng.choice(
+                [
+                    C,
+                    W,
+                    N,
+                    A,
+                    list_of(C),
+                    tuple_of(C, INT),
+                    dict_of(STR, C),
+                    optional(C),
+                    I,
+                    Type("Future", (INT,)),
+                ]
+            )
         )
     )
     how = m.rng.randrange(4)
@@ -476,7 +573,15 @@ def magic(m: Maker) -> None:
     m.line(f"{o}.a = {BAIT}")
     if name == "__lt__" and m.chance(0.7):
         lst = m.let(f"annotate(List[__torch__.{a}], [{o}, {o}, {o}])")
-        m.line(r.choice([f"torch.sort({lst}, False)", f"print(torch.len(torch.sorted({lst})))", f"torch.sort({lst})"]))
+        m.line(
+            r.choice(
+                [
+                    f"torch.sort({lst}, False)",
+                    f"print(torch.len(torch.sorted({lst})))",
+                    f"torch.sort({lst})",
+                ]
+            )
+        )
         return
     m.look(m.let(MAGIC[name].format(o=o)), returns)
 
@@ -489,9 +594,15 @@ def submodules(m: Maker) -> None:
     t = m.any_type(1)
     u = claimed(m, t)
     for name, x in ((s, t), (q, u)):
-        m.world[name] = f"class {name}(Module):\n  __parameters__ = []\n  __buffers__ = []\n  x : {x}\n"
-        m.world[name] += f"  def forward(self: __torch__.{name}, y: {x}) -> {x}:\n    return self.x\n"
-    m.world["J" + s] = f"class J{s}(ModuleInterface):\n  def forward(self, y: {t}) -> {t}:\n    pass\n"
+        m.world[name] = (
+            f"class {name}(Module):\n  __parameters__ = []\n  __buffers__ = []\n  x : {x}\n"
+        )
+        m.world[name] += (
+            f"  def forward(self: __torch__.{name}, y: {x}) -> {x}:\n    return self.x\n"
+        )
+    m.world["J" + s] = (
+        f"class J{s}(ModuleInterface):\n  def forward(self, y: {t}) -> {t}:\n    pass\n"
+    )
     declared = r.choice([s, s, "J" + s])
     if u != t:
         m.lie()
@@ -528,9 +639,13 @@ def recursive_interfaces(m: Maker) -> None:
         if m.chance(0.5):
             taken, other = other, taken
         arrow = r.choice([" -> int", " -> int", "", f" -> {other}"])
-        m.world[f"{k}i{i}"] = f"class {k}i{i}(Interface):\n  def f(self, x: {taken}) -> int:\n    pass\n"
+        m.world[f"{k}i{i}"] = (
+            f"class {k}i{i}(Interface):\n  def f(self, x: {taken}) -> int:\n    pass\n"
+        )
         body = r.choice(["return 1", "return x", "return (self).f(x, )"])
-        m.world[f"{k}c{i}"] = f"class {k}c{i}:\n  a : int\n  def f(self, x: {other}){arrow}:\n    {body}\n"
+        m.world[f"{k}c{i}"] = (
+            f"class {k}c{i}:\n  a : int\n  def f(self, x: {other}){arrow}:\n    {body}\n"
+        )
     o = m.let(f"__torch__.{k}c0.__new__(__torch__.{k}c0)")
     m.line(f"{o}.a = 1")
     if m.chance(0.5):

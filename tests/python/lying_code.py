@@ -79,7 +79,9 @@ def asked(m: Maker) -> None:
 def derived(m: Maker) -> None:
     """A container that an operator made of another."""
     r = m.rng
-    t = r.choice([list_of(ANY), list_of(m.any_type(1)), dict_of(STR, ANY), dict_of(STR, m.any_type(1))])
+    t = r.choice(
+        [list_of(ANY), list_of(m.any_type(1)), dict_of(STR, ANY), dict_of(STR, m.any_type(1))]
+    )
     v = m.let(m.value(t))
     if t.kind == "List":
         x = t.args[0]
@@ -158,7 +160,11 @@ def future_alias(m: Maker) -> None:
     v, claim = likely(m, t)
     m.line(f"self.shared = annotate(Any, {v})")
     g = m.name("g")
-    m.methods += [f"  def {g}(self: __torch__.M) -> {claim}:", "    y = self.shared", f"    return unchecked_cast({claim}, y)"]
+    m.methods += [
+        f"  def {g}(self: __torch__.M) -> {claim}:",
+        "    y = self.shared",
+        f"    return unchecked_cast({claim}, y)",
+    ]
     f = m.let(f"{m.rng.choice(['fork', 'awaitable'])}(self.{g}, )")
     wait = "torch.wait" if "fork" in m.lines[-1] else "ops.prim.awaitable_wait"
     if m.chance(0.5):
@@ -179,7 +185,12 @@ def inferred(m: Maker) -> None:
         m.methods += [f"  def {g}(self):", f"    return {m.value(INT)}"]
         z, claim = m.let(f"(self).{g}()"), INT
     elif how == 1:  # each needs the other's result
-        m.methods += [f"  def {g}(self):", f"    return (self).{h}()", f"  def {h}(self):", f"    return (self).{g}()"]
+        m.methods += [
+            f"  def {g}(self):",
+            f"    return (self).{h}()",
+            f"  def {h}(self):",
+            f"    return (self).{g}()",
+        ]
         z = m.let(f"(self).{g}()")
         m.lie()
     elif how == 2:
@@ -206,7 +217,9 @@ def defaults(m: Maker) -> None:
         inner.look("x", claim)
     where = r.randrange(4)
     value = literal(m, t)
-    if "__torch__" in str(t) or "Any" in str(t) or "Tensor" in str(t):  # PyTorch writes no such default
+    if (
+        "__torch__" in str(t) or "Any" in str(t) or "Tensor" in str(t)
+    ):  # PyTorch writes no such default
         m.lie()
     if where == 0:
         m.parameters += [f"x: {claim}={value}"]
@@ -216,7 +229,11 @@ def defaults(m: Maker) -> None:
     m.methods += inner.methods
     if where == 1:
         a = m.name("A")
-        m.world[a] = f"class {a}:\n  a : int\n  def f(self, x: {claim}={value}) -> int:\n" + "\n".join(body) + "\n"
+        m.world[a] = (
+            f"class {a}:\n  a : int\n  def f(self, x: {claim}={value}) -> int:\n"
+            + "\n".join(body)
+            + "\n"
+        )
         o = m.let(f"__torch__.{a}.__new__(__torch__.{a})")
         for _ in range(r.choice([1, 2])):
             m.look(m.let(f"({o}).f()"), INT)
@@ -262,7 +279,11 @@ def optionals(m: Maker) -> None:
     """None where a cast says there is none."""
     t = m.any_type(1)
     m.lie()
-    v = m.let(f"annotate(Optional[{t}], None)") if t.kind not in ("Optional", "Any") else m.let(f"annotate({t}, None)")
+    v = (
+        m.let(f"annotate(Optional[{t}], None)")
+        if t.kind not in ("Optional", "Any")
+        else m.let(f"annotate({t}, None)")
+    )
     how = m.rng.randrange(3)
     if how == 0:
         z = m.let(f"ops.prim.unchecked_unwrap_optional({v})")
@@ -318,13 +339,20 @@ KINDS_OF = {"List": "AnyListType", "Tuple": "AnyTupleType", "Union": "Any", "Opt
 
 @lie(2)
 def wide_names(m: Maker) -> None:
-    """Through the types that stand for many: number, AnyListType, AnyTupleType, AnyClassType, AnyEnumType."""
+    """Through the types that stand for many: number, AnyListType, AnyTupleType, AnyClassType,
+    AnyEnumType."""
     t = m.any_type(1)
     wide = KINDS_OF.get(t.kind, "Any")
     if t.kind in ("int", "float", "bool"):
         wide = m.rng.choice(["number", "Scalar"])
     elif t.kind == "named":
-        wide = "AnyEnumType" if t.name in ENUMS else "AnyTupleType" if t.name in TUPLES else "AnyClassType"
+        wide = (
+            "AnyEnumType"
+            if t.name in ENUMS
+            else "AnyTupleType"
+            if t.name in TUPLES
+            else "AnyClassType"
+        )
     v, claim = likely(m, t)
     how = m.rng.randrange(3)
     if how == 0:
@@ -337,7 +365,10 @@ def wide_names(m: Maker) -> None:
         y = m.let(f"(self).{g}({v}, )")
     m.lie()
     if t in (INT, FLOAT) and m.chance(0.3):
-        m.look(m.let(f"torch.{claim if claim in SIMPLE[:3] else 'int'}({y})"), claim if claim in SIMPLE[:3] else INT)
+        m.look(
+            m.let(f"torch.{claim if claim in SIMPLE[:3] else 'int'}({y})"),
+            claim if claim in SIMPLE[:3] else INT,
+        )
         return
     if m.chance(0.5):
         m.change(v, t)
@@ -354,7 +385,11 @@ def to_list(m: Maker) -> None:
         ("torch.zeros([0])", list_of(FLOAT)), ("torch.ones([0, 2], dtype=4)", list_of(list_of(INT))),
     ])  # fmt: skip
     claim = claimed(m, true)
-    v = m.let(f"annotate({claim}, {m.let(make)}.tolist())" if m.chance(0.5) else f"annotate({claim}, ({m.let(make)}).tolist())")
+    v = m.let(
+        f"annotate({claim}, {m.let(make)}.tolist())"
+        if m.chance(0.5)
+        else f"annotate({claim}, ({m.let(make)}).tolist())"
+    )
     if claim.kind == "List" and m.chance(0.5):
         m.change(v, claim)
     m.look(v, claim)
@@ -400,7 +435,8 @@ def odd_keys(m: Maker) -> None:
 
 @lie(3)
 def mixed_items(m: Maker) -> None:
-    """Operators that compare, hash, sort or join items, on lists whose items are of several kinds."""
+    """Operators that compare, hash, sort or join items, on lists whose items are of several
+    kinds."""
     r = m.rng
     items = [m.value(m.any_type(1), 1) for _ in range(r.choice([1, 2, 3]))]
     v = m.let(f"annotate(List[Any], [{', '.join(items)}])")
@@ -505,7 +541,8 @@ def same_names(m: Maker) -> None:
     how = r.randrange(8)
 
     def stated(v: str) -> None:
-        """Which of the two a name means is open: annotate() states one, and the compiler may refuse."""
+        """Which of the two a name means is open: annotate() states one, and the compiler may
+        refuse."""
         one = r.choice([t, u])
         m.look(m.let(f"annotate({one}, {v})"), one)
 
@@ -542,7 +579,9 @@ def same_names(m: Maker) -> None:
         m.state["o"] = Object(a, {"x": plain(m, r.choice([t, u]))})
         stated("(self.o).x")
     else:
-        m.world[a] = f"class {a}:\n  x : {t}\n  x : {u} = {literal(m, u)}\n  def x(self) -> {u}:\n    return {literal(m, u)}\n"
+        m.world[a] = (
+            f"class {a}:\n  x : {t}\n  x : {u} = {literal(m, u)}\n  def x(self) -> {u}:\n    return {literal(m, u)}\n"
+        )
         m.attributes["o"] = f"__torch__.{a}"
         m.state["o"] = Object(a, {"x": plain(m, r.choice([t, u]))})
         stated(r.choice(["(self.o).x", "(self.o).x()"]))

@@ -1,8 +1,9 @@
-"""Exported programs (.pt2) that lie: specs of wrong kinds and counts, values that are not what the graph says they are.
+"""Exported programs (.pt2) that lie: specs of wrong kinds and counts, values that are not what the
+graph says they are.
 
-A small right program is made first: inputs as a tree of tuples, lists, dicts and leaves (tensors, sizes, constants),
-weights and a buffer, a few nodes (operators, sizes, cond, while_loop), outputs as a tree, mutations.  Then up to three
-lies change it; without one it has to be answered.
+A small right program is made first: inputs as a tree of tuples, lists, dicts and leaves (tensors,
+sizes, constants), weights and a buffer, a few nodes (operators, sizes, cond, while_loop), outputs
+as a tree, mutations.  Then up to three lies change it; without one it has to be answered.
 """
 
 from __future__ import annotations
@@ -107,7 +108,12 @@ class Export:
             self.sizes.append(arg["as_sym_int"]["as_name"])
         else:
             arg, text = r.choice(
-                [({"as_int": 3}, "3"), ({"as_none": True}, "None"), ({"as_bool": True}, "True"), ({"as_string": "sa"}, "'sa'")]
+                [
+                    ({"as_int": 3}, "3"),
+                    ({"as_none": True}, "None"),
+                    ({"as_bool": True}, "True"),
+                    ({"as_string": "sa"}, "'sa'"),
+                ]
             )
         self.inputs.append(arg)
         self.specs.append({"user_input": {"arg": arg}})
@@ -137,7 +143,11 @@ class Export:
         keys = [f"key{i}" for i in range(len(named))]
         self.args += [f"{k}={t}" for k, (_, t) in zip(keys, named, strict=True)]
         kwargs = spec_of("builtins.dict", json.dumps(keys), [s for s, _ in named])
-        return spec_of("builtins.tuple", "null", [spec_of("builtins.tuple", "null", [s for s, _ in trees]), kwargs])
+        return spec_of(
+            "builtins.tuple",
+            "null",
+            [spec_of("builtins.tuple", "null", [s for s, _ in trees]), kwargs],
+        )
 
     def add_node(self) -> None:
         r = self.rng
@@ -147,10 +157,16 @@ class Export:
         if how < 3:
             op = r.choice(["add", "mul", "sub"])
             alpha = [("alpha", {"as_int": 1})] if op != "mul" and r.random() < 0.3 else []
-            self.nodes.append(node(f"torch.ops.aten.{op}.Tensor", [tensor(out)], ("self", x), ("other", y), *alpha))
+            self.nodes.append(
+                node(
+                    f"torch.ops.aten.{op}.Tensor", [tensor(out)], ("self", x), ("other", y), *alpha
+                )
+            )
         elif how == 3:
             n = self.name("n")
-            self.nodes.append(node("torch.ops.aten.sym_size.int", [size(n)], ("self", x), ("dim", {"as_int": 0})))
+            self.nodes.append(
+                node("torch.ops.aten.sym_size.int", [size(n)], ("self", x), ("dim", {"as_int": 0}))
+            )
             self.sizes.append(n)
             return
         elif how == 4 and self.sizes:
@@ -160,7 +176,12 @@ class Export:
             names = [self.name("t") for _ in range(2)]
             outs = {"as_tensors": [{"name": n} for n in names]}
             self.nodes.append(
-                node("torch.ops.aten.split.Tensor", [outs], ("self", tensor("s_w")), ("split_size", {"as_int": 1}))
+                node(
+                    "torch.ops.aten.split.Tensor",
+                    [outs],
+                    ("self", tensor("s_w")),
+                    ("split_size", {"as_int": 1}),
+                )
             )
             self.tensors += names
             return
@@ -171,7 +192,12 @@ class Export:
         else:
             names = {"as_tensors": [x["as_tensor"]] * r.choice([1, 2])}
             self.nodes.append(
-                node("torch.ops.aten.cat.default", [tensor(self.name("t"))], ("tensors", names), ("dim", {"as_int": 0}))
+                node(
+                    "torch.ops.aten.cat.default",
+                    [tensor(self.name("t"))],
+                    ("tensors", names),
+                    ("dim", {"as_int": 0}),
+                )
             )
             self.nodes.append(node("torch.ops.aten.relu.default", [tensor(out)], ("self", x)))
         self.tensors.append(out)
@@ -179,43 +205,90 @@ class Export:
     def body(self, op: str, n: int = 2) -> Json:
         names = [self.name("g") for _ in range(n)]
         out = self.name("g")
-        add = node(f"torch.ops.aten.{op}.Tensor", [tensor(out)], ("self", tensor(names[0])), ("other", tensor(names[-1])))
-        return {"as_graph": {"name": self.name("sub"), "graph": graph([tensor(x) for x in names], [tensor(out)], [add])}}
+        add = node(
+            f"torch.ops.aten.{op}.Tensor",
+            [tensor(out)],
+            ("self", tensor(names[0])),
+            ("other", tensor(names[-1])),
+        )
+        return {
+            "as_graph": {
+                "name": self.name("sub"),
+                "graph": graph([tensor(x) for x in names], [tensor(out)], [add]),
+            }
+        }
 
     def add_cond(self, x: Json, y: Json, out: str) -> None:
         n, b = self.name("n"), self.name("b")
-        self.nodes.append(node("torch.ops.aten.sym_size.int", [size(n)], ("self", x), ("dim", {"as_int": 0})))
+        self.nodes.append(
+            node("torch.ops.aten.sym_size.int", [size(n)], ("self", x), ("dim", {"as_int": 0}))
+        )
         true = {"as_sym_bool": {"as_name": b}}
         self.nodes.append(node("_operator.gt", [true], ("", size(n)), ("", {"as_int": 1})))
         operands = {"as_tensors": [x["as_tensor"], y["as_tensor"]]}
         args = ("", true), ("", self.body("add")), ("", self.body("mul")), ("", operands)
-        self.nodes.append(node("torch.ops.higher_order.cond", [{"as_tensors": [{"name": out}]}], *args))
+        self.nodes.append(
+            node("torch.ops.higher_order.cond", [{"as_tensors": [{"name": out}]}], *args)
+        )
         self.sizes.append(n)
 
     def add_loop(self, x: Json, out: str) -> None:
         g, s, b = self.name("g"), self.name("g"), self.name("g")
         total = node("torch.ops.aten.sum.default", [tensor(s)], ("self", tensor(g)))
-        less = node("torch.ops.aten.lt.Scalar", [tensor(b)], ("self", tensor(s)), ("other", {"as_float": 9.0}))
-        cond = {"as_graph": {"name": self.name("sub"), "graph": graph([tensor(g)], [tensor(b)], [total, less])}}
+        less = node(
+            "torch.ops.aten.lt.Scalar",
+            [tensor(b)],
+            ("self", tensor(s)),
+            ("other", {"as_float": 9.0}),
+        )
+        cond = {
+            "as_graph": {
+                "name": self.name("sub"),
+                "graph": graph([tensor(g)], [tensor(b)], [total, less]),
+            }
+        }
         g, o = self.name("g"), self.name("g")
-        more = node("torch.ops.aten.add.Scalar", [tensor(o)], ("self", tensor(g)), ("other", {"as_float": 1.0}))
-        body = {"as_graph": {"name": self.name("sub"), "graph": graph([tensor(g)], [tensor(o)], [more])}}
-        args = ("", cond), ("", body), ("", {"as_tensors": [x["as_tensor"]]}), ("", {"as_tensors": []})
-        self.nodes.append(node("torch.ops.higher_order.while_loop", [{"as_tensors": [{"name": out}]}], *args))
+        more = node(
+            "torch.ops.aten.add.Scalar",
+            [tensor(o)],
+            ("self", tensor(g)),
+            ("other", {"as_float": 1.0}),
+        )
+        body = {
+            "as_graph": {"name": self.name("sub"), "graph": graph([tensor(g)], [tensor(o)], [more])}
+        }
+        args = (
+            ("", cond),
+            ("", body),
+            ("", {"as_tensors": [x["as_tensor"]]}),
+            ("", {"as_tensors": []}),
+        )
+        self.nodes.append(
+            node("torch.ops.higher_order.while_loop", [{"as_tensors": [{"name": out}]}], *args)
+        )
 
     def add_outputs(self) -> Json:
         r = self.rng
         if r.random() < 0.3:
             new = self.name("t")
             self.nodes.append(
-                node("torch.ops.aten.add.Scalar", [tensor(new)], ("self", tensor("s_b")), ("other", {"as_int": 1}))
+                node(
+                    "torch.ops.aten.add.Scalar",
+                    [tensor(new)],
+                    ("self", tensor("s_b")),
+                    ("other", {"as_int": 1}),
+                )
             )
             self.outputs.append(tensor(new))
-            self.output_specs.append({"buffer_mutation": {"arg": {"name": new}, "buffer_name": "b"}})
+            self.output_specs.append(
+                {"buffer_mutation": {"arg": {"name": new}, "buffer_name": "b"}}
+            )
         leaves = []
         for _ in range(r.choice([1, 1, 2, 3])):
             arg = r.choice(
-                [tensor(r.choice(self.tensors))] * 4 + ([size(r.choice(self.sizes))] if self.sizes else []) + [{"as_int": 5}]
+                [tensor(r.choice(self.tensors))] * 4
+                + ([size(r.choice(self.sizes))] if self.sizes else [])
+                + [{"as_int": 5}]
             )
             self.outputs.append(arg)
             self.output_specs.append({"user_output": {"arg": arg}})
@@ -223,7 +296,9 @@ class Export:
         if len(leaves) == 1 and r.random() < 0.5:
             return leaves[0]
         keys = json.dumps([f"o{i}" for i in range(len(leaves))])
-        kind, context = r.choice([("tuple", "null"), ("tuple", "null"), ("list", "null"), ("dict", keys)])
+        kind, context = r.choice(
+            [("tuple", "null"), ("tuple", "null"), ("list", "null"), ("dict", keys)]
+        )
         return spec_of(f"builtins.{kind}", context, leaves)
 
     def model(self) -> Json:
@@ -255,7 +330,8 @@ def spec_of(kind: str, context: str, children: list[Json]) -> Json:
     return {"type": kind, "context": context, "children_spec": children}
 
 
-# -- Places in a model -----------------------------------------------------------------------------------------------------
+# -- Places in a model
+# -----------------------------------------------------------------------------------------------------
 
 
 def places(j: Json) -> Iterator[tuple[Any, Any]]:
@@ -268,11 +344,19 @@ def places(j: Json) -> Iterator[tuple[Any, Any]]:
 
 def unions(j: Json) -> list[tuple[Any, Any]]:
     """The places that hold {"as_...": ...}."""
-    return [(c, k) for c, k in places(j) if isinstance(c[k], dict) and any(str(x).startswith("as_") for x in c[k])]
+    return [
+        (c, k)
+        for c, k in places(j)
+        if isinstance(c[k], dict) and any(str(x).startswith("as_") for x in c[k])
+    ]
 
 
 def names(j: Json) -> list[tuple[Any, Any]]:
-    return [(c, k) for c, k in places(j) if isinstance(k, str) and k.endswith("name") and isinstance(c[k], str)]
+    return [
+        (c, k)
+        for c, k in places(j)
+        if isinstance(k, str) and k.endswith("name") and isinstance(c[k], str)
+    ]
 
 
 def trees(spec: Json) -> list[Json]:
@@ -289,13 +373,18 @@ ODD_UNIONS = [
 ]  # fmt: skip
 
 
-# -- Lies ----------------------------------------------------------------------------------------------------------------------
+# -- Lies
+# ----------------------------------------------------------------------------------------------------------------------
 
 
 def other_union(r: random.Random, e: Export, m: Json) -> None:
     """A value of another kind, in the graph, the signature or both."""
     c, k = r.choice(unions(m["graph_module"]))
-    c[k] = copy.deepcopy(r.choice([r.choice(ODD_UNIONS), r.choice(unions(m["graph_module"]))[0].get("arg", {"as_int": 1})]))
+    c[k] = copy.deepcopy(
+        r.choice(
+            [r.choice(ODD_UNIONS), r.choice(unions(m["graph_module"]))[0].get("arg", {"as_int": 1})]
+        )
+    )
 
 
 def other_kind(r: random.Random, e: Export, m: Json) -> None:
@@ -369,7 +458,15 @@ def bend(r: random.Random, t: Json) -> None:
         children.pop(r.randrange(len(children)))
     elif how == 3:
         children.append(
-            copy.deepcopy(r.choice([LEAF, spec_of("builtins.tuple", "null", []), spec_of("builtins.dict", '["k"]', [LEAF])]))
+            copy.deepcopy(
+                r.choice(
+                    [
+                        LEAF,
+                        spec_of("builtins.tuple", "null", []),
+                        spec_of("builtins.dict", '["k"]', [LEAF]),
+                    ]
+                )
+            )
         )
     elif how == 4:
         t.clear()
@@ -408,7 +505,15 @@ def weights(r: random.Random, e: Export, m: Json) -> None:
 
 def spec_kinds(r: random.Random, e: Export, m: Json) -> None:
     """An input or output spec of another kind."""
-    kinds = ["user_input", "parameter", "buffer", "tensor_constant", "custom_obj", "token", "constant_input"]
+    kinds = [
+        "user_input",
+        "parameter",
+        "buffer",
+        "tensor_constant",
+        "custom_obj",
+        "token",
+        "constant_input",
+    ]
     outs = [
         "user_output",
         "loss_output",
@@ -442,7 +547,14 @@ def other_json(r: random.Random, e: Export, m: Json) -> None:
 def constraints(r: random.Random, e: Export, m: Json) -> None:
     n = r.choice(e.sizes or ["n1"])
     m["range_constraints"] = {
-        n: r.choice([{"min_val": 5, "max_val": 1}, {"min_val": BAIT, "max_val": None}, {"min_val": -1, "max_val": 2}, None])
+        n: r.choice(
+            [
+                {"min_val": 5, "max_val": 1},
+                {"min_val": BAIT, "max_val": None},
+                {"min_val": -1, "max_val": 2},
+                None,
+            ]
+        )
     }
     m["guards_code"] = [r.choice([
         "L['a0'].size()[0] == 2", "L['a0'].size()[9] == 2", "L['zz'].size()[0] == 2", "not " * 3000 + "True", "(" * 2000 + "1" + ")" * 2000,
@@ -498,7 +610,13 @@ def case(seed: int) -> Case:
         f = r.choices([f for f, _ in LIES], [w for _, w in LIES])[0]
         try:
             f(r, e, m)
-        except (KeyError, IndexError, AttributeError, TypeError, ValueError):  # an earlier lie took what this one bends
+        except (
+            KeyError,
+            IndexError,
+            AttributeError,
+            TypeError,
+            ValueError,
+        ):  # an earlier lie took what this one bends
             continue
         kinds.append("pt2 " + f.__name__)
     with_texts(m)

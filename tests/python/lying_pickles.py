@@ -163,7 +163,10 @@ def wrong_object(m: Maker) -> None:
         m.attributes["x"], m.state["x"] = t, v
         z = m.let("self.x")
     elif holder == 1:
-        m.attributes["x"], m.state["x"] = list_of(t), r.choice([tagged([v], list_of(t)), [v], tagged([v], list_of(actual))])
+        m.attributes["x"], m.state["x"] = (
+            list_of(t),
+            r.choice([tagged([v], list_of(t)), [v], tagged([v], list_of(actual))]),
+        )
         z = m.let("(self.x)[0]")
     else:
         m.attributes["x"], m.state["x"] = ANY, v
@@ -180,7 +183,10 @@ def set_state(m: Maker) -> None:
     t = pickle_type(m)
     claim = claimed(m, t)
     kept = claimed(m, claim) if m.chance(0.2) else claim
-    self_ = r.choice([f"self: __torch__.{a}"] * 4 + ["self", "self: __torch__.C", "self: Any", "self: __torch__.W"])
+    self_ = r.choice(
+        [f"self: __torch__.{a}"] * 4
+        + ["self", "self: __torch__.C", "self: Any", "self: __torch__.W"]
+    )
     if self_ not in ("self", f"self: __torch__.{a}"):
         m.lie()
     annotation = f": {claim}" if m.chance(0.85) else ""
@@ -194,7 +200,9 @@ def set_state(m: Maker) -> None:
     extra = ", y: int" + ("=1" if m.chance(0.5) else "") if m.chance(0.1) else ""
     if extra or not sets or not annotation or arrow != " -> NoneType":
         m.lie()
-    m.world[a] = f"class {a}:\n  x : {kept}\n  n : int\n  def __setstate__({self_}, s{annotation}{extra}){arrow}:\n"
+    m.world[a] = (
+        f"class {a}:\n  x : {kept}\n  n : int\n  def __setstate__({self_}, s{annotation}{extra}){arrow}:\n"
+    )
     m.world[a] += "".join(s + "\n" for s in inner.lines) + sets + "    return None\n"
     m.methods += inner.methods
     state = dressed(m, plain(m, t), t)

@@ -1,8 +1,10 @@
-"""Programs that lie: small archives, nearly right, with one or two places where a value is not what its type says.
+"""Programs that lie: small archives, nearly right, with one or two places where a value is not what
+its type says.
 
-A seed says the whole case: the archive's bytes, the command's arguments, the type of the result, and the names of the
-lies in it.  Four in five are TorchScript (lying_world.py, and the lies of lying_code.py, lying_classes.py and
-lying_pickles.py), the others exported programs (lying_exports.py).
+A seed says the whole case: the archive's bytes, the command's arguments, the type of the result,
+and the names of the lies in it.  Four in five are TorchScript (lying_world.py, and the lies of
+lying_code.py, lying_classes.py and lying_pickles.py), the others exported programs
+(lying_exports.py).
 """
 
 from __future__ import annotations

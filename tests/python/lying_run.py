@@ -1,16 +1,21 @@
-"""Programs that lie (lying_programs.py) through the command: refused, or answered rightly; never a crash.
+"""Programs that lie (lying_programs.py) through the command: refused, or answered rightly; never a
+crash.
 
-    python tests/python/lying_run.py --command build/cli/rushlight [--against build-debug/cli/rushlight]
-                                     [--seed 1 | --today] [--count 500] [--jobs 2] [--keep DIR] [--census] [--show SEED]
+    python tests/python/lying_run.py --command build/cli/rushlight [--against
+    build-debug/cli/rushlight]
+                                     [--seed 1 | --today] [--count 500] [--jobs 2] [--keep DIR]
+                                     [--census] [--show SEED]
 
-A finding is: a signal, a sanitizer's report, an internal error (exit code 70), an end later than its limit and an
-allowance, an address in the output, a value printed that is not of the kind that its type says, a result of another kind
-than forward declares, an honest program that is refused, and (--against: the same program by another build, usually with
+A finding is: a signal, a sanitizer's report, an internal error (exit code 70), an end later than
+its limit and an allowance, an address in the output, a value printed that is not of the kind that
+its type says, a result of another kind than forward declares, an honest program that is refused,
+and (--against: the same program by another build, usually with
 -Dslow_checks=true, where a wrong store to a register aborts) another answer of the other build.
 
-Each program runs in a process of its own: a start takes 1 to 3 ms, and a crash is that program's.  Findings are made
-smaller, line by line, while they stay; --keep writes some archives of each kind into DIR.  The census says how programs of each
-lie end: answered, with an error (the command's exit codes), or not compiled.
+Each program runs in a process of its own: a start takes 1 to 3 ms, and a crash is that program's.
+Findings are made smaller, line by line, while they stay; --keep writes some archives of each kind
+into DIR.  The census says how programs of each lie end: answered, with an error (the command's exit
+codes), or not compiled.
 """
 
 from __future__ import annotations
@@ -42,7 +47,9 @@ LATE_AGAINST = 15.0  # the same for the other build, which may have sanitizers
 HANGS = 30.0  # seconds after which it is ended
 BYTES = 200_000_000
 CODES = {0: "answered", 2: "usage", 3: "refused", 4: "raised", 5: "limit"}
-REPORT = re.compile(r"ERROR: (?:Address|Leak|Thread|Memory)Sanitizer[^\n]*|[^\n]*runtime error:[^\n]*")
+REPORT = re.compile(
+    r"ERROR: (?:Address|Leak|Thread|Memory)Sanitizer[^\n]*|[^\n]*runtime error:[^\n]*"
+)
 ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b|\b\d{14,15}\b")
 KINDS = {
     "int": re.compile(r"-?\d+$"),
@@ -73,9 +80,20 @@ class Outcome:
 
 
 def run(command: str, path: pathlib.Path, c: Case) -> Outcome:
-    line = [command, "run", str(path), *c.args, "--max-seconds", str(LIMIT), "--max-bytes", str(BYTES)]
+    line = [
+        command,
+        "run",
+        str(path),
+        *c.args,
+        "--max-seconds",
+        str(LIMIT),
+        "--max-bytes",
+        str(BYTES),
+    ]
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    p = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p = subprocess.Popen(
+        line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     try:
         out, err = p.communicate(timeout=HANGS)
     except subprocess.TimeoutExpired:
@@ -129,13 +147,19 @@ def judge(c: Case, o: Outcome, late: float = LATE) -> str:
         return "hangs"
     if o.code < 0 or o.code > 128:
         said = re.search(r"[^\n]*(?:assert|ASSERT)[^\n]*", o.err)
-        return f"signal {-o.code if o.code < 0 else o.code - 128}" + (f": {said[0][:140]}" if said else "")
+        return f"signal {-o.code if o.code < 0 else o.code - 128}" + (
+            f": {said[0][:140]}" if said else ""
+        )
     if o.code not in CODES:
         return f"exit code {o.code}"
     if o.seconds > LIMIT + late and o.cpu > LIMIT + 0.5 * late:  # busy itself, not for others
         return "late"
     found = sorted(a[0] for a in ADDRESS.finditer(o.out + o.err) if is_address(a[0], c))
-    address = "an address in the output: " + ("0x" if found[-1][:2] == "0x" else "an int") if found else ""
+    address = (
+        "an address in the output: " + ("0x" if found[-1][:2] == "0x" else "an int")
+        if found
+        else ""
+    )
     if address[-3:] == "int":
         return address
     return wrong_print(c, o) or (wrong_result(c, o) if o.code == 0 else "") or address
@@ -166,14 +190,22 @@ class Driver:
                 what = judge(c, run(command, path, c), late)
             if what:
                 return what, outcomes
-        if c.honest and outcomes[0].code not in (0, 5):  # 5: it needs longer; a loop over floats may never end
+        if c.honest and outcomes[0].code not in (
+            0,
+            5,
+        ):  # 5: it needs longer; a loop over floats may never end
             return "an honest program is refused: " + reason(outcomes[0].err)[:60], outcomes
-        if len(outcomes) > 1 and not any(o.code == 5 for o in outcomes) and outcomes[0].same() != outcomes[1].same():
+        if (
+            len(outcomes) > 1
+            and not any(o.code == 5 for o in outcomes)
+            and outcomes[0].same() != outcomes[1].same()
+        ):
             return "the two builds differ", outcomes
         return "", outcomes
 
     def smaller(self, c: Case, what: str, codes: list[int]) -> Case:
-        """Without the lines, or parts of the model, that the finding does not need; it goes on to end in the same way."""
+        """Without the lines, or parts of the model, that the finding does not need; it goes on to
+        end in the same way."""
         end = time.monotonic() + 20
 
         def same(key: str, text: str) -> bool:
@@ -188,7 +220,9 @@ class Driver:
         for key in ("m/code/__torch__.py", "m/models/model.json"):
             if key in c.records:
                 text = c.records[key].decode()
-                (fewer_parts if key.endswith("json") else fewer_lines)(text, lambda t, key=key: same(key, t))
+                (fewer_parts if key.endswith("json") else fewer_lines)(
+                    text, lambda t, key=key: same(key, t)
+                )
         return c
 
 
@@ -255,7 +289,9 @@ def worker(args: tuple[str, str | None, list[int]]) -> tuple[list[Finding], Coun
                 census["not compiled: " + reason(outcomes[0].err), "n"] += 1
             if what:
                 seen[kind_of(what), c.kinds[0]] += 1
-                if seen[kind_of(what), c.kinds[0]] <= 2 and not c.honest:  # a part of an honest program may lie
+                if (
+                    seen[kind_of(what), c.kinds[0]] <= 2 and not c.honest
+                ):  # a part of an honest program may lie
                     c = d.smaller(c, what, [o.code for o in outcomes])
                     again, outcomes = d.attempt(c)
                     findings.append(Finding(again or what, c, outcomes, seed))
@@ -264,9 +300,14 @@ def worker(args: tuple[str, str | None, list[int]]) -> tuple[list[Finding], Coun
     return findings, census
 
 
-def run_many(command: str, against: str | None, first: int, count: int, jobs: int) -> tuple[list[Finding], Counter]:
+def run_many(
+    command: str, against: str | None, first: int, count: int, jobs: int
+) -> tuple[list[Finding], Counter]:
     size = max(1, min(250, count // jobs))
-    batches = [(command, against, list(range(at, min(at + size, first + count)))) for at in range(first, first + count, size)]
+    batches = [
+        (command, against, list(range(at, min(at + size, first + count))))
+        for at in range(first, first + count, size)
+    ]
     findings: list[Finding] = []
     census: Counter = Counter()
     with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
@@ -286,7 +327,10 @@ def table(census: Counter) -> str:
 
 
 def report(f: Finding) -> str:
-    said = "\n".join(f"  exit {o.code} after {o.seconds:.2f} s: {(o.out[-300:] + o.err[-400:]).strip()}" for o in f.outcomes)
+    said = "\n".join(
+        f"  exit {o.code} after {o.seconds:.2f} s: {(o.out[-300:] + o.err[-400:]).strip()}"
+        for o in f.outcomes
+    )
     return f"seed {f.seed}: {f.what} ({', '.join(f.case.kinds)})\nargs {f.case.args}\n{f.case.code}\n{said}\n"
 
 

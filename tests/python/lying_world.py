@@ -1,18 +1,22 @@
-"""Programs that lie: small archives, nearly well typed, with one or two places where a value is not what its type says.
+"""Programs that lie: small archives, nearly well typed, with one or two places where a value is not
+what its type says.
 
-A seed says the whole case: the archive's bytes, the command's arguments, the type of the result, and the names of the
-lies that it holds.  The parts of a TorchScript case are
+A seed says the whole case: the archive's bytes, the command's arguments, the type of the result,
+and the names of the lies that it holds.  The parts of a TorchScript case are
 
     world    classes, NamedTuples, enums and interfaces that it may use
     values   expressions of a given type
-    lies     a value of one type arrives where another is declared: by a cast, through an alias, a future, an interface,
+    lies     a value of one type arrives where another is declared: by a cast, through an alias, a
+    future, an interface,
              a default, a pickle ...
-    looks    each value is then read as deep as its declared type goes, and printed behind a word that names the type:
+    looks    each value is then read as deep as its declared type goes, and printed behind a word
+    that names the type:
              `@int 5`.  The driver (lying_run.py) compares the two.
 
-Most types that a lie claims differ from the true one in one place only (near()), and some not at all: such a program
-is right and has to be answered.  Text and pickles are written by hand: PyTorch would refuse to write them.
-Exported programs are changed copies of one that a test made: lying_exports.py.
+Most types that a lie claims differ from the true one in one place only (near()), and some not at
+all: such a program is right and has to be answered.  Text and pickles are written by hand: PyTorch
+would refuse to write them. Exported programs are changed copies of one that a test made:
+lying_exports.py.
 """
 
 from __future__ import annotations
@@ -45,11 +49,14 @@ class Type:
 
 
 def takes_objects(t: Type) -> bool:
-    """Can a container of this type take an object?  In constants and defaults it keeps its program (docs/security.md)."""
+    """Can a container of this type take an object?  In constants and defaults it keeps its program
+    (docs/security.md)."""
     return "__torch__" in str(t) or "Any" in str(t)
 
 
-INT, FLOAT, BOOL, STR, TENSOR, ANY, NONE = (Type(k) for k in ("int", "float", "bool", "str", "Tensor", "Any", "NoneType"))
+INT, FLOAT, BOOL, STR, TENSOR, ANY, NONE = (
+    Type(k) for k in ("int", "float", "bool", "str", "Tensor", "Any", "NoneType")
+)
 SIMPLE = (INT, FLOAT, BOOL, STR, TENSOR)
 
 
@@ -98,7 +105,8 @@ WORLD = {
 }
 
 
-# -- Pickles -----------------------------------------------------------------------------------------------------------
+# -- Pickles
+# -----------------------------------------------------------------------------------------------------------
 
 
 class Node:
@@ -131,8 +139,14 @@ def text(s: str) -> bytes:
 
 
 def tensor_pickle() -> bytes:
-    storage = b"(" + text("storage") + b"ctorch\nFloatStorage\n" + text("0") + text("cpu") + b"K\x02tQ"
-    return b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + b"K\x00K\x02\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR"
+    storage = (
+        b"(" + text("storage") + b"ctorch\nFloatStorage\n" + text("0") + text("cpu") + b"K\x02tQ"
+    )
+    return (
+        b"ctorch._utils\n_rebuild_tensor_v2\n("
+        + storage
+        + b"K\x00K\x02\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtR"
+    )
 
 
 TENSOR_VALUE = Call("tensor", "", ())
@@ -165,7 +179,13 @@ class Pickler:
         if isinstance(v, list):
             return b"]" + self.remember(v) + b"(" + b"".join(map(self.write, v)) + b"e"
         if isinstance(v, dict):
-            return b"}" + self.remember(v) + b"(" + b"".join(self.write(k) + self.write(x) for k, x in v.items()) + b"u"
+            return (
+                b"}"
+                + self.remember(v)
+                + b"("
+                + b"".join(self.write(k) + self.write(x) for k, x in v.items())
+                + b"u"
+            )
         if isinstance(v, Object):
             module, _, name = f"__torch__.{v.name}".rpartition(".")
             head = f"c{module}\n{name}\n".encode() + b")\x81" + self.remember(v)
@@ -183,7 +203,8 @@ def pickled(v: Any) -> bytes:
     return b"\x80\x02" + Pickler().write(v) + b"."
 
 
-# -- Cases -------------------------------------------------------------------------------------------------------------
+# -- Cases
+# -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -202,7 +223,9 @@ class Case:
 
     @property
     def code(self) -> str:
-        return self.records.get("m/code/__torch__.py", self.records.get("m/models/model.json", b"")).decode()
+        return self.records.get(
+            "m/code/__torch__.py", self.records.get("m/models/model.json", b"")
+        ).decode()
 
 
 @dataclass
@@ -260,7 +283,14 @@ class Maker:
         if k == 8:
             return optional(inner())
         if k == 9:
-            return Type("Union", tuple(r.sample([INT, STR, C, list_of(INT), list_of(STR), P, E, NONE], r.choice([2, 3]))))
+            return Type(
+                "Union",
+                tuple(
+                    r.sample(
+                        [INT, STR, C, list_of(INT), list_of(STR), P, E, NONE], r.choice([2, 3])
+                    )
+                ),
+            )
         if k == 10:
             return ANY
         return named(r.choice("CDNWPQEFI"))
@@ -299,8 +329,8 @@ class Maker:
     # -- Values
 
     def value(self, t: Type, depth: int = 3, like: Type | None = None) -> str:
-        """An expression of the type, with statements before it where one is not enough.  What is Any in it is of the
-        type that `like` has there."""
+        """An expression of the type, with statements before it where one is not enough.  What is
+        Any in it is of the type that `like` has there."""
         r = self.rng
         k = t.kind
         if like and k != "Any" and (like.kind != k or len(like.args) != len(t.args)):
@@ -319,17 +349,24 @@ class Maker:
         if k == "NoneType":
             return "None"
         if k == "Any":
-            return f"annotate(Any, {self.value(like or self.any_type(min(depth - 1, 1)), depth - 1)})"
+            return (
+                f"annotate(Any, {self.value(like or self.any_type(min(depth - 1, 1)), depth - 1)})"
+            )
         if k == "List":
             n = 0 if depth <= 0 else r.choice([0, 1, 1, 2])
             return f"annotate({t}, [{', '.join(self.value(t.args[0], depth - 1, parts[0]) for _ in range(n))}])"
         if k == "Dict":
             n = 0 if depth <= 0 else r.choice([0, 1, 1])
-            items = [f"{self.value(t.args[0])}: {self.value(t.args[1], depth - 1, parts[1])}" for _ in range(n)]
+            items = [
+                f"{self.value(t.args[0])}: {self.value(t.args[1], depth - 1, parts[1])}"
+                for _ in range(n)
+            ]
             return f"annotate({t}, {{{', '.join(items)}}})"
         if k == "Tuple":
             return (
-                f"({', '.join(self.value(x, depth - 1, y) for x, y in zip(t.args, parts, strict=True))},)" if t.args else "()"
+                f"({', '.join(self.value(x, depth - 1, y) for x, y in zip(t.args, parts, strict=True))},)"
+                if t.args
+                else "()"
             )
         if k == "Optional":
             return f"annotate({t}, {'None' if depth <= 0 or r.random() < 0.3 else self.value(t.args[0], depth - 1, parts[0])})"
@@ -345,7 +382,11 @@ class Maker:
         outside, self.lines, indent = self.lines, [], self.indent
         self.indent = 2
         v = value or self.value(returns, 2)
-        self.methods += [f"  def {g}(self: __torch__.M) -> {returns}:", *self.lines, f"    return {v}"]
+        self.methods += [
+            f"  def {g}(self: __torch__.M) -> {returns}:",
+            *self.lines,
+            f"    return {v}",
+        ]
         self.lines, self.indent = outside, indent
         return g
 
@@ -414,7 +455,10 @@ class Maker:
         if t.kind == "List":
             self.line(f'print("@int", torch.len({v}))')
             at = self.rng.choice(["0", "0", "-1"])
-            self.block(f"if torch.gt(torch.len({v}), 0):", lambda: self.look(self.let(f"{v}[{at}]"), t.args[0], depth - 1))
+            self.block(
+                f"if torch.gt(torch.len({v}), 0):",
+                lambda: self.look(self.let(f"{v}[{at}]"), t.args[0], depth - 1),
+            )
         elif t.kind == "Dict":
             keys = self.let(f"torch.keys({v})")
             self.line(f'print("@int", torch.len({v}))')
@@ -434,7 +478,9 @@ class Maker:
         elif t.kind == "Optional":
             self.block(
                 f"if torch.__isnot__({v}, None):",
-                lambda: self.look(self.let(f"unchecked_cast({t.args[0]}, {v})"), t.args[0], depth - 1),
+                lambda: self.look(
+                    self.let(f"unchecked_cast({t.args[0]}, {v})"), t.args[0], depth - 1
+                ),
             )
         else:
             for m in t.args:
@@ -472,7 +518,8 @@ class Maker:
                 self.line(f"torch.insert({v}, 0, {x})")
             else:
                 self.block(
-                    f"if torch.gt(torch.len({v}), 0):", lambda: self.line(f"{self.name('_')} = torch._set_item({v}, 0, {x})")
+                    f"if torch.gt(torch.len({v}), 0):",
+                    lambda: self.line(f"{self.name('_')} = torch._set_item({v}, 0, {x})"),
                 )
         elif t.kind == "Dict":
             key = self.value(t.args[0])
@@ -483,7 +530,9 @@ class Maker:
         elif t.kind == "Optional" and depth:
             self.block(
                 f"if torch.__isnot__({v}, None):",
-                lambda: self.change(self.let(f"unchecked_cast({t.args[0]}, {v})"), t.args[0], depth - 1),
+                lambda: self.change(
+                    self.let(f"unchecked_cast({t.args[0]}, {v})"), t.args[0], depth - 1
+                ),
             )
         elif t.kind == "named" and t.name in CLASSES:
             a, x = self.rng.choice(FIELDS[t.name])
@@ -495,7 +544,12 @@ class Maker:
         r = self.rng
         returns = r.choice([INT, INT, STR, FLOAT])
         result = self.value(returns)
-        code = ["class M(Module):", "  __parameters__ = []", "  __buffers__ = []", *("  " + h for h in self.head)]
+        code = [
+            "class M(Module):",
+            "  __parameters__ = []",
+            "  __buffers__ = []",
+            *("  " + h for h in self.head),
+        ]
         code += [f"  {a} : {t}" for a, t in self.attributes.items()]
         parameters = "".join(", " + p for p in self.parameters)
         code += [f"  def forward(self{self.self_text}{parameters}) -> {returns}:"]
@@ -524,8 +578,8 @@ class Maker:
         return list(used.values())
 
 
-# -- Lies --------------------------------------------------------------------------------------------------------------
-# Each takes the maker and writes into it.  LIES lists them.
+# -- Lies
+# -------------------------------------------------------------------------------------------------------------- Each takes the maker and writes into it.  LIES lists them.
 
 Lie = Callable[[Maker], None]
 LIES: dict[str, tuple[Lie, int]] = {}
@@ -602,9 +656,24 @@ def literal(m: Maker, t: Type, depth: int = 2) -> str:
     if k in ("int", "float", "bool", "str", "NoneType"):
         return m.value(t)
     if k == "List":
-        return "[" + ", ".join(literal(m, t.args[0], depth - 1) for _ in range(r.choice([0, 1, 2]) if depth > 0 else 0)) + "]"
+        return (
+            "["
+            + ", ".join(
+                literal(m, t.args[0], depth - 1)
+                for _ in range(r.choice([0, 1, 2]) if depth > 0 else 0)
+            )
+            + "]"
+        )
     if k == "Dict":
-        return "{" + (f"{literal(m, t.args[0])}: {literal(m, t.args[1], depth - 1)}" if r.random() < 0.7 else "") + "}"
+        return (
+            "{"
+            + (
+                f"{literal(m, t.args[0])}: {literal(m, t.args[1], depth - 1)}"
+                if r.random() < 0.7
+                else ""
+            )
+            + "}"
+        )
     if k == "Tuple":
         return "(" + "".join(literal(m, x, depth - 1) + ", " for x in t.args) + ")"
     if k == "Optional":
@@ -618,7 +687,17 @@ def literal(m: Maker, t: Type, depth: int = 2) -> str:
         return r.choice(['__torch__.P(1, "sa")', '(1, "sa")'])
     m.lie()  # PyTorch writes no such constant
     return r.choice(
-        ["1", "None", '"sa"', "[]", "1.5", "(1, 2)", "__torch__.E.X", "annotate(List[Any], [1])", "torch.ones([1])"]
+        [
+            "1",
+            "None",
+            '"sa"',
+            "[]",
+            "1.5",
+            "(1, 2)",
+            "__torch__.E.X",
+            "annotate(List[Any], [1])",
+            "torch.ones([1])",
+        ]
     )
 
 
@@ -633,9 +712,24 @@ def argument(m: Maker, t: Type, depth: int = 2) -> str:
     if k == "str":
         return f"'{r.choice(STRINGS)}'"
     if k == "List":
-        return "[" + ",".join(argument(m, t.args[0], depth - 1) for _ in range(r.choice([0, 1, 2]) if depth > 0 else 0)) + "]"
+        return (
+            "["
+            + ",".join(
+                argument(m, t.args[0], depth - 1)
+                for _ in range(r.choice([0, 1, 2]) if depth > 0 else 0)
+            )
+            + "]"
+        )
     if k == "Dict":
-        return "{" + (f"{argument(m, t.args[0])}:{argument(m, t.args[1], depth - 1)}" if r.random() < 0.7 else "") + "}"
+        return (
+            "{"
+            + (
+                f"{argument(m, t.args[0])}:{argument(m, t.args[1], depth - 1)}"
+                if r.random() < 0.7
+                else ""
+            )
+            + "}"
+        )
     if k == "Tuple":
         return "(" + "".join(argument(m, x, depth - 1) + "," for x in t.args) + ")"
     if k == "Optional":
@@ -653,7 +747,8 @@ def argument(m: Maker, t: Type, depth: int = 2) -> str:
 
 
 def plain(m: Maker, t: Type, depth: int = 3, like: Type | None = None) -> Any:
-    """A pickled value of the type, untagged; what is Any in it is of the type that `like` has there."""
+    """A pickled value of the type, untagged; what is Any in it is of the type that `like` has
+    there."""
     r = m.rng
     k = t.kind
     if like and k != "Any" and (like.kind != k or len(like.args) != len(t.args)):
@@ -672,9 +767,16 @@ def plain(m: Maker, t: Type, depth: int = 3, like: Type | None = None) -> Any:
     if k == "Any":
         return plain(m, like or m.any_type(1), depth - 1)
     if k == "List":
-        return [plain(m, t.args[0], depth - 1, parts[0]) for _ in range(r.choice([0, 1, 2]) if depth > 0 else 0)]
+        return [
+            plain(m, t.args[0], depth - 1, parts[0])
+            for _ in range(r.choice([0, 1, 2]) if depth > 0 else 0)
+        ]
     if k == "Dict":
-        return {plain(m, t.args[0]): plain(m, t.args[1], depth - 1, parts[1])} if depth > 0 and r.random() < 0.7 else {}
+        return (
+            {plain(m, t.args[0]): plain(m, t.args[1], depth - 1, parts[1])}
+            if depth > 0 and r.random() < 0.7
+            else {}
+        )
     if k == "Tuple":
         return tuple(plain(m, x, depth - 1, y) for x, y in zip(t.args, parts, strict=True))
     if k == "Optional":
@@ -690,6 +792,10 @@ def plain(m: Maker, t: Type, depth: int = 3, like: Type | None = None) -> Any:
         if n == "I":
             return Object("A", {"a": BAIT})
         return Object(
-            n, {a: None if x.kind == "Optional" and depth <= 1 else plain(m, x, depth - 1) for a, x in FIELDS.get(n, [])}
+            n,
+            {
+                a: None if x.kind == "Optional" and depth <= 1 else plain(m, x, depth - 1)
+                for a, x in FIELDS.get(n, [])
+            },
         )
     return None

@@ -1,4 +1,5 @@
-"""Other layouts of the same samples: what a program may hand to an operator, and a sample seldom does."""
+"""Other layouts of the same samples: what a program may hand to an operator, and a sample seldom
+does."""
 
 from __future__ import annotations
 
@@ -59,7 +60,18 @@ def single(t: torch.Tensor) -> torch.Tensor:
 
 
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    f.__name__: f for f in (transposed, strided, channels_last, expanded, padded_rows, empty, empty_last, scalar, single)
+    f.__name__: f
+    for f in (
+        transposed,
+        strided,
+        channels_last,
+        expanded,
+        padded_rows,
+        empty,
+        empty_last,
+        scalar,
+        single,
+    )
 }
 
 
@@ -76,7 +88,10 @@ def layouts_of(sample: tuple) -> Iterator[tuple[str, tuple]]:
     args, kwargs = sample
     for name, layout in LAYOUTS.items():
         try:
-            yield name, (changed(tuple(args), layout), {k: changed(v, layout) for k, v in kwargs.items()})
+            yield (
+                name,
+                (changed(tuple(args), layout), {k: changed(v, layout) for k, v in kwargs.items()}),
+            )
             if len(args) > 1:
                 yield f"{name} first", ((changed(args[0], layout), *args[1:]), kwargs)
         except (RuntimeError, IndexError):  # the layout has no meaning for this tensor

@@ -1,14 +1,17 @@
-"""All of PyTorch's operator samples (op_db) through Rushlight's operators: the table of the operators' proof.
+"""All of PyTorch's operator samples (op_db) through Rushlight's operators: the table of the
+operators' proof.
 
-    python tests/python/op_walk.py [--only REGEX] [--samples N] [--dtypes float32,int64] [--jobs 2] [--out FILE]
+    python tests/python/op_walk.py [--only REGEX] [--samples N] [--dtypes float32,int64] [--jobs 2]
+    [--out FILE]
 
-A line an entry: samples, passed, failed, cannot run, and why the first of each failed.  What fails is listed in
-op_exceptions.tsv with its reason; the exit code is 1 when something fails that is not listed, or (all samples run) when
-something listed does not fail any more: the list may only shrink.  Per sample the entry's function
-runs twice, by PyTorch and by our operators (torch_calls.py), on equal copies of the arguments; compared are values, dtypes,
-shapes, strides of dimensions larger than 1, which argument a result shares memory with, and the arguments afterwards.  The
-function's in-place form, `out=` form, other layouts of its tensors (op_layouts.py) and error inputs are counted apart.
-test_ops.py runs a part of it.
+A line an entry: samples, passed, failed, cannot run, and why the first of each failed.  What fails
+is listed in op_exceptions.tsv with its reason; the exit code is 1 when something fails that is not
+listed, or (all samples run) when something listed does not fail any more: the list may only shrink.
+ Per sample the entry's function runs twice, by PyTorch and by our operators (torch_calls.py), on
+ equal copies of the arguments; compared are values, dtypes,
+shapes, strides of dimensions larger than 1, which argument a result shares memory with, and the
+arguments afterwards.  The function's in-place form, `out=` form, other layouts of its tensors
+(op_layouts.py) and error inputs are counted apart. test_ops.py runs a part of it.
 """
 
 from __future__ import annotations
@@ -37,17 +40,41 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo import core
 from torch_calls import Missing, Ours
 
-# It reads the source of every frame above for each sample, to find marks that are not ours: half of the time, under pytest.
+# It reads the source of every frame above for each sample, to find marks that are not ours: half of
+# the time, under pytest.
 core.extract_test_fn = common_utils.extract_test_fn = lambda: None
 
 DTYPES = [
-    torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128, torch.bool, torch.uint8,
-    torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64,
-    torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz,
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.complex64,
+    torch.complex128,
+    torch.bool,
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.uint16,
+    torch.uint32,
+    torch.uint64,
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+    torch.float8_e4m3fnuz,
+    torch.float8_e5m2fnuz,
 ]
 # Memory that PyTorch leaves as it was: only the form is compared.
 UNDEFINED = {
-    "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted", "resize_", "resize_as_",
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+    "empty_permuted",
+    "resize_",
+    "resize_as_",
 }
 # PyTorch itself dies of some of their other layouts.
 NO_LAYOUTS = {"_chunk_cat"}
@@ -100,7 +127,10 @@ def tolerances(op: Any) -> dict[torch.dtype, tuple[float, float]]:
     found: dict[torch.dtype, tuple[float, float]] = {}
     for info in op.decorators:
         for inner in getattr(info, "decorators", [info]):
-            if isinstance(inner, toleranceOverride) and getattr(info, "device_type", None) in (None, "cpu"):
+            if isinstance(inner, toleranceOverride) and getattr(info, "device_type", None) in (
+                None,
+                "cpu",
+            ):
                 for dtype, (atol, rtol) in inner.d.items():
                     old = found.get(dtype, (0.0, 0.0))
                     found[dtype] = (max(old[0], atol), max(old[1], rtol))
@@ -108,7 +138,11 @@ def tolerances(op: Any) -> dict[torch.dtype, tuple[float, float]]:
 
 
 def difference(
-    got: Any, want: Any, name: str = "", tolerance: tuple[float, float] | None = None, place: str = "result"
+    got: Any,
+    want: Any,
+    name: str = "",
+    tolerance: tuple[float, float] | None = None,
+    place: str = "result",
 ) -> str:
     """What differs, or ''.  `tolerance`: (atol, rtol) instead of assert_close's for the dtype."""
     if isinstance(want, torch.Tensor):
@@ -117,7 +151,10 @@ def difference(
         if not isinstance(got, (list, tuple)) or len(got) != len(want):
             return f"{place}: expected {len(want)} items, got {got!r:.60}"
         pairs = enumerate(zip(got, want, strict=True))
-        return next((d for i, (g, w) in pairs if (d := difference(g, w, name, tolerance, f"{place}[{i}]"))), "")
+        return next(
+            (d for i, (g, w) in pairs if (d := difference(g, w, name, tolerance, f"{place}[{i}]"))),
+            "",
+        )
     if isinstance(want, torch.dtype) or want is None or isinstance(want, (bool, int, str)):
         same = got == want and isinstance(got, bool) == isinstance(want, bool)
         return "" if same else f"{place}: {got!r:.60} is not {want!r:.60}"
@@ -128,7 +165,9 @@ def difference(
     return ""
 
 
-def tensor_difference(got: Any, want: torch.Tensor, name: str, tolerance: tuple[float, float] | None, place: str) -> str:
+def tensor_difference(
+    got: Any, want: torch.Tensor, name: str, tolerance: tuple[float, float] | None, place: str
+) -> str:
     if not isinstance(got, torch.Tensor):
         return f"{place}: got a {type(got).__name__}, not a tensor"
     if got.dtype != want.dtype:
@@ -142,7 +181,9 @@ def tensor_difference(got: Any, want: torch.Tensor, name: str, tolerance: tuple[
         return ""
     try:
         options = {} if tolerance is None else {"atol": tolerance[0], "rtol": tolerance[1]}
-        torch.testing.assert_close(got.resolve_conj(), want.resolve_conj(), equal_nan=True, check_stride=False, **options)
+        torch.testing.assert_close(
+            got.resolve_conj(), want.resolve_conj(), equal_nan=True, check_stride=False, **options
+        )
     except AssertionError as error:
         lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
         return f"{place}: {' '.join(lines[1:])[:160] or lines[0]:.160}"
@@ -193,20 +234,27 @@ def run_ours(function: Any, sample: tuple) -> tuple[Any, list[torch.Tensor]]:
     rushlight.manual_seed(1)
     with torch.no_grad(), Ours() as mode:
         # A builtin of PyTorch's is called by name even where none of its arguments is a tensor.
-        direct = not isinstance(function, types.FunctionType) and not tensors_of([*args, *kwargs.values()])
+        direct = not isinstance(function, types.FunctionType) and not tensors_of(
+            [*args, *kwargs.values()]
+        )
         result = mode.call(function, args, kwargs) if direct else function(*args, **kwargs)
         if not mode.called:
             raise NothingCalled
     return result, copies.tensors
 
 
-def check(op: Any, function: Any, sample: tuple, tolerance: tuple[float, float] | None) -> tuple[str, str]:
+def check(
+    op: Any, function: Any, sample: tuple, tolerance: tuple[float, float] | None
+) -> tuple[str, str]:
     """(one of WAYS or 'no sample', why)."""
     try:
         want, theirs = run_theirs(function, sample)
     except Exception:
         return "no sample", ""  # PyTorch refuses it, too
-    if any(t.layout != torch.strided for t in [*theirs, *tensors_of(want), *tensors_of([*sample[0], *sample[1].values()])]):
+    if any(
+        t.layout != torch.strided
+        for t in [*theirs, *tensors_of(want), *tensors_of([*sample[0], *sample[1].values()])]
+    ):
         return "cannot run", "sparse tensors"
     try:
         got, mine = run_ours(function, sample)
@@ -216,7 +264,9 @@ def check(op: Any, function: Any, sample: tuple, tolerance: tuple[float, float] 
         return "cannot run", f"{str(error).splitlines()[0]:.160}"
     except Exception as error:
         return "refused", f"{type(error).__name__}: {' '.join(str(error).split()):.160}"
-    why = difference(got, want, op.name, tolerance) or difference(mine, theirs, op.name, tolerance, "arguments afterwards")
+    why = difference(got, want, op.name, tolerance) or difference(
+        mine, theirs, op.name, tolerance, "arguments afterwards"
+    )
     if not why and sharing(got, mine) != sharing(want, theirs):
         why = f"shares memory with {sharing(got, mine)}, expected {sharing(want, theirs)}"
     return ("differ", why) if why else ("pass", "")
@@ -224,7 +274,11 @@ def check(op: Any, function: Any, sample: tuple, tolerance: tuple[float, float] 
 
 def shown(value: Any) -> str:
     if isinstance(value, torch.Tensor):
-        strides = "" if value.layout != torch.strided or value.is_contiguous() else f"/{list(value.stride())}"
+        strides = (
+            ""
+            if value.layout != torch.strided or value.is_contiguous()
+            else f"/{list(value.stride())}"
+        )
         return f"{str(value.dtype)[6:]}{list(value.shape)}{strides}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(shown(v) for v in value) + "]"
@@ -259,7 +313,9 @@ def with_out(function: Any, sample: tuple) -> tuple | None:
             want = function(*copies(sample[0]), **copies(sample[1]))
     except Exception:
         return None
-    if not tensors_of(want) or not all(isinstance(t, torch.Tensor) and t.layout == torch.strided for t in listed(want)):
+    if not tensors_of(want) or not all(
+        isinstance(t, torch.Tensor) and t.layout == torch.strided for t in listed(want)
+    ):
         return None
 
     def blank(t: torch.Tensor) -> torch.Tensor:
@@ -289,10 +345,16 @@ class Row:
             self.why.append((form, dtype, way, text, why))
 
     def n(self, way: str, form: str = "function", dtype: str | None = None) -> int:
-        return sum(n for (f, d, w), n in self.counts.items() if f == form and w == way and dtype in (None, d))
+        return sum(
+            n
+            for (f, d, w), n in self.counts.items()
+            if f == form and w == way and dtype in (None, d)
+        )
 
 
-def check_forms(row: Row, op: Any, dtype: torch.dtype, info: Any, sample: tuple, tolerance: Any) -> None:
+def check_forms(
+    row: Row, op: Any, dtype: torch.dtype, info: Any, sample: tuple, tolerance: Any
+) -> None:
     """The in-place and the out= form of one sample."""
     name = str(dtype)[6:]
     inplace = op.get_inplace()
@@ -323,9 +385,16 @@ def check_errors(row: Row, op: Any) -> None:
             continue  # PyTorch's binding of Python wants a tensor; torch.ops takes numbers
         try:
             run_ours(op.op, sample)
-            way, why = "differ", f"accepted; PyTorch raises {theirs.__name__}: {str(item.error_regex):.60}"
+            way, why = (
+                "differ",
+                f"accepted; PyTorch raises {theirs.__name__}: {str(item.error_regex):.60}",
+            )
         except (Missing, NotImplementedError) as error:
-            way, why = ("pass", "") if theirs is NotImplementedError else ("cannot run", f"{str(error).splitlines()[0]:.120}")
+            way, why = (
+                ("pass", "")
+                if theirs is NotImplementedError
+                else ("cannot run", f"{str(error).splitlines()[0]:.120}")
+            )
         except Exception:
             way, why = "pass", ""
         row.add("errors", "-", way, why, sample_text(sample))
@@ -338,8 +407,16 @@ def check_layouts(row: Row, op: Any, dtype: torch.dtype, sample: tuple, toleranc
         row.add("layouts", str(dtype)[6:], way, f"{layout}: {why}", sample_text(other))
 
 
-def walk(op: Any, dtypes: list[torch.dtype], most: int, forms: int = 2, layouts: int = 0, errors: bool = True) -> Row:
-    """One entry: all dtypes; the other forms and layouts of the first `forms`, `layouts` samples of each dtype."""
+def walk(
+    op: Any,
+    dtypes: list[torch.dtype],
+    most: int,
+    forms: int = 2,
+    layouts: int = 0,
+    errors: bool = True,
+) -> Row:
+    """One entry: all dtypes; the other forms and layouts of the first `forms`, `layouts` samples of
+    each dtype."""
     row = Row(entry_name(op))
     wide = tolerances(op)
     for dtype in dtypes:
@@ -347,7 +424,12 @@ def walk(op: Any, dtypes: list[torch.dtype], most: int, forms: int = 2, layouts:
             continue
         for i, (info, sample) in enumerate(samples_of(op, dtype, most)):
             tolerance = wide.get(dtype)
-            row.add("function", str(dtype)[6:], *check(op, op.op, sample, tolerance), sample_text(sample))
+            row.add(
+                "function",
+                str(dtype)[6:],
+                *check(op, op.op, sample, tolerance),
+                sample_text(sample),
+            )
             if i < forms:
                 check_forms(row, op, dtype, info, sample, tolerance)
             if i < layouts and dtype in LAYOUT_DTYPES and op.name not in NO_LAYOUTS:
@@ -377,7 +459,9 @@ def unlisted(row: Row, known: dict[tuple[str, str], tuple[set[str], str]]) -> li
 
 def line(row: Row) -> str:
     total = sum(row.n(w) for w in WAYS)
-    parts = [f"{row.name:<44}{total:>6}{row.n('pass'):>7}{row.n('differ'):>7}{row.n('refused'):>8}{row.n('cannot run'):>11}"]
+    parts = [
+        f"{row.name:<44}{total:>6}{row.n('pass'):>7}{row.n('differ'):>7}{row.n('refused'):>8}{row.n('cannot run'):>11}"
+    ]
     for form in FORMS:
         n = sum(row.n(w, form) for w in WAYS)
         parts.append(f"{row.n('pass', form)}/{n}".rjust(9) if n else "-".rjust(9))
@@ -413,23 +497,41 @@ def results_of(jobs: list[tuple], n_workers: int) -> Iterator[tuple[dict, list, 
                 yield alone.submit(work, jobs[at]).result()
             except BrokenProcessPool:
                 name = entry_name(op_db[jobs[at][0]])
-                yield {"function|float32|cannot run": 1}, [("function", "float32", "cannot run", "", "the process died")], name
+                yield (
+                    {"function|float32|cannot run": 1},
+                    [("function", "float32", "cannot run", "", "the process died")],
+                    name,
+                )
         at += 1
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", default="", help="entries whose name matches")
-    parser.add_argument("--samples", type=int, default=1 << 30, help="of each entry and dtype; default all")
+    parser.add_argument(
+        "--samples", type=int, default=1 << 30, help="of each entry and dtype; default all"
+    )
     parser.add_argument("--dtypes", default=",".join(str(d)[6:] for d in DTYPES))
-    parser.add_argument("--forms", type=int, default=2, help="samples of each dtype whose in-place and out= forms run")
-    parser.add_argument("--layouts", type=int, default=0, help="samples of each dtype run in other layouts")
+    parser.add_argument(
+        "--forms",
+        type=int,
+        default=2,
+        help="samples of each dtype whose in-place and out= forms run",
+    )
+    parser.add_argument(
+        "--layouts", type=int, default=0, help="samples of each dtype run in other layouts"
+    )
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--all", action="store_true", help="every failing sample, not the first of each kind")
+    parser.add_argument(
+        "--all", action="store_true", help="every failing sample, not the first of each kind"
+    )
     parser.add_argument("--json", help="counts and reasons, for other tools")
     options = parser.parse_args()
     chosen = [i for i, op in enumerate(op_db) if re.search(options.only, entry_name(op))]
-    jobs = [(i, options.dtypes.split(","), options.samples, options.forms, options.layouts) for i in chosen]
+    jobs = [
+        (i, options.dtypes.split(","), options.samples, options.forms, options.layouts)
+        for i in chosen
+    ]
     print(f"{'entry':<44}{'n':>6}{'pass':>7}{'differ':>7}{'refused':>8}{'cannot run':>11}", end="")
     print(f"{'in-place':>9}{'out=':>9}{'layouts':>9}{'errors':>9}")
     rows: list[Row] = []
@@ -451,10 +553,16 @@ def main() -> int:
 def summary(rows: list[Row], options: argparse.Namespace, seconds: float) -> int:
     total = sum(r.n(w) for r in rows for w in WAYS)
     passed = sum(r.n("pass") for r in rows)
-    runs = sum(1 for r in rows if 0 < sum(r.n(w, dtype="float32") for w in WAYS) * 0.9 <= r.n("pass", dtype="float32"))
+    runs = sum(
+        1
+        for r in rows
+        if 0 < sum(r.n(w, dtype="float32") for w in WAYS) * 0.9 <= r.n("pass", dtype="float32")
+    )
     floats = sum(1 for r in rows if sum(r.n(w, dtype="float32") for w in WAYS))
     whole = sum(1 for r in rows if r.counts and not r.why)
-    print(f"\n{passed} of {total} samples pass ({passed / max(total, 1):.2%}); {whole} of {len(rows)} entries whole;")
+    print(
+        f"\n{passed} of {total} samples pass ({passed / max(total, 1):.2%}); {whole} of {len(rows)} entries whole;"
+    )
     print(f"float32: {runs} entries of {len(rows)} pass 90 % ({floats} have float32 samples)")
     for form in FORMS:
         n = sum(r.n(w, form) for r in rows for w in WAYS)
@@ -462,9 +570,18 @@ def summary(rows: list[Row], options: argparse.Namespace, seconds: float) -> int
     print(f"{seconds:.0f} s")
     if options.json:
         with open(options.json, "w") as file:
-            entries = [{"name": r.name, "counts": {"|".join(k): n for k, n in r.counts.items()}, "why": r.why} for r in rows]
+            entries = [
+                {
+                    "name": r.name,
+                    "counts": {"|".join(k): n for k, n in r.counts.items()},
+                    "why": r.why,
+                }
+                for r in rows
+            ]
             json.dump(entries, file)
-    return judged(rows, everything=options.samples > 1 << 20 and options.layouts > 0 and not options.only)
+    return judged(
+        rows, everything=options.samples > 1 << 20 and options.layouts > 0 and not options.only
+    )
 
 
 def judged(rows: list[Row], everything: bool) -> int:
@@ -474,7 +591,9 @@ def judged(rows: list[Row], everything: bool) -> int:
     for text in fresh[:200]:
         print(f"not listed: {text:.300}")
     failing = {(r.name, form, dtype) for r in rows for form, dtype, *_ in r.why}
-    listed_now = [(e, f, d) for (e, f), (dtypes, _) in known.items() for d in dtypes] if everything else []
+    listed_now = (
+        [(e, f, d) for (e, f), (dtypes, _) in known.items() for d in dtypes] if everything else []
+    )
     mended = [one for one in listed_now if one not in failing]
     for entry, form, dtype in mended:
         print(f"listed in {EXCEPTIONS.name}, and passes now: {entry}, {form}, {dtype}")

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What PyTorch refuses of the tensors that are written to, asked of every op_db entry: here it is the same.
+"""What PyTorch refuses of the tensors that are written to, asked of every op_db entry: here it is
+the same.
 
     python tests/python/out_rules.py [--only REGEX] [--all]
 
-A line a rule: how often both accept with equal results, both refuse, and where they differ.  test_out_rules.py runs a part of
-it.
+A line a rule: how often both accept with equal results, both refuse, and where they differ.
+test_out_rules.py runs a part of it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from op_walk import difference, entry_name, listed, run_ours, run_theirs, sample_text, samples_of, tensors_of
+from op_walk import (
+    difference,
+    entry_name,
+    listed,
+    run_ours,
+    run_theirs,
+    sample_text,
+    samples_of,
+    tensors_of,
+)
 from torch.testing._internal.common_methods_invocations import op_db
 from torch_calls import Missing
 
@@ -44,7 +54,8 @@ def given(result: Any, make: Callable) -> Any:
     return (make(result[0]), *(fresh(t) for t in result[1:]))
 
 
-# -- out= ------------------------------------------------------------------------------------------------
+# -- out=
+# ------------------------------------------------------------------------------------------------
 
 
 def expanded(t: torch.Tensor) -> torch.Tensor | None:
@@ -65,7 +76,11 @@ def larger(t: torch.Tensor) -> torch.Tensor:
 
 
 def transposed(t: torch.Tensor) -> torch.Tensor | None:
-    return torch.zeros(t.shape[::-1], dtype=t.dtype).permute(*range(t.dim() - 1, -1, -1)) if t.dim() > 1 else None
+    return (
+        torch.zeros(t.shape[::-1], dtype=t.dtype).permute(*range(t.dim() - 1, -1, -1))
+        if t.dim() > 1
+        else None
+    )
 
 
 OUT_RULES: dict[str, Callable] = {
@@ -85,12 +100,20 @@ def shifted(sample: Sample, want: torch.Tensor) -> Sample | None:
     """The first argument moved to lie one element before the result's memory."""
     x = sample[0][0]
     n = max(x.numel(), want.numel())
-    if not isinstance(x, torch.Tensor) or x.dtype != want.dtype or x.numel() < 2 or want.numel() < 2:
+    if (
+        not isinstance(x, torch.Tensor)
+        or x.dtype != want.dtype
+        or x.numel() < 2
+        or want.numel() < 2
+    ):
         return None
     memory = torch.zeros(n + 1, dtype=x.dtype)
     memory[: x.numel()] = x.detach().reshape(-1)
     view = memory[: x.numel()].view(x.shape)
-    return (view, *sample[0][1:]), {**sample[1], "out": memory[1 : want.numel() + 1].view(want.shape)}
+    return (view, *sample[0][1:]), {
+        **sample[1],
+        "out": memory[1 : want.numel() + 1].view(want.shape),
+    }
 
 
 def same(sample: Sample, want: torch.Tensor) -> Sample | None:
@@ -102,7 +125,8 @@ def same(sample: Sample, want: torch.Tensor) -> Sample | None:
     return (x, *sample[0][1:]), {**sample[1], "out": x}
 
 
-# -- In place -----------------------------------------------------------------------------------------------
+# -- In place
+# -----------------------------------------------------------------------------------------------
 
 
 def self_expanded(x: torch.Tensor, args: tuple) -> tuple | None:
@@ -189,15 +213,22 @@ def check(op: Any, function: Callable, sample: Sample) -> tuple[str, str]:
     except (Missing, NotImplementedError) as error:
         return "cannot run", str(error).splitlines()[0]
     if said and mine_said:
-        return ("both refuse", "") if said == mine_said else ("texts differ", f"{mine_said}\n      PyTorch: {said}")
+        return (
+            ("both refuse", "")
+            if said == mine_said
+            else ("texts differ", f"{mine_said}\n      PyTorch: {said}")
+        )
     if said or mine_said:
         return "differ", f"refused: {mine_said}" if mine_said else f"accepted; PyTorch: {said}"
     plain = (sample[0], {k: v for k, v in sample[1].items() if k != "out"})
     written = tensors_of(theirs[0])
     own = lead(run_theirs(op.op, plain)[0]).dtype if "out" in sample[1] and written else None
-    # Some of PyTorch's operators compute in the dtype that they write: as exact as the result's own will do.
+    # Some of PyTorch's operators compute in the dtype that they write: as exact as the result's own
+    # will do.
     bounds = (1e-4, 1e-3) if own is not None and written[0].dtype != own else None
-    why = difference(mine[0], theirs[0], op.name, bounds) or difference(mine[1], theirs[1], op.name, bounds, "afterwards")
+    why = difference(mine[0], theirs[0], op.name, bounds) or difference(
+        mine[1], theirs[1], op.name, bounds, "afterwards"
+    )
     return ("differ", why) if why else ("both accept", "warned" if warned else "")
 
 
@@ -210,11 +241,15 @@ def walk(index: int, options: argparse.Namespace) -> list[tuple[str, str, str, s
     """(rule, way, sample, why) of every case of an entry."""
     op = op_db[index]
     chosen = (c for c in cases(op, options.samples) if re.search(options.rule, c[0]))
-    return [(rule, *check(op, function, sample), sample_text(sample)) for rule, function, sample in chosen]
+    return [
+        (rule, *check(op, function, sample), sample_text(sample))
+        for rule, function, sample in chosen
+    ]
 
 
 def apart(index: int, options: argparse.Namespace) -> list[tuple[str, str, str, str]]:
-    """The same in a process of its own: PyTorch writes outside of some tensors that it should refuse."""
+    """The same in a process of its own: PyTorch writes outside of some tensors that it should
+    refuse."""
     with multiprocessing.get_context("fork").Pool(1, quiet) as pool:
         job = pool.apply_async(walk, (index, options))
         job.wait(60)
@@ -226,7 +261,9 @@ def main() -> int:
     parser.add_argument("--only", default="", help="entries whose name matches")
     parser.add_argument("--rule", default="", help="rules whose name matches")
     parser.add_argument("--samples", type=int, default=3)
-    parser.add_argument("--texts", action="store_true", help="also where only the error's text differs")
+    parser.add_argument(
+        "--texts", action="store_true", help="also where only the error's text differs"
+    )
     options = parser.parse_args()
     counts: dict[str, Counter] = {}
     for index, op in enumerate(op_db):
@@ -235,7 +272,10 @@ def main() -> int:
         said: set = set()
         for rule, way, why, text in apart(index, options):
             counts.setdefault(rule, Counter())[way] += 1
-            if (way in ("differ", "cannot run") or (options.texts and way == "texts differ")) and (rule, why) not in said:
+            if (way in ("differ", "cannot run") or (options.texts and way == "texts differ")) and (
+                rule,
+                why,
+            ) not in said:
                 print(f"{entry_name(op)}: {rule}: {way}: ({text:.100}): {why:.300}", flush=True)
             said.add((rule, why))
     for rule, found in counts.items():

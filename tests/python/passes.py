@@ -1,8 +1,9 @@
 """The passes' cases: tests/passes/PASS/CASE.ir, graph text before and behind a line `---`.
 
-Lines that begin with `#` are the case's comment.  `# torch: NAME` compares with torch._C._jit_pass_NAME on the same text, up
-to the numbers of values; `# torch: NAME(x)` passes Python values; `# torch: no, WHY` does not.  `--update` writes what the
-passes give, and the table of docs/passes.md:
+Lines that begin with `#` are the case's comment.  `# torch: NAME` compares with
+torch._C._jit_pass_NAME on the same text, up to the numbers of values; `# torch: NAME(x)` passes
+Python values; `# torch: no, WHY` does not.  `--update` writes what the passes give, and the table
+of docs/passes.md:
 
     python tests/python/passes.py --update [PASS...]      then read the difference
 """
@@ -27,7 +28,9 @@ def tool(build: pathlib.Path) -> pathlib.Path:
 def run(build: pathlib.Path, passes: str, texts: list[str], timed: bool = False) -> list[str]:
     """Each graph's text after the passes, or `error: ...`."""
     command = [str(tool(build)), *(["--time"] if timed else []), passes]
-    done = subprocess.run(command, input="\n---\n".join(texts), capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        command, input="\n---\n".join(texts), capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     return [text.strip() + "\n" for text in done.stdout.split("\n---")][: len(texts)]
 
@@ -53,7 +56,9 @@ class Case:
         self.name = path.parent.name
         before, _, self.after = path.read_text().partition("\n---\n")
         self.comment = [line for line in before.splitlines() if line.startswith("#")]
-        self.text = "\n".join(line for line in before.splitlines() if not line.startswith("#")) + "\n"
+        self.text = (
+            "\n".join(line for line in before.splitlines() if not line.startswith("#")) + "\n"
+        )
         wanted = [line[len("# torch: ") :] for line in self.comment if line.startswith("# torch: ")]
         self.torch = wanted[0] if wanted and not wanted[0].startswith("no") else ""
 

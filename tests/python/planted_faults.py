@@ -1,11 +1,13 @@
 """Do the tests find faults?  Plants them one at a time in a copy of the sources, and looks.
 
-    python tests/python/planted_faults.py [--only NAME ...] [--programs 2000] [--jobs 2] [--keep DIR]
+    python tests/python/planted_faults.py [--only NAME ...] [--programs 2000] [--jobs 2] [--keep
+    DIR]
 
-Each fault is a small change of one file.  The copy is built with it, and the test that the fault names runs with that build:
-a unit test, a file of tests/python, or random programs beside CPython until one differs.  Prints a table; ends with 1 when a
-fault is not found.  A patch whose text is not in its file exactly once
-is an error: write it anew for the code as it is now.  --keep builds in DIR, which stays: a second run builds what changed.
+Each fault is a small change of one file.  The copy is built with it, and the test that the fault
+names runs with that build: a unit test, a file of tests/python, or random programs beside CPython
+until one differs.  Prints a table; ends with 1 when a fault is not found.  A patch whose text is
+not in its file exactly once is an error: write it anew for the code as it is now.  --keep builds in
+DIR, which stays: a second run builds what changed.
 """
 
 from __future__ import annotations
@@ -325,7 +327,9 @@ FAULTS = (
 
 
 def checked(command: list[str], cwd: pathlib.Path, env: dict[str, str] | None = None) -> str:
-    done = subprocess.run(command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     if done.returncode:
         sys.exit(f"{' '.join(command)}: failed\n{done.stdout[-3000:]}")
     return done.stdout
@@ -335,7 +339,12 @@ def copy_sources(to: pathlib.Path) -> None:
     """What git knows, as it is in the working tree; a file that is the same keeps its time."""
     for name in checked(["git", "ls-files", "-z"], ROOT).split("\0"):
         source, target = ROOT / name, to / name
-        if not name or not source.is_file() or target.is_file() and target.read_bytes() == source.read_bytes():
+        if (
+            not name
+            or not source.is_file()
+            or target.is_file()
+            and target.read_bytes() == source.read_bytes()
+        ):
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
@@ -346,20 +355,41 @@ class Builder:
         self.root, self.build, self.jobs = root, root / "build-faults", jobs
         if not (self.build / "build.ninja").exists():
             env = dict(os.environ)
-            env["PATH"] = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{env['PATH']}"  # the module is for this Python
+            env["PATH"] = (
+                f"{pathlib.Path(sys.executable).parent}{os.pathsep}{env['PATH']}"  # the module is for this Python
+            )
             if shutil.which("ccache"):
                 env["CC"] = f"ccache {env.get('CC', 'cc')}"
-            checked(["meson", "setup", "build-faults", "--buildtype=release", "-Dwerror=false", "-Dpython=enabled"], root, env)
+            checked(
+                [
+                    "meson",
+                    "setup",
+                    "build-faults",
+                    "--buildtype=release",
+                    "-Dwerror=false",
+                    "-Dpython=enabled",
+                ],
+                root,
+                env,
+            )
         targets = checked(["ninja", "-t", "targets", "all"], self.build).splitlines()
         files = [line.rpartition(":")[0] for line in targets]
-        self.module = next(f for f in files if f.startswith("python/rushlight/_rushlight.") and f.endswith(".so"))
-        self.library = next(f for f in files if re.fullmatch(r"packaging/librushlight\.(so\.[0-9.]+|[0-9.]+\.dylib)", f))
+        self.module = next(
+            f for f in files if f.startswith("python/rushlight/_rushlight.") and f.endswith(".so")
+        )
+        self.library = next(
+            f
+            for f in files
+            if re.fullmatch(r"packaging/librushlight\.(so\.[0-9.]+|[0-9.]+\.dylib)", f)
+        )
         os.environ["PYTHONPATH"] = str(self.build / "python")
 
     def make(self, tests: set[str]) -> None:
         """The module, and what the tests among them run."""
         units = [unit_program(t) for t in sorted(tests) if t.startswith("unit ")]
-        library = [self.library] if any(t.startswith("test_limits") for t in tests) else []  # deadlines.py calls it
+        library = (
+            [self.library] if any(t.startswith("test_limits") for t in tests) else []
+        )  # deadlines.py calls it
         checked(["ninja", f"-j{self.jobs}", self.module, *units, *library], self.build)
 
 
@@ -387,8 +417,17 @@ def run_test(test: str, build: pathlib.Path) -> str:
             *options,
         ]
     try:
-        done = subprocess.run(command, cwd=root, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              errors="replace", timeout=600, check=False)
+        done = subprocess.run(
+            command,
+            cwd=root,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=600,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         return "does not end"
     if done.returncode == 0:
@@ -406,7 +445,10 @@ def run_test(test: str, build: pathlib.Path) -> str:
         "Error",
         "DID NOT",
     )
-    line = next((line for line in lines if line[:1] != ">" and any(m in line for m in marks)), f"ends with {done.returncode}")
+    line = next(
+        (line for line in lines if line[:1] != ">" and any(m in line for m in marks)),
+        f"ends with {done.returncode}",
+    )
     return line.rpartition("): ")[2][-110:]
 
 
@@ -414,7 +456,9 @@ def planted(root: pathlib.Path, fault: Fault) -> tuple[str, str]:
     """The file's text as it is, and with the fault."""
     text = (root / fault.file).read_text(encoding="utf-8")
     if text.count(fault.old) != 1:
-        sys.exit(f"{fault.name}: the patch no longer applies: its text is {text.count(fault.old)} times in {fault.file}")
+        sys.exit(
+            f"{fault.name}: the patch no longer applies: its text is {text.count(fault.old)} times in {fault.file}"
+        )
     return text, text.replace(fault.old, fault.new)
 
 
@@ -423,14 +467,19 @@ def look(fault: Fault, build: pathlib.Path, programs: int, jobs: int) -> tuple[s
     if fault.test != RANDOM:
         how = run_test(fault.test, build)
         return (fault.test if how else "", how)
-    totals = random_run.run(1, programs, jobs, use_torch=False, until_found=True, batch=250, whole=True)
+    totals = random_run.run(
+        1, programs, jobs, use_torch=False, until_found=True, batch=250, whole=True
+    )
     first = min(totals.found, key=lambda f: f["done"], default=None)
     return (f"{first['done']} {RANDOM}", first["kind"]) if first else ("", "")
 
 
 def check_clean(build: pathlib.Path, tests: set[str], jobs: int) -> None:
     """Without a fault nothing is found."""
-    if RANDOM in tests and random_run.run(1, 250, jobs, use_torch=False, until_found=True, whole=True).found:
+    if (
+        RANDOM in tests
+        and random_run.run(1, 250, jobs, use_torch=False, until_found=True, whole=True).found
+    ):
         sys.exit("programs differ without a fault")
     for test in sorted(tests - {RANDOM}):
         if how := run_test(test, build):
@@ -465,7 +514,10 @@ def main() -> int:
             finally:
                 (root / f.file).write_text(text, encoding="utf-8")
             missed += not by
-            print(f"{f.name:24}{by or 'NOT FOUND':46}{time.monotonic() - start:>7.0f}  {f.what}; {how}", flush=True)
+            print(
+                f"{f.name:24}{by or 'NOT FOUND':46}{time.monotonic() - start:>7.0f}  {f.what}; {how}",
+                flush=True,
+            )
         print(f"{len(faults) - missed} of {len(faults)} faults found")
     finally:
         if not o.keep:

@@ -1,4 +1,5 @@
-"""PyTorch's recorded answers to snippets of TorchScript (../shared/probes/jit_probes.tsv), and when ours are the same."""
+"""PyTorch's recorded answers to snippets of TorchScript (../shared/probes/jit_probes.tsv), and when
+ours are the same."""
 
 from __future__ import annotations
 
@@ -31,7 +32,14 @@ def rows() -> Any:
             if row[0] == "id":
                 continue
             source = source if row[1] == '"' else unescaped(row[1])
-            yield row[0], source, unescaped(row[2]), row[3], unescaped(row[4]), row[5] if len(row) > 5 else ""
+            yield (
+                row[0],
+                source,
+                unescaped(row[2]),
+                row[3],
+                unescaped(row[4]),
+                row[5] if len(row) > 5 else "",
+            )
 
 
 def shown(v: Any) -> str:
@@ -59,8 +67,11 @@ def is_as_recorded(status: str, want: str, message: str, got: tuple[str, str, st
         return bool(cls)
     if status == "runtime_error" and want not in (cls, "UnicodeDecodeError"):
         return False
-    # Types of the same name; the argument's value stands on a line of its own there; Python's parser has its own words.
+    # Types of the same name; the argument's value stands on a line of its own there; Python's
+    # parser has its own words.
     stable = " ".join(message.split(" Position:")[0].split()).replace("probe.", "__torch__.")
     if "INTERNAL ASSERT" in message:  # of theirs
         return cls == "RuntimeError"
-    return bool(cls) and (want in ("SyntaxError", "TypeError", "AttributeError") or stable[:60] in text)
+    return bool(cls) and (
+        want in ("SyntaxError", "TypeError", "AttributeError") or stable[:60] in text
+    )

@@ -1,4 +1,5 @@
-"""The expressions of random programs: each is made for the type that it must have.  random_programs.py has the rest."""
+"""The expressions of random programs: each is made for the type that it must have.
+random_programs.py has the rest."""
 
 from __future__ import annotations
 
@@ -14,9 +15,18 @@ WORDS = ("", "a", "b", "ab", "key", "x,y", "Hello", "zz top", "q-r-s", "42", " p
 TEXT_METHODS = (
     "upper()", "lower()", "strip()", "lstrip()", "rstrip()", "swapcase()", "capitalize()", "strip('a ')", "title()",
 )  # fmt: skip
-TEXT_TESTS = ("isdigit()", "isalpha()", "isalnum()", "isupper()", "islower()", "isspace()", "istitle()", "isprintable()")
-# ("list", T), ("dict", K, V), ("tuple", T...), ("opt", T), ("obj", i), ("named",), ("record", i), ("enum",), ("union",),
-# ("none",) of what returns nothing
+TEXT_TESTS = (
+    "isdigit()",
+    "isalpha()",
+    "isalnum()",
+    "isupper()",
+    "islower()",
+    "isspace()",
+    "istitle()",
+    "isprintable()",
+)
+# ("list", T), ("dict", K, V), ("tuple", T...), ("opt", T), ("obj", i), ("named",), ("record", i),
+# ("enum",), ("union",), ("none",) of what returns nothing
 Type = tuple
 UNION = (INT, STR, ("list", INT))  # what ("union",) may be
 
@@ -89,11 +99,20 @@ class Expressions:
         self.names = self.effects = 0  # effects: calls, which may print or write
         self.begin([], None)
 
-    # -- Small things --------------------------------------------------------------------------------
+    # -- Small things
+    # --------------------------------------------------------------------------------
 
-    def begin(self, params: list[tuple[str, Type]], result: Type | None, may_write: bool = True, budget: int = 1000) -> None:
+    def begin(
+        self,
+        params: list[tuple[str, Type]],
+        result: Type | None,
+        may_write: bool = True,
+        budget: int = 1000,
+    ) -> None:
         """A new body."""
-        self.env: dict[str, Type] = dict(params)  # what the name is here: refined where that is known
+        self.env: dict[str, Type] = dict(
+            params
+        )  # what the name is here: refined where that is known
         self.fixed: set[str] = set()  # loop variables and refined ones: not assigned to
         self.frozen: list[Type] = []  # types of containers that are iterated over
         self.result, self.may_write, self.is_procedure = result, may_write, False
@@ -138,7 +157,12 @@ class Expressions:
         elif u[0] == "enum":
             found = [(f"{n}.name", STR), (f"{n}.value", INT)]
         if depth > 1:
-            found += [x for p, pt in found if pt[0] in ("obj", "record", "tuple") for x in self.parts(p, pt, depth - 1)]
+            found += [
+                x
+                for p, pt in found
+                if pt[0] in ("obj", "record", "tuple")
+                for x in self.parts(p, pt, depth - 1)
+            ]
         return found
 
     def name(self, t: Type) -> str:
@@ -155,7 +179,12 @@ class Expressions:
             return self.classes[t[1]].name
         if t[0] == "record":
             return self.records[t[1]].name
-        names = {"named": "Pair", "enum": "Color", "union": "Union[int, str, List[int]]", "none": "None"}
+        names = {
+            "named": "Pair",
+            "enum": "Color",
+            "union": "Union[int, str, List[int]]",
+            "none": "None",
+        }
         return names.get(t[0], t[0])
 
     def any_type(self, depth: int = 2) -> Type:
@@ -165,10 +194,18 @@ class Expressions:
         if k < 0.04:
             return lst(lst(INT))
         if k < 0.4:
-            return lst(self.any_type(depth - 1) if self.chance(0.3) else self.r.choice((INT, INT, INT, STR, FLOAT, BOOL)))
+            return lst(
+                self.any_type(depth - 1)
+                if self.chance(0.3)
+                else self.r.choice((INT, INT, INT, STR, FLOAT, BOOL))
+            )
         if k < 0.6:
             value = self.r.choice((INT, INT, STR, BOOL, FLOAT)) if self.chance(0.75) else lst(INT)
-            return ("dict", self.r.choice((INT, INT, STR, STR, BOOL)), value if self.chance(0.9) else opt(INT))
+            return (
+                "dict",
+                self.r.choice((INT, INT, STR, STR, BOOL)),
+                value if self.chance(0.9) else opt(INT),
+            )
         if k < 0.72:
             return ("tuple", *(self.any_type(depth - 1) for _ in range(self.r.randint(1, 3))))
         if k < 0.82:
@@ -187,8 +224,9 @@ class Expressions:
     def any_object(self) -> Type:
         return ("obj", self.r.randrange(len(self.classes))) if self.classes else ("named",)
 
-    # -- Expressions ---------------------------------------------------------------------------------
-    # Each is made by a method that returns its text; numbers, texts and lists also say how large they can be.
+    # -- Expressions
+    # --------------------------------------------------------------------------------- Each is made
+    # by a method that returns its text; numbers, texts and lists also say how large they can be.
 
     def expr(self, t: Type, depth: int = 2) -> str:
         """Any expression of the type, as large as variables may be."""
@@ -246,13 +284,20 @@ class Expressions:
             # of what has no effects: PyTorch evaluates the pairs twice
             return "dict([" + ", ".join(f"({key}, {self.expr(t[2], 0)})" for key in keys) + "])"
         self.note("dict display")
-        keys = {INT: self.r.sample(range(7), 2), STR: [repr(w) for w in self.r.sample(WORDS, 2)], BOOL: [True, False]}[t[1]]
+        keys = {
+            INT: self.r.sample(range(7), 2),
+            STR: [repr(w) for w in self.r.sample(WORDS, 2)],
+            BOOL: [True, False],
+        }[t[1]]
         return "{" + ", ".join(f"{key}: {self.expr(t[2], depth - 1)}" for key in keys) + "}"
 
     def dict_comprehension(self, t: Type, depth: int) -> str:
         x, y = self.fresh("x"), self.fresh("x")
         as_key = {INT: "{} % 7", STR: "str({})", BOOL: "({} > 1)"}[t[1]]
-        k, d = self.r.randrange(3), next(((n, u) for n, u in self.env.items() if u[0] == "dict" and u[2] == INT), None)
+        k, d = (
+            self.r.randrange(3),
+            next(((n, u) for n, u in self.env.items() if u[0] == "dict" and u[2] == INT), None),
+        )
         if k == 0 and d:
             self.frozen.append(d[1])  # a call in the element may not write to it
             value = self.with_name(y, INT, lambda: self.expr(t[2], depth - 1))
@@ -271,12 +316,21 @@ class Expressions:
             self.note("tuple +")
             cut = self.r.randint(1, len(t) - 2)
             return f"({self.expr(('tuple', *t[1 : cut + 1]), depth - 1)} + {self.expr(('tuple', *t[cut + 1 :]), depth - 1)})"
-        longer = [n for n, u in self.env.items() if u[0] == "tuple" and len(u) > len(t) and u[: len(t)] == t]
+        longer = [
+            n
+            for n, u in self.env.items()
+            if u[0] == "tuple" and len(u) > len(t) and u[: len(t)] == t
+        ]
         if longer and self.chance(0.5):
             self.note("tuple slice")
             return f"{self.r.choice(longer)}[{self.r.choice(('', '0'))}:{len(t) - 1}]"
         self.note("tuple display")
-        return "(" + ", ".join(self.expr(u, depth - 1) for u in t[1:]) + ("," if len(t) == 2 else "") + ")"
+        return (
+            "("
+            + ", ".join(self.expr(u, depth - 1) for u in t[1:])
+            + ("," if len(t) == 2 else "")
+            + ")"
+        )
 
     def make_opt(self, t: Type, depth: int) -> str:
         k = self.r.random()
@@ -305,7 +359,11 @@ class Expressions:
             return v
         self.note("named tuple made")
         a = [self.expr(u, depth - 1) for u in (INT, STR, lst(INT))]
-        return f"Pair({a[0]}, {a[1]}, {a[2]})" if self.chance(0.6) else f"Pair(count={a[0]}, label={a[1]}, items={a[2]})"
+        return (
+            f"Pair({a[0]}, {a[1]}, {a[2]})"
+            if self.chance(0.6)
+            else f"Pair(count={a[0]}, label={a[1]}, items={a[2]})"
+        )
 
     def make_record(self, t: Type, depth: int) -> str:
         v = self.or_variable(t)
@@ -351,14 +409,22 @@ class Expressions:
         for n, u in self.env.items():
             if u[0] == "obj":
                 found += 2 * [(n + ".", m) for m in self.classes[u[1]].methods]
-        found = [(p, f) for p, f in found if f.result == t and self.may_call(f) and (f.is_pure or not pure)]
+        found = [
+            (p, f)
+            for p, f in found
+            if f.result == t and self.may_call(f) and (f.is_pure or not pure)
+        ]
         if not found:
             return None
         prefix, f = self.r.choice(found)
         self.cost += self.factor * f.cost
         self.effects += 1
         self.note("method call" if prefix else "function call")
-        n = len(f.params) - (self.r.randint(0, f.n_defaults) if f.n_defaults and not (prefix and "self" in self.env) else 0)
+        n = len(f.params) - (
+            self.r.randint(0, f.n_defaults)
+            if f.n_defaults and not (prefix and "self" in self.env)
+            else 0
+        )
         args = [self.expr(pt, depth - 1) for _, pt in f.params[:n]]
         if f.keyword_only:
             args[-1] = f"{f.params[n - 1][0]}={args[-1]}"
@@ -414,7 +480,11 @@ class Expressions:
         a, n = self.whole(depth - 1 if op != "%" else 0)
         if op in "/%":
             self.note("integer " + ("//" if op == "/" else op))
-            by = str(self.r.choice((1, 2, 3, 7, -2, -5))) if self.chance(0.7) else f"(abs({self.whole(0)[0]}) + 1)"
+            by = (
+                str(self.r.choice((1, 2, 3, 7, -2, -5)))
+                if self.chance(0.7)
+                else f"(abs({self.whole(0)[0]}) + 1)"
+            )
             return f"({a} {op * (2 if op == '/' else 1)} {by})", max(n, BIG + 1)
         b, m = self.whole(depth - 1)
         if op == "*" and n * m > 2**50:
@@ -476,7 +546,10 @@ class Expressions:
         if k == 5:
             return f"sum({self.expr(lst(INT), depth - 1)})", LONG * BIG
         if k == 6:
-            return f"{self.r.choice(('min', 'max'))}({self.small_int(depth - 1)}, {self.small_int(depth - 1)})", BIG
+            return (
+                f"{self.r.choice(('min', 'max'))}({self.small_int(depth - 1)}, {self.small_int(depth - 1)})",
+                BIG,
+            )
         if k == 7:
             a, n = self.whole(depth - 1)
             return f"abs({a})", n
@@ -489,24 +562,42 @@ class Expressions:
         return f"int(str({self.small_int(depth - 1)}))", BIG
 
     def int_from_more(self, k: int, depth: int) -> tuple[str, int]:
-        made = ("min max of a list", "divmod", "gcd factorial", "count in a list", "sum of a comprehension", "find in a part")
+        made = (
+            "min max of a list",
+            "divmod",
+            "gcd factorial",
+            "count in a list",
+            "sum of a comprehension",
+            "find in a part",
+        )
         self.note("integer from " + made[k])
         if k == 0:
             v = self.pick(lst(INT))
-            least = f"({self.r.choice(('min', 'max'))}({v}) if len({v}) > 0 else {self.whole(0)[0]})"
+            least = (
+                f"({self.r.choice(('min', 'max'))}({v}) if len({v}) > 0 else {self.whole(0)[0]})"
+            )
             return (least, BIG) if v else self.whole(0)
         if k == 1:
-            return f"divmod({self.small_int(depth - 1)}, {self.r.choice((2, 3, -7))})[{self.r.randrange(2)}]", BIG
+            return (
+                f"divmod({self.small_int(depth - 1)}, {self.r.choice((2, 3, -7))})[{self.r.randrange(2)}]",
+                BIG,
+            )
         if k == 2:
             a = self.small_int(0)
-            return self.r.choice(((f"math.gcd({a}, {self.small_int(0)})", BIG), (f"math.factorial(abs({a}) % 7)", 720)))
+            return self.r.choice(
+                (
+                    (f"math.gcd({a}, {self.small_int(0)})", BIG),
+                    (f"math.factorial(abs({a}) % 7)", 720),
+                )
+            )
         if k == 3:
             t = self.r.choice((INT, STR))
             return f"{self.pick(lst(t)) or self.expr(lst(t), 0)}.count({self.expr(t, 0)})", LONG
         if k == 4:
             text, n = self.comprehension(lst(INT), depth)
             return f"sum({text})", n * BIG
-        # PyTorch refuses a start behind the text, takes ends below 0 for others, and counts what reaches over an end.
+        # PyTorch refuses a start behind the text, takes ends below 0 for others, and counts what
+        # reaches over an end.
         find = f"{self.r.choice(('find', 'rfind'))}({self.r.choice(WORDS[1:4])!r}, 0, {self.r.randint(0, 9)})"
         return f"{self.expr(STR, 0)}.{find}", 24
 
@@ -541,7 +632,13 @@ class Expressions:
         if v and self.chance(0.6):
             self.note("list item")
             i = self.r.choice(
-                (f"{self.small_int(0)} % len({v})", "0", "-1", f"-1 - abs({self.small_int(0)}) % len({v})", f"len({v}) - 1")
+                (
+                    f"{self.small_int(0)} % len({v})",
+                    "0",
+                    "-1",
+                    f"-1 - abs({self.small_int(0)}) % len({v})",
+                    f"len({v}) - 1",
+                )
             )
             return f"({v}[{i}] if len({v}) > 0 else {other()})"
         for n, u in self.env.items():
@@ -560,7 +657,9 @@ class Expressions:
             v = self.pick(FLOAT)
             if v and self.chance(0.7):
                 return v, FAR
-            return self.r.choice(("0.5", "1.25", "2.0", "3.75", "10.0", "0.1", "1e-3", "(-1.5)")), 10.0
+            return self.r.choice(
+                ("0.5", "1.25", "2.0", "3.75", "10.0", "0.1", "1e-3", "(-1.5)")
+            ), 10.0
         k = self.r.randrange(12)
         a, n = self.number(depth - 1)
         if k >= 9:
@@ -606,10 +705,16 @@ class Expressions:
             text = self.item_of(FLOAT, depth)
             return (text, FAR) if text else (a, n)
         call = self.call(FLOAT, depth)
-        return (call, FAR) if call else (f"({a} if {self.truth(depth - 1)} else {self.number(0)[0]})", max(n, FAR))
+        return (
+            (call, FAR)
+            if call
+            else (f"({a} if {self.truth(depth - 1)} else {self.number(0)[0]})", max(n, FAR))
+        )
 
     def number_more(self, k: int, a: str, n: float, depth: int) -> tuple[str, float]:
-        if k == 0:  # by powers of two: PyTorch rounds a / b before the floor, and its % is fmod(fmod(a, b) + b, b)
+        if (
+            k == 0
+        ):  # by powers of two: PyTorch rounds a / b before the floor, and its % is fmod(fmod(a, b) + b, b)
             self.note("float //")
             return f"({a} // {self.r.choice(('2.0', '0.5', '-4.0'))})", 2 * n + 1.0
         if k == 1:
@@ -618,14 +723,28 @@ class Expressions:
             if self.chance(0.3):
                 return f"sum([{a}, {b}])", n + m
             pair = f"{a} + 0.0, {b} + 0.0"  # no -0.0: of -0.0 and 0.0 PyTorch takes the second, Python the first
-            return self.r.choice((f"min({pair})", f"max([{pair}])", f"max({pair}, 0.25)")), n + m + 1.0
+            return self.r.choice(
+                (f"min({pair})", f"max([{pair}])", f"max({pair}, 0.25)")
+            ), n + m + 1.0
         self.note("math function of parts")
-        f = self.r.choice(("modf({})[0]", "ldexp({}, 3)", "copysign({}, -1.0)", "frexp({})[0]", "pow(math.fabs({}), 2)"))
+        f = self.r.choice(
+            (
+                "modf({})[0]",
+                "ldexp({}, 3)",
+                "copysign({}, -1.0)",
+                "frexp({})[0]",
+                "pow(math.fabs({}), 2)",
+            )
+        )
         return "math." + f.format(a), 8 * n if "pow" not in f else n * n if n < 1e90 else 1e200
 
     def small_float(self, depth: int) -> str:
         text, bound = self.number(depth)
-        return text if bound <= FAR else f"math.fmod({text}, {self.r.choice(('64.0', '7.5', '1000.0'))})"
+        return (
+            text
+            if bound <= FAR
+            else f"math.fmod({text}, {self.r.choice(('64.0', '7.5', '1000.0'))})"
+        )
 
     def text(self, depth: int) -> tuple[str, int]:
         special = self.magic(STR, depth) if depth > 0 and self.chance(0.12) else None
@@ -649,17 +768,25 @@ class Expressions:
             return f"{s}.{self.r.choice(TEXT_METHODS)}", 24
         if k == 3:
             self.note("text method")
-            return f"{s}.replace({self.r.choice(('a', 'b', 'x,', 'll'))!r}, {self.r.choice(WORDS)!r})", 200
+            return (
+                f"{s}.replace({self.r.choice(('a', 'b', 'x,', 'll'))!r}, {self.r.choice(WORDS)!r})",
+                200,
+            )
         if k == 4:
             self.note("f-string")
             parts = [self.printable(depth - 1) for _ in range(self.r.randint(1, 3))]
-            parts = [p for p in parts if "'" not in p and '"' not in p and "\\" not in p and "{" not in p] or ["1"]
+            parts = [
+                p for p in parts if "'" not in p and '"' not in p and "\\" not in p and "{" not in p
+            ] or ["1"]
             return 'f"' + self.r.choice(("", "<", "n=")) + self.r.choice(("", " ", ":")).join(
                 "{" + p + "}" for p in parts
             ) + '"', 100
         if k == 5:
             self.note("format")
-            return f"'{{}}-{{}}'.format({self.printable(depth - 1)}, {self.printable(depth - 1)})", 80
+            return (
+                f"'{{}}-{{}}'.format({self.printable(depth - 1)}, {self.printable(depth - 1)})",
+                80,
+            )
         if k == 6:
             self.note("percent format")
             return f"('%d:%s' % ({self.small_int(depth - 1)}, {self.expr(STR, 0)}))", 40
@@ -668,14 +795,23 @@ class Expressions:
             return f"{self.r.choice(WORDS)!r}.join({self.expr(lst(STR), depth - 1)})", 400
         if k == 8:
             self.note("text of a number")
-            return f"{self.r.choice(('str', 'str', 'hex', 'oct', 'bin'))}({self.small_int(depth - 1)})", 14
+            return (
+                f"{self.r.choice(('str', 'str', 'hex', 'oct', 'bin'))}({self.small_int(depth - 1)})",
+                14,
+            )
         if k == 9:
             self.note("chr")
             return f"chr(97 + {self.small_int(0)} % 26)", 1
         if k == 10:
             self.note("text method")
             return f"{s}.{self.r.choice(('ljust', 'rjust', 'center'))}({self.r.randint(0, 8)})", 24
-        text = self.item_of(STR, depth) if k == 11 else self.magic(STR, depth) if self.chance(0.5) else self.call(STR, depth)
+        text = (
+            self.item_of(STR, depth)
+            if k == 11
+            else self.magic(STR, depth)
+            if self.chance(0.5)
+            else self.call(STR, depth)
+        )
         return (text, 24) if text else (s, 24)
 
     def text_more(self, k: int, s: str, depth: int) -> tuple[str, int]:
@@ -685,25 +821,52 @@ class Expressions:
             return f"{s}.{how}[{self.r.randrange(3)}]", 24
         if k == 1:
             self.note("part of a split")
-            how = self.r.choice(("split(' ', 1)[0]", "rsplit(',', 1)[-1]", "split('a')[0]", "rsplit('-')[-1]"))
+            how = self.r.choice(
+                ("split(' ', 1)[0]", "rsplit(',', 1)[-1]", "split('a')[0]", "rsplit('-')[-1]")
+            )
             return f"{s}.{how}", 24
         self.note("text padded")
         n = self.r.randint(0, 8)
         return (
-            self.r.choice((f"{s}.ljust({n}, '*')", f"{s}.rjust({n}, '.')", f"str(abs({self.small_int(0)})).zfill({n})")),
+            self.r.choice(
+                (
+                    f"{s}.ljust({n}, '*')",
+                    f"{s}.rjust({n}, '.')",
+                    f"str(abs({self.small_int(0)})).zfill({n})",
+                )
+            ),
             24,
         )  # zfill of a sign: PyTorch puts zeros before it
 
     def slice(self) -> str:
         def part() -> str:
-            return "" if self.chance(0.35) else str(self.r.randint(-5, 8)) if self.chance(0.7) else self.small_int(0)
+            return (
+                ""
+                if self.chance(0.35)
+                else str(self.r.randint(-5, 8))
+                if self.chance(0.7)
+                else self.small_int(0)
+            )
 
         step = "" if self.chance(0.7) else f":{self.r.choice((1, 2, 3, -1, -2))}"
         return f"{part()}:{part()}{step}"
 
     def printable(self, depth: int) -> str:
         """What prints the same everywhere."""
-        t = self.r.choice((INT, INT, BOOL, STR, STR, lst(INT), lst(BOOL), ("tuple", INT, BOOL), opt(INT), ("dict", INT, INT)))
+        t = self.r.choice(
+            (
+                INT,
+                INT,
+                BOOL,
+                STR,
+                STR,
+                lst(INT),
+                lst(BOOL),
+                ("tuple", INT, BOOL),
+                opt(INT),
+                ("dict", INT, INT),
+            )
+        )
         return self.expr(t, depth)
 
     def truth(self, depth: int) -> str:
@@ -736,7 +899,11 @@ class Expressions:
             return self.membership(depth)
         if k == 5:
             t = self.r.choice((lst(INT), lst(STR), STR, lst(BOOL), ("enum",), BOOL))
-            op = self.r.choice(("==", "!=")) if t != STR else self.r.choice(("==", "!=", "<", "<=", ">", ">="))
+            op = (
+                self.r.choice(("==", "!="))
+                if t != STR
+                else self.r.choice(("==", "!=", "<", "<=", ">", ">="))
+            )
             self.note(f"comparison of {t[0]}")
             return f"({self.expr(t, depth - 1)} {op} {self.expr(t, depth - 1)})"
         if k == 6:
@@ -746,7 +913,10 @@ class Expressions:
                     self.tested.add(n)
                     if u[1] == INT:
                         return self.r.choice(
-                            (f"({n} is not None and {n} > {self.small_int(0)})", f"({n} is None or {n} % 3 == 1)")
+                            (
+                                f"({n} is not None and {n} > {self.small_int(0)})",
+                                f"({n} is None or {n} % 3 == 1)",
+                            )
                         )
                     return f"({n} {self.r.choice(('is', 'is not'))} None)"
         if k == 7:
@@ -763,9 +933,7 @@ class Expressions:
             return f"bool({self.expr(t, depth - 1)})"
         if k == 10:
             self.note("comparison of float")
-            return (
-                f"({self.number(depth - 1)[0]} {self.r.choice(('<', '<=', '>', '>=', '==', '!='))} {self.number(depth - 1)[0]})"
-            )
+            return f"({self.number(depth - 1)[0]} {self.r.choice(('<', '<=', '>', '>=', '==', '!='))} {self.number(depth - 1)[0]})"
         self.note("comparison of int")
         return f"({self.whole(depth - 1)[0]} {self.r.choice(('<', '<=', '>', '>=', '==', '!='))} {self.whole(depth - 1)[0]})"
 
@@ -793,7 +961,11 @@ class Expressions:
         found = []
         for n, u in self.env.items():
             if u[0] == "obj" and n != "self":
-                found += [(n, self.classes[u[1]].name, m) for m in MAGIC if m in self.classes[u[1]].magic and MAGIC[m][1] == t]
+                found += [
+                    (n, self.classes[u[1]].name, m)
+                    for m in MAGIC
+                    if m in self.classes[u[1]].magic and MAGIC[m][1] == t
+                ]
         if not found:
             return None
         n, c, m = self.r.choice(found)
@@ -842,11 +1014,19 @@ class Expressions:
         if k == 6 and depth > 0 and not self.holds_optionals(t):
             self.note("list *")
             n = self.r.randint(0, 3)
-            return self.r.choice((f"([{self.expr(t[1], depth - 1)}] * {n})", f"({n} * [{self.expr(t[1], depth - 1)}])")), n
+            return self.r.choice(
+                (
+                    f"([{self.expr(t[1], depth - 1)}] * {n})",
+                    f"({n} * [{self.expr(t[1], depth - 1)}])",
+                )
+            ), n
         if k == 7 and t == lst(STR) and depth > 0:
             self.note("split")
             return self.r.choice(
-                (f"{self.expr(STR, depth - 1)}.split({self.r.choice((',', 'a', '-'))!r})", f"list({self.expr(STR, depth - 1)})")
+                (
+                    f"{self.expr(STR, depth - 1)}.split({self.r.choice((',', 'a', '-'))!r})",
+                    f"list({self.expr(STR, depth - 1)})",
+                )
             ), 24
         if k == 7 and t == lst(INT):
             self.note("list(range)")
@@ -917,6 +1097,8 @@ class Expressions:
             (_, a, b), source, bound, frozen = u, f"{n}.items()", 64, [u]
         self.note("list comprehension over two")
         self.frozen += frozen
-        text = self.with_name(x, a, lambda: self.with_name(y, b, lambda: self.expr(t[1], depth - 1)))
+        text = self.with_name(
+            x, a, lambda: self.with_name(y, b, lambda: self.expr(t[1], depth - 1))
+        )
         del self.frozen[-len(frozen) :]
         return f"[{text} for {x}, {y} in {source}]", bound

@@ -1,20 +1,45 @@
-"""Statements of random programs that follow a pattern: early exits of nested loops, refinement of several names, unpacking in
-all its forms, objects in objects, with.  random_programs.py has the plain ones."""
+"""Statements of random programs that follow a pattern: early exits of nested loops, refinement of
+several names, unpacking in all its forms, objects in objects, with.  random_programs.py has the
+plain ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from random_expressions import BOOL, FLOAT, INT, LONG, STR, UNION, WORDS, Expressions, Function, Record, Type, lst, opt
+from random_expressions import (
+    BOOL,
+    FLOAT,
+    INT,
+    LONG,
+    STR,
+    UNION,
+    WORDS,
+    Expressions,
+    Function,
+    Record,
+    Type,
+    lst,
+    opt,
+)
 
 SIMPLE: tuple[Type, ...] = (INT, INT, STR, FLOAT, BOOL, lst(INT), opt(INT))
 
 
 class Idioms(Expressions):
-    def block(self, n: int, depth: int, before: Callable[[], None] | None = None, end: str = "") -> None:
+    def block(
+        self, n: int, depth: int, before: Callable[[], None] | None = None, end: str = ""
+    ) -> None:
         raise NotImplementedError
 
-    def loop(self, head: str, times: int, names: dict[str, Type], depth: int, frozen: list[Type], end: str = "") -> None:
+    def loop(
+        self,
+        head: str,
+        times: int,
+        names: dict[str, Type],
+        depth: int,
+        frozen: list[Type],
+        end: str = "",
+    ) -> None:
         raise NotImplementedError
 
     def if_else(self, depth: int) -> None:
@@ -42,7 +67,8 @@ class Idioms(Expressions):
             return f"return {self.expr(self.result, 1)}"
         return ""
 
-    # -- Loops ---------------------------------------------------------------------------------------
+    # -- Loops
+    # ---------------------------------------------------------------------------------------
 
     def search(self, depth: int) -> None:
         """Nested loops that are left from within, in each way."""
@@ -112,21 +138,35 @@ class Idioms(Expressions):
         if k == 0 and dicts:
             n, t = self.r.choice(dicts)
             self.note("for over enumerate of items()")
-            return self.loop(f"for {a}, ({b}, {c}) in enumerate({n}.items()):", LONG, {a: INT, b: t[1], c: t[2]}, depth, [t])
+            return self.loop(
+                f"for {a}, ({b}, {c}) in enumerate({n}.items()):",
+                LONG,
+                {a: INT, b: t[1], c: t[2]},
+                depth,
+                [t],
+            )
         if k == 1:
             self.note("for over enumerate of zip")
             head = f"for {a}, ({b}, {c}) in enumerate(zip({one}, {two})):"
             return self.loop(head, LONG, {a: INT, b: t1, c: t2}, depth, f1 + f2)
         if k == 2:
             self.note("for over zip of three")
-            return self.loop(f"for {a}, {b}, {c} in zip({one}, {two}, range(4)):", 4, {a: t1, b: t2, c: INT}, depth, f1 + f2)
+            return self.loop(
+                f"for {a}, {b}, {c} in zip({one}, {two}, range(4)):",
+                4,
+                {a: t1, b: t2, c: INT},
+                depth,
+                f1 + f2,
+            )
         if k == 3:
             self.note("for over enumerate from a start")
             head = f"for {a}, {b} in enumerate({one}, {self.r.randint(0, 5)}):"  # below 0 PyTorch leaves some out
             return self.loop(head, LONG, {a: INT, b: t1}, depth, f1)
         pairs = lst(("tuple", INT, STR))
         self.note("for over a list of tuples")
-        return self.loop(f"for {a}, {b} in {self.expr(pairs, 1)}:", LONG, {a: INT, b: STR}, depth, [pairs])
+        return self.loop(
+            f"for {a}, {b} in {self.expr(pairs, 1)}:", LONG, {a: INT, b: STR}, depth, [pairs]
+        )
 
     def plain_iterable(self) -> tuple[str, Type, list[Type]]:
         for _ in range(4):
@@ -146,11 +186,15 @@ class Idioms(Expressions):
         self.note("for over a tuple")
         t = self.r.choice((INT, STR, FLOAT))
         items = ", ".join(self.expr(t, 1) for _ in range(self.r.randint(2, 3)))
-        loops, self.loops = self.loops, -1  # no break or continue of this loop: TorchScript has none where it unrolls
+        loops, self.loops = (
+            self.loops,
+            -1,
+        )  # no break or continue of this loop: TorchScript has none where it unrolls
         self.loop(f"for {x} in ({items}):", 3, {x: t}, 0, [])
         self.loops = loops
 
-    # -- Refinement ----------------------------------------------------------------------------------
+    # -- Refinement
+    # ----------------------------------------------------------------------------------
 
     def optionals(self) -> list[tuple[str, Type]]:
         found = [(n, t) for n, t in self.env.items() if t[0] == "opt"]
@@ -226,12 +270,15 @@ class Idioms(Expressions):
             self.env, self.fixed = env, fixed
         self.indent -= 1
 
-    # -- Assignments ---------------------------------------------------------------------------------
+    # -- Assignments
+    # ---------------------------------------------------------------------------------
 
     def assign_more(self, depth: int = 0) -> None:
         k = self.r.randrange(5)
         ints = [n for n, t in self.env.items() if t == INT and n not in self.fixed]
-        lists = [n for n, t in self.env.items() if t in (lst(INT), lst(STR)) and t not in self.frozen]
+        lists = [
+            n for n, t in self.env.items() if t in (lst(INT), lst(STR)) and t not in self.frozen
+        ]
         if k == 0:
             self.note("assignment to two names")
             t = self.any_type(1)
@@ -266,19 +313,28 @@ class Idioms(Expressions):
             n = self.r.choice(ints)
             self.note("augmented assignment of bits")
             op = self.r.choice(("|=", "&=", "^=", "<<=", ">>="))
-            self.put(f"{n} {op} {self.r.randint(0, 4) if op in ('<<=', '>>=') else self.small_int(1)}")
+            self.put(
+                f"{n} {op} {self.r.randint(0, 4) if op in ('<<=', '>>=') else self.small_int(1)}"
+            )
             self.put(f"{n} = {n} % 101")
         else:
             self.declare()
 
-    # -- Objects -------------------------------------------------------------------------------------
+    # -- Objects
+    # -------------------------------------------------------------------------------------
 
     def objects_with(self, what: str) -> list[tuple[str, Type]]:
-        return [(n, t) for n, t in self.env.items() if t[0] == "obj" and n != "self" and what in self.classes[t[1]].magic]
+        return [
+            (n, t)
+            for n, t in self.env.items()
+            if t[0] == "obj" and n != "self" and what in self.classes[t[1]].magic
+        ]
 
     def object_statement(self, depth: int = 0) -> None:
         """What writes an object by more than an attribute's name."""
-        choices = [(n, t, m) for m in ("@setter", "__setitem__", "@chain") for n, t in self.objects_with(m)]
+        choices = [
+            (n, t, m) for m in ("@setter", "__setitem__", "@chain") for n, t in self.objects_with(m)
+        ]
         inner = [
             (f"{n}.{a}.{b}", bt)
             for n, t in self.env.items()
@@ -295,7 +351,13 @@ class Idioms(Expressions):
             self.put(f"{p} = {self.expr(pt, 1)}")
             return
         n, _, m = self.r.choice(choices)
-        self.note("property written" if m == "@setter" else "method that returns self" if m == "@chain" else m)
+        self.note(
+            "property written"
+            if m == "@setter"
+            else "method that returns self"
+            if m == "@chain"
+            else m
+        )
         self.cost += self.factor * 6
         if m == "@setter":
             self.put(f"{n}.level = {self.small_int(1)}")
@@ -355,23 +417,48 @@ class Idioms(Expressions):
         n = self.r.randint(1, 5)
         if self.chance(0.5):
             magic.add("@setter")
-            self.lines += ["    @property", "    def level(self) -> int:", f"        return self.{a} % 50", ""]
+            self.lines += [
+                "    @property",
+                "    def level(self) -> int:",
+                f"        return self.{a} % 50",
+                "",
+            ]
             self.lines += ["    @level.setter", "    def level(self, v: int) -> None:"]
             self.lines += [f"        self.{a} = (v + {n}) % 97", ""]
         if self.chance(0.4):
             magic.add("__setitem__")
-            self.lines += ["    def __setitem__(self, i: int, v: int) -> None:", f"        self.{a} = (i * {n} - v) % 89", ""]
+            self.lines += [
+                "    def __setitem__(self, i: int, v: int) -> None:",
+                f"        self.{a} = (i * {n} - v) % 89",
+                "",
+            ]
         if self.chance(0.5):
             magic.add("@chain")
             self.lines += [f'    def then(self, x: int) -> "{name}":', "        if x % 5 != 0:"]
-            self.lines += [f"            self.{a} = (self.{a} * {n} + x) % 103", "        return self", ""]
+            self.lines += [
+                f"            self.{a} = (self.{a} * {n} + x) % 103",
+                "        return self",
+                "",
+            ]
         if self.chance(0.5):
             magic.add("__enter__")
-            self.lines += ["    def __enter__(self) -> int:", f"        self.{a} = (self.{a} + {n}) % 101"]
-            self.lines += [f"        return self.{a}", "", "    def __exit__(self, kind: Any, value: Any, where: Any) -> None:"]
-            self.lines += [f"        print('left', self.{a})", f"        self.{a} = (self.{a} * 2) % 101", ""]
+            self.lines += [
+                "    def __enter__(self) -> int:",
+                f"        self.{a} = (self.{a} + {n}) % 101",
+            ]
+            self.lines += [
+                f"        return self.{a}",
+                "",
+                "    def __exit__(self, kind: Any, value: Any, where: Any) -> None:",
+            ]
+            self.lines += [
+                f"        print('left', self.{a})",
+                f"        self.{a} = (self.{a} * 2) % 101",
+                "",
+            ]
 
-    # -- Definitions ---------------------------------------------------------------------------------
+    # -- Definitions
+    # ---------------------------------------------------------------------------------
 
     def statement(self, depth: int) -> None:
         raise NotImplementedError
@@ -381,12 +468,20 @@ class Idioms(Expressions):
         for i in range(self.r.randint(1, 4)):
             t = self.r.choice(SIMPLE) if self.chance(0.7) else self.any_type(1)
             fields.append((f"n{i}", t if t[0] != "obj" else INT))
-        while n_defaults < len(fields) and fields[-1 - n_defaults][1] in (INT, STR, opt(INT)) and self.chance(0.4):
+        while (
+            n_defaults < len(fields)
+            and fields[-1 - n_defaults][1] in (INT, STR, opt(INT))
+            and self.chance(0.4)
+        ):
             n_defaults += 1
         self.note("own named tuple")
         self.lines.append(f"class {name}(NamedTuple):")
         for i, (f, t) in enumerate(fields):
-            value = {INT: " = 4", STR: " = 'n'", opt(INT): " = None"}.get(t, "") if i >= len(fields) - n_defaults else ""
+            value = (
+                {INT: " = 4", STR: " = 'n'", opt(INT): " = None"}.get(t, "")
+                if i >= len(fields) - n_defaults
+                else ""
+            )
             self.lines.append(f"    {f}: {self.name(t)}{value}")
         self.lines.append("")
         self.records.append(Record(name, fields, n_defaults))
@@ -399,7 +494,9 @@ class Idioms(Expressions):
         self.note(f"function of {kind[:5].strip('[')}")
         self.begin([], result, True, 60)
         self.lines.append(f"def {name}({p}: {kind}) -> {self.name(result)}:")
-        tests = list(zip(UNION, ("int", "str", "List[int]"), strict=True))[: 2 if kind == "Any" else 3]
+        tests = list(zip(UNION, ("int", "str", "List[int]"), strict=True))[
+            : 2 if kind == "Any" else 3
+        ]
         for i, (t, text) in enumerate(tests):
             last = kind != "Any" and i == 2
             self.put("else:" if last else f"{'el' * (i > 0)}if isinstance({p}, {text}):")
@@ -420,13 +517,20 @@ class Idioms(Expressions):
     def procedure(self) -> None:
         """Returns nothing: what it is for is what it writes."""
         name = self.fresh("f")
-        params = [(self.fresh("p"), self.r.choice((lst(INT), lst(STR), ("dict", STR, INT), self.any_object())))]
+        params = [
+            (
+                self.fresh("p"),
+                self.r.choice((lst(INT), lst(STR), ("dict", STR, INT), self.any_object())),
+            )
+        ]
         params += [(self.fresh("p"), self.any_type(1)) for _ in range(self.r.randint(0, 2))]
         self.note("procedure")
         self.begin(params, None, True, self.r.choice((120, 600)))
         self.is_procedure = True
         arrow = " -> None" if self.chance(0.7) else ""
-        self.lines.append(f"def {name}({', '.join(f'{p}: {self.name(t)}' for p, t in params)}){arrow}:")
+        self.lines.append(
+            f"def {name}({', '.join(f'{p}: {self.name(t)}' for p, t in params)}){arrow}:"
+        )
         for _ in range(self.r.randint(2, 5)):
             self.statement(2)
         self.lines.append("")

@@ -1,20 +1,25 @@
 """Random well-typed programs that mean the same in TorchScript and in Python.
 
-    python tests/python/random_programs.py SEED [--census N]      prints a program, or counts of what N of them hold
+    python tests/python/random_programs.py SEED [--census N]      prints a program, or counts of
+    what N of them hold
 
-program(seed) gives a text with a function `main`, and argument tuples for it.  random_run.py runs programs three times, with
-rushlight, PyTorch and CPython, which must agree.  So what the languages define differently is left out on purpose:
+program(seed) gives a text with a function `main`, and argument tuples for it.  random_run.py runs
+programs three times, with rushlight, PyTorch and CPython, which must agree.  So what the languages
+define differently is left out on purpose:
 
-* integers stay small (every stored one is below BIG; products below 2**50), floats finite, texts and lists short;
-* no division by zero, no printing of floats, or of texts inside containers, no iteration over a list that the body writes;
-* no % of floats and // by powers of two alone (PyTorch rounds on the way), no ** and round() of integers (it makes floats),
-  no int() or float() of a text with a space behind the number, no zfill() of a sign, no "is" of enumeration members, no
-  popitem(), no sorted() of a text;
+* integers stay small (every stored one is below BIG; products below 2**50), floats finite, texts
+and lists short;
+* no division by zero, no printing of floats, or of texts inside containers, no iteration over a
+list that the body writes;
+* no % of floats and // by powers of two alone (PyTorch rounds on the way), no ** and round() of
+integers (it makes floats),
+  no int() or float() of a text with a space behind the number, no zfill() of a sign, no "is" of
+  enumeration members, no popitem(), no sorted() of a text;
 * no closures, lambdas, try, comprehension's if, slices written or deleted: TorchScript has none;
 * what may raise stands in print(): compilers drop an unused expression with its error.
 
-An expression is made for a type it must have, from the variables in reach, with a bound of what it can be.  A program is
-all that a seed says: the same in every process.
+An expression is made for a type it must have, from the variables in reach, with a bound of what it
+can be.  A program is all that a seed says: the same in every process.
 """
 
 from __future__ import annotations
@@ -24,7 +29,20 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from random_expressions import BOOL, FLOAT, INT, LONG, MAGIC, STR, WORDS, Class, Function, Type, lst, opt
+from random_expressions import (
+    BOOL,
+    FLOAT,
+    INT,
+    LONG,
+    MAGIC,
+    STR,
+    WORDS,
+    Class,
+    Function,
+    Type,
+    lst,
+    opt,
+)
 from random_idioms import Idioms
 
 HEAD = """import math
@@ -44,9 +62,12 @@ class Program(NamedTuple):
 class Writer(Idioms):
     """One program in the making."""
 
-    # -- Statements ----------------------------------------------------------------------------------
+    # -- Statements
+    # ----------------------------------------------------------------------------------
 
-    def block(self, n: int, depth: int, before: Callable[[], None] | None = None, end: str = "") -> None:
+    def block(
+        self, n: int, depth: int, before: Callable[[], None] | None = None, end: str = ""
+    ) -> None:
         """An indented block of about n statements; its new names are forgotten after it."""
         env, fixed = dict(self.env), set(self.fixed)
         self.indent += 1
@@ -114,7 +135,9 @@ class Writer(Idioms):
         self.env[v] = t
 
     def targets(self) -> list[tuple[str, Type]]:
-        found = [(n, t) for n, t in self.env.items() if n not in self.fixed and n not in self.tested]
+        found = [
+            (n, t) for n, t in self.env.items() if n not in self.fixed and n not in self.tested
+        ]
         if self.may_write and not self.frozen:
             for n, t in self.env.items():
                 if t[0] == "obj":
@@ -142,13 +165,20 @@ class Writer(Idioms):
             self.put(f"{target} = {target}[-12:]")
         else:
             self.put(f"{target} {self.r.choice(('+=', '-=', '*='))} {self.expr(t, 1)}")
-            self.put(f"{target} = {target} % 101" if t == INT else f"{target} = math.fmod({target}, 50.0)")
+            self.put(
+                f"{target} = {target} % 101"
+                if t == INT
+                else f"{target} = math.fmod({target}, 50.0)"
+            )
 
     def augment_by_itself(self) -> bool:
         """x.a += x.bump(), which writes x.a: it is read before."""
         found = [(n, t[1]) for n, t in self.env.items() if t[0] == "obj"]
         bumps = [
-            (n, m, self.counter(c)) for n, c in found for m in self.classes[c].methods if m.name == "bump" and self.may_call(m)
+            (n, m, self.counter(c))
+            for n, c in found
+            for m in self.classes[c].methods
+            if m.name == "bump" and self.may_call(m)
         ]
         if not bumps:
             return False
@@ -219,7 +249,11 @@ class Writer(Idioms):
         if k < 3:
             guard, what, line = f"if len({n}) < {LONG}:", "append", f"{n}.append({self.expr(u, 2)})"
         elif k == 3:
-            guard, what, line = f"if len({n}) < {LONG - 4}:", "extend", f"{n}.extend({self.expr(t, 1)}[:3])"
+            guard, what, line = (
+                f"if len({n}) < {LONG - 4}:",
+                "extend",
+                f"{n}.extend({self.expr(t, 1)}[:3])",
+            )
         elif k == 4:
             guard, what, line = (
                 f"if len({n}) < {LONG}:",
@@ -244,7 +278,11 @@ class Writer(Idioms):
         elif k == 10 and self.chance(0.3):
             guard, what, line = "", "clear", f"{n}.clear()"
         elif k == 10:
-            guard, what, line = f"if len({n}) < {LONG - 4}:", "list +=", f"{n} += {self.expr(t, 1)}[:2]"
+            guard, what, line = (
+                f"if len({n}) < {LONG - 4}:",
+                "list +=",
+                f"{n} += {self.expr(t, 1)}[:2]",
+            )
             if "." in n or n in self.fixed:
                 line = f"{n}.extend({self.expr(t, 0)}[1:3])"
         elif u[0] == "list" and u not in self.frozen and u[1] == INT:
@@ -267,7 +305,9 @@ class Writer(Idioms):
             self.note("dict inner list written")
             key = self.key(t[1], 0)
             self.put(f"if {key} in {n} and len({n}[{key}]) < {LONG}:")
-            self.put(f"    {n}[{key}].{self.r.choice(('append(', 'insert(0, '))}{self.small_int(1)})")
+            self.put(
+                f"    {n}[{key}].{self.r.choice(('append(', 'insert(0, '))}{self.small_int(1)})"
+            )
         elif k < 4:
             self.note("dict item written")
             self.put(f"{n}[{key}] = {self.expr(t[2], 2)}")
@@ -311,9 +351,13 @@ class Writer(Idioms):
             elif t[0] == "dict" and t[2] in (INT, STR):
                 choices.append(("key error", f"{n}[{self.key(t[1], 0)}]"))
             elif t == STR:
-                # PyTorch's int() refuses "1 ", which Python's takes: without the space; and what 64 bits do not hold.
+                # PyTorch's int() refuses "1 ", which Python's takes: without the space; and what 64
+                # bits do not hold.
                 number = f"int({n}[:9].strip())"
-                choices += [("text index error", f"{n}[{self.r.randint(-3, 5)}]"), ("value error of int()", number)]
+                choices += [
+                    ("text index error", f"{n}[{self.r.randint(-3, 5)}]"),
+                    ("value error of int()", number),
+                ]
             elif t == INT:
                 choices.append(("division by zero", f"7 // ({n} % 5)"))
         if not choices:
@@ -322,7 +366,8 @@ class Writer(Idioms):
         self.note(what)
         self.put(f"print({text})")
 
-    # -- Control flow --------------------------------------------------------------------------------
+    # -- Control flow
+    # --------------------------------------------------------------------------------
 
     def if_else(self, depth: int) -> None:
         self.note("if")
@@ -354,7 +399,11 @@ class Writer(Idioms):
 
         if k < 2:
             self.note("refinement by is not None")
-            self.put(f"if {n} is not None:" if self.chance(0.6) else f"if {n} is not None and {self.truth(1)}:")
+            self.put(
+                f"if {n} is not None:"
+                if self.chance(0.6)
+                else f"if {n} is not None and {self.truth(1)}:"
+            )
             self.block(self.r.randint(1, 3), depth - 1, known)
             if self.chance(0.3):
                 self.put("else:")
@@ -378,10 +427,22 @@ class Writer(Idioms):
             self.put(f"{v} = {n} if {n} is not None else {self.expr(t[1], 1)}")
             self.env[v] = t[1]
 
-    def loop(self, head: str, times: int, names: dict[str, Type], depth: int, frozen: list[Type], end: str = "") -> None:
+    def loop(
+        self,
+        head: str,
+        times: int,
+        names: dict[str, Type],
+        depth: int,
+        frozen: list[Type],
+        end: str = "",
+    ) -> None:
         self.put(head)
         old, frozen_before = self.factor, list(self.frozen)
-        self.factor, self.loops, self.frozen = old * max(times, 1), self.loops + 1, self.frozen + frozen
+        self.factor, self.loops, self.frozen = (
+            old * max(times, 1),
+            self.loops + 1,
+            self.frozen + frozen,
+        )
 
         def bind() -> None:
             self.env.update(names)
@@ -419,7 +480,10 @@ class Writer(Idioms):
         t = lst(self.r.choice((INT, STR)))
         found.append((f"[{self.expr(t[1], 1)}, {self.expr(t[1], 1)}]", t[1], []))
         source, u, frozen = self.r.choice(found)
-        self.note("iteration over " + (frozen[0][0] if frozen else "text" if source in self.env else "copy"))
+        self.note(
+            "iteration over "
+            + (frozen[0][0] if frozen else "text" if source in self.env else "copy")
+        )
         return source, u, frozen
 
     def for_each(self, depth: int) -> None:
@@ -444,12 +508,16 @@ class Writer(Idioms):
             source = f"list({source})" if "." in source else f"list({source}.keys())"
         if self.chance(0.5):
             self.note("for over enumerate")
-            return self.loop(f"for {a}, {b} in enumerate({source}):", LONG, {a: INT, b: u}, depth, frozen)
+            return self.loop(
+                f"for {a}, {b} in enumerate({source}):", LONG, {a: INT, b: u}, depth, frozen
+            )
         other, w, more = self.iterable()
         if more and more[0][0] == "dict":
             other, w, more = "[1, 2, 3]", INT, []
         self.note("for over zip")
-        self.loop(f"for {a}, {b} in zip({source}, {other}):", LONG, {a: u, b: w}, depth, frozen + more)
+        self.loop(
+            f"for {a}, {b} in zip({source}, {other}):", LONG, {a: u, b: w}, depth, frozen + more
+        )
 
     def while_loop(self, depth: int) -> None:
         if self.too_deep():
@@ -459,7 +527,11 @@ class Writer(Idioms):
         i = self.fresh("i")
         self.note("while")
         self.put(f"{i} = 0")
-        head = f"while {i} < {self.r.randint(1, 5)}" + (f" and {self.truth(1)}" if self.chance(0.4) else "") + ":"
+        head = (
+            f"while {i} < {self.r.randint(1, 5)}"
+            + (f" and {self.truth(1)}" if self.chance(0.4) else "")
+            + ":"
+        )
         self.env[i] = INT
         self.fixed.add(i)
         old = self.factor
@@ -469,7 +541,8 @@ class Writer(Idioms):
         self.factor, self.loops = old, self.loops - 1
 
     def while_swapping(self, depth: int) -> None:
-        """Variables that take each other's places, one of which the test compares; their sum gets smaller."""
+        """Variables that take each other's places, one of which the test compares; their sum gets
+        smaller."""
         a, b = self.fresh("i"), self.fresh("i")
         self.note("while over variables that change places")
         for v in (a, b):
@@ -520,7 +593,15 @@ class Writer(Idioms):
 
     def fail(self, depth: int) -> None:
         rare = f"{self.small_int(0)} % 11 == {self.r.randint(0, 10)}"
-        errors = ("ValueError", "RuntimeError", "IndexError", "KeyError", "TypeError", "NotImplementedError", "Oops")
+        errors = (
+            "ValueError",
+            "RuntimeError",
+            "IndexError",
+            "KeyError",
+            "TypeError",
+            "NotImplementedError",
+            "Oops",
+        )
         error = self.r.choice(errors)
         if self.chance(0.4):
             self.note("assert")
@@ -531,7 +612,8 @@ class Writer(Idioms):
             self.block(self.r.randint(0, 1), 0)
             self.tail_of_block(f"raise {error}({self.message()})")
 
-    # -- Definitions ---------------------------------------------------------------------------------
+    # -- Definitions
+    # ---------------------------------------------------------------------------------
 
     def parameters(self, n: int, own: int = -1) -> tuple[list[tuple[str, Type]], int, str]:
         params = []
@@ -588,7 +670,9 @@ class Writer(Idioms):
         for i in range(self.r.randint(1, 4)):
             attrs.append((f"a{i}", self.any_type(1)))
         self.lines.append(f"class {name}:")
-        self.lines.append(f"    def __init__(self, {', '.join(f'{a}: {self.name(t)}' for a, t in attrs)}) -> None:")
+        self.lines.append(
+            f"    def __init__(self, {', '.join(f'{a}: {self.name(t)}' for a, t in attrs)}) -> None:"
+        )
         self.lines += [f"        self.{a} = {a}" for a, _ in attrs] + [""]
         self.note("class")
         self.classes.append(Class(name, attrs, [], set()))
@@ -596,7 +680,10 @@ class Writer(Idioms):
             self.function(len(self.classes) - 1)
         counter = self.counter(-1)
         if counter and self.chance(0.6):
-            self.lines += ["    def bump(self) -> int:", f"        self.{counter} = (self.{counter} + 3) % 101"]
+            self.lines += [
+                "    def bump(self) -> int:",
+                f"        self.{counter} = (self.{counter} + 3) % 101",
+            ]
             self.lines += [f"        return self.{counter}", ""]
             self.classes[-1].methods.append(Function("bump", [], 0, INT, False, 3))
         self.class_extras(len(self.classes) - 1)
@@ -608,12 +695,16 @@ class Writer(Idioms):
     def magic_method(self, m: str, params: list[Type], result: Type) -> None:
         names = [(self.fresh("p"), t) for t in params]
         static = m == "@staticmethod"
-        self.begin(([] if static else [("self", ("obj", len(self.classes) - 1))]) + names, None, False, 60)
+        self.begin(
+            ([] if static else [("self", ("obj", len(self.classes) - 1))]) + names, None, False, 60
+        )
         self.indent += 1
         if m.startswith("@"):
             self.lines.append(f"    {m}")
         name = {"@property": "prop", "@staticmethod": "fixed"}.get(m, m)
-        args = ", ".join([] if static else ["self"]) + "".join(f"{'' if static else ', '}{p}: {self.name(t)}" for p, t in names)
+        args = ", ".join([] if static else ["self"]) + "".join(
+            f"{'' if static else ', '}{p}: {self.name(t)}" for p, t in names
+        )
         self.lines.append(f"    def {name}({args}) -> {self.name(result)}:")
         if self.chance(0.4):
             self.statement(1)
@@ -624,11 +715,21 @@ class Writer(Idioms):
     def flat(self, n: str, t: Type, depth: int = 0) -> list[tuple[str, Type]]:
         """What main returns of a variable."""
         if t[0] == "obj":
-            return [] if depth > 1 else [x for a, at in self.classes[t[1]].attrs for x in self.flat(f"{n}.{a}", at, depth + 1)]
+            return (
+                []
+                if depth > 1
+                else [
+                    x
+                    for a, at in self.classes[t[1]].attrs
+                    for x in self.flat(f"{n}.{a}", at, depth + 1)
+                ]
+            )
         if t[0] == "named":
             return [(f"{n}.count", INT), (f"{n}.label", STR), (f"{n}.items", lst(INT))]
         if t[0] == "record":
-            return [x for f, ft in self.records[t[1]].fields for x in self.flat(f"{n}.{f}", ft, depth)]
+            return [
+                x for f, ft in self.records[t[1]].fields for x in self.flat(f"{n}.{f}", ft, depth)
+            ]
         if t[0] == "enum":
             return [(f"{n}.value", INT)]
         if t[0] == "tuple":
@@ -640,7 +741,9 @@ class Writer(Idioms):
         return [(n, t)]
 
     def holds_objects(self, t: Any) -> bool:
-        return t[0] in ("obj", "named", "record", "enum") or any(isinstance(u, tuple) and self.holds_objects(u) for u in t[1:])
+        return t[0] in ("obj", "named", "record", "enum") or any(
+            isinstance(u, tuple) and self.holds_objects(u) for u in t[1:]
+        )
 
     def main(self) -> list[tuple]:
         kinds = (
@@ -687,13 +790,22 @@ class Writer(Idioms):
         if t[0] == "list":
             return [self.value(t[1]) for _ in range(r.randint(0, 5))]
         if t[0] == "dict":
-            return {(r.randrange(7) if t[1] == INT else r.choice(WORDS)): self.value(t[2]) for _ in range(r.randint(0, 4))}
+            return {
+                (r.randrange(7) if t[1] == INT else r.choice(WORDS)): self.value(t[2])
+                for _ in range(r.randint(0, 4))
+            }
         if t[0] == "tuple":
             return tuple(self.value(u) for u in t[1:])
         return None if r.random() < 0.4 else self.value(t[1])
 
     def write_all(self) -> Program:
-        self.lines += ["class Pair(NamedTuple):", "    count: int", "    label: str", "    items: List[int]", ""]
+        self.lines += [
+            "class Pair(NamedTuple):",
+            "    count: int",
+            "    label: str",
+            "    items: List[int]",
+            "",
+        ]
         self.lines += ["class Color(Enum):", "    RED = 1", "    GREEN = 2", "    BLUE = 5", ""]
         self.lines += ["class Oops(Exception):", "    pass", ""]
         for _ in range(self.r.randint(0, 2)):
@@ -701,7 +813,15 @@ class Writer(Idioms):
         for _ in range(self.r.randint(0, 2)):
             self.klass()
         for _ in range(self.r.randint(1, 3)):
-            self.r.choice((self.function, self.function, self.function, self.function_of_union, self.procedure))()
+            self.r.choice(
+                (
+                    self.function,
+                    self.function,
+                    self.function,
+                    self.function_of_union,
+                    self.procedure,
+                )
+            )()
         calls = self.main()
         return Program(HEAD + "\n".join(self.lines) + "\n", calls, self.census)
 

@@ -1,12 +1,16 @@
-"""Random programs (random_programs.py) run by rushlight, PyTorch and CPython, which must agree: values, printed text, errors.
+"""Random programs (random_programs.py) run by rushlight, PyTorch and CPython, which must agree:
+values, printed text, errors.
 
-    python tests/python/random_run.py [--first 1 | --today] [--count 500] [--jobs 2] [--no-torch] [--census] [--until-found]
+    python tests/python/random_run.py [--first 1 | --today] [--count 500] [--jobs 2] [--no-torch]
+    [--census] [--until-found]
 
-Rushlight also runs each program's graph behind passes that the seed chooses: they must change nothing.
+Rushlight also runs each program's graph behind passes that the seed chooses: they must change
+nothing.
 
-A program that differs is made smaller, statement by statement and expression by expression, while the difference stays, and
-printed.  Programs run in processes of their own, so that one that crashes is named too.  --no-torch leaves PyTorch out: to
-look for faults quickly.  Its last line counts programs, calls, calls that raised, and differences.
+A program that differs is made smaller, statement by statement and expression by expression, while
+the difference stays, and printed.  Programs run in processes of their own, so that one that crashes
+is named too.  --no-torch leaves PyTorch out: to look for faults quickly.  Its last line counts
+programs, calls, calls that raised, and differences.
 """
 
 from __future__ import annotations
@@ -52,9 +56,10 @@ TEXTS = (
     ("integer division or modulo by zero", "ZeroDivisionError"),
     ("stoll", "ValueError"),
 )
-# PyTorch's interpreter moves a value out of its register at its last use by the text: in a loop that is too early
-# when the block around it gives the value on (`if a: x = f(); for i in ..: d = {0: x}` makes None of x).  And its compiler
-# fails an assertion of its own where a loop has a break before a `with` that holds a continue.
+# PyTorch's interpreter moves a value out of its register at its last use by the text: in a loop
+# that is too early when the block around it gives the value on (`if a: x = f(); for i in ..: d =
+# {0: x}` makes None of x).  And its compiler fails an assertion of its own where a loop has a break
+# before a `with` that holds a continue.
 ALONE = "PyTorch alone differs"
 BEHIND = "rushlight differs behind passes"
 PASSES = (
@@ -72,7 +77,9 @@ PASSES = (
 )
 ALONE_AT_MOST = 0.003  # of all programs
 ADDRESS = re.compile(r"<\S+ object(?: at 0x\w+)?>")
-Outcome = tuple  # ("value", repr, printed), ("raised", class, message, printed), ("refused", message)
+Outcome = (
+    tuple  # ("value", repr, printed), ("raised", class, message, printed), ("refused", message)
+)
 
 
 def plain(x: Any) -> Any:
@@ -116,7 +123,10 @@ def outcomes(f: Callable[..., Any], calls: list[tuple]) -> list[Outcome]:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             try:
-                got: tuple = ("value", ADDRESS.sub("<object>", repr(plain(f(*copy.deepcopy(args))))))
+                got: tuple = (
+                    "value",
+                    ADDRESS.sub("<object>", repr(plain(f(*copy.deepcopy(args))))),
+                )
             except Exception as e:  # noqa: BLE001
                 got = ("raised", class_of(e), message_of(e))
         out.append((*got, ADDRESS.sub("<object>", printed.getvalue())))
@@ -154,7 +164,9 @@ def passes_of(seed: int) -> list[str]:
     return ["inline", *random.Random(seed).choices(PASSES, k=5), "dce"]
 
 
-def by_rushlight(text: str, calls: list[tuple], passes: list[str]) -> tuple[list[Outcome], list[Outcome]]:
+def by_rushlight(
+    text: str, calls: list[tuple], passes: list[str]
+) -> tuple[list[Outcome], list[Outcome]]:
     """As it is, and behind passes."""
     import rushlight
 
@@ -207,7 +219,8 @@ def difference(text: str, calls: list[tuple], use_torch: bool, seed: int) -> tup
     return kind, answers
 
 
-# -- Making a program smaller ------------------------------------------------------------------------
+# -- Making a program smaller
+# ------------------------------------------------------------------------
 
 
 def expressions(tree: ast.AST) -> list[ast.expr]:
@@ -243,7 +256,9 @@ def smaller(tree: ast.Module) -> Iterator[ast.Module]:
                     continue
             yield c
             for part in ("body", "orelse"):
-                if isinstance(gone, (ast.If, ast.For, ast.While, ast.With)) and getattr(gone, part, None):
+                if isinstance(gone, (ast.If, ast.For, ast.While, ast.With)) and getattr(
+                    gone, part, None
+                ):
                     c = copy.deepcopy(tree)
                     body = list(bodies(c))[b]
                     body[i : i + 1] = getattr(body[i], part)
@@ -251,7 +266,10 @@ def smaller(tree: ast.Module) -> Iterator[ast.Module]:
     for k, node in enumerate(expressions(tree)):
         parts: list[Any] = [c for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr)]
         if isinstance(node, (ast.Tuple, ast.List)) and isinstance(node.ctx, ast.Load) and node.elts:
-            parts += [type(node)(node.elts[:j] + node.elts[j + 1 :], ast.Load()) for j in range(len(node.elts))]
+            parts += [
+                type(node)(node.elts[:j] + node.elts[j + 1 :], ast.Load())
+                for j in range(len(node.elts))
+            ]
         for part in parts:
             c = copy.deepcopy(tree)
             target = expressions(c)[k]
@@ -264,7 +282,9 @@ def smaller(tree: ast.Module) -> Iterator[ast.Module]:
             yield c
 
 
-def shrink(text: str, calls: list[tuple], kind: str, use_torch: bool, seed: int) -> tuple[str, list[tuple]]:
+def shrink(
+    text: str, calls: list[tuple], kind: str, use_torch: bool, seed: int
+) -> tuple[str, list[tuple]]:
     """While the same kind of difference stays; CPython must still run it."""
     end = time.monotonic() + 20.0
     same = lambda t, c: attempt(t, c, use_torch, seed) == kind  # noqa: E731
@@ -293,18 +313,25 @@ def attempt(text: str, calls: list[tuple], use_torch: bool, seed: int) -> str:
         answers = by_python(text, calls)
     except Exception:  # noqa: BLE001
         return "invalid"
-    if any(a[0] == "raised" and a[1] in ("NameError", "UnboundLocalError", "AttributeError", "TypeError") for a in answers):
+    if any(
+        a[0] == "raised"
+        and a[1] in ("NameError", "UnboundLocalError", "AttributeError", "TypeError")
+        for a in answers
+    ):
         return "invalid"
     return difference(text, calls, use_torch, seed)[0]
 
 
-# -- Many programs -----------------------------------------------------------------------------------
+# -- Many programs
+# -----------------------------------------------------------------------------------
 
 
 def worker(first: int, count: int, use_torch: bool, stop: bool, whole: bool) -> None:
     """One process: a line of JSON a program."""
     for seed in range(first, first + count):
-        faulthandler.dump_traceback_later(SECONDS, exit=True)  # a program that hangs is named like one that crashes
+        faulthandler.dump_traceback_later(
+            SECONDS, exit=True
+        )  # a program that hangs is named like one that crashes
         print(json.dumps({"seed": seed}), flush=True)
         p = random_programs.program(seed)
         kind, answers = difference(p.text, p.calls, use_torch, seed)
@@ -315,12 +342,24 @@ def worker(first: int, count: int, use_torch: bool, stop: bool, whole: bool) -> 
             "census": p.census,
         }
         if kind.startswith("PyTorch"):  # the generator's fault
-            line |= {"kind": kind, "text": p.text, "inputs": repr(p.calls), "answers": [repr(a)[:1500] for a in answers]}
+            line |= {
+                "kind": kind,
+                "text": p.text,
+                "inputs": repr(p.calls),
+                "answers": [repr(a)[:1500] for a in answers],
+            }
         elif kind:
-            text, calls = (p.text, p.calls) if whole else shrink(p.text, p.calls, kind, use_torch, seed)
+            text, calls = (
+                (p.text, p.calls) if whole else shrink(p.text, p.calls, kind, use_torch, seed)
+            )
             with contextlib.suppress(Exception):
                 answers = difference(text, calls, use_torch, seed)[1]
-            line |= {"kind": kind, "text": text, "inputs": repr(calls), "answers": [repr(a)[:1500] for a in answers]}
+            line |= {
+                "kind": kind,
+                "text": text,
+                "inputs": repr(calls),
+                "answers": [repr(a)[:1500] for a in answers],
+            }
         print(json.dumps(line), flush=True)
         if stop and kind and kind != ALONE:
             break
@@ -339,8 +378,17 @@ class Batch:
 
     def __init__(self, first: int, count: int, flags: list[str]) -> None:
         self.first, self.count = first, count
-        self.out, self.err = (tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") for _ in range(2))
-        command = [sys.executable, str(HERE / "random_run.py"), "--worker", str(first), str(count), *flags]
+        self.out, self.err = (
+            tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") for _ in range(2)
+        )
+        command = [
+            sys.executable,
+            str(HERE / "random_run.py"),
+            "--worker",
+            str(first),
+            str(count),
+            *flags,
+        ]
         self.process = subprocess.Popen(command, stdout=self.out, stderr=self.err)
 
     def said(self) -> tuple[str, str]:
@@ -393,7 +441,8 @@ def run(
     batch: int = BATCH,
     whole: bool = False,
 ) -> Totals:
-    """until_found: the first program that differs ends it.  whole: programs are not made smaller."""
+    """until_found: the first program that differs ends it.  whole: programs are not made
+    smaller."""
     totals = Totals()
     flags = ["--no-torch"] * (not use_torch) + ["--until-found"] * until_found + ["--whole"] * whole
     todo = [(i, min(batch, first + count - i)) for i in range(first, first + count, batch)][::-1]
@@ -414,7 +463,8 @@ def run(
 
 def report(found: dict[str, Any]) -> str:
     answers = "\n".join(
-        f"  {name:10} {a}" for name, a in zip(("CPython", "rushlight", "PyTorch"), found["answers"], strict=False)
+        f"  {name:10} {a}"
+        for name, a in zip(("CPython", "rushlight", "PyTorch"), found["answers"], strict=False)
     )
     return f"seed {found['done']}: {found['kind']}\n{found['text']}\ncalled with {found['inputs']}\n{answers}\n"
 
@@ -428,7 +478,13 @@ def census_table(census: Counter) -> str:
 def main() -> int:
     if sys.argv[1:2] == ["--worker"]:
         flags = sys.argv[4:]
-        worker(int(sys.argv[2]), int(sys.argv[3]), "--no-torch" not in flags, "--until-found" in flags, "--whole" in flags)
+        worker(
+            int(sys.argv[2]),
+            int(sys.argv[3]),
+            "--no-torch" not in flags,
+            "--until-found" in flags,
+            "--whole" in flags,
+        )
         return 0
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--first", type=int, default=1)
@@ -437,12 +493,21 @@ def main() -> int:
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--no-torch", action="store_true")
     p.add_argument("--census", action="store_true")
-    p.add_argument("--alone", action="store_true", help="print programs where PyTorch stands alone, too")
+    p.add_argument(
+        "--alone", action="store_true", help="print programs where PyTorch stands alone, too"
+    )
     p.add_argument("--until-found", action="store_true")
     o = p.parse_args()
     if o.today:
         o.first = int(time.time()) // 86400 % 10000 * 100000
-    totals = run(o.first, o.count, o.jobs, not o.no_torch, o.until_found, min(BATCH, max(1, o.count // o.jobs)))
+    totals = run(
+        o.first,
+        o.count,
+        o.jobs,
+        not o.no_torch,
+        o.until_found,
+        min(BATCH, max(1, o.count // o.jobs)),
+    )
     if o.census:
         print(census_table(totals.census))
     for f in totals.found + (totals.alone if o.alone else []):

@@ -1,12 +1,14 @@
 """Are a result's bits the same with 1, 2 and 8 threads, and with AVX-512, AVX2 and portable code?
 
-    python tests/python/same_bits.py [--only NAME] [--shapes 3] [--seed 0] [--corpus DIR] [--no-operators]
+    python tests/python/same_bits.py [--only NAME] [--shapes 3] [--seed 0] [--corpus DIR]
+    [--no-operators]
 
-Sources: operators on larger random arguments (so that they are cut into pieces and have whole vectors) and on PyTorch's
-own samples (op_db), the networks of programs.py, quantized layers, and the programs of a corpus.  Each runs once for every
-pair of CPU and number of threads, from the same seed, on arguments of its own; all results must be equal, bit for bit.
-(Any NaN equals any NaN: what is in one depends on the order of an instruction's operands.)  A line per difference; closes
-with what was compared and how many differ.  test_same_bits.py runs a part of it.
+Sources: operators on larger random arguments (so that they are cut into pieces and have whole
+vectors) and on PyTorch's own samples (op_db), the networks of programs.py, quantized layers, and
+the programs of a corpus.  Each runs once for every pair of CPU and number of threads, from the same
+seed, on arguments of its own; all results must be equal, bit for bit. (Any NaN equals any NaN: what
+is in one depends on the order of an instruction's operands.)  A line per difference; closes with
+what was compared and how many differ.  test_same_bits.py runs a part of it.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ def ways() -> list[tuple[str, int]]:
     return out
 
 
-# -- Bits ------------------------------------------------------------------------------------------------------------
+# -- Bits
+# ------------------------------------------------------------------------------------------------------------
 
 
 def tensor_bits(t: torch.Tensor) -> Any:
@@ -80,7 +83,10 @@ def same(a: Any, b: Any) -> bool:
 def copied(value: Any) -> Any:
     """The same argument on memory of its own, laid out as it was."""
     if isinstance(value, torch.Tensor):
-        if any(stride == 0 and size > 1 for size, stride in zip(value.shape, value.stride(), strict=False)):
+        if any(
+            stride == 0 and size > 1
+            for size, stride in zip(value.shape, value.stride(), strict=False)
+        ):
             return value.detach()
         return value.detach().clone(memory_format=torch.preserve_format)
     if type(value) in (list, tuple):
@@ -94,7 +100,8 @@ def manual_seed(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-# -- Comparison ------------------------------------------------------------------------------------------------------
+# -- Comparison
+# ------------------------------------------------------------------------------------------------------
 
 
 class Tally:
@@ -128,7 +135,10 @@ class Tally:
             lines = self.different.setdefault(name, [])
             lines.append(text)
             if len(lines) <= self.most_lines:
-                print(f"DIFFERS {name}({text}) with {', '.join(wrong)} from {self.ways[0][0]}/{self.ways[0][1]}", flush=True)
+                print(
+                    f"DIFFERS {name}({text}) with {', '.join(wrong)} from {self.ways[0][0]}/{self.ways[0][1]}",
+                    flush=True,
+                )
         return not failed
 
     def operator(self, case: Case) -> None:
@@ -138,7 +148,11 @@ class Tally:
         theirs = getattr(rushlight.ops.aten, name, None)
         if theirs is None:
             return
-        if self.compare(name, shown(args, kwargs), lambda: theirs(*copied(args), **{k: copied(v) for k, v in kwargs.items()})):
+        if self.compare(
+            name,
+            shown(args, kwargs),
+            lambda: theirs(*copied(args), **{k: copied(v) for k, v in kwargs.items()}),
+        ):
             self.operators.add(name)
 
     def close(self) -> int:
@@ -153,15 +167,24 @@ class Tally:
 def shown(args: Any, kwargs: dict) -> str:
     def one(v: Any) -> str:
         if isinstance(v, torch.Tensor):
-            return f"{str(v.dtype)[6:]}{list(v.shape)}" + ("" if v.is_contiguous() else f" strides {v.stride()}")
+            return f"{str(v.dtype)[6:]}{list(v.shape)}" + (
+                "" if v.is_contiguous() else f" strides {v.stride()}"
+            )
         return "[" + ", ".join(map(one, v)) + "]" if isinstance(v, (list, tuple)) else repr(v)
 
     return ", ".join([*map(one, args), *(f"{k}={one(v)}" for k, v in kwargs.items())])
 
 
-# -- Sources ---------------------------------------------------------------------------------------------------------
+# -- Sources
+# ---------------------------------------------------------------------------------------------------------
 
-UNDEFINED = ("empty", "new_empty", "resize", "set_", "from_file")  # results that are whatever memory held
+UNDEFINED = (
+    "empty",
+    "new_empty",
+    "resize",
+    "set_",
+    "from_file",
+)  # results that are whatever memory held
 
 
 def sample_cases(most: int) -> Iterator[Case]:
@@ -170,7 +193,14 @@ def sample_cases(most: int) -> Iterator[Case]:
     for op in op_walk.op_db:
         if op.aten_name.startswith(UNDEFINED):
             continue
-        for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.complex64):
+        for dtype in (
+            torch.float32,
+            torch.float64,
+            torch.bfloat16,
+            torch.float16,
+            torch.int64,
+            torch.complex64,
+        ):
             if op.supports_dtype(dtype, "cpu"):
                 for _, (args, kwargs) in op_walk.samples_of(op, dtype, most):
                     yield op.aten_name, args, kwargs
@@ -208,9 +238,15 @@ def run_programs(tally: Tally, corpus: str) -> None:
         name = os.path.relpath(folder, corpus)
         if tally.only and tally.only not in name:
             continue
-        model = next(m for m in (os.path.join(folder, "model.pt"), os.path.join(folder, "model.pt2")) if os.path.exists(m))
+        model = next(
+            m
+            for m in (os.path.join(folder, "model.pt"), os.path.join(folder, "model.pt2"))
+            if os.path.exists(m)
+        )
         calls = torch.load(path, weights_only=True)["calls"]
-        tally.programs += tally.compare(name, "", lambda m=model, c=calls: perform(rushlight.load(m), c * 3))
+        tally.programs += tally.compare(
+            name, "", lambda m=model, c=calls: perform(rushlight.load(m), c * 3)
+        )
 
 
 def run_networks(tally: Tally, most: int | None = None) -> None:
@@ -243,8 +279,15 @@ def run_networks(tally: Tally, most: int | None = None) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", default="", help="part of an operator's or case's name")
-    parser.add_argument("--shapes", type=int, default=3, help="random shapes for each operator and dtype")
-    parser.add_argument("--samples", type=int, default=3, help="of PyTorch's samples for each operator and dtype; 0: none")
+    parser.add_argument(
+        "--shapes", type=int, default=3, help="random shapes for each operator and dtype"
+    )
+    parser.add_argument(
+        "--samples",
+        type=int,
+        default=3,
+        help="of PyTorch's samples for each operator and dtype; 0: none",
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--corpus", help="a made corpus: its programs too")
     parser.add_argument("--no-operators", action="store_true")

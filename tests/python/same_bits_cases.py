@@ -1,5 +1,5 @@
-"""Random arguments for same_bits.py: (operator, arguments, keyword arguments), large enough for whole vectors, several blocks
-and several pieces, of sizes that no vector width divides."""
+"""Random arguments for same_bits.py: (operator, arguments, keyword arguments), large enough for
+whole vectors, several blocks and several pieces, of sizes that no vector width divides."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def rand(shape: Any, dtype: torch.dtype = torch.float32, scale: float = 3.0) -> 
     if not dtype.is_floating_point and not dtype.is_complex:
         low = 0 if dtype == torch.uint8 else -50
         return torch.randint(low, 50, shape).to(dtype)
-    return (torch.randn(shape, dtype=torch.complex64 if dtype.is_complex else torch.float32) * scale).to(dtype)
+    return (
+        torch.randn(shape, dtype=torch.complex64 if dtype.is_complex else torch.float32) * scale
+    ).to(dtype)
 
 
 def positive(shape: Any, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -64,7 +66,8 @@ def shapes(n: int) -> Iterator[tuple]:
         yield tuple(shape)
 
 
-# -- Pointwise -------------------------------------------------------------------------------------------------------
+# -- Pointwise
+# -------------------------------------------------------------------------------------------------------
 
 UNARY = """abs acos acosh angle asin asinh atan atanh ceil cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 floor frac
 gelu hardsigmoid hardswish hardtanh i0 isfinite isinf isnan lgamma log log10 log1p log2 log_sigmoid logical_not logit mish neg
@@ -81,16 +84,44 @@ special_chebyshev_polynomial_t special_hermite_polynomial_h special_legendre_pol
 
 def pointwise(n: int) -> Iterator[Case]:
     for name in UNARY:
-        for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.complex64, torch.int64):
+        for dtype in (
+            torch.float32,
+            torch.float64,
+            torch.bfloat16,
+            torch.float16,
+            torch.complex64,
+            torch.int64,
+        ):
             for shape in list(shapes(n))[: n + 1 if dtype == torch.float32 else 1]:
                 yield name, (laid_out(shape, dtype),), {}
     edges = torch.tensor(
-        [0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-40, -1e-40, 3.4e38, 1e-38, 0.5, 88.7, -103.9]
+        [
+            0.0,
+            -0.0,
+            float("inf"),
+            -float("inf"),
+            float("nan"),
+            1e-40,
+            -1e-40,
+            3.4e38,
+            1e-38,
+            0.5,
+            88.7,
+            -103.9,
+        ]
     )
     for name in UNARY:
         yield name, (edges.repeat(1001),), {}
     for name in BINARY:
-        for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.complex64, torch.int64, torch.int32):
+        for dtype in (
+            torch.float32,
+            torch.float64,
+            torch.bfloat16,
+            torch.float16,
+            torch.complex64,
+            torch.int64,
+            torch.int32,
+        ):
             for shape in list(shapes(n))[: n + 1 if dtype == torch.float32 else 1]:
                 other = list(shape)
                 if random.random() < 0.4:
@@ -119,7 +150,8 @@ def pointwise(n: int) -> Iterator[Case]:
         yield "threshold", (x, 0.1, 20.0), {}
 
 
-# -- Reductions ------------------------------------------------------------------------------------------------------
+# -- Reductions
+# ------------------------------------------------------------------------------------------------------
 
 REDUCTIONS = """sum mean prod amax amin max min all any nansum nanmean logsumexp std var var_mean std_mean norm argmax argmin
 count_nonzero median nanmedian mode aminmax""".split()
@@ -127,7 +159,16 @@ SCANS = "cumsum cumprod cummax cummin logcumsumexp softmax log_softmax sort args
 
 
 def reductions(n: int) -> Iterator[Case]:
-    fixed = [(1, 50021), (50021, 1), (65539, 3), (3, 65539), (257, 513), (17, 31, 129), (7, 300, 33), (1000003,)]
+    fixed = [
+        (1, 50021),
+        (50021, 1),
+        (65539, 3),
+        (3, 65539),
+        (257, 513),
+        (17, 31, 129),
+        (7, 300, 33),
+        (1000003,),
+    ]
     for name in REDUCTIONS:
         for dtype in (*FLOATS, torch.complex64, torch.int64, torch.bool):
             some = fixed if dtype in (torch.float32, torch.bfloat16, torch.float64) else fixed[4:6]
@@ -176,13 +217,18 @@ def reductions(n: int) -> Iterator[Case]:
             yield "quantile", (x[..., :9000].float(), 0.3), {}
             yield "histc", (x.float(), 30), {}
             yield "unique_dim", (x.reshape(-1, 1)[:500], 0), {}
-            yield "bincount", (torch.randint(0, 50, (x.numel(),)), positive((x.numel(),)).to(dtype)), {}
+            yield (
+                "bincount",
+                (torch.randint(0, 50, (x.numel(),)), positive((x.numel(),)).to(dtype)),
+                {},
+            )
             yield "dist", (x, rand(shape, dtype)), {}
             yield "dot", (x.reshape(-1), rand((x.numel(),), dtype)), {}
             yield "trace", (x.reshape(-1, 1).expand(-1, 3),), {}
 
 
-# -- Products --------------------------------------------------------------------------------------------------------
+# -- Products
+# --------------------------------------------------------------------------------------------------------
 
 
 def products(n: int) -> Iterator[Case]:
@@ -212,45 +258,100 @@ def products(n: int) -> Iterator[Case]:
         for _ in range(n + 1):
             b, m, k, p = size(2, 12), size(1, 70), size(1, 300), size(1, 70)
             yield "bmm", (laid_out((b, m, k), dtype), laid_out((b, k, p), dtype)), {}
-            yield "baddbmm", (rand((b, m, p), dtype), rand((b, m, k), dtype), rand((b, k, p), dtype)), {}
-            yield "addbmm", (rand((m, p), dtype), rand((b, m, k), dtype), rand((b, k, p), dtype)), {}
+            yield (
+                "baddbmm",
+                (rand((b, m, p), dtype), rand((b, m, k), dtype), rand((b, k, p), dtype)),
+                {},
+            )
+            yield (
+                "addbmm",
+                (rand((m, p), dtype), rand((b, m, k), dtype), rand((b, k, p), dtype)),
+                {},
+            )
             yield "matmul", (rand((b, 1, m, k), dtype), rand((3, k, p), dtype)), {}
             yield "einsum", ("bik,bkj->ji", [rand((b, m, k), dtype), rand((b, k, p), dtype)]), {}
             yield "kron", (rand((m, 9), dtype), rand((5, 7), dtype)), {}
     for dtype in WIDE:
         for p in (0.0, 1.0, 2.0, 3.0, float("inf")):
             yield "cdist", (rand((70, 33), dtype), rand((40, 33), dtype), p), {}
-        yield "chain_matmul", ([rand((40, 60), dtype), rand((60, 20), dtype), rand((20, 90), dtype)],), {}
+        yield (
+            "chain_matmul",
+            ([rand((40, 60), dtype), rand((60, 20), dtype), rand((20, 90), dtype)],),
+            {},
+        )
         yield "tensordot", (rand((9, 20, 30), dtype), rand((30, 20, 7), dtype), [1, 2], [1, 0]), {}
-        yield "bilinear", (rand((30, 20), dtype), rand((30, 25), dtype), rand((12, 20, 25), dtype), rand((12,), dtype)), {}
+        yield (
+            "bilinear",
+            (
+                rand((30, 20), dtype),
+                rand((30, 25), dtype),
+                rand((12, 20, 25), dtype),
+                rand((12,), dtype),
+            ),
+            {},
+        )
 
 
 def convolutions(n: int) -> Iterator[Case]:
     for dtype in FLOATS:
-        fixed = [(2, 16, 32, 3, 1), (1, 64, 64, 1, 1), (1, 32, 32, 3, 32), (3, 3, 20, 7, 1), (2, 24, 48, 3, 4)]
-        for b, c, o, k, g in [*fixed, *((size(1, 3), size(1, 30), size(1, 40), size(1, 5), 1) for _ in range(n))]:
+        fixed = [
+            (2, 16, 32, 3, 1),
+            (1, 64, 64, 1, 1),
+            (1, 32, 32, 3, 32),
+            (3, 3, 20, 7, 1),
+            (2, 24, 48, 3, 4),
+        ]
+        for b, c, o, k, g in [
+            *fixed,
+            *((size(1, 3), size(1, 30), size(1, 40), size(1, 5), 1) for _ in range(n)),
+        ]:
             s, p, d = random.choice([1, 2]), size(0, k // 2), random.choice([1, 1, 2])
             h, w = size(12, 40), size(12, 40)
             weight, bias = rand((o, c // g, k, k), dtype, 0.3), rand((o,), dtype)
             x = rand((b, c, h, w), dtype)
             yield "conv2d", (x, weight, bias, [s, s], [p, p], [d, d], g), {}
-            yield "conv2d", (x.to(memory_format=torch.channels_last), weight, None, [s, s], [p, p], [1, 1], g), {}
+            yield (
+                "conv2d",
+                (x.to(memory_format=torch.channels_last), weight, None, [s, s], [p, p], [1, 1], g),
+                {},
+            )
             yield "conv1d", (rand((b, c, 60), dtype), weight[..., 0], bias, [s], [p], [d], g), {}
             if k <= 3:
                 yield (
                     "conv3d",
-                    (rand((b, c, 6, 9, 10), dtype), rand((o, c // g, k, k, k), dtype, 0.3), bias, [s] * 3, [p] * 3, [1] * 3, g),
+                    (
+                        rand((b, c, 6, 9, 10), dtype),
+                        rand((o, c // g, k, k, k), dtype, 0.3),
+                        bias,
+                        [s] * 3,
+                        [p] * 3,
+                        [1] * 3,
+                        g,
+                    ),
                     {},
                 )
             back = rand((c, o // g, k, k), dtype, 0.3)
-            yield "conv_transpose2d", (rand((b, c, 13, 11), dtype), back, bias, [s, s], [p, p], [0, 0], g), {}
-            yield "conv_transpose1d", (rand((b, c, 33), dtype), back[..., 0], bias, [s], [p], [0], g), {}
+            yield (
+                "conv_transpose2d",
+                (rand((b, c, 13, 11), dtype), back, bias, [s, s], [p, p], [0, 0], g),
+                {},
+            )
+            yield (
+                "conv_transpose1d",
+                (rand((b, c, 33), dtype), back[..., 0], bias, [s], [p], [0], g),
+                {},
+            )
         x = rand((1, 9, 40, 40), dtype)
         yield "im2col", (x, [3, 3], [1, 1], [1, 1], [2, 2]), {}
-        yield "col2im", (rand((1, 9 * 9, 38 * 38), dtype), [40, 40], [3, 3], [1, 1], [0, 0], [1, 1]), {}
+        yield (
+            "col2im",
+            (rand((1, 9 * 9, 38 * 38), dtype), [40, 40], [3, 3], [1, 1], [0, 0], [1, 1]),
+            {},
+        )
 
 
-# -- Layers ----------------------------------------------------------------------------------------------------------
+# -- Layers
+# ----------------------------------------------------------------------------------------------------------
 
 
 def layers(n: int) -> Iterator[Case]:
@@ -259,9 +360,41 @@ def layers(n: int) -> Iterator[Case]:
             b, c, h = size(1, 5), 4 * size(1, 12), size(9, 50)
             x = rand((b, c, h, h), dtype)
             gain, offset = rand((c,), dtype), rand((c,), dtype)
-            yield "batch_norm", (x, gain, offset, rand((c,), dtype), positive((c,), dtype), False, 0.1, 1e-5, False), {}
-            yield "batch_norm", (x, gain, offset, rand((c,), dtype), positive((c,), dtype), True, 0.1, 1e-5, False), {}
-            yield "batch_norm", (x.to(memory_format=torch.channels_last), gain, offset, None, None, True, 0.1, 1e-5, False), {}
+            yield (
+                "batch_norm",
+                (
+                    x,
+                    gain,
+                    offset,
+                    rand((c,), dtype),
+                    positive((c,), dtype),
+                    False,
+                    0.1,
+                    1e-5,
+                    False,
+                ),
+                {},
+            )
+            yield (
+                "batch_norm",
+                (x, gain, offset, rand((c,), dtype), positive((c,), dtype), True, 0.1, 1e-5, False),
+                {},
+            )
+            yield (
+                "batch_norm",
+                (
+                    x.to(memory_format=torch.channels_last),
+                    gain,
+                    offset,
+                    None,
+                    None,
+                    True,
+                    0.1,
+                    1e-5,
+                    False,
+                ),
+                {},
+            )
             yield "instance_norm", (x, gain, offset, None, None, True, 0.1, 1e-5, False), {}
             yield "group_norm", (x, 4, gain, offset, 1e-5), {}
             yield "layer_norm", (x, [h], rand((h,), dtype), rand((h,), dtype), 1e-5), {}
@@ -271,7 +404,11 @@ def layers(n: int) -> Iterator[Case]:
             yield "_weight_norm", (rand((c, 50), dtype), positive((c, 1), dtype), 0), {}
             yield "renorm", (x, 2, 1, 0.7), {}
             yield "max_pool2d", (x, [3, 3], [2, 2], [1, 1]), {}
-            yield "max_pool2d_with_indices", (x.to(memory_format=torch.channels_last), [3, 2], [1, 2]), {}
+            yield (
+                "max_pool2d_with_indices",
+                (x.to(memory_format=torch.channels_last), [3, 2], [1, 2]),
+                {},
+            )
             yield "avg_pool2d", (x, [3, 3], [2, 2], [1, 1], False, False), {}
             yield "avg_pool2d", (x.to(memory_format=torch.channels_last), [2, 2]), {}
             yield "adaptive_avg_pool2d", (x, [4, 3]), {}
@@ -281,7 +418,11 @@ def layers(n: int) -> Iterator[Case]:
             yield "avg_pool1d", (rand((b, c, 77), dtype), [5]), {}
             for mode, aligned in (("bilinear", True), ("bilinear", False), ("bicubic", False)):
                 yield "upsample_" + mode + "2d", (x, [h + 7, h * 2], aligned), {}
-                yield "upsample_" + mode + "2d", (x.to(memory_format=torch.channels_last), [h // 2 + 1, h + 3], aligned), {}
+                yield (
+                    "upsample_" + mode + "2d",
+                    (x.to(memory_format=torch.channels_last), [h // 2 + 1, h + 3], aligned),
+                    {},
+                )
             yield "upsample_nearest2d", (x, [h + 7, h * 2]), {}
             yield "upsample_linear1d", (rand((b, c, 77), dtype), [130], False), {}
             yield "upsample_trilinear3d", (rand((b, 3, 9, 9, 9), dtype), [13, 8, 17], False), {}
@@ -300,7 +441,11 @@ def layers(n: int) -> Iterator[Case]:
             yield "scaled_dot_product_attention", (q, k, v), {}
             yield "scaled_dot_product_attention", (q, k, v, None, 0.0, True), {}
             yield "scaled_dot_product_attention", (q, k, v, rand((length, length), dtype)), {}
-            yield "scaled_dot_product_attention", (q[:, :, :1], k, v, torch.rand(1, length) > 0.3), {}
+            yield (
+                "scaled_dot_product_attention",
+                (q[:, :, :1], k, v, torch.rand(1, length) > 0.3),
+                {},
+            )
             yield from recurrent(dtype)
             yield from losses(dtype)
 
@@ -351,14 +496,19 @@ def losses(dtype: torch.dtype) -> Iterator[Case]:
     yield "ctc_loss", (scores, torch.randint(1, 20, (4, 11)), [50, 49, 40, 30], [11, 10, 7, 5]), {}
 
 
-# -- Indexing, transforms, linear algebra, random numbers, quantized ---------------------------------------------------
+# -- Indexing, transforms, linear algebra, random numbers, quantized
+# ---------------------------------------------------
 
 
 def indexing(n: int) -> Iterator[Case]:
     for dtype in (*FLOATS, torch.complex64, torch.int64, torch.bool):
         for _ in range(n + 1):
             rows, width, m = size(20, 900), size(1, 130), size(100, 5000)
-            x, index, src = rand((rows, width), dtype), torch.randint(0, rows, (m,)), rand((m, width), dtype)
+            x, index, src = (
+                rand((rows, width), dtype),
+                torch.randint(0, rows, (m,)),
+                rand((m, width), dtype),
+            )
             yield "index_add", (x, 0, index, src), {}
             yield "index_put", (x, [index], src, True), {}
             yield "index_put", (x, [torch.arange(rows)], src[:1], False), {}
@@ -382,21 +532,55 @@ def indexing(n: int) -> Iterator[Case]:
             yield "repeat", (x, [2, 3]), {}
             yield "clone", (laid_out((rows, width), dtype),), {}
             yield "contiguous", (laid_out((rows, 7, width), dtype),), {}
-            for to in (torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int32, torch.uint8):
+            for to in (
+                torch.float32,
+                torch.bfloat16,
+                torch.float16,
+                torch.float64,
+                torch.int32,
+                torch.uint8,
+            ):
                 if not dtype.is_complex:
                     yield "to", (x, to), {}
             for mode in ("reflect", "replicate", "circular"):
                 yield "pad", (x[None], [min(3, width - 1)] * 2, mode), {}
             yield "tril", (x,), {}
-            yield "searchsorted", (x.flatten().sort()[0] if not dtype.is_complex and dtype != torch.bool else index, src), {}
+            yield (
+                "searchsorted",
+                (
+                    x.flatten().sort()[0]
+                    if not dtype.is_complex and dtype != torch.bool
+                    else index,
+                    src,
+                ),
+                {},
+            )
             yield "bucketize", (src, torch.linspace(-3, 3, 77)), {}
 
 
 def transforms(n: int) -> Iterator[Case]:
-    for length in (2, 8, 15, 64, 97, 100, 256, 997, 1000, 1024, 1536, 4096, 10007, *(size(2, 3000) for _ in range(4 * n))):
+    for length in (
+        2,
+        8,
+        15,
+        64,
+        97,
+        100,
+        256,
+        997,
+        1000,
+        1024,
+        1536,
+        4096,
+        10007,
+        *(size(2, 3000) for _ in range(4 * n)),
+    ):
         for dtype in WIDE:
             rows = max(1, 60000 // length // 4)
-            real, full = rand((rows, length), dtype), rand((rows, length), COMPLEX[dtype == torch.float64])
+            real, full = (
+                rand((rows, length), dtype),
+                rand((rows, length), COMPLEX[dtype == torch.float64]),
+            )
             yield "fft_fft", (full,), {}
             yield "fft_ifft", (full,), {"norm": "ortho"}
             yield "fft_rfft", (real,), {}
@@ -408,8 +592,19 @@ def transforms(n: int) -> Iterator[Case]:
         yield "fft_fft2", (x,), {}
         yield "fft_rfftn", (x,), {}
         yield "fft_irfftn", (rand((3, 30, 45), COMPLEX[dtype == torch.float64]),), {}
-        yield "stft", (rand((2, 4000), dtype), 400, 160, 400, torch.hann_window(400, dtype=dtype)), {"return_complex": True}
-        spectrum = torch.stft(rand((2, 4000), dtype), 400, 160, 400, torch.hann_window(400, dtype=dtype), return_complex=True)
+        yield (
+            "stft",
+            (rand((2, 4000), dtype), 400, 160, 400, torch.hann_window(400, dtype=dtype)),
+            {"return_complex": True},
+        )
+        spectrum = torch.stft(
+            rand((2, 4000), dtype),
+            400,
+            160,
+            400,
+            torch.hann_window(400, dtype=dtype),
+            return_complex=True,
+        )
         yield "istft", (spectrum, 400, 160, 400, torch.hann_window(400, dtype=dtype)), {}
 
 
@@ -436,8 +631,16 @@ def linear_algebra(n: int) -> Iterator[Case]:
                     yield "linalg_svd", (a,), {}
                     yield "linalg_svdvals", (rand((*lead, side, 2 * side), dtype),), {}
                     yield "linalg_pinv", (a,), {}
-                    yield "linalg_lstsq", (rand((*lead, side + 5, side), dtype), rand((*lead, side + 5, 3), dtype)), {}
-                yield "linalg_cross", (rand((*lead, side, 3), dtype), rand((*lead, side, 3), dtype)), {}
+                    yield (
+                        "linalg_lstsq",
+                        (rand((*lead, side + 5, side), dtype), rand((*lead, side + 5, 3), dtype)),
+                        {},
+                    )
+                yield (
+                    "linalg_cross",
+                    (rand((*lead, side, 3), dtype), rand((*lead, side, 3), dtype)),
+                    {},
+                )
                 yield "linalg_matrix_norm", (a,), {}
                 yield "cov", (rand((side, 90), dtype),), {}
                 yield "corrcoef", (rand((side, 90), dtype),), {}
@@ -502,7 +705,8 @@ def cases(n: int) -> Iterator[Case]:
         yield from family(n)
 
 
-# -- Quantized layers, as programs --------------------------------------------------------------------------------------
+# -- Quantized layers, as programs
+# --------------------------------------------------------------------------------------
 
 
 def quantized_programs() -> Iterator[tuple[str, Any, tuple]]:

@@ -1,11 +1,13 @@
-"""Archives out, for every program that PyTorch can open: load here, save, load in PyTorch, run what was recorded.
+"""Archives out, for every program that PyTorch can open: load here, save, load in PyTorch, run what
+was recorded.
 
     python saving.py CORPUS [--corpus TOOLS] [--every N] [--only TEXT] [-v]
 
-For each archive: the bytes are the same each time; what is saved opens here and gives the same graphs and bytes
-again; it opens in PyTorch, gives the recorded results there and here, and prints the code that PyTorch prints for
-the original (and in its records, but for the numbers of mangled names). Folders without recorded calls work too: then
-nothing is run. Prints a count of what agreed; a line for what does not; the exit code says whether there was any.
+For each archive: the bytes are the same each time; what is saved opens here and gives the same
+graphs and bytes again; it opens in PyTorch, gives the recorded results there and here, and prints
+the code that PyTorch prints for the original (and in its records, but for the numbers of mangled
+names). Folders without recorded calls work too: then nothing is run. Prints a count of what agreed;
+a line for what does not; the exit code says whether there was any.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ import torch
 
 # Where our text differs from PyTorch's, and why.
 EXPLAINED = {
-    # Casts that nobody uses: PyTorch drops them only where something else could be computed ahead; numbers behind names follow.
+    # Casts that nobody uses: PyTorch drops them only where something else could be computed ahead;
+    # numbers behind names follow.
     ("sequence/translator.script", "text"),
     ("vision/resamplers.script", "text"),
     ("vision/unet.script", "text"),
@@ -36,7 +39,8 @@ EXPLAINED = {
 
 
 def renamed(graph: Any) -> str:
-    """The text without ranges, values and constants numbered in the order in which the rest names them."""
+    """The text without ranges, values and constants numbered in the order in which the rest names
+    them."""
     lines = [re.sub(r" # .*$", "", line) for line in str(graph).split("\n")]
     constants = [line for line in lines if re.match(r"\s+%\S+ : .* = prim::Constant", line)]
     names: dict[str, str] = {}
@@ -62,9 +66,14 @@ def code_records(data: bytes) -> dict[str, list[str]]:
 
 
 def records(data: bytes) -> dict[str, bytes]:
-    """All but where code came from, which is told more coarsely each time, and the hash of everything."""
+    """All but where code came from, which is told more coarsely each time, and the hash of
+    everything."""
     with zipfile.ZipFile(io.BytesIO(data)) as z:
-        return {name: z.read(name) for name in z.namelist() if not name.endswith(("debug_pkl", "serialization_id"))}
+        return {
+            name: z.read(name)
+            for name in z.namelist()
+            if not name.endswith(("debug_pkl", "serialization_id"))
+        }
 
 
 def version(data: bytes) -> list[bytes]:
@@ -108,7 +117,11 @@ class Check:
             one, two = getattr(ours, name), getattr(again, name)
             self.say("graph", renamed(one.graph) == renamed(two.graph), name)
         if "forward" in ours.methods():
-            self.say("code", ours.code == theirs.code, unlike(theirs.code.split("\n"), ours.code.split("\n")))
+            self.say(
+                "code",
+                ours.code == theirs.code,
+                unlike(theirs.code.split("\n"), ours.code.split("\n")),
+            )
         self.texts(theirs, data)
         try:
             opened = torch.jit.load(io.BytesIO(data))
@@ -129,8 +142,14 @@ class Check:
         want, got = code_records(out.getvalue()), code_records(data)
         for name, text in want.items():
             if any(text):  # classes written in C have empty files
-                self.say("text", text == got.get(name), f"{name}: {unlike(text, got.get(name, []))}")
-        self.say("version", version(out.getvalue()) == version(data), f"{version(out.getvalue())}, ours {version(data)}")
+                self.say(
+                    "text", text == got.get(name), f"{name}: {unlike(text, got.get(name, []))}"
+                )
+        self.say(
+            "version",
+            version(out.getvalue()) == version(data),
+            f"{version(out.getvalue())}, ours {version(data)}",
+        )
 
     def calls(self, opened: Any, again: Any) -> None:
         folder = str(self.path.parent)
@@ -152,9 +171,9 @@ def main() -> int:
     if args.corpus:
         sys.path.insert(0, args.corpus)
         import casefile  # type: ignore[no-redef]
-    paths = sorted(p for p in args.folder.rglob("*.pt") if p.name != "calls.pt" and args.only in str(p))[
-        args.start :: args.every
-    ]
+    paths = sorted(
+        p for p in args.folder.rglob("*.pt") if p.name != "calls.pt" and args.only in str(p)
+    )[args.start :: args.every]
     seen: collections.Counter[str] = collections.Counter()
     wrong = []
     for path in paths:

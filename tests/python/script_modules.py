@@ -1,8 +1,9 @@
 """Modules that PyTorch and we script: test_script_modules.py compares what becomes of each.
 
-A class stands for one manner of the language; `arguments` is what its forward is called with, one input by default.
-What is refused must be refused by both.
+A class stands for one manner of the language; `arguments` is what its forward is called with, one
+input by default. What is refused must be refused by both.
 """
+
 # ruff: noqa
 # fmt: off
 from typing import *

@@ -1,10 +1,12 @@
-"""gradgradcheck over PyTorch's samples (op_db), through records of ours: every operator that a sample calls
-on what requires grad is one call of Rushlight's, recorded, and its gradient and that one's come from the records.
+"""gradgradcheck over PyTorch's samples (op_db), through records of ours: every operator that a
+sample calls on what requires grad is one call of Rushlight's, recorded, and its gradient and that
+one's come from the records.
 
     python tests/python/second_walk.py [--only NAME] [--samples 8] [--seconds 20]
 
-An operator is right, or refuses with PyTorch's words (`derivative for ... is not implemented`).  Entries
-that PyTorch itself cannot differentiate twice are walked too: there refusing is what it does.
+An operator is right, or refuses with PyTorch's words (`derivative for ... is not implemented`).
+Entries that PyTorch itself cannot differentiate twice are walked too: there refusing is what it
+does.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ EXCEPTIONS: dict[str, str] = {
 
 
 class Ours(SchemaCheckMode):
-    """Sends what needs a gradient to Rushlight's operators.  (Its base is what PyTorch lets stand on this key.)"""
+    """Sends what needs a gradient to Rushlight's operators.  (Its base is what PyTorch lets stand
+    on this key.)"""
 
     called = 0
 
@@ -87,16 +90,26 @@ def theirs(op: Any, sample: Any) -> str:
     """'' where PyTorch has second derivatives of the sample, else what it says."""
     function, inputs = function_of(op, sample)
     try:
-        out = sample.output_process_fn_grad(op.gradcheck_wrapper(op, sample.input, *sample.args, **sample.kwargs))
-        parts = [t for t in tree_leaves(out) if isinstance(t, torch.Tensor) and t.requires_grad and t.layout == torch.strided]
+        out = sample.output_process_fn_grad(
+            op.gradcheck_wrapper(op, sample.input, *sample.args, **sample.kwargs)
+        )
+        parts = [
+            t
+            for t in tree_leaves(out)
+            if isinstance(t, torch.Tensor) and t.requires_grad and t.layout == torch.strided
+        ]
         if not parts:
             return "nothing to differentiate"
         if any(t.dtype not in (torch.float64, torch.complex128) for t in parts):
             return "too coarse for differences"
-        got = torch.autograd.grad(parts, inputs, [torch.ones_like(t) for t in parts], create_graph=True, allow_unused=True)
+        got = torch.autograd.grad(
+            parts, inputs, [torch.ones_like(t) for t in parts], create_graph=True, allow_unused=True
+        )
         got = tuple(g for g in got if g is not None and g.requires_grad)
         if got:
-            got += torch.autograd.grad(got, inputs, [torch.ones_like(g) for g in got], allow_unused=True)
+            got += torch.autograd.grad(
+                got, inputs, [torch.ones_like(g) for g in got], allow_unused=True
+            )
         if not all(bool(torch.isfinite(g).all()) for g in got if g is not None):
             return "not finite"
     except Exception as x:  # noqa: BLE001
@@ -120,10 +133,16 @@ def check(op: Any, sample: Any) -> str:
         )  # fmt: skip
     except Exception as x:  # noqa: BLE001
         text = str(x).strip().split("\n")
-        if "is not implemented" in str(x) and ("derivative for" in str(x) or "trying to differentiate twice" in str(x)):
+        if "is not implemented" in str(x) and (
+            "derivative for" in str(x) or "trying to differentiate twice" in str(x)
+        ):
             return "skip" if refused else text[0][:200]
         if refused:
-            return "skip" if "mismatch" not in str(x) else "PyTorch refuses, and here is something wrong: " + text[0][:150]
+            return (
+                "skip"
+                if "mismatch" not in str(x)
+                else "PyTorch refuses, and here is something wrong: " + text[0][:150]
+            )
         return f"{type(x).__name__}: {text[0][:200]}"
     return "" if good and Ours.called else "skip"
 
@@ -166,10 +185,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--only", default="", help="entries whose names contain it")
     parser.add_argument("--samples", type=int, default=8, help="of each dtype; 0: all")
-    parser.add_argument("--seconds", type=float, default=20, help="for one entry; samples beyond are left out")
+    parser.add_argument(
+        "--seconds", type=float, default=20, help="for one entry; samples beyond are left out"
+    )
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
-    names = [grad_walk.full_name(op) for op in op_db if op.supports_autograd and options.only in grad_walk.full_name(op)]
+    names = [
+        grad_walk.full_name(op)
+        for op in op_db
+        if op.supports_autograd and options.only in grad_walk.full_name(op)
+    ]
     failed, passed = [], 0
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
         for name, row in pool.imap(_one, [(n, options.samples, options.seconds) for n in names]):

@@ -1,10 +1,12 @@
 """Compare shape rules with what operators produce, on PyTorch's samples (op_db).
 
-    python tests/python/shape_check.py [--only REGEX] [--samples 3] [--dtypes float32,int64] [--missing]
+    python tests/python/shape_check.py [--only REGEX] [--samples 3] [--dtypes float32,int64]
+    [--missing]
 
-Each sample is called as a whole (aten::NAME) and as the operators that PyTorch makes of it.  A rule is right when it says
-over numbers, and over symbols with the numbers put in, what our kernel gives: sizes, dtype, strides of dimensions larger than
-1, offset, and the argument whose memory a result shares.  test_shapes.py runs the same.
+Each sample is called as a whole (aten::NAME) and as the operators that PyTorch makes of it.  A rule
+is right when it says over numbers, and over symbols with the numbers put in, what our kernel gives:
+sizes, dtype, strides of dimensions larger than 1, offset, and the argument whose memory a result
+shares.  test_shapes.py runs the same.
 """
 
 from __future__ import annotations
@@ -24,15 +26,23 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo import core
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# It reads the source of every frame above for each sample, to find marks that are not ours: half of the time, under pytest.
+# It reads the source of every frame above for each sample, to find marks that are not ours: half of
+# the time, under pytest.
 core.extract_test_fn = common_utils.extract_test_fn = lambda: None
 
 
 def copied(value: Any) -> Any:
     """The argument again, on memory of its own, with the same strides."""
     if isinstance(value, torch.Tensor):
-        overlaps = any(stride == 0 and size > 1 for size, stride in zip(value.shape, value.stride(), strict=False))
-        return value.detach() if overlaps else value.detach().clone(memory_format=torch.preserve_format)
+        overlaps = any(
+            stride == 0 and size > 1
+            for size, stride in zip(value.shape, value.stride(), strict=False)
+        )
+        return (
+            value.detach()
+            if overlaps
+            else value.detach().clone(memory_format=torch.preserve_format)
+        )
     if type(value) in (list, tuple):
         return type(value)(copied(v) for v in value)
     return value
@@ -65,7 +75,9 @@ def shared_argument(t: torch.Tensor, args: list[Any]) -> tuple[int, int] | None:
 def difference(rule: Any, t: torch.Tensor, shared: tuple[int, int] | None) -> str:
     """What differs between a rule's result and a tensor, or ''."""
     known = -1 not in rule.sizes
-    if len(rule.sizes) != t.dim() or any(r not in (-1, s) for r, s in zip(rule.sizes, t.shape, strict=True)):
+    if len(rule.sizes) != t.dim() or any(
+        r not in (-1, s) for r, s in zip(rule.sizes, t.shape, strict=True)
+    ):
         return f"sizes {list(rule.sizes)}, made {list(t.shape)}"
     if f"torch.{rule.dtype.name}" != str(t.dtype):
         return f"dtype {rule.dtype.name}, made {t.dtype}"
@@ -157,7 +169,9 @@ class Checker:
             self.missing[str(error)[:100]] += 1
             return
         except Exception as error:
-            if "Expected a value of type 'List[Tensor]'" in str(error):  # only PyTorch's functions take one
+            if "Expected a value of type 'List[Tensor]'" in str(
+                error
+            ):  # only PyTorch's functions take one
                 self.counts["no operator's call"] += 1
                 return
             plain, failure = None, f"rule refuses: {type(error).__name__}: {str(error)[:150]}"
@@ -185,7 +199,9 @@ class Checker:
         self.operators.add(plain.operator)
         self.add(name, call, "wrong" if why else "right", f"rule {plain.rule}: {why}")
 
-    def symbolic_difference(self, name: str, args: list[Any], kwargs: dict[str, Any], plain: Any) -> str:
+    def symbolic_difference(
+        self, name: str, args: list[Any], kwargs: dict[str, Any], plain: Any
+    ) -> str:
         try:
             symbolic = rushlight.ops.shape(name, *args, symbolic=True, **kwargs)
         except Exception as error:
@@ -195,15 +211,25 @@ class Checker:
                 return f"symbolic: {s[1:6]} with {s.formulas}, numbers say {p[1:6]}"
         return formulas_hold(symbolic) or self.generalization(name, args, kwargs, symbolic)
 
-    def generalization(self, name: str, args: list[Any], kwargs: dict[str, Any], symbolic: Any) -> str:
+    def generalization(
+        self, name: str, args: list[Any], kwargs: dict[str, Any], symbolic: Any
+    ) -> str:
         """Formulas say what the rule says over numbers, for other sizes that pass the guards."""
-        hints = {symbol: hint for symbol, (hint, _, _) in symbolic.symbols.items() if hint is not None}
+        hints = {
+            symbol: hint for symbol, (hint, _, _) in symbolic.symbols.items() if hint is not None
+        }
         tensors = tensors_of([*args, *kwargs.values()])
-        if not all(t.stride() == torch.empty(t.shape, dtype=t.dtype).stride() and t.storage_offset() == 0 for t in tensors):
+        if not all(
+            t.stride() == torch.empty(t.shape, dtype=t.dtype).stride() and t.storage_offset() == 0
+            for t in tensors
+        ):
             return ""
         if len(set(hints.values())) < len(hints) or max(hints.values(), default=0) > 300:
             return ""  # a stride has a symbol of its own, or it would take long
-        for change in ({s: v + 1 for s, v in hints.items()}, *({s: v * 2} for s, v in list(hints.items())[:4])):
+        for change in (
+            {s: v + 1 for s, v in hints.items()},
+            *({s: v * 2} for s, v in list(hints.items())[:4]),
+        ):
             values = {**hints, **change}
             if not all(eval(guard, {}, dict(values)) for guard in symbolic.guards):
                 continue
@@ -216,9 +242,16 @@ class Checker:
             for r, o in zip(symbolic.results, other.results, strict=True):
                 if -1 in o.sizes:
                     continue
-                sizes_found, strides_found = ([eval(text, {}, dict(values)) for text in texts] for texts in r.formulas[:2])
-                strides_found = [s if n > 1 else o for s, n, o in zip(strides_found, o.sizes, o.strides, strict=True)]
-                if sizes_found != list(o.sizes) or (0 not in o.sizes and strides_found != list(o.strides)):
+                sizes_found, strides_found = (
+                    [eval(text, {}, dict(values)) for text in texts] for texts in r.formulas[:2]
+                )
+                strides_found = [
+                    s if n > 1 else o
+                    for s, n, o in zip(strides_found, o.sizes, o.strides, strict=True)
+                ]
+                if sizes_found != list(o.sizes) or (
+                    0 not in o.sizes and strides_found != list(o.strides)
+                ):
                     return f"for {values}: {r.formulas[:2]} gives {sizes_found} {strides_found}, not {o} {symbolic.guards}"
         return ""
 
@@ -250,8 +283,14 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        name = func._schema.name + (f".{func._schema.overload_name}" if func._schema.overload_name else "")
-        if name.startswith("aten::") and not name.endswith(("_out", ".out")) and "backward" not in name:
+        name = func._schema.name + (
+            f".{func._schema.overload_name}" if func._schema.overload_name else ""
+        )
+        if (
+            name.startswith("aten::")
+            and not name.endswith(("_out", ".out"))
+            and "backward" not in name
+        ):
             self.checker.check(name, list(args), kwargs)
         return func(*args, **kwargs)
 
@@ -262,7 +301,9 @@ def check_operator(checker: Checker, op: Any, dtypes: list[torch.dtype], most: i
             continue
         for sample in samples(op, dtype, most):
             args = [sample.input, *sample.args]
-            if hasattr(torch.ops.aten, op.aten_name) and rushlight._rushlight.has_operator(f"aten::{op.aten_name}"):
+            if hasattr(torch.ops.aten, op.aten_name) and rushlight._rushlight.has_operator(
+                f"aten::{op.aten_name}"
+            ):
                 plain = [a.detach() if isinstance(a, torch.Tensor) else a for a in args]
                 checker.check(f"aten::{op.aten_name}", plain, sample.kwargs)
             with torch.no_grad(), Recorder(checker):
@@ -280,7 +321,9 @@ def check_backward(checker: Checker, only: str = "") -> None:
         if re.search(only, name):
             torch.manual_seed(0)
             operator = name.partition("#")[0].partition(".")[0]  # the rest says which case it is
-            checker.check(f"aten::{operator}", list(make(test_backward_ops.Draw(torch.float32))), {})
+            checker.check(
+                f"aten::{operator}", list(make(test_backward_ops.Draw(torch.float32))), {}
+            )
 
 
 def main() -> int:
@@ -294,7 +337,9 @@ def main() -> int:
     checker = Checker()
     for op in op_db:
         if re.search(options.only, op.name):
-            check_operator(checker, op, [getattr(torch, d) for d in options.dtypes.split(",")], options.samples)
+            check_operator(
+                checker, op, [getattr(torch, d) for d in options.dtypes.split(",")], options.samples
+            )
     check_backward(checker, options.only)
     per: collections.Counter[str] = collections.Counter()
     for name, call, why in checker.wrong:
@@ -304,7 +349,10 @@ def main() -> int:
     if options.missing:
         for text, n in checker.missing.most_common():
             print("NO RULE", n, text)
-    print(dict(checker.counts), f"{len(checker.operators)} operators, {len(checker.rules)} rules, {len(per)} operators wrong")
+    print(
+        dict(checker.counts),
+        f"{len(checker.operators)} operators, {len(checker.rules)} rules, {len(per)} operators wrong",
+    )
     return 1 if checker.wrong else 0
 
 

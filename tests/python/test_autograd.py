@@ -61,7 +61,9 @@ def test_by_differences(f: Callable[..., Any]) -> None:
 
 
 def test_a_module_in_training() -> None:
-    m = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 2)).double()
+    m = torch.nn.Sequential(
+        torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 2)
+    ).double()
     x = torch.randn(5, 4, dtype=torch.double)
     m(x).sum().backward()
     want = [p.grad for p in m.parameters()]
@@ -85,7 +87,10 @@ def test_an_argument_that_is_written() -> None:
     args = leaf(3, 4), leaf(4)
     assert gradcheck(f, args)
     assert gradgradcheck(f, args)
-    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+    with pytest.raises(
+        RuntimeError,
+        match="a leaf Variable that requires grad is being used in an in-place operation",
+    ):
         write(*args)
 
 
@@ -106,13 +111,18 @@ def test_what_requires_no_grad() -> None:
         assert f(x, w)[0].grad_fn is None
 
 
-# -- Beside torch: values, gradients and their gradients ------------------------------------------------------------
+# -- Beside torch: values, gradients and their gradients
+# ------------------------------------------------------------
 
 
 def flat(o: Any) -> list[Any]:
     if isinstance(o, torch.Tensor):
         return [o]
-    return [t for x in (o.values() if isinstance(o, dict) else o if isinstance(o, (list, tuple)) else []) for t in flat(x)]
+    return [
+        t
+        for x in (o.values() if isinstance(o, dict) else o if isinstance(o, (list, tuple)) else [])
+        for t in flat(x)
+    ]
 
 
 def squares(results: list[Any], leaves: list[Any], again: bool) -> Any:
@@ -120,15 +130,27 @@ def squares(results: list[Any], leaves: list[Any], again: bool) -> Any:
     return torch.autograd.grad(loss, leaves, create_graph=again, allow_unused=True)
 
 
-def same(theirs: Callable, ours: Callable, args: tuple[Any, ...], parameters: Any = (), second: bool = True) -> None:
+def same(
+    theirs: Callable,
+    ours: Callable,
+    args: tuple[Any, ...],
+    parameters: Any = (),
+    second: bool = True,
+) -> None:
     got, want = [], []
     for f, out in ((theirs, want), (ours, got)):
         torch.manual_seed(3)
         results = flat(f(*args))
-        leaves = [a for a in [*args, *parameters] if isinstance(a, torch.Tensor) and a.requires_grad]
+        leaves = [
+            a for a in [*args, *parameters] if isinstance(a, torch.Tensor) and a.requires_grad
+        ]
         first = squares([r for r in results if r.requires_grad], leaves, second)
         more = sum(g.pow(2).sum() for g in first if g is not None)
-        again = torch.autograd.grad(more, leaves, allow_unused=True) if second and more.requires_grad else ()
+        again = (
+            torch.autograd.grad(more, leaves, allow_unused=True)
+            if second and more.requires_grad
+            else ()
+        )
         out += [*results, *first, *(torch.zeros(()) if g is None else g for g in again)]
         out.append(torch.tensor([r.requires_grad for r in results]))
     for g, w in zip(got, want, strict=True):
@@ -149,7 +171,10 @@ class Words(torch.nn.Module):
 
 nn = torch.nn
 MODULES = {
-    "convolution": lambda: (nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2)), leaf(2, 2, 5, 5)),
+    "convolution": lambda: (
+        nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2)),
+        leaf(2, 2, 5, 5),
+    ),
     "lstm": lambda: (nn.LSTM(3, 4, 2), leaf(5, 2, 3)),
     "gru": lambda: (nn.GRU(3, 4, bidirectional=True, batch_first=True), leaf(2, 5, 3)),
     "cell": lambda: (nn.LSTMCell(3, 4), leaf(2, 3)),
@@ -166,7 +191,11 @@ def test_modules(name: str, how: str) -> None:
     torch.manual_seed(1)
     module, *args = MODULES[name]()
     module = module.double()
-    ours = rushlight.script(module) if how == "script" else rushlight.trace(module, tuple(args), check_trace=False)
+    ours = (
+        rushlight.script(module)
+        if how == "script"
+        else rushlight.trace(module, tuple(args), check_trace=False)
+    )
     same(module, ours, tuple(args), list(module.parameters()))
 
 
@@ -216,7 +245,16 @@ def reshaped(x):
 
 def several(x):
     i = torch.tensor([0, 2])
-    return x.var(0), x.max(1)[0], x.norm(), x.cumsum(1), x.sort(1)[0], x.topk(2)[0], torch.fft.rfft(x).abs(), x[i]
+    return (
+        x.var(0),
+        x.max(1)[0],
+        x.norm(),
+        x.cumsum(1),
+        x.sort(1)[0],
+        x.topk(2)[0],
+        torch.fft.rfft(x).abs(),
+        x[i],
+    )
 
 
 @pytest.mark.parametrize("f", [views, masked, base, stopped, containers, reshaped, several])
@@ -225,7 +263,8 @@ def test_functions(f: Callable[..., Any]) -> None:
     same(f, rushlight.script(f), (leaf(3, 4),))
 
 
-# -- Torch's own manners ----------------------------------------------------------------------------------------------
+# -- Torch's own manners
+# ----------------------------------------------------------------------------------------------
 
 
 def test_a_graph_is_used_up() -> None:
@@ -263,7 +302,9 @@ def test_views_of_arguments_are_torchs() -> None:
     f(y).mul_(2)
     (y * y).sum().backward()
     torch.testing.assert_close(x.grad, 8 * x.detach())
-    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used"):
+    with pytest.raises(
+        RuntimeError, match="a view of a leaf Variable that requires grad is being used"
+    ):
         rushlight.script(rows_in_place)(leaf(2, 2))
 
 
@@ -339,19 +380,25 @@ def sampled(x, grid, mode: str, padding: str, aligned: bool):
 @pytest.mark.parametrize("aligned", [False, True])
 def test_second_derivatives_of_samples(dims: int, padding: str, aligned: bool) -> None:
     torch.manual_seed(0)
-    x, out = torch.randn(2, 2, *[4, 3, 5][:dims], dtype=torch.double), torch.randn(2, 2, *[3, 2, 4][:dims], dtype=torch.double)
+    x, out = (
+        torch.randn(2, 2, *[4, 3, 5][:dims], dtype=torch.double),
+        torch.randn(2, 2, *[3, 2, 4][:dims], dtype=torch.double),
+    )
     grid = (torch.rand(2, *[3, 2, 4][:dims], dims, dtype=torch.double) - 0.5) * 3.2
     for mode in ("bilinear", "bicubic")[: 4 - dims]:
         results = []
         for f in (sampled, rushlight.script(sampled)):
             of = [t.clone().requires_grad_() for t in (x, grid, out)]
-            first = torch.autograd.grad(f(of[0], of[1], mode, padding, aligned), of[:2], of[2], create_graph=True)
+            first = torch.autograd.grad(
+                f(of[0], of[1], mode, padding, aligned), of[:2], of[2], create_graph=True
+            )
             results.append([*first, *torch.autograd.grad([t.pow(2).sum() for t in first], of)])
         for a, b in zip(*results, strict=True):
             torch.testing.assert_close(a, b)
 
 
-# -- Programs that ask for gradients themselves -------------------------------------------------------------
+# -- Programs that ask for gradients themselves
+# -------------------------------------------------------------
 
 
 def asks(x: torch.Tensor, w: torch.Tensor) -> list[torch.Tensor]:
@@ -443,6 +490,8 @@ def test_what_a_program_may_not_ask(text: str) -> None:
     said = []
     for unit in (torch.jit.CompilationUnit, rushlight.CompilationUnit):
         with pytest.raises(RuntimeError) as e:
-            unit(code).f(torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True), torch.ones(3))
+            unit(code).f(
+                torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True), torch.ones(3)
+            )
         said.append(str(e.value).strip().splitlines()[-1])
     assert said[0] == said[1]

@@ -1,4 +1,5 @@
-"""The *_backward operators against PyTorch's, on random arguments of every float type that PyTorch takes."""
+"""The *_backward operators against PyTorch's, on random arguments of every float type that PyTorch
+takes."""
 
 from __future__ import annotations
 
@@ -59,7 +60,11 @@ for name, more in (
 ):
     case(name, lambda r, more=more: (r(*S, scale=3), r(*S, scale=3), *more))
 case("gelu_backward.tanh", lambda r: (r(*S), r(*S), {"approximate": "tanh"}))
-case("elu_backward", lambda r: (r(*S), 1.5, 1.2, 0.7, False, r(*S)), lambda r: (r(*S), 1.5, 1.2, 0.7, True, r(*S)))
+case(
+    "elu_backward",
+    lambda r: (r(*S), 1.5, 1.2, 0.7, False, r(*S)),
+    lambda r: (r(*S), 1.5, 1.2, 0.7, True, r(*S)),
+)
 case("logit_backward.none", lambda r: (r(*S), r.unit(*S), None))
 case("log_sigmoid_backward", lambda r: (r(*S), x := r(*S), torch.exp(-x.abs())))
 case("glu_backward", lambda r: (r(3, 2, 5), r(3, 4, 5), 1), lambda r: (r(3, 4, 3), r(3, 4, 6), -1))
@@ -80,7 +85,10 @@ for name, more in (
     ("soft_margin_loss_backward", ()),
 ):
     for k in range(3):
-        case(f"{name}.{k}", lambda r, k=k, more=more: (r(*(S if k == 0 else ())), r(*S), r(*S), k, *more))
+        case(
+            f"{name}.{k}",
+            lambda r, k=k, more=more: (r(*(S if k == 0 else ())), r(*S), r(*S), k, *more),
+        )
 for k in range(3):
     case(
         f"binary_cross_entropy_backward.{k}",
@@ -112,7 +120,15 @@ for k in range(3):
     )
     case(
         f"multi_margin_loss_backward.{k}",
-        lambda r, k=k: (r(*((6,) if k == 0 else ())), r(6, 5), r.ints(5, 6), 1 + k % 2, 0.8, r.unit(5) if k else None, k),
+        lambda r, k=k: (
+            r(*((6,) if k == 0 else ())),
+            r(6, 5),
+            r.ints(5, 6),
+            1 + k % 2,
+            0.8,
+            r.unit(5) if k else None,
+            k,
+        ),
     )
     case(
         f"multilabel_margin_loss_backward.{k}",
@@ -147,8 +163,16 @@ def norm(kind: str, weight: bool, mask: list[bool]) -> Callable[[Draw], tuple]:
 
 
 ALL = [True, True, True]
-case("native_layer_norm_backward", norm("layer", True, ALL), norm("layer", False, [True, False, False]))
-case("native_group_norm_backward", norm("group", True, ALL), norm("group", False, [True, False, False]))
+case(
+    "native_layer_norm_backward",
+    norm("layer", True, ALL),
+    norm("layer", False, [True, False, False]),
+)
+case(
+    "native_group_norm_backward",
+    norm("group", True, ALL),
+    norm("group", False, [True, False, False]),
+)
 case(
     "native_batch_norm_backward",
     norm("train", True, ALL),
@@ -156,7 +180,11 @@ case(
     norm("eval", True, ALL),
     norm("eval", True, [False, True, False]),
 )
-case("_softmax_backward_data", lambda r: (r(*S), r.unit(*S), 1, r.dtype), lambda r: (r(*S), r.unit(*S), -1, r.dtype))
+case(
+    "_softmax_backward_data",
+    lambda r: (r(*S), r.unit(*S), 1, r.dtype),
+    lambda r: (r(*S), r.unit(*S), -1, r.dtype),
+)
 case("_log_softmax_backward_data", lambda r: (r(*S), -r.unit(*S), 1, r.dtype))
 
 
@@ -176,8 +204,22 @@ def conv(
         x = r(batch, 4, *space)
         w = r(4, 6 // groups, *window) if transposed else r(6, 4 // groups, *window)
         out = [1] * n if transposed and stride > 1 else [0] * n
-        y = aten.convolution(x, w, None, [stride] * n, [pad] * n, [apart] * n, transposed, out, groups)
-        return r(*y.shape), x, w, [6], [stride] * n, [pad] * n, [apart] * n, transposed, out, groups, mask
+        y = aten.convolution(
+            x, w, None, [stride] * n, [pad] * n, [apart] * n, transposed, out, groups
+        )
+        return (
+            r(*y.shape),
+            x,
+            w,
+            [6],
+            [stride] * n,
+            [pad] * n,
+            [apart] * n,
+            transposed,
+            out,
+            groups,
+            mask,
+        )
 
     return make
 
@@ -192,7 +234,12 @@ case(
         for g in (1, 2)
     ],
     conv(2, 2, 1, 1, False, 1, [True, False, True]),
-    *[conv(n, 2, 0, 1, t, g, ALL, wide=False) for n in (1, 2) for t in (False, True) for g in (1, 2)],
+    *[
+        conv(n, 2, 0, 1, t, g, ALL, wide=False)
+        for n in (1, 2)
+        for t in (False, True)
+        for g in (1, 2)
+    ],
     conv(2, 1, 1, 1, False, 1, ALL, batch=1),
 )
 
@@ -208,7 +255,9 @@ def pooled(n: int, kind: str, *, last: bool = False) -> Callable[[Draw], tuple]:
             y, i = getattr(aten, f"adaptive_max_pool{n}d")(x, [4, 3, 5][:n])
             return r(*y.shape), x, i
         if kind == "fractional":
-            y, i = getattr(aten, f"fractional_max_pool{n}d")(x, k, [4, 3, 4][:n], torch.rand(2, 3, n, dtype=r.dtype))
+            y, i = getattr(aten, f"fractional_max_pool{n}d")(
+                x, k, [4, 3, 4][:n], torch.rand(2, 3, n, dtype=r.dtype)
+            )
             return r(*y.shape), x, k, [4, 3, 4][:n], i
         if kind == "adaptive_avg":
             return r(2, 3, *[4, 3, 10][:n]), x
@@ -225,31 +274,65 @@ for n in (2, 3):
     case(f"fractional_max_pool{n}d_backward", pooled(n, "fractional"))
     case(f"avg_pool{n}d_backward", *[pooled(n, k) for k in ("padded", "clipped", "divided")])
     case(f"_adaptive_avg_pool{n}d_backward", pooled(n, "adaptive_avg"))
-    case(f"_adaptive_avg_pool{n}d_backward.whole", lambda r, n=n: (r(2, 3, *[1] * n), r(2, 3, *(9, 8, 7)[3 - n :])))
+    case(
+        f"_adaptive_avg_pool{n}d_backward.whole",
+        lambda r, n=n: (r(2, 3, *[1] * n), r(2, 3, *(9, 8, 7)[3 - n :])),
+    )
 case("avg_pool2d_backward.last", pooled(2, "padded", last=True))
 case("max_pool2d_with_indices_backward.last", pooled(2, "max", last=True))
 
 
-def resized(n: int, to: int, align: bool | None, scales: list | None = None, from_: int = 5) -> Callable[[Draw], tuple]:
+def resized(
+    n: int, to: int, align: bool | None, scales: list | None = None, from_: int = 5
+) -> Callable[[Draw], tuple]:
     def make(r: Draw) -> tuple:
         out, size = [to] * n, [2, 3] + [from_, from_ + 1, from_ + 2][:n]
-        return (r(2, 3, *out), out, size, *(() if align is None else (align,)), *(scales or [None] * n))
+        return (
+            r(2, 3, *out),
+            out,
+            size,
+            *(() if align is None else (align,)),
+            *(scales or [None] * n),
+        )
 
     return make
 
 
 for n, name in enumerate(("linear1d", "bilinear2d", "trilinear3d"), 1):
-    case(f"upsample_nearest{n}d_backward", resized(n, 11, None), resized(n, 3, None), resized(n, 9, None, [1.7] * n))
+    case(
+        f"upsample_nearest{n}d_backward",
+        resized(n, 11, None),
+        resized(n, 3, None),
+        resized(n, 9, None, [1.7] * n),
+    )
     case(f"_upsample_nearest_exact{n}d_backward", resized(n, 11, None), resized(n, 3, None))
-    case(f"upsample_{name}_backward", resized(n, 11, False), resized(n, 3, True), resized(n, 9, False, [1.7] * n))
-for name in ("upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "_upsample_lanczos2d_aa"):
+    case(
+        f"upsample_{name}_backward",
+        resized(n, 11, False),
+        resized(n, 3, True),
+        resized(n, 9, False, [1.7] * n),
+    )
+for name in (
+    "upsample_bicubic2d",
+    "_upsample_bilinear2d_aa",
+    "_upsample_bicubic2d_aa",
+    "_upsample_lanczos2d_aa",
+):
     case(f"{name}_backward", resized(2, 11, False), resized(2, 3, True), resized(2, 3, False))
 
 
 def sampled(n: int, mode: int, pad: int, align: bool, mask: list[bool]) -> Callable[[Draw], tuple]:
     def make(r: Draw) -> tuple:
         out = (4, 5, 3)[:n]
-        return r(2, 3, *out), r(2, 3, *(6, 5, 4)[:n]), r(2, *out, n, scale=0.8), mode, pad, align, mask
+        return (
+            r(2, 3, *out),
+            r(2, 3, *(6, 5, 4)[:n]),
+            r(2, *out, n, scale=0.8),
+            mode,
+            pad,
+            align,
+            mask,
+        )
 
     return make
 
@@ -257,7 +340,12 @@ def sampled(n: int, mode: int, pad: int, align: bool, mask: list[bool]) -> Calla
 for n in (2, 3):
     case(
         f"grid_sampler_{n}d_backward",
-        *[sampled(n, m, p, a, [True, True]) for m in range(5 - n) for p in range(3) for a in (False, True)],
+        *[
+            sampled(n, m, p, a, [True, True])
+            for m in range(5 - n)
+            for p in range(3)
+            for a in (False, True)
+        ],
         sampled(n, 0, 0, False, [False, True]),
     )
 case(
@@ -290,7 +378,9 @@ def bag(mode: int, by: bool, freq: bool, padding: int) -> Callable[[Draw], tuple
     def make(r: Draw) -> tuple:
         w, at, first = r(7, 5), r.ints(7, 9), torch.tensor([0, 2, 2, 6])
         weights = r(9) if by else None
-        _, bags, size, most = aten._embedding_bag(w, at, first, freq, mode, False, weights, False, padding)
+        _, bags, size, most = aten._embedding_bag(
+            w, at, first, freq, mode, False, weights, False, padding
+        )
         if bags.numel() == 0 or mode != 2:
             bags = torch.tensor([0, 0, 2, 2, 2, 2, 3, 3, 3])
         return r(4, 5), at, bags, size, most, 7, freq, mode, weights, padding
@@ -307,12 +397,25 @@ case(
 )
 case(
     "_embedding_bag_per_sample_weights_backward",
-    lambda r: (r(4, 5), r(7, 5), r.ints(7, 9), torch.tensor([0, 2, 2, 6]), torch.tensor([0, 0, 2, 2, 2, 2, 3, 3, 3]), 0),
+    lambda r: (
+        r(4, 5),
+        r(7, 5),
+        r.ints(7, 9),
+        torch.tensor([0, 2, 2, 6]),
+        torch.tensor([0, 0, 2, 2, 2, 2, 3, 3, 3]),
+        0,
+    ),
 )
 for p in (0.0, 0.5, 1.0, 1.7, 2.0, 3.0, float("inf")):
     case(
         f"_cdist_backward.{p}",
-        lambda r, p=p: (r(2, 4, 5), x := r(2, 4, 3), y := r(2, 5, 3), p, aten._cdist_forward(x, y, p, None)),
+        lambda r, p=p: (
+            r(2, 4, 5),
+            x := r(2, 4, 3),
+            y := r(2, 5, 3),
+            p,
+            aten._cdist_forward(x, y, p, None),
+        ),
     )
     case(f"_pdist_backward.{p}", lambda r, p=p: (r(10), x := r(5, 3), p, aten._pdist_forward(x, p)))
 case("select_backward", lambda r: (r(3, 5), [3, 4, 5], 1, -2))
@@ -322,8 +425,13 @@ case("matrix_exp_backward", lambda r: (r(4, 4), r(4, 4)))
 case("cumprod_backward", lambda r: (r(3, 4), x := r(3, 4), 1, x.cumprod(1)))
 case("trace_backward", lambda r: (r(), [3, 4]))
 case("index_select_backward", lambda r: (r(3, 6), [3, 4], 1, r.ints(4, 6)))
-case("masked_select_backward", lambda r: (r(5), r(3, 3), torch.eye(3, dtype=torch.bool).index_fill(0, torch.tensor(0), True)))
-case("value_selecting_reduction_backward", lambda r: (r(3, 5), 1, r.ints(4, 3, 5), [3, 4, 5], False))
+case(
+    "masked_select_backward",
+    lambda r: (r(5), r(3, 3), torch.eye(3, dtype=torch.bool).index_fill(0, torch.tensor(0), True)),
+)
+case(
+    "value_selecting_reduction_backward", lambda r: (r(3, 5), 1, r.ints(4, 3, 5), [3, 4, 5], False)
+)
 case("unfold_backward", lambda r: (r(3, 3, 2), [3, 6], 1, 2, 2))
 
 
@@ -331,7 +439,9 @@ def attention(causal: bool, masked: bool, scale: float | None) -> Callable[[Draw
     def make(r: Draw) -> tuple:
         q, k, v = r(2, 3, 6, 4), r(2, 3, 5, 4), r(2, 3, 5, 4)
         mask = r(2, 3, 6, 5) if masked else None
-        y, lse = aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal, attn_mask=mask, scale=scale)
+        y, lse = aten._scaled_dot_product_flash_attention_for_cpu(
+            q, k, v, 0.0, causal, attn_mask=mask, scale=scale
+        )
         return r(2, 3, 6, 4), q, k, v, y, lse, 0.0, causal, {"attn_mask": mask, "scale": scale}
 
     return make
@@ -348,7 +458,11 @@ case(
 def ctc(flat: bool, zero: bool) -> Callable[[Draw], tuple]:
     def make(r: Draw) -> tuple:
         logs = torch.log_softmax(r(7, 3, 5), -1)
-        targets = torch.tensor([1, 2, 2, 3, 4, 1]) if flat else torch.tensor([[1, 2, 2], [3, 4, 0], [1, 0, 0]])
+        targets = (
+            torch.tensor([1, 2, 2, 3, 4, 1])
+            if flat
+            else torch.tensor([[1, 2, 2], [3, 4, 0], [1, 0, 0]])
+        )
         loss, alpha = aten._ctc_loss(logs, targets, [7, 6, 5], [3, 2, 1], 0, zero)
         return r(3), logs, targets, [7, 6, 5], [3, 2, 1], loss, alpha, 0, zero
 
@@ -364,7 +478,8 @@ def called(where: Any, name: str, args: tuple) -> Any:
 
 
 def wide(value: Any, to: torch.dtype | None) -> Any:
-    """The value on memory of its own, 16-bit floats as float32: PyTorch's own kernels round them in between."""
+    """The value on memory of its own, 16-bit floats as float32: PyTorch's own kernels round them in
+    between."""
     if isinstance(value, dict):
         return {k: wide(v, to) for k, v in value.items()}
     if isinstance(value, torch.Tensor):
@@ -392,7 +507,11 @@ def test_backward(name: str) -> None:
             assert g is None or x is not None or w is not None
             if g is not None and x is not None and w is not None:
                 if dtype != torch.bfloat16 or not torch.allclose(g, x, rtol=rtol, atol=atol):
-                    torch.testing.assert_close(g, w.to(x.dtype), rtol=rtol, atol=atol, equal_nan=True)
-                assert all(n < 2 or a == b for n, a, b in zip(x.shape, g.stride(), x.stride(), strict=True))
+                    torch.testing.assert_close(
+                        g, w.to(x.dtype), rtol=rtol, atol=atol, equal_nan=True
+                    )
+                assert all(
+                    n < 2 or a == b for n, a, b in zip(x.shape, g.stride(), x.stride(), strict=True)
+                )
         ran += 1
     assert ran >= 2

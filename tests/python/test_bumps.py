@@ -1,6 +1,8 @@
-"""Versions move as PyTorch's do: over op_db's in-place and out= forms, writes through views and indexing, and what only reads.
+"""Versions move as PyTorch's do: over op_db's in-place and out= forms, writes through views and
+indexing, and what only reads.
 
-tests/run/test_operators.c asks the same of every operator of the table by its schema, without PyTorch.
+tests/run/test_operators.c asks the same of every operator of the table by its schema, without
+PyTorch.
 """
 
 from __future__ import annotations
@@ -47,16 +49,28 @@ class Pairs:
         return value, value
 
     def state(self) -> tuple[list[int], list[int], list[torch.Tensor]]:
-        return [t._version for t in self.theirs], [aten._version(o) for o in self.ours], [t.clone() for t in self.theirs]
+        return (
+            [t._version for t in self.theirs],
+            [aten._version(o) for o in self.ours],
+            [t.clone() for t in self.theirs],
+        )
 
     def wrong(self, before: tuple, written: int) -> str:
-        """Versions that should have moved, as elements changed, and versions of what is only read that did."""
+        """Versions that should have moved, as elements changed, and versions of what is only read
+        that did."""
         for i, (theirs, ours, old) in enumerate(zip(*before, strict=True)):
-            moved, theirs_moved = aten._version(self.ours[i]) > ours, self.theirs[i]._version > theirs
-            changed = old.shape != self.theirs[i].shape or not torch.equal(old.nan_to_num(), self.theirs[i].nan_to_num())
+            moved, theirs_moved = (
+                aten._version(self.ours[i]) > ours,
+                self.theirs[i]._version > theirs,
+            )
+            changed = old.shape != self.theirs[i].shape or not torch.equal(
+                old.nan_to_num(), self.theirs[i].nan_to_num()
+            )
             if not moved and theirs_moved and changed:
                 return f"version of tensor {i} did not move"
-            if moved and not theirs_moved and i != written:  # some of PyTorch's out= forms forget it
+            if (
+                moved and not theirs_moved and i != written
+            ):  # some of PyTorch's out= forms forget it
                 return f"version of tensor {i}, which is read, moved"
         return ""
 
@@ -86,7 +100,14 @@ def test_in_place_and_out_forms_of_every_sample() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for op in op_db if NIGHTLY else op_db[::STEP]:
-            dtype = next((d for d in (torch.float32, torch.int64, torch.bool) if op.supports_dtype(d, "cpu")), None)
+            dtype = next(
+                (
+                    d
+                    for d in (torch.float32, torch.int64, torch.bool)
+                    if op.supports_dtype(d, "cpu")
+                ),
+                None,
+            )
             if dtype is None:
                 continue
             inplace = op.get_inplace()
@@ -186,7 +207,12 @@ def test_a_view_moves_what_it_is_a_view_of(view: str) -> None:
 
 def test_items_that_are_set_move_the_version() -> None:
     for index, value in (
-        (0, 1.0), ((slice(None), 1), 2.0), ((..., -1), 7.0), ((0, 1), 3.0), ((slice(None, None, 2),), 5.0), ((None, 0), 1.0),
+        (0, 1.0),
+        ((slice(None), 1), 2.0),
+        ((..., -1), 7.0),
+        ((0, 1), 3.0),
+        ((slice(None, None, 2),), 5.0),
+        ((None, 0), 1.0),
     ):
         theirs = torch.zeros(3, 4)
         ours = aten.clone(rushlight.from_dlpack(theirs))
@@ -195,7 +221,14 @@ def test_items_that_are_set_move_the_version() -> None:
         ours[index] = value
         assert version(ours) > before and version(theirs) == 1, index
     i, m = torch.tensor([0, 2]), torch.ones(3, 4, dtype=torch.bool)
-    for line in ("x[0] = 1", "x[:, i] = 2", "x[m] = 3", "x[0][1] += 4", "x[:, :2] *= 2", "x[..., None, 0] = 5"):
+    for line in (
+        "x[0] = 1",
+        "x[:, i] = 2",
+        "x[m] = 3",
+        "x[0][1] += 4",
+        "x[:, :2] *= 2",
+        "x[..., None, 0] = 5",
+    ):
         unit = rushlight.jit.CompilationUnit(f"def f(x, i, m):\n    {line}\n    return x\n")
         mine = aten.clone(rushlight.from_dlpack(torch.zeros(3, 4)))
         before = version(mine)

@@ -1,4 +1,5 @@
-"""The command: answers, exit codes, help, JSON, progress, and that manual page and completions say the same as --help."""
+"""The command: answers, exit codes, help, JSON, progress, and that manual page and completions say
+the same as --help."""
 
 from __future__ import annotations
 
@@ -36,10 +37,20 @@ def test_arguments(run, tmp_path: pathlib.Path) -> None:
     header += b" " * (64 - (10 + len(header) + 1) % 64) + b"\n"
     data = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(256)
     (tmp_path / "x.npy").write_bytes(data)
-    assert run("run", DIGITS, f"@{tmp_path}/x.npy").stdout == run("run", DIGITS, "zeros(1,1,8,8)").stdout
-    assert run("run", DIGITS, "full([1,1,8,8], 0.5)").stdout == run("run", DIGITS, "x=full([1,1,8,8], 0.5)").stdout
+    assert (
+        run("run", DIGITS, f"@{tmp_path}/x.npy").stdout
+        == run("run", DIGITS, "zeros(1,1,8,8)").stdout
+    )
+    assert (
+        run("run", DIGITS, "full([1,1,8,8], 0.5)").stdout
+        == run("run", DIGITS, "x=full([1,1,8,8], 0.5)").stdout
+    )
     first = run("run", DIGITS, "randn(1,1,8,8)").stdout
-    assert first == run("run", DIGITS, "randn(1,1,8,8)").stdout != run("run", DIGITS, "randn(1,1,8,8)", "--seed=1").stdout
+    assert (
+        first
+        == run("run", DIGITS, "randn(1,1,8,8)").stdout
+        != run("run", DIGITS, "randn(1,1,8,8)", "--seed=1").stdout
+    )
     assert run("run", DIGITS, "randn(1,1,8,8)", "--seed", "0", "--threads", "2").stdout == first
 
 
@@ -57,9 +68,15 @@ def test_show_check(run, tmp_path: pathlib.Path) -> None:
     assert json.loads(run("show", "--check", LIFE, "--json").stdout) == {"ok": True, "faults": ""}
     assert "methods:" in run("show", LIFE, "--check", "full").stdout  # the option of all verbs
     source = tmp_path / "bad.py"
-    source.write_text("def good(x: int):\n    return x\ndef bad(x: int) -> str:\n    return good(x)\n")
+    source.write_text(
+        "def good(x: int):\n    return x\ndef bad(x: int) -> str:\n    return good(x)\n"
+    )
     said = run("show", str(source), "--check", code=1).stdout
-    assert said.startswith("__torch__.bad: ") and 'bad.py", line 4' in said and "__torch__.good:" not in said
+    assert (
+        said.startswith("__torch__.bad: ")
+        and 'bad.py", line 4' in said
+        and "__torch__.good:" not in said
+    )
     assert "schema only" not in run("show", LIFE, "--ops").stdout
 
 
@@ -91,7 +108,9 @@ def test_show_check_names_operators_that_cannot_run(run, tmp_path: pathlib.Path)
 )
 def test_a_full_disk_is_a_failure(command: str, args: list[str]) -> None:
     with open("/dev/full", "w") as full:
-        done = subprocess.run([command, *args], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+        done = subprocess.run(
+            [command, *args], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120
+        )
     assert done.returncode == 3 and "rushlight: standard output could not be written" in done.stderr
 
 
@@ -111,7 +130,11 @@ def test_a_file_on_a_full_disk_is_a_failure(run, args: list[str]) -> None:
 
 def test_bench(run) -> None:
     got = json.loads(run("bench", DIGITS, "zeros(1,1,8,8)", "--seconds=0.05", "--json").stdout)
-    assert 0 < got["min"] <= got["median"] <= got["max"] and got["calls"] >= 5 and got["peak_bytes"] > 0
+    assert (
+        0 < got["min"] <= got["median"] <= got["max"]
+        and got["calls"] >= 5
+        and got["peak_bytes"] > 0
+    )
     assert "median" in run("bench", DIGITS, "zeros(1,1,8,8)", "--seconds", "0.05").stdout
 
 
@@ -132,7 +155,10 @@ def test_exit_code_2_usage(run, command: str) -> None:
     ):  # fmt: skip
         done = run(*args, code=2)
         assert done.stdout == "" and done.stderr.startswith("rushlight"), args
-        assert "--help" in done.stderr or "argument" in done.stderr or "expected" in done.stderr, (args, done.stderr)
+        assert "--help" in done.stderr or "argument" in done.stderr or "expected" in done.stderr, (
+            args,
+            done.stderr,
+        )
     assert subprocess.run([command], capture_output=True).returncode == 2
 
 
@@ -162,11 +188,17 @@ def test_corrupt_records_are_named(run, tmp_path: pathlib.Path) -> None:
 def test_exit_code_4_program_raised(run) -> None:
     done = run("run", DIGITS, "zeros(1,3,8,8)", code=4)
     assert "RuntimeError" in done.stderr and "channels" in done.stderr
-    assert json.loads(run("run", DIGITS, "zeros(1,3,8,8)", "--json", code=4).stdout)["error"]["type"] == "RuntimeError"
+    assert (
+        json.loads(run("run", DIGITS, "zeros(1,3,8,8)", "--json", code=4).stdout)["error"]["type"]
+        == "RuntimeError"
+    )
 
 
 def test_exit_code_5_limit(run) -> None:
-    assert "limit" in run("run", DIGITS, "zeros(100,1,800,800)", "--max-bytes", "10000000", code=5).stderr
+    assert (
+        "limit"
+        in run("run", DIGITS, "zeros(100,1,800,800)", "--max-bytes", "10000000", code=5).stderr
+    )
     assert "limit" in run("run", LIFE, "100000000", "--max-seconds", "0.05", code=5).stderr
 
 
@@ -177,15 +209,22 @@ def test_help(run) -> None:
     assert all(f"  {code}" in text for code in (0, 1, 2, 3, 4, 5, 70))
     for verb in verbs:
         own = run(verb, "--help").stdout
-        assert own.startswith(f"rushlight {verb} - ") and f"rushlight {verb} " in own.split("Examples:")[1]
+        assert (
+            own.startswith(f"rushlight {verb} - ")
+            and f"rushlight {verb} " in own.split("Examples:")[1]
+        )
     assert re.fullmatch(r"rushlight \d+\.\d+\.\d+\n", run("--version").stdout)
 
 
 def options_of_verbs() -> dict[str, dict[str, str]]:
     """verb -> option -> whether it takes a value ("" for a flag), as help.def has them."""
     text = (TOP / "cli" / "help.def").read_text()
-    told: dict[str, dict[str, str]] = {verb: {} for verb in re.findall(r'^VERB\("(\w+)"', text, re.M)}
-    for verbs, option, value in re.findall(r'^OPTION\("([^"]*)", "(--[\w-]+)", "([^"]*)"', text, re.M):
+    told: dict[str, dict[str, str]] = {
+        verb: {} for verb in re.findall(r'^VERB\("(\w+)"', text, re.M)
+    }
+    for verbs, option, value in re.findall(
+        r'^OPTION\("([^"]*)", "(--[\w-]+)", "([^"]*)"', text, re.M
+    ):
         for verb in told if verbs == "all" else verbs.split():
             told[verb].setdefault(option, value)
     return told
@@ -196,7 +235,10 @@ def test_help_of_a_verb_lists_its_options_alone(run) -> None:
         text = run("help", verb).stdout.split("\nOptions:\n")[1].split("\nExamples:")[0]
         assert set(re.findall(r"^  (--[\w-]+)", text, re.M)) == set(told), verb
         for line in text.splitlines():  # each has its meaning, beside it or below
-            assert re.match(r"  --[\w-]+( \S+)?  +\S|  --[\w-]+ \S+$| {20}\S", line) or len(line.split()) > 2, line
+            assert (
+                re.match(r"  --[\w-]+( \S+)?  +\S|  --[\w-]+ \S+$| {20}\S", line)
+                or len(line.split()) > 2
+            ), line
 
 
 def test_options_of_other_verbs_are_refused(run) -> None:
@@ -206,11 +248,16 @@ def test_options_of_other_verbs_are_refused(run) -> None:
         for option, value in every.items():
             if option not in own:
                 done = run(verb, DIGITS, option, *(["1"] if value else []), code=2)
-                assert f"'{option}' is an option of " in done.stderr and f"not of {verb}" in done.stderr, (verb, option)
+                assert (
+                    f"'{option}' is an option of " in done.stderr
+                    and f"not of {verb}" in done.stderr
+                ), (verb, option)
 
 
 def test_every_option_that_is_read_is_documented() -> None:
-    told = set(re.findall(r'^OPTION\("[^"]*", "(--[\w-]+)"', (TOP / "cli" / "help.def").read_text(), re.M))
+    told = set(
+        re.findall(r'^OPTION\("[^"]*", "(--[\w-]+)"', (TOP / "cli" / "help.def").read_text(), re.M)
+    )
     used = set()
     for path in (TOP / "cli").glob("*.c"):
         used |= set(re.findall(r'"(--[a-z-]+)"', path.read_text()))
@@ -218,7 +265,9 @@ def test_every_option_that_is_read_is_documented() -> None:
 
 
 def test_manual_and_completions_name_every_option(build: pathlib.Path) -> None:
-    told = re.findall(r'^OPTION\("[^"]*", "(--[\w-]+)"', (TOP / "cli" / "help.def").read_text(), re.M)
+    told = re.findall(
+        r'^OPTION\("[^"]*", "(--[\w-]+)"', (TOP / "cli" / "help.def").read_text(), re.M
+    )
     folder = build / "packaging"
     manual = (folder / "rushlight.1").read_text().replace("\\-", "-")
     assert all(option in manual for option in told)
@@ -230,11 +279,15 @@ def test_manual_and_completions_name_every_option(build: pathlib.Path) -> None:
             subprocess.run([shell, "-n", str(folder / name)], check=True)
     if shutil.which("bash"):
         script = f". {folder}/rushlight; COMP_WORDS=(rushlight run --cp); COMP_CWORD=2; _rushlight; echo ${{COMPREPLY[@]}}"
-        assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == "--cpu\n"
+        assert (
+            subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout
+            == "--cpu\n"
+        )
 
 
 @pytest.mark.parametrize(
-    ("verb", "option"), [("bench", "--seconds=0.3"), ("profile", "--calls=3"), ("bench", f"--against={DIGITS}")]
+    ("verb", "option"),
+    [("bench", "--seconds=0.3"), ("profile", "--calls=3"), ("bench", f"--against={DIGITS}")],
 )
 def test_progress_is_for_terminals(command: str, verb: str, option: str) -> None:
     args = [command, verb, DIGITS, "zeros(1,1,8,8)", option]
@@ -259,12 +312,18 @@ def test_progress_is_for_terminals(command: str, verb: str, option: str) -> None
 def test_script_makes_an_archive(command: str, tmp_path: pathlib.Path) -> None:
     source, archive = tmp_path / "twice.py", tmp_path / "twice.pt"
     source.write_text("def twice(x: int):\n    return 2 * x\n")
-    done = subprocess.run([command, "script", source, "-o", archive], capture_output=True, text=True, timeout=200)
+    done = subprocess.run(
+        [command, "script", source, "-o", archive], capture_output=True, text=True, timeout=200
+    )
     assert done.returncode == 0, done.stderr
     for model in (source, archive):
-        done = subprocess.run([command, "run", model, "4"], capture_output=True, text=True, timeout=200)
+        done = subprocess.run(
+            [command, "run", model, "4"], capture_output=True, text=True, timeout=200
+        )
         assert done.stdout == "8\n", done.stderr
-    done = subprocess.run([command, "run", source, "twice", "5"], capture_output=True, text=True, timeout=200)
+    done = subprocess.run(
+        [command, "run", source, "twice", "5"], capture_output=True, text=True, timeout=200
+    )
     assert done.stdout == "10\n", done.stderr
     source.write_text("def twice(x: int) -> str:\n    return 2 * x\n")
     done = subprocess.run([command, "script", source], capture_output=True, text=True, timeout=200)
@@ -272,7 +331,9 @@ def test_script_makes_an_archive(command: str, tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["digits.pt", "digits.pt2"])
-def test_copy_reads_files_instead_of_mapping_them(run, command: str, tmp_path: pathlib.Path, name: str) -> None:
+def test_copy_reads_files_instead_of_mapping_them(
+    run, command: str, tmp_path: pathlib.Path, name: str
+) -> None:
     model, image = str(DATA / name), tmp_path / "image.npy"
     header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 8, 8), }"
     header += b" " * (-(len(header) + 11) % 64) + b"\n"
@@ -280,14 +341,38 @@ def test_copy_reads_files_instead_of_mapping_them(run, command: str, tmp_path: p
     plain = run("run", model, f"@{image}").stdout
     assert run("run", model, f"@{image}", "--copy").stdout == plain
     for verb in (["show"], ["bench", "--seconds", "0.05"], ["profile", "--calls", "1"]):
-        assert run(verb[0], model, *(() if verb[0] == "show" else (f"@{image}", *verb[1:])), "--copy").returncode == 0
-    if not shutil.which("strace") or subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True).returncode:
+        assert (
+            run(
+                verb[0], model, *(() if verb[0] == "show" else (f"@{image}", *verb[1:])), "--copy"
+            ).returncode
+            == 0
+        )
+    if (
+        not shutil.which("strace")
+        or subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True).returncode
+    ):
         return
     for more, mapped in ((), True), (("--copy",), False):
         trace = tmp_path / "trace"
-        call = ["strace", "-f", "-y", "-e", "trace=mmap", "-o", str(trace), command, "run", model, f"@{image}", *more]
+        call = [
+            "strace",
+            "-f",
+            "-y",
+            "-e",
+            "trace=mmap",
+            "-o",
+            str(trace),
+            command,
+            "run",
+            model,
+            f"@{image}",
+            *more,
+        ]
         assert subprocess.run(call, capture_output=True).returncode == 0
-        assert (f"{name}>" in trace.read_text(), "image.npy>" in trace.read_text()) == (mapped, mapped)
+        assert (f"{name}>" in trace.read_text(), "image.npy>" in trace.read_text()) == (
+            mapped,
+            mapped,
+        )
 
 
 def test_objects_are_printed_without_addresses(run, tmp_path: pathlib.Path) -> None:
@@ -325,7 +410,10 @@ def test_run_without_arguments_uses_the_sample_inputs(run) -> None:
 def test_a_call_without_arguments_says_what_to_give(run, tmp_path: pathlib.Path) -> None:
     for verb in ("run", "bench", "profile"):
         said = run(verb, DIGITS, code=2).stderr
-        assert "forward needs arguments: x: Tensor" in said and f'rushlight {verb} {DIGITS} "randn(2,3)"' in said
+        assert (
+            "forward needs arguments: x: Tensor" in said
+            and f'rushlight {verb} {DIGITS} "randn(2,3)"' in said
+        )
     source = tmp_path / "kinds.py"
     source.write_text(
         "def f(x: Tensor, n: int, names: List[str], o: Optional[float], d: Dict[str, Tensor], k: int = 1):\n    return x\n"
@@ -333,7 +421,9 @@ def test_a_call_without_arguments_says_what_to_give(run, tmp_path: pathlib.Path)
     said = run("run", str(source), "f", code=2).stderr
     assert '"randn(2,3)" "1" "[\'a\', \'b\']" "None" "{\'a\': randn(2,3)}" --method f' in said
     command = re.search(r"For example: rushlight (.*)", said)[1]
-    words = subprocess.run(["bash", "-c", f"printf '%s\\n' {command}"], capture_output=True, text=True).stdout.splitlines()
+    words = subprocess.run(
+        ["bash", "-c", f"printf '%s\\n' {command}"], capture_output=True, text=True
+    ).stdout.splitlines()
     assert run(*words).stdout.startswith("tensor(")
 
 
@@ -370,15 +460,23 @@ def rushlight_load(path: pathlib.Path):
 def test_several_results_go_to_files(run, tmp_path: pathlib.Path) -> None:
     np = pytest.importorskip("numpy")
     source = tmp_path / "two.py"
-    source.write_text("def f(x: Tensor):\n    return {'a': x, 'b': (x > 0).t()}\ndef g(x: Tensor):\n    return x, x.half()\n")
+    source.write_text(
+        "def f(x: Tensor):\n    return {'a': x, 'b': (x > 0).t()}\ndef g(x: Tensor):\n    return x, x.half()\n"
+    )
     run("run", str(source), "f", "ones(2,3)", "-o", str(tmp_path / "f.npz"))
     with np.load(tmp_path / "f.npz") as both:
         assert both["a"].shape == (2, 3) and both["b"].dtype == bool and both["b"].shape == (3, 2)
     run("run", str(source), "g", "ones(2,3)", "-o", str(tmp_path / "g.npz"))
     with np.load(tmp_path / "g.npz") as both:
         assert both["arr_1"].dtype == np.float16
-    assert "one tensor" in run("run", str(source), "g", "ones(2)", "-o", str(tmp_path / "g.npy"), code=2).stderr
-    assert ".safetensors" in run("run", str(source), "g", "ones(2)", "-o", str(tmp_path / "g.txt"), code=2).stderr
+    assert (
+        "one tensor"
+        in run("run", str(source), "g", "ones(2)", "-o", str(tmp_path / "g.npy"), code=2).stderr
+    )
+    assert (
+        ".safetensors"
+        in run("run", str(source), "g", "ones(2)", "-o", str(tmp_path / "g.txt"), code=2).stderr
+    )
     np.savez(tmp_path / "x.npz", x=np.arange(3), y=np.zeros((2, 2)))
     assert run("run", str(source), "g", f"@{tmp_path}/x.npz[x]").stdout.count("Type{3}") == 2
     assert "name or number" in run("run", str(source), "g", f"@{tmp_path}/x.npz[z]", code=2).stderr
@@ -388,15 +486,24 @@ def test_standard_input(command: str, run, tmp_path: pathlib.Path) -> None:
     np = pytest.importorskip("numpy")
     wanted = run("run", DIGITS, "zeros(1,1,8,8)").stdout
     model = subprocess.run(
-        [command, "run", "-", "zeros(1,1,8,8)"], input=pathlib.Path(DIGITS).read_bytes(), capture_output=True
+        [command, "run", "-", "zeros(1,1,8,8)"],
+        input=pathlib.Path(DIGITS).read_bytes(),
+        capture_output=True,
     )
     assert model.stdout.decode() == wanted
     np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 8), np.float32))
     data = (tmp_path / "x.npy").read_bytes()
-    assert subprocess.run([command, "run", DIGITS, "@-"], input=data, capture_output=True).stdout.decode() == wanted
+    assert (
+        subprocess.run(
+            [command, "run", DIGITS, "@-"], input=data, capture_output=True
+        ).stdout.decode()
+        == wanted
+    )
     twice = subprocess.run([command, "run", "-", "@-"], input=data, capture_output=True)
     assert twice.returncode == 2 and b"once" in twice.stderr
-    shown = subprocess.run([command, "show", "-"], input=pathlib.Path(DIGITS).read_bytes(), capture_output=True)
+    shown = subprocess.run(
+        [command, "show", "-"], input=pathlib.Path(DIGITS).read_bytes(), capture_output=True
+    )
     assert b"forward" in shown.stdout
 
 
@@ -419,7 +526,9 @@ def test_typos_get_suggestions(run) -> None:
     assert "did you mean 'bench'?" in run("help", "bnech", code=2).stderr
     assert "did you mean 'avx2'?" in run("show", DIGITS, "--cpu=avx", code=2).stderr
     assert "did you mean 'simple'?" in run("show", DIGITS, "--executor", "simpel", code=2).stderr
-    assert "did you mean 'float16'?" in run("run", DIGITS, "ones(1)", "--dtype=flaot16", code=2).stderr
+    assert (
+        "did you mean 'float16'?" in run("run", DIGITS, "ones(1)", "--dtype=flaot16", code=2).stderr
+    )
     assert "did you mean 'float64'?" in run("run", DIGITS, "ones(1, dtype=flaot64)", code=2).stderr
     assert "did you mean 'True'?" in run("run", DIGITS, "Ture", code=2).stderr
     assert "did you mean 'zeros(...)'?" in run("run", DIGITS, "zeros", code=2).stderr
@@ -454,12 +563,16 @@ def test_code_as_data(run) -> None:
         assert all(printed[x["line"] - 1] == x["text"] for x in f["lines"])
     one = json.loads(run("show", LIFE, "--code", "--method", "step", "--json").stdout)["functions"]
     assert [(f["name"], f["file"], f["line"]) for f in one] == [("step", None, 1)]
-    assert json.loads(run("show", str(DATA / "digits.pt2"), "--code", "--json").stdout)["functions"][0]["lines"][1:]
+    assert json.loads(run("show", str(DATA / "digits.pt2"), "--code", "--json").stdout)[
+        "functions"
+    ][0]["lines"][1:]
 
 
 def test_bytecode_as_data(run) -> None:
     source = json.loads(run("show", LIFE, "--program").stdout)["sources"][0]["text"].split("\n")
-    (step,) = json.loads(run("show", LIFE, "--bytecode", "--method", "step", "--json").stdout)["functions"]
+    (step,) = json.loads(run("show", LIFE, "--bytecode", "--method", "step", "--json").stdout)[
+        "functions"
+    ]
     rows = step["instructions"]
     listing = run("show", LIFE, "--bytecode", "--method", "step").stdout.splitlines()
     assert [r["pc"] for r in rows] == list(range(len(listing) - 1))
@@ -467,7 +580,11 @@ def test_bytecode_as_data(run) -> None:
     (roll,) = [r for r in rows if r.get("operator") == "aten::roll"]
     assert "torch.roll(" in source[roll["at"]["line"] - 1][roll["at"]["column"] - 1 :]
     assert all(0 <= r["to"] < len(rows) for r in rows if "to" in r) and any("to" in r for r in rows)
-    assert all(re.fullmatch(r"[rk]\d+", x) for r in rows for x in r.get("inputs", []) + [y for y in r.get("outputs", []) if y])
+    assert all(
+        re.fullmatch(r"[rk]\d+", x)
+        for r in rows
+        for x in r.get("inputs", []) + [y for y in r.get("outputs", []) if y]
+    )
 
 
 def test_machine_code_as_data(run) -> None:
@@ -479,7 +596,9 @@ def test_machine_code_as_data(run) -> None:
     for line in lines:
         assert line.get("text", line.get("label")) in text
     if lines:  # where there is an emitter
-        assert all(bytes.fromhex(line["bytes"]) for line in lines if "bytes" in line) and any("bytes" in line for line in lines)
+        assert all(bytes.fromhex(line["bytes"]) for line in lines if "bytes" in line) and any(
+            "bytes" in line for line in lines
+        )
         assert all(g["operator"] and g["at"]["line"] > 0 for f in functions for g in f["groups"])
 
 
@@ -488,8 +607,15 @@ def test_views_as_data(run) -> None:
         return json.loads(run("show", LIFE, *([name] if name else []), "--json").stdout)
 
     shown = view("")
-    assert shown["format"] == "TorchScript" and "step" in shown["methods"] and shown["state"][0]["name"] == "board"
+    assert (
+        shown["format"] == "TorchScript"
+        and "step" in shown["methods"]
+        and shown["state"][0]["name"] == "board"
+    )
     assert shown["state"][0]["kind"] == "buffer" and len(shown["state"][0]["shape"]) == 2
     assert all(op["count"] > 0 and op["status"] == "runs" for op in view("--ops"))
-    assert view("--schema")["forward"].startswith("forward(") and len(view("--digest")["forward"]) == 16
+    assert (
+        view("--schema")["forward"].startswith("forward(")
+        and len(view("--digest")["forward"]) == 16
+    )
     assert view("--graph")["functions"] and view("--signature")["forward"]["inputs"]

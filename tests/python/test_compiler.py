@@ -1,4 +1,5 @@
-"""What is grouped and compiled answers as PyTorch, whatever its arguments are, and fails as what is not compiled."""
+"""What is grouped and compiled answers as PyTorch, whatever its arguments are, and fails as what is
+not compiled."""
 
 from __future__ import annotations
 
@@ -17,13 +18,17 @@ FILE = pathlib.Path(__file__).resolve().parent.parent / "script" / "programs" / 
 
 
 MODULE = import_file(FILE)
-NAMES = [name for name, value in vars(MODULE).items() if callable(value) and value.__module__ == "chains"]
+NAMES = [
+    name for name, value in vars(MODULE).items() if callable(value) and value.__module__ == "chains"
+]
 
 
 def arguments() -> dict[str, tuple[Any, Any]]:
     torch.manual_seed(3)
     r = torch.randn
-    special = torch.tensor([0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-40, 3e38, -1.5, 1.0])
+    special = torch.tensor(
+        [0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-40, 3e38, -1.5, 1.0]
+    )
     pairs = list(itertools.product(special, special))
     return {
         "same": (r(5, 7), r(5, 7)),
@@ -37,7 +42,9 @@ def arguments() -> dict[str, tuple[Any, Any]]:
         "one element": (r(1), r(3, 4)),
         "transposed": (r(5, 4).t(), r(4, 5)),
         "both transposed": (r(5, 4).t(), r(5, 4).t()),
-        "channels last": tuple(r(2, 3, 4, 5).to(memory_format=torch.channels_last) for _ in range(2)),
+        "channels last": tuple(
+            r(2, 3, 4, 5).to(memory_format=torch.channels_last) for _ in range(2)
+        ),
         "strided": (r(6, 9)[::2, 1::2], r(3, 4)),
         "expanded": (r(1, 4).expand(3, 4), r(3, 4)),
         "offset": (r(33)[1:], r(40)[8:]),
@@ -63,7 +70,9 @@ def same(got: Any, want: Any, what: str) -> None:
     for g, w in zip(got, want, strict=True):
         assert g.dtype == w.dtype and g.shape == w.shape, what
         w = w.detach()
-        assert all(a == b for a, b, n in zip(g.stride(), w.stride(), w.shape, strict=True) if n > 1), what
+        assert all(
+            a == b for a, b, n in zip(g.stride(), w.stride(), w.shape, strict=True) if n > 1
+        ), what
         torch.testing.assert_close(g, w, equal_nan=True, msg=lambda m: f"{what}: {m}")
 
 
@@ -105,11 +114,17 @@ def test_errors_stand_where_they_happen(command: str, tmp_path: pathlib.Path) ->
     torch.jit.script(Net()).save(str(path))
     texts = [
         subprocess.run(
-            [command, "run", str(path), "rand(3)", "rand(4)", "--executor", executor], capture_output=True, text=True
+            [command, "run", str(path), "rand(3)", "rand(4)", "--executor", executor],
+            capture_output=True,
+            text=True,
         ).stderr
         for executor in ("simple", "specialising")
     ]
-    assert texts[0] == texts[1] and "must match the size of tensor b (4)" in texts[0] and "d * b - c" in texts[0]
+    assert (
+        texts[0] == texts[1]
+        and "must match the size of tensor b (4)" in texts[0]
+        and "d * b - c" in texts[0]
+    )
     assert texts[0].count("<--- HERE") == 2  # the archive's code, and the author's
 
 
@@ -132,7 +147,9 @@ def test_a_compiler_from_outside(command: str, build: pathlib.Path, tmp_path: pa
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert "pw::CompilationGroup_0(%a.1, %b.1)" in answer("show", "--optimized", "--plugin", str(plugin), str(path))
+    assert "pw::CompilationGroup_0(%a.1, %b.1)" in answer(
+        "show", "--optimized", "--plugin", str(plugin), str(path)
+    )
     both = [[f"rand({n})"] * 2 for n in (0, 1, 3, 4, 5, 7, 9, 1000, 70001)]
     for args in (*both, ["rand(3,4)", "rand(4)"], ["ones(3)", "arange(3)"]):
         want = answer("run", str(path), *args, "--executor", "simple", "--json")
@@ -149,10 +166,17 @@ def test_code_that_is_finished_cannot_be_written_to() -> None:
         pytest.skip("no /proc")
 
     def both() -> set[str]:  # of torch's own compilers there may be some
-        return {line.split()[0] for line in maps.read_text().splitlines() if {"w", "x"} <= set(line.split()[1])}
+        return {
+            line.split()[0]
+            for line in maps.read_text().splitlines()
+            if {"w", "x"} <= set(line.split()[1])
+        }
 
     before = both()
-    functions = [rushlight.jit.CompilationUnit(f"def f(x):\n    return (x * {i} + {i}).relu() * x\n").f for i in range(1, 5)]
+    functions = [
+        rushlight.jit.CompilationUnit(f"def f(x):\n    return (x * {i} + {i}).relu() * x\n").f
+        for i in range(1, 5)
+    ]
     for f in functions:
         for _ in range(8):
             f(torch.ones(1000))

@@ -1,7 +1,8 @@
-"""The whole public corpus, through the command and through the Python module; and that `verify` notices what is wrong.
+"""The whole public corpus, through the command and through the Python module; and that `verify`
+notices what is wrong.
 
-Needs torch and the corpus' maker (../shared, or RUSHLIGHT_SHARED).  It is made once into the build directory;
-RUSHLIGHT_CORPUS names one that is there already.
+Needs torch and the corpus' maker (../shared, or RUSHLIGHT_SHARED).  It is made once into the build
+directory; RUSHLIGHT_CORPUS names one that is there already.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def corpus(build: pathlib.Path, corpus_tools: pathlib.Path) -> pathlib.Path:
     out = build / "corpus"
     jobs = str(min(os.cpu_count() or 1, 8))
     made = subprocess.run(
-        [sys.executable, str(corpus_tools / "make.py"), str(out), "--jobs", jobs], capture_output=True, text=True
+        [sys.executable, str(corpus_tools / "make.py"), str(out), "--jobs", jobs],
+        capture_output=True,
+        text=True,
     )
     assert made.returncode == 0, made.stdout[-2000:] + made.stderr[-2000:]
     return out
@@ -38,7 +41,9 @@ def corpus(build: pathlib.Path, corpus_tools: pathlib.Path) -> pathlib.Path:
 
 def verify(command: str, *args: Any) -> tuple[int, list[dict]]:
     """(exit code, an object for each case)."""
-    run = subprocess.run([command, "verify", *map(str, args), "--json"], capture_output=True, text=True, timeout=1200)
+    run = subprocess.run(
+        [command, "verify", *map(str, args), "--json"], capture_output=True, text=True, timeout=1200
+    )
     lines = [json.loads(line) for line in run.stdout.splitlines()]
     return run.returncode, [line for line in lines if "case" in line]
 
@@ -46,7 +51,9 @@ def verify(command: str, *args: Any) -> tuple[int, list[dict]]:
 def test_by_the_command(command: str, corpus: pathlib.Path) -> None:
     code, cases = verify(command, corpus)
     failed = [f"{case['case']}: {case['why'][:300]}" for case in cases if not case["passed"]]
-    slow = [f"{case['case']}: {case['seconds']:.1f} s" for case in cases if case["seconds"] > SECONDS]
+    slow = [
+        f"{case['case']}: {case['seconds']:.1f} s" for case in cases if case["seconds"] > SECONDS
+    ]
     assert len(cases) >= 323 and not failed and not slow and code == 0, "\n".join(failed + slow)
 
 
@@ -54,13 +61,17 @@ def test_on_small_threads(command: str, corpus: pathlib.Path) -> None:
     code, cases = verify(command, corpus, "--stack=65536")
     failed = [f"{case['case']}: {case['why'][:300]}" for case in cases if not case["passed"]]
     most = max(case["stack_bytes"] for case in cases)
-    assert len(cases) >= 323 and not failed and code == 0 and most <= 56 << 10, "\n".join([f"{most} bytes", *failed])
+    assert len(cases) >= 323 and not failed and code == 0 and most <= 56 << 10, "\n".join(
+        [f"{most} bytes", *failed]
+    )
 
 
 def test_by_the_python_module(corpus: pathlib.Path, corpus_tools: pathlib.Path) -> None:
     tool = TOP / "tools" / "corpus_python.py"
     run = subprocess.run(
-        [sys.executable, str(tool), str(corpus), "--corpus", str(corpus_tools)], capture_output=True, text=True
+        [sys.executable, str(tool), str(corpus), "--corpus", str(corpus_tools)],
+        capture_output=True,
+        text=True,
     )
     assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-1000:]
 
@@ -73,9 +84,20 @@ def test_by_the_command_in_other_ways(command: str, corpus: pathlib.Path, option
     assert not failed, "\n".join(failed)
 
 
-def test_perturbed_copies_fail(command: str, corpus: pathlib.Path, corpus_tools: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    tool = [sys.executable, str(TOP / "tools" / "perturb.py"), str(corpus), str(tmp_path), "--corpus", str(corpus_tools)]
-    kinds = ["--only="] if NIGHTLY else ["--only=modules/", "--only=export/", "--only=vision/resnet"]
+def test_perturbed_copies_fail(
+    command: str, corpus: pathlib.Path, corpus_tools: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    tool = [
+        sys.executable,
+        str(TOP / "tools" / "perturb.py"),
+        str(corpus),
+        str(tmp_path),
+        "--corpus",
+        str(corpus_tools),
+    ]
+    kinds = (
+        ["--only="] if NIGHTLY else ["--only=modules/", "--only=export/", "--only=vision/resnet"]
+    )
     for kind in kinds:
         most = [] if NIGHTLY else ["--most=12"]
         subprocess.run([*tool, kind, *most], check=True, capture_output=True)
@@ -105,10 +127,21 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     module.define(SOURCE)
     torch.jit.save(module, str(folder / "model.pt"))
     result = (torch.arange(3), 3.0, [3], {"a": 3, "b": 4})
-    common = {"method": "forward", "kwargs": {}, "tolerances": [(1e-6, 1e-6)], "rtol": 1e-6, "atol": 1e-6}
+    common = {
+        "method": "forward",
+        "kwargs": {},
+        "tolerances": [(1e-6, 1e-6)],
+        "rtol": 1e-6,
+        "atol": 1e-6,
+    }
     calls = [
         {**common, "args": (3,), "result": result, "stdout": "n is 3\n"},
-        {**common, "args": (-1,), "raises": {"type": "Error", "contains": "negative"}, "tolerances": []},
+        {
+            **common,
+            "args": (-1,),
+            "raises": {"type": "Error", "contains": "negative"},
+            "tolerances": [],
+        },
     ]
     torch.save({"format": 1, "origin": "tests", "calls": calls}, str(folder / "calls.pt"))
     return folder
@@ -146,10 +179,14 @@ CHANGES = {
     "a tuple for a list": lambda: result(2, (3,)),
     "a longer list": lambda: result(2, [3, 3]),
     "another order of keys": lambda: result(3, {"b": 4, "a": 3}),
-    "a list for the tuple": lambda: entry(0, "result", [tensor([0, 1, 2]), 3.0, [3], {"a": 3, "b": 4}]),
+    "a list for the tuple": lambda: entry(
+        0, "result", [tensor([0, 1, 2]), 3.0, [3], {"a": 3, "b": 4}]
+    ),
     "other stdout": lambda: entry(0, "stdout", "n is 4\n"),
     "no stdout": lambda: entry(0, "stdout", ""),
-    "another type of exception": lambda: entry(1, "raises", {"type": "ValueError", "contains": "negative"}),
+    "another type of exception": lambda: entry(
+        1, "raises", {"type": "ValueError", "contains": "negative"}
+    ),
     "another message": lambda: entry(1, "raises", {"type": "Error", "contains": "positive"}),
     "a missing raise": lambda: entry(1, "args", (1,)),
     "a raise that is not recorded": lambda: entry(0, "args", (-1,)),
@@ -163,7 +200,9 @@ def test_the_recorded_case_passes(command: str, recorded: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_verify_notices(command: str, recorded: pathlib.Path, tmp_path: pathlib.Path, name: str) -> None:
+def test_verify_notices(
+    command: str, recorded: pathlib.Path, tmp_path: pathlib.Path, name: str
+) -> None:
     import torch
 
     saved = torch.load(recorded / "calls.pt", weights_only=True)
@@ -192,7 +231,9 @@ def test_after_passes(command: str, build: pathlib.Path, corpus: pathlib.Path) -
         _, cases = verify(command, corpus, "--passes", some)
         failed = [f"{case['case']}: {case['why'][:300]}" for case in cases if not case["passed"]]
         assert len(cases) >= 323
-        assert not [line for line in failed if line.split(":")[0] not in OTHER_ERRORS], f"{some}: " + "\n".join(failed)
+        assert not [line for line in failed if line.split(":")[0] not in OTHER_ERRORS], (
+            f"{some}: " + "\n".join(failed)
+        )
 
 
 def archives(corpus: pathlib.Path, every: int) -> list[pathlib.Path]:
@@ -231,7 +272,10 @@ def test_language_programs_print_as_torch_prints_them(corpus: pathlib.Path) -> N
     torch = pytest.importorskip("torch")
     same, other = [], []
     for path in archives(corpus, 1):
-        if path.parent.parent.name in ("vision", "sequence", "other", "old", "export") or path.suffix != ".pt":
+        if (
+            path.parent.parent.name in ("vision", "sequence", "other", "old", "export")
+            or path.suffix != ".pt"
+        ):
             continue
         ours = rushlight.load(path)
         if "forward" not in ours.methods():

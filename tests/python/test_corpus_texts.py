@@ -1,5 +1,5 @@
-"""The language programs of the public corpus (../shared/corpus/cases/lang_*.py) made of functions and classes, from text:
-their calls answer as torch.jit.script's."""
+"""The language programs of the public corpus (../shared/corpus/cases/lang_*.py) made of functions
+and classes, from text: their calls answer as torch.jit.script's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class Definitions(types.ModuleType):
         super().__init__("define")
         self.found: list[tuple[str, Any, list[Any]]] = []
 
-    def call(self, *args: Any, kw: Any = None, seed: Any = None, raises: Any = None, **_: Any) -> Any:
+    def call(
+        self, *args: Any, kw: Any = None, seed: Any = None, raises: Any = None, **_: Any
+    ) -> Any:
         return types.SimpleNamespace(args=args, kwargs=kw or {}, seed=seed, raises=raises)
 
     def script(self, name: str, fn: Any, *calls: Any, **_: Any) -> None:
@@ -37,7 +39,7 @@ class Definitions(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return lambda *args, **kwargs: (args[0] if args and callable(args[0]) else None)
+        return lambda *args, **kwargs: args[0] if args and callable(args[0]) else None
 
 
 def text_of(path: pathlib.Path) -> str:
@@ -46,7 +48,9 @@ def text_of(path: pathlib.Path) -> str:
     lines = source.split("\n")
     modules = {"Module", "nn.Module", "torch.nn.Module"}
     for node in ast.parse(source).body:
-        module = isinstance(node, ast.ClassDef) and any(ast.unparse(b) in modules for b in node.bases)
+        module = isinstance(node, ast.ClassDef) and any(
+            ast.unparse(b) in modules for b in node.bases
+        )
         if module and isinstance(node, ast.ClassDef):
             modules.add(node.name)
         for d in getattr(node, "decorator_list", []) if isinstance(node, ast.FunctionDef) else []:
@@ -64,7 +68,11 @@ def definitions(path: pathlib.Path) -> list[tuple[str, Any, list[Any]]]:
         import_file(path, f"corpus_{path.stem}")
     finally:
         del sys.modules["define"]
-    return [case for case in words.found if isinstance(case[1], types.FunctionType) and case[1].__name__ != "<lambda>"]
+    return [
+        case
+        for case in words.found
+        if isinstance(case[1], types.FunctionType) and case[1].__name__ != "<lambda>"
+    ]
 
 
 def run(f: Any, c: Any, name: str) -> tuple[Any, str]:
@@ -78,10 +86,16 @@ def run(f: Any, c: Any, name: str) -> tuple[Any, str]:
 def same(a: Any, b: Any) -> bool:
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
         wide = torch.complex128 if a.is_complex() else torch.float64
-        close = a.shape == b.shape and torch.allclose(a.to(wide), b.to(wide), rtol=1e-5, atol=1e-6, equal_nan=True)
+        close = a.shape == b.shape and torch.allclose(
+            a.to(wide), b.to(wide), rtol=1e-5, atol=1e-6, equal_nan=True
+        )
         return a.dtype == b.dtype and close
     if isinstance(a, (list, tuple)):
-        return isinstance(b, (list, tuple)) and len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+        return (
+            isinstance(b, (list, tuple))
+            and len(a) == len(b)
+            and all(same(x, y) for x, y in zip(a, b, strict=True))
+        )
     if isinstance(a, dict):
         return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
     if isinstance(a, float):

@@ -13,7 +13,14 @@ FILES = ["digits.pt", "digits.pt2", "life.pt"]
 
 
 def outcome(command: str, path: pathlib.Path) -> tuple[int, str]:
-    args = [command, "show", str(path), "--check=full", "--max-seconds=60", "--max-bytes=1000000000"]
+    args = [
+        command,
+        "show",
+        str(path),
+        "--check=full",
+        "--max-seconds=60",
+        "--max-bytes=1000000000",
+    ]
     done = subprocess.run(args, capture_output=True, text=True, errors="replace", timeout=100)
     return done.returncode, done.stderr
 

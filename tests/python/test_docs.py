@@ -1,4 +1,5 @@
-"""The documentation's examples: programs are built and run, Python is run, commands are run or known to the Makefile."""
+"""The documentation's examples: programs are built and run, Python is run, commands are run or
+known to the Makefile."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from conftest import TOP
 
 PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
-LINK = re.compile(r"`((?:src|docs|tests|examples|tools|include|cli|python|packaging|bench)/[\w./*-]*)`")
+LINK = re.compile(
+    r"`((?:src|docs|tests|examples|tools|include|cli|python|packaging|bench)/[\w./*-]*)`"
+)
 
 
 def blocks(language: str) -> list:
@@ -51,7 +54,12 @@ def test_python(text: str, tmp_path: pathlib.Path) -> None:
     (tmp_path / "example.py").write_text(text)  # what is scripted is read from its file
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     done = subprocess.run(
-        [sys.executable, str(tmp_path / "example.py")], cwd=TOP, capture_output=True, text=True, timeout=120, env=environ
+        [sys.executable, str(tmp_path / "example.py")],
+        cwd=TOP,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environ,
     )
     assert done.returncode == 0, done.stderr
 
@@ -69,19 +77,27 @@ def test_commands(text: str, command: str) -> None:
             done = subprocess.run(words, cwd=TOP, capture_output=True, text=True, timeout=200)
             assert done.returncode == 0, f"{line}\n{done.stderr}"
         elif words and words[0].endswith("rushlight"):
-            done = subprocess.run([command, *words[1:]], cwd=TOP, capture_output=True, text=True, timeout=200)
+            done = subprocess.run(
+                [command, *words[1:]], cwd=TOP, capture_output=True, text=True, timeout=200
+            )
             assert done.returncode == 0, f"{line}\n{done.stderr}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_files_named_exist(page: pathlib.Path) -> None:
-    missing = [name for name in LINK.findall(page.read_text()) if "<" not in name and not list(TOP.glob(name.rstrip("/")))]
+    missing = [
+        name
+        for name in LINK.findall(page.read_text())
+        if "<" not in name and not list(TOP.glob(name.rstrip("/")))
+    ]
     assert not missing
 
 
 def test_status_is_generated(tmp_path: pathlib.Path) -> None:
     out = tmp_path / "status.md"
-    subprocess.run([sys.executable, str(TOP / "tools" / "make_status.py"), "--out", str(out)], check=True)
+    subprocess.run(
+        [sys.executable, str(TOP / "tools" / "make_status.py"), "--out", str(out)], check=True
+    )
     known = (TOP / "docs" / "status.md").read_text().split("\n## Proven")[0]
     if out.read_text().split("\n## Proven")[0] != known:
         pytest.skip("docs/status.md is older than the operator table: make status")

@@ -1,4 +1,5 @@
-"""Calls that end before their work is done: signals, seconds, bytes, handles.  What is called would run for ever."""
+"""Calls that end before their work is done: signals, seconds, bytes, handles.  What is called would
+run for ever."""
 
 from __future__ import annotations
 
@@ -99,7 +100,9 @@ def test_handlers_of_the_users_run_meanwhile() -> None:
     seen = []
 
     def handler(number: int, frame: Any) -> None:
-        seen.append(rushlight.tensor([2.0]).item() + PROGRAMS.large(3).item())  # it may call the library
+        seen.append(
+            rushlight.tensor([2.0]).item() + PROGRAMS.large(3).item()
+        )  # it may call the library
         if len(seen) == 2:
             raise LookupError("enough")
 
@@ -123,13 +126,19 @@ def test_a_signal_that_raises_nothing_changes_nothing() -> None:
 
 @pytest.mark.parametrize("name", [name for name in ENDLESS if name != "operator"])
 def test_seconds_end_a_call(name: str) -> None:
-    with rushlight.limits(max_seconds=0.1), pytest.raises((TimeoutError, RuntimeError), match="deadline"):
+    with (
+        rushlight.limits(max_seconds=0.1),
+        pytest.raises((TimeoutError, RuntimeError), match="deadline"),
+    ):
         ENDLESS[name]()
 
 
 def test_bytes_end_a_call() -> None:
     for _ in range(2):
-        with rushlight.limits(max_bytes=1_000_000), pytest.raises((MemoryError, RuntimeError), match="would pass the limit of"):
+        with (
+            rushlight.limits(max_bytes=1_000_000),
+            pytest.raises((MemoryError, RuntimeError), match="would pass the limit of"),
+        ):
             PROGRAMS.large(1_000_000)
         assert PROGRAMS.large(1_000_000).item() == 1e6  # nothing is left of the limit
     rushlight.set_limits(max_bytes=rushlight.memory_stats()["live_bytes"] + 1_000_000)
@@ -162,7 +171,9 @@ def test_limits_are_of_single_operators_too() -> None:
 
 def test_modules_have_limits(tmp_path: Any) -> None:
     path = tmp_path / "m.pt"
-    unit = rushlight.CompilationUnit("def f(n: int):\n    while n != 0:\n        n += 2\n    return torch.ones(n + 1000000)\n")
+    unit = rushlight.CompilationUnit(
+        "def f(n: int):\n    while n != 0:\n        n += 2\n    return torch.ones(n + 1000000)\n"
+    )
     rushlight.save(unit.f, str(path))
     model = rushlight.load(str(path))
     assert model.max_seconds is None and model.max_bytes is None
@@ -182,7 +193,10 @@ def test_modules_have_limits(tmp_path: Any) -> None:
 
 def test_blocks_nest_and_belong_to_their_thread() -> None:
     with rushlight.limits(max_seconds=0.1):
-        with rushlight.limits(max_bytes=1000), pytest.raises((TimeoutError, RuntimeError), match="deadline"):
+        with (
+            rushlight.limits(max_bytes=1000),
+            pytest.raises((TimeoutError, RuntimeError), match="deadline"),
+        ):
             ENDLESS["count"]()  # the outer block's seconds
         with pytest.raises(ValueError, match="max_seconds"), rushlight.limits(max_seconds=-1):
             pass

@@ -12,7 +12,10 @@ from rushlight import _rushlight
 torch = pytest.importorskip("torch")
 
 PAGE = (TOP / "docs" / "errors.md").read_text(encoding="utf-8")
-EXAMPLE = re.compile(r"^## ([^\n]*)\n.*?^```torchscript\n(.*?)^```\n\n(?:`(f\([^`]*)`:\n\n)?```text\n(.*?)^```", re.M | re.S)
+EXAMPLE = re.compile(
+    r"^## ([^\n]*)\n.*?^```torchscript\n(.*?)^```\n\n(?:`(f\([^`]*)`:\n\n)?```text\n(.*?)^```",
+    re.M | re.S,
+)
 EXAMPLES = [pytest.param(*m.groups()[1:], id=m[1]) for m in EXAMPLE.finditer(PAGE)]
 
 
@@ -23,7 +26,9 @@ def test_example(source: str, call: str | None, message: str) -> None:
         if call:
             eval(call, {"f": unit.f, "ones": torch.ones})
     lines = str(caught.value).strip("\n").split("\n")
-    assert f"{type(caught.value).__name__}: " + "\n".join(line.rstrip() for line in lines) == message.rstrip("\n")
+    assert f"{type(caught.value).__name__}: " + "\n".join(
+        line.rstrip() for line in lines
+    ) == message.rstrip("\n")
 
 
 def test_there_are_ten_at_least() -> None:

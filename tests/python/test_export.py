@@ -1,4 +1,5 @@
-"""Exported programs against PyTorch's ep.module(): what calls they refuse and how, shapes, pytrees, control flow."""
+"""Exported programs against PyTorch's ep.module(): what calls they refuse and how, shapes, pytrees,
+control flow."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def same(want: Any, got: Any) -> None:
     for a, b in zip(want, got, strict=False):
         if isinstance(a, torch.Tensor):
             assert a.dtype == b.dtype
-            torch.testing.assert_close(b, a.detach(), rtol=1e-2 if a.dtype == torch.bfloat16 else 1e-5, atol=1e-5)
+            torch.testing.assert_close(
+                b, a.detach(), rtol=1e-2 if a.dtype == torch.bfloat16 else 1e-5, atol=1e-5
+            )
         else:
             assert type(a) is type(b) and a == b
 
@@ -49,7 +52,9 @@ def outcome(f: Any, args: tuple, kwargs: dict) -> tuple[Any, Any]:
         return type(error), str(error)
 
 
-def check(tmp_path: pathlib.Path, module: nn.Module, calls: list[tuple[tuple, dict]], **how: Any) -> None:
+def check(
+    tmp_path: pathlib.Path, module: nn.Module, calls: list[tuple[tuple, dict]], **how: Any
+) -> None:
     """Export with the first call's arguments; make all calls, in both dialects."""
     program = torch.export.export(module, *copy.deepcopy(calls[0]), **how)
     for dialect in (program, program.run_decompositions()):
@@ -77,7 +82,12 @@ def test_guards_and_pytrees(tmp_path: pathlib.Path) -> None:
             return {"o": o, "n": None, "l": [d[0], (b[1],)], "i": a["j"], "t": True}
 
     n = Dim("n", min=3, max=9)
-    shapes = {"a": {"k": {0: n}, "j": None}, "b": [{0: n}, {0: n}, None], "c": {0: n}, "d": ({0: n}, None)}
+    shapes = {
+        "a": {"k": {0: n}, "j": None},
+        "b": [{0: n}, {0: n}, None],
+        "c": {0: n},
+        "d": ({0: n}, None),
+    }
     y = torch.ones(5, 4)
     ok = (({"k": X, "j": 2}, [X, X + 1, "s"]), {"c": X, "d": (X, 1.5)})
     calls = [
@@ -108,8 +118,12 @@ def test_symbolic_numbers(tmp_path: pathlib.Path) -> None:
                 return x.reshape(-1), x.new_full((n * 2 + 1,), n / 2), k, x[: n - 1]
             return x.reshape(-1), x.new_full((n * 2 + 1,), n / 2), k, x[1:]
 
-    calls = [((torch.ones(n, 4), torch.ones(m, 4)), {}) for n, m in ((3, 4), (7, 4), (5, 4), (3, 40))]
-    check(tmp_path, Symbolic(), calls, dynamic_shapes={"x": {0: Dim.DYNAMIC}, "y": {0: Dim.DYNAMIC}})
+    calls = [
+        ((torch.ones(n, 4), torch.ones(m, 4)), {}) for n, m in ((3, 4), (7, 4), (5, 4), (3, 40))
+    ]
+    check(
+        tmp_path, Symbolic(), calls, dynamic_shapes={"x": {0: Dim.DYNAMIC}, "y": {0: Dim.DYNAMIC}}
+    )
 
 
 def test_control_flow(tmp_path: pathlib.Path) -> None:
@@ -132,7 +146,12 @@ def test_symbolic_operands(tmp_path: pathlib.Path) -> None:
     class Halves(nn.Module):
         def forward(self, x):
             n = x.shape[0]
-            return torch.cond(n > 4, lambda x: (x[: n // 2].sum(), x.new_zeros(n)), lambda x: (x.mean(), x.new_ones(n)), (x,))
+            return torch.cond(
+                n > 4,
+                lambda x: (x[: n // 2].sum(), x.new_zeros(n)),
+                lambda x: (x.mean(), x.new_ones(n)),
+                (x,),
+            )
 
     calls = [((torch.ones(n, 4),), {}) for n in (6, 3, 5)]
     check(tmp_path, Halves(), calls, dynamic_shapes=({0: Dim.DYNAMIC},))
@@ -194,7 +213,8 @@ def test_extra_files_come_back(tmp_path: pathlib.Path) -> None:
 
 
 class Mapped(nn.Module):
-    """torch.vmap of what most programs map: layers, several arguments, dictionaries, maps in maps."""
+    """torch.vmap of what most programs map: layers, several arguments, dictionaries, maps in
+    maps."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -206,7 +226,9 @@ class Mapped(nn.Module):
         layer = torch.vmap(lambda r: self.dropout(torch.relu_(self.linear(r))) + self.shared)(x)
         columns = torch.vmap(lambda a, b: a * b.sum(), in_dims=(1, None))(x, y)
         outer = torch.vmap(torch.vmap(torch.dot, in_dims=(None, 0)), in_dims=(0, None))(x, y)
-        tree = torch.vmap(lambda d: {"sum": d["x"] + 1, "same": (d["x"], d["pair"][0].cumsum(0))})({"x": x, "pair": (x, y)})
+        tree = torch.vmap(lambda d: {"sum": d["x"] + 1, "same": (d["x"], d["pair"][0].cumsum(0))})(
+            {"x": x, "pair": (x, y)}
+        )
         parts = torch.vmap(lambda r: torch.softmax(r, 0).topk(2).values, chunk_size=2)(x)
 
         def shares(r):
@@ -253,7 +275,9 @@ def test_vmap_writes_and_draws(tmp_path: pathlib.Path) -> None:
             noise = rushlight.load(path)(X) - X
             assert (noise - noise[0]).abs().max() < 1e-5 and noise.min() > -1e-5 and noise.max() < 1
         else:
-            with pytest.raises(RuntimeError, match="aten::rand draws random numbers for each sample"):
+            with pytest.raises(
+                RuntimeError, match="aten::rand draws random numbers for each sample"
+            ):
                 rushlight.load(path)
 
 
@@ -261,9 +285,18 @@ def test_associative_scan(tmp_path: pathlib.Path) -> None:
     class Scans(nn.Module):
         def forward(self, x, y):
             total = associative_scan(lambda a, b: a + b, x, 0, combine_mode="generic")
-            product = associative_scan(lambda a, b: a * b, x, 1, reverse=True, combine_mode="generic")
-            line = associative_scan(lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), (x, y), 0, combine_mode="generic")
-            most = associative_scan(lambda a, b: {"m": torch.maximum(a["m"], b["m"])}, {"m": y}, 1, combine_mode="generic")
+            product = associative_scan(
+                lambda a, b: a * b, x, 1, reverse=True, combine_mode="generic"
+            )
+            line = associative_scan(
+                lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), (x, y), 0, combine_mode="generic"
+            )
+            most = associative_scan(
+                lambda a, b: {"m": torch.maximum(a["m"], b["m"])},
+                {"m": y},
+                1,
+                combine_mode="generic",
+            )
             return total, product, line, most
 
     check(tmp_path, Scans(), [((X, X.sin()), {}), ((X.cos(), X.flip(1)), {})])

@@ -1,4 +1,5 @@
-"""Dataclasses and other registered classes as arguments and results of exported programs, as ep.module() has them."""
+"""Dataclasses and other registered classes as arguments and results of exported programs, as
+ep.module() has them."""
 
 from __future__ import annotations
 
@@ -84,7 +85,8 @@ _pytree.register_pytree_node(
     serialized_type_name="tests.Colored",
     flatten_with_keys_fn=keyed,
 )
-# torch.export.load says of sample inputs with instances that it unpickled them, in a message that does not format.
+# torch.export.load says of sample inputs with instances that it unpickled them, in a message that
+# does not format.
 logging.getLogger("torch._export.serde.serialize").setLevel(logging.ERROR)
 
 
@@ -99,7 +101,10 @@ class Everything(torch.nn.Module):
             "ordered": collections.OrderedDict(z=ordered["b"], a=ordered["a"] + 1),
             "default": collections.defaultdict(list, u=default["u"] * 2),
             "deque": collections.deque([deque[1], deque[0]], maxlen=5),
-            "nested": Nested([nested.points[0], Point(nested.extra["k"])], {"q": collections.OrderedDict(w=named.x)}),
+            "nested": Nested(
+                [nested.points[0], Point(nested.extra["k"])],
+                {"q": collections.OrderedDict(w=named.x)},
+            ),
             "plain": (y, [y]),
         }
 
@@ -191,7 +196,9 @@ def test_a_field_has_a_size_that_varies(tmp_path: pathlib.Path) -> None:
     x = torch.ones(4, 2)
     shapes = {"p": [{0: n}, None], "q": [{0: n * 2}, None]}
     path = tmp_path / "m.pt2"
-    torch.export.save(torch.export.export(Sum(), (Point(x), Point(torch.ones(8, 2))), dynamic_shapes=shapes), path)
+    torch.export.save(
+        torch.export.export(Sum(), (Point(x), Point(torch.ones(8, 2))), dynamic_shapes=shapes), path
+    )
     theirs, ours = torch.export.load(path).module(), rushlight.load(path)
     for a, b in ((4, 8), (6, 12), (6, 11), (2, 4), (10, 20)):
         args = Point(torch.rand(a, 2)), Point(torch.rand(b, 2))
@@ -352,20 +359,39 @@ def test_registration_is_checked() -> None:
 
 
 def test_nothing_that_a_file_names_is_called() -> None:
-    """A missing key would call the factory of a defaultdict: only classes that make empty values are."""
+    """A missing key would call the factory of a defaultdict: only classes that make empty values
+    are."""
     from rushlight.pytree import Trees, _enum_hook
 
     def rebuilt(module: str, name: str) -> Any:
-        context = {"default_factory_module": module, "default_factory_name": name, "dict_context": ["k"]}
+        context = {
+            "default_factory_module": module,
+            "default_factory_name": name,
+            "dict_context": ["k"],
+        }
         leaf = {"type": None, "context": None, "children_spec": []}
-        out = {"type": "collections.defaultdict", "context": json.dumps(context), "children_spec": [leaf]}
+        out = {
+            "type": "collections.defaultdict",
+            "context": json.dumps(context),
+            "children_spec": [leaf],
+        }
         both = {"type": "builtins.tuple", "context": "null", "children_spec": []}
         args = {"type": "builtins.tuple", "context": "null",
                 "children_spec": [both, {"type": "builtins.dict", "context": "[]", "children_spec": []}]}  # fmt: skip
-        return Trees(json.dumps({"arg_names": [], "in": [1, args], "out": [1, out]})).rebuild({"k": 1})
+        return Trees(json.dumps({"arg_names": [], "in": [1, args], "out": [1, out]})).rebuild(
+            {"k": 1}
+        )
 
     assert rebuilt("builtins", "list").default_factory is list
-    for module, name in (("os", "abort"), ("builtins", "breakpoint"), ("rushlight", "load"), ("builtins", "list.append")):
+    for module, name in (
+        ("os", "abort"),
+        ("builtins", "breakpoint"),
+        ("rushlight", "load"),
+        ("builtins", "list.append"),
+    ):
         assert rebuilt(module, name).default_factory is None and rebuilt(module, name) == {"k": 1}
     assert _enum_hook({"__enum__": True, "fqn": "builtins:list", "name": "x"})["name"] == "x"
-    assert _enum_hook({"__enum__": True, "fqn": "inspect:_ParameterKind", "name": "__class__"})["name"] == "__class__"
+    assert (
+        _enum_hook({"__enum__": True, "fqn": "inspect:_ParameterKind", "name": "__class__"})["name"]
+        == "__class__"
+    )

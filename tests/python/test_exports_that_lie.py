@@ -1,5 +1,5 @@
-"""Exported programs whose JSON is well-formed and lies: names, counts, indices and types that do not agree are refused when the
-archive is opened, by file, record and offset; nothing runs."""
+"""Exported programs whose JSON is well-formed and lies: names, counts, indices and types that do
+not agree are refused when the archive is opened, by file, record and offset; nothing runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ TWO = numpy.arange(2, dtype=numpy.float32)
 
 
 def tree(kind: str, context: object, *children: Any) -> dict[str, Any]:
-    return {"type": f"builtins.{kind}", "context": json.dumps(context), "children_spec": list(children)}
+    return {
+        "type": f"builtins.{kind}",
+        "context": json.dumps(context),
+        "children_spec": list(children),
+    }
 
 
 def args(*children: Any) -> dict[str, Any]:
@@ -53,7 +57,13 @@ def given(*values: Any) -> list[Any]:
 
 def weight(**changes: Any) -> dict[str, Any]:
     one = {"as_int": 1}
-    meta = {"dtype": 7, "sizes": [{"as_int": 2}], "strides": [one], "storage_offset": {"as_int": 0}, "requires_grad": False}
+    meta = {
+        "dtype": 7,
+        "sizes": [{"as_int": 2}],
+        "strides": [one],
+        "storage_offset": {"as_int": 0},
+        "requires_grad": False,
+    }
     meta |= {"device": {"type": "cpu", "index": None}, "layout": 7} | changes
     return {"path_name": "w0", "is_param": False, "use_pickle": False, "tensor_meta": meta}
 
@@ -74,7 +84,13 @@ def program(
     def spec(t: Any) -> str:
         return t if isinstance(t, str) else json.dumps([1, t])
 
-    graph = {"inputs": list(inputs), "outputs": list(outputs), "nodes": list(nodes), "tensor_values": {}, "sym_int_values": {}}
+    graph = {
+        "inputs": list(inputs),
+        "outputs": list(outputs),
+        "nodes": list(nodes),
+        "tensor_values": {},
+        "sym_int_values": {},
+    }
     signature = {
         "input_specs": list(user(*inputs) if input_specs is None else input_specs),
         "output_specs": list(given(*outputs) if output_specs is None else output_specs),
@@ -86,7 +102,12 @@ def program(
         "out_spec": spec(out_spec or LEAF),
         "forward_arg_names": list(names),
     }
-    module = {"graph": graph, "signature": signature, "module_call_graph": [{"fqn": "", "signature": call}], "metadata": {}}
+    module = {
+        "graph": graph,
+        "signature": signature,
+        "module_call_graph": [{"fqn": "", "signature": call}],
+        "metadata": {},
+    }
     model = {"graph_module": module, "range_constraints": {}, "guards_code": [], **parts}
     content = {
         "m/archive_format": b"pt2",
@@ -94,7 +115,9 @@ def program(
         "m/.data/version": b"3",
         "m/models/model.json": json.dumps(model).encode(),
         "m/data/weights/model_weights_config.json": json.dumps({"config": weights or {}}).encode(),
-        "m/data/constants/model_constants_config.json": json.dumps({"config": constants or {}}).encode(),
+        "m/data/constants/model_constants_config.json": json.dumps(
+            {"config": constants or {}}
+        ).encode(),
         "m/data/weights/w0": bytes(64),
         "m/data/constants/w0": bytes(64),
     }
@@ -102,7 +125,11 @@ def program(
 
 
 def body(outputs: Any, *nodes: Any, inputs: Any = ("a", "b")) -> dict[str, Any]:
-    graph = {"inputs": [{"as_tensor": {"name": n}} for n in inputs], "outputs": list(outputs), "nodes": list(nodes)}
+    graph = {
+        "inputs": [{"as_tensor": {"name": n}} for n in inputs],
+        "outputs": list(outputs),
+        "nodes": list(nodes),
+    }
     return {"as_graph": {"name": "g", "graph": graph}}
 
 
@@ -111,7 +138,12 @@ def higher(name: str, outputs: Any, *inputs: Any) -> dict[str, Any]:
 
 
 A, B, C = ({"as_tensor": {"name": n}} for n in "abc")
-SIZE = node("torch.ops.aten.sym_size.int", [{"as_sym_int": {"as_name": "n"}}], ("self", X), ("dim", {"as_int": 0}))
+SIZE = node(
+    "torch.ops.aten.sym_size.int",
+    [{"as_sym_int": {"as_name": "n"}}],
+    ("self", X),
+    ("dim", {"as_int": 0}),
+)
 N = {"as_sym_int": {"as_name": "n"}}
 HALF = node("_operator.truediv", [{"as_sym_float": {"as_name": "h"}}], N, {"as_int": 2})
 H = {"as_sym_float": {"as_name": "h"}}
@@ -137,19 +169,40 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     "three parts": (dict(in_spec=args(args(LEAF), kwargs("y"), args())), "no pair"),
     "a list of parts": (dict(in_spec=tree("list", None, args(LEAF), kwargs("y"))), "no pair"),
     "a leaf for all": (dict(in_spec=LEAF), "no pair"),
-    "kwargs ordered by int": (dict(in_spec=args(args(LEAF), kwargs(4702111234474983745))), "no text"),
-    "kwargs by bool": (dict(in_spec=args(args(LEAF), kwargs(True))), "different texts or different ints"),
+    "kwargs ordered by int": (
+        dict(in_spec=args(args(LEAF), kwargs(4702111234474983745))),
+        "no text",
+    ),
+    "kwargs by bool": (
+        dict(in_spec=args(args(LEAF), kwargs(True))),
+        "different texts or different ints",
+    ),
     "kwargs twice": (dict(in_spec=args(args(), kwargs("x", "x"))), "different texts"),
     "kwargs with NUL": (dict(in_spec=args(args(LEAF), kwargs("y\0z"))), "NUL"),
     "fewer keys": (dict(in_spec=args(args(LEAF), tree("dict", [], LEAF))), "0 keys and 1 values"),
-    "more keys": (dict(in_spec=args(args(LEAF), tree("dict", ["y", "z"], LEAF))), "2 keys and 1 values"),
+    "more keys": (
+        dict(in_spec=args(args(LEAF), tree("dict", ["y", "z"], LEAF))),
+        "2 keys and 1 values",
+    ),
     "no keys": (dict(in_spec=args(args(LEAF), tree("dict", None, LEAF))), "without its keys"),
-    "mixed keys": (dict(in_spec=args(args(tree("dict", ["a", 1], LEAF, LEAF)), kwargs())), "different texts or"),
-    "a leaf with children": (dict(in_spec=args(args(LEAF | {"children_spec": [LEAF]}), kwargs("y"))), "a leaf .* 1 children"),
-    "two trees": (dict(in_spec=json.dumps([1, args(args(LEAF), kwargs("y")), args(args(LEAF), kwargs("y"))])), "two trees"),
+    "mixed keys": (
+        dict(in_spec=args(args(tree("dict", ["a", 1], LEAF, LEAF)), kwargs())),
+        "different texts or",
+    ),
+    "a leaf with children": (
+        dict(in_spec=args(args(LEAF | {"children_spec": [LEAF]}), kwargs("y"))),
+        "a leaf .* 1 children",
+    ),
+    "two trees": (
+        dict(in_spec=json.dumps([1, args(args(LEAF), kwargs("y")), args(args(LEAF), kwargs("y"))])),
+        "two trees",
+    ),
     "no tree": (dict(in_spec="[1]"), "without a tree"),
     "fewer leaves": (dict(in_spec=args(args(LEAF), kwargs())), "more user inputs than leaves"),
-    "more leaves": (dict(in_spec=args(args(LEAF, LEAF), kwargs("y"))), "2 user inputs, but 3 leaves"),
+    "more leaves": (
+        dict(in_spec=args(args(LEAF, LEAF), kwargs("y"))),
+        "2 user inputs, but 3 leaves",
+    ),
     "fewer results": (dict(out_spec=args()), "1 outputs for the user, but 0 leaves"),
     "more results": (dict(out_spec=args(LEAF, LEAF)), "1 outputs for the user, but 2 leaves"),
     "argument names with NUL": (dict(names=("x\0", "y")), "NUL"),
@@ -163,20 +216,37 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown kind": (dict(input_specs=[{"bogus": {}}, *user(Y)]), "not known"),
     "two values": (dict(input_specs=user(X | {"as_int": 1}, Y)), "two values"),
     "no value": (dict(input_specs=[{"user_input": {}}, *user(Y)]), "without its value"),
-    "a custom object": (dict(input_specs=user({"as_custom_obj": {"name": "x", "class_fqn": "c"}}, Y)), "not supported"),
+    "a custom object": (
+        dict(input_specs=user({"as_custom_obj": {"name": "x", "class_fqn": "c"}}, Y)),
+        "not supported",
+    ),
     "a graph": (dict(input_specs=user(body([A]), Y)), "not supported"),
     "a weight that is not there": (
-        dict(input_specs=[{"buffer": {"arg": {"name": "x"}, "buffer_name": "q", "persistent": True}}, *user(Y)]),
+        dict(
+            input_specs=[
+                {"buffer": {"arg": {"name": "x"}, "buffer_name": "q", "persistent": True}},
+                *user(Y),
+            ]
+        ),
         "'q', which was not saved",
     ),
-    "a weight without a name": (dict(input_specs=[{"buffer": {"arg": {"name": "x"}}}, *user(Y)]), "does not name"),
+    "a weight without a name": (
+        dict(input_specs=[{"buffer": {"arg": {"name": "x"}}}, *user(Y)]),
+        "does not name",
+    ),
     # outputs
     "an output spec too many": (dict(output_specs=given(W, W)), "more output specs"),
     "an output spec missing": (dict(output_specs=[]), "0 output specs for 1 outputs"),
     "an unknown output": (dict(output_specs=[{"bogus": {"arg": W}}]), "not known"),
     "an output of two kinds": (dict(output_specs=[given(W)[0] | {"token": {}}]), "2 kinds"),
-    "a buffer that is not there": (dict(output_specs=[{"buffer_mutation": MUTATION | {"buffer_name": "q"}}]), "no buffer 'q'"),
-    "a buffer without a name": (dict(output_specs=[{"buffer_mutation": MUTATION}], weights={"w": weight()}), "no buffer ''"),
+    "a buffer that is not there": (
+        dict(output_specs=[{"buffer_mutation": MUTATION | {"buffer_name": "q"}}]),
+        "no buffer 'q'",
+    ),
+    "a buffer without a name": (
+        dict(output_specs=[{"buffer_mutation": MUTATION}], weights={"w": weight()}),
+        "no buffer ''",
+    ),
     "an input that is not there": (
         dict(output_specs=[{"user_input_mutation": MUTATION | {"user_input_name": "q"}}]),
         "no input 'q'",
@@ -184,7 +254,10 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     "a number into a buffer": (
         dict(
             outputs=(W, {"as_int": 1}),
-            output_specs=[*given(W), {"buffer_mutation": {"arg": {"name": "w"}, "buffer_name": "b"}}],
+            output_specs=[
+                *given(W),
+                {"buffer_mutation": {"arg": {"name": "w"}, "buffer_name": "b"}},
+            ],
             weights={"b": weight()},
         ),
         "no tensor",
@@ -192,18 +265,32 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     "a result that nobody makes": (dict(outputs=(A,)), "no value 'a'"),
     "a result used before it is made": (dict(nodes=(add(W, C, Y), add(C, X, Y))), "no value 'c'"),
     "a name made twice": (dict(nodes=(add(W, X, Y), add(W, X, Y))), "second value of the name 'w'"),
-    "a result of a name of an input": (dict(nodes=(add(X, X, Y),), outputs=(X,)), "second value of the name 'x'"),
+    "a result of a name of an input": (
+        dict(nodes=(add(X, X, Y),), outputs=(X,)),
+        "second value of the name 'x'",
+    ),
     "an argument of two kinds": (dict(nodes=(add(W, X | {"as_int": 1}, Y),)), "2 kinds"),
     "an argument twice": (
         dict(nodes=(node("torch.ops.aten.relu.default", [W], ("self", X), ("self", Y)),)),
         "'self' twice",
     ),
-    "a target with NUL": (dict(nodes=(node("torch.ops.aten.relu\0.default", [W], ("self", X)),)), "NUL"),
+    "a target with NUL": (
+        dict(nodes=(node("torch.ops.aten.relu\0.default", [W], ("self", X)),)),
+        "NUL",
+    ),
     "a result with NUL": (dict(nodes=(add({"as_tensor": {"name": "w\0"}}, X, Y),)), "NUL"),
     # numbers
     "a float dimension": (
         dict(
-            nodes=(node("torch.ops.aten.select.int", [W], ("self", X), ("dim", {"as_float": 1.5}), ("index", {"as_int": 0})),)
+            nodes=(
+                node(
+                    "torch.ops.aten.select.int",
+                    [W],
+                    ("self", X),
+                    ("dim", {"as_float": 1.5}),
+                    ("index", {"as_int": 0}),
+                ),
+            )
         ),
         "a float where a int",
     ),
@@ -212,33 +299,79 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
             nodes=(
                 SIZE,
                 HALF,
-                node("torch.ops.aten.view.default", [W], ("self", X), ("size", {"as_sym_ints": [{"as_name": "h"}]})),
+                node(
+                    "torch.ops.aten.view.default",
+                    [W],
+                    ("self", X),
+                    ("size", {"as_sym_ints": [{"as_name": "h"}]}),
+                ),
             )
         ),
         "a float where a int",
     ),
     "a symbolic float for an int": (
-        dict(nodes=(SIZE, HALF, node("torch.ops.aten.select.int", [W], ("self", X), ("dim", {"as_int": 0}), ("index", H)))),
+        dict(
+            nodes=(
+                SIZE,
+                HALF,
+                node(
+                    "torch.ops.aten.select.int",
+                    [W],
+                    ("self", X),
+                    ("dim", {"as_int": 0}),
+                    ("index", H),
+                ),
+            )
+        ),
         "a float where a int",
     ),
     "a tensor for a size": (
-        dict(nodes=(node("torch.ops.aten.view.default", [W], ("self", X), ("size", {"as_sym_ints": [{"as_name": "x"}]})),)),
+        dict(
+            nodes=(
+                node(
+                    "torch.ops.aten.view.default",
+                    [W],
+                    ("self", X),
+                    ("size", {"as_sym_ints": [{"as_name": "x"}]}),
+                ),
+            )
+        ),
         "no number",
     ),
     "an operator on any type": (
-        dict(nodes=(node("torch.ops.aten.append.t", [], ("self", TWO_X), ("el", {"as_int": 1})), add(W, X, Y))),
+        dict(
+            nodes=(
+                node("torch.ops.aten.append.t", [], ("self", TWO_X), ("el", {"as_int": 1})),
+                add(W, X, Y),
+            )
+        ),
         "has no place|twice|not of its types",
     ),
     "a token in a list of tensors": (
         dict(
             inputs=(X, Y, A),
             input_specs=[*user(X, Y), {"token": {"arg": {"name": "a"}}}],
-            nodes=(node("torch.ops.aten.cat.default", [W], ("tensors", {"as_nested_tensors": [[{"name": "a"}]]})),),
+            nodes=(
+                node(
+                    "torch.ops.aten.cat.default",
+                    [W],
+                    ("tensors", {"as_nested_tensors": [[{"name": "a"}]]}),
+                ),
+            ),
         ),
         "item 0 of a list of Tensor is NoneType",
     ),
     "layout 0": (
-        dict(nodes=(node("torch.ops.aten.empty_like.default", [W], ("self", X), ("layout", {"as_layout": 0})),)),
+        dict(
+            nodes=(
+                node(
+                    "torch.ops.aten.empty_like.default",
+                    [W],
+                    ("self", X),
+                    ("layout", {"as_layout": 0}),
+                ),
+            )
+        ),
         "layout 0",
     ),
     "a device of index 1000": (
@@ -255,19 +388,34 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
         "device index 1000",
     ),
     # graphs
-    "cond without a graph": (dict(nodes=(higher("cond", [W], X, body([A]), {"as_int": 1}, TWO_X),)), "a graph is missing"),
+    "cond without a graph": (
+        dict(nodes=(higher("cond", [W], X, body([A]), {"as_int": 1}, TWO_X),)),
+        "a graph is missing",
+    ),
     "cond with too few operands": (
         dict(nodes=(higher("cond", [W], X, body([A]), body([A]), ONE_X),)),
         "2 is given 1|inputs is given",
     ),
-    "branches that differ": (dict(nodes=(higher("cond", [W], X, body([A]), body([A, B]), TWO_X),)), "different numbers"),
+    "branches that differ": (
+        dict(nodes=(higher("cond", [W], X, body([A]), body([A, B]), TWO_X),)),
+        "different numbers",
+    ),
     "branches of other types": (
         dict(nodes=(higher("cond", [W], X, body([A]), body([{"as_int": 1}]), TWO_X),)),
         "different types",
     ),
-    "more results than a branch": (dict(nodes=(higher("cond", [W, C], X, body([A]), body([A]), TWO_X),)), "more outputs"),
-    "a loop that drops a value": (dict(nodes=(higher("while_loop", [W], body([A]), body([A]), TWO_X),)), "another number"),
-    "a loop of two conditions": (dict(nodes=(higher("while_loop", [W], body([A, A]), body([A, B]), TWO_X),)), "more than one"),
+    "more results than a branch": (
+        dict(nodes=(higher("cond", [W, C], X, body([A]), body([A]), TWO_X),)),
+        "more outputs",
+    ),
+    "a loop that drops a value": (
+        dict(nodes=(higher("while_loop", [W], body([A]), body([A]), TWO_X),)),
+        "another number",
+    ),
+    "a loop of two conditions": (
+        dict(nodes=(higher("while_loop", [W], body([A, A]), body([A, B]), TWO_X),)),
+        "more than one",
+    ),
     "a loop that changes types": (
         dict(nodes=(higher("while_loop", [W], body([A]), body([{"as_int": 1}, B]), TWO_X),)),
         "a tensor argument that is no tensor",
@@ -277,11 +425,23 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
         "collected is no tensor",
     ),
     "a scan that collects numbers": (
-        dict(nodes=(higher("scan", [C, W], body([A, {"as_int": 1}]), ONE_X, {"as_tensors": [{"name": "y"}]}),)),
+        dict(
+            nodes=(
+                higher(
+                    "scan", [C, W], body([A, {"as_int": 1}]), ONE_X, {"as_tensors": [{"name": "y"}]}
+                ),
+            )
+        ),
         "collected is no tensor",
     ),
-    "a scan over nothing": (dict(nodes=(higher("scan", [W], body([A]), ONE_X, {"as_tensors": []}),)), "nothing to go over"),
-    "a value of the graph outside": (dict(nodes=(higher("cond", [W], X, body([X]), body([A]), TWO_X),)), "no value 'x'"),
+    "a scan over nothing": (
+        dict(nodes=(higher("scan", [W], body([A]), ONE_X, {"as_tensors": []}),)),
+        "nothing to go over",
+    ),
+    "a value of the graph outside": (
+        dict(nodes=(higher("cond", [W], X, body([X]), body([A]), TWO_X),)),
+        "no value 'x'",
+    ),
     "an effect of nothing": (dict(nodes=(higher("with_effects", [W]),)), "the operator is missing"),
     "autocast to dtype 99": (
         dict(
@@ -305,13 +465,28 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     "weights with NUL": (dict(weights={"a": weight(), "a\0b": weight()}), "NUL"),
     "constants with NUL": (dict(constants={"\0": weight()}), "NUL"),
     "a path with NUL": (dict(weights={"a": weight() | {"path_name": "w0\0"}}), "NUL"),
-    "a weight and a constant of one name": (dict(weights={"a": weight()}, constants={"a": weight()}), "second weight 'a'"),
+    "a weight and a constant of one name": (
+        dict(weights={"a": weight()}, constants={"a": weight()}),
+        "second weight 'a'",
+    ),
     "a sparse weight": (dict(weights={"a": weight(layout=1)}), "layout 1"),
-    "a weight of ints that requires grad": (dict(weights={"a": weight(dtype=5, requires_grad=True)}), "can require gradients"),
-    "more strides than sizes": (dict(weights={"a": weight(strides=[{"as_int": 1}] * 2)}), "1 sizes and 2 strides"),
+    "a weight of ints that requires grad": (
+        dict(weights={"a": weight(dtype=5, requires_grad=True)}),
+        "can require gradients",
+    ),
+    "more strides than sizes": (
+        dict(weights={"a": weight(strides=[{"as_int": 1}] * 2)}),
+        "1 sizes and 2 strides",
+    ),
     "a negative offset": (dict(weights={"a": weight(storage_offset={"as_int": -1})}), "a"),
-    "an offset behind the end": (dict(weights={"a": weight(storage_offset={"as_int": 2**62})}), "a"),
-    "sizes that overflow": (dict(weights={"a": weight(sizes=[{"as_int": 2**62}] * 2, strides=[{"as_int": 2**62}] * 2)}), "a"),
+    "an offset behind the end": (
+        dict(weights={"a": weight(storage_offset={"as_int": 2**62})}),
+        "a",
+    ),
+    "sizes that overflow": (
+        dict(weights={"a": weight(sizes=[{"as_int": 2**62}] * 2, strides=[{"as_int": 2**62}] * 2)}),
+        "a",
+    ),
     "dtype 0": (dict(weights={"a": weight(dtype=0)}), "dtype number 0"),
 }
 
@@ -328,7 +503,9 @@ def nested(depth: int, where: int) -> dict[str, Any]:
     """while_loop inside the condition (0) or the body (1) of while_loop."""
     parts = [body([{"as_bool": False}], inputs="a"), body([A], inputs="a")]
     for _ in range(depth):
-        loop = higher("while_loop", [{"as_tensor": {"name": "q"}}], *parts, {"as_tensors": [{"name": "a"}]})
+        loop = higher(
+            "while_loop", [{"as_tensor": {"name": "q"}}], *parts, {"as_tensors": [{"name": "a"}]}
+        )
         q = {"as_tensor": {"name": "q"}}
         parts = [body([{"as_bool": False}], inputs="a"), body([A], inputs="a")]
         parts[where] = body([q], loop, inputs="a")
@@ -344,7 +521,9 @@ def test_loops_in_conditions_do_not_double_without_end() -> None:
 def test_effects_of_effects_of_effects() -> None:
     again = {"as_string": "torch.ops.higher_order.with_effects"}
     with pytest.raises(Exception, match="nested too deep"):
-        rushlight.load(program(nodes=(higher("with_effects", [W], *[{"as_none": True}, again] * 100000, X),)))
+        rushlight.load(
+            program(nodes=(higher("with_effects", [W], *[{"as_none": True}, again] * 100000, X),))
+        )
 
 
 def test_many_leaves_are_found_by_name() -> None:
@@ -355,6 +534,12 @@ def test_many_leaves_are_found_by_name() -> None:
     spec = args(args(*[LEAF] * n), kwargs())
     values = {name: {"sizes": [{"as_expr": {"expr_str": f"s{i}"}}]} for i, name in enumerate(names)}
     ranges = {f"s{i}": {"min_val": 0, "max_val": None} for i in range(n)}
-    data = program(inputs=inputs, nodes=(add(W, first, first),), in_spec=spec, names=names, range_constraints=ranges)
+    data = program(
+        inputs=inputs,
+        nodes=(add(W, first, first),),
+        in_spec=spec,
+        names=names,
+        range_constraints=ranges,
+    )
     assert rushlight.load(data) is not None
     assert values and rushlight.load(data)(*[TWO] * n) is not None

@@ -1,4 +1,5 @@
-"""Freezing: what is left of a module, that it computes the same, and that it refuses what torch.jit.freeze refuses."""
+"""Freezing: what is left of a module, that it computes the same, and that it refuses what
+torch.jit.freeze refuses."""
 
 from __future__ import annotations
 
@@ -15,7 +16,12 @@ nn = torch.nn
 class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.conv, self.bn, self.drop, self.lin = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Dropout(), nn.Linear(4, 4)
+        self.conv, self.bn, self.drop, self.lin = (
+            nn.Conv2d(3, 4, 3),
+            nn.BatchNorm2d(4),
+            nn.Dropout(),
+            nn.Linear(4, 4),
+        )
         self.k, self.steps = 3, [1, 2]
         self.register_buffer("count", torch.zeros(1))
 
@@ -58,23 +64,35 @@ def test_weights_become_constants(tmp_path: pathlib.Path) -> None:
     model = loaded(Net(), tmp_path / "m.pt")
     twin, x = rushlight.load(tmp_path / "m.pt"), torch.randn(2, 3, 5, 5)
     frozen = rushlight.freeze(model)
-    assert set(frozen.state_dict()) == {"count"} and not hasattr(frozen, "other") and not hasattr(frozen, "k")
+    assert (
+        set(frozen.state_dict()) == {"count"}
+        and not hasattr(frozen, "other")
+        and not hasattr(frozen, "k")
+    )
     for name in ("dropout", "batch_norm", "CallMethod", "prim::Loop", "aten::mul"):
         assert name not in str(frozen.graph), name
     for _ in range(2):
         for mine, want in zip(frozen(x), twin(x), strict=True):
-            torch.testing.assert_close(torch.as_tensor(mine), torch.as_tensor(want), rtol=1e-4, atol=1e-4)
+            torch.testing.assert_close(
+                torch.as_tensor(mine), torch.as_tensor(want), rtol=1e-4, atol=1e-4
+            )
 
 
 def test_preserved(tmp_path: pathlib.Path) -> None:
     model, x = loaded(Net(), tmp_path / "m.pt"), torch.randn(2, 3, 5, 5)
     frozen = rushlight.freeze(model, ["other", "k", "conv.weight"], optimize_numerics=False)
-    assert "batch_norm" in str(frozen.graph) and frozen.k == 3 and frozen.conv.weight.shape == (4, 3, 3, 3)
+    assert (
+        "batch_norm" in str(frozen.graph)
+        and frozen.k == 3
+        and frozen.conv.weight.shape == (4, 3, 3, 3)
+    )
     assert frozen(x)[0].shape == (2, 4, 3, 3)
     first = torch.as_tensor(frozen(x)[0])
     frozen.k = 6
     torch.testing.assert_close(torch.as_tensor(frozen(x)[0]), first * 2)
-    assert torch.equal(torch.as_tensor(frozen.other(torch.ones(4))), torch.as_tensor(model.other(torch.ones(4))))
+    assert torch.equal(
+        torch.as_tensor(frozen.other(torch.ones(4))), torch.as_tensor(model.other(torch.ones(4)))
+    )
 
 
 def test_shared_memory_stays(tmp_path: pathlib.Path) -> None:
@@ -82,7 +100,9 @@ def test_shared_memory_stays(tmp_path: pathlib.Path) -> None:
     frozen, twin = rushlight.freeze(model), rushlight.load(tmp_path / "m.pt")
     assert set(frozen.state_dict()) == {"a", "b"}
     for _ in range(3):
-        assert torch.equal(torch.as_tensor(frozen(torch.ones(4))), torch.as_tensor(twin(torch.ones(4))))
+        assert torch.equal(
+            torch.as_tensor(frozen(torch.ones(4))), torch.as_tensor(twin(torch.ones(4)))
+        )
 
 
 def test_refusals(tmp_path: pathlib.Path) -> None:
@@ -126,7 +146,11 @@ class Views(nn.Module):
 class Holders(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.t, self.d, self.n = (1, torch.ones(1), "a"), {"a": torch.ones(1), "b": torch.zeros(1)}, 3
+        self.t, self.d, self.n = (
+            (1, torch.ones(1), "a"),
+            {"a": torch.ones(1), "b": torch.zeros(1)},
+            3,
+        )
 
     def forward(self, x):
         return x + self.t[1] + self.d["a"] * self.n
@@ -136,10 +160,14 @@ def live(make: Any, **options: Any) -> tuple[Any, Any]:
     """The module frozen by rushlight and by torch."""
     torch.manual_seed(0)
     module = make().eval()
-    return rushlight.freeze(rushlight.script(module), **options), torch.jit.freeze(torch.jit.script(module), **options)
+    return rushlight.freeze(rushlight.script(module), **options), torch.jit.freeze(
+        torch.jit.script(module), **options
+    )
 
 
-@pytest.mark.parametrize("make", [Holders, lambda: nn.Linear(2, 2), lambda: nn.Sequential(nn.Linear(2, 2), nn.ReLU())])
+@pytest.mark.parametrize(
+    "make", [Holders, lambda: nn.Linear(2, 2), lambda: nn.Sequential(nn.Linear(2, 2), nn.ReLU())]
+)
 def test_code_is_torchs(make: Any) -> None:
     ours, theirs = live(make)
     assert ours.code == theirs.code
@@ -149,7 +177,10 @@ def test_code_is_torchs(make: Any) -> None:
 def test_batch_norms_go_with_their_checks(dims: int) -> None:
     conv, norm = getattr(nn, f"Conv{dims}d"), getattr(nn, f"BatchNorm{dims}d")
     ours, theirs = live(lambda: nn.Sequential(conv(2, 3, 2), norm(3), nn.ReLU()))
-    operators = [[node.kind() for node in f.graph.nodes() if node.kind() != "prim::Constant"] for f in (ours, theirs)]
+    operators = [
+        [node.kind() for node in f.graph.nodes() if node.kind() != "prim::Constant"]
+        for f in (ours, theirs)
+    ]
     assert operators[0] == operators[1]
     x = torch.rand(1, 2, *[4] * dims)
     torch.testing.assert_close(ours(x), theirs(x), rtol=1e-4, atol=1e-4)
@@ -194,6 +225,10 @@ Behind.__annotations__["part"] = Changes  # torch takes no text for it
 
 def test_interfaces() -> None:
     ours, theirs = live(Behind)
-    assert [f(torch.ones(1)).item() for f in (ours, theirs, ours)] == [2, 3, 4]  # they share the counter
+    assert [f(torch.ones(1)).item() for f in (ours, theirs, ours)] == [
+        2,
+        3,
+        4,
+    ]  # they share the counter
     with pytest.raises(RuntimeError, match="failed to freeze interface attribute 'part'"):
         live(Behind, preserved_attrs=["part"])

@@ -1,4 +1,5 @@
-"""torch's functions and methods of the operator table: the same class, dtype, shape and values as torch's."""
+"""torch's functions and methods of the operator table: the same class, dtype, shape and values as
+torch's."""
 
 from __future__ import annotations
 
@@ -179,10 +180,21 @@ def values(m: Any) -> dict[str, Any]:
 def shown(value: Any) -> Any:
     """What a result is, alike for both."""
     if isinstance(value, (torch.Tensor, rushlight.Tensor)):
-        dtype = value.dtype.name if isinstance(value, rushlight.Tensor) else str(value.dtype).removeprefix("torch.")
-        return "Tensor", dtype, tuple(value.shape), np.asarray(value.tolist(), dtype=complex).round(5).tolist()
+        dtype = (
+            value.dtype.name
+            if isinstance(value, rushlight.Tensor)
+            else str(value.dtype).removeprefix("torch.")
+        )
+        return (
+            "Tensor",
+            dtype,
+            tuple(value.shape),
+            np.asarray(value.tolist(), dtype=complex).round(5).tolist(),
+        )
     if isinstance(value, (torch.dtype, rushlight.dtype)):
-        return "dtype", value.name if isinstance(value, rushlight.dtype) else str(value).removeprefix("torch.")
+        return "dtype", value.name if isinstance(value, rushlight.dtype) else str(
+            value
+        ).removeprefix("torch.")
     if isinstance(value, (list, tuple)):
         return type(value).__name__, [shown(item) for item in value]
     return type(value).__name__, value
@@ -198,7 +210,9 @@ def test_results_are_those_of_the_arguments() -> None:
     assert isinstance(rushlight.relu(np.ones(2)), np.ndarray)
     assert isinstance(rushlight.relu(rushlight.ones(2)), rushlight.Tensor)
     assert isinstance(rushlight.max(np.ones((2, 2)), 0).indices, np.ndarray)
-    assert isinstance(rushlight.zeros(2), rushlight.Tensor)  # as rushlight.tensor, also where torch is
+    assert isinstance(
+        rushlight.zeros(2), rushlight.Tensor
+    )  # as rushlight.tensor, also where torch is
 
 
 def test_every_function_says_what_it_takes() -> None:
@@ -213,8 +227,13 @@ def test_every_function_says_what_it_takes() -> None:
 def test_named_results() -> None:
     x = rushlight.tensor([3.0, 1.0])
     found = rushlight.sort(x)
-    assert type(found) is type(x.sort()) is rushlight.return_types.sort and found._fields == ("values", "indices")
-    assert repr(found).startswith("rushlight.return_types.sort(\nvalues=tensor([1., 3.]),\nindices=")
+    assert type(found) is type(x.sort()) is rushlight.return_types.sort and found._fields == (
+        "values",
+        "indices",
+    )
+    assert repr(found).startswith(
+        "rushlight.return_types.sort(\nvalues=tensor([1., 3.]),\nindices="
+    )
     again = pickle.loads(pickle.dumps(found))
     assert type(again) is type(found) and again.values.tolist() == [1.0, 3.0]
     with pytest.raises(AttributeError, match="return_types' has no attribute 'relu'"):
@@ -224,16 +243,27 @@ def test_named_results() -> None:
 def test_sizes_and_devices() -> None:
     size = rushlight.zeros(2, 3).shape
     assert repr(size) == "rushlight.Size([2, 3])" and size == (2, 3) and hash(size) == hash((2, 3))
-    assert type(size * 2) is type(copy.deepcopy(size)) is type(pickle.loads(pickle.dumps(size))) is rushlight.Size
+    assert (
+        type(size * 2)
+        is type(copy.deepcopy(size))
+        is type(pickle.loads(pickle.dumps(size)))
+        is rushlight.Size
+    )
     cpu = rushlight.zeros(1).device
-    assert cpu == "cpu" and repr(cpu) == repr(torch.device("cpu")) and isinstance(cpu, rushlight.device)
+    assert (
+        cpu == "cpu"
+        and repr(cpu) == repr(torch.device("cpu"))
+        and isinstance(cpu, rushlight.device)
+    )
     assert repr(rushlight.device("cuda", 1)) == repr(torch.device("cuda", 1))
     for bad in ("foo", ""):
         with pytest.raises(RuntimeError) as theirs:
             torch.device(bad)
         with pytest.raises(RuntimeError) as ours:
             rushlight.device(bad)
-        assert str(ours.value).split(" device type")[0] == str(theirs.value).split(" device type")[0]
+        assert (
+            str(ours.value).split(" device type")[0] == str(theirs.value).split(" device type")[0]
+        )
     assert rushlight.zeros(1, dtype="float64").dtype == rushlight.float64
 
 

@@ -1,4 +1,5 @@
-"""Gradients of the operator table against torch.autograd.grad, on a few of PyTorch's samples; grad_walk.py takes all."""
+"""Gradients of the operator table against torch.autograd.grad, on a few of PyTorch's samples;
+grad_walk.py takes all."""
 
 from __future__ import annotations
 
@@ -66,7 +67,11 @@ def test_one_formula_serves_several_inputs() -> None:
 
 def test_a_gradient_fits_its_argument() -> None:
     formula = rushlight.ops.gradient("aten::mul.Tensor")["other"]
-    grad, x, y = torch.ones(2, 3, dtype=torch.complex128), torch.randn(2, 3, dtype=torch.complex128), torch.randn(3)
+    grad, x, y = (
+        torch.ones(2, 3, dtype=torch.complex128),
+        torch.randn(2, 3, dtype=torch.complex128),
+        torch.randn(3),
+    )
     (got,) = formula({"grad": grad, "self": x, "other": y})
     assert got.dtype == torch.float32 and got.shape == (3,)
     torch.testing.assert_close(got, x.sum(0).real.float())

@@ -15,12 +15,20 @@ from rushlight.testing import FileCheck  # noqa: E402
 X = torch.ones(2, 3)
 
 
-def takes(a: List[int], b: Dict[str, torch.Tensor], c: Optional[Tuple[int, str]] = None, d: float = 1.5, e: str = "q") -> int:  # noqa: UP006
+def takes(
+    a: List[int],
+    b: Dict[str, torch.Tensor],
+    c: Optional[Tuple[int, str]] = None,
+    d: float = 1.5,
+    e: str = "q",
+) -> int:  # noqa: UP006
     return len(a)
 
 
 def types(values: Any) -> list[Any]:
-    return [(t.kind(), t.str(), str(t), repr(t), t.annotation_str) for t in (v.type() for v in values)]
+    return [
+        (t.kind(), t.str(), str(t), repr(t), t.annotation_str) for t in (v.type() for v in values)
+    ]
 
 
 def test_types_show_as_annotations() -> None:
@@ -45,13 +53,20 @@ def facts(value: Any) -> list[Any]:
     return [*asked, t.str(), str(t), value.isCompleteTensor(), value.requires_grad()]
 
 
-@pytest.mark.parametrize("tensor", [X, X.t(), torch.ones((), dtype=torch.int64), X.double().requires_grad_()])
+@pytest.mark.parametrize(
+    "tensor", [X, X.t(), torch.ones((), dtype=torch.int64), X.double().requires_grad_()]
+)
 def test_tensors_types(tensor: torch.Tensor) -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         return x + 1
 
-    for a, b in ((rushlight.trace, torch.jit.trace), (lambda f, _: rushlight.script(f), lambda f, _: torch.jit.script(f))):
-        assert facts(next(a(f, (tensor,)).graph.inputs())) == facts(next(b(f, (tensor,)).graph.inputs()))
+    for a, b in (
+        (rushlight.trace, torch.jit.trace),
+        (lambda f, _: rushlight.script(f), lambda f, _: torch.jit.script(f)),
+    ):
+        assert facts(next(a(f, (tensor,)).graph.inputs())) == facts(
+            next(b(f, (tensor,)).graph.inputs())
+        )
 
 
 def test_schemas() -> None:
@@ -59,7 +74,10 @@ def test_schemas() -> None:
         return re.sub(r"___torch_mangle_\d+\.", "", str(value))
 
     def told(schema: Any) -> list[Any]:
-        rows = [(a.name, plain(a.type), a.has_default_value(), a.default_value, a.kwarg_only, a.N) for a in schema.arguments]
+        rows = [
+            (a.name, plain(a.type), a.has_default_value(), a.default_value, a.kwarg_only, a.N)
+            for a in schema.arguments
+        ]
         return [plain(schema), schema.name, rows, [(r.name, plain(r.type)) for r in schema.returns]]
 
     assert told(rushlight.script(takes).schema) == told(torch.jit.script(takes).schema)

@@ -1,5 +1,5 @@
-"""Archives whose records were changed and packed again, so that no checksum tells: errors that name the file and
-the place, never a crash.  (tests/archive/test_hostile.c changes whole files.)"""
+"""Archives whose records were changed and packed again, so that no checksum tells: errors that name
+the file and the place, never a crash.  (tests/archive/test_hostile.c changes whole files.)"""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def test_changed_records_do_no_harm(name: str) -> None:
                 use(pack(content | {record: new}), args)
 
 
-# -- Archives made to deceive ------------------------------------------------------------------------------------
+# -- Archives made to deceive
+# ------------------------------------------------------------------------------------
 
 CODE = b"""class M(Module):
   __parameters__ = []
@@ -184,19 +185,39 @@ def test_the_plain_one_runs() -> None:
         ((b"K\x02\x85", b"K\x01K\x01\x86"), "differ"),
         ((b"\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x85", b"K\x00\x85"), "."),
         ((b"\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x40K\x08\x86", b"K\x00K\x00\x86"), "."),
-        ((b"\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x40\x85", b"\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x40\x85"), "."),
+        (
+            (
+                b"\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x40\x85",
+                b"\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x40\x85",
+            ),
+            ".",
+        ),
         ((b"K\x02\x85", b"K\x01\x85", b"K\x00", b"K\x05"), "data/0|bytes"),
         ((b"K\x02\x85", b"K\x01\x85", b"K\x00", b"J\xff\xff\xff\xff"), "elements"),
-        ((b"K\x02\x85", b"K\x01\x85", b"K\x00", b"\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f"), "elements|bytes"),
+        (
+            (b"K\x02\x85", b"K\x01\x85", b"K\x00", b"\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f"),
+            "elements|bytes",
+        ),
         ((b"K\x02\x85", b"K\x01\x85", b"K\x00", b"K\x04", b"PickleStorage"), "storage class"),
         ((b"K\x02\x85", b"K\x01\x85", b"K\x00", b"K\x04", b"FloatStorage", b"7"), "data/7"),
-        ((b"K\x02\x85", b"K\x01\x85", b"K\x00", b"K\x04", b"FloatStorage", b"../../version"), "version"),
+        (
+            (b"K\x02\x85", b"K\x01\x85", b"K\x00", b"K\x04", b"FloatStorage", b"../../version"),
+            "version",
+        ),
     ],
 )
 def test_tensors_beyond_their_storage(fields: tuple[bytes, ...], match: str) -> None:
-    data = archive(b"t : Tensor", b"Tensor", b"return torch.add(self.t, 1)", text(b"t") + tensor(*fields), {"data/0": FOUR})
+    data = archive(
+        b"t : Tensor",
+        b"Tensor",
+        b"return torch.add(self.t, 1)",
+        text(b"t") + tensor(*fields),
+        {"data/0": FOUR},
+    )
     try:
-        numpy.asarray(rushlight.load(data)())  # an expanded view of one element may be as long as it says
+        numpy.asarray(
+            rushlight.load(data)()
+        )  # an expanded view of one element may be as long as it says
         assert match == "."
     except MemoryError:
         assert match == "."
@@ -247,7 +268,10 @@ def test_code_that_nests_without_end() -> None:
         b"return " + b"lambda: " * 50000 + b"1",
         b"return " + b"1 if 1 else " * 50000 + b"1",
     ):
-        with pytest.raises(Exception, match="nest|deep|recursion|expected|undefined|RuntimeError|not supported|Recursion"):
+        with pytest.raises(
+            Exception,
+            match="nest|deep|recursion|expected|undefined|RuntimeError|not supported|Recursion",
+        ):
             rushlight.load(archive(body=body))()
     nested = b"\n".join(b" " * (4 + i) + b"if True:" for i in range(3000))
     refused(archive(body=b"pass\n" + nested + b"\n" + b" " * 3100 + b"pass"), ".")
@@ -261,10 +285,23 @@ def test_code_that_nests_without_end() -> None:
         (b"a : str", text(b"a") + b"K\x05"),
         (b"a : List[int]", text(b"a") + b"](K\x01" + text(b"x") + b"e"),
         (b"a : Dict[str, int]", text(b"a") + b"}(K\x01K\x02u"),
-        (b"a : List[int]", text(b"a") + b"ctorch.jit._pickle\nbuild_intlist\n](" + text(b"x") + text(b"y") + b"e\x85R"),
         (
             b"a : List[int]",
-            text(b"a") + b"ctorch.jit._pickle\nrestore_type_tag\n](" + text(b"x") + b"N" + b"e" + text(b"List[int]") + b"\x86R",
+            text(b"a")
+            + b"ctorch.jit._pickle\nbuild_intlist\n]("
+            + text(b"x")
+            + text(b"y")
+            + b"e\x85R",
+        ),
+        (
+            b"a : List[int]",
+            text(b"a")
+            + b"ctorch.jit._pickle\nrestore_type_tag\n]("
+            + text(b"x")
+            + b"N"
+            + b"e"
+            + text(b"List[int]")
+            + b"\x86R",
         ),
         (b"a : Tuple[int, str]", text(b"a") + b"K\x01K\x02\x86"),
         (b"a : __torch__.M", text(b"a") + b"K\x05"),
@@ -284,7 +321,10 @@ def test_attributes_of_another_type(attributes: bytes, state: bytes) -> None:
         (b"Tensor", b"return torch.add(unchecked_cast(Tensor, None), 1)"),
         (b"str", b'return torch.add(unchecked_cast(str, 1), "x")'),
         (b"int", b"return torch.len(unchecked_cast(List[int], {}))"),
-        (b"int", b"return torch.len(ops.prim.unchecked_unwrap_optional(annotate(Optional[List[int]], None)))"),
+        (
+            b"int",
+            b"return torch.len(ops.prim.unchecked_unwrap_optional(annotate(Optional[List[int]], None)))",
+        ),
         (b"int", b"return unchecked_cast(__torch__.M, 7).a"),
         (b"int", b"return (__torch__.C.__new__(__torch__.C)).x"),
         (b"int", b"return torch.len((__torch__.C.__new__(__torch__.C)).y)"),
@@ -345,7 +385,13 @@ def test_classes_that_lie(attributes: bytes) -> None:
 
 def test_checksums_are_compared_when_asked() -> None:
     big = struct.pack("<4f", 1, 2, 3, 4) * 8192  # larger records are checked on request only
-    data = archive(b"t : Tensor", b"Tensor", b"return self.t", text(b"t") + tensor(b"K\x02\x85", b"K\x01\x85"), {"data/0": big})
+    data = archive(
+        b"t : Tensor",
+        b"Tensor",
+        b"return self.t",
+        text(b"t") + tensor(b"K\x02\x85", b"K\x01\x85"),
+        {"data/0": big},
+    )
     at = data.index(big) + len(big) - 1
     wrong = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
     assert numpy.asarray(rushlight.load(wrong)()).tolist() == [1, 2]
@@ -361,19 +407,31 @@ def test_messages_name_file_record_and_offset(tmp_path: pathlib.Path) -> None:
     path.write_bytes(archive(state=text(b"a") + b"\xfe"))
     with pytest.raises(Exception, match=r"wrong\.pt.*m/data\.pkl.*offset \d+"):
         rushlight.load(str(path))
-    for body in (b"return 1 +", b"return nothing", b"return torch.relu(self)", b"return self.b", b"return [1"):
+    for body in (
+        b"return 1 +",
+        b"return nothing",
+        b"return torch.relu(self)",
+        b"return self.b",
+        b"return [1",
+    ):
         path.write_bytes(archive(body=body))
-        with pytest.raises(Exception, match=r'(?s)^[^\n]*wrong\.pt: .*File "code/__torch__\.py", line [567]'):
+        with pytest.raises(
+            Exception, match=r'(?s)^[^\n]*wrong\.pt: .*File "code/__torch__\.py", line [567]'
+        ):
             rushlight.load(str(path))()
     path.write_bytes(archive(body=b"return torch.nothing(1)"))
-    with pytest.raises(NotImplementedError, match=r'(?s)File "code/__torch__\.py", line 6.*aten::nothing is an unknown'):
+    with pytest.raises(
+        NotImplementedError,
+        match=r'(?s)File "code/__torch__\.py", line 6.*aten::nothing is an unknown',
+    ):
         rushlight.load(str(path))()
     path.write_bytes(changed(archive(), version=None))
     with pytest.raises(Exception, match=r"wrong\.pt.*version"):
         rushlight.load(str(path))
 
 
-# -- JSON of other types, nesting without end, bytes that are no text ---------------------------------------------------
+# -- JSON of other types, nesting without end, bytes that are no text
+# ---------------------------------------------------
 
 
 def json_paths(x: Any, at: tuple[Any, ...] = ()) -> Any:
@@ -407,11 +465,17 @@ def test_json_of_the_wrong_types_names_record_and_offset() -> None:
     model = json.loads(content[record])
     cases = [(at, new) for at in json_paths(model) for new in WRONG if at]
     for at, new in cases[:: 1 if LONG else 5]:
-        data = pack(content | {record: json.dumps(json_put(model, at, new)).encode()}, aligned=False)
+        data = pack(
+            content | {record: json.dumps(json_put(model, at, new)).encode()}, aligned=False
+        )
         try:
             m = rushlight.load(data)
         except Exception as e:  # noqa: BLE001
-            assert re.match(r"archive: \S*models/model\.json: offset \d+: .", str(e)), (at, new, str(e))
+            assert re.match(r"archive: \S*models/model\.json: offset \d+: .", str(e)), (
+                at,
+                new,
+                str(e),
+            )
         else:
             use_module(m, (IMAGE,))
 
@@ -422,7 +486,10 @@ def with_model(text: bytes) -> bytes:
     return pack(content | {record: text})
 
 
-@pytest.mark.parametrize("text", [b"[" * 10**6, b'{"a":' * 10**6, b"[" * 10**6 + b"]" * 10**6, b'{"graph_module":' * 10**6])
+@pytest.mark.parametrize(
+    "text",
+    [b"[" * 10**6, b'{"a":' * 10**6, b"[" * 10**6 + b"]" * 10**6, b'{"graph_module":' * 10**6],
+)
 def test_json_a_million_levels_deep(text: bytes) -> None:
     refused(with_model(text), r"models/model\.json|nested too deep")
 
@@ -482,13 +549,18 @@ def test_source_with_nul_and_bad_utf8(body: bytes, match: str) -> None:
         rushlight.load(data)()
 
 
-# -- Short files, long work ---------------------------------------------------------------------------------------------
+# -- Short files, long work
+# ---------------------------------------------------------------------------------------------
 
 
-def limited(command: str, path: pathlib.Path, data: bytes, seconds: float = 20, n_bytes: int = 1 << 28) -> str:
-    """What the command says of a program that it may run so long and with so much memory; "" when it ends well.
+def limited(
+    command: str, path: pathlib.Path, data: bytes, seconds: float = 20, n_bytes: int = 1 << 28
+) -> str:
+    """What the command says of a program that it may run so long and with so much memory; "" when
+    it ends well.
 
-    Where the program should be refused long before, `seconds` are many: a slow machine gets the same answer.
+    Where the program should be refused long before, `seconds` are many: a slow machine gets the
+    same answer.
     """
     path.write_bytes(data)
     args = [command, "run", str(path), f"--max-seconds={seconds}", f"--max-bytes={n_bytes}"]
@@ -513,7 +585,12 @@ def halves(n: int) -> bytes:
 def test_values_that_share_are_not_written_out(
     command: str, tmp_path: pathlib.Path, attributes: bytes, returns: bytes, body: bytes
 ) -> None:
-    said = limited(command, tmp_path / "a.pt", archive(attributes, returns, body, text(b"a") + halves(60)), seconds=0.5)
+    said = limited(
+        command,
+        tmp_path / "a.pt",
+        archive(attributes, returns, body, text(b"a") + halves(60)),
+        seconds=0.5,
+    )
     assert "limit" in said or "memory" in said or "len" in body.decode()
 
 
@@ -523,7 +600,12 @@ def test_values_that_share_are_not_written_out(
         b"x0 = (1, 1)\n"
         + b"".join(b"    x%d = (x%d, x%d)\n" % (i, i - 1, i - 1) for i in range(1, 60))
         + b"    %s\n    return 1" % use
-        for use in (b"print(x59)", b"z = [x59, x59]", b"z = torch.eq(x59, x59)", b"for y in x59:\n      print(y)")
+        for use in (
+            b"print(x59)",
+            b"z = [x59, x59]",
+            b"z = torch.eq(x59, x59)",
+            b"for y in x59:\n      print(y)",
+        )
     ],
 )
 def test_types_that_double_are_refused(command: str, tmp_path: pathlib.Path, body: bytes) -> None:
@@ -532,7 +614,14 @@ def test_types_that_double_are_refused(command: str, tmp_path: pathlib.Path, bod
 
 
 def test_bombs_take_no_more_than_the_limit(command: str, tmp_path: pathlib.Path) -> None:
-    content = records(archive(b"t : Tensor", b"Tensor", b"return self.t", text(b"t") + tensor(b"K\x02\x85", b"K\x01\x85")))
+    content = records(
+        archive(
+            b"t : Tensor",
+            b"Tensor",
+            b"return self.t",
+            text(b"t") + tensor(b"K\x02\x85", b"K\x01\x85"),
+        )
+    )
     zeros = bytes(1 << 28)
     data = pack(content | {"m/data/0": zeros}, deflate=("data/0",))
     assert len(data) < 1 << 20
@@ -546,7 +635,8 @@ def compiled(folder: pathlib.Path, source: str) -> Any:
     return rushlight.load(folder / "f.py")
 
 
-# -- Views beyond their storage ------------------------------------------------------------------------------------------
+# -- Views beyond their storage
+# ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -580,7 +670,8 @@ def test_views_end_at_their_storage(tmp_path: pathlib.Path, code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "sizes", ["[5], [1]", "[2], [4]", "[4], [-1]", "[-1], [1]", "[3037000500, 3037000500], [3037000500, 1]"]
+    "sizes",
+    ["[5], [1]", "[2], [4]", "[4], [-1]", "[-1], [1]", "[3037000500, 3037000500], [3037000500, 1]"],
 )
 def test_set_beyond_a_storage_is_refused(tmp_path: pathlib.Path, sizes: str) -> None:
     source = f"def f(x: Tensor) -> Tensor:\n  y = torch.zeros([1])\n  return torch.add(y.set_(x, 0, {sizes}), 1)\n"
@@ -589,21 +680,34 @@ def test_set_beyond_a_storage_is_refused(tmp_path: pathlib.Path, sizes: str) -> 
         m.f(numpy.arange(4, dtype=numpy.float32))
 
 
-# -- What fails once fails the same way again ------------------------------------------------------------------------------
+# -- What fails once fails the same way again
+# ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("body", "extra", "match"),
     [
-        (b"return __torch__.g(1)", b"def g(x: int=nothing) -> int:\n  return x\n", "constant|nothing"),
+        (
+            b"return __torch__.g(1)",
+            b"def g(x: int=nothing) -> int:\n  return x\n",
+            "constant|nothing",
+        ),
         (b"return __torch__.g(1)", b"def g(y: int, x: Nonsense) -> int:\n  return y\n", "Nonsense"),
         (
             b"return (__torch__.C.__new__(__torch__.C)).f(1)",
             b"class C:\n  x : int\n  def f(self: __torch__.C, x: Nonsense) -> int:\n    return 1\n",
             "Nonsense",
         ),
-        (b"return (uninitialized(__torch__.C)).y", b"class C:\n  x : int\n  z : Nonsense\n  y : int\n", "Nonsense"),
-        (b"return (uninitialized(__torch__.P)).y", b"class P(NamedTuple):\n  x : int\n  y : Nonsense\n", "Nonsense"),
+        (
+            b"return (uninitialized(__torch__.C)).y",
+            b"class C:\n  x : int\n  z : Nonsense\n  y : int\n",
+            "Nonsense",
+        ),
+        (
+            b"return (uninitialized(__torch__.P)).y",
+            b"class P(NamedTuple):\n  x : int\n  y : Nonsense\n",
+            "Nonsense",
+        ),
     ],
 )
 def test_half_a_declaration_is_none(body: bytes, extra: bytes, match: str) -> None:
@@ -616,7 +720,8 @@ def test_half_a_declaration_is_none(body: bytes, extra: bytes, match: str) -> No
     assert len(said) == 1, said
 
 
-# -- Recursion ---------------------------------------------------------------------------------------------------------
+# -- Recursion
+# ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -629,15 +734,21 @@ def test_half_a_declaration_is_none(body: bytes, extra: bytes, match: str) -> No
     ],
 )
 def test_named_tuples_that_contain_themselves(extra: bytes) -> None:
-    for body in (b"x = uninitialized(__torch__.R)\n    return 1", b"x = annotate(Optional[__torch__.R], None)\n    return 1"):
+    for body in (
+        b"x = uninitialized(__torch__.R)\n    return 1",
+        b"x = annotate(Optional[__torch__.R], None)\n    return 1",
+    ):
         refused(archive(body=body, extra=extra), "NamedTuple '__torch__.R' contains itself")
 
 
 def test_classes_may_refer_to_themselves() -> None:
-    extra = (
-        b"class C:\n  next : Optional[__torch__.C]\n  pair : Optional[__torch__.P]\nclass P(NamedTuple):\n  c : __torch__.C\n"
+    extra = b"class C:\n  next : Optional[__torch__.C]\n  pair : Optional[__torch__.P]\nclass P(NamedTuple):\n  c : __torch__.C\n"
+    assert (
+        rushlight.load(
+            archive(body=b"x = annotate(Optional[__torch__.C], None)\n    return 1", extra=extra)
+        )()
+        == 1
     )
-    assert rushlight.load(archive(body=b"x = annotate(Optional[__torch__.C], None)\n    return 1", extra=extra))() == 1
 
 
 def doubled_tuples(n: int) -> bytes:
@@ -656,10 +767,18 @@ def doubled_interfaces(n: int) -> bytes:
     """Whether A0 fits I0 depends twice on whether A1 fits I1, and so on."""
     rows = []
     for i in range(n + 1):
-        wide, narrow = (b"__torch__.I%d" % (i + 1), b"__torch__.A%d" % (i + 1)) if i < n else (b"int", b"int")
-        for name, t, ends in ((b"I%d(Interface)" % i, narrow, b"pass"), (b"A%d" % i, wide, b"return 1")):
+        wide, narrow = (
+            (b"__torch__.I%d" % (i + 1), b"__torch__.A%d" % (i + 1)) if i < n else (b"int", b"int")
+        )
+        for name, t, ends in (
+            (b"I%d(Interface)" % i, narrow, b"pass"),
+            (b"A%d" % i, wide, b"return 1"),
+        ):
             rows.append(b"class %s:\n" % name)
-            rows += [b"  def %s(self, x: %s) -> int:\n    %s\n" % (method, t, ends) for method in (b"f", b"g")]
+            rows += [
+                b"  def %s(self, x: %s) -> int:\n    %s\n" % (method, t, ends)
+                for method in (b"f", b"g")
+            ]
     return b"".join(rows)
 
 
@@ -668,11 +787,15 @@ NEW = b"__torch__.A0.__new__(__torch__.A0)"
 
 def test_families_of_types_do_not_take_for_ever(command: str, tmp_path: pathlib.Path) -> None:
     said = limited(
-        command, tmp_path / "a.pt", archive(body=b"return (uninitialized(__torch__.K0)).a", extra=doubled_tuples(40))
+        command,
+        tmp_path / "a.pt",
+        archive(body=b"return (uninitialized(__torch__.K0)).a", extra=doubled_tuples(40)),
     )
     assert "more than 65536 parts" in said
     body = b"a = " + NEW + b"\n    b : __torch__.I0 = a\n    return 1"
-    assert limited(command, tmp_path / "a.pt", archive(body=body, extra=doubled_interfaces(300))) == ""
+    assert (
+        limited(command, tmp_path / "a.pt", archive(body=body, extra=doubled_interfaces(300))) == ""
+    )
     wrong = doubled_interfaces(300).replace(b"x: int", b"x: str", 2)
     assert "I0" in limited(command, tmp_path / "a.pt", archive(body=body, extra=wrong))
 
@@ -690,7 +813,13 @@ def test_interfaces_that_need_each_other_are_refused() -> None:
 
 @pytest.mark.parametrize(
     "guard",
-    ["not " * 100000 + "x", "-" * 100000 + "1 == 1", "2" + "**2" * 100000 + " == 1", "(" * 100000 + "1", "max(1, " * 100000]
+    [
+        "not " * 100000 + "x",
+        "-" * 100000 + "1 == 1",
+        "2" + "**2" * 100000 + " == 1",
+        "(" * 100000 + "1",
+        "max(1, " * 100000,
+    ],
 )
 def test_guards_that_nest_without_end(guard: str) -> None:
     data = (DATA / "digits.pt2").read_bytes()
@@ -709,13 +838,18 @@ def test_guards_that_nest_without_end(guard: str) -> None:
         + b"    "
         + b"  " * 240
         + b"x = 1\n    return x",
-        b"x0 = 1\n" + b"".join(b"    x%d = torch.add(x%d, %d)\n" % (i, i - 1, i) for i in range(1, 100000)) + b"    return x9",
+        b"x0 = 1\n"
+        + b"".join(b"    x%d = torch.add(x%d, %d)\n" % (i, i - 1, i) for i in range(1, 100000))
+        + b"    return x9",
         b"x = [" + b"1, " * 500000 + b"1]\n    return torch.len(x)",
         b"x = [" + b"'abc', 1, " * 50000 + b"1]\n    return torch.len(x)",
-        b"".join(b"if torch.eq(%d, 77):\n      return %d\n    " % (i, i) for i in range(900)) + b"return 0",
+        b"".join(b"if torch.eq(%d, 77):\n      return %d\n    " % (i, i) for i in range(900))
+        + b"return 0",
     ],
 )
-def test_wide_and_deep_programs_end_at_their_limit(command: str, tmp_path: pathlib.Path, body: bytes) -> None:
+def test_wide_and_deep_programs_end_at_their_limit(
+    command: str, tmp_path: pathlib.Path, body: bytes
+) -> None:
     said = limited(command, tmp_path / "a.pt", archive(body=body), seconds=0.1)
     assert said == "" or "limit" in said
 
@@ -733,13 +867,17 @@ LISTS = b"""x : Any = 1
 
 @pytest.mark.parametrize("more", [[], ["--json"], ["-o", "made.pt"]], ids=["text", "json", "file"])
 @pytest.mark.parametrize("n", [45, 300000])
-def test_results_of_many_levels_and_shared_parts(command: str, tmp_path: pathlib.Path, n: int, more: list[str]) -> None:
+def test_results_of_many_levels_and_shared_parts(
+    command: str, tmp_path: pathlib.Path, n: int, more: list[str]
+) -> None:
     """Lists that hold the one before twice: 2^45 items to who does not see that they are shared."""
     path = tmp_path / "a.pt"
     path.write_bytes(archive(returns=b"Any", body=LISTS % n))
 
     def run(*args: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([command, *args], capture_output=True, text=True, cwd=tmp_path, timeout=100, check=False)
+        return subprocess.run(
+            [command, *args], capture_output=True, text=True, cwd=tmp_path, timeout=100, check=False
+        )
 
     done = run("run", path, *more, "--max-seconds=2", "--max-bytes=1e8")
     if more == ["-o", "made.pt"] and n == 45:
@@ -748,7 +886,9 @@ def test_results_of_many_levels_and_shared_parts(command: str, tmp_path: pathlib
         assert "and more: at most 100000 values are shown" in end
         assert json.loads(run("show", "made.pt", "--json").stdout)["complete"] is False
     else:
-        assert done.returncode == 5 and re.search("depth|too deep|limit of (2 seconds|100000000 bytes)", done.stderr)
+        assert done.returncode == 5 and re.search(
+            "depth|too deep|limit of (2 seconds|100000000 bytes)", done.stderr
+        )
         assert "--json" not in more or json.loads(done.stdout)["error"]["status"] == "limit reached"
 
 

@@ -1,4 +1,5 @@
-"""Writing through views and indices: each line is a TorchScript program over (x, i, m, s) that PyTorch runs too.
+"""Writing through views and indices: each line is a TorchScript program over (x, i, m, s) that
+PyTorch runs too.
 
 Results, the arguments afterwards, and what is raised must agree.
 """
@@ -173,7 +174,9 @@ def arguments() -> list[Any]:
 
 def scripted(line: str, folder: pathlib.Path) -> Any:
     path = folder / "program.py"
-    path.write_text(HEAD + "".join(f"        {part}\n" for part in line.split("; ")) + "        return x\n")
+    path.write_text(
+        HEAD + "".join(f"        {part}\n" for part in line.split("; ")) + "        return x\n"
+    )
     return torch.jit.script(import_file(path).M())
 
 

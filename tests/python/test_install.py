@@ -1,4 +1,5 @@
-"""`pip install .` into a fresh virtual environment, and what it gives: minutes, so only when asked (make nightly)."""
+"""`pip install .` into a fresh virtual environment, and what it gives: minutes, so only when asked
+(make nightly)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ import sys
 import pytest
 from conftest import TOP
 
-pytestmark = pytest.mark.skipif(not os.environ.get("RUSHLIGHT_NIGHTLY"), reason="RUSHLIGHT_NIGHTLY=1 runs it")
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("RUSHLIGHT_NIGHTLY"), reason="RUSHLIGHT_NIGHTLY=1 runs it"
+)
 
 PROGRAM = """
 import sys
@@ -25,10 +28,17 @@ def test_installs_without_torch(tmp_path: pathlib.Path, digits: pathlib.Path) ->
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
     python = str(venv / "bin" / "python")
-    subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", str(TOP)], check=True)
+    subprocess.run(
+        [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", str(TOP)], check=True
+    )
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     out = subprocess.run(
-        [python, "-c", PROGRAM, str(digits)], check=True, capture_output=True, text=True, env=env, cwd=tmp_path
+        [python, "-c", PROGRAM, str(digits)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=env,
+        cwd=tmp_path,
     )
     assert out.stdout.split() == ["10", "False", "False"]
     files = [p.name for p in next(venv.rglob("site-packages/rushlight")).iterdir()]
@@ -37,7 +47,13 @@ def test_installs_without_torch(tmp_path: pathlib.Path, digits: pathlib.Path) ->
 
 def test_make_install_goes_to_its_prefix(tmp_path: pathlib.Path, digits: pathlib.Path) -> None:
     """Also when the build was set up with another one."""
-    make = ["make", "-C", str(TOP), f"BUILD={tmp_path / 'build'}", "MESON_ARGS=-Dpython=disabled -Dtests=disabled"]
+    make = [
+        "make",
+        "-C",
+        str(TOP),
+        f"BUILD={tmp_path / 'build'}",
+        "MESON_ARGS=-Dpython=disabled -Dtests=disabled",
+    ]
     subprocess.run(make, check=True)
     for name in ("first", "second"):
         prefix = tmp_path / name
@@ -54,7 +70,10 @@ def test_make_install_goes_to_its_prefix(tmp_path: pathlib.Path, digits: pathlib
 
 
 def test_a_wheel_brings_the_command(tmp_path: pathlib.Path) -> None:
-    """make wheels for one Python: what it builds is installed into an empty environment and tried there."""
+    """make wheels for one Python: what it builds is installed into an empty environment and tried
+    there."""
     make = ["make", "-C", str(TOP), "wheels", f"PYTHONS=--into {tmp_path} {sys.executable}"]
     out = subprocess.run(make, check=True, capture_output=True, text=True)
-    assert "installed and tried" in out.stdout and [path.suffix for path in tmp_path.iterdir()] == [".whl"]
+    assert "installed and tried" in out.stdout and [path.suffix for path in tmp_path.iterdir()] == [
+        ".whl"
+    ]

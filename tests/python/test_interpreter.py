@@ -1,4 +1,5 @@
-"""What a TorchScript program can see of the interpreter, against PyTorch: tracebacks, forks, requires_grad."""
+"""What a TorchScript program can see of the interpreter, against PyTorch: tracebacks, forks,
+requires_grad."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ def outcome(f: Any, *args: Any) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-KEPT: list[Any] = []  # PyTorch runs tasks that nobody waits for after their module is gone, and crashes
+KEPT: list[
+    Any
+] = []  # PyTorch runs tasks that nobody waits for after their module is gone, and crashes
 
 
 def both(tmp_path: pathlib.Path, module: Any) -> tuple[Any, Any]:
@@ -38,8 +41,7 @@ class Inner(nn.Module):
         if n == 2:
             assert x.numel() > 100, f"numel {n}"
         if n == 3:
-            y = x.view(7,
-                       9)
+            y = x.view(7, 9)
             return y
         return x + n
 
@@ -217,8 +219,9 @@ def test_requires_grad_is_carried_on(tmp_path: pathlib.Path, grad: bool) -> None
         for method in ("forward", "write"):
             args = [(torch.ones(3), torch.ones(3, requires_grad=True)) for _ in range(2)]
             want = outcome(getattr(theirs, method), *args[0])
-            assert outcome(getattr(ours, method), *args[1]).replace(", requires_grad=True", "") == want.replace(
-                ", requires_grad=True", "")
+            assert outcome(getattr(ours, method), *args[1]).replace(
+                ", requires_grad=True", ""
+            ) == want.replace(", requires_grad=True", "")
 
 
 def test_an_inner_loop_that_starts_from_a_count() -> None:

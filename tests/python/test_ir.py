@@ -39,19 +39,38 @@ def test_reading(graph):
     assert str(graph) == TEXT  # torch's parser forgets names of what nodes give
     for g in (graph, theirs):
         add = g.findNode("aten::add")
-        assert [n.kind() for n in g.nodes()] == ["prim::Constant", "aten::add", "aten::gt", "prim::If"]
-        assert add.schema() == "aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
+        assert [n.kind() for n in g.nodes()] == [
+            "prim::Constant",
+            "aten::add",
+            "aten::gt",
+            "prim::If",
+        ]
+        assert (
+            add.schema() == "aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
+        )
         assert [v.debugName() for v in add.inputs()] == ["x", "n", "2"]
-        assert [(u.user.kind(), u.offset) for u in add.output().uses()] == [("aten::relu", 0), ("prim::Return", 0)]
+        assert [(u.user.kind(), u.offset) for u in add.output().uses()] == [
+            ("aten::relu", 0),
+            ("prim::Return", 0),
+        ]
         assert add.namedInput("alpha").toIValue() == 1 and add.namedInput("self").toIValue() is None
         assert g.param_node().kind() == "prim::Param" and g.return_node().inputsSize() == 1
         assert [len(list(b.nodes())) for b in g.findNode("prim::If").blocks()] == [1, 0]
         assert g.findNode("aten::relu", recurse=False) is None
         assert len(g.findAllNodes("aten::relu")) == 1
-        assert add.isBefore(g.findNode("aten::relu")) and next(g.outputs()).node().kind() == "prim::If"
+        assert (
+            add.isBefore(g.findNode("aten::relu")) and next(g.outputs()).node().kind() == "prim::If"
+        )
         constant = next(g.nodes())
-        assert constant.attributeNames() == ["value"] and constant.i("value") == 1 and constant.kindOf("value") == "i"
-        assert str(next(g.inputs()).type()) == "Tensor" and next(g.inputs()).type().kind() == "TensorType"
+        assert (
+            constant.attributeNames() == ["value"]
+            and constant.i("value") == 1
+            and constant.kindOf("value") == "i"
+        )
+        assert (
+            str(next(g.inputs()).type()) == "Tensor"
+            and next(g.inputs()).type().kind() == "TensorType"
+        )
         with pytest.raises(RuntimeError, match="has the wrong type"):
             constant.s("value")
         with pytest.raises(RuntimeError, match="You may consider using node.inputs"):
@@ -70,7 +89,9 @@ def test_editing(graph):
         graph.lint()
     add.moveBefore(branch)
     copy = graph.copy()
-    square = copy.create("aten::mul", [next(copy.inputs())] * 2).insertBefore(copy.findNode("prim::If"))
+    square = copy.create("aten::mul", [next(copy.inputs())] * 2).insertBefore(
+        copy.findNode("prim::If")
+    )
     copy.findNode("aten::add").replaceAllUsesWith(square)
     copy.findNode("aten::add").destroy()
     copy.lint()
@@ -119,18 +140,31 @@ def test_simple_lstm_prints_as_torch_prints_it():
     ours = rushlight.script(source.simple_lstm)
     for name in ("lstm_cell", "simple_lstm"):
         theirs = torch.jit.script(getattr(source, name)).graph
-        assert canonical(str(rushlight.script(getattr(source, name)).graph)) == canonical(str(theirs)), name
+        assert canonical(str(rushlight.script(getattr(source, name)).graph)) == canonical(
+            str(theirs)
+        ), name
     torch.manual_seed(0)
     hidden = torch.randn(2, 3), torch.randn(2, 3)
-    args = torch.randn(5, 2, 4), hidden, torch.randn(12, 4), torch.randn(12, 3), torch.randn(12), torch.randn(12)
+    args = (
+        torch.randn(5, 2, 4),
+        hidden,
+        torch.randn(12, 4),
+        torch.randn(12, 3),
+        torch.randn(12),
+        torch.randn(12),
+    )
     for a, b in zip(ours(*args), source.simple_lstm(*args), strict=True):
         torch.testing.assert_close(a, b)
     again = rushlight.parse_ir(str(ours.graph), scope=ours.graph)
     assert str(rushlight.parse_ir(str(again), scope=again)) == str(again)
     for a, b in zip(again(*args), ours(*args), strict=True):
         assert torch.equal(a, b)
-    FileCheck().check("prim::Loop").check_next("block0").check_not("aten::mm").check("CallFunction").run(ours.graph)
-    FileCheck().check_count("aten::mm", 2, exactly=True).check_not("CallFunction").run(ours.inlined_graph)
+    FileCheck().check("prim::Loop").check_next("block0").check_not("aten::mm").check(
+        "CallFunction"
+    ).run(ours.graph)
+    FileCheck().check_count("aten::mm", 2, exactly=True).check_not("CallFunction").run(
+        ours.inlined_graph
+    )
 
 
 ADDMM = """graph(%a, %b, %c, %one):
@@ -172,7 +206,11 @@ def test_aliases_and_moves():
     graph = rushlight.parse_ir(LINEAR)
     v = {x.debugName(): x for n in (graph.param_node(), *graph.nodes()) for x in n.outputs()}
     db = graph.alias_db()
-    assert db.may_alias(v["s"], v["v"]) and not db.may_alias(v["m"], v["s"]) and not db.may_alias(v["l"], v["a"])
+    assert (
+        db.may_alias(v["s"], v["v"])
+        and not db.may_alias(v["m"], v["s"])
+        and not db.may_alias(v["l"], v["a"])
+    )
     assert db.may_contain_alias(v["l"], v["a"])
     assert db.has_writers(v["s"]) and db.has_writers(v["v"]) and not db.has_writers(v["m"])
     relu, t, mm = (graph.findNode(f"aten::{name}") for name in ("relu", "t", "mm"))
@@ -181,7 +219,9 @@ def test_aliases_and_moves():
     text = str(graph)
     assert db.could_move_after_topologically(t, t) and str(graph) == text
     one = next(graph.nodes())
-    assert db.move_before_topologically_valid(graph.findNode("prim::ListConstruct"), graph.return_node())
+    assert db.move_before_topologically_valid(
+        graph.findNode("prim::ListConstruct"), graph.return_node()
+    )
     assert not db.move_after_topologically_valid(one, graph.findNode("aten::add"))
     graph.lint()
 
@@ -211,7 +251,8 @@ def test_patterns_are_found_in_scripted_graphs():
     graph = rushlight.script(scripted).graph
     rewriter = rushlight.ir.SubgraphRewriter()
     rewriter.RegisterRewritePattern(
-        "graph(%x):\n  %y = aten::relu(%x)\n  return (%y)", "graph(%x):\n  %y = aten::tanh(%x)\n  return (%y)"
+        "graph(%x):\n  %y = aten::relu(%x)\n  return (%y)",
+        "graph(%x):\n  %y = aten::tanh(%x)\n  return (%y)",
     )
     assert rewriter.runOnGraph(graph) == 1 and graph.findNode("aten::tanh") is not None
 
@@ -224,7 +265,10 @@ def test_values_take_types_and_names_of_others():
     graph = rushlight.parse_ir("graph(%x : Tensor, %y : Tensor):\n  return (%y)")
     x, y = graph.inputs()
     x.inferTypeFrom(torch.ones(2, 3))
-    assert x.isCompleteTensor() and "%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)" in str(graph)
+    assert (
+        x.isCompleteTensor()
+        and "%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)" in str(graph)
+    )
     x.setDebugName("q")
     y.copyMetadata(x)
     assert (x.debugName(), y.debugName()) == ("q.1", "q") and y.isCompleteTensor()
@@ -241,7 +285,11 @@ def test_lists_in_attributes_parse_back() -> None:
     again = rushlight.parse_ir(str(g))
     assert str(again) == str(g)
     other = next(again.nodes())
-    assert other.fs("fs") == floats and other.ss("ss") == texts and getattr(other, "is")("is") == [1, -2]
+    assert (
+        other.fs("fs") == floats
+        and other.ss("ss") == texts
+        and getattr(other, "is")("is") == [1, -2]
+    )
 
 
 def test_tensors_in_attributes_and_lists_parse_back() -> None:
@@ -263,7 +311,10 @@ def test_tensors_in_attributes_and_lists_parse_back() -> None:
         assert part in line
     again = rushlight.parse_ir(str(ours), True)
     assert str(again) == str(ours)
-    assert next(again.nodes()).t("small").tolist() == [1, -2] and next(again.nodes()).t("one").item() == 3.5
+    assert (
+        next(again.nodes()).t("small").tolist() == [1, -2]
+        and next(again.nodes()).t("one").item() == 3.5
+    )
     with pytest.raises(RuntimeError, match="the tensors of a list are not in the text"):
         rushlight.parse_ir(str(ours))
 

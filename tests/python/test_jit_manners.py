@@ -22,8 +22,14 @@ from typing import Dict, List, Tuple
 from torch import Tensor
 """
 REFUSED = {
-    "keyword": ("def g(a: int): return a\ndef f(): return g(a=1, b=2)", r"Keyword argument b unknown\."),
-    "builtin": ("def f(c: complex): return cmath.polar(c)", r"is currently not supported in Torchscript:\n"),
+    "keyword": (
+        "def g(a: int): return a\ndef f(): return g(a=1, b=2)",
+        r"Keyword argument b unknown\.",
+    ),
+    "builtin": (
+        "def f(c: complex): return cmath.polar(c)",
+        r"is currently not supported in Torchscript:\n",
+    ),
     "empty list": (
         "def g(a: List[int]): return a\ndef f():\n    a = []\n    return g(a)",
         r"Empty lists default to List\[Tensor\]\. Add a variable annotation",
@@ -63,7 +69,10 @@ def test_too_many_arguments(tmp_path: pathlib.Path) -> None:
     f = imported("def f(x): return x", tmp_path).f
     for script in (torch.jit.script, rushlight.script):
         for args, kwargs in (((1, 2), {}), ((1,), {"z": 2}), ((1,), {"x": 2})):
-            with pytest.raises(RuntimeError, match=r"f\(\) expected at most 1 argument\(s\) but received 2 argument\(s\)"):
+            with pytest.raises(
+                RuntimeError,
+                match=r"f\(\) expected at most 1 argument\(s\) but received 2 argument\(s\)",
+            ):
                 script(f)(*args, **kwargs)
 
 
@@ -78,10 +87,15 @@ def test_devices_and_generators(tmp_path: pathlib.Path) -> None:
         g = torch.Generator()
         g.manual_seed(5)
         made = script(f)
-        drawn.append([*made("cuda:1", g), *made(torch.device("cpu"), g), torch.rand(1, generator=g)])
+        drawn.append(
+            [*made("cuda:1", g), *made(torch.device("cpu"), g), torch.rand(1, generator=g)]
+        )
         with pytest.raises(RuntimeError, match="at start of device string: nonsense"):
             made("nonsense", g)
-    assert all(torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in zip(*drawn, strict=True))
+    assert all(
+        torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+        for a, b in zip(*drawn, strict=True)
+    )
 
 
 AWAITED = """
@@ -112,9 +126,15 @@ def test_awaitables(tmp_path: pathlib.Path, capfd: Any) -> None:
 def test_functions_of_graphs() -> None:
     f = rushlight.CompilationUnit("def f(x, n: int = 3, s: str = 'a,b'):\n    return x + n").f
     unit = rushlight.CompilationUnit()
-    assert unit.create_function("g", f.graph)(torch.ones(1), 2, "").item() == 3.0 and unit.g.name == "g"
+    assert (
+        unit.create_function("g", f.graph)(torch.ones(1), 2, "").item() == 3.0
+        and unit.g.name == "g"
+    )
     assert [a.default_value for a in f.schema.arguments] == [None, 3, "a,b"]
-    assert type(rushlight.CompilationUnit("def f(x):\n    return torch.max(x, 0)").f(torch.ones(2))) is tuple
+    assert (
+        type(rushlight.CompilationUnit("def f(x):\n    return torch.max(x, 0)").f(torch.ones(2)))
+        is tuple
+    )
 
 
 def test_casts_say_why(tmp_path: pathlib.Path) -> None:
@@ -208,9 +228,17 @@ def test_an_ignored_forward_is_pythons() -> None:
 def test_saved_code_is_torchs() -> None:
     texts = []
     for script in (rushlight.script, torch.jit.script):
-        archive = zipfile.ZipFile(io.BytesIO(script(torch.nn.Sequential(torch.nn.ReLU(), Plain())).save_to_buffer()))
-        read = {n.split("/", 1)[1]: archive.read(n).decode() for n in archive.namelist() if n.endswith(".py")}
-        texts.append([re.sub(r"[./]?___torch_mangle_\d+", "", n + text) for n, text in sorted(read.items())])
+        archive = zipfile.ZipFile(
+            io.BytesIO(script(torch.nn.Sequential(torch.nn.ReLU(), Plain())).save_to_buffer())
+        )
+        read = {
+            n.split("/", 1)[1]: archive.read(n).decode()
+            for n in archive.namelist()
+            if n.endswith(".py")
+        }
+        texts.append(
+            [re.sub(r"[./]?___torch_mangle_\d+", "", n + text) for n, text in sorted(read.items())]
+        )
     assert texts[0] == texts[1]
 
 

@@ -95,12 +95,17 @@ def test_methods_are_defined_once_and_tensors_stay_tensors() -> None:
 def test_quantized_modules_are_scripted() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        module = torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(4, 4)), dtype=torch.qint8)
+        module = torch.ao.quantization.quantize_dynamic(
+            nn.Sequential(nn.Linear(4, 4)), dtype=torch.qint8
+        )
         x = torch.randn(2, 4)
         program = rushlight.script(module)
         assert torch.allclose(program(x), module(x))
         assert torch.allclose(again(program)(x), module(x))
-        linear, q = torch.ao.nn.quantized.Linear(4, 4), torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)
+        linear, q = (
+            torch.ao.nn.quantized.Linear(4, 4),
+            torch.quantize_per_tensor(x, 0.1, 0, torch.quint8),
+        )
         assert torch.equal(rushlight.script(linear)(q).int_repr(), linear(q).int_repr())
 
 
@@ -170,7 +175,9 @@ def test_freezing_follows_interfaces() -> None:
     frozen = rushlight.freeze(rushlight.script(Outer()).eval())
     assert not hasattr(frozen, "step") and "CallMethod" not in str(frozen.graph)
     assert torch.equal(frozen(torch.ones(1)), torch.ones(1) * 2)
-    with pytest.raises(RuntimeError, match="Freezing does not support SetAttr on an interface type"):
+    with pytest.raises(
+        RuntimeError, match="Freezing does not support SetAttr on an interface type"
+    ):
         rushlight.freeze(rushlight.script(Swaps()).eval())
 
 
@@ -182,7 +189,11 @@ def test_what_does_not_fit_is_refused_in_the_same_words() -> None:
     def said(jit: Any, body: Any) -> str:
         with pytest.raises(RuntimeError) as caught:
             body(jit)
-        return re.sub(r" \(of Python compilation unit at: 0x[0-9a-f]+\)|___torch_mangle_\d+\.", "", str(caught.value))
+        return re.sub(
+            r" \(of Python compilation unit at: 0x[0-9a-f]+\)|___torch_mangle_\d+\.",
+            "",
+            str(caught.value),
+        )
 
     def replace(jit: Any) -> None:
         setattr(jit.script(nn.Sequential(nn.ReLU())), "0", jit.script(nn.Tanh()))
@@ -196,7 +207,9 @@ def test_what_does_not_fit_is_refused_in_the_same_words() -> None:
     for body in (replace, cast, delete):
         assert said(rushlight, body) == said(torch.jit, body)
     program = rushlight.script(Outer())
-    with pytest.raises(RuntimeError, match="Chosen' \\(1\\) is not compatible with interface .*Step' \\(2\\)"):
+    with pytest.raises(
+        RuntimeError, match="Chosen' \\(1\\) is not compatible with interface .*Step' \\(2\\)"
+    ):
         program.step = rushlight.script(Chosen())
 
 
@@ -254,4 +267,6 @@ def test_an_attribute_takes_an_object_of_a_subclass() -> None:
     """It is one of the declared class then, as in PyTorch."""
     x = torch.ones(2)
     model = Scaled(ScaleMore(2.0))
-    assert rushlight.jit.script(model)(x).tolist() == torch.jit.script(model)(x).tolist() == [3.0, 3.0]
+    assert (
+        rushlight.jit.script(model)(x).tolist() == torch.jit.script(model)(x).tolist() == [3.0, 3.0]
+    )

@@ -1,4 +1,5 @@
-"""Gradients of what op_db has no entries of, by the table: recurrent networks, gradients themselves, other names."""
+"""Gradients of what op_db has no entries of, by the table: recurrent networks, gradients
+themselves, other names."""
 
 from __future__ import annotations
 
@@ -37,14 +38,20 @@ class Packed(torch.nn.Module):
 
 def outputs(layer: Any, x: torch.Tensor) -> list[torch.Tensor]:
     torch.manual_seed(5)
-    return [t for t in grad_walk.tree_leaves(layer(x)) if isinstance(t, torch.Tensor) and t.requires_grad]
+    return [
+        t
+        for t in grad_walk.tree_leaves(layer(x))
+        if isinstance(t, torch.Tensor) and t.requires_grad
+    ]
 
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_gradients(name: str) -> None:
     torch.manual_seed(0)
     layer = LAYERS[name]().to(torch.float64)
-    x = torch.randn(*(3, 4) if "cell" in name else (5, 3, 4), dtype=torch.float64, requires_grad=True)
+    x = torch.randn(
+        *(3, 4) if "cell" in name else (5, 3, 4), dtype=torch.float64, requires_grad=True
+    )
     inputs = [x, *layer.parameters()]
     made = outputs(layer, x)
     weights = [torch.randn_like(t) for t in made]
@@ -96,7 +103,12 @@ def test_gradients_of_gradients(name: str) -> None:
         return [torch.zeros_like(t) if g is None else g for g, t in zip(got, inputs, strict=True)]
 
     weights: list[torch.Tensor] = []
-    want = run(weights, {"silu_backward": torch.nn.functional.silu, "mish_backward": torch.nn.functional.mish}.get(name))
+    want = run(
+        weights,
+        {"silu_backward": torch.nn.functional.silu, "mish_backward": torch.nn.functional.mish}.get(
+            name
+        ),
+    )
     with enable_python_dispatcher(), grad_walk.Walk():
         got = run(weights)
     torch.testing.assert_close(got, want, rtol=1e-7, atol=1e-7)

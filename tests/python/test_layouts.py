@@ -95,10 +95,15 @@ def old_archive(layout: str) -> bytes:
     out = io.BytesIO()
     torch.jit.save(torch.jit.script(Net()), out)
     content = {name.split("/", 1)[1]: data for name, data in records(out.getvalue()).items()}
-    content = {k: v for k, v in content.items() if not k.startswith(("code/", "constants", ".data"))}
+    content = {
+        k: v for k, v in content.items() if not k.startswith(("code/", "constants", ".data"))
+    }
     content["data.pkl"] = rename(content["data.pkl"])
     constant = io.BytesIO()
-    torch.jit.save(torch.jit.trace(lambda x: x * torch.tensor([3.0, 0.5]), torch.ones(2), check_trace=False), constant)
+    torch.jit.save(
+        torch.jit.trace(lambda x: x * torch.tensor([3.0, 0.5]), torch.ones(2), check_trace=False),
+        constant,
+    )
     donor = {name.split("/", 1)[1]: data for name, data in records(constant.getvalue()).items()}
     content.update({k: v for k, v in donor.items() if k.startswith("constants")})
     content["code/__torch__.py"] = OLD_TEXT
@@ -111,7 +116,9 @@ def old_archive(layout: str) -> bytes:
         content.pop("version", None)
         content[".data/version"] = b"6\n"
     return pack(
-        {"archive/" + k: v for k, v in content.items()}, aligned=layout != "1.4", deflate=("code/",) if layout == "1.12" else ()
+        {"archive/" + k: v for k, v in content.items()},
+        aligned=layout != "1.4",
+        deflate=("code/",) if layout == "1.12" else (),
     )
 
 

@@ -1,4 +1,5 @@
-"""Operators written in Python: rushlight.library, with torch.library's names, and operators that torch has."""
+"""Operators written in Python: rushlight.library, with torch.library's names, and operators that
+torch has."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from rushlight import library
 
 def without_torch(code: str) -> str:
     head = "import sys\nsys.modules['torch'] = None\nimport rushlight\nfrom rushlight import library, Tensor\n"
-    done = subprocess.run([sys.executable, "-c", head + textwrap.dedent(code)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", head + textwrap.dedent(code)], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -98,7 +101,9 @@ def test_gradients() -> None:
 
 
 def test_schemas_from_annotations() -> None:
-    def f(x: rushlight.Tensor, y: rushlight.Tensor | None, n: int, *, ks: list[float], name: str = "a") -> None: ...
+    def f(
+        x: rushlight.Tensor, y: rushlight.Tensor | None, n: int, *, ks: list[float], name: str = "a"
+    ) -> None: ...
 
     found = library.infer_schema(f, mutates_args={"x"})
     assert found == '(Tensor(a!) x, Tensor? y, SymInt n, *, float[] ks, str name="a") -> ()'
@@ -109,7 +114,9 @@ def test_schemas_from_annotations() -> None:
 
     def bad(x: dict) -> rushlight.Tensor: ...
 
-    with pytest.raises(ValueError, match="Parameter x has unsupported type 'dict'. The valid types are: Tensor"):
+    with pytest.raises(
+        ValueError, match="Parameter x has unsupported type 'dict'. The valid types are: Tensor"
+    ):
         library.infer_schema(bad, mutates_args=())
     with pytest.raises(ValueError, match="mutates_args has"):
         library.infer_schema(g, mutates_args={"z"})
@@ -171,7 +178,9 @@ def test_operators_of_torch_run_through_it() -> None:
     lib.define("twice(Tensor x, int n=2) -> Tensor")
     lib.impl("twice", lambda x, n=2: x * n, "CPU")
 
-    @torch.library.custom_op("rushtest::shift", mutates_args=(), schema="(Tensor x, float by) -> Tensor")
+    @torch.library.custom_op(
+        "rushtest::shift", mutates_args=(), schema="(Tensor x, float by) -> Tensor"
+    )
     def shift(x, by):
         return x + by
 
@@ -211,4 +220,6 @@ def test_custom_operators_with_torch_tensors() -> None:
     square.register_fake(lambda x: torch.empty_like(x))
     assert library.fake_of(square) is library.fake_of("lib5::square")
     f = rushlight.CompilationUnit("def f(x: Tensor): return torch.ops.lib5.square(x) + 1").f
-    assert f(torch.tensor([2.0])).tolist() == [5.0] and square(torch.tensor([3.0])).tolist() == [9.0]
+    assert f(torch.tensor([2.0])).tolist() == [5.0] and square(torch.tensor([3.0])).tolist() == [
+        9.0
+    ]

@@ -1,4 +1,5 @@
-"""`import rushlight` loads the extension and little else; each name brings its part when it is first used."""
+"""`import rushlight` loads the extension and little else; each name brings its part when it is
+first used."""
 
 from __future__ import annotations
 
@@ -44,18 +45,32 @@ def fresh(code: str) -> str:
 def test_the_import_adds_few_modules() -> None:
     found = added("import rushlight")
     assert not found & HEAVY, sorted(found & HEAVY)
-    assert {name for name in found if name.startswith("rushlight")} == {"rushlight", "rushlight._rushlight"}
+    assert {name for name in found if name.startswith("rushlight")} == {
+        "rushlight",
+        "rushlight._rushlight",
+    }
     assert len(found) <= 4, sorted(found)
 
 
 def test_running_a_program_needs_no_compiler() -> None:
     """Loading and calling: the compiler's questions (ast, inspect, door ...) stay out."""
     path = str(DATA / "digits.pt")
-    found = added(f"import rushlight; rushlight.load({path!r})(rushlight.tensor([[[[0.0] * 8] * 8]]))")
-    assert not found & {"ast", "inspect", "dataclasses", "importlib.resources", "rushlight.jit.door", "rushlight.ir"}
+    found = added(
+        f"import rushlight; rushlight.load({path!r})(rushlight.tensor([[[[0.0] * 8] * 8]]))"
+    )
+    assert not found & {
+        "ast",
+        "inspect",
+        "dataclasses",
+        "importlib.resources",
+        "rushlight.jit.door",
+        "rushlight.ir",
+    }
 
 
-@pytest.mark.parametrize("name", sorted({*rushlight.__all__, "isinstance", "TracerWarning"} - {"__version__"}))
+@pytest.mark.parametrize(
+    "name", sorted({*rushlight.__all__, "isinstance", "TracerWarning"} - {"__version__"})
+)
 def test_every_name_is_there(name: str) -> None:
     assert getattr(rushlight, name) is getattr(rushlight, name)
     assert name in dir(rushlight) or name in ("isinstance", "TracerWarning")
@@ -81,7 +96,10 @@ def test_any_name_may_be_first(first: str) -> None:
 
 
 def test_star_brings_everything() -> None:
-    assert fresh("from rushlight import *; print(script.__name__, Tensor.__name__, load.__name__)") == "script Tensor load"
+    assert (
+        fresh("from rushlight import *; print(script.__name__, Tensor.__name__, load.__name__)")
+        == "script Tensor load"
+    )
 
 
 def test_a_name_that_is_not_there() -> None:

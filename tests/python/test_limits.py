@@ -1,4 +1,5 @@
-"""Calls that would take long end at their deadline (deadlines.py has the rows and measures them)."""
+"""Calls that would take long end at their deadline (deadlines.py has the rows and measures
+them)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Some hundreds of programs that lie, through the command: refused or answered rightly.  `make nightly` runs 20,000,
-under sanitizers too."""
+"""Some hundreds of programs that lie, through the command: refused or answered rightly.  `make
+nightly` runs 20,000, under sanitizers too."""
 
 from __future__ import annotations
 
@@ -44,7 +44,12 @@ CASE = Case(1, ["cast"], {"m/code/__torch__.py": b"return 94402233076624"}, [], 
         (-11, "", "", "signal 11"),
         (139, "", "", "signal 11"),
         (70, "", "", "exit code 70"),
-        (1, "", "x.c:1: runtime error: load of null pointer", "x.c:1: runtime error: load of null pointer"),
+        (
+            1,
+            "",
+            "x.c:1: runtime error: load of null pointer",
+            "x.c:1: runtime error: load of null pointer",
+        ),
         (4, "", "rushlight: RuntimeError: unchecked_cast", ""),
     ],
 )

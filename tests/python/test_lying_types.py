@@ -1,8 +1,9 @@
-"""Archives whose source says one type where a value of another is passed: by the annotation of `self`, through interfaces,
-contexts, hooks, containers, constants, refinements.  Each is refused with an error that names what is wrong.
+"""Archives whose source says one type where a value of another is passed: by the annotation of
+`self`, through interfaces, contexts, hooks, containers, constants, refinements.  Each is refused
+with an error that names what is wrong.
 
-The code of a program is not what PyTorch's writer makes; PyTorch 2.13 refuses all of LIES but those marked with `*`
-in their names, which it runs with a value of the wrong type."""
+The code of a program is not what PyTorch's writer makes; PyTorch 2.13 refuses all of LIES but those
+marked with `*` in their names, which it runs with a value of the wrong type."""
 
 from __future__ import annotations
 
@@ -31,10 +32,14 @@ def program(body: str, state: bytes = b"", constants: bytes = b"") -> bytes:
 
 
 def forward(*lines: str, returns: str = "int", more: str = "") -> str:
-    return f"  def forward(self) -> {returns}:\n" + "".join(f"    {line}\n" for line in lines) + more
+    return (
+        f"  def forward(self) -> {returns}:\n" + "".join(f"    {line}\n" for line in lines) + more
+    )
 
 
-def through_interface(method: str, call: str = "(i).f(1)", interface: str = I, kind: str = "", more: str = "") -> str:
+def through_interface(
+    method: str, call: str = "(i).f(1)", interface: str = I, kind: str = "", more: str = ""
+) -> str:
     """An object of class A is passed where the interface I is wanted, and called."""
     main = forward("a = __torch__.A.__new__(__torch__.A)", "return (self).h(a)")
     return f"{main}  def h(self, i: __torch__.I) -> int:\n    return {call}\n{interface}class A{kind}:\n{method}{C}{more}"
@@ -60,9 +65,15 @@ ENUM = 'class E(Enum):\n  A = "foo"\n'
 
 LIES = {
     # `self` of methods that are called from outside
-    "self of forward": Lie("  def forward(self: __torch__.C) -> int:\n    return self.a\n" + C, SELF),
-    "self of forward is a str": Lie("  def forward(self: str) -> int:\n    return torch.len(self)\n", SELF),
-    "self is missing": Lie("  @staticmethod\n  def forward(x: int) -> int:\n    return x\n", "has no decorators"),
+    "self of forward": Lie(
+        "  def forward(self: __torch__.C) -> int:\n    return self.a\n" + C, SELF
+    ),
+    "self of forward is a str": Lie(
+        "  def forward(self: str) -> int:\n    return torch.len(self)\n", SELF
+    ),
+    "self is missing": Lie(
+        "  @staticmethod\n  def forward(x: int) -> int:\n    return x\n", "has no decorators"
+    ),
     "self of __enter__": Lie(in_context("self: __torch__.C", "self, a: Any, b: Any, c: Any"), SELF),
     "self of __exit__": Lie(in_context("self", "self: __torch__.C, a: Any, b: Any, c: Any"), SELF),
     "self of __len__": Lie(
@@ -79,7 +90,9 @@ LIES = {
         b"K\x05",
     ),
     "self of __getstate__ *": Lie(
-        "  a : int\n  def __getstate__(self: __torch__.C) -> int:\n    return self.a\n" + forward("return self.a") + C,
+        "  a : int\n  def __getstate__(self: __torch__.C) -> int:\n    return self.a\n"
+        + forward("return self.a")
+        + C,
         SELF,
         b"}(" + STR + b"K\x05u",
     ),
@@ -91,50 +104,77 @@ LIES = {
         SELF,
     ),
     "self of an interface's method *": Lie(
-        through_interface("  def f(self, x: int) -> int:\n    return x\n", interface=I.replace("self", "self: __torch__.C")),
+        through_interface(
+            "  def f(self, x: int) -> int:\n    return x\n",
+            interface=I.replace("self", "self: __torch__.C"),
+        ),
         SELF,
     ),
     # contexts
-    "__exit__ takes an int": Lie(in_context("self", "self, a: int, b: Any, c: Any"), "argument 1 of __exit__ must have Any"),
+    "__exit__ takes an int": Lie(
+        in_context("self", "self, a: int, b: Any, c: Any"), "argument 1 of __exit__ must have Any"
+    ),
     "__exit__ takes a list": Lie(
-        in_context("self", "self, a: Any, b: Any, c: List[int]"), "argument 3 of __exit__ must have Any"
+        in_context("self", "self, a: Any, b: Any, c: List[int]"),
+        "argument 3 of __exit__ must have Any",
     ),
     "__exit__ takes a Tensor": Lie(
-        in_context("self", "self, a: Any, b: Tensor, c: Any"), "argument 2 of __exit__ must have Any"
+        in_context("self", "self, a: Any, b: Tensor, c: Any"),
+        "argument 2 of __exit__ must have Any",
     ),
     "__exit__ takes two": Lie(in_context("self", "self, a: Any"), "must have four arguments"),
-    "__enter__ takes two": Lie(in_context("self, x: int", "self, a: Any, b: Any, c: Any"), "must have only one argument"),
+    "__enter__ takes two": Lie(
+        in_context("self, x: int", "self, a: Any, b: Any, c: Any"), "must have only one argument"
+    ),
     # interfaces
-    "interface: self": Lie(through_interface("  def f(self: __torch__.C, x: int) -> int:\n    return self.a\n"), SELF),
+    "interface: self": Lie(
+        through_interface("  def f(self: __torch__.C, x: int) -> int:\n    return self.a\n"), SELF
+    ),
     "interface: inferred result": Lie(
-        through_interface("  def f(self, x: int):\n    return [x]\n"), "not compatible with interface"
+        through_interface("  def f(self, x: int):\n    return [x]\n"),
+        "not compatible with interface",
     ),
     "interface: nothing returned": Lie(
         through_interface("  def f(self, x: int):\n    pass\n"), "not compatible with interface"
     ),
     "interface: result that needs itself": Lie(
         through_interface(
-            "  def f(self, x: int):\n    return __torch__.g(self)\n", more="def g(i: __torch__.I) -> int:\n  return (i).f(1)\n"
+            "  def f(self, x: int):\n    return __torch__.g(self)\n",
+            more="def g(i: __torch__.I) -> int:\n  return (i).f(1)\n",
         ),
         "while its result is inferred",
     ),
-    "interface: argument's name": Lie(through_interface("  def f(self, y: int) -> int:\n    return y\n"), "not compatible"),
+    "interface: argument's name": Lie(
+        through_interface("  def f(self, y: int) -> int:\n    return y\n"), "not compatible"
+    ),
     "interface: more arguments": Lie(
-        through_interface("  def f(self, x: int, y: int=1) -> int:\n    return x\n"), "not compatible"
+        through_interface("  def f(self, x: int, y: int=1) -> int:\n    return x\n"),
+        "not compatible",
     ),
     "interface: narrower argument": Lie(
         through_interface(
-            "  def f(self, x: int) -> int:\n    return x\n", "(i).f(None)", I.replace("x: int", "x: Optional[int]")
+            "  def f(self, x: int) -> int:\n    return x\n",
+            "(i).f(None)",
+            I.replace("x: int", "x: Optional[int]"),
         ),
         "not compatible",
     ),
-    "interface: wider result *": Lie(through_interface("  def f(self, x: int) -> Any:\n    return [x]\n"), "not compatible"),
-    "interface: of modules": Lie(
-        through_interface("  def f(self, x: int) -> int:\n    return x\n", interface=MODULE_F), "not compatible"
+    "interface: wider result *": Lie(
+        through_interface("  def f(self, x: int) -> Any:\n    return [x]\n"), "not compatible"
     ),
-    "interface: an object of it": Lie(forward("i = __torch__.I.__new__(__torch__.I)", "return 1", more=I), "needs a class"),
+    "interface: of modules": Lie(
+        through_interface("  def f(self, x: int) -> int:\n    return x\n", interface=MODULE_F),
+        "not compatible",
+    ),
+    "interface: an object of it": Lie(
+        forward("i = __torch__.I.__new__(__torch__.I)", "return 1", more=I), "needs a class"
+    ),
     "interface: while it is read": Lie(
-        forward("b = __torch__.B.__new__(__torch__.B)", "i = annotate(Optional[__torch__.I], None)", "return (b).h()")
+        forward(
+            "b = __torch__.B.__new__(__torch__.B)",
+            "i = annotate(Optional[__torch__.I], None)",
+            "return (b).h()",
+        )
         + "class I(Interface):\n  def f0(self, b: __torch__.B) -> int:\n    pass\n  def f(self, x: str) -> int:\n    pass\n"
         'class B:\n  def h(self, i: __torch__.I=CONSTANTS.c0) -> int:\n    return (i).f("abc")\n'
         "class A:\n  def f(self, x: List[int]) -> int:\n    return torch.len(x)\n",
@@ -158,14 +198,27 @@ LIES = {
     ),
     # type variables
     "append None": Lie(
-        forward("a = annotate(List[str], [])", "_0 = torch.append(a, None)", "return torch.len(a[0])"), "append"
+        forward(
+            "a = annotate(List[str], [])", "_0 = torch.append(a, None)", "return torch.len(a[0])"
+        ),
+        "append",
     ),
-    "set None": Lie(forward('a = ["x"]', "_0 = torch._set_item(a, 0, None)", "return torch.len(a[0])"), "_set_item"),
-    "insert None": Lie(forward('a = ["x"]', "torch.insert(a, 0, None)", "return torch.len(a[0])"), "insert"),
-    "None into a dict": Lie(forward('d = {"x": "y"}', '_0 = torch._set_item(d, "x", None)', "return 1"), "_set_item"),
-    "setdefault None": Lie(forward('d = {"x": "y"}', '_0 = torch.setdefault(d, "z", None)', "return 1"), "setdefault"),
+    "set None": Lie(
+        forward('a = ["x"]', "_0 = torch._set_item(a, 0, None)", "return torch.len(a[0])"),
+        "_set_item",
+    ),
+    "insert None": Lie(
+        forward('a = ["x"]', "torch.insert(a, 0, None)", "return torch.len(a[0])"), "insert"
+    ),
+    "None into a dict": Lie(
+        forward('d = {"x": "y"}', '_0 = torch._set_item(d, "x", None)', "return 1"), "_set_item"
+    ),
+    "setdefault None": Lie(
+        forward('d = {"x": "y"}', '_0 = torch.setdefault(d, "z", None)', "return 1"), "setdefault"
+    ),
     "extend with Optional": Lie(
-        forward("x = [1]", "torch.extend(x, annotate(List[Optional[int]], [None]))", "return x[1]"), "extend"
+        forward("x = [1]", "torch.extend(x, annotate(List[Optional[int]], [None]))", "return x[1]"),
+        "extend",
     ),
     "append another class": Lie(
         forward(
@@ -178,9 +231,14 @@ LIES = {
         ),
         "append",
     ),
-    "value of an enum *": Lie(forward("return ops.prim.EnumValue(__torch__.E.A)", more=ENUM), "actually of type str"),
+    "value of an enum *": Lie(
+        forward("return ops.prim.EnumValue(__torch__.E.A)", more=ENUM), "actually of type str"
+    ),
     "value of any enum *": Lie(
-        forward("return ops.prim.EnumValue(unchecked_cast(AnyEnumType, annotate(Any, __torch__.E.A)))", more=ENUM),
+        forward(
+            "return ops.prim.EnumValue(unchecked_cast(AnyEnumType, annotate(Any, __torch__.E.A)))",
+            more=ENUM,
+        ),
         "EnumValue|is no",
     ),
     "__lt__ of another type *": Lie(
@@ -224,15 +282,23 @@ LIES = {
         "expected a bool expression for condition but found int",
     ),
     # constants and defaults
-    "constant of another type": Lie(forward("return torch.dim(CONSTANTS.c0)"), "dim", constants=STR),
+    "constant of another type": Lie(
+        forward("return torch.dim(CONSTANTS.c0)"), "dim", constants=STR
+    ),
     "constant annotated": Lie(
-        forward("return torch.dim(annotate(Tensor, CONSTANTS.c0))"), "expected an expression", constants=STR
+        forward("return torch.dim(annotate(Tensor, CONSTANTS.c0))"),
+        "expected an expression",
+        constants=STR,
     ),
     "default of another type": Lie(
-        "  def forward(self, x: int=CONSTANTS.c0) -> int:\n    return x\n", "default value", constants=STR
+        "  def forward(self, x: int=CONSTANTS.c0) -> int:\n    return x\n",
+        "default value",
+        constants=STR,
     ),
     "class constant": Lie(
-        "  a : Final[int] = CONSTANTS.c0\n" + forward("return self.a"), "expected a value of type int", constants=STR
+        "  a : Final[int] = CONSTANTS.c0\n" + forward("return self.a"),
+        "expected a value of type int",
+        constants=STR,
     ),
     "NamedTuple's default": Lie(
         forward("return __torch__.N().x", more="class N(NamedTuple):\n  x : int = CONSTANTS.c0\n"),
@@ -240,11 +306,15 @@ LIES = {
         constants=STR,
     ),
     "NamedTuple's default is not the last": Lie(
-        forward("return torch.ord(__torch__.N([2]).y)", more="class N(NamedTuple):\n  x : List[int] = [1]\n  y : str\n"),
+        forward(
+            "return torch.ord(__torch__.N([2]).y)",
+            more="class N(NamedTuple):\n  x : List[int] = [1]\n  y : str\n",
+        ),
         "non-default argument 'y' follows",
     ),
     "enum of two types": Lie(
-        forward("return __torch__.E.B.value", more='class E(Enum):\n  A = "a"\n  B = 1\n'), "Could not unify"
+        forward("return __torch__.E.B.value", more='class E(Enum):\n  A = "a"\n  B = 1\n'),
+        "Could not unify",
     ),
     # hooks
     "pre-hook's result": Lie(
@@ -261,7 +331,9 @@ LIES = {
         "found type 'int'",
         b"}(X\x01\x00\x00\x00sc__torch__\nS\n)\x81}bu",
     ),
-    "Union of nothing": Lie(forward("return torch.len(uninitialized(Union[()]))"), "Union must have at least one type"),
+    "Union of nothing": Lie(
+        forward("return torch.len(uninitialized(Union[()]))"), "Union must have at least one type"
+    ),
     # refinements
     "refined in a loop": Lie(
         forward(
@@ -284,7 +356,9 @@ LIES = {
         '      return x\n    return ""\n',
         "actually of type Optional",
     ),
-    "cast to Future *": Lie(forward("return torch.len(unchecked_cast(Future[str], 5).wait())"), "unchecked_cast|Future"),
+    "cast to Future *": Lie(
+        forward("return torch.len(unchecked_cast(Future[str], 5).wait())"), "unchecked_cast|Future"
+    ),
 }
 
 
@@ -300,12 +374,25 @@ TRUTHS = {
     "interface": (through_interface("  def f(self, x: int) -> int:\n    return x\n"), 1),
     "interface: inferred result": (through_interface("  def f(self, x: int):\n    return x\n"), 1),
     "interface: default": (
-        through_interface("  def f(self, x: int) -> int:\n    return x\n", "(i).f()", I.replace("x: int", "x: int=3")),
+        through_interface(
+            "  def f(self, x: int) -> int:\n    return x\n",
+            "(i).f()",
+            I.replace("x: int", "x: int=3"),
+        ),
         3,
     ),
-    "interface: keyword": (through_interface("  def f(self, *, x: int) -> int:\n    return x\n"), 1),
-    "interface: wider argument": (through_interface("  def f(self, x: Optional[int]) -> int:\n    return 4\n"), 4),
-    "interface: modules too": (through_interface("  def f(self, x: int) -> int:\n    return x\n", kind="(Module)"), 1),
+    "interface: keyword": (
+        through_interface("  def f(self, *, x: int) -> int:\n    return x\n"),
+        1,
+    ),
+    "interface: wider argument": (
+        through_interface("  def f(self, x: Optional[int]) -> int:\n    return 4\n"),
+        4,
+    ),
+    "interface: modules too": (
+        through_interface("  def f(self, x: int) -> int:\n    return x\n", kind="(Module)"),
+        1,
+    ),
     "context": (in_context("self: __torch__.D", "self, a: Any, b: Any, c: Any"), 1),
     "None into Optional": (
         forward(
@@ -341,9 +428,17 @@ def attributes(n: int) -> str:
 
 
 def test_slots_beyond_16_bits_are_refused_by_name() -> None:
-    use = forward("d = __torch__.D.__new__(__torch__.D)", "d.a4 = 5", 'd.s = "abc"', "return torch.add(torch.len(d.s), d.a4)")
+    use = forward(
+        "d = __torch__.D.__new__(__torch__.D)",
+        "d.a4 = 5",
+        'd.s = "abc"',
+        "return torch.add(torch.len(d.s), d.a4)",
+    )
     assert rushlight.load(program(use + attributes(65535)))() == 8
-    with pytest.raises(Exception, match="class '__torch__.D' has 65541 attributes: programs can use the first 65536"):
+    with pytest.raises(
+        Exception,
+        match="class '__torch__.D' has 65541 attributes: programs can use the first 65536",
+    ):
         rushlight.load(program(use + attributes(65540)))()
 
 

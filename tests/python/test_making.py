@@ -1,4 +1,5 @@
-"""tensor() and as_tensor(): what is taken for data and for a dtype.  Compared with torch where it is there."""
+"""tensor() and as_tensor(): what is taken for data and for a dtype.  Compared with torch where it
+is there."""
 
 from __future__ import annotations
 
@@ -13,7 +14,15 @@ np = pytest.importorskip("numpy")
 
 @pytest.mark.parametrize("make", [rushlight.tensor, rushlight.as_tensor])
 def test_dtypes_of_everybody_are_understood(make: Any) -> None:
-    for dtype in (rushlight.float64, "float64", "torch.float64", np.float64, np.dtype("float64"), np.dtype("f8"), float):
+    for dtype in (
+        rushlight.float64,
+        "float64",
+        "torch.float64",
+        np.float64,
+        np.dtype("float64"),
+        np.dtype("f8"),
+        float,
+    ):
         assert make([1, 2], dtype=dtype).dtype == rushlight.float64
         assert make([1, 2], dtype).tolist() == [1.0, 2.0]
         assert make(np.arange(2), dtype=dtype).dtype == rushlight.float64
@@ -25,21 +34,46 @@ def test_dtypes_of_everybody_are_understood(make: Any) -> None:
 
 def test_torch_dtypes_are_understood() -> None:
     torch = pytest.importorskip("torch")
-    for name in ("uint8", "int64", "float16", "bfloat16", "float32", "complex64", "bool", "float8_e4m3fn"):
+    for name in (
+        "uint8",
+        "int64",
+        "float16",
+        "bfloat16",
+        "float32",
+        "complex64",
+        "bool",
+        "float8_e4m3fn",
+    ):
         made = rushlight.tensor([1, 0], dtype=getattr(torch, name))
-        assert made.dtype.name == name and repr(made) == repr(torch.tensor([1, 0], dtype=getattr(torch, name)))
+        assert made.dtype.name == name and repr(made) == repr(
+            torch.tensor([1, 0], dtype=getattr(torch, name))
+        )
     assert rushlight.as_tensor(torch.ones(2), dtype=torch.int32).tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("make", [rushlight.tensor, rushlight.as_tensor])
 def test_what_is_no_dtype_is_refused(make: Any) -> None:
-    wrong: list[Any] = ["nonsense", "", "f8", 5, True, object, np.floating, np.dtype(">f4"), np.dtype("U3"), "datetime64", [1]]
+    wrong: list[Any] = [
+        "nonsense",
+        "",
+        "f8",
+        5,
+        True,
+        object,
+        np.floating,
+        np.dtype(">f4"),
+        np.dtype("U3"),
+        "datetime64",
+        [1],
+    ]
     torch = sys.modules.get("torch")
     if torch:
         wrong += [torch.strided, torch.channels_last, torch.bits8]
     for dtype in wrong:
         for data in ([1, 2], 1.5, np.arange(2)):
-            with pytest.raises(TypeError, match="^dtype: expected a dtype of rushlight, torch or numpy, or a name"):
+            with pytest.raises(
+                TypeError, match="^dtype: expected a dtype of rushlight, torch or numpy, or a name"
+            ):
                 make(data, dtype=dtype)
 
 
@@ -56,7 +90,9 @@ def test_as_tensor_shares_memory_unless_the_dtype_differs() -> None:
 def test_a_copy_has_no_history() -> None:
     x = rushlight.tensor([1.0])
     x.requires_grad = True
-    assert not rushlight.tensor(x).requires_grad and not rushlight.tensor(x, "float64").requires_grad
+    assert (
+        not rushlight.tensor(x).requires_grad and not rushlight.tensor(x, "float64").requires_grad
+    )
 
 
 DATA: list[Any] = [
@@ -86,7 +122,11 @@ def outcome(make: Any, *args: Any, **kwargs: Any) -> Any:
         made = make(*args, **kwargs)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         return type(error)
-    return str(made.dtype).removeprefix("torch.").removeprefix("rushlight."), tuple(made.shape), repr(made)
+    return (
+        str(made.dtype).removeprefix("torch.").removeprefix("rushlight."),
+        tuple(made.shape),
+        repr(made),
+    )
 
 
 @pytest.mark.parametrize("data", DATA + BAD_DATA, ids=repr)
@@ -102,7 +142,9 @@ def test_data_is_read_as_pytorch_reads_it(data: Any) -> None:
 @pytest.mark.parametrize(("data", "dtype"), CAST, ids=repr)
 def test_numbers_that_do_not_fit_are_refused_as_pytorch_refuses_them(data: Any, dtype: str) -> None:
     torch = pytest.importorskip("torch")
-    assert outcome(rushlight.tensor, data, dtype=dtype) == outcome(torch.tensor, data, dtype=getattr(torch, dtype))
+    assert outcome(rushlight.tensor, data, dtype=dtype) == outcome(
+        torch.tensor, data, dtype=getattr(torch, dtype)
+    )
 
 
 def test_rows_of_different_lengths_are_refused() -> None:

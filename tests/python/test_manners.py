@@ -1,4 +1,5 @@
-"""What users of torch and numpy take for granted, without torch: modules' methods, refusals that say what to do."""
+"""What users of torch and numpy take for granted, without torch: modules' methods, refusals that
+say what to do."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ DIGITS, EXPORTED = str(TOP / "examples" / "digits" / "digits.pt"), str(DATA / "d
 def without_torch(code: str) -> str:
     """What the code prints in a Python where torch is not installed."""
     head = f"import sys\nsys.modules['torch'] = None\nimport rushlight\nDIGITS, EXPORTED = {DIGITS!r}, {EXPORTED!r}\n"
-    done = subprocess.run([sys.executable, "-c", head + textwrap.dedent(code)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", head + textwrap.dedent(code)], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -43,7 +46,10 @@ def test_modules_convert() -> None:
             except (TypeError, AssertionError, RuntimeError) as error:
                 print(error)
     """)
-    assert "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype=rushlight.int64" in out
+    assert (
+        "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype=rushlight.int64"
+        in out
+    )
     assert "'cuda' is not available" in out and "part of its graph" in out
 
 
@@ -101,19 +107,37 @@ def test_exported_programs_have_parts() -> None:
 def test_with_torch_modules_are_torch_s() -> None:
     torch = pytest.importorskip("torch")
     model = rushlight.load(EXPORTED)
-    assert isinstance(model.get_parameter("conv.weight"), torch.Tensor) and isinstance(model.conv.weight, torch.Tensor)
+    assert isinstance(model.get_parameter("conv.weight"), torch.Tensor) and isinstance(
+        model.conv.weight, torch.Tensor
+    )
     for name in ("to", "half", "zero_grad", "register_forward_hook", "register_forward_pre_hook"):
         assert getattr(type(model), name).__module__ == "torch.nn.modules.module"
 
 
 ARRAYS = [
     (np.zeros(3)[::-1], ValueError, r"At least one stride .* negative.*array\.copy\(\)"),
-    (np.zeros(3, ">f4"), ValueError, r"byte order different from the native byte order.*newbyteorder"),
-    (np.array(["a"]), TypeError, r"can't convert np.ndarray of type numpy.str_\. The only supported types are: float64"),
+    (
+        np.zeros(3, ">f4"),
+        ValueError,
+        r"byte order different from the native byte order.*newbyteorder",
+    ),
+    (
+        np.array(["a"]),
+        TypeError,
+        r"can't convert np.ndarray of type numpy.str_\. The only supported types are: float64",
+    ),
     (np.array([object()]), TypeError, r"can't convert np.ndarray of type numpy.object_"),
-    (np.array(["2020-01-01"], "M8[D]"), TypeError, r"can't convert np.ndarray of type numpy.datetime64"),
+    (
+        np.array(["2020-01-01"], "M8[D]"),
+        TypeError,
+        r"can't convert np.ndarray of type numpy.datetime64",
+    ),
     (np.zeros(1, [("a", "f4")]), TypeError, r"can't convert np.ndarray of type numpy.void"),
-    (np.zeros(7, np.uint8)[1:].view([("a", "u1"), ("b", "f2")])["b"], ValueError, r"not a multiple of the element byte size"),
+    (
+        np.zeros(7, np.uint8)[1:].view([("a", "u1"), ("b", "f2")])["b"],
+        ValueError,
+        r"not a multiple of the element byte size",
+    ),
 ]
 
 
@@ -132,7 +156,10 @@ def test_one_row_may_have_any_stride() -> None:
 
 def test_keywords_that_no_program_has() -> None:
     x = np.zeros((1, 1, 8, 8), np.float32)
-    for model, error in ((rushlight.load(DIGITS), RuntimeError), (rushlight.load(EXPORTED), ValueError)):
+    for model, error in (
+        (rushlight.load(DIGITS), RuntimeError),
+        (rushlight.load(EXPORTED), ValueError),
+    ):
         with pytest.raises(error, match="unexpected keyword 'y'"):
             model(y=x)
         with pytest.raises((error, RuntimeError), match="'y'"):
@@ -157,7 +184,11 @@ def test_dtypes_without_torch() -> None:
 def test_missing_files(read: str) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         getattr(rushlight, read)("/no/such.pt")
-    assert caught.value.errno == errno.ENOENT and caught.value.filename == "/no/such.pt" and "/no/such.pt" in str(caught.value)
+    assert (
+        caught.value.errno == errno.ENOENT
+        and caught.value.filename == "/no/such.pt"
+        and "/no/such.pt" in str(caught.value)
+    )
 
 
 def test_tables_are_sorted() -> None:
@@ -165,7 +196,11 @@ def test_tables_are_sorted() -> None:
     with rushlight.profiler.profile() as prof:
         model(np.zeros((1, 1, 8, 8), np.float32))
     averages = prof.key_averages()
-    for name, key in (("count", "count"), ("self_cpu_time_total", "self_total"), ("cpu_time_total", "total")):
+    for name, key in (
+        ("count", "count"),
+        ("self_cpu_time_total", "self_total"),
+        ("cpu_time_total", "total"),
+    ):
         rows = averages.table(sort_by=name).splitlines()[1:]
         best = max(averages, key=lambda row: getattr(row, key))
         first = next(row for row in averages if rows[0].startswith(f"{row.key} "))

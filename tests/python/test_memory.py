@@ -12,21 +12,38 @@ from conftest import DATA, TOP
 DIGITS = str(TOP / "examples" / "digits" / "digits.pt")
 
 
-@pytest.mark.parametrize("model, arguments", [(DIGITS, ["rand(256,1,8,8)"]), (str(DATA / "digits.pt2"), [])])
+@pytest.mark.parametrize(
+    "model, arguments", [(DIGITS, ["rand(256,1,8,8)"]), (str(DATA / "digits.pt2"), [])]
+)
 @pytest.mark.parametrize("threads", ["1", "4"])
 def test_the_expected_peak_holds(run, model: str, arguments: list[str], threads: str) -> None:
     done = run("run", model, *arguments, "--memory", "--json", "--threads", threads)
     memory = json.loads(done.stdout)["memory"]
-    assert memory["by"] == "measured" and memory["before_bytes"] < memory["peak_bytes"] <= memory["expected_peak_bytes"]
+    assert (
+        memory["by"] == "measured"
+        and memory["before_bytes"] < memory["peak_bytes"] <= memory["expected_peak_bytes"]
+    )
     assert memory["expected_peak_bytes"] < 2 * memory["peak_bytes"] + 1_000_000
     said = done.stderr
-    assert said.index("expected peak") < said.index("the peak was") and "measured by a run on copies" in said
+    assert (
+        said.index("expected peak") < said.index("the peak was")
+        and "measured by a run on copies" in said
+    )
 
 
 def test_a_limit_below_the_peak_ends_the_measuring_run(run, tmp_path: pathlib.Path) -> None:
     done = run("run", DIGITS, "rand(4096,1,8,8)", "--memory", "--max-bytes", "3000000", code=5)
     assert "expected peak" not in done.stderr and "3000000" in re.sub(r"[,_ ]", "", done.stderr)
-    done = run("run", DIGITS, "rand(2,1,8,8)", "--memory", "--max-bytes", "300000000", "-o", str(tmp_path / "y.npy"))
+    done = run(
+        "run",
+        DIGITS,
+        "rand(2,1,8,8)",
+        "--memory",
+        "--max-bytes",
+        "300000000",
+        "-o",
+        str(tmp_path / "y.npy"),
+    )
     assert "--max-bytes stays the limit" in done.stderr and (tmp_path / "y.npy").exists()
 
 
@@ -45,4 +62,7 @@ def test_the_call_that_is_measured_changes_nothing(run, tmp_path: pathlib.Path) 
 
     torch.jit.script(Counts()).save(str(tmp_path / "m.pt"))
     plain = run("run", str(tmp_path / "m.pt"), "zeros(2)").stdout
-    assert run("run", str(tmp_path / "m.pt"), "zeros(2)", "--memory").stdout == plain and plain.count("called") == 1
+    assert (
+        run("run", str(tmp_path / "m.pt"), "zeros(2)", "--memory").stdout == plain
+        and plain.count("called") == 1
+    )

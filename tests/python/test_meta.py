@@ -1,4 +1,5 @@
-"""Tensors of torch's device meta: modules hold, save, load, copy and replace them; programs do not run on them."""
+"""Tensors of torch's device meta: modules hold, save, load, copy and replace them; programs do not
+run on them."""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ class Net(nn.Module):
 
 
 def state(module: Any) -> list[Any]:
-    return [(k, v.is_meta, v.shape, v.stride(), v.dtype) for k, v in module.state_dict(keep_vars=True).items()]
+    return [
+        (k, v.is_meta, v.shape, v.stride(), v.dtype)
+        for k, v in module.state_dict(keep_vars=True).items()
+    ]
 
 
 def through(save: Any, load: Any, module: Any, **options: Any) -> Any:
@@ -55,7 +59,10 @@ def test_archives_without_their_data(device: Any) -> None:
 
 def test_programs_do_not_run_on_them() -> None:
     module = rushlight.script(Net())
-    with pytest.raises(RuntimeError, match="attribute 'weight' of __torch__.*Linear is on the device meta: it has no data"):
+    with pytest.raises(
+        RuntimeError,
+        match="attribute 'weight' of __torch__.*Linear is on the device meta: it has no data",
+    ):
         module(torch.ones(1, 2))
     with pytest.raises(RuntimeError, match="is on the device meta"):
         rushlight.freeze(module.eval())(torch.ones(1, 2))

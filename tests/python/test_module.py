@@ -30,7 +30,9 @@ def test_loads_from_a_path_bytes_and_a_file(digits: pathlib.Path) -> None:
 
 
 def test_both_formats_agree(digits: pathlib.Path) -> None:
-    assert probabilities(rushlight.load(digits)) == probabilities(rushlight.load(DATA / "digits.pt2"))
+    assert probabilities(rushlight.load(digits)) == probabilities(
+        rushlight.load(DATA / "digits.pt2")
+    )
 
 
 def test_methods_and_printing(capfd: pytest.CaptureFixture) -> None:
@@ -48,7 +50,10 @@ def test_methods_and_printing(capfd: pytest.CaptureFixture) -> None:
 
 def test_prints_go_to_sys_stdout(capsys: pytest.CaptureFixture) -> None:
     rushlight.load(DATA / "life.pt")(0)
-    assert capsys.readouterr().out == ".#..........\n..#.........\n###.........\n" + "............\n" * 5
+    assert (
+        capsys.readouterr().out
+        == ".#..........\n..#.........\n###.........\n" + "............\n" * 5
+    )
 
 
 def test_state() -> None:
@@ -88,7 +93,9 @@ def test_parameters_are_the_modules_memory() -> None:
     model = rushlight.load(DATA / "digits.pt2")
     before = probabilities(model)
     bias = dict(model.named_parameters())["out.bias"]
-    (bias.detach() if hasattr(bias, "detach") else bias)[0].fill_(50.0)  # torch's, where another test imported it
+    (bias.detach() if hasattr(bias, "detach") else bias)[0].fill_(
+        50.0
+    )  # torch's, where another test imported it
     assert probabilities(model) != before and probabilities(model)[0][0] == 1.0
 
 

@@ -1,6 +1,7 @@
 """Networks of many architectures give what PyTorch gives, however they were saved.
 
-Two ways of each, one of TorchScript and one of torch.export where there is one; all of them with RUSHLIGHT_NIGHTLY=1.
+Two ways of each, one of TorchScript and one of torch.export where there is one; all of them with
+RUSHLIGHT_NIGHTLY=1.
 """
 
 from __future__ import annotations

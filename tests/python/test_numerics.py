@@ -21,7 +21,9 @@ def test_finfo(name: str) -> None:
     for field in ("bits", "eps", "max", "min", "tiny", "smallest_normal", "resolution", "dtype"):
         assert getattr(got, field) == getattr(want, field), field
     assert str(got) == str(want)
-    assert rushlight.finfo(getattr(torch, name)) == got and rushlight.finfo() == rushlight.finfo(rushlight.float32)
+    assert rushlight.finfo(getattr(torch, name)) == got and rushlight.finfo() == rushlight.finfo(
+        rushlight.float32
+    )
 
 
 @pytest.mark.parametrize("name", INTS)
@@ -32,7 +34,10 @@ def test_iinfo(name: str) -> None:
 
 
 def test_what_has_no_limits() -> None:
-    for call in (lambda: rushlight.finfo(rushlight.int32), lambda: rushlight.iinfo(rushlight.float32)):
+    for call in (
+        lambda: rushlight.finfo(rushlight.int32),
+        lambda: rushlight.iinfo(rushlight.float32),
+    ):
         with pytest.raises(TypeError, match="requires"):
             call()
     with pytest.raises(TypeError):
@@ -50,23 +55,42 @@ def test_memory_formats(name: str) -> None:
     if name != "preserve_format":
         made = x.contiguous(memory_format=kind)
         assert made.stride() == theirs.contiguous(memory_format=want).stride()
-        assert made.is_contiguous(memory_format=kind) and made.dim_order() == theirs.contiguous(memory_format=want).dim_order()
-    assert rushlight.empty(2, 3, 4, 5, memory_format=rushlight.channels_last).is_contiguous(memory_format=torch.channels_last)
+        assert (
+            made.is_contiguous(memory_format=kind)
+            and made.dim_order() == theirs.contiguous(memory_format=want).dim_order()
+        )
+    assert rushlight.empty(2, 3, 4, 5, memory_format=rushlight.channels_last).is_contiguous(
+        memory_format=torch.channels_last
+    )
     assert x.to(memory_format=rushlight.channels_last).stride() == (60, 1, 15, 3)
 
 
 def test_storages() -> None:
-    x, theirs = rushlight.arange(6, dtype=rushlight.float32).view(2, 3), torch.arange(6.0).view(2, 3)
+    x, theirs = (
+        rushlight.arange(6, dtype=rushlight.float32).view(2, 3),
+        torch.arange(6.0).view(2, 3),
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for a, b in ((x[1:].storage(), theirs[1:].storage()), (x[1:].untyped_storage(), theirs[1:].untyped_storage())):
-            assert len(a) == len(b) == a.size() and a.tolist() == b.tolist() and a.nbytes() == b.nbytes() == 24
+        for a, b in (
+            (x[1:].storage(), theirs[1:].storage()),
+            (x[1:].untyped_storage(), theirs[1:].untyped_storage()),
+        ):
+            assert (
+                len(a) == len(b) == a.size()
+                and a.tolist() == b.tolist()
+                and a.nbytes() == b.nbytes() == 24
+            )
             assert a[4] == b[4] and a.element_size() == b.element_size() and list(a) == list(b)
             with pytest.raises(IndexError):
                 a[len(a)]
         storage = x.t().storage()
         storage[1] = 7.0
-        assert x[0, 1] == 7 and storage.data_ptr() == x.data_ptr() and storage.dtype == rushlight.float32
+        assert (
+            x[0, 1] == 7
+            and storage.data_ptr() == x.data_ptr()
+            and storage.dtype == rushlight.float32
+        )
         assert x.untyped_storage().clone().fill_(0).tolist() == [0] * 24 and x[0, 1] == 7
         assert "TypedStorage(dtype=rushlight.float32, device=cpu) of size 6" in repr(storage)
     for attribute in ("is_meta", "name"):
@@ -76,12 +100,20 @@ def test_storages() -> None:
 
 def test_functions_of_elements() -> None:
     x, theirs = rushlight.arange(6).view(2, 3), torch.arange(6).view(2, 3)
-    assert x.map_(rushlight.ones(3), lambda a, b: a * 2 + int(b)).tolist() == theirs.mul(2).add(1).tolist()
-    assert x.map2_(x, rushlight.zeros(2, 1), lambda a, b, c: a + b).tolist() == theirs.mul(2).add(1).mul(2).tolist()
+    assert (
+        x.map_(rushlight.ones(3), lambda a, b: a * 2 + int(b)).tolist()
+        == theirs.mul(2).add(1).tolist()
+    )
+    assert (
+        x.map2_(x, rushlight.zeros(2, 1), lambda a, b, c: a + b).tolist()
+        == theirs.mul(2).add(1).mul(2).tolist()
+    )
     assert x.apply_(lambda a: -a)[0, 1] == -6
     y = torch.zeros(2, 3)
     y.map_(torch.ones(2, 3), lambda a, b: a + b)
-    assert rushlight.zeros(2, 3).map_(rushlight.ones(2, 3), lambda a, b: a + b).tolist() == y.tolist()
+    assert (
+        rushlight.zeros(2, 3).map_(rushlight.ones(2, 3), lambda a, b: a + b).tolist() == y.tolist()
+    )
 
 
 def test_what_a_tensor_of_torch_has_is_there() -> None:

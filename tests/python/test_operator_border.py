@@ -1,4 +1,5 @@
-"""What op_call refuses before a kernel runs: odd numbers, undefined tensors in lists, dtypes without a common one."""
+"""What op_call refuses before a kernel runs: odd numbers, undefined tensors in lists, dtypes
+without a common one."""
 
 from __future__ import annotations
 
@@ -62,21 +63,37 @@ def test_dtypes_without_a_common_one() -> None:
 
 
 def test_pairs_of_matrices_have_one_dtype() -> None:
-    with pytest.raises(RuntimeError, match="same dtype, but found b of type Double and A of type Float"):
+    with pytest.raises(
+        RuntimeError, match="same dtype, but found b of type Double and A of type Float"
+    ):
         ops.cholesky_solve(ops.ones([3, 2], dtype=7), ops.eye(3))
 
 
 def test_parameters_that_are_not_there() -> None:
     for n in (0, 2):
-        with pytest.raises(RuntimeError, match=f"a Tensor with {n} elements cannot be converted to Scalar"):
-            ops.fake_quantize_per_tensor_affine(ones(3, 4), ops.zeros([n]), ops.zeros([n], dtype=3), 0, 5)
+        with pytest.raises(
+            RuntimeError, match=f"a Tensor with {n} elements cannot be converted to Scalar"
+        ):
+            ops.fake_quantize_per_tensor_affine(
+                ones(3, 4), ops.zeros([n]), ops.zeros([n], dtype=3), 0, 5
+            )
     with pytest.raises(RuntimeError, match="expected a tensor or a list of tensors"):
         ops.dequantize.any(5)
 
 
 def test_statistics_of_two_dimensions() -> None:
     with pytest.raises(RuntimeError, match="TensorAccessor expected 1 dims but tensor has 2"):
-        ops.batch_norm(ops.full([2, 64], 3.0), None, None, ops.zeros([1, 64]), ops.ones([1, 64]), True, 0.5, 1e-5, False)
+        ops.batch_norm(
+            ops.full([2, 64], 3.0),
+            None,
+            None,
+            ops.zeros([1, 64]),
+            ops.ones([1, 64]),
+            True,
+            0.5,
+            1e-5,
+            False,
+        )
 
 
 def test_numbers_whose_result_is_a_float_are_real() -> None:
@@ -87,6 +104,10 @@ def test_numbers_whose_result_is_a_float_are_real() -> None:
 def test_incomplete_gamma_of_large_numbers() -> None:
     torch = pytest.importorskip("torch")
     a, x = [2e4, 1e5, 1e8, 1e10], [2.01e4, 0.999e5, 1e8 + 1e4, 1e10]
-    want = torch.igamma(torch.tensor(a, dtype=torch.float64), torch.tensor(x, dtype=torch.float64)).tolist()
-    got = ops.igamma(rushlight.tensor(a, dtype=rushlight.float64), rushlight.tensor(x, dtype=rushlight.float64)).tolist()
+    want = torch.igamma(
+        torch.tensor(a, dtype=torch.float64), torch.tensor(x, dtype=torch.float64)
+    ).tolist()
+    got = ops.igamma(
+        rushlight.tensor(a, dtype=rushlight.float64), rushlight.tensor(x, dtype=rushlight.float64)
+    ).tolist()
     assert got == pytest.approx(want, rel=1e-8)

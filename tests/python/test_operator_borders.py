@@ -1,7 +1,9 @@
-"""Arguments that lie about a tensor's geometry: refused as PyTorch refuses them, or computed as it computes them.
+"""Arguments that lie about a tensor's geometry: refused as PyTorch refuses them, or computed as it
+computes them.
 
-A row is an operator and its arguments.  REFUSED: PyTorch's class, and its words up to the first number or bracket.
-COMPUTED: PyTorch's result.  OURS: PyTorch crashes, or reads what is not there, so the words are ours.
+A row is an operator and its arguments.  REFUSED: PyTorch's class, and its words up to the first
+number or bracket. COMPUTED: PyTorch's result.  OURS: PyTorch crashes, or reads what is not there,
+so the words are ours.
 """
 
 from __future__ import annotations
@@ -35,13 +37,23 @@ def longs(*numbers: int) -> Any:
 GROUP_NORM = [
     (ones(*sizes), None, None, n, c, plane, groups, 1e-5)
     for sizes, n, c, plane, groups in (
-        ((2, 4, 3), 3, 4, 3, 2), ((2, 4, 3), 2, 4, 4, 2), ((4,), 4096, 1, 1, 1), ((16,), 8, 1, 4, 1),
-        ((2, 4, 3), 2, 4, 3, 0), ((2, 4, 3), 2, 4, 3, -1), ((2, 4, 3), 2, 4, 3, 3), ((2, 4, 3), 2, 4, 3, 2**40))
+        ((2, 4, 3), 3, 4, 3, 2),
+        ((2, 4, 3), 2, 4, 4, 2),
+        ((4,), 4096, 1, 1, 1),
+        ((16,), 8, 1, 4, 1),
+        ((2, 4, 3), 2, 4, 3, 0),
+        ((2, 4, 3), 2, 4, 3, -1),
+        ((2, 4, 3), 2, 4, 3, 3),
+        ((2, 4, 3), 2, 4, 3, 2**40),
+    )
 ]
 
 REFUSED: list[Row] = [
     *(("native_group_norm", args) for args in GROUP_NORM),
-    ("native_batch_norm", (ones(2, 4, 3), None, None, torch.zeros(1, 4), ones(1, 4), True, 0.1, 1e-5)),
+    (
+        "native_batch_norm",
+        (ones(2, 4, 3), None, None, torch.zeros(1, 4), ones(1, 4), True, 0.1, 1e-5),
+    ),
     # pads
     ("_pad_circular", (torch.tensor(1.0), [])),
     ("_pad_circular", (ones(2, 3, 4), [])),
@@ -78,11 +90,26 @@ REFUSED: list[Row] = [
     ("_fft_c2r", (torch.ones(3, 4, dtype=torch.complex64), [], 0, 4)),
     ("_fft_r2c", (ones(3, 4), [], 0, True)),
     # quantization
-    ("fake_quantize_per_tensor_affine.tensor_qparams", (ones(3), ones(0), torch.zeros(0, dtype=torch.int32), 0, 5)),
-    ("fake_quantize_per_tensor_affine.tensor_qparams", (ones(3), ones(2), torch.zeros(1, dtype=torch.int32), 0, 5)),
-    ("fake_quantize_per_channel_affine", (ones(3), ones(2), torch.zeros(1, dtype=torch.int32), 0, 0, 5)),
-    ("fake_quantize_per_channel_affine", (ones(3), ones(0), torch.zeros(0, dtype=torch.int32), 0, 0, 5)),
-    ("fake_quantize_per_channel_affine", (ones(3), ones(3), torch.zeros(3, dtype=torch.int32), 1, 0, 5)),
+    (
+        "fake_quantize_per_tensor_affine.tensor_qparams",
+        (ones(3), ones(0), torch.zeros(0, dtype=torch.int32), 0, 5),
+    ),
+    (
+        "fake_quantize_per_tensor_affine.tensor_qparams",
+        (ones(3), ones(2), torch.zeros(1, dtype=torch.int32), 0, 5),
+    ),
+    (
+        "fake_quantize_per_channel_affine",
+        (ones(3), ones(2), torch.zeros(1, dtype=torch.int32), 0, 0, 5),
+    ),
+    (
+        "fake_quantize_per_channel_affine",
+        (ones(3), ones(0), torch.zeros(0, dtype=torch.int32), 0, 0, 5),
+    ),
+    (
+        "fake_quantize_per_channel_affine",
+        (ones(3), ones(3), torch.zeros(3, dtype=torch.int32), 1, 0, 5),
+    ),
 ]
 
 COMPUTED: list[Row] = [
@@ -104,15 +131,39 @@ COMPUTED: list[Row] = [
     ("conv2d", (ramp(1, 1, 4, 4), ones(1, 1, 3, 3), None, [2**40, 2**40])),
     ("max_pool2d", (ramp(1, 1, 4, 4), [2**31 - 1, 2**31 - 1], [1, 1], [2**30 - 1, 2**30 - 1])),
     ("avg_pool2d", (ramp(1, 1, 4, 4), [2, 2], [2, 2], [0, 0], False, True, -1)),
-    ("avg_pool2d_backward", (torch.full((1, 1, 2, 2), INF), ones(1, 1, 5, 5), [1, 1], [3, 3], [0, 0], False, True, None)),
+    (
+        "avg_pool2d_backward",
+        (
+            torch.full((1, 1, 2, 2), INF),
+            ones(1, 1, 5, 5),
+            [1, 1],
+            [3, 3],
+            [0, 0],
+            False,
+            True,
+            None,
+        ),
+    ),
 ]
 
 OURS: list[tuple[str, tuple[Any, ...], str]] = [
     ("constant_pad_nd", (ones(2, 3), [MOST, MOST]), "negative output size"),
     ("upsample_nearest1d_backward", (ones(1, 1, 4), [4], [1, 1, 2**62], None), "overflowed"),
-    ("_pad_packed_sequence", (ones(6, 4), longs(3, -1, 4), False, 0.0, -1), "batch_sizes do not fit"),
-    ("_pad_packed_sequence", (ones(6, 4), longs(7, 2, 1), False, 0.0, -1), "batch_sizes do not fit"),
-    ("conv_transpose2d", (ones(1, 1, 4, 4), ones(1, 1, 3, 3), None, [2**40, 2**40]), "without overflow"),
+    (
+        "_pad_packed_sequence",
+        (ones(6, 4), longs(3, -1, 4), False, 0.0, -1),
+        "batch_sizes do not fit",
+    ),
+    (
+        "_pad_packed_sequence",
+        (ones(6, 4), longs(7, 2, 1), False, 0.0, -1),
+        "batch_sizes do not fit",
+    ),
+    (
+        "conv_transpose2d",
+        (ones(1, 1, 4, 4), ones(1, 1, 3, 3), None, [2**40, 2**40]),
+        "without overflow",
+    ),
     (
         "as_strided",
         (torch.quantize_per_channel(ones(2, 3), ones(3), torch.zeros(3), 1, torch.qint8), [6], [1]),
@@ -140,7 +191,9 @@ def refusal(space: Any, name: str, args: tuple[Any, ...]) -> Exception | None:
 
 def opening(error: Exception | None) -> str:
     """The words before the first number or bracket, without the operator's name in front."""
-    return re.split(r"[\d\[(]", re.sub(r"^[a-z_0-9]+\(\):? ?", "", str(error).split("\n")[0]))[0].strip()
+    return re.split(r"[\d\[(]", re.sub(r"^[a-z_0-9]+\(\):? ?", "", str(error).split("\n")[0]))[
+        0
+    ].strip()
 
 
 def name_of(row: tuple[Any, ...]) -> str:

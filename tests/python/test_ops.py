@@ -1,4 +1,5 @@
-"""Operators against PyTorch, on PyTorch's own samples: a part of what op_walk.py walks (`make nightly`: all of it)."""
+"""Operators against PyTorch, on PyTorch's own samples: a part of what op_walk.py walks (`make
+nightly`: all of it)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is written to is checked as PyTorch checks it (out_rules.py): overlaps, shapes, dtypes, resizing."""
+"""What is written to is checked as PyTorch checks it (out_rules.py): overlaps, shapes, dtypes,
+resizing."""
 
 from __future__ import annotations
 
@@ -49,7 +50,11 @@ def test_resizing_warns() -> None:
 @pytest.mark.parametrize("name", ["split_copy", "unbind_copy"])
 def test_lists_are_written_to(name: str) -> None:
     x = torch.arange(6.0).reshape(3, 2)
-    outs = [torch.zeros(2, 2), torch.zeros(1, 2)] if name == "split_copy" else [torch.zeros(2) for _ in range(3)]
+    outs = (
+        [torch.zeros(2, 2), torch.zeros(1, 2)]
+        if name == "split_copy"
+        else [torch.zeros(2) for _ in range(3)]
+    )
     args = (x, 2) if name == "split_copy" else (x,)
     overload = "Tensor_out" if name == "split_copy" else "int_out"
     getattr(getattr(rushlight.ops.aten, name), overload)(*args, out=outs)

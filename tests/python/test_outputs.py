@@ -20,14 +20,20 @@ def same(x):
 
 def test_numpy_arrays_take_results() -> None:
     module = rushlight._rushlight.compile(TEXT)
-    x, first, second = np.arange(6, dtype=np.float32), np.empty(6, np.float32), np.empty(6, np.float32)
+    x, first, second = (
+        np.arange(6, dtype=np.float32),
+        np.empty(6, np.float32),
+        np.empty(6, np.float32),
+    )
     bound = module.two.bind_outputs(first, second)
     result = bound(x, y=3)
     assert result[0] is first and result[1] is second and bound.copied == [False, False]
     assert np.array_equal(first, x * 2) and np.array_equal(second, x + 3)
     bound = module.two.bind_outputs(None, second)
     result = bound(x)
-    assert result[1] is second and np.array_equal(result[0], x * 2) and np.array_equal(second, x + 1)
+    assert (
+        result[1] is second and np.array_equal(result[0], x * 2) and np.array_equal(second, x + 1)
+    )
 
 
 def test_an_argument_as_a_buffer() -> None:
@@ -43,7 +49,10 @@ def test_an_argument_as_a_buffer() -> None:
 def test_what_does_not_fit() -> None:
     module = rushlight._rushlight.compile(TEXT)
     x, frozen = np.zeros((2, 3), np.float32), np.zeros((2, 3), np.float32)
-    with pytest.raises(ValueError, match=r"output 0: expected a buffer of float32\[2, 3\] .* but got float64\[2, 3\]"):
+    with pytest.raises(
+        ValueError,
+        match=r"output 0: expected a buffer of float32\[2, 3\] .* but got float64\[2, 3\]",
+    ):
         module.two.bind_outputs(np.zeros((2, 3)))(x)
     with pytest.raises(ValueError, match="has gaps"):
         module.two.bind_outputs(np.zeros((2, 6), np.float32)[:, ::2])(x)

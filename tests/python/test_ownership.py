@@ -1,4 +1,5 @@
-"""What keeps a program: its objects do; those that it holds as constants keep their type only, or the two would never go."""
+"""What keeps a program: its objects do; those that it holds as constants keep their type only, or
+the two would never go."""
 
 from __future__ import annotations
 

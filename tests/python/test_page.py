@@ -1,5 +1,6 @@
-"""The page of `show --html`: that it needs nothing else and lets nothing of an archive act; and, in a browser, how it looks
-and moves (where a Chromium is installed).  Its layout alone: test_page_layout.py."""
+"""The page of `show --html`: that it needs nothing else and lets nothing of an archive act; and, in
+a browser, how it looks and moves (where a Chromium is installed).  Its layout alone:
+test_page_layout.py."""
 
 from __future__ import annotations
 
@@ -27,7 +28,10 @@ def page(command: str, tmp_path: pathlib.Path):
     def make(model: str, *more: str) -> pathlib.Path:
         path = tmp_path / (pathlib.Path(model).name + ".html")
         done = subprocess.run(
-            [command, "show", model, "--html", "-o", str(path), *more], capture_output=True, text=True, timeout=120
+            [command, "show", model, "--html", "-o", str(path), *more],
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
         assert done.returncode == 0 and done.stdout == "", done.stderr
         return path
@@ -37,7 +41,9 @@ def page(command: str, tmp_path: pathlib.Path):
 
 def split(path: pathlib.Path) -> tuple[str, dict]:
     """The page without its data, and the data."""
-    parts = re.fullmatch(r'(.*<script id="data" type="application/json">)(.*?)(</script>.*)', path.read_text(), re.S)
+    parts = re.fullmatch(
+        r'(.*<script id="data" type="application/json">)(.*?)(</script>.*)', path.read_text(), re.S
+    )
     return parts[1] + parts[3], json.loads(parts[2])
 
 
@@ -45,14 +51,19 @@ def functions_of(data: dict) -> dict:
     return {f["name"]: f for f in data["program"]["functions"]}
 
 
-# -- Without a browser -----------------------------------------------------------------------------------------------
+# -- Without a browser
+# -----------------------------------------------------------------------------------------------
 
 
 def test_page_needs_nothing_else(page) -> None:
     text, _ = split(page(DIGITS))
     assert len(text.encode()) <= MOST_BYTES
-    assert not re.search(r"""(src|href)\s*=|@import|url\((?!#)|fetch\(|XMLHttp|WebSocket|innerHTML|eval\(""", text)
-    assert set(re.findall(r"https?://[^\"' ]+", text)) == {"http://www.w3.org/2000/svg"}  # a name, not a place
+    assert not re.search(
+        r"""(src|href)\s*=|@import|url\((?!#)|fetch\(|XMLHttp|WebSocket|innerHTML|eval\(""", text
+    )
+    assert set(re.findall(r"https?://[^\"' ]+", text)) == {
+        "http://www.w3.org/2000/svg"
+    }  # a name, not a place
 
 
 def test_policy_lets_only_this_script_run(page) -> None:
@@ -60,7 +71,11 @@ def test_policy_lets_only_this_script_run(page) -> None:
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
     script = re.findall(r"<script>(.*?)</script>", text, re.S)
     digest = base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode()
-    assert len(script) == 1 and f"script-src 'sha256-{digest}'" in policy and policy.startswith("default-src 'none'")
+    assert (
+        len(script) == 1
+        and f"script-src 'sha256-{digest}'" in policy
+        and policy.startswith("default-src 'none'")
+    )
     assert re.findall(r"[\w-]+-src (?!'(?:none|unsafe-inline|sha256)[^;]*)[^;]*", policy) == [
         "img-src blob:"
     ]  # its own, for PNG
@@ -76,7 +91,10 @@ def test_weights_without_statistics_say_why(page, tmp_path: pathlib.Path) -> Non
             self.register_buffer("spiral", torch.ones(3, dtype=torch.complex64))
             self.register_buffer("empty", torch.zeros(0, 3))
             self.register_buffer("vast", torch.zeros(1).expand(1 << 27))
-            self.register_buffer("packed", torch.quantize_per_tensor(torch.tensor([0.5, -1.0, 2.0]), 0.5, 3, torch.quint8))
+            self.register_buffer(
+                "packed",
+                torch.quantize_per_tensor(torch.tensor([0.5, -1.0, 2.0]), 0.5, 3, torch.quint8),
+            )
 
         def forward(self, x):
             return x + self.plain.sum()
@@ -91,7 +109,10 @@ def test_weights_without_statistics_say_why(page, tmp_path: pathlib.Path) -> Non
         "vast": "not read: beyond the first 64 Mi elements",
         "packed": None,
     }
-    assert (weights["packed"]["min"], weights["packed"]["max"]) == (-1.0, 2.0)  # the numbers that it stands for
+    assert (weights["packed"]["min"], weights["packed"]["max"]) == (
+        -1.0,
+        2.0,
+    )  # the numbers that it stands for
     assert all(("bins" in w) != ("why" in w) for w in weights.values())
 
 
@@ -99,7 +120,9 @@ def test_packed_weights_are_read(page, tmp_path: pathlib.Path) -> None:
     torch = pytest.importorskip("torch")
     if "fbgemm" not in torch.backends.quantized.supported_engines:
         pytest.skip("this torch has no fbgemm")
-    model = torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(3, 2)), {torch.nn.Linear}, torch.qint8)
+    model = torch.ao.quantization.quantize_dynamic(
+        torch.nn.Sequential(torch.nn.Linear(3, 2)), {torch.nn.Linear}, torch.qint8
+    )
     torch.jit.save(torch.jit.script(model), str(tmp_path / "packed.pt"))
     weights = split(page(str(tmp_path / "packed.pt")))[1]["weights"]
     assert [(w["name"].rsplit(".", 1)[1], w["role"], w["dtype"], w["shape"]) for w in weights] == [
@@ -118,7 +141,11 @@ def test_writing_operators_are_marked(page, tmp_path: pathlib.Path) -> None:
 
 def test_data_of_a_program(page) -> None:
     _, data = split(page(LIFE))
-    assert data["file"] == "life.pt" and data["profile"] is None and data["program"]["format"] == "TorchScript"
+    assert (
+        data["file"] == "life.pt"
+        and data["profile"] is None
+        and data["program"]["format"] == "TorchScript"
+    )
     assert [m["name"] for m in data["program"]["methods"]] == ["forward", "step"]
     forward = functions_of(data)["__torch__.Life.forward"]
     loop = next(n for n in forward["nodes"] if n.get("kind") == "prim::Loop")
@@ -145,7 +172,11 @@ def test_measured_nodes_are_nodes_of_the_graph(page) -> None:
     profile, functions = data["profile"], functions_of(data)
 
     def nodes(block: dict) -> list:
-        return [m for n in block["nodes"] for m in (n, *(x for b in n.get("blocks", []) for x in nodes(b)))]
+        return [
+            m
+            for n in block["nodes"]
+            for m in (n, *(x for b in n.get("blocks", []) for x in nodes(b)))
+        ]
 
     assert profile["calls"] > 0 and profile["nodes"]
     for row in profile["nodes"]:
@@ -164,7 +195,10 @@ def rezipped(model: str, to: pathlib.Path, change) -> str:
 def hostile_script(to: pathlib.Path) -> str:
     def change(name: str, data: bytes) -> bytes:
         if name.endswith("__torch__.py"):
-            data = data.replace(b'"#"', json.dumps(EVIL).encode()) + f"# {EVIL} <!-- <script>\n".encode()
+            data = (
+                data.replace(b'"#"', json.dumps(EVIL).encode())
+                + f"# {EVIL} <!-- <script>\n".encode()
+            )
         return data
 
     return rezipped(LIFE, to, change)
@@ -173,7 +207,9 @@ def hostile_script(to: pathlib.Path) -> str:
 def hostile_export(to: pathlib.Path) -> str:
     def change(name: str, data: bytes) -> bytes:
         if name.endswith(".json"):
-            data = data.replace(b"conv.weight", EVIL.encode()).replace(b'"conv2d"', json.dumps(EVIL).encode())
+            data = data.replace(b"conv.weight", EVIL.encode()).replace(
+                b'"conv2d"', json.dumps(EVIL).encode()
+            )
         return data
 
     return rezipped(EXPORTED, to, change)
@@ -183,25 +219,43 @@ def hostile_export(to: pathlib.Path) -> str:
 def test_names_and_texts_of_archives_stay_data(page, tmp_path: pathlib.Path, make) -> None:
     path = page(make(tmp_path / f"{EVIL[10:14]}.zip"))
     text, data = split(path)
-    assert EVIL in json.dumps(data) and EVIL not in path.read_text() and "<img" not in path.read_text()
+    assert (
+        EVIL in json.dumps(data) and EVIL not in path.read_text() and "<img" not in path.read_text()
+    )
     assert path.read_text().count("<script") == 2 and path.read_text().count("</script") == 2
 
 
 def test_usage(command: str, tmp_path: pathlib.Path) -> None:
-    for args in ([DIGITS, "--profile"], [DIGITS, "-o", "x"], [DIGITS, "--html", "zeros(1)"], ["--html"]):
+    for args in (
+        [DIGITS, "--profile"],
+        [DIGITS, "-o", "x"],
+        [DIGITS, "--html", "zeros(1)"],
+        ["--html"],
+    ):
         assert subprocess.run([command, "show", *args], capture_output=True).returncode == 2, args
-    lost = subprocess.run([command, "show", DIGITS, "--html", "-o", str(tmp_path / "no" / "x")], capture_output=True, text=True)
+    lost = subprocess.run(
+        [command, "show", DIGITS, "--html", "-o", str(tmp_path / "no" / "x")],
+        capture_output=True,
+        text=True,
+    )
     assert lost.returncode == 3 and "cannot write" in lost.stderr
     out = subprocess.run([command, "show", DIGITS, "--html"], capture_output=True, text=True)
-    assert out.returncode == 0 and out.stdout.startswith("<!DOCTYPE html>") and out.stdout.endswith("</html>\n")
+    assert (
+        out.returncode == 0
+        and out.stdout.startswith("<!DOCTYPE html>")
+        and out.stdout.endswith("</html>\n")
+    )
 
 
-# -- In a browser ------------------------------------------------------------------------------------------------------
+# -- In a browser
+# ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def window(tmp_path_factory: pytest.TempPathFactory):
-    path = browser.find() or pytest.skip("no browser is installed (chromium, or RUSHLIGHT_BROWSER): the page is not looked at")
+    path = browser.find() or pytest.skip(
+        "no browser is installed (chromium, or RUSHLIGHT_BROWSER): the page is not looked at"
+    )
     w = browser.Browser(path, tmp_path_factory.mktemp("browser"))
     yield w
     w.close()
@@ -221,7 +275,8 @@ def opened(window, page):
 
 
 def drawn_nodes(data: dict, block: dict, function: dict, is_body: bool = True) -> int:
-    """How many nodes a block is drawn as with all boxes open, by the page's rules told once more."""
+    """How many nodes a block is drawn as with all boxes open, by the page's rules told once
+    more."""
     folded, inner = set(), 0
     defs = {}
 
@@ -248,7 +303,9 @@ def drawn_nodes(data: dict, block: dict, function: dict, is_body: bool = True) -
             inner += drawn_nodes(data, callee, callee)
         elif "blocks" in n:
             inner += sum(drawn_nodes(data, b, function, False) for b in n["blocks"])
-        elif n.get("kind") != "prim::ListConstruct" or function["values"][n["out"][0]][1] != "int[]":
+        elif (
+            n.get("kind") != "prim::ListConstruct" or function["values"][n["out"][0]][1] != "int[]"
+        ):
             inner += 1
     return inner
 
@@ -258,11 +315,17 @@ def test_every_node_is_drawn(opened, page) -> None:
         w = opened(model, ask="open=all&fit")
         data = split(page(model))[1]
         forward = data["program"]["functions"][data["program"]["methods"][0]["function"]]
-        assert w.run("document.querySelectorAll('#nodes > .node:not(.io)').length") == drawn_nodes(data, forward, forward), (
-            model
+        assert w.run("document.querySelectorAll('#nodes > .node:not(.io)').length") == drawn_nodes(
+            data, forward, forward
+        ), model
+        counts = w.run(
+            "[dataset.nodes, dataset.drawn]".replace("dataset", "document.documentElement.dataset")
         )
-        counts = w.run("[dataset.nodes, dataset.drawn]".replace("dataset", "document.documentElement.dataset"))
-        assert counts[0] == counts[1] == str(w.run("document.querySelectorAll('#nodes > .node').length"))
+        assert (
+            counts[0]
+            == counts[1]
+            == str(w.run("document.querySelectorAll('#nodes > .node').length"))
+        )
         assert w.run("""[...document.querySelectorAll('#nodes > .node')].every((a, i, all) => all.every((b) => {
             const [p, q] = [a.getBoundingClientRect(), b.getBoundingClientRect()];
             return a === b || p.right <= q.left + 1 || q.right <= p.left + 1 || p.bottom <= q.top + 1 || q.bottom <= p.top + 1;
@@ -297,7 +360,9 @@ def centre(w, selector: str) -> tuple[float, float]:
 
 def test_wheel_zooms_and_drag_moves(opened) -> None:
     w = opened(DIGITS)
-    scale = "+document.getElementById('world').getAttribute('transform').match(/scale\\((.*)\\)/)[1]"
+    scale = (
+        "+document.getElementById('world').getAttribute('transform').match(/scale\\((.*)\\)/)[1]"
+    )
     x, y = centre(w, "#nodes > .node:nth-child(3)")
     before = w.run(scale)
     w.mouse("mouseWheel", x, y, deltaX=0, deltaY=-200)
@@ -323,7 +388,9 @@ def test_click_shows_details_and_source_line(opened) -> None:
     assert "torch.conv2d(" in w.run("document.querySelector('#source .here').textContent")
     w.key("ArrowDown")
     assert "relu" in w.run("document.querySelector('#details h2').textContent")
-    line = w.run("[...document.querySelectorAll('#source .row')].findIndex(r => r.textContent.includes('softmax'))")
+    line = w.run(
+        "[...document.querySelectorAll('#source .row')].findIndex(r => r.textContent.includes('softmax'))"
+    )
     w.run(f"document.querySelectorAll('#source .row')[{line}].click()")
     assert "softmax" in w.run("document.querySelector('#details h2').textContent")
 
@@ -358,7 +425,14 @@ def long_model(to: pathlib.Path, lines: bytes, result: bytes) -> str:
     def change(name: str, data: bytes) -> bytes:
         if name.endswith("__torch__.py"):
             start = data.index(b"    near = torch.zeros_like(board)\n")
-            data = data[:start] + b"    x0 = torch.zeros_like(board)\n" + lines + b"    return " + result + b"\n"
+            data = (
+                data[:start]
+                + b"    x0 = torch.zeros_like(board)\n"
+                + lines
+                + b"    return "
+                + result
+                + b"\n"
+            )
         return data
 
     return rezipped(LIFE, to, change)
@@ -384,19 +458,31 @@ INPUTS = "whole.block.items.filter((it) => it.kind === 'io' && !it.isEnd).slice(
 @pytest.fixture
 def resized(window):
     def to(width: int, height: int) -> None:
-        window.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        window.ask(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
 
     yield to
     window.ask("Emulation.clearDeviceMetricsOverride")
 
 
 @pytest.mark.parametrize("size", [(400, 800), (1280, 800), (2560, 1440)])
-def test_it_opens_at_the_input_on_the_whole_width(opened, resized, tmp_path: pathlib.Path, size: tuple[int, int]) -> None:
+def test_it_opens_at_the_input_on_the_whole_width(
+    opened, resized, tmp_path: pathlib.Path, size: tuple[int, int]
+) -> None:
     resized(*size)
     for model in (DIGITS, EXPORTED, LIFE, ten_thousand(tmp_path / "long.zip")):
         w = opened(model, ask="method=step")
-        assert w.run("canvas.getBoundingClientRect().width") == size[0], "the graph has the whole width"
-        assert w.run(f"{SEEN}({INPUTS})") and w.run("view.k >= 0.75"), "the input is there and can be read"
+        assert w.run("canvas.getBoundingClientRect().width") == size[0], (
+            "the graph has the whole width"
+        )
+        assert w.run(f"{SEEN}({INPUTS})") and w.run("view.k >= 0.75"), (
+            "the input is there and can be read"
+        )
         assert w.run("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut off"
         w.run("document.getElementById('fit').click()")
         w.settle()
@@ -409,8 +495,12 @@ def test_ten_thousand_nodes_are_usable(opened, tmp_path: pathlib.Path) -> None:
     w = opened(ten_thousand(tmp_path / "long.zip"), ask="method=step")
     assert int(w.run("document.documentElement.dataset.nodes")) >= 10000
     assert w.run("+document.documentElement.dataset.drawn") < 100
-    alone = "scene.nodes.filter((n) => n.node && !n.up.length && n.down.length && n.title === 'ones')"
-    assert w.run(f"{alone}.length") == 198 and w.run(f"{alone}.every((n) => n.down[0].layer === n.layer + 1)")
+    alone = (
+        "scene.nodes.filter((n) => n.node && !n.up.length && n.down.length && n.title === 'ones')"
+    )
+    assert w.run(f"{alone}.length") == 198 and w.run(
+        f"{alone}.every((n) => n.down[0].layer === n.layer + 1)"
+    )
     assert w.run("scene.edges.some((e) => e.e.to === null)")  # long edges have lanes
     w.key("0")
     assert (
@@ -418,7 +508,9 @@ def test_ten_thousand_nodes_are_usable(opened, tmp_path: pathlib.Path) -> None:
         and w.run("document.querySelectorAll('#nodes > .node').length") == 0
     )
     width, height, rows, step = browser.pixels(w.screenshot(0.5))
-    strip = {rows[y][x * step : x * step + 3] for y in range(60, height - 20, 20) for x in range(width)}
+    strip = {
+        rows[y][x * step : x * step + 3] for y in range(60, height - 20, 20) for x in range(width)
+    }
     assert len(strip) > 3, "the whole can be seen"
     w.key("/")
     w.ask("Input.insertText", text="zeros_like")
@@ -444,23 +536,34 @@ def test_readers_stand_below_what_wrote(opened, page, tmp_path: pathlib.Path) ->
 
 def saved(w, kind: str) -> bytes:
     """What a button offers as a download."""
-    w.run(f"window.got = new Promise((f) => {{ window.save = f; }}); document.getElementById('save-{kind}').click()")
+    w.run(
+        f"window.got = new Promise((f) => {{ window.save = f; }}); document.getElementById('save-{kind}').click()"
+    )
     text = w.run("""window.got.then((blob) => new Promise((f) => {
         const r = new FileReader(); r.onload = () => f(r.result.split(',')[1]); r.readAsDataURL(blob); }))""")
     return base64.b64decode(text)
 
 
 def test_saved_pictures_stand_alone(opened, tmp_path: pathlib.Path) -> None:
-    for model in (LIFE, hostile_script(tmp_path / "evil.zip"), hostile_export(tmp_path / "evil2.zip")):
+    for model in (
+        LIFE,
+        hostile_script(tmp_path / "evil.zip"),
+        hostile_export(tmp_path / "evil2.zip"),
+    ):
         w = opened(model, ask="open=all")
         picture = ElementTree.fromstring(saved(w, "svg"))
         tags = {e.tag.removeprefix("{http://www.w3.org/2000/svg}") for e in picture.iter()}
         assert tags <= {"svg", "title", "rect", "defs", "marker", "path", "g", "text", "line"}
         attributes = {(k, v) for e in picture.iter() for k, v in e.items()}
-        assert not any(k in ("class", "style", "href") or k.startswith("on") or "var(" in v for k, v in attributes)
+        assert not any(
+            k in ("class", "style", "href") or k.startswith("on") or "var(" in v
+            for k, v in attributes
+        )
         titles = [e.text for e in picture.iter("{http://www.w3.org/2000/svg}text")]
         assert w.run("scene.nodes.filter((n) => n.title.length < 12).map((n) => n.title)") != []
-        assert set(w.run("scene.nodes.filter((n) => n.title.length < 12).map((n) => n.title)")) <= set(titles)
+        assert set(
+            w.run("scene.nodes.filter((n) => n.title.length < 12).map((n) => n.title)")
+        ) <= set(titles)
     opened(DIGITS)
     picture = ElementTree.fromstring(saved(w, "svg"))
     width, height, rows, step = browser.pixels(saved(w, "png"))
@@ -477,17 +580,28 @@ def test_a_picture_too_large_is_made_smaller_and_says_so(opened, tmp_path: pathl
 
 def test_missing_operators_are_marked_and_listed_first(opened, tmp_path: pathlib.Path) -> None:
     def change(name: str, data: bytes) -> bytes:
-        return data.replace(b"torch.ops.aten.softmax", b"torch.ops.strange.softmax") if name.endswith(".json") else data
+        return (
+            data.replace(b"torch.ops.aten.softmax", b"torch.ops.strange.softmax")
+            if name.endswith(".json")
+            else data
+        )
 
     w = opened(rezipped(EXPORTED, tmp_path / "strange.zip", change), ask="tab=operators")
     first = w.run("document.querySelector('#operators .card').textContent")
-    assert first.startswith("Cannot run here: 1 operator") and "strange" in first and "plug-in" in first
+    assert (
+        first.startswith("Cannot run here: 1 operator")
+        and "strange" in first
+        and "plug-in" in first
+    )
     assert w.run("scene.nodes.filter((n) => n.missing).length") == 1
 
 
 def test_a_thousand_nodes_stay_quick(opened, tmp_path: pathlib.Path) -> None:
     """What is out of sight is not in the document."""
-    text = b"".join(b"    x%d = torch.add(x%d, torch.mul(board, x%d))\n" % (i + 1, i, max(0, i - 7)) for i in range(600))
+    text = b"".join(
+        b"    x%d = torch.add(x%d, torch.mul(board, x%d))\n" % (i + 1, i, max(0, i - 7))
+        for i in range(600)
+    )
     w = opened(long_model(tmp_path / "long.zip", text, b"x600"), ask="method=step&fit")
     assert int(w.run("document.documentElement.dataset.nodes")) >= 1200
     drawn = "+document.documentElement.dataset.drawn"

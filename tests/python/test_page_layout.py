@@ -1,4 +1,5 @@
-"""The layout of `show --html`'s page (cli/html/layout.js), which knows nothing of a document: run where Node is installed."""
+"""The layout of `show --html`'s page (cli/html/layout.js), which knows nothing of a document: run
+where Node is installed."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ import pytest
 
 LAYOUT = pathlib.Path(__file__).parents[2] / "cli" / "html" / "layout.js"
 
-# Graphs are lists of the inputs of each item; item 0 is the input.  Prints where everything was placed.
+# Graphs are lists of the inputs of each item; item 0 is the input.  Prints where everything was
+# placed.
 DRIVER = """
 const fs = require("fs");
 const { layoutBlock } = new Function(fs.readFileSync(process.argv[1], "utf8") + "; return { layoutBlock };")();
@@ -29,9 +31,15 @@ process.stdout.write(JSON.stringify(out));
 
 
 def laid_out(*graphs: list[list[int]]) -> list[dict]:
-    node = shutil.which("node") or pytest.skip("Node is not installed: the layout of the page is not tested without a browser")
+    node = shutil.which("node") or pytest.skip(
+        "Node is not installed: the layout of the page is not tested without a browser"
+    )
     done = subprocess.run(
-        [node, "-e", DRIVER, str(LAYOUT)], input=json.dumps(graphs), capture_output=True, text=True, timeout=120
+        [node, "-e", DRIVER, str(LAYOUT)],
+        input=json.dumps(graphs),
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -48,7 +56,9 @@ def scattered(n: int, seed: int) -> list[list[int]]:
         seed = (seed * 1103515245 + 12345) % (1 << 31)
         far = seed % i
         kind = (seed >> 8) % 10
-        graph.append([] if kind == 0 else sorted({max(0, i - 1 - kind % 3), far} if kind < 6 else {i - 1}))
+        graph.append(
+            [] if kind == 0 else sorted({max(0, i - 1 - kind % 3), far} if kind < 6 else {i - 1})
+        )
     return graph
 
 
@@ -97,7 +107,9 @@ def drawn(points: list[list]) -> list[tuple[float, float]]:
     out: list[tuple[float, float]] = []
     for (ax, ay, _), (bx, by, is_straight) in zip(points, points[1:], strict=False):
         for t in (i / 60 for i in range(61)):
-            s = t if is_straight else 3 * t * t - 2 * t**3  # x of a curve whose handles are at the half of its height
+            s = (
+                t if is_straight else 3 * t * t - 2 * t**3
+            )  # x of a curve whose handles are at the half of its height
             y = ay + (by - ay) * (t if is_straight else 1.5 * t - 1.5 * t * t + t**3)
             out.append((ax + (bx - ax) * s, y))
     return out
@@ -115,7 +127,9 @@ def test_edges_pass_beside_all_items(seed: int) -> None:
 
 def test_items_without_inputs_stand_above_their_consumer() -> None:
     graph = chain(40)
-    graph.append([])  # 40: a constant, then a chain of two without an input, then what uses both late
+    graph.append(
+        []
+    )  # 40: a constant, then a chain of two without an input, then what uses both late
     graph.append([])
     graph.append([41])
     graph.append([39, 40, 42])
@@ -125,7 +139,9 @@ def test_items_without_inputs_stand_above_their_consumer() -> None:
 
 
 def test_a_chain_is_straight_and_ten_thousand_long() -> None:
-    short, long = laid_out(chain(50), [[], *([i, max(0, i - 40)] if i % 10 == 9 else [i] for i in range(9999))])
+    short, long = laid_out(
+        chain(50), [[], *([i, max(0, i - 40)] if i % 10 == 9 else [i] for i in range(9999))]
+    )
     centres = {round(x + w / 2, 3) for x, _, w, _, _ in short["items"]}
     assert len(centres) == 1
     assert len(long["items"]) == 10000 and len({item[4] for item in long["items"]}) == 10000
@@ -136,7 +152,11 @@ def test_a_chain_is_straight_and_ten_thousand_long() -> None:
 
 def test_edges_of_one_item_share_a_trunk() -> None:
     (got,) = laid_out([*chain(12), [0, 11], [0, 12], [0, 13]])
-    via = [{(x, y) for x, y, _ in e["points"]} for e in got["edges"] if e["ends"][0] == 0 and e["ends"][1] >= 12]
+    via = [
+        {(x, y) for x, y, _ in e["points"]}
+        for e in got["edges"]
+        if e["ends"][0] == 0 and e["ends"][1] >= 12
+    ]
     assert len(via) == 3 and len(via[0] & via[1] & via[2]) >= 20
 
 

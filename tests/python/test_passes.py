@@ -18,17 +18,26 @@ def tool(build: pathlib.Path) -> pathlib.Path:
     return build
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=f"{case.name}-{case.path.stem}") for case in passes.cases()])
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=f"{case.name}-{case.path.stem}") for case in passes.cases()]
+)
 def test_golden(tool: pathlib.Path, case: passes.Case) -> None:
     assert passes.run(tool, case.name, [case.text])[0] == case.after
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, id=f"{case.name}-{case.path.stem}") for case in passes.cases() if case.torch]
+    "case",
+    [
+        pytest.param(case, id=f"{case.name}-{case.path.stem}")
+        for case in passes.cases()
+        if case.torch
+    ],
 )
 def test_as_torch(tool: pathlib.Path, case: passes.Case) -> None:
     pytest.importorskip("torch")
-    assert passes.normal(passes.run(tool, case.name, [case.text])[0]) == passes.normal(case.of_torch())
+    assert passes.normal(passes.run(tool, case.name, [case.text])[0]) == passes.normal(
+        case.of_torch()
+    )
 
 
 def test_every_pass_has_cases(tool: pathlib.Path) -> None:
@@ -42,7 +51,11 @@ def test_documentation(tool: pathlib.Path) -> None:
 
 def chain(n: int) -> str:
     """A graph of n nodes: chains of operators, branches and lists."""
-    lines, last, flag = ["graph(%x : Tensor, %y : Tensor, %c : bool):", "  %one : int = prim::Constant[value=1]()"], "x", "c"
+    lines, last, flag = (
+        ["graph(%x : Tensor, %y : Tensor, %c : bool):", "  %one : int = prim::Constant[value=1]()"],
+        "x",
+        "c",
+    )
     for i in range(0, n, 10):
         lines += [
             f"  %a{i} : Tensor = aten::add(%{last}, %y, %one)",

@@ -1,4 +1,5 @@
-"""The rule of docs/autograd.md: which calls record.  Without torch in processes of their own; with it beside torch."""
+"""The rule of docs/autograd.md: which calls record.  Without torch in processes of their own; with
+it beside torch."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ def without_torch(tmp_path: pathlib.Path) -> Callable[..., None]:
     def go(text: str, *args: Any) -> None:
         path = tmp_path / "program.py"
         path.write_text(HEAD + text + '\nassert "torch" not in sys.modules\n')
-        done = subprocess.run([sys.executable, str(path), *map(str, args)], capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, str(path), *map(str, args)], capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
 
     return go
@@ -187,7 +190,8 @@ for wrong, words in ((lambda: copy.deepcopy(w * 2), "graph leaves"),
 
 @pytest.fixture(scope="module")
 def archives(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """A chain with parameters, as users save it: requires_grad stays.  In eval and training mode, and a module that writes."""
+    """A chain with parameters, as users save it: requires_grad stays.  In eval and training mode,
+    and a module that writes."""
     torch = pytest.importorskip("torch")
 
     class Chain(torch.nn.Module):
@@ -214,12 +218,16 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     torch.jit.script(Chain().eval()).save(str(folder / "chain.pt"))
     torch.jit.script(Chain().train()).save(str(folder / "train.pt"))
     torch.jit.script(Writes().eval()).save(str(folder / "writes.pt"))
-    torch.export.save(torch.export.export(Chain().eval(), (torch.rand(3, 64),)), str(folder / "chain.pt2"))
+    torch.export.save(
+        torch.export.export(Chain().eval(), (torch.rand(3, 64),)), str(folder / "chain.pt2")
+    )
     return folder
 
 
 @pytest.mark.parametrize("name", ["chain.pt", "chain.pt2"])
-def test_inference_records_nothing(without_torch: Callable[..., None], archives: pathlib.Path, name: str) -> None:
+def test_inference_records_nothing(
+    without_torch: Callable[..., None], archives: pathlib.Path, name: str
+) -> None:
     without_torch(
         """
 model = rushlight.load(sys.argv[1])
@@ -259,12 +267,17 @@ with rushlight.no_grad():
 def test_programs_that_write_to_parameters(
     without_torch: Callable[..., None], archives: pathlib.Path, run: Callable[..., Any]
 ) -> None:
-    without_torch("y = rushlight.load(sys.argv[1])(ones(2))\nassert y.tolist() == [0, 2, 2, 0]", archives / "writes.pt")
+    without_torch(
+        "y = rushlight.load(sys.argv[1])(ones(2))\nassert y.tolist() == [0, 2, 2, 0]",
+        archives / "writes.pt",
+    )
     assert "2., 2." in run("run", str(archives / "writes.pt"), "ones(2)").stdout
 
 
 @pytest.mark.parametrize("name", ["chain.pt", "chain.pt2"])
-def test_the_command_compiles_groups(run: Callable[..., Any], archives: pathlib.Path, name: str) -> None:
+def test_the_command_compiles_groups(
+    run: Callable[..., Any], archives: pathlib.Path, name: str
+) -> None:
     import json
 
     run("run", str(archives / name), "ones(3,64)")
@@ -320,7 +333,9 @@ def test_operators_on_torch_tensors_record() -> None:
     assert x.grad.tolist() == [6, 6, 6]
     with torch.no_grad():
         assert rushlight.ops.aten.mul(x, 3).grad_fn is None
-    y = x * 2  # what it needs is overwritten, whether it is the same tensor or another one on its memory
+    y = (
+        x * 2
+    )  # what it needs is overwritten, whether it is the same tensor or another one on its memory
     for other in (y, y.detach()):
         rushlight.ops.aten.mul_(y, other)
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):

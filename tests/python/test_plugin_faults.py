@@ -1,4 +1,5 @@
-"""Passes, preparations and kernels of plug-ins that do wrong: the error names them, and nothing runs."""
+"""Passes, preparations and kernels of plug-ins that do wrong: the error names them, and nothing
+runs."""
 
 from __future__ import annotations
 
@@ -139,11 +140,15 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("bad")
     source, made = folder / "bad.c", folder / "bad.so"
     source.write_text(SOURCE)
-    subprocess.run(["cc", "-shared", "-fPIC", f"-I{TOP / 'include'}", str(source), "-o", str(made)], check=True)
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", f"-I{TOP / 'include'}", str(source), "-o", str(made)], check=True
+    )
     return made
 
 
-def run_with(command: str, plugin: pathlib.Path, fault: str, tmp_path: pathlib.Path) -> subprocess.CompletedProcess[str]:
+def run_with(
+    command: str, plugin: pathlib.Path, fault: str, tmp_path: pathlib.Path
+) -> subprocess.CompletedProcess[str]:
     program = tmp_path / "f.py"
     program.write_text(PROGRAM)
     return subprocess.run(
@@ -163,12 +168,32 @@ def run_with(command: str, plugin: pathlib.Path, fault: str, tmp_path: pathlib.P
         ("types", 4, "bad::pass: the graph is broken: a constant is no value of its type"),
         ("order", 4, "bad::pass: the graph is broken: an input is defined after its user"),
         ("cycle", 4, "bad::pass: the graph is broken: an input is defined after its user"),
-        ("inputs", 4, "bad::pass: the graph is broken: the inputs do not fit the operator's schema"),
-        ("fewer", 4, "bad::pass: the graph is broken: it has another number of outputs than the function"),
-        ("more", 4, "bad::pass: the graph is broken: it has another number of inputs than the function"),
+        (
+            "inputs",
+            4,
+            "bad::pass: the graph is broken: the inputs do not fit the operator's schema",
+        ),
+        (
+            "fewer",
+            4,
+            "bad::pass: the graph is broken: it has another number of outputs than the function",
+        ),
+        (
+            "more",
+            4,
+            "bad::pass: the graph is broken: it has another number of inputs than the function",
+        ),
         ("other", 4, "bad::pass: the graph is broken: it gives another type than the function"),
-        ("nothing", 4, "the kernel of bad::group gave no result, or one of another type than its node has"),
-        ("an_int", 4, "the kernel of bad::group gave no result, or one of another type than its node has"),
+        (
+            "nothing",
+            4,
+            "the kernel of bad::group gave no result, or one of another type than its node has",
+        ),
+        (
+            "an_int",
+            4,
+            "the kernel of bad::group gave no result, or one of another type than its node has",
+        ),
         ("quiet", 4, "the kernel of bad::group failed without a reason (raised)"),
         ("unprepared", 4, "preparing bad::group failed without a reason (unsupported)"),
         ("unknown", 2, "bad.so failed without a reason (wrong argument)"),
@@ -183,6 +208,8 @@ def test_faults_are_named(
     assert not done.stdout
 
 
-def test_a_kernel_that_recovers_has_not_failed(command: str, plugin: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_a_kernel_that_recovers_has_not_failed(
+    command: str, plugin: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     done = run_with(command, plugin, "recovers", tmp_path)
     assert done.returncode == 0 and "27" in done.stdout, done.stderr

@@ -79,7 +79,11 @@ def test_shape_function(plugin: pathlib.Path) -> None:
     x = rushlight.tensor([1.0, 2.0, 3.0, 4.0, 5.0], rushlight.float32)
     assert rushlight.ops.plug.windows(x, 2, 2).tolist() == [[1.0, 2.0], [3.0, 4.0]]
     found = rushlight.ops.shape("plug::windows", x, 2, 2)
-    assert found.rule == "function" and found.results[0].sizes == (2, 2) and found.results[0].strides == (2, 1)
+    assert (
+        found.rule == "function"
+        and found.results[0].sizes == (2, 2)
+        and found.results[0].strides == (2, 1)
+    )
     found = rushlight.ops.shape("plug::windows", x, 3, symbolic=True)
     assert found.results[0].sizes == (3, 3)
     assert found.results[0].formulas[0] == ["s0 - 2", "3"] and found.guards == ["s0 >= 3"]
@@ -114,9 +118,23 @@ def test_twice_is_refused(plugin: pathlib.Path) -> None:
 def built(change: dict[str, str], folder: pathlib.Path) -> pathlib.Path:
     w = GOOD | change
     source, made = folder / "bad.c", folder / "bad.so"
-    source.write_text(BAD % (w["abi"], w["entry"], w["entry"], w["input"], w["schema"], w["alias"], w["shape"], w["function"]))
+    source.write_text(
+        BAD
+        % (
+            w["abi"],
+            w["entry"],
+            w["entry"],
+            w["input"],
+            w["schema"],
+            w["alias"],
+            w["shape"],
+            w["function"],
+        )
+    )
     top = pathlib.Path(__file__).resolve().parents[2]
-    subprocess.run(["cc", "-shared", "-fPIC", f"-I{top / 'include'}", str(source), "-o", str(made)], check=True)
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", f"-I{top / 'include'}", str(source), "-o", str(made)], check=True
+    )
     return made
 
 
@@ -131,7 +149,9 @@ def built(change: dict[str, str], folder: pathlib.Path) -> pathlib.Path:
     ],
 )
 def test_shape_functions_that_fail(function: str, message: str, tmp_path: pathlib.Path) -> None:
-    rushlight.load_library(built({"schema": f"bad::{function}(Tensor x) -> Tensor", "function": function}, tmp_path))
+    rushlight.load_library(
+        built({"schema": f"bad::{function}(Tensor x) -> Tensor", "function": function}, tmp_path)
+    )
     x = rushlight.tensor([1.0], rushlight.float32)
     for symbolic in (False, True) if function != "minus" else (False,):
         with pytest.raises((ValueError, RuntimeError), match=message):
@@ -142,7 +162,10 @@ def test_shape_functions_that_fail(function: str, message: str, tmp_path: pathli
     ("change", "message"),
     [
         ({"abi": ""}, "does not say which version"),
-        ({"abi": "extern const uint32_t rush_plugin_abi; const uint32_t rush_plugin_abi = 77;"}, "built for version 77"),
+        (
+            {"abi": "extern const uint32_t rush_plugin_abi; const uint32_t rush_plugin_abi = 77;"},
+            "built for version 77",
+        ),
         (
             {"abi": "RUSH_PLUGIN_DECLARE_BYTES(sizeof(rush_backend_api) + 8);"},
             "newer header: its table has .* bytes, that of rushlight",
@@ -152,7 +175,10 @@ def test_shape_functions_that_fail(function: str, message: str, tmp_path: pathli
         ({"schema": "aten::relu(Tensor x) -> Tensor"}, "aten::relu is registered already"),
         ({"input": "y"}, "'y', which is no argument"),
         ({"shape": '"nonsense"'}, "no shape rule 'nonsense'"),
-        ({"alias": "RUSH_ALIAS_PURE", "schema": "bad::op(Tensor(a!) x) -> Tensor(a!)"}, "said to be pure"),
+        (
+            {"alias": "RUSH_ALIAS_PURE", "schema": "bad::op(Tensor(a!) x) -> Tensor(a!)"},
+            "said to be pure",
+        ),
         ({"alias": "(rush_alias_kind)9"}, "9 is no kind"),
         ({"shape": '"itself"', "function": "none"}, "one is enough"),
     ],

@@ -1,4 +1,5 @@
-"""Methods prepared before their first call: it compiles nothing, and preparing leaves nothing behind."""
+"""Methods prepared before their first call: it compiles nothing, and preparing leaves nothing
+behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Hundreds of snippets of TorchScript with PyTorch's recorded answers (probes.py), through the text door."""
+"""Hundreds of snippets of TorchScript with PyTorch's recorded answers (probes.py), through the text
+door."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""script_programs*.py: PyTorch and Rushlight run the same archives; results, prints and errors agree."""
+"""script_programs*.py: PyTorch and Rushlight run the same archives; results, prints and errors
+agree."""
 
 from __future__ import annotations
 
@@ -21,8 +22,12 @@ from script_programs import PROGRAMS  # noqa: E402
 
 def same(got: Any, want: Any) -> bool:
     if isinstance(want, torch.Tensor):
-        return (isinstance(got, torch.Tensor) and got.dtype == want.dtype and got.shape == want.shape
-                and torch.allclose(got, want, rtol=1e-5, atol=1e-6, equal_nan=True))
+        return (
+            isinstance(got, torch.Tensor)
+            and got.dtype == want.dtype
+            and got.shape == want.shape
+            and torch.allclose(got, want, rtol=1e-5, atol=1e-6, equal_nan=True)
+        )
     if isinstance(want, tuple):
         return isinstance(got, tuple) and len(got) == len(want) and all(map(same, got, want))
     if isinstance(want, list):
@@ -32,10 +37,17 @@ def same(got: Any, want: Any) -> bool:
     if isinstance(want, complex):
         return isinstance(got, complex) and abs(got - want) <= 1e-6 * abs(want)
     if isinstance(want, float):
-        return isinstance(got, float) and (got == want or got != got and want != want or abs(got - want) < 1e-6 * abs(want))
+        return isinstance(got, float) and (
+            got == want or got != got and want != want or abs(got - want) < 1e-6 * abs(want)
+        )
     if type(want).__module__ not in ("builtins", "torch"):  # enums
         return str(got).split(".")[-1].strip("<>") == str(want).split(".")[-1].strip("<>")
-    return type(got) is type(want) and got == want or str(got) == str(want) and "dtype" in type(want).__name__
+    return (
+        type(got) is type(want)
+        and got == want
+        or str(got) == str(want)
+        and "dtype" in type(want).__name__
+    )
 
 
 def answer(module: Any, args: tuple, capfd: Any) -> tuple[Any, str, str]:

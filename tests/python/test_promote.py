@@ -1,4 +1,5 @@
-"""Result dtypes of operators over all pairs of dtypes, as PyTorch recorded them (../shared/probes/promote.tsv)."""
+"""Result dtypes of operators over all pairs of dtypes, as PyTorch recorded them
+(../shared/probes/promote.tsv)."""
 
 from __future__ import annotations
 
@@ -16,10 +17,35 @@ TABLE = SHARED / "probes" / "promote.tsv"
 SCALARS = {"bool": True, "int": 1, "float": 1.0, "complex": 1 + 0j}
 aten = rushlight.ops.aten
 # A dtype as programs know it: its number.
-NUMBERS = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64", 8: "complex32",
-           9: "complex64", 10: "complex128", 11: "bool", 15: "bfloat16"}
+NUMBERS = {
+    0: "uint8",
+    1: "int8",
+    2: "int16",
+    3: "int32",
+    4: "int64",
+    5: "float16",
+    6: "float32",
+    7: "float64",
+    8: "complex32",
+    9: "complex64",
+    10: "complex128",
+    11: "bool",
+    15: "bfloat16",
+}
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    **{name: getattr(aten, name) for name in ("add", "div", "floor_divide", "pow", "eq", "bitwise_and", "mul_", "result_type")},
+    **{
+        name: getattr(aten, name)
+        for name in (
+            "add",
+            "div",
+            "floor_divide",
+            "pow",
+            "eq",
+            "bitwise_and",
+            "mul_",
+            "result_type",
+        )
+    },
     "where": lambda a, b: aten.where(torch.tensor([True, False]), a, b),
     "cat": lambda a, b: aten.cat([a.reshape(-1), b.reshape(-1)]),
 }
@@ -28,7 +54,11 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 def operand(kind: str, dtype: str) -> Any:
     if kind == "s":
         return SCALARS[dtype]
-    return torch.ones(2, dtype=getattr(torch, dtype)) if kind == "t1" else torch.tensor(1, dtype=getattr(torch, dtype))
+    return (
+        torch.ones(2, dtype=getattr(torch, dtype))
+        if kind == "t1"
+        else torch.tensor(1, dtype=getattr(torch, dtype))
+    )
 
 
 def cells() -> Iterator[tuple[str, str, str, str]]:
@@ -48,7 +78,9 @@ def cells() -> Iterator[tuple[str, str, str, str]]:
                 names[key] = error.split(":")[0]
             elif not row[0].startswith("#") and row[0] != "op":
                 op, left, right, results = row
-                for dtype, result in zip(SCALARS if right == "s" else dtypes, results.split(), strict=True):
+                for dtype, result in zip(
+                    SCALARS if right == "s" else dtypes, results.split(), strict=True
+                ):
                     yield op, left, f"{right}:{dtype}", names.get(result, result)
 
 
@@ -62,6 +94,9 @@ def answer(op: str, left: str, right: str) -> str:
 
 @pytest.mark.skipif(not TABLE.exists(), reason="no ../shared/probes here")
 def test_promotes_as_pytorch() -> None:
-    wrong = [f"{op}({left}, {right}): {got} is not {want}"
-             for op, left, right, want in cells() if (got := answer(op, left, right)) != want]
+    wrong = [
+        f"{op}({left}, {right}): {got} is not {want}"
+        for op, left, right, want in cells()
+        if (got := answer(op, left, right)) != want
+    ]
     assert not wrong, f"{len(wrong)} differ:\n" + "\n".join(wrong[:20])

@@ -1,4 +1,5 @@
-"""The same seed gives the same numbers as PyTorch's CPU generator, bit by bit, and leaves it in the same state."""
+"""The same seed gives the same numbers as PyTorch's CPU generator, bit by bit, and leaves it in the
+same state."""
 
 from __future__ import annotations
 
@@ -12,7 +13,16 @@ import rushlight  # noqa: E402
 
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool]
-SIZES = [[], [0], [5], [16], [17], [100], [3, 7], [40, 50]]  # 16 and more normals come from a formula of their own
+SIZES = [
+    [],
+    [0],
+    [5],
+    [16],
+    [17],
+    [100],
+    [3, 7],
+    [40, 50],
+]  # 16 and more normals come from a formula of their own
 
 
 def drawn(ops: Any, name: str, args: tuple, kwargs: dict) -> tuple[Any, Any]:
@@ -37,8 +47,16 @@ def test_floats(dtype: Any, sizes: list[int]) -> None:
     check("randn", sizes, dtype=dtype)
     x = torch.zeros(sizes, dtype=dtype)
     p = torch.rand(sizes, dtype=torch.float64).to(dtype)
-    for name, numbers in (("normal_", (1.5, 0.3)), ("uniform_", (-1.3, 2.7)), ("exponential_", (1.7,)), ("cauchy_", (0.5, 1.7)),
-                          ("log_normal_", (0.5, 0.7)), ("geometric_", (0.3,)), ("bernoulli_", (0.3,)), ("random_", ())):
+    for name, numbers in (
+        ("normal_", (1.5, 0.3)),
+        ("uniform_", (-1.3, 2.7)),
+        ("exponential_", (1.7,)),
+        ("cauchy_", (0.5, 1.7)),
+        ("log_normal_", (0.5, 0.7)),
+        ("geometric_", (0.3,)),
+        ("bernoulli_", (0.3,)),
+        ("random_", ()),
+    ):
         check(name, x, *numbers)
     check("bernoulli", p)
     check("poisson", p * 3)
@@ -80,9 +98,16 @@ def test_memory_order_counts() -> None:
 
 @pytest.mark.parametrize(
     ("name", "args"),
-    [("normal", (0.0, -1.0, [3])), ("uniform_", (torch.zeros(3), 2.0, 1.0)), ("exponential_", (torch.zeros(3), -1.0)),
-     ("randint", (5, 5, [3])), ("randperm", (-1,)), ("multinomial", (torch.tensor([1.0, -1.0]), 1)),
-     ("multinomial", (torch.tensor([0.0, 0.0]), 1)), ("random_", (torch.zeros(3, dtype=torch.uint8), 0, 300))],
+    [
+        ("normal", (0.0, -1.0, [3])),
+        ("uniform_", (torch.zeros(3), 2.0, 1.0)),
+        ("exponential_", (torch.zeros(3), -1.0)),
+        ("randint", (5, 5, [3])),
+        ("randperm", (-1,)),
+        ("multinomial", (torch.tensor([1.0, -1.0]), 1)),
+        ("multinomial", (torch.tensor([0.0, 0.0]), 1)),
+        ("random_", (torch.zeros(3, dtype=torch.uint8), 0, 300)),
+    ],
 )
 def test_refusals(name: str, args: tuple) -> None:
     with pytest.raises(RuntimeError) as want:

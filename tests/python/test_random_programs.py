@@ -1,4 +1,5 @@
-"""Some hundreds of random programs: rushlight, PyTorch and CPython agree.  `make nightly` runs 20,000."""
+"""Some hundreds of random programs: rushlight, PyTorch and CPython agree.  `make nightly` runs
+20,000."""
 
 from __future__ import annotations
 
@@ -41,4 +42,6 @@ def test_programs_get_smaller() -> None:
             if has_for(new) and len(ast.unparse(new)) < len(ast.unparse(tree)):
                 tree, again = new, True
                 break
-    assert len(ast.unparse(tree).strip().split("\n")) <= 5  # no more than a class, its method and the loop
+    assert (
+        len(ast.unparse(tree).strip().split("\n")) <= 5
+    )  # no more than a class, its method and the loop

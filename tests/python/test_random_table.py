@@ -1,7 +1,7 @@
 """Every operator that draws: the numbers and the generator's state after each call are PyTorch's.
 
-State, whole numbers, uniform, bernoulli, randperm and dropout are equal; normal, exponential and what is made of them lie
-within 2 units in the last place.
+State, whole numbers, uniform, bernoulli, randperm and dropout are equal; normal, exponential and
+what is made of them lie within 2 units in the last place.
 """
 
 from __future__ import annotations
@@ -31,7 +31,16 @@ FILLS: list[tuple[str, tuple, dict, bool]] = [
     ("bernoulli_", (1.0,), {}, True),
     ("random_", (), {}, True), ("random_", (100,), {}, True), ("random_", (-50, 70), {}, True),
 ]  # fmt: skip
-WIDE = [(2**31 + 5,), (2**32,), (2**40,), (-(2**40), 2**41), (-(2**63), None), (2**28 - 1,), (2**28,), (2**62, 2**63 - 1)]
+WIDE = [
+    (2**31 + 5,),
+    (2**32,),
+    (2**40,),
+    (-(2**40), 2**41),
+    (-(2**63), None),
+    (2**28 - 1,),
+    (2**28,),
+    (2**62, 2**63 - 1),
+]
 INT_FILLS: list[tuple[str, tuple, dict, bool]] = [
     ("random_", (), {}, True), ("random_", (100,), {}, True), ("random_", (3, 90), {}, True),
     ("bernoulli_", (), {}, True), ("bernoulli_", (0.3,), {}, True), ("geometric_", (0.25,), {}, True),
@@ -41,7 +50,8 @@ INT_FILLS: list[tuple[str, tuple, dict, bool]] = [
 def layouts() -> list[tuple[str, Callable]]:
     """Tensors to write to: under, at and over 16 elements, with gaps, of other orders."""
     made: list[tuple[str, Callable]] = [
-        (f"{n} elements", lambda d, n=n: torch.zeros(n, dtype=d)) for n in (0, 1, 7, 15, 16, 17, 31, 32, 33, 100, 1000)
+        (f"{n} elements", lambda d, n=n: torch.zeros(n, dtype=d))
+        for n in (0, 1, 7, 15, 16, 17, 31, 32, 33, 100, 1000)
     ]
     made += [
         ("scalar", lambda d: torch.zeros((), dtype=d)),
@@ -52,7 +62,12 @@ def layouts() -> list[tuple[str, Callable]]:
         ("a column", lambda d: torch.zeros(20, 6, dtype=d)[:, 2]),
         ("inner block", lambda d: torch.zeros(9, 11, dtype=d)[2:7, 3:9]),
         ("tail", lambda d: torch.zeros(64, dtype=d)[5:37]),
-        ("channels last", lambda d: torch.zeros(2, 3, 4, 5, dtype=d).contiguous(memory_format=torch.channels_last)),
+        (
+            "channels last",
+            lambda d: torch.zeros(2, 3, 4, 5, dtype=d).contiguous(
+                memory_format=torch.channels_last
+            ),
+        ),
         ("reordered", lambda d: torch.zeros(4, 5, 6, dtype=d).permute(2, 0, 1)),
     ]
     return made
@@ -79,7 +94,11 @@ def run(namespace: Any, name: str, make: Callable, args: tuple, kwargs: dict) ->
         operator = getattr(operator, part)
     with torch.no_grad():
         result = operator(*first, *args, **kwargs)
-    state = torch.frombuffer(bytearray(rushlight.get_rng_state()), dtype=torch.uint8) if ours else torch.get_rng_state()
+    state = (
+        torch.frombuffer(bytearray(rushlight.get_rng_state()), dtype=torch.uint8)
+        if ours
+        else torch.get_rng_state()
+    )
     return tensors_of(result) + [base_of(t) for t in tensors_of(first)], state
 
 
@@ -98,7 +117,9 @@ def ulps(got: Any, want: Any) -> float:
     return float(torch.where(same, torch.zeros_like(a), (a - b).abs() / unit).max())
 
 
-def check(name: str, make: Callable, args: tuple = (), kwargs: dict | None = None, exact: bool = True) -> None:
+def check(
+    name: str, make: Callable, args: tuple = (), kwargs: dict | None = None, exact: bool = True
+) -> None:
     what = f"{name}{args}{kwargs or ''}"
     want, theirs = run(torch.ops, name, make, args, kwargs or {})
     got, mine = run(rushlight.ops, name, make, args, kwargs or {})
@@ -111,7 +132,9 @@ def check(name: str, make: Callable, args: tuple = (), kwargs: dict | None = Non
         assert far <= (0 if exact else 2), f"{what}: {far} units in the last place"
 
 
-@pytest.mark.parametrize(("layout", "make"), layouts(), ids=lambda x: x if isinstance(x, str) else "")
+@pytest.mark.parametrize(
+    ("layout", "make"), layouts(), ids=lambda x: x if isinstance(x, str) else ""
+)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_fills(dtype: Any, layout: str, make: Callable) -> None:
     for name, args, kwargs, exact in FILLS:
@@ -120,7 +143,9 @@ def test_fills(dtype: Any, layout: str, make: Callable) -> None:
         check(name, lambda: (make(dtype),), args, kwargs, exact)
 
 
-@pytest.mark.parametrize(("layout", "make"), layouts(), ids=lambda x: x if isinstance(x, str) else "")
+@pytest.mark.parametrize(
+    ("layout", "make"), layouts(), ids=lambda x: x if isinstance(x, str) else ""
+)
 @pytest.mark.parametrize("dtype", INTS)
 def test_fills_of_ints(dtype: Any, layout: str, make: Callable) -> None:
     for name, args, kwargs, exact in INT_FILLS:
@@ -152,7 +177,13 @@ def test_complex() -> None:
     for n, dtype in itertools.product((3, 7, 8, 9, 16, 33), (torch.complex64, torch.complex128)):
         check("randn", lambda n=n: ([n],), (), {"dtype": dtype}, False)
         check("rand", lambda n=n: ([n],), (), {"dtype": dtype})
-        check("normal_", lambda n=n, dtype=dtype: (torch.zeros(n, dtype=dtype),), (1.5, 0.5), {}, False)
+        check(
+            "normal_",
+            lambda n=n, dtype=dtype: (torch.zeros(n, dtype=dtype),),
+            (1.5, 0.5),
+            {},
+            False,
+        )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -168,7 +199,10 @@ def test_parameters_in_tensors(dtype: Any) -> None:
         check("bernoulli_.Tensor", lambda p=p: (torch.zeros_like(p), p))
         check("poisson", lambda p=p: (p * 30,))
         if sizes and dtype in (F32, F64):
-            check("bernoulli_.Tensor", lambda p=p: (torch.zeros(p.shape[::-1]).permute(*range(p.dim() - 1, -1, -1)), p))
+            check(
+                "bernoulli_.Tensor",
+                lambda p=p: (torch.zeros(p.shape[::-1]).permute(*range(p.dim() - 1, -1, -1)), p),
+            )
             check("normal.Tensor_Tensor", lambda m=mean, s=std: (m[:1], s), (), {}, False)
         if dtype in (F32, F64):
             check("binomial", lambda p=p: ((p * 60).floor(), p))
@@ -200,9 +234,18 @@ def test_multinomial(dtype: Any) -> None:
     for sizes in ([1], [7], [40], [3, 9], [20, 33]):
         p = torch.linspace(0.05, 1, torch.Size(sizes).numel()).reshape(sizes).to(dtype)
         half = max(1, sizes[-1] // 2)
-        for n, replacement in ((1, False), (1, True), (5, True), (100, True), (sizes[-1], False), (half, False)):
+        for n, replacement in (
+            (1, False),
+            (1, True),
+            (5, True),
+            (100, True),
+            (sizes[-1], False),
+            (half, False),
+        ):
             check("multinomial", lambda p=p: (p,), (n, replacement))
-        check("multinomial", lambda p=p: (p.t().contiguous().t() if p.dim() == 2 else p,), (3, True))
+        check(
+            "multinomial", lambda p=p: (p.t().contiguous().t() if p.dim() == 2 else p,), (3, True)
+        )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -264,7 +307,8 @@ def test_threads_do_not_matter() -> None:
 
 
 def test_a_cached_normal_stays() -> None:
-    """The second number of a pair waits in the state, between calls and in a state that is set again."""
+    """The second number of a pair waits in the state, between calls and in a state that is set
+    again."""
     torch.manual_seed(5)
     rushlight.manual_seed(5)
     for _ in range(3):
@@ -288,11 +332,20 @@ def test_fractional_pooling() -> None:
         torch.manual_seed(2)
         rushlight.manual_seed(2)
         sizes = (torch.rand(2, 3, 2, dtype=dtype), torch.rand(2, 2, 3, dtype=dtype))
-        again = (rushlight.ops.aten.rand([2, 3, 2], dtype=dtype), rushlight.ops.aten.rand([2, 2, 3], dtype=dtype))
+        again = (
+            rushlight.ops.aten.rand([2, 3, 2], dtype=dtype),
+            rushlight.ops.aten.rand([2, 2, 3], dtype=dtype),
+        )
         assert all(torch.equal(a, b) for a, b in zip(sizes, again, strict=True))
-        want = F.fractional_max_pool2d(x2.to(dtype), 3, output_size=(4, 5), _random_samples=sizes[0])
+        want = F.fractional_max_pool2d(
+            x2.to(dtype), 3, output_size=(4, 5), _random_samples=sizes[0]
+        )
         got = rushlight.ops.aten.fractional_max_pool2d(x2.to(dtype), [3, 3], [4, 5], again[0])[0]
         assert torch.equal(got, want)
-        want = F.fractional_max_pool3d(x3.to(dtype), 2, output_size=(3, 4, 3), _random_samples=sizes[1])
-        got = rushlight.ops.aten.fractional_max_pool3d(x3.to(dtype), [2, 2, 2], [3, 4, 3], again[1])[0]
+        want = F.fractional_max_pool3d(
+            x3.to(dtype), 2, output_size=(3, 4, 3), _random_samples=sizes[1]
+        )
+        got = rushlight.ops.aten.fractional_max_pool3d(
+            x3.to(dtype), [2, 2, 2], [3, 4, 3], again[1]
+        )[0]
         assert torch.equal(got, want)

@@ -1,4 +1,5 @@
-"""Memory that may not be written to: mapped files, bytes, arrays marked so.  Programs that would write to it are refused."""
+"""Memory that may not be written to: mapped files, bytes, arrays marked so.  Programs that would
+write to it are refused."""
 
 from __future__ import annotations
 
@@ -74,7 +75,9 @@ def exposed(tmp_path: pathlib.Path) -> Any:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("make", [mapped, of_bytes, marked, exposed])
-def test_programs_that_write_are_refused(make: Callable[[pathlib.Path], Any], name: str, tmp_path: pathlib.Path) -> None:
+def test_programs_that_write_are_refused(
+    make: Callable[[pathlib.Path], Any], name: str, tmp_path: pathlib.Path
+) -> None:
     x = make(tmp_path)
     before = list(x)
     run = getattr(PROGRAMS, name)
@@ -99,7 +102,11 @@ def test_reading_is_as_ever(tmp_path: pathlib.Path) -> None:
 
 def test_what_comes_out_is_read_only_too() -> None:
     t = rushlight.as_tensor(of_bytes(pathlib.Path()))
-    assert not t.numpy().flags.writeable and not np.asarray(t[1:]).flags.writeable and memoryview(t).readonly
+    assert (
+        not t.numpy().flags.writeable
+        and not np.asarray(t[1:]).flags.writeable
+        and memoryview(t).readonly
+    )
     assert not np.from_dlpack(t).flags.writeable
     back = rushlight.from_dlpack(np.from_dlpack(t))
     with pytest.raises((ValueError, RuntimeError), match=REFUSED):
@@ -121,19 +128,28 @@ def test_what_modules_keep_is_copied() -> None:
     board = np.asarray(model.board).copy()
     board.flags.writeable = False
     model.board = board
-    assert np.asarray(model.board).flags.writeable and np.array_equal(np.asarray(model.board), board)
+    assert np.asarray(model.board).flags.writeable and np.array_equal(
+        np.asarray(model.board), board
+    )
 
 
 def test_torch_gets_copies_and_gives_none() -> None:
     torch = pytest.importorskip("torch")
     x = of_bytes(pathlib.Path())
-    view = rushlight.CompilationUnit("def f(x: Tensor, y: Tensor):\n    return x[1:], y\n").f(x, torch.ones(1))[0]
+    view = rushlight.CompilationUnit("def f(x: Tensor, y: Tensor):\n    return x[1:], y\n").f(
+        x, torch.ones(1)
+    )[0]
     view += 1
     assert view.tolist() == [2.0, 3.0, 4.0] and x.tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
 @pytest.mark.parametrize(
-    "make", ["torch.ones(2, dtype=torch.complex64).conj()", "torch._neg_view(torch.ones(2))", "torch._efficientzerotensor(2)"]
+    "make",
+    [
+        "torch.ones(2, dtype=torch.complex64).conj()",
+        "torch._neg_view(torch.ones(2))",
+        "torch._efficientzerotensor(2)",
+    ],
 )
 def test_stand_ins_for_torchs_tensors_are_not_written_to(make: str) -> None:
     torch = pytest.importorskip("torch")
@@ -146,7 +162,9 @@ def test_stand_ins_for_torchs_tensors_are_not_written_to(make: str) -> None:
 def test_quantized_tensors_of_torch_are_not_written_to() -> None:
     torch = pytest.importorskip("torch")
     x = torch.quantize_per_tensor(torch.tensor([-1.0, 1.0]), 0.1, 10, torch.quint8)
-    f = rushlight.CompilationUnit("def f(x: Tensor):\n    return torch.relu_(x)\ndef g(x: Tensor):\n    return torch.relu(x)\n")
+    f = rushlight.CompilationUnit(
+        "def f(x: Tensor):\n    return torch.relu_(x)\ndef g(x: Tensor):\n    return torch.relu(x)\n"
+    )
     assert f.g(x).dequantize().tolist() == torch.relu(x).dequantize().tolist()
     with pytest.raises((ValueError, RuntimeError), match=REFUSED):
         f.f(x)

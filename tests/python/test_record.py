@@ -44,7 +44,8 @@ def programs(tmp_path: pathlib.Path) -> tuple[str, str]:
     return str(tmp_path / "one.pt"), str(tmp_path / "two.pt")
 
 
-# -- The command ---------------------------------------------------------------------------------------
+# -- The command
+# ---------------------------------------------------------------------------------------
 
 
 def test_what_the_command_records_is_verified(run: Run, tmp_path: pathlib.Path) -> None:
@@ -64,7 +65,9 @@ def test_what_the_command_records_is_verified(run: Run, tmp_path: pathlib.Path) 
     assert rushlight.load_value(calls)["calls"][0]["tolerances"] == [(0.25, 0.0)]
 
 
-def test_a_wrong_result_fails_unless_the_tolerance_is_wide(run: Run, tmp_path: pathlib.Path) -> None:
+def test_a_wrong_result_fails_unless_the_tolerance_is_wide(
+    run: Run, tmp_path: pathlib.Path
+) -> None:
     calls = str(tmp_path / "calls.pt")
     run("record", DIGITS, "rand(2,1,8,8)", "-o", calls)
     recorded = rushlight.load_value(calls)
@@ -88,7 +91,8 @@ def test_a_call_that_raises_is_recorded_only_on_request(run: Run, tmp_path: path
     assert "sample inputs" in run("record", str(DATA / "digits.pt2"), "-o", str(calls)).stderr
 
 
-# -- Python --------------------------------------------------------------------------------------------
+# -- Python
+# --------------------------------------------------------------------------------------------
 
 
 def test_calls_are_recorded_as_they_happen(run: Run, tmp_path: pathlib.Path) -> None:
@@ -101,7 +105,9 @@ def test_calls_are_recorded_as_they_happen(run: Run, tmp_path: pathlib.Path) -> 
             model(x[0, 0, 0])
     model(x)  # outside
     assert len(recording) == 3 and np.array_equal(recording.calls[0]["result"], want)
-    assert [sorted(set(c) - {"method", "args", "kwargs", "tolerances", "seed"}) for c in recording.calls] == [
+    assert [
+        sorted(set(c) - {"method", "args", "kwargs", "tolerances", "seed"}) for c in recording.calls
+    ] == [
         ["result"],
         ["result"],
         ["raises"],
@@ -118,7 +124,11 @@ def test_a_block_that_raises_writes_nothing(tmp_path: pathlib.Path) -> None:
         model(np.zeros((1, 1, 8, 8), np.float32))
         raise KeyError
     assert not (tmp_path / "calls.pt").exists()
-    with rushlight.record(model), pytest.raises(RuntimeError, match="recorded already"), rushlight.record(model):
+    with (
+        rushlight.record(model),
+        pytest.raises(RuntimeError, match="recorded already"),
+        rushlight.record(model),
+    ):
         pass
     with pytest.raises(TypeError, match="takes a model"):
         rushlight.record(3)
@@ -158,12 +168,16 @@ def test_state_random_numbers_and_written_arguments(run: Run, tmp_path: pathlib.
             model.writes(x, {"a": 0.1})
         first, second = (recording.calls[i] for i in (0, 1))
         assert not torch.equal(first["result"], second["result"])
-        assert "seed" in recording.calls[2] and torch.equal(recording.calls[2]["result"], recording.calls[3]["result"])
+        assert "seed" in recording.calls[2] and torch.equal(
+            recording.calls[2]["result"], recording.calls[3]["result"]
+        )
         assert torch.equal(recording.calls[4]["args_after"][0], torch.full((2, 3), 2.0))
         assert run("verify", path, calls).stdout == "1 passed, 0 failed\n"
 
 
-def test_pytorchs_answers_are_recorded(run: Run, programs: tuple[str, str], tmp_path: pathlib.Path) -> None:
+def test_pytorchs_answers_are_recorded(
+    run: Run, programs: tuple[str, str], tmp_path: pathlib.Path
+) -> None:
     torch = pytest.importorskip("torch")
     calls = str(tmp_path / "calls.pt")
     theirs = torch.jit.load(programs[0])
@@ -207,26 +221,40 @@ def test_without_torch(tmp_path: pathlib.Path, run: Run) -> None:
     run("verify", DIGITS, str(tmp_path / "calls.pt"))
 
 
-# -- Two models ----------------------------------------------------------------------------------------
+# -- Two models
+# ----------------------------------------------------------------------------------------
 
 
-def test_the_first_node_that_differs_is_named(run: Run, programs: tuple[str, str], tmp_path: pathlib.Path) -> None:
+def test_the_first_node_that_differs_is_named(
+    run: Run, programs: tuple[str, str], tmp_path: pathlib.Path
+) -> None:
     one, two = programs
     done = run("verify", one, "--against", two, "randn(2,3)", code=1).stdout
     assert "call 0 (forward): result[0]: values differ by up to" in done
     assert "the first node that differs is node" in done and "aten::linear: results[0]" in done
     assert "up to 0.25, at [" in done and "F.linear" in done
     assert done.endswith("0 the same, 1 different\n")
-    lines = run("verify", one, "--against", two, "randn(2,3)", "n=3", "--json", code=1).stdout.splitlines()
+    lines = run(
+        "verify", one, "--against", two, "randn(2,3)", "n=3", "--json", code=1
+    ).stdout.splitlines()
     call, total = map(json.loads, lines)
-    assert call["node"]["operator"] == call["node"]["other"] == "aten::linear" and not call["node"]["parted"]
-    assert call["largest_difference"] > 0.01 and call["at"].startswith("result[0][") and total == {"same": 0, "different": 1}
+    assert (
+        call["node"]["operator"] == call["node"]["other"] == "aten::linear"
+        and not call["node"]["parted"]
+    )
+    assert (
+        call["largest_difference"] > 0.01
+        and call["at"].startswith("result[0][")
+        and total == {"same": 0, "different": 1}
+    )
     done = run("verify", one, "--against", one, "randn(2,3)").stdout
     assert done == "call 0 (forward): the same in every bit\n1 the same, 0 different\n"
     run("verify", one, "--against", two, "randn(2,3)", "--atol", "0.5")
 
 
-def test_recorded_calls_are_compared_in_order(run: Run, programs: tuple[str, str], tmp_path: pathlib.Path) -> None:
+def test_recorded_calls_are_compared_in_order(
+    run: Run, programs: tuple[str, str], tmp_path: pathlib.Path
+) -> None:
     """The state that earlier calls left is part of the third."""
     one, calls = programs[0], str(tmp_path / "calls.pt")
     model = rushlight.load(one)

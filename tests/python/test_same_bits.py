@@ -1,4 +1,5 @@
-"""The same bits with any number of threads and on every instruction set: a part of same_bits.py; the nightly runs it whole."""
+"""The same bits with any number of threads and on every instruction set: a part of same_bits.py;
+the nightly runs it whole."""
 
 from __future__ import annotations
 

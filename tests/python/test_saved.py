@@ -80,7 +80,10 @@ def test_plain_data(tmp_path: pathlib.Path, zipped: bool, protocol: int) -> None
 @pytest.mark.parametrize("dtype", REAL + UNTYPED)
 def test_every_dtype(tmp_path: pathlib.Path, zipped: bool, dtype: Any) -> None:
     data = (torch.arange(24) % 2).reshape(2, 3, 4).to(dtype)
-    same(through([data, data[1], data[:0], data[0, 0, 0]], tmp_path, zipped), [data, data[1], data[:0], data[0, 0, 0]])
+    same(
+        through([data, data[1], data[:0], data[0, 0, 0]], tmp_path, zipped),
+        [data, data[1], data[:0], data[0, 0, 0]],
+    )
 
 
 class Holder(torch.nn.Module):
@@ -99,7 +102,9 @@ def test_quantized_and_narrow_tensors() -> None:
     for q in (
         torch.quantize_per_tensor(x, 0.1, 3, torch.quint8),
         torch.quantize_per_tensor(x, 0.1, 0, torch.qint32),
-        torch.quantize_per_channel(x, torch.rand(4) + 0.1, torch.zeros(4, dtype=torch.int64), 0, torch.qint8),
+        torch.quantize_per_channel(
+            x, torch.rand(4) + 0.1, torch.zeros(4, dtype=torch.int64), 0, torch.qint8
+        ),
         x.to(torch.float8_e4m3fn),
         x.to(torch.float8_e5m2),
     ):
@@ -149,7 +154,8 @@ def test_big_endian(tmp_path: pathlib.Path) -> None:
     from archives import changed
 
     values = {
-        d: torch.tensor([1, 2, 258]).to(d) for d in (torch.int16, torch.int64, torch.float32, torch.complex64, torch.bfloat16)
+        d: torch.tensor([1, 2, 258]).to(d)
+        for d in (torch.int16, torch.int64, torch.float32, torch.complex64, torch.bfloat16)
     }
     out = io.BytesIO()
     torch.save(list(values.values()), out)
@@ -170,7 +176,11 @@ def test_big_endian(tmp_path: pathlib.Path) -> None:
 
 def test_truncated_old_files(tmp_path: pathlib.Path) -> None:
     out = io.BytesIO()
-    torch.save({"a": torch.arange(3.0), "b": torch.ones(2, dtype=torch.int64)}, out, _use_new_zipfile_serialization=False)
+    torch.save(
+        {"a": torch.arange(3.0), "b": torch.ones(2, dtype=torch.int64)},
+        out,
+        _use_new_zipfile_serialization=False,
+    )
     path = tmp_path / "cut.pt"
     for n in range(len(out.getvalue())):
         path.write_bytes(out.getvalue()[:n])
@@ -188,10 +198,15 @@ def test_the_command_takes_files_as_arguments(tmp_path: pathlib.Path) -> None:
     torch.save(x, tmp_path / "old.pt", _use_new_zipfile_serialization=False)
     numpy.save(tmp_path / "x.npy", x.numpy())
     header = b'{"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
-    (tmp_path / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + x.numpy().tobytes())
+    (tmp_path / "x.safetensors").write_bytes(
+        len(header).to_bytes(8, "little") + header + x.numpy().tobytes()
+    )
     for name in ("x.pt", "old.pt", "x.npy"):
         out = subprocess.run(
-            [command, "run", tmp_path / "m.pt", f"@{tmp_path / name}"], capture_output=True, text=True, check=True
+            [command, "run", tmp_path / "m.pt", f"@{tmp_path / name}"],
+            capture_output=True,
+            text=True,
+            check=True,
         )
         assert "3" in out.stdout and "4" in out.stdout
     out = subprocess.run(

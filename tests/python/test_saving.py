@@ -1,4 +1,5 @@
-"""Archives out, in the manners of torch.jit; and every program of the corpus saved, opened by PyTorch and run there."""
+"""Archives out, in the manners of torch.jit; and every program of the corpus saved, opened by
+PyTorch and run there."""
 
 from __future__ import annotations
 
@@ -38,12 +39,16 @@ def test_every_program_of_the_corpus(corpus: pathlib.Path, corpus_tools: pathlib
     tool = pathlib.Path(__file__).with_name("saving.py")
     some = [] if NIGHTLY else ["--every", "9"]
     run = subprocess.run(
-        [sys.executable, str(tool), str(corpus), "--corpus", str(corpus_tools), *some], capture_output=True, text=True
+        [sys.executable, str(tool), str(corpus), "--corpus", str(corpus_tools), *some],
+        capture_output=True,
+        text=True,
     )
     assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-1000:]
 
 
-def test_files_buffers_and_extra_files(model: rushlight.ScriptModule, tmp_path: pathlib.Path) -> None:
+def test_files_buffers_and_extra_files(
+    model: rushlight.ScriptModule, tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "out.pt"
     rushlight.save(model, path, _extra_files={"a.txt": "text", "b": b"\x00\xff"})
     buffer = io.BytesIO()
@@ -77,7 +82,12 @@ def test_what_is_refused(model: rushlight.ScriptModule, tmp_path: pathlib.Path) 
     data = model.save_to_buffer()
     rushlight.load(data, map_location="cpu")
     rushlight.load(data, map_location=torch.device("cpu"))
-    for where, error in (("cuda:0", RuntimeError), ("mps", RuntimeError), ("bogus", RuntimeError), (3, ValueError)):
+    for where, error in (
+        ("cuda:0", RuntimeError),
+        ("mps", RuntimeError),
+        ("bogus", RuntimeError),
+        (3, ValueError),
+    ):
         with pytest.raises(error):
             rushlight.load(data, map_location=where)
 
@@ -122,8 +132,11 @@ RAISING = [
 
 @pytest.mark.parametrize("source", RAISING)
 def test_functions_that_never_return(source: str) -> None:
-    """Their result is of the type they declare, which no caller sees: graph, code and archive have it."""
-    ours, theirs = (unit(source).f for unit in (rushlight.CompilationUnit, torch.jit.CompilationUnit))
+    """Their result is of the type they declare, which no caller sees: graph, code and archive have
+    it."""
+    ours, theirs = (
+        unit(source).f for unit in (rushlight.CompilationUnit, torch.jit.CompilationUnit)
+    )
     assert saving.renamed(ours.graph) == saving.renamed(theirs.graph).replace("(%x :", "(%x.1 :")
     assert (ours.code, str(ours.schema)) == (theirs.code, str(theirs.schema))
     buffer = io.BytesIO(ours.save_to_buffer())
@@ -151,12 +164,19 @@ def test_the_mode_of_a_file_stays(model: rushlight.ScriptModule, tmp_path: pathl
     assert path.stat().st_mode & 0o7777 == 0o640
 
 
-def test_a_link_stays_and_what_it_links_to_is_replaced(model: rushlight.ScriptModule, tmp_path: pathlib.Path) -> None:
+def test_a_link_stays_and_what_it_links_to_is_replaced(
+    model: rushlight.ScriptModule, tmp_path: pathlib.Path
+) -> None:
     (tmp_path / "there").mkdir()
     real = tmp_path / "there" / "real.pt"
     real.write_bytes(b"old")
     (tmp_path / "second").symlink_to(real)
-    for name, to in {"absolute": real, "relative": "there/real.pt", "twice": "second", "dangling": "there/new.pt"}.items():
+    for name, to in {
+        "absolute": real,
+        "relative": "there/real.pt",
+        "twice": "second",
+        "dangling": "there/new.pt",
+    }.items():
         link = tmp_path / name
         link.symlink_to(to)
         rushlight.jit.save(model, link)
@@ -167,7 +187,9 @@ def test_a_link_stays_and_what_it_links_to_is_replaced(model: rushlight.ScriptMo
         rushlight.jit.save(model, tmp_path / "loop")
 
 
-def test_leftovers_are_not_in_the_way_and_none_is_left(model: rushlight.ScriptModule, tmp_path: pathlib.Path) -> None:
+def test_leftovers_are_not_in_the_way_and_none_is_left(
+    model: rushlight.ScriptModule, tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "m.pt"
     for i in range(1100):
         (tmp_path / f"m.pt.part{i}").touch()
@@ -191,9 +213,21 @@ def test_bytes_are_synced_before_the_name_and_the_folder_after(tmp_path: pathlib
     code = "import rushlight, sys; rushlight.jit.save(rushlight.load(sys.argv[1]), sys.argv[2])"
     (tmp_path / "scale.py").write_text(TEXT)
     trace = tmp_path / "trace"
-    command = ["strace", "-f", "-o", trace, "-e", "trace=fsync,rename,renameat,renameat2", sys.executable, "-c", code]
+    command = [
+        "strace",
+        "-f",
+        "-o",
+        trace,
+        "-e",
+        "trace=fsync,rename,renameat,renameat2",
+        sys.executable,
+        "-c",
+        code,
+    ]
     subprocess.run([*command, tmp_path / "scale.py", tmp_path / "m.pt"], check=True, env=os.environ)
     calls = [
-        line.split(None, 1)[1].split("(")[0] for line in trace.read_text().splitlines() if "m.pt" in line or "fsync" in line
+        line.split(None, 1)[1].split("(")[0]
+        for line in trace.read_text().splitlines()
+        if "m.pt" in line or "fsync" in line
     ]
     assert calls == ["fsync", "rename", "fsync"]

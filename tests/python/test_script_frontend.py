@@ -1,4 +1,5 @@
-"""Programs in the manner of PyTorch's own tests through torch.jit and ours: the same result, or class and first line."""
+"""Programs in the manner of PyTorch's own tests through torch.jit and ours: the same result, or
+class and first line."""
 
 # No postponed annotations here: torch.jit reads live ones.
 
@@ -26,8 +27,14 @@ def case(fn: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if lines and lines[0].startswith("The following operation failed"):
-        lines = [line for line in lines if ": " in line and not line.startswith("File")][-1:] or lines[-1:]
-    text = re.sub(r" \(of Python compilation unit at: \w+\)|___torch_mangle_\d+\.|0x\w+", "", lines[0] if lines else "")
+        lines = [line for line in lines if ": " in line and not line.startswith("File")][
+            -1:
+        ] or lines[-1:]
+    text = re.sub(
+        r" \(of Python compilation unit at: \w+\)|___torch_mangle_\d+\.|0x\w+",
+        "",
+        lines[0] if lines else "",
+    )
     return text.rstrip(" :")
 
 
@@ -53,12 +60,15 @@ def again(jit: Any, program: Any) -> Any:
     return jit.load(buffer)
 
 
-# -- Signatures in comments and texts ------------------------------------------------------------------------------
+# -- Signatures in comments and texts
+# ------------------------------------------------------------------------------
 
 
 @case
 def text_without_result(jit: Any) -> Any:
-    return jit.CompilationUnit("def f(x, n):\n    # type: (Tensor, int)\n    return x * n\n").f(torch.ones(1), 3)
+    return jit.CompilationUnit("def f(x, n):\n    # type: (Tensor, int)\n    return x * n\n").f(
+        torch.ones(1), 3
+    )
 
 
 def text(lines: str) -> Callable[[Any], Any]:
@@ -95,7 +105,8 @@ def defined_methods_keep_comments(jit: Any) -> Any:
     return M().g(3)
 
 
-# -- Classes -----------------------------------------------------------------------------------------------------------
+# -- Classes
+# -----------------------------------------------------------------------------------------------------------
 
 
 @case
@@ -246,7 +257,8 @@ def fields_are_named(jit: Any) -> Any:
     return jit.script(f)(Fields("3", "4"))  # type: ignore[arg-type]
 
 
-# -- Python called from programs -------------------------------------------------------------------------------------------
+# -- Python called from programs
+# -------------------------------------------------------------------------------------------
 
 
 @case
@@ -318,7 +330,8 @@ def prepared_functions(jit: Any) -> Any:
     return jit.script(Odd())(1, 2)
 
 
-# -- Modules ----------------------------------------------------------------------------------------------------------------
+# -- Modules
+# ----------------------------------------------------------------------------------------------------------------
 
 
 class Named(nn.Module):
@@ -526,11 +539,14 @@ def test_layouts_that_are_not_known_are_refused_by_name(make: str) -> None:
 
     layout = getattr(torch.eye(2), make)().layout
     for program, args in ((f, (getattr(torch.eye(2), make)(),)), (M(), ())):
-        with pytest.raises(ValueError, match=f"a tensor of layout {layout} cannot be passed to a program.*to_dense"):
+        with pytest.raises(
+            ValueError, match=f"a tensor of layout {layout} cannot be passed to a program.*to_dense"
+        ):
             rushlight.jit.script(program)(*args)
 
 
-# -- Statements ----------------------------------------------------------------------------------------------------------------
+# -- Statements
+# ----------------------------------------------------------------------------------------------------------------
 
 
 @case

@@ -19,10 +19,13 @@ torch = pytest.importorskip("torch")
 
 # Where we answer otherwise, and why.
 EXCEPT = {
-    "float.060": "PyTorch takes a == a for true, also of NaN", "rej_syntax.478": "type() stays no function of programs",
-    "rej_syntax.485": "object() stays no function of programs", "rej_syntax.497": "memoryview() stays no function of programs",
+    "float.060": "PyTorch takes a == a for true, also of NaN",
+    "rej_syntax.478": "type() stays no function of programs",
+    "rej_syntax.485": "object() stays no function of programs",
+    "rej_syntax.497": "memoryview() stays no function of programs",
 }
-# Refused as there, in other words: Python's builtins have no place in programs; what is closed over is named by its type.
+# Refused as there, in other words: Python's builtins have no place in programs; what is closed over
+# is named by its type.
 OTHER_WORDS = {
     "list.223", "rej_syntax.482", "rej_syntax.488", "rej_syntax.489", "rej_syntax.490", "rej_syntax.491", "rej_syntax.494",
     "rej_def.606", "rej_def.615",
@@ -38,7 +41,9 @@ def imported(text: str, folder: pathlib.Path) -> Any:
     return import_file(path)
 
 
-def outcome(source: str, inputs: str, status: str, folder: pathlib.Path, cache: dict[str, Any]) -> tuple[str, str, str]:
+def outcome(
+    source: str, inputs: str, status: str, folder: pathlib.Path, cache: dict[str, Any]
+) -> tuple[str, str, str]:
     """(result, "", "") or ("", class, message)."""
     try:
         if source not in cache:
@@ -50,7 +55,11 @@ def outcome(source: str, inputs: str, status: str, folder: pathlib.Path, cache: 
             return "compiles", "", ""
         return shown(f(*eval(inputs, {"torch": torch}))), "", ""
     except Exception as e:  # noqa: BLE001
-        return "", type(e).__name__, re.sub(r"__torch__\.rush_snippet_\d+\.", "__torch__.", " ".join(str(e).split()))
+        return (
+            "",
+            type(e).__name__,
+            re.sub(r"__torch__\.rush_snippet_\d+\.", "__torch__.", " ".join(str(e).split())),
+        )
 
 
 @pytest.mark.skipif(not TABLE.exists(), reason="no ../shared/probes here")
@@ -67,10 +76,13 @@ def test_every_probe(tmp_path: pathlib.Path) -> None:
     assert not wrong, f"{len(wrong)} of {taken} differ:\n" + "\n".join(wrong)
 
 
-# -- Snippets asked from both ---------------------------------------------------------------------------------
+# -- Snippets asked from both
+# ---------------------------------------------------------------------------------
+
 
 def snippets() -> dict[str, str]:
-    """Of the files in snippets/: `=== NAME`, then a text that defines `f`; a line `#: a, b` of it is a call.  words_*: for test_words."""
+    """Of the files in snippets/: `=== NAME`, then a text that defines `f`; a line `#: a, b` of it
+    is a call.  words_*: for test_words."""
     out: dict[str, str] = {}
     for file in sorted((pathlib.Path(__file__).parent / "snippets").glob("*.txt")):
         for part in re.split(r"^=== ", file.read_text(encoding="utf-8"), flags=re.M)[1:]:
@@ -96,7 +108,11 @@ class Close:
         self.value = value.detach().clone()
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Close) or self.value.dtype != other.value.dtype or self.value.shape != other.value.shape:
+        if (
+            not isinstance(other, Close)
+            or self.value.dtype != other.value.dtype
+            or self.value.shape != other.value.shape
+        ):
             return False
         return torch.allclose(self.value, other.value, rtol=1e-4, atol=1e-6, equal_nan=True)
 
@@ -115,23 +131,34 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return [(k, plain(v)) for k, v in value.items()]
     if hasattr(value, "__dict__") and type(value).__module__.startswith("rush_snippet"):
-        return type(value).__name__, str(value) if hasattr(value, "name") else {k: plain(v) for k, v in vars(value).items()}
+        return type(value).__name__, str(value) if hasattr(value, "name") else {
+            k: plain(v) for k, v in vars(value).items()
+        }
     return type(value).__name__, repr(value)
 
 
 def key_of(error: BaseException) -> Any:
-    """The part of an error that both must have: the class and the first line that says something."""
+    """The part of an error that both must have: the class and the first line that says
+    something."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if lines and lines[0].startswith("The following operation failed"):
-        lines = [line for line in lines if ": " in line and not line.startswith("File")][-1:] or lines[-1:]
+        lines = [line for line in lines if ": " in line and not line.startswith("File")][
+            -1:
+        ] or lines[-1:]
     return type(error).__name__, lines[0] if lines else ""
 
 
 def answers(script: Any, text: str, folder: pathlib.Path, capsys: Any) -> list[Any]:
-    """What each call gave: ("ok", value) or ("error", key); one error alone when it does not compile."""
+    """What each call gave: ("ok", value) or ("error", key); one error alone when it does not
+    compile."""
     module = imported(PREAMBLE + text.replace("from __future__ import annotations\n", ""), folder)
     if "from __future__" in text:
-        module = imported("from __future__ import annotations\n" + PREAMBLE + text.replace("from __future__ import annotations\n", ""), folder)
+        module = imported(
+            "from __future__ import annotations\n"
+            + PREAMBLE
+            + text.replace("from __future__ import annotations\n", ""),
+            folder,
+        )
     try:
         f = script(module.f)
     except Exception as e:  # noqa: BLE001
@@ -175,7 +202,13 @@ def test_snippet(name: str, tmp_path: pathlib.Path, capsys: Any) -> None:
 
 def words(answer: list[Any]) -> list[str]:
     """Whole messages, without the file's number and what only ours suggest."""
-    return [re.sub(r" Did you mean [^?\n]*\?", "", re.sub(r"rush_snippet_\d+", "rush_snippet", a[2])).strip() for a in answer if a[0] != "ok"]
+    return [
+        re.sub(
+            r" Did you mean [^?\n]*\?", "", re.sub(r"rush_snippet_\d+", "rush_snippet", a[2])
+        ).strip()
+        for a in answer
+        if a[0] != "ok"
+    ]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -186,35 +219,90 @@ def test_words(name: str, tmp_path: pathlib.Path, capsys: Any) -> None:
     assert theirs and words(answers(rushlight.script, SNIPPETS[name], tmp_path, capsys)) == theirs
 
 
-# -- torch.nn.functional --------------------------------------------------------------------------------------
+# -- torch.nn.functional
+# --------------------------------------------------------------------------------------
 
 X4 = "torch.randn(2, 3, 8, 8)"
 CALLS = {
-    "relu": "X", "relu6": "X", "elu": "X", "selu": "X", "celu": "X", "leaky_relu": "X", "gelu": "", "silu": "X", "mish": "X", "hardtanh": "X",
-    "hardswish": "X", "hardsigmoid": "X", "tanhshrink": "X", "softsign": "X", "softmin": "X, 1", "softmax": "X, 1", "log_softmax": "X, 1",
-    "glu": "torch.randn(2, 4)", "threshold": "X, 0.1, 2.0", "dropout": "X, 0.0, True", "alpha_dropout": "X, 0.0, True",
-    "max_pool2d": "X, 2", "max_pool1d": "torch.randn(1, 2, 8), 2", "max_pool2d_with_indices": "X, 2", "adaptive_avg_pool2d": "X, [2, 2]",
-    "adaptive_max_pool2d": "X, [2, 2]", "adaptive_max_pool2d_with_indices": "X, [3, 2]", "lp_pool2d": "X, 2.0, 2", "lp_pool1d": "X[0], 2.0, 2",
-    "batch_norm": "X, torch.zeros(3), torch.ones(3), None, None, False, 0.1, 1e-5", "instance_norm": "X", "layer_norm": "X, [8, 8]",
-    "group_norm": "X, 3", "rms_norm": "X, [8]", "local_response_norm": "X, 2", "normalize": "X", "embedding": "torch.tensor([1, 0]), torch.randn(3, 4)",
-    "embedding_bag": "torch.tensor([[1, 0]]), torch.randn(3, 4)", "cross_entropy": "torch.randn(3, 4), torch.tensor([0, 1, 2])",
-    "nll_loss": "torch.randn(3, 4), torch.tensor([0, 1, 2])", "mse_loss": "X, X * 2", "l1_loss": "X, X + 1", "smooth_l1_loss": "X, X + 1",
-    "huber_loss": "X, X + 2", "kl_div": "X, X.abs()", "binary_cross_entropy": "X.sigmoid(), X.sigmoid()",
-    "binary_cross_entropy_with_logits": "X, X.sigmoid()", "poisson_nll_loss": "X, X.abs()", "gaussian_nll_loss": "X, X, X.abs() + 1",
-    "cosine_embedding_loss": "torch.randn(3, 4), torch.randn(3, 4), torch.ones(3)", "hinge_embedding_loss": "X, torch.ones(2, 3, 8, 8)",
-    "margin_ranking_loss": "X, X + 1, torch.ones(2, 3, 8, 8)", "soft_margin_loss": "X, torch.ones(2, 3, 8, 8)", "multilabel_soft_margin_loss": "torch.randn(2, 3), torch.ones(2, 3)",
-    "triplet_margin_loss": "torch.randn(3, 4), torch.randn(3, 4), torch.randn(3, 4)", "multi_margin_loss": "torch.randn(3, 4), torch.tensor([0, 1, 2])",
-    "pad": "X, [1, 1]", "interpolate": "X, None, 2.0", "upsample": "X, None, 2", "grid_sample": "X, torch.zeros(2, 4, 4, 2), 'bilinear', 'zeros', False",
-    "affine_grid": "torch.randn(2, 2, 3), [2, 3, 4, 4], False", "pairwise_distance": "torch.randn(3, 4), torch.randn(3, 4)",
-    "fold": "", "unfold": "X, [2, 2]", "one_hot": "", "linear": "", "bilinear": "",
-    "max_unpool2d": "torch.randn(1, 1, 2, 2), torch.tensor([[[[0, 2], [8, 10]]]]), [2, 2]", "gumbel_softmax": "", "feature_alpha_dropout": "X, 0.0",
-    "multi_head_attention_forward": "", "scaled_dot_product_attention": "",
+    "relu": "X",
+    "relu6": "X",
+    "elu": "X",
+    "selu": "X",
+    "celu": "X",
+    "leaky_relu": "X",
+    "gelu": "",
+    "silu": "X",
+    "mish": "X",
+    "hardtanh": "X",
+    "hardswish": "X",
+    "hardsigmoid": "X",
+    "tanhshrink": "X",
+    "softsign": "X",
+    "softmin": "X, 1",
+    "softmax": "X, 1",
+    "log_softmax": "X, 1",
+    "glu": "torch.randn(2, 4)",
+    "threshold": "X, 0.1, 2.0",
+    "dropout": "X, 0.0, True",
+    "alpha_dropout": "X, 0.0, True",
+    "max_pool2d": "X, 2",
+    "max_pool1d": "torch.randn(1, 2, 8), 2",
+    "max_pool2d_with_indices": "X, 2",
+    "adaptive_avg_pool2d": "X, [2, 2]",
+    "adaptive_max_pool2d": "X, [2, 2]",
+    "adaptive_max_pool2d_with_indices": "X, [3, 2]",
+    "lp_pool2d": "X, 2.0, 2",
+    "lp_pool1d": "X[0], 2.0, 2",
+    "batch_norm": "X, torch.zeros(3), torch.ones(3), None, None, False, 0.1, 1e-5",
+    "instance_norm": "X",
+    "layer_norm": "X, [8, 8]",
+    "group_norm": "X, 3",
+    "rms_norm": "X, [8]",
+    "local_response_norm": "X, 2",
+    "normalize": "X",
+    "embedding": "torch.tensor([1, 0]), torch.randn(3, 4)",
+    "embedding_bag": "torch.tensor([[1, 0]]), torch.randn(3, 4)",
+    "cross_entropy": "torch.randn(3, 4), torch.tensor([0, 1, 2])",
+    "nll_loss": "torch.randn(3, 4), torch.tensor([0, 1, 2])",
+    "mse_loss": "X, X * 2",
+    "l1_loss": "X, X + 1",
+    "smooth_l1_loss": "X, X + 1",
+    "huber_loss": "X, X + 2",
+    "kl_div": "X, X.abs()",
+    "binary_cross_entropy": "X.sigmoid(), X.sigmoid()",
+    "binary_cross_entropy_with_logits": "X, X.sigmoid()",
+    "poisson_nll_loss": "X, X.abs()",
+    "gaussian_nll_loss": "X, X, X.abs() + 1",
+    "cosine_embedding_loss": "torch.randn(3, 4), torch.randn(3, 4), torch.ones(3)",
+    "hinge_embedding_loss": "X, torch.ones(2, 3, 8, 8)",
+    "margin_ranking_loss": "X, X + 1, torch.ones(2, 3, 8, 8)",
+    "soft_margin_loss": "X, torch.ones(2, 3, 8, 8)",
+    "multilabel_soft_margin_loss": "torch.randn(2, 3), torch.ones(2, 3)",
+    "triplet_margin_loss": "torch.randn(3, 4), torch.randn(3, 4), torch.randn(3, 4)",
+    "multi_margin_loss": "torch.randn(3, 4), torch.tensor([0, 1, 2])",
+    "pad": "X, [1, 1]",
+    "interpolate": "X, None, 2.0",
+    "upsample": "X, None, 2",
+    "grid_sample": "X, torch.zeros(2, 4, 4, 2), 'bilinear', 'zeros', False",
+    "affine_grid": "torch.randn(2, 2, 3), [2, 3, 4, 4], False",
+    "pairwise_distance": "torch.randn(3, 4), torch.randn(3, 4)",
+    "fold": "",
+    "unfold": "X, [2, 2]",
+    "one_hot": "",
+    "linear": "",
+    "bilinear": "",
+    "max_unpool2d": "torch.randn(1, 1, 2, 2), torch.tensor([[[[0, 2], [8, 10]]]]), [2, 2]",
+    "gumbel_softmax": "",
+    "feature_alpha_dropout": "X, 0.0",
+    "multi_head_attention_forward": "",
+    "scaled_dot_product_attention": "",
 }
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_functional() -> None:
-    """Every Python function of torch.nn.functional is taken or refused as torch.jit.script does, and those with sample calls agree."""
+    """Every Python function of torch.nn.functional is taken or refused as torch.jit.script does,
+    and those with sample calls agree."""
     import torch.nn.functional as functional
 
     wrong, taken, called = [], 0, 0
@@ -253,7 +341,8 @@ def test_functional() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-# -- The language programs of the corpus ------------------------------------------------------------------------
+# -- The language programs of the corpus
+# ------------------------------------------------------------------------
 
 CORPUS = SHARED / "corpus"
 
@@ -264,23 +353,35 @@ def test_language_programs(monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.syspath_prepend(str(CORPUS))
     define = importlib.import_module("define")
     programs: list[Any] = []
-    monkeypatch.setattr(define, "script", lambda name, target, *calls, **_: programs.append((name, target, calls)))
+    monkeypatch.setattr(
+        define, "script", lambda name, target, *calls, **_: programs.append((name, target, calls))
+    )
     for file in sorted((CORPUS / "cases").glob("lang_*.py")):
         import_file(file)
     wrong, n = [], 0
     for name, target, calls in programs:
-        if isinstance(target, type) or target.__name__ == "<lambda>" or name == "numbers/infinities":  # nan == nan there
+        if (
+            isinstance(target, type)
+            or target.__name__ == "<lambda>"
+            or name == "numbers/infinities"
+        ):  # nan == nan there
             continue
         n += 1
         ours, theirs = rushlight.script(target), torch.jit.script(target)
-        for call in define.seeded(name, calls[0]) if len(calls) == 1 and not isinstance(calls[0], define.Call) else calls:
+        for call in (
+            define.seeded(name, calls[0])
+            if len(calls) == 1 and not isinstance(calls[0], define.Call)
+            else calls
+        ):
             results = []
             for f in (ours, theirs):
                 capsys.readouterr()
                 args = copy.deepcopy(call.args)
                 torch.manual_seed(call.seed or 0)
                 try:
-                    results.append((plain(f(*args, **call.kwargs)), plain(args), capsys.readouterr().out))
+                    results.append(
+                        (plain(f(*args, **call.kwargs)), plain(args), capsys.readouterr().out)
+                    )
                 except Exception as e:  # noqa: BLE001
                     results.append((key_of(e)[0], plain(args), capsys.readouterr().out))
             if results[0] != results[1]:
@@ -289,7 +390,8 @@ def test_language_programs(monkeypatch: Any, capsys: Any) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-# -- Texts, containers, futures -----------------------------------------------------------------------------------
+# -- Texts, containers, futures
+# -----------------------------------------------------------------------------------
 
 
 def test_compilation_unit() -> None:
@@ -298,10 +400,15 @@ def test_compilation_unit() -> None:
     def helper(x):  # noqa: ANN202
         return x + 1
 
-    unit = rushlight.CompilationUnit("def f(x, n: int = 2):\n    return helper(x) * n\ndef g(x):\n    return f(x, 3)\n")
+    unit = rushlight.CompilationUnit(
+        "def f(x, n: int = 2):\n    return helper(x) * n\ndef g(x):\n    return f(x, 3)\n"
+    )
     assert unit.g(offset).item() == 6.0
     assert unit.f(offset).item() == 4.0
-    assert unit.find_function("f") is unit.f and [f.name for f in unit.get_functions()] == ["f", "g"]
+    assert unit.find_function("f") is unit.f and [f.name for f in unit.get_functions()] == [
+        "f",
+        "g",
+    ]
     with pytest.raises(AttributeError, match="has no attribute 'nope'"):
         _ = unit.nope
     with pytest.raises(RuntimeError, match="method 'f' already defined"):
@@ -312,7 +419,9 @@ def test_compilation_unit() -> None:
 
 def test_shared_containers(tmp_path: pathlib.Path) -> None:
     items, names = rushlight.script([1, 2]), rushlight.script({"a": 1})
-    unit = rushlight.CompilationUnit("def f(x: List[int], d: Dict[str, int]):\n    x.append(9)\n    d['q'] = 5\n")
+    unit = rushlight.CompilationUnit(
+        "def f(x: List[int], d: Dict[str, int]):\n    x.append(9)\n    d['q'] = 5\n"
+    )
     unit.f(items, names)
     assert items == [1, 2, 9] and names == {"a": 1, "q": 5}
     items[0:2] = [7]

@@ -1,4 +1,5 @@
-"""What programs look at beside calling: `_c`, methods as objects, overloaded forwards, attributes that are left alone."""
+"""What programs look at beside calling: `_c`, methods as objects, overloaded forwards, attributes
+that are left alone."""
 
 import io
 
@@ -102,5 +103,7 @@ def test_tied_parameters_of_a_trace_stay_one():
 
 def test_check_error_is_torchs_too():
     with pytest.raises(torch.jit.TracingCheckError, match="Graphs differed"), pytest.warns(Warning):
-        rushlight.trace(lambda x: x + int(x.size(0)), torch.ones(2), check_inputs=[(torch.ones(3),)])
+        rushlight.trace(
+            lambda x: x + int(x.size(0)), torch.ones(2), check_inputs=[(torch.ones(3),)]
+        )
     assert issubclass(rushlight.TracingCheckError, Exception)

@@ -1,4 +1,5 @@
-"""rushlight.script of torch.nn.Modules beside torch.jit.script: what is accepted, what it gives, what is said of the rest."""
+"""rushlight.script of torch.nn.Modules beside torch.jit.script: what is accepted, what it gives,
+what is said of the rest."""
 
 from __future__ import annotations
 
@@ -19,16 +20,33 @@ from torch import Tensor, nn  # noqa: E402
 warnings.filterwarnings("ignore")
 
 BASE = script_modules.Base
-CLASSES = [c for c in vars(script_modules).values() if isinstance(c, type) and issubclass(c, BASE) and c is not BASE]
-# PyTorch forgets that a module is one when it comes out of a tuple, and lacks the length of a ParameterList.
+CLASSES = [
+    c
+    for c in vars(script_modules).values()
+    if isinstance(c, type) and issubclass(c, BASE) and c is not BASE
+]
+# PyTorch forgets that a module is one when it comes out of a tuple, and lacks the length of a
+# ParameterList.
 ACCEPTED_HERE = {"Slice", "Slice2", "Modtuple", "TupleUnpackMods", "Len", "EnumerateIdx"}
 REFUSED_HERE = {"IsinstanceModule"}  # isinstance(module, nn.Linear): PyTorch says no without a look
 # Both refuse, for what they meet first.
-OTHER_WORDS = {"Params", "Nparams", "Buffers", "Super", "SuperMethod", "Reversed", "Del", "NoSelf", "PropBad"}
+OTHER_WORDS = {
+    "Params",
+    "Nparams",
+    "Buffers",
+    "Super",
+    "SuperMethod",
+    "Reversed",
+    "Del",
+    "NoSelf",
+    "PropBad",
+}
 
 
 def first_line(error: BaseException) -> str:
-    text = re.sub(r" \(of Python compilation unit at: 0x[0-9a-f]+\)|___torch_mangle_\d+\.", "", str(error))
+    text = re.sub(
+        r" \(of Python compilation unit at: 0x[0-9a-f]+\)|___torch_mangle_\d+\.", "", str(error)
+    )
     lines = [line.strip().rstrip(":").strip() for line in text.split("\n") if line.strip()]
     return next(line for line in lines if line)
 
@@ -39,7 +57,9 @@ def last_line(error: BaseException) -> str:
 
 def same(got: Any, want: Any) -> None:
     if isinstance(got, nn.Module):
-        assert type(want).__name__ in ("ScriptObject", "ScriptModule") or isinstance(want, nn.Module)
+        assert type(want).__name__ in ("ScriptObject", "ScriptModule") or isinstance(
+            want, nn.Module
+        )
     elif isinstance(want, (list, tuple)):
         assert type(got) is type(want) and len(got) == len(want)
         for a, b in zip(got, want, strict=True):
@@ -85,7 +105,9 @@ def test_as_pytorch(cls: Any) -> None:
 
 def module_samples() -> list[Any]:
     common = pytest.importorskip("torch.testing._internal.common_modules")
-    return [info for info in common.module_db if "Fractional" not in info.name]  # theirs fails on its own samples
+    return [
+        info for info in common.module_db if "Fractional" not in info.name
+    ]  # theirs fails on its own samples
 
 
 @pytest.mark.parametrize("info", module_samples(), ids=lambda i: i.name)
@@ -94,9 +116,13 @@ def test_modules_of_torch(info: Any) -> None:
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)
     try:
-        samples = info.module_inputs_func(info, device="cpu", dtype=torch.float32, requires_grad=False, training=False)
+        samples = info.module_inputs_func(
+            info, device="cpu", dtype=torch.float32, requires_grad=False, training=False
+        )
         for sample in samples[:3]:
-            module = info.module_cls(*sample.constructor_input.args, **sample.constructor_input.kwargs).eval()
+            module = info.module_cls(
+                *sample.constructor_input.args, **sample.constructor_input.kwargs
+            ).eval()
             try:
                 theirs = torch.jit.script(module)
             except Exception:  # noqa: BLE001, S112
@@ -116,7 +142,8 @@ def test_modules_of_torch(info: Any) -> None:
         pytest.skip("PyTorch scripts none of its samples")
 
 
-# -- State ------------------------------------------------------------------------------------------------
+# -- State
+# ------------------------------------------------------------------------------------------------
 
 
 class Small(nn.Module):
@@ -138,7 +165,9 @@ def test_state_is_shared_both_ways() -> None:
     with torch.no_grad():
         module.linear.weight.zero_()
     assert torch.allclose(ours(x), module.linear.bias.expand(2, 2))
-    assert ours.count.tolist() == [1.0] and module.count.tolist() == [0.0], "the program's own buffer from now on"
+    assert ours.count.tolist() == [1.0] and module.count.tolist() == [0.0], (
+        "the program's own buffer from now on"
+    )
     ours.linear.weight.data = torch.eye(2)  # other memory
     assert torch.allclose(ours(x), x + module.linear.bias + torch.eye(2))
     module.double()
@@ -161,7 +190,8 @@ def test_types_are_shared() -> None:
     assert rushlight.script(a) is a
 
 
-# -- Manners ------------------------------------------------------------------------------------------------
+# -- Manners
+# ------------------------------------------------------------------------------------------------
 
 
 class Mixed(nn.Module):
@@ -233,7 +263,9 @@ def test_subclasses_of_script_module() -> None:
     old, x = Old(), torch.ones(1, 2)
     want = (torch.nn.functional.linear(x, old.lin.weight, old.lin.bias) * 3).detach()
     assert torch.allclose(old(x), want) and torch.allclose(old.more(x, y=5), want + 5)
-    assert isinstance(old, nn.Module) and isinstance(old, rushlight.ScriptModule) and type(old) is Old
+    assert (
+        isinstance(old, nn.Module) and isinstance(old, rushlight.ScriptModule) and type(old) is Old
+    )
     assert [name for name, _ in old.named_parameters()] == ["w", "lin.weight", "lin.bias"]
     old.define("def less(self, x):\n    return self.w - x\n")
     assert old.less(x).tolist() == [[0.0, 0.0]]
@@ -326,7 +358,9 @@ def test_equal_modules_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> Non
         return of_function(self, fn)
 
     def deep() -> nn.Module:
-        return nn.Sequential(*[nn.TransformerEncoderLayer(8, 2, 16, batch_first=True) for _ in range(3)]).eval()
+        return nn.Sequential(
+            *[nn.TransformerEncoderLayer(8, 2, 16, batch_first=True) for _ in range(3)]
+        ).eval()
 
     monkeypatch.setattr(sources.Sources, "of_function", counted)
     rushlight.script(deep())

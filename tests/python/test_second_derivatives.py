@@ -1,4 +1,5 @@
-"""Second derivatives through records, by differences: a few of PyTorch's samples; second_walk.py takes all (`make nightly`)."""
+"""Second derivatives through records, by differences: a few of PyTorch's samples; second_walk.py
+takes all (`make nightly`)."""
 
 from __future__ import annotations
 
@@ -61,8 +62,9 @@ def test_multi_head_attention_without_weights() -> None:
 
 
 def test_results_that_are_not_differentiable() -> None:
-    """A formula that takes one loses what it depends on when it is differentiated in its turn: numbers of
-    places (max, sort) and masks depend on nothing; what does is listed here, and made anew where gradients are enabled."""
+    """A formula that takes one loses what it depends on when it is differentiated in its turn:
+    numbers of places (max, sort) and masks depend on nothing; what does is listed here, and made
+    anew where gradients are enabled."""
     made_anew = {"aten::_scaled_dot_product_flash_attention_for_cpu", "aten::native_layer_norm"}
     numbers = {
         "aten::_embedding_bag", "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
@@ -77,7 +79,10 @@ def test_results_that_are_not_differentiable() -> None:
         "aten::rrelu_with_noise_functional", "aten::sort",
         "aten::sort.stable", "aten::topk", "torchvision::ps_roi_align", "torchvision::ps_roi_pool", "torchvision::roi_pool",
     }  # fmt: skip
-    refused = {"aten::_ctc_loss", "aten::_ctc_loss.Tensor"}  # the formula's operator has no derivative
+    refused = {
+        "aten::_ctc_loss",
+        "aten::_ctc_loss.Tensor",
+    }  # the formula's operator has no derivative
     found = set()
     for name, row in grad_walk.table().rows.items():
         if "grad" not in row.entry or row.base:

@@ -13,20 +13,26 @@ DIGITS, LIFE = str(DATA / "digits.pt"), str(DATA / "life.pt")
 
 def test_profile_tables(run) -> None:
     out = run("profile", LIFE, "generations=4", "--calls=3").stdout
-    assert out.startswith("3 calls, ") and "....\n" not in out  # what the program prints is not shown
+    assert (
+        out.startswith("3 calls, ") and "....\n" not in out
+    )  # what the program prints is not shown
     assert "aten::roll " in out and "torch.roll(board" in out
     assert "\nLife.forward" in out and "\n  Life.step " in out
     assert all(len(line) <= 100 for line in out.splitlines())
 
 
 def test_profile_as_json(run) -> None:
-    got = json.loads(run("profile", LIFE, "generations=4", "--calls=3", "--warmup=0", "--json").stdout)
+    got = json.loads(
+        run("profile", LIFE, "generations=4", "--calls=3", "--warmup=0", "--json").stdout
+    )
     assert got["calls"] == 3 and got["dropped"] == 0 and got["seconds"] > 0
     rolls = next(row for row in got["operators"] if row["name"] == "aten::roll")
     assert rolls["calls"] == 3 * 4 * 8 and 0 < rolls["self"] <= rolls["total"] < got["seconds"]
     assert sum(row["share"] for row in got["operators"]) < 1
     line = next(row for row in got["lines"] if row["code"].startswith("_8 = torch.roll("))
-    assert line["calls"] == rolls["calls"] and line["self"] == pytest.approx(rolls["self"], rel=1e-6)
+    assert line["calls"] == rolls["calls"] and line["self"] == pytest.approx(
+        rolls["self"], rel=1e-6
+    )
     methods = [row["name"].rsplit(".", 2)[1:] for row in got["methods"]]
     assert methods == [["Life", "forward"], ["Life", "step"]]
     assert got["methods"][1]["parent"] == 0 and got["methods"][1]["calls"] == 12
@@ -36,27 +42,41 @@ def test_profile_as_json(run) -> None:
 def test_trace_opens_in_perfetto(run, tmp_path: pathlib.Path) -> None:
     """Complete events, with times in microseconds, that nest on their thread."""
     path = tmp_path / "trace.json"
-    assert str(path) in run("profile", DIGITS, "zeros(1,1,8,8)", "--calls=2", "-o", str(path)).stdout
+    assert (
+        str(path) in run("profile", DIGITS, "zeros(1,1,8,8)", "--calls=2", "-o", str(path)).stdout
+    )
     events = json.loads(path.read_text())["traceEvents"]
     assert {e["name"] for e in events if e["ph"] == "M"} == {"process_name", "thread_name"}
     done = [e for e in events if e["ph"] == "X"]
     outer = [e for e in done if e["name"].endswith(".forward")]
     assert len(outer) == 2 and len(done) == len([e for e in events if e["ph"] != "M"])
     for e in done:
-        assert any(o["ts"] <= e["ts"] and e["ts"] + e["dur"] <= o["ts"] + o["dur"] + 0.002 for o in outer), e
+        assert any(
+            o["ts"] <= e["ts"] and e["ts"] + e["dur"] <= o["ts"] + o["dur"] + 0.002 for o in outer
+        ), e
     conv = next(e for e in done if e["name"] == "aten::conv2d")
     assert conv["args"]["inputs"].startswith("float32[1, 1, 8, 8]") and conv["args"]["line"] > 0
-    assert "cannot write" in run("profile", DIGITS, "zeros(1,1,8,8)", "-o", str(tmp_path / "no" / "t"), code=3).stderr
+    assert (
+        "cannot write"
+        in run("profile", DIGITS, "zeros(1,1,8,8)", "-o", str(tmp_path / "no" / "t"), code=3).stderr
+    )
 
 
 def test_profile_of_what_fails(run) -> None:
     assert "channels" in run("profile", DIGITS, "zeros(1,3,8,8)", code=4).stderr
-    for args in (["profile"], ["profile", DIGITS, "--calls=0"], ["profile", DIGITS, "--warmup=x"], ["profile", DIGITS, "--no"]):
+    for args in (
+        ["profile"],
+        ["profile", DIGITS, "--calls=0"],
+        ["profile", DIGITS, "--warmup=x"],
+        ["profile", DIGITS, "--no"],
+    ):
         assert "--help" in run(*args, code=2).stderr
 
 
 def test_bench_tells_shares(run) -> None:
-    got = json.loads(run("bench", DIGITS, "zeros(1,1,8,8)", "--seconds=0.05", "--json").stdout)["operators"]
+    got = json.loads(run("bench", DIGITS, "zeros(1,1,8,8)", "--seconds=0.05", "--json").stdout)[
+        "operators"
+    ]
     assert {"aten::conv2d", "aten::linear"} <= {row["name"] for row in got}
     assert got == sorted(got, key=lambda row: -row["self"])
     assert "aten::conv2d" in run("bench", DIGITS, "zeros(1,1,8,8)", "--seconds=0.05").stdout

@@ -1,4 +1,5 @@
-"""Shape rules: over numbers and over symbols they say what the operators produce, on PyTorch's samples."""
+"""Shape rules: over numbers and over symbols they say what the operators produce, on PyTorch's
+samples."""
 
 from __future__ import annotations
 
@@ -18,7 +19,14 @@ import shape_check  # noqa: E402
 NIGHTLY = bool(os.environ.get("RUSHLIGHT_NIGHTLY"))
 DTYPES = [torch.float32, torch.int64]
 if NIGHTLY:
-    DTYPES += [torch.float64, torch.bool, torch.uint8, torch.float16, torch.bfloat16, torch.complex64]
+    DTYPES += [
+        torch.float64,
+        torch.bool,
+        torch.uint8,
+        torch.float16,
+        torch.bfloat16,
+        torch.complex64,
+    ]
 # Rules that are known to be wrong for some calls, and why.
 EXCEPT: dict[str, str] = {}
 

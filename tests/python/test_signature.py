@@ -22,7 +22,8 @@ BUILD = pathlib.Path(os.environ.get("RUSH_BUILD_DIR", "build"))
 
 
 class Rows(nn.Module):
-    """Two inputs in a dict, an int, constants; outputs in a dict and a tuple, one of a computed size."""
+    """Two inputs in a dict, an int, constants; outputs in a dict and a tuple, one of a computed
+    size."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,8 +36,16 @@ class Rows(nn.Module):
 def rows(folder: pathlib.Path) -> str:
     batch = Dim("batch", min=2, max=64)
     args = (torch.randn(8, 4), {"q": torch.randn(8, 3)})
-    shapes = {"x": {0: batch}, "d": {"q": {0: batch}}, "k": Dim.DYNAMIC, "flag": None, "unused": None}
-    program = torch.export.export(Rows(), args, {"k": 3, "flag": True, "unused": None}, dynamic_shapes=shapes)
+    shapes = {
+        "x": {0: batch},
+        "d": {"q": {0: batch}},
+        "k": Dim.DYNAMIC,
+        "flag": None,
+        "unused": None,
+    }
+    program = torch.export.export(
+        Rows(), args, {"k": 3, "flag": True, "unused": None}, dynamic_shapes=shapes
+    )
     path = str(folder / "rows.pt2")
     torch.export.save(program, path)
     return path
@@ -48,19 +57,32 @@ def test_inputs_of_an_exported_program(tmp_path: pathlib.Path) -> None:
     (symbol,) = x.ranges
     assert x.shape == (symbol, 4) and x.example == (8, 4) and x.ranges == {symbol: (2, 64)}
     assert (q.name, q.shape, q.argument) == ("d['q']", (symbol, 3), 1)
-    assert (k.name, k.type, k.shape, k.keyword_only) == ("k", "int", None, True) and len(k.ranges) == 1
+    assert (k.name, k.type, k.shape, k.keyword_only) == ("k", "int", None, True) and len(
+        k.ranges
+    ) == 1
     assert flag.constant is True and flag.type == "bool" and unused.constant is None
     assert all(item.default is inspect.Parameter.empty for item in (x, q, k, flag, unused))
-    assert repr(x) == f"Input(x: Tensor, dtype=rushlight.float32, shape=({symbol}, 4), ranges={{'{symbol}': (2, 64)}})"
+    assert (
+        repr(x)
+        == f"Input(x: Tensor, dtype=rushlight.float32, shape=({symbol}, 4), ranges={{'{symbol}': (2, 64)}})"
+    )
 
 
 def test_outputs_of_an_exported_program(tmp_path: pathlib.Path) -> None:
     model = rushlight.load(rows(tmp_path))
     (symbol,) = model.inputs[0].ranges
     a, cat, size = model.outputs
-    assert [item.name for item in model.outputs] == ["output['a']", "output['b'][0]", "output['b'][1]"]
+    assert [item.name for item in model.outputs] == [
+        "output['a']",
+        "output['b'][0]",
+        "output['b'][1]",
+    ]
     assert a.shape == (symbol, 3) and a.ranges == {symbol: (2, 64)} and a.argument == 0
-    assert cat.shape == (f"{symbol} + 1", 4) and cat.ranges == {f"{symbol} + 1": (3, 65)} and cat.example == (9, 4)
+    assert (
+        cat.shape == (f"{symbol} + 1", 4)
+        and cat.ranges == {f"{symbol} + 1": (3, 65)}
+        and cat.example == (9, 4)
+    )
     assert (size.type, size.argument, size.shape) == ("int", 1, None)
 
 
@@ -68,9 +90,16 @@ def test_formulas_and_their_bounds(tmp_path: pathlib.Path) -> None:
     class Sizes(nn.Module):
         def forward(self, x: Any) -> Any:
             n = x.shape[0]
-            return x.new_zeros(2 * n + 3), x.new_zeros(n // 2, n * n), x.new_zeros((n + 1) // 3), torch.nonzero(x)
+            return (
+                x.new_zeros(2 * n + 3),
+                x.new_zeros(n // 2, n * n),
+                x.new_zeros((n + 1) // 3),
+                torch.nonzero(x),
+            )
 
-    program = torch.export.export(Sizes(), (torch.zeros(6),), dynamic_shapes=({0: Dim("n", min=5, max=10)},))
+    program = torch.export.export(
+        Sizes(), (torch.zeros(6),), dynamic_shapes=({0: Dim("n", min=5, max=10)},)
+    )
     torch.export.save(program, str(tmp_path / "m.pt2"))
     model = rushlight.load(str(tmp_path / "m.pt2"))
     (n,) = model.inputs[0].ranges
@@ -87,7 +116,9 @@ class Scores(NamedTuple):
 
 
 class Scripted(nn.Module):
-    def forward(self, x: torch.Tensor, names: list[str], scale: float = 2.0, bias: int | None = None) -> torch.Tensor:
+    def forward(
+        self, x: torch.Tensor, names: list[str], scale: float = 2.0, bias: int | None = None
+    ) -> torch.Tensor:
         return x * scale + len(names)
 
     @torch.jit.export
@@ -129,7 +160,13 @@ def test_attributes_of_these_names_are_the_programs_own(tmp_path: pathlib.Path) 
 
 
 def show(*args: str) -> str:
-    done = subprocess.run([BUILD / "cli" / "rushlight", "show", *args], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [BUILD / "cli" / "rushlight", "show", *args],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -138,13 +175,20 @@ def test_show(tmp_path: pathlib.Path) -> None:
     path = rows(tmp_path)
     (symbol,) = rushlight.load(path).inputs[0].ranges
     text = show(path, "--signature")
-    assert f"x: Tensor, float32[{symbol}, 4], 2 <= {symbol} <= 64" in text and "flag: bool, always True" in text
+    assert (
+        f"x: Tensor, float32[{symbol}, 4], 2 <= {symbol} <= 64" in text
+        and "flag: bool, always True" in text
+    )
     assert f"output['b'][0]: Tensor, float32[{symbol} + 1, 4]" in text
     assert f"d['q']: Tensor, float32[{symbol}, 3]" in show(path)
     data = json.loads(show(path, "--signature", "--json"))["forward"]
     assert data["inputs"][0]["sizes"][0] == {"value": 8, "min": 2, "max": 64, "symbol": symbol}
     assert data["inputs"][3]["constant"] == "True" and data["inputs"][2]["keyword_only"]
-    assert [o["name"] for o in data["outputs"]] == ["output['a']", "output['b'][0]", "output['b'][1]"]
+    assert [o["name"] for o in data["outputs"]] == [
+        "output['a']",
+        "output['b'][0]",
+        "output['b'][1]",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +198,10 @@ def test_show(tmp_path: pathlib.Path) -> None:
         ("2*s77 + 1", "2*s77 + 1"),
         ("Add(Symbol('s0'", "Add(Symbol('s0'"),
         ("Add(" * 3000 + "Integer(1)" + ")" * 3000, None),
-        ("Mul(Integer(9223372036854775807), Integer(2), Symbol('s0', positive=True))", "9223372036854775807*2*s0"),
+        (
+            "Mul(Integer(9223372036854775807), Integer(2), Symbol('s0', positive=True))",
+            "9223372036854775807*2*s0",
+        ),
         ("Pow(Add(Symbol('a'), Integer(-1)), Integer(2))", "(a - 1)**2"),
         ("Mul(Integer(2), FloorDiv(Symbol('a'), Integer(3)))", "2*(a//3)"),
         ("Max(Integer(1), Symbol('a'))", "Max(1, a)"),
@@ -170,7 +217,10 @@ def test_hostile_expressions(tmp_path: pathlib.Path, expression: str, shown: str
 
     program = torch.export.export(Twice(), (torch.zeros(6),), dynamic_shapes=({0: Dim.DYNAMIC},))
     torch.export.save(program, str(tmp_path / "m.pt2"))
-    with zipfile.ZipFile(tmp_path / "m.pt2") as source, zipfile.ZipFile(tmp_path / "h.pt2", "w") as target:
+    with (
+        zipfile.ZipFile(tmp_path / "m.pt2") as source,
+        zipfile.ZipFile(tmp_path / "h.pt2", "w") as target,
+    ):
         for name in source.namelist():
             data = source.read(name)
             if name.endswith("models/model.json"):

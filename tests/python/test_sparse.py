@@ -1,4 +1,5 @@
-"""Sparse tensors against PyTorch: COO and CSR, made, asked, converted, computed with, differentiated, saved."""
+"""Sparse tensors against PyTorch: COO and CSR, made, asked, converted, computed with,
+differentiated, saved."""
 
 from __future__ import annotations
 
@@ -77,7 +78,11 @@ def same(got: Any, want: Any, what: str = "", parts: bool = False) -> None:
     if not isinstance(want, torch.Tensor):
         assert type(got) is type(want) and got == want, (what, got, want)
         return
-    assert (got.layout, got.dtype, got.shape) == (want.layout, want.dtype, want.shape), (what, got, want)
+    assert (got.layout, got.dtype, got.shape) == (want.layout, want.dtype, want.shape), (
+        what,
+        got,
+        want,
+    )
     if want.layout == torch.sparse_coo:
         assert got.sparse_dim() == want.sparse_dim(), (what, got, want)
         if parts:
@@ -90,7 +95,9 @@ def same(got: Any, want: Any, what: str = "", parts: bool = False) -> None:
     got, want = dense(got.detach()), dense(want.detach())
     if want.is_floating_point() or want.is_complex():
         near = 1e-2 if want.dtype in (torch.float16, torch.bfloat16) else 1e-5
-        torch.testing.assert_close(got, want, rtol=near, atol=near, equal_nan=True, msg=what or None)
+        torch.testing.assert_close(
+            got, want, rtol=near, atol=near, equal_nan=True, msg=what or None
+        )
     else:
         assert torch.equal(got, want), (what, got, want)
 
@@ -102,7 +109,13 @@ def outcome(call: Callable[[], Any]) -> Any:
         return e
 
 
-def both(ours: Callable[[], Any], theirs: Callable[[], Any], what: str, parts: bool = False, more: bool = False) -> None:
+def both(
+    ours: Callable[[], Any],
+    theirs: Callable[[], Any],
+    what: str,
+    parts: bool = False,
+    more: bool = False,
+) -> None:
     """What PyTorch gives; where it refuses, so do we, unless `more` is known here."""
     want = outcome(theirs)
     got = outcome(ours)
@@ -119,7 +132,8 @@ def seeded() -> None:
     random.seed(0)
 
 
-# -- Making and asking -------------------------------------------------------------------------------------------------
+# -- Making and asking
+# -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -132,17 +146,34 @@ def test_tensors_cross_the_border_both_ways(dtype: Any) -> None:
 def test_constructors_make_what_pytorch_makes() -> None:
     for t in some():
         i, v = t._indices(), t._values()
-        both(lambda i=i, v=v: aten.sparse_coo_tensor(i, v), lambda i=i, v=v: torch.sparse_coo_tensor(i, v), "indices", True)
-        same(aten.sparse_coo_tensor(i, v, list(t.shape)), torch.sparse_coo_tensor(i, v, t.shape), parts=True)
+        both(
+            lambda i=i, v=v: aten.sparse_coo_tensor(i, v),
+            lambda i=i, v=v: torch.sparse_coo_tensor(i, v),
+            "indices",
+            True,
+        )
+        same(
+            aten.sparse_coo_tensor(i, v, list(t.shape)),
+            torch.sparse_coo_tensor(i, v, t.shape),
+            parts=True,
+        )
         same(
             aten.sparse_coo_tensor(i.int(), v, list(t.shape), dtype=torch.float64),
             t.double() if not t.is_coalesced() else torch.sparse_coo_tensor(i, v.double(), t.shape),
             parts=True,
         )
-        same(aten._sparse_coo_tensor_unsafe(i, v, list(t.shape), is_coalesced=t.is_coalesced()), t, parts=True)
         same(
-            aten._sparse_coo_tensor_with_dims(t.sparse_dim(), t.dense_dim(), list(t.shape), layout=torch.sparse_coo),
-            torch.ops.aten._sparse_coo_tensor_with_dims(t.sparse_dim(), t.dense_dim(), list(t.shape), layout=torch.sparse_coo),
+            aten._sparse_coo_tensor_unsafe(i, v, list(t.shape), is_coalesced=t.is_coalesced()),
+            t,
+            parts=True,
+        )
+        same(
+            aten._sparse_coo_tensor_with_dims(
+                t.sparse_dim(), t.dense_dim(), list(t.shape), layout=torch.sparse_coo
+            ),
+            torch.ops.aten._sparse_coo_tensor_with_dims(
+                t.sparse_dim(), t.dense_dim(), list(t.shape), layout=torch.sparse_coo
+            ),
             parts=True,
         )
         same(
@@ -152,13 +183,25 @@ def test_constructors_make_what_pytorch_makes() -> None:
             torch.sparse_coo_tensor(i, v, t.shape),
             parts=True,
         )
-    same(aten.sparse_coo_tensor([2, 3], dtype=torch.int64), torch.sparse_coo_tensor((2, 3), dtype=torch.int64), parts=True)
+    same(
+        aten.sparse_coo_tensor([2, 3], dtype=torch.int64),
+        torch.sparse_coo_tensor((2, 3), dtype=torch.int64),
+        parts=True,
+    )
     for index in (torch.int32, torch.int64):
-        crow, col, v = torch.tensor([0, 2, 2, 3], dtype=index), torch.tensor([0, 2, 1], dtype=index), torch.randn(3)
+        crow, col, v = (
+            torch.tensor([0, 2, 2, 3], dtype=index),
+            torch.tensor([0, 2, 1], dtype=index),
+            torch.randn(3),
+        )
         for size in ([], [[3, 3]]):
             want = torch.sparse_csr_tensor(crow, col, v, *size)
             same(aten.sparse_csr_tensor(crow, col, v, *size), want, parts=True)
-            same(aten.sparse_compressed_tensor(crow, col, v, *size, layout=torch.sparse_csr), want, parts=True)
+            same(
+                aten.sparse_compressed_tensor(crow, col, v, *size, layout=torch.sparse_csr),
+                want,
+                parts=True,
+            )
         same(aten._sparse_csr_tensor_unsafe(crow, col, v, [3, 3]), want, parts=True)
         same(
             aten.sparse_csr_tensor(crow, col, torch.ones(3, 2), [3, 3, 2]),
@@ -166,7 +209,11 @@ def test_constructors_make_what_pytorch_makes() -> None:
             parts=True,
         )
         batch = [x.expand(2, -1).contiguous() for x in (crow, col, v)]
-        same(aten.sparse_csr_tensor(*batch, [2, 3, 3]), torch.sparse_csr_tensor(*batch, [2, 3, 3]), parts=True)
+        same(
+            aten.sparse_csr_tensor(*batch, [2, 3, 3]),
+            torch.sparse_csr_tensor(*batch, [2, 3, 3]),
+            parts=True,
+        )
 
 
 AT, V = torch.tensor([[0, 1, 1], [2, 0, 2]]), torch.tensor([3.0, 4.0, 5.0])
@@ -182,7 +229,12 @@ LIES: dict[str, Any] = {
     "many sizes": (torch.sparse_coo_tensor, AT, V, (2, 3, 4)),
     "other dense sizes": (torch.sparse_coo_tensor, AT, torch.ones(3, 4), (2, 3, 5)),
     "values without dimensions": (torch.sparse_coo_tensor, AT, torch.tensor(1.0), (2, 3)),
-    "an index where there is no place": (torch.sparse_coo_tensor, torch.zeros(2, 1, dtype=torch.long), V[:1], (0, 3)),
+    "an index where there is no place": (
+        torch.sparse_coo_tensor,
+        torch.zeros(2, 1, dtype=torch.long),
+        V[:1],
+        (0, 3),
+    ),
     "two dtypes of indices": (torch.sparse_csr_tensor, CROW.int(), COL, V, (2, 3)),
     "indices that are no ints": (torch.sparse_csr_tensor, CROW.float(), COL.float(), V, (2, 3)),
     "few rows": (torch.sparse_csr_tensor, CROW, COL, V, (3, 3)),
@@ -191,8 +243,20 @@ LIES: dict[str, Any] = {
     "few values of rows": (torch.sparse_csr_tensor, CROW, COL, V[:2], (2, 3)),
     "rows that end early": (torch.sparse_csr_tensor, torch.tensor([0, 2, 2]), COL, V, (2, 3)),
     "rows that begin late": (torch.sparse_csr_tensor, torch.tensor([1, 3, 3]), COL, V, (2, 3)),
-    "rows that fall": (torch.sparse_csr_tensor, torch.tensor([0, 4, 3]), torch.tensor([0, 2, 1]), V, (2, 3)),
-    "a dense dimension that sizes lack": (torch.sparse_csr_tensor, CROW, COL, torch.ones(3, 2), (2, 3)),
+    "rows that fall": (
+        torch.sparse_csr_tensor,
+        torch.tensor([0, 4, 3]),
+        torch.tensor([0, 2, 1]),
+        V,
+        (2, 3),
+    ),
+    "a dense dimension that sizes lack": (
+        torch.sparse_csr_tensor,
+        CROW,
+        COL,
+        torch.ones(3, 2),
+        (2, 3),
+    ),
 }
 
 
@@ -208,7 +272,10 @@ def test_indices_that_lie_are_refused_in_pytorchs_words(lie: str) -> None:
 
 
 def test_a_flag_that_lies_is_refused() -> None:
-    with pytest.raises(RuntimeError, match="cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor"):
+    with pytest.raises(
+        RuntimeError,
+        match="cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor",
+    ):
         aten._sparse_coo_tensor_unsafe(AT.flip(1), V, [2, 3], is_coalesced=True)
     ours = rushlight.as_tensor(coo((3, 3), 2, 20)).clone()
     with pytest.raises(RuntimeError, match="cannot set is_coalesced"):
@@ -263,7 +330,10 @@ def test_tensors_have_the_attributes_and_methods() -> None:
         t = rushlight.as_tensor(theirs)
         assert (t.is_sparse, t.is_sparse_csr) == (theirs.is_sparse, theirs.is_sparse_csr)
         assert tuple(t.shape) == tuple(theirs.shape) and t.dtype == rushlight.float32
-        assert repr(t.layout) == str(theirs.layout).replace("torch", "rushlight") and t.layout != rushlight.strided
+        assert (
+            repr(t.layout) == str(theirs.layout).replace("torch", "rushlight")
+            and t.layout != rushlight.strided
+        )
         same(torch_of(pickle.loads(pickle.dumps(t))), theirs, parts=True)
         assert t.to_dense().tolist() == theirs.to_dense().tolist()
         assert (t * 2).to_dense().tolist() == (theirs * 2).to_dense().tolist()
@@ -294,7 +364,8 @@ def test_printing_in_programs_is_libtorchs(capfd: pytest.CaptureFixture[str]) ->
         assert capfd.readouterr().out == printed
 
 
-# -- Conversion --------------------------------------------------------------------------------------------------------
+# -- Conversion
+# --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, torch.float16, torch.bfloat16])
@@ -307,12 +378,21 @@ def test_layouts_are_converted(dtype: Any) -> None:
         same(aten.to_sparse(t), t, parts=True)
         d = t.to_dense()
         for n in range(-1, d.dim() + 2):
-            both(lambda d=d, n=n: aten.to_sparse(d, n), lambda d=d, n=n: d.to_sparse(n), f"to_sparse({n})", True)
+            both(
+                lambda d=d, n=n: aten.to_sparse(d, n),
+                lambda d=d, n=n: d.to_sparse(n),
+                f"to_sparse({n})",
+                True,
+            )
         same(aten.to_sparse(d), d.to_sparse(), parts=True)
     for t in matrices(dtype):
         same(aten.to_dense(t), t.to_dense())
         same(aten.to_sparse(t), t.to_sparse(), parts=True)
-        same(aten.to_sparse(t, layout=torch.sparse_csr), t.to_sparse(layout=torch.sparse_csr), parts=True)
+        same(
+            aten.to_sparse(t, layout=torch.sparse_csr),
+            t.to_sparse(layout=torch.sparse_csr),
+            parts=True,
+        )
         same(aten.to_sparse_csr(t.to_dense()), t.to_dense().to_sparse_csr(), parts=True)
 
 
@@ -330,7 +410,8 @@ def test_batches_of_rows_are_converted() -> None:
     assert repr(rushlight.as_tensor(t)) == repr(t)
 
 
-# -- Computing ---------------------------------------------------------------------------------------------------------
+# -- Computing
+# ---------------------------------------------------------------------------------------------------------
 
 UNARY = ("abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p nan_to_num "
          "neg rad2deg relu round sgn sign signbit sin sinh sqrt tan tanh trunc").split()  # fmt: skip
@@ -340,7 +421,9 @@ UNARY = ("abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isi
 def test_functions_that_keep_zero_run_on_values(name: str) -> None:
     for dtype in (torch.float32, torch.int64):
         for t in some(dtype) + (matrices(dtype) if name != "nan_to_num" else []):
-            both(lambda t=t: getattr(aten, name)(t), lambda t=t: getattr(torch, name)(t), name, True)
+            both(
+                lambda t=t: getattr(aten, name)(t), lambda t=t: getattr(torch, name)(t), name, True
+            )
 
 
 def test_pow_of_values() -> None:
@@ -349,7 +432,9 @@ def test_pow_of_values() -> None:
             both(lambda t=t, by=by: aten.pow(t, by), lambda t=t, by=by: t.pow(by), "pow", True)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.uint8, torch.bool, torch.complex64])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.int64, torch.uint8, torch.bool, torch.complex64]
+)
 def test_sparse_and_sparse(dtype: Any) -> None:
     for sizes, sparse_dim in SHAPES:
         for n in (0, 1, 7):
@@ -376,7 +461,11 @@ def test_dtypes_of_two_are_promoted() -> None:
     for dtype in (torch.float64, torch.int64, torch.complex64):
         b = coo((3, 4), 2, 5, dtype)
         for name in ("add", "mul"):
-            both(lambda b=b, name=name: getattr(aten, name)(a, b), lambda b=b, name=name: getattr(torch, name)(a, b), name)
+            both(
+                lambda b=b, name=name: getattr(aten, name)(a, b),
+                lambda b=b, name=name: getattr(torch, name)(a, b),
+                name,
+            )
         both(lambda b=b: aten.mul(a, b.to_dense()), lambda b=b: a * b.to_dense(), "mul dense")
         both(lambda b=b: aten.add(a.to_dense(), b), lambda b=b: a.to_dense() + b, "add dense")
 
@@ -384,7 +473,10 @@ def test_dtypes_of_two_are_promoted() -> None:
 def test_others_than_their_kind_are_refused() -> None:
     a, b, d = coo((3, 4), 2, 5), coo((3, 4), 1, 2), torch.ones(3, 4)
     for call, words in (
-        (lambda: aten.add(a, d), r"add\(sparse, dense\) is not supported. Use add\(dense, sparse\) instead."),
+        (
+            lambda: aten.add(a, d),
+            r"add\(sparse, dense\) is not supported. Use add\(dense, sparse\) instead.",
+        ),
         (lambda: aten.add(a, 2), r"add\(sparse, dense\) is not supported"),
         (lambda: aten.add(a, b), "expected 'self' and 'other' to have same density"),
         (lambda: aten.add(a, coo((4, 3), 2, 3)), "expected sizes of 'self' and 'other' to match"),
@@ -421,7 +513,12 @@ def test_rows_and_rows() -> None:
         for n in (0, 4, 9):
             a, b = coo(sizes, 2, n).to_sparse_csr(), coo(sizes, 2, 5).to_sparse_csr()
             both(lambda a=a, b=b: aten.add(a, b), lambda a=a, b=b: a + b, "add", True)
-            both(lambda a=a, b=b: aten.add(a, b, alpha=2), lambda a=a, b=b: torch.add(a, b, alpha=2), "add", True)
+            both(
+                lambda a=a, b=b: aten.add(a, b, alpha=2),
+                lambda a=a, b=b: torch.add(a, b, alpha=2),
+                "add",
+                True,
+            )
             both(lambda a=a, b=b: aten.mul(a, b), lambda a=a, b=b: a * b, "mul")
 
 
@@ -429,9 +526,19 @@ def test_numbers() -> None:
     for dtype in DTYPES:
         for t in some(dtype) + matrices(dtype)[1::2]:
             for number in (2, 2.5, torch.tensor(3.0), torch.tensor(2, dtype=torch.float64)):
-                both(lambda t=t, n=number: aten.mul(t, n), lambda t=t, n=number: t * n, "mul", t.numel() > 0)
+                both(
+                    lambda t=t, n=number: aten.mul(t, n),
+                    lambda t=t, n=number: t * n,
+                    "mul",
+                    t.numel() > 0,
+                )
                 if t.layout == torch.sparse_coo:
-                    both(lambda t=t, n=number: aten.div(t, n), lambda t=t, n=number: t / n, "div", True)
+                    both(
+                        lambda t=t, n=number: aten.div(t, n),
+                        lambda t=t, n=number: t / n,
+                        "div",
+                        True,
+                    )
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, torch.float16])
@@ -465,7 +572,16 @@ def test_sums(dtype: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype", [torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.complex64, torch.complex128]
+    "dtype",
+    [
+        torch.float32,
+        torch.float64,
+        torch.int64,
+        torch.int32,
+        torch.uint8,
+        torch.complex64,
+        torch.complex128,
+    ],
 )
 def test_products_of_matrices(dtype: Any) -> None:
     for t in matrices(dtype):
@@ -479,17 +595,29 @@ def test_products_of_matrices(dtype: Any) -> None:
         both(lambda t=t, d=left: aten.mm(d, t), lambda t=t, d=left: d @ t, "dense @ sparse")
         both(lambda t=t, d=right[:, 0]: aten.mv(t, d), lambda t=t, d=right[:, 0]: t.mv(d), "mv")
         both(lambda t=t, d=right[:, 0]: aten.matmul(t, d), lambda t=t, d=right[:, 0]: t @ d, "mv")
-        both(lambda t=t, d=right: aten.mm(t, d.t().contiguous().t()), lambda t=t, d=right: t @ d, "strided")
+        both(
+            lambda t=t, d=right: aten.mm(t, d.t().contiguous().t()),
+            lambda t=t, d=right: t @ d,
+            "strided",
+        )
         with_ = values_of((t.shape[0], 5), dtype)
         for beta, alpha in ((1, 1), (2, 3), (0, 1)):
             both(
-                lambda t=t, a=with_, b=right, be=beta, al=alpha: aten.addmm(a, t, b, beta=be, alpha=al),
-                lambda t=t, a=with_, b=right, be=beta, al=alpha: torch.addmm(a, t, b, beta=be, alpha=al),
+                lambda t=t, a=with_, b=right, be=beta, al=alpha: aten.addmm(
+                    a, t, b, beta=be, alpha=al
+                ),
+                lambda t=t, a=with_, b=right, be=beta, al=alpha: torch.addmm(
+                    a, t, b, beta=be, alpha=al
+                ),
                 "addmm",
             )
             both(
-                lambda t=t, a=with_, b=right, be=beta, al=alpha: aten._sparse_addmm(a, t, b, beta=be, alpha=al),
-                lambda t=t, a=with_, b=right, be=beta, al=alpha: torch.sparse.addmm(a, t, b, beta=be, alpha=al),
+                lambda t=t, a=with_, b=right, be=beta, al=alpha: aten._sparse_addmm(
+                    a, t, b, beta=be, alpha=al
+                ),
+                lambda t=t, a=with_, b=right, be=beta, al=alpha: torch.sparse.addmm(
+                    a, t, b, beta=be, alpha=al
+                ),
                 "sparse.addmm",
             )
         if dtype.is_floating_point or dtype.is_complex:
@@ -532,9 +660,17 @@ def test_dimensions() -> None:
                 aten.index_select(t, 0, torch.tensor([9]))
         for d in range(t.dim()):
             for e in range(-t.dim(), t.dim()):
-                both(lambda t=t, d=d, e=e: aten.transpose(t, d, e), lambda t=t, d=d, e=e: t.transpose(d, e), "transpose")
+                both(
+                    lambda t=t, d=d, e=e: aten.transpose(t, d, e),
+                    lambda t=t, d=d, e=e: t.transpose(d, e),
+                    "transpose",
+                )
             for index in (0, -1, 1, 9):
-                both(lambda t=t, d=d, i=index: aten.select(t, d, i), lambda t=t, d=d, i=index: t.select(d, i), "select")
+                both(
+                    lambda t=t, d=d, i=index: aten.select(t, d, i),
+                    lambda t=t, d=d, i=index: t.select(d, i),
+                    "select",
+                )
             for index in ([], [0], [1, 0, 1]):
                 index = torch.tensor(index, dtype=torch.long)
                 if t.shape[d]:
@@ -544,10 +680,16 @@ def test_dimensions() -> None:
                         "index_select",
                     )
         for d in range(-t.dim() - 1, t.dim() + 1):
-            both(lambda t=t, d=d: aten.unsqueeze(t, d), lambda t=t, d=d: t.unsqueeze(d), "unsqueeze")
+            both(
+                lambda t=t, d=d: aten.unsqueeze(t, d), lambda t=t, d=d: t.unsqueeze(d), "unsqueeze"
+            )
         order = list(range(t.dim()))[::-1]
         if t.dense_dim() == 0:
-            both(lambda t=t, o=order: aten.permute(t, o), lambda t=t, o=order: t.permute(o), "permute")
+            both(
+                lambda t=t, o=order: aten.permute(t, o),
+                lambda t=t, o=order: t.permute(o),
+                "permute",
+            )
         if t.sparse_dim():
             both(lambda t=t: aten.cat([t, t, t]), lambda t=t: torch.cat([t, t, t]), "cat")
     for t in some():
@@ -582,7 +724,8 @@ def test_writes_in_place() -> None:
     same(d, torch.ones(3, 4) + s)
 
 
-# -- The border --------------------------------------------------------------------------------------------------------
+# -- The border
+# --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -614,7 +757,8 @@ def test_operators_that_take_none_are_refused_in_pytorchs_words(name: str, args:
         assert str(e.value).startswith("Could not run 'aten::")
 
 
-# Operators whose answers depend on the layout, or on chance, or that PyTorch's layouts make different: parts, questions.
+# Operators whose answers depend on the layout, or on chance, or that PyTorch's layouts make
+# different: parts, questions.
 OTHERWISE = re.compile(
     r"_?(values|indices|nnz|coalesce\w*|is_\w+|layout|\w*sparse\w*|rand\w*|empty\w*|new_empty\w*|bernoulli\w*|dropout\w*|native_dropout"
     r"|sample\w*|multinomial|normal\w*|\w*_dim|stride\w*|storage\w*|get_device|version|shape_as_tensor|_?fw_primal|\w*rrelu\w*"
@@ -623,7 +767,8 @@ OTHERWISE = re.compile(
 
 
 def test_no_operator_sees_the_memory_of_a_sparse_tensor() -> None:
-    """Every operator, with sparse tensors for tensors: an exception, or what dense tensors give; never zeros for elements."""
+    """Every operator, with sparse tensors for tensors: an exception, or what dense tensors give;
+    never zeros for elements."""
     t, d = (coo((3, 3), 2, 9) + torch.eye(3).to_sparse()).coalesce(), torch.rand(3, 3)
     n_ran, wrong = 0, []
     for s in (t, t.to_sparse_csr()):
@@ -634,7 +779,11 @@ def test_no_operator_sees_the_memory_of_a_sparse_tensor() -> None:
                 if isinstance(got, Exception) or OTHERWISE.fullmatch(name) or name.endswith("_"):
                     continue
                 plain = [
-                    [x.to_dense() for x in a] if isinstance(a, list) else dense(a) if isinstance(a, torch.Tensor) else a
+                    [x.to_dense() for x in a]
+                    if isinstance(a, list)
+                    else dense(a)
+                    if isinstance(a, torch.Tensor)
+                    else a
                     for a in args
                 ]
                 want = outcome(lambda p=packet, args=plain: p(*args))
@@ -665,7 +814,8 @@ def test_memory_is_shown_to_nobody(layout: Any) -> None:
             call()
 
 
-# -- Programs ----------------------------------------------------------------------------------------------------------
+# -- Programs
+# ----------------------------------------------------------------------------------------------------------
 
 
 class Layer(torch.nn.Module):
@@ -729,11 +879,15 @@ def test_programs_take_and_give_sparse_tensors() -> None:
             assert got[2] == want[2]
 
 
-@pytest.mark.parametrize("name", ["mul", "_to_sparse", "_to_sparse_csr", "add", "quantize_per_tensor"])
+@pytest.mark.parametrize(
+    "name", ["mul", "_to_sparse", "_to_sparse_csr", "add", "quantize_per_tensor"]
+)
 def test_quantized_tensors_do_not_mix_with_sparse_ones(name: str) -> None:
     q = torch.quantize_per_tensor(torch.ones(64, 64), 0.1, 3, torch.quint8)
     s = coo((64, 64), 2, 5)
-    args = {"mul": (q, s), "add": (s, q), "quantize_per_tensor": (s, 0.1, 3, torch.quint8)}.get(name, (q,))
+    args = {"mul": (q, s), "add": (s, q), "quantize_per_tensor": (s, 0.1, 3, torch.quint8)}.get(
+        name, (q,)
+    )
     with pytest.raises((RuntimeError, NotImplementedError)):
         getattr(torch.ops.aten, name)(*args)
     with pytest.raises(NotImplementedError, match="sparse"):
@@ -790,11 +944,15 @@ def torch_of(t: Any) -> Any:
 def test_limits_hold_in_sparse_kernels() -> None:
     n = 200_000
     big = torch.sparse_coo_tensor(torch.zeros(2, n, dtype=torch.long), torch.ones(n), (4, 4))
-    with pytest.raises(Exception, match="deadline|time|seconds|limit|memory|bytes"), rushlight.limits(seconds=0.2):
+    with (
+        pytest.raises(Exception, match="deadline|time|seconds|limit|memory|bytes"),
+        rushlight.limits(seconds=0.2),
+    ):
         aten.mm(aten.cat([big] * 10).t(), aten.cat([big] * 10))
 
 
-# -- Gradients ---------------------------------------------------------------------------------------------------------
+# -- Gradients
+# ---------------------------------------------------------------------------------------------------------
 
 Tensor = torch.Tensor
 
@@ -881,8 +1039,16 @@ def embedded(d: Tensor) -> Tensor:
     ],
 )
 def test_gradients_are_pytorchs(f: Any, layout: str) -> None:
-    s = torch.sparse_coo_tensor(torch.tensor([[0, 1, 1, 0], [2, 0, 2, 2]]), torch.arange(4.0) + 1, (2, 3))
-    s = s if layout == "duplicates" else s.coalesce() if layout == "coalesced" else s.coalesce().to_sparse_csr()
+    s = torch.sparse_coo_tensor(
+        torch.tensor([[0, 1, 1, 0], [2, 0, 2, 2]]), torch.arange(4.0) + 1, (2, 3)
+    )
+    s = (
+        s
+        if layout == "duplicates"
+        else s.coalesce()
+        if layout == "coalesced"
+        else s.coalesce().to_sparse_csr()
+    )
     if layout == "csr" and f in (values, summed, turned, sparse_sparse, summed_over):
         pytest.skip("PyTorch has no such gradient of compressed rows")
     d, program = torch.randn(3, 2), rushlight.jit.script(f)

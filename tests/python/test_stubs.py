@@ -15,7 +15,13 @@ import rushlight
 from rushlight import _rushlight
 
 FOLDER = pathlib.Path(rushlight.__file__).parent
-FROM_OBJECT = set(dir(object)) | {"__module__", "__weakref__", "__getstate__", "__slots__", "__dict__"}
+FROM_OBJECT = set(dir(object)) | {
+    "__module__",
+    "__weakref__",
+    "__getstate__",
+    "__slots__",
+    "__dict__",
+}
 # Slots that Python shows under a second name, and what classes of C have besides.
 IMPLIED = {"__hash__", "__buffer__", "__release_buffer__", "__vectorcalloffset__"}
 
@@ -32,7 +38,11 @@ def names(body: list[ast.stmt]) -> set[str]:
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             found.add(node.target.id)
         elif isinstance(node, ast.ImportFrom) and node.module != "typing":
-            found |= {alias.asname for alias in node.names if alias.asname and not re.match("_(?!_)", alias.asname)}
+            found |= {
+                alias.asname
+                for alias in node.names
+                if alias.asname and not re.match("_(?!_)", alias.asname)
+            }
     return found
 
 
@@ -53,12 +63,24 @@ def test_the_classes() -> None:
         for node in stub(file).body:
             if not isinstance(node, ast.ClassDef) or node.name in ("Error", "dtype", "EnumValue"):
                 continue
-            cls = getattr(module, node.name) if node.name != "ScriptModule" else rushlight.jit.script_module.ScriptModule
-            own = {name for name in vars(cls) if name not in FROM_OBJECT | IMPLIED and name not in keyword.kwlist}
+            cls = (
+                getattr(module, node.name)
+                if node.name != "ScriptModule"
+                else rushlight.jit.script_module.ScriptModule
+            )
+            own = {
+                name
+                for name in vars(cls)
+                if name not in FROM_OBJECT | IMPLIED and name not in keyword.kwlist
+            }
             said = names(node.body) - FROM_OBJECT
             public = {name for name in own if name.startswith("__") or not name.startswith("_")}
-            assert public - said - {"__getattribute__", "__delattr__"} == set(), f"{node.name}: the stub lacks these"
-            assert said - own - set(dir(cls)) - {"__getattr__", "__buffer__"} == set(), f"{node.name}: these are not there"
+            assert public - said - {"__getattribute__", "__delattr__"} == set(), (
+                f"{node.name}: the stub lacks these"
+            )
+            assert said - own - set(dir(cls)) - {"__getattr__", "__buffer__"} == set(), (
+                f"{node.name}: these are not there"
+            )
 
 
 def test_what_it_says_about_types() -> None:
@@ -98,7 +120,11 @@ def test_mypy_knows_methods_and_functions(tmp_path: pathlib.Path) -> None:
     (tmp_path / "uses.py").write_text(USES.lstrip("\n"))
     options = [f"--cache-dir={os.devnull}", "--follow-imports=silent"]
     out, _, _ = api.run([*options, str(tmp_path / "uses.py")])
-    errors = [line.partition("uses.py:")[2] for line in out.splitlines() if "uses.py:" in line and ": error:" in line]
+    errors = [
+        line.partition("uses.py:")[2]
+        for line in out.splitlines()
+        if "uses.py:" in line and ": error:" in line
+    ]
     assert [int(line.partition(":")[0]) for line in errors] == [11, 12, 13], out
     assert '"Tensor" has no attribute "typo"' in errors[0] and 'no attribute "zeroes"' in errors[1]
 
@@ -164,9 +190,29 @@ def test_stubtest_finds_nothing(tmp_path: pathlib.Path) -> None:
     stubtest = pytest.importorskip("mypy.stubtest")
     (tmp_path / "mypy.ini").write_text(CONFIG)
     (tmp_path / "allowed").write_text(ALLOWED.lstrip("\n"))
-    options = ["--concise", "--ignore-missing-stub", "--ignore-unused-allowlist", "--allowlist", str(tmp_path / "allowed")]
-    command = [sys.executable, "-m", stubtest.__name__, "rushlight", *options, "--mypy-config-file", str(tmp_path / "mypy.ini")]
+    options = [
+        "--concise",
+        "--ignore-missing-stub",
+        "--ignore-unused-allowlist",
+        "--allowlist",
+        str(tmp_path / "allowed"),
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        stubtest.__name__,
+        "rushlight",
+        *options,
+        "--mypy-config-file",
+        str(tmp_path / "mypy.ini"),
+    ]
     path = str(FOLDER.parent)
-    environ = {**os.environ, "MYPYPATH": path, "PYTHONPATH": os.pathsep.join([path, *filter(None, sys.path)])}
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, env=environ)
+    environ = {
+        **os.environ,
+        "MYPYPATH": path,
+        "PYTHONPATH": os.pathsep.join([path, *filter(None, sys.path)]),
+    }
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=600, env=environ
+    )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,9 +1,11 @@
-"""Every element counts: sizes around the ends of vectors, blocks and unrolled loops, beside plain numpy in double.
+"""Every element counts: sizes around the ends of vectors, blocks and unrolled loops, beside plain
+numpy in double.
 
-Kernels work in vectors, blocks of them and what is left; a tail that is one element short is wrong for a few sizes only.
-So the sizes go through all that is left of a block, the element that decides stands last, first or anywhere, and each
-kernel runs on every instruction set that the machine has, along contiguous, strided and outer dimensions.  `make test` runs
-some of the sizes, and all of them along rows; the nightly runs all.
+Kernels work in vectors, blocks of them and what is left; a tail that is one element short is wrong
+for a few sizes only. So the sizes go through all that is left of a block, the element that decides
+stands last, first or anywhere, and each kernel runs on every instruction set that the machine has,
+along contiguous, strided and outer dimensions.  `make test` runs some of the sizes, and all of them
+along rows; the nightly runs all.
 """
 
 from __future__ import annotations
@@ -17,7 +19,27 @@ import rushlight
 
 aten = rushlight.ops.aten
 Array = numpy.ndarray
-EDGES = (63, 64, 65, 127, 128, 129, 191, 193, 255, 256, 257, 511, 513, 1023, 1024, 1025, 2049, 4095, 4097)
+EDGES = (
+    63,
+    64,
+    65,
+    127,
+    128,
+    129,
+    191,
+    193,
+    255,
+    256,
+    257,
+    511,
+    513,
+    1023,
+    1024,
+    1025,
+    2049,
+    4095,
+    4097,
+)
 NIGHTLY = bool(os.environ.get("RUSHLIGHT_NIGHTLY"))
 FEW = (0, 1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 65, 127, 129, 257, 1025)
 SIZES = (*range(71), *EDGES) if NIGHTLY else FEW
@@ -36,11 +58,16 @@ def cpu(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def sizes(layout: str) -> tuple[int, ...]:
-    return (*range(71), *EDGES[::3]) if layout == "row" and rushlight.get_cpu() != "portable" else SIZES
+    return (
+        (*range(71), *EDGES[::3])
+        if layout == "row" and rushlight.get_cpu() != "portable"
+        else SIZES
+    )
 
 
 def numbers(n: int, dtype: str, seed: int) -> Array:
-    """Small whole numbers, none of them 0 but bools: sums and products of few are exact, and each one shows."""
+    """Small whole numbers, none of them 0 but bools: sums and products of few are exact, and each
+    one shows."""
     r = numpy.random.default_rng(seed * 100003 + n)
     if dtype == "bool":
         return r.integers(0, 2, n).astype(bool)
@@ -54,7 +81,10 @@ def placed(v: Array, layout: str) -> tuple[rushlight.Tensor, int, int]:
 
     What lies around v would spoil the result of whoever reads it.
     """
-    n, spoil = len(v), numpy.array(1).astype(v.dtype) if v.dtype == bool else numpy.array(100).astype(v.dtype)
+    n, spoil = (
+        len(v),
+        numpy.array(1).astype(v.dtype) if v.dtype == bool else numpy.array(100).astype(v.dtype),
+    )
     if layout == "row":
         return rushlight.tensor(v.copy()), 0, 1
     if layout == "strided":
@@ -71,13 +101,20 @@ def placed(v: Array, layout: str) -> tuple[rushlight.Tensor, int, int]:
 
 
 def check(got: object, want: object, what: str, close: float = 0.0) -> None:
-    g = numpy.asarray(got.numpy() if isinstance(got, rushlight.Tensor) else got, dtype=numpy.float64).ravel()
+    g = numpy.asarray(
+        got.numpy() if isinstance(got, rushlight.Tensor) else got, dtype=numpy.float64
+    ).ravel()
     w = numpy.broadcast_to(numpy.asarray(want, dtype=numpy.float64), g.shape)
-    if not (numpy.allclose(g, w, rtol=close, atol=close, equal_nan=True) if close else numpy.array_equal(g, w, equal_nan=True)):
+    if not (
+        numpy.allclose(g, w, rtol=close, atol=close, equal_nan=True)
+        if close
+        else numpy.array_equal(g, w, equal_nan=True)
+    ):
         pytest.fail(f"{what}: {g[:4]} instead of {w.ravel()[:4]}")
 
 
-# -- Reductions: (tensor, dim) -> tensor, and what numpy says of one row in double -----------------------------------------
+# -- Reductions: (tensor, dim) -> tensor, and what numpy says of one row in double
+# -----------------------------------------
 
 Reduce = tuple[Callable[..., object], Callable[[Array], object], str]
 
@@ -87,7 +124,11 @@ def is_float(dtype: str) -> bool:
 
 
 def signs(v: Array) -> float:
-    return float(numpy.prod(numpy.sign(v)) * 2.0 ** int((numpy.abs(v) > 1).sum() % 7)) if len(v) else 1.0
+    return (
+        float(numpy.prod(numpy.sign(v)) * 2.0 ** int((numpy.abs(v) > 1).sum() % 7))
+        if len(v)
+        else 1.0
+    )
 
 
 ANY = "float32 float64 int64 int32 uint8 bool float16"
@@ -95,7 +136,11 @@ REAL = "float32 float64"
 REDUCTIONS: dict[str, Reduce] = {
     "sum": (lambda t, d: aten.sum(t, [d]), numpy.sum, "float32 float64 int64 int32 uint8 bool"),
     "nansum": (lambda t, d: aten.nansum(t, [d]), numpy.sum, REAL),
-    "mean": (lambda t, d: aten.mean(t, [d]), lambda v: numpy.mean(v) if len(v) else numpy.nan, REAL),
+    "mean": (
+        lambda t, d: aten.mean(t, [d]),
+        lambda v: numpy.mean(v) if len(v) else numpy.nan,
+        REAL,
+    ),
     "amax": (lambda t, d: aten.amax(t, [d]), numpy.max, ANY),
     "amin": (lambda t, d: aten.amin(t, [d]), numpy.min, ANY),
     "max": (lambda t, d: aten.max(t, d)[0], numpy.max, ANY),
@@ -103,14 +148,42 @@ REDUCTIONS: dict[str, Reduce] = {
     "any": (lambda t, d: aten.any(t, d), numpy.any, ANY),
     "all": (lambda t, d: aten.all(t, d), numpy.all, ANY),
     "count_nonzero": (lambda t, d: aten.count_nonzero(t, [d]), numpy.count_nonzero, ANY),
-    "var": (lambda t, d: aten.var(t, [d], correction=0), lambda v: numpy.var(v) if len(v) else numpy.nan, REAL),
-    "std": (lambda t, d: aten.std(t, [d], correction=0), lambda v: numpy.std(v) if len(v) else numpy.nan, REAL),
+    "var": (
+        lambda t, d: aten.var(t, [d], correction=0),
+        lambda v: numpy.var(v) if len(v) else numpy.nan,
+        REAL,
+    ),
+    "std": (
+        lambda t, d: aten.std(t, [d], correction=0),
+        lambda v: numpy.std(v) if len(v) else numpy.nan,
+        REAL,
+    ),
     "norm 1": (lambda t, d: aten.linalg_vector_norm(t, 1, [d]), lambda v: numpy.abs(v).sum(), REAL),
-    "norm 2": (lambda t, d: aten.linalg_vector_norm(t, 2, [d]), lambda v: numpy.sqrt((v * v).sum()), REAL),
-    "norm inf": (lambda t, d: aten.linalg_vector_norm(t, float("inf"), [d]), lambda v: numpy.abs(v).max(), REAL),
-    "logsumexp": (lambda t, d: aten.logsumexp(t, [d]), lambda v: numpy.log(numpy.exp(v).sum()), REAL),
+    "norm 2": (
+        lambda t, d: aten.linalg_vector_norm(t, 2, [d]),
+        lambda v: numpy.sqrt((v * v).sum()),
+        REAL,
+    ),
+    "norm inf": (
+        lambda t, d: aten.linalg_vector_norm(t, float("inf"), [d]),
+        lambda v: numpy.abs(v).max(),
+        REAL,
+    ),
+    "logsumexp": (
+        lambda t, d: aten.logsumexp(t, [d]),
+        lambda v: numpy.log(numpy.exp(v).sum()),
+        REAL,
+    ),
 }
-EMPTY = {"sum", "nansum", "any", "all", "count_nonzero", "norm 1", "norm 2"}  # of no element: an answer, not an error
+EMPTY = {
+    "sum",
+    "nansum",
+    "any",
+    "all",
+    "count_nonzero",
+    "norm 1",
+    "norm 2",
+}  # of no element: an answer, not an error
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -124,12 +197,18 @@ def test_reductions(name: str, layout: str) -> None:
             v = numbers(n, dtype, 1)
             t, dim, _ = placed(v, layout)
             wide = v.astype(numpy.float64) if dtype != "bool" or name not in ("any", "all") else v
-            check(ours(t, dim), plain(wide), f"{name} of {n} {dtype}, {layout}", 2e-5 if is_float(dtype) else 0)
+            check(
+                ours(t, dim),
+                plain(wide),
+                f"{name} of {n} {dtype}, {layout}",
+                2e-5 if is_float(dtype) else 0,
+            )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_one_element_decides(layout: str) -> None:
-    """Largest, smallest, the only true or false one: at each place of the last block, and at the first."""
+    """Largest, smallest, the only true or false one: at each place of the last block, and at the
+    first."""
     for dtype in ("float32", "float64", "int64", "int32", "uint8", "float16"):
         for n in (*range(1, 71), 129, 257, 1025) if NIGHTLY else FEW[1:]:
             for place in {0, n - 1, n - 1 - n % 7 if n > 7 else 0, n // 2}:
@@ -173,7 +252,8 @@ def test_whole_tensors() -> None:
             check(aten.dot(t, t), (v.astype(float) ** 2).sum(), f"dot {what}", 1e-5)
 
 
-# -- Along rows: a result for each element -----------------------------------------------------------------------------
+# -- Along rows: a result for each element
+# -----------------------------------------------------------------------------
 
 
 def softmax(v: Array) -> Array:
@@ -188,12 +268,32 @@ def normed(v: Array) -> Array:
 Scan = tuple[Callable[..., object], Callable[[Array], Array], str, float]
 SCANS: dict[str, Scan] = {
     "cumsum": (lambda t, d: aten.cumsum(t, d), numpy.cumsum, "float32 float64 int64 int32", 1e-5),
-    "cummax": (lambda t, d: aten.cummax(t, d)[0], numpy.maximum.accumulate, "float32 float64 int64", 0),
-    "cummin": (lambda t, d: aten.cummin(t, d)[0], numpy.minimum.accumulate, "float32 float64 int64", 0),
-    "sort": (lambda t, d: aten.sort(t, d)[0], numpy.sort, "float32 float64 int64 int32 uint8 bool float16", 0),
+    "cummax": (
+        lambda t, d: aten.cummax(t, d)[0],
+        numpy.maximum.accumulate,
+        "float32 float64 int64",
+        0,
+    ),
+    "cummin": (
+        lambda t, d: aten.cummin(t, d)[0],
+        numpy.minimum.accumulate,
+        "float32 float64 int64",
+        0,
+    ),
+    "sort": (
+        lambda t, d: aten.sort(t, d)[0],
+        numpy.sort,
+        "float32 float64 int64 int32 uint8 bool float16",
+        0,
+    ),
     "flip": (lambda t, d: aten.flip(t, [d]), lambda v: v[::-1], "float32 int64 bool", 0),
     "softmax": (lambda t, d: aten.softmax(t, d), softmax, "float32 float64", 2e-5),
-    "log_softmax": (lambda t, d: aten.log_softmax(t, d), lambda v: numpy.log(softmax(v)), "float32 float64", 2e-5),
+    "log_softmax": (
+        lambda t, d: aten.log_softmax(t, d),
+        lambda v: numpy.log(softmax(v)),
+        "float32 float64",
+        2e-5,
+    ),
 }
 
 
@@ -212,7 +312,9 @@ def test_rows(name: str, layout: str) -> None:
             t, dim, count = placed(v, layout)
             got = along(n, dim, ours(t, dim), count)
             for row in got:
-                check(row, plain(v.astype(numpy.float64)), f"{name} of {n} {dtype}, {layout}", close)
+                check(
+                    row, plain(v.astype(numpy.float64)), f"{name} of {n} {dtype}, {layout}", close
+                )
 
 
 def test_sorting_keeps_every_element() -> None:
@@ -236,7 +338,12 @@ def test_layers() -> None:
             for row in aten.layer_norm(t, [n], None, None, 1e-5).numpy():
                 check(row, normed(v.astype(float)), f"layer_norm of {n} {dtype}", 1e-4)
             image = aten.view(rushlight.tensor(numpy.stack([v, v])), [1, 2, n])
-            check(aten.group_norm(image, 2), numpy.tile(normed(v.astype(float)), 2), f"group_norm of {n} {dtype}", 1e-4)
+            check(
+                aten.group_norm(image, 2),
+                numpy.tile(normed(v.astype(float)), 2),
+                f"group_norm of {n} {dtype}",
+                1e-4,
+            )
             check(
                 aten.batch_norm(image, None, None, None, None, True, 0.1, 1e-5, False),
                 numpy.tile(normed(v.astype(float)), 2),
@@ -245,7 +352,8 @@ def test_layers() -> None:
             )
 
 
-# -- Pointwise -----------------------------------------------------------------------------------------------------------
+# -- Pointwise
+# -----------------------------------------------------------------------------------------------------------
 
 Point = tuple[Callable[..., object], Callable[..., object], str]
 POINTS: dict[str, Point] = {
@@ -253,20 +361,52 @@ POINTS: dict[str, Point] = {
     "mul": (lambda a, b: aten.mul(a, b), lambda a, b: a * b, "float32 float64 int64 int32 float16"),
     "add_": (lambda a, b: aten.add_(aten.clone(a), b), lambda a, b: a + b, "float32 float64 int64"),
     "neg": (lambda a, b: aten.neg(a), lambda a, b: -a, "float32 float64 int64 int32 float16"),
-    "relu": (lambda a, b: aten.relu(a), lambda a, b: numpy.maximum(a, 0), "float32 float64 int64 int32"),
+    "relu": (
+        lambda a, b: aten.relu(a),
+        lambda a, b: numpy.maximum(a, 0),
+        "float32 float64 int64 int32",
+    ),
     "abs": (lambda a, b: aten.abs(a), lambda a, b: numpy.abs(a), "float32 float64 int64 int32"),
-    "lt": (lambda a, b: aten.lt(a, b), lambda a, b: a < b, "float32 float64 int64 int32 uint8 bool"),
-    "maximum": (lambda a, b: aten.maximum(a, b), numpy.maximum, "float32 float64 int64 int32 uint8"),
-    "where": (lambda a, b: aten.where(aten.lt(a, b), a, b), numpy.minimum, "float32 float64 int64 int32"),
+    "lt": (
+        lambda a, b: aten.lt(a, b),
+        lambda a, b: a < b,
+        "float32 float64 int64 int32 uint8 bool",
+    ),
+    "maximum": (
+        lambda a, b: aten.maximum(a, b),
+        numpy.maximum,
+        "float32 float64 int64 int32 uint8",
+    ),
+    "where": (
+        lambda a, b: aten.where(aten.lt(a, b), a, b),
+        numpy.minimum,
+        "float32 float64 int64 int32",
+    ),
     "exp": (lambda a, b: aten.exp(a), lambda a, b: numpy.exp(a), "float32 float64"),
     "tanh": (lambda a, b: aten.tanh(a), lambda a, b: numpy.tanh(a), "float32 float64"),
-    "sqrt": (lambda a, b: aten.sqrt(aten.abs(a)), lambda a, b: numpy.sqrt(numpy.abs(a)), "float32 float64"),
+    "sqrt": (
+        lambda a, b: aten.sqrt(aten.abs(a)),
+        lambda a, b: numpy.sqrt(numpy.abs(a)),
+        "float32 float64",
+    ),
     "add number": (lambda a, b: aten.add(a, 2), lambda a, b: a + 2, "float32 float64 int64 int32"),
-    "to double": (lambda a, b: aten.to(a, 7), lambda a, b: a, "float32 int64 int32 uint8 bool float16"),
-    "to float": (lambda a, b: aten.to(a, 6), lambda a, b: a, "float64 int64 int32 uint8 bool float16"),
+    "to double": (
+        lambda a, b: aten.to(a, 7),
+        lambda a, b: a,
+        "float32 int64 int32 uint8 bool float16",
+    ),
+    "to float": (
+        lambda a, b: aten.to(a, 6),
+        lambda a, b: a,
+        "float64 int64 int32 uint8 bool float16",
+    ),
     "to int": (lambda a, b: aten.to(a, 3), lambda a, b: a, "float64 float32 int64 uint8 bool"),
     "clone": (lambda a, b: aten.clone(a), lambda a, b: a, "float32 float64 int64 uint8 bool"),
-    "fill": (lambda a, b: aten.fill_(aten.clone(a), 3), lambda a, b: a * 0 + 3, "float32 float64 int64 uint8"),
+    "fill": (
+        lambda a, b: aten.fill_(aten.clone(a), 3),
+        lambda a, b: a * 0 + 3,
+        "float32 float64 int64 uint8",
+    ),
 }
 
 
@@ -281,10 +421,16 @@ def test_pointwise(name: str, layout: str) -> None:
             got = along(n, dim, ours(a, b), count)
             want = plain(v.astype(numpy.float64), w.astype(numpy.float64))
             close = 2e-6 if name in ("exp", "tanh", "sqrt") else 0
-            check(got, numpy.tile(numpy.asarray(want, dtype=float), count), f"{name} of {n} {dtype}, {layout}", close)
+            check(
+                got,
+                numpy.tile(numpy.asarray(want, dtype=float), count),
+                f"{name} of {n} {dtype}, {layout}",
+                close,
+            )
 
 
-# -- Products and windows ------------------------------------------------------------------------------------------------
+# -- Products and windows
+# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ("float32", "float64", "int64"))
@@ -293,13 +439,18 @@ def test_products(dtype: str) -> None:
     for m in edges:
         for n in edges:
             for k in (1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 33) if NIGHTLY else (1, 3, 8, 17):
-                x, y = numbers(m * k, dtype, 7).reshape(m, k), numbers(k * n, dtype, 8).reshape(k, n)
+                x, y = (
+                    numbers(m * k, dtype, 7).reshape(m, k),
+                    numbers(k * n, dtype, 8).reshape(k, n),
+                )
                 want = (x.astype(float) @ y.astype(float)).ravel()
                 a, b = rushlight.tensor(x.copy()), rushlight.tensor(y.copy())
                 what = f"({m}, {k}) @ ({k}, {n}) of {dtype}"
                 check(aten.mm(a, b), want, what)
                 check(
-                    aten.mm(aten.t(rushlight.tensor(x.T.copy())), aten.t(rushlight.tensor(y.T.copy()))),
+                    aten.mm(
+                        aten.t(rushlight.tensor(x.T.copy())), aten.t(rushlight.tensor(y.T.copy()))
+                    ),
                     want,
                     f"{what}, transposed",
                 )
@@ -310,7 +461,9 @@ def test_products(dtype: str) -> None:
 def window(x: Array, w: Array, stride: int, pad: int) -> Array:
     x = numpy.pad(x, ((0, 0), (pad, pad)))
     n = (x.shape[1] - w.shape[2]) // stride + 1
-    return numpy.array([[(x[:, i * stride : i * stride + w.shape[2]] * one).sum() for i in range(n)] for one in w])
+    return numpy.array(
+        [[(x[:, i * stride : i * stride + w.shape[2]] * one).sum() for i in range(n)] for one in w]
+    )
 
 
 @pytest.mark.parametrize("kernel", (1, 2, 3, 5))
@@ -320,7 +473,9 @@ def test_convolutions(kernel: int) -> None:
             for stride, pad in ((1, 0), (2, 1), (1, kernel - 1)):
                 x = numbers(c_in * n, "float32", 9).reshape(c_in, n)
                 w = numbers(c_out * c_in * kernel, "float32", 10).reshape(c_out, c_in, kernel)
-                got = aten.conv1d(rushlight.tensor(x[None].copy()), rushlight.tensor(w), None, [stride], [pad])
+                got = aten.conv1d(
+                    rushlight.tensor(x[None].copy()), rushlight.tensor(w), None, [stride], [pad]
+                )
                 check(
                     got,
                     window(x.astype(float), w.astype(float), stride, pad).ravel(),

@@ -31,9 +31,9 @@ def forked(x: Tensor) -> Tensor:
 
 def test_a_fork_is_a_graph_in_the_graph() -> None:
     graph = rushlight.script(forked).graph
-    FileCheck().check("prim::fork_0(").check("aten::wait").check("with prim::fork_0 = graph").check("prim::CallFunction").run(
-        graph
-    )
+    FileCheck().check("prim::fork_0(").check("aten::wait").check("with prim::fork_0 = graph").check(
+        "prim::CallFunction"
+    ).run(graph)
     assert "negate" in str(graph.findNode("prim::fork").g("Subgraph"))
 
 
@@ -59,7 +59,9 @@ def test_traced_forks_stay_tasks(fork: str, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(torch.jit, "wait", rushlight.wait)
     module = Forking()
     traced = rushlight.trace(module, X)
-    assert str(traced.graph).count("prim::fork_") == 4 and str(traced.graph).count("aten::wait") == 2
+    assert (
+        str(traced.graph).count("prim::fork_") == 4 and str(traced.graph).count("aten::wait") == 2
+    )
     other = torch.rand(4, 3)
     assert torch.allclose(traced(other), module(other))
     buffer = io.BytesIO()
@@ -80,7 +82,9 @@ def test_futures_of_torch() -> None:
         return torch.jit.fork(negate, x)
 
     result = rushlight.script(gives)(X)
-    assert isinstance(result, torch._C.Future) and torch.equal(torch.futures.collect_all([result]).wait()[0].wait(), -X)
+    assert isinstance(result, torch._C.Future) and torch.equal(
+        torch.futures.collect_all([result]).wait()[0].wait(), -X
+    )
 
 
 def test_an_ignored_method_may_call_itself_what_it_likes() -> None:
@@ -98,7 +102,9 @@ def test_an_ignored_method_may_call_itself_what_it_likes() -> None:
 def test_switches() -> None:
     before = rushlight.jit.set_fusion_strategy([("STATIC", 1)])
     assert rushlight.jit.set_fusion_strategy(before) == [("STATIC", 1)]
-    with pytest.raises(ValueError, match="FusionBehavior only supported 'STATIC' or 'DYNAMIC', got: NONE"):
+    with pytest.raises(
+        ValueError, match="FusionBehavior only supported 'STATIC' or 'DYNAMIC', got: NONE"
+    ):
         rushlight.jit.set_fusion_strategy([("NONE", 1)])
     with pytest.raises(Exception, match="unrecognized fuser option"), rushlight.jit.fuser("fuser9"):
         pass
@@ -119,4 +125,9 @@ module = torch.nn.ReLU()
 assert rushlight.script(module) is module and rushlight.trace(module, torch.ones(1)) is module
 assert rushlight.script(len) is len and rushlight.script_method(len) is len
 """
-    subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTORCH_JIT": "0"}, check=True, timeout=100)
+    subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTORCH_JIT": "0"},
+        check=True,
+        timeout=100,
+    )

@@ -1,4 +1,5 @@
-"""Tensors of the Python module: making, printing, sharing memory with others.  Needs numpy, not torch."""
+"""Tensors of the Python module: making, printing, sharing memory with others.  Needs numpy, not
+torch."""
 
 from __future__ import annotations
 
@@ -148,24 +149,42 @@ def test_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "complex32"]
+    "dtype",
+    ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "complex32"],
 )
 def test_dtypes_that_numpy_lacks_are_refused_and_the_conversion_is_named(dtype: str) -> None:
     x = rushlight.tensor([1.0, 2.0], dtype=dtype)
-    for convert in (x.numpy, lambda: np.asarray(x), lambda: np.array(x), lambda: np.asarray(x, dtype=np.float32)):
-        with pytest.raises(TypeError, match=f"Got unsupported ScalarType {dtype}.*convert first, as in x.(float|to)"):
+    for convert in (
+        x.numpy,
+        lambda: np.asarray(x),
+        lambda: np.array(x),
+        lambda: np.asarray(x, dtype=np.float32),
+    ):
+        with pytest.raises(
+            TypeError,
+            match=f"Got unsupported ScalarType {dtype}.*convert first, as in x.(float|to)",
+        ):
             convert()
     with pytest.raises(BufferError):
         memoryview(x)
 
 
 def test_results_that_numpy_lacks_are_ours() -> None:
-    made = rushlight.CompilationUnit("def f(x: Tensor):\n    return x.to(torch.bfloat16), x\n").f(np.ones(2, np.float32))
-    assert isinstance(made[0], rushlight.Tensor) and made[0].dtype == rushlight.bfloat16 and isinstance(made[1], np.ndarray)
+    made = rushlight.CompilationUnit("def f(x: Tensor):\n    return x.to(torch.bfloat16), x\n").f(
+        np.ones(2, np.float32)
+    )
+    assert (
+        isinstance(made[0], rushlight.Tensor)
+        and made[0].dtype == rushlight.bfloat16
+        and isinstance(made[1], np.ndarray)
+    )
 
 
 def test_numpy_converts_what_it_knows() -> None:
     x = rushlight.tensor([[1.0, 2.0], [3.0, 4.0]])
-    assert np.asarray(x, dtype=np.int32).tolist() == [[1, 2], [3, 4]] and x.__array__().tolist() == x.tolist()
+    assert (
+        np.asarray(x, dtype=np.int32).tolist() == [[1, 2], [3, 4]]
+        and x.__array__().tolist() == x.tolist()
+    )
     assert np.add(x, 1).tolist() == [[2.0, 3.0], [4.0, 5.0]]
     assert rushlight.tensor([1.0], dtype="bfloat16").float().numpy().tolist() == [1.0]

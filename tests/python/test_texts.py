@@ -1,7 +1,8 @@
-"""Snippets of the language (language/*.txt), from text and by torch.jit.script: accepted or refused alike, with the same
-message, result, error and output.
+"""Snippets of the language (language/*.txt), from text and by torch.jit.script: accepted or refused
+alike, with the same message, result, error and output.
 
-A table: snippets with a function f, between lines of `=`.  `#> ARGS` calls it; `#! WHY` says that we differ on purpose.
+A table: snippets with a function f, between lines of `=`.  `#> ARGS` calls it; `#! WHY` says that
+we differ on purpose.
 """
 
 from __future__ import annotations
@@ -70,8 +71,12 @@ def plain(v: Any) -> str:
 
 def stable(e: BaseException, name: str) -> str:
     """The part of a message that both sides share: the first line, or the last of a traceback."""
-    text = re.sub(r" \(of Python compilation unit at: \w+\)", "", str(e).replace(f"{name}.", "")).strip()
-    return text.split("\n")[-1 if "Traceback of TorchScript" in text else 0].strip().rstrip(":")[:90]
+    text = re.sub(
+        r" \(of Python compilation unit at: \w+\)", "", str(e).replace(f"{name}.", "")
+    ).strip()
+    return (
+        text.split("\n")[-1 if "Traceback of TorchScript" in text else 0].strip().rstrip(":")[:90]
+    )
 
 
 def outcome(f: Any, call: str, name: str, capfd: Any) -> tuple[str, str, str]:
@@ -109,14 +114,22 @@ def difference(source: str, calls: list[str], name: str, folder: pathlib.Path, c
 
 
 @pytest.mark.parametrize("table", sorted(p.stem for p in FOLDER.glob("*.txt")))
-def test_as_torch_jit_script(table: str, tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_as_torch_jit_script(
+    table: str, tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     wrong, n, known = [], 0, 0
     for i, source, calls, is_known in snippets(FOLDER / f"{table}.txt"):
         n += 1
         known += is_known
-        what = "" if is_known else difference(source, calls, f"rush_text_{table}_{i}", tmp_path, capfd)
+        what = (
+            "" if is_known else difference(source, calls, f"rush_text_{table}_{i}", tmp_path, capfd)
+        )
         if what:
             wrong.append(f"#{i} {what}\n{source}")
     with capfd.disabled():
-        print(f"\n{table}: {n - known - len(wrong)} of {n} snippets as torch.jit.script, {known} differ on purpose")
-    assert os.path.getsize(FOLDER / f"{table}.txt") and not wrong, f"{len(wrong)} differ:\n" + "\n".join(wrong)
+        print(
+            f"\n{table}: {n - known - len(wrong)} of {n} snippets as torch.jit.script, {known} differ on purpose"
+        )
+    assert os.path.getsize(FOLDER / f"{table}.txt") and not wrong, (
+        f"{len(wrong)} differ:\n" + "\n".join(wrong)
+    )

@@ -1,4 +1,5 @@
-"""The Python module beside torch: tensors cross the border without copies, errors and identity are PyTorch's."""
+"""The Python module beside torch: tensors cross the border without copies, errors and identity are
+PyTorch's."""
 
 from __future__ import annotations
 
@@ -78,7 +79,11 @@ def pair(tmp_path: pathlib.Path) -> tuple:
 def test_results_are_torchs(pair: tuple) -> None:
     theirs, ours = pair
     x = torch.randn(4, 3)
-    for got, want in ((ours(x), theirs(x)), (ours(x, 2.0), theirs(x, 2.0)), (ours(x, scale=3), theirs(x, scale=3))):
+    for got, want in (
+        (ours(x), theirs(x)),
+        (ours(x, 2.0), theirs(x, 2.0)),
+        (ours(x, scale=3), theirs(x, scale=3)),
+    ):
         assert type(got) is torch.Tensor and torch.allclose(got, want)
     items = {"b": [1, 2], "a": [3]}
     assert ours.several(items) == theirs.several(items)
@@ -109,7 +114,9 @@ def test_state_stays_with_the_instance(pair: tuple) -> None:
         assert model.count == 3 and model.seen.tolist() == [3.0] * 3
     assert copy.remember(torch.ones(3)) == 1
     assert list(ours.state_dict()) == list(theirs.state_dict())
-    assert [name for name, _ in ours.named_parameters()] == [name for name, _ in theirs.named_parameters()]
+    assert [name for name, _ in ours.named_parameters()] == [
+        name for name, _ in theirs.named_parameters()
+    ]
     for name, value in theirs.state_dict().items():
         assert torch.equal(ours.state_dict()[name], value)
 
@@ -212,7 +219,9 @@ def test_a_program_is_a_torch_module(tmp_path: pathlib.Path) -> None:
     assert ours.body is ours.body and ours.body[0].weight is next(ours.parameters())
     assert list(ours.state_dict()) == list(theirs.state_dict())
     assert [n for n, _ in ours.named_modules()] == [n for n, _ in theirs.named_modules()]
-    assert torch.allclose(torch.nn.Sequential(ours, torch.nn.ReLU())(x), theirs(x).relu(), atol=1e-6)
+    assert torch.allclose(
+        torch.nn.Sequential(ours, torch.nn.ReLU())(x), theirs(x).relu(), atol=1e-6
+    )
     assert ours.count.tolist() == [1.0, 1.0]
     with torch.no_grad():
         next(ours.parameters()).zero_()

@@ -1,4 +1,5 @@
-"""rushlight.trace beside torch.jit.trace: results on other inputs than traced, operators of the graphs, warnings, errors."""
+"""rushlight.trace beside torch.jit.trace: results on other inputs than traced, operators of the
+graphs, warnings, errors."""
 
 from __future__ import annotations
 
@@ -63,7 +64,11 @@ def traced_by(trace, f, inputs, **options):
         warnings.simplefilter("always")
         torch.manual_seed(0)
         made = trace(f, clone(inputs), check_trace=False, **options)
-    texts = [str(w.message).split(".")[0] for w in seen if issubclass(w.category, torch.jit.TracerWarning)]
+    texts = [
+        str(w.message).split(".")[0]
+        for w in seen
+        if issubclass(w.category, torch.jit.TracerWarning)
+    ]
     return made, texts
 
 
@@ -72,7 +77,11 @@ def kinds(graph) -> collections.Counter:
     for line in str(graph).splitlines():
         _, _, right = line.partition(" = ")
         kind = right.partition("(")[0].partition("[")[0]
-        if "::" in kind and kind not in ("prim::Constant", "prim::ListConstruct", "prim::TupleConstruct"):
+        if "::" in kind and kind not in (
+            "prim::Constant",
+            "prim::ListConstruct",
+            "prim::TupleConstruct",
+        ):
             found[kind] += 1
     return found
 
@@ -135,15 +144,24 @@ def test_a_parameter_from_outside_is_refused() -> None:
 def test_checks() -> None:
     with pytest.raises(rushlight.TracingCheckError, match="Graphs differed across invocations"):
         rushlight.trace(state_of, torch.ones(2))
-    with pytest.raises(rushlight.TracingCheckError, match="First diverging operator"), pytest.warns(rushlight.TracerWarning):
-        rushlight.trace(lambda x: x * 2 if x.sum() > 0 else x + 1, torch.ones(2), check_inputs=[(-torch.ones(2),)])
+    with (
+        pytest.raises(rushlight.TracingCheckError, match="First diverging operator"),
+        pytest.warns(rushlight.TracerWarning),
+    ):
+        rushlight.trace(
+            lambda x: x * 2 if x.sum() > 0 else x + 1,
+            torch.ones(2),
+            check_inputs=[(-torch.ones(2),)],
+        )
     with pytest.warns(rushlight.TracerWarning) as seen:
         rushlight.trace(lambda x: x + torch.rand(2), torch.ones(2))
     assert "Trace had nondeterministic nodes" in str(seen[0].message)
     assert "Output nr 1. of the traced function does not match" in str(seen[1].message)
     with warnings.catch_warnings():
         warnings.simplefilter("error", rushlight.TracerWarning)
-        rushlight.trace(lambda x: x * x.size(0), torch.ones(2), check_inputs=[(torch.ones(5),), torch.ones(7)])
+        rushlight.trace(
+            lambda x: x * x.size(0), torch.ones(2), check_inputs=[(torch.ones(5),), torch.ones(7)]
+        )
 
 
 class Inner(torch.nn.Module):
@@ -162,7 +180,10 @@ class Inner(torch.nn.Module):
 class Outer(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.inner, self.rest = Inner(), torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.ReLU(), torch.nn.Dropout())
+        self.inner, self.rest = (
+            Inner(),
+            torch.nn.Sequential(torch.nn.BatchNorm1d(3), torch.nn.ReLU(), torch.nn.Dropout()),
+        )
         self.shared = self.inner.linear.weight
         self.program = rushlight.script(chosen)
 
@@ -190,7 +211,11 @@ def test_modules_keep_their_parts() -> None:
     torch.testing.assert_close(t(x * 1e5), m(x * 1e5))
     assert repr(t).splitlines()[:3] == ["Outer(", "  original_name=Outer", "  (inner): Inner("]
     assert set(t.state_dict()) == set(m.state_dict())
-    assert isinstance(t, torch.nn.Module) and type(t).__name__ == "TopLevelTracedModule" and not t.training
+    assert (
+        isinstance(t, torch.nn.Module)
+        and type(t).__name__ == "TopLevelTracedModule"
+        and not t.training
+    )
     assert 'prim::CallMethod[name="forward1"]' in str(t.inner.graph)
     assert "prim::CallFunction" in str(t.graph)
     with torch.no_grad():
@@ -210,15 +235,23 @@ def test_saved_traces_open_in_torch() -> None:
 
 def test_several_methods() -> None:
     m = Inner()
-    t = rushlight.trace_module(m, {"forward": torch.randn(2, 3), "twice": torch.randn(2, 3)}, strict=True)
+    t = rushlight.trace_module(
+        m, {"forward": torch.randn(2, 3), "twice": torch.randn(2, 3)}, strict=True
+    )
     torch.testing.assert_close(t.twice(torch.ones(4, 3)), m.twice(torch.ones(4, 3)))
-    assert told(rushlight.trace_module, m, 3) == "expected a dictionary of (method_name, input) pairs"
-    assert told(rushlight.trace, m.twice, torch.randn(2, 3)) == told(torch.jit.trace, m.twice, torch.randn(2, 3))
+    assert (
+        told(rushlight.trace_module, m, 3) == "expected a dictionary of (method_name, input) pairs"
+    )
+    assert told(rushlight.trace, m.twice, torch.randn(2, 3)) == told(
+        torch.jit.trace, m.twice, torch.randn(2, 3)
+    )
     assert told(rushlight.trace_module, len, {}) == "expected torch.nn.Module as the first argument"
 
 
 def test_named_inputs() -> None:
-    f = rushlight.trace(lambda a, b: a - b, example_kwarg_inputs={"b": torch.ones(2), "a": torch.zeros(2)})
+    f = rushlight.trace(
+        lambda a, b: a - b, example_kwarg_inputs={"b": torch.ones(2), "a": torch.zeros(2)}
+    )
     assert f(a=torch.ones(1), b=torch.zeros(1)).item() == 1
     assert str(f.schema) == "_lambda(Tensor a, Tensor b) -> Tensor"
     f = rushlight.trace(lambda *xs: xs[0] - xs[1], (torch.ones(2), torch.zeros(2)))
@@ -248,7 +281,11 @@ def test_is_tracing_and_what_is_left_behind() -> None:
     with pytest.raises(ZeroDivisionError):
         rushlight.trace(lambda x: 1 / 0, torch.ones(2))
     assert not rushlight.is_tracing() and not torch.jit.is_tracing()
-    assert torch.Tensor.size is size and vars(torch.Tensor).keys() == before.keys() and type(torch.ones(2).size(0)) is int
+    assert (
+        torch.Tensor.size is size
+        and vars(torch.Tensor).keys() == before.keys()
+        and type(torch.ones(2).size(0)) is int
+    )
     nested = told(rushlight.trace, lambda x: rushlight.trace(lambda y: y, x)(x), torch.ones(2))
     assert nested == "Tracing can't be nested"
 
@@ -261,8 +298,12 @@ def test_outplace() -> None:
 def test_without_torchs_tensors() -> None:
     x = rushlight.tensor([[1.0, -2.0, 3.0]])
     f = rushlight.trace(lambda a, b: (a * b).relu() + 1, (x, x))
-    assert f(rushlight.tensor([[1.0, 2.0]]), rushlight.tensor([[3.0, -1.0]])).tolist() == [[4.0, 1.0]]
-    assert told(rushlight.trace, lambda a: {"a": a}, (x,)).startswith("Encountering a dict at the output of the tracer")
+    assert f(rushlight.tensor([[1.0, 2.0]]), rushlight.tensor([[3.0, -1.0]])).tolist() == [
+        [4.0, 1.0]
+    ]
+    assert told(rushlight.trace, lambda a: {"a": a}, (x,)).startswith(
+        "Encountering a dict at the output of the tracer"
+    )
 
 
 def test_operators_samples() -> None:
@@ -270,6 +311,8 @@ def test_operators_samples() -> None:
     said: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        good = sum(trace_ops.walk(name, 1, said.append)[0] for name in ("index", "scatter", "where"))
+        good = sum(
+            trace_ops.walk(name, 1, said.append)[0] for name in ("index", "scatter", "where")
+        )
     assert not [line for line in said if line.startswith("!")]
     assert good > 15

@@ -1,4 +1,5 @@
-"""What a trace looks like beside torch.jit.trace's: graphs' texts, what is refused and with which words."""
+"""What a trace looks like beside torch.jit.trace's: graphs' texts, what is refused and with which
+words."""
 
 from __future__ import annotations
 
@@ -101,7 +102,10 @@ class Outer(nn.Module):
 
 def test_text_of_modules() -> None:
     module = Outer()
-    ours, theirs = rushlight.trace(module, X, check_trace=False), torch.jit.trace(module, X, check_trace=False)
+    ours, theirs = (
+        rushlight.trace(module, X, check_trace=False),
+        torch.jit.trace(module, X, check_trace=False),
+    )
     for path, _ in module.named_modules():
         a, b = ours.get_submodule(path), theirs.get_submodule(path)
         assert text(a.graph) == text(b.graph), path
@@ -203,7 +207,10 @@ def test_places_and_scopes() -> None:
     assert linear.getModuleHierarchy() == other.getModuleHierarchy() == "seq(Sequential).0(Linear)"
     assert linear.sourceRange().partition("\n")[0] == other.sourceRange().partition("\n")[0]
     assert text(ours.seq.graph) == text(theirs.seq.graph)
-    with pytest.raises(RuntimeError, match=r"(?s)Traceback of TorchScript.*linear\.py\(\d+\): forward.*manners.py.*: forward"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"(?s)Traceback of TorchScript.*linear\.py\(\d+\): forward.*manners.py.*: forward",
+    ):
         ours(torch.ones(2, 5))
 
 
@@ -225,7 +232,12 @@ class Twice(torch.autograd.Function):
 def test_functions_with_gradients_of_their_own_stay_pythons() -> None:
     made = rushlight.trace(lambda x: Twice.apply(x * 2, 3) + 1, X)
     node = made.graph.findNode("prim::PythonOp")
-    assert (node.kind(), node.pyname(), node.scalar_args(), node.cconv()) == ("prim::PythonOp", "Twice", ["3"], "cd")
+    assert (node.kind(), node.pyname(), node.scalar_args(), node.cconv()) == (
+        "prim::PythonOp",
+        "Twice",
+        ["3"],
+        "cd",
+    )
     assert "^Twice[inplace=0, module=" in str(made.graph) and "^Twice(3)(" in made.code
     x = torch.ones(3, requires_grad=True)
     made(x).sum().backward()
@@ -236,29 +248,44 @@ def test_functions_with_gradients_of_their_own_stay_pythons() -> None:
 
 def test_submodules_are_not_called() -> None:
     made = rushlight.trace(Deep(), X)
-    assert [type(m).__name__ for m in made.modules()] == ["TopLevelTracedModule"] + ["TracedModule"] * 3
+    assert [type(m).__name__ for m in made.modules()] == ["TopLevelTracedModule"] + [
+        "TracedModule"
+    ] * 3
     with pytest.raises(RuntimeError, match="Trace submodules cannot be called"):
         made.seq(X)
 
 
 def test_synonyms_become_one() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
-        return torch.absolute(x) + x.multiply(2) + torch.special.expit(x) + torch.concat([x.arctan(), x]).sum()
+        return (
+            torch.absolute(x)
+            + x.multiply(2)
+            + torch.special.expit(x)
+            + torch.concat([x.arctan(), x]).sum()
+        )
 
     found = re.compile(r"= (aten::\w+)")
-    for ours, theirs in ((rushlight.trace(f, X), torch.jit.trace(f, X)), (rushlight.script(f), torch.jit.script(f))):
+    for ours, theirs in (
+        (rushlight.trace(f, X), torch.jit.trace(f, X)),
+        (rushlight.script(f), torch.jit.script(f)),
+    ):
         assert found.findall(str(ours.graph)) == found.findall(str(theirs.graph))
 
 
 def test_data_is_a_constant_and_out_of_place_writes_warn() -> None:
-    assert text(rushlight.trace(lambda x: x.data * x, X).graph) == text(torch.jit.trace(lambda x: x.data * x, X).graph)
+    assert text(rushlight.trace(lambda x: x.data * x, X).graph) == text(
+        torch.jit.trace(lambda x: x.data * x, X).graph
+    )
 
     def f(x: Any) -> Any:
         y = x * 1
         y.view(-1).add_(2)
         return y
 
-    with pytest.warns(torch.jit.TracerWarning, match=r"There are 2 live references .* tracing in-place operator add_\."):
+    with pytest.warns(
+        torch.jit.TracerWarning,
+        match=r"There are 2 live references .* tracing in-place operator add_\.",
+    ):
         rushlight.trace(f, X, _force_outplace=True, check_trace=False)
 
 
@@ -275,12 +302,17 @@ def test_methods_of_programs_have_their_defaults() -> None:
         def forward(self, x: Any) -> Any:
             return self.inner(x) + 1
 
-    assert rushlight.trace(Holder(rushlight.script(Scaled())), X)(X).tolist() == (X * 2 + 1).tolist()
+    assert (
+        rushlight.trace(Holder(rushlight.script(Scaled())), X)(X).tolist() == (X * 2 + 1).tolist()
+    )
 
 
 def test_threads_trace_one_by_one() -> None:
     made: list[Any] = []
-    threads = [threading.Thread(target=lambda: made.append(rushlight.trace(lambda x: x + 1, X)(X))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: made.append(rushlight.trace(lambda x: x + 1, X)(X)))
+        for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -303,7 +335,10 @@ def test_script_profile() -> None:
     profile.enable()
     rushlight.script(doubled)(X)
     profile.disable()
-    assert "Line #    Hits" in profile.dump_string() and "return (x @ x.t()).sum(0)" in profile.dump_string()
+    assert (
+        "Line #    Hits" in profile.dump_string()
+        and "return (x @ x.t()).sum(0)" in profile.dump_string()
+    )
     profile.enable()
     profile.disable()
     assert profile.dump_string() == ""

@@ -43,14 +43,26 @@ def net(tmp_path: pathlib.Path) -> str:
     return str(path)
 
 
-VIEWS = ["--ops", "--code", "--graph", "--program", "--dot", "--schema", "--signature", "--html", None]
+VIEWS = [
+    "--ops",
+    "--code",
+    "--graph",
+    "--program",
+    "--dot",
+    "--schema",
+    "--signature",
+    "--html",
+    None,
+]
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_view_shows_the_model(run, net: str, view: str | None) -> None:
     out = run("show", net, *([view] if view else [])).stdout
     if view not in ("--schema", "--signature"):
-        assert all(name in out or name.replace("unheard::", "ops.unheard.") in out for name in NAMES)
+        assert all(
+            name in out or name.replace("unheard::", "ops.unheard.") in out for name in NAMES
+        )
     if view in (None, "--code", "--graph"):
         first = [line for line in out.splitlines() if "unknown operator" in line]
         assert out.splitlines()[: len(first)] == first and len(first) == len(NAMES)
@@ -66,7 +78,10 @@ def test_missing_operators_are_listed_first(run, net: str) -> None:
 
 def test_only_running_the_call_fails(run, net: str) -> None:
     said = run("run", net, "ones(2)", code=4).stderr
-    assert "NotImplementedError: unheard::pair is an unknown operator" in said and "ops.unheard.pair(x, 2)" in said
+    assert (
+        "NotImplementedError: unheard::pair is an unknown operator" in said
+        and "ops.unheard.pair(x, 2)" in said
+    )
     assert run("run", net, "ones(2)", "--method", "other").stdout == "tensor([2., 2.])\n"
 
 
@@ -79,7 +94,9 @@ def test_types_come_from_the_first_place_that_declares_one(net: str) -> None:
 
 def test_what_is_loaded_can_be_saved(run, net: str, tmp_path: pathlib.Path) -> None:
     rushlight.save(rushlight.load(net), str(tmp_path / "again.pt"))
-    before, after = (run("show", path, "--ops").stdout for path in (net, str(tmp_path / "again.pt")))
+    before, after = (
+        run("show", path, "--ops").stdout for path in (net, str(tmp_path / "again.pt"))
+    )
     assert sorted(before.splitlines()) == sorted(after.splitlines())
 
 

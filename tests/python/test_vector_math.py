@@ -16,10 +16,14 @@ FUNCTIONS = {**vector_math.ONE, **vector_math.TWO}
 def test_agrees_over_all_exponents(name: str, dtype: torch.dtype) -> None:
     error, at, wrong = vector_math.measure(name, dtype)
     assert not wrong, "\n".join(wrong)
-    assert error <= FUNCTIONS[name][dtype == torch.float64], f"{name}({at!r}) is {error:.2f} units off"
+    assert error <= FUNCTIONS[name][dtype == torch.float64], (
+        f"{name}({at!r}) is {error:.2f} units off"
+    )
 
 
-@pytest.mark.parametrize("name", ["silu", "gelu", "mish", "softplus", "log_sigmoid", "special_ndtr", "elu", "selu"])
+@pytest.mark.parametrize(
+    "name", ["silu", "gelu", "mish", "softplus", "log_sigmoid", "special_ndtr", "elu", "selu"]
+)
 def test_activations_are_within_tolerance(name: str) -> None:
     x = vector_math.samples(torch.float32)
     x = x[~(x.abs() > 1e38)]  # PyTorch's gelu of 2e38 is inf in vectors and 2e38 alone

@@ -21,16 +21,34 @@ class Divisions(torch.nn.Module):
         v.div_(y, rounding_mode="floor")
         out = torch.empty_like(x)
         torch.div(x, y, out=out)
-        return (torch.div(x, y), x / k, torch.div(x, f), x / y, torch.div(x, y, rounding_mode="trunc"),
-                torch.div(x, k, rounding_mode=None), z, w, v, out)
+        return (
+            torch.div(x, y),
+            x / k,
+            torch.div(x, f),
+            x / y,
+            torch.div(x, y, rounding_mode="trunc"),
+            torch.div(x, k, rounding_mode=None),
+            z,
+            w,
+            v,
+            out,
+        )
 
 
 class Factories(torch.nn.Module):
     def forward(self, k: int, f: float):
         out = torch.zeros(3)
-        return (torch.full([2], k), torch.full([2], f), torch.full([2], k, dtype=torch.int64), torch.full([2], True),
-                torch.linspace(0, k, 5), torch.logspace(0, 1, 5), torch.linspace(0, 1, 3, out=out).clone(),
-                torch.logspace(0, 1, 3, 2.0, out=out), torch.nn.functional.gelu(out))
+        return (
+            torch.full([2], k),
+            torch.full([2], f),
+            torch.full([2], k, dtype=torch.int64),
+            torch.full([2], True),
+            torch.linspace(0, k, 5),
+            torch.logspace(0, 1, 5),
+            torch.linspace(0, 1, 3, out=out).clone(),
+            torch.logspace(0, 1, 3, 2.0, out=out),
+            torch.nn.functional.gelu(out),
+        )
 
 
 def saved(module: Any) -> bytes:
@@ -43,10 +61,15 @@ def answer(call: Any) -> Any:
     try:
         return call()
     except RuntimeError as e:
-        # What failed while it ran is the last line; what does not compile is a line, and then places in the source.
+        # What failed while it ran is the last line; what does not compile is a line, and then
+        # places in the source.
         lines = [line.removeprefix("archive:").strip() for line in str(e).splitlines()]
         lines = [line for line in lines if line]
-        ran = [line.removeprefix("RuntimeError: ") for line in lines if line.startswith("RuntimeError: ")]
+        ran = [
+            line.removeprefix("RuntimeError: ")
+            for line in lines
+            if line.startswith("RuntimeError: ")
+        ]
         return ran[-1] if ran else lines[0]
 
 

@@ -1,6 +1,8 @@
-"""torchvision's operators against their definitions, written here with torch's own operators; gradients of those definitions.
+"""torchvision's operators against their definitions, written here with torch's own operators;
+gradients of those definitions.
 
-torchvision is not needed.  Where it is registered (torch.ops.torchvision), the same cases are compared with it too."""
+torchvision is not needed.  Where it is registered (torch.ops.torchvision), the same cases are
+compared with it too."""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def roi_align(
                 for i in range(n_y):
                     for k in range(n_x):
                         total = total + sample_clamped(
-                            at, y1 + (py + (i + 0.5) / n_y) * height / out_h, x1 + (px + (k + 0.5) / n_x) * width / out_w
+                            at,
+                            y1 + (py + (i + 0.5) / n_y) * height / out_h,
+                            x1 + (px + (k + 0.5) / n_x) * width / out_w,
                         )
                 rows.append(total / max(n_y * n_x, 1))
         made.append(torch.stack(rows, 1).view(-1, out_h, out_w))
@@ -78,13 +82,21 @@ def roi_align(
 
 def bins(start: int, size: int, n: int, limit: int) -> list[range]:
     return [
-        range(min(max(math.floor(i * size / n) + start, 0), limit), min(max(math.ceil((i + 1) * size / n) + start, 0), limit))
+        range(
+            min(max(math.floor(i * size / n) + start, 0), limit),
+            min(max(math.ceil((i + 1) * size / n) + start, 0), limit),
+        )
         for i in range(n)
     ]
 
 
 def roi_pool(
-    x: torch.Tensor, rois: torch.Tensor, scale: float, out_h: int, out_w: int, sensitive: bool = False
+    x: torch.Tensor,
+    rois: torch.Tensor,
+    scale: float,
+    out_h: int,
+    out_w: int,
+    sensitive: bool = False,
 ) -> torch.Tensor:
     made = []
     for image, *corners in rois.tolist():
@@ -100,7 +112,9 @@ def roi_pool(
                     at = at[i * out_w + k :: out_h * out_w]
                 part = at[:, ry.start : ry.stop, rx.start : rx.stop].flatten(1)
                 empty = torch.zeros_like(at[:, 0, 0])
-                rows.append(empty if part.shape[1] == 0 else part.mean(1) if sensitive else part.amax(1))
+                rows.append(
+                    empty if part.shape[1] == 0 else part.mean(1) if sensitive else part.amax(1)
+                )
         made.append(torch.stack(rows, 1).view(-1, out_h, out_w))
     return torch.stack(made)
 
@@ -139,7 +153,9 @@ def deform_conv2d(
                 for k in (0, 1):
                     yy, zz = (top + i).long(), (left + k).long()
                     inside = (yy >= 0) & (yy < h) & (zz >= 0) & (zz < w)
-                    where = (yy.clamp(0, h - 1) * w + zz.clamp(0, w - 1)).unsqueeze(1).expand_as(total)
+                    where = (
+                        (yy.clamp(0, h - 1) * w + zz.clamp(0, w - 1)).unsqueeze(1).expand_as(total)
+                    )
                     value = part.flatten(2).gather(2, where.flatten(2)).view_as(total)
                     near = (1 - (y - yy).abs()) * (1 - (z - zz).abs()) * inside
                     total = total + value * near.unsqueeze(1)
@@ -176,7 +192,14 @@ def nms(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> list[int
 
 def regions(n: int, batch: int, size: int, dtype: torch.dtype) -> torch.Tensor:
     corner = torch.rand(n, 2, dtype=dtype) * size - 1
-    return torch.cat([torch.randint(0, batch, (n, 1)).to(dtype), corner, corner + torch.rand(n, 2, dtype=dtype) * size], 1)
+    return torch.cat(
+        [
+            torch.randint(0, batch, (n, 1)).to(dtype),
+            corner,
+            corner + torch.rand(n, 2, dtype=dtype) * size,
+        ],
+        1,
+    )
 
 
 def roi_cases(dtype: torch.dtype) -> dict[str, tuple]:
@@ -186,14 +209,22 @@ def roi_cases(dtype: torch.dtype) -> dict[str, tuple]:
     cases: dict[str, tuple] = {}
     for ratio in (2, 0):
         for aligned in (False, True):
-            cases[f"roi_align {ratio} {aligned}"] = (ops.roi_align, (x, rois, 0.5, 3, 2, ratio, aligned), roi_align)
+            cases[f"roi_align {ratio} {aligned}"] = (
+                ops.roi_align,
+                (x, rois, 0.5, 3, 2, ratio, aligned),
+                roi_align,
+            )
         cases[f"ps_roi_align {ratio}"] = (
             ops.ps_roi_align,
             (x, rois, 0.5, 3, 2, ratio),
             lambda *a: roi_align(*a, True, sensitive=True),
         )
     cases["roi_pool"] = (ops.roi_pool, (x, rois, 0.5, 3, 2), roi_pool)
-    cases["ps_roi_pool"] = (ops.ps_roi_pool, (x, rois, 0.5, 3, 2), lambda *a: roi_pool(*a, sensitive=True))
+    cases["ps_roi_pool"] = (
+        ops.ps_roi_pool,
+        (x, rois, 0.5, 3, 2),
+        lambda *a: roi_pool(*a, sensitive=True),
+    )
     return cases
 
 
@@ -214,20 +245,26 @@ def test_regions_are_pooled_as_defined(name: str, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("name", [n for n in roi_cases(torch.float64) if n != "ps_roi_pool"])
 def test_gradients_of_regions(name: str) -> None:
-    """ps_roi_pool's backward has the last row and column, which its forward leaves out: torchvision's does, too."""
+    """ps_roi_pool's backward has the last row and column, which its forward leaves out:
+    torchvision's does, too."""
     theirs, (x, *rest), definition = roi_cases(torch.float64)[name]
     x.requires_grad_()
     want = definition(x, *rest)
     weights = torch.randn_like(want)
     made = first(theirs(x, *rest))
     torch.testing.assert_close(
-        torch.autograd.grad(made, x, weights), torch.autograd.grad(want, x, weights), rtol=1e-9, atol=1e-9
+        torch.autograd.grad(made, x, weights),
+        torch.autograd.grad(want, x, weights),
+        rtol=1e-9,
+        atol=1e-9,
     )
 
 
 def test_ps_roi_pool_spreads_what_arrives_over_the_whole_bin() -> None:
     grad, rois = torch.ones(1, 1, 1, 1), torch.tensor([[0.0, 0, 0, 4, 4]])
-    made = ops._ps_roi_pool_backward(grad, rois, torch.zeros(1, 1, 1, 1, dtype=torch.int32), 1.0, 1, 1, 1, 1, 4, 4)
+    made = ops._ps_roi_pool_backward(
+        grad, rois, torch.zeros(1, 1, 1, 1, dtype=torch.int32), 1.0, 1, 1, 1, 1, 4, 4
+    )
     assert torch.equal(made, torch.full((1, 1, 4, 4), 1 / 16))
 
 
@@ -243,7 +280,9 @@ def deform_args(dtype: torch.dtype, use_mask: bool) -> tuple:
 def test_deform_conv2d_is_as_defined(dtype: torch.dtype, use_mask: bool) -> None:
     args = deform_args(dtype, use_mask)
     want = deform_conv2d(*args)
-    torch.testing.assert_close(ops.deform_conv2d(*args), want, rtol=CLOSE[dtype], atol=20 * CLOSE[dtype])
+    torch.testing.assert_close(
+        ops.deform_conv2d(*args), want, rtol=CLOSE[dtype], atol=20 * CLOSE[dtype]
+    )
     half = [a.half() if isinstance(a, torch.Tensor) else a for a in args]
     made = ops.deform_conv2d(*half)
     exact = deform_conv2d(*(a.double() if isinstance(a, torch.Tensor) else a for a in half))
@@ -281,23 +320,38 @@ def test_boxes_that_overlap_by_the_threshold_stay() -> None:
 
 def test_box_iou_rotated() -> None:
     boxes = torch.tensor(
-        [[5.0, 5, 4, 2, 0], [5, 5, 2, 4, 90], [6, 5, 4, 2, 0], [5, 5, 4, 2, 45], [50, 5, 1, 1, 0], [5, 5, 0, 2, 0]]
+        [
+            [5.0, 5, 4, 2, 0],
+            [5, 5, 2, 4, 90],
+            [6, 5, 4, 2, 0],
+            [5, 5, 4, 2, 45],
+            [50, 5, 1, 1, 0],
+            [5, 5, 0, 2, 0],
+        ]
     )
     want = [1.0, 1.0, 6 / 10, None, 0.0, 0.0]
     made = ops.box_iou_rotated(boxes[:1], boxes)[0].tolist()
     for got, expected in zip(made, want, strict=True):
         assert expected is None or abs(got - expected) < 1e-6
     torch.manual_seed(3)
-    turned = torch.cat([torch.rand(6, 2) * 4, torch.rand(6, 2) * 4 + 0.5, torch.rand(6, 1) * 360], 1)
-    at = torch.cartesian_prod(torch.arange(-4, 9, 0.02), torch.arange(-4, 9, 0.02))  # count points instead
+    turned = torch.cat(
+        [torch.rand(6, 2) * 4, torch.rand(6, 2) * 4 + 0.5, torch.rand(6, 1) * 360], 1
+    )
+    at = torch.cartesian_prod(
+        torch.arange(-4, 9, 0.02), torch.arange(-4, 9, 0.02)
+    )  # count points instead
     inside = []
     for cx, cy, w, h, angle in turned.tolist():
         c, s = math.cos(math.radians(angle)), math.sin(math.radians(angle))
         dx, dy = at[:, 0] - cx, at[:, 1] - cy
         inside.append(((dx * c - dy * s).abs() <= w / 2) & ((dx * s + dy * c).abs() <= h / 2))
     counted = [[float((a & b).sum() / (a | b).sum()) for b in inside] for a in inside]
-    torch.testing.assert_close(ops.box_iou_rotated(turned, turned), torch.tensor(counted), atol=0.02, rtol=0.02)
-    assert ops.box_iou_rotated(turned.double(), turned.double()).dtype == torch.float32  # as torchvision's
+    torch.testing.assert_close(
+        ops.box_iou_rotated(turned, turned), torch.tensor(counted), atol=0.02, rtol=0.02
+    )
+    assert (
+        ops.box_iou_rotated(turned.double(), turned.double()).dtype == torch.float32
+    )  # as torchvision's
 
 
 def test_half_regions_follow_half_coordinates() -> None:
@@ -331,7 +385,18 @@ def test_regions_of_missing_images_are_refused() -> None:
 
 def test_what_torchvision_refuses_has_its_words() -> None:
     x, rois = torch.randn(1, 4, 5, 5), torch.tensor([[0.0, 0, 0, 2, 2]])
-    refused(RuntimeError, r"rois must have shape as Tensor\[K, 5\]", "roi_align", x, rois[:, :4], 1.0, 2, 2, 2, False)
+    refused(
+        RuntimeError,
+        r"rois must have shape as Tensor\[K, 5\]",
+        "roi_align",
+        x,
+        rois[:, :4],
+        1.0,
+        2,
+        2,
+        2,
+        False,
+    )
     refused(
         RuntimeError,
         "to have the same type as tensor for argument #2 'rois'",
@@ -357,7 +422,14 @@ def test_what_torchvision_refuses_has_its_words() -> None:
         2,
         False,
     )
-    refused(RuntimeError, "boxes should have 4 elements in dimension 1, got 3", "nms", torch.rand(2, 3), torch.rand(2), 0.5)
+    refused(
+        RuntimeError,
+        "boxes should have 4 elements in dimension 1, got 3",
+        "nms",
+        torch.rand(2, 3),
+        torch.rand(2),
+        0.5,
+    )
     refused(
         NotImplementedError,
         "\"nms_kernel\" not implemented for 'Half'",
@@ -367,7 +439,11 @@ def test_what_torchvision_refuses_has_its_words() -> None:
         0.5,
     )
     refused(
-        RuntimeError, r"boxes1 should have shape \(N, 5\), got \[2, 4\]", "box_iou_rotated", torch.rand(2, 4), torch.rand(2, 5)
+        RuntimeError,
+        r"boxes1 should have shape \(N, 5\), got \[2, 4\]",
+        "box_iou_rotated",
+        torch.rand(2, 4),
+        torch.rand(2, 5),
     )
 
 
@@ -397,9 +473,37 @@ def test_hostile_arguments_of_deform_conv2d(at: int, value: Any, words: str) -> 
 def test_what_a_backward_gets_back_is_checked() -> None:
     grad, rois = torch.ones(1, 1, 2, 2), torch.tensor([[0.0, 0, 0, 2, 2]])
     wrong = torch.full((1, 1, 2, 2), 99, dtype=torch.int32)
-    refused(IndexError, "has 99, expected numbers below 16", "_roi_pool_backward", grad, rois, wrong, 1.0, 2, 2, 1, 1, 4, 4)
+    refused(
+        IndexError,
+        "has 99, expected numbers below 16",
+        "_roi_pool_backward",
+        grad,
+        rois,
+        wrong,
+        1.0,
+        2,
+        2,
+        1,
+        1,
+        4,
+        4,
+    )
     refused(IndexError, "has 99", "_ps_roi_pool_backward", grad, rois, wrong, 1.0, 2, 2, 1, 4, 4, 4)
-    refused(RuntimeError, "must be the second result", "_roi_pool_backward", grad, rois, wrong.long(), 1.0, 2, 2, 1, 1, 4, 4)
+    refused(
+        RuntimeError,
+        "must be the second result",
+        "_roi_pool_backward",
+        grad,
+        rois,
+        wrong.long(),
+        1.0,
+        2,
+        2,
+        1,
+        1,
+        4,
+        4,
+    )
     refused(
         RuntimeError,
         "expected a gradient of the result's sizes",
@@ -426,9 +530,20 @@ def test_huge_regions_are_no_overflow() -> None:
     for size in (1e9, 1e38):
         rois = torch.tensor([[0.0, 0, 0, size, size]])
         refused(RuntimeError, "more than 1048576 samples", "roi_align", x, rois, 1.0, 1, 1, 0, True)
-    refused(RuntimeError, "has the coordinate nan", "roi_pool", x, torch.tensor([[0.0, math.nan, 0, 1, 1]]), 1.0, 1, 1)
+    refused(
+        RuntimeError,
+        "has the coordinate nan",
+        "roi_pool",
+        x,
+        torch.tensor([[0.0, math.nan, 0, 1, 1]]),
+        1.0,
+        1,
+        1,
+    )
     assert (
-        ops.roi_pool(x, torch.tensor([[0.0, -1e38, -1e38, 1e38, 1e38]]), 1.0, 1, 1)[0].flatten().tolist()
+        ops.roi_pool(x, torch.tensor([[0.0, -1e38, -1e38, 1e38, 1e38]]), 1.0, 1, 1)[0]
+        .flatten()
+        .tolist()
         == x.amax((2, 3)).flatten().tolist()
     )
 

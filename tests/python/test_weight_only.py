@@ -18,7 +18,10 @@ CLOSE = {torch.float32: 1e-4, torch.bfloat16: 2e-2, torch.float16: 2e-3}
 @pytest.mark.parametrize("n", [16, 32, 48, 64, 80, 128, 144])
 def test_packed_as_pytorch_packs(n: int) -> None:
     w = torch.randint(0, 16, (n, 64), dtype=torch.int32)
-    assert torch.equal(ours._convert_weight_to_int4pack_for_cpu(w, 2), theirs._convert_weight_to_int4pack_for_cpu(w, 2))
+    assert torch.equal(
+        ours._convert_weight_to_int4pack_for_cpu(w, 2),
+        theirs._convert_weight_to_int4pack_for_cpu(w, 2),
+    )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -29,14 +32,17 @@ def test_product_with_weights_of_4_bits(n: int, group: int, dtype: torch.dtype) 
     packed = theirs._convert_weight_to_int4pack_for_cpu(w, 2)
     x, scales = torch.randn(5, 512).to(dtype), torch.rand(512 // group, n, 2).to(dtype)
     made = ours._weight_int4pack_mm_for_cpu(x, packed, group, scales)
-    exact = torch.repeat_interleave(scales[..., 0].T, group, 1).double() * (w - 8) + torch.repeat_interleave(
-        scales[..., 1].T, group, 1
-    )
+    exact = torch.repeat_interleave(scales[..., 0].T, group, 1).double() * (
+        w - 8
+    ) + torch.repeat_interleave(scales[..., 1].T, group, 1)
     want = x.double() @ exact.T
     assert made.dtype == dtype
     torch.testing.assert_close(made.double(), want, rtol=CLOSE[dtype], atol=20 * CLOSE[dtype])
     torch.testing.assert_close(
-        made, theirs._weight_int4pack_mm_for_cpu(x, packed, group, scales), rtol=CLOSE[dtype], atol=20 * CLOSE[dtype]
+        made,
+        theirs._weight_int4pack_mm_for_cpu(x, packed, group, scales),
+        rtol=CLOSE[dtype],
+        atol=20 * CLOSE[dtype],
     )
 
 
@@ -47,7 +53,10 @@ def test_product_with_weights_of_8_bits() -> None:
         torch.rand(16).bfloat16(),
     )
     torch.testing.assert_close(
-        ours._weight_int8pack_mm(x, w, scales), theirs._weight_int8pack_mm(x, w, scales), rtol=2e-2, atol=0.5
+        ours._weight_int8pack_mm(x, w, scales),
+        theirs._weight_int8pack_mm(x, w, scales),
+        rtol=2e-2,
+        atol=0.5,
     )
 
 
@@ -70,7 +79,10 @@ def test_grouped_products(dtype: torch.dtype) -> None:
     torch.manual_seed(1)
     for args in grouped(dtype):
         torch.testing.assert_close(
-            ours._grouped_mm(*args), theirs._grouped_mm(*args), rtol=CLOSE[dtype], atol=10 * CLOSE[dtype]
+            ours._grouped_mm(*args),
+            theirs._grouped_mm(*args),
+            rtol=CLOSE[dtype],
+            atol=10 * CLOSE[dtype],
         )
     x, w, ends = grouped(dtype)[0]
     torch.testing.assert_close(rushlight.ops.transformers.grouped_mm_fallback(x, w, ends), theirs._grouped_mm(x, w, ends),
@@ -84,8 +96,13 @@ def test_gradients_of_grouped_products() -> None:
     want = torch.cat([x[0:8] @ w[0], x[8:24] @ w[2]])
     weights = torch.randn_like(want)
     expected = torch.autograd.grad(want, (x, w), weights)
-    for made in (ours._grouped_mm(x, w, ends), rushlight.ops.transformers.grouped_mm_fallback(x, w, ends)):
-        torch.testing.assert_close(torch.autograd.grad(made, (x, w), weights), expected, rtol=1e-4, atol=1e-4)
+    for made in (
+        ours._grouped_mm(x, w, ends),
+        rushlight.ops.transformers.grouped_mm_fallback(x, w, ends),
+    ):
+        torch.testing.assert_close(
+            torch.autograd.grad(made, (x, w), weights), expected, rtol=1e-4, atol=1e-4
+        )
 
 
 def test_exported_mixtures_of_experts_run(tmp_path: Any) -> None:
@@ -102,7 +119,9 @@ def test_exported_mixtures_of_experts_run(tmp_path: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.export.save(torch.export.export(model, (x, ends)), tmp_path / "m.pt2")
-    torch.testing.assert_close(rushlight.load(tmp_path / "m.pt2")(x, ends), model(x, ends), rtol=2e-2, atol=0.1)
+    torch.testing.assert_close(
+        rushlight.load(tmp_path / "m.pt2")(x, ends), model(x, ends), rtol=2e-2, atol=0.1
+    )
 
 
 @pytest.mark.parametrize(("name", "args"), [
@@ -121,7 +140,9 @@ def test_refused_as_pytorch_refuses(name: str, args: tuple) -> None:
         getattr(theirs, name)(*args)
     with pytest.raises(RuntimeError) as got:
         getattr(ours, name)(*args)
-    assert str(got.value).split("\n")[-1][:40] in str(want.value) or str(want.value)[:40] in str(got.value)
+    assert str(got.value).split("\n")[-1][:40] in str(want.value) or str(want.value)[:40] in str(
+        got.value
+    )
 
 
 def test_wrong_extents_are_refused() -> None:
@@ -136,4 +157,6 @@ def test_wrong_extents_are_refused() -> None:
             ours._weight_int4pack_mm_for_cpu(*args)
     for ends in ([5, 2, 8], [2, 5, 99], [-1, 2, 8]):
         with pytest.raises(RuntimeError, match="offsets must not fall"):
-            ours._grouped_mm(torch.zeros(8, 16), torch.zeros(3, 16, 8), torch.tensor(ends, dtype=torch.int32))
+            ours._grouped_mm(
+                torch.zeros(8, 16), torch.zeros(3, 16, 8), torch.tensor(ends, dtype=torch.int32)
+            )

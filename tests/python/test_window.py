@@ -1,4 +1,5 @@
-"""Python as a window: Tensor's methods, operators, indexing and protocols do what torch.Tensor's do."""
+"""Python as a window: Tensor's methods, operators, indexing and protocols do what torch.Tensor's
+do."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def same(got: Any, want: Any) -> None:
     if isinstance(want, torch.Tensor):
         assert tuple(got.shape) == tuple(want.shape)
         assert got.dtype.name == str(want.dtype)[6:]
-        torch.testing.assert_close(torch.tensor(got.tolist(), dtype=want.dtype).reshape(want.shape), want, equal_nan=True)
+        torch.testing.assert_close(
+            torch.tensor(got.tolist(), dtype=want.dtype).reshape(want.shape), want, equal_nan=True
+        )
     elif isinstance(want, (tuple, list)):
         assert len(got) == len(want)
         for g, w in zip(got, want, strict=True):
@@ -47,7 +50,9 @@ BITS = [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rsh
 
 @pytest.mark.parametrize("op", BINARY + BITS, ids=lambda op: op.__name__)
 def test_binary(op: Any) -> None:
-    for x, y in ((I, 2), (2, I), (I, I + 1)) + (() if op in BITS else ((F, 2), (3.0, F.abs()), (F, I), (I, 2.5))):
+    for x, y in ((I, 2), (2, I), (I, I + 1)) + (
+        () if op in BITS else ((F, 2), (3.0, F.abs()), (F, I), (I, 2.5))
+    ):
         mine = [ours(v) if isinstance(v, torch.Tensor) else v for v in (x, y)]
         same(op(*mine), op(x, y))
 
@@ -160,7 +165,9 @@ METHODS: list[tuple[str, tuple, dict]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "args", "kwargs"), METHODS, ids=lambda x: x if isinstance(x, str) else "")
+@pytest.mark.parametrize(
+    ("name", "args", "kwargs"), METHODS, ids=lambda x: x if isinstance(x, str) else ""
+)
 def test_methods(name: str, args: tuple, kwargs: dict) -> None:
     mine = tuple(ours(a) if isinstance(a, torch.Tensor) else a for a in args)
     same(getattr(ours(F), name)(*mine, **kwargs), getattr(F, name)(*args, **kwargs))
@@ -175,7 +182,9 @@ def test_attributes() -> None:
     assert not x.is_quantized
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool", "int16", "complex64", "float8_e5m2"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "bfloat16", "bool", "int16", "complex64", "float8_e5m2"]
+)
 def test_copies(dtype: str) -> None:
     for x in (F, torch.tensor(3.0), torch.zeros(0, 2), F.t()):
         t = ours(x).to(getattr(rushlight, dtype))

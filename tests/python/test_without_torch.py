@@ -1,4 +1,5 @@
-"""The tests themselves without torch: every module is collected, and what needs torch is skipped, never an error."""
+"""The tests themselves without torch: every module is collected, and what needs torch is skipped,
+never an error."""
 
 from __future__ import annotations
 
@@ -20,6 +21,10 @@ sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", sys.argv
 
 def test_every_module_is_collected_without_torch() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", COLLECT, str(HERE)], capture_output=True, text=True, timeout=300, env=dict(os.environ)
+        [sys.executable, "-c", COLLECT, str(HERE)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=dict(os.environ),
     )
     assert done.returncode == 0, done.stdout[-3000:]

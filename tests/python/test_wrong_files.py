@@ -41,7 +41,10 @@ def test_arrays_and_weights_are_no_programs(run, tmp_path: pathlib.Path) -> None
     np.save(tmp_path / "x.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
     assert "an array, not a program" in run("run", str(tmp_path / "x.npy"), code=3).stderr
     shown = run("show", str(tmp_path / "x.npy")).stdout
-    assert "float32[2, 3]  0 to 5, mean 2.5, std 1.871" in shown and "in all 1 tensors, 6 elements, 24 bytes" in shown
+    assert (
+        "float32[2, 3]  0 to 5, mean 2.5, std 1.871" in shown
+        and "in all 1 tensors, 6 elements, 24 bytes" in shown
+    )
     np.savez(tmp_path / "x.npz", a=np.array([1, 2]), b=np.array([np.nan, 1]))
     shown = run("show", str(tmp_path / "x.npz")).stdout
     assert "a " in shown and "1 of 2 are NaN" in shown
@@ -55,17 +58,39 @@ def test_safetensors_are_shown(run, tmp_path: pathlib.Path) -> None:
     assert "w.0" in run("show", str(path)).stdout
     values = json.loads(run("show", str(path), "--json").stdout)["values"]
     assert values[0].pop("std") == pytest.approx(0.5**0.5)
-    assert values == [{"name": "w.0", "dtype": "float32", "shape": [2], "min": 1, "max": 2, "mean": 1.5, "n_nan": 0}]
+    assert values == [
+        {
+            "name": "w.0",
+            "dtype": "float32",
+            "shape": [2],
+            "min": 1,
+            "max": 2,
+            "mean": 1.5,
+            "n_nan": 0,
+        }
+    ]
 
 
 def test_state_dicts_are_shown(run, tmp_path: pathlib.Path) -> None:
     torch = pytest.importorskip("torch")
     path = tmp_path / "state.pt"
-    torch.save({"epoch": 3, "model": {"l.weight": torch.ones(2, 2, dtype=torch.bfloat16)}, "losses": [0.5]}, path)
+    torch.save(
+        {
+            "epoch": 3,
+            "model": {"l.weight": torch.ones(2, 2, dtype=torch.bfloat16)},
+            "losses": [0.5],
+        },
+        path,
+    )
     said = run("run", str(path), code=3).stderr
     assert "weights without a program" in said and "rushlight show" in said
     shown = run("show", str(path)).stdout
-    assert "model.l.weight" in shown and "bfloat16[2, 2]  1 to 1" in shown and "epoch" in shown and "losses.0" in shown
+    assert (
+        "model.l.weight" in shown
+        and "bfloat16[2, 2]  1 to 1" in shown
+        and "epoch" in shown
+        and "losses.0" in shown
+    )
 
 
 def test_what_must_hold_is_said_once_and_what_came(run) -> None:

@@ -1,9 +1,10 @@
-"""PyTorch's samples of its operators (op_db, float32), traced by rushlight.trace and run again: results are PyTorch's.
+"""PyTorch's samples of its operators (op_db, float32), traced by rushlight.trace and run again:
+results are PyTorch's.
 
     python tests/python/trace_ops.py [--only NAME] [--samples N] [-v]
 
-Tensors of a sample are the inputs, everything else is part of the function.  Operators that this build cannot run are
-counted, not failures: op_walk.py is about them.
+Tensors of a sample are the inputs, everything else is part of the function.  Operators that this
+build cannot run are counted, not failures: op_walk.py is about them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 # Their memory is not set.
 SEED = 42  # what op_db's own functions set, which a trace does not repeat
-SKIPPED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
+SKIPPED = {
+    "empty",
+    "empty_like",
+    "empty_permuted",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+}
 
 
 def holes(value: Any, tensors: list) -> Callable[[list], Any]:
@@ -92,7 +100,10 @@ def check(op: Any, sample: Any) -> None:
         got = made(*clones())
     except (RuntimeError, NotImplementedError) as error:
         text = str(error)
-        if any(word in text for word in ("cannot run here", "not supported", "unsupported", "not implemented")):
+        if any(
+            word in text
+            for word in ("cannot run here", "not supported", "unsupported", "not implemented")
+        ):
             raise Outcome("cannot run here") from None
         raise
     for a, b in zip(leaves(got), leaves(expected), strict=True):
@@ -100,7 +111,9 @@ def check(op: Any, sample: Any) -> None:
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4, equal_nan=True)
 
 
-def walk(only: str, n_samples: int | None, report: Callable[[str], None]) -> tuple[int, int, dict[str, int]]:
+def walk(
+    only: str, n_samples: int | None, report: Callable[[str], None]
+) -> tuple[int, int, dict[str, int]]:
     n_good, n_bad, others = 0, 0, {}
     for op in op_db:
         if (only and only not in op.name) or op.name in SKIPPED or "jiterator" in op.name:
@@ -108,7 +121,9 @@ def walk(only: str, n_samples: int | None, report: Callable[[str], None]) -> tup
         if torch.float32 not in op.supported_dtypes("cpu"):
             continue
         torch.manual_seed(1)
-        for i, sample in enumerate(itertools.islice(op.sample_inputs("cpu", torch.float32), n_samples)):
+        for i, sample in enumerate(
+            itertools.islice(op.sample_inputs("cpu", torch.float32), n_samples)
+        ):
             try:
                 check(op, sample)
                 n_good += 1
@@ -120,7 +135,9 @@ def walk(only: str, n_samples: int | None, report: Callable[[str], None]) -> tup
                     others[EXCEPTIONS[op.name]] = others.get(EXCEPTIONS[op.name], 0) + 1
                     continue
                 n_bad += 1
-                report(f"! {op.name} {op.variant_test_name} {i}: {type(error).__name__}: {str(error)[:600]}")
+                report(
+                    f"! {op.name} {op.variant_test_name} {i}: {type(error).__name__}: {str(error)[:600]}"
+                )
     return n_good, n_bad, others
 
 

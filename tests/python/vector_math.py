@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Accuracy of the vector functions, over every exponent of float32: a table, or --docs to write it into docs/numerics.md.
+"""Accuracy of the vector functions, over every exponent of float32: a table, or --docs to write it
+into docs/numerics.md.
 
     PYTHONPATH=build/python python3 tests/python/vector_math.py
 
-Errors are in units in the last place of float32 against PyTorch's float64 result; float64 is compared with PyTorch's own
-float64, which is itself good to about one unit.
+Errors are in units in the last place of float32 against PyTorch's float64 result; float64 is
+compared with PyTorch's own float64, which is itself good to about one unit.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def samples(dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     wide = dtype == torch.float64
     exponents, bits, ints = (2048, 52, torch.int64) if wide else (256, 23, torch.int32)
-    mantissa = torch.randint(0, 1 << bits, (2, exponents, MANTISSAS), generator=generator, dtype=torch.int64)
+    mantissa = torch.randint(
+        0, 1 << bits, (2, exponents, MANTISSAS), generator=generator, dtype=torch.int64
+    )
     mantissa[..., 0], mantissa[..., 1], mantissa[..., 2] = 0, (1 << bits) - 1, 1
     value = (torch.arange(exponents, dtype=torch.int64)[None, :, None] << bits) + mantissa
     value[1] |= -(1 << 63) if wide else 1 << 31
@@ -59,12 +62,17 @@ def pairs(dtype: torch.dtype, name: str) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def units(got: torch.Tensor, want: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Distance of `got` from `want` (float64) in units of the last place of dtype; 0 where both are not finite alike."""
+    """Distance of `got` from `want` (float64) in units of the last place of dtype; 0 where both are
+    not finite alike."""
     bits, least = (52, -1074) if dtype == torch.float64 else (23, -149)
     want = want.double()
     _, exponent = torch.frexp(want)
-    unit = torch.ldexp(torch.ones_like(want), torch.clamp(exponent - 1 - bits, min=least).to(torch.int32))
-    return torch.where(torch.isfinite(want), (got.double() - want).abs() / unit, torch.zeros_like(want))
+    unit = torch.ldexp(
+        torch.ones_like(want), torch.clamp(exponent - 1 - bits, min=least).to(torch.int32)
+    )
+    return torch.where(
+        torch.isfinite(want), (got.double() - want).abs() / unit, torch.zeros_like(want)
+    )
 
 
 def call(name: str, *args: torch.Tensor) -> torch.Tensor:
@@ -74,20 +82,28 @@ def call(name: str, *args: torch.Tensor) -> torch.Tensor:
 def kinds(t: torch.Tensor) -> torch.Tensor:
     """What a value is besides its size: NaN, infinite, zero, and the sign of what is not NaN."""
     sign = torch.where(torch.isnan(t), 0, torch.signbit(t).to(torch.int64) * 2 - 1)
-    return sign * (1 + 2 * torch.isinf(t).to(torch.int64) + 4 * (t == 0).to(torch.int64)) + 100 * torch.isnan(t)
+    return sign * (
+        1 + 2 * torch.isinf(t).to(torch.int64) + 4 * (t == 0).to(torch.int64)
+    ) + 100 * torch.isnan(t)
 
 
 def measure(name: str, dtype: torch.dtype) -> tuple[float, float, list[str]]:
-    """(worst error in units, at which argument, what differs from PyTorch in kind or beyond its tolerances)."""
+    """(worst error in units, at which argument, what differs from PyTorch in kind or beyond its
+    tolerances)."""
     args = pairs(dtype, name) if name in TWO else (samples(dtype),)
     own: Callable[..., torch.Tensor] = getattr(torch, name)
     got, theirs = call(name, *args), own(*args)
     exact = own(*(a.double() for a in args))
     wrong = []
-    # At the edges of the range PyTorch rounds early now and then (cosh(89.1), the last denormal): what is right, is right.
-    right = torch.isfinite(got) & (units(got, exact if dtype == torch.float32 else theirs, dtype) <= 1)
+    # At the edges of the range PyTorch rounds early now and then (cosh(89.1), the last denormal):
+    # what is right, is right.
+    right = torch.isfinite(got) & (
+        units(got, exact if dtype == torch.float32 else theirs, dtype) <= 1
+    )
     rtol, atol = (1.3e-6, 1e-5) if dtype == torch.float32 else (1e-7, 1e-7)
-    differ = (kinds(got) != kinds(theirs)) | ~torch.isclose(got, theirs, rtol=rtol, atol=atol, equal_nan=True)
+    differ = (kinds(got) != kinds(theirs)) | ~torch.isclose(
+        got, theirs, rtol=rtol, atol=atol, equal_nan=True
+    )
     differ &= ~right
     for i in differ.nonzero()[:5, 0].tolist():
         at = ", ".join(repr(a[i].item()) for a in args)
@@ -105,12 +121,17 @@ def theirs(name: str) -> float:
     args = pairs(torch.float32, name) if name in TWO else (samples(torch.float32),)
     own = getattr(torch, name)
     got, exact = own(*args), own(*(a.double() for a in args))
-    counts = torch.isfinite(got) & ((exact.abs() >= torch.finfo(torch.float32).tiny) | (name != "sigmoid"))
+    counts = torch.isfinite(got) & (
+        (exact.abs() >= torch.finfo(torch.float32).tiny) | (name != "sigmoid")
+    )
     return float(torch.where(counts, units(got, exact, torch.float32), 0.0).max())
 
 
 def table() -> list[str]:
-    lines = ["| function | float32: units, at | PyTorch's | float64: units from PyTorch |", "| --- | --- | --- | --- |"]
+    lines = [
+        "| function | float32: units, at | PyTorch's | float64: units from PyTorch |",
+        "| --- | --- | --- | --- |",
+    ]
     for name in (*ONE, *TWO):
         one, at, _ = measure(name, torch.float32)
         two, _, _ = measure(name, torch.float64)
@@ -119,7 +140,9 @@ def table() -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--docs", action="store_true", help="write the table into docs/numerics.md")
     options = parser.parse_args()
     lines = table()

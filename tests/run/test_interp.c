@@ -52,7 +52,11 @@ static void keep_print(void *user, const char *text, size_t len)
 static int setup(void **state)
 {
   fixture *f = calloc(1, sizeof *f);
-  context_options opt = {.allocator = {count_alloc, count_free, f}, .print = keep_print, .callback_user = f, .n_threads = 1, .no_cache = true};
+  context_options opt = {.allocator = {count_alloc, count_free, f},
+                         .print = keep_print,
+                         .callback_user = f,
+                         .n_threads = 1,
+                         .no_cache = true};
 
   f->c = test_context(&opt);
   call_ctx_init(&f->cx, f->c, &f->err);

@@ -1,13 +1,16 @@
 /* What every operator of the table leaves behind, by rules that need no list of operators.
  *
- * Each one is called many times with random arguments of its schema's types: tensors, texts, numbers, and containers of
- * them.  After every call, whether it succeeded or failed:
- *   references  each value on the heap has as many references as the arguments, results and containers in reach hold;
- *   versions    a tensor's version moved where its elements changed, and only where the schema writes to it (a!);
- *   bytes       what is not written has the bytes that it had, also where the caller drops its own reference while a
+ * Each one is called many times with random arguments of its schema's types: tensors, texts,
+ * numbers, and containers of them.  After every call, whether it succeeded or failed:
+ *   references  each value on the heap has as many references as the arguments, results and
+ *   containers in reach hold; versions    a tensor's version moved where its elements changed, and
+ *   only where the schema writes to it (a!); bytes       what is not written has the bytes that it
+ *   had, also where the caller drops its own reference while a
  *               view lives on; memory around a written view is kept;
- *   memory      when all is released, as many bytes are live as before, and nobody wrote beside a block.
- * A new operator of the table is covered without a change here.  RUSH_OPERATORS=name prints what is done with one. */
+ *   memory      when all is released, as many bytes are live as before, and nobody wrote beside a
+ *   block.
+ * A new operator of the table is covered without a change here.  RUSH_OPERATORS=name prints what is
+ * done with one. */
 #include "support/test.h"
 
 #include "base/macros.h"
@@ -22,7 +25,7 @@
 #define N_POOL 3
 #define GAP 8 /* elements before and after a tensor that is a view */
 
-/* -- Random choices ---------------------------------------------------------------------------------- */
+/* -- Random choices ---------------------------------------------------------------------------- */
 
 typedef struct walk {
   context *c;
@@ -30,7 +33,8 @@ typedef struct walk {
   rush_error err;
   uint64_t seed;
   type_store *ts;
-  rush_value tensors[N_POOL], strings[N_POOL], lists[N_POOL], tuples[N_POOL]; /* the heap items of containers */
+  rush_value tensors[N_POOL], strings[N_POOL], lists[N_POOL],
+    tuples[N_POOL];    /* the heap items of containers */
   rush_value *vars;    /* one of them: what the type variables stand for in this call */
   const type *var_type;
   int n_dims, dtype;   /* of most tensors of this call */
@@ -53,7 +57,7 @@ static void must(walk *w, rush_status st)
     fail_msg("%s", w->err.message);
 }
 
-/* -- Arguments --------------------------------------------------------------------------------------- */
+/* -- Arguments --------------------------------------------------------------------------------- */
 
 static bool named(const char *name, const char *const *names, size_t n)
 {
@@ -65,9 +69,11 @@ static bool named(const char *name, const char *const *names, size_t n)
 
 static int dtype_of_name(walk *w, const char *name)
 {
-  static const char *const indices[] = {"index", "indices", "target", "offsets", "targets", "sorted_sequence", "batch_sizes"};
+  static const char *const indices[] = {"index",   "indices",         "target",     "offsets",
+                                        "targets", "sorted_sequence", "batch_sizes"};
   static const char *const masks[] = {"mask", "condition"};
-  static const int dtypes[] = {RUSH_FLOAT64, RUSH_INT64, RUSH_BOOL, RUSH_INT32, RUSH_FLOAT16, RUSH_COMPLEX64, RUSH_UINT8};
+  static const int dtypes[] = {RUSH_FLOAT64, RUSH_INT64,     RUSH_BOOL, RUSH_INT32,
+                               RUSH_FLOAT16, RUSH_COMPLEX64, RUSH_UINT8};
 
   if (one_in(w, 12))
     return dtypes[below(w, COUNT_OF(dtypes))];
@@ -126,7 +132,8 @@ static bool make_dict(walk *w, const type *t, const char *name, rush_value *out)
   const type *key = t->elems[0], *value = t->elems[1];
   rush_dict *d;
 
-  must(w, dict_new(&w->cx, type_is(key, TYPE_VAR) ? w->var_type : key, type_is(value, TYPE_VAR) ? w->var_type : value, &d));
+  must(w, dict_new(&w->cx, type_is(key, TYPE_VAR) ? w->var_type : key,
+                   type_is(value, TYPE_VAR) ? w->var_type : value, &d));
   *out = value_heap_steal(RUSH_TAG_DICT, d);
   for (uint32_t i = below(w, 4); i-- > 0;) {
     rush_value k, v;
@@ -258,11 +265,14 @@ static bool make_args(walk *w, const op *o, rush_value *args)
 
 static void choose_theme(walk *w)
 {
-  static const int8_t shapes[][5] = {{2, 3, 3}, {2, 3, 3}, {1, 3}, {1, 4}, {0}, {3, 2, 3, 4}, {4, 1, 2, 4, 4}, {5, 1, 2, 3, 3}};
-  static const int dtypes[] = {RUSH_FLOAT32, RUSH_FLOAT32, RUSH_FLOAT32, RUSH_INT64, RUSH_BOOL, RUSH_FLOAT64};
+  static const int8_t shapes[][5] = {{2, 3, 3}, {2, 3, 3},    {1, 3},          {1, 4},
+                                     {0},       {3, 2, 3, 4}, {4, 1, 2, 4, 4}, {5, 1, 2, 3, 3}};
+  static const int dtypes[] = {RUSH_FLOAT32, RUSH_FLOAT32, RUSH_FLOAT32,
+                               RUSH_INT64,   RUSH_BOOL,    RUSH_FLOAT64};
   rush_value *const kinds[] = {w->tensors, w->strings, w->lists, w->tuples};
   const type *const types[] = {type_simple(TYPE_TENSOR), type_simple(TYPE_STRING),
-                               type_list(w->ts, type_simple(TYPE_TENSOR)), type_simple(TYPE_ANY_TUPLE)};
+                               type_list(w->ts, type_simple(TYPE_TENSOR)),
+                               type_simple(TYPE_ANY_TUPLE)};
   const uint32_t kind = below(w, 4);
   const int8_t *shape = shapes[below(w, COUNT_OF(shapes))];
 
@@ -274,7 +284,7 @@ static void choose_theme(walk *w)
     w->sizes[i] = i < 4 ? shape[i + 1] : 3;
 }
 
-/* -- References --------------------------------------------------------------------------------------- */
+/* -- References -------------------------------------------------------------------------------- */
 
 #define N_SEEN 1024
 typedef struct census {
@@ -361,7 +371,7 @@ static void count_pool(census *s, const walk *w)
   }
 }
 
-/* -- One call ------------------------------------------------------------------------------------------ */
+/* -- One call ---------------------------------------------------------------------------------- */
 
 #define MOST_TENSORS 64
 typedef struct kept { /* of a tensor among the arguments, before the call */
@@ -394,7 +404,8 @@ static uint64_t hash_more(const char *p, size_t n, uint64_t h)
 
 static void hash_kept(const kept *k, uint64_t *all, uint64_t *around)
 {
-  const size_t item = tensor_item_bytes(k->t), from = (size_t)k->offset * item, n = (size_t)k->n_elems * item;
+  const size_t item = tensor_item_bytes(k->t), from = (size_t)k->offset * item,
+               n = (size_t)k->n_elems * item;
   const char *p = k->st->data;
 
   *all = hash_more(p, k->n_bytes, 1);
@@ -408,13 +419,20 @@ static void keep_tensors(one_call *o)
   const schema *sc = o->call.op->schema;
   rush_tensor *t;
 
-  for (tensor_walk it = {o->args, sc->n_args}; (t = tensor_walk_next(&it)) != NULL && o->n_tensors < MOST_TENSORS;) {
+  for (tensor_walk it = {o->args, sc->n_args};
+       (t = tensor_walk_next(&it)) != NULL && o->n_tensors < MOST_TENSORS;) {
     kept *k = &o->tensors[o->n_tensors];
     if (tensor_is_meta(t) || !t->st || sc->args[it.at].type->kind == TYPE_VAR)
       continue;
-    *k = (kept){.t = t, .st = t->st, .arg = it.at, .version = t->st->version, .n_elems = t->n_elems, .offset = t->offset,
+    *k = (kept){.t = t,
+                .st = t->st,
+                .arg = it.at,
+                .version = t->st->version,
+                .n_elems = t->n_elems,
+                .offset = t->offset,
                 .n_bytes = t->st->n_bytes};
-    k->is_written = sc->args[it.at].elem_write || (sc->args[it.at].is_write && o->args[it.at].tag == RUSH_TAG_TENSOR);
+    k->is_written = sc->args[it.at].elem_write ||
+                    (sc->args[it.at].is_write && o->args[it.at].tag == RUSH_TAG_TENSOR);
     if (one_in(o->w, 2))
       must(o->w, tensor_alias(&o->w->cx, t, &k->view));
     if (o->args[it.at].tag != RUSH_TAG_TENSOR)
@@ -425,7 +443,9 @@ static void keep_tensors(one_call *o)
 }
 
 /* Each operator's first failure is printed; the walk goes on. */
-#define WRONG(o, ...) ((o)->w->is_wrong ? (void)0 : (print_error("%s: ", call_text(o)), print_error(__VA_ARGS__), \
+#define WRONG(o, ...)                                                               \
+  ((o)->w->is_wrong ? (void)0                                                       \
+                    : (print_error("%s: ", call_text(o)), print_error(__VA_ARGS__), \
                        print_error("\n"), (void)((o)->w->is_wrong = true)))
 
 static const char *call_text(one_call *o)
@@ -446,8 +466,8 @@ static const char *call_text(one_call *o)
     else
       (void)!value_repr(&o->w->cx, &t, o->args[i]);
   }
-  snprintf(text, sizeof text, "%s), last_use %llx: %s", text_str(&t), (unsigned long long)o->call.last_use,
-           o->st == RUSH_OK ? "ok" : o->w->err.message);
+  snprintf(text, sizeof text, "%s), last_use %llx: %s", text_str(&t),
+           (unsigned long long)o->call.last_use, o->st == RUSH_OK ? "ok" : o->w->err.message);
   text_free(&t);
   return text;
 }
@@ -468,8 +488,10 @@ static void check_references(one_call *o)
   }
   for (uint32_t i = 0; i < N_SEEN && !s.is_open; i++) {
     const heap *h = s.seen[i].h;
-    if (h && h->refs != s.seen[i].found && !(h->flags & VALUE_IN_ARENA && h->kind != RUSH_TAG_TENSOR))
-      WRONG(o, "a value of kind %u has %u references, but %u hold it", h->kind, h->refs, s.seen[i].found);
+    if (h && h->refs != s.seen[i].found &&
+        !(h->flags & VALUE_IN_ARENA && h->kind != RUSH_TAG_TENSOR))
+      WRONG(o, "a value of kind %u has %u references, but %u hold it", h->kind, h->refs,
+            s.seen[i].found);
   }
 }
 
@@ -506,7 +528,12 @@ static bool call_once(walk *w, const op *op, bool print)
   choose_theme(w);
   if (!make_args(w, op, o.args))
     return false;
-  o.call = (rush_call){.cx = &w->cx, .op = op, .n_args = sc->n_args, .n_results = sc->n_returns, .args = o.args, .results = o.results};
+  o.call = (rush_call){.cx = &w->cx,
+                       .op = op,
+                       .n_args = sc->n_args,
+                       .n_results = sc->n_returns,
+                       .args = o.args,
+                       .results = o.results};
   for (uint32_t i = 0; i < sc->n_returns; i++)
     o.results[i] = value_none();
   keep_tensors(&o);
@@ -531,7 +558,7 @@ static bool call_once(walk *w, const op *op, bool print)
   return o.st == RUSH_OK;
 }
 
-/* -- All of them ---------------------------------------------------------------------------------------- */
+/* -- All of them ------------------------------------------------------------------------------- */
 
 static void fill_pool(walk *w)
 {
@@ -584,13 +611,15 @@ static bool try_one(walk *w, const op *o, bool print)
     if (after <= before)
       return done;
   }
-  print_error("%s.%s: each call leaves %lld bytes\n", o->schema->name, o->schema->overload, (long long)(after - before));
+  print_error("%s.%s: each call leaves %lld bytes\n", o->schema->name, o->schema->overload,
+              (long long)(after - before));
   w->is_wrong = true;
   return done;
 }
 
 typedef struct tally {
-  uint32_t n_ops, n_done, n_written, n_written_done; /* operators; those that succeeded once; those that write */
+  uint32_t n_ops, n_done, n_written,
+    n_written_done; /* operators; those that succeeded once; those that write */
 } tally;
 
 static void walk_op(walk *w, const op *o, tally *t)
@@ -600,13 +629,14 @@ static void walk_op(walk *w, const op *o, tally *t)
   const bool print = only && strcmp(only, o->schema->name) == 0;
   uint32_t n_done = 0;
 
-  if (o->schema->n_args > MOST_ARGS || o->schema->n_returns > MOST_RESULTS || o->schema->is_vararg || !op_is_runnable(o) ||
-      (only && !print))
+  if (o->schema->n_args > MOST_ARGS || o->schema->n_returns > MOST_RESULTS ||
+      o->schema->is_vararg || !op_is_runnable(o) || (only && !print))
     return;
   w->is_wrong = false;
   w->op = o;
   for (uint32_t i = 0; i < N_TRIES && !w->is_wrong; i++) {
-    w->seed = name_hash(str_of(o->schema->name)) + name_hash(str_of(o->schema->overload)) * 31 + i * 7919;
+    w->seed =
+      name_hash(str_of(o->schema->name)) + name_hash(str_of(o->schema->overload)) * 31 + i * 7919;
     (void)below(w, 2);
     n_done += try_one(w, o, print);
   }
@@ -619,7 +649,8 @@ static void walk_op(walk *w, const op *o, tally *t)
     fprintf(stderr, "never: %s.%s\n", o->schema->name, o->schema->overload);
 }
 
-/* Blocks between bytes that nobody else may write to: the walk sees it when the block is given back. */
+/* Blocks between bytes that nobody else may write to: the walk sees it when the block is given
+ * back. */
 #define GUARD 16 /* bytes on each side, a multiple of the alignment */
 #define GUARD_BYTE 0xa5
 static void *guarded_alloc(void *user, size_t n_bytes)
@@ -645,20 +676,26 @@ static void guarded_free(void *user, void *block, size_t n_bytes)
   for (int i = 0; i < GUARD; i++)
     kept &= p[GUARD + i] == GUARD_BYTE && p[2 * GUARD + n_bytes + i] == GUARD_BYTE;
   if (!kept && !w->is_wrong) {
-    print_error("%s.%s: a byte beside a block of %zu is written\n", w->op ? w->op->schema->name : "?",
-                w->op ? w->op->schema->overload : "?", n_bytes);
+    print_error("%s.%s: a byte beside a block of %zu is written\n",
+                w->op ? w->op->schema->name : "?", w->op ? w->op->schema->overload : "?", n_bytes);
     w->is_wrong = true;
   }
   free(p);
 }
 
-static void ignore_text(void *user, const char *text, size_t len) { (void)user, (void)text, (void)len; }
+static void ignore_text(void *user, const char *text, size_t len)
+{
+  (void)user, (void)text, (void)len;
+}
 static void ignore_warning(void *user, const char *text) { (void)user, (void)text; }
 
 static void calls_leave_what_schemas_say(void **state)
 {
   walk w = {.err = RUSH_ERROR_INIT};
-  const context_options opt = {.allocator = {guarded_alloc, guarded_free, &w}, .n_threads = 1, .no_cache = true, .print = ignore_text,
+  const context_options opt = {.allocator = {guarded_alloc, guarded_free, &w},
+                               .n_threads = 1,
+                               .no_cache = true,
+                               .print = ignore_text,
                                .warn = ignore_warning};
   tally t = {0};
 
@@ -672,10 +709,12 @@ static void calls_leave_what_schemas_say(void **state)
     for (uint32_t k = 0; k < n; k++)
       walk_op(&w, ops[k], &t);
   }
-  print_message("%u operators, %u ran; %u write, %u of them ran\n", t.n_ops, t.n_done, t.n_written, t.n_written_done);
+  print_message("%u operators, %u ran; %u write, %u of them ran\n", t.n_ops, t.n_done, t.n_written,
+                t.n_written_done);
   context_release(w.c);
   assert_int_equal(w.n_wrong, 0);
-  if (!getenv("RUSH_OPERATORS")) { /* the others need numbers or shapes that chance does not bring */
+  if (!getenv(
+        "RUSH_OPERATORS")) { /* the others need numbers or shapes that chance does not bring */
     assert_true(t.n_done * 100 > t.n_ops * 80);
     assert_true(t.n_written_done * 100 > t.n_written * 80);
   }

@@ -2,7 +2,7 @@
 
 #include "script/syntax/parser.h"
 
-/* -- A dump: (op a b), names and literals as they are --------------------------------------------- */
+/* -- A dump: (op a b), names and literals as they are ------------------------------------------ */
 
 static const char *op_text(ast_op op)
 {
@@ -209,7 +209,7 @@ static void dump_stmts(text_buf *b, const ast_stmts *body)
   text_puts(b, "}");
 }
 
-/* -- Running -------------------------------------------------------------------------------------- */
+/* -- Running ----------------------------------------------------------------------------------- */
 
 typedef struct job {
   source *src;
@@ -301,7 +301,8 @@ static void statements(void **state)
         "{def f(a:int=_ b:(at Tuple( tuple str int))=_)->None{stmt10}}");
   check("def f(a, # type: int\n      b):  # type: ignore\n  pass\n",
         "{def f(a:int=_ b:_=_)->_{stmt10}}");
-  check("class M(Module):\n  __annotations__[\"0\"] = A\n  x : int\n  def f(self) -> int:\n    return 1\n",
+  check("class M(Module):\n  __annotations__[\"0\"] = A\n  x : int\n  def f(self) -> int:\n    "
+        "return 1\n",
         "{class M( Module){(= (at __annotations__( one '0'))):_ A; (= x):int _; "
         "def f(self:_=_)->int{return 1}}}");
 }
@@ -310,8 +311,9 @@ static void skeletons_skip_bodies(void **state)
 {
   (void)state;
   char out[1000];
-  parse_text("class C:\n  def f(self) -> int:\n    for x in y:\n      z\n    return 1\n  a : int\nb\n",
-             PARSE_SKIP_BODIES, out, sizeof out);
+  parse_text(
+    "class C:\n  def f(self) -> int:\n    for x in y:\n      z\n    return 1\n  a : int\nb\n",
+    PARSE_SKIP_BODIES, out, sizeof out);
   assert_string_equal(out, "{class C(){def f(self:_=_)->int{}; (= a):int _}; b}");
 }
 

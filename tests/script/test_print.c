@@ -1,11 +1,12 @@
-/* Graphs as TorchScript: tests/script/code/NAME.py's function f is printed as NAME.txt says (RUSH_UPDATE=1 writes what comes),
- * and all of it, read again, prints the same. */
+/* Graphs as TorchScript: tests/script/code/NAME.py's function f is printed as NAME.txt says
+ * (RUSH_UPDATE=1 writes what comes), and all of it, read again, prints the same. */
 #include "support/bytes.h"
 #include "support/test.h"
 
 #include "rushlight/rushlight.h"
 
-static const char *const names[] = {"branches", "containers", "forks", "long_lines", "loops", "names", "numbers", "objects", "results"};
+static const char *const names[] = {"branches", "containers", "forks",   "long_lines", "loops",
+                                    "names",    "numbers",    "objects", "results"};
 
 static const char *path_of(const char *name, const char *kind)
 {

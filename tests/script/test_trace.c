@@ -56,7 +56,8 @@ static rush_value call(fixture *f, const char *name, int n, ...)
   va_end(list);
   bool scaled = strstr(name, "add") && n == 3; /* alpha has a name */
   rush_named_value alpha = {"alpha", args[2]};
-  rush_status st = rush_op_call(f->c, name, args, (size_t)n - scaled, &alpha, scaled, &result, 1, &n_results, &f->err);
+  rush_status st = rush_op_call(f->c, name, args, (size_t)n - scaled, &alpha, scaled, &result, 1,
+                                &n_results, &f->err);
   if (st != RUSH_OK)
     fail_msg("%s: %s", name, f->err.message);
   return keep(f, result);
@@ -71,7 +72,8 @@ static rush_value list_of(fixture *f, rush_value a, rush_value b)
 }
 
 /* What the trace became, called. */
-static rush_value run(fixture *f, rush_value *outputs, uint32_t n_outputs, rush_value *args, uint32_t n, const char *holds)
+static rush_value run(fixture *f, rush_value *outputs, uint32_t n_outputs, rush_value *args,
+                      uint32_t n, const char *holds)
 {
   call_ctx cx;
   program *p;
@@ -157,7 +159,8 @@ static void lists_are_known_by_identity(void **state)
   rush_value halves = call(&f, "aten::chunk", 3, xs[0], rush_value_int(2), rush_value_int(1));
   rush_value first = halves.as.list->items[0];
   rush_value y = call(&f, "aten::cat", 2, list_of(&f, first, xs[1]), rush_value_int(1));
-  rush_value others[2] = {range(&f, 1, 2), range(&f, 1, 3)}, other = list_of(&f, others[0], others[1]);
+  rush_value others[2] = {range(&f, 1, 2), range(&f, 1, 3)},
+             other = list_of(&f, others[0], others[1]);
   const float expected[] = {0, 0, 1, 2};
   check_floats(run(&f, &y, 1, &other, 1, "prim::ListConstruct"), 4, expected);
   end(&f);
@@ -180,14 +183,16 @@ static void unknown_tensors_are_constants(void **state)
 
 static void calls_of_programs_stay_calls(void **state)
 {
-  static const char text[] = "import torch\ndef f(x: torch.Tensor):\n  if bool(x.sum() > 100):\n    return x * 0\n  return x + 1\n";
+  static const char text[] = "import torch\ndef f(x: torch.Tensor):\n  if bool(x.sum() > 100):\n   "
+                             " return x * 0\n  return x + 1\n";
   rush_load_options options = RUSH_LOAD_OPTIONS_INIT;
   rush_module *m;
   fixture f;
   (void)state;
   begin(&f);
   options.name = "calls.py";
-  assert_int_equal(rush_module_load_bytes(f.c, text, sizeof text - 1, NULL, NULL, &options, &m, &f.err), RUSH_OK);
+  assert_int_equal(
+    rush_module_load_bytes(f.c, text, sizeof text - 1, NULL, NULL, &options, &m, &f.err), RUSH_OK);
   rush_value x = range(&f, 1, 3), y;
   begin_trace(&f, &x, 1);
   assert_int_equal(rush_module_call(m, "f", &x, 1, &y, &f.err), RUSH_OK);
@@ -279,10 +284,13 @@ static void a_trace_survives_any_failed_allocation(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(calls_run_again_on_other_sizes),   cmocka_unit_test(writes_give_new_values),
-      cmocka_unit_test(lists_are_known_by_identity),      cmocka_unit_test(unknown_tensors_are_constants),
-      cmocka_unit_test(calls_of_programs_stay_calls),     cmocka_unit_test(a_graph_text_becomes_a_function),
-      cmocka_unit_test(a_trace_survives_any_failed_allocation),
+    cmocka_unit_test(calls_run_again_on_other_sizes),
+    cmocka_unit_test(writes_give_new_values),
+    cmocka_unit_test(lists_are_known_by_identity),
+    cmocka_unit_test(unknown_tensors_are_constants),
+    cmocka_unit_test(calls_of_programs_stay_calls),
+    cmocka_unit_test(a_graph_text_becomes_a_function),
+    cmocka_unit_test(a_trace_survives_any_failed_allocation),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

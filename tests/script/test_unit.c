@@ -11,8 +11,14 @@
 
 static rush_error err = RUSH_ERROR_INIT;
 
-static rush_status compile(const char *text, rush_module **m) { return rush_module_compile(NULL, text, strlen(text), NULL, m, &err); }
-static rush_status define(rush_module *m, const char *text) { return rush_module_define(m, text, strlen(text), NULL, &err); }
+static rush_status compile(const char *text, rush_module **m)
+{
+  return rush_module_compile(NULL, text, strlen(text), NULL, m, &err);
+}
+static rush_status define(rush_module *m, const char *text)
+{
+  return rush_module_define(m, text, strlen(text), NULL, &err);
+}
 
 static int64_t call(rush_module *m, const char *name, int64_t x)
 {
@@ -29,9 +35,9 @@ static void definitions_are_added(void **state)
 
   (void)state;
   assert_int_equal(compile("def f(x: int):\n    return x + 1\n", &m), RUSH_OK);
-  assert_int_equal(
-    define(m, "class C:\n    def __init__(self, n: int):\n        self.n = n\n\ndef g(x: int):\n    return C(f(x)).n * 2\n"),
-    RUSH_OK);
+  assert_int_equal(define(m, "class C:\n    def __init__(self, n: int):\n        self.n = n\n\ndef "
+                             "g(x: int):\n    return C(f(x)).n * 2\n"),
+                   RUSH_OK);
   assert_int_equal(rush_module_n_methods(m), 2);
   assert_int_equal(call(m, "f", 3), 4);
   assert_int_equal(call(m, "g", 3), 8);
@@ -44,12 +50,15 @@ static void a_failed_text_leaves_nothing(void **state)
 
   (void)state;
   assert_int_equal(compile("def f(x: int):\n    return x\n", &m), RUSH_OK);
-  assert_int_equal(define(m, "class C:\n    def __init__(self):\n        self.n = 1\n\ndef g(x: int):\n    return x\n\ndef h(x: int) -> str:\n    return x\n"),
+  assert_int_equal(define(m, "class C:\n    def __init__(self):\n        self.n = 1\n\ndef g(x: "
+                             "int):\n    return x\n\ndef h(x: int) -> str:\n    return x\n"),
                    RUSH_ERAISED);
   assert_non_null(strstr(err.message, "annotated as having type str but is actually of type int"));
   assert_non_null(strstr(err.message, "File \"<string>\", line 9"));
   assert_int_equal(rush_module_n_methods(m), 1);
-  assert_int_equal(define(m, "class C:\n    def __init__(self):\n        self.n = 5\n\ndef g(x: int):\n    return C().n\n"), RUSH_OK);
+  assert_int_equal(define(m, "class C:\n    def __init__(self):\n        self.n = 5\n\ndef g(x: "
+                             "int):\n    return C().n\n"),
+                   RUSH_OK);
   assert_int_equal(call(m, "g", 0), 5);
   assert_int_equal(define(m, "def f(x: int):\n    return 2\n"), RUSH_ERAISED);
   assert_string_equal(err.message, "method 'f' already defined.");
@@ -61,7 +70,8 @@ static void a_failed_text_leaves_nothing(void **state)
 static void errors_name_the_file_and_line(void **state)
 {
   rush_text_options where = RUSH_TEXT_OPTIONS_INIT;
-  static const char text[] = "def f(x: int):\n    return g(x)\n\ndef g(x: int) -> str:\n    return x\n";
+  static const char text[] =
+    "def f(x: int):\n    return g(x)\n\ndef g(x: int) -> str:\n    return x\n";
   rush_module *m;
 
   (void)state;
@@ -69,7 +79,9 @@ static void errors_name_the_file_and_line(void **state)
   where.first_line = 101;
   assert_int_equal(rush_module_compile(NULL, text, strlen(text), &where, &m, &err), RUSH_ERAISED);
   assert_non_null(strstr(err.message, "File \"page.py\", line 105"));
-  assert_non_null(strstr(err.message, "'g' is being compiled since it was called from 'f'\n  File \"page.py\", line 102"));
+  assert_non_null(
+    strstr(err.message,
+           "'g' is being compiled since it was called from 'f'\n  File \"page.py\", line 102"));
   assert_int_equal(compile("class M(nn.Module):\n    pass\n", &m), RUSH_ERAISED);
   assert_non_null(strstr(err.message, "rushlight.script"));
   rush_error_clear(&err);

@@ -56,9 +56,10 @@ static void polynomials(fixture *f)
   symint sum = sym_add(e, f->a, f->b);
   assert_ptr_equal(sum, sym_add(e, f->b, f->a));
   assert_ptr_equal(sym_sub(e, sum, f->b), f->a);
-  assert_ptr_equal(sym_mul(e, sum, sum),
-                   sym_add(e, sym_add(e, sym_mul(e, f->a, f->a), sym_mul(e, k(f, 2), sym_mul(e, f->a, f->b))),
-                           sym_mul(e, f->b, f->b)));
+  assert_ptr_equal(
+    sym_mul(e, sum, sum),
+    sym_add(e, sym_add(e, sym_mul(e, f->a, f->a), sym_mul(e, k(f, 2), sym_mul(e, f->a, f->b))),
+            sym_mul(e, f->b, f->b)));
   assert_text(f, sym_mul(e, sum, sum), "s0**2 + 2*s0*s1 + s1**2");
   assert_text(f, sym_sub(e, k(f, 3), sym_mul(e, f->a, k(f, 4))), "-4*s0 + 3");
   assert_int_equal(hint(sym_mul(e, sum, sum)), 100);
@@ -72,9 +73,11 @@ static void divisions(fixture *f)
   assert_ptr_equal(sym_floordiv(e, ab, f->a), f->b);
   assert_ptr_equal(sym_floordiv(e, sym_mul(e, ab, a1), sym_mul(e, f->b, a1)), f->a);
   assert_ptr_equal(sym_mod(e, sym_mul(e, ab, a1), sym_mul(e, f->b, a1)), k(f, 0));
-  assert_text(f, sym_floordiv(e, sym_add(e, sym_mul(e, k(f, 4), f->a), k(f, 7)), k(f, 4)), "s0 + 1");
+  assert_text(f, sym_floordiv(e, sym_add(e, sym_mul(e, k(f, 4), f->a), k(f, 7)), k(f, 4)),
+              "s0 + 1");
   assert_text(f, sym_floordiv(e, sym_add(e, f->a, k(f, 3)), k(f, 2)), "((s0 + 1)//2) + 1");
-  assert_ptr_equal(sym_floordiv(e, sym_floordiv(e, f->a, k(f, 2)), k(f, 3)), sym_floordiv(e, f->a, k(f, 6)));
+  assert_ptr_equal(sym_floordiv(e, sym_floordiv(e, f->a, k(f, 2)), k(f, 3)),
+                   sym_floordiv(e, f->a, k(f, 6)));
   assert_ptr_equal(sym_floordiv(e, sym_mul(e, k(f, 6), f->a), sym_mul(e, k(f, 4), f->b)),
                    sym_floordiv(e, sym_mul(e, k(f, 3), f->a), sym_mul(e, k(f, 2), f->b)));
   assert_int_equal(hint(sym_floordiv(e, sym_sub(e, k(f, 0), f->a), k(f, 4))), -2); /* as Python */
@@ -92,7 +95,8 @@ static void order_is_known_by_ranges(fixture *f)
   assert_int_equal(sym_known(e, sym_lt(e, f->b, ab)), 1);
   assert_int_equal(sym_known(e, sym_eq(e, f->b, ab)), 0);
   assert_int_equal(sym_known(e, sym_lt(e, sym_mul(e, ab, c), sym_mul(e, f->a, c))), 0);
-  assert_int_equal(sym_known(e, sym_le(e, sym_add(e, f->a, f->b), ab)), 1); /* x + y <= x*y from 2 on */
+  assert_int_equal(sym_known(e, sym_le(e, sym_add(e, f->a, f->b), ab)),
+                   1); /* x + y <= x*y from 2 on */
   assert_int_equal(sym_known(e, sym_lt(e, f->a, f->b)), -1);
   assert_int_equal(sym_known(e, sym_eq(e, f->a, k(f, 1))), 0);
   assert_int_equal(sym_known(e, sym_eq(e, sym_mul(e, f->a, k(f, 2)), k(f, 7))), 0); /* even */
@@ -173,10 +177,22 @@ static void zero_divides_nothing(fixture *f) { (void)sym_mod(f->env, f->a, k(f, 
 
 static void equal_sums_are_one(void **state) { (void)state; run_in_session(polynomials, RUSH_OK); }
 static void division_cancels(void **state) { (void)state; run_in_session(divisions, RUSH_OK); }
-static void ranges_decide(void **state) { (void)state; run_in_session(order_is_known_by_ranges, RUSH_OK); }
+static void ranges_decide(void **state)
+{
+  (void)state;
+  run_in_session(order_is_known_by_ranges, RUSH_OK);
+}
 static void guards_are_learned(void **state) { (void)state; run_in_session(guards_teach, RUSH_OK); }
-static void data_is_not_guessed(void **state) { (void)state; run_in_session(what_data_tells_is_not_decided, RUSH_ERAISED); }
-static void numbers_take_symbols_places(void **state) { (void)state; run_in_session(values_are_put_in, RUSH_OK); }
+static void data_is_not_guessed(void **state)
+{
+  (void)state;
+  run_in_session(what_data_tells_is_not_decided, RUSH_ERAISED);
+}
+static void numbers_take_symbols_places(void **state)
+{
+  (void)state;
+  run_in_session(values_are_put_in, RUSH_OK);
+}
 static void limits_hold(void **state)
 {
   (void)state;
@@ -189,9 +205,10 @@ static void limits_hold(void **state)
 int main(void)
 {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(equal_sums_are_one),  cmocka_unit_test(division_cancels), cmocka_unit_test(ranges_decide),
-      cmocka_unit_test(guards_are_learned),  cmocka_unit_test(data_is_not_guessed),
-      cmocka_unit_test(numbers_take_symbols_places), cmocka_unit_test(limits_hold),
+    cmocka_unit_test(equal_sums_are_one),  cmocka_unit_test(division_cancels),
+    cmocka_unit_test(ranges_decide),       cmocka_unit_test(guards_are_learned),
+    cmocka_unit_test(data_is_not_guessed), cmocka_unit_test(numbers_take_symbols_places),
+    cmocka_unit_test(limits_hold),
   };
   return RUN_TESTS(tests);
 }

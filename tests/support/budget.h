@@ -1,4 +1,5 @@
-/* support/budget.h -- an allocator that gives so many blocks and then none, for contexts made through the public header. */
+/* support/budget.h -- an allocator that gives so many blocks and then none, for contexts made
+ * through the public header. */
 #ifndef TEST_SUPPORT_BUDGET_H
 #define TEST_SUPPORT_BUDGET_H
 

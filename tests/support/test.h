@@ -1,4 +1,5 @@
-/* support/test.h -- what every unit test includes first: cmocka and what it needs, and a context. */
+/* support/test.h -- what every unit test includes first: cmocka and what it needs, and a context.
+ * */
 #ifndef TEST_SUPPORT_TEST_H
 #define TEST_SUPPORT_TEST_H
 

@@ -1,4 +1,5 @@
-/* Sparse tensors: what code that knows nothing of them sees, what their makers check, and that nothing is left behind. */
+/* Sparse tensors: what code that knows nothing of them sees, what their makers check, and that
+ * nothing is left behind. */
 #include "support/oom.h"
 
 #include "tensor/sparse.h"
@@ -27,7 +28,8 @@ static int teardown(void **state)
 static rush_tensor *ints(call_ctx *cx, int64_t n_rows, int64_t n, const int64_t *from)
 {
   rush_tensor *t;
-  assert_int_equal(tensor_new(cx, RUSH_INT64, n_rows ? 2 : 1, n_rows ? (int64_t[]){n_rows, n} : &n, &t), RUSH_OK);
+  assert_int_equal(
+    tensor_new(cx, RUSH_INT64, n_rows ? 2 : 1, n_rows ? (int64_t[]){n_rows, n} : &n, &t), RUSH_OK);
   memcpy(t->data, from, (size_t)t->n_elems * sizeof *from);
   return t;
 }
@@ -41,7 +43,8 @@ static rush_tensor *ones(call_ctx *cx, int64_t n)
 }
 
 /* A tensor of two coordinates, or NULL with the status. */
-static rush_status make_coo(call_ctx *cx, const int64_t *coordinates, const int64_t *sizes, rush_tensor **out)
+static rush_status make_coo(call_ctx *cx, const int64_t *coordinates, const int64_t *sizes,
+                            rush_tensor **out)
 {
   rush_tensor *i = ints(cx, 2, 2, coordinates), *v = ones(cx, 2);
   const sparse_parts p = {.layout = LAYOUT_COO, .indices = i, .values = v};
@@ -97,9 +100,11 @@ static void rows_that_fall_are_refused(void **state)
 {
   call_ctx *cx = &call;
   (void)state;
-  static const int64_t crow[4][3] = {{0, 1, 2}, {0, 3, 2}, {1, 1, 2}, {0, 1, 1}}, column[2] = {0, 2};
+  static const int64_t crow[4][3] = {{0, 1, 2}, {0, 3, 2}, {1, 1, 2}, {0, 1, 1}},
+                       column[2] = {0, 2};
   for (int i = 0; i < 4; i++) {
-    rush_tensor *c = ints(cx, 0, 3, crow[i]), *k = ints(cx, 0, 2, column), *v = ones(cx, 2), *t = NULL;
+    rush_tensor *c = ints(cx, 0, 3, crow[i]), *k = ints(cx, 0, 2, column), *v = ones(cx, 2),
+                *t = NULL;
     const sparse_parts p = {.layout = LAYOUT_CSR, .crow = c, .indices = k, .values = v};
     assert_int_equal(sparse_new_checked(cx, &p, 2, SIZES, &t), i ? RUSH_ERAISED : RUSH_OK);
     tensor_release(t);

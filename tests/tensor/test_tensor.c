@@ -88,10 +88,14 @@ static void narrow_floats_round_as_pytorch(void **state)
       assert_int_equal(half_from_float(half_to_float((uint16_t)h)), h);
   static const float in8[] = {0.1f,  1 / 3.0f, 448, 463, 464, 1e-3f, 61439, 61440,
                               0.0f / 0.0f, -0.0f, -0.001f, 1e9f, 0.00390625f, 240, 248, 256};
-  static const uint8_t e5m2[] = {46, 53, 95, 95, 95, 20, 123, 124, 127, 128, 148, 124, 28, 91 + 1, 92, 92};
-  static const uint8_t e4m3[] = {29, 43, 126, 126, 126, 1, 126, 126, 127, 128, 129, 126, 2, 119, 120, 120};
-  static const uint8_t e5m2z[] = {50, 57, 99, 99, 99, 24, 127, 128, 128, 0, 152, 128, 32, 96, 96, 96};
-  static const uint8_t e4m3z[] = {37, 51, 128, 128, 128, 1, 128, 128, 128, 0, 129, 128, 4, 127, 128, 128};
+  static const uint8_t e5m2[] = {46,  53,  95,  95,  95, 20,     123, 124,
+                                 127, 128, 148, 124, 28, 91 + 1, 92,  92};
+  static const uint8_t e4m3[] = {29,  43,  126, 126, 126, 1,   126, 126,
+                                 127, 128, 129, 126, 2,   119, 120, 120};
+  static const uint8_t e5m2z[] = {50,  57, 99,  99,  99, 24, 127, 128,
+                                  128, 0,  152, 128, 32, 96, 96,  96};
+  static const uint8_t e4m3z[] = {37,  51, 128, 128, 128, 1,   128, 128,
+                                  128, 0,  129, 128, 4,   127, 128, 128};
   for (size_t i = 0; i < COUNT_OF(in8); i++) {
     assert_int_equal(float8_from_float(RUSH_FLOAT8_E5M2, in8[i]) & (i == 8 ? 127 : 255), e5m2[i]);
     assert_int_equal(float8_from_float(RUSH_FLOAT8_E4M3FN, in8[i]) & (i == 8 ? 127 : 255), e4m3[i]);
@@ -100,8 +104,11 @@ static void narrow_floats_round_as_pytorch(void **state)
   }
   for (int v = 0; v < 256; v++) {
     if ((v & 127) != 127)
-      assert_int_equal(float8_from_float(RUSH_FLOAT8_E4M3FN, float8_to_float(RUSH_FLOAT8_E4M3FN, (uint8_t)v)), v);
-    assert_int_equal(float8_from_float(RUSH_FLOAT8_E4M3FNUZ, float8_to_float(RUSH_FLOAT8_E4M3FNUZ, (uint8_t)v)), v);
+      assert_int_equal(
+        float8_from_float(RUSH_FLOAT8_E4M3FN, float8_to_float(RUSH_FLOAT8_E4M3FN, (uint8_t)v)), v);
+    assert_int_equal(
+      float8_from_float(RUSH_FLOAT8_E4M3FNUZ, float8_to_float(RUSH_FLOAT8_E4M3FNUZ, (uint8_t)v)),
+      v);
   }
 }
 
@@ -215,8 +222,8 @@ static void layouts_are_preserved_as_pytorch_does(void **state)
   assert_int_equal(tensor_new_like(&cx, a, RUSH_FLOAT32, &b), RUSH_OK);
   assert_true(tensor_same_geometry(a, b));
   tensor_release(b);
-  /* An expanded, transposed view: strides (0, 1, 4) of sizes (3, 4, 2) give (1, 3, 12)?  No: torch says
-   * empty_like(torch.empty(2, 4).t().expand(3, 4, 2)).stride() == (8, 1, 4). */
+  /* An expanded, transposed view: strides (0, 1, 4) of sizes (3, 4, 2) give (1, 3, 12)?  No: torch
+   * says empty_like(torch.empty(2, 4).t().expand(3, 4, 2)).stride() == (8, 1, 4). */
   int64_t s[] = {3, 4, 2}, st[] = {0, 1, 4};
   rush_tensor *v = NULL;
   assert_int_equal(tensor_as_strided(&cx, a, 3, s, st, 0, &v), RUSH_OK);

@@ -1,4 +1,5 @@
-/* Types: how large and deep they may be, and comparing classes with interfaces that refer to each other. */
+/* Types: how large and deep they may be, and comparing classes with interfaces that refer to each
+ * other. */
 #include "support/test.h"
 
 #include "value/type.h"
@@ -23,7 +24,12 @@ static bool fits(const type *cls, const type *iface)
   case NEXT_TWICE: return i == N_LEVELS || (below(i + 1) && below(i + 1));
   case NEXT_UNTIL_THE_END: return i < N_LEVELS && below(i + 1);
   case IN_A_RING: return below(i < 9 ? i + 1 : 0);
-  case ONE_OF_TWO: return i == 2 ? below(3) : i == 3 ? false : i == 0 ? below(1) : i == 1 ? below(2) || below(4) : true;
+  case ONE_OF_TWO:
+    return i == 2   ? below(3)
+           : i == 3 ? false
+           : i == 0 ? below(1)
+           : i == 1 ? below(2) || below(4)
+                    : true;
   case ONE_OF_TWO_BAD: return i == 0 ? below(1) && (below(2) || below(3)) : i == 1;
   }
   return false;
@@ -91,7 +97,7 @@ static void interfaces_in_a_circle_are_refused(void **state)
   test_context_done(c);
 }
 
-/* -- Sizes ---------------------------------------------------------------------------------------------------- */
+/* -- Sizes ------------------------------------------------------------------------------------- */
 
 static void types_have_a_height(void **state)
 {

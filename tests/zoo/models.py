@@ -1,7 +1,9 @@
-"""The models of the zoo: how each is built with random weights, what it is called with, and how PyTorch saves it.
+"""The models of the zoo: how each is built with random weights, what it is called with, and how
+PyTorch saves it.
 
-A builder gives a Case.  Names are "library/model"; versions of the libraries stand in zoo.py.  Small variants and small
-configurations: what differs between models is their code, which no width changes.
+A builder gives a Case.  Names are "library/model"; versions of the libraries stand in zoo.py.
+Small variants and small configurations: what differs between models is their code, which no width
+changes.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ def picture(size: int = 64, channels: int = 3, batch: int = 1) -> torch.Tensor:
     return torch.rand(batch, channels, size, size)
 
 
-# -- torchvision: scripted ---------------------------------------------------------------------------------------------
+# -- torchvision: scripted
+# ---------------------------------------------------------------------------------------------
 
 CLASSIFIERS = {
     "alexnet": 96, "vgg11": 64, "vgg11_bn": 64, "resnet18": 64, "resnet50": 64, "resnext50_32x4d": 64,
@@ -51,35 +54,52 @@ def classifier(name: str, size: int, door: str) -> Case:
     import torchvision
 
     more = {"init_weights": True} if name in ("googlenet", "inception_v3") else {}
-    return Case(getattr(torchvision.models, name)(weights=None, **more).eval(), (picture(size),), door=door)
+    return Case(
+        getattr(torchvision.models, name)(weights=None, **more).eval(), (picture(size),), door=door
+    )
 
 
 def segmenter(name: str) -> Case:
     import torchvision
 
-    made = getattr(torchvision.models.segmentation, name)(weights=None, weights_backbone=None, num_classes=5)
+    made = getattr(torchvision.models.segmentation, name)(
+        weights=None, weights_backbone=None, num_classes=5
+    )
     return Case(made.eval(), (picture(),), door="script")
 
 
 def detector(name: str) -> Case:
-    """In float64, and every box survives: equal scores would come in another order for the last bit of a float32."""
+    """In float64, and every box survives: equal scores would come in another order for the last bit
+    of a float32."""
     import torchvision
 
     if "rcnn" in name:  # few boxes: nms in Python is slow
-        few = {"rpn_pre_nms_top_n_test": 200, "rpn_post_nms_top_n_test": 40, "box_detections_per_img": 5}
+        few = {
+            "rpn_pre_nms_top_n_test": 200,
+            "rpn_post_nms_top_n_test": 40,
+            "box_detections_per_img": 5,
+        }
         more: dict[str, Any] = {"box_score_thresh": 0.0, **few}
     else:
         more = {"score_thresh": 0.0, "topk_candidates": 100, "detections_per_img": 40}
     if "320" not in name and "ssd" not in name:
         more.update(min_size=96, max_size=128)
-    made = getattr(torchvision.models.detection, name)(weights=None, weights_backbone=None, num_classes=4, **more)
+    made = getattr(torchvision.models.detection, name)(
+        weights=None, weights_backbone=None, num_classes=4, **more
+    )
     return Case(made.eval().double(), ([torch.rand(3, 100, 120).double()],), door="script")
 
 
 def video(name: str) -> Case:
     import torchvision
 
-    frames, size = (16, 224) if name == "mvit_v2_s" else (8, 64) if name == "swin3d_t" else (14, 224 if name == "s3d" else 64)
+    frames, size = (
+        (16, 224)
+        if name == "mvit_v2_s"
+        else (8, 64)
+        if name == "swin3d_t"
+        else (14, 224 if name == "s3d" else 64)
+    )
     made = getattr(torchvision.models.video, name)(weights=None).eval()
     return Case(made, (torch.rand(1, 3, frames, size, size),), door="trace")
 
@@ -91,7 +111,8 @@ def flow() -> Case:
     return Case(made, (picture(128), picture(128)), {}, "script")
 
 
-# -- timm: traced, every fifth exported ----------------------------------------------------------------------------------
+# -- timm: traced, every fifth exported
+# ----------------------------------------------------------------------------------
 
 TIMM = """
 resnet10t resnet26d resnet33ts resnetv2_18 seresnet33ts ecaresnet26t skresnet18 resnest14d res2net50_14w_8s gernet_s
@@ -115,12 +136,15 @@ def timm_model(name: str, door: str) -> Case:
 
     made = timm.create_model(name, pretrained=False).eval()
     _, height, width = made.default_cfg["input_size"]
-    fixed = made.default_cfg.get("fixed_input_size") or any(x in name for x in ("halo", "lambda", "botnet", "coat", "maxx"))
+    fixed = made.default_cfg.get("fixed_input_size") or any(
+        x in name for x in ("halo", "lambda", "botnet", "coat", "maxx")
+    )
     size = (height, width) if fixed else (max(96, height // 64 * 32), max(96, width // 64 * 32))
     return Case(made, (torch.rand(1, 3, *size),), door=door)
 
 
-# -- transformers: exported, small configurations ------------------------------------------------------------------------
+# -- transformers: exported, small configurations
+# ------------------------------------------------------------------------
 
 SMALL = {
     "vocab_size": 99, "hidden_size": 32, "d_model": 32, "n_embd": 32, "dim": 32, "embedding_size": 32, "emb_dim": 32,
@@ -163,20 +187,48 @@ MORE: dict[str, dict[str, Any]] = {
     "gpt_neo": {"attention_types": [[["global", "local"], 1]], "window_size": 8},
     "xglm": {"attention_heads": 4},
     "ctrl": {"dff": 64},
-    "deepseek_v3": {"first_k_dense_replace": 1, "n_group": 2, "topk_group": 1, "num_key_value_heads": 4},
+    "deepseek_v3": {
+        "first_k_dense_replace": 1,
+        "n_group": 2,
+        "topk_group": 1,
+        "num_key_value_heads": 4,
+    },
     "rwkv": {"attention_hidden_size": 32},
     "vit_mae": {"mask_ratio": 0.0},
     "swin": {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 2], "window_size": 4},
     "swinv2": {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 2], "window_size": 4},
     "convnext": {"hidden_sizes": [8, 16], "depths": [1, 1], "num_stages": 2},
-    "resnet": {"hidden_sizes": [8, 16], "depths": [1, 1], "embedding_size": 8, "layer_type": "basic"},
-    "segformer": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1], "num_attention_heads": [1, 1, 2, 2]},
+    "resnet": {
+        "hidden_sizes": [8, 16],
+        "depths": [1, 1],
+        "embedding_size": 8,
+        "layer_type": "basic",
+    },
+    "segformer": {
+        "hidden_sizes": [8, 16, 24, 32],
+        "depths": [1, 1, 1, 1],
+        "num_attention_heads": [1, 1, 2, 2],
+    },
     "poolformer": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]},
-    "pvt_v2": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1], "num_attention_heads": [1, 1, 2, 2]},
+    "pvt_v2": {
+        "hidden_sizes": [8, 16, 24, 32],
+        "depths": [1, 1, 1, 1],
+        "num_attention_heads": [1, 1, 2, 2],
+    },
     "levit": {"image_size": 64},
-    "regnet": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1], "groups_width": 8, "embedding_size": 8},
+    "regnet": {
+        "hidden_sizes": [8, 16, 24, 32],
+        "depths": [1, 1, 1, 1],
+        "groups_width": 8,
+        "embedding_size": 8,
+    },
     "hiera": {"embed_dim": 16},
-    "focalnet": {"embed_dim": 16, "depths": [1, 1], "focal_levels": [1, 1], "focal_windows": [3, 3]},
+    "focalnet": {
+        "embed_dim": 16,
+        "depths": [1, 1],
+        "focal_levels": [1, 1],
+        "focal_windows": [3, 3],
+    },
     "sew": {"squeeze_factor": 2},
     "audio-spectrogram-transformer": {"max_length": 64, "num_mel_bins": 32},
 }
@@ -187,7 +239,11 @@ def configured(kind: str) -> Any:
     from transformers import CONFIG_MAPPING
 
     config = CONFIG_MAPPING[kind]()
-    chosen = {k: v for k, v in SMALL.items() if isinstance(getattr(config, k, ""), (int, float, type(None), list))}
+    chosen = {
+        k: v
+        for k, v in SMALL.items()
+        if isinstance(getattr(config, k, ""), (int, float, type(None), list))
+    }
     other_names = CONFIG_MAPPING[kind].attribute_map
     chosen = {k: v for k, v in chosen.items() if other_names.get(k) not in chosen}
     chosen.update(MORE.get(kind, {}))
@@ -214,29 +270,44 @@ def tokens(config: Any) -> dict[str, Any]:
     ids = torch.randint(3, 90, (2, 12))
     mask = torch.ones_like(ids)
     mask[1, 8:] = 0
-    return {"input_ids": ids} if config.model_type in ("fnet", "mamba", "rwkv") else {"input_ids": ids, "attention_mask": mask}
+    return (
+        {"input_ids": ids}
+        if config.model_type in ("fnet", "mamba", "rwkv")
+        else {"input_ids": ids, "attention_mask": mask}
+    )
 
 
 def pairs(config: Any) -> dict[str, Any]:
-    return {"input_ids": torch.randint(3, 90, (2, 12)), "decoder_input_ids": torch.randint(3, 90, (2, 7))}
+    return {
+        "input_ids": torch.randint(3, 90, (2, 12)),
+        "decoder_input_ids": torch.randint(3, 90, (2, 7)),
+    }
 
 
 def pixels(config: Any) -> dict[str, Any]:
     size = getattr(config, "image_size", 64) or 64
-    return {"pixel_values": torch.rand(1, 3, *(size if isinstance(size, (list, tuple)) else (size, size)))}
+    return {
+        "pixel_values": torch.rand(
+            1, 3, *(size if isinstance(size, (list, tuple)) else (size, size))
+        )
+    }
 
 
 def sounds(config: Any) -> dict[str, Any]:
     if config.model_type == "whisper":
-        return {"input_features": torch.rand(1, config.num_mel_bins, 3000), "decoder_input_ids": torch.randint(3, 90, (1, 5))}
+        return {
+            "input_features": torch.rand(1, config.num_mel_bins, 3000),
+            "decoder_input_ids": torch.randint(3, 90, (1, 5)),
+        }
     if config.model_type == "audio-spectrogram-transformer":
         return {"input_values": torch.rand(1, config.max_length, config.num_mel_bins)}
     return {"input_values": torch.rand(1, 4000)}
 
 
 def liven(case: Case) -> None:
-    """Gives a fresh model results that depend on its input: what was initialised to zeros (last layers, scales of layers) gets
-    small numbers, and batch norms keep the size of their input.  Without, many a result is a constant, or 1e-13."""
+    """Gives a fresh model results that depend on its input: what was initialised to zeros (last
+    layers, scales of layers) gets small numbers, and batch norms keep the size of their input.
+    Without, many a result is a constant, or 1e-13."""
     module = case.module
     with torch.no_grad():
         for name, p in module.named_parameters():
@@ -255,8 +326,8 @@ def liven(case: Case) -> None:
 def observe(norm: Any, args: tuple[torch.Tensor, ...]) -> None:
     """Before a batch norm runs: it is told the size of its input, for all channels alike.
 
-    Each channel's own mean and variance, of one picture, would blow up what hardly varies: then the float32 of two libraries
-    differ in the third digit."""
+    Each channel's own mean and variance, of one picture, would blow up what hardly varies: then the
+    float32 of two libraries differ in the third digit."""
     norm.running_var.fill_(float(args[0].square().mean()) + 1e-6)
 
 
@@ -264,7 +335,10 @@ def everything() -> Iterator[tuple[str, Callable[[], Case]]]:
     """(name, builder) of all, in a fixed order."""
     bind = functools.partial
     for n, (name, size) in enumerate(CLASSIFIERS.items()):
-        yield f"torchvision/{name}", bind(classifier, name, size, "export" if n % 4 == 3 else "script")
+        yield (
+            f"torchvision/{name}",
+            bind(classifier, name, size, "export" if n % 4 == 3 else "script"),
+        )
     for name in SEGMENTERS:
         yield f"torchvision/{name}", bind(segmenter, name)
     for name in DETECTORS:

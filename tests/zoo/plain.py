@@ -1,4 +1,5 @@
-"""plain.py MODEL CALL OUT.npz: the call in CALL (write_call) of the archive MODEL, where torch cannot be imported."""
+"""plain.py MODEL CALL OUT.npz: the call in CALL (write_call) of the archive MODEL, where torch
+cannot be imported."""
 
 from __future__ import annotations
 
@@ -39,7 +40,11 @@ def read_call(path: pathlib.Path) -> tuple[Any, Any]:
         if kind == "dict":
             return {k: unpacked(v) for k, v in inside.items()}
         if kind in ("list", "tuple"):
-            return [unpacked(y) for y in inside] if kind == "list" else tuple(unpacked(y) for y in inside)
+            return (
+                [unpacked(y) for y in inside]
+                if kind == "list"
+                else tuple(unpacked(y) for y in inside)
+            )
         return inside
 
     args, kwargs = json.loads(path.read_text())

@@ -1,8 +1,10 @@
-"""torchvision's nms and roi_align by their definitions, for a Python where torchvision's compiled library does not load.
+"""torchvision's nms and roi_align by their definitions, for a Python where torchvision's compiled
+library does not load.
 
-The wheels of torchvision are built for torch with CUDA and need its libraries.  The detectors of torchvision call these two
-operators alone; `define` registers them in torch before torchvision is imported.  roi_align is two small matrices a region:
-bilinear sampling is separable, and so is the mean over the samples of a bin.
+The wheels of torchvision are built for torch with CUDA and need its libraries.  The detectors of
+torchvision call these two operators alone; `define` registers them in torch before torchvision is
+imported.  roi_align is two small matrices a region: bilinear sampling is separable, and so is the
+mean over the samples of a bin.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ def nms(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.Te
     return order[alive]
 
 
-def samples(start: float, size: float, n_out: int, ratio: int, n: int, dtype: torch.dtype) -> torch.Tensor:
+def samples(
+    start: float, size: float, n_out: int, ratio: int, n: int, dtype: torch.dtype
+) -> torch.Tensor:
     """[n_out, n]: what each of n elements gives to each bin."""
     n_samples = ratio if ratio > 0 else int(torch.ceil(torch.tensor(size / n_out, dtype=dtype)))
     inside_bin = (torch.arange(n_samples, dtype=dtype) + 0.5) / max(n_samples, 1)
@@ -42,7 +46,13 @@ def samples(start: float, size: float, n_out: int, ratio: int, n: int, dtype: to
 
 
 def roi_align(
-    x: torch.Tensor, rois: torch.Tensor, scale: float, out_h: int, out_w: int, ratio: int, aligned: bool
+    x: torch.Tensor,
+    rois: torch.Tensor,
+    scale: float,
+    out_h: int,
+    out_w: int,
+    ratio: int,
+    aligned: bool,
 ) -> torch.Tensor:
     made = [torch.zeros(0, x.shape[1], out_h, out_w, dtype=x.dtype)]
     for image, *corners in rois.tolist():
@@ -55,14 +65,18 @@ def roi_align(
 
 
 def define() -> None:
-    torch.library.define("torchvision::nms", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    torch.library.define(
+        "torchvision::nms", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+    )
     torch.library.define(
         "torchvision::roi_align",
         "(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, "
         "int sampling_ratio, bool aligned) -> Tensor",
     )
     # never called here: torchvision gives qnms a fake, and scripts name box_iou_rotated
-    torch.library.define("torchvision::qnms", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    torch.library.define(
+        "torchvision::qnms", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+    )
     torch.library.define("torchvision::box_iou_rotated", "(Tensor boxes1, Tensor boxes2) -> Tensor")
     torch.library.impl("torchvision::nms", "cpu")(nms)
     torch.library.impl("torchvision::roi_align", "cpu")(roi_align)

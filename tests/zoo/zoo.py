@@ -2,12 +2,14 @@
 
     python tests/zoo/zoo.py [NAME ...] [--jobs N] [--keep DIR] [--list]
 
-For each model of tests/zoo/models.py: PyTorch builds it, runs it and saves it (torch.jit.script, torch.jit.trace or
-torch.export); Rushlight opens the file and runs it in the same process, where torch is, and in another one that cannot import
-torch.  A model agrees when both results do: floats within 1e-4 of the largest, or no farther from the model in float64 than
-four times PyTorch's own float32, everything else equal.  NAME: a part of names.  The libraries, of the versions below, are
-installed beside the build (build-zoo); torch comes from this Python.  Prints a line a model; ends with 1 when more than 2 % of
-the models do not agree.  A model that PyTorch itself cannot save is named, and not counted.
+For each model of tests/zoo/models.py: PyTorch builds it, runs it and saves it (torch.jit.script,
+torch.jit.trace or torch.export); Rushlight opens the file and runs it in the same process, where
+torch is, and in another one that cannot import torch.  A model agrees when both results do: floats
+within 1e-4 of the largest, or no farther from the model in float64 than four times PyTorch's own
+float32, everything else equal.  NAME: a part of names.  The libraries, of the versions below, are
+installed beside the build (build-zoo); torch comes from this Python.  Prints a line a model; ends
+with 1 when more than 2 % of the models do not agree.  A model that PyTorch itself cannot save is
+named, and not counted.
 """
 
 from __future__ import annotations
@@ -39,17 +41,31 @@ BAR = 0.98
 
 
 def install(folder: pathlib.Path) -> None:
-    """The libraries, in folders of their own; torch is this Python's, whatever torchvision would bring."""
+    """The libraries, in folders of their own; torch is this Python's, whatever torchvision would
+    bring."""
     if (folder / "done").exists():
         return
     for name, packages in (("libraries", ["--no-deps", *PACKAGES]), ("needed", NEEDED)):
         print("installing", *packages, flush=True)
-        subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--target", str(folder / name), *packages], check=True)
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "-q",
+                "--target",
+                str(folder / name),
+                *packages,
+            ],
+            check=True,
+        )
     (folder / "done").touch()
 
 
 def import_libraries(folder: pathlib.Path) -> None:
-    """From `folder`.  torchvision's compiled library does not load beside the CPU's torch: vision_reference.py stands in."""
+    """From `folder`.  torchvision's compiled library does not load beside the CPU's torch:
+    vision_reference.py stands in."""
     sys.path[:0] = [str(folder / "libraries")]
     sys.path.append(str(folder / "needed"))
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -85,7 +101,8 @@ def leaves(x: Any) -> list[Any]:
 
 
 def distance(want: list[np.ndarray], got: list[np.ndarray]) -> float:
-    """The largest difference of floats, by the largest element of their array; inf for any other difference."""
+    """The largest difference of floats, by the largest element of their array; inf for any other
+    difference."""
     if len(want) != len(got):
         return float("inf")
     worst = 0.0
@@ -96,7 +113,9 @@ def distance(want: list[np.ndarray], got: list[np.ndarray]) -> float:
             worst = worst if np.array_equal(a, b) else float("inf")
         elif a.size:
             with np.errstate(invalid="ignore"):
-                gap = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, np.abs(a.astype(np.float64) - b))
+                gap = np.where(
+                    (a == b) | (np.isnan(a) & np.isnan(b)), 0, np.abs(a.astype(np.float64) - b)
+                )
             finite = np.abs(a[np.isfinite(a)])
             scale = max(float(finite.max()) if finite.size else 0.0, 1e-30)
             worst = max(worst, float(np.nan_to_num(gap, nan=np.inf).max()) / scale)
@@ -124,16 +143,28 @@ def in_double(x: Any) -> Any:
     import torch
     from torch.utils._pytree import tree_map
 
-    return tree_map(lambda t: t.double() if isinstance(t, torch.Tensor) and t.is_floating_point() else t, x)
+    return tree_map(
+        lambda t: t.double() if isinstance(t, torch.Tensor) and t.is_floating_point() else t, x
+    )
 
 
 def without_torch(path: pathlib.Path, calls: pathlib.Path) -> list[np.ndarray]:
     """The same call in a process that cannot import torch."""
     out = calls.with_name("plain.npz")
-    command = [sys.executable, str(pathlib.Path(__file__).with_name("plain.py")), str(path), str(calls), str(out)]
+    command = [
+        sys.executable,
+        str(pathlib.Path(__file__).with_name("plain.py")),
+        str(path),
+        str(calls),
+        str(out),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}")
+        raise RuntimeError(
+            done.stderr.strip().splitlines()[-1]
+            if done.stderr.strip()
+            else f"exit {done.returncode}"
+        )
     with np.load(out) as made:
         return [made[k] for k in made.files]
 
@@ -157,7 +188,11 @@ def try_one(name: str, folder: pathlib.Path) -> dict[str, Any]:
             if case.door == "script":
                 want = leaves(torch.jit.load(path)(*case.args, **case.kwargs))
     except Exception as error:
-        answer["made"] = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"[:200]
+        answer["made"] = (
+            f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"[
+                :200
+            ]
+        )
         return answer
     if is_flat(want):
         answer["note"] = "a constant result"
@@ -177,9 +212,15 @@ def try_one(name: str, folder: pathlib.Path) -> dict[str, Any]:
             answer[where] = distance(want, got)
             if bound < answer[where] < float("inf"):
                 with torch.no_grad():
-                    exact = leaves(case.module.double()(*in_double(case.args), **in_double(case.kwargs)))
+                    exact = leaves(
+                        case.module.double()(*in_double(case.args), **in_double(case.kwargs))
+                    )
                 bound = max(CLOSE, 4 * distance(exact, want))
-                answer[where] = min(answer[where], distance(exact, got)) if distance(exact, got) <= bound else answer[where]
+                answer[where] = (
+                    min(answer[where], distance(exact, got))
+                    if distance(exact, got) <= bound
+                    else answer[where]
+                )
         except Exception as error:
             answer[where] = f"{type(error).__name__}: {str(error).strip()}"[:600]
     answer["bound"] = bound
@@ -257,7 +298,11 @@ def report(names: list[str], o: argparse.Namespace) -> int:
         pid, status = os.wait()
         name, folder, begin = running.pop(pid)
         file = folder / "answer.json"
-        answer = json.loads(file.read_text()) if file.exists() else {"made": f"no answer: {os.waitstatus_to_exitcode(status)}"}
+        answer = (
+            json.loads(file.read_text())
+            if file.exists()
+            else {"made": f"no answer: {os.waitstatus_to_exitcode(status)}"}
+        )
         took = time.monotonic() - begin
         if answer["made"]:
             unmade.append(name)
@@ -266,12 +311,16 @@ def report(names: list[str], o: argparse.Namespace) -> int:
             good, text = verdict(answer)
             agreed += good
             wrong += [] if good else [name]
-            print(f"{name:<48} {took:5.1f} s  {'agrees' if good else 'DIFFERS'}  {text}", flush=True)
+            print(
+                f"{name:<48} {took:5.1f} s  {'agrees' if good else 'DIFFERS'}  {text}", flush=True
+            )
         if o.keep and name in wrong:
             shutil.copytree(folder, o.keep / name.replace("/", "_"), dirs_exist_ok=True)
         shutil.rmtree(folder)
     counted = len(names) - len(unmade)
-    print(f"{agreed} of {counted} models agree; {len(unmade)} that PyTorch does not save are not counted")
+    print(
+        f"{agreed} of {counted} models agree; {len(unmade)} that PyTorch does not save are not counted"
+    )
     print(*(f"differs: {name}" for name in wrong), sep="\n")
     return 0 if counted and agreed >= BAR * counted else 1
 

@@ -4,8 +4,8 @@
 ... def f(x: int) -> int:
 ...     return x + 1
 
-A name's part is imported when the name is first used, as in `rushlight` itself: loading and running archives needs
-script_module alone, not the compiler's questions.
+A name's part is imported when the name is first used, as in `rushlight` itself: loading and running
+archives needs script_module alone, not the compiler's questions.
 """
 
 from __future__ import annotations
@@ -85,7 +85,17 @@ __all__ = [
 # Which part has a name, and torch.jit's older names by theirs.
 _PARTS = {
     "decorators": (
-        *("Attribute", "Final", "annotate", "export", "ignore", "interface", "is_scripting", "is_tracing", "script_if_tracing"),
+        *(
+            "Attribute",
+            "Final",
+            "annotate",
+            "export",
+            "ignore",
+            "interface",
+            "is_scripting",
+            "is_tracing",
+            "script_if_tracing",
+        ),
         *("unused", "_copy_to_script_wrapper", "_overload", "_overload_method"),
     ),
     "freezing": ("freeze", "optimize_for_inference", "run_frozen_optimizations"),
@@ -93,7 +103,13 @@ _PARTS = {
     "futures": ("Future", "fork", "wait"),
     "objects": ("RecursiveScriptClass",),
     "runtime": (
-        *("enable_onednn_fusion", "export_opnames", "fuser", "onednn_fusion_enabled", "optimized_execution"),
+        *(
+            "enable_onednn_fusion",
+            "export_opnames",
+            "fuser",
+            "onednn_fusion_enabled",
+            "optimized_execution",
+        ),
         *("set_fusion_strategy", "strict_fusion"),
     ),
     "scripting": ("script", "script_method"),
@@ -109,9 +125,39 @@ _WHERE = {name: (part, name) for part, names in _PARTS.items() for name in names
     "_wait": ("futures", "wait"),
 }
 _MODULES = (
-    *("classes", "containers", "dataclass", "decorators", "door", "exported", "freezing", "frontend", "functions"),
-    *("futures", "hooks", "kinds", "marks", "misfits", "modules", "names", "objects", "python_calls", "quantized"),
-    *("record", "runtime", "scope", "script_module", "scripting", "sources", "torch_modules", "torch_questions"),
+    *(
+        "classes",
+        "containers",
+        "dataclass",
+        "decorators",
+        "door",
+        "exported",
+        "freezing",
+        "frontend",
+        "functions",
+    ),
+    *(
+        "futures",
+        "hooks",
+        "kinds",
+        "marks",
+        "misfits",
+        "modules",
+        "names",
+        "objects",
+        "python_calls",
+        "quantized",
+    ),
+    *(
+        "record",
+        "runtime",
+        "scope",
+        "script_module",
+        "scripting",
+        "sources",
+        "torch_modules",
+        "torch_questions",
+    ),
     *("torch_trace", "traced_module", "tracing", "types", "unit"),
 )
 

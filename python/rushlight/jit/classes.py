@@ -1,4 +1,5 @@
-"""Python classes as types of programs: script classes, interfaces, enums, NamedTuples, dataclasses."""
+"""Python classes as types of programs: script classes, interfaces, enums, NamedTuples,
+dataclasses."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ class Classes:
         self.recent = []
 
     def type_of(self, cls: type, scope: Any = None) -> Any:
-        """The Type, made now when it is new; None for what is no class of programs.  `scope`: of who asks."""
+        """The Type, made now when it is new; None for what is no class of programs.  `scope`: of
+        who asks."""
         found = self._types.get(cls)
         if found is not None:
             return found
@@ -61,7 +63,11 @@ class Classes:
         torch = sys.modules.get("torch")
         if torch is not None and issubclass(cls, torch.nn.Module):
             return None
-        if issubclass(cls, BaseException) or cls.__module__ == "builtins" or not self._is_plain(cls):
+        if (
+            issubclass(cls, BaseException)
+            or cls.__module__ == "builtins"
+            or not self._is_plain(cls)
+        ):
             return None
         if dataclasses.is_dataclass(cls):
             from .dataclass import refuse_unregistered
@@ -88,14 +94,19 @@ class Classes:
     @staticmethod
     def _is_plain(cls: type) -> bool:
         """Could it be a script class: written in Python, of no base but object?"""
-        routines = [m for m in cls.__dict__.values() if callable(m) or isinstance(m, (staticmethod, classmethod))]
+        routines = [
+            m
+            for m in cls.__dict__.values()
+            if callable(m) or isinstance(m, (staticmethod, classmethod))
+        ]
         return (
             not marks.is_ignored(cls)
             and all(hasattr(m, "__code__") or hasattr(m, "__func__") for m in routines)
             and not issubclass(cls, (tuple, list, dict))
         )
 
-    # -- Enums and NamedTuples -----------------------------------------------------------------------------
+    # -- Enums and NamedTuples
+    # -----------------------------------------------------------------------------
 
     def _enum(self, cls: type) -> Any:
         members = list(cls.__members__.values())
@@ -116,15 +127,23 @@ class Classes:
 
     def _named_tuple(self, cls: Any, asking: Any) -> Any:
         if cls in self._open:
-            raise AssertionError(f"Unsupported annotation: NamedTuple {cls.__name__} has a field of its own type")
+            raise AssertionError(
+                f"Unsupported annotation: NamedTuple {cls.__name__} has a field of its own type"
+            )
         self._open.add(cls)
         try:
-            return self._named_tuple_of(cls, Either(getattr(sys.modules.get(cls.__module__), "__dict__", {}), asking))
+            return self._named_tuple_of(
+                cls, Either(getattr(sys.modules.get(cls.__module__), "__dict__", {}), asking)
+            )
         finally:
             self._open.discard(cls)
 
     def _named_tuple_of(self, cls: Any, scope: Any) -> Any:
-        annotations = {k: v for c in reversed(cls.__mro__) for k, v in c.__dict__.get("__annotations__", {}).items()}
+        annotations = {
+            k: v
+            for c in reversed(cls.__mro__)
+            for k, v in c.__dict__.get("__annotations__", {}).items()
+        }
         tensor = self._door.types.simple(kinds.T_TENSOR)
         defaults = getattr(cls, "_field_defaults", {})
         fields = []
@@ -148,7 +167,11 @@ class Classes:
 
     def _field_type(self, cls: Any, annotation: Any, scope: Any) -> Any:
         forward = annotation.__forward_arg__ if isinstance(annotation, ForwardRef) else annotation
-        if isinstance(forward, str) and forward.isidentifier() and scope.find(forward, scope) is scope:
+        if (
+            isinstance(forward, str)
+            and forward.isidentifier()
+            and scope.find(forward, scope) is scope
+        ):
             known = forward in ("Tensor", "Any")
             if not known:
                 raise ValueError(
@@ -157,15 +180,20 @@ class Classes:
                 )
         t = self._door.types.of(annotation, scope)
         if t is None:
-            raise ValueError(f"Unknown type annotation: '{annotation}' in NamedTuple {cls.__name__}")
+            raise ValueError(
+                f"Unknown type annotation: '{annotation}' in NamedTuple {cls.__name__}"
+            )
         return t
 
-    # -- Interfaces ------------------------------------------------------------------------------------------
+    # -- Interfaces
+    # ------------------------------------------------------------------------------------------
 
     def _interface(self, cls: Any) -> Any:
         torch = sys.modules.get("torch")
         is_module = torch is not None and issubclass(cls, torch.nn.Module)
-        t = self._door.unit.add_class(qualified_name(cls), kinds.C_MODULE_INTERFACE if is_module else kinds.C_INTERFACE, cls)
+        t = self._door.unit.add_class(
+            qualified_name(cls), kinds.C_MODULE_INTERFACE if is_module else kinds.C_INTERFACE, cls
+        )
         self._types[cls] = t
         self.recent.append(cls)
         for name, fn in list(cls.__dict__.items()):
@@ -173,10 +201,12 @@ class Classes:
                 self._door.define(fn, name, self_type=t, flags=kinds.DECLARED_ONLY)
         return t
 
-    # -- Script classes ----------------------------------------------------------------------------------------
+    # -- Script classes
+    # ----------------------------------------------------------------------------------------
 
     def compile(self, cls: Any, names: dict[str, Any] | None = None) -> Any:
-        """A script class: its methods declared; compiled with what uses them.  `names`: of who asks."""
+        """A script class: its methods declared; compiled with what uses them.  `names`: of who
+        asks."""
         found = self._types.get(cls)
         if found is not None:
             return found
@@ -214,10 +244,16 @@ class Classes:
             if not marks.is_ignored(fn):
                 define(fn, name, self_type=t, flags=kinds.CLASS_METHOD)
         elif isinstance(member, property):
-            if marks.is_ignored(member.fget) or name in getattr(cls, "__jit_unused_properties__", ()):
+            if marks.is_ignored(member.fget) or name in getattr(
+                cls, "__jit_unused_properties__", ()
+            ):
                 return
             getter = define(unwrapped(member.fget), f"__{name}_getter", self_type=t)
-            setter = define(unwrapped(member.fset), f"__{name}_setter", self_type=t) if member.fset is not None else None
+            setter = (
+                define(unwrapped(member.fset), f"__{name}_setter", self_type=t)
+                if member.fset is not None
+                else None
+            )
             t.add_property(name, getter, setter)
         elif isinstance(member, FunctionType) and not marks.is_ignored(member):
             define(unwrapped(member), name, self_type=t)
@@ -236,7 +272,11 @@ class Classes:
             return None
         if isinstance(member, classmethod):
             return (kinds.HIDDEN, f"class method '{name}' cannot be called in TorchScript")
-        if member is not None and not callable(member) and not isinstance(member, (property, staticmethod)):
+        if (
+            member is not None
+            and not callable(member)
+            and not isinstance(member, (property, staticmethod))
+        ):
             known = self._types[cls].qualified
             why = f"'{known}' object has no attribute or method '{name}'. '{name}' is defined as a class attribute "
             why += "which currently is not supported. Consider converting this to an instance attribute."

@@ -1,4 +1,5 @@
-"""Lists and dicts that programs and Python share: rushlight.script([1, 2]), rushlight.script({"a": 1})."""
+"""Lists and dicts that programs and Python share: rushlight.script([1, 2]), rushlight.script({"a":
+1})."""
 
 from __future__ import annotations
 
@@ -16,14 +17,22 @@ def _type_of(value: Any) -> Any:
     types = door().types
     if not value:  # nothing says of what
         tensor = types.simple(kinds.T_TENSOR)
-        return types.list_of(tensor) if isinstance(value, list) else types.dict_of(types.simple(kinds.T_STRING), tensor)
+        return (
+            types.list_of(tensor)
+            if isinstance(value, list)
+            else types.dict_of(types.simple(kinds.T_STRING), tensor)
+        )
     t = types.infer(value)
     if isinstance(t, str):
-        raise _rushlight.Error(f"Unable to infer type of {'list' if isinstance(value, list) else 'dictionary'}: {t}")
+        raise _rushlight.Error(
+            f"Unable to infer type of {'list' if isinstance(value, list) else 'dictionary'}: {t}"
+        )
     return t
 
 
-_LIST = "def append(l: List[_E0], x: _E0):\n    l.append(x)\ndef clear(l: List[_E0]):\n    l.clear()\n"
+_LIST = (
+    "def append(l: List[_E0], x: _E0):\n    l.append(x)\ndef clear(l: List[_E0]):\n    l.clear()\n"
+)
 _DICT = "def put(d: Dict[_E0, _E1], k: _E0, v: _E1):\n    d[k] = v\ndef clear(d: Dict[_E0, _E1]):\n    d.clear()\n"
 _made: dict[Any, dict[str, ScriptFunction]] = {}
 
@@ -40,7 +49,10 @@ def _functions(t: Any) -> dict[str, ScriptFunction]:
             for line, word in enumerate(text.splitlines(), 1)
             if word.startswith("def")
         ]
-        _made[t] = {name: ScriptFunction(d.unit.define(f"__torch__.{name}", source, line, scope)) for line, name in names}
+        _made[t] = {
+            name: ScriptFunction(d.unit.define(f"__torch__.{name}", source, line, scope))
+            for line, name in names
+        }
     return _made[t]
 
 
@@ -57,7 +69,9 @@ class _Held:
         try:
             return door().unit.hold(value, self._type.elems[of])
         except TypeError:
-            raise TypeError(f"a value of type '{type(value).__name__}' does not fit {self._type.annotation_str}") from None
+            raise TypeError(
+                f"a value of type '{type(value).__name__}' does not fit {self._type.annotation_str}"
+            ) from None
 
     def _python(self) -> Any:
         return door().unit.take(self._c)

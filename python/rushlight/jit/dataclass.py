@@ -21,9 +21,13 @@ def _annotation(scope: Scope, field: Any, number: int) -> str:
 
 def _init(cls: Any, scope: Scope) -> str:
     if any(f.default_factory is not dataclasses.MISSING for f in dataclasses.fields(cls)):
-        raise NotImplementedError("Default factory initializers are not supported in TorchScript dataclasses")
+        raise NotImplementedError(
+            "Default factory initializers are not supported in TorchScript dataclasses"
+        )
     params, body, given = ["self"], [], []
-    kept = {f.name for f in dataclasses.fields(cls)}  # others are arguments of __post_init__, or the class's own
+    kept = {
+        f.name for f in dataclasses.fields(cls)
+    }  # others are arguments of __post_init__, or the class's own
     for i, f in enumerate(cls.__dataclass_fields__.values()):
         is_argument = isinstance(f.type, dataclasses.InitVar)
         if f.name not in kept and not is_argument:
@@ -31,7 +35,9 @@ def _init(cls: Any, scope: Scope) -> str:
         if f.init:
             default = "" if f.default is dataclasses.MISSING else f" = {f.default!r}"
             params.append(f"{f.name}: {_annotation(scope, f, i)}{default}")
-            (given if is_argument else body).append(f.name if is_argument else f"    self.{f.name} = {f.name}")
+            (given if is_argument else body).append(
+                f.name if is_argument else f"    self.{f.name} = {f.name}"
+            )
         elif f.default is not dataclasses.MISSING:
             body.append(f"    self.{f.name} = {f.default!r}")
     if hasattr(cls, "__post_init__"):
@@ -39,7 +45,12 @@ def _init(cls: Any, scope: Scope) -> str:
     return f"def __init__({', '.join(params)}):\n" + "\n".join(body or ["    pass"]) + "\n"
 
 
-_ORDER = {"__lt__": ("<", False), "__le__": ("<", True), "__gt__": (">", False), "__ge__": (">", True)}
+_ORDER = {
+    "__lt__": ("<", False),
+    "__le__": ("<", True),
+    "__gt__": (">", False),
+    "__ge__": (">", True),
+}
 
 
 def _is_optional(t: Any) -> bool:
@@ -53,8 +64,17 @@ def _compare(name: str, cls: Any) -> str:
     op, last = _ORDER.get(name, ("!=", True))
     inner = ["if val1 != val2:", "    return False"]
     if name in _ORDER:
-        inner = [f"if val1 {op} val2:", "    return True", f"elif val2 {op} val1:", "    return False"]
-    one = f"raise TypeError('Cannot compare {cls.__name__} with None')" if name in _ORDER else "return False"
+        inner = [
+            f"if val1 {op} val2:",
+            "    return True",
+            f"elif val2 {op} val1:",
+            "    return False",
+        ]
+    one = (
+        f"raise TypeError('Cannot compare {cls.__name__} with None')"
+        if name in _ORDER
+        else "return False"
+    )
     lines = [f"def {name}(self, other: _cls) -> bool:"]
     for f in dataclasses.fields(cls):
         if not f.compare:
@@ -63,7 +83,10 @@ def _compare(name: str, cls: Any) -> str:
         if not _is_optional(f.type):
             lines += ["    " + line for line in inner]
             continue
-        lines += ["    if val1 is not None and val2 is not None:", *("        " + line for line in inner)]
+        lines += [
+            "    if val1 is not None and val2 is not None:",
+            *("        " + line for line in inner),
+        ]
         lines += ["    elif (val1 is None) != (val2 is None):", f"        {one}"]
     return "\n".join([*lines, f"    return {last}", ""])
 
@@ -73,14 +96,18 @@ def _is_generated(method: Any) -> bool:
 
 
 def synthesize(door: Any, cls: Any, t: Any) -> set[str]:
-    """Defines what @dataclass made; the names that are settled with that.  What the author wrote is the author's."""
+    """Defines what @dataclass made; the names that are settled with that.  What the author wrote is
+    the author's."""
     generated = {name for name, method in cls.__dict__.items() if _is_generated(method)}
     if "__delattr__" in generated:
         raise OSError(
             f"Can't get source for {cls.__delattr__}. TorchScript requires source access in order to carry out compilation, "
             "make sure original .py files are available."
         )
-    scope = Scope(names=getattr(sys.modules.get(cls.__module__), "__dict__", {}), local_names={"_cls": cls, cls.__name__: cls})
+    scope = Scope(
+        names=getattr(sys.modules.get(cls.__module__), "__dict__", {}),
+        local_names={"_cls": cls, cls.__name__: cls},
+    )
     for name in ("__init__", "__eq__", *_ORDER):
         if name not in generated:
             continue
@@ -104,4 +131,6 @@ def refuse_unregistered(cls: Any) -> None:
         return
     for method in cls.__dict__.values():
         if _is_generated(getattr(method, "__wrapped__", method)):
-            raise OSError(f"Failed to get source for {method} using inspect.getsource\nGive the dataclass to script() first.")
+            raise OSError(
+                f"Failed to get source for {method} using inspect.getsource\nGive the dataclass to script() first."
+            )

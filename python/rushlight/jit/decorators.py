@@ -69,11 +69,15 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
         drop._torchscript_modifier = marks.IGNORE
         return drop
     if not isinstance(drop, bool):
-        raise RuntimeError(f"Argument to @torch.jit.ignore must be a bool or a function but got {drop}")
+        raise RuntimeError(
+            f"Argument to @torch.jit.ignore must be a bool or a function but got {drop}"
+        )
     drop_on_export = kwargs.pop("drop_on_export", None)
     if drop_on_export:
         warnings.warn(
-            "ignore(drop_on_export=True) has been deprecated. Use torch.jit.unused instead.", FutureWarning, stacklevel=2
+            "ignore(drop_on_export=True) has been deprecated. Use torch.jit.unused instead.",
+            FutureWarning,
+            stacklevel=2,
         )
         drop = drop_on_export
     elif drop:

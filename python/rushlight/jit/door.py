@@ -1,4 +1,5 @@
-"""The Python door: one unit for all that Python compiles, and the compiler's questions answered from live objects."""
+"""The Python door: one unit for all that Python compiles, and the compiler's questions answered
+from live objects."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ class {0}:
         pass
 """
 
-# Functions of torch that are TorchScript of its own, by the path of the Python function: texts of one function each.
+# Functions of torch that are TorchScript of its own, by the path of the Python function: texts of
+# one function each.
 _NTUPLE = "def {0}(x: BroadcastingList{1}[{2}]) -> List[{2}]:\n    return x\n"
 _FUNCTIONS = {
     "torch.nn.modules.utils._list_with_default": [
@@ -117,7 +119,9 @@ def _check_names(fn: Any, declaration: Any, n: int) -> None:
     for i in range(n):
         want, got = declaration.__code__.co_varnames[i], fn.__code__.co_varnames[i]
         if want != got:
-            raise RuntimeError(f"Overload parameters must have the same names. Found {want} and {got} on argument {i}")
+            raise RuntimeError(
+                f"Overload parameters must have the same names. Found {want} and {got} on argument {i}"
+            )
 
 
 def _defaults(fn: Any) -> dict[str, Any]:
@@ -137,9 +141,15 @@ class Door:
         self.classes = Classes(self)
         self.types = Types(self.unit, self.classes)
         self.names = Names(self)
-        self._functions: weakref.WeakKeyDictionary[Any, ScriptFunction] = weakref.WeakKeyDictionary()
-        self._overloaded: weakref.WeakKeyDictionary[Any, list[ScriptFunction]] = weakref.WeakKeyDictionary()
-        self._used_overloads: dict[str, list[Any]] = {}  # declarations that have found their function
+        self._functions: weakref.WeakKeyDictionary[Any, ScriptFunction] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._overloaded: weakref.WeakKeyDictionary[Any, list[ScriptFunction]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._used_overloads: dict[
+            str, list[Any]
+        ] = {}  # declarations that have found their function
         self._declared: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._prelude: dict[Any, Any] = {}
         self._depth = 0
@@ -160,18 +170,25 @@ class Door:
         theirs = sys.modules.get("torch.jit.frontend")
         for name in (cls.__name__ for cls in frontend.CLASSES):
             if hasattr(theirs, name):
-                plain = {"__init__": Exception.__init__, "__str__": Exception.__str__, "__module__": "rushlight.jit.frontend"}
+                plain = {
+                    "__init__": Exception.__init__,
+                    "__str__": Exception.__str__,
+                    "__module__": "rushlight.jit.frontend",
+                }
                 made = type(name, (getattr(theirs, name),), plain)
                 setattr(frontend, name, made)
                 _rushlight.set_error(name, made)
         if issubclass(torch._C.JITException, _rushlight.Error):  # someone made ours theirs
             return
         both = type(
-            "Error", (_rushlight.Error, torch._C.JITException), {"__module__": "rushlight", "__doc__": _rushlight.Error.__doc__}
+            "Error",
+            (_rushlight.Error, torch._C.JITException),
+            {"__module__": "rushlight", "__doc__": _rushlight.Error.__doc__},
         )
         _rushlight.set_error("Error", both)
 
-    # -- the compiler's questions ---------------------------------------------------------------------------
+    # -- the compiler's questions
+    # ---------------------------------------------------------------------------
 
     def name(self, scope: Any, name: str) -> Any:
         found = scope.find(name, scope)
@@ -210,7 +227,8 @@ class Door:
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         return fn(*args)
 
-    # -- compiling --------------------------------------------------------------------------------------------
+    # -- compiling
+    # --------------------------------------------------------------------------------------------
 
     def define(
         self,
@@ -226,7 +244,9 @@ class Door:
         source, line = self.sources.of_function(fn)
         scope = scope or Scope(fn)
         scope.is_overload = signature is not None
-        return self.unit.define(name, source, line, scope, self_type, flags, drop_body, *(signature or ()))
+        return self.unit.define(
+            name, source, line, scope, self_type, flags, drop_body, *(signature or ())
+        )
 
     def compiled(self, fn: Any) -> ScriptFunction:
         """A function's one ScriptFunction: declared, and compiled when it is called."""
@@ -265,7 +285,9 @@ class Door:
             )
         check_overloads(unwrapped(fn), declarations)
         made = [
-            ScriptFunction(self.define(unwrapped(fn), f"{name}__{i}", signature=self.sources.of_function(d)))
+            ScriptFunction(
+                self.define(unwrapped(fn), f"{name}__{i}", signature=self.sources.of_function(d))
+            )
             for i, d in enumerate(declarations)
         ]
         self._overloaded[fn] = made
@@ -273,7 +295,8 @@ class Door:
         return made
 
     def _forgotten_overloads(self, fn: Any, name: str) -> list[ScriptFunction]:
-        """torch forgets declarations once it has compiled them: they stand above the function in its file."""
+        """torch forgets declarations once it has compiled them: they stand above the function in
+        its file."""
         state = sys.modules.get("torch.jit._state")
         if state is None or fn not in state._jit_function_overload_caching:
             return []
@@ -294,8 +317,8 @@ class Door:
         return known
 
     def untyped(self, name: str, n: int, result: tuple[Any, Any] | None = None) -> Any:
-        """The signature of a Python callable that says nothing of its parameters: n tensors; `result`: an annotation and its
-        scope, else one tensor comes back."""
+        """The signature of a Python callable that says nothing of its parameters: n tensors;
+        `result`: an annotation and its scope, else one tensor comes back."""
         parameters = ", ".join(f"_{i}: Tensor" for i in range(n))
         kind = "Tensor" if result is None else "_result"
         names = {} if result is None else {"_result": self.types.of(*result)}
@@ -307,7 +330,9 @@ class Door:
         made = []
         for text in _FUNCTIONS[path]:
             source = self.sources.of_text("torch", text)
-            made.append(self.unit.define("__torch__." + path.rpartition(".")[2], source, 1, Scope(names={})))
+            made.append(
+                self.unit.define("__torch__." + path.rpartition(".")[2], source, 1, Scope(names={}))
+            )
         return (kinds.OVERLOADS, made)
 
     def prelude_paths(self) -> list[str]:
@@ -315,12 +340,25 @@ class Door:
 
     def prelude_class(self, cls: Any) -> Any:
         torch = sys.modules.get("torch")
-        fusing = (runtime.strict_fusion, getattr(getattr(torch, "jit", None), "strict_fusion", None))
-        plain = (torch.no_grad, torch.enable_grad, torch.autograd.profiler.record_function) if torch is not None else ()
+        fusing = (
+            runtime.strict_fusion,
+            getattr(getattr(torch, "jit", None), "strict_fusion", None),
+        )
+        plain = (
+            (torch.no_grad, torch.enable_grad, torch.autograd.profiler.record_function)
+            if torch is not None
+            else ()
+        )
         if torch is None or cls not in (*plain, *fusing):
             return None
         if cls not in self._prelude:
-            template = _FUSING if cls in fusing else _RECORD if cls is torch.autograd.profiler.record_function else _PRELUDE
+            template = (
+                _FUSING
+                if cls in fusing
+                else _RECORD
+                if cls is torch.autograd.profiler.record_function
+                else _PRELUDE
+            )
             text = template.format(cls.__name__, cls is torch.enable_grad)
             t = self.unit.add_class(qualified_name(cls), kinds.C_SCRIPT, cls)
             source = self.sources.of_text("torch", text)
@@ -332,11 +370,14 @@ class Door:
 
     def function_of_graph(self, name: str, graph: Any) -> ScriptFunction:
         """A function with a copy of the graph."""
-        made = ScriptFunction(_rushlight.define_graph(self.unit, f"__torch__.{name}", None, str(graph), ()))
+        made = ScriptFunction(
+            _rushlight.define_graph(self.unit, f"__torch__.{name}", None, str(graph), ())
+        )
         made.text_name = made.__name__ = name
         return made
 
-    # -- script() ---------------------------------------------------------------------------------------------
+    # -- script()
+    # ---------------------------------------------------------------------------------------------
 
     def outermost(self, body: Callable[[], Any]) -> Any:
         """Runs body; classes that it made are forgotten when it fails."""
@@ -352,7 +393,9 @@ class Door:
         finally:
             self._depth -= 1
 
-    def function(self, fn: FunctionType, names: Callable[[str], Any] | None = None) -> ScriptFunction:
+    def function(
+        self, fn: FunctionType, names: Callable[[str], Any] | None = None
+    ) -> ScriptFunction:
         """The function compiled; `names` is asked first, then the function is nobody else's."""
 
         def body() -> ScriptFunction:

@@ -1,7 +1,8 @@
-"""Submodules of torch.export's programs: their state has the names of the original modules, `conv.weight`, and no modules.
+"""Submodules of torch.export's programs: their state has the names of the original modules,
+`conv.weight`, and no modules.
 
-`ExportedPart` is the view of the state below one name, with a module's questions; the code was flattened, so it is not
-callable.
+`ExportedPart` is the view of the state below one name, with a module's questions; the code was
+flattened, so it is not callable.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ class ExportedPart:
         start = f"{self._path}." if self._path else ""
         for name, has in self._root._slots():
             inside = name[len(start) :]
-            if name.startswith(start) and (kind is None or has & kind) and (recurse or "." not in inside):
+            if (
+                name.startswith(start)
+                and (kind is None or has & kind)
+                and (recurse or "." not in inside)
+            ):
                 yield inside, self._root._slot(name)
 
     def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
@@ -90,7 +95,11 @@ class ExportedPart:
         return found
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ExportedPart) and other._root is self._root and other._path == self._path
+        return (
+            isinstance(other, ExportedPart)
+            and other._root is self._root
+            and other._path == self._path
+        )
 
     def __hash__(self) -> int:
         return hash((id(self._root), self._path))

@@ -17,7 +17,9 @@ _GRAPH_OPTIMIZED = 8  # RUSH_DUMP_OPTIMIZED
 class Argument:
     """A parameter or a result in a schema."""
 
-    def __init__(self, name: str, type: Any, has_default: bool = False, kwarg_only: bool = False) -> None:
+    def __init__(
+        self, name: str, type: Any, has_default: bool = False, kwarg_only: bool = False
+    ) -> None:
         self.name, self.type, self.kwarg_only = name, type, kwarg_only
         self._has_default = has_default
         self.default_value: Any = None
@@ -64,7 +66,10 @@ class FunctionSchema(str):
     def _types(self, ends: str) -> list[Any]:
         """As graphs have them; nothing where there is no graph."""
         try:
-            return [value.type() for value in getattr(_rushlight.function_graph(self.find(), False), ends)()]
+            return [
+                value.type()
+                for value in getattr(_rushlight.function_graph(self.find(), False), ends)()
+            ]
         except RuntimeError:
             return []
 
@@ -93,7 +98,8 @@ def method_doc(owner: Any, name: str) -> str | None:
 
 
 class ExecutionPlan:
-    """Code that runs: `graph` is the text of what it was made of, behind the passes, with what was compiled as one."""
+    """Code that runs: `graph` is the text of what it was made of, behind the passes, with what was
+    compiled as one."""
 
     def __init__(self, graph: str) -> None:
         self.graph = graph
@@ -117,7 +123,8 @@ def optimized(graph: Any) -> Any:
 
 
 def shown(graph: Any) -> Any:
-    """The graph as torch's, whose tools look at its types, where torch is imported and the graph has a text that it reads."""
+    """The graph as torch's, whose tools look at its types, where torch is imported and the graph
+    has a text that it reads."""
     torch = sys.modules.get("torch")
     try:
         return graph.graph() if torch is not None and hasattr(torch, "_C") else graph

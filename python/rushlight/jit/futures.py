@@ -10,9 +10,12 @@ T = TypeVar("T")
 
 
 class Future(Generic[T]):
-    """The result of a task, which is there: tasks run when they are forked, or when the call that forked them returns."""
+    """The result of a task, which is there: tasks run when they are forked, or when the call that
+    forked them returns."""
 
-    def __init__(self, result: Any = None, *, _c: Any = None, error: BaseException | None = None) -> None:
+    def __init__(
+        self, result: Any = None, *, _c: Any = None, error: BaseException | None = None
+    ) -> None:
         self._c = _c
         self._result = result
         self._error = error
@@ -90,7 +93,11 @@ def wrap(obj: Any, kind: str) -> Any:
     if has_torch():
         try:
             given = made.wait()
-            return done(given) if kind == "future" else sys.modules["torch"].jit._awaitable_nowait(given)
+            return (
+                done(given)
+                if kind == "future"
+                else sys.modules["torch"].jit._awaitable_nowait(given)
+            )
         except RuntimeError as error:
             made.set_exception(error)
     return made

@@ -1,4 +1,5 @@
-"""What hooks must look like: their signatures are checked against forward's before they become part of a program."""
+"""What hooks must look like: their signatures are checked against forward's before they become part
+of a program."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def _check_input(given: Any, inputs: list[Any], what: str, story: str) -> None:
             f"{what} expected the input argument to be typed as a Tuple but found type: '{given}' instead.\n{story}"
         )
     if not inputs and elems:
-        raise RuntimeError(f"{what} was expecting Tuple[()] as the input type. Received type: '{_text(elems)}'.\n{story}")
+        raise RuntimeError(
+            f"{what} was expecting Tuple[()] as the input type. Received type: '{_text(elems)}'.\n{story}"
+        )
     if len(elems) != len(inputs):
         raise RuntimeError(
             f"{what} has the wrong number of contained types for the input argument's Tuple. Received type: "
@@ -36,25 +39,37 @@ def _check_input(given: Any, inputs: list[Any], what: str, story: str) -> None:
 
 def _check_pre(f: Any, inputs: list[Any], annotated: bool, what: str, story: str) -> None:
     if len(f.arguments) != 2:
-        raise RuntimeError(f"{what} was expected to only have exactly 2 inputs but it had {len(f.arguments)} inputs. {story}")
+        raise RuntimeError(
+            f"{what} was expected to only have exactly 2 inputs but it had {len(f.arguments)} inputs. {story}"
+        )
     _check_input(f.arguments[1][1], inputs, what, story)
     if not annotated:
-        raise RuntimeError(f"{what} is missing a return annotation. Return annotations are required, please add one.\n{story}")
+        raise RuntimeError(
+            f"{what} is missing a return annotation. Return annotations are required, please add one.\n{story}"
+        )
     result = f.result
-    if result.kind_number == kinds.T_NONE or (len(inputs) == 1 and result is inputs[0] and _elems(result) is None):
+    if result.kind_number == kinds.T_NONE or (
+        len(inputs) == 1 and result is inputs[0] and _elems(result) is None
+    ):
         return
     elems = _elems(result)
     if elems is None:
         raise RuntimeError(f"{what} returned the wrong type of: '{result}'.{story}")
     said = f"{what} returned the wrong type of: '{_text(elems)}'."
-    if len(inputs) == 1 and _elems(inputs[0]) is not None and (len(elems) != 1 or elems[0] is not inputs[0]):
+    if (
+        len(inputs) == 1
+        and _elems(inputs[0]) is not None
+        and (len(elems) != 1 or elems[0] is not inputs[0])
+    ):
         raise RuntimeError(
             f"{said} When forward has a single tuple input argument, the return needs to be 'None' or a "
             "nested tuple containing "
             f"forward's input tuple argument as in: '{_text(inputs)}'.\n{story}"
         )
     if len(elems) != len(inputs):
-        raise RuntimeError(f"{said} The returned tuple contains the wrong number of contained types.\n{story}")
+        raise RuntimeError(
+            f"{said} The returned tuple contains the wrong number of contained types.\n{story}"
+        )
     if any(a is not b for a, b in zip(elems, inputs, strict=True)):
         raise RuntimeError(f"{said} The returned tuple contains the wrong inner types.\n{story}")
 
@@ -88,7 +103,9 @@ def check_hook(f: Any, name: str, module: str, inputs: list[Any], output: Any) -
         "return type as the submodule's forward.\n"
     )
     if len(f.arguments) != 3:
-        raise RuntimeError(f"{what} was expected to only have exactly 3 inputs but it had {len(f.arguments)} inputs. {story}")
+        raise RuntimeError(
+            f"{what} was expected to only have exactly 3 inputs but it had {len(f.arguments)} inputs. {story}"
+        )
     _check_input(f.arguments[1][1], inputs, what, story)
     if f.arguments[2][1] is not output:
         raise RuntimeError(

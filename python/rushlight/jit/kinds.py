@@ -1,11 +1,25 @@
-"""Numbers that the extension's `Unit` speaks: kinds of names, types and classes (rushlight/script.h)."""
+"""Numbers that the extension's `Unit` speaks: kinds of names, types and classes
+(rushlight/script.h)."""
 
 from __future__ import annotations
 
 # what a name means: (kind, ...)
-PATH, OPERATOR, FUNCTION, OVERLOADS, DISPATCH, TYPE, VALUE, TUPLE, OBJECT, HOST_CALL, EXCEPTION, METHOD, UNUSED, HIDDEN = range(
-    1, 15
-)
+(
+    PATH,
+    OPERATOR,
+    FUNCTION,
+    OVERLOADS,
+    DISPATCH,
+    TYPE,
+    VALUE,
+    TUPLE,
+    OBJECT,
+    HOST_CALL,
+    EXCEPTION,
+    METHOD,
+    UNUSED,
+    HIDDEN,
+) = range(1, 15)
 # kinds of types
 (
     T_ANY,

@@ -9,7 +9,9 @@ IGNORE = "ignore (leave as a call to Python, cannot be torch.jit.save'd)"
 UNUSED = "unused (ignored and replaced with raising of an exception)"
 EXPORT = "export (compile this function even if nothing calls it)"
 DEFAULT = "default (compile if called from a exported function / forward)"
-COPY_TO_SCRIPT_WRAPPER = "if this method is not scripted, copy the python method onto the scripted model"
+COPY_TO_SCRIPT_WRAPPER = (
+    "if this method is not scripted, copy the python method onto the scripted model"
+)
 DROP = "_drop (function is fully ignored, declaration can be unscriptable)"
 
 

@@ -16,7 +16,10 @@ def _signature(f: Any, owner: Any) -> str:
 
 def _fits(have: Any, wanted: Any) -> bool:
     """Can calls of the interface's method go to the class's?"""
-    given, taken = [t for _, t, _, _ in wanted.arguments[1:]], [t for _, t, _, _ in have.arguments[1:]]
+    given, taken = (
+        [t for _, t, _, _ in wanted.arguments[1:]],
+        [t for _, t, _, _ in have.arguments[1:]],
+    )
     names = [[a[0] for a in f.arguments[1:]] for f in (have, wanted)]
     return (
         names[0] == names[1]
@@ -40,7 +43,12 @@ def not_compatible(of: Any, interface: Any) -> str:
     return said
 
 
-_WHOLE = (kinds.T_INT, kinds.T_FLOAT, kinds.T_BOOL, kinds.T_TENSOR)  # lists of these are converted at once
+_WHOLE = (
+    kinds.T_INT,
+    kinds.T_FLOAT,
+    kinds.T_BOOL,
+    kinds.T_TENSOR,
+)  # lists of these are converted at once
 
 
 def _cannot(value: Any, t: Any) -> str | None:
@@ -50,17 +58,33 @@ def _cannot(value: Any, t: Any) -> str | None:
         return f"Cannot cast {value} to None"
     if kind == kinds.T_OPTIONAL:
         return None if value is None else _cannot(value, t.elems[0])
-    if kind in (kinds.T_LIST, kinds.T_TUPLE, kinds.T_DICT) and not (kind == kinds.T_LIST and t.elems[0].kind_number in _WHOLE):
+    if kind in (kinds.T_LIST, kinds.T_TUPLE, kinds.T_DICT) and not (
+        kind == kinds.T_LIST and t.elems[0].kind_number in _WHOLE
+    ):
         try:
-            items = [item for pair in dict(value).items() for item in pair] if kind == kinds.T_DICT else list(value)
+            items = (
+                [item for pair in dict(value).items() for item in pair]
+                if kind == kinds.T_DICT
+                else list(value)
+            )
         except (TypeError, ValueError) as error:
             return f"{type(error).__name__}: {error}"
         if kind == kinds.T_TUPLE and len(items) != len(t.elems):
             return None
         whys = (_cannot(item, t.elems[i % len(t.elems)]) for i, item in enumerate(items))
         return next((why for why in whys if why is not None), None)
-    plain = {kinds.T_INT: int, kinds.T_FLOAT: (int, float), kinds.T_BOOL: bool, kinds.T_STRING: str, kinds.T_COMPLEX: complex}
-    if kind in plain and isinstance(value, plain[kind]) and not (kind == kinds.T_INT and not -(2**63) <= value < 2**63):
+    plain = {
+        kinds.T_INT: int,
+        kinds.T_FLOAT: (int, float),
+        kinds.T_BOOL: bool,
+        kinds.T_STRING: str,
+        kinds.T_COMPLEX: complex,
+    }
+    if (
+        kind in plain
+        and isinstance(value, plain[kind])
+        and not (kind == kinds.T_INT and not -(2**63) <= value < 2**63)
+    ):
         return None
     if kind not in (*plain, kinds.T_LIST):
         return None
@@ -96,13 +120,19 @@ def _bad_attribute(value: Any, t: Any) -> str | None:
 
 
 def _attribute_type(module: Any, name: str) -> Any:
-    return next((t for have, t, _ in door().unit.type_of_object(module).attrs if have == name), None)
+    return next(
+        (t for have, t, _ in door().unit.type_of_object(module).attrs if have == name), None
+    )
 
 
 def converted(module: Any, name: str, value: Any) -> Any:
     """What torch makes of a value for the attribute: bools of what has a truth, tuples of lists."""
     t = _attribute_type(module, name)
-    if t is not None and t.kind_number == kinds.T_BOOL and (value is None or hasattr(type(value), "__bool__")):
+    if (
+        t is not None
+        and t.kind_number == kinds.T_BOOL
+        and (value is None or hasattr(type(value), "__bool__"))
+    ):
         return bool(value)
     if t is not None and t.kind_number == kinds.T_TUPLE and isinstance(value, list):
         return tuple(value)
@@ -135,5 +165,9 @@ def misfit(module: Any, name: str, value: Any) -> str:
         of = door().classes.known_type(type(value))
         said = not_an_object(value) if of is None else not_compatible(of, t)
         return f"Could not cast attribute '{name}' to type {t.annotation_str}: {said}"
-    why = _cannot(value, t) or _bad_attribute(value, t) or f"Unable to cast {value} to {t.annotation_str}"
+    why = (
+        _cannot(value, t)
+        or _bad_attribute(value, t)
+        or f"Unable to cast {value} to {t.annotation_str}"
+    )
     return f"Could not cast attribute '{name}' to type {t.annotation_str}: {why}"

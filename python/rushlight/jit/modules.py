@@ -1,6 +1,8 @@
-"""Modules of torch as programs: a type from the live module, methods from their sources, an object that shares its state.
+"""Modules of torch as programs: a type from the live module, methods from their sources, an object
+that shares its state.
 
-Modules that look alike (attributes, types, constants, submodules, hooks) share a type; methods are compiled once for a type.
+Modules that look alike (attributes, types, constants, submodules, hooks) share a type; methods are
+compiled once for a type.
 """
 
 from __future__ import annotations
@@ -40,7 +42,17 @@ _CONTAINERS = (
     (_nn.ParameterList, PARAMETER_LIST),
     (_nn.ParameterDict, PARAMETER_DICT),
 )
-_CONSTANTS = (bool, float, int, str, type(None), torch.device, torch.layout, torch.dtype, torch.qscheme)
+_CONSTANTS = (
+    bool,
+    float,
+    int,
+    str,
+    type(None),
+    torch.device,
+    torch.layout,
+    torch.dtype,
+    torch.qscheme,
+)
 _SKIPPED = {  # of a module's __dict__
     "_version", "_parameters", "_buffers", "_non_persistent_buffers_set", "_backward_hooks", "_backward_pre_hooks",
     "_forward_hooks",
@@ -50,7 +62,8 @@ _SKIPPED = {  # of a module's __dict__
 }  # fmt: skip
 
 
-# -- What is known of a Python class ----------------------------------------------------------------------
+# -- What is known of a Python class
+# ----------------------------------------------------------------------
 
 
 _INSTANCE_ANNOTATION = (
@@ -65,7 +78,13 @@ def _is_empty(value: Any) -> bool:
 
 def _is_container_annotation(node: ast.expr) -> bool:
     base = node.value if isinstance(node, ast.Subscript) else None
-    name = base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else ""
+    name = (
+        base.attr
+        if isinstance(base, ast.Attribute)
+        else base.id
+        if isinstance(base, ast.Name)
+        else ""
+    )
     return name in ("List", "Dict", "Optional")
 
 
@@ -76,7 +95,9 @@ class ClassFacts:
     """What modules of a class have in common: read once."""
 
     def __init__(self, cls: type) -> None:
-        own = (c.__dict__.get("__annotations__") for c in cls.__mro__)  # as a look through an instance finds them
+        own = (
+            c.__dict__.get("__annotations__") for c in cls.__mro__
+        )  # as a look through an instance finds them
         self.annotations: dict[str, Any] = next((a for a in own if a), {})
         quantization = sys.modules.get("torch.ao.quantization")
         if quantization is not None and issubclass(cls, quantization.QuantWrapper):
@@ -98,9 +119,14 @@ class ClassFacts:
         self._read_members(cls)
 
     def is_annotated_in_init(self, name: str) -> bool:
-        """Does `__init__` give the attribute a type of a container where it is set, which is not seen?"""
+        """Does `__init__` give the attribute a type of a container where it is set, which is not
+        seen?"""
         init = getattr(self._cls(), "__init__", None)
-        return isinstance(init, FunctionType) and name in init.__code__.co_names and name in self._annotated_in(init)
+        return (
+            isinstance(init, FunctionType)
+            and name in init.__code__.co_names
+            and name in self._annotated_in(init)
+        )
 
     def _annotated_in(self, init: FunctionType) -> set[str]:
         if self._in_init is None:
@@ -118,7 +144,11 @@ class ClassFacts:
                     call = node.value
                     if not isinstance(call, ast.Call):
                         continue
-                    if getattr(call.func, "attr", "") == "annotate" and call.args and _is_container_annotation(call.args[0]):
+                    if (
+                        getattr(call.func, "attr", "") == "annotate"
+                        and call.args
+                        and _is_container_annotation(call.args[0])
+                    ):
                         self._in_init.add(node.targets[0].attr)
         return self._in_init
 
@@ -133,7 +163,11 @@ class ClassFacts:
             if base.get(name) is member:
                 continue
             if isinstance(member, property):
-                if name not in self.unused and name not in self.ignored_names and not marks.is_ignored(member.fget):
+                if (
+                    name not in self.unused
+                    and name not in self.ignored_names
+                    and not marks.is_ignored(member.fget)
+                ):
                     self.properties.append((name, member))
                 continue
             fn = member.__func__ if isinstance(member, staticmethod | classmethod) else member
@@ -172,7 +206,8 @@ def _final_inner(annotation: Any) -> Any:
     return args[0] if args else None
 
 
-# -- Concrete types -----------------------------------------------------------------------------------------
+# -- Concrete types
+# -----------------------------------------------------------------------------------------
 
 
 class ConcreteType:
@@ -250,7 +285,9 @@ def _class_member(cls: Any, name: str) -> Any:
 
 
 def _failed_to_convert(value: Any, why: str, inferred: bool) -> str:
-    more = "Its type was inferred; try adding a type annotation for the attribute." if inferred else ""
+    more = (
+        "Its type was inferred; try adding a type annotation for the attribute." if inferred else ""
+    )
     return (
         f"(This attribute exists on the Python module, but we failed to convert Python type: '{torch.typename(type(value))}' "
         f"to a TorchScript type. {why}. {more})"
@@ -265,7 +302,9 @@ def _valid_constant(name: str, value: Any, owner: str) -> Any:
     names = ", ".join(torch.typename(t) for t in _CONSTANTS)
     raise TypeError(
         f"\n'{torch.typename(type(value))}' object in attribute '{owner}.{name}' is not a valid constant.\n"
-        "Valid constants are:\n1. a nn.ModuleList\n2. a value of type {" + names + "}\n3. a list or tuple of (2)\n"
+        "Valid constants are:\n1. a nn.ModuleList\n2. a value of type {"
+        + names
+        + "}\n3. a list or tuple of (2)\n"
     )
 
 
@@ -275,11 +314,17 @@ class Modules:
     def __init__(self, d: Door) -> None:
         self.door = d
         self._facts: weakref.WeakKeyDictionary[type, ClassFacts] = weakref.WeakKeyDictionary()
-        self._types: weakref.WeakKeyDictionary[type, dict[Any, ConcreteType]] = weakref.WeakKeyDictionary()
+        self._types: weakref.WeakKeyDictionary[type, dict[Any, ConcreteType]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._recent: list[ConcreteType] = []
-        self._tensors: dict[int, Any] = {}  # of one script(): a tensor -> where its value is, for tied ones
+        self._tensors: dict[
+            int, Any
+        ] = {}  # of one script(): a tensor -> where its value is, for tied ones
         self._depth = 0
-        self._foreign: list[Any] = []  # loaded modules that are parts of ours: their programs must stay
+        self._foreign: list[
+            Any
+        ] = []  # loaded modules that are parts of ours: their programs must stay
 
     def facts(self, cls: type) -> ClassFacts:
         found = self._facts.get(cls)
@@ -287,7 +332,8 @@ class Modules:
             found = self._facts[cls] = ClassFacts(cls)
         return found
 
-    # -- from a live module to its type ------------------------------------------------------------------
+    # -- from a live module to its type
+    # ------------------------------------------------------------------
 
     def concrete(self, module: Any, share: bool = True) -> ConcreteType:
         _check_initialized(module)
@@ -308,7 +354,9 @@ class Modules:
         return c
 
     def _make_type(self, c: ConcreteType) -> None:
-        t = c.type = self.door.unit.add_class(qualified_name(c.py_class), kinds.C_MODULE, c, c.facts.container)
+        t = c.type = self.door.unit.add_class(
+            qualified_name(c.py_class), kinds.C_MODULE, c, c.facts.container
+        )
         for name, of, flags in c.attributes:
             t.add_attr(name, of, flags)
         for name, sub in c.modules:
@@ -335,7 +383,12 @@ class Modules:
                 added.add(name)
         self._read_constants(c, module, added)
         for name, value in module.__dict__.items():
-            if name not in _SKIPPED and not name.startswith("__") and name not in skip and name not in added:
+            if (
+                name not in _SKIPPED
+                and not name.startswith("__")
+                and name not in skip
+                and name not in added
+            ):
                 self._read_attribute(c, name, value)
         c.hooks = tuple(module._forward_hooks.values())
         c.pre_hooks = tuple(module._forward_pre_hooks.values())
@@ -354,7 +407,12 @@ class Modules:
             own = value.__dict__.get("_concrete_type")
             if not isinstance(own, ConcreteType):
                 self._foreign.append(value)
-            c.modules.append((name, own if isinstance(own, ConcreteType) else self.door.unit.type_of_object(value)))
+            c.modules.append(
+                (
+                    name,
+                    own if isinstance(own, ConcreteType) else self.door.unit.type_of_object(value),
+                )
+            )
             return
         c.modules.append((name, self.concrete(value, share)))
 
@@ -362,7 +420,13 @@ class Modules:
         names = c.facts.constants | set(module.__dict__.get("__constants__", ()))
         for name in sorted(names):
             if name in added:
-                what = "submodule" if name in module._modules else "buffer" if name in module._buffers else "parameter"
+                what = (
+                    "submodule"
+                    if name in module._modules
+                    else "buffer"
+                    if name in module._buffers
+                    else "parameter"
+                )
                 warnings.warn(
                     f"'{name}' was found in ScriptModule constants,  but it is a non-constant {what}. Consider removing it.",
                     stacklevel=2,
@@ -374,7 +438,9 @@ class Modules:
                     stacklevel=2,
                 )
             else:
-                c.constants[name] = _valid_constant(name, getattr(module, name), c.py_class.__name__)
+                c.constants[name] = _valid_constant(
+                    name, getattr(module, name), c.py_class.__name__
+                )
                 added.add(name)
 
     def _read_attribute(self, c: ConcreteType, name: str, value: Any) -> None:
@@ -403,7 +469,9 @@ class Modules:
         if inferred and _is_empty(value) and c.facts.is_annotated_in_init(name):
             warnings.warn(_INSTANCE_ANNOTATION, stacklevel=2)
         if isinstance(t, str) or t is None:
-            c.failed[name] = _failed_to_convert(value, t or "its annotation means no type", inferred)
+            c.failed[name] = _failed_to_convert(
+                value, t or "its annotation means no type", inferred
+            )
         else:
             c.attributes.append((name, t, 0))
 
@@ -433,14 +501,17 @@ class Modules:
         if value is None:
             return self.door.types.simple(kinds.T_NONE), True
         t = self.door.types.infer(value)
-        if isinstance(t, str) and not isinstance(value, (list, tuple, dict, type, torch.ScriptObject)):
+        if isinstance(t, str) and not isinstance(
+            value, (list, tuple, dict, type, torch.ScriptObject)
+        ):
             try:  # an object of a class that can be compiled
                 return self.door.classes.whole_type_of(type(value)) or t, True
             except Exception as error:  # noqa: BLE001 -- told when the program asks for it
                 return f"{t}\n{error}", True
         return t, True
 
-    # -- from a type to its methods ------------------------------------------------------------------------
+    # -- from a type to its methods
+    # ------------------------------------------------------------------------
 
     def stubs(self, module: Any) -> list[tuple[str, Any]]:
         """(name, function) of the methods to compile."""
@@ -456,7 +527,9 @@ class Modules:
         for name, value in module.__dict__.items():
             if isinstance(value, python_types.MethodType) and marks.modifier(value) == marks.EXPORT:
                 names.append(name)
-        return [(name, _function_of(module, name)) for name in names if name not in facts.overloaded]
+        return [
+            (name, _function_of(module, name)) for name in names if name not in facts.overloaded
+        ]
 
     def compile(self, c: ConcreteType, module: Any, stubs: list[tuple[str, Any]]) -> None:
         """Methods, properties and hooks: once for a type."""
@@ -469,14 +542,23 @@ class Modules:
             check_overloads(unwrapped(fn), declarations)
             c.overloads[name] = []
             for i, declaration in enumerate(declarations):
-                f = d.define(unwrapped(fn), f"{name}__{i}", self_type=t, signature=d.sources.of_function(declaration))
+                f = d.define(
+                    unwrapped(fn),
+                    f"{name}__{i}",
+                    self_type=t,
+                    signature=d.sources.of_function(declaration),
+                )
                 c.overloads[name].append(f)
                 made.append(f)
         for name, stub in stubs:
             made.append(self._define(t, name, stub))
         for name, member in c.facts.properties:
             getter = d.define(unwrapped(member.fget), f"__{name}_getter", self_type=t)
-            setter = d.define(unwrapped(member.fset), f"__{name}_setter", self_type=t) if member.fset is not None else None
+            setter = (
+                d.define(unwrapped(member.fset), f"__{name}_setter", self_type=t)
+                if member.fset is not None
+                else None
+            )
             t.add_property(name, getter, setter)
             made += [getter] if setter is None else [getter, setter]
         for f in made:
@@ -493,7 +575,9 @@ class Modules:
             scope.locals = stub.resolution_callback
             return self.door.define(fn, name, self_type=t, scope=scope)
         if not isinstance(stub, FunctionType):
-            raise RuntimeError(f"Could not get the source of method '{name}' of type {type(stub).__name__}")
+            raise RuntimeError(
+                f"Could not get the source of method '{name}' of type {type(stub).__name__}"
+            )
         return self.door.define(unwrapped(stub), name, self_type=t)
 
     def _compile_hooks(self, c: ConcreteType) -> None:
@@ -502,14 +586,20 @@ class Modules:
             return
         inputs, output = [t for _, t, _, _ in forward.arguments[1:]], forward.result
         seen: dict[str, Any] = {}
-        for kind, hook in [*(("Hook", h) for h in c.hooks), *(("Pre-hook", h) for h in c.pre_hooks)]:
+        for kind, hook in [
+            *(("Hook", h) for h in c.hooks),
+            *(("Pre-hook", h) for h in c.pre_hooks),
+        ]:
             name = hook.__name__
             if seen.setdefault(name, hook) is not hook:
                 raise RuntimeError(
                     f"{kind} '{name}' on {c.py_class.__name__} has at least two different python definitions. "
                     "Please use unique names for all hooks."
                 )
-        for hook, pre in [*((hook, False) for hook in c.hooks), *((hook, True) for hook in c.pre_hooks)]:
+        for hook, pre in [
+            *((hook, False) for hook in c.hooks),
+            *((hook, True) for hook in c.pre_hooks),
+        ]:
             name = hook.__name__
             fn = unwrapped(hook)
             if c.type.method(name) is not None:
@@ -528,7 +618,9 @@ class Modules:
             c.hook_functions[pre].append(f)
 
     def _compile_container(self, c: ConcreteType, module: Any) -> None:
-        if c.facts.container not in (LIST, DICT) or not isinstance(module, _nn.ModuleList | _nn.Sequential | _nn.ModuleDict):
+        if c.facts.container not in (LIST, DICT) or not isinstance(
+            module, _nn.ModuleList | _nn.Sequential | _nn.ModuleDict
+        ):
             return
         have = set(c.type.methods)
         text = ""
@@ -541,7 +633,8 @@ class Modules:
             for f in define_text(self.door, c.type, text, Scope(names={})):
                 f.compile()
 
-    # -- from a type to an object ----------------------------------------------------------------------------
+    # -- from a type to an object
+    # ----------------------------------------------------------------------------
 
     def create(self, module: Any, c: ConcreteType, stubs: Any = None) -> Any:
         """The program of a module: its state is shared."""
@@ -559,7 +652,9 @@ class Modules:
                 script._set(name, made)
             except TypeError as error:
                 said = misfit(script, name, made)
-                raise RuntimeError(f"Could not cast attribute '{name}' to type {sub}: {said}") from error
+                raise RuntimeError(
+                    f"Could not cast attribute '{name}' to type {sub}: {said}"
+                ) from error
         self.compile(c, module, make_stubs(module))
         self._dress(script, module, c)
         return script
@@ -589,21 +684,30 @@ class Modules:
         """A module that is used through an interface: the interface's methods are compiled."""
         c = self.concrete(module)
         names = list(interface.methods)
-        made = self.create(module, c, lambda m: [(n, _function_of(m, n)) for n in names] if m is module else self.stubs(m))
+        made = self.create(
+            module,
+            c,
+            lambda m: [(n, _function_of(m, n)) for n in names] if m is module else self.stubs(m),
+        )
         for name in names:
             if c.type.method(name) is None:
                 self._define(c.type, name, _function_of(module, name)).compile()
         return made
 
     def _dress(self, script: Any, module: Any, c: ConcreteType) -> None:
-        """What Python sees beside the program: ignored methods and attributes, names of containers, hooks."""
+        """What Python sees beside the program: ignored methods and attributes, names of containers,
+        hooks."""
         own = script.__dict__
         own["_concrete_type"] = c
         for name in c.facts.kept:
-            own[name] = module.__dict__[name] if name in module.__dict__ else (
-                python_types.MethodType(_class_member(c.py_class, name), script)
-                if isinstance(_class_member(c.py_class, name), FunctionType)
-                else getattr(module, name)
+            own[name] = (
+                module.__dict__[name]
+                if name in module.__dict__
+                else (
+                    python_types.MethodType(_class_member(c.py_class, name), script)
+                    if isinstance(_class_member(c.py_class, name), FunctionType)
+                    else getattr(module, name)
+                )
             )
         for name in c.ignored:
             if not isinstance(getattr(c.py_class, name, None), property) and hasattr(module, name):
@@ -657,7 +761,9 @@ def _check_initialized(module: Any) -> None:
     if isinstance(module, _rushlight.Module) and module._is_script:
         return
     if "_parameters" not in module.__dict__:
-        raise RuntimeError(f"'{torch.typename(type(module))}' has not been initialized, did you forget to call 'super()'?")
+        raise RuntimeError(
+            f"'{torch.typename(type(module))}' has not been initialized, did you forget to call 'super()'?"
+        )
     lazy = getattr(torch.nn.parameter, "UninitializedTensorMixin", ())
     for name, value in module._parameters.items():
         if lazy and isinstance(value, lazy):
@@ -666,7 +772,8 @@ def _check_initialized(module: Any) -> None:
             )
 
 
-# -- Texts ------------------------------------------------------------------------------------------------------
+# -- Texts
+# ------------------------------------------------------------------------------------------------------
 
 
 class TextStub:
@@ -686,7 +793,9 @@ def define_text(d: Door, t: Any, text: str, scope: Scope, name: str = "<string>"
     try:
         body = ast.parse(text).body
     except SyntaxError as error:
-        _rushlight.define_text(d, None, text, "__torch__.", scope)  # the compiler's own parser says what is wrong
+        _rushlight.define_text(
+            d, None, text, "__torch__.", scope
+        )  # the compiler's own parser says what is wrong
         raise RuntimeError(f"expected def: {error}") from error
     if any(not isinstance(node, ast.FunctionDef) for node in body):
         raise RuntimeError("expected def but found 'ident' here")
@@ -707,7 +816,9 @@ def define(module: Any, text: str, frames_up: int = 2) -> None:
                 stubs = type(module).__dict__.get("_script_stubs")
                 if stubs is None:
                     stubs = type(module)._script_stubs = {}
-                stubs[node.name] = TextStub("".join(lines[node.lineno - 1 : node.end_lineno]) + "\n", scope)
+                stubs[node.name] = TextStub(
+                    "".join(lines[node.lineno - 1 : node.end_lineno]) + "\n", scope
+                )
         module.__dict__["_defined_in_init"] = True
         return
     t = d.unit.type_of_object(module)
@@ -718,7 +829,8 @@ def define(module: Any, text: str, frames_up: int = 2) -> None:
         f.compile()
 
 
-# -- The doors -----------------------------------------------------------------------------------------------------
+# -- The doors
+# -----------------------------------------------------------------------------------------------------
 
 _modules: Modules | None = None
 
@@ -738,7 +850,9 @@ def _prepared(module: Any, memo: dict[int, Any]) -> Any:
     if id(module) in memo:
         return memo[id(module)]
     _check_initialized(module)
-    made = memo[id(module)] = module.__prepare_scriptable__() if hasattr(module, "__prepare_scriptable__") else module
+    made = memo[id(module)] = (
+        module.__prepare_scriptable__() if hasattr(module, "__prepare_scriptable__") else module
+    )
     for name, child in list(made._modules.items()):
         new = _prepared(child, memo)
         if new is not child:
@@ -756,7 +870,8 @@ def script_module(module: Any, share_types: bool = True) -> Any:
 
 
 def finish_script_module(module: Any) -> None:
-    """A user's subclass of ScriptModule after its __init__: the methods marked by script_method become its program."""
+    """A user's subclass of ScriptModule after its __init__: the methods marked by script_method
+    become its program."""
     m = modules()
 
     def stubs(of: Any) -> list[tuple[str, Any]]:

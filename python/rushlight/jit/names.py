@@ -28,7 +28,8 @@ torch._VF.unique_dim torch._VF.unique_consecutive torch._VF.nuclear_norm torch._
 torch._C._set_grad_enabled=set_grad_enabled torch.is_grad_enabled torch.set_grad_enabled
 torch.jit._unwrap_optional torch.jit._script._unwrap_optional
 """
-# Modules whose every callable is the operator of its name; of torch's, these stay the Python functions they are.
+# Modules whose every callable is the operator of its name; of torch's, these stay the Python
+# functions they are.
 _OPERATOR_MODULES = (
     "torch",
     "torch._C._nn",
@@ -38,7 +39,16 @@ _OPERATOR_MODULES = (
     "torch._C._sparse",
     "torch._C._special",
 )
-_PYTHON_FUNCTIONS = ("stft", "istft", "lu", "cdist", "norm", "unique", "unique_consecutive", "tensordot")
+_PYTHON_FUNCTIONS = (
+    "stft",
+    "istft",
+    "lu",
+    "cdist",
+    "norm",
+    "unique",
+    "unique_consecutive",
+    "tensordot",
+)
 _MATH = (
     "ceil copysign erf erfc exp expm1 fabs floor gamma lgamma log log10 log1p pow sqrt isnan asinh atanh cosh sinh tanh acos "
     "asin atan atan2 cos sin tan acosh fmod modf factorial frexp isinf degrees radians ldexp gcd isfinite"
@@ -105,7 +115,10 @@ _BUILTINS = (
 
 
 # Calls of these make tensors; as annotations they are Tensor.
-TENSOR_TYPES = [f"{t}Tensor" for t in ("Float", "Double", "Half", "Byte", "Char", "Short", "Int", "Long", "Bool")]
+TENSOR_TYPES = [
+    f"{t}Tensor"
+    for t in ("Float", "Double", "Half", "Byte", "Char", "Short", "Int", "Long", "Bool")
+]
 _MISSING = object()
 
 
@@ -129,10 +142,14 @@ def qualified_name(obj: Any) -> str:
     if module == "torch._classes":
         return obj.qualified_name
     if module is None:
-        raise RuntimeError(f"Could not get qualified name for class '{name}': __module__ can't be None.")
+        raise RuntimeError(
+            f"Could not get qualified name for class '{name}': __module__ can't be None."
+        )
     module = "__torch__" if module == "__main__" else "__torch__." + module
     if "." in name:
-        raise RuntimeError(f"Could not get qualified name for class '{name}': '{name}' is not a valid identifier")
+        raise RuntimeError(
+            f"Could not get qualified name for class '{name}': '{name}' is not a valid identifier"
+        )
     return f"{module}.{name}"
 
 
@@ -156,7 +173,9 @@ class Variadic:
 
     def __init__(self, fn: Any, is_method: bool) -> None:
         if any(name != "self" for name in fn.__annotations__):
-            raise RuntimeError(f"'{fn.__name__}' takes any number of arguments: it can be called without annotations only")
+            raise RuntimeError(
+                f"'{fn.__name__}' takes any number of arguments: it can be called without annotations only"
+            )
         self.fn = fn
         self.is_method = is_method
 
@@ -215,7 +234,13 @@ class Names:
                 if not callable(obj) or id(obj) in special:
                     continue
                 if not isinstance(obj, type) or _rushlight.has_operator("aten::" + name):
-                    self._learn(obj, (kinds.OPERATOR, "aten::" + ("segment_reduce" if name == "_segment_reduce" else name)))
+                    self._learn(
+                        obj,
+                        (
+                            kinds.OPERATOR,
+                            "aten::" + ("segment_reduce" if name == "_segment_reduce" else name),
+                        ),
+                    )
         self._door.use_torch_errors(torch)
         self._constants = (
             bool,
@@ -234,7 +259,8 @@ class Names:
         self._script_functions = (torch.jit.ScriptFunction,)
 
     def of(self, obj: Any, constant: bool = False) -> Any:
-        """The answer; `constant`: plain values count (attributes of modules do, closed-over ones do not)."""
+        """The answer; `constant`: plain values count (attributes of modules do, closed-over ones do
+        not)."""
         known = self._known.get(id(obj))
         if type(known) is str:
             self._known[id(obj)] = known = self._door.prelude_function(known)
@@ -275,7 +301,11 @@ class Names:
                 return (kinds.OPERATOR, obj._qualified_op_name)
             if isinstance(obj, self._script_functions):
                 inner = getattr(obj, "_torchdynamo_inline", None)
-                return self._function(inner) if inner is not None else (kinds.OBJECT, obj, "ScriptFunction")
+                return (
+                    self._function(inner)
+                    if inner is not None
+                    else (kinds.OBJECT, obj, "ScriptFunction")
+                )
             if isinstance(obj, ModuleType):
                 return (kinds.OBJECT, obj, "module")
         if isinstance(obj, MethodType):
@@ -306,15 +336,25 @@ class Names:
             return (kinds.OBJECT, Variadic(fn, is_method), "python function")
         declared = self._door.declared(fn)
         if marks.is_dropped(fn):
-            return (kinds.UNUSED, fn, declared, "This Python function is annotated to be ignored and cannot be run")
+            return (
+                kinds.UNUSED,
+                fn,
+                declared,
+                "This Python function is annotated to be ignored and cannot be run",
+            )
         return (kinds.HOST_CALL, fn, declared)
 
     def _class(self, cls: Any) -> Any:
         if issubclass(cls, BaseException):
             if cls is AssertionError:
                 return None
-            name = qualified_name(cls) if cls.__module__ != "builtins" else "builtins." + cls.__name__
-            return (kinds.EXCEPTION, name.replace("__torch__.", "__main__." if cls.__module__ == "__main__" else "", 1))
+            name = (
+                qualified_name(cls) if cls.__module__ != "builtins" else "builtins." + cls.__name__
+            )
+            return (
+                kinds.EXCEPTION,
+                name.replace("__torch__.", "__main__." if cls.__module__ == "__main__" else "", 1),
+            )
         prelude = self._door.prelude_class(cls)
         if prelude is not None:
             return prelude
@@ -327,27 +367,47 @@ class Names:
         """A call of what is Python's and stays there: of tensors, giving a tensor."""
         if isinstance(obj, Variadic):
             name, count = obj.fn.__name__, n + obj.is_method
-            return (kinds.HOST_CALL, obj.fn, self._door.untyped(name, count), *([True] if obj.is_method else []))
+            return (
+                kinds.HOST_CALL,
+                obj.fn,
+                self._door.untyped(name, count),
+                *([True] if obj.is_method else []),
+            )
         torch = self._torch
         if torch is not None and isinstance(obj, (torch.jit.ScriptModule, _rushlight.Module)):
             raise RuntimeError("Cannot call a ScriptModule that is not a submodule of the caller")
         if torch is not None and isinstance(obj, type) and issubclass(obj, torch.nn.Module):
-            raise frontend.FrontendError(f"Cannot instantiate class '{obj.__name__}' in a script function")
+            raise frontend.FrontendError(
+                f"Cannot instantiate class '{obj.__name__}' in a script function"
+            )
         if isinstance(obj, ModuleType) or not callable(obj):
             return None
         if isinstance(obj, type) and _has_source(obj):
-            raise frontend.FrontendError(f"Cannot instantiate class '{obj.__name__}' in a script function")
+            raise frontend.FrontendError(
+                f"Cannot instantiate class '{obj.__name__}' in a script function"
+            )
         call = getattr(type(obj), "__call__", None)  # noqa: B004 -- the attribute itself is asked for
-        if isinstance(call, FunctionType) and call.__code__.co_flags & inspect.CO_VARARGS and "return" in call.__annotations__:
+        if (
+            isinstance(call, FunctionType)
+            and call.__code__.co_flags & inspect.CO_VARARGS
+            and "return" in call.__annotations__
+        ):
             return (
                 kinds.HOST_CALL,
                 obj,
-                self._door.untyped(type(obj).__name__, n, (call.__annotations__["return"], Scope(call))),
+                self._door.untyped(
+                    type(obj).__name__, n, (call.__annotations__["return"], Scope(call))
+                ),
             )
-        return (kinds.HOST_CALL, obj, self._door.untyped(getattr(obj, "__name__", type(obj).__name__), n))
+        return (
+            kinds.HOST_CALL,
+            obj,
+            self._door.untyped(getattr(obj, "__name__", type(obj).__name__), n),
+        )
 
     def attribute(self, obj: Any, name: str) -> Any:
-        """What obj.name means.  "(2)": what a call with two arguments does; "def f(...": what a block that Python runs does."""
+        """What obj.name means.  "(2)": what a call with two arguments does; "def f(...": what a
+        block that Python runs does."""
         if name[0] == "(":
             return self._called(obj, int(name[1:-1]))
         if name.startswith("def "):
@@ -355,7 +415,11 @@ class Names:
         if isinstance(obj, self._ops_types):
             if isinstance(obj, self._ops_types[1]):
                 operator = f"{obj.name}::{name}"  # torchvision's are ours without it
-                return (kinds.OPERATOR, operator) if hasattr(obj, name) or _rushlight.has_operator(operator) else None
+                return (
+                    (kinds.OPERATOR, operator)
+                    if hasattr(obj, name) or _rushlight.has_operator(operator)
+                    else None
+                )
             return (kinds.OBJECT, getattr(obj, name), "module")
         own = None if isinstance(obj, (ModuleType, type)) else getattr(obj, "_rush_attribute", None)
         if own is not None:

@@ -27,7 +27,9 @@ def _forward(name: str) -> Any:
         try:
             found = getattr(self._c, name)
         except AttributeError:
-            raise NotImplementedError(f"{type(self).__name__}: the class has no method {name}") from None
+            raise NotImplementedError(
+                f"{type(self).__name__}: the class has no method {name}"
+            ) from None
         return found(*args)
 
     method.__name__ = name

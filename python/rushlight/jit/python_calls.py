@@ -1,4 +1,5 @@
-"""Calls of Python in traces: `apply` of a torch.autograd.Function is one node, which calls it again when the trace runs."""
+"""Calls of Python in traces: `apply` of a torch.autograd.Function is one node, which calls it again
+when the trace runs."""
 
 from __future__ import annotations
 
@@ -24,13 +25,24 @@ class _HostCall:
 
 
 def caller(name: str, call: Callable[..., Any], n_args: int, result: str) -> str:
-    """The name of a new function of tensors that calls Python's, which is called `name` in graphs."""
+    """The name of a new function of tensors that calls Python's, which is called `name` in
+    graphs."""
     unit, sources = door().unit, door().sources
     names = [f"x{i}" for i in range(n_args)]
     head = f"({', '.join(f'{n}: Tensor' for n in names)}) -> {result}:\n    "
-    declared = unit.define("__torch__." + name, sources.of_text("<python>", f"def {name}{head}pass\n"), 1, Scope(), None, 0, "")
+    declared = unit.define(
+        "__torch__." + name,
+        sources.of_text("<python>", f"def {name}{head}pass\n"),
+        1,
+        Scope(),
+        None,
+        0,
+        "",
+    )
     scope = Scope(names={name: _HostCall(call, declared)})
     text = f"def call_{name}{head}return {name}({', '.join(names)})\n"
-    made = unit.define(f"__torch__.call_{name}_{next(_numbers)}", sources.of_text("<python>", text), 1, scope)
+    made = unit.define(
+        f"__torch__.call_{name}_{next(_numbers)}", sources.of_text("<python>", text), 1, scope
+    )
     made.compile()
     return made.qualified_name

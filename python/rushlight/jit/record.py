@@ -1,8 +1,9 @@
 """What a trace becomes: nodes in frames, one frame for each call of a submodule, and their text.
 
-A frame's nodes may use values of any other frame.  `functions` turns the tree of frames into functions that call each
-other: what a frame uses from outside becomes its arguments, what others use of it its results.  Parameters, buffers and
-submodules are values too (`attribute`): a frame of the module `a.b` finds `a.b.w` in itself, and is given `c.w`.
+A frame's nodes may use values of any other frame.  `functions` turns the tree of frames into
+functions that call each other: what a frame uses from outside becomes its arguments, what others
+use of it its results.  Parameters, buffers and submodules are values too (`attribute`): a frame of
+the module `a.b` finds `a.b.w` in itself, and is given `c.w`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from typing import Any
 
 
 class Value:
-    """What a node gives.  `number`: its name when it has no other; `path`: an attribute of the traced module."""
+    """What a node gives.  `number`: its name when it has no other; `path`: an attribute of the
+    traced module."""
 
     __slots__ = ("frame", "name", "node", "number", "path", "type")
 
-    def __init__(self, type: str, frame: Frame | None, name: str | None = None, number: int = 0) -> None:
+    def __init__(
+        self, type: str, frame: Frame | None, name: str | None = None, number: int = 0
+    ) -> None:
         self.type, self.frame, self.name, self.number = type, frame, name, number
         self.node: Node | None = None
         self.path: str | None = None
@@ -39,15 +43,30 @@ def place(where: str) -> str:
 
 
 class Node:
-    """`attributes` as the text has them: 'name="forward"'.  `constant`: index of the tensor that a prim::Constant is.
-    `tied`: values of one memory, when nothing else is written to.  `where`: Python's frames, innermost first, a line each.
-    `host`: of a call of Python, the function that makes it and what it is given beside tensors."""
+    """`attributes` as the text has them: 'name="forward"'.  `constant`: index of the tensor that a
+    prim::Constant is. `tied`: values of one memory, when nothing else is written to.  `where`:
+    Python's frames, innermost first, a line each. `host`: of a call of Python, the function that
+    makes it and what it is given beside tensors."""
 
     __slots__ = (
-        *("attributes", "constant", "frame", "host", "inputs", "is_random", "kind", "mutates", "outputs", "tied", "where"),
+        *(
+            "attributes",
+            "constant",
+            "frame",
+            "host",
+            "inputs",
+            "is_random",
+            "kind",
+            "mutates",
+            "outputs",
+            "tied",
+            "where",
+        ),
     )
 
-    def __init__(self, kind: str, inputs: list[Value], attributes: str = "", where: str = "") -> None:
+    def __init__(
+        self, kind: str, inputs: list[Value], attributes: str = "", where: str = ""
+    ) -> None:
         self.kind, self.inputs, self.attributes, self.where = kind, inputs, attributes, where
         self.outputs: list[Value] = []
         self.mutates = self.is_random = False
@@ -57,10 +76,23 @@ class Node:
 
 
 class Frame:
-    """One call of the module at `path` ("" is the traced one), or a task: then `future` is its result.  `loads`: what it
-    finds in its module, by path; `found`: the same in the order of the text, each with the value that it is an attribute of."""
+    """One call of the module at `path` ("" is the traced one), or a task: then `future` is its
+    result.  `loads`: what it finds in its module, by path; `found`: the same in the order of the
+    text, each with the value that it is an attribute of."""
 
-    __slots__ = ("found", "future", "inputs", "is_task", "items", "loads", "me", "method", "outputs", "parent", "path")
+    __slots__ = (
+        "found",
+        "future",
+        "inputs",
+        "is_task",
+        "items",
+        "loads",
+        "me",
+        "method",
+        "outputs",
+        "parent",
+        "path",
+    )
 
     def __init__(self, path: str, parent: Frame | None, is_task: bool = False) -> None:
         self.path, self.parent, self.is_task = path, parent, is_task
@@ -75,7 +107,9 @@ class Frame:
 
     def owns(self, path: str) -> bool:
         """Is this path the frame's module, or inside it?"""
-        return not self.is_task and (not self.path or path == self.path or path.startswith(self.path + "."))
+        return not self.is_task and (
+            not self.path or path == self.path or path.startswith(self.path + ".")
+        )
 
 
 def erase(type: str) -> str:
@@ -128,8 +162,9 @@ SCALAR_TYPES = {
 
 
 class Record:
-    """A trace that grows.  Nodes go into the frame that is open.  Names and numbers are PyTorch's: each value takes a number
-    when it is made; a name that is given again leaves a suffix to the value that had it."""
+    """A trace that grows.  Nodes go into the frame that is open.  Names and numbers are PyTorch's:
+    each value takes a number when it is made; a name that is given again leaves a suffix to the
+    value that had it."""
 
     def __init__(self) -> None:
         self.is_method = False  # is a module traced?
@@ -143,7 +178,8 @@ class Record:
         self.is_finished = self.is_counted = False
         self.n_calls: Counter[str] = Counter()  # of each module
 
-    # -- Growing ---------------------------------------------------------------------------------------------
+    # -- Growing
+    # ---------------------------------------------------------------------------------------------
 
     def open(self, path: str) -> None:
         frame = Frame(path, self.frame)
@@ -203,7 +239,9 @@ class Record:
         after: Value | None = None,
     ) -> Node:
         """At the end of the open frame, or just behind what gives `after`."""
-        has_place = kind not in WITHOUT_PLACE and (not kind.startswith("prim::") or (kind == "prim::Constant" and attributes))
+        has_place = kind not in WITHOUT_PLACE and (
+            not kind.startswith("prim::") or (kind == "prim::Constant" and attributes)
+        )
         node = Node(kind, inputs, attributes, where if has_place else "")
         node.frame = frame = self.frame if after is None or after.frame is None else after.frame
         for type in types:
@@ -213,10 +251,20 @@ class Record:
         if after is None or after.frame is None:
             frame.items.append(node)
         else:
-            frame.items.insert(frame.items.index(after.node) + 1 if after.node is not None else 0, node)
+            frame.items.insert(
+                frame.items.index(after.node) + 1 if after.node is not None else 0, node
+            )
         return node
 
-    def one(self, kind: str, inputs: list[Value], type: str, attributes: str = "", where: str = "", after: Any = None) -> Value:
+    def one(
+        self,
+        kind: str,
+        inputs: list[Value],
+        type: str,
+        attributes: str = "",
+        where: str = "",
+        after: Any = None,
+    ) -> Value:
         return self.node(kind, inputs, [type], attributes, where, after).outputs[0]
 
     def literal(self, type: str, text: str | None, where: str = "") -> Value:
@@ -238,7 +286,8 @@ class Record:
             value.path = path
         return self.attributes[path]
 
-    # -- Reading ---------------------------------------------------------------------------------------------
+    # -- Reading
+    # ---------------------------------------------------------------------------------------------
 
     def nodes(self, frame: Frame | None = None) -> Iterator[Node]:
         """All nodes in the order in which they were recorded."""
@@ -248,10 +297,12 @@ class Record:
             else:
                 yield item
 
-    # -- Finishing ---------------------------------------------------------------------------------------------
+    # -- Finishing
+    # ---------------------------------------------------------------------------------------------
 
     def drop_dead(self, output: Value) -> None:
-        """Nodes that give nothing to anybody, and write to nothing that anybody reads; calls that are empty then."""
+        """Nodes that give nothing to anybody, and write to nothing that anybody reads; calls that
+        are empty then."""
         nodes = list(self.nodes())
         memory = _Memory(nodes)
         given = [v for f in _frames(self.root) if f.is_task for v in f.outputs]
@@ -261,7 +312,9 @@ class Record:
         while n != len(dead):
             n = len(dead)
             for node in reversed(nodes):
-                if node in dead and (any(v in used for v in node.outputs) or memory.is_seen(node, seen)):
+                if node in dead and (
+                    any(v in used for v in node.outputs) or memory.is_seen(node, seen)
+                ):
                     dead.discard(node)
                     used.update(node.inputs)
                     seen.update(memory.of(v) for v in node.inputs)
@@ -270,7 +323,11 @@ class Record:
             for item in frame.items:
                 if isinstance(item, Frame):
                     sweep(item)
-            frame.items = [i for i in frame.items if (i.items or i.is_task if isinstance(i, Frame) else i not in dead)]
+            frame.items = [
+                i
+                for i in frame.items
+                if (i.items or i.is_task if isinstance(i, Frame) else i not in dead)
+            ]
 
         sweep(self.root)
         for node in dead:
@@ -351,7 +408,9 @@ class Record:
             at = f"{at}.{name}" if at else name
             holder = Value(self.attribute(at, "").type, frame)
             holder.path = at
-            self.set_name(holder, name if _is_plain(name) else re.sub(r"\W", "_", f"_{name}", flags=re.A))
+            self.set_name(
+                holder, name if _is_plain(name) else re.sub(r"\W", "_", f"_{name}", flags=re.A)
+            )
             found.append((holder, owner))
             owner = holder
         frame.found[:0] = found
@@ -369,12 +428,16 @@ class Record:
             self.name_selves(self.root)
         self.resolve(self.root, [output])
         frames = [f for f in _frames(self.root) if not f.is_task]
-        self.n_values += sum(1 + len(f.found) + len(f.inputs) for f in frames) - 1 - len(self.root.inputs)
+        self.n_values += (
+            sum(1 + len(f.found) + len(f.inputs) for f in frames) - 1 - len(self.root.inputs)
+        )
 
-    def functions(self, output: Value, module_type: Any, name: Any = None, is_counted: bool = False) -> list[Function]:
-        """Callees first; the last one is the traced function itself.  module_type(path) names a module's type,
-        name(path, wanted) a method of it that is not there yet, or (for no path) a function.  is_counted: values are
-        numbered as they come."""
+    def functions(
+        self, output: Value, module_type: Any, name: Any = None, is_counted: bool = False
+    ) -> list[Function]:
+        """Callees first; the last one is the traced function itself.  module_type(path) names a
+        module's type, name(path, wanted) a method of it that is not there yet, or (for no path) a
+        function.  is_counted: values are numbered as they come."""
         self.finish(output)
         self.is_counted = is_counted
         self.name_methods(self.root, name or _counted())
@@ -383,7 +446,9 @@ class Record:
         self._finish(self.root, [output], module_type, made)
         return made
 
-    def _finish(self, frame: Frame, outputs: list[Value], module_type: Any, made: list[Function]) -> None:
+    def _finish(
+        self, frame: Frame, outputs: list[Value], module_type: Any, made: list[Function]
+    ) -> None:
         for item in frame.items:
             if isinstance(item, Frame):
                 self._finish(item, list(item.outputs), module_type, made)
@@ -395,7 +460,13 @@ class _Memory:
     """Which values may be of one memory."""
 
     CONTAINERS = (
-        *("prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct", "prim::ListUnpack", "prim::TupleUnpack"),
+        *(
+            "prim::ListConstruct",
+            "prim::TupleConstruct",
+            "prim::DictConstruct",
+            "prim::ListUnpack",
+            "prim::TupleUnpack",
+        ),
         "aten::__getitem__",
     )
 
@@ -463,23 +534,34 @@ def _is_inside(frame: Frame, outer: Frame) -> bool:
 
 
 class Function:
-    """One frame as a function: `text` is its graph, comments of which say where in Python a node comes from (ir_parse_traced),
-    `constants` the tensors of its prim::Constants in order."""
+    """One frame as a function: `text` is its graph, comments of which say where in Python a node
+    comes from (ir_parse_traced), `constants` the tensors of its prim::Constants in order."""
 
-    def __init__(self, record: Record, frame: Frame, inputs: list[Value], outputs: list[Value], module_type: Any) -> None:
+    def __init__(
+        self,
+        record: Record,
+        frame: Frame,
+        inputs: list[Value],
+        outputs: list[Value],
+        module_type: Any,
+    ) -> None:
         self.record, self.frame, self.module_type = record, frame, module_type
         self.path, self.name = frame.path, frame.method
         self.names: dict[Value, str] = {}
         self.taken: set[str] = set()
         self.lines: list[str] = []
         self.line_of: dict[Node, str] = {}
-        self.shown: dict[str, tuple[str, str]] = {}  # by line: the same without what is our own, and where it comes from
+        self.shown: dict[
+            str, tuple[str, str]
+        ] = {}  # by line: the same without what is our own, and where it comes from
         self.constants: list[Any] = []
         self.is_root = frame is record.root and not record.is_counted
         self.n_values = 0
         self.scope = f", scope: {scope(frame.path)}" if frame.path else ""
         self.last = record.n_values if self.is_root else self.count(frame, inputs)
-        parameters = [f"{self.define(frame.me)} : {module_type(frame.path)}"] if self.has_self() else []
+        parameters = (
+            [f"{self.define(frame.me)} : {module_type(frame.path)}"] if self.has_self() else []
+        )
         self.left = dict.fromkeys(inputs)  # inputs without a name
         if not self.has_self() or frame is record.root or record.n_calls[frame.path] > 1:
             self.define_inputs(inputs)
@@ -495,7 +577,10 @@ class Function:
         result = self.result(outputs)
         self.define_inputs(list(self.left))
         parameters += [f"{self.names[v]} : {v.type or module_type(v.path)}" for v in inputs]
-        self.head, self.last_line = "graph(" + ",\n      ".join(parameters) + "):\n", f"  return ({result})\n"
+        self.head, self.last_line = (
+            "graph(" + ",\n      ".join(parameters) + "):\n",
+            f"  return ({result})\n",
+        )
         self.text = self.head + "".join(f"  {line}\n" for line in self.lines) + self.last_line
 
     @staticmethod
@@ -520,7 +605,8 @@ class Function:
         return "%" + name
 
     def define_inputs(self, values: list[Value]) -> None:
-        """In PyTorch what is given to a method gets its number behind the node that uses it first."""
+        """In PyTorch what is given to a method gets its number behind the node that uses it
+        first."""
         for value in values:
             del self.left[value]
             self.define(value, value.frame is None or _is_inside(self.frame, value.frame))
@@ -534,7 +620,9 @@ class Function:
             self.define_inputs([value])
         if value not in self.names:
             assert value.path is not None
-            self.names[value] = self.names[self.frame.loads[value.path] if value.path != self.path else self.frame.me]
+            self.names[value] = self.names[
+                self.frame.loads[value.path] if value.path != self.path else self.frame.me
+            ]
         return self.names[value]
 
     def add(self, node: Node) -> None:
@@ -565,7 +653,9 @@ class Function:
         inputs = ", ".join(self.use(v) for v in task.inputs)
         self.n_values += 1
         self.names[task.future] = made = self.fresh()
-        self.lines.append(f'{made} : {task.future.type} = prim::fork[name="{task.method}"]({inputs})')
+        self.lines.append(
+            f'{made} : {task.future.type} = prim::fork[name="{task.method}"]({inputs})'
+        )
 
     def call(self, frame: Frame) -> None:
         if frame.is_task:
@@ -594,5 +684,7 @@ class Function:
             self.lines.append(f"{made} : NoneType = prim::Constant()")
             return made
         inputs = ", ".join(self.use(v) for v in outputs)
-        self.lines.append(f"{made} : ({', '.join(v.plain_type for v in outputs)}) = prim::TupleConstruct({inputs})")
+        self.lines.append(
+            f"{made} : ({', '.join(v.plain_type for v in outputs)}) = prim::TupleConstruct({inputs})"
+        )
         return made

@@ -17,12 +17,19 @@ def _has(obj: Any, target: Any) -> bool:
     args = typing.get_args(target)
     if target is Any:
         return True
-    bare = next((name for name in ("List", "Dict", "Tuple", "Optional") if target is getattr(typing, name)), None)
+    bare = next(
+        (name for name in ("List", "Dict", "Tuple", "Optional") if target is getattr(typing, name)),
+        None,
+    )
     if bare is not None or target in (list, dict, tuple):
         name = bare or target.__name__.capitalize()
         if name == "Dict":
-            raise RuntimeError("Attempted to use Dict without contained types. Please add contained type, e.g. Dict[int, int]")
-        raise RuntimeError(f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]")
+            raise RuntimeError(
+                "Attempted to use Dict without contained types. Please add contained type, e.g. Dict[int, int]"
+            )
+        raise RuntimeError(
+            f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
+        )
     if origin is None:
         return obj is None if target is None else isinstance(obj, target)
     if origin in (Union, getattr(types, "UnionType", Union)):
@@ -39,7 +46,9 @@ def _has(obj: Any, target: Any) -> bool:
             stacklevel=4,
         )
     if origin is dict:
-        return isinstance(obj, dict) and all(_has(k, args[0]) and _has(v, args[1]) for k, v in obj.items())
+        return isinstance(obj, dict) and all(
+            _has(k, args[0]) and _has(v, args[1]) for k, v in obj.items()
+        )
     if origin is list:
         return isinstance(obj, list) and all(_has(x, args[0]) for x in obj)
     return isinstance(obj, origin)
@@ -57,7 +66,11 @@ isinstance_.__name__ = "isinstance"
 def is_enabled() -> bool:
     """False after torch.jit._state.disable(), and with PYTORCH_JIT=0: then code stays Python's."""
     state = sys.modules.get("torch.jit._state")
-    return bool(state._enabled.enabled) if state is not None else os.environ.get("PYTORCH_JIT", "1") != "0"
+    return (
+        bool(state._enabled.enabled)
+        if state is not None
+        else os.environ.get("PYTORCH_JIT", "1") != "0"
+    )
 
 
 def warn_of_optimize(optimize: Any) -> None:
@@ -96,7 +109,10 @@ def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]
     for kind, _ in strategy:
         if kind not in ("STATIC", "DYNAMIC"):
             raise ValueError(f"FusionBehavior only supported 'STATIC' or 'DYNAMIC', got: {kind}")
-    before, _Switches.strategy = _Switches.strategy, [(kind, int(depth)) for kind, depth in strategy]
+    before, _Switches.strategy = (
+        _Switches.strategy,
+        [(kind, int(depth)) for kind, depth in strategy],
+    )
     return before
 
 

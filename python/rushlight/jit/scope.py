@@ -24,7 +24,8 @@ def _pair(node: Any, annotation: Any, out: dict[str, Any]) -> None:
 
 
 def _named_in_text(fn: FunctionType) -> dict[str, Any]:
-    """The names that the text of the function's annotations uses: aliases that are in no closure."""
+    """The names that the text of the function's annotations uses: aliases that are in no
+    closure."""
     out: dict[str, Any] = {}
     try:
         head = ast.parse(textwrap.dedent(inspect.getsource(fn))).body[0]
@@ -51,10 +52,15 @@ class Scope:
     __slots__ = ("cells", "extra", "fn", "globals", "hints", "is_overload", "locals")
 
     def __init__(
-        self, fn: FunctionType | None = None, names: dict[str, Any] | None = None, local_names: dict[str, Any] | None = None
+        self,
+        fn: FunctionType | None = None,
+        names: dict[str, Any] | None = None,
+        local_names: dict[str, Any] | None = None,
     ) -> None:
         self.fn = fn
-        self.extra: dict[str, Any] | None = None  # of a class: its own name, which may not be bound yet, and the caller's
+        self.extra: dict[str, Any] | None = (
+            None  # of a class: its own name, which may not be bound yet, and the caller's
+        )
         self.hints: dict[str, Any] | None = None
         self.is_overload = False  # defaults that are not of a parameter's type are none
         self.globals = fn.__globals__ if fn is not None else names or {}

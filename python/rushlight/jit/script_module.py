@@ -1,7 +1,7 @@
 """Modules of programs: what `load` and `script` return, with the names and manners of torch.jit.
 
-`ScriptModule` here needs no torch.  Where torch is imported, `torch_modules` makes a class of both: a ScriptModule that
-is a torch.nn.Module.
+`ScriptModule` here needs no torch.  Where torch is imported, `torch_modules` makes a class of both:
+a ScriptModule that is a torch.nn.Module.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class _OfForward:
-    """`inputs` or `outputs` of a module: forward's.  A program's own attribute of that name is stronger."""
+    """`inputs` or `outputs` of a module: forward's.  A program's own attribute of that name is
+    stronger."""
 
     def __init__(self, which: int) -> None:
         self._which = which
@@ -84,8 +85,8 @@ def _with_kwargs(hook: Callable[..., Any], with_kwargs: bool) -> Callable[..., A
 class ScriptModule(archives.Saving, _rushlight.Module):
     """A program with its state: what `load` and `script` return.
 
-    Its methods are attributes (`model(x)` calls forward), and so are its parameters, buffers, submodules
-    and other attributes, which can be assigned where the program declares them.
+    Its methods are attributes (`model(x)` calls forward), and so are its parameters, buffers,
+    submodules and other attributes, which can be assigned where the program declares them.
     """
 
     def __init__(self) -> None:
@@ -106,7 +107,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
                     yield name, value
 
     def named_children(self) -> Iterator[tuple[str, ScriptModule]]:
-        """(name, module) of every direct submodule; of an exported program, what its state says of them."""
+        """(name, module) of every direct submodule; of an exported program, what its state says of
+        them."""
         yield from self._exported().named_children() if self._is_exported() else self._named(MODULE)
 
     def children(self) -> Iterator[ScriptModule]:
@@ -124,7 +126,9 @@ class ScriptModule(archives.Saving, _rushlight.Module):
             memo.add(id(self))
         yield prefix, self
         for name, module in self._named(MODULE):
-            yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+            yield from module.named_modules(
+                memo, f"{prefix}.{name}" if prefix else name, remove_duplicate
+            )
         if self._is_exported():
             for name, part in self.named_children():
                 yield from part.named_modules(prefix=f"{prefix}.{name}" if prefix else name)
@@ -171,7 +175,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     get_buffer = get_parameter
 
-    # -- State --------------------------------------------------------------------------------------
+    # -- State
+    # --------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """Parameters and buffers by qualified name; they share the module's memory."""
@@ -214,7 +219,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return self
 
     def _is_exported(self) -> bool:
-        """True for torch.export's programs: one module, whose state may have names of several parts."""
+        """True for torch.export's programs: one module, whose state may have names of several
+        parts."""
         return self._is_script and self.original_name == "ExportedProgram"
 
     def _exported(self) -> ExportedPart:
@@ -223,10 +229,15 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return ExportedPart(self, "")
 
     def _missing(self, name: str) -> Any:
-        """An attribute that neither Python's class nor the program has: of exported programs, `training` and submodules."""
+        """An attribute that neither Python's class nor the program has: of exported programs,
+        `training` and submodules."""
         found: Any = None
         if not name.startswith("_") and self._is_exported():
-            found = self.__dict__.get("_training", True) if name == "training" else self._exported().find(name)
+            found = (
+                self.__dict__.get("_training", True)
+                if name == "training"
+                else self._exported().find(name)
+            )
         if found is None:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         return found
@@ -241,9 +252,12 @@ class ScriptModule(archives.Saving, _rushlight.Module):
                     parameter.grad.detach_().zero_()
 
     def _apply_to_tensors(self, fn: Callable[[Any], Any]) -> ScriptModule:
-        """Replace parameters and buffers by what `fn` makes of them; a tensor held twice stays one."""
+        """Replace parameters and buffers by what `fn` makes of them; a tensor held twice stays
+        one."""
         if self._is_exported():
-            raise RuntimeError(f"{self.original_name}: the dtypes of an exported program's tensors are part of its graph")
+            raise RuntimeError(
+                f"{self.original_name}: the dtypes of an exported program's tensors are part of its graph"
+            )
         made: dict[int, Any] = {}
         for module in self.modules():
             for name, kind in module._slots():
@@ -257,17 +271,26 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> ScriptModule:
-        """Convert parameters and buffers of floating point to a dtype: `to(float64)`, `to("cpu", dtype)`, `to(tensor)`."""
-        like = _rushlight.as_tensor([0.0]).to(*args, **{k: v for k, v in kwargs.items() if k != "non_blocking"})
+        """Convert parameters and buffers of floating point to a dtype: `to(float64)`, `to("cpu",
+        dtype)`, `to(tensor)`."""
+        like = _rushlight.as_tensor([0.0]).to(
+            *args, **{k: v for k, v in kwargs.items() if k != "non_blocking"}
+        )
         if not (like.is_floating_point() or like.is_complex()):
-            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={like.dtype}")
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={like.dtype}"
+            )
         named = [*args, *kwargs.values()]
-        if all(isinstance(a, str) or isinstance(a, bool) or type(a).__name__ == "device" for a in named):
+        if all(
+            isinstance(a, str) or isinstance(a, bool) or type(a).__name__ == "device" for a in named
+        ):
             return self  # a device alone: the CPU
         return self._cast(like.dtype)
 
     def _cast(self, dtype: Any) -> ScriptModule:
-        return self._apply_to_tensors(lambda t: t.to(dtype) if t.is_floating_point() or t.is_complex() else t)
+        return self._apply_to_tensors(
+            lambda t: t.to(dtype) if t.is_floating_point() or t.is_complex() else t
+        )
 
     def float(self) -> ScriptModule:
         """Parameters and buffers of floating point as float32; returns self."""
@@ -291,25 +314,37 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     def cuda(self, device: Any = None) -> ScriptModule:
         """Refused: there is no such device."""
-        raise AssertionError("Torch not compiled with CUDA enabled: device 'cuda' is not available, only 'cpu' is")
+        raise AssertionError(
+            "Torch not compiled with CUDA enabled: device 'cuda' is not available, only 'cpu' is"
+        )
 
-    # -- Hooks of Python's -------------------------------------------------------------------------------
+    # -- Hooks of Python's
+    # -------------------------------------------------------------------------------
 
     def _register(self, kind: str, hook: Callable[..., Any], prepend: bool) -> Handle:
         hooks: dict[int, Callable[..., Any]] = self.__dict__.setdefault(kind, {})
         handle = Handle(hooks)
-        items = [(handle.id, hook), *hooks.items()] if prepend else [*hooks.items(), (handle.id, hook)]
+        items = (
+            [(handle.id, hook), *hooks.items()] if prepend else [*hooks.items(), (handle.id, hook)]
+        )
         hooks.clear()
         hooks.update(items)
         self._is_hooked = True
         return handle
 
     def register_forward_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
     ) -> Handle:
-        """Call `hook(module, args, output)` behind each call of this module from Python; what it returns replaces the output.
+        """Call `hook(module, args, output)` behind each call of this module from Python; what it
+        returns replaces the output.
 
-        Calls inside of a program do not see it. None changes nothing. The handle's `remove()` takes it away.
+        Calls inside of a program do not see it. None changes nothing. The handle's `remove()` takes
+        it away.
         """
         if always_call:
             raise NotImplementedError("always_call: hooks run behind calls that return")
@@ -318,10 +353,12 @@ class ScriptModule(archives.Saving, _rushlight.Module):
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> Handle:
-        """Call `hook(module, args)` before each call of this module from Python; what it returns replaces the arguments."""
+        """Call `hook(module, args)` before each call of this module from Python; what it returns
+        replaces the arguments."""
         return self._register("_before", _with_kwargs(hook, with_kwargs), prepend)
 
-    # -- The program ----------------------------------------------------------------------------------
+    # -- The program
+    # ----------------------------------------------------------------------------------
 
     @property
     def original_name(self) -> str:
@@ -334,7 +371,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return self.forward.inlined_graph
 
     def bind_outputs(self, *buffers: Any) -> outputs.BoundOutputs:
-        """forward with buffers for its outputs: arrays or tensors that the results go to, None where there is none."""
+        """forward with buffers for its outputs: arrays or tensors that the results go to, None
+        where there is none."""
         from .. import outputs
 
         return outputs.BoundOutputs(self.forward, buffers)
@@ -342,8 +380,9 @@ class ScriptModule(archives.Saving, _rushlight.Module):
     def prepare(self, *args: Any, **kwargs: Any) -> None:
         """Compile what forward(*args, **kwargs) would, so that the call compiles nothing.
 
-        forward runs once on copies: arguments, state and random numbers stay as they are, and nothing is printed. Without
-        arguments: with the sample inputs of an exported program; else what the code names is compiled, and nothing runs.
+        forward runs once on copies: arguments, state and random numbers stay as they are, and
+        nothing is printed. Without arguments: with the sample inputs of an exported program; else
+        what the code names is compiled, and nothing runs.
         """
         self.forward.prepare(*args, **kwargs)
 
@@ -389,7 +428,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
         modules.define(self, src)
 
-    # -- Copies ---------------------------------------------------------------------------------------
+    # -- Copies
+    # ---------------------------------------------------------------------------------------
 
     def __copy__(self) -> ScriptModule:
         made = self.copy()
@@ -414,11 +454,17 @@ class ScriptModule(archives.Saving, _rushlight.Module):
             module._give_state(made._slot(name))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise RuntimeError(f"Tried to serialize object {self._class_name} which does not have a __getstate__ method defined!")
+        raise RuntimeError(
+            f"Tried to serialize object {self._class_name} which does not have a __getstate__ method defined!"
+        )
 
     def _overloaded(self, name: str) -> Callable[..., Any] | None:
         """What calls the one of a method's overloads (`name__0` ...) that takes the arguments."""
-        names = [have for have in self.methods() if have.startswith(f"{name}__") and have[len(name) + 2 :].isdecimal()]
+        names = [
+            have
+            for have in self.methods()
+            if have.startswith(f"{name}__") and have[len(name) + 2 :].isdecimal()
+        ]
 
         def call(*args: Any, **kwargs: Any) -> Any:
             for overload in names:
@@ -432,14 +478,17 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return call if names else None
 
     def _hooks(self, pre: bool) -> list[Any]:
-        """What the program runs before forward, or behind it: functions of (module, inputs), (module, inputs, output)."""
+        """What the program runs before forward, or behind it: functions of (module, inputs),
+        (module, inputs, output)."""
         from .door import door
 
         found: list[Any] = door().unit.type_of_object(self).hooks(pre)
         return found
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        forward = self._overloaded("forward") or (self._program_method("forward") if self._has("forward") else None)
+        forward = self._overloaded("forward") or (
+            self._program_method("forward") if self._has("forward") else None
+        )
         forward = forward or self.__dict__.get("forward")  # one that is Python's
         if forward is None:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute 'forward'")
@@ -453,7 +502,9 @@ class ScriptModule(archives.Saving, _rushlight.Module):
                 args = changed if isinstance(changed, tuple) else (changed,)
         for hook in self._hooks(True):
             changed = hook(self, args)
-            args = args if changed is None else changed if isinstance(changed, tuple) else (changed,)
+            args = (
+                args if changed is None else changed if isinstance(changed, tuple) else (changed,)
+            )
         result = forward(*args, **kwargs)
         for hook in self._hooks(False):
             changed = hook(self, args, result)
@@ -463,7 +514,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
             result = result if changed is None else changed
         return result
 
-    # -- Python's names ---------------------------------------------------------------------------------
+    # -- Python's names
+    # ---------------------------------------------------------------------------------
 
     def _has(self, name: str) -> bool:
         """Is it a method of the program, also where only the language calls it?"""
@@ -473,12 +525,15 @@ class ScriptModule(archives.Saving, _rushlight.Module):
             return False
 
     def _held(self, asked: str) -> list[tuple[str, Any]]:
-        """(key, module) of a module that holds others in order; as in torch, others do not implement what is asked."""
+        """(key, module) of a module that holds others in order; as in torch, others do not
+        implement what is asked."""
         children = list(self.named_children())
         is_list = all(name == str(i) for i, (name, _) in enumerate(children))
         if self.original_name == "ModuleDict" or (self.original_name in CONTAINERS and is_list):
             return children
-        raise NotImplementedError(f"{asked} of '{self.original_name}': neither a method of the program nor a container")
+        raise NotImplementedError(
+            f"{asked} of '{self.original_name}': neither a method of the program nor a container"
+        )
 
     def __len__(self) -> int:
         if self._has("__len__"):
@@ -487,13 +542,21 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     def __iter__(self) -> Iterator[Any]:
         held = self._held("__iter__")
-        return iter([name for name, _ in held] if self.original_name == "ModuleDict" else [module for _, module in held])
+        return iter(
+            [name for name, _ in held]
+            if self.original_name == "ModuleDict"
+            else [module for _, module in held]
+        )
 
     def __getitem__(self, index: Any) -> Any:
         if self._has("__getitem__"):
             return self._program_method("__getitem__")(index)
         held = self._held("__getitem__")
-        return dict(held)[index] if self.original_name == "ModuleDict" else [module for _, module in held][index]
+        return (
+            dict(held)[index]
+            if self.original_name == "ModuleDict"
+            else [module for _, module in held][index]
+        )
 
     def __contains__(self, item: Any) -> bool:
         if self._has("__contains__"):
@@ -513,7 +576,11 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return f"original_name={self.original_name}"
 
     def __repr__(self) -> str:
-        lines = [f"({name}): {module!r}" for name, module in self._named(MODULE)] if self._is_script else []
+        lines = (
+            [f"({name}): {module!r}" for name, module in self._named(MODULE)]
+            if self._is_script
+            else []
+        )
         head = f"{type(self).__name__}("
         if not lines:
             return f"{head}{self.extra_repr()})"
@@ -544,7 +611,10 @@ def _dumped(module: Any, code: bool, attrs: bool, params: bool) -> list[str]:
         graph = str(module._program_method(name).graph).rstrip().split("\n") if code else []
         methods += [f"method {name} {{", *(f"  {line}" for line in graph), "}"]
     section("methods", methods)
-    section("submodules", [line for _, held in module._named(MODULE) for line in _dumped(held, code, attrs, params)])
+    section(
+        "submodules",
+        [line for _, held in module._named(MODULE) for line in _dumped(held, code, attrs, params)],
+    )
     return [*out, "}"]
 
 
@@ -605,7 +675,8 @@ class CModule:
         return self._module.get_debug_state()
 
     def dump_to_str(self, code: bool, attrs: bool, params: bool) -> str:
-        """The module as text: graphs of methods, values of attributes and of parameters where asked for."""
+        """The module as text: graphs of methods, values of attributes and of parameters where asked
+        for."""
         return "\n".join(_dumped(self._module, code, attrs, params)) + "\n"
 
     def dump(self, code: bool, attrs: bool, params: bool) -> None:
@@ -640,7 +711,8 @@ class CModule:
 
 
 def _signature(module: Any, method: str) -> Any:
-    """Inputs and outputs of a module's method. The part is slow to import (dataclasses, inspect) and seldom needed."""
+    """Inputs and outputs of a module's method. The part is slow to import (dataclasses, inspect)
+    and seldom needed."""
     from ..signature import signature
 
     return signature(module, method)
@@ -659,7 +731,9 @@ def _finish_methods() -> None:
     of.inputs = property(lambda method: _signature(method.owner, method.name)[0])
     of.outputs = property(lambda method: _signature(method.owner, method.name)[1])
     of.bind_outputs = _bind_outputs
-    of.code_with_constants = property(lambda method: archives.code_with_constants(method.owner, method.name))
+    of.code_with_constants = property(
+        lambda method: archives.code_with_constants(method.owner, method.name)
+    )
 
 
 _finish_methods()

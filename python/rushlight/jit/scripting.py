@@ -14,10 +14,17 @@ from .names import qualified_name
 from .runtime import is_enabled, warn_of_optimize
 
 
-def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
+def script(
+    obj: Any,
+    optimize: Any = None,
+    _frames_up: int = 0,
+    _rcb: Any = None,
+    example_inputs: Any = None,
+) -> Any:
     """Compiles a function, a class or a torch.nn.Module, and all that it calls.
 
-    Functions give a ScriptFunction, modules a ScriptModule; a class is given back, ready to be used in programs.
+    Functions give a ScriptFunction, modules a ScriptModule; a class is given back, ready to be used
+    in programs.
     """
     warn_of_optimize(optimize)
     if not is_enabled():
@@ -40,7 +47,9 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
         return _script_function(obj, _rcb)
     if isinstance(obj, type):
         names = sys._getframe(_frames_up + 1).f_locals
-        names = {k: v for k, v in names.items() if isinstance(v, (type, FunctionType, ScriptFunction))}
+        names = {
+            k: v for k, v in names.items() if isinstance(v, (type, FunctionType, ScriptFunction))
+        }
         return _script_class(obj, torch, names)
     return _script_other(obj)
 
@@ -72,13 +81,19 @@ def _script_function(fn: Any, names: Any = None) -> ScriptFunction:
 
 def _script_class(cls: Any, torch: Any, names: dict[str, Any]) -> Any:
     if torch is not None and issubclass(cls, torch.nn.Module):
-        raise RuntimeError(f"Type '{cls}' cannot be compiled since it inherits from nn.Module, pass an instance instead")
+        raise RuntimeError(
+            f"Type '{cls}' cannot be compiled since it inherits from nn.Module, pass an instance instead"
+        )
     if issubclass(cls, enum.Enum):
         return cls
     if "__dict__" not in dir(cls) and not hasattr(cls, "__slots__"):
-        raise RuntimeError("TorchScript classes must be new-style classes. Please inherit from 'object'.")
+        raise RuntimeError(
+            "TorchScript classes must be new-style classes. Please inherit from 'object'."
+        )
     if len(cls.mro()) > 2:
-        raise RuntimeError("TorchScript classes does not support inheritance yet. Please directly inherit from 'object'.")
+        raise RuntimeError(
+            "TorchScript classes does not support inheritance yet. Please directly inherit from 'object'."
+        )
     door().class_(cls, names)
     return cls
 

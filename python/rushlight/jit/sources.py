@@ -1,4 +1,5 @@
-"""Source texts of live functions: the first line's number, linecache, and the compiler's own lexer; no `inspect`."""
+"""Source texts of live functions: the first line's number, linecache, and the compiler's own lexer;
+no `inspect`."""
 
 from __future__ import annotations
 
@@ -37,10 +38,13 @@ class Sources:
 
     def __init__(self, unit: Any) -> None:
         self._unit = unit
-        self._files: dict[str, tuple[Any, Any, str]] = {}  # what tells whether it changed, the source, its text
+        self._files: dict[
+            str, tuple[Any, Any, str]
+        ] = {}  # what tells whether it changed, the source, its text
 
     def _of_file(self, file: str) -> Any:
-        """The source of a file that linecache does not have: read as a whole, which is faster than by lines."""
+        """The source of a file that linecache does not have: read as a whole, which is faster than
+        by lines."""
         if file in linecache.cache:
             return None
         try:
@@ -79,14 +83,17 @@ class Sources:
         return self._of_file(file) or self._of_lines(fn, file), fn.__code__.co_firstlineno
 
     def overloads_above(self, fn: FunctionType) -> list[Any]:
-        """(source, line) of each "@_overload def name" that stands above the function in its file."""
+        """(source, line) of each "@_overload def name" that stands above the function in its
+        file."""
         source, line = self.of_function(fn)
         lines = self._files[fn.__code__.co_filename][2].splitlines()
         found, decorated = [], 0
         for i, text in enumerate(lines[: line - 1], 1):
             word = text.strip()
             if word.startswith("@"):
-                decorated = i if word.rpartition(".")[2].lstrip("@") in ("overload", "_overload") else 0
+                decorated = (
+                    i if word.rpartition(".")[2].lstrip("@") in ("overload", "_overload") else 0
+                )
             elif word.startswith(f"def {fn.__name__}(") and decorated:
                 found.append((source, decorated))
                 decorated = 0

@@ -1,7 +1,8 @@
 """ScriptModule where torch is imported: a torch.nn.Module whose state lies in the program.
 
-An instance without a program (a user's subclass before its __init__ has run) is an ordinary nn.Module.  With one, parameters,
-buffers and submodules are the program's: `_parameters`, `_buffers` and `_modules` are views of it.
+An instance without a program (a user's subclass before its __init__ has run) is an ordinary
+nn.Module.  With one, parameters, buffers and submodules are the program's: `_parameters`,
+`_buffers` and `_modules` are views of it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ _KINDS = {"_parameters": PARAMETER, "_buffers": BUFFER, "_modules": MODULE}
 
 
 class _View(dict[str, Any]):
-    """The attributes of one kind, by name, in the manners of a dict; empty as a dict, for it keeps nothing itself."""
+    """The attributes of one kind, by name, in the manners of a dict; empty as a dict, for it keeps
+    nothing itself."""
 
     def __init__(self, module: Any, kind: int) -> None:
         self._of, self._kind = module, kind
@@ -28,7 +30,13 @@ class _View(dict[str, Any]):
     def _names(self) -> list[str]:
         kind, slot = self._kind, self._of._slot
         names = [name for name, has in self._of._slots() if has & kind]
-        return names if kind == PARAMETER else [name for name in names if slot(name) is not None] if kind == MODULE else names
+        return (
+            names
+            if kind == PARAMETER
+            else [name for name in names if slot(name) is not None]
+            if kind == MODULE
+            else names
+        )
 
     def keys(self) -> Any:
         return self._names()
@@ -70,7 +78,9 @@ class _View(dict[str, Any]):
                 self._of.__dict__[name] = value
                 return
         elif name not in self:
-            raise RuntimeError(f"Can't add a new parameter after ScriptModule construction. Tried to add '{name}")
+            raise RuntimeError(
+                f"Can't add a new parameter after ScriptModule construction. Tried to add '{name}"
+            )
         try:
             self._of._set(name, value)
         except TypeError:
@@ -115,7 +125,10 @@ class ScriptMeta(type(torch.nn.Module)):  # type: ignore[misc]
             if isinstance(value, ScriptMethodStub):
                 delattr(cls, key)
                 cls._script_stubs[value.original_method.__name__] = value
-                cls._script_functions = {**getattr(cls, "_script_functions", {}), key: value.original_method}
+                cls._script_functions = {
+                    **getattr(cls, "_script_functions", {}),
+                    key: value.original_method,
+                }
         if cls.__dict__.get("_disable_script_meta", False):
             return
         cls._wrap_init()
@@ -157,7 +170,13 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
     _disable_script_meta = True
     _stands_for_all = True
     _told_name = ""  # of its class, in messages
-    __jit_unused_properties__ = ["code", "code_with_constants", "graph", "inlined_graph", "original_name"]
+    __jit_unused_properties__ = [
+        "code",
+        "code_with_constants",
+        "graph",
+        "inlined_graph",
+        "original_name",
+    ]
 
     _parameters = _view_property("_parameters")
     _buffers = _view_property("_buffers")
@@ -236,7 +255,9 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         """torch.nn.Module's; a state of other tensors than torch's is copied too."""
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
-        if self._is_script and any(isinstance(v, torch.Tensor) for v in state_dict.values()) != bool(state_dict):
+        if self._is_script and any(
+            isinstance(v, torch.Tensor) for v in state_dict.values()
+        ) != bool(state_dict):
             return super().load_state_dict(state_dict, strict)
         return torch.nn.Module.load_state_dict(self, state_dict, strict, assign)
 
@@ -253,7 +274,9 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         if not self._is_script:
             torch.nn.Module.register_buffer(self, name, tensor, persistent)
         elif not (isinstance(name, str) and name in self._buffers):
-            raise RuntimeError(f"Can't add a new parameter after ScriptModule construction. Tried to add '{name}")
+            raise RuntimeError(
+                f"Can't add a new parameter after ScriptModule construction. Tried to add '{name}"
+            )
         else:
             self._buffers[name] = tensor
 
@@ -262,7 +285,9 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         if not self._is_script:
             torch.nn.Module.register_parameter(self, name, param)
         elif not (isinstance(name, str) and name in self._parameters):
-            raise RuntimeError(f"Can't add a new parameter after ScriptModule construction. Tried to add '{name}")
+            raise RuntimeError(
+                f"Can't add a new parameter after ScriptModule construction. Tried to add '{name}"
+            )
         else:
             self._parameters[name] = param
 
@@ -278,7 +303,9 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
             return self._program_method(f"__{name}_getter")()
         if name == "graph" and self._c is not None:
             raise RuntimeError("Method 'forward' is not defined.")
-        raise AttributeError(f"'{self._told_name or type(self).__name__}' object has no attribute '{name}'")
+        raise AttributeError(
+            f"'{self._told_name or type(self).__name__}' object has no attribute '{name}'"
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not self._is_script:
@@ -296,7 +323,9 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
             return
         concrete = self.__dict__.get("_concrete_type")
         if concrete is not None and name in concrete.constants:
-            raise RuntimeError(f"Can't set constant '{name}' which has value:{concrete.constants[name]}")
+            raise RuntimeError(
+                f"Can't set constant '{name}' which has value:{concrete.constants[name]}"
+            )
         if concrete is None and self._has_constant(name):
             raise RuntimeError(f"Can't set constant '{name}' which has value:{self._slot(name)}")
         if self._has(f"__{name}_setter"):
@@ -330,7 +359,9 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
             self._assign(name, other)
 
     def __delattr__(self, name: str) -> None:
-        if self._is_script and any(name in names for names in (self._parameters, self._buffers, self._modules)):
+        if self._is_script and any(
+            name in names for names in (self._parameters, self._buffers, self._modules)
+        ):
             raise RuntimeError("cannot delete methods or parameters of a script module")
         if self._is_script:
             object.__delattr__(self, name)
@@ -357,7 +388,11 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         return sorted({*script_module.ScriptModule.__dir__(self), *more})
 
     def __repr__(self) -> str:
-        return script_module.ScriptModule.__repr__(self) if self._is_script else torch.nn.Module.__repr__(self)
+        return (
+            script_module.ScriptModule.__repr__(self)
+            if self._is_script
+            else torch.nn.Module.__repr__(self)
+        )
 
 
 def _hooked(name: str) -> Any:

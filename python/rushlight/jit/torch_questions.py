@@ -1,5 +1,6 @@
-"""What is asked of tensors while a trace is on, and how the trace hears of it: methods of torch.Tensor and torch's functions
-that no operator stands behind (size, bool, item, tensor ...), replaced by torch_trace."""
+"""What is asked of tensors while a trace is on, and how the trace hears of it: methods of
+torch.Tensor and torch's functions that no operator stands behind (size, bool, item, tensor ...),
+replaced by torch_trace."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ from .torch_trace import (
 
 
 def lost(to: str) -> str:
-    return f"Converting a tensor to a {'' if to.startswith('NumPy') else 'Python '}{to} {WHAT_IS_LOST}"
+    return (
+        f"Converting a tensor to a {'' if to.startswith('NumPy') else 'Python '}{to} {WHAT_IS_LOST}"
+    )
 
 
 def warn(text: str) -> None:
@@ -73,7 +76,9 @@ def _creating(original: Callable, name: str) -> Callable:
         data = args[0] if args else kwargs.get("data")
         traced = _traced_numbers(tracer, data)
         if traced is not None and name != "torch.from_numpy":
-            options = {k: v for k, v in kwargs.items() if k in ("dtype", "device") and v is not None}
+            options = {
+                k: v for k, v in kwargs.items() if k in ("dtype", "device") and v is not None
+            }
             return traced.to(**options) if options else traced.clone() if traced is data else traced
         if name == "torch.from_numpy":
             with tracer.pause():
@@ -83,7 +88,11 @@ def _creating(original: Callable, name: str) -> Callable:
             return original(*args, **kwargs)
         with tracer.pause():
             made = original(*args, **kwargs)
-        return tracer.new_constant(made, name != "torch.as_tensor") if made.layout == torch.strided else made
+        return (
+            tracer.new_constant(made, name != "torch.as_tensor")
+            if made.layout == torch.strided
+            else made
+        )
 
     function.__name__ = name.rpartition(".")[2]
     return function
@@ -139,7 +148,8 @@ def _taking_sizes(original: Callable) -> Callable:
 
 
 def _scripted_by_torch(original: Callable) -> Callable:
-    """torch.jit.script's functions: ours of the same Python function, so that the call stays one."""
+    """torch.jit.script's functions: ours of the same Python function, so that the call stays
+    one."""
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         fn = getattr(self, "_torchdynamo_inline", None)
@@ -154,15 +164,24 @@ def _traced_numbers(tracer: Tracer, data: Any) -> torch.Tensor | None:
     """torch.tensor([x.size(0), 3]): stacked, so that the sizes stay values."""
     if isinstance(data, torch.Tensor):
         return data if tracer.known(data) else None
-    if not isinstance(data, (list, tuple)) or not any(isinstance(d, torch.Tensor) and tracer.known(d) for d in data):
+    if not isinstance(data, (list, tuple)) or not any(
+        isinstance(d, torch.Tensor) and tracer.known(d) for d in data
+    ):
         return None
-    return torch.stack([d if isinstance(d, torch.Tensor) else torch.scalar_tensor(d, dtype=torch.int64) for d in data])
+    return torch.stack(
+        [
+            d if isinstance(d, torch.Tensor) else torch.scalar_tensor(d, dtype=torch.int64)
+            for d in data
+        ]
+    )
 
 
 def _size(self: torch.Tensor, dim: Any = None) -> Any:
     tracer = current()
     if tracer is None or not tracer.known(self):
-        return torch._C.TensorBase.size(self) if dim is None else torch._C.TensorBase.size(self, dim)
+        return (
+            torch._C.TensorBase.size(self) if dim is None else torch._C.TensorBase.size(self, dim)
+        )
     if dim is not None:
         return tracer.size(self, int(dim) if not isinstance(dim, torch.Tensor) else dim.__index__())
     return Size(tracer.size(self, d) for d in range(torch._C.TensorBase.dim(self)))
@@ -180,7 +199,11 @@ def _getitem(self: torch.Tensor, index: Any) -> Any:
     if tracer is None:
         return torch._C.TensorBase.__getitem__(self, index)
     view, rest = tracer.viewed(self, index)
-    return view if rest == (Ellipsis,) and view is not self else torch._C.TensorBase.__getitem__(view, rest)
+    return (
+        view
+        if rest == (Ellipsis,) and view is not self
+        else torch._C.TensorBase.__getitem__(view, rest)
+    )
 
 
 def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
@@ -190,7 +213,8 @@ def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
 
 
 def _index(self: torch.Tensor) -> int:
-    """What range() and lists ask; and the binding, where the operator that it calls next may remember the tensor."""
+    """What range() and lists ask; and the binding, where the operator that it calls next may
+    remember the tensor."""
     tracer = current()
     if tracer is None:
         return torch._C.TensorBase.__index__(self)
@@ -204,7 +228,9 @@ def _index(self: torch.Tensor) -> int:
 def _forking(original: Callable) -> Callable:
     def fork(func: Any, *args: Any, **kwargs: Any) -> Any:
         tracer = current()
-        return original(func, *args, **kwargs) if tracer is None else tracer.fork(func, args, kwargs)
+        return (
+            original(func, *args, **kwargs) if tracer is None else tracer.fork(func, args, kwargs)
+        )
 
     return fork
 
@@ -218,13 +244,16 @@ def _applying(original: Any) -> Any:
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         tracer, bound = current(), original.__get__(None, cls)
-        return bound(*args, **kwargs) if tracer is None or kwargs else tracer.applied(cls, bound, args)
+        return (
+            bound(*args, **kwargs) if tracer is None or kwargs else tracer.applied(cls, bound, args)
+        )
 
     return classmethod(apply)
 
 
 class Indexing(TorchFunctionMode):
-    """Hears of x[i] and x[i] = y: to replace these methods on torch.Tensor would leave it a sequence in C's eyes for ever."""
+    """Hears of x[i] and x[i] = y: to replace these methods on torch.Tensor would leave it a
+    sequence in C's eyes for ever."""
 
     def __init__(self, replaced: dict[Any, Any]) -> None:
         super().__init__()
@@ -235,7 +264,9 @@ class Indexing(TorchFunctionMode):
             return _getitem(*args)
         if func is torch._C.TensorBase.__setitem__:
             return _setitem(*args)
-        func = self.replaced.get(func, func)  # torch looks a function up by its name: what replaces it has run before
+        func = self.replaced.get(
+            func, func
+        )  # torch looks a function up by its name: what replaces it has run before
         return func(*args, **(kwargs or {}))
 
 
@@ -271,7 +302,11 @@ def replacements() -> list[tuple[Any, str, Any]]:
     ):
         if hasattr(tensor, name):
             rows.append((tensor, name, _converting(getattr(tensor, name), to)))
-    sized = [(torch._C._nn, name) for name in dir(torch._C._nn) if name.startswith(("upsample_", "_upsample", "adaptive_"))]
+    sized = [
+        (torch._C._nn, name)
+        for name in dir(torch._C._nn)
+        if name.startswith(("upsample_", "_upsample", "adaptive_"))
+    ]
     for owner, name in [*sized, (torch.nn.functional, "adaptive_avg_pool1d")]:
         rows.append((owner, name, _taking_sizes(getattr(owner, name))))
     for name in ("tensor", "as_tensor", "from_numpy"):

@@ -1,13 +1,16 @@
 """Recording what PyTorch computes.
 
-PyTorch runs the function on real tensors; a dispatch mode above autograd sees each operator with its overload and complete
-arguments, before it is taken apart, and writes it into a record (record.py).  Sizes come back as tensors of no dimension,
-so that arithmetic on them is recorded too; where the binding takes such a tensor as a number, it asks for its item, and
-gets a symbolic integer or float that remembers the tensor.  Questions that no operator stands behind (size, bool, item ...)
-are methods of torch.Tensor, replaced while a trace is on; other threads get the originals.
+PyTorch runs the function on real tensors; a dispatch mode above autograd sees each operator with
+its overload and complete arguments, before it is taken apart, and writes it into a record
+(record.py).  Sizes come back as tensors of no dimension, so that arithmetic on them is recorded
+too; where the binding takes such a tensor as a number, it asks for its item, and gets a symbolic
+integer or float that remembers the tensor.  Questions that no operator stands behind (size, bool,
+item ...) are methods of torch.Tensor, replaced while a trace is on; other threads get the
+originals.
 
-This file and torch_questions.py alone reach into PyTorch's internals for tracing: the PreDispatch key and its dispatcher,
-the tracing state that torch's own Python code asks about, and the map of module names.
+This file and torch_questions.py alone reach into PyTorch's internals for tracing: the PreDispatch
+key and its dispatcher, the tracing state that torch's own Python code asks about, and the map of
+module names.
 """
 
 from __future__ import annotations
@@ -64,7 +67,12 @@ DTYPES = {
 DTYPE_NUMBERS = {getattr(torch, name): row[0] for name, row in DTYPES.items()}
 DTYPE_NAMES = {getattr(torch, name): row[1] for name, row in DTYPES.items()}
 LAYOUTS = {torch.strided: 0, torch.sparse_coo: 1, torch.sparse_csr: 2, torch._mkldnn: 3}
-MEMORY_FORMATS = {torch.contiguous_format: 0, torch.preserve_format: 1, torch.channels_last: 2, torch.channels_last_3d: 3}
+MEMORY_FORMATS = {
+    torch.contiguous_format: 0,
+    torch.preserve_format: 1,
+    torch.channels_last: 2,
+    torch.channels_last_3d: 3,
+}
 # Given through the schema as numbers; what a Python value of each kind is called in the text.
 KINDS = {
     "IntType": "int",
@@ -170,7 +178,8 @@ class SymbolicNumber:
         return None
 
     def guard_int(self, file: str, line: int) -> int:
-        """The binding takes a number after all: the operator that it calls next may remember where it came from."""
+        """The binding takes a number after all: the operator that it calls next may remember where
+        it came from."""
         self.tracer.given.append((self, instruction()))
         return self.number
 
@@ -213,7 +222,8 @@ class Size(tuple):
 
 
 class Mode(ProxyTorchDispatchMode):
-    """Where PyTorch's dispatcher calls us: a mode of the PreDispatch key, which takes this class only."""
+    """Where PyTorch's dispatcher calls us: a mode of the PreDispatch key, which takes this class
+    only."""
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
@@ -230,7 +240,9 @@ class Mode(ProxyTorchDispatchMode):
     def __exit__(self, *error: Any) -> None:
         torch._ops.unset_mode_pre_dispatch(torch._C._TorchDispatchModeKey.PROXY)
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
         tracer = self.tracer
         if tracer.paused:
             return func(*args, **(kwargs or {}))
@@ -249,10 +261,13 @@ class Tracer:
         self.mode: Mode | None = None
         self.given: list[tuple[SymbolicNumber, Any]] = []
         self.programs: dict[int, str] = {}  # paths of submodules that are programs, by id
-        self.strangers: set[int] = set()  # tensors of known memory that are constants all the same, by id
+        self.strangers: set[int] = (
+            set()
+        )  # tensors of known memory that are constants all the same, by id
         self.memory: dict[tuple, Value] = {}  # by what a tensor is a view of, and how
 
-    # -- Tensors and their values ----------------------------------------------------------------------------
+    # -- Tensors and their values
+    # ----------------------------------------------------------------------------
 
     def bind(self, tensor: torch.Tensor, value: Value) -> None:
         self.values[id(tensor)] = value
@@ -276,9 +291,15 @@ class Tracer:
         )
 
     def find(self, tensor: torch.Tensor) -> Value | None:
-        """The value of a tensor.  PyTorch's factories give another object than their operator did: same memory, same value."""
+        """The value of a tensor.  PyTorch's factories give another object than their operator did:
+        same memory, same value."""
         found = self.values.get(id(tensor))
-        if found is None and tensor.layout == torch.strided and not tensor.is_nested and id(tensor) not in self.strangers:
+        if (
+            found is None
+            and tensor.layout == torch.strided
+            and not tensor.is_nested
+            and id(tensor) not in self.strangers
+        ):
             with self.pause():
                 found = self.memory.get(self.place(tensor))
             if found is not None:
@@ -290,7 +311,8 @@ class Tracer:
         return self.find(tensor) is not None
 
     def value(self, tensor: torch.Tensor) -> Value:
-        """The same; an unknown one is a constant from now on, an unnamed one is called like the variable that holds it."""
+        """The same; an unknown one is a constant from now on, an unnamed one is called like the
+        variable that holds it."""
         found = self.find(tensor)
         if found is not None:
             if found.name is None and found.path is None:
@@ -319,7 +341,10 @@ class Tracer:
             rows = [f"{n:g}" for n in tensor.detach().reshape(-1).tolist()]
             wide = max(map(len, rows), default=0)
             sizes = ",".join(map(str, torch._C.TensorBase.size(tensor)))
-            return "".join(f" {row:>{wide}}\n" for row in rows) + f"[ torch.{kind_name(tensor)}{{{sizes}}} ]"
+            return (
+                "".join(f" {row:>{wide}}\n" for row in rows)
+                + f"[ torch.{kind_name(tensor)}{{{sizes}}} ]"
+            )
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
@@ -329,7 +354,8 @@ class Tracer:
         finally:
             self.paused -= 1
 
-    # -- Operators ---------------------------------------------------------------------------------------------
+    # -- Operators
+    # ---------------------------------------------------------------------------------------------
 
     def dispatched(self, func: Any, args: tuple, kwargs: dict) -> Any:
         """One operator: computed, and recorded."""
@@ -340,7 +366,9 @@ class Tracer:
         if given:
             at = instruction()
             given = [g for g in given if g[1] == at]
-        if torch.is_autocast_enabled("cpu") and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "AutocastCPU"):
+        if torch.is_autocast_enabled("cpu") and torch._C._dispatch_has_kernel_for_dispatch_key(
+            func.name(), "AutocastCPU"
+        ):
             with self.mode or contextlib.nullcontext():  # its casts are operators
                 return func._op_dk(torch._C.DispatchKey.AutocastCPU, *args, **kwargs)
         key = self.taken_apart(name, args, bool(given))
@@ -369,10 +397,15 @@ class Tracer:
         with self.pause():
             cell = tensor.untyped_storage()._cdata
             alive = {
-                id(t): i for i, t in enumerate(self.alive) if t.layout == torch.strided and t.untyped_storage()._cdata == cell
+                id(t): i
+                for i, t in enumerate(self.alive)
+                if t.layout == torch.strided and t.untyped_storage()._cdata == cell
             }
         kept = Counter(map(id, self.alive))
-        n = 1 + sum(at != id(tensor) and sys.getrefcount(self.alive[i]) > kept[at] + 1 for at, i in alive.items())
+        n = 1 + sum(
+            at != id(tensor) and sys.getrefcount(self.alive[i]) > kept[at] + 1
+            for at, i in alive.items()
+        )
         if n > 1:
             warn(
                 f"There are {n} live references to the data region being modified when tracing in-place operator {name}. This "
@@ -383,17 +416,23 @@ class Tracer:
 
     @staticmethod
     def taken_apart(name: str, args: tuple, has_given: bool) -> Any:
-        """The key by which to call an operator of which what it calls is recorded; None: record it."""
+        """The key by which to call an operator of which what it calls is recorded; None: record
+        it."""
         keys = torch._C.DispatchKey
         if name in TAKEN_APART and not has_given:
             return keys.CompositeImplicitAutograd
         if name.startswith("aten::_foreach_"):
             return keys.CompositeExplicitAutograd
         tensors = [
-            a for arg in args for a in (arg if isinstance(arg, (list, tuple)) else (arg,)) if isinstance(a, torch.Tensor)
+            a
+            for arg in args
+            for a in (arg if isinstance(arg, (list, tuple)) else (arg,))
+            if isinstance(a, torch.Tensor)
         ]
         if any(map(torch._C._functorch.is_functorch_wrapped_tensor, tensors)):
-            raise RuntimeError("functions that torch.func or torch.vmap transforms cannot be traced")
+            raise RuntimeError(
+                "functions that torch.func or torch.vmap transforms cannot be traced"
+            )
         return None
 
     def item(self, tensor: torch.Tensor) -> Any:
@@ -414,10 +453,15 @@ class Tracer:
             return True
         kinds = (r.type for r in schema.returns)
         return any(
-            k.kind() == "TensorType" or (k.kind() == "ListType" and "Tensor" in str(k)) or "Tensor" in str(k) for k in kinds
+            k.kind() == "TensorType"
+            or (k.kind() == "ListType" and "Tensor" in str(k))
+            or "Tensor" in str(k)
+            for k in kinds
         )
 
-    def inputs(self, schema: Any, args: tuple, kwargs: dict, given: list[tuple[SymbolicNumber, Any]]) -> list[Value]:
+    def inputs(
+        self, schema: Any, args: tuple, kwargs: dict, given: list[tuple[SymbolicNumber, Any]]
+    ) -> list[Value]:
         where = location()
         rows = []
         for i, argument in enumerate(schema.arguments):
@@ -433,14 +477,19 @@ class Tracer:
         return [self.argument(value, kind, where) for value, kind in rows]
 
     def stashed(self, value: Any, kind: Any) -> Any:
-        """Numbers that come from tensors are read where the tensors are made, before anything else of the call."""
+        """Numbers that come from tensors are read where the tensors are made, before anything else
+        of the call."""
         name = kind.kind()
         if name in ("OptionalType", "ListType"):
             inner = kind.getElementType()
             if type(value) in (list, tuple):
                 return [self.stashed(v, inner) for v in value]
             return self.stashed(value, inner)
-        return self.symbolic(value, name) if isinstance(value, (torch.SymInt, torch.SymFloat)) else value
+        return (
+            self.symbolic(value, name)
+            if isinstance(value, (torch.SymInt, torch.SymFloat))
+            else value
+        )
 
     def argument(self, value: Any, kind: Any, where: str) -> Value:
         """What the schema takes, as a value of the graph."""
@@ -509,7 +558,9 @@ class Tracer:
             return record.literal("float", float_text(value), where)
         if isinstance(value, complex):
             return record.literal(
-                "complex", f"{value.real!r}{'+' if value.imag >= 0 or value.imag != value.imag else ''}{value.imag!r}j", where
+                "complex",
+                f"{value.real!r}{'+' if value.imag >= 0 or value.imag != value.imag else ''}{value.imag!r}j",
+                where,
             )
         if isinstance(value, torch.Generator):
             return record.literal("NoneType", None)
@@ -535,17 +586,24 @@ class Tracer:
                 )
         kind = schema.name
         if kind == "aten::convolution":  # what it calls; the rest is about cuDNN
-            kind, types = "aten::_convolution", [types[0].replace("requires_grad=1", "requires_grad=0")]
+            kind, types = (
+                "aten::_convolution",
+                [types[0].replace("requires_grad=1", "requires_grad=0")],
+            )
             inputs = inputs + [self.record.literal("bool", text) for text in "0011"]
         writes = schema.is_mutable or not schema.returns
         if self.outplace and writes and kind.endswith("_") and hasattr(torch.ops.aten, kind[6:-1]):
             kind, writes = kind[:-1], False
         node = self.record.node(kind, inputs, types, "", location())
         node.mutates = writes
-        tied = [v for v, a in zip(inputs, schema.arguments, strict=False) if a.alias_info is not None]
+        tied = [
+            v for v, a in zip(inputs, schema.arguments, strict=False) if a.alias_info is not None
+        ]
         node.tied = tied and [*tied, *node.outputs]
         node.is_random = is_random(schema) and not (
-            schema.name.endswith("dropout") and inputs[-1].node is not None and inputs[-1].node.attributes == "value=0"
+            schema.name.endswith("dropout")
+            and inputs[-1].node is not None
+            and inputs[-1].node.attributes == "value=0"
         )
         for output, value in zip(node.outputs, results, strict=True):
             if isinstance(value, torch.Tensor):
@@ -553,11 +611,14 @@ class Tracer:
             elif isinstance(value, (list, tuple)) and value and isinstance(value[0], torch.Tensor):
                 lists.append((output, value))
         for output, value in lists:
-            unpacked = self.record.node("prim::ListUnpack", [output], [self.type_of(t) for t in value])
+            unpacked = self.record.node(
+                "prim::ListUnpack", [output], [self.type_of(t) for t in value]
+            )
             for one, t in zip(unpacked.outputs, value, strict=True):
                 self.bind(t, one)
 
-    # -- Calls of programs ---------------------------------------------------------------------------------------
+    # -- Calls of programs
+    # ---------------------------------------------------------------------------------------
 
     def scripted(self, callee: Any, method: str | None, args: tuple, kwargs: dict) -> Any:
         """A call of a compiled function or module: computed, and recorded as a call."""
@@ -578,7 +639,9 @@ class Tracer:
         values, plain = list(owner), {}
         for name, kind, _, _ in arguments:
             if name not in given and method is None:
-                given[name] = inspect.signature(original).parameters[name].default if original else None
+                given[name] = (
+                    inspect.signature(original).parameters[name].default if original else None
+                )
             elif name not in given:
                 schema = callee._program_method(method).schema
                 given[name] = next(a.default_value for a in schema.arguments if a.name == name)
@@ -592,7 +655,11 @@ class Tracer:
         node = self.record.node(
             "prim::CallFunction" if method is None else "prim::CallMethod",
             values,
-            [self.type_of(result) if isinstance(result, torch.Tensor) else graph_type(declared.result)],
+            [
+                self.type_of(result)
+                if isinstance(result, torch.Tensor)
+                else graph_type(declared.result)
+            ],
             attributes,
             location(),
         )
@@ -611,7 +678,11 @@ class Tracer:
             result = apply(*args)
         parts = result if isinstance(result, tuple) else (result,)
         if not all(isinstance(part, torch.Tensor) for part in parts):
-            kind = next(type(part).__name__.capitalize() for part in parts if not isinstance(part, torch.Tensor))
+            kind = next(
+                type(part).__name__.capitalize()
+                for part in parts
+                if not isinstance(part, torch.Tensor)
+            )
             raise RuntimeError(
                 f"Tracer cannot set value trace for type {kind}. Supported types are tensor, tensor list, and tuple of tensors."
             )
@@ -625,7 +696,10 @@ class Tracer:
         attributes = f'inplace=0, module="{cls.__module__}", Subgraph=<Graph>'
         type = f"({', '.join(types)})" if is_tuple else types[0]
         node = self.record.node("^" + cls.__name__, inputs, [type], attributes, where)
-        node.host = (caller(cls.__name__, call, len(inputs), plain), ", ".join(str(s[0]) for s in scalars if s is not None))
+        node.host = (
+            caller(cls.__name__, call, len(inputs), plain),
+            ", ".join(str(s[0]) for s in scalars if s is not None),
+        )
         node.mutates = True
         self.bind_result(result, node.outputs[0])
         return result
@@ -641,15 +715,28 @@ class Tracer:
         text = graph_type(kind)
         if isinstance(value, torch.Tensor):
             number = {"int": "aten::Int", "float": "aten::Float", "bool": "aten::Bool"}.get(text)
-            return self.record.one(number, [self.value(value)], text) if number else self.value(value)
+            return (
+                self.record.one(number, [self.value(value)], text) if number else self.value(value)
+            )
         elems = kind.elems
         if text.endswith("?"):
-            return self.record.literal("NoneType", None) if value is None else self.python_value(value, elems[0])
+            return (
+                self.record.literal("NoneType", None)
+                if value is None
+                else self.python_value(value, elems[0])
+            )
         if isinstance(value, (list, tuple)) and elems:
-            parts = [self.python_value(v, elems[i] if text.startswith("(") else elems[0]) for i, v in enumerate(value)]
-            return self.record.one("prim::ListConstruct" if text.endswith("]") else "prim::TupleConstruct", parts, text)
+            parts = [
+                self.python_value(v, elems[i] if text.startswith("(") else elems[0])
+                for i, v in enumerate(value)
+            ]
+            return self.record.one(
+                "prim::ListConstruct" if text.endswith("]") else "prim::TupleConstruct", parts, text
+            )
         if isinstance(value, dict):
-            parts = [self.python_value(v, elems[i]) for item in value.items() for i, v in enumerate(item)]
+            parts = [
+                self.python_value(v, elems[i]) for item in value.items() for i, v in enumerate(item)
+            ]
             return self.record.one("prim::DictConstruct", parts, text)
         return (
             self.literal(value, "FloatType" if text == "float" else "AnyType", "")
@@ -666,18 +753,30 @@ class Tracer:
             and any(isinstance(leaf, (torch.Tensor, list, tuple, dict)) for leaf in result)
         ):
             kind = "prim::TupleUnpack" if isinstance(result, tuple) else "prim::ListUnpack"
-            types = split_types(value.type) if isinstance(result, tuple) else [value.type[:-2]] * len(result)
-            types = [self.type_of(r) if isinstance(r, torch.Tensor) else t for r, t in zip(result, types, strict=True)]
+            types = (
+                split_types(value.type)
+                if isinstance(result, tuple)
+                else [value.type[:-2]] * len(result)
+            )
+            types = [
+                self.type_of(r) if isinstance(r, torch.Tensor) else t
+                for r, t in zip(result, types, strict=True)
+            ]
             node = self.record.node(kind, [value], types)
             for item, output in zip(result, node.outputs, strict=True):
                 self.bind_result(item, output)
         elif isinstance(result, dict):
             for key, item in result.items():
                 name = self.literal(key, "StringType" if isinstance(key, str) else "IntType", "")
-                held = self.type_of(item) if isinstance(item, torch.Tensor) else split_types(value.type.removeprefix("Dict"))[1]
+                held = (
+                    self.type_of(item)
+                    if isinstance(item, torch.Tensor)
+                    else split_types(value.type.removeprefix("Dict"))[1]
+                )
                 self.bind_result(item, self.record.one("aten::__getitem__", [value, name], held))
 
-    # -- Tasks --------------------------------------------------------------------------------------------------
+    # -- Tasks
+    # --------------------------------------------------------------------------------------------------
 
     def fork(self, func: Any, args: tuple, kwargs: dict) -> Any:
         """A task: runs now, recorded as a function of its own."""
@@ -699,16 +798,27 @@ class Tracer:
         if isinstance(value, (list, tuple)):
             parts = [self.packed(v) for v in value]
             if isinstance(value, tuple):
-                return self.record.one("prim::TupleConstruct", parts, f"({', '.join(p.type for p in parts)})")
-            return self.record.one("prim::ListConstruct", parts, f"{parts[0].plain_type if parts else 'Tensor'}[]")
+                return self.record.one(
+                    "prim::TupleConstruct", parts, f"({', '.join(p.type for p in parts)})"
+                )
+            return self.record.one(
+                "prim::ListConstruct", parts, f"{parts[0].plain_type if parts else 'Tensor'}[]"
+            )
         raise RuntimeError(f"a task that gives a {type(value).__name__} cannot be traced")
 
     def wait(self, future: TracedFuture) -> Any:
-        made = self.record.one("aten::wait", [future.recorded], future.recorded.type[len("Future[") : -1], "", location())
+        made = self.record.one(
+            "aten::wait",
+            [future.recorded],
+            future.recorded.type[len("Future[") : -1],
+            "",
+            location(),
+        )
         self.bind_result(future.result, made)
         return future.result
 
-    # -- Questions ---------------------------------------------------------------------------------------------
+    # -- Questions
+    # ---------------------------------------------------------------------------------------------
 
     def size(self, tensor: torch.Tensor, dim: int) -> Any:
         """One size, as a tensor."""
@@ -719,14 +829,20 @@ class Tracer:
             made = torch.tensor(n)
         number = self.record.literal("int", str(dim), location())
         n_value = self.record.one("aten::size", [self.value(tensor), number], "int", "", location())
-        self.bind(made, self.record.one("prim::NumToTensor", [n_value], "Long(device=cpu)", "", location()))
+        self.bind(
+            made,
+            self.record.one("prim::NumToTensor", [n_value], "Long(device=cpu)", "", location()),
+        )
         return made
 
     def numel(self, tensor: torch.Tensor) -> Any:
         with self.pause():
             made = torch.tensor(torch._C.TensorBase.numel(tensor))
         n_value = self.record.one("aten::numel", [self.value(tensor)], "int", "", location())
-        self.bind(made, self.record.one("prim::NumToTensor", [n_value], "Long(device=cpu)", "", location()))
+        self.bind(
+            made,
+            self.record.one("prim::NumToTensor", [n_value], "Long(device=cpu)", "", location()),
+        )
         return made
 
     def number_of(self, index: Any) -> Any:
@@ -743,7 +859,8 @@ class Tracer:
         return self.item(index) if is_number else None
 
     def viewed(self, tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
-        """tensor[index]: the view that all but tensors make of it, and what is left of the index."""
+        """tensor[index]: the view that all but tensors make of it, and what is left of the
+        index."""
         items = index if isinstance(index, tuple) else (index,)
         n_dims, n_taken = torch._C.TensorBase.dim(tensor), sum(consumed(i) for i in items)
         if n_taken > n_dims or not all(is_plain(i) for i in items):
@@ -756,7 +873,10 @@ class Tracer:
             if isinstance(item, slice):
                 start, stop, step = (self.bound(b) for b in (item.start, item.stop, item.step))
                 start, stop = 0 if start is None else start, sys.maxsize if stop is None else stop
-                tensor, item = aten.slice.Tensor(tensor, dim, start, stop, 1 if step is None else step), slice(None)
+                tensor, item = (
+                    aten.slice.Tensor(tensor, dim, start, stop, 1 if step is None else step),
+                    slice(None),
+                )
             elif item is None:
                 tensor, item = aten.unsqueeze(tensor, dim), slice(None)
                 dim += 1
@@ -773,7 +893,9 @@ class Tracer:
                     continue
             rest.append(item)
             dim += n_dims - n_taken if item is Ellipsis else consumed(item)
-        return tensor, tuple(rest) if any(isinstance(i, torch.Tensor) for i in rest) else (Ellipsis,)
+        return tensor, tuple(rest) if any(isinstance(i, torch.Tensor) for i in rest) else (
+            Ellipsis,
+        )
 
     def bound(self, number: Any) -> Any:
         """A traced number as what remembers its tensor."""
@@ -791,11 +913,18 @@ class Tracer:
         with self.pause():
             kept = tensor.detach().clone()
         record, where, type = self.record, location(), self.type_of(tensor)
-        inputs = [record.tensor(kept, type, where), self.literal(tensor.device, "DeviceObjType", where)]
+        inputs = [
+            record.tensor(kept, type, where),
+            self.literal(tensor.device, "DeviceObjType", where),
+        ]
         inputs.append(self.literal(tensor.dtype, "ScalarTypeType", where))
         inputs += [record.literal("bool", "0", where) for _ in range(2)]
-        made = record.one("aten::to", [*inputs, record.literal("NoneType", None, where)], type, "", where)
-        self.bind(tensor, record.one("aten::detach", [made], type, "", where) if is_detached else made)
+        made = record.one(
+            "aten::to", [*inputs, record.literal("NoneType", None, where)], type, "", where
+        )
+        self.bind(
+            tensor, record.one("aten::detach", [made], type, "", where) if is_detached else made
+        )
         return tensor
 
     def lifted(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -805,7 +934,8 @@ class Tracer:
         self.bind(tensor, self.record.one("aten::lift_fresh", [constant], type, "", where))
         return tensor
 
-    # -- Scopes: what torch.nn.Module asks its tracing state -----------------------------------------------------
+    # -- Scopes: what torch.nn.Module asks its tracing state
+    # -----------------------------------------------------
 
     def push_scope(self, name: str) -> None:
         if self.paused:
@@ -839,18 +969,28 @@ def consumed(item: Any) -> int:
     """How many dimensions of a tensor an index takes."""
     if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
-    return torch._C.TensorBase.dim(item) if isinstance(item, torch.Tensor) and item.dtype in (torch.bool, torch.uint8) else 1
+    return (
+        torch._C.TensorBase.dim(item)
+        if isinstance(item, torch.Tensor) and item.dtype in (torch.bool, torch.uint8)
+        else 1
+    )
 
 
 def is_plain(item: Any) -> bool:
     """Is it an index that is taken apart here?  The binding does the rest."""
     if isinstance(item, list):
         return bool(item) and all(type(i) in (int, bool) for i in item)
-    return type(item) is int or isinstance(item, (slice, torch.Tensor)) or item is None or item is Ellipsis
+    return (
+        type(item) is int
+        or isinstance(item, (slice, torch.Tensor))
+        or item is None
+        or item is Ellipsis
+    )
 
 
 def instruction() -> tuple[int, int]:
-    """Where the traced program is: tells whether a number was asked for by the call that follows."""
+    """Where the traced program is: tells whether a number was asked for by the call that
+    follows."""
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith((PACKAGE, *DISPATCH)):
         frame = frame.f_back
@@ -859,7 +999,9 @@ def instruction() -> tuple[int, int]:
 
 def is_random(schema: Any) -> bool:
     packet = getattr(torch.ops, schema.name.partition("::")[0])
-    overload = getattr(getattr(packet, schema.name.partition("::")[2]), schema.overload_name or "default")
+    overload = getattr(
+        getattr(packet, schema.name.partition("::")[2]), schema.overload_name or "default"
+    )
     return torch.Tag.nondeterministic_seeded in overload.tags
 
 
@@ -950,7 +1092,8 @@ def variable_name(tensor: torch.Tensor) -> str | None:
     return None
 
 
-# -- Tracing ------------------------------------------------------------------------------------------------------------
+# -- Tracing
+# ------------------------------------------------------------------------------------------------------------
 
 
 _n_tracing = 0

@@ -1,4 +1,5 @@
-"""Modules made by tracing: a class and an object for each nn.Module, methods from what was recorded."""
+"""Modules made by tracing: a class and an object for each nn.Module, methods from what was
+recorded."""
 
 from __future__ import annotations
 
@@ -50,14 +51,23 @@ class Built:
     def build_one(self, module: torch.nn.Module) -> tuple[Any, Any]:
         unit = self.door.unit
         if module._backward_hooks:
-            raise ValueError(f"Modules that have backward hooks assigned can't be compiled: {module}")
+            raise ValueError(
+                f"Modules that have backward hooks assigned can't be compiled: {module}"
+            )
         if isinstance(module, _rushlight.Module):
             return unit.type_of_object(module), module
         cls = type(module)
-        made = unit.add_class(f"__torch__.{cls.__module__}.{cls.__name__}".replace("__main__.", ""), kinds.C_MODULE, None)
+        made = unit.add_class(
+            f"__torch__.{cls.__module__}.{cls.__name__}".replace("__main__.", ""),
+            kinds.C_MODULE,
+            None,
+        )
         tensor, boolean = unit.make_type(kinds.T_TENSOR), unit.make_type(kinds.T_BOOL)
         slots = []
-        for entries, kind in ((module._parameters, kinds.PARAMETER), (module._buffers, kinds.BUFFER)):
+        for entries, kind in (
+            (module._parameters, kinds.PARAMETER),
+            (module._buffers, kinds.BUFFER),
+        ):
             for name, value in entries.items():
                 if value is not None:  # as in torch, what is None is not there
                     made.add_attr(name, tensor, kind)
@@ -81,11 +91,15 @@ class Built:
         """The recorded functions, as methods."""
         record = recording.tracer.record
         renamed: dict[tuple[str, str], str] = {}
-        functions = record.functions(recording.output, self.type_name, task_names(self.free_name(renamed)))
+        functions = record.functions(
+            recording.output, self.type_name, task_names(self.free_name(renamed))
+        )
         functions[-1].name = method
         for made in functions:
             cls = None if made.frame.is_task else self.made[id(self.paths[made.path])][0]
-            _rushlight.define_graph(self.door.unit, made.name, cls, made.text, tuple(made.constants))
+            _rushlight.define_graph(
+                self.door.unit, made.name, cls, made.text, tuple(made.constants)
+            )
 
     def free_name(self, renamed: dict[tuple[str, str], str]) -> Any:
         taken: set[tuple[str, str]] = set()
@@ -108,7 +122,11 @@ def exported(module: torch.nn.Module) -> list[str]:
         return []
     found = []
     for cls in type(module).__mro__:
-        found += [n for n, f in vars(cls).items() if callable(f) and marks.modifier(f) == marks.EXPORT and n not in found]
+        found += [
+            n
+            for n, f in vars(cls).items()
+            if callable(f) and marks.modifier(f) == marks.EXPORT and n not in found
+        ]
     return found
 
 
@@ -124,7 +142,8 @@ def shown(module: Any, name: str) -> str:
 
 
 class TracedModule(torch_modules.ScriptModule):
-    """A module made by tracing: what stands below the one that was traced has no call of its own."""
+    """A module made by tracing: what stands below the one that was traced has no call of its
+    own."""
 
     _disable_script_meta = True
     _told_name = "RecursiveScriptModule"  # torch's has one inside, which answers
@@ -157,7 +176,8 @@ def _tie(made: Any, tensors: list[tuple[str, Any]]) -> None:
 
 
 def _wrap(made: Any, built: Built) -> None:
-    """Submodules are traced modules too, but for those that were programs before or have compiled methods."""
+    """Submodules are traced modules too, but for those that were programs before or have compiled
+    methods."""
     for path, module in built.paths.items():
         above, _, name = path.rpartition(".")
         if not path or isinstance(module, _rushlight.Module) or exported(module):
@@ -169,14 +189,21 @@ def _wrap(made: Any, built: Built) -> None:
         owner._set(name, wrapped)
 
 
-def trace_methods(module: torch.nn.Module, inputs: dict[str, Any], options: _Options, module_class: Any) -> Any:
+def trace_methods(
+    module: torch.nn.Module, inputs: dict[str, Any], options: _Options, module_class: Any
+) -> Any:
     built = Built(module)
     names: dict[Any, str] = {}
     for path, child in built.paths.items():
         if path:
             names.setdefault(child, f"__module.{path}")
-    tensors = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
-    places = list({id(t): (path, t) for path, t in reversed(tensors)}.values())  # a shared one is found where it is first
+    tensors = [
+        *module.named_parameters(remove_duplicate=False),
+        *module.named_buffers(remove_duplicate=False),
+    ]
+    places = list(
+        {id(t): (path, t) for path, t in reversed(tensors)}.values()
+    )  # a shared one is found where it is first
     checks: list[Any] = []
     stored: dict[str, Any] = {}
     for method, given in inputs.items():
@@ -193,15 +220,25 @@ def trace_methods(module: torch.nn.Module, inputs: dict[str, Any], options: _Opt
         built.add(recording, method)
         checks.append((func, method, kept, recording, record))
     made = TopLevelTracedModule()
-    made._become(built.object if isinstance(built.object, _rushlight.Module) else built.door.unit.module_of(built.object))
+    made._become(
+        built.object
+        if isinstance(built.object, _rushlight.Module)
+        else built.door.unit.module_of(built.object)
+    )
     made.__dict__["_name"] = type(module).__name__
     if options.stored:
-        made.__dict__["_traced_inputs"] = {m: list(given) if isinstance(given, tuple) else given for m, given in stored.items()}
+        made.__dict__["_traced_inputs"] = {
+            m: list(given) if isinstance(given, tuple) else given for m, given in stored.items()
+        }
     _wrap(made, built)
     _tie(made, tensors)
     if options.check:
         for func, method, kept, recording, record in checks:
-            again = [c[method] for c in options.check_inputs] if options.check_inputs is not None else [kept]
+            again = (
+                [c[method] for c in options.check_inputs]
+                if options.check_inputs is not None
+                else [kept]
+            )
             for values in again:
                 values = values if options.named else _as_tuple(values, torch)
                 Checker(options).run(func, values, getattr(made, method), recording, record)

@@ -1,6 +1,7 @@
 """Programs from example inputs: `trace` and `trace_module`, in the manners of torch.jit.
 
-Over torch code PyTorch computes, and torch_trace.py records; code of rushlight.Tensors alone is recorded by the C library.
+Over torch code PyTorch computes, and torch_trace.py records; code of rushlight.Tensors alone is
+recorded by the C library.
 """
 
 from __future__ import annotations
@@ -35,18 +36,27 @@ OUTPUTS = "Only tensors, lists, tuples of tensors, or dictionary of tensors can 
 class TracingCheckError(Exception):
     """A trace that was made again differs."""
 
-    def __init__(self, graph_diff_error: str | None, tensor_compare_error: str | None, extra_msg: str | None = None) -> None:
+    def __init__(
+        self,
+        graph_diff_error: str | None,
+        tensor_compare_error: str | None,
+        extra_msg: str | None = None,
+    ) -> None:
         self.message = "Tracing failed sanity checks!\n"
         if extra_msg is not None:
             self.message += extra_msg + "\n"
         if graph_diff_error is not None:
-            self.message += "ERROR: Graphs differed across invocations!\n" + _indent(graph_diff_error) + "\n"
+            self.message += (
+                "ERROR: Graphs differed across invocations!\n" + _indent(graph_diff_error) + "\n"
+            )
         if tensor_compare_error is not None:
             self.message += (
                 "ERROR: Tensor-valued Constant nodes differed in value across invocations. This often indicates that the "
                 "tracer has encountered untraceable code.\n" + _indent(tensor_compare_error) + "\n"
             )
-        Exception.__init__(self, self.message)  # a class beside this one may be torch's of the same name
+        Exception.__init__(
+            self, self.message
+        )  # a class beside this one may be torch's of the same name
 
 
 @functools.cache
@@ -54,7 +64,11 @@ def _check_error() -> type[TracingCheckError]:
     """What is raised: torch's error, too."""
     import torch
 
-    return type("TracingCheckError", (TracingCheckError, torch.jit._trace.TracingCheckError), {"__module__": __name__})
+    return type(
+        "TracingCheckError",
+        (TracingCheckError, torch.jit._trace.TracingCheckError),
+        {"__module__": __name__},
+    )
 
 
 def _indent(text: str) -> str:
@@ -78,7 +92,11 @@ class _TracerWarning(Warning):
 def tracer_warning() -> type[Warning]:
     """The class of a trace's warnings: torch's where it is there."""
     torch = sys.modules.get("torch")
-    return torch.jit._trace.TracerWarning if torch is not None and hasattr(torch, "jit") else _TracerWarning
+    return (
+        torch.jit._trace.TracerWarning
+        if torch is not None and hasattr(torch, "jit")
+        else _TracerWarning
+    )
 
 
 def _callers_level() -> int:
@@ -98,7 +116,8 @@ def is_recording() -> bool:
 _rushlight_traces = 0
 
 
-# -- trace and trace_module ------------------------------------------------------------------------------------------
+# -- trace and trace_module
+# ------------------------------------------------------------------------------------------
 
 
 def trace(
@@ -115,13 +134,15 @@ def trace(
     example_kwarg_inputs: Any = None,
     _store_inputs: bool = True,
 ) -> Any:
-    """What `func` does with the example inputs as a program: a ScriptFunction, or a module for a torch.nn.Module."""
+    """What `func` does with the example inputs as a program: a ScriptFunction, or a module for a
+    torch.nn.Module."""
     warn_of_optimize(optimize)
     if not is_enabled():
         return func
     if isinstance(func, _rushlight.Module):
         warnings.warn(
-            "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.", stacklevel=2
+            "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.",
+            stacklevel=2,
         )
         return func
     torch = sys.modules.get("torch")
@@ -183,16 +204,35 @@ def trace_module(
     from . import traced_module
 
     options = _Options(
-        check_trace, check_inputs, check_tolerance, strict, example_inputs_is_kwarg, _force_outplace, _store_inputs
+        check_trace,
+        check_inputs,
+        check_tolerance,
+        strict,
+        example_inputs_is_kwarg,
+        _force_outplace,
+        _store_inputs,
     )
     return traced_module.trace_methods(mod, inputs, options, _module_class)
 
 
 class _Options:
     def __init__(
-        self, check: bool, check_inputs: Any, tolerance: float, strict: bool, named: bool, outplace: bool, stored: bool = False
+        self,
+        check: bool,
+        check_inputs: Any,
+        tolerance: float,
+        strict: bool,
+        named: bool,
+        outplace: bool,
+        stored: bool = False,
     ) -> None:
-        self.check, self.check_inputs, self.tolerance, self.strict, self.named = check, check_inputs, tolerance, strict, named
+        self.check, self.check_inputs, self.tolerance, self.strict, self.named = (
+            check,
+            check_inputs,
+            tolerance,
+            strict,
+            named,
+        )
         self.outplace, self.stored = outplace, stored
 
 
@@ -209,13 +249,17 @@ def _module_of(func: Any, torch: Any) -> tuple[Any, str] | None:
     owner = getattr(func, "__self__", None)
     if isinstance(owner, torch.nn.Module):
         if func.__name__ != "forward":
-            raise AttributeError("trace doesn't support compiling individual module's functions.\nPlease use trace_module")
+            raise AttributeError(
+                "trace doesn't support compiling individual module's functions.\nPlease use trace_module"
+            )
         return owner, "forward"
     return None
 
 
 def _as_tuple(inputs: Any, torch: Any) -> tuple[Any, ...]:
-    if isinstance(inputs, (_rushlight.Tensor, dict)) or (torch is not None and isinstance(inputs, torch.Tensor)):
+    if isinstance(inputs, (_rushlight.Tensor, dict)) or (
+        torch is not None and isinstance(inputs, torch.Tensor)
+    ):
         return (inputs,)
     return tuple(inputs)
 
@@ -232,7 +276,9 @@ def _only_ours(inputs: Any) -> bool:
     """Is everything that came in ours?  Then PyTorch has no part in it."""
     found = _leaves(inputs)
     return (
-        bool(found) and all(isinstance(leaf, _rushlight.Tensor) for leaf in found) or (not found and "torch" not in sys.modules)
+        bool(found)
+        and all(isinstance(leaf, _rushlight.Tensor) for leaf in found)
+        or (not found and "torch" not in sys.modules)
     )
 
 
@@ -250,7 +296,8 @@ def argument_names(func: Any) -> list[str]:
     return names
 
 
-# -- Code of rushlight.Tensors ------------------------------------------------------------------------------------------
+# -- Code of rushlight.Tensors
+# ------------------------------------------------------------------------------------------
 
 
 def _trace_ours(func: Any, inputs: Any, options: _Options) -> Any:
@@ -295,7 +342,8 @@ def _check_output(result: Any, strict: bool) -> None:
         raise RuntimeError(OUTPUTS)
 
 
-# -- Code of torch ----------------------------------------------------------------------------------------------------------
+# -- Code of torch
+# ----------------------------------------------------------------------------------------------------------
 
 
 def type_text(value: Any) -> str:
@@ -306,7 +354,9 @@ def type_text(value: Any) -> str:
         return "Tensor"
     if isinstance(value, dict):
         return (
-            f"Dict[{type_text(next(iter(value)))}, {type_text(next(iter(value.values())))}]" if value else "Dict[str, Tensor]"
+            f"Dict[{type_text(next(iter(value)))}, {type_text(next(iter(value.values())))}]"
+            if value
+            else "Dict[str, Tensor]"
         )
     if isinstance(value, tuple):
         return f"Tuple[{', '.join(type_text(v) for v in value)}]"
@@ -331,15 +381,33 @@ def check_inferred(whole: Any, value: Any) -> None:
         for item in value:
             check_inferred(whole, item)
         if isinstance(value, list):
-            why = _mixed("List", "inputs to traced functions must have consistent element type", value)
+            why = _mixed(
+                "List", "inputs to traced functions must have consistent element type", value
+            )
             why = why if value else "List trace inputs must have elements"
     elif isinstance(value, dict):
         for item in value.values():
             check_inferred(whole, item)
-        why = _mixed("Dictionary", "inputs to traced functions must have consistent type", list(value.values()))
+        why = _mixed(
+            "Dictionary",
+            "inputs to traced functions must have consistent type",
+            list(value.values()),
+        )
         why = why if value else "Dictionary inputs must have entries"
     elif value is not None and not isinstance(
-        value, (torch.Tensor, bool, int, float, complex, str, torch.device, torch.dtype, torch.Generator, torch.nn.Module)
+        value,
+        (
+            torch.Tensor,
+            bool,
+            int,
+            float,
+            complex,
+            str,
+            torch.device,
+            torch.dtype,
+            torch.Generator,
+            torch.nn.Module,
+        ),
     ):
         why = (
             "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or outputs of "
@@ -373,7 +441,10 @@ class Recording:
         self.torch = __import__("torch")
         self.tracer = tracer = torch_trace.Tracer()
         tracer.outplace = options.outplace
-        self.of, self.modules = of, {path.partition(".")[2]: module for module, path in modules.items()}
+        self.of, self.modules = (
+            of,
+            {path.partition(".")[2]: module for module, path in modules.items()},
+        )
         self.tensor_type = torch_trace.tensor_type
         if of is not None:
             tracer.record.is_method = True
@@ -394,7 +465,10 @@ class Recording:
                 f"Type '{type_text(tuple(values))}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and "
                 "Tuples of Tensors can be traced"
             )
-        given = [self.input(value, names[i] if i < len(names) else None) for i, value in enumerate(values)]
+        given = [
+            self.input(value, names[i] if i < len(names) else None)
+            for i, value in enumerate(values)
+        ]
         with torch_trace.tracing(tracer, modules):
             result = func(**dict(zip(names, given, strict=True))) if options.named else func(*given)
             if result is None:
@@ -432,7 +506,11 @@ class Recording:
         tracer = self.tracer
         if isinstance(value, self.torch.Tensor):
             if tracer.known(value):
-                value = value.view(value.size()) if value.layout == self.torch.strided else value.detach()
+                value = (
+                    value.view(value.size())
+                    if value.layout == self.torch.strided
+                    else value.detach()
+                )
                 tracer.record.n_values += value.dim() + 2  # PyTorch records the view
             tracer.bind(value, made)
             return value
@@ -440,7 +518,9 @@ class Recording:
             items = {}
             for key, item in value.items():
                 name = tracer.literal(key, "StringType" if isinstance(key, str) else "IntType", "")
-                items[key] = self.unpack(item, tracer.record.one("aten::__getitem__", [made, name], self.type_of(item)))
+                items[key] = self.unpack(
+                    item, tracer.record.one("aten::__getitem__", [made, name], self.type_of(item))
+                )
             return type(value)(items)
         kind = "prim::TupleUnpack" if isinstance(value, tuple) else "prim::ListUnpack"
         node = tracer.record.node(kind, [made], [self.type_of(v) for v in value])
@@ -471,13 +551,17 @@ class Recording:
         if isinstance(value, dict):
             items = []
             for key, item in value.items():
-                items.append(tracer.literal(key, "StringType" if isinstance(key, str) else "IntType", ""))
+                items.append(
+                    tracer.literal(key, "StringType" if isinstance(key, str) else "IntType", "")
+                )
                 items.append(self.output_value(item, strict))
             return tracer.record.one("prim::DictConstruct", items, self.type_of(value))
         if isinstance(value, (list, tuple)):
             parts = [self.output_value(v, strict) for v in value]
             if isinstance(value, tuple):
-                return tracer.record.one("prim::TupleConstruct", parts, f"({', '.join(p.type for p in parts)})")
+                return tracer.record.one(
+                    "prim::TupleConstruct", parts, f"({', '.join(p.type for p in parts)})"
+                )
             return tracer.record.one("prim::ListConstruct", parts, self.plain_type(value))
         raise RuntimeError(OUTPUTS)
 
@@ -492,7 +576,8 @@ class Recording:
 
     @functools.cached_property
     def plain_lines(self) -> list[tuple[str, str]]:
-        """All graphs, without what is known of sizes: lines, and where in Python each comes from."""
+        """All graphs, without what is known of sizes: lines, and where in Python each comes
+        from."""
         return [line for made in self.neutral for line in _shown(made)]
 
     def plain_text(self) -> str:
@@ -521,10 +606,18 @@ def _shown(made: Any) -> list[tuple[str, str]]:
             if tensor.numel() == 1 and not tensor.is_complex():
                 head = head.replace("<Tensor>", f"{{{tensor.item():g}}}")
             elif tensor.dim() == 1 and 1 < tensor.numel() <= 10 and not tensor.is_complex():
-                items, kind = "".join(f" {n:g} " for n in tensor.tolist()), kind_name(tensor).removesuffix("Tensor")
+                items, kind = (
+                    "".join(f" {n:g} " for n in tensor.tolist()),
+                    kind_name(tensor).removesuffix("Tensor"),
+                )
                 head = head.replace("<Tensor>", f"{items}[ CPU{kind}Type{{{tensor.numel()}}} ]")
         name, equals, rest = head.partition(" = ")
-        lines.append((f"  {erase(name) + equals + rest if equals else erase(head)}{where and f' # {place(where)}'}\n", where))
+        lines.append(
+            (
+                f"  {erase(name) + equals + rest if equals else erase(head)}{where and f' # {place(where)}'}\n",
+                where,
+            )
+        )
     return [*lines, (made.last_line, "")]
 
 
@@ -541,11 +634,17 @@ def clone_inputs(inputs: Any) -> Any:
     def clone(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             made = (
-                value.detach().clone(memory_format=None if value.is_mkldnn else torch.preserve_format)
+                value.detach().clone(
+                    memory_format=None if value.is_mkldnn else torch.preserve_format
+                )
                 if value.layout == torch.strided
                 else value.detach().clone()
             )
-            return made.requires_grad_(value.requires_grad) if made.is_floating_point() or made.is_complex() else made
+            return (
+                made.requires_grad_(value.requires_grad)
+                if made.is_floating_point() or made.is_complex()
+                else made
+            )
         if isinstance(value, dict):
             return type(value)((k, clone(v)) for k, v in value.items())
         if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -569,7 +668,11 @@ _n_tasks = itertools.count()
 
 def task_names(method: Any = None) -> Any:
     """Names for Record.functions: tasks are functions of their own."""
-    return lambda path, wanted: method(path, wanted) if path is not None else f"__torch__.__forked_function_{next(_n_tasks)}"
+    return lambda path, wanted: (
+        method(path, wanted)
+        if path is not None
+        else f"__torch__.__forked_function_{next(_n_tasks)}"
+    )
 
 
 def _trace_function(func: Any, inputs: Any, options: _Options) -> Any:
@@ -580,7 +683,9 @@ def _trace_function(func: Any, inputs: Any, options: _Options) -> Any:
     unit = door().unit
     for task in tasks:
         _rushlight.define_graph(unit, task.name, None, task.text, tuple(task.constants))
-    function = ScriptFunction(_rushlight.define_graph(unit, _function_name(func), None, made.text, tuple(made.constants)))
+    function = ScriptFunction(
+        _rushlight.define_graph(unit, _function_name(func), None, made.text, tuple(made.constants))
+    )
     function._rush_adopt(func)
     function._rush_is_traced = True
     if options.check:
@@ -592,26 +697,42 @@ def _trace_function(func: Any, inputs: Any, options: _Options) -> Any:
     return function
 
 
-# -- Checks -----------------------------------------------------------------------------------------------------------------
+# -- Checks
+# -----------------------------------------------------------------------------------------------------------------
 
 
 class Checker:
-    """Traces again and compares: the graphs, then what traced function, Python and second trace give."""
+    """Traces again and compares: the graphs, then what traced function, Python and second trace
+    give."""
 
     def __init__(self, options: _Options) -> None:
         self.options = options
 
-    def run(self, func: Any, inputs: Any, traced: Any, first: Recording, record: Callable[[Any], Recording]) -> None:
+    def run(
+        self,
+        func: Any,
+        inputs: Any,
+        traced: Any,
+        first: Recording,
+        record: Callable[[Any], Recording],
+    ) -> None:
         import torch
 
         with torch.no_grad():
             again = record(clone_inputs(inputs))
-        self.random, self.differences = first.random_lines(), lambda: self.compare_graphs(first, again)
+        self.random, self.differences = (
+            first.random_lines(),
+            lambda: self.compare_graphs(first, again),
+        )
         with torch.no_grad():
             ours = self.call(traced, clone_inputs(inputs), "trace")
             theirs = self.call(func, clone_inputs(inputs), "Python function")
             if self.compare(ours, theirs, "Python function"):
-                self.compare(ours, self.call(traced, clone_inputs(inputs), "repeated trace"), "repeated trace")
+                self.compare(
+                    ours,
+                    self.call(traced, clone_inputs(inputs), "repeated trace"),
+                    "repeated trace",
+                )
         graph_error, tensor_error = self.differences()
         if graph_error is not None or tensor_error is not None:
             raise _check_error()(graph_error, tensor_error)
@@ -649,7 +770,9 @@ class Checker:
                     a, b = a.dequantize(), b.dequantize()
                 wide = (lambda t: t) if a.is_complex() or b.is_complex() else torch.Tensor.double
                 atol = torch.testing._comparison.default_tolerances(a, b)[1]
-                torch.testing.assert_close(wide(a), wide(b), rtol=self.options.tolerance, atol=atol, equal_nan=True)
+                torch.testing.assert_close(
+                    wide(a), wide(b), rtol=self.options.tolerance, atol=atol, equal_nan=True
+                )
             except AssertionError as error:
                 is_same = False
                 self.warn_of_random()
@@ -665,13 +788,17 @@ class Checker:
         ours, theirs = first.plain_lines, again.plain_lines
         graph_error = None
         if first.plain_text() != again.plain_text():
-            lines = difflib.ndiff(first.plain_text().splitlines(True), again.plain_text().splitlines(True))
+            lines = difflib.ndiff(
+                first.plain_text().splitlines(True), again.plain_text().splitlines(True)
+            )
             graph_error = "Graph diff:\n" + _indent("".join(lines).rstrip()) + "\n"
             for (a, at), (b, here) in zip(ours, theirs, strict=False):
                 if a != b:
                     graph_error += (
                         "First diverging operator:\nNode diff:\n"
-                        + _indent("".join(difflib.ndiff([a.strip() + "\n"], [b.strip() + "\n"])).strip())
+                        + _indent(
+                            "".join(difflib.ndiff([a.strip() + "\n"], [b.strip() + "\n"])).strip()
+                        )
                         + f"\nTrace source location:\n{_indent(at.strip())}\nCheck source location:\n{_indent(here.strip())}"
                     )
                     break
@@ -685,6 +812,8 @@ class Checker:
             try:
                 torch.testing.assert_close(a, b, equal_nan=True)
             except AssertionError as error:
-                node = f"Node:\n{_indent(line.strip())}\nSource Location:\n{_indent(where.strip())}\n"
+                node = (
+                    f"Node:\n{_indent(line.strip())}\nSource Location:\n{_indent(where.strip())}\n"
+                )
                 return f"{node}Comparison exception: {_indent(str(error))}"
         return None

@@ -22,7 +22,12 @@ _SIMPLE = {
     type(None): kinds.T_NONE,
     Any: kinds.T_ANY,
 }
-_CONTAINERS = {list: kinds.T_LIST, dict: kinds.T_DICT, collections.OrderedDict: kinds.T_DICT, tuple: kinds.T_TUPLE}
+_CONTAINERS = {
+    list: kinds.T_LIST,
+    dict: kinds.T_DICT,
+    collections.OrderedDict: kinds.T_DICT,
+    tuple: kinds.T_TUPLE,
+}
 
 
 class Types:
@@ -93,13 +98,23 @@ class Types:
         if isinstance(annotation, typing.ForwardRef):
             return self.unit.parse_type(annotation.__forward_arg__, scope)
         origin = typing.get_origin(annotation)
-        if annotation in (typing.Tuple, typing.List, typing.Dict, typing.Optional, tuple, list, dict):  # noqa: UP006
+        if annotation in (
+            typing.Tuple,
+            typing.List,
+            typing.Dict,
+            typing.Optional,
+            tuple,
+            list,
+            dict,
+        ):  # noqa: UP006
             return None  # of what?
         if annotation is getattr(sys.modules.get("torch._C"), "Future", self):
             return None
         if origin is not None:
             return self._generic(origin, typing.get_args(annotation), scope)
-        if annotation is getattr(sys.modules.get("torch._awaits"), "_Await", self):  # isinstance asks: of anything
+        if annotation is getattr(
+            sys.modules.get("torch._awaits"), "_Await", self
+        ):  # isinstance asks: of anything
             return self.unit.make_type(kinds.T_AWAIT, (self.simple(kinds.T_ANY),))
         if annotation is _rushlight.Tensor:
             return self.simple(kinds.T_TENSOR)
@@ -122,7 +137,11 @@ class Types:
         if kind == kinds.T_TUPLE:
             return self.tuple_of(inner)
         if kind is not None:
-            return self.unit.make_type(kind, tuple(inner)) if len(inner) == (2 if kind == kinds.T_DICT else 1) else None
+            return (
+                self.unit.make_type(kind, tuple(inner))
+                if len(inner) == (2 if kind == kinds.T_DICT else 1)
+                else None
+            )
         name = getattr(origin, "__name__", "")
         if name == "Future" and len(inner) == 1:
             return self.future_of(inner[0])
@@ -130,7 +149,8 @@ class Types:
             return self.unit.make_type(kinds.T_AWAIT, tuple(inner))
         return None
 
-    # -- from values, as torch infers attributes -----------------------------------------------------------
+    # -- from values, as torch infers attributes
+    # -----------------------------------------------------------
 
     def infer(self, value: Any) -> Any:
         """The Type of a live value, or a text that says why there is none."""

@@ -28,7 +28,8 @@ class _Callback(Scope):
 class CompilationUnit:
     """Functions compiled from a text; each is an attribute.
 
-    Names that the text does not define are looked up where the unit is made: locals, then globals, then builtins.
+    Names that the text does not define are looked up where the unit is made: locals, then globals,
+    then builtins.
     """
 
     def __init__(self, lang: str | None = None, _frames_up: int = 0) -> None:
@@ -40,7 +41,11 @@ class CompilationUnit:
         """More functions; a name that is there already is an error."""
         frame = sys._getframe(_frames_up + 1)
         known: dict[str, ScriptFunction] = self.__dict__["_functions"]
-        scope = _Callback(rcb) if rcb is not None else Scope(names=frame.f_globals, local_names=frame.f_locals)
+        scope = (
+            _Callback(rcb)
+            if rcb is not None
+            else Scope(names=frame.f_globals, local_names=frame.f_locals)
+        )
         del frame
         library.adopt_torch()
         d = door()

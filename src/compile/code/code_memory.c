@@ -1,8 +1,8 @@
-/* compile/code/code_memory.c -- memory for machine code (code_memory.h): chunks of 64 KB with a bitmap
- * of granules of 64 bytes, found by a first-fit scan. Code is written through a second mapping of
- * the same pages that exists only for that time, so no page is writable and executable. Where a
- * policy forbids such mappings, each block has pages of its own. Cost: O(granules) and three system
- * calls per kernel. */
+/* compile/code/code_memory.c -- memory for machine code (code_memory.h): chunks of 64 KB with a
+ * bitmap of granules of 64 bytes, found by a first-fit scan. Code is written through a second
+ * mapping of the same pages that exists only for that time, so no page is writable and executable.
+ * Where a policy forbids such mappings, each block has pages of its own. Cost: O(granules) and
+ * three system calls per kernel. */
 #include "compile/code/code_memory.h"
 
 #include <string.h>
@@ -60,8 +60,8 @@ static bool map_shared(code_chunk *k)
   return k->is_shared;
 }
 
-/* Write through a second view of the same pages, which exists for that long only.  mremap makes it without the file,
- * which a host that closes all its descriptors could otherwise replace. */
+/* Write through a second view of the same pages, which exists for that long only.  mremap makes it
+ * without the file, which a host that closes all its descriptors could otherwise replace. */
 static bool write_shared(code_chunk *k, size_t at, const void *bytes, size_t n_bytes)
 {
 #ifdef MREMAP_MAYMOVE

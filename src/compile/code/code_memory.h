@@ -1,10 +1,10 @@
 /* compile/code/code_memory.h -- memory that runs.
  *
- * A context's kernels share chunks of 64 KB.  A chunk is mapped to run; a second view of its memory exists
- * while a kernel is written into it and is unmapped then: no page is ever writable and executable, nothing
- * that runs can be written to between, and writing a new kernel does not stop the others.  It costs three
- * system calls a kernel.  Where that is forbidden, each kernel has pages of its own, which are written
- * first and made executable then.
+ * A context's kernels share chunks of 64 KB.  A chunk is mapped to run; a second view of its memory
+ * exists while a kernel is written into it and is unmapped then: no page is ever writable and
+ * executable, nothing that runs can be written to between, and writing a new kernel does not stop
+ * the others.  It costs three system calls a kernel.  Where that is forbidden, each kernel has
+ * pages of its own, which are written first and made executable then.
  *
  * Chunks count in the context's byte limit and go when their last kernel goes.  A forked child
  * makes new chunks: the parent's are shared memory.  Threads: locked inside. */

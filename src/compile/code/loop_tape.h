@@ -1,4 +1,5 @@
-/* compile/code/loop_tape.h -- what an emitter of machine code is given: a tape (ops/table/tape.h) whose types are resolved. */
+/* compile/code/loop_tape.h -- what an emitter of machine code is given: a tape (ops/table/tape.h)
+ * whose types are resolved. */
 #ifndef RUSH_COMPILE_LOOP_TAPE_H
 #define RUSH_COMPILE_LOOP_TAPE_H
 

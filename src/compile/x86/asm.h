@@ -22,7 +22,16 @@ enum x86_reg { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R1
 #define X86_NONE 0xff
 enum x86_vl { VL128, VL256, VL512 };
 /* What jumps ask: the condition codes of the opcodes. */
-enum x86_cond { CC_E = 4, CC_NE = 5, CC_S = 8, CC_L = 12, CC_GE = 13, CC_LE = 14, CC_G = 15, CC_ALWAYS };
+enum x86_cond {
+  CC_E = 4,
+  CC_NE = 5,
+  CC_S = 8,
+  CC_L = 12,
+  CC_GE = 13,
+  CC_LE = 14,
+  CC_G = 15,
+  CC_ALWAYS
+};
 
 #define X86_MEM 0xfe /* in place of a register: the instruction's memory */
 
@@ -90,8 +99,8 @@ void x86_simple(x86_asm *a, const char *text); /* "ret", "vzeroupper", "sfence",
 void x86_data(x86_asm *a, const void *bytes, size_t n_bytes);
 /* Nothing-doers (or, in data, zeros) up to a multiple of `to` bytes. */
 void x86_align(x86_asm *a, size_t to, bool code);
-/* Labels: numbers below X86_LABELS, listed as GNU's local ones from 20 on (10b is a number there).  A
- * backward jump is as short as can be, a forward one has 32 bits. */
+/* Labels: numbers below X86_LABELS, listed as GNU's local ones from 20 on (10b is a number there).
+ * A backward jump is as short as can be, a forward one has 32 bits. */
 void x86_jump(x86_asm *a, int cond, int label);
 void x86_label(x86_asm *a, int label);
 void x86_call(x86_asm *a, int label); /* backwards */

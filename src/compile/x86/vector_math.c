@@ -1,6 +1,6 @@
 /* compile/x86/vector_math.c -- exp, log, tanh, erf and other functions as vector operations: the
- * same operations in the same order as ops/point/vmath.h (and ops/point/vmath512.h, which gives the same bits),
- * where it is explained what they compute and why. A change there is a change here;
+ * same operations in the same order as ops/point/vmath.h (and ops/point/vmath512.h, which gives the
+ * same bits), where it is explained what they compute and why. A change there is a change here;
  * tests/compile/test_loop.c compares. Calling the C functions from the loop was rejected: it would
  * have to save all vector registers. */
 #include "compile/x86/body.h"
@@ -274,7 +274,7 @@ static val atan_(body *b, val x)
   return sign(b, body_select(b, over, far, r), x);
 }
 
-/* -- All of them ----------------------------------------------------------------------------- */
+/* -- All of them ------------------------------------------------------------------------------- */
 
 typedef val math_fn(body *b, val x);
 static math_fn *const functions[N_TAPE_OPS] = {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 
-/* -- One value to one type -------------------------------------------------------------------------------- */
+/* -- One value to one type --------------------------------------------------------------------- */
 
 static rush_status bind_value(call_ctx *cx, const type *t, int32_t fixed_len, rush_value v,
                               bool *fits, rush_value *out);
@@ -15,8 +15,9 @@ static bool is_number(rush_value v)
          v.tag == RUSH_TAG_COMPLEX;
 }
 
-/* A new list of the items of a list or tuple, or of the single value itself repeated fixed_len times.
- * The caller's list, of another element type, does not see what is written to the new one. */
+/* A new list of the items of a list or tuple, or of the single value itself repeated fixed_len
+ * times. The caller's list, of another element type, does not see what is written to the new one.
+ * */
 static rush_status bind_list(call_ctx *cx, const type *t, int32_t fixed_len, rush_value v,
                              bool *fits, rush_value *out)
 {
@@ -57,7 +58,8 @@ static rush_status bind_list(call_ctx *cx, const type *t, int32_t fixed_len, rus
 }
 
 /* A new dict, keys and values one by one; an empty dict fits every dict type. */
-static rush_status bind_dict(call_ctx *cx, const type *t, const rush_dict *from, bool *fits, rush_value *out)
+static rush_status bind_dict(call_ctx *cx, const type *t, const rush_dict *from, bool *fits,
+                             rush_value *out)
 {
   rush_dict *d = NULL;
   const dict_entry *e;
@@ -90,7 +92,8 @@ static rush_status bind_dict(call_ctx *cx, const type *t, const rush_dict *from,
 }
 
 /* Item by item: an int may stand for a float. */
-static rush_status bind_tuple(call_ctx *cx, const type *t, const rush_tuple *from, bool *fits, rush_value *out)
+static rush_status bind_tuple(call_ctx *cx, const type *t, const rush_tuple *from, bool *fits,
+                              rush_value *out)
 {
   rush_tuple *made;
   bool all = from->n == t->n_elems;
@@ -112,8 +115,10 @@ static rush_status bind_tuple(call_ctx *cx, const type *t, const rush_tuple *fro
 
 static rush_status number_to_tensor(call_ctx *cx, rush_value v, rush_value *out)
 {
-  static const int dtypes[] = {[RUSH_TAG_BOOL] = RUSH_BOOL, [RUSH_TAG_INT] = RUSH_INT64,
-                               [RUSH_TAG_FLOAT] = RUSH_FLOAT64, [RUSH_TAG_COMPLEX] = RUSH_COMPLEX128};
+  static const int dtypes[] = {[RUSH_TAG_BOOL] = RUSH_BOOL,
+                               [RUSH_TAG_INT] = RUSH_INT64,
+                               [RUSH_TAG_FLOAT] = RUSH_FLOAT64,
+                               [RUSH_TAG_COMPLEX] = RUSH_COMPLEX128};
   rush_tensor *t = NULL;
   TRY(tensor_from_scalar(cx, v, dtypes[v.tag], &t));
   t->h.flags |= TENSOR_WRAPPED_NUMBER;
@@ -153,7 +158,8 @@ static rush_status bind_item(call_ctx *cx, const type *t, rush_value v, bool *fi
   return st;
 }
 
-static rush_status bind_simple(call_ctx *cx, const type *t, rush_value v, bool *fits, rush_value *out)
+static rush_status bind_simple(call_ctx *cx, const type *t, rush_value v, bool *fits,
+                               rush_value *out)
 {
   type_kind kind = type_runtime(t)->kind;
   if (kind == TYPE_FLOAT && (v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_BOOL)) {
@@ -180,9 +186,9 @@ static rush_status bind_simple(call_ctx *cx, const type *t, rush_value v, bool *
   return RUSH_OK;
 }
 
-/* True when `v` is a `t` without conversion.  What a host made of no items, or of items without a common type, has
- * no type yet: a place of type Any refuses it, as PyTorch does; an empty container that has the declared type by
- * chance is decided now and stays shared with the host. */
+/* True when `v` is a `t` without conversion.  What a host made of no items, or of items without a
+ * common type, has no type yet: a place of type Any refuses it, as PyTorch does; an empty container
+ * that has the declared type by chance is decided now and stays shared with the host. */
 static bool takes_as_it_is(const type *t, rush_value v)
 {
   const bool undecided = value_is_undecided(v);
@@ -190,7 +196,8 @@ static bool takes_as_it_is(const type *t, rush_value v)
     return t->kind == TYPE_VAR || v.tag == (t->kind == TYPE_LIST ? RUSH_TAG_LIST : RUSH_TAG_DICT);
   if (t->kind == TYPE_ANY)
     return !undecided;
-  if (undecided && !(v.tag == RUSH_TAG_LIST && v.as.list->n == 0) && !(v.tag == RUSH_TAG_DICT && v.as.dict->n == 0))
+  if (undecided && !(v.tag == RUSH_TAG_LIST && v.as.list->n == 0) &&
+      !(v.tag == RUSH_TAG_DICT && v.as.dict->n == 0))
     return t->kind <= TYPE_ANY_ENUM && type_contains_value(t, v);
   if (!type_contains_value(t, v))
     return false;
@@ -232,7 +239,7 @@ rush_status value_bind(call_ctx *cx, const type *t, rush_value v, bool *fits, ru
   return bind_value(cx, t, 0, v, fits, out);
 }
 
-/* -- All of them ----------------------------------------------------------------------------------------------- */
+/* -- All of them ------------------------------------------------------------------------------- */
 
 /* The first container inside `v`, or v itself, that makes it undecided. */
 static rush_value undecided_part(rush_value v)
@@ -257,15 +264,19 @@ static rush_value undecided_part(rush_value v)
 static rush_status refuse_undecided(call_ctx *cx, rush_value v)
 {
   const rush_value part = undecided_part(v);
-  const bool is_list = part.tag == RUSH_TAG_LIST, is_empty = is_list ? part.as.list->n == 0 : part.as.dict->n == 0;
+  const bool is_list = part.tag == RUSH_TAG_LIST,
+             is_empty = is_list ? part.as.list->n == 0 : part.as.dict->n == 0;
   text_buf shown;
   text_init(&shown, cx->ctx);
   rush_status st = value_repr(cx, &shown, v);
   if (st == RUSH_OK)
-    st = error_set_type(cx->err, RUSH_EARGUMENT, "RuntimeError", "Tracer cannot infer type of %s\n:%s", text_str(&shown),
-                        is_empty  ? is_list ? "List trace inputs must have elements" : "Dictionary inputs must have entries"
-                        : is_list ? "List inputs to traced functions must have consistent element type"
-                                  : "Dictionary inputs to traced functions must have consistent type");
+    st =
+      error_set_type(cx->err, RUSH_EARGUMENT, "RuntimeError", "Tracer cannot infer type of %s\n:%s",
+                     text_str(&shown),
+                     is_empty  ? is_list ? "List trace inputs must have elements"
+                                         : "Dictionary inputs must have entries"
+                     : is_list ? "List inputs to traced functions must have consistent element type"
+                               : "Dictionary inputs to traced functions must have consistent type");
   text_free(&shown);
   return st;
 }
@@ -282,18 +293,24 @@ static rush_status refuse_type(call_ctx *cx, const schema *sc, uint32_t i, rush_
     text_puts(&want, " (inferred)");
   type_store *ts = type_store_of_context(cx->ctx);
   const type *t = ts ? type_of_value(ts, v) : NULL;
-  const char *python = v.tag == RUSH_TAG_LIST ? "list" : v.tag == RUSH_TAG_TUPLE ? "tuple" : v.tag == RUSH_TAG_DICT ? "dict" : NULL;
+  const char *python = v.tag == RUSH_TAG_LIST    ? "list"
+                       : v.tag == RUSH_TAG_TUPLE ? "tuple"
+                       : v.tag == RUSH_TAG_DICT  ? "dict"
+                                                 : NULL;
   if (python) /* as Python calls it */
     text_puts(&got, python);
   else if (t)
     type_print_annotation(&got, t);
   text_puts(&got, "'.");
   if (sc->args[i].is_inferred)
-    text_printf(&got, "\nInferred '%s' to be of type 'Tensor' because it was not annotated with an explicit type.", sc->args[i].name);
+    text_printf(
+      &got,
+      "\nInferred '%s' to be of type 'Tensor' because it was not annotated with an explicit type.",
+      sc->args[i].name);
   rush_status st = error_set_type(
-      cx->err, RUSH_EARGUMENT, "RuntimeError",
-      "%s() Expected a value of type '%s' for argument '%s' but instead found type '%s\nPosition: %u", sc->name,
-      text_str(&want), sc->args[i].name, text_str(&got), i);
+    cx->err, RUSH_EARGUMENT, "RuntimeError",
+    "%s() Expected a value of type '%s' for argument '%s' but instead found type '%s\nPosition: %u",
+    sc->name, text_str(&want), sc->args[i].name, text_str(&got), i);
   text_free(&want);
   text_free(&got);
   return st;
@@ -326,7 +343,8 @@ static rush_status place_kwargs(call_ctx *cx, const schema *sc, uint32_t n_args,
   return RUSH_OK;
 }
 
-/* By the kind of a type: the tag of values that need no conversion; types that hold others have none. */
+/* By the kind of a type: the tag of values that need no conversion; types that hold others have
+ * none. */
 static int plain_tag(type_kind k)
 {
   switch (k) {
@@ -344,7 +362,8 @@ bool schema_takes(const schema *sc, uint32_t first, const rush_value *args, uint
   if (n_args != sc->n_args)
     return false;
   for (uint32_t i = first; i < n_args; i++)
-    if ((int)args[i].tag != plain_tag(sc->args[i].type->kind) || sc->args[i].kwarg_only || sc->args[i].fixed_len)
+    if ((int)args[i].tag != plain_tag(sc->args[i].type->kind) || sc->args[i].kwarg_only ||
+        sc->args[i].fixed_len)
       return false;
   return true;
 }
@@ -352,8 +371,9 @@ bool schema_takes(const schema *sc, uint32_t first, const rush_value *args, uint
 /* Operators that take a number for a tensor; the others refuse one, as torch.ops does. */
 static bool numbers_are_tensors(const schema *sc)
 {
-  static const char *const names[] = {"add",        "sub",         "mul",          "div", "divide", "multiply", "subtract",
-                                      "true_divide", "floor_divide", "copy"};
+  static const char *const names[] = {"add",          "sub",      "mul",      "div",
+                                      "divide",       "multiply", "subtract", "true_divide",
+                                      "floor_divide", "copy"};
   if (strncmp(sc->name, "aten::", 6) != 0)
     return false;
   const char *name = sc->name + 6;
@@ -370,9 +390,10 @@ static bool wants_tensor(const type *t)
   return t->kind == TYPE_TENSOR || (t->kind == TYPE_OPTIONAL && t->elems[0]->kind == TYPE_TENSOR);
 }
 
-/* What PyTorch takes from Python for a method's argument, but not for an operator's: 1 for True, a list for a tuple,
- * None for a tensor. */
-static rush_status bind_for_method(call_ctx *cx, const type *t, rush_value v, bool *fits, rush_value *out)
+/* What PyTorch takes from Python for a method's argument, but not for an operator's: 1 for True, a
+ * list for a tuple, None for a tensor. */
+static rush_status bind_for_method(call_ctx *cx, const type *t, rush_value v, bool *fits,
+                                   rush_value *out)
 {
   if (t->kind == TYPE_BOOL && v.tag == RUSH_TAG_INT) {
     *out = value_bool(v.as.i != 0);
@@ -436,7 +457,7 @@ rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, 
   return st;
 }
 
-/* -- Calls by name ------------------------------------------------------------------------------------------------ */
+/* -- Calls by name ----------------------------------------------------------------------------- */
 
 /* Bind overload `o`; a refusal is no error yet. */
 static rush_status try_bind(call_ctx *cx, const op *o, const rush_value *args, uint32_t n_args,
@@ -449,15 +470,18 @@ static rush_status try_bind(call_ctx *cx, const op *o, const rush_value *args, u
   return schema_bind(&quiet, o->schema, args, n_args, kwargs, n_kwargs, bound);
 }
 
-/* Did binding make a tensor out of a number, or the reverse?  Overloads that take what is given come first. */
-static bool changed_kind(const schema *sc, const rush_value *args, uint32_t n_args, const named_arg *kwargs,
-                        uint32_t n_kwargs, const rush_value *bound)
+/* Did binding make a tensor out of a number, or the reverse?  Overloads that take what is given
+ * come first. */
+static bool changed_kind(const schema *sc, const rush_value *args, uint32_t n_args,
+                         const named_arg *kwargs, uint32_t n_kwargs, const rush_value *bound)
 {
   for (uint32_t i = 0; i < n_args; i++)
-    if (bound[i].tag == RUSH_TAG_TENSOR ? is_number(args[i]) : args[i].tag == RUSH_TAG_TENSOR && is_number(bound[i]))
+    if (bound[i].tag == RUSH_TAG_TENSOR ? is_number(args[i])
+                                        : args[i].tag == RUSH_TAG_TENSOR && is_number(bound[i]))
       return true;
   for (uint32_t k = 0; k < n_kwargs; k++)
-    if (is_number(kwargs[k].value) && bound[schema_arg_index(sc, kwargs[k].name)].tag == RUSH_TAG_TENSOR)
+    if (is_number(kwargs[k].value) &&
+        bound[schema_arg_index(sc, kwargs[k].name)].tag == RUSH_TAG_TENSOR)
       return true;
   return false;
 }
@@ -465,11 +489,14 @@ static bool changed_kind(const schema *sc, const rush_value *args, uint32_t n_ar
 /* No overload takes a number before a tensor: torch's own functions say so with another class. */
 static rush_status refuse_number(call_ctx *cx, str name, rush_value first)
 {
-  static const char *const kinds[] = {[RUSH_TAG_BOOL] = "bool", [RUSH_TAG_INT] = "int", [RUSH_TAG_FLOAT] = "float",
+  static const char *const kinds[] = {[RUSH_TAG_BOOL] = "bool",
+                                      [RUSH_TAG_INT] = "int",
+                                      [RUSH_TAG_FLOAT] = "float",
                                       [RUSH_TAG_COMPLEX] = "complex"};
   const char *colon = memchr(name.p, ':', name.len);
   size_t skip = colon ? (size_t)(colon - name.p) + 2 : 0;
-  return error_set_type(cx->err, RUSH_EARGUMENT, "TypeError", "%.*s() received an invalid combination of arguments - got (%s, Tensor)",
+  return error_set_type(cx->err, RUSH_EARGUMENT, "TypeError",
+                        "%.*s() received an invalid combination of arguments - got (%s, Tensor)",
                         (int)(name.len - skip), name.p + skip, kinds[first.tag]);
 }
 
@@ -491,7 +518,8 @@ static rush_status call_bound(call_ctx *cx, const op *o, const rush_value *bound
 }
 
 rush_status op_bind_by_name(call_ctx *cx, str name, const rush_value *args, uint32_t n_args,
-                            const named_arg *kwargs, uint32_t n_kwargs, const op **found, rush_value *bound)
+                            const named_arg *kwargs, uint32_t n_kwargs, const op **found,
+                            rush_value *bound)
 {
   /* "aten::add.Tensor" names one overload */
   const char *dot = memchr(name.p, '.', name.len);

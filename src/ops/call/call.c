@@ -28,7 +28,7 @@ static void drop_results(rush_call *c)
   }
 }
 
-/* -- In-place and out= variants of a functional base ------------------------------------------------------ */
+/* -- In-place and out= variants of a functional base ------------------------------------------- */
 
 /* Write `made` into `to`, checked. */
 static rush_status store_tensor(rush_call *c, rush_tensor *to, const rush_tensor *made)
@@ -55,7 +55,8 @@ static rush_status store_written(rush_call *c, rush_value to, rush_value made)
   rush_list *outs = to.as.list;
   const rush_list *from = made.as.list;
   if (outs->n != from->n)
-    return call_fail(c->cx, "%s: expected %zu tensors to write to, but got %zu", c->op->schema->name, from->n, outs->n);
+    return call_fail(c->cx, "%s: expected %zu tensors to write to, but got %zu",
+                     c->op->schema->name, from->n, outs->n);
   for (size_t i = 0; i < outs->n; i++)
     TRY(store_written(c, outs->items[i], from->items[i]));
   return RUSH_OK;
@@ -118,7 +119,8 @@ static rush_value written_dtype(const rush_call *c)
   return value_none();
 }
 
-/* Arguments of the base: those of the same names; a dtype that a factory's out= lacks is the tensor's. */
+/* Arguments of the base: those of the same names; a dtype that a factory's out= lacks is the
+ * tensor's. */
 void call_base_args(const rush_call *c, rush_value *args)
 {
   const schema *b = c->op->base->schema;
@@ -155,7 +157,7 @@ static const rush_tensor *list_first_tensor(const rush_list *l)
   return l->items[0].tag == RUSH_TAG_TENSOR ? l->items[0].as.tensor : NULL;
 }
 
-/* -- The path ------------------------------------------------------------------------------------------------ */
+/* -- The path ---------------------------------------------------------------------------------- */
 
 rush_status call_through_body(rush_call *c)
 {
@@ -170,8 +172,8 @@ rush_status call_through_body(rush_call *c)
   return st;
 }
 
-/* The first tensor decides; where a dtype is asked for, the kernel does; a tensor without elements or dimensions is not
- * refused: most kernels are not reached by it. */
+/* The first tensor decides; where a dtype is asked for, the kernel does; a tensor without elements
+ * or dimensions is not refused: most kernels are not reached by it. */
 static const rush_tensor *refused_tensor(const rush_call *c)
 {
   const rush_tensor *t = NULL;
@@ -193,9 +195,11 @@ static rush_status dispatch_taken(rush_call *c)
 {
   const op *o = c->op;
   const rush_tensor *refused;
-  if (UNLIKELY(o->refuses) && o->family != FAMILY_POINTWISE && (refused = refused_tensor(c)) != NULL)
+  if (UNLIKELY(o->refuses) && o->family != FAMILY_POINTWISE &&
+      (refused = refused_tensor(c)) != NULL)
     return call_refuse(c->cx, o, refused->dtype);
-  if (UNLIKELY(o->effects & OP_COMPLEX_BODY) && c->args[0].tag == RUSH_TAG_TENSOR && dtype_is_complex(c->args[0].as.tensor->dtype))
+  if (UNLIKELY(o->effects & OP_COMPLEX_BODY) && c->args[0].tag == RUSH_TAG_TENSOR &&
+      dtype_is_complex(c->args[0].as.tensor->dtype))
     return call_through_body(c);
   if (o->kernel)
     return o->kernel(c);
@@ -212,9 +216,10 @@ static rush_status dispatch_taken(rush_call *c)
       return call_variant(c);
     break;
   }
-  return call_unsupported(c->cx, "operator %s%s%s is known, but cannot run here%s%s", o->schema->name,
-                          o->schema->overload[0] ? "." : "", o->schema->overload,
-                          op_left_out[0] ? ": this library was built without some operators, " : "", op_left_out);
+  return call_unsupported(c->cx, "operator %s%s%s is known, but cannot run here%s%s",
+                          o->schema->name, o->schema->overload[0] ? "." : "", o->schema->overload,
+                          op_left_out[0] ? ": this library was built without some operators, " : "",
+                          op_left_out);
 }
 
 /* True for Tensor, Tensor?, Tensor[] and Tensor?[]: lists of anything may hold sparse tensors. */
@@ -242,7 +247,7 @@ rush_status call_dispatch(rush_call *c)
   return UNLIKELY(sparse != NULL) ? op_border.sparse(c, sparse, dispatch_taken) : dispatch_taken(c);
 }
 
-/* -- requires_grad ------------------------------------------------------------------------------------------- */
+/* -- requires_grad ----------------------------------------------------------------------------- */
 
 static bool any_require_grad(const rush_value *values, uint32_t n)
 {
@@ -262,10 +267,15 @@ static rush_status check_writes(rush_call *c)
     if (!sc->args[i].is_write || v.tag != RUSH_TAG_TENSOR || !v.as.tensor)
       continue;
     if (c->op->variant == VARIANT_OUT)
-      return call_fail(c->cx, "%s(): functions with out=... arguments don't support automatic differentiation, but "
-                       "one of the arguments requires grad.", strchr(sc->name, ':') + 2);
-    if ((v.as.tensor->h.flags & (TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN)) == TENSOR_REQUIRES_GRAD)
-      return call_fail(c->cx, "a leaf Variable that requires grad is being used in an in-place operation.");
+      return call_fail(
+        c->cx,
+        "%s(): functions with out=... arguments don't support automatic differentiation, but "
+        "one of the arguments requires grad.",
+        strchr(sc->name, ':') + 2);
+    if ((v.as.tensor->h.flags & (TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN)) ==
+        TENSOR_REQUIRES_GRAD)
+      return call_fail(
+        c->cx, "a leaf Variable that requires grad is being used in an in-place operation.");
   }
   return RUSH_OK;
 }
@@ -302,14 +312,16 @@ static bool views_requiring(const rush_call *c, const rush_tensor *t)
   return false;
 }
 
-/* A recording call under no_grad: a view of what requires grad requires it, as in PyTorch; no other result does. */
+/* A recording call under no_grad: a view of what requires grad requires it, as in PyTorch; no other
+ * result does. */
 static void settle_results(const rush_call *c)
 {
   const uint8_t both = TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN;
   rush_tensor *t;
   for (tensor_walk w = {c->results, c->n_results}; (t = tensor_walk_next(&w)) != NULL;)
     if (call_argument_of(c, t) < 0)
-      t->h.flags = (uint8_t)((t->h.flags & ~both) | (views_requiring(c, t) ? TENSOR_REQUIRES_GRAD : 0));
+      t->h.flags =
+        (uint8_t)((t->h.flags & ~both) | (views_requiring(c, t) ? TENSOR_REQUIRES_GRAD : 0));
 }
 
 /* An operator on what requires grad, in a call that may record. */
@@ -327,19 +339,20 @@ static rush_status call_with_grad(rush_call *c)
   return RUSH_OK;
 }
 
-/* Kept cheap: it is asked of every operator that does not record.  A list that an operator changes and returns (append) has no results. */
+/* Kept cheap: it is asked of every operator that does not record.  A list that an operator changes
+ * and returns (append) has no results. */
 static inline bool results_require_grad(const rush_call *c)
 {
   if (LIKELY(c->n_results == 1 && c->results[0].tag == RUSH_TAG_TENSOR))
     return c->results[0].as.tensor && tensor_requires_grad(c->results[0].as.tensor);
-  if (c->n_results && c->n_args && c->results[0].tag == RUSH_TAG_LIST && c->args[0].tag == RUSH_TAG_LIST &&
-      c->results[0].as.list == c->args[0].as.list)
+  if (c->n_results && c->n_args && c->results[0].tag == RUSH_TAG_LIST &&
+      c->args[0].tag == RUSH_TAG_LIST && c->results[0].as.list == c->args[0].as.list)
     return false;
   return any_require_grad(c->results, c->n_results);
 }
 
-/* No result of a call that does not record requires grad, unless it is an argument or was made so.  Views are made with the flags of what
- * they view. */
+/* No result of a call that does not record requires grad, unless it is an argument or was made so.
+ * Views are made with the flags of what they view. */
 static void drop_grad(const rush_call *c)
 {
   rush_tensor *t;
@@ -351,7 +364,9 @@ static void drop_grad(const rush_call *c)
 static inline rush_status run(rush_call *c)
 {
   if (UNLIKELY(c->cx->recorder))
-    return any_require_grad(c->args, c->n_args) && !(c->op->effects & OP_NO_GRAD) ? call_with_grad(c) : call_dispatch(c);
+    return any_require_grad(c->args, c->n_args) && !(c->op->effects & OP_NO_GRAD)
+             ? call_with_grad(c)
+             : call_dispatch(c);
   rush_status st = call_dispatch(c);
   if (st == RUSH_OK && UNLIKELY(results_require_grad(c)) && takes_tensors(c->op->schema))
     drop_grad(c);
@@ -368,8 +383,10 @@ static rush_status special_call(rush_call *c) { return op_border.nested(c, run_k
 /* Some bit of `watch` is set. */
 static rush_status watched_call(rush_call *c)
 {
-  bool is_profiled = c->cx->watch & CALL_PROFILED, outside = is_profiled && profile_is_outside(c->cx);
-  const call_recorder *recorder = c->cx->watch & CALL_RECORDED && call_records(c->cx) ? c->cx->recorder : NULL;
+  bool is_profiled = c->cx->watch & CALL_PROFILED,
+       outside = is_profiled && profile_is_outside(c->cx);
+  const call_recorder *recorder =
+    c->cx->watch & CALL_RECORDED && call_records(c->cx) ? c->cx->recorder : NULL;
   if (recorder)
     TRY(recorder->before(c));
   uint32_t event = is_profiled ? profile_begin_op(c) : PROFILE_NONE;
@@ -402,12 +419,15 @@ static rush_status check_defined(const rush_call *c)
   const schema *sc = c->op->schema;
   for (uint32_t i = 0; i < c->n_args && i < sc->n_args; i++)
     if (is_undefined(c, i) && sc->args[i].type->kind == TYPE_TENSOR)
-      return call_fail(c->cx, "Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #%u '%s'", i,
-                       sc->args[i].name);
+      return call_fail(c->cx,
+                       "Expected a proper Tensor but got None (or an undefined Tensor in C++) for "
+                       "argument #%u '%s'",
+                       i, sc->args[i].name);
   return RUSH_OK;
 }
 
-/* True if quantized dtypes may be asked for: a composite's operators see for themselves, as those from outside do. */
+/* True if quantized dtypes may be asked for: a composite's operators see for themselves, as those
+ * from outside do. */
 static bool takes_quantized_dtype(const op *o)
 {
   while (o->base && !o->kernel)
@@ -415,8 +435,8 @@ static bool takes_quantized_dtype(const op *o)
   return o->effects & OP_QUANTIZED || o->outside || (o->family == FAMILY_COMPOSITE && !o->kernel);
 }
 
-/* Refuse a number that names no dtype, layout or memory format; `t` is the argument's type without Optional.  Quantized dtypes
- * are for the operators that know them. */
+/* Refuse a number that names no dtype, layout or memory format; `t` is the argument's type without
+ * Optional.  Quantized dtypes are for the operators that know them. */
 static rush_status check_number(const rush_call *c, uint32_t i, const type *t, int64_t v)
 {
   const char *what = NULL, *name = c->op->schema->args[i].name;
@@ -427,10 +447,12 @@ static rush_status check_number(const rush_call *c, uint32_t i, const type *t, i
   else if (t->kind == TYPE_MEMORY_FORMAT && (v < 0 || v >= N_MEMORY_FORMATS))
     what = "memory format";
   if (what)
-    return call_fail(c->cx, "%s(): there is no %s %lld (argument '%s')", c->op->schema->name, what, (long long)v, name);
-  if (t->kind == TYPE_SCALAR_TYPE && dtype_class_of((int)v) == DTYPE_QUANT && !takes_quantized_dtype(c->op) &&
-      op_is_runnable(c->op))
-    return call_fail_type(c->cx, "NotImplementedError", "%s() is not implemented for '%s' (argument '%s')", c->op->schema->name,
+    return call_fail(c->cx, "%s(): there is no %s %lld (argument '%s')", c->op->schema->name, what,
+                     (long long)v, name);
+  if (t->kind == TYPE_SCALAR_TYPE && dtype_class_of((int)v) == DTYPE_QUANT &&
+      !takes_quantized_dtype(c->op) && op_is_runnable(c->op))
+    return call_fail_type(c->cx, "NotImplementedError",
+                          "%s() is not implemented for '%s' (argument '%s')", c->op->schema->name,
                           dtype_aten_name((int)v), name);
   return RUSH_OK;
 }
@@ -439,8 +461,11 @@ static rush_status check_list(const rush_call *c, uint32_t i, const rush_list *l
 {
   for (size_t k = 0; k < l->n; k++)
     if (l->items[k].tag != RUSH_TAG_TENSOR || !l->items[k].as.tensor)
-      return call_fail(c->cx, "Expected a proper Tensor but got None (or an undefined Tensor in C++) for element #%zu of argument "
-                       "#%u '%s'", k, i, c->op->schema->args[i].name);
+      return call_fail(c->cx,
+                       "Expected a proper Tensor but got None (or an undefined Tensor in C++) for "
+                       "element #%zu of argument "
+                       "#%u '%s'",
+                       k, i, c->op->schema->args[i].name);
   return RUSH_OK;
 }
 
@@ -467,7 +492,8 @@ static rush_status check_args(const rush_call *c)
       TRY(check_number(c, i, t, v.as.i));
     else if (v.tag == RUSH_TAG_LIST && t->kind == TYPE_LIST && type_elem(t)->kind == TYPE_TENSOR)
       TRY(check_list(c, i, v.as.list));
-    if (c->op->checks & OP_CHECK_WRITES && (sc->args[i].elem_write || (sc->args[i].is_write && v.tag == RUSH_TAG_TENSOR)))
+    if (c->op->checks & OP_CHECK_WRITES &&
+        (sc->args[i].elem_write || (sc->args[i].is_write && v.tag == RUSH_TAG_TENSOR)))
       TRY(check_writable(c, i));
   }
   return RUSH_OK;
@@ -483,7 +509,8 @@ rush_status op_call(rush_call *c)
     st = check_args(c);
   if (st == RUSH_OK)
     st = UNLIKELY(c->cx->watch) ? watched_call(c) : run(c);
-  if (UNLIKELY(call_is_watched(c->cx)) && st == RUSH_OK) /* a kernel that broke off (call_over) left nothing of use */
+  if (UNLIKELY(call_is_watched(c->cx)) &&
+      st == RUSH_OK) /* a kernel that broke off (call_over) left nothing of use */
     st = call_poll(c->cx);
   if (UNLIKELY(st != RUSH_OK))
     drop_results(c);
@@ -515,7 +542,9 @@ rush_status op_invoke_name(call_ctx *cx, const char *name, const char *overload,
       sc->n_returns == 0)
     return call_unsupported(cx, "%s cannot be called with %u arguments", name, n_args);
   for (uint32_t i = 0; i < sc->n_args; i++)
-    all[i] = i < n_args ? args[i] : sc->args[i].has_default ? sc->args[i].default_value : value_none();
+    all[i] = i < n_args                ? args[i]
+             : sc->args[i].has_default ? sc->args[i].default_value
+                                       : value_none();
   TRY(op_invoke(cx, o, all, sc->n_args, made, sc->n_returns));
   *result = made[0];
   for (uint32_t i = 1; i < sc->n_returns; i++)
@@ -523,19 +552,23 @@ rush_status op_invoke_name(call_ctx *cx, const char *name, const char *overload,
   return RUSH_OK;
 }
 
-/* -- What kernels use ------------------------------------------------------------------------------------------ */
+/* -- What kernels use -------------------------------------------------------------------------- */
 
 rush_status call_no_dtype(call_ctx *cx, const char *kernel, int dtype)
 {
-  return call_fail_type(cx, "NotImplementedError", "\"%s\" not implemented for '%s'", kernel, dtype_aten_name(dtype));
+  return call_fail_type(cx, "NotImplementedError", "\"%s\" not implemented for '%s'", kernel,
+                        dtype_aten_name(dtype));
 }
 
 rush_status call_check_writable(const rush_call *c, const rush_tensor *t, const char *name)
 {
   if (LIKELY(!t->st->read_only || t->n_elems == 0))
     return RUSH_OK;
-  return call_fail_type(c->cx, "ValueError", "%s(): argument '%s' is read-only: it would be written to, and its memory is a mapped "
-                        "file's, of bytes, or of an array that is marked so; pass a copy", c->op->schema->name, name);
+  return call_fail_type(
+    c->cx, "ValueError",
+    "%s(): argument '%s' is read-only: it would be written to, and its memory is a mapped "
+    "file's, of bytes, or of an array that is marked so; pass a copy",
+    c->op->schema->name, name);
 }
 
 rush_status call_refuse(call_ctx *cx, const op *o, int dtype)
@@ -549,8 +582,9 @@ rush_status call_refuse(call_ctx *cx, const op *o, int dtype)
       return call_no_dtype(cx, text, dtype);
     const bool unimplemented = strncmp(text, "NI:", 3) == 0;
     text += unimplemented ? 3 : 0;
-    return call_fail_type(cx, unimplemented ? "NotImplementedError" : "RuntimeError", "%.*s%s%s", at ? (int)(at - text) : 1000, text,
-                          at ? dtype_aten_name(dtype) : "", at ? at + 2 : "");
+    return call_fail_type(cx, unimplemented ? "NotImplementedError" : "RuntimeError", "%.*s%s%s",
+                          at ? (int)(at - text) : 1000, text, at ? dtype_aten_name(dtype) : "",
+                          at ? at + 2 : "");
   }
   return call_no_dtype(cx, strchr(o->schema->name, ':') + 2, dtype);
 }
@@ -616,6 +650,7 @@ rush_tensor *call_take_buffer(rush_call *c, uint32_t i, int dtype, int n_dims, c
       (c->cx->recorder && tensor_requires_grad(t)) ||
       memcmp(t->sizes, sizes, sizeof *sizes * (size_t)n_dims) != 0 || !others_allow(c, i, t))
     return NULL;
-  t->h.flags &= (uint8_t)~(TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN); /* the result's are settled later */
+  t->h.flags &=
+    (uint8_t) ~(TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN); /* the result's are settled later */
   return tensor_retain(t);
 }

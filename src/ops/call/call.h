@@ -5,18 +5,21 @@
  * rule, promotion, version counts, call hooks.  A kernel computes.
  *
  *   op_call(op, call):
- *     variant INPLACE/OUT of a base without a kernel of its own: the base runs, its result is copied
- *       (dtype castability, shape and overlap checked first), or for pointwise the tape writes in place;
+ *     variant INPLACE/OUT of a base without a kernel of its own: the base runs, its result is
+ *     copied
+ *       (dtype castability, shape and overlap checked first), or for pointwise the tape writes in
+ *       place;
  *     family pointwise: the tape engine (ops/point/pointwise.c);
  *     shape rule: results are allocated, then `kernel` fills call->results[i] (already there);
  *     view family: the rule gives sizes, strides and offset; the path makes the view;
  *     no rule: the kernel makes its results with call_return_*;
  *     body (no kernel): the composite's program function runs.
  *
- * Kernels: arguments are complete (defaults filled in) and have the schema's types: a `Tensor` argument
- * is RUSH_TAG_TENSOR (non-NULL unless the schema says Tensor?, where None or undefined arrive as
- * RUSH_TAG_NONE); `int[]` is a list of ints; `Scalar` is a BOOL, INT, FLOAT or COMPLEX value; dtypes,
- * layouts and memory formats are INT; `bool` is BOOL.  call_* accessors below read them.
+ * Kernels: arguments are complete (defaults filled in) and have the schema's types: a `Tensor`
+ * argument is RUSH_TAG_TENSOR (non-NULL unless the schema says Tensor?, where None or undefined
+ * arrive as RUSH_TAG_NONE); `int[]` is a list of ints; `Scalar` is a BOOL, INT, FLOAT or COMPLEX
+ * value; dtypes, layouts and memory formats are INT; `bool` is BOOL.  call_* accessors below read
+ * them.
  *
  * Threads: ops are immutable after preparation; a kernel may run in many threads on one state. */
 #ifndef RUSH_OPS_CALL_H
@@ -39,8 +42,8 @@ struct rush_call {
   rush_value *results;     /* n_results slots; NONE at entry, owned by the caller after success */
 };
 
-/* What compiled code keeps for a node of an operator from outside: what its `prepare` made, and the node's
- * subgraph, ready to be interpreted. */
+/* What compiled code keeps for a node of an operator from outside: what its `prepare` made, and the
+ * node's subgraph, ready to be interpreted. */
 typedef struct op_node_state {
   void *user;
   void *body; /* run/: the subgraph's code, or NULL */
@@ -48,7 +51,8 @@ typedef struct op_node_state {
 } op_node_state;
 
 /* The tensors among values, and in lists of them; undefined ones are left out:
- *   for (tensor_walk w = {values, n}; (t = tensor_walk_next(&w)) != NULL;)  -- t stands in values[w.at] */
+ *   for (tensor_walk w = {values, n}; (t = tensor_walk_next(&w)) != NULL;)  -- t stands in
+ *   values[w.at] */
 typedef struct tensor_walk {
   const rush_value *values;
   uint32_t n, at;
@@ -72,7 +76,7 @@ static inline rush_tensor *tensor_walk_next(tensor_walk *w)
   return NULL;
 }
 
-/* -- Operators ------------------------------------------------------------------------------------------ */
+/* -- Operators --------------------------------------------------------------------------------- */
 
 typedef enum op_family { /* what the call path does around the kernel */
   FAMILY_SCHEMA_ONLY = 0, /* known, cannot run */
@@ -85,28 +89,33 @@ typedef enum op_family { /* what the call path does around the kernel */
 
 /* Columns of the table that passes and executors ask about. */
 enum op_effects {
-  OP_WRITES = 1,        /* mutates an argument (from the schema) */
-  OP_RANDOM = 2,        /* nondeterministic_seeded */
-  OP_SIDE_EFFECT = 4,   /* print, warn, raise: never removed or moved */
-  OP_NO_GRAD = 8,       /* not differentiable */
-  OP_DATA_SIZE = 16,    /* result sizes depend on data */
-  OP_RETURNS_ARG = 32,  /* may return an argument itself (contiguous, to, expand...) */
-  OP_NESTED = 64,       /* takes nested tensors (ops/kernels/nested/nested.h) */
-  OP_QUANTIZED = 256,   /* takes quantized tensors (ops/kernels/quantized/quantize.h): views, copies, questions and its families */
-  OP_Q_UNIT = 512,      /* of a quantized argument: a result in [0, 1), in 256 steps */
+  OP_WRITES = 1,       /* mutates an argument (from the schema) */
+  OP_RANDOM = 2,       /* nondeterministic_seeded */
+  OP_SIDE_EFFECT = 4,  /* print, warn, raise: never removed or moved */
+  OP_NO_GRAD = 8,      /* not differentiable */
+  OP_DATA_SIZE = 16,   /* result sizes depend on data */
+  OP_RETURNS_ARG = 32, /* may return an argument itself (contiguous, to, expand...) */
+  OP_NESTED = 64,      /* takes nested tensors (ops/kernels/nested/nested.h) */
+  OP_QUANTIZED =
+    256, /* takes quantized tensors (ops/kernels/quantized/quantize.h): views, copies, questions and its families */
+  OP_Q_UNIT = 512,       /* of a quantized argument: a result in [0, 1), in 256 steps */
   OP_Q_SYMMETRIC = 1024, /* a result in [-1, 1) */
-  OP_Q_SCALES = 2048,   /* f(s x) = s f(x): done on the integers, so that ties round as PyTorch's do */
-  OP_OUT_EXACT = 4096,  /* what is written to has the result's dtype */
-  OP_OUT_APART = 8192,  /* and shares no memory with another argument */
-  OP_OUT_DTYPE = 16384, /* a dtype that is not given is that of what is written to */
-  OP_OUT_OVERLAP = 32768, /* it may share memory with one (pointwise: and elements may be one) */
+  OP_Q_SCALES =
+    2048, /* f(s x) = s f(x): done on the integers, so that ties round as PyTorch's do */
+  OP_OUT_EXACT = 4096,     /* what is written to has the result's dtype */
+  OP_OUT_APART = 8192,     /* and shares no memory with another argument */
+  OP_OUT_DTYPE = 16384,    /* a dtype that is not given is that of what is written to */
+  OP_OUT_OVERLAP = 32768,  /* it may share memory with one (pointwise: and elements may be one) */
   OP_COMPLEX_BODY = 65536, /* has a kernel and a body, which is for complex numbers */
-  OP_GEOMETRY = 131072, /* of what it writes to it changes sizes, strides, memory or flags, not elements */
-  OP_STATISTICS = 262144, /* may update running_mean and running_var, of which its schema says nothing */
-  OP_NESTED_ROWS = 128  /* does to a nested tensor's rows what it does to a tensor's */
+  OP_GEOMETRY =
+    131072, /* of what it writes to it changes sizes, strides, memory or flags, not elements */
+  OP_STATISTICS =
+    262144, /* may update running_mean and running_var, of which its schema says nothing */
+  OP_NESTED_ROWS = 128 /* does to a nested tensor's rows what it does to a tensor's */
 };
 
-/* What the schema alone cannot promise of an argument.  Found when the operator is built, so that others pay one test. */
+/* What the schema alone cannot promise of an argument.  Found when the operator is built, so that
+ * others pay one test. */
 enum op_checks {
   OP_CHECK_NUMBERS = 1, /* numbers of dtypes, layouts, memory formats */
   OP_CHECK_LISTS = 2,   /* Tensor[]: no undefined ones in it */
@@ -134,10 +143,11 @@ struct op {
 
 /* Find "aten::add" / "Tensor" ("" for no overload); NULL: unknown.  Built at first use. */
 const op *op_find(context *c, str name, str overload);
-/* All overloads of a name in PyTorch's registration order: *n of them; NULL and 0 when there are none. */
+/* All overloads of a name in PyTorch's registration order: *n of them; NULL and 0 when there are
+ * none. */
 const op *const *op_overloads(context *c, str name, uint32_t *n);
-/* The table's operators that can run, all or those of one name: a schema a line, then where it is known a tab and the classes
- * of dtypes that it computes in. */
+/* The table's operators that can run, all or those of one name: a schema a line, then where it is
+ * known a tab and the classes of dtypes that it computes in. */
 void op_table_print(text_buf *out, str name);
 /* Can it run (kernel, tape, base or body)? */
 bool op_is_runnable(const op *o);
@@ -152,9 +162,11 @@ rush_status call_through_base(rush_call *call) RUSH_CHECKED;
 rush_status op_call(rush_call *call) RUSH_CHECKED;
 /* What records gradients (autograd/record.h), in grad mode and outside of kernels. */
 typedef struct call_recorder {
-  /* An operator on what requires grad.  It calls call_dispatch or call_body, and says which results require grad. */
+  /* An operator on what requires grad.  It calls call_dispatch or call_body, and says which results
+   * require grad. */
   rush_status (*call)(rush_call *c);
-  /* Around every other call, once the call's watch has CALL_RECORDED: views may have to follow what was written. */
+  /* Around every other call, once the call's watch has CALL_RECORDED: views may have to follow what
+   * was written. */
   rush_status (*before)(rush_call *c);
   rush_status (*after)(rush_call *c);
   /* The operators that ask for gradients. */
@@ -162,16 +174,18 @@ typedef struct call_recorder {
   const rush_gradient_host *host; /* or NULL */
   rush_gradient_host own_host;    /* where `host` points */
 } call_recorder;
-/* True while operators on what requires grad are recorded.  Flags of tensors alone say nothing: parameters are loaded with requires_grad,
- * and a call that does not record runs as if nothing required it. */
+/* True while operators on what requires grad are recorded.  Flags of tensors alone say nothing:
+ * parameters are loaded with requires_grad, and a call that does not record runs as if nothing
+ * required it. */
 static inline bool call_records(const call_ctx *cx) { return cx->recorder && cx->grad_mode; }
-/* For the recorder: the operator itself; its body although it has a kernel; the arguments that a variant's base gets,
- * borrowed; does the variant write the base's next result to args[arg]? */
+/* For the recorder: the operator itself; its body although it has a kernel; the arguments that a
+ * variant's base gets, borrowed; does the variant write the base's next result to args[arg]? */
 rush_status call_dispatch(rush_call *call) RUSH_CHECKED;
 rush_status call_through_body(rush_call *call) RUSH_CHECKED;
 void call_base_args(const rush_call *call, rush_value *args);
 bool call_gets_result(const op *o, uint32_t arg);
-/* Which argument t is itself, or stands in (a list), or -1; does the call write to that argument? */
+/* Which argument t is itself, or stands in (a list), or -1; does the call write to that argument?
+ * */
 int call_argument_of(const rush_call *call, const rush_tensor *t);
 static inline bool call_writes(const rush_call *c, uint32_t arg)
 {
@@ -180,48 +194,56 @@ static inline bool call_writes(const rush_call *c, uint32_t arg)
 /* Convenience: call with complete arguments, results new. */
 rush_status op_invoke(call_ctx *cx, const op *o, const rush_value *args, uint32_t n_args,
                       rush_value *results, uint32_t n_results) RUSH_CHECKED;
-/* By name, for kernels and bodies written in C that need another operator; defaults are filled in for
- * missing trailing arguments.  One result. */
-rush_status op_invoke_name(call_ctx *cx, const char *name, const char *overload, const rush_value *args,
-                           uint32_t n_args, rush_value *result) RUSH_CHECKED;
+/* By name, for kernels and bodies written in C that need another operator; defaults are filled in
+ * for missing trailing arguments.  One result. */
+rush_status op_invoke_name(call_ctx *cx, const char *name, const char *overload,
+                           const rush_value *args, uint32_t n_args,
+                           rush_value *result) RUSH_CHECKED;
 
-/* -- Matching values to schemas (single calls from C and Python) ----------------------------------------- */
+/* -- Matching values to schemas (single calls from C and Python) ------------------------------- */
 
 typedef struct named_arg {
   str name;
   rush_value value; /* borrowed */
 } named_arg;
 /* Fill `out` (schema->n_args slots, all new) from positional and named arguments: order, defaults,
- * implicit conversions (int -> float, number -> Tensor where PyTorch allows, int -> int[n], tuple ->
- * list, list -> Tensor[]...).  RUSH_EARGUMENT with a sentence that says which argument and why. */
+ * implicit conversions (int -> float, number -> Tensor where PyTorch allows, int -> int[n], tuple
+ * -> list, list -> Tensor[]...).  RUSH_EARGUMENT with a sentence that says which argument and why.
+ * */
 rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, uint32_t n_args,
                         const named_arg *kwargs, uint32_t n_kwargs, rush_value *out) RUSH_CHECKED;
-/* Are the values complete arguments as they stand, from `first` on: tensors, numbers and texts of the schema's own types?
- * Most calls' are, and need no binding. */
+/* Are the values complete arguments as they stand, from `first` on: tensors, numbers and texts of
+ * the schema's own types? Most calls' are, and need no binding. */
 bool schema_takes(const schema *sc, uint32_t first, const rush_value *args, uint32_t n_args);
 /* One value as one type, with the same conversions: *fits, and then *out is new. */
-rush_status value_bind(call_ctx *cx, const type *t, rush_value v, bool *fits, rush_value *out) RUSH_CHECKED;
+rush_status value_bind(call_ctx *cx, const type *t, rush_value v, bool *fits,
+                       rush_value *out) RUSH_CHECKED;
 #define OP_MOST_ARGS 64 /* of an operator that is bound by name */
-/* The first overload of `name` ("aten::add", or "aten::add.Tensor": that one) that binds; bound: room for OP_MOST_ARGS,
- * all new: op_release_bound. */
+/* The first overload of `name` ("aten::add", or "aten::add.Tensor": that one) that binds; bound:
+ * room for OP_MOST_ARGS, all new: op_release_bound. */
 rush_status op_bind_by_name(call_ctx *cx, str name, const rush_value *args, uint32_t n_args,
                             const named_arg *kwargs, uint32_t n_kwargs, const op **found,
                             rush_value *bound) RUSH_CHECKED;
 void op_release_bound(const op *o, rush_value *bound);
-/* The first overload of `name` that binds, called.  *results new, *n_results of them (at most max). */
+/* The first overload of `name` that binds, called.  *results new, *n_results of them (at most max).
+ * */
 rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint32_t n_args,
                             const named_arg *kwargs, uint32_t n_kwargs, rush_value *results,
                             uint32_t max_results, uint32_t *n_results) RUSH_CHECKED;
 
-/* -- What kernels use --------------------------------------------------------------------------------------- */
+/* -- What kernels use -------------------------------------------------------------------------- */
 
 static inline rush_tensor *call_tensor(const rush_call *c, uint32_t i)
 {
-  return c->args[i].tag == RUSH_TAG_TENSOR ? c->args[i].as.tensor : NULL; /* NULL: None or undefined */
+  return c->args[i].tag == RUSH_TAG_TENSOR ? c->args[i].as.tensor
+                                           : NULL; /* NULL: None or undefined */
 }
 static inline int64_t call_int(const rush_call *c, uint32_t i) { return c->args[i].as.i; }
 static inline bool call_bool(const rush_call *c, uint32_t i) { return c->args[i].as.b; }
-static inline bool call_is_none(const rush_call *c, uint32_t i) { return c->args[i].tag == RUSH_TAG_NONE; }
+static inline bool call_is_none(const rush_call *c, uint32_t i)
+{
+  return c->args[i].tag == RUSH_TAG_NONE;
+}
 static inline int64_t call_int_or(const rush_call *c, uint32_t i, int64_t otherwise)
 {
   return call_is_none(c, i) ? otherwise : c->args[i].as.i;
@@ -242,7 +264,8 @@ static inline rush_list *call_list(const rush_call *c, uint32_t i)
 }
 /* Copy an int[] (or single int) into out[max]; -1 when longer than max.  None gives 0. */
 int call_ints(const rush_call *c, uint32_t i, int64_t *out, int max);
-/* The same for int[n] with a single int or one-element list repeated n times; false when neither fits. */
+/* The same for int[n] with a single int or one-element list repeated n times; false when neither
+ * fits. */
 bool call_ints_fixed(const rush_call *c, uint32_t i, int64_t *out, int n);
 
 /* Give a result.  _steal takes the caller's reference. */
@@ -251,7 +274,8 @@ static inline void call_return_steal(rush_call *c, uint32_t i, rush_tensor *t)
   c->results[i] = value_tensor_steal(t);
 }
 /* The same where making t could fail: then t, which may be NULL, goes.  st. */
-static inline rush_status call_return_made_steal(rush_call *c, uint32_t i, rush_tensor *t, rush_status st)
+static inline rush_status call_return_made_steal(rush_call *c, uint32_t i, rush_tensor *t,
+                                                 rush_status st)
 {
   if (st == RUSH_OK)
     call_return_steal(c, i, t);
@@ -259,32 +283,41 @@ static inline rush_status call_return_made_steal(rush_call *c, uint32_t i, rush_
     tensor_release(t);
   return st;
 }
-static inline void call_return_value_steal(rush_call *c, uint32_t i, rush_value v) { c->results[i] = v; }
+static inline void call_return_value_steal(rush_call *c, uint32_t i, rush_value v)
+{
+  c->results[i] = v;
+}
 /* Result i as allocated by the shape rule. */
-static inline rush_tensor *call_out(const rush_call *c, uint32_t i) { return c->results[i].as.tensor; }
+static inline rush_tensor *call_out(const rush_call *c, uint32_t i)
+{
+  return c->results[i].as.tensor;
+}
 /* Result i is argument `arg` itself (in-place operators, contiguous() of a contiguous tensor). */
 static inline void call_return_arg(rush_call *c, uint32_t i, uint32_t arg)
 {
   c->results[i] = value_retain(c->args[arg]);
 }
 
-/* Refuse a dtype as PyTorch's kernels do: a NotImplementedError, "\"max_pool2d\" not implemented for 'Bool'". */
+/* Refuse a dtype as PyTorch's kernels do: a NotImplementedError, "\"max_pool2d\" not implemented
+ * for 'Bool'". */
 rush_status call_no_dtype(call_ctx *cx, const char *kernel, int dtype);
 
-/* Refuse to write to t, argument `name`, where its memory is read-only: a ValueError.  op_call does so for arguments that the
- * schema marks; kernels that write to others ask. */
-rush_status call_check_writable(const rush_call *call, const rush_tensor *t, const char *name) RUSH_CHECKED;
+/* Refuse to write to t, argument `name`, where its memory is read-only: a ValueError.  op_call does
+ * so for arguments that the schema marks; kernels that write to others ask. */
+rush_status call_check_writable(const rush_call *call, const rush_tensor *t,
+                                const char *name) RUSH_CHECKED;
 
 /* Refuse a dtype of op->refuses. */
 rush_status call_refuse(call_ctx *cx, const op *o, int dtype);
 
-/* May the kernel write its result into args[i]'s buffer?  Then: a retained tensor to return; else NULL.
- * True only when the bit is set, tensor and storage are referenced once, the storage is ours, dtype and
- * dense layout agree with what is wanted.  The kernel must read elements before it writes them and all
- * other arguments must be on other storage or of the same geometry (checked here). */
-rush_tensor *call_take_buffer(rush_call *c, uint32_t i, int dtype, int n_dims, const int64_t *sizes);
+/* May the kernel write its result into args[i]'s buffer?  Then: a retained tensor to return; else
+ * NULL. True only when the bit is set, tensor and storage are referenced once, the storage is ours,
+ * dtype and dense layout agree with what is wanted.  The kernel must read elements before it writes
+ * them and all other arguments must be on other storage or of the same geometry (checked here). */
+rush_tensor *call_take_buffer(rush_call *c, uint32_t i, int dtype, int n_dims,
+                              const int64_t *sizes);
 
-/* -- Operators from outside ------------------------------------------------------------------------------------ */
+/* -- Operators from outside -------------------------------------------------------------------- */
 
 /* Copies the definition.  A name and overload that exist are an error. */
 rush_status op_register(context *c, const rush_op_def *def, rush_error *err) RUSH_CHECKED;
@@ -300,15 +333,20 @@ typedef struct call_place {
 /* The script layer compiles composites and runs them through these, published in SLOT_PROGRAM. */
 typedef struct op_body_runtime {
   rush_status (*compile)(call_ctx *cx, const op *o, const char *body, void **function);
-  /* A gradient formula of o: a function called `name` whose parameters have the types of op_gradient_type. */
-  rush_status (*compile_gradient)(call_ctx *cx, const op *o, const char *name, const char *text, void **function);
+  /* A gradient formula of o: a function called `name` whose parameters have the types of
+   * op_gradient_type. */
+  rush_status (*compile_gradient)(call_ctx *cx, const op *o, const char *name, const char *text,
+                                  void **function);
   rush_status (*call)(call_ctx *cx, void *function, const rush_value *args, uint32_t n_args,
                       rush_value *results, uint32_t n_results);
   /* A method of the object args[0]. */
-  rush_status (*method)(call_ctx *cx, const char *name, const rush_value *args, uint32_t n_args, rush_value *result);
-  /* Fails unless objects of the class can be sorted: by a __lt__ of two of them that gives a bool. */
+  rush_status (*method)(call_ctx *cx, const char *name, const rush_value *args, uint32_t n_args,
+                        rush_value *result);
+  /* Fails unless objects of the class can be sorted: by a __lt__ of two of them that gives a bool.
+   * */
   rush_status (*check_order)(call_ctx *cx, const type *cls);
-  /* Where the program that is running is: the innermost line of a user's function.  False: nowhere. */
+  /* Where the program that is running is: the innermost line of a user's function.  False: nowhere.
+   * */
   bool (*place)(call_ctx *cx, call_place *out);
   /* The author's text behind a place of archived code: *src is new.  False: none is known. */
   bool (*original)(call_ctx *cx, const call_place *at, source_range *out, source **src);

@@ -14,7 +14,8 @@
 #include "ops/table/table.h"
 
 typedef struct gradient_store {
-  mutex lock;         /* of what follows; no other is taken under it: compiling, which holds the program's, looks for helpers */
+  mutex
+    lock; /* of what follows; no other is taken under it: compiling, which holds the program's, looks for helpers */
   mutex prepare_lock; /* compiling a formula */
   arena mem;
   char *texts; /* expanded, or NULL */
@@ -78,7 +79,7 @@ rush_status gradient_helper(call_ctx *cx, const char *name, const char **text)
   return st;
 }
 
-/* -- Reading an operator's formulas ----------------------------------------------------------------------- */
+/* -- Reading an operator's formulas ------------------------------------------------------------ */
 
 static const op *base_of(const op *o) { return o->base ? o->base : o; }
 
@@ -101,14 +102,16 @@ static gradient_take take_of(const op *o, str name)
 {
   static const str sizes = {"_sizes", 6};
   const str head = {name.p, name.len > sizes.len ? name.len - sizes.len : 0};
-  const int arg = schema_arg_index(o->schema, name), grad = numbered(name, "grad"), result = numbered(name, "result");
+  const int arg = schema_arg_index(o->schema, name), grad = numbered(name, "grad"),
+            result = numbered(name, "result");
   if (arg >= 0)
     return (gradient_take){GRADIENT_ARG, (uint8_t)arg};
   if (grad >= 0 && (uint32_t)grad < o->schema->n_returns)
     return (gradient_take){GRADIENT_OF_RESULT, (uint8_t)grad};
   if (result >= 0 && (uint32_t)result < o->schema->n_returns)
     return (gradient_take){GRADIENT_RESULT, (uint8_t)result};
-  if (head.len && memcmp(name.p + head.len, sizes.p, sizes.len) == 0 && schema_arg_index(o->schema, head) >= 0)
+  if (head.len && memcmp(name.p + head.len, sizes.p, sizes.len) == 0 &&
+      schema_arg_index(o->schema, head) >= 0)
     return (gradient_take){GRADIENT_SIZES, (uint8_t)schema_arg_index(o->schema, head)};
   return (gradient_take){GRADIENT_NEEDS, 0};
 }
@@ -118,7 +121,8 @@ static const type *take_type(const schema *sc, gradient_take t)
 {
   if (t.from == GRADIENT_ARG)
     return sc->args[t.index].type;
-  return t.from == GRADIENT_OF_RESULT || t.from == GRADIENT_RESULT ? sc->returns[t.index].type : NULL;
+  return t.from == GRADIENT_OF_RESULT || t.from == GRADIENT_RESULT ? sc->returns[t.index].type
+                                                                   : NULL;
 }
 
 const type *op_gradient_type(const op *o, str name)
@@ -141,7 +145,8 @@ static str word_at(const char **text)
   return w;
 }
 
-static rush_status read_formula(call_ctx *cx, gradient_store *store, const op *o, const char *text, op_gradient *g)
+static rush_status read_formula(call_ctx *cx, gradient_store *store, const op *o, const char *text,
+                                op_gradient *g)
 {
   *g = (op_gradient){.inputs = text, .takes = next_text(text), .text = next_text(next_text(text))};
   g->n_inputs = count_words(g->inputs);
@@ -160,7 +165,8 @@ static rush_status read_formula(call_ctx *cx, gradient_store *store, const op *o
 }
 
 /* Under the lock. */
-static rush_status read_formulas(call_ctx *cx, gradient_store *store, const op *o, op_gradients **out)
+static rush_status read_formulas(call_ctx *cx, gradient_store *store, const op *o,
+                                 op_gradients **out)
 {
   TRY(expand(cx, store));
   const char *first = store->texts + o->row->grad;
@@ -180,11 +186,15 @@ static rush_status read_formulas(call_ctx *cx, gradient_store *store, const op *
   return RUSH_OK;
 }
 
-/* -- Formulas of operators from outside: what gen_grad.py does for the table's ------------------------------ */
+/* -- Formulas of operators from outside: what gen_grad.py does for the table's ----------------- */
 
-static bool is_word(char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+static bool is_word(char c)
+{
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
 
-/* True if the formula reads the name as a variable, not as an attribute or as a keyword of a call. */
+/* True if the formula reads the name as a variable, not as an attribute or as a keyword of a call.
+ * */
 static bool formula_reads(const char *text, str name)
 {
   for (const char *p = text; (p = strstr(p, name.p)); p += name.len) {
@@ -196,7 +206,8 @@ static bool formula_reads(const char *text, str name)
   return false;
 }
 
-static void take_if_read(const char *formula, const char *name, const char *type, text_buf *takes, text_buf *params)
+static void take_if_read(const char *formula, const char *name, const char *type, text_buf *takes,
+                         text_buf *params)
 {
   if (!formula_reads(formula, str_of(name)))
     return;
@@ -205,7 +216,8 @@ static void take_if_read(const char *formula, const char *name, const char *type
 }
 
 /* inputs, takes and source, as the table has them. */
-static void outside_texts(const op *o, const rush_gradient_def *g, text_buf *takes, text_buf *params)
+static void outside_texts(const op *o, const rush_gradient_def *g, text_buf *takes,
+                          text_buf *params)
 {
   const schema *sc = o->schema;
   char name[64];
@@ -216,7 +228,9 @@ static void outside_texts(const op *o, const rush_gradient_def *g, text_buf *tak
   for (uint32_t i = 0; i < sc->n_args; i++) {
     take_if_read(g->formula, sc->args[i].name, "", takes, params);
     snprintf(name, sizeof name, "%.50s_sizes", sc->args[i].name);
-    take_if_read(g->formula, name, sc->args[i].type->kind == TYPE_LIST ? ": List[List[int]]" : ": List[int]", takes, params);
+    take_if_read(g->formula, name,
+                 sc->args[i].type->kind == TYPE_LIST ? ": List[List[int]]" : ": List[int]", takes,
+                 params);
   }
   for (uint32_t i = 0; i < sc->n_returns; i++) {
     snprintf(name, sizeof name, sc->n_returns == 1 ? "result" : "result%u", i);
@@ -226,7 +240,8 @@ static void outside_texts(const op *o, const rush_gradient_def *g, text_buf *tak
   take_if_read(g->formula, "needs", ": List[bool]", takes, params);
 }
 
-static rush_status read_outside(call_ctx *cx, gradient_store *store, const op *o, const rush_gradient_def *g, op_gradient *out)
+static rush_status read_outside(call_ctx *cx, gradient_store *store, const op *o,
+                                const rush_gradient_def *g, op_gradient *out)
 {
   text_buf takes, params, all;
   text_init(&takes, cx->ctx);
@@ -245,7 +260,9 @@ static rush_status read_outside(call_ctx *cx, gradient_store *store, const op *o
       text_puts(&all, "  ");
   }
   text_puts(&all, "\n");
-  char *text = text_failed(&all) || text_failed(&takes) || text_failed(&params) ? NULL : arena_alloc(&store->mem, all.len + 1);
+  char *text = text_failed(&all) || text_failed(&takes) || text_failed(&params)
+                 ? NULL
+                 : arena_alloc(&store->mem, all.len + 1);
   rush_status st = text ? RUSH_OK : call_nomem(cx);
   if (text) {
     memcpy(text, all.data, all.len);
@@ -258,7 +275,8 @@ static rush_status read_outside(call_ctx *cx, gradient_store *store, const op *o
   return st;
 }
 
-static rush_status read_outsides(call_ctx *cx, gradient_store *store, const op *o, op_gradients **out)
+static rush_status read_outsides(call_ctx *cx, gradient_store *store, const op *o,
+                                 op_gradients **out)
 {
   uint32_t n = (uint32_t)o->outside->n_gradients;
   op_gradients *all = arena_alloc(&store->mem, sizeof *all);
@@ -296,7 +314,7 @@ rush_status op_gradients_of(call_ctx *cx, const op *o, const op_gradients **out)
   return st;
 }
 
-/* -- Calling ------------------------------------------------------------------------------------------------- */
+/* -- Calling ----------------------------------------------------------------------------------- */
 
 static rush_status prepare(call_ctx *cx, const op *o, const op_gradient *g)
 {
@@ -306,26 +324,29 @@ static rush_status prepare(call_ctx *cx, const op *o, const op_gradient *g)
   gradient_store *store = store_of(o->ctx);
   const schema *sc = base_of(o)->schema;
   if (!rt)
-    return call_unsupported(cx, "a gradient of %s, and nothing that runs formulas is there", sc->name);
+    return call_unsupported(cx, "a gradient of %s, and nothing that runs formulas is there",
+                            sc->name);
   if (!store)
     return call_nomem(cx);
   char name[192];
-  snprintf(name, sizeof name, "gradients.%s%s%s.%u", sc->name, sc->overload[0] ? "." : "", sc->overload, g->at);
+  snprintf(name, sizeof name, "gradients.%s%s%s.%u", sc->name, sc->overload[0] ? "." : "",
+           sc->overload, g->at);
   rush_status st = RUSH_OK;
   TRY(mutex_wait(cx, &store->prepare_lock));
   if (!atomic_load_explicit(&g->function, memory_order_acquire)) {
     void *function = NULL;
     st = rt->compile_gradient(cx, base_of(o), name, g->text, &function);
     if (st == RUSH_OK)
-      atomic_store_explicit(&((op_gradient *)(uintptr_t)g)->function, function, memory_order_release);
+      atomic_store_explicit(&((op_gradient *)(uintptr_t)g)->function, function,
+                            memory_order_release);
   }
   mutex_unlock(&store->prepare_lock);
   return st;
 }
 
 /* *v steals its old value. */
-static rush_status replace(call_ctx *cx, const char *name, const char *overload, const rush_value *args, uint32_t n,
-                           rush_value *v)
+static rush_status replace(call_ctx *cx, const char *name, const char *overload,
+                           const rush_value *args, uint32_t n, rush_value *v)
 {
   rush_value made = value_none();
   TRY(op_invoke_name(cx, name, overload, args, n, &made));
@@ -334,7 +355,8 @@ static rush_status replace(call_ctx *cx, const char *name, const char *overload,
   return RUSH_OK;
 }
 
-rush_status op_gradient_fit(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, rush_value *v)
+rush_status op_gradient_fit(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes,
+                            rush_value *v)
 {
   const rush_tensor *t = v->as.tensor;
   if (t->n_dims != n_dims || memcmp(t->sizes, sizes, (size_t)n_dims * sizeof *sizes) != 0) {
@@ -356,7 +378,8 @@ rush_status op_gradient_fit(call_ctx *cx, int dtype, int n_dims, const int64_t *
 static rush_status fit(call_ctx *cx, rush_value like, rush_value *v)
 {
   if (like.tag == RUSH_TAG_TENSOR && v->tag == RUSH_TAG_TENSOR)
-    return op_gradient_fit(cx, like.as.tensor->dtype, like.as.tensor->n_dims, like.as.tensor->sizes, v);
+    return op_gradient_fit(cx, like.as.tensor->dtype, like.as.tensor->n_dims, like.as.tensor->sizes,
+                           v);
   if (like.tag != RUSH_TAG_LIST || v->tag != RUSH_TAG_LIST)
     return RUSH_OK;
   if (like.as.list->n != v->as.list->n)
@@ -366,14 +389,15 @@ static rush_status fit(call_ctx *cx, rush_value like, rush_value *v)
   return RUSH_OK;
 }
 
-rush_status op_gradient_call(call_ctx *cx, const op *o, const op_gradient *g, const rush_value *values,
-                             const rush_value *inputs, rush_value *results)
+rush_status op_gradient_call(call_ctx *cx, const op *o, const op_gradient *g,
+                             const rush_value *values, const rush_value *inputs,
+                             rush_value *results)
 {
   TRY(prepare(cx, o, g));
   const op_body_runtime *rt = context_slot_get(o->ctx, SLOT_PROGRAM);
   TRY(call_enter(cx));
-  rush_status st = rt->call(cx, atomic_load_explicit(&g->function, memory_order_acquire), values, g->n_takes, results,
-                            g->n_inputs);
+  rush_status st = rt->call(cx, atomic_load_explicit(&g->function, memory_order_acquire), values,
+                            g->n_takes, results, g->n_inputs);
   call_leave(cx);
   TRY(st);
   for (uint32_t i = 0; inputs && i < g->n_inputs && st == RUSH_OK; i++)
@@ -385,7 +409,8 @@ rush_status op_gradient_call(call_ctx *cx, const op *o, const op_gradient *g, co
   return st;
 }
 
-static rush_status bind_take(call_ctx *cx, const op *o, const op_gradient *g, uint32_t i, rush_value v, rush_value *out)
+static rush_status bind_take(call_ctx *cx, const op *o, const op_gradient *g, uint32_t i,
+                             rush_value v, rush_value *out)
 {
   const schema *sc = base_of(o)->schema;
   const type *t = take_type(sc, g->take[i]);
@@ -394,11 +419,12 @@ static rush_status bind_take(call_ctx *cx, const op *o, const op_gradient *g, ui
     *out = value_retain(v);
   else
     TRY(value_bind(cx, t, v, &fits, out));
-  return fits ? RUSH_OK : call_fail(cx, "value %u of a gradient of %s is of another type", i, sc->name);
+  return fits ? RUSH_OK
+              : call_fail(cx, "value %u of a gradient of %s is of another type", i, sc->name);
 }
 
-rush_status op_gradient_run(call_ctx *cx, const op *o, const op_gradient *g, const rush_value *values,
-                            const rush_value *inputs, rush_value *results)
+rush_status op_gradient_run(call_ctx *cx, const op *o, const op_gradient *g,
+                            const rush_value *values, const rush_value *inputs, rush_value *results)
 {
   TRY(prepare(cx, o, g));
   rush_value *bound = mem_alloc(cx->ctx, (g->n_takes + 1) * sizeof *bound);

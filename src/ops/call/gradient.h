@@ -1,14 +1,17 @@
 /* ops/call/gradient.h -- gradients in the table.
  *
- * An entry's key `grad` (README.md) has a formula for one or several arguments.  gen.py makes each an ordinary function in
- * TorchScript, which takes what the formula names and is compiled at first use like the bodies of composites:
+ * An entry's key `grad` (README.md) has a formula for one or several arguments.  gen.py makes each
+ * an ordinary function in TorchScript, which takes what the formula names and is compiled at first
+ * use like the bodies of composites:
  *
- *   grad={"self": "grad * other.conj()"}  ->  inputs {self}, takes {grad, other}, def gradient_of_mul_Tensor(grad, other): ...
+ *   grad={"self": "grad * other.conj()"}  ->  inputs {self}, takes {grad, other}, def
+ *   gradient_of_mul_Tensor(grad, other): ...
  *
- * `takes` is what a record must keep.  What a formula gives is fitted to the argument: summed where the argument was
- * broadcast, its real part where the argument is real, in its dtype.  In-place and out= variants have their base's formulas
- * (`self` is then the value before the call).  Operators without formulas are differentiable through their body, or not at
- * all (OP_NO_GRAD, or nobody wrote one).
+ * `takes` is what a record must keep.  What a formula gives is fitted to the argument: summed where
+ * the argument was broadcast, its real part where the argument is real, in its dtype.  In-place and
+ * out= variants have their base's formulas (`self` is then the value before the call).  Operators
+ * without formulas are differentiable through their body, or not at all (OP_NO_GRAD, or nobody
+ * wrote one).
  *
  * Threads: built once, then immutable; formulas are compiled under a lock, at most once. */
 #ifndef RUSH_OPS_GRADIENT_H
@@ -16,12 +19,12 @@
 
 #include "ops/call/call.h"
 
-typedef enum gradient_from { /* where a function's argument comes from */
-  GRADIENT_OF_RESULT,        /* the gradient of result `index`; zeros when there is none */
-  GRADIENT_ARG,              /* argument `index` of the base operator */
-  GRADIENT_RESULT,           /* result `index` */
-  GRADIENT_SIZES,            /* the sizes of argument `index`: List[int], List[List[int]] of Tensor[] */
-  GRADIENT_NEEDS             /* List[bool]: which of the inputs are wanted */
+typedef enum gradient_from {                     /* where a function's argument comes from */
+                             GRADIENT_OF_RESULT, /* the gradient of result `index`; zeros when there is none */
+                             GRADIENT_ARG,    /* argument `index` of the base operator */
+                             GRADIENT_RESULT, /* result `index` */
+                             GRADIENT_SIZES, /* the sizes of argument `index`: List[int], List[List[int]] of Tensor[] */
+                             GRADIENT_NEEDS /* List[bool]: which of the inputs are wanted */
 } gradient_from;
 
 typedef struct gradient_take {
@@ -47,15 +50,19 @@ typedef struct op_gradients {
 rush_status op_gradients_of(call_ctx *cx, const op *o, const op_gradients **out) RUSH_CHECKED;
 /* The type of what a formula calls `name`; NULL: nothing of the operator's. */
 const type *op_gradient_type(const op *o, str name);
-/* values[n_takes] as `take` says.  results[n_inputs] are new, and fitted to inputs[i]: a tensor, a list of tensors, or None,
- * for which the result is whatever the formula gave. */
-rush_status op_gradient_call(call_ctx *cx, const op *o, const op_gradient *g, const rush_value *values,
-                             const rush_value *inputs, rush_value *results) RUSH_CHECKED;
-/* One result (a tensor) to the sizes and dtype of an argument: what op_gradient_call does where inputs is not NULL. */
-rush_status op_gradient_fit(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, rush_value *v) RUSH_CHECKED;
+/* values[n_takes] as `take` says.  results[n_inputs] are new, and fitted to inputs[i]: a tensor, a
+ * list of tensors, or None, for which the result is whatever the formula gave. */
+rush_status op_gradient_call(call_ctx *cx, const op *o, const op_gradient *g,
+                             const rush_value *values, const rush_value *inputs,
+                             rush_value *results) RUSH_CHECKED;
+/* One result (a tensor) to the sizes and dtype of an argument: what op_gradient_call does where
+ * inputs is not NULL. */
+rush_status op_gradient_fit(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes,
+                            rush_value *v) RUSH_CHECKED;
 /* The same, values of any kind that binds (schema_bind in ops/call/call.h). */
-rush_status op_gradient_run(call_ctx *cx, const op *o, const op_gradient *g, const rush_value *values,
-                            const rush_value *inputs, rush_value *results) RUSH_CHECKED;
+rush_status op_gradient_run(call_ctx *cx, const op *o, const op_gradient *g,
+                            const rush_value *values, const rush_value *inputs,
+                            rush_value *results) RUSH_CHECKED;
 /* The text of a helper, or NULL. */
 rush_status gradient_helper(call_ctx *cx, const char *name, const char **text) RUSH_CHECKED;
 

@@ -1,5 +1,5 @@
-/* ops/call/lookup.h -- finding operators in a session, which is left when there is no memory to build them: NULL means
- * that there is none of that name. */
+/* ops/call/lookup.h -- finding operators in a session, which is left when there is no memory to
+ * build them: NULL means that there is none of that name. */
 #ifndef RUSH_OPS_LOOKUP_H
 #define RUSH_OPS_LOOKUP_H
 
@@ -15,7 +15,8 @@ const op *const *session_op_overloads(session *s, str name, uint32_t *n);
 /* Does it run tasks until a future has its result?  Such calls are neither removed nor moved. */
 static inline bool op_waits(const op *o)
 {
-  return strcmp(o->schema->name, "aten::wait") == 0 || strcmp(o->schema->name, "prim::awaitable_wait") == 0;
+  return strcmp(o->schema->name, "aten::wait") == 0 ||
+         strcmp(o->schema->name, "prim::awaitable_wait") == 0;
 }
 
 /* Names of operators at most two letters away from one, nearest first; at most `max`. */

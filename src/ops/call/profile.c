@@ -6,7 +6,8 @@
 
 #define DEFAULT_LIMIT 1000000
 #define CHUNK_EVENTS 4096
-#define MAX_ITEMS 65536   /* distinct names, inputs and places; a loop over shapes must not fill memory */
+#define MAX_ITEMS \
+  65536 /* distinct names, inputs and places; a loop over shapes must not fill memory */
 #define MAX_KEY 512       /* bytes that tell inputs apart; longer ones end in "..." */
 #define MAX_CODE 160      /* bytes of a source line that are kept */
 #define MAX_THREADS 256   /* threads told apart; later ones share the last number */
@@ -47,7 +48,7 @@ typedef struct profile {
   uint32_t n_threads;
 } profile;
 
-/* -- Life ------------------------------------------------------------------------------------------------ */
+/* -- Life -------------------------------------------------------------------------------------- */
 
 static char *copy_text(profile *p, const char *text, size_t len)
 {
@@ -127,7 +128,8 @@ rush_status profile_start(context *c, size_t limit, rush_error *err)
     return error_nomem(err);
   limit = limit ? limit : DEFAULT_LIMIT;
   if (limit >= PROFILE_NONE)
-    return error_set(err, RUSH_EARGUMENT, "a profile holds fewer than %u events, not %zu", PROFILE_NONE, limit);
+    return error_set(err, RUSH_EARGUMENT, "a profile holds fewer than %u events, not %zu",
+                     PROFILE_NONE, limit);
   mutex_lock(&p->lock);
   forget(p);
   p->n_chunks = (limit + CHUNK_EVENTS - 1) / CHUNK_EVENTS;
@@ -154,7 +156,7 @@ void profile_stop(context *c)
   mutex_unlock(&p->lock);
 }
 
-/* -- Hooks ------------------------------------------------------------------------------------------------ */
+/* -- Hooks ------------------------------------------------------------------------------------- */
 
 rush_status profile_add_hook(context *c, call_hook *h, rush_error *err)
 {
@@ -211,14 +213,15 @@ void profile_called_node(rush_call *c)
       h->node(h->user, c);
 }
 
-void profile_called_function(call_ctx *cx, void *function, const rush_value *args, uint32_t n_args, rush_value *result)
+void profile_called_function(call_ctx *cx, void *function, const rush_value *args, uint32_t n_args,
+                             rush_value *result)
 {
   for (call_hook *h = NULL; (h = next_hook(cx->ctx, h)) != NULL;)
     if (h->function)
       h->function(h->user, function, args, n_args, result);
 }
 
-/* -- Names, inputs, places -------------------------------------------------------------------------------- */
+/* -- Names, inputs, places --------------------------------------------------------------------- */
 
 /* Keys: a byte that says what it is, then its bytes; names as they are. */
 static item *find_item(profile *p, str key) { return table_get(&p->items, key); }
@@ -260,7 +263,8 @@ static const item *name_of_op(profile *p, const op *o)
   if (it)
     return it;
   text_init(&t, p->ctx);
-  text_printf(&t, "%s%s%s", o->schema->name, o->schema->overload[0] ? "." : "", o->schema->overload);
+  text_printf(&t, "%s%s%s", o->schema->name, o->schema->overload[0] ? "." : "",
+              o->schema->overload);
   it = add_item(p, (str){key, sizeof key}, text_str(&t), t.len);
   text_free(&t);
   return it;
@@ -373,7 +377,8 @@ static str line_of(const source_range *at)
   return (str){s->text + begin, end - begin};
 }
 
-/* A place that is not known yet, as its author wrote it.  Not under the lock: it may read the archive. */
+/* A place that is not known yet, as its author wrote it.  Not under the lock: it may read the
+ * archive. */
 typedef struct place_text {
   source_range shown;
   source *src; /* owned, or NULL */
@@ -389,7 +394,8 @@ static place_text resolve(call_ctx *cx, const call_place *at)
   return t;
 }
 
-static const item *add_place(profile *p, const place_key *k, const call_place *at, const place_text *t)
+static const item *add_place(profile *p, const place_key *k, const call_place *at,
+                             const place_text *t)
 {
   str key = {(const char *)k, sizeof *k};
   item *it = find_item(p, key); /* another thread was faster */
@@ -424,12 +430,16 @@ static int64_t program_bytes(const profile *p)
 {
   const table *t = &p->items;
 
-  return mem_live_bytes(p->ctx) - p->own_bytes - (int64_t)(t->cap * sizeof *t->entries + t->n_slots * sizeof *t->slots);
+  return mem_live_bytes(p->ctx) - p->own_bytes -
+         (int64_t)(t->cap * sizeof *t->entries + t->n_slots * sizeof *t->slots);
 }
 
-/* -- Events ------------------------------------------------------------------------------------------------- */
+/* -- Events ------------------------------------------------------------------------------------ */
 
-static bool is_mine(const profile *p, const call_ctx *cx) { return p->on && p->number == cx->profile; }
+static bool is_mine(const profile *p, const call_ctx *cx)
+{
+  return p->on && p->number == cx->profile;
+}
 
 static uint32_t thread_of(profile *p, call_ctx *cx)
 {
@@ -463,7 +473,10 @@ static event *new_event(profile *p)
   return &(*chunk)[p->n++ % CHUNK_EVENTS];
 }
 
-static event *event_at(const profile *p, size_t i) { return &p->chunks[i / CHUNK_EVENTS][i % CHUNK_EVENTS]; }
+static event *event_at(const profile *p, size_t i)
+{
+  return &p->chunks[i / CHUNK_EVENTS][i % CHUNK_EVENTS];
+}
 
 /* What a new event says of itself; `op` or `function`. */
 typedef struct beginning {
@@ -519,7 +532,8 @@ uint32_t profile_begin_op(const rush_call *c)
   call_place at;
 
   key_inputs(&inputs, c);
-  return begin(c->cx, &(beginning){.op = c->op, .inputs = &inputs, .at = place_now(c->cx, &at) ? &at : NULL});
+  return begin(
+    c->cx, &(beginning){.op = c->op, .inputs = &inputs, .at = place_now(c->cx, &at) ? &at : NULL});
 }
 
 uint32_t profile_begin_function(call_ctx *cx, const char *name, const call_place *at)
@@ -548,7 +562,7 @@ void profile_end(call_ctx *cx, uint32_t i)
   mutex_unlock(&p->lock);
 }
 
-/* -- Watching ------------------------------------------------------------------------------------------------ */
+/* -- Watching ---------------------------------------------------------------------------------- */
 
 typedef struct watcher {
   call_hook hook; /* first: the list has hooks */
@@ -559,14 +573,16 @@ typedef struct watcher {
 static void tell_watcher(void *user, rush_call *c)
 {
   const watcher *w = user;
-  rush_watched told = {.struct_bytes = sizeof told, .results = c->results, .n_results = c->n_results};
+  rush_watched told = {
+    .struct_bytes = sizeof told, .results = c->results, .n_results = c->n_results};
   call_place at = {0};
   text_buf name, code;
   uint32_t column;
 
   text_init(&name, c->cx->ctx);
   text_init(&code, c->cx->ctx);
-  text_printf(&name, "%s%s%s", c->op->schema->name, c->op->schema->overload[0] ? "." : "", c->op->schema->overload);
+  text_printf(&name, "%s%s%s", c->op->schema->name, c->op->schema->overload[0] ? "." : "",
+              c->op->schema->overload);
   told.name = text_str(&name);
   const bool is_placed = place_now(c->cx, &at);
   place_text shown = is_placed ? resolve(c->cx, &at) : (place_text){0};
@@ -619,7 +635,7 @@ void profile_unwatch(context *c, rush_watch_fn *fn, void *user)
   mem_free(c, found, sizeof *found);
 }
 
-/* -- Reading ------------------------------------------------------------------------------------------------- */
+/* -- Reading ----------------------------------------------------------------------------------- */
 
 size_t profile_count(context *c, uint64_t *n_dropped)
 {

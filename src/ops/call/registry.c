@@ -1,5 +1,5 @@
-/* ops/call/registry.c -- the operators of a context (registry.h): building them from the generated rows
- * at first use, finding them, registering operators from outside, and expanding the compressed
+/* ops/call/registry.c -- the operators of a context (registry.h): building them from the generated
+ * rows at first use, finding them, registering operators from outside, and expanding the compressed
  * schemas and bodies. Lookup is a generated hash table for names of the table, a snapshot array for
  * outside ones, a binary search for the rest; readers take no lock. Building all operators at start
  * was rejected: it costs milliseconds, and a program uses a few dozen. */
@@ -43,7 +43,7 @@ typedef struct registry {
   _Atomic(op_group *) groups[]; /* by op_names */
 } registry;
 
-/* -- Making ----------------------------------------------------------------------------------------- */
+/* -- Making ------------------------------------------------------------------------------------ */
 
 /* What operators from outside were given for as long as the context lives. */
 static void destroy_users(const outside_index *x)
@@ -93,7 +93,7 @@ static registry *registry_of(context *c)
   return r ? context_slot_publish_steal(c, SLOT_REGISTRY, r, registry_destroy) : NULL;
 }
 
-/* -- Building operators of one name (under the lock) ----------------------------------------------------- */
+/* -- Building operators of one name (under the lock) ------------------------------------------- */
 
 typedef struct build {
   registry *reg;
@@ -140,7 +140,8 @@ static op *new_op(session *s, registry *r, type_store *types, const char *text)
   o->schema = schema_parse(s, &r->mem, types, text);
   o->effects = schema_is_mutable(o->schema) ? OP_WRITES : o->schema->n_returns ? 0 : OP_SIDE_EFFECT;
   for (uint32_t i = 0; i < o->schema->n_args; i++)
-    o->checks |= checks_of(o->schema->args[i].type) | (writes_tensors(&o->schema->args[i]) ? OP_CHECK_WRITES : 0);
+    o->checks |= checks_of(o->schema->args[i].type) |
+                 (writes_tensors(&o->schema->args[i]) ? OP_CHECK_WRITES : 0);
   if (schema_arg_index(o->schema, STR("running_mean")) >= 0)
     o->effects |= OP_STATISTICS;
   o->ctx = r->ctx;
@@ -233,7 +234,7 @@ static op_group *build_and_publish(build *b, _Atomic(op_group *) *slot)
   return g;
 }
 
-/* -- Finding ------------------------------------------------------------------------------------------ */
+/* -- Finding ----------------------------------------------------------------------------------- */
 
 static const op_group *find_in_table(registry *r, str name)
 {
@@ -393,7 +394,7 @@ const op *const *session_op_overloads(session *s, str name, uint32_t *n)
   return ops;
 }
 
-/* -- Operators from outside ------------------------------------------------------------------------------ */
+/* -- Operators from outside -------------------------------------------------------------------- */
 
 typedef struct registration {
   registry *reg;
@@ -416,8 +417,9 @@ static rush_status bind_result(call_ctx *cx, const schema *sc, uint32_t i, rush_
   text_buf want;
   text_init(&want, cx->ctx);
   type_print_annotation(&want, sc->returns[i].type);
-  rush_status st = call_fail(cx, "the kernel of %s must give a %s as result %u%s", sc->name, text_str(&want), i,
-                             value_is_none(*result) ? ", and gave nothing" : "");
+  rush_status st =
+    call_fail(cx, "the kernel of %s must give a %s as result %u%s", sc->name, text_str(&want), i,
+              value_is_none(*result) ? ", and gave nothing" : "");
   text_free(&want);
   return st;
 }
@@ -431,14 +433,16 @@ static rush_status bind_results(call_ctx *cx, const schema *sc, rush_value *resu
   return RUSH_OK;
 }
 
-/* True for calls that backends need not know: recorded ones, and those of kinds of tensors that few operators take. */
+/* True for calls that backends need not know: recorded ones, and those of kinds of tensors that few
+ * operators take. */
 static bool needs_interpreter(const rush_call *call)
 {
   const bool records = call_records(call->cx), special = call->cx->watch & CALL_SPECIAL;
   for (uint32_t i = 0; i < call->n_args; i++) {
     const rush_tensor *t = call_tensor(call, i);
     if (t && ((records && tensor_requires_grad(t)) ||
-              (special && ((t->extra && (t->extra->nested || t->extra->sparse)) || dtype_class_of(t->dtype) == DTYPE_QUANT))))
+              (special && ((t->extra && (t->extra->nested || t->extra->sparse)) ||
+                           dtype_class_of(t->dtype) == DTYPE_QUANT))))
       return true;
   }
   return false;
@@ -474,7 +478,8 @@ static uint32_t outside_effects(session *s, const op *o, rush_alias_kind alias)
   case RUSH_ALIAS_PURE:
     for (uint32_t i = 0; i < o->schema->n_args; i++)
       if (o->schema->args[i].alias_before || o->schema->args[i].elem_alias)
-        session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "%s is said to be pure, but its schema annotates '%s'", o->schema->name,
+        session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                            "%s is said to be pure, but its schema annotates '%s'", o->schema->name,
                             o->schema->args[i].name);
     return o->effects;
   }
@@ -487,12 +492,14 @@ static void keep_gradients(session *s, registry *r, const op *o, rush_op_def *de
   for (size_t i = 0; i < def->n_gradients; i++) {
     const rush_gradient_def *g = &def->gradients[i];
     if (!g->inputs || !*g->inputs || !g->formula)
-      session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "a gradient of %s needs inputs and a formula", o->schema->name);
+      session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                          "a gradient of %s needs inputs and a formula", o->schema->name);
     for (const char *p = g->inputs; *p; p += strspn(p, " ")) {
       str word = {p, strcspn(p, " ")};
       if (schema_arg_index(o->schema, word) < 0)
-        session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "a gradient of '%.*s', which is no argument of %s", (int)word.len, word.p,
-                            o->schema->name);
+        session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                            "a gradient of '%.*s', which is no argument of %s", (int)word.len,
+                            word.p, o->schema->name);
       p += word.len;
     }
     all[i] = (rush_gradient_def){kept(s, r, g->inputs), kept(s, r, g->formula)};
@@ -510,10 +517,12 @@ static void register_body(session *s, void *arg)
   def->schema = NULL;
   o->effects = outside_effects(s, o, def->alias);
   if (def->shape && def->shape_fn)
-    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "%s has a shape rule and a shape function: one is enough", o->schema->name);
+    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                        "%s has a shape rule and a shape function: one is enough", o->schema->name);
   if (def->shape) {
     if (!shape_rule_find(str_of(def->shape)))
-      session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "%s: there is no shape rule '%s'", o->schema->name, def->shape);
+      session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "%s: there is no shape rule '%s'",
+                          o->schema->name, def->shape);
     def->shape = kept(s, r, def->shape);
   }
   keep_gradients(s, r, o, def);
@@ -553,8 +562,9 @@ static rush_status publish_outside(registry *r, op *made, rush_error *err)
 {
   const op_group *before = find_group(r->ctx, str_of(made->schema->name));
   if (in_group(before, str_of(made->schema->overload)))
-    return error_set(err, RUSH_EARGUMENT, "operator %s%s%s is registered already", made->schema->name,
-                     made->schema->overload[0] ? "." : "", made->schema->overload);
+    return error_set(err, RUSH_EARGUMENT, "operator %s%s%s is registered already",
+                     made->schema->name, made->schema->overload[0] ? "." : "",
+                     made->schema->overload);
   return add_outside(r, before, made, err);
 }
 
@@ -581,7 +591,7 @@ rush_status op_register(context *c, const rush_op_def *def, rush_error *err)
   return st;
 }
 
-/* -- What is there ---------------------------------------------------------------------------------------- */
+/* -- What is there ----------------------------------------------------------------------------- */
 
 static bool row_runs(const struct op_row *r)
 {
@@ -593,7 +603,9 @@ static bool row_runs(const struct op_row *r)
 /* The classes of dtypes that a formula is for. */
 static void print_classes(text_buf *out, const struct op_row *r)
 {
-  static const char *const names[] = {[DTYPE_BOOL] = "bool", [DTYPE_INT] = "int", [DTYPE_FLOAT] = "float",
+  static const char *const names[] = {[DTYPE_BOOL] = "bool",
+                                      [DTYPE_INT] = "int",
+                                      [DTYPE_FLOAT] = "float",
                                       [DTYPE_COMPLEX] = "complex"};
   const int32_t at = r->base >= 0 ? op_rows[r->base].point : r->point;
   if (at < 0)
@@ -623,9 +635,10 @@ void op_table_print(text_buf *out, str name)
   }
 }
 
-/* -- Composites -------------------------------------------------------------------------------------------- */
+/* -- Composites -------------------------------------------------------------------------------- */
 
-/* The text at `body` of the composites' texts; its block is expanded once.  Under prepare_lock.  NULL: no memory. */
+/* The text at `body` of the composites' texts; its block is expanded once.  Under prepare_lock.
+ * NULL: no memory. */
 static const char *body_text(registry *r, uint32_t body)
 {
   uint32_t b = 0;
@@ -672,5 +685,6 @@ rush_status op_prepare(call_ctx *cx, const op *o)
 {
   if (o->base && !o->kernel)
     return op_prepare(cx, o->base);
-  return o->family == FAMILY_COMPOSITE || o->effects & OP_COMPLEX_BODY ? op_prepare_body(cx, o) : RUSH_OK;
+  return o->family == FAMILY_COMPOSITE || o->effects & OP_COMPLEX_BODY ? op_prepare_body(cx, o)
+                                                                       : RUSH_OK;
 }

@@ -1,9 +1,9 @@
 /* ops/call/registry.h -- the operators of a context, inside src/ops/.
  *
- * Operators are built (their schemas parsed) a name at a time, at first use, under the registry's lock,
- * and published with one atomic store; readers take no lock.  Three sources, asked in this order: names
- * of the generated table, names registered from outside, and the compressed rest of PyTorch's schemas.
- * Everything lives until the context goes. */
+ * Operators are built (their schemas parsed) a name at a time, at first use, under the registry's
+ * lock, and published with one atomic store; readers take no lock.  Three sources, asked in this
+ * order: names of the generated table, names registered from outside, and the compressed rest of
+ * PyTorch's schemas. Everything lives until the context goes. */
 #ifndef RUSH_OPS_REGISTRY_H
 #define RUSH_OPS_REGISTRY_H
 

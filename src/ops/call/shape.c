@@ -1,7 +1,7 @@
-/* ops/call/shape.c -- shapes of an operator's results: it gathers what the operator's table entry says
- * of promotion, runs the entry's shape rule over numbers or symbols, and can return the answer as
- * values for hosts. Both kinds of calls share their text through a macro, since they differ only in
- * types. Operators from outside may bring a rule's name or a function. */
+/* ops/call/shape.c -- shapes of an operator's results: it gathers what the operator's table entry
+ * says of promotion, runs the entry's shape rule over numbers or symbols, and can return the answer
+ * as values for hosts. Both kinds of calls share their text through a macro, since they differ only
+ * in types. Operators from outside may bring a rule's name or a function. */
 #include "ops/call/shape.h"
 
 #include "ops/call/registry.h"
@@ -24,7 +24,7 @@ static uint32_t rule_of(const op *o)
 
 bool op_has_shape(const op *o) { return rule_of(o) || (o->outside && o->outside->shape_fn); }
 
-/* -- What the entry says of promotion -------------------------------------------------------------------- */
+/* -- What the entry says of promotion ---------------------------------------------------------- */
 
 static int16_t out_of(uint8_t out)
 {
@@ -64,9 +64,11 @@ static bool pointwise_of(const op *o, shape_pointwise *p)
   if (!base->row || base->row->point < 0)
     return false;
   const struct point_row *row = &point_rows[base->row->point];
-  *p = (shape_pointwise){.n_inputs = row->n_inputs, .n_results = row->n_results, .row_major = row->row_major};
+  *p = (shape_pointwise){
+    .n_inputs = row->n_inputs, .n_results = row->n_results, .row_major = row->row_major};
   for (int i = 0; i < row->n_inputs; i++) {
-    const int at = o->variant == VARIANT_OUT ? variant_arg(o, row->inputs[i].arg) : row->inputs[i].arg;
+    const int at =
+      o->variant == VARIANT_OUT ? variant_arg(o, row->inputs[i].arg) : row->inputs[i].arg;
     p->arg[i] = (uint8_t)(at < 0 ? 0 : at);
     p->promotes[i] = at >= 0 && row->inputs[i].flags & INPUT_PROMOTES;
   }
@@ -77,7 +79,8 @@ static bool pointwise_of(const op *o, shape_pointwise *p)
                                                : SHAPE_PROMOTE;
   return true;
 }
-/* The argument that decides whether integers become floats (rounding_mode: when it is None), or -1. */
+/* The argument that decides whether integers become floats (rounding_mode: when it is None), or -1.
+ * */
 static int float_when_none(const op *o)
 {
   const op *base = base_of(o);
@@ -100,8 +103,8 @@ static uint32_t rule_or_fail(session *s, const op *o)
 {
   const uint32_t rule = rule_of(o);
   if (!rule)
-    session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "%s%s%s has no shape rule", o->schema->name,
-                        *o->schema->overload ? "." : "", o->schema->overload);
+    session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "%s%s%s has no shape rule",
+                        o->schema->name, *o->schema->overload ? "." : "", o->schema->overload);
   return rule;
 }
 
@@ -137,7 +140,7 @@ void op_symshape(session *s, sym_env *env, const op *o, symshape_call *call)
     RUN(symshape_apply(s, env, rule, call));
 }
 
-/* -- As values ------------------------------------------------------------------------------------------------ */
+/* -- As values --------------------------------------------------------------------------------- */
 
 typedef struct value_request {
   const op *o;
@@ -165,8 +168,14 @@ static parts new_parts(session *s, const type *elem)
   session_defer(s, drop_value, held);
   return p;
 }
-static void add(parts *p, rush_value v) { session_check(p->s, list_append_steal(p->s->cx, p->list, v)); }
-static rush_value as_list(const parts *p) { return value_retain(value_heap_steal(RUSH_TAG_LIST, p->list)); }
+static void add(parts *p, rush_value v)
+{
+  session_check(p->s, list_append_steal(p->s->cx, p->list, v));
+}
+static rush_value as_list(const parts *p)
+{
+  return value_retain(value_heap_steal(RUSH_TAG_LIST, p->list));
+}
 /* Its items as a tuple; the list is empty afterwards. */
 static rush_value as_tuple(parts *p)
 {
@@ -230,7 +239,12 @@ static int64_t hint_or_unknown(symint e)
 /* With the hints in the place of symbols. */
 static shape_facts hinted(session *s, const symshape_facts *f)
 {
-  shape_facts r = {.dtype = f->dtype, .flags = f->flags, .n_dims = f->n_dims, .alias = f->alias, .item = f->item, .result = f->result,
+  shape_facts r = {.dtype = f->dtype,
+                   .flags = f->flags,
+                   .n_dims = f->n_dims,
+                   .alias = f->alias,
+                   .item = f->item,
+                   .result = f->result,
                    .offset = hint_or_unknown(f->offset)};
   r.sizes = session_array(s, int64_t, 2 * (size_t)f->n_dims + 1);
   r.strides = r.sizes + f->n_dims;
@@ -259,7 +273,8 @@ static void find_value(session *s, void *arg)
   shape_call plain = {.args = shape_args_of(s, sc, q->args)};
   sym_env *env = sym_env_new(s);
   const type *any = type_simple(TYPE_ANY);
-  parts all = new_parts(s, any), results = new_parts(s, any), guards = new_parts(s, type_simple(TYPE_STRING)), symbols = new_parts(s, any);
+  parts all = new_parts(s, any), results = new_parts(s, any),
+        guards = new_parts(s, type_simple(TYPE_STRING)), symbols = new_parts(s, any);
   if (q->symbolic) {
     symshape_call call = {.args = symshape_args_of(s, env, sc, plain.args)};
     op_symshape(s, env, q->o, &call);
@@ -280,15 +295,19 @@ static void find_value(session *s, void *arg)
   for (uint32_t i = 0; i < env->n_atoms; i++)
     if (env->atoms[i]->kind == SYM_SYMBOL)
       add(&symbols, symbol_value(s, env, i));
-  add(&all, text_value(s, session_printf(s, "%s%s%s", sc->name, *sc->overload ? "." : "", sc->overload)));
-  add(&all, text_value(s, q->o->outside && q->o->outside->shape_fn ? "function" : shape_rule_name(rule_of(q->o))));
+  add(&all,
+      text_value(s, session_printf(s, "%s%s%s", sc->name, *sc->overload ? "." : "", sc->overload)));
+  add(&all,
+      text_value(s, q->o->outside && q->o->outside->shape_fn ? "function"
+                                                             : shape_rule_name(rule_of(q->o))));
   add(&all, as_list(&results));
   add(&all, as_list(&guards));
   add(&all, as_list(&symbols));
   q->out = as_tuple(&all);
 }
 
-rush_status op_shape_value(call_ctx *cx, const op *o, const rush_value *args, bool symbolic, rush_value *out)
+rush_status op_shape_value(call_ctx *cx, const op *o, const rush_value *args, bool symbolic,
+                           rush_value *out)
 {
   value_request q = {.o = o, .args = args, .symbolic = symbolic, .out = value_none()};
   TRY(session_run(cx, find_value, &q));

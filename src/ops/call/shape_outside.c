@@ -1,7 +1,8 @@
 /* Shape functions of operators from outside: one C function, asked over numbers and over symbols.
  *
- * It is a callback, so no jump may cross it: each function of the table that can fail runs behind a border of its own, which allocates
- * in the question's arena.  The first failure stays: what follows it gives the number 0, and the question fails with it. */
+ * It is a callback, so no jump may cross it: each function of the table that can fail runs behind a
+ * border of its own, which allocates in the question's arena.  The first failure stays: what
+ * follows it gives the number 0, and the question fails with it. */
 #include "ops/call/shape.h"
 
 struct rush_size { /* in the question's arena */
@@ -21,7 +22,7 @@ struct rush_shape {
 
 static const rush_size nought = {0, NULL};
 
-/* -- Behind a border ------------------------------------------------------------------------------------------ */
+/* -- Behind a border --------------------------------------------------------------------------- */
 
 typedef struct step {
   rush_shape *q;
@@ -67,13 +68,17 @@ static rush_size *new_size(session *s, int64_t n, symint e)
 }
 
 /* A size as a formula: the number that a failure gave has none. */
-static symint formula(const rush_shape *q, const rush_size *a) { return a->e ? a->e : sym_const(q->env, a->n); }
+static symint formula(const rush_shape *q, const rush_size *a)
+{
+  return a->e ? a->e : sym_const(q->env, a->n);
+}
 
-/* -- Arguments -------------------------------------------------------------------------------------------------- */
+/* -- Arguments --------------------------------------------------------------------------------- */
 
 static _Noreturn void no_tensor(session *s, const step *t)
 {
-  session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "the shape function of %s asks for tensor %u of argument %u: there is none",
+  session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                      "the shape function of %s asks for tensor %u of argument %u: there is none",
                       t->q->o->schema->name, t->item, t->arg);
 }
 
@@ -82,16 +87,22 @@ size_t shape_ask_n_tensors(rush_shape *q, size_t arg)
   if (arg >= q->o->schema->n_args)
     return 0;
   if (q->plain)
-    return q->plain->args[arg].tensors && q->plain->args[arg].tensors->dtype != DTYPE_NONE ? q->plain->args[arg].n : 0;
-  return q->symbolic->args[arg].tensors && q->symbolic->args[arg].tensors->dtype != DTYPE_NONE ? q->symbolic->args[arg].n : 0;
+    return q->plain->args[arg].tensors && q->plain->args[arg].tensors->dtype != DTYPE_NONE
+             ? q->plain->args[arg].n
+             : 0;
+  return q->symbolic->args[arg].tensors && q->symbolic->args[arg].tensors->dtype != DTYPE_NONE
+           ? q->symbolic->args[arg].n
+           : 0;
 }
 
 static void find_n_dims(session *s, step *t)
 {
   if (t->item >= shape_ask_n_tensors(t->q, t->arg))
     no_tensor(s, t);
-  t->n = t->q->plain ? t->q->plain->args[t->arg].tensors[t->item].n_dims : t->q->symbolic->args[t->arg].tensors[t->item].n_dims;
-  t->what = t->q->plain ? t->q->plain->args[t->arg].tensors[t->item].dtype : t->q->symbolic->args[t->arg].tensors[t->item].dtype;
+  t->n = t->q->plain ? t->q->plain->args[t->arg].tensors[t->item].n_dims
+                     : t->q->symbolic->args[t->arg].tensors[t->item].n_dims;
+  t->what = t->q->plain ? t->q->plain->args[t->arg].tensors[t->item].dtype
+                        : t->q->symbolic->args[t->arg].tensors[t->item].dtype;
 }
 
 int shape_ask_n_dims(rush_shape *q, size_t arg, size_t item)
@@ -113,7 +124,8 @@ static void find_size(session *s, step *t)
   find_n_dims(s, t);
   int dim = t->dim < 0 ? t->dim + (int)t->n : t->dim;
   if (dim < 0 || dim >= t->n)
-    session_fail_status(s, RUSH_ERAISED, "IndexError", NULL, "%s: dimension %d of a tensor of %d dimensions", t->q->o->schema->name,
+    session_fail_status(s, RUSH_ERAISED, "IndexError", NULL,
+                        "%s: dimension %d of a tensor of %d dimensions", t->q->o->schema->name,
                         t->dim, (int)t->n);
   if (t->q->plain)
     t->made = new_size(s, t->q->plain->args[t->arg].tensors[t->item].sizes[dim], NULL);
@@ -123,16 +135,21 @@ static void find_size(session *s, step *t)
 
 const rush_size *shape_ask_size(rush_shape *q, size_t arg, size_t item, int dim)
 {
-  return made_by(q, (step){.body = find_size, .arg = (uint32_t)arg, .item = (uint32_t)item, .dim = dim});
+  return made_by(
+    q, (step){.body = find_size, .arg = (uint32_t)arg, .item = (uint32_t)item, .dim = dim});
 }
 
 static void find_int(session *s, step *t)
 {
   const rush_shape *q = t->q;
-  uint32_t n = t->arg >= q->o->schema->n_args ? 0 : q->plain ? q->plain->args[t->arg].n : q->symbolic->args[t->arg].n;
+  uint32_t n = t->arg >= q->o->schema->n_args ? 0
+               : q->plain                     ? q->plain->args[t->arg].n
+                                              : q->symbolic->args[t->arg].n;
 
-  if (t->item >= n || !(q->plain ? (const void *)q->plain->args[t->arg].ints : (const void *)q->symbolic->args[t->arg].ints))
-    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "the shape function of %s asks for int %u of argument %u: there is none",
+  if (t->item >= n || !(q->plain ? (const void *)q->plain->args[t->arg].ints
+                                 : (const void *)q->symbolic->args[t->arg].ints))
+    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                        "the shape function of %s asks for int %u of argument %u: there is none",
                         q->o->schema->name, t->item, t->arg);
   t->made = q->plain ? new_size(s, q->plain->args[t->arg].ints[t->item], NULL)
                      : new_size(s, 0, q->symbolic->args[t->arg].ints[t->item]);
@@ -151,8 +168,10 @@ static void fix_ints(session *s, step *t)
 
   for (uint32_t i = 0; a->ints && i < a->n; i++)
     if (!sym_fix(t->q->env, a->ints[i], &k))
-      session_fail(s, NULL, "%s: a number that depends on data stands where its shape function needs to know it",
-                   t->q->o->schema->name);
+      session_fail(
+        s, NULL,
+        "%s: a number that depends on data stands where its shape function needs to know it",
+        t->q->o->schema->name);
 }
 
 rush_value shape_ask_arg(rush_shape *q, size_t arg)
@@ -165,18 +184,27 @@ rush_value shape_ask_arg(rush_shape *q, size_t arg)
   return v.tag == RUSH_TAG_TENSOR ? value_none() : v;
 }
 
-/* -- Sizes -------------------------------------------------------------------------------------------------------- */
+/* -- Sizes ------------------------------------------------------------------------------------- */
 
-static void make_number(session *s, step *t) { t->made = new_size(s, t->n, t->q->env ? sym_const(t->q->env, t->n) : NULL); }
+static void make_number(session *s, step *t)
+{
+  t->made = new_size(s, t->n, t->q->env ? sym_const(t->q->env, t->n) : NULL);
+}
 
-const rush_size *shape_ask_number(rush_shape *q, int64_t n) { return made_by(q, (step){.body = make_number, .n = n}); }
+const rush_size *shape_ask_number(rush_shape *q, int64_t n)
+{
+  return made_by(q, (step){.body = make_number, .n = n});
+}
 
 static void make_unknown(session *s, step *t)
 {
   t->made = new_size(s, SHAPE_UNKNOWN, t->q->env ? sym_fresh(t->q->env, 0, SYM_INF) : NULL);
 }
 
-const rush_size *shape_ask_unknown(rush_shape *q) { return made_by(q, (step){.body = make_unknown}); }
+const rush_size *shape_ask_unknown(rush_shape *q)
+{
+  return made_by(q, (step){.body = make_unknown});
+}
 
 static int64_t calculate(session *s, int op, int64_t a, int64_t b)
 {
@@ -192,12 +220,15 @@ static int64_t calculate(session *s, int op, int64_t a, int64_t b)
   case RUSH_SIZE_DIV:
   case RUSH_SIZE_MOD:
     if (b == 0)
-      session_fail_status(s, RUSH_ERAISED, "ZeroDivisionError", NULL, "integer division or modulo by zero");
+      session_fail_status(s, RUSH_ERAISED, "ZeroDivisionError", NULL,
+                          "integer division or modulo by zero");
     fits = a != INT64_MIN || b != -1;
     if (fits)
-      r = op == RUSH_SIZE_DIV ? a / b - (a % b != 0 && (a < 0) != (b < 0)) : a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0);
+      r = op == RUSH_SIZE_DIV ? a / b - (a % b != 0 && (a < 0) != (b < 0))
+                              : a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0);
     break;
-  default: session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "there is no calculation %d of sizes", op);
+  default:
+    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "there is no calculation %d of sizes", op);
   }
   if (!fits)
     session_fail_status(s, RUSH_ERAISED, NULL, NULL, "a size that does not fit into 64 bits");
@@ -230,7 +261,8 @@ static void find_result_of(session *s, step *t)
     t->made = new_size(s, calculate(s, t->what, t->a->n, t->b->n), NULL);
 }
 
-const rush_size *shape_ask_calc(rush_shape *q, rush_size_op op, const rush_size *a, const rush_size *b)
+const rush_size *shape_ask_calc(rush_shape *q, rush_size_op op, const rush_size *a,
+                                const rush_size *b)
 {
   return made_by(q, (step){.body = find_result_of, .what = (int)op, .a = a, .b = b});
 }
@@ -250,7 +282,9 @@ static void compare(session *s, step *t)
   }
   if (t->a->n == SHAPE_UNKNOWN || t->b->n == SHAPE_UNKNOWN)
     session_fail(s, NULL, "%s: its shape hangs on a size that only data tells", q->o->schema->name);
-  t->holds = t->what == RUSH_SIZE_EQ ? t->a->n == t->b->n : t->what == RUSH_SIZE_LE ? t->a->n <= t->b->n : t->a->n < t->b->n;
+  t->holds = t->what == RUSH_SIZE_EQ   ? t->a->n == t->b->n
+             : t->what == RUSH_SIZE_LE ? t->a->n <= t->b->n
+                                       : t->a->n < t->b->n;
 }
 
 bool shape_ask_holds(rush_shape *q, rush_size_relation rel, const rush_size *a, const rush_size *b)
@@ -260,7 +294,7 @@ bool shape_ask_holds(rush_shape *q, rush_size_relation rel, const rush_size *a, 
   return run(q, &t) && t.holds;
 }
 
-/* -- Results ------------------------------------------------------------------------------------------------------- */
+/* -- Results ----------------------------------------------------------------------------------- */
 
 /* Results come in order; only a Tensor must come, and come once. */
 static void need_results_before(session *s, rush_shape *q, uint32_t result)
@@ -268,10 +302,12 @@ static void need_results_before(session *s, rush_shape *q, uint32_t result)
   const schema *sc = q->o->schema;
 
   if (result < q->next)
-    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "the shape function of %s gives result %u out of order", sc->name, result);
+    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                        "the shape function of %s gives result %u out of order", sc->name, result);
   for (uint32_t i = q->next; i < result; i++)
     if (type_is(sc->returns[i].type, TYPE_TENSOR))
-      session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "the shape function of %s does not give result %u", sc->name, i);
+      session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                          "the shape function of %s does not give result %u", sc->name, i);
 }
 
 static void give_result(session *s, step *t)
@@ -280,7 +316,8 @@ static void give_result(session *s, step *t)
   int n = t->dim;
 
   if (t->arg >= q->o->schema->n_returns || n < 0 || n > TENSOR_MAX_DIMS || !dtype_is_valid(t->what))
-    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "the shape function of %s gives result %u of dtype %d with %d dimensions",
+    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
+                        "the shape function of %s gives result %u of dtype %d with %d dimensions",
                         q->o->schema->name, t->arg, t->what, n);
   need_results_before(s, q, t->arg);
   q->next = t->arg + type_is(q->o->schema->returns[t->arg].type, TYPE_TENSOR);
@@ -291,7 +328,8 @@ static void give_result(session *s, step *t)
     if (q->env)
       formulas[i] = formula(q, t->sizes[i]);
     else if (sizes[i] < 0 && sizes[i] != SHAPE_UNKNOWN)
-      session_fail(s, NULL, "%s: dimension %d of result %u has the size %lld", q->o->schema->name, i, t->arg, (long long)sizes[i]);
+      session_fail(s, NULL, "%s: dimension %d of result %u has the size %lld", q->o->schema->name,
+                   i, t->arg, (long long)sizes[i]);
   }
   if (q->env)
     symshape_give(s, q->env, q->symbolic, t->arg, t->what, n, formulas);
@@ -299,9 +337,14 @@ static void give_result(session *s, step *t)
     shape_give(s, q->plain, t->arg, t->what, n, sizes);
 }
 
-rush_status shape_ask_give(rush_shape *q, size_t result, rush_dtype dtype, int n_dims, const rush_size *const *sizes)
+rush_status shape_ask_give(rush_shape *q, size_t result, rush_dtype dtype, int n_dims,
+                           const rush_size *const *sizes)
 {
-  step t = {.body = give_result, .arg = (uint32_t)result, .what = (int)dtype, .dim = n_dims, .sizes = sizes};
+  step t = {.body = give_result,
+            .arg = (uint32_t)result,
+            .what = (int)dtype,
+            .dim = n_dims,
+            .sizes = sizes};
 
   (void)run(q, &t);
   return q->failed;
@@ -314,18 +357,22 @@ rush_status shape_ask_fail(rush_shape *q, const char *type, const char *fmt, va_
   return q->failed;
 }
 
-/* -- The question ---------------------------------------------------------------------------------------------------- */
+/* -- The question ------------------------------------------------------------------------------ */
 
 static void ask(rush_shape *q)
 {
   rush_status st = q->o->outside->shape_fn(q, q->o->outside->user);
 
   session_check(q->s, q->failed);
-  session_check(q->s, error_of_callback(q->s->cx->err, st, "the shape function of %s", q->o->schema->name));
+  session_check(
+    q->s, error_of_callback(q->s->cx->err, st, "the shape function of %s", q->o->schema->name));
   need_results_before(q->s, q, q->o->schema->n_returns);
 }
 
-void op_shape_outside(session *s, const op *o, shape_call *call) { ask(&(rush_shape){.s = s, .o = o, .plain = call}); }
+void op_shape_outside(session *s, const op *o, shape_call *call)
+{
+  ask(&(rush_shape){.s = s, .o = o, .plain = call});
+}
 
 void op_symshape_outside(session *s, sym_env *env, const op *o, symshape_call *call)
 {

@@ -5,7 +5,8 @@
 #define MAX_DISTANCE 2 /* PyTorch's */
 #define MAX_NAME 64
 
-/* Letters to insert, drop or change to make one of the other; more than MAX_DISTANCE counts as that and one. */
+/* Letters to insert, drop or change to make one of the other; more than MAX_DISTANCE counts as that
+ * and one. */
 static uint32_t distance(str a, str b)
 {
   uint8_t row[MAX_NAME + 1];

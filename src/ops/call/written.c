@@ -4,7 +4,8 @@ rush_status written_check_self(call_ctx *cx, const rush_tensor *out)
 {
   if (LIKELY(!tensor_overlaps_itself(out)) || out->n_elems == 0)
     return RUSH_OK;
-  return call_fail(cx, "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+  return call_fail(cx, "unsupported operation: more than one element of the written-to tensor "
+                       "refers to a single memory "
                        "location. Please clone() the tensor before performing the operation.");
 }
 
@@ -24,8 +25,10 @@ static overlap overlap_of(const rush_tensor *a, const rush_tensor *b)
 
 static rush_status refuse_overlap(call_ctx *cx)
 {
-  return call_fail(cx, "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-                       "memory location. Please clone() the tensor before performing the operation.");
+  return call_fail(cx,
+                   "unsupported operation: some elements of the input tensor and the written-to "
+                   "tensor refer to a single "
+                   "memory location. Please clone() the tensor before performing the operation.");
 }
 
 rush_status written_check_input(call_ctx *cx, const rush_tensor *out, const rush_tensor *in)
@@ -42,26 +45,34 @@ rush_status written_check_apart(call_ctx *cx, const rush_tensor *out, const rush
 /* What PyTorch calls a dtype where it prints its C++ type. */
 static const char *c_name(int dtype)
 {
-  static const char *const names[N_DTYPES] = {
-      [RUSH_UINT8] = "unsigned char", [RUSH_INT8] = "signed char",   [RUSH_INT16] = "short int",
-      [RUSH_INT32] = "int",           [RUSH_INT64] = "long int",     [RUSH_FLOAT16] = "c10::Half",
-      [RUSH_FLOAT32] = "float",       [RUSH_FLOAT64] = "double",     [RUSH_COMPLEX64] = "c10::complex<float>",
-      [RUSH_COMPLEX128] = "c10::complex<double>", [RUSH_BOOL] = "bool", [RUSH_BFLOAT16] = "c10::BFloat16"};
+  static const char *const names[N_DTYPES] = {[RUSH_UINT8] = "unsigned char",
+                                              [RUSH_INT8] = "signed char",
+                                              [RUSH_INT16] = "short int",
+                                              [RUSH_INT32] = "int",
+                                              [RUSH_INT64] = "long int",
+                                              [RUSH_FLOAT16] = "c10::Half",
+                                              [RUSH_FLOAT32] = "float",
+                                              [RUSH_FLOAT64] = "double",
+                                              [RUSH_COMPLEX64] = "c10::complex<float>",
+                                              [RUSH_COMPLEX128] = "c10::complex<double>",
+                                              [RUSH_BOOL] = "bool",
+                                              [RUSH_BFLOAT16] = "c10::BFloat16"};
   return names[dtype] ? names[dtype] : dtype_aten_name(dtype);
 }
 
 rush_status written_check_dtype(call_ctx *cx, const rush_tensor *out, int from, bool exactly)
 {
   if (exactly && out->dtype != from)
-    return call_fail(cx, "Expected out tensor to have dtype %s, but got %s instead", c_name(from), c_name(out->dtype));
+    return call_fail(cx, "Expected out tensor to have dtype %s, but got %s instead", c_name(from),
+                     c_name(out->dtype));
   if (dtype_can_cast(from, out->dtype))
     return RUSH_OK;
-  return call_fail(cx, "result type %s can't be cast to the desired output type %s", dtype_aten_name(from),
-                   dtype_aten_name(out->dtype));
+  return call_fail(cx, "result type %s can't be cast to the desired output type %s",
+                   dtype_aten_name(from), dtype_aten_name(out->dtype));
 }
 
-rush_status written_fit(call_ctx *cx, rush_tensor *out, bool is_inplace, int n_dims, const int64_t *sizes,
-                        const int64_t *strides)
+rush_status written_fit(call_ctx *cx, rush_tensor *out, bool is_inplace, int n_dims,
+                        const int64_t *sizes, const int64_t *strides)
 {
   bool fits = out->n_dims == n_dims;
   for (int i = 0; i < n_dims && fits; i++)
@@ -74,8 +85,10 @@ rush_status written_fit(call_ctx *cx, rush_tensor *out, bool is_inplace, int n_d
                      sizes_print(&a, out->n_dims, out->sizes), sizes_print(&b, n_dims, sizes));
   }
   if (out->n_elems != 0)
-    call_warn(cx, "An output with one or more elements was resized since it had a shape that differs from the "
-                          "result's. This behavior is deprecated.");
+    call_warn(
+      cx,
+      "An output with one or more elements was resized since it had a shape that differs from the "
+      "result's. This behavior is deprecated.");
   TRY(tensor_resize(cx, out, n_dims, sizes));
   if (strides)
     tensor_reorder(out, strides);

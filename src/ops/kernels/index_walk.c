@@ -1,7 +1,8 @@
-/* ops/kernels/index_walk.c -- moving elements to or from the places an index chooses. Tasks run over (block
- * position, index), so neighbouring indices share cache lines; blocks that are dense on both sides
- * move with memcpy. Where elements are combined (index_add), all indices of one block position stay
- * on one thread in order, because two may meet in one place and the sum must not depend on threads.
+/* ops/kernels/index_walk.c -- moving elements to or from the places an index chooses. Tasks run
+ * over (block position, index), so neighbouring indices share cache lines; blocks that are dense on
+ * both sides move with memcpy. Where elements are combined (index_add), all indices of one block
+ * position stay on one thread in order, because two may meet in one place and the sum must not
+ * depend on threads.
  */
 #include "ops/kernels/index_walk.h"
 
@@ -56,7 +57,8 @@ void walk_dim(walk *w, int64_t size, int64_t to_stride, int64_t from_stride)
 static bool has_piece(const walk *w)
 {
   int64_t item = (int64_t)w->item;
-  return w->block.sizes[0] > 1 && *iter_strides(&w->block, 0) == item && *iter_strides(&w->block, 1) == item;
+  return w->block.sizes[0] > 1 && *iter_strides(&w->block, 0) == item &&
+         *iter_strides(&w->block, 1) == item;
 }
 
 static void move_pieces(const walk *w, char *d, const char *s, int64_t begin, int64_t end)

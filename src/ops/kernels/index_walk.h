@@ -1,8 +1,10 @@
-/* ops/kernels/index_walk.h -- moving elements between a tensor and the places that an index chooses in another.
+/* ops/kernels/index_walk.h -- moving elements between a tensor and the places that an index chooses
+ * in another.
  *
- * One side ("the far side") is addressed by an array of byte offsets, one for each index; the other ("the
- * near side") by a stride.  Under each index lies a block: what is left of the tensor, which both sides
- * walk with strides.  The longest piece of a block that is dense on both sides moves at once. */
+ * One side ("the far side") is addressed by an array of byte offsets, one for each index; the other
+ * ("the near side") by a stride.  Under each index lies a block: what is left of the tensor, which
+ * both sides walk with strides.  The longest piece of a block that is dense on both sides moves at
+ * once. */
 #ifndef RUSH_OPS_WALK_H
 #define RUSH_OPS_WALK_H
 
@@ -13,7 +15,8 @@ typedef struct walk {
   tensor_iter block;   /* operand 0: written, 1: read; built with walk_init and walk_dim */
   size_t item;         /* bytes of an element */
   int64_t n;           /* indices */
-  const int64_t *to, *from; /* byte offsets of each index on the written and read side; NULL: by stride */
+  const int64_t *to,
+    *from; /* byte offsets of each index on the written and read side; NULL: by stride */
   int64_t to_step, from_step;
   combine_fn *combine; /* or NULL: copy */
 } walk;

@@ -1,8 +1,9 @@
-/* ops/kernels/nn.h -- what kernels of layers share: inputs as plain rows of numbers, results as PyTorch has them.
+/* ops/kernels/nn.h -- what kernels of layers share: inputs as plain rows of numbers, results as
+ * PyTorch has them.
  *
- * Most of these kernels are written for float32 and float64 (and integers where PyTorch has them) over
- * contiguous memory.  float16 and bfloat16 go through float32 and are rounded once, at the end; a channels
- * last input is copied, and its result brought into that format again. */
+ * Most of these kernels are written for float32 and float64 (and integers where PyTorch has them)
+ * over contiguous memory.  float16 and bfloat16 go through float32 and are rounded once, at the
+ * end; a channels last input is copied, and its result brought into that format again. */
 #ifndef RUSH_OPS_NN_H
 #define RUSH_OPS_NN_H
 

@@ -1,16 +1,17 @@
-/* ops/kernels/order.c -- the algorithms of order.h: keys, selection, sorting, searching. Stable sorts are
- * insertion sort, one merge step, or a radix sort by bytes, chosen by length. The unstable ones
- * repeat libstdc++'s introsort, nth_element and heap steps exactly, since PyTorch calls those and
- * the order of equal elements shows in the indices; a better algorithm would give other answers.
- * Selection of values alone, where order cannot show, counts digits and is O(n). Long loops poll
- * the deadline; a sort that was stopped leaves its data partly sorted, and the caller fails. */
+/* ops/kernels/order.c -- the algorithms of order.h: keys, selection, sorting, searching. Stable
+ * sorts are insertion sort, one merge step, or a radix sort by bytes, chosen by length. The
+ * unstable ones repeat libstdc++'s introsort, nth_element and heap steps exactly, since PyTorch
+ * calls those and the order of equal elements shows in the indices; a better algorithm would give
+ * other answers. Selection of values alone, where order cannot show, counts digits and is O(n).
+ * Long loops poll the deadline; a sort that was stopped leaves its data partly sorted, and the
+ * caller fails. */
 #include "ops/kernels/order.h"
 
 #include <string.h>
 
 #include "ops/kernels/views.h"
 
-/* -- Keys ------------------------------------------------------------------------------------------------- */
+/* -- Keys -------------------------------------------------------------------------------------- */
 
 bool order_has(int dtype)
 {
@@ -36,9 +37,12 @@ void order_keys(const call_ctx *cx, int dtype, const void *data, int64_t n, uint
   const bool is_float = dtype_is_float(dtype);
   for (int64_t at = 0; at < n && !(at % 32768 == 0 && call_over(cx)); at += 256) {
     const int64_t m = i64_min(256, n - at);
-    convert_elems(is_float ? RUSH_FLOAT64 : RUSH_INT64, &block, dtype, (const char *)data + (size_t)at * item, m);
+    convert_elems(is_float ? RUSH_FLOAT64 : RUSH_INT64, &block, dtype,
+                  (const char *)data + (size_t)at * item, m);
     for (int64_t k = 0; k < m; k++)
-      out[at + k] = is_float ? key_of_double(block.d[k]) : dtype == RUSH_UINT64 ? (uint64_t)block.i[k] : key_of_int(block.i[k]);
+      out[at + k] = is_float               ? key_of_double(block.d[k])
+                    : dtype == RUSH_UINT64 ? (uint64_t)block.i[k]
+                                           : key_of_int(block.i[k]);
   }
 }
 
@@ -59,7 +63,8 @@ int64_t order_place(const uint64_t *keys, int64_t n, uint64_t key, bool right, b
   int64_t lo = 0, hi = n;
   while (lo < hi) {
     const int64_t mid = lo + (hi - lo) / 2;
-    if ((right ? keys[mid] <= key : keys[mid] < key) || (nan_ends && (key == KEY_NAN || keys[mid] == KEY_NAN)))
+    if ((right ? keys[mid] <= key : keys[mid] < key) ||
+        (nan_ends && (key == KEY_NAN || keys[mid] == KEY_NAN)))
       lo = mid + 1;
     else
       hi = mid;
@@ -102,9 +107,11 @@ float order_unkey_f32(uint32_t key)
   return v;
 }
 
-uint32_t order_select_f32(const call_ctx *cx, uint32_t *x, int64_t k, int64_t n, order_counts *counts)
+uint32_t order_select_f32(const call_ctx *cx, uint32_t *x, int64_t k, int64_t n,
+                          order_counts *counts)
 {
-  for (int shift = 21; n > 1 && !call_over(cx); shift = shift > 11 ? shift - 11 : 0) { /* 11 bits, 11, 10 */
+  for (int shift = 21; n > 1 && !call_over(cx);
+       shift = shift > 11 ? shift - 11 : 0) { /* 11 bits, 11, 10 */
     int32_t(*count)[2048] = counts->of_11_bits;
     int64_t below = 0, kept = 0;
     memset(counts->of_11_bits, 0, sizeof counts->of_11_bits);
@@ -131,7 +138,8 @@ uint32_t order_select_f32(const call_ctx *cx, uint32_t *x, int64_t k, int64_t n,
     for (const int64_t end = i64_min(n, i + 4096); i < end; i++)         \
       ((T *)to)[i] = ((const T *)row)[at[i]];                            \
   return;
-void order_take(const call_ctx *cx, size_t item, void *to, const void *row, const int64_t *at, int64_t n)
+void order_take(const call_ctx *cx, size_t item, void *to, const void *row, const int64_t *at,
+                int64_t n)
 {
   switch (item) {
   case 1: TAKE(uint8_t)
@@ -177,7 +185,7 @@ uint64_t order_select(const call_ctx *cx, uint64_t *x, int64_t k, int64_t n, ord
   return x[n > 1 ? 0 : k] + least;
 }
 
-/* -- Stable sorting ------------------------------------------------------------------------------------------ */
+/* -- Stable sorting ---------------------------------------------------------------------------- */
 
 static void insertion_stable(const call_ctx *cx, keyed *x, int64_t n)
 {
@@ -239,7 +247,7 @@ void order_stable(const call_ctx *cx, keyed *x, keyed *spare, int64_t n)
   }
 }
 
-/* -- libstdc++'s steps ------------------------------------------------------------------------------------------ */
+/* -- libstdc++'s steps ------------------------------------------------------------------------- */
 
 enum { SMALL = 16 }; /* its _S_threshold */
 
@@ -292,7 +300,8 @@ static void heap_pop(keyed *x, int64_t n, keyed *to)
 /* The `middle` smallest come first, as a heap. */
 static void heap_select(const call_ctx *cx, keyed *x, int64_t middle, int64_t n)
 {
-  for (int64_t parent = (middle - 2) / 2; middle >= 2 && parent >= 0 && !call_over_at(cx, parent); parent--)
+  for (int64_t parent = (middle - 2) / 2; middle >= 2 && parent >= 0 && !call_over_at(cx, parent);
+       parent--)
     heap_adjust(x, parent, middle, x[parent]);
   for (int64_t i = middle; i < n && !call_over_at(cx, i); i++)
     if (less(&x[i], &x[0]))
@@ -388,7 +397,7 @@ void order_nth(const call_ctx *cx, keyed *x, int64_t nth, int64_t n)
   insertion_stable(cx, x + first, last - first);
 }
 
-/* -- Rows ---------------------------------------------------------------------------------------------------------- */
+/* -- Rows -------------------------------------------------------------------------------------- */
 
 rush_status along_open(call_ctx *cx, rush_tensor *t, int64_t dim, along *out)
 {
@@ -426,7 +435,8 @@ rush_status along_new(call_ctx *cx, const along *a, int dtype, int64_t n_out, ru
   return tensor_new(cx, dtype, a->n_dims, sizes, out);
 }
 
-rush_status along_back_steal(call_ctx *cx, const along *a, rush_tensor *rows, const rush_tensor *like, rush_tensor **out)
+rush_status along_back_steal(call_ctx *cx, const along *a, rush_tensor *rows,
+                             const rush_tensor *like, rush_tensor **out)
 {
   const bool as_like = like && like->n_dims == a->n_dims && !tensor_is_contiguous(like);
   if ((a->n_dims == 0 || a->dim == a->n_dims - 1) && !as_like) {
@@ -447,7 +457,8 @@ rush_status along_back_steal(call_ctx *cx, const along *a, rush_tensor *rows, co
   return st;
 }
 
-rush_status along_back_reduced_steal(call_ctx *cx, const along *a, rush_tensor *rows, bool keepdim, rush_tensor **out)
+rush_status along_back_reduced_steal(call_ctx *cx, const along *a, rush_tensor *rows, bool keepdim,
+                                     rush_tensor **out)
 {
   rush_tensor *back;
   TRY(along_back_steal(cx, a, rows, NULL, &back));

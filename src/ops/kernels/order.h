@@ -1,9 +1,9 @@
 /* ops/kernels/order.h -- elements of any real dtype in PyTorch's order.
  *
- * An element becomes a 64-bit key: keys compare as the elements do, NaN behind everything, -0 equal to 0.
- * So sorting, selecting and searching are written once.  The *_by algorithms are unstable; they take the
- * steps of libstdc++'s std::sort, std::nth_element and std::partial_sort, which PyTorch uses, because
- * which of two equal elements comes first is visible in the indices.
+ * An element becomes a 64-bit key: keys compare as the elements do, NaN behind everything, -0 equal
+ * to 0. So sorting, selecting and searching are written once.  The *_by algorithms are unstable;
+ * they take the steps of libstdc++'s std::sort, std::nth_element and std::partial_sort, which
+ * PyTorch uses, because which of two equal elements comes first is visible in the indices.
  *
  * along: an operator that works along one dimension sees rows; other dimensions are copied away. */
 #ifndef RUSH_OPS_ORDER_H
@@ -29,12 +29,13 @@ void order_stable(const call_ctx *cx, keyed *x, keyed *spare, int64_t n);
 void order_sort(const call_ctx *cx, keyed *x, int64_t n);                   /* std::sort */
 void order_nth(const call_ctx *cx, keyed *x, int64_t nth, int64_t n);       /* std::nth_element */
 void order_first(const call_ctx *cx, keyed *x, int64_t middle, int64_t n);  /* std::partial_sort */
-/* How many keys of the ascending row are below `key` (right: below or equal); nan_ends: keys of floats, where
- * NaN is neither above nor below, as searchsorted has it. */
+/* How many keys of the ascending row are below `key` (right: below or equal); nan_ends: keys of
+ * floats, where NaN is neither above nor below, as searchsorted has it. */
 int64_t order_place(const uint64_t *keys, int64_t n, uint64_t key, bool right, bool nan_ends);
 
 /* to[i] = row[at[i]] for elements of `item` bytes. */
-void order_take(const call_ctx *cx, size_t item, void *to, const void *row, const int64_t *at, int64_t n);
+void order_take(const call_ctx *cx, size_t item, void *to, const void *row, const int64_t *at,
+                int64_t n);
 /* The element whose key it is, no NaN. */
 void order_unkey(int dtype, uint64_t key, void *to);
 /* Scratch of selecting; 16 KB, so it comes from the caller's allocation. */
@@ -44,12 +45,14 @@ typedef union order_counts {
 } order_counts;
 /* The key at place k (from 0) of the ascending order; x is in another order afterwards. */
 uint64_t order_select(const call_ctx *cx, uint64_t *x, int64_t k, int64_t n, order_counts *counts);
-/* The same for float32, 32 bits a key: keys of n elements, and how many are NaN (UINT32_MAX); the value of a key. */
+/* The same for float32, 32 bits a key: keys of n elements, and how many are NaN (UINT32_MAX); the
+ * value of a key. */
 int64_t order_keys_f32(const float *x, int64_t n, uint32_t *out);
-uint32_t order_select_f32(const call_ctx *cx, uint32_t *x, int64_t k, int64_t n, order_counts *counts);
+uint32_t order_select_f32(const call_ctx *cx, uint32_t *x, int64_t k, int64_t n,
+                          order_counts *counts);
 float order_unkey_f32(uint32_t key);
 
-/* -- Rows --------------------------------------------------------------------------------------------------- */
+/* -- Rows -------------------------------------------------------------------------------------- */
 
 typedef struct along {
   rush_tensor *t; /* contiguous, the dimension last; owned */
@@ -60,10 +63,11 @@ typedef struct along {
 rush_status along_open(call_ctx *cx, rush_tensor *t, int64_t dim, along *out) RUSH_CHECKED;
 void along_close(along *a);
 /* A result with n_out elements a row, filled row by row. */
-rush_status along_new(call_ctx *cx, const along *a, int dtype, int64_t n_out, rush_tensor **out) RUSH_CHECKED;
+rush_status along_new(call_ctx *cx, const along *a, int dtype, int64_t n_out,
+                      rush_tensor **out) RUSH_CHECKED;
 /* It with the dimension where it was; strides as `like` when given, else contiguous. */
-rush_status along_back_steal(call_ctx *cx, const along *a, rush_tensor *rows, const rush_tensor *like,
-                             rush_tensor **out) RUSH_CHECKED;
+rush_status along_back_steal(call_ctx *cx, const along *a, rush_tensor *rows,
+                             const rush_tensor *like, rush_tensor **out) RUSH_CHECKED;
 /* The same for one element a row: with keepdim the dimension stays as 1. */
 rush_status along_back_reduced_steal(call_ctx *cx, const along *a, rush_tensor *rows, bool keepdim,
                                      rush_tensor **out) RUSH_CHECKED;

@@ -1,9 +1,9 @@
 /* Packed weights, kept on the storage they were made from.
  *
- * The first product with a weight leaves a mark, the second packs: what is used once is never packed.
- * Entries are only added, so readers need no lock.  A mark or a packing of another version means that the
- * weight is being written to; then nothing is packed any more.  Only storages whose writers move the
- * version are trusted: mapped files and parameters of our own. */
+ * The first product with a weight leaves a mark, the second packs: what is used once is never
+ * packed. Entries are only added, so readers need no lock.  A mark or a packing of another version
+ * means that the weight is being written to; then nothing is packed any more.  Only storages whose
+ * writers move the version are trusted: mapped files and parameters of our own. */
 #include <stdatomic.h>
 
 #include "ops/math/gemm_int.h"
@@ -30,8 +30,8 @@ static void entry_destroy(storage_cache *self, context *c)
 
 static bool entry_fits(call_ctx *cx, const entry *e, const gemm_packing *p, int64_t at)
 {
-  return e->at == at && e->rs == p->from.rs && e->cs == p->from.cs && e->is_a == p->is_a && e->k == p->k && e->n == p->n &&
-         (!e->packed || gemm_packed_fits(cx, e->packed, p));
+  return e->at == at && e->rs == p->from.rs && e->cs == p->from.cs && e->is_a == p->is_a &&
+         e->k == p->k && e->n == p->n && (!e->packed || gemm_packed_fits(cx, e->packed, p));
 }
 
 static bool entry_push(storage *st, const entry *from)
@@ -50,10 +50,12 @@ static bool entry_push(storage *st, const entry *from)
 
 static bool is_trusted(const rush_tensor *w)
 {
-  return w->st->origin == STORAGE_MAPPED || (w->st->origin == STORAGE_OURS && (w->h.flags & TENSOR_IS_PARAMETER));
+  return w->st->origin == STORAGE_MAPPED ||
+         (w->st->origin == STORAGE_OURS && (w->h.flags & TENSOR_IS_PARAMETER));
 }
 
-rush_status packed_weight(call_ctx *cx, const rush_tensor *w, const gemm_packing *p, const gemm_packed **out)
+rush_status packed_weight(call_ctx *cx, const rush_tensor *w, const gemm_packing *p,
+                          const gemm_packed **out)
 {
   const int64_t n_elems = p->count * p->k * p->n;
   *out = NULL;
@@ -63,8 +65,13 @@ rush_status packed_weight(call_ctx *cx, const rush_tensor *w, const gemm_packing
 
   storage *st = w->st;
   const uint32_t version = atomic_load_explicit(&st->version, memory_order_relaxed);
-  entry e = {.h = {.kind = KIND_GEMM, .version = version, .destroy = entry_destroy}, .is_a = p->is_a, .k = p->k, .n = p->n,
-             .at = (const char *)p->from.data - (const char *)st->data, .rs = p->from.rs, .cs = p->from.cs};
+  entry e = {.h = {.kind = KIND_GEMM, .version = version, .destroy = entry_destroy},
+             .is_a = p->is_a,
+             .k = p->k,
+             .n = p->n,
+             .at = (const char *)p->from.data - (const char *)st->data,
+             .rs = p->from.rs,
+             .cs = p->from.cs};
   bool seen = false, changes = false;
   for (storage_cache *i = atomic_load_explicit(&st->cache, memory_order_acquire); i; i = i->next) {
     if (i->kind != KIND_GEMM)
@@ -93,7 +100,8 @@ rush_status packed_weight(call_ctx *cx, const rush_tensor *w, const gemm_packing
 
 rush_status gemm_with_weight(call_ctx *cx, const gemm_args *args, const rush_tensor *w)
 {
-  const gemm_packing p = {.dtype = args->dtype, .count = 1, .k = args->k, .n = args->n, .from = args->b};
+  const gemm_packing p = {
+    .dtype = args->dtype, .count = 1, .k = args->k, .n = args->n, .from = args->b};
   gemm_args g = *args;
   TRY(packed_weight(cx, w, &p, &g.packed));
   return gemm(cx, &g);

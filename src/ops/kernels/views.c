@@ -1,10 +1,11 @@
-/* ops/kernels/views.c -- the geometry of views (select, slice, transpose, expand, reshape, diagonal), with
- * PyTorch's checks and messages, and the tensors made from it. A geometry is changed on the stack
- * and becomes a tensor once, so that operators of several steps make no intermediate tensors.
- * Reshaping asks if the strides allow a view and copies only if they do not. */
+/* ops/kernels/views.c -- the geometry of views (select, slice, transpose, expand, reshape,
+ * diagonal), with PyTorch's checks and messages, and the tensors made from it. A geometry is
+ * changed on the stack and becomes a tensor once, so that operators of several steps make no
+ * intermediate tensors. Reshaping asks if the strides allow a view and copies only if they do not.
+ * */
 #include "ops/kernels/views.h"
 
-/* -- Small things ------------------------------------------------------------------------------- */
+/* -- Small things ------------------------------------------------------------------------------ */
 
 rush_status call_return_tensors_steal(rush_call *c, uint32_t i, rush_tensor **t, size_t n)
 {
@@ -31,7 +32,7 @@ rush_status call_sizes(rush_call *c, uint32_t i, int64_t *out, int *n)
   return RUSH_OK;
 }
 
-/* -- Geometry ----------------------------------------------------------------------------------- */
+/* -- Geometry ---------------------------------------------------------------------------------- */
 
 void geom_of(geom *g, const rush_tensor *t)
 {
@@ -48,7 +49,8 @@ rush_status geom_view(call_ctx *cx, const rush_tensor *t, const geom *g, rush_te
   return tensor_as_strided(cx, t, g->n_dims, g->sizes, g->strides, g->offset, out);
 }
 
-rush_status geom_copy(call_ctx *cx, rush_tensor *to, const geom *g_to, const rush_tensor *from, const geom *g_from)
+rush_status geom_copy(call_ctx *cx, rush_tensor *to, const geom *g_to, const rush_tensor *from,
+                      const geom *g_from)
 {
   rush_tensor *a, *b = NULL;
   TRY(geom_view(cx, to, g_to, &a));
@@ -146,9 +148,11 @@ rush_status geom_transpose(call_ctx *cx, geom *g, int64_t a, int64_t b)
 rush_status geom_permute(call_ctx *cx, geom *g, int n, const int64_t *dims)
 {
   if (n != g->n_dims)
-    return call_fail(cx, "permute(sparse_coo): number of dimensions in the tensor input does not match "
-                         "the length of the desired ordering of dimensions i.e. input.dim() = %d is "
-                         "not equal to len(dims) = %d", g->n_dims, n);
+    return call_fail(cx,
+                     "permute(sparse_coo): number of dimensions in the tensor input does not match "
+                     "the length of the desired ordering of dimensions i.e. input.dim() = %d is "
+                     "not equal to len(dims) = %d",
+                     g->n_dims, n);
   int64_t sizes[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];
   uint64_t seen = 0;
   for (int i = 0; i < n; i++) {
@@ -169,8 +173,9 @@ static rush_status expand_mismatch(call_ctx *cx, const geom *g, int n, const int
                                    int64_t have)
 {
   sizes_text a, b;
-  return call_fail(cx, "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
-                       "non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
+  return call_fail(cx,
+                   "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
+                   "non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
                    (long long)sizes[i], (long long)have, i, sizes_print(&a, n, sizes),
                    sizes_print(&b, g->n_dims, g->sizes));
 }
@@ -179,8 +184,9 @@ rush_status geom_expand(call_ctx *cx, geom *g, int dtype, int n, const int64_t *
 {
   if (n < g->n_dims) {
     sizes_text a, b;
-    return call_fail(cx, "expand(torch.%sTensor{%s}, size=%s): the number of sizes provided (%d) must "
-                         "be greater or equal to the number of dimensions in the tensor (%d)",
+    return call_fail(cx,
+                     "expand(torch.%sTensor{%s}, size=%s): the number of sizes provided (%d) must "
+                     "be greater or equal to the number of dimensions in the tensor (%d)",
                      dtype_aten_name(dtype), sizes_print(&a, g->n_dims, g->sizes),
                      sizes_print(&b, n, sizes), n, g->n_dims);
   }
@@ -296,20 +302,22 @@ rush_status infer_size(call_ctx *cx, int n, int64_t *sizes, int64_t n_elems)
       overflow |= __builtin_mul_overflow(product, sizes[i], &product);
     }
   }
-  bool fits = !overflow && (unknown < 0 ? product == n_elems : product > 0 && n_elems % product == 0);
+  bool fits =
+    !overflow && (unknown < 0 ? product == n_elems : product > 0 && n_elems % product == 0);
   if (!overflow && unknown >= 0 && product == 0 && n_elems == 0)
-    return call_fail(cx, "cannot reshape tensor of 0 elements into shape %s because the unspecified "
-                         "dimension size -1 can be any value and is ambiguous",
+    return call_fail(cx,
+                     "cannot reshape tensor of 0 elements into shape %s because the unspecified "
+                     "dimension size -1 can be any value and is ambiguous",
                      sizes_print(&buf, n, sizes));
   if (!fits)
-    return call_fail(cx, "shape '%s' is invalid for input of size %lld", sizes_print(&buf, n, sizes),
-                     (long long)n_elems);
+    return call_fail(cx, "shape '%s' is invalid for input of size %lld",
+                     sizes_print(&buf, n, sizes), (long long)n_elems);
   if (unknown >= 0)
     sizes[unknown] = n_elems / product;
   return RUSH_OK;
 }
 
-/* -- Tensors ------------------------------------------------------------------------------------ */
+/* -- Tensors ----------------------------------------------------------------------------------- */
 
 rush_status tensor_select(call_ctx *cx, const rush_tensor *t, int64_t dim, int64_t index,
                           rush_tensor **out)
@@ -320,8 +328,8 @@ rush_status tensor_select(call_ctx *cx, const rush_tensor *t, int64_t dim, int64
   return geom_view(cx, t, &g, out);
 }
 
-rush_status tensor_narrow(call_ctx *cx, const rush_tensor *t, int64_t dim, int64_t start, int64_t length,
-                          rush_tensor **out)
+rush_status tensor_narrow(call_ctx *cx, const rush_tensor *t, int64_t dim, int64_t start,
+                          int64_t length, rush_tensor **out)
 {
   geom g;
   geom_of(&g, t);
@@ -329,7 +337,8 @@ rush_status tensor_narrow(call_ctx *cx, const rush_tensor *t, int64_t dim, int64
   return geom_view(cx, t, &g, out);
 }
 
-rush_status tensor_transpose(call_ctx *cx, const rush_tensor *t, int64_t a, int64_t b, rush_tensor **out)
+rush_status tensor_transpose(call_ctx *cx, const rush_tensor *t, int64_t a, int64_t b,
+                             rush_tensor **out)
 {
   geom g;
   geom_of(&g, t);
@@ -370,7 +379,7 @@ rush_status tensor_reshape(call_ctx *cx, const rush_tensor *t, int n, const int6
   return RUSH_OK;
 }
 
-/* -- Memory formats ----------------------------------------------------------------------------- */
+/* -- Memory formats ---------------------------------------------------------------------------- */
 
 rush_status tensor_new_format(call_ctx *cx, const rush_tensor *t, int dtype, int64_t format,
                               rush_tensor **out)

@@ -1,10 +1,10 @@
-/* ops/math/attention.c -- the product of attention for one call: batches, heads and blocks of queries
- * are the tasks. A task multiplies its queries by all keys (ops/math/gemm.h), scales, masks and
- * normalises each row of scores in place, and multiplies the scores by the values. A row of scores
- * is kept whole, so the softmax is the one of ops/math/rows.h and has the bits of the plain operators;
- * the online softmax of flash attention would save memory and give other bits. With a causal mask,
- * keys that no query of the block sees are not computed. Memory: the scores of one block per task,
- * about half of L2, but at least 14 rows. */
+/* ops/math/attention.c -- the product of attention for one call: batches, heads and blocks of
+ * queries are the tasks. A task multiplies its queries by all keys (ops/math/gemm.h), scales, masks
+ * and normalises each row of scores in place, and multiplies the scores by the values. A row of
+ * scores is kept whole, so the softmax is the one of ops/math/rows.h and has the bits of the plain
+ * operators; the online softmax of flash attention would save memory and give other bits. With a
+ * causal mask, keys that no query of the block sees are not computed. Memory: the scores of one
+ * block per task, about half of L2, but at least 14 rows. */
 #include "ops/math/attention.h"
 
 #include <math.h>
@@ -27,49 +27,51 @@ typedef struct job {
   _Atomic int failed;
 } job;
 
-static const char *operand_at(const job *j, const attention_operand *o, int64_t batch, int64_t head, int64_t row)
+static const char *operand_at(const job *j, const attention_operand *o, int64_t batch, int64_t head,
+                              int64_t row)
 {
-  return (const char *)o->data + (batch * o->batch + head * o->head + row * o->row) * (int64_t)j->item;
+  return (const char *)o->data +
+         (batch * o->batch + head * o->head + row * o->row) * (int64_t)j->item;
 }
 
 /* Scale, mask and softmax the first n scores of query i in place. */
-#define ROW(name, T, NEG_INF)                                                                      \
-  static void name(const job *j, int64_t batch, int64_t head, int64_t i, int64_t n, T *s)           \
-  {                                                                                                \
-    const attention_args *a = j->a;                                                                \
-    const attention_operand *m = &a->mask;                                                         \
-    bool any = !m->data && !a->causal;                                                             \
-    if (m->data && a->mask_is_bool) {                                                              \
-      const bool *keep = (const bool *)m->data + batch * m->batch + head * m->head + i * m->row;    \
-      for (int64_t k = 0; k < n; k++)                                                              \
-        s[k] = keep[k * m->col] != a->mask_hides ? s[k] : -NEG_INF;                                                 \
-    } else if (m->data) {                                                                          \
-      const T *add = (const T *)m->data + batch * m->batch + head * m->head + i * m->row;           \
-      for (int64_t k = 0; k < n; k++)                                                              \
-        s[k] += add[k * m->col];                                                                   \
-    }                                                                                              \
-    if (a->causal)                                                                                 \
-      for (int64_t k = i + 1; k < n; k++)                                                          \
-        s[k] = -NEG_INF;                                                                           \
-    for (int64_t k = 0; k < n && !any; k++)                                                        \
-      any = s[k] != -NEG_INF;                                                                      \
-    const rows *r = rows_of(j->level, sizeof(T) == 8);                                             \
-    T *lse = a->lse ? (T *)a->lse + (batch * a->n_queries + i) * a->n_heads + head : NULL;         \
-    if (!any && a->hidden_is_nan) {                                                                \
-      for (int64_t k = 0; k < n; k++)                                                              \
-        s[k] = (T)NAN;                                                                             \
-      return;                                                                                      \
-    }                                                                                              \
-    if (n == 0 || !any) {                                                                          \
-      memset(s, 0, (size_t)n * sizeof(T));                                                         \
-      if (lse)                                                                                     \
-        *lse = 0;                                                                                  \
-      return;                                                                                      \
-    }                                                                                              \
-    const double top = lse ? r->max(n, s) : 0.0;                                                   \
-    r->softmax(n, s, s);                                                                           \
-    if (lse) /* the largest weight is 1 over the sum */                                            \
-      *lse = (T)(top - log(r->max(n, s)));                                                         \
+#define ROW(name, T, NEG_INF)                                                                    \
+  static void name(const job *j, int64_t batch, int64_t head, int64_t i, int64_t n, T *s)        \
+  {                                                                                              \
+    const attention_args *a = j->a;                                                              \
+    const attention_operand *m = &a->mask;                                                       \
+    bool any = !m->data && !a->causal;                                                           \
+    if (m->data && a->mask_is_bool) {                                                            \
+      const bool *keep = (const bool *)m->data + batch * m->batch + head * m->head + i * m->row; \
+      for (int64_t k = 0; k < n; k++)                                                            \
+        s[k] = keep[k * m->col] != a->mask_hides ? s[k] : -NEG_INF;                              \
+    } else if (m->data) {                                                                        \
+      const T *add = (const T *)m->data + batch * m->batch + head * m->head + i * m->row;        \
+      for (int64_t k = 0; k < n; k++)                                                            \
+        s[k] += add[k * m->col];                                                                 \
+    }                                                                                            \
+    if (a->causal)                                                                               \
+      for (int64_t k = i + 1; k < n; k++)                                                        \
+        s[k] = -NEG_INF;                                                                         \
+    for (int64_t k = 0; k < n && !any; k++)                                                      \
+      any = s[k] != -NEG_INF;                                                                    \
+    const rows *r = rows_of(j->level, sizeof(T) == 8);                                           \
+    T *lse = a->lse ? (T *)a->lse + (batch * a->n_queries + i) * a->n_heads + head : NULL;       \
+    if (!any && a->hidden_is_nan) {                                                              \
+      for (int64_t k = 0; k < n; k++)                                                            \
+        s[k] = (T)NAN;                                                                           \
+      return;                                                                                    \
+    }                                                                                            \
+    if (n == 0 || !any) {                                                                        \
+      memset(s, 0, (size_t)n * sizeof(T));                                                       \
+      if (lse)                                                                                   \
+        *lse = 0;                                                                                \
+      return;                                                                                    \
+    }                                                                                            \
+    const double top = lse ? r->max(n, s) : 0.0;                                                 \
+    r->softmax(n, s, s);                                                                         \
+    if (lse) /* the largest weight is 1 over the sum */                                          \
+      *lse = (T)(top - log(r->max(n, s)));                                                       \
   }
 ROW(finish_f32, float, INFINITY)
 ROW(finish_f64, double, (double)INFINITY)
@@ -94,13 +96,21 @@ static rush_status run_block(job *j, call_ctx *cx, int64_t task, char *scores)
       finish_f64(j, batch, head, q0 + i, n_keys, (double *)(void *)scores + i * n_keys);
   for (int64_t i = 0; a->weights && i < n_q; i++)
     memcpy((char *)a->weights +
-               (batch * a->weights_batch + head * a->weights_head + (q0 + i) * a->weights_row) * (int64_t)j->item,
+             (batch * a->weights_batch + head * a->weights_head + (q0 + i) * a->weights_row) *
+               (int64_t)j->item,
            scores + (size_t)(i * n_keys) * j->item, (size_t)n_keys * j->item);
-  gemm_args o = {.dtype = a->dtype, .m = n_q, .n = a->value_dim, .k = n_keys, .alpha = 1.0,
+  gemm_args o = {.dtype = a->dtype,
+                 .m = n_q,
+                 .n = a->value_dim,
+                 .k = n_keys,
+                 .alpha = 1.0,
                  .a = {scores, n_keys, 1},
                  .b = {operand_at(j, &a->v, batch, kv, 0), a->v.row, a->v.col},
-                 .c = (char *)a->out + (batch * a->out_batch + head * a->out_head + q0 * a->out_row) * (int64_t)j->item,
-                 .c_rs = a->out_row, .c_cs = 1};
+                 .c =
+                   (char *)a->out +
+                   (batch * a->out_batch + head * a->out_head + q0 * a->out_row) * (int64_t)j->item,
+                 .c_rs = a->out_row,
+                 .c_cs = 1};
   return gemm_serial(cx, &o);
 }
 
@@ -130,6 +140,7 @@ rush_status attention(call_ctx *cx, const attention_args *a)
   j.block = i64_min(i64_max(j.block, 14), a->n_queries);
   j.n_blocks = (a->n_queries + j.block - 1) / j.block;
   const int64_t macs = i64_max(1, j.block * a->n_keys * (a->dim + a->value_dim));
-  TRY(parallel_for(cx, a->n_batch * a->n_heads * j.n_blocks, i64_max(1, 250000 / macs), run_blocks, &j));
+  TRY(parallel_for(cx, a->n_batch * a->n_heads * j.n_blocks, i64_max(1, 250000 / macs), run_blocks,
+                   &j));
   return j.failed ? call_nomem(cx) : RUSH_OK;
 }

@@ -1,7 +1,7 @@
 /* ops/math/attention.h -- softmax(scale * Q K' + mask) V on raw memory.
  *
- * Per batch and head: blocks of queries, so that the scores of a block stay in the cache.  float32 and
- * float64.  Rows are contiguous in their last dimension or strided as told. */
+ * Per batch and head: blocks of queries, so that the scores of a block stay in the cache.  float32
+ * and float64.  Rows are contiguous in their last dimension or strided as told. */
 #ifndef RUSH_OPS_ATTENTION_H
 #define RUSH_OPS_ATTENTION_H
 
@@ -23,13 +23,14 @@ typedef struct attention_args {
   double scale;
   void *out;                       /* [batch, head, query, value_dim], the last dense */
   int64_t out_batch, out_head, out_row; /* its strides */
-  void *weights;                   /* NULL, or the weights: [batch, head, query, key], the last dense */
+  void *weights; /* NULL, or the weights: [batch, head, query, key], the last dense */
   int64_t weights_batch, weights_head, weights_row;
-  void *lse;                       /* NULL, or the logarithms of the sums, [batch, query, head] dense */
+  void *lse; /* NULL, or the logarithms of the sums, [batch, query, head] dense */
   int64_t kv_group;                /* heads of q per head of k and v, at least 1 */
 } attention_args;
 
-/* A row without any key to see, all hidden by `causal` or a mask, gives zeros (as PyTorch's safe softmax). */
+/* A row without any key to see, all hidden by `causal` or a mask, gives zeros (as PyTorch's safe
+ * softmax). */
 rush_status attention(call_ctx *cx, const attention_args *a) RUSH_CHECKED;
 
 #endif

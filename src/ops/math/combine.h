@@ -1,17 +1,25 @@
-/* ops/math/combine.h -- d = d op s for elements that an index chooses: index_add, scatter_reduce, index_put.
+/* ops/math/combine.h -- d = d op s for elements that an index chooses: index_add, scatter_reduce,
+ * index_put.
  *
- * Elements are combined in order, one after the other, so that two that meet in one place give the bits
- * PyTorch's sequential loops give; half and bfloat16 round after every step, as there. */
+ * Elements are combined in order, one after the other, so that two that meet in one place give the
+ * bits PyTorch's sequential loops give; half and bfloat16 round after every step, as there. */
 #ifndef RUSH_OPS_COMBINE_H
 #define RUSH_OPS_COMBINE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum combine_op { COMBINE_ADD, COMBINE_MUL, COMBINE_MAX, COMBINE_MIN, N_COMBINE_OPS } combine_op;
+typedef enum combine_op {
+  COMBINE_ADD,
+  COMBINE_MUL,
+  COMBINE_MAX,
+  COMBINE_MIN,
+  N_COMBINE_OPS
+} combine_op;
 
 /* n elements: the i-th goes to d + i * ds, and further by at[i] bytes when `at` is given. */
-typedef void combine_fn(char *d, const int64_t *at, int64_t ds, const char *s, int64_t ss, int64_t n);
+typedef void combine_fn(char *d, const int64_t *at, int64_t ds, const char *s, int64_t ss,
+                        int64_t n);
 
 /* NULL when PyTorch has none either: maximum of complex numbers, quantized dtypes. */
 combine_fn *combine_find(combine_op op, int dtype);

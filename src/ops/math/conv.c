@@ -15,7 +15,8 @@
 #include "ops/math/gemm_chain.h"
 #include "tensor/dtype.h"
 
-/* Panels that one task walks for each piece of k: the piece of the weights stays in L2 meanwhile. */
+/* Panels that one task walks for each piece of k: the piece of the weights stays in L2 meanwhile.
+ * */
 #define RUN_PANELS 16
 
 typedef struct geometry { /* what follows from the arguments */
@@ -46,8 +47,13 @@ typedef struct job {
 /* Without padded sizes. */
 static geometry sizes_of(const conv_args *c)
 {
-  geometry g = {.in_ch = c->in_ch / c->groups, .out_ch = c->out_ch / c->groups, .n_taps = 1, .n_in = 1,
-                .n_out = 1, .n_padded = 1, .item = dtype_bytes(c->dtype)};
+  geometry g = {.in_ch = c->in_ch / c->groups,
+                .out_ch = c->out_ch / c->groups,
+                .n_taps = 1,
+                .n_in = 1,
+                .n_out = 1,
+                .n_padded = 1,
+                .item = dtype_bytes(c->dtype)};
   for (int d = 0; d < 3; d++) {
     g.n_taps *= c->kernel[d];
     g.n_in *= c->in[d];
@@ -67,7 +73,8 @@ static geometry geometry_of(const conv_args *c)
     g.has_border |= c->pad[d] != 0 || g.padded[d] != c->in[d];
     g.n_padded *= g.padded[d];
   }
-  if (g.has_border) /* channels an odd number of lines apart do not meet in the same sets of the cache */
+  if (
+    g.has_border) /* channels an odd number of lines apart do not meet in the same sets of the cache */
     g.n_padded = ((g.n_padded * (int64_t)g.item + 63) / 64 | 1) * 64 / (int64_t)g.item;
   return g;
 }
@@ -80,7 +87,7 @@ static bool is_pointwise(const conv_args *c)
   return true;
 }
 
-/* -- The border ------------------------------------------------------------------------------------ */
+/* -- The border -------------------------------------------------------------------------------- */
 
 /* The inside of a channel; the border around it is zero already. */
 static void copy_inside(const job *j, int64_t ch, char *to)
@@ -94,8 +101,10 @@ static void copy_inside(const job *j, int64_t ch, char *to)
   const char *from = (const char *)c->input + (size_t)(ch * g->n_in) * item;
   for (int64_t z = 0; z < c->in[0] && z + c->pad[0] < g->padded[0]; z++)
     for (int64_t y = 0; y < c->in[1] && y + c->pad[1] < g->padded[1]; y++)
-      memcpy(to + (size_t)(((z + c->pad[0]) * g->padded[1] + y + c->pad[1]) * g->padded[2] + c->pad[2]) * item,
-             from + (size_t)((z * c->in[1] + y) * c->in[2]) * item, (size_t)copied * item);
+      memcpy(
+        to + (size_t)(((z + c->pad[0]) * g->padded[1] + y + c->pad[1]) * g->padded[2] + c->pad[2]) *
+               item,
+        from + (size_t)((z * c->in[1] + y) * c->in[2]) * item, (size_t)copied * item);
 }
 
 /* Channels [begin, end) of the whole batch into zero-bordered copies. */
@@ -121,7 +130,8 @@ static rush_status add_border(job *j)
   if (!j->border)
     return call_nomem(j->cx);
   j->input = j->border;
-  return parallel_for(j->cx, n_ch, i64_max(1, 32768 / i64_max(1, j->geo.n_padded)), copy_with_border, j);
+  return parallel_for(j->cx, n_ch, i64_max(1, 32768 / i64_max(1, j->geo.n_padded)),
+                      copy_with_border, j);
 }
 
 /* Offsets of kernel positions and of output rows, in elements of the bordered input. */
@@ -136,13 +146,15 @@ static rush_status make_offsets(job *j)
     return call_nomem(j->cx);
   j->row_off = j->k_off + g->n_k;
   int64_t *p = j->k_off;
-  const int64_t step = c->chain == CHAIN_WIDE ? 2 : 1; /* channels that take turns, the odd one first */
+  const int64_t step =
+    c->chain == CHAIN_WIDE ? 2 : 1; /* channels that take turns, the odd one first */
   for (int64_t ch = 0; ch < g->in_ch; ch += step)
     for (int64_t z = 0; z < c->kernel[0]; z++)
       for (int64_t y = 0; y < c->kernel[1]; y++)
         for (int64_t x = 0; x < c->kernel[2]; x++)
           for (int64_t last = i64_min(step, g->in_ch - ch), i = last; i-- > 0;)
-            *p++ = (ch + i) * g->n_padded + (z * c->dilation[0] * g->padded[1] + y * c->dilation[1]) * g->padded[2] +
+            *p++ = (ch + i) * g->n_padded +
+                   (z * c->dilation[0] * g->padded[1] + y * c->dilation[1]) * g->padded[2] +
                    x * c->dilation[2];
   for (int64_t z = 0; z < c->out[0]; z++)
     for (int64_t y = 0; y < c->out[1]; y++)
@@ -150,20 +162,28 @@ static rush_status make_offsets(job *j)
   return RUSH_OK;
 }
 
-/* -- Depthwise --------------------------------------------------------------------------------------- */
+/* -- Depthwise --------------------------------------------------------------------------------- */
 
 /* One channel straight from where it lies, if there is a kernel for that. */
 static bool plain_plane(const job *j, int64_t ch, int64_t oc, int64_t out)
 {
   const conv_args *c = j->c;
   const geometry *g = &j->geo;
-  if (c->dtype != RUSH_FLOAT32 || c->kernel[0] != 1 || c->in[0] != 1 || c->out[0] != 1 || c->pad[0] != 0 ||
-      c->kernel[1] != c->kernel[2] || c->stride[1] != c->stride[2] || c->dilation[1] != 1 || c->dilation[2] != 1)
+  if (c->dtype != RUSH_FLOAT32 || c->kernel[0] != 1 || c->in[0] != 1 || c->out[0] != 1 ||
+      c->pad[0] != 0 || c->kernel[1] != c->kernel[2] || c->stride[1] != c->stride[2] ||
+      c->dilation[1] != 1 || c->dilation[2] != 1)
     return false;
-  const conv_plane p = {.kernel = (int)i64_min(c->kernel[2], 99), .stride = (int)i64_min(c->stride[2], 99),
-                        .in_h = c->in[1], .in_w = c->in[2], .out_h = c->out[1], .out_w = c->out[2],
-                        .pad_h = c->pad[1], .pad_w = c->pad[2], .in = (const float *)c->input + ch * g->n_in,
-                        .weight = (const float *)c->weight + oc * g->n_taps, .out = (float *)c->output + out * g->n_out,
+  const conv_plane p = {.kernel = (int)i64_min(c->kernel[2], 99),
+                        .stride = (int)i64_min(c->stride[2], 99),
+                        .in_h = c->in[1],
+                        .in_w = c->in[2],
+                        .out_h = c->out[1],
+                        .out_w = c->out[2],
+                        .pad_h = c->pad[1],
+                        .pad_w = c->pad[2],
+                        .in = (const float *)c->input + ch * g->n_in,
+                        .weight = (const float *)c->weight + oc * g->n_taps,
+                        .out = (float *)c->output + out * g->n_out,
                         .bias = c->bias ? ((const float *)c->bias)[oc] : 0.0f};
   return ISA_PICK(conv_plane_f32, j->level)(&p);
 }
@@ -178,7 +198,8 @@ static void depthwise(void *arg, int64_t begin, int64_t end)
   char *plane = NULL;
   int64_t held = -1;
   for (int64_t i = begin; i < end; i++) {
-    const int64_t image = i / c->out_ch, oc = i % c->out_ch, ic = oc / g->out_ch, ch = image * c->in_ch + ic;
+    const int64_t image = i / c->out_ch, oc = i % c->out_ch, ic = oc / g->out_ch,
+                  ch = image * c->in_ch + ic;
     if (plain_plane(j, ch, oc, i))
       continue;
     if (g->has_border && !plane) {
@@ -208,10 +229,11 @@ static void depthwise(void *arg, int64_t begin, int64_t end)
     mem_free_data(j->cx->ctx, plane, n_bytes);
 }
 
-/* -- Patches times weights ------------------------------------------------------------------------------ */
+/* -- Patches times weights --------------------------------------------------------------------- */
 
 /* Pixels [pixel, pixel + cols) over the terms k0..k1 of one image's group into dst[k][nr]. */
-static void pack_pixels(const job *j, int64_t pixel, int cols, int nr, int64_t k0, int64_t k1, const char *in, char *dst)
+static void pack_pixels(const job *j, int64_t pixel, int cols, int nr, int64_t k0, int64_t k1,
+                        const char *in, char *dst)
 {
   const conv_args *c = j->c;
   conv_panel panel = {.nr = nr, .cols = cols, .step = (int)c->stride[2]};
@@ -224,19 +246,22 @@ static void pack_pixels(const job *j, int64_t pixel, int cols, int nr, int64_t k
     }
   }
   if (c->dtype == RUSH_FLOAT32)
-    ISA_PICK(conv_pack_f32, j->level)(&panel, k1 - k0, j->k_off + k0, (const float *)(const void *)in, (float *)(void *)dst);
+    ISA_PICK(conv_pack_f32, j->level)
+    (&panel, k1 - k0, j->k_off + k0, (const float *)(const void *)in, (float *)(void *)dst);
   else
-    ISA_PICK(conv_pack_f64, j->level)(&panel, k1 - k0, j->k_off + k0, (const double *)(const void *)in, (double *)(void *)dst);
+    ISA_PICK(conv_pack_f64, j->level)
+    (&panel, k1 - k0, j->k_off + k0, (const double *)(const void *)in, (double *)(void *)dst);
 }
 
 static const char *group_input(const job *j, int64_t image, int64_t group)
 {
-  return j->input + (image * j->c->in_ch + group * j->geo.in_ch) * j->geo.n_padded * (int64_t)j->geo.item;
+  return j->input +
+         (image * j->c->in_ch + group * j->geo.in_ch) * j->geo.n_padded * (int64_t)j->geo.item;
 }
 
 /* Panels [p0, p1) of one image and group, output channels [m0, m1) of the group. */
-static void run_panels(const job *j, int64_t image, int64_t group, int64_t m0, int64_t m1, int64_t p0,
-                       int64_t p1, char *scratch)
+static void run_panels(const job *j, int64_t image, int64_t group, int64_t m0, int64_t m1,
+                       int64_t p0, int64_t p1, char *scratch)
 {
   const conv_args *c = j->c;
   const geometry *g = &j->geo;
@@ -303,7 +328,8 @@ static rush_status pack_once(job *j, gemm_packed **out)
 {
   gemm_packing p;
   *out = NULL;
-  if (j->c->packed || j->c->chain == CHAIN_WIDE || j->geo.n_out < 512 || !conv_packing(j->cx, j->c, &p) || !p.is_a)
+  if (j->c->packed || j->c->chain == CHAIN_WIDE || j->geo.n_out < 512 ||
+      !conv_packing(j->cx, j->c, &p) || !p.is_a)
     return RUSH_OK;
   return gemm_pack(j->cx, &p, out);
 }
@@ -315,26 +341,31 @@ static rush_status run_patches(job *j)
   const int n_threads = pool_n_threads(context_pool(j->cx->ctx));
   gemm_packed *once = NULL;
   j->n_panels = (g->n_out + j->kr->nr - 1) / j->kr->nr;
-  const int64_t n_tasks = j->n_panels * c->batch * c->groups, n_tiles = (g->out_ch + j->kr->mr - 1) / j->kr->mr;
+  const int64_t n_tasks = j->n_panels * c->batch * c->groups,
+                n_tiles = (g->out_ch + j->kr->mr - 1) / j->kr->mr;
   j->n_splits = 1;
-  if (n_threads > 1 && n_tasks < 8 * n_threads) /* a panel is packed for each: six tiles are worth it */
+  if (n_threads > 1 &&
+      n_tasks < 8 * n_threads) /* a panel is packed for each: six tiles are worth it */
     j->n_splits = i64_max(1, i64_min(8 * n_threads / n_tasks, n_tiles / 6));
   TRY(pack_once(j, &once));
   j->weight = once ? once->data : c->packed ? c->packed->data : NULL;
   const int64_t macs = i64_max(1, g->out_ch / j->n_splits * g->n_k * j->kr->nr); /* of one task */
-  rush_status st = parallel_for(j->cx, n_tasks * j->n_splits, i64_max(1, 250000 / macs), run_tasks, j);
+  rush_status st =
+    parallel_for(j->cx, n_tasks * j->n_splits, i64_max(1, 250000 / macs), run_tasks, j);
   gemm_packed_free(j->cx->ctx, once);
   TRY(st);
   return j->failed ? call_nomem(j->cx) : RUSH_OK;
 }
 
-/* -- Turned: pixels are rows, output channels columns --------------------------------------------------- */
+/* -- Turned: pixels are rows, output channels columns ------------------------------------------ */
 
-/* Pixels are broadcast straight from the input, the lanes are output channels: nothing is packed but weights. */
+/* Pixels are broadcast straight from the input, the lanes are output channels: nothing is packed
+ * but weights. */
 
 #define TASK_TILES 16 /* tiles of pixels that share a panel of weights while it is in the cache */
 
-/* Tiles of pixels: an output row cut evenly; two rows of 7 pixels at a time, for the images at a network's end. */
+/* Tiles of pixels: an output row cut evenly; two rows of 7 pixels at a time, for the images at a
+ * network's end. */
 static int64_t tiles_of_row(const job *j) { return (j->c->out[2] + j->kr->mr - 1) / j->kr->mr; }
 
 static bool has_pairs(const job *j) { return j->kr->mr == 14 && j->c->out[2] == 7; }
@@ -348,7 +379,8 @@ static int64_t n_pixel_tiles(const job *j)
 /* Where tile i's pixels lie in the input; the first of them in the output is returned. */
 static int64_t pixels_of(const job *j, int64_t i, const char *in, gemm_tile *t)
 {
-  const int64_t w = j->c->out[2], step = j->c->stride[2], per_row = tiles_of_row(j), n_rows = j->c->out[0] * j->c->out[1];
+  const int64_t w = j->c->out[2], step = j->c->stride[2], per_row = tiles_of_row(j),
+                n_rows = j->c->out[0] * j->c->out[1];
   int64_t row = 2 * i, x = 0;
   t->a_rs = step;
   t->a_mid = 7 * step;
@@ -367,7 +399,8 @@ static int64_t pixels_of(const job *j, int64_t i, const char *in, gemm_tile *t)
 }
 
 /* Pixel tiles [i0, i1) of one image and group, one panel of output channels. */
-static void run_turned(const job *j, int64_t image, int64_t group, int64_t panel, int64_t i0, int64_t i1, char *sums)
+static void run_turned(const job *j, int64_t image, int64_t group, int64_t panel, int64_t i0,
+                       int64_t i1, char *sums)
 {
   const conv_args *c = j->c;
   const geometry *g = &j->geo;
@@ -375,12 +408,17 @@ static void run_turned(const job *j, int64_t image, int64_t group, int64_t panel
   const gemm_packed weight = gemm_packed_item(c->packed, group);
   const char *in = group_input(j, image, group);
   char *out = (char *)c->output + (image * c->out_ch + ch) * g->n_out * item;
-  gemm_tile t = {.b_ks = nr, .cols = (int)i64_min(nr, g->out_ch - panel * nr), .alpha = 1.0, .beta = 1.0, .d_cs = 1};
+  gemm_tile t = {.b_ks = nr,
+                 .cols = (int)i64_min(nr, g->out_ch - panel * nr),
+                 .alpha = 1.0,
+                 .beta = 1.0,
+                 .d_cs = 1};
   for (int64_t k0 = 0; k0 < g->n_k; k0 += j->piece) {
     t.k = i64_min(j->piece, g->n_k - k0);
     t.a_off = j->k_off + k0;
     t.b = (const char *)weight.data + (panel * g->n_k + k0) * nr * item;
-    for (int64_t i = i0; i < i1; i++) { /* sums of pieces wait as they are made; the last one turns them */
+    for (int64_t i = i0; i < i1;
+         i++) { /* sums of pieces wait as they are made; the last one turns them */
       char *mine = sums + (i - i0) * j->kr->mr * nr * item;
       const int64_t pixel = pixels_of(j, i, in, &t);
       const bool last = k0 + t.k == g->n_k;
@@ -422,22 +460,28 @@ static rush_status turned(job *j)
   const int64_t n_tiles = n_pixel_tiles(j), n_runs = (n_tiles + TASK_TILES - 1) / TASK_TILES;
   j->n_panels = (g->out_ch + j->kr->nr - 1) / j->kr->nr;
   const int64_t macs = i64_max(1, g->n_out / n_runs * g->n_k * j->kr->nr);
-  TRY(parallel_for(j->cx, c->batch * c->groups * n_runs * j->n_panels, i64_max(1, 250000 / macs), turned_tasks, j));
+  TRY(parallel_for(j->cx, c->batch * c->groups * n_runs * j->n_panels, i64_max(1, 250000 / macs),
+                   turned_tasks, j));
   return j->failed ? call_nomem(j->cx) : RUSH_OK;
 }
 
 /* Share of n that whole units of it would be. */
-static double use_of(int64_t n, int64_t unit) { return (double)n / (double)((n + unit - 1) / unit * unit); }
+static double use_of(int64_t n, int64_t unit)
+{
+  return (double)n / (double)((n + unit - 1) / unit * unit);
+}
 
-/* A 1x1 is a plain product: turned only when its pixels would leave lanes idle.  Others save the packing of patches. */
+/* A 1x1 is a plain product: turned only when its pixels would leave lanes idle.  Others save the
+ * packing of patches. */
 static bool is_turned(const gemm_kernels *kr, const conv_args *c, const geometry *g)
 {
   if (is_pointwise(c))
-    return g->n_out >= 4 && g->n_k >= 16 && use_of(g->out_ch, kr->vl) > 1.1 * use_of(g->n_out, kr->vl);
+    return g->n_out >= 4 && g->n_k >= 16 &&
+           use_of(g->out_ch, kr->vl) > 1.1 * use_of(g->n_out, kr->vl);
   return kr->tile_off && c->out[2] >= 4 && g->n_k >= 16 && use_of(g->out_ch, kr->nr) > 0.8;
 }
 
-/* -- 1x1 ---------------------------------------------------------------------------------------------- */
+/* -- 1x1 --------------------------------------------------------------------------------------- */
 
 static rush_status pointwise(call_ctx *cx, const conv_args *c, const geometry *g)
 {
@@ -447,8 +491,16 @@ static rush_status pointwise(call_ctx *cx, const conv_args *c, const geometry *g
     const char *weight = (const char *)c->weight + (size_t)(group * g->out_ch * g->in_ch) * item;
     const char *input = (const char *)c->input + (size_t)(group * g->in_ch * g->n_in) * item;
     gemm_packed packed;
-    gemm_args a = {.dtype = c->dtype, .m = g->out_ch, .n = g->n_out, .k = g->in_ch, .alpha = 1.0, .beta = 1.0,
-                   .a = {weight, g->in_ch, 1}, .b = {input, g->n_in, 1}, .c_rs = g->n_out, .c_cs = 1};
+    gemm_args a = {.dtype = c->dtype,
+                   .m = g->out_ch,
+                   .n = g->n_out,
+                   .k = g->in_ch,
+                   .alpha = 1.0,
+                   .beta = 1.0,
+                   .a = {weight, g->in_ch, 1},
+                   .b = {input, g->n_in, 1},
+                   .c_rs = g->n_out,
+                   .c_cs = 1};
     if (c->bias)
       a.d = (gemm_matrix){(const char *)c->bias + (size_t)(group * g->out_ch) * item, 1, 0};
     a.c = (char *)c->output + (size_t)(group * g->out_ch * g->n_out) * item;
@@ -471,7 +523,7 @@ static rush_status pointwise(call_ctx *cx, const conv_args *c, const geometry *g
   return RUSH_OK;
 }
 
-/* -- Other dtypes: a column matrix ------------------------------------------------------------------------ */
+/* -- Other dtypes: a column matrix ------------------------------------------------------------- */
 
 typedef struct columns {
   const conv_args *c;
@@ -510,7 +562,9 @@ static void fill_columns(void *arg, int64_t begin, int64_t end)
           if (iz < 0 || iz >= c->in[0] || iy < 0 || iy >= c->in[1] || ix < 0 || ix >= c->in[2])
             memset(to, 0, item);
           else
-            copy_item(to, a->in + (size_t)(((ch * c->in[0] + iz) * c->in[1] + iy) * c->in[2] + ix) * item, item);
+            copy_item(
+              to, a->in + (size_t)(((ch * c->in[0] + iz) * c->in[1] + iy) * c->in[2] + ix) * item,
+              item);
         }
   }
 }
@@ -529,9 +583,17 @@ static rush_status by_columns(call_ctx *cx, const conv_args *c, const geometry *
     const int64_t group = i % c->groups;
     a.in = (const char *)c->input + (size_t)(i * g->in_ch * g->n_in) * item;
     st = parallel_for(cx, g->n_k, i64_max(1, 32768 / i64_max(1, g->n_out)), fill_columns, &a);
-    gemm_args m = {.dtype = c->dtype, .m = g->out_ch, .n = g->n_out, .k = g->n_k, .alpha = 1.0, .beta = 1.0,
-                   .a = {(const char *)c->weight + (size_t)(group * g->out_ch * g->n_k) * item, g->n_k, 1},
-                   .b = {a.col, g->n_out, 1}, .c_rs = g->n_out, .c_cs = 1};
+    gemm_args m = {
+      .dtype = c->dtype,
+      .m = g->out_ch,
+      .n = g->n_out,
+      .k = g->n_k,
+      .alpha = 1.0,
+      .beta = 1.0,
+      .a = {(const char *)c->weight + (size_t)(group * g->out_ch * g->n_k) * item, g->n_k, 1},
+      .b = {a.col, g->n_out, 1},
+      .c_rs = g->n_out,
+      .c_cs = 1};
     m.c = (char *)c->output + (size_t)(i * g->out_ch * g->n_out) * item;
     if (c->bias)
       m.d = (gemm_matrix){(const char *)c->bias + (size_t)(group * g->out_ch) * item, 1, 0};
@@ -542,21 +604,30 @@ static rush_status by_columns(call_ctx *cx, const conv_args *c, const geometry *
   return st;
 }
 
-/* -- Public -------------------------------------------------------------------------------------------------- */
+/* -- Public ------------------------------------------------------------------------------------ */
 
 /* Few channels of one input each: no product to speak of. */
-static bool is_depthwise(const geometry *g) { return g->in_ch == 1 && g->n_k <= 384 && g->out_ch <= 4; }
+static bool is_depthwise(const geometry *g)
+{
+  return g->in_ch == 1 && g->n_k <= 384 && g->out_ch <= 4;
+}
 
 bool conv_packing(call_ctx *cx, const conv_args *c, gemm_packing *out)
 {
   const geometry g = geometry_of(c);
-  const bool has = c->dtype == RUSH_FLOAT32 || c->dtype == RUSH_FLOAT64 || (c->dtype == RUSH_BFLOAT16 && is_pointwise(c));
+  const bool has = c->dtype == RUSH_FLOAT32 || c->dtype == RUSH_FLOAT64 ||
+                   (c->dtype == RUSH_BFLOAT16 && is_pointwise(c));
   if (!has || g.n_k == 0 || c->batch == 0 || g.out_ch == 0 ||
       g.n_out == 0 || (is_depthwise(&g) && !is_pointwise(c)))
     return false;
   const gemm_kernels *kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), c->dtype);
-  *out = (gemm_packing){.dtype = c->dtype, .is_a = !is_turned(kr, c, &g), .count = c->groups, .k = g.n_k, .n = g.out_ch,
-                        .bs = g.out_ch * g.n_k, .from = {c->weight, g.n_k, 1}};
+  *out = (gemm_packing){.dtype = c->dtype,
+                        .is_a = !is_turned(kr, c, &g),
+                        .count = c->groups,
+                        .k = g.n_k,
+                        .n = g.out_ch,
+                        .bs = g.out_ch * g.n_k,
+                        .from = {c->weight, g.n_k, 1}};
   if (!out->is_a)
     out->from = (gemm_matrix){c->weight, 1, g.n_k};
   return true;
@@ -582,7 +653,8 @@ rush_status conv(call_ctx *cx, const conv_args *c)
   if (st == RUSH_OK)
     st = make_offsets(&j);
   if (st == RUSH_OK && deep)
-    st = parallel_for(cx, c->batch * c->out_ch, i64_max(1, 65536 / i64_max(1, j.geo.n_out * j.geo.n_taps)), depthwise, &j);
+    st = parallel_for(cx, c->batch * c->out_ch,
+                      i64_max(1, 65536 / i64_max(1, j.geo.n_out * j.geo.n_taps)), depthwise, &j);
   else if (st == RUSH_OK)
     st = c->packed && !c->packed->is_a ? turned(&j) : run_patches(&j);
   if (st == RUSH_OK && j.failed)
@@ -594,38 +666,40 @@ rush_status conv(call_ctx *cx, const conv_args *c)
   return st;
 }
 
-/* -- Transposed: a product, then the columns are added into the output ---------------------------------------- */
+/* -- Transposed: a product, then the columns are added into the output ------------------------- */
 
-#define ADD_COLUMNS(name, T)                                                                            \
-  static void name(const conv_args *c, int64_t n_taps, const void *col, void *out, const void *bias)    \
-  {                                                                                                     \
-    const int64_t n_in = c->in[0] * c->in[1] * c->in[2], n_out = c->out[0] * c->out[1] * c->out[2];     \
-    const T *s = col;                                                                                   \
-    T *o = out;                                                                                         \
-    for (int64_t i = 0; i < n_out; i++)                                                                 \
-      o[i] = 0;                                                                                         \
-    for (int64_t k = 0; k < n_taps; k++, s += n_in) {                                                   \
-      const int64_t kx = k % c->kernel[2], ky = k / c->kernel[2] % c->kernel[1];                        \
-      const int64_t kz = k / c->kernel[2] / c->kernel[1];                                               \
-      for (int64_t z = 0; z < c->in[0]; z++)                                                            \
-        for (int64_t y = 0; y < c->in[1]; y++) {                                                        \
-          const int64_t oz = z * c->stride[0] - c->pad[0] + kz * c->dilation[0];                        \
-          const int64_t oy = y * c->stride[1] - c->pad[1] + ky * c->dilation[1];                        \
-          if (oz < 0 || oz >= c->out[0] || oy < 0 || oy >= c->out[1])                                   \
-            continue;                                                                                   \
-          const int64_t shift = kx * c->dilation[2] - c->pad[2];                                        \
-          const T *row = s + (z * c->in[1] + y) * c->in[2];                                             \
-          T *to = o + (oz * c->out[1] + oy) * c->out[2];                                                \
-          for (int64_t x = 0; x < c->in[2]; x++) {                                                      \
-            const int64_t ox = x * c->stride[2] + shift;                                                \
-            if (ox >= 0 && ox < c->out[2])                                                              \
-              to[ox] = (T)(to[ox] + row[x]);                                                            \
-          }                                                                                             \
-        }                                                                                               \
-    }                                                                                                   \
-    if (bias)                                                                                           \
-      for (int64_t i = 0; i < n_out; i++)                                                               \
-        o[i] = (T)(o[i] + *(const T *)bias);                                                            \
+#define ADD_COLUMNS(name, T)                                                       \
+  static void name(const conv_args *c, int64_t n_taps, const void *col, void *out, \
+                   const void *bias)                                               \
+  {                                                                                \
+    const int64_t n_in = c->in[0] * c->in[1] * c->in[2],                           \
+                  n_out = c->out[0] * c->out[1] * c->out[2];                       \
+    const T *s = col;                                                              \
+    T *o = out;                                                                    \
+    for (int64_t i = 0; i < n_out; i++)                                            \
+      o[i] = 0;                                                                    \
+    for (int64_t k = 0; k < n_taps; k++, s += n_in) {                              \
+      const int64_t kx = k % c->kernel[2], ky = k / c->kernel[2] % c->kernel[1];   \
+      const int64_t kz = k / c->kernel[2] / c->kernel[1];                          \
+      for (int64_t z = 0; z < c->in[0]; z++)                                       \
+        for (int64_t y = 0; y < c->in[1]; y++) {                                   \
+          const int64_t oz = z * c->stride[0] - c->pad[0] + kz * c->dilation[0];   \
+          const int64_t oy = y * c->stride[1] - c->pad[1] + ky * c->dilation[1];   \
+          if (oz < 0 || oz >= c->out[0] || oy < 0 || oy >= c->out[1])              \
+            continue;                                                              \
+          const int64_t shift = kx * c->dilation[2] - c->pad[2];                   \
+          const T *row = s + (z * c->in[1] + y) * c->in[2];                        \
+          T *to = o + (oz * c->out[1] + oy) * c->out[2];                           \
+          for (int64_t x = 0; x < c->in[2]; x++) {                                 \
+            const int64_t ox = x * c->stride[2] + shift;                           \
+            if (ox >= 0 && ox < c->out[2])                                         \
+              to[ox] = (T)(to[ox] + row[x]);                                       \
+          }                                                                        \
+        }                                                                          \
+    }                                                                              \
+    if (bias)                                                                      \
+      for (int64_t i = 0; i < n_out; i++)                                          \
+        o[i] = (T)(o[i] + *(const T *)bias);                                       \
   }
 ADD_COLUMNS(add_f32, float)
 ADD_COLUMNS(add_f64, double)
@@ -673,7 +747,8 @@ static void (*adder_of(int dtype))(const conv_args *, int64_t, const void *, voi
 
 rush_status conv_transpose(call_ctx *cx, const conv_args *c)
 {
-  ASSERT(c->dtype != RUSH_FLOAT16 && c->dtype != RUSH_BFLOAT16, "16-bit floats are widened by the caller");
+  ASSERT(c->dtype != RUSH_FLOAT16 && c->dtype != RUSH_BFLOAT16,
+         "16-bit floats are widened by the caller");
   const geometry g = sizes_of(c);
   const int64_t rows = g.out_ch * g.n_taps;
   size_t n_bytes;
@@ -687,16 +762,24 @@ rush_status conv_transpose(call_ctx *cx, const conv_args *c)
     return call_nomem(cx);
   for (int64_t i = 0; i < c->batch * c->groups && st == RUSH_OK; i++) {
     const int64_t group = i % c->groups;
-    gemm_args m = {.dtype = c->dtype, .m = rows, .n = g.n_in, .k = g.in_ch, .alpha = 1.0, .c = col,
-                   .a = {(const char *)c->weight + (size_t)(group * g.in_ch * rows) * g.item, 1, rows},
-                   .b = {(const char *)c->input + (size_t)(i * g.in_ch * g.n_in) * g.item, g.n_in, 1},
-                   .c_rs = g.n_in, .c_cs = 1};
+    gemm_args m = {
+      .dtype = c->dtype,
+      .m = rows,
+      .n = g.n_in,
+      .k = g.in_ch,
+      .alpha = 1.0,
+      .c = col,
+      .a = {(const char *)c->weight + (size_t)(group * g.in_ch * rows) * g.item, 1, rows},
+      .b = {(const char *)c->input + (size_t)(i * g.in_ch * g.n_in) * g.item, g.n_in, 1},
+      .c_rs = g.n_in,
+      .c_cs = 1};
     st = gemm(cx, &m);
     scatter s = {c, g.n_taps, g.n_in, g.n_out, g.item, col,
                  c->bias ? (const char *)c->bias + (size_t)(group * g.out_ch) * g.item : NULL,
                  (char *)c->output + (size_t)(i * g.out_ch * g.n_out) * g.item, adder_of(c->dtype)};
     if (st == RUSH_OK)
-      st = parallel_for(cx, g.out_ch, i64_max(1, 32768 / i64_max(1, g.n_taps * g.n_in)), add_channels, &s);
+      st = parallel_for(cx, g.out_ch, i64_max(1, 32768 / i64_max(1, g.n_taps * g.n_in)),
+                        add_channels, &s);
   }
   mem_free_data(cx->ctx, col, n_bytes);
   return st;

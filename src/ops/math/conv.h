@@ -1,13 +1,15 @@
 /* ops/math/conv.h -- convolutions on raw memory.
  *
- * 1, 2 and 3 spatial dimensions; fewer are 3 with leading ones.  Input, weight and output are contiguous:
- * [batch, channels, d, h, w]; weight [out_ch, in_ch / groups, kd, kh, kw], for the transposed convolution
- * [in_ch, out_ch / groups, kd, kh, kw].  All dtypes of gemm.h.
+ * 1, 2 and 3 spatial dimensions; fewer are 3 with leading ones.  Input, weight and output are
+ * contiguous: [batch, channels, d, h, w]; weight [out_ch, in_ch / groups, kd, kh, kw], for the
+ * transposed convolution [in_ch, out_ch / groups, kd, kh, kw].  All dtypes of gemm.h.
  *
- * float32 and float64 pack patches of the (zero-bordered) input straight into the panels of the matrix
- * micro-kernel: no column matrix is made.  1x1 of stride 1 is a matrix product; depthwise has a direct
- * kernel.  Where the image is small the product is turned round: pixels are its rows, so that no lane idles.  Every result is one chain over (channel, kd, kh, kw) cut as in gemm.h, then + bias: the same
- * bits on any instruction set and with any number of threads.  bfloat16: ops/math/gemm_chain.h. */
+ * float32 and float64 pack patches of the (zero-bordered) input straight into the panels of the
+ * matrix micro-kernel: no column matrix is made.  1x1 of stride 1 is a matrix product; depthwise
+ * has a direct kernel.  Where the image is small the product is turned round: pixels are its rows,
+ * so that no lane idles.  Every result is one chain over (channel, kd, kh, kw) cut as in gemm.h,
+ * then + bias: the same bits on any instruction set and with any number of threads.  bfloat16:
+ * ops/math/gemm_chain.h. */
 #ifndef RUSH_OPS_CONV_H
 #define RUSH_OPS_CONV_H
 
@@ -20,7 +22,8 @@ typedef struct conv_args {
   int64_t stride[3], pad[3], dilation[3]; /* pad: before; what lies behind follows from `out` */
   const void *input, *weight, *bias; /* bias may be NULL */
   void *output;
-  int chain; /* chain_kind: float32 that stands for bfloat16.  WORDS: in_ch counts words; weights are chains over (channel, tap) */
+  int
+    chain; /* chain_kind: float32 that stands for bfloat16.  WORDS: in_ch counts words; weights are chains over (channel, tap) */
   const gemm_packed *packed; /* the weight as conv_packing wants it, or NULL */
 } conv_args;
 

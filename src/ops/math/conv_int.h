@@ -14,10 +14,14 @@ typedef struct conv_panel {
 } conv_panel;
 
 /* dst[k][nr], zero beyond cols. */
-ISA_DECLARE(void, conv_pack_f32, (const conv_panel *p, int64_t n_k, const int64_t *k_off, const float *in, float *dst));
-ISA_DECLARE(void, conv_pack_f64, (const conv_panel *p, int64_t n_k, const int64_t *k_off, const double *in, double *dst));
+ISA_DECLARE(void, conv_pack_f32,
+            (const conv_panel *p, int64_t n_k, const int64_t *k_off, const float *in, float *dst));
+ISA_DECLARE(void, conv_pack_f64,
+            (const conv_panel *p, int64_t n_k, const int64_t *k_off, const double *in,
+             double *dst));
 
-/* One channel of a depthwise convolution over rows of n_w pixels: out = bias + sum w[k] in[row][k_off[k]]. */
+/* One channel of a depthwise convolution over rows of n_w pixels: out = bias + sum w[k]
+ * in[row][k_off[k]]. */
 typedef struct conv_depth {
   int64_t n_k, n_rows, n_w, step; /* step: of pixels in a row */
   const int64_t *k_off, *row_off; /* row_off: where an output row's input starts */
@@ -28,8 +32,9 @@ typedef struct conv_depth {
 ISA_DECLARE(void, conv_depth_f32, (const conv_depth *d));
 ISA_DECLARE(void, conv_depth_f64, (const conv_depth *d));
 
-/* The same for a plane as it lies in memory, its border of zeros only imagined: square kernels of 3 or 5, strides of 1
- * or 2, no dilation.  False: not here (the kernel, the instruction set), nothing is done. */
+/* The same for a plane as it lies in memory, its border of zeros only imagined: square kernels of 3
+ * or 5, strides of 1 or 2, no dilation.  False: not here (the kernel, the instruction set), nothing
+ * is done. */
 typedef struct conv_plane {
   int kernel, stride;
   int64_t in_h, in_w, out_h, out_w, pad_h, pad_w;

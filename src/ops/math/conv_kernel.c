@@ -1,9 +1,9 @@
-/* ops/math/conv_kernel.c -- inner loops of convolutions, compiled once per instruction set (base/isa.h):
- * packing of patches into panels, and depthwise planes. AVX-512 has packing of its own, which loads
- * runs of neighbouring pixels with masks; other levels copy element by element. Kernel sizes and
- * strides are constants of inlined functions, so that the weights stay in registers. Every sum is
- * one chain in the order of the kernel's rows and columns, whatever the vector width, so all levels
- * give the same bits. */
+/* ops/math/conv_kernel.c -- inner loops of convolutions, compiled once per instruction set
+ * (base/isa.h): packing of patches into panels, and depthwise planes. AVX-512 has packing of its
+ * own, which loads runs of neighbouring pixels with masks; other levels copy element by element.
+ * Kernel sizes and strides are constants of inlined functions, so that the weights stay in
+ * registers. Every sum is one chain in the order of the kernel's rows and columns, whatever the
+ * vector width, so all levels give the same bits. */
 #include "ops/math/conv_int.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #include <immintrin.h>
 #endif
 
-/* -- Packing patches ----------------------------------------------------------------------------- */
+/* -- Packing patches --------------------------------------------------------------------------- */
 
 #define PACK(name, T, VL)                                                                        \
   void name(const conv_panel *p, int64_t n_k, const int64_t *k_off, const T *in, T *dst)         \
@@ -91,8 +91,8 @@ static inline __m512 load_runs2(const runs *r, const float *s)
   return x;
 }
 
-void ISA_NAME(conv_pack_f32)(const conv_panel *p, int64_t n_k, const int64_t *k_off, const float *in,
-                             float *dst)
+void ISA_NAME(conv_pack_f32)(const conv_panel *p, int64_t n_k, const int64_t *k_off,
+                             const float *in, float *dst)
 {
   for (int l0 = 0; l0 < p->nr; l0 += 16) {
     runs r;
@@ -125,9 +125,10 @@ void ISA_NAME(conv_pack_f32)(const conv_panel *p, int64_t n_k, const int64_t *k_
 PACK(ISA_NAME(conv_pack_f32), float, 8)
 #endif
 
-/* -- Depthwise ------------------------------------------------------------------------------------ */
+/* -- Depthwise --------------------------------------------------------------------------------- */
 
-/* Constant n_k and step let the compiler keep all weights in registers and vectorise over the row. */
+/* Constant n_k and step let the compiler keep all weights in registers and vectorise over the row.
+ * */
 #define DEPTH(name, T, FMA)                                                                      \
   static inline __attribute__((always_inline)) void name##_of(const conv_depth *d, const int n_k, \
                                                               const int64_t step)                \
@@ -210,8 +211,8 @@ typedef struct strip { /* sixteen columns of the output */
 } strip;
 
 /* Columns first + k and on of an input row, every S-th; HI: they reach beyond sixteen. */
-static inline __attribute__((always_inline)) __m512 load_strip(const float *s, const strip *t, __mmask16 any, const int k,
-                                                               const int S, const bool HI)
+static inline __attribute__((always_inline)) __m512
+load_strip(const float *s, const strip *t, __mmask16 any, const int k, const int S, const bool HI)
 {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   const __m512 lo = _mm512_maskz_loadu_ps(t->lo[k] & any, s + k);
@@ -222,11 +223,12 @@ static inline __attribute__((always_inline)) __m512 load_strip(const float *s, c
   return _mm512_permutex2var_ps(lo, even, _mm512_maskz_loadu_ps(t->hi[k] & any, s + k + 16));
 }
 
-/* ROWS output rows: an input row is loaded once for all of them.  Each sum is still one chain over the kernel's rows
- * and columns. */
-static inline __attribute__((always_inline)) void plane_rows(const conv_plane *p, const __m512 *w, const strip *t, int64_t y,
-                                                             int64_t x, const int K, const int S, const bool HI,
-                                                             const int ROWS)
+/* ROWS output rows: an input row is loaded once for all of them.  Each sum is still one chain over
+ * the kernel's rows and columns. */
+static inline __attribute__((always_inline)) void plane_rows(const conv_plane *p, const __m512 *w,
+                                                             const strip *t, int64_t y, int64_t x,
+                                                             const int K, const int S,
+                                                             const bool HI, const int ROWS)
 {
   const __m512 bias = _mm512_set1_ps(p->bias);
   const float *s = p->in + (y * S - p->pad_h) * p->in_w + x * S - p->pad_w;
@@ -249,8 +251,10 @@ static inline __attribute__((always_inline)) void plane_rows(const conv_plane *p
     _mm512_mask_storeu_ps(out + r * p->out_w, t->out, _mm512_add_ps(acc[r], bias));
 }
 
-static inline __attribute__((always_inline)) void plane_strip(const conv_plane *p, const __m512 *w, const strip *t, int64_t x,
-                                                              const int K, const int S, const bool HI)
+static inline __attribute__((always_inline)) void plane_strip(const conv_plane *p, const __m512 *w,
+                                                              const strip *t, int64_t x,
+                                                              const int K, const int S,
+                                                              const bool HI)
 {
   int64_t y = 0;
   for (; K == 3 && y + 4 <= p->out_h; y += 4)
@@ -261,7 +265,8 @@ static inline __attribute__((always_inline)) void plane_strip(const conv_plane *
     plane_rows(p, w, t, y, x, K, S, HI, 1);
 }
 
-static inline __attribute__((always_inline)) void plane_of(const conv_plane *p, const int K, const int S)
+static inline __attribute__((always_inline)) void plane_of(const conv_plane *p, const int K,
+                                                           const int S)
 {
   __m512 w[25];
   for (int k = 0; k < K * K; k++)

@@ -63,8 +63,10 @@ static float distance(int64_t n, const float *x, const float *y)
   return r;
 }
 
-static inline __attribute__((always_inline)) void tile_rows(int64_t k, const int rows, const uint64_t *a, int64_t rs,
-                                                            int64_t cs, const uint64_t *b, uint64_t *c)
+static inline __attribute__((always_inline)) void tile_rows(int64_t k, const int rows,
+                                                            const uint64_t *a, int64_t rs,
+                                                            int64_t cs, const uint64_t *b,
+                                                            uint64_t *c)
 {
   enum { LANES = WIDTH / 8, N = INT_COLS / LANES };
   ints acc[INT_ROWS][N] = {{{0}}};
@@ -77,7 +79,8 @@ static inline __attribute__((always_inline)) void tile_rows(int64_t k, const int
   memcpy(c, acc, sizeof *acc * (size_t)rows);
 }
 
-static void tile(int64_t k, int rows, const uint64_t *a, int64_t rs, int64_t cs, const uint64_t *b, uint64_t *c)
+static void tile(int64_t k, int rows, const uint64_t *a, int64_t rs, int64_t cs, const uint64_t *b,
+                 uint64_t *c)
 {
   if (rows == INT_ROWS) {
     tile_rows(k, INT_ROWS, a, rs, cs, b, c);
@@ -89,6 +92,7 @@ static void tile(int64_t k, int rows, const uint64_t *a, int64_t rs, int64_t cs,
 
 const dot_loops *ISA_NAME(dot_loops_of)(void)
 {
-  static const dot_loops loops = {.f32 = dot_f32, .f64 = dot_f64, .i64 = dot_i64, .distance = distance, .tile = tile};
+  static const dot_loops loops = {
+    .f32 = dot_f32, .f64 = dot_f64, .i64 = dot_i64, .distance = distance, .tile = tile};
   return &loops;
 }

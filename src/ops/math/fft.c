@@ -35,7 +35,8 @@ cplx fft_root(int64_t k, int64_t n)
   if (8 * k < n || 8 * k > 7 * n)
     return (cplx){cos(two_pi * (double)k / (double)n), -sin(two_pi * (double)k / (double)n)};
   const int64_t quarter = (8 * k + n) / (2 * n); /* nearest multiple of a quarter turn */
-  const double rest = two_pi * (double)(4 * k - quarter * n) / (4.0 * (double)n), c = cos(rest), s = sin(rest);
+  const double rest = two_pi * (double)(4 * k - quarter * n) / (4.0 * (double)n), c = cos(rest),
+               s = sin(rest);
   switch (quarter & 3) {
   case 0: return (cplx){c, -s};
   case 1: return (cplx){-s, -c};
@@ -71,10 +72,12 @@ static bool make_chirp(const call_ctx *cx, fft_plan *p)
   p->inner = fft_plan_new(cx, m);
   p->chirp = cplx_new(c, p->n);
   p->kernel = cplx_new(c, m);
-  cplx *x = cplx_new(c, m), *scratch = p->inner ? cplx_new(c, (int64_t)fft_scratch_len(p->inner)) : NULL;
+  cplx *x = cplx_new(c, m),
+       *scratch = p->inner ? cplx_new(c, (int64_t)fft_scratch_len(p->inner)) : NULL;
   const bool made = p->inner && p->chirp && p->kernel && x && scratch;
   if (made) {
-    for (int64_t k = 0; k < p->n && !call_over_at(cx, k); k++) /* k * k mod 2 n keeps the angle small */
+    for (int64_t k = 0; k < p->n && !call_over_at(cx, k);
+         k++) /* k * k mod 2 n keeps the angle small */
       p->chirp[k] = fft_root((int64_t)((__int128)k * k % (2 * p->n)), 2 * p->n);
     for (int64_t k = 0; k < m && !call_over_at(cx, k); k++)
       x[k] = (cplx){0, 0};
@@ -129,7 +132,7 @@ size_t fft_scratch_len(const fft_plan *p)
   return p->inner ? 2 * (size_t)p->inner->n + fft_scratch_len(p->inner) : LARGEST;
 }
 
-/* -- Mixed radix, decimation in time ------------------------------------------------------------------------ */
+/* -- Mixed radix, decimation in time ----------------------------------------------------------- */
 
 static inline cplx root_at(const fft_plan *p, bool backward, int64_t k)
 {
@@ -137,8 +140,10 @@ static inline cplx root_at(const fft_plan *p, bool backward, int64_t k)
   return (cplx){r.re, backward ? -r.im : r.im};
 }
 
-/* Join f transforms of length m, which stand one after the other in `out`; `stride` * f * m == n. */
-static void butterflies(const call_ctx *cx, const fft_plan *p, bool backward, int f, int64_t m, int64_t stride, cplx *out, cplx *t)
+/* Join f transforms of length m, which stand one after the other in `out`; `stride` * f * m == n.
+ * */
+static void butterflies(const call_ctx *cx, const fft_plan *p, bool backward, int f, int64_t m,
+                        int64_t stride, cplx *out, cplx *t)
 {
   for (int64_t u = 0; u < m && !call_over_at(cx, u); u++) {
     for (int q = 0; q < f; q++)
@@ -164,8 +169,8 @@ static void butterflies(const call_ctx *cx, const fft_plan *p, bool backward, in
   }
 }
 
-static void mixed(const call_ctx *cx, const fft_plan *p, bool backward, int level, int64_t n, int64_t stride, const cplx *in, cplx *out,
-                  cplx *scratch)
+static void mixed(const call_ctx *cx, const fft_plan *p, bool backward, int level, int64_t n,
+                  int64_t stride, const cplx *in, cplx *out, cplx *scratch)
 {
   if (n == 1) {
     out[0] = in[0];
@@ -180,15 +185,17 @@ static void mixed(const call_ctx *cx, const fft_plan *p, bool backward, int leve
   butterflies(cx, p, backward, f, m, stride, out, scratch);
 }
 
-/* -- Bluestein ------------------------------------------------------------------------------------------------- */
+/* -- Bluestein --------------------------------------------------------------------------------- */
 
 /* The backward transform is the forward one of the conjugates, conjugated. */
-static void bluestein(const call_ctx *cx, const fft_plan *p, bool backward, const cplx *in, cplx *out, cplx *scratch)
+static void bluestein(const call_ctx *cx, const fft_plan *p, bool backward, const cplx *in,
+                      cplx *out, cplx *scratch)
 {
   const int64_t m = p->inner->n;
   cplx *x = scratch, *y = scratch + m, *rest = scratch + 2 * m;
   for (int64_t k = 0; k < m && !call_over_at(cx, k); k++)
-    x[k] = k < p->n ? mul((cplx){in[k].re, backward ? -in[k].im : in[k].im}, p->chirp[k]) : (cplx){0, 0};
+    x[k] =
+      k < p->n ? mul((cplx){in[k].re, backward ? -in[k].im : in[k].im}, p->chirp[k]) : (cplx){0, 0};
   fft_run(cx, p->inner, false, x, y, rest);
   for (int64_t k = 0; k < m && !call_over_at(cx, k); k++)
     y[k] = mul(y[k], p->kernel[k]);
@@ -199,7 +206,8 @@ static void bluestein(const call_ctx *cx, const fft_plan *p, bool backward, cons
   }
 }
 
-void fft_run(const call_ctx *cx, const fft_plan *p, bool backward, const cplx *in, cplx *out, cplx *scratch)
+void fft_run(const call_ctx *cx, const fft_plan *p, bool backward, const cplx *in, cplx *out,
+             cplx *scratch)
 {
   if (p->inner)
     bluestein(cx, p, backward, in, out, scratch);

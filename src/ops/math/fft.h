@@ -17,14 +17,18 @@ typedef struct fft_plan fft_plan;
 fft_plan *fft_plan_new(const call_ctx *cx, int64_t n);
 void fft_plan_free(context *c, fft_plan *p);
 size_t fft_scratch_len(const fft_plan *p); /* in cplx */
-/* out[k] = sum of in[i] exp(-2 pi j i k / n), not scaled; backward: exp(+...).  in and out do not overlap. */
-void fft_run(const call_ctx *cx, const fft_plan *p, bool backward, const cplx *in, cplx *out, cplx *scratch);
+/* out[k] = sum of in[i] exp(-2 pi j i k / n), not scaled; backward: exp(+...).  in and out do not
+ * overlap. */
+void fft_run(const call_ctx *cx, const fft_plan *p, bool backward, const cplx *in, cplx *out,
+             cplx *scratch);
 
-/* -- Side by side (fft_lanes.h) ---------------------------------------------------------------------------- */
+/* -- Side by side (fft_lanes.h) ---------------------------------------------------------------- */
 
 typedef enum fft_form { FFT_COMPLEX, FFT_OF_REALS, FFT_TO_REALS } fft_form;
-typedef struct fft_lines { /* [outer][n][inner] in memory; `in` and `out` may be the same when complex */
-  fft_form form; /* OF_REALS: n reals become n / 2 + 1; TO_REALS: the reverse, of in_n elements a line.  inner is 1, n even */
+typedef struct
+  fft_lines { /* [outer][n][inner] in memory; `in` and `out` may be the same when complex */
+  fft_form
+    form; /* OF_REALS: n reals become n / 2 + 1; TO_REALS: the reverse, of in_n elements a line.  inner is 1, n even */
   bool is_f64, backward, conj;
   double scale;
   int64_t n, outer, inner, in_n;

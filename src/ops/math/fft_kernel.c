@@ -1,8 +1,10 @@
-/* Transforms side by side, compiled once per instruction set (base/isa.h); fft_kernel.inc is the body. */
+/* Transforms side by side, compiled once per instruction set (base/isa.h); fft_kernel.inc is the
+ * body. */
 #include "ops/math/fft_lanes.h"
 
 #if ISA_LEVEL == ISA_PORTABLE && defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O2") /* a third of the code; who has these alone has no vectors worth the name */
+#pragma GCC optimize( \
+  "O2") /* a third of the code; who has these alone has no vectors worth the name */
 #endif
 
 #define T float

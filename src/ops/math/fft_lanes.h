@@ -1,8 +1,9 @@
 /* ops/math/fft_lanes.h -- many transforms side by side.
  *
- * A block is FFT_LANES values of each of n elements: element j of lane l at [j * lanes + l], real parts and imaginary
- * parts apart.  So every loop runs over lanes, and what a lane gives does not depend on the others or on the instruction
- * set.  Lengths whose prime factors are at most FFT_LARGEST; of float32 and float64. */
+ * A block is FFT_LANES values of each of n elements: element j of lane l at [j * lanes + l], real
+ * parts and imaginary parts apart.  So every loop runs over lanes, and what a lane gives does not
+ * depend on the others or on the instruction set.  Lengths whose prime factors are at most
+ * FFT_LARGEST; of float32 and float64. */
 #ifndef RUSH_OPS_FFT_LANES_H
 #define RUSH_OPS_FFT_LANES_H
 
@@ -33,11 +34,13 @@ typedef struct fft_loops {
   size_t item;
   void (*load)(const fft_memory *m, int64_t n, void *x);                /* x: [2][n * lanes] */
   void (*store)(const fft_memory *m, int64_t n, const void *x, double scale, bool conj);
-  void *(*run)(const fft_lengths *p, bool backward, void *x, void *y);  /* where the result is: x or y */
+  void *(*run)(const fft_lengths *p, bool backward, void *x,
+               void *y); /* where the result is: x or y */
   /* x[j] *= root j * (first + l) of the table, for lanes with first + l < end. */
-  void (*turn)(int64_t n, int64_t first, int64_t end, bool backward, const void *re, const void *im, void *x);
-  /* Of h elements: the transform of pairs of reals becomes h + 1 elements of the transform of the reals, in y; and back.
-   * `re`, `im`: the roots of 2 h, forward. */
+  void (*turn)(int64_t n, int64_t first, int64_t end, bool backward, const void *re, const void *im,
+               void *x);
+  /* Of h elements: the transform of pairs of reals becomes h + 1 elements of the transform of the
+   * reals, in y; and back. `re`, `im`: the roots of 2 h, forward. */
   void (*split)(int64_t h, const void *x, void *y, const void *re, const void *im);
   void (*join)(int64_t h, const void *x, void *y, const void *re, const void *im);
 } fft_loops;

@@ -1,4 +1,5 @@
-/* Transforms of the lines of an array, in blocks of lanes; a long line alone is taken apart into n1 by n2. */
+/* Transforms of the lines of an array, in blocks of lanes; a long line alone is taken apart into n1
+ * by n2. */
 #include <stdatomic.h>
 
 #include "base/threads.h"
@@ -23,9 +24,12 @@ bool fft_lines_has(int64_t n)
   return n > 0 && factorize(n, &f);
 }
 
-bool fft_lines_suits(int64_t n, int64_t n_lines) { return n_lines >= FFT_LANES_F32 / 2 || n < LONG; }
+bool fft_lines_suits(int64_t n, int64_t n_lines)
+{
+  return n_lines >= FFT_LANES_F32 / 2 || n < LONG;
+}
 
-/* -- Roots ------------------------------------------------------------------------------------------------- */
+/* -- Roots ------------------------------------------------------------------------------------- */
 
 typedef struct roots { /* of n: n real parts, then n imaginary ones */
   int64_t n;
@@ -66,7 +70,7 @@ static rush_status roots_make(call_ctx *cx, int64_t n, bool is_f64, roots *out)
   return out->re ? RUSH_OK : call_nomem(cx);
 }
 
-/* -- Blocks of lines ------------------------------------------------------------------------------------------ */
+/* -- Blocks of lines --------------------------------------------------------------------------- */
 
 typedef struct job {
   call_ctx *cx;
@@ -79,7 +83,10 @@ typedef struct job {
   _Atomic int failed;
 } job;
 
-static char *element(const job *j, const void *base, int64_t at) { return (char *)(uintptr_t)base + (size_t)at * 2 * j->loops->item; }
+static char *element(const job *j, const void *base, int64_t at)
+{
+  return (char *)(uintptr_t)base + (size_t)at * 2 * j->loops->item;
+}
 
 /* Scratch of a task: two blocks of n + 1 elements. */
 static char *scratch_new(job *j, int64_t n, size_t *n_bytes)
@@ -96,10 +103,13 @@ static void run_block(const job *j, int64_t first, int64_t outer, char *x, char 
   const fft_lines *f = j->f;
   const fft_loops *o = j->loops;
   const bool rows = f->inner == 1;
-  const int64_t h = f->n / 2, in_n = f->form == FFT_TO_REALS ? f->in_n : f->form == FFT_OF_REALS ? h : f->n;
+  const int64_t h = f->n / 2, in_n = f->form == FFT_TO_REALS   ? f->in_n
+                                     : f->form == FFT_OF_REALS ? h
+                                                               : f->n;
   const int64_t out_n = f->form == FFT_OF_REALS ? h + 1 : f->form == FFT_TO_REALS ? h : f->n;
   const int n_lanes = (int)i64_min(o->lanes, (rows ? f->outer : f->inner) - first);
-  fft_memory in = {NULL, f->inner, rows ? in_n : 1, n_lanes}, out = {NULL, f->inner, rows ? out_n : 1, n_lanes};
+  fft_memory in = {NULL, f->inner, rows ? in_n : 1, n_lanes},
+             out = {NULL, f->inner, rows ? out_n : 1, n_lanes};
   in.data = element(j, f->in, rows ? first * in_n : outer * f->n * f->inner + first);
   out.data = element(j, f->out, rows ? first * out_n : outer * f->n * f->inner + first);
   o->load(&in, f->form == FFT_COMPLEX ? f->n : f->form == FFT_OF_REALS ? h : h + 1, x);
@@ -128,7 +138,7 @@ static void run_blocks(void *arg, int64_t begin, int64_t end)
     mem_free_data(j->cx->ctx, x, n_bytes);
 }
 
-/* -- A long line: element j1 * n2 + j2 becomes k1 + n1 * k2 -------------------------------------------------------- */
+/* -- A long line: element j1 * n2 + j2 becomes k1 + n1 * k2 ------------------------------------ */
 
 static void run_columns(void *arg, int64_t begin, int64_t end)
 {
@@ -196,9 +206,11 @@ static rush_status run_long(job *j)
   if (!(j->part = mem_alloc_data(j->cx->ctx, n_bytes)))
     return call_nomem(j->cx);
   for (j->line = 0; j->line < f->outer && st == RUSH_OK; j->line++) {
-    st = parallel_for(j->cx, (n2 + lanes - 1) / lanes, i64_max(1, GRAIN / (n1 * lanes)), run_columns, j);
+    st = parallel_for(j->cx, (n2 + lanes - 1) / lanes, i64_max(1, GRAIN / (n1 * lanes)),
+                      run_columns, j);
     if (st == RUSH_OK)
-      st = parallel_for(j->cx, (n1 + lanes - 1) / lanes, i64_max(1, GRAIN / (n2 * lanes)), run_rows, j);
+      st = parallel_for(j->cx, (n1 + lanes - 1) / lanes, i64_max(1, GRAIN / (n2 * lanes)), run_rows,
+                        j);
   }
   mem_free_data(j->cx->ctx, j->part, n_bytes);
   return st;
@@ -206,7 +218,8 @@ static rush_status run_long(job *j)
 
 rush_status fft_lines_run(call_ctx *cx, const fft_lines *f)
 {
-  const fft_loops *loops = ISA_PICK(fft_loops_of, cpu_choose(context_get_options(cx->ctx)->cpu))(f->is_f64);
+  const fft_loops *loops =
+    ISA_PICK(fft_loops_of, cpu_choose(context_get_options(cx->ctx)->cpu))(f->is_f64);
   const int64_t n = f->form == FFT_COMPLEX ? f->n : f->n / 2;
   job j = {.cx = cx, .f = f, .loops = loops};
   const bool made = factorize(n, &j.p);

@@ -1,65 +1,68 @@
-/* ops/math/gather_kernel.c -- sums of picked elements, compiled once per instruction set (base/isa.h):
- * sampled points (grid_sample), bilinear taps, and rows of embedding bags. Rows are summed in two
- * vector registers at a time, written with vector types because the compiler did not vectorise the
- * loops over arrays. Sums are taken in order, so every level gives the same bits. */
+/* ops/math/gather_kernel.c -- sums of picked elements, compiled once per instruction set
+ * (base/isa.h): sampled points (grid_sample), bilinear taps, and rows of embedding bags. Rows are
+ * summed in two vector registers at a time, written with vector types because the compiler did not
+ * vectorise the loops over arrays. Sums are taken in order, so every level gives the same bits. */
 #include "ops/math/gather.h"
 
 #include <string.h>
 
 #include "base/half.h"
 
-/* A row is summed in registers, two of these at a time.  Loops over arrays did not become vectors. */
+/* A row is summed in registers, two of these at a time.  Loops over arrays did not become vectors.
+ * */
 typedef float floats __attribute__((vector_size(64)));
 typedef double doubles __attribute__((vector_size(64)));
 
-#define GATHER(T, F, V)                                                                                       \
-  static bool inside_##F(int n, const int64_t *at)                                                            \
-  {                                                                                                           \
-    int64_t any = 0;                                                                                          \
-    for (int i = 0; i < n; i++)                                                                               \
-      any |= at[i];                                                                                           \
-    return any >= 0;                                                                                          \
-  }                                                                                                           \
-  static void points_##F(int n, int n_taps, const void *x_, const int64_t *at, const void *weight, void *y_)  \
-  {                                                                                                           \
-    const T *x = x_, *w = weight;                                                                             \
-    T *y = y_;                                                                                                \
-    for (int i = 0; i < n; i++)                                                                               \
-      y[i] = 0;                                                                                               \
-    for (int k = 0; k < n_taps; k++, at += GATHER_POINTS, w += GATHER_POINTS) {                               \
-      if (inside_##F(n, at))                                                                                  \
-        for (int i = 0; i < n; i++)                                                                           \
-          y[i] += x[at[i]] * w[i];                                                                            \
-      else                                                                                                    \
-        for (int i = 0; i < n; i++)                                                                           \
-          y[i] += at[i] >= 0 ? x[at[i]] * w[i] : 0;                                                           \
-    }                                                                                                         \
-  }                                                                                                           \
-  static void rows_##F(int64_t n_cols, const void *table, const int64_t *at, int64_t n, const void *factors,  \
-                       void *to_)                                                                             \
-  {                                                                                                           \
-    const T *f = factors;                                                                                     \
-    T *to = to_;                                                                                              \
-    int64_t c = 0;                                                                                            \
-    for (; c + 2 * (int64_t)(sizeof(V) / sizeof(T)) <= n_cols; c += 2 * (int64_t)(sizeof(V) / sizeof(T))) {   \
-      V low = {0}, high = {0}, x, y;                                                                          \
-      for (int64_t i = 0; i < n; i++) {                                                                       \
-        const T *from = (const T *)table + at[i] * n_cols + c;                                                \
-        memcpy(&x, from, sizeof x);                                                                           \
-        memcpy(&y, from + sizeof x / sizeof(T), sizeof y);                                                    \
-        low += f ? x * f[i] : x;                                                                              \
-        high += f ? y * f[i] : y;                                                                             \
-      }                                                                                                       \
-      memcpy(to + c, &low, sizeof low);                                                                       \
-      memcpy(to + c + sizeof low / sizeof(T), &high, sizeof high);                                            \
-    }                                                                                                         \
-    for (int64_t k = c; k < n_cols; k++)                                                                      \
-      to[k] = 0;                                                                                              \
-    for (int64_t i = 0; i < n && c < n_cols; i++) {                                                           \
-      const T *from = (const T *)table + at[i] * n_cols, by = f ? f[i] : 1;                                   \
-      for (int64_t k = c; k < n_cols; k++)                                                                    \
-        to[k] += from[k] * by;                                                                                \
-    }                                                                                                         \
+#define GATHER(T, F, V)                                                                            \
+  static bool inside_##F(int n, const int64_t *at)                                                 \
+  {                                                                                                \
+    int64_t any = 0;                                                                               \
+    for (int i = 0; i < n; i++)                                                                    \
+      any |= at[i];                                                                                \
+    return any >= 0;                                                                               \
+  }                                                                                                \
+  static void points_##F(int n, int n_taps, const void *x_, const int64_t *at, const void *weight, \
+                         void *y_)                                                                 \
+  {                                                                                                \
+    const T *x = x_, *w = weight;                                                                  \
+    T *y = y_;                                                                                     \
+    for (int i = 0; i < n; i++)                                                                    \
+      y[i] = 0;                                                                                    \
+    for (int k = 0; k < n_taps; k++, at += GATHER_POINTS, w += GATHER_POINTS) {                    \
+      if (inside_##F(n, at))                                                                       \
+        for (int i = 0; i < n; i++)                                                                \
+          y[i] += x[at[i]] * w[i];                                                                 \
+      else                                                                                         \
+        for (int i = 0; i < n; i++)                                                                \
+          y[i] += at[i] >= 0 ? x[at[i]] * w[i] : 0;                                                \
+    }                                                                                              \
+  }                                                                                                \
+  static void rows_##F(int64_t n_cols, const void *table, const int64_t *at, int64_t n,            \
+                       const void *factors, void *to_)                                             \
+  {                                                                                                \
+    const T *f = factors;                                                                          \
+    T *to = to_;                                                                                   \
+    int64_t c = 0;                                                                                 \
+    for (; c + 2 * (int64_t)(sizeof(V) / sizeof(T)) <= n_cols;                                     \
+         c += 2 * (int64_t)(sizeof(V) / sizeof(T))) {                                              \
+      V low = {0}, high = {0}, x, y;                                                               \
+      for (int64_t i = 0; i < n; i++) {                                                            \
+        const T *from = (const T *)table + at[i] * n_cols + c;                                     \
+        memcpy(&x, from, sizeof x);                                                                \
+        memcpy(&y, from + sizeof x / sizeof(T), sizeof y);                                         \
+        low += f ? x * f[i] : x;                                                                   \
+        high += f ? y * f[i] : y;                                                                  \
+      }                                                                                            \
+      memcpy(to + c, &low, sizeof low);                                                            \
+      memcpy(to + c + sizeof low / sizeof(T), &high, sizeof high);                                 \
+    }                                                                                              \
+    for (int64_t k = c; k < n_cols; k++)                                                           \
+      to[k] = 0;                                                                                   \
+    for (int64_t i = 0; i < n && c < n_cols; i++) {                                                \
+      const T *from = (const T *)table + at[i] * n_cols, by = f ? f[i] : 1;                        \
+      for (int64_t k = c; k < n_cols; k++)                                                         \
+        to[k] += from[k] * by;                                                                     \
+    }                                                                                              \
   }
 
 GATHER(float, f32, floats)
@@ -74,10 +77,12 @@ static inline int32_t inside(float x, int size)
   return (int32_t)in;
 }
 
-static inline __attribute__((always_inline)) bool taps(int n, const float *xy, int w, int h, bool align, const bool bf16,
-                                                       int64_t *at, float *weight, double *base)
+static inline __attribute__((always_inline)) bool taps(int n, const float *xy, int w, int h,
+                                                       bool align, const bool bf16, int64_t *at,
+                                                       float *weight, double *base)
 {
-  const float half_w = rounded((float)(align ? w - 1 : w) / 2, bf16), half_h = rounded((float)(align ? h - 1 : h) / 2, bf16);
+  const float half_w = rounded((float)(align ? w - 1 : w) / 2, bf16),
+              half_h = rounded((float)(align ? h - 1 : h) / 2, bf16);
   float x[GATHER_POINTS] = {0}, y[GATHER_POINTS] = {0}, bad[GATHER_POINTS];
   int any = 0;
   for (int i = 0; i < n; i++) {
@@ -85,14 +90,21 @@ static inline __attribute__((always_inline)) bool taps(int n, const float *xy, i
     y[i] = xy[2 * i + 1];
   }
   for (int i = 0; i < GATHER_POINTS; i++) {
-    const float sx = rounded(rounded(x[i] + 1, bf16) * half_w, bf16), sy = rounded(rounded(y[i] + 1, bf16) * half_h, bf16);
-    const float px = align ? sx : rounded(sx - 0.5f, bf16), py = align ? sy : rounded(sy - 0.5f, bf16);
+    const float sx = rounded(rounded(x[i] + 1, bf16) * half_w, bf16),
+                sy = rounded(rounded(y[i] + 1, bf16) * half_h, bf16);
+    const float px = align ? sx : rounded(sx - 0.5f, bf16),
+                py = align ? sy : rounded(sy - 0.5f, bf16);
     const float lx = __builtin_floorf(px), ly = __builtin_floorf(py);
-    const float fx = rounded(px - lx, bf16), fy = rounded(py - ly, bf16), ex = rounded(1 - fx, bf16), ey = rounded(1 - fy, bf16);
-    const int32_t x0 = inside(lx, w), x1 = inside(lx + 1, w), y0 = inside(ly, h), y1 = inside(ly + 1, h);
-    const float w0 = rounded(ey * ex, bf16), w1 = rounded(ey * fx, bf16), w2 = rounded(fy * ex, bf16), w3 = rounded(fy * fx, bf16);
-    const int64_t a0 = (int64_t)y0 * w + x0, a1 = (int64_t)y0 * w + x1, a2 = (int64_t)y1 * w + x0, a3 = (int64_t)y1 * w + x1;
-    const int out0 = (x0 | y0) < 0, out1 = (x1 | y0) < 0, out2 = (x0 | y1) < 0, out3 = (x1 | y1) < 0;
+    const float fx = rounded(px - lx, bf16), fy = rounded(py - ly, bf16),
+                ex = rounded(1 - fx, bf16), ey = rounded(1 - fy, bf16);
+    const int32_t x0 = inside(lx, w), x1 = inside(lx + 1, w), y0 = inside(ly, h),
+                  y1 = inside(ly + 1, h);
+    const float w0 = rounded(ey * ex, bf16), w1 = rounded(ey * fx, bf16),
+                w2 = rounded(fy * ex, bf16), w3 = rounded(fy * fx, bf16);
+    const int64_t a0 = (int64_t)y0 * w + x0, a1 = (int64_t)y0 * w + x1, a2 = (int64_t)y1 * w + x0,
+                  a3 = (int64_t)y1 * w + x1;
+    const int out0 = (x0 | y0) < 0, out1 = (x1 | y0) < 0, out2 = (x0 | y1) < 0,
+              out3 = (x1 | y1) < 0;
     at[i] = out0 ? -1 : a0;
     at[i + GATHER_POINTS] = out1 ? -1 : a1;
     at[i + 2 * GATHER_POINTS] = out2 ? -1 : a2;
@@ -110,9 +122,11 @@ static inline __attribute__((always_inline)) bool taps(int n, const float *xy, i
   return any;
 }
 
-static bool bilinear(int n, const float *xy, int w, int h, bool align, bool bf16, int64_t *at, float *weight, double *base)
+static bool bilinear(int n, const float *xy, int w, int h, bool align, bool bf16, int64_t *at,
+                     float *weight, double *base)
 {
-  return bf16 ? taps(n, xy, w, h, align, true, at, weight, base) : taps(n, xy, w, h, align, false, at, weight, base);
+  return bf16 ? taps(n, xy, w, h, align, true, at, weight, base)
+              : taps(n, xy, w, h, align, false, at, weight, base);
 }
 
 gather ISA_NAME(gather_of)(bool is_f64)

@@ -1,10 +1,10 @@
-/* ops/math/gemm.c -- matrix products on raw memory (gemm.h has the contract), blocked as in Goto and van
- * de Geijn: panels of B and tiles of A are packed so that micro-kernels read memory in order.
- * Products of few rows, of one row and of many small matrices take shorter paths that pack less. k
- * is cut into pieces that depend on k alone and pieces are added in order, so neither threads nor
- * packing change a bit; cutting k by the cache or by the number of threads would. 16-bit and 8-bit
- * floats go through float32 or chains; complex numbers have plain loops. Memory: MC and NC bound
- * what is packed at a time. */
+/* ops/math/gemm.c -- matrix products on raw memory (gemm.h has the contract), blocked as in Goto
+ * and van de Geijn: panels of B and tiles of A are packed so that micro-kernels read memory in
+ * order. Products of few rows, of one row and of many small matrices take shorter paths that pack
+ * less. k is cut into pieces that depend on k alone and pieces are added in order, so neither
+ * threads nor packing change a bit; cutting k by the cache or by the number of threads would.
+ * 16-bit and 8-bit floats go through float32 or chains; complex numbers have plain loops. Memory:
+ * MC and NC bound what is packed at a time. */
 #include "ops/math/gemm.h"
 
 #include <sched.h>
@@ -15,8 +15,8 @@
 #include "ops/point/halves.h"
 #include "tensor/dtype.h"
 
-/* Blocks: a piece of k by MC rows of A stays in L2, a piece by one panel of B in L1; NC columns of B
- * packed at a time stay in L3. */
+/* Blocks: a piece of k by MC rows of A stays in L2, a piece by one panel of B in L1; NC columns of
+ * B packed at a time stay in L3. */
 #define MC 168
 #define NC 3072
 /* Multiply-adds below which a second thread costs more than it brings. */
@@ -77,7 +77,7 @@ static const char *at(const job *j, const void *base, int64_t elems)
   return (const char *)base + elems * (int64_t)j->item;
 }
 
-/* -- One block ---------------------------------------------------------------------------------- */
+/* -- One block --------------------------------------------------------------------------------- */
 
 /* Rows [m0, m1) and k0..k1 of A into tiles [tile][k][rows]. */
 static void pack_a(const job *j, int64_t m0, int64_t m1, int64_t k0, int64_t k1, char *dst)
@@ -91,7 +91,8 @@ static void pack_a(const job *j, int64_t m0, int64_t m1, int64_t k0, int64_t k1,
 }
 
 /* Where panel p's rows k0.. lie, and how far apart: packed before, in place, or packed now. */
-static const char *panel_of_b(const job *j, int64_t p, int64_t k0, int64_t k1, char *scratch, int64_t *b_ks)
+static const char *panel_of_b(const job *j, int64_t p, int64_t k0, int64_t k1, char *scratch,
+                              int64_t *b_ks)
 {
   const gemm_args *g = j->g;
   const int nr = j->kr->nr;
@@ -111,12 +112,13 @@ static const char *panel_of_b(const job *j, int64_t p, int64_t k0, int64_t k1, c
 }
 
 /* C[m0..m1, panels p0..p1) gets the terms k0..k1. */
-static void run_block(const job *j, int64_t m0, int64_t m1, int64_t p0, int64_t p1, int64_t k0, int64_t k1,
-                      char *scratch)
+static void run_block(const job *j, int64_t m0, int64_t m1, int64_t p0, int64_t p1, int64_t k0,
+                      int64_t k1, char *scratch)
 {
   const gemm_args *g = j->g;
   const int nr = j->kr->nr, mr = j->kr->mr;
-  gemm_tile t = {.k = k1 - k0, .c_rs = g->c_rs, .c_cs = g->c_cs, .alpha = g->alpha, .beta = k0 ? 1.0 : g->beta};
+  gemm_tile t = {
+    .k = k1 - k0, .c_rs = g->c_rs, .c_cs = g->c_cs, .alpha = g->alpha, .beta = k0 ? 1.0 : g->beta};
   const char *a = j->a_all ? at(j, j->a_all, k0 * g->m + m0 * t.k) : j->pack_a ? scratch : NULL;
   if (j->pack_a && !j->a_all)
     pack_a(j, m0, m1, k0, k1, scratch);
@@ -149,7 +151,7 @@ static void run_block(const job *j, int64_t m0, int64_t m1, int64_t p0, int64_t 
   }
 }
 
-/* -- Tasks -------------------------------------------------------------------------------------- */
+/* -- Tasks ------------------------------------------------------------------------------------- */
 
 static char *slot_take(job *j, int *slot)
 {
@@ -160,8 +162,9 @@ static char *slot_take(job *j, int *slot)
       continue;
     }
     int i = __builtin_ctzll(free_now);
-    if (atomic_compare_exchange_weak_explicit(&j->free_slots, &free_now, free_now & ~(UINT64_C(1) << i),
-                                              memory_order_acquire, memory_order_relaxed)) {
+    if (atomic_compare_exchange_weak_explicit(&j->free_slots, &free_now,
+                                              free_now & ~(UINT64_C(1) << i), memory_order_acquire,
+                                              memory_order_relaxed)) {
       *slot = i;
       return j->scratch + (size_t)i * j->slot_bytes;
     }
@@ -184,13 +187,14 @@ static void task_panels(void *arg, int64_t begin, int64_t end)
   const unsigned mode = flush_begin(j->g->chain != CHAIN_NONE);
   for (int64_t i = begin; i < end; i++)
     for (int64_t k0 = 0; k0 < j->g->k && !(k0 && call_over(j->cx)); k0 += j->piece)
-      run_block(j, 0, j->g->m, cut(j->n_panels, j->n_groups, i), cut(j->n_panels, j->n_groups, i + 1), k0,
-                i64_min(k0 + j->piece, j->g->k), scratch);
+      run_block(j, 0, j->g->m, cut(j->n_panels, j->n_groups, i),
+                cut(j->n_panels, j->n_groups, i + 1), k0, i64_min(k0 + j->piece, j->g->k), scratch);
   flush_end(mode);
   slot_give(j, slot);
 }
 
-/* Tasks are (block of rows, group of panels) of one piece and the current panels, groups fastest. */
+/* Tasks are (block of rows, group of panels) of one piece and the current panels, groups fastest.
+ * */
 static void task_blocks(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
@@ -200,9 +204,10 @@ static void task_blocks(void *arg, int64_t begin, int64_t end)
   const unsigned mode = flush_begin(j->g->chain != CHAIN_NONE);
   for (int64_t i = begin; i < end; i++) {
     const int64_t row = i / j->n_groups, group = i % j->n_groups;
-    run_block(j, cut(j->n_tiles, j->n_blocks, row) * mr, i64_min(cut(j->n_tiles, j->n_blocks, row + 1) * mr, j->g->m),
-              j->p0 + cut(n_panels, j->n_groups, group), j->p0 + cut(n_panels, j->n_groups, group + 1), j->k0, j->k1,
-              scratch);
+    run_block(j, cut(j->n_tiles, j->n_blocks, row) * mr,
+              i64_min(cut(j->n_tiles, j->n_blocks, row + 1) * mr, j->g->m),
+              j->p0 + cut(n_panels, j->n_groups, group),
+              j->p0 + cut(n_panels, j->n_groups, group + 1), j->k0, j->k1, scratch);
   }
   flush_end(mode);
   slot_give(j, slot);
@@ -215,7 +220,8 @@ static void task_pack_a(void *arg, int64_t begin, int64_t end)
   const gemm_args *g = j->g;
   for (int64_t k0 = 0; k0 < g->k; k0 += j->piece) {
     const int64_t k1 = i64_min(k0 + j->piece, g->k), m0 = begin * j->kr->mr;
-    pack_a(j, m0, i64_min(end * j->kr->mr, g->m), k0, k1, (char *)(uintptr_t)at(j, j->a_all, k0 * g->m + m0 * (k1 - k0)));
+    pack_a(j, m0, i64_min(end * j->kr->mr, g->m), k0, k1,
+           (char *)(uintptr_t)at(j, j->a_all, k0 * g->m + m0 * (k1 - k0)));
   }
 }
 
@@ -242,13 +248,16 @@ static void task_row(void *arg, int64_t begin, int64_t end)
     const int64_t n = i64_min(most, end - c);
     for (int64_t k0 = 0; k0 < g->k && !(k0 && call_over(j->cx)); k0 += j->piece) {
       const int64_t k1 = i64_min(k0 + j->piece, g->k);
-      j->kr->row(k1 - k0, at(j, g->a.data, k0 * g->a.cs), g->a.cs, at(j, g->b.data, k0 * g->b.rs + c),
-                 g->b.rs, n, acc);
+      j->kr->row(k1 - k0, at(j, g->a.data, k0 * g->a.cs), g->a.cs,
+                 at(j, g->b.data, k0 * g->b.rs + c), g->b.rs, n, acc);
       const double beta = k0 ? 1.0 : g->beta;
       const int64_t d_cs = k0 ? 1 : g->d.cs;
-      const void *d = k0 ? at(j, g->c, c) : g->d.data && beta != 0.0 ? at(j, g->d.data, c * d_cs) : NULL;
+      const void *d = k0                         ? at(j, g->c, c)
+                      : g->d.data && beta != 0.0 ? at(j, g->d.data, c * d_cs)
+                                                 : NULL;
       if (j->item == 4) {
-        const float *s = (const float *)(void *)acc, *df = d, al = (float)g->alpha, be = (float)beta;
+        const float *s = (const float *)(void *)acc, *df = d, al = (float)g->alpha,
+                    be = (float)beta;
         float *out = (float *)g->c + c;
         for (int64_t i = 0; i < n; i++)
           out[i] = !df          ? al * s[i]
@@ -267,7 +276,7 @@ static void task_row(void *arg, int64_t begin, int64_t end)
   flush_end(mode);
 }
 
-/* -- One product of float32 or float64 ------------------------------------------------------------ */
+/* -- One product of float32 or float64 --------------------------------------------------------- */
 
 static size_t round_up64(size_t n) { return (n + 63) & ~(size_t)63; }
 
@@ -326,7 +335,8 @@ static rush_status run_thin(job *j, int n_threads)
   return st;
 }
 
-/* Into how many tasks a product is cut.  C is made tile by tile in any case: no bit depends on it. */
+/* Into how many tasks a product is cut.  C is made tile by tile in any case: no bit depends on it.
+ * */
 static void cut_work(job *j, bool big, int n_threads)
 {
   const int64_t most = MC / j->kr->mr, threads = i64_max(1, n_threads);
@@ -334,7 +344,8 @@ static void cut_work(job *j, bool big, int n_threads)
   if (big) {
     j->n_blocks = (j->n_tiles + most - 1) / most;
     if (threads > 1) /* rows alike for every thread, several turns for each */
-      j->n_blocks = i64_min((j->n_blocks + 2 * threads - 1) / (2 * threads) * 2 * threads, j->n_tiles);
+      j->n_blocks =
+        i64_min((j->n_blocks + 2 * threads - 1) / (2 * threads) * 2 * threads, j->n_tiles);
     if (j->n_blocks < 2 * threads)
       j->n_groups = i64_max(1, i64_min(2 * threads / j->n_blocks, j->n_panels / 4));
   } else if (j->n_tiles <= 2) {
@@ -396,7 +407,8 @@ static rush_status gemm_float(call_ctx *cx, const gemm_args *args, int n_threads
     scale_only(&g);
     return RUSH_OK;
   }
-  if ((g.c_cs != 1 && !(g.packed && g.c_rs == 1)) || (g.n == 1 && g.m > 1 && g.c_rs == 1 && !g.packed && !g.packed_a)) {
+  if ((g.c_cs != 1 && !(g.packed && g.c_rs == 1)) ||
+      (g.n == 1 && g.m > 1 && g.c_rs == 1 && !g.packed && !g.packed_a)) {
     gemm_matrix a = g.a; /* C' = B' A' */
     g.a = (gemm_matrix){g.b.data, g.b.cs, g.b.rs};
     g.b = (gemm_matrix){a.data, a.cs, a.rs};
@@ -409,7 +421,8 @@ static rush_status gemm_float(call_ctx *cx, const gemm_args *args, int n_threads
     ASSERT(!g.packed && !g.packed_a, "packed operands and C by columns");
   }
   job j = {.cx = cx, .g = &g, .item = dtype_bytes(g.dtype)};
-  j.kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), g.chain == CHAIN_WORDS ? RUSH_BFLOAT16 : g.dtype);
+  j.kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu),
+                         g.chain == CHAIN_WORDS ? RUSH_BFLOAT16 : g.dtype);
   ASSERT(!g.packed || g.packed->nr == j.kr->nr, "packed for this instruction set");
   ASSERT(!g.packed_a || g.packed_a->nr == j.kr->mr, "packed for this instruction set");
   j.piece = chain_piece(g.chain, g.k);
@@ -418,19 +431,21 @@ static rush_status gemm_float(call_ctx *cx, const gemm_args *args, int n_threads
   j.row_b = g.b.cs == 1 && g.m <= 2 * j.kr->mr;
   const size_t row_bytes = (size_t)g.a.rs * j.item;
   j.a_all = g.packed_a ? g.packed_a->data : NULL;
-  j.pack_a = !g.packed_a && g.m > 1 && (g.n > 8 * j.kr->nr || (g.n > 4 * j.kr->nr && row_bytes % 1024 == 0));
+  j.pack_a =
+    !g.packed_a && g.m > 1 && (g.n > 8 * j.kr->nr || (g.n > 4 * j.kr->nr && row_bytes % 1024 == 0));
   if (n_threads > 1 && (double)g.m * (double)g.n * (double)g.k < PARALLEL_MACS)
     n_threads = 1;
   if (g.m == 1 && g.b.cs == 1 && !g.packed && !g.packed_a) {
     if (n_threads > 1)
-      return parallel_for(cx, g.n, i64_max(128, (PARALLEL_MACS / 2 / g.k + 63) & ~INT64_C(63)), task_row, &j);
+      return parallel_for(cx, g.n, i64_max(128, (PARALLEL_MACS / 2 / g.k + 63) & ~INT64_C(63)),
+                          task_row, &j);
     task_row(&j, 0, g.n);
     return RUSH_OK;
   }
   return run_with_scratch(&j, n_threads);
 }
 
-/* -- 16-bit floats: through float32 ---------------------------------------------------------------- */
+/* -- 16-bit floats: through float32 ------------------------------------------------------------ */
 
 typedef struct widen {
   int dtype;
@@ -456,7 +471,8 @@ static void widen_rows(void *arg, int64_t begin, int64_t end)
   }
 }
 
-static rush_status widen_matrix(call_ctx *cx, int dtype, gemm_matrix *m, int64_t rows, int64_t cols, float *to)
+static rush_status widen_matrix(call_ctx *cx, int dtype, gemm_matrix *m, int64_t rows, int64_t cols,
+                                float *to)
 {
   widen w = {dtype, *m, rows, cols, to};
   if ((m->cs == 1 && m->rs == cols) || (m->rs == 1 && m->cs == rows)) {
@@ -484,7 +500,8 @@ static bool is_turned(const gemm_args *g)
 static rush_status narrow_result(call_ctx *cx, const gemm_args *g, const float *c)
 {
   const bool bf16 = g->dtype == RUSH_BFLOAT16;
-  if ((g->c_cs == 1 && (g->c_rs == g->n || g->m == 1)) || (g->c_rs == 1 && g->c_cs == g->m && is_turned(g)))
+  if ((g->c_cs == 1 && (g->c_rs == g->n || g->m == 1)) ||
+      (g->c_rs == 1 && g->c_cs == g->m && is_turned(g)))
     return halves_narrow(cx, g->dtype, g->m * g->n, c, g->c);
   for (int64_t i = 0; i < g->m; i++) {
     uint16_t *to = (uint16_t *)g->c + i * g->c_rs;
@@ -505,11 +522,13 @@ static void widen_added(gemm_args *g, float *c)
   g->d = (gemm_matrix){w.to, row ? 0 : g->n, 1};
 }
 
-/* An operand of bfloat16 as chains: as it lies, or in `to`.  Rows of A and columns of B are the others. */
+/* An operand of bfloat16 as chains: as it lies, or in `to`.  Rows of A and columns of B are the
+ * others. */
 static rush_status chain_operand(call_ctx *cx, gemm_args *g, bool is_a, void *to)
 {
   gemm_matrix *m = is_a ? &g->a : &g->b, chains;
-  const chain_source s = {m->data, is_a ? m->cs : m->rs, is_a ? m->rs : m->cs, g->k, 1, is_a ? g->m : g->n};
+  const chain_source s = {m->data, is_a ? m->cs : m->rs, is_a ? m->rs : m->cs, g->k,
+                          1,       is_a ? g->m : g->n};
   if (!to && !chain_view(g->chain, &s, &chains))
     ASSERT(false, "asked before");
   if (to)
@@ -521,7 +540,8 @@ static rush_status chain_operand(call_ctx *cx, gemm_args *g, bool is_a, void *to
 static bool chain_in_place(const gemm_args *g, bool is_a)
 {
   const gemm_matrix *m = is_a ? &g->a : &g->b;
-  const chain_source s = {m->data, is_a ? m->cs : m->rs, is_a ? m->rs : m->cs, g->k, 1, is_a ? g->m : g->n};
+  const chain_source s = {m->data, is_a ? m->cs : m->rs, is_a ? m->rs : m->cs, g->k,
+                          1,       is_a ? g->m : g->n};
   gemm_matrix chains;
   return chain_view(g->chain, &s, &chains);
 }
@@ -532,8 +552,10 @@ static rush_status gemm_half(call_ctx *cx, const gemm_args *args, int n_threads)
   const bool bf16 = g.dtype == RUSH_BFLOAT16;
   g.chain = bf16 ? chain_kind_of(cx->ctx) : CHAIN_NONE;
   const int64_t k = bf16 ? chain_length(g.chain, g.k, 1) : g.k;
-  const bool view_a = bf16 && !g.packed_a && chain_in_place(&g, true), view_b = bf16 && !g.packed && chain_in_place(&g, false);
-  const size_t n_a = g.packed_a || view_a ? 0 : (size_t)(g.m * k), n_b = g.packed || view_b ? 0 : (size_t)(k * g.n);
+  const bool view_a = bf16 && !g.packed_a && chain_in_place(&g, true),
+             view_b = bf16 && !g.packed && chain_in_place(&g, false);
+  const size_t n_a = g.packed_a || view_a ? 0 : (size_t)(g.m * k),
+               n_b = g.packed || view_b ? 0 : (size_t)(k * g.n);
   const size_t n_c = (size_t)(g.m * g.n + g.n);
   size_t n_bytes;
   if (!size_mul(n_a + n_b + n_c, sizeof(float), &n_bytes))
@@ -544,9 +566,11 @@ static rush_status gemm_half(call_ctx *cx, const gemm_args *args, int n_threads)
   float *c = buf + n_a + n_b;
   rush_status st = RUSH_OK;
   if (n_a || view_a)
-    st = bf16 ? chain_operand(cx, &g, true, view_a ? NULL : buf) : widen_matrix(cx, g.dtype, &g.a, g.m, g.k, buf);
+    st = bf16 ? chain_operand(cx, &g, true, view_a ? NULL : buf)
+              : widen_matrix(cx, g.dtype, &g.a, g.m, g.k, buf);
   if (st == RUSH_OK && (n_b || view_b))
-    st = bf16 ? chain_operand(cx, &g, false, view_b ? NULL : buf + n_a) : widen_matrix(cx, g.dtype, &g.b, g.k, g.n, buf + n_a);
+    st = bf16 ? chain_operand(cx, &g, false, view_b ? NULL : buf + n_a)
+              : widen_matrix(cx, g.dtype, &g.b, g.k, g.n, buf + n_a);
   if (st == RUSH_OK) {
     widen_added(&g, c);
     g.dtype = RUSH_FLOAT32;
@@ -562,9 +586,12 @@ static rush_status gemm_half(call_ctx *cx, const gemm_args *args, int n_threads)
   return st;
 }
 
-/* -- 8-bit floats: through float32, element by element ---------------------------------------------------- */
+/* -- 8-bit floats: through float32, element by element ----------------------------------------- */
 
-static bool is_float8(int dtype) { return dtype >= RUSH_FLOAT8_E5M2 && dtype <= RUSH_FLOAT8_E4M3FNUZ; }
+static bool is_float8(int dtype)
+{
+  return dtype >= RUSH_FLOAT8_E5M2 && dtype <= RUSH_FLOAT8_E4M3FNUZ;
+}
 
 static void widen_float8(int dtype, gemm_matrix *m, int64_t rows, int64_t cols, float *to)
 {
@@ -596,12 +623,13 @@ static rush_status gemm_float8(call_ctx *cx, const gemm_args *args, int n_thread
   rush_status st = gemm_float(cx, &g, n_threads);
   for (int64_t i = 0; st == RUSH_OK && i < g.m; i++)
     for (int64_t k = 0; k < g.n; k++)
-      ((uint8_t *)args->c)[i * args->c_rs + k * args->c_cs] = float8_from_float(args->dtype, c[i * g.n + k]);
+      ((uint8_t *)args->c)[i * args->c_rs + k * args->c_cs] =
+        float8_from_float(args->dtype, c[i * g.n + k]);
   mem_free_data(cx->ctx, buf, n_bytes);
   return st;
 }
 
-/* -- Complex numbers: plain loops ---------------------------------------------------------------------- */
+/* -- Complex numbers: plain loops -------------------------------------------------------------- */
 
 typedef struct rows_job {
   const gemm_args *g;
@@ -617,32 +645,33 @@ static inline bool rows_over(const rows_job *j, int64_t *work, int64_t n)
   return call_over(j->cx);
 }
 
-#define COMPLEX_ROWS(name, T)                                                                     \
-  static void name(void *arg, int64_t begin, int64_t end)                                         \
-  {                                                                                               \
-    const gemm_args *g = ((const rows_job *)arg)->g;                                               \
-    int64_t work = 0;                                                                             \
-    const T *a = g->a.data, *b = g->b.data, *d = g->d.data;                                       \
-    const double sign = g->conj_a ? -1.0 : 1.0;                                                   \
-    for (int64_t i = begin; i < end; i++)                                                         \
-      for (int64_t c = 0; c < g->n; c++) {                                                        \
-        double re = 0.0, im = 0.0;                                                                \
-        for (int64_t k = 0; k < g->k && !rows_over(arg, &work, 1); k++) {                         \
-          const T *x = a + 2 * (i * g->a.rs + k * g->a.cs), *y = b + 2 * (k * g->b.rs + c * g->b.cs); \
-          const double xi = sign * (double)x[1];                                                  \
-          re += (double)x[0] * (double)y[0] - xi * (double)y[1];                                  \
-          im += (double)x[0] * (double)y[1] + xi * (double)y[0];                                  \
-        }                                                                                         \
-        double vr = g->alpha * re - g->alpha_im * im, vi = g->alpha * im + g->alpha_im * re;      \
-        if (d && (g->beta != 0.0 || g->beta_im != 0.0)) {                                         \
-          const T *z = d + 2 * (i * g->d.rs + c * g->d.cs);                                       \
-          vr += g->beta * (double)z[0] - g->beta_im * (double)z[1];                               \
-          vi += g->beta * (double)z[1] + g->beta_im * (double)z[0];                               \
-        }                                                                                         \
-        T *to = (T *)g->c + 2 * (i * g->c_rs + c * g->c_cs);                                      \
-        to[0] = (T)vr;                                                                            \
-        to[1] = (T)vi;                                                                            \
-      }                                                                                           \
+#define COMPLEX_ROWS(name, T)                                                                \
+  static void name(void *arg, int64_t begin, int64_t end)                                    \
+  {                                                                                          \
+    const gemm_args *g = ((const rows_job *)arg)->g;                                         \
+    int64_t work = 0;                                                                        \
+    const T *a = g->a.data, *b = g->b.data, *d = g->d.data;                                  \
+    const double sign = g->conj_a ? -1.0 : 1.0;                                              \
+    for (int64_t i = begin; i < end; i++)                                                    \
+      for (int64_t c = 0; c < g->n; c++) {                                                   \
+        double re = 0.0, im = 0.0;                                                           \
+        for (int64_t k = 0; k < g->k && !rows_over(arg, &work, 1); k++) {                    \
+          const T *x = a + 2 * (i * g->a.rs + k * g->a.cs),                                  \
+                  *y = b + 2 * (k * g->b.rs + c * g->b.cs);                                  \
+          const double xi = sign * (double)x[1];                                             \
+          re += (double)x[0] * (double)y[0] - xi * (double)y[1];                             \
+          im += (double)x[0] * (double)y[1] + xi * (double)y[0];                             \
+        }                                                                                    \
+        double vr = g->alpha * re - g->alpha_im * im, vi = g->alpha * im + g->alpha_im * re; \
+        if (d && (g->beta != 0.0 || g->beta_im != 0.0)) {                                    \
+          const T *z = d + 2 * (i * g->d.rs + c * g->d.cs);                                  \
+          vr += g->beta * (double)z[0] - g->beta_im * (double)z[1];                          \
+          vi += g->beta * (double)z[1] + g->beta_im * (double)z[0];                          \
+        }                                                                                    \
+        T *to = (T *)g->c + 2 * (i * g->c_rs + c * g->c_cs);                                 \
+        to[0] = (T)vr;                                                                       \
+        to[1] = (T)vi;                                                                       \
+      }                                                                                      \
   }
 COMPLEX_ROWS(rows_c64, float)
 COMPLEX_ROWS(rows_c128, double)
@@ -652,10 +681,11 @@ static rush_status gemm_plain(call_ctx *cx, const gemm_args *g)
   rows_job j = {g, cx};
   if (!dtype_is_complex(g->dtype))
     return gemm_ints(cx, g);
-  return parallel_for(cx, g->m, i64_max(1, 65536 / i64_max(1, g->n * g->k)), g->dtype == RUSH_COMPLEX64 ? rows_c64 : rows_c128, &j);
+  return parallel_for(cx, g->m, i64_max(1, 65536 / i64_max(1, g->n * g->k)),
+                      g->dtype == RUSH_COMPLEX64 ? rows_c64 : rows_c128, &j);
 }
 
-/* -- Public ----------------------------------------------------------------------------------------- */
+/* -- Public ------------------------------------------------------------------------------------ */
 
 bool gemm_supports(int dtype)
 {
@@ -721,8 +751,8 @@ static void batch_items(void *arg, int64_t begin, int64_t end)
   }
 }
 
-rush_status gemm_batch(call_ctx *cx, const gemm_args *g, int64_t n_batch, int64_t a_bs, int64_t b_bs,
-                       int64_t d_bs, int64_t c_bs)
+rush_status gemm_batch(call_ctx *cx, const gemm_args *g, int64_t n_batch, int64_t a_bs,
+                       int64_t b_bs, int64_t d_bs, int64_t c_bs)
 {
   const int n_threads = pool_n_threads(context_pool(cx->ctx));
   const double macs = (double)g->m * (double)g->n * (double)g->k;
@@ -739,7 +769,7 @@ rush_status gemm_batch(call_ctx *cx, const gemm_args *g, int64_t n_batch, int64_
   return b.failed ? call_nomem(cx) : RUSH_OK;
 }
 
-/* -- Packing ahead ------------------------------------------------------------------------------------ */
+/* -- Packing ahead ----------------------------------------------------------------------------- */
 
 typedef struct pack_job {
   const gemm_kernels *kr;
@@ -755,19 +785,21 @@ static void pack_units(void *arg, int64_t begin, int64_t end)
 {
   const pack_job *j = arg;
   const gemm_packing *f = j->from;
-  const int64_t item = (int64_t)dtype_bytes(f->dtype), nr = j->p->nr, piece = chain_piece(j->chain, f->k);
+  const int64_t item = (int64_t)dtype_bytes(f->dtype), nr = j->p->nr,
+                piece = chain_piece(j->chain, f->k);
   for (int64_t u = begin; u < end; u++) {
     const int64_t i = u / j->n_units, first = u % j->n_units * nr, n = i64_min(nr, f->n - first);
     const char *from = (const char *)f->from.data + i * f->bs * item;
     char *to = (char *)gemm_packed_item(j->p, i).data;
     if (!f->is_a) {
-      j->kr->pack_b(f->k, (int)n, from + first * f->from.cs * item, f->from.rs, f->from.cs, to + first * f->k * item);
+      j->kr->pack_b(f->k, (int)n, from + first * f->from.cs * item, f->from.rs, f->from.cs,
+                    to + first * f->k * item);
       continue;
     }
     for (int64_t k0 = 0; k0 < f->k; k0 += piece) {
       const int64_t len = i64_min(piece, f->k - k0);
-      j->kr->pack_a(len, (int)n, from + (first * f->from.rs + k0 * f->from.cs) * item, f->from.rs, f->from.cs,
-                    to + (k0 * f->n + first * len) * item);
+      j->kr->pack_a(len, (int)n, from + (first * f->from.rs + k0 * f->from.cs) * item, f->from.rs,
+                    f->from.cs, to + (k0 * f->n + first * len) * item);
     }
   }
 }
@@ -783,23 +815,34 @@ gemm_packed gemm_packed_item(const gemm_packed *p, int64_t i)
 
 bool gemm_packed_fits(call_ctx *cx, const gemm_packed *p, const gemm_packing *like)
 {
-  const gemm_kernels *kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), like->dtype);
-  return p->dtype == like->dtype && p->is_a == like->is_a && p->count == like->count && p->k == like->k &&
-         p->n == like->n && p->nr == unit_of(kr, like->is_a) && p->words == kr->words && p->taps == i64_max(1, like->taps);
+  const gemm_kernels *kr =
+    gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), like->dtype);
+  return p->dtype == like->dtype && p->is_a == like->is_a && p->count == like->count &&
+         p->k == like->k && p->n == like->n && p->nr == unit_of(kr, like->is_a) &&
+         p->words == kr->words && p->taps == i64_max(1, like->taps);
 }
 
 /* Packs 4 or 8 bytes a term. */
-static rush_status pack_terms(call_ctx *cx, const gemm_packing *from, chain_kind chain, gemm_packed **out)
+static rush_status pack_terms(call_ctx *cx, const gemm_packing *from, chain_kind chain,
+                              gemm_packed **out)
 {
   const cpu_level level = cpu_choose(context_get_options(cx->ctx)->cpu);
-  const gemm_kernels *kr = gemm_kernels_of(level, chain == CHAIN_WORDS ? RUSH_BFLOAT16 : from->dtype);
+  const gemm_kernels *kr =
+    gemm_kernels_of(level, chain == CHAIN_WORDS ? RUSH_BFLOAT16 : from->dtype);
   const int64_t unit = unit_of(kr, from->is_a), n_units = (from->n + unit - 1) / unit;
   gemm_packed *p = mem_alloc(cx->ctx, sizeof *p);
   if (!p)
     return call_nomem(cx);
-  *p = (gemm_packed){.dtype = from->dtype, .is_a = from->is_a, .words = kr->words, .count = from->count, .k = from->k,
-                     .n = from->n, .nr = unit, .taps = 1};
-  p->n_bytes = (size_t)(from->count * (from->is_a ? from->n : n_units * unit) * from->k) * dtype_bytes(from->dtype);
+  *p = (gemm_packed){.dtype = from->dtype,
+                     .is_a = from->is_a,
+                     .words = kr->words,
+                     .count = from->count,
+                     .k = from->k,
+                     .n = from->n,
+                     .nr = unit,
+                     .taps = 1};
+  p->n_bytes = (size_t)(from->count * (from->is_a ? from->n : n_units * unit) * from->k) *
+               dtype_bytes(from->dtype);
   p->data = mem_alloc_data(cx->ctx, p->n_bytes);
   if (!p->data) {
     mem_free(cx->ctx, p, sizeof *p);
@@ -807,7 +850,8 @@ static rush_status pack_terms(call_ctx *cx, const gemm_packing *from, chain_kind
   }
   mem_count_packed(cx->ctx, (int64_t)p->n_bytes);
   pack_job j = {kr, p, from, chain, n_units};
-  rush_status st = parallel_for(cx, from->count * n_units, i64_max(1, 65536 / i64_max(1, unit * from->k)), pack_units, &j);
+  rush_status st = parallel_for(cx, from->count * n_units,
+                                i64_max(1, 65536 / i64_max(1, unit * from->k)), pack_units, &j);
   if (st != RUSH_OK) {
     gemm_packed_free(cx->ctx, p);
     return st;
@@ -821,8 +865,10 @@ static rush_status pack_wide(call_ctx *cx, const gemm_packing *from, gemm_packed
 {
   const bool bf16 = from->dtype == RUSH_BFLOAT16;
   const chain_kind chain = bf16 ? chain_kind_of(cx->ctx) : CHAIN_NONE;
-  const int64_t taps = i64_max(1, from->taps), k = bf16 ? chain_length(chain, from->k / taps, taps) : from->k;
-  const int64_t rows = from->is_a ? from->n : from->k, cols = from->is_a ? from->k : from->n, each = from->n * k;
+  const int64_t taps = i64_max(1, from->taps),
+                k = bf16 ? chain_length(chain, from->k / taps, taps) : from->k;
+  const int64_t rows = from->is_a ? from->n : from->k, cols = from->is_a ? from->k : from->n,
+                each = from->n * k;
   const size_t n_bytes = (size_t)(from->count * each) * sizeof(float);
   float *wide = mem_alloc_data(cx->ctx, n_bytes);
   gemm_packing f = *from;
@@ -830,9 +876,11 @@ static rush_status pack_wide(call_ctx *cx, const gemm_packing *from, gemm_packed
   if (!wide)
     return call_nomem(cx);
   for (int64_t i = 0; i < from->count && st == RUSH_OK; i++) {
-    f.from = (gemm_matrix){(const uint16_t *)from->from.data + i * from->bs, from->from.rs, from->from.cs};
+    f.from =
+      (gemm_matrix){(const uint16_t *)from->from.data + i * from->bs, from->from.rs, from->from.cs};
     if (bf16) {
-      const int64_t ks = from->is_a ? f.from.cs : f.from.rs, os = from->is_a ? f.from.rs : f.from.cs;
+      const int64_t ks = from->is_a ? f.from.cs : f.from.rs,
+                    os = from->is_a ? f.from.rs : f.from.cs;
       const chain_source s = {f.from.data, ks, os, from->k / taps, taps, from->n};
       st = chain_make(cx, chain, &s, wide + i * each, &f.from);
       if (!from->is_a)

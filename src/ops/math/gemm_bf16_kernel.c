@@ -1,5 +1,5 @@
-/* Micro-kernels of products of bfloat16, two terms a word (ops/math/gemm_chain.h).  Words pass for float32 wherever they are only
- * moved. */
+/* Micro-kernels of products of bfloat16, two terms a word (ops/math/gemm_chain.h).  Words pass for
+ * float32 wherever they are only moved. */
 #include "ops/math/gemm_int.h"
 
 #include <immintrin.h>

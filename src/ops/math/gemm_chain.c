@@ -1,7 +1,8 @@
-/* ops/math/gemm_chain.c -- turning bfloat16 operands into the chains that gemm_chain.h describes. There
- * are three loops, by the order in which the source lies: channels in a row, the other dimension in
- * a row, or neither. A source that is a chain already (even number of channels, aligned,
- * contiguous) is used in place. Cost: one pass over the operand, 4 bytes a word or a float. */
+/* ops/math/gemm_chain.c -- turning bfloat16 operands into the chains that gemm_chain.h describes.
+ * There are three loops, by the order in which the source lies: channels in a row, the other
+ * dimension in a row, or neither. A source that is a chain already (even number of channels,
+ * aligned, contiguous) is used in place. Cost: one pass over the operand, 4 bytes a word or a
+ * float. */
 #include "ops/math/gemm_chain.h"
 
 #include <string.h>
@@ -12,7 +13,9 @@ enum { GRAIN = 32768 };
 
 chain_kind chain_kind_of(const context *c)
 {
-  return gemm_kernels_of(cpu_choose(context_get_options(c)->cpu), RUSH_BFLOAT16)->words ? CHAIN_WORDS : CHAIN_WIDE;
+  return gemm_kernels_of(cpu_choose(context_get_options(c)->cpu), RUSH_BFLOAT16)->words
+           ? CHAIN_WORDS
+           : CHAIN_WIDE;
 }
 
 int64_t chain_length(chain_kind kind, int64_t channels, int64_t taps)
@@ -27,7 +30,8 @@ int64_t chain_piece(chain_kind kind, int64_t length)
 
 bool chain_view(chain_kind kind, const chain_source *s, gemm_matrix *out)
 {
-  if (kind != CHAIN_WORDS || s->taps != 1 || s->ks != 1 || s->channels % 2 || s->os % 2 || (uintptr_t)s->from % 4)
+  if (kind != CHAIN_WORDS || s->taps != 1 || s->ks != 1 || s->channels % 2 || s->os % 2 ||
+      (uintptr_t)s->from % 4)
     return false;
   *out = (gemm_matrix){s->from, s->os / 2, 1};
   return true;
@@ -108,13 +112,16 @@ static void in_any(void *arg, int64_t begin, int64_t end)
   }
 }
 
-rush_status chain_make(call_ctx *cx, chain_kind kind, const chain_source *s, void *to, gemm_matrix *out)
+rush_status chain_make(call_ctx *cx, chain_kind kind, const chain_source *s, void *to,
+                       gemm_matrix *out)
 {
   const bool columns = s->os == 1 && s->ks != 1 && s->taps == 1;
   job j = {kind, s, chain_length(kind, s->channels, s->taps), to};
   *out = columns ? (gemm_matrix){to, 1, s->n} : (gemm_matrix){to, j.length, 1};
   const int64_t n = columns ? (s->channels + 1) / 2 : s->n, each = columns ? 2 * s->n : j.length;
-  void (*fn)(void *, int64_t, int64_t) = columns ? in_columns : s->ks == 1 && s->taps == 1 ? in_rows : in_any;
+  void (*fn)(void *, int64_t, int64_t) = columns                      ? in_columns
+                                         : s->ks == 1 && s->taps == 1 ? in_rows
+                                                                      : in_any;
   if (n * each < 2 * GRAIN) {
     fn(&j, 0, n);
     return RUSH_OK;

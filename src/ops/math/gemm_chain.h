@@ -1,12 +1,14 @@
 /* ops/math/gemm_chain.h -- products of bfloat16: what their sums are chains of.
  *
- * A machine with AVX512_BF16 takes two terms at a time: a word holds two neighbouring channels, and the instruction adds the
- * product of the odd one, then that of the even one, each rounded as a fused multiply-add, denormals being zero.  Others
- * do the same with float32: the odd channel first, and denormals flushed (flush_begin).  So the bits are the same.
+ * A machine with AVX512_BF16 takes two terms at a time: a word holds two neighbouring channels, and
+ * the instruction adds the product of the odd one, then that of the even one, each rounded as a
+ * fused multiply-add, denormals being zero.  Others do the same with float32: the odd channel
+ * first, and denormals flushed (flush_begin).  So the bits are the same.
  *
- * A chain has pairs of channels (k of a product, input channels of a convolution), in each pair taps (1, or positions of the
- * convolution's kernel), in each the pair's two channels.  WORDS: a word for each two; WIDE: two float32, the odd one
- * first.  A last channel alone is a word with nothing above it, or one float32.  Pieces (gemm.h) are cut in words. */
+ * A chain has pairs of channels (k of a product, input channels of a convolution), in each pair
+ * taps (1, or positions of the convolution's kernel), in each the pair's two channels.  WORDS: a
+ * word for each two; WIDE: two float32, the odd one first.  A last channel alone is a word with
+ * nothing above it, or one float32.  Pieces (gemm.h) are cut in words. */
 #ifndef RUSH_OPS_GEMM_CHAIN_H
 #define RUSH_OPS_GEMM_CHAIN_H
 
@@ -16,14 +18,16 @@ chain_kind chain_kind_of(const context *c);
 int64_t chain_length(chain_kind kind, int64_t channels, int64_t taps);
 int64_t chain_piece(chain_kind kind, int64_t length);
 
-typedef struct chain_source { /* bfloat16: channel c, tap t of other i at i * os + (c * taps + t) * ks */
+typedef struct
+  chain_source { /* bfloat16: channel c, tap t of other i at i * os + (c * taps + t) * ks */
   const uint16_t *from;
   int64_t ks, os, channels, taps, n;
 } chain_source;
 /* Chains as they lie, when they can be read so: rows are the others, columns the chain. */
 bool chain_view(chain_kind kind, const chain_source *s, gemm_matrix *out);
 /* Into `to`, chain_length * n words; *out as above. */
-rush_status chain_make(call_ctx *cx, chain_kind kind, const chain_source *s, void *to, gemm_matrix *out) RUSH_CHECKED;
+rush_status chain_make(call_ctx *cx, chain_kind kind, const chain_source *s, void *to,
+                       gemm_matrix *out) RUSH_CHECKED;
 
 /* Denormals are zero until flush_end, on this thread. */
 static inline unsigned flush_begin(bool on)

@@ -5,8 +5,8 @@
 #include "base/isa.h"
 #include "ops/math/gemm.h"
 
-/* One tile: `rows` (<= mr) by `cols` (<= nr) of C over k terms.  Strides in elements.  The tile of B is
- * rows of at least nr readable elements, rounded up to a vector.
+/* One tile: `rows` (<= mr) by `cols` (<= nr) of C over k terms.  Strides in elements.  The tile of
+ * B is rows of at least nr readable elements, rounded up to a vector.
  *   c = alpha * (a b) + (d ? beta * d : 0)
  * One of c_rs and c_cs is 1. */
 typedef struct gemm_tile {
@@ -35,7 +35,8 @@ typedef struct gemm_kernels {
   /* k x cols of B (strides rs, cs) into dst[k][nr], zero beyond cols. */
   void (*pack_b)(int64_t k, int cols, const void *b, int64_t rs, int64_t cs, void *dst);
   /* acc[0..n) = chain over k of a[k] * b[k][0..n): one row, B in place. */
-  void (*row)(int64_t k, const void *a, int64_t a_ks, const void *b, int64_t b_ks, int64_t n, void *acc);
+  void (*row)(int64_t k, const void *a, int64_t a_ks, const void *b, int64_t b_ks, int64_t n,
+              void *acc);
 } gemm_kernels;
 
 extern const gemm_kernels gemm_f32_portable, gemm_f64_portable;

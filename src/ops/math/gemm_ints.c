@@ -1,4 +1,5 @@
-/* Products of integer matrices: modulo 2^64, then cut to the dtype, which is what narrower arithmetic gives too. */
+/* Products of integer matrices: modulo 2^64, then cut to the dtype, which is what narrower
+ * arithmetic gives too. */
 #include "base/threads.h"
 #include "ops/math/dot.h"
 #include "ops/math/gemm_int.h"
@@ -10,7 +11,8 @@ enum { BLOCK_ROWS = 64 };
 
 /* What a task packs and adds up: too large for small stacks. */
 typedef struct scratch {
-  uint64_t panel[MOST_DEPTH][INT_COLS], rows_of_a[INT_ROWS][MOST_DEPTH], sums[BLOCK_ROWS * INT_COLS];
+  uint64_t panel[MOST_DEPTH][INT_COLS], rows_of_a[INT_ROWS][MOST_DEPTH],
+    sums[BLOCK_ROWS * INT_COLS];
 } scratch;
 
 typedef struct job {
@@ -21,7 +23,8 @@ typedef struct job {
 } job;
 
 /* n elements `stride` apart, as 64-bit integers `step` apart. */
-static void read_ints(int dtype, const void *base, int64_t at, int64_t stride, int64_t n, uint64_t *to, int64_t step)
+static void read_ints(int dtype, const void *base, int64_t at, int64_t stride, int64_t n,
+                      uint64_t *to, int64_t step)
 {
 #define READ(T)                                                  \
   for (int64_t i = 0; i < n; i++)                                \
@@ -60,7 +63,9 @@ static void run_dots(void *arg, int64_t begin, int64_t end)
   const gemm_args *g = j->g;
   for (int64_t i = begin; i < end; i++)
     for (int64_t c = 0; c < g->n; c++)
-      write_int(g, i, c, j->loops->i64(g->k, (const uint64_t *)g->a.data + i * g->a.rs, (const uint64_t *)g->b.data + c * g->b.cs));
+      write_int(g, i, c,
+                j->loops->i64(g->k, (const uint64_t *)g->a.data + i * g->a.rs,
+                              (const uint64_t *)g->b.data + c * g->b.cs));
 }
 
 /* Rows [begin, end) times one panel of columns, piece by piece of k. */
@@ -76,7 +81,8 @@ static void run_panel(const job *j, int64_t begin, int64_t end, int64_t c0, scra
     for (int64_t i = 0; i < k && g->b.cs == 1; i++)
       read_ints(g->dtype, g->b.data, (k0 + i) * g->b.rs + c0, 1, cols, panel[i], 1);
     for (int64_t c = 0; c < cols && g->b.cs != 1; c++)
-      read_ints(g->dtype, g->b.data, k0 * g->b.rs + (c0 + c) * g->b.cs, g->b.rs, k, panel[0] + c, INT_COLS);
+      read_ints(g->dtype, g->b.data, k0 * g->b.rs + (c0 + c) * g->b.cs, g->b.rs, k, panel[0] + c,
+                INT_COLS);
     for (int64_t i = begin; i < end; i += INT_ROWS) {
       const int rows = (int)i64_min(INT_ROWS, end - i);
       uint64_t tile[INT_ROWS * INT_COLS], *to = sums + (i - begin) * INT_COLS;
@@ -94,7 +100,8 @@ static void run_panel(const job *j, int64_t begin, int64_t end, int64_t c0, scra
         to[e] = (k0 ? to[e] : 0) + tile[e];
     }
   }
-  const uint64_t alpha = (uint64_t)(int64_t)g->alpha, beta = (uint64_t)(int64_t)g->beta, *d = g->d.data;
+  const uint64_t alpha = (uint64_t)(int64_t)g->alpha, beta = (uint64_t)(int64_t)g->beta,
+                 *d = g->d.data;
   for (int64_t i = begin; i < end; i++)
     for (int64_t c = 0; c < cols; c++) {
       const uint64_t v = sums[(i - begin) * INT_COLS + c];
@@ -125,7 +132,9 @@ static void run_panels(void *arg, int64_t begin, int64_t end)
 
 rush_status gemm_ints(call_ctx *cx, const gemm_args *g)
 {
-  job j = {.cx = cx, .g = g, .loops = ISA_PICK(dot_loops_of, cpu_choose(context_get_options(cx->ctx)->cpu))()};
+  job j = {.cx = cx,
+           .g = g,
+           .loops = ISA_PICK(dot_loops_of, cpu_choose(context_get_options(cx->ctx)->cpu))()};
   atomic_init(&j.nomem, false);
   if (g->k == 0) {
     for (int64_t i = 0; i < g->m; i++)
@@ -135,7 +144,8 @@ rush_status gemm_ints(call_ctx *cx, const gemm_args *g)
   }
   if (g->n <= 2 && g->a.cs == 1 && g->b.rs == 1 && dtype_bytes(g->dtype) == 8)
     return parallel_for(cx, g->m, i64_max(1, GRAIN_MACS / i64_max(1, g->n * g->k)), run_dots, &j);
-  const int64_t n_blocks = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS, n_panels = (g->n + INT_COLS - 1) / INT_COLS;
+  const int64_t n_blocks = (g->m + BLOCK_ROWS - 1) / BLOCK_ROWS,
+                n_panels = (g->n + INT_COLS - 1) / INT_COLS;
   const int64_t macs = i64_max(1, i64_min(g->m, BLOCK_ROWS) * g->k * INT_COLS);
   TRY(parallel_for(cx, n_blocks * n_panels, i64_max(1, GRAIN_MACS / macs), run_panels, &j));
   return atomic_load_explicit(&j.nomem, memory_order_relaxed) ? call_nomem(cx) : RUSH_OK;

@@ -1,5 +1,5 @@
-/* Micro-kernels of matrix products.  Compiled once per instruction set (base/isa.h); gemm_kernel.inc is
- * the body, once per element type. */
+/* Micro-kernels of matrix products.  Compiled once per instruction set (base/isa.h);
+ * gemm_kernel.inc is the body, once per element type. */
 #include "ops/math/gemm_int.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@
 #define SOME_ROWS(M) M(1) M(2) M(4)
 #endif
 
-/* -- float32 ------------------------------------------------------------------------------------- */
+/* -- float32 ----------------------------------------------------------------------------------- */
 
 #define T float
 #define NAME(x) ISA_NAME(x##_f32)
@@ -70,7 +70,7 @@ static inline __m256i lanes_f32(int n)
 #endif
 #include "ops/math/gemm_kernel.inc"
 
-/* -- float64 ------------------------------------------------------------------------------------- */
+/* -- float64 ----------------------------------------------------------------------------------- */
 
 #define T double
 #define NAME(x) ISA_NAME(x##_f64)

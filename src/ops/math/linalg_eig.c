@@ -1,6 +1,7 @@
-/* Eigenvalues of general matrices: to Hessenberg form by reflections, to Schur form by shifted QR steps (real matrices: two
- * conjugate shifts at once, so that real arithmetic does), eigenvectors by back substitution.  Shifts, deflation and so the order
- * of the eigenvalues are those of LAPACK's lahqr. */
+/* Eigenvalues of general matrices: to Hessenberg form by reflections, to Schur form by shifted QR
+ * steps (real matrices: two conjugate shifts at once, so that real arithmetic does), eigenvectors
+ * by back substitution.  Shifts, deflation and so the order of the eigenvalues are those of
+ * LAPACK's lahqr. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +17,8 @@ typedef double complex cplx;
 static double size1(cplx x) { return fabs(creal(x)) + fabs(cimag(x)); }
 static double size2(cplx x) { return creal(x) * creal(x) + cimag(x) * cimag(x); }
 
-/* A reflection of up to 3 elements: v[0] becomes beta, the rest of v the reflection's; its factor. */
+/* A reflection of up to 3 elements: v[0] becomes beta, the rest of v the reflection's; its factor.
+ * */
 static cplx reflection(cplx *v, int64_t n, int64_t stride)
 {
   double below = 0;
@@ -65,15 +67,17 @@ static void to_hessenberg(const call_ctx *cx, cplx *h, cplx *z, int64_t n)
   }
 }
 
-/* -- Real Schur form ------------------------------------------------------------------------------------------------- */
+/* -- Real Schur form --------------------------------------------------------------------------- */
 
-/* The lowest row from which the block that ends in row i is not split; a negligible element there becomes 0. */
+/* The lowest row from which the block that ends in row i is not split; a negligible element there
+ * becomes 0. */
 static int64_t block_start(cplx *h, int64_t n, int64_t i)
 {
   const double small = SMALLEST * ((double)n / ULP);
   int64_t k = i;
   for (; k > 0; k--) {
-    double sub = size1(h[k * n + k - 1]), here = size1(h[k * n + k]), above = size1(h[(k - 1) * n + k - 1]);
+    double sub = size1(h[k * n + k - 1]), here = size1(h[k * n + k]),
+           above = size1(h[(k - 1) * n + k - 1]);
     if (sub <= small)
       break;
     double sum = here + above;
@@ -84,7 +88,8 @@ static int64_t block_start(cplx *h, int64_t n, int64_t i)
     if (fabs(creal(h[k * n + k - 1])) > ULP * sum)
       continue;
     double other = size1(h[(k - 1) * n + k]), gap = size1(h[(k - 1) * n + k - 1] - h[k * n + k]);
-    double ab = fmax(sub, other), ba = fmin(sub, other), aa = fmax(here, gap), bb = fmin(here, gap), s = aa + ab;
+    double ab = fmax(sub, other), ba = fmin(sub, other), aa = fmax(here, gap), bb = fmin(here, gap),
+           s = aa + ab;
     if (ba * (ab / s) <= fmax(small, ULP * (bb * (aa / s))))
       break;
   }
@@ -103,7 +108,8 @@ static shifts real_shifts(const cplx *h, int64_t n, int64_t l, int64_t i, int tr
   double h11 = H(i - 1, i - 1), h21 = H(i, i - 1), h12 = H(i - 1, i), h22 = H(i, i);
   if (tries % 10 == 0) {
     bool low = tries % 20 == 0;
-    double s = low ? fabs(H(i, i - 1)) + fabs(H(i - 1, i - 2)) : fabs(H(l + 1, l)) + fabs(H(l + 2, l + 1));
+    double s =
+      low ? fabs(H(i, i - 1)) + fabs(H(i - 1, i - 2)) : fabs(H(l + 1, l)) + fabs(H(l + 2, l + 1));
     h11 = h22 = 0.75 * s + (low ? H(i, i) : H(l, l));
     h12 = -0.4375 * s;
     h21 = s;
@@ -112,15 +118,18 @@ static shifts real_shifts(const cplx *h, int64_t n, int64_t l, int64_t i, int tr
   if (s == 0)
     return (shifts){0, 0, 0, 0};
   h11 /= s, h21 /= s, h12 /= s, h22 /= s;
-  double middle = (h11 + h22) / 2, det = (h11 - middle) * (h22 - middle) - h12 * h21, root = sqrt(fabs(det));
+  double middle = (h11 + h22) / 2, det = (h11 - middle) * (h22 - middle) - h12 * h21,
+         root = sqrt(fabs(det));
   if (det >= 0)
     return (shifts){middle * s, root * s, middle * s, -root * s};
-  double r1 = middle + root, r2 = middle - root, r = (fabs(r1 - h22) <= fabs(r2 - h22) ? r1 : r2) * s;
+  double r1 = middle + root, r2 = middle - root,
+         r = (fabs(r1 - h22) <= fabs(r2 - h22) ? r1 : r2) * s;
   return (shifts){r, 0, r, 0};
 }
 
 /* rows/columns k .. k + nr of h and z reflected */
-static void real_reflect(cplx *h, cplx *z, int64_t n, int64_t i, int64_t k, int nr, double tau, const double *v)
+static void real_reflect(cplx *h, cplx *z, int64_t n, int64_t i, int64_t k, int nr, double tau,
+                         const double *v)
 {
   for (int64_t c = k; c < n; c++) {
     double sum = 0;
@@ -143,19 +152,22 @@ static void real_reflect(cplx *h, cplx *z, int64_t n, int64_t i, int64_t k, int 
 }
 
 /* Where a double step starts, and its first column in v. */
-static int64_t step_start(const cplx *h, int64_t n, int64_t l, int64_t i, const shifts *t, double *v)
+static int64_t step_start(const cplx *h, int64_t n, int64_t l, int64_t i, const shifts *t,
+                          double *v)
 {
   int64_t m = i - 2;
   for (;; m--) {
     double s = fabs(H(m, m) - t->re2) + fabs(t->im2) + fabs(H(m + 1, m)), h21 = H(m + 1, m) / s;
-    v[0] = h21 * H(m, m + 1) + (H(m, m) - t->re1) * ((H(m, m) - t->re2) / s) - t->im1 * (t->im2 / s);
+    v[0] =
+      h21 * H(m, m + 1) + (H(m, m) - t->re1) * ((H(m, m) - t->re2) / s) - t->im1 * (t->im2 / s);
     v[1] = h21 * (H(m, m) + H(m + 1, m + 1) - t->re1 - t->re2);
     v[2] = h21 * H(m + 2, m + 1);
     s = fabs(v[0]) + fabs(v[1]) + fabs(v[2]);
     for (int k = 0; k < 3; k++)
       v[k] /= s;
-    if (m == l || fabs(H(m, m - 1)) * (fabs(v[1]) + fabs(v[2])) <=
-                      ULP * fabs(v[0]) * (fabs(H(m - 1, m - 1)) + fabs(H(m, m)) + fabs(H(m + 1, m + 1))))
+    if (m == l ||
+        fabs(H(m, m - 1)) * (fabs(v[1]) + fabs(v[2])) <=
+          ULP * fabs(v[0]) * (fabs(H(m - 1, m - 1)) + fabs(H(m, m)) + fabs(H(m + 1, m + 1))))
       return m;
   }
 }
@@ -197,7 +209,8 @@ static bool standardise(double a, double b, double c, double d, double *cs, doub
   }
   if (a - d == 0 && signbit(b) != signbit(c))
     return false;
-  double p = (a - d) / 2, most = fmax(fabs(b), fabs(c)), least = copysign(1, b) * copysign(1, c) * fmin(fabs(b), fabs(c));
+  double p = (a - d) / 2, most = fmax(fabs(b), fabs(c)),
+         least = copysign(1, b) * copysign(1, c) * fmin(fabs(b), fabs(c));
   double scale = fmax(fabs(p), most), z = (p / scale) * p + (most / scale) * least;
   if (z >= 4 * ULP) {
     z = p + copysign(sqrt(scale) * sqrt(z), p);
@@ -236,11 +249,13 @@ static void rotate(cplx *h, cplx *z, int64_t n, int64_t p, double c, cplx s)
   rotate_columns(z, n, n, p, c, s);
 }
 
-/* A 2 x 2 block: real eigenvalues make it triangular at once; a pair is left with equal diagonal elements. */
+/* A 2 x 2 block: real eigenvalues make it triangular at once; a pair is left with equal diagonal
+ * elements. */
 static void split_pair(cplx *h, cplx *z, int64_t n, int64_t p)
 {
   for (int pass = 0; pass < 2; pass++) {
-    double a = creal(h[p * n + p]), b = creal(h[p * n + p + 1]), c = creal(h[(p + 1) * n + p]), d = creal(h[(p + 1) * n + p + 1]);
+    double a = creal(h[p * n + p]), b = creal(h[p * n + p + 1]), c = creal(h[(p + 1) * n + p]),
+           d = creal(h[(p + 1) * n + p + 1]);
     double cs, sn;
     bool done = pass == 1;
     if (pass == 1) { /* equal diagonal elements, both others of one sign: real after all */
@@ -256,7 +271,8 @@ static void split_pair(cplx *h, cplx *z, int64_t n, int64_t p)
       h[(p + 1) * n + p] = 0;
       break;
     }
-    h[p * n + p] = h[(p + 1) * n + p + 1] = (creal(h[p * n + p]) + creal(h[(p + 1) * n + p + 1])) / 2;
+    h[p * n + p] = h[(p + 1) * n + p + 1] =
+      (creal(h[p * n + p]) + creal(h[(p + 1) * n + p + 1])) / 2;
   }
 }
 
@@ -280,14 +296,16 @@ static int real_schur(const call_ctx *cx, cplx *h, cplx *z, int64_t n)
   return 0;
 }
 
-/* What is left of 2 x 2 blocks becomes triangular, in complex numbers: first the eigenvalue with positive imaginary part. */
+/* What is left of 2 x 2 blocks becomes triangular, in complex numbers: first the eigenvalue with
+ * positive imaginary part. */
 static void complete_schur(cplx *h, cplx *z, int64_t n)
 {
   for (int64_t p = 0; p + 1 < n; p++) {
     double b = creal(h[p * n + p + 1]), c = creal(h[(p + 1) * n + p]);
     if (c == 0)
       continue;
-    /* the eigenvector for a + i sqrt(|b c|) is (b, i w) with w = sqrt(|b c|): rotate it to (1, 0) */
+    /* the eigenvector for a + i sqrt(|b c|) is (b, i w) with w = sqrt(|b c|): rotate it to (1, 0)
+     * */
     double w = sqrt(fabs(b)) * sqrt(fabs(c)), len = hypot(b, w), a = creal(h[p * n + p]);
     double cs = fabs(b) / len;
     cplx sn = CMPLX(0, -copysign(w / len, b)); /* conj(i w / b) c */
@@ -298,7 +316,7 @@ static void complete_schur(cplx *h, cplx *z, int64_t n)
   }
 }
 
-/* -- Complex Schur form ------------------------------------------------------------------------------------------------ */
+/* -- Complex Schur form ------------------------------------------------------------------------ */
 
 static cplx complex_shift(const cplx *h, int64_t n, int64_t l, int64_t i, int tries)
 {
@@ -348,7 +366,8 @@ static int64_t complex_start(const cplx *h, int64_t n, int64_t l, int64_t i, cpl
     double h21 = creal(h[(m + 1) * n + m]), s = size1(d) + fabs(h21);
     v[0] = d / s;
     v[1] = h21 / s;
-    if (m == l || fabs(creal(h[m * n + m - 1])) * fabs(h21 / s) <= ULP * (size1(d / s) * (size1(h11) + size1(h22))))
+    if (m == l || fabs(creal(h[m * n + m - 1])) * fabs(h21 / s) <=
+                    ULP * (size1(d / s) * (size1(h11) + size1(h22))))
       return m;
   }
 }
@@ -407,12 +426,14 @@ static int complex_schur(const call_ctx *cx, cplx *h, cplx *z, int64_t n)
   return 0;
 }
 
-/* -- Eigenvectors ------------------------------------------------------------------------------------------------------ */
+/* -- Eigenvectors ------------------------------------------------------------------------------ */
 
-/* Column j of v: z times the solution of (t - t[j][j]) x = 0 with x[j] = 1, of length 1, its largest element real. */
+/* Column j of v: z times the solution of (t - t[j][j]) x = 0 with x[j] = 1, of length 1, its
+ * largest element real. */
 static void eigenvector(const cplx *t, const cplx *z, int64_t n, int64_t j, cplx *v, cplx *x)
 {
-  double norm = 0, most = -1, floor_size = fmax(ULP * size1(t[j * n + j]), SMALLEST * ((double)n / ULP));
+  double norm = 0, most = -1,
+         floor_size = fmax(ULP * size1(t[j * n + j]), SMALLEST * ((double)n / ULP));
   cplx at = 1;
   for (int64_t r = j; r-- > 0;) {
     cplx sum = -t[r * n + j], d = t[r * n + r] - t[j * n + j];
@@ -440,7 +461,8 @@ static void eigenvector(const cplx *t, const cplx *z, int64_t n, int64_t j, cplx
     v[r * n + j] = v[r * n + j] == at ? cabs(at) : v[r * n + j] * (conj(at) / cabs(at));
 }
 
-static void give(const call_ctx *cx, const cplx *t, const cplx *z, int64_t n, cplx *w, cplx *v, cplx *x)
+static void give(const call_ctx *cx, const cplx *t, const cplx *z, int64_t n, cplx *w, cplx *v,
+                 cplx *x)
 {
   for (int64_t i = 0; i < n; i++)
     w[i] = t[i * n + i];

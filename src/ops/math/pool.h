@@ -1,8 +1,8 @@
 /* ops/math/pool.h -- windows over planes: what pool.c and the kernels of pool_kernel.c share.
  *
- * A plane is one channel of one image, [d, h, w]; fewer spatial dimensions have leading ones.  Windows are
- * walked a row of results at a time, element by element of the window, so every result sees its window in
- * PyTorch's order and the inner loop is a vector loop. */
+ * A plane is one channel of one image, [d, h, w]; fewer spatial dimensions have leading ones.
+ * Windows are walked a row of results at a time, element by element of the window, so every result
+ * sees its window in PyTorch's order and the inner loop is a vector loop. */
 #ifndef RUSH_OPS_POOL_H
 #define RUSH_OPS_POOL_H
 
@@ -21,7 +21,8 @@ typedef struct pool_geo {
 } pool_geo;
 
 /* Planes [begin, end).  idx may be NULL: position in the plane of each result. */
-typedef void pool_max_fn(const pool_geo *g, const void *in, void *out, int64_t *idx, int64_t begin, int64_t end);
+typedef void pool_max_fn(const pool_geo *g, const void *in, void *out, int64_t *idx, int64_t begin,
+                         int64_t end);
 typedef void pool_avg_fn(const pool_geo *g, const void *in, void *out, int64_t begin, int64_t end);
 typedef struct pool_kernels {
   pool_max_fn *max, *adaptive_max;
@@ -35,7 +36,10 @@ ISA_DECLARE(bool, pool_kernels_of, (int dtype, pool_kernels *out));
 static inline bool pool_over(const pool_geo *g) { return g->watch && call_over(g->watch); }
 
 /* Before result `o`: the same, looked at now and then. */
-static inline bool pool_over_at(const pool_geo *g, int64_t o) { return g->watch && call_over_at(g->watch, o); }
+static inline bool pool_over_at(const pool_geo *g, int64_t o)
+{
+  return g->watch && call_over_at(g->watch, o);
+}
 
 /* Window of an adaptive pool. */
 static inline int64_t pool_start(int64_t o, int64_t n_out, int64_t n_in)

@@ -1,5 +1,5 @@
-/* ops/math/qgemm.c -- products of bytes (qgemm.h): packing of B into panels of words, packing of A's
- * rows into words, 32 at a time, and the tasks that call the kernels. The number of values in a
+/* ops/math/qgemm.c -- products of bytes (qgemm.h): packing of B into panels of words, packing of
+ * A's rows into words, 32 at a time, and the tasks that call the kernels. The number of values in a
  * word depends on the instruction set; integer sums are exact, so the result does not. Column sums
  * are kept with the packed matrix because zero points are subtracted from the sums afterwards.
  * Memory: 32 rows of A per task. */
@@ -77,7 +77,8 @@ static void pack(qgemm_packed *p, const int8_t *b, int64_t rs, int64_t cs)
   }
 }
 
-rush_status qgemm_pack(call_ctx *cx, int64_t k, int64_t n, const int8_t *b, int64_t rs, int64_t cs, qgemm_packed **out)
+rush_status qgemm_pack(call_ctx *cx, int64_t k, int64_t n, const int8_t *b, int64_t rs, int64_t cs,
+                       qgemm_packed **out)
 {
   qgemm_packed *p = mem_alloc_zero(cx->ctx, sizeof *p);
   if (!p)
@@ -131,24 +132,40 @@ static void fill_words(const job *j, int64_t row, int64_t n_rows, int32_t *words
 static void run_task(const job *j, int64_t task, int32_t *words)
 {
   const qgemm_kernels *kern = j->b->kernels;
-  const int64_t row = task % j->n_row_blocks * ROWS, first = task / j->n_row_blocks * j->panels_per_task;
-  const int64_t n_rows = i64_min(ROWS, j->m - row), end = i64_min(first + j->panels_per_task, j->b->n_panels);
+  const int64_t row = task % j->n_row_blocks * ROWS,
+                first = task / j->n_row_blocks * j->panels_per_task;
+  const int64_t n_rows = i64_min(ROWS, j->m - row),
+                end = i64_min(first + j->panels_per_task, j->b->n_panels);
   fill_words(j, row, n_rows, words);
   for (int64_t p = first; p < end; p++)
     for (int64_t r = 0; r < n_rows; r += kern->mr) {
-      const qgemm_tile t = {.n_words = j->b->n_words, .a = words + r * j->b->n_words, .a_rs = j->b->n_words,
+      const qgemm_tile t = {.n_words = j->b->n_words,
+                            .a = words + r * j->b->n_words,
+                            .a_rs = j->b->n_words,
                             .b = j->b->words + p * j->b->n_words * kern->nr,
-                            .c = j->c + (row + r) * j->c_rs + p * kern->nr, .c_rs = j->c_rs,
-                            .rows = (int)i64_min(kern->mr, n_rows - r), .cols = (int)i64_min(kern->nr, j->b->n - p * kern->nr)};
+                            .c = j->c + (row + r) * j->c_rs + p * kern->nr,
+                            .c_rs = j->c_rs,
+                            .rows = (int)i64_min(kern->mr, n_rows - r),
+                            .cols = (int)i64_min(kern->nr, j->b->n - p * kern->nr)};
       kern->tile(&t);
     }
 }
 
-size_t qgemm_scratch_bytes(const qgemm_packed *b) { return (size_t)(ROWS * i64_max(1, b->n_words)) * sizeof(int32_t); }
-
-void qgemm_serial(int64_t m, const uint8_t *a, int64_t a_rs, const qgemm_packed *b, int32_t *c, int64_t c_rs, void *scratch)
+size_t qgemm_scratch_bytes(const qgemm_packed *b)
 {
-  const job j = {.b = b, .a = a, .m = m, .a_rs = a_rs, .c = c, .c_rs = c_rs, .n_row_blocks = (m + ROWS - 1) / ROWS,
+  return (size_t)(ROWS * i64_max(1, b->n_words)) * sizeof(int32_t);
+}
+
+void qgemm_serial(int64_t m, const uint8_t *a, int64_t a_rs, const qgemm_packed *b, int32_t *c,
+                  int64_t c_rs, void *scratch)
+{
+  const job j = {.b = b,
+                 .a = a,
+                 .m = m,
+                 .a_rs = a_rs,
+                 .c = c,
+                 .c_rs = c_rs,
+                 .n_row_blocks = (m + ROWS - 1) / ROWS,
                  .panels_per_task = b->n_panels};
   for (int64_t i = 0; i < j.n_row_blocks; i++)
     run_task(&j, i, scratch);
@@ -168,14 +185,16 @@ static void run_tasks(void *arg, int64_t begin, int64_t end)
   mem_free_data(j->cx->ctx, words, n_bytes);
 }
 
-rush_status qgemm(call_ctx *cx, int64_t m, const uint8_t *a, int64_t a_rs, const qgemm_packed *b, int32_t *c, int64_t c_rs)
+rush_status qgemm(call_ctx *cx, int64_t m, const uint8_t *a, int64_t a_rs, const qgemm_packed *b,
+                  int32_t *c, int64_t c_rs)
 {
   job j = {.cx = cx, .b = b, .a = a, .m = m, .a_rs = a_rs, .c = c, .c_rs = c_rs};
   j.n_row_blocks = (m + ROWS - 1) / ROWS;
   j.panels_per_task = j.n_row_blocks >= 4 ? b->n_panels : i64_max(1, (b->n_panels + 3) / 4);
   if (m == 0 || b->n == 0)
     return RUSH_OK;
-  const int64_t n_tasks = j.n_row_blocks * ((b->n_panels + j.panels_per_task - 1) / j.panels_per_task);
+  const int64_t n_tasks =
+    j.n_row_blocks * ((b->n_panels + j.panels_per_task - 1) / j.panels_per_task);
   const int64_t macs = i64_min(m, ROWS) * b->k * j.panels_per_task * b->kernels->nr;
   TRY(parallel_for(cx, n_tasks, i64_max(1, 1000000 / i64_max(1, macs)), run_tasks, &j));
   return j.failed ? call_nomem(cx) : RUSH_OK;

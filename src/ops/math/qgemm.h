@@ -2,8 +2,8 @@
  *
  *   C[m,n] = A[m,k] B[k,n]        A: uint8, B: int8, packed once
  *
- * B is kept in panels of columns, k in words of 2 (as 16-bit) or 4 bytes, as the machine's instruction
- * multiplies them.  Integers have no rounding, so every path gives the same.
+ * B is kept in panels of columns, k in words of 2 (as 16-bit) or 4 bytes, as the machine's
+ * instruction multiplies them.  Integers have no rounding, so every path gives the same.
  * Threads: a packed matrix is immutable; the work goes to the context's pool. */
 #ifndef RUSH_OPS_QGEMM_H
 #define RUSH_OPS_QGEMM_H
@@ -13,21 +13,23 @@
 
 typedef struct qgemm_packed qgemm_packed;
 /* B with strides rs, cs (bytes).  New. */
-rush_status qgemm_pack(call_ctx *cx, int64_t k, int64_t n, const int8_t *b, int64_t rs, int64_t cs, qgemm_packed **out)
-    RUSH_CHECKED;
+rush_status qgemm_pack(call_ctx *cx, int64_t k, int64_t n, const int8_t *b, int64_t rs, int64_t cs,
+                       qgemm_packed **out) RUSH_CHECKED;
 void qgemm_packed_free(context *c, qgemm_packed *p);
 /* Sums of B's columns: what a zero point of A contributes. */
 const int32_t *qgemm_column_sums(const qgemm_packed *p);
 
 /* Rows of A lie a_rs bytes apart; C has row stride c_rs (elements). */
-rush_status qgemm(call_ctx *cx, int64_t m, const uint8_t *a, int64_t a_rs, const qgemm_packed *b, int32_t *c, int64_t c_rs)
-    RUSH_CHECKED;
+rush_status qgemm(call_ctx *cx, int64_t m, const uint8_t *a, int64_t a_rs, const qgemm_packed *b,
+                  int32_t *c, int64_t c_rs) RUSH_CHECKED;
 
-/* On the calling thread, with room for qgemm_scratch_bytes: for tasks that are parallel themselves. */
-void qgemm_serial(int64_t m, const uint8_t *a, int64_t a_rs, const qgemm_packed *b, int32_t *c, int64_t c_rs, void *scratch);
+/* On the calling thread, with room for qgemm_scratch_bytes: for tasks that are parallel themselves.
+ * */
+void qgemm_serial(int64_t m, const uint8_t *a, int64_t a_rs, const qgemm_packed *b, int32_t *c,
+                  int64_t c_rs, void *scratch);
 size_t qgemm_scratch_bytes(const qgemm_packed *b);
 
-/* -- Between qgemm.c and the kernels of each instruction set ------------------------------------------------ */
+/* -- Between qgemm.c and the kernels of each instruction set ----------------------------------- */
 
 typedef struct qgemm_tile { /* `rows` by `cols` of C over n_words words */
   int64_t n_words;

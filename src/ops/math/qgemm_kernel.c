@@ -1,5 +1,5 @@
-/* Tiles of integer products, compiled for every instruction set: pairs of 16-bit values (madd), or four bytes
- * (VNNI, on machines that have it). */
+/* Tiles of integer products, compiled for every instruction set: pairs of 16-bit values (madd), or
+ * four bytes (VNNI, on machines that have it). */
 #include <stdint.h>
 #include <string.h>
 
@@ -108,4 +108,5 @@ static void tile(const qgemm_tile *t)
 }
 #endif
 
-const qgemm_kernels ISA_NAME(qgemm_kernels) = {.mr = MR, .nr = NR, .per_word = PER_WORD, .tile = tile};
+const qgemm_kernels ISA_NAME(qgemm_kernels) = {
+  .mr = MR, .nr = NR, .per_word = PER_WORD, .tile = tile};

@@ -1,9 +1,9 @@
 /* Normals in blocks of 16, compiled once per instruction set (base/isa.h).
  *
- * PyTorch fills large float tensors by Box and Muller's formula on blocks of eight pairs, with the single
- * precision polynomials of the Cephes library for the logarithm, sine and cosine.  The same polynomials in
- * the same order stand here, so that the numbers are the same: a * b + c below is one rounding (fmaf)
- * exactly where it is in PyTorch's build. */
+ * PyTorch fills large float tensors by Box and Muller's formula on blocks of eight pairs, with the
+ * single precision polynomials of the Cephes library for the logarithm, sine and cosine.  The same
+ * polynomials in the same order stand here, so that the numbers are the same: a * b + c below is
+ * one rounding (fmaf) exactly where it is in PyTorch's build. */
 #include "base/isa.h"
 
 #include <math.h>
@@ -26,10 +26,12 @@ static inline uint32_t to_bits(float f)
 /* Natural logarithm of x in (0, 1]. */
 static inline float log_of(float x)
 {
-  static const float p[9] = {7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f,
-                             -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f};
+  static const float p[9] = {7.0376836292e-2f,  -1.1514610310e-1f, 1.1676998740e-1f,
+                             -1.2420140846e-1f, 1.4249322787e-1f,  -1.6668057665e-1f,
+                             2.0000714765e-1f,  -2.4999993993e-1f, 3.3333331174e-1f};
   const uint32_t bits = to_bits(x < 1.17549435e-38f ? 1.17549435e-38f : x);
-  float m = from_bits((bits & 0x807fffffu) | 0x3f000000u), e = (float)((int32_t)(bits >> 23) - 0x7f) + 1.0f;
+  float m = from_bits((bits & 0x807fffffu) | 0x3f000000u),
+        e = (float)((int32_t)(bits >> 23) - 0x7f) + 1.0f;
   const float small = m < 0.707106781186547524f ? m : 0.0f;
   e -= m < 0.707106781186547524f ? 1.0f : 0.0f;
   m = m - 1.0f + small;

@@ -19,12 +19,13 @@ typedef struct rows {
   double (*sum_sq)(int64_t n, const void *x, double mean); /* of x - mean */
   void (*softmax)(int64_t n, const void *x, void *y);
   void (*log_softmax)(int64_t n, const void *x, void *y);
-  /* The same (`log`) of `width` <= ROWS_COLUMNS columns side by side, `stride` elements from row to row. */
+  /* The same (`log`) of `width` <= ROWS_COLUMNS columns side by side, `stride` elements from row to
+   * row. */
   void (*softmax_columns)(int64_t n, int64_t stride, int width, bool log, const void *x, void *y);
   void (*affine)(int64_t n, const void *x, double a, double b, void *y); /* a x + b */
   /* (x - mean) * rstd * w + b; w and b may be NULL */
-  void (*normalize)(int64_t n, const void *x, double mean, double rstd, const void *w, const void *b,
-                    void *y);
+  void (*normalize)(int64_t n, const void *x, double mean, double rstd, const void *w,
+                    const void *b, void *y);
 } rows;
 
 extern const rows rows_f32_portable, rows_f64_portable;

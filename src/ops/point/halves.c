@@ -15,7 +15,10 @@ static void run(void *arg, int64_t begin, int64_t end)
   j->convert(end - begin, j->to + begin * j->to_bytes, j->from + begin * j->from_bytes);
 }
 
-static const tape_isa *loops(call_ctx *cx) { return ISA_PICK(tape_isa, cpu_choose(context_get_options(cx->ctx)->cpu))(); }
+static const tape_isa *loops(call_ctx *cx)
+{
+  return ISA_PICK(tape_isa, cpu_choose(context_get_options(cx->ctx)->cpu))();
+}
 
 rush_status halves_widen(call_ctx *cx, int dtype, int64_t n, const void *from, float *to)
 {

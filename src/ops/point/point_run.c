@@ -16,7 +16,8 @@ ISA_DECLARE(const tape_isa *, tape_isa, (void));
 
 #define SLOT_BYTES 4096
 #define FAULT_NOMEM 256u /* beside what instructions report */
-#define FEW_BYTES 4096 /* of all slots: short ranges need no more, and long ones are worth an allocation */
+#define FEW_BYTES \
+  4096 /* of all slots: short ranges need no more, and long ones are worth an allocation */
 #define ROW_MIN 256                 /* shorter rows are gathered across their ends */
 
 int tape_type_of(int dtype)
@@ -60,7 +61,7 @@ const tape_isa *tape_isa_of(context *c)
   return ISA_PICK(tape_isa, level)();
 }
 
-/* -- What a run needs, made once ------------------------------------------------------------------------ */
+/* -- What a run needs, made once --------------------------------------------------------------- */
 
 typedef struct operand { /* a tensor of the run */
   char *data;
@@ -78,7 +79,8 @@ typedef struct plan {
   tensor_iter it; /* unless flat */
   bool flat;
   bool redirect;  /* the last instruction writes the (only) result where it belongs */
-  int n_slots;    /* of a worker: registers, one for gathering, and two for conversions where there are any */
+  int
+    n_slots; /* of a worker: registers, one for gathering, and two for conversions where there are any */
   int64_t block;  /* elements */
   call_ctx *cx;
   uint64_t fixed; /* instructions that give the same for all blocks */
@@ -134,7 +136,8 @@ static size_t widest(const point_run *r, const plan *p)
   return most;
 }
 
-/* Instructions whose operands are numbers, and whose register nobody else writes: done once for all blocks. */
+/* Instructions whose operands are numbers, and whose register nobody else writes: done once for all
+ * blocks. */
 static uint64_t fixed_instrs(const point_run *r, const plan *p)
 {
   bool same[RUN_MAX_REGS] = {false};
@@ -155,7 +158,8 @@ static uint64_t fixed_instrs(const point_run *r, const plan *p)
   for (int i = 0; i + 1 < r->n_instrs; i++) {
     const tape_instr *t = &r->code[i];
     const int arity = t->op == TAPE_CVT || t->op == TAPE_RND ? 1 : tape_arity((tape_op)t->op);
-    if (t->op >= TAPE_CALL1 || writers[t->dst] != 1 || !same[t->a] || (arity > 1 && !same[t->b]) || (arity > 2 && !same[t->c]))
+    if (t->op >= TAPE_CALL1 || writers[t->dst] != 1 || !same[t->a] || (arity > 1 && !same[t->b]) ||
+        (arity > 2 && !same[t->c]))
       continue;
     bool is_result = false;
     for (int k = 0; k < r->n_results; k++)
@@ -174,9 +178,11 @@ static int extra_slots(const point_run *r, const plan *p)
   bool convert = false;
   for (int i = 0; i < r->n_inputs; i++)
     if (r->inputs[i].tensor)
-      convert |= r->inputs[i].via >= 0 || (r->isa->load[p->in[i].dtype] && p->in[i].natural != p->in[i].type);
+      convert |= r->inputs[i].via >= 0 ||
+                 (r->isa->load[p->in[i].dtype] && p->in[i].natural != p->in[i].type);
   for (int i = 0; i < r->n_results; i++)
-    convert |= r->results[i].via >= 0 || (r->isa->store[p->out[i].dtype] && p->out[i].natural != p->out[i].type);
+    convert |= r->results[i].via >= 0 ||
+               (r->isa->store[p->out[i].dtype] && p->out[i].natural != p->out[i].type);
   return convert ? 3 : 1;
 }
 
@@ -208,14 +214,14 @@ static void make_plan(plan *p, const point_run *r, bool flat, int64_t *far)
       if (r->inputs[i].tensor)
         describe_strides(&p->in[i], &p->it, k++);
   }
-  p->redirect = r->n_results == 1 && r->results[0].via < 0 && r->n_instrs > 0 && p->out[0].direct && p->out[0].linear &&
-                r->code[r->n_instrs - 1].dst == r->results[0].reg;
+  p->redirect = r->n_results == 1 && r->results[0].via < 0 && r->n_instrs > 0 && p->out[0].direct &&
+                p->out[0].linear && r->code[r->n_instrs - 1].dst == r->results[0].reg;
   p->block = SLOT_BYTES / (int64_t)widest(r, p);
   p->n_slots = r->n_regs + extra_slots(r, p);
   p->fixed = fixed_instrs(r, p);
 }
 
-/* -- Numbers into blocks ------------------------------------------------------------------------------------ */
+/* -- Numbers into blocks ----------------------------------------------------------------------- */
 
 #define FILL(T, value)                   \
   do {                                   \
@@ -267,7 +273,7 @@ static void fill_number(void *dst, int64_t n, tape_type type, const point_number
   }
 }
 
-/* -- Strided memory to rows and back ------------------------------------------------------------------------ */
+/* -- Strided memory to rows and back ----------------------------------------------------------- */
 
 /* n elements from strides ds, ss (bytes). */
 void block_copy_strided(char *d, int64_t ds, const char *s, int64_t ss, int64_t n, int64_t item)
@@ -326,8 +332,8 @@ static char *position_of(const position *x, const tensor_iter *it, const operand
 }
 
 /* n elements of `o` at `x` to or from a row, across the ends of dimensions. */
-static void walk(const tape_isa *isa, const tensor_iter *it, const operand *o, const position *start, int64_t n,
-                 char *row, bool to_row)
+static void walk(const tape_isa *isa, const tensor_iter *it, const operand *o,
+                 const position *start, int64_t n, char *row, bool to_row)
 {
   position x = *start;
   while (n > 0) {
@@ -345,7 +351,7 @@ static void walk(const tape_isa *isa, const tensor_iter *it, const operand *o, c
   }
 }
 
-/* -- Blocks ------------------------------------------------------------------------------------------------------ */
+/* -- Blocks ------------------------------------------------------------------------------------ */
 
 typedef struct worker { /* one thread's */
   const plan *p;
@@ -357,7 +363,10 @@ typedef struct worker { /* one thread's */
 static char *slot_of(const worker *w, int i) { return w->slots + (size_t)i * w->stride; }
 
 enum extra_slot { GATHER, CONVERT, ROUND };
-static char *extra_slot_of(const worker *w, enum extra_slot i) { return slot_of(w, w->p->run->n_regs + (int)i); }
+static char *extra_slot_of(const worker *w, enum extra_slot i)
+{
+  return slot_of(w, w->p->run->n_regs + (int)i);
+}
 
 static void convert(const tape_isa *isa, int64_t n, void *dst, uint8_t to, const void *src,
                     uint8_t from)
@@ -428,7 +437,8 @@ static void load_block(worker *w, int64_t pos, const position *x, int64_t n)
       src = o->data + pos * o->item;
     } else if (n <= p->it.sizes[0] - x->at[0] && o->strides[0] == o->item) {
       src = position_of(x, &p->it, o);
-    } else if (n <= p->it.sizes[0] - x->at[0] && o->strides[0] == 0) { /* one element for the block */
+    } else if (n <= p->it.sizes[0] - x->at[0] &&
+               o->strides[0] == 0) { /* one element for the block */
       char one[16];
       const int64_t bytes = (int64_t)tape_type_bytes((tape_type)o->type);
       src = position_of(x, &p->it, o);
@@ -543,9 +553,12 @@ static void run_range(void *arg, int64_t begin, int64_t end)
   plan *p = arg;
   const point_run *r = p->run;
   char few[FEW_BYTES] __attribute__((aligned(64)));
-  const size_t stride = ((size_t)i64_min(p->block, end - begin) * (SLOT_BYTES / (size_t)p->block) + 63) & ~(size_t)63;
+  const size_t stride =
+    ((size_t)i64_min(p->block, end - begin) * (SLOT_BYTES / (size_t)p->block) + 63) & ~(size_t)63;
   const size_t n_bytes = (size_t)p->n_slots * stride;
-  worker w = {.p = p, .slots = n_bytes <= sizeof few ? few : mem_alloc_data(p->cx->ctx, n_bytes), .stride = stride};
+  worker w = {.p = p,
+              .slots = n_bytes <= sizeof few ? few : mem_alloc_data(p->cx->ctx, n_bytes),
+              .stride = stride};
   if (!w.slots) {
     atomic_fetch_or_explicit(&p->fault, FAULT_NOMEM, memory_order_relaxed);
     return;
@@ -578,7 +591,8 @@ static void run_range(void *arg, int64_t begin, int64_t end)
     atomic_fetch_or_explicit(&p->fault, fault, memory_order_relaxed);
 }
 
-void block_read(const tape_isa *isa, int64_t n, void *dst, tape_type type, const void *src, int dtype)
+void block_read(const tape_isa *isa, int64_t n, void *dst, tape_type type, const void *src,
+                int dtype)
 {
   const tape_type natural = (tape_type)tape_type_of(dtype);
   tape_convert *fn = isa->load[dtype];
@@ -593,7 +607,8 @@ void block_read(const tape_isa *isa, int64_t n, void *dst, tape_type type, const
     memcpy(dst, src, (size_t)n * tape_type_bytes(type));
 }
 
-void block_write(const tape_isa *isa, int64_t n, void *dst, int dtype, const void *src, tape_type type)
+void block_write(const tape_isa *isa, int64_t n, void *dst, int dtype, const void *src,
+                 tape_type type)
 {
   const tape_type natural = (tape_type)tape_type_of(dtype);
   tape_convert *fn = isa->store[dtype];
@@ -608,7 +623,7 @@ void block_write(const tape_isa *isa, int64_t n, void *dst, int dtype, const voi
     memcpy(dst, src, (size_t)n * tape_type_bytes(type));
 }
 
-/* -- One loop over everything --------------------------------------------------------------------------------- */
+/* -- One loop over everything ------------------------------------------------------------------ */
 
 /* A tape of one instruction whose operands all lie in a row as blocks. */
 typedef struct whole {
@@ -622,7 +637,8 @@ typedef struct whole {
 
 static bool as_whole(const point_run *r, whole *o)
 {
-  if (r->n_instrs != 1 || r->n_results != 1 || r->results[0].via >= 0 || r->code[0].op >= TAPE_CALL1 || r->n_consts > 0)
+  if (r->n_instrs != 1 || r->n_results != 1 || r->results[0].via >= 0 ||
+      r->code[0].op >= TAPE_CALL1 || r->n_consts > 0)
     return false;
   const tape_instr *t = &r->code[0];
   int arity = t->op == TAPE_CVT || t->op == TAPE_RND ? 1 : 3;
@@ -668,7 +684,8 @@ static rush_status check_fault(call_ctx *cx, unsigned fault)
   return fault ? call_fail(cx, "ZeroDivisionError") : RUSH_OK;
 }
 
-/* Elements between two looks at the clock: a special function may take a millisecond for one (a polynomial of degree 65536). */
+/* Elements between two looks at the clock: a special function may take a millisecond for one (a
+ * polynomial of degree 65536). */
 #define SLOW_GRAIN 8
 static int64_t grain_of(const call_ctx *cx, const point_run *r)
 {
@@ -694,7 +711,8 @@ static rush_status execute_plan(call_ctx *cx, const point_run *r, bool flat, int
 /* With so many operands of so many dimensions that the iterator cannot hold their strides. */
 static rush_status execute_far(call_ctx *cx, const point_run *r)
 {
-  const size_t n_bytes = (size_t)iter_n_strides(r->n_results + r->n_inputs, r->n_dims) * sizeof(int64_t);
+  const size_t n_bytes =
+    (size_t)iter_n_strides(r->n_results + r->n_inputs, r->n_dims) * sizeof(int64_t);
   int64_t *far = mem_alloc(cx->ctx, n_bytes);
   if (!far)
     return call_nomem(cx);

@@ -1,9 +1,9 @@
 /* ops/point/point_run.h -- running one tape over tensors, inside src/ops/.
  *
- * Tensors are walked in blocks of a few hundred elements that fit in L1.  An operand whose memory is a
- * block already (its dtype is its block type, its elements lie in a row) is used where it lies; others
- * are gathered and converted into a register.  A tape that needs no register at all runs over everything
- * in one go: an addition of two float32 tensors is one call of one loop. */
+ * Tensors are walked in blocks of a few hundred elements that fit in L1.  An operand whose memory
+ * is a block already (its dtype is its block type, its elements lie in a row) is used where it
+ * lies; others are gathered and converted into a register.  A tape that needs no register at all
+ * runs over everything in one go: an addition of two float32 tensors is one call of one loop. */
 #ifndef RUSH_OPS_POINT_RUN_H
 #define RUSH_OPS_POINT_RUN_H
 
@@ -20,8 +20,8 @@ typedef struct point_number {
 #define RUN_MAX_RESULTS 4
 #define RUN_MAX_REGS 32
 
-/* Machine code for the tape (compile/loop.h): operands are the inputs' memory, then the results', each n elements of
- * its block type; numbers and inputs of one element are read once. */
+/* Machine code for the tape (compile/loop.h): operands are the inputs' memory, then the results',
+ * each n elements of its block type; numbers and inputs of one element are read once. */
 typedef void point_code(int64_t n, void *const *operands);
 
 typedef struct point_run {
@@ -60,13 +60,15 @@ const tape_isa *tape_isa_of(context *c);
 /* `flat`: all tensors have the run's sizes and are row-major (results too). */
 rush_status point_execute(call_ctx *cx, const point_run *r, bool flat) RUSH_CHECKED;
 
-/* -- Blocks, for other machines ------------------------------------------------------------------------- */
+/* -- Blocks, for other machines ---------------------------------------------------------------- */
 
 #define BLOCK_MAX 512 /* elements */
 /* n elements of `item` bytes from one stride (bytes) to another. */
 void block_copy_strided(char *d, int64_t ds, const char *s, int64_t ss, int64_t n, int64_t item);
 /* n <= BLOCK_MAX elements in a row, of `dtype`, to or from a block of `type`. */
-void block_read(const tape_isa *isa, int64_t n, void *dst, tape_type type, const void *src, int dtype);
-void block_write(const tape_isa *isa, int64_t n, void *dst, int dtype, const void *src, tape_type type);
+void block_read(const tape_isa *isa, int64_t n, void *dst, tape_type type, const void *src,
+                int dtype);
+void block_write(const tape_isa *isa, int64_t n, void *dst, int dtype, const void *src,
+                 tape_type type);
 
 #endif

@@ -31,7 +31,7 @@ typedef struct point_call {
   bool contiguous;                        /* and are row-major */
 } point_call;
 
-/* -- Arguments ------------------------------------------------------------------------------------------ */
+/* -- Arguments --------------------------------------------------------------------------------- */
 
 /* An argument of the base operator, by its number there. */
 static const rush_value *base_arg(const rush_call *c, uint32_t i)
@@ -56,7 +56,8 @@ static rush_status read_inputs(point_call *p)
     if (v->tag == RUSH_TAG_TENSOR && v->as.tensor) {
       p->tensors[p->n_tensors++] = v->as.tensor;
     } else if (v->tag != RUSH_TAG_NONE) {
-      return call_fail(c->cx, "%s: expected a tensor for argument %d", c->op->schema->name, in->arg);
+      return call_fail(c->cx, "%s: expected a tensor for argument %d", c->op->schema->name,
+                       in->arg);
     }
   }
   return RUSH_OK;
@@ -116,7 +117,8 @@ static int promoted(const point_call *p)
   return promote_result(&st);
 }
 
-/* The common dtype; most calls have tensors of one dtype and scalars of its class or a lower one. */
+/* The common dtype; most calls have tensors of one dtype and scalars of its class or a lower one.
+ * */
 static int common_dtype(const point_call *p)
 {
   int dtype = DTYPE_NONE;
@@ -146,7 +148,7 @@ static int common_dtype(const point_call *p)
   return dtype;
 }
 
-/* -- Choosing the tape ------------------------------------------------------------------------------------- */
+/* -- Choosing the tape ------------------------------------------------------------------------- */
 
 static const point_arm *choose_arm(const point_call *p, dtype_class cls)
 {
@@ -187,8 +189,8 @@ static rush_status check_alpha(const point_call *p, dtype_class cls)
       return call_fail(p->call->cx, "For integral input tensors, argument alpha must not be a "
                                     "floating point number.");
     if (given == DTYPE_COMPLEX && cls != DTYPE_COMPLEX)
-      return call_fail(p->call->cx,
-                       "For non-complex input tensors, argument alpha must not be a complex number.");
+      return call_fail(
+        p->call->cx, "For non-complex input tensors, argument alpha must not be a complex number.");
   }
   return RUSH_OK;
 }
@@ -207,14 +209,16 @@ static rush_status check_bool(const point_call *p)
   const char *one = op_pool + p->row->refuse_bool, *end = strchr(one, '\n');
   if (!end)
     return call_fail(p->call->cx, "%s", one);
-  return n == 1 ? call_fail(p->call->cx, "%.*s", (int)(end - one), one) : call_fail(p->call->cx, "%s", end + 1);
+  return n == 1 ? call_fail(p->call->cx, "%.*s", (int)(end - one), one)
+                : call_fail(p->call->cx, "%s", end + 1);
 }
 
 static rush_status choose_dtype(point_call *p)
 {
   p->common = common_dtype(p);
   if (p->common == DTYPE_NONE)
-    return call_fail(p->call->cx, "%s: no common dtype for the arguments", p->call->op->schema->name);
+    return call_fail(p->call->cx, "%s: no common dtype for the arguments",
+                     p->call->op->schema->name);
   return p->row->refuse_bool ? check_bool(p) : RUSH_OK;
 }
 
@@ -229,7 +233,7 @@ static rush_status choose_tape(point_call *p)
   return p->arm ? check_alpha(p, cls) : refuse_dtype(p);
 }
 
-/* -- Shapes ---------------------------------------------------------------------------------------------------- */
+/* -- Shapes ------------------------------------------------------------------------------------ */
 
 static rush_status refuse_shapes(const point_call *p, const rush_tensor *t)
 {
@@ -281,7 +285,7 @@ static rush_status find_shape(point_call *p)
   return RUSH_OK;
 }
 
-/* -- Layout of results: TensorIterator's rules --------------------------------------------------------------------- */
+/* -- Layout of results: TensorIterator's rules ------------------------------------------------- */
 
 /* A stride of `t` seen with the common sizes: 0 where it is expanded. */
 static int64_t seen_stride(const point_call *p, const rush_tensor *t, int dim)
@@ -363,7 +367,7 @@ static bool result_layout(const point_call *p, int64_t *strides)
   return true;
 }
 
-/* -- Results ------------------------------------------------------------------------------------------------------------ */
+/* -- Results ----------------------------------------------------------------------------------- */
 
 static int out_dtype(const point_call *p, int i)
 {
@@ -437,17 +441,19 @@ static rush_status written_result(point_call *p, int i, rush_tensor **out)
   if (UNLIKELY(t->n_dims != p->n_dims || !sizes_equal(p->n_dims, t->sizes, p->sizes))) {
     int64_t strides[TENSOR_MAX_DIMS];
     bool ordered = !p->row->row_major && result_layout(p, strides);
-    TRY(written_fit(c->cx, t, c->op->variant == VARIANT_INPLACE, p->n_dims, p->sizes, ordered ? strides : NULL));
+    TRY(written_fit(c->cx, t, c->op->variant == VARIANT_INPLACE, p->n_dims, p->sizes,
+                    ordered ? strides : NULL));
   }
   const int dtype = out_dtype(p, i);
   if (UNLIKELY(c->op->effects & OP_OUT_EXACT && t->dtype != dtype))
-    return call_fail(c->cx, "Found dtype %s but expected %s", dtype_aten_name(t->dtype), dtype_aten_name(dtype));
+    return call_fail(c->cx, "Found dtype %s but expected %s", dtype_aten_name(t->dtype),
+                     dtype_aten_name(dtype));
   TRY(written_check_dtype(c->cx, t, dtype, false));
   *out = tensor_retain(t);
   return RUSH_OK;
 }
 
-/* -- Running ----------------------------------------------------------------------------------------------------------------- */
+/* -- Running ----------------------------------------------------------------------------------- */
 
 point_number point_read_number(rush_value v)
 {
@@ -640,7 +646,8 @@ rush_status pointwise_call(rush_call *call)
     rush_tensor *out = call->results[i].as.tensor;
     int dtype = out_dtype(&p, i);
     r.results[i].tensor = out;
-    if (out->dtype != dtype && r.isa->store[dtype]) /* rounded to it before it is written elsewhere */
+    if (out->dtype != dtype &&
+        r.isa->store[dtype]) /* rounded to it before it is written elsewhere */
       r.results[i].via = (int8_t)dtype;
   }
   bool flat = p.same_shape && p.contiguous;

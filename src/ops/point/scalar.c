@@ -1,15 +1,15 @@
-/* ops/point/scalar.c -- operators on numbers that are not tensors and that the table cannot write as one
- * C expression: arithmetic on mixed kinds, division, comparison, conversion, tensors as numbers,
- * range lengths and slice bounds. `num` reads a value of any kind once, and each kernel decides by
- * the common kind. Integers wrap through i64_add and its relatives because signed overflow is
- * undefined in C. */
+/* ops/point/scalar.c -- operators on numbers that are not tensors and that the table cannot write
+ * as one C expression: arithmetic on mixed kinds, division, comparison, conversion, tensors as
+ * numbers, range lengths and slice bounds. `num` reads a value of any kind once, and each kernel
+ * decides by the common kind. Integers wrap through i64_add and its relatives because signed
+ * overflow is undefined in C. */
 #include "ops/point/scalar.h"
 
 #include <stdlib.h>
 
 #include "base/macros.h"
 
-/* -- Numbers -------------------------------------------------------------------------------------- */
+/* -- Numbers ----------------------------------------------------------------------------------- */
 
 num num_of(rush_value v)
 {
@@ -26,7 +26,10 @@ rush_status no_complex(rush_call *call)
   return call_fail(call->cx, "%s is not defined for complex numbers", call->op->schema->name);
 }
 
-bool returns_float(const rush_call *call) { return call->op->schema->returns[0].type->kind == TYPE_FLOAT; }
+bool returns_float(const rush_call *call)
+{
+  return call->op->schema->returns[0].type->kind == TYPE_FLOAT;
+}
 
 #define RETURN_INT(e) return call->results[0] = value_int(e), RUSH_OK
 #define RETURN_FLOAT(e) return call->results[0] = value_float(e), RUSH_OK
@@ -180,7 +183,7 @@ rush_status kernel_abs_number(rush_call *call)
   RETURN_FLOAT(hypot(a.re, a.im));
 }
 
-/* -- Comparing ------------------------------------------------------------------------------------ */
+/* -- Comparing --------------------------------------------------------------------------------- */
 
 static bool same_number(rush_call *call)
 {
@@ -188,7 +191,8 @@ static bool same_number(rush_call *call)
   return kind == NUM_INT ? a.i == b.i : a.re == b.re && a.im == b.im;
 }
 
-rush_kernel kernel_eq_numbers, kernel_ne_numbers, kernel_eq_numbers_complex, kernel_ne_numbers_complex;
+rush_kernel kernel_eq_numbers, kernel_ne_numbers, kernel_eq_numbers_complex,
+  kernel_ne_numbers_complex;
 rush_status kernel_eq_numbers(rush_call *call) { RETURN_BOOL(same_number(call)); }
 rush_status kernel_ne_numbers(rush_call *call) { RETURN_BOOL(!same_number(call)); }
 rush_status kernel_eq_numbers_complex(rush_call *call) { RETURN_BOOL(same_number(call)); }
@@ -239,7 +243,7 @@ rush_status kernel_ne_values(rush_call *call)
   RETURN_BOOL(!same);
 }
 
-/* -- Converting ----------------------------------------------------------------------------------- */
+/* -- Converting -------------------------------------------------------------------------------- */
 
 static rush_status int_of(rush_call *call, num a)
 {
@@ -250,7 +254,8 @@ static rush_status int_of(rush_call *call, num a)
   RETURN_INT((int64_t)a.re);
 }
 
-rush_kernel kernel_int_of_number, kernel_float_of_number, kernel_complex_of_number, kernel_complex_of_pair;
+rush_kernel kernel_int_of_number, kernel_float_of_number, kernel_complex_of_number,
+  kernel_complex_of_pair;
 rush_status kernel_int_of_number(rush_call *call) { return int_of(call, num_of(call->args[0])); }
 rush_status kernel_float_of_number(rush_call *call) { RETURN_FLOAT(num_of(call->args[0]).re); }
 rush_status kernel_complex_of_number(rush_call *call)
@@ -321,7 +326,7 @@ rush_status kernel_float_of_str(rush_call *call)
   RETURN_FLOAT(d);
 }
 
-/* -- Tensors and numbers -------------------------------------------------------------------------- */
+/* -- Tensors and numbers ----------------------------------------------------------------------- */
 
 rush_kernel kernel_int_of_tensor, kernel_float_of_tensor, kernel_bool_of_tensor;
 rush_status kernel_int_of_tensor(rush_call *call)
@@ -345,8 +350,9 @@ rush_status kernel_bool_of_tensor(rush_call *call)
   rush_tensor *t = call_tensor(call, 0);
   num a;
   if (t->n_elems != 1)
-    return call_fail(call->cx, t->n_elems ? "Boolean value of Tensor with more than one value is ambiguous"
-                                          : "Boolean value of Tensor with no values is ambiguous");
+    return call_fail(call->cx, t->n_elems
+                                 ? "Boolean value of Tensor with more than one value is ambiguous"
+                                 : "Boolean value of Tensor with no values is ambiguous");
   TRY(number_of_argument(call, 0, &a));
   RETURN_BOOL(a.kind == NUM_INT ? a.i != 0 : a.re != 0 || a.im != 0);
 }
@@ -358,7 +364,8 @@ static rush_status check_implicit(rush_call *call, bool to_int)
   if (tensor_requires_grad(t))
     return call_fail(call->cx, "Cannot input a tensor that requires grad as a scalar argument");
   if (t->n_dims != 0)
-    return call_fail(call->cx, "Cannot input a tensor of dimension other than 0 as a scalar argument");
+    return call_fail(call->cx,
+                     "Cannot input a tensor of dimension other than 0 as a scalar argument");
   dtype_class cls = dtype_class_of(t->dtype);
   if (to_int && cls != DTYPE_INT)
     return call_fail(call->cx, "Cannot input a tensor of type %s as an integral argument",
@@ -366,7 +373,8 @@ static rush_status check_implicit(rush_call *call, bool to_int)
   return RUSH_OK;
 }
 
-rush_kernel kernel_scalar_implicit, kernel_float_implicit, kernel_int_implicit, kernel_complex_implicit;
+rush_kernel kernel_scalar_implicit, kernel_float_implicit, kernel_int_implicit,
+  kernel_complex_implicit;
 rush_status kernel_scalar_implicit(rush_call *call)
 {
   TRY(check_implicit(call, false));
@@ -393,7 +401,7 @@ rush_status kernel_complex_implicit(rush_call *call)
   RETURN_COMPLEX(a.re, a.im);
 }
 
-/* -- Loops ---------------------------------------------------------------------------------------- */
+/* -- Loops ------------------------------------------------------------------------------------- */
 
 rush_kernel kernel_range_length;
 rush_status kernel_range_length(rush_call *call)
@@ -408,7 +416,7 @@ rush_status kernel_range_length(rush_call *call)
   RETURN_INT((int64_t)((span - 1) / width + 1));
 }
 
-/* -- Slices --------------------------------------------------------------------------------------- */
+/* -- Slices ------------------------------------------------------------------------------------ */
 
 /* Python's PySlice_AdjustIndices. */
 int64_t slice_adjust(int64_t n, rush_value start, rush_value end, int64_t step, int64_t *first)

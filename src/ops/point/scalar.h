@@ -67,7 +67,8 @@ typedef struct num {
 } num;
 num num_of(rush_value v);
 static inline num_kind num_meet(num a, num b) { return a.kind > b.kind ? a.kind : b.kind; }
-/* Python's slice of a sequence of n (start and end ints or None, step != 0): how many items, and the first. */
+/* Python's slice of a sequence of n (start and end ints or None, step != 0): how many items, and
+ * the first. */
 int64_t slice_adjust(int64_t n, rush_value start, rush_value end, int64_t step, int64_t *first);
 /* RUSH_ERAISED: the operator has no complex form. */
 rush_status no_complex(rush_call *call);

@@ -8,7 +8,7 @@
 
 #include "ops/point/vmath.h"
 
-/* -- Modified Bessel functions ------------------------------------------------------------------------------- */
+/* -- Modified Bessel functions ----------------------------------------------------------------- */
 
 /* exp(-x) I_n(x) for x >= 0.  All terms of the power series are positive: nothing cancels. */
 static double bessel_ie(int n, double x)
@@ -39,8 +39,8 @@ double special_i1e(double x) { return copysign(bessel_ie(1, fabs(x)), x); }
 double special_i0(double x) { return exp(fabs(x)) * special_i0e(x); }
 double special_i1(double x) { return exp(fabs(x)) * special_i1e(x); }
 
-/* exp(x) K_n(x): the integral of exp(-x (cosh t - 1)) cosh(n t) over t > 0.  The trapezoid rule converges
- * faster than any power of the step, because all derivatives vanish at both ends. */
+/* exp(x) K_n(x): the integral of exp(-x (cosh t - 1)) cosh(n t) over t > 0.  The trapezoid rule
+ * converges faster than any power of the step, because all derivatives vanish at both ends. */
 static double bessel_ke(int n, double x)
 {
   if (isnan(x) || x < 0)
@@ -65,7 +65,7 @@ double special_k0(double x) { return x == INFINITY ? 0 : exp(-x) * bessel_ke(0, 
 double special_k1(double x) { return x == INFINITY ? 0 : exp(-x) * bessel_ke(1, x); }
 double special_spherical_j0(double x) { return isinf(x) ? 0 : fabs(x) < 1e-8 ? 1 : sin(x) / x; }
 
-/* -- Around the normal distribution ------------------------------------------------------------------------------ */
+/* -- Around the normal distribution ------------------------------------------------------------ */
 
 double special_erfcx(double x)
 {
@@ -118,10 +118,10 @@ double special_ndtri(double p)
   return p > 0.95 ? -ndtri_tail(1 - p) : M_SQRT2 * vm_erfinv_f64(2 * p - 1);
 }
 
-/* -- zeta, polygamma ------------------------------------------------------------------------------------------------- */
+/* -- zeta, polygamma --------------------------------------------------------------------------- */
 
-/* Far below zero, x whole: the terms up to zero are those of two sums from above, with the sign of (-1)^x.  Adding them one
- * by one would take -q steps. */
+/* Far below zero, x whole: the terms up to zero are those of two sums from above, with the sign of
+ * (-1)^x.  Adding them one by one would take -q steps. */
 #define FAR_BELOW (-1000.0)
 static double zeta_far_below(double x, double q)
 {
@@ -133,9 +133,18 @@ static double zeta_far_below(double x, double q)
 /* Euler and Maclaurin: the first terms, the integral of the rest, corrections with B_2k / (2k)!. */
 double special_zeta(double x, double q)
 {
-  static const double inverse[] = {12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1.8924375803183791606e9,
-                                   7.47242496e10, -2.950130727918164224e12, 1.1646782814350067249e14,
-                                   -4.5979787224074726105e15, 1.8152105401943546773e17, -7.1661652561756670113e18};
+  static const double inverse[] = {12.0,
+                                   -720.0,
+                                   30240.0,
+                                   -1209600.0,
+                                   47900160.0,
+                                   -1.8924375803183791606e9,
+                                   7.47242496e10,
+                                   -2.950130727918164224e12,
+                                   1.1646782814350067249e14,
+                                   -4.5979787224074726105e15,
+                                   1.8152105401943546773e17,
+                                   -7.1661652561756670113e18};
   if (x == 1)
     return INFINITY;
   if (x < 1 || isnan(x) || isnan(q))
@@ -179,10 +188,13 @@ double special_polygamma(double n, double x)
   return (fmod(n, 2) == 1 ? 1 : -1) * exp(vm_lgamma_f64(n + 1)) * special_zeta(n + 1, x);
 }
 
-/* -- Incomplete gamma -------------------------------------------------------------------------------------------------- */
+/* -- Incomplete gamma -------------------------------------------------------------------------- */
 
 /* x^a exp(-x) / gamma(a + 1). */
-static double gamma_weight(double a, double x) { return exp(a * log(x) - x - vm_lgamma_f64(a + 1)); }
+static double gamma_weight(double a, double x)
+{
+  return exp(a * log(x) - x - vm_lgamma_f64(a + 1));
+}
 
 #define MAX_TERMS 2000 /* PyTorch's bound; below LARGE_A some hundred are enough */
 static double lower_series(double a, double x)
@@ -213,15 +225,16 @@ static double upper_fraction(double a, double x)
   return h * gamma_weight(a, x) * a;
 }
 
-/* Q(a, x) for large a by Temme's uniform expansion (DLMF 8.12), first term: its error is below 1e-10.  The series above would need
- * some sqrt(a) terms for each element. */
+/* Q(a, x) for large a by Temme's uniform expansion (DLMF 8.12), first term: its error is below
+ * 1e-10.  The series above would need some sqrt(a) terms for each element. */
 #define LARGE_A 1e4
 static double upper_large(double a, double x)
 {
   const double mu = (x - a) / a, eta2 = 2 * (mu - log1p(mu));
   const double eta = mu < 0 ? -sqrt(fmax(eta2, 0)) : sqrt(fmax(eta2, 0));
   const double c0 = fabs(eta) < 1e-3 ? -1.0 / 3 + eta / 12 : 1 / mu - 1 / eta;
-  return 0.5 * erfc(eta * sqrt(a / 2)) + exp(-0.5 * a * eta * eta) / sqrt(6.283185307179586 * a) * c0;
+  return 0.5 * erfc(eta * sqrt(a / 2)) +
+         exp(-0.5 * a * eta * eta) / sqrt(6.283185307179586 * a) * c0;
 }
 
 /* Is there an answer without computing?  Then *out is the lower function. */
@@ -261,7 +274,7 @@ double special_igammac(double a, double x)
   return x > 1 && x > a ? upper_fraction(a, x) : 1 - lower_series(a, x);
 }
 
-/* -- Orthogonal polynomials: three-term recurrences ------------------------------------------------------------------------ */
+/* -- Orthogonal polynomials: three-term recurrences -------------------------------------------- */
 
 #define MAX_DEGREE 65536 /* a step of the recurrence each */
 
@@ -342,7 +355,7 @@ double special_legendre(double x, double n)
   return p;
 }
 
-/* -- Airy's function -------------------------------------------------------------------------------------------------- */
+/* -- Airy's function --------------------------------------------------------------------------- */
 
 /* From the power series of its two solutions, DLMF 9.4.1. */
 static double airy_series(double x)
@@ -364,7 +377,8 @@ static double airy_far(double x)
   const double z = fabs(x), zeta = 2.0 / 3.0 * z * sqrt(z), root = sqrt(sqrt(z));
   double even = 1, odd = 0, term = 1;
   for (int k = 1; k < 60; k++) {
-    const double next = term * (6.0 * k - 5) * (6.0 * k - 3) * (6.0 * k - 1) / (216.0 * k * (2.0 * k - 1) * zeta);
+    const double next =
+      term * (6.0 * k - 5) * (6.0 * k - 3) * (6.0 * k - 1) / (216.0 * k * (2.0 * k - 1) * zeta);
     if (!(next < term) || next < 1e-17)
       break;
     term = next;

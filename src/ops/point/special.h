@@ -1,4 +1,5 @@
-/* ops/point/special.h -- rare functions that tapes call an element at a time (special.def), in double. */
+/* ops/point/special.h -- rare functions that tapes call an element at a time (special.def), in
+ * double. */
 #ifndef RUSH_OPS_SPECIAL_H
 #define RUSH_OPS_SPECIAL_H
 

@@ -1,6 +1,6 @@
-/* The loops of the tape runner, compiled once for each instruction set.  Every loop is written so that
- * the compiler vectorises it where the machine can; d may be a or b (element i is read before it is
- * written), never a shifted view of them.
+/* The loops of the tape runner, compiled once for each instruction set.  Every loop is written so
+ * that the compiler vectorises it where the machine can; d may be a or b (element i is read before
+ * it is written), never a shifted view of them.
  *
  * Integers wrap: arithmetic is on unsigned.  Results are the same bits for all instruction sets. */
 #include "base/cmplx.h"
@@ -95,7 +95,7 @@ typedef struct t_c128 { double re, im; } t_c128;
     return fault;                                     \
   }
 
-/* -- Bool --------------------------------------------------------------------------------------------- */
+/* -- Bool -------------------------------------------------------------------------------------- */
 
 DEF2(AND, b, t_b, t_b, (t_b)(a & b))
 DEF2(OR, b, t_b, t_b, (t_b)(a | b))
@@ -107,7 +107,7 @@ DEF2(LT, b, t_b, t_b, (t_b)(a < b))
 DEF2(LE, b, t_b, t_b, (t_b)(a <= b))
 DEF3(WHERE, b, t_b, t_b, t_b, a ? b : c)
 
-/* -- Integers ------------------------------------------------------------------------------------------- */
+/* -- Integers ---------------------------------------------------------------------------------- */
 
 #define INT_HELPERS(ty, T, U)                                             \
   static inline T ipow_##ty(T a, T b)                                     \
@@ -186,9 +186,10 @@ DEF3(WHERE, b, t_b, t_b, t_b, a ? b : c)
 INT_OPS(i32, t_i32, uint32_t)
 INT_OPS(i64, t_i64, uint64_t)
 
-/* -- Floats ------------------------------------------------------------------------------------------------ */
+/* -- Floats ------------------------------------------------------------------------------------ */
 
-/* fmod of k elements.  In double the quotient of floats is exact up to 2^28; the rest of the line goes one by one. */
+/* fmod of k elements.  In double the quotient of floats is exact up to 2^28; the rest of the line
+ * goes one by one. */
 static void fmods_f32(int k, const float *a, const float *b, float *m)
 {
   int odd = 0;
@@ -356,10 +357,11 @@ DEFTRIG(SIN, sin)
 DEFTRIG(COS, cos)
 DEFTRIG(TAN, tan)
 
-/* -- Complex ------------------------------------------------------------------------------------------------- */
+/* -- Complex ----------------------------------------------------------------------------------- */
 
-/* GCC 12 makes vfmaddsub of neighbouring differences and sums of products, whatever -ffp-contract says, and so other
- * bits than without FMA.  With the sign of a factor turned behind its back, both are sums. */
+/* GCC 12 makes vfmaddsub of neighbouring differences and sums of products, whatever -ffp-contract
+ * says, and so other bits than without FMA.  With the sign of a factor turned behind its back, both
+ * are sums. */
 static inline float turned_f(float x)
 {
   uint32_t u;
@@ -434,7 +436,7 @@ static inline double turned_(double x)
 COMPLEX_OPS(c64, t_c64, float, f, f32)
 COMPLEX_OPS(c128, t_c128, double, , f64)
 
-/* -- Rare functions ------------------------------------------------------------------------------------------- */
+/* -- Rare functions ---------------------------------------------------------------------------- */
 
 typedef double fn_call1(double);
 typedef double fn_call2(double, double);
@@ -488,7 +490,7 @@ static unsigned CALLZ_c128(ARGS)
   return 0;
 }
 
-/* -- Conversions between block types ------------------------------------------------------------------------------- */
+/* -- Conversions between block types ----------------------------------------------------------- */
 
 #define CVT_CASE(enumerator, T, ...)                   \
   case enumerator: {                                   \
@@ -527,7 +529,7 @@ DEFCVT(f64, t_f64, (double)a, (double)a.re)
 DEFCVT(c64, t_c64, ((t_c64){(float)a, 0}), ((t_c64){(float)a.re, (float)a.im}))
 DEFCVT(c128, t_c128, ((t_c128){(double)a, 0}), ((t_c128){(double)a.re, (double)a.im}))
 
-/* -- Memory to blocks and back --------------------------------------------------------------------------------------- */
+/* -- Memory to blocks and back ----------------------------------------------------------------- */
 
 #define DEFMEM(name, M, T)                                                       \
   static void load_##name(int64_t n, void *dv, const void *av)                   \
@@ -622,7 +624,7 @@ static void fill(int64_t n, void *dv, const void *one, int64_t item)
     memcpy((char *)dv + i * item, one, (size_t)item);
 }
 
-/* -- The table --------------------------------------------------------------------------------------------------------- */
+/* -- The table --------------------------------------------------------------------------------- */
 
 #define ROW_b(op) [TY_BOOL] = op##_b
 #define ROW_i(op) [TY_I32] = op##_i32, [TY_I64] = op##_i64
@@ -642,31 +644,42 @@ static void fill(int64_t n, void *dv, const void *one, int64_t item)
 #define R(op, classes) ROW_USED(TAPE_USES_##op, op, classes)
 
 static const tape_isa loops = {
-    .fns = {R(CVT, bifc)     R(RND, f)      R(ADD, ifc)    R(SUB, ifc)      R(MUL, ifc)     R(FMA, ifc)
-            R(DIV, fc)       R(TDIV, i)     R(FDIV, if)      R(FMOD, if)     R(REM, if)
-            R(NEG, ifc)      R(ABS, if)     R(POW, ifc) R(IPOW, i)      R(MAX, if)      R(MIN, if)
-            R(FMAX, f)       R(FMIN, f)     R(GCD, i)        R(AND, bi)      R(OR, bi)
-            R(XOR, bi)       R(NOT, bi)     R(SHL, i)        R(SHR, i)       R(EQ, bifc)
-            R(NE, bifc)      R(LT, bif)     R(LE, bif)       R(WHERE, bifc)  R(FLOOR, f)
-            R(CEIL, f)       R(TRUNC, f)    R(RINT, f)       R(SIGNBIT, f)   R(COPYSIGN, f)
-            R(NEXTAFTER, f)  R(LDEXP, f)    R(FREXPM, f)     R(FREXPE, f)    R(SQRT, f)
-            R(RSQRT, f)      R(EXP, f)      R(EXP2, f)       R(EXPM1, f)     R(LOG, f)
-            R(LOG2, f)       R(LOG10, f)    R(LOG1P, f)      R(SIGMOID, f)   R(TANH, f)
-            R(SINH, f)       R(COSH, f)     R(SIN, f)        R(COS, f)       R(TAN, f)
-            R(ASIN, f)       R(ACOS, f)     R(ATAN, f)       R(ATAN2, f)     R(HYPOT, f)
-            R(ERF, f)        R(PHI, f)        R(REAL, c)     R(IMAG, c)       R(COMPLEX, f)   R(CALL1, f)
-            R(CALL2, f)      R(CALLZ, c)},
-    .fill = fill,
-    .load = {[RUSH_UINT8] = load_u8, [RUSH_INT8] = load_i8, [RUSH_INT16] = load_i16,
-             [RUSH_UINT16] = load_u16, [RUSH_UINT32] = load_u32, [RUSH_FLOAT16] = load_half,
-             [RUSH_BFLOAT16] = load_bf16, [RUSH_COMPLEX32] = load_c32,
-             [RUSH_FLOAT8_E5M2] = load_e5m2, [RUSH_FLOAT8_E4M3FN] = load_e4m3fn,
-             [RUSH_FLOAT8_E5M2FNUZ] = load_e5m2fnuz, [RUSH_FLOAT8_E4M3FNUZ] = load_e4m3fnuz},
-    .store = {[RUSH_UINT8] = store_u8, [RUSH_INT8] = store_i8, [RUSH_INT16] = store_i16,
-              [RUSH_UINT16] = store_u16, [RUSH_UINT32] = store_u32, [RUSH_FLOAT16] = store_half,
-              [RUSH_BFLOAT16] = store_bf16, [RUSH_COMPLEX32] = store_c32,
-              [RUSH_FLOAT8_E5M2] = store_e5m2, [RUSH_FLOAT8_E4M3FN] = store_e4m3fn,
-              [RUSH_FLOAT8_E5M2FNUZ] = store_e5m2fnuz, [RUSH_FLOAT8_E4M3FNUZ] = store_e4m3fnuz},
+  .fns = {R(CVT, bifc) R(RND, f) R(ADD, ifc) R(SUB, ifc) R(MUL, ifc) R(FMA, ifc) R(DIV, fc)
+            R(TDIV, i) R(FDIV, if) R(FMOD, if) R(REM, if) R(NEG, ifc) R(ABS, if) R(POW, ifc)
+              R(IPOW, i) R(MAX, if) R(MIN, if) R(FMAX, f) R(FMIN, f) R(GCD, i) R(AND, bi) R(OR, bi)
+                R(XOR, bi) R(NOT, bi) R(SHL, i) R(SHR, i) R(EQ, bifc) R(NE, bifc) R(LT, bif)
+                  R(LE, bif) R(WHERE, bifc) R(FLOOR, f) R(CEIL, f) R(TRUNC, f) R(RINT, f)
+                    R(SIGNBIT, f) R(COPYSIGN, f) R(NEXTAFTER, f) R(LDEXP, f) R(FREXPM, f)
+                      R(FREXPE, f) R(SQRT, f) R(RSQRT, f) R(EXP, f) R(EXP2, f) R(EXPM1, f) R(LOG, f)
+                        R(LOG2, f) R(LOG10, f) R(LOG1P, f) R(SIGMOID, f) R(TANH, f) R(SINH, f)
+                          R(COSH, f) R(SIN, f) R(COS, f) R(TAN, f) R(ASIN, f) R(ACOS, f) R(ATAN, f)
+                            R(ATAN2, f) R(HYPOT, f) R(ERF, f) R(PHI, f) R(REAL, c) R(IMAG, c)
+                              R(COMPLEX, f) R(CALL1, f) R(CALL2, f) R(CALLZ, c)},
+  .fill = fill,
+  .load = {[RUSH_UINT8] = load_u8,
+           [RUSH_INT8] = load_i8,
+           [RUSH_INT16] = load_i16,
+           [RUSH_UINT16] = load_u16,
+           [RUSH_UINT32] = load_u32,
+           [RUSH_FLOAT16] = load_half,
+           [RUSH_BFLOAT16] = load_bf16,
+           [RUSH_COMPLEX32] = load_c32,
+           [RUSH_FLOAT8_E5M2] = load_e5m2,
+           [RUSH_FLOAT8_E4M3FN] = load_e4m3fn,
+           [RUSH_FLOAT8_E5M2FNUZ] = load_e5m2fnuz,
+           [RUSH_FLOAT8_E4M3FNUZ] = load_e4m3fnuz},
+  .store = {[RUSH_UINT8] = store_u8,
+            [RUSH_INT8] = store_i8,
+            [RUSH_INT16] = store_i16,
+            [RUSH_UINT16] = store_u16,
+            [RUSH_UINT32] = store_u32,
+            [RUSH_FLOAT16] = store_half,
+            [RUSH_BFLOAT16] = store_bf16,
+            [RUSH_COMPLEX32] = store_c32,
+            [RUSH_FLOAT8_E5M2] = store_e5m2,
+            [RUSH_FLOAT8_E4M3FN] = store_e4m3fn,
+            [RUSH_FLOAT8_E5M2FNUZ] = store_e5m2fnuz,
+            [RUSH_FLOAT8_E4M3FNUZ] = store_e4m3fnuz},
 };
 
 const tape_isa *ISA_NAME(tape_isa)(void) { return &loops; }

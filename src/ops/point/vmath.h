@@ -1,9 +1,9 @@
 /* ops/point/vmath.h -- scalar math that compilers turn into vector code.
  *
- * vm_<fn>_f32(float) and vm_<fn>_f64(double) are branch-free where the list below says "vector": a loop
- * over them vectorises at -O3 with any instruction set, and gives the same bits with each (explicit
- * fma, no contraction, rounding by adding a magic number instead of an instruction that may be
- * missing).  Compile with -ffp-contract=off -fno-math-errno -fno-trapping-math.
+ * vm_<fn>_f32(float) and vm_<fn>_f64(double) are branch-free where the list below says "vector": a
+ * loop over them vectorises at -O3 with any instruction set, and gives the same bits with each
+ * (explicit fma, no contraction, rounding by adding a magic number instead of an instruction that
+ * may be missing).  Compile with -ffp-contract=off -fno-math-errno -fno-trapping-math.
  *
  *   f32, vector:  exp exp2 expm1 log log2 log10 log1p sigmoid tanh sinh cosh erf sin cos tan
  *                 asin acos atan atan2 pow sqrt rsqrt rint
@@ -14,8 +14,8 @@
  * with libm's infinities, NaN, signed zeros and denormals.  The polynomials are minimax fits by
  * weighted least squares; argument reduction is by two or three fused steps.
  *
- * sin, cos, tan reduce in double and are right for |x| < 2^45 (f32).  Beyond it they would lose digits,
- * so the f32 functions answer through VM_TRIG_FIX: a loop is two loops, the vector one and
+ * sin, cos, tan reduce in double and are right for |x| < 2^45 (f32).  Beyond it they would lose
+ * digits, so the f32 functions answer through VM_TRIG_FIX: a loop is two loops, the vector one and
  *   for (i...) if (VM_TRIG_BIG_F32(src[i])) dst[i] = vm_sin_big_f32(src[i]);
  * which costs a compare per element.  Infinities and NaN need no fixing. */
 #ifndef RUSH_OPS_VMATH_H
@@ -61,7 +61,7 @@ VM_INLINE double vm_sign64(double a, double b)
 #define VM_NAN64 vm_from64(UINT64_C(0x7ff8000000000000))
 #define VM_INF64 vm_from64(UINT64_C(0x7ff0000000000000))
 
-/* -- Rounding, roots ---------------------------------------------------------------------------- */
+/* -- Rounding, roots --------------------------------------------------------------------------- */
 
 /* To nearest, ties to even: adding 2^23 leaves no fraction bits. */
 VM_INLINE float vm_rint_f32(float x)
@@ -83,7 +83,7 @@ VM_INLINE double vm_sqrt_f64(double x) { return __builtin_sqrt(x); }
 VM_INLINE float vm_rsqrt_f32(float x) { return 1.0f / __builtin_sqrtf(x); }
 VM_INLINE double vm_rsqrt_f64(double x) { return 1.0 / __builtin_sqrt(x); }
 
-/* -- Exponentials, float ------------------------------------------------------------------------ */
+/* -- Exponentials, float ----------------------------------------------------------------------- */
 
 /* 2^n * 2^1 in two factors, so that results among the denormals round once and 2^128 is reached. */
 VM_INLINE float vm_scale32(float y, int32_t n)
@@ -192,7 +192,7 @@ VM_INLINE float vm_cosh_f32(float x)
   return h + 0.25f / h;
 }
 
-/* -- Logarithms, float -------------------------------------------------------------------------- */
+/* -- Logarithms, float ------------------------------------------------------------------------- */
 
 /* x = 2^e (1 + f), 1 + f in [2/3, 4/3).  x is positive and normal. */
 VM_INLINE float vm_log_split32(float x, float *e)
@@ -264,7 +264,7 @@ VM_INLINE float vm_log1p_f32(float x)
   return vm_abs32(x) < 0x1p-25f ? x : y;
 }
 
-/* -- Error function, float ---------------------------------------------------------------------- */
+/* -- Error function, float --------------------------------------------------------------------- */
 
 VM_INLINE float vm_erf_f32(float x)
 {
@@ -292,7 +292,7 @@ VM_INLINE float vm_erf_f32(float x)
 VM_INLINE float vm_phi_f32(float x) { return vm_fma32(0.5f, vm_erf_f32(x * 0x1.6a09e6p-1f), 0.5f); }
 VM_INLINE float vm_erfc_f32(float x) { return erfcf(x); }
 
-/* -- Circular functions, float ------------------------------------------------------------------ */
+/* -- Circular functions, float ----------------------------------------------------------------- */
 
 #define VM_TRIG_BIG_F32(x) (vm_abs32(x) >= 0x1p45f && vm_abs32(x) < VM_INF32)
 
@@ -354,7 +354,7 @@ VM_INLINE float vm_sin_big_f32(float x) { return (float)sin((double)x); }
 VM_INLINE float vm_cos_big_f32(float x) { return (float)cos((double)x); }
 VM_INLINE float vm_tan_big_f32(float x) { return (float)tan((double)x); }
 
-/* -- Inverse circular functions, float ---------------------------------------------------------- */
+/* -- Inverse circular functions, float --------------------------------------------------------- */
 
 /* asin(s) - s for s <= 0.5, given z = s * s. */
 VM_INLINE float vm_asin_tail32(float s, float z)
@@ -422,7 +422,7 @@ VM_INLINE float vm_atan2_f32(float y, float x)
   return x != x || y != y ? VM_NAN32 : r;
 }
 
-/* -- Power, float: through double, where 2^-40 is cheap ------------------------------------------ */
+/* -- Power, float: through double, where 2^-40 is cheap ---------------------------------------- */
 
 /* log2 of a positive normal double, relative error about 1e-12. */
 VM_INLINE double vm_log2_coarse64(double x)
@@ -475,7 +475,7 @@ VM_INLINE float vm_pow_f32(float x, float y)
   return x == 1.0f || y == 0.0f ? 1.0f : r;
 }
 
-/* -- Double ------------------------------------------------------------------------------------- */
+/* -- Double ------------------------------------------------------------------------------------ */
 
 VM_INLINE double vm_exp_f64(double x)
 {
@@ -547,7 +547,7 @@ VM_INLINE double vm_atan_f64(double x) { return atan(x); }
 VM_INLINE double vm_atan2_f64(double y, double x) { return atan2(y, x); }
 VM_INLINE double vm_pow_f64(double x, double y) { return pow(x, y); }
 
-/* -- Scalar calls ------------------------------------------------------------------------------- */
+/* -- Scalar calls ------------------------------------------------------------------------------ */
 
 VM_INLINE double vm_asinh_f64(double x) { return asinh(x); }
 VM_INLINE double vm_acosh_f64(double x) { return acosh(x); }

@@ -1,7 +1,7 @@
 /* ops/point/vmath512.h -- the busiest functions of vmath.h for AVX-512, with the same bits.
  *
- * Compilers make five instructions of a clamp that lets NaN through, and eight of a multiplication by a
- * power of two; the machine has one for each.  Only files of isa_sources include this. */
+ * Compilers make five instructions of a clamp that lets NaN through, and eight of a multiplication
+ * by a power of two; the machine has one for each.  Only files of isa_sources include this. */
 #ifndef RUSH_OPS_VMATH512_H
 #define RUSH_OPS_VMATH512_H
 #ifdef __AVX512F__
@@ -14,19 +14,25 @@
 
 /* p * x + c, step by step */
 V512 v512_poly(__m512 p, __m512 x, float c) { return _mm512_fmadd_ps(p, x, F512(c)); }
-V512 v512_abs(__m512 x) { return _mm512_castsi512_ps(_mm512_and_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MAX))); }
+V512 v512_abs(__m512 x)
+{
+  return _mm512_castsi512_ps(
+    _mm512_and_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MAX)));
+}
 /* |y| with x's sign; y is not negative */
 V512 v512_sign(__m512 y, __m512 x)
 {
-  return _mm512_castsi512_ps(_mm512_or_epi32(
-      _mm512_castps_si512(y), _mm512_and_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MIN))));
+  return _mm512_castsi512_ps(
+    _mm512_or_epi32(_mm512_castps_si512(y),
+                    _mm512_and_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MIN))));
 }
 
 /* vm_exp_f32.  min and max give their second operand when one is NaN. */
 V512 v512_exp(__m512 x)
 {
   x = _mm512_max_ps(F512(-104.0f), _mm512_min_ps(F512(89.0f), x));
-  __m512 k = _mm512_sub_ps(_mm512_fmadd_ps(x, F512(0x1.715476p+0f), F512(0x1.8p23f)), F512(0x1.8p23f));
+  __m512 k =
+    _mm512_sub_ps(_mm512_fmadd_ps(x, F512(0x1.715476p+0f), F512(0x1.8p23f)), F512(0x1.8p23f));
   __m512 r = _mm512_fmadd_ps(k, F512(-0x1.7f7d1cp-20f), _mm512_fmadd_ps(k, F512(-0x1.62e4p-1f), x));
   __m512 p = F512(0x1.6a26f6p-10f);
   p = v512_poly(p, r, 0x1.123b04p-7f);
@@ -39,7 +45,8 @@ V512 v512_exp(__m512 x)
 
 V512 v512_sigmoid(__m512 x)
 {
-  __m512 minus = _mm512_castsi512_ps(_mm512_xor_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MIN)));
+  __m512 minus =
+    _mm512_castsi512_ps(_mm512_xor_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MIN)));
   return _mm512_div_ps(F512(1.0f), _mm512_add_ps(F512(1.0f), v512_exp(minus)));
 }
 
@@ -54,7 +61,8 @@ V512 v512_tanh(__m512 x)
   __m512 b = _mm512_min_ps(F512(10.0f), a);
   __m512 e = _mm512_add_ps(v512_exp(_mm512_add_ps(b, b)), F512(1.0f));
   __m512 big = _mm512_sub_ps(F512(1.0f), _mm512_div_ps(F512(2.0f), e));
-  return v512_sign(_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, F512(0.625f), _CMP_LT_OQ), big, small), x);
+  return v512_sign(
+    _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, F512(0.625f), _CMP_LT_OQ), big, small), x);
 }
 
 V512 v512_erf(__m512 x)
@@ -74,10 +82,14 @@ V512 v512_erf(__m512 x)
   q = v512_poly(q, b, -0x1.452f6ep-1f);
   q = v512_poly(q, b, -0x1.077bf0p-3f);
   __m512 big = _mm512_sub_ps(F512(1.0f), v512_exp(_mm512_fmsub_ps(q, b, b)));
-  return v512_sign(_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, F512(0.93f), _CMP_LT_OQ), big, small), x);
+  return v512_sign(_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, F512(0.93f), _CMP_LT_OQ), big, small),
+                   x);
 }
 
-V512 v512_phi(__m512 x) { return _mm512_fmadd_ps(F512(0.5f), v512_erf(_mm512_mul_ps(x, F512(0x1.6a09e6p-1f))), F512(0.5f)); }
+V512 v512_phi(__m512 x)
+{
+  return _mm512_fmadd_ps(F512(0.5f), v512_erf(_mm512_mul_ps(x, F512(0x1.6a09e6p-1f))), F512(0.5f));
+}
 
 #endif /* __AVX512F__ */
 #endif

@@ -1,7 +1,8 @@
 """Attention (attention_ops.c, transformer.c, over attention.c)."""
 
 # The kernel for results; the body says what its gradient goes through.
-op("aten::scaled_dot_product_attention", family="attention", shape="attention", kernel="kernel_sdpa", body="""
+op("aten::scaled_dot_product_attention", family="attention", shape="attention",
+   kernel="kernel_sdpa", body="""
 def sdpa(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool, scale: Optional[float],
          enable_gqa: bool) -> Tensor:
     plain = attn_mask is None and dropout_p == 0.0 and not enable_gqa and query.dim() == 4 and query.size(-1) == value.size(-1)
@@ -14,7 +15,8 @@ def sdpa(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor],
     return torch._scaled_dot_product_attention_math(query, key, value, mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa)[0]
 """)
 op("aten::_fused_sdp_choice", family="attention", kernel="kernel__fused_sdp_choice")
-# The kernel's sums are not differentiable; a second derivative goes through these.  (PyTorch refuses it.)
+# The kernel's sums are not differentiable; a second derivative goes through these.  (PyTorch
+# refuses it.)
 helper("""
 def attention_sums(query: Tensor, key: Tensor, is_causal: bool, attn_mask: Optional[Tensor], scale: Optional[float]) -> Tensor:
     q, k = query, key
@@ -33,7 +35,8 @@ def attention_sums(query: Tensor, key: Tensor, is_causal: bool, attn_mask: Optio
         scores = scores.masked_fill(seen.logical_not(), float("-inf"))
     return torch.logsumexp(scores, [-1])
 """)
-op("aten::_scaled_dot_product_flash_attention_for_cpu", family="attention", shape="attention_sums", kernel="kernel__sdpa_flash_for_cpu", grad={
+op("aten::_scaled_dot_product_flash_attention_for_cpu", family="attention", shape="attention_sums",
+   kernel="kernel__sdpa_flash_for_cpu", grad={
    "query, key, value": """
    if torch.is_grad_enabled():
        return torch._scaled_dot_product_flash_attention_for_cpu_backward(grad0, query, key, value, result0,
@@ -73,7 +76,9 @@ def sdpa_math(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Ten
         weights = torch.dropout(weights, dropout_p, True)
     return torch.matmul(weights, v).to(dtype), weights.to(dtype)
 """)
-op("aten::_native_multi_head_attention", family="attention", kernel="kernel__native_multi_head_attention", effects=["nested"],
+op("aten::_native_multi_head_attention", family="attention",
+   kernel="kernel__native_multi_head_attention", effects=["nested"],
    variants={"out": "aten::_native_multi_head_attention.out"})
-op("aten::_transformer_encoder_layer_fwd", family="attention", kernel="kernel__transformer_encoder_layer_fwd",
+op("aten::_transformer_encoder_layer_fwd", family="attention",
+   kernel="kernel__transformer_encoder_layer_fwd",
    effects=["nested"], variants={"out": "aten::_transformer_encoder_layer_fwd.out"})

@@ -1,8 +1,10 @@
-"""Gradients of layers that programs call by name: short programs over other operators, and what resize.c and grid.c undo."""
+"""Gradients of layers that programs call by name: short programs over other operators, and what
+resize.c and grid.c undo."""
 
 
 def backward(name, body, out=None, same=(), **more):
-    found = [f"aten::{name}.{o}" for o in ((out,) if out else ("grad_input", "out")) if registered(f"aten::{name}.{o}")]
+    found = [f"aten::{name}.{o}" for o in ((out,) if out else ("grad_input",
+                                                               "out")) if registered(f"aten::{name}.{o}")]
     op(f"aten::{name}", family="backward", body=body, same=[f"aten::{n}" for n in same],
        variants={"out": found[0]} if found else {}, **more)
 
@@ -153,13 +155,16 @@ def batch_norm_backward(SIGNATURE) -> Tuple[Optional[Tensor], Optional[Tensor], 
             gi = torch.empty_like(input).copy_(gi)
     return gi, gw.to(dtype) if output_mask[1] else None, gb.to(dtype) if output_mask[2] else None
 """
-backward("native_batch_norm_backward", BATCH_NORM.replace("SIGNATURE", """grad_out: Tensor, input: Tensor, weight: Optional[Tensor],
+backward("native_batch_norm_backward", BATCH_NORM.replace("SIGNATURE",
+                                                          """grad_out: Tensor, input: Tensor, weight: Optional[Tensor],
         running_mean: Optional[Tensor], running_var: Optional[Tensor], save_mean: Optional[Tensor], save_invstd: Optional[Tensor],
         train: bool, eps: float, output_mask: List[bool]"""))
-backward("batch_norm_backward", BATCH_NORM.replace("SIGNATURE", """grad_out: Tensor, input: Tensor, weight: Optional[Tensor],
+backward("batch_norm_backward", BATCH_NORM.replace("SIGNATURE",
+                                                   """grad_out: Tensor, input: Tensor, weight: Optional[Tensor],
         running_mean: Optional[Tensor], running_var: Optional[Tensor], save_mean: Optional[Tensor], save_invstd: Optional[Tensor],
         train: bool, eps: float, output_mask: List[bool], reserve: Tensor"""))
-backward("_batch_norm_impl_index_backward", BATCH_NORM.replace("SIGNATURE", """impl_index: int, input: Tensor, grad_out: Tensor,
+backward("_batch_norm_impl_index_backward", BATCH_NORM.replace("SIGNATURE",
+                                                               """impl_index: int, input: Tensor, grad_out: Tensor,
         weight: Optional[Tensor], running_mean: Optional[Tensor], running_var: Optional[Tensor], save_mean: Optional[Tensor],
         save_invstd: Optional[Tensor], train: bool, eps: float, output_mask: List[bool], reservedSpace: Tensor"""))
 WEIGHT_NORM = """
@@ -175,8 +180,8 @@ def weight_norm_backward(grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved
 backward("_weight_norm_interface_backward", WEIGHT_NORM)
 backward("_weight_norm_differentiable_backward", WEIGHT_NORM)
 
-# -- Convolutions. What arrives goes back through the other convolution; a weight's slope is the convolution of the input
-# with what arrives, batch and channels exchanged, steps and spacing too.
+# -- Convolutions. What arrives goes back through the other convolution; a weight's slope is the
+# convolution of the input with what arrives, batch and channels exchanged, steps and spacing too.
 
 backward("convolution_backward", """
 def convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Optional[List[int]], stride: List[int],
@@ -256,9 +261,11 @@ def conv_tbc_backward(self: Tensor, input: Tensor, weight: Tensor, bias: Tensor,
 # -- Pooling: maxima go where they came from
 
 for n in 2, 3:
-    for name, more in ((f"max_pool{n}d_with_indices", "kernel_size: List[int], stride: List[int], padding: List[int], "
+    for name, more in ((f"max_pool{n}d_with_indices",
+                        "kernel_size: List[int], stride: List[int], padding: List[int], "
                         "dilation: List[int], ceil_mode: bool, "), (f"adaptive_max_pool{n}d", ""),
-                       (f"fractional_max_pool{n}d", "kernel_size: List[int], output_size: List[int], ")):
+                       (f"fractional_max_pool{n}d",
+                        "kernel_size: List[int], output_size: List[int], ")):
         backward(f"{name}_backward", f"""
 def max_backward(grad_output: Tensor, self: Tensor, {more}indices: Tensor) -> Tensor:
     if grad_output.size() != indices.size():
@@ -270,12 +277,14 @@ def max_backward(grad_output: Tensor, self: Tensor, {more}indices: Tensor) -> Te
     if self.dim() == {n} + 2 and not self.is_contiguous() and self.is_contiguous(memory_format=torch.{"channels_last" if n == 2 else "channels_last_3d"}):
         return torch.empty_like(self).copy_(made)
     return made
-""", grad={"grad_output": f"grad.flatten(-{n}).gather(-1, indices.flatten(-{n})).reshape(indices.size())", "self": "torch.zeros_like(self)"})
+""",
+grad={"grad_output": f"grad.flatten(-{n}).gather(-1, indices.flatten(-{n})).reshape(indices.size())", "self": "torch.zeros_like(self)"})
 
 # -- Padding: what came from one place adds up there
 
 for n in 1, 2, 3:
-    for kind, at in (("reflection", "n - 1 - (n - 1 - at.abs()).abs()"), ("replication", "at.clamp(0, n - 1)")):
+    for kind, at in (("reflection", "n - 1 - (n - 1 - at.abs()).abs()"), ("replication",
+                                                                          "at.clamp(0, n - 1)")):
         backward(f"{kind}_pad{n}d_backward", f"""
 def pad_backward(grad_output: Tensor, self: Tensor, padding: List[int]) -> Tensor:
     made = grad_output
@@ -321,7 +330,8 @@ BAG = """
     if per_sample_weights is not None:
         g = g * per_sample_weights.unsqueeze(1)
     if scale_grad_by_freq and at.numel() != 0:
-        # as PyTorch counts: the k-th distinct index is divided by how often the k-th smallest of all occurs
+        # as PyTorch counts: the k-th distinct index is divided by how often the k-th smallest of
+        # all occurs
         rank = torch._unique2(at, True, True)[1]
         counted = torch.sort(at)[0].index_select(0, rank)
         g = g / torch.bincount(at, None, num_weights).index_select(0, counted).unsqueeze(1).to(g.dtype)

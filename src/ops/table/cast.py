@@ -16,8 +16,10 @@ cast("to.prim_dtype", "kernel_to_prim_dtype", "to", effects=["returns_arg"])
 cast("to.prim_other", "kernel_to_prim_other", "to_same", effects=["returns_arg"])
 cast("_to_copy", "kernel_to_copy", "like")
 cast("type_as", "kernel_type_as", "to_other", effects=["returns_arg"])
-cast("_autocast_to_reduced_precision", "kernel_autocast_lower", "autocast_lower", effects=["returns_arg"])
-cast("_autocast_to_full_precision", "kernel_autocast_float", "autocast_float", effects=["returns_arg"])
+cast("_autocast_to_reduced_precision", "kernel_autocast_lower", "autocast_lower",
+     effects=["returns_arg"])
+cast("_autocast_to_full_precision", "kernel_autocast_float", "autocast_float",
+     effects=["returns_arg"])
 cast("as_tensor", "kernel_as_tensor", "to", effects=["returns_arg"])
 cast("cpu", "kernel_self", effects=["returns_arg"])
 cast("cuda", "kernel_cuda")

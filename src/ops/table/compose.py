@@ -2,11 +2,12 @@
 
 
 def compose(full, body, same=(), effects=(), shape=None, **variants):
-    op(f"aten::{full}", family="compose", shape=shape, body=body, same=[f"aten::{n}" for n in same], effects=list(effects),
-       variants={k: f"aten::{v}" for k, v in variants.items()})
+    op(f"aten::{full}", family="compose", shape=shape, body=body, same=[f"aten::{n}" for n in same],
+       effects=list(effects), variants={k: f"aten::{v}" for k, v in variants.items()})
 
 
-# -- Statistics ---------------------------------------------------------------------------------------
+# -- Statistics
+# ---------------------------------------------------------------------------------------
 
 compose("cov", """
 def cov(self: Tensor, correction: int, fweights: Optional[Tensor], aweights: Optional[Tensor]) -> Tensor:
@@ -69,7 +70,8 @@ def corrcoef(self: Tensor) -> Tensor:
     return c.clamp(-1, 1)
 """, shape="cov")
 
-# -- Shapes and joining ---------------------------------------------------------------------------------
+# -- Shapes and joining
+# ---------------------------------------------------------------------------------
 
 compose("pad_sequence", """
 def pad_sequence(sequences: List[Tensor], batch_first: bool, padding_value: float, padding_side: str) -> Tensor:
@@ -140,8 +142,8 @@ def mH(self: Tensor) -> Tensor:
         raise RuntimeError("tensor.mH is only supported on matrices or batches of matrices. Got " + str(self.dim()) + "-D tensor.")
     return torch.transpose(self, -2, -1).conj()
 """, same=["mH.a"], shape="adjoint")
-for name, dtype in (("Byte", "uint8"), ("Char", "int8"), ("Double", "double"), ("Float", "float"), ("Half", "half"),
-                    ("Int", "int"), ("Long", "long"), ("Short", "short")):
+for name, dtype in (("Byte", "uint8"), ("Char", "int8"), ("Double", "double"), ("Float", "float"),
+                    ("Half", "half"), ("Int", "int"), ("Long", "long"), ("Short", "short")):
     compose(f"_cast_{name}", f"""
 def _cast_{name}(self: Tensor, non_blocking: bool) -> Tensor:
     return self.to(torch.{dtype})
@@ -175,7 +177,8 @@ def linalg_vander(x: Tensor, N: Optional[int]) -> Tensor:
     return torch.cat([torch.ones(t.size() + [1], dtype=t.dtype), torch.cumprod(powers, -1)], -1)
 """, shape="vander")
 
-# -- What export's decompositions leave ---------------------------------------------------------------------
+# -- What export's decompositions leave
+# ---------------------------------------------------------------------
 
 compose("log_sigmoid_forward", """
 def log_sigmoid_forward(self: Tensor) -> Tuple[Tensor, Tensor]:
@@ -250,7 +253,8 @@ for kind in ("Tensor", "Scalar"):
     compose(f"_add_relu.{kind}", f"""
 def _add_relu(self: Tensor, other: {other}, alpha: number) -> Tensor:
     return torch.relu(torch.add(self, other, alpha=alpha))
-""", inplace=f"_add_relu_.{kind}", out="_add_relu.out" if kind == "Tensor" else "_add_relu.Scalar_out", shape="together")
+""", inplace=f"_add_relu_.{kind}",
+out="_add_relu.out" if kind == "Tensor" else "_add_relu.Scalar_out", shape="together")
 compose("_masked_softmax", """
 def _masked_softmax(self: Tensor, mask: Tensor, dim: Optional[int], mask_type: Optional[int]) -> Tensor:
     kind = 2 if mask_type is None else mask_type
@@ -261,7 +265,8 @@ def _masked_softmax(self: Tensor, mask: Tensor, dim: Optional[int], mask_type: O
     return torch.softmax(self.masked_fill(m, -float("inf")), d)
 """, out="_masked_softmax.out", shape="like_rows")
 
-# -- gradient: finite differences -------------------------------------------------------------------------
+# -- gradient: finite differences
+# -------------------------------------------------------------------------
 
 compose("gradient.scalarrayarray", """
 def gradient_uniform(self: Tensor, spacing: List[number], dim: List[int], edge_order: int) -> List[Tensor]:
@@ -355,7 +360,8 @@ def gradient_all(self: Tensor, spacing: List[KIND], dim: Optional[int], edge_ord
 compose("gradient.scalarrayint", GRADIENT_ALL.replace("KIND", "number"), shape="gradients")
 compose("gradient.tensorarrayint", GRADIENT_ALL.replace("KIND", "Tensor"), shape="gradients")
 
-# -- Interpolation as archives before 1.5 call it -----------------------------------------------------------
+# -- Interpolation as archives before 1.5 call it
+# -----------------------------------------------------------
 
 RESIZE = """
     spatial = input.dim() - 2
@@ -413,7 +419,8 @@ for kind in ("", ".size_list", ".scale_list", ".size_list_scale_list"):
     sizes = "Optional[List[int]]" if size else "Optional[int]"
     compose(f"__interpolate{kind}", f"""
 def __interpolate(input: Tensor, size: {sizes}, scale_factor: {"Optional[List[float]]" if scale else "Optional[float]"}, mode: str, align_corners: Optional[bool], recompute_scale_factor: Optional[bool], antialias: bool) -> Tensor:""" + rest)
-    rest = rest.replace("[float(scale_factor)] * spatial", "[float(scale_factor)] * spatial").replace(
+    rest = rest.replace("[float(scale_factor)] * spatial",
+                        "[float(scale_factor)] * spatial").replace(
         "scales = scale_factor", "scales = [float(f) for f in scale_factor]")
     fixed = "\n    recompute_scale_factor: Optional[bool] = None\n    antialias = False"
     if not scale:
@@ -427,7 +434,8 @@ def __upsample_{name}(input: Tensor, size: {sizes}, scale_factor: {"Optional[Lis
     mode = "{mode}"
     align_corners: Optional[bool] = {corners}""" + rest)
 
-# -- Lists of tensors ---------------------------------------------------------------------------------
+# -- Lists of tensors
+# ---------------------------------------------------------------------------------
 
 compose("flatten_dense_tensors", """
 def flatten_dense_tensors(tensors: List[Tensor]) -> Tensor:
@@ -467,14 +475,16 @@ def _chunk_cat(tensors: List[Tensor], dim: int, num_chunks: int) -> Tensor:
     return torch.cat(parts, parts[0].dim() - 1)
 """, out="_chunk_cat.out")
 
-# -- Matrices -----------------------------------------------------------------------------------------
+# -- Matrices
+# -----------------------------------------------------------------------------------------
 
 compose("nuclear_norm.dim", """
 def nuclear_norm_dim(self: Tensor, dim: List[int], keepdim: bool) -> Tensor:
     return torch.linalg_matrix_norm(self, "nuc", dim, keepdim)
 """, out="nuclear_norm.dim_out", shape="matrix_norm")
 
-# -- Copies ------------------------------------------------------------------------------------------
+# -- Copies
+# ------------------------------------------------------------------------------------------
 
 compose("conj_physical", """
 def conj_physical(self: Tensor) -> Tensor:

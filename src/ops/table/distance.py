@@ -20,7 +20,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
     nb = torch.clamp_min(torch.linalg_vector_norm(b, 2, [dim], True), eps)
     return torch.sum((a / na) * (b / nb), [dim], False)
 """)
-op("aten::renorm", family="distance", shape="like", variants={"inplace": "aten::renorm_", "out": "aten::renorm.out"}, body="""
+op("aten::renorm", family="distance", shape="like", variants={"inplace": "aten::renorm_",
+                                                              "out": "aten::renorm.out"}, body="""
 def renorm(self: Tensor, p: number, dim: int, maxnorm: number) -> Tensor:
     n = self.dim()
     if float(p) <= 0.0:
@@ -42,11 +43,13 @@ def renorm(self: Tensor, p: number, dim: int, maxnorm: number) -> Tensor:
 """)
 
 op("aten::cdist", family="distance", shape="cdist", kernel="kernel_cdist")
-op("aten::_cdist_forward", family="distance", shape="cdist", kernel="kernel_cdist", variants={"out": "aten::_cdist_forward.out"})
+op("aten::_cdist_forward", family="distance", shape="cdist", kernel="kernel_cdist",
+   variants={"out": "aten::_cdist_forward.out"})
 op("aten::_euclidean_dist", family="distance", shape="cdist", kernel="kernel_euclidean_dist",
    variants={"out": "aten::_euclidean_dist.out"})
 op("aten::pdist", family="distance", shape="pdist", kernel="kernel_pdist")
-op("aten::_pdist_forward", family="distance", shape="pdist", kernel="kernel_pdist", variants={"out": "aten::_pdist_forward.out"})
+op("aten::_pdist_forward", family="distance", shape="pdist", kernel="kernel_pdist",
+   variants={"out": "aten::_pdist_forward.out"})
 
 op("aten::norm_except_dim", family="distance", shape="norm_except_dim", body="""
 def norm_except_dim(v: Tensor, pow: int, dim: int) -> Tensor:
@@ -64,7 +67,8 @@ op("aten::_weight_norm", family="distance", shape="together", body="""
 def weight_norm(v: Tensor, g: Tensor, dim: int) -> Tensor:
     return v * (g / torch.norm_except_dim(v, 2, dim))
 """)
-op("aten::_weight_norm_interface", family="distance", variants={"out": "aten::_weight_norm_interface.out"}, body="""
+op("aten::_weight_norm_interface", family="distance",
+   variants={"out": "aten::_weight_norm_interface.out"}, body="""
 def weight_norm_interface(v: Tensor, g: Tensor, dim: int) -> Tuple[Tensor, Tensor]:
     norm = torch.norm_except_dim(v, 2, dim)
     return v * (g / norm), norm.to(torch.float32) if g.dtype == torch.bfloat16 else norm

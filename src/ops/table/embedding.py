@@ -27,12 +27,17 @@ def embedding_bag_slopes(grad: Tensor, weight: Tensor, indices: Tensor, offsets:
 """)
 BAG = ("embedding_bag_slopes(grad0, weight, indices, offsets, result1, result2, result3, scale_grad_by_freq, mode, per_sample_weights, "
        "PAD, needs)")
-op("aten::embedding_bag", family="embedding", shape="embedding_bag", kernel="kernel_embedding_bag", grad={"weight, per_sample_weights": BAG.replace("PAD", "-1")})
+op("aten::embedding_bag", family="embedding", shape="embedding_bag", kernel="kernel_embedding_bag",
+   grad={"weight, per_sample_weights": BAG.replace("PAD", "-1")})
 op("aten::embedding_bag.padding_idx", family="embedding", kernel="kernel_embedding_bag", grad={
-   "weight, per_sample_weights": BAG.replace("PAD", "-1 if padding_idx is None else padding_idx if padding_idx >= 0 else padding_idx + weight.size(0)")})
-op("aten::_embedding_bag", family="embedding", shape="embedding_bag_kept", kernel="kernel__embedding_bag",
+   "weight, per_sample_weights": BAG.replace("PAD",
+                                             "-1 if padding_idx is None else padding_idx if padding_idx >= 0 else padding_idx + weight.size(0)")})
+op("aten::_embedding_bag", family="embedding", shape="embedding_bag_kept",
+   kernel="kernel__embedding_bag",
    grad={"weight, per_sample_weights": BAG.replace("PAD", "padding_idx")},
    variants={"out": "aten::_embedding_bag.out"})
-op("aten::_embedding_bag_forward_only", family="embedding", shape="embedding_bag", kernel="kernel__embedding_bag_forward_only",
+op("aten::_embedding_bag_forward_only", family="embedding", shape="embedding_bag",
+   kernel="kernel__embedding_bag_forward_only",
    variants={"out": "aten::_embedding_bag_forward_only.out"})
-op("aten::one_hot", family="embedding", shape="one_hot", kernel="kernel_one_hot", effects=["data_size"])
+op("aten::one_hot", family="embedding", shape="one_hot", kernel="kernel_one_hot",
+   effects=["data_size"])

@@ -2,8 +2,8 @@
 
 
 def factory(name, kernel=None, out=None, shape="sized", **more):
-    op(f"aten::{name}", family="factory", kernel=kernel or "kernel_" + name.split(".")[0], shape=shape,
-       **({"variants": {"out": f"aten::{out}"}} if out else {}), **more)
+    op(f"aten::{name}", family="factory", kernel=kernel or "kernel_" + name.split(".")[0],
+       shape=shape, **({"variants": {"out": f"aten::{out}"}} if out else {}), **more)
 
 
 factory("empty.memory_format", "kernel_empty", "empty.out", effects=["quantized"])
@@ -35,17 +35,20 @@ for name in ("tril", "triu"):
        variants={"inplace": f"aten::{name}_", "out": f"aten::{name}.out"})
 
 factory("scalar_tensor", out="scalar_tensor.out", shape="number_float")
-op("prim::NumToTensor.Scalar", family="factory", kernel="kernel_num_to_tensor", shape="number", same=["prim::NumToTensor.bool"])
+op("prim::NumToTensor.Scalar", family="factory", kernel="kernel_num_to_tensor", shape="number",
+   same=["prim::NumToTensor.bool"])
 for kind in ("tensor", "as_tensor"):
     factory(f"{kind}.float", "kernel_tensor_number", shape="number",
             same=[f"aten::{kind}.{t}" for t in ("int", "bool", "complex")])
 factory("tensor", "kernel_tensor_list", shape="nested_list")
 factory("as_tensor.list", "kernel_tensor_list", shape="nested_list")
 
-op("aten::fill.Scalar", family="fill", kernel="kernel_fill", shape="like", variants={"out": "aten::fill.Scalar_out"})
+op("aten::fill.Scalar", family="fill", kernel="kernel_fill", shape="like",
+   variants={"out": "aten::fill.Scalar_out"})
 op("aten::fill.Tensor", family="fill", kernel="kernel_fill_tensor", shape="like",
    variants={"out": "aten::fill.Tensor_out"})
 op("aten::fill_.Scalar", family="fill", kernel="kernel_fill_inplace", shape="itself")
 op("aten::fill_.Tensor", family="fill", kernel="kernel_fill_tensor_inplace", shape="itself")
-op("aten::zero", family="fill", kernel="kernel_zero", shape="like", variants={"out": "aten::zero.out"})
+op("aten::zero", family="fill", kernel="kernel_zero", shape="like",
+   variants={"out": "aten::zero.out"})
 op("aten::zero_", family="fill", kernel="kernel_zero_inplace", shape="itself")

@@ -2,7 +2,8 @@
 
 import textwrap
 
-# A gradient goes back through the conjugate transform, with the scale of the way there: the inverse by the other scale.
+# A gradient goes back through the conjugate transform, with the scale of the way there: the inverse
+# by the other scale.
 helper("""
 def other_scale(norm: Optional[str]) -> str:
     if norm is not None:
@@ -45,7 +46,8 @@ def twice_inside(x: Tensor, dim: int, n: int) -> Tensor:
     return x * w.reshape(sizes).to(torch.view_as_real(x).dtype)
 """)
 ONE, MANY = "[dim]", "fft_dims(self, s, dim)"
-# of the whole transform `fft`, its inverse, and those to and from halves: lines that end in the gradient
+# of the whole transform `fft`, its inverse, and those to and from halves: lines that end in the
+# gradient
 BACK = {
     "fft": "of_lengths(torch.fft_ifftn(grad, None, dims, other_scale(norm)), dims, self)",
     "ifft": "of_lengths(torch.fft_fftn(grad, None, dims, other_scale(norm)), dims, self)",
@@ -65,7 +67,8 @@ BACK = {
     """}
 SHAPES = {"ifft": "fft", "hfft": "irfft"}  # rules of other names
 for name in ("_fft_c2c", "_fft_r2c", "_fft_c2r"):
-    op(f"aten::{name}", family="fft", shape=name[1:], kernel=f"kernel_{name}", variants={"out": f"aten::{name}.out"}, grad={"self": {
+    op(f"aten::{name}", family="fft", shape=name[1:], kernel=f"kernel_{name}",
+       variants={"out": f"aten::{name}.out"}, grad={"self": {
         "_fft_c2c": "torch._fft_c2c(grad, dim, normalization, not forward)",
         "_fft_r2c": "torch._fft_c2c(of_length(grad, dim[-1], self.size(dim[-1])), dim, normalization, False)",
         "_fft_c2r": "twice_inside(torch._fft_r2c(grad, dim, normalization, True), dim[-1], last_dim_size)"}[name]})
@@ -73,8 +76,10 @@ for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
     for kind in ("", "2", "n"):
         dims = {"": "[dim]", "2": "dim", "n": "fft_dims(self, s, dim)"}[kind]
         length = "(self.size(dim) if n is None else n)" if kind == "" else "(self.size(dims[-1]) if s is None or s[-1] < 0 else s[-1])"
-        op(f"aten::fft_{name}{kind}", family="fft", shape=SHAPES.get(name, name), kernel=f"kernel_fft_{name}{'n' if kind else ''}",
-           grad={"self": f"dims = {dims}\n" + textwrap.dedent(BACK[name].replace("N)", length + ")")).strip("\n")},
+        op(f"aten::fft_{name}{kind}", family="fft", shape=SHAPES.get(name, name),
+           kernel=f"kernel_fft_{name}{'n' if kind else ''}",
+           grad={"self": f"dims = {dims}\n" + textwrap.dedent(BACK[name].replace("N)",
+                                                                                 length + ")")).strip("\n")},
            variants={"out": f"aten::fft_{name}{kind}.out"})
 
 for name, half in (("fftshift", "{} // 2"), ("ifftshift", "({} + 1) // 2")):
@@ -86,20 +91,23 @@ def fft_{name}(self: Tensor, dim: Optional[List[int]]) -> Tensor:
 """)
 
 OPTIONS = "dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]"
-op("aten::fft_fftfreq", family="fft", shape="fftfreq", variants={"out": "aten::fft_fftfreq.out"}, body=f"""
+op("aten::fft_fftfreq", family="fft", shape="fftfreq", variants={"out": "aten::fft_fftfreq.out"},
+   body=f"""
 def fft_fftfreq(n: int, d: float, {OPTIONS}) -> Tensor:
     t = torch.float if dtype is None else dtype
     k = torch.arange(n, dtype=t, layout=layout, device=device)
     k.narrow(0, (n + 1) // 2, n // 2).sub_(n)
     return k.mul_(1.0 / (n * d))
 """)
-op("aten::fft_rfftfreq", family="fft", shape="rfftfreq", variants={"out": "aten::fft_rfftfreq.out"}, body=f"""
+op("aten::fft_rfftfreq", family="fft", shape="rfftfreq", variants={"out": "aten::fft_rfftfreq.out"},
+   body=f"""
 def fft_rfftfreq(n: int, d: float, {OPTIONS}) -> Tensor:
     t = torch.float if dtype is None else dtype
     return torch.arange(n // 2 + 1, dtype=t, layout=layout, device=device).mul_(1.0 / (n * d))
 """)
 
-# -- Windows --------------------------------------------------------------------------------------------
+# -- Windows
+# --------------------------------------------------------------------------------------------
 
 
 def window(full, out, arguments, formula, preset=""):
@@ -132,18 +140,22 @@ BLACKMAN = """    w = k.mul_(3.141592653589793 / (n - 1))
 KAISER = """    x = k.mul_(2.0 / (n - 1)).sub_(1.0)
     root = torch.sqrt(torch.clamp_min(1.0 - x * x, 0.0))
     w = torch.special_i0(beta * root) / torch.special_i0(torch.tensor(beta, dtype=t))"""
-for name, formula in (("hann", COSINE.format(alpha=0.5, beta=0.5)), ("hamming", COSINE.format(alpha=0.54, beta=0.46)),
+for name, formula in (("hann", COSINE.format(alpha=0.5, beta=0.5)), ("hamming",
+                                                                     COSINE.format(alpha=0.54,
+                                                                                   beta=0.46)),
                       ("bartlett", BARTLETT), ("blackman", BLACKMAN), ("kaiser", KAISER)):
     beta = "; beta = 12.0" if name == "kaiser" else ""
     window(f"{name}_window", f"{name}_window.out", "", formula, "periodic = True" + beta)
-    window(f"{name}_window.periodic", f"{name}_window.periodic_out", "periodic: bool, ", formula, beta[2:])
-window("hamming_window.periodic_alpha", "hamming_window.periodic_alpha_out", "periodic: bool, alpha: float, ",
-       COSINE.format(alpha="alpha", beta="0.46"))
+    window(f"{name}_window.periodic", f"{name}_window.periodic_out", "periodic: bool, ", formula,
+           beta[2:])
+window("hamming_window.periodic_alpha", "hamming_window.periodic_alpha_out",
+       "periodic: bool, alpha: float, ", COSINE.format(alpha="alpha", beta="0.46"))
 window("hamming_window.periodic_alpha_beta", "hamming_window.periodic_alpha_beta_out",
        "periodic: bool, alpha: float, beta: float, ", COSINE.format(alpha="alpha", beta="beta"))
 window("kaiser_window.beta", "kaiser_window.beta_out", "periodic: bool, beta: float, ", KAISER)
 
-# -- Short time ---------------------------------------------------------------------------------------------
+# -- Short time
+# ---------------------------------------------------------------------------------------------
 
 WINDOW = """
     hop = n_fft // 4 if hop_length is None else hop_length
@@ -216,7 +228,9 @@ def stft({STFT}center: bool, pad_mode: str, normalized: bool, onesided: Optional
 
 op("aten::istft", family="fft", body=f"""
 def istft({STFT}center: bool, normalized: bool, onesided: Optional[bool], length: Optional[int], return_complex: bool) -> Tensor:
-""" + WINDOW.replace("{0}", "istft").replace("self.abs().dtype if self.is_complex() else self.dtype", "torch.view_as_real(self).dtype") + """
+""" + WINDOW.replace("{0}",
+                     "istft").replace("self.abs().dtype if self.is_complex() else self.dtype",
+                                      "torch.view_as_real(self).dtype") + """
     if not self.is_complex():
         raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with return_complex=True.")
     if self.dim() != 2 and self.dim() != 3:

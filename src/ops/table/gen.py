@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """Read the operator table (src/ops/table/*.py, see ../README.md) and write its C form.
 
-    gen.py [--ops=FILE] [--without=gradients] [--without=quantized] schemas.txt tape.def rules.def OUT.c TABLE.py...
+    gen.py [--ops=FILE] [--without=gradients] [--without=quantized] schemas.txt tape.def rules.def
+    OUT.c TABLE.py...
 
-With --ops only the operators that FILE lists (as `rushlight show --ops` prints them), and those that they use, run.
---without leaves out formulas of gradients, or the operators of the tables quantized*.py and those with kernels in quant*.c.
+With --ops only the operators that FILE lists (as `rushlight show --ops` prints them), and those
+that they use, run.
+--without leaves out formulas of gradients, or the operators of the tables quantized*.py and those
+with kernels in quant*.c.
 
 Standard library only, deterministic.  Whatever is wrong with an entry (an unknown key, a name that
 PyTorch does not register, a second entry for one operator, a formula that does not compile) is one
 error line with file and line, and nothing is written.
 """
+
 from __future__ import annotations
 
 import glob
@@ -28,21 +32,84 @@ from typing import Any, TextIO  # noqa: E402
 import gen_grad  # noqa: E402
 import gen_tape  # noqa: E402
 
-KEYS = {"family", "expr", "promote", "promote_float", "fixed", "out", "scalars", "layout", "refuse_bool", "reduce", "dtypes",
-        "name", "kernel", "c", "body", "schema", "shape", "variants", "same", "effects", "grad", "sparse", "test"}
-EFFECTS = {"random": "OP_RANDOM", "side_effect": "OP_SIDE_EFFECT", "no_grad": "OP_NO_GRAD",
-           "data_size": "OP_DATA_SIZE", "returns_arg": "OP_RETURNS_ARG",
-           "nested": "OP_NESTED", "quantized": "OP_QUANTIZED", "nested_rows": "OP_NESTED_ROWS",
-           "quantized_unit": "OP_Q_UNIT", "quantized_symmetric": "OP_Q_SYMMETRIC",
-           "quantized_scales": "OP_Q_SCALES", "geometry": "0", "complex_body": "0"}
+KEYS = {
+    "family",
+    "expr",
+    "promote",
+    "promote_float",
+    "fixed",
+    "out",
+    "scalars",
+    "layout",
+    "refuse_bool",
+    "reduce",
+    "dtypes",
+    "name",
+    "kernel",
+    "c",
+    "body",
+    "schema",
+    "shape",
+    "variants",
+    "same",
+    "effects",
+    "grad",
+    "sparse",
+    "test",
+}
+EFFECTS = {
+    "random": "OP_RANDOM",
+    "side_effect": "OP_SIDE_EFFECT",
+    "no_grad": "OP_NO_GRAD",
+    "data_size": "OP_DATA_SIZE",
+    "returns_arg": "OP_RETURNS_ARG",
+    "nested": "OP_NESTED",
+    "quantized": "OP_QUANTIZED",
+    "nested_rows": "OP_NESTED_ROWS",
+    "quantized_unit": "OP_Q_UNIT",
+    "quantized_symmetric": "OP_Q_SYMMETRIC",
+    "quantized_scales": "OP_Q_SCALES",
+    "geometry": "0",
+    "complex_body": "0",
+}
 # What these do is the same for any elements, or made for quantized ones.
-QUANTIZED_FAMILIES = {"view", "copy", "cast", "meta", "quantized", "string", "control", "list", "dict"}
+QUANTIZED_FAMILIES = {
+    "view",
+    "copy",
+    "cast",
+    "meta",
+    "quantized",
+    "string",
+    "control",
+    "list",
+    "dict",
+}
 # Rules of written(): see src/ops/table/written.py.
-WRITTEN = {"exact": "OP_OUT_EXACT", "cast": "", "apart": "OP_OUT_APART", "dtype": "OP_OUT_DTYPE", "overlap": "OP_OUT_OVERLAP"}
-C_TYPES = {"int": ("int64_t", "call_int"), "float": ("double", "call_float"),
-           "bool": ("bool", "call_bool"), "str": ("str", "call_str")}
+WRITTEN = {
+    "exact": "OP_OUT_EXACT",
+    "cast": "",
+    "apart": "OP_OUT_APART",
+    "dtype": "OP_OUT_DTYPE",
+    "overlap": "OP_OUT_OVERLAP",
+}
+C_TYPES = {
+    "int": ("int64_t", "call_int"),
+    "float": ("double", "call_float"),
+    "bool": ("bool", "call_bool"),
+    "str": ("str", "call_str"),
+}
 # Arguments that say what a gradient looks like (rule_gradient_of in shape/rules_nn.inc).
-GRADIENT_OF = {"self", "input", "saved_v", "x1", "log_probs", "input_sizes", "self_sizes", "sizes", "input_size"}
+GRADIENT_OF = {
+    "self",
+    "input",
+    "saved_v",
+    "x1",
+    "log_probs",
+    "input_sizes",
+    "self_sizes",
+    "sizes",
+    "input_size",
+}
 C_RETURNS = {"int": "value_int", "float": "value_float", "bool": "value_bool"}
 
 
@@ -98,7 +165,7 @@ class Schema:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.full = text[:text.index("(")]
+        self.full = text[: text.index("(")]
         self.name, _, self.overload = self.full.partition(".")
         self._args = None
 
@@ -111,14 +178,16 @@ class Schema:
                 if depth == 0:
                     break
             self._args, kwonly = [], False
-            for a in split_args(self.text[start + 1:end]):
+            for a in split_args(self.text[start + 1 : end]):
                 if a == "*":
                     kwonly = True
                 elif a != "...":
                     self._args.append(Arg(a, kwonly))
-            ret = self.text[end + 1:].split("->", 1)[1].strip()
-            self._returns = [re.sub(r"\([^()]*\)", "", r) if r.startswith("Tensor") else r
-                             for r in split_args(ret[1:-1] if ret.startswith("(") else ret)]
+            ret = self.text[end + 1 :].split("->", 1)[1].strip()
+            self._returns = [
+                re.sub(r"\([^()]*\)", "", r) if r.startswith("Tensor") else r
+                for r in split_args(ret[1:-1] if ret.startswith("(") else ret)
+            ]
         return self._args
 
     @property
@@ -169,7 +238,9 @@ class Table:
         if full in self.schemas:
             raise TableError(where, f"{full}: its schema is in schemas.txt")
         if not re.fullmatch(re.escape(full) + r"\(.*\) -> \S.*", text) or "::" not in full:
-            raise TableError(where, f"{full}: schema {text!r}, expected {full}(ARGUMENTS) -> RESULTS")
+            raise TableError(
+                where, f"{full}: schema {text!r}, expected {full}(ARGUMENTS) -> RESULTS"
+            )
         self.schemas[full] = Schema(text)
 
     def add_row(self, full: str, where: str, entry: dict[str, Any]) -> Any:
@@ -180,8 +251,10 @@ class Table:
         row.group = entry["family"]
         for e in entry.get("effects", []):
             if e not in EFFECTS:
-                raise TableError(where, f"{full}: unknown effect {e!r}, expected one of "
-                                 + ", ".join(sorted(EFFECTS)))
+                raise TableError(
+                    where,
+                    f"{full}: unknown effect {e!r}, expected one of " + ", ".join(sorted(EFFECTS)),
+                )
             row.effects.append(EFFECTS[e])
         if entry["family"] in QUANTIZED_FAMILIES:
             row.effects.append("OP_QUANTIZED")
@@ -214,8 +287,13 @@ class Table:
         in_place = row.schema.args and row.schema.args[0].write and row.schema.returns == ["Tensor"]
         if "shape" not in e and rule is None and in_place:
             rule = "itself"
-        if "shape" not in e and rule is None and row.group == "backward" and row.schema.returns == ["Tensor"] and \
-                any(a.name in GRADIENT_OF for a in row.schema.args):
+        if (
+            "shape" not in e
+            and rule is None
+            and row.group == "backward"
+            and row.schema.returns == ["Tensor"]
+            and any(a.name in GRADIENT_OF for a in row.schema.args)
+        ):
             rule = "gradient"
         if rule is not None and rule not in self.shapes:
             raise TableError(where, f"{full}: there is no shape rule {rule!r}")
@@ -262,8 +340,9 @@ class Table:
         lines = []
         for i, a in enumerate(s.args):
             if a.type not in C_TYPES:
-                raise TableError(row.where, f"{s.full}: argument {a.name} of type {a.type} in a C "
-                                 "expression")
+                raise TableError(
+                    row.where, f"{s.full}: argument {a.name} of type {a.type} in a C expression"
+                )
             ctype, getter = C_TYPES[a.type]
             lines.append(f"  {ctype} {a.name} = {getter}(call, {i});\n  (void){a.name};")
         if len(s.returns) != 1 or s.returns[0] not in C_RETURNS:
@@ -285,16 +364,20 @@ class Table:
         known = {a.name for a in v}
         for i, a in enumerate(b):
             if a.name not in known and a.default is None and not (kind == "inplace" and i == 0):
-                raise TableError(base.where, f"{name} has no argument {a.name} for {base.schema.full}")
+                raise TableError(
+                    base.where, f"{name} has no argument {a.name} for {base.schema.full}"
+                )
         extra = [a.name for a in v if a.name not in {x.name for x in b} and not a.write]
         if extra:
             raise TableError(base.where, f"{base.schema.full} has no argument {extra[0]} of {name}")
 
-
     def set_written(self, kind: str, names: tuple[str, ...], where: str) -> None:
-        """written(kind, names...): what these forms (or all overloads of these operators) demand of what they write to."""
+        """written(kind, names...): what these forms (or all overloads of these operators) demand of
+        what they write to."""
         if kind not in WRITTEN:
-            raise TableError(where, f"unknown rule {kind!r}, expected one of " + ", ".join(sorted(WRITTEN)))
+            raise TableError(
+                where, f"unknown rule {kind!r}, expected one of " + ", ".join(sorted(WRITTEN))
+            )
         for name in names:
             rules = self.written.setdefault(f"aten::{name}", {})
             if kind in rules:
@@ -314,7 +397,9 @@ class Table:
             if row.base is None:
                 continue
             names = (row.base.schema.name, row.schema.full)
-            rules = {kind: where for name in names for kind, where in self.written.get(name, {}).items()}
+            rules = {
+                kind: where for name in names for kind, where in self.written.get(name, {}).items()
+            }
             for name in names:
                 left.pop(name, None)
             row.effects += [WRITTEN[kind] for kind in rules if kind not in ("cast", "exact")]
@@ -325,24 +410,32 @@ class Table:
             raise TableError(next(iter(rules.values())), f"{name} has no in-place or out= form")
 
     def runs(self, row: Any) -> bool:
-        return row is not None and (row.family != "FAMILY_SCHEMA_ONLY" if row.base is None else self.runs(row.base))
+        return row is not None and (
+            row.family != "FAMILY_SCHEMA_ONLY" if row.base is None else self.runs(row.base)
+        )
 
     def add_regular_variants(self) -> None:
-        """The in-place and out= forms that no entry lists: those whose other arguments are a runnable operator's."""
+        """The in-place and out= forms that no entry lists: those whose other arguments are a
+        runnable operator's."""
         bases: dict[str, list[Any]] = {}
         for row in self.rows.values():
             if self.runs(row) and row.variant == "VARIANT_BASE":
                 bases.setdefault(row.schema.name, []).append(row)
         for full, schema in self.schemas.items():
-            if full in self.rows or schema.name.split("::")[0] not in VARIANT_NAMESPACES or \
-                    not any(a.write for a in schema.args):
+            if (
+                full in self.rows
+                or schema.name.split("::")[0] not in VARIANT_NAMESPACES
+                or not any(a.write for a in schema.args)
+            ):
                 continue
             kind, name = "out", schema.name
             if schema.args[0].write and name.endswith("_"):
                 kind, name = "inplace", name[:-1]
             fits = [b for b in bases.get(name, []) if is_variant(b.schema, schema, kind)]
             if fits:
-                exact = [b for b in fits if b.schema.overload == schema.overload.removesuffix("_out")]
+                exact = [
+                    b for b in fits if b.schema.overload == schema.overload.removesuffix("_out")
+                ]
                 self.add_variant((exact or fits)[0], kind, full)
 
 
@@ -378,7 +471,10 @@ def read_gradients(table: Any) -> None:
     for full, where, formulas in table.late_grads:
         row = table.rows.get(table.find(full, where).full)
         if not row or row.base or "grad" in row.entry:
-            raise TableError(where, f"{full} has " + ("a gradient already" if row and not row.base else "no entry"))
+            raise TableError(
+                where,
+                f"{full} has " + ("a gradient already" if row and not row.base else "no entry"),
+            )
         row.entry = {**row.entry, "grad": formulas}
     for row in table.rows.values():
         share_gradients(table, row)
@@ -417,7 +513,10 @@ def read_tables(table: Any, paths: list[str]) -> None:
 
         def sparse(kernel: Any, names: str, shown: str = shown) -> None:
             where = f"{shown}:{sys._getframe(1).f_lineno}"
-            table.late_sparse += [(f"aten::{name}" if "::" not in name else name, where, kernel) for name in names.split()]
+            table.late_sparse += [
+                (f"aten::{name}" if "::" not in name else name, where, kernel)
+                for name in names.split()
+            ]
 
         def written(kind: str, *names: str, shown: str = shown) -> None:
             table.set_written(kind, names, f"{shown}:{sys._getframe(1).f_lineno}")
@@ -425,9 +524,18 @@ def read_tables(table: Any, paths: list[str]) -> None:
         with open(path, encoding="utf-8") as f:
             code = compile(f.read(), path, "exec")
         try:
-            exec(code, {"op": op, "helper": helper, "grad": grad, "written": written, "sparse": sparse,
-                        "registered": table.schemas.__contains__, "__name__":
-                        os.path.basename(path)[:-3]})
+            exec(
+                code,
+                {
+                    "op": op,
+                    "helper": helper,
+                    "grad": grad,
+                    "written": written,
+                    "sparse": sparse,
+                    "registered": table.schemas.__contains__,
+                    "__name__": os.path.basename(path)[:-3],
+                },
+            )
         except TableError:
             raise
         except Exception as x:  # the table's own Python
@@ -439,9 +547,18 @@ def read_tables(table: Any, paths: list[str]) -> None:
 # -- Refusals --------------------------------------------------------------------------------------
 
 # A line: operator, dtypes, what is said: a kernel's name, or a sentence (with %s for the dtype).
-DTYPE_BITS = {**{name: [bit] for name, bit in gen_tape.DTYPES.items()}, "complex32": [8], "float8": [23, 24, 25, 26],
-              "uint16": [27], "uint32": [28], "uint64": [29], "unsigned": [27, 28, 29], "whole": [0, 1, 2, 3, 4],
-              "halves": [5, 15], "complex": [9, 10]}
+DTYPE_BITS = {
+    **{name: [bit] for name, bit in gen_tape.DTYPES.items()},
+    "complex32": [8],
+    "float8": [23, 24, 25, 26],
+    "uint16": [27],
+    "uint32": [28],
+    "uint64": [29],
+    "unsigned": [27, 28, 29],
+    "whole": [0, 1, 2, 3, 4],
+    "halves": [5, 15],
+    "complex": [9, 10],
+}
 
 
 def read_refusals(path: str) -> dict[str, list[tuple[int, str]]]:
@@ -455,9 +572,15 @@ def read_refusals(path: str) -> dict[str, list[tuple[int, str]]]:
     return refusals
 
 
-def write_refusals(w: TextIO, table: Any, pool: Any, refusals: dict[str, list[tuple[int, str]]]) -> None:
-    lines = [(table.rows[full].index, mask, pool.at(text)) for full, row in refusals.items() if full in table.rows
-             for mask, text in row]
+def write_refusals(
+    w: TextIO, table: Any, pool: Any, refusals: dict[str, list[tuple[int, str]]]
+) -> None:
+    lines = [
+        (table.rows[full].index, mask, pool.at(text))
+        for full, row in refusals.items()
+        if full in table.rows
+        for mask, text in row
+    ]
     w("const struct op_refusal op_refusals[] = {\n")
     w("".join(f"  {{{index}, {text}, {mask}u}},\n" for index, mask, text in sorted(lines)))
     w(f"}};\nconst uint32_t op_n_refusals = {len(lines)};\n\n")
@@ -472,7 +595,7 @@ def c_quote(data: bytes) -> str:
         ch = chr(b)
         if ch == "\n":
             out.append("\\n")
-        elif ch in "\"\\":
+        elif ch in '"\\':
             out.append("\\" + ch)
         elif ch == "?":
             out.append("\\?")
@@ -502,7 +625,7 @@ class Pool:
         for part in self.parts:
             body, lines = part[:-1], []
             for i in range(0, len(body), 80):
-                lines.append(f'"{c_quote(body[i:i + 80])}"')
+                lines.append(f'"{c_quote(body[i : i + 80])}"')
             w("  " + "\n  ".join([*lines, '"\\0"']) + "\n")
         w("  ;\n\n")
 
@@ -517,12 +640,13 @@ def name_hash(name: str) -> Any:
 def write_bytes(w: TextIO, name: str, data: bytes) -> None:
     w(f"const unsigned char {name}[] = {{\n")
     for i in range(0, len(data), 24):
-        w("  " + ",".join(str(b) for b in data[i:i + 24]) + ",\n")
+        w("  " + ",".join(str(b) for b in data[i : i + 24]) + ",\n")
     w("};\n")
 
 
 class Bodies:
-    """The composites' texts, in blocks that are compressed one by one: using one expands its block alone."""
+    """The composites' texts, in blocks that are compressed one by one: using one expands its block
+    alone."""
 
     BLOCK = 16384
 
@@ -548,8 +672,12 @@ class Bodies:
         write_bytes(w, "op_bodies_packed", b"".join(packed))
 
 
-def write_rows(w: TextIO, table: Any, pool: Any, bodies: Bodies, names: list[str], by_name: Any) -> None:
-    listed = sorted({k for row in table.rows.values() for k in (row.kernel, row.sparse) if k and k is not True})
+def write_rows(
+    w: TextIO, table: Any, pool: Any, bodies: Bodies, names: list[str], by_name: Any
+) -> None:
+    listed = sorted(
+        {k for row in table.rows.values() for k in (row.kernel, row.sparse) if k and k is not True}
+    )
     kernels = {None: 0, **{k: i + 1 for i, k in enumerate(listed)}}
     w("rush_kernel *const op_kernels[] = {NULL,\n" + "".join(f"  {k},\n" for k in listed) + "};\n")
     w("const struct op_row op_rows[] = {\n")
@@ -557,17 +685,20 @@ def write_rows(w: TextIO, table: Any, pool: Any, bodies: Bodies, names: list[str
     for name in names:
         for s in by_name[name]:
             row = table.rows[s.full]
-            effects = sorted(set(row.effects) | ({"OP_WRITES"} if any(a.write for a in s.args)
-                                                 else set()))
-            w(f"  [{index}] = {{.schema = {pool.at(s.text)}, .name_len = {len(s.name)},\n    .family = {row.family}, "
-              f".variant = {row.variant}, .complex_body = {int('complex_body' in row.entry.get('effects', ()))}, "
-              f".geometry = {int('geometry' in row.entry.get('effects', ()))}, "
-              f".effects = {' | '.join(effects) or '0'},\n"
-              f"    .shape = {row.shape}, .base = {row.base.index if row.base else -1}, "
-              f".point = {table.points.index(row.point) if row.point else -1}, "
-              f".body = {bodies.offsets[row.body or '']}, .group = {pool.at(row.group)}, .grad = {row.grad},\n"
-              f"    .kernel = {kernels[row.kernel]}, "
-              f".sparse = {'SPARSE_TAKEN' if row.sparse is True else kernels[row.sparse]}}}, /* {s.full} */\n")
+            effects = sorted(
+                set(row.effects) | ({"OP_WRITES"} if any(a.write for a in s.args) else set())
+            )
+            w(
+                f"  [{index}] = {{.schema = {pool.at(s.text)}, .name_len = {len(s.name)},\n    .family = {row.family}, "
+                f".variant = {row.variant}, .complex_body = {int('complex_body' in row.entry.get('effects', ()))}, "
+                f".geometry = {int('geometry' in row.entry.get('effects', ()))}, "
+                f".effects = {' | '.join(effects) or '0'},\n"
+                f"    .shape = {row.shape}, .base = {row.base.index if row.base else -1}, "
+                f".point = {table.points.index(row.point) if row.point else -1}, "
+                f".body = {bodies.offsets[row.body or '']}, .group = {pool.at(row.group)}, .grad = {row.grad},\n"
+                f"    .kernel = {kernels[row.kernel]}, "
+                f".sparse = {'SPARSE_TAKEN' if row.sparse is True else kernels[row.sparse]}}}, /* {s.full} */\n"
+            )
             index += 1
     w(f"}};\nconst uint32_t op_n_rows = {index};\n\n")
 
@@ -588,7 +719,7 @@ def write_names(w: TextIO, names: list[str], by_name: Any) -> None:
     w(f"}};\nconst uint32_t op_n_names = {len(names)};\n\n")
     w(f"const uint32_t op_n_name_slots = {n_slots};\nconst uint16_t op_name_slots[] = {{\n")
     for i in range(0, n_slots, 16):
-        w("  " + ", ".join(str(x) for x in slots[i:i + 16]) + ",\n")
+        w("  " + ", ".join(str(x) for x in slots[i : i + 16]) + ",\n")
     w("};\n\n")
 
 
@@ -597,8 +728,10 @@ def write_packed(w: TextIO, schemas: dict[str, Any], names: list[str]) -> None:
     rest = [s for s in schemas.values() if s.name not in known]
     text = "".join(s.text + "\n" for s in rest).encode()
     packed = zlib.compress(text, 9)
-    w(f"const uint32_t op_n_unpacked = {len(rest)}, op_unpacked_bytes = {len(text)}, "
-      f"op_packed_bytes = {len(packed)};\n")
+    w(
+        f"const uint32_t op_n_unpacked = {len(rest)}, op_unpacked_bytes = {len(text)}, "
+        f"op_packed_bytes = {len(packed)};\n"
+    )
     namespaces = sorted({s.name.split("::")[0] for s in rest})
     w("const char op_packed_namespaces[] = " + " ".join(f'"{n}::\\0"' for n in namespaces) + ";\n")
     write_bytes(w, "op_packed", packed)
@@ -619,16 +752,20 @@ def write_c(path: str, table: Any, left_out: str) -> None:
     pool, parts = Pool(), []
     w = parts.append
     w("/* Made by ops/table/gen.py from the operator table.  Do not edit. */\n")
-    w('#include "ops/table/table.h"\n#include "ops/table/tape.h"\n#include "ops/point/scalar.h"\n\n')
+    w(
+        '#include "ops/table/table.h"\n#include "ops/table/tape.h"\n#include "ops/point/scalar.h"\n\n'
+    )
     w(f'const char op_left_out[] = "{left_out}";\n\n')
     for k in sorted(table.kernels):
         w(f"rush_kernel {k};\n")
     w("\n")
-    w("extern rush_kernel pointwise_call;\n"
-      "rush_status nested_call(rush_call *c, call_next *next), quantized_call(rush_call *c, call_next *next);\n"
-      "rush_status sparse_call(rush_call *c, const rush_tensor *first, call_next *taken);\n"
-      "rush_status quantized_copy(call_ctx *cx, rush_tensor *to, rush_tensor *from);\n"
-      "const op_borders op_border = {pointwise_call, nested_call, quantized_call, sparse_call, quantized_copy};\n\n")
+    w(
+        "extern rush_kernel pointwise_call;\n"
+        "rush_status nested_call(rush_call *c, call_next *next), quantized_call(rush_call *c, call_next *next);\n"
+        "rush_status sparse_call(rush_call *c, const rush_tensor *first, call_next *taken);\n"
+        "rush_status quantized_copy(call_ctx *cx, rush_tensor *to, rush_tensor *from);\n"
+        "const op_borders op_border = {pointwise_call, nested_call, quantized_call, sparse_call, quantized_copy};\n\n"
+    )
     for name, body in sorted(table.scalars):
         w(f"static rush_status {name}(rush_call *call)\n{{\n{body}\n  return RUSH_OK;\n}}\n")
     w("\n")
@@ -654,7 +791,8 @@ def read_all(schemas: str, tapes: str, rules: str, tables: list[str]) -> Table:
     return table
 
 
-# -- Fewer operators ---------------------------------------------------------------------------------
+# -- Fewer operators
+# ---------------------------------------------------------------------------------
 
 
 def listed_names(path: str) -> set[str]:
@@ -663,7 +801,10 @@ def listed_names(path: str) -> set[str]:
         words = [line.split()[0] for line in f if line.strip() and not line.startswith("#")]
     names = {word.split(".")[0] for word in words if "::" in word}
     if not names:
-        raise TableError(path, "no line begins with the name of an operator: expected what `rushlight show --ops` prints")
+        raise TableError(
+            path,
+            "no line begins with the name of an operator: expected what `rushlight show --ops` prints",
+        )
     return names
 
 
@@ -680,9 +821,10 @@ def names_in_kernels(folder: str) -> dict[str, set[str]]:
 
 
 def prune(table: Any, listed: set[str], called_by: dict[str, set[str]]) -> None:
-    """Leave out what runs operators that are neither listed nor used by those that are.  They stay known by schema: calls
-    of them fail by name.  All overloads of a name stay, since constants choose among them when code is emitted, and so do
-    the functional forms of variants.  What a body may call are all operators of the names that its words are."""
+    """Leave out what runs operators that are neither listed nor used by those that are.  They stay
+    known by schema: calls of them fail by name.  All overloads of a name stay, since constants
+    choose among them when code is emitted, and so do the functional forms of variants.  What a body
+    may call are all operators of the names that its words are."""
     by_name: dict[str, list[Any]] = {}
     by_word: dict[str, set[str]] = {}
     for row in table.rows.values():
@@ -705,7 +847,8 @@ def prune(table: Any, listed: set[str], called_by: dict[str, set[str]]) -> None:
 
 
 def leave_out_sparse(table: Any) -> None:
-    """Where nothing that is listed makes or asks sparse tensors, operators refuse those that a file may hold."""
+    """Where nothing that is listed makes or asks sparse tensors, operators refuse those that a file
+    may hold."""
     for row in table.rows.values():
         if row.sparse is not True:
             row.sparse = None
@@ -727,18 +870,27 @@ def leave_out_quantized(table: Any, folder: str) -> None:
     for path in glob.glob(os.path.join(folder, "**", "quant*.c"), recursive=True):
         with open(path, encoding="utf-8") as f:
             kernels |= set(re.findall(r"^rush_status (\w+)\(rush_call \*", f.read(), re.M))
-    own = {full for full, row in table.rows.items()
-           if row.kernel in kernels or os.path.basename(row.where).startswith("quantized")}
+    own = {
+        full
+        for full, row in table.rows.items()
+        if row.kernel in kernels or os.path.basename(row.where).startswith("quantized")
+    }
     kept = {full: row for full, row in table.rows.items() if full not in own}
-    keep_rows(table, {full: row for full, row in kept.items() if not row.base or row.base.schema.full in kept})
+    keep_rows(
+        table,
+        {full: row for full, row in kept.items() if not row.base or row.base.schema.full in kept},
+    )
 
 
 def write_used(path: str, table: Any, tapes: str, everything: bool) -> None:
-    """Which primitives tapes of the table have: tape_run.c has loops for no others.  The engine converts and rounds itself."""
+    """Which primitives tapes of the table have: tape_run.c has loops for no others.  The engine
+    converts and rounds itself."""
     used = {"CVT", "RND", *(n.op for p in table.points for arm in p.arms for n in arm.instrs)}
     with open(tapes, encoding="utf-8") as f:
         names = re.findall(r"^TAPE\((\w+),", f.read(), re.M)
-    lines = ["/* Made by ops/table/gen.py: the primitives that the operator table uses.  Do not edit. */\n"]
+    lines = [
+        "/* Made by ops/table/gen.py: the primitives that the operator table uses.  Do not edit. */\n"
+    ]
     lines += [f"#define TAPE_USES_{name} {int(everything or name in used)}\n" for name in names]
     with open(path, "w", encoding="utf-8") as f:
         f.writelines(lines)
@@ -767,7 +919,10 @@ def main(argv: list[str]) -> None:
             table.gradients = gen_grad.Texts()
             for row in table.rows.values():
                 row.grad = 0
-        left_out = [*(["-Dops"] if only else []), *(["-Dquantized=false"] if "quantized" in without else [])]
+        left_out = [
+            *(["-Dops"] if only else []),
+            *(["-Dquantized=false"] if "quantized" in without else []),
+        ]
         write_c(argv[4], table, ", ".join(left_out))
         write_used(os.path.join(os.path.dirname(argv[4]), "tape_used.h"), table, argv[2], not only)
     except TableError as x:

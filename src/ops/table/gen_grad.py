@@ -2,12 +2,14 @@
 
     grad={"self": "grad * other.conj()", "input, weight": "...lines...\\n(a, b)"}
 
-A key names the arguments whose gradients its formula gives.  A formula is an expression, or lines that end in one (or return
-on every path).  It may name the operator's arguments, `grad` (one result) or `grad0`, `grad1`..., `result` or `result0`...,
-`NAME_sizes` (an argument's sizes, when it is not needed itself), `needs` (List[bool]: which of the key's inputs are
-wanted), and helpers.  The function made of it takes what it names, in that order.  What it gives is afterwards fitted to
-the argument (ops/call/gradient.h): no formula sums over broadcast dimensions.
+A key names the arguments whose gradients its formula gives.  A formula is an expression, or lines
+that end in one (or return on every path).  It may name the operator's arguments, `grad` (one
+result) or `grad0`, `grad1`..., `result` or `result0`..., `NAME_sizes` (an argument's sizes, when it
+is not needed itself), `needs` (List[bool]: which of the key's inputs are wanted), and helpers.  The
+function made of it takes what it names, in that order.  What it gives is afterwards fitted to the
+argument (ops/call/gradient.h): no formula sums over broadcast dimensions.
 """
+
 from __future__ import annotations
 
 import ast
@@ -16,9 +18,37 @@ import textwrap
 import zlib
 from typing import Any
 
-KNOWN = {"torch", "math", "ops", "len", "range", "int", "float", "bool", "complex", "str", "max", "min", "abs", "list", "sum",
-         "enumerate", "zip", "isinstance", "reversed", "sorted", "any", "all", "round", "RuntimeError",
-         "List", "Optional", "Tuple", "Tensor", "number"}
+KNOWN = {
+    "torch",
+    "math",
+    "ops",
+    "len",
+    "range",
+    "int",
+    "float",
+    "bool",
+    "complex",
+    "str",
+    "max",
+    "min",
+    "abs",
+    "list",
+    "sum",
+    "enumerate",
+    "zip",
+    "isinstance",
+    "reversed",
+    "sorted",
+    "any",
+    "all",
+    "round",
+    "RuntimeError",
+    "List",
+    "Optional",
+    "Tuple",
+    "Tensor",
+    "number",
+}
 
 
 class GradError(Exception):
@@ -47,7 +77,13 @@ def sources(schema: Any) -> list[str]:
     """All that a formula can take, in order."""
     args = [a.name for a in schema.args]
     n = len(schema.returns)
-    grads = ["grad0"] if n == 1 and "grad" in args else ["grad"] if n == 1 else [f"grad{i}" for i in range(n)]
+    grads = (
+        ["grad0"]
+        if n == 1 and "grad" in args
+        else ["grad"]
+        if n == 1
+        else [f"grad{i}" for i in range(n)]
+    )
     results = ["result"] if n == 1 else [f"result{i}" for i in range(n)]
     sizes = [f"{a.name}_sizes" for a in schema.args if a.type.startswith("Tensor")]
     return [*grads, *args, *sizes, *(r for r in results if r not in args), "needs"]
@@ -57,7 +93,9 @@ def declared(name: str, schema: Any) -> str:
     """A parameter; what is no value of the operator's has a type of its own."""
     if name == "needs":
         return "needs: List[bool]"
-    types = {f"{a.name}_sizes": "List[List[int]]" if "[" in a.type else "List[int]" for a in schema.args}
+    types = {
+        f"{a.name}_sizes": "List[List[int]]" if "[" in a.type else "List[int]" for a in schema.args
+    }
     return f"{name}: {types[name]}" if name in types else name
 
 
@@ -90,7 +128,8 @@ def one(schema: Any, name: str, inputs: list[str], text: str, helpers: set[str])
 
 
 class Texts:
-    """Helpers, then the formulas of each operator: lists of texts, each list ended by an empty text."""
+    """Helpers, then the formulas of each operator: lists of texts, each list ended by an empty
+    text."""
 
     def __init__(self) -> None:
         self.helpers: dict[str, str] = {}
@@ -107,7 +146,9 @@ class Texts:
 
     def begin(self) -> None:
         """All helpers are there."""
-        self.text = "".join(f"{name}\0{self.helpers[name]}\0" for name in sorted(self.helpers)) + "\0"
+        self.text = (
+            "".join(f"{name}\0{self.helpers[name]}\0" for name in sorted(self.helpers)) + "\0"
+        )
 
     def add(self, schema: Any, grad: Any) -> int:
         """Where an operator's formulas begin."""
@@ -130,8 +171,10 @@ class Texts:
     def write(self, w: Any) -> None:
         data = self.text.encode()
         packed = zlib.compress(data, 9)
-        w(f"const uint32_t op_gradient_bytes = {len(data)}, op_gradient_packed_bytes = {len(packed)};\n")
+        w(
+            f"const uint32_t op_gradient_bytes = {len(data)}, op_gradient_packed_bytes = {len(packed)};\n"
+        )
         w("const unsigned char op_gradient_packed[] = {\n")
         for i in range(0, len(packed), 24):
-            w("  " + ",".join(str(b) for b in packed[i:i + 24]) + ",\n")
+            w("  " + ",".join(str(b) for b in packed[i : i + 24]) + ",\n")
         w("};\n\n")

@@ -1,9 +1,11 @@
 """Formulas of the operator table become tapes (see tape.h).  Used by gen.py.
 
-A formula is Python syntax: an expression over argument names, or assignments and a last expression (a
-tuple for several results).  Types are the symbolic ones of tape.h: b bool, k what the operator computes
-in, r the real type of k, i int64, d float64; w is a number that takes the type of what it meets.
+A formula is Python syntax: an expression over argument names, or assignments and a last expression
+(a tuple for several results).  Types are the symbolic ones of tape.h: b bool, k what the operator
+computes in, r the real type of k, i int64, d float64; w is a number that takes the type of what it
+meets.
 """
+
 from __future__ import annotations
 
 import ast
@@ -16,15 +18,41 @@ from typing import Any, TextIO
 CLASSES = {"bool": "b", "int": "i", "float": "f", "complex": "c"}
 CLASS_BITS = {"bool": 1, "int": 2, "float": 4, "complex": 8}
 SYMS = {"b": "SYM_B", "k": "SYM_K", "r": "SYM_R", "z": "SYM_Z", "i": "SYM_I", "d": "SYM_D"}
-DTYPES = {"uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6,
-          "float64": 7, "complex64": 9, "complex128": 10, "bool": 11, "bfloat16": 15}
+DTYPES = {
+    "uint8": 0,
+    "int8": 1,
+    "int16": 2,
+    "int32": 3,
+    "int64": 4,
+    "float16": 5,
+    "float32": 6,
+    "float64": 7,
+    "complex64": 9,
+    "complex128": 10,
+    "bool": 11,
+    "bfloat16": 15,
+}
 OUTS = {"common": "OUT_COMMON", "same": "OUT_SAME", "real": "OUT_REAL", "complex": "OUT_COMPLEX"}
 NUMBERS = {"inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e}
-DTYPE_CONSTS = {"dtype_max": "CONST_DTYPE_MAX", "dtype_min": "CONST_DTYPE_MIN",
-                "dtype_eps": "CONST_DTYPE_EPS"}
-BINARY = {ast.Add: "ADD", ast.Sub: "SUB", ast.Mult: "MUL", ast.Div: "DIV", ast.FloorDiv: "FDIV",
-          ast.Mod: "REM", ast.Pow: "POW", ast.BitAnd: "AND", ast.BitOr: "OR", ast.BitXor: "XOR",
-          ast.LShift: "SHL", ast.RShift: "SHR"}
+DTYPE_CONSTS = {
+    "dtype_max": "CONST_DTYPE_MAX",
+    "dtype_min": "CONST_DTYPE_MIN",
+    "dtype_eps": "CONST_DTYPE_EPS",
+}
+BINARY = {
+    ast.Add: "ADD",
+    ast.Sub: "SUB",
+    ast.Mult: "MUL",
+    ast.Div: "DIV",
+    ast.FloorDiv: "FDIV",
+    ast.Mod: "REM",
+    ast.Pow: "POW",
+    ast.BitAnd: "AND",
+    ast.BitOr: "OR",
+    ast.BitXor: "XOR",
+    ast.LShift: "SHL",
+    ast.RShift: "SHR",
+}
 PROMOTING = {"self", "other", "min", "max", "exponent", "input"}
 TENSORS = {"Tensor", "Tensor?"}
 NUMBERS_ARGS = {"Scalar", "Scalar?", "float", "float?", "int", "int?", "bool", "bool?", "SymInt"}
@@ -40,8 +68,10 @@ class Primitives:
     def __init__(self, path: str) -> None:
         with open(path, encoding="utf-8") as f:
             text = f.read()
-        self.ops = {m[0]: (int(m[1]), m[2], m[3]) for m in
-                    re.findall(r'^TAPE\((\w+), (\d), "(\w+)", "(\w)"\)', text, re.M)}
+        self.ops = {
+            m[0]: (int(m[1]), m[2], m[3])
+            for m in re.findall(r'^TAPE\((\w+), (\d), "(\w+)", "(\w)"\)', text, re.M)
+        }
         with open(os.path.join(os.path.dirname(path), "special.def"), encoding="utf-8") as f:
             text = f.read()
         self.calls = {}
@@ -97,8 +127,7 @@ class Compiler:
         if len(args) != arity:
             raise ExprError(f"{op.lower()} takes {arity} values")
         if self.class_of(typ) not in classes:
-            raise ExprError(f"{op.lower()} does not exist for class {self.cls} "
-                            f"(type {typ})")
+            raise ExprError(f"{op.lower()} does not exist for class {self.cls} (type {typ})")
         if rtype is None:
             rtype = {"k": typ, "b": "b", "r": "r", "z": "k"}[result]
         key = (op, typ, tuple(id(a) for a in args), aux)
@@ -152,8 +181,11 @@ class Compiler:
         except SyntaxError as x:
             raise ExprError(f"{x.msg} in {text!r}") from None
         for st in tree.body[:-1]:
-            if not (isinstance(st, ast.Assign) and len(st.targets) == 1
-                    and isinstance(st.targets[0], ast.Name)):
+            if not (
+                isinstance(st, ast.Assign)
+                and len(st.targets) == 1
+                and isinstance(st.targets[0], ast.Name)
+            ):
                 raise ExprError(f"only assignments before the last expression: {ast.unparse(st)}")
             self.names[st.targets[0].id] = self.expr(st.value)
         if not tree.body or not isinstance(tree.body[-1], ast.Expr):
@@ -209,8 +241,14 @@ class Compiler:
 
     def compare(self, x: Any) -> Any:
         a, b = self.expr(x.left), self.expr(x.comparators[0])
-        ops = {ast.Eq: ("EQ", a, b), ast.NotEq: ("NE", a, b), ast.Lt: ("LT", a, b),
-               ast.LtE: ("LE", a, b), ast.Gt: ("LT", b, a), ast.GtE: ("LE", b, a)}
+        ops = {
+            ast.Eq: ("EQ", a, b),
+            ast.NotEq: ("NE", a, b),
+            ast.Lt: ("LT", a, b),
+            ast.LtE: ("LE", a, b),
+            ast.Gt: ("LT", b, a),
+            ast.GtE: ("LE", b, a),
+        }
         if type(x.ops[0]) not in ops:
             raise ExprError(f"no formula has {ast.unparse(x)!r}")
         return self.apply(*ops[type(x.ops[0])])
@@ -250,7 +288,8 @@ class Compiler:
         raise ExprError(f"unknown function {name!r}")
 
 
-# -- Registers ---------------------------------------------------------------------------------------
+# -- Registers
+# ---------------------------------------------------------------------------------------
 
 
 class Arm:
@@ -262,8 +301,8 @@ class Arm:
 
 
 def allocate(arm: Any, comp: Any, n_inputs: int, numbers: set[int], results: Any) -> None:
-    """Constants get registers after the inputs, temporaries are reused after their last use; what follows from the inputs
-    `numbers` alone is computed once, and keeps a register of its own."""
+    """Constants get registers after the inputs, temporaries are reused after their last use; what
+    follows from the inputs `numbers` alone is computed once, and keeps a register of its own."""
     live, todo = [], list(results)
     needed = set()
     while todo:
@@ -288,11 +327,18 @@ def allocate(arm: Any, comp: Any, n_inputs: int, numbers: set[int], results: Any
     first = n_inputs + len(consts)
     free, n_regs, kept = [], first, set()
     for at, n in enumerate(live):
-        if all(a.kind == "const" or (a.kind == "input" and a.value in numbers) or id(a) in kept for a in n.args):
+        if all(
+            a.kind == "const" or (a.kind == "input" and a.value in numbers) or id(a) in kept
+            for a in n.args
+        ):
             kept.add(id(n))
             n.reg, n_regs = n_regs, n_regs + 1
             continue
-        dying = [a for a in dict.fromkeys(n.args) if a.kind == "instr" and last[id(a)] == at and id(a) not in kept]
+        dying = [
+            a
+            for a in dict.fromkeys(n.args)
+            if a.kind == "instr" and last[id(a)] == at and id(a) not in kept
+        ]
         same = [a for a in dying if a.type == n.type and n.op != "CVT"]
         free.extend(a.reg for a in same)
         if free:
@@ -326,7 +372,9 @@ def parse_cond(schema: Any, text: str) -> tuple:
         return (arg, m[1], "COND_NUMBER", value)
     if isinstance(value, float) and (2 * value).is_integer():
         return (arg, m[1], "COND_HALVES", value)
-    raise ExprError(f"{text!r}: a condition compares with None, a text, an integer or a half of one")
+    raise ExprError(
+        f"{text!r}: a condition compares with None, a text, an integer or a half of one"
+    )
 
 
 def flatten(schema: Any, expr: Any, classes: Any, conds: Any) -> Iterator[Any]:
@@ -395,10 +443,13 @@ def compile_entry(prims: Any, schema: Any, entry: dict[str, Any]) -> Any:
     if len(p.inputs) > 10:
         raise ExprError("too many arguments for a formula")
     p.schema, p.arms = schema, []
-    p.promote = {"arguments": "PROMOTE_ARGUMENTS", "bool_out": "PROMOTE_ARGUMENTS",
-                 "float": "PROMOTE_FLOAT", "none": "PROMOTE_FIRST",
-                 "float_in_first_arm": "PROMOTE_FLOAT_FIRST_ARM"}.get(
-                     "arguments" if isinstance(listed, list) else listed)
+    p.promote = {
+        "arguments": "PROMOTE_ARGUMENTS",
+        "bool_out": "PROMOTE_ARGUMENTS",
+        "float": "PROMOTE_FLOAT",
+        "none": "PROMOTE_FIRST",
+        "float_in_first_arm": "PROMOTE_FLOAT_FIRST_ARM",
+    }.get("arguments" if isinstance(listed, list) else listed)
     if entry.get("promote_float"):
         p.promote = "PROMOTE_FLOAT"
     if p.promote is None:
@@ -414,8 +465,11 @@ def compile_entry(prims: Any, schema: Any, entry: dict[str, Any]) -> Any:
         raise ExprError(f"layout: {entry['layout']!r}, expected 'row_major'")
     p.row_major = "layout" in entry
     p.name = entry.get("name", schema.name.split("::")[1])
-    ones = [(i, a.name) for i, a in enumerate(schema.args)
-            if a.default == "1" and a.name in text_names and a.type == "Scalar"]
+    ones = [
+        (i, a.name)
+        for i, a in enumerate(schema.args)
+        if a.default == "1" and a.name in text_names and a.type == "Scalar"
+    ]
     for classes, conds, text in flat:
         for cls in classes:
             variants = [conds]
@@ -431,7 +485,9 @@ def compile_entry(prims: Any, schema: Any, entry: dict[str, Any]) -> Any:
 def compile_arm(prims: Any, p: Any, cls: str, conds: Any, text: str) -> Any:
     if len(conds) > 3:
         raise ExprError("more than three conditions")
-    known = {name: value for _, name, kind, value in conds if kind in ("COND_NUMBER", "COND_HALVES")}
+    known = {
+        name: value for _, name, kind, value in conds if kind in ("COND_NUMBER", "COND_HALVES")
+    }
     comp = Compiler(prims, [(name, typ) for _, name, _, typ in p.inputs], cls, known)
     results = []
     for r, out in zip(comp.run(text), p.outs + ["?"] * 9, strict=False):
@@ -449,8 +505,12 @@ def compile_arm(prims: Any, p: Any, cls: str, conds: Any, text: str) -> Any:
 
 
 def shape(arm: Any) -> tuple:
-    return (arm.conds, [(n.op, n.itype, n.reg, [a.reg for a in n.args], n.aux) for n in arm.instrs],
-            [(repr(c.value), c.type) for c in arm.consts], [(r.reg, r.type) for r in arm.results])
+    return (
+        arm.conds,
+        [(n.op, n.itype, n.reg, [a.reg for a in n.args], n.aux) for n in arm.instrs],
+        [(repr(c.value), c.type) for c in arm.consts],
+        [(r.reg, r.type) for r in arm.results],
+    )
 
 
 def merge(p: Any) -> None:
@@ -469,7 +529,8 @@ def merge(p: Any) -> None:
     p.arms = out
 
 
-# -- Writing -------------------------------------------------------------------------------------------
+# -- Writing
+# -------------------------------------------------------------------------------------------
 
 
 def c_const(c: Any) -> str:
@@ -478,7 +539,13 @@ def c_const(c: Any) -> str:
     if isinstance(c.value, (bool, int)):
         return f"{{CONST_INT, {SYMS[c.type]}, INT64_C({int(c.value)}), {float(c.value)!r}}}"
     v = c.value
-    text = "NAN" if math.isnan(v) else ("-INFINITY" if v < 0 else "INFINITY") if math.isinf(v) else v.hex()
+    text = (
+        "NAN"
+        if math.isnan(v)
+        else ("-INFINITY" if v < 0 else "INFINITY")
+        if math.isinf(v)
+        else v.hex()
+    )
     return f"{{CONST_FLOAT, {SYMS[c.type]}, 0, {text}}}"
 
 
@@ -486,17 +553,23 @@ def write(w: TextIO, points: Any, prims: Any, pool: Any) -> None:
     arms, instrs, consts, seen = [], [], [], {}
     w("#include <math.h>\n\nconst struct point_row point_rows[] = {\n")
     for p in points:
-        inputs = ", ".join(f"{{{i}, {' | '.join(flags) or 0}, {SYMS[typ]}}}"
-                           for i, _, flags, typ in p.inputs)
-        w(f"  {{.first_arm = {len(arms)}, .n_arms = {len(p.arms)}, .n_inputs = {len(p.inputs)}, "
-          f".n_results = {len(p.outs)},\n   .promote = {p.promote}, .outs = {{{', '.join(p.outs)}}}, "
-          f".row_major = {int(p.row_major)}, .name = {pool.at(p.name)}, .refuse_bool = {pool.at(p.refuse_bool)},\n"
-          f"   .inputs = {{{inputs}}}}}, /* {p.schema.full} */\n")
+        inputs = ", ".join(
+            f"{{{i}, {' | '.join(flags) or 0}, {SYMS[typ]}}}" for i, _, flags, typ in p.inputs
+        )
+        w(
+            f"  {{.first_arm = {len(arms)}, .n_arms = {len(p.arms)}, .n_inputs = {len(p.inputs)}, "
+            f".n_results = {len(p.outs)},\n   .promote = {p.promote}, .outs = {{{', '.join(p.outs)}}}, "
+            f".row_major = {int(p.row_major)}, .name = {pool.at(p.name)}, .refuse_bool = {pool.at(p.refuse_bool)},\n"
+            f"   .inputs = {{{inputs}}}}}, /* {p.schema.full} */\n"
+        )
         for arm in p.arms:
-            tape = [f"{{TAPE_{n.op}, {SYMS[n.itype]}, {n.reg}, " + regs(n) + "}" for n in arm.instrs]
+            tape = [
+                f"{{TAPE_{n.op}, {SYMS[n.itype]}, {n.reg}, " + regs(n) + "}" for n in arm.instrs
+            ]
             cons = [c_const(c) for c in arm.consts]
-            conds = ", ".join(f"{{{i}, {kind}, {cond_value(kind, v, pool)}}}"
-                              for i, _, kind, v in arm.conds)
+            conds = ", ".join(
+                f"{{{i}, {kind}, {cond_value(kind, v, pool)}}}" for i, _, kind, v in arm.conds
+            )
             key = tuple(tape), tuple(cons)
             if key not in seen:
                 seen[key] = (len(instrs), len(consts))
@@ -504,13 +577,23 @@ def write(w: TextIO, points: Any, prims: Any, pool: Any) -> None:
                 consts += cons
             at = seen[key]
             bits = sum(CLASS_BITS[c] for c in arm.classes)
-            arms.append(f"  {{{bits}, {len(arm.conds)}, {len(tape)}, {len(cons)}, {arm.n_regs}, "
-                        f"{{{', '.join(str(r.reg) for r in arm.results)}}}, "
-                        f"{{{', '.join(SYMS[r.type] for r in arm.results)}}}, "
-                        f"{{{conds or '{0}'}}}, {at[0]}, {at[1]}}},\n")
+            arms.append(
+                f"  {{{bits}, {len(arm.conds)}, {len(tape)}, {len(cons)}, {arm.n_regs}, "
+                f"{{{', '.join(str(r.reg) for r in arm.results)}}}, "
+                f"{{{', '.join(SYMS[r.type] for r in arm.results)}}}, "
+                f"{{{conds or '{0}'}}}, {at[0]}, {at[1]}}},\n"
+            )
     w("  {0}\n};\nconst point_arm point_arms[] = {\n" + "".join(arms) + "  {0}\n};\n")
-    w("const tape_instr point_instrs[] = {\n" + "".join(f"  {t},\n" for t in instrs) + "  {0}\n};\n")
-    w("const tape_const point_consts[] = {\n" + "".join(f"  {c},\n" for c in consts) + "  {0}\n};\n\n")
+    w(
+        "const tape_instr point_instrs[] = {\n"
+        + "".join(f"  {t},\n" for t in instrs)
+        + "  {0}\n};\n"
+    )
+    w(
+        "const tape_const point_consts[] = {\n"
+        + "".join(f"  {c},\n" for c in consts)
+        + "  {0}\n};\n\n"
+    )
 
 
 def cond_value(kind: str, v: Any, pool: Any) -> Any:

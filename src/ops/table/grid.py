@@ -1,19 +1,22 @@
 """Sampling at the points of a grid (grid.c)."""
 
 SAMPLED = {n: f"torch.grid_sampler_{n}d_backward(grad, input, grid, interpolation_mode, padding_mode, align_corners, needs)" for n in (2, 3)}
-op("aten::grid_sampler", family="resize", shape="grid_sample", kernel="kernel_grid_sampler", grad={"input, grid": f"""
+op("aten::grid_sampler", family="resize", shape="grid_sample", kernel="kernel_grid_sampler",
+   grad={"input, grid": f"""
    if input.dim() == 4:
        return {SAMPLED[2]}
    {SAMPLED[3]}
    """})
-op("aten::grid_sampler_2d", family="resize", shape="grid_sample", kernel="kernel_grid_sampler_2d", variants={"out": "aten::grid_sampler_2d.out"},
-   grad={"input, grid": SAMPLED[2]})
-op("aten::_grid_sampler_2d_cpu_fallback", family="resize", shape="grid_sample", kernel="kernel_grid_sampler_2d",
+op("aten::grid_sampler_2d", family="resize", shape="grid_sample", kernel="kernel_grid_sampler_2d",
+   variants={"out": "aten::grid_sampler_2d.out"}, grad={"input, grid": SAMPLED[2]})
+op("aten::_grid_sampler_2d_cpu_fallback", family="resize", shape="grid_sample",
+   kernel="kernel_grid_sampler_2d",
    variants={"out": "aten::_grid_sampler_2d_cpu_fallback.out"}, grad={"input, grid": SAMPLED[2]})
-op("aten::grid_sampler_3d", family="resize", shape="grid_sample", kernel="kernel_grid_sampler_3d", variants={"out": "aten::grid_sampler_3d.out"},
-   grad={"input, grid": SAMPLED[3]})
-# What second derivatives flow through.  Along each dimension a point has taps: places, whether they are inside, weights and
-# their slopes, all but the places differentiable; a point's value is the sum over all combinations of taps.
+op("aten::grid_sampler_3d", family="resize", shape="grid_sample", kernel="kernel_grid_sampler_3d",
+   variants={"out": "aten::grid_sampler_3d.out"}, grad={"input, grid": SAMPLED[3]})
+# What second derivatives flow through.  Along each dimension a point has taps: places, whether they
+# are inside, weights and their slopes, all but the places differentiable; a point's value is the
+# sum over all combinations of taps.
 helper("""
 def grid_reflected(x: Tensor, size: int, align_corners: bool) -> Tuple[Tensor, Tensor]:
     low = 0.0 if align_corners else -0.5
@@ -72,7 +75,8 @@ def grid_taps(grid: Tensor, size: int, interpolation_mode: int, padding_mode: in
             torch.stack(weights), torch.stack([s * slope for s in slopes])]
 """)
 for n in (2, 3):
-    op(f"aten::grid_sampler_{n}d_backward", family="backward", kernel="kernel_grid_sampler_backward",
+    op(f"aten::grid_sampler_{n}d_backward", family="backward",
+       kernel="kernel_grid_sampler_backward",
        variants={"out": f"aten::grid_sampler_{n}d_backward.out"}, body=f"""
 def grid_sampler_{n}d_backward(grad_output: Tensor, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
                                align_corners: bool, output_mask: List[bool]) -> Tuple[Tensor, Tensor]:
@@ -105,8 +109,10 @@ def grid_sampler_{n}d_backward(grad_output: Tensor, input: Tensor, grid: Tensor,
             to_grid[k] = to_grid[k] + both * slopes[k]
     return to_input.view_as(input), torch.stack([to_grid[{n} - 1 - k] for k in range({n})], -1).view_as(grid)
 """)
-op("aten::_grid_sampler_2d_cpu_fallback_backward", family="backward", kernel="kernel_grid_sampler_backward")
-op("aten::affine_grid_generator", family="resize", shape="affine_grid", variants={"out": "aten::affine_grid_generator.out"},
+op("aten::_grid_sampler_2d_cpu_fallback_backward", family="backward",
+   kernel="kernel_grid_sampler_backward")
+op("aten::affine_grid_generator", family="resize", shape="affine_grid",
+   variants={"out": "aten::affine_grid_generator.out"},
    grad={"theta": "torch.affine_grid_generator_backward(grad, size, align_corners)"}, body="""
 def affine_grid_generator(theta: Tensor, size: List[int], align_corners: bool) -> Tensor:
     k = len(size) - 2

@@ -3,8 +3,8 @@
 
 def index(name, kernel, inplace=None, out=None, same=(), shape="like"):
     """The kernel sees from its schema whether it writes to self."""
-    op(f"aten::{name}", family="index", kernel=kernel, shape=shape, same=[f"aten::{n}" for n in same],
-       **({"variants": {"out": f"aten::{out}"}} if out else {}))
+    op(f"aten::{name}", family="index", kernel=kernel, shape=shape,
+       same=[f"aten::{n}" for n in same], **({"variants": {"out": f"aten::{out}"}} if out else {}))
     for n in [inplace] if isinstance(inplace, str) else inplace or []:
         op(f"aten::{n}", family="index", kernel=kernel, shape="itself")
 
@@ -19,8 +19,10 @@ index("_index_put_impl", "kernel_index_put", ["_index_put_impl_", "_index_put_im
 index("index_select", "kernel_index_select", out="index_select.out", shape="index_select")
 index("index_add", "kernel_index_add", "index_add_", "index_add.out")
 index("index_copy", "kernel_index_copy", "index_copy_", "index_copy.out")
-index("index_fill.int_Scalar", "kernel_index_fill", "index_fill_.int_Scalar", "index_fill.int_Scalar_out")
-index("index_fill.int_Tensor", "kernel_index_fill", "index_fill_.int_Tensor", "index_fill.int_Tensor_out")
+index("index_fill.int_Scalar", "kernel_index_fill", "index_fill_.int_Scalar",
+      "index_fill.int_Scalar_out")
+index("index_fill.int_Tensor", "kernel_index_fill", "index_fill_.int_Tensor",
+      "index_fill.int_Tensor_out")
 index("index_reduce", "kernel_index_reduce", "index_reduce_", "index_reduce.out")
 index("take", "kernel_take", out="take.out", shape="gather")
 index("put", "kernel_put", "put_", "put.out")
@@ -30,17 +32,22 @@ index("take_along_dim", "kernel_take_along_dim", out="take_along_dim.out", shape
 index("scatter.src", "kernel_scatter", "scatter_.src", "scatter.src_out")
 index("scatter.value", "kernel_scatter", "scatter_.value", "scatter.value_out")
 index("scatter.reduce", "kernel_scatter_old_reduce", "scatter_.reduce", "scatter.reduce_out")
-index("scatter.value_reduce", "kernel_scatter_old_reduce", "scatter_.value_reduce", "scatter.value_reduce_out")
+index("scatter.value_reduce", "kernel_scatter_old_reduce", "scatter_.value_reduce",
+      "scatter.value_reduce_out")
 index("scatter_add", "kernel_scatter_add", "scatter_add_", "scatter_add.out")
-index("scatter_reduce.two", "kernel_scatter_reduce", "scatter_reduce_.two", "scatter_reduce.two_out")
+index("scatter_reduce.two", "kernel_scatter_reduce", "scatter_reduce_.two",
+      "scatter_reduce.two_out")
 
-op("aten::nonzero", family="index", kernel="kernel_nonzero", shape="nonzero", same=["aten::argwhere"], effects=["data_size"],
-   variants={"out": "aten::nonzero.out"})
-op("aten::nonzero_static", family="index", kernel="kernel_nonzero_static", shape="nonzero_static", variants={"out": "aten::nonzero_static.out"})
-op("aten::nonzero_numpy", family="index", kernel="kernel_nonzero_numpy", shape="nonzero_list", same=["aten::where"], effects=["data_size"])
-op("aten::masked_select", family="index", kernel="kernel_masked_select", shape="masked_select", effects=["data_size"],
-   variants={"out": "aten::masked_select.out"})
-index("masked_scatter", "kernel_masked_scatter", "masked_scatter_", "masked_scatter.out", shape="masked_scatter")
+op("aten::nonzero", family="index", kernel="kernel_nonzero", shape="nonzero",
+   same=["aten::argwhere"], effects=["data_size"], variants={"out": "aten::nonzero.out"})
+op("aten::nonzero_static", family="index", kernel="kernel_nonzero_static", shape="nonzero_static",
+   variants={"out": "aten::nonzero_static.out"})
+op("aten::nonzero_numpy", family="index", kernel="kernel_nonzero_numpy", shape="nonzero_list",
+   same=["aten::where"], effects=["data_size"])
+op("aten::masked_select", family="index", kernel="kernel_masked_select", shape="masked_select",
+   effects=["data_size"], variants={"out": "aten::masked_select.out"})
+index("masked_scatter", "kernel_masked_scatter", "masked_scatter_", "masked_scatter.out",
+      shape="masked_scatter")
 
 for name in ("slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"):
     index(name, f"kernel_{name}", out=f"{name}.out")

@@ -3,8 +3,8 @@
 
 def join(name, kernel=None, out=None, shape=None, **more):
     """The shape rule has the operator's name unless it is told."""
-    op(f"aten::{name}", family="join", kernel=kernel or "kernel_" + name.split(".")[0], shape=shape or name,
-       **({"variants": {"out": f"aten::{out}"}} if out else {}), **more)
+    op(f"aten::{name}", family="join", kernel=kernel or "kernel_" + name.split(".")[0],
+       shape=shape or name, **({"variants": {"out": f"aten::{out}"}} if out else {}), **more)
 
 
 for name in ("cat", "concat", "concatenate"):
@@ -12,9 +12,11 @@ for name in ("cat", "concat", "concatenate"):
 for name in ("stack", "hstack", "vstack", "dstack", "column_stack", "block_diag"):
     join(name, out=f"{name}.out")
 join("row_stack", "kernel_vstack", "row_stack.out", shape="vstack")
-op("aten::broadcast_tensors", family="view", kernel="kernel_broadcast_tensors", shape="broadcast_tensors")
+op("aten::broadcast_tensors", family="view", kernel="kernel_broadcast_tensors",
+   shape="broadcast_tensors")
 op("aten::broadcast_to", family="view", kernel="kernel_expand", shape="expand")
-op("aten::meshgrid", family="view", kernel="kernel_meshgrid", shape="meshgrid", same=["aten::meshgrid.indexing"])
+op("aten::meshgrid", family="view", kernel="kernel_meshgrid", shape="meshgrid",
+   same=["aten::meshgrid.indexing"])
 join("cartesian_prod", effects=["returns_arg"])
 join("repeat", out="repeat.out")
 join("tile")
@@ -35,7 +37,8 @@ for kind in ("reflection", "replication"):
     for n in "123":
         join(f"{kind}_pad{n}d", f"kernel_{kind}_pad", f"{kind}_pad{n}d.out", shape="pad_format")
 
-op("aten::repeat_interleave.Tensor", family="join", shape="repeat_places", variants={"out": "aten::repeat_interleave.Tensor_out"}, body="""
+op("aten::repeat_interleave.Tensor", family="join", shape="repeat_places",
+   variants={"out": "aten::repeat_interleave.Tensor_out"}, body="""
 def repeat_interleave(repeats: Tensor, output_size: Optional[int]) -> Tensor:
     if repeats.dim() != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")

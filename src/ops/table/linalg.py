@@ -1,17 +1,21 @@
 """Factorizations and what is made of them (linalg.c, linalg_ops.c)."""
 
-op("aten::linalg_inv", family="linalg", shape="matrix_columns", kernel="kernel_linalg_inv", variants={"out": "aten::linalg_inv.out"})
-op("aten::inverse", family="linalg", shape="matrix_columns", kernel="kernel_linalg_inv", variants={"out": "aten::inverse.out"})
+op("aten::linalg_inv", family="linalg", shape="matrix_columns", kernel="kernel_linalg_inv",
+   variants={"out": "aten::linalg_inv.out"})
+op("aten::inverse", family="linalg", shape="matrix_columns", kernel="kernel_linalg_inv",
+   variants={"out": "aten::inverse.out"})
 op("aten::linalg_inv_ex", family="linalg", shape="matrix_status", kernel="kernel_linalg_inv",
    variants={"out": "aten::linalg_inv_ex.inverse"})
-op("aten::linalg_solve", family="linalg", shape="solve", kernel="kernel_linalg_solve", variants={"out": "aten::linalg_solve.out"})
+op("aten::linalg_solve", family="linalg", shape="solve", kernel="kernel_linalg_solve",
+   variants={"out": "aten::linalg_solve.out"})
 op("aten::linalg_solve_ex", family="linalg", shape="solve_status", kernel="kernel_linalg_solve",
    variants={"out": "aten::linalg_solve_ex.out"})
 op("aten::_linalg_solve_ex", family="linalg", shape="solve_all", kernel="kernel_linalg_solve",
    variants={"out": "aten::_linalg_solve_ex.result"})
 op("aten::_linalg_check_errors", family="linalg", kernel="kernel_linalg_check_errors")
 op("aten::det", family="linalg", shape="det", kernel="kernel_det")
-op("aten::linalg_det", family="linalg", shape="det", kernel="kernel_det", variants={"out": "aten::linalg_det.out"})
+op("aten::linalg_det", family="linalg", shape="det", kernel="kernel_det",
+   variants={"out": "aten::linalg_det.out"})
 op("aten::_linalg_det", family="linalg", shape="det_lu", kernel="kernel_det",
    variants={"out": "aten::_linalg_det.result"})
 op("aten::slogdet", family="linalg", shape="slogdet", kernel="kernel_slogdet",
@@ -23,17 +27,18 @@ op("aten::_linalg_slogdet", family="linalg", shape="slogdet_lu", kernel="kernel_
 op("aten::logdet", family="linalg", shape="det", kernel="kernel_logdet")
 op("aten::linalg_lu_factor", family="linalg", shape="lu_factor", kernel="kernel_lu_factor",
    variants={"out": "aten::linalg_lu_factor.out"})
-op("aten::linalg_lu_factor_ex", family="linalg", shape="lu_factor_status", kernel="kernel_lu_factor",
-   variants={"out": "aten::linalg_lu_factor_ex.out"})
-op("aten::linalg_cholesky", family="linalg", shape="matrix_columns", kernel="kernel_linalg_cholesky",
-   variants={"out": "aten::linalg_cholesky.out"})
-op("aten::cholesky", family="linalg", shape="matrix_columns", kernel="kernel_linalg_cholesky", variants={"out": "aten::cholesky.out"})
-op("aten::linalg_cholesky_ex", family="linalg", shape="matrix_status", kernel="kernel_linalg_cholesky",
-   variants={"out": "aten::linalg_cholesky_ex.L"})
+op("aten::linalg_lu_factor_ex", family="linalg", shape="lu_factor_status",
+   kernel="kernel_lu_factor", variants={"out": "aten::linalg_lu_factor_ex.out"})
+op("aten::linalg_cholesky", family="linalg", shape="matrix_columns",
+   kernel="kernel_linalg_cholesky", variants={"out": "aten::linalg_cholesky.out"})
+op("aten::cholesky", family="linalg", shape="matrix_columns", kernel="kernel_linalg_cholesky",
+   variants={"out": "aten::cholesky.out"})
+op("aten::linalg_cholesky_ex", family="linalg", shape="matrix_status",
+   kernel="kernel_linalg_cholesky", variants={"out": "aten::linalg_cholesky_ex.L"})
 op("aten::cholesky_solve", family="linalg", shape="solve_first", kernel="kernel_cholesky_solve",
    variants={"out": "aten::cholesky_solve.out"})
-op("aten::linalg_solve_triangular", family="linalg", shape="solve_second", kernel="kernel_solve_triangular",
-   variants={"out": "aten::linalg_solve_triangular.out"})
+op("aten::linalg_solve_triangular", family="linalg", shape="solve_second",
+   kernel="kernel_solve_triangular", variants={"out": "aten::linalg_solve_triangular.out"})
 op("aten::linalg_qr", family="linalg", shape="qr", kernel="kernel_linalg_qr",
    variants={"out": "aten::linalg_qr.out"})
 op("aten::qr", family="linalg", shape="qr_some", kernel="kernel_qr",
@@ -46,14 +51,16 @@ op("aten::linalg_eigvalsh", family="linalg", shape="eigvalsh", kernel="kernel_li
    variants={"out": "aten::linalg_eigvalsh.out"})
 op("aten::linalg_eig", family="linalg", shape="eig", kernel="kernel_linalg_eig",
    variants={"out": "aten::linalg_eig.out"})
-op("aten::linalg_eigvals", family="linalg", shape="eigvals", kernel="kernel_linalg_eig", variants={"out": "aten::linalg_eigvals.out"})
+op("aten::linalg_eigvals", family="linalg", shape="eigvals", kernel="kernel_linalg_eig",
+   variants={"out": "aten::linalg_eigvals.out"})
 op("aten::geqrf", family="linalg", shape="geqrf", kernel="kernel_geqrf",
    variants={"out": "aten::geqrf.a"})
 op("aten::linalg_ldl_factor", family="linalg", shape="lu_factor", kernel="kernel_ldl_factor",
    variants={"out": "aten::linalg_ldl_factor.out"})
-op("aten::linalg_ldl_factor_ex", family="linalg", shape="lu_factor_status", kernel="kernel_ldl_factor",
-   variants={"out": "aten::linalg_ldl_factor_ex.out"})
-op("aten::linalg_ldl_solve", family="linalg", shape="solve_third", kernel="kernel_ldl_solve", variants={"out": "aten::linalg_ldl_solve.out"})
+op("aten::linalg_ldl_factor_ex", family="linalg", shape="lu_factor_status",
+   kernel="kernel_ldl_factor", variants={"out": "aten::linalg_ldl_factor_ex.out"})
+op("aten::linalg_ldl_solve", family="linalg", shape="solve_third", kernel="kernel_ldl_solve",
+   variants={"out": "aten::linalg_ldl_solve.out"})
 op("aten::linalg_svd", family="linalg", shape="svd", kernel="kernel_linalg_svd",
    variants={"out": "aten::linalg_svd.U"})
 op("aten::_linalg_svd", family="linalg", shape="svd", kernel="kernel_linalg_svd",
@@ -66,7 +73,8 @@ op("aten::linalg_matrix_exp", family="linalg", shape="matrix_rows", kernel="kern
    variants={"out": "aten::linalg_matrix_exp.out"})
 op("aten::matrix_exp", family="linalg", shape="matrix_rows", kernel="kernel_matrix_exp")
 
-op("aten::linalg_matrix_norm.str_ord", family="linalg", shape="matrix_norm", variants={"out": "aten::linalg_matrix_norm.str_ord_out"}, body="""
+op("aten::linalg_matrix_norm.str_ord", family="linalg", shape="matrix_norm",
+   variants={"out": "aten::linalg_matrix_norm.str_ord_out"}, body="""
 def matrix_norm(self: Tensor, ord: str, dim: List[int], keepdim: bool, dtype: Optional[int]) -> Tensor:
     x = self if dtype is None else self.to(dtype)
     if len(dim) != 2:
@@ -82,7 +90,8 @@ def matrix_norm(self: Tensor, ord: str, dim: List[int], keepdim: bool, dtype: Op
         r = r.unsqueeze(low).unsqueeze(high)
     return r
 """)
-op("aten::linalg_matrix_norm", family="linalg", shape="matrix_norm", variants={"out": "aten::linalg_matrix_norm.out"}, body="""
+op("aten::linalg_matrix_norm", family="linalg", shape="matrix_norm",
+   variants={"out": "aten::linalg_matrix_norm.out"}, body="""
 def matrix_norm(self: Tensor, ord: number, dim: List[int], keepdim: bool, dtype: Optional[int]) -> Tensor:
     x = self if dtype is None else self.to(dtype)
     if len(dim) != 2:
@@ -109,7 +118,8 @@ def matrix_norm(self: Tensor, ord: number, dim: List[int], keepdim: bool, dtype:
         r = r.squeeze([first, second])
     return r
 """)
-op("aten::linalg_norm", family="linalg", shape="matrix_norm", variants={"out": "aten::linalg_norm.out"}, body="""
+op("aten::linalg_norm", family="linalg", shape="matrix_norm",
+   variants={"out": "aten::linalg_norm.out"}, body="""
 def norm(self: Tensor, ord: Optional[number], dim: Optional[List[int]], keepdim: bool, dtype: Optional[int]) -> Tensor:
     if ord is not None:
         if dim is not None and len(dim) == 2 or dim is None and self.dim() == 2:
@@ -117,11 +127,13 @@ def norm(self: Tensor, ord: Optional[number], dim: Optional[List[int]], keepdim:
         return torch.linalg_vector_norm(self, ord, dim, keepdim, dtype=dtype)
     return torch.linalg_vector_norm(self, 2, dim, keepdim, dtype=dtype)
 """)
-op("aten::linalg_norm.ord_str", family="linalg", shape="matrix_norm", variants={"out": "aten::linalg_norm.ord_str_out"}, body="""
+op("aten::linalg_norm.ord_str", family="linalg", shape="matrix_norm",
+   variants={"out": "aten::linalg_norm.ord_str_out"}, body="""
 def norm(self: Tensor, ord: str, dim: Optional[List[int]], keepdim: bool, dtype: Optional[int]) -> Tensor:
     return torch.linalg_matrix_norm(self, ord, [-2, -1] if dim is None else dim, keepdim, dtype=dtype)
 """)
-op("aten::linalg_matrix_power", family="linalg", shape="matrix_power", variants={"out": "aten::linalg_matrix_power.out"}, body="""
+op("aten::linalg_matrix_power", family="linalg", shape="matrix_power",
+   variants={"out": "aten::linalg_matrix_power.out"}, body="""
 def matrix_power(self: Tensor, n: int) -> Tensor:
     x = self
     k = n
@@ -139,11 +151,13 @@ def matrix_power(self: Tensor, n: int) -> Tensor:
             x = torch.matmul(x, x)
     return r.clone() if n == 0 or n == 1 else r
 """)
-op("aten::matrix_power", family="linalg", shape="matrix_power", variants={"out": "aten::matrix_power.out"}, body="""
+op("aten::matrix_power", family="linalg", shape="matrix_power",
+   variants={"out": "aten::matrix_power.out"}, body="""
 def matrix_power(self: Tensor, n: int) -> Tensor:
     return torch.linalg_matrix_power(self, n)
 """)
-op("aten::linalg_pinv.atol_rtol_tensor", family="linalg", shape="pinv", variants={"out": "aten::linalg_pinv.atol_rtol_tensor_out"}, body="""
+op("aten::linalg_pinv.atol_rtol_tensor", family="linalg", shape="pinv",
+   variants={"out": "aten::linalg_pinv.atol_rtol_tensor_out"}, body="""
 def pinv(self: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor], hermitian: bool) -> Tensor:
     if self.numel() == 0:
         return torch.zeros_like(self.mT)
@@ -164,7 +178,8 @@ def pinv(self: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor], hermitian
     inverted = torch.where(s > cut, torch.reciprocal(s), torch.zeros_like(s))
     return torch.matmul(vh.mH * inverted.unsqueeze(-2), u.mH)
 """)
-op("aten::linalg_pinv.atol_rtol_float", family="linalg", shape="pinv", variants={"out": "aten::linalg_pinv.atol_rtol_float_out"}, body="""
+op("aten::linalg_pinv.atol_rtol_float", family="linalg", shape="pinv",
+   variants={"out": "aten::linalg_pinv.atol_rtol_float_out"}, body="""
 def pinv(self: Tensor, atol: Optional[float], rtol: Optional[float], hermitian: bool) -> Tensor:
     a: Optional[Tensor] = None
     r: Optional[Tensor] = None
@@ -174,11 +189,13 @@ def pinv(self: Tensor, atol: Optional[float], rtol: Optional[float], hermitian: 
         r = torch.full([], rtol, dtype=torch.double)
     return torch.linalg_pinv(self, atol=a, rtol=r, hermitian=hermitian)
 """)
-op("aten::linalg_pinv.rcond_tensor", family="linalg", shape="pinv", variants={"out": "aten::linalg_pinv.out_rcond_tensor"}, body="""
+op("aten::linalg_pinv.rcond_tensor", family="linalg", shape="pinv",
+   variants={"out": "aten::linalg_pinv.out_rcond_tensor"}, body="""
 def pinv(self: Tensor, rcond: Tensor, hermitian: bool) -> Tensor:
     return torch.linalg_pinv(self, atol=torch.zeros_like(rcond), rtol=rcond, hermitian=hermitian)
 """)
-op("aten::linalg_pinv", family="linalg", shape="pinv", variants={"out": "aten::linalg_pinv.out"}, body="""
+op("aten::linalg_pinv", family="linalg", shape="pinv", variants={"out": "aten::linalg_pinv.out"},
+   body="""
 def pinv(self: Tensor, rcond: float, hermitian: bool) -> Tensor:
     return torch.linalg_pinv(self, atol=0.0, rtol=rcond, hermitian=hermitian)
 """)
@@ -186,7 +203,8 @@ op("aten::pinverse", family="linalg", shape="pinv", body="""
 def pinverse(self: Tensor, rcond: float) -> Tensor:
     return torch.linalg_pinv(self, rcond, False)
 """)
-op("aten::linalg_multi_dot", family="linalg", shape="multi_dot", variants={"out": "aten::linalg_multi_dot.out"}, body="""
+op("aten::linalg_multi_dot", family="linalg", shape="multi_dot",
+   variants={"out": "aten::linalg_multi_dot.out"}, body="""
 def multi_dot(tensors: List[Tensor]) -> Tensor:
     r = tensors[0]
     for i in range(1, len(tensors)):
@@ -197,7 +215,8 @@ op("aten::chain_matmul", family="linalg", shape="multi_dot", body="""
 def chain_matmul(matrices: List[Tensor]) -> Tensor:
     return torch.linalg_multi_dot(matrices)
 """)
-op("aten::linalg_cross", family="linalg", shape="together", variants={"out": "aten::linalg_cross.out"}, body="""
+op("aten::linalg_cross", family="linalg", shape="together",
+   variants={"out": "aten::linalg_cross.out"}, body="""
 def cross(self: Tensor, other: Tensor, dim: int) -> Tensor:
     if self.dim() != other.dim():
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
@@ -217,7 +236,8 @@ def cross(self: Tensor, other: Tensor, dim: Optional[int]) -> Tensor:
             return torch.linalg_cross(self, other, dim=d)
     raise RuntimeError("no dimension of size 3 in input")
 """)
-op("aten::linalg_vecdot", family="linalg", shape="along", variants={"out": "aten::linalg_vecdot.out"}, body="""
+op("aten::linalg_vecdot", family="linalg", shape="along",
+   variants={"out": "aten::linalg_vecdot.out"}, body="""
 def vecdot(x: Tensor, y: Tensor, dim: int) -> Tensor:
     return torch.sum(torch.conj(x) * y, [dim], False)
 """)

@@ -47,7 +47,8 @@ op("aten::sum.int", family="list", kernel="kernel_list_sum",
    same=["aten::sum.float", "aten::sum.bool", "aten::sum.complex"])
 op("aten::any.int", family="list", kernel="kernel_list_any",
    same=["aten::any.float", "aten::any.bool", "aten::any.str"])
-op("aten::all.int", family="list", kernel="kernel_list_all", same=["aten::all.float", "aten::all.bool"])
+op("aten::all.int", family="list", kernel="kernel_list_all", same=["aten::all.float",
+                                                                   "aten::all.bool"])
 op("prim::rangelist", family="list", kernel="kernel_rangelist")
 
 op("aten::_size_if_not_equal", family="list", kernel="kernel_size_if_not_equal")

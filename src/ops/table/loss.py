@@ -2,7 +2,8 @@
 
 
 def loss(signature, lines, out=False):
-    """A loss of TorchScript: `lines` leave the unreduced loss in `x`; reduction is an argument (0 none, 1 mean, 2 sum)."""
+    """A loss of TorchScript: `lines` leave the unreduced loss in `x`; reduction is an argument (0
+    none, 1 mean, 2 sum)."""
     name = signature[:signature.index("(")]
     text = f"\ndef {signature} -> Tensor:\n"
     text += "".join(f"    {line}\n" for line in lines.strip("\n").split("\n"))
@@ -12,11 +13,13 @@ def loss(signature, lines, out=False):
         return x.sum()
     return x
 """
-    op(f"aten::{name}", family="loss", shape="loss", body=text, **({"variants": {"out": f"aten::{name}.out"}} if out else {}))
+    op(f"aten::{name}", family="loss", shape="loss", body=text,
+       **({"variants": {"out": f"aten::{name}.out"}} if out else {}))
 
 
 PAIR = "self: Tensor, target: Tensor"
-# A number is added or multiplied in the opmath type: 16-bit floats go through float32, rounded at the end.
+# A number is added or multiplied in the opmath type: 16-bit floats go through float32, rounded at
+# the end.
 
 loss(f"mse_loss({PAIR}, reduction: int)", """
 if not torch.is_floating_point(self) and not torch.is_floating_point(target):
@@ -104,7 +107,8 @@ if swap:
     far = torch.minimum(far, torch.pairwise_distance(positive, negative, p, eps))
 x = torch.clamp_min(near - far + margin, 0)
 """)
-loss(f"soft_margin_loss({PAIR}, reduction: int)", "x = torch.log1p(torch.exp(-self * target))", out=True)
+loss(f"soft_margin_loss({PAIR}, reduction: int)", "x = torch.log1p(torch.exp(-self * target))",
+     out=True)
 loss("poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int)", """
 if log_input:
     x = torch.exp(input) - target * input
@@ -117,22 +121,26 @@ if full:
 
 # -- Classes
 
-op("aten::nll_loss", family="loss", shape="nll_loss", kernel="kernel_nll_loss", variants={"out": "aten::nll_loss.out"})
-op("aten::nll_loss2d", family="loss", shape="nll_loss", kernel="kernel_nll_loss2d", variants={"out": "aten::nll_loss2d.out"})
-op("aten::nll_loss_forward", family="loss", shape="nll_loss_forward", kernel="kernel_nll_loss", variants={"out": "aten::nll_loss_forward.output"})
+op("aten::nll_loss", family="loss", shape="nll_loss", kernel="kernel_nll_loss",
+   variants={"out": "aten::nll_loss.out"})
+op("aten::nll_loss2d", family="loss", shape="nll_loss", kernel="kernel_nll_loss2d",
+   variants={"out": "aten::nll_loss2d.out"})
+op("aten::nll_loss_forward", family="loss", shape="nll_loss_forward", kernel="kernel_nll_loss",
+   variants={"out": "aten::nll_loss_forward.output"})
 op("aten::nll_loss2d_forward", family="loss", shape="nll_loss_forward", kernel="kernel_nll_loss2d",
    variants={"out": "aten::nll_loss2d_forward.output"})
 op("aten::nll_loss_nd", family="loss", shape="nll_loss", kernel="kernel_nll_loss_nd")
 op("aten::multi_margin_loss", family="loss", shape="row_loss", kernel="kernel_multi_margin_loss",
    variants={"out": "aten::multi_margin_loss.out"})
-op("aten::multilabel_margin_loss", family="loss", shape="row_loss", kernel="kernel_multilabel_margin_loss",
-   variants={"out": "aten::multilabel_margin_loss.out"})
-op("aten::multilabel_margin_loss_forward", family="loss", shape="row_loss_forward", kernel="kernel_multilabel_margin_loss",
+op("aten::multilabel_margin_loss", family="loss", shape="row_loss",
+   kernel="kernel_multilabel_margin_loss", variants={"out": "aten::multilabel_margin_loss.out"})
+op("aten::multilabel_margin_loss_forward", family="loss", shape="row_loss_forward",
+   kernel="kernel_multilabel_margin_loss",
    variants={"out": "aten::multilabel_margin_loss_forward.output"})
-op("aten::_ctc_loss", family="loss", shape="ctc_forward", kernel="kernel__ctc_loss", same=["aten::_ctc_loss.Tensor"],
-   variants={"out": "aten::_ctc_loss.out"})
-op("aten::_ctc_loss_backward", family="backward", kernel="kernel__ctc_loss_backward", same=["aten::_ctc_loss_backward.Tensor"],
-   variants={"out": "aten::_ctc_loss_backward.out"})
+op("aten::_ctc_loss", family="loss", shape="ctc_forward", kernel="kernel__ctc_loss",
+   same=["aten::_ctc_loss.Tensor"], variants={"out": "aten::_ctc_loss.out"})
+op("aten::_ctc_loss_backward", family="backward", kernel="kernel__ctc_loss_backward",
+   same=["aten::_ctc_loss_backward.Tensor"], variants={"out": "aten::_ctc_loss_backward.out"})
 CTC = """
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: LENGTHS, target_lengths: LENGTHS, blank: int,
              reduction: int, zero_infinity: bool) -> Tensor:
@@ -147,9 +155,11 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: LENGTHS, target_
         return x.sum()
     return x if batched else x.squeeze(0)
 """
-op("aten::ctc_loss.IntList", family="loss", shape="ctc_loss", body=CTC.replace("LENGTHS", "List[int]"))
+op("aten::ctc_loss.IntList", family="loss", shape="ctc_loss", body=CTC.replace("LENGTHS",
+                                                                               "List[int]"))
 op("aten::ctc_loss.Tensor", family="loss", shape="ctc_loss",
-   body=CTC.replace("LENGTHS", "Tensor").replace("torch.tensor(target_lengths, dtype=x.dtype)", "target_lengths.to(x.dtype)"))
+   body=CTC.replace("LENGTHS", "Tensor").replace("torch.tensor(target_lengths, dtype=x.dtype)",
+                                                 "target_lengths.to(x.dtype)"))
 op("aten::cross_entropy_loss", family="loss", shape="cross_entropy", body="""
 def cross_entropy_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int, ignore_index: int,
                        label_smoothing: float) -> Tensor:

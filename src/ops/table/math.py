@@ -1,12 +1,14 @@
 """math.*: functions of numbers."""
 
 # name -> C of a double, and whether there is a complex form (kernel_NAME_complex).
-FLOATS = {"gamma": ("tgamma({})", 0), "fabs": ("fabs({})", 0), "degrees": ("({} * (180.0 / M_PI))", 0),
+FLOATS = {"gamma": ("tgamma({})", 0), "fabs": ("fabs({})", 0), "degrees": ("({} * (180.0 / M_PI))",
+                                                                           0),
           "radians": ("({} * (M_PI / 180.0))", 0), "lgamma": ("vm_lgamma_f64({})", 0),
           "log1p": ("log1p({})", 0), "expm1": ("expm1({})", 0), "erf": ("erf({})", 0),
           "erfc": ("erfc({})", 0), "round": ("nearbyint({})", 0), "exp": ("exp({})", 1),
           "log": ("log({})", 1), "log10": ("log10({})", 1), "sqrt": ("sqrt({})", 1),
-          "sin": ("sin({})", 1), "cos": ("cos({})", 1), "tan": ("tan({})", 1), "asin": ("asin({})", 1),
+          "sin": ("sin({})", 1), "cos": ("cos({})", 1), "tan": ("tan({})", 1), "asin": ("asin({})",
+                                                                                        1),
           "acos": ("acos({})", 1), "atan": ("atan({})", 1), "sinh": ("sinh({})", 1),
           "cosh": ("cosh({})", 1), "tanh": ("tanh({})", 1), "asinh": ("asinh({})", 1),
           "acosh": ("acosh({})", 1), "atanh": ("atanh({})", 1)}
@@ -40,8 +42,8 @@ op("aten::pow.int", family="math", kernel="kernel_pow_numbers",
 op("aten::pow.int_to_int", family="math", kernel="kernel_pow_int")
 op("aten::log.int_int", family="math", kernel="kernel_log_numbers",
    same=[f"aten::log.{o}" for o in ["float_float", "int_float", "float_int", "Scalar_Scalar",
-                                    "complex_complex", "int_complex", "complex_int", "float_complex",
-                                    "complex_float"]])
+                                    "complex_complex", "int_complex", "complex_int",
+                                    "float_complex", "complex_float"]])
 op("aten::polar.int", family="math", kernel="kernel_polar_numbers",
    same=[f"aten::polar.{o}" for o in ["float", "int_float", "float_int", "Scalar_Scalar"]])
 

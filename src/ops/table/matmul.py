@@ -1,17 +1,21 @@
 """Products of matrices and vectors (matmul.c, einsum.c)."""
 
-op("aten::mm", family="matmul", shape="product", kernel="kernel_mm", variants={"out": "aten::mm.out"})
+op("aten::mm", family="matmul", shape="product", kernel="kernel_mm",
+   variants={"out": "aten::mm.out"})
 op("aten::addmm", family="matmul", shape="product_added", kernel="kernel_addmm",
    variants={"inplace": "aten::addmm_", "out": "aten::addmm.out"})
-op("aten::_addmm_activation", family="matmul", shape="product_added", kernel="kernel__addmm_activation",
-   variants={"out": "aten::_addmm_activation.out"})
-op("aten::_int_mm", family="matmul", shape="int_mm", kernel="kernel__int_mm", variants={"out": "aten::_int_mm.out"})
-op("aten::bmm", family="matmul", shape="product", kernel="kernel_bmm", variants={"out": "aten::bmm.out"})
+op("aten::_addmm_activation", family="matmul", shape="product_added",
+   kernel="kernel__addmm_activation", variants={"out": "aten::_addmm_activation.out"})
+op("aten::_int_mm", family="matmul", shape="int_mm", kernel="kernel__int_mm",
+   variants={"out": "aten::_int_mm.out"})
+op("aten::bmm", family="matmul", shape="product", kernel="kernel_bmm",
+   variants={"out": "aten::bmm.out"})
 op("aten::baddbmm", family="matmul", shape="product_added", kernel="kernel_baddbmm",
    variants={"inplace": "aten::baddbmm_", "out": "aten::baddbmm.out"})
 op("aten::addbmm", family="matmul", shape="addbmm", kernel="kernel_addbmm",
    variants={"inplace": "aten::addbmm_", "out": "aten::addbmm.out"})
-op("aten::mv", family="matmul", shape="product", kernel="kernel_mv", variants={"out": "aten::mv.out"})
+op("aten::mv", family="matmul", shape="product", kernel="kernel_mv",
+   variants={"out": "aten::mv.out"})
 op("aten::addmv", family="matmul", shape="product_added", kernel="kernel_addmv",
    variants={"inplace": "aten::addmv_", "out": "aten::addmv.out"})
 SCALED = """    if self.dim() != 2 or mat2.dim() != 2 or self.size(1) != mat2.size(0):
@@ -36,14 +40,21 @@ def scaled_mm(self: Tensor, mat2: Tensor, scale_a: List[Tensor], recipe_a: List[
         y = y + bias.to(torch.float32)
     return y.to(dtype)
 """)
-op("aten::dot", family="matmul", shape="product", kernel="kernel_dot", variants={"out": "aten::dot.out"})
-op("aten::vdot", family="matmul", shape="product", kernel="kernel_vdot", variants={"out": "aten::vdot.out"})
-op("aten::matmul", family="matmul", shape="matmul", kernel="kernel_matmul", variants={"out": "aten::matmul.out"})
-op("aten::linalg_matmul", family="matmul", shape="matmul", kernel="kernel_matmul", variants={"out": "aten::linalg_matmul.out"})
-op("aten::linear", family="matmul", shape="linear", kernel="kernel_linear", effects=["nested_rows"], variants={"out": "aten::linear.out"})
-op("aten::mkldnn_linear", family="matmul", shape="linear", kernel="kernel_linear", variants={"out": "aten::mkldnn_linear.out"})
+op("aten::dot", family="matmul", shape="product", kernel="kernel_dot",
+   variants={"out": "aten::dot.out"})
+op("aten::vdot", family="matmul", shape="product", kernel="kernel_vdot",
+   variants={"out": "aten::vdot.out"})
+op("aten::matmul", family="matmul", shape="matmul", kernel="kernel_matmul",
+   variants={"out": "aten::matmul.out"})
+op("aten::linalg_matmul", family="matmul", shape="matmul", kernel="kernel_matmul",
+   variants={"out": "aten::linalg_matmul.out"})
+op("aten::linear", family="matmul", shape="linear", kernel="kernel_linear", effects=["nested_rows"],
+   variants={"out": "aten::linear.out"})
+op("aten::mkldnn_linear", family="matmul", shape="linear", kernel="kernel_linear",
+   variants={"out": "aten::mkldnn_linear.out"})
 op("aten::einsum", family="matmul", shape="einsum", kernel="kernel_einsum")
-op("aten::tensordot", family="matmul", shape="tensordot", variants={"out": "aten::tensordot.out"}, body="""
+op("aten::tensordot", family="matmul", shape="tensordot", variants={"out": "aten::tensordot.out"},
+   body="""
 def tensordot(self: Tensor, other: Tensor, dims_self: List[int], dims_other: List[int]) -> Tensor:
     if len(dims_self) != len(dims_other):
         raise RuntimeError("both dimension lists should have same length")
@@ -139,7 +150,8 @@ def inner(self: Tensor, other: Tensor) -> Tensor:
         raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes " + str(self.size()) + " and " + str(other.size()))
     return torch.tensordot(self, other, [-1], [-1])
 """)
-op("aten::addr", family="matmul", shape="addr", variants={"inplace": "aten::addr_", "out": "aten::addr.out"}, body="""
+op("aten::addr", family="matmul", shape="addr", variants={"inplace": "aten::addr_",
+                                                          "out": "aten::addr.out"}, body="""
 def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: number, alpha: number) -> Tensor:
     if vec1.dim() != 1 or vec2.dim() != 1:
         raise RuntimeError("addr: Expected 1-D argument " + ("vec1" if vec1.dim() != 1 else "vec2") + ", but got " + str(vec1.dim() if vec1.dim() != 1 else vec2.dim()) + "-D")
@@ -169,9 +181,12 @@ def kron(self: Tensor, other: Tensor) -> Tensor:
     return torch.mul(self.reshape(a_sizes), other.reshape(b_sizes)).reshape(sizes)
 """)
 
-# Weights of 4 bits (kernels/int4.c), and products of groups of rows or columns with a matrix each: mixtures of experts.
-op("aten::_convert_weight_to_int4pack_for_cpu", family="matmul", shape="int4pack", kernel="kernel_convert_weight_to_int4pack_for_cpu")
-op("aten::_weight_int4pack_mm_for_cpu", family="matmul", shape="int4pack_mm", kernel="kernel_weight_int4pack_mm_for_cpu")
+# Weights of 4 bits (kernels/int4.c), and products of groups of rows or columns with a matrix each:
+# mixtures of experts.
+op("aten::_convert_weight_to_int4pack_for_cpu", family="matmul", shape="int4pack",
+   kernel="kernel_convert_weight_to_int4pack_for_cpu")
+op("aten::_weight_int4pack_mm_for_cpu", family="matmul", shape="int4pack_mm",
+   kernel="kernel_weight_int4pack_mm_for_cpu")
 helper("""
 def group_ends(offs: Tensor, most: int) -> List[int]:
     ends: List[int] = []
@@ -229,7 +244,8 @@ def _grouped_mm(self: Tensor, mat2: Tensor, offs: Optional[Tensor], bias: Option
     parts.append(self.new_zeros([self.size(1), mat2.size(1) - first]))
     return torch.cat(parts, 1)
 """)
-op("transformers::grouped_mm_fallback", schema="transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor",
+op("transformers::grouped_mm_fallback",
+   schema="transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor",
    family="matmul", shape="grouped_mm", body="""
 def grouped_mm_fallback(input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
     if weight.size(0) != offs.size(0):

@@ -1,14 +1,17 @@
-"""What is made of factorizations (linalg.py): solving with them, ranks, condition numbers, least squares.
+"""What is made of factorizations (linalg.py): solving with them, ranks, condition numbers, least
+squares.
 
 LAPACK's results lie in columns, and so do these: .mT.contiguous().mT.
 """
 
 
 def matrices(full, body, shape=None, **variants):
-    op(f"aten::{full}", family="linalg", shape=shape, body=body, variants={k: f"aten::{v}" for k, v in variants.items()})
+    op(f"aten::{full}", family="linalg", shape=shape, body=body, variants={k: f"aten::{v}" for k,
+                                                                           v in variants.items()})
 
 
-# -- LU ---------------------------------------------------------------------------------------------------
+# -- LU
+# ---------------------------------------------------------------------------------------------------
 
 matrices("lu_unpack", """
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivots: bool) -> Tuple[Tensor, Tensor, Tensor]:
@@ -58,7 +61,8 @@ def lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     return torch.linalg_lu_solve(LU_data, LU_pivots, self)
 """, out="lu_solve.out", shape="solve_first")
 
-# -- Triangles ----------------------------------------------------------------------------------------------
+# -- Triangles
+# ----------------------------------------------------------------------------------------------
 
 matrices("cholesky_inverse", """
 def cholesky_inverse(self: Tensor, upper: bool) -> Tensor:
@@ -71,7 +75,8 @@ def triangular_solve(self: Tensor, A: Tensor, upper: bool, transpose: bool, unit
     return x.mT.contiguous().mT, A.expand(sizes).mT.clone(memory_format=torch.contiguous_format).mT
 """, out="triangular_solve.X", shape="triangular_solve")
 
-# -- Reflections --------------------------------------------------------------------------------------------
+# -- Reflections
+# --------------------------------------------------------------------------------------------
 
 HOUSEHOLDER = """
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
@@ -90,9 +95,12 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
         q = q - tau.narrow(-1, i, 1).unsqueeze(-1) * torch.matmul(w, torch.matmul(w.mT.conj(), q))
     return q.mT.contiguous().mT
 """
-matrices("linalg_householder_product", HOUSEHOLDER, out="linalg_householder_product.out", shape="matrix_columns")
-matrices("orgqr", HOUSEHOLDER.replace("input: Tensor, tau: Tensor", "self: Tensor, input2: Tensor").replace(
-    "    m, n", "    input = self\n    tau = input2\n    m, n", 1), out="orgqr.out", shape="matrix_columns")
+matrices("linalg_householder_product", HOUSEHOLDER, out="linalg_householder_product.out",
+         shape="matrix_columns")
+matrices("orgqr", HOUSEHOLDER.replace("input: Tensor, tau: Tensor",
+                                      "self: Tensor, input2: Tensor").replace(
+    "    m, n", "    input = self\n    tau = input2\n    m, n", 1), out="orgqr.out",
+    shape="matrix_columns")
 matrices("ormqr", """
 def ormqr(self: Tensor, input2: Tensor, input3: Tensor, left: bool, transpose: bool) -> Tensor:
     m = input3.size(-2) if left else input3.size(-1)
@@ -112,7 +120,8 @@ def ormqr(self: Tensor, input2: Tensor, input3: Tensor, left: bool, transpose: b
     return out.mT.clone(memory_format=torch.contiguous_format).mT
 """, out="ormqr.out", shape="columns_third")
 
-# -- Ranks and condition numbers --------------------------------------------------------------------------------
+# -- Ranks and condition numbers
+# --------------------------------------------------------------------------------
 
 RANK = """
 def matrix_rank(ARGUMENTS) -> Tensor:
@@ -125,8 +134,10 @@ def matrix_rank(ARGUMENTS) -> Tensor:
     return torch.sum(s > bound, [-1])
 """
 matrices("linalg_matrix_rank.atol_rtol_tensor", RANK.replace(
-    "ARGUMENTS", "input: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor], hermitian: bool").replace(
-    "    s =", "    x = input\n    s =", 1).replace("LIMITS", """a = torch.zeros([], dtype=s.dtype) if atol is None else atol
+    "ARGUMENTS",
+    "input: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor], hermitian: bool").replace(
+    "    s =", "    x = input\n    s =", 1).replace("LIMITS",
+                                                    """a = torch.zeros([], dtype=s.dtype) if atol is None else atol
     r = torch.full([], eps, dtype=s.dtype) if rtol is None else rtol
     if rtol is None and atol is not None:
         r = torch.where(a > 0, torch.zeros_like(a, dtype=s.dtype), r)"""),
@@ -162,17 +173,23 @@ def linalg_cond(ARGUMENTS) -> Tensor:
     c = torch.linalg_matrix_norm(self, p, [-2, -1]) * torch.linalg_matrix_norm(inverse, p, [-2, -1])
     return torch.where(info > 0, torch.full_like(c, float("inf")), c)
 """
-matrices("linalg_cond", COND.replace("ARGUMENTS", "self: Tensor, p: Optional[number]").replace("SPECTRAL", """if p is None or float(p) == 2.0 or float(p) == -2.0:
+matrices("linalg_cond", COND.replace("ARGUMENTS",
+                                     "self: Tensor, p: Optional[number]").replace("SPECTRAL",
+                                                                                  """if p is None or float(p) == 2.0 or float(p) == -2.0:
         s = torch.linalg_svdvals(self)
         if self.numel() == 0:
             return torch.zeros(self.size()[:-2], dtype=s.dtype)
         big, small = s.select(-1, 0), s.select(-1, -1)
-        return small / big if p is not None and float(p) < 0.0 else big / small"""), out="linalg_cond.out", shape="cond")
-matrices("linalg_cond.p_str", COND.replace("ARGUMENTS", "self: Tensor, p: str").replace("SPECTRAL", """if p == "nuc" and self.numel() != 0:
+        return small / big if p is not None and float(p) < 0.0 else big / small"""),
+        out="linalg_cond.out", shape="cond")
+matrices("linalg_cond.p_str", COND.replace("ARGUMENTS", "self: Tensor, p: str").replace("SPECTRAL",
+                                                                                        """if p == "nuc" and self.numel() != 0:
         s = torch.linalg_svdvals(self)
-        return torch.sum(s, [-1]) * torch.sum(1 / s, [-1])"""), out="linalg_cond.p_str_out", shape="cond")
+        return torch.sum(s, [-1]) * torch.sum(1 / s, [-1])"""), out="linalg_cond.p_str_out",
+        shape="cond")
 
-# -- Least squares, tensors as matrices ------------------------------------------------------------------------
+# -- Least squares, tensors as matrices
+# ------------------------------------------------------------------------
 
 matrices("linalg_lstsq", """
 def linalg_lstsq(self: Tensor, b: Tensor, rcond: Optional[float], driver: Optional[str]) -> Tuple[Tensor, Tensor, Tensor, Tensor]:

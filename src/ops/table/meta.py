@@ -2,7 +2,8 @@
 
 
 def ask(name, kernel=None, **more):
-    op(name, family="meta", kernel=kernel or "kernel_" + name.partition("::")[2].split(".")[0], **more)
+    op(name, family="meta", kernel=kernel or "kernel_" + name.partition("::")[2].split(".")[0],
+       **more)
 
 
 ask("aten::dim", effects=["nested"])

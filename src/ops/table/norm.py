@@ -1,11 +1,13 @@
 """Softmax and normalisations (norm.c, batch_norm.c)."""
 
-op("aten::softmax.int", family="norm", shape="softmax", kernel="kernel_softmax", variants={"out": "aten::softmax.int_out"})
+op("aten::softmax.int", family="norm", shape="softmax", kernel="kernel_softmax",
+   variants={"out": "aten::softmax.int_out"})
 op("aten::log_softmax.int", family="norm", shape="softmax", kernel="kernel_log_softmax",
    variants={"out": "aten::log_softmax.int_out"})
 op("aten::special_softmax", family="norm", shape="softmax", kernel="kernel_softmax")
 op("aten::special_log_softmax", family="norm", shape="softmax", kernel="kernel_log_softmax")
-op("aten::_softmax", family="norm", shape="softmax", kernel="kernel__softmax", variants={"out": "aten::_softmax.out"})
+op("aten::_softmax", family="norm", shape="softmax", kernel="kernel__softmax",
+   variants={"out": "aten::_softmax.out"})
 op("aten::_log_softmax", family="norm", shape="softmax", kernel="kernel__log_softmax",
    variants={"out": "aten::_log_softmax.out"})
 op("aten::_safe_softmax", family="norm", shape="softmax", kernel="kernel__safe_softmax")
@@ -76,10 +78,12 @@ if torch.is_grad_enabled():
 torch.native_layer_norm_backward(grad0, input, normalized_shape, result1, result2, weight, bias, needs)
 """}
 RMS = {"input, weight": "rms_norm_slopes(grad, input, normalized_shape, weight, eps, needs)"}
-op("aten::layer_norm", family="norm", shape="layer_norm", kernel="kernel_layer_norm", effects=["nested_rows"], grad=LAYER)
-op("aten::native_layer_norm", family="norm", shape="native_layer_norm", kernel="kernel_layer_norm", grad=NATIVE_LAYER,
-   variants={"out": "aten::native_layer_norm.out"})
-op("aten::rms_norm", family="norm", shape="layer_norm", kernel="kernel_rms_norm", grad=RMS, effects=["complex_body"], body="""
+op("aten::layer_norm", family="norm", shape="layer_norm", kernel="kernel_layer_norm",
+   effects=["nested_rows"], grad=LAYER)
+op("aten::native_layer_norm", family="norm", shape="native_layer_norm", kernel="kernel_layer_norm",
+   grad=NATIVE_LAYER, variants={"out": "aten::native_layer_norm.out"})
+op("aten::rms_norm", family="norm", shape="layer_norm", kernel="kernel_rms_norm", grad=RMS,
+   effects=["complex_body"], body="""
 def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor], eps: Optional[float]) -> Tensor:
     n = len(normalized_shape)
     dims: List[int] = []
@@ -93,7 +97,8 @@ def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor
 """)
 op("aten::_fused_rms_norm", family="norm", shape="native_rms_norm", kernel="kernel_rms_norm",
    grad={k: v.replace("grad,", "grad0,") for k, v in RMS.items()})
-op("aten::group_norm", family="norm", shape="group_norm", kernel="kernel_group_norm", grad={"input, weight, bias": """
+op("aten::group_norm", family="norm", shape="group_norm", kernel="kernel_group_norm",
+   grad={"input, weight, bias": """
    n, c = input.size(0), input.size(1)
    inner = 1
    for size in input.size()[2:]:
@@ -101,7 +106,8 @@ op("aten::group_norm", family="norm", shape="group_norm", kernel="kernel_group_n
    _, mean, rstd = torch.native_group_norm(input, weight, bias, n, c, inner, num_groups, eps)
    torch.native_group_norm_backward(grad, input, mean, rstd, weight, n, c, inner, num_groups, needs)
    """})
-op("aten::native_group_norm", family="norm", shape="native_group_norm", kernel="kernel_native_group_norm", grad={
+op("aten::native_group_norm", family="norm", shape="native_group_norm",
+   kernel="kernel_native_group_norm", grad={
    "input, weight, bias": """
    gi, gw, gb = torch.native_group_norm_backward(grad0, input, result1, result2, weight, N, C, HxW, group, needs)
    if needs[0]: # what mean and deviation give back
@@ -114,16 +120,21 @@ op("aten::native_group_norm", family="norm", shape="native_group_norm", kernel="
    variants={"out": "aten::native_group_norm.out"})
 
 op("aten::batch_norm", family="norm", shape="batch_norm", kernel="kernel_batch_norm", grad=BATCH)
-op("aten::native_batch_norm", family="norm", shape="native_batch_norm", kernel="kernel_batch_norm", grad=NATIVE_BATCH,
-   variants={"out": "aten::native_batch_norm.out"})
-op("aten::_native_batch_norm_legit", family="norm", shape="native_batch_norm", kernel="kernel_batch_norm", grad=NATIVE_BATCH)
-op("aten::_native_batch_norm_legit.no_stats", family="norm", shape="native_batch_norm", kernel="kernel_batch_norm_no_stats",
+op("aten::native_batch_norm", family="norm", shape="native_batch_norm", kernel="kernel_batch_norm",
+   grad=NATIVE_BATCH, variants={"out": "aten::native_batch_norm.out"})
+op("aten::_native_batch_norm_legit", family="norm", shape="native_batch_norm",
+   kernel="kernel_batch_norm", grad=NATIVE_BATCH)
+op("aten::_native_batch_norm_legit.no_stats", family="norm", shape="native_batch_norm",
+   kernel="kernel_batch_norm_no_stats",
    grad={"input, weight, bias": "batch_norm_slopes(grad0, input, weight, None, None, training, eps, needs)"})
-op("aten::_native_batch_norm_legit_no_training", family="norm", shape="batch_norm_no_training", kernel="kernel_batch_norm_no_training",
+op("aten::_native_batch_norm_legit_no_training", family="norm", shape="batch_norm_no_training",
+   kernel="kernel_batch_norm_no_training",
    grad={"input, weight, bias": "batch_norm_slopes(grad0, input, weight, running_mean, running_var, False, eps, needs)"})
-op("aten::_native_batch_norm_legit_functional", family="norm", shape="batch_norm_functional", kernel="kernel_batch_norm_functional", grad=NATIVE_BATCH)
+op("aten::_native_batch_norm_legit_functional", family="norm", shape="batch_norm_functional",
+   kernel="kernel_batch_norm_functional", grad=NATIVE_BATCH)
 op("aten::_batch_norm_impl_index", family="norm", kernel="kernel__batch_norm_impl_index")
-op("aten::_batch_norm_with_update", family="norm", shape="batch_norm_update", kernel="kernel__batch_norm_with_update",
+op("aten::_batch_norm_with_update", family="norm", shape="batch_norm_update",
+   kernel="kernel__batch_norm_with_update",
    grad={"input, weight, bias": "batch_norm_slopes(grad0, input, weight, running_mean, running_var, True, eps, needs)"})
 op("aten::instance_norm", family="norm", shape="batch_norm", kernel="kernel_instance_norm", grad={
    "input, weight, bias": "instance_norm_slopes(grad, input, weight, running_mean, running_var, use_input_stats, eps, needs)"})

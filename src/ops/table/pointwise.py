@@ -1,4 +1,5 @@
-"""Pointwise operators: arithmetic, comparison, bits, rounding.  Formulas are explained in README.md."""
+"""Pointwise operators: arithmetic, comparison, bits, rounding.  Formulas are explained in
+README.md."""
 
 
 def named(inplace=None, out=None):
@@ -61,14 +62,16 @@ for NAME in ("div", "divide", "true_divide"):
     binary(NAME, DIV, promote="float", scalars=OPMATH, name="div_cpu")
     if NAME != "true_divide":
         for KIND, OUT in (("Tensor_mode", "out_mode"), ("Scalar_mode", "Scalar_mode_out")):
-            # PyTorch rounds a quotient of 16-bit tensors before it is truncated, one by a number not
+            # PyTorch rounds a quotient of 16-bit tensors before it is truncated, one by a number
+            # not
             TRUNC = "trunc(rnd(self / other))" if KIND == "Tensor_mode" else "trunc(self / other)"
             MODES["rounding_mode='trunc'"] = {"int": "tdiv(self, other)", "float": TRUNC}
-            op(f"aten::{NAME}.{KIND}", family="pointwise", expr=dict(MODES), promote="float_in_first_arm",
-               scalars=OPMATH, name="div_cpu",
+            op(f"aten::{NAME}.{KIND}", family="pointwise", expr=dict(MODES),
+               promote="float_in_first_arm", scalars=OPMATH, name="div_cpu",
                variants=named(f"aten::{NAME}_.{KIND}", f"aten::{NAME}.{OUT}"))
 FLOOR_DIVIDE = {"int float": "self // other"}
-op("aten::floor_divide", family="pointwise", expr=FLOOR_DIVIDE, scalars=OPMATH, name="div_floor_cpu",
+op("aten::floor_divide", family="pointwise", expr=FLOOR_DIVIDE, scalars=OPMATH,
+   name="div_floor_cpu",
    variants={"inplace": "aten::floor_divide_.Tensor", "out": "aten::floor_divide.out"})
 op("aten::floor_divide.Scalar", family="pointwise", expr=FLOOR_DIVIDE, scalars=OPMATH,
    name="div_floor_cpu",
@@ -77,7 +80,8 @@ binary("remainder", {"int float": "self % other"}, name="remainder_cpu")
 op("aten::remainder.Scalar_Tensor", family="pointwise", expr={"int float": "self % other"},
    name="remainder_cpu", variants={"out": "aten::remainder.Scalar_Tensor_out"})
 binary("fmod", {"int float": "fmod(self, other)"}, name="fmod_cpu")
-POWERS = {"exponent=2": {"int float complex": "self * self"}, "exponent=1": {"int float complex": "self"},
+POWERS = {"exponent=2": {"int float complex": "self * self"},
+          "exponent=1": {"int float complex": "self"},
           "exponent=3": {"int float": "self * self * self"},
           "exponent=0.5": {"float": "sqrt(self)"}, "exponent=-0.5": {"float": "rsqrt(self)"},
           "exponent=-1": {"float": "1 / self"}, "exponent=-2": {"float": "1 / (self * self)"},
@@ -93,13 +97,16 @@ op("aten::pow.Scalar", family="pointwise", expr=POW, name="pow",
 WIDEST = "torch.result_type(torch.empty([1], dtype=torch.complex128 if {0}.is_complex() else torch.float64), {1})"
 for KIND, ARGUMENTS, DTYPE in (("Tensor_Tensor", "self.to(dtype), exponent.to(dtype)",
                                 "torch.complex128 if self.is_complex() or exponent.is_complex() else torch.float64"),
-                               ("Tensor_Scalar", "self.to(dtype), exponent", WIDEST.format("self", "exponent")),
-                               ("Scalar", "self, exponent.to(dtype)", WIDEST.format("exponent", "self"))):
+                               ("Tensor_Scalar", "self.to(dtype), exponent", WIDEST.format("self",
+                                                                                           "exponent")),
+                               ("Scalar", "self, exponent.to(dtype)", WIDEST.format("exponent",
+                                                                                    "self"))):
     op(f"aten::float_power.{KIND}", family="pointwise", shape="float_power", body=f"""
 def float_power(self: Tensor, exponent: Tensor) -> Tensor:
     dtype = {DTYPE}
     return torch.pow({ARGUMENTS})
-""", variants={k: v for k, v in (("inplace", {"Tensor_Tensor": "aten::float_power_.Tensor", "Tensor_Scalar":
+""", variants={k: v for k, v in (("inplace", {"Tensor_Tensor": "aten::float_power_.Tensor",
+                                              "Tensor_Scalar":
                                               "aten::float_power_.Scalar"}.get(KIND)),
                                  ("out", f"aten::float_power.{KIND}_out")) if v})
 for NAME in ("neg", "negative"):
@@ -108,10 +115,11 @@ for NAME in ("neg", "negative"):
           "operator instead.")
 unary("abs", {"int float": "abs(self)", "complex": "hypot(real(self), imag(self))"}, out="real",
       name="abs_cpu")
-op("prim::abs", family="pointwise", expr={"int float": "abs(x)", "complex": "hypot(real(x), imag(x))"},
+op("prim::abs", family="pointwise", expr={"int float": "abs(x)",
+                                          "complex": "hypot(real(x), imag(x))"},
    out="real", name="abs_cpu")
-unary("absolute", {"int float": "abs(self)", "complex": "hypot(real(self), imag(self))"}, out="real",
-      name="abs_cpu")
+unary("absolute", {"int float": "abs(self)", "complex": "hypot(real(self), imag(self))"},
+      out="real", name="abs_cpu")
 unary("square", {"int float complex": "self * self"})
 unary("sign", {"bool": "self", "int float": "k(self > 0) - k(self < 0)"}, name="sign_cpu")
 unary("sgn", {"bool": "self", "int float": "k(self > 0) - k(self < 0)",
@@ -119,7 +127,8 @@ unary("sgn", {"bool": "self", "int float": "k(self > 0) - k(self < 0)",
 unary("reciprocal", {"float complex": "1 / self"}, promote="float")
 unary("fix", {"int": "self", "float": "trunc(self)"})
 for NAME in ("ceil", "floor", "trunc"):
-    unary(NAME, {"int": "self", "float": f"{NAME}(self)"}, name=f"{NAME}_cpu" if NAME != "trunc" else NAME)
+    unary(NAME, {"int": "self", "float": f"{NAME}(self)"},
+          name=f"{NAME}_cpu" if NAME != "trunc" else NAME)
 unary("round", {"int": "self", "float": "rint(self)"}, name="round_cpu")
 op("aten::round.decimals", family="pointwise", name="round_cpu", fixed={"decimals": "float64"},
    expr={"int": "self", "float": """p = k(f64(10) ** abs(decimals))
@@ -143,7 +152,8 @@ op("aten::lerp.Scalar", family="pointwise", name="lerp_kernel_scalar",
 unary("addcmul", {"int float complex": "self + value * tensor1 * tensor2"}, name="addcmul_cpu_out")
 unary("addcdiv", {"float complex": "self + value * tensor1 / tensor2"}, name="addcdiv_cpu_out")
 plain("gcd", {"int": "gcd(self, other)"}, name="gcd_cpu")
-plain("lcm", {"int": "g = gcd(self, other)\nwhere(g == 0, 0, abs(tdiv(self, where(g == 0, 1, g)) * other))"},
+plain("lcm",
+      {"int": "g = gcd(self, other)\nwhere(g == 0, 0, abs(tdiv(self, where(g == 0, 1, g)) * other))"},
       name="lcm_cpu")
 
 # -- Largest, smallest
@@ -227,7 +237,8 @@ for NAME, LONG, SIGN in (("lshift", "left", "<<"), ("rshift", "right", ">>")):
        name=f"{NAME}_cpu", variants={"out": f"aten::bitwise_{LONG}_shift.Scalar_Tensor_out"})
     for KIND in ("Tensor", "Scalar"):
         op(f"aten::__{NAME}__.{KIND}", family="pointwise", expr=SHIFT,
-           name=f"{NAME}_cpu", variants={"inplace": f"aten::__i{NAME}__.{KIND}", "out": f"aten::__{NAME}__.{KIND}_out"})
+           name=f"{NAME}_cpu", variants={"inplace": f"aten::__i{NAME}__.{KIND}",
+                                         "out": f"aten::__{NAME}__.{KIND}_out"})
 
 # -- Choice
 
@@ -244,15 +255,19 @@ def finite(part):
         return f"where(isnan({part}), {nan}, where({part} == inf, {posinf}, where({part} == -inf, {neginf}, {part})))"
 
     def infinities(nan):
-        return {"posinf=None": {"neginf=None": choice(nan, "dtype_max", "dtype_min"), "else": choice(nan, "dtype_max", "neginf")},
-                "neginf=None": choice(nan, "posinf", "dtype_min"), "else": choice(nan, "posinf", "neginf")}
+        return {"posinf=None": {"neginf=None": choice(nan, "dtype_max", "dtype_min"),
+                                "else": choice(nan, "dtype_max", "neginf")},
+                "neginf=None": choice(nan, "posinf", "dtype_min"), "else": choice(nan, "posinf",
+                                                                                  "neginf")}
 
     return {"nan=None": infinities("0"), **infinities("nan")}
 
 
 def of_parts(re, im):
     """The complex numbers of two formulas under the same conditions."""
-    return {k: of_parts(re[k], im[k]) if isinstance(re[k], dict) else f"complex({re[k]}, {im[k]})" for k in re}
+    return {k: of_parts(re[k], im[k]) if isinstance(re[k],
+                                                    dict) else f"complex({re[k]}, {im[k]})" for k in re}
 
 
-unary("nan_to_num", {"bool int": "self", "float": finite("self"), "complex": of_parts(finite("real(self)"), finite("imag(self)"))})
+unary("nan_to_num", {"bool int": "self", "float": finite("self"),
+                     "complex": of_parts(finite("real(self)"), finite("imag(self)"))})

@@ -10,13 +10,13 @@ def unary(name, expr, /, **more):
 
 # -- Transcendental: integers become float32
 
-COMPLEX = {"exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh",
-           "acosh", "atanh", "sqrt"}
+COMPLEX = {"exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan",
+           "asinh", "acosh", "atanh", "sqrt"}
 ALIASES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh",
            "acosh": "arccosh", "atanh": "arctanh"}
 for NAME in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos",
-             "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf",
-             "erfc", "erfinv", "lgamma", "digamma", "sigmoid"):
+             "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh",
+             "erf", "erfc", "erfinv", "lgamma", "digamma", "sigmoid"):
     FORMULA = {"float": f"{NAME}(self)"}
     if NAME in COMPLEX:
         FORMULA["complex"] = f"z{NAME}(self)"
@@ -43,7 +43,8 @@ for NAME, FROM in (("expit", "sigmoid"), ("exp2", "exp2"), ("expm1", "expm1"), (
     unary(f"special_{NAME}", FORMULA, promote="float")
 for NAME in ("sinc", "special_sinc"):
     unary(NAME, {"float": "x = self * 3.141592653589793\nwhere(self == 0, 1, sin(x) / x)",
-                 "complex": "x = self * 3.141592653589793\nwhere(self == 0, 1, zsin(x) / x)"}, promote="float")
+                 "complex": "x = self * 3.141592653589793\nwhere(self == 0, 1, zsin(x) / x)"},
+                 promote="float")
 unary("deg2rad", {"float": "self * 0.017453292519943295"}, promote="float")
 unary("rad2deg", {"float": "self * 57.29577951308232"}, promote="float")
 unary("atan2", {"float": "atan2(self, other)"}, promote="float")
@@ -72,7 +73,8 @@ for NAME, FORMULA in (("xlogy", XLOGY), ("special_xlogy", XLOGY), ("special_xlog
     FIRST = "aten::xlogy.Tensor" if NAME == "xlogy" else f"aten::{NAME}"
     OUTS = ("OutTensor", "OutScalar_Self", "OutScalar_Other") if NAME == "xlogy" else (
         "out", "self_scalar_out", "other_scalar_out")
-    SELF, OTHER = ("Scalar_Self", "Scalar_Other") if NAME == "xlogy" else ("self_scalar", "other_scalar")
+    SELF, OTHER = ("Scalar_Self", "Scalar_Other") if NAME == "xlogy" else ("self_scalar",
+                                                                           "other_scalar")
     op(FIRST, family="pointwise", expr=FORMULA, promote="float",
        variants={k: n for k, n in {"inplace": f"aten::{NAME}_.Tensor",
                                    "out": f"aten::{NAME}.{OUTS[0]}"}.items() if registered(n)})
@@ -93,7 +95,8 @@ unary("special_logit", {"eps=None": {"float": "log(rnd(self / rnd(1 - self)))"},
       scalars={"eps": "rounded"})
 unary("special_entr", {"float": "where(isnan(self), self, where(self > 0, -self * log(self), "
                                 "where(self == 0, 0, -inf)))"}, promote="float")
-unary("special_ndtr", {"float": "rnd(1 + rnd(erf(rnd(self / 1.4142135623730951)))) * 0.5"}, promote="float")
+unary("special_ndtr", {"float": "rnd(1 + rnd(erf(rnd(self / 1.4142135623730951)))) * 0.5"},
+      promote="float")
 
 # -- Activations
 
@@ -103,14 +106,19 @@ unary("relu6", {"int float": "min(max(self, 0), 6)"}, name="hardtanh_cpu",
       refuse_bool="Bool inputs not supported for hardtanh")
 unary("hardtanh", {"int float": "min(max(self, min_val), max_val)"}, name="hardtanh_cpu",
       refuse_bool="Bool inputs not supported for hardtanh")
-unary("hardsigmoid", {"float": "min(max(self + 3, 0), 6) / 6"}, name="hardsigmoid_cpu", effects=["quantized_unit"])
+unary("hardsigmoid", {"float": "min(max(self + 3, 0), 6) / 6"}, name="hardsigmoid_cpu",
+      effects=["quantized_unit"])
 unary("hardswish", {"float": "self * min(max(self + 3, 0), 6) / 6"}, name="hardswish_cpu")
-unary("leaky_relu", {"float": "where(self > 0, self, self * negative_slope)"}, name="leaky_relu_cpu")
-unary("elu", {"float": "where(self <= 0, expm1(self * input_scale) * (alpha * scale), self * scale)"},
+unary("leaky_relu", {"float": "where(self > 0, self, self * negative_slope)"},
+      name="leaky_relu_cpu")
+unary("elu",
+      {"float": "where(self <= 0, expm1(self * input_scale) * (alpha * scale), self * scale)"},
       name="elu_cpu")
-unary("selu", {"float": "where(self <= 0, expm1(self) * 1.7580993408473766, self * 1.0507009873554805)"},
+unary("selu",
+      {"float": "where(self <= 0, expm1(self) * 1.7580993408473766, self * 1.0507009873554805)"},
       name="elu_cpu")
-unary("celu", {"float": "where(self <= 0, expm1(self * (1 / alpha)) * alpha, self)"}, name="elu_cpu")
+unary("celu", {"float": "where(self <= 0, expm1(self * (1 / alpha)) * alpha, self)"},
+      name="elu_cpu")
 unary("silu", {"float": "self * sigmoid(self)", "complex": "self / (1 + zexp(-self))"},
       name="silu_cpu")
 unary("mish", {"float": "self * tanh(log1p(exp(self)))"}, name="mish_cpu")
@@ -119,7 +127,8 @@ unary("softplus", {"float": "x = self * beta\nwhere(x > threshold, self, log1p(e
 unary("gelu", {"float": {
     "approximate='none'": "self * phi(self)",
     "approximate='tanh'": """x = self * self * self
-        0.5 * self * (1 + tanh(0.7978845608028654 * (self + 0.044715 * x)))"""}}, name="GeluKernelImpl")
+        0.5 * self * (1 + tanh(0.7978845608028654 * (self + 0.044715 * x)))"""}},
+        name="GeluKernelImpl")
 op("aten::_prelu_kernel", family="pointwise", name="prelu_cpu",
    expr={"float": "where(self > 0, self, weight * self)"})
 op("aten::prelu", family="pointwise", shape="together_first", body="""
@@ -141,13 +150,15 @@ def prelu(self: Tensor, weight: Tensor) -> Tensor:
 unary("threshold", {"int float": "where(self <= threshold, value, self)"}, name="threshold_cpu")
 unary("hardshrink", {"float": "where(self >= -lambd and self <= lambd, 0, self)"},
       name="hardshrink_cpu")
-unary("softshrink", {"float": "where(self > lambd, self - lambd, where(self < -lambd, self + lambd, self * 0))"},
+unary("softshrink",
+      {"float": "where(self > lambd, self - lambd, where(self < -lambd, self + lambd, self * 0))"},
       name="softshrink_cpu")
 unary("log_sigmoid", {"float": "min(self, 0) - log1p(exp(-abs(self)))"}, name="log_sigmoid_cpu")
 
 # -- Complex numbers
 
-op("aten::_conj_physical", family="pointwise", expr={"bool int float": "self", "complex": "complex(real(self), -imag(self))"},
+op("aten::_conj_physical", family="pointwise", expr={"bool int float": "self",
+                                                     "complex": "complex(real(self), -imag(self))"},
    variants={"inplace": "aten::conj_physical_", "out": "aten::_conj_physical.out"})
 unary("angle", {"float": "where(isnan(self), self, where(self < 0, pi, 0))",
                 "complex": "atan2(imag(self), real(self))"}, promote="float", out="real")

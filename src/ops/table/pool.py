@@ -14,7 +14,8 @@ def averaged(n, tail):
     if n == "1d":
         head = "grad.unsqueeze(-2), self.unsqueeze(-2)"
         return {"self": f"torch.{tail.format(head=head, one='[1] + ', zero='[0] + ', n='2d', divisor='None')}.squeeze(-2)"}
-    return {"self": "torch." + tail.format(head="grad, self", one="", zero="", n=n, divisor="divisor_override")}
+    return {"self": "torch." + tail.format(head="grad, self", one="", zero="", n=n,
+                                           divisor="divisor_override")}
 
 
 AVG = ("avg_pool{n}_backward({head}, {one}kernel_size, {one}(kernel_size if len(stride) == 0 else stride), {zero}padding, ceil_mode, "
@@ -22,26 +23,33 @@ AVG = ("avg_pool{n}_backward({head}, {one}kernel_size, {one}(kernel_size if len(
 ADAPTIVE = "_adaptive_avg_pool{n}_backward({head})"
 
 for n in "1d", "2d", "3d":
-    op(f"aten::max_pool{n}", family="pool", shape="pool", kernel=f"kernel_max_pool{n}", grad={"self": f"""
+    op(f"aten::max_pool{n}", family="pool", shape="pool", kernel=f"kernel_max_pool{n}",
+       grad={"self": f"""
         _, at = torch.max_pool{n}_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)
         to_places(grad, self, at, {n[0]})
         """})
-    op(f"aten::max_pool{n}_with_indices", family="pool", shape="pool_indices", kernel=f"kernel_max_pool{n}_with_indices",
+    op(f"aten::max_pool{n}_with_indices", family="pool", shape="pool_indices",
+       kernel=f"kernel_max_pool{n}_with_indices",
        grad={"self": f"to_places(grad0, self, result1, {n[0]})"},
        variants={} if n == "1d" else {"out": f"aten::max_pool{n}_with_indices.out"})
-    op(f"aten::avg_pool{n}", family="pool", shape="pool", kernel=f"kernel_avg_pool{n}", effects=["quantized_scales"], grad=averaged(n, AVG),
+    op(f"aten::avg_pool{n}", family="pool", shape="pool", kernel=f"kernel_avg_pool{n}",
+       effects=["quantized_scales"], grad=averaged(n, AVG),
        variants={"out": f"aten::avg_pool{n}.out"})
-    op(f"aten::adaptive_avg_pool{n}", family="pool", shape="pool_to_size", kernel=f"kernel_adaptive_avg_pool{n}", effects=["quantized_scales"],
+    op(f"aten::adaptive_avg_pool{n}", family="pool", shape="pool_to_size",
+       kernel=f"kernel_adaptive_avg_pool{n}", effects=["quantized_scales"],
        grad=averaged(n, ADAPTIVE),
        variants={"out": f"aten::adaptive_avg_pool{n}.out"})
-    op(f"aten::adaptive_max_pool{n}", family="pool", shape="pool_to_size_indices", kernel=f"kernel_adaptive_max_pool{n}",
+    op(f"aten::adaptive_max_pool{n}", family="pool", shape="pool_to_size_indices",
+       kernel=f"kernel_adaptive_max_pool{n}",
        grad={"self": f"to_places(grad0, self, result1, {n[0]})"},
        variants={} if n == "1d" else {"out": f"aten::adaptive_max_pool{n}.out"})
 for n in "2d", "3d":
-    op(f"aten::_adaptive_avg_pool{n}", family="pool", shape="pool_to_size", kernel=f"kernel_adaptive_avg_pool{n}", effects=["quantized_scales"],
+    op(f"aten::_adaptive_avg_pool{n}", family="pool", shape="pool_to_size",
+       kernel=f"kernel_adaptive_avg_pool{n}", effects=["quantized_scales"],
        grad=averaged(n, ADAPTIVE),
        variants={"out": f"aten::_adaptive_avg_pool{n}.out"})
-    op(f"aten::fractional_max_pool{n}", family="pool", shape="pool_to_size_indices", kernel=f"kernel_fractional_max_pool{n}",
+    op(f"aten::fractional_max_pool{n}", family="pool", shape="pool_to_size_indices",
+       kernel=f"kernel_fractional_max_pool{n}",
        grad={"self": f"to_places(grad0, self, result1, {n[0]})"},
        variants={"out": f"aten::fractional_max_pool{n}.output"})
     op(f"aten::max_unpool{n}", family="pool", shape="pool_to_size", kernel=f"kernel_max_unpool{n}",
@@ -49,5 +57,6 @@ for n in "2d", "3d":
        variants={"out": f"aten::max_unpool{n}.out"})
     op(f"aten::avg_pool{n}_backward", family="backward", kernel=f"kernel_avg_pool{n}_backward",
        variants={"out": f"aten::avg_pool{n}_backward.grad_input"})
-    op(f"aten::_adaptive_avg_pool{n}_backward", family="backward", kernel=f"kernel_adaptive_avg_pool{n}_backward",
+    op(f"aten::_adaptive_avg_pool{n}_backward", family="backward",
+       kernel=f"kernel_adaptive_avg_pool{n}_backward",
        variants={"out": f"aten::_adaptive_avg_pool{n}_backward.out"})

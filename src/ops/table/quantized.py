@@ -1,8 +1,10 @@
-"""Quantized tensors (quantize.c, quantize_ops.c, quantized_linear.c, quantized_conv.c, quantized_rnn.c)."""
+"""Quantized tensors (quantize.c, quantize_ops.c, quantized_linear.c, quantized_conv.c,
+quantized_rnn.c)."""
 
 
 def quant(name, kernel=None, **more):
-    op(name, family="quantized", kernel=kernel or "kernel_" + name.partition("::")[2].split(".")[0], **more)
+    op(name, family="quantized", kernel=kernel or "kernel_" + name.partition("::")[2].split(".")[0],
+       **more)
 
 
 quant("aten::quantize_per_tensor", variants={"out": "aten::quantize_per_tensor.out"})
@@ -16,7 +18,8 @@ quant("aten::_make_per_channel_quantized_tensor")
 quant("aten::_empty_affine_quantized")
 quant("aten::_empty_per_channel_affine_quantized")
 quant("aten::dequantize.self", same=["aten::dequantize.tensor"])
-quant("aten::dequantize.tensors", "kernel_dequantize_list", same=["aten::dequantize.list", "aten::dequantize.any"])
+quant("aten::dequantize.tensors", "kernel_dequantize_list", same=["aten::dequantize.list",
+                                                                  "aten::dequantize.any"])
 quant("aten::int_repr")
 quant("aten::q_scale")
 quant("aten::q_zero_point")
@@ -27,17 +30,23 @@ quant("aten::qscheme")
 
 quant("aten::fake_quantize_per_tensor_affine", "kernel_fake_quantize_per_tensor",
       same=["aten::fake_quantize_per_tensor_affine_cachemask"])
-quant("aten::fake_quantize_per_tensor_affine.tensor_qparams", "kernel_fake_quantize_per_tensor_qparams")
-quant("aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", "kernel_fake_quantize_switched")
+quant("aten::fake_quantize_per_tensor_affine.tensor_qparams",
+      "kernel_fake_quantize_per_tensor_qparams")
+quant("aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
+      "kernel_fake_quantize_switched")
 quant("aten::fake_quantize_per_channel_affine", "kernel_fake_quantize_per_channel",
       same=["aten::fake_quantize_per_channel_affine_cachemask"])
 
-quant("quantized::linear_prepack", "kernel_quantized_linear_prepack", same=["_quantized::linear_prepack"])
-quant("quantized::linear_prepack_fp16", "kernel_quantized_linear_prepack_fp16", same=["_quantized::linear_prepack_fp16"])
-quant("quantized::linear_unpack", "kernel_quantized_linear_unpack", same=["quantized::linear_unpack_fp16"])
+quant("quantized::linear_prepack", "kernel_quantized_linear_prepack",
+      same=["_quantized::linear_prepack"])
+quant("quantized::linear_prepack_fp16", "kernel_quantized_linear_prepack_fp16",
+      same=["_quantized::linear_prepack_fp16"])
+quant("quantized::linear_unpack", "kernel_quantized_linear_unpack",
+      same=["quantized::linear_unpack_fp16"])
 quant("quantized::linear", "kernel_quantized_linear", same=["_quantized::linear"])
 quant("quantized::linear_relu", "kernel_quantized_linear_relu")
-quant("quantized::linear_dynamic", "kernel_quantized_linear_dynamic", same=["_quantized::linear_dynamic"])
+quant("quantized::linear_dynamic", "kernel_quantized_linear_dynamic",
+      same=["_quantized::linear_dynamic"])
 quant("quantized::linear_relu_dynamic", "kernel_quantized_linear_relu_dynamic")
 quant("quantized::linear_dynamic_fp16", "kernel_quantized_linear_dynamic_fp16")
 quant("quantized::linear_relu_dynamic_fp16", "kernel_quantized_linear_relu_dynamic_fp16")
@@ -58,7 +67,8 @@ for n in (1, 2, 3):
     unpack = f"kernel_quantized_conv{'1d' if n == 1 else ''}_unpack"
     quant(f"quantized::conv{n}d_unpack", unpack, same=[f"quantized::conv_transpose{n}d_unpack"])
     new = ".new" if n > 1 else ""
-    quant(f"quantized::conv{n}d{new}", f"kernel_quantized_conv{n}d", same=[f"quantized::conv_transpose{n}d"])
+    quant(f"quantized::conv{n}d{new}", f"kernel_quantized_conv{n}d",
+          same=[f"quantized::conv_transpose{n}d"])
     quant(f"quantized::conv{n}d_relu{new}", f"kernel_quantized_conv{n}d_relu")
     quant(f"quantized::conv{n}d_dynamic", f"kernel_quantized_conv{n}d_dynamic",
           same=[f"quantized::conv_transpose{n}d_dynamic"])
@@ -68,7 +78,8 @@ for n in (1, 2, 3):
         for what in ("stride", "padding", "dilation", "output_padding", "groups", "transpose"):
             quant(f"quantized::conv{n}d_{what}", f"kernel_quantized_conv_{what}",
                   same=[f"quantized::conv_transpose{n}d_{what}"])
-quant("quantized::conv_prepack", "kernel_quantized_conv2d_prepack", same=["_quantized::conv2d_prepack"])
+quant("quantized::conv_prepack", "kernel_quantized_conv2d_prepack",
+      same=["_quantized::conv2d_prepack"])
 quant("quantized::conv_unpack", "kernel_quantized_conv_unpack")
 quant("_quantized::conv2d", "kernel_quantized_conv2d")
 quant("_quantized::conv2d_relu", "kernel_quantized_conv2d_relu")
@@ -79,8 +90,8 @@ quant("quantized::embedding_byte", "kernel_quantized_embedding_byte")
 quant("quantized::embedding_bag_byte", "kernel_quantized_embedding_bag_byte")
 
 quant("aten::fused_moving_avg_obs_fake_quant", same=["aten::_fused_moving_avg_obs_fq_helper"])
-for name in ("conv3d", "conv3d_relu", "conv3d_prepack", "conv_transpose1d_prepack", "conv_transpose2d_prepack",
-             "conv_transpose3d_prepack"):
+for name in ("conv3d", "conv3d_relu", "conv3d_prepack", "conv_transpose1d_prepack",
+             "conv_transpose2d_prepack", "conv_transpose3d_prepack"):
     quant(f"_quantized::{name}", f"kernel_quantized_{name}")
 quant("_quantized::conv_transpose1d", "kernel_quantized_conv1d")
 quant("_quantized::conv_transpose2d", "kernel_quantized_conv2d")

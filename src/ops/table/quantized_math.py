@@ -1,4 +1,5 @@
-"""Arithmetic of quantized tensors: through real numbers, or on the integers where PyTorch works on them."""
+"""Arithmetic of quantized tensors: through real numbers, or on the integers where PyTorch works on
+them."""
 
 
 def quant(name, body, **more):
@@ -21,7 +22,8 @@ def binary(name, text, relu):
         quant(f"quantized::{name}{suffix}", f"""
 def f(qa: Tensor, qb: Tensor, scale: float, zero_point: int) -> Tensor:
 {text}{tail}
-""" + STEPS.format(q="qa", scale="scale", zero_point="zero_point"), same=["_quantized::add"] if name == "add" and not suffix else [])
+""" + STEPS.format(q="qa", scale="scale", zero_point="zero_point"),
+same=["_quantized::add"] if name == "add" and not suffix else [])
 
 
 binary("add", "    y = torch.dequantize(qa) + torch.dequantize(qb)", "\n    y = torch.relu(y)")
@@ -37,7 +39,8 @@ def f(qa: Tensor, qb: Tensor, scale: float, zero_point: int) -> Tensor:
     return torch._make_per_tensor_quantized_tensor(q.to(torch.int8 if qa.dtype == torch.qint8 else torch.uint8), scale, zero_point)
 """)
 
-# A number moves the zero point or the scale; the integers stay, or are made again when the range is left.
+# A number moves the zero point or the scale; the integers stay, or are made again when the range is
+# left.
 for suffix in ("", "_relu"):
     quant(f"quantized::add_scalar{suffix}", f"""
 def f(qa: Tensor, b: number) -> Tensor:
@@ -115,21 +118,29 @@ through_real("hardswish", f"input: Tensor, {OUT}", "torch.hardswish(x)")
 through_real("elu", f"self: Tensor, {OUT}, alpha: number, scale: number, input_scale: number",
              "torch.elu(x, alpha, scale, input_scale)")
 through_real("celu", f"self: Tensor, {OUT}, alpha: number", "torch.celu(x, alpha)")
-through_real("leaky_relu", f"qx: Tensor, negative_slope: number, inplace: bool, {OUT}", "torch.leaky_relu(x, negative_slope)")
+through_real("leaky_relu", f"qx: Tensor, negative_slope: number, inplace: bool, {OUT}",
+             "torch.leaky_relu(x, negative_slope)")
 through_real("prelu", f"qx: Tensor, weight: Tensor, {OUT}", "torch.prelu(x, weight)")
 through_real("softmax", f"qx: Tensor, dim: int, {OUT}", "torch.softmax(x, dim)")
 through_real("relu6", "qx: Tensor, inplace: bool", "torch.clamp(x, 0.0, 6.0)", SAME)
-through_real("clamp", "qx: Tensor, min: Optional[number], max: Optional[number]", "torch.clamp(x, min, max)", SAME)
-through_real("threshold", "qx: Tensor, threshold: number, value: number", "torch.threshold(x, threshold, value)", SAME)
-through_real("layer_norm", f"input: Tensor, normalized_shape: List[int], weight: Optional[Tensor], bias: Optional[Tensor], eps: float, {OUT}",
+through_real("clamp", "qx: Tensor, min: Optional[number], max: Optional[number]",
+             "torch.clamp(x, min, max)", SAME)
+through_real("threshold", "qx: Tensor, threshold: number, value: number",
+             "torch.threshold(x, threshold, value)", SAME)
+through_real("layer_norm",
+             f"input: Tensor, normalized_shape: List[int], weight: Optional[Tensor], bias: Optional[Tensor], eps: float, {OUT}",
              "torch.layer_norm(x, normalized_shape, weight, bias, eps)")
-through_real("group_norm", f"input: Tensor, num_groups: int, weight: Optional[Tensor], bias: Optional[Tensor], eps: float, {OUT}",
+through_real("group_norm",
+             f"input: Tensor, num_groups: int, weight: Optional[Tensor], bias: Optional[Tensor], eps: float, {OUT}",
              "torch.group_norm(x, num_groups, weight, bias, eps)")
-through_real("instance_norm", f"input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], eps: float, {OUT}",
+through_real("instance_norm",
+             f"input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], eps: float, {OUT}",
              "torch.instance_norm(x, weight, bias, None, None, True, 0.0, eps, False)")
-through_real("max_pool1d", "qx: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: List[int], ceil_mode: bool",
+through_real("max_pool1d",
+             "qx: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: List[int], ceil_mode: bool",
              "torch.max_pool1d(x, kernel_size, stride, padding, dilation, ceil_mode)", SAME)
-through_real("max_pool2d", "qx: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: List[int], ceil_mode: bool",
+through_real("max_pool2d",
+             "qx: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: List[int], ceil_mode: bool",
              "torch.max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode)", SAME)
 quant("quantized::dropout", """
 def f(self: Tensor, output_scale: float, output_zero_point: int, p: number, training: bool) -> Tensor:
@@ -154,8 +165,10 @@ for n in "1d", "2d", "3d":
 def f(self: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: List[int], ceil_mode: bool) -> Tensor:
     return torch.max_pool{n}(self, kernel_size, stride, padding, dilation, ceil_mode)
 """)
-for name, args, call in (("per_tensor", "", "torch.fake_quantize_per_tensor_affine(self, scale.item(), int(z.item()), quant_min, quant_max)"),
-                         ("per_channel", "axis: int, ", "torch.fake_quantize_per_channel_affine(self, scale, z, axis, quant_min, quant_max)")):
+for name, args, call in (("per_tensor", "",
+                          "torch.fake_quantize_per_tensor_affine(self, scale.item(), int(z.item()), quant_min, quant_max)"),
+                         ("per_channel", "axis: int, ",
+                          "torch.fake_quantize_per_channel_affine(self, scale, z, axis, quant_min, quant_max)")):
     quant(f"aten::_fake_quantize_learnable_{name}_affine", f"""
 def f(self: Tensor, scale: Tensor, zero_point: Tensor, {args}quant_min: int, quant_max: int, grad_factor: float) -> Tensor:
     z = torch.clamp(torch.round(zero_point + 0.5 - 0.5), quant_min, quant_max).to(torch.int)

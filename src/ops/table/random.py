@@ -15,9 +15,11 @@ for name in ("rand", "randn", "rand_like", "randn_like", "randperm", "randint", 
 draw("randint.low", "randint_low", "sized", out="randint.low_out")
 draw("randint.low_generator", "randint_low_generator", "sized", out="randint.low_generator_out")
 draw("randint_like.Tensor", "randint_like", out="randint_like.Tensor_out")
-draw("randint_like.Tensor_generator", "randint_like_generator", out="randint_like.Tensor_generator_out")
+draw("randint_like.Tensor_generator", "randint_like_generator",
+     out="randint_like.Tensor_generator_out")
 draw("randint_like.low_dtype", "randint_like_low", out="randint_like.low_dtype_out")
-draw("randint_like.low_generator_dtype", "randint_like_low_generator", out="randint_like.low_generator_dtype_out")
+draw("randint_like.low_generator_dtype", "randint_like_low_generator",
+     out="randint_like.low_generator_dtype_out")
 
 for name in ("uniform", "log_normal", "cauchy", "exponential", "geometric", "random"):
     draw(name, name, out=f"{name}.out")
@@ -33,14 +35,20 @@ for kind in ("Tensor_float", "float_Tensor", "Tensor_Tensor"):
 draw("normal.float_float", "normal_numbers", "sized", out="normal.float_float_out")
 
 for name in ("poisson", "binomial", "_standard_gamma", "_sample_dirichlet", "multinomial"):
-    draw(name, name, {"binomial": "together_rows", "multinomial": "multinomial"}.get(name, "like_rows"), out=f"{name}.out")
+    draw(name, name, {"binomial": "together_rows", "multinomial": "multinomial"}.get(name,
+                                                                                     "like_rows"),
+                                                                                     out=f"{name}.out")
 
 # TorchScript has torch.nn.init's functions as operators.
-op("aten::_no_grad_uniform_", family="random", shape="itself", kernel="kernel_uniform_inplace", effects=["random"])
-op("aten::_no_grad_normal_", family="random", shape="itself", kernel="kernel_normal_inplace", effects=["random"])
+op("aten::_no_grad_uniform_", family="random", shape="itself", kernel="kernel_uniform_inplace",
+   effects=["random"])
+op("aten::_no_grad_normal_", family="random", shape="itself", kernel="kernel_normal_inplace",
+   effects=["random"])
 
-op("aten::manual_seed", family="random", kernel="kernel_manual_seed", effects=["random", "side_effect"])
-op("aten::manual_seed.generator", family="random", kernel="kernel_manual_seed_generator", effects=["random", "side_effect"])
+op("aten::manual_seed", family="random", kernel="kernel_manual_seed", effects=["random",
+                                                                               "side_effect"])
+op("aten::manual_seed.generator", family="random", kernel="kernel_manual_seed_generator",
+   effects=["random", "side_effect"])
 op("aten::initial_seed", family="random", kernel="kernel_initial_seed", effects=["side_effect"])
 op("aten::seed", family="random", kernel="kernel_seed", effects=["random", "side_effect"])
 op("aten::Generator", family="random", kernel="kernel_Generator", effects=["side_effect"])

@@ -2,8 +2,8 @@
 
 
 def rearrange(name, kernel=None, out=None, same=()):
-    op(f"aten::{name}", family="rearrange", shape=name, kernel=kernel or f"kernel_{name}", same=[f"aten::{n}" for n in same],
-       variants={"out": f"aten::{out or name + '.out'}"})
+    op(f"aten::{name}", family="rearrange", shape=name, kernel=kernel or f"kernel_{name}",
+       same=[f"aten::{n}" for n in same], variants={"out": f"aten::{out or name + '.out'}"})
 
 
 rearrange("pixel_shuffle")

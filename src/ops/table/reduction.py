@@ -2,15 +2,19 @@
 
 
 # Shape rules by kernel.
-SHAPES = {"sum": "reduce_sum", "nansum": "reduce_sum", "prod": "reduce_sum", "mean": "reduce_mean", "count_nonzero": "reduce_count",
-          "all": "reduce_truth", "any": "reduce_truth", "argmax": "reduce_count", "argmin": "reduce_count",
+SHAPES = {"sum": "reduce_sum", "nansum": "reduce_sum", "prod": "reduce_sum", "mean": "reduce_mean",
+          "count_nonzero": "reduce_count",
+          "all": "reduce_truth", "any": "reduce_truth", "argmax": "reduce_count",
+          "argmin": "reduce_count",
           "max_dim": "reduce_index", "min_dim": "reduce_index", "aminmax": "reduce_two",
-          "var": "reduce_real", "std": "reduce_real", "var_mean": "reduce_variance", "std_mean": "reduce_variance",
+          "var": "reduce_real", "std": "reduce_real", "var_mean": "reduce_variance",
+          "std_mean": "reduce_variance",
           "logsumexp": "reduce_float", "norm": "reduce_real", "frobenius_norm": "reduce_real"}
 
 
 def reduction(name, kernel, effects=(), **variants):
-    op(f"aten::{name}", family="reduction", reduce=kernel, shape=SHAPES.get(kernel, "reduce"), effects=list(effects),
+    op(f"aten::{name}", family="reduction", reduce=kernel, shape=SHAPES.get(kernel, "reduce"),
+       effects=list(effects),
        variants={"out": [f"aten::{v}" for v in variants["out"]]} if variants.get("out") else {})
 
 
@@ -21,13 +25,15 @@ reduction("mean", "mean", out=["mean.dtype_out"])
 reduction("mean.dim", "mean", out=["mean.out"], effects=["quantized_scales"])
 reduction("prod", "prod", out=["prod.out"])
 reduction("prod.dim_int", "prod", out=["prod.int_out"])
-op("aten::nanmean", family="reduction", shape="reduce_mean", variants={"out": "aten::nanmean.out"}, body="""
+op("aten::nanmean", family="reduction", shape="reduce_mean", variants={"out": "aten::nanmean.out"},
+   body="""
 def nanmean(self: Tensor, dim: Optional[List[int]], keepdim: bool, dtype: Optional[int]) -> Tensor:
     if not (self.is_floating_point() or self.is_complex()):
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype")
     return torch.nansum(self, dim, keepdim, dtype=dtype) / torch.sum(self == self, dim, keepdim)
 """)
-op("aten::sum_to_size", family="reduction", reduce="sum_to_size", shape="sum_to_size", effects=["returns_arg"])
+op("aten::sum_to_size", family="reduction", reduce="sum_to_size", shape="sum_to_size",
+   effects=["returns_arg"])
 reduction("count_nonzero", "count_nonzero", out=["count_nonzero.out"])
 reduction("count_nonzero.dim_IntList", "count_nonzero", out=["count_nonzero.dim_IntList_out"])
 
@@ -56,8 +62,8 @@ for name in ("var", "std"):
     reduction(f"{name}_mean.correction", f"{name}_mean", out=[f"{name}_mean.correction_out"])
 
 for name in ("logsumexp", "special_logsumexp"):
-    op(f"aten::{name}", family="reduction", shape="reduce_float", reduce="logsumexp", effects=["complex_body"],
-       variants={"out": f"aten::{name}.out"}, body="""
+    op(f"aten::{name}", family="reduction", shape="reduce_float", reduce="logsumexp",
+       effects=["complex_body"], variants={"out": f"aten::{name}.out"}, body="""
 def logsumexp(self: Tensor, dim: List[int], keepdim: bool) -> Tensor:
     if self.numel() == 0:
         return torch.log(torch.sum(torch.exp(self), dim, keepdim))
@@ -114,7 +120,8 @@ def segment_reduce(data: Tensor, reduce: str, lengths: Optional[Tensor], indices
         result = torch.where(divisor == 0, torch.full_like(result, float("nan")) if initial is None else result, result / divisor.clamp(min=1))
     return result
 """, variants={"out": "aten::segment_reduce.out"})
-op("aten::hash_tensor", family="reduction", shape="reduce_hash", variants={"out": "aten::hash_tensor.out"}, body="""
+op("aten::hash_tensor", family="reduction", shape="reduce_hash",
+   variants={"out": "aten::hash_tensor.out"}, body="""
 def hash_tensor(self: Tensor, dim: List[int], keepdim: bool, mode: int) -> Tensor:
     if mode != 0:
         raise RuntimeError("Unknown hash_tensor mode: " + str(mode))

@@ -1,20 +1,23 @@
 """Resizing, sampling and rearranging of images (resize.c, grid.c, fold.c)."""
 import re
 
-for name in ("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact1d",
+for name in ("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
+             "_upsample_nearest_exact1d",
              "_upsample_nearest_exact2d", "_upsample_nearest_exact3d", "upsample_linear1d",
-             "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d", "_upsample_bilinear2d_aa",
-             "_upsample_bicubic2d_aa", "_upsample_lanczos2d_aa"):
+             "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
+             "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "_upsample_lanczos2d_aa"):
     shape = "upsample_" + next(n for n in ("1d", "2d", "3d") if n in name)
     n = int(re.search(r"(\d)d", name)[1])
     align = "" if "nearest" in name else "align_corners, "
     given = ["scales"] if n == 1 else ["scales_d", "scales_h", "scales_w"][3 - n:]
     plain = f"torch.{name}_backward(grad, grad.size()[2:], {{0}}.size(), {align}"
     listed = ", ".join(f"None if scale_factors is None else scale_factors[{i}]" for i in range(n))
-    op(f"aten::{name}", family="resize", shape=shape, kernel=f"kernel_{name}", effects=["quantized_scales"], variants={"out": f"aten::{name}.out"},
+    op(f"aten::{name}", family="resize", shape=shape, kernel=f"kernel_{name}",
+       effects=["quantized_scales"], variants={"out": f"aten::{name}.out"},
        grad={"self": plain.format("self") + ", ".join(given) + ")"})
-    op(f"aten::{name}.vec", family="resize", shape=shape, kernel=f"kernel_{name}", effects=["quantized_scales"],
-       grad={"input": plain.format("input") + listed + ")"},
-       variants={"out": f"aten::{name}.vec_out"} if name in ("upsample_nearest2d", "upsample_bilinear2d") else {})
+    op(f"aten::{name}.vec", family="resize", shape=shape, kernel=f"kernel_{name}",
+       effects=["quantized_scales"], grad={"input": plain.format("input") + listed + ")"},
+       variants={"out": f"aten::{name}.vec_out"} if name in ("upsample_nearest2d",
+                                                             "upsample_bilinear2d") else {})
     op(f"aten::{name}_backward", family="backward", kernel=f"kernel_{name}_backward",
        variants={"out": f"aten::{name}_backward.grad_input"})

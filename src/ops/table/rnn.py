@@ -1,9 +1,11 @@
 """Recurrent networks (rnn.c) and packed sequences (sequence.c).
 
-The kernels give results; the bodies, which are the same step by step, are what gradients flow through.
+The kernels give results; the bodies, which are the same step by step, are what gradients flow
+through.
 """
 
-# mode: the operator's place in MODES below. `gates` is the input's side of them; for an LSTM `c` goes with `h`.
+# mode: the operator's place in MODES below. `gates` is the input's side of them; for an LSTM `c`
+# goes with `h`.
 helper("""
 def rnn_step(mode: int, gates: Tensor, h: Tensor, c: Tensor, w_hh: Tensor, b_hh: Optional[Tensor], w_hr: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
     more = torch.linear(h, w_hh, b_hh)
@@ -22,7 +24,8 @@ def rnn_step(mode: int, gates: Tensor, h: Tensor, c: Tensor, w_hh: Tensor, b_hh:
     both = gates + more
     return torch.tanh(both) if mode == 2 else torch.relu(both), c
 """)
-# x: the rows of step 0, of step 1..., as many as `sizes` says; sequences that ended, or backwards have not begun, keep their state.
+# x: the rows of step 0, of step 1..., as many as `sizes` says; sequences that ended, or backwards
+# have not begun, keep their state.
 helper("""
 def rnn_layers(mode: int, rows: Tensor, sizes: List[int], hx: Tensor, cx: Tensor, params: List[Tensor], biased: bool, layers: int,
                dropout: float, train: bool, bidirectional: bool) -> Tuple[Tensor, Tensor, Tensor]:
@@ -72,8 +75,10 @@ CELL = "w_ih: Tensor, w_hh: Tensor, b_ih: Optional[Tensor], b_hh: Optional[Tenso
 MODES = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 for mode, name in enumerate(MODES):
     shape = "lstm" if name == "lstm" else "rnn"
-    hx, states = ("hx: List[Tensor]", "hx[0], hx[1]") if name == "lstm" else ("hx: Tensor", "hx, hx")
-    returned, kept = ("Tuple[Tensor, Tensor, Tensor]", ", h, c") if name == "lstm" else ("Tuple[Tensor, Tensor]", ", h")
+    hx, states = ("hx: List[Tensor]", "hx[0], hx[1]") if name == "lstm" else ("hx: Tensor",
+                                                                              "hx, hx")
+    returned, kept = ("Tuple[Tensor, Tensor, Tensor]",
+                      ", h, c") if name == "lstm" else ("Tuple[Tensor, Tensor]", ", h")
     rest = f"{states}, params, has_biases, num_layers, dropout, train, bidirectional)"
     op(f"aten::{name}.input", family="rnn", shape=shape, kernel=f"kernel_{name}_input", body=f"""
 def {name}(input: Tensor, {hx}, {REST}, batch_first: bool) -> {returned}:
@@ -92,15 +97,18 @@ def {name}(data: Tensor, batch_sizes: Tensor, {hx}, {REST}) -> {returned}:
     return y{kept}
 """)
     one = "Tuple[Tensor, Tensor]" if name == "lstm" else "Tensor"
-    op(f"aten::{name}_cell", family="rnn", shape=f"{shape}_cell", kernel=f"kernel_{name}_cell", body=f"""
+    op(f"aten::{name}_cell", family="rnn", shape=f"{shape}_cell", kernel=f"kernel_{name}_cell",
+       body=f"""
 def {name}_cell(input: Tensor, {hx}, {CELL}) -> {one}:
     h, c = rnn_step({mode}, torch.linear(input, w_ih, b_ih), {states}, w_hh, b_hh, None)
     return h{", c" if name == "lstm" else ""}
 """)
-op("aten::_pack_padded_sequence", family="rnn", shape="pack_sequence", kernel="kernel__pack_padded_sequence",
+op("aten::_pack_padded_sequence", family="rnn", shape="pack_sequence",
+   kernel="kernel__pack_padded_sequence",
    grad={"input": "torch._pack_padded_sequence_backward(grad0, input.size(), result1, batch_first)"},
    variants={"out": "aten::_pack_padded_sequence.out"})
-op("aten::_pad_packed_sequence", family="rnn", shape="pad_packed", kernel="kernel__pad_packed_sequence", grad={"data": """
+op("aten::_pad_packed_sequence", family="rnn", shape="pad_packed",
+   kernel="kernel__pad_packed_sequence", grad={"data": """
    g = grad0.transpose(0, 1) if batch_first else grad0
    rows: List[Tensor] = []
    for t in range(batch_sizes.size(0)):

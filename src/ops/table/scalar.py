@@ -5,7 +5,8 @@ REAL = {"int": ("int64_t", "int64_t"), "float": ("double", "double"),
         "int_float": ("double", "double"), "float_int": ("double", "double")}
 COMPLEX = ["complex", "int_complex", "complex_int", "float_complex", "complex_float"]
 
-for name, formula in {"add": "i64_add(a, b)", "sub": "i64_sub(a, b)", "mul": "i64_mul(a, b)"}.items():
+for name, formula in {"add": "i64_add(a, b)", "sub": "i64_sub(a, b)",
+                      "mul": "i64_mul(a, b)"}.items():
     sign = {"add": "+", "sub": "-", "mul": "*"}[name]
     op(f"aten::{name}.int", family="scalar", c=formula)
     for overload in ["float", "int_float", "float_int"]:
@@ -26,7 +27,8 @@ op("aten::remainder.float", family="scalar", c="f64_mod(a, b)")
 op("aten::__round_to_zero_floordiv.int", family="scalar", kernel="kernel_truncdiv_int")
 op("aten::divmod.int", family="scalar", kernel="kernel_divmod_int")
 op("aten::divmod.float", family="scalar", kernel="kernel_divmod_float")
-op("aten::divmod.int_float", family="scalar", kernel="kernel_divmod_mixed", same=["aten::divmod.float_int"])
+op("aten::divmod.int_float", family="scalar", kernel="kernel_divmod_mixed",
+   same=["aten::divmod.float_int"])
 
 op("aten::neg.int", family="scalar", c="i64_neg(a)")
 op("aten::neg.float", family="scalar", c="-a")
@@ -51,7 +53,8 @@ for name, sign in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge
     op(f"aten::{name}", family="scalar", kernel=f"kernel_{name}_numbers")
     if name in ("eq", "ne"):
         op(f"aten::{name}.bool", family="scalar", c=f"a {sign} b")
-        op(f"aten::{name}.str", family="string", c="str_eq(a, b)" if name == "eq" else "!str_eq(a, b)")
+        op(f"aten::{name}.str", family="string",
+           c="str_eq(a, b)" if name == "eq" else "!str_eq(a, b)")
         op(f"aten::{name}.complex", family="scalar", kernel=f"kernel_{name}_numbers_complex",
            same=[f"aten::{name}.float_complex", f"aten::{name}.complex_float"])
         op(f"aten::{name}.device", family="scalar", kernel=f"kernel_{name}_values",
@@ -79,7 +82,8 @@ op("aten::Bool.int", family="scalar", c="a != 0")
 op("aten::Bool.float", family="scalar", c="a != 0")
 op("aten::Complex.Scalar", family="scalar", kernel="kernel_complex_of_number")
 op("aten::Complex.int_bool", family="scalar", kernel="kernel_complex_of_pair",
-   same=[f"aten::Complex.{o}" for o in ["bool_int", "float_bool", "bool_float", "float_int", "int_float",
+   same=[f"aten::Complex.{o}" for o in ["bool_int", "float_bool", "bool_float", "float_int",
+                                        "int_float",
                                         "int_int", "bool_bool", "float_float", "Tensor_Tensor",
                                         "Tensor_float", "float_Tensor", "Tensor_int", "int_Tensor",
                                         "Tensor_bool", "bool_Tensor"]])
@@ -123,7 +127,8 @@ op("aten::is_scripting", family="control", c="true")
 op("aten::_get_tracing_state", family="control", c="false")
 # What a mode says is no constant.
 op("aten::is_grad_enabled", family="control", c="call->cx->grad_mode", effects=["side_effect"])
-op("aten::set_grad_enabled", family="control", kernel="kernel_set_grad_enabled", effects=["side_effect"])
+op("aten::set_grad_enabled", family="control", kernel="kernel_set_grad_enabled",
+   effects=["side_effect"])
 op("aten::is_autocast_enabled", family="control", c="false", same=["aten::is_autocast_cpu_enabled"])
 op("aten::get_autocast_dtype", family="control", kernel="kernel_autocast_dtype")
 op("aten::_nnpack_available", family="control", c="false",

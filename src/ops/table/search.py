@@ -1,8 +1,10 @@
-"""Places in sorted rows, distinct elements, counts (search.c, unique.c), and what is built from them."""
+"""Places in sorted rows, distinct elements, counts (search.c, unique.c), and what is built from
+them."""
 
 
 def search(name, kernel, out=None, shape="search"):
-    op(f"aten::{name}", family="search", shape=shape, kernel=f"kernel_{kernel}", variants={"out": f"aten::{out}"} if out else {})
+    op(f"aten::{name}", family="search", shape=shape, kernel=f"kernel_{kernel}",
+       variants={"out": f"aten::{out}"} if out else {})
 
 
 search("searchsorted.Tensor", "searchsorted", "searchsorted.Tensor_out")
@@ -16,11 +18,16 @@ for name in ("bincount", "histc"):
     search(name, name, f"{name}.out", name)
 search("histogram.bin_ct", "histogram_count", "histogram.bin_ct_out", "histogram")
 search("histogram.bins_tensor", "histogram_edges", "histogram.bins_tensor_out", "histogram")
-for name, shape in (("_unique", "unique_pair"), ("_unique2", "unique"), ("unique_dim", "unique_dim"), ("unique_consecutive", "unique_runs"),
+for name, shape in (("_unique", "unique_pair"), ("_unique2", "unique"), ("unique_dim",
+                                                                         "unique_dim"),
+                                                                         ("unique_consecutive",
+                                                                          "unique_runs"),
                     ("unique_dim_consecutive", "unique_dim")):
-    op(f"aten::{name}", family="search", shape=shape, kernel=f"kernel_{name}", effects=["data_size"], variants={"out": f"aten::{name}.out"})
+    op(f"aten::{name}", family="search", shape=shape, kernel=f"kernel_{name}",
+       effects=["data_size"], variants={"out": f"aten::{name}.out"})
 
-# -- Differences and areas ----------------------------------------------------------------------------
+# -- Differences and areas
+# ----------------------------------------------------------------------------
 
 op("aten::diff", family="scan", shape="diff", variants={"out": "aten::diff.out"}, body="""
 def diff(self: Tensor, n: int, dim: int, prepend: Optional[Tensor], append: Optional[Tensor]) -> Tensor:
@@ -97,7 +104,8 @@ def cumulative_trapezoid(y: Tensor, dx: number, dim: int) -> Tensor:"""
     return dx / 2. * (y.narrow(dim, 1, length) + y.narrow(dim, 0, length)).cumsum(dim)
 """)
 
-# -- Quantiles -------------------------------------------------------------------------------------------
+# -- Quantiles
+# -------------------------------------------------------------------------------------------
 
 QUANTILE = """
     if self.numel() == 0:
@@ -155,17 +163,20 @@ QUANTILE = """
     return values.reshape(out_shape)
 """
 for name, ignore_nan in (("quantile", "False"), ("nanquantile", "True")):
-    op(f"aten::{name}", family="sort", shape="quantile", variants={"out": f"aten::{name}.out"}, body=f"""
+    op(f"aten::{name}", family="sort", shape="quantile", variants={"out": f"aten::{name}.out"},
+       body=f"""
 def {name}(self: Tensor, q: Tensor, dim: Optional[int], keepdim: bool, interpolation: str) -> Tensor:"""
        + QUANTILE.replace("{0}", name).replace("{1}", ignore_nan))
-    op(f"aten::{name}.scalar", family="sort", shape="quantile", variants={"out": f"aten::{name}.scalar_out"}, body=f"""
+    op(f"aten::{name}.scalar", family="sort", shape="quantile",
+       variants={"out": f"aten::{name}.scalar_out"}, body=f"""
 def {name}(self: Tensor, q: float, dim: Optional[int], keepdim: bool, interpolation: str) -> Tensor:
     if not (q >= 0 and q <= 1):
         raise RuntimeError("{name}() q must be in the range [0, 1] but got " + str(q))
     return torch.{name}(self, torch.tensor(q, dtype=self.dtype), dim, keepdim, interpolation=interpolation)
 """)
 
-# -- Histograms of points -----------------------------------------------------------------------------
+# -- Histograms of points
+# -----------------------------------------------------------------------------
 
 op("aten::_histogramdd_bin_edges", family="search", body="""
 def histogramdd_bin_edges(self: Tensor, bins: List[int], extent: Optional[List[float]], weight: Optional[Tensor], density: bool) -> List[Tensor]:

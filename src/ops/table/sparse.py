@@ -1,7 +1,8 @@
-"""Sparse tensors (sparse.c, kernels/sparse_*.c): what makes them, what asks for their parts, and which operators take them.
+"""Sparse tensors (sparse.c, kernels/sparse_*.c): what makes them, what asks for their parts, and
+which operators take them.
 
-sparse(KERNEL, NAMES) puts the key `sparse` into the entries NAMES, wherever they stand: KERNEL runs where an argument is sparse,
-True says that the entry's own kernel takes them."""
+sparse(KERNEL, NAMES) puts the key `sparse` into the entries NAMES, wherever they stand: KERNEL runs
+where an argument is sparse, True says that the entry's own kernel takes them."""
 
 
 def make(name, kernel, **more):
@@ -13,14 +14,17 @@ def ask(name, kernel, **more):
 
 
 make("sparse_coo_tensor.indices", "kernel_sparse_coo_tensor")
-make("sparse_coo_tensor.indices_size", "kernel_sparse_coo_tensor_sizes", same=["aten::_sparse_coo_tensor_unsafe"])
+make("sparse_coo_tensor.indices_size", "kernel_sparse_coo_tensor_sizes",
+     same=["aten::_sparse_coo_tensor_unsafe"])
 make("sparse_coo_tensor.size", "kernel_sparse_coo_tensor_empty")
 make("_sparse_coo_tensor_with_dims", "kernel_sparse_coo_with_dims")
 make("_sparse_coo_tensor_with_dims_and_tensors", "kernel_sparse_coo_with_dims_and_tensors")
 make("sparse_csr_tensor.crow_col_value", "kernel_sparse_csr_tensor")
-make("sparse_csr_tensor.crow_col_value_size", "kernel_sparse_csr_tensor_sizes", same=["aten::_sparse_csr_tensor_unsafe"])
+make("sparse_csr_tensor.crow_col_value_size", "kernel_sparse_csr_tensor_sizes",
+     same=["aten::_sparse_csr_tensor_unsafe"])
 make("sparse_compressed_tensor.comp_plain_value", "kernel_sparse_compressed")
-make("sparse_compressed_tensor.comp_plain_value_size", "kernel_sparse_compressed_sizes", same=["aten::_sparse_compressed_tensor_unsafe"])
+make("sparse_compressed_tensor.comp_plain_value_size", "kernel_sparse_compressed_sizes",
+     same=["aten::_sparse_compressed_tensor_unsafe"])
 ask("_validate_sparse_coo_tensor_args", "kernel_validate_sparse_coo")
 ask("_validate_sparse_csr_tensor_args", "kernel_validate_sparse_csr")
 ask("_validate_sparse_compressed_tensor_args", "kernel_validate_sparse_compressed")
@@ -39,24 +43,28 @@ ask("dense_dim", "kernel_dense_dim")
 op("prim::is_sparse", family="sparse", kernel="kernel_is_sparse", sparse=True)
 op("prim::is_sparse_csr", family="sparse", kernel="kernel_is_sparse_csr", sparse=True)
 op("prim::layout", family="sparse", kernel="kernel_layout", sparse=True, effects=["nested"])
-sparse(True, "dim numel sym_numel size sym_size size.int sym_size.int len.Tensor element_size prim::itemsize is_floating_point is_complex "
+sparse(True,
+       "dim numel sym_numel size sym_size size.int sym_size.int len.Tensor element_size prim::itemsize is_floating_point is_complex "
              "is_signed is_same_size is_conj is_neg is_inference is_distributed is_pinned is_leaf prim::is_cuda prim::is_ipu "
              "prim::is_maia prim::is_meta prim::is_mkldnn prim::is_mps prim::is_mtia prim::is_vulkan prim::is_xla prim::is_xpu "
              "prim::is_cpu prim::is_quantized prim::is_nested prim::requires_grad prim::dtype prim::device prim::name prim::grad grad "
              "backward backward.TensorList retain_grad retains_grad get_device _version output_nr requires_grad_")
 
 make("coalesce", "kernel_sparse_coalesce", same=["aten::_coalesce"])
-op("aten::_to_dense", family="sparse", kernel="kernel_dense_to_dense", sparse="kernel_sparse_to_dense")
+op("aten::_to_dense", family="sparse", kernel="kernel_dense_to_dense",
+   sparse="kernel_sparse_to_dense")
 sparse("kernel_sparse_to_dense", "to_dense")
 sparse("kernel_sparse_detach", "detach alias prim::data")
 sparse(True, "detach_ positive lift lift_fresh resolve_conj resolve_neg")
-sparse(True, "to.dtype to.device to.dtype_layout to.other to.prim_Device to.prim_dtype to.prim_other _to_copy type_as cpu clone as_tensor "
+sparse(True,
+       "to.dtype to.device to.dtype_layout to.other to.prim_Device to.prim_dtype to.prim_other _to_copy type_as cpu clone as_tensor "
              "lift_fresh_copy copy_ contiguous")
 make("to_sparse", "kernel_to_sparse", same=["aten::_to_sparse"])
 make("to_sparse.sparse_dim", "kernel_to_sparse_dim", same=["aten::_to_sparse.sparse_dim"])
 make("to_sparse_csr", "kernel_to_sparse_csr", same=["aten::_to_sparse_csr"])
 
-# What maps zero to zero runs on the values: on the sums of duplicates, but where they may be changed one by one.
+# What maps zero to zero runs on the values: on the sums of duplicates, but where they may be
+# changed one by one.
 sparse("kernel_sparse_unary",
        "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p nan_to_num rad2deg relu "
        "round round.decimals sgn sign signbit sin sinh sqrt tan tanh trunc")
@@ -90,11 +98,15 @@ sparse("kernel_sparse_addmm", "addmm")
 sparse("kernel_sparse_mv", "mv")
 sparse("kernel_sparse_matmul", "matmul")
 sparse("kernel_sparse_linear", "linear")
-# torch.sparse.mm: its gradient has the elements that the sparse matrix has; that of torch.mm is dense.
-make("_sparse_mm", "kernel_sparse_mm", grad={"sparse": "sparse_mm_left(grad, sparse, dense, 1)", "dense": "sparse_mm_right(grad, sparse, dense)"})
+# torch.sparse.mm: its gradient has the elements that the sparse matrix has; that of torch.mm is
+# dense.
+make("_sparse_mm", "kernel_sparse_mm", grad={"sparse": "sparse_mm_left(grad, sparse, dense, 1)",
+                                             "dense": "sparse_mm_right(grad, sparse, dense)"})
 make("_sparse_sparse_matmul", "kernel_sparse_mm",
-     grad={"self": "sparse_mm_left(grad, self, other, 1)", "other": "sparse_mm_right(grad, self, other)"})
-make("_sparse_addmm", "kernel_sparse_addmm", grad={"self": "times_conj(grad, beta)", "mat1": "sparse_mm_left(grad, mat1, mat2, alpha)",
+     grad={"self": "sparse_mm_left(grad, self, other, 1)",
+           "other": "sparse_mm_right(grad, self, other)"})
+make("_sparse_addmm", "kernel_sparse_addmm", grad={"self": "times_conj(grad, beta)",
+                                                   "mat1": "sparse_mm_left(grad, mat1, mat2, alpha)",
                                                    "mat2": "mm_right(grad, mat1, alpha)"})
 
 sparse("kernel_sparse_t", "t")
@@ -148,7 +160,8 @@ made
 """)
 grad("to_dense _to_dense", self="grad if self.layout == torch.strided else as_pattern(grad, self)")
 BACK = "grad.to_dense() if self.layout == torch.strided else grad.to_sparse_csr() if self.is_sparse_csr else grad.to_sparse()"
-grad("to_sparse _to_sparse to_sparse.sparse_dim _to_sparse.sparse_dim to_sparse_csr _to_sparse_csr", self=BACK)
+grad("to_sparse _to_sparse to_sparse.sparse_dim _to_sparse.sparse_dim to_sparse_csr _to_sparse_csr",
+     self=BACK)
 grad("sparse_mask", self="""
 made = grad.sparse_mask(mask)
 made.to_dense() if self.layout == torch.strided else made

@@ -1,11 +1,14 @@
 """Strings.  TorchScript's are bytes: a letter is a letter of ASCII, an index counts bytes."""
 
-for name in ["len.str", "__getitem__.str", "slice.str", "add.str", "str", "format", "percentFormat", "join",
-             "replace", "split.str", "rsplit", "splitlines", "partition", "rpartition", "strip", "lstrip",
-             "rstrip", "center", "ljust", "rjust", "zfill", "expandtabs", "upper", "lower", "swapcase",
+for name in ["len.str", "__getitem__.str", "slice.str", "add.str", "str", "format", "percentFormat",
+             "join",
+             "replace", "split.str", "rsplit", "splitlines", "partition", "rpartition", "strip",
+             "lstrip",
+             "rstrip", "center", "ljust", "rjust", "zfill", "expandtabs", "upper", "lower",
+             "swapcase",
              "capitalize", "title", "chr", "ord", "hex", "oct", "bin", "find", "rfind", "rindex",
-             "startswith", "endswith", "isidentifier", "istitle", "isspace", "isalpha", "isdigit", "isalnum",
-             "isprintable", "isupper", "islower"]:
+             "startswith", "endswith", "isidentifier", "istitle", "isspace", "isalpha", "isdigit",
+             "isalnum", "isprintable", "isupper", "islower"]:
     op(f"aten::{name}", family="string", kernel="kernel_str_" + name.split(".")[0].strip("_"))
 op("aten::isnumeric", family="string", kernel="kernel_str_isdigit", same=["aten::isdecimal"])
 op("aten::index.str", family="string", kernel="kernel_str_index")

@@ -1,9 +1,10 @@
-/* ops/table/table.h -- the generated operator table (ops/table/gen.py writes ops_table.c at build time).
+/* ops/table/table.h -- the generated operator table (ops/table/gen.py writes ops_table.c at build
+ * time).
  *
- * Rows hold no pointers: kernels are numbers, texts are offsets into op_pool, relations are row numbers.  Rows of
- * one name stand together, in PyTorch's registration order, and every overload of a name that has an
- * entry has a row (schema only, if nothing is known of it): looking up a name of the table never
- * expands the compressed texts of the rest.  Immutable. */
+ * Rows hold no pointers: kernels are numbers, texts are offsets into op_pool, relations are row
+ * numbers.  Rows of one name stand together, in PyTorch's registration order, and every overload of
+ * a name that has an entry has a row (schema only, if nothing is known of it): looking up a name of
+ * the table never expands the compressed texts of the rest.  Immutable. */
 #ifndef RUSH_OPS_TABLE_H
 #define RUSH_OPS_TABLE_H
 
@@ -16,12 +17,14 @@ struct op_row {
   uint16_t name_len;     /* bytes of "aten::add" */
   uint8_t family;        /* op_family */
   uint8_t variant : 4;   /* op_variant */
-  uint8_t complex_body : 1; /* the body is what runs for complex numbers, although there is a kernel */
+  uint8_t
+    complex_body : 1;    /* the body is what runs for complex numbers, although there is a kernel */
   uint8_t geometry : 1;  /* OP_GEOMETRY */
   uint16_t effects;      /* op_effects */
   uint16_t shape;        /* rule of shape/shape.h, or 0 */
   uint16_t kernel;       /* in op_kernels, or 0 */
-  uint16_t sparse;       /* what runs where an argument is sparse: in op_kernels; SPARSE_TAKEN: `kernel`; 0: nothing does */
+  uint16_t
+    sparse; /* what runs where an argument is sparse: in op_kernels; SPARSE_TAKEN: `kernel`; 0: nothing does */
   int32_t base;          /* row of the functional operator of a variant, or -1 */
   int32_t point;         /* in point_rows (ops/table/tape.h), or -1 */
   uint32_t body;         /* TorchScript text among the bodies, or 0 */
@@ -36,16 +39,19 @@ struct op_name_row { /* all overloads of a name */
   uint32_t n_rows;
 };
 
-struct op_refusal { /* dtypes that PyTorch's operator refuses and the kernel would not (refusals.txt) */
+struct
+  op_refusal { /* dtypes that PyTorch's operator refuses and the kernel would not (refusals.txt) */
   uint32_t row;
   uint32_t text;    /* in op_pool: a kernel's name, or a sentence with %s for the dtype */
   uint32_t dtypes;  /* bit d: dtype d */
 };
 
-extern const char op_left_out[]; /* the options by which operators are not in the table, "-Dops, -Dquantized=false", or "" */
+extern const char op_left_out
+  []; /* the options by which operators are not in the table, "-Dops, -Dquantized=false", or "" */
 extern const char op_pool[];
 extern const struct op_row op_rows[];
-extern rush_kernel *const op_kernels[]; /* the one table of pointers: every pointer costs a relocation at load */
+extern rush_kernel
+  *const op_kernels[]; /* the one table of pointers: every pointer costs a relocation at load */
 extern const uint32_t op_n_rows;
 extern const struct op_name_row op_names[]; /* sorted by name */
 extern const uint32_t op_n_names;
@@ -58,8 +64,8 @@ extern const unsigned char op_packed[];
 extern const char op_packed_namespaces[]; /* "aten::", "prim::", ..., "": those that occur there */
 extern const uint32_t op_packed_bytes, op_unpacked_bytes, op_n_unpacked;
 
-/* Bodies of composites, in blocks compressed with zlib: block b holds the texts from op_body_blocks[b].start on; one more
- * entry ends the last. */
+/* Bodies of composites, in blocks compressed with zlib: block b holds the texts from
+ * op_body_blocks[b].start on; one more entry ends the last. */
 struct op_body_block {
   uint32_t start; /* in the expanded texts */
   uint32_t at;    /* in op_bodies_packed */
@@ -68,20 +74,23 @@ extern const struct op_body_block op_body_blocks[];
 extern const uint32_t op_n_body_blocks;
 extern const unsigned char op_bodies_packed[];
 
-/* Gradients (ops/call/gradient.c), compressed with zlib: texts ended by '\0'.  Helpers (name, source) first, then for each
- * operator (inputs, takes, source)...; an empty text ends a list. */
+/* Gradients (ops/call/gradient.c), compressed with zlib: texts ended by '\0'.  Helpers (name,
+ * source) first, then for each operator (inputs, takes, source)...; an empty text ends a list. */
 extern const unsigned char op_gradient_packed[];
 extern const uint32_t op_gradient_packed_bytes, op_gradient_bytes;
 
-/* Functions of kernels/ and point/ that the call path runs for arguments which kernels do not expect.  The generated table names
- * them, as it names kernels: call/ stands above their folders. */
+/* Functions of kernels/ and point/ that the call path runs for arguments which kernels do not
+ * expect.  The generated table names them, as it names kernels: call/ stands above their folders.
+ * */
 typedef rush_status call_next(rush_call *c);
 typedef struct op_borders {
-  rush_kernel *pointwise;                                                                          /* a formula (ops/point/pointwise.h) */
-  rush_status (*nested)(rush_call *c, call_next *next);                                            /* ops/kernels/nested/nested.h */
-  rush_status (*quantized)(rush_call *c, call_next *next);                                         /* ops/kernels/quantized/quantize.h */
-  rush_status (*sparse)(rush_call *c, const rush_tensor *first, call_next *taken);                 /* ops/kernels/sparse/sparse.h */
-  rush_status (*quantized_copy)(call_ctx *cx, rush_tensor *to, rush_tensor *from);                 /* as quantized */
+  rush_kernel *pointwise;                                  /* a formula (ops/point/pointwise.h) */
+  rush_status (*nested)(rush_call *c, call_next *next);    /* ops/kernels/nested/nested.h */
+  rush_status (*quantized)(rush_call *c, call_next *next); /* ops/kernels/quantized/quantize.h */
+  rush_status (*sparse)(rush_call *c, const rush_tensor *first,
+                        call_next *taken); /* ops/kernels/sparse/sparse.h */
+  rush_status (*quantized_copy)(call_ctx *cx, rush_tensor *to,
+                                rush_tensor *from); /* as quantized */
 } op_borders;
 extern const op_borders op_border;
 

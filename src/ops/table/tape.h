@@ -1,13 +1,14 @@
 /* ops/table/tape.h -- vector programs of pointwise formulas.
  *
- * A tape is the compiled `expr` of an operator: instructions over registers that hold a block of elements
- * each.  Registers 0..n_inputs-1 are the operator's inputs, then constants, then temporaries; results
- * name registers.  Types of instructions are symbolic (TAPE_K is "what the operator computes in") and
- * resolved when a call knows its dtype: integers compute in int32 or int64, half and bfloat16 in float32.
+ * A tape is the compiled `expr` of an operator: instructions over registers that hold a block of
+ * elements each.  Registers 0..n_inputs-1 are the operator's inputs, then constants, then
+ * temporaries; results name registers.  Types of instructions are symbolic (TAPE_K is "what the
+ * operator computes in") and resolved when a call knows its dtype: integers compute in int32 or
+ * int64, half and bfloat16 in float32.
  *
  * An operator (struct point_row) has arms: a tape for a set of dtype classes and conditions on
- * arguments; the first that fits runs.  The tape runner (tape_run.c) is compiled for each instruction set
- * and gives the same bits on all. */
+ * arguments; the first that fits runs.  The tape runner (tape_run.c) is compiled for each
+ * instruction set and gives the same bits on all. */
 #ifndef RUSH_OPS_TAPE_H
 #define RUSH_OPS_TAPE_H
 
@@ -25,20 +26,41 @@ typedef enum tape_op {
 typedef enum tape_sym { SYM_B, SYM_K, SYM_R, SYM_Z, SYM_I, SYM_D, N_TAPE_SYMS } tape_sym;
 
 /* Types that blocks have. */
-typedef enum tape_type { TY_BOOL, TY_I32, TY_I64, TY_F32, TY_F64, TY_C64, TY_C128, N_TAPE_TYPES } tape_type;
+typedef enum tape_type {
+  TY_BOOL,
+  TY_I32,
+  TY_I64,
+  TY_F32,
+  TY_F64,
+  TY_C64,
+  TY_C128,
+  N_TAPE_TYPES
+} tape_type;
 
 typedef struct tape_instr {
   uint8_t op, type, dst, a, b, c;
 } tape_instr;
 
-typedef enum tape_const_kind { CONST_INT, CONST_FLOAT, CONST_DTYPE_MAX, CONST_DTYPE_MIN, CONST_DTYPE_EPS } tape_const_kind;
+typedef enum tape_const_kind {
+  CONST_INT,
+  CONST_FLOAT,
+  CONST_DTYPE_MAX,
+  CONST_DTYPE_MIN,
+  CONST_DTYPE_EPS
+} tape_const_kind;
 typedef struct tape_const {
   uint8_t kind, type; /* tape_sym */
   int64_t i;
   double d;
 } tape_const;
 
-typedef enum point_cond_kind { COND_NONE, COND_GIVEN, COND_NUMBER, COND_HALVES, COND_TEXT } point_cond_kind;
+typedef enum point_cond_kind {
+  COND_NONE,
+  COND_GIVEN,
+  COND_NUMBER,
+  COND_HALVES,
+  COND_TEXT
+} point_cond_kind;
 typedef struct point_cond { /* argument `arg` is None, is not, equals a number (or bool), half a
                             * number, a text */
   uint8_t arg, kind;
@@ -66,7 +88,12 @@ typedef struct point_input {
 } point_input;
 
 /* _FLOAT_FIRST_ARM: as FLOAT when the first arm's condition holds, else as ARGUMENTS. */
-typedef enum point_promote { PROMOTE_ARGUMENTS, PROMOTE_FLOAT, PROMOTE_FIRST, PROMOTE_FLOAT_FIRST_ARM } point_promote;
+typedef enum point_promote {
+  PROMOTE_ARGUMENTS,
+  PROMOTE_FLOAT,
+  PROMOTE_FIRST,
+  PROMOTE_FLOAT_FIRST_ARM
+} point_promote;
 /* How a result's dtype follows; OUT_DTYPE + n is dtype n. */
 typedef enum point_out { OUT_COMMON, OUT_SAME, OUT_REAL, OUT_COMPLEX, OUT_DTYPE } point_out;
 
@@ -84,12 +111,13 @@ extern const point_arm point_arms[];
 extern const tape_instr point_instrs[];
 extern const tape_const point_consts[];
 
-/* -- Running ------------------------------------------------------------------------------------------ */
+/* -- Running ----------------------------------------------------------------------------------- */
 
-/* n elements; returns 1 when an integer division met a zero, 2 when an integer was raised to a negative
- * scalar power (the result there is unspecified). */
+/* n elements; returns 1 when an integer division met a zero, 2 when an integer was raised to a
+ * negative scalar power (the result there is unspecified). */
 typedef unsigned tape_fn(int64_t n, void *d, const void *a, const void *b, const void *c, int aux);
-/* Between memory of a dtype and a block of its type (dtypes that are not their block type themselves). */
+/* Between memory of a dtype and a block of its type (dtypes that are not their block type
+ * themselves). */
 typedef void tape_convert(int64_t n, void *d, const void *a);
 
 typedef struct tape_isa { /* the loops of one instruction set */

@@ -1,4 +1,5 @@
-/* script/front/body.c -- the bodies of composites: one `def` each, over torch, math and the operators. */
+/* script/front/body.c -- the bodies of composites: one `def` each, over torch, math and the
+ * operators. */
 #include "script/emit/body.h"
 
 #include "base/lock.h"
@@ -14,12 +15,15 @@ static bool helper_value(session *s, program *p, const char *name, sugared *out)
   session_check(s, gradient_helper(s->cx, name, &text));
   if (!text)
     return false;
-  *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = script_define_text(s, p, session_printf(s, "helpers.%s", name), text)};
+  *out =
+    (sugared){.kind = SUGAR_FUNCTION,
+              .as.function = script_define_text(s, p, session_printf(s, "helpers.%s", name), text)};
   return true;
 }
 
 /* `torch.f` is what it is in a user's file; `ops.aten.f.overload` reaches the rest. */
-static bool body_value(session *s, const resolver *r, const char *name, source_range at, sugared *out)
+static bool body_value(session *s, const resolver *r, const char *name, source_range at,
+                       sugared *out)
 {
   (void)at;
   if (strcmp(name, "torch") == 0 || strcmp(name, "math") == 0) {
@@ -103,7 +107,8 @@ static void compile_now(session *s, function *f)
   script_emit_function(s, f, tree.items[0]->as.def, &names);
 }
 
-static function *define(session *s, program *p, const body_text *what, const char *name, const char *text)
+static function *define(session *s, program *p, const body_text *what, const char *name,
+                        const char *text)
 {
   session_check(s, mutex_wait(s->cx, &p->lock));
   session_defer(s, unlock, &p->lock);
@@ -130,7 +135,9 @@ function *script_define_body(session *s, program *p, const op *o, const char *te
 
   const body_text what = {.op = o};
 
-  return define(s, p, &what, session_printf(s, "%s%s%s", sc->name, sc->overload[0] ? "." : "", sc->overload), text);
+  return define(s, p, &what,
+                session_printf(s, "%s%s%s", sc->name, sc->overload[0] ? "." : "", sc->overload),
+                text);
 }
 
 function *script_define_text(session *s, program *p, const char *name, const char *text)
@@ -140,7 +147,8 @@ function *script_define_text(session *s, program *p, const char *name, const cha
   return define(s, p, &what, name, text);
 }
 
-function *script_define_gradient(session *s, program *p, const op *o, const char *name, const char *text)
+function *script_define_gradient(session *s, program *p, const op *o, const char *name,
+                                 const char *text)
 {
   const body_text what = {.op = o, .is_gradient = true};
 

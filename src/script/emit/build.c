@@ -1,7 +1,7 @@
-/* script/emit/build.c -- puts nodes into the graph under construction: constants, containers, casts.
- * Every node gets the source range of the expression that is being compiled, except for kinds that
- * PyTorch leaves without one. The emit_*.c files use only these functions to make nodes, so that
- * the graph has PyTorch's shape in one place. */
+/* script/emit/build.c -- puts nodes into the graph under construction: constants, containers,
+ * casts. Every node gets the source range of the expression that is being compiled, except for
+ * kinds that PyTorch leaves without one. The emit_*.c files use only these functions to make nodes,
+ * so that the graph has PyTorch's shape in one place. */
 #include "script/emit/emit_int.h"
 
 ir_node *em_put(emitter *e, ir_node *n)
@@ -24,7 +24,7 @@ ir_node *em_begin_at(emitter *e, ir_block *b)
   return old;
 }
 
-/* -- Constants ---------------------------------------------------------------------------------- */
+/* -- Constants --------------------------------------------------------------------------------- */
 
 ir_value *em_constant_value(emitter *e, rush_value v, const type *t)
 {
@@ -100,7 +100,7 @@ ir_value *em_constant_complex(emitter *e, double im)
   return em_constant_value(e, *v, type_simple(TYPE_COMPLEX));
 }
 
-/* -- Containers --------------------------------------------------------------------------------- */
+/* -- Containers -------------------------------------------------------------------------------- */
 
 /* PyTorch says of these not where they stand. */
 ir_value *em_put_nowhere(emitter *e, ir_kind k, ir_value *const *in, uint32_t n, const type *out)

@@ -7,17 +7,20 @@
 #include "script/emit/emit_int.h"
 #include "base/grow.h"
 
-/* -- Magic methods ------------------------------------------------------------------------------ */
+/* -- Magic methods ----------------------------------------------------------------------------- */
 
-ir_value *em_call_magic(emitter *e, const char *magic, const char *op, ir_value *const *v, uint32_t n)
+ir_value *em_call_magic(emitter *e, const char *magic, const char *op, ir_value *const *v,
+                        uint32_t n)
 {
   function *f;
   if (!magic || n == 0 || v[0]->type->kind != TYPE_CLASS)
     return em_call_op(e, op, v, n);
   class_complete(e->s, v[0]->type);
   if (!em_find_method(v[0]->type, magic, &f))
-    FAIL(e, "'%s' object has no attribute or method '%s'. Did you forget to initialize an attribute in __init__()?", v[0]->type->name,
-         magic);
+    FAIL(e,
+         "'%s' object has no attribute or method '%s'. Did you forget to initialize an attribute "
+         "in __init__()?",
+         v[0]->type->name, magic);
   call_args a = {.args = session_array(e->s, ir_value *, n), .n = n - 1};
   memcpy(a.args, v + 1, (n - 1) * sizeof *v);
   return em_call_function(e, f, v[0], &a);
@@ -33,8 +36,10 @@ static ir_value *length_is_positive(emitter *e, ir_value *v)
 
 static ir_value *call_cast(emitter *e, const sugared *fn, const call_args *a)
 {
-  static const char *const magics[][2] = {{"aten::Float", "__float__"}, {"aten::Int", "__int__"},
-                                          {"aten::Bool", "__bool__"},   {"aten::Complex", "__complex__"},
+  static const char *const magics[][2] = {{"aten::Float", "__float__"},
+                                          {"aten::Int", "__int__"},
+                                          {"aten::Bool", "__bool__"},
+                                          {"aten::Complex", "__complex__"},
                                           {"aten::str", "__str__"}};
   const char *op = fn->as.builtin.name;
   if (a->n != 1 || a->n_kwargs)
@@ -51,7 +56,7 @@ static ir_value *call_cast(emitter *e, const sugared *fn, const call_args *a)
   return em_call_builtin(e, op, NULL, a);
 }
 
-/* -- Constructors ------------------------------------------------------------------------------- */
+/* -- Constructors ------------------------------------------------------------------------------ */
 
 static ir_value *construct_object(emitter *e, const type *t, const call_args *a)
 {
@@ -64,7 +69,8 @@ static ir_value *construct_object(emitter *e, const type *t, const call_args *a)
   for (uint32_t i = 0; !has_init && e->names->is_live && i < t->cls->n_methods; i++)
     function_ensure(e->s, t->cls->methods[i]); /* what is wrong with them is told first */
   if (!has_init)
-    FAIL(e, "Class %s does not have an __init__ function defined", strrchr(t->name, '.') ? strrchr(t->name, '.') + 1 : t->name);
+    FAIL(e, "Class %s does not have an __init__ function defined",
+         strrchr(t->name, '.') ? strrchr(t->name, '.') + 1 : t->name);
   em_call_function(e, init, v, a);
   return v;
 }
@@ -85,7 +91,7 @@ static ir_value *construct_named_tuple(emitter *e, const type *t, const call_arg
   return em_make_tuple(e, em_match_schema(e, &sc, NULL, a), t->n_elems, t);
 }
 
-/* -- What a called thing does ------------------------------------------------------------------- */
+/* -- What a called thing does ------------------------------------------------------------------ */
 
 static int cast_dtype(const char *name)
 {
@@ -109,11 +115,13 @@ static ir_value *call_tensor_cast(emitter *e, const sugared *fn, const call_args
   return em_call_op(e, "aten::to", in, 2);
 }
 
-#define TWO_SCHEMAS                                                                     \
-  "Legacy Tensor Constructor only supports two schemas in TorchScript: \n"              \
-  "'new(IntArrayRef size, *, Device? device=None)',\n'new(PyObject* data, *, Device? device=None)\n'"
+#define TWO_SCHEMAS                                                                    \
+  "Legacy Tensor Constructor only supports two schemas in TorchScript: \n"             \
+  "'new(IntArrayRef size, *, Device? device=None)',\n'new(PyObject* data, *, Device? " \
+  "device=None)\n'"
 
-/* torch.FloatTensor(2, 3) is empty, of that shape; torch.FloatTensor(data) a tensor of the data.  The device is not looked at. */
+/* torch.FloatTensor(2, 3) is empty, of that shape; torch.FloatTensor(data) a tensor of the data.
+ * The device is not looked at. */
 static ir_value *call_tensor_type(emitter *e, int dtype, const call_args *a)
 {
   uint32_t n_ints = 0;
@@ -124,10 +132,13 @@ static ir_value *call_tensor_type(emitter *e, int dtype, const call_args *a)
   for (uint32_t i = 0; i < a->n; i++)
     n_ints += a->args[i]->type->kind == TYPE_INT;
   if (a->n > 1 && n_ints < a->n)
-    session_fail(e->s, &e->compiling, TWO_SCHEMAS "Got multiple positional arguments that were not all integers");
+    session_fail(e->s, &e->compiling,
+                 TWO_SCHEMAS "Got multiple positional arguments that were not all integers");
   named_value as_type = {"dtype", em_constant_int(e, dtype), e->at};
   ir_value *zero = a->n ? NULL : em_constant_int(e, 0);
-  ir_value *what = n_ints < a->n ? a->args[0] : em_make_list(e, type_simple(TYPE_INT), zero ? &zero : a->args, zero ? 1 : a->n);
+  ir_value *what =
+    n_ints < a->n ? a->args[0]
+                  : em_make_list(e, type_simple(TYPE_INT), zero ? &zero : a->args, zero ? 1 : a->n);
   call_args in = {.args = &what, .n = 1, .kwargs = &as_type, .n_kwargs = 1};
   return em_call_builtin(e, n_ints == a->n ? "aten::empty" : "aten::tensor", NULL, &in);
 }
@@ -180,11 +191,15 @@ static ir_value *call_value(emitter *e, ir_value *v, const call_args *a)
     }
   }
   if (v->type->kind == TYPE_CLASS)
-    FAIL(e, "'%s' object has no attribute or method '__call__'. Did you forget to initialize an attribute in __init__()?", v->type->name);
+    FAIL(e,
+         "'%s' object has no attribute or method '__call__'. Did you forget to initialize an "
+         "attribute in __init__()?",
+         v->type->name);
   FAIL(e, "cannot call a value of type '%s'", TYPE_TEXT(e, v->type));
 }
 
-/* len(object) is object.__len__(), which the class must have.  Other functions do not ask objects, as in PyTorch. */
+/* len(object) is object.__len__(), which the class must have.  Other functions do not ask objects,
+ * as in PyTorch. */
 static bool object_builtin(emitter *e, const sugared *fn, const call_args *a, ir_value **out)
 {
   static const char *const asking[] = {"aten::len", "aten::hex", "aten::oct", "aten::round"};
@@ -197,8 +212,10 @@ static bool object_builtin(emitter *e, const sugared *fn, const call_args *a, ir
     return false;
   const char *magic = session_printf(e->s, "__%s__", colon + 1);
   if (!em_find_method(self->type, magic, &f))
-    FAIL(e, "'%s' object has no attribute or method '%s'. Did you forget to initialize an attribute in __init__()?", self->type->name,
-         magic);
+    FAIL(e,
+         "'%s' object has no attribute or method '%s'. Did you forget to initialize an attribute "
+         "in __init__()?",
+         self->type->name, magic);
   rest.args++;
   rest.ranges = NULL;
   rest.n--;
@@ -210,11 +227,13 @@ static bool object_builtin(emitter *e, const sugared *fn, const call_args *a, ir
 static ir_value *call_host_op(emitter *e, const sugared *fn, const call_args *a)
 {
   const op *o = fn->as.host.op;
-  bool no_self = fn->as.host.message && o->schema->n_args && strcmp(o->schema->args[0].name, "self") == 0; /* a method: whatever it is given */
+  bool no_self = fn->as.host.message && o->schema->n_args &&
+                 strcmp(o->schema->args[0].name, "self") == 0; /* a method: whatever it is given */
   ir_value **in = no_self ? NULL : em_match_schema(e, o->schema, fn->as.host.self, a);
   if (fn->as.host.message) {
     em_raise_message(e, em_constant_str(e, fn->as.host.message, strlen(fn->as.host.message)), NULL);
-    return em_put_node(e, IR_UNINITIALIZED, NULL, 0, o->schema->n_returns ? o->schema->returns[0].type : type_simple(TYPE_NONE));
+    return em_put_node(e, IR_UNINITIALIZED, NULL, 0,
+                       o->schema->n_returns ? o->schema->returns[0].type : type_simple(TYPE_NONE));
   }
   ir_node *n = em_put(e, ir_node_new_op(e->s, e->g, o, in, o->schema->n_args));
   return n->n_outputs ? n->outputs[0] : em_constant_none(e);
@@ -229,11 +248,13 @@ static const sugared *dispatched(emitter *e, const sugared *fn, const call_args 
     if (strcmp(a->kwargs[i].name, fn->as.dispatch.name) == 0)
       chosen = a->kwargs[i].value;
   if (chosen && (!ir_value_as_constant(chosen, &v) || v.tag != RUSH_TAG_BOOL))
-    FAIL(e, "Keyword argument '%s' for boolean dispatch at position was not constant", fn->as.dispatch.name);
+    FAIL(e, "Keyword argument '%s' for boolean dispatch at position was not constant",
+         fn->as.dispatch.name);
   return &fn->as.dispatch.items[v.as.b ? 1 : 0];
 }
 
-/* What the host says that a call of its object with so many arguments means: its attribute "(n)". */
+/* What the host says that a call of its object with so many arguments means: its attribute "(n)".
+ * */
 static sugared called_object(emitter *e, const sugared *fn, const call_args *a)
 {
   sugared out;
@@ -251,7 +272,8 @@ sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const
   case SUGAR_VALUE:
     return sugar_value(call_value(e, fn->as.value, a));
   case SUGAR_BUILTIN:
-    if (a->n && !fn->as.builtin.self && a->args[0]->type->kind == TYPE_CLASS && object_builtin(e, fn, a, &out))
+    if (a->n && !fn->as.builtin.self && a->args[0]->type->kind == TYPE_CLASS &&
+        object_builtin(e, fn, a, &out))
       return sugar_value(out);
     return sugar_value(em_call_builtin(e, fn->as.builtin.name, fn->as.builtin.self, a));
   case SUGAR_MODULE_VIEW:
@@ -273,7 +295,8 @@ sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const
   case SUGAR_HOST_CALL:
     return sugar_value(call_host_op(e, fn, a));
   case SUGAR_OVERLOADS:
-    return sugar_value(em_call_overloads(e, fn->as.overloads.functions, fn->as.overloads.n, fn->as.overloads.self, a));
+    return sugar_value(em_call_overloads(e, fn->as.overloads.functions, fn->as.overloads.n,
+                                         fn->as.overloads.self, a));
   case SUGAR_DISPATCH:
     return em_call_sugared(e, dispatched(e, fn, a), a, hint);
   case SUGAR_EXCEPTION:
@@ -286,7 +309,7 @@ sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const
   }
 }
 
-/* -- Arguments ---------------------------------------------------------------------------------- */
+/* -- Arguments --------------------------------------------------------------------------------- */
 
 static void add_arg(emitter *e, call_args *a, uint32_t *cap, ir_value *v)
 {
@@ -328,11 +351,13 @@ static sugared call_raise(emitter *e, const call_args *a)
 
 sugared em_call(emitter *e, const ast_expr *x, const type *hint)
 {
-  e->compiling = x->at; /* a function of a live program is compiled when its name is met, others when they are called */
+  e->compiling =
+    x->at; /* a function of a live program is compiled when its name is met, others when they are called */
   sugared fn = em_sugared(e, x->as.call.fn, NULL);
   source_range at = e->at;
   e->at = x->at;
-  if (fn.kind == SUGAR_BUILTIN && fn.as.builtin.self && strcmp(fn.as.builtin.name, "prim::tolist") == 0) {
+  if (fn.kind == SUGAR_BUILTIN && fn.as.builtin.self &&
+      strcmp(fn.as.builtin.name, "prim::tolist") == 0) {
     sugared out = sugar_value(em_tolist(e, fn.as.builtin.self, x, hint));
     e->at = at;
     return out;
@@ -345,7 +370,8 @@ sugared em_call(emitter *e, const ast_expr *x, const type *hint)
   call_args a = {0};
   emit_args(e, x, &a);
   e->compiling = x->at;
-  e->at = x->as.call.fn->at; /* what a traceback marks of a call: the function, without its arguments */
+  e->at =
+    x->as.call.fn->at; /* what a traceback marks of a call: the function, without its arguments */
   sugared out;
   if (fn.kind == SUGAR_BUILTIN && strcmp(fn.as.builtin.name, "prim::RaiseException") == 0)
     out = call_raise(e, &a);

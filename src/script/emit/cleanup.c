@@ -1,11 +1,11 @@
-/* script/emit/cleanup.c -- what emission leaves behind: tuples packed and unpacked at once, unused values,
- * equal constants. */
+/* script/emit/cleanup.c -- what emission leaves behind: tuples packed and unpacked at once, unused
+ * values, equal constants. */
 #include <string.h>
 
 #include "passes/passes.h"
 #include "script/emit/emit_int.h"
 
-/* -- Unused values ------------------------------------------------------------------------------ */
+/* -- Unused values ----------------------------------------------------------------------------- */
 
 static bool is_removable(const ir_node *n)
 {
@@ -36,13 +36,15 @@ static bool is_removable(const ir_node *n)
 /* A list or dict that is filled and never read: the calls that fill it. */
 static bool is_filling(const ir_use *u)
 {
-  static const char *const names[] = {"aten::append", "aten::_set_item", "aten::extend", "aten::insert", "aten::clear"};
+  static const char *const names[] = {"aten::append", "aten::_set_item", "aten::extend",
+                                      "aten::insert", "aten::clear"};
   const ir_node *n = u->user;
 
   if (n->kind != IR_OP || n->inputs[0] != u || (n->n_outputs && n->outputs[0]->uses))
     return false;
   for (size_t i = 0; i < COUNT_OF(names); i++)
-    if (strcmp(n->op->schema->name, names[i]) == 0 && (i != 1 || type_is(u->value->type, TYPE_DICT)))
+    if (strcmp(n->op->schema->name, names[i]) == 0 &&
+        (i != 1 || type_is(u->value->type, TYPE_DICT)))
       return true;
   return false;
 }
@@ -66,7 +68,8 @@ static void skip_result(const ir_node *n, uint32_t i)
 
   if (n->kind == IR_LOOP) {
     v = ir_node_input(n, i + 2);
-    ir_value *carried = ir_block_input(n->blocks[0], i + 1), *next = ir_block_output(n->blocks[0], i + 1);
+    ir_value *carried = ir_block_input(n->blocks[0], i + 1),
+             *next = ir_block_output(n->blocks[0], i + 1);
     if (next != carried && next != v)
       return;
     if (!type_equal(v->type, carried->type) || !type_equal(v->type, out->type))

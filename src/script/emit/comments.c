@@ -1,14 +1,17 @@
 /* script/emit/comments.c -- signatures in comments of Python functions.
  *
- * PyTorch finds them by lines of text, not by tokens: one line "# type: (A, B) -> C" anywhere in a function is its signature;
- * several are the types of its parameters, up to a line "# type: (...) -> C".  Texts (CompilationUnit) and archives have
- * the comment at the body's start only, which the parser reads. */
+ * PyTorch finds them by lines of text, not by tokens: one line "# type: (A, B) -> C" anywhere in a
+ * function is its signature; several are the types of its parameters, up to a line "# type: (...)
+ * -> C".  Texts (CompilationUnit) and archives have the comment at the body's start only, which the
+ * parser reads. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
 #include "script/syntax/parser.h"
 
-#define PEP_484 "(See PEP 484 https://www.python.org/dev/peps/pep-0484/#suggested-syntax-for-python-2-7-and-straddling-code)"
+#define PEP_484   \
+  "(See PEP 484 " \
+  "https://www.python.org/dev/peps/pep-0484/#suggested-syntax-for-python-2-7-and-straddling-code)"
 #define TYPE_COMMENT "# type:"
 #define RETURN_LINE "# type: (...) -> "
 
@@ -16,7 +19,8 @@ static str trimmed(str line)
 {
   while (line.len && (line.p[0] == ' ' || line.p[0] == '\t'))
     line = (str){line.p + 1, line.len - 1};
-  while (line.len && (line.p[line.len - 1] == ' ' || line.p[line.len - 1] == '\t' || line.p[line.len - 1] == '\r'))
+  while (line.len && (line.p[line.len - 1] == ' ' || line.p[line.len - 1] == '\t' ||
+                      line.p[line.len - 1] == '\r'))
     line.len--;
   return line;
 }
@@ -60,7 +64,9 @@ static bool is_misspelt(str line)
 
 bool script_has_type_lines(const source *src)
 {
-  return found_in((str){src->text, src->len}, "type") && (found_in((str){src->text, src->len}, TYPE_COMMENT) || is_misspelt((str){src->text, src->len}));
+  return found_in((str){src->text, src->len}, "type") &&
+         (found_in((str){src->text, src->len}, TYPE_COMMENT) ||
+          is_misspelt((str){src->text, src->len}));
 }
 
 /* What the lines of a function say. */
@@ -89,8 +95,10 @@ static void read_line(session *s, type_lines *t, str line, uint32_t number)
     t->returns = line;
     return;
   }
-  str type = trimmed((str){comment + strlen(TYPE_COMMENT), (size_t)(line.p + line.len - comment) - strlen(TYPE_COMMENT)});
-  t->params = session_printf(s, "%s%s%.*s", t->params, t->params[0] ? ", " : "", (int)type.len, type.p);
+  str type = trimmed((str){comment + strlen(TYPE_COMMENT),
+                           (size_t)(line.p + line.len - comment) - strlen(TYPE_COMMENT)});
+  t->params =
+    session_printf(s, "%s%s%.*s", t->params, t->params[0] ? ", " : "", (int)type.len, type.p);
 }
 
 static type_lines read_lines(session *s, const char *p, const char *end)
@@ -114,8 +122,8 @@ static void check_only_line(session *s, str line)
   while (n < line.len && ((line.p[n] | 32) >= 'a' && (line.p[n] | 32) <= 'z'))
     n++;
   bool is_def = n == 3 && memcmp(line.p, "def", 3) == 0;
-  session_fail(s, NULL, "expected type comment but found '%s' here:\n%.*s\n%s <--- HERE\n", is_def ? "def" : "ident", (int)line.len, line.p,
-               is_def ? "~~~" : "~");
+  session_fail(s, NULL, "expected type comment but found '%s' here:\n%.*s\n%s <--- HERE\n",
+               is_def ? "def" : "ident", (int)line.len, line.p, is_def ? "~~~" : "~");
 }
 
 /* The line of the signature, "# type: (A, B) -> C"; NULL: there is none. */
@@ -126,12 +134,17 @@ static const char *signature_of(session *s, const type_lines *t)
     return session_printf(s, "%.*s", (int)t->first.len, t->first.p);
   }
   if (t->n && !t->returns.p)
-    session_fail(s, NULL, "Return type line '# type: (...) -> ...' not found on multiline type annotation\nfor type lines:\n%s\n" PEP_484,
+    session_fail(s, NULL,
+                 "Return type line '# type: (...) -> ...' not found on multiline type "
+                 "annotation\nfor type lines:\n%s\n" PEP_484,
                  t->list);
   if (!t->n && t->wrong)
-    session_fail(s, NULL, "The annotation prefix in line %u is probably invalid.\nIt must be '# type:'\nSee PEP 484 "
-                          "(https://www.python.org/dev/peps/pep-0484/#suggested-syntax-for-python-2-7-and-straddling-code)\nfor examples",
-                 t->wrong - 1);
+    session_fail(
+      s, NULL,
+      "The annotation prefix in line %u is probably invalid.\nIt must be '# type:'\nSee PEP 484 "
+      "(https://www.python.org/dev/peps/pep-0484/"
+      "#suggested-syntax-for-python-2-7-and-straddling-code)\nfor examples",
+      t->wrong - 1);
   if (!t->n)
     return NULL;
   const char *result = found_in(t->returns, RETURN_LINE) + strlen(RETURN_LINE);
@@ -147,12 +160,14 @@ void script_apply_type_lines(session *s, program *p, ast_def *d, bool is_method)
   if (!text)
     return;
   const source *made = program_add_source(s, p, NULL, text, strlen(text));
-  ast_signature sig = parse_signature(s, (source_range){made, strlen(TYPE_COMMENT), (uint32_t)made->len}, PARSE_TORCH_WORDS);
+  ast_signature sig = parse_signature(
+    s, (source_range){made, strlen(TYPE_COMMENT), (uint32_t)made->len}, PARSE_TORCH_WORDS);
   uint32_t first = is_method ? 1 : 0, n = d->n_params < first ? 0 : d->n_params - first;
   source_range at = {src, d->at.start, d->n_params ? d->params[d->n_params - 1].at.end : d->at.end};
   if (sig.params.n != n)
-    session_fail(s, &at, "Number of type annotations (%u) did not match the number of %s parameters (%u)", sig.params.n,
-                 is_method ? "method" : "function", n);
+    session_fail(s, &at,
+                 "Number of type annotations (%u) did not match the number of %s parameters (%u)",
+                 sig.params.n, is_method ? "method" : "function", n);
   for (uint32_t i = 0; i < n; i++)
     d->params[first + i].type = sig.params.items[i];
   d->returns = sig.returns;

@@ -1,12 +1,13 @@
-/* script/emit/cond.c -- conditions: what is known statically, and what a branch may assume about types.
+/* script/emit/cond.c -- conditions: what is known statically, and what a branch may assume about
+ * types.
  *
- * `x is None`, isinstance and hasattr may be decided while compiling; then only one branch is compiled.
- * Otherwise they refine the variable's type inside each branch by an unchecked cast. */
+ * `x is None`, isinstance and hasattr may be decided while compiling; then only one branch is
+ * compiled. Otherwise they refine the variable's type inside each branch by an unchecked cast. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
 
-/* -- Refinements -------------------------------------------------------------------------------- */
+/* -- Refinements ------------------------------------------------------------------------------- */
 
 static refinement *add_refinement(emitter *e, refinement *list, const char *name, const type *t)
 {
@@ -23,7 +24,8 @@ static const type *refined(const refinement *list, const char *name)
   return NULL;
 }
 
-/* What both say holds; where they say different things of a name nothing is known of it, as in PyTorch. */
+/* What both say holds; where they say different things of a name nothing is known of it, as in
+ * PyTorch. */
 static refinement *both(emitter *e, const refinement *a, const refinement *b)
 {
   refinement *out = NULL;
@@ -64,14 +66,15 @@ void em_refine(emitter *e, const refinement *r)
   }
 }
 
-/* -- Values ------------------------------------------------------------------------------------- */
+/* -- Values ------------------------------------------------------------------------------------ */
 
 static ir_value *to_bool(emitter *e, ir_value *v)
 {
   if (v->type->kind == TYPE_BOOL)
     return v;
   sugared cast = {.kind = SUGAR_CAST, .as.builtin = {"aten::Bool", NULL, type_simple(TYPE_BOOL)}};
-  static const type_kind kinds[] = {TYPE_TENSOR, TYPE_INT, TYPE_FLOAT, TYPE_NUMBER, TYPE_LIST, TYPE_STRING, TYPE_DICT};
+  static const type_kind kinds[] = {TYPE_TENSOR, TYPE_INT,    TYPE_FLOAT, TYPE_NUMBER,
+                                    TYPE_LIST,   TYPE_STRING, TYPE_DICT};
   function *f;
   if (v->type->kind == TYPE_CLASS)
     class_complete(e->s, v->type);
@@ -95,7 +98,7 @@ ir_value *em_cond_value(emitter *e, const condition *c)
 
 static condition constant_cond(bool known) { return (condition){NULL, known, NULL, NULL}; }
 
-/* -- is None ------------------------------------------------------------------------------------ */
+/* -- is None ----------------------------------------------------------------------------------- */
 
 typedef enum none_state { NEVER_NONE, MAYBE_NONE, ALWAYS_NONE } none_state;
 
@@ -137,7 +140,7 @@ static condition emit_is(emitter *e, const ast_expr *x)
   return none_refinement(e, c, a, b, va, vb, is);
 }
 
-/* -- isinstance --------------------------------------------------------------------------------- */
+/* -- isinstance -------------------------------------------------------------------------------- */
 
 typedef struct type_array {
   const type **items;
@@ -170,7 +173,8 @@ static void gather_types(emitter *e, const ast_expr *x, type_array *out)
   }
 }
 
-/* The narrower of the object's type and one of the asked ones, or NULL when they exclude each other. */
+/* The narrower of the object's type and one of the asked ones, or NULL when they exclude each
+ * other. */
 static const type *narrowest(emitter *e, const type *t, const type_array *asked)
 {
   const type *best = NULL;
@@ -236,7 +240,8 @@ static condition instance_condition(emitter *e, const ast_expr *object, ir_value
 static condition emit_isinstance(emitter *e, const ast_expr *x)
 {
   if (x->as.call.args.n != 2 || x->as.call.n_keywords)
-    session_fail(e->s, &x->at, "isinstance expected exactly 2 arguments but found %u", x->as.call.args.n);
+    session_fail(e->s, &x->at, "isinstance expected exactly 2 arguments but found %u",
+                 x->as.call.args.n);
   const ast_expr *object = x->as.call.args.items[0];
   type_array asked = {NULL, 0};
   gather_types(e, x->as.call.args.items[1], &asked);
@@ -256,9 +261,14 @@ void em_check_has_attrs(emitter *e, const sugared *v, source_range at)
     return;
   const type *t = v->as.value->type;
   if (t->kind == TYPE_TUPLE && !t->fields)
-    session_fail(e->s, &at, "hasattr's first argument must be a object or NamedTuple, but got a normal Tuple %s instead", TYPE_TEXT(e, t));
+    session_fail(
+      e->s, &at,
+      "hasattr's first argument must be a object or NamedTuple, but got a normal Tuple %s instead",
+      TYPE_TEXT(e, t));
   if (t->kind != TYPE_CLASS && t->kind != TYPE_INTERFACE && t->kind != TYPE_TUPLE)
-    session_fail(e->s, &at, "hasattr's first argument must be an object or NamedTuple, got %s instead", em_type_of(e, v->as.value));
+    session_fail(e->s, &at,
+                 "hasattr's first argument must be an object or NamedTuple, got %s instead",
+                 em_type_of(e, v->as.value));
 }
 
 static condition emit_hasattr(emitter *e, const ast_expr *x)
@@ -270,7 +280,8 @@ static condition emit_hasattr(emitter *e, const ast_expr *x)
   function *f;
   em_check_has_attrs(e, &v, x->as.call.args.items[0]->at);
   bool has = false;
-  if (v.kind == SUGAR_VALUE && (v.as.value->type->kind == TYPE_CLASS || v.as.value->type->kind == TYPE_INTERFACE)) {
+  if (v.kind == SUGAR_VALUE &&
+      (v.as.value->type->kind == TYPE_CLASS || v.as.value->type->kind == TYPE_INTERFACE)) {
     const type *t = v.as.value->type;
     class_complete(e->s, t);
     has = class_attr_index(t, str_of(name)) >= 0 || em_find_method(t, name, &f) ||
@@ -286,7 +297,7 @@ static condition emit_hasattr(emitter *e, const ast_expr *x)
   return constant_cond(has);
 }
 
-/* -- and, or, not ------------------------------------------------------------------------------- */
+/* -- and, or, not ------------------------------------------------------------------------------ */
 
 /* Compile `emit_yes`, or the constant, in the two blocks of an If with one result. */
 static ir_value *short_circuit(emitter *e, const condition *first, const ast_expr *rest, bool is_or,
@@ -323,7 +334,8 @@ static condition emit_two(emitter *e, condition first, const ast_expr *rest, boo
   out.value = short_circuit(e, &first, rest, is_or, &second);
   if (second.known == is_or)
     out.known = is_or;
-  out.if_true = is_or ? either(e, first.if_true, second.if_true) : both(e, first.if_true, second.if_true);
+  out.if_true =
+    is_or ? either(e, first.if_true, second.if_true) : both(e, first.if_true, second.if_true);
   out.if_false = is_or ? both(e, first.if_false, second.if_false)
                        : either(e, first.if_false, second.if_false);
   return out;
@@ -358,12 +370,15 @@ static condition emit_not(emitter *e, const ast_expr *x)
   return out;
 }
 
-/* -- Entry -------------------------------------------------------------------------------------- */
+/* -- Entry ------------------------------------------------------------------------------------- */
 
 static bool is_special_call(emitter *e, const ast_expr *x, special_form form, const char *name)
 {
   const ast_expr *fn = x->kind == EXPR_CALL ? x->as.call.fn : NULL;
-  const char *last = !fn ? "" : fn->kind == EXPR_NAME ? fn->as.name : fn->kind == EXPR_ATTR ? fn->as.attr.name : "";
+  const char *last = !fn                     ? ""
+                     : fn->kind == EXPR_NAME ? fn->as.name
+                     : fn->kind == EXPR_ATTR ? fn->as.attr.name
+                                             : "";
   if (strcmp(last, name) != 0)
     return false;
   sugared v = em_sugared(e, fn, NULL); /* torch.jit.isinstance is one, too */
@@ -391,7 +406,8 @@ condition em_cond(emitter *e, const ast_expr *x)
     c = emit_not(e, x);
   else if (x->kind == EXPR_COMPARE && x->as.compare.operands.n > 2)
     c = emit_chain(e, x, x->as.compare.operands.n - 2);
-  else if (x->kind == EXPR_COMPARE && (x->as.compare.ops[0] == OP_IS || x->as.compare.ops[0] == OP_IS_NOT))
+  else if (x->kind == EXPR_COMPARE &&
+           (x->as.compare.ops[0] == OP_IS || x->as.compare.ops[0] == OP_IS_NOT))
     c = emit_is(e, x);
   else if (is_special_call(e, x, SPECIAL_ISINSTANCE, "isinstance"))
     c = emit_isinstance(e, x);
@@ -404,7 +420,7 @@ condition em_cond(emitter *e, const ast_expr *x)
   return c;
 }
 
-/* -- a if c else b ------------------------------------------------------------------------------ */
+/* -- a if c else b ----------------------------------------------------------------------------- */
 
 ir_value *em_ternary(emitter *e, const ast_expr *x, const type *hint)
 {
@@ -423,7 +439,8 @@ ir_value *em_ternary(emitter *e, const ast_expr *x, const type *hint)
     em_pop_frame(e);
     e->before = old;
   }
-  bool to_union = hint && (hint->kind == TYPE_OPTIONAL || hint->kind == TYPE_ANY); /* not what a Union lists, as in PyTorch */
+  bool to_union = hint && (hint->kind == TYPE_OPTIONAL ||
+                           hint->kind == TYPE_ANY); /* not what a Union lists, as in PyTorch */
   const type *t = em_unify(e, v[0]->type, v[1]->type, to_union);
   if (!t)
     FAIL(e, "if-expression's true branch has type %s but false branch has type %s",

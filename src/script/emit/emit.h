@@ -1,19 +1,21 @@
 /* script/emit/emit.h -- from a function's tree to its graph.
  *
- *   typed tree --emit_*.c--> graph with Loads and Stores --passes/ssa.c--> block parameters instead of
- *   variables --passes/exits.c--> no early exits --passes/closures.c--> forked functions of their own
+ *   typed tree --emit_*.c--> graph with Loads and Stores --passes/ssa.c--> block parameters instead
+ *   of variables --passes/exits.c--> no early exits --passes/closures.c--> forked functions of
+ *   their own
  *
- * Emission follows PyTorch's rules for types, overloads and refinement, so that programs mean the same
- * and graphs look the same. */
+ * Emission follows PyTorch's rules for types, overloads and refinement, so that programs mean the
+ * same and graphs look the same. */
 #ifndef RUSH_SCRIPT_EMIT_H
 #define RUSH_SCRIPT_EMIT_H
 
 #include "script/emit/resolve.h"
 
-/* Fill f->graph from `def`; f->schema must be there (its return type may be NULL: inferred, and then
- * written into the schema). */
+/* Fill f->graph from `def`; f->schema must be there (its return type may be NULL: inferred, and
+ * then written into the schema). */
 void script_emit_function(session *s, function *f, const ast_def *def, const resolver *r);
-/* Make f->schema from the signature: annotations (Tensor where there is none) and constant defaults. */
+/* Make f->schema from the signature: annotations (Tensor where there is none) and constant
+ * defaults. */
 void script_declare_function(session *s, function *f, const ast_def *def, const resolver *r);
 
 #endif

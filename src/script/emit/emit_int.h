@@ -30,9 +30,14 @@ typedef struct return_info {
   const ir_value *only; /* the value of the only return so far, or NULL */
 } return_info;
 
-/* What a function's lines ask again and again, found by the address of its name or the name itself; each slot is for the last that came. */
+/* What a function's lines ask again and again, found by the address of its name or the name itself;
+ * each slot is for the last that came. */
 typedef struct emit_memo {
-  struct { const char *name; const op *const *ops; uint32_t n; } overloads[32]; /* names that live as long as the session */
+  struct {
+    const char *name;
+    const op *const *ops;
+    uint32_t n;
+  } overloads[32]; /* names that live as long as the session */
   struct { const char *base, *name; sugared found; } torch[16];
 } emit_memo;
 
@@ -50,7 +55,8 @@ typedef struct emitter {
   uint32_t loop_depth;
   bool is_unrolling;     /* inside the body of a loop that is unrolled */
   uint32_t statement_end; /* of the if statement about to be compiled with its branches, or 0 */
-  table *literals;       /* numbers of the source: tag and bits -> the node, at the graph's front; or NULL */
+  table
+    *literals; /* numbers of the source: tag and bits -> the node, at the graph's front; or NULL */
   uint32_t n_scopes;     /* comprehensions so far: their variables' slots are numbered */
   bool fresh_names;      /* assigning a comprehension's target: always a new variable */
   emit_memo *memo;
@@ -72,34 +78,40 @@ typedef struct call_args {
 
 #define FAIL(e, ...) session_fail((e)->s, &(e)->at, __VA_ARGS__)
 /* What PyTorch's front end refuses before it looks at types, with its classes. */
-#define REFUSE(e, range, kind, ...) session_fail_status((e)->s, RUSH_ERAISED, kind, (range), __VA_ARGS__)
+#define REFUSE(e, range, kind, ...) \
+  session_fail_status((e)->s, RUSH_ERAISED, kind, (range), __VA_ARGS__)
 #define NOT_SUPPORTED "NotSupportedError"
 #define UNSUPPORTED_NODE "UnsupportedNodeError"
 
-/* -- Types (types.c) -- */
+/* -- Types (types.c) --------------------------------------------------------------------------- */
 static inline bool is_tensor(const type *t) { return t->kind == TYPE_TENSOR; }
 const type *em_list_of(emitter *e, const type *elem);
 const type *em_optional_of(emitter *e, const type *elem);
 const type *em_tuple_of(emitter *e, const type *const *elems, uint32_t n);
-/* What an annotation asks of a list or dict display, or comprehension: the types of that kind inside Optional and Union. */
+/* What an annotation asks of a list or dict display, or comprehension: the types of that kind
+ * inside Optional and Union. */
 typedef struct display_hint {
   const type *whole, *one; /* one: NULL when a Union has several (archives: the last) */
   uint32_t n;
 } display_hint;
 display_hint em_display_hint(emitter *e, const ast_expr *x, const type *hint, type_kind k);
-ir_value *em_as_annotated(emitter *e, ir_value *v, const type *hint); /* a display's type is what its Optional or Union says */
+ir_value *
+em_as_annotated(emitter *e, ir_value *v,
+                const type *hint); /* a display's type is what its Optional or Union says */
 /* An annotation of another kind is refused before the display is looked at. */
 void em_check_annotation(emitter *e, const ast_expr *x, const type *t);
-const type *em_choose_display(emitter *e, const display_hint *h, const type *a, const type *b); /* several: that holds a's, or a: b's */
+const type *em_choose_display(emitter *e, const display_hint *h, const type *a,
+                              const type *b); /* several: that holds a's, or a: b's */
 const type *em_unify(emitter *e, const type *a, const type *b, bool to_union); /* NULL: none */
-/* type_is_subtype; methods that an interface asks for are compiled when only their bodies say what they return. */
+/* type_is_subtype; methods that an interface asks for are compiled when only their bodies say what
+ * they return. */
 static inline bool em_is_subtype(emitter *e, const type *a, const type *b)
 {
   return a == b || program_is_subtype(e->s, e->p, a, b);
 }
 const type *em_unwrap_optional(const type *t);
 
-/* -- unknown.c: operators of archives that nobody has registered -- */
+/* -- unknown.c: operators of archives that nobody has registered ------------------------------- */
 
 /* True in archives, whose methods can be looked at without their operators. */
 bool em_allows_unknown(const emitter *e);
@@ -112,18 +124,20 @@ void em_unpack_unknown(emitter *e, ir_value *v, uint32_t n);
 bool em_is_optional_like(const type *t); /* Optional, or a Union with None */
 const type *em_without_none(emitter *e, const type *t);
 #define TYPE_TEXT(e, t) type_text((e)->s, (t))
-const char *em_type_of(emitter *e, const ir_value *v); /* the same of a value: "Tensor (inferred)" */
+const char *em_type_of(emitter *e,
+                       const ir_value *v); /* the same of a value: "Tensor (inferred)" */
 
-/* -- Constants (emit.c) -- */
+/* -- Constants (emit.c) ------------------------------------------------------------------------ */
 /* Borrowed from the session (or the program). */
 rush_value em_evaluate_constant(session *s, const resolver *r, const ast_expr *x, const type *t);
 rush_value em_constant_of_type(session *s, const resolver *r, const ast_expr *x, const type *t);
 bool em_constant_path(session *s, const resolver *r, const ast_expr *x, sugared *out);
 
-/* -- Nodes (build.c) -- */
+/* -- Nodes (build.c) --------------------------------------------------------------------------- */
 ir_node *em_put(emitter *e, ir_node *n); /* insert at the insertion point, with the range */
 ir_value *em_put_node(emitter *e, ir_kind k, ir_value *const *in, uint32_t n, const type *out);
-ir_value *em_put_nowhere(emitter *e, ir_kind k, ir_value *const *in, uint32_t n, const type *out); /* without the range */
+ir_value *em_put_nowhere(emitter *e, ir_kind k, ir_value *const *in, uint32_t n,
+                         const type *out); /* without the range */
 ir_value *em_constant_int(emitter *e, int64_t v);
 /* A number that the source writes: PyTorch puts it to the graph's front, once. */
 ir_value *em_literal_number(emitter *e, rush_value v, const type *t);
@@ -133,26 +147,31 @@ ir_value *em_constant_str(emitter *e, const char *text, size_t len);
 ir_value *em_constant_complex(emitter *e, double im);
 ir_value *em_constant_value(emitter *e, rush_value v, const type *t); /* borrows v */
 ir_value *em_make_list(emitter *e, const type *elem, ir_value *const *v, uint32_t n);
-ir_value *em_make_tuple(emitter *e, ir_value *const *v, uint32_t n, const type *t); /* t NULL: plain */
+ir_value *em_make_tuple(emitter *e, ir_value *const *v, uint32_t n,
+                        const type *t); /* t NULL: plain */
 ir_value *em_unchecked_cast(emitter *e, ir_value *v, const type *t);
 void em_unpack_tuple(emitter *e, ir_value *v, ir_value **out); /* n_elems of its type */
-ir_node *em_begin_at(emitter *e, ir_block *b); /* insertion point to the end of b; returns the old one */
+ir_node *em_begin_at(emitter *e,
+                     ir_block *b); /* insertion point to the end of b; returns the old one */
 bool em_is_empty_list_literal(const ir_value *v);
 
-/* -- Variables (env.c) -- */
+/* -- Variables (env.c) ------------------------------------------------------------------------- */
 frame *em_push_frame(emitter *e, ir_block *b);
 void em_pop_frame(emitter *e);
 variable *em_find_var(frame *f, const char *name);        /* in any frame */
 variable *em_find_var_here(frame *f, const char *name);
 void em_set_var(emitter *e, const char *name, sugared v, const type *annotated);
-void em_set_self(emitter *e, const char *name, ir_value *self); /* a module of the Python door: not stored, so that it stays %self, as in PyTorch */
+void em_set_self(
+  emitter *e, const char *name,
+  ir_value
+    *self); /* a module of the Python door: not stored, so that it stays %self, as in PyTorch */
 void em_set_var_type(emitter *e, const char *name, const type *t); /* without a store */
 void em_set_var_error(emitter *e, const char *name, const char *why);
 bool em_get_var(emitter *e, const char *name, sugared *out); /* variables only */
 void em_del_var(emitter *e, const ast_expr *x); /* del x */
-sugared em_get_name(emitter *e, const char *name);           /* or the resolver's; leaves when unknown */
+sugared em_get_name(emitter *e, const char *name); /* or the resolver's; leaves when unknown */
 
-/* -- Matching (match.c) -- */
+/* -- Matching (match.c) ------------------------------------------------------------------------ */
 /* Insert the best overload of an operator.  Several results are one tuple; none is None. */
 ir_value *em_call_builtin(emitter *e, const char *name, ir_value *self, const call_args *a);
 ir_value *em_call_op(emitter *e, const char *name, ir_value *const *args, uint32_t n);
@@ -161,18 +180,23 @@ ir_value *em_call_op(emitter *e, const char *name, ir_value *const *args, uint32
 function *em_upgrader(emitter *e, const op *o);
 ir_value *em_call_function(emitter *e, function *f, ir_value *self, const call_args *a);
 /* The first of them that takes the arguments, without conversions if one does. */
-ir_value *em_call_overloads(emitter *e, function *const *f, uint32_t n, ir_value *self, const call_args *a);
+ir_value *em_call_overloads(emitter *e, function *const *f, uint32_t n, ir_value *self,
+                            const call_args *a);
 /* The arguments of a schema, complete and converted; leaves when they do not fit. */
 ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a);
-ir_value *em_convert(emitter *e, const type *to, ir_value *v, bool implicit); /* may not reach `to` */
+ir_value *em_convert(emitter *e, const type *to, ir_value *v,
+                     bool implicit); /* may not reach `to` */
 /* "\nWhy a class is none of an interface's", or "" where that is not the question. */
 const char *em_interface_reason(emitter *e, const type *cls, const type *want);
 /* Has the operator an overload whose self is of this type? */
 bool em_has_method(emitter *e, const char *name, const type *self);
 
-/* -- Sugared values (sugar.c) -- */
+/* -- Sugared values (sugar.c) ------------------------------------------------------------------ */
 bool em_one_of(const char *name, const char *const *names, size_t n);
-static inline sugared sugar_value(ir_value *v) { return (sugared){.kind = SUGAR_VALUE, .as.value = v}; }
+static inline sugared sugar_value(ir_value *v)
+{
+  return (sugared){.kind = SUGAR_VALUE, .as.value = v};
+}
 const char *em_sugar_name(emitter *e, const sugared *v); /* for messages */
 ir_value *em_as_value(emitter *e, const sugared *v);     /* leaves when it is no value */
 sugared em_get_attr(emitter *e, const sugared *base, const char *name);
@@ -182,37 +206,40 @@ void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v);
 uint32_t em_as_items(emitter *e, const sugared *v, uint32_t n, sugared **out);
 bool em_find_method(const type *t, const char *name, function **out);
 
-/* -- Modules (modules.c) -- */
+/* -- Modules (modules.c) ----------------------------------------------------------------------- */
 bool em_module_attr(emitter *e, ir_value *v, const char *name, sugared *out, const char **why);
 sugared em_module_view(emitter *e, const sugared *view, const call_args *a);
 sugared em_module_items(emitter *e, ir_value *v); /* what a for statement walks over */
 sugared em_index_module(emitter *e, ir_value *v, const ast_expr *x, const type *hint);
 ir_value *em_module_tuple(emitter *e, ir_value *v); /* for slices */
 
-/* -- Calls (call.c, special.c) -- */
+/* -- Calls (call.c, special.c) ----------------------------------------------------------------- */
 sugared em_call_sugared(emitter *e, const sugared *fn, const call_args *a, const type *hint);
 sugared em_call(emitter *e, const ast_expr *x, const type *hint);
 /* self.tolist(): what it gives is said around it. */
 ir_value *em_tolist(emitter *e, ir_value *self, const ast_expr *x, const type *hint);
 sugared em_special(emitter *e, special_form form, const ast_expr *x, const type *hint);
 /* a.op(b) when a is an object with the method, else the operator. */
-ir_value *em_call_magic(emitter *e, const char *magic, const char *op, ir_value *const *v, uint32_t n);
+ir_value *em_call_magic(emitter *e, const char *magic, const char *op, ir_value *const *v,
+                        uint32_t n);
 
-/* -- Refusals (refuse.c): what a function may not contain, for programs that Python wrote -- */
+/* -- Refusals (refuse.c): what a function may not contain, for programs that Python wrote ------ */
 /* emit_ignored.c */
 bool em_is_ignored_block(const ast_stmt *st); /* of a `with` */
 void em_ignored_block(emitter *e, const ast_stmt *st);
 
-/* Not is_file: a string that a live unit defines, whose defaults may be lists, as PyTorch's parser in C++ allows. */
+/* Not is_file: a string that a live unit defines, whose defaults may be lists, as PyTorch's parser
+ * in C++ allows. */
 void em_refuse_params(session *s, const ast_def *d, bool is_file);
 void em_refuse_body(session *s, const ast_def *d);
 
-/* -- Signatures in comments (comments.c) -- */
+/* -- Signatures in comments (comments.c) ------------------------------------------------------- */
 bool script_has_type_lines(const source *src);
-/* Give the parameters and the result of d (of parse_def_skipped) the types of its type comments; leaves for those that PyTorch refuses. */
+/* Give the parameters and the result of d (of parse_def_skipped) the types of its type comments;
+ * leaves for those that PyTorch refuses. */
 void script_apply_type_lines(session *s, program *p, ast_def *d, bool is_method);
 
-/* -- Expressions (emit_expr.c, emit_literal.c, emit_index.c) -- */
+/* -- Expressions (emit_expr.c, emit_literal.c, emit_index.c) ----------------------------------- */
 sugared em_sugared(emitter *e, const ast_expr *x, const type *hint);
 ir_value *em_expr(emitter *e, const ast_expr *x, const type *hint);
 ir_value *em_literal(emitter *e, const ast_expr *x, const type *hint);
@@ -223,7 +250,7 @@ void em_del_subscript(emitter *e, const ast_expr *target);
 const char *em_binary_op_name(ast_op op, const char **magic);
 bool em_literal_int(const ast_expr *x, int64_t *out);
 
-/* -- Conditions (cond.c) -- */
+/* -- Conditions (cond.c) ----------------------------------------------------------------------- */
 typedef struct refinement {
   const char *name;
   const type *type;
@@ -235,12 +262,14 @@ typedef struct condition {
   refinement *if_true, *if_false;
 } condition;
 condition em_cond(emitter *e, const ast_expr *x);
-void em_check_has_attrs(emitter *e, const sugared *v, source_range at); /* what hasattr and getattr with a default may be asked of; leaves else */
+void em_check_has_attrs(
+  emitter *e, const sugared *v,
+  source_range at); /* what hasattr and getattr with a default may be asked of; leaves else */
 ir_value *em_cond_value(emitter *e, const condition *c);
 void em_refine(emitter *e, const refinement *r);
 ir_value *em_ternary(emitter *e, const ast_expr *x, const type *hint);
 
-/* -- Iteration (emit_iter.c) -- */
+/* -- Iteration (emit_iter.c) ------------------------------------------------------------------- */
 sugared em_iterate(emitter *e, const sugared *v);      /* what a for statement walks over */
 int64_t em_static_len(emitter *e, const sugared *it);  /* -1: known at run time only */
 bool em_is_unrolled(emitter *e, const sugared *it);
@@ -249,15 +278,17 @@ ir_value *em_dict_comp(emitter *e, const ast_expr *x, const type *hint);
 void em_loop(emitter *e, const sugared *it, const ast_expr *target,
                void (*body)(emitter *e, void *arg), void *arg);
 
-/* -- Statements (emit_stmt.c) -- */
+/* -- Statements (emit_stmt.c) ------------------------------------------------------------------ */
 void em_block(emitter *e, const ast_stmts *stmts);
 void em_assign_to(emitter *e, const ast_expr *target, const sugared *v, const type *annotated);
-/* The end of a body: without a return None, unless something else was promised; its type is then e->ret->merged. */
+/* The end of a body: without a return None, unless something else was promised; its type is then
+ * e->ret->merged. */
 void em_finish_return(emitter *e, const ast_def *def);
-sugared em_raised(emitter *e, const sugared *cls, ir_value *const *args, uint32_t n); /* Class(args): made, not raised */
+sugared em_raised(emitter *e, const sugared *cls, ir_value *const *args,
+                  uint32_t n); /* Class(args): made, not raised */
 void em_raise_message(emitter *e, ir_value *message, ir_value *class_name);
 
-/* -- Lowering, in this order -- */
+/* -- Lowering, in this order ------------------------------------------------------------------- */
 void em_order_results(session *s, ir_block *b); /* order.c */
 void em_clean_emitted(session *s, ir_graph *g);         /* clean.c: dead code, constants first */
 

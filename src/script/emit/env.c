@@ -1,8 +1,8 @@
 /* script/emit/env.c -- variables: frames of names, one per block, as loads and stores.
  *
- * A variable that holds a graph value is stored and loaded by name; passes/ssa.c later replaces both.  One
- * that holds something of compile time lives in the frame itself and cannot be assigned again inside
- * an inner block, because no value could carry it out. */
+ * A variable that holds a graph value is stored and loaded by name; passes/ssa.c later replaces
+ * both.  One that holds something of compile time lives in the frame itself and cannot be assigned
+ * again inside an inner block, because no value could carry it out. */
 #include <string.h>
 
 #include "passes/passes.h"
@@ -45,7 +45,10 @@ static variable *find_hashed(const frame *f, const char *name, uint32_t hash)
   return v;
 }
 
-variable *em_find_var_here(frame *f, const char *name) { return find_here(f, name, name_hash(name)); }
+variable *em_find_var_here(frame *f, const char *name)
+{
+  return find_here(f, name, name_hash(name));
+}
 variable *em_find_var(frame *f, const char *name) { return find_hashed(f, name, name_hash(name)); }
 
 /* The variable of this frame, fresh when it is new; its old content is gone but for the slot. */
@@ -72,7 +75,10 @@ static variable *put_var(emitter *e, frame *f, const char *name)
   return here;
 }
 
-void em_set_var_type(emitter *e, const char *name, const type *t) { put_var(e, e->frame, name)->type = t; }
+void em_set_var_type(emitter *e, const char *name, const type *t)
+{
+  put_var(e, e->frame, name)->type = t;
+}
 
 void em_set_var_error(emitter *e, const char *name, const char *why)
 {
@@ -80,14 +86,15 @@ void em_set_var_error(emitter *e, const char *name, const char *why)
     put_var(e, e->frame, name)->error = why;
 }
 
-/* -- Storing ------------------------------------------------------------------------------------ */
+/* -- Storing ----------------------------------------------------------------------------------- */
 
 static void store(emitter *e, const char *name, ir_value *v, const type *t)
 {
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_STORE, &v, 1));
   variable *var = put_var(e, e->frame, name);
   var->type = t;
-  /* A variable is no literal: what is known of constants and of [] where they stand must not be known of it. */
+  /* A variable is no literal: what is known of constants and of [] where they stand must not be
+   * known of it. */
   bool is_literal = v->node->kind == IR_CONSTANT || v->node->kind == IR_LIST_CONSTRUCT;
   var->value = v->type == t && v->name && is_meaningful_name(name) && !is_literal ? v : NULL;
   ir_attr_set_string(e->s, n, "name", var->slot);
@@ -107,12 +114,15 @@ static variable *find_outer(const frame *f, const char *name)
   return v;
 }
 
-static ir_value *convert_to_outer(emitter *e, const char *name, const variable *outer, const sugared *v,
-                                  const type *annotated)
+static ir_value *convert_to_outer(emitter *e, const char *name, const variable *outer,
+                                  const sugared *v, const type *annotated)
 {
   if (annotated)
-    FAIL(e, "Attempting to declare and annotate the type of variable '%s' but it is already defined in an "
-            "outer block", name);
+    FAIL(e,
+         "Attempting to declare and annotate the type of variable '%s' but it is already defined "
+         "in an "
+         "outer block",
+         name);
   if (v->kind != SUGAR_VALUE || (!outer->type && !outer->error))
     FAIL(e, "Cannot re-assign '%s' because it is not a first-class value. Only reassignments to "
             "first-class values are allowed", name);
@@ -120,8 +130,9 @@ static ir_value *convert_to_outer(emitter *e, const char *name, const variable *
     return v->as.value;
   ir_value *converted = em_convert(e, outer->type, v->as.value, true);
   if (!em_is_subtype(e, converted->type, outer->type))
-    FAIL(e, "Variable '%s' previously had type %s but is now being assigned to a value of type %s\n", name,
-         TYPE_TEXT(e, outer->type), TYPE_TEXT(e, converted->type));
+    FAIL(e,
+         "Variable '%s' previously had type %s but is now being assigned to a value of type %s\n",
+         name, TYPE_TEXT(e, outer->type), TYPE_TEXT(e, converted->type));
   return converted;
 }
 
@@ -145,8 +156,8 @@ void em_set_var(emitter *e, const char *name, sugared v, const type *annotated)
     return;
   }
   if (annotated && !em_is_subtype(e, v.as.value->type, annotated))
-    FAIL(e, "Variable '%s' is annotated with type %s but is being assigned to a value of type %s", name,
-         TYPE_TEXT(e, annotated), em_type_of(e, v.as.value));
+    FAIL(e, "Variable '%s' is annotated with type %s but is being assigned to a value of type %s",
+         name, TYPE_TEXT(e, annotated), em_type_of(e, v.as.value));
   store(e, name, v.as.value, annotated ? annotated : v.as.value->type);
 }
 
@@ -166,7 +177,7 @@ void em_del_var(emitter *e, const ast_expr *x)
   put_var(e, e->frame, x->as.name)->error = "";
 }
 
-/* -- Loading ------------------------------------------------------------------------------------ */
+/* -- Loading ----------------------------------------------------------------------------------- */
 
 static ir_value *load(emitter *e, const char *name, const char *slot, const type *t)
 {
@@ -179,9 +190,13 @@ static ir_value *load(emitter *e, const char *name, const char *slot, const type
   return v;
 }
 
-static bool holds(const frame *f, const variable *v) { return (uintptr_t)v - (uintptr_t)f->vars < f->names.n * sizeof *v; }
+static bool holds(const frame *f, const variable *v)
+{
+  return (uintptr_t)v - (uintptr_t)f->vars < f->names.n * sizeof *v;
+}
 
-/* Is what was stored there what a load here would give?  Between them are branches that have not stored it. */
+/* Is what was stored there what a load here would give?  Between them are branches that have not
+ * stored it. */
 static bool is_known_here(const emitter *e, const variable *v)
 {
   const frame *f = e->frame;

@@ -31,13 +31,14 @@ const char *em_binary_op_name(ast_op op, const char **magic)
   return operators[op].op;
 }
 
-/* -- Operators ---------------------------------------------------------------------------------- */
+/* -- Operators --------------------------------------------------------------------------------- */
 
 static ir_value *compare2(emitter *e, ast_op op, ir_value *a, ir_value *b)
 {
   bool contains = op == OP_IN || op == OP_NOT_IN;
   if (contains && a->type->kind == TYPE_STRING && b->type->kind == TYPE_STRING) {
-    ir_value *found[2] = {em_call_op(e, "aten::find", (ir_value *[2]){b, a}, 2), em_constant_int(e, -1)};
+    ir_value *found[2] = {em_call_op(e, "aten::find", (ir_value *[2]){b, a}, 2),
+                          em_constant_int(e, -1)};
     return em_call_op(e, op == OP_IN ? "aten::ne" : "aten::eq", found, 2);
   }
   ir_value *in[2] = {contains ? b : a, contains ? a : b};
@@ -59,13 +60,15 @@ static ir_value *join_tuples(emitter *e, ir_value *a, ir_value *b)
 static ir_value *complex_literal(emitter *e, ast_op op, ir_value *const *in)
 {
   rush_value re, im;
-  if ((op != OP_ADD && op != OP_SUB) || !ir_value_as_constant(in[0], &re) || !ir_value_as_constant(in[1], &im) ||
-      (re.tag != RUSH_TAG_FLOAT && re.tag != RUSH_TAG_INT) || im.tag != RUSH_TAG_COMPLEX)
+  if ((op != OP_ADD && op != OP_SUB) || !ir_value_as_constant(in[0], &re) ||
+      !ir_value_as_constant(in[1], &im) || (re.tag != RUSH_TAG_FLOAT && re.tag != RUSH_TAG_INT) ||
+      im.tag != RUSH_TAG_COMPLEX)
     return NULL;
   const complex_box *z = value_complex(im);
   double sign = op == OP_ADD ? 1 : -1;
   ir_value *v = em_constant_complex(e, sign * z->im);
-  value_complex(ir_constant_value(v->node))->re = (re.tag == RUSH_TAG_INT ? (double)re.as.i : re.as.d) + sign * z->re;
+  value_complex(ir_constant_value(v->node))->re =
+    (re.tag == RUSH_TAG_INT ? (double)re.as.i : re.as.d) + sign * z->re;
   return v;
 }
 
@@ -112,14 +115,21 @@ static ir_value *emit_compare(emitter *e, const ast_expr *x)
   return compare2(e, op, a, b);
 }
 
-/* -- Dispatch ----------------------------------------------------------------------------------- */
+/* -- Dispatch ---------------------------------------------------------------------------------- */
 
 static _Noreturn void refuse(emitter *e, const ast_expr *x)
 {
-  static const struct { expr_kind kind; const char *name; } nodes[] = {
-      {EXPR_LAMBDA, "Lambda"},   {EXPR_WALRUS, "NamedExpr"},   {EXPR_AWAIT, "Await"},   {EXPR_YIELD, "Yield"},
-      {EXPR_SET, "Set"},         {EXPR_SET_COMP, "SetComp"},   {EXPR_SLICE, "Slice"},   {EXPR_GENERATOR, "GeneratorExp"},
-      {EXPR_YIELD_FROM, "YieldFrom"},
+  static const struct { expr_kind kind; const char *name;
+  } nodes[] = {
+    {EXPR_LAMBDA, "Lambda"},
+    {EXPR_WALRUS, "NamedExpr"},
+    {EXPR_AWAIT, "Await"},
+    {EXPR_YIELD, "Yield"},
+    {EXPR_SET, "Set"},
+    {EXPR_SET_COMP, "SetComp"},
+    {EXPR_SLICE, "Slice"},
+    {EXPR_GENERATOR, "GeneratorExp"},
+    {EXPR_YIELD_FROM, "YieldFrom"},
   };
   for (size_t i = 0; i < COUNT_OF(nodes); i++)
     if (nodes[i].kind == x->kind)
@@ -128,7 +138,8 @@ static _Noreturn void refuse(emitter *e, const ast_expr *x)
     REFUSE(e, &x->at, "FrontendError", "Unknown Constant expression type");
   if (x->kind == EXPR_ELLIPSIS)
     session_fail(e->s, &x->at, "Cannot emit expr for: (dots)");
-  session_fail(e->s, &x->at, "%s: not supported in TorchScript", x->kind == EXPR_STARRED ? "starred expressions here" : "this expression");
+  session_fail(e->s, &x->at, "%s: not supported in TorchScript",
+               x->kind == EXPR_STARRED ? "starred expressions here" : "this expression");
 }
 
 static ir_value *emit_plain(emitter *e, const ast_expr *x, const type *hint)
@@ -152,7 +163,12 @@ static ir_value *emit_plain(emitter *e, const ast_expr *x, const type *hint)
     return em_dict_comp(e, x, hint);
   case EXPR_FSTRING:
     return em_fstring(e, x);
-  case EXPR_LAMBDA: case EXPR_WALRUS: case EXPR_AWAIT: case EXPR_YIELD: case EXPR_YIELD_FROM: case EXPR_SET:
+  case EXPR_LAMBDA:
+  case EXPR_WALRUS:
+  case EXPR_AWAIT:
+  case EXPR_YIELD:
+  case EXPR_YIELD_FROM:
+  case EXPR_SET:
   case EXPR_SET_COMP: case EXPR_BYTES: case EXPR_STARRED: case EXPR_SLICE: case EXPR_FORMAT:
     refuse(e, x);
   default:

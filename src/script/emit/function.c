@@ -13,7 +13,7 @@
 #include "passes/passes.h"
 #include "script/emit/emit_int.h"
 
-/* -- Default values ----------------------------------------------------------------------------- */
+/* -- Default values ---------------------------------------------------------------------------- */
 
 static void release_value(void *heap_part)
 {
@@ -31,7 +31,8 @@ static rush_value held(session *s, rush_value v)
 
 static rush_value constant_list(session *s, const resolver *r, const ast_expr *x, const type *t)
 {
-  const type *list = type_container_in(t, TYPE_LIST), *elem = list ? list->elems[0] : type_simple(TYPE_ANY);
+  const type *list = type_container_in(t, TYPE_LIST),
+             *elem = list ? list->elems[0] : type_simple(TYPE_ANY);
   rush_list *l;
   session_check(s, list_new(s->cx, elem, x->as.items.n, &l));
   rush_value v = held(s, value_heap_steal(RUSH_TAG_LIST, l));
@@ -83,7 +84,8 @@ static rush_value constant_named(session *s, const resolver *r, const ast_expr *
       return value_float(NAN);
     if (r->value(s, r, x->as.name, x->at, &v) && v.kind == SUGAR_CONSTANT)
       return v.as.constant.value;
-  } else if (x->as.attr.base->kind == EXPR_NAME && strcmp(x->as.attr.base->as.name, "CONSTANTS") == 0) {
+  } else if (x->as.attr.base->kind == EXPR_NAME &&
+             strcmp(x->as.attr.base->as.name, "CONSTANTS") == 0) {
     unsigned long i = 0;
     for (const char *p = x->as.attr.name + 1; *p >= '0' && *p <= '9' && i < UINT32_MAX; p++)
       i = i * 10 + (unsigned long)(*p - '0');
@@ -124,11 +126,16 @@ static rush_value constant_number(session *s, const resolver *r, const ast_expr 
 static rush_value constant_call(session *s, const resolver *r, const ast_expr *x)
 {
   const ast_expr *fn = x->as.call.fn;
-  const char *name = fn->kind == EXPR_NAME ? fn->as.name : fn->kind == EXPR_ATTR ? fn->as.attr.name : "";
+  const char *name = fn->kind == EXPR_NAME   ? fn->as.name
+                     : fn->kind == EXPR_ATTR ? fn->as.attr.name
+                                             : "";
   if (strcmp(name, "annotate") == 0 && x->as.call.args.n == 2)
-    return em_evaluate_constant(s, r, x->as.call.args.items[1], resolve_type(s, r, x->as.call.args.items[0]));
+    return em_evaluate_constant(s, r, x->as.call.args.items[1],
+                                resolve_type(s, r, x->as.call.args.items[0]));
   if (strcmp(name, "device") == 0 && x->as.call.args.n >= 1) {
-    rush_value text = em_evaluate_constant(s, r, x->as.call.args.items[0], type_simple(TYPE_STRING)), out;
+    rush_value text =
+                 em_evaluate_constant(s, r, x->as.call.args.items[0], type_simple(TYPE_STRING)),
+               out;
     const op *o = session_op_find(s, STR("aten::device"), STR(""));
     if (o && text.tag == RUSH_TAG_STRING) {
       session_check(s, op_invoke(s->cx, o, &text, 1, &out, 1));
@@ -143,10 +150,12 @@ static rush_value constant_complex(session *s, const resolver *r, const ast_expr
 {
   rush_value re = em_evaluate_constant(s, r, x->as.pair.left, type_simple(TYPE_FLOAT)), out;
   rush_value im = em_evaluate_constant(s, r, x->as.pair.right, type_simple(TYPE_COMPLEX));
-  if ((x->op != OP_ADD && x->op != OP_SUB) || re.tag != RUSH_TAG_FLOAT || im.tag != RUSH_TAG_COMPLEX)
+  if ((x->op != OP_ADD && x->op != OP_SUB) || re.tag != RUSH_TAG_FLOAT ||
+      im.tag != RUSH_TAG_COMPLEX)
     session_fail(s, &x->at, "this is not a constant");
   const double by = value_complex(im)->im, at = value_complex(im)->re;
-  session_check(s, complex_new(s->cx, x->op == OP_ADD ? re.as.d + at : re.as.d - at, x->op == OP_ADD ? by : -by, &out));
+  session_check(s, complex_new(s->cx, x->op == OP_ADD ? re.as.d + at : re.as.d - at,
+                               x->op == OP_ADD ? by : -by, &out));
   return held(s, out);
 }
 
@@ -216,7 +225,7 @@ rush_value em_constant_of_type(session *s, const resolver *r, const ast_expr *x,
   return v;
 }
 
-/* -- Signatures --------------------------------------------------------------------------------- */
+/* -- Signatures -------------------------------------------------------------------------------- */
 
 static const char *keep_text(session *s, program *p, const char *text)
 {
@@ -231,9 +240,12 @@ static int32_t broadcast_length(const ast_expr *x)
   static const char name[] = "BroadcastingList";
   while (x && x->kind == EXPR_SUBSCRIPT && x->as.subscript.index.n == 1) {
     const ast_expr *base = x->as.subscript.base;
-    const char *text = base->kind == EXPR_NAME ? base->as.name : base->kind == EXPR_ATTR ? base->as.attr.name : "";
+    const char *text = base->kind == EXPR_NAME   ? base->as.name
+                       : base->kind == EXPR_ATTR ? base->as.attr.name
+                                                 : "";
     size_t len = strlen(text);
-    if (len == sizeof name && memcmp(text, name, sizeof name - 1) == 0 && text[len - 1] >= '1' && text[len - 1] <= '9')
+    if (len == sizeof name && memcmp(text, name, sizeof name - 1) == 0 && text[len - 1] >= '1' &&
+        text[len - 1] <= '9')
       return text[len - 1] - '0';
     if (strcmp(text, "Optional") != 0)
       return 0;
@@ -245,7 +257,8 @@ static int32_t broadcast_length(const ast_expr *x)
 /* The default as the host has it; false: the text says. */
 static bool live_default(session *s, const resolver *r, const ast_param *param, schema_arg *out)
 {
-  const type *t = out->fixed_len ? type_simple(TYPE_ANY) : out->type; /* of a list that one number may stand for */
+  const type *t = out->fixed_len ? type_simple(TYPE_ANY)
+                                 : out->type; /* of a list that one number may stand for */
   bool fits = false;
   rush_value v;
   if (!r->default_value || !r->default_value(s, r, param->name, t, param->default_value->at, &v))
@@ -257,7 +270,8 @@ static bool live_default(session *s, const resolver *r, const ast_param *param, 
   held(s, v);
   rush_list *l;
   if (v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_FLOAT) {
-    session_check(s, list_new(s->cx, em_unwrap_optional(out->type)->elems[0], (size_t)out->fixed_len, &l));
+    session_check(
+      s, list_new(s->cx, em_unwrap_optional(out->type)->elems[0], (size_t)out->fixed_len, &l));
     rush_value list = value_heap_steal(RUSH_TAG_LIST, l);
     for (int32_t i = 0; i < out->fixed_len; i++)
       l->items[l->n++] = v;
@@ -266,21 +280,25 @@ static bool live_default(session *s, const resolver *r, const ast_param *param, 
   }
   session_check(s, value_bind(s->cx, out->type, v, &fits, &out->default_value));
   if (!fits)
-    session_fail(s, &param->at, "Expected a default value of type %s on parameter \"%s\".", type_text(s, out->type), param->name);
+    session_fail(s, &param->at, "Expected a default value of type %s on parameter \"%s\".",
+                 type_text(s, out->type), param->name);
   return true;
 }
 
-static const char varargs[] =
-    "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults";
+static const char varargs[] = "Compiled functions can't take variable number of arguments or use "
+                              "keyword-only arguments with defaults";
 
-/* What calls a method from outside (the host, hooks, `with`, pickles, interfaces) passes an object of the method's class:
- * another annotation of self would make it one of another class.  PyTorch does not look at the annotation. */
+/* What calls a method from outside (the host, hooks, `with`, pickles, interfaces) passes an object
+ * of the method's class: another annotation of self would make it one of another class.  PyTorch
+ * does not look at the annotation. */
 static void check_self(session *s, const function *f, const ast_param *param, const resolver *r)
 {
   const type *t = param->type ? resolve_type(s, r, param->type) : f->self;
   if (!type_equal(t, f->self))
-    session_fail(s, &param->at, "'%s' of method '%s' is annotated as %s: it is an object of the method's class, %s", param->name, f->name,
-                 type_text(s, t), type_text(s, f->self));
+    session_fail(
+      s, &param->at,
+      "'%s' of method '%s' is annotated as %s: it is an object of the method's class, %s",
+      param->name, f->name, type_text(s, t), type_text(s, f->self));
 }
 
 static void declare_param(session *s, function *f, const ast_param *param, const resolver *r,
@@ -308,10 +326,13 @@ static void declare_param(session *s, function *f, const ast_param *param, const
   if (out->has_default && !type_contains_value(out->type, out->default_value)) {
     value_release(out->default_value); /* not yet among the schema's */
     out->has_default = false;
-    session_fail(s, &param->default_value->at, "Expected a default value of type %s%s on parameter \"%s\".%s%s%s",
+    session_fail(s, &param->default_value->at,
+                 "Expected a default value of type %s%s on parameter \"%s\".%s%s%s",
                  type_text(s, out->type), out->is_inferred ? " (inferred)" : "", param->name,
                  out->is_inferred ? "Because \"" : "", out->is_inferred ? param->name : "",
-                 out->is_inferred ? "\" was not annotated with an explicit type it is assumed to be type 'Tensor'." : "");
+                 out->is_inferred
+                   ? "\" was not annotated with an explicit type it is assumed to be type 'Tensor'."
+                   : "");
   }
 }
 
@@ -344,8 +365,10 @@ static const type *derived_state(session *s, const function *f, const ast_def *d
     session_fail(s, &def->at, "Expected 2 arguments for `__setstate__`, got: %u", def->n_params);
   function *get = class_find_method(f->self, STR("__getstate__"));
   if (!get)
-    session_fail(s, &def->at, "`__setstate__` defined but not `__getstate__`. You must have both defined on a ScriptModule to "
-                              "customize serialization.\nDid you forget to use `@torch.jit.export`?");
+    session_fail(s, &def->at,
+                 "`__setstate__` defined but not `__getstate__`. You must have both defined on a "
+                 "ScriptModule to "
+                 "customize serialization.\nDid you forget to use `@torch.jit.export`?");
   function_ensure(s, get);
   return get->schema->returns[0].type;
 }
@@ -381,22 +404,29 @@ void script_declare_function(session *s, function *f, const ast_def *def, const 
   session_keep(s, f);
 }
 
-/* -- Bodies ------------------------------------------------------------------------------------- */
+/* -- Bodies ------------------------------------------------------------------------------------ */
 
 static void emit_params(emitter *e, const ast_def *def)
 {
   for (uint32_t i = 0; i < def->n_params; i++) {
     e->at = def->params[i].at;
-    if (i >= e->f->schema->n_args) /* the declaration of an overload stands for the function's own signature */
-      FAIL(e, "Parameters not specified on the overloaded declaration must have a type annotation in the implementation "
-              "function. Did not find type for param %s", def->params[i].name);
+    if (i >=
+        e->f->schema
+          ->n_args) /* the declaration of an overload stands for the function's own signature */
+      FAIL(e,
+           "Parameters not specified on the overloaded declaration must have a type annotation in "
+           "the implementation "
+           "function. Did not find type for param %s",
+           def->params[i].name);
     const schema_arg *a = &e->f->schema->args[i];
     ir_value *v = ir_block_add_input(e->s, e->g->block, a->type, a->name);
     if (i == 0 && e->f->is_class_method) {
-      em_set_var(e, def->params[i].name, (sugared){.kind = SUGAR_CLASS, .as.type = e->f->self}, NULL);
+      em_set_var(e, def->params[i].name, (sugared){.kind = SUGAR_CLASS, .as.type = e->f->self},
+                 NULL);
       continue;
     }
-    if (i == 0 && e->names->is_eager && a->type == e->f->self && a->type->cls && a->type->cls->is_module)
+    if (i == 0 && e->names->is_eager && a->type == e->f->self && a->type->cls &&
+        a->type->cls->is_module)
       em_set_self(e, def->params[i].name, v);
     else
       em_set_var(e, def->params[i].name, sugar_value(v), a->type);
@@ -410,13 +440,21 @@ void script_emit_function(session *s, function *f, const ast_def *def, const res
   ir_graph *g = ir_graph_new(s, &f->program->types);
   session_defer(s, ir_graph_free_deferred, g);
   return_info ret = {.declared = f->schema->returns[0].type};
-  emitter e = {.s = s, .f = f, .p = f->program, .g = g, .names = r, .ret = &ret, .at = def->at, .compiling = def->at};
+  emitter e = {.s = s,
+               .f = f,
+               .p = f->program,
+               .g = g,
+               .names = r,
+               .ret = &ret,
+               .at = def->at,
+               .compiling = def->at};
   e.memo = session_new(s, emit_memo);
   e.literals = session_new(s, table);
   table_init(e.literals, s->cx->ctx);
   session_defer(s, free_table, e.literals);
   const char *owner = f->self && f->self->name ? strrchr(f->self->name, '.') : NULL;
-  trail why = {.name = owner ? session_printf(s, "%s.%s", owner + 1, f->name) : f->name, .at = &e.compiling};
+  trail why = {.name = owner ? session_printf(s, "%s.%s", owner + 1, f->name) : f->name,
+               .at = &e.compiling};
   session_push_trail(s, &why);
   e.before = g->block->ret;
   em_push_frame(&e, g->block)->is_function = true;

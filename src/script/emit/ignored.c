@@ -1,7 +1,9 @@
-/* script/emit/ignored.c -- `with torch.jit._IgnoreContextManager(a="inp:int", b="out:int"):`, a block that stays Python's.
+/* script/emit/ignored.c -- `with torch.jit._IgnoreContextManager(a="inp:int", b="out:int"):`, a
+ * block that stays Python's.
  *
- * The block becomes a function of the host: `inp` are its parameters, `out` what it returns and what is assigned.  The host is given
- * its text, as an attribute of the module that the name comes from. */
+ * The block becomes a function of the host: `inp` are its parameters, `out` what it returns and
+ * what is assigned.  The host is given its text, as an attribute of the module that the name comes
+ * from. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
@@ -44,7 +46,8 @@ static void read_ends(emitter *e, const ast_expr *call, ends *in, ends *out)
     else if (strncmp(text, "out:", 4) == 0)
       add_end(e, out, k, text + 4);
     else
-      session_fail(e->s, &k->at, "what is ignored says \"inp:TYPE\" or \"out:TYPE\" of its variables");
+      session_fail(e->s, &k->at,
+                   "what is ignored says \"inp:TYPE\" or \"out:TYPE\" of its variables");
   }
 }
 
@@ -60,9 +63,12 @@ static const char *function_text(emitter *e, const ast_stmts *body, const ends *
   while (lx.cur.kind != TK_EOF && (lx.cur.kind != TK_NEWLINE || lx.cur.start < end))
     lexer_next(&lx);
   end = lx.cur.start;
-  const char *gives = out->names.n == 0 ? "None" : out->names.n == 1 ? out->types : session_printf(e->s, "Tuple[%s]", out->types);
-  return session_printf(e->s, "def func_ignore_%u(%s) -> %s:\n%.*s\n%.*sreturn %s\n", start, in->typed, gives, (int)(end - line),
-                        src->text + line, (int)(start - line), src->text + line, out->names.n ? out->plain : "None");
+  const char *gives = out->names.n == 0   ? "None"
+                      : out->names.n == 1 ? out->types
+                                          : session_printf(e->s, "Tuple[%s]", out->types);
+  return session_printf(e->s, "def func_ignore_%u(%s) -> %s:\n%.*s\n%.*sreturn %s\n", start,
+                        in->typed, gives, (int)(end - line), src->text + line, (int)(start - line),
+                        src->text + line, out->names.n ? out->plain : "None");
 }
 
 void em_ignored_block(emitter *e, const ast_stmt *st)
@@ -72,7 +78,8 @@ void em_ignored_block(emitter *e, const ast_stmt *st)
   ends in, out;
   read_ends(e, call, &in, &out);
   const char *text = function_text(e, &st->as.with.body, &in, &out);
-  if (module.kind != SUGAR_HOST_OBJECT || !e->names->attr(e->s, e->names, &module, text, call->at, &made))
+  if (module.kind != SUGAR_HOST_OBJECT ||
+      !e->names->attr(e->s, e->names, &module, text, call->at, &made))
     session_fail(e->s, &call->at, "a block is left to Python: there is no Python here");
   call_args a = {.args = session_array(e->s, ir_value *, in.names.n)};
   for (uint32_t i = 0; i < in.names.n; i++)

@@ -1,12 +1,13 @@
 /* script/emit/index.c -- x[...]: reading, writing, deleting.
  *
- * Tensors: ints, slices, None and '...' become select, slice and unsqueeze from left to right (and from
- * the right behind the dots); tensors among them make one aten::index over what the others left. */
+ * Tensors: ints, slices, None and '...' become select, slice and unsqueeze from left to right (and
+ * from the right behind the dots); tensors among them make one aten::index over what the others
+ * left. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
 
-/* -- Slices ------------------------------------------------------------------------------------- */
+/* -- Slices ------------------------------------------------------------------------------------ */
 
 typedef enum slice_bound { START, STOP, STEP } slice_bound;
 
@@ -40,7 +41,9 @@ static ir_value *bound_of(emitter *e, const index_part *p, slice_bound b)
 {
   if (p->x->kind != EXPR_SLICE)
     return p->bounds[b];
-  const ast_expr *x = b == START ? p->x->as.slice.start : b == STOP ? p->x->as.slice.stop : p->x->as.slice.step;
+  const ast_expr *x = b == START  ? p->x->as.slice.start
+                      : b == STOP ? p->x->as.slice.stop
+                                  : p->x->as.slice.step;
   return x ? em_expr(e, x, NULL) : NULL;
 }
 
@@ -76,7 +79,8 @@ static ir_value *slice_tuple(emitter *e, ir_value *v, const index_part *p)
     FAIL(e, "tuple slices must have a step that is not 0");
   int64_t from = tuple_bound(e, bound_of(e, p, START), n, step > 0 ? 0 : (int64_t)n - 1);
   int64_t to = tuple_bound(e, bound_of(e, p, STOP), n, step > 0 ? (int64_t)n : -1);
-  ir_value **all = session_array(e->s, ir_value *, n), **kept = session_array(e->s, ir_value *, n + 1);
+  ir_value **all = session_array(e->s, ir_value *, n),
+           **kept = session_array(e->s, ir_value *, n + 1);
   if (step < 0 && from > (int64_t)n - 1)
     from = (int64_t)n - 1;
   em_unpack_tuple(e, v, all);
@@ -100,7 +104,7 @@ static ir_value *emit_slice(emitter *e, ir_value *v, ir_value *dim, const index_
   return em_call_op(e, "aten::slice", in, n);
 }
 
-/* -- Tensors ------------------------------------------------------------------------------------ */
+/* -- Tensors ----------------------------------------------------------------------------------- */
 
 typedef struct tensor_index {
   ir_value *sliced;    /* after ints, slices and Nones */
@@ -109,7 +113,8 @@ typedef struct tensor_index {
 } tensor_index;
 
 /* Compile one index at dimension `dim`; returns the dimension of the next one. */
-static int64_t emit_one_index(emitter *e, const ast_expr *x, int64_t dim, bool from_right, index_part *out)
+static int64_t emit_one_index(emitter *e, const ast_expr *x, int64_t dim, bool from_right,
+                              index_part *out)
 {
   int64_t next = from_right ? dim - 1 : dim + 1;
   *out = read_part(e, x);
@@ -133,8 +138,11 @@ static int64_t emit_one_index(emitter *e, const ast_expr *x, int64_t dim, bool f
     return next;
   if (is_tensor(t))
     FAIL(e, "Ellipses followed by tensor indexing is currently not supported");
-  FAIL(e, "Unsupported operation: indexing tensor with unsupported index type '%s'. Only ints, slices, lists "
-          "and tensors are supported", TYPE_TEXT(e, v->type));
+  FAIL(e,
+       "Unsupported operation: indexing tensor with unsupported index type '%s'. Only ints, "
+       "slices, lists "
+       "and tensors are supported",
+       TYPE_TEXT(e, v->type));
 }
 
 static ir_value *apply_index(emitter *e, tensor_index *ti, const index_part *p, int64_t dim)
@@ -197,7 +205,7 @@ static ir_value *index_tensor(emitter *e, ir_value *v, const ast_exprs *index)
   return em_call_op(e, "aten::index", in, 2);
 }
 
-/* -- Tuples ------------------------------------------------------------------------------------- */
+/* -- Tuples ------------------------------------------------------------------------------------ */
 
 static ir_value *index_tuple(emitter *e, ir_value *v, ir_value *index)
 {
@@ -205,7 +213,8 @@ static ir_value *index_tuple(emitter *e, ir_value *v, ir_value *index)
   const type *t = n ? v->type->elems[0] : NULL;
   if (constant_of(index, &i)) {
     if (i < -n || i >= n)
-      FAIL(e, "Tuple index out of range. Tuple is length %lld and index is %lld", (long long)n, (long long)i);
+      FAIL(e, "Tuple index out of range. Tuple is length %lld and index is %lld", (long long)n,
+           (long long)i);
     t = v->type->elems[i < 0 ? i + n : i];
   } else if (index->type->kind != TYPE_INT) {
     FAIL(e, "tuple index must be an integer");
@@ -213,14 +222,16 @@ static ir_value *index_tuple(emitter *e, ir_value *v, ir_value *index)
     for (int64_t k = 1; t && k < n; k++)
       t = em_unify(e, t, v->type->elems[k], false);
     if (!t)
-      FAIL(e, "Cannot index into a %s with a non-integer literal because we cannot resolve the output type",
+      FAIL(e,
+           "Cannot index into a %s with a non-integer literal because we cannot resolve the output "
+           "type",
            TYPE_TEXT(e, v->type));
   }
   ir_value *in[2] = {v, index};
   return em_put_node(e, IR_TUPLE_INDEX, in, 2, t);
 }
 
-/* -- Reading ------------------------------------------------------------------------------------ */
+/* -- Reading ----------------------------------------------------------------------------------- */
 
 static sugared index_value(emitter *e, ir_value *v, const ast_expr *x, const type *hint)
 {
@@ -228,16 +239,19 @@ static sugared index_value(emitter *e, ir_value *v, const ast_expr *x, const typ
   if (is_tensor(v->type))
     return sugar_value(index_tensor(e, v, index));
   if (index->n != 1)
-    FAIL(e, "Unsupported operation: attempted to use multidimensional indexing on a non-tensor type");
+    FAIL(e,
+         "Unsupported operation: attempted to use multidimensional indexing on a non-tensor type");
   const ast_expr *one = index->items[0];
   function *f;
   if (v->type->kind == TYPE_CLASS)
     class_complete(e->s, v->type);
-  bool is_module = v->type->kind == TYPE_CLASS && v->type->cls->is_module && !em_find_method(v->type, "__getitem__", &f);
+  bool is_module = v->type->kind == TYPE_CLASS && v->type->cls->is_module &&
+                   !em_find_method(v->type, "__getitem__", &f);
   if (is_module && one->kind != EXPR_SLICE)
     return em_index_module(e, v, one, hint);
   type_kind k = v->type->kind;
-  bool fits = k == TYPE_LIST || k == TYPE_STRING || k == TYPE_DICT || k == TYPE_CLASS || k == TYPE_INTERFACE || k == TYPE_TUPLE;
+  bool fits = k == TYPE_LIST || k == TYPE_STRING || k == TYPE_DICT || k == TYPE_CLASS ||
+              k == TYPE_INTERFACE || k == TYPE_TUPLE;
   if (!fits && one->kind != EXPR_SLICE)
     FAIL(e, "'%s' object is not subscriptable", TYPE_TEXT(e, v->type));
   index_part p = read_part(e, one);
@@ -258,7 +272,8 @@ static sugared index_items(emitter *e, const sugared *base, const ast_expr *x, c
   if (index->n == 1 && em_literal_int(index->items[0], &i)) {
     int64_t n = base->as.items.n;
     if (i < -n || i >= n)
-      FAIL(e, "Tuple index out of range. Tuple is length %lld and index is %lld", (long long)n, (long long)i);
+      FAIL(e, "Tuple index out of range. Tuple is length %lld and index is %lld", (long long)n,
+           (long long)i);
     return base->as.items.items[i < 0 ? i + n : i];
   }
   return index_value(e, em_as_value(e, base), x, hint);
@@ -273,7 +288,7 @@ sugared em_subscript(emitter *e, const ast_expr *x, const type *hint)
   return index_value(e, em_as_value(e, &base), x, hint);
 }
 
-/* -- Writing ------------------------------------------------------------------------------------ */
+/* -- Writing ----------------------------------------------------------------------------------- */
 
 /* A number written into a tensor takes its dtype and device. */
 static ir_value *number_to_tensor(emitter *e, ir_value *v, ir_value *like)
@@ -306,9 +321,12 @@ void em_assign_subscript(emitter *e, const ast_expr *target, ir_value *v)
     return;
   }
   if (base->type->kind == TYPE_TUPLE)
-    session_fail(e->s, &target->at, "%s does not support subscripted assignment", TYPE_TEXT(e, base->type));
+    session_fail(e->s, &target->at, "%s does not support subscripted assignment",
+                 TYPE_TEXT(e, base->type));
   if (index->n != 1 || index->items[0]->kind == EXPR_SLICE)
-    session_fail(e->s, &index->items[0]->at, "Sliced expression not yet supported for subscripted assignment. File a bug if you want this");
+    session_fail(e->s, &index->items[0]->at,
+                 "Sliced expression not yet supported for subscripted assignment. File a bug if "
+                 "you want this");
   ir_value *in[3] = {base, em_expr(e, index->items[0], NULL), v};
   em_call_magic(e, "__setitem__", "aten::_set_item", in, 3);
 }

@@ -1,14 +1,14 @@
 /* script/emit/iter.c -- loops over things, and comprehensions.
  *
- * What a loop walks over has a length and an item for an index.  Tuples (and zips and enumerations of
- * them) have members of different types: their loops are unrolled while compiling. */
+ * What a loop walks over has a length and an item for an index.  Tuples (and zips and enumerations
+ * of them) have members of different types: their loops are unrolled while compiling. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
 
 static ir_value *iter_len(emitter *e, const sugared *it);
 
-/* -- Iterables ---------------------------------------------------------------------------------- */
+/* -- Iterables --------------------------------------------------------------------------------- */
 
 static sugared enum_items(emitter *e, const type *t)
 {
@@ -137,7 +137,7 @@ static sugared iter_item(emitter *e, const sugared *it, ir_value *index)
   return sugar_value(em_call_op(e, "aten::__getitem__", in, 2));
 }
 
-/* -- Loops -------------------------------------------------------------------------------------- */
+/* -- Loops ------------------------------------------------------------------------------------- */
 
 static void assign_target(emitter *e, const ast_expr *target, const sugared *item)
 {
@@ -192,7 +192,7 @@ void em_loop(emitter *e, const sugared *it, const ast_expr *target,
   e->before = old;
 }
 
-/* -- Comprehensions ----------------------------------------------------------------------------- */
+/* -- Comprehensions ---------------------------------------------------------------------------- */
 
 typedef struct comprehension {
   const ast_expr *x;
@@ -207,11 +207,14 @@ static void append_element(emitter *e, void *arg)
   comprehension *c = arg;
   ir_value *v = em_expr(e, c->x->as.comp.element, c->elem_hint);
   if (!c->typed)
-    c->out->type = c->hint.n > 1 ? em_choose_display(e, &c->hint, v->type, NULL) : em_list_of(e, v->type);
+    c->out->type =
+      c->hint.n > 1 ? em_choose_display(e, &c->hint, v->type, NULL) : em_list_of(e, v->type);
   c->typed = true;
   const type *both = em_unify(e, c->out->type->elems[0], v->type, true);
   if (!both || !type_equal(both, c->out->type->elems[0]))
-    FAIL(e, "List type annotation `%s` did not match the types of the given list elements, which were unified to %s",
+    FAIL(e,
+         "List type annotation `%s` did not match the types of the given list elements, which were "
+         "unified to %s",
          TYPE_TEXT(e, c->out->type), TYPE_TEXT(e, v->type));
   ir_value *in[2] = {c->out, v};
   em_call_op(e, "aten::append", in, 2);
@@ -222,18 +225,22 @@ static void set_entry(emitter *e, void *arg)
   comprehension *c = arg;
   ir_value *k = em_expr(e, c->x->as.comp.key, NULL), *v = em_expr(e, c->x->as.comp.element, NULL);
   if (!c->typed) {
-    c->out->type = c->hint.n > 1 ? em_choose_display(e, &c->hint, k->type, v->type) : type_dict(&e->p->types, k->type, v->type);
+    c->out->type = c->hint.n > 1 ? em_choose_display(e, &c->hint, k->type, v->type)
+                                 : type_dict(&e->p->types, k->type, v->type);
     if (!c->out->type)
       session_check(e->s, call_nomem(e->s->cx));
   }
   if (e->names->is_live && k->type->kind == TYPE_UNION)
-    FAIL(e, "Dicts may only contain homogeneous keys, but the type of the first generated key was %s", TYPE_TEXT(e, k->type));
+    FAIL(e,
+         "Dicts may only contain homogeneous keys, but the type of the first generated key was %s",
+         TYPE_TEXT(e, k->type));
   c->typed = true;
   const type *const *want = c->out->type->elems;
   bool fits[2] = {em_is_subtype(e, k->type, want[0]), em_is_subtype(e, v->type, want[1])};
   if (e->names->is_eager && !(fits[0] && fits[1]))
-    FAIL(e, "Dict type annotation `%s` did not match the type of an actual %s type `%s`\n", TYPE_TEXT(e, c->out->type),
-         fits[0] ? "value" : "key", TYPE_TEXT(e, fits[0] ? v->type : k->type));
+    FAIL(e, "Dict type annotation `%s` did not match the type of an actual %s type `%s`\n",
+         TYPE_TEXT(e, c->out->type), fits[0] ? "value" : "key",
+         TYPE_TEXT(e, fits[0] ? v->type : k->type));
   ir_value *in[3] = {c->out, k, v};
   em_call_op(e, "aten::_set_item", in, 3);
 }
@@ -261,14 +268,16 @@ ir_value *em_list_comp(emitter *e, const ast_expr *x, const type *hint)
 {
   display_hint h = em_display_hint(e, x, hint, TYPE_LIST);
   const type *elem = h.one ? h.one->elems[0] : NULL;
-  comprehension c = {x, em_make_list(e, elem ? elem : type_simple(TYPE_TENSOR), NULL, 0), h, e->names->is_eager ? NULL : elem, elem};
+  comprehension c = {x, em_make_list(e, elem ? elem : type_simple(TYPE_TENSOR), NULL, 0), h,
+                     e->names->is_eager ? NULL : elem, elem};
   return emit_comp(e, x, &c, append_element);
 }
 
 ir_value *em_dict_comp(emitter *e, const ast_expr *x, const type *hint)
 {
   display_hint h = em_display_hint(e, x, hint, TYPE_DICT);
-  const type *t = h.one ? h.one : type_dict(&e->p->types, type_simple(TYPE_STRING), type_simple(TYPE_TENSOR));
+  const type *t =
+    h.one ? h.one : type_dict(&e->p->types, type_simple(TYPE_STRING), type_simple(TYPE_TENSOR));
   if (!t)
     session_check(e->s, call_nomem(e->s->cx));
   comprehension c = {x, em_put_nowhere(e, IR_DICT_CONSTRUCT, NULL, 0, t), h, NULL, h.one};

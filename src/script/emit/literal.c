@@ -17,7 +17,7 @@ bool em_literal_int(const ast_expr *x, int64_t *out)
   return true;
 }
 
-/* -- Lists -------------------------------------------------------------------------------------- */
+/* -- Lists ------------------------------------------------------------------------------------- */
 
 /* The first that does not go with those before it. */
 static const type *other_type(emitter *e, ir_value *const *v, uint32_t n)
@@ -31,8 +31,8 @@ static const type *other_type(emitter *e, ir_value *const *v, uint32_t n)
   return v[0]->type;
 }
 
-/* The type that the values of a display share, a Union when there is none (keys: refused); the hint's element
- * type when all fit it. */
+/* The type that the values of a display share, a Union when there is none (keys: refused); the
+ * hint's element type when all fit it. */
 static const type *common_type(emitter *e, ir_value *const *v, uint32_t n, const type *hint_elem,
                                const char *what)
 {
@@ -51,8 +51,8 @@ static const type *common_type(emitter *e, ir_value *const *v, uint32_t n, const
     t = type_union(&e->p->types, all, n);
   }
   if (!t)
-    FAIL(e, "%s must contain only a single type. Expected: %s but found %s instead", what, TYPE_TEXT(e, v[0]->type),
-         TYPE_TEXT(e, other_type(e, v, n)));
+    FAIL(e, "%s must contain only a single type. Expected: %s but found %s instead", what,
+         TYPE_TEXT(e, v[0]->type), TYPE_TEXT(e, other_type(e, v, n)));
   return t;
 }
 
@@ -60,7 +60,8 @@ static const type *common_type(emitter *e, ir_value *const *v, uint32_t n, const
 static ir_value **emit_items(emitter *e, const ast_exprs *items, const type *const *hints,
                              uint32_t n_hints, uint32_t *n_out)
 {
-  if (e->names->is_eager) /* what is expected of a whole display says nothing of its items in PyTorch */
+  if (e->names
+        ->is_eager) /* what is expected of a whole display says nothing of its items in PyTorch */
     n_hints = 0;
   ir_value **v = NULL;
   uint32_t n = 0, cap = 0;
@@ -72,7 +73,10 @@ static ir_value **emit_items(emitter *e, const ast_exprs *items, const type *con
       one = em_sugared(e, x->as.pair.left, NULL);
       k = em_as_items(e, &one, 0, &many);
     } else {
-      const type *hint = n_hints == 0 ? NULL : n_hints == 1 ? hints[0] : i < n_hints ? hints[i] : NULL;
+      const type *hint = n_hints == 0   ? NULL
+                         : n_hints == 1 ? hints[0]
+                         : i < n_hints  ? hints[i]
+                                        : NULL;
       one = sugar_value(em_expr(e, x, hint));
     }
     if (n + k > cap) {
@@ -89,7 +93,7 @@ static ir_value **emit_items(emitter *e, const ast_exprs *items, const type *con
   return v;
 }
 
-/* -- What an annotation asks of a display -------------------------------------------------------- */
+/* -- What an annotation asks of a display ------------------------------------------------------ */
 
 display_hint em_display_hint(emitter *e, const ast_expr *x, const type *hint, type_kind k)
 {
@@ -107,8 +111,8 @@ display_hint em_display_hint(emitter *e, const ast_expr *x, const type *hint, ty
     return h;
   e->at = x->at;
   if (is_union && h.n == 0)
-    FAIL(e, "Expected an Union type annotation with an inner %s type, but got %s", k == TYPE_LIST ? "List" : "Dict",
-         TYPE_TEXT(e, h.whole));
+    FAIL(e, "Expected an Union type annotation with an inner %s type, but got %s",
+         k == TYPE_LIST ? "List" : "Dict", TYPE_TEXT(e, h.whole));
   if (h.n > 1)
     h.one = NULL;
   return h;
@@ -118,11 +122,13 @@ void em_check_annotation(emitter *e, const ast_expr *x, const type *t)
 {
   bool is_list = x->kind == EXPR_LIST || x->kind == EXPR_LIST_COMP;
   const type *in = t->kind == TYPE_OPTIONAL ? t->elems[0] : t;
-  if (!e->names->is_eager || !(is_list || x->kind == EXPR_DICT || x->kind == EXPR_DICT_COMP) || in->kind == TYPE_ANY ||
-      in->kind == TYPE_UNION || in->kind == (is_list ? TYPE_LIST : TYPE_DICT))
+  if (!e->names->is_eager || !(is_list || x->kind == EXPR_DICT || x->kind == EXPR_DICT_COMP) ||
+      in->kind == TYPE_ANY || in->kind == TYPE_UNION ||
+      in->kind == (is_list ? TYPE_LIST : TYPE_DICT))
     return;
   e->at = x->at;
-  FAIL(e, "Expected an annotation of type %s but got %s", is_list ? "List" : "Dict", TYPE_TEXT(e, t));
+  FAIL(e, "Expected an annotation of type %s but got %s", is_list ? "List" : "Dict",
+       TYPE_TEXT(e, t));
 }
 
 static bool holds(emitter *e, const type *display, const type *a, const type *b)
@@ -142,15 +148,26 @@ const type *em_choose_display(emitter *e, const display_hint *h, const type *a, 
     if (holds(e, t, a, b) && (!best || holds(e, t, best->elems[0], b ? best->elems[1] : NULL)))
       best = t;
     seen++;
-    all = session_printf(e->s, "%s%s%s", all, seen == 1 ? "" : seen < h->n ? ", " : h->n == 2 ? " or " : ",  or ", TYPE_TEXT(e, t));
+    all = session_printf(e->s, "%s%s%s", all,
+                         seen == 1     ? ""
+                         : seen < h->n ? ", "
+                         : h->n == 2   ? " or "
+                                       : ",  or ",
+                         TYPE_TEXT(e, t));
   }
   if (best)
     return best;
   if (!b)
-    FAIL(e, "Union type annotation `%s` can hold %s, but none of those types match the types of the given list elements, which were "
-            "unified to %s", TYPE_TEXT(e, h->whole), all, TYPE_TEXT(e, a));
-  FAIL(e, "Union type annotation `%s` can hold %s, but none of those dict types can hold the types of the given keys and values, which "
-          "were unified to Dict[%s, %s", TYPE_TEXT(e, h->whole), all, TYPE_TEXT(e, a), TYPE_TEXT(e, b));
+    FAIL(e,
+         "Union type annotation `%s` can hold %s, but none of those types match the types of the "
+         "given list elements, which were "
+         "unified to %s",
+         TYPE_TEXT(e, h->whole), all, TYPE_TEXT(e, a));
+  FAIL(e,
+       "Union type annotation `%s` can hold %s, but none of those dict types can hold the types of "
+       "the given keys and values, which "
+       "were unified to Dict[%s, %s",
+       TYPE_TEXT(e, h->whole), all, TYPE_TEXT(e, a), TYPE_TEXT(e, b));
 }
 
 ir_value *em_as_annotated(emitter *e, ir_value *v, const type *hint)
@@ -162,8 +179,11 @@ ir_value *em_as_annotated(emitter *e, ir_value *v, const type *hint)
 static void check_empty(emitter *e, const display_hint *h, const char *what, const char *kind)
 {
   if (!h->one && h->n > 1)
-    FAIL(e, "Cannot assign an empty %s to a variable annotated to be type %s because there are multiple possible %s type candidates in the "
-            "Union annotation", what, TYPE_TEXT(e, h->whole), kind);
+    FAIL(e,
+         "Cannot assign an empty %s to a variable annotated to be type %s because there are "
+         "multiple possible %s type candidates in the "
+         "Union annotation",
+         what, TYPE_TEXT(e, h->whole), kind);
 }
 
 /* The tuple type that a hint asks for, inside Optional and Union. */
@@ -197,7 +217,9 @@ static ir_value *emit_list(emitter *e, const ast_expr *x, const type *hint)
   }
   const type *t = common_type(e, v, n, elem, "Lists");
   if (elem && e->names->is_eager && !em_is_subtype(e, t, elem))
-    FAIL(e, "List type annotation `%s` did not match the types of the given list elements, which were unified to %s",
+    FAIL(e,
+         "List type annotation `%s` did not match the types of the given list elements, which were "
+         "unified to %s",
          TYPE_TEXT(e, h.one), TYPE_TEXT(e, t));
   if (!elem && h.n > 1)
     t = em_choose_display(e, &h, t, NULL)->elems[0];
@@ -217,14 +239,15 @@ static ir_value *emit_tuple(emitter *e, const ast_expr *x, const type *hint)
   return em_make_tuple(e, v, n, NULL);
 }
 
-/* -- Dicts -------------------------------------------------------------------------------------- */
+/* -- Dicts ------------------------------------------------------------------------------------- */
 
 static ir_value *emit_dict(emitter *e, const ast_expr *x, const type *hint)
 {
   display_hint h = em_display_hint(e, x, hint, TYPE_DICT);
   const type *t = h.one;
   uint32_t n = x->as.dict.keys.n;
-  ir_value **keys = session_array(e->s, ir_value *, n), **values = session_array(e->s, ir_value *, n);
+  ir_value **keys = session_array(e->s, ir_value *, n),
+           **values = session_array(e->s, ir_value *, n);
   ir_value **all = session_array(e->s, ir_value *, (size_t)n * 2);
   const type *const none[2] = {NULL, NULL};
   for (uint32_t i = 0; i < n; i++) {
@@ -252,12 +275,18 @@ static ir_value *emit_dict(emitter *e, const ast_expr *x, const type *hint)
       value = t->elems[1];
     }
   }
-  bool fits[2] = {!t || em_is_subtype(e, key, t->elems[0]), !t || em_is_subtype(e, value, t->elems[1])};
+  bool fits[2] = {!t || em_is_subtype(e, key, t->elems[0]),
+                  !t || em_is_subtype(e, value, t->elems[1])};
   if (e->names->is_eager && !fits[0])
-    FAIL(e, "Type annotation was inferred to be %sbut the type of keys given by the dict literal is %s", TYPE_TEXT(e, t), TYPE_TEXT(e, key));
+    FAIL(
+      e,
+      "Type annotation was inferred to be %sbut the type of keys given by the dict literal is %s",
+      TYPE_TEXT(e, t), TYPE_TEXT(e, key));
   if (e->names->is_eager && !fits[1])
-    FAIL(e, "Type annotation was inferred to be `%s`, but the type of values given by the dict literal is %s", TYPE_TEXT(e, t),
-         TYPE_TEXT(e, value));
+    FAIL(e,
+         "Type annotation was inferred to be `%s`, but the type of values given by the dict "
+         "literal is %s",
+         TYPE_TEXT(e, t), TYPE_TEXT(e, value));
   resolve_check_key(e->s, key, e->at);
   const type *made = type_dict(&e->p->types, key, value);
   if (!made)
@@ -267,7 +296,7 @@ static ir_value *emit_dict(emitter *e, const ast_expr *x, const type *hint)
   return em_as_annotated(e, em_put_nowhere(e, IR_DICT_CONSTRUCT, all, 2 * n, made), hint);
 }
 
-/* -- f-strings ---------------------------------------------------------------------------------- */
+/* -- f-strings --------------------------------------------------------------------------------- */
 
 ir_value *em_fstring(emitter *e, const ast_expr *x)
 {
@@ -286,7 +315,8 @@ ir_value *em_fstring(emitter *e, const ast_expr *x)
       continue;
     }
     if (piece->as.format.conversion || piece->as.format.spec)
-      REFUSE(e, &piece->at, NOT_SUPPORTED, "Don't support %s in JoinedStr", piece->as.format.conversion ? "conversion" : "formatting");
+      REFUSE(e, &piece->at, NOT_SUPPORTED, "Don't support %s in JoinedStr",
+             piece->as.format.conversion ? "conversion" : "formatting");
     memcpy(text + len, "{}", 2);
     len += 2;
     in[n++] = em_expr(e, piece->as.format.value, NULL);
@@ -296,17 +326,19 @@ ir_value *em_fstring(emitter *e, const ast_expr *x)
   return em_call_op(e, "aten::format", in, n);
 }
 
-/* -- All ---------------------------------------------------------------------------------------- */
+/* -- All --------------------------------------------------------------------------------------- */
 
 ir_value *em_literal(emitter *e, const ast_expr *x, const type *hint)
 {
   switch (x->kind) {
   case EXPR_INT:
-    if (x->op == OP_NEG || (e->names->is_eager && x->as.integer == INT64_MIN)) /* Python's tree has the minus apart */
+    if (x->op == OP_NEG ||
+        (e->names->is_eager && x->as.integer == INT64_MIN)) /* Python's tree has the minus apart */
       FAIL(e, "Integral constant out of range (must fit in a signed 64 bit integer)");
-    return x->as.integer < 0 && e->names->is_eager /* to PyTorch the neg of a literal, computed later */
-               ? em_constant_int(e, x->as.integer)
-               : em_literal_number(e, value_int(x->as.integer), type_simple(TYPE_INT));
+    return x->as.integer < 0 &&
+               e->names->is_eager /* to PyTorch the neg of a literal, computed later */
+             ? em_constant_int(e, x->as.integer)
+             : em_literal_number(e, value_int(x->as.integer), type_simple(TYPE_INT));
   case EXPR_FLOAT:
     return signbit(x->as.number) && e->names->is_eager
                ? em_constant_value(e, value_float(x->as.number), type_simple(TYPE_FLOAT))

@@ -1,14 +1,14 @@
 /* script/emit/match.c -- overloads, implicit conversions, type variables.
  *
  * PyTorch's rules.  An operator's overloads are tried in registration order, first without implicit
- * conversions, then with; a function has one schema and converts at once.  What a failed attempt put
- * into the graph is taken out again. */
+ * conversions, then with; a function has one schema and converts at once.  What a failed attempt
+ * put into the graph is taken out again. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
 #include "ops/call/lookup.h"
 
-/* -- Type variables ----------------------------------------------------------------------------- */
+/* -- Type variables ---------------------------------------------------------------------------- */
 
 #define MAX_TYPE_VARS 8
 typedef struct type_env {
@@ -143,7 +143,7 @@ static const type *eval_vars(emitter *e, const type_env *env, const type *t)
   }
 }
 
-/* -- Conversions -------------------------------------------------------------------------------- */
+/* -- Conversions ------------------------------------------------------------------------------- */
 
 /* May a value of this type be given where the list is wanted: the list itself, or a tuple of its
  * elements? */
@@ -213,7 +213,7 @@ ir_value *em_convert(emitter *e, const type *to, ir_value *v, bool implicit)
   return name ? em_call_op(e, name, &v, 1) : v;
 }
 
-/* -- One argument ------------------------------------------------------------------------------- */
+/* -- One argument ------------------------------------------------------------------------------ */
 
 /* int[2] takes a single int, as often as it says. */
 static ir_value *broadcast_scalar(emitter *e, const schema_arg *arg, ir_value *v)
@@ -235,17 +235,22 @@ const char *em_interface_reason(emitter *e, const type *cls, const type *want)
   class_complete(e->s, cls);
   for (uint32_t i = 0; i < want->cls->n_methods; i++)
     if (!class_find_method(cls, str_of(want->cls->methods[i]->name)))
-      return session_printf(e->s, "\nClass '%s' does not have method '%s' but '%s' does.", cls->name,
-                            want->cls->methods[i]->name, want->name);
-  return session_printf(e->s, "\nMethod on class '%s' (1) is not compatible with interface '%s' (2)", cls->name, want->name);
+      return session_printf(e->s, "\nClass '%s' does not have method '%s' but '%s' does.",
+                            cls->name, want->cls->methods[i]->name, want->name);
+  return session_printf(e->s,
+                        "\nMethod on class '%s' (1) is not compatible with interface '%s' (2)",
+                        cls->name, want->name);
 }
 
 static const char *guessed(emitter *e, const schema_arg *arg, const ir_value *v)
 {
   if (arg->is_inferred || !is_tensor(v->type) || strcmp(em_type_of(e, v), "Tensor") == 0)
     return "";
-  return session_printf(e->s, "\nInferred the value for argument '%s' to be of type 'Tensor' because it was not annotated with an explicit "
-                              "type.", arg->name);
+  return session_printf(e->s,
+                        "\nInferred the value for argument '%s' to be of type 'Tensor' because it "
+                        "was not annotated with an explicit "
+                        "type.",
+                        arg->name);
 }
 
 static bool has_no_parts(const type *t) { return !t->n_elems && !t->name && t->kind != TYPE_TUPLE; }
@@ -254,7 +259,8 @@ static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
 {
   emitter *e = m->e;
   if (has_no_parts(arg->type) && has_no_parts(v->type)) { /* most are settled by their kinds */
-    bool fits = arg->type == v->type || (!m->implicit && em_is_subtype(e, v->type, type_runtime(arg->type)));
+    bool fits =
+      arg->type == v->type || (!m->implicit && em_is_subtype(e, v->type, type_runtime(arg->type)));
     if (fits)
       m->out[m->n++] = v;
     if (fits || (!m->implicit && !m->explain))
@@ -263,7 +269,7 @@ static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
   v = broadcast_scalar(e, arg, v);
   if (!match_vars(m, arg->type, v->type)) {
     WHY(m, "Could not match type %s to %s in argument '%s': %s.", TYPE_TEXT(e, v->type),
-                            TYPE_TEXT(e, arg->type), arg->name, m->why ? m->why : "it is another type");
+        TYPE_TEXT(e, arg->type), arg->name, m->why ? m->why : "it is another type");
     return false;
   }
   const type *want = eval_vars(e, &m->env, arg->type);
@@ -273,14 +279,22 @@ static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
   }
   v = em_convert(e, want, v, m->implicit);
   if (!em_is_subtype(e, v->type, want)) {
-    WHY(m, "Expected a value of type '%s%s' for argument '%s' but instead found type '%s'.%s%s%s%s%s",
-                            TYPE_TEXT(e, type_has_vars(arg->type) ? arg->type : want), arg->is_inferred ? " (inferred)" : "", arg->name,
-                            em_type_of(e, v), guessed(e, arg, v), em_interface_reason(e, v->type, want),
-                            arg->is_inferred ? "\nInferred '" : "", arg->is_inferred ? arg->name : "",
-                            arg->is_inferred ? "' to be of type 'Tensor' because it was not annotated with an explicit type." : "");
+    WHY(m,
+        "Expected a value of type '%s%s' for argument '%s' but instead found type '%s'.%s%s%s%s%s",
+        TYPE_TEXT(e, type_has_vars(arg->type) ? arg->type : want),
+        arg->is_inferred ? " (inferred)" : "", arg->name, em_type_of(e, v), guessed(e, arg, v),
+        em_interface_reason(e, v->type, want), arg->is_inferred ? "\nInferred '" : "",
+        arg->is_inferred ? arg->name : "",
+        arg->is_inferred
+          ? "' to be of type 'Tensor' because it was not annotated with an explicit type."
+          : "");
     if (m->why && v->type->kind == TYPE_LIST && v->type->elems[0]->kind == TYPE_TENSOR)
-      WHY(m, "%s\nEmpty lists default to List[Tensor]. Add a variable annotation to the assignment to create an empty list of "
-             "another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the list for Python 2)", m->why);
+      WHY(m,
+          "%s\nEmpty lists default to List[Tensor]. Add a variable annotation to the assignment to "
+          "create an empty list of "
+          "another type (torch.jit.annotate(List[T, []]) where T is the type of elements in the "
+          "list for Python 2)",
+          m->why);
     return false;
   }
   m->out[m->n++] = v;
@@ -293,7 +307,8 @@ static bool rest_is_list(attempt *m, const schema *sc, uint32_t i, const ir_valu
   const schema_arg *arg = &sc->args[i];
   bool last = i + 1 == sc->n_args || sc->args[i + 1].kwarg_only;
   const type *formal = em_unwrap_optional(arg->type);
-  if (!last || arg->type->kind != TYPE_LIST || arg->fixed_len || arg->type->elems[0]->kind == TYPE_VAR)
+  if (!last || arg->type->kind != TYPE_LIST || arg->fixed_len ||
+      arg->type->elems[0]->kind == TYPE_VAR)
     return false;
   return first->type->kind != TYPE_LIST && !fits_list(m->e, first->type, formal_type(m->e, formal));
 }
@@ -306,7 +321,8 @@ static bool match_rest(attempt *m, const schema_arg *arg, ir_value *const *v, ui
   for (uint32_t i = 0; i < n; i++) {
     items[i] = em_convert(e, elem, v[i], m->implicit);
     if (!em_is_subtype(e, items[i]->type, elem)) {
-      WHY(m, "Expected a value of type '%s' for argument '<varargs>' but instead found type '%s'.", TYPE_TEXT(e, elem), em_type_of(e, v[i]));
+      WHY(m, "Expected a value of type '%s' for argument '<varargs>' but instead found type '%s'.",
+          TYPE_TEXT(e, elem), em_type_of(e, v[i]));
       return false;
     }
   }
@@ -314,7 +330,7 @@ static bool match_rest(attempt *m, const schema_arg *arg, ir_value *const *v, ui
   return true;
 }
 
-/* -- One schema --------------------------------------------------------------------------------- */
+/* -- One schema -------------------------------------------------------------------------------- */
 
 static const named_value *find_kwarg(const call_args *a, const char *name)
 {
@@ -327,7 +343,9 @@ static const named_value *find_kwarg(const call_args *a, const char *name)
 /* What Python calls `input` is `self` to operators of aten. */
 static const named_value *find_input(const schema *sc, const call_args *a, const char *name)
 {
-  return a->n_kwargs && text_same(name, "self") && strncmp(sc->name, "aten::", 6) == 0 ? find_kwarg(a, "input") : NULL;
+  return a->n_kwargs && text_same(name, "self") && strncmp(sc->name, "aten::", 6) == 0
+           ? find_kwarg(a, "input")
+           : NULL;
 }
 
 static const type *default_type(emitter *e, const schema_arg *arg)
@@ -359,11 +377,13 @@ static bool check_kwargs(attempt *m, const schema *sc, const call_args *a)
   return true;
 }
 
-/* Of the three overloads only that of the members' type reads them; of any enum's member it is not known which. */
+/* Of the three overloads only that of the members' type reads them; of any enum's member it is not
+ * known which. */
 static bool check_enum(attempt *m, const schema *sc)
 {
   const type *t = m->n == 1 ? m->out[0]->type : NULL;
-  if (!t || (t->kind != TYPE_ENUM && t->kind != TYPE_ANY_ENUM) || strcmp(sc->name, "prim::EnumValue") != 0 ||
+  if (!t || (t->kind != TYPE_ENUM && t->kind != TYPE_ANY_ENUM) ||
+      strcmp(sc->name, "prim::EnumValue") != 0 ||
       (t->kind == TYPE_ENUM && type_equal(type_elem(t), sc->returns[0].type)))
     return true;
   WHY(m, "The value of %s is no %s.", TYPE_TEXT(m->e, t), TYPE_TEXT(m->e, sc->returns[0].type));
@@ -430,11 +450,14 @@ static void roll_back(emitter *e, const ir_node *mark)
  * and say why not. */
 typedef enum match_mode { MATCH_EXACT, MATCH_LISTS, MATCH_IMPLICIT, MATCH_EXPLAIN } match_mode;
 
-static bool attempt_schema(attempt *m, emitter *e, const schema *sc, ir_value *self, const call_args *a,
-                           match_mode mode)
+static bool attempt_schema(attempt *m, emitter *e, const schema *sc, ir_value *self,
+                           const call_args *a, match_mode mode)
 {
   const ir_node *mark = e->before->prev;
-  *m = (attempt){.e = e, .implicit = mode >= MATCH_IMPLICIT, .lists = mode != MATCH_EXACT, .explain = mode == MATCH_EXPLAIN};
+  *m = (attempt){.e = e,
+                 .implicit = mode >= MATCH_IMPLICIT,
+                 .lists = mode != MATCH_EXACT,
+                 .explain = mode == MATCH_EXPLAIN};
   m->out = session_array(e->s, ir_value *, sc->n_args + a->n + 1);
   if (try_match(m, sc, self, a))
     return true;
@@ -453,7 +476,8 @@ static const char *schema_text(emitter *e, const schema *sc)
 ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const call_args *a)
 {
   attempt m;
-  if (!attempt_schema(&m, e, sc, self, a, MATCH_IMPLICIT) && !attempt_schema(&m, e, sc, self, a, MATCH_EXPLAIN))
+  if (!attempt_schema(&m, e, sc, self, a, MATCH_IMPLICIT) &&
+      !attempt_schema(&m, e, sc, self, a, MATCH_EXPLAIN))
     FAIL(e, "\n%s:\n%s\n", schema_text(e, sc) + (sc->name[0] == '^'), m.why); /* ^: the host's */
   return m.out;
 }
@@ -470,7 +494,7 @@ static const char *indented(emitter *e, const char *why)
   return session_take_text(e->s, b);
 }
 
-/* -- Operators ---------------------------------------------------------------------------------- */
+/* -- Operators --------------------------------------------------------------------------------- */
 
 /* Results of an operator as one value. */
 static ir_value *pack_results(emitter *e, const schema *sc, ir_node *n)
@@ -508,7 +532,8 @@ static ir_value *insert_op(emitter *e, const op *o, const attempt *m)
   return pack_results(e, o->schema, n);
 }
 
-/* PyTorch's graphs have a value for the function, made just before the result: its number is kept for the text. */
+/* PyTorch's graphs have a value for the function, made just before the result: its number is kept
+ * for the text. */
 static void set_callee(emitter *e, ir_node *n, function *f)
 {
   n->function = f;
@@ -524,8 +549,10 @@ static ir_value *insert_call(emitter *e, function *f, const attempt *m)
   return ir_node_add_output(e->s, n, f->schema->returns[0].type);
 }
 
-/* The functions of TorchScript that swapped_scalar and the like stand for, as PyTorch lists them behind the operators. */
-static void list_functions(emitter *e, text_buf *b, const char *name, ir_value *self, const call_args *a)
+/* The functions of TorchScript that swapped_scalar and the like stand for, as PyTorch lists them
+ * behind the operators. */
+static void list_functions(emitter *e, text_buf *b, const char *name, ir_value *self,
+                           const call_args *a)
 {
   static const struct { const char *names, *params; } rows[] = {
       {" add sub mul div lt le gt ge eq ne ", "(float a, Tensor b) -> Tensor"},
@@ -535,12 +562,14 @@ static void list_functions(emitter *e, text_buf *b, const char *name, ir_value *
       {" floordiv ", "(Tensor self, Tensor other) -> Tensor"},
       {" __contains__ ", "(str self, str key) -> bool"},
   };
-  const char *plain = strrchr(name, ':') ? strrchr(name, ':') + 1 : name, *word = session_printf(e->s, " %s ", plain);
+  const char *plain = strrchr(name, ':') ? strrchr(name, ':') + 1 : name,
+             *word = session_printf(e->s, " %s ", plain);
   for (size_t i = 0; i < COUNT_OF(rows); i++) {
     attempt m;
     if (!strstr(rows[i].names, word))
       continue;
-    const schema *sc = schema_parse(e->s, e->s->mem, &e->p->types, session_printf(e->s, "%s%s", plain, rows[i].params));
+    const schema *sc = schema_parse(e->s, e->s->mem, &e->p->types,
+                                    session_printf(e->s, "%s%s", plain, rows[i].params));
     if (!attempt_schema(&m, e, sc, self, a, MATCH_EXPLAIN))
       text_printf(b, "  \n  %s%s:\n  %s\n", plain, rows[i].params, indented(e, m.why));
   }
@@ -550,13 +579,17 @@ static _Noreturn void fail_overloads(emitter *e, const op *const *ops, uint32_t 
                                      const call_args *a)
 {
   text_buf *b = session_text(e->s);
-  text_puts(b, n > 1 ? "Arguments for call are not valid.\nThe following variants are available:\n" : "");
+  text_puts(b, n > 1 ? "Arguments for call are not valid.\nThe following variants are available:\n"
+                     : "");
   for (uint32_t i = 0; i < n; i++) {
     attempt m;
     if (!attempt_schema(&m, e, ops[i]->schema, self, a, MATCH_EXPLAIN)) {
       text_puts(b, n > 1 ? "  \n  " : "\n");
       schema_print(b, ops[i]->schema);
-      text_printf(b, n > 1 ? ":\n  %s\n" : ":\n%s\n", n > 1 ? indented(e, m.why) : m.why ? m.why : "it does not fit");
+      text_printf(b, n > 1 ? ":\n  %s\n" : ":\n%s\n",
+                  n > 1   ? indented(e, m.why)
+                  : m.why ? m.why
+                          : "it does not fit");
     }
   }
   if (n > 1)
@@ -575,7 +608,8 @@ static ir_value *swapped_scalar(emitter *e, const char *name, const call_args *a
       {"aten::eq", "aten::eq"},   {"aten::lt", "aten::gt"},   {"aten::le", "aten::ge"},
       {"aten::gt", "aten::lt"},   {"aten::ge", "aten::le"},
   };
-  if (a->n == 2 && !a->n_kwargs && is_tensor(a->args[0]->type) && strcmp(name, "aten::floordiv") == 0)
+  if (a->n == 2 && !a->n_kwargs && is_tensor(a->args[0]->type) &&
+      strcmp(name, "aten::floordiv") == 0)
     return em_call_op(e, "aten::floor_divide", a->args, 2);
   if (a->n != 2 || a->n_kwargs || !is_tensor(a->args[1]->type))
     return NULL;
@@ -645,8 +679,11 @@ static const char *similar_ops(emitter *e, const char *name)
   str near[5];
   uint32_t n = op_similar(str_of(name), near, COUNT_OF(near));
   if (n == 0)
-    return session_printf(e->s, "Could not find any similar ops to %s. This op may not exist or may not be currently supported in "
-                                "TorchScript.\n", name);
+    return session_printf(e->s,
+                          "Could not find any similar ops to %s. This op may not exist or may not "
+                          "be currently supported in "
+                          "TorchScript.\n",
+                          name);
   text_buf *b = session_text(e->s);
   text_puts(b, "Here are some suggestions: ");
   for (uint32_t i = 0; i < n; i++)
@@ -668,7 +705,9 @@ ir_value *em_call_builtin(emitter *e, const char *name, ir_value *self, const ca
   for (int implicit = n == 1; implicit < 2; implicit++) {
     for (uint32_t i = 0; i < n; i++) {
       function *old = em_upgrader(e, ops[i]);
-      match_mode mode = implicit ? MATCH_IMPLICIT : i == 0 ? MATCH_LISTS : MATCH_EXACT; /* x.view(-1) is no dtype */
+      match_mode mode = implicit ? MATCH_IMPLICIT
+                        : i == 0 ? MATCH_LISTS
+                                 : MATCH_EXACT; /* x.view(-1) is no dtype */
       if (attempt_schema(&m, e, old ? old->schema : ops[i]->schema, self, a, mode))
         return old ? insert_call(e, old, &m) : insert_op(e, ops[i], &m);
     }
@@ -687,7 +726,7 @@ ir_value *em_call_op(emitter *e, const char *name, ir_value *const *args, uint32
   return em_call_builtin(e, name, NULL, &a);
 }
 
-/* -- Functions ---------------------------------------------------------------------------------- */
+/* -- Functions --------------------------------------------------------------------------------- */
 
 ir_value *em_call_function(emitter *e, function *f, ir_value *self, const call_args *a)
 {
@@ -701,7 +740,8 @@ ir_value *em_call_function(emitter *e, function *f, ir_value *self, const call_a
       memcpy(all.args + 1, a->args, a->n * sizeof *a->args);
   }
   if (f->state == FUNCTION_COMPILING)
-    FAIL(e, "%s '%s' is called recursively. Recursive calls are not supported", f->self ? "method" : " function", f->name);
+    FAIL(e, "%s '%s' is called recursively. Recursive calls are not supported",
+         f->self ? "method" : " function", f->name);
   if (!sc->returns[0].type || (e->names->is_eager && f->compile)) /* not annotated: the body says */
     function_ensure(e->s, f);
   ir_value **in = em_match_schema(e, sc, NULL, &all);
@@ -714,7 +754,8 @@ ir_value *em_call_function(emitter *e, function *f, ir_value *self, const call_a
   return ir_node_add_output(e->s, n, sc->returns[0].type);
 }
 
-ir_value *em_call_overloads(emitter *e, function *const *f, uint32_t n, ir_value *self, const call_args *a)
+ir_value *em_call_overloads(emitter *e, function *const *f, uint32_t n, ir_value *self,
+                            const call_args *a)
 {
   call_args all = *a;
   if (self) {
@@ -740,8 +781,10 @@ ir_value *em_call_overloads(emitter *e, function *const *f, uint32_t n, ir_value
     attempt m;
     if (attempt_schema(&m, e, f[i]->schema, NULL, &all, MATCH_EXPLAIN))
       continue;
-    const char *text = schema_text(e, f[i]->schema), *number = self ? NULL : strstr(text, "__"), *rest = strchr(text, '(');
-    int name_len = number && number < rest ? (int)(number - text) : (int)(rest - text); /* f__0 is f's first overload */
+    const char *text = schema_text(e, f[i]->schema), *number = self ? NULL : strstr(text, "__"),
+               *rest = strchr(text, '(');
+    int name_len = number && number < rest ? (int)(number - text)
+                                           : (int)(rest - text); /* f__0 is f's first overload */
     text_printf(b, "  \n  %.*s%s:\n  %s\n", name_len, text, rest, indented(e, m.why));
   }
   FAIL(e, "%s\nThe original call is", session_take_text(e->s, b));

@@ -1,7 +1,9 @@
-/* script/emit/modules.c -- modules that hold modules, as values: walked over and indexed while compiling.
+/* script/emit/modules.c -- modules that hold modules, as values: walked over and indexed while
+ * compiling.
  *
- * What a ModuleList, a ModuleDict or a list of parameters holds is known from its type, so loops over them are
- * unrolled and keys are looked up here.  Only an index with an interface for a type is left to run time. */
+ * What a ModuleList, a ModuleDict or a list of parameters holds is known from its type, so loops
+ * over them are unrolled and keys are looked up here.  Only an index with an interface for a type
+ * is left to run time. */
 #include <string.h>
 
 #include "base/grow.h"
@@ -24,7 +26,7 @@ static bool holds(const class_attr *a, uint8_t container)
   return container >= CONTAINER_PARAMETER_LIST ? a->is_parameter : is_module_type(a->type);
 }
 
-/* -- What is in a module -------------------------------------------------------------------------- */
+/* -- What is in a module ----------------------------------------------------------------------- */
 
 typedef struct members {
   const char **names;
@@ -63,7 +65,8 @@ static void all_modules(emitter *e, ir_value *v, const char *prefix, members *ou
     if (!is_module_type(c->attrs[i].type))
       continue;
     sugared child = em_get_attr(e, &base, c->attrs[i].name);
-    all_modules(e, child.as.value, session_printf(e->s, "%s%s%s", prefix, *prefix ? "." : "", c->attrs[i].name), out);
+    all_modules(e, child.as.value,
+                session_printf(e->s, "%s%s%s", prefix, *prefix ? "." : "", c->attrs[i].name), out);
   }
   session_leave(e->s);
 }
@@ -93,10 +96,11 @@ static sugared pairs_of(emitter *e, const members *m)
   return tuple_of(items, m->n);
 }
 
-/* -- Attributes ------------------------------------------------------------------------------------- */
+/* -- Attributes -------------------------------------------------------------------------------- */
 
-static const char *const views[] = {"items", "keys", "values", /* of dicts */
-                                    "modules", "named_modules", "children", "named_children", "named_buffers"};
+static const char *const views[] = {"items",          "keys",          "values", /* of dicts */
+                                    "modules",        "named_modules", "children",
+                                    "named_children", "named_buffers"};
 
 bool em_module_attr(emitter *e, ir_value *v, const char *name, sugared *out, const char **why)
 {
@@ -107,7 +111,8 @@ bool em_module_attr(emitter *e, ir_value *v, const char *name, sugared *out, con
     }
   }
   *why = NULL;
-  return e->names->member && v->type->cls->object && e->names->member(e->s, e->names, v, name, e->at, out, why);
+  return e->names->member && v->type->cls->object &&
+         e->names->member(e->s, e->names, v, name, e->at, out, why);
 }
 
 sugared em_module_view(emitter *e, const sugared *view, const call_args *a)
@@ -123,10 +128,11 @@ sugared em_module_view(emitter *e, const sugared *view, const call_args *a)
     m = direct_members(e, v, strcmp(name, "named_buffers") == 0);
   if (strcmp(name, "keys") == 0)
     return names_of(e, &m);
-  return strcmp(name, "items") == 0 || strncmp(name, "named_", 6) == 0 ? pairs_of(e, &m) : tuple_of(m.values, m.n);
+  return strcmp(name, "items") == 0 || strncmp(name, "named_", 6) == 0 ? pairs_of(e, &m)
+                                                                       : tuple_of(m.values, m.n);
 }
 
-/* -- Iteration and indices -------------------------------------------------------------------------- */
+/* -- Iteration and indices --------------------------------------------------------------------- */
 
 static bool has_numbers(const class_info *c) /* archives do not say what a module was */
 {
@@ -137,7 +143,8 @@ sugared em_module_items(emitter *e, ir_value *v)
 {
   const class_info *c = v->type->cls;
   if (c->container == CONTAINER_NONE && (c->object || !has_numbers(c)))
-    FAIL(e, "Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an iterable");
+    FAIL(e, "Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an "
+            "iterable");
   members m = direct_members(e, v, false);
   bool dict = c->container == CONTAINER_DICT || c->container == CONTAINER_PARAMETER_DICT;
   return dict ? names_of(e, &m) : tuple_of(m.values, m.n);
@@ -149,7 +156,8 @@ ir_value *em_module_tuple(emitter *e, ir_value *v)
   return em_as_value(e, &items);
 }
 
-/* May an attribute of this type hold an object?  The key, known when it runs, may name any attribute. */
+/* May an attribute of this type hold an object?  The key, known when it runs, may name any
+ * attribute. */
 static bool may_be_object(const type *t)
 {
   switch ((int)t->kind) {
@@ -181,8 +189,10 @@ static sugared index_list(emitter *e, ir_value *v, ir_value *index)
   members m = direct_members(e, v, false);
   rush_value at;
   if (!ir_value_as_constant(index, &at) || at.tag != RUSH_TAG_INT)
-    FAIL(e, "Expected integer literal for index but got a variable or non-integer. ModuleList/Sequential indexing is only supported "
-            "with integer literals. For example, 'i = 4; self.layers[i](x)' will fail because i is not a literal. Enumeration is "
+    FAIL(e, "Expected integer literal for index but got a variable or non-integer. "
+            "ModuleList/Sequential indexing is only supported "
+            "with integer literals. For example, 'i = 4; self.layers[i](x)' will fail because i is "
+            "not a literal. Enumeration is "
             "supported, e.g. 'for index, v in enumerate(self): out = v(inp)'");
   int64_t i = at.as.i < 0 ? at.as.i + m.n : at.as.i;
   if (i < 0 || i >= m.n)
@@ -195,8 +205,10 @@ static sugared index_dict(emitter *e, ir_value *v, ir_value *index)
   members m = direct_members(e, v, false);
   rush_value at;
   if (!ir_value_as_constant(index, &at) || at.tag != RUSH_TAG_STRING)
-    FAIL(e, "Unable to extract string literal index. ModuleDict indexing is only supported with string literals. For example, "
-            "'i = \"a\"; self.layers[i](x)' will fail because i is not a literal. Enumeration of ModuleDict is supported, e.g. "
+    FAIL(e, "Unable to extract string literal index. ModuleDict indexing is only supported with "
+            "string literals. For example, "
+            "'i = \"a\"; self.layers[i](x)' will fail because i is not a literal. Enumeration of "
+            "ModuleDict is supported, e.g. "
             "'for k, v in self.items(): out = v(inp)'");
   const char *key = at.as.string->text;
   for (uint32_t i = 0; i < m.n; i++)
@@ -210,9 +222,11 @@ sugared em_index_module(emitter *e, ir_value *v, const ast_expr *x, const type *
   uint8_t kind = v->type->cls->container;
   if (kind == CONTAINER_NONE && !v->type->cls->object && has_numbers(v->type->cls))
     kind = CONTAINER_LIST;
-  bool of_archive = kind == CONTAINER_NONE && !v->type->cls->object && hint && hint->kind == TYPE_INTERFACE;
+  bool of_archive =
+    kind == CONTAINER_NONE && !v->type->cls->object && hint && hint->kind == TYPE_INTERFACE;
   if (kind == CONTAINER_NONE && !of_archive)
-    FAIL(e, "Only ModuleList, Sequential, ModuleDict, ParameterList, and ParameterDict Modules are subscriptable");
+    FAIL(e, "Only ModuleList, Sequential, ModuleDict, ParameterList, and ParameterDict Modules are "
+            "subscriptable");
   ir_value *index = em_expr(e, x, NULL);
   bool list = kind == CONTAINER_LIST || kind == CONTAINER_PARAMETER_LIST;
   if (hint && hint->kind == TYPE_INTERFACE && kind <= CONTAINER_DICT)

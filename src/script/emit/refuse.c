@@ -1,7 +1,9 @@
-/* script/emit/refuse.c -- what Python's grammar has and TorchScript lacks, refused before anything is emitted.
+/* script/emit/refuse.c -- what Python's grammar has and TorchScript lacks, refused before anything
+ * is emitted.
  *
- * PyTorch converts a whole function before it compiles it, so that what it cannot convert counts even in code that is
- * never reached.  Messages and classes are those of its converter.  Archives hold nothing of the kind. */
+ * PyTorch converts a whole function before it compiles it, so that what it cannot convert counts
+ * even in code that is never reached.  Messages and classes are those of its converter.  Archives
+ * hold nothing of the kind. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
@@ -10,15 +12,17 @@ static void check_expr(session *s, const ast_expr *x);
 static void check_block(session *s, const ast_stmts *b);
 
 /* Only the node's first word is marked, whose length is given. */
-static _Noreturn void unsupported(session *s, const source_range *at, uint32_t len, const char *what)
+static _Noreturn void unsupported(session *s, const source_range *at, uint32_t len,
+                                  const char *what)
 {
   source_range word = {at->src, at->start, at->start + len};
   session_fail_status(s, RUSH_ERAISED, UNSUPPORTED_NODE, &word, "%s aren't supported", what);
 }
 
-#define REFUSE_IN(s, at, ...) session_fail_status((s), RUSH_ERAISED, NOT_SUPPORTED, (at), __VA_ARGS__)
+#define REFUSE_IN(s, at, ...) \
+  session_fail_status((s), RUSH_ERAISED, NOT_SUPPORTED, (at), __VA_ARGS__)
 
-/* -- Expressions -------------------------------------------------------------------------------- */
+/* -- Expressions ------------------------------------------------------------------------------- */
 
 static void check_all(session *s, const ast_exprs *l)
 {
@@ -91,8 +95,12 @@ static void check_parts(session *s, const ast_expr *x)
   case EXPR_ATTR: three[0] = x->as.attr.base; break;
   case EXPR_UNARY: case EXPR_STARRED: three[0] = x->as.pair.left; break;
   case EXPR_BINARY: three[0] = x->as.pair.left, three[1] = x->as.pair.right; break;
-  case EXPR_SLICE: three[0] = x->as.slice.start, three[1] = x->as.slice.stop, three[2] = x->as.slice.step; break;
-  case EXPR_TERNARY: three[0] = x->as.ternary.cond, three[1] = x->as.ternary.yes, three[2] = x->as.ternary.no; break;
+  case EXPR_SLICE:
+    three[0] = x->as.slice.start, three[1] = x->as.slice.stop, three[2] = x->as.slice.step;
+    break;
+  case EXPR_TERNARY:
+    three[0] = x->as.ternary.cond, three[1] = x->as.ternary.yes, three[2] = x->as.ternary.no;
+    break;
   case EXPR_COMPARE: check_all(s, &x->as.compare.operands); break;
   case EXPR_SUBSCRIPT:
     check_expr(s, x->as.subscript.base);
@@ -117,7 +125,8 @@ static void check_expr(session *s, const ast_expr *x)
       REFUSE_IN(s, &x->at, "names of variables used in JIT-ed functions can't start with __jit");
     break;
   case EXPR_BYTES:
-    session_fail_status(s, RUSH_ERAISED, "FrontendError", &x->at, "Unknown Constant expression type");
+    session_fail_status(s, RUSH_ERAISED, "FrontendError", &x->at,
+                        "Unknown Constant expression type");
   case EXPR_FSTRING:
     for (uint32_t i = 0; i < x->as.items.n; i++)
       if (x->as.items.items[i]->kind == EXPR_FORMAT)
@@ -131,7 +140,7 @@ static void check_expr(session *s, const ast_expr *x)
   session_leave(s);
 }
 
-/* -- Statements --------------------------------------------------------------------------------- */
+/* -- Statements -------------------------------------------------------------------------------- */
 
 static void check_assign(session *s, const ast_stmt *st)
 {
@@ -140,7 +149,8 @@ static void check_assign(session *s, const ast_stmt *st)
     unsupported(s, &st->at, 1, "annotated assignments without assigned value");
   for (uint32_t i = 0; i < targets->n; i++)
     if (targets->items[i]->kind == EXPR_LIST)
-      session_fail(s, &targets->items[i]->at, "unexpected expression on left-hand side of assignment");
+      session_fail(s, &targets->items[i]->at,
+                   "unexpected expression on left-hand side of assignment");
   check_all(s, targets);
   check_expr(s, st->as.assign.value);
 }
@@ -149,7 +159,8 @@ static void check_augmented(session *s, const ast_stmt *st)
 {
   source_range op = {st->at.src, st->as.aug.target->at.end, st->as.aug.value->at.start};
   if (st->op == OP_FLOORDIV || st->op == OP_MATMUL)
-    REFUSE_IN(s, &op, "unsupported kind of augmented assignment: %s", st->op == OP_MATMUL ? "MatMult" : "FloorDiv");
+    REFUSE_IN(s, &op, "unsupported kind of augmented assignment: %s",
+              st->op == OP_MATMUL ? "MatMult" : "FloorDiv");
   check_expr(s, st->as.aug.target);
   check_expr(s, st->as.aug.value);
 }
@@ -219,7 +230,7 @@ static void check_block(session *s, const ast_stmts *b)
   session_leave(s);
 }
 
-/* -- Functions ---------------------------------------------------------------------------------- */
+/* -- Functions --------------------------------------------------------------------------------- */
 
 void em_refuse_params(session *s, const ast_def *d, bool is_file)
 {
@@ -227,24 +238,32 @@ void em_refuse_params(session *s, const ast_def *d, bool is_file)
     const ast_param *p = &d->params[i];
     const ast_expr *v = p->default_value;
     if (v && !is_file && !p->type && !(i == 0 && strcmp(p->name, "self") == 0))
-      session_fail(s, &p->at, "Keyword arguments with defaults need to be type-hinted (TorchScript C++ frontend)");
+      session_fail(
+        s, &p->at,
+        "Keyword arguments with defaults need to be type-hinted (TorchScript C++ frontend)");
     if (p->positional_only && is_file) /* PyTorch's front end leaves such parameters out */
       session_fail(s, &p->at, "undefined value %s", p->name);
     source_range at = p->at;
     at.start += p->form == PARAM_STAR_STAR;
     if (p->form != PARAM_PLAIN || (p->keyword_only && v))
-      REFUSE_IN(s, p->form == PARAM_PLAIN ? &v->at : &at, "Compiled functions can't take variable number of arguments or use keyword-only arguments with "
-                               "defaults");
+      REFUSE_IN(s, p->form == PARAM_PLAIN ? &v->at : &at,
+                "Compiled functions can't take variable number of arguments or use keyword-only "
+                "arguments with "
+                "defaults");
     const char *what = !v || !is_file          ? NULL
                        : v->kind == EXPR_LIST ? "list"
                        : v->kind == EXPR_DICT ? "dict"
                        : v->kind == EXPR_SET  ? "set"
                                               : NULL;
     if (what)
-      session_fail(s, &v->at, "Mutable default parameters are not supported because Python binds them to the function and they "
-                              "persist across function calls.\n As a workaround, make the default None and instantiate the "
-                              "default parameter within the body of the function. Found <class '%s'> on parameter %s", what,
-                   p->name);
+      session_fail(
+        s, &v->at,
+        "Mutable default parameters are not supported because Python binds them to the function "
+        "and they "
+        "persist across function calls.\n As a workaround, make the default None and instantiate "
+        "the "
+        "default parameter within the body of the function. Found <class '%s'> on parameter %s",
+        what, p->name);
   }
 }
 

@@ -1,6 +1,7 @@
-/* script/emit/resolve.c -- the names that Python and torch define for every program: builtins, torch
- * functions, math, constants. A torch path is turned into an operator's name by rules, with a table
- * for the exceptions; a full table of torch's functions would have to be kept up to date by hand.
+/* script/emit/resolve.c -- the names that Python and torch define for every program: builtins,
+ * torch functions, math, constants. A torch path is turned into an operator's name by rules, with a
+ * table for the exceptions; a full table of torch's functions would have to be kept up to date by
+ * hand.
  */
 #include "script/emit/resolve.h"
 #include "ops/call/lookup.h"
@@ -8,22 +9,33 @@
 #include <math.h>
 #include <string.h>
 
-/* -- Python's names ----------------------------------------------------------------------------- */
+/* -- Python's names ---------------------------------------------------------------------------- */
 
-static const struct { const char *name; special_form form; } specials[] = {
-    {"isinstance", SPECIAL_ISINSTANCE}, {"getattr", SPECIAL_GETATTR}, {"hasattr", SPECIAL_HASATTR},
-    {"tuple", SPECIAL_TUPLE},           {"list", SPECIAL_LIST},       {"dict", SPECIAL_DICT},
-    {"range", SPECIAL_RANGE},           {"zip", SPECIAL_ZIP},         {"enumerate", SPECIAL_ENUMERATE},
-    {"slice", SPECIAL_SLICE},
-    {"print", SPECIAL_PRINT},           {"super", SPECIAL_SUPER},
+static const struct { const char *name; special_form form;
+} specials[] = {
+  {"isinstance", SPECIAL_ISINSTANCE},
+  {"getattr", SPECIAL_GETATTR},
+  {"hasattr", SPECIAL_HASATTR},
+  {"tuple", SPECIAL_TUPLE},
+  {"list", SPECIAL_LIST},
+  {"dict", SPECIAL_DICT},
+  {"range", SPECIAL_RANGE},
+  {"zip", SPECIAL_ZIP},
+  {"enumerate", SPECIAL_ENUMERATE},
+  {"slice", SPECIAL_SLICE},
+  {"print", SPECIAL_PRINT},
+  {"super", SPECIAL_SUPER},
 };
 
-static const struct { const char *name, *op; } builtins[] = {
-    {"len", "aten::len"},       {"hex", "aten::hex"},     {"oct", "aten::oct"},   {"round", "aten::round"},
-    {"hash", "aten::hash"},     {"id", "prim::id"},       {"min", "prim::min"},   {"max", "prim::max"},
-    {"abs", "prim::abs"},       {"all", "aten::all"},     {"any", "aten::any"},   {"divmod", "aten::divmod"},
-    {"sum", "aten::sum"},       {"ord", "aten::ord"},     {"chr", "aten::chr"},   {"bin", "aten::bin"},
-    {"pow", "aten::pow"},       {"rangelist", "prim::rangelist"}, {"sorted", "aten::sorted"},
+static const struct { const char *name, *op;
+} builtins[] = {
+  {"len", "aten::len"},       {"hex", "aten::hex"},   {"oct", "aten::oct"},
+  {"round", "aten::round"},   {"hash", "aten::hash"}, {"id", "prim::id"},
+  {"min", "prim::min"},       {"max", "prim::max"},   {"abs", "prim::abs"},
+  {"all", "aten::all"},       {"any", "aten::any"},   {"divmod", "aten::divmod"},
+  {"sum", "aten::sum"},       {"ord", "aten::ord"},   {"chr", "aten::chr"},
+  {"bin", "aten::bin"},       {"pow", "aten::pow"},   {"rangelist", "prim::rangelist"},
+  {"sorted", "aten::sorted"},
 };
 
 static const struct { const char *name, *op; type_kind kind; } casts[] = {
@@ -33,19 +45,41 @@ static const struct { const char *name, *op; type_kind kind; } casts[] = {
 };
 
 static const char *const exceptions[] = {
-    "Exception", "RuntimeError", "ValueError", "IndexError", "KeyError", "TypeError", "NotImplementedError",
-    "AttributeError", "ArithmeticError", "ZeroDivisionError", "OverflowError", "StopIteration",
-    "LookupError", "NameError", "ImportError", "OSError", "TimeoutError", "UnicodeError", "BufferError",
-    "EOFError", "MemoryError", "RecursionError", "SyntaxError", "SystemError", "Warning", "FloatingPointError",
+  "Exception",       "RuntimeError",       "ValueError",          "IndexError",
+  "KeyError",        "TypeError",          "NotImplementedError", "AttributeError",
+  "ArithmeticError", "ZeroDivisionError",  "OverflowError",       "StopIteration",
+  "LookupError",     "NameError",          "ImportError",         "OSError",
+  "TimeoutError",    "UnicodeError",       "BufferError",         "EOFError",
+  "MemoryError",     "RecursionError",     "SyntaxError",         "SystemError",
+  "Warning",         "FloatingPointError",
 };
 static const char *const exception_names[] = {
-    "builtins.Exception", "builtins.RuntimeError", "builtins.ValueError", "builtins.IndexError",
-    "builtins.KeyError", "builtins.TypeError", "builtins.NotImplementedError", "builtins.AttributeError",
-    "builtins.ArithmeticError", "builtins.ZeroDivisionError", "builtins.OverflowError",
-    "builtins.StopIteration", "builtins.LookupError", "builtins.NameError", "builtins.ImportError",
-    "builtins.OSError", "builtins.TimeoutError", "builtins.UnicodeError", "builtins.BufferError",
-    "builtins.EOFError", "builtins.MemoryError", "builtins.RecursionError", "builtins.SyntaxError",
-    "builtins.SystemError", "builtins.Warning", "builtins.FloatingPointError",
+  "builtins.Exception",
+  "builtins.RuntimeError",
+  "builtins.ValueError",
+  "builtins.IndexError",
+  "builtins.KeyError",
+  "builtins.TypeError",
+  "builtins.NotImplementedError",
+  "builtins.AttributeError",
+  "builtins.ArithmeticError",
+  "builtins.ZeroDivisionError",
+  "builtins.OverflowError",
+  "builtins.StopIteration",
+  "builtins.LookupError",
+  "builtins.NameError",
+  "builtins.ImportError",
+  "builtins.OSError",
+  "builtins.TimeoutError",
+  "builtins.UnicodeError",
+  "builtins.BufferError",
+  "builtins.EOFError",
+  "builtins.MemoryError",
+  "builtins.RecursionError",
+  "builtins.SyntaxError",
+  "builtins.SystemError",
+  "builtins.Warning",
+  "builtins.FloatingPointError",
 };
 
 bool resolve_builtin_name(const char *name, sugared *out)
@@ -64,7 +98,8 @@ bool resolve_builtin_name(const char *name, sugared *out)
   }
   for (size_t i = 0; i < COUNT_OF(casts); i++) {
     if (text_same(casts[i].name, name)) {
-      *out = (sugared){.kind = SUGAR_CAST, .as.builtin = {casts[i].op, NULL, type_simple(casts[i].kind)}};
+      *out = (sugared){.kind = SUGAR_CAST,
+                       .as.builtin = {casts[i].op, NULL, type_simple(casts[i].kind)}};
       return true;
     }
   }
@@ -81,26 +116,57 @@ bool resolve_builtin_name(const char *name, sugared *out)
   return false;
 }
 
-/* -- torch -------------------------------------------------------------------------------------- */
+/* -- torch ------------------------------------------------------------------------------------- */
 
-static const struct { const char *name; int value; } torch_ints[] = {
-    {"uint8", RUSH_UINT8}, {"int8", RUSH_INT8}, {"int16", RUSH_INT16}, {"short", RUSH_INT16},
-    {"int32", RUSH_INT32}, {"int", RUSH_INT32}, {"int64", RUSH_INT64}, {"long", RUSH_INT64},
-    {"float16", RUSH_FLOAT16}, {"half", RUSH_FLOAT16}, {"float32", RUSH_FLOAT32}, {"float", RUSH_FLOAT32},
-    {"float64", RUSH_FLOAT64}, {"double", RUSH_FLOAT64}, {"complex32", RUSH_COMPLEX32},
-    {"complex64", RUSH_COMPLEX64}, {"cfloat", RUSH_COMPLEX64}, {"complex128", RUSH_COMPLEX128},
-    {"cdouble", RUSH_COMPLEX128}, {"bool", RUSH_BOOL}, {"qint8", RUSH_QINT8}, {"quint8", RUSH_QUINT8},
-    {"qint32", RUSH_QINT32}, {"bfloat16", RUSH_BFLOAT16}, {"uint16", RUSH_UINT16}, {"uint32", RUSH_UINT32},
-    {"uint64", RUSH_UINT64}, {"float8_e4m3fn", RUSH_FLOAT8_E4M3FN}, {"float8_e5m2", RUSH_FLOAT8_E5M2},
-    {"contiguous_format", 0}, {"preserve_format", 1}, {"channels_last", 2}, {"channels_last_3d", 3},
-    {"strided", 0}, {"sparse_coo", 1}, {"per_tensor_affine", 0}, {"per_channel_affine", 1},
-    {"per_tensor_symmetric", 2}, {"per_channel_symmetric", 3}, {"per_channel_affine_float_qparams", 4},
+static const struct { const char *name; int value;
+} torch_ints[] = {
+  {"uint8", RUSH_UINT8},
+  {"int8", RUSH_INT8},
+  {"int16", RUSH_INT16},
+  {"short", RUSH_INT16},
+  {"int32", RUSH_INT32},
+  {"int", RUSH_INT32},
+  {"int64", RUSH_INT64},
+  {"long", RUSH_INT64},
+  {"float16", RUSH_FLOAT16},
+  {"half", RUSH_FLOAT16},
+  {"float32", RUSH_FLOAT32},
+  {"float", RUSH_FLOAT32},
+  {"float64", RUSH_FLOAT64},
+  {"double", RUSH_FLOAT64},
+  {"complex32", RUSH_COMPLEX32},
+  {"complex64", RUSH_COMPLEX64},
+  {"cfloat", RUSH_COMPLEX64},
+  {"complex128", RUSH_COMPLEX128},
+  {"cdouble", RUSH_COMPLEX128},
+  {"bool", RUSH_BOOL},
+  {"qint8", RUSH_QINT8},
+  {"quint8", RUSH_QUINT8},
+  {"qint32", RUSH_QINT32},
+  {"bfloat16", RUSH_BFLOAT16},
+  {"uint16", RUSH_UINT16},
+  {"uint32", RUSH_UINT32},
+  {"uint64", RUSH_UINT64},
+  {"float8_e4m3fn", RUSH_FLOAT8_E4M3FN},
+  {"float8_e5m2", RUSH_FLOAT8_E5M2},
+  {"contiguous_format", 0},
+  {"preserve_format", 1},
+  {"channels_last", 2},
+  {"channels_last_3d", 3},
+  {"strided", 0},
+  {"sparse_coo", 1},
+  {"per_tensor_affine", 0},
+  {"per_channel_affine", 1},
+  {"per_tensor_symmetric", 2},
+  {"per_channel_symmetric", 3},
+  {"per_channel_affine_float_qparams", 4},
 };
 
-static const struct { const char *name; int dtype; } tensor_types[] = {
-    {"FloatTensor", RUSH_FLOAT32}, {"DoubleTensor", RUSH_FLOAT64}, {"HalfTensor", RUSH_FLOAT16}, {"ByteTensor", RUSH_UINT8},
-    {"CharTensor", RUSH_INT8}, {"ShortTensor", RUSH_INT16}, {"IntTensor", RUSH_INT32}, {"LongTensor", RUSH_INT64},
-    {"BoolTensor", RUSH_BOOL},
+static const struct { const char *name; int dtype;
+} tensor_types[] = {
+  {"FloatTensor", RUSH_FLOAT32}, {"DoubleTensor", RUSH_FLOAT64}, {"HalfTensor", RUSH_FLOAT16},
+  {"ByteTensor", RUSH_UINT8},    {"CharTensor", RUSH_INT8},      {"ShortTensor", RUSH_INT16},
+  {"IntTensor", RUSH_INT32},     {"LongTensor", RUSH_INT64},     {"BoolTensor", RUSH_BOOL},
 };
 
 static const struct { const char *path; special_form form; } torch_specials[] = {
@@ -112,13 +178,20 @@ static const struct { const char *path; special_form form; } torch_specials[] = 
 };
 
 /* Python functions whose operator has another name. */
-static const struct { const char *path, *op; } torch_ops[] = {
-    {"torch.jit.wait", "aten::wait"},        {"torch.jit._wait", "aten::wait"},
-    {"torch.jit._awaitable_wait", "prim::awaitable_wait"}, {"torch.jit._awaitable_nowait", "prim::awaitable_nowait"},
-    {"torch.nn.functional.linear", "aten::linear"}, {"torch.is_tensor", "prim::is_tensor"},
-    {"torch.get_device", "aten::get_device"}, {"torch.nested.to_padded_tensor", "aten::nested_to_padded_tensor"},
-    {"torch.nn.functional.logsigmoid", "aten::log_sigmoid"}, {"torch._segment_reduce", "aten::segment_reduce"},
-    {"torch.nn.functional._list_with_default", "aten::list_with_default"}, {"math.remainder", "aten::mathremainder"},
+static const struct { const char *path, *op;
+} torch_ops[] = {
+  {"torch.jit.wait", "aten::wait"},
+  {"torch.jit._wait", "aten::wait"},
+  {"torch.jit._awaitable_wait", "prim::awaitable_wait"},
+  {"torch.jit._awaitable_nowait", "prim::awaitable_nowait"},
+  {"torch.nn.functional.linear", "aten::linear"},
+  {"torch.is_tensor", "prim::is_tensor"},
+  {"torch.get_device", "aten::get_device"},
+  {"torch.nested.to_padded_tensor", "aten::nested_to_padded_tensor"},
+  {"torch.nn.functional.logsigmoid", "aten::log_sigmoid"},
+  {"torch._segment_reduce", "aten::segment_reduce"},
+  {"torch.nn.functional._list_with_default", "aten::list_with_default"},
+  {"math.remainder", "aten::mathremainder"},
 };
 
 static const struct { const char *name; double value; } math_constants[] = {
@@ -127,9 +200,11 @@ static const struct { const char *name; double value; } math_constants[] = {
 };
 
 static const char *const torch_modules[] = {
-    "torch.nn", "torch.nn.functional", "torch.jit", "torch.linalg", "torch.fft", "torch.special",
-    "torch._C", "torch._C._nn", "torch._jit_internal", "torch.cuda", "torch.utils", "torch.functional",
-    "torch._VF", "torch.nested", "torch.autograd",
+  "torch.nn",     "torch.nn.functional", "torch.jit",
+  "torch.linalg", "torch.fft",           "torch.special",
+  "torch._C",     "torch._C._nn",        "torch._jit_internal",
+  "torch.cuda",   "torch.utils",         "torch.functional",
+  "torch._VF",    "torch.nested",        "torch.autograd",
 };
 
 static bool constant_out(sugared *out, rush_value v, type_kind k)
@@ -168,7 +243,11 @@ bool resolve_torch_attr(session *s, const char *path, const char *name, sugared 
   if (text_same(path, "math"))
     return math_attr(s, name, out);
   if (text_same(path, "cmath"))
-    return math_attr(s, text_same(name, "phase") ? "angle" : text_same(name, "rect") ? "polar" : name, out);
+    return math_attr(s,
+                     text_same(name, "phase")  ? "angle"
+                     : text_same(name, "rect") ? "polar"
+                                               : name,
+                     out);
   if (text_same(whole, "torch.ops")) {
     *out = (sugared){.kind = SUGAR_OPS};
     return true;

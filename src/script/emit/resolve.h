@@ -1,10 +1,12 @@
 /* script/emit/resolve.h -- the only door to names, and what a name can mean.
  *
- * While an expression is compiled its value is a `sugared` value: a value of the graph, or something
- * that exists at compile time only (a module's method, torch, range(3)).  Names that are no variables
- * are looked up through a resolver; archives, user files and operator bodies each have their own.
+ * While an expression is compiled its value is a `sugared` value: a value of the graph, or
+ * something that exists at compile time only (a module's method, torch, range(3)).  Names that are
+ * no variables are looked up through a resolver; archives, user files and operator bodies each have
+ * their own.
  *
- * A resolver's functions leave the session on errors and return false (NULL) for what they don't know. */
+ * A resolver's functions leave the session on errors and return false (NULL) for what they don't
+ * know. */
 #ifndef RUSH_SCRIPT_RESOLVE_H
 #define RUSH_SCRIPT_RESOLVE_H
 
@@ -81,7 +83,10 @@ typedef struct sugared {
     const char *name;
     struct { const char *name; ir_value *message; } raised;
     struct { struct sugared *items; uint32_t n; } items;
-    struct { ir_value *start, *end, *step; int64_t static_len; } range; /* start NULL: 0; -1: unknown */
+    struct {
+      ir_value *start, *end, *step;
+      int64_t static_len;
+    } range;                               /* start NULL: 0; -1: unknown */
     struct { ir_value *bounds[3]; } slice; /* start, stop, step; NULL: not given */
     ir_node *node;
     struct { /* borrowed */
@@ -89,8 +94,16 @@ typedef struct sugared {
       const type *type;
       bool is_global; /* a variable of Python's: defaults may use it, bodies may not */
     } constant;
-    struct { void *object; const char *name; ir_value *self; } thing; /* self: the first argument of a method's calls, or NULL */
-    struct { const struct op *op; const char *message; ir_value *self; } host; /* message: a call raises it instead; or NULL; self: its first argument */
+    struct {
+      void *object;
+      const char *name;
+      ir_value *self;
+    } thing; /* self: the first argument of a method's calls, or NULL */
+    struct {
+      const struct op *op;
+      const char *message;
+      ir_value *self;
+    } host; /* message: a call raises it instead; or NULL; self: its first argument */
     struct { function **functions; ir_value *self; uint32_t n; } overloads;
     struct { const struct sugared *items; const char *name; uint16_t index; bool flag; } dispatch;
   } as;
@@ -103,25 +116,29 @@ struct resolver {
   /* A free name.  Returns false when unknown. */
   bool (*value)(session *s, const resolver *r, const char *name, source_range at, sugared *out);
   /* `name` of a SUGAR_SPACE or SUGAR_TORCH. */
-  bool (*attr)(session *s, const resolver *r, const sugared *base, const char *name, source_range at,
-               sugared *out);
+  bool (*attr)(session *s, const resolver *r, const sugared *base, const char *name,
+               source_range at, sugared *out);
   /* The type of a dotted name in an annotation, or NULL. */
   const type *(*type)(session *s, const resolver *r, const char *name, source_range at);
   /* What a name of an annotation is called where it comes from ("L": "List"); may be NULL. */
   const char *(*type_name)(session *s, const resolver *r, const char *name);
   /* What an object (SUGAR_VALUE) or class has beyond what its type knows; or NULL. */
-  bool (*class_attr)(session *s, const resolver *r, const sugared *base, const char *name, source_range at, sugared *out);
+  bool (*class_attr)(session *s, const resolver *r, const sugared *base, const char *name,
+                     source_range at, sugared *out);
   /* A parameter's default (new) in place of the text's; false: the text counts.  Or NULL. */
-  bool (*default_value)(session *s, const resolver *r, const char *name, const type *t, source_range at, rush_value *out);
+  bool (*default_value)(session *s, const resolver *r, const char *name, const type *t,
+                        source_range at, rush_value *out);
   unsigned parse_flags;
   int64_t version; /* of an archive's operators (upgrade.c); 0: today's */
-  /* What the host's object behind a module type has beyond the type's own; may be NULL.  False: nothing of this name;
-   * then *why may be set to what the error should add. */
-  bool (*member)(session *s, const resolver *r, ir_value *self, const char *name, source_range at, sugared *out,
-                 const char **why);
-  bool is_string;  /* a string that a live unit defines: PyTorch's parser in C++ reads it, not its front end for Python */
+  /* What the host's object behind a module type has beyond the type's own; may be NULL.  False:
+   * nothing of this name; then *why may be set to what the error should add. */
+  bool (*member)(session *s, const resolver *r, ir_value *self, const char *name, source_range at,
+                 sugared *out, const char **why);
+  bool
+    is_string; /* a string that a live unit defines: PyTorch's parser in C++ reads it, not its front end for Python */
   bool is_live;    /* Python's own source: what torch.jit.script's front end refuses is refused */
-  bool is_eager;   /* what a function calls is compiled with it, as PyTorch does; archives and operators' bodies wait */
+  bool
+    is_eager; /* what a function calls is compiled with it, as PyTorch does; archives and operators' bodies wait */
 };
 
 /* Names of Python and TorchScript itself: len, range, int, print ... */

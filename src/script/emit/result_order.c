@@ -1,5 +1,5 @@
-/* script/emit/result_order.c -- results of branches and loops in the order of their first uses, as PyTorch has them: programs that
- * were printed and read again, with other names, stay the same. */
+/* script/emit/result_order.c -- results of branches and loops in the order of their first uses, as
+ * PyTorch has them: programs that were printed and read again, with other names, stay the same. */
 #include "script/emit/emit_int.h"
 
 static uint32_t input_index(const ir_use *u)
@@ -68,7 +68,8 @@ static void permute(session *s, void **items, const uint32_t *order, uint32_t n)
     items[i] = old[order[i]];
 }
 
-static void permute_values(session *s, ir_value **values, const uint32_t *order, uint32_t n, uint32_t first)
+static void permute_values(session *s, ir_value **values, const uint32_t *order, uint32_t n,
+                           uint32_t first)
 {
   permute(s, (void **)values, order, n);
   for (uint32_t i = 0; i < n; i++)
@@ -86,7 +87,9 @@ static void order_results(session *s, ir_node *n)
     uses[i] = first_use(n->outputs[i]);
   for (uint32_t i = 0; i < k; i++) { /* values without uses last */
     uint32_t at = i;
-    for (; at > 0 && uses[i] && (!uses[order[at - 1]] || use_is_before(uses[i], uses[order[at - 1]])); at--)
+    for (;
+         at > 0 && uses[i] && (!uses[order[at - 1]] || use_is_before(uses[i], uses[order[at - 1]]));
+         at--)
       order[at] = order[at - 1];
     order[at] = i;
     moved |= at != i;

@@ -1,7 +1,7 @@
-/* script/emit/special_forms.c -- compiles calls that no schema describes: annotate, range, zip, getattr, list,
- * dict, fork, print and others. Each form checks its own arguments, because they may be types,
- * names or other things that are no values. Iteration forms give sugared values that loops take
- * apart, so that zip or enumerate makes no container. */
+/* script/emit/special_forms.c -- compiles calls that no schema describes: annotate, range, zip,
+ * getattr, list, dict, fork, print and others. Each form checks its own arguments, because they may
+ * be types, names or other things that are no values. Iteration forms give sugared values that
+ * loops take apart, so that zip or enumerate makes no container. */
 #include <string.h>
 
 #include "ops/call/lookup.h"
@@ -18,7 +18,9 @@ static void check_positional(emitter *e, const ast_expr *x, uint32_t least, uint
 {
   uint32_t n = x->as.call.args.n;
   if (n < least || n > most)
-    FAIL(e, most == UINT32_MAX || n < least ? "%s expected at least %u arguments, got %u" : "%s expected at most %u arguments, got %u",
+    FAIL(e,
+         most == UINT32_MAX || n < least ? "%s expected at least %u arguments, got %u"
+                                         : "%s expected at most %u arguments, got %u",
          called_name(x), n < least ? least : most, n);
 }
 
@@ -38,7 +40,7 @@ static void check_exact(emitter *e, const ast_expr *x, const char *name, uint32_
 
 static const ast_expr *arg(const ast_expr *x, uint32_t i) { return x->as.call.args.items[i]; }
 
-/* -- Types -------------------------------------------------------------------------------------- */
+/* -- Types ------------------------------------------------------------------------------------- */
 
 static ir_value *emit_annotate(emitter *e, const ast_expr *x)
 {
@@ -67,8 +69,8 @@ static ir_value *emit_unchecked_cast(emitter *e, const ast_expr *x)
   return v;
 }
 
-/* What a file calls uninitialized is never read in programs that PyTorch wrote, but others may read it: it is some
- * value of the type when it runs. */
+/* What a file calls uninitialized is never read in programs that PyTorch wrote, but others may read
+ * it: it is some value of the type when it runs. */
 static ir_value *emit_uninitialized(emitter *e, const ast_expr *x)
 {
   check_count(e, x, 1, 1);
@@ -89,7 +91,7 @@ static sugared emit_create_object(emitter *e, const ast_expr *x)
   return sugar_value(em_put_node(e, IR_CREATE_OBJECT, NULL, 0, cls.as.type));
 }
 
-/* -- Attributes --------------------------------------------------------------------------------- */
+/* -- Attributes -------------------------------------------------------------------------------- */
 
 static sugared emit_getattr(emitter *e, const ast_expr *x)
 {
@@ -109,7 +111,7 @@ static sugared emit_getattr(emitter *e, const ast_expr *x)
   return em_sugared(e, arg(x, 2), NULL);
 }
 
-/* -- Iteration ---------------------------------------------------------------------------------- */
+/* -- Iteration --------------------------------------------------------------------------------- */
 
 static sugared emit_range(emitter *e, const ast_expr *x)
 {
@@ -154,7 +156,8 @@ static sugared iteration(emitter *e, const sugared *items, uint32_t n)
   memcpy(out.as.items.items, items, n * sizeof *items);
   for (uint32_t i = 0; em_is_unrolled(e, &out) && i < n; i++)
     if (em_static_len(e, &items[i]) < 0)
-      FAIL(e, "Can not iterate over a module list or tuple with a value that does not have a statically determinable length\n");
+      FAIL(e, "Can not iterate over a module list or tuple with a value that does not have a "
+              "statically determinable length\n");
   return out;
 }
 
@@ -191,7 +194,7 @@ static sugared emit_enumerate(emitter *e, const ast_expr *x)
   return iteration(e, items, 2);
 }
 
-/* -- Containers --------------------------------------------------------------------------------- */
+/* -- Containers -------------------------------------------------------------------------------- */
 
 static sugared emit_tuple_call(emitter *e, const ast_expr *x)
 {
@@ -245,7 +248,8 @@ static sugared emit_list_call(emitter *e, const ast_expr *x, const type *hint)
     return sugar_value(em_literal(e, &empty, hint));
   }
   sugared v = em_sugared(e, arg(x, 0), NULL);
-  if (v.kind == SUGAR_VALUE && (v.as.value->type->kind == TYPE_LIST || v.as.value->type->kind == TYPE_STRING))
+  if (v.kind == SUGAR_VALUE &&
+      (v.as.value->type->kind == TYPE_LIST || v.as.value->type->kind == TYPE_STRING))
     return sugar_value(em_call_op(e, "aten::list", &v.as.value, 1));
   return sugar_value(listed(e, &v, x->at));
 }
@@ -260,9 +264,13 @@ static ast_expr *keyword_as_key(emitter *e, const ast_keyword *k)
   return key;
 }
 
-static bool is_pair(const ast_expr *x) { return (x->kind == EXPR_TUPLE || x->kind == EXPR_LIST) && x->as.items.n == 2; }
+static bool is_pair(const ast_expr *x)
+{
+  return (x->kind == EXPR_TUPLE || x->kind == EXPR_LIST) && x->as.items.n == 2;
+}
 
-/* Keys and values that the source writes: those of a dict, or of pairs in a list or a tuple.  False: x is nothing like that. */
+/* Keys and values that the source writes: those of a dict, or of pairs in a list or a tuple.
+ * False: x is nothing like that. */
 static bool written_pairs(emitter *e, const ast_expr *x, ast_expr *dict)
 {
   if (x->kind == EXPR_DICT) {
@@ -285,23 +293,29 @@ static bool written_pairs(emitter *e, const ast_expr *x, ast_expr *dict)
   return true;
 }
 
-/* dict(zip(a, b)) is {k: v for k, v in zip(a, b)}, as PyTorch has it: what is wrong is said of that. */
+/* dict(zip(a, b)) is {k: v for k, v in zip(a, b)}, as PyTorch has it: what is wrong is said of
+ * that. */
 static bool is_made_of_pairs(const ast_expr *x)
 {
   const ast_expr *fn = x->kind == EXPR_CALL ? x->as.call.fn : NULL;
-  return fn && fn->kind == EXPR_NAME && (strcmp(fn->as.name, "zip") == 0 || strcmp(fn->as.name, "enumerate") == 0);
+  return fn && fn->kind == EXPR_NAME &&
+         (strcmp(fn->as.name, "zip") == 0 || strcmp(fn->as.name, "enumerate") == 0);
 }
 
 static ir_value *dict_of_pairs(emitter *e, const ast_expr *x, const type *hint)
 {
   ast_expr *names = session_array(e->s, ast_expr, 2), **both = session_array(e->s, ast_expr *, 2);
   for (int i = 0; i < 2; i++) {
-    names[i] = (ast_expr){.kind = EXPR_NAME, .op = OP_NONE, .at = x->at, .as.name = i ? "$value" : "$key"};
+    names[i] =
+      (ast_expr){.kind = EXPR_NAME, .op = OP_NONE, .at = x->at, .as.name = i ? "$value" : "$key"};
     both[i] = &names[i];
   }
   ast_expr target = {.kind = EXPR_TUPLE, .op = OP_NONE, .at = x->at, .as.items = {both, 2}};
   ast_comp each = {.target = &target, .iter = (ast_expr *)(uintptr_t)x};
-  ast_expr comp = {.kind = EXPR_DICT_COMP, .op = OP_NONE, .at = x->at, .as.comp = {&names[0], &names[1], &each, 1}};
+  ast_expr comp = {.kind = EXPR_DICT_COMP,
+                   .op = OP_NONE,
+                   .at = x->at,
+                   .as.comp = {&names[0], &names[1], &each, 1}};
   return em_dict_comp(e, &comp, hint);
 }
 
@@ -309,7 +323,8 @@ static ir_value *dict_of_pairs(emitter *e, const ast_expr *x, const type *hint)
 static void add_keywords(emitter *e, const ast_expr *x, ast_expr *dict)
 {
   uint32_t have = dict->as.dict.keys.n, n = have + x->as.call.n_keywords;
-  ast_expr **keys = session_array(e->s, ast_expr *, n), **values = session_array(e->s, ast_expr *, n);
+  ast_expr **keys = session_array(e->s, ast_expr *, n),
+           **values = session_array(e->s, ast_expr *, n);
   if (have) {
     memcpy(keys, dict->as.dict.keys.items, have * sizeof *keys);
     memcpy(values, dict->as.dict.values.items, have * sizeof *values);
@@ -336,10 +351,14 @@ static void check_dict_hint(emitter *e, const ast_expr *x, const type *hint)
     return;
   display_hint h = em_display_hint(e, x, hint, TYPE_DICT);
   if (h.n > 1)
-    FAIL(e, "There are multiple candidate Dict types in the Union type annotation `%s`, and full type inference is not yet supported "
-            "for the `dict()` constructor.", TYPE_TEXT(e, hint));
+    FAIL(e,
+         "There are multiple candidate Dict types in the Union type annotation `%s`, and full type "
+         "inference is not yet supported "
+         "for the `dict()` constructor.",
+         TYPE_TEXT(e, hint));
   if (!h.n)
-    FAIL(e, "Expected a type annotation of Dict for dict constructor dict(), got %s", TYPE_TEXT(e, hint));
+    FAIL(e, "Expected a type annotation of Dict for dict constructor dict(), got %s",
+         TYPE_TEXT(e, hint));
 }
 
 /* dict(), dict(pairs), dict(a=1), dict(other, a=1) */
@@ -351,7 +370,8 @@ static sugared emit_dict_call(emitter *e, const ast_expr *x, const type *hint)
     FAIL(e, "dict expected at most 1 arguments, got %u", x->as.call.args.n);
   check_dict_hint(e, x, hint);
   if (x->as.call.args.n && !written_pairs(e, arg(x, 0), &dict)) {
-    ir_value *v = is_made_of_pairs(arg(x, 0)) ? dict_of_pairs(e, arg(x, 0), hint) : copied_dict(e, x, hint);
+    ir_value *v =
+      is_made_of_pairs(arg(x, 0)) ? dict_of_pairs(e, arg(x, 0), hint) : copied_dict(e, x, hint);
     for (uint32_t i = 0; i < n; i++) {
       const ast_keyword *k = &x->as.call.keywords[i];
       ir_value *in[3] = {v, em_expr(e, keyword_as_key(e, k), NULL), em_expr(e, k->value, NULL)};
@@ -365,7 +385,8 @@ static sugared emit_dict_call(emitter *e, const ast_expr *x, const type *hint)
 
 ir_value *em_tolist(emitter *e, ir_value *self, const ast_expr *x, const type *hint)
 {
-  static const type_kind kinds[] = {TYPE_INT, TYPE_FLOAT, TYPE_BOOL, TYPE_COMPLEX}; /* the operator's numbers for them */
+  static const type_kind kinds[] = {TYPE_INT, TYPE_FLOAT, TYPE_BOOL,
+                                    TYPE_COMPLEX}; /* the operator's numbers for them */
   check_count(e, x, 0, 0);
   if (!hint)
     FAIL(e, "Expected type hint for result of tolist()");
@@ -378,15 +399,17 @@ ir_value *em_tolist(emitter *e, ir_value *self, const ast_expr *x, const type *h
     k++;
   const op *o = session_op_find(e->s, STR("prim::tolist"), STR(""));
   if (k == COUNT_OF(kinds) || !o)
-    FAIL(e, "%s is not one of the supported element types for tolist: int, float, complex, bool", TYPE_TEXT(e, elem));
+    FAIL(e, "%s is not one of the supported element types for tolist: int, float, complex, bool",
+         TYPE_TEXT(e, elem));
   ir_value *in[3] = {self, em_constant_int(e, dims), em_constant_int(e, (int64_t)k)};
   ir_node *n = em_put(e, ir_node_new_op(e->s, e->g, o, in, 3));
   return ir_node_add_output(e->s, n, hint);
 }
 
-/* -- Tasks and effects -------------------------------------------------------------------------- */
+/* -- Tasks and effects ------------------------------------------------------------------------- */
 
-/* fork(f, args): the call becomes the body of a closure, which passes/closures.c makes a function. */
+/* fork(f, args): the call becomes the body of a closure, which passes/closures.c makes a function.
+ * */
 static sugared emit_fork(emitter *e, const ast_expr *x, bool awaits)
 {
   if (x->as.call.args.n == 0)
@@ -416,8 +439,10 @@ static sugared emit_fork(emitter *e, const ast_expr *x, bool awaits)
     e->before = old;
     ir_node_add_output(e->s, closure, v->type);
   }
-  ir_node *n = em_put(e, ir_node_new(e->s, e->g, awaits ? IR_AWAITABLE : IR_FORK, closure->outputs, 1));
-  const type *t = type_generic(&e->p->types, awaits ? TYPE_AWAIT : TYPE_FUTURE, closure->outputs[0]->type);
+  ir_node *n =
+    em_put(e, ir_node_new(e->s, e->g, awaits ? IR_AWAITABLE : IR_FORK, closure->outputs, 1));
+  const type *t =
+    type_generic(&e->p->types, awaits ? TYPE_AWAIT : TYPE_FUTURE, closure->outputs[0]->type);
   if (!t)
     session_check(e->s, call_nomem(e->s->cx));
   return sugar_value(ir_node_add_output(e->s, n, t));
@@ -450,7 +475,8 @@ sugared em_special(emitter *e, special_form form, const ast_expr *x, const type 
     return sugar_value(em_cond_value(e, &c));
   case SPECIAL_GETATTR:
     return emit_getattr(e, x);
-  case SPECIAL_FORK: case SPECIAL_AWAITABLE: /* our tasks wait until someone waits for them, as awaitables do */
+  case SPECIAL_FORK:
+  case SPECIAL_AWAITABLE: /* our tasks wait until someone waits for them, as awaitables do */
     return emit_fork(e, x, form == SPECIAL_AWAITABLE);
   case SPECIAL_TUPLE:
     return emit_tuple_call(e, x);

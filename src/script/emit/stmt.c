@@ -8,9 +8,10 @@
 #include "passes/passes.h"
 #include "script/emit/emit_int.h"
 
-/* -- Assignment --------------------------------------------------------------------------------- */
+/* -- Assignment -------------------------------------------------------------------------------- */
 
-static void assign_items(emitter *e, const ast_expr *target, const ast_exprs *targets, const sugared *v)
+static void assign_items(emitter *e, const ast_expr *target, const ast_exprs *targets,
+                         const sugared *v)
 {
   uint32_t star = targets->n;
   for (uint32_t i = 0; i < targets->n; i++)
@@ -18,15 +19,17 @@ static void assign_items(emitter *e, const ast_expr *target, const ast_exprs *ta
       star = i;
   bool starred = star < targets->n;
   if (starred && targets->n == 1)
-    session_fail(e->s, &targets->items[0]->at, "A Starred expression may only appear on the lhs within the presence of another "
-                                               "non-starred expression");
+    session_fail(e->s, &targets->items[0]->at,
+                 "A Starred expression may only appear on the lhs within the presence of another "
+                 "non-starred expression");
   sugared *items;
   uint32_t n = em_as_items(e, v, starred ? 0 : targets->n, &items);
   if (n + starred < targets->n)
-    session_fail(e->s, &target->at, "need %s%u values to unpack but found only %u", starred ? "at least " : "",
-                 targets->n - starred, n);
+    session_fail(e->s, &target->at, "need %s%u values to unpack but found only %u",
+                 starred ? "at least " : "", targets->n - starred, n);
   if (n > targets->n && !starred)
-    session_fail(e->s, &target->at, "too many values to unpack: need %u but found %u", targets->n, n);
+    session_fail(e->s, &target->at, "too many values to unpack: need %u but found %u", targets->n,
+                 n);
   uint32_t n_star = starred ? n - (targets->n - 1) : 0;
   for (uint32_t i = 0, k = 0; i < targets->n; i++) {
     if (i != star) {
@@ -74,11 +77,14 @@ static void check_annotated_self(emitter *e, const ast_stmt *st)
   const ast_expr *t = st->as.assign.targets.items[0];
   if (!e->names->is_live || !st->at.src->by_function || strcmp(e->f->name, "__init__") == 0)
     return;
-  if (t->kind != EXPR_ATTR || t->as.attr.base->kind != EXPR_NAME || strcmp(t->as.attr.base->as.name, "self") != 0)
+  if (t->kind != EXPR_ATTR || t->as.attr.base->kind != EXPR_NAME ||
+      strcmp(t->as.attr.base->as.name, "self") != 0)
     return;
   source_range at = {t->at.src, t->at.start, st->as.assign.type->at.end};
   session_fail_status(e->s, RUSH_ERAISED, "ValueError", &at,
-                      "Type annotations on instance attributes must be declared in __init__, not '%s': SourceRange at", e->f->name);
+                      "Type annotations on instance attributes must be declared in __init__, not "
+                      "'%s': SourceRange at",
+                      e->f->name);
 }
 
 static void emit_assign(emitter *e, const ast_stmt *st)
@@ -91,7 +97,8 @@ static void emit_assign(emitter *e, const ast_stmt *st)
   const ast_exprs *targets = &st->as.assign.targets;
   const type *hint = t;
   const ast_expr *first = targets->items[0];
-  if (!hint && !e->names->is_eager && first->kind == EXPR_ATTR && st->as.assign.value->kind == EXPR_LIST) {
+  if (!hint && !e->names->is_eager && first->kind == EXPR_ATTR &&
+      st->as.assign.value->kind == EXPR_LIST) {
     sugared base = em_sugared(e, first->as.attr.base, NULL); /* self.x = [] has self.x's type */
     int slot = base.kind == SUGAR_VALUE && base.as.value->type->kind == TYPE_CLASS
                    ? class_attr_index(base.as.value->type, str_of(first->as.attr.name))
@@ -111,7 +118,7 @@ static void emit_assign(emitter *e, const ast_stmt *st)
   }
 }
 
-/* -- Augmented assignment ----------------------------------------------------------------------- */
+/* -- Augmented assignment ---------------------------------------------------------------------- */
 
 static const char *in_place_op(ast_op op)
 {
@@ -169,7 +176,8 @@ static void augment_element(emitter *e, const ast_stmt *st, const ast_expr *targ
     bound.as.subscript.base = name;
     ir_value *part = em_expr(e, &bound, NULL);
     ir_value *with = em_expr(e, st->as.aug.value, NULL);
-    bool indexed = part->node->kind == IR_OP && strcmp(part->node->op->schema->name, "aten::index") == 0;
+    bool indexed =
+      part->node->kind == IR_OP && strcmp(part->node->op->schema->name, "aten::index") == 0;
     if (!indexed) {
       augment(e, st->op, part, with);
       return;
@@ -182,7 +190,8 @@ static void augment_element(emitter *e, const ast_stmt *st, const ast_expr *targ
   if (base->type->kind == TYPE_TUPLE)
     FAIL(e, "%s does not support augmented assignment.", TYPE_TEXT(e, base->type));
   if (index->n != 1 || index->items[0]->kind == EXPR_SLICE)
-    FAIL(e, "Sliced expression not yet supported for subscripted list augmented assignment. File a bug if you "
+    FAIL(e, "Sliced expression not yet supported for subscripted list augmented assignment. File a "
+            "bug if you "
             "want this");
   ir_value *at = em_expr(e, index->items[0], NULL), *get[2] = {base, at};
   ir_value *old = em_call_magic(e, "__getitem__", "aten::__getitem__", get, 2);
@@ -195,13 +204,15 @@ static void emit_augmented(emitter *e, const ast_stmt *st)
 {
   const ast_expr *target = st->as.aug.target;
   if (e->names->is_live && (st->op == OP_FLOORDIV || st->op == OP_MATMUL))
-    REFUSE(e, &e->at, NOT_SUPPORTED, "unsupported kind of augmented assignment: %s", st->op == OP_MATMUL ? "MatMult" : "FloorDiv");
+    REFUSE(e, &e->at, NOT_SUPPORTED, "unsupported kind of augmented assignment: %s",
+           st->op == OP_MATMUL ? "MatMult" : "FloorDiv");
   if (target->kind == EXPR_SUBSCRIPT) {
     augment_element(e, st, target);
     return;
   }
   if (target->kind != EXPR_NAME && target->kind != EXPR_ATTR)
-    session_fail(e->s, &target->at, "unexpected expression on the left side of an augmented assignment");
+    session_fail(e->s, &target->at,
+                 "unexpected expression on the left side of an augmented assignment");
   if (target->kind == EXPR_NAME) {
     ir_value *old = em_expr(e, target, NULL);
     sugared v = sugar_value(augment(e, st->op, old, em_expr(e, st->as.aug.value, old->type)));
@@ -215,9 +226,10 @@ static void emit_augmented(emitter *e, const ast_stmt *st)
   em_set_attr(e, object, target->as.attr.name, v);
 }
 
-/* -- Branches ----------------------------------------------------------------------------------- */
+/* -- Branches ---------------------------------------------------------------------------------- */
 
-/* Load `name` at the end of a branch; an Uninitialized of the other's type when the branch exits. */
+/* Load `name` at the end of a branch; an Uninitialized of the other's type when the branch exits.
+ * */
 static const type *branch_type(frame *f, const char *name)
 {
   const variable *v = em_find_var(f, name);
@@ -263,7 +275,8 @@ static void load_in_other(emitter *e, const frame *branch, frame *other)
   }
 }
 
-static void join_variable(emitter *e, const source_range *branch_at, frame *const *branch, const char *name, const char *slot)
+static void join_variable(emitter *e, const source_range *branch_at, frame *const *branch,
+                          const char *name, const char *slot)
 {
   const type *t[2] = {branch_type(branch[0], name), branch_type(branch[1], name)};
   for (int i = 0; i < 2; i++) {
@@ -286,14 +299,16 @@ static void join_variable(emitter *e, const source_range *branch_at, frame *cons
   const variable *outer = em_find_var(e->frame, name);
   load_name(e, slot, !branch[0]->exits + !branch[1]->exits + (outer && outer->type));
   type_kind k = outer && outer->type ? outer->type->kind : TYPE_NONE;
-  bool to_union = k == TYPE_UNION || k == TYPE_OPTIONAL || (k == TYPE_ANY && !e->names->is_eager); /* PyTorch refuses two types of an Any */
+  bool to_union = k == TYPE_UNION || k == TYPE_OPTIONAL ||
+                  (k == TYPE_ANY && !e->names->is_eager); /* PyTorch refuses two types of an Any */
   const type *both = em_unify(e, t[0], t[1], to_union);
   if (both) {
     em_set_var_type(e, name, both);
     return;
   }
-  const char *why = session_printf(e->s, "Type mismatch: %s is set to type %s in the true branch and type %s in the false branch", name,
-                                   TYPE_TEXT(e, t[0]), TYPE_TEXT(e, t[1]));
+  const char *why = session_printf(
+    e->s, "Type mismatch: %s is set to type %s in the true branch and type %s in the false branch",
+    name, TYPE_TEXT(e, t[0]), TYPE_TEXT(e, t[1]));
   if (outer)
     session_fail(e->s, branch_at, "%s", why);
   set_error(e, branch_at, name, why);
@@ -315,7 +330,8 @@ static void join_branches(emitter *e, const source_range *at, frame *const *bran
   }
 }
 
-static void if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, void *arg, bool yes), void *arg)
+static void if_blocks(emitter *e, const condition *c, void (*body)(emitter *e, void *arg, bool yes),
+                      void *arg)
 {
   if (c->known >= 0) {
     e->statement_end = 0;
@@ -370,7 +386,7 @@ static void emit_if(emitter *e, const ast_stmt *st)
   if_blocks(e, &c, if_body, (void *)st);
 }
 
-/* -- Loops -------------------------------------------------------------------------------------- */
+/* -- Loops ------------------------------------------------------------------------------------- */
 
 static void emit_while(emitter *e, const ast_stmt *st)
 {
@@ -417,15 +433,17 @@ static void emit_for(emitter *e, const ast_stmt *st)
 static void emit_exit_stmt(emitter *e, ir_kind kind, const char *word)
 {
   if (e->is_unrolling)
-    FAIL(e, "Because we emit iteration over modulelists or tuples as unrolled loops, we do not support break or continue inside "
+    FAIL(e, "Because we emit iteration over modulelists or tuples as unrolled loops, we do not "
+            "support break or continue inside "
             "the body of these loops");
   if (e->loop_depth == 0)
     FAIL(e, "SyntaxError: '%s' outside loop", word);
   em_put_node(e, kind, NULL, 0, NULL);
-  e->frame->exits = !e->names->is_eager; /* PyTorch looks at what follows, and at the variables of both branches */
+  e->frame->exits =
+    !e->names->is_eager; /* PyTorch looks at what follows, and at the variables of both branches */
 }
 
-/* -- With --------------------------------------------------------------------------------------- */
+/* -- With -------------------------------------------------------------------------------------- */
 
 static void emit_with(emitter *e, const ast_stmt *st)
 {
@@ -439,17 +457,22 @@ static void emit_with(emitter *e, const ast_stmt *st)
     if (v->type->kind != TYPE_CLASS)
       FAIL(e, "With item expression must return an object");
     class_complete(e->s, v->type);
-    if (!em_find_method(v->type, "__enter__", &enter) || !em_find_method(v->type, "__exit__", &leave) || enter->is_static ||
-        leave->is_static)
-      FAIL(e, "Object returned by with item expression does not define __enter__ and __exit__ methods");
+    if (!em_find_method(v->type, "__enter__", &enter) ||
+        !em_find_method(v->type, "__exit__", &leave) || enter->is_static || leave->is_static)
+      FAIL(
+        e,
+        "Object returned by with item expression does not define __enter__ and __exit__ methods");
     if (enter->schema->n_args != 1)
       FAIL(e, "__enter__ must have only one argument and one return value");
     if (leave->schema->n_args != 4)
       FAIL(e, "__exit__ must have four arguments");
     for (uint32_t k = 1; k < 4; k++) /* it is given three times None */
       if (leave->schema->args[k].type->kind != TYPE_ANY)
-        FAIL(e, "argument %u of __exit__ must have Any type; TorchScript does not currently support passing exception type, value, or "
-                "traceback to the __exit__ function.", k);
+        FAIL(e,
+             "argument %u of __exit__ must have Any type; TorchScript does not currently support "
+             "passing exception type, value, or "
+             "traceback to the __exit__ function.",
+             k);
     e->at = whole;
     if (!enter->schema->returns[0].type)
       function_ensure(e->s, enter);
@@ -462,7 +485,7 @@ static void emit_with(emitter *e, const ast_stmt *st)
     em_put_node(e, IR_EXIT, &entered[i - 1], 1, type_simple(TYPE_TENSOR));
 }
 
-/* -- Raise and assert --------------------------------------------------------------------------- */
+/* -- Raise and assert -------------------------------------------------------------------------- */
 
 void em_raise_message(emitter *e, ir_value *message, ir_value *class_name)
 {
@@ -472,17 +495,22 @@ void em_raise_message(emitter *e, ir_value *message, ir_value *class_name)
   em_put_node(e, IR_RAISE, in, 2, NULL);
 }
 
-/* The message of an exception: its argument, or all of them as a tuple; AssertionError's says so. */
+/* The message of an exception: its argument, or all of them as a tuple; AssertionError's says so.
+ * */
 sugared em_raised(emitter *e, const sugared *cls, ir_value *const *v, uint32_t n)
 {
   sugared out = {.kind = SUGAR_RAISED, .as.raised = {cls->as.name, NULL}};
   if (cls->as.name[0]) {
-    out.as.raised.message = n == 0 ? em_constant_str(e, "", 0) : n == 1 ? v[0] : em_make_tuple(e, v, n, NULL);
+    out.as.raised.message = n == 0   ? em_constant_str(e, "", 0)
+                            : n == 1 ? v[0]
+                                     : em_make_tuple(e, v, n, NULL);
     return out;
   }
   ir_value *text = em_constant_str(e, "AssertionError: ", 16);
   for (uint32_t i = 0; i < n; i++) {
-    ir_value *item = v[i], *in[2] = {text, item->type->kind == TYPE_STRING ? item : em_call_op(e, "aten::str", &item, 1)};
+    ir_value *item = v[i], *in[2] = {text, item->type->kind == TYPE_STRING
+                                             ? item
+                                             : em_call_op(e, "aten::str", &item, 1)};
     text = em_call_op(e, "aten::add", in, 2);
   }
   out.as.raised.message = text;
@@ -538,7 +566,7 @@ static void emit_assert(emitter *e, const ast_stmt *st)
   if_blocks(e, &c, assert_body, (void *)st);
 }
 
-/* -- Functions ---------------------------------------------------------------------------------- */
+/* -- Functions --------------------------------------------------------------------------------- */
 
 static void emit_return(emitter *e, const ast_stmt *st)
 {
@@ -558,8 +586,11 @@ static void emit_return(emitter *e, const ast_stmt *st)
   } else {
     const type *both = r->merged ? em_unify(e, r->merged, v->type, false) : v->type;
     if (!both)
-      FAIL(e, "Previous return statement returned a value of type %s but this return statement returns a value "
-              "of type %s", r->only ? em_type_of(e, r->only) : TYPE_TEXT(e, r->merged), em_type_of(e, v));
+      FAIL(e,
+           "Previous return statement returned a value of type %s but this return statement "
+           "returns a value "
+           "of type %s",
+           r->only ? em_type_of(e, r->only) : TYPE_TEXT(e, r->merged), em_type_of(e, v));
     r->only = r->merged ? NULL : v;
     r->merged = both;
   }
@@ -578,10 +609,13 @@ void em_finish_return(emitter *e, const ast_def *def)
   e->at = def->at;
   if (e->names->is_eager && def->body.n)
     e->at.end = end_of(def->body.items[def->body.n - 1]);
-  if (t && t->kind != TYPE_NONE && (e->names->is_live || !em_is_subtype(e, type_simple(TYPE_NONE), t)))
+  if (t && t->kind != TYPE_NONE &&
+      (e->names->is_live || !em_is_subtype(e, type_simple(TYPE_NONE), t)))
     FAIL(e, "Function was not annotated as having type None, but does not return along all paths");
   ir_value *none = em_constant_none(e);
-  const type *both = t ? t : e->ret->merged ? em_unify(e, e->ret->merged, none->type, false) : none->type;
+  const type *both = t                ? t
+                     : e->ret->merged ? em_unify(e, e->ret->merged, none->type, false)
+                                      : none->type;
   if (!both)
     FAIL(e, "Function returns a value of type %s but does not return along all paths",
          TYPE_TEXT(e, e->ret->merged));
@@ -598,7 +632,8 @@ static ir_node *closure(emitter *e, const ast_def *d)
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_CLOSURE, NULL, 0));
   ir_block *b = ir_node_add_block(e->s, n);
   ir_node *old = em_begin_at(e, b);
-  return_info ret = {.declared = d->returns ? resolve_type(e->s, e->names, d->returns) : NULL}, *outer = e->ret;
+  return_info ret = {.declared = d->returns ? resolve_type(e->s, e->names, d->returns) : NULL},
+              *outer = e->ret;
   uint32_t depth = e->loop_depth;
   e->ret = &ret;
   e->loop_depth = 0;
@@ -620,7 +655,7 @@ static void emit_def(emitter *e, const ast_stmt *st)
   em_set_var(e, st->as.def->name, v, NULL);
 }
 
-/* -- All ---------------------------------------------------------------------------------------- */
+/* -- All --------------------------------------------------------------------------------------- */
 
 static void emit_del(emitter *e, const ast_stmt *st)
 {
@@ -631,7 +666,9 @@ static void emit_del(emitter *e, const ast_stmt *st)
     else if (x->kind == EXPR_SUBSCRIPT)
       em_del_subscript(e, x);
     else
-      session_fail(e->s, &x->at, "del statements are only supported for deleting list and dict items and variables");
+      session_fail(
+        e->s, &x->at,
+        "del statements are only supported for deleting list and dict items and variables");
   }
 }
 
@@ -701,7 +738,8 @@ void em_block(emitter *e, const ast_stmts *stmts)
 {
   session_enter(e->s);
   for (uint32_t i = 0; i < stmts->n && !e->frame->exits; i++) {
-    if (i == 0 && stmts->items[i]->kind == STMT_EXPR && stmts->items[i]->as.expr->kind == EXPR_STRING)
+    if (i == 0 && stmts->items[i]->kind == STMT_EXPR &&
+        stmts->items[i]->as.expr->kind == EXPR_STRING)
       continue; /* a docstring */
     e->at = stmts->items[i]->at;
     emit_stmt(e, stmts->items[i]);

@@ -1,7 +1,7 @@
-/* script/emit/sugar.c -- attributes of sugared values, unpacking, and turning them into graph values. A
- * lookup tries what the value's type defines, in PyTorch's order, and then its methods; an unknown
- * name is an error that suggests similar names. Lookups of torch paths are remembered, since the
- * same path occurs on many lines. */
+/* script/emit/sugar.c -- attributes of sugared values, unpacking, and turning them into graph
+ * values. A lookup tries what the value's type defines, in PyTorch's order, and then its methods;
+ * an unknown name is an error that suggests similar names. Lookups of torch paths are remembered,
+ * since the same path occurs on many lines. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
@@ -17,7 +17,8 @@ const char *em_sugar_name(emitter *e, const sugared *v)
     return session_printf(e->s, "__%c%s__", op[0] | 0x20, op + 1);
   }
   case SUGAR_BUILTIN: case SUGAR_TENSOR_CAST:
-    return v->kind == SUGAR_BUILTIN && strcmp(v->as.builtin.name, "aten::len") == 0 ? "__len__" : "builtin";
+    return v->kind == SUGAR_BUILTIN && strcmp(v->as.builtin.name, "aten::len") == 0 ? "__len__"
+                                                                                    : "builtin";
   case SUGAR_SPECIAL:
     return v->as.special == SPECIAL_PRINT ? "print" : "special form";
   case SUGAR_TENSOR_TYPE:
@@ -81,31 +82,43 @@ ir_value *em_as_value(emitter *e, const sugared *v)
   if (v->kind == SUGAR_TUPLE)
     return items_as_tuple(e, v);
   if (v->kind == SUGAR_CONSTANT && v->as.constant.is_global)
-    FAIL(e, "python value of type '%s' cannot be used as a value. Perhaps it is a closed over global variable? If so, please "
-            "consider passing it in as an argument or use a local variable instead. (`name: Final = ...` declares a constant)",
+    FAIL(e,
+         "python value of type '%s' cannot be used as a value. Perhaps it is a closed over global "
+         "variable? If so, please "
+         "consider passing it in as an argument or use a local variable instead. (`name: Final = "
+         "...` declares a constant)",
          v->as.constant.type->kind == TYPE_TUPLE ? "tuple" : TYPE_TEXT(e, v->as.constant.type));
   if (v->kind == SUGAR_PYTHON_VALUE)
-    FAIL(e, "%s cannot be used as a value. Perhaps it is a closed over global variable? If so, please consider passing it in as an "
-            "argument or use a local variable instead.", em_sugar_name(e, v));
+    FAIL(e,
+         "%s cannot be used as a value. Perhaps it is a closed over global variable? If so, please "
+         "consider passing it in as an "
+         "argument or use a local variable instead.",
+         em_sugar_name(e, v));
   if (v->kind == SUGAR_CONSTANT)
     return em_constant_value(e, v->as.constant.value, v->as.constant.type);
   if (v->kind == SUGAR_EXCEPTION)
     FAIL(e, "Python exception cannot be used as a value");
   FAIL(e, "%s cannot be used as a value%s", em_sugar_name(e, v),
-       v->kind == SUGAR_HOST_OBJECT ? ". Perhaps it is a closed over global variable? If so, please consider passing it in as an argument "
-                                      "or use a local variable instead." : "");
+       v->kind == SUGAR_HOST_OBJECT ? ". Perhaps it is a closed over global variable? If so, "
+                                      "please consider passing it in as an argument "
+                                      "or use a local variable instead."
+                                    : "");
 }
 
-/* -- Attributes of values ----------------------------------------------------------------------- */
+/* -- Attributes of values ---------------------------------------------------------------------- */
 
 static const char *const prim_properties[] = {
-    "dtype", "device", "grad", "data", "shape", "is_cuda", "is_cpu", "is_xla", "is_xpu", "is_sparse",
-    "is_sparse_csr", "is_mkldnn", "is_mps", "is_mtia", "is_quantized", "is_vulkan", "is_ipu", "is_meta",
-    "is_maia", "is_nested", "requires_grad", "layout", "T", "H", "itemsize", "nbytes", "ndim", "name",
+  "dtype",         "device",    "grad",    "data",    "shape",
+  "is_cuda",       "is_cpu",    "is_xla",  "is_xpu",  "is_sparse",
+  "is_sparse_csr", "is_mkldnn", "is_mps",  "is_mtia", "is_quantized",
+  "is_vulkan",     "is_ipu",    "is_meta", "is_maia", "is_nested",
+  "requires_grad", "layout",    "T",       "H",       "itemsize",
+  "nbytes",        "ndim",      "name",
 };
-static const char *const aten_properties[] = {"is_leaf", "mT", "mH", "real", "imag", "retains_grad"};
-static const char *const cast_methods[] = {"byte", "char", "double", "float", "cfloat", "cdouble", "int",
-                                           "long", "short", "half", "bfloat16"};
+static const char *const aten_properties[] = {"is_leaf", "mT",   "mH",
+                                              "real",    "imag", "retains_grad"};
+static const char *const cast_methods[] = {"byte", "char", "double", "float", "cfloat",  "cdouble",
+                                           "int",  "long", "short",  "half",  "bfloat16"};
 
 bool em_one_of(const char *name, const char *const *names, size_t n)
 {
@@ -212,7 +225,8 @@ static bool enum_attr(emitter *e, ir_value *v, const char *name, sugared *out)
                          : t->kind == TYPE_INT   ? "int"
                          : t->kind == TYPE_FLOAT ? "float"
                                                  : "str";
-  const op *o = session_op_find(e->s, value ? STR("prim::EnumValue") : STR("prim::EnumName"), str_of(overload));
+  const op *o =
+    session_op_find(e->s, value ? STR("prim::EnumValue") : STR("prim::EnumName"), str_of(overload));
   if (!o)
     FAIL(e, "enum members have no attribute %s here", name);
   ir_node *n = em_put(e, ir_node_new_op(e->s, e->g, o, &v, 1));
@@ -259,7 +273,7 @@ static bool value_attr(emitter *e, ir_value *v, const char *name, sugared *out)
   return method_attr(e, v, name, out);
 }
 
-/* -- Attributes of what exists at compile time --------------------------------------------------- */
+/* -- Attributes of what exists at compile time ------------------------------------------------- */
 
 static const type *constant_type(emitter *e, rush_value v)
 {
@@ -277,7 +291,8 @@ static bool constants_attr(emitter *e, const char *name, sugared *out)
     i = i * 10 + (uint64_t)(*p - '0');
   if (name[0] != 'c' || *p || i >= e->p->n_constants)
     return false;
-  *out = sugar_value(em_constant_value(e, e->p->constants[i], constant_type(e, e->p->constants[i])));
+  *out =
+    sugar_value(em_constant_value(e, e->p->constants[i], constant_type(e, e->p->constants[i])));
   return true;
 }
 
@@ -328,7 +343,8 @@ static bool torch_attr(emitter *e, const sugared *base, const char *name, sugare
     *out = e->memo->torch[slot].found;
     return true;
   }
-  if (!(e->names->attr && e->names->attr(e->s, e->names, base, name, e->at, out)) && !resolve_torch_attr(e->s, base->as.name, name, out))
+  if (!(e->names->attr && e->names->attr(e->s, e->names, base, name, e->at, out)) &&
+      !resolve_torch_attr(e->s, base->as.name, name, out))
     return false;
   e->memo->torch[slot].base = base->as.name;
   e->memo->torch[slot].name = name;
@@ -342,7 +358,8 @@ bool em_try_get_attr(emitter *e, const sugared *base, const char *name, sugared 
   case SUGAR_VALUE:
     return value_attr(e, base->as.value, name, out);
   case SUGAR_NAMESPACE: {
-    if (strcmp(name, "autograd") == 0 && strcmp(base->as.name, "aten") == 0) { /* archives: torch.autograd.grad */
+    if (strcmp(name, "autograd") == 0 &&
+        strcmp(base->as.name, "aten") == 0) { /* archives: torch.autograd.grad */
       *out = *base;
       return true;
     }
@@ -376,14 +393,16 @@ static _Noreturn void no_module_attr(emitter *e, ir_value *v, const char *name)
   const char *why = NULL, *dot = strrchr(v->type->name, '.');
   sugared out;
   em_module_attr(e, v, name, &out, &why);
-  FAIL(e, "Module '%s' has no attribute '%s' %s", dot ? dot + 1 : v->type->name, name, why ? why : "");
+  FAIL(e, "Module '%s' has no attribute '%s' %s", dot ? dot + 1 : v->type->name, name,
+       why ? why : "");
 }
 
 /* True if v is a parameter without an annotation, which is taken to be a Tensor. */
 static bool is_inferred(const emitter *e, const ir_value *v)
 {
   const schema *sc = e->f->schema;
-  int i = v->node->kind == IR_LOAD ? schema_arg_index(sc, str_of(ir_attr_string(v->node, "name"))) : -1;
+  int i =
+    v->node->kind == IR_LOAD ? schema_arg_index(sc, str_of(ir_attr_string(v->node, "name"))) : -1;
   for (uint32_t k = 0; i < 0 && k < sc->n_args && k < ir_block_n_inputs(e->g->block); k++)
     if (ir_block_input(e->g->block, k) == v)
       i = (int)k;
@@ -399,7 +418,8 @@ const char *em_type_of(emitter *e, const ir_value *v)
 static const char *meant(emitter *e, const char *name, const type *self)
 {
   str near[16];
-  uint32_t n = op_similar(str_of(session_printf(e->s, "aten::%s", name)), near, COUNT_OF(near)), n_said = 0;
+  uint32_t n = op_similar(str_of(session_printf(e->s, "aten::%s", name)), near, COUNT_OF(near)),
+           n_said = 0;
   const char *said = "";
   for (uint32_t i = 0; i < n && n_said < 3; i++) {
     const char *op = session_strndup(e->s, near[i].p, near[i].len);
@@ -415,28 +435,41 @@ sugared em_get_attr(emitter *e, const sugared *base, const char *name)
   sugared out;
   if (em_try_get_attr(e, base, name, &out))
     return out;
-  if (base->kind == SUGAR_PYTHON_VALUE || base->kind == SUGAR_EXCEPTION || base->kind == SUGAR_SLICE)
-    FAIL(e, "attribute lookup is not defined on %s", base->kind == SUGAR_EXCEPTION ? "exception message" : em_sugar_name(e, base));
+  if (base->kind == SUGAR_PYTHON_VALUE || base->kind == SUGAR_EXCEPTION ||
+      base->kind == SUGAR_SLICE)
+    FAIL(e, "attribute lookup is not defined on %s",
+         base->kind == SUGAR_EXCEPTION ? "exception message" : em_sugar_name(e, base));
   if (base->kind == SUGAR_CLASS && e->names->is_live)
     FAIL(e, "Tried to lookup unknown attribute on class %s", TYPE_TEXT(e, base->as.type));
   if (base->kind == SUGAR_ENUM)
-    FAIL(e, "%s' has no attribute '%s'", TYPE_TEXT(e, base->as.type), name); /* PyTorch's text lacks the first quote */
+    FAIL(e, "%s' has no attribute '%s'", TYPE_TEXT(e, base->as.type),
+         name); /* PyTorch's text lacks the first quote */
   if (base->kind == SUGAR_VALUE) {
     const type *t = base->as.value->type;
     if (t->kind == TYPE_CLASS && t->cls && t->cls->is_module)
       no_module_attr(e, base->as.value, name);
     if (em_is_optional_like(t))
-      FAIL(e, "'%s' object has no attribute or method '%s'. Check that it is not None first: that refines it", TYPE_TEXT(e, t),
-           name);
-    if (t->kind == TYPE_CLASS)
-      FAIL(e, "'%s' object has no attribute or method '%s'. Did you forget to initialize an attribute in __init__()?",
+      FAIL(e,
+           "'%s' object has no attribute or method '%s'. Check that it is not None first: that "
+           "refines it",
            TYPE_TEXT(e, t), name);
-    FAIL(e, "'%s' object has no attribute or method '%s'.%s", em_type_of(e, base->as.value), name, meant(e, name, t));
+    if (t->kind == TYPE_CLASS)
+      FAIL(e,
+           "'%s' object has no attribute or method '%s'. Did you forget to initialize an attribute "
+           "in __init__()?",
+           TYPE_TEXT(e, t), name);
+    FAIL(e, "'%s' object has no attribute or method '%s'.%s", em_type_of(e, base->as.value), name,
+         meant(e, name, t));
   }
   if (base->kind == SUGAR_HOST_OBJECT && strcmp(base->as.thing.name, "module") != 0)
     FAIL(e, "attribute lookup is not defined on %s", em_sugar_name(e, base));
-  FAIL(e, base->kind == SUGAR_TORCH || base->kind == SUGAR_HOST_OBJECT ? "object has no attribute %.0s%s%s" : "%s has no attribute '%s'%s",
-       em_sugar_name(e, base), name, base->kind == SUGAR_TORCH && strncmp(base->as.name, "torch", 5) == 0 ? meant(e, name, NULL) : "");
+  FAIL(e,
+       base->kind == SUGAR_TORCH || base->kind == SUGAR_HOST_OBJECT
+         ? "object has no attribute %.0s%s%s"
+         : "%s has no attribute '%s'%s",
+       em_sugar_name(e, base), name,
+       base->kind == SUGAR_TORCH && strncmp(base->as.name, "torch", 5) == 0 ? meant(e, name, NULL)
+                                                                            : "");
 }
 
 static bool holds_class(const type *t, const type *cls)
@@ -465,14 +498,19 @@ void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
   }
   if (slot < 0 && t->cls->is_open && e->f->self == t && strcmp(e->f->name, "__init__") == 0) {
     if (e->frame->parent)
-      FAIL(e, "First assignment cannot be in a control-flow block. Initialize the field at the top level first");
+      FAIL(e, "First assignment cannot be in a control-flow block. Initialize the field at the top "
+              "level first");
     if (e->names->is_live && holds_class(v->type, t))
-      FAIL(e, "Assignment to attribute '%s' cannot be of a type that contains class '%s'.\n"
-              "Classes that recursively contain instances of themselves are not yet supported", name, TYPE_TEXT(e, t));
+      FAIL(e,
+           "Assignment to attribute '%s' cannot be of a type that contains class '%s'.\n"
+           "Classes that recursively contain instances of themselves are not yet supported",
+           name, TYPE_TEXT(e, t));
     slot = (int)class_add_attr(e->s, t, name, v->type);
   }
   if (slot < 0)
-    FAIL(e, "Tried to set nonexistent attribute: %s. Did you forget to initialize it in __init__()?", name);
+    FAIL(e,
+         "Tried to set nonexistent attribute: %s. Did you forget to initialize it in __init__()?",
+         name);
   const type *want = t->cls->attrs[slot].type;
   if (!e->names->is_eager) /* PyTorch takes the value as it is */
     v = em_convert(e, want, v, true);
@@ -484,7 +522,7 @@ void em_set_attr(emitter *e, ir_value *object, const char *name, ir_value *v)
   ir_attr_set_string(e->s, n, "name", name);
 }
 
-/* -- Unpacking ---------------------------------------------------------------------------------- */
+/* -- Unpacking --------------------------------------------------------------------------------- */
 
 static uint32_t value_items(emitter *e, ir_value *v, uint32_t n, sugared **out)
 {

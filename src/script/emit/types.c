@@ -7,7 +7,7 @@
 #include "script/emit/emit_int.h"
 #include "script/syntax/parser.h"
 
-/* -- Containers that never fail ----------------------------------------------------------------- */
+/* -- Containers that never fail ---------------------------------------------------------------- */
 
 static const type *made(session *s, const type *t)
 {
@@ -16,7 +16,10 @@ static const type *made(session *s, const type *t)
   return t;
 }
 
-const type *em_list_of(emitter *e, const type *elem) { return made(e->s, type_list(&e->p->types, elem)); }
+const type *em_list_of(emitter *e, const type *elem)
+{
+  return made(e->s, type_list(&e->p->types, elem));
+}
 
 const type *em_optional_of(emitter *e, const type *elem)
 {
@@ -76,7 +79,7 @@ const char *type_text(session *s, const type *t)
   return session_take_text(s, &b);
 }
 
-/* -- Annotations -------------------------------------------------------------------------------- */
+/* -- Annotations ------------------------------------------------------------------------------- */
 
 static const struct { const char *name; type_kind kind; } simple_names[] = {
     {"Tensor", TYPE_TENSOR},     {"int", TYPE_INT},         {"float", TYPE_FLOAT},
@@ -133,16 +136,19 @@ static const type *named_type(session *s, const resolver *r, const char *name, s
   last = last ? last + 1 : name;
   for (size_t i = 0; i < COUNT_OF(generics); i++)
     if (strcmp(generics[i], last) == 0)
-      session_fail(s, &at, i == 2 ? "Attempted to use %s without contained types. Please add contained type, e.g. %s[int, int]"
-                                  : "Attempted to use %s without a contained type. Please add a contained type, e.g. %s[int]",
+      session_fail(s, &at,
+                   i == 2 ? "Attempted to use %s without contained types. Please add contained "
+                            "type, e.g. %s[int, int]"
+                          : "Attempted to use %s without a contained type. Please add a contained "
+                            "type, e.g. %s[int]",
                    last, last);
   session_fail(s, &at, "Unknown type name '%s'", name);
 }
 
 void resolve_check_key(session *s, const type *key, source_range at)
 {
-  static const type_kind kinds[] = {TYPE_ANY, TYPE_INT, TYPE_BOOL, TYPE_FLOAT, TYPE_COMPLEX, TYPE_STRING, TYPE_TENSOR,
-                                    TYPE_DEVICE};
+  static const type_kind kinds[] = {TYPE_ANY,     TYPE_INT,    TYPE_BOOL,   TYPE_FLOAT,
+                                    TYPE_COMPLEX, TYPE_STRING, TYPE_TENSOR, TYPE_DEVICE};
   for (size_t i = 0; i < COUNT_OF(kinds); i++)
     if (type_runtime(key)->kind == kinds[i])
       return;
@@ -152,8 +158,11 @@ void resolve_check_key(session *s, const type *key, source_range at)
   text_init(&b, s->cx->ctx);
   type_print(&b, key);
   const char *text = session_take_text(s, &b);
-  session_fail(s, &at, "Cannot create dict for key type '%s', only int, float, complex, Tensor, device and string keys are "
-                       "supported", text);
+  session_fail(s, &at,
+               "Cannot create dict for key type '%s', only int, float, complex, Tensor, device and "
+               "string keys are "
+               "supported",
+               text);
 }
 
 static const type *generic_type(session *s, const resolver *r, const char *name, const type **elems,
@@ -176,15 +185,18 @@ static const type *generic_type(session *s, const resolver *r, const char *name,
     session_fail(s, &at, "expected exactly 2 element types but found %u", n);
   if (n != 1)
     session_fail(s, &at, "expected exactly one element type but found %u", n);
-  if (strncmp(last, "BroadcastingList", 16) == 0 && elems[0]->kind != TYPE_INT && elems[0]->kind != TYPE_FLOAT && r->is_live)
+  if (strncmp(last, "BroadcastingList", 16) == 0 && elems[0]->kind != TYPE_INT &&
+      elems[0]->kind != TYPE_FLOAT && r->is_live)
     session_fail(s, &at, "Broadcastable lists only supported for int or float");
-  if (strcmp(last, "List") == 0 || strcmp(last, "list") == 0 || strncmp(last, "BroadcastingList", 16) == 0)
+  if (strcmp(last, "List") == 0 || strcmp(last, "list") == 0 ||
+      strncmp(last, "BroadcastingList", 16) == 0)
     return made(s, type_list(ts, elems[0]));
   const type *or_none[2] = {elems[0], type_simple(TYPE_NONE)};
   if (strcmp(last, "Optional") == 0)
-    return made(s, elems[0]->kind == TYPE_UNION && !(r->parse_flags & PARSE_RAW_BYTES) /* archives mean what they say */
-                       ? type_union(ts, or_none, 2)
-                       : type_optional(ts, elems[0]));
+    return made(s, elems[0]->kind == TYPE_UNION &&
+                       !(r->parse_flags & PARSE_RAW_BYTES) /* archives mean what they say */
+                     ? type_union(ts, or_none, 2)
+                     : type_optional(ts, elems[0]));
   if (strcmp(last, "Future") == 0)
     return made(s, type_future(ts, elems[0]));
   if (strcmp(last, "Await") == 0 || strcmp(last, "_Await") == 0)
@@ -199,14 +211,16 @@ static void check_dict_part(session *s, const resolver *r, const ast_expr *x)
 {
   const char *name = r->is_live && x->kind == EXPR_ATTR ? dotted(s, x) : NULL;
   if (name && !r->type(s, r, name, x->at))
-    session_fail_status(s, RUSH_ERAISED, "ValueError", &x->at, "Unknown type annotation: '%s' at ", name);
+    session_fail_status(s, RUSH_ERAISED, "ValueError", &x->at, "Unknown type annotation: '%s' at ",
+                        name);
 }
 
 /* Could `name` be a generic type?  Asked before its arguments are read. */
 static void check_generic(session *s, const char *name, source_range at)
 {
-  static const char *const names[] = {"Tuple", "tuple", "Union", "Dict", "dict", "List", "list", "Optional", "Future",
-                                      "Await", "_Await", "RRef", "Final"};
+  static const char *const names[] = {"Tuple",  "tuple", "Union",    "Dict",   "dict",
+                                      "List",   "list",  "Optional", "Future", "Await",
+                                      "_Await", "RRef",  "Final"};
   const char *last = strrchr(name, '.');
   last = last ? last + 1 : name;
   for (size_t i = 0; i < COUNT_OF(names); i++)
@@ -241,7 +255,8 @@ static const type *subscript_type(session *s, const resolver *r, const ast_expr 
     name = r->type_name(s, r, name);
   check_generic(s, name, x->at);
   const ast_exprs *index = &x->as.subscript.index;
-  bool empty = index->n == 1 && index->items[0]->kind == EXPR_TUPLE && index->items[0]->as.items.n == 0;
+  bool empty =
+    index->n == 1 && index->items[0]->kind == EXPR_TUPLE && index->items[0]->as.items.n == 0;
   uint32_t n = empty ? 0 : index->n; /* Tuple[()] */
   const type **elems = session_array(s, const type *, n ? n : 1);
   bool is_dict = strcmp(name, "Dict") == 0 || strcmp(name, "dict") == 0;
@@ -260,16 +275,19 @@ const type *resolve_type(session *s, const resolver *r, const ast_expr *x)
   if (x->kind == EXPR_SUBSCRIPT) {
     t = subscript_type(s, r, x);
   } else if (x->kind == EXPR_BINARY && x->op == OP_BITOR) {
-    const type *sides[2] = {resolve_type(s, r, x->as.pair.left), resolve_type(s, r, x->as.pair.right)};
+    const type *sides[2] = {resolve_type(s, r, x->as.pair.left),
+                            resolve_type(s, r, x->as.pair.right)};
     t = made(s, type_union(&r->program->types, sides, 2));
   } else if (x->kind == EXPR_STRING) { /* a forward reference */
-    source *src = program_add_source(s, r->program, "annotation", x->as.string.data, x->as.string.len);
+    source *src =
+      program_add_source(s, r->program, "annotation", x->as.string.data, x->as.string.len);
     source_range at = {src, 0, (uint32_t)src->len};
     t = resolve_type(s, r, parse_expr_range(s, at, r->parse_flags));
   } else {
     const char *name = dotted(s, x);
     if (!name)
-      session_fail(s, &x->at, "Expression of type %s cannot be used in a type expression", kind_name(x));
+      session_fail(s, &x->at, "Expression of type %s cannot be used in a type expression",
+                   kind_name(x));
     t = named_type(s, r, name, x->at);
   }
   session_leave(s);

@@ -1,4 +1,5 @@
-/* script/emit/upgrade.c -- operators of older archives: functions of the program that stand in for them. */
+/* script/emit/upgrade.c -- operators of older archives: functions of the program that stand in for
+ * them. */
 #include <string.h>
 
 #include "script/emit/body.h"
@@ -27,14 +28,15 @@ function *em_upgrader(emitter *e, const op *o)
     return NULL;
   for (size_t i = 0; i < COUNT_OF(upgraders); i++)
     if (e->names->version <= upgraders[i].last && is_named(upgraders[i].operator, o->schema))
-      return script_define_text(e->s, e->p, session_printf(e->s, "upgraders.%s", upgraders[i].operator),
-                                upgraders[i].text);
+      return script_define_text(
+        e->s, e->p, session_printf(e->s, "upgraders.%s", upgraders[i].operator), upgraders[i].text);
   return NULL;
 }
 
 int64_t script_op_version(const schema *sc)
 {
-  /* Overloads whose old form today's still accepts: they need no upgrader, but readers must know the version. */
+  /* Overloads whose old form today's still accepts: they need no upgrader, but readers must know
+   * the version. */
   static const struct { const char *operator; int version; } others[] = {
       {"aten::gelu", 10}, {"aten::gelu.out", 10}, {"aten::full.out", 5},
       {"aten::div.Tensor_mode", 4}, {"aten::div.Scalar_mode", 4}, {"aten::div.out_mode", 4},

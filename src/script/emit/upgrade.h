@@ -1,4 +1,5 @@
-/* script/emit/upgrade.h -- versions of operators, for archives that other versions of PyTorch read or wrote. */
+/* script/emit/upgrade.h -- versions of operators, for archives that other versions of PyTorch read
+ * or wrote. */
 #ifndef RUSH_SCRIPT_UPGRADE_H
 #define RUSH_SCRIPT_UPGRADE_H
 

@@ -1,7 +1,7 @@
 /* script/front/absent.c -- in the place of the front end, in builds without it (-Dfront_end=false).
  *
- * Exported programs need none of it: their graphs are data.  What does need it fails by name: TorchScript archives, texts, live
- * functions, and operators whose bodies are TorchScript. */
+ * Exported programs need none of it: their graphs are data.  What does need it fails by name:
+ * TorchScript archives, texts, live functions, and operators whose bodies are TorchScript. */
 #include "ir/program.h"
 #include "script/emit/body.h"
 #include "script/front/host.h"
@@ -12,7 +12,9 @@
 
 _Noreturn static void refuse(session *s, const char *what)
 {
-  session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL, "%s: this library was built without the front end of TorchScript (-Dfront_end=false)", what);
+  session_fail_status(
+    s, RUSH_EUNSUPPORTED, NULL, NULL,
+    "%s: this library was built without the front end of TorchScript (-Dfront_end=false)", what);
 }
 
 /* The parameters are the front end's; most are not looked at. */
@@ -21,7 +23,7 @@ _Noreturn static void refuse(session *s, const char *what)
 #define ABSENT(result, name, parameters, what) \
   result name parameters { refuse(s, what); }
 
-/* -- Archives and texts -- */
+/* -- Archives and texts ------------------------------------------------------------------------ */
 
 void script_importer_attach(session *s, program *p, const script_files *files)
 {
@@ -29,57 +31,76 @@ void script_importer_attach(session *s, program *p, const script_files *files)
 }
 
 ABSENT(const type *, script_import_type, (session *s, program *p, str qualified), p->file)
-ABSENT(void, script_import_methods, (session *s, program *p, const type *cls, const char *file, str text), file)
+ABSENT(void, script_import_methods,
+       (session * s, program *p, const type *cls, const char *file, str text), file)
 ABSENT(const type *, script_parse_type, (session *s, program *p, str text), "types in annotations")
 ABSENT(const type *, script_unit_load, (session *s, program *p, const char *file, str text), file)
 ABSENT(const type *, script_unit_new, (session *s, program *p), "compiling a text")
-ABSENT(void, script_unit_define, (session *s, program *p, const char *file, uint32_t first_line, str text), file)
+ABSENT(void, script_unit_define,
+       (session * s, program *p, const char *file, uint32_t first_line, str text), file)
 bool script_unit_is(const program *p) { return false; }
 
-/* -- Bodies of operators -- */
+/* -- Bodies of operators ----------------------------------------------------------------------- */
 
-ABSENT(function *, script_define_body, (session *s, program *p, const op *o, const char *text), o->schema->name)
+ABSENT(function *, script_define_body, (session * s, program *p, const op *o, const char *text),
+       o->schema->name)
 ABSENT(function *, script_define_gradient,
        (session *s, program *p, const op *o, const char *name, const char *text), o->schema->name)
-ABSENT(function *, script_define_text, (session *s, program *p, const char *name, const char *text), name)
+ABSENT(function *, script_define_text,
+       (session * s, program *p, const char *name, const char *text), name)
 ABSENT(ir_value *, script_insert,
-       (session *s, ir_graph *g, ir_node *at, const char *name, ir_value *const *args, uint32_t n, const char *const *names, uint32_t n_named), name)
+       (session * s, ir_graph *g, ir_node *at, const char *name, ir_value *const *args, uint32_t n,
+        const char *const *names, uint32_t n_named),
+       name)
 
-/* -- Host languages -- */
+/* -- Host languages ---------------------------------------------------------------------------- */
 
 ABSENT(program *, script_host_new, (session *s, const rush_host *host), "compiling functions")
 ABSENT(void, script_host_enter, (session *s, program *p), "compiling functions")
 ABSENT(const char *, script_host_unique, (session *s, program *p, const char *name), name)
-ABSENT(function *, script_host_define, (session *s, program *p, const rush_function_def *def), "compiling functions")
+ABSENT(function *, script_host_define, (session * s, program *p, const rush_function_def *def),
+       "compiling functions")
 ABSENT(void, script_host_compile, (session *s, function *f), "compiling functions")
 ABSENT(void, script_host_define_text,
        (session *s, program *p, source *src, const char *prefix, void *scope), "compiling a text")
 function *script_host_of_text(const program *p, size_t i) { return NULL; }
-ABSENT(const type *, script_host_add_class, (session *s, program *p, const rush_class_def *def), "compiling classes")
+ABSENT(const type *, script_host_add_class, (session * s, program *p, const rush_class_def *def),
+       "compiling classes")
 ABSENT(void, script_host_add_property,
        (session *s, const type *t, const char *name, function *getter, function *setter), name)
 ABSENT(void, script_host_add_hook, (session *s, const type *t, function *f, bool pre), "hooks")
-ABSENT(void, script_host_add_member, (session *s, const type *t, const char *name, rush_value v), name)
+ABSENT(void, script_host_add_member, (session * s, const type *t, const char *name, rush_value v),
+       name)
 ABSENT(void, script_host_add_field,
-       (session *s, const type *t, const char *name, const type *field, const rush_value *default_value), name)
-ABSENT(bool, script_host_takes_undefined, (session *s, function *f, size_t i), "compiling functions")
+       (session * s, const type *t, const char *name, const type *field,
+        const rush_value *default_value),
+       name)
+ABSENT(bool, script_host_takes_undefined, (session * s, function *f, size_t i),
+       "compiling functions")
 ABSENT(bool, script_host_is_random, (session *s, function *f), "compiling functions")
 ABSENT(const type *, script_host_wrap, (session *s, function *f), "compiling functions")
-ABSENT(const type *, script_host_parse_type, (session *s, program *p, const char *text, void *scope), text)
+ABSENT(const type *, script_host_parse_type,
+       (session * s, program *p, const char *text, void *scope), text)
 ABSENT(function *, script_define_graph,
-       (session *s, program *p, const type *self, const char *name, const char *text, const rush_value *constants, uint32_t n), name)
+       (session * s, program *p, const type *self, const char *name, const char *text,
+        const rush_value *constants, uint32_t n),
+       name)
 
-/* -- Traces -- */
+/* -- Traces ------------------------------------------------------------------------------------ */
 
-rush_status trace_begin(context *c, const rush_value *inputs, const char *const *names, uint32_t n, trace **out, rush_error *err)
+rush_status trace_begin(context *c, const rush_value *inputs, const char *const *names, uint32_t n,
+                        trace **out, rush_error *err)
 {
-  return error_set(err, RUSH_EUNSUPPORTED, "tracing: this library was built without the front end of TorchScript (-Dfront_end=false)");
+  return error_set(
+    err, RUSH_EUNSUPPORTED,
+    "tracing: this library was built without the front end of TorchScript (-Dfront_end=false)");
 }
 
 context *trace_context(const trace *t) { return NULL; }
 void trace_drop(trace *t) {}
 
-rush_status trace_end_steal(call_ctx *cx, trace *t, const rush_value *outputs, uint32_t n, program **out, rush_value *object)
+rush_status trace_end_steal(call_ctx *cx, trace *t, const rush_value *outputs, uint32_t n,
+                            program **out, rush_value *object)
 {
   return trace_begin(NULL, NULL, NULL, 0, NULL, cx->err);
 }

@@ -1,6 +1,6 @@
-/* script/front/classes.c -- enums and NamedTuples from their syntax trees. Archives and user files write
- * them alike, so both resolvers share this code. Values of members and defaults of fields must be
- * constants, which are evaluated at compile time; nothing is executed. */
+/* script/front/classes.c -- enums and NamedTuples from their syntax trees. Archives and user files
+ * write them alike, so both resolvers share this code. Values of members and defaults of fields
+ * must be constants, which are evaluated at compile time; nothing is executed. */
 #include "script/front/classes.h"
 
 #include <string.h>
@@ -18,13 +18,17 @@ bool class_has_base(const ast_class *cls, const char *name)
 {
   for (uint32_t i = 0; i < cls->bases.n; i++) {
     const ast_expr *b = cls->bases.items[i];
-    if (strcmp(b->kind == EXPR_NAME ? b->as.name : b->kind == EXPR_ATTR ? b->as.attr.name : "", name) == 0)
+    if (strcmp(b->kind == EXPR_NAME   ? b->as.name
+               : b->kind == EXPR_ATTR ? b->as.attr.name
+                                      : "",
+               name) == 0)
       return true;
   }
   return false;
 }
 
-const type *class_read_enum(session *s, const resolver *r, const char *qualified, const ast_class *cls)
+const type *class_read_enum(session *s, const resolver *r, const char *qualified,
+                            const ast_class *cls)
 {
   type *t = program_add_class(s, r->program, TYPE_ENUM, qualified);
   const type **elem = session_alloc_in(s, &r->program->mem, sizeof *elem);
@@ -33,7 +37,8 @@ const type *class_read_enum(session *s, const resolver *r, const char *qualified
   t->n_elems = 1;
   for (uint32_t i = 0; i < cls->body.n; i++) {
     const ast_stmt *st = cls->body.items[i];
-    if (st->kind != STMT_ASSIGN || st->as.assign.targets.items[0]->kind != EXPR_NAME || !st->as.assign.value)
+    if (st->kind != STMT_ASSIGN || st->as.assign.targets.items[0]->kind != EXPR_NAME ||
+        !st->as.assign.value)
       continue;
     const char *name = st->as.assign.targets.items[0]->as.name;
     rush_value v = em_evaluate_constant(s, r, st->as.assign.value, type_simple(TYPE_ANY)), member;
@@ -43,7 +48,9 @@ const type *class_read_enum(session *s, const resolver *r, const char *qualified
     if (t->cls->n_members == 0)
       elem[0] = have;
     if (!type_contains_value(elem[0], v) || have != elem[0])
-      session_fail(s, &st->at, "Could not unify type list since element %u of type %s did not match the types before it (%s)",
+      session_fail(s, &st->at,
+                   "Could not unify type list since element %u of type %s did not match the types "
+                   "before it (%s)",
                    t->cls->n_members, type_text(s, elem[0]), type_text(s, have));
     session_check(s, enum_value_new(s->cx, t, name, v, &member));
     class_add_enum_member(s, t, name, member);
@@ -57,15 +64,16 @@ static void finish_tuple(session *s, type *t, const type **elems, const char **f
     session_check(s, call_nomem(s->cx)); /* too large or too deep: RUSH_ELIMIT */
 }
 
-static const type *new_tuple(session *s, const resolver *r, const char *qualified, const type **elems, const char **fields,
-                             uint32_t n)
+static const type *new_tuple(session *s, const resolver *r, const char *qualified,
+                             const type **elems, const char **fields, uint32_t n)
 {
   type *t = program_add_class(s, r->program, TYPE_TUPLE, qualified);
   finish_tuple(s, t, elems, fields, n);
   return t;
 }
 
-const type *class_make_named_tuple(session *s, const resolver *r, const char *qualified, const ast_expr *call)
+const type *class_make_named_tuple(session *s, const resolver *r, const char *qualified,
+                                   const ast_expr *call)
 {
   const ast_exprs *args = &call->as.call.args;
   const ast_expr *list = args->n == 2 ? args->items[1] : NULL;
@@ -87,7 +95,8 @@ const type *class_make_named_tuple(session *s, const resolver *r, const char *qu
 }
 
 /* The fields of a NamedTuple; those with a value have defaults, which come last. */
-const type *class_read_named_tuple(session *s, const resolver *r, const char *qualified, const ast_class *cls)
+const type *class_read_named_tuple(session *s, const resolver *r, const char *qualified,
+                                   const ast_class *cls)
 {
   type *t = program_add_class(s, r->program, TYPE_TUPLE, qualified);
   arena *mem = &r->program->mem;
@@ -104,7 +113,8 @@ const type *class_read_named_tuple(session *s, const resolver *r, const char *qu
       session_fail(s, &st->at, "expected a field's name");
     elems[n] = resolve_type(s, r, st->as.assign.type);
     fields[n++] = keep(s, r->program, target->as.name);
-    if (!st->as.assign.value && n_defaults) /* defaults are kept without their fields: the last ones' */
+    if (!st->as.assign.value &&
+        n_defaults) /* defaults are kept without their fields: the last ones' */
       session_fail(s, &st->at, "non-default argument '%s' follows default argument", fields[n - 1]);
     if (!st->as.assign.value)
       continue;

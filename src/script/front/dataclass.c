@@ -1,4 +1,5 @@
-/* script/front/dataclass.c -- what @dataclass writes for a class, as text: its methods are then read like the others. */
+/* script/front/dataclass.c -- what @dataclass writes for a class, as text: its methods are then
+ * read like the others. */
 #include <string.h>
 
 #include "script/front/classes.h"
@@ -6,7 +7,8 @@
 /* " T = value" as the class writes it. */
 static void put_field(text_buf *out, const ast_stmt *st)
 {
-  uint32_t from = st->as.assign.type->at.start; /* of the first word: a text that opens with a parenthesis is no type */
+  uint32_t from = st->as.assign.type->at
+                    .start; /* of the first word: a text that opens with a parenthesis is no type */
   text_add(out, st->at.src->text + from, st->as.assign.end - from);
 }
 
@@ -21,12 +23,17 @@ static bool defines(const ast_class *cls, const char *name)
 /* The field that the statement declares, or NULL. */
 static const char *field_of(session *s, const ast_stmt *st)
 {
-  if (st->kind != STMT_ASSIGN || !st->as.assign.type || st->as.assign.targets.items[0]->kind != EXPR_NAME)
+  if (st->kind != STMT_ASSIGN || !st->as.assign.type ||
+      st->as.assign.targets.items[0]->kind != EXPR_NAME)
     return NULL;
   const ast_expr *v = st->as.assign.value;
   const ast_expr *fn = v && v->kind == EXPR_CALL ? v->as.call.fn : NULL;
-  if (fn && strcmp(fn->kind == EXPR_NAME ? fn->as.name : fn->kind == EXPR_ATTR ? fn->as.attr.name : "", "field") == 0)
-    session_fail(s, &v->at, "Default factory initializers are not supported in TorchScript dataclasses");
+  if (fn && strcmp(fn->kind == EXPR_NAME   ? fn->as.name
+                   : fn->kind == EXPR_ATTR ? fn->as.attr.name
+                                           : "",
+                   "field") == 0)
+    session_fail(s, &v->at,
+                 "Default factory initializers are not supported in TorchScript dataclasses");
   return st->as.assign.targets.items[0]->as.name;
 }
 
@@ -51,8 +58,8 @@ static void put_init(session *s, text_buf *out, const ast_class *cls)
 }
 
 /* One comparison: fields from first to last, the first that differs decides. */
-static void put_comparison(session *s, text_buf *out, const ast_class *cls, const char *magic, const char *op,
-                           const char *when_equal)
+static void put_comparison(session *s, text_buf *out, const ast_class *cls, const char *magic,
+                           const char *op, const char *when_equal)
 {
   if (defines(cls, magic))
     return;
@@ -60,8 +67,9 @@ static void put_comparison(session *s, text_buf *out, const ast_class *cls, cons
   for (uint32_t i = 0; i < cls->body.n; i++) {
     const char *name = field_of(s, cls->body.items[i]);
     if (name)
-      text_printf(out, "  if self.%s != other.%s:\n    return %s%s%s%s\n", name, name, *op ? "self." : "False",
-                  *op ? name : "", op, *op ? session_printf(s, "other.%s", name) : "");
+      text_printf(out, "  if self.%s != other.%s:\n    return %s%s%s%s\n", name, name,
+                  *op ? "self." : "False", *op ? name : "", op,
+                  *op ? session_printf(s, "other.%s", name) : "");
   }
   text_printf(out, "  return %s\n", when_equal);
 }

@@ -1,8 +1,8 @@
-/* script/front/host.c -- the resolver and the declarations of a host language's live objects (host.h).
- * Each name is asked of the host through callbacks, whose answers become sugared values; answers
- * are remembered per function, since a host such as Python is slow to ask. The host's objects are
- * held until the session or the program ends, depending on who may still refer to them. Failures of
- * the host become errors with the place of the name. */
+/* script/front/host.c -- the resolver and the declarations of a host language's live objects
+ * (host.h). Each name is asked of the host through callbacks, whose answers become sugared values;
+ * answers are remembered per function, since a host such as Python is slow to ask. The host's
+ * objects are held until the session or the program ends, depending on who may still refer to them.
+ * Failures of the host become errors with the place of the name. */
 #include "script/front/host.h"
 
 #include <string.h>
@@ -48,12 +48,13 @@ typedef struct host_function { /* compile_arg */
   const char *prefix;  /* of a text's functions, which know each other; else NULL */
   ast_def *tree;       /* of a text's, while it is compiled */
   resolver names;
-  table *memo; /* while the body is compiled: what names and attributes meant before, as sugared values */
+  table *
+    memo; /* while the body is compiled: what names and attributes meant before, as sugared values */
 } host_function;
 
 static host_unit *unit_of(const program *p) { return p->front; }
 
-/* -- The host's objects ------------------------------------------------------------------------- */
+/* -- The host's objects ------------------------------------------------------------------------ */
 
 typedef struct lent_object {
   host_unit *u;
@@ -118,7 +119,7 @@ static void check_host(session *s, rush_status st, source_range at)
   session_fail_status(s, st, type, at.src ? &at : NULL, "%s", message);
 }
 
-/* -- Operators that are calls of the host -------------------------------------------------------- */
+/* -- Operators that are calls of the host ------------------------------------------------------ */
 
 typedef struct host_op {
   op op;
@@ -132,12 +133,14 @@ static rush_status call_host(rush_call *call)
 {
   const host_op *h = call->op->outside->user;
   rush_value out = value_none();
-  TRY(h->u->host.call(h->u->host.user, h->object, call->args, call->n_args, (const rush_type *)h->result, &out, call->cx->err));
+  TRY(h->u->host.call(h->u->host.user, h->object, call->args, call->n_args,
+                      (const rush_type *)h->result, &out, call->cx->err));
   call->results[0] = out;
   return RUSH_OK;
 }
 
-/* Parameters that Python does not tell have numbers for names, which no text can say: there they are _0, _1 ... */
+/* Parameters that Python does not tell have numbers for names, which no text can say: there they
+ * are _0, _1 ... */
 static void name_by_place(session *s, host_unit *u, schema *sc)
 {
   schema_arg *args = session_alloc_in(s, &u->p->mem, sc->n_args * sizeof *args);
@@ -171,13 +174,18 @@ static const op *host_op_of(session *s, host_unit *u, const rush_name *n)
   h->u = u;
   h->object = n->object;
   h->result = sc->returns[0].type;
-  h->def = (rush_op_def){.struct_bytes = sizeof h->def, .schema = sc->name, .kernel = call_host, .user = h};
-  h->op = (op){.schema = sc, .kernel = call_host, .family = FAMILY_KERNEL, .effects = OP_SIDE_EFFECT | OP_NO_GRAD, .outside = &h->def,
+  h->def = (rush_op_def){
+    .struct_bytes = sizeof h->def, .schema = sc->name, .kernel = call_host, .user = h};
+  h->op = (op){.schema = sc,
+               .kernel = call_host,
+               .family = FAMILY_KERNEL,
+               .effects = OP_SIDE_EFFECT | OP_NO_GRAD,
+               .outside = &h->def,
                .ctx = u->p->ctx};
   return &h->op;
 }
 
-/* -- What names mean ------------------------------------------------------------------------------ */
+/* -- What names mean --------------------------------------------------------------------------- */
 
 static void release_value(void *heap_part)
 {
@@ -213,27 +221,32 @@ static bool path_sugar(session *s, const char *path, sugared *out)
 static function *ready_function(session *s, rush_function *given)
 {
   function *f = (function *)given;
-  if (f->compile && f->state != FUNCTION_COMPILING) { /* a recursive call is refused where it stands */
+  if (f->compile &&
+      f->state != FUNCTION_COMPILING) { /* a recursive call is refused where it stands */
     script_host_enter(s, f->program); /* it may be another unit's */
     function_ensure(s, f);
   }
   return f;
 }
 
-static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared *base, source_range at, sugared *out);
+static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared *base,
+                     source_range at, sugared *out);
 
-static bool dispatch_sugar(session *s, host_unit *u, const rush_name *n, const sugared *base, source_range at, sugared *out)
+static bool dispatch_sugar(session *s, host_unit *u, const rush_name *n, const sugared *base,
+                           source_range at, sugared *out)
 {
   sugared *items = session_array(s, sugared, 2);
 
   for (size_t i = 0; i < 2 && n->n == 2; i++) {
     lend(s, u, n->items[i].owner);
     if (n->items[i].kind == RUSH_NAME_FUNCTION) /* compiled when it is chosen */
-      items[i] = (sugared){.kind = SUGAR_FUNCTION, .as.function = (function *)n->items[i].functions[0]};
+      items[i] =
+        (sugared){.kind = SUGAR_FUNCTION, .as.function = (function *)n->items[i].functions[0]};
     else if (!to_sugar(s, u, &n->items[i], base, at, &items[i]))
       return false;
   }
-  *out = (sugared){.kind = SUGAR_DISPATCH, .as.dispatch = {items, session_strdup(s, n->text), (uint16_t)n->index, n->flag}};
+  *out = (sugared){.kind = SUGAR_DISPATCH,
+                   .as.dispatch = {items, session_strdup(s, n->text), (uint16_t)n->index, n->flag}};
   return n->n == 2;
 }
 
@@ -261,7 +274,8 @@ static sugared constant_sugar(session *s, host_unit *u, const rush_name *n)
   return (sugared){.kind = SUGAR_CONSTANT, .as.constant = {n->value, t}};
 }
 
-static bool tuple_sugar(session *s, host_unit *u, const rush_name *n, const sugared *base, source_range at, sugared *out)
+static bool tuple_sugar(session *s, host_unit *u, const rush_name *n, const sugared *base,
+                        source_range at, sugared *out)
 {
   *out = (sugared){.kind = SUGAR_TUPLE};
   out->as.items.items = session_array(s, sugared, n->n);
@@ -274,7 +288,8 @@ static bool tuple_sugar(session *s, host_unit *u, const rush_name *n, const suga
   return true;
 }
 
-static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared *base, source_range at, sugared *out)
+static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared *base,
+                     source_range at, sugared *out)
 {
   ir_value *self = n->flag && base && base->kind == SUGAR_VALUE ? base->as.value : NULL;
   switch (n->kind) {
@@ -289,7 +304,8 @@ static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared
     *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = ready_function(s, n->functions[0])};
     return true;
   case RUSH_NAME_METHOD:
-    *out = (sugared){.kind = SUGAR_METHOD, .as.method = {base ? base->as.value : NULL, (function *)n->functions[0]}};
+    *out = (sugared){.kind = SUGAR_METHOD,
+                     .as.method = {base ? base->as.value : NULL, (function *)n->functions[0]}};
     return true;
   case RUSH_NAME_DISPATCH:
     return dispatch_sugar(s, u, n, base, at, out);
@@ -306,7 +322,9 @@ static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared
     return tuple_sugar(s, u, n, base, at, out);
   case RUSH_NAME_OBJECT:
     lend(s, u, n->object);
-    *out = (sugared){.kind = SUGAR_HOST_OBJECT, .as.thing = {n->object, n->text ? session_strdup(s, n->text) : "object", self}};
+    *out =
+      (sugared){.kind = SUGAR_HOST_OBJECT,
+                .as.thing = {n->object, n->text ? session_strdup(s, n->text) : "object", self}};
     return true;
   case RUSH_NAME_HOST_CALL: case RUSH_NAME_UNUSED:
     keep_object(s, u, n->object);
@@ -324,19 +342,22 @@ static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared
 }
 
 /* The answer is read, and then what holds it is given back. */
-static bool answer(session *s, host_unit *u, rush_status st, const rush_name *n, const sugared *base, source_range at, sugared *out)
+static bool answer(session *s, host_unit *u, rush_status st, const rush_name *n,
+                   const sugared *base, source_range at, sugared *out)
 {
   check_host(s, st, at);
   lend(s, u, n->owner);
   return to_sugar(s, u, n, base, at, out);
 }
 
-/* A name of the scope (object NULL), or of an object's attribute, as a key; its bytes are `bytes`, which are many enough. */
+/* A name of the scope (object NULL), or of an object's attribute, as a key; its bytes are `bytes`,
+ * which are many enough. */
 typedef struct memo_key {
   char bytes[128];
 } memo_key;
 
-static bool memo_find(const host_function *hf, const void *object, const char *name, memo_key *key, str *as, sugared *out)
+static bool memo_find(const host_function *hf, const void *object, const char *name, memo_key *key,
+                      str *as, sugared *out)
 {
   size_t len = strlen(name);
   *as = (str){key->bytes, sizeof object + len};
@@ -363,13 +384,17 @@ static void memo_put(session *s, host_function *hf, str key, const sugared *v)
 /* Another function of the same text. */
 static bool sibling(session *s, const host_function *hf, const char *name, sugared *out)
 {
-  function *f = hf->prefix ? program_find_function(hf->u->p, str_of(session_printf(s, "%s%s", hf->prefix, name))) : NULL;
+  function *f =
+    hf->prefix
+      ? program_find_function(hf->u->p, str_of(session_printf(s, "%s%s", hf->prefix, name)))
+      : NULL;
   if (f)
     *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = ready_function(s, (rush_function *)f)};
   return f != NULL;
 }
 
-static bool host_value(session *s, const resolver *r, const char *name, source_range at, sugared *out)
+static bool host_value(session *s, const resolver *r, const char *name, source_range at,
+                       sugared *out)
 {
   host_function *hf = r->arg;
   rush_name n = {.kind = RUSH_NAME_UNKNOWN};
@@ -390,7 +415,8 @@ static bool host_value(session *s, const resolver *r, const char *name, source_r
   return known;
 }
 
-static bool host_attr(session *s, const resolver *r, const sugared *base, const char *name, source_range at, sugared *out)
+static bool host_attr(session *s, const resolver *r, const sugared *base, const char *name,
+                      source_range at, sugared *out)
 {
   host_function *hf = r->arg;
   rush_name n = {.kind = RUSH_NAME_UNKNOWN};
@@ -407,7 +433,8 @@ static bool host_attr(session *s, const resolver *r, const sugared *base, const 
   return known;
 }
 
-static bool host_class_attr(session *s, const resolver *r, const sugared *base, const char *name, source_range at, sugared *out)
+static bool host_class_attr(session *s, const resolver *r, const sugared *base, const char *name,
+                            source_range at, sugared *out)
 {
   host_function *hf = r->arg;
   rush_name n = {.kind = RUSH_NAME_UNKNOWN};
@@ -419,14 +446,16 @@ static bool host_class_attr(session *s, const resolver *r, const sugared *base, 
 }
 
 /* Of modules: a name that means nothing may come with the reason. */
-static bool host_member(session *s, const resolver *r, ir_value *self, const char *name, source_range at, sugared *out, const char **why)
+static bool host_member(session *s, const resolver *r, ir_value *self, const char *name,
+                        source_range at, sugared *out, const char **why)
 {
   host_function *hf = r->arg;
   rush_name n = {.kind = RUSH_NAME_UNKNOWN};
   sugared base = {.kind = SUGAR_VALUE, .as.value = self};
   if (!hf->u->host.class_attr)
     return false;
-  rush_status st = hf->u->host.class_attr(hf->u->host.user, self->type->cls->object, name, &n, s->cx->err);
+  rush_status st =
+    hf->u->host.class_attr(hf->u->host.user, self->type->cls->object, name, &n, s->cx->err);
   if (st == RUSH_OK && n.kind == RUSH_NAME_HIDDEN) {
     *why = session_strdup(s, n.text);
     n.kind = RUSH_NAME_UNKNOWN;
@@ -436,7 +465,8 @@ static bool host_member(session *s, const resolver *r, ir_value *self, const cha
 
 static const type *host_type(session *s, const resolver *r, const char *name, source_range at)
 {
-  static const char *const own[] = {"Tensor", "int", "float", "bool", "str", "None", "Any", "complex"};
+  static const char *const own[] = {"Tensor", "int",  "float", "bool",
+                                    "str",    "None", "Any",   "complex"};
   host_function *hf = r->arg;
   const rush_type *t = NULL;
   for (size_t i = 0; i < COUNT_OF(own); i++)
@@ -446,20 +476,24 @@ static const type *host_type(session *s, const resolver *r, const char *name, so
   return (const type *)t;
 }
 
-static bool host_default(session *s, const resolver *r, const char *name, const type *t, source_range at, rush_value *out)
+static bool host_default(session *s, const resolver *r, const char *name, const type *t,
+                         source_range at, rush_value *out)
 {
   host_function *hf = r->arg;
   rush_value v = value_unset();
   if (!hf->u->host.default_value)
     return false;
-  check_host(s, hf->u->host.default_value(hf->u->host.user, hf->scope, name, (const rush_type *)t, &v, s->cx->err), at);
+  check_host(s,
+             hf->u->host.default_value(hf->u->host.user, hf->scope, name, (const rush_type *)t, &v,
+                                       s->cx->err),
+             at);
   if (v.tag == RUSH_TAG_UNSET && v.aux == 0)
     return false;
   *out = v;
   return true;
 }
 
-/* -- Units ------------------------------------------------------------------------------------------ */
+/* -- Units ------------------------------------------------------------------------------------- */
 
 program *script_host_new(session *s, const rush_host *host)
 {
@@ -486,14 +520,17 @@ static const char *unique_name(session *s, host_unit *u, const char *name)
   const char *dot = strrchr(name, '.');
   const char *fresh = name;
   while (program_find_function(u->p, str_of(fresh)) || program_find_class(u->p, str_of(fresh)))
-    fresh = session_printf(s, "%.*s___torch_mangle_%u.%s", dot ? (int)(dot + 1 - name) : 0, name, u->n_mangled++,
-                           dot ? dot + 1 : name);
+    fresh = session_printf(s, "%.*s___torch_mangle_%u.%s", dot ? (int)(dot + 1 - name) : 0, name,
+                           u->n_mangled++, dot ? dot + 1 : name);
   return fresh;
 }
 
-const char *script_host_unique(session *s, program *p, const char *name) { return unique_name(s, unit_of(p), name); }
+const char *script_host_unique(session *s, program *p, const char *name)
+{
+  return unique_name(s, unit_of(p), name);
+}
 
-/* -- Functions ---------------------------------------------------------------------------------- */
+/* -- Functions --------------------------------------------------------------------------------- */
 
 static const line_index *lines_of(session *s, host_unit *u, const source *src)
 {
@@ -532,12 +569,14 @@ static uint32_t find_def(session *s, host_unit *u, const source *src, uint32_t l
     lexer_next(&lx);
   }
   if (lx.cur.kind != TK_DEF) {
-    session_fail(s, NULL, "Expected a single top-level function: %s:%u", src->name ? src->name : "?", line);
+    session_fail(s, NULL, "Expected a single top-level function: %s:%u",
+                 src->name ? src->name : "?", line);
   }
   return lx.cur.start;
 }
 
-/* What a dropped body leaves of the parameters: their names.  Types may be of things that no program has. */
+/* What a dropped body leaves of the parameters: their names.  Types may be of things that no
+ * program has. */
 static void loosen(session *s, ast_def *d, bool is_method)
 {
   uint32_t n = 0;
@@ -575,9 +614,11 @@ static void compile_body(session *s, function *f)
   table_init(memo, s->cx->ctx);
   hf->memo = memo;
   session_defer(s, free_memo, hf);
-  ast_def *d = hf->tree        ? hf->tree
-               : hf->drop_body ? parse_def_head(s, hf->src, hf->start, PARSE_LIVE)
-                               : parse_def_at(s, hf->src, hf->start, hf->src->by_function ? PARSE_TREE_RANGES | PARSE_LIVE : 0);
+  ast_def *d = hf->tree ? hf->tree
+               : hf->drop_body
+                 ? parse_def_head(s, hf->src, hf->start, PARSE_LIVE)
+                 : parse_def_at(s, hf->src, hf->start,
+                                hf->src->by_function ? PARSE_TREE_RANGES | PARSE_LIVE : 0);
   if (hf->drop_body) {
     loosen(s, d, f->self && !f->is_static);
     replace_body(s, hf, d);
@@ -593,14 +634,22 @@ static void add_pending(session *s, host_unit *u, function *f)
 
 static resolver names_of(host_function *hf)
 {
-  return (resolver){.arg = hf, .program = hf->u->p, .value = host_value, .attr = host_attr, .type = host_type,
-                    .class_attr = host_class_attr, .default_value = host_default, .member = host_member, .is_eager = true,
+  return (resolver){.arg = hf,
+                    .program = hf->u->p,
+                    .value = host_value,
+                    .attr = host_attr,
+                    .type = host_type,
+                    .class_attr = host_class_attr,
+                    .default_value = host_default,
+                    .member = host_member,
+                    .is_eager = true,
                     .is_string = !hf->src->by_function,
                     .is_live = true};
 }
 
 /* The signature of the function on or below a line, with what comments say of its types. */
-static ast_def *read_head(session *s, host_unit *u, const source *src, uint32_t line, bool is_method)
+static ast_def *read_head(session *s, host_unit *u, const source *src, uint32_t line,
+                          bool is_method)
 {
   uint32_t start = find_def(s, u, src, line);
   if (!lines_of(s, u, src)->has_types)
@@ -624,7 +673,8 @@ function *script_host_define(session *s, program *p, const rush_function_def *de
   hf->drop_body = def->drop_body ? keep_text(s, u, def->drop_body) : NULL;
   hf->names = names_of(hf);
   const source *head = def->signature ? (const source *)def->signature : src;
-  ast_def *d = read_head(s, u, head, def->signature ? def->signature_line : def->line, self && !def->is_static);
+  ast_def *d = read_head(s, u, head, def->signature ? def->signature_line : def->line,
+                         self && !def->is_static);
   if (def->drop_body && def->drop_body[0])
     loosen(s, d, self && !def->is_static);
   if (d->is_async)
@@ -648,7 +698,7 @@ function *script_host_define(session *s, program *p, const rush_function_def *de
   return f;
 }
 
-/* -- Texts -------------------------------------------------------------------------------------- */
+/* -- Texts ------------------------------------------------------------------------------------- */
 
 /* The functions of a text that is being added; of one that fails nothing stays. */
 typedef struct text_job {
@@ -677,23 +727,27 @@ static const ast_def *def_of(session *s, const ast_stmt *st)
   if (d && !d->is_async && !d->decorators.n)
     return d;
   if (d && d->decorators.n)
-    at = (source_range){at.src, d->decorators.items[0]->at.start - 1, d->decorators.items[0]->at.start};
+    at = (source_range){at.src, d->decorators.items[0]->at.start - 1,
+                        d->decorators.items[0]->at.start};
   else
     at.end = at.start + 1;
   lexer lx;
   lexer_init_inline(&lx, s, at.src, at.start, (uint32_t)at.src->len);
   at.end = lx.cur.end;
   token_kind k = lx.cur.kind;
-  session_fail(s, &at, "expected def but found %s here", k == TK_NAME || k == TK_ASYNC ? "'ident'" : token_text(&lx, &lx.cur));
+  session_fail(s, &at, "expected def but found %s here",
+               k == TK_NAME || k == TK_ASYNC ? "'ident'" : token_text(&lx, &lx.cur));
 }
 
-static void declare_of_text(session *s, host_unit *u, const source *src, const char *prefix, void *scope, ast_def *d)
+static void declare_of_text(session *s, host_unit *u, const source *src, const char *prefix,
+                            void *scope, ast_def *d)
 {
   const char *name = session_printf(s, "%s%s", prefix, d->name);
   if (program_find_function(u->p, str_of(name)))
     session_fail(s, NULL, "method '%s' already defined.", d->name);
   host_function *hf = session_alloc_in(s, &u->p->mem, sizeof *hf);
-  *hf = (host_function){.u = u, .src = src, .start = d->at.start, .scope = scope, .prefix = prefix, .tree = d};
+  *hf = (host_function){
+    .u = u, .src = src, .start = d->at.start, .scope = scope, .prefix = prefix, .tree = d};
   hf->names = names_of(hf);
   function *f = program_add_function(s, u->p, name);
   add_of_text(s, u, f);
@@ -723,7 +777,8 @@ function *script_host_of_text(const program *p, size_t i)
   return i < u->n_of_texts ? u->of_texts[i] : NULL;
 }
 
-/* What was declared on the way to a failure is forgotten: it would fail again with whatever comes next. */
+/* What was declared on the way to a failure is forgotten: it would fail again with whatever comes
+ * next. */
 typedef struct pending_mark {
   host_unit *u;
   uint32_t n;
@@ -765,8 +820,9 @@ static bool block_draws(session *s, reached **seen, const ir_block *b)
     function *callee = n->function;
     if (n->kind == IR_CALL_METHOD && ir_node_input(n, 0)->type->kind == TYPE_CLASS)
       callee = class_find_method(ir_node_input(n, 0)->type, str_of(ir_attr_string(n, "name")));
-    yes = (n->kind == IR_OP && (n->op->effects & (OP_RANDOM | (n->op->outside ? OP_SIDE_EFFECT : 0)))) || n->kind == IR_INTERFACE_CALL ||
-          (callee && draws(s, seen, callee));
+    yes = (n->kind == IR_OP &&
+           (n->op->effects & (OP_RANDOM | (n->op->outside ? OP_SIDE_EFFECT : 0)))) ||
+          n->kind == IR_INTERFACE_CALL || (callee && draws(s, seen, callee));
     for (uint32_t i = 0; i < n->n_blocks && !yes; i++)
       yes = block_draws(s, seen, n->blocks[i]);
   }
@@ -803,7 +859,7 @@ bool script_host_is_random(session *s, function *f)
   return draws(s, &seen, f);
 }
 
-/* -- Classes ------------------------------------------------------------------------------------ */
+/* -- Classes ----------------------------------------------------------------------------------- */
 
 /* Attributes are what __init__ sets. */
 static void complete_class(session *s, const type *t)
@@ -815,9 +871,10 @@ static void complete_class(session *s, const type *t)
 
 const type *script_host_add_class(session *s, program *p, const rush_class_def *def)
 {
-  static const type_kind kinds[] = {[RUSH_CLASS_SCRIPT] = TYPE_CLASS,       [RUSH_CLASS_INTERFACE] = TYPE_INTERFACE,
-                                    [RUSH_CLASS_MODULE] = TYPE_CLASS,       [RUSH_CLASS_MODULE_INTERFACE] = TYPE_INTERFACE,
-                                    [RUSH_CLASS_ENUM] = TYPE_ENUM,          [RUSH_CLASS_NAMED_TUPLE] = TYPE_TUPLE};
+  static const type_kind kinds[] = {
+    [RUSH_CLASS_SCRIPT] = TYPE_CLASS, [RUSH_CLASS_INTERFACE] = TYPE_INTERFACE,
+    [RUSH_CLASS_MODULE] = TYPE_CLASS, [RUSH_CLASS_MODULE_INTERFACE] = TYPE_INTERFACE,
+    [RUSH_CLASS_ENUM] = TYPE_ENUM,    [RUSH_CLASS_NAMED_TUPLE] = TYPE_TUPLE};
   host_unit *u = unit_of(p);
   keep_object(s, u, def->object);
   type *t = program_add_class(s, p, kinds[def->kind], unique_name(s, u, def->name));
@@ -844,13 +901,16 @@ void script_host_forget(program *p, const type *t)
   u->n_pending = n;
 }
 
-void script_host_add_property(session *s, const type *t, const char *name, function *getter, function *setter)
+void script_host_add_property(session *s, const type *t, const char *name, function *getter,
+                              function *setter)
 {
   class_info *c = t->cls;
-  struct class_property *grown = session_alloc_in(s, &c->program->mem, (c->n_properties + 1) * sizeof *grown);
+  struct class_property *grown =
+    session_alloc_in(s, &c->program->mem, (c->n_properties + 1) * sizeof *grown);
   if (c->n_properties)
     memcpy(grown, c->properties, c->n_properties * sizeof *grown);
-  grown[c->n_properties++] = (struct class_property){keep_text(s, unit_of(c->program), name), getter, setter};
+  grown[c->n_properties++] =
+    (struct class_property){keep_text(s, unit_of(c->program), name), getter, setter};
   c->properties = grown;
 }
 
@@ -869,10 +929,14 @@ void script_host_add_hook(session *s, const type *t, function *f, bool pre)
 void script_host_add_member(session *s, const type *t, const char *name, rush_value v)
 {
   rush_value member;
-  type_kind k = v.tag == RUSH_TAG_FLOAT ? TYPE_FLOAT : v.tag == RUSH_TAG_STRING ? TYPE_STRING : v.tag == RUSH_TAG_INT ? TYPE_INT : TYPE_ANY;
+  type_kind k = v.tag == RUSH_TAG_FLOAT    ? TYPE_FLOAT
+                : v.tag == RUSH_TAG_STRING ? TYPE_STRING
+                : v.tag == RUSH_TAG_INT    ? TYPE_INT
+                                           : TYPE_ANY;
   if (k == TYPE_ANY || (t->n_elems && t->elems[0] != type_simple(k)))
-    session_fail(s, NULL, "Cannot create Enum with value type '%s', only int, float and string are supported",
-                 v.tag == RUSH_TAG_TENSOR ? "Tensor" : type_text(s, type_simple(k)));
+    session_fail(
+      s, NULL, "Cannot create Enum with value type '%s', only int, float and string are supported",
+      v.tag == RUSH_TAG_TENSOR ? "Tensor" : type_text(s, type_simple(k)));
   if (!t->n_elems) {
     const type **elem = session_alloc_in(s, &t->cls->program->mem, sizeof *elem);
     elem[0] = type_simple(k);
@@ -883,7 +947,8 @@ void script_host_add_member(session *s, const type *t, const char *name, rush_va
   class_add_enum_member(s, t, name, member);
 }
 
-void script_host_add_field(session *s, const type *tuple, const char *name, const type *field, const rush_value *default_value)
+void script_host_add_field(session *s, const type *tuple, const char *name, const type *field,
+                           const rush_value *default_value)
 {
   type *t = (type *)tuple;
   program *p = program_of_types(t->store);
@@ -914,7 +979,8 @@ const type *script_host_wrap(session *s, function *f)
 {
   program *p = f->program;
   function_ensure(s, f);
-  type *t = program_add_class(s, p, TYPE_CLASS, unique_name(s, unit_of(p), "__torch__.PlaceholderModule"));
+  type *t =
+    program_add_class(s, p, TYPE_CLASS, unique_name(s, unit_of(p), "__torch__.PlaceholderModule"));
   t->cls->is_module = true;
   class_add_attr(s, t, "training", type_simple(TYPE_BOOL));
   function *m = class_add_method(s, t, "forward");
@@ -945,7 +1011,8 @@ const type *script_host_parse_type(session *s, program *p, const char *text, voi
   host_unit *u = unit_of(p);
   host_function *hf = session_new(s, host_function);
   *hf = (host_function){.u = u, .scope = scope};
-  hf->names = (resolver){.arg = hf, .program = p, .value = host_value, .attr = host_attr, .type = host_type};
+  hf->names =
+    (resolver){.arg = hf, .program = p, .value = host_value, .attr = host_attr, .type = host_type};
   source *src = program_add_source(s, p, "annotation", text, strlen(text));
   source_range at = {src, 0, (uint32_t)src->len};
   return resolve_type(s, &hf->names, parse_expr_range(s, at, 0));

@@ -1,7 +1,9 @@
-/* script/front/host.h -- programs that grow from the live objects of a host language (rushlight/script.h).
+/* script/front/host.h -- programs that grow from the live objects of a host language
+ * (rushlight/script.h).
  *
- * A resolver whose answers come from the host's callbacks, and the declarations that a host makes.  All of this runs under the
- * program's lock: script_host_enter takes it for the rest of the session. */
+ * A resolver whose answers come from the host's callbacks, and the declarations that a host makes.
+ * All of this runs under the program's lock: script_host_enter takes it for the rest of the
+ * session. */
 #ifndef RUSH_SCRIPT_HOST_H
 #define RUSH_SCRIPT_HOST_H
 
@@ -15,16 +17,21 @@ const char *script_host_unique(session *s, program *p, const char *name);
 function *script_host_define(session *s, program *p, const rush_function_def *def);
 /* The body, and everything that was declared on the way. */
 void script_host_compile(session *s, function *f);
-/* The functions of a text, compiled; they know each other.  The scope is given, and released at the session's end. */
+/* The functions of a text, compiled; they know each other.  The scope is given, and released at the
+ * session's end. */
 void script_host_define_text(session *s, program *p, source *src, const char *prefix, void *scope);
-function *script_host_of_text(const program *p, size_t i); /* the i-th of them, of all texts; NULL: there are fewer */
+function *script_host_of_text(const program *p,
+                              size_t i); /* the i-th of them, of all texts; NULL: there are fewer */
 const type *script_host_add_class(session *s, program *p, const rush_class_def *def);
-/* The class' name finds nothing from now on, and none of its methods that wait is compiled.  The lock is held. */
+/* The class' name finds nothing from now on, and none of its methods that wait is compiled.  The
+ * lock is held. */
 void script_host_forget(program *p, const type *t);
-void script_host_add_property(session *s, const type *t, const char *name, function *getter, function *setter);
+void script_host_add_property(session *s, const type *t, const char *name, function *getter,
+                              function *setter);
 void script_host_add_hook(session *s, const type *t, function *f, bool pre);
 void script_host_add_member(session *s, const type *t, const char *name, rush_value v);
-void script_host_add_field(session *s, const type *t, const char *name, const type *field, const rush_value *default_value);
+void script_host_add_field(session *s, const type *t, const char *name, const type *field,
+                           const rush_value *default_value);
 /* Is the parameter only given back? */
 bool script_host_takes_undefined(session *s, function *f, size_t i);
 /* May a call draw random numbers? */

@@ -1,7 +1,8 @@
 /* script/front/import.c -- see import.h.
  *
- * A file is scanned once for its classes and functions (name and place); a class is read in skeleton
- * form when its name is first met, a function's signature likewise, a body when it is compiled. */
+ * A file is scanned once for its classes and functions (name and place); a class is read in
+ * skeleton form when its name is first met, a function's signature likewise, a body when it is
+ * compiled. */
 #include "script/front/import.h"
 
 #include <math.h>
@@ -50,7 +51,7 @@ static void remember(session *s, table *t, const char *key, void *v)
     session_check(s, call_nomem(s->cx));
 }
 
-/* -- Files -------------------------------------------------------------------------------------- */
+/* -- Files ------------------------------------------------------------------------------------- */
 
 static void add_definition(session *s, importer *im, const char *prefix, lexer *lx, uint32_t start,
                            bool is_class)
@@ -68,7 +69,8 @@ static void add_definition(session *s, importer *im, const char *prefix, lexer *
   remember(s, &im->definitions, d->qualified, d);
 }
 
-/* Go on to the next "class" or "def" at the start of a line that is not indented; false: there are no more. */
+/* Go on to the next "class" or "def" at the start of a line that is not indented; false: there are
+ * no more. */
 static bool next_definition(lexer *lx, bool at_start)
 {
   while (lx->cur.kind != TK_EOF) {
@@ -121,7 +123,7 @@ static definition *find_definition(session *s, importer *im, str qualified)
   return table_get(&im->definitions, qualified);
 }
 
-/* -- Functions and methods ---------------------------------------------------------------------- */
+/* -- Functions and methods --------------------------------------------------------------------- */
 
 static void compile_body(session *s, function *f)
 {
@@ -153,7 +155,7 @@ static function *import_function(session *s, importer *im, str qualified)
   return f;
 }
 
-/* -- Classes ------------------------------------------------------------------------------------ */
+/* -- Classes ----------------------------------------------------------------------------------- */
 
 typedef struct name_list {
   const ast_exprs *items; /* EXPR_STRINGs, or NULL */
@@ -162,7 +164,8 @@ typedef struct name_list {
 static bool lists(const name_list *l, const char *name)
 {
   for (uint32_t i = 0; l->items && i < l->items->n; i++)
-    if (l->items->items[i]->kind == EXPR_STRING && strcmp(l->items->items[i]->as.string.data, name) == 0)
+    if (l->items->items[i]->kind == EXPR_STRING &&
+        strcmp(l->items->items[i]->as.string.data, name) == 0)
       return true;
   return false;
 }
@@ -177,7 +180,8 @@ typedef struct class_reader {
 
 static void free_names(void *names) { table_free(names); }
 
-/* Refuse a second attribute or method of one name: it would have a type of its own, and be read as the other. */
+/* Refuse a second attribute or method of one name: it would have a type of its own, and be read as
+ * the other. */
 static void add_name(class_reader *c, const char *what, const char *name, const source_range *at)
 {
   if (table_get(c->names, str_of(name)))
@@ -186,7 +190,8 @@ static void add_name(class_reader *c, const char *what, const char *name, const 
     session_check(c->s, call_nomem(c->s->cx));
 }
 
-static void read_attr(class_reader *c, const char *name, const ast_expr *annotation, const ast_expr *value)
+static void read_attr(class_reader *c, const char *name, const ast_expr *annotation,
+                      const ast_expr *value)
 {
   const type *t = resolve_type(c->s, &c->im->names, annotation);
   add_name(c, "attribute", name, &annotation->at);
@@ -239,7 +244,8 @@ static void read_method(class_reader *c, const ast_def *d)
       f->compile = NULL;
     return;
   }
-  function *f = program_add_closure(c->s, c->im->p, session_printf(c->s, "%s.%s", c->t->name, d->name));
+  function *f =
+    program_add_closure(c->s, c->im->p, session_printf(c->s, "%s.%s", c->t->name, d->name));
   f->self = c->t;
   declare(c->s, c->im, f, d);
   const name_list *names = pre ? &c->pre_hooks : &c->hooks;
@@ -274,7 +280,8 @@ static const type *read_class(session *s, importer *im, const definition *d, con
     c.t->cls->is_module |= strcmp(base, "Module") == 0;
     c.t->cls->is_module_interface |= strcmp(base, "ModuleInterface") == 0;
   }
-  c.t->cls->is_partial = true; /* what it names may be read now, and evaluate defaults of its type */
+  c.t->cls->is_partial =
+    true; /* what it names may be read now, and evaluate defaults of its type */
   /* Attributes before methods: signatures may need nothing but names, bodies come later. */
   for (uint32_t i = 0; i < cls->body.n; i++)
     if (cls->body.items[i]->kind == STMT_ASSIGN)
@@ -299,7 +306,9 @@ static const type *import_class(session *s, importer *im, str qualified)
 {
   const type *t = program_find_class(im->p, qualified);
   if (t && type_is_unfinished(t))
-    session_fail(s, NULL, "the NamedTuple '%s' contains itself: its values would have no end; only a class may refer to itself",
+    session_fail(s, NULL,
+                 "the NamedTuple '%s' contains itself: its values would have no end; only a class "
+                 "may refer to itself",
                  t->name);
   if (t)
     return t;
@@ -321,16 +330,18 @@ static const type *import_class(session *s, importer *im, str qualified)
     t = class_read_enum(s, &im->names, d->qualified, cls);
   else
     t = read_class(s, im, d, cls,
-                   class_has_base(cls, "Interface") || class_has_base(cls, "ModuleInterface") ? TYPE_INTERFACE
-                                                                                              : TYPE_CLASS);
+                   class_has_base(cls, "Interface") || class_has_base(cls, "ModuleInterface")
+                     ? TYPE_INTERFACE
+                     : TYPE_CLASS);
   session_keep(s, begun);
   session_leave(s);
   return t;
 }
 
-/* -- Names -------------------------------------------------------------------------------------- */
+/* -- Names ------------------------------------------------------------------------------------- */
 
-static bool archive_value(session *s, const resolver *r, const char *name, source_range at, sugared *out)
+static bool archive_value(session *s, const resolver *r, const char *name, source_range at,
+                          sugared *out)
 {
   static const struct { const char *name; sugared value; } rows[] = {
       {"torch", {.kind = SUGAR_NAMESPACE, .as.name = "aten"}},
@@ -378,7 +389,9 @@ static bool archive_attr(session *s, const resolver *r, const sugared *base, con
   str q = str_of(session_printf(s, "%s.%s", base->as.name, name));
   const type *t = import_class(s, im, q);
   if (t) {
-    sugar_kind k = t->kind == TYPE_TUPLE ? SUGAR_NAMED_TUPLE : t->kind == TYPE_ENUM ? SUGAR_ENUM : SUGAR_CLASS;
+    sugar_kind k = t->kind == TYPE_TUPLE  ? SUGAR_NAMED_TUPLE
+                   : t->kind == TYPE_ENUM ? SUGAR_ENUM
+                                          : SUGAR_CLASS;
     *out = (sugared){.kind = k, .as.type = t};
     return true;
   }
@@ -396,7 +409,7 @@ static const type *archive_type(session *s, const resolver *r, const char *name,
   return strncmp(name, "__torch__.", 10) == 0 ? import_class(s, r->arg, str_of(name)) : NULL;
 }
 
-/* -- Public ------------------------------------------------------------------------------------- */
+/* -- Public ------------------------------------------------------------------------------------ */
 
 static void free_importer(program *p)
 {
@@ -412,8 +425,13 @@ void script_importer_attach(session *s, program *p, const script_files *files)
   im->files = files;
   table_init(&im->loaded, p->ctx);
   table_init(&im->definitions, p->ctx);
-  im->names = (resolver){.arg = im, .program = p, .value = archive_value, .attr = archive_attr, .type = archive_type,
-                         .parse_flags = PARSE_RAW_BYTES, .version = files->version};
+  im->names = (resolver){.arg = im,
+                         .program = p,
+                         .value = archive_value,
+                         .attr = archive_attr,
+                         .type = archive_type,
+                         .parse_flags = PARSE_RAW_BYTES,
+                         .version = files->version};
   p->front = im;
   p->front_free = free_importer;
 }
@@ -422,8 +440,8 @@ const type *script_import_type(session *s, program *p, str qualified)
 {
   const type *t = import_class(s, importer_of(p), qualified);
   if (!t)
-    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "the archive has no class '%.*s'", (int)qualified.len,
-                        qualified.p);
+    session_fail_status(s, RUSH_EFORMAT, NULL, NULL, "the archive has no class '%.*s'",
+                        (int)qualified.len, qualified.p);
   return t;
 }
 

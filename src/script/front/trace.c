@@ -1,20 +1,27 @@
-/* script/front/trace.c -- records calls and makes a function of them (trace.h). During the calls only
- * identities and arguments are noted, in arrays; the graph is built at the end, so that a failed
- * trace leaves nothing. Objects are found by address in an open-addressed table and are held, so
- * that an address cannot be used again. Cost: O(steps), with all recorded values held in memory
- * meanwhile. */
+/* script/front/trace.c -- records calls and makes a function of them (trace.h). During the calls
+ * only identities and arguments are noted, in arrays; the graph is built at the end, so that a
+ * failed trace leaves nothing. Objects are found by address in an open-addressed table and are
+ * held, so that an address cannot be used again. Cost: O(steps), with all recorded values held in
+ * memory meanwhile. */
 #include "script/front/trace.h"
 
 #include "ops/call/profile.h"
 #include "ir/facts.h"
 #include "passes/passes.h"
 
-typedef enum origin { ORIGIN_INPUT, ORIGIN_RESULT, ORIGIN_ELEMENT, ORIGIN_MADE, ORIGIN_CONSTANT } origin;
+typedef enum origin {
+  ORIGIN_INPUT,
+  ORIGIN_RESULT,
+  ORIGIN_ELEMENT,
+  ORIGIN_MADE,
+  ORIGIN_CONSTANT
+} origin;
 
 typedef struct item { /* a value of the trace; its number is its place */
   origin from;
   bool is_used;     /* ELEMENT: somebody asked for it */
-  uint32_t a, b;    /* INPUT: number; RESULT: step, number; ELEMENT: item of the container, number; MADE: range of `parts` */
+  uint32_t a,
+    b; /* INPUT: number; RESULT: step, number; ELEMENT: item of the container, number; MADE: range of `parts` */
   rush_value value; /* retained */
 } item;
 
@@ -22,7 +29,8 @@ typedef struct step {
   const op *op;       /* or */
   function *function; /* its program is retained */
   uint32_t inputs, n_inputs; /* range of `parts` */
-  uint32_t outputs, n_outputs; /* items in a row, containers' elements between: outputs[i] stand in `parts` behind the inputs */
+  uint32_t outputs,
+    n_outputs; /* items in a row, containers' elements between: outputs[i] stand in `parts` behind the inputs */
   uint32_t end; /* of the items that it made */
 } step;
 
@@ -35,13 +43,14 @@ struct trace {
   step *steps;
   const char **names;
   uint32_t n_items, cap_items, n_parts, cap_parts, n_steps, cap_steps, n_inputs;
-  uint32_t *slots; /* n_slots, a power of two: item + 1 by the address of its value; the newest one is found */
+  uint32_t *
+    slots; /* n_slots, a power of two: item + 1 by the address of its value; the newest one is found */
   uint32_t n_slots, n_taken;
 };
 
 #define NOTHING UINT32_MAX
 
-/* -- Growing -------------------------------------------------------------------------------------- */
+/* -- Growing ----------------------------------------------------------------------------------- */
 
 static void *room(trace *t, void *list, uint32_t n, uint32_t *cap, size_t item_bytes)
 {
@@ -73,12 +82,17 @@ static void add_part(trace *t, uint32_t part)
     t->parts[t->n_parts++] = part;
 }
 
-/* -- Identity ------------------------------------------------------------------------------------- */
+/* -- Identity ---------------------------------------------------------------------------------- */
 
 static bool has_identity(rush_value v)
 {
   switch (v.tag) {
-  case RUSH_TAG_TENSOR: case RUSH_TAG_LIST: case RUSH_TAG_TUPLE: case RUSH_TAG_DICT: case RUSH_TAG_OBJECT: case RUSH_TAG_FUTURE:
+  case RUSH_TAG_TENSOR:
+  case RUSH_TAG_LIST:
+  case RUSH_TAG_TUPLE:
+  case RUSH_TAG_DICT:
+  case RUSH_TAG_OBJECT:
+  case RUSH_TAG_FUTURE:
     return v.as.heap != NULL;
   default:
     return false;
@@ -159,7 +173,8 @@ static void bind(trace *t, uint32_t id)
 
 static uint32_t use(trace *t, uint32_t id)
 {
-  for (uint32_t i = id; i != NOTHING && !t->items[i].is_used; i = t->items[i].from == ORIGIN_ELEMENT ? t->items[i].a : NOTHING)
+  for (uint32_t i = id; i != NOTHING && !t->items[i].is_used;
+       i = t->items[i].from == ORIGIN_ELEMENT ? t->items[i].a : NOTHING)
     t->items[i].is_used = true;
   return id;
 }
@@ -195,9 +210,10 @@ static uint32_t find(trace *t, rush_value v)
   return add_item(t, ORIGIN_MADE, first, (uint32_t)n, v); /* not found again: it may change */
 }
 
-/* -- Steps ---------------------------------------------------------------------------------------- */
+/* -- Steps ------------------------------------------------------------------------------------- */
 
-static void record(trace *t, const op *o, function *f, const rush_value *args, uint32_t n_args, rush_value *results, uint32_t n_results)
+static void record(trace *t, const op *o, function *f, const rush_value *args, uint32_t n_args,
+                   rush_value *results, uint32_t n_results)
 {
   uint32_t few[64], *ids = few;
 
@@ -213,7 +229,8 @@ static void record(trace *t, const op *o, function *f, const rush_value *args, u
   step *made = &t->steps[t->n_steps];
   if (f)
     program_retain(f->program);
-  *made = (step){.op = o, .function = f, .inputs = t->n_parts, .n_inputs = n_args, .n_outputs = n_results};
+  *made = (step){
+    .op = o, .function = f, .inputs = t->n_parts, .n_inputs = n_args, .n_outputs = n_results};
   for (uint32_t i = 0; i < n_args; i++)
     add_part(t, ids[i]);
   if (ids != few)
@@ -221,7 +238,8 @@ static void record(trace *t, const op *o, function *f, const rush_value *args, u
   made->outputs = t->n_items;
   for (uint32_t i = 0; i < n_results; i++) { /* first all results, so that they stand in a row */
     uint32_t id = add_item(t, ORIGIN_RESULT, t->n_steps, i, results[i]);
-    if (id != NOTHING && !has_identity(results[i]) && results[i].tag <= RUSH_TAG_FLOAT && results[i].tag != RUSH_TAG_TENSOR)
+    if (id != NOTHING && !has_identity(results[i]) && results[i].tag <= RUSH_TAG_FLOAT &&
+        results[i].tag != RUSH_TAG_TENSOR)
       results[i].aux = id + 1;
   }
   for (uint32_t i = 0; i < n_results && !t->failed; i++)
@@ -229,14 +247,19 @@ static void record(trace *t, const op *o, function *f, const rush_value *args, u
   t->steps[t->n_steps++].end = t->n_items;
 }
 
-static void on_op(void *user, rush_call *c) { record(user, c->op, NULL, c->args, c->n_args, c->results, c->n_results); }
+static void on_op(void *user, rush_call *c)
+{
+  record(user, c->op, NULL, c->args, c->n_args, c->results, c->n_results);
+}
 
-static void on_function(void *user, void *f, const rush_value *args, uint32_t n_args, rush_value *result)
+static void on_function(void *user, void *f, const rush_value *args, uint32_t n_args,
+                        rush_value *result)
 {
   record(user, NULL, f, args, n_args, result, 1);
 }
 
-rush_status trace_begin(context *c, const rush_value *inputs, const char *const *names, uint32_t n, trace **out, rush_error *err)
+rush_status trace_begin(context *c, const rush_value *inputs, const char *const *names, uint32_t n,
+                        trace **out, rush_error *err)
 {
   trace *t = mem_alloc_zero(c, sizeof *t);
 
@@ -296,7 +319,7 @@ void trace_drop(trace *t)
   context_release(c);
 }
 
-/* -- The graph ------------------------------------------------------------------------------------ */
+/* -- The graph --------------------------------------------------------------------------------- */
 
 typedef struct builder {
   session *s;
@@ -394,7 +417,8 @@ static ir_value *element(builder *b, const item *it)
   in[1] = constant(b, is_dict ? of->value.as.dict->entries[it->b].key : value_int(it->b));
   if (is_tuple)
     return put(b, ir_node_new(b->s, b->g, IR_TUPLE_INDEX, in, 2), value_type(b, it->value));
-  const op *o = op_find(b->s->cx->ctx, STR("aten::__getitem__"), is_dict ? STR("Dict_str") : STR("t"));
+  const op *o =
+    op_find(b->s->cx->ctx, STR("aten::__getitem__"), is_dict ? STR("Dict_str") : STR("t"));
   if (!o)
     session_check(b->s, call_nomem(b->s->cx));
   ir_node *n = ir_node_new_op(b->s, b->g, o, in, 2);
@@ -414,7 +438,8 @@ static ir_value *value_of(builder *b, uint32_t id)
     else if (it->from == ORIGIN_ELEMENT)
       b->of[id] = element(b, it);
     else
-      b->of[id] = it->value.tag == RUSH_TAG_OBJECT ? held_object(b, it->value) : constant(b, it->value);
+      b->of[id] =
+        it->value.tag == RUSH_TAG_OBJECT ? held_object(b, it->value) : constant(b, it->value);
   }
   session_leave(b->s);
   return b->of[id];
@@ -440,7 +465,8 @@ static void add_step(builder *b, const step *st)
     n = ir_node_new_op(b->s, b->g, st->op, in, st->n_inputs);
   } else {
     hold_program(b, st->function->program);
-    n = ir_node_new(b->s, b->g, st->function->self ? IR_CALL_METHOD : IR_CALL_FUNCTION, in, st->n_inputs);
+    n = ir_node_new(b->s, b->g, st->function->self ? IR_CALL_METHOD : IR_CALL_FUNCTION, in,
+                    st->n_inputs);
     ir_attr_set_string(b->s, n, "name", st->function->name);
     n->function = st->function;
     ir_node_add_output(b->s, n, value_type(b, t->items[st->outputs].value));
@@ -457,7 +483,8 @@ static void add_step(builder *b, const step *st)
 
 static void free_graph(void *g) { ir_graph_free(g); }
 
-static schema *schema_of(session *s, program *p, const char *name, const ir_graph *g, bool is_method)
+static schema *schema_of(session *s, program *p, const char *name, const ir_graph *g,
+                         bool is_method)
 {
   schema *sc = session_alloc_in(s, &p->mem, sizeof *sc);
   uint32_t n = ir_block_n_inputs(g->block);
@@ -465,14 +492,16 @@ static schema *schema_of(session *s, program *p, const char *name, const ir_grap
   *sc = (schema){.name = name, .overload = "", .n_args = n, .n_returns = 1};
   sc->args = session_alloc_in(s, &p->mem, (n + 1) * sizeof *sc->args);
   sc->returns = session_alloc_in(s, &p->mem, sizeof *sc->returns);
-  sc->returns[0] = (schema_arg){.name = "", .type = ir_type_unshaped(s, &p->types, ir_block_output(g->block, 0)->type)};
+  sc->returns[0] = (schema_arg){
+    .name = "", .type = ir_type_unshaped(s, &p->types, ir_block_output(g->block, 0)->type)};
   for (uint32_t i = 0; i < n; i++) {
     const ir_value *v = ir_block_input(g->block, i);
     const char *given = v->name ? v->name : session_printf(s, "argument_%u", i);
     size_t n_given = strcspn(given, "."); /* x.1 is a name of the graph's */
     char *copy = session_alloc_in(s, &p->mem, n_given + 1);
     memcpy(copy, given, n_given);
-    sc->args[i] = (schema_arg){.name = i == 0 && is_method ? "self" : copy, .type = ir_type_unshaped(s, &p->types, v->type)};
+    sc->args[i] = (schema_arg){.name = i == 0 && is_method ? "self" : copy,
+                               .type = ir_type_unshaped(s, &p->types, v->type)};
   }
   return sc;
 }
@@ -484,7 +513,8 @@ static void build(session *s, void *arg)
   rush_object *o;
 
   b->s = s;
-  b->p = program_new(s, s->cx->ctx); /* released by the border when the rest fails: see trace_end_steal */
+  b->p = program_new(
+    s, s->cx->ctx); /* released by the border when the rest fails: see trace_end_steal */
   b->p->front_free = release_called;
   b->cls = program_add_class(s, b->p, TYPE_CLASS, "__torch__.Traced");
   b->cls->cls->is_module = true;
@@ -523,7 +553,8 @@ static void build(session *s, void *arg)
     o->slots[i] = value_retain(b->held[i]);
 }
 
-rush_status trace_end_steal(call_ctx *cx, trace *t, const rush_value *outputs, uint32_t n, program **out, rush_value *object)
+rush_status trace_end_steal(call_ctx *cx, trace *t, const rush_value *outputs, uint32_t n,
+                            program **out, rush_value *object)
 {
   builder b = {.t = t, .outputs = outputs, .n_outputs = n, .object = value_none()};
 
@@ -546,7 +577,7 @@ rush_status trace_end_steal(call_ctx *cx, trace *t, const rush_value *outputs, u
   return st;
 }
 
-/* -- Functions from texts ------------------------------------------------------------------------- */
+/* -- Functions from texts ---------------------------------------------------------------------- */
 
 static void set_constants(session *s, ir_graph *g, const rush_value *constants, uint32_t n)
 {
@@ -565,16 +596,17 @@ static void set_constants(session *s, ir_graph *g, const rush_value *constants, 
     session_fail(s, NULL, "the graph has %u constant tensors, and %u were given", i, n);
 }
 
-function *script_define_graph(session *s, program *p, const type *self, const char *name, const char *text,
-                              const rush_value *constants, uint32_t n)
+function *script_define_graph(session *s, program *p, const type *self, const char *name,
+                              const char *text, const rush_value *constants, uint32_t n)
 {
   ir_graph *g = ir_parse_traced(s, p, text);
 
   session_defer(s, free_graph, g);
   set_constants(s, g, constants, n);
-  if (ir_block_n_outputs(g->block) != 1 || (self && (!ir_block_n_inputs(g->block) || ir_block_input(g->block, 0)->type != self)))
-    session_fail(s, NULL, "the graph of '%s' needs one output%s%s", name, self ? ", and a first input of type " : "",
-                 self ? self->name : "");
+  if (ir_block_n_outputs(g->block) != 1 ||
+      (self && (!ir_block_n_inputs(g->block) || ir_block_input(g->block, 0)->type != self)))
+    session_fail(s, NULL, "the graph of '%s' needs one output%s%s", name,
+                 self ? ", and a first input of type " : "", self ? self->name : "");
   ir_check(s, g, name);
   pass_normalize_ops(s, g);
   function *f = self ? class_add_method(s, self, name) : program_add_function(s, p, name);

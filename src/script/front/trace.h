@@ -1,11 +1,13 @@
 /* script/front/trace.h -- a record of calls becomes a function; graphs' texts become functions.
  *
- * A trace is a call hook (ops/call/profile.h): each call of an operator, or of a program's function, that its thread makes from outside
- * is a step.  Values are told apart by identity: of tensors, lists, tuples and dicts by their address (the trace holds
- * them, so that addresses stay theirs), of numbers that operators gave by rush_value.aux.  What no step gave is a constant.  An operator
- * that writes gives its tensor a new value from there on, as in PyTorch's traces.
+ * A trace is a call hook (ops/call/profile.h): each call of an operator, or of a program's
+ * function, that its thread makes from outside is a step.  Values are told apart by identity: of
+ * tensors, lists, tuples and dicts by their address (the trace holds them, so that addresses stay
+ * theirs), of numbers that operators gave by rush_value.aux.  What no step gave is a constant.  An
+ * operator that writes gives its tensor a new value from there on, as in PyTorch's traces.
  *
- * Run-time regime while it records: without memory it remembers that, and fails at the end.  Threads: one. */
+ * Run-time regime while it records: without memory it remembers that, and fails at the end.
+ * Threads: one. */
 #ifndef RUSH_SCRIPT_TRACE_H
 #define RUSH_SCRIPT_TRACE_H
 
@@ -14,16 +16,18 @@
 typedef struct trace trace;
 
 /* inputs: tensors, and lists, tuples and dicts of them; names may be NULL.  *out is new. */
-rush_status trace_begin(context *c, const rush_value *inputs, const char *const *names, uint32_t n, trace **out,
-                        rush_error *err) RUSH_CHECKED;
+rush_status trace_begin(context *c, const rush_value *inputs, const char *const *names, uint32_t n,
+                        trace **out, rush_error *err) RUSH_CHECKED;
 context *trace_context(const trace *t);
-/* The recording ends and *t is freed, also on failure.  Several outputs are a tuple.  *object (new) has the function as its method "forward". */
-rush_status trace_end_steal(call_ctx *cx, trace *t, const rush_value *outputs, uint32_t n, program **out, rush_value *object) RUSH_CHECKED;
+/* The recording ends and *t is freed, also on failure.  Several outputs are a tuple.  *object (new)
+ * has the function as its method "forward". */
+rush_status trace_end_steal(call_ctx *cx, trace *t, const rush_value *outputs, uint32_t n,
+                            program **out, rush_value *object) RUSH_CHECKED;
 void trace_drop(trace *t); /* NULL: nothing */
 
-/* A function whose graph is this text: of the class `self` (then its first input is the object), or free.  constants[n]: the tensors of
- * `prim::Constant[value=<Tensor>]()`, in order.  Verified. */
-function *script_define_graph(session *s, program *p, const type *self, const char *name, const char *text,
-                              const rush_value *constants, uint32_t n);
+/* A function whose graph is this text: of the class `self` (then its first input is the object), or
+ * free.  constants[n]: the tensors of `prim::Constant[value=<Tensor>]()`, in order.  Verified. */
+function *script_define_graph(session *s, program *p, const type *self, const char *name,
+                              const char *text, const rush_value *constants, uint32_t n);
 
 #endif

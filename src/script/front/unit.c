@@ -13,7 +13,18 @@
 #include "script/emit/emit_int.h"
 #include "script/syntax/parser.h"
 
-typedef enum binding_kind { BOUND_MODULE, BOUND_IMPORT, BOUND_TYPING, BOUND_CONSTANT, BOUND_ALIAS, BOUND_DEF, BOUND_CLASS, BOUND_TUPLE, BOUND_EXCEPTION, BOUND_VALUE } binding_kind;
+typedef enum binding_kind {
+  BOUND_MODULE,
+  BOUND_IMPORT,
+  BOUND_TYPING,
+  BOUND_CONSTANT,
+  BOUND_ALIAS,
+  BOUND_DEF,
+  BOUND_CLASS,
+  BOUND_TUPLE,
+  BOUND_EXCEPTION,
+  BOUND_VALUE
+} binding_kind;
 
 typedef struct binding { /* what a global name means; in the program's arena */
   binding_kind kind;
@@ -25,8 +36,9 @@ typedef struct binding { /* what a global name means; in the program's arena */
   rush_value constant;
   bool is_busy;
   unsigned marks;       /* DEF, CLASS: what its decorators say */
-  ast_def *tree;        /* DEF: while its text is added by the session that has parsed it; else NULL */
-  source_range *decls;  /* DEF: the signatures of its overloads, n_decls; `at` is nowhere until the implementation comes */
+  ast_def *tree; /* DEF: while its text is added by the session that has parsed it; else NULL */
+  source_range *
+    decls; /* DEF: the signatures of its overloads, n_decls; `at` is nowhere until the implementation comes */
   function **overloads; /* once declared */
   uint32_t n_decls;
 } binding;
@@ -78,7 +90,8 @@ static const char *keep(session *s, unit *u, const char *text)
   return copy;
 }
 
-static binding *bind_in(session *s, unit *u, table *where, binding_kind kind, const char *name, source_range at)
+static binding *bind_in(session *s, unit *u, table *where, binding_kind kind, const char *name,
+                        source_range at)
 {
   binding *b = session_alloc_in(s, &u->p->mem, sizeof *b);
   *b = (binding){.kind = kind, .name = keep(s, u, name), .at = at, .constant = value_none()};
@@ -92,7 +105,7 @@ static binding *bind(session *s, unit *u, binding_kind kind, const char *name, s
   return bind_in(s, u, &u->names, kind, name, at);
 }
 
-/* -- Functions ---------------------------------------------------------------------------------- */
+/* -- Functions --------------------------------------------------------------------------------- */
 
 static bool has_decorator(const ast_exprs *decorators, const char *last)
 {
@@ -100,7 +113,10 @@ static bool has_decorator(const ast_exprs *decorators, const char *last)
     const ast_expr *d = decorators->items[i];
     if (d->kind == EXPR_CALL)
       d = d->as.call.fn;
-    if (strcmp(d->kind == EXPR_NAME ? d->as.name : d->kind == EXPR_ATTR ? d->as.attr.name : "", last) == 0)
+    if (strcmp(d->kind == EXPR_NAME   ? d->as.name
+               : d->kind == EXPR_ATTR ? d->as.attr.name
+                                      : "",
+               last) == 0)
       return true;
   }
   return false;
@@ -120,10 +136,13 @@ static bool has_option(const ast_exprs *decorators, const char *name)
 
 static unsigned marks_of(const ast_exprs *decorators)
 {
-  static const struct { const char *name; mark mark; } rows[] = {
-      {"script", MARK_SCRIPT},       {"script_if_tracing", MARK_SCRIPT}, {"interface", MARK_INTERFACE},
-      {"unused", MARK_UNUSED},       {"ignore", MARK_IGNORE},            {"dataclass", MARK_DATACLASS},
-      {"_overload", MARK_OVERLOAD},  {"_overload_method", MARK_OVERLOAD}, {"overload", MARK_OVERLOAD},
+  static const struct { const char *name; mark mark;
+  } rows[] = {
+    {"script", MARK_SCRIPT},       {"script_if_tracing", MARK_SCRIPT},
+    {"interface", MARK_INTERFACE}, {"unused", MARK_UNUSED},
+    {"ignore", MARK_IGNORE},       {"dataclass", MARK_DATACLASS},
+    {"_overload", MARK_OVERLOAD},  {"_overload_method", MARK_OVERLOAD},
+    {"overload", MARK_OVERLOAD},
   };
   unsigned marks = 0;
   for (size_t i = 0; i < COUNT_OF(rows); i++)
@@ -137,8 +156,11 @@ static unsigned marks_of(const ast_exprs *decorators)
 /* What stands for a body that is Python's: PyTorch's words. */
 static ast_stmts refusing_body(session *s, unit *u, const binding *b)
 {
-  static const char unused[] = "raise RuntimeError(\"This Python function is annotated to be ignored and cannot be run\")\n",
-                    ignored[] = "raise NotImplementedError(\"an @ignore function is Python's: there is no Python here\")\n";
+  static const char
+    unused[] =
+      "raise RuntimeError(\"This Python function is annotated to be ignored and cannot be run\")\n",
+    ignored[] =
+      "raise NotImplementedError(\"an @ignore function is Python's: there is no Python here\")\n";
   const char *text = b->marks & MARK_UNUSED ? unused : ignored;
   return parse_source(s, program_add_source(s, u->p, b->name, text, strlen(text)), 0);
 }
@@ -156,7 +178,8 @@ static void compile_body(session *s, function *f)
   if (is_python)
     d->body = refusing_body(s, u, b);
   if (d->n_params != f->schema->n_args)
-    session_fail(s, &d->at, "an overload of '%s' has %u parameters, its implementation %u", f->name, f->schema->n_args, d->n_params);
+    session_fail(s, &d->at, "an overload of '%s' has %u parameters, its implementation %u", f->name,
+                 f->schema->n_args, d->n_params);
   script_emit_function(s, f, d, &u->resolver);
 }
 
@@ -199,7 +222,7 @@ static sugared unit_overloads(session *s, unit *u, binding *b)
   return (sugared){.kind = SUGAR_OVERLOADS, .as.overloads = {b->overloads, NULL, b->n_decls}};
 }
 
-/* -- Classes ------------------------------------------------------------------------------------ */
+/* -- Classes ----------------------------------------------------------------------------------- */
 
 /* Attributes are what __init__ sets. */
 static void complete_class(session *s, const type *t)
@@ -219,7 +242,8 @@ static void complete_class(session *s, const type *t)
 static void add_property(session *s, unit *u, type *t, const ast_def *d, bool is_setter)
 {
   class_info *c = t->cls;
-  const char *name = is_setter ? session_printf(s, "__%s_setter", d->name) : session_printf(s, "__%s_getter", d->name);
+  const char *name = is_setter ? session_printf(s, "__%s_setter", d->name)
+                               : session_printf(s, "__%s_getter", d->name);
   function *f = class_add_method(s, t, name);
   declare(s, u, f, d, 0);
   for (uint32_t i = 0; i < c->n_properties; i++) {
@@ -228,7 +252,8 @@ static void add_property(session *s, unit *u, type *t, const ast_def *d, bool is
       return;
     }
   }
-  struct class_property *grown = session_alloc_in(s, &u->p->mem, (c->n_properties + 1) * sizeof *grown);
+  struct class_property *grown =
+    session_alloc_in(s, &u->p->mem, (c->n_properties + 1) * sizeof *grown);
   if (c->n_properties)
     memcpy(grown, c->properties, c->n_properties * sizeof *grown);
   grown[c->n_properties++] = (struct class_property){keep(s, u, d->name), f, NULL};
@@ -257,7 +282,9 @@ static void read_methods(session *s, unit *u, type *t, const ast_stmts *body)
 /* b->type is set before methods are declared: their signatures may name the class. */
 static void read_class(session *s, unit *u, binding *b, const char *qualified, const ast_class *cls)
 {
-  bool is_interface = b->marks & MARK_INTERFACE; /* other bases mean nothing: only a class' own methods are its methods */
+  bool is_interface =
+    b->marks &
+    MARK_INTERFACE; /* other bases mean nothing: only a class' own methods are its methods */
   type *t = program_add_class(s, u->p, is_interface ? TYPE_INTERFACE : TYPE_CLASS, qualified);
   t->cls->is_module_interface = is_interface && class_has_base(cls, "Module");
   t->cls->is_open = !is_interface;
@@ -267,7 +294,8 @@ static void read_class(session *s, unit *u, binding *b, const char *qualified, c
   if (b->marks & MARK_DATACLASS) {
     size_t len;
     const char *text = class_dataclass_methods(s, cls, b->marks & MARK_ORDER, &len);
-    ast_stmts made = parse_source(s, program_add_source(s, u->p, cls->name, text, len), PARSE_SKIP_BODIES);
+    ast_stmts made =
+      parse_source(s, program_add_source(s, u->p, cls->name, text, len), PARSE_SKIP_BODIES);
     read_methods(s, u, t, &made);
   }
   t->cls->is_partial = false;
@@ -291,13 +319,16 @@ static const type *unit_class(session *s, unit *u, binding *b)
   b->is_busy = true;
   session_defer(s, forget_binding, b);
   session_enter(s);
-  const ast_class *cls = b->kind == BOUND_CLASS ? parse_class_at(s, b->at.src, b->at.start, PARSE_SKIP_BODIES) : NULL;
+  const ast_class *cls =
+    b->kind == BOUND_CLASS ? parse_class_at(s, b->at.src, b->at.start, PARSE_SKIP_BODIES) : NULL;
   bool of_torch = table_get(&u->torch_names, str_of(b->name)) == b;
-  const char *qualified = session_printf(s, "__torch__.%s%s", of_torch ? "torch.autograd.grad_mode." : "", b->name);
+  const char *qualified =
+    session_printf(s, "__torch__.%s%s", of_torch ? "torch.autograd.grad_mode." : "", b->name);
   void *begun = program_begin_class(s, u->p, qualified);
   static const char *const enums[] = {"Enum", "IntEnum", "StrEnum"};
   if (!cls)
-    b->type = class_make_named_tuple(s, &u->resolver, qualified, parse_expr_at(s, b->at.src, b->at.start));
+    b->type =
+      class_make_named_tuple(s, &u->resolver, qualified, parse_expr_at(s, b->at.src, b->at.start));
   for (size_t i = 0; i < COUNT_OF(enums) && !b->type; i++)
     if (class_has_base(cls, enums[i]))
       b->type = class_read_enum(s, &u->resolver, qualified, cls);
@@ -311,11 +342,13 @@ static const type *unit_class(session *s, unit *u, binding *b)
   return b->type;
 }
 
-/* -- Names -------------------------------------------------------------------------------------- */
+/* -- Names ------------------------------------------------------------------------------------- */
 
 static sugared sugar_of_class(const type *t)
 {
-  sugar_kind k = t->kind == TYPE_TUPLE ? SUGAR_NAMED_TUPLE : t->kind == TYPE_ENUM ? SUGAR_ENUM : SUGAR_CLASS;
+  sugar_kind k = t->kind == TYPE_TUPLE  ? SUGAR_NAMED_TUPLE
+                 : t->kind == TYPE_ENUM ? SUGAR_ENUM
+                                        : SUGAR_CLASS;
   return (sugared){.kind = k, .as.type = t};
 }
 
@@ -348,7 +381,8 @@ static void alias_value(session *s, const resolver *r, binding *b, sugared *out)
   session_defer(s, forget_binding, b);
   session_enter(s);
   if (!em_constant_path(s, r, parse_expr_at(s, b->at.src, b->at.start), out))
-    *out = (sugared){.kind = SUGAR_TYPE, .as.type = resolve_type(s, r, parse_expr_at(s, b->at.src, b->at.start))};
+    *out = (sugared){.kind = SUGAR_TYPE,
+                     .as.type = resolve_type(s, r, parse_expr_at(s, b->at.src, b->at.start))};
   else if (out->kind == SUGAR_CONSTANT)
     out->as.constant.is_global = true;
   session_leave(s);
@@ -356,11 +390,13 @@ static void alias_value(session *s, const resolver *r, binding *b, sugared *out)
   b->is_busy = false;
 }
 
-static bool unit_value(session *s, const resolver *r, const char *name, source_range at, sugared *out)
+static bool unit_value(session *s, const resolver *r, const char *name, source_range at,
+                       sugared *out)
 {
   unit *u = unit_of(r);
   binding *b = table_get(&u->names, str_of(name));
-  if (!b && (strcmp(name, "torch") == 0 || strcmp(name, "math") == 0)) { /* known without an import */
+  if (!b &&
+      (strcmp(name, "torch") == 0 || strcmp(name, "math") == 0)) { /* known without an import */
     *out = (sugared){.kind = SUGAR_TORCH, .as.name = name[0] == 't' ? "torch" : "math"};
     return true;
   }
@@ -382,7 +418,8 @@ static bool unit_value(session *s, const resolver *r, const char *name, source_r
     *out = (sugared){.kind = SUGAR_PYTHON_VALUE, .as.name = b->path};
     return true;
   case BOUND_CONSTANT:
-    *out = (sugared){.kind = SUGAR_CONSTANT, .as.constant = {b->constant, b->type, !(b->marks & MARK_FINAL)}};
+    *out = (sugared){.kind = SUGAR_CONSTANT,
+                     .as.constant = {b->constant, b->type, !(b->marks & MARK_FINAL)}};
     return true;
   case BOUND_ALIAS:
     alias_value(s, r, b, out);
@@ -403,8 +440,8 @@ static bool unit_value(session *s, const resolver *r, const char *name, source_r
   return false;
 }
 
-static bool unit_attr(session *s, const resolver *r, const sugared *base, const char *name, source_range at,
-                      sugared *out)
+static bool unit_attr(session *s, const resolver *r, const sugared *base, const char *name,
+                      source_range at, sugared *out)
 {
   (void)at;
   return base->kind == SUGAR_TORCH && (torch_class(s, unit_of(r), base->as.name, name, out) ||
@@ -412,10 +449,12 @@ static bool unit_attr(session *s, const resolver *r, const sugared *base, const 
                                        resolve_torch_attr(s, base->as.name, name, out));
 }
 
-/* What typing and its like define by the name, whatever a text calls it: "L" of `from typing import List as L`. */
+/* What typing and its like define by the name, whatever a text calls it: "L" of `from typing import
+ * List as L`. */
 static const char *typing_name(const unit *u, const char *name)
 {
-  static const char *const modules[] = {"typing.", "typing_extensions.", "collections.", "collections.abc."};
+  static const char *const modules[] = {"typing.", "typing_extensions.", "collections.",
+                                        "collections.abc."};
   const binding *b = table_get(&u->names, str_of(name));
   for (size_t i = 0; b && b->kind == BOUND_TYPING && i < COUNT_OF(modules); i++)
     if (strncmp(b->path, modules[i], strlen(modules[i])) == 0)
@@ -441,23 +480,27 @@ static const type *unit_type(session *s, const resolver *r, const char *name, so
   return NULL;
 }
 
-/* -- Statements --------------------------------------------------------------------------------- */
+/* -- Statements -------------------------------------------------------------------------------- */
 
 static bool is_known_module(const char *path)
 {
-  return strcmp(path, "torch") == 0 || strncmp(path, "torch.", 6) == 0 || strcmp(path, "math") == 0 ||
-         strncmp(path, "math.", 5) == 0 || strcmp(path, "cmath") == 0 || strncmp(path, "cmath.", 6) == 0;
+  return strcmp(path, "torch") == 0 || strncmp(path, "torch.", 6) == 0 ||
+         strcmp(path, "math") == 0 || strncmp(path, "math.", 5) == 0 ||
+         strcmp(path, "cmath") == 0 || strncmp(path, "cmath.", 6) == 0;
 }
 
-/* Names of typing, enum and other modules mean something where they are used: as types, bases, decorators. */
+/* Names of typing, enum and other modules mean something where they are used: as types, bases,
+ * decorators. */
 static void read_import(session *s, unit *u, const ast_stmt *st)
 {
   for (uint32_t i = 0; i < st->as.import.n; i++) {
     const ast_alias *a = &st->as.import.names[i];
-    const char *path = st->as.import.from ? session_printf(s, "%s.%s", st->as.import.module ? st->as.import.module : "",
-                                                           a->name)
-                                          : a->name;
-    if (st->as.import.from && a->as_name && strcmp(a->as_name, a->name) != 0 && !is_known_module(path))
+    const char *path =
+      st->as.import.from
+        ? session_printf(s, "%s.%s", st->as.import.module ? st->as.import.module : "", a->name)
+        : a->name;
+    if (st->as.import.from && a->as_name && strcmp(a->as_name, a->name) != 0 &&
+        !is_known_module(path))
       bind(s, u, BOUND_TYPING, a->as_name, st->at)->path = keep(s, u, path);
     if (!is_known_module(path) || strcmp(a->name, "*") == 0)
       continue;
@@ -474,12 +517,18 @@ static void read_import(session *s, unit *u, const ast_stmt *st)
   }
 }
 
-/* Can the expression be a constant?  Literals, and tuples of them; lists and dicts are no first-class globals
- * in PyTorch either. */
+/* Can the expression be a constant?  Literals, and tuples of them; lists and dicts are no
+ * first-class globals in PyTorch either. */
 static bool is_literal(const ast_expr *x)
 {
   switch (x->kind) {
-  case EXPR_INT: case EXPR_FLOAT: case EXPR_IMAG: case EXPR_STRING: case EXPR_TRUE: case EXPR_FALSE: case EXPR_NONE:
+  case EXPR_INT:
+  case EXPR_FLOAT:
+  case EXPR_IMAG:
+  case EXPR_STRING:
+  case EXPR_TRUE:
+  case EXPR_FALSE:
+  case EXPR_NONE:
     return true;
   case EXPR_UNARY:
     return x->op == OP_NEG && is_literal(x->as.pair.left);
@@ -509,14 +558,20 @@ static bool is_final(const ast_expr *t)
 {
   if (t && t->kind == EXPR_SUBSCRIPT)
     t = t->as.subscript.base;
-  return t && strcmp(t->kind == EXPR_NAME ? t->as.name : t->kind == EXPR_ATTR ? t->as.attr.name : "", "Final") == 0;
+  return t && strcmp(t->kind == EXPR_NAME   ? t->as.name
+                     : t->kind == EXPR_ATTR ? t->as.attr.name
+                                            : "",
+                     "Final") == 0;
 }
 
 /* P = namedtuple("P", ...), P = NamedTuple("P", [...]) */
 static bool makes_named_tuple(const ast_expr *x)
 {
   const ast_expr *fn = x->kind == EXPR_CALL ? x->as.call.fn : NULL;
-  const char *name = !fn ? "" : fn->kind == EXPR_NAME ? fn->as.name : fn->kind == EXPR_ATTR ? fn->as.attr.name : "";
+  const char *name = !fn                     ? ""
+                     : fn->kind == EXPR_NAME ? fn->as.name
+                     : fn->kind == EXPR_ATTR ? fn->as.attr.name
+                                             : "";
   return strcmp(name, "namedtuple") == 0 || strcmp(name, "NamedTuple") == 0;
 }
 
@@ -540,8 +595,8 @@ static void read_assign(session *s, unit *u, const ast_stmt *st)
       continue;
     if (is_literal(value))
       read_constant(s, u, t->as.name, value, is_final(st->as.assign.type) ? MARK_FINAL : 0);
-    else if (value->kind == EXPR_SUBSCRIPT || value->kind == EXPR_NAME || value->kind == EXPR_ATTR ||
-             (value->kind == EXPR_BINARY && value->op == OP_BITOR))
+    else if (value->kind == EXPR_SUBSCRIPT || value->kind == EXPR_NAME ||
+             value->kind == EXPR_ATTR || (value->kind == EXPR_BINARY && value->op == OP_BITOR))
       bind(s, u, BOUND_ALIAS, t->as.name, value->at);
     else if (makes_named_tuple(value))
       bind(s, u, BOUND_TUPLE, t->as.name, value->at);
@@ -557,7 +612,8 @@ static bool is_exception(const unit *u, const ast_class *cls)
     const char *name = cls->bases.items[i]->kind == EXPR_NAME ? cls->bases.items[i]->as.name : "";
     const binding *b = table_get(&u->names, str_of(name));
     sugared v;
-    if (b ? b->kind == BOUND_EXCEPTION : resolve_builtin_name(name, &v) && v.kind == SUGAR_EXCEPTION)
+    if (b ? b->kind == BOUND_EXCEPTION
+          : resolve_builtin_name(name, &v) && v.kind == SUGAR_EXCEPTION)
       return true;
   }
   return false;
@@ -566,9 +622,11 @@ static bool is_exception(const unit *u, const ast_class *cls)
 static void read_class_statement(session *s, unit *u, const ast_class *cls)
 {
   if (class_has_base(cls, "Module"))
-    session_fail(s, &cls->name_at, "class '%s' is a module: its attributes exist in Python only, so that a text alone does "
-                                   "not say what it is. Give an instance of it to rushlight.script() in Python",
-                 cls->name);
+    session_fail(
+      s, &cls->name_at,
+      "class '%s' is a module: its attributes exist in Python only, so that a text alone does "
+      "not say what it is. Give an instance of it to rushlight.script() in Python",
+      cls->name);
   binding *b = bind(s, u, is_exception(u, cls) ? BOUND_EXCEPTION : BOUND_CLASS, cls->name, cls->at);
   b->marks = marks_of(&cls->decorators);
   if (b->kind == BOUND_EXCEPTION)
@@ -576,12 +634,16 @@ static void read_class_statement(session *s, unit *u, const ast_class *cls)
 }
 
 /* True if b has overloads declared and no implementation yet. */
-static bool is_waiting(const binding *b) { return b && b->kind == BOUND_DEF && b->n_decls && !b->at.src; }
+static bool is_waiting(const binding *b)
+{
+  return b && b->kind == BOUND_DEF && b->n_decls && !b->at.src;
+}
 
 static void read_def(session *s, unit *u, ast_def *d)
 {
   if (d->is_async)
-    session_fail_status(s, RUSH_ERAISED, UNSUPPORTED_NODE, &d->at, "async function definitions aren't supported");
+    session_fail_status(s, RUSH_ERAISED, UNSUPPORTED_NODE, &d->at,
+                        "async function definitions aren't supported");
   unsigned marks = marks_of(&d->decorators);
   binding *b = table_get(&u->names, str_of(d->name));
   if (!(marks & MARK_OVERLOAD)) {
@@ -621,7 +683,7 @@ static void read_statement(session *s, unit *u, const ast_stmt *st)
   }
 }
 
-/* -- Public ------------------------------------------------------------------------------------- */
+/* -- Public ------------------------------------------------------------------------------------ */
 
 static void free_unit(program *p)
 {
@@ -635,7 +697,8 @@ static void read_prelude(session *s, unit *u)
   const source *src = program_add_source(s, u->p, "torch", prelude, sizeof prelude - 1);
   ast_stmts tree = parse_source(s, src, PARSE_SKIP_BODIES);
   for (uint32_t i = 0; i < tree.n; i++)
-    bind_in(s, u, &u->torch_names, BOUND_CLASS, tree.items[i]->as.cls->name, tree.items[i]->as.cls->at);
+    bind_in(s, u, &u->torch_names, BOUND_CLASS, tree.items[i]->as.cls->name,
+            tree.items[i]->as.cls->at);
 }
 
 /* A text being added to a unit; when that fails nothing of it stays. */
@@ -673,12 +736,15 @@ static addition *begin_addition(session *s, unit *u)
 
 static bool is_defined(const ast_stmt *st, const unit *u)
 {
-  const char *name = st->kind == STMT_DEF ? st->as.def->name : st->kind == STMT_CLASS ? st->as.cls->name : NULL;
+  const char *name = st->kind == STMT_DEF     ? st->as.def->name
+                     : st->kind == STMT_CLASS ? st->as.cls->name
+                                              : NULL;
   const binding *b = name ? table_get(&u->names, str_of(name)) : NULL;
   return b && !is_waiting(b);
 }
 
-static void read_text(session *s, unit *u, const char *file, uint32_t first_line, str text, unsigned parse_flags)
+static void read_text(session *s, unit *u, const char *file, uint32_t first_line, str text,
+                      unsigned parse_flags)
 {
   source *src = program_add_source(s, u->p, file, text.p, text.len);
   src->first_line = first_line;
@@ -686,7 +752,8 @@ static void read_text(session *s, unit *u, const char *file, uint32_t first_line
   for (uint32_t i = 0; i < tree.n; i++) {
     if (u->file && is_defined(tree.items[i], u))
       session_fail(s, NULL, "method '%s' already defined.",
-                   tree.items[i]->kind == STMT_DEF ? tree.items[i]->as.def->name : tree.items[i]->as.cls->name);
+                   tree.items[i]->kind == STMT_DEF ? tree.items[i]->as.def->name
+                                                   : tree.items[i]->as.cls->name);
     read_statement(s, u, tree.items[i]);
   }
 }
@@ -704,7 +771,14 @@ static unit *new_unit(session *s, program *p)
   u->p = p;
   table_init(&u->names, p->ctx);
   table_init(&u->torch_names, p->ctx);
-  u->resolver = (resolver){.arg = u, .program = p, .value = unit_value, .attr = unit_attr, .type = unit_type, .type_name = unit_type_name, .is_eager = true, .is_live = true};
+  u->resolver = (resolver){.arg = u,
+                           .program = p,
+                           .value = unit_value,
+                           .attr = unit_attr,
+                           .type = unit_type,
+                           .type_name = unit_type_name,
+                           .is_eager = true,
+                           .is_live = true};
   p->front = u;
   p->front_free = free_unit;
   read_prelude(s, u);
@@ -768,4 +842,7 @@ void script_unit_define(session *s, program *p, const char *file, uint32_t first
   session_keep(s, a);
 }
 
-bool script_unit_is(const program *p) { return p->front_free == free_unit && ((const unit *)p->front)->file != NULL; }
+bool script_unit_is(const program *p)
+{
+  return p->front_free == free_unit && ((const unit *)p->front)->file != NULL;
+}

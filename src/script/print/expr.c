@@ -9,7 +9,7 @@
 #include "script/print/print_int.h"
 #include "value/schema.h"
 
-/* -- Values as they are used ------------------------------------------------------------------------ */
+/* -- Values as they are used ------------------------------------------------------------------- */
 
 value_text *print_text_of(printer *p, ir_value *v)
 {
@@ -25,7 +25,8 @@ const char *print_use(printer *p, ir_value *v)
   const char *text = print_text_of(p, v)->text;
 
   if (!text)
-    session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, &v->node->range, "a value of %s cannot be written as TorchScript",
+    session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, &v->node->range,
+                        "a value of %s cannot be written as TorchScript",
                         ir_node_kind_name(v->node));
   return text;
 }
@@ -53,14 +54,15 @@ void print_annotation(printer *p, text_buf *out, const type *t)
   type_print_annotation(out, t);
 }
 
-/* -- Constants ---------------------------------------------------------------------------------------- */
+/* -- Constants --------------------------------------------------------------------------------- */
 
 static bool same_tensor(const rush_tensor *a, const rush_tensor *b)
 {
   if (a == b)
     return true;
-  if (!a || !b || a->dtype != b->dtype || a->n_dims != b->n_dims || tensor_quantizer(a) || tensor_quantizer(b) ||
-      tensor_requires_grad(a) != tensor_requires_grad(b) || !tensor_is_contiguous(a) || !tensor_is_contiguous(b))
+  if (!a || !b || a->dtype != b->dtype || a->n_dims != b->n_dims || tensor_quantizer(a) ||
+      tensor_quantizer(b) || tensor_requires_grad(a) != tensor_requires_grad(b) ||
+      !tensor_is_contiguous(a) || !tensor_is_contiguous(b))
     return false;
   for (int i = 0; i < a->n_dims; i++)
     if (a->sizes[i] != b->sizes[i])
@@ -73,7 +75,9 @@ static uint32_t constant_number(script_uses *u, rush_value v)
 {
   for (uint32_t i = 0; i < u->n_constants; i++) {
     rush_value known = u->constants[i];
-    if (known.tag == v.tag && (known.as.heap == v.as.heap || (v.tag == RUSH_TAG_TENSOR && same_tensor(known.as.tensor, v.as.tensor))))
+    if (known.tag == v.tag &&
+        (known.as.heap == v.as.heap ||
+         (v.tag == RUSH_TAG_TENSOR && same_tensor(known.as.tensor, v.as.tensor))))
       return i;
   }
   GROW(u->s, u->constants, u->n_constants, u->cap_constants, 16);
@@ -104,8 +108,8 @@ static bool is_ascii(session *s, rush_value v)
 /* Do the members say what the container holds? */
 static bool tells_type(const type *elem)
 {
-  bool tells = elem->kind != TYPE_UNION && elem->kind != TYPE_OPTIONAL && elem->kind != TYPE_NUMBER &&
-               elem->kind != TYPE_INTERFACE && elem->kind != TYPE_ANY;
+  bool tells = elem->kind != TYPE_UNION && elem->kind != TYPE_OPTIONAL &&
+               elem->kind != TYPE_NUMBER && elem->kind != TYPE_INTERFACE && elem->kind != TYPE_ANY;
 
   for (uint32_t i = 0; elem->kind == TYPE_TUPLE && i < elem->n_elems && tells; i++)
     tells = tells_type(elem->elems[i]);
@@ -123,7 +127,8 @@ static bool text_tells(const ir_value *v, const type *t)
   return tells;
 }
 
-/* Do the members that a node puts together say what its keys (0) or its items or values (the last) are? */
+/* Do the members that a node puts together say what its keys (0) or its items or values (the last)
+ * are? */
 static bool members_tell(const ir_node *n, uint32_t which)
 {
   const type *t = n->outputs[0]->type, *elem = t->elems[which];
@@ -134,7 +139,8 @@ static bool members_tell(const ir_node *n, uint32_t which)
   return tells;
 }
 
-static void put_items(printer *p, text_buf *out, const rush_value *items, size_t n, const type *const *types, bool one_type)
+static void put_items(printer *p, text_buf *out, const rush_value *items, size_t n,
+                      const type *const *types, bool one_type)
 {
   for (size_t i = 0; i < n; i++) {
     text_puts(out, i ? ", " : "");
@@ -160,7 +166,8 @@ static void put_list(printer *p, text_buf *out, const rush_list *l, const type *
 
 static void put_dict(printer *p, text_buf *out, const rush_dict *d, const type *t)
 {
-  const type *key = t && t->kind == TYPE_DICT ? t->elems[0] : d->key, *value = t && t->kind == TYPE_DICT ? t->elems[1] : d->value;
+  const type *key = t && t->kind == TYPE_DICT ? t->elems[0] : d->key,
+             *value = t && t->kind == TYPE_DICT ? t->elems[1] : d->value;
   bool annotate = d->n == 0 || !tells_type(key) || !tells_type(value), first = true;
   size_t pos = 0;
 
@@ -234,7 +241,7 @@ void print_literal(printer *p, text_buf *out, rush_value v, const type *t)
   session_leave(p->s);
 }
 
-/* -- Calls ---------------------------------------------------------------------------------------------- */
+/* -- Calls ------------------------------------------------------------------------------------- */
 
 static void put_op_name(text_buf *out, const char *name)
 {
@@ -264,7 +271,8 @@ static bool is_default(printer *p, const schema_arg *a, const ir_value *v)
 static bool is_out(const schema_arg *a) { return a->kwarg_only && a->is_write; }
 
 /* Arguments but for the last ones that have their default; outs are always named. */
-/* Of an operator without a schema: what the text named is the last inputs (script/emit/unknown_ops.c). */
+/* Of an operator without a schema: what the text named is the last inputs
+ * (script/emit/unknown_ops.c). */
 static void put_unknown_args(printer *p, text_buf *out, const ir_node *n)
 {
   const char *names = ir_attr_string(n, "_names");
@@ -312,7 +320,8 @@ static void put_call(printer *p, text_buf *out, const ir_node *n, uint32_t first
   text_putc(out, ')');
 }
 
-static void put_annotated(printer *p, text_buf *out, const char *form, const type *t, const char *text)
+static void put_annotated(printer *p, text_buf *out, const char *form, const type *t,
+                          const char *text)
 {
   text_printf(out, "%s(", form);
   print_annotation(p, out, t);
@@ -323,7 +332,8 @@ static void put_index(printer *p, text_buf *out, const ir_node *n)
 {
   const char *base = print_use(p, ir_node_input(n, 0));
 
-  text_printf(out, print_is_identifier(base) ? "%s[%s]" : "(%s)[%s]", base, print_use(p, ir_node_input(n, 1)));
+  text_printf(out, print_is_identifier(base) ? "%s[%s]" : "(%s)[%s]", base,
+              print_use(p, ir_node_input(n, 1)));
 }
 
 static bool is_none(const ir_value *v)
@@ -357,17 +367,23 @@ static bool is_any(const char *name, const char *const *names)
   return false;
 }
 
-static void put_operator(printer *p, text_buf *out, const ir_node *n, const char *name, const schema *sc)
+static void put_operator(printer *p, text_buf *out, const ir_node *n, const char *name,
+                         const schema *sc)
 {
-  static const char *const casts[] = {"aten::Int", "aten::Float", "aten::Bool", "aten::str", "aten::sorted", NULL};
+  static const char *const casts[] = {"aten::Int", "aten::Float",  "aten::Bool",
+                                      "aten::str", "aten::sorted", NULL};
   static const char *const words[] = {"int", "float", "bool", "str", "sorted"};
-  static const char *const implicit[] = {"aten::ScalarImplicit", "aten::FloatImplicit", "aten::IntImplicit", NULL};
+  static const char *const implicit[] = {"aten::ScalarImplicit", "aten::FloatImplicit",
+                                         "aten::IntImplicit", NULL};
 
   if (name[0] == '^') { /* stays in the host (script/front/host.c) */
     if (p->uses->is_export)
-      session_fail(p->s, n->range.src ? &n->range : NULL, "Could not export Python function call '%s'. Remove calls to Python functions "
-                   "before export. Did you forget to add @script or @script_method annotation? If this is a nn.ModuleList, add it to "
-                   "__constants__", name + 1);
+      session_fail(p->s, n->range.src ? &n->range : NULL,
+                   "Could not export Python function call '%s'. Remove calls to Python functions "
+                   "before export. Did you forget to add @script or @script_method annotation? If "
+                   "this is a nn.ModuleList, add it to "
+                   "__constants__",
+                   name + 1);
     const char *scalars = ir_attr_string(n, "_scalars");
     text_printf(out, "%s(%s)(", name, scalars ? scalars : "");
     print_values(p, out, n->inputs, n->n_inputs);
@@ -394,7 +410,8 @@ static void put_operator(printer *p, text_buf *out, const ir_node *n, const char
     print_annotation(p, out, n->outputs[0]->type);
     text_printf(out, ", %s.tolist())", print_use(p, ir_node_input(n, 0)));
   } else if (strcmp(name, "prim::EnumValue") == 0 || strcmp(name, "prim::EnumName") == 0) {
-    text_printf(out, "(%s).%s", print_use(p, ir_node_input(n, 0)), name[10] == 'V' ? "value" : "name");
+    text_printf(out, "(%s).%s", print_use(p, ir_node_input(n, 0)),
+                name[10] == 'V' ? "value" : "name");
   } else {
     put_op_name(out, name);
     text_putc(out, '(');
@@ -424,13 +441,14 @@ static void put_unknown(printer *p, text_buf *out, const ir_node *n)
   text_puts(out, t && t->kind != TYPE_TENSOR ? "))" : ")");
 }
 
-/* -- Containers and objects ---------------------------------------------------------------------------------- */
+/* -- Containers and objects -------------------------------------------------------------------- */
 
 static void put_pairs(printer *p, text_buf *out, const ir_node *n)
 {
   text_putc(out, '{');
   for (uint32_t i = 0; i + 1 < n->n_inputs; i += 2)
-    text_printf(out, "%s%s: %s", i ? ", " : "", print_use(p, ir_node_input(n, i)), print_use(p, ir_node_input(n, i + 1)));
+    text_printf(out, "%s%s: %s", i ? ", " : "", print_use(p, ir_node_input(n, i)),
+                print_use(p, ir_node_input(n, i + 1)));
   text_putc(out, '}');
 }
 
@@ -510,8 +528,10 @@ void print_expression(printer *p, text_buf *out, ir_node *n)
   case IR_CONSTANT: print_literal(p, out, ir_constant_value(n), t); break;
   case IR_UNINITIALIZED:
     if (!type_has_some_value(t)) /* who reads the text could not make one */
-      session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, NULL, "a value of a type (%s) that is never set cannot be written as TorchScript",
-                          t->name ? t->name : "that has none");
+      session_fail_status(
+        p->s, RUSH_EUNSUPPORTED, NULL, NULL,
+        "a value of a type (%s) that is never set cannot be written as TorchScript",
+        t->name ? t->name : "that has none");
     text_puts(out, "uninitialized(");
     print_annotation(p, out, t);
     text_putc(out, ')');
@@ -530,7 +550,8 @@ void print_expression(printer *p, text_buf *out, ir_node *n)
   case IR_TUPLE_CONSTRUCT: put_tuple_of(p, out, n); break;
   case IR_TUPLE_INDEX: text_printf(out, "(%s)[%s]", IN(0), IN(1)); break;
   case IR_TUPLE_SLICE:
-    text_printf(out, "(%s)[%lld:%lld]", IN(0), (long long)int_attr(n, "beg"), (long long)int_attr(n, "end"));
+    text_printf(out, "(%s)[%lld:%lld]", IN(0), (long long)int_attr(n, "beg"),
+                (long long)int_attr(n, "end"));
     break;
   case IR_LIST_CONSTRUCT:
   case IR_DICT_CONSTRUCT: put_container(p, out, n); break;
@@ -540,7 +561,8 @@ void print_expression(printer *p, text_buf *out, ir_node *n)
     break;
   case IR_GET_ATTR: put_get_attr(p, out, n); break;
   case IR_CALL_FUNCTION:
-    text_puts(out, table_get(&p->functions, str_of(session_printf(p->s, "%p %p", (void *)n->graph, (void *)n->function))));
+    text_puts(out, table_get(&p->functions, str_of(session_printf(p->s, "%p %p", (void *)n->graph,
+                                                                  (void *)n->function))));
     put_call(p, out, n, 0);
     break;
   case IR_CALL_METHOD:
@@ -551,7 +573,8 @@ void print_expression(printer *p, text_buf *out, ir_node *n)
   case IR_UNCHECKED_CAST: put_annotated(p, out, "unchecked_cast", t, IN(0)); break;
   case IR_ISINSTANCE: put_isinstance(p, out, n); break;
   default:
-    session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, &n->range, "%s cannot be written as TorchScript", ir_node_kind_name(n));
+    session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, &n->range,
+                        "%s cannot be written as TorchScript", ir_node_kind_name(n));
   }
 #undef IN
 }

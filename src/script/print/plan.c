@@ -1,12 +1,12 @@
 /* script/print/plan.c -- which values are written inside the expression that uses them.
  *
- * A value used once, next to its use when nodes are read backwards, needs no name: what stands between would
- * otherwise run in another order.  Names that the author gave stay. */
+ * A value used once, next to its use when nodes are read backwards, needs no name: what stands
+ * between would otherwise run in another order.  Names that the author gave stay. */
 #include "base/grow.h"
 #include "ops/call/lookup.h"
 #include "script/print/print_int.h"
 
-/* -- The copy ------------------------------------------------------------------------------------- */
+/* -- The copy ---------------------------------------------------------------------------------- */
 
 /* Operators of older archives are functions of ours: their nodes stand in the text. */
 static void inline_builtins(session *s, ir_block *b)
@@ -42,7 +42,7 @@ static void inline_builtins(session *s, ir_block *b)
   session_leave(s);
 }
 
-/* -- Loops -------------------------------------------------------------------------------------------- */
+/* -- Loops ------------------------------------------------------------------------------------- */
 
 static bool is_true(const ir_value *v)
 {
@@ -51,9 +51,11 @@ static bool is_true(const ir_value *v)
   return ir_value_as_constant(v, &c) && c.tag == RUSH_TAG_BOOL && c.as.b;
 }
 
-static ir_value *put_op(session *s, ir_node *before, const char *name, const char *overload, ir_value *a, ir_value *b)
+static ir_value *put_op(session *s, ir_node *before, const char *name, const char *overload,
+                        ir_value *a, ir_value *b)
 {
-  ir_node *n = ir_node_new_op(s, before->graph, session_op_find(s, str_of(name), str_of(overload)), (ir_value *[2]){a, b}, 2);
+  ir_node *n = ir_node_new_op(s, before->graph, session_op_find(s, str_of(name), str_of(overload)),
+                              (ir_value *[2]){a, b}, 2);
 
   ir_node_insert_before(n, before);
   return n->outputs[0];
@@ -71,7 +73,8 @@ static ir_value *put_int(session *s, ir_node *before, int64_t v)
 static void count_by_hand(session *s, ir_node *n)
 {
   ir_block *b = n->blocks[0];
-  ir_value *most = ir_node_input(n, 0), *i = ir_block_input(b, 0), *zero = put_int(s, n, 0), *one = put_int(s, n, 1);
+  ir_value *most = ir_node_input(n, 0), *i = ir_block_input(b, 0), *zero = put_int(s, n, 0),
+           *one = put_int(s, n, 1);
   ir_value *go = put_op(s, n, "aten::gt", "int", most, zero);
 
   if (!is_true(ir_node_input(n, 1)))
@@ -86,7 +89,8 @@ static void count_by_hand(session *s, ir_node *n)
   ir_value *next = put_op(s, b->ret, "aten::add", "int", count, one);
   ir_block_add_output(s, b, next);
   ir_value *more = put_op(s, b->ret, "aten::lt", "int", next, most);
-  ir_block_set_output(b, 0, put_op(s, b->ret, "aten::__and__", "bool", more, ir_block_output(b, 0)));
+  ir_block_set_output(b, 0,
+                      put_op(s, b->ret, "aten::__and__", "bool", more, ir_block_output(b, 0)));
 }
 
 static void canonical_loops(session *s, ir_block *b)
@@ -107,13 +111,14 @@ static void canonical_loops(session *s, ir_block *b)
   session_leave(s);
 }
 
-/* -- Inlining --------------------------------------------------------------------------------------- */
+/* -- Inlining ---------------------------------------------------------------------------------- */
 
 /* Has a line of its own whoever uses it. */
 static bool is_statement(const ir_node *n)
 {
-  return n->kind == IR_UNINITIALIZED || n->kind == IR_FORK || n->kind == IR_AWAITABLE || n->kind == IR_ENTER ||
-         n->kind == IR_MODULE_CONTAINER_INDEX || n->kind == IR_TUPLE_UNPACK || n->kind == IR_LIST_UNPACK;
+  return n->kind == IR_UNINITIALIZED || n->kind == IR_FORK || n->kind == IR_AWAITABLE ||
+         n->kind == IR_ENTER || n->kind == IR_MODULE_CONTAINER_INDEX ||
+         n->kind == IR_TUPLE_UNPACK || n->kind == IR_LIST_UNPACK;
 }
 
 static bool can_inline(const ir_value *v)
@@ -144,7 +149,8 @@ typedef struct scan_step {
   uint32_t left; /* inputs not looked at yet */
 } scan_step;
 
-/* The nodes before `root` that its inputs, and theirs, are the values of, from the last to the first. */
+/* The nodes before `root` that its inputs, and theirs, are the values of, from the last to the
+ * first. */
 static void scan_inputs(printer *p, ir_node *root)
 {
   uint32_t n = 1, cap = 16;

@@ -1,5 +1,5 @@
-/* script/print/print.c -- graphs back to TorchScript: statements, functions and the uses of classes and
- * constants (print.h). A value that is used once, in order and without an effect between, is
+/* script/print/print.c -- graphs back to TorchScript: statements, functions and the uses of classes
+ * and constants (print.h). A value that is used once, in order and without an effect between, is
  * printed inside the expression that uses it; others get a name. These are PyTorch's rules, so that
  * its `.code` and ours agree and the text parses to the same graph. Cost: O(nodes), with a scan
  * between definition and use. */
@@ -7,7 +7,7 @@
 #include "base/grow.h"
 #include "script/emit/upgrade.h"
 
-/* -- What texts refer to ------------------------------------------------------------------------------ */
+/* -- What texts refer to ----------------------------------------------------------------------- */
 
 static void free_seen(void *u)
 {
@@ -52,7 +52,8 @@ void script_use_type(script_uses *u, const type *t)
   session_leave(u->s);
 }
 
-/* A static method of a class is a function beside it: `C.f` is found as `f`, or `C_f` when there is an f. */
+/* A static method of a class is a function beside it: `C.f` is found as `f`, or `C_f` when there is
+ * an f. */
 static const char *function_name(script_uses *u, const function *f)
 {
   const char *dot = strrchr(f->qualified, '.');
@@ -64,7 +65,8 @@ static const char *function_name(script_uses *u, const function *f)
   while (outer > owner.p && outer[-1] != '.')
     outer--;
   const char *name = session_printf(u->s, "%.*s%s", (int)(outer - owner.p), owner.p, dot + 1);
-  if (table_get(&u->names, str_of(name)) || program_find_class(f->program, str_of(name)) || program_find_function(f->program, str_of(name)))
+  if (table_get(&u->names, str_of(name)) || program_find_class(f->program, str_of(name)) ||
+      program_find_function(f->program, str_of(name)))
     name = session_printf(u->s, "%.*s_%s", (int)owner.len, owner.p, dot + 1);
   return name;
 }
@@ -93,16 +95,61 @@ static const char *use_function(script_uses *u, function *f)
   return name;
 }
 
-/* -- Names ---------------------------------------------------------------------------------------------- */
+/* -- Names ------------------------------------------------------------------------------------- */
 
 static bool is_reserved(const char *name)
 {
-  static const char *const words[] = {
-      "_", "aten", "attribute", "CONSTANTS", "fork", "getattr", "inf", "nan", "infj", "nanj", "ops", "__torch__",
-      "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except",
-      "False", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "None", "nonlocal", "not", "or",
-      "pass", "raise", "return", "True", "try", "with", "while", "yield", "uninitialized", "unchecked_cast",
-      "torch", "annotate"};
+  static const char *const words[] = {"_",
+                                      "aten",
+                                      "attribute",
+                                      "CONSTANTS",
+                                      "fork",
+                                      "getattr",
+                                      "inf",
+                                      "nan",
+                                      "infj",
+                                      "nanj",
+                                      "ops",
+                                      "__torch__",
+                                      "and",
+                                      "as",
+                                      "assert",
+                                      "async",
+                                      "await",
+                                      "break",
+                                      "class",
+                                      "continue",
+                                      "def",
+                                      "del",
+                                      "elif",
+                                      "else",
+                                      "except",
+                                      "False",
+                                      "finally",
+                                      "for",
+                                      "from",
+                                      "global",
+                                      "if",
+                                      "import",
+                                      "in",
+                                      "is",
+                                      "lambda",
+                                      "None",
+                                      "nonlocal",
+                                      "not",
+                                      "or",
+                                      "pass",
+                                      "raise",
+                                      "return",
+                                      "True",
+                                      "try",
+                                      "with",
+                                      "while",
+                                      "yield",
+                                      "uninitialized",
+                                      "unchecked_cast",
+                                      "torch",
+                                      "annotate"};
 
   for (size_t i = 0; i < COUNT_OF(words); i++)
     if (strcmp(words[i], name) == 0)
@@ -113,16 +160,18 @@ static bool is_reserved(const char *name)
 /* What the text itself calls is no variable's name. */
 static void reserve_calls(printer *p, const ir_block *b)
 {
-  static const struct { const char *op, *word; } words[] = {
-      {"aten::Int", "int"}, {"aten::Float", "float"}, {"aten::Bool", "bool"}, {"aten::str", "str"}, {"aten::sorted", "sorted"},
-      {"prim::Print", "print"}, {"prim::Loop", "range"}, {"prim::isinstance", "isinstance"}};
+  static const struct { const char *op, *word;
+  } words[] = {{"aten::Int", "int"},    {"aten::Float", "float"},          {"aten::Bool", "bool"},
+               {"aten::str", "str"},    {"aten::sorted", "sorted"},        {"prim::Print", "print"},
+               {"prim::Loop", "range"}, {"prim::isinstance", "isinstance"}};
 
   session_enter(p->s);
   for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
     session_poll(p->s);
     const char *kind = ir_node_kind_name(n);
     for (size_t i = 0; i < COUNT_OF(words); i++)
-      if (strcmp(kind, words[i].op) == 0 && !table_put(&p->used, str_of(words[i].word), (void *)words[i].word))
+      if (strcmp(kind, words[i].op) == 0 &&
+          !table_put(&p->used, str_of(words[i].word), (void *)words[i].word))
         session_check(p->s, call_nomem(p->s->cx));
     for (uint32_t i = 0; i < n->n_blocks; i++)
       reserve_calls(p, n->blocks[i]);
@@ -150,11 +199,15 @@ static const char *fresh_name(printer *p, const char *wanted)
 static const char *base_name(printer *p, const char *name)
 {
   const char *dot = strrchr(name, '.');
-  size_t n = dot && dot[1] && strspn(dot + 1, "0123456789") == strlen(dot + 1) ? (size_t)(dot - name) : strlen(name);
-  char *base = session_printf(p->s, "%s%.*s", n == 0 || (name[0] >= '0' && name[0] <= '9') ? "_" : "", (int)n, name);
+  size_t n = dot && dot[1] && strspn(dot + 1, "0123456789") == strlen(dot + 1)
+               ? (size_t)(dot - name)
+               : strlen(name);
+  char *base = session_printf(
+    p->s, "%s%.*s", n == 0 || (name[0] >= '0' && name[0] <= '9') ? "_" : "", (int)n, name);
 
   for (char *c = base; *c; c++)
-    if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '_'))
+    if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
+          *c == '_'))
       *c = '_';
   return base;
 }
@@ -178,7 +231,7 @@ static void name_outputs(printer *p, const ir_node *n)
     name_value(p, n->outputs[i]);
 }
 
-/* -- Where texts come from ---------------------------------------------------------------------------------- */
+/* -- Where texts come from --------------------------------------------------------------------- */
 
 enum { MARK_BEGIN = 1, MARK_END = 2 };
 
@@ -218,7 +271,7 @@ uint32_t script_text_finish(session *s, script_text *t, script_row **rows)
   return n;
 }
 
-/* -- Assignments ------------------------------------------------------------------------------------------ */
+/* -- Assignments ------------------------------------------------------------------------------- */
 
 static void indent(printer *p)
 {
@@ -253,7 +306,8 @@ static void put_definition(printer *p, ir_node *n, const char *text)
   name_outputs(p, n);
   indent(p);
   for (uint32_t i = 0; i < n->n_outputs; i++)
-    text_printf(p->out, "%s%s%s", i ? ", " : "", print_use(p, n->outputs[i]), i + 1 == n->n_outputs ? " = " : "");
+    text_printf(p->out, "%s%s%s", i ? ", " : "", print_use(p, n->outputs[i]),
+                i + 1 == n->n_outputs ? " = " : "");
   text_puts(p->out, text);
   text_putc(p->out, '\n');
 }
@@ -271,7 +325,8 @@ static bool is_long(const printer *p, const char *text)
   return n >= 40;
 }
 
-/* A long expression gets a line of its own, and then so must all before it in the same statement: they run first. */
+/* A long expression gets a line of its own, and then so must all before it in the same statement:
+ * they run first. */
 static void split_line(printer *p, ir_value *v)
 {
   uint32_t n = 0, cap = 8;
@@ -298,7 +353,7 @@ static void split_line(printer *p, ir_value *v)
     put_definition(p, split[n]->node, print_use(p, split[n]));
 }
 
-/* -- Statements --------------------------------------------------------------------------------------------- */
+/* -- Statements -------------------------------------------------------------------------------- */
 
 static void put_block(printer *p, ir_block *b, bool has_more);
 static void put_body(printer *p, ir_block *b);
@@ -358,13 +413,15 @@ static void put_loop(printer *p, ir_node *n)
   ir_value *i = ir_block_input(b, 0);
   rush_value most;
   /* Never both a count and a condition: print_plan saw to it. */
-  bool counted = !ir_value_as_constant(ir_node_input(n, 0), &most) || most.as.i != INT64_MAX || ir_value_has_uses(i);
+  bool counted = !ir_value_as_constant(ir_node_input(n, 0), &most) || most.as.i != INT64_MAX ||
+                 ir_value_has_uses(i);
 
   put_carried(p, n, b);
   name_value(p, i); /* of a while loop: its condition */
   if (counted) {
     indent(p);
-    text_printf(p->out, "for %s in range(%s):\n", print_use(p, i), print_use(p, ir_node_input(n, 0)));
+    text_printf(p->out, "for %s in range(%s):\n", print_use(p, i),
+                print_use(p, ir_node_input(n, 0)));
   } else {
     put_assignment(p, &i, &n->inputs[1], 1);
     indent(p);
@@ -388,7 +445,8 @@ static void put_fork(printer *p, ir_node *n)
   const char *name = fresh_name(p, awaits ? "__awaitable_function" : "__forked_function");
 
   if (!n->function)
-    session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, &n->range, "a fork of this kind cannot be written as TorchScript");
+    session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, &n->range,
+                        "a fork of this kind cannot be written as TorchScript");
   function_ensure(p->s, n->function);
   ir_graph *g = print_plan(p, n->function->graph);
   reserve_calls(p, g->block);
@@ -469,15 +527,16 @@ static void put_node(printer *p, ir_node *n)
   case IR_EXIT: put_with(p, n); break;
   case IR_SET_ATTR:
     indent(p);
-    text_printf(p->out, "%s.%s = %s\n", print_use(p, ir_node_input(n, 0)), ir_attr_string(n, "name"),
-                print_use(p, ir_node_input(n, 1)));
+    text_printf(p->out, "%s.%s = %s\n", print_use(p, ir_node_input(n, 0)),
+                ir_attr_string(n, "name"), print_use(p, ir_node_input(n, 1)));
     break;
   case IR_MODULE_CONTAINER_INDEX:
     name_outputs(p, n);
     indent(p);
     text_printf(p->out, "%s : ", print_use(p, n->outputs[0]));
     print_annotation(p, p->out, n->outputs[0]->type);
-    text_printf(p->out, " = %s[%s]\n", print_use(p, ir_node_input(n, 0)), print_use(p, ir_node_input(n, 1)));
+    text_printf(p->out, " = %s[%s]\n", print_use(p, ir_node_input(n, 0)),
+                print_use(p, ir_node_input(n, 1)));
     break;
   default: put_expression(p, n);
   }
@@ -550,7 +609,7 @@ static void put_body(printer *p, ir_block *b)
   text_putc(p->out, '\n');
 }
 
-/* -- Functions ------------------------------------------------------------------------------------------------ */
+/* -- Functions --------------------------------------------------------------------------------- */
 
 static void free_text(void *t) { table_free(&((script_text *)t)->counts); }
 
@@ -594,7 +653,8 @@ void print_function(printer *p, function *f, const char *name, script_self self,
   function_ensure(p->s, f);
   const schema *sc = f->schema;
   if (!f->graph)
-    session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, NULL, "'%s' has no TorchScript code", f->qualified);
+    session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, NULL, "'%s' has no TorchScript code",
+                        f->qualified);
   ir_graph *g = print_plan(p, f->graph);
   reserve_calls(p, g->block);
   indent(p);
@@ -625,8 +685,8 @@ void print_function(printer *p, function *f, const char *name, script_self self,
   p->level--;
 }
 
-void script_print_function(script_uses *u, script_text *to, function *f, const char *name, script_self self,
-                           const char *cls)
+void script_print_function(script_uses *u, script_text *to, function *f, const char *name,
+                           script_self self, const char *cls)
 {
   print_function(printer_new(u, to, 0), f, name, self, cls);
 }

@@ -26,7 +26,7 @@ typedef struct printer {
 /* In ir_node's scratch; the rest is the input up to which a line was split, + 1. */
 enum { NODE_INLINE = 1, NODE_SEEN = 2, NODE_SPLIT = 2 /* bits */ };
 
-/* -- Plan (print_plan.c): a copy of the graph, which values are written where they are used ------------- */
+/* -- Plan (print_plan.c): a copy of the graph, which values are written where they are used ---- */
 ir_graph *print_plan(printer *p, const ir_graph *g);
 static inline bool is_constant_like(const ir_node *n)
 {
@@ -34,7 +34,7 @@ static inline bool is_constant_like(const ir_node *n)
 }
 static inline bool is_inline(const ir_node *n) { return (n->scratch & NODE_INLINE) != 0; }
 
-/* -- Expressions (print_expr.c) ----------------------------------------------------------------------------- */
+/* -- Expressions (print_expr.c) ---------------------------------------------------------------- */
 value_text *print_text_of(printer *p, ir_value *v);
 const char *print_use(printer *p, ir_value *v);
 void print_values(printer *p, text_buf *out, ir_use *const *list, uint32_t n);
@@ -45,8 +45,9 @@ void print_literal(printer *p, text_buf *out, rush_value v, const type *t);
 void print_expression(printer *p, text_buf *out, ir_node *n);
 bool print_is_identifier(const char *name);
 
-/* -- Functions (print.c) -------------------------------------------------------------------------------------- */
-printer *printer_new(script_uses *u, script_text *to, uint32_t level); /* one a function: names are its own */
+/* -- Functions (print.c) ----------------------------------------------------------------------- */
+printer *printer_new(script_uses *u, script_text *to,
+                     uint32_t level); /* one a function: names are its own */
 void print_function(printer *p, function *f, const char *name, script_self self, const char *cls);
 
 #endif

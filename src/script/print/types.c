@@ -119,7 +119,8 @@ static void put_enum(printer *p, const type *t)
 
 static void put_interface(printer *p, const type *t)
 {
-  text_printf(p->out, "class %s(%s):\n", last_name(t->name), t->cls->is_module_interface ? "ModuleInterface" : "Interface");
+  text_printf(p->out, "class %s(%s):\n", last_name(t->name),
+              t->cls->is_module_interface ? "ModuleInterface" : "Interface");
   for (uint32_t i = 0; i < t->cls->n_methods; i++) {
     const schema *sc = t->cls->methods[i]->schema;
     text_printf(p->out, "  def %s(self", t->cls->methods[i]->name);
@@ -149,11 +150,14 @@ void script_print_type(script_uses *u, script_text *to, const type *t)
     put_class(p, t);
 }
 
-void script_print_unit(script_uses *u, script_text *to, const type *t, const char *name, const char *only)
+void script_print_unit(script_uses *u, script_text *to, const type *t, const char *name,
+                       const char *only)
 {
   printer *p = printer_new(u, to, 0);
 
-  text_printf(to->out, "class %s(Module):\n  __parameters__ = []\n  __buffers__ = []\n  training : bool\n", last_name(name));
+  text_printf(to->out,
+              "class %s(Module):\n  __parameters__ = []\n  __buffers__ = []\n  training : bool\n",
+              last_name(name));
   for (uint32_t i = 0; i < t->cls->n_methods; i++) {
     function *f = t->cls->methods[i];
     bool chosen = only && strcmp(only, f->name) == 0;

@@ -1,12 +1,13 @@
 /* script/syntax/ast.h -- the syntax tree of TorchScript source.
  *
- * Shaped by what users write: everything Python's grammar allows in a function is kept, also what the
- * emitter refuses, so that the refusal can name it.  Types are expressions; the emitter's type
+ * Shaped by what users write: everything Python's grammar allows in a function is kept, also what
+ * the emitter refuses, so that the refusal can name it.  Types are expressions; the emitter's type
  * resolver reads them.  Nodes live in the parsing session's arena and are never changed.
  *
  * A chained comparison is one node: operands[0] ops[0] operands[1] ops[1] ...
  *
- * Ranges are PyTorch's, for messages: from the first part of an expression to the last, so that `f(a, b)` ends with b.
+ * Ranges are PyTorch's, for messages: from the first part of an expression to the last, so that
+ * `f(a, b)` ends with b.
  */
 #ifndef RUSH_SCRIPT_AST_H
 #define RUSH_SCRIPT_AST_H
@@ -107,12 +108,18 @@ struct ast_expr {
     struct { ast_expr *base; ast_exprs index; bool is_tuple; } subscript; /* x[a, b]; x[a,] */
     struct { ast_expr *start, *stop, *step; } slice; /* each may be NULL */
     struct { ast_expr *fn; ast_exprs args; ast_keyword *keywords; uint32_t n_keywords; } call;
-    struct { ast_expr *left, *right; } pair; /* BINARY, WALRUS; UNARY, STARRED, AWAIT, YIELD: left */
+    struct {
+      ast_expr *left, *right;
+    } pair; /* BINARY, WALRUS; UNARY, STARRED, AWAIT, YIELD: left */
     struct { ast_exprs operands; ast_op *ops; } compare;
     ast_exprs items; /* BOOL, LIST, TUPLE, SET, FSTRING */
     struct { ast_expr *cond, *yes, *no; } ternary;
     struct { ast_exprs keys, values; } dict; /* keys.items[i] NULL: **value */
-    struct { ast_expr *key, *element; ast_comp *fors; uint32_t n_fors; } comp; /* key: DICT_COMP only */
+    struct {
+      ast_expr *key, *element;
+      ast_comp *fors;
+      uint32_t n_fors;
+    } comp; /* key: DICT_COMP only */
     struct { ast_param *params; uint32_t n_params; ast_expr *body; } lambda;
   } as;
 };
@@ -161,7 +168,8 @@ struct ast_def {
   ast_stmts body;           /* empty when body_skipped */
   const char *doc;          /* or NULL */
   bool body_skipped, is_async;
-  uint32_t text_end;        /* of parse_def_skipped: where the body's text ends, maybe with comments and blank lines behind it */
+  uint32_t
+    text_end; /* of parse_def_skipped: where the body's text ends, maybe with comments and blank lines behind it */
 };
 
 typedef struct ast_signature { /* (A, B) -> C of a type comment */
@@ -186,7 +194,11 @@ struct ast_stmt {
   source_range at;
   union {
     ast_expr *expr; /* EXPR, RETURN (or NULL) */
-    struct { ast_exprs targets; ast_expr *value, *type; uint32_t end; } assign; /* value or type may be NULL; end: of the text */
+    struct {
+      ast_exprs targets;
+      ast_expr *value, *type;
+      uint32_t end;
+    } assign; /* value or type may be NULL; end: of the text */
     struct { ast_expr *target, *value; } aug;
     struct { ast_expr *cond; ast_stmts body, orelse; } branch; /* IF, WHILE */
     struct { ast_expr *target, *iter; ast_stmts body, orelse; } loop;

@@ -45,7 +45,7 @@ static _Noreturn void fail_at(lexer *lx, uint32_t start, uint32_t end, const cha
   session_fail(lx->s, &at, "%s", what);
 }
 
-/* -- Trivia ------------------------------------------------------------------------------------- */
+/* -- Trivia ------------------------------------------------------------------------------------ */
 
 static bool is_type_comment(const char *p, size_t len)
 {
@@ -129,7 +129,7 @@ static uint32_t skip_blank_lines(lexer *lx)
   }
 }
 
-/* -- Tokens ------------------------------------------------------------------------------------- */
+/* -- Tokens ------------------------------------------------------------------------------------ */
 
 static void finish(lexer *lx, token_kind kind, uint32_t start)
 {
@@ -138,7 +138,8 @@ static void finish(lexer *lx, token_kind kind, uint32_t start)
   lx->cur.end = lx->pos;
 }
 
-/* The first keyword that begins with this letter, of either case: they stand in alphabetical order. */
+/* The first keyword that begins with this letter, of either case: they stand in alphabetical order.
+ * */
 static int first_keyword(char letter)
 {
   switch (letter | 0x20) {
@@ -173,8 +174,10 @@ static void lex_name(lexer *lx)
   finish(lx, TK_NAME, start);
   if (len < 2 || len > 8)
     return;
-  for (int k = first_keyword(p[0]); k <= TK_YIELD && (spellings[k].text[0] | 0x20) == (p[0] | 0x20); k++)
-    if (spellings[k].len == len && spellings[k].text[1] == p[1] && memcmp(spellings[k].text, p, len) == 0)
+  for (int k = first_keyword(p[0]); k <= TK_YIELD && (spellings[k].text[0] | 0x20) == (p[0] | 0x20);
+       k++)
+    if (spellings[k].len == len && spellings[k].text[1] == p[1] &&
+        memcmp(spellings[k].text, p, len) == 0)
       lx->cur.kind = (token_kind)k;
 }
 
@@ -278,7 +281,8 @@ static token_kind find_operator(lexer *lx, uint32_t start)
 {
   const char *p = lx->src->text + start;
   for (int k = TK_POW_EQ; k < N_TOKEN_KINDS; k++)
-    if (spellings[k].text[0] == *p && lx->end - start >= spellings[k].len && memcmp(p, spellings[k].text, spellings[k].len) == 0)
+    if (spellings[k].text[0] == *p && lx->end - start >= spellings[k].len &&
+        memcmp(p, spellings[k].text, spellings[k].len) == 0)
       return (token_kind)k;
   fail_at(lx, start, start + 1, "unexpected character");
 }
@@ -297,7 +301,7 @@ static void lex_operator(lexer *lx)
   finish(lx, k, start);
 }
 
-/* -- Lines -------------------------------------------------------------------------------------- */
+/* -- Lines ------------------------------------------------------------------------------------- */
 
 /* The first token of a line may be an INDENT or the first of some DEDENTs. True when it was. */
 static bool lex_indent(lexer *lx)
@@ -311,7 +315,8 @@ static bool lex_indent(lexer *lx)
     return false;
   if (column > top) {
     if (lx->n_indents == LEXER_MAX_INDENTS)
-      session_fail_status(lx->s, RUSH_ELIMIT, NULL, NULL, "more than %d indented blocks inside each other", LEXER_MAX_INDENTS - 1);
+      session_fail_status(lx->s, RUSH_ELIMIT, NULL, NULL,
+                          "more than %d indented blocks inside each other", LEXER_MAX_INDENTS - 1);
     lx->indents[lx->n_indents++] = column;
     finish(lx, TK_INDENT, lx->pos);
     return true;
@@ -414,7 +419,8 @@ void lexer_init(lexer *lx, session *s, const source *src, uint32_t start, uint32
   uint32_t line = start;
   while (line > 0 && src->text[line - 1] != '\n')
     line--;
-  if (line == start) { /* a function that was cut from a class or from another function is indented */
+  if (line ==
+      start) { /* a function that was cut from a class or from another function is indented */
     uint32_t keep = lx->pos;
     lx->indents[0] = skip_blank_lines(lx);
     lx->pos = keep;

@@ -2,8 +2,8 @@
  *
  * A pull lexer: one token of lookahead in `cur`.  Lines join inside brackets and after a backslash;
  * blank and comment lines make no tokens; NEWLINE ends a logical line, INDENT and DEDENT bracket
- * blocks.  Tabs advance to multiples of 8.  A comment `# type: ...` is no token: the token that follows
- * it carries its range (for a comment at the end of a line that is the NEWLINE).
+ * blocks.  Tabs advance to multiples of 8.  A comment `# type: ...` is no token: the token that
+ * follows it carries its range (for a comment at the end of a line that is the NEWLINE).
  *
  * Errors leave through the session.  One thread at a time. */
 #ifndef RUSH_SCRIPT_LEXER_H

@@ -1,13 +1,13 @@
-/* script/syntax/literal.c -- the values of number and string tokens: integers, floats, imaginary numbers,
- * and strings with their escapes, prefixes and f-string fields. Adjacent literals are joined while
- * they are decoded, into one buffer that grows in place. The fields of f-strings are parsed as
- * expressions by the same parser, which is why this is done here and not in the lexer. */
+/* script/syntax/literal.c -- the values of number and string tokens: integers, floats, imaginary
+ * numbers, and strings with their escapes, prefixes and f-string fields. Adjacent literals are
+ * joined while they are decoded, into one buffer that grows in place. The fields of f-strings are
+ * parsed as expressions by the same parser, which is why this is done here and not in the lexer. */
 #include <string.h>
 
 #include "base/number.h"
 #include "script/syntax/parser_int.h"
 
-/* -- Numbers ------------------------------------------------------------------------------------ */
+/* -- Numbers ----------------------------------------------------------------------------------- */
 
 static unsigned digit_value(char c)
 {
@@ -27,7 +27,8 @@ static ast_expr *integer(parser *p, source_range at, const char *digits, unsigne
       session_fail(p->s, &at, "invalid digit '%c' in a number of base %u", *digits, base);
     if (__builtin_mul_overflow(value, (uint64_t)base, &value) ||
         __builtin_add_overflow(value, (uint64_t)d, &value) || value > (uint64_t)INT64_MAX + 1)
-      session_fail(p->s, &at, "Integral constant out of range (must fit in a signed 64 bit integer)");
+      session_fail(p->s, &at,
+                   "Integral constant out of range (must fit in a signed 64 bit integer)");
   }
   ast_expr *e = parser_new_expr(p, EXPR_INT, at.start);
   e->as.integer = (int64_t)value;
@@ -58,7 +59,7 @@ ast_expr *parse_number(parser *p)
   return e;
 }
 
-/* -- Strings ------------------------------------------------------------------------------------ */
+/* -- Strings ----------------------------------------------------------------------------------- */
 
 typedef struct string_token {
   uint32_t start, end; /* of the content */
@@ -108,8 +109,8 @@ static void put_code_point(string_buf *b, uint32_t c)
 }
 
 /* Up to max digits of the base at *i; exactly max unless `fewer`. */
-static uint32_t read_digits(parser *p, const string_token *t, uint32_t *i, unsigned base, unsigned max,
-                            bool fewer)
+static uint32_t read_digits(parser *p, const string_token *t, uint32_t *i, unsigned base,
+                            unsigned max, bool fewer)
 {
   const char *text = p->lx.src->text;
   uint32_t value = 0, start = *i;
@@ -198,9 +199,10 @@ static ast_expr *string_expr(parser *p, const string_buf *b, bool bytes, uint32_
   return e;
 }
 
-/* -- f-strings ---------------------------------------------------------------------------------- */
+/* -- f-strings --------------------------------------------------------------------------------- */
 
-/* The end of the replacement field that starts after '{' at i: its expression's end is *expr_end. */
+/* The end of the replacement field that starts after '{' at i: its expression's end is *expr_end.
+ * */
 static uint32_t field_end(parser *p, const string_token *t, uint32_t i, uint32_t *expr_end)
 {
   const char *text = p->lx.src->text;
@@ -249,7 +251,7 @@ static ast_expr *parse_field(parser *p, const string_token *t, uint32_t *i)
   return e;
 }
 
-/* -- Adjacent literals -------------------------------------------------------------------------- */
+/* -- Adjacent literals ------------------------------------------------------------------------- */
 
 typedef struct joined {
   ast_expr **pieces;
@@ -329,7 +331,9 @@ ast_expr *parse_strings(parser *p)
   flush(p, &j);
   ast_expr *e = parser_new_expr(p, EXPR_FSTRING, j.start);
   if (p->flags & PARSE_TREE_RANGES)
-    e->at.end = j.n && j.pieces[j.n - 1]->kind == EXPR_FORMAT ? j.pieces[j.n - 1]->as.format.value->at.end : j.start + 1;
+    e->at.end = j.n && j.pieces[j.n - 1]->kind == EXPR_FORMAT
+                  ? j.pieces[j.n - 1]->as.format.value->at.end
+                  : j.start + 1;
   e->as.items = (ast_exprs){j.pieces, j.n};
   return e;
 }

@@ -6,7 +6,7 @@
 
 #include "script/syntax/parser_int.h"
 
-/* -- Small helpers ------------------------------------------------------------------------------ */
+/* -- Small helpers ----------------------------------------------------------------------------- */
 
 ast_expr *parser_new_expr(parser *p, expr_kind kind, uint32_t start)
 {
@@ -24,7 +24,8 @@ ast_exprs parser_one_expr(parser *p, ast_expr *e)
   return list;
 }
 
-/* Ranges are PyTorch's: an expression reaches from the first of its parts to the last, without the brackets around them. */
+/* Ranges are PyTorch's: an expression reaches from the first of its parts to the last, without the
+ * brackets around them. */
 static void end_with(ast_expr *e, const ast_expr *last)
 {
   if (last)
@@ -49,7 +50,7 @@ static ast_expr *pair_expr(parser *p, expr_kind kind, ast_op op, uint32_t start,
   return e;
 }
 
-/* -- Operators ---------------------------------------------------------------------------------- */
+/* -- Operators --------------------------------------------------------------------------------- */
 
 typedef struct infix {
   ast_op op;
@@ -87,9 +88,11 @@ static ast_expr *parse_infix(parser *p, int level)
 /* The comparison operator at the current token, taken; or OP_NONE. */
 static ast_op accept_compare(parser *p)
 {
-  static const ast_op ops[N_TOKEN_KINDS] = { /* + 1 */
-      [TK_LT] = OP_LT + 1, [TK_LE] = OP_LE + 1, [TK_GT] = OP_GT + 1, [TK_GE] = OP_GE + 1,
-      [TK_EQ] = OP_EQ + 1, [TK_NE] = OP_NE + 1, [TK_IN] = OP_IN + 1, [TK_IS] = OP_IS + 1, [TK_NOT] = OP_NOT_IN + 1,
+  static const ast_op ops[N_TOKEN_KINDS] = {
+    /* + 1 */
+    [TK_LT] = OP_LT + 1, [TK_LE] = OP_LE + 1, [TK_GT] = OP_GT + 1,
+    [TK_GE] = OP_GE + 1, [TK_EQ] = OP_EQ + 1, [TK_NE] = OP_NE + 1,
+    [TK_IN] = OP_IN + 1, [TK_IS] = OP_IS + 1, [TK_NOT] = OP_NOT_IN + 1,
   };
   token_kind k = p->lx.cur.kind;
   if (!ops[k])
@@ -194,7 +197,8 @@ static ast_expr *parse_yield(parser *p)
   parser_expect(p, TK_YIELD);
   bool from = parser_accept(p, TK_FROM);
   bool bare = at_token(p, TK_NEWLINE) || at_token(p, TK_RPAREN);
-  return pair_expr(p, from ? EXPR_YIELD_FROM : EXPR_YIELD, OP_NONE, start, bare ? NULL : parse_exprs(p), NULL);
+  return pair_expr(p, from ? EXPR_YIELD_FROM : EXPR_YIELD, OP_NONE, start,
+                   bare ? NULL : parse_exprs(p), NULL);
 }
 
 static ast_expr *parse_ternary(parser *p)
@@ -230,7 +234,7 @@ ast_expr *parse_expr(parser *p)
   return e;
 }
 
-/* -- Lists of expressions ----------------------------------------------------------------------- */
+/* -- Lists of expressions ---------------------------------------------------------------------- */
 
 static bool ends_list(const parser *p)
 {
@@ -293,7 +297,7 @@ static ast_expr *parse_target_item(parser *p)
 
 ast_expr *parse_target(parser *p) { return parse_row(p, parse_target_item); }
 
-/* -- Comprehensions and displays ---------------------------------------------------------------- */
+/* -- Comprehensions and displays --------------------------------------------------------------- */
 
 /* Turn (key:) element, of which `for` follows, into a comprehension. */
 static ast_expr *parse_comp(parser *p, expr_kind kind, uint32_t start, ast_expr *key,
@@ -418,7 +422,7 @@ static ast_expr *parse_braces(parser *p)
   return e;
 }
 
-/* -- Primaries ---------------------------------------------------------------------------------- */
+/* -- Primaries --------------------------------------------------------------------------------- */
 
 static ast_expr *parse_word(parser *p, expr_kind kind)
 {
@@ -494,7 +498,8 @@ static ast_expr *parse_call(parser *p, ast_expr *fn)
   parse_call_args(p, &args, &keywords, &n_keywords);
   parser_expect(p, TK_RPAREN);
   ast_expr *e = parser_new_expr(p, EXPR_CALL, fn->at.start);
-  const ast_expr *last = args.n ? args.items[args.n - 1] : fn, *value = n_keywords ? keywords[n_keywords - 1].value : last;
+  const ast_expr *last = args.n ? args.items[args.n - 1] : fn,
+                 *value = n_keywords ? keywords[n_keywords - 1].value : last;
   end_with(e, value->at.end > last->at.end ? value : last);
   e->as.call.fn = fn;
   e->as.call.args = args;

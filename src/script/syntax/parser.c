@@ -1,14 +1,14 @@
-/* script/syntax/parser.c -- parses files, statements, functions and classes by recursive descent over the
- * lexer's single token of lookahead. In skeleton form, bodies are skipped by their tokens and
- * parsed when they are compiled. Trees live in the session's arena and are never freed one by one.
- * The first error leaves the session, as in PyTorch: there is no recovery. */
+/* script/syntax/parser.c -- parses files, statements, functions and classes by recursive descent
+ * over the lexer's single token of lookahead. In skeleton form, bodies are skipped by their tokens
+ * and parsed when they are compiled. Trees live in the session's arena and are never freed one by
+ * one. The first error leaves the session, as in PyTorch: there is no recovery. */
 #include "script/syntax/parser.h"
 
 #include <string.h>
 
 #include "script/syntax/parser_int.h"
 
-/* -- Tokens ------------------------------------------------------------------------------------- */
+/* -- Tokens ------------------------------------------------------------------------------------ */
 
 void *parser_grow_array(session *s, void *old, uint32_t n, size_t item_bytes)
 {
@@ -26,7 +26,8 @@ bool parser_accept(parser *p, token_kind k)
   return true;
 }
 
-/* What PyTorch's own parser calls what stands there; its lexer takes a line's end and the indentation behind it for one. */
+/* What PyTorch's own parser calls what stands there; its lexer takes a line's end and the
+ * indentation behind it for one. */
 static const char *torch_found(parser *p)
 {
   token_kind k = p->lx.cur.kind;
@@ -54,9 +55,13 @@ static const char *torch_found(parser *p)
 
 static const char *torch_expected(parser *p, const char *what)
 {
-  static const struct { const char *ours, *theirs; } rows[] = {
-      {"a name", "ident"}, {"an expression", "ident"}, {"an index", "ident"}, {"an indented block", "indent"}, {"the end of the line", "newline"},
-      {"a statement", "def"}};
+  static const struct { const char *ours, *theirs;
+  } rows[] = {{"a name", "ident"},
+              {"an expression", "ident"},
+              {"an index", "ident"},
+              {"an indented block", "indent"},
+              {"the end of the line", "newline"},
+              {"a statement", "def"}};
   for (size_t i = 0; i < COUNT_OF(rows); i++)
     if (strcmp(rows[i].ours, what) == 0)
       return rows[i].theirs;
@@ -68,7 +73,8 @@ void parser_fail_expected(parser *p, const char *what)
 {
   if (p->flags & PARSE_TORCH_WORDS) {
     source_range found = token_range(&p->lx, &p->lx.cur);
-    session_fail(p->s, &found, "expected %s but found %s here", torch_expected(p, what), torch_found(p));
+    session_fail(p->s, &found, "expected %s but found %s here", torch_expected(p, what),
+                 torch_found(p));
   }
   source_range at = token_range(&p->lx, &p->lx.cur);
   session_fail(p->s, &at, "expected %s but found %s here", what, token_text(&p->lx, &p->lx.cur));
@@ -100,7 +106,7 @@ const char *parser_expect_name(parser *p)
   return slice(p, t.start, t.end);
 }
 
-/* -- Type comments ------------------------------------------------------------------------------ */
+/* -- Type comments ----------------------------------------------------------------------------- */
 
 /* The type of a comment `# type: T` before the current token, or NULL. */
 static ast_expr *comment_type(parser *p)
@@ -134,7 +140,8 @@ static ast_signature signature(parser *p)
   return out;
 }
 
-/* `# type: (A, B) -> C` before the current token: gives the parameters and the result their types. */
+/* `# type: (A, B) -> C` before the current token: gives the parameters and the result their types.
+ * */
 static void apply_signature_comment(parser *p, ast_def *d)
 {
   const token *t = &p->lx.cur;
@@ -150,16 +157,21 @@ static void apply_signature_comment(parser *p, ast_def *d)
   d->returns = sig.returns;
   if (sig.dots)
     return;
-  uint32_t first = d->n_params == n + 1 && strcmp(d->params[0].name, "self") == 0 ? 1 : 0; /* self has no type in a comment */
+  uint32_t first = d->n_params == n + 1 && strcmp(d->params[0].name, "self") == 0
+                     ? 1
+                     : 0; /* self has no type in a comment */
   if (d->n_params != n + first) {
     source_range at = parser_range_from(&sub, start);
-    session_fail(p->s, &at, "Number of type annotations (%u) did not match the number of function parameters (%u)", n, d->n_params);
+    session_fail(
+      p->s, &at,
+      "Number of type annotations (%u) did not match the number of function parameters (%u)", n,
+      d->n_params);
   }
   for (uint32_t i = 0; i < n; i++)
     d->params[first + i].type = sig.params.items[i];
 }
 
-/* -- Parameters --------------------------------------------------------------------------------- */
+/* -- Parameters -------------------------------------------------------------------------------- */
 
 static ast_param parse_param(parser *p, bool typed, uint32_t start)
 {
@@ -182,7 +194,8 @@ ast_param *parse_params(parser *p, token_kind close, bool typed, uint32_t *n)
     bool marker = parser_accept(p, TK_DIV);
     for (uint32_t i = 0; marker && i < *n; i++)
       params[i].positional_only = true;
-    bool star = !marker && parser_accept(p, TK_MUL), star_star = !marker && !star && parser_accept(p, TK_POW);
+    bool star = !marker && parser_accept(p, TK_MUL),
+         star_star = !marker && !star && parser_accept(p, TK_POW);
     if (star && at_token(p, TK_COMMA)) {
       keyword_only = true;
     } else if (!marker) {
@@ -201,7 +214,7 @@ ast_param *parse_params(parser *p, token_kind close, bool typed, uint32_t *n)
   return params;
 }
 
-/* -- Blocks ------------------------------------------------------------------------------------- */
+/* -- Blocks ------------------------------------------------------------------------------------ */
 
 static void parse_statement(parser *p, ast_stmts *out);
 
@@ -241,7 +254,7 @@ static ast_stmt *ended(ast_stmt *st, const ast_expr *last)
   return st;
 }
 
-/* -- Functions and classes ---------------------------------------------------------------------- */
+/* -- Functions and classes --------------------------------------------------------------------- */
 
 static const char *take_docstring(ast_stmts *body)
 {
@@ -351,7 +364,7 @@ static ast_stmt *parse_decorated(parser *p)
   return st;
 }
 
-/* -- Compound statements ------------------------------------------------------------------------ */
+/* -- Compound statements ----------------------------------------------------------------------- */
 
 static ast_stmts parse_else(parser *p)
 {
@@ -458,7 +471,7 @@ static ast_stmt *parse_try(parser *p)
   return st;
 }
 
-/* -- Simple statements -------------------------------------------------------------------------- */
+/* -- Simple statements ------------------------------------------------------------------------- */
 
 static const struct { token_kind token; ast_op op; } augmented[] = {
     {TK_ADD_EQ, OP_ADD},       {TK_SUB_EQ, OP_SUB},       {TK_MUL_EQ, OP_MUL},
@@ -671,7 +684,7 @@ static ast_stmt *parse_simple(parser *p)
   }
 }
 
-/* -- Statements --------------------------------------------------------------------------------- */
+/* -- Statements -------------------------------------------------------------------------------- */
 
 static ast_stmt *parse_compound(parser *p)
 {
@@ -702,7 +715,8 @@ static _Noreturn void fail_line_end(parser *p, const ast_stmts *out)
   const ast_stmt *st = out->items[out->n - 1];
   const ast_expr *x = st->kind == STMT_EXPR ? st->as.expr : NULL;
   if (x && x->kind == EXPR_NAME && strcmp(x->as.name, "match") == 0)
-    session_fail_status(p->s, RUSH_ERAISED, "UnsupportedNodeError", &st->at, "Match aren't supported");
+    session_fail_status(p->s, RUSH_ERAISED, "UnsupportedNodeError", &st->at,
+                        "Match aren't supported");
   parser_fail_expected(p, "the end of the line");
 }
 
@@ -724,7 +738,7 @@ static void parse_statement(parser *p, ast_stmts *out)
   session_leave(p->s);
 }
 
-/* -- Public ------------------------------------------------------------------------------------- */
+/* -- Public ------------------------------------------------------------------------------------ */
 
 ast_stmts parse_source(session *s, const source *src, unsigned flags)
 {

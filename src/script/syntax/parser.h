@@ -13,12 +13,13 @@
 #include "script/syntax/ast.h"
 
 typedef enum parse_flags {
-  PARSE_SKIP_BODIES = 1, /* bodies of functions at top level and in classes */
-  PARSE_RAW_BYTES = 2,   /* archives: "\303" is a byte; in Python text it is a code point */
-  PARSE_HEAD_ONLY = 4,   /* of one function: nothing is read behind its signature */
+  PARSE_SKIP_BODIES = 1,  /* bodies of functions at top level and in classes */
+  PARSE_RAW_BYTES = 2,    /* archives: "\303" is a byte; in Python text it is a code point */
+  PARSE_HEAD_ONLY = 4,    /* of one function: nothing is read behind its signature */
   PARSE_TORCH_WORDS = 16, /* what does not parse is told in the words of PyTorch's parser */
-  PARSE_LIVE = 32,       /* a function of a Python file: comments are no types (comments.c reads them) */
-  PARSE_TREE_RANGES = 8  /* strings' ranges as PyTorch's converter of Python's tree has them: their characters and one more */
+  PARSE_LIVE = 32, /* a function of a Python file: comments are no types (comments.c reads them) */
+  PARSE_TREE_RANGES =
+    8 /* strings' ranges as PyTorch's converter of Python's tree has them: their characters and one more */
 } parse_flags;
 
 /* A whole file. */

@@ -20,7 +20,7 @@ typedef struct parser {
   } while (0)
 void *parser_grow_array(session *s, void *old, uint32_t n, size_t item_bytes);
 
-/* -- Tokens -- */
+/* -- Tokens ------------------------------------------------------------------------------------ */
 static inline bool at_token(const parser *p, token_kind k) { return p->lx.cur.kind == k; }
 bool parser_accept(parser *p, token_kind k);
 /* Leaves with "expected WHAT but found ..." unless the token is there. */
@@ -30,7 +30,7 @@ source_range parser_range_from(parser *p, uint32_t start); /* start to the end o
 const char *parser_expect_name(parser *p);
 static inline uint32_t here(const parser *p) { return p->lx.cur.start; }
 
-/* -- Expressions (parse_expr.c) -- */
+/* -- Expressions (parse_expr.c) ---------------------------------------------------------------- */
 ast_expr *parser_new_expr(parser *p, expr_kind kind, uint32_t start);
 ast_expr *parse_expr(parser *p);        /* no bare tuple */
 ast_expr *parse_exprs(parser *p);       /* a, b, *c: a tuple when there is a comma */
@@ -40,7 +40,7 @@ ast_exprs parser_one_expr(parser *p, ast_expr *e);
 ast_param *parse_params(parser *p, token_kind close, bool typed, uint32_t *n);
 void parse_call_args(parser *p, ast_exprs *args, ast_keyword **keywords, uint32_t *n_keywords);
 
-/* -- Literals (literal.c) -- */
+/* -- Literals (literal.c) ---------------------------------------------------------------------- */
 ast_expr *parse_number(parser *p);
 ast_expr *parse_strings(parser *p); /* adjacent ones join; f-strings */
 

@@ -1,7 +1,8 @@
 /* x[indices] and x[indices] = values.
  *
- * Indexed dimensions come down to one array of byte offsets, an offset for each element of the indices'
- * common shape; the other dimensions are the block that lies under every index (walk.h). */
+ * Indexed dimensions come down to one array of byte offsets, an offset for each element of the
+ * indices' common shape; the other dimensions are the block that lies under every index (walk.h).
+ * */
 #include "ops/kernels/index/index.h"
 
 /* The result's dimensions: those before the indexed ones, the indices' own, those after. */
@@ -12,7 +13,8 @@ typedef struct plan {
   int before, n_own, n_dims;
   int64_t own[TENSOR_MAX_DIMS];   /* the indices' common shape */
   int64_t sizes[TENSOR_MAX_DIMS]; /* of the result */
-  int64_t strides[TENSOR_MAX_DIMS]; /* of self under the result's dimensions, bytes; 0 for the indices' */
+  int64_t
+    strides[TENSOR_MAX_DIMS]; /* of self under the result's dimensions, bytes; 0 for the indices' */
   int64_t n;                      /* elements of the common shape */
   int64_t *at;                    /* their byte offsets in self; owned */
 } plan;
@@ -24,7 +26,7 @@ static void plan_free(rush_call *c, plan *p)
   mem_free(c->cx->ctx, p->at, (size_t)p->n * sizeof *p->at);
 }
 
-/* -- Reading the list of indices ------------------------------------------------------------------ */
+/* -- Reading the list of indices --------------------------------------------------------------- */
 
 static rush_status too_many(call_ctx *cx, const plan *p, size_t n)
 {
@@ -40,8 +42,10 @@ static rush_status add_mask(call_ctx *cx, plan *p, rush_tensor *mask, int *dim)
     return too_many(cx, p, (size_t)(*dim + mask->n_dims));
   for (int i = 0; i < mask->n_dims; i++)
     if (mask->sizes[i] != p->self->sizes[*dim + i])
-      return call_fail_type(cx, "IndexError", "The shape of the mask %s at index %d does not match the shape of "
-                            "the indexed tensor %s at index %d", sizes_print(&a, mask->n_dims, mask->sizes), i,
+      return call_fail_type(cx, "IndexError",
+                            "The shape of the mask %s at index %d does not match the shape of "
+                            "the indexed tensor %s at index %d",
+                            sizes_print(&a, mask->n_dims, mask->sizes), i,
                             sizes_print(&b, p->self->n_dims, p->self->sizes), *dim + i);
   rush_tensor *where;
   TRY(tensor_nonzero(cx, mask, &where));
@@ -62,8 +66,10 @@ static rush_status read_indices(call_ctx *cx, plan *p, const rush_list *l)
     return too_many(cx, p, l->n);
   for (size_t i = 0; i < l->n; i++) {
     rush_tensor *t = list_tensor(l, i);
-    if (t && t->dtype != RUSH_INT64 && t->dtype != RUSH_INT32 && t->dtype != RUSH_BOOL && t->dtype != RUSH_UINT8)
-      return call_fail_type(cx, "IndexError", "tensors used as indices must be long, int, byte or bool tensors");
+    if (t && t->dtype != RUSH_INT64 && t->dtype != RUSH_INT32 && t->dtype != RUSH_BOOL &&
+        t->dtype != RUSH_UINT8)
+      return call_fail_type(cx, "IndexError",
+                            "tensors used as indices must be long, int, byte or bool tensors");
   }
   for (size_t i = 0; i < l->n; i++) {
     rush_tensor *t = list_tensor(l, i);
@@ -87,7 +93,7 @@ static rush_status read_indices(call_ctx *cx, plan *p, const rush_list *l)
   return RUSH_OK;
 }
 
-/* -- The shape of the result ---------------------------------------------------------------------- */
+/* -- The shape of the result ------------------------------------------------------------------- */
 
 static rush_status common_shape(call_ctx *cx, plan *p)
 {
@@ -95,7 +101,8 @@ static rush_status common_shape(call_ctx *cx, plan *p)
   p->n_own = 0;
   for (int i = 0; i < p->self->n_dims && fits; i++)
     if (p->index[i])
-      fits = sizes_broadcast(p->n_own, p->own, p->index[i]->n_dims, p->index[i]->sizes, &p->n_own, p->own);
+      fits = sizes_broadcast(p->n_own, p->own, p->index[i]->n_dims, p->index[i]->sizes, &p->n_own,
+                             p->own);
   if (fits) {
     if (!sizes_numel(p->n_own, p->own, &p->n))
       return call_nomem(cx);
@@ -106,10 +113,13 @@ static rush_status common_shape(call_ctx *cx, plan *p)
   for (int i = 0; i < p->self->n_dims; i++) {
     sizes_text buf;
     if (p->index[i])
-      text_printf(&text, "%s%s", text.len ? ", " : "", sizes_print(&buf, p->index[i]->n_dims, p->index[i]->sizes));
+      text_printf(&text, "%s%s", text.len ? ", " : "",
+                  sizes_print(&buf, p->index[i]->n_dims, p->index[i]->sizes));
   }
-  rush_status s = call_fail_type(cx, "IndexError", "shape mismatch: indexing tensors could not be broadcast "
-                                 "together with shapes %s", text_str(&text));
+  rush_status s = call_fail_type(cx, "IndexError",
+                                 "shape mismatch: indexing tensors could not be broadcast "
+                                 "together with shapes %s",
+                                 text_str(&text));
   text_free(&text);
   return s;
 }
@@ -145,12 +155,13 @@ static rush_status result_shape(call_ctx *cx, plan *p)
   return RUSH_OK;
 }
 
-/* -- Offsets -------------------------------------------------------------------------------------- */
+/* -- Offsets ----------------------------------------------------------------------------------- */
 
 /* `nth` index, of dimension `dim`: PyTorch's message counts indices. */
 static rush_status add_offsets(call_ctx *cx, plan *p, int dim, int nth)
 {
-  int64_t size = p->self->sizes[dim], stride = p->self->strides[dim] * (int64_t)tensor_item_bytes(p->self);
+  int64_t size = p->self->sizes[dim],
+          stride = p->self->strides[dim] * (int64_t)tensor_item_bytes(p->self);
   rush_tensor *wide, *row;
   TRY(tensor_expand(cx, p->index[dim], p->n_own, p->own, &wide));
   rush_status s = tensor_contiguous(cx, wide, &row);
@@ -163,7 +174,8 @@ static rush_status add_offsets(call_ctx *cx, plan *p, int dim, int nth)
     if ((s = call_poll_at(cx, i)) != RUSH_OK)
       break;
     if (UNLIKELY(k < -size || k >= size)) {
-      s = call_fail_type(cx, "IndexError", "index %lld is out of bounds for dimension %d with size %lld",
+      s = call_fail_type(cx, "IndexError",
+                         "index %lld is out of bounds for dimension %d with size %lld",
                          (long long)k, nth, (long long)size);
       break;
     }
@@ -193,7 +205,8 @@ static rush_status make_offsets(call_ctx *cx, plan *p)
 }
 
 /* Fills what is 0; plan_free also after a failure. */
-static rush_status plan_make(rush_call *c, plan *p, const rush_tensor *self, const rush_list *indices)
+static rush_status plan_make(rush_call *c, plan *p, const rush_tensor *self,
+                             const rush_list *indices)
 {
   *p = (plan){.self = self};
   TRY(read_indices(c->cx, p, indices));
@@ -202,11 +215,12 @@ static rush_status plan_make(rush_call *c, plan *p, const rush_tensor *self, con
   return make_offsets(c->cx, p);
 }
 
-/* -- The walk ------------------------------------------------------------------------------------- */
+/* -- The walk ---------------------------------------------------------------------------------- */
 
-/* Where the indices' own dimensions lie in a tensor of the result's shape, by strides in bytes: one step for
- * all, or an array (new, of p->n) when they are no single row. */
-static rush_status own_offsets(call_ctx *cx, const plan *p, const int64_t *strides, int64_t *step, int64_t **out)
+/* Where the indices' own dimensions lie in a tensor of the result's shape, by strides in bytes: one
+ * step for all, or an array (new, of p->n) when they are no single row. */
+static rush_status own_offsets(call_ctx *cx, const plan *p, const int64_t *strides, int64_t *step,
+                               int64_t **out)
 {
   int64_t expect = 0, piece = 1;
   bool row = true;
@@ -312,29 +326,33 @@ rush_status kernel_index(rush_call *c)
   return call_return_made_steal(c, 0, r, s);
 }
 
-/* -- index_put ------------------------------------------------------------------------------------ */
+/* -- index_put --------------------------------------------------------------------------------- */
 
 static rush_status check_values(call_ctx *cx, const plan *p, const rush_tensor *values)
 {
   sizes_text a, b;
   if (values->dtype != p->self->dtype)
-    return call_fail(cx, "Index put requires the source and destination dtypes match, got %s for the destination "
-                         "and %s for the source.", dtype_aten_name(p->self->dtype),
-                     dtype_aten_name(values->dtype));
+    return call_fail(
+      cx,
+      "Index put requires the source and destination dtypes match, got %s for the destination "
+      "and %s for the source.",
+      dtype_aten_name(p->self->dtype), dtype_aten_name(values->dtype));
   bool fits = values->n_dims <= p->n_dims;
   for (int i = 1; i <= values->n_dims && fits; i++) {
     int64_t n = values->sizes[values->n_dims - i];
     fits = n == 1 || n == p->sizes[p->n_dims - i];
   }
   if (!fits)
-    return call_fail(cx, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of "
-                         "shape %s", sizes_print(&a, values->n_dims, values->sizes),
-                     sizes_print(&b, p->n_dims, p->sizes));
+    return call_fail(
+      cx,
+      "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of "
+      "shape %s",
+      sizes_print(&a, values->n_dims, values->sizes), sizes_print(&b, p->n_dims, p->sizes));
   return RUSH_OK;
 }
 
-static rush_status write_all(call_ctx *cx, const plan *p, rush_tensor *self, const rush_tensor *values,
-                             bool accumulate)
+static rush_status write_all(call_ctx *cx, const plan *p, rush_tensor *self,
+                             const rush_tensor *values, bool accumulate)
 {
   size_t item = tensor_item_bytes(self);
   int64_t strides[TENSOR_MAX_DIMS], *own;
@@ -360,7 +378,8 @@ static rush_status write_all(call_ctx *cx, const plan *p, rush_tensor *self, con
 }
 
 /* Values that lie on self's memory are copied first. */
-static rush_status put(call_ctx *cx, const plan *p, rush_tensor *self, rush_tensor *values, bool accumulate)
+static rush_status put(call_ctx *cx, const plan *p, rush_tensor *self, rush_tensor *values,
+                       bool accumulate)
 {
   rush_tensor *v = NULL;
   TRY(check_values(cx, p, values));

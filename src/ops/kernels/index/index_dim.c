@@ -16,7 +16,8 @@ rush_status call_target(rush_call *c, bool contiguous, rush_tensor **out)
     *out = tensor_retain(t);
     return RUSH_OK;
   }
-  return contiguous ? tensor_copy_format(c->cx, t, t->dtype, FORMAT_CONTIGUOUS, out) : tensor_clone(c->cx, t, out);
+  return contiguous ? tensor_copy_format(c->cx, t, t->dtype, FORMAT_CONTIGUOUS, out)
+                    : tensor_clone(c->cx, t, out);
 }
 
 static rush_status return_target(rush_call *c, rush_tensor *t, rush_status s)
@@ -24,7 +25,7 @@ static rush_status return_target(rush_call *c, rush_tensor *t, rush_status s)
   return call_return_made_steal(c, 0, t, s);
 }
 
-/* -- Offsets along one dimension ------------------------------------------------------------------ */
+/* -- Offsets along one dimension --------------------------------------------------------------- */
 
 typedef struct dim_index {
   int dim;
@@ -35,11 +36,14 @@ typedef struct dim_index {
   bool has_bad;
 } dim_index;
 
-static void dim_index_free(rush_call *c, dim_index *x) { mem_free(c->cx->ctx, x->at, (size_t)x->n * sizeof *x->at); }
+static void dim_index_free(rush_call *c, dim_index *x)
+{
+  mem_free(c->cx->ctx, x->at, (size_t)x->n * sizeof *x->at);
+}
 
 /* `wraps`: negative indices count from the end. */
-static rush_status dim_index_make(rush_call *c, dim_index *x, const rush_tensor *t, int dim, rush_tensor *index,
-                                  bool wraps)
+static rush_status dim_index_make(rush_call *c, dim_index *x, const rush_tensor *t, int dim,
+                                  rush_tensor *index, bool wraps)
 {
   rush_tensor *row;
   *x = (dim_index){.dim = dim, .n = index->n_elems, .size = 1, .stride = 0};
@@ -76,12 +80,13 @@ static void add_block(walk *w, int dim, const rush_tensor *to, const rush_tensor
 {
   for (int d = to->n_dims - 1; d >= 0; d--)
     if (d != dim)
-      walk_dim(w, to->sizes[d], to->strides[d] * (int64_t)w->item, from->n_dims ? byte_stride(from, d) : 0);
+      walk_dim(w, to->sizes[d], to->strides[d] * (int64_t)w->item,
+               from->n_dims ? byte_stride(from, d) : 0);
 }
 
 /* self[index] (combine)= source along the dimension. */
-static rush_status write_rows(rush_call *c, const dim_index *x, rush_tensor *self, const rush_tensor *source,
-                              combine_fn *combine)
+static rush_status write_rows(rush_call *c, const dim_index *x, rush_tensor *self,
+                              const rush_tensor *source, combine_fn *combine)
 {
   walk w;
   walk_init(&w, tensor_item_bytes(self), tensor_data_mut(self), source->data);
@@ -95,25 +100,28 @@ static rush_status write_rows(rush_call *c, const dim_index *x, rush_tensor *sel
 
 static rush_status bad_index(rush_call *c, const dim_index *x, const char *type, const char *before)
 {
-  return call_fail_type(c->cx, type, "%sindex %lld is out of bounds for dimension %d with size %lld", before,
+  return call_fail_type(c->cx, type,
+                        "%sindex %lld is out of bounds for dimension %d with size %lld", before,
                         (long long)x->bad, x->dim, (long long)x->size);
 }
 
-/* -- index_select --------------------------------------------------------------------------------- */
+/* -- index_select ------------------------------------------------------------------------------ */
 
 static rush_status check_select(rush_call *c, const rush_tensor *t, const rush_tensor *index)
 {
   if (index->n_dims > 1)
     return call_fail_type(c->cx, "IndexError", "index_select(): Index is supposed to be a vector");
   if (t->n_dims == 0 && index->n_elems != 1)
-    return call_fail(c->cx, "index_select(): Index to scalar can have only 1 value, got %lld value(s)",
+    return call_fail(c->cx,
+                     "index_select(): Index to scalar can have only 1 value, got %lld value(s)",
                      (long long)index->n_elems);
   if (index->dtype != RUSH_INT64 && index->dtype != RUSH_INT32)
     return call_fail(c->cx, "index_select(): Expected dtype int32 or int64 for index");
   return RUSH_OK;
 }
 
-static rush_status select_rows(rush_call *c, const rush_tensor *t, const dim_index *x, rush_tensor *r)
+static rush_status select_rows(rush_call *c, const rush_tensor *t, const dim_index *x,
+                               rush_tensor *r)
 {
   walk w;
   walk_init(&w, tensor_item_bytes(t), r->data, t->data);
@@ -139,9 +147,10 @@ rush_status kernel_index_select(rush_call *c)
     return call_fail(c->cx, "index_select(): self indexing axis dim should be positive");
   rush_status s = dim_index_make(c, &x, t, dim, index, false);
   if (s == RUSH_OK && x.has_bad)
-    s = t->n_elems ? call_fail_type(c->cx, "IndexError", "index out of range in self")
-                   : call_fail(c->cx, "INDICES element is out of DATA bounds, id=%lld axis_dim=%lld",
-                               (long long)x.bad, (long long)x.size);
+    s = t->n_elems
+          ? call_fail_type(c->cx, "IndexError", "index out of range in self")
+          : call_fail(c->cx, "INDICES element is out of DATA bounds, id=%lld axis_dim=%lld",
+                      (long long)x.bad, (long long)x.size);
   if (s == RUSH_OK)
     s = tensor_new(c->cx, t->dtype, t->n_dims, sizes, &r);
   if (s == RUSH_OK)
@@ -152,7 +161,7 @@ rush_status kernel_index_select(rush_call *c)
   return return_target(c, r, s);
 }
 
-/* -- index_add, index_copy, index_reduce ---------------------------------------------------------- */
+/* -- index_add, index_copy, index_reduce ------------------------------------------------------- */
 
 /* index_add and index_reduce; `name` as PyTorch's messages say it. */
 rush_status index_check_rows(rush_call *c, const char *name, const rush_tensor *self, int dim,
@@ -160,8 +169,10 @@ rush_status index_check_rows(rush_call *c, const char *name, const rush_tensor *
 {
   sizes_text a, b;
   if (index->n_dims > 1)
-    return call_fail_type(c->cx, "IndexError", "%s(): Index is supposed to be a vector, but got dim: %d with type: "
-                          "%s and size: %s", name, index->n_dims, dtype_aten_name(index->dtype),
+    return call_fail_type(c->cx, "IndexError",
+                          "%s(): Index is supposed to be a vector, but got dim: %d with type: "
+                          "%s and size: %s",
+                          name, index->n_dims, dtype_aten_name(index->dtype),
                           sizes_print(&a, index->n_dims, index->sizes));
   if (index->dtype != RUSH_INT64 && index->dtype != RUSH_INT32)
     return call_fail(c->cx, "%s(): Expected dtype int32/int64 for index but got: %s", name,
@@ -170,19 +181,25 @@ rush_status index_check_rows(rush_call *c, const char *name, const rush_tensor *
     return call_fail(c->cx, "%s(): self (%s) and source (%s) must have the same scalar type", name,
                      dtype_aten_name(self->dtype), dtype_aten_name(source->dtype));
   if (dim != 0 && dim >= source->n_dims)
-    return call_fail(c->cx, "%s(): Indexing dim %d is out of bounds of the source tensor with dim %d", name, dim,
-                     source->n_dims);
+    return call_fail(c->cx,
+                     "%s(): Indexing dim %d is out of bounds of the source tensor with dim %d",
+                     name, dim, source->n_dims);
   int64_t n = source->n_dims ? source->sizes[dim] : 1;
   if (index->n_elems != n)
-    return call_fail(c->cx, "%s(): Number of indices (%lld) should be equal to source.size(dim): (%lld), for dim: "
-                            "%d", name, (long long)index->n_elems, (long long)n, dim);
+    return call_fail(
+      c->cx,
+      "%s(): Number of indices (%lld) should be equal to source.size(dim): (%lld), for dim: "
+      "%d",
+      name, (long long)index->n_elems, (long long)n, dim);
   bool same = self->n_dims == source->n_dims || self->n_dims <= 1;
   for (int d = 0; d < self->n_dims && same && self->n_dims == source->n_dims; d++)
     same = d == dim || self->sizes[d] == source->sizes[d];
   if (!same)
-    return call_fail(c->cx, "source tensor shape must match self tensor shape, excluding the specified dimension. "
-                            "Got self.shape = %s source.shape = %s", sizes_print(&a, self->n_dims, self->sizes),
-                     sizes_print(&b, source->n_dims, source->sizes));
+    return call_fail(
+      c->cx,
+      "source tensor shape must match self tensor shape, excluding the specified dimension. "
+      "Got self.shape = %s source.shape = %s",
+      sizes_print(&a, self->n_dims, self->sizes), sizes_print(&b, source->n_dims, source->sizes));
   return RUSH_OK;
 }
 
@@ -204,14 +221,16 @@ static rush_status scaled(rush_call *c, rush_tensor *source, rush_value alpha, r
 }
 
 /* Combine source's rows into the target's, checked. */
-static rush_status combine_rows(rush_call *c, rush_tensor *self, int dim, rush_tensor *index, rush_tensor *source,
-                                combine_fn *fn, const char *type, const char *prefix)
+static rush_status combine_rows(rush_call *c, rush_tensor *self, int dim, rush_tensor *index,
+                                rush_tensor *source, combine_fn *fn, const char *type,
+                                const char *prefix)
 {
   dim_index x;
   rush_tensor *rows = NULL;
   rush_status s = dim_index_make(c, &x, self, dim, index, false);
   if (s == RUSH_OK && x.has_bad)
-    s = prefix ? bad_index(c, &x, type, prefix) : call_fail_type(c->cx, type, "index out of range in self");
+    s = prefix ? bad_index(c, &x, type, prefix)
+               : call_fail_type(c->cx, type, "index out of range in self");
   if (s == RUSH_OK && source->st == self->st)
     s = tensor_clone(c->cx, source, &rows);
   if (s == RUSH_OK)
@@ -221,8 +240,8 @@ static rush_status combine_rows(rush_call *c, rush_tensor *self, int dim, rush_t
   return s;
 }
 
-rush_status index_spread_rows(rush_call *c, rush_tensor *target, int dim, rush_tensor *index, rush_tensor *source,
-                              combine_fn *combine)
+rush_status index_spread_rows(rush_call *c, rush_tensor *target, int dim, rush_tensor *index,
+                              rush_tensor *source, combine_fn *combine)
 {
   return combine_rows(c, target, dim, index, source, combine, "IndexError", NULL);
 }
@@ -240,7 +259,8 @@ rush_status kernel_index_add(rush_call *c)
   TRY(scaled(c, source, c->args[4], &rows));
   rush_status s = call_target(c, true, &target);
   if (s == RUSH_OK)
-    s = return_target(c, target, combine_rows(c, target, dim, call_tensor(c, 2), rows, fn, "RuntimeError", ""));
+    s = return_target(
+      c, target, combine_rows(c, target, dim, call_tensor(c, 2), rows, fn, "RuntimeError", ""));
   tensor_release(rows);
   return s;
 }
@@ -253,16 +273,19 @@ static void print_slice(text_buf *out, const rush_tensor *t, int d)
       text_printf(out, "%s%lld", k++ ? " " : "", (long long)t->sizes[i]);
 }
 
-static rush_status refuse_slices(rush_call *c, const rush_tensor *self, const rush_tensor *source, int dim)
+static rush_status refuse_slices(rush_call *c, const rush_tensor *self, const rush_tensor *source,
+                                 int dim)
 {
   text_buf a, b;
   text_init(&a, c->cx->ctx);
   text_init(&b, c->cx->ctx);
   print_slice(&a, self, dim);
   print_slice(&b, source, dim);
-  rush_status s = call_fail(c->cx, "index_copy_(): Source/destination tensor must have same slice shapes. Destination "
-                                   "slice shape: %s at dimension %d and source slice shape: %s at dimension %d.",
-                            text_str(&a), dim, text_str(&b), source->n_dims ? dim : 0);
+  rush_status s =
+    call_fail(c->cx,
+              "index_copy_(): Source/destination tensor must have same slice shapes. Destination "
+              "slice shape: %s at dimension %d and source slice shape: %s at dimension %d.",
+              text_str(&a), dim, text_str(&b), source->n_dims ? dim : 0);
   text_free(&a);
   text_free(&b);
   return s;
@@ -272,29 +295,39 @@ static rush_status check_index_copy(rush_call *c, const rush_tensor *self, int d
 {
   const rush_tensor *index = call_tensor(c, 2), *source = call_tensor(c, 3);
   if (index->n_dims > 1)
-    return call_fail_type(c->cx, "IndexError", "index_copy_(): Index should have dimension 1 or 0 (got %d)",
+    return call_fail_type(c->cx, "IndexError",
+                          "index_copy_(): Index should have dimension 1 or 0 (got %d)",
                           index->n_dims);
   if (source->n_dims == 0 && index->n_elems != 1)
-    return call_fail_type(c->cx, "IndexError", "index_copy_(): When source is scalar, index should have one element "
-                          "(got %lld)", (long long)index->n_elems);
+    return call_fail_type(c->cx, "IndexError",
+                          "index_copy_(): When source is scalar, index should have one element "
+                          "(got %lld)",
+                          (long long)index->n_elems);
   if (self->n_dims != source->n_dims && source->n_dims && self->n_dims)
-    return call_fail_type(c->cx, "IndexError", "index_copy_(): When source and destination are not scalars, their "
-                          "dimensionality must match. Source dimensionality (%d), destination dimensionality (%d)",
-                          source->n_dims, self->n_dims);
+    return call_fail_type(
+      c->cx, "IndexError",
+      "index_copy_(): When source and destination are not scalars, their "
+      "dimensionality must match. Source dimensionality (%d), destination dimensionality (%d)",
+      source->n_dims, self->n_dims);
   if (index->dtype != RUSH_INT64)
     return call_fail(c->cx, "index_copy_(): Expected a long tensor for index, but got %s",
                      dtype_aten_name(index->dtype));
   if (self->dtype != source->dtype)
-    return call_fail(c->cx, "index_copy_(): self and source expected to have the same dtype, but got (self) %s and "
-                            "(source) %s", dtype_aten_name(self->dtype), dtype_aten_name(source->dtype));
+    return call_fail(
+      c->cx,
+      "index_copy_(): self and source expected to have the same dtype, but got (self) %s and "
+      "(source) %s",
+      dtype_aten_name(self->dtype), dtype_aten_name(source->dtype));
   bool same = (self->n_dims > 1 ? self->n_dims : 1) == (source->n_dims > 1 ? source->n_dims : 1);
   for (int d = 0; d < self->n_dims && d < source->n_dims && same; d++)
     same = d == dim || self->sizes[d] == source->sizes[d];
   if (!same)
     return refuse_slices(c, self, source, dim);
   if (source->n_dims && index->n_elems != source->sizes[dim])
-    return call_fail_type(c->cx, "IndexError", "index_copy_(): Number of indices (%lld) should be equal to "
-                          "source.size(dim) (%lld)", (long long)index->n_elems, (long long)source->sizes[dim]);
+    return call_fail_type(c->cx, "IndexError",
+                          "index_copy_(): Number of indices (%lld) should be equal to "
+                          "source.size(dim) (%lld)",
+                          (long long)index->n_elems, (long long)source->sizes[dim]);
   return RUSH_OK;
 }
 
@@ -305,8 +338,9 @@ rush_status kernel_index_copy(rush_call *c)
   TRY(dim_wrap(c->cx, call_int(c, 1), self->n_dims, &dim));
   TRY(check_index_copy(c, self, dim));
   TRY(call_target(c, true, &target));
-  return return_target(c, target, combine_rows(c, target, dim, call_tensor(c, 2), call_tensor(c, 3), NULL,
-                                               "IndexError", "index_copy_(): "));
+  return return_target(c, target,
+                       combine_rows(c, target, dim, call_tensor(c, 2), call_tensor(c, 3), NULL,
+                                    "IndexError", "index_copy_(): "));
 }
 
 /* The value of index_fill as a 0-dim tensor of self's dtype. */
@@ -315,12 +349,16 @@ static rush_status fill_value(rush_call *c, const rush_tensor *self, rush_tensor
   rush_tensor *t = call_tensor(c, 3);
   if (!t) {
     if (c->args[3].tag == RUSH_TAG_COMPLEX && !dtype_is_complex(self->dtype))
-      return call_fail(c->cx, "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+      return call_fail(
+        c->cx, "index_fill_(): Converting complex Scalar to non-complex type is not supported");
     return tensor_from_scalar(c->cx, c->args[3], self->dtype, out);
   }
   if (t->n_dims)
-    return call_fail(c->cx, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d "
-                            "dimension(s).", t->n_dims);
+    return call_fail(
+      c->cx,
+      "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d "
+      "dimension(s).",
+      t->n_dims);
   return tensor_to_dtype(c->cx, t, self->dtype, out);
 }
 
@@ -349,10 +387,11 @@ rush_status kernel_index_fill(rush_call *c)
   return s;
 }
 
-/* -- take, put_ ----------------------------------------------------------------------------------- */
+/* -- take, put_ -------------------------------------------------------------------------------- */
 
 /* Byte offsets of elements by their row-major number. */
-static rush_status linear_index_make(rush_call *c, dim_index *x, const rush_tensor *t, rush_tensor *index)
+static rush_status linear_index_make(rush_call *c, dim_index *x, const rush_tensor *t,
+                                     rush_tensor *index)
 {
   rush_tensor flat = {.n_dims = 1, .dtype = t->dtype};
   int64_t n = t->n_elems, one = 1, item = (int64_t)tensor_item_bytes(t);
@@ -360,8 +399,10 @@ static rush_status linear_index_make(rush_call *c, dim_index *x, const rush_tens
   flat.strides = &one;
   TRY(dim_index_make(c, x, &flat, 0, index, true));
   if (x->has_bad)
-    return call_fail_type(c->cx, "IndexError", "out of range: tried to access index %lld on a tensor of %lld "
-                          "elements.", (long long)x->bad, (long long)n);
+    return call_fail_type(c->cx, "IndexError",
+                          "out of range: tried to access index %lld on a tensor of %lld "
+                          "elements.",
+                          (long long)x->bad, (long long)n);
   for (int64_t i = 0; i < x->n && !tensor_is_contiguous(t); i++) {
     int64_t rest = x->at[i] / item;
     TRY(call_poll_at(c->cx, i));
@@ -380,7 +421,8 @@ rush_status kernel_take(rush_call *c)
   rush_tensor *t = call_tensor(c, 0), *index = call_tensor(c, 1), *r = NULL;
   dim_index x = {.n = 0};
   if (index->dtype != RUSH_INT64)
-    return call_fail(c->cx, "take(): Expected a long tensor for index, but got %s", dtype_aten_name(index->dtype));
+    return call_fail(c->cx, "take(): Expected a long tensor for index, but got %s",
+                     dtype_aten_name(index->dtype));
   if (t->n_elems == 0 && index->n_elems)
     return call_fail_type(c->cx, "IndexError", "take(): tried to take from an empty tensor");
   rush_status s = linear_index_make(c, &x, t, index);
@@ -396,16 +438,22 @@ static rush_status check_put(rush_call *c)
 {
   const rush_tensor *t = call_tensor(c, 0), *index = call_tensor(c, 1), *source = call_tensor(c, 2);
   if (t->dtype != source->dtype)
-    return call_fail(c->cx, "put_(): self and source expected to have the same dtype, but got self.dtype = %s and "
-                            "source.dtype = %s", dtype_aten_name(t->dtype), dtype_aten_name(source->dtype));
+    return call_fail(
+      c->cx,
+      "put_(): self and source expected to have the same dtype, but got self.dtype = %s and "
+      "source.dtype = %s",
+      dtype_aten_name(t->dtype), dtype_aten_name(source->dtype));
   if (index->dtype != RUSH_INT64)
-    return call_fail(c->cx, "put_(): Expected a long tensor for index, but got %s", dtype_aten_name(index->dtype));
+    return call_fail(c->cx, "put_(): Expected a long tensor for index, but got %s",
+                     dtype_aten_name(index->dtype));
   if (index->n_elems != source->n_elems)
-    return call_fail_type(c->cx, "IndexError", "put_(): Expected source and index to have the same number of elements, "
-                          "but got source.numel() = %lld, index.numel() = %lld", (long long)source->n_elems,
-                          (long long)index->n_elems);
+    return call_fail_type(c->cx, "IndexError",
+                          "put_(): Expected source and index to have the same number of elements, "
+                          "but got source.numel() = %lld, index.numel() = %lld",
+                          (long long)source->n_elems, (long long)index->n_elems);
   if (t->n_elems == 0 && index->n_elems)
-    return call_fail_type(c->cx, "IndexError", "put_(): Tried to put elements into an empty tensor");
+    return call_fail_type(c->cx, "IndexError",
+                          "put_(): Tried to put elements into an empty tensor");
   return RUSH_OK;
 }
 
@@ -416,8 +464,10 @@ rush_status kernel_put(rush_call *c)
   TRY(check_put(c));
   combine_fn *add = combine_find(COMBINE_ADD, call_tensor(c, 0)->dtype);
   if (call_bool(c, 3) && !add)
-    return call_unsupported(c->cx, "put_ with accumulate of %s", dtype_aten_name(call_tensor(c, 0)->dtype));
-  TRY(tensor_copy_format(c->cx, call_tensor(c, 2), call_tensor(c, 2)->dtype, FORMAT_CONTIGUOUS, &source));
+    return call_unsupported(c->cx, "put_ with accumulate of %s",
+                            dtype_aten_name(call_tensor(c, 0)->dtype));
+  TRY(tensor_copy_format(c->cx, call_tensor(c, 2), call_tensor(c, 2)->dtype, FORMAT_CONTIGUOUS,
+                         &source));
   rush_status s = call_target(c, false, &target);
   if (s == RUSH_OK) {
     int64_t item = (int64_t)tensor_item_bytes(target);

@@ -1,8 +1,8 @@
-/* ops/kernels/index/index_mask.c -- elements chosen by a mask: nonzero, masked_select, masked_scatter. Each makes
- * two passes: it counts, then it writes, so that the result has its exact size at once and nothing
- * grows. The packing loops have no branches (every element is stored, the position advances by 0 or
- * 1), because masks mispredict. nonzero stores its result column by column, with the strides
- * PyTorch gives. */
+/* ops/kernels/index/index_mask.c -- elements chosen by a mask: nonzero, masked_select,
+ * masked_scatter. Each makes two passes: it counts, then it writes, so that the result has its
+ * exact size at once and nothing grows. The packing loops have no branches (every element is
+ * stored, the position advances by 0 or 1), because masks mispredict. nonzero stores its result
+ * column by column, with the strides PyTorch gives. */
 #include "ops/kernels/index/index.h"
 #include "ops/call/written.h"
 #include "tensor/items.h"
@@ -10,7 +10,8 @@
 /* t as bools in a row, contiguous (t itself when it is that). */
 static rush_status as_mask(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
-  return t->dtype == RUSH_BOOL ? tensor_contiguous(cx, t, out) : tensor_to_dtype(cx, t, RUSH_BOOL, out);
+  return t->dtype == RUSH_BOOL ? tensor_contiguous(cx, t, out)
+                               : tensor_to_dtype(cx, t, RUSH_BOOL, out);
 }
 
 #define COUNT_AT_ONCE (1 << 20)
@@ -24,11 +25,11 @@ static int64_t count_true(const call_ctx *cx, const uint8_t *m, int64_t n)
   return total;
 }
 
-/* -- nonzero -------------------------------------------------------------------------------------- */
+/* -- nonzero ----------------------------------------------------------------------------------- */
 
 /* Positions in row-major order, a column a dimension; at most `rows`.  How many there were. */
-static int64_t write_positions(const call_ctx *cx, const uint8_t *m, const rush_tensor *t, int64_t *out, int64_t rows,
-                               const int64_t *strides)
+static int64_t write_positions(const call_ctx *cx, const uint8_t *m, const rush_tensor *t,
+                               int64_t *out, int64_t rows, const int64_t *strides)
 {
   int64_t coord[TENSOR_MAX_DIMS] = {0}, k = 0;
   int last = t->n_dims - 1;
@@ -39,7 +40,8 @@ static int64_t write_positions(const call_ctx *cx, const uint8_t *m, const rush_
     int64_t first = k;
     if (call_over_at(cx, at / t->sizes[last]))
       break;
-    for (int64_t i = 0; i < t->sizes[last] && k < rows && !call_over_at(cx, i); i++) { /* no branch on what chance decides */
+    for (int64_t i = 0; i < t->sizes[last] && k < rows && !call_over_at(cx, i);
+         i++) { /* no branch on what chance decides */
       place[k * strides[0]] = i;
       k += m[at + i] != 0;
     }
@@ -52,8 +54,10 @@ static int64_t write_positions(const call_ctx *cx, const uint8_t *m, const rush_
   return k;
 }
 
-/* `rows` of them, missing ones are `fill`; or (rows < 0) as many as there are, a column after the other. */
-static rush_status nonzero(call_ctx *cx, rush_tensor *t, int64_t rows, int64_t fill, rush_tensor **out)
+/* `rows` of them, missing ones are `fill`; or (rows < 0) as many as there are, a column after the
+ * other. */
+static rush_status nonzero(call_ctx *cx, rush_tensor *t, int64_t rows, int64_t fill,
+                           rush_tensor **out)
 {
   rush_tensor *mask, *r;
   TRY(as_mask(cx, t, &mask));
@@ -72,7 +76,10 @@ static rush_status nonzero(call_ctx *cx, rush_tensor *t, int64_t rows, int64_t f
   return s;
 }
 
-rush_status tensor_nonzero(call_ctx *cx, rush_tensor *t, rush_tensor **out) { return nonzero(cx, t, -1, 0, out); }
+rush_status tensor_nonzero(call_ctx *cx, rush_tensor *t, rush_tensor **out)
+{
+  return nonzero(cx, t, -1, 0, out);
+}
 
 rush_kernel kernel_nonzero, kernel_nonzero_static, kernel_nonzero_numpy;
 rush_status kernel_nonzero(rush_call *c)
@@ -117,9 +124,10 @@ rush_status kernel_nonzero_numpy(rush_call *c)
   return s;
 }
 
-/* -- masked_select, masked_scatter ---------------------------------------------------------------- */
+/* -- masked_select, masked_scatter ------------------------------------------------------------- */
 
-static rush_status expand_contiguous(call_ctx *cx, rush_tensor *t, int n, const int64_t *sizes, rush_tensor **out)
+static rush_status expand_contiguous(call_ctx *cx, rush_tensor *t, int n, const int64_t *sizes,
+                                     rush_tensor **out)
 {
   rush_tensor *wide;
   TRY(tensor_expand(cx, t, n, sizes, &wide));
@@ -129,18 +137,22 @@ static rush_status expand_contiguous(call_ctx *cx, rush_tensor *t, int n, const 
 }
 
 /* Both broadcast to common sizes and laid out in a row. */
-static rush_status expand_both(call_ctx *cx, rush_tensor *t, rush_tensor *mask, rush_tensor **x, rush_tensor **m)
+static rush_status expand_both(call_ctx *cx, rush_tensor *t, rush_tensor *mask, rush_tensor **x,
+                               rush_tensor **m)
 {
   int64_t sizes[TENSOR_MAX_DIMS];
   int n = 0;
   if (!sizes_broadcast(t->n_dims, t->sizes, mask->n_dims, mask->sizes, &n, sizes)) {
     int k = 1;
-    while (t->sizes[t->n_dims - k] == mask->sizes[mask->n_dims - k] || t->sizes[t->n_dims - k] == 1 ||
-           mask->sizes[mask->n_dims - k] == 1)
+    while (t->sizes[t->n_dims - k] == mask->sizes[mask->n_dims - k] ||
+           t->sizes[t->n_dims - k] == 1 || mask->sizes[mask->n_dims - k] == 1)
       k++;
-    return call_fail(cx, "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton "
-                         "dimension %d", (long long)mask->sizes[mask->n_dims - k],
-                     (long long)t->sizes[t->n_dims - k], (mask->n_dims > t->n_dims ? mask->n_dims : t->n_dims) - k);
+    return call_fail(
+      cx,
+      "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton "
+      "dimension %d",
+      (long long)mask->sizes[mask->n_dims - k], (long long)t->sizes[t->n_dims - k],
+      (mask->n_dims > t->n_dims ? mask->n_dims : t->n_dims) - k);
   }
   TRY(expand_contiguous(cx, t, n, sizes, x));
   rush_status s = expand_contiguous(cx, mask, n, sizes, m);
@@ -150,13 +162,14 @@ static rush_status expand_both(call_ctx *cx, rush_tensor *t, rush_tensor *mask, 
 }
 
 /* Branch-free: every element is written, and the place moves on after one that counts. */
-#define PACK(type)                                                                     \
-  for (int64_t i = 0; k < count && !call_over_at(cx, i); i++) {                                            \
-    ((type *)d)[k] = ((const type *)s)[i];                                             \
-    k += m[i] != 0;                                                                    \
+#define PACK(type)                                              \
+  for (int64_t i = 0; k < count && !call_over_at(cx, i); i++) { \
+    ((type *)d)[k] = ((const type *)s)[i];                      \
+    k += m[i] != 0;                                             \
   }
 
-static void pack(const call_ctx *cx, size_t item, char *d, const char *s, const uint8_t *m, int64_t count)
+static void pack(const call_ctx *cx, size_t item, char *d, const char *s, const uint8_t *m,
+                 int64_t count)
 {
   int64_t k = 0;
   BY_ITEM(item, PACK)
@@ -181,13 +194,14 @@ rush_status kernel_masked_select(rush_call *c)
 }
 
 /* Elements under the mask become source's `count` elements in order; branch-free, as pack. */
-#define UNPACK(type)                                                                   \
-  for (int64_t i = 0; k < count && !call_over_at(cx, i); i++) {                                            \
-    ((type *)d)[i] = m[i] ? ((const type *)s)[k] : ((type *)d)[i];                     \
-    k += m[i] != 0;                                                                    \
+#define UNPACK(type)                                               \
+  for (int64_t i = 0; k < count && !call_over_at(cx, i); i++) {    \
+    ((type *)d)[i] = m[i] ? ((const type *)s)[k] : ((type *)d)[i]; \
+    k += m[i] != 0;                                                \
   }
 
-static void unpack(const call_ctx *cx, size_t item, char *d, const char *s, const uint8_t *m, int64_t count)
+static void unpack(const call_ctx *cx, size_t item, char *d, const char *s, const uint8_t *m,
+                   int64_t count)
 {
   int64_t k = 0;
   BY_ITEM(item, UNPACK)
@@ -195,12 +209,15 @@ static void unpack(const call_ctx *cx, size_t item, char *d, const char *s, cons
 
 static rush_status check_masked_scatter(rush_call *c)
 {
-  const rush_tensor *self = call_tensor(c, 0), *mask = call_tensor(c, 1), *source = call_tensor(c, 2);
+  const rush_tensor *self = call_tensor(c, 0), *mask = call_tensor(c, 1),
+                    *source = call_tensor(c, 2);
   if (self->dtype != source->dtype)
-    return call_fail(c->cx, "masked_scatter: expected self and source to have same dtypes but got%s and %s",
-                     dtype_aten_name(self->dtype), dtype_aten_name(source->dtype));
+    return call_fail(
+      c->cx, "masked_scatter: expected self and source to have same dtypes but got%s and %s",
+      dtype_aten_name(self->dtype), dtype_aten_name(source->dtype));
   if (mask->dtype != RUSH_BOOL)
-    return call_fail(c->cx, "masked_scatter_ only supports boolean masks, but got mask with dtype %s",
+    return call_fail(c->cx,
+                     "masked_scatter_ only supports boolean masks, but got mask with dtype %s",
                      dtype_aten_name(mask->dtype));
   return RUSH_OK;
 }

@@ -1,8 +1,9 @@
-/* gather, scatter and their kin: an index tensor says for every element where along one dimension it is.
+/* gather, scatter and their kin: an index tensor says for every element where along one dimension
+ * it is.
  *
- * Self (with step 0 along the dimension), the other tensor and the index are walked together; the index
- * adds the offset along the dimension.  An index that stays the same along the inner loop (expanded from
- * fewer dimensions, as graph networks do) moves whole rows. */
+ * Self (with step 0 along the dimension), the other tensor and the index are walked together; the
+ * index adds the offset along the dimension.  An index that stays the same along the inner loop
+ * (expanded from fewer dimensions, as graph networks do) moves whole rows. */
 #include "ops/kernels/index/index.h"
 
 #include <math.h>
@@ -18,7 +19,8 @@ typedef struct across {
   _Atomic bool has_bad;
 } across;
 
-/* Byte offset of an index along the dimension; one that is out of range is noted and stands for 0. */
+/* Byte offset of an index along the dimension; one that is out of range is noted and stands for 0.
+ * */
 static inline int64_t offset_of(across *a, int64_t k)
 {
   int64_t i = k < 0 && a->wraps ? k + a->size : k;
@@ -30,8 +32,10 @@ static inline int64_t offset_of(across *a, int64_t k)
   return i * a->stride;
 }
 
-/* Offsets of n (at most BLOCK) indices, plus `step` bytes for each place.  False when one is out of range. */
-static bool offsets_of(across *a, const char *index, int64_t stride, int64_t step, int64_t n, int64_t *at)
+/* Offsets of n (at most BLOCK) indices, plus `step` bytes for each place.  False when one is out of
+ * range. */
+static bool offsets_of(across *a, const char *index, int64_t stride, int64_t step, int64_t n,
+                       int64_t *at)
 {
   uint64_t size = (uint64_t)a->size;
   bool bad = false;
@@ -86,7 +90,8 @@ static void loop_scatter(void *arg, int64_t n, char *const *p, const int64_t *s)
   }
 }
 
-/* Operand t over the index's sizes: t may be larger, and stands still along `still` (-1: nowhere). */
+/* Operand t over the index's sizes: t may be larger, and stands still along `still` (-1: nowhere).
+ * */
 static void add_operand(tensor_iter *it, const rush_tensor *t, int still)
 {
   int64_t *strides = iter_strides_mut(it, it->n_ops);
@@ -100,8 +105,8 @@ static void add_operand(tensor_iter *it, const rush_tensor *t, int still)
 
 static rush_status out_of_range(rush_call *c, const across *a, int dim)
 {
-  return call_fail(c->cx, "index %lld is out of bounds for dimension %d with size %lld", (long long)a->bad, dim,
-                   (long long)a->size);
+  return call_fail(c->cx, "index %lld is out of bounds for dimension %d with size %lld",
+                   (long long)a->bad, dim, (long long)a->size);
 }
 
 static int64_t size_at(const rush_tensor *t, int d) { return t->n_dims ? t->sizes[d] : 1; }
@@ -109,13 +114,16 @@ static int dims_of(const rush_tensor *t) { return t->n_dims ? t->n_dims : 1; }
 
 static across across_of(const rush_tensor *self, int dim)
 {
-  return (across){.size = size_at(self, dim), .item = tensor_item_bytes(self),
-                  .stride = self->n_dims ? self->strides[dim] * (int64_t)tensor_item_bytes(self) : 0};
+  return (across){.size = size_at(self, dim),
+                  .item = tensor_item_bytes(self),
+                  .stride =
+                    self->n_dims ? self->strides[dim] * (int64_t)tensor_item_bytes(self) : 0};
 }
 
-/* -- gather ---------------------------------------------------------------------------------------- */
+/* -- gather ------------------------------------------------------------------------------------ */
 
-static rush_status check_gather(rush_call *c, const rush_tensor *self, int dim, const rush_tensor *index)
+static rush_status check_gather(rush_call *c, const rush_tensor *self, int dim,
+                                const rush_tensor *index)
 {
   sizes_text a, b;
   if (index->n_elems == 0)
@@ -126,14 +134,17 @@ static rush_status check_gather(rush_call *c, const rush_tensor *self, int dim, 
     return call_fail(c->cx, "Index tensor must have the same number of dimensions as input tensor");
   for (int d = 0; d < dims_of(self); d++)
     if (d != dim && size_at(index, d) > size_at(self, d))
-      return call_fail(c->cx, "Size does not match at dimension %d expected index %s to be no larger than self %s "
-                              "apart from dimension %d", d, sizes_print(&a, index->n_dims, index->sizes),
-                       sizes_print(&b, self->n_dims, self->sizes), dim);
+      return call_fail(
+        c->cx,
+        "Size does not match at dimension %d expected index %s to be no larger than self %s "
+        "apart from dimension %d",
+        d, sizes_print(&a, index->n_dims, index->sizes), sizes_print(&b, self->n_dims, self->sizes),
+        dim);
   return RUSH_OK;
 }
 
-static rush_status gather(rush_call *c, rush_tensor *self, int64_t dim_arg, rush_tensor *index, bool wraps,
-                          rush_tensor **out)
+static rush_status gather(rush_call *c, rush_tensor *self, int64_t dim_arg, rush_tensor *index,
+                          bool wraps, rush_tensor **out)
 {
   int dim;
   rush_tensor *r, *v;
@@ -175,19 +186,26 @@ rush_status kernel_gather(rush_call *c)
 }
 
 /* Self and indices broadcast to each other everywhere but along the dimension. */
-static rush_status along_dim(rush_call *c, rush_tensor *self, rush_tensor *index, int64_t dim_arg, rush_tensor **out)
+static rush_status along_dim(rush_call *c, rush_tensor *self, rush_tensor *index, int64_t dim_arg,
+                             rush_tensor **out)
 {
   int64_t a[TENSOR_MAX_DIMS], b[TENSOR_MAX_DIMS];
   int dim, n;
   if (self->n_dims != index->n_dims)
-    return call_fail(c->cx, "torch.take_along_dim(): input and indices should have the same number of dimensions, but "
-                            "got %d dimensions for input, and %d dimensions for indices", self->n_dims, index->n_dims);
+    return call_fail(
+      c->cx,
+      "torch.take_along_dim(): input and indices should have the same number of dimensions, but "
+      "got %d dimensions for input, and %d dimensions for indices",
+      self->n_dims, index->n_dims);
   TRY(dim_wrap(c->cx, dim_arg, self->n_dims, &dim));
   for (int d = 0; d < self->n_dims; d++) {
     int64_t x = self->sizes[d], y = index->sizes[d];
     if (d != dim && !sizes_broadcast(1, &x, 1, &y, &n, &x))
-      return call_fail(c->cx, "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton "
-                              "dimension %d", (long long)self->sizes[d], (long long)index->sizes[d], d);
+      return call_fail(
+        c->cx,
+        "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton "
+        "dimension %d",
+        (long long)self->sizes[d], (long long)index->sizes[d], d);
     a[d] = d == dim ? self->sizes[d] : x;
     b[d] = d == dim ? index->sizes[d] : x;
   }
@@ -221,10 +239,10 @@ rush_status kernel_take_along_dim(rush_call *c)
   return s;
 }
 
-/* -- scatter --------------------------------------------------------------------------------------- */
+/* -- scatter ----------------------------------------------------------------------------------- */
 
-static rush_status check_scatter(rush_call *c, const rush_tensor *self, int dim, const rush_tensor *index,
-                                 const rush_tensor *src)
+static rush_status check_scatter(rush_call *c, const rush_tensor *self, int dim,
+                                 const rush_tensor *index, const rush_tensor *src)
 {
   sizes_text a, b, d;
   if (src && src->dtype != self->dtype)
@@ -239,19 +257,21 @@ static rush_status check_scatter(rush_call *c, const rush_tensor *self, int dim,
     return call_fail(c->cx, "Index tensor must have the same number of dimensions as src tensor");
   bool fits = true;
   for (int i = 0; i < dims_of(self) && fits; i++)
-    fits = (i == dim || size_at(index, i) <= size_at(self, i)) && (!src || size_at(index, i) <= size_at(src, i));
+    fits = (i == dim || size_at(index, i) <= size_at(self, i)) &&
+           (!src || size_at(index, i) <= size_at(src, i));
   if (fits)
     return RUSH_OK;
-  return call_fail(c->cx, "Expected index %s to be no larger than self %s apart from dimension %d%s%s",
-                   sizes_print(&a, index->n_dims, index->sizes), sizes_print(&b, self->n_dims, self->sizes), dim,
-                   src ? " and to be no larger size than src " : "",
-                   src ? sizes_print(&d, src->n_dims, src->sizes) : "");
+  return call_fail(
+    c->cx, "Expected index %s to be no larger than self %s apart from dimension %d%s%s",
+    sizes_print(&a, index->n_dims, index->sizes), sizes_print(&b, self->n_dims, self->sizes), dim,
+    src ? " and to be no larger size than src " : "",
+    src ? sizes_print(&d, src->n_dims, src->sizes) : "");
 }
 
-/* target[index] (combine)= src, which has dimensions, or is one number.  On one thread: elements that meet
- * are combined in order. */
-static rush_status scatter_into(rush_call *c, rush_tensor *target, int dim, rush_tensor *index, rush_tensor *src,
-                                combine_fn *combine)
+/* target[index] (combine)= src, which has dimensions, or is one number.  On one thread: elements
+ * that meet are combined in order. */
+static rush_status scatter_into(rush_call *c, rush_tensor *target, int dim, rush_tensor *index,
+                                rush_tensor *src, combine_fn *combine)
 {
   rush_tensor *v, *copy = NULL;
   if (index->n_elems == 0)
@@ -282,8 +302,10 @@ static rush_status scatter_into(rush_call *c, rush_tensor *target, int dim, rush
 
 static rush_status no_reduction(rush_call *c, const char *how, int dtype)
 {
-  return call_fail_type(c->cx, "NotImplementedError", "\"scatter_gather_tensor_cpu_reduce_%s\" not implemented for "
-                        "'%s'", how, dtype_aten_name(dtype));
+  return call_fail_type(c->cx, "NotImplementedError",
+                        "\"scatter_gather_tensor_cpu_reduce_%s\" not implemented for "
+                        "'%s'",
+                        how, dtype_aten_name(dtype));
 }
 
 /* The source: args[3], a tensor or a number.  New. */
@@ -333,7 +355,7 @@ rush_status kernel_scatter_old_reduce(rush_call *c)
   return fn ? scatter(c, fn) : no_reduction(c, add ? "add" : "multiply", dtype);
 }
 
-/* -- scatter_reduce, index_reduce -------------------------------------------------------------------- */
+/* -- scatter_reduce, index_reduce -------------------------------------------------------------- */
 
 typedef struct reduction {
   const char *name;
@@ -370,13 +392,14 @@ static rush_value neutral(combine_op op, int dtype)
   return value_int(max ? INT64_MIN >> (64 - bits) : INT64_MAX >> (64 - bits));
 }
 
-/* How elements of one tensor go into another: scatter_reduce and index_reduce differ in nothing else. */
-typedef rush_status spread_fn(rush_call *c, rush_tensor *target, int dim, rush_tensor *index, rush_tensor *src,
-                              combine_fn *combine);
+/* How elements of one tensor go into another: scatter_reduce and index_reduce differ in nothing
+ * else. */
+typedef rush_status spread_fn(rush_call *c, rush_tensor *target, int dim, rush_tensor *index,
+                              rush_tensor *src, combine_fn *combine);
 
 /* How many elements go into each place: 1 where there are none. */
-static rush_status count_into(rush_call *c, rush_tensor *counts, int dim, rush_tensor *index, const rush_tensor *src,
-                              bool include_self, spread_fn *spread)
+static rush_status count_into(rush_call *c, rush_tensor *counts, int dim, rush_tensor *index,
+                              const rush_tensor *src, bool include_self, spread_fn *spread)
 {
   rush_tensor *ones;
   rush_value args[3] = {value_tensor_steal(counts), value_int(0), value_int(1)}, zero, done;
@@ -404,7 +427,8 @@ static rush_status divide_by(rush_call *c, rush_tensor *target, rush_tensor *cou
   bool whole = dtype_is_integral(target->dtype);
   if (whole)
     TRY(string_new(c->cx, "floor", 5, &args[2]));
-  rush_status s = op_invoke_name(c->cx, "aten::div_", whole ? "Tensor_mode" : "Tensor", args, whole ? 3 : 2, &done);
+  rush_status s = op_invoke_name(c->cx, "aten::div_", whole ? "Tensor_mode" : "Tensor", args,
+                                 whole ? 3 : 2, &done);
   if (whole)
     value_release(args[2]);
   if (s == RUSH_OK)
@@ -424,8 +448,9 @@ static rush_status divide_by_counts(rush_call *c, rush_tensor *target, int dim, 
   return s;
 }
 
-static rush_status reduce_into(rush_call *c, const reduction *r, rush_tensor *target, int dim, rush_tensor *index,
-                               rush_tensor *src, bool include_self, spread_fn *spread)
+static rush_status reduce_into(rush_call *c, const reduction *r, rush_tensor *target, int dim,
+                               rush_tensor *index, rush_tensor *src, bool include_self,
+                               spread_fn *spread)
 {
   combine_fn *fn = combine_find(r->op, target->dtype);
   rush_tensor *init;
@@ -446,7 +471,8 @@ static rush_status reduce(rush_call *c, const reduction *r, int dim, spread_fn *
 {
   rush_tensor *target;
   TRY(call_target(c, true, &target));
-  rush_status s = reduce_into(c, r, target, dim, call_tensor(c, 2), call_tensor(c, 3), call_bool(c, 5), spread);
+  rush_status s =
+    reduce_into(c, r, target, dim, call_tensor(c, 2), call_tensor(c, 3), call_bool(c, 5), spread);
   return call_return_made_steal(c, 0, target, s);
 }
 
@@ -457,7 +483,8 @@ rush_status kernel_scatter_reduce(rush_call *c)
   const reduction *r = find_reduction(call_str(c, 4));
   int dim;
   if (!r)
-    return call_fail(c->cx, "reduce argument must be either sum, prod, mean, amax or amin, got %.*s",
+    return call_fail(c->cx,
+                     "reduce argument must be either sum, prod, mean, amax or amin, got %.*s",
                      (int)call_str(c, 4).len, call_str(c, 4).p);
   TRY(dim_wrap(c->cx, call_int(c, 1), self->n_dims, &dim));
   TRY(check_scatter(c, self, dim, call_tensor(c, 2), call_tensor(c, 3)));
@@ -470,8 +497,9 @@ rush_status kernel_index_reduce(rush_call *c)
   const reduction *r = find_reduction(call_str(c, 4));
   int dim;
   if (!r || str_is(call_str(c, 4), "sum"))
-    return call_fail(c->cx, "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got %.*s.",
-                     (int)call_str(c, 4).len, call_str(c, 4).p);
+    return call_fail(
+      c->cx, "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got %.*s.",
+      (int)call_str(c, 4).len, call_str(c, 4).p);
   TRY(dim_wrap(c->cx, call_int(c, 1), self->n_dims, &dim));
   TRY(index_check_rows(c, "index_reduce_", self, dim, call_tensor(c, 2), call_tensor(c, 3)));
   return reduce(c, r, dim, index_spread_rows);

@@ -11,13 +11,16 @@ static rush_status replace_view(rush_call *c, const geom *view_of_self, rush_ten
   if (v->n_dims == src->n_dims && memcmp(v->sizes, src->sizes, sizeof *v->sizes * v->n_dims) == 0)
     s = tensor_copy(c->cx, v, src);
   else
-    s = call_fail(c->cx, "expected src to have a size equal to the slice of self. src size = %s, slice size = %s",
-                  sizes_print(&a, src->n_dims, src->sizes), sizes_print(&b, v->n_dims, v->sizes));
+    s = call_fail(
+      c->cx,
+      "expected src to have a size equal to the slice of self. src size = %s, slice size = %s",
+      sizes_print(&a, src->n_dims, src->sizes), sizes_print(&b, v->n_dims, v->sizes));
   tensor_release(v);
   return s;
 }
 
-/* A copy that keeps the strides, holes and the whole storage included, so that as_strided means the same there. */
+/* A copy that keeps the strides, holes and the whole storage included, so that as_strided means the
+ * same there. */
 static rush_status copy_of_self(rush_call *c, rush_tensor **out)
 {
   rush_tensor *t = call_tensor(c, 0), *whole = NULL, *copy = NULL;
@@ -50,9 +53,13 @@ static rush_status scatter_view(rush_call *c, make_view *make)
 
 static rush_status slice_of(rush_call *c, geom *g)
 {
-  return geom_slice(c->cx, g, call_int(c, 2), call_int_or(c, 3, 0), call_int_or(c, 4, INT64_MAX), call_int(c, 5));
+  return geom_slice(c->cx, g, call_int(c, 2), call_int_or(c, 3, 0), call_int_or(c, 4, INT64_MAX),
+                    call_int(c, 5));
 }
-static rush_status select_of(rush_call *c, geom *g) { return geom_select(c->cx, g, call_int(c, 2), call_int(c, 3)); }
+static rush_status select_of(rush_call *c, geom *g)
+{
+  return geom_select(c->cx, g, call_int(c, 2), call_int(c, 3));
+}
 static rush_status diagonal_of(rush_call *c, geom *g)
 {
   return geom_diagonal(c->cx, g, call_int(c, 2), call_int(c, 3), call_int(c, 4));
@@ -68,13 +75,14 @@ static rush_status strided_of(rush_call *c, geom *g)
   return RUSH_OK;
 }
 
-rush_kernel kernel_slice_scatter, kernel_select_scatter, kernel_diagonal_scatter, kernel_as_strided_scatter;
+rush_kernel kernel_slice_scatter, kernel_select_scatter, kernel_diagonal_scatter,
+  kernel_as_strided_scatter;
 rush_status kernel_slice_scatter(rush_call *c) { return scatter_view(c, slice_of); }
 rush_status kernel_select_scatter(rush_call *c) { return scatter_view(c, select_of); }
 rush_status kernel_diagonal_scatter(rush_call *c) { return scatter_view(c, diagonal_of); }
 rush_status kernel_as_strided_scatter(rush_call *c) { return scatter_view(c, strided_of); }
 
-/* -- combinations --------------------------------------------------------------------------------- */
+/* -- combinations ------------------------------------------------------------------------------ */
 
 /* The next choice of r out of n positions, in order; false after the last. */
 static bool next_choice(int64_t *at, int64_t r, int64_t n, bool repeat)
@@ -104,7 +112,8 @@ static bool count_choices(int64_t n, int64_t r, int64_t *out)
   return true;
 }
 
-static rush_status fill_choices(rush_call *c, const rush_tensor *t, int64_t r, bool repeat, rush_tensor *out)
+static rush_status fill_choices(rush_call *c, const rush_tensor *t, int64_t r, bool repeat,
+                                rush_tensor *out)
 {
   size_t item = tensor_item_bytes(t), bytes = (size_t)r * sizeof(int64_t);
   int64_t *at = mem_alloc(c->cx->ctx, bytes);
@@ -130,7 +139,8 @@ rush_status kernel_combinations(rush_call *c)
   bool repeat = call_bool(c, 2);
   sizes_text buf;
   if (t->n_dims != 1)
-    return call_fail(c->cx, "Expect a 1D vector, but got shape %s", sizes_print(&buf, t->n_dims, t->sizes));
+    return call_fail(c->cx, "Expect a 1D vector, but got shape %s",
+                     sizes_print(&buf, t->n_dims, t->sizes));
   if (r < 0)
     return call_fail(c->cx, "Expect a non-negative number, but got %lld", (long long)r);
   int64_t from = repeat ? n + r - 1 : n;

@@ -1,14 +1,14 @@
-/* ops/kernels/index/search.c -- searching and counting: searchsorted, bucketize, isin, bincount and histograms.
- * Elements become the 64-bit keys of ops/kernels/order.h, so that one binary search serves every dtype and
- * orders NaN as PyTorch does. isin sorts its test elements and searches them, O((n + m) log m).
- * Memory: 8 bytes an element. */
+/* ops/kernels/index/search.c -- searching and counting: searchsorted, bucketize, isin, bincount and
+ * histograms. Elements become the 64-bit keys of ops/kernels/order.h, so that one binary search
+ * serves every dtype and orders NaN as PyTorch does. isin sorts its test elements and searches
+ * them, O((n + m) log m). Memory: 8 bytes an element. */
 #include <math.h>
 
 #include "ops/kernels/layout/factory.h"
 #include "ops/kernels/nn.h"
 #include "ops/kernels/order.h"
 
-/* -- Helpers ------------------------------------------------------------------------------------------------ */
+/* -- Helpers ----------------------------------------------------------------------------------- */
 
 /* Keys of all elements in row-major order; a new block of t->n_elems, to be freed by keys_free. */
 static rush_status keys_new(call_ctx *cx, rush_tensor *t, uint64_t **out)
@@ -41,8 +41,8 @@ static rush_status common_dtype(call_ctx *cx, const rush_tensor *a, const rush_t
   const bool unsign = dtype_is_integral(a->dtype) || dtype_is_integral(b->dtype);
   const bool small = dtype_bytes(a->dtype) == 1 || dtype_bytes(b->dtype) == 1;
   return call_fail(cx, "Promotion for %s is not supported, attempted to promote %s and %s",
-                   small && !unsign ? "Float8 Types" : "uint16, uint32, uint64 types", dtype_aten_name(a->dtype),
-                   dtype_aten_name(b->dtype));
+                   small && !unsign ? "Float8 Types" : "uint16, uint32, uint64 types",
+                   dtype_aten_name(a->dtype), dtype_aten_name(b->dtype));
 }
 
 static rush_status ints_new(call_ctx *cx, int n_dims, const int64_t *sizes, rush_tensor **out)
@@ -51,7 +51,7 @@ static rush_status ints_new(call_ctx *cx, int n_dims, const int64_t *sizes, rush
 }
 static int64_t *ints(rush_tensor *t) { return t->data; }
 
-/* -- searchsorted, bucketize ------------------------------------------------------------------------------- */
+/* -- searchsorted, bucketize ------------------------------------------------------------------- */
 
 typedef struct search {
   rush_tensor *bounds, *values, *sorter; /* borrowed; sorter may be NULL */
@@ -63,25 +63,39 @@ static rush_status check_search(call_ctx *cx, const search *s)
   const rush_tensor *b = s->bounds, *v = s->values;
   sizes_text tb, tv;
   if (v->n_dims == 0 && b->n_dims != 1)
-    return call_fail(cx, "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we "
-                         "got boundaries tensor dim(%d) and input value's dim(%d) numel(1)", b->n_dims, v->n_dims);
+    return call_fail(cx,
+                     "torch.searchsorted(): input value can be a scalar only when boundaries "
+                     "tensor dimension is 1, but we "
+                     "got boundaries tensor dim(%d) and input value's dim(%d) numel(1)",
+                     b->n_dims, v->n_dims);
   if (b->n_dims == 0)
-    return call_fail(cx, "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we "
-                         "got boundaries tensor dim(0) and input value's dim(%d) numel(%lld)", v->n_dims, (long long)v->n_elems);
+    return call_fail(cx,
+                     "torch.searchsorted(): input value can be a scalar only when boundaries "
+                     "tensor dimension is 1, but we "
+                     "got boundaries tensor dim(0) and input value's dim(%d) numel(%lld)",
+                     v->n_dims, (long long)v->n_elems);
   bool same = b->n_dims == 1 || b->n_dims == v->n_dims;
   for (int i = 0; same && b->n_dims > 1 && i < b->n_dims - 1; i++)
     same = b->sizes[i] == v->sizes[i];
   if (!same)
-    return call_fail(cx, "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
-                         "boundaries tensor and input value tensor must match, but we got boundaries tensor %s and input value "
-                         "tensor %s", sizes_print(&tb, b->n_dims, b->sizes), sizes_print(&tv, v->n_dims, v->sizes));
+    return call_fail(cx,
+                     "torch.searchsorted(): boundaries tensor should be 1 dimension or the first "
+                     "N-1 dimensions of "
+                     "boundaries tensor and input value tensor must match, but we got boundaries "
+                     "tensor %s and input value "
+                     "tensor %s",
+                     sizes_print(&tb, b->n_dims, b->sizes), sizes_print(&tv, v->n_dims, v->sizes));
   if (s->sorter && (s->sorter->n_dims != b->n_dims ||
                     memcmp(s->sorter->sizes, b->sizes, sizeof *b->sizes * b->n_dims) != 0))
-    return call_fail(cx, "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor %s and got "
-                         "sorter tensor %s", sizes_print(&tb, b->n_dims, b->sizes),
+    return call_fail(cx,
+                     "torch.searchsorted(): boundary and sorter must have the same size, but got "
+                     "boundary tensor %s and got "
+                     "sorter tensor %s",
+                     sizes_print(&tb, b->n_dims, b->sizes),
                      sizes_print(&tv, s->sorter->n_dims, s->sorter->sizes));
   if (s->sorter && s->sorter->dtype != RUSH_INT64)
-    return call_fail(cx, "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype %s",
+    return call_fail(cx,
+                     "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype %s",
                      dtype_aten_name(s->sorter->dtype));
   return RUSH_OK;
 }
@@ -112,11 +126,12 @@ static rush_status apply_sorter(call_ctx *cx, const search *s, uint64_t *keys, i
   return st;
 }
 
-static rush_status search_keys(call_ctx *cx, const search *s, bool is_float, uint64_t *bounds, const uint64_t *values,
-                               rush_tensor **out)
+static rush_status search_keys(call_ctx *cx, const search *s, bool is_float, uint64_t *bounds,
+                               const uint64_t *values, rush_tensor **out)
 {
   const rush_tensor *b = s->bounds, *v = s->values;
-  const int64_t n = b->sizes[b->n_dims - 1], per_row = b->n_dims == 1 ? v->n_elems : v->sizes[v->n_dims - 1];
+  const int64_t n = b->sizes[b->n_dims - 1],
+                per_row = b->n_dims == 1 ? v->n_elems : v->sizes[v->n_dims - 1];
   rush_tensor *t, *narrow;
   if (s->sorter)
     TRY(apply_sorter(cx, s, bounds, n));
@@ -158,7 +173,8 @@ static rush_status run_search(rush_call *c, const search *s)
 }
 
 /* A number to look for, as a 0-dim tensor of the boundaries' kind. */
-static rush_status number_tensor(rush_call *c, rush_value v, const rush_tensor *like, rush_tensor **out)
+static rush_status number_tensor(rush_call *c, rush_value v, const rush_tensor *like,
+                                 rush_tensor **out)
 {
   promote_state p = PROMOTE_INIT;
   promote_add(&p, like->dtype, like->n_dims);
@@ -169,21 +185,28 @@ static rush_status number_tensor(rush_call *c, rush_value v, const rush_tensor *
 /* (sorted_sequence, self, out_int32, right, side, sorter) */
 static rush_status searchsorted(rush_call *c, rush_tensor *values)
 {
-  search s = {.bounds = call_tensor(c, 0), .values = values, .sorter = call_tensor(c, 5), .int32 = call_bool(c, 2),
+  search s = {.bounds = call_tensor(c, 0),
+              .values = values,
+              .sorter = call_tensor(c, 5),
+              .int32 = call_bool(c, 2),
               .right = call_bool(c, 3)};
   if (!call_is_none(c, 4)) {
     const str side = call_str(c, 4);
     if (!str_eq(side, STR("left")) && !str_eq(side, STR("right")))
-      return call_fail(c->cx, "torch.searchsorted(): side can only be 'left' or 'right' but got %.*s", (int)side.len, side.p);
+      return call_fail(c->cx,
+                       "torch.searchsorted(): side can only be 'left' or 'right' but got %.*s",
+                       (int)side.len, side.p);
     if (s.right && str_eq(side, STR("left")))
-      return call_fail(c->cx, "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was "
+      return call_fail(c->cx, "torch.searchsorted(): side and right can't be set to opposites, got "
+                              "side of left while right was "
                               "True");
     s.right = str_eq(side, STR("right"));
   }
   return run_search(c, &s);
 }
 
-rush_kernel kernel_searchsorted, kernel_searchsorted_number, kernel_bucketize, kernel_bucketize_number;
+rush_kernel kernel_searchsorted, kernel_searchsorted_number, kernel_bucketize,
+  kernel_bucketize_number;
 rush_status kernel_searchsorted(rush_call *c) { return searchsorted(c, call_tensor(c, 1)); }
 rush_status kernel_searchsorted_number(rush_call *c)
 {
@@ -197,9 +220,13 @@ rush_status kernel_searchsorted_number(rush_call *c)
 /* (self, boundaries, out_int32, right) */
 static rush_status bucketize(rush_call *c, rush_tensor *values)
 {
-  search s = {.bounds = call_tensor(c, 1), .values = values, .int32 = call_bool(c, 2), .right = call_bool(c, 3)};
+  search s = {.bounds = call_tensor(c, 1),
+              .values = values,
+              .int32 = call_bool(c, 2),
+              .right = call_bool(c, 3)};
   if (s.bounds->n_dims != 1)
-    return call_fail(c->cx, "boundaries tensor must be 1 dimension, but got dim(%d)", s.bounds->n_dims);
+    return call_fail(c->cx, "boundaries tensor must be 1 dimension, but got dim(%d)",
+                     s.bounds->n_dims);
   return run_search(c, &s);
 }
 rush_status kernel_bucketize(rush_call *c) { return bucketize(c, call_tensor(c, 0)); }
@@ -212,7 +239,7 @@ rush_status kernel_bucketize_number(rush_call *c)
   return st;
 }
 
-/* -- isin ------------------------------------------------------------------------------------------------------ */
+/* -- isin -------------------------------------------------------------------------------------- */
 
 static rush_status isin(rush_call *c, rush_tensor *elements, rush_tensor *tests)
 {
@@ -223,7 +250,8 @@ static rush_status isin(rush_call *c, rush_tensor *elements, rush_tensor *tests)
   keyed *kt = NULL;
   const rush_tensor *odd = !order_has(tests->dtype) || tests->dtype == RUSH_BOOL ? tests : elements;
   if (!order_has(odd->dtype) || odd->dtype == RUSH_BOOL)
-    return call_fail(c->cx, "Unsupported input type encountered for isin(): %s", dtype_aten_name(odd->dtype));
+    return call_fail(c->cx, "Unsupported input type encountered for isin(): %s",
+                     dtype_aten_name(odd->dtype));
   TRY(common_dtype(c->cx, elements, tests, &dtype));
   rush_status st = tensor_to_dtype(c->cx, elements, dtype, &e);
   if (st == RUSH_OK)
@@ -244,7 +272,8 @@ static rush_status isin(rush_call *c, rush_tensor *elements, rush_tensor *tests)
       sorted[i] = kt[i].key;
     for (int64_t i = 0; i < e->n_elems && !call_over_at(c->cx, i); i++) {
       const int64_t at = order_place(sorted, n, ke[i], false, false);
-      const bool found = at < n && sorted[at] == ke[i] && !(ke[i] == KEY_NAN && dtype_is_float(dtype));
+      const bool found =
+        at < n && sorted[at] == ke[i] && !(ke[i] == KEY_NAN && dtype_is_float(dtype));
       ((bool *)out->data)[i] = found != invert;
     }
     call_return_steal(c, 0, out);
@@ -275,7 +304,7 @@ rush_status kernel_isin_number_tensor(rush_call *c)
   return st;
 }
 
-/* -- bincount, histc --------------------------------------------------------------------------------------------- */
+/* -- bincount, histc --------------------------------------------------------------------------- */
 
 rush_kernel kernel_bincount, kernel_histc, kernel_histogram_count, kernel_histogram_edges;
 /* How many bins: one more than the largest element. */
@@ -302,7 +331,8 @@ static rush_status count_bins(rush_call *c, const rush_tensor *x, int64_t *n)
 /* (self, weights, minlength) */
 rush_status kernel_bincount(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0), *w = call_tensor(c, 1), *x = NULL, *wd = NULL, *sums = NULL, *out;
+  rush_tensor *t = call_tensor(c, 0), *w = call_tensor(c, 1), *x = NULL, *wd = NULL, *sums = NULL,
+              *out;
   int64_t n = 0;
   if (t->n_dims != 1 || !(dtype_is_integral(t->dtype)))
     return t->dtype == RUSH_BOOL || dtype_is_float(t->dtype) || dtype_is_complex(t->dtype)
@@ -312,17 +342,21 @@ rush_status kernel_bincount(rush_call *c)
     return call_fail(c->cx, "weights should be 1-d and have the same length as input");
   TRY(tensor_to_dtype(c->cx, t, RUSH_INT64, &x));
   rush_status st = count_bins(c, x, &n);
-  const int acc = !w || t->n_elems == 0 ? RUSH_INT64 : w->dtype == RUSH_FLOAT32 ? RUSH_FLOAT32 : RUSH_FLOAT64;
+  const int acc = !w || t->n_elems == 0      ? RUSH_INT64
+                  : w->dtype == RUSH_FLOAT32 ? RUSH_FLOAT32
+                                             : RUSH_FLOAT64;
   if (st == RUSH_OK && w)
     st = tensor_to_dtype(c->cx, w, acc, &wd);
   if (st == RUSH_OK)
     st = tensor_new(c->cx, acc, 1, &n, &sums);
   if (st == RUSH_OK)
     st = tensor_fill(c->cx, sums, value_int(0));
-  for (int64_t i = 0; st == RUSH_OK && acc == RUSH_INT64 && i < x->n_elems && !call_over_at(c->cx, i / 4096);)
+  for (int64_t i = 0;
+       st == RUSH_OK && acc == RUSH_INT64 && i < x->n_elems && !call_over_at(c->cx, i / 4096);)
     for (const int64_t end = i64_min(x->n_elems, i + 4096), *v = x->data; i < end; i++)
       ((int64_t *)sums->data)[v[i]]++;
-  for (int64_t i = 0; st == RUSH_OK && acc != RUSH_INT64 && i < x->n_elems && !call_over_at(c->cx, i); i++) {
+  for (int64_t i = 0;
+       st == RUSH_OK && acc != RUSH_INT64 && i < x->n_elems && !call_over_at(c->cx, i); i++) {
     const int64_t k = ints(x)[i];
     if (acc == RUSH_FLOAT32)
       ((float *)sums->data)[k] += ((const float *)wd->data)[i];
@@ -341,7 +375,8 @@ rush_status kernel_bincount(rush_call *c)
 }
 
 /* The range [lo, hi] of a histogram: as given, or the data's; never empty. */
-static rush_status histogram_range(rush_call *c, const rush_tensor *x, double widen, double *lo, double *hi)
+static rush_status histogram_range(rush_call *c, const rush_tensor *x, double widen, double *lo,
+                                   double *hi)
 {
   const double *v = x->data;
   if (*lo == *hi && x->n_elems > 0) {
@@ -363,8 +398,9 @@ static rush_status histogram_range(rush_call *c, const rush_tensor *x, double wi
 /* (v - lo) * bins / (hi - lo) as the dtype computes it. */
 static int64_t linear_bin(int dtype, double v, double lo, double hi, int64_t bins)
 {
-  const double at = dtype == RUSH_FLOAT64 ? (v - lo) * (double)bins / (hi - lo)
-                                          : (double)(((float)v - (float)lo) * (float)bins / ((float)hi - (float)lo));
+  const double at = dtype == RUSH_FLOAT64
+                      ? (v - lo) * (double)bins / (hi - lo)
+                      : (double)(((float)v - (float)lo) * (float)bins / ((float)hi - (float)lo));
   if (!(at > 0)) /* NaN, between infinite edges: the first */
     return 0;
   return at < (double)bins ? i64_min((int64_t)at, bins - 1) : bins - 1;
@@ -402,9 +438,11 @@ rush_status kernel_histc(rush_call *c)
   return st;
 }
 
-/* Weights of the elements between edges[k] and edges[k + 1]; the last edge belongs to the last bin. */
-static rush_status fill_histogram(rush_call *c, const rush_tensor *x, const rush_tensor *w, const rush_tensor *edges,
-                                  bool density, int dtype, rush_tensor **out)
+/* Weights of the elements between edges[k] and edges[k + 1]; the last edge belongs to the last bin.
+ * */
+static rush_status fill_histogram(rush_call *c, const rush_tensor *x, const rush_tensor *w,
+                                  const rush_tensor *edges, bool density, int dtype,
+                                  rush_tensor **out)
 {
   const int64_t bins = edges->n_elems - 1;
   const double *e = edges->data, *v = x->data;
@@ -437,10 +475,13 @@ static rush_status fill_histogram(rush_call *c, const rush_tensor *x, const rush
 /* weight and density are the last two arguments; `edges` of the tensor's dtype is stolen. */
 static rush_status give_histogram_steal(rush_call *c, rush_tensor *edges)
 {
-  rush_tensor *t = call_tensor(c, 0), *weight = call_tensor(c, c->n_args - 2), *x = NULL, *w = NULL, *e = NULL, *out;
+  rush_tensor *t = call_tensor(c, 0), *weight = call_tensor(c, c->n_args - 2), *x = NULL, *w = NULL,
+              *e = NULL, *out;
   rush_status st = RUSH_OK;
-  if (weight && (weight->n_dims != t->n_dims || memcmp(weight->sizes, t->sizes, sizeof *t->sizes * t->n_dims) != 0))
-    st = call_fail(c->cx, "torch.histogram: if weight tensor is provided it should have the same shape as the input tensor "
+  if (weight && (weight->n_dims != t->n_dims ||
+                 memcmp(weight->sizes, t->sizes, sizeof *t->sizes * t->n_dims) != 0))
+    st = call_fail(c->cx, "torch.histogram: if weight tensor is provided it should have the same "
+                          "shape as the input tensor "
                           "excluding its innermost dimension");
   if (st == RUSH_OK)
     st = tensor_to_dtype(c->cx, t, RUSH_FLOAT64, &x);
@@ -475,7 +516,10 @@ rush_status kernel_histogram_count(rush_call *c)
   if (call_int(c, 1) == INT64_MAX)
     return call_fail(c->cx, "Storage size calculation overflowed");
   if (range && range->n != 2)
-    return call_fail(c->cx, "torch.histogramdd: for a 1-dimensional histogram range should have 2 elements, but got %zu", range->n);
+    return call_fail(
+      c->cx,
+      "torch.histogramdd: for a 1-dimensional histogram range should have 2 elements, but got %zu",
+      range->n);
   if (range)
     lo = number_as_double(range->items[0]), hi = number_as_double(range->items[1]);
   TRY(tensor_to_dtype(c->cx, t, RUSH_FLOAT64, &x));
@@ -483,7 +527,9 @@ rush_status kernel_histogram_count(rush_call *c)
   tensor_release(x);
   if (st != RUSH_OK)
     return st;
-  rush_value args[4] = {value_float(lo), value_float(hi), value_int(call_int(c, 1) + 1), value_int(t->dtype)}, edges;
+  rush_value args[4] = {value_float(lo), value_float(hi), value_int(call_int(c, 1) + 1),
+                        value_int(t->dtype)},
+             edges;
   TRY(op_invoke_name(c->cx, "aten::linspace", "", args, 4, &edges));
   return give_histogram_steal(c, edges.as.tensor);
 }
@@ -495,7 +541,8 @@ rush_status kernel_histogram_edges(rush_call *c)
   if (!dtype_is_float(t->dtype) || nn_is_half(t->dtype))
     return call_no_dtype(c->cx, "histogram_cpu", t->dtype);
   if (call_tensor(c, 1)->n_dims != 1 || call_tensor(c, 1)->n_elems < 2)
-    return call_fail(c->cx, "torch.histogramdd(): bins tensor should have one dimension and at least two edges");
+    return call_fail(
+      c->cx, "torch.histogramdd(): bins tensor should have one dimension and at least two edges");
   TRY(tensor_to_dtype(c->cx, call_tensor(c, 1), t->dtype, &edges));
   rush_status st = tensor_clone(c->cx, edges, &own);
   tensor_release(edges);

@@ -37,8 +37,9 @@ static rush_status convert(rush_call *c, int64_t dtype, int64_t format, bool cop
              ? convert_sparse(c, dtype, copy)
              : call_fail(c->cx, "unsupported memory format option Contiguous");
   TRY(check_dtype(c->cx, dtype));
-  bool same_layout = format == FORMAT_PRESERVE ||
-                     (format == FORMAT_CONTIGUOUS ? tensor_is_contiguous(t) : tensor_is_channels_last(t));
+  bool same_layout =
+    format == FORMAT_PRESERVE ||
+    (format == FORMAT_CONTIGUOUS ? tensor_is_contiguous(t) : tensor_is_channels_last(t));
   if (dtype == t->dtype && !copy && same_layout) {
     call_return_arg(c, 0, 0);
     return RUSH_OK;
@@ -52,9 +53,10 @@ static rush_status convert(rush_call *c, int64_t dtype, int64_t format, bool cop
   return RUSH_OK;
 }
 
-rush_kernel kernel_to_dtype, kernel_to_device, kernel_to_options, kernel_to_other, kernel_to_prim_device,
-    kernel_to_prim_dtype, kernel_to_prim_other, kernel_to_copy, kernel_type_as, kernel_as_tensor,
-    kernel_cuda, kernel_autocast_lower, kernel_autocast_float, kernel_autocast_dtype;
+rush_kernel kernel_to_dtype, kernel_to_device, kernel_to_options, kernel_to_other,
+  kernel_to_prim_device, kernel_to_prim_dtype, kernel_to_prim_other, kernel_to_copy, kernel_type_as,
+  kernel_as_tensor, kernel_cuda, kernel_autocast_lower, kernel_autocast_float,
+  kernel_autocast_dtype;
 
 /* Autocast leaves alone what is no floating tensor, and doubles. */
 static rush_status autocast_to(rush_call *c, bool on, int64_t dtype)
@@ -65,13 +67,20 @@ static rush_status autocast_to(rush_call *c, bool on, int64_t dtype)
   call_return_arg(c, 0, 0);
   return RUSH_OK;
 }
-rush_status kernel_autocast_lower(rush_call *c) { return autocast_to(c, call_bool(c, 2), call_int(c, 4)); }
-rush_status kernel_autocast_float(rush_call *c) { return autocast_to(c, call_bool(c, 2), RUSH_FLOAT32); }
+rush_status kernel_autocast_lower(rush_call *c)
+{
+  return autocast_to(c, call_bool(c, 2), call_int(c, 4));
+}
+rush_status kernel_autocast_float(rush_call *c)
+{
+  return autocast_to(c, call_bool(c, 2), RUSH_FLOAT32);
+}
 
 /* PyTorch's defaults: half precision belongs to accelerators. */
 rush_status kernel_autocast_dtype(rush_call *c)
 {
-  c->results[0] = value_int(strcmp(c->args[0].as.string->text, "cpu") == 0 ? RUSH_BFLOAT16 : RUSH_FLOAT16);
+  c->results[0] =
+    value_int(strcmp(c->args[0].as.string->text, "cpu") == 0 ? RUSH_BFLOAT16 : RUSH_FLOAT16);
   return RUSH_OK;
 }
 
@@ -93,8 +102,11 @@ static rush_status options_like(rush_call *c, int *dtype)
   if (!tensor_sparse(t))
     return call_options(c, 1, t->dtype, dtype);
   if (call_int_or(c, 2, tensor_layout(t)) != tensor_layout(t))
-    return call_fail(c->cx, "to(options) doesn't support converting to a different layout, but got self.layout being %s and "
-                     "options.layout set as %s", tensor_layout_word(t), call_int(c, 2) ? "another" : "Strided");
+    return call_fail(c->cx,
+                     "to(options) doesn't support converting to a different layout, but got "
+                     "self.layout being %s and "
+                     "options.layout set as %s",
+                     tensor_layout_word(t), call_int(c, 2) ? "another" : "Strided");
   *dtype = call_dtype_or(c, 1, t->dtype);
   return check_device(c->cx, c->args[3]);
 }
@@ -196,7 +208,7 @@ rush_status kernel_copy(rush_call *c)
   return call_return_made_steal(c, 0, r, s);
 }
 
-/* -- Changing the tensor itself ------------------------------------------------------------------- */
+/* -- Changing the tensor itself ---------------------------------------------------------------- */
 
 rush_kernel kernel_resize, kernel_resize_as, kernel_set, kernel_set_tensor, kernel_set_view,
     kernel_set_storage, kernel_set_storage_view, kernel_requires_grad;
@@ -218,8 +230,8 @@ rush_status kernel_resize_as(rush_call *c)
   return RUSH_OK;
 }
 
-static rush_status set_to(rush_call *c, storage *st, int n, const int64_t *sizes, const int64_t *strides,
-                          int64_t offset)
+static rush_status set_to(rush_call *c, storage *st, int n, const int64_t *sizes,
+                          const int64_t *strides, int64_t offset)
 {
   rush_tensor *t = call_tensor(c, 0), *v;
   TRY(tensor_new_view(c->cx, st, t->dtype, n, sizes, strides, offset, &v));
@@ -244,7 +256,8 @@ rush_status kernel_set_tensor(rush_call *c)
 {
   if (call_tensor(c, 0)->dtype != call_tensor(c, 1)->dtype)
     return call_fail(c->cx, "Could not set tensor of type %s to a tensor of type %s",
-                     dtype_aten_name(call_tensor(c, 1)->dtype), dtype_aten_name(call_tensor(c, 0)->dtype));
+                     dtype_aten_name(call_tensor(c, 1)->dtype),
+                     dtype_aten_name(call_tensor(c, 0)->dtype));
   TRY(tensor_set_like(c->cx, call_tensor(c, 0), call_tensor(c, 1)));
   call_return_arg(c, 0, 0);
   return RUSH_OK;
@@ -282,10 +295,14 @@ rush_status kernel_requires_grad(rush_call *c)
 {
   rush_tensor *t = call_tensor(c, 0);
   if (call_bool(c, 1) && dtype_class_of(t->dtype) < DTYPE_FLOAT)
-    return call_fail(c->cx, "Only Tensors of floating point and complex dtype can require gradients");
+    return call_fail(c->cx,
+                     "Only Tensors of floating point and complex dtype can require gradients");
   if (!call_bool(c, 1) && t->h.flags & TENSOR_HAS_GRAD_FN)
-    return call_fail(c->cx, "you can only change requires_grad flags of leaf variables. If you want to use a computed "
-                     "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+    return call_fail(
+      c->cx,
+      "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+      "variable in a subgraph that doesn't require differentiation use var_no_grad = "
+      "var.detach().");
   t->h.flags |= call_bool(c, 1) ? TENSOR_REQUIRES_GRAD : 0;
   if (!call_bool(c, 1))
     t->h.flags &= (uint8_t)~TENSOR_REQUIRES_GRAD;

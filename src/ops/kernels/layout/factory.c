@@ -1,14 +1,15 @@
-/* ops/kernels/layout/factory.c -- operators that make tensors: empty, zeros, full, *_like, new_*, fill_, arange,
- * linspace, eye, triangles, and tensors from numbers and lists. The options dtype, layout, device
- * and pin_memory are read in one place (call_options), which refuses what a CPU without sparse
- * layouts cannot give. Ranges are computed in double a block at a time and rounded once, as PyTorch
- * does; arange of ints has integer arithmetic of its own, since a double loses bits above 2^53. */
+/* ops/kernels/layout/factory.c -- operators that make tensors: empty, zeros, full, *_like, new_*,
+ * fill_, arange, linspace, eye, triangles, and tensors from numbers and lists. The options dtype,
+ * layout, device and pin_memory are read in one place (call_options), which refuses what a CPU
+ * without sparse layouts cannot give. Ranges are computed in double a block at a time and rounded
+ * once, as PyTorch does; arange of ints has integer arithmetic of its own, since a double loses
+ * bits above 2^53. */
 #include "ops/kernels/layout/factory.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* -- Options ------------------------------------------------------------------------------------ */
+/* -- Options ----------------------------------------------------------------------------------- */
 
 rush_status check_device(call_ctx *cx, rush_value device)
 {
@@ -19,8 +20,10 @@ rush_status check_device(call_ctx *cx, rush_value device)
   if (kind == 0)
     return RUSH_OK;
   if (kind == 1)
-    return call_fail_type(cx, "AssertionError", "Torch not compiled with CUDA enabled: device '%s' is not "
-                          "available, only 'cpu' is", names[1]);
+    return call_fail_type(cx, "AssertionError",
+                          "Torch not compiled with CUDA enabled: device '%s' is not "
+                          "available, only 'cpu' is",
+                          names[1]);
   return call_unsupported(cx, "device of kind %lld: only 'cpu' is available", (long long)kind);
 }
 
@@ -85,10 +88,11 @@ static rush_status return_filled(rush_call *c, rush_tensor *t, rush_value v)
   return call_return_made_steal(c, 0, t, s);
 }
 
-/* -- empty, zeros, ones, full ------------------------------------------------------------------- */
+/* -- empty, zeros, ones, full ------------------------------------------------------------------ */
 
 /* Size list at argument `at`, options at `opt`. */
-static rush_status new_sized(rush_call *c, uint32_t at, uint32_t opt, int otherwise, rush_tensor **out)
+static rush_status new_sized(rush_call *c, uint32_t at, uint32_t opt, int otherwise,
+                             rush_tensor **out)
 {
   int64_t sizes[TENSOR_MAX_DIMS];
   int n, dtype;
@@ -164,7 +168,8 @@ static rush_status empty_strided(rush_call *c, uint32_t at, int otherwise)
   TRY(call_sizes(c, at + 1, strides, &m));
   TRY(call_options(c, at + 2, otherwise, &dtype));
   if (n != m)
-    return call_fail(c->cx, "dimensionality of sizes (%d) must match dimensionality of strides (%d)", n, m);
+    return call_fail(
+      c->cx, "dimensionality of sizes (%d) must match dimensionality of strides (%d)", n, m);
   rush_tensor *t;
   TRY(new_with_strides(c, dtype, n, sizes, strides, &t));
   call_return_steal(c, 0, t);
@@ -193,7 +198,8 @@ rush_status kernel_empty_permuted(rush_call *c)
   return RUSH_OK;
 }
 
-rush_kernel kernel_new_empty, kernel_new_zeros, kernel_new_ones, kernel_new_full, kernel_new_empty_strided;
+rush_kernel kernel_new_empty, kernel_new_zeros, kernel_new_ones, kernel_new_full,
+  kernel_new_empty_strided;
 rush_status kernel_new_empty(rush_call *c)
 {
   rush_tensor *t;
@@ -223,7 +229,10 @@ rush_status kernel_new_full(rush_call *c)
   return return_filled(c, t, c->args[2]);
 }
 
-rush_status kernel_new_empty_strided(rush_call *c) { return empty_strided(c, 1, call_tensor(c, 0)->dtype); }
+rush_status kernel_new_empty_strided(rush_call *c)
+{
+  return empty_strided(c, 1, call_tensor(c, 0)->dtype);
+}
 
 /* *_like: options at `opt`, memory_format four later. */
 static rush_status new_as(rush_call *c, uint32_t opt, rush_tensor **out)
@@ -264,7 +273,7 @@ rush_status kernel_full_like(rush_call *c)
   return return_filled(c, t, c->args[1]);
 }
 
-/* -- fill --------------------------------------------------------------------------------------- */
+/* -- fill -------------------------------------------------------------------------------------- */
 
 rush_kernel kernel_fill, kernel_fill_tensor, kernel_fill_inplace, kernel_fill_tensor_inplace,
     kernel_zero, kernel_zero_inplace;
@@ -303,7 +312,7 @@ rush_status kernel_fill_tensor_inplace(rush_call *c) { return fill_from_tensor(c
 rush_status kernel_zero(rush_call *c) { return fill_new(c, value_int(0)); }
 rush_status kernel_zero_inplace(rush_call *c) { return fill_self(c, value_int(0)); }
 
-/* -- Ranges ------------------------------------------------------------------------------------- */
+/* -- Ranges ------------------------------------------------------------------------------------ */
 
 /* Few of PyTorch's factories know these. */
 static bool is_rare(int dtype)
@@ -319,7 +328,8 @@ static rush_status return_range(rush_call *c, int dtype, int64_t n, range_fn *fn
   rush_tensor *t;
   double block[256];
   const char *name = strrchr(c->op->schema->name, ':') + 1;
-  if (n > 0 && (dtype == RUSH_BOOL || (is_rare(dtype) && strcmp(name, "linspace") != 0) || (!fn && dtype_is_complex(dtype)))) {
+  if (n > 0 && (dtype == RUSH_BOOL || (is_rare(dtype) && strcmp(name, "linspace") != 0) ||
+                (!fn && dtype_is_complex(dtype)))) {
     char kernel[64];
     snprintf(kernel, sizeof kernel, "%s_cpu", name);
     return call_no_dtype(c->cx, kernel, dtype);
@@ -358,7 +368,8 @@ static rush_status arange_ints(rush_call *c, int64_t start, int64_t step, int64_
   return RUSH_OK;
 }
 
-static rush_status arange(rush_call *c, rush_value start, rush_value end, rush_value step, int dtype)
+static rush_status arange(rush_call *c, rush_value start, rush_value end, rush_value step,
+                          int dtype)
 {
   double p[2] = {number_as_double(start), number_as_double(step)}, stop = number_as_double(end);
   if (dtype == RUSH_INT64) /* as PyTorch: the bounds are converted first */
@@ -462,7 +473,8 @@ static rush_status imaginary(rush_call *c, uint32_t i, double *out)
   return RUSH_OK;
 }
 
-/* Complex linspace and logspace: p as linspace_at has it, of the real parts.  logspace is base to that power. */
+/* Complex linspace and logspace: p as linspace_at has it, of the real parts.  logspace is base to
+ * that power. */
 static rush_status spaced_complex(rush_call *c, int dtype, double *p, range_fn *fn)
 {
   double q[5] = {0, 0, 0, p[3], p[4]};
@@ -502,8 +514,10 @@ static rush_status spaced(rush_call *c, uint32_t opt, double base, range_fn *fn)
   if (p[3] < 0)
     return call_fail(c->cx, "number of steps must be non-negative");
   if (complex && !dtype_is_complex(dtype))
-    return call_fail(c->cx, "torch.%s(): inferred dtype c10::complex<float> can't be safely cast to passed dtype %s",
-                     strrchr(c->op->schema->name, ':') + 1, dtype_aten_name(dtype));
+    return call_fail(
+      c->cx,
+      "torch.%s(): inferred dtype c10::complex<float> can't be safely cast to passed dtype %s",
+      strrchr(c->op->schema->name, ':') + 1, dtype_aten_name(dtype));
   if (dtype_is_complex(dtype))
     return spaced_complex(c, dtype, p, fn);
   if (dtype_is_integral(dtype))
@@ -518,7 +532,7 @@ rush_kernel kernel_linspace, kernel_logspace;
 rush_status kernel_linspace(rush_call *c) { return spaced(c, 3, 0, linspace_at); }
 rush_status kernel_logspace(rush_call *c) { return spaced(c, 4, call_float(c, 3), logspace_at); }
 
-/* -- Matrices ----------------------------------------------------------------------------------- */
+/* -- Matrices ---------------------------------------------------------------------------------- */
 
 static rush_status eye(rush_call *c, int64_t n, int64_t m, uint32_t opt)
 {
@@ -583,7 +597,8 @@ static rush_status triangle(rush_call *c, bool lower)
   int64_t offset = call_int(c, 1);
   rush_tensor *r;
   if (t->n_dims < 2)
-    return call_fail(c->cx, "%s: input tensor must have at least 2 dimensions", lower ? "tril" : "triu");
+    return call_fail(c->cx, "%s: input tensor must have at least 2 dimensions",
+                     lower ? "tril" : "triu");
   TRY(tensor_copy_format(c->cx, t, t->dtype, FORMAT_CONTIGUOUS, &r));
   int64_t rows = t->sizes[t->n_dims - 2], columns = t->sizes[t->n_dims - 1];
   size_t item = tensor_item_bytes(r);
@@ -607,7 +622,7 @@ rush_kernel kernel_tril, kernel_triu;
 rush_status kernel_tril(rush_call *c) { return triangle(c, true); }
 rush_status kernel_triu(rush_call *c) { return triangle(c, false); }
 
-/* -- From numbers ------------------------------------------------------------------------------- */
+/* -- From numbers ------------------------------------------------------------------------------ */
 
 rush_kernel kernel_scalar_tensor, kernel_num_to_tensor, kernel_tensor_number, kernel_tensor_list;
 rush_status kernel_scalar_tensor(rush_call *c)
@@ -637,7 +652,8 @@ static rush_status number_options(rush_call *c, int otherwise, int *dtype, bool 
   TRY(check_device(c->cx, c->args[2]));
   *requires_grad = c->n_args > 3 && call_bool(c, 3);
   if (*requires_grad && dtype_class_of((int)d) < DTYPE_FLOAT)
-    return call_fail(c->cx, "Only Tensors of floating point and complex dtype can require gradients");
+    return call_fail(c->cx,
+                     "Only Tensors of floating point and complex dtype can require gradients");
   *dtype = (int)d;
   return RUSH_OK;
 }
@@ -670,7 +686,9 @@ static rush_status list_shape(rush_call *c, const rush_list *l, int64_t *sizes, 
         sizes[(*n)++] = 0;
         elem = type_elem(elem);
       }
-      *dtype = type_is(elem, TYPE_INT) ? RUSH_INT64 : type_is(elem, TYPE_BOOL) ? RUSH_BOOL : RUSH_FLOAT32;
+      *dtype = type_is(elem, TYPE_INT)    ? RUSH_INT64
+               : type_is(elem, TYPE_BOOL) ? RUSH_BOOL
+                                          : RUSH_FLOAT32;
       return RUSH_OK;
     }
     l = l->items[0].as.list;
@@ -679,14 +697,18 @@ static rush_status list_shape(rush_call *c, const rush_list *l, int64_t *sizes, 
   if (l->n)
     *dtype = dtype_of_scalar(l->items[0]);
   else
-    *dtype = type_is(elem, TYPE_INT) ? RUSH_INT64 : type_is(elem, TYPE_BOOL) ? RUSH_BOOL : RUSH_FLOAT32;
+    *dtype = type_is(elem, TYPE_INT)    ? RUSH_INT64
+             : type_is(elem, TYPE_BOOL) ? RUSH_BOOL
+                                        : RUSH_FLOAT32;
   return RUSH_OK;
 }
 
-static rush_status store_list(rush_call *c, rush_tensor *t, const rush_list *l, int dim, int64_t *at)
+static rush_status store_list(rush_call *c, rush_tensor *t, const rush_list *l, int dim,
+                              int64_t *at)
 {
   if ((int64_t)l->n != t->sizes[dim])
-    return call_fail_type(c->cx, "ValueError", "Expected sequence of length %lld at dim %d (got %zu)",
+    return call_fail_type(c->cx, "ValueError",
+                          "Expected sequence of length %lld at dim %d (got %zu)",
                           (long long)t->sizes[dim], dim, l->n);
   for (size_t i = 0; i < l->n; i++) {
     rush_value v = l->items[i];
@@ -698,7 +720,10 @@ static rush_status store_list(rush_call *c, rush_tensor *t, const rush_list *l, 
       TRY(call_poll_at(c->cx, *at));
       tensor_set(t, (*at)++, v);
     } else {
-      return call_fail(c->cx, "Input must be of ints, floats, or bools, got %s", v.tag == RUSH_TAG_STRING ? "str" : v.tag == RUSH_TAG_TENSOR ? "Tensor" : "another type");
+      return call_fail(c->cx, "Input must be of ints, floats, or bools, got %s",
+                       v.tag == RUSH_TAG_STRING   ? "str"
+                       : v.tag == RUSH_TAG_TENSOR ? "Tensor"
+                                                  : "another type");
     }
   }
   return RUSH_OK;

@@ -1,11 +1,12 @@
-/* ops/kernels/layout/factory.h -- what operators that make tensors share: the options dtype, layout, device, pin_memory. */
+/* ops/kernels/layout/factory.h -- what operators that make tensors share: the options dtype,
+ * layout, device, pin_memory. */
 #ifndef RUSH_OPS_FACTORY_H
 #define RUSH_OPS_FACTORY_H
 
 #include "ops/kernels/views.h"
 
-/* Options at arguments at, at + 1, at + 2 of the call (dtype, layout, device): the dtype, or `otherwise`.
- * Refuses layouts and devices that are not here. */
+/* Options at arguments at, at + 1, at + 2 of the call (dtype, layout, device): the dtype, or
+ * `otherwise`. Refuses layouts and devices that are not here. */
 rush_status call_options(rush_call *c, uint32_t at, int otherwise, int *dtype) RUSH_CHECKED;
 /* Refuses devices other than the CPU (None is fine). */
 rush_status check_device(call_ctx *cx, rush_value device) RUSH_CHECKED;
@@ -17,7 +18,9 @@ int dtype_of_scalar(rush_value v);
 rush_status check_overflow(call_ctx *cx, rush_value v, int dtype) RUSH_CHECKED;
 static inline double number_as_double(rush_value v)
 {
-  return v.tag == RUSH_TAG_FLOAT ? v.as.d : v.tag == RUSH_TAG_COMPLEX ? value_complex(v)->re : (double)v.as.i;
+  return v.tag == RUSH_TAG_FLOAT     ? v.as.d
+         : v.tag == RUSH_TAG_COMPLEX ? value_complex(v)->re
+                                     : (double)v.as.i;
 }
 
 #endif

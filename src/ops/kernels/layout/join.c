@@ -1,21 +1,22 @@
-/* ops/kernels/layout/join.c -- operators that join, repeat or rearrange tensors: cat, stack, meshgrid, repeat,
- * flip, roll, diagonals. cat of contiguous tensors of one dtype copies rows in parallel; everything
- * else copies into views of the result, so that conversion and strides are tensor_copy's work.
- * stack is a cat whose dimension is split again. flip walks its source with negative strides inside
- * an iterator, since a tensor cannot have them. Cost: each element is copied once. */
+/* ops/kernels/layout/join.c -- operators that join, repeat or rearrange tensors: cat, stack,
+ * meshgrid, repeat, flip, roll, diagonals. cat of contiguous tensors of one dtype copies rows in
+ * parallel; everything else copies into views of the result, so that conversion and strides are
+ * tensor_copy's work. stack is a cat whose dimension is split again. flip walks its source with
+ * negative strides inside an iterator, since a tensor cannot have them. Cost: each element is
+ * copied once. */
 #include "base/threads.h"
 #include "ops/kernels/views.h"
 #include "tensor/iter.h"
 
 static const char *short_name(const rush_call *c) { return strrchr(c->op->schema->name, ':') + 1; }
 
-/* -- cat ---------------------------------------------------------------------------------------- */
+/* -- cat --------------------------------------------------------------------------------------- */
 
 /* PyTorch's old rule: a 1-d tensor of no elements fits anything. */
 static bool is_skipped(const rush_tensor *t) { return t->n_dims == 1 && t->sizes[0] == 0; }
 
-static rush_status cat_shape(call_ctx *cx, rush_tensor *const *t, size_t n, int64_t dim, int *out_dim,
-                             rush_tensor *out)
+static rush_status cat_shape(call_ctx *cx, rush_tensor *const *t, size_t n, int64_t dim,
+                             int *out_dim, rush_tensor *out)
 {
   promote_state p = PROMOTE_INIT;
   const rush_tensor *first = NULL;
@@ -37,13 +38,15 @@ static rush_status cat_shape(call_ctx *cx, rush_tensor *const *t, size_t n, int6
     if (is_skipped(t[i]))
       continue;
     if (t[i]->n_dims != first->n_dims)
-      return call_fail(cx, "Tensors must have same number of dimensions: got %d and %d", first->n_dims,
-                       t[i]->n_dims);
+      return call_fail(cx, "Tensors must have same number of dimensions: got %d and %d",
+                       first->n_dims, t[i]->n_dims);
     for (int k = 0; k < first->n_dims; k++)
       if (k != d && t[i]->sizes[k] != first->sizes[k])
-        return call_fail(cx, "Sizes of tensors must match except in dimension %d. Expected size %lld but got "
-                             "size %lld for tensor number %zu in the list.", d,
-                         (long long)first->sizes[k], (long long)t[i]->sizes[k], i);
+        return call_fail(
+          cx,
+          "Sizes of tensors must match except in dimension %d. Expected size %lld but got "
+          "size %lld for tensor number %zu in the list.",
+          d, (long long)first->sizes[k], (long long)t[i]->sizes[k], i);
     if (__builtin_add_overflow(out->sizes[d], t[i]->sizes[d], &out->sizes[d])) /* of empty ones */
       return call_fail(cx, "Storage size calculation overflowed");
   }
@@ -89,14 +92,16 @@ static bool cat_is_plain(rush_tensor *const *t, size_t n, const rush_tensor *out
   return tensor_is_contiguous(out);
 }
 
-static rush_status cat_into(call_ctx *cx, rush_tensor *const *t, size_t n, int dim, rush_tensor *out)
+static rush_status cat_into(call_ctx *cx, rush_tensor *const *t, size_t n, int dim,
+                            rush_tensor *out)
 {
   int64_t outer = 1, inner = (int64_t)tensor_item_bytes(out), at = 0;
   for (int k = 0; k < out->n_dims; k++)
     *(k < dim ? &outer : &inner) *= out->sizes[k];
   if (out->n_elems == 0)
     return RUSH_OK;
-  const bool narrow = inner < 16 * (int64_t)n && outer >= 64; /* rows of an element or two: a copy with strides each */
+  const bool narrow = inner < 16 * (int64_t)n &&
+                      outer >= 64; /* rows of an element or two: a copy with strides each */
   if (!narrow && cat_is_plain(t, n, out)) {
     cat_arg a = {t, n, out->data, dim, (size_t)inner, cx};
     if (outer * inner < 65536) {
@@ -120,7 +125,8 @@ static rush_status cat_into(call_ctx *cx, rush_tensor *const *t, size_t n, int d
 }
 
 /* torch.cat of n tensors. */
-static rush_status cat_tensors(call_ctx *cx, rush_tensor *const *t, size_t n, int64_t dim, rush_tensor **out)
+static rush_status cat_tensors(call_ctx *cx, rush_tensor *const *t, size_t n, int64_t dim,
+                               rush_tensor **out)
 {
   int64_t dims[TENSOR_MAX_DIMS];
   rush_tensor shape = {.sizes = dims}, *r;
@@ -131,7 +137,9 @@ static rush_status cat_tensors(call_ctx *cx, rush_tensor *const *t, size_t n, in
   bool last = shape.n_dims == 4 || shape.n_dims == 5;
   for (size_t i = 0; i < n && last; i++)
     last = is_skipped(t[i]) || tensor_prefers_channels_last(t[i]);
-  int format = !last ? FORMAT_CONTIGUOUS : shape.n_dims == 4 ? FORMAT_CHANNELS_LAST : FORMAT_CHANNELS_LAST_3D;
+  int format = !last               ? FORMAT_CONTIGUOUS
+               : shape.n_dims == 4 ? FORMAT_CHANNELS_LAST
+                                   : FORMAT_CHANNELS_LAST_3D;
   TRY(tensor_new_format(cx, &shape, shape.dtype, format, &r));
   rush_status s = cat_into(cx, t, n, d, r);
   if (s != RUSH_OK) {
@@ -142,9 +150,10 @@ static rush_status cat_tensors(call_ctx *cx, rush_tensor *const *t, size_t n, in
   return RUSH_OK;
 }
 
-/* -- Lists of tensors ----------------------------------------------------------------------------- */
+/* -- Lists of tensors -------------------------------------------------------------------------- */
 
-/* The tensors of args[0] as an array of owned references, which the caller changes and gives back. */
+/* The tensors of args[0] as an array of owned references, which the caller changes and gives back.
+ * */
 typedef struct tensor_row {
   size_t n;
   rush_tensor **t;
@@ -198,7 +207,8 @@ static rush_status row_return_cat(rush_call *c, tensor_row *row, int64_t dim, ru
   return s;
 }
 
-rush_kernel kernel_cat, kernel_stack, kernel_hstack, kernel_vstack, kernel_dstack, kernel_column_stack;
+rush_kernel kernel_cat, kernel_stack, kernel_hstack, kernel_vstack, kernel_dstack,
+  kernel_column_stack;
 rush_status kernel_cat(rush_call *c)
 {
   tensor_row row;
@@ -212,9 +222,11 @@ static rush_status check_same_sizes(rush_call *c, const tensor_row *row)
     const rush_tensor *a = row->t[0], *b = row->t[i];
     sizes_text p, q;
     if (a->n_dims != b->n_dims || memcmp(a->sizes, b->sizes, a->n_dims * sizeof *a->sizes))
-      return call_fail(c->cx, "stack expects each tensor to be equal size, but got %s at entry 0 and %s at "
-                              "entry %zu", sizes_print(&p, a->n_dims, a->sizes),
-                       sizes_print(&q, b->n_dims, b->sizes), i);
+      return call_fail(
+        c->cx,
+        "stack expects each tensor to be equal size, but got %s at entry 0 and %s at "
+        "entry %zu",
+        sizes_print(&p, a->n_dims, a->sizes), sizes_print(&q, b->n_dims, b->sizes), i);
   }
   return RUSH_OK;
 }
@@ -231,7 +243,8 @@ static rush_status split_dim(rush_call *c, rush_tensor *r, int d, int64_t n, rus
   return geom_view(c->cx, r, &g, out);
 }
 
-/* Joining along dimension d and cutting it is the same as joining along a new dimension before it. */
+/* Joining along dimension d and cutting it is the same as joining along a new dimension before it.
+ * */
 static rush_status stack_before(rush_call *c, tensor_row *row, int d)
 {
   rush_tensor *r = NULL, *v = NULL;
@@ -288,7 +301,10 @@ static rush_status stack_at_least(rush_call *c, int least, int64_t dim)
 {
   tensor_row row;
   if (call_list(c, 0)->n == 0)
-    return call_fail(c->cx, "%cstack expects a non-empty TensorList", least == 1 ? 'h' : least == 2 ? 'v' : 'd');
+    return call_fail(c->cx, "%cstack expects a non-empty TensorList",
+                     least == 1   ? 'h'
+                     : least == 2 ? 'v'
+                                  : 'd');
   TRY(row_of_list(c, &row));
   rush_status s = row_at_least(c, &row, least);
   if (s == RUSH_OK && least == 1 && row.t[0]->n_dims == 1)
@@ -327,8 +343,11 @@ rush_status kernel_block_diag(rush_call *c)
   rush_status s = RUSH_OK;
   for (size_t i = 0; i < row.n && s == RUSH_OK; i++)
     if (row.t[i]->n_dims > 2)
-      s = call_fail(c->cx, "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input %zu has "
-                           "%d dimensions", i, row.t[i]->n_dims);
+      s =
+        call_fail(c->cx,
+                  "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input %zu has "
+                  "%d dimensions",
+                  i, row.t[i]->n_dims);
   if (s == RUSH_OK)
     s = row_at_least(c, &row, 2);
   for (size_t i = 0; i < row.n && s == RUSH_OK; i++) {
@@ -362,7 +381,7 @@ rush_status kernel_block_diag(rush_call *c)
   return call_return_made_steal(c, 0, r, s);
 }
 
-/* -- Broadcasting lists --------------------------------------------------------------------------- */
+/* -- Broadcasting lists ------------------------------------------------------------------------ */
 
 static rush_status row_return_list(rush_call *c, tensor_row *row, rush_status s)
 {
@@ -390,9 +409,10 @@ rush_status kernel_broadcast_tensors(rush_call *c)
     for (int k = 1; k <= n && k <= t->n_dims && s == RUSH_OK; k++) {
       int64_t a = sizes[n - k], b = t->sizes[t->n_dims - k];
       if (a != b && a != 1 && b != 1)
-        s = call_fail(c->cx, "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
-                             "non-singleton dimension %d", (long long)a, (long long)b,
-                      (n > t->n_dims ? n : t->n_dims) - k);
+        s = call_fail(c->cx,
+                      "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
+                      "non-singleton dimension %d",
+                      (long long)a, (long long)b, (n > t->n_dims ? n : t->n_dims) - k);
     }
   }
   for (size_t i = 0; i < row.n && s == RUSH_OK; i++) {
@@ -417,7 +437,8 @@ rush_status kernel_meshgrid(rush_call *c)
   int64_t sizes[TENSOR_MAX_DIMS];
   bool xy = c->n_args > 1 && str_is(call_str(c, 1), "xy");
   if (c->n_args > 1 && !xy && !str_is(call_str(c, 1), "ij"))
-    return call_fail(c->cx, "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: %.*s",
+    return call_fail(c->cx,
+                     "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: %.*s",
                      (int)call_str(c, 1).len, call_str(c, 1).p);
   if (call_list(c, 0)->n == 0)
     return call_fail(c->cx, "meshgrid expects a non-empty TensorList");
@@ -431,7 +452,8 @@ rush_status kernel_meshgrid(rush_call *c)
     swap_tensors(&row.t[0], &row.t[1]);
   for (int i = 0; i < n && s == RUSH_OK; i++) {
     if (row.t[i]->n_dims > 1)
-      s = call_fail(c->cx, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: %d dims",
+      s = call_fail(c->cx,
+                    "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: %d dims",
                     row.t[i]->n_dims);
     sizes[i] = row.t[i]->n_elems;
   }
@@ -482,7 +504,7 @@ rush_status kernel_cartesian_prod(rush_call *c)
   return s;
 }
 
-/* -- Repeating ---------------------------------------------------------------------------------- */
+/* -- Repeating --------------------------------------------------------------------------------- */
 
 /* The result seen as (r0, s0, r1, s1, ...) takes the source seen as (1, s0, 1, s1, ...). */
 static rush_status repeat(rush_call *c, int n, const int64_t *repeats)
@@ -493,8 +515,9 @@ static rush_status repeat(rush_call *c, int n, const int64_t *repeats)
   bool negative = false;
   sizes_text buf;
   if (lead < 0)
-    return call_fail(c->cx, "Number of dimensions of repeat dims can not be smaller than number of dimensions "
-                            "of tensor");
+    return call_fail(
+      c->cx, "Number of dimensions of repeat dims can not be smaller than number of dimensions "
+             "of tensor");
   if (2 * n > TENSOR_MAX_DIMS)
     return call_unsupported(c->cx, "repeat in %d dimensions", n);
   geom to = {.n_dims = 2 * n}, from = {.n_dims = 2 * n, .offset = t->offset};
@@ -510,8 +533,8 @@ static rush_status repeat(rush_call *c, int n, const int64_t *repeats)
   }
   for (int i = 0; i < n && negative; i++)
     if (sizes[i] < 0)
-      return call_fail(c->cx, "Trying to create tensor with negative dimension %lld: %s", (long long)sizes[i],
-                       sizes_print(&buf, n, sizes));
+      return call_fail(c->cx, "Trying to create tensor with negative dimension %lld: %s",
+                       (long long)sizes[i], sizes_print(&buf, n, sizes));
   rush_tensor *r;
   TRY(tensor_new(c->cx, t->dtype, n, sizes, &r));
   strides_contiguous(to.n_dims, to.sizes, to.strides);
@@ -539,7 +562,7 @@ rush_status kernel_tile(rush_call *c)
   return repeat(c, all, repeats);
 }
 
-/* -- flip, roll, rot90 -------------------------------------------------------------------------- */
+/* -- flip, roll, rot90 ------------------------------------------------------------------------- */
 
 static void loop_copy(void *arg, int64_t n, char *const *p, const int64_t *s)
 {
@@ -634,7 +657,8 @@ rush_status kernel_rot90(rush_call *c)
   TRY(dim_wrap(c->cx, dims[0], t->n_dims, &a));
   TRY(dim_wrap(c->cx, dims[1], t->n_dims, &b));
   if (a == b)
-    return call_fail(c->cx, "expected rotation dims to be different, but got dim0 = %lld and dim1 = %lld",
+    return call_fail(c->cx,
+                     "expected rotation dims to be different, but got dim0 = %lld and dim1 = %lld",
                      (long long)dims[0], (long long)dims[1]);
   uint64_t mask = k == 0 ? 0 : k == 1 ? UINT64_C(1) << b : k == 3 ? UINT64_C(1) << a
                                                       : UINT64_C(1) << a | UINT64_C(1) << b;
@@ -651,14 +675,16 @@ rush_status kernel_rot90(rush_call *c)
   return RUSH_OK;
 }
 
-/* Up to ROLL_AT_ONCE dimensions: along each the two pieces change places, so 2^n blocks are copied. */
+/* Up to ROLL_AT_ONCE dimensions: along each the two pieces change places, so 2^n blocks are copied.
+ * */
 #define ROLL_AT_ONCE 4
 typedef struct rolls {
   int n, dims[ROLL_AT_ONCE];
   int64_t at[ROLL_AT_ONCE]; /* where the first element goes */
 } rolls;
 
-static rush_status roll_block(call_ctx *cx, const rush_tensor *t, const rolls *k, int which, rush_tensor *r)
+static rush_status roll_block(call_ctx *cx, const rush_tensor *t, const rolls *k, int which,
+                              rush_tensor *r)
 {
   geom from, to;
   rush_tensor *a, *b = NULL;
@@ -696,12 +722,13 @@ static rush_status roll_some(call_ctx *cx, const rush_tensor *t, const rolls *k,
   return RUSH_OK;
 }
 
-static rush_status add_roll(call_ctx *cx, const rush_tensor *t, rolls *k, int64_t dim, int64_t shift)
+static rush_status add_roll(call_ctx *cx, const rush_tensor *t, rolls *k, int64_t dim,
+                            int64_t shift)
 {
   int d;
   if (t->n_dims == 0)
-    return call_fail_type(cx, "IndexError", "Dimension specified as %lld but tensor has no dimensions",
-                          (long long)dim);
+    return call_fail_type(
+      cx, "IndexError", "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
   TRY(dim_wrap(cx, dim, t->n_dims, &d));
   int64_t n = t->sizes[d], at = n ? ((shift % n) + n) % n : 0;
   for (int i = 0; i < k->n; i++)
@@ -763,12 +790,15 @@ rush_status kernel_roll(rush_call *c)
   return RUSH_OK;
 }
 
-/* -- Diagonals ---------------------------------------------------------------------------------- */
+/* -- Diagonals --------------------------------------------------------------------------------- */
 
-static rush_status diag_embed(rush_call *c, const rush_tensor *t, int64_t offset, int64_t dim1, int64_t dim2)
+static rush_status diag_embed(rush_call *c, const rush_tensor *t, int64_t offset, int64_t dim1,
+                              int64_t dim2)
 {
   int a, b, k = 0;
-  int64_t sizes[TENSOR_MAX_DIMS], magnitude = offset == INT64_MIN ? INT64_MAX : offset < 0 ? -offset : offset;
+  int64_t sizes[TENSOR_MAX_DIMS], magnitude = offset == INT64_MIN ? INT64_MAX
+                                              : offset < 0        ? -offset
+                                                                  : offset;
   if (t->n_dims + 1 > TENSOR_MAX_DIMS)
     return call_unsupported(c->cx, "more than %d dimensions", TENSOR_MAX_DIMS);
   TRY(dim_wrap(c->cx, dim1, t->n_dims + 1, &a));
@@ -801,8 +831,9 @@ rush_status kernel_diag_embed(rush_call *c)
 {
   const rush_tensor *t = call_tensor(c, 0);
   if (t->n_dims == 0)
-    return call_fail_type(c->cx, "IndexError", "Dimension out of range (expected to be in range of [-1, 0], but got "
-                                               "-2)");
+    return call_fail_type(c->cx, "IndexError",
+                          "Dimension out of range (expected to be in range of [-1, 0], but got "
+                          "-2)");
   return diag_embed(c, t, call_int(c, 1), call_int(c, 2), call_int(c, 3));
 }
 

@@ -1,7 +1,7 @@
-/* ops/kernels/layout/meta.c -- operators that ask about tensors: sizes, strides, flags, dtypes, promotion, single
- * elements, assertions, equality. Most are one line of a macro. allclose and equal stop at the
- * first difference they see; they compare in the precision PyTorch uses for the dtype, since that
- * decides borderline cases. */
+/* ops/kernels/layout/meta.c -- operators that ask about tensors: sizes, strides, flags, dtypes,
+ * promotion, single elements, assertions, equality. Most are one line of a macro. allclose and
+ * equal stop at the first difference they see; they compare in the precision PyTorch uses for the
+ * dtype, since that decides borderline cases. */
 #include <math.h>
 
 #include "ops/kernels/layout/factory.h"
@@ -65,7 +65,8 @@ rush_status kernel_ask_gradient(rush_call *c)
     return c->cx->recorder->ask(c);
   if (strcmp(c->op->schema->name, "prim::grad") == 0 && !call_tensor(c, 0)->extra)
     return RUSH_OK;
-  return call_unsupported(c->cx, "%s in a call that records no gradients (record_gradients)", c->op->schema->name);
+  return call_unsupported(c->cx, "%s in a call that records no gradients (record_gradients)",
+                          c->op->schema->name);
 }
 
 rush_kernel kernel_size, kernel_size_int, kernel_stride, kernel_stride_int, kernel_len,
@@ -87,7 +88,8 @@ static rush_status answer_dim(rush_call *c, const int64_t *v)
   const rush_tensor *t = call_tensor(c, 0);
   int d;
   if (t->n_dims == 0)
-    return call_fail_type(c->cx, "IndexError", "Dimension specified as %lld but tensor has no dimensions",
+    return call_fail_type(c->cx, "IndexError",
+                          "Dimension specified as %lld but tensor has no dimensions",
                           (long long)call_int(c, 1));
   TRY(dim_wrap(c->cx, call_int(c, 1), t->n_dims, &d));
   c->results[0] = value_int(v[d]);
@@ -145,10 +147,13 @@ rush_status kernel_nothing(rush_call *c)
   return RUSH_OK;
 }
 
-/* -- Elements ----------------------------------------------------------------------------------- */
+/* -- Elements ---------------------------------------------------------------------------------- */
 
 rush_kernel kernel_item, kernel_is_nonzero;
-rush_status kernel_item(rush_call *c) { return tensor_item(c->cx, call_tensor(c, 0), &c->results[0]); }
+rush_status kernel_item(rush_call *c)
+{
+  return tensor_item(c->cx, call_tensor(c, 0), &c->results[0]);
+}
 
 rush_status kernel_is_nonzero(rush_call *c)
 {
@@ -162,7 +167,8 @@ rush_status kernel_is_nonzero(rush_call *c)
   return RUSH_OK;
 }
 
-rush_kernel kernel_assert_async, kernel_assert_async_msg, kernel_assert_scalar, kernel_assert_metadata;
+rush_kernel kernel_assert_async, kernel_assert_async_msg, kernel_assert_scalar,
+  kernel_assert_metadata;
 static rush_status assert_tensor(rush_call *c, const char *message)
 {
   TRY(kernel_is_nonzero(c));
@@ -170,7 +176,8 @@ static rush_status assert_tensor(rush_call *c, const char *message)
   c->results[0] = value_none();
   return ok ? RUSH_OK : call_fail(c->cx, "%s", message);
 }
-static rush_status with_results(rush_call *c, rush_status (*fn)(rush_call *, const char *), const char *msg)
+static rush_status with_results(rush_call *c, rush_status (*fn)(rush_call *, const char *),
+                                const char *msg)
 {
   rush_value slot = value_none(), *had = c->results;
   c->results = &slot; /* these operators have no result to hold the answer */
@@ -207,8 +214,9 @@ rush_status kernel_assert_metadata(rush_call *c)
       continue;
     TRY(call_sizes(c, k, v, &n));
     if (n != t->n_dims || memcmp(v, have, (size_t)n * sizeof *v))
-      return call_fail(c->cx, "Tensor %s mismatch! Expected: %s, Got: %s", k == 1 ? "sizes" : "strides",
-                       sizes_print(&a, n, v), sizes_print(&b, t->n_dims, have));
+      return call_fail(c->cx, "Tensor %s mismatch! Expected: %s, Got: %s",
+                       k == 1 ? "sizes" : "strides", sizes_print(&a, n, v),
+                       sizes_print(&b, t->n_dims, have));
   }
   if (!call_is_none(c, 3) && call_int(c, 3) != t->dtype)
     return call_fail(c->cx, "Tensor dtype mismatch! Expected: %s, Got: %s",
@@ -216,7 +224,7 @@ rush_status kernel_assert_metadata(rush_call *c)
   return RUSH_OK;
 }
 
-/* -- Promotion ---------------------------------------------------------------------------------- */
+/* -- Promotion --------------------------------------------------------------------------------- */
 
 rush_kernel kernel_promote_types, kernel_result_type;
 rush_status kernel_promote_types(rush_call *c)
@@ -246,7 +254,7 @@ rush_status kernel_result_type(rush_call *c)
   return RUSH_OK;
 }
 
-/* -- Equality ----------------------------------------------------------------------------------- */
+/* -- Equality ---------------------------------------------------------------------------------- */
 
 typedef struct close_arg {
   int dtype;
@@ -260,7 +268,8 @@ static bool is_close(const close_arg *a, double x, double y)
   if (x == y || (a->equal_nan && isnan(x) && isnan(y)))
     return true;
   if (a->dtype == RUSH_FLOAT32) { /* as PyTorch computes it */
-    float diff = fabsf((float)x - (float)y), allowed = (float)a->atol + fabsf((float)a->rtol * (float)y);
+    float diff = fabsf((float)x - (float)y),
+          allowed = (float)a->atol + fabsf((float)a->rtol * (float)y);
     return isfinite(diff) && diff <= allowed && isfinite(y);
   }
   double diff = fabs(x - y);
@@ -297,16 +306,20 @@ static rush_status isclose(rush_call *c, rush_tensor **out)
   int64_t sizes[TENSOR_MAX_DIMS];
   int n;
   if (x->dtype != y->dtype)
-    return call_fail(c->cx, "%s did not match %s", dtype_aten_name(x->dtype), dtype_aten_name(y->dtype));
-  close_arg a = {.dtype = x->dtype, .is_complex = dtype_is_complex(x->dtype), .equal_nan = call_bool(c, 4),
-                 .rtol = call_float(c, 2), .atol = call_float(c, 3)};
+    return call_fail(c->cx, "%s did not match %s", dtype_aten_name(x->dtype),
+                     dtype_aten_name(y->dtype));
+  close_arg a = {.dtype = x->dtype,
+                 .is_complex = dtype_is_complex(x->dtype),
+                 .equal_nan = call_bool(c, 4),
+                 .rtol = call_float(c, 2),
+                 .atol = call_float(c, 3)};
   if (a.rtol < 0 || a.atol < 0)
     return call_fail(c->cx, "%s must be greater than or equal to zero, but got %g",
                      a.rtol < 0 ? "rtol" : "atol", a.rtol < 0 ? a.rtol : a.atol);
   if (!sizes_broadcast(x->n_dims, x->sizes, y->n_dims, y->sizes, &n, sizes)) {
     sizes_text p, q;
-    return call_fail(c->cx, "The sizes %s and %s do not broadcast", sizes_print(&p, x->n_dims, x->sizes),
-                     sizes_print(&q, y->n_dims, y->sizes));
+    return call_fail(c->cx, "The sizes %s and %s do not broadcast",
+                     sizes_print(&p, x->n_dims, x->sizes), sizes_print(&q, y->n_dims, y->sizes));
   }
   rush_tensor *r;
   TRY(same_sizes(x, y) ? tensor_new_like(c->cx, x, RUSH_BOOL, &r)

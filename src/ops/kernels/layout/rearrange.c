@@ -1,6 +1,8 @@
-/* Operators that move every element to another place: pixel and channel shuffles, im2col and col2im.
+/* Operators that move every element to another place: pixel and channel shuffles, im2col and
+ * col2im.
  *
- * Each is one copy between two views: dimensions are cut in two (split) and put in another order. */
+ * Each is one copy between two views: dimensions are cut in two (split) and put in another order.
+ * */
 #include "ops/math/combine.h"
 #include "ops/kernels/views.h"
 #include "tensor/iter.h"
@@ -13,7 +15,9 @@ static void geom_split(geom *g, int d, int64_t inner)
     g->strides[i] = g->strides[i - 1];
   }
   g->sizes[d] /= inner;
-  g->strides[d] = (int64_t)((uint64_t)g->strides[d] * (uint64_t)inner); /* wraps only where a size is 0: nothing follows it then */
+  g->strides[d] =
+    (int64_t)((uint64_t)g->strides[d] *
+              (uint64_t)inner); /* wraps only where a size is 0: nothing follows it then */
   g->sizes[d + 1] = inner;
   g->n_dims++;
 }
@@ -35,13 +39,14 @@ static rush_status new_as(call_ctx *cx, const rush_tensor *t, int64_t *sizes, ru
 {
   rush_tensor shape = {.n_dims = t->n_dims, .dtype = t->dtype, .sizes = sizes};
   bool last = t->n_dims == 4 && tensor_prefers_channels_last(t);
-  return tensor_new_format(cx, &shape, t->dtype, last ? FORMAT_CHANNELS_LAST : FORMAT_CONTIGUOUS, out);
+  return tensor_new_format(cx, &shape, t->dtype, last ? FORMAT_CHANNELS_LAST : FORMAT_CONTIGUOUS,
+                           out);
 }
 
-/* -- pixel_shuffle, pixel_unshuffle --------------------------------------------------------------- */
+/* -- pixel_shuffle, pixel_unshuffle ------------------------------------------------------------ */
 
-/* (.., C, H, W) with H and W cut by f: (.., C, H/f, f, W/f, f), and the channels of the other side cut twice:
- * (.., C, f, f, H/f, W/f) put in the same order. */
+/* (.., C, H, W) with H and W cut by f: (.., C, H/f, f, W/f, f), and the channels of the other side
+ * cut twice: (.., C, f, f, H/f, W/f) put in the same order. */
 static void pixel_views(geom *fine, geom *coarse, int64_t f)
 {
   int c = fine->n_dims - 3;
@@ -57,8 +62,9 @@ static rush_status check_pixel(rush_call *c, const char *name, const char *facto
 {
   const rush_tensor *t = call_tensor(c, 0);
   if (t->n_dims < 3)
-    return call_fail(c->cx, "%s expects input to have at least 3 dimensions, but got input with %d dimension(s)", name,
-                     t->n_dims);
+    return call_fail(
+      c->cx, "%s expects input to have at least 3 dimensions, but got input with %d dimension(s)",
+      name, t->n_dims);
   if (f <= 0)
     return call_fail(c->cx, "%s expects a positive %s, but got %lld", name, factor, (long long)f);
   if (t->n_dims + 2 > TENSOR_MAX_DIMS || f > INT32_MAX)
@@ -74,12 +80,15 @@ rush_status kernel_pixel_shuffle(rush_call *c)
   TRY(check_pixel(c, "pixel_shuffle", "upscale_factor", f));
   int k = t->n_dims - 3;
   if (t->sizes[k] % (f * f))
-    return call_fail(c->cx, "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
-                            "upscale_factor, but input.size(-3)=%lld is not divisible by %lld",
-                     (long long)t->sizes[k], (long long)(f * f));
+    return call_fail(
+      c->cx,
+      "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+      "upscale_factor, but input.size(-3)=%lld is not divisible by %lld",
+      (long long)t->sizes[k], (long long)(f * f));
   memcpy(sizes, t->sizes, sizeof *sizes * t->n_dims);
   sizes[k] /= f * f;
-  if (__builtin_mul_overflow(sizes[k + 1], f, &sizes[k + 1]) || __builtin_mul_overflow(sizes[k + 2], f, &sizes[k + 2]))
+  if (__builtin_mul_overflow(sizes[k + 1], f, &sizes[k + 1]) ||
+      __builtin_mul_overflow(sizes[k + 2], f, &sizes[k + 2]))
     return call_fail(c->cx, "pixel_shuffle: the result is too large");
   rush_tensor *r;
   geom fine, coarse;
@@ -98,9 +107,11 @@ rush_status kernel_pixel_unshuffle(rush_call *c)
   int k = t->n_dims - 3;
   for (int i = 1; i <= 2; i++)
     if (t->sizes[k + i] % f)
-      return call_fail(c->cx, "pixel_unshuffle expects %s to be divisible by downscale_factor, but input.size(%d)=%lld "
-                              "is not divisible by %lld", i == 1 ? "height" : "width", i - 3,
-                       (long long)t->sizes[k + i], (long long)f);
+      return call_fail(
+        c->cx,
+        "pixel_unshuffle expects %s to be divisible by downscale_factor, but input.size(%d)=%lld "
+        "is not divisible by %lld",
+        i == 1 ? "height" : "width", i - 3, (long long)t->sizes[k + i], (long long)f);
   memcpy(sizes, t->sizes, sizeof *sizes * t->n_dims);
   sizes[k + 1] /= f;
   sizes[k + 2] /= f;
@@ -115,7 +126,7 @@ rush_status kernel_pixel_unshuffle(rush_call *c)
   return call_return_made_steal(c, 0, r, geom_copy(c->cx, r, &coarse, t, &fine));
 }
 
-/* -- channel_shuffle ------------------------------------------------------------------------------ */
+/* -- channel_shuffle --------------------------------------------------------------------------- */
 
 rush_kernel kernel_channel_shuffle;
 rush_status kernel_channel_shuffle(rush_call *c)
@@ -124,14 +135,17 @@ rush_status kernel_channel_shuffle(rush_call *c)
   int64_t groups = call_int(c, 1);
   sizes_text buf;
   if (t->n_dims <= 2)
-    return call_fail(c->cx, "channel_shuffle expects input with > 2 dims, but got input with sizes %s",
+    return call_fail(c->cx,
+                     "channel_shuffle expects input with > 2 dims, but got input with sizes %s",
                      sizes_print(&buf, t->n_dims, t->sizes));
   if (groups <= 0)
-    return call_fail(c->cx, "Number of groups to divide channels in must be positive. Value of groups:%lld",
-                     (long long)groups);
+    return call_fail(
+      c->cx, "Number of groups to divide channels in must be positive. Value of groups:%lld",
+      (long long)groups);
   if (t->sizes[1] % groups)
-    return call_fail(c->cx, "Number of channels must be divisible by groups. Got %lld channels and %lld groups.",
-                     (long long)t->sizes[1], (long long)groups);
+    return call_fail(
+      c->cx, "Number of channels must be divisible by groups. Got %lld channels and %lld groups.",
+      (long long)t->sizes[1], (long long)groups);
   if (t->n_dims + 1 > TENSOR_MAX_DIMS)
     return call_unsupported(c->cx, "channel_shuffle of so many dimensions");
   rush_tensor *r;
@@ -145,7 +159,7 @@ rush_status kernel_channel_shuffle(rush_call *c)
   return call_return_made_steal(c, 0, r, t->n_elems ? geom_copy(c->cx, r, &to, t, &from) : RUSH_OK);
 }
 
-/* -- im2col, col2im ------------------------------------------------------------------------------- */
+/* -- im2col, col2im ---------------------------------------------------------------------------- */
 
 /* Two-dimensional blocks: what both operators read from their arguments. */
 typedef struct blocks {
@@ -153,12 +167,14 @@ typedef struct blocks {
   int64_t kernel[2], dilation[2], padding[2], stride[2], n[2]; /* n: blocks */
 } blocks;
 
-static rush_status check_pair(rush_call *c, const char *what, const char *name, const int64_t *v, int64_t least)
+static rush_status check_pair(rush_call *c, const char *what, const char *name, const int64_t *v,
+                              int64_t least)
 {
   if (v[0] >= least && v[1] >= least)
     return RUSH_OK;
   return call_fail(c->cx, "%s should be %s, but got %s_height: %lld %s_width: %lld", what,
-                   least ? "greater than zero" : "non-negative", name, (long long)v[0], name, (long long)v[1]);
+                   least ? "greater than zero" : "non-negative", name, (long long)v[0], name,
+                   (long long)v[1]);
 }
 
 /* kernel_size, dilation, padding, stride from argument `at` on. */
@@ -168,7 +184,8 @@ static rush_status read_blocks(rush_call *c, uint32_t at, blocks *b)
   int64_t *const into[] = {b->kernel, b->dilation, b->padding, b->stride};
   for (uint32_t i = 0; i < 4; i++)
     if (call_list(c, at + i) && call_list(c, at + i)->n != 2)
-      return call_fail(c->cx, "It is expected %s equals to 2, but got size %zu", names[i], call_list(c, at + i)->n);
+      return call_fail(c->cx, "It is expected %s equals to 2, but got size %zu", names[i],
+                       call_list(c, at + i)->n);
     else if (!call_ints_fixed(c, at + i, into[i], 2))
       return call_fail(c->cx, "It is expected %s equals to 2", names[i]);
   for (int i = 0; i < 2; i++)
@@ -194,13 +211,13 @@ static rush_status check_block_dtype(rush_call *c, const rush_tensor *t)
   const char *name = strrchr(c->op->schema->name, ':') + 1;
   if (dtype_is_float(t->dtype) || dtype_is_complex(t->dtype) || t->dtype == RUSH_BOOL)
     return RUSH_OK;
-  return call_fail_type(c->cx, "NotImplementedError", "\"%s_out_cpu\" not implemented for '%s'", name,
-                        dtype_aten_name(t->dtype));
+  return call_fail_type(c->cx, "NotImplementedError", "\"%s_out_cpu\" not implemented for '%s'",
+                        name, dtype_aten_name(t->dtype));
 }
 
 /* A batch of images with a border of zeros: (N, C, H + 2 p, W + 2 p). */
-static rush_status new_bordered(call_ctx *cx, int dtype, int64_t n, int64_t channels, const blocks *b,
-                                rush_tensor **out)
+static rush_status new_bordered(call_ctx *cx, int dtype, int64_t n, int64_t channels,
+                                const blocks *b, rush_tensor **out)
 {
   int64_t sizes[] = {n, channels, b->size[0] + 2 * b->padding[0], b->size[1] + 2 * b->padding[1]};
   TRY(tensor_new(cx, dtype, 4, sizes, out));
@@ -223,7 +240,8 @@ static void blocks_of(geom *g, const blocks *b)
 {
   int64_t h = g->strides[2], w = g->strides[3];
   const int64_t sizes[] = {b->kernel[0], b->kernel[1], b->n[0], b->n[1]};
-  const int64_t strides[] = {h * b->dilation[0], w * b->dilation[1], h * b->stride[0], w * b->stride[1]};
+  const int64_t strides[] = {h * b->dilation[0], w * b->dilation[1], h * b->stride[0],
+                             w * b->stride[1]};
   g->n_dims = 6;
   memcpy(g->sizes + 2, sizes, sizeof sizes);
   memcpy(g->strides + 2, strides, sizeof strides);
@@ -243,23 +261,29 @@ static rush_status check_im2col(rush_call *c, const rush_tensor *t, blocks *b)
   for (int d = t->n_dims == 4; d < t->n_dims && good; d++)
     good = t->sizes[d] != 0;
   if (!good)
-    return call_fail(c->cx, "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
-                            "dimensions for input, but got: %s", sizes_print(&buf, t->n_dims, t->sizes));
+    return call_fail(
+      c->cx,
+      "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+      "dimensions for input, but got: %s",
+      sizes_print(&buf, t->n_dims, t->sizes));
   b->size[0] = t->sizes[t->n_dims - 2];
   b->size[1] = t->sizes[t->n_dims - 1];
   count_blocks(b);
   if (b->n[0] < 1 || b->n[1] < 1)
-    return call_fail(c->cx, "Given input with spatial size (%lld, %lld), kernel_size=(%lld, %lld), dilation=(%lld, "
-                            "%lld), padding=(%lld, %lld), calculated shape of the array of sliding blocks as (%lld, "
-                            "%lld), but its components must be at least one.",
-                     (long long)b->size[0], (long long)b->size[1], (long long)b->kernel[0], (long long)b->kernel[1],
-                     (long long)b->dilation[0], (long long)b->dilation[1], (long long)b->padding[0],
-                     (long long)b->padding[1], (long long)b->n[0], (long long)b->n[1]);
+    return call_fail(
+      c->cx,
+      "Given input with spatial size (%lld, %lld), kernel_size=(%lld, %lld), dilation=(%lld, "
+      "%lld), padding=(%lld, %lld), calculated shape of the array of sliding blocks as (%lld, "
+      "%lld), but its components must be at least one.",
+      (long long)b->size[0], (long long)b->size[1], (long long)b->kernel[0],
+      (long long)b->kernel[1], (long long)b->dilation[0], (long long)b->dilation[1],
+      (long long)b->padding[0], (long long)b->padding[1], (long long)b->n[0], (long long)b->n[1]);
   return check_block_dtype(c, t);
 }
 
 /* t, or a copy with a border; new. */
-static rush_status bordered(rush_call *c, rush_tensor *t, const geom *g, const blocks *b, rush_tensor **out)
+static rush_status bordered(rush_call *c, rush_tensor *t, const geom *g, const blocks *b,
+                            rush_tensor **out)
 {
   geom hole;
   if (b->padding[0] == 0 && b->padding[1] == 0)
@@ -305,21 +329,29 @@ static rush_status check_col2im(rush_call *c, const rush_tensor *t, blocks *b)
   int d = t->n_dims - 2;
   bool good = t->n_dims == 2 || (t->n_dims == 3 && t->sizes[1] != 0 && t->sizes[2] != 0);
   if (!good || (t->n_dims == 2 && t->n_elems == 0))
-    return call_fail(c->cx, "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
-                            "dimensions for input, but got: %s", sizes_print(&buf, t->n_dims, t->sizes));
+    return call_fail(
+      c->cx,
+      "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
+      "dimensions for input, but got: %s",
+      sizes_print(&buf, t->n_dims, t->sizes));
   if (t->sizes[d] % block)
-    return call_fail(c->cx, "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
-                            "got input.size(1)=%lld and kernel_size=(%lld, %lld).", (long long)t->sizes[d],
-                     (long long)b->kernel[0], (long long)b->kernel[1]);
+    return call_fail(
+      c->cx,
+      "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
+      "got input.size(1)=%lld and kernel_size=(%lld, %lld).",
+      (long long)t->sizes[d], (long long)b->kernel[0], (long long)b->kernel[1]);
   count_blocks(b);
   if (b->n[0] < 1 || b->n[1] < 1 || t->sizes[d + 1] != b->n[0] * b->n[1])
-    return call_fail(c->cx, "Given output_size=(%lld, %lld), kernel_size=(%lld, %lld), dilation=(%lld, %lld), "
-                            "padding=(%lld, %lld), stride=(%lld, %lld), expected size of input's dimension 2 to match "
-                            "the calculated number of sliding blocks %lld * %lld = %lld, but got input.size(2)=%lld.",
-                     (long long)b->size[0], (long long)b->size[1], (long long)b->kernel[0], (long long)b->kernel[1],
-                     (long long)b->dilation[0], (long long)b->dilation[1], (long long)b->padding[0],
-                     (long long)b->padding[1], (long long)b->stride[0], (long long)b->stride[1], (long long)b->n[0],
-                     (long long)b->n[1], (long long)(b->n[0] * b->n[1]), (long long)t->sizes[d + 1]);
+    return call_fail(
+      c->cx,
+      "Given output_size=(%lld, %lld), kernel_size=(%lld, %lld), dilation=(%lld, %lld), "
+      "padding=(%lld, %lld), stride=(%lld, %lld), expected size of input's dimension 2 to match "
+      "the calculated number of sliding blocks %lld * %lld = %lld, but got input.size(2)=%lld.",
+      (long long)b->size[0], (long long)b->size[1], (long long)b->kernel[0],
+      (long long)b->kernel[1], (long long)b->dilation[0], (long long)b->dilation[1],
+      (long long)b->padding[0], (long long)b->padding[1], (long long)b->stride[0],
+      (long long)b->stride[1], (long long)b->n[0], (long long)b->n[1],
+      (long long)(b->n[0] * b->n[1]), (long long)t->sizes[d + 1]);
   return check_block_dtype(c, t);
 }
 
@@ -328,9 +360,10 @@ static void loop_add(void *arg, int64_t n, char *const *p, const int64_t *s)
   (*(combine_fn **)arg)(p[0], NULL, s[0], p[1], s[1], n);
 }
 
-/* to[..] += from[..] of the same sizes, where elements of `to` may meet: on one thread, in order. */
-static rush_status add_views(call_ctx *cx, rush_tensor *to, const geom *g_to, const rush_tensor *from,
-                             const geom *g_from)
+/* to[..] += from[..] of the same sizes, where elements of `to` may meet: on one thread, in order.
+ * */
+static rush_status add_views(call_ctx *cx, rush_tensor *to, const geom *g_to,
+                             const rush_tensor *from, const geom *g_from)
 {
   combine_fn *add = combine_find(COMBINE_ADD, to->dtype);
   rush_tensor *a, *b = NULL;
@@ -352,8 +385,8 @@ static rush_status add_views(call_ctx *cx, rush_tensor *to, const geom *g_to, co
 }
 
 /* The blocks' sums; kernel positions one after the other, as PyTorch adds them. */
-static rush_status add_blocks(rush_call *c, rush_tensor *image, const rush_tensor *t, const geom *g_to,
-                              const geom *g_from)
+static rush_status add_blocks(rush_call *c, rush_tensor *image, const rush_tensor *t,
+                              const geom *g_to, const geom *g_from)
 {
   for (int64_t i = 0; i < g_to->sizes[2]; i++)
     for (int64_t k = 0; k < g_to->sizes[3]; k++) {
@@ -373,10 +406,11 @@ rush_status kernel_col2im(rush_call *c)
   blocks b;
   geom g, from;
   if (call_list(c, 1) && call_list(c, 1)->n != 2)
-    return call_fail(c->cx, "It is expected output_size equals to 2, but got size %zu", call_list(c, 1)->n);
+    return call_fail(c->cx, "It is expected output_size equals to 2, but got size %zu",
+                     call_list(c, 1)->n);
   TRY(read_blocks(c, 2, &b));
-  if (!call_ints_fixed(c, 1, b.size, 2) || b.size[0] < 0 || b.size[1] < 0 || b.size[0] > INT32_MAX ||
-      b.size[1] > INT32_MAX)
+  if (!call_ints_fixed(c, 1, b.size, 2) || b.size[0] < 0 || b.size[1] < 0 ||
+      b.size[0] > INT32_MAX || b.size[1] > INT32_MAX)
     return call_fail(c->cx, "col2im: output_size is no size of an image");
   TRY(check_col2im(c, t, &b));
   int64_t channels = t->sizes[t->n_dims - 2] / (b.kernel[0] * b.kernel[1]);
@@ -418,7 +452,8 @@ rush_status kernel_unfold_backward(rush_call *c)
   TRY(dim_wrap(c->cx, call_int(c, 2), n, &dim));
   if (n == 0 || grad->n_dims != n + 1 || size < 0 || step <= 0 || sizes[dim] < size ||
       grad->sizes[dim] != (sizes[dim] - size) / step + 1 || grad->sizes[n] != size)
-    return call_fail(c->cx, "unfold_backward: the gradient does not have the shape that unfold gives");
+    return call_fail(c->cx,
+                     "unfold_backward: the gradient does not have the shape that unfold gives");
   rush_tensor *r;
   TRY(tensor_new(c->cx, grad->dtype, n, sizes, &r));
   rush_status s = tensor_fill(c->cx, r, value_int(0));

@@ -74,7 +74,7 @@ static rush_status cut_dim(rush_call *c, cuts *k, int64_t dim, int64_t *size)
   return RUSH_OK;
 }
 
-/* -- split, chunk ------------------------------------------------------------------------------- */
+/* -- split, chunk ------------------------------------------------------------------------------ */
 
 static rush_status split_every(rush_call *c, int64_t every, int64_t dim, bool copy)
 {
@@ -85,8 +85,10 @@ static rush_status split_every(rush_call *c, int64_t every, int64_t dim, bool co
     return call_fail(c->cx, "split expects split_size be non-negative, but got split_size=%lld",
                      (long long)every);
   if (every == 0 && size != 0)
-    return call_fail(c->cx, "split_size can only be 0 if dimension size is 0, but got dimension size "
-                            "of %lld", (long long)size);
+    return call_fail(c->cx,
+                     "split_size can only be 0 if dimension size is 0, but got dimension size "
+                     "of %lld",
+                     (long long)size);
   int64_t n = every == 0 ? 1 : i64_max(size / every + (size % every != 0), 1);
   TRY(cuts_alloc(c, &k, (size_t)n));
   for (int64_t i = 0; i < n; i++) {
@@ -118,18 +120,26 @@ static rush_status split_sizes(rush_call *c, bool copy)
   for (size_t i = 0; i < l->n; i++)
     text_printf(&text, "%s%lld", i ? ", " : "", (long long)l->items[i].as.i);
   rush_status s = call_fail(
-      c->cx, negative ? "split_with_sizes expects split_sizes have only non-negative entries, but got "
-                        "split_sizes=[%s]"
-                      : "split_with_sizes expects split_sizes to sum exactly to %2$lld (input tensor's "
-                        "size at dimension %3$d), but got split_sizes=[%1$s]",
-      text_str(&text), (long long)size, k.dim);
+    c->cx,
+    negative ? "split_with_sizes expects split_sizes have only non-negative entries, but got "
+               "split_sizes=[%s]"
+             : "split_with_sizes expects split_sizes to sum exactly to %2$lld (input tensor's "
+               "size at dimension %3$d), but got split_sizes=[%1$s]",
+    text_str(&text), (long long)size, k.dim);
   text_free(&text);
   return s;
 }
 
-rush_kernel kernel_split, kernel_split_copy, kernel_split_sizes, kernel_split_sizes_copy, kernel_chunk;
-rush_status kernel_split(rush_call *c) { return split_every(c, call_int(c, 1), call_int(c, 2), false); }
-rush_status kernel_split_copy(rush_call *c) { return split_every(c, call_int(c, 1), call_int(c, 2), true); }
+rush_kernel kernel_split, kernel_split_copy, kernel_split_sizes, kernel_split_sizes_copy,
+  kernel_chunk;
+rush_status kernel_split(rush_call *c)
+{
+  return split_every(c, call_int(c, 1), call_int(c, 2), false);
+}
+rush_status kernel_split_copy(rush_call *c)
+{
+  return split_every(c, call_int(c, 1), call_int(c, 2), true);
+}
 rush_status kernel_split_sizes(rush_call *c) { return split_sizes(c, false); }
 rush_status kernel_split_sizes_copy(rush_call *c) { return split_sizes(c, true); }
 
@@ -139,7 +149,8 @@ rush_status kernel_chunk(rush_call *c)
   int64_t size = 0, chunks = call_int(c, 1);
   TRY(cut_dim(c, &k, call_int(c, 2), &size));
   if (chunks <= 0)
-    return call_fail(c->cx, "chunk expects `chunks` to be greater than 0, got: %lld", (long long)chunks);
+    return call_fail(c->cx, "chunk expects `chunks` to be greater than 0, got: %lld",
+                     (long long)chunks);
   int64_t every = size / chunks + (size % chunks != 0);
   if (every > 0)
     return split_every(c, every, k.dim, false);
@@ -149,7 +160,7 @@ rush_status kernel_chunk(rush_call *c)
   return return_parts(c, &k);
 }
 
-/* -- tensor_split, hsplit, vsplit, dsplit ------------------------------------------------------- */
+/* -- tensor_split, hsplit, vsplit, dsplit ------------------------------------------------------ */
 
 static rush_status split_sections(rush_call *c, int64_t sections, int64_t dim)
 {
@@ -157,7 +168,8 @@ static rush_status split_sections(rush_call *c, int64_t sections, int64_t dim)
   int64_t size = 0, at = 0;
   TRY(cut_dim(c, &k, dim, &size));
   if (sections <= 0)
-    return call_fail(c->cx, "number of sections must be larger than 0, got %lld", (long long)sections);
+    return call_fail(c->cx, "number of sections must be larger than 0, got %lld",
+                     (long long)sections);
   TRY(cuts_alloc(c, &k, (size_t)sections));
   for (int64_t i = 0; i < sections; i++) {
     k.start[i] = at;
@@ -204,17 +216,24 @@ rush_status kernel_tensor_split_sections(rush_call *c)
   return split_sections(c, call_int(c, 1), call_int(c, 2));
 }
 
-rush_status kernel_tensor_split_indices(rush_call *c) { return split_list(c, call_list(c, 1), call_int(c, 2)); }
+rush_status kernel_tensor_split_indices(rush_call *c)
+{
+  return split_list(c, call_list(c, 1), call_int(c, 2));
+}
 
 rush_status kernel_tensor_split_tensor(rush_call *c)
 {
   rush_tensor *t = call_tensor(c, 1), *dense;
   if (t->dtype != RUSH_INT64)
-    return call_fail(c->cx, "tensor_split expected tensor_indices_or_sections to have dtype of long, but "
-                            "got %s", dtype_aten_name(t->dtype));
+    return call_fail(c->cx,
+                     "tensor_split expected tensor_indices_or_sections to have dtype of long, but "
+                     "got %s",
+                     dtype_aten_name(t->dtype));
   if (t->n_dims > 1)
-    return call_fail(c->cx, "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-                            "one-dimensional tensor, but got a tensor with %d dims", t->n_dims);
+    return call_fail(c->cx,
+                     "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+                     "one-dimensional tensor, but got a tensor with %d dims",
+                     t->n_dims);
   TRY(tensor_contiguous(c->cx, t, &dense));
   const int64_t *v = dense->data;
   rush_status s = t->n_dims == 0 ? split_sections(c, v[0], call_int(c, 2))
@@ -229,8 +248,10 @@ static rush_status named_split(rush_call *c, int dim, int least)
   const rush_tensor *t = call_tensor(c, 0);
   const char *name = strrchr(c->op->schema->name, ':') + 1;
   if (t->n_dims < least)
-    return call_fail(c->cx, "torch.%s requires a tensor with at least %d dimension%s, but got a tensor "
-                            "with %d dimensions!", name, least, least > 1 ? "s" : "", t->n_dims);
+    return call_fail(c->cx,
+                     "torch.%s requires a tensor with at least %d dimension%s, but got a tensor "
+                     "with %d dimensions!",
+                     name, least, least > 1 ? "s" : "", t->n_dims);
   if (least == 1 && t->n_dims == 1)
     dim = 0;
   if (call_list(c, 1))
@@ -247,7 +268,7 @@ rush_status kernel_hsplit(rush_call *c) { return named_split(c, 1, 1); }
 rush_status kernel_vsplit(rush_call *c) { return named_split(c, 0, 2); }
 rush_status kernel_dsplit(rush_call *c) { return named_split(c, 2, 3); }
 
-/* -- unbind ------------------------------------------------------------------------------------- */
+/* -- unbind ------------------------------------------------------------------------------------ */
 
 static rush_status unbind(rush_call *c, bool copy)
 {
@@ -255,7 +276,8 @@ static rush_status unbind(rush_call *c, bool copy)
   int dim;
   TRY(dim_wrap(c->cx, call_int(c, 1), t->n_dims, &dim));
   if (t->n_dims == 0)
-    return call_fail_type(c->cx, "IndexError", "Dimension specified as %lld but tensor has no dimensions",
+    return call_fail_type(c->cx, "IndexError",
+                          "Dimension specified as %lld but tensor has no dimensions",
                           (long long)call_int(c, 1));
   rush_list *l;
   TRY(list_new(c->cx, type_simple(TYPE_TENSOR), (size_t)t->sizes[dim], &l));

@@ -1,5 +1,5 @@
-/* Operators that only change geometry.  Each is a function on a geom; three kernels follow from it: the
- * view, its _copy form, and the in-place form, which changes the tensor's own geometry. */
+/* Operators that only change geometry.  Each is a function on a geom; three kernels follow from it:
+ * the view, its _copy form, and the in-place form, which changes the tensor's own geometry. */
 #include "ops/kernels/views.h"
 
 typedef rush_status geom_fn(rush_call *c, geom *g);
@@ -46,15 +46,16 @@ static rush_status change_self(rush_call *c, geom_fn *fn)
   rush_kernel kernel_##name##_inplace; \
   rush_status kernel_##name##_inplace(rush_call *c) { return change_self(c, fn_##name); }
 
-/* -- Reshaping ---------------------------------------------------------------------------------- */
+/* -- Reshaping --------------------------------------------------------------------------------- */
 
 static rush_status view_as_sizes(rush_call *c, geom *g, int n, int64_t *sizes)
 {
   TRY(infer_size(c->cx, n, sizes, call_tensor(c, 0)->n_elems));
   if (!geom_reshape(g, n, sizes))
-    return call_fail(c->cx, "view size is not compatible with input tensor's size and stride (at least "
-                            "one dimension spans across two contiguous subspaces). Use .reshape(...) "
-                            "instead.");
+    return call_fail(c->cx,
+                     "view size is not compatible with input tensor's size and stride (at least "
+                     "one dimension spans across two contiguous subspaces). Use .reshape(...) "
+                     "instead.");
   return RUSH_OK;
 }
 
@@ -180,8 +181,10 @@ static rush_status fn_unflatten(rush_call *c, geom *g)
     return call_fail(c->cx, "only one dimension can be inferred");
   sizes_text buf;
   if (product != whole || (n_unknown && parts[unknown] < 0))
-    return call_fail(c->cx, "unflatten: Provided sizes %s don't multiply up to the size of dim %d (%lld) "
-                            "in the input tensor", sizes_print(&buf, n, given), d, (long long)whole);
+    return call_fail(c->cx,
+                     "unflatten: Provided sizes %s don't multiply up to the size of dim %d (%lld) "
+                     "in the input tensor",
+                     sizes_print(&buf, n, given), d, (long long)whole);
   for (int i = 0; i < g->n_dims; i++) {
     for (int j = 0; i == d && j < n; j++)
       sizes[k++] = parts[j];
@@ -215,7 +218,7 @@ static rush_status fn_as_strided(rush_call *c, geom *g)
 VIEW_COPY(as_strided)
 IN_PLACE(as_strided)
 
-/* -- Permuting ---------------------------------------------------------------------------------- */
+/* -- Permuting --------------------------------------------------------------------------------- */
 
 static rush_status fn_permute(rush_call *c, geom *g)
 {
@@ -236,7 +239,8 @@ IN_PLACE(transpose)
 static rush_status fn_t(rush_call *c, geom *g)
 {
   if (g->n_dims > 2)
-    return call_fail(c->cx, "t() expects a tensor with <= 2 dimensions, but self is %dD", g->n_dims);
+    return call_fail(c->cx, "t() expects a tensor with <= 2 dimensions, but self is %dD",
+                     g->n_dims);
   return g->n_dims < 2 ? RUSH_OK : geom_transpose(c->cx, g, 0, 1);
 }
 VIEW_COPY(t)
@@ -256,8 +260,10 @@ static rush_status fn_mt(rush_call *c, geom *g)
   if (g->n_dims == 0)
     return RUSH_OK;
   if (g->n_dims < 2)
-    return call_fail(c->cx, "tensor.%s is only supported on matrices or batches of matrices. Got %d-D "
-                            "tensor.", strrchr(c->op->schema->name, ':') + 1, g->n_dims);
+    return call_fail(c->cx,
+                     "tensor.%s is only supported on matrices or batches of matrices. Got %d-D "
+                     "tensor.",
+                     strrchr(c->op->schema->name, ':') + 1, g->n_dims);
   return geom_transpose(c->cx, g, -2, -1);
 }
 VIEW(mt)
@@ -298,7 +304,7 @@ static rush_status fn_movedim(rush_call *c, geom *g)
 }
 VIEW(movedim)
 
-/* -- Dimensions of size 1 ------------------------------------------------------------------------- */
+/* -- Dimensions of size 1 ---------------------------------------------------------------------- */
 
 static rush_status squeeze_mask(geom *g, uint64_t mask)
 {
@@ -334,7 +340,10 @@ static rush_status fn_squeeze_dims(rush_call *c, geom *g)
 VIEW_COPY(squeeze_dims)
 IN_PLACE(squeeze_dims)
 
-static rush_status fn_unsqueeze(rush_call *c, geom *g) { return geom_unsqueeze(c->cx, g, call_int(c, 1)); }
+static rush_status fn_unsqueeze(rush_call *c, geom *g)
+{
+  return geom_unsqueeze(c->cx, g, call_int(c, 1));
+}
 VIEW_COPY(unsqueeze)
 IN_PLACE(unsqueeze)
 
@@ -406,7 +415,7 @@ rush_status kernel_atleast_1d_list(rush_call *c) { return at_least_each(c, 1); }
 rush_status kernel_atleast_2d_list(rush_call *c) { return at_least_each(c, 2); }
 rush_status kernel_atleast_3d_list(rush_call *c) { return at_least_each(c, 3); }
 
-/* -- Parts -------------------------------------------------------------------------------------- */
+/* -- Parts ------------------------------------------------------------------------------------- */
 
 static rush_status fn_select(rush_call *c, geom *g)
 {
@@ -472,7 +481,7 @@ static rush_status fn_unfold(rush_call *c, geom *g)
 }
 VIEW_COPY(unfold)
 
-/* -- Nothing changes ----------------------------------------------------------------------------- */
+/* -- Nothing changes --------------------------------------------------------------------------- */
 
 static rush_status fn_alias(rush_call *c, geom *g) { return (void)c, (void)g, RUSH_OK; }
 VIEW_COPY(alias)
@@ -505,7 +514,7 @@ rush_status kernel_self(rush_call *c)
   return RUSH_OK;
 }
 
-/* -- Complex numbers and bits --------------------------------------------------------------------- */
+/* -- Complex numbers and bits ------------------------------------------------------------------ */
 
 /* A view of the same storage as another dtype. */
 static rush_status return_bits(rush_call *c, int dtype, const geom *g)
@@ -529,7 +538,8 @@ static rush_status part_view(rush_call *c, int part)
   return return_bits(c, dtype_to_real(t->dtype), &g);
 }
 
-rush_kernel kernel_real, kernel_imag, kernel_view_as_real, kernel_view_as_complex, kernel_view_dtype;
+rush_kernel kernel_real, kernel_imag, kernel_view_as_real, kernel_view_as_complex,
+  kernel_view_dtype;
 rush_status kernel_real(rush_call *c)
 {
   return dtype_is_complex(call_tensor(c, 0)->dtype) ? part_view(c, 0) : kernel_self(c);
@@ -564,8 +574,10 @@ rush_status kernel_view_as_complex(rush_call *c)
   const rush_tensor *t = call_tensor(c, 0);
   geom g;
   if (t->dtype != RUSH_FLOAT16 && t->dtype != RUSH_FLOAT32 && t->dtype != RUSH_FLOAT64)
-    return call_fail(c->cx, "view_as_complex is only supported for half, float and double tensors, but "
-                            "got a tensor of scalar type: %s", dtype_aten_name(t->dtype));
+    return call_fail(c->cx,
+                     "view_as_complex is only supported for half, float and double tensors, but "
+                     "got a tensor of scalar type: %s",
+                     dtype_aten_name(t->dtype));
   geom_of(&g, t);
   int last = g.n_dims - 1;
   if (last < 0)
@@ -579,7 +591,8 @@ rush_status kernel_view_as_complex(rush_call *c)
   g.n_dims--;
   for (int i = 0; i < g.n_dims; i++) {
     if (g.strides[i] % 2)
-      return call_fail(c->cx, "Tensor must have a stride divisible by 2 for all but last dimension");
+      return call_fail(c->cx,
+                       "Tensor must have a stride divisible by 2 for all but last dimension");
     g.strides[i] /= 2;
   }
   g.offset /= 2;
@@ -601,9 +614,11 @@ static rush_status resize_items(rush_call *c, geom *g, int64_t from, int64_t to)
     if (g->strides[i] % ratio)
       why = "the strides must be divisible by the ratio of the element sizes";
   if (!why && from < to && (g->sizes[last] % ratio || g->offset % ratio))
-    why = "self.size(-1) and self.storage_offset() must be divisible by the ratio of the element sizes";
+    why =
+      "self.size(-1) and self.storage_offset() must be divisible by the ratio of the element sizes";
   if (why)
-    return call_fail(c->cx, "%s to view %lld-byte elements as %lld-byte ones (different element sizes)",
+    return call_fail(c->cx,
+                     "%s to view %lld-byte elements as %lld-byte ones (different element sizes)",
                      why, (long long)from, (long long)to);
   for (int i = 0; i < last; i++)
     g->strides[i] = from > to ? g->strides[i] * ratio : g->strides[i] / ratio;
@@ -657,7 +672,8 @@ static void conjugate(rush_tensor *t)
   }
 }
 
-/* PyTorch's conj() is a lazy view; here it is a copy, which only an in-place write could tell apart. */
+/* PyTorch's conj() is a lazy view; here it is a copy, which only an in-place write could tell
+ * apart. */
 rush_kernel kernel_conj, kernel_adjoint;
 rush_status kernel_conj(rush_call *c)
 {

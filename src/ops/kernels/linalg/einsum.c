@@ -1,5 +1,5 @@
-/* einsum, as PyTorch contracts: operands one after the other, each pair through bmm.  The order shows in the
- * strides of the result. */
+/* einsum, as PyTorch contracts: operands one after the other, each pair through bmm.  The order
+ * shows in the strides of the result. */
 #include <string.h>
 
 #include "ops/call/call.h"
@@ -32,17 +32,23 @@ static int label_of(char ch)
 }
 static char label_text(int label) { return (char)(label < 26 ? 'A' + label : 'a' + label - 26); }
 
-/* -- Parsing ----------------------------------------------------------------------------------------------- */
+/* -- Parsing ----------------------------------------------------------------------------------- */
 
-static rush_status parse_dots(call_ctx *cx, str text, size_t *at, bool seen, const char *where, int operand)
+static rush_status parse_dots(call_ctx *cx, str text, size_t *at, bool seen, const char *where,
+                              int operand)
 {
   if (seen && operand >= 0)
-    return call_fail(cx, "einsum(): found '.' for operand %d for which an ellipsis was already found", operand);
+    return call_fail(
+      cx, "einsum(): found '.' for operand %d for which an ellipsis was already found", operand);
   if (seen)
     return call_fail(cx, "einsum(): found '.' for output but an ellipsis (...) was already found");
   if (*at + 2 >= text.len || text.p[*at + 1] != '.' || text.p[*at + 2] != '.')
-    return operand >= 0 ? call_fail(cx, "einsum(): found '.' for operand %d that is not part of any ellipsis", operand)
-                        : call_fail(cx, "einsum(): found '.' for output that is not part of any ellipsis (...)%s", where);
+    return operand >= 0
+             ? call_fail(cx, "einsum(): found '.' for operand %d that is not part of any ellipsis",
+                         operand)
+             : call_fail(cx,
+                         "einsum(): found '.' for output that is not part of any ellipsis (...)%s",
+                         where);
   *at += 2;
   return RUSH_OK;
 }
@@ -56,7 +62,8 @@ static rush_status parse_inputs(call_ctx *cx, equation *e, str text, size_t end)
       continue;
     if (ch == ',') {
       if (++cur >= e->n_operands)
-        return call_fail(cx, "einsum(): fewer operands were provided than specified in the equation");
+        return call_fail(cx,
+                         "einsum(): fewer operands were provided than specified in the equation");
       continue;
     }
     term *t = &e->terms[cur];
@@ -65,8 +72,11 @@ static rush_status parse_inputs(call_ctx *cx, equation *e, str text, size_t end)
       TRY(parse_dots(cx, text, &i, t->ellipsis, "", cur));
       t->ellipsis = true;
     } else if ((label = label_of(ch)) < 0) {
-      return call_fail(cx, "einsum(): invalid subscript given at index %d in the equation string, subscripts must be in "
-                           "[a-zA-Z]", (int)i);
+      return call_fail(cx,
+                       "einsum(): invalid subscript given at index %d in the equation string, "
+                       "subscripts must be in "
+                       "[a-zA-Z]",
+                       (int)i);
     }
     if (t->n == MAX_LABELS)
       return call_fail(cx, "einsum(): too many subscripts for operand %d", cur);
@@ -83,10 +93,12 @@ static rush_status count_labels(call_ctx *cx, equation *e, const rush_list *oper
     const term *t = &e->terms[i];
     const int n_dims = list_tensor(operands, (size_t)i)->n_dims;
     if (t->ellipsis ? t->n - 1 > n_dims : t->n != n_dims)
-      return call_fail(cx, "einsum(): the number of subscripts in the equation (%d) %s (%d) for operand %d%s",
-                       t->ellipsis ? t->n - 1 : t->n,
-                       t->ellipsis ? "is more than the number of dimensions" : "does not match the number of dimensions",
-                       n_dims, i, t->ellipsis ? "" : " and no ellipsis was given");
+      return call_fail(
+        cx, "einsum(): the number of subscripts in the equation (%d) %s (%d) for operand %d%s",
+        t->ellipsis ? t->n - 1 : t->n,
+        t->ellipsis ? "is more than the number of dimensions"
+                    : "does not match the number of dimensions",
+        n_dims, i, t->ellipsis ? "" : " and no ellipsis was given");
     for (int k = 0; k < t->n; k++)
       e->count[t->labels[k]]++;
     if (t->ellipsis && n_dims - (t->n - 1) > e->ellipsis_dims)
@@ -124,12 +136,18 @@ static rush_status parse_output(call_ctx *cx, equation *e, str text, size_t at)
     }
     const int label = label_of(ch);
     if (label < 0)
-      return call_fail(cx, "einsum(): invalid subscript given at index %d in the equation string, subscripts must be in "
-                           "[a-zA-Z]", (int)i);
+      return call_fail(cx,
+                       "einsum(): invalid subscript given at index %d in the equation string, "
+                       "subscripts must be in "
+                       "[a-zA-Z]",
+                       (int)i);
     if (e->place[label] >= 0)
-      return call_fail(cx, "einsum(): output subscript %c appears more than once in the output", ch);
+      return call_fail(cx, "einsum(): output subscript %c appears more than once in the output",
+                       ch);
     if (e->count[label] == 0)
-      return call_fail(cx, "einsum(): output subscript %c does not appear in the equation for any input operand", ch);
+      return call_fail(
+        cx, "einsum(): output subscript %c does not appear in the equation for any input operand",
+        ch);
     e->place[label] = e->n_out++;
   }
   return RUSH_OK;
@@ -160,13 +178,15 @@ static rush_status parse(call_ctx *cx, equation *e, str text, const rush_list *o
   return e->n_dims <= TENSOR_MAX_DIMS ? RUSH_OK : call_fail(cx, "einsum(): too many dimensions");
 }
 
-/* -- Operands in one order of dimensions ----------------------------------------------------------------------- */
+/* -- Operands in one order of dimensions ------------------------------------------------------- */
 
 static rush_status repeated(call_ctx *cx, geom *g, int operand, int label, int first, int j)
 {
   if (g->sizes[j] != g->sizes[first])
-    return call_fail(cx, "einsum(): subscript %c is repeated for operand %d but the sizes don't match, %lld != %lld",
-                     label_text(label), operand, (long long)g->sizes[j], (long long)g->sizes[first]);
+    return call_fail(
+      cx,
+      "einsum(): subscript %c is repeated for operand %d but the sizes don't match, %lld != %lld",
+      label_text(label), operand, (long long)g->sizes[j], (long long)g->sizes[first]);
   g->strides[first] += g->strides[j];
   geom_remove_dim(g, j);
   return RUSH_OK;
@@ -222,8 +242,11 @@ static rush_status count_dims(call_ctx *cx, const equation *e, int *counts)
         for (int l = 0; l < ELLIPSIS; l++)
           label = e->place[l] == d ? l : label;
         const char name[2] = {label == ELLIPSIS ? '.' : label_text(label), 0};
-        return call_fail(cx, "einsum(): subscript %s has size %lld for operand %d which does not broadcast with previously "
-                             "seen size %lld", label == ELLIPSIS ? "..." : name, (long long)have, i, (long long)size);
+        return call_fail(cx,
+                         "einsum(): subscript %s has size %lld for operand %d which does not "
+                         "broadcast with previously "
+                         "seen size %lld",
+                         label == ELLIPSIS ? "..." : name, (long long)have, i, (long long)size);
       }
       size = have;
       counts[d]++;
@@ -232,7 +255,7 @@ static rush_status count_dims(call_ctx *cx, const equation *e, int *counts)
   return RUSH_OK;
 }
 
-/* -- Pairs -------------------------------------------------------------------------------------------------------- */
+/* -- Pairs ------------------------------------------------------------------------------------- */
 
 typedef uint64_t dim_set; /* bit d: dimension d */
 #define DIM(d) (UINT64_C(1) << (d))
@@ -278,7 +301,8 @@ static int64_t product(const rush_tensor *t, dim_set dims)
 }
 
 /* t with dimensions a, b, c and the rest, as [prod a, prod b, prod c]. */
-static rush_status as_batch(call_ctx *cx, const rush_tensor *t, const int64_t *order, const int64_t *three, rush_tensor **out)
+static rush_status as_batch(call_ctx *cx, const rush_tensor *t, const int64_t *order,
+                            const int64_t *three, rush_tensor **out)
 {
   geom g;
   rush_tensor *view = NULL;
@@ -290,7 +314,8 @@ static rush_status as_batch(call_ctx *cx, const rush_tensor *t, const int64_t *o
   return st;
 }
 
-static rush_status multiply(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, const split *s, rush_tensor **out)
+static rush_status multiply(call_ctx *cx, const rush_tensor *a, const rush_tensor *b,
+                            const split *s, rush_tensor **out)
 {
   int64_t order[TENSOR_MAX_DIMS], sizes[TENSOR_MAX_DIMS], back[TENSOR_MAX_DIMS];
   const int64_t n_both = product(a, s->both), n_left = product(a, s->left);
@@ -331,7 +356,8 @@ static rush_status multiply(call_ctx *cx, const rush_tensor *a, const rush_tenso
 }
 
 /* Contract a and b (both replaced or left) over the dimensions of `sum`. */
-static rush_status contract(call_ctx *cx, rush_tensor **a, rush_tensor **b, dim_set sum, rush_tensor **out)
+static rush_status contract(call_ctx *cx, rush_tensor **a, rush_tensor **b, dim_set sum,
+                            rush_tensor **out)
 {
   split s = {.sum = sum};
   if (sum == 0)
@@ -341,13 +367,15 @@ static rush_status contract(call_ctx *cx, rush_tensor **a, rush_tensor **b, dim_
     if (!(sum & DIM(d)))
       *(left && right ? &s.both : left ? &s.left : &s.right) |= DIM(d);
   }
-  if (s.left && s.right && s.right < (s.left & -s.left)) /* b's come first in the output: as its rows */
+  if (s.left && s.right &&
+      s.right < (s.left & -s.left)) /* b's come first in the output: as its rows */
     return multiply(cx, *b, *a, &(split){s.both, s.right, s.sum, s.left}, out);
   return multiply(cx, *a, *b, &s, out);
 }
 
 /* What can be summed before and while operands `a` and `b` are contracted. */
-static rush_status contract_pair(call_ctx *cx, const equation *e, int *counts, rush_tensor **a, rush_tensor **b, rush_tensor **out)
+static rush_status contract_pair(call_ctx *cx, const equation *e, int *counts, rush_tensor **a,
+                                 rush_tensor **b, rush_tensor **out)
 {
   dim_set both = 0, only_a = 0, only_b = 0;
   for (int d = e->n_out; d < e->n_dims; d++) {
@@ -377,9 +405,11 @@ static void take_out(equation *e, int i)
 static rush_status contract_all(call_ctx *cx, equation *e, int *counts, const rush_list *path)
 {
   size_t step = 0;
-  if (path && path->n != 2 * (size_t)(e->n_operands - 1) && path->n != (e->n_operands == 1 ? 1u : SIZE_MAX))
-    return call_fail(cx, "einsum(): expected contraction path given in path parameter to have size %d but got %d",
-                     e->n_operands == 1 ? 1 : 2 * (e->n_operands - 1), (int)path->n);
+  if (path && path->n != 2 * (size_t)(e->n_operands - 1) &&
+      path->n != (e->n_operands == 1 ? 1u : SIZE_MAX))
+    return call_fail(
+      cx, "einsum(): expected contraction path given in path parameter to have size %d but got %d",
+      e->n_operands == 1 ? 1 : 2 * (e->n_operands - 1), (int)path->n);
   while (e->n_operands > 1) {
     int64_t i = 0, j = 1;
     if (path) {
@@ -392,8 +422,10 @@ static rush_status contract_all(call_ctx *cx, equation *e, int *counts, const ru
         j = k;
       }
       if (i < 0 || i == j || j >= e->n_operands)
-        return call_fail(cx, "einsum(): invalid contraction path (%lld, %lld) while there are %d operands to contract",
-                         (long long)i, (long long)j, e->n_operands);
+        return call_fail(
+          cx,
+          "einsum(): invalid contraction path (%lld, %lld) while there are %d operands to contract",
+          (long long)i, (long long)j, e->n_operands);
     }
     rush_tensor *made = NULL;
     TRY(contract_pair(cx, e, counts, &e->ops[i], &e->ops[j], &made));

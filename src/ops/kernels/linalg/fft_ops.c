@@ -1,8 +1,9 @@
-/* ops/kernels/linalg/fft_ops.c -- the operators of torch.fft, around the lines of fft.c and fft_lines.h. All are
- * one of three kinds (complex to complex, real to half-complex, back) along a list of dimensions,
- * one dimension after the other. Float32 input runs in float32 only where it is large; small ones
- * run in double, where there is no time to save. An even real dimension is transformed as half as
- * many complex numbers. The result's memory order copies PyTorch's, because strides are visible. */
+/* ops/kernels/linalg/fft_ops.c -- the operators of torch.fft, around the lines of fft.c and
+ * fft_lines.h. All are one of three kinds (complex to complex, real to half-complex, back) along a
+ * list of dimensions, one dimension after the other. Float32 input runs in float32 only where it is
+ * large; small ones run in double, where there is no time to save. An even real dimension is
+ * transformed as half as many complex numbers. The result's memory order copies PyTorch's, because
+ * strides are visible. */
 #include <math.h>
 #include <stdatomic.h>
 
@@ -15,7 +16,7 @@
 
 enum { NORM_NONE, NORM_BY_ROOT_N, NORM_BY_N };
 
-/* -- One dimension of a contiguous complex128 tensor --------------------------------------------------------- */
+/* -- One dimension of a contiguous complex128 tensor ------------------------------------------- */
 
 typedef struct line_job {
   call_ctx *cx;
@@ -46,8 +47,10 @@ static void run_lines(void *arg, int64_t begin, int64_t end)
   mem_free_data(j->cx->ctx, in, n_bytes);
 }
 
-/* From `from` (of the same form, or x itself); `scale` and `conj` (the conjugate of the result) for the last of several. */
-static rush_status transform(call_ctx *cx, const rush_tensor *from, rush_tensor *x, int dim, bool backward, double scale, bool conj)
+/* From `from` (of the same form, or x itself); `scale` and `conj` (the conjugate of the result) for
+ * the last of several. */
+static rush_status transform(call_ctx *cx, const rush_tensor *from, rush_tensor *x, int dim,
+                             bool backward, double scale, bool conj)
 {
   line_job j = {.cx = cx, .x = x->data, .n = x->sizes[dim], .inner = 1, .backward = backward};
   if (x->n_elems == 0)
@@ -55,8 +58,15 @@ static rush_status transform(call_ctx *cx, const rush_tensor *from, rush_tensor 
   for (int i = dim + 1; i < x->n_dims; i++)
     j.inner *= x->sizes[i];
   if (fft_lines_has(j.n)) {
-    const fft_lines f = {.form = FFT_COMPLEX, .is_f64 = x->dtype == RUSH_COMPLEX128, .backward = backward, .conj = conj,
-                         .scale = scale, .n = j.n, .inner = j.inner, .outer = x->n_elems / j.n / j.inner, .in = from->data,
+    const fft_lines f = {.form = FFT_COMPLEX,
+                         .is_f64 = x->dtype == RUSH_COMPLEX128,
+                         .backward = backward,
+                         .conj = conj,
+                         .scale = scale,
+                         .n = j.n,
+                         .inner = j.inner,
+                         .outer = x->n_elems / j.n / j.inner,
+                         .in = from->data,
                          .out = x->data};
     return fft_lines_run(cx, &f);
   }
@@ -72,7 +82,7 @@ static rush_status transform(call_ctx *cx, const rush_tensor *from, rush_tensor 
   return st == RUSH_OK && j.failed ? call_nomem(cx) : st;
 }
 
-/* -- The three kinds -------------------------------------------------------------------------------------------- */
+/* -- The three kinds --------------------------------------------------------------------------- */
 
 typedef enum fft_kind { FFT_C2C, FFT_R2C, FFT_C2R } fft_kind;
 typedef struct fft_job {
@@ -86,7 +96,8 @@ typedef struct fft_job {
 } fft_job;
 
 /* A fresh contiguous copy of a dtype. */
-static rush_status fresh_copy(call_ctx *cx, const rush_tensor *t, int dtype, bool conj, rush_tensor **out)
+static rush_status fresh_copy(call_ctx *cx, const rush_tensor *t, int dtype, bool conj,
+                              rush_tensor **out)
 {
   TRY(tensor_new(cx, dtype, t->n_dims, t->sizes, out));
   rush_status st = tensor_copy(cx, *out, t);
@@ -100,8 +111,10 @@ static rush_status fresh_copy(call_ctx *cx, const rush_tensor *t, int dtype, boo
   return st;
 }
 
-/* The other half of a transform of real numbers, along `dim`: x[n - k] is the conjugate of x[k].  Steals. */
-static rush_status mirror_steal(call_ctx *cx, rush_tensor *half, int dim, int64_t n, rush_tensor **out)
+/* The other half of a transform of real numbers, along `dim`: x[n - k] is the conjugate of x[k].
+ * Steals. */
+static rush_status mirror_steal(call_ctx *cx, rush_tensor *half, int dim, int64_t n,
+                                rush_tensor **out)
 {
   int64_t sizes[TENSOR_MAX_DIMS], inner = 1;
   rush_tensor *t = NULL;
@@ -114,11 +127,13 @@ static rush_status mirror_steal(call_ctx *cx, rush_tensor *half, int dim, int64_
   rush_status st = tensor_new(cx, half->dtype, half->n_dims, sizes, &t);
   for (int64_t i = 0; st == RUSH_OK && i < t->n_elems; i++) {
     const int64_t k = i / inner % n, row = i / inner / n, at = i % inner;
-    const int64_t from = k < have && 2 * k <= n ? k : n - k, place = (row * have + from) * inner + at;
+    const int64_t from = k < have && 2 * k <= n ? k : n - k,
+                  place = (row * have + from) * inner + at;
     cplx v = {0, 0};
     if (from < have)
       v = is_f64 ? ((const cplx *)half->data)[place]
-                 : (cplx){(double)((const float *)half->data)[2 * place], (double)((const float *)half->data)[2 * place + 1]};
+                 : (cplx){(double)((const float *)half->data)[2 * place],
+                          (double)((const float *)half->data)[2 * place + 1]};
     /* what must be real is taken as real */
     v.im = from == 0 || 2 * from == n ? 0 : from == k ? v.im : -v.im;
     if (is_f64)
@@ -140,12 +155,14 @@ static double scale_of(const fft_job *j, const rush_tensor *x)
   return j->norm == NORM_NONE ? 1 : j->norm == NORM_BY_N ? 1 / n : 1 / sqrt(n);
 }
 
-/* float32 where PyTorch computes in it and there is time to save: what is small is computed in double. */
+/* float32 where PyTorch computes in it and there is time to save: what is small is computed in
+ * double. */
 static bool is_narrow(const rush_tensor *t, const fft_job *j)
 {
   bool narrow = (t->dtype == RUSH_FLOAT32 || t->dtype == RUSH_COMPLEX64) && t->n_elems >= 4096;
   for (int i = 0; i < j->n_dims; i++)
-    narrow &= fft_lines_has(j->kind == FFT_C2R && i == j->n_dims - 1 ? j->last : t->sizes[j->dims[i]]);
+    narrow &=
+      fft_lines_has(j->kind == FFT_C2R && i == j->n_dims - 1 ? j->last : t->sizes[j->dims[i]]);
   return narrow;
 }
 
@@ -154,24 +171,36 @@ static bool halves(const rush_tensor *t, const fft_job *j)
 {
   const int last = j->n_dims ? j->dims[j->n_dims - 1] : -1;
   const int64_t n = last < 0 ? 0 : j->kind == FFT_C2R ? j->last : t->sizes[last];
-  if (j->kind == FFT_C2C || last != t->n_dims - 1 || n % 2 || n == 0 || t->n_elems == 0 || !fft_lines_has(n))
+  if (j->kind == FFT_C2C || last != t->n_dims - 1 || n % 2 || n == 0 || t->n_elems == 0 ||
+      !fft_lines_has(n))
     return false;
-  return (j->kind == FFT_R2C ? j->onesided : t->sizes[last] > n / 2) && fft_lines_suits(n, t->n_elems / t->sizes[last]);
+  return (j->kind == FFT_R2C ? j->onesided : t->sizes[last] > n / 2) &&
+         fft_lines_suits(n, t->n_elems / t->sizes[last]);
 }
 
 /* Along the last dimension, from x to a new tensor. */
-static rush_status transform_half(call_ctx *cx, const rush_tensor *x, const fft_job *j, double scale, bool conj, rush_tensor **out)
+static rush_status transform_half(call_ctx *cx, const rush_tensor *x, const fft_job *j,
+                                  double scale, bool conj, rush_tensor **out)
 {
   const bool of_reals = j->kind == FFT_R2C;
-  const int dim = x->n_dims - 1, real = dtype_is_complex(x->dtype) ? dtype_to_real(x->dtype) : x->dtype;
+  const int dim = x->n_dims - 1,
+            real = dtype_is_complex(x->dtype) ? dtype_to_real(x->dtype) : x->dtype;
   const int64_t n = of_reals ? x->sizes[dim] : j->last;
   int64_t sizes[TENSOR_MAX_DIMS];
   memcpy(sizes, x->sizes, sizeof *sizes * x->n_dims);
   sizes[dim] = of_reals ? n / 2 + 1 : n;
   TRY(tensor_new(cx, of_reals ? dtype_to_complex(real) : real, x->n_dims, sizes, out));
-  const fft_lines f = {.form = of_reals ? FFT_OF_REALS : FFT_TO_REALS, .is_f64 = real == RUSH_FLOAT64, .backward = !of_reals,
-                       .conj = conj, .scale = scale, .n = n, .outer = x->n_elems / x->sizes[dim], .inner = 1,
-                       .in_n = x->sizes[dim], .in = x->data, .out = (*out)->data};
+  const fft_lines f = {.form = of_reals ? FFT_OF_REALS : FFT_TO_REALS,
+                       .is_f64 = real == RUSH_FLOAT64,
+                       .backward = !of_reals,
+                       .conj = conj,
+                       .scale = scale,
+                       .n = n,
+                       .outer = x->n_elems / x->sizes[dim],
+                       .inner = 1,
+                       .in_n = x->sizes[dim],
+                       .in = x->data,
+                       .out = (*out)->data};
   rush_status st = fft_lines_run(cx, &f);
   if (st != RUSH_OK)
     tensor_release(*out);
@@ -179,7 +208,8 @@ static rush_status transform_half(call_ctx *cx, const rush_tensor *x, const fft_
 }
 
 /* The half-complex dimension of C2R, the last to be done.  Steals. */
-static rush_status to_reals_steal(call_ctx *cx, rush_tensor *x, const fft_job *j, bool half, double scale, rush_tensor **out)
+static rush_status to_reals_steal(call_ctx *cx, rush_tensor *x, const fft_job *j, bool half,
+                                  double scale, rush_tensor **out)
 {
   const int last = j->dims[j->n_dims - 1];
   rush_tensor *whole = NULL;
@@ -189,7 +219,8 @@ static rush_status to_reals_steal(call_ctx *cx, rush_tensor *x, const fft_job *j
     tensor_release(x);
   } else {
     st = mirror_steal(cx, x, last, j->last, &whole);
-    if (st == RUSH_OK && (st = transform(cx, whole, whole, last, true, scale, j->conj_out)) != RUSH_OK)
+    if (st == RUSH_OK &&
+        (st = transform(cx, whole, whole, last, true, scale, j->conj_out)) != RUSH_OK)
       tensor_release(whole);
   }
   *out = whole;
@@ -197,7 +228,8 @@ static rush_status to_reals_steal(call_ctx *cx, rush_tensor *x, const fft_job *j
 }
 
 /* Transforms and scale; the result is contiguous, complex or (of C2R) real. */
-static rush_status run_complex(call_ctx *cx, const rush_tensor *t, const fft_job *j, bool half, rush_tensor **out)
+static rush_status run_complex(call_ctx *cx, const rush_tensor *t, const fft_job *j, bool half,
+                               rush_tensor **out)
 {
   rush_tensor *x = NULL, *y = NULL;
   const double scale = scale_of(j, t);
@@ -205,7 +237,8 @@ static rush_status run_complex(call_ctx *cx, const rush_tensor *t, const fft_job
   const int real = narrow ? RUSH_FLOAT32 : RUSH_FLOAT64;
   const int n_full = j->n_dims - (first_half || j->kind == FFT_C2R);
   const int dtype = first_half ? real : dtype_to_complex(real);
-  const bool ready = t->dtype == dtype && tensor_is_contiguous(t) && !j->conj_in; /* read where it is, by the first transform */
+  const bool ready = t->dtype == dtype && tensor_is_contiguous(t) &&
+                     !j->conj_in; /* read where it is, by the first transform */
   rush_status st = RUSH_OK;
   if (!ready || (n_full == 0 && !first_half)) {
     TRY(fresh_copy(cx, t, dtype, j->conj_in, &x));
@@ -220,7 +253,8 @@ static rush_status run_complex(call_ctx *cx, const rush_tensor *t, const fft_job
   }
   for (int i = 0; st == RUSH_OK && i < n_full; i++) {
     const bool ends = i == n_full - 1 && j->kind != FFT_C2R;
-    st = transform(cx, i ? x : t, x, j->dims[i], j->backward, ends ? scale : 1, ends && j->conj_out);
+    st =
+      transform(cx, i ? x : t, x, j->dims[i], j->backward, ends ? scale : 1, ends && j->conj_out);
   }
   if (st == RUSH_OK && j->kind == FFT_C2R) {
     st = to_reals_steal(cx, x, j, half, scale, &y);
@@ -234,8 +268,9 @@ static rush_status run_complex(call_ctx *cx, const rush_tensor *t, const fft_job
   return RUSH_OK;
 }
 
-/* The order of dimensions in memory, outermost first: those of a batch by falling strides, then those that
- * are transformed, by falling strides too but for a last one that stays.  It is the order PyTorch leaves. */
+/* The order of dimensions in memory, outermost first: those of a batch by falling strides, then
+ * those that are transformed, by falling strides too but for a last one that stays.  It is the
+ * order PyTorch leaves. */
 static void order_memory(int n, int *order, const int *dims, int n_dims, bool keep_last)
 {
   int batch[TENSOR_MAX_DIMS], moved[TENSOR_MAX_DIMS], n_batch = 0, n_moved = 0;
@@ -256,8 +291,8 @@ static void order_memory(int n, int *order, const int *dims, int n_dims, bool ke
 }
 
 /* Uninitialised, of part's sizes, in the memory order that the transforms of t leave. */
-static rush_status new_result(call_ctx *cx, const rush_tensor *t, const rush_tensor *part, int dtype, const fft_job *j,
-                              rush_tensor **out)
+static rush_status new_result(call_ctx *cx, const rush_tensor *t, const rush_tensor *part,
+                              int dtype, const fft_job *j, rush_tensor **out)
 {
   int order[TENSOR_MAX_DIMS];
   int64_t strides[TENSOR_MAX_DIMS], step = 1;
@@ -314,11 +349,12 @@ static rush_status run_fft(rush_call *c, const rush_tensor *t, const fft_job *j)
   return st;
 }
 
-/* -- _fft_c2c and its two relatives -------------------------------------------------------------------------------- */
+/* -- _fft_c2c and its two relatives ------------------------------------------------------------ */
 
 static rush_status no_dimensions(rush_call *c, int64_t dim)
 {
-  return call_fail_type(c->cx, "IndexError", "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
+  return call_fail_type(c->cx, "IndexError",
+                        "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
 }
 
 static rush_status read_dims(rush_call *c, uint32_t at, const rush_tensor *t, fft_job *j)
@@ -337,7 +373,8 @@ static rush_status read_dims(rush_call *c, uint32_t at, const rush_tensor *t, ff
 /* The half-complex forms need a last dimension. */
 static rush_status check_last(call_ctx *cx, const fft_job *j)
 {
-  return j->n_dims > 0 ? RUSH_OK : call_fail(cx, "ArrayRef: attempted to access back() of empty list");
+  return j->n_dims > 0 ? RUSH_OK
+                       : call_fail(cx, "ArrayRef: attempted to access back() of empty list");
 }
 
 rush_kernel kernel__fft_c2c, kernel__fft_r2c, kernel__fft_c2r;
@@ -368,7 +405,8 @@ rush_status kernel__fft_r2c(rush_call *c)
 rush_status kernel__fft_c2r(rush_call *c)
 {
   rush_tensor *t = call_tensor(c, 0);
-  fft_job j = {.kind = FFT_C2R, .norm = (int)call_int(c, 2), .backward = true, .last = call_int(c, 3)};
+  fft_job j = {
+    .kind = FFT_C2R, .norm = (int)call_int(c, 2), .backward = true, .last = call_int(c, 3)};
   TRY(read_dims(c, 1, t, &j));
   if (!dtype_is_complex(t->dtype))
     return call_fail(c->cx, "Expected self.is_complex() to be true, but got false.");
@@ -378,7 +416,7 @@ rush_status kernel__fft_c2r(rush_call *c)
   return run_fft(c, t, &j);
 }
 
-/* -- torch.fft ------------------------------------------------------------------------------------------------------ */
+/* -- torch.fft --------------------------------------------------------------------------------- */
 
 static rush_status read_norm(rush_call *c, uint32_t at, bool forward, int *norm)
 {
@@ -414,7 +452,8 @@ static rush_status read_shape(rush_call *c, const rush_tensor *t, fft_job *j, in
   } else {
     j->n_dims = has_sizes ? n_sizes : t->n_dims;
     if (j->n_dims > t->n_dims)
-      return call_fail(c->cx, "Got shape with %d values but input tensor only has %d dimensions.", j->n_dims, t->n_dims);
+      return call_fail(c->cx, "Got shape with %d values but input tensor only has %d dimensions.",
+                       j->n_dims, t->n_dims);
     for (int i = 0; i < j->n_dims; i++)
       j->dims[i] = t->n_dims - j->n_dims + i;
   }
@@ -437,7 +476,8 @@ static rush_status read_length(rush_call *c, const rush_tensor *t, fft_job *j, i
 }
 
 /* Cut or padded with zeros to the sizes along j->dims.  New. */
-static rush_status resized(call_ctx *cx, rush_tensor *t, const fft_job *j, const int64_t *sizes, rush_tensor **out)
+static rush_status resized(call_ctx *cx, rush_tensor *t, const fft_job *j, const int64_t *sizes,
+                           rush_tensor **out)
 {
   int64_t made[TENSOR_MAX_DIMS];
   bool same = true;
@@ -494,13 +534,15 @@ static rush_status fft_nd(rush_call *c, fft_job j, bool many, bool forward)
   int64_t sizes[TENSOR_MAX_DIMS];
   TRY(read_norm(c, 3, forward, &j.norm));
   if (j.kind == FFT_R2C && dtype_is_complex(call_tensor(c, 0)->dtype))
-    return call_fail(c->cx, "%s expects a real input tensor, but got %s", strrchr(c->op->schema->name, '_') + 1,
+    return call_fail(c->cx, "%s expects a real input tensor, but got %s",
+                     strrchr(c->op->schema->name, '_') + 1,
                      dtype_aten_name(call_tensor(c, 0)->dtype));
   j.was_real = !dtype_is_complex(call_tensor(c, 0)->dtype);
   TRY(fft_input(c, j.kind != FFT_R2C, &x));
   rush_status st = many ? read_shape(c, x, &j, sizes) : read_length(c, x, &j, sizes);
   if (st == RUSH_OK && j.kind != FFT_C2C && j.n_dims == 0)
-    st = call_fail(c->cx, "%s must transform at least one axis", strrchr(c->op->schema->name, '_') + 1);
+    st = call_fail(c->cx, "%s must transform at least one axis",
+                   strrchr(c->op->schema->name, '_') + 1);
   for (int i = 0; st == RUSH_OK && i < j.n_dims; i++) {
     const bool half = j.kind == FFT_C2R && i == j.n_dims - 1;
     if (sizes[i] == -1)
@@ -519,9 +561,9 @@ static rush_status fft_nd(rush_call *c, fft_job j, bool many, bool forward)
   return st;
 }
 
-#define FFT(name, job, forward)                                                                              \
-  rush_kernel kernel_fft_##name, kernel_fft_##name##n;                                                       \
-  rush_status kernel_fft_##name(rush_call *c) { return fft_nd(c, (fft_job)job, false, forward); }            \
+#define FFT(name, job, forward)                                                                   \
+  rush_kernel kernel_fft_##name, kernel_fft_##name##n;                                            \
+  rush_status kernel_fft_##name(rush_call *c) { return fft_nd(c, (fft_job)job, false, forward); } \
   rush_status kernel_fft_##name##n(rush_call *c) { return fft_nd(c, (fft_job)job, true, forward); }
 #define JOB(...) {__VA_ARGS__}
 FFT(fft, JOB(.kind = FFT_C2C), true)

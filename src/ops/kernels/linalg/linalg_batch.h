@@ -1,4 +1,5 @@
-/* ops/kernels/linalg/linalg_batch.h -- batches of matrices in double or complex double, around ops/math/linalg.h. */
+/* ops/kernels/linalg/linalg_batch.h -- batches of matrices in double or complex double, around
+ * ops/math/linalg.h. */
 #ifndef RUSH_OPS_LINALG_BATCH_H
 #define RUSH_OPS_LINALG_BATCH_H
 
@@ -17,17 +18,23 @@ static inline char *matrix_at(const rush_tensor *t, int64_t i, int64_t n_elems)
 {
   return (char *)t->data + (size_t)(i * n_elems) * tensor_item_bytes(t);
 }
-static inline void *matrix(const batch *b, int64_t i) { return matrix_at(b->t, i, b->rows * b->cols); }
+static inline void *matrix(const batch *b, int64_t i)
+{
+  return matrix_at(b->t, i, b->rows * b->cols);
+}
 
 /* Refuse what is no (square) matrix of floats or complex numbers. */
 rush_status check_matrix(rush_call *c, const rush_tensor *t, bool square) RUSH_CHECKED;
 /* A copy of t, its batch dimensions expanded to sizes[0..n_batch). */
-rush_status batch_copy(rush_call *c, const rush_tensor *t, int n_batch, const int64_t *sizes, batch *out) RUSH_CHECKED;
+rush_status batch_copy(rush_call *c, const rush_tensor *t, int n_batch, const int64_t *sizes,
+                       batch *out) RUSH_CHECKED;
 /* The same of an argument, checked. */
 rush_status batch_of(rush_call *c, uint32_t arg, bool square, batch *out) RUSH_CHECKED;
 /* A tensor of `like`'s batch dimensions and the given trailing sizes. */
-rush_status batch_new(rush_call *c, const batch *like, int n_tail, int64_t a, int64_t b, int dtype, rush_tensor **out) RUSH_CHECKED;
-/* Result i: t as `dtype`; steals t.  Columns: matrices column by column, as LAPACK leaves them: programs see the strides. */
+rush_status batch_new(rush_call *c, const batch *like, int n_tail, int64_t a, int64_t b, int dtype,
+                      rush_tensor **out) RUSH_CHECKED;
+/* Result i: t as `dtype`; steals t.  Columns: matrices column by column, as LAPACK leaves them:
+ * programs see the strides. */
 rush_status give(rush_call *c, uint32_t i, rush_tensor *t, int dtype) RUSH_CHECKED;
 rush_status give_columns(rush_call *c, uint32_t i, rush_tensor *t, int dtype) RUSH_CHECKED;
 

@@ -1,12 +1,13 @@
-/* ops/kernels/linalg/linalg_factor.c -- QR, eigenvalues, singular values, the matrix exponential and L D L':
- * batches around ops/math/linalg.h, with the helpers of linalg_ops.c. Each operator copies its argument
- * into a dense batch in double or complex double, runs the algorithm on one matrix after the other,
- * and converts the results back. Cost: O(n^3) a matrix, and one copy in double. */
+/* ops/kernels/linalg/linalg_factor.c -- QR, eigenvalues, singular values, the matrix exponential
+ * and L D L': batches around ops/math/linalg.h, with the helpers of linalg_ops.c. Each operator
+ * copies its argument into a dense batch in double or complex double, runs the algorithm on one
+ * matrix after the other, and converts the results back. Cost: O(n^3) a matrix, and one copy in
+ * double. */
 #include "ops/kernels/linalg/linalg_batch.h"
 #include "ops/kernels/views.h"
 #include "tensor/iter.h"
 
-/* -- QR --------------------------------------------------------------------------------------------------------------- */
+/* -- QR ---------------------------------------------------------------------------------------- */
 
 static rush_status qr_op(rush_call *c, bool complete, bool want_q)
 {
@@ -26,7 +27,8 @@ static rush_status qr_op(rush_call *c, bool complete, bool want_q)
     a.kind->qr_factor(c->cx, matrix(&a, i), a.rows, a.cols, tau);
     a.kind->upper_part(matrix(&a, i), a.cols, matrix_at(r, i, k * a.cols), k);
     if (want_q)
-      a.kind->qr_expand(c->cx, matrix(&a, i), a.rows, a.cols, tau, k_min, matrix_at(q, i, a.rows * k), k);
+      a.kind->qr_expand(c->cx, matrix(&a, i), a.rows, a.cols, tau, k_min,
+                        matrix_at(q, i, a.rows * k), k);
     st = call_poll(c->cx);
   }
   scratch_free(c, &a, tau, k_min);
@@ -46,7 +48,8 @@ rush_status kernel_linalg_qr(rush_call *c)
 
   if (!str_is(mode, "reduced") && !str_is(mode, "complete") && !str_is(mode, "r"))
     return call_fail(c->cx,
-                     "qr received unrecognized mode '%.*s' but expected one of 'reduced' (default), 'r', or 'complete'",
+                     "qr received unrecognized mode '%.*s' but expected one of 'reduced' "
+                     "(default), 'r', or 'complete'",
                      (int)mode.len, mode.p);
   return qr_op(c, str_is(mode, "complete"), !str_is(mode, "r"));
 }
@@ -73,17 +76,18 @@ rush_status kernel_geqrf(rush_call *c)
   return st;
 }
 
-/* -- Eigenvalues -------------------------------------------------------------------------------------------------------- */
+/* -- Eigenvalues ------------------------------------------------------------------------------- */
 
-/* linalg_eigh(A, UPLO) -> (w, v); linalg_eigvalsh(A, UPLO) -> w; _linalg_eigh(A, UPLO, compute_v).  Only the triangle
- * that UPLO names is read. */
+/* linalg_eigh(A, UPLO) -> (w, v); linalg_eigvalsh(A, UPLO) -> w; _linalg_eigh(A, UPLO, compute_v).
+ * Only the triangle that UPLO names is read. */
 rush_status kernel_linalg_eigh(rush_call *c)
 {
   rush_tensor *w = NULL, *v = NULL;
   str uplo = call_str(c, 1);
   batch a = {0};
   if (uplo.len != 1 || !strchr("UuLl", uplo.p[0]))
-    return call_fail(c->cx, "Expected UPLO argument to be 'L' or 'U', but got %.*s", (int)uplo.len, uplo.p);
+    return call_fail(c->cx, "Expected UPLO argument to be 'L' or 'U', but got %.*s", (int)uplo.len,
+                     uplo.p);
   rush_status st = batch_of(c, 0, true, &a);
 
   if (st == RUSH_OK)
@@ -92,7 +96,8 @@ rush_status kernel_linalg_eigh(rush_call *c)
     st = batch_new(c, &a, 2, a.rows, a.rows, a.kind->dtype, &v);
   for (int64_t i = 0; st == RUSH_OK && i < a.count; i++) {
     a.kind->mirror(matrix(&a, i), a.rows, uplo.p[0] == 'U' || uplo.p[0] == 'u');
-    a.kind->hermitian_eig(c->cx, matrix(&a, i), a.rows, (double *)w->data + i * a.rows, matrix_at(v, i, a.rows * a.rows));
+    a.kind->hermitian_eig(c->cx, matrix(&a, i), a.rows, (double *)w->data + i * a.rows,
+                          matrix_at(v, i, a.rows * a.rows));
     st = call_poll(c->cx);
   }
   if (st == RUSH_OK)
@@ -123,8 +128,10 @@ static rush_status eig_all(rush_call *c, const batch *a, rush_tensor *w, rush_te
   rush_status st = work ? RUSH_OK : call_nomem(c->cx);
 
   for (int64_t i = 0; st == RUSH_OK && i < a->count; i++) {
-    double *values = (double *)w->data + 2 * i * n, *vectors = v ? (double *)v->data + 2 * i * n * n : NULL;
-    int32_t failed = (complex ? linalg_eig_complex : linalg_eig_real)(c->cx, matrix(a, i), n, values, vectors, work);
+    double *values = (double *)w->data + 2 * i * n,
+           *vectors = v ? (double *)v->data + 2 * i * n * n : NULL;
+    int32_t failed = (complex ? linalg_eig_complex : linalg_eig_real)(c->cx, matrix(a, i), n,
+                                                                      values, vectors, work);
     st = call_poll(c->cx);
     if (st == RUSH_OK)
       st = linalg_check_info(c->cx, "torch.linalg.eig", &failed, 1, false);
@@ -159,7 +166,7 @@ rush_status kernel_linalg_eig(rush_call *c)
   return st;
 }
 
-/* -- Singular values ---------------------------------------------------------------------------------------------------- */
+/* -- Singular values --------------------------------------------------------------------------- */
 
 /* result 2: Vh, or V as linalg's older sister has it */
 static rush_status give_v(rush_call *c, const batch *a, rush_tensor *vh, bool want_v)
@@ -181,7 +188,8 @@ static rush_status svd_op(rush_call *c, bool full, bool only_values, bool want_v
   rush_tensor *u = NULL, *s = NULL, *vh = NULL;
   batch a = {0};
   TRY(batch_of(c, 0, false, &a));
-  int64_t m = a.rows, n = a.cols, k = i64_min(m, n), ku = full ? m : k, kv = full ? n : k, work_len = m * n + k * k + n * kv;
+  int64_t m = a.rows, n = a.cols, k = i64_min(m, n), ku = full ? m : k, kv = full ? n : k,
+          work_len = m * n + k * k + n * kv;
   void *work = scratch(c, &a, work_len);
   rush_status st = work ? batch_new(c, &a, 2, m, ku, a.kind->dtype, &u) : call_nomem(c->cx);
 
@@ -190,8 +198,8 @@ static rush_status svd_op(rush_call *c, bool full, bool only_values, bool want_v
   if (st == RUSH_OK)
     st = batch_new(c, &a, 2, kv, n, a.kind->dtype, &vh);
   for (int64_t i = 0; st == RUSH_OK && i < a.count; i++) {
-    a.kind->svd(c->cx, matrix(&a, i), m, n, matrix_at(u, i, m * ku), ku, (double *)s->data + i * k, matrix_at(vh, i, kv * n), kv,
-                work);
+    a.kind->svd(c->cx, matrix(&a, i), m, n, matrix_at(u, i, m * ku), ku, (double *)s->data + i * k,
+                matrix_at(vh, i, kv * n), kv, work);
     st = call_poll(c->cx);
   }
   scratch_free(c, &a, work, work_len);
@@ -211,7 +219,7 @@ rush_status kernel_linalg_svd(rush_call *c) { return svd_op(c, call_bool(c, 1), 
 rush_status kernel_linalg_svdvals(rush_call *c) { return svd_op(c, false, true, false); }
 rush_status kernel_svd(rush_call *c) { return svd_op(c, !call_bool(c, 1), false, true); }
 
-/* -- Matrix exponential ------------------------------------------------------------------------------------------------- */
+/* -- Matrix exponential ------------------------------------------------------------------------ */
 
 rush_status kernel_matrix_exp(rush_call *c)
 {
@@ -234,9 +242,10 @@ rush_status kernel_matrix_exp(rush_call *c)
   return st;
 }
 
-/* -- L D L' ------------------------------------------------------------------------------------------------------------- */
+/* -- L D L' ------------------------------------------------------------------------------------ */
 
-/* linalg_ldl_factor(A, hermitian) -> (LD, pivots); _ex(A, hermitian, check_errors) -> (LD, pivots, info). */
+/* linalg_ldl_factor(A, hermitian) -> (LD, pivots); _ex(A, hermitian, check_errors) -> (LD, pivots,
+ * info). */
 rush_status kernel_ldl_factor(rush_call *c)
 {
   rush_tensor *pivots = NULL, *info = NULL;
@@ -250,13 +259,13 @@ rush_status kernel_ldl_factor(rush_call *c)
     st = batch_new(c, &a, 0, 0, 0, RUSH_INT32, &info);
   for (int64_t i = 0; st == RUSH_OK && i < a.count; i++) {
     bool hermitian = call_bool(c, 1) && a.kind == &linalg_complex;
-    ((int32_t *)info->data)[i] =
-        a.kind->ldl_factor(c->cx, matrix(&a, i), a.rows, hermitian, (int32_t *)pivots->data + i * a.rows);
+    ((int32_t *)info->data)[i] = a.kind->ldl_factor(c->cx, matrix(&a, i), a.rows, hermitian,
+                                                    (int32_t *)pivots->data + i * a.rows);
     st = call_poll(c->cx);
   }
   if (st == RUSH_OK && (!ex || call_bool(c, 2)))
-    st = linalg_check_info(c->cx, ex ? "torch.linalg.ldl_factor_ex" : "torch.linalg.ldl_factor", info->data, a.count,
-                           a.n_batch_dims > 0);
+    st = linalg_check_info(c->cx, ex ? "torch.linalg.ldl_factor_ex" : "torch.linalg.ldl_factor",
+                           info->data, a.count, a.n_batch_dims > 0);
   if (st == RUSH_OK)
     st = give_columns(c, 0, tensor_retain(a.t), a.dtype);
   if (st == RUSH_OK)
@@ -272,17 +281,21 @@ rush_status kernel_ldl_factor(rush_call *c)
 /* linalg_ldl_solve(LD, pivots, B, hermitian) */
 rush_status kernel_ldl_solve(rush_call *c)
 {
-  rush_tensor *ld = call_tensor(c, 0), *pivots = call_tensor(c, 1), *b = call_tensor(c, 2), *wide = NULL, *dense = NULL;
+  rush_tensor *ld = call_tensor(c, 0), *pivots = call_tensor(c, 1), *b = call_tensor(c, 2),
+              *wide = NULL, *dense = NULL;
   int64_t sizes[TENSOR_MAX_DIMS];
   batch a = {0}, x = {0};
   int n;
 
   TRY(check_matrix(c, ld, true));
-  if (b->n_dims < 2 || b->dtype != ld->dtype || b->sizes[b->n_dims - 2] != ld->sizes[ld->n_dims - 1] ||
+  if (b->n_dims < 2 || b->dtype != ld->dtype ||
+      b->sizes[b->n_dims - 2] != ld->sizes[ld->n_dims - 1] ||
       !sizes_broadcast(ld->n_dims - 2, ld->sizes, b->n_dims - 2, b->sizes, &n, sizes))
     return call_fail(c->cx, "torch.linalg.ldl_solve: Incompatible shapes or dtypes of LD and B");
-  if (pivots->dtype != RUSH_INT32 || pivots->n_dims != ld->n_dims - 1 || pivots->sizes[pivots->n_dims - 1] != ld->sizes[ld->n_dims - 1])
-    return call_fail(c->cx, "torch.linalg.ldl_solve: Expected pivots to be int32, of LD's shape without the last dimension");
+  if (pivots->dtype != RUSH_INT32 || pivots->n_dims != ld->n_dims - 1 ||
+      pivots->sizes[pivots->n_dims - 1] != ld->sizes[ld->n_dims - 1])
+    return call_fail(c->cx, "torch.linalg.ldl_solve: Expected pivots to be int32, of LD's shape "
+                            "without the last dimension");
   rush_status st = batch_copy(c, ld, n, sizes, &a);
   if (st == RUSH_OK)
     st = batch_copy(c, b, n, sizes, &x);
@@ -297,8 +310,8 @@ rush_status kernel_ldl_solve(rush_call *c)
       st = call_fail(c->cx, "torch.linalg.ldl_solve: a pivot is out of range");
   }
   for (int64_t i = 0; st == RUSH_OK && i < x.count; i++) {
-    a.kind->ldl_solve(c->cx, matrix(&a, i), (int32_t *)dense->data + i * a.rows, a.rows, call_bool(c, 3) && a.kind == &linalg_complex,
-                      matrix(&x, i), x.cols);
+    a.kind->ldl_solve(c->cx, matrix(&a, i), (int32_t *)dense->data + i * a.rows, a.rows,
+                      call_bool(c, 3) && a.kind == &linalg_complex, matrix(&x, i), x.cols);
     st = call_poll(c->cx);
   }
   if (st == RUSH_OK)

@@ -1,8 +1,8 @@
-/* ops/kernels/linalg/linalg_ops.c -- operators that solve and factor: LU (inv, solve, det), Cholesky, triangular
- * systems, and the batch helpers that linalg_factor.c shares. Matrices are copied to dense double
- * (or complex double) and the algorithms of ops/math/linalg.h run on them one by one; there is one
- * precision, so each algorithm exists once per field. Results keep PyTorch's column-major strides
- * (give_columns). Cost: O(n^3) a matrix, and one copy in double. */
+/* ops/kernels/linalg/linalg_ops.c -- operators that solve and factor: LU (inv, solve, det),
+ * Cholesky, triangular systems, and the batch helpers that linalg_factor.c shares. Matrices are
+ * copied to dense double (or complex double) and the algorithms of ops/math/linalg.h run on them
+ * one by one; there is one precision, so each algorithm exists once per field. Results keep
+ * PyTorch's column-major strides (give_columns). Cost: O(n^3) a matrix, and one copy in double. */
 #include "ops/kernels/linalg/linalg_batch.h"
 
 #include "ops/kernels/views.h"
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* -- Batches of matrices in double --------------------------------------------------------------------- */
+/* -- Batches of matrices in double ------------------------------------------------------------- */
 
 /* Such matrices are taken where there is nothing to compute. */
 static bool is_half(int dtype) { return dtype == RUSH_FLOAT16 || dtype == RUSH_BFLOAT16; }
@@ -21,20 +21,23 @@ rush_status check_matrix(rush_call *c, const rush_tensor *t, bool square)
   const char *name = strchr(c->op->schema->name, ':') + 2;
   int n = t->n_dims;
 
-  if (t->dtype != RUSH_FLOAT32 && t->dtype != RUSH_FLOAT64 && t->dtype != RUSH_COMPLEX64 && t->dtype != RUSH_COMPLEX128 &&
-      !(is_half(t->dtype) && strstr(name, "matrix_exp")) && t->n_elems > 0)
+  if (t->dtype != RUSH_FLOAT32 && t->dtype != RUSH_FLOAT64 && t->dtype != RUSH_COMPLEX64 &&
+      t->dtype != RUSH_COMPLEX128 && !(is_half(t->dtype) && strstr(name, "matrix_exp")) &&
+      t->n_elems > 0)
     return call_fail(c->cx, is_half(t->dtype) ? "%s: Low precision dtypes not supported. Got %s"
                             : "%s: Expected a floating point or complex tensor as input. Got %s",
                      name, dtype_aten_name(t->dtype));
   if (n < 2)
     return call_fail(c->cx, "%s: The input tensor A must have at least 2 dimensions.", name);
   if (square && t->sizes[n - 1] != t->sizes[n - 2])
-    return call_fail(c->cx, "%s: A must be batches of square matrices, but they are %lld by %lld matrices", name,
-                     (long long)t->sizes[n - 2], (long long)t->sizes[n - 1]);
+    return call_fail(c->cx,
+                     "%s: A must be batches of square matrices, but they are %lld by %lld matrices",
+                     name, (long long)t->sizes[n - 2], (long long)t->sizes[n - 1]);
   return RUSH_OK;
 }
 
-rush_status batch_copy(rush_call *c, const rush_tensor *t, int n_batch, const int64_t *sizes, batch *out)
+rush_status batch_copy(rush_call *c, const rush_tensor *t, int n_batch, const int64_t *sizes,
+                       batch *out)
 {
   int64_t full[TENSOR_MAX_DIMS];
   int n = n_batch + 2;
@@ -44,8 +47,13 @@ rush_status batch_copy(rush_call *c, const rush_tensor *t, int n_batch, const in
   full[n - 2] = t->sizes[t->n_dims - 2];
   full[n - 1] = t->sizes[t->n_dims - 1];
   const bool complex = dtype_is_complex(t->dtype);
-  *out = (batch){.n_batch_dims = n_batch, .rows = full[n - 2], .cols = full[n - 1], .dtype = t->dtype, .count = 1,
-                 .kind = complex ? &linalg_complex : &linalg_real, .real = complex ? dtype_to_real(t->dtype) : t->dtype};
+  *out = (batch){.n_batch_dims = n_batch,
+                 .rows = full[n - 2],
+                 .cols = full[n - 1],
+                 .dtype = t->dtype,
+                 .count = 1,
+                 .kind = complex ? &linalg_complex : &linalg_real,
+                 .real = complex ? dtype_to_real(t->dtype) : t->dtype};
   for (int i = 0; i < n_batch; i++)
     out->count *= full[i];
   TRY(tensor_new(c->cx, out->kind->dtype, n, full, &out->t));
@@ -111,7 +119,10 @@ rush_status give_columns(rush_call *c, uint32_t i, rush_tensor *t, int dtype)
   return st;
 }
 
-void *scratch(rush_call *c, const batch *b, int64_t n) { return mem_alloc(c->cx->ctx, (size_t)(n + 1) * b->kind->item); }
+void *scratch(rush_call *c, const batch *b, int64_t n)
+{
+  return mem_alloc(c->cx->ctx, (size_t)(n + 1) * b->kind->item);
+}
 void scratch_free(rush_call *c, const batch *b, void *p, int64_t n)
 {
   if (p)
@@ -121,12 +132,17 @@ void scratch_free(rush_call *c, const batch *b, void *p, int64_t n)
 /* What the operator is called in messages. */
 static const char *api_name(const rush_call *c)
 {
-  static const struct { const char *op, *api; } rows[] = {
-      {"aten::linalg_inv_ex", "linalg.inv_ex"},       {"aten::linalg_inv", "linalg.inv"},
-      {"aten::inverse", "linalg.inv"},                {"aten::linalg_solve_ex", "linalg.solve_ex"},
-      {"aten::linalg_solve", "torch.linalg.solve"},   {"aten::_linalg_solve_ex", "linalg.solve"},
-      {"aten::linalg_cholesky", "linalg.cholesky"},   {"aten::linalg_cholesky_ex", "linalg.cholesky_ex"},
-      {"aten::linalg_lu_factor", "torch.linalg.lu_factor"},
+  static const struct { const char *op, *api;
+  } rows[] = {
+    {"aten::linalg_inv_ex", "linalg.inv_ex"},
+    {"aten::linalg_inv", "linalg.inv"},
+    {"aten::inverse", "linalg.inv"},
+    {"aten::linalg_solve_ex", "linalg.solve_ex"},
+    {"aten::linalg_solve", "torch.linalg.solve"},
+    {"aten::_linalg_solve_ex", "linalg.solve"},
+    {"aten::linalg_cholesky", "linalg.cholesky"},
+    {"aten::linalg_cholesky_ex", "linalg.cholesky_ex"},
+    {"aten::linalg_lu_factor", "torch.linalg.lu_factor"},
   };
   for (size_t i = 0; i < COUNT_OF(rows); i++)
     if (strcmp(c->op->schema->name, rows[i].op) == 0)
@@ -134,7 +150,7 @@ static const char *api_name(const rush_call *c)
   return strchr(c->op->schema->name, ':') + 2;
 }
 
-/* -- LU: inv, solve, det ------------------------------------------------------------------------------------ */
+/* -- LU: inv, solve, det ----------------------------------------------------------------------- */
 
 typedef struct lu_batch {
   batch a;              /* factored in place */
@@ -156,8 +172,8 @@ static rush_status lu_batch_factor(rush_call *c, lu_batch *l)
   TRY(batch_new(c, &l->a, 1, k, 0, RUSH_INT32, &l->pivots));
   TRY(batch_new(c, &l->a, 0, 0, 0, RUSH_INT32, &l->info));
   for (int64_t i = 0; i < l->a.count; i++) {
-    ((int32_t *)l->info->data)[i] =
-        l->a.kind->lu_factor(c->cx, matrix(&l->a, i), l->a.rows, l->a.cols, (int32_t *)l->pivots->data + i * k);
+    ((int32_t *)l->info->data)[i] = l->a.kind->lu_factor(
+      c->cx, matrix(&l->a, i), l->a.rows, l->a.cols, (int32_t *)l->pivots->data + i * k);
     TRY(call_poll(c->cx));
   }
   return RUSH_OK;
@@ -208,27 +224,32 @@ static bool is_vector_batch(const rush_tensor *a, const rush_tensor *b)
 }
 
 /* The batch sizes of A and B broadcast; *vector: B is a (batch of) vector. */
-static rush_status solve_sizes(rush_call *c, const rush_tensor *a, const rush_tensor *b, bool *vector, int *n,
-                               int64_t *sizes)
+static rush_status solve_sizes(rush_call *c, const rush_tensor *a, const rush_tensor *b,
+                               bool *vector, int *n, int64_t *sizes)
 {
   *vector = b->n_dims == 1 || is_vector_batch(a, b);
   int nb = *vector ? b->n_dims - 1 : b->n_dims - 2;
 
   if (b->dtype != a->dtype)
-    return call_fail(c->cx, "linalg.solve: Expected A and B to have the same dtype, but found A of type %s and B of type %s instead",
+    return call_fail(c->cx,
+                     "linalg.solve: Expected A and B to have the same dtype, but found A of type "
+                     "%s and B of type %s instead",
                      dtype_aten_name(a->dtype), dtype_aten_name(b->dtype));
   if (nb < 0 || !sizes_broadcast(a->n_dims - 2, a->sizes, nb, b->sizes, n, sizes))
     return call_fail(c->cx, "linalg.solve: the batch dimensions of A and B do not broadcast");
   int64_t rows = *vector ? b->sizes[b->n_dims - 1] : b->sizes[b->n_dims - 2];
   if (rows != a->sizes[a->n_dims - 1])
-    return call_fail(c->cx, "linalg.solve: Incompatible shapes of A and B for the equation AX = B (%lldx%lld and %lldx%lld)",
-                     (long long)a->sizes[a->n_dims - 2], (long long)a->sizes[a->n_dims - 1], (long long)rows,
-                     (long long)(*vector ? 1 : b->sizes[b->n_dims - 1]));
+    return call_fail(c->cx,
+                     "linalg.solve: Incompatible shapes of A and B for the equation AX = B "
+                     "(%lldx%lld and %lldx%lld)",
+                     (long long)a->sizes[a->n_dims - 2], (long long)a->sizes[a->n_dims - 1],
+                     (long long)rows, (long long)(*vector ? 1 : b->sizes[b->n_dims - 1]));
   return RUSH_OK;
 }
 
 /* B as a batch of n x k matrices; XA = B is solved as A'X' = B'. */
-static rush_status solve_rhs(rush_call *c, rush_tensor *b, bool vector, int n, const int64_t *sizes, batch *out)
+static rush_status solve_rhs(rush_call *c, rush_tensor *b, bool vector, int n, const int64_t *sizes,
+                             batch *out)
 {
   rush_tensor *as_matrix = NULL;
   int64_t dims[TENSOR_MAX_DIMS], strides[TENSOR_MAX_DIMS];
@@ -250,7 +271,8 @@ static rush_status solve_rhs(rush_call *c, rush_tensor *b, bool vector, int n, c
 static rush_status drop_last_dim(rush_call *c, rush_tensor **t)
 {
   rush_tensor *flat;
-  rush_status st = tensor_as_strided(c->cx, *t, (*t)->n_dims - 1, (*t)->sizes, (*t)->strides, (*t)->offset, &flat);
+  rush_status st =
+    tensor_as_strided(c->cx, *t, (*t)->n_dims - 1, (*t)->sizes, (*t)->strides, (*t)->offset, &flat);
 
   if (st != RUSH_OK)
     return st;
@@ -293,9 +315,11 @@ rush_status kernel_linalg_solve(rush_call *c)
     TRY(solve_sizes(c, a, b, &vector, &n, sizes));
   } else {
     vector = false;
-    if (b->n_dims < 2 || b->dtype != a->dtype || b->sizes[b->n_dims - 1] != a->sizes[a->n_dims - 1] ||
+    if (b->n_dims < 2 || b->dtype != a->dtype ||
+        b->sizes[b->n_dims - 1] != a->sizes[a->n_dims - 1] ||
         !sizes_broadcast(a->n_dims - 2, a->sizes, b->n_dims - 2, b->sizes, &n, sizes))
-      return call_fail(c->cx, "linalg.solve: Incompatible shapes of A and B for the equation XA = B");
+      return call_fail(c->cx,
+                       "linalg.solve: Incompatible shapes of A and B for the equation XA = B");
   }
   rush_status st = batch_copy(c, a, n, sizes, &l.a);
   for (int64_t i = 0; st == RUSH_OK && !left && i < l.a.count; i++)
@@ -309,7 +333,8 @@ rush_status kernel_linalg_solve(rush_call *c)
   if (st == RUSH_OK && !left)
     st = solve_right(c, &l, &x);
   for (int64_t i = 0; st == RUSH_OK && left && i < x.count; i++) {
-    x.kind->lu_solve(c->cx, matrix(&l.a, i), (int32_t *)l.pivots->data + i * l.a.rows, l.a.rows, matrix(&x, i), x.cols);
+    x.kind->lu_solve(c->cx, matrix(&l.a, i), (int32_t *)l.pivots->data + i * l.a.rows, l.a.rows,
+                     matrix(&x, i), x.cols);
     st = call_poll(c->cx);
   }
   if (st == RUSH_OK && vector)
@@ -331,7 +356,8 @@ rush_status kernel_linalg_solve(rush_call *c)
 }
 
 /* det and slogdet share the product of the diagonal of U. */
-static rush_status determinants(rush_call *c, lu_batch *l, rush_tensor **sign, rush_tensor **logabs, rush_tensor **det)
+static rush_status determinants(rush_call *c, lu_batch *l, rush_tensor **sign, rush_tensor **logabs,
+                                rush_tensor **det)
 {
   TRY(batch_of(c, 0, true, &l->a));
   TRY(lu_batch_factor(c, l));
@@ -339,13 +365,15 @@ static rush_status determinants(rush_call *c, lu_batch *l, rush_tensor **sign, r
   TRY(batch_new(c, &l->a, 0, 0, 0, RUSH_FLOAT64, logabs));
   TRY(batch_new(c, &l->a, 0, 0, 0, l->a.kind->dtype, det));
   for (int64_t i = 0; i < l->a.count; i++)
-    l->a.kind->determinant(matrix(&l->a, i), (int32_t *)l->pivots->data + i * l->a.rows, l->a.rows, matrix_at(*det, i, 1),
-                           matrix_at(*sign, i, 1), (double *)(*logabs)->data + i);
+    l->a.kind->determinant(matrix(&l->a, i), (int32_t *)l->pivots->data + i * l->a.rows, l->a.rows,
+                           matrix_at(*det, i, 1), matrix_at(*sign, i, 1),
+                           (double *)(*logabs)->data + i);
   return RUSH_OK;
 }
 
 /* log(det), in place: -infinity of 0, NaN of what is negative. */
-static rush_status logdet(rush_call *c, const batch *a, rush_tensor **det, const rush_tensor *sign, const rush_tensor *logabs)
+static rush_status logdet(rush_call *c, const batch *a, rush_tensor **det, const rush_tensor *sign,
+                          const rush_tensor *logabs)
 {
   rush_value arg = {.tag = RUSH_TAG_TENSOR, .as.tensor = *det}, log;
   if (a->kind == &linalg_complex) {
@@ -356,7 +384,9 @@ static rush_status logdet(rush_call *c, const batch *a, rush_tensor **det, const
   }
   for (int64_t i = 0; i < a->count; i++) {
     double s = ((const double *)sign->data)[i];
-    ((double *)(*det)->data)[i] = s < 0 ? (double)NAN : s == 0 ? -INFINITY : ((const double *)logabs->data)[i];
+    ((double *)(*det)->data)[i] = s < 0    ? (double)NAN
+                                  : s == 0 ? -INFINITY
+                                           : ((const double *)logabs->data)[i];
   }
   return RUSH_OK;
 }
@@ -412,7 +442,7 @@ rush_status kernel_lu_factor(rush_call *c)
   return st;
 }
 
-/* -- Cholesky ----------------------------------------------------------------------------------------------------- */
+/* -- Cholesky ---------------------------------------------------------------------------------- */
 
 /* linalg_cholesky(A, upper), cholesky, linalg_cholesky_ex(A, upper, check_errors). */
 rush_status kernel_linalg_cholesky(rush_call *c)
@@ -445,12 +475,15 @@ rush_status kernel_linalg_cholesky(rush_call *c)
   return st;
 }
 
-static rush_status check_same_dtype(rush_call *c, const char *name, const rush_tensor *b, const rush_tensor *a)
+static rush_status check_same_dtype(rush_call *c, const char *name, const rush_tensor *b,
+                                    const rush_tensor *a)
 {
   if (b->dtype == a->dtype)
     return RUSH_OK;
-  return call_fail(c->cx, "%sExpected b and A to have the same dtype, but found b of type %s and A of type %s instead.", name,
-                   dtype_aten_name(b->dtype), dtype_aten_name(a->dtype));
+  return call_fail(
+    c->cx,
+    "%sExpected b and A to have the same dtype, but found b of type %s and A of type %s instead.",
+    name, dtype_aten_name(b->dtype), dtype_aten_name(a->dtype));
 }
 
 /* cholesky_solve(B, L, upper): L L' X = B. */
@@ -472,8 +505,10 @@ rush_status kernel_cholesky_solve(rush_call *c)
   if (st == RUSH_OK)
     st = batch_copy(c, b, n, sizes, &x);
   for (int64_t i = 0; st == RUSH_OK && i < x.count; i++) {
-    x.kind->tri_solve(c->cx, matrix(&l, i), l.rows, upper, upper ? LINALG_ADJOINT : LINALG_AS_IS, false, matrix(&x, i), x.cols);
-    x.kind->tri_solve(c->cx, matrix(&l, i), l.rows, upper, upper ? LINALG_AS_IS : LINALG_ADJOINT, false, matrix(&x, i), x.cols);
+    x.kind->tri_solve(c->cx, matrix(&l, i), l.rows, upper, upper ? LINALG_ADJOINT : LINALG_AS_IS,
+                      false, matrix(&x, i), x.cols);
+    x.kind->tri_solve(c->cx, matrix(&l, i), l.rows, upper, upper ? LINALG_AS_IS : LINALG_ADJOINT,
+                      false, matrix(&x, i), x.cols);
     st = call_poll(c->cx);
   }
   if (st == RUSH_OK) {
@@ -505,7 +540,8 @@ rush_status kernel_solve_triangular(rush_call *c)
     st = batch_copy(c, b, n, sizes, &x);
   for (int64_t i = 0; st == RUSH_OK && i < x.count; i++) {
     if (left)
-      x.kind->tri_solve(c->cx, matrix(&t, i), t.rows, upper, LINALG_AS_IS, unit, matrix(&x, i), x.cols);
+      x.kind->tri_solve(c->cx, matrix(&t, i), t.rows, upper, LINALG_AS_IS, unit, matrix(&x, i),
+                        x.cols);
     for (int64_t r = 0; !left && r < x.rows; r++) /* X A = B: A' x' = b', a row at a time */
       x.kind->tri_solve(c->cx, matrix(&t, i), t.rows, upper, LINALG_TRANSPOSE, unit,
                         (char *)matrix(&x, i) + (size_t)(r * x.cols) * x.kind->item, 1);

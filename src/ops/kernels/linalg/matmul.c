@@ -1,8 +1,8 @@
-/* ops/kernels/linalg/matmul.c -- operators that multiply matrices: mm, addmm, bmm, mv, dot, matmul, linear and
- * their relatives. They check with PyTorch's messages, find sizes and strides, and give gemm.h the
- * operands as they lie: transposes and expanded biases are strides, never copies. matmul coalesces
- * batch dimensions and turns a stack times one matrix into one tall product. Results are the same
- * as of the plain product, because gemm's order of sums depends on k alone. */
+/* ops/kernels/linalg/matmul.c -- operators that multiply matrices: mm, addmm, bmm, mv, dot, matmul,
+ * linear and their relatives. They check with PyTorch's messages, find sizes and strides, and give
+ * gemm.h the operands as they lie: transposes and expanded biases are strides, never copies. matmul
+ * coalesces batch dimensions and turns a stack times one matrix into one tall product. Results are
+ * the same as of the plain product, because gemm's order of sums depends on k alone. */
 #include <string.h>
 
 #include "ops/call/call.h"
@@ -12,7 +12,7 @@
 #include "ops/kernels/packed.h"
 #include "tensor/iter.h"
 
-/* -- Helpers ---------------------------------------------------------------------------------------- */
+/* -- Helpers ----------------------------------------------------------------------------------- */
 
 static gemm_matrix matrix_of(const rush_tensor *t)
 {
@@ -87,7 +87,7 @@ const char *dtype_c_name(int dtype)
   return dtype_name(dtype);
 }
 
-/* -- mm, addmm ------------------------------------------------------------------------------------------ */
+/* -- mm, addmm --------------------------------------------------------------------------------- */
 
 static rush_status check_mm(call_ctx *cx, const rush_tensor *a, const rush_tensor *b)
 {
@@ -97,7 +97,8 @@ static rush_status check_mm(call_ctx *cx, const rush_tensor *a, const rush_tenso
     return call_fail(cx, "mat2 must be a matrix, got %d-D tensor", b->n_dims);
   if (a->sizes[1] != b->sizes[0])
     return call_fail(cx, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)",
-                     (long long)a->sizes[0], (long long)a->sizes[1], (long long)b->sizes[0], (long long)b->sizes[1]);
+                     (long long)a->sizes[0], (long long)a->sizes[1], (long long)b->sizes[0],
+                     (long long)b->sizes[1]);
   TRY(check_same(cx, a, b));
   return check_dtype(cx, a->dtype, "addmm_impl_cpu_");
 }
@@ -110,12 +111,14 @@ static rush_status make_mm(call_ctx *cx, gemm_args *g, const rush_tensor *a, con
   int64_t strides[2];
   TRY(check_mm(cx, a, b));
   if (d && d->dtype != a->dtype)
-    return call_fail(cx, "self and mat2 must have the same dtype, but got %s and %s", dtype_aten_name(d->dtype),
-                     dtype_aten_name(b->dtype));
+    return call_fail(cx, "self and mat2 must have the same dtype, but got %s and %s",
+                     dtype_aten_name(d->dtype), dtype_aten_name(b->dtype));
   if (d && !expand_strides(d, 2, sizes, strides))
-    return call_fail(cx, "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
-                         "non-singleton dimension %d.", (long long)sizes[1],
-                     (long long)(d->n_dims ? d->sizes[d->n_dims - 1] : 1), 1);
+    return call_fail(
+      cx,
+      "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
+      "non-singleton dimension %d.",
+      (long long)sizes[1], (long long)(d->n_dims ? d->sizes[d->n_dims - 1] : 1), 1);
   g->dtype = a->dtype;
   g->m = sizes[0];
   g->n = sizes[1];
@@ -197,7 +200,7 @@ rush_status kernel__int_mm(rush_call *c)
   return st;
 }
 
-/* -- bmm, baddbmm, addbmm ----------------------------------------------------------------------------------- */
+/* -- bmm, baddbmm, addbmm ---------------------------------------------------------------------- */
 
 static rush_status check_bmm(call_ctx *cx, const rush_tensor *a, const rush_tensor *b)
 {
@@ -206,10 +209,14 @@ static rush_status check_bmm(call_ctx *cx, const rush_tensor *a, const rush_tens
   if (b->n_dims != 3)
     return call_fail(cx, "batch2 must be a 3D tensor");
   if (a->sizes[0] != b->sizes[0] || a->sizes[2] != b->sizes[1])
-    return call_fail(cx, "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
-                     (long long)a->sizes[0], (long long)a->sizes[2], (long long)b->sizes[0], (long long)b->sizes[1]);
+    return call_fail(cx,
+                     "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] "
+                     "but got: [%lld, %lld].",
+                     (long long)a->sizes[0], (long long)a->sizes[2], (long long)b->sizes[0],
+                     (long long)b->sizes[1]);
   if (a->dtype != b->dtype)
-    return call_fail(cx, "expected scalar type %s but found %s", dtype_aten_name(a->dtype), dtype_aten_name(b->dtype));
+    return call_fail(cx, "expected scalar type %s but found %s", dtype_aten_name(a->dtype),
+                     dtype_aten_name(b->dtype));
   return check_dtype(cx, a->dtype, "bmm");
 }
 
@@ -219,8 +226,8 @@ static rush_status make_bmm(call_ctx *cx, gemm_args *g, const rush_tensor *a, co
   const int64_t sizes[3] = {a->sizes[0], a->sizes[1], b->sizes[2]};
   int64_t strides[3] = {0, 0, 0};
   if (d && !expand_strides(d, 3, sizes, strides))
-    return call_fail(cx, "The size of self does not fit the product [%lld, %lld, %lld]", (long long)sizes[0],
-                     (long long)sizes[1], (long long)sizes[2]);
+    return call_fail(cx, "The size of self does not fit the product [%lld, %lld, %lld]",
+                     (long long)sizes[0], (long long)sizes[1], (long long)sizes[2]);
   if (d && d->dtype != a->dtype)
     return call_fail(cx, "Input dtypes must be the same, got: input: %s, batch1: %s, batch2: %s",
                      dtype_c_name(d->dtype), dtype_c_name(a->dtype), dtype_c_name(b->dtype));
@@ -237,7 +244,8 @@ static rush_status make_bmm(call_ctx *cx, gemm_args *g, const rush_tensor *a, co
   g->c_cs = 1;
   if (d)
     g->d = (gemm_matrix){d->data, strides[1], strides[2]};
-  rush_status st = gemm_batch(cx, g, sizes[0], a->strides[0], b->strides[0], strides[0], g->m * g->n);
+  rush_status st =
+    gemm_batch(cx, g, sizes[0], a->strides[0], b->strides[0], strides[0], g->m * g->n);
   if (st != RUSH_OK) {
     tensor_release(c);
     return st;
@@ -276,10 +284,11 @@ rush_status kernel_addbmm(rush_call *c)
   TRY(check_bmm(c->cx, a, b));
   const int64_t sizes[2] = {a->sizes[1], b->sizes[2]};
   if (!expand_strides(self, 2, sizes, strides))
-    return call_fail(c->cx, "The size of self does not fit the product [%lld, %lld]", (long long)sizes[0],
-                     (long long)sizes[1]);
+    return call_fail(c->cx, "The size of self does not fit the product [%lld, %lld]",
+                     (long long)sizes[0], (long long)sizes[1]);
   if (self->dtype != a->dtype)
-    return call_fail(c->cx, "expected scalar type %s but found %s", dtype_aten_name(self->dtype), dtype_aten_name(a->dtype));
+    return call_fail(c->cx, "expected scalar type %s but found %s", dtype_aten_name(self->dtype),
+                     dtype_aten_name(a->dtype));
   rush_tensor *out = NULL;
   TRY(tensor_new(c->cx, a->dtype, 2, sizes, &out));
   set_scalars(&g, c->args[3], c->args[4]);
@@ -307,18 +316,21 @@ rush_status kernel_addbmm(rush_call *c)
   return st;
 }
 
-/* -- Vectors ------------------------------------------------------------------------------------------------ */
+/* -- Vectors ----------------------------------------------------------------------------------- */
 
-static rush_status make_mv(rush_call *c, const rush_tensor *d, const rush_tensor *a, const rush_tensor *x, gemm_args *g)
+static rush_status make_mv(rush_call *c, const rush_tensor *d, const rush_tensor *a,
+                           const rush_tensor *x, gemm_args *g)
 {
   if (a->n_dims != 2 || x->n_dims != 1)
-    return call_fail(c->cx, "vector + matrix @ vector expected, got %d, %d, %d", d ? d->n_dims : 1, a->n_dims, x->n_dims);
+    return call_fail(c->cx, "vector + matrix @ vector expected, got %d, %d, %d", d ? d->n_dims : 1,
+                     a->n_dims, x->n_dims);
   if (a->sizes[1] != x->sizes[0] || (d && d->n_elems != 1 && d->sizes[0] != a->sizes[0]))
     return call_fail(c->cx, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)",
-                     (long long)(d && d->n_dims ? d->sizes[0] : a->sizes[0]), (long long)a->sizes[0],
-                     (long long)a->sizes[1], (long long)x->sizes[0]);
+                     (long long)(d && d->n_dims ? d->sizes[0] : a->sizes[0]),
+                     (long long)a->sizes[0], (long long)a->sizes[1], (long long)x->sizes[0]);
   if (a->dtype != x->dtype || (d && d->dtype != a->dtype))
-    return call_fail(c->cx, "expected scalar type %s but found %s", dtype_aten_name(a->dtype), dtype_aten_name(x->dtype));
+    return call_fail(c->cx, "expected scalar type %s but found %s", dtype_aten_name(a->dtype),
+                     dtype_aten_name(x->dtype));
   TRY(check_dtype(c->cx, a->dtype, "addmv_impl_cpu"));
   rush_tensor *out = NULL;
   TRY(tensor_new(c->cx, a->dtype, 1, a->sizes, &out));
@@ -349,17 +361,21 @@ rush_status kernel_addmv(rush_call *c)
   return make_mv(c, call_tensor(c, 0), call_tensor(c, 1), call_tensor(c, 2), &g);
 }
 
-/* Elements between two looks at the clock; of what is not in a row or not float, as much as is put into one at a time. */
+/* Elements between two looks at the clock; of what is not in a row or not float, as much as is put
+ * into one at a time. */
 #define DOT_AT_ONCE (INT64_C(1) << 22)
 #define DOT_BLOCK 1024
 
 static rush_status dot_floats(rush_call *c, const rush_tensor *x, const rush_tensor *y, void *out)
 {
-  const dot_loops *loops = ISA_PICK(dot_loops_of, cpu_choose(context_get_options(c->cx->ctx)->cpu))();
-  const int64_t n = x->n_elems, item = (int64_t)dtype_bytes(x->dtype), sx = x->strides[0] * item, sy = y->strides[0] * item;
+  const dot_loops *loops =
+    ISA_PICK(dot_loops_of, cpu_choose(context_get_options(c->cx->ctx)->cpu))();
+  const int64_t n = x->n_elems, item = (int64_t)dtype_bytes(x->dtype), sx = x->strides[0] * item,
+                sy = y->strides[0] * item;
   const bool wide = item >= 4, in_place = wide && sx == item && sy == item;
   const int64_t step = in_place ? DOT_AT_ONCE : DOT_BLOCK;
-  /* Rows of x, of y, and what halves are as float32; not a multiple of 4 KB apart, which processors take for the same. */
+  /* Rows of x, of y, and what halves are as float32; not a multiple of 4 KB apart, which processors
+   * take for the same. */
   const size_t row_bytes = DOT_BLOCK * (wide ? (size_t)item : sizeof(float)) + 64;
   const size_t n_bytes = in_place ? 0 : (wide ? 2 : 4) * row_bytes;
   char *rows = NULL;
@@ -397,29 +413,41 @@ static rush_status make_dot(rush_call *c, bool conjugate)
 {
   const rush_tensor *x = call_tensor(c, 0), *y = call_tensor(c, 1);
   if (x->n_dims != 1 || y->n_dims != 1)
-    return call_fail(c->cx, "1D tensors expected, but got %dD and %dD tensors", x->n_dims, y->n_dims);
+    return call_fail(c->cx, "1D tensors expected, but got %dD and %dD tensors", x->n_dims,
+                     y->n_dims);
   if (x->dtype != y->dtype)
     return call_fail(c->cx, "dot : expected both vectors to have same dtype, but found %s and %s",
                      dtype_aten_name(x->dtype), dtype_aten_name(y->dtype));
   if (x->n_elems != y->n_elems)
-    return call_fail(c->cx, "inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same number of "
-                            "elements, but got %lld and %lld elements respectively",
-                     (long long)x->n_elems, (long long)y->n_elems, (long long)x->n_elems, (long long)y->n_elems);
+    return call_fail(
+      c->cx,
+      "inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same number of "
+      "elements, but got %lld and %lld elements respectively",
+      (long long)x->n_elems, (long long)y->n_elems, (long long)x->n_elems, (long long)y->n_elems);
   TRY(check_dtype(c->cx, x->dtype, "dot"));
   rush_tensor *out = NULL;
   TRY(tensor_new(c->cx, x->dtype, 0, NULL, &out));
   call_return_steal(c, 0, out);
   if (dtype_is_float(x->dtype))
     return dot_floats(c, x, y, out->data);
-  gemm_args g = {.dtype = x->dtype, .m = 1, .n = 1, .k = x->n_elems, .alpha = 1.0, .a = {x->data, 0, x->strides[0]},
-                 .b = {y->data, y->strides[0], 0}, .c = out->data, .c_rs = 1, .c_cs = 1, .conj_a = conjugate};
+  gemm_args g = {.dtype = x->dtype,
+                 .m = 1,
+                 .n = 1,
+                 .k = x->n_elems,
+                 .alpha = 1.0,
+                 .a = {x->data, 0, x->strides[0]},
+                 .b = {y->data, y->strides[0], 0},
+                 .c = out->data,
+                 .c_rs = 1,
+                 .c_cs = 1,
+                 .conj_a = conjugate};
   return gemm(c->cx, &g);
 }
 
 rush_status kernel_dot(rush_call *c) { return make_dot(c, false); }
 rush_status kernel_vdot(rush_call *c) { return make_dot(c, true); }
 
-/* -- matmul --------------------------------------------------------------------------------------------------- */
+/* -- matmul ------------------------------------------------------------------------------------ */
 
 /* A product of stacks of matrices: batch sizes and both operands' batch strides, coalesced. */
 typedef struct stacks {
@@ -479,16 +507,19 @@ static rush_status run_stacks(call_ctx *cx, gemm_args *g, stacks *s)
 }
 
 /* The shape of a matmul: batch sizes broadcast, then m and n where the operand has them. */
-static rush_status matmul_shape(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, stacks *s, int *n_dims,
-                                int64_t *sizes)
+static rush_status matmul_shape(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, stacks *s,
+                                int *n_dims, int64_t *sizes)
 {
   const int na = a->n_dims > 2 ? a->n_dims - 2 : 0, nb = b->n_dims > 2 ? b->n_dims - 2 : 0;
   if (!sizes_broadcast(na, a->sizes, nb, b->sizes, &s->n, s->sizes)) {
     const int at = na < nb ? na : nb;
     for (int i = 1; i <= at; i++)
       if (a->sizes[na - i] != b->sizes[nb - i] && a->sizes[na - i] != 1 && b->sizes[nb - i] != 1)
-        return call_fail(cx, "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d",
-                         (long long)a->sizes[na - i], (long long)b->sizes[nb - i], (na > nb ? na : nb) - i);
+        return call_fail(cx,
+                         "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
+                         "non-singleton dimension %d",
+                         (long long)a->sizes[na - i], (long long)b->sizes[nb - i],
+                         (na > nb ? na : nb) - i);
     return call_fail(cx, "The sizes of the batches do not fit");
   }
   for (int i = 0; i < s->n; i++) {
@@ -505,7 +536,8 @@ static rush_status matmul_shape(call_ctx *cx, const rush_tensor *a, const rush_t
   return RUSH_OK;
 }
 
-static rush_status make_matmul(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, rush_tensor **out)
+static rush_status make_matmul(call_ctx *cx, const rush_tensor *a, const rush_tensor *b,
+                               rush_tensor **out)
 {
   gemm_args g = {.dtype = a->dtype, .alpha = 1.0};
   stacks s = {0};
@@ -517,15 +549,17 @@ static rush_status make_matmul(call_ctx *cx, const rush_tensor *a, const rush_te
   const int64_t k = b->n_dims > 1 ? b->sizes[b->n_dims - 2] : b->sizes[0];
   if (g.k != k) {
     if (a->n_dims > 2 && b->n_dims > 2)
-      return call_fail(cx, "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
+      return call_fail(cx,
+                       "Expected size for first two dimensions of batch2 tensor to be: [%lld, "
+                       "%lld] but got: [%lld, %lld].",
                        (long long)(a->n_elems / i64_max(1, g.m * g.k)), (long long)g.k,
                        (long long)(b->n_elems / i64_max(1, k * g.n)), (long long)k);
     if (a->n_dims == 1 || b->n_dims == 1)
-      return call_fail(cx, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)", (long long)g.m,
-                       (long long)g.m, (long long)g.k, (long long)k);
+      return call_fail(cx, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)",
+                       (long long)g.m, (long long)g.m, (long long)g.k, (long long)k);
     const int64_t rows = b->n_dims == 2 ? a->n_elems / i64_max(1, g.k) : g.m;
-    return call_fail(cx, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)", (long long)rows,
-                     (long long)g.k, (long long)k, (long long)g.n);
+    return call_fail(cx, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)",
+                     (long long)rows, (long long)g.k, (long long)k, (long long)g.n);
   }
   TRY(matmul_shape(cx, a, b, &s, &n_dims, sizes));
   g.a = a->n_dims > 1 ? matrix_of(a) : (gemm_matrix){a->data, 0, a->strides[0]};
@@ -548,13 +582,16 @@ rush_status kernel_matmul(rush_call *c)
 {
   const rush_tensor *a = call_tensor(c, 0), *b = call_tensor(c, 1);
   if (a->n_dims == 0 || b->n_dims == 0)
-    return call_fail(c->cx, "both arguments to matmul need to be at least 1D, but they are %dD and %dD", a->n_dims, b->n_dims);
+    return call_fail(c->cx,
+                     "both arguments to matmul need to be at least 1D, but they are %dD and %dD",
+                     a->n_dims, b->n_dims);
   if (a->n_dims == 1 && b->n_dims == 1)
     return make_dot(c, false);
   if (a->dtype != b->dtype && a->n_dims < 3 && b->n_dims < 3)
     TRY(check_same(c->cx, a, b));
   if (a->dtype != b->dtype)
-    return call_fail(c->cx, "expected scalar type %s but found %s", dtype_aten_name(a->dtype), dtype_aten_name(b->dtype));
+    return call_fail(c->cx, "expected scalar type %s but found %s", dtype_aten_name(a->dtype),
+                     dtype_aten_name(b->dtype));
   TRY(check_dtype(c->cx, a->dtype, a->n_dims > 2 && b->n_dims > 2 ? "bmm" : "addmm_impl_cpu_"));
   rush_tensor *out = NULL;
   TRY(make_matmul(c->cx, a, b, &out));
@@ -562,7 +599,7 @@ rush_status kernel_matmul(rush_call *c)
   return RUSH_OK;
 }
 
-/* -- linear --------------------------------------------------------------------------------------------------- */
+/* -- linear ------------------------------------------------------------------------------------ */
 
 /* Input [..., k] as a matrix of rows: its row stride, or false when no single one serves. */
 static bool rows_of(const rush_tensor *t, int64_t *n_rows, int64_t *stride)
@@ -582,27 +619,36 @@ static bool rows_of(const rush_tensor *t, int64_t *n_rows, int64_t *stride)
   return true;
 }
 
-static rush_status check_linear(call_ctx *cx, const rush_tensor *x, const rush_tensor *w, const rush_tensor *bias)
+static rush_status check_linear(call_ctx *cx, const rush_tensor *x, const rush_tensor *w,
+                                const rush_tensor *bias)
 {
   if (x->n_dims == 0 || w->n_dims == 0 || w->n_dims > 2)
-    return call_fail(cx, "both arguments to linear need to be at least 1D, but they are %dD and %dD", x->n_dims, w->n_dims);
+    return call_fail(cx,
+                     "both arguments to linear need to be at least 1D, but they are %dD and %dD",
+                     x->n_dims, w->n_dims);
   const int64_t k = x->sizes[x->n_dims - 1], rows = k ? x->n_elems / k : 0;
   if (w->sizes[w->n_dims - 1] != k)
-    return call_fail(cx, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)", (long long)rows,
-                     (long long)k, (long long)w->sizes[w->n_dims - 1], (long long)(w->n_dims > 1 ? w->sizes[0] : 1));
+    return call_fail(cx, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)",
+                     (long long)rows, (long long)k, (long long)w->sizes[w->n_dims - 1],
+                     (long long)(w->n_dims > 1 ? w->sizes[0] : 1));
   if (x->dtype != w->dtype)
-    return call_fail(cx, "mat1 and mat2 must have the same dtype, but got %s and %s", dtype_aten_name(x->dtype),
-                     dtype_aten_name(w->dtype));
+    return call_fail(cx, "mat1 and mat2 must have the same dtype, but got %s and %s",
+                     dtype_aten_name(x->dtype), dtype_aten_name(w->dtype));
   if (bias && bias->dtype != x->dtype)
-    return call_fail(cx, "self and mat2 must have the same dtype, but got %s and %s", dtype_aten_name(bias->dtype),
-                     dtype_aten_name(w->dtype));
-  if (bias && (bias->n_dims > 1 || (bias->n_elems != 1 && bias->n_elems != (w->n_dims > 1 ? w->sizes[0] : 1))))
-    return call_fail(cx, "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton "
-                         "dimension 1.", (long long)(w->n_dims > 1 ? w->sizes[0] : 1), (long long)bias->n_elems);
+    return call_fail(cx, "self and mat2 must have the same dtype, but got %s and %s",
+                     dtype_aten_name(bias->dtype), dtype_aten_name(w->dtype));
+  if (bias && (bias->n_dims > 1 ||
+               (bias->n_elems != 1 && bias->n_elems != (w->n_dims > 1 ? w->sizes[0] : 1))))
+    return call_fail(
+      cx,
+      "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton "
+      "dimension 1.",
+      (long long)(w->n_dims > 1 ? w->sizes[0] : 1), (long long)bias->n_elems);
   return check_dtype(cx, x->dtype, "addmm_impl_cpu_");
 }
 
-rush_status make_linear(call_ctx *cx, rush_tensor *input, const rush_tensor *w, const rush_tensor *bias, rush_tensor **out)
+rush_status make_linear(call_ctx *cx, rush_tensor *input, const rush_tensor *w,
+                        const rush_tensor *bias, rush_tensor **out)
 {
   rush_tensor *x = tensor_retain(input), *y = NULL;
   gemm_args g = {.alpha = 1.0, .beta = 1.0};

@@ -1,15 +1,15 @@
-/* ops/kernels/nested/nested.c -- nested tensors as nested.h describes them: marking, making them from masks,
- * padded tensors and lists, and leaving them. nested_call runs an operator on the rows when every
- * argument means the same for rows as for parts, and refuses otherwise by name; operators that
- * understand parts are marked in the table. Storage is the dense rows and one int64 table of sizes,
- * so no padding is computed. */
+/* ops/kernels/nested/nested.c -- nested tensors as nested.h describes them: marking, making them
+ * from masks, padded tensors and lists, and leaving them. nested_call runs an operator on the rows
+ * when every argument means the same for rows as for parts, and refuses otherwise by name;
+ * operators that understand parts are marked in the table. Storage is the dense rows and one int64
+ * table of sizes, so no padding is computed. */
 #include "ops/kernels/nested/nested.h"
 
 #include <string.h>
 
 #include "ops/kernels/views.h"
 
-/* -- Marks and calls ---------------------------------------------------------------------------------------- */
+/* -- Marks and calls --------------------------------------------------------------------------- */
 
 rush_status nested_mark(call_ctx *cx, rush_tensor *t, rush_tensor *sizes)
 {
@@ -24,8 +24,9 @@ rush_status nested_mark(call_ctx *cx, rush_tensor *t, rush_tensor *sizes)
 
 static bool same_parts(const rush_tensor *a, const rush_tensor *b)
 {
-  return a == b || (a->n_elems == b->n_elems && a->n_dims == b->n_dims && a->sizes[0] == b->sizes[0] &&
-                    memcmp(a->data, b->data, (size_t)a->n_elems * sizeof(int64_t)) == 0);
+  return a == b ||
+         (a->n_elems == b->n_elems && a->n_dims == b->n_dims && a->sizes[0] == b->sizes[0] &&
+          memcmp(a->data, b->data, (size_t)a->n_elems * sizeof(int64_t)) == 0);
 }
 
 /* True if every argument means the same for the rows as for the parts. */
@@ -37,7 +38,8 @@ static bool rows_will_do(const rush_call *c, const rush_tensor *first)
       continue;
     if (tensor_nested(t) && !same_parts(tensor_nested(t), tensor_nested(first)))
       return false;
-    if (!tensor_nested(t) && c->op->family == FAMILY_POINTWISE && t->n_elems != 1 && t->n_dims >= first->n_dims)
+    if (!tensor_nested(t) && c->op->family == FAMILY_POINTWISE && t->n_elems != 1 &&
+        t->n_dims >= first->n_dims)
       return false;
   }
   return true;
@@ -51,13 +53,15 @@ rush_status nested_call(rush_call *c, rush_status (*dispatch)(rush_call *c))
     rush_tensor *t = call_tensor(c, i);
     first = t && tensor_nested(t) ? t : NULL;
   }
-  if (!first || (o->effects & OP_NESTED) || (!o->kernel && (o->base || o->family == FAMILY_COMPOSITE)))
+  if (!first || (o->effects & OP_NESTED) ||
+      (!o->kernel && (o->base || o->family == FAMILY_COMPOSITE)))
     return dispatch(c);
   const bool rows = (o->effects & OP_NESTED_ROWS) || (o->family == FAMILY_POINTWISE && !o->kernel);
   if (!rows || !rows_will_do(c, first))
-    return call_unsupported(c->cx, "%s%s%s with nested tensors", o->schema->name, o->schema->overload[0] ? "." : "",
-                            o->schema->overload);
-  rush_tensor *sizes = tensor_retain(tensor_nested(first)); /* in-place: the result may be the argument */
+    return call_unsupported(c->cx, "%s%s%s with nested tensors", o->schema->name,
+                            o->schema->overload[0] ? "." : "", o->schema->overload);
+  rush_tensor *sizes =
+    tensor_retain(tensor_nested(first)); /* in-place: the result may be the argument */
   const int64_t n_rows = first->sizes[0];
   rush_status st = dispatch(c);
   for (uint32_t i = 0; i < c->n_results && st == RUSH_OK; i++) {
@@ -69,11 +73,12 @@ rush_status nested_call(rush_call *c, rush_status (*dispatch)(rush_call *c))
   return st;
 }
 
-/* -- Making ---------------------------------------------------------------------------------------------------- */
+/* -- Making ------------------------------------------------------------------------------------ */
 
 /* Rows and sizes tensors of n_parts parts like those of `like` from dimension `from` on. */
-static rush_status make_parts(call_ctx *cx, int dtype, const rush_tensor *like, int from, int64_t n_parts, const int64_t *lens,
-                              rush_tensor **rows, rush_tensor **sizes)
+static rush_status make_parts(call_ctx *cx, int dtype, const rush_tensor *like, int from,
+                              int64_t n_parts, const int64_t *lens, rush_tensor **rows,
+                              rush_tensor **sizes)
 {
   const int n_dims = like->n_dims - from;
   const int64_t table[2] = {n_parts, n_dims};
@@ -117,7 +122,8 @@ static void count_mask(const rush_tensor *mask, int64_t *lens, bool *aligned)
 static rush_status check_mask(call_ctx *cx, const rush_tensor *t, const rush_tensor *mask)
 {
   if (mask->dtype != RUSH_BOOL)
-    return call_fail(cx, "Expected mask to be of ScalarType Bool, but got %s instead.", dtype_aten_name(mask->dtype));
+    return call_fail(cx, "Expected mask to be of ScalarType Bool, but got %s instead.",
+                     dtype_aten_name(mask->dtype));
   if (mask->n_dims != 2)
     return call_fail(cx, "Padding mask should be 2D");
   if (t->n_dims != 3)
@@ -150,10 +156,13 @@ static rush_status from_padded(rush_call *c, rush_tensor *t, const int64_t *lens
   TRY(tensor_contiguous(c->cx, t, &dense));
   rush_status st = make_parts(c->cx, t->dtype, dense, 1, dense->sizes[0], lens, &rows, &sizes);
   if (st == RUSH_OK) {
-    const size_t row_bytes = (size_t)(dense->n_elems / i64_max(1, dense->sizes[0] * dense->sizes[1])) * tensor_item_bytes(dense);
+    const size_t row_bytes =
+      (size_t)(dense->n_elems / i64_max(1, dense->sizes[0] * dense->sizes[1])) *
+      tensor_item_bytes(dense);
     char *to = rows->data;
     for (int64_t i = 0; i < dense->sizes[0]; i++) {
-      memcpy(to, (const char *)dense->data + (size_t)(i * dense->sizes[1]) * row_bytes, (size_t)lens[i] * row_bytes);
+      memcpy(to, (const char *)dense->data + (size_t)(i * dense->sizes[1]) * row_bytes,
+             (size_t)lens[i] * row_bytes);
       to += (size_t)lens[i] * row_bytes;
     }
     st = finish_steal(c, rows, sizes);
@@ -175,8 +184,9 @@ rush_status kernel__nested_tensor_from_mask(rush_call *c)
   if (!lens)
     return call_nomem(c->cx);
   count_mask(mask, lens, &aligned);
-  rush_status st = !aligned && call_bool(c, 2) ? call_fail(c->cx, "Mask must be left-aligned without gaps")
-                                               : from_padded(c, call_tensor(c, 0), lens);
+  rush_status st = !aligned && call_bool(c, 2)
+                     ? call_fail(c->cx, "Mask must be left-aligned without gaps")
+                     : from_padded(c, call_tensor(c, 0), lens);
   mem_free(c->cx->ctx, lens, n_bytes);
   return st;
 }
@@ -198,10 +208,11 @@ rush_status kernel__nested_from_padded(rush_call *c)
     lens[i] = row[0];
     for (int d = 1; d < padded->n_dims - 1; d++)
       if (row[d * sizes->strides[1]] != padded->sizes[d + 1])
-        st = call_unsupported(c->cx, "nested tensors whose parts differ in more than their first size");
+        st = call_unsupported(c->cx,
+                              "nested tensors whose parts differ in more than their first size");
     if (st == RUSH_OK && (lens[i] < 0 || lens[i] > padded->sizes[1]))
-      st = call_fail(c->cx, "_nested_from_padded: part %lld has %lld rows of %lld", (long long)i, (long long)lens[i],
-                     (long long)padded->sizes[1]);
+      st = call_fail(c->cx, "_nested_from_padded: part %lld has %lld rows of %lld", (long long)i,
+                     (long long)lens[i], (long long)padded->sizes[1]);
   }
   if (st == RUSH_OK)
     st = from_padded(c, padded, lens);
@@ -216,11 +227,15 @@ static rush_status check_parts(call_ctx *cx, const rush_list *l, int64_t *lens)
   for (size_t i = 0; i < l->n; i++) {
     const rush_tensor *t = list_tensor(l, i);
     if (t->n_dims == 0 || t->n_dims != first->n_dims)
-      return call_fail(cx, "All Tensors given to nested_tensor must have the same dimension. Found dimension %d for Tensor at "
-                           "index %d and dimension %d for Tensor at index 0.", t->n_dims, (int)i, first->n_dims);
+      return call_fail(cx,
+                       "All Tensors given to nested_tensor must have the same dimension. Found "
+                       "dimension %d for Tensor at "
+                       "index %d and dimension %d for Tensor at index 0.",
+                       t->n_dims, (int)i, first->n_dims);
     for (int d = 1; d < t->n_dims; d++)
       if (t->sizes[d] != first->sizes[d])
-        return call_unsupported(cx, "nested tensors whose parts differ in more than their first size");
+        return call_unsupported(cx,
+                                "nested tensors whose parts differ in more than their first size");
     lens[i] = t->sizes[0];
   }
   return RUSH_OK;
@@ -239,7 +254,8 @@ rush_status kernel__nested_tensor_from_tensor_list(rush_call *c)
     return call_nomem(c->cx);
   rush_status st = check_parts(c->cx, l, lens);
   if (st == RUSH_OK)
-    st = make_parts(c->cx, call_dtype_or(c, 1, list_tensor(l, 0)->dtype), list_tensor(l, 0), 0, (int64_t)l->n, lens, &rows, &sizes);
+    st = make_parts(c->cx, call_dtype_or(c, 1, list_tensor(l, 0)->dtype), list_tensor(l, 0), 0,
+                    (int64_t)l->n, lens, &rows, &sizes);
   for (size_t i = 0; i < l->n && st == RUSH_OK; i++) {
     st = tensor_narrow(c->cx, rows, 0, at, lens[i], &part);
     if (st == RUSH_OK) {
@@ -256,7 +272,7 @@ rush_status kernel__nested_tensor_from_tensor_list(rush_call *c)
   return st;
 }
 
-/* -- Leaving ------------------------------------------------------------------------------------------------------- */
+/* -- Leaving ----------------------------------------------------------------------------------- */
 
 static rush_status check_nested(call_ctx *cx, const rush_tensor *t, const char *what)
 {
@@ -280,10 +296,13 @@ static rush_status padded_sizes(rush_call *c, const rush_tensor *t, int64_t *out
   int n_want;
   TRY(call_sizes(c, 2, want, &n_want));
   if (n_want != n)
-    return call_fail(c->cx, "NestedTensor padding output_size must have the same number of dimensions as the nested tensor");
+    return call_fail(c->cx, "NestedTensor padding output_size must have the same number of "
+                            "dimensions as the nested tensor");
   for (int i = 0; i < n; i++) {
     if (want[i] < out[i])
-      return call_fail(c->cx, "Value in output_size is less than NestedTensor padded size. Truncation is not supported.");
+      return call_fail(
+        c->cx,
+        "Value in output_size is less than NestedTensor padded size. Truncation is not supported.");
     out[i] = want[i];
   }
   return RUSH_OK;

@@ -1,7 +1,8 @@
-/* Operators of attention: scaled_dot_product_attention and what it is made of.  The work is attention.c's.
+/* Operators of attention: scaled_dot_product_attention and what it is made of.  The work is
+ * attention.c's.
  *
- * PyTorch chooses between a fused kernel and a composite; the choice shows in the strides of the result and
- * in what is refused, so it is made here too.  Both run the same kernel. */
+ * PyTorch chooses between a fused kernel and a composite; the choice shows in the strides of the
+ * result and in what is refused, so it is made here too.  Both run the same kernel. */
 #include <math.h>
 #include <string.h>
 
@@ -16,13 +17,14 @@ typedef struct sdpa { /* arguments, borrowed, and what is made of them */
   rush_tensor *q, *k, *v, *mask;
   double dropout, scale;
   bool causal, gqa;
-  bool learned_mask; /* requires grad, in a call that may record: PyTorch then takes the path that is differentiated */
+  bool
+    learned_mask; /* requires grad, in a call that may record: PyTorch then takes the path that is differentiated */
 } sdpa;
 
 /* PyTorch's sdp::SDPBackend. */
 enum { SDP_MATH = 0, SDP_FLASH = 1 };
 
-/* -- The choice ------------------------------------------------------------------------------------------ */
+/* -- The choice -------------------------------------------------------------------------------- */
 
 static bool dense_last(const rush_tensor *t)
 {
@@ -50,18 +52,21 @@ static int choose(const sdpa *a)
     return SDP_MATH;
   if (nn_dtype(q->dtype) != RUSH_FLOAT32 && q->dtype != RUSH_FLOAT64)
     return SDP_MATH;
-  if (q->sizes[0] != k->sizes[0] || q->sizes[0] != v->sizes[0] || q->sizes[3] != k->sizes[3] || q->sizes[3] != v->sizes[3])
+  if (q->sizes[0] != k->sizes[0] || q->sizes[0] != v->sizes[0] || q->sizes[3] != k->sizes[3] ||
+      q->sizes[3] != v->sizes[3])
     return SDP_MATH;
   const bool same_heads = q->sizes[1] == k->sizes[1] && q->sizes[1] == v->sizes[1];
-  const bool grouped = a->gqa && k->sizes[1] == v->sizes[1] && k->sizes[1] && q->sizes[1] % k->sizes[1] == 0;
+  const bool grouped =
+    a->gqa && k->sizes[1] == v->sizes[1] && k->sizes[1] && q->sizes[1] % k->sizes[1] == 0;
   if (!same_heads && !grouped)
     return SDP_MATH;
   if (q->sizes[2] == 0 || k->sizes[2] == 0 || q->n_elems == 0)
     return SDP_MATH;
-  return dense_last(q) && dense_last(k) && dense_last(v) && mask_fits_flash(a) ? SDP_FLASH : SDP_MATH;
+  return dense_last(q) && dense_last(k) && dense_last(v) && mask_fits_flash(a) ? SDP_FLASH
+                                                                               : SDP_MATH;
 }
 
-/* -- Operands --------------------------------------------------------------------------------------------- */
+/* -- Operands ---------------------------------------------------------------------------------- */
 
 typedef struct folded { /* any number of leading dimensions as batch and head */
   int n_lead;
@@ -78,8 +83,8 @@ static rush_tensor *hold(folded *f, rush_tensor *t)
 }
 
 /* `t` as [batch, heads, rows, cols]; heads 0: the head dimension is not there to be grouped. */
-static rush_status fold(call_ctx *cx, folded *f, rush_tensor *t, int64_t heads, int64_t rows_, int64_t cols,
-                        attention_operand *o)
+static rush_status fold(call_ctx *cx, folded *f, rush_tensor *t, int64_t heads, int64_t rows_,
+                        int64_t cols, attention_operand *o)
 {
   int64_t sizes[TENSOR_MAX_DIMS];
   rush_tensor *wide = NULL, *flat = NULL;
@@ -114,9 +119,11 @@ static rush_status fold_lead(call_ctx *cx, const sdpa *a, folded *f)
   if (a->gqa && a->q->n_dims > 2 && a->k->n_dims > 2 && a->v->n_dims > 2) {
     const int64_t hq = ql[a->q->n_dims - 3], hk = kl[a->k->n_dims - 3], hv = vl[a->v->n_dims - 3];
     if (hk == 0 || hv == 0 || hq % hk || hq % hv)
-      return call_fail(cx, "Number of heads in key and value must divide the number of heads in query");
+      return call_fail(cx,
+                       "Number of heads in key and value must divide the number of heads in query");
     if (hk != hv)
-      return call_unsupported(cx, "scaled_dot_product_attention with different numbers of heads in key and value");
+      return call_unsupported(
+        cx, "scaled_dot_product_attention with different numbers of heads in key and value");
     f->kv_heads = hk;
     kl[a->k->n_dims - 3] = vl[a->v->n_dims - 3] = hq;
   }
@@ -125,8 +132,11 @@ static rush_status fold_lead(call_ctx *cx, const sdpa *a, folded *f)
     const int at = a->q->n_dims > 2 ? a->q->n_dims - 3 : 0;
     for (int i = 0; i <= at; i++)
       if (i < a->k->n_dims - 2 && ql[i] != kl[i])
-        return call_fail(cx, "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton "
-                             "dimension %d", (long long)ql[i], (long long)kl[i], i);
+        return call_fail(
+          cx,
+          "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton "
+          "dimension %d",
+          (long long)ql[i], (long long)kl[i], i);
     return call_fail(cx, "The batch sizes of query, key and value do not fit");
   }
   f->batch = f->heads = 1;
@@ -144,13 +154,26 @@ static rush_status fold_all(call_ctx *cx, const sdpa *a, folded *f, attention_ar
   const int64_t l = a->q->sizes[a->q->n_dims - 2], s = a->k->sizes[a->k->n_dims - 2];
   const int64_t e = a->q->sizes[a->q->n_dims - 1], ev = a->v->sizes[a->v->n_dims - 1];
   if (a->k->sizes[a->k->n_dims - 1] != e)
-    return call_fail(cx, "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
-                     (long long)f->batch, (long long)e, (long long)f->batch, (long long)a->k->sizes[a->k->n_dims - 1]);
+    return call_fail(cx,
+                     "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] "
+                     "but got: [%lld, %lld].",
+                     (long long)f->batch, (long long)e, (long long)f->batch,
+                     (long long)a->k->sizes[a->k->n_dims - 1]);
   if (a->v->sizes[a->v->n_dims - 2] != s)
-    return call_fail(cx, "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
-                     (long long)f->batch, (long long)s, (long long)f->batch, (long long)a->v->sizes[a->v->n_dims - 2]);
-  *args = (attention_args){.dtype = nn_dtype(a->q->dtype), .n_batch = f->batch, .n_heads = f->heads, .n_queries = l,
-                           .n_keys = s, .dim = e, .value_dim = ev, .causal = a->causal, .scale = a->scale,
+    return call_fail(cx,
+                     "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] "
+                     "but got: [%lld, %lld].",
+                     (long long)f->batch, (long long)s, (long long)f->batch,
+                     (long long)a->v->sizes[a->v->n_dims - 2]);
+  *args = (attention_args){.dtype = nn_dtype(a->q->dtype),
+                           .n_batch = f->batch,
+                           .n_heads = f->heads,
+                           .n_queries = l,
+                           .n_keys = s,
+                           .dim = e,
+                           .value_dim = ev,
+                           .causal = a->causal,
+                           .scale = a->scale,
                            .kv_group = f->kv_heads ? f->heads / f->kv_heads : 1};
   rush_tensor *in[3] = {a->q, a->k, a->v};
   for (int i = 0; i < 3; i++)
@@ -173,7 +196,9 @@ static rush_status fold_mask(call_ctx *cx, const sdpa *a, folded *f, attention_a
   const int64_t want[2] = {args->n_keys, args->n_queries};
   for (int i = 0; i < 2 && i < n; i++)
     if (m->sizes[n - 1 - i] != 1 && m->sizes[n - 1 - i] != want[i])
-      return call_fail(cx, "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d",
+      return call_fail(cx,
+                       "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
+                       "non-singleton dimension %d",
                        (long long)want[i], (long long)m->sizes[n - 1 - i], f->n_lead + 1 - i);
   if (!args->mask_is_bool && m->dtype != args->dtype) {
     TRY(tensor_to_dtype(cx, m, args->dtype, &m));
@@ -182,27 +207,38 @@ static rush_status fold_mask(call_ctx *cx, const sdpa *a, folded *f, attention_a
   return fold(cx, f, m, f->heads, args->n_queries, args->n_keys, &args->mask);
 }
 
-/* -- The call ------------------------------------------------------------------------------------------------ */
+/* -- The call ---------------------------------------------------------------------------------- */
 
 static rush_status check(call_ctx *cx, const sdpa *a)
 {
   const rush_tensor *q = a->q, *k = a->k, *v = a->v;
   if (q->dtype != k->dtype || q->dtype != v->dtype)
-    return call_fail(cx, "Expected query, key, and value to have the same dtype, but got query.dtype: %s key.dtype: %s and "
-                         "value.dtype: %s instead.", dtype_c_name(q->dtype), dtype_c_name(k->dtype), dtype_c_name(v->dtype));
+    return call_fail(cx,
+                     "Expected query, key, and value to have the same dtype, but got query.dtype: "
+                     "%s key.dtype: %s and "
+                     "value.dtype: %s instead.",
+                     dtype_c_name(q->dtype), dtype_c_name(k->dtype), dtype_c_name(v->dtype));
   if (q->n_dims < 2 || k->n_dims < 2 || v->n_dims < 2)
-    return call_fail(cx, "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: %d key.dim: %d "
-                         "and value.dim: %d instead.", q->n_dims, k->n_dims, v->n_dims);
-  if (a->mask && a->mask->dtype != RUSH_BOOL && a->mask->dtype != RUSH_FLOAT32 && a->mask->dtype != q->dtype)
-    return call_fail(cx, "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: %s "
-                         "and  query.dtype: %s instead.", dtype_c_name(a->mask->dtype), dtype_c_name(q->dtype));
+    return call_fail(cx,
+                     "Expected query, key, and value to all be  at least 2 dimensional, but got "
+                     "query.dim: %d key.dim: %d "
+                     "and value.dim: %d instead.",
+                     q->n_dims, k->n_dims, v->n_dims);
+  if (a->mask && a->mask->dtype != RUSH_BOOL && a->mask->dtype != RUSH_FLOAT32 &&
+      a->mask->dtype != q->dtype)
+    return call_fail(cx,
+                     "Expected attn_mask dtype to be bool or float or to match query dtype, but "
+                     "got attn_mask.dtype: %s "
+                     "and  query.dtype: %s instead.",
+                     dtype_c_name(a->mask->dtype), dtype_c_name(q->dtype));
   if (nn_dtype(q->dtype) != RUSH_FLOAT32 && q->dtype != RUSH_FLOAT64)
     return call_fail(cx, "expected scalar type Float but found %s", dtype_aten_name(q->dtype));
   return RUSH_OK;
 }
 
 /* A result of the given sizes (or laid out as q), and the logarithms of the sums when `lse`. */
-static rush_status run(call_ctx *cx, const sdpa *a, bool flash, rush_tensor **out, rush_tensor **lse)
+static rush_status run(call_ctx *cx, const sdpa *a, bool flash, rush_tensor **out,
+                       rush_tensor **lse)
 {
   folded f = {0};
   attention_args args;
@@ -284,10 +320,16 @@ static rush_status through_math(rush_call *c, rush_tensor *mask)
 /* (query, key, value, attn_mask, dropout_p, is_causal, *, scale, enable_gqa) */
 static sdpa sdpa_of(const rush_call *c)
 {
-  return (sdpa){.q = call_tensor(c, 0), .k = call_tensor(c, 1), .v = call_tensor(c, 2), .mask = call_tensor(c, 3),
-                .dropout = call_float(c, 4), .causal = call_bool(c, 5), .scale = scale_or_default(c, 6, call_tensor(c, 0)),
+  return (sdpa){.q = call_tensor(c, 0),
+                .k = call_tensor(c, 1),
+                .v = call_tensor(c, 2),
+                .mask = call_tensor(c, 3),
+                .dropout = call_float(c, 4),
+                .causal = call_bool(c, 5),
+                .scale = scale_or_default(c, 6, call_tensor(c, 0)),
                 .gqa = call_bool(c, 7),
-                .learned_mask = c->cx->recorder && call_tensor(c, 3) && tensor_requires_grad(call_tensor(c, 3))};
+                .learned_mask =
+                  c->cx->recorder && call_tensor(c, 3) && tensor_requires_grad(call_tensor(c, 3))};
 }
 
 rush_status kernel_sdpa(rush_call *c)
@@ -297,7 +339,9 @@ rush_status kernel_sdpa(rush_call *c)
   TRY(check(c->cx, &a));
   const bool flash = choose(&a) == SDP_FLASH;
   if (!flash && a.causal && a.mask)
-    return call_fail(c->cx, "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+    return call_fail(
+      c->cx,
+      "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
   if (a.dropout > 0.0)
     return through_math(c, a.mask);
   TRY(run(c->cx, &a, flash, &out, NULL));
@@ -316,20 +360,30 @@ rush_status kernel__fused_sdp_choice(rush_call *c)
 /* (query, key, value, dropout_p, is_causal, *, attn_mask, scale) -> (output, logsumexp) */
 rush_status kernel__sdpa_flash_for_cpu(rush_call *c)
 {
-  const sdpa a = {.q = call_tensor(c, 0), .k = call_tensor(c, 1), .v = call_tensor(c, 2), .mask = call_tensor(c, 5),
-                  .causal = call_bool(c, 4), .scale = scale_or_default(c, 6, call_tensor(c, 0)), .gqa = true};
+  const sdpa a = {.q = call_tensor(c, 0),
+                  .k = call_tensor(c, 1),
+                  .v = call_tensor(c, 2),
+                  .mask = call_tensor(c, 5),
+                  .causal = call_bool(c, 4),
+                  .scale = scale_or_default(c, 6, call_tensor(c, 0)),
+                  .gqa = true};
   rush_tensor *out = NULL, *lse = NULL;
   TRY(check(c->cx, &a));
   if (a.q->n_dims != 4 || a.k->n_dims != 4 || a.v->n_dims != 4)
-    return call_fail(c->cx, "scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs shape of {B, H, T, K}");
+    return call_fail(c->cx, "scaled_dot_product_attention_flash_attention: Accept only 4 dims "
+                            "inputs shape of {B, H, T, K}");
   if (call_float(c, 3) != 0.0)
-    return call_fail(c->cx, "scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0");
+    return call_fail(
+      c->cx, "scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0");
   if (a.mask && a.mask->dtype == RUSH_BOOL)
-    return call_fail(c->cx, "scaled_dot_product_attention_flash_attention: Attention mask is the same data type as query");
+    return call_fail(c->cx, "scaled_dot_product_attention_flash_attention: Attention mask is the "
+                            "same data type as query");
   if (a.mask && a.mask->n_dims != 2 && a.mask->n_dims != 4)
-    return call_fail(c->cx, "scaled_dot_product_attention_flash_attention: Attention mask dim in {2, 4}");
+    return call_fail(c->cx,
+                     "scaled_dot_product_attention_flash_attention: Attention mask dim in {2, 4}");
   if (a.q->sizes[3] != a.v->sizes[3] || a.k->sizes[3] != a.v->sizes[3])
-    return call_fail(c->cx, "scaled_dot_product_attention_flash_attention: Q/K/V should have the same head size");
+    return call_fail(
+      c->cx, "scaled_dot_product_attention_flash_attention: Q/K/V should have the same head size");
   TRY(run(c->cx, &a, true, &out, &lse));
   call_return_steal(c, 0, out);
   call_return_steal(c, 1, lse);

@@ -27,7 +27,8 @@ rush_status axis_new(call_ctx *cx, int64_t n_in, int64_t n_out, int64_t taps, re
   resize_axis a = {.n_in = n_in, .n_out = n_out, .taps = taps};
   size_t n;
   if (!size_mul((size_t)n_out, (size_t)taps, &n) || n > SIZE_MAX / 16)
-    return call_fail(cx, "Storage size calculation overflowed with sizes=[%lld, %lld]", (long long)n_out, (long long)taps);
+    return call_fail(cx, "Storage size calculation overflowed with sizes=[%lld, %lld]",
+                     (long long)n_out, (long long)taps);
   a.idx = mem_alloc_zero(cx->ctx, axis_bytes(&a));
   a.exact = mem_alloc_zero(cx->ctx, axis_bytes(&a));
   a.count = mem_alloc_zero(cx->ctx, (size_t)n_out * sizeof *a.count);
@@ -45,7 +46,8 @@ rush_status axis_turn(call_ctx *cx, resize_axis *a)
   int64_t most = 1, *n = NULL;
   size_t n_bytes;
   if (!size_mul((size_t)a->n_in, sizeof *n, &n_bytes))
-    return call_fail(cx, "Storage size calculation overflowed with sizes=[%lld]", (long long)a->n_in);
+    return call_fail(cx, "Storage size calculation overflowed with sizes=[%lld]",
+                     (long long)a->n_in);
   if (!(n = mem_alloc_zero(cx->ctx, n_bytes)))
     return call_nomem(cx);
   for (int64_t o = 0; o < a->n_out; o++)
@@ -64,7 +66,8 @@ rush_status axis_turn(call_ctx *cx, resize_axis *a)
   return RUSH_OK;
 }
 
-/* An edge that stands for several taps has their weight at once, rounded once (fixed point only). */
+/* An edge that stands for several taps has their weight at once, rounded once (fixed point only).
+ * */
 static void merge_edges(resize_axis *a, int64_t o, double *w)
 {
   int64_t *idx = a->idx + o * a->taps;
@@ -147,7 +150,8 @@ rush_status axis_run(call_ctx *cx, resize_axis *axis, int d, rush_tensor **t)
   convert_weights(axis, in->dtype);
   TRY(tensor_new(cx, in->dtype, in->n_dims, sizes, &out));
   p.out = out->data;
-  rush_status st = parallel_for(cx, outer, i64_max(1, 16384 / i64_max(1, p.inner * axis->n_out)), run_pass, &p);
+  rush_status st =
+    parallel_for(cx, outer, i64_max(1, 16384 / i64_max(1, p.inner * axis->n_out)), run_pass, &p);
   if (st != RUSH_OK) {
     tensor_release(out);
     return st;

@@ -1,6 +1,6 @@
-/* ops/kernels/nn/batch_norm.c -- batch and instance norms, in all their spellings. Every operator fills one
- * `request`; `norm` measures the statistics of each channel (or takes the running ones), then
- * scales channel after channel in parallel. Instance norm is the same code with each (image,
+/* ops/kernels/nn/batch_norm.c -- batch and instance norms, in all their spellings. Every operator
+ * fills one `request`; `norm` measures the statistics of each channel (or takes the running ones),
+ * then scales channel after channel in parallel. Instance norm is the same code with each (image,
  * channel) pair as a channel. Sums are added up in double, and 16-bit inputs are widened to float32
  * first. Statistics are rounded to the dtype of their results before they are applied, because
  * PyTorch does that and the rounding is visible. */
@@ -16,7 +16,8 @@
 
 #define GRAIN 16384
 
-/* One normalisation.  Instance norm is the same with every (image, channel) a channel of its own. */
+/* One normalisation.  Instance norm is the same with every (image, channel) a channel of its own.
+ * */
 typedef struct job {
   const rows *k;
   rush_tensor *x, *y;        /* contiguous [batch, channels, plane] */
@@ -31,7 +32,8 @@ typedef struct job {
 
 static double number_at(const rush_tensor *t, int64_t i)
 {
-  return t->dtype == RUSH_FLOAT64 ? ((const double *)t->data)[i] : (double)((const float *)t->data)[i];
+  return t->dtype == RUSH_FLOAT64 ? ((const double *)t->data)[i]
+                                  : (double)((const float *)t->data)[i];
 }
 static void set_number(rush_tensor *t, int64_t i, double v)
 {
@@ -53,7 +55,8 @@ static void measure(void *arg, int64_t begin, int64_t end)
       sum += j->k->sum(j->plane, (const char *)j->x->data + (i * j->n_ch + ch) * j->plane * item);
     const double mean = sum / count;
     for (int64_t i = 0; i < j->n_batch; i++)
-      sq += j->k->sum_sq(j->plane, (const char *)j->x->data + (i * j->n_ch + ch) * j->plane * item, mean);
+      sq += j->k->sum_sq(j->plane, (const char *)j->x->data + (i * j->n_ch + ch) * j->plane * item,
+                         mean);
     set_number(j->mean, ch, mean);
     set_number(j->var, ch, sq / count);
     set_number(j->rstd, ch, 1.0 / sqrt(sq / count + j->eps));
@@ -70,14 +73,16 @@ static void apply(void *arg, int64_t begin, int64_t end)
     const double scale = number_at(j->rstd, ch) * (j->w ? number_at(j->w, p) : 1.0);
     const double shift = (j->b ? number_at(j->b, p) : 0.0) - number_at(j->mean, ch) * scale;
     for (int64_t at = 0; at < j->plane && !(at && call_over(j->cx)); at += ROWS_AT_ONCE)
-      j->k->affine(i64_min(ROWS_AT_ONCE, j->plane - at), (const char *)j->x->data + (i * j->plane + at) * item, scale, shift,
+      j->k->affine(i64_min(ROWS_AT_ONCE, j->plane - at),
+                   (const char *)j->x->data + (i * j->plane + at) * item, scale, shift,
                    (char *)j->y->data + (i * j->plane + at) * item);
   }
 }
 
 /* What is asked of a norm, whatever the operator's spelling. */
 typedef struct request {
-  rush_tensor *input, *weight, *bias, *running_mean, *running_var; /* borrowed; all but input may be NULL */
+  rush_tensor *input, *weight, *bias, *running_mean,
+    *running_var; /* borrowed; all but input may be NULL */
   bool use_batch; /* statistics of the batch, not the running ones */
   bool instance, update;
   double momentum, eps;
@@ -86,16 +91,19 @@ typedef struct request {
 static rush_status check(call_ctx *cx, const request *r)
 {
   const rush_tensor *x = r->input;
-  const struct { const rush_tensor *t; const char *name; } params[] = {
-    {r->running_mean, "running_mean"}, {r->running_var, "running_var"}, {r->weight, "weight"}, {r->bias, "bias"}};
+  const struct { const rush_tensor *t; const char *name;
+  } params[] = {{r->running_mean, "running_mean"},
+                {r->running_var, "running_var"},
+                {r->weight, "weight"},
+                {r->bias, "bias"}};
   if (x->dtype != RUSH_FLOAT32 && x->dtype != RUSH_FLOAT64 && !nn_is_half(x->dtype))
     return call_no_dtype(cx, "batch_norm", x->dtype);
   if (x->n_dims < 2)
     return call_fail(cx, "batch_norm: expected at least 2 dimensions, but got %d", x->n_dims);
   for (size_t i = 0; i < COUNT_OF(params); i++)
     if (params[i].t && params[i].t->n_elems != x->sizes[1])
-      return call_fail(cx, "%s should contain %lld elements not %lld", params[i].name, (long long)x->sizes[1],
-                       (long long)params[i].t->n_elems);
+      return call_fail(cx, "%s should contain %lld elements not %lld", params[i].name,
+                       (long long)x->sizes[1], (long long)params[i].t->n_elems);
   for (int i = 0; i < 2; i++)
     if (params[i].t && params[i].t->n_dims != 1)
       return call_fail(cx, "TensorAccessor expected 1 dims but tensor has %d", params[i].t->n_dims);
@@ -115,7 +123,8 @@ static rush_status update_running(call_ctx *cx, const request *r, const job *j)
     rush_tensor *run = k ? r->running_var : r->running_mean, *wide = NULL;
     if (!run)
       continue;
-    TRY(nn_widen(cx, run, RUSH_FLOAT64, &wide)); /* contiguous, whatever its dimensions: n elements in a row */
+    TRY(nn_widen(cx, run, RUSH_FLOAT64,
+                 &wide)); /* contiguous, whatever its dimensions: n elements in a row */
     rush_tensor *made = NULL;
     rush_status st = tensor_new(cx, RUSH_FLOAT64, wide->n_dims, wide->sizes, &made);
     if (st == RUSH_OK && (st = tensor_copy(cx, made, wide)) != RUSH_OK)
@@ -126,7 +135,8 @@ static rush_status update_running(call_ctx *cx, const request *r, const job *j)
     for (int64_t ch = 0; ch < n; ch++) {
       double now = 0.0;
       for (int64_t i = 0; i < copies; i++)
-        now += k ? number_at(j->var, i * n + ch) * (count / (count - 1.0)) : number_at(j->mean, i * n + ch);
+        now += k ? number_at(j->var, i * n + ch) * (count / (count - 1.0))
+                 : number_at(j->mean, i * n + ch);
       double *at = (double *)made->data + ch; /* dense in a row, whatever its dimensions */
       *at = (1.0 - r->momentum) * *at + r->momentum * (now / (double)copies);
     }
@@ -149,8 +159,12 @@ static void round_statistics(const request *r, job *j)
   const int dtype = statistics_dtype(r);
   for (int64_t i = 0; i < j->n_ch && nn_is_half(dtype); i++) {
     const float mean = (float)number_at(j->mean, i), rstd = (float)number_at(j->rstd, i);
-    set_number(j->mean, i, dtype == RUSH_FLOAT16 ? f32_of_f16(f16_of_f32(mean)) : f32_of_bf16(bf16_of_f32(mean)));
-    set_number(j->rstd, i, dtype == RUSH_FLOAT16 ? f32_of_f16(f16_of_f32(rstd)) : f32_of_bf16(bf16_of_f32(rstd)));
+    set_number(j->mean, i,
+               dtype == RUSH_FLOAT16 ? f32_of_f16(f16_of_f32(mean))
+                                     : f32_of_bf16(bf16_of_f32(mean)));
+    set_number(j->rstd, i,
+               dtype == RUSH_FLOAT16 ? f32_of_f16(f16_of_f32(rstd))
+                                     : f32_of_bf16(bf16_of_f32(rstd)));
   }
 }
 
@@ -160,7 +174,8 @@ static rush_status set_statistics(call_ctx *cx, const request *r, job *j, int dt
   TRY(tensor_new(cx, dtype, 1, &j->n_ch, &j->rstd));
   if (r->use_batch) {
     TRY(tensor_new(cx, dtype, 1, &j->n_ch, &j->var));
-    TRY(parallel_for(cx, j->n_ch, i64_max(1, GRAIN / i64_max(1, j->n_batch * j->plane)), measure, j));
+    TRY(
+      parallel_for(cx, j->n_ch, i64_max(1, GRAIN / i64_max(1, j->n_batch * j->plane)), measure, j));
     TRY(r->update ? update_running(cx, r, j) : RUSH_OK);
     round_statistics(r, j);
     return RUSH_OK;
@@ -213,7 +228,8 @@ static rush_status run(call_ctx *cx, const request *r, job *j)
 }
 
 /* Steals t. */
-static rush_status give_steal(rush_call *c, uint32_t i, rush_tensor *t, int dtype, const rush_tensor *like)
+static rush_status give_steal(rush_call *c, uint32_t i, rush_tensor *t, int dtype,
+                              const rush_tensor *like)
 {
   rush_tensor *as = NULL;
   rush_status st = tensor_to_dtype(c->cx, t, dtype, &as);
@@ -221,7 +237,8 @@ static rush_status give_steal(rush_call *c, uint32_t i, rush_tensor *t, int dtyp
   TRY(st);
   if (like && tensor_prefers_channels_last(like)) {
     rush_tensor *last = NULL;
-    st = tensor_copy_format(c->cx, as, dtype, as->n_dims == 4 ? FORMAT_CHANNELS_LAST : FORMAT_CHANNELS_LAST_3D, &last);
+    st = tensor_copy_format(
+      c->cx, as, dtype, as->n_dims == 4 ? FORMAT_CHANNELS_LAST : FORMAT_CHANNELS_LAST_3D, &last);
     tensor_release(as);
     TRY(st);
     as = last;
@@ -239,7 +256,8 @@ static rush_status give_empty(rush_call *c, uint32_t i, int dtype)
   return RUSH_OK;
 }
 
-/* Result 0, and when there are more: the statistics that a backward would want (empty without a batch's). */
+/* Result 0, and when there are more: the statistics that a backward would want (empty without a
+ * batch's). */
 static rush_status norm(rush_call *c, const request *r)
 {
   job j = {0};
@@ -270,9 +288,15 @@ static rush_status norm(rush_call *c, const request *r)
 /* (input, weight, bias, running_mean, running_var, training, momentum, eps, ...) */
 static request request_of(rush_call *c)
 {
-  return (request){.input = call_tensor(c, 0), .weight = call_tensor(c, 1), .bias = call_tensor(c, 2),
-                   .running_mean = call_tensor(c, 3), .running_var = call_tensor(c, 4), .use_batch = call_bool(c, 5),
-                   .update = true, .momentum = call_float(c, 6), .eps = call_float(c, 7)};
+  return (request){.input = call_tensor(c, 0),
+                   .weight = call_tensor(c, 1),
+                   .bias = call_tensor(c, 2),
+                   .running_mean = call_tensor(c, 3),
+                   .running_var = call_tensor(c, 4),
+                   .use_batch = call_bool(c, 5),
+                   .update = true,
+                   .momentum = call_float(c, 6),
+                   .eps = call_float(c, 7)};
 }
 
 rush_status kernel_batch_norm(rush_call *c)
@@ -300,17 +324,27 @@ rush_status kernel__batch_norm_impl_index(rush_call *c)
 /* (input, weight, bias, running_mean, running_var, momentum, eps) */
 rush_status kernel_batch_norm_no_training(rush_call *c)
 {
-  request r = {.input = call_tensor(c, 0), .weight = call_tensor(c, 1), .bias = call_tensor(c, 2),
-               .running_mean = call_tensor(c, 3), .running_var = call_tensor(c, 4), .momentum = call_float(c, 5),
+  request r = {.input = call_tensor(c, 0),
+               .weight = call_tensor(c, 1),
+               .bias = call_tensor(c, 2),
+               .running_mean = call_tensor(c, 3),
+               .running_var = call_tensor(c, 4),
+               .momentum = call_float(c, 5),
                .eps = call_float(c, 6)};
   return norm(c, &r);
 }
 
 rush_status kernel__batch_norm_with_update(rush_call *c)
 {
-  request r = {.input = call_tensor(c, 0), .weight = call_tensor(c, 1), .bias = call_tensor(c, 2),
-               .running_mean = call_tensor(c, 3), .running_var = call_tensor(c, 4), .use_batch = true, .update = true,
-               .momentum = call_float(c, 5), .eps = call_float(c, 6)};
+  request r = {.input = call_tensor(c, 0),
+               .weight = call_tensor(c, 1),
+               .bias = call_tensor(c, 2),
+               .running_mean = call_tensor(c, 3),
+               .running_var = call_tensor(c, 4),
+               .use_batch = true,
+               .update = true,
+               .momentum = call_float(c, 5),
+               .eps = call_float(c, 6)};
   TRY(norm(c, &r));
   return give_empty(c, 3, RUSH_UINT8);
 }

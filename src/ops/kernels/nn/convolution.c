@@ -1,9 +1,9 @@
-/* ops/kernels/nn/convolution.c -- operators that convolve. The schemas put the same arguments in a dozen
- * orders, so each kernel fills one `request`, and one path checks it with PyTorch's messages in
- * PyTorch's order, computes the sizes and calls conv.c. Sizes and paddings are checked for overflow
- * here, because conv.c computes with them unchecked. Half is computed in float32, bfloat16 in the
- * chains of ops/math/gemm_chain.h, complex32 in complex64. The result has the memory format PyTorch
- * would choose. */
+/* ops/kernels/nn/convolution.c -- operators that convolve. The schemas put the same arguments in a
+ * dozen orders, so each kernel fills one `request`, and one path checks it with PyTorch's messages
+ * in PyTorch's order, computes the sizes and calls conv.c. Sizes and paddings are checked for
+ * overflow here, because conv.c computes with them unchecked. Half is computed in float32, bfloat16
+ * in the chains of ops/math/gemm_chain.h, complex32 in complex64. The result has the memory format
+ * PyTorch would choose. */
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ typedef struct request {
   bool transposed, same; /* same: padding="same" */
 } request;
 
-/* -- Checks ------------------------------------------------------------------------------------------- */
+/* -- Checks ------------------------------------------------------------------------------------ */
 
 static rush_status check_numbers(call_ctx *cx, const request *r)
 {
@@ -39,17 +39,19 @@ static rush_status check_numbers(call_ctx *cx, const request *r)
     if (r->dilation[d] <= 0)
       return call_fail(cx, "dilation should be greater than zero");
     if (r->transposed && r->extra[d] >= r->stride[d] && r->extra[d] >= r->dilation[d])
-      return call_fail(cx, "output padding must be smaller than either stride or dilation, but got output_padding: %lld "
-                           "stride: %lld dilation: %lld", (long long)r->extra[d], (long long)r->stride[d],
-                       (long long)r->dilation[d]);
+      return call_fail(cx,
+                       "output padding must be smaller than either stride or dilation, but got "
+                       "output_padding: %lld "
+                       "stride: %lld dilation: %lld",
+                       (long long)r->extra[d], (long long)r->stride[d], (long long)r->dilation[d]);
   }
   if (r->groups <= 0)
     return call_fail(cx, "non-positive groups is not supported");
   return RUSH_OK;
 }
 
-/* So that neither the sums below nor those of conv.c overflow: paddings are ints, and the input with its border, all planes of
- * 16 bytes an element, is an int64 with room. */
+/* So that neither the sums below nor those of conv.c overflow: paddings are ints, and the input
+ * with its border, all planes of 16 bytes an element, is an int64 with room. */
 static rush_status check_range(call_ctx *cx, const request *r, const int64_t *in, int64_t n_planes)
 {
   int64_t bytes;
@@ -57,11 +59,15 @@ static rush_status check_range(call_ctx *cx, const request *r, const int64_t *in
   for (int d = 0; d < r->n; d++) {
     const int64_t most = r->transposed ? INT32_MAX : INT64_MAX;
     int64_t reach, side;
-    if (r->pad[d] > INT32_MAX || r->extra[d] > INT32_MAX || r->stride[d] > most || in[d] > INT64_MAX / 8)
+    if (r->pad[d] > INT32_MAX || r->extra[d] > INT32_MAX || r->stride[d] > most ||
+        in[d] > INT64_MAX / 8)
       return call_fail(cx, "value cannot be converted to type int without overflow");
-    if (__builtin_mul_overflow(r->dilation[d], i64_max(r->weight->sizes[2 + d], 1), &reach) || reach > INT64_MAX / 8)
+    if (__builtin_mul_overflow(r->dilation[d], i64_max(r->weight->sizes[2 + d], 1), &reach) ||
+        reach > INT64_MAX / 8)
       return call_fail(cx, "Kernel size can't be greater than actual input size");
-    fits = fits && !__builtin_mul_overflow(i64_max(in[d], 1), r->transposed ? r->stride[d] : 1, &side) && side < INT64_MAX / 8;
+    fits = fits &&
+           !__builtin_mul_overflow(i64_max(in[d], 1), r->transposed ? r->stride[d] : 1, &side) &&
+           side < INT64_MAX / 8;
     side = fits ? side + (r->same ? reach : 2 * r->pad[d]) : 0;
     fits = fits && (r->transposed || !__builtin_mul_overflow(bytes, side, &bytes));
   }
@@ -71,11 +77,11 @@ static rush_status check_range(call_ctx *cx, const request *r, const int64_t *in
 static rush_status check_dtypes(call_ctx *cx, const request *r)
 {
   if (r->input->dtype != r->weight->dtype)
-    return call_fail(cx, "Input type (%s) and weight type (%s) should be the same", dtype_c_name(r->input->dtype),
-                     dtype_c_name(r->weight->dtype));
+    return call_fail(cx, "Input type (%s) and weight type (%s) should be the same",
+                     dtype_c_name(r->input->dtype), dtype_c_name(r->weight->dtype));
   if (r->bias && r->input->dtype != r->bias->dtype)
-    return call_fail(cx, "Input type (%s) and bias type (%s) should be the same", dtype_c_name(r->input->dtype),
-                     dtype_c_name(r->bias->dtype));
+    return call_fail(cx, "Input type (%s) and bias type (%s) should be the same",
+                     dtype_c_name(r->input->dtype), dtype_c_name(r->bias->dtype));
   if (!gemm_supports(r->input->dtype))
     return call_fail_type(cx, "NotImplementedError", "\"slow_conv2d_cpu\" not implemented for '%s'",
                           dtype_aten_name(r->input->dtype));
@@ -87,27 +93,41 @@ static rush_status check_channels(call_ctx *cx, const request *r, int64_t channe
 {
   const rush_tensor *w = r->weight;
   sizes_text wb, xb, bb;
-  const char *ws = sizes_print(&wb, w->n_dims, w->sizes), *xs = sizes_print(&xb, r->input->n_dims, r->input->sizes);
+  const char *ws = sizes_print(&wb, w->n_dims, w->sizes),
+             *xs = sizes_print(&xb, r->input->n_dims, r->input->sizes);
   if (w->sizes[0] < r->groups)
-    return call_fail(cx, "Given groups=%lld, expected weight to be at least %lld at dimension 0, but got weight of size "
-                         "%s instead", (long long)r->groups, (long long)r->groups, ws);
+    return call_fail(cx,
+                     "Given groups=%lld, expected weight to be at least %lld at dimension 0, but "
+                     "got weight of size "
+                     "%s instead",
+                     (long long)r->groups, (long long)r->groups, ws);
   if (w->sizes[0] % r->groups != 0)
-    return call_fail(cx, "Given groups=%lld, expected weight to be divisible by %lld at dimension 0, but got weight of "
-                         "size %s instead", (long long)r->groups, (long long)r->groups, ws);
+    return call_fail(cx,
+                     "Given groups=%lld, expected weight to be divisible by %lld at dimension 0, "
+                     "but got weight of "
+                     "size %s instead",
+                     (long long)r->groups, (long long)r->groups, ws);
   const int64_t want = r->transposed ? w->sizes[0] : w->sizes[1] * r->groups;
   if (channels != want)
-    return call_fail(cx, "Given %s=%lld, weight of size %s, expected input%s to have %lld channels, but got %lld channels "
-                         "instead", r->transposed ? "transposed" : "groups", r->transposed ? 1LL : (long long)r->groups,
-                     ws, xs, (long long)want, (long long)channels);
+    return call_fail(cx,
+                     "Given %s=%lld, weight of size %s, expected input%s to have %lld channels, "
+                     "but got %lld channels "
+                     "instead",
+                     r->transposed ? "transposed" : "groups",
+                     r->transposed ? 1LL : (long long)r->groups, ws, xs, (long long)want,
+                     (long long)channels);
   const int64_t out = r->transposed ? w->sizes[1] * r->groups : w->sizes[0];
   if (r->bias && (r->bias->n_dims != 1 || r->bias->sizes[0] != out))
-    return call_fail(cx, "Given %sweight of size %s, expected bias to be 1-dimensional with %lld elements, but got bias "
-                         "of size %s instead", r->transposed ? "transposed=1, " : "", ws, (long long)out,
+    return call_fail(cx,
+                     "Given %sweight of size %s, expected bias to be 1-dimensional with %lld "
+                     "elements, but got bias "
+                     "of size %s instead",
+                     r->transposed ? "transposed=1, " : "", ws, (long long)out,
                      sizes_print(&bb, r->bias->n_dims, r->bias->sizes));
   return RUSH_OK;
 }
 
-/* -- Sizes --------------------------------------------------------------------------------------------- */
+/* -- Sizes ------------------------------------------------------------------------------------- */
 
 static rush_status set_sizes(call_ctx *cx, const request *r, const int64_t *in, conv_args *a)
 {
@@ -128,25 +148,33 @@ static rush_status set_sizes(call_ctx *cx, const request *r, const int64_t *in, 
     if (r->transposed) {
       a->out[to] = (in[d] - 1) * r->stride[d] - 2 * r->pad[d] + reach + r->extra[d];
       if (a->out[to] < 0 || in[d] == 0)
-        return call_fail(cx, "Given input size per channel: (%lld), the calculated output size per channel is %lld: "
-                             "Output size is too small", (long long)in[d], (long long)a->out[to]);
+        return call_fail(
+          cx,
+          "Given input size per channel: (%lld), the calculated output size per channel is %lld: "
+          "Output size is too small",
+          (long long)in[d], (long long)a->out[to]);
       continue;
     }
     a->out[to] = r->same ? in[d] : (in[d] + 2 * r->pad[d] - reach) / r->stride[d] + 1;
     fits &= r->same || in[d] + 2 * r->pad[d] >= reach;
-    if (a->stride[to] > INT32_MAX) /* longer than any input: there is one window, and conv.c has steps of int */
+    if (a->stride[to] >
+        INT32_MAX) /* longer than any input: there is one window, and conv.c has steps of int */
       a->stride[to] = 1;
   }
   if (fits)
     return RUSH_OK;
   char got[96] = "", kernel[96] = "";
   for (int d = 0; d < r->n; d++) {
-    snprintf(got + strlen(got), sizeof got - strlen(got), "%s%lld", d ? " x " : "", (long long)(in[d] + 2 * r->pad[d]));
+    snprintf(got + strlen(got), sizeof got - strlen(got), "%s%lld", d ? " x " : "",
+             (long long)(in[d] + 2 * r->pad[d]));
     snprintf(kernel + strlen(kernel), sizeof kernel - strlen(kernel), "%s%lld", d ? " x " : "",
              (long long)(r->dilation[d] * (r->weight->sizes[2 + d] - 1) + 1));
   }
-  return call_fail(cx, "Calculated padded input size per channel: (%s). Kernel size: (%s). Kernel size can't be greater "
-                       "than actual input size", got, kernel);
+  return call_fail(cx,
+                   "Calculated padded input size per channel: (%s). Kernel size: (%s). Kernel size "
+                   "can't be greater "
+                   "than actual input size",
+                   got, kernel);
 }
 
 /* The result in the memory format PyTorch gives: channels last when an operand is. */
@@ -157,12 +185,13 @@ static rush_status in_format(call_ctx *cx, const request *r, rush_tensor *y, rus
     *out = y;
     return RUSH_OK;
   }
-  rush_status st = tensor_copy_format(cx, y, y->dtype, r->n == 2 ? FORMAT_CHANNELS_LAST : FORMAT_CHANNELS_LAST_3D, out);
+  rush_status st = tensor_copy_format(
+    cx, y, y->dtype, r->n == 2 ? FORMAT_CHANNELS_LAST : FORMAT_CHANNELS_LAST_3D, out);
   tensor_release(y);
   return st;
 }
 
-/* -- Running --------------------------------------------------------------------------------------------- */
+/* -- Running ----------------------------------------------------------------------------------- */
 
 /* A contiguous operand; 16-bit floats as float32 when `wide`. */
 static rush_status prepare(call_ctx *cx, rush_tensor *t, bool wide, rush_tensor **out)
@@ -196,23 +225,27 @@ static bool is_pointwise(const request *r, const conv_args *a)
   return !r->transposed;
 }
 
-/* True if a convolution of bfloat16 is done in chains (ops/math/gemm_chain.h).  Excluded: those whose words would be half empty, and
- * those where an odd channel would lie between pieces. */
+/* True if a convolution of bfloat16 is done in chains (ops/math/gemm_chain.h).  Excluded: those
+ * whose words would be half empty, and those where an odd channel would lie between pieces. */
 static bool has_chains(const request *r, const conv_args *a)
 {
   const int64_t ch = a->in_ch / a->groups, taps = a->kernel[0] * a->kernel[1] * a->kernel[2];
-  return r->input->dtype == RUSH_BFLOAT16 && !r->transposed && ch > 1 && (ch % 2 == 0 || (ch + 1) / 2 * taps <= 384);
+  return r->input->dtype == RUSH_BFLOAT16 && !r->transposed && ch > 1 &&
+         (ch % 2 == 0 || (ch + 1) / 2 * taps <= 384);
 }
 
 /* The input's channels as words, two by two. */
-static rush_status input_words(call_ctx *cx, const conv_args *a, const rush_tensor *x, rush_tensor **out)
+static rush_status input_words(call_ctx *cx, const conv_args *a, const rush_tensor *x,
+                               rush_tensor **out)
 {
-  const int64_t ch = a->in_ch / a->groups, n_in = a->in[0] * a->in[1] * a->in[2], n = a->batch * a->groups;
+  const int64_t ch = a->in_ch / a->groups, n_in = a->in[0] * a->in[1] * a->in[2],
+                n = a->batch * a->groups;
   const int64_t n_words = n * ((ch + 1) / 2) * n_in;
   rush_tensor *t;
   gemm_matrix m;
   TRY(tensor_new(cx, RUSH_INT32, 1, &n_words, &t));
-  chain_source s = {x->data, n_in, 1, ch % 2 ? ch : n * ch, 1, n_in}; /* pairs do not cross groups when even */
+  chain_source s = {x->data, n_in, 1, ch % 2 ? ch : n * ch,
+                    1,       n_in}; /* pairs do not cross groups when even */
   rush_status st = RUSH_OK;
   for (int64_t i = 0; st == RUSH_OK && i < (ch % 2 ? n : 1); i++) {
     st = chain_make(cx, CHAIN_WORDS, &s, (uint32_t *)t->data + i * ((ch + 1) / 2) * n_in, &m);
@@ -245,7 +278,8 @@ static rush_status convolve_chains(call_ctx *cx, const request *r, conv_args *a,
     TRY(packed_weight(cx, o->w, &packing, &a->packed));
   }
   if (!a->packed) {
-    const int64_t length = chain_length((chain_kind)a->chain, ch, taps), n_words = a->out_ch * length;
+    const int64_t length = chain_length((chain_kind)a->chain, ch, taps),
+                  n_words = a->out_ch * length;
     const chain_source s = {o->w->data, 1, ch * taps, ch, taps, a->out_ch};
     gemm_matrix m;
     TRY(tensor_new(cx, RUSH_INT32, 1, &n_words, &x));
@@ -294,7 +328,8 @@ static rush_status convolve(call_ctx *cx, const request *r, conv_args *a, operan
   return r->transposed ? conv_transpose(cx, a) : conv(cx, a);
 }
 
-static rush_status compute(call_ctx *cx, const request *r, conv_args *a, const int64_t *sizes, int n_dims, rush_tensor **out)
+static rush_status compute(call_ctx *cx, const request *r, conv_args *a, const int64_t *sizes,
+                           int n_dims, rush_tensor **out)
 {
   const int dtype = r->input->dtype;
   const bool as_is = has_chains(r, a) && is_pointwise(r, a);
@@ -341,7 +376,8 @@ static rush_status run_complex_half(rush_call *c, const request *r)
     st = run(c, &wide);
   for (int i = 0; i < 3; i++)
     tensor_release(of[i]);
-  if (st == RUSH_OK && (st = tensor_to_dtype(c->cx, c->results[0].as.tensor, RUSH_COMPLEX32, &y)) == RUSH_OK) {
+  if (st == RUSH_OK &&
+      (st = tensor_to_dtype(c->cx, c->results[0].as.tensor, RUSH_COMPLEX32, &y)) == RUSH_OK) {
     value_release(c->results[0]);
     call_return_steal(c, 0, y);
   }
@@ -350,22 +386,26 @@ static rush_status run_complex_half(rush_call *c, const request *r)
 
 static rush_status run(rush_call *c, const request *r)
 {
-  if (r->input->dtype == RUSH_COMPLEX32 && r->weight->dtype == RUSH_COMPLEX32 && (!r->bias || r->bias->dtype == RUSH_COMPLEX32))
+  if (r->input->dtype == RUSH_COMPLEX32 && r->weight->dtype == RUSH_COMPLEX32 &&
+      (!r->bias || r->bias->dtype == RUSH_COMPLEX32))
     return run_complex_half(c, r);
   const rush_tensor *x = r->input, *w = r->weight;
   conv_args a = {0};
   rush_tensor *y = NULL;
   if (w->n_dims != r->n + 2)
-    return call_fail(c->cx, "Expected %dD weight for %s, but got %dD", r->n + 2, r->name, w->n_dims);
+    return call_fail(c->cx, "Expected %dD weight for %s, but got %dD", r->n + 2, r->name,
+                     w->n_dims);
   const bool batched = x->n_dims == r->n + 2;
   sizes_text xb;
   if (!batched && x->n_dims != r->n + 1)
-    return call_fail(c->cx, "Expected %dD (unbatched) or %dD (batched) input to %s, but got input of size: %s", r->n + 1,
-                     r->n + 2, r->name, sizes_print(&xb, x->n_dims, x->sizes));
+    return call_fail(
+      c->cx, "Expected %dD (unbatched) or %dD (batched) input to %s, but got input of size: %s",
+      r->n + 1, r->n + 2, r->name, sizes_print(&xb, x->n_dims, x->sizes));
   TRY(check_numbers(c->cx, r));
   TRY(check_dtypes(c->cx, r));
   TRY(check_channels(c->cx, r, x->sizes[batched]));
-  TRY(check_range(c->cx, r, x->sizes + batched + 1, batched ? x->sizes[0] * x->sizes[1] : x->sizes[0]));
+  TRY(check_range(c->cx, r, x->sizes + batched + 1,
+                  batched ? x->sizes[0] * x->sizes[1] : x->sizes[0]));
   TRY(set_sizes(c->cx, r, x->sizes + batched + 1, &a));
   a.batch = batched ? x->sizes[0] : 1;
   a.groups = r->groups;
@@ -379,20 +419,28 @@ static rush_status run(rush_call *c, const request *r)
   return RUSH_OK;
 }
 
-/* -- Readings of the arguments ------------------------------------------------------------------------------ */
+/* -- Readings of the arguments ----------------------------------------------------------------- */
 
 static rush_status read_list(rush_call *c, uint32_t i, int n, int64_t *out, const char *what)
 {
   if (call_ints_fixed(c, i, out, n))
     return RUSH_OK;
-  return call_fail(c->cx, "expected %s to be a single integer value or a list of %d values to match the convolution dimensions",
+  return call_fail(c->cx,
+                   "expected %s to be a single integer value or a list of %d values to match the "
+                   "convolution dimensions",
                    what, n);
 }
 
 static request request_of(rush_call *c, const char *name, int n)
 {
-  return (request){.name = name, .n = n, .input = call_tensor(c, 0), .weight = call_tensor(c, 1),
-                   .bias = call_tensor(c, 2), .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .groups = 1};
+  return (request){.name = name,
+                   .n = n,
+                   .input = call_tensor(c, 0),
+                   .weight = call_tensor(c, 1),
+                   .bias = call_tensor(c, 2),
+                   .stride = {1, 1, 1},
+                   .dilation = {1, 1, 1},
+                   .groups = 1};
 }
 
 static rush_status read_padding_word(rush_call *c, uint32_t i, request *r)
@@ -434,7 +482,8 @@ static rush_status spatial_of(rush_call *c, int *n)
 {
   *n = call_tensor(c, 1)->n_dims - 2;
   if (*n < 1 || *n > 3)
-    return call_fail(c->cx, "weight should have at least three dimensions, and at most five, but has %d", *n + 2);
+    return call_fail(
+      c->cx, "weight should have at least three dimensions, and at most five, but has %d", *n + 2);
   return RUSH_OK;
 }
 
@@ -458,9 +507,18 @@ static rush_status conv_transpose_n(rush_call *c, const char *name, int n)
   return run(c, &r);
 }
 
-rush_status kernel_conv_transpose1d(rush_call *c) { return conv_transpose_n(c, "conv_transpose1d", 1); }
-rush_status kernel_conv_transpose2d(rush_call *c) { return conv_transpose_n(c, "conv_transpose2d", 2); }
-rush_status kernel_conv_transpose3d(rush_call *c) { return conv_transpose_n(c, "conv_transpose3d", 3); }
+rush_status kernel_conv_transpose1d(rush_call *c)
+{
+  return conv_transpose_n(c, "conv_transpose1d", 1);
+}
+rush_status kernel_conv_transpose2d(rush_call *c)
+{
+  return conv_transpose_n(c, "conv_transpose2d", 2);
+}
+rush_status kernel_conv_transpose3d(rush_call *c)
+{
+  return conv_transpose_n(c, "conv_transpose3d", 3);
+}
 
 /* (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, ...) */
 rush_status kernel_convolution(rush_call *c)
@@ -508,7 +566,10 @@ static rush_status conv_slow(rush_call *c, int64_t groups)
 }
 
 rush_status kernel_slow_conv(rush_call *c) { return conv_slow(c, 1); }
-rush_status kernel_conv_depthwise(rush_call *c) { return conv_slow(c, call_tensor(c, 1)->sizes[0]); }
+rush_status kernel_conv_depthwise(rush_call *c)
+{
+  return conv_slow(c, call_tensor(c, 1)->sizes[0]);
+}
 
 /* (self, weight, kernel_size, bias, stride, padding, output_padding, dilation) */
 rush_status kernel_slow_conv_transpose(rush_call *c)
@@ -525,7 +586,8 @@ rush_status kernel_slow_conv_transpose(rush_call *c)
   return run(c, &r);
 }
 
-static rush_status permuted(call_ctx *cx, const rush_tensor *t, int64_t a, int64_t b, int64_t d, rush_tensor **out)
+static rush_status permuted(call_ctx *cx, const rush_tensor *t, int64_t a, int64_t b, int64_t d,
+                            rush_tensor **out)
 {
   const int64_t order[3] = {a, b, d};
   geom g;
@@ -539,7 +601,8 @@ rush_status kernel_conv_tbc(rush_call *c)
 {
   rush_tensor *x = NULL, *w = NULL, *y = NULL;
   if (call_tensor(c, 0)->n_dims != 3 || call_tensor(c, 1)->n_dims != 3)
-    return call_fail(c->cx, "Input must have 3 dims: time, batch, in_channel, and weight must have 3 dims");
+    return call_fail(
+      c->cx, "Input must have 3 dims: time, batch, in_channel, and weight must have 3 dims");
   rush_status st = permuted(c->cx, call_tensor(c, 0), 1, 2, 0, &x);
   if (st == RUSH_OK)
     st = permuted(c->cx, call_tensor(c, 1), 2, 1, 0, &w);

@@ -1,5 +1,5 @@
-/* Distances between rows: cdist, pdist.  Differences are taken directly, also for p = 2, where PyTorch may
- * go through a matrix product and loses digits for rows that are close. */
+/* Distances between rows: cdist, pdist.  Differences are taken directly, also for p = 2, where
+ * PyTorch may go through a matrix product and loses digits for rows that are close. */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +18,10 @@ typedef struct distances {
   const dot_loops *loops;
 } distances;
 
-static const dot_loops *loops_of(call_ctx *cx) { return ISA_PICK(dot_loops_of, cpu_choose(context_get_options(cx->ctx)->cpu))(); }
+static const dot_loops *loops_of(call_ctx *cx)
+{
+  return ISA_PICK(dot_loops_of, cpu_choose(context_get_options(cx->ctx)->cpu))();
+}
 
 /* The distance of two rows.  16 partial sums, so that compilers have lanes. */
 #define LANES 16
@@ -66,8 +69,8 @@ static void put(const distances *d, int64_t at, int64_t row_a, int64_t row_b)
     ((double *)d->out->data)[at] = row_double(d->n, (const double *)d->a->data + row_a * d->n,
                                               (const double *)d->b->data + row_b * d->n, d->p);
   else if (d->p == 2)
-    ((float *)d->out->data)[at] = sqrtf(d->loops->distance(d->n, (const float *)d->a->data + row_a * d->n,
-                                                           (const float *)d->b->data + row_b * d->n));
+    ((float *)d->out->data)[at] = sqrtf(d->loops->distance(
+      d->n, (const float *)d->a->data + row_a * d->n, (const float *)d->b->data + row_b * d->n));
   else
     ((float *)d->out->data)[at] = row_float(d->n, (const float *)d->a->data + row_a * d->n,
                                             (const float *)d->b->data + row_b * d->n, d->p);
@@ -95,10 +98,12 @@ static rush_status check_pair(call_ctx *cx, const rush_tensor *a, const rush_ten
   const rush_tensor *t[2] = {a, b};
   for (int i = 0; i < 2; i++)
     if (!dtype_is_float(t[i]->dtype))
-      return call_fail(cx, "cdist only supports floating-point dtypes, X%d got: %s", i + 1, dtype_aten_name(t[i]->dtype));
+      return call_fail(cx, "cdist only supports floating-point dtypes, X%d got: %s", i + 1,
+                       dtype_aten_name(t[i]->dtype));
   for (int i = 0; i < 2; i++)
     if (t[i]->n_dims < 2)
-      return call_fail(cx, "cdist only supports at least 2D tensors, X%d got: %dD", i + 1, t[i]->n_dims);
+      return call_fail(cx, "cdist only supports at least 2D tensors, X%d got: %dD", i + 1,
+                       t[i]->n_dims);
   if (a->sizes[a->n_dims - 1] != b->sizes[b->n_dims - 1])
     return call_fail(cx, "X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
                      (long long)a->sizes[a->n_dims - 1], (long long)b->sizes[b->n_dims - 1]);
@@ -108,7 +113,8 @@ static rush_status check_pair(call_ctx *cx, const rush_tensor *a, const rush_ten
 }
 
 /* t with its rows, broadcast to the batch sizes, contiguous, as `dtype`; new. */
-static rush_status as_batch(call_ctx *cx, rush_tensor *t, int dtype, int n, int64_t *sizes, rush_tensor **out)
+static rush_status as_batch(call_ctx *cx, rush_tensor *t, int dtype, int n, int64_t *sizes,
+                            rush_tensor **out)
 {
   rush_tensor *wide = NULL, *cast = NULL;
   sizes[n - 2] = t->sizes[t->n_dims - 2];
@@ -131,8 +137,8 @@ static rush_status cdist(rush_call *c, double p)
   TRY(check_pair(c->cx, a, b, p));
   if (!sizes_broadcast(a->n_dims - 2, a->sizes, b->n_dims - 2, b->sizes, &n, sizes)) {
     sizes_text ta, tb;
-    return call_fail(c->cx, "cdist: batches of sizes %s and %s do not broadcast", sizes_print(&ta, a->n_dims, a->sizes),
-                     sizes_print(&tb, b->n_dims, b->sizes));
+    return call_fail(c->cx, "cdist: batches of sizes %s and %s do not broadcast",
+                     sizes_print(&ta, a->n_dims, a->sizes), sizes_print(&tb, b->n_dims, b->sizes));
   }
   const int dtype = dtype_promote(a->dtype, b->dtype);
   if (dtype == DTYPE_NONE)
@@ -147,7 +153,8 @@ static rush_status cdist(rush_call *c, double p)
     st = tensor_new(c->cx, dtype, n, sizes, &out);
   }
   if (st == RUSH_OK && out->n_elems > 0) {
-    distances d = {.a = ca, .b = cb, .out = out, .p = p, .n = ca->sizes[n - 1], .loops = loops_of(c->cx)};
+    distances d = {
+      .a = ca, .b = cb, .out = out, .p = p, .n = ca->sizes[n - 1], .loops = loops_of(c->cx)};
     const int64_t row = i64_max(1, sizes[n - 1] * d.n);
     st = parallel_for(c->cx, out->n_elems / sizes[n - 1], i64_max(1, GRAIN / row), run_pairs, &d);
   }

@@ -1,8 +1,8 @@
-/* ops/kernels/nn/dropout.c -- dropout in its variants, bernoulli, rrelu and glu. Dropout draws a mask and
- * multiplies by it with the pointwise operators, as PyTorch's formula does, so dtypes, rounding and
- * broadcasting follow theirs; a fused loop would have to repeat those rules. Samples are drawn one
- * after the other in the order of memory, on one thread: that is the sequence torch.manual_seed
- * promises. */
+/* ops/kernels/nn/dropout.c -- dropout in its variants, bernoulli, rrelu and glu. Dropout draws a
+ * mask and multiplies by it with the pointwise operators, as PyTorch's formula does, so dtypes,
+ * rounding and broadcasting follow theirs; a fused loop would have to repeat those rules. Samples
+ * are drawn one after the other in the order of memory, on one thread: that is the sequence
+ * torch.manual_seed promises. */
 #include <math.h>
 
 #include "ops/kernels/nn.h"
@@ -11,7 +11,7 @@
 #include "tensor/generator.h"
 #include "tensor/iter.h"
 
-/* -- Bernoulli --------------------------------------------------------------------------------------------- */
+/* -- Bernoulli --------------------------------------------------------------------------------- */
 
 static double uniform_double(generator *g)
 {
@@ -110,10 +110,13 @@ static rush_status check_probabilities(call_ctx *cx, const rush_tensor *ps)
 {
   for (int64_t i = 0; i < ps->n_elems; i++) {
     TRY(call_poll_at(cx, i));
-    const double p = ps->dtype == RUSH_FLOAT64 ? ((const double *)ps->data)[i] : (double)((const float *)ps->data)[i];
+    const double p = ps->dtype == RUSH_FLOAT64 ? ((const double *)ps->data)[i]
+                                               : (double)((const float *)ps->data)[i];
     if (!(p >= 0.0 && p <= 1.0))
-      return call_fail(cx, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be "
-                           "improved?  If so, please report an enhancement request to PyTorch.)");
+      return call_fail(
+        cx,
+        "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be "
+        "improved?  If so, please report an enhancement request to PyTorch.)");
   }
   return RUSH_OK;
 }
@@ -157,19 +160,30 @@ static rush_status bernoulli_like(rush_call *c, generator *g, rush_tensor *ps, d
 {
   const rush_tensor *x = call_tensor(c, 0);
   rush_tensor *out;
-  TRY(ps && c->n_args > 2 ? tensor_new_like(c->cx, x, DTYPE_NONE, &out) : tensor_new(c->cx, x->dtype, x->n_dims, x->sizes, &out));
+  TRY(ps && c->n_args > 2 ? tensor_new_like(c->cx, x, DTYPE_NONE, &out)
+                          : tensor_new(c->cx, x->dtype, x->n_dims, x->sizes, &out));
   rush_status st = ps ? fill_bernoulli_each(c->cx, g, out, ps) : fill_bernoulli(c->cx, g, out, p);
   return call_return_made_steal(c, 0, out, st);
 }
 
-rush_status kernel_bernoulli(rush_call *c) { return bernoulli_like(c, generator_of(c, 1), call_tensor(c, 0), 0.0); }
-rush_status kernel_bernoulli_p(rush_call *c) { return bernoulli_like(c, generator_of(c, 2), NULL, call_float(c, 1)); }
-rush_status kernel_bernoulli_Tensor(rush_call *c) { return bernoulli_like(c, generator_of(c, 2), call_tensor(c, 1), 0.0); }
+rush_status kernel_bernoulli(rush_call *c)
+{
+  return bernoulli_like(c, generator_of(c, 1), call_tensor(c, 0), 0.0);
+}
+rush_status kernel_bernoulli_p(rush_call *c)
+{
+  return bernoulli_like(c, generator_of(c, 2), NULL, call_float(c, 1));
+}
+rush_status kernel_bernoulli_Tensor(rush_call *c)
+{
+  return bernoulli_like(c, generator_of(c, 2), call_tensor(c, 1), 0.0);
+}
 
-/* -- Dropout: input, p, train --------------------------------------------------------------------------------- */
+/* -- Dropout: input, p, train ------------------------------------------------------------------ */
 
 /* a op= b, where b is a number or a tensor. */
-static rush_status change(call_ctx *cx, const char *name, const char *overload, rush_tensor *a, rush_value b)
+static rush_status change(call_ctx *cx, const char *name, const char *overload, rush_tensor *a,
+                          rush_value b)
 {
   const rush_value args[2] = {nn_arg(a), b};
   rush_tensor *same;
@@ -179,7 +193,8 @@ static rush_status change(call_ctx *cx, const char *name, const char *overload, 
 }
 
 /* x factor, or the same in place. */
-static rush_status scaled(call_ctx *cx, rush_tensor *x, rush_tensor *factor, bool in_place, rush_tensor **out)
+static rush_status scaled(call_ctx *cx, rush_tensor *x, rush_tensor *factor, bool in_place,
+                          rush_tensor **out)
 {
   const rush_value args[2] = {nn_arg(x), nn_arg(factor)};
   return nn_invoke(cx, in_place ? "aten::mul_" : "aten::mul", "Tensor", args, 2, out);
@@ -188,7 +203,8 @@ static rush_status scaled(call_ctx *cx, rush_tensor *x, rush_tensor *factor, boo
 static bool writes_input(const rush_call *c) { return c->op->schema->args[0].is_write; }
 
 /* One sample per element, or per batch entry and channel. */
-static rush_status noise_new(call_ctx *cx, const rush_tensor *x, bool per_feature, rush_tensor **out)
+static rush_status noise_new(call_ctx *cx, const rush_tensor *x, bool per_feature,
+                             rush_tensor **out)
 {
   int64_t sizes[TENSOR_MAX_DIMS];
   if (!per_feature)
@@ -219,7 +235,8 @@ static rush_status drop(rush_call *c, rush_tensor *x, double p, bool per_feature
   if (st == RUSH_OK)
     st = fill_bernoulli(c->cx, generator_of_call(c->cx), noise, 1.0 - p);
   if (st == RUSH_OK)
-    st = alpha ? alpha_noise(c->cx, noise, p, &shift) : change(c->cx, "aten::div_", "Scalar", noise, value_float(1.0 - p));
+    st = alpha ? alpha_noise(c->cx, noise, p, &shift)
+               : change(c->cx, "aten::div_", "Scalar", noise, value_float(1.0 - p));
   if (st == RUSH_OK)
     st = scaled(c->cx, x, noise, in_place, &out);
   if (st == RUSH_OK && alpha)
@@ -278,7 +295,7 @@ rush_status kernel_native_dropout(rush_call *c)
   return change(c->cx, "aten::mul_", "Scalar", out, value_float(kept == 0.0 ? 0.0 : 1.0 / kept));
 }
 
-/* -- Randomised leaky units ------------------------------------------------------------------------------------- */
+/* -- Randomised leaky units -------------------------------------------------------------------- */
 
 /* x, noise and y contiguous, float32 or float64. */
 static rush_status random_slopes(call_ctx *cx, generator *g, double lower, double upper,
@@ -288,7 +305,8 @@ static rush_status random_slopes(call_ctx *cx, generator *g, double lower, doubl
   if (!g)
     return call_nomem(cx);
   if (!(lower <= upper) && x->n_elems > 0)
-    return call_fail(cx, "Expected from <= to to be true, but got false.  (Could this error message be improved?  If so, "
+    return call_fail(cx, "Expected from <= to to be true, but got false.  (Could this error "
+                         "message be improved?  If so, "
                          "please report an enhancement request to PyTorch.)");
   if (!is_f64) { /* the bounds are numbers of the dtype that is computed in */
     lower = (float)lower;
@@ -296,7 +314,8 @@ static rush_status random_slopes(call_ctx *cx, generator *g, double lower, doubl
   }
   turn mine;
   TRY(turn_begin(cx, g, &mine));
-  for (int64_t i = 0; i < x->n_elems && ((i & 255) || turn_next(&mine)) && !call_over_at(cx, i); i++) {
+  for (int64_t i = 0; i < x->n_elems && ((i & 255) || turn_next(&mine)) && !call_over_at(cx, i);
+       i++) {
     const double v = is_f64 ? ((const double *)x->data)[i] : (double)((const float *)x->data)[i];
     double r = 1.0;
     if (v <= 0)
@@ -309,8 +328,8 @@ static rush_status random_slopes(call_ctx *cx, generator *g, double lower, doubl
   return turn_end(&mine);
 }
 
-static rush_status slopes_train(rush_call *c, rush_tensor *x, rush_tensor *noise, double lower, double upper,
-                                generator *g, rush_tensor **out)
+static rush_status slopes_train(rush_call *c, rush_tensor *x, rush_tensor *noise, double lower,
+                                double upper, generator *g, rush_tensor **out)
 {
   rush_tensor *in = NULL, *made_noise = NULL, *y = NULL;
   if (x->dtype == RUSH_FLOAT16)
@@ -339,9 +358,12 @@ static rush_status rrelu(rush_call *c, rush_tensor *noise, uint32_t at, rush_ten
   rush_tensor *x = call_tensor(c, 0);
   const double lower = call_float(c, at), upper = call_float(c, at + 1);
   sizes_text a, b;
-  if (noise && (noise->n_dims != x->n_dims || memcmp(noise->sizes, x->sizes, sizeof *x->sizes * x->n_dims) != 0))
-    return call_fail(c->cx, "noise tensor shape must match self tensor shape. Got self.shape = %s noise.shape = %s",
-                     sizes_print(&a, x->n_dims, x->sizes), sizes_print(&b, noise->n_dims, noise->sizes));
+  if (noise && (noise->n_dims != x->n_dims ||
+                memcmp(noise->sizes, x->sizes, sizeof *x->sizes * x->n_dims) != 0))
+    return call_fail(
+      c->cx,
+      "noise tensor shape must match self tensor shape. Got self.shape = %s noise.shape = %s",
+      sizes_print(&a, x->n_dims, x->sizes), sizes_print(&b, noise->n_dims, noise->sizes));
   if (call_bool(c, at + 2))
     return slopes_train(c, x, noise, lower, upper, generator_of(c, at + 3), out);
   const rush_value args[2] = {nn_arg(x), value_float((lower + upper) / 2)};
@@ -393,7 +415,7 @@ rush_status kernel_rrelu_with_noise_functional(rush_call *c)
   return st;
 }
 
-/* -- Gated linear units ------------------------------------------------------------------------------------------ */
+/* -- Gated linear units ------------------------------------------------------------------------ */
 
 /* self, dim: the first half times the sigmoid of the second */
 rush_status kernel_glu(rush_call *c)
@@ -405,9 +427,11 @@ rush_status kernel_glu(rush_call *c)
   TRY(dim_wrap(c->cx, call_int(c, 1), x->n_dims, &dim));
   const int64_t n = x->sizes[dim];
   if (n % 2 != 0)
-    return call_fail(c->cx, "Halving dimension must be even, but dimension %d is size %lld", dim, (long long)n);
+    return call_fail(c->cx, "Halving dimension must be even, but dimension %d is size %lld", dim,
+                     (long long)n);
   TRY(nn_check_float(c->cx, "glu_cpu", x->dtype));
-  rush_status st = nn_is_half(x->dtype) ? tensor_to_dtype(c->cx, x, RUSH_FLOAT32, &wide) : (wide = tensor_retain(x), RUSH_OK);
+  rush_status st = nn_is_half(x->dtype) ? tensor_to_dtype(c->cx, x, RUSH_FLOAT32, &wide)
+                                        : (wide = tensor_retain(x), RUSH_OK);
   if (st == RUSH_OK)
     st = tensor_narrow(c->cx, wide, dim, 0, n / 2, &a);
   if (st == RUSH_OK)

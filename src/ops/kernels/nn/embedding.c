@@ -1,8 +1,9 @@
-/* ops/kernels/nn/embedding.c -- rows of a table by index: embedding, embedding_bag, renorm and one_hot.
- * Indices become contiguous int64 once and are checked before anything is read. Bags are cut into
- * tasks and sum their rows in order with the loops of gather_kernel.c; maxima, padding and 16-bit
- * tables take the row-by-row path. Which of a bag's side results PyTorch fills depends on which of
- * its own methods it would take, so `quick` repeats that choice. Cost: O(indices * columns). */
+/* ops/kernels/nn/embedding.c -- rows of a table by index: embedding, embedding_bag, renorm and
+ * one_hot. Indices become contiguous int64 once and are checked before anything is read. Bags are
+ * cut into tasks and sum their rows in order with the loops of gather_kernel.c; maxima, padding and
+ * 16-bit tables take the row-by-row path. Which of a bag's side results PyTorch fills depends on
+ * which of its own methods it would take, so `quick` repeats that choice. Cost: O(indices *
+ * columns). */
 #include <math.h>
 #include <string.h>
 
@@ -13,14 +14,17 @@
 
 #define GRAIN_BYTES 65536 /* of a task */
 
-/* -- Indices ---------------------------------------------------------------------------------------------- */
+/* -- Indices ----------------------------------------------------------------------------------- */
 
-static rush_status check_index_dtype(call_ctx *cx, const rush_tensor *indices, int number, const char *of)
+static rush_status check_index_dtype(call_ctx *cx, const rush_tensor *indices, int number,
+                                     const char *of)
 {
   if (indices->dtype == RUSH_INT64 || indices->dtype == RUSH_INT32)
     return RUSH_OK;
-  return call_fail(cx, "Expected tensor for argument #%d 'indices' to have one of the following scalar types: Long, Int; "
-                       "but got torch.%sTensor instead (while checking arguments for %s)",
+  return call_fail(cx,
+                   "Expected tensor for argument #%d 'indices' to have one of the following scalar "
+                   "types: Long, Int; "
+                   "but got torch.%sTensor instead (while checking arguments for %s)",
                    number, dtype_aten_name(indices->dtype), of);
 }
 
@@ -45,7 +49,7 @@ static rush_status check_range(call_ctx *cx, const rush_tensor *indices, int64_t
   return RUSH_OK;
 }
 
-/* -- embedding --------------------------------------------------------------------------------------------- */
+/* -- embedding --------------------------------------------------------------------------------- */
 
 typedef struct lookup {
   const char *from;
@@ -90,7 +94,8 @@ rush_status kernel_embedding(rush_call *c)
     const size_t item = tensor_item_bytes(weight);
     lookup l = {weight->data, out->data, indices->data, weight->strides[0] * (int64_t)item,
                 weight->strides[1] * (int64_t)item, weight->sizes[1], item};
-    st = parallel_for(c->cx, indices->n_elems, 1 + GRAIN_BYTES / (1 + l.n_cols * (int64_t)item), lookup_rows, &l);
+    st = parallel_for(c->cx, indices->n_elems, 1 + GRAIN_BYTES / (1 + l.n_cols * (int64_t)item),
+                      lookup_rows, &l);
   }
   tensor_release(indices);
   return call_return_made_steal(c, 0, out, st);
@@ -109,8 +114,10 @@ static double row_norm(const double *row, int64_t n, double p)
   return isinf(p) || p == 1.0 || p == 0.0 ? sum : p == 2.0 ? sqrt(sum) : pow(sum, 1.0 / p);
 }
 
-/* Row `at` of self, whose norm exceeds the maximum, scaled down to it; as doubles in `row` meanwhile. */
-static rush_status renorm_row(call_ctx *cx, rush_tensor *self, int64_t at, double max_norm, double p, rush_tensor *row)
+/* Row `at` of self, whose norm exceeds the maximum, scaled down to it; as doubles in `row`
+ * meanwhile. */
+static rush_status renorm_row(call_ctx *cx, rush_tensor *self, int64_t at, double max_norm,
+                              double p, rush_tensor *row)
 {
   rush_tensor *view = NULL;
   double *x = row->data;
@@ -169,7 +176,7 @@ rush_status kernel_embedding_renorm(rush_call *c)
   return call_return_made_steal(c, 0, made, st);
 }
 
-/* -- Bags -------------------------------------------------------------------------------------------------- */
+/* -- Bags -------------------------------------------------------------------------------------- */
 
 typedef enum bag_mode { BAG_SUM, BAG_MEAN, BAG_MAX } bag_mode;
 
@@ -179,15 +186,18 @@ typedef struct bags {
   gather sum;
   int dtype, wide; /* of weight; of the arithmetic */
   int64_t n_bags, n_indices, n_cols, n_rows, padding; /* padding: -1 for none */
-  bool include_last, keeps_size, quick; /* quick: where PyTorch takes its fused path, which shows in details */
+  bool include_last, keeps_size,
+    quick; /* quick: where PyTorch takes its fused path, which shows in details */
   int index_dtype;
-  rush_tensor *weight, *indices, *offsets, *factors; /* contiguous, owned; factors in `wide` or NULL */
+  rush_tensor *weight, *indices, *offsets,
+    *factors; /* contiguous, owned; factors in `wide` or NULL */
   rush_tensor *out, *offset2bag, *bag_size, *max_at; /* owned; out in `wide` */
 } bags;
 
 static void bags_end(bags *b)
 {
-  rush_tensor *all[] = {b->weight, b->indices, b->offsets, b->factors, b->out, b->offset2bag, b->bag_size, b->max_at};
+  rush_tensor *all[] = {b->weight, b->indices,    b->offsets,  b->factors,
+                        b->out,    b->offset2bag, b->bag_size, b->max_at};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     tensor_release(all[i]);
 }
@@ -196,32 +206,44 @@ static rush_status check_offsets(const bags *b)
 {
   const int64_t *at = b->offsets->data, n = b->offsets->n_elems;
   if (n > 0 && at[0] != 0)
-    return call_fail(b->cx, "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
-                            "position 0. However, got %lld", (long long)at[0]);
+    return call_fail(
+      b->cx,
+      "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
+      "position 0. However, got %lld",
+      (long long)at[0]);
   if (n > 0 && at[n - 1] > b->n_indices)
-    return call_fail(b->cx, "offsets[-1] can not be greater than input's length %lld but got offsets[-1] of %lld",
-                     (long long)b->n_indices, (long long)at[n - 1]);
+    return call_fail(
+      b->cx, "offsets[-1] can not be greater than input's length %lld but got offsets[-1] of %lld",
+      (long long)b->n_indices, (long long)at[n - 1]);
   for (int64_t i = 1; i < n; i++)
     if (at[i] < at[i - 1])
-      return call_fail(b->cx, "Expected i < index_size to be true, but got false.  (Could this error message be "
-                              "improved?  If so, please report an enhancement request to PyTorch.)");
+      return call_fail(
+        b->cx, "Expected i < index_size to be true, but got false.  (Could this error message be "
+               "improved?  If so, please report an enhancement request to PyTorch.)");
   return RUSH_OK;
 }
 
-static rush_status check_bag_args(const bags *b, const rush_tensor *weight, const rush_tensor *indices,
-                                  const rush_tensor *offsets, const rush_tensor *factors)
+static rush_status check_bag_args(const bags *b, const rush_tensor *weight,
+                                  const rush_tensor *indices, const rush_tensor *offsets,
+                                  const rush_tensor *factors)
 {
   if (indices->n_dims != 1 && indices->n_dims != 2)
-    return call_fail(b->cx, "input has to be a 1D or 2D Tensor, but got Tensor of dimension %d", indices->n_dims);
+    return call_fail(b->cx, "input has to be a 1D or 2D Tensor, but got Tensor of dimension %d",
+                     indices->n_dims);
   if (offsets->n_dims != 1)
-    return call_fail(b->cx, "offsets has to be a 1D Tensor, but got Tensor of dimension %d", offsets->n_dims);
+    return call_fail(b->cx, "offsets has to be a 1D Tensor, but got Tensor of dimension %d",
+                     offsets->n_dims);
   if (weight->n_dims != 2)
-    return call_fail(b->cx, "weight has to be a 2D Tensor, but got Tensor of dimension %d", weight->n_dims);
+    return call_fail(b->cx, "weight has to be a 2D Tensor, but got Tensor of dimension %d",
+                     weight->n_dims);
   TRY(check_index_dtype(b->cx, indices, 1, "embedding_bag"));
   if (nn_dtype(weight->dtype) != RUSH_FLOAT32 && weight->dtype != RUSH_FLOAT64)
-    return call_fail(b->cx, "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, "
-                            "BFloat16, Float, Double; but got torch.%sTensor instead (while checking arguments for "
-                            "embedding_bag)", dtype_aten_name(weight->dtype));
+    return call_fail(
+      b->cx,
+      "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, "
+      "BFloat16, Float, Double; but got torch.%sTensor instead (while checking arguments for "
+      "embedding_bag)",
+      dtype_aten_name(weight->dtype));
   if (b->include_last && offsets->sizes[0] < 1)
     return call_fail(b->cx, "include_last_offset: number of offset should be at least 1");
   if (!factors)
@@ -229,17 +251,25 @@ static rush_status check_bag_args(const bags *b, const rush_tensor *weight, cons
   if (b->mode != BAG_SUM)
     return call_fail(b->cx, "embedding_bag: per_sample_weights only supported with mode='sum'");
   if (factors->dtype != weight->dtype)
-    return call_fail(b->cx, "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
-                            "'per_sample_weights'; but type torch.%sTensor does not equal torch.%sTensor (while checking "
-                            "arguments for embedding_bag)", dtype_aten_name(weight->dtype), dtype_aten_name(factors->dtype));
+    return call_fail(
+      b->cx,
+      "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
+      "'per_sample_weights'; but type torch.%sTensor does not equal torch.%sTensor (while checking "
+      "arguments for embedding_bag)",
+      dtype_aten_name(weight->dtype), dtype_aten_name(factors->dtype));
   if (factors->n_dims != 1 || factors->n_elems != b->n_indices)
-    return call_fail(b->cx, "Expected per_sample_weights.value().numel() == indices.numel() to be true, but got false.  "
-                            "(Could this error message be improved?  If so, please report an enhancement request to "
-                            "PyTorch.)");
+    return call_fail(
+      b->cx,
+      "Expected per_sample_weights.value().numel() == indices.numel() to be true, but got false.  "
+      "(Could this error message be improved?  If so, please report an enhancement request to "
+      "PyTorch.)");
   return RUSH_OK;
 }
 
-static int64_t bag_begin(const bags *b, int64_t bag) { return ((const int64_t *)b->offsets->data)[bag]; }
+static int64_t bag_begin(const bags *b, int64_t bag)
+{
+  return ((const int64_t *)b->offsets->data)[bag];
+}
 static int64_t bag_limit(const bags *b, int64_t bag)
 {
   return bag + 1 < b->n_bags ? bag_begin(b, bag + 1) : b->n_indices;
@@ -250,24 +280,25 @@ static int64_t bag_end(const bags *b, int64_t bag)
   return b->include_last && b->quick ? bag_begin(b, bag + 1) : bag_limit(b, bag);
 }
 
-#define BAG_ROWS(T, F)                                                                                   \
-  static void add_row_##F(int64_t n, T *to, const T *from, T factor)                                     \
-  {                                                                                                      \
-    for (int64_t k = 0; k < n; k++)                                                                      \
-      to[k] += factor * from[k];                                                                         \
-  }                                                                                                      \
-  static void max_row_##F(int64_t n, T *to, const T *from, int64_t row, bool first, int64_t *max_at)     \
-  {                                                                                                      \
-    for (int64_t k = 0; k < n; k++)                                                                      \
-      if (first || from[k] > to[k]) {                                                                    \
-        to[k] = from[k];                                                                                 \
-        max_at[k] = row;                                                                                 \
-      }                                                                                                  \
-  }                                                                                                      \
-  static void divide_row_##F(int64_t n, T *to, int64_t by)                                               \
-  {                                                                                                      \
-    for (int64_t k = 0; k < n; k++)                                                                      \
-      to[k] /= (T)by;                                                                                    \
+#define BAG_ROWS(T, F)                                                              \
+  static void add_row_##F(int64_t n, T *to, const T *from, T factor)                \
+  {                                                                                 \
+    for (int64_t k = 0; k < n; k++)                                                 \
+      to[k] += factor * from[k];                                                    \
+  }                                                                                 \
+  static void max_row_##F(int64_t n, T *to, const T *from, int64_t row, bool first, \
+                          int64_t *max_at)                                          \
+  {                                                                                 \
+    for (int64_t k = 0; k < n; k++)                                                 \
+      if (first || from[k] > to[k]) {                                               \
+        to[k] = from[k];                                                            \
+        max_at[k] = row;                                                            \
+      }                                                                             \
+  }                                                                                 \
+  static void divide_row_##F(int64_t n, T *to, int64_t by)                          \
+  {                                                                                 \
+    for (int64_t k = 0; k < n; k++)                                                 \
+      to[k] /= (T)by;                                                               \
   }
 BAG_ROWS(float, f32)
 BAG_ROWS(double, f64)
@@ -299,8 +330,9 @@ static int64_t sum_bag(const bags *b, int64_t bag)
   const char *factors = b->factors ? (const char *)b->factors->data + (size_t)begin * item : NULL;
   /* The sums of pieces add up in the result: as if all were one. */
   for (int64_t i = 0; i < n && !(i && call_over(b->cx)); i += BAG_ROWS_AT_ONCE)
-    b->sum.rows(b->n_cols, b->weight->data, (const int64_t *)b->indices->data + begin + i, i64_min(BAG_ROWS_AT_ONCE, n - i),
-                factors ? factors + (size_t)i * item : NULL, (char *)b->out->data + (size_t)(bag * b->n_cols) * item);
+    b->sum.rows(b->n_cols, b->weight->data, (const int64_t *)b->indices->data + begin + i,
+                i64_min(BAG_ROWS_AT_ONCE, n - i), factors ? factors + (size_t)i * item : NULL,
+                (char *)b->out->data + (size_t)(bag * b->n_cols) * item);
   return n;
 }
 
@@ -334,7 +366,8 @@ static void run_bag(const bags *b, int64_t bag, void *widened)
     divide_row_f32(b->n_cols, (float *)b->out->data + bag * b->n_cols, count);
 }
 
-static rush_status zeros(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, rush_tensor **out)
+static rush_status zeros(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes,
+                         rush_tensor **out)
 {
   rush_tensor *t;
   TRY(tensor_new(cx, dtype, n_dims, sizes, &t));
@@ -369,7 +402,8 @@ static rush_status run_bags(bags *b)
   void *widened = NULL;
   TRY(make_side_results(b));
   TRY(zeros(b->cx, b->wide, 2, sizes, &b->out));
-  b->sum = ISA_PICK(gather_of, cpu_choose(context_get_options(b->cx->ctx)->cpu))(b->wide == RUSH_FLOAT64);
+  b->sum =
+    ISA_PICK(gather_of, cpu_choose(context_get_options(b->cx->ctx)->cpu))(b->wide == RUSH_FLOAT64);
   if (b->wide != b->dtype && !(widened = mem_alloc(b->cx->ctx, row_bytes)))
     return call_nomem(b->cx);
   for (int64_t bag = 0; bag < b->n_bags && !(bag % 16 == 15 && call_over(b->cx)); bag++)
@@ -379,10 +413,12 @@ static rush_status run_bags(bags *b)
   return b->mode == BAG_MAX ? RUSH_OK : tensor_clone(b->cx, b->bag_size, &b->max_at);
 }
 
-/* weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset */
+/* weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
+ * include_last_offset */
 static rush_status read_bags(rush_call *c, bags *b)
 {
-  rush_tensor *weight = call_tensor(c, 0), *indices = call_tensor(c, 1), *offsets = call_tensor(c, 2);
+  rush_tensor *weight = call_tensor(c, 0), *indices = call_tensor(c, 1),
+              *offsets = call_tensor(c, 2);
   rush_tensor *factors = call_tensor(c, 6);
   const int64_t mode = call_int(c, 4);
   if (mode < BAG_SUM || mode > BAG_MAX)
@@ -400,7 +436,8 @@ static rush_status read_bags(rush_call *c, bags *b)
   TRY(read_indices(c->cx, indices, &b->indices));
   TRY(read_indices(c->cx, offsets, &b->offsets));
   TRY(tensor_contiguous(c->cx, weight, &b->weight));
-  b->quick = mode != BAG_MAX && b->padding < 0 && b->dtype != RUSH_FLOAT64 && weight->strides[1] == 1;
+  b->quick =
+    mode != BAG_MAX && b->padding < 0 && b->dtype != RUSH_FLOAT64 && weight->strides[1] == 1;
   b->index_dtype = indices->dtype == offsets->dtype ? indices->dtype : RUSH_INT64;
   if (factors)
     TRY(nn_input(c->cx, factors, &b->factors));
@@ -409,8 +446,9 @@ static rush_status read_bags(rush_call *c, bags *b)
   for (int64_t i = 0; i < b->n_indices; i++) {
     TRY(call_poll_at(b->cx, i));
     if (at[i] < 0 || at[i] >= b->n_rows)
-      return call_fail(c->cx, "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be %lld",
-                       (long long)at[i]);
+      return call_fail(
+        c->cx, "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be %lld",
+        (long long)at[i]);
   }
   return RUSH_OK;
 }
@@ -436,7 +474,10 @@ static rush_status embedding_bag(rush_call *c, int64_t padding, bool keeps_size)
 }
 
 rush_status kernel__embedding_bag(rush_call *c) { return embedding_bag(c, call_int(c, 8), true); }
-rush_status kernel__embedding_bag_forward_only(rush_call *c) { return embedding_bag(c, call_int(c, 8), false); }
+rush_status kernel__embedding_bag_forward_only(rush_call *c)
+{
+  return embedding_bag(c, call_int(c, 8), false);
+}
 
 /* Overload padding_idx: counted from the end when negative, or None. */
 rush_status kernel_embedding_bag(rush_call *c)
@@ -447,21 +488,25 @@ rush_status kernel_embedding_bag(rush_call *c)
     const int64_t n = weight->n_dims > 0 ? weight->sizes[0] : 0;
     padding = call_int(c, 8);
     if (padding < -n || padding >= n)
-      return call_fail(c->cx, "padding_idx must be within the number of embeddings, -%lld through %lld, but got %lld",
-                       (long long)n, (long long)(n - 1), (long long)padding);
+      return call_fail(
+        c->cx,
+        "padding_idx must be within the number of embeddings, -%lld through %lld, but got %lld",
+        (long long)n, (long long)(n - 1), (long long)padding);
     padding += padding < 0 ? n : 0;
   }
   return embedding_bag(c, padding, tensor_requires_grad(weight));
 }
 
-/* -- one_hot ------------------------------------------------------------------------------------------------ */
+/* -- one_hot ----------------------------------------------------------------------------------- */
 
 static rush_status count_classes(rush_call *c, const rush_tensor *t, int64_t *n_classes)
 {
   const int64_t *at = t->data;
   int64_t max = -1;
   if (t->n_elems == 0)
-    return *n_classes > 0 ? RUSH_OK : call_fail(c->cx, "Can not infer total number of classes from empty tensor.");
+    return *n_classes > 0
+             ? RUSH_OK
+             : call_fail(c->cx, "Can not infer total number of classes from empty tensor.");
   for (int64_t i = 0; i < t->n_elems; i++) {
     TRY(call_poll_at(c->cx, i));
     if (at[i] < 0)
@@ -470,7 +515,8 @@ static rush_status count_classes(rush_call *c, const rush_tensor *t, int64_t *n_
   }
   if (*n_classes == -1)
     *n_classes = max + 1;
-  return max < *n_classes ? RUSH_OK : call_fail(c->cx, "Class values must be smaller than num_classes.");
+  return max < *n_classes ? RUSH_OK
+                          : call_fail(c->cx, "Class values must be smaller than num_classes.");
 }
 
 /* self, num_classes */

@@ -1,8 +1,8 @@
 /* Sampling of images and volumes at the points of a grid.
  *
- * A point becomes taps: offsets into a channel with weights, the same for all channels.  Coordinates are
- * computed in the input's precision (R rounds an operation on doubles to it), as the nearest neighbour of a
- * point between two depends on it. */
+ * A point becomes taps: offsets into a channel with weights, the same for all channels.
+ * Coordinates are computed in the input's precision (R rounds an operation on doubles to it), as
+ * the nearest neighbour of a point between two depends on it. */
 #include <math.h>
 #include <string.h>
 
@@ -19,7 +19,8 @@ typedef struct grid_job {
   int64_t mode, padding;
   bool align, is_f64;
   int dtype;
-  int64_t batch, channels, in[3], in_elems, points; /* in: width first; points: of one batch entry */
+  int64_t batch, channels, in[3], in_elems,
+    points; /* in: width first; points: of one batch entry */
   gather sum;
   const void *x, *grid;
   void *y;
@@ -47,7 +48,7 @@ static inline double R(const grid_job *j, double x)
   return (double)(float)x;
 }
 
-/* -- Coordinates ------------------------------------------------------------------------------------------ */
+/* -- Coordinates ------------------------------------------------------------------------------- */
 
 static double unnormalise(const grid_job *j, int d, double x)
 {
@@ -56,7 +57,8 @@ static double unnormalise(const grid_job *j, int d, double x)
     const double half = R(j, (j->align ? size - 1 : size) / 2), y = R(j, R(j, x + 1) * half);
     return j->align ? y : R(j, y - 0.5);
   }
-  return j->align ? R(j, R(j, R(j, x + 1) / 2) * (size - 1)) : R(j, R(j, R(j, R(j, x + 1) * size) - 1) / 2);
+  return j->align ? R(j, R(j, R(j, x + 1) / 2) * (size - 1))
+                  : R(j, R(j, R(j, R(j, x + 1) * size) - 1) / 2);
 }
 
 /* NaN goes to 0. */
@@ -84,11 +86,17 @@ static double pad(const grid_job *j, int d, double x)
 }
 
 /* An index, or -1 outside. */
-static int64_t index_of(double x, int64_t size) { return x >= 0 && x < (double)size ? (int64_t)x : -1; }
+static int64_t index_of(double x, int64_t size)
+{
+  return x >= 0 && x < (double)size ? (int64_t)x : -1;
+}
 
-static int64_t join(int64_t outer, int64_t size, int64_t inner) { return outer < 0 || inner < 0 ? -1 : outer * size + inner; }
+static int64_t join(int64_t outer, int64_t size, int64_t inner)
+{
+  return outer < 0 || inner < 0 ? -1 : outer * size + inner;
+}
 
-/* -- Taps ------------------------------------------------------------------------------------------------------ */
+/* -- Taps -------------------------------------------------------------------------------------- */
 
 static void taps_nearest(const grid_job *j, const double *at, taps *t)
 {
@@ -139,13 +147,14 @@ static void taps_cubic(const grid_job *j, const double *at, taps *t)
   }
   t->n = 16;
   for (int k = 0; k < 16; k++) {
-    const int64_t x = index_of(pad(j, 0, low[0] - 1 + k % 4), j->in[0]), y = index_of(pad(j, 1, low[1] - 1 + k / 4), j->in[1]);
+    const int64_t x = index_of(pad(j, 0, low[0] - 1 + k % 4), j->in[0]),
+                  y = index_of(pad(j, 1, low[1] - 1 + k / 4), j->in[1]);
     t->at[k] = join(y, j->in[0], x);
     t->weight[k] = w[1][k / 4] * w[0][k % 4];
   }
 }
 
-/* -- Samples ------------------------------------------------------------------------------------------------------ */
+/* -- Samples ----------------------------------------------------------------------------------- */
 
 typedef struct block { /* taps of points that lie side by side */
   int64_t at[MAX_TAPS * GATHER_POINTS];
@@ -160,7 +169,8 @@ static void find_taps(const grid_job *j, int64_t point, taps *t)
 {
   double at[3];
   for (int d = 0; d < j->n; d++)
-    at[d] = j->is_f64 ? ((const double *)j->grid)[point * j->n + d] : (double)((const float *)j->grid)[point * j->n + d];
+    at[d] = j->is_f64 ? ((const double *)j->grid)[point * j->n + d]
+                      : (double)((const float *)j->grid)[point * j->n + d];
   if (j->mode == MODE_NEAREST)
     taps_nearest(j, at, t);
   else if (j->mode == MODE_LINEAR)
@@ -169,17 +179,17 @@ static void find_taps(const grid_job *j, int64_t point, taps *t)
     taps_cubic(j, at, t);
 }
 
-/* Taps of n points from `first` on.  In two dimensions a tap outside counts as 0 times its weight, which keeps NaN;
- * in three it is left out.  Does any point have such a NaN? */
+/* Taps of n points from `first` on.  In two dimensions a tap outside counts as 0 times its weight,
+ * which keeps NaN; in three it is left out.  Does any point have such a NaN? */
 static bool fill_block(const grid_job *j, int64_t first, int n, block *b, int *n_taps)
 {
   const bool adds_zero = j->n == 2 && j->mode != MODE_NEAREST;
   bool any = false;
-  if (j->n == 2 && j->mode == MODE_LINEAR && j->padding == PAD_ZEROS && !j->is_f64 && j->dtype != RUSH_FLOAT16 &&
-      j->in[0] < 1 << 24 && j->in[1] < 1 << 24) {
+  if (j->n == 2 && j->mode == MODE_LINEAR && j->padding == PAD_ZEROS && !j->is_f64 &&
+      j->dtype != RUSH_FLOAT16 && j->in[0] < 1 << 24 && j->in[1] < 1 << 24) {
     *n_taps = 4;
-    return j->sum.bilinear(n, (const float *)j->grid + 2 * first, (int)j->in[0], (int)j->in[1], j->align,
-                           j->dtype == RUSH_BFLOAT16, b->at, b->weight.f32, b->base);
+    return j->sum.bilinear(n, (const float *)j->grid + 2 * first, (int)j->in[0], (int)j->in[1],
+                           j->align, j->dtype == RUSH_BFLOAT16, b->at, b->weight.f32, b->base);
   }
   taps t;
   for (int i = 0; i < n; i++) {
@@ -233,38 +243,57 @@ static void sample_points(void *arg, int64_t begin, int64_t end)
   mem_free_data(j->ctx, b, sizeof *b);
 }
 
-static rush_status check_args(call_ctx *cx, const rush_tensor *x, const rush_tensor *grid, int64_t mode, int64_t padding)
+static rush_status check_args(call_ctx *cx, const rush_tensor *x, const rush_tensor *grid,
+                              int64_t mode, int64_t padding)
 {
   sizes_text a, b;
-  const char *xs = sizes_print(&a, x->n_dims, x->sizes), *gs = sizes_print(&b, grid->n_dims, grid->sizes);
+  const char *xs = sizes_print(&a, x->n_dims, x->sizes),
+             *gs = sizes_print(&b, grid->n_dims, grid->sizes);
   if (x->n_dims == 0 || grid->n_dims == 0 || x->sizes[0] != grid->sizes[0])
-    return call_fail(cx, "grid_sampler(): expected grid and input to have same batch size, but got input with sizes %s and "
-                         "grid with sizes %s", xs, gs);
+    return call_fail(cx,
+                     "grid_sampler(): expected grid and input to have same batch size, but got "
+                     "input with sizes %s and "
+                     "grid with sizes %s",
+                     xs, gs);
   if (grid->sizes[grid->n_dims - 1] != x->n_dims - 2)
-    return call_fail(cx, "grid_sampler(): expected grid to have size %d in last dimension, but got grid with sizes %s",
-                     x->n_dims - 2, gs);
+    return call_fail(
+      cx,
+      "grid_sampler(): expected grid to have size %d in last dimension, but got grid with sizes %s",
+      x->n_dims - 2, gs);
   for (int d = 2; d < x->n_dims; d++)
     if (x->sizes[d] <= 0)
-      return call_fail(cx, "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes %s with "
-                           "dimension %d being empty", xs, d);
+      return call_fail(cx,
+                       "grid_sampler(): expected input to have non-empty spatial dimensions, but "
+                       "input has sizes %s with "
+                       "dimension %d being empty",
+                       xs, d);
   if ((x->n_dims != 4 && x->n_dims != 5) || grid->n_dims != x->n_dims)
-    return call_fail(cx, "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input with "
-                         "sizes %s and grid with sizes %s", xs, gs);
+    return call_fail(cx,
+                     "grid_sampler(): expected 4D or 5D input and grid with same number of "
+                     "dimensions, but got input with "
+                     "sizes %s and grid with sizes %s",
+                     xs, gs);
   if (x->n_dims == 5 && mode == MODE_CUBIC)
     return call_fail(cx, "grid_sampler(): bicubic interpolation only supports 4D input");
   if (mode < MODE_LINEAR || mode > MODE_CUBIC || padding < PAD_ZEROS || padding > PAD_REFLECTION)
-    return call_fail(cx, "grid_sampler(): unknown interpolation mode %lld or padding mode %lld", (long long)mode,
-                     (long long)padding);
+    return call_fail(cx, "grid_sampler(): unknown interpolation mode %lld or padding mode %lld",
+                     (long long)mode, (long long)padding);
   if (x->dtype != grid->dtype)
-    return call_fail(cx, "expected scalar type %s but found %s", dtype_aten_name(x->dtype), dtype_aten_name(grid->dtype));
-  return nn_check_float(cx, x->n_dims == 4 ? "grid_sampler_2d_cpu_kernel_impl" : "grid_sampler3d_cpu", x->dtype);
+    return call_fail(cx, "expected scalar type %s but found %s", dtype_aten_name(x->dtype),
+                     dtype_aten_name(grid->dtype));
+  return nn_check_float(
+    cx, x->n_dims == 4 ? "grid_sampler_2d_cpu_kernel_impl" : "grid_sampler3d_cpu", x->dtype);
 }
 
-/* Arguments from `at` on: input, grid, interpolation_mode, padding_mode, align_corners.  sizes: of the result. */
+/* Arguments from `at` on: input, grid, interpolation_mode, padding_mode, align_corners.  sizes: of
+ * the result. */
 static rush_status read_args(rush_call *c, uint32_t at, grid_job *j, int64_t *sizes)
 {
   const rush_tensor *x = call_tensor(c, at), *grid = call_tensor(c, at + 1);
-  *j = (grid_job){.ctx = c->cx->ctx, .n = x->n_dims - 2, .mode = call_int(c, at + 2), .padding = call_int(c, at + 3),
+  *j = (grid_job){.ctx = c->cx->ctx,
+                  .n = x->n_dims - 2,
+                  .mode = call_int(c, at + 2),
+                  .padding = call_int(c, at + 3),
                   .align = call_bool(c, at + 4)};
   TRY(check_args(c->cx, x, grid, j->mode, j->padding));
   j->dtype = x->dtype;
@@ -284,7 +313,8 @@ static rush_status read_args(rush_call *c, uint32_t at, grid_job *j, int64_t *si
 /* input, grid, interpolation_mode, padding_mode, align_corners */
 rush_status kernel_grid_sampler(rush_call *c)
 {
-  rush_tensor *x = call_tensor(c, 0), *grid = call_tensor(c, 1), *in = NULL, *points = NULL, *out = NULL;
+  rush_tensor *x = call_tensor(c, 0), *grid = call_tensor(c, 1), *in = NULL, *points = NULL,
+              *out = NULL;
   grid_job j;
   int64_t sizes[5];
   TRY(read_args(c, 0, &j, sizes));
@@ -313,18 +343,20 @@ rush_status kernel_grid_sampler(rush_call *c)
 rush_status kernel_grid_sampler_2d(rush_call *c)
 {
   if (call_tensor(c, 0)->n_dims != 4)
-    return call_fail(c->cx, "grid_sampler_2d(): expected 4D input and grid with same number of dimensions");
+    return call_fail(
+      c->cx, "grid_sampler_2d(): expected 4D input and grid with same number of dimensions");
   return kernel_grid_sampler(c);
 }
 
 rush_status kernel_grid_sampler_3d(rush_call *c)
 {
   if (call_tensor(c, 0)->n_dims != 5)
-    return call_fail(c->cx, "grid_sampler_3d(): expected 5D input and grid with same number of dimensions");
+    return call_fail(
+      c->cx, "grid_sampler_3d(): expected 5D input and grid with same number of dimensions");
   return kernel_grid_sampler(c);
 }
 
-/* -- Back ---------------------------------------------------------------------------------------------------------- */
+/* -- Back -------------------------------------------------------------------------------------- */
 
 typedef struct back_job {
   const call_ctx *cx;
@@ -376,7 +408,8 @@ static void tap_slopes(const grid_job *j, const double *at, int n, double slopes
 {
   double w[3][4], dw[3][4];
   for (int d = 0; d < j->n; d++) {
-    const double x = unnormalise(j, d, at[d]), by = (double)(j->align ? j->in[d] - 1 : j->in[d]) / 2;
+    const double x = unnormalise(j, d, at[d]),
+                 by = (double)(j->align ? j->in[d] - 1 : j->in[d]) / 2;
     const double inside = j->mode == MODE_CUBIC ? x : pad(j, d, x), frac = inside - floor(inside);
     if (j->mode == MODE_CUBIC) {
       cubic_weights(frac, w[d]);
@@ -479,12 +512,15 @@ rush_status kernel_grid_sampler_backward(rush_call *c)
 {
   rush_tensor *grad = call_tensor(c, 0), *in = NULL, *points = NULL, *arrived = NULL;
   const rush_list *mask = c->n_args > 6 ? call_list(c, 6) : NULL;
-  const bool wanted[2] = {!mask || (mask->n > 0 && mask->items[0].as.b), !mask || (mask->n > 1 && mask->items[1].as.b)};
+  const bool wanted[2] = {!mask || (mask->n > 0 && mask->items[0].as.b),
+                          !mask || (mask->n > 1 && mask->items[1].as.b)};
   grid_job j;
   int64_t sizes[5];
   TRY(read_args(c, 1, &j, sizes));
-  if (grad->dtype != j.dtype || grad->n_dims != j.n + 2 || memcmp(grad->sizes, sizes, sizeof *sizes * grad->n_dims) != 0)
-    return call_fail(c->cx, "%s: grad_output has not the sizes and dtype of the result", c->op->schema->name + 6);
+  if (grad->dtype != j.dtype || grad->n_dims != j.n + 2 ||
+      memcmp(grad->sizes, sizes, sizeof *sizes * grad->n_dims) != 0)
+    return call_fail(c->cx, "%s: grad_output has not the sizes and dtype of the result",
+                     c->op->schema->name + 6);
   rush_status st = nn_input(c->cx, call_tensor(c, 1), &in);
   if (st == RUSH_OK)
     st = nn_input(c->cx, call_tensor(c, 2), &points);

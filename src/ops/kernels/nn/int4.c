@@ -2,12 +2,13 @@
  *
  * A weight [N, K] of numbers in [0, 16) is packed in blocks of rows, 64 on a CPU with AVX-512 and
  * 32 on others, as PyTorch packs it on the same CPU.  Within a block the bytes go along K: each has
- * rows i and i + half a block, the former in its low bits; a last block with fewer rows has rows 2 i
- * and 2 i + 1.  Nothing in the bytes says which of the two it is: a weight that was packed on one
+ * rows i and i + half a block, the former in its low bits; a last block with fewer rows has rows 2
+ * i and 2 i + 1.  Nothing in the bytes says which of the two it is: a weight that was packed on one
  * kind of CPU is for that kind, in PyTorch as here.
  *
- * The product unpacks a block for COLUMNS columns at a time into float32 and adds up over K in order,
- * a vector of rows at once: (w - 8) * scale + zero, scales and zeros per group of columns and row. */
+ * The product unpacks a block for COLUMNS columns at a time into float32 and adds up over K in
+ * order, a vector of rows at once: (w - 8) * scale + zero, scales and zeros per group of columns
+ * and row. */
 #include <string.h>
 
 #include "base/cpu.h"
@@ -18,7 +19,7 @@ enum { MOST_ROWS = 64, COLUMNS = 16, MIDDLE = 8 }; /* COLUMNS divides every size
 
 static int64_t block_rows(void) { return cpu_machine() >= CPU_AVX512 ? 64 : 32; }
 
-/* -- Packing ------------------------------------------------------------------------------- */
+/* -- Packing ----------------------------------------------------------------------------------- */
 
 /* Where row i of a block of `rows` lies in its column's bytes: the byte, and the shift. */
 static int64_t byte_of(int64_t i, int64_t rows, bool is_whole, int *shift)
@@ -70,7 +71,7 @@ rush_status kernel_convert_weight_to_int4pack_for_cpu(rush_call *c)
   return call_return_made_steal(c, 0, out, st);
 }
 
-/* -- Product ------------------------------------------------------------------------------- */
+/* -- Product ----------------------------------------------------------------------------------- */
 
 typedef struct int4_job {
   const call_ctx *cx;

@@ -1,8 +1,8 @@
-/* ops/kernels/nn/loss.c -- losses over classes: negative log likelihood, the margin losses, and connectionist
- * temporal classification with its gradient. They are loops over contiguous tensors that accumulate
- * in double. CTC is the forward-backward algorithm of Graves et al. in logarithms, O(steps *
- * states) a sequence, where a sequence of n targets has 2n + 1 states; alpha is kept because its
- * gradient needs it. */
+/* ops/kernels/nn/loss.c -- losses over classes: negative log likelihood, the margin losses, and
+ * connectionist temporal classification with its gradient. They are loops over contiguous tensors
+ * that accumulate in double. CTC is the forward-backward algorithm of Graves et al. in logarithms,
+ * O(steps * states) a sequence, where a sequence of n targets has 2n + 1 states; alpha is kept
+ * because its gradient needs it. */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +15,8 @@ enum { REDUCE_NONE, REDUCE_MEAN, REDUCE_SUM };
 /* Element i of a contiguous tensor of floats. */
 static inline double number_at(const rush_tensor *t, int64_t i)
 {
-  return t->dtype == RUSH_FLOAT64 ? ((const double *)t->data)[i] : (double)((const float *)t->data)[i];
+  return t->dtype == RUSH_FLOAT64 ? ((const double *)t->data)[i]
+                                  : (double)((const float *)t->data)[i];
 }
 static inline void set_number(rush_tensor *t, int64_t i, double x)
 {
@@ -29,17 +30,23 @@ static inline double any_at(const rush_tensor *t, int64_t i)
 {
   if (t->dtype == RUSH_BFLOAT16)
     return (double)f32_of_bf16(((const uint16_t *)t->data)[i]);
-  return t->dtype == RUSH_FLOAT16 ? (double)f32_of_f16(((const uint16_t *)t->data)[i]) : number_at(t, i);
+  return t->dtype == RUSH_FLOAT16 ? (double)f32_of_f16(((const uint16_t *)t->data)[i])
+                                  : number_at(t, i);
 }
-static inline int64_t int_at(const rush_tensor *t, int64_t i) { return ((const int64_t *)t->data)[i]; }
+static inline int64_t int_at(const rush_tensor *t, int64_t i)
+{
+  return ((const int64_t *)t->data)[i];
+}
 
 /* Class indices as int64: Long, or Byte as PyTorch takes it. */
 static rush_status read_targets(call_ctx *cx, rush_tensor *t, bool takes_bytes, rush_tensor **out)
 {
   rush_tensor *as = NULL;
   if (t->dtype != RUSH_INT64 && !(takes_bytes && t->dtype == RUSH_UINT8))
-    return takes_bytes ? call_fail(cx, "expected target dtype to be Long or Byte, but got %s", dtype_aten_name(t->dtype))
-                       : call_fail(cx, "expected scalar type Long but found %s", dtype_aten_name(t->dtype));
+    return takes_bytes
+             ? call_fail(cx, "expected target dtype to be Long or Byte, but got %s",
+                         dtype_aten_name(t->dtype))
+             : call_fail(cx, "expected scalar type Long but found %s", dtype_aten_name(t->dtype));
   TRY(tensor_to_dtype(cx, t, RUSH_INT64, &as));
   rush_status st = tensor_contiguous(cx, as, out);
   tensor_release(as);
@@ -55,7 +62,7 @@ static rush_status return_number(rush_call *c, uint32_t i, double x, int dtype)
   return RUSH_OK;
 }
 
-/* -- Negative log likelihood: self, target, weight, reduction, ignore_index ---------------------------------- */
+/* -- Negative log likelihood: self, target, weight, reduction, ignore_index -------------------- */
 
 typedef struct nll {
   rush_tensor *x, *target, *weight; /* owned, contiguous; weight may be NULL */
@@ -98,7 +105,8 @@ static rush_status nll_return(rush_call *c, nll *l, int n_dims, const int64_t *s
 {
   if (l->reduction == REDUCE_NONE && n_dims >= 0) {
     rush_tensor *each;
-    TRY(tensor_new(c->cx, l->x->dtype == RUSH_FLOAT64 ? RUSH_FLOAT64 : RUSH_FLOAT32, n_dims, sizes, &each));
+    TRY(tensor_new(c->cx, l->x->dtype == RUSH_FLOAT64 ? RUSH_FLOAT64 : RUSH_FLOAT32, n_dims, sizes,
+                   &each));
     rush_status st = nll_run(c->cx, l, each);
     if (st != RUSH_OK) {
       tensor_release(each);
@@ -122,7 +130,8 @@ static rush_status nll_compute(rush_call *c, nll *l, int n_dims, const int64_t *
   l->dtype = x->dtype;
   rush_status st = nn_check_float(c->cx, "nll_loss_out_frame", x->dtype);
   if (st == RUSH_OK && weight && weight->dtype != x->dtype)
-    st = call_fail(c->cx, "expected scalar type %s but found %s", dtype_aten_name(x->dtype), dtype_aten_name(weight->dtype));
+    st = call_fail(c->cx, "expected scalar type %s but found %s", dtype_aten_name(x->dtype),
+                   dtype_aten_name(weight->dtype));
   if (st == RUSH_OK)
     st = read_targets(c->cx, call_tensor(c, 1), true, &l->target);
   if (st == RUSH_OK)
@@ -137,35 +146,49 @@ static rush_status nll_compute(rush_call *c, nll *l, int n_dims, const int64_t *
 
 rush_status kernel_nll_loss(rush_call *c)
 {
-  const rush_tensor *x = call_tensor(c, 0), *target = call_tensor(c, 1), *weight = call_tensor(c, 2);
+  const rush_tensor *x = call_tensor(c, 0), *target = call_tensor(c, 1),
+                    *weight = call_tensor(c, 2);
   sizes_text a, b;
   if (x->n_dims != 1 && x->n_dims != 2)
     return call_fail(c->cx, "input tensor should be 1D or 2D");
   if (target->n_dims > 1)
     return call_fail(c->cx, "0D or 1D target tensor expected, multi-target not supported");
-  if (!(x->n_dims == 1 && target->n_dims == 0) && (target->n_dims == 0 || x->sizes[0] != target->sizes[0]))
-    return call_fail(c->cx, "size mismatch (got input: %s, target: %s)", sizes_print(&a, x->n_dims, x->sizes),
+  if (!(x->n_dims == 1 && target->n_dims == 0) &&
+      (target->n_dims == 0 || x->sizes[0] != target->sizes[0]))
+    return call_fail(c->cx, "size mismatch (got input: %s, target: %s)",
+                     sizes_print(&a, x->n_dims, x->sizes),
                      sizes_print(&b, target->n_dims, target->sizes));
   nll l = {.n = x->n_dims == 2 ? x->sizes[0] : 1, .classes = x->sizes[x->n_dims - 1], .inner = 1};
   if (weight && (weight->n_dims != 1 || weight->n_elems != l.classes))
-    return call_fail(c->cx, "weight tensor should be defined either for all %lld classes or no classes but got weight tensor "
-                            "of shape: %s", (long long)l.classes, sizes_print(&a, weight->n_dims, weight->sizes));
+    return call_fail(c->cx,
+                     "weight tensor should be defined either for all %lld classes or no classes "
+                     "but got weight tensor "
+                     "of shape: %s",
+                     (long long)l.classes, sizes_print(&a, weight->n_dims, weight->sizes));
   return nll_compute(c, &l, x->n_dims == 2 ? 1 : -1, target->sizes);
 }
 
 rush_status kernel_nll_loss2d(rush_call *c)
 {
-  const rush_tensor *x = call_tensor(c, 0), *target = call_tensor(c, 1), *weight = call_tensor(c, 2);
+  const rush_tensor *x = call_tensor(c, 0), *target = call_tensor(c, 1),
+                    *weight = call_tensor(c, 2);
   sizes_text a, b;
   if (target->n_dims != 3)
-    return call_fail(c->cx, "only batches of spatial targets supported (3D tensors) but got targets of dimension: %d",
-                     target->n_dims);
+    return call_fail(
+      c->cx,
+      "only batches of spatial targets supported (3D tensors) but got targets of dimension: %d",
+      target->n_dims);
   if (x->n_dims != 4)
-    return call_fail(c->cx, "only batches of spatial inputs supported (4D tensors), but got input of dimension: %d", x->n_dims);
+    return call_fail(
+      c->cx,
+      "only batches of spatial inputs supported (4D tensors), but got input of dimension: %d",
+      x->n_dims);
   if (weight && weight->n_elems != x->sizes[1])
     return call_fail(c->cx, "weight tensor should be defined either for all or no classes");
-  if (x->sizes[0] != target->sizes[0] || x->sizes[2] != target->sizes[1] || x->sizes[3] != target->sizes[2])
-    return call_fail(c->cx, "size mismatch (got input: %s , target: %s", sizes_print(&a, x->n_dims, x->sizes),
+  if (x->sizes[0] != target->sizes[0] || x->sizes[2] != target->sizes[1] ||
+      x->sizes[3] != target->sizes[2])
+    return call_fail(c->cx, "size mismatch (got input: %s , target: %s",
+                     sizes_print(&a, x->n_dims, x->sizes),
                      sizes_print(&b, target->n_dims, target->sizes));
   nll l = {.n = x->sizes[0], .classes = x->sizes[1], .inner = x->sizes[2] * x->sizes[3]};
   return nll_compute(c, &l, 3, target->sizes);
@@ -173,13 +196,15 @@ rush_status kernel_nll_loss2d(rush_call *c)
 
 rush_status kernel_nll_loss_nd(rush_call *c)
 {
-  const rush_tensor *x = call_tensor(c, 0), *target = call_tensor(c, 1), *weight = call_tensor(c, 2);
+  const rush_tensor *x = call_tensor(c, 0), *target = call_tensor(c, 1),
+                    *weight = call_tensor(c, 2);
   sizes_text a, b;
   if (x->n_dims < 1)
     return call_fail_type(c->cx, "ValueError", "Expected 1 or more dimensions (got %d)", x->n_dims);
   if (x->n_dims != 1 && (target->n_dims == 0 || x->sizes[0] != target->sizes[0]))
-    return call_fail_type(c->cx, "ValueError", "Expected input batch_size (%lld) to match target batch_size (%lld).",
-                          (long long)x->sizes[0], (long long)(target->n_dims ? target->sizes[0] : 0));
+    return call_fail_type(
+      c->cx, "ValueError", "Expected input batch_size (%lld) to match target batch_size (%lld).",
+      (long long)x->sizes[0], (long long)(target->n_dims ? target->sizes[0] : 0));
   if (x->n_dims <= 2)
     return kernel_nll_loss(c);
   if (x->n_dims == 4)
@@ -188,8 +213,10 @@ rush_status kernel_nll_loss_nd(rush_call *c)
   sizes[0] = x->sizes[0];
   for (int d = 2; d < x->n_dims; d++)
     inner *= sizes[d - 1] = x->sizes[d];
-  if (target->n_dims != x->n_dims - 1 || memcmp(sizes, target->sizes, sizeof *sizes * target->n_dims) != 0)
-    return call_fail(c->cx, "Expected target size %s, got %s", sizes_print(&a, x->n_dims - 1, sizes),
+  if (target->n_dims != x->n_dims - 1 ||
+      memcmp(sizes, target->sizes, sizeof *sizes * target->n_dims) != 0)
+    return call_fail(c->cx, "Expected target size %s, got %s",
+                     sizes_print(&a, x->n_dims - 1, sizes),
                      sizes_print(&b, target->n_dims, target->sizes));
   if (weight && weight->n_elems != x->sizes[1])
     return call_fail(c->cx, "weight tensor should be defined either for all or no classes");
@@ -197,7 +224,7 @@ rush_status kernel_nll_loss_nd(rush_call *c)
   return nll_compute(c, &l, target->n_dims, target->sizes);
 }
 
-/* -- Margins --------------------------------------------------------------------------------------------------- */
+/* -- Margins ----------------------------------------------------------------------------------- */
 
 typedef struct margins {
   rush_tensor *x, *target, *weight; /* owned, contiguous */
@@ -210,10 +237,12 @@ static rush_status margins_begin(rush_call *c, margins *m, rush_tensor *weight, 
   rush_tensor *x = call_tensor(c, 0);
   if (x->dtype != RUSH_FLOAT32 && x->dtype != RUSH_FLOAT64)
     return call_no_dtype(c->cx, kernel, x->dtype);
-  if (x->n_dims > 2 || (x->n_dims == 2 && x->sizes[1] == 0) || (x->n_dims == 1 && x->sizes[0] == 0)) {
+  if (x->n_dims > 2 || (x->n_dims == 2 && x->sizes[1] == 0) ||
+      (x->n_dims == 1 && x->sizes[0] == 0)) {
     sizes_text a;
-    return call_fail(c->cx, "Expected non-empty vector or matrix with optional 0-dim batch size, but got: %s",
-                     sizes_print(&a, x->n_dims, x->sizes));
+    return call_fail(
+      c->cx, "Expected non-empty vector or matrix with optional 0-dim batch size, but got: %s",
+      sizes_print(&a, x->n_dims, x->sizes));
   }
   m->n = x->n_dims == 2 ? x->sizes[0] : 1;
   m->classes = x->n_dims ? x->sizes[x->n_dims - 1] : 1;
@@ -276,7 +305,8 @@ static rush_status margins_return(rush_call *c, const margins *m, int64_t reduct
   rush_tensor *each = NULL;
   double sum = 0, loss = 0;
   const bool keeps = reduction == REDUCE_NONE;
-  const bool is_vector = x->n_dims == 2 || (fn == multi_margin_row && call_tensor(c, 1)->n_dims == 1);
+  const bool is_vector =
+    x->n_dims == 2 || (fn == multi_margin_row && call_tensor(c, 1)->n_dims == 1);
   TRY(tensor_new(c->cx, m->x->dtype, is_vector ? 1 : 0, &m->n, &each));
   rush_status st = RUSH_OK;
   for (int64_t row = 0; row < m->n && st == RUSH_OK && !call_over_at(c->cx, row); row++) {
@@ -288,25 +318,31 @@ static rush_status margins_return(rush_call *c, const margins *m, int64_t reduct
   if (st == RUSH_OK && keeps)
     return nn_return_steal(c, 0, each, x->dtype, NULL);
   tensor_release(each);
-  return st == RUSH_OK ? return_number(c, 0, reduction == REDUCE_MEAN ? sum / (double)m->n : sum, x->dtype) : st;
+  return st == RUSH_OK
+           ? return_number(c, 0, reduction == REDUCE_MEAN ? sum / (double)m->n : sum, x->dtype)
+           : st;
 }
 
 /* self, target, p, margin, weight, reduction */
 rush_status kernel_multi_margin_loss(rush_call *c)
 {
-  const rush_tensor *x = call_tensor(c, 0), *target = call_tensor(c, 1), *weight = call_tensor(c, 4);
+  const rush_tensor *x = call_tensor(c, 0), *target = call_tensor(c, 1),
+                    *weight = call_tensor(c, 4);
   margins m = {.p = call_float(c, 2), .margin = call_float(c, 3)};
   sizes_text a, b;
   if (m.p != 1 && m.p != 2)
     return call_fail(c->cx, "only p == 1 and p == 2 supported");
   rush_status st = margins_begin(c, &m, call_tensor(c, 4), "multi_margin_loss_cpu_kernel");
   if (st == RUSH_OK && (target->n_dims > 1 || target->n_elems != m.n))
-    st = call_fail(c->cx, "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
-                          "size). Expected target size [%lld], but got %s. Input has shape %s.", (long long)m.n,
-                   sizes_print(&a, target->n_dims, target->sizes), sizes_print(&b, x->n_dims, x->sizes));
+    st = call_fail(c->cx,
+                   "multi_margin_loss: target tensor should be 1-D with size equal to the number "
+                   "of input samples (batch "
+                   "size). Expected target size [%lld], but got %s. Input has shape %s.",
+                   (long long)m.n, sizes_print(&a, target->n_dims, target->sizes),
+                   sizes_print(&b, x->n_dims, x->sizes));
   if (st == RUSH_OK && weight && (weight->n_dims > 1 || weight->n_elems != m.classes))
-    st = call_fail(c->cx, "inconsistent weight size, expected %lld but got %s", (long long)m.classes,
-                   sizes_print(&a, weight->n_dims, weight->sizes));
+    st = call_fail(c->cx, "inconsistent weight size, expected %lld but got %s",
+                   (long long)m.classes, sizes_print(&a, weight->n_dims, weight->sizes));
   if (st == RUSH_OK)
     st = margins_return(c, &m, call_int(c, 5), multi_margin_row);
   tensor_release(m.x);
@@ -324,13 +360,15 @@ rush_status kernel_multilabel_margin_loss(rush_call *c)
   rush_tensor *marks;
   rush_status st = margins_begin(c, &m, NULL, "multilabel_margin_loss_forward_out_frame");
   if (st == RUSH_OK && (x->n_dims != target->n_dims || x->n_elems != target->n_elems))
-    st = call_fail(c->cx, "inconsistent target size: %s for input of size: %s", sizes_print(&a, target->n_dims, target->sizes),
+    st = call_fail(c->cx, "inconsistent target size: %s for input of size: %s",
+                   sizes_print(&a, target->n_dims, target->sizes),
                    sizes_print(&b, x->n_dims, x->sizes));
   if (st == RUSH_OK)
     st = margins_return(c, &m, call_int(c, 2), multilabel_row);
   if (st == RUSH_OK && c->n_results > 1) {
     st = tensor_new(c->cx, m.x->dtype, x->n_dims, x->sizes, &marks);
-    for (int64_t i = 0; st == RUSH_OK && i < x->n_elems && !((i & 63) == 63 && call_over(c->cx)); i++)
+    for (int64_t i = 0; st == RUSH_OK && i < x->n_elems && !((i & 63) == 63 && call_over(c->cx));
+         i++)
       set_number(marks, i, is_target(&m, i / m.classes, i % m.classes) ? 1 : 0);
     if (st == RUSH_OK)
       st = nn_return_steal(c, 1, marks, x->dtype, NULL);
@@ -340,12 +378,13 @@ rush_status kernel_multilabel_margin_loss(rush_call *c)
   return st;
 }
 
-/* -- Connectionist temporal classification ---------------------------------------------------------------------- */
+/* -- Connectionist temporal classification ----------------------------------------------------- */
 
 typedef struct ctc {
   call_ctx *cx;
-  rush_tensor *logs, *targets, *in_lengths, *target_lengths; /* owned; logs [steps, batch, labels] */
-  rush_tensor *loss, *alpha;                                 /* owned; alpha [batch, steps, states] */
+  rush_tensor *logs, *targets, *in_lengths,
+    *target_lengths;         /* owned; logs [steps, batch, labels] */
+  rush_tensor *loss, *alpha; /* owned; alpha [batch, steps, states] */
   int64_t steps, batch, labels, states, blank;
   rush_tensor *grad, *loss_in, *alpha_in, *made;             /* the way back: borrowed */
   bool zero_infinity;
@@ -359,7 +398,8 @@ static void ctc_end(ctc *j)
 }
 
 /* An int[] or a tensor of integers, as int64. */
-static rush_status read_lengths(rush_call *c, uint32_t at, int64_t n, const char *what, rush_tensor **out)
+static rush_status read_lengths(rush_call *c, uint32_t at, int64_t n, const char *what,
+                                rush_tensor **out)
 {
   const rush_list *l = call_list(c, at);
   rush_tensor *t = call_tensor(c, at);
@@ -390,7 +430,8 @@ static int64_t label_of(const ctc *j, int64_t first, int64_t state)
 /* One sequence: alpha[t][s], the probability of all paths that are in state s at step t. */
 static void ctc_sequence(ctc *j, int64_t b, int64_t first)
 {
-  const int64_t steps = int_at(j->in_lengths, b), n = int_at(j->target_lengths, b), row = b * j->steps * j->states;
+  const int64_t steps = int_at(j->in_lengths, b), n = int_at(j->target_lengths, b),
+                row = b * j->steps * j->states;
   const double none = -(double)INFINITY;
   for (int64_t t = 0; t < steps; t++) {
     if ((t & 63) == 63 && call_over(j->cx))
@@ -424,11 +465,13 @@ static rush_status ctc_run(ctc *j, bool is_flat, void (*sequence)(ctc *j, int64_
   for (int64_t b = 0; b < j->batch; b++) {
     const int64_t steps = int_at(j->in_lengths, b), n = int_at(j->target_lengths, b);
     if (steps < 0 || steps > j->steps)
-      return call_fail(j->cx, "Expected input_lengths to have value at most %lld, but got value %lld", (long long)j->steps,
-                       (long long)steps);
+      return call_fail(j->cx,
+                       "Expected input_lengths to have value at most %lld, but got value %lld",
+                       (long long)j->steps, (long long)steps);
     if (n < 0 || (is_flat ? first + n > j->targets->n_elems : n > width))
-      return call_fail(j->cx, "Expected tensor to have size at least %lld at dimension %d, but got size %lld", (long long)n,
-                       is_flat ? 0 : 1, (long long)(is_flat ? j->targets->n_elems : width));
+      return call_fail(
+        j->cx, "Expected tensor to have size at least %lld at dimension %d, but got size %lld",
+        (long long)n, is_flat ? 0 : 1, (long long)(is_flat ? j->targets->n_elems : width));
     for (int64_t i = 0; i < n; i++)
       if (int_at(j->targets, first + i) < 0 || int_at(j->targets, first + i) >= j->labels)
         return call_fail(j->cx, "targets must be labels below %lld", (long long)j->labels);
@@ -446,7 +489,8 @@ static rush_status ctc_begin(rush_call *c, uint32_t at, int64_t blank, ctc *j)
   if (logs->n_dims != 3)
     return call_fail(c->cx, "ctc_loss: expected log_probs of 3 dimensions, got %d", logs->n_dims);
   if (targets->n_dims != 1 && targets->n_dims != 2)
-    return call_fail(c->cx, "ctc_loss: expected targets of 1 or 2 dimensions, got %d", targets->n_dims);
+    return call_fail(c->cx, "ctc_loss: expected targets of 1 or 2 dimensions, got %d",
+                     targets->n_dims);
   TRY(nn_check_float(c->cx, "ctc_loss_cpu", logs->dtype));
   j->steps = logs->sizes[0];
   j->batch = logs->sizes[1];
@@ -455,8 +499,8 @@ static rush_status ctc_begin(rush_call *c, uint32_t at, int64_t blank, ctc *j)
   if (j->blank < 0 || j->blank >= j->labels)
     return call_fail(c->cx, "blank must be in label range");
   if (targets->n_dims == 2 && targets->sizes[0] != j->batch)
-    return call_fail(c->cx, "Expected tensor to have size %lld at dimension 0, but got size %lld", (long long)j->batch,
-                     (long long)targets->sizes[0]);
+    return call_fail(c->cx, "Expected tensor to have size %lld at dimension 0, but got size %lld",
+                     (long long)j->batch, (long long)targets->sizes[0]);
   TRY(read_lengths(c, at + 2, j->batch, "input_lengths", &j->in_lengths));
   TRY(read_lengths(c, at + 3, j->batch, "target_lengths", &j->target_lengths));
   if (targets->dtype != RUSH_INT32)
@@ -470,9 +514,11 @@ static rush_status ctc_begin(rush_call *c, uint32_t at, int64_t blank, ctc *j)
     total += i64_max(0, i64_min(int_at(j->target_lengths, b), INT32_MAX));
   }
   if (targets->n_dims == 1 && total != targets->n_elems)
-    return call_fail(c->cx, "Expected tensor to have size %lld at dimension 0, but got size %lld for argument #2 'targets' "
-                            "(while checking arguments for ctc_loss_allocate_outputs)", (long long)total,
-                     (long long)targets->n_elems);
+    return call_fail(c->cx,
+                     "Expected tensor to have size %lld at dimension 0, but got size %lld for "
+                     "argument #2 'targets' "
+                     "(while checking arguments for ctc_loss_allocate_outputs)",
+                     (long long)total, (long long)targets->n_elems);
   if (longest > INT32_MAX)
     return call_fail(c->cx, "ctc_loss: a target of %lld labels", (long long)longest);
   j->states = 2 * longest + 1;
@@ -499,7 +545,8 @@ rush_status kernel__ctc_loss(rush_call *c)
   return st;
 }
 
-/* The slopes of one step: what all paths through a label have of the whole, against its probability. */
+/* The slopes of one step: what all paths through a label have of the whole, against its
+ * probability. */
 static void ctc_step_back(const ctc *j, int64_t b, int64_t first, int64_t t)
 {
   const int64_t n = int_at(j->target_lengths, b), at = (b * j->steps + t) * j->states;
@@ -507,7 +554,9 @@ static void ctc_step_back(const ctc *j, int64_t b, int64_t first, int64_t t)
   const double by = number_at(j->grad, b), loss = number_at(j->loss_in, b);
   for (int64_t s = 0; s < 2 * n + 1; s++) {
     const int64_t to = logs + label_of(j, first, s);
-    set_number(j->made, to, log_add(number_at(j->made, to), number_at(j->alpha_in, at + s) + number_at(j->alpha, at + s)));
+    set_number(j->made, to,
+               log_add(number_at(j->made, to),
+                       number_at(j->alpha_in, at + s) + number_at(j->alpha, at + s)));
   }
   for (int64_t l = logs; l < logs + j->labels; l++) {
     const double p = number_at(j->logs, l);
@@ -515,10 +564,12 @@ static void ctc_step_back(const ctc *j, int64_t b, int64_t first, int64_t t)
   }
 }
 
-/* One sequence: alpha becomes beta[t][s], the probability of all ends of paths that are in state s at step t. */
+/* One sequence: alpha becomes beta[t][s], the probability of all ends of paths that are in state s
+ * at step t. */
 static void ctc_sequence_back(ctc *j, int64_t b, int64_t first)
 {
-  const int64_t steps = int_at(j->in_lengths, b), n = int_at(j->target_lengths, b), row = b * j->steps * j->states;
+  const int64_t steps = int_at(j->in_lengths, b), n = int_at(j->target_lengths, b),
+                row = b * j->steps * j->states;
   const double none = -(double)INFINITY;
   for (int64_t t = j->steps - 1; t >= 0; t--) {
     const int64_t at = row + t * j->states, logs = (t * j->batch + b) * j->labels;
@@ -543,7 +594,8 @@ static void ctc_sequence_back(ctc *j, int64_t b, int64_t first)
   }
 }
 
-/* grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity */
+/* grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank,
+ * zero_infinity */
 rush_status kernel__ctc_loss_backward(rush_call *c)
 {
   ctc j = {.cx = c->cx, .zero_infinity = call_bool(c, 8)};

@@ -1,5 +1,5 @@
-/* Operators that normalise: softmax, layer, group, batch, instance and RMS norms.  16-bit floats compute in
- * float32; statistics of a row are sums of rows.h. */
+/* Operators that normalise: softmax, layer, group, batch, instance and RMS norms.  16-bit floats
+ * compute in float32; statistics of a row are sums of rows.h. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #define GRAIN 16384 /* elements of a task */
 
-/* -- Helpers --------------------------------------------------------------------------------------------- */
+/* -- Helpers ----------------------------------------------------------------------------------- */
 
 static const rows *rows_for(call_ctx *cx, int dtype)
 {
@@ -27,7 +27,8 @@ static rush_status check_float(call_ctx *cx, const rush_tensor *t, const char *k
 }
 
 /* Steals y: rounded to `dtype`, in channels-last order when `like` is. */
-static rush_status narrow_steal(call_ctx *cx, rush_tensor *y, int dtype, const rush_tensor *like, rush_tensor **out)
+static rush_status narrow_steal(call_ctx *cx, rush_tensor *y, int dtype, const rush_tensor *like,
+                                rush_tensor **out)
 {
   rush_tensor *t = y;
   rush_status st = RUSH_OK;
@@ -40,7 +41,8 @@ static rush_status narrow_steal(call_ctx *cx, rush_tensor *y, int dtype, const r
   }
   if (like && tensor_prefers_channels_last(like)) {
     rush_tensor *last = NULL;
-    st = tensor_copy_format(cx, t, dtype, t->n_dims == 4 ? FORMAT_CHANNELS_LAST : FORMAT_CHANNELS_LAST_3D, &last);
+    st = tensor_copy_format(cx, t, dtype,
+                            t->n_dims == 4 ? FORMAT_CHANNELS_LAST : FORMAT_CHANNELS_LAST_3D, &last);
     tensor_release(t);
     if (st != RUSH_OK)
       return st;
@@ -52,7 +54,8 @@ static rush_status narrow_steal(call_ctx *cx, rush_tensor *y, int dtype, const r
 
 static double number_at(const rush_tensor *t, int64_t i)
 {
-  return t->dtype == RUSH_FLOAT64 ? ((const double *)t->data)[i] : (double)((const float *)t->data)[i];
+  return t->dtype == RUSH_FLOAT64 ? ((const double *)t->data)[i]
+                                  : (double)((const float *)t->data)[i];
 }
 static void set_number(rush_tensor *t, int64_t i, double v)
 {
@@ -66,7 +69,7 @@ static const char *elem_at(const rush_tensor *t, int64_t i)
   return t ? (const char *)t->data + i * (int64_t)tensor_item_bytes(t) : NULL;
 }
 
-/* -- Softmax ------------------------------------------------------------------------------------------------ */
+/* -- Softmax ----------------------------------------------------------------------------------- */
 
 enum { COLUMNS = ROWS_COLUMNS }; /* at a time when the dimension is not the last */
 
@@ -128,12 +131,14 @@ static void softmax_columns(void *arg, int64_t begin, int64_t end)
     const int64_t width = i64_min(COLUMNS, j->inner - t % blocks * COLUMNS);
     for (int64_t i = 0; i < j->n; i++)
       for (int64_t c = 0; c < width; c++)
-        move_item(buf + (size_t)(c * j->n + i) * item, j->x + (size_t)(first + i * j->inner + c) * item, item);
+        move_item(buf + (size_t)(c * j->n + i) * item,
+                  j->x + (size_t)(first + i * j->inner + c) * item, item);
     for (int64_t c = 0; c < width; c++)
       softmax_row(j, buf + (size_t)(c * j->n) * item, buf + (size_t)(c * j->n) * item);
     for (int64_t i = 0; i < j->n; i++)
       for (int64_t c = 0; c < width; c++)
-        move_item(j->y + (size_t)(first + i * j->inner + c) * item, buf + (size_t)(c * j->n + i) * item, item);
+        move_item(j->y + (size_t)(first + i * j->inner + c) * item,
+                  buf + (size_t)(c * j->n + i) * item, item);
   }
   mem_free_data(j->cx->ctx, buf, n_bytes);
 }
@@ -157,7 +162,8 @@ static rush_status softmax_of(rush_call *c, rush_tensor *self, int dtype, softma
       j.inner *= x->sizes[i];
     const int64_t outer = x->n_elems / j.n / j.inner, blocks = (j.inner + COLUMNS - 1) / COLUMNS;
     st = j.inner == 1 ? parallel_for(c->cx, outer, i64_max(1, GRAIN / j.n), softmax_rows, &j)
-                      : parallel_for(c->cx, outer * blocks, i64_max(1, GRAIN / j.n / COLUMNS), softmax_columns, &j);
+                      : parallel_for(c->cx, outer * blocks, i64_max(1, GRAIN / j.n / COLUMNS),
+                                     softmax_columns, &j);
     if (st == RUSH_OK && j.failed)
       st = call_nomem(c->cx);
   }
@@ -175,9 +181,11 @@ static rush_status softmax_of(rush_call *c, rush_tensor *self, int dtype, softma
 static rush_status softmax_call(rush_call *c, bool log, bool safe, bool half_to_float)
 {
   rush_tensor *self = call_tensor(c, 0), *as = NULL;
-  const int dtype = half_to_float ? (call_bool(c, 2) ? RUSH_FLOAT32 : self->dtype) : call_dtype_or(c, 2, self->dtype);
+  const int dtype = half_to_float ? (call_bool(c, 2) ? RUSH_FLOAT32 : self->dtype)
+                                  : call_dtype_or(c, 2, self->dtype);
   TRY(tensor_to_dtype(c->cx, self, dtype, &as));
-  rush_status st = check_float(c->cx, as, log ? "log_softmax_lastdim_kernel_impl" : "softmax_lastdim_kernel_impl");
+  rush_status st =
+    check_float(c->cx, as, log ? "log_softmax_lastdim_kernel_impl" : "softmax_lastdim_kernel_impl");
   if (st == RUSH_OK)
     st = softmax_of(c, as, dtype, (softmax_job){.log = log, .safe = safe});
   tensor_release(as);
@@ -190,10 +198,10 @@ rush_status kernel__softmax(rush_call *c) { return softmax_call(c, false, false,
 rush_status kernel__log_softmax(rush_call *c) { return softmax_call(c, true, false, true); }
 rush_status kernel__safe_softmax(rush_call *c) { return softmax_call(c, false, true, false); }
 
-/* -- Rows with a mean and a deviation ------------------------------------------------------------------------- */
+/* -- Rows with a mean and a deviation ---------------------------------------------------------- */
 
-/* Rows of n elements.  Row i belongs to channel i * ... of the parameters: weight and bias are either one
- * per element of a row (per_row false) or one per plane (group norm). */
+/* Rows of n elements.  Row i belongs to channel i * ... of the parameters: weight and bias are
+ * either one per element of a row (per_row false) or one per plane (group norm). */
 typedef struct row_job {
   const rows *k;
   const rush_tensor *x, *w, *b; /* contiguous, one dtype; w and b may be NULL */
@@ -209,7 +217,8 @@ static void normalize_row(const row_job *j, const char *x, double mean, double r
 {
   const int64_t item = (int64_t)tensor_item_bytes(j->x);
   for (int64_t i = 0; i < j->n && !(i && call_over(j->cx)); i += ROWS_AT_ONCE)
-    j->k->normalize(i64_min(ROWS_AT_ONCE, j->n - i), x + i * item, mean, rstd, j->w ? (const char *)j->w->data + i * item : NULL,
+    j->k->normalize(i64_min(ROWS_AT_ONCE, j->n - i), x + i * item, mean, rstd,
+                    j->w ? (const char *)j->w->data + i * item : NULL,
                     j->b ? (const char *)j->b->data + i * item : NULL, y + i * item);
 }
 
@@ -231,12 +240,14 @@ static void normalize_rows(void *arg, int64_t begin, int64_t end)
     }
     const int64_t per_row = j->n / j->plane;
     for (int64_t p = 0; p < per_row; p++) {
-      const int64_t channel = (i * per_row + p) % j->n_planes, at = p * j->plane * (int64_t)tensor_item_bytes(j->x);
+      const int64_t channel = (i * per_row + p) % j->n_planes,
+                    at = p * j->plane * (int64_t)tensor_item_bytes(j->x);
       const double scale = rstd * (j->w ? number_at(j->w, channel) : 1.0);
       const double shift = (j->b ? number_at(j->b, channel) : 0.0) - mean * scale;
       const int64_t item = (int64_t)tensor_item_bytes(j->x);
       for (int64_t k = 0; k < j->plane && !(k && call_over(j->cx)); k += ROWS_AT_ONCE)
-        j->k->affine(i64_min(ROWS_AT_ONCE, j->plane - k), x + at + k * item, scale, shift, y + at + k * item);
+        j->k->affine(i64_min(ROWS_AT_ONCE, j->plane - k), x + at + k * item, scale, shift,
+                     y + at + k * item);
     }
   }
 }
@@ -257,8 +268,9 @@ static void row_call_release(row_call *r)
 }
 
 /* n_rows rows of n; statistics of the sizes given, or none (stat_dims < 0). */
-static rush_status run_rows(rush_call *c, rush_tensor *input, rush_tensor *w, rush_tensor *b, int64_t n_rows, row_job j,
-                            int stat_dims, const int64_t *stat_sizes, row_call *r)
+static rush_status run_rows(rush_call *c, rush_tensor *input, rush_tensor *w, rush_tensor *b,
+                            int64_t n_rows, row_job j, int stat_dims, const int64_t *stat_sizes,
+                            row_call *r)
 {
   const int dtype = nn_dtype(input->dtype);
   TRY(nn_widen(c->cx, input, dtype, &r->x));
@@ -300,36 +312,43 @@ static rush_status give_rows(rush_call *c, row_call *r, const rush_tensor *input
   return RUSH_OK;
 }
 
-/* -- Layer norm, RMS norm ------------------------------------------------------------------------------------------ */
+/* -- Layer norm, RMS norm ---------------------------------------------------------------------- */
 
-static rush_status check_normalized(rush_call *c, const rush_tensor *x, const rush_tensor *w, const rush_tensor *b,
-                                    int n_norm, const int64_t *norm, int64_t *n)
+static rush_status check_normalized(rush_call *c, const rush_tensor *x, const rush_tensor *w,
+                                    const rush_tensor *b, int n_norm, const int64_t *norm,
+                                    int64_t *n)
 {
   sizes_text tx, tn, tw;
   const char *names = sizes_print(&tn, n_norm, norm);
   if (n_norm == 0)
-    return call_fail(c->cx, "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
+    return call_fail(c->cx, "Expected normalized_shape to be at least 1-dimensional, i.e., "
+                            "containing at least one element, "
                             "but got normalized_shape = []");
   const rush_tensor *params[2] = {w, b};
   for (int i = 0; i < 2; i++) {
     const rush_tensor *p = params[i];
     if (p && (p->n_dims != n_norm || memcmp(p->sizes, norm, sizeof *norm * (size_t)n_norm) != 0))
-      return call_fail(c->cx, "Expected %s to be of same shape as normalized_shape, but got %s of shape %s and "
-                              "normalized_shape = %s", i ? "bias" : "weight", i ? "bias" : "weight",
-                       sizes_print(&tw, p->n_dims, p->sizes), names);
+      return call_fail(
+        c->cx,
+        "Expected %s to be of same shape as normalized_shape, but got %s of shape %s and "
+        "normalized_shape = %s",
+        i ? "bias" : "weight", i ? "bias" : "weight", sizes_print(&tw, p->n_dims, p->sizes), names);
   }
-  if (x->n_dims < n_norm || memcmp(x->sizes + x->n_dims - n_norm, norm, sizeof *norm * (size_t)n_norm) != 0)
-    return call_fail(c->cx, "Given normalized_shape=%s, expected input with shape [*, %s, but got input of size%s", names,
-                     names + 1, sizes_print(&tx, x->n_dims, x->sizes));
+  if (x->n_dims < n_norm ||
+      memcmp(x->sizes + x->n_dims - n_norm, norm, sizeof *norm * (size_t)n_norm) != 0)
+    return call_fail(
+      c->cx, "Given normalized_shape=%s, expected input with shape [*, %s, but got input of size%s",
+      names, names + 1, sizes_print(&tx, x->n_dims, x->sizes));
   *n = 1;
   for (int i = 0; i < n_norm; i++)
     *n *= norm[i];
   return RUSH_OK;
 }
 
-/* Rows of args[0] under normalized_shape, args[1]: n_rows of n elements; a row's statistics have the sizes `stat`. */
-static rush_status normalized_rows(rush_call *c, const rush_tensor *w, const rush_tensor *b, int64_t *n, int64_t *n_rows,
-                                   int64_t *stat)
+/* Rows of args[0] under normalized_shape, args[1]: n_rows of n elements; a row's statistics have
+ * the sizes `stat`. */
+static rush_status normalized_rows(rush_call *c, const rush_tensor *w, const rush_tensor *b,
+                                   int64_t *n, int64_t *n_rows, int64_t *stat)
 {
   const rush_tensor *x = call_tensor(c, 0);
   int64_t norm[TENSOR_MAX_DIMS];
@@ -382,23 +401,31 @@ rush_status kernel_rms_norm(rush_call *c)
   return st;
 }
 
-/* -- Group norm --------------------------------------------------------------------------------------------------------- */
+/* -- Group norm -------------------------------------------------------------------------------- */
 
-static rush_status group_norm_of(rush_call *c, rush_tensor *x, rush_tensor *w, rush_tensor *b, int64_t n_batch,
-                                 int64_t n_ch, int64_t plane, int64_t groups, double eps)
+static rush_status group_norm_of(rush_call *c, rush_tensor *x, rush_tensor *w, rush_tensor *b,
+                                 int64_t n_batch, int64_t n_ch, int64_t plane, int64_t groups,
+                                 double eps)
 {
   sizes_text t;
   TRY(check_float(c->cx, x, "GroupNormKernelImpl"));
   if (groups <= 0)
-    return call_fail(c->cx, "Expected num groups to be greater than 0, got %lld", (long long)groups);
+    return call_fail(c->cx, "Expected num groups to be greater than 0, got %lld",
+                     (long long)groups);
   if (n_ch % groups != 0)
-    return call_fail(c->cx, "Expected number of channels in input to be divisible by num_groups, but got input of shape %s "
-                            "and num_groups=%lld", sizes_print(&t, x->n_dims, x->sizes), (long long)groups);
+    return call_fail(c->cx,
+                     "Expected number of channels in input to be divisible by num_groups, but got "
+                     "input of shape %s "
+                     "and num_groups=%lld",
+                     sizes_print(&t, x->n_dims, x->sizes), (long long)groups);
   for (int i = 0; i < 2; i++) {
     const rush_tensor *p = i ? b : w;
     if (p && (p->n_dims != 1 || p->n_elems != n_ch))
-      return call_fail(c->cx, "Expected %s to be a vector of size equal to the number of channels in input, but got %s of "
-                              "shape %s and input of shape [%lld, %lld]", i ? "bias" : "weight", i ? "bias" : "weight",
+      return call_fail(c->cx,
+                       "Expected %s to be a vector of size equal to the number of channels in "
+                       "input, but got %s of "
+                       "shape %s and input of shape [%lld, %lld]",
+                       i ? "bias" : "weight", i ? "bias" : "weight",
                        sizes_print(&t, p->n_dims, p->sizes), (long long)n_batch, (long long)n_ch);
   }
   const int64_t stat[2] = {n_batch, groups};
@@ -406,7 +433,8 @@ static rush_status group_norm_of(rush_call *c, rush_tensor *x, rush_tensor *w, r
   row_job j = {.n = n_ch / groups * plane, .plane = plane, .n_planes = n_ch, .eps = eps};
   int64_t n_rows; /* more groups than channels are left only where there are no channels */
   if (__builtin_mul_overflow(n_batch, groups, &n_rows))
-    return call_fail(c->cx, "%lld groups of %lld inputs are too many", (long long)groups, (long long)n_batch);
+    return call_fail(c->cx, "%lld groups of %lld inputs are too many", (long long)groups,
+                     (long long)n_batch);
   rush_status st = run_rows(c, x, w, b, plane ? n_rows : 0, j, c->n_results > 1 ? 2 : -1, stat, &r);
   if (st == RUSH_OK)
     st = give_rows(c, &r, x, w && w->dtype == RUSH_FLOAT32 ? RUSH_FLOAT32 : x->dtype);
@@ -419,19 +447,21 @@ rush_status kernel_group_norm(rush_call *c)
 {
   rush_tensor *x = call_tensor(c, 0);
   if (x->n_dims < 2)
-    return call_fail(c->cx, "Expected at least 2 dimensions for input tensor but received %d", x->n_dims);
+    return call_fail(c->cx, "Expected at least 2 dimensions for input tensor but received %d",
+                     x->n_dims);
   int64_t plane = 1;
   for (int i = 2; i < x->n_dims; i++)
     plane *= x->sizes[i];
-  return group_norm_of(c, x, call_tensor(c, 2), call_tensor(c, 3), x->sizes[0], x->sizes[1], plane, call_int(c, 1),
-                       call_float(c, 4));
+  return group_norm_of(c, x, call_tensor(c, 2), call_tensor(c, 3), x->sizes[0], x->sizes[1], plane,
+                       call_int(c, 1), call_float(c, 4));
 }
 
 /* True if a * b * c is n: sizes that an operator is told against a tensor's elements. */
 static bool product_is(int64_t n, int64_t a, int64_t b, int64_t c)
 {
   int64_t all;
-  return a >= 0 && b >= 0 && c >= 0 && !__builtin_mul_overflow(b, c, &all) && !__builtin_mul_overflow(a, all, &all) && all == n;
+  return a >= 0 && b >= 0 && c >= 0 && !__builtin_mul_overflow(b, c, &all) &&
+         !__builtin_mul_overflow(a, all, &all) && all == n;
 }
 
 /* (input, weight, bias, N, C, HxW, group, eps) */
@@ -439,6 +469,6 @@ rush_status kernel_native_group_norm(rush_call *c)
 {
   if (!product_is(call_tensor(c, 0)->n_elems, call_int(c, 3), call_int(c, 4), call_int(c, 5)))
     return call_fail(c->cx, "Expected X.numel() == N * C * HxW to be true, but got false.");
-  return group_norm_of(c, call_tensor(c, 0), call_tensor(c, 1), call_tensor(c, 2), call_int(c, 3), call_int(c, 4),
-                       call_int(c, 5), call_int(c, 6), call_float(c, 7));
+  return group_norm_of(c, call_tensor(c, 0), call_tensor(c, 1), call_tensor(c, 2), call_int(c, 3),
+                       call_int(c, 4), call_int(c, 5), call_int(c, 6), call_float(c, 7));
 }

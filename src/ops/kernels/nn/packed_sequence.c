@@ -1,29 +1,36 @@
-/* ops/kernels/nn/packed_sequence.c -- _pack_padded_sequence and _pad_packed_sequence: whole rows are copied, one step
- * of the sequence after the other. Lengths must fall, so the rows that take part in a step are the
- * first ones and the packed form needs no index. Cost: one copy of the data. */
+/* ops/kernels/nn/packed_sequence.c -- _pack_padded_sequence and _pad_packed_sequence: whole rows
+ * are copied, one step of the sequence after the other. Lengths must fall, so the rows that take
+ * part in a step are the first ones and the packed form needs no index. Cost: one copy of the data.
+ * */
 #include <string.h>
 
 #include "ops/kernels/nn.h"
 #include "ops/kernels/views.h"
 
-static rush_status check_lengths(call_ctx *cx, const rush_tensor *lengths, int64_t batch, int64_t n_steps)
+static rush_status check_lengths(call_ctx *cx, const rush_tensor *lengths, int64_t batch,
+                                 int64_t n_steps)
 {
   const int64_t *l = lengths->data;
   if (lengths->n_dims != 1 || lengths->n_elems != batch)
-    return call_fail(cx, "Expected `len(lengths)` to be equal to batch_size, but got %lld (batch_size=%lld)",
-                     (long long)lengths->n_elems, (long long)batch);
+    return call_fail(
+      cx, "Expected `len(lengths)` to be equal to batch_size, but got %lld (batch_size=%lld)",
+      (long long)lengths->n_elems, (long long)batch);
   if (batch == 0)
     return call_fail(cx, "Expected batch_size to be greater than 0");
   for (int64_t i = 0; i < batch; i++) {
     if (l[i] <= 0)
-      return call_fail(cx, "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0");
+      return call_fail(cx, "Length of all samples has to be greater than 0, but found an element "
+                           "in 'lengths' that is <= 0");
     if (i > 0 && l[i] > l[i - 1])
-      return call_fail(cx, "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
-                           "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this "
-                           "requirement if you do not need ONNX exportability.");
+      return call_fail(
+        cx, "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You "
+            "can pass "
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this "
+            "requirement if you do not need ONNX exportability.");
   }
   if (l[0] > n_steps)
-    return call_fail(cx, "Expected lengths of at most %lld, got %lld", (long long)n_steps, (long long)l[0]);
+    return call_fail(cx, "Expected lengths of at most %lld, got %lld", (long long)n_steps,
+                     (long long)l[0]);
   return RUSH_OK;
 }
 
@@ -59,15 +66,18 @@ rush_status kernel__pack_padded_sequence(rush_call *c)
   rush_tensor *input = call_tensor(c, 0), *turned = NULL, *in = NULL, *lengths = NULL;
   const bool batch_first = call_bool(c, 2);
   if (input->n_dims < 2)
-    return call_fail(c->cx, "_pack_padded_sequence: expected at least 2 dimensions, got %d", input->n_dims);
+    return call_fail(c->cx, "_pack_padded_sequence: expected at least 2 dimensions, got %d",
+                     input->n_dims);
   if (call_tensor(c, 1)->dtype != RUSH_INT64)
-    return call_fail(c->cx, "'lengths' argument should be a 1D CPU int64 tensor, but got %dD cpu %s tensor",
-                     call_tensor(c, 1)->n_dims, dtype_aten_name(call_tensor(c, 1)->dtype));
+    return call_fail(
+      c->cx, "'lengths' argument should be a 1D CPU int64 tensor, but got %dD cpu %s tensor",
+      call_tensor(c, 1)->n_dims, dtype_aten_name(call_tensor(c, 1)->dtype));
   if (input->n_elems == 0)
     return call_fail(c->cx, "Cannot pack empty tensors.");
   rush_status st = tensor_contiguous(c->cx, call_tensor(c, 1), &lengths);
   if (st == RUSH_OK)
-    st = batch_first ? tensor_transpose(c->cx, input, 0, 1, &turned) : (turned = tensor_retain(input), RUSH_OK);
+    st = batch_first ? tensor_transpose(c->cx, input, 0, 1, &turned)
+                     : (turned = tensor_retain(input), RUSH_OK);
   if (st == RUSH_OK)
     st = check_lengths(c->cx, lengths, turned->sizes[1], turned->sizes[0]);
   if (st == RUSH_OK)
@@ -80,17 +90,19 @@ rush_status kernel__pack_padded_sequence(rush_call *c)
   return st;
 }
 
-static rush_status unpack(rush_call *c, const rush_tensor *data, const rush_tensor *counts, rush_tensor *out,
-                          rush_tensor *lengths)
+static rush_status unpack(rush_call *c, const rush_tensor *data, const rush_tensor *counts,
+                          rush_tensor *out, rush_tensor *lengths)
 {
   const int64_t *n = counts->data, batch = n[0]; /* not negative: it is a size of `out` */
-  const size_t row = data->sizes[0] ? (size_t)(data->n_elems / data->sizes[0]) * tensor_item_bytes(data) : 0;
+  const size_t row =
+    data->sizes[0] ? (size_t)(data->n_elems / data->sizes[0]) * tensor_item_bytes(data) : 0;
   const char *from = data->data;
   int64_t rows = 0;
   memset(lengths->data, 0, (size_t)batch * sizeof(int64_t));
   for (int64_t t = 0; t < counts->n_elems; t++) {
     if (n[t] < 0 || n[t] > batch || (t > 0 && n[t] > n[t - 1]) || n[t] > data->sizes[0] - rows)
-      return call_fail(c->cx, "batch_sizes do not fit the %lld rows of a packed sequence", (long long)data->sizes[0]);
+      return call_fail(c->cx, "batch_sizes do not fit the %lld rows of a packed sequence",
+                       (long long)data->sizes[0]);
     memcpy((char *)out->data + (size_t)(t * batch) * row, from, (size_t)n[t] * row);
     from += (size_t)n[t] * row;
     rows += n[t];
@@ -106,11 +118,16 @@ rush_status kernel__pad_packed_sequence(rush_call *c)
   rush_tensor *data = NULL, *counts = NULL, *out = NULL, *lengths = NULL, *turned = NULL;
   const rush_tensor *given = call_tensor(c, 1);
   const int64_t total = call_int(c, 4);
-  if (given->n_dims != 1 || given->dtype != RUSH_INT64 || given->n_elems == 0 || call_tensor(c, 0)->n_dims < 1)
-    return call_fail(c->cx, "_pad_packed_sequence: expected batch_sizes to be a 1D CPU int64 tensor");
+  if (given->n_dims != 1 || given->dtype != RUSH_INT64 || given->n_elems == 0 ||
+      call_tensor(c, 0)->n_dims < 1)
+    return call_fail(c->cx,
+                     "_pad_packed_sequence: expected batch_sizes to be a 1D CPU int64 tensor");
   if (total > 0 && total < given->n_elems)
-    return call_fail(c->cx, "Expected total_length to be at least the length of the longest sequence in input, but got "
-                            "total_length=%lld and max sequence length being %lld", (long long)total, (long long)given->n_elems);
+    return call_fail(
+      c->cx,
+      "Expected total_length to be at least the length of the longest sequence in input, but got "
+      "total_length=%lld and max sequence length being %lld",
+      (long long)total, (long long)given->n_elems);
   rush_status st = tensor_contiguous(c->cx, call_tensor(c, 0), &data);
   if (st == RUSH_OK)
     st = tensor_contiguous(c->cx, call_tensor(c, 1), &counts);
@@ -118,8 +135,9 @@ rush_status kernel__pad_packed_sequence(rush_call *c)
   if (st == RUSH_OK) {
     sizes[1] = ((const int64_t *)counts->data)[0]; /* negative: tensor_new refuses */
     memcpy(sizes + 2, data->sizes + 1, sizeof *sizes * (data->n_dims - 1u));
-    st = data->n_dims < TENSOR_MAX_DIMS ? tensor_new(c->cx, data->dtype, data->n_dims + 1, sizes, &out)
-                                        : call_fail(c->cx, "_pad_packed_sequence: too many dimensions");
+    st = data->n_dims < TENSOR_MAX_DIMS
+           ? tensor_new(c->cx, data->dtype, data->n_dims + 1, sizes, &out)
+           : call_fail(c->cx, "_pad_packed_sequence: too many dimensions");
   }
   if (st == RUSH_OK)
     st = tensor_fill(c->cx, out, c->args[3]);
@@ -128,7 +146,8 @@ rush_status kernel__pad_packed_sequence(rush_call *c)
   if (st == RUSH_OK)
     st = unpack(c, data, counts, out, lengths);
   if (st == RUSH_OK)
-    st = call_bool(c, 2) ? tensor_transpose(c->cx, out, 0, 1, &turned) : (turned = tensor_retain(out), RUSH_OK);
+    st = call_bool(c, 2) ? tensor_transpose(c->cx, out, 0, 1, &turned)
+                         : (turned = tensor_retain(out), RUSH_OK);
   if (st == RUSH_OK) {
     call_return_steal(c, 0, turned);
     call_return_steal(c, 1, tensor_retain(lengths));

@@ -1,4 +1,5 @@
-/* Padding.  constant fills and copies; the others copy through one table of source positions a dimension. */
+/* Padding.  constant fills and copies; the others copy through one table of source positions a
+ * dimension. */
 #include "base/threads.h"
 #include "ops/kernels/layout/factory.h"
 #include "tensor/items.h"
@@ -6,13 +7,17 @@
 typedef enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_REPLICATE, PAD_CIRCULAR } pad_mode;
 
 /* Sizes after padding: pad holds (before, after) pairs from the last dimension on. */
-static rush_status padded_sizes(rush_call *c, const rush_tensor *t, int n, const int64_t *pad, int64_t *sizes)
+static rush_status padded_sizes(rush_call *c, const rush_tensor *t, int n, const int64_t *pad,
+                                int64_t *sizes)
 {
   if (n % 2)
     return call_fail(c->cx, "Length of pad must be even but instead it equals %d", n);
   if (n > 2 * t->n_dims)
-    return call_fail(c->cx, "Length of pad should be no more than twice the number of dimensions of the input. "
-                            "Pad length is %dwhile the input has %ddimensions.", n, t->n_dims);
+    return call_fail(
+      c->cx,
+      "Length of pad should be no more than twice the number of dimensions of the input. "
+      "Pad length is %dwhile the input has %ddimensions.",
+      n, t->n_dims);
   for (int i = 0; i < t->n_dims; i++) {
     int k = t->n_dims - 1 - i;
     sizes[i] = t->sizes[i];
@@ -20,9 +25,11 @@ static rush_status padded_sizes(rush_call *c, const rush_tensor *t, int n, const
       continue;
     if (__builtin_add_overflow(sizes[i], pad[2 * k], &sizes[i]) ||
         __builtin_add_overflow(sizes[i], pad[2 * k + 1], &sizes[i]) || sizes[i] < 0)
-      return call_fail(c->cx, "The input size %lld, plus negative padding %lld and %lld resulted in a negative "
-                              "output size, which is invalid. Check dimension %d of your input.",
-                       (long long)t->sizes[i], (long long)pad[2 * k], (long long)pad[2 * k + 1], i);
+      return call_fail(
+        c->cx,
+        "The input size %lld, plus negative padding %lld and %lld resulted in a negative "
+        "output size, which is invalid. Check dimension %d of your input.",
+        (long long)t->sizes[i], (long long)pad[2 * k], (long long)pad[2 * k + 1], i);
   }
   return RUSH_OK;
 }
@@ -33,12 +40,18 @@ static rush_status new_padded(rush_call *c, const rush_tensor *t, int64_t *sizes
   rush_tensor shape = {.n_dims = t->n_dims, .dtype = t->dtype, .sizes = sizes};
   bool last = tensor_prefers_channels_last(t);
   return tensor_new_format(c->cx, &shape, t->dtype,
-                           !last ? FORMAT_CONTIGUOUS : t->n_dims == 4 ? FORMAT_CHANNELS_LAST
-                                                                     : FORMAT_CHANNELS_LAST_3D, out);
+                           !last            ? FORMAT_CONTIGUOUS
+                           : t->n_dims == 4 ? FORMAT_CHANNELS_LAST
+                                            : FORMAT_CHANNELS_LAST_3D,
+                           out);
 }
 
-/* Elements that a negative padding takes from a dimension of `size`; -pad would wrap for the least number. */
-static int64_t cut_by(int64_t pad, int64_t size) { return pad >= 0 ? 0 : pad < -size ? size : -pad; }
+/* Elements that a negative padding takes from a dimension of `size`; -pad would wrap for the least
+ * number. */
+static int64_t cut_by(int64_t pad, int64_t size)
+{
+  return pad >= 0 ? 0 : pad < -size ? size : -pad;
+}
 
 static rush_status pad_constant(rush_call *c, int n, const int64_t *pad, rush_value value)
 {
@@ -65,8 +78,8 @@ static rush_status pad_constant(rush_call *c, int n, const int64_t *pad, rush_va
   return call_return_made_steal(c, 0, r, s);
 }
 
-/* Where position i + before of a padded dimension of n elements comes from.  Circular padding goes round
- * what negative padding leaves. */
+/* Where position i + before of a padded dimension of n elements comes from.  Circular padding goes
+ * round what negative padding leaves. */
 static int64_t source_of(pad_mode mode, int64_t i, int64_t n, int64_t before, int64_t after)
 {
   if (mode == PAD_REPLICATE)
@@ -87,13 +100,15 @@ static rush_status check_input(rush_call *c, const rush_tensor *t, int n)
   for (int d = t->n_dims == n / 2 + 2; d < t->n_dims && !bad; d++)
     bad = t->sizes[d] == 0;
   if (bad)
-    return call_fail(c->cx, "Expected %dD or %dD (batch mode) tensor with possibly 0 batch size and other "
-                            "non-zero dimensions for input, but got: %s", n / 2 + 1, n / 2 + 2,
-                     sizes_print(&buf, t->n_dims, t->sizes));
+    return call_fail(c->cx,
+                     "Expected %dD or %dD (batch mode) tensor with possibly 0 batch size and other "
+                     "non-zero dimensions for input, but got: %s",
+                     n / 2 + 1, n / 2 + 2, sizes_print(&buf, t->n_dims, t->sizes));
   return RUSH_OK;
 }
 
-static rush_status check_mode(rush_call *c, pad_mode mode, const rush_tensor *t, int n, const int64_t *pad)
+static rush_status check_mode(rush_call *c, pad_mode mode, const rush_tensor *t, int n,
+                              const int64_t *pad)
 {
   sizes_text buf;
   if (t->dtype == RUSH_BOOL)
@@ -103,12 +118,14 @@ static rush_status check_mode(rush_call *c, pad_mode mode, const rush_tensor *t,
     int d = t->n_dims - 1 - k;
     int64_t size = t->sizes[d], a = pad[2 * k], b = pad[2 * k + 1];
     if (mode == PAD_REFLECT && (a >= size || b >= size))
-      return call_fail(c->cx, "Argument #4: Padding size should be less than the corresponding input dimension, "
-                              "but got: padding (%lld, %lld) at dimension %d of input %s",
-                       (long long)a, (long long)b, d, sizes_print(&buf, t->n_dims, t->sizes));
+      return call_fail(
+        c->cx,
+        "Argument #4: Padding size should be less than the corresponding input dimension, "
+        "but got: padding (%lld, %lld) at dimension %d of input %s",
+        (long long)a, (long long)b, d, sizes_print(&buf, t->n_dims, t->sizes));
     if (size + a + b < 1)
-      return call_fail(c->cx, "input (W: %lld) is too small. Calculated output W: %lld", (long long)size,
-                       (long long)(size + a + b));
+      return call_fail(c->cx, "input (W: %lld) is too small. Calculated output W: %lld",
+                       (long long)size, (long long)(size + a + b));
   }
   return RUSH_OK;
 }
@@ -117,8 +134,11 @@ static rush_status check_circular(rush_call *c, const rush_tensor *t, int n, con
 {
   const int dims = t->n_dims;
   if (n != 2 * (dims - 1) && n != 2 * (dims - 2))
-    return call_fail(c->cx, "Invalid padding size, expected 1 or 2 non-padded dimensions, which would be equivalent to padding of "
-                            "length %d or %d respectively but got %d", 2 * (dims - 1), 2 * (dims - 2), n);
+    return call_fail(c->cx,
+                     "Invalid padding size, expected 1 or 2 non-padded dimensions, which would be "
+                     "equivalent to padding of "
+                     "length %d or %d respectively but got %d",
+                     2 * (dims - 1), 2 * (dims - 2), n);
   for (int k = 0; 2 * k < n; k++) {
     const int64_t size = t->sizes[dims - 1 - k], a = pad[2 * k], b = pad[2 * k + 1];
     if (a > size || b > size)
@@ -161,7 +181,8 @@ static void pad_rows(void *p, int64_t begin, int64_t end)
       s += a->source[k][i];
     }
     if (a->first < a->last)
-      (void)bytes_copy(a->cx, d + a->first * ds, s + where[a->first], (size_t)(a->last - a->first) * item);
+      (void)bytes_copy(a->cx, d + a->first * ds, s + where[a->first],
+                       (size_t)(a->last - a->first) * item);
     BY_ITEM(item, PAD_ROW)
   }
 }
@@ -175,7 +196,8 @@ static rush_status pad_by_table(rush_call *c, pad_mode mode, int n, const int64_
   if (mode != PAD_CIRCULAR)
     TRY(check_mode(c, mode, t, n, pad));
   rush_tensor *r;
-  TRY(mode == PAD_CIRCULAR ? tensor_new(c->cx, t->dtype, t->n_dims, sizes, &r) : new_padded(c, t, sizes, &r));
+  TRY(mode == PAD_CIRCULAR ? tensor_new(c->cx, t->dtype, t->n_dims, sizes, &r)
+                           : new_padded(c, t, sizes, &r));
   if (r->n_elems == 0) /* its other sizes may be too large for tables */
     return call_return_made_steal(c, 0, r, RUSH_OK);
   for (int d = 0; d < t->n_dims; d++)
@@ -214,8 +236,8 @@ static rush_status pad(rush_call *c, pad_mode mode, rush_value value)
   return pad_by_table(c, mode, n, pad);
 }
 
-rush_kernel kernel_pad, kernel_pad_enum, kernel_constant_pad_nd, kernel_reflection_pad, kernel_replication_pad,
-    kernel_pad_circular;
+rush_kernel kernel_pad, kernel_pad_enum, kernel_constant_pad_nd, kernel_reflection_pad,
+  kernel_replication_pad, kernel_pad_circular;
 
 /* pad and _pad_enum: args[3] is the value. */
 static rush_status pad_checked(rush_call *c, pad_mode mode)
@@ -226,13 +248,16 @@ static rush_status pad_checked(rush_call *c, pad_mode mode)
   if (n % 2)
     return call_fail(c->cx, "Padding length must be divisible by 2");
   if (n < 0 || n > 2 * dims)
-    return call_fail(c->cx, "Padding length should be less than or equal to two times the input dimension but "
-                            "got padding length %zu and input of dimension %d", call_list(c, 1)->n, dims);
+    return call_fail(
+      c->cx,
+      "Padding length should be less than or equal to two times the input dimension but "
+      "got padding length %zu and input of dimension %d",
+      call_list(c, 1)->n, dims);
   if (mode != PAD_CONSTANT && !call_is_none(c, 3) && call_float(c, 3) != 0)
     return call_fail(c->cx, "Padding mode \"%s\" doesn't take in value argument", names[mode]);
   if (mode != PAD_CONSTANT && (n < 2 || n > 6 || (dims != n / 2 + 1 && dims != n / 2 + 2)))
-    return call_fail_type(c->cx, "NotImplementedError", "Padding size %d is not supported for %dD input tensor.", n,
-                          dims);
+    return call_fail_type(c->cx, "NotImplementedError",
+                          "Padding size %d is not supported for %dD input tensor.", n, dims);
   return pad(c, mode, call_is_none(c, 3) ? value_int(0) : c->args[3]);
 }
 
@@ -248,11 +273,13 @@ rush_status kernel_pad(rush_call *c)
 
 rush_status kernel_pad_enum(rush_call *c)
 {
-  static const pad_mode modes[] = {PAD_REFLECT, PAD_REPLICATE, PAD_CIRCULAR, PAD_CONSTANT}; /* PyTorch's numbers */
+  static const pad_mode modes[] = {PAD_REFLECT, PAD_REPLICATE, PAD_CIRCULAR,
+                                   PAD_CONSTANT}; /* PyTorch's numbers */
   int64_t m = call_int(c, 2);
   if (m < 0 || m > 3)
-    return call_fail_type(c->cx, "NotImplementedError", "Padding size %zu is not supported for %dD input tensor.",
-                          call_list(c, 1)->n, call_tensor(c, 0)->n_dims); /* PyTorch's words for an unknown mode */
+    return call_fail_type(
+      c->cx, "NotImplementedError", "Padding size %zu is not supported for %dD input tensor.",
+      call_list(c, 1)->n, call_tensor(c, 0)->n_dims); /* PyTorch's words for an unknown mode */
   return pad_checked(c, modes[m]);
 }
 

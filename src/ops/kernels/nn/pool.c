@@ -1,8 +1,8 @@
-/* ops/kernels/nn/pool.c -- pooling operators: maximum and average over windows, adaptive, fractional,
- * unpooling, and the averages' gradients. Arguments and sizes are read and checked for all
- * dimensions at once (1 and 2 are 3 with leading ones), then the kernels of pool_kernel.c run over
- * planes in parallel. A gradient of an average is spread one dimension after the other, which is
- * possible because windows are boxes and costs less than walking each window. */
+/* ops/kernels/nn/pool.c -- pooling operators: maximum and average over windows, adaptive,
+ * fractional, unpooling, and the averages' gradients. Arguments and sizes are read and checked for
+ * all dimensions at once (1 and 2 are 3 with leading ones), then the kernels of pool_kernel.c run
+ * over planes in parallel. A gradient of an average is spread one dimension after the other, which
+ * is possible because windows are boxes and costs less than walking each window. */
 #include "ops/math/pool.h"
 
 #include <math.h>
@@ -23,7 +23,8 @@ typedef struct pool_job {
   bool keeps_format; /* of 3-d inputs in channels last: the maximum alone does, in PyTorch */
 } pool_job;
 
-static const char *const words[] = {"", "a single int, or a tuple of one int", "a single int, or a tuple of two ints",
+static const char *const words[] = {"", "a single int, or a tuple of one int",
+                                    "a single int, or a tuple of two ints",
                                     "a single int, or a tuple of three ints"};
 
 /* The dtype's kernels on this machine. */
@@ -33,7 +34,10 @@ static bool find_kernels(call_ctx *cx, int dtype, pool_kernels *out)
          pool_kernels_of_portable(dtype, out);
 }
 
-static int64_t grain(const pool_geo *g) { return i64_max(1, 32768 / i64_max(1, i64_max(g->n_in, g->n_out))); }
+static int64_t grain(const pool_geo *g)
+{
+  return i64_max(1, 32768 / i64_max(1, i64_max(g->n_in, g->n_out)));
+}
 
 static void run_max(void *arg, int64_t begin, int64_t end)
 {
@@ -56,10 +60,11 @@ static void run_adaptive_avg(void *arg, int64_t begin, int64_t end)
   j->kernels.adaptive_avg(&j->geo, j->in, j->out, begin, end);
 }
 
-/* -- Arguments --------------------------------------------------------------------------------------- */
+/* -- Arguments --------------------------------------------------------------------------------- */
 
 /* Argument `i` as n numbers for the last dimensions of `out[3]`; an empty list gives `other`. */
-static rush_status window_arg(rush_call *c, uint32_t i, int n, const int64_t *other, const char *what, int64_t *out)
+static rush_status window_arg(rush_call *c, uint32_t i, int n, const int64_t *other,
+                              const char *what, int64_t *out)
 {
   const rush_list *l = call_list(c, i);
   for (int d = 0; d < 3; d++)
@@ -71,7 +76,8 @@ static rush_status window_arg(rush_call *c, uint32_t i, int n, const int64_t *ot
   return RUSH_OK;
 }
 
-/* Elements of a box; INT64_MAX when there are too many for any tensor, 0 when a size is negative: tensor_new refuses both. */
+/* Elements of a box; INT64_MAX when there are too many for any tensor, 0 when a size is negative:
+ * tensor_new refuses both. */
 static int64_t volume(const int64_t *sizes)
 {
   int64_t n = 1;
@@ -89,12 +95,18 @@ static rush_status read_input(rush_call *c, const rush_tensor *t, int n, pool_ge
 {
   sizes_text text;
   if (t->n_dims != n + 1 && t->n_dims != n + 2)
-    return call_fail(c->cx, "%s: Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size for input, but got: %s",
-                     c->op->schema->name + 6, n + 1, n + 2, sizes_print(&text, t->n_dims, t->sizes));
+    return call_fail(c->cx,
+                     "%s: Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size "
+                     "for input, but got: %s",
+                     c->op->schema->name + 6, n + 1, n + 2,
+                     sizes_print(&text, t->n_dims, t->sizes));
   for (int d = t->n_dims - n - 1; d < t->n_dims; d++)
     if (t->sizes[d] == 0)
-      return call_fail(c->cx, "%s: Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size for input, but got: %s",
-                       c->op->schema->name + 6, n + 1, n + 2, sizes_print(&text, t->n_dims, t->sizes));
+      return call_fail(c->cx,
+                       "%s: Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size "
+                       "for input, but got: %s",
+                       c->op->schema->name + 6, n + 1, n + 2,
+                       sizes_print(&text, t->n_dims, t->sizes));
   g->n_planes = 1;
   for (int d = 0; d < t->n_dims - n; d++)
     g->n_planes *= t->sizes[d];
@@ -104,7 +116,10 @@ static rush_status read_input(rush_call *c, const rush_tensor *t, int n, pool_ge
   return RUSH_OK;
 }
 
-static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+static int64_t floor_div(int64_t a, int64_t b)
+{
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
 
 /* PyTorch's windows are ints; so that no sum below can overflow, the input has a limit too. */
 static rush_status check_ints(rush_call *c, const pool_geo *g)
@@ -126,18 +141,24 @@ static rush_status size_result(rush_call *c, int n, pool_geo *g, bool ceil_mode)
   TRY(check_ints(c, g));
   for (int d = 0; d < 3; d++) {
     if (g->kernel[d] <= 0)
-      return call_fail(c->cx, "kernel size should be greater than zero, but got kernel_size: %lld", (long long)g->kernel[d]);
+      return call_fail(c->cx, "kernel size should be greater than zero, but got kernel_size: %lld",
+                       (long long)g->kernel[d]);
     if (g->stride[d] <= 0)
       return call_fail(c->cx, "stride should not be zero");
     if (g->dilation[d] <= 0)
-      return call_fail(c->cx, "dilation should be greater than zero, but got dilation: %lld", (long long)g->dilation[d]);
+      return call_fail(c->cx, "dilation should be greater than zero, but got dilation: %lld",
+                       (long long)g->dilation[d]);
     const int64_t span = g->dilation[d] * (g->kernel[d] - 1) + 1;
     if (g->pad[d] < 0)
       return call_fail(c->cx, "pad must be non-negative, but got pad: %lld", (long long)g->pad[d]);
     if (g->pad[d] > span / 2)
-      return call_fail(c->cx, "pad should be at most half of effective kernel size, but got pad=%lld, kernel_size=%lld and dilation=%lld",
+      return call_fail(c->cx,
+                       "pad should be at most half of effective kernel size, but got pad=%lld, "
+                       "kernel_size=%lld and dilation=%lld",
                        (long long)g->pad[d], (long long)g->kernel[d], (long long)g->dilation[d]);
-    g->out[d] = floor_div(g->in[d] + 2 * g->pad[d] - span + (ceil_mode ? g->stride[d] - 1 : 0), g->stride[d]) + 1;
+    g->out[d] = floor_div(g->in[d] + 2 * g->pad[d] - span + (ceil_mode ? g->stride[d] - 1 : 0),
+                          g->stride[d]) +
+                1;
     if (ceil_mode && (g->out[d] - 1) * g->stride[d] >= g->in[d] + g->pad[d])
       g->out[d]--; /* the last window must start inside */
   }
@@ -151,8 +172,9 @@ static rush_status size_result(rush_call *c, int n, pool_geo *g, bool ceil_mode)
   }
   const rush_tensor *self = call_tensor(c, 0);
   const long long ch = self->sizes[self->n_dims - n - 1];
-  return call_fail(c->cx, "Given input size: (%lld%s). Calculated output size: (%lld%s). Output size is too small", ch,
-                   from, ch, to);
+  return call_fail(
+    c->cx, "Given input size: (%lld%s). Calculated output size: (%lld%s). Output size is too small",
+    ch, from, ch, to);
 }
 
 static void result_sizes(const rush_tensor *t, int n, const int64_t *out, int64_t *sizes)
@@ -195,7 +217,7 @@ static rush_status run_pool(rush_call *c, pool_job *j, int n, bool with_indices,
   return st;
 }
 
-/* -- Maximum ------------------------------------------------------------------------------------------- */
+/* -- Maximum ----------------------------------------------------------------------------------- */
 
 /* self, kernel_size, stride, padding, dilation, ceil_mode */
 static rush_status max_pool(rush_call *c, int n, bool with_indices)
@@ -224,7 +246,7 @@ rush_status kernel_max_pool1d_with_indices(rush_call *c) { return max_pool(c, 1,
 rush_status kernel_max_pool2d_with_indices(rush_call *c) { return max_pool(c, 2, true); }
 rush_status kernel_max_pool3d_with_indices(rush_call *c) { return max_pool(c, 3, true); }
 
-/* -- Average --------------------------------------------------------------------------------------------- */
+/* -- Average ----------------------------------------------------------------------------------- */
 
 /* self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override */
 static rush_status avg_pool(rush_call *c, int n)
@@ -246,7 +268,8 @@ static rush_status avg_pool(rush_call *c, int n)
   TRY(read_input(c, self, n, g));
   TRY(size_result(c, n, g, call_bool(c, 4)));
   const int d = nn_dtype(self->dtype);
-  if ((d != RUSH_FLOAT32 && d != RUSH_FLOAT64 && d != RUSH_INT64) || !find_kernels(c->cx, d, &j.kernels))
+  if ((d != RUSH_FLOAT32 && d != RUSH_FLOAT64 && d != RUSH_INT64) ||
+      !find_kernels(c->cx, d, &j.kernels))
     return call_no_dtype(c->cx, n == 3 ? "avg_pool3d_out_frame" : "avg_pool2d", self->dtype);
   return run_pool(c, &j, n, false, run_avg);
 }
@@ -255,11 +278,12 @@ rush_status kernel_avg_pool1d(rush_call *c) { return avg_pool(c, 1); }
 rush_status kernel_avg_pool2d(rush_call *c) { return avg_pool(c, 2); }
 rush_status kernel_avg_pool3d(rush_call *c) { return avg_pool(c, 3); }
 
-/* -- Averages back ------------------------------------------------------------------------------------------ */
+/* -- Averages back ----------------------------------------------------------------------------- */
 
-/* Windows are boxes, so that what they averaged goes back a dimension at a time.  Window `o` along d, and what it is
- * divided by. */
-static void window_of(const pool_geo *g, int d, bool adaptive, int64_t o, int64_t *begin, int64_t *end, double *by)
+/* Windows are boxes, so that what they averaged goes back a dimension at a time.  Window `o` along
+ * d, and what it is divided by. */
+static void window_of(const pool_geo *g, int d, bool adaptive, int64_t o, int64_t *begin,
+                      int64_t *end, double *by)
 {
   if (adaptive) {
     *begin = pool_start(o, g->out[d], g->in[d]);
@@ -273,7 +297,8 @@ static void window_of(const pool_geo *g, int d, bool adaptive, int64_t o, int64_
   *by = (double)(g->count_pad ? i64_min(stop, g->in[d] + g->pad[d]) - start : *end - *begin);
 }
 
-static rush_status average_back(call_ctx *cx, const pool_geo *g, int d, bool adaptive, int at, rush_tensor **t)
+static rush_status average_back(call_ctx *cx, const pool_geo *g, int d, bool adaptive, int at,
+                                rush_tensor **t)
 {
   resize_axis a;
   int64_t begin, end, taps = 1;
@@ -328,8 +353,9 @@ static rush_status pool_back(rush_call *c, int n, bool adaptive, pool_geo *g)
   sizes_text a, b;
   result_sizes(self, n, g->out, want);
   if (grad->n_dims != self->n_dims || memcmp(want, grad->sizes, sizeof *want * grad->n_dims) != 0)
-    return call_fail(c->cx, "%s: expected grad_output of sizes %s, but got %s", c->op->schema->name + 6,
-                     sizes_print(&a, self->n_dims, want), sizes_print(&b, grad->n_dims, grad->sizes));
+    return call_fail(c->cx, "%s: expected grad_output of sizes %s, but got %s",
+                     c->op->schema->name + 6, sizes_print(&a, self->n_dims, want),
+                     sizes_print(&b, grad->n_dims, grad->sizes));
   TRY(nn_check_float(c->cx, c->op->schema->name + 6, grad->dtype));
   if (self->n_elems == 0) { /* the windows' tables could be longer than any tensor */
     TRY(tensor_new(c->cx, grad->dtype, self->n_dims, self->sizes, &t));
@@ -373,9 +399,12 @@ static rush_status adaptive_pool_back(rush_call *c, int n)
   for (int d = 0; d < 3; d++) {
     g.out[d] = d < 3 - n || grad->n_dims < n ? 1 : grad->sizes[grad->n_dims - 3 + d];
     if (g.out[d] == 0)
-      return call_fail(c->cx, "%s(): Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has "
-                              "sizes %s with dimension %d being empty", c->op->schema->name + 6,
-                       sizes_print(&text, grad->n_dims, grad->sizes), grad->n_dims - 3 + d);
+      return call_fail(c->cx,
+                       "%s(): Expected grad_output to have non-zero size for non-batch dimensions, "
+                       "but grad_output has "
+                       "sizes %s with dimension %d being empty",
+                       c->op->schema->name + 6, sizes_print(&text, grad->n_dims, grad->sizes),
+                       grad->n_dims - 3 + d);
   }
   return pool_back(c, n, true, &g);
 }
@@ -385,7 +414,7 @@ rush_status kernel_avg_pool3d_backward(rush_call *c) { return avg_pool_back(c, 3
 rush_status kernel_adaptive_avg_pool2d_backward(rush_call *c) { return adaptive_pool_back(c, 2); }
 rush_status kernel_adaptive_avg_pool3d_backward(rush_call *c) { return adaptive_pool_back(c, 3); }
 
-/* -- Adaptive ---------------------------------------------------------------------------------------------- */
+/* -- Adaptive ---------------------------------------------------------------------------------- */
 
 static rush_status adaptive_pool(rush_call *c, int n, bool is_max)
 {
@@ -399,8 +428,9 @@ static rush_status adaptive_pool(rush_call *c, int n, bool is_max)
   TRY(read_input(c, self, n, g));
   for (int d = 0; d < 3; d++)
     if (g->out[d] < 0)
-      return call_fail(c->cx, "%s: elements of output_size must be greater than or equal to 0 but received {%lld}",
-                       c->op->schema->name + 6, (long long)g->out[d]);
+      return call_fail(
+        c->cx, "%s: elements of output_size must be greater than or equal to 0 but received {%lld}",
+        c->op->schema->name + 6, (long long)g->out[d]);
   g->n_out = volume(g->out);
   TRY(nn_check_float(c->cx, c->op->schema->name + 6, self->dtype));
   if (!find_kernels(c->cx, nn_dtype(self->dtype), &j.kernels))
@@ -415,7 +445,7 @@ rush_status kernel_adaptive_max_pool1d(rush_call *c) { return adaptive_pool(c, 1
 rush_status kernel_adaptive_max_pool2d(rush_call *c) { return adaptive_pool(c, 2, true); }
 rush_status kernel_adaptive_max_pool3d(rush_call *c) { return adaptive_pool(c, 3, true); }
 
-/* -- Fractional ---------------------------------------------------------------------------------------------- */
+/* -- Fractional -------------------------------------------------------------------------------- */
 
 /* A difference of two positions as a start from 0 to most, whatever the sample was. */
 static int64_t start_between(double to, double from, int64_t most)
@@ -467,9 +497,11 @@ static void fractional_planes(void *arg, int64_t begin, int64_t end)
         const int64_t s = p * j->n + (j->n == 2 ? 2 - d : d);
         int64_t start = 0;
         if (d >= 3 - j->n && j->dtype == RUSH_FLOAT64)
-          start = fractional_start(((const double *)j->samples)[s], at[d], g->in[d], g->out[d], g->kernel[d]);
+          start = fractional_start(((const double *)j->samples)[s], at[d], g->in[d], g->out[d],
+                                   g->kernel[d]);
         else if (d >= 3 - j->n)
-          start = fractional_start32(((const float *)j->samples)[s], at[d], g->in[d], g->out[d], g->kernel[d]);
+          start = fractional_start32(((const float *)j->samples)[s], at[d], g->in[d], g->out[d],
+                                     g->kernel[d]);
         one.pad[d] = -start; /* the window starts inside */
         one.out[d] = 1;
       }
@@ -479,7 +511,8 @@ static void fractional_planes(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Samples are (batches, channels, n); more batches than the input's are left alone, as PyTorch's functional draws them. */
+/* Samples are (batches, channels, n); more batches than the input's are left alone, as PyTorch's
+ * functional draws them. */
 static rush_status check_samples(rush_call *c, const rush_tensor *self, int n)
 {
   const rush_tensor *s = call_tensor(c, 3);
@@ -493,7 +526,8 @@ static rush_status check_samples(rush_call *c, const rush_tensor *self, int n)
   if (s->sizes[1] != self->sizes[first])
     return call_fail(c->cx, "Expect _random_samples.size(1) equals to input channel size.");
   if (s->sizes[2] != n)
-    return call_fail(c->cx, "Expect _random_samples.size(2) equals to %d; got %lld.", n, (long long)s->sizes[2]);
+    return call_fail(c->cx, "Expect _random_samples.size(2) equals to %d; got %lld.", n,
+                     (long long)s->sizes[2]);
   return RUSH_OK;
 }
 
@@ -509,9 +543,10 @@ static rush_status fractional_pool(rush_call *c, int n)
   TRY(read_input(c, self, n, &g));
   TRY(nn_check_float(c->cx, c->op->schema->name + 6, self->dtype));
   for (int d = 0; d < 3; d++)
-    if (g.out[d] < 1 || g.kernel[d] < 1 || g.kernel[d] > g.in[d] || g.out[d] > g.in[d] - g.kernel[d] + 1)
-      return call_fail(c->cx, "%s: pool size (%lld) too large relative to input size (%lld)", c->op->schema->name + 6,
-                       (long long)g.kernel[d], (long long)g.in[d]);
+    if (g.out[d] < 1 || g.kernel[d] < 1 || g.kernel[d] > g.in[d] ||
+        g.out[d] > g.in[d] - g.kernel[d] + 1)
+      return call_fail(c->cx, "%s: pool size (%lld) too large relative to input size (%lld)",
+                       c->op->schema->name + 6, (long long)g.kernel[d], (long long)g.in[d]);
   g.n_out = volume(g.out);
   TRY(check_samples(c, self, n));
   result_sizes(self, n, g.out, sizes);
@@ -523,8 +558,14 @@ static rush_status fractional_pool(rush_call *c, int n)
   if (st == RUSH_OK)
     st = tensor_new(c->cx, RUSH_INT64, self->n_dims, sizes, &idx);
   if (st == RUSH_OK) {
-    fractional_job j = {.cx = c->cx, .g = &g, .n = n, .dtype = in->dtype, .in = in->data, .out = out->data,
-                        .samples = samples->data, .idx = idx->data};
+    fractional_job j = {.cx = c->cx,
+                        .g = &g,
+                        .n = n,
+                        .dtype = in->dtype,
+                        .in = in->data,
+                        .out = out->data,
+                        .samples = samples->data,
+                        .idx = idx->data};
     st = find_kernels(c->cx, in->dtype, &j.kernels)
            ? parallel_for(c->cx, g.n_planes, grain(&g), fractional_planes, &j)
            : call_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
@@ -547,7 +588,7 @@ static rush_status fractional_pool(rush_call *c, int n)
 rush_status kernel_fractional_max_pool2d(rush_call *c) { return fractional_pool(c, 2); }
 rush_status kernel_fractional_max_pool3d(rush_call *c) { return fractional_pool(c, 3); }
 
-/* -- Unpooling ----------------------------------------------------------------------------------------------- */
+/* -- Unpooling --------------------------------------------------------------------------------- */
 
 /* Zeros, with every element of self at its index. */
 static rush_status max_unpool(rush_call *c, int n)
@@ -558,17 +599,26 @@ static rush_status max_unpool(rush_call *c, int n)
   int64_t sizes[5] = {0};
   sizes_text a, b;
   if (call_tensor(c, 1)->dtype != RUSH_INT64)
-    return call_fail(c->cx, "elements in indices should be type int64 but got: %s", dtype_aten_name(call_tensor(c, 1)->dtype));
+    return call_fail(c->cx, "elements in indices should be type int64 but got: %s",
+                     dtype_aten_name(call_tensor(c, 1)->dtype));
   TRY(window_arg(c, 2, n, ones, "output_size", g.out));
   TRY(read_input(c, self, n, &g));
   const rush_tensor *given = call_tensor(c, 1);
   for (int d = 0; d < 3; d++)
     if (g.out[d] < 0)
-      return call_fail(c->cx, "max_unpooling%dd(): output_size must contain non-negative spatial dimensions, but got output_size=(%lld"
-                              ", %lld)", n, (long long)g.out[1], (long long)g.out[2]);
-  if (given->n_dims != self->n_dims || memcmp(given->sizes, self->sizes, sizeof *sizes * self->n_dims) != 0)
-    return call_fail(c->cx, "Expected shape of indices to be same as that of the input tensor (%s) but got indices tensor with "
-                            "shape: %s", sizes_print(&a, self->n_dims, self->sizes), sizes_print(&b, given->n_dims, given->sizes));
+      return call_fail(c->cx,
+                       "max_unpooling%dd(): output_size must contain non-negative spatial "
+                       "dimensions, but got output_size=(%lld"
+                       ", %lld)",
+                       n, (long long)g.out[1], (long long)g.out[2]);
+  if (given->n_dims != self->n_dims ||
+      memcmp(given->sizes, self->sizes, sizeof *sizes * self->n_dims) != 0)
+    return call_fail(c->cx,
+                     "Expected shape of indices to be same as that of the input tensor (%s) but "
+                     "got indices tensor with "
+                     "shape: %s",
+                     sizes_print(&a, self->n_dims, self->sizes),
+                     sizes_print(&b, given->n_dims, given->sizes));
   g.n_out = volume(g.out);
   result_sizes(self, n, g.out, sizes);
   rush_status st = tensor_contiguous(c->cx, self, &in);
@@ -582,10 +632,12 @@ static rush_status max_unpool(rush_call *c, int n)
     for (int64_t i = 0; i < self->n_elems && st == RUSH_OK; i++) {
       const int64_t to = ((const int64_t *)idx->data)[i], plane = i / g.n_in;
       if (to < 0 || to >= g.n_out)
-        st = call_fail(c->cx, "Found an invalid max index: %lld (output volumes are of size %lldx%lld", (long long)to,
-                       (long long)g.out[1], (long long)g.out[2]);
+        st =
+          call_fail(c->cx, "Found an invalid max index: %lld (output volumes are of size %lldx%lld",
+                    (long long)to, (long long)g.out[1], (long long)g.out[2]);
       else
-        memcpy((char *)out->data + (size_t)(plane * g.n_out + to) * item, (const char *)in->data + (size_t)i * item, item);
+        memcpy((char *)out->data + (size_t)(plane * g.n_out + to) * item,
+               (const char *)in->data + (size_t)i * item, item);
     }
   }
   if (st == RUSH_OK) {

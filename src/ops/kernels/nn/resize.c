@@ -1,8 +1,8 @@
 /* Resizing of images: nearest, linear, cubic, and the antialiased filters.
  *
- * Everything but nearest is a pass along each dimension, the innermost first: a table says which inputs
- * with which weights make an output.  The weights are computed as PyTorch computes them, in float32 for
- * float32 and below: R() rounds an operation on doubles to the same bits. */
+ * Everything but nearest is a pass along each dimension, the innermost first: a table says which
+ * inputs with which weights make an output.  The weights are computed as PyTorch computes them, in
+ * float32 for float32 and below: R() rounds an operation on doubles to the same bits. */
 #include "ops/kernels/nn/resize.h"
 
 #include <math.h>
@@ -27,15 +27,17 @@ typedef struct resize_job {
 
 static inline double R(const resize_job *j, double x) { return j->is_f32 ? (double)(float)x : x; }
 
-/* -- Arguments -------------------------------------------------------------------------------------------- */
+/* -- Arguments --------------------------------------------------------------------------------- */
 
-static rush_status sizes_from_factors(rush_call *c, const rush_tensor *t, uint32_t at, resize_job *j)
+static rush_status sizes_from_factors(rush_call *c, const rush_tensor *t, uint32_t at,
+                                      resize_job *j)
 {
   const rush_list *sizes = call_list(c, 1), *factors = call_list(c, at);
   if ((sizes == NULL) == (factors == NULL))
     return call_fail(c->cx, "Must specify exactly one of output_size and scale_factors");
   if ((sizes ? sizes->n : factors->n) != (size_t)j->n)
-    return call_fail(c->cx, "It is expected output_size equals to %d, but got size %zu", j->n, sizes ? sizes->n : factors->n);
+    return call_fail(c->cx, "It is expected output_size equals to %d, but got size %zu", j->n,
+                     sizes ? sizes->n : factors->n);
   for (int d = 0; d < j->n; d++) {
     if (factors) {
       j->scales[d] = factors->items[d].as.d;
@@ -55,10 +57,13 @@ static rush_status bad_sizes(rush_call *c, const resize_job *j, const rush_tenso
   char from[96] = "", to[96] = "";
   for (int d = 0, a = 0, b = 0; d < j->n; d++) {
     const char *form = d ? ", %c: %lld" : "%c: %lld";
-    a += snprintf(from + a, sizeof from - (size_t)a, form, "DHW"[3 - j->n + d], (long long)t->sizes[d + 2]);
+    a += snprintf(from + a, sizeof from - (size_t)a, form, "DHW"[3 - j->n + d],
+                  (long long)t -> sizes[d + 2]);
     b += snprintf(to + b, sizeof to - (size_t)b, form, "DHW"[3 - j->n + d], (long long)j->out[d]);
   }
-  return call_fail(c->cx, "Input and output sizes should be greater than 0, but got input (%s) output (%s)", from, to);
+  return call_fail(
+    c->cx, "Input and output sizes should be greater than 0, but got input (%s) output (%s)", from,
+    to);
 }
 
 /* self, output_size, [align_corners], scales... or the same with lists (.vec) */
@@ -69,7 +74,8 @@ static rush_status read_args(rush_call *c, resize_job *j)
   const uint32_t scales_at = j->mode <= NEAREST_EXACT ? 2 : 3;
   sizes_text text;
   if (t->n_dims != j->n + 2)
-    return call_fail(c->cx, "It is expected input_size equals to %d, but got size %d", j->n + 2, t->n_dims);
+    return call_fail(c->cx, "It is expected input_size equals to %d, but got size %d", j->n + 2,
+                     t->n_dims);
   j->align = scales_at == 3 && call_bool(c, 2);
   if (is_vec) {
     TRY(sizes_from_factors(c, t, scales_at, j));
@@ -85,8 +91,8 @@ static rush_status read_args(rush_call *c, resize_job *j)
       return bad_sizes(c, j, t);
   }
   if (t->sizes[1] == 0)
-    return call_fail(c->cx, "Non-empty %dD data tensor expected but got a tensor with sizes %s", j->n + 2,
-                     sizes_print(&text, t->n_dims, t->sizes));
+    return call_fail(c->cx, "Non-empty %dD data tensor expected but got a tensor with sizes %s",
+                     j->n + 2, sizes_print(&text, t->n_dims, t->sizes));
   return RUSH_OK;
 }
 
@@ -98,11 +104,14 @@ static double scale_of(const resize_job *j, int d)
   return j->scales[d] > 0.0 ? R(j, 1.0 / j->scales[d]) : R(j, (double)j->in[d] / (double)j->out[d]);
 }
 
-/* -- Tables --------------------------------------------------------------------------------------------------- */
+/* -- Tables ------------------------------------------------------------------------------------ */
 
 static double filter_linear(double x) { return fabs(x) < 1.0 ? 1.0 - fabs(x) : 0.0; }
 static double cubic_near(double x, double a) { return ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0; }
-static double cubic_far(double x, double a) { return ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a; }
+static double cubic_far(double x, double a)
+{
+  return ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a;
+}
 static double filter_cubic(double x)
 {
   x = fabs(x); /* a = -0.5, as PIL */
@@ -114,7 +123,9 @@ static double filter_lanczos(double x) { return fabs(x) < 3.0 ? sinc(x) * sinc(x
 /* An input index from a position that scales of any size gave: whole numbers from `lo` to n - 1. */
 static int64_t index_of(double x, int64_t lo, int64_t n)
 {
-  return x >= (double)n ? n - 1 : x > (double)lo ? i64_min((int64_t)floor(x), n - 1) : lo; /* NaN: lo */
+  return x >= (double)n   ? n - 1
+         : x > (double)lo ? i64_min((int64_t)floor(x), n - 1)
+                          : lo; /* NaN: lo */
 }
 
 /* Source position of an output, and its index and fraction as PyTorch guards them. */
@@ -131,7 +142,9 @@ static int64_t source_of(const resize_job *j, int d, double scale, int64_t o, do
 static double weight_of(const resize_job *j, double x)
 {
   const float w = (float)x;
-  return j->weights_dtype == RUSH_FLOAT16 ? f32_of_f16(f16_of_f32(w)) : j->weights_dtype ? f32_of_bf16(bf16_of_f32(w)) : x;
+  return j->weights_dtype == RUSH_FLOAT16 ? f32_of_f16(f16_of_f32(w))
+         : j->weights_dtype               ? f32_of_bf16(bf16_of_f32(w))
+                                          : x;
 }
 
 static void fill_linear(const resize_job *j, int d, resize_axis *a, double *w)
@@ -169,8 +182,12 @@ static void fill_cubic(const resize_job *j, int d, resize_axis *a, double *w)
 
 static double antialias_support(const resize_job *j, int d)
 {
-  const double half = j->mode == LINEAR ? 1.0 : j->mode == CUBIC ? 2.0 : 3.0, scale = scale_of(j, d);
-  return scale >= 1.0 ? fmin(R(j, half * scale), half * (double)j->in[d]) : half; /* a filter of all inputs at most */
+  const double half = j->mode == LINEAR  ? 1.0
+                      : j->mode == CUBIC ? 2.0
+                                         : 3.0,
+               scale = scale_of(j, d);
+  return scale >= 1.0 ? fmin(R(j, half * scale), half * (double)j->in[d])
+                      : half; /* a filter of all inputs at most */
 }
 
 /* x without its fraction, as an end of a range of n. */
@@ -178,7 +195,9 @@ static int64_t end_of(double x, int64_t n) { return x >= (double)n ? n : x > 0.0
 
 static void fill_antialias(const resize_job *j, int d, resize_axis *a, double *w)
 {
-  double (*filter)(double) = j->mode == LINEAR ? filter_linear : j->mode == CUBIC ? filter_cubic : filter_lanczos;
+  double (*filter)(double) = j->mode == LINEAR  ? filter_linear
+                             : j->mode == CUBIC ? filter_cubic
+                                                : filter_lanczos;
   const double scale = scale_of(j, d), support = antialias_support(j, d);
   const double inverse = scale >= 1.0 ? R(j, 1.0 / scale) : 1.0;
   for (int64_t o = 0; o < a->n_out; o++) {
@@ -204,7 +223,10 @@ static void fill_nearest(const resize_job *j, int d, int64_t *idx);
 static rush_status make_axis(call_ctx *cx, const resize_job *j, int d, resize_axis *a)
 {
   const bool is_nearest = j->mode <= NEAREST_EXACT;
-  const int64_t taps = is_nearest ? 1 : j->antialias ? 2 * (int64_t)ceil(antialias_support(j, d)) + 1 : j->mode == LINEAR ? 2 : 4;
+  const int64_t taps = is_nearest          ? 1
+                       : j->antialias      ? 2 * (int64_t)ceil(antialias_support(j, d)) + 1
+                       : j->mode == LINEAR ? 2
+                                           : 4;
   TRY(axis_new(cx, j->in[d], j->out[d], taps, a));
   if (is_nearest) {
     fill_nearest(j, d, a->idx);
@@ -224,7 +246,7 @@ static rush_status make_axis(call_ctx *cx, const resize_job *j, int d, resize_ax
   return RUSH_OK;
 }
 
-/* -- Passes ----------------------------------------------------------------------------------------------------- */
+/* -- Passes ------------------------------------------------------------------------------------ */
 
 /* *t (owned) resized along spatial dimension d, or what arrived from there brought back. */
 static rush_status pass_along(call_ctx *cx, const resize_job *j, int d, bool back, rush_tensor **t)
@@ -259,7 +281,7 @@ static rush_status resize_weighted(rush_call *c, resize_job *j)
   return nn_return_steal(c, 0, t, self->dtype, self);
 }
 
-/* -- Nearest ------------------------------------------------------------------------------------------------------ */
+/* -- Nearest ----------------------------------------------------------------------------------- */
 
 typedef struct nearest_job {
   const int64_t *idx[3]; /* input index of every output */
@@ -274,7 +296,8 @@ static void nearest_planes(void *arg, int64_t begin, int64_t end)
   const nearest_job *j = arg;
   const int64_t n_rows = j->out[0] * j->out[1];
   for (int64_t r = begin; r < end; r++) {
-    const int64_t plane = r / n_rows, z = j->idx[0][r % n_rows / j->out[1]], y = j->idx[1][r % j->out[1]];
+    const int64_t plane = r / n_rows, z = j->idx[0][r % n_rows / j->out[1]],
+                  y = j->idx[1][r % j->out[1]];
     const int64_t at = ((plane * j->in[0] + z) * j->in[1] + y) * j->in[2], to = r * j->out[2];
     const int64_t *idx = j->idx[2], n = j->out[2];
 #define COPY(T)                                                     \
@@ -309,7 +332,10 @@ static rush_status resize_nearest(rush_call *c, resize_job *j)
 {
   rush_tensor *self = call_tensor(c, 0), *in = NULL, *out = NULL;
   static const int64_t zero = 0;
-  nearest_job n = {.in = {1, 1, 1}, .out = {1, 1, 1}, .item = tensor_item_bytes(self), .idx = {&zero, &zero, &zero}};
+  nearest_job n = {.in = {1, 1, 1},
+                   .out = {1, 1, 1},
+                   .item = tensor_item_bytes(self),
+                   .idx = {&zero, &zero, &zero}};
   int64_t sizes[5] = {self->sizes[0], self->sizes[1]}, n_idx = 0, *idx = NULL;
   if (dtype_class_of(self->dtype) != DTYPE_FLOAT && self->dtype != RUSH_UINT8)
     return call_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
@@ -318,7 +344,8 @@ static rush_status resize_nearest(rush_call *c, resize_job *j)
     n.in[3 - j->n + d] = j->in[d];
     n.out[3 - j->n + d] = sizes[2 + d] = j->out[d];
   }
-  TRY(tensor_new(c->cx, self->dtype, self->n_dims, sizes, &out)); /* first: it refuses sizes beyond all memory */
+  TRY(tensor_new(c->cx, self->dtype, self->n_dims, sizes,
+                 &out)); /* first: it refuses sizes beyond all memory */
   if (out->n_elems == 0)
     return call_return_made_steal(c, 0, out, RUSH_OK);
   for (int d = 0; d < j->n; d++)
@@ -334,7 +361,8 @@ static rush_status resize_nearest(rush_call *c, resize_job *j)
     }
     n.from = in->data;
     n.to = out->data;
-    st = parallel_for(c->cx, out->n_elems / j->out[j->n - 1], i64_max(1, 16384 / j->out[j->n - 1]), nearest_planes, &n);
+    st = parallel_for(c->cx, out->n_elems / j->out[j->n - 1], i64_max(1, 16384 / j->out[j->n - 1]),
+                      nearest_planes, &n);
   }
   if (idx)
     mem_free(c->cx->ctx, idx, (size_t)n_idx * sizeof *idx);
@@ -346,7 +374,7 @@ static rush_status resize_nearest(rush_call *c, resize_job *j)
   return nn_return_steal(c, 0, out, self->dtype, self);
 }
 
-/* -- Back ------------------------------------------------------------------------------------------------------------ */
+/* -- Back -------------------------------------------------------------------------------------- */
 
 /* grad_output, output_size, input_size, [align_corners], scales... */
 static rush_status read_back_args(rush_call *c, resize_job *j, int64_t *in)
@@ -369,7 +397,9 @@ static rush_status read_back_args(rush_call *c, resize_job *j, int64_t *in)
       return call_fail(c->cx, "Input and output sizes should be greater than 0");
   }
   if (g->n_dims != j->n + 2 || memcmp(g->sizes, want, sizeof *want * g->n_dims) != 0)
-    return call_fail(c->cx, "Expected grad_output to have the same shape as output; output has %s but got grad_output with %s",
+    return call_fail(c->cx,
+                     "Expected grad_output to have the same shape as output; output has %s but got "
+                     "grad_output with %s",
                      sizes_print(&a, j->n + 2, want), sizes_print(&b, g->n_dims, g->sizes));
   return RUSH_OK;
 }
@@ -397,7 +427,7 @@ static rush_status resize_back(rush_call *c, int n, resize_mode mode, bool antia
   return nn_return_steal(c, 0, t, g->dtype, g);
 }
 
-/* -- Operators ------------------------------------------------------------------------------------------------------ */
+/* -- Operators --------------------------------------------------------------------------------- */
 
 static rush_status resize(rush_call *c, int n, resize_mode mode, bool antialias)
 {
@@ -409,9 +439,18 @@ static rush_status resize(rush_call *c, int n, resize_mode mode, bool antialias)
 rush_status kernel_upsample_nearest1d(rush_call *c) { return resize(c, 1, NEAREST, false); }
 rush_status kernel_upsample_nearest2d(rush_call *c) { return resize(c, 2, NEAREST, false); }
 rush_status kernel_upsample_nearest3d(rush_call *c) { return resize(c, 3, NEAREST, false); }
-rush_status kernel__upsample_nearest_exact1d(rush_call *c) { return resize(c, 1, NEAREST_EXACT, false); }
-rush_status kernel__upsample_nearest_exact2d(rush_call *c) { return resize(c, 2, NEAREST_EXACT, false); }
-rush_status kernel__upsample_nearest_exact3d(rush_call *c) { return resize(c, 3, NEAREST_EXACT, false); }
+rush_status kernel__upsample_nearest_exact1d(rush_call *c)
+{
+  return resize(c, 1, NEAREST_EXACT, false);
+}
+rush_status kernel__upsample_nearest_exact2d(rush_call *c)
+{
+  return resize(c, 2, NEAREST_EXACT, false);
+}
+rush_status kernel__upsample_nearest_exact3d(rush_call *c)
+{
+  return resize(c, 3, NEAREST_EXACT, false);
+}
 rush_status kernel_upsample_linear1d(rush_call *c) { return resize(c, 1, LINEAR, false); }
 rush_status kernel_upsample_bilinear2d(rush_call *c) { return resize(c, 2, LINEAR, false); }
 rush_status kernel_upsample_trilinear3d(rush_call *c) { return resize(c, 3, LINEAR, false); }
@@ -419,16 +458,55 @@ rush_status kernel_upsample_bicubic2d(rush_call *c) { return resize(c, 2, CUBIC,
 rush_status kernel__upsample_bilinear2d_aa(rush_call *c) { return resize(c, 2, LINEAR, true); }
 rush_status kernel__upsample_bicubic2d_aa(rush_call *c) { return resize(c, 2, CUBIC, true); }
 rush_status kernel__upsample_lanczos2d_aa(rush_call *c) { return resize(c, 2, LANCZOS, true); }
-rush_status kernel_upsample_nearest1d_backward(rush_call *c) { return resize_back(c, 1, NEAREST, false); }
-rush_status kernel_upsample_nearest2d_backward(rush_call *c) { return resize_back(c, 2, NEAREST, false); }
-rush_status kernel_upsample_nearest3d_backward(rush_call *c) { return resize_back(c, 3, NEAREST, false); }
-rush_status kernel__upsample_nearest_exact1d_backward(rush_call *c) { return resize_back(c, 1, NEAREST_EXACT, false); }
-rush_status kernel__upsample_nearest_exact2d_backward(rush_call *c) { return resize_back(c, 2, NEAREST_EXACT, false); }
-rush_status kernel__upsample_nearest_exact3d_backward(rush_call *c) { return resize_back(c, 3, NEAREST_EXACT, false); }
-rush_status kernel_upsample_linear1d_backward(rush_call *c) { return resize_back(c, 1, LINEAR, false); }
-rush_status kernel_upsample_bilinear2d_backward(rush_call *c) { return resize_back(c, 2, LINEAR, false); }
-rush_status kernel_upsample_trilinear3d_backward(rush_call *c) { return resize_back(c, 3, LINEAR, false); }
-rush_status kernel_upsample_bicubic2d_backward(rush_call *c) { return resize_back(c, 2, CUBIC, false); }
-rush_status kernel__upsample_bilinear2d_aa_backward(rush_call *c) { return resize_back(c, 2, LINEAR, true); }
-rush_status kernel__upsample_bicubic2d_aa_backward(rush_call *c) { return resize_back(c, 2, CUBIC, true); }
-rush_status kernel__upsample_lanczos2d_aa_backward(rush_call *c) { return resize_back(c, 2, LANCZOS, true); }
+rush_status kernel_upsample_nearest1d_backward(rush_call *c)
+{
+  return resize_back(c, 1, NEAREST, false);
+}
+rush_status kernel_upsample_nearest2d_backward(rush_call *c)
+{
+  return resize_back(c, 2, NEAREST, false);
+}
+rush_status kernel_upsample_nearest3d_backward(rush_call *c)
+{
+  return resize_back(c, 3, NEAREST, false);
+}
+rush_status kernel__upsample_nearest_exact1d_backward(rush_call *c)
+{
+  return resize_back(c, 1, NEAREST_EXACT, false);
+}
+rush_status kernel__upsample_nearest_exact2d_backward(rush_call *c)
+{
+  return resize_back(c, 2, NEAREST_EXACT, false);
+}
+rush_status kernel__upsample_nearest_exact3d_backward(rush_call *c)
+{
+  return resize_back(c, 3, NEAREST_EXACT, false);
+}
+rush_status kernel_upsample_linear1d_backward(rush_call *c)
+{
+  return resize_back(c, 1, LINEAR, false);
+}
+rush_status kernel_upsample_bilinear2d_backward(rush_call *c)
+{
+  return resize_back(c, 2, LINEAR, false);
+}
+rush_status kernel_upsample_trilinear3d_backward(rush_call *c)
+{
+  return resize_back(c, 3, LINEAR, false);
+}
+rush_status kernel_upsample_bicubic2d_backward(rush_call *c)
+{
+  return resize_back(c, 2, CUBIC, false);
+}
+rush_status kernel__upsample_bilinear2d_aa_backward(rush_call *c)
+{
+  return resize_back(c, 2, LINEAR, true);
+}
+rush_status kernel__upsample_bicubic2d_aa_backward(rush_call *c)
+{
+  return resize_back(c, 2, CUBIC, true);
+}
+rush_status kernel__upsample_lanczos2d_aa_backward(rush_call *c)
+{
+  return resize_back(c, 2, LANCZOS, true);
+}

@@ -1,4 +1,5 @@
-/* ops/kernels/nn/resize.h -- weighted sums along one dimension (axis.c): what resizing, pools and resize_kernel.c share. */
+/* ops/kernels/nn/resize.h -- weighted sums along one dimension (axis.c): what resizing, pools and
+ * resize_kernel.c share. */
 #ifndef RUSH_OPS_RESIZE_H
 #define RUSH_OPS_RESIZE_H
 
@@ -12,26 +13,32 @@ typedef struct resize_axis {
   int64_t n_in, n_out, taps;
   int64_t *idx;   /* n_out * taps */
   int32_t *count; /* n_out */
-  void *w;        /* n_out * taps: float, double, or int32_t with `shift` fractional bits for uint8 */
+  void *w; /* n_out * taps: float, double, or int32_t with `shift` fractional bits for uint8 */
   int shift;
   double *exact;  /* n_out * taps: the weights as they were computed */
 } resize_axis;
 
 /* A table of zeros: idx, exact and count are to be filled in. */
-rush_status axis_new(call_ctx *cx, int64_t n_in, int64_t n_out, int64_t taps, resize_axis *out) RUSH_CHECKED;
+rush_status axis_new(call_ctx *cx, int64_t n_in, int64_t n_out, int64_t taps,
+                     resize_axis *out) RUSH_CHECKED;
 void axis_free(context *c, resize_axis *a); /* of zeros: nothing */
 /* The transposed table: what came from an input goes back there. */
 rush_status axis_turn(call_ctx *cx, resize_axis *a) RUSH_CHECKED;
-/* *t (owned, contiguous, at most 5 dimensions) becomes its sums along dimension d.  Once a table. */
+/* *t (owned, contiguous, at most 5 dimensions) becomes its sums along dimension d.  Once a table.
+ * */
 rush_status axis_run(call_ctx *cx, resize_axis *a, int d, rush_tensor **t) RUSH_CHECKED;
 
 /* in [outer, n_in, inner] -> out [outer, n_out, inner], for outer in [begin, end). */
-typedef void resize_pass(const resize_axis *a, int64_t inner, const void *in, void *out, int64_t begin, int64_t end);
-ISA_DECLARE(void, resize_pass_f32, (const resize_axis *a, int64_t inner, const void *in, void *out, int64_t begin,
-                                    int64_t end));
-ISA_DECLARE(void, resize_pass_f64, (const resize_axis *a, int64_t inner, const void *in, void *out, int64_t begin,
-                                    int64_t end));
-ISA_DECLARE(void, resize_pass_u8, (const resize_axis *a, int64_t inner, const void *in, void *out, int64_t begin,
-                                   int64_t end));
+typedef void resize_pass(const resize_axis *a, int64_t inner, const void *in, void *out,
+                         int64_t begin, int64_t end);
+ISA_DECLARE(void, resize_pass_f32,
+            (const resize_axis *a, int64_t inner, const void *in, void *out, int64_t begin,
+             int64_t end));
+ISA_DECLARE(void, resize_pass_f64,
+            (const resize_axis *a, int64_t inner, const void *in, void *out, int64_t begin,
+             int64_t end));
+ISA_DECLARE(void, resize_pass_u8,
+            (const resize_axis *a, int64_t inner, const void *in, void *out, int64_t begin,
+             int64_t end));
 
 #endif

@@ -1,10 +1,10 @@
 /* Recurrent networks: layers, cells, packed sequences.
  *
- * Everything runs on packed sequences: rows of step 0, rows of step 1, ... where the number of rows never
- * grows; a plain input has as many rows in every step.  The input side of all steps is one product; a
- * step is one product with the hidden weights and the arithmetic of the cell.  The state has a row for
- * every sequence and is updated in place: rows of sequences that ended (or, backwards, have not begun)
- * are left alone, which is all that packing means. */
+ * Everything runs on packed sequences: rows of step 0, rows of step 1, ... where the number of rows
+ * never grows; a plain input has as many rows in every step.  The input side of all steps is one
+ * product; a step is one product with the hidden weights and the arithmetic of the cell.  The state
+ * has a row for every sequence and is updated in place: rows of sequences that ended (or,
+ * backwards, have not begun) are left alone, which is all that packing means. */
 #include "ops/math/rnn.h"
 
 #include <string.h>
@@ -36,13 +36,15 @@ typedef struct rnn_job {
   double dropout;
 } rnn_job;
 
-/* -- One direction of one layer ----------------------------------------------------------------------------- */
+/* -- One direction of one layer ---------------------------------------------------------------- */
 
 /* c [m, n] = a [m, k] w' [k, n] (+ d). */
-static rush_status times_weight(const rnn_job *j, int64_t m, int64_t n, int64_t k, const void *a, int64_t a_rs,
-                                const rush_tensor *w, gemm_matrix d, void *c, int64_t c_rs)
+static rush_status times_weight(const rnn_job *j, int64_t m, int64_t n, int64_t k, const void *a,
+                                int64_t a_rs, const rush_tensor *w, gemm_matrix d, void *c,
+                                int64_t c_rs)
 {
-  gemm_args g = {.dtype = j->dtype, .m = m, .n = n, .k = k, .alpha = 1.0, .beta = d.data ? 1.0 : 0.0};
+  gemm_args g = {
+    .dtype = j->dtype, .m = m, .n = n, .k = k, .alpha = 1.0, .beta = d.data ? 1.0 : 0.0};
   g.a = (gemm_matrix){a, a_rs, 1};
   g.b = (gemm_matrix){w->data, w->strides[1], w->strides[0]};
   g.d = d;
@@ -55,18 +57,23 @@ static rush_status times_weight(const rnn_job *j, int64_t m, int64_t n, int64_t 
 static rush_status check_weights(const rnn_job *j, const rnn_weights *w, int64_t n_in)
 {
   int64_t rows;
-  if (__builtin_mul_overflow(n_gates[j->mode], j->hidden, &rows)) /* an empty batch may have rows of any size */
+  if (__builtin_mul_overflow(n_gates[j->mode], j->hidden,
+                             &rows)) /* an empty batch may have rows of any size */
     return call_nomem(j->cx);
-  const bool ok = w->ih->n_dims == 2 && w->hh->n_dims == 2 && w->ih->sizes[0] == rows && w->ih->sizes[1] == n_in &&
-                  w->hh->sizes[0] == rows && w->hh->sizes[1] == j->state && (!w->b_ih || w->b_ih->n_elems == rows) &&
-                  (!w->b_hh || w->b_hh->n_elems == rows) &&
-                  (!w->hr || (w->hr->n_dims == 2 && w->hr->sizes[0] == j->state && w->hr->sizes[1] == j->hidden));
+  const bool ok =
+    w->ih->n_dims == 2 && w->hh->n_dims == 2 && w->ih->sizes[0] == rows &&
+    w->ih->sizes[1] == n_in && w->hh->sizes[0] == rows && w->hh->sizes[1] == j->state &&
+    (!w->b_ih || w->b_ih->n_elems == rows) && (!w->b_hh || w->b_hh->n_elems == rows) &&
+    (!w->hr || (w->hr->n_dims == 2 && w->hr->sizes[0] == j->state && w->hr->sizes[1] == j->hidden));
   sizes_text a, b;
   if (ok)
     return RUSH_OK;
-  return call_fail(j->cx, "rnn: weights of sizes %s and %s do not fit an input of %lld features and a hidden size of %lld",
-                   sizes_print(&a, w->ih->n_dims, w->ih->sizes), sizes_print(&b, w->hh->n_dims, w->hh->sizes),
-                   (long long)n_in, (long long)j->hidden);
+  return call_fail(j->cx,
+                   "rnn: weights of sizes %s and %s do not fit an input of %lld features and a "
+                   "hidden size of %lld",
+                   sizes_print(&a, w->ih->n_dims, w->ih->sizes),
+                   sizes_print(&b, w->hh->n_dims, w->hh->sizes), (long long)n_in,
+                   (long long)j->hidden);
 }
 
 typedef struct scratch { /* of one direction */
@@ -77,8 +84,10 @@ typedef struct scratch { /* of one direction */
   size_t n_bytes;
 } scratch;
 
-/* The cell's arithmetic for `n` rows of a step; h rows are `state` wide, or `hidden` before projection. */
-static void step_rows(const rnn_job *j, int64_t n, const char *gates_in, const char *gates, char *c, char *h)
+/* The cell's arithmetic for `n` rows of a step; h rows are `state` wide, or `hidden` before
+ * projection. */
+static void step_rows(const rnn_job *j, int64_t n, const char *gates_in, const char *gates, char *c,
+                      char *h)
 {
   const size_t item = dtype_bytes(j->dtype), width = (size_t)j->hidden * item;
   const size_t row = width * (size_t)n_gates[j->mode];
@@ -93,8 +102,8 @@ static void step_rows(const rnn_job *j, int64_t n, const char *gates_in, const c
 }
 
 /* Rows [at, at + n) of the packed sequence. */
-static rush_status run_step(const rnn_job *j, const rnn_weights *w, const scratch *s, int64_t at, int64_t n, char *h,
-                            char *c)
+static rush_status run_step(const rnn_job *j, const rnn_weights *w, const scratch *s, int64_t at,
+                            int64_t n, char *h, char *c)
 {
   const int64_t width = n_gates[j->mode] * j->hidden, item = (int64_t)dtype_bytes(j->dtype);
   const char *gates_in = s->gates_in + at * width * item;
@@ -105,7 +114,8 @@ static rush_status run_step(const rnn_job *j, const rnn_weights *w, const scratc
   step_rows(j, n, gates_in, s->gates, c, s->unprojected ? s->unprojected : h);
   if (!s->unprojected)
     return RUSH_OK;
-  return times_weight(j, n, j->state, j->hidden, s->unprojected, j->hidden, w->hr, (gemm_matrix){0}, h, j->state);
+  return times_weight(j, n, j->state, j->hidden, s->unprojected, j->hidden, w->hr, (gemm_matrix){0},
+                      h, j->state);
 }
 
 static void add_biases(const rnn_job *j, const rnn_weights *w, void *out)
@@ -122,7 +132,8 @@ static rush_status scratch_new(const rnn_job *j, const rnn_weights *w, scratch *
 {
   const size_t item = dtype_bytes(j->dtype);
   size_t in_bytes, width;
-  if (!size_mul((size_t)(n_gates[j->mode] * j->hidden), item, &width) || !size_mul((size_t)j->n_total, width, &in_bytes))
+  if (!size_mul((size_t)(n_gates[j->mode] * j->hidden), item, &width) ||
+      !size_mul((size_t)j->n_total, width, &in_bytes))
     return call_nomem(j->cx);
   s->n_bytes = in_bytes + width * (size_t)(j->batch + 1) + (size_t)(j->batch * j->hidden) * item;
   s->gates_in = mem_alloc_data(j->cx->ctx, s->n_bytes);
@@ -135,12 +146,17 @@ static rush_status scratch_new(const rnn_job *j, const rnn_weights *w, scratch *
 }
 
 /* Direction `dir` of layer `layer` of `in` [n_total, features] into columns of `out`. */
-static rush_status run_direction(const rnn_job *j, int64_t layer, int64_t dir, const rush_tensor *in, rush_tensor *out)
+static rush_status run_direction(const rnn_job *j, int64_t layer, int64_t dir,
+                                 const rush_tensor *in, rush_tensor *out)
 {
-  const int64_t at = layer * j->n_dirs + dir, item = (int64_t)dtype_bytes(j->dtype), out_width = j->n_dirs * j->state;
+  const int64_t at = layer * j->n_dirs + dir, item = (int64_t)dtype_bytes(j->dtype),
+                out_width = j->n_dirs * j->state;
   const size_t per = 2u + (j->has_biases ? 2u : 0u) + (j->project ? 1u : 0u);
   rush_tensor **p = j->params + (size_t)at * per;
-  rnn_weights w = {.ih = p[0], .hh = p[1], .b_ih = j->has_biases ? p[2] : NULL, .b_hh = j->has_biases ? p[3] : NULL,
+  rnn_weights w = {.ih = p[0],
+                   .hh = p[1],
+                   .b_ih = j->has_biases ? p[2] : NULL,
+                   .b_hh = j->has_biases ? p[3] : NULL,
                    .hr = j->project ? p[per - 1] : NULL};
   char *h = (char *)j->hx->data + at * j->batch * j->state * item;
   char *c = j->cx0 ? (char *)j->cx0->data + at * j->batch * j->hidden * item : NULL;
@@ -155,10 +171,12 @@ static rush_status run_direction(const rnn_job *j, int64_t layer, int64_t dir, c
     add_biases(j, &w, s.bias);
     bias = (gemm_matrix){s.bias, 0, 1};
   }
-  rush_status st = times_weight(j, j->n_total, width, in->sizes[1], in->data, in->sizes[1], w.ih, bias, s.gates_in, width);
+  rush_status st = times_weight(j, j->n_total, width, in->sizes[1], in->data, in->sizes[1], w.ih,
+                                bias, s.gates_in, width);
   int64_t row = dir ? j->n_total : 0;
   for (int64_t i = 0; i < j->n_steps && st == RUSH_OK; i++) {
-    const int64_t t = dir ? j->n_steps - 1 - i : i, n = j->batch_sizes ? j->batch_sizes[t] : j->batch;
+    const int64_t t = dir ? j->n_steps - 1 - i : i,
+                  n = j->batch_sizes ? j->batch_sizes[t] : j->batch;
     row -= dir ? n : 0;
     if ((i & 63) == 63)
       st = call_poll(j->cx);
@@ -173,7 +191,7 @@ static rush_status run_direction(const rnn_job *j, int64_t layer, int64_t dir, c
   return st;
 }
 
-/* -- Layers ------------------------------------------------------------------------------------------------------ */
+/* -- Layers ------------------------------------------------------------------------------------ */
 
 static rush_status drop_out(const rnn_job *j, rush_tensor **t)
 {
@@ -181,8 +199,9 @@ static rush_status drop_out(const rnn_job *j, rush_tensor **t)
   const rush_value args[3] = {nn_arg(*t), value_float(j->dropout), value_bool(true)};
   TRY(nn_invoke(j->cx, "aten::dropout", "", args, 3, &made));
   tensor_release(*t);
-  return tensor_contiguous(j->cx, made, t) == RUSH_OK ? (tensor_release(made), RUSH_OK)
-                                                      : (tensor_release(made), *t = NULL, RUSH_ENOMEM);
+  return tensor_contiguous(j->cx, made, t) == RUSH_OK
+           ? (tensor_release(made), RUSH_OK)
+           : (tensor_release(made), *t = NULL, RUSH_ENOMEM);
 }
 
 /* *x [n_total, features], owned, through all layers; j->hx and j->cx0 end as the final states. */
@@ -231,8 +250,8 @@ static rush_status take_params(rnn_job *j, const rush_list *l)
       return call_fail(j->cx, "rnn: parameter %zu is undefined", i);
     TRY(nn_input(j->cx, list_tensor(l, i), &j->params[i]));
     if (j->params[i]->dtype != j->dtype)
-      return call_fail(j->cx, "expected m1 and m2 to have the same dtype, but got: %s != %s", dtype_c_name(j->dtype),
-                       dtype_c_name(j->params[i]->dtype));
+      return call_fail(j->cx, "expected m1 and m2 to have the same dtype, but got: %s != %s",
+                       dtype_c_name(j->dtype), dtype_c_name(j->params[i]->dtype));
   }
   return RUSH_OK;
 }
@@ -263,7 +282,9 @@ static rush_status take_states(rnn_job *j, rush_tensor *hx, rush_tensor *cx0)
                      (long long)(j->n_layers * j->n_dirs), (long long)j->batch, (long long)j->state,
                      (long long)hx->sizes[0], (long long)hx->sizes[1], (long long)hx->sizes[2]);
   if (nn_dtype(hx->dtype) != j->dtype || (cx0 && nn_dtype(cx0->dtype) != j->dtype))
-    return call_fail(j->cx, "Input and hidden tensors are not the same dtype, found input tensor with %s and hidden tensor with %s",
+    return call_fail(j->cx,
+                     "Input and hidden tensors are not the same dtype, found input tensor with %s "
+                     "and hidden tensor with %s",
                      dtype_aten_name(j->dtype), dtype_aten_name(hx->dtype));
   const size_t per = 2u + (j->has_biases ? 2u : 0u) + (j->project ? 1u : 0u);
   if (j->n_params != per * (size_t)(j->n_layers * j->n_dirs))
@@ -272,7 +293,8 @@ static rush_status take_states(rnn_job *j, rush_tensor *hx, rush_tensor *cx0)
   return cx0 ? copy_state(j, cx0, &j->cx0) : RUSH_OK;
 }
 
-static rush_status job_begin(rush_call *c, rnn_job *j, rnn_mode mode, const rush_tensor *input, uint32_t params_at)
+static rush_status job_begin(rush_call *c, rnn_job *j, rnn_mode mode, const rush_tensor *input,
+                             uint32_t params_at)
 {
   j->cx = c->cx;
   j->mode = mode;
@@ -313,13 +335,16 @@ static rush_tensor *state_arg(rush_call *c, uint32_t at, rnn_mode mode, rush_ten
   return list_tensor(l, 0);
 }
 
-/* -- Operators: input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first -------------- */
+/* -- Operators: input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
+ * batch_first  */
 
 /* `input` time first and flat: [steps * batch, features]. */
-static rush_status flatten_input(call_ctx *cx, rush_tensor *input, bool batch_first, rush_tensor **out)
+static rush_status flatten_input(call_ctx *cx, rush_tensor *input, bool batch_first,
+                                 rush_tensor **out)
 {
   rush_tensor *a = NULL, *b = NULL;
-  rush_status st = batch_first ? tensor_transpose(cx, input, 0, 1, &a) : (a = tensor_retain(input), RUSH_OK);
+  rush_status st =
+    batch_first ? tensor_transpose(cx, input, 0, 1, &a) : (a = tensor_retain(input), RUSH_OK);
   if (st == RUSH_OK)
     st = nn_input(cx, a, &b);
   if (st == RUSH_OK) {
@@ -331,7 +356,8 @@ static rush_status flatten_input(call_ctx *cx, rush_tensor *input, bool batch_fi
   return st;
 }
 
-static rush_status return_output_steal(rush_call *c, const rnn_job *j, rush_tensor *x, int dtype, bool batch_first)
+static rush_status return_output_steal(rush_call *c, const rnn_job *j, rush_tensor *x, int dtype,
+                                       bool batch_first)
 {
   const int64_t sizes[3] = {j->n_steps, j->batch, x->sizes[1]};
   rush_tensor *a = NULL, *b = NULL, *out = NULL;
@@ -379,7 +405,8 @@ static rush_status rnn_input(rush_call *c, rnn_mode mode)
 }
 
 /* data, batch_sizes, hx, params, ...: packed sequences */
-static rush_status read_batch_sizes(call_ctx *cx, rush_tensor *t, int64_t n_rows, rnn_job *j, rush_tensor **keep)
+static rush_status read_batch_sizes(call_ctx *cx, rush_tensor *t, int64_t n_rows, rnn_job *j,
+                                    rush_tensor **keep)
 {
   if (t->n_dims != 1 || t->n_elems == 0)
     return call_fail(cx, "batch_sizes tensor should be 1D and not empty");
@@ -390,17 +417,20 @@ static rush_status read_batch_sizes(call_ctx *cx, rush_tensor *t, int64_t n_rows
   for (int64_t i = 0; i < j->n_steps; i++) {
     const int64_t n = j->batch_sizes[i];
     if (n <= 0 || (i > 0 && n > j->batch_sizes[i - 1]) || n > n_rows - j->n_total)
-      return call_fail(cx, "batch_sizes do not fit the %lld rows of a packed sequence", (long long)n_rows);
+      return call_fail(cx, "batch_sizes do not fit the %lld rows of a packed sequence",
+                       (long long)n_rows);
     j->n_total += n;
   }
   if (j->n_total != n_rows)
-    return call_fail(cx, "batch_sizes do not fit the %lld rows of a packed sequence", (long long)n_rows);
+    return call_fail(cx, "batch_sizes do not fit the %lld rows of a packed sequence",
+                     (long long)n_rows);
   return RUSH_OK;
 }
 
 static rush_status rnn_data(rush_call *c, rnn_mode mode)
 {
-  rush_tensor *data = call_tensor(c, 0), *cell, *hx = state_arg(c, 2, mode, &cell), *x = NULL, *sizes = NULL;
+  rush_tensor *data = call_tensor(c, 0), *cell, *hx = state_arg(c, 2, mode, &cell), *x = NULL,
+              *sizes = NULL;
   rnn_job j = {0};
   if (data->n_dims != 2)
     return call_fail(c->cx, "rnn: Expected packed data to be 2D, got %dD instead", data->n_dims);
@@ -434,7 +464,7 @@ rush_status kernel_gru_data(rush_call *c) { return rnn_data(c, RNN_GRU); }
 rush_status kernel_rnn_tanh_data(rush_call *c) { return rnn_data(c, RNN_TANH); }
 rush_status kernel_rnn_relu_data(rush_call *c) { return rnn_data(c, RNN_RELU); }
 
-/* -- Cells: input, hx, w_ih, w_hh, b_ih, b_hh ------------------------------------------------------------------------ */
+/* -- Cells: input, hx, w_ih, w_hh, b_ih, b_hh -------------------------------------------------- */
 
 /* [batch, n] as [1, batch, n]. */
 static rush_status add_layer_dim(call_ctx *cx, rush_tensor *t, rush_tensor **out)
@@ -460,14 +490,14 @@ static rush_status cell_params(rush_call *c, rnn_job *j)
       return call_fail(c->cx, "rnn cell: expected both biases or none");
     TRY(nn_input(c->cx, t, &j->params[i]));
     if (j->params[i]->dtype != j->dtype)
-      return call_fail(c->cx, "expected m1 and m2 to have the same dtype, but got: %s != %s", dtype_c_name(j->dtype),
-                       dtype_c_name(j->params[i]->dtype));
+      return call_fail(c->cx, "expected m1 and m2 to have the same dtype, but got: %s != %s",
+                       dtype_c_name(j->dtype), dtype_c_name(j->params[i]->dtype));
   }
   return RUSH_OK;
 }
 
-static rush_status check_cell(call_ctx *cx, const rush_tensor *input, const rush_tensor *h, int number, const rush_tensor *w_ih,
-                              const rush_tensor *w_hh)
+static rush_status check_cell(call_ctx *cx, const rush_tensor *input, const rush_tensor *h,
+                              int number, const rush_tensor *w_ih, const rush_tensor *w_hh)
 {
   int dim;
   TRY(dim_wrap(cx, 1, input->n_dims, &dim));
@@ -475,11 +505,11 @@ static rush_status check_cell(call_ctx *cx, const rush_tensor *input, const rush
   TRY(dim_wrap(cx, 1, w_ih->n_dims, &dim));
   TRY(dim_wrap(cx, 1, w_hh->n_dims, &dim));
   if (input->sizes[1] != w_ih->sizes[1])
-    return call_fail(cx, "input has inconsistent input_size: got %lld expected %lld", (long long)input->sizes[1],
-                     (long long)w_ih->sizes[1]);
+    return call_fail(cx, "input has inconsistent input_size: got %lld expected %lld",
+                     (long long)input->sizes[1], (long long)w_ih->sizes[1]);
   if (input->sizes[0] != h->sizes[0])
-    return call_fail(cx, "Input batch size %lld doesn't match hidden%d batch size %lld", (long long)input->sizes[0],
-                     number, (long long)h->sizes[0]);
+    return call_fail(cx, "Input batch size %lld doesn't match hidden%d batch size %lld",
+                     (long long)input->sizes[0], number, (long long)h->sizes[0]);
   if (h->sizes[1] != w_hh->sizes[1])
     return call_fail(cx, "hidden%d has inconsistent hidden_size: got %lld, expected %lld", number,
                      (long long)h->sizes[1], (long long)w_hh->sizes[1]);
@@ -499,15 +529,22 @@ static rush_status return_cell(rush_call *c, rnn_job *j, int dtype)
 
 static rush_status rnn_cell(rush_call *c, rnn_mode mode)
 {
-  rush_tensor *input = call_tensor(c, 0), *cell, *hx = state_arg(c, 1, mode, &cell), *x = NULL, *h3 = NULL, *c3 = NULL;
-  rnn_job j = {.cx = c->cx, .mode = mode, .n_steps = 1, .n_layers = 1, .n_dirs = 1, .dtype = nn_dtype(input->dtype)};
+  rush_tensor *input = call_tensor(c, 0), *cell, *hx = state_arg(c, 1, mode, &cell), *x = NULL,
+              *h3 = NULL, *c3 = NULL;
+  rnn_job j = {.cx = c->cx,
+               .mode = mode,
+               .n_steps = 1,
+               .n_layers = 1,
+               .n_dirs = 1,
+               .dtype = nn_dtype(input->dtype)};
   if (!hx)
     return call_fail(c->cx, "%s expects two hidden states", c->op->schema->name + 6);
   TRY(check_cell(c->cx, input, hx, 0, call_tensor(c, 2), call_tensor(c, 3)));
   if (cell)
     TRY(check_cell(c->cx, input, cell, 1, call_tensor(c, 2), call_tensor(c, 3)));
   if (input->n_dims != 2)
-    return call_fail(c->cx, "%s: Expected input to be 2D, got %dD instead", c->op->schema->name + 6, input->n_dims);
+    return call_fail(c->cx, "%s: Expected input to be 2D, got %dD instead", c->op->schema->name + 6,
+                     input->n_dims);
   TRY(nn_check_float(c->cx, "rnn", input->dtype));
   const cpu_level level = cpu_choose(context_get_options(c->cx->ctx)->cpu);
   j.rows = ISA_PICK(rnn_rows_of, level)(j.dtype == RUSH_FLOAT64);

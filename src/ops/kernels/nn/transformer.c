@@ -1,5 +1,5 @@
-/* The fused layers of nn.MultiheadAttention and nn.TransformerEncoderLayer, also over nested tensors: queries,
- * keys and values stay where one product put them. */
+/* The fused layers of nn.MultiheadAttention and nn.TransformerEncoderLayer, also over nested
+ * tensors: queries, keys and values stay where one product put them. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ typedef struct mha { /* borrowed arguments */
   bool has_type;
 } mha;
 
-/* -- Checks ------------------------------------------------------------------------------------------------- */
+/* -- Checks ------------------------------------------------------------------------------------ */
 
 static rush_status check_mha(call_ctx *cx, const mha *a)
 {
@@ -24,12 +24,13 @@ static rush_status check_mha(call_ctx *cx, const mha *a)
   if (a->query->n_dims + nested != 3)
     return call_fail(cx, "expected 3-D `query`, got %d-D tensor", a->query->n_dims + nested);
   if (a->query->sizes[2 - nested] != a->dim)
-    return call_fail(cx, "passed-in embed_dim %lld didn't match last dim of query %lld", (long long)a->dim,
-                     (long long)a->query->sizes[2 - nested]);
+    return call_fail(cx, "passed-in embed_dim %lld didn't match last dim of query %lld",
+                     (long long)a->dim, (long long)a->query->sizes[2 - nested]);
   const rush_tensor *other[2] = {a->key, a->value};
   for (int i = 0; i < 2; i++) {
     if (other[i]->n_dims + nested != 3)
-      return call_fail(cx, "expected 3-D `%s`, got %d-D tensor", i ? "value" : "key", other[i]->n_dims + nested);
+      return call_fail(cx, "expected 3-D `%s`, got %d-D tensor", i ? "value" : "key",
+                       other[i]->n_dims + nested);
     if (memcmp(other[i]->sizes, a->query->sizes, sizeof *other[i]->sizes * other[i]->n_dims) != 0)
       return call_fail(cx, "expected `query`/`key`/`value` shapes to match");
   }
@@ -52,7 +53,7 @@ static rush_status check_mha(call_ctx *cx, const mha *a)
   return RUSH_OK;
 }
 
-/* -- Pieces ------------------------------------------------------------------------------------------------- */
+/* -- Pieces ------------------------------------------------------------------------------------ */
 
 static bool same_tensor(const rush_tensor *a, const rush_tensor *b)
 {
@@ -60,7 +61,8 @@ static bool same_tensor(const rush_tensor *a, const rush_tensor *b)
 }
 
 /* Rows [third * dim, (third + 1) * dim) of the packed projection, of one input. */
-static rush_status project_third(call_ctx *cx, const mha *a, int third, rush_tensor *x, rush_tensor **out)
+static rush_status project_third(call_ctx *cx, const mha *a, int third, rush_tensor *x,
+                                 rush_tensor **out)
 {
   rush_tensor *w = NULL, *b = NULL;
   rush_status st = tensor_narrow(cx, a->qkv_weight, 0, third * a->dim, a->dim, &w);
@@ -110,13 +112,27 @@ static attention_args operands(const mha *a, rush_tensor **qkv, int64_t n_batch,
   const bool packed = qkv[1] == NULL;
   const int64_t row = packed ? 3 * a->dim : a->dim, head = a->dim / a->n_heads;
   const size_t item = tensor_item_bytes(qkv[0]);
-  attention_args g = {.dtype = qkv[0]->dtype, .n_batch = n_batch, .n_heads = a->n_heads, .n_queries = n_rows,
-                      .n_keys = n_rows, .dim = head, .value_dim = head, .kv_group = 1, .scale = 1.0 / sqrt((double)head),
-                      .hidden_is_nan = true, .out_batch = n_rows * a->dim, .out_head = head, .out_row = a->dim};
+  attention_args g = {.dtype = qkv[0]->dtype,
+                      .n_batch = n_batch,
+                      .n_heads = a->n_heads,
+                      .n_queries = n_rows,
+                      .n_keys = n_rows,
+                      .dim = head,
+                      .value_dim = head,
+                      .kv_group = 1,
+                      .scale = 1.0 / sqrt((double)head),
+                      .hidden_is_nan = true,
+                      .out_batch = n_rows * a->dim,
+                      .out_head = head,
+                      .out_row = a->dim};
   attention_operand *o[3] = {&g.q, &g.k, &g.v};
   for (int i = 0; i < 3; i++)
-    *o[i] = (attention_operand){.data = packed ? (const char *)qkv[0]->data + (size_t)(i * a->dim) * item : qkv[i]->data,
-                                .batch = n_rows * row, .head = head, .row = row, .col = 1};
+    *o[i] = (attention_operand){
+      .data = packed ? (const char *)qkv[0]->data + (size_t)(i * a->dim) * item : qkv[i]->data,
+      .batch = n_rows * row,
+      .head = head,
+      .row = row,
+      .col = 1};
   return g;
 }
 
@@ -129,7 +145,8 @@ static rush_status set_mask(call_ctx *cx, const mha *a, attention_args *g, rush_
   TRY(tensor_to_dtype(cx, a->mask, RUSH_BOOL, held));
   const rush_tensor *m = *held;
   if (a->mask_type < 0 || a->mask_type > 2)
-    return call_fail(cx, "Mask Type should be 0 (src_mask), 1 (src_key_padding_mask), or 2 (default_mask)");
+    return call_fail(
+      cx, "Mask Type should be 0 (src_mask), 1 (src_key_padding_mask), or 2 (default_mask)");
   const int n = n_dims[a->mask_type];
   const int64_t want[3][4] = {{g->n_queries, g->n_keys}, {g->n_batch, g->n_keys},
                               {g->n_batch, g->n_heads, g->n_queries, g->n_keys}};
@@ -137,7 +154,9 @@ static rush_status set_mask(call_ctx *cx, const mha *a, attention_args *g, rush_
     return call_fail(cx, "the mask's shape does not fit its type %lld", (long long)a->mask_type);
   g->mask = (attention_operand){.data = m->data, .col = 1};
   g->mask.row = a->mask_type == 1 ? 0 : g->n_keys;
-  g->mask.batch = a->mask_type == 0 ? 0 : a->mask_type == 1 ? g->n_keys : g->n_heads * g->n_queries * g->n_keys;
+  g->mask.batch = a->mask_type == 0   ? 0
+                  : a->mask_type == 1 ? g->n_keys
+                                      : g->n_heads * g->n_queries * g->n_keys;
   g->mask.head = a->mask_type == 2 ? g->n_queries * g->n_keys : 0;
   g->mask_is_bool = g->mask_hides = true;
   return RUSH_OK;
@@ -152,7 +171,8 @@ static int64_t longest_part(const rush_tensor *parts)
 }
 
 /* Attention of every part with itself. */
-static rush_status attend_parts(call_ctx *cx, const mha *a, rush_tensor **qkv, rush_tensor *out, rush_tensor *weights)
+static rush_status attend_parts(call_ctx *cx, const mha *a, rush_tensor **qkv, rush_tensor *out,
+                                rush_tensor *weights)
 {
   const rush_tensor *parts = tensor_nested(a->query);
   const int64_t longest = longest_part(parts), item = (int64_t)tensor_item_bytes(out);
@@ -162,7 +182,8 @@ static rush_status attend_parts(call_ctx *cx, const mha *a, rush_tensor **qkv, r
   for (int64_t i = 0; i < parts->sizes[0]; i++) {
     const int64_t n = ((const int64_t *)parts->data)[i * parts->sizes[1]];
     attention_args g = operands(a, qkv, 1, n);
-    const char **p[3] = {(const char **)&g.q.data, (const char **)&g.k.data, (const char **)&g.v.data};
+    const char **p[3] = {(const char **)&g.q.data, (const char **)&g.k.data,
+                         (const char **)&g.v.data};
     for (int k = 0; k < 3; k++)
       *p[k] += at * g.q.row * item;
     g.out = (char *)out->data + at * a->dim * item;
@@ -177,7 +198,8 @@ static rush_status attend_parts(call_ctx *cx, const mha *a, rush_tensor **qkv, r
   return RUSH_OK;
 }
 
-static rush_status attend(call_ctx *cx, const mha *a, rush_tensor **qkv, rush_tensor *out, rush_tensor *weights)
+static rush_status attend(call_ctx *cx, const mha *a, rush_tensor **qkv, rush_tensor *out,
+                          rush_tensor *weights)
 {
   rush_tensor *held = NULL;
   if (tensor_nested(a->query))
@@ -197,9 +219,10 @@ static rush_status attend(call_ctx *cx, const mha *a, rush_tensor **qkv, rush_te
   return st;
 }
 
-/* -- Multi-head attention ---------------------------------------------------------------------------------------- */
+/* -- Multi-head attention ---------------------------------------------------------------------- */
 
-/* *out: the projected result, as the query's dtype (and nested as it is); *weights, if not NULL: per head. */
+/* *out: the projected result, as the query's dtype (and nested as it is); *weights, if not NULL:
+ * per head. */
 static rush_status run_mha(call_ctx *cx, const mha *a, rush_tensor **out, rush_tensor **weights)
 {
   rush_tensor *qkv[3] = {NULL, NULL, NULL}, *context = NULL, *narrow = NULL, *w = NULL, *y = NULL;
@@ -249,14 +272,23 @@ static rush_status average_steal(call_ctx *cx, rush_tensor *w, rush_tensor **out
   return st;
 }
 
-/* (query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, need_weights,
+/* (query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask,
+ * need_weights,
  *  average_attn_weights, mask_type) */
 rush_status kernel__native_multi_head_attention(rush_call *c)
 {
-  const mha a = {.query = call_tensor(c, 0), .key = call_tensor(c, 1), .value = call_tensor(c, 2), .dim = call_int(c, 3),
-                 .n_heads = call_int(c, 4), .qkv_weight = call_tensor(c, 5), .qkv_bias = call_tensor(c, 6),
-                 .proj_weight = call_tensor(c, 7), .proj_bias = call_tensor(c, 8), .mask = call_tensor(c, 9),
-                 .mask_type = call_int_or(c, 12, 0), .has_type = !call_is_none(c, 12)};
+  const mha a = {.query = call_tensor(c, 0),
+                 .key = call_tensor(c, 1),
+                 .value = call_tensor(c, 2),
+                 .dim = call_int(c, 3),
+                 .n_heads = call_int(c, 4),
+                 .qkv_weight = call_tensor(c, 5),
+                 .qkv_bias = call_tensor(c, 6),
+                 .proj_weight = call_tensor(c, 7),
+                 .proj_bias = call_tensor(c, 8),
+                 .mask = call_tensor(c, 9),
+                 .mask_type = call_int_or(c, 12, 0),
+                 .has_type = !call_is_none(c, 12)};
   rush_tensor *out = NULL, *weights = NULL;
   TRY(run_mha(c->cx, &a, &out, call_bool(c, 10) ? &weights : NULL));
   call_return_steal(c, 0, out);
@@ -273,7 +305,7 @@ rush_status kernel__native_multi_head_attention(rush_call *c)
   return RUSH_OK;
 }
 
-/* -- Encoder layer -------------------------------------------------------------------------------------------------- */
+/* -- Encoder layer ----------------------------------------------------------------------------- */
 
 typedef struct layer { /* borrowed */
   call_ctx *cx;
@@ -289,7 +321,8 @@ static rush_status norm(const layer *l, int which, rush_tensor **x)
   rush_value shape = value_none();
   rush_tensor *y = NULL;
   TRY(list_of_ints(l->cx, &l->dim, 1, &shape));
-  const rush_value args[5] = {nn_arg(*x), shape, nn_arg(l->norm_w[which]), nn_arg(l->norm_b[which]), value_float(l->eps)};
+  const rush_value args[5] = {nn_arg(*x), shape, nn_arg(l->norm_w[which]), nn_arg(l->norm_b[which]),
+                              value_float(l->eps)};
   rush_status st = nn_invoke(l->cx, "aten::layer_norm", "", args, 5, &y);
   value_release(shape);
   TRY(st);
@@ -312,15 +345,19 @@ static rush_status feed_forward(const layer *l, rush_tensor **x)
 {
   rush_tensor *hidden = NULL, *out = NULL;
   rush_value acted;
-  TRY(nn_invoke(l->cx, "aten::linear", "", (rush_value[3]){nn_arg(*x), nn_arg(l->ffn_w[0]), nn_arg(l->ffn_b[0])}, 3, &hidden));
+  TRY(nn_invoke(l->cx, "aten::linear", "",
+                (rush_value[3]){nn_arg(*x), nn_arg(l->ffn_w[0]), nn_arg(l->ffn_b[0])}, 3, &hidden));
   rush_value args[2] = {nn_arg(hidden), value_none()};
   rush_status st = l->gelu ? string_new(l->cx, "none", 4, &args[1]) : RUSH_OK;
   if (st == RUSH_OK)
-    st = op_invoke_name(l->cx, l->gelu ? "aten::gelu_" : "aten::relu_", "", args, l->gelu ? 2 : 1, &acted);
+    st = op_invoke_name(l->cx, l->gelu ? "aten::gelu_" : "aten::relu_", "", args, l->gelu ? 2 : 1,
+                        &acted);
   value_release(args[1]);
   if (st == RUSH_OK) {
     value_release(acted);
-    st = nn_invoke(l->cx, "aten::linear", "", (rush_value[3]){nn_arg(hidden), nn_arg(l->ffn_w[1]), nn_arg(l->ffn_b[1])}, 3, &out);
+    st =
+      nn_invoke(l->cx, "aten::linear", "",
+                (rush_value[3]){nn_arg(hidden), nn_arg(l->ffn_w[1]), nn_arg(l->ffn_b[1])}, 3, &out);
   }
   tensor_release(hidden);
   TRY(st);
@@ -330,7 +367,8 @@ static rush_status feed_forward(const layer *l, rush_tensor **x)
 }
 
 /* x: the sum of attention and input, or the input when norms come first. */
-static rush_status run_layer(const layer *l, const mha *attention_of, bool norm_first, rush_tensor **x)
+static rush_status run_layer(const layer *l, const mha *attention_of, bool norm_first,
+                             rush_tensor **x)
 {
   mha a = *attention_of;
   rush_tensor *src = a.query, *rest = NULL;
@@ -356,17 +394,32 @@ static rush_status run_layer(const layer *l, const mha *attention_of, bool norm_
   return norm_first ? RUSH_OK : norm(l, 1, x);
 }
 
-/* (src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, use_gelu, norm_first, eps, norm_weight_1,
- *  norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2, mask, mask_type) */
+/* (src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, use_gelu, norm_first,
+ * eps, norm_weight_1,
+ *  norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2,
+ *  mask, mask_type) */
 rush_status kernel__transformer_encoder_layer_fwd(rush_call *c)
 {
-  const mha a = {.query = call_tensor(c, 0), .key = call_tensor(c, 0), .value = call_tensor(c, 0), .dim = call_int(c, 1),
-                 .n_heads = call_int(c, 2), .qkv_weight = call_tensor(c, 3), .qkv_bias = call_tensor(c, 4),
-                 .proj_weight = call_tensor(c, 5), .proj_bias = call_tensor(c, 6), .mask = call_tensor(c, 18),
-                 .mask_type = call_int_or(c, 19, 0), .has_type = !call_is_none(c, 19)};
-  const layer l = {.cx = c->cx, .dim = a.dim, .eps = call_float(c, 9), .gelu = call_bool(c, 7),
-                   .norm_w = {call_tensor(c, 10), call_tensor(c, 12)}, .norm_b = {call_tensor(c, 11), call_tensor(c, 13)},
-                   .ffn_w = {call_tensor(c, 14), call_tensor(c, 16)}, .ffn_b = {call_tensor(c, 15), call_tensor(c, 17)}};
+  const mha a = {.query = call_tensor(c, 0),
+                 .key = call_tensor(c, 0),
+                 .value = call_tensor(c, 0),
+                 .dim = call_int(c, 1),
+                 .n_heads = call_int(c, 2),
+                 .qkv_weight = call_tensor(c, 3),
+                 .qkv_bias = call_tensor(c, 4),
+                 .proj_weight = call_tensor(c, 5),
+                 .proj_bias = call_tensor(c, 6),
+                 .mask = call_tensor(c, 18),
+                 .mask_type = call_int_or(c, 19, 0),
+                 .has_type = !call_is_none(c, 19)};
+  const layer l = {.cx = c->cx,
+                   .dim = a.dim,
+                   .eps = call_float(c, 9),
+                   .gelu = call_bool(c, 7),
+                   .norm_w = {call_tensor(c, 10), call_tensor(c, 12)},
+                   .norm_b = {call_tensor(c, 11), call_tensor(c, 13)},
+                   .ffn_w = {call_tensor(c, 14), call_tensor(c, 16)},
+                   .ffn_b = {call_tensor(c, 15), call_tensor(c, 17)}};
   rush_tensor *x = NULL;
   rush_status st = run_layer(&l, &a, call_bool(c, 8), &x);
   call_return_steal(c, 0, x); /* released by the path on failure */

@@ -1,8 +1,8 @@
-/* ops/kernels/quantized/quantize.c -- quantizing, dequantizing, the choice of parameters, and the path of operators
- * that know nothing of quantized tensors: their arguments are dequantized, the operator runs on
- * floats, and float results are quantized with the first argument's parameters. That path is slower
- * than a kernel on bytes, but makes every operator usable. Rounding differs between PyTorch's own
- * places (fused, added, rounded); quant_rounding names the three. */
+/* ops/kernels/quantized/quantize.c -- quantizing, dequantizing, the choice of parameters, and the
+ * path of operators that know nothing of quantized tensors: their arguments are dequantized, the
+ * operator runs on floats, and float results are quantized with the first argument's parameters.
+ * That path is slower than a kernel on bytes, but makes every operator usable. Rounding differs
+ * between PyTorch's own places (fused, added, rounded); quant_rounding names the three. */
 #include "ops/kernels/quantized/quantize.h"
 
 #include <float.h>
@@ -23,7 +23,8 @@ void quant_limits(int dtype, int64_t *lo, int64_t *hi)
   *hi = dtype == RUSH_QUINT8 ? 255 : dtype == RUSH_QINT8 ? 127 : INT32_MAX;
 }
 
-rush_status quantized_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, const quantizer *q, rush_tensor **out)
+rush_status quantized_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes,
+                          const quantizer *q, rush_tensor **out)
 {
   rush_tensor *t = NULL;
   TRY(tensor_new(cx, dtype, n_dims, sizes, &t));
@@ -36,7 +37,7 @@ rush_status quantized_new(call_ctx *cx, int dtype, int n_dims, const int64_t *si
   return RUSH_OK;
 }
 
-/* -- Elements ------------------------------------------------------------------------------------------------- */
+/* -- Elements ---------------------------------------------------------------------------------- */
 
 typedef struct quant_job {
   const float *x;
@@ -55,9 +56,11 @@ static void params_of(const quantizer *q, int64_t channel, float *scale, int32_t
   int64_t z = q->zero_point;
   if (q->per_channel) {
     convert_elems(RUSH_FLOAT64, &s, q->scales->dtype,
-                  (const char *)q->scales->data + (size_t)channel * tensor_item_bytes(q->scales), 1);
-    convert_elems(RUSH_INT64, &z, q->zero_points->dtype,
-                  (const char *)q->zero_points->data + (size_t)channel * tensor_item_bytes(q->zero_points), 1);
+                  (const char *)q->scales->data + (size_t)channel * tensor_item_bytes(q->scales),
+                  1);
+    convert_elems(
+      RUSH_INT64, &z, q->zero_points->dtype,
+      (const char *)q->zero_points->data + (size_t)channel * tensor_item_bytes(q->zero_points), 1);
   }
   *scale = (float)s;
   *zero_point = (int32_t)z;
@@ -70,23 +73,28 @@ static void quantize_run(const quant_job *j, int64_t at, int64_t n, float scale,
   quant_limits(j->dtype, &lo, &hi);
   if (j->dtype == RUSH_QINT32)
     for (int64_t i = 0; i < n; i++)
-      ((int32_t *)(void *)j->q)[at + i] = quantize_value(j->rounding, x[i], inv, zero_point, (int32_t)lo, (int32_t)hi);
+      ((int32_t *)(void *)j->q)[at + i] =
+        quantize_value(j->rounding, x[i], inv, zero_point, (int32_t)lo, (int32_t)hi);
   else
     j->kernels->bytes(j->rounding, x, j->q + at, n, inv, zero_point, (int32_t)lo, (int32_t)hi);
 }
 
-static void dequantize_run(const quant_job *j, int64_t at, int64_t n, float scale, int32_t zero_point)
+static void dequantize_run(const quant_job *j, int64_t at, int64_t n, float scale,
+                           int32_t zero_point)
 {
   float *y = j->y + at;
   if (j->dtype == RUSH_QINT32)
     for (int64_t i = 0; i < n; i++)
-      y[i] = scale * (float)(int32_t)((uint32_t)((const int32_t *)(const void *)j->q)[at + i] - (uint32_t)zero_point);
+      y[i] = scale * (float)(int32_t)((uint32_t)((const int32_t *)(const void *)j->q)[at + i] -
+                                      (uint32_t)zero_point);
   else if (j->dtype == RUSH_QINT8)
     for (int64_t i = 0; i < n; i++)
-      y[i] = scale * (float)(int32_t)((uint32_t)((const int8_t *)j->q)[at + i] - (uint32_t)zero_point);
+      y[i] =
+        scale * (float)(int32_t)((uint32_t)((const int8_t *)j->q)[at + i] - (uint32_t)zero_point);
   else
     for (int64_t i = 0; i < n; i++)
-      y[i] = scale * (float)(int32_t)((uint32_t)((const uint8_t *)j->q)[at + i] - (uint32_t)zero_point);
+      y[i] =
+        scale * (float)(int32_t)((uint32_t)((const uint8_t *)j->q)[at + i] - (uint32_t)zero_point);
 }
 
 /* Zero points that are real numbers are added before rounding. */
@@ -100,7 +108,9 @@ static void run_real(const quant_job *j, int64_t at, int64_t n, int64_t channel)
   quant_limits(j->dtype, &lo, &hi);
   for (int64_t i = at; i < at + n; i++) {
     if (j->y) {
-      const float q = words ? (float)words[i] : is_signed ? (float)((const int8_t *)j->q)[i] : (float)((const uint8_t *)j->q)[i];
+      const float q = words       ? (float)words[i]
+                      : is_signed ? (float)((const int8_t *)j->q)[i]
+                                  : (float)((const uint8_t *)j->q)[i];
       j->y[i] = (q - zero) * scale;
       continue;
     }
@@ -118,13 +128,15 @@ static void run_elems(void *arg, int64_t begin, int64_t end)
   float scale;
   int32_t zero_point;
   for (int64_t at = begin; at < end;) {
-    const int64_t n = j->params->per_channel ? i64_min(j->inner - at % j->inner, end - at) : end - at;
+    const int64_t n =
+      j->params->per_channel ? i64_min(j->inner - at % j->inner, end - at) : end - at;
     if (j->params->per_channel && dtype_is_float(j->params->zero_points->dtype)) {
       run_real(j, at, n, at / j->inner % j->n_channels);
       at += n;
       continue;
     }
-    params_of(j->params, j->params->per_channel ? at / j->inner % j->n_channels : 0, &scale, &zero_point);
+    params_of(j->params, j->params->per_channel ? at / j->inner % j->n_channels : 0, &scale,
+              &zero_point);
     if (j->y)
       dequantize_run(j, at, n, scale, zero_point);
     else
@@ -148,8 +160,10 @@ static rush_status run_job(call_ctx *cx, quant_job *j, const rush_tensor *like)
   return like->n_elems ? parallel_for(cx, like->n_elems, GRAIN, run_elems, j) : RUSH_OK;
 }
 
-/* `t`, or a copy, whose elements can be walked in memory order (per channel: in row-major order). */
-static rush_status walkable(call_ctx *cx, rush_tensor *t, int dtype, bool row_major, rush_tensor **out)
+/* `t`, or a copy, whose elements can be walked in memory order (per channel: in row-major order).
+ * */
+static rush_status walkable(call_ctx *cx, rush_tensor *t, int dtype, bool row_major,
+                            rush_tensor **out)
 {
   if (t->dtype != dtype)
     return tensor_to_dtype(cx, t, dtype, out);
@@ -161,7 +175,8 @@ static rush_status walkable(call_ctx *cx, rush_tensor *t, int dtype, bool row_ma
   return RUSH_OK;
 }
 
-static rush_status quantize_as(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q, quant_rounding how, rush_tensor **out)
+static rush_status quantize_as(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
+                               quant_rounding how, rush_tensor **out)
 {
   rush_tensor *x = NULL, *y = NULL;
   TRY(walkable(cx, t, RUSH_FLOAT32, q->per_channel, &x));
@@ -181,14 +196,16 @@ static rush_status quantize_as(call_ctx *cx, rush_tensor *t, int dtype, const qu
   return RUSH_OK;
 }
 
-rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q, rush_tensor **out)
+rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
+                            rush_tensor **out)
 {
   const bool fused = !q->per_channel && dtype != RUSH_QINT32;
   return quantize_as(cx, t, dtype, q, fused ? QUANT_FUSED : QUANT_ADDED, out);
 }
 
 /* The same as arithmetic on quantized tensors rounds. */
-static rush_status requantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q, rush_tensor **out)
+static rush_status requantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
+                              rush_tensor **out)
 {
   return quantize_as(cx, t, dtype, q, QUANT_ROUNDED, out);
 }
@@ -218,7 +235,8 @@ rush_status quantized_copy(call_ctx *cx, rush_tensor *dst, rush_tensor *src)
 {
   rush_tensor *made = NULL;
   if (!tensor_is_quantized(dst))
-    return call_fail(cx, "Copying from quantized Tensor to non-quantized Tensor is not allowed, please use dequantize to get a "
+    return call_fail(cx, "Copying from quantized Tensor to non-quantized Tensor is not allowed, "
+                         "please use dequantize to get a "
                          "float Tensor from a quantized Tensor");
   if (!tensor_quantizer(dst) || (tensor_is_quantized(src) && !tensor_quantizer(src)))
     return call_fail(cx, "copy_: a quantized tensor without a quantizer");
@@ -234,7 +252,7 @@ rush_status quantized_copy(call_ctx *cx, rush_tensor *dst, rush_tensor *src)
   return st;
 }
 
-/* -- Parameters ------------------------------------------------------------------------------------------------- */
+/* -- Parameters -------------------------------------------------------------------------------- */
 
 void find_min_max(const float *x, int64_t n, float *lo, float *hi)
 {
@@ -250,8 +268,8 @@ void find_min_max(const float *x, int64_t n, float *lo, float *hi)
 /* Below this, scales are cut off: requantization would lose bits. */
 #define SMALL_SCALE 6.1e-5f
 
-void choose_qparams(float min, float max, int32_t q_lo, int32_t q_hi, bool preserve_sparsity, bool reduce_range, double *scale_out,
-                    int64_t *zero_point)
+void choose_qparams(float min, float max, int32_t q_lo, int32_t q_hi, bool preserve_sparsity,
+                    bool reduce_range, double *scale_out, int64_t *zero_point)
 {
   if (reduce_range) {
     q_lo /= 2;
@@ -292,7 +310,7 @@ void choose_qparams(float min, float max, int32_t q_lo, int32_t q_hi, bool prese
   *scale_out = scale;
 }
 
-/* -- Calls of operators that know nothing of it ------------------------------------------------------------------- */
+/* -- Calls of operators that know nothing of it ------------------------------------------------ */
 
 enum { MAX_ARGS = 64 };
 
@@ -307,7 +325,8 @@ static const quantizer *first_quantized(const rush_call *c, int *dtype)
   return NULL;
 }
 
-/* The first argument of a quantized dtype that nothing says how to read (torch.empty makes such), or NULL. */
+/* The first argument of a quantized dtype that nothing says how to read (torch.empty makes such),
+ * or NULL. */
 static const rush_tensor *first_unquantized(const rush_call *c)
 {
   const rush_tensor *t;
@@ -333,7 +352,8 @@ static rush_status plain_value(call_ctx *cx, rush_value v, bool unit, rush_value
     *out = value_tensor_steal(t);
     return RUSH_OK;
   }
-  if (v.tag != RUSH_TAG_LIST || v.as.list->n == 0 || v.as.list->items[0].tag > RUSH_TAG_TENSOR) { /* None: of Tensor?[] */
+  if (v.tag != RUSH_TAG_LIST || v.as.list->n == 0 ||
+      v.as.list->items[0].tag > RUSH_TAG_TENSOR) { /* None: of Tensor?[] */
     *out = value_retain(v);
     return RUSH_OK;
   }
@@ -353,7 +373,8 @@ static rush_status plain_value(call_ctx *cx, rush_value v, bool unit, rush_value
 }
 
 /* Real results as integers in units of 1: the zero point is added before rounding. */
-static rush_status round_steps(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q, rush_tensor **out)
+static rush_status round_steps(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
+                               rush_tensor **out)
 {
   const quantizer none = {.scale = 1.0};
   rush_tensor *moved = NULL;
@@ -370,7 +391,8 @@ static rush_status round_steps(call_ctx *cx, rush_tensor *t, int dtype, const qu
 static rush_status refuse(const rush_call *c, const char *with)
 {
   const schema *sc = c->op->schema;
-  return call_unsupported(c->cx, "%s%s%s with %s", sc->name, sc->overload[0] ? "." : "", sc->overload, with);
+  return call_unsupported(c->cx, "%s%s%s with %s", sc->name, sc->overload[0] ? "." : "",
+                          sc->overload, with);
 }
 
 static bool takes_sparse(const rush_call *c)
@@ -385,7 +407,8 @@ static bool takes_sparse(const rush_call *c)
 static rush_status requantize_results(rush_call *c, int dtype, const quantizer *q, bool unit)
 {
   for (uint32_t i = 0; i < c->n_results; i++) {
-    rush_tensor *t = c->results[i].tag == RUSH_TAG_TENSOR ? c->results[i].as.tensor : NULL, *made = NULL;
+    rush_tensor *t = c->results[i].tag == RUSH_TAG_TENSOR ? c->results[i].as.tensor : NULL,
+                *made = NULL;
     if (!t || t->dtype != RUSH_FLOAT32)
       continue;
     if (tensor_sparse(t))
@@ -405,7 +428,8 @@ static quantizer result_params(const op *o, int dtype, const quantizer *first)
     return *first;
   const double range = o->effects & OP_Q_UNIT ? 1.0 : 2.0;
   quant_limits(dtype, &lo, &hi);
-  return (quantizer){.scale = range / ((double)hi - (double)lo + 1.0), .zero_point = o->effects & OP_Q_UNIT ? lo : (lo + hi + 1) / 2};
+  return (quantizer){.scale = range / ((double)hi - (double)lo + 1.0),
+                     .zero_point = o->effects & OP_Q_UNIT ? lo : (lo + hi + 1) / 2};
 }
 
 rush_status quantized_call(rush_call *c, rush_status (*dispatch)(rush_call *c))
@@ -417,7 +441,8 @@ rush_status quantized_call(rush_call *c, rush_status (*dispatch)(rush_call *c))
     return dispatch(c);
   const rush_tensor *unknown = first_unquantized(c);
   if (unknown)
-    return call_fail_type(c->cx, "NotImplementedError", "%s() is not implemented for a tensor of dtype '%s' without a quantizer",
+    return call_fail_type(c->cx, "NotImplementedError",
+                          "%s() is not implemented for a tensor of dtype '%s' without a quantizer",
                           c->op->schema->name, dtype_aten_name(unknown->dtype));
   if (!q)
     return dispatch(c);

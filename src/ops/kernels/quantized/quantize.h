@@ -1,11 +1,11 @@
-/* ops/kernels/quantized/quantize.h -- quantized tensors: integers with a scale and a zero point, of the tensor or of each
- * channel (tensor.h's quantizer).
+/* ops/kernels/quantized/quantize.h -- quantized tensors: integers with a scale and a zero point, of
+ * the tensor or of each channel (tensor.h's quantizer).
  *
  *   real = (q - zero_point) * scale          q = clamp(round(real * (1 / scale) + zero_point))
  *
- * in float32, rounding to even, as PyTorch's x86 kernels do.  Operators that know quantized tensors are
- * marked "quantized" in the table; for others op_call dequantizes, and quantizes float results with the
- * parameters of the first quantized argument (quantized_call). */
+ * in float32, rounding to even, as PyTorch's x86 kernels do.  Operators that know quantized tensors
+ * are marked "quantized" in the table; for others op_call dequantizes, and quantizes float results
+ * with the parameters of the first quantized argument (quantized_call). */
 #ifndef RUSH_OPS_QUANTIZE_H
 #define RUSH_OPS_QUANTIZE_H
 
@@ -22,7 +22,8 @@ typedef enum quant_rounding {
   QUANT_ROUNDED /* rounded before the zero point is added: arithmetic on quantized tensors */
 } quant_rounding;
 
-static inline int32_t quantize_value(quant_rounding how, float x, float inv_scale, int32_t zero_point, int32_t lo, int32_t hi)
+static inline int32_t quantize_value(quant_rounding how, float x, float inv_scale,
+                                     int32_t zero_point, int32_t lo, int32_t hi)
 {
   const float z = (float)zero_point;
   const float v = how == QUANT_FUSED   ? __builtin_nearbyintf(__builtin_fmaf(x, inv_scale, z))
@@ -34,18 +35,19 @@ static inline int32_t quantize_value(quant_rounding how, float x, float inv_scal
 }
 
 /* Any float tensor, as `dtype` with q's parameters; strides are kept. */
-rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q, rush_tensor **out) RUSH_CHECKED;
+rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
+                            rush_tensor **out) RUSH_CHECKED;
 /* As float32; strides are kept. */
 rush_status tensor_dequantize(call_ctx *cx, rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
 /* Uninitialised, with q's parameters (copied). */
-rush_status quantized_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, const quantizer *q,
-                          rush_tensor **out) RUSH_CHECKED;
+rush_status quantized_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes,
+                          const quantizer *q, rush_tensor **out) RUSH_CHECKED;
 /* dst.copy_(src) when one of them is quantized: floats are quantized, parameters go along. */
 rush_status quantized_copy(call_ctx *cx, rush_tensor *dst, rush_tensor *src) RUSH_CHECKED;
 
 /* Parameters that cover [lo, hi] with integers [q_lo, q_hi]. */
-void choose_qparams(float lo, float hi, int32_t q_lo, int32_t q_hi, bool preserve_sparsity, bool reduce_range,
-                    double *scale, int64_t *zero_point);
+void choose_qparams(float lo, float hi, int32_t q_lo, int32_t q_hi, bool preserve_sparsity,
+                    bool reduce_range, double *scale, int64_t *zero_point);
 /* Smallest and largest element of float32 data; 0 and 0 of none. */
 void find_min_max(const float *x, int64_t n, float *lo, float *hi);
 

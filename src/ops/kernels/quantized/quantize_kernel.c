@@ -1,8 +1,11 @@
-/* Inner loops of quantized operators, compiled for every instruction set (rounding is a library call without SSE4.1). */
+/* Inner loops of quantized operators, compiled for every instruction set (rounding is a library
+ * call without SSE4.1). */
 #include "ops/kernels/quantized/quantize_kernel.h"
 
-/* `how` constant: one loop that vectorises for each.  NaN becomes the highest when fused, else the lowest. */
-static inline __attribute__((always_inline)) void bytes_of(const quant_rounding how, const float *x, char *q, int64_t n, float inv,
+/* `how` constant: one loop that vectorises for each.  NaN becomes the highest when fused, else the
+ * lowest. */
+static inline __attribute__((always_inline)) void bytes_of(const quant_rounding how, const float *x,
+                                                           char *q, int64_t n, float inv,
                                                            float zero, float lo, float hi)
 {
   for (int64_t i = 0; i < n; i++) {
@@ -20,7 +23,8 @@ static inline __attribute__((always_inline)) void bytes_of(const quant_rounding 
   }
 }
 
-static void bytes(quant_rounding how, const float *x, char *q, int64_t n, float inv, int32_t zero, int32_t lo, int32_t hi)
+static void bytes(quant_rounding how, const float *x, char *q, int64_t n, float inv, int32_t zero,
+                  int32_t lo, int32_t hi)
 {
   const float z = (float)zero, l = (float)lo, h = (float)hi;
   if (how == QUANT_FUSED)
@@ -31,11 +35,12 @@ static void bytes(quant_rounding how, const float *x, char *q, int64_t n, float 
     bytes_of(QUANT_ROUNDED, x, q, n, inv, z, l, h);
 }
 
-static void row_bytes(int64_t n, const int32_t *acc, const int32_t *less, const float *bias, const float *factor, int32_t lo,
-                      int32_t zero, uint8_t *restrict out)
+static void row_bytes(int64_t n, const int32_t *acc, const int32_t *less, const float *bias,
+                      const float *factor, int32_t lo, int32_t zero, uint8_t *restrict out)
 {
   for (int64_t i = 0; i < n; i++) {
-    float v = __builtin_nearbyintf(((float)(int32_t)((uint32_t)acc[i] - (uint32_t)less[i]) + bias[i]) * factor[i]);
+    float v = __builtin_nearbyintf(
+      ((float)(int32_t)((uint32_t)acc[i] - (uint32_t)less[i]) + bias[i]) * factor[i]);
     v = v < 65536.0f ? v : 65536.0f;
     v = v > -65536.0f ? v : -65536.0f;
     const int32_t z = (int32_t)v + zero;
@@ -43,8 +48,8 @@ static void row_bytes(int64_t n, const int32_t *acc, const int32_t *less, const 
   }
 }
 
-static void row_reals(int64_t n, const int32_t *acc, const int32_t *less, const float *bias, const float *factor,
-                      float *restrict out)
+static void row_reals(int64_t n, const int32_t *acc, const int32_t *less, const float *bias,
+                      const float *factor, float *restrict out)
 {
   for (int64_t i = 0; i < n; i++)
     out[i] = (float)(int32_t)((uint32_t)acc[i] - (uint32_t)less[i]) * factor[i] + bias[i];

@@ -1,4 +1,5 @@
-/* ops/kernels/quantized/quantize_kernel.h -- inner loops of quantized operators; each instruction set has its own. */
+/* ops/kernels/quantized/quantize_kernel.h -- inner loops of quantized operators; each instruction
+ * set has its own. */
 #ifndef RUSH_OPS_QUANTIZE_KERNEL_H
 #define RUSH_OPS_QUANTIZE_KERNEL_H
 
@@ -7,13 +8,14 @@
 
 typedef struct quantize_kernels {
   /* n numbers as bytes of [lo, hi]. */
-  void (*bytes)(quant_rounding how, const float *x, char *q, int64_t n, float inv, int32_t zero, int32_t lo, int32_t hi);
+  void (*bytes)(quant_rounding how, const float *x, char *q, int64_t n, float inv, int32_t zero,
+                int32_t lo, int32_t hi);
   /* out = round((acc - less + bias) * factor) + zero, in [lo, 255]; zero is a byte. */
-  void (*row_bytes)(int64_t n, const int32_t *acc, const int32_t *less, const float *bias, const float *factor, int32_t lo,
-                    int32_t zero, uint8_t *restrict out);
+  void (*row_bytes)(int64_t n, const int32_t *acc, const int32_t *less, const float *bias,
+                    const float *factor, int32_t lo, int32_t zero, uint8_t *restrict out);
   /* out = (acc - less) * factor + bias */
-  void (*row_reals)(int64_t n, const int32_t *acc, const int32_t *less, const float *bias, const float *factor,
-                    float *restrict out);
+  void (*row_reals)(int64_t n, const int32_t *acc, const int32_t *less, const float *bias,
+                    const float *factor, float *restrict out);
   /* acc += (x - a_zero) * w */
   void (*tap)(int64_t n, const uint8_t *x, int32_t a_zero, const int8_t *w, int32_t *restrict acc);
 } quantize_kernels;

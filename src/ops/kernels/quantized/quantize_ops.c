@@ -1,4 +1,5 @@
-/* Operators that make quantized tensors, ask about them and leave them, and those that only pretend. */
+/* Operators that make quantized tensors, ask about them and leave them, and those that only
+ * pretend. */
 #include <math.h>
 #include <string.h>
 
@@ -7,25 +8,30 @@
 #include "ops/kernels/quantized/quantize.h"
 #include "tensor/iter.h"
 
-/* -- Making ------------------------------------------------------------------------------------------------- */
+/* -- Making ------------------------------------------------------------------------------------ */
 
 static rush_status check_quantized_dtype(call_ctx *cx, int64_t dtype)
 {
   if (dtype == RUSH_QINT8 || dtype == RUSH_QUINT8 || dtype == RUSH_QINT32)
     return RUSH_OK;
-  return call_fail(cx, "ScalarType %s is not supported in new_qtensor.", dtype_is_valid(dtype) ? dtype_aten_name((int)dtype) : "Undefined");
+  return call_fail(cx, "ScalarType %s is not supported in new_qtensor.",
+                   dtype_is_valid(dtype) ? dtype_aten_name((int)dtype) : "Undefined");
 }
 
-static rush_status check_zero_point(call_ctx *cx, int64_t dtype, int64_t zero_point, const char *who)
+static rush_status check_zero_point(call_ctx *cx, int64_t dtype, int64_t zero_point,
+                                    const char *who)
 {
   int64_t lo, hi;
   quant_limits((int)dtype, &lo, &hi);
   if (zero_point > hi)
     return call_fail(cx, "%s zero_point %lld is above upper bound.", who, (long long)zero_point);
-  return zero_point < lo ? call_fail(cx, "%s zero_point %lld is below lower bound.", who, (long long)zero_point) : RUSH_OK;
+  return zero_point < lo
+           ? call_fail(cx, "%s zero_point %lld is below lower bound.", who, (long long)zero_point)
+           : RUSH_OK;
 }
 
-static rush_status quantize_tensor(call_ctx *cx, rush_tensor *t, double scale, int64_t zero_point, int64_t dtype, rush_tensor **out)
+static rush_status quantize_tensor(call_ctx *cx, rush_tensor *t, double scale, int64_t zero_point,
+                                   int64_t dtype, rush_tensor **out)
 {
   const quantizer q = {.scale = scale, .zero_point = zero_point};
   TRY(check_quantized_dtype(cx, dtype));
@@ -38,7 +44,8 @@ static rush_status quantize_tensor(call_ctx *cx, rush_tensor *t, double scale, i
 rush_status kernel_quantize_per_tensor(rush_call *c)
 {
   rush_tensor *out = NULL;
-  TRY(quantize_tensor(c->cx, call_tensor(c, 0), call_float(c, 1), call_int(c, 2), call_int(c, 3), &out));
+  TRY(quantize_tensor(c->cx, call_tensor(c, 0), call_float(c, 1), call_int(c, 2), call_int(c, 3),
+                      &out));
   call_return_steal(c, 0, out);
   return RUSH_OK;
 }
@@ -78,7 +85,8 @@ rush_status kernel_quantize_per_tensor_list(rush_call *c)
     if (st == RUSH_OK)
       st = tensor_double(c->cx, call_tensor(c, 2), (int64_t)i, &zero_point);
     if (st == RUSH_OK)
-      st = quantize_tensor(c->cx, l->items[i].as.tensor, scale, (int64_t)zero_point, call_int(c, 3), &t);
+      st = quantize_tensor(c->cx, l->items[i].as.tensor, scale, (int64_t)zero_point, call_int(c, 3),
+                           &t);
     if (st == RUSH_OK)
       st = list_append_steal(c->cx, made, value_tensor_steal(t));
   }
@@ -87,23 +95,27 @@ rush_status kernel_quantize_per_tensor_list(rush_call *c)
 }
 
 /* Scales and zero points of channels as a quantizer; its tensors are new. */
-static rush_status channel_params(call_ctx *cx, const rush_tensor *t, rush_tensor *scales, rush_tensor *zero_points, int64_t axis,
-                                  quantizer *q)
+static rush_status channel_params(call_ctx *cx, const rush_tensor *t, rush_tensor *scales,
+                                  rush_tensor *zero_points, int64_t axis, quantizer *q)
 {
   const bool real = dtype_is_float(zero_points->dtype);
   if (scales->n_dims != 1 || zero_points->n_dims != 1)
-    return call_fail(cx, "%s tensor must have dimension 1", scales->n_dims != 1 ? "scale" : "zero_points");
+    return call_fail(cx, "%s tensor must have dimension 1",
+                     scales->n_dims != 1 ? "scale" : "zero_points");
   if (scales->n_elems != zero_points->n_elems)
     return call_fail(cx, "number of elements in scales and zero_points must match");
   if (axis < 0 || axis >= t->n_dims)
-    return call_fail(cx, "Channel axis out of range in per channel affine quantization. Got: %lldExpected: [0, %d)",
-                     (long long)axis, t->n_dims);
+    return call_fail(
+      cx,
+      "Channel axis out of range in per channel affine quantization. Got: %lldExpected: [0, %d)",
+      (long long)axis, t->n_dims);
   if (t->sizes[axis] != scales->n_elems)
-    return call_fail(cx, "length of scales must equal to channel, expected %lld got, %lld", (long long)t->sizes[axis],
-                     (long long)scales->n_elems);
+    return call_fail(cx, "length of scales must equal to channel, expected %lld got, %lld",
+                     (long long)t->sizes[axis], (long long)scales->n_elems);
   *q = (quantizer){.per_channel = true, .axis = (int32_t)axis};
   TRY(tensor_to_dtype(cx, scales, real ? RUSH_FLOAT32 : RUSH_FLOAT64, &q->scales));
-  rush_status st = tensor_to_dtype(cx, zero_points, real ? RUSH_FLOAT32 : RUSH_INT64, &q->zero_points);
+  rush_status st =
+    tensor_to_dtype(cx, zero_points, real ? RUSH_FLOAT32 : RUSH_INT64, &q->zero_points);
   if (st != RUSH_OK)
     tensor_release(q->scales);
   return st;
@@ -116,7 +128,8 @@ rush_status kernel_quantize_per_channel(rush_call *c)
   quantizer q;
   TRY(check_quantized_dtype(c->cx, call_int(c, 4)));
   if (t->dtype != RUSH_FLOAT32)
-    return call_fail(c->cx, "Quantize only works on Float Tensor, got %s", dtype_aten_name(t->dtype));
+    return call_fail(c->cx, "Quantize only works on Float Tensor, got %s",
+                     dtype_aten_name(t->dtype));
   TRY(channel_params(c->cx, t, call_tensor(c, 1), call_tensor(c, 2), call_int(c, 3), &q));
   rush_status st = tensor_quantize(c->cx, t, call_dtype_or(c, 4, 0), &q, &out);
   tensor_release(q.scales);
@@ -174,10 +187,13 @@ rush_status kernel__choose_qparams_per_tensor(rush_call *c)
 /* The integers of `t` with a quantizer; steals nothing. */
 static rush_status from_integers(rush_call *c, rush_tensor *t, const quantizer *q)
 {
-  const int dtype = t->dtype == RUSH_UINT8 ? RUSH_QUINT8 : t->dtype == RUSH_INT8 ? RUSH_QINT8 : RUSH_QINT32;
+  const int dtype = t->dtype == RUSH_UINT8  ? RUSH_QUINT8
+                    : t->dtype == RUSH_INT8 ? RUSH_QINT8
+                                            : RUSH_QINT32;
   rush_tensor *copy = NULL;
   if (t->dtype != RUSH_UINT8 && t->dtype != RUSH_INT8 && t->dtype != RUSH_INT32)
-    return call_fail_type(c->cx, "NotImplementedError", "\"make_per_tensor_quantized_tensor_cpu\" not implemented for '%s'",
+    return call_fail_type(c->cx, "NotImplementedError",
+                          "\"make_per_tensor_quantized_tensor_cpu\" not implemented for '%s'",
                           dtype_aten_name(t->dtype));
   TRY(tensor_clone(c->cx, t, &copy));
   copy->dtype = (int16_t)dtype;
@@ -194,7 +210,8 @@ rush_status kernel__make_per_tensor_quantized_tensor(rush_call *c)
 rush_status kernel__make_per_channel_quantized_tensor(rush_call *c)
 {
   quantizer q;
-  TRY(channel_params(c->cx, call_tensor(c, 0), call_tensor(c, 1), call_tensor(c, 2), call_int(c, 3), &q));
+  TRY(channel_params(c->cx, call_tensor(c, 0), call_tensor(c, 1), call_tensor(c, 2), call_int(c, 3),
+                     &q));
   rush_status st = from_integers(c, call_tensor(c, 0), &q);
   tensor_release(q.scales);
   tensor_release(q.zero_points);
@@ -235,7 +252,7 @@ rush_status kernel__empty_per_channel_affine_quantized(rush_call *c)
   return st;
 }
 
-/* -- Leaving ------------------------------------------------------------------------------------------------- */
+/* -- Leaving ----------------------------------------------------------------------------------- */
 
 static rush_status dequantize_any(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
@@ -279,25 +296,30 @@ rush_status kernel_int_repr(rush_call *c)
 {
   rush_tensor *t = call_tensor(c, 0), *copy = NULL;
   if (!tensor_is_quantized(t))
-    return call_fail_type(c->cx, "NotImplementedError", "Could not run 'aten::int_repr' with arguments from the 'CPU' backend.");
+    return call_fail_type(c->cx, "NotImplementedError",
+                          "Could not run 'aten::int_repr' with arguments from the 'CPU' backend.");
   TRY(tensor_clone(c->cx, t, &copy));
-  copy->dtype = t->dtype == RUSH_QUINT8 ? RUSH_UINT8 : t->dtype == RUSH_QINT8 ? RUSH_INT8 : RUSH_INT32;
+  copy->dtype = t->dtype == RUSH_QUINT8  ? RUSH_UINT8
+                : t->dtype == RUSH_QINT8 ? RUSH_INT8
+                                         : RUSH_INT32;
   tensor_drop_quantizer(copy);
   call_return_steal(c, 0, copy);
   return RUSH_OK;
 }
 
-/* -- Questions ------------------------------------------------------------------------------------------------- */
+/* -- Questions --------------------------------------------------------------------------------- */
 
 static rush_status the_quantizer(rush_call *c, bool per_channel, const quantizer **q)
 {
   const rush_tensor *t = call_tensor(c, 0);
   *q = tensor_is_quantized(t) ? tensor_quantizer(t) : NULL;
   if (!*q)
-    return call_fail_type(c->cx, "NotImplementedError", "Could not run '%s' with arguments from the 'CPU' backend.",
+    return call_fail_type(c->cx, "NotImplementedError",
+                          "Could not run '%s' with arguments from the 'CPU' backend.",
                           c->op->schema->name);
   if ((*q)->per_channel != per_channel)
-    return call_fail(c->cx, "Expected quantizer->qscheme() == kPer%sAffine to be true, but got false.",
+    return call_fail(c->cx,
+                     "Expected quantizer->qscheme() == kPer%sAffine to be true, but got false.",
                      per_channel ? "Channel" : "Tensor");
   return RUSH_OK;
 }
@@ -349,11 +371,14 @@ rush_status kernel_qscheme(rush_call *c)
   const quantizer *q = tensor_is_quantized(t) ? tensor_quantizer(t) : NULL;
   if (!q)
     return call_fail(c->cx, "Could not run 'aten::qscheme' with arguments from the 'CPU' backend.");
-  call_return_value_steal(c, 0, value_int(!q->per_channel ? 0 : dtype_is_float(q->zero_points->dtype) ? 4 : 1));
+  call_return_value_steal(c, 0,
+                          value_int(!q->per_channel                         ? 0
+                                    : dtype_is_float(q->zero_points->dtype) ? 4
+                                                                            : 1));
   return RUSH_OK;
 }
 
-/* -- Pretending: quantized and back in one step ---------------------------------------------------------------------- */
+/* -- Pretending: quantized and back in one step ------------------------------------------------ */
 
 typedef struct fake {
   int64_t lo, hi;
@@ -361,19 +386,23 @@ typedef struct fake {
   bool single;    /* float32 arithmetic for float64 too */
 } fake;
 
-static double fake_value(const fake *f, double x, float inv, double scale, double zero, bool *inside)
+static double fake_value(const fake *f, double x, float inv, double scale, double zero,
+                         bool *inside)
 {
   const float scaled = (float)x * inv;
-  const double q = f->real_zero ? (double)rintf(scaled + (float)zero) : zero + (double)nearbyintf(scaled);
+  const double q =
+    f->real_zero ? (double)rintf(scaled + (float)zero) : zero + (double)nearbyintf(scaled);
   *inside = q >= (double)f->lo && q <= (double)f->hi;
   const double cut = q <= (double)f->hi ? (q >= (double)f->lo ? q : (double)f->lo) : (double)f->hi;
   const double steps = isnan(q) ? (double)f->lo - zero : cut - zero;
   return f->single ? (double)((float)steps * (float)scale) : steps * scale;
 }
 
-/* y and mask (may be NULL) of x, float32 or float64, contiguous; params one per channel of `inner` elements. */
-static void fake_all(const call_ctx *cx, const fake *f, const rush_tensor *x, rush_tensor *y, rush_tensor *mask, const rush_tensor *scales,
-                     const rush_tensor *zeros, int64_t inner)
+/* y and mask (may be NULL) of x, float32 or float64, contiguous; params one per channel of `inner`
+ * elements. */
+static void fake_all(const call_ctx *cx, const fake *f, const rush_tensor *x, rush_tensor *y,
+                     rush_tensor *mask, const rush_tensor *scales, const rush_tensor *zeros,
+                     int64_t inner)
 {
   for (int64_t i = 0; i < x->n_elems && !call_over_at(cx, i); i++) {
     const int64_t ch = scales->n_elems == 1 ? 0 : i / inner % scales->n_elems;
@@ -381,15 +410,18 @@ static void fake_all(const call_ctx *cx, const fake *f, const rush_tensor *x, ru
     const float scale = (float)((const double *)scales->data)[ch], inv = 1.0f / scale;
     bool inside;
     if (x->dtype == RUSH_FLOAT64)
-      ((double *)y->data)[i] = fake_value(f, ((const double *)x->data)[i], inv, (double)scale, zero, &inside);
+      ((double *)y->data)[i] =
+        fake_value(f, ((const double *)x->data)[i], inv, (double)scale, zero, &inside);
     else
-      ((float *)y->data)[i] = (float)fake_value(f, (double)((const float *)x->data)[i], inv, (double)scale, zero, &inside);
+      ((float *)y->data)[i] = (float)fake_value(f, (double)((const float *)x->data)[i], inv,
+                                                (double)scale, zero, &inside);
     if (mask)
       ((bool *)mask->data)[i] = inside;
   }
 }
 
-static rush_status check_fake(call_ctx *cx, const fake *f, const rush_tensor *x, const rush_tensor *zeros)
+static rush_status check_fake(call_ctx *cx, const fake *f, const rush_tensor *x,
+                              const rush_tensor *zeros)
 {
   TRY(nn_check_float(cx, "fake_quantize_tensor_cachemask_kernel_type_handling", x->dtype));
   if (f->lo > f->hi)
@@ -403,13 +435,15 @@ static rush_status check_fake(call_ctx *cx, const fake *f, const rush_tensor *x,
 }
 
 /* Results 0 (and 1, the mask). */
-static rush_status fake_quantize(rush_call *c, fake f, const rush_tensor *scales, const rush_tensor *zeros, int64_t axis)
+static rush_status fake_quantize(rush_call *c, fake f, const rush_tensor *scales,
+                                 const rush_tensor *zeros, int64_t axis)
 {
   rush_tensor *t = call_tensor(c, 0), *x = NULL, *y = NULL, *mask = NULL;
   TRY(check_fake(c->cx, &f, t, zeros));
   for (int i = 0; i < 2 && axis < 0; i++)
     if ((i ? zeros : scales)->n_elems != 1)
-      return call_fail(c->cx, "a Tensor with %lld elements cannot be converted to Scalar", (long long)(i ? zeros : scales)->n_elems);
+      return call_fail(c->cx, "a Tensor with %lld elements cannot be converted to Scalar",
+                       (long long)(i ? zeros : scales)->n_elems);
   int64_t inner = 1;
   for (int i = (int)axis + 1; i < t->n_dims && axis >= 0; i++)
     inner *= t->sizes[i];
@@ -432,7 +466,8 @@ static rush_status fake_quantize(rush_call *c, fake f, const rush_tensor *scales
   return st;
 }
 
-static rush_status fake_from_tensors(rush_call *c, fake f, rush_tensor *scale, rush_tensor *zero, int64_t axis)
+static rush_status fake_from_tensors(rush_call *c, fake f, rush_tensor *scale, rush_tensor *zero,
+                                     int64_t axis)
 {
   rush_tensor *s = NULL, *z = NULL;
   TRY(tensor_to_dtype(c->cx, scale, RUSH_FLOAT64, &s));
@@ -463,7 +498,8 @@ static rush_status check_single(call_ctx *cx, const rush_tensor *scale, const ru
 {
   for (int i = 0; i < 2; i++)
     if ((i ? zero : scale)->n_elems != 1)
-      return call_fail(cx, "a Tensor with %lld elements cannot be converted to Scalar", (long long)(i ? zero : scale)->n_elems);
+      return call_fail(cx, "a Tensor with %lld elements cannot be converted to Scalar",
+                       (long long)(i ? zero : scale)->n_elems);
   return RUSH_OK;
 }
 
@@ -496,22 +532,26 @@ rush_status kernel_fake_quantize_switched(rush_call *c)
 rush_status kernel_fake_quantize_per_channel(rush_call *c)
 {
   const rush_tensor *t = call_tensor(c, 0), *scale = call_tensor(c, 1), *zero = call_tensor(c, 2);
-  const fake f = {.lo = call_int(c, 4), .hi = call_int(c, 5), .real_zero = dtype_is_float(zero->dtype)};
+  const fake f = {
+    .lo = call_int(c, 4), .hi = call_int(c, 5), .real_zero = dtype_is_float(zero->dtype)};
   const int64_t axis = call_int(c, 3);
   int dim;
   if (zero->dtype != RUSH_INT32 && !f.real_zero)
-    return call_fail(c->cx, "Zero-point must be Int32, Float or Half, found %s", dtype_aten_name(zero->dtype));
+    return call_fail(c->cx, "Zero-point must be Int32, Float or Half, found %s",
+                     dtype_aten_name(zero->dtype));
   if (scale->n_dims != 1 || zero->n_dims != 1)
-    return call_fail(c->cx, "%s should be a 1-D tensor", scale->n_dims != 1 ? "scale" : "zero point");
+    return call_fail(c->cx, "%s should be a 1-D tensor",
+                     scale->n_dims != 1 ? "scale" : "zero point");
   if (scale->n_elems != zero->n_elems)
     return call_fail(c->cx, "scale and zero-point need to have the same dimensions");
   TRY(dim_wrap(c->cx, axis, t->n_dims, &dim));
   if (t->n_dims == 0 || t->sizes[dim] != scale->n_elems)
-    return call_fail(c->cx, "dimensions of scale and zero-point are not consistent with input tensor");
+    return call_fail(c->cx,
+                     "dimensions of scale and zero-point are not consistent with input tensor");
   return fake_from_tensors(c, f, call_tensor(c, 1), call_tensor(c, 2), dim);
 }
 
-/* -- Observing and pretending in one step (training aware of quantization) --------------------------------------------- */
+/* -- Observing and pretending in one step (training aware of quantization) --------------------- */
 
 /* One more look: moving averages of the smallest and largest element, of each channel or of all. */
 static rush_status observe(rush_call *c, int64_t axis, int64_t n_channels)
@@ -567,14 +607,16 @@ static rush_status params_of_range(rush_call *c, int64_t n_channels)
     int64_t z;
     TRY(tensor_double(c->cx, call_tensor(c, 3), i, &lo));
     TRY(tensor_double(c->cx, call_tensor(c, 4), i, &hi));
-    choose_qparams((float)lo, (float)hi, (int32_t)call_int(c, 8), (int32_t)call_int(c, 9), call_bool(c, 12), false, &s, &z);
+    choose_qparams((float)lo, (float)hi, (int32_t)call_int(c, 8), (int32_t)call_int(c, 9),
+                   call_bool(c, 12), false, &s, &z);
     tensor_set(scale, i, value_float(s));
     tensor_set(zero, i, value_int(z));
   }
   return RUSH_OK;
 }
 
-/* (self, observer_on, fake_quant_on, running_min, running_max, scale, zero_point, averaging_const, quant_min, quant_max,
+/* (self, observer_on, fake_quant_on, running_min, running_max, scale, zero_point, averaging_const,
+ * quant_min, quant_max,
  *  ch_axis, per_row_fake_quant, symmetric_quant); the helper returns the mask too. */
 rush_status kernel_fused_moving_avg_obs_fake_quant(rush_call *c)
 {
@@ -583,7 +625,9 @@ rush_status kernel_fused_moving_avg_obs_fake_quant(rush_call *c)
   const int64_t axis = per_row ? call_int(c, 10) : -1;
   double watching, pretending;
   if (per_row && (axis != 0 || t->n_dims == 0))
-    return call_fail(c->cx, "Per-channel FakeQuant in fused_moving_avg_obs_fake_quant is only supported on axis == 0");
+    return call_fail(
+      c->cx,
+      "Per-channel FakeQuant in fused_moving_avg_obs_fake_quant is only supported on axis == 0");
   const int64_t n_channels = per_row ? t->sizes[axis] : 1;
   TRY(tensor_double(c->cx, call_tensor(c, 1), 0, &watching));
   TRY(tensor_double(c->cx, call_tensor(c, 2), 0, &pretending));
@@ -591,7 +635,8 @@ rush_status kernel_fused_moving_avg_obs_fake_quant(rush_call *c)
     TRY(observe(c, axis, n_channels));
   if (pretending != 0.0) {
     const fake f = {.lo = call_int(c, 8), .hi = call_int(c, 9), .single = !per_row};
-    TRY(params_of_range(c, n_channels)); /* with or without a look: PyTorch's scale and zero_point are results only */
+    TRY(params_of_range(
+      c, n_channels)); /* with or without a look: PyTorch's scale and zero_point are results only */
     return fake_from_tensors(c, f, call_tensor(c, 5), call_tensor(c, 6), axis);
   }
   TRY(tensor_clone(c->cx, t, &copy));

@@ -2,8 +2,9 @@
 
 const custom_class *custom_class_known(str name)
 {
-  static const custom_class *const all[] = {&linear_packed_class, &cell_params_class, &conv2d_packed_class,
-                                           &conv3d_packed_class, &embedding_packed_class};
+  static const custom_class *const all[] = {&linear_packed_class, &cell_params_class,
+                                            &conv2d_packed_class, &conv3d_packed_class,
+                                            &embedding_packed_class};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (str_is(name, all[i]->name))
       return all[i];
@@ -16,7 +17,8 @@ rush_status call_custom(rush_call *c, uint32_t i, const custom_class *cls, void 
 {
   const rush_value v = c->args[i];
   if (v.tag != RUSH_TAG_CUSTOM || ((custom_value *)v.as.heap)->cls != cls)
-    return call_fail(c->cx, "%s: expected an instance of %s as argument %u", c->op->schema->name, cls->name, i + 1);
+    return call_fail(c->cx, "%s: expected an instance of %s as argument %u", c->op->schema->name,
+                     cls->name, i + 1);
   *self = ((custom_value *)v.as.heap)->self;
   return RUSH_OK;
 }

@@ -1,8 +1,11 @@
-/* ops/kernels/quantized/quantized.h -- packed weights of quantized layers, and the custom classes that hold them.
+/* ops/kernels/quantized/quantized.h -- packed weights of quantized layers, and the custom classes
+ * that hold them.
  *
- * The classes are PyTorch's: torch.classes.quantized.{Linear,Conv2d,Conv3d,Embedding}PackedParamsBase and
- * torch.classes.rnn.CellParamsBase; archives hold their state, which the classes of custom_class_known read and
- * write.  An instance keeps the weight as it came and its packed form.  Immutable after creation. */
+ * The classes are PyTorch's:
+ * torch.classes.quantized.{Linear,Conv2d,Conv3d,Embedding}PackedParamsBase and
+ * torch.classes.rnn.CellParamsBase; archives hold their state, which the classes of
+ * custom_class_known read and write.  An instance keeps the weight as it came and its packed form.
+ * Immutable after creation. */
 #ifndef RUSH_OPS_QUANTIZED_H
 #define RUSH_OPS_QUANTIZED_H
 
@@ -14,11 +17,12 @@ const custom_class *custom_class_known(str name);
 /* Why a class may be unknown, to follow such a message: "", or what the build left out. */
 const char *custom_class_hint(void);
 
-extern const custom_class linear_packed_class, conv2d_packed_class, conv3d_packed_class, embedding_packed_class,
-    cell_params_class;
+extern const custom_class linear_packed_class, conv2d_packed_class, conv3d_packed_class,
+  embedding_packed_class, cell_params_class;
 
 /* Argument i as an instance of `cls`; a failure that names the operator when it is none. */
-rush_status call_custom(rush_call *c, uint32_t i, const custom_class *cls, void **self) RUSH_CHECKED;
+rush_status call_custom(rush_call *c, uint32_t i, const custom_class *cls,
+                        void **self) RUSH_CHECKED;
 
 /* Scales and zero points of a weight, one per output channel or one for all. */
 typedef struct weight_params {
@@ -32,21 +36,22 @@ void weight_params_free(context *c, weight_params *p);
 /* The zero point of bytes is one of them. */
 rush_status check_byte_params(call_ctx *cx, const quantizer *q) RUSH_CHECKED;
 
-/* -- Linear ----------------------------------------------------------------------------------------------- */
+/* -- Linear ------------------------------------------------------------------------------------ */
 
 typedef struct linear_packed {
   context *ctx;
-  rush_tensor *weight, *bias; /* as given; the weight rounded to float16 values, as float32, when `half`; bias may be NULL */
+  rush_tensor *weight,
+    *bias; /* as given; the weight rounded to float16 values, as float32, when `half`; bias may be NULL */
   bool half;
   qgemm_packed *packed;       /* of the integers, when not `half` */
   weight_params params;
 } linear_packed;
 
 /* float32 in and out: the input is quantized by its own range. */
-rush_status linear_packed_dynamic(call_ctx *cx, const linear_packed *p, rush_tensor *x, bool reduce_range, bool relu,
-                                  rush_tensor **out) RUSH_CHECKED;
+rush_status linear_packed_dynamic(call_ctx *cx, const linear_packed *p, rush_tensor *x,
+                                  bool reduce_range, bool relu, rush_tensor **out) RUSH_CHECKED;
 
-/* -- From sums of products to results -------------------------------------------------------------------------- */
+/* -- From sums of products to results ---------------------------------------------------------- */
 
 typedef struct requant {
   int64_t n, k;               /* columns; terms of a sum */
@@ -70,8 +75,10 @@ typedef struct requant_table {
   float *factor, *bias; /* one block with `less` behind */
   int32_t *less;
 } requant_table;
-/* r: of all n channels; column_sums NULL: nothing is to be taken away.  `real`: for requant_float's results. */
-rush_status requant_table_new(call_ctx *cx, const requant *r, bool real, requant_table *out) RUSH_CHECKED;
+/* r: of all n channels; column_sums NULL: nothing is to be taken away.  `real`: for requant_float's
+ * results. */
+rush_status requant_table_new(call_ctx *cx, const requant *r, bool real,
+                              requant_table *out) RUSH_CHECKED;
 void requant_table_free(context *c, requant_table *t);
 
 #endif

@@ -1,6 +1,8 @@
-/* ops/kernels/quantized/quantized_absent.c -- in the place of quantized kernels, in builds without them (-Dquantized=false).
+/* ops/kernels/quantized/quantized_absent.c -- in the place of quantized kernels, in builds without
+ * them (-Dquantized=false).
  *
- * Operators of the namespace quantized are known by schema only; here is what other operators and archives ask. */
+ * Operators of the namespace quantized are known by schema only; here is what other operators and
+ * archives ask. */
 #include "ops/kernels/quantized/quantize.h"
 #include "ops/kernels/quantized/quantized.h"
 

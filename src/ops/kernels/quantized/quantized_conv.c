@@ -1,9 +1,9 @@
-/* ops/kernels/quantized/quantized_conv.c -- convolutions of bytes: packed weights as a custom class with its pickled
- * state (three versions of it), and their execution. Ordinary ones copy patches of a chunk of
- * pixels and multiply them with qgemm.h, depthwise ones sum position by position over the channels,
- * transposed ones gather for each result pixel. Bytes lie with channels innermost, so a patch is a
- * few memcpys. Each result is requantized as soon as its sum is complete. Memory: about 128 KB of
- * patches per task. */
+/* ops/kernels/quantized/quantized_conv.c -- convolutions of bytes: packed weights as a custom class
+ * with its pickled state (three versions of it), and their execution. Ordinary ones copy patches of
+ * a chunk of pixels and multiply them with qgemm.h, depthwise ones sum position by position over
+ * the channels, transposed ones gather for each result pixel. Bytes lie with channels innermost, so
+ * a patch is a few memcpys. Each result is requantized as soon as its sum is complete. Memory:
+ * about 128 KB of patches per task. */
 #include "ops/kernels/quantized/quantized_conv.h"
 
 #include <string.h>
@@ -14,9 +14,12 @@
 
 #define CHUNK_BYTES 131072 /* of patches that a task makes at a time */
 
-/* -- Packing -------------------------------------------------------------------------------------------------- */
+/* -- Packing ----------------------------------------------------------------------------------- */
 
-static bool is_depthwise(const conv_packed *p) { return p->groups == p->in_ch && p->out_ch == p->in_ch && p->groups > 1; }
+static bool is_depthwise(const conv_packed *p)
+{
+  return p->groups == p->in_ch && p->out_ch == p->in_ch && p->groups > 1;
+}
 
 static int64_t n_taps(const conv_packed *p) { return p->kernel[0] * p->kernel[1] * p->kernel[2]; }
 
@@ -58,14 +61,16 @@ static rush_status read_taps(call_ctx *cx, conv_packed *p)
 
 static rush_status pack_groups(call_ctx *cx, conv_packed *p)
 {
-  const int64_t per_in = p->in_ch / p->groups, per_out = p->out_ch / p->groups, k = n_taps(p) * per_in;
+  const int64_t per_in = p->in_ch / p->groups, per_out = p->out_ch / p->groups,
+                k = n_taps(p) * per_in;
   p->packed = mem_alloc_zero(cx->ctx, (size_t)p->groups * sizeof(void *));
   int8_t *b = mem_alloc(cx->ctx, (size_t)(k * per_out));
   rush_status st = p->packed && b ? RUSH_OK : call_nomem(cx);
   for (int64_t g = 0; g < p->groups && st == RUSH_OK; g++) {
     for (int64_t t = 0; t < n_taps(p); t++)
       for (int64_t o = 0; o < per_out; o++)
-        memcpy(b + o * k + t * per_in, p->taps + ((t * p->out_ch) + g * per_out + o) * per_in, (size_t)per_in);
+        memcpy(b + o * k + t * per_in, p->taps + ((t * p->out_ch) + g * per_out + o) * per_in,
+               (size_t)per_in);
     st = qgemm_pack(cx, k, per_out, b, 1, k, &p->packed[g]);
   }
   if (b)
@@ -80,21 +85,27 @@ static rush_status check_weight(call_ctx *cx, const conv_packed *p)
   if (w->n_dims != p->spatial + 2)
     return call_fail(cx, "Weights are expected to have %d dimensions", p->spatial + 2);
   if (w->dtype != RUSH_QINT8 || !q)
-    return call_fail(cx, "quantized convolution: expected a qint8 weight, got %s", dtype_aten_name(w->dtype));
+    return call_fail(cx, "quantized convolution: expected a qint8 weight, got %s",
+                     dtype_aten_name(w->dtype));
   if (q->per_channel && q->axis != (p->transpose ? 1 : 0))
-    return call_unsupported(cx, "quantized convolution with weights quantized along axis %d", (int)q->axis);
+    return call_unsupported(cx, "quantized convolution with weights quantized along axis %d",
+                            (int)q->axis);
   if (q->per_channel && p->transpose && p->groups != 1)
-    return call_unsupported(cx, "transposed quantized convolution in groups with weights quantized per channel");
+    return call_unsupported(
+      cx, "transposed quantized convolution in groups with weights quantized per channel");
   if (p->groups < 1 || w->sizes[0] % p->groups)
-    return call_fail(cx, "quantized convolution: %lld groups do not divide %lld channels", (long long)p->groups,
-                     (long long)w->sizes[0]);
+    return call_fail(cx, "quantized convolution: %lld groups do not divide %lld channels",
+                     (long long)p->groups, (long long)w->sizes[0]);
   if (p->bias && (p->bias->n_dims != 1 || p->bias->sizes[0] != p->out_ch))
     return call_fail(cx, "bias should have K elements: %lld", (long long)p->out_ch);
   for (int d = 0; d < 3; d++)
-    if (p->stride[d] < 1 || p->dilation[d] < 1 || p->pad[d] < 0 || p->kernel[d] < 1 || p->out_pad[d] < 0)
-      return call_fail(cx, "quantized convolution: stride, dilation and kernel must be positive, padding not negative");
+    if (p->stride[d] < 1 || p->dilation[d] < 1 || p->pad[d] < 0 || p->kernel[d] < 1 ||
+        p->out_pad[d] < 0)
+      return call_fail(cx, "quantized convolution: stride, dilation and kernel must be positive, "
+                           "padding not negative");
   for (int d = 0; d < 3; d++)
-    if (p->stride[d] > INT32_MAX || p->dilation[d] > INT32_MAX || p->pad[d] > INT32_MAX || p->out_pad[d] > INT32_MAX)
+    if (p->stride[d] > INT32_MAX || p->dilation[d] > INT32_MAX || p->pad[d] > INT32_MAX ||
+        p->out_pad[d] > INT32_MAX)
       return call_fail(cx, "quantized convolution: stride, dilation or padding is too large");
   return RUSH_OK;
 }
@@ -105,8 +116,8 @@ static rush_status fill(call_ctx *cx, conv_packed *p, rush_tensor *bias)
   for (int i = 0; i < p->spatial && w->n_dims == p->spatial + 2; i++)
     p->kernel[3 - p->spatial + i] = w->sizes[2 + i];
   if (w->n_dims > 1 && (p->groups < 1 || p->groups > w->sizes[0])) /* before any product with it */
-    return call_fail(cx, "quantized convolution: %lld groups do not divide %lld channels", (long long)p->groups,
-                     (long long)w->sizes[0]);
+    return call_fail(cx, "quantized convolution: %lld groups do not divide %lld channels",
+                     (long long)p->groups, (long long)w->sizes[0]);
   if (w->n_dims > 1) {
     p->out_ch = p->transpose ? w->sizes[1] * p->groups : w->sizes[0];
     p->in_ch = p->transpose ? w->sizes[0] : w->sizes[1] * p->groups;
@@ -119,8 +130,9 @@ static rush_status fill(call_ctx *cx, conv_packed *p, rush_tensor *bias)
   return p->transpose || is_depthwise(p) ? RUSH_OK : pack_groups(cx, p);
 }
 
-rush_status conv_packed_new(call_ctx *cx, int spatial, rush_tensor *weight, rush_tensor *bias, const int64_t *stride,
-                            const int64_t *pad, const int64_t *dilation, const int64_t *out_pad, int64_t groups, bool transpose,
+rush_status conv_packed_new(call_ctx *cx, int spatial, rush_tensor *weight, rush_tensor *bias,
+                            const int64_t *stride, const int64_t *pad, const int64_t *dilation,
+                            const int64_t *out_pad, int64_t groups, bool transpose,
                             conv_packed **out)
 {
   conv_packed *p = mem_alloc_zero(cx->ctx, sizeof *p);
@@ -148,7 +160,7 @@ rush_status conv_packed_new(call_ctx *cx, int spatial, rush_tensor *weight, rush
   return RUSH_OK;
 }
 
-/* -- State: ("2", [config, weight], [bias or None]) --------------------------------------------------------------- */
+/* -- State: ("2", [config, weight], [bias or None]) -------------------------------------------- */
 
 static void destroy(void *self) { conv_packed_free(self); }
 
@@ -158,7 +170,10 @@ typedef struct conv_state {
   rush_tensor *weight, *bias; /* borrowed */
 } conv_state;
 
-static rush_tensor *item_tensor(rush_value v) { return v.tag == RUSH_TAG_TENSOR ? v.as.tensor : NULL; }
+static rush_tensor *item_tensor(rush_value v)
+{
+  return v.tag == RUSH_TAG_TENSOR ? v.as.tensor : NULL;
+}
 
 /* Version 2: a tensor of the numbers; version 3: a list of them, and tensors [bias, weight]. */
 static bool read_state(const rush_tuple *t, conv_state *s)
@@ -179,7 +194,8 @@ static bool read_state(const rush_tuple *t, conv_state *s)
   const rush_tensor *config = a->n >= 2 ? item_tensor(a->items[0]) : NULL;
   s->weight = a->n >= 2 ? item_tensor(a->items[1]) : NULL;
   s->bias = b->n ? item_tensor(b->items[0]) : NULL;
-  if (!config || !s->weight || config->n_elems > 32 || !tensor_is_contiguous(config) || !dtype_is_integral(config->dtype))
+  if (!config || !s->weight || config->n_elems > 32 || !tensor_is_contiguous(config) ||
+      !dtype_is_integral(config->dtype))
     return false;
   s->n = (int)config->n_elems;
   convert_elems(RUSH_INT64, s->config, config->dtype, config->data, s->n);
@@ -217,17 +233,24 @@ static rush_status set_state(call_ctx *cx, int spatial, rush_value state, void *
   conv_packed *p = NULL;
   const rush_tuple *t = state.tag == RUSH_TAG_TUPLE ? state.as.tuple : NULL;
   const bool first = t && t->n == 6;
-  if (!t || (t->n != 3 && !first) || !(first ? read_first_state(t, spatial, &s) : read_state(t, &s)) ||
-      s.n != 4 * spatial + 3 || s.config[0] != spatial)
+  if (!t || (t->n != 3 && !first) ||
+      !(first ? read_first_state(t, spatial, &s) : read_state(t, &s)) || s.n != 4 * spatial + 3 ||
+      s.config[0] != spatial)
     return call_fail(cx, "Conv%ddPackedParamsBase: the state has no known form", spatial);
   const int64_t *v = s.config + 1;
-  TRY(conv_packed_new(cx, spatial, s.weight, s.bias, v, v + spatial, v + 2 * spatial, v + 3 * spatial, v[4 * spatial],
-                      v[4 * spatial + 1] != 0, &p));
+  TRY(conv_packed_new(cx, spatial, s.weight, s.bias, v, v + spatial, v + 2 * spatial,
+                      v + 3 * spatial, v[4 * spatial], v[4 * spatial + 1] != 0, &p));
   *self = p;
   return RUSH_OK;
 }
-static rush_status set_state_2d(call_ctx *cx, rush_value state, void **self) { return set_state(cx, 2, state, self); }
-static rush_status set_state_3d(call_ctx *cx, rush_value state, void **self) { return set_state(cx, 3, state, self); }
+static rush_status set_state_2d(call_ctx *cx, rush_value state, void **self)
+{
+  return set_state(cx, 2, state, self);
+}
+static rush_status set_state_3d(call_ctx *cx, rush_value state, void **self)
+{
+  return set_state(cx, 3, state, self);
+}
 
 static rush_status config_tensor(call_ctx *cx, const conv_packed *p, rush_tensor **out)
 {
@@ -264,7 +287,8 @@ static rush_status get_state(call_ctx *cx, void *self, rush_value *state)
   if (st == RUSH_OK)
     st = list_append_steal(cx, t->items[1].as.list, value_tensor_steal(tensor_retain(p->weight)));
   if (st == RUSH_OK)
-    st = list_append_steal(cx, t->items[2].as.list, p->bias ? value_tensor_steal(tensor_retain(p->bias)) : value_none());
+    st = list_append_steal(cx, t->items[2].as.list,
+                           p->bias ? value_tensor_steal(tensor_retain(p->bias)) : value_none());
   if (st != RUSH_OK) {
     value_release(value_heap_steal(RUSH_TAG_TUPLE, t));
     return st;
@@ -273,12 +297,12 @@ static rush_status get_state(call_ctx *cx, void *self, rush_value *state)
   return RUSH_OK;
 }
 
-const custom_class conv2d_packed_class = {"__torch__.torch.classes.quantized.Conv2dPackedParamsBase", destroy, set_state_2d,
-                                          get_state};
-const custom_class conv3d_packed_class = {"__torch__.torch.classes.quantized.Conv3dPackedParamsBase", destroy, set_state_3d,
-                                          get_state};
+const custom_class conv2d_packed_class = {
+  "__torch__.torch.classes.quantized.Conv2dPackedParamsBase", destroy, set_state_2d, get_state};
+const custom_class conv3d_packed_class = {
+  "__torch__.torch.classes.quantized.Conv3dPackedParamsBase", destroy, set_state_3d, get_state};
 
-/* -- Running ------------------------------------------------------------------------------------------------------- */
+/* -- Running ----------------------------------------------------------------------------------- */
 
 rush_status conv_packed_sizes(call_ctx *cx, const conv_packed *p, const int64_t *in, int64_t *out)
 {
@@ -295,7 +319,8 @@ rush_status conv_packed_sizes(call_ctx *cx, const conv_packed *p, const int64_t 
 typedef struct conv_job {
   const conv_call *c;
   call_ctx *cx;
-  int64_t chunk, n_chunks, n_pixels; /* result pixels of a task, tasks of an image, pixels of an image */
+  int64_t chunk, n_chunks,
+    n_pixels; /* result pixels of a task, tasks of an image, pixels of an image */
   bool direct;                       /* the input is its own matrix of patches */
   const quantize_kernels *kernels;
   requant_table table;               /* factor NULL: weights have zero points */
@@ -309,7 +334,8 @@ typedef struct place {
 
 static place place_of(const conv_call *c, int64_t image, int64_t pixel)
 {
-  return (place){image, {pixel / (c->out[1] * c->out[2]), pixel / c->out[2] % c->out[1], pixel % c->out[2]}};
+  return (place){
+    image, {pixel / (c->out[1] * c->out[2]), pixel / c->out[2] % c->out[1], pixel % c->out[2]}};
 }
 
 /* The input of kernel position (kd, kh, kw) for a result pixel, or NULL in the padding. */
@@ -337,12 +363,14 @@ static void next_tap(const conv_packed *p, int64_t *k)
   }
 }
 
-/* A row of the kernel whose positions are neighbours in memory too: one piece, and the padding beside it. */
+/* A row of the kernel whose positions are neighbours in memory too: one piece, and the padding
+ * beside it. */
 static void fill_row(const conv_call *c, const place *at, const int64_t *k, uint8_t *to)
 {
   const conv_packed *p = c->p;
   const int64_t x = at->o[2] * p->stride[2] - p->pad[2], ch = p->in_ch;
-  const int64_t lo = i64_min(i64_max(-x, 0), p->kernel[2]), hi = i64_max(i64_min(c->in[2] - x, p->kernel[2]), lo);
+  const int64_t lo = i64_min(i64_max(-x, 0), p->kernel[2]),
+                hi = i64_max(i64_min(c->in[2] - x, p->kernel[2]), lo);
   const int64_t first[3] = {k[0], k[1], lo};
   const uint8_t *from = hi > lo ? pixel_at(c, at, first) : NULL;
   if (!from || hi - lo < p->kernel[2])
@@ -352,7 +380,8 @@ static void fill_row(const conv_call *c, const place *at, const int64_t *k, uint
 }
 
 /* Patches of one group for pixels [first, first + n_px) of image n. */
-static void fill_patches(const conv_call *c, int64_t n, int64_t first, int64_t n_px, int64_t group, uint8_t *to)
+static void fill_patches(const conv_call *c, int64_t n, int64_t first, int64_t n_px, int64_t group,
+                         uint8_t *to)
 {
   const conv_packed *p = c->p;
   const int64_t per_in = p->in_ch / p->groups, taps = n_taps(p), width = p->kernel[2];
@@ -375,31 +404,44 @@ static void fill_patches(const conv_call *c, int64_t n, int64_t first, int64_t n
   }
 }
 
-static requant requant_of(const conv_call *c, int64_t first, int64_t n, int64_t k, const int32_t *sums)
+static requant requant_of(const conv_call *c, int64_t first, int64_t n, int64_t k,
+                          const int32_t *sums)
 {
   const conv_packed *p = c->p;
-  return (requant){.n = n, .k = k, .w = &p->params, .first = first, .column_sums = sums, .bias = p->bias ? p->bias->data : NULL,
-                   .a_scale = c->a_scale, .a_zero = c->a_zero, .relu = c->relu, .out_scale = c->out_scale, .out_zero = c->out_zero};
+  return (requant){.n = n,
+                   .k = k,
+                   .w = &p->params,
+                   .first = first,
+                   .column_sums = sums,
+                   .bias = p->bias ? p->bias->data : NULL,
+                   .a_scale = c->a_scale,
+                   .a_zero = c->a_zero,
+                   .relu = c->relu,
+                   .out_scale = c->out_scale,
+                   .out_zero = c->out_zero};
 }
 
-static void finish_pixel(const conv_job *j, const requant *r, const int32_t *acc, int32_t row_sum, int64_t pixel)
+static void finish_pixel(const conv_job *j, const requant *r, const int32_t *acc, int32_t row_sum,
+                         int64_t pixel)
 {
   const conv_call *c = j->c;
   const requant_table *t = &j->table;
   if (t->factor) {
-    j->kernels->row_bytes(r->n, acc, t->less + r->first, t->bias + r->first, t->factor + r->first, c->relu ? c->out_zero : 0,
-                          c->out_zero, c->y + pixel * c->p->out_ch + r->first);
+    j->kernels->row_bytes(r->n, acc, t->less + r->first, t->bias + r->first, t->factor + r->first,
+                          c->relu ? c->out_zero : 0, c->out_zero,
+                          c->y + pixel * c->p->out_ch + r->first);
     return;
   }
   requant_bytes(r, acc, row_sum, c->y + pixel * c->p->out_ch + r->first);
 }
 
-static void run_group(const conv_job *j, int64_t n, int64_t first, int64_t n_px, int64_t group, uint8_t *patches, int32_t *acc,
-                      void *scratch)
+static void run_group(const conv_job *j, int64_t n, int64_t first, int64_t n_px, int64_t group,
+                      uint8_t *patches, int32_t *acc, void *scratch)
 {
   const conv_call *c = j->c;
   const conv_packed *p = c->p;
-  const int64_t per_in = p->in_ch / p->groups, per_out = p->out_ch / p->groups, k = n_taps(p) * per_in;
+  const int64_t per_in = p->in_ch / p->groups, per_out = p->out_ch / p->groups,
+                k = n_taps(p) * per_in;
   const uint8_t *a = j->direct ? c->x + (n * j->n_pixels + first) * p->in_ch : patches;
   if (!j->direct)
     fill_patches(c, n, first, n_px, group, patches);
@@ -418,8 +460,10 @@ static void run_chunks(void *arg, int64_t begin, int64_t end)
   conv_job *j = arg;
   const conv_packed *p = j->c->p;
   const int64_t k = n_taps(p) * (p->in_ch / p->groups);
-  const size_t patch_bytes = j->direct ? 0 : (size_t)(j->chunk * k), acc_bytes = (size_t)(j->chunk * p->out_ch) * 4;
-  const size_t scratch = qgemm_scratch_bytes(p->packed[0]), n_bytes = acc_bytes + scratch + patch_bytes;
+  const size_t patch_bytes = j->direct ? 0 : (size_t)(j->chunk * k),
+               acc_bytes = (size_t)(j->chunk * p->out_ch) * 4;
+  const size_t scratch = qgemm_scratch_bytes(p->packed[0]),
+               n_bytes = acc_bytes + scratch + patch_bytes;
   char *buf = mem_alloc_data(j->cx->ctx, n_bytes);
   if (!buf) {
     atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
@@ -428,13 +472,14 @@ static void run_chunks(void *arg, int64_t begin, int64_t end)
   for (int64_t i = begin; i < end; i++) {
     const int64_t n = i / j->n_chunks, first = i % j->n_chunks * j->chunk;
     for (int64_t g = 0; g < p->groups; g++)
-      run_group(j, n, first, i64_min(j->chunk, j->n_pixels - first), g, (uint8_t *)buf + acc_bytes + scratch,
-                (int32_t *)(void *)buf, buf + acc_bytes);
+      run_group(j, n, first, i64_min(j->chunk, j->n_pixels - first), g,
+                (uint8_t *)buf + acc_bytes + scratch, (int32_t *)(void *)buf, buf + acc_bytes);
   }
   mem_free_data(j->cx->ctx, buf, n_bytes);
 }
 
-/* One filter a channel: sums run over channels, position by position.  Zero points are taken away at once. */
+/* One filter a channel: sums run over channels, position by position.  Zero points are taken away
+ * at once. */
 static void run_depthwise(void *arg, int64_t begin, int64_t end)
 {
   conv_job *j = arg;
@@ -475,7 +520,8 @@ static void run_depthwise(void *arg, int64_t begin, int64_t end)
 }
 
 /* Input positions that reach result pixel `o` through kernel position k: one, or none. */
-static bool source_of(const conv_call *c, const int64_t *o, const int64_t *k, int64_t n, int64_t *at)
+static bool source_of(const conv_call *c, const int64_t *o, const int64_t *k, int64_t n,
+                      int64_t *at)
 {
   const conv_packed *p = c->p;
   *at = n;
@@ -494,7 +540,8 @@ static void run_transposed(void *arg, int64_t begin, int64_t end)
   conv_job *j = arg;
   const conv_call *c = j->c;
   const conv_packed *p = c->p;
-  const int64_t n_out = p->out_ch, per_in = p->in_ch / p->groups, per_out = n_out / p->groups, taps = n_taps(p);
+  const int64_t n_out = p->out_ch, per_in = p->in_ch / p->groups, per_out = n_out / p->groups,
+                taps = n_taps(p);
   const size_t n_bytes = (size_t)n_out * 2 * sizeof(int32_t);
   int32_t *acc = mem_alloc_data(j->cx->ctx, n_bytes), *none = acc + n_out;
   if (!acc) {
@@ -538,7 +585,8 @@ static rush_status make_table(call_ctx *cx, conv_job *j)
   TRY(requant_table_new(cx, &all, false, &j->table));
   const int64_t per = p->out_ch / p->groups;
   for (int64_t i = 0; p->packed && i < p->out_ch; i++)
-    j->table.less[i] = (int32_t)((uint32_t)j->c->a_zero * (uint32_t)qgemm_column_sums(p->packed[i / per])[i % per]);
+    j->table.less[i] =
+      (int32_t)((uint32_t)j->c->a_zero * (uint32_t)qgemm_column_sums(p->packed[i / per])[i % per]);
   return RUSH_OK;
 }
 
@@ -548,14 +596,17 @@ static rush_status run_job(call_ctx *cx, conv_job *j)
   const conv_packed *p = c->p;
   const int64_t total = c->batch * j->n_pixels, k = n_taps(p) * (p->in_ch / p->groups);
   if (p->transpose)
-    return parallel_for(cx, total, i64_max(1, 100000 / i64_max(1, k * p->out_ch)), run_transposed, j);
+    return parallel_for(cx, total, i64_max(1, 100000 / i64_max(1, k * p->out_ch)), run_transposed,
+                        j);
   if (is_depthwise(p))
-    return parallel_for(cx, total, i64_max(1, 100000 / i64_max(1, n_taps(p) * p->out_ch)), run_depthwise, j);
+    return parallel_for(cx, total, i64_max(1, 100000 / i64_max(1, n_taps(p) * p->out_ch)),
+                        run_depthwise, j);
   j->direct = p->groups == 1 && n_taps(p) == 1 && p->stride[0] * p->stride[1] * p->stride[2] == 1 &&
              p->pad[0] + p->pad[1] + p->pad[2] == 0;
   j->chunk = i64_min(j->n_pixels, i64_max(32, CHUNK_BYTES / i64_max(1, k) / 32 * 32));
   j->n_chunks = (j->n_pixels + j->chunk - 1) / j->chunk;
-  return parallel_for(cx, c->batch * j->n_chunks, i64_max(1, 1000000 / i64_max(1, j->chunk * k * p->out_ch)), run_chunks, j);
+  return parallel_for(cx, c->batch * j->n_chunks,
+                      i64_max(1, 1000000 / i64_max(1, j->chunk * k * p->out_ch)), run_chunks, j);
 }
 
 rush_status conv_packed_run(call_ctx *cx, const conv_call *c)

@@ -1,7 +1,8 @@
-/* ops/kernels/quantized/quantized_conv_ops.c -- operators of quantized convolutions: packing, the accessors of packed
- * weights, and static and dynamic calls. They read arguments, bring the input to bytes with
- * channels innermost and call quantized_conv.c. A dynamic call quantizes its result with the
- * input's parameters and dequantizes it again, which loses precision but is what PyTorch returns.
+/* ops/kernels/quantized/quantized_conv_ops.c -- operators of quantized convolutions: packing, the
+ * accessors of packed weights, and static and dynamic calls. They read arguments, bring the input
+ * to bytes with channels innermost and call quantized_conv.c. A dynamic call quantizes its result
+ * with the input's parameters and dequantizes it again, which loses precision but is what PyTorch
+ * returns.
  */
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "ops/kernels/quantized/quantized_conv.h"
 #include "ops/kernels/views.h"
 
-/* -- Packing ------------------------------------------------------------------------------------------------- */
+/* -- Packing ----------------------------------------------------------------------------------- */
 
 /* Numbers of a list argument behind a leading `first` for 1-d convolutions. */
 static rush_status take_ints(rush_call *c, uint32_t i, int n, int64_t first, int64_t *out)
@@ -18,7 +19,8 @@ static rush_status take_ints(rush_call *c, uint32_t i, int n, int64_t first, int
   out[0] = first;
   const int lead = n == 1 ? 1 : 0;
   if (!call_ints_fixed(c, i, out + lead, n))
-    return call_fail(c->cx, "%s: argument %u should have %d elements", c->op->schema->name, i + 1, n);
+    return call_fail(c->cx, "%s: argument %u should have %d elements", c->op->schema->name, i + 1,
+                     n);
   return RUSH_OK;
 }
 
@@ -45,11 +47,12 @@ static rush_status prepack(rush_call *c, int n, bool transpose)
   } else {
     wide = tensor_retain(w);
   }
-  rush_status st = conv_packed_new(c->cx, spatial, wide, call_tensor(c, 1), stride, pad, dilation, out_pad, call_int(c, at + 1),
-                                   transpose, &p);
+  rush_status st = conv_packed_new(c->cx, spatial, wide, call_tensor(c, 1), stride, pad, dilation,
+                                   out_pad, call_int(c, at + 1), transpose, &p);
   tensor_release(wide);
   TRY(st);
-  return custom_value_new_steal(c->cx, spatial == 2 ? &conv2d_packed_class : &conv3d_packed_class, p, &c->results[0]);
+  return custom_value_new_steal(c->cx, spatial == 2 ? &conv2d_packed_class : &conv3d_packed_class,
+                                p, &c->results[0]);
 }
 rush_status kernel_quantized_conv1d_prepack(rush_call *c) { return prepack(c, 1, false); }
 rush_status kernel_quantized_conv2d_prepack(rush_call *c) { return prepack(c, 2, false); }
@@ -61,7 +64,8 @@ rush_status kernel_quantized_conv_transpose3d_prepack(rush_call *c) { return pre
 static rush_status conv_arg(rush_call *c, uint32_t i, const conv_packed **p)
 {
   void *self = NULL;
-  const bool is_3d = c->args[i].tag == RUSH_TAG_CUSTOM && ((custom_value *)c->args[i].as.heap)->cls == &conv3d_packed_class;
+  const bool is_3d = c->args[i].tag == RUSH_TAG_CUSTOM &&
+                     ((custom_value *)c->args[i].as.heap)->cls == &conv3d_packed_class;
   TRY(call_custom(c, i, is_3d ? &conv3d_packed_class : &conv2d_packed_class, &self));
   *p = self;
   return RUSH_OK;
@@ -117,7 +121,7 @@ rush_status kernel_quantized_conv_transpose(rush_call *c)
   return RUSH_OK;
 }
 
-/* -- Calls ---------------------------------------------------------------------------------------------------------- */
+/* -- Calls ------------------------------------------------------------------------------------- */
 
 /* Dimensions with channels last: [batch, spatial..., channel]. */
 static void channels_last_order(int n_dims, int64_t *order)
@@ -144,7 +148,8 @@ static rush_status channels_inside(call_ctx *cx, rush_tensor *x, rush_tensor **o
 }
 
 /* A result of NCHW sizes whose memory has channels innermost. */
-static rush_status new_result(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes, const quantizer *q, rush_tensor **out)
+static rush_status new_result(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes,
+                              const quantizer *q, rush_tensor **out)
 {
   int64_t strides[5], at = sizes[1];
   rush_tensor *t = NULL;
@@ -167,16 +172,20 @@ static rush_status new_result(call_ctx *cx, int dtype, int n_dims, const int64_t
 static rush_status check_call(call_ctx *cx, const conv_packed *p, const rush_tensor *x, int n)
 {
   if (x->n_dims != n + 2)
-    return call_fail(cx, "quantized convolution: expected an input of %d dimensions, got %d", n + 2, x->n_dims);
+    return call_fail(cx, "quantized convolution: expected an input of %d dimensions, got %d", n + 2,
+                     x->n_dims);
   if (x->sizes[1] != p->in_ch)
-    return call_fail(cx, "[QConv%dD] Given groups=%lld, weight of size ..., expected input to have %lld channels, but got %lld "
-                         "channels instead", n, (long long)p->groups, (long long)p->in_ch, (long long)x->sizes[1]);
+    return call_fail(cx,
+                     "[QConv%dD] Given groups=%lld, weight of size ..., expected input to have "
+                     "%lld channels, but got %lld "
+                     "channels instead",
+                     n, (long long)p->groups, (long long)p->in_ch, (long long)x->sizes[1]);
   return RUSH_OK;
 }
 
 /* x: quint8 with a quantizer.  n: dimensions of the operator. */
-static rush_status run_conv(rush_call *c, const conv_packed *p, rush_tensor *x, int n, const quantizer *out_q, bool relu,
-                            rush_tensor **out)
+static rush_status run_conv(rush_call *c, const conv_packed *p, rush_tensor *x, int n,
+                            const quantizer *out_q, bool relu, rush_tensor **out)
 {
   const quantizer *q = tensor_quantizer(x);
   rush_tensor *bytes = NULL, *y = NULL;
@@ -184,8 +193,13 @@ static rush_status run_conv(rush_call *c, const conv_packed *p, rush_tensor *x, 
   TRY(check_call(c->cx, p, x, n));
   TRY(check_byte_params(c->cx, q));
   if (p->spatial != (n == 1 ? 2 : n))
-    return call_fail(c->cx, "quantized convolution: the packed weight has %d spatial dimensions", p->spatial);
-  conv_call call = {.p = p, .batch = x->sizes[0], .in = {1, 1, 1}, .a_scale = (float)q->scale, .a_zero = (int32_t)q->zero_point,
+    return call_fail(c->cx, "quantized convolution: the packed weight has %d spatial dimensions",
+                     p->spatial);
+  conv_call call = {.p = p,
+                    .batch = x->sizes[0],
+                    .in = {1, 1, 1},
+                    .a_scale = (float)q->scale,
+                    .a_zero = (int32_t)q->zero_point,
                     .relu = relu};
   for (int i = 0; i < n; i++)
     call.in[3 - n + i] = x->sizes[2 + i];
@@ -218,13 +232,15 @@ static rush_status run_conv(rush_call *c, const conv_packed *p, rush_tensor *x, 
   return RUSH_OK;
 }
 
-static rush_status static_conv(rush_call *c, int n, bool relu, uint32_t packed_at, uint32_t scale_at)
+static rush_status static_conv(rush_call *c, int n, bool relu, uint32_t packed_at,
+                               uint32_t scale_at)
 {
   rush_tensor *x = call_tensor(c, 0), *y = NULL;
   const conv_packed *p = NULL;
   TRY(conv_arg(c, packed_at, &p));
   if (x->dtype != RUSH_QUINT8 || !tensor_quantizer(x) || tensor_quantizer(x)->per_channel)
-    return call_fail(c->cx, "Expected activation data type %s but got %s", "QUInt8", dtype_aten_name(x->dtype));
+    return call_fail(c->cx, "Expected activation data type %s but got %s", "QUInt8",
+                     dtype_aten_name(x->dtype));
   const quantizer out = {.scale = call_float(c, scale_at), .zero_point = call_int(c, scale_at + 1)};
   TRY(run_conv(c, p, x, n, &out, relu, &y));
   call_return_steal(c, 0, y);
@@ -242,8 +258,8 @@ rush_status kernel_quantized_conv2d_relu_old(rush_call *c) { return static_conv(
 rush_status kernel_quantized_conv3d_old(rush_call *c) { return static_conv(c, 3, false, 1, 6); }
 rush_status kernel_quantized_conv3d_relu_old(rush_call *c) { return static_conv(c, 3, true, 1, 6); }
 
-/* PyTorch's dynamic convolutions give the result as many steps as the input: it is quantized with the input's
- * parameters, and dequantized. */
+/* PyTorch's dynamic convolutions give the result as many steps as the input: it is quantized with
+ * the input's parameters, and dequantized. */
 static rush_status dynamic_conv(rush_call *c, int n)
 {
   rush_tensor *x = call_tensor(c, 0), *q = NULL, *dense = NULL, *yq = NULL, *y = NULL;
@@ -252,7 +268,8 @@ static rush_status dynamic_conv(rush_call *c, int n)
   float lo, hi;
   TRY(conv_arg(c, 1, &p));
   if (x->dtype != RUSH_FLOAT32)
-    return call_fail(c->cx, "Expected activation data type %s but got %s", "Float", dtype_aten_name(x->dtype));
+    return call_fail(c->cx, "Expected activation data type %s but got %s", "Float",
+                     dtype_aten_name(x->dtype));
   TRY(tensor_contiguous(c->cx, x, &dense));
   find_min_max(dense->data, dense->n_elems, &lo, &hi);
   choose_qparams(lo, hi, 0, 255, false, call_bool(c, 2), &params.scale, &params.zero_point);

@@ -1,8 +1,8 @@
-/* ops/kernels/quantized/quantized_embedding.c -- embedding tables of bytes with parameters per row: the custom class
- * EmbeddingPackedParamsBase, lookup, and bags. The table stays a quantized tensor as it came; rows
- * are dequantized when they are looked up, and a bag then calls the ordinary embedding_bag on those
- * rows. PyTorch packs each row with its parameters behind it; keeping the tensor makes unpacking
- * and the pickled state free of conversions. */
+/* ops/kernels/quantized/quantized_embedding.c -- embedding tables of bytes with parameters per row:
+ * the custom class EmbeddingPackedParamsBase, lookup, and bags. The table stays a quantized tensor
+ * as it came; rows are dequantized when they are looked up, and a bag then calls the ordinary
+ * embedding_bag on those rows. PyTorch packs each row with its parameters behind it; keeping the
+ * tensor makes unpacking and the pickled state free of conversions. */
 #include <string.h>
 
 #include "ops/kernels/nn.h"
@@ -38,11 +38,13 @@ static rush_status packed_new(call_ctx *cx, rush_tensor *weight, embedding_packe
 /* (version, [weight], [], [bits]) */
 static rush_status set_state(call_ctx *cx, rush_value state, void **self)
 {
-  const rush_tuple *t = state.tag == RUSH_TAG_TUPLE && state.as.tuple->n == 4 ? state.as.tuple : NULL;
+  const rush_tuple *t =
+    state.tag == RUSH_TAG_TUPLE && state.as.tuple->n == 4 ? state.as.tuple : NULL;
   const rush_list *l = t && t->items[1].tag == RUSH_TAG_LIST ? t->items[1].as.list : NULL;
   embedding_packed *p = NULL;
   if (!l || l->n != 1 || l->items[0].tag != RUSH_TAG_TENSOR || !l->items[0].as.tensor)
-    return call_fail(cx, "EmbeddingPackedParamsBase: expected a state (version, [weight], [], [bits])");
+    return call_fail(cx,
+                     "EmbeddingPackedParamsBase: expected a state (version, [weight], [], [bits])");
   TRY(packed_new(cx, l->items[0].as.tensor, &p));
   *self = p;
   return RUSH_OK;
@@ -74,8 +76,8 @@ static rush_status get_state(call_ctx *cx, void *self, rush_value *state)
   return RUSH_OK;
 }
 
-const custom_class embedding_packed_class = {"__torch__.torch.classes.quantized.EmbeddingPackedParamsBase", destroy, set_state,
-                                             get_state};
+const custom_class embedding_packed_class = {
+  "__torch__.torch.classes.quantized.EmbeddingPackedParamsBase", destroy, set_state, get_state};
 
 rush_status kernel_quantized_embedding_bag_prepack(rush_call *c)
 {
@@ -93,21 +95,26 @@ rush_status kernel_quantized_embedding_bag_unpack(rush_call *c)
 }
 
 /* Rows `indices` (any shape, int32 or int64) of a table of bytes, as floats. */
-static rush_status gather(call_ctx *cx, const rush_tensor *w, const rush_tensor *indices, rush_tensor *out)
+static rush_status gather(call_ctx *cx, const rush_tensor *w, const rush_tensor *indices,
+                          rush_tensor *out)
 {
   const quantizer *q = tensor_quantizer(w);
   const int64_t width = w->sizes[1];
   for (int64_t i = 0; i < indices->n_elems; i++) {
     int64_t row;
     float scale = (float)q->scale, zero = (float)q->zero_point;
-    convert_elems(RUSH_INT64, &row, indices->dtype, (const char *)indices->data + (size_t)i * tensor_item_bytes(indices), 1);
+    convert_elems(RUSH_INT64, &row, indices->dtype,
+                  (const char *)indices->data + (size_t)i * tensor_item_bytes(indices), 1);
     if (row < 0 || row >= w->sizes[0])
-      return call_fail_type(cx, "IndexError", "embedding: index %lld is out of range for a table of %lld rows", (long long)row,
-                            (long long)w->sizes[0]);
+      return call_fail_type(cx, "IndexError",
+                            "embedding: index %lld is out of range for a table of %lld rows",
+                            (long long)row, (long long)w->sizes[0]);
     if (q->per_channel) {
-      convert_elems(RUSH_FLOAT32, &scale, q->scales->dtype, (const char *)q->scales->data + (size_t)row * tensor_item_bytes(q->scales), 1);
-      convert_elems(RUSH_FLOAT32, &zero, q->zero_points->dtype,
-                    (const char *)q->zero_points->data + (size_t)row * tensor_item_bytes(q->zero_points), 1);
+      convert_elems(RUSH_FLOAT32, &scale, q->scales->dtype,
+                    (const char *)q->scales->data + (size_t)row * tensor_item_bytes(q->scales), 1);
+      convert_elems(
+        RUSH_FLOAT32, &zero, q->zero_points->dtype,
+        (const char *)q->zero_points->data + (size_t)row * tensor_item_bytes(q->zero_points), 1);
     }
     const uint8_t *from = (const uint8_t *)w->data + row * w->strides[0];
     float *to = (float *)out->data + i * width;
@@ -127,7 +134,8 @@ rush_status kernel_quantized_embedding_byte(rush_call *c)
   TRY(call_custom(c, 0, &embedding_packed_class, &self));
   const rush_tensor *w = ((embedding_packed *)self)->weight;
   if (!dtype_is_integral(call_tensor(c, 1)->dtype))
-    return call_fail(c->cx, "Expect 32 or 64 bit indices, but found %s instead.", dtype_aten_name(call_tensor(c, 1)->dtype));
+    return call_fail(c->cx, "Expect 32 or 64 bit indices, but found %s instead.",
+                     dtype_aten_name(call_tensor(c, 1)->dtype));
   if (call_tensor(c, 1)->n_dims >= TENSOR_MAX_DIMS)
     return call_fail(c->cx, "embedding_byte: too many dimensions");
   TRY(tensor_contiguous(c->cx, call_tensor(c, 1), &indices));
@@ -151,7 +159,8 @@ static rush_status counted(call_ctx *cx, int64_t n, int64_t step, rush_tensor **
   return RUSH_OK;
 }
 
-/* (weight, indices, offsets, scale_grad_by_freq, mode, pruned_weights, per_sample_weights, compressed_indices_mapping,
+/* (weight, indices, offsets, scale_grad_by_freq, mode, pruned_weights, per_sample_weights,
+ * compressed_indices_mapping,
  *  include_last_offset): sums, whatever the mode says, as PyTorch's. */
 rush_status kernel_quantized_embedding_bag_byte(rush_call *c)
 {
@@ -163,7 +172,8 @@ rush_status kernel_quantized_embedding_bag_byte(rush_call *c)
     return call_unsupported(c->cx, "quantized::embedding_bag_byte with pruned weights");
   if (indices->n_dims == 0 || indices->n_dims > 2 || (indices->n_dims == 1 && !call_tensor(c, 2)))
     return call_fail(c->cx, "embedding_bag_byte expects offsets to be set for 1D indices.");
-  const int64_t n = indices->n_elems, sizes[2] = {n, w->sizes[1]}, last = indices->sizes[indices->n_dims - 1];
+  const int64_t n = indices->n_elems, sizes[2] = {n, w->sizes[1]},
+                last = indices->sizes[indices->n_dims - 1];
   TRY(tensor_contiguous(c->cx, indices, &indices));
   rush_status st = tensor_new(c->cx, RUSH_FLOAT32, 2, sizes, &rows);
   if (st == RUSH_OK)
@@ -174,8 +184,10 @@ rush_status kernel_quantized_embedding_bag_byte(rush_call *c)
     st = call_tensor(c, 2) ? tensor_to_dtype(c->cx, call_tensor(c, 2), RUSH_INT64, &starts)
                            : counted(c->cx, indices->sizes[0], last, &starts);
   if (st == RUSH_OK) {
-    const rush_value args[8] = {nn_arg(rows), nn_arg(places), nn_arg(starts), value_bool(false), value_int(0),
-                                value_bool(false), c->args[6], value_bool(call_tensor(c, 2) && call_bool(c, 8))};
+    const rush_value args[8] = {nn_arg(rows),   nn_arg(places),
+                                nn_arg(starts), value_bool(false),
+                                value_int(0),   value_bool(false),
+                                c->args[6],     value_bool(call_tensor(c, 2) && call_bool(c, 8))};
     st = op_invoke_name(c->cx, "aten::embedding_bag", "", args, 8, &c->results[0]);
   }
   tensor_release(indices);

@@ -1,5 +1,5 @@
-/* Linear layers with quantized weights: static (bytes in and out), dynamic (floats in and out), and weights of
- * half precision. */
+/* Linear layers with quantized weights: static (bytes in and out), dynamic (floats in and out), and
+ * weights of half precision. */
 #include <math.h>
 #include <string.h>
 
@@ -9,12 +9,13 @@
 #include "ops/kernels/quantized/quantize_kernel.h"
 #include "ops/kernels/quantized/quantized.h"
 
-/* -- Weights ------------------------------------------------------------------------------------------------- */
+/* -- Weights ----------------------------------------------------------------------------------- */
 
 rush_status check_byte_params(call_ctx *cx, const quantizer *q)
 {
-  return q->zero_point >= 0 && q->zero_point <= 255 ? RUSH_OK
-                                                    : call_fail(cx, "a quint8 tensor's zero point is %lld", (long long)q->zero_point);
+  return q->zero_point >= 0 && q->zero_point <= 255
+           ? RUSH_OK
+           : call_fail(cx, "a quint8 tensor's zero point is %lld", (long long)q->zero_point);
 }
 
 void weight_params_free(context *c, weight_params *p)
@@ -29,7 +30,8 @@ rush_status weight_params_read(call_ctx *cx, const rush_tensor *w, weight_params
 {
   const quantizer *q = tensor_quantizer(w);
   weight_params p = {.n = q->per_channel ? q->scales->n_elems : 1};
-  if (q->per_channel && (q->axis >= w->n_dims || w->sizes[q->axis] != p.n || q->zero_points->n_elems != p.n))
+  if (q->per_channel &&
+      (q->axis >= w->n_dims || w->sizes[q->axis] != p.n || q->zero_points->n_elems != p.n))
     return call_fail(cx, "the scales and zero points of a quantized weight do not fit its sizes");
   p.scales = mem_alloc(cx->ctx, (size_t)p.n * sizeof *p.scales);
   p.zeros = mem_alloc(cx->ctx, (size_t)p.n * sizeof *p.zeros);
@@ -70,7 +72,8 @@ static rush_status half_weight(call_ctx *cx, rush_tensor *w, rush_tensor **out)
 {
   rush_tensor *copy = NULL;
   if (w->dtype != RUSH_FLOAT32)
-    return call_fail(cx, "linear_prepack_fp16: expected a float weight, got %s", dtype_aten_name(w->dtype));
+    return call_fail(cx, "linear_prepack_fp16: expected a float weight, got %s",
+                     dtype_aten_name(w->dtype));
   TRY(tensor_new(cx, RUSH_FLOAT32, w->n_dims, w->sizes, &copy));
   rush_status st = tensor_copy(cx, copy, w);
   if (st != RUSH_OK) {
@@ -90,18 +93,22 @@ static rush_status pack_weight(call_ctx *cx, linear_packed *p)
   const rush_tensor *w = p->weight;
   const quantizer *q = tensor_quantizer(w);
   if (w->dtype != RUSH_QINT8 || !q)
-    return call_fail(cx, "linear_prepack: expected a qint8 weight, got %s", dtype_aten_name(w->dtype));
+    return call_fail(cx, "linear_prepack: expected a qint8 weight, got %s",
+                     dtype_aten_name(w->dtype));
   if (q->per_channel && q->axis != 0)
     return call_unsupported(cx, "linear_prepack with a channel axis that is not 0");
   TRY(weight_params_read(cx, w, &p->params));
-  return qgemm_pack(cx, w->sizes[1], w->sizes[0], w->data, w->strides[1], w->strides[0], &p->packed);
+  return qgemm_pack(cx, w->sizes[1], w->sizes[0], w->data, w->strides[1], w->strides[0],
+                    &p->packed);
 }
 
 /* New; keeps weight and bias. */
-static rush_status packed_new(call_ctx *cx, rush_tensor *weight, rush_tensor *bias, bool half, linear_packed **out)
+static rush_status packed_new(call_ctx *cx, rush_tensor *weight, rush_tensor *bias, bool half,
+                              linear_packed **out)
 {
   if (weight->n_dims != 2)
-    return call_fail(cx, "The weight tensor for quantized::linear_prepack (fbgemm) should be 2-dimensional.");
+    return call_fail(
+      cx, "The weight tensor for quantized::linear_prepack (fbgemm) should be 2-dimensional.");
   if (bias && (bias->n_dims != 1 || bias->sizes[0] != weight->sizes[0]))
     return call_fail(cx, "bias should have N elements: %lld", (long long)weight->sizes[0]);
   linear_packed *p = mem_alloc_zero(cx->ctx, sizeof *p);
@@ -124,19 +131,20 @@ static rush_status packed_new(call_ctx *cx, rush_tensor *weight, rush_tensor *bi
   return RUSH_OK;
 }
 
-/* -- State: (weight, bias or None) ------------------------------------------------------------------------------ */
+/* -- State: (weight, bias or None) ------------------------------------------------------------- */
 
 static void destroy(void *self) { linear_packed_free(self); }
 
 static rush_status set_state(call_ctx *cx, rush_value state, void **self)
 {
   linear_packed *p = NULL;
-  if (state.tag != RUSH_TAG_TUPLE || state.as.tuple->n != 2 || state.as.tuple->items[0].tag != RUSH_TAG_TENSOR ||
-      !state.as.tuple->items[0].as.tensor)
+  if (state.tag != RUSH_TAG_TUPLE || state.as.tuple->n != 2 ||
+      state.as.tuple->items[0].tag != RUSH_TAG_TENSOR || !state.as.tuple->items[0].as.tensor)
     return call_fail(cx, "LinearPackedParamsBase: expected a state (weight, bias)");
   rush_tensor *w = state.as.tuple->items[0].as.tensor;
   const rush_value b = state.as.tuple->items[1];
-  TRY(packed_new(cx, w, b.tag == RUSH_TAG_TENSOR ? b.as.tensor : NULL, w->dtype == RUSH_FLOAT32, &p));
+  TRY(
+    packed_new(cx, w, b.tag == RUSH_TAG_TENSOR ? b.as.tensor : NULL, w->dtype == RUSH_FLOAT32, &p));
   *self = p;
   return RUSH_OK;
 }
@@ -153,12 +161,13 @@ static rush_status get_state(call_ctx *cx, void *self, rush_value *state)
   return RUSH_OK;
 }
 
-const custom_class linear_packed_class = {"__torch__.torch.classes.quantized.LinearPackedParamsBase", destroy, set_state,
-                                          get_state};
+const custom_class linear_packed_class = {
+  "__torch__.torch.classes.quantized.LinearPackedParamsBase", destroy, set_state, get_state};
 
-/* -- Results -------------------------------------------------------------------------------------------------------- */
+/* -- Results ----------------------------------------------------------------------------------- */
 
-static inline float exact_sum(const requant *r, const int32_t *acc, int32_t row_sum, int64_t j, int64_t ch)
+static inline float exact_sum(const requant *r, const int32_t *acc, int32_t row_sum, int64_t j,
+                              int64_t ch)
 {
   uint32_t raw = (uint32_t)acc[j] - (uint32_t)r->a_zero * (uint32_t)r->column_sums[j];
   if (r->w->any_zero) {
@@ -172,7 +181,8 @@ void requant_float(const requant *r, const int32_t *acc, int32_t row_sum, float 
 {
   for (int64_t j = 0; j < r->n; j++) {
     const int64_t ch = r->first + j;
-    float v = exact_sum(r, acc, row_sum, j, ch) * (r->a_scale * r->w->scales[r->w->n == 1 ? 0 : ch]);
+    float v =
+      exact_sum(r, acc, row_sum, j, ch) * (r->a_scale * r->w->scales[r->w->n == 1 ? 0 : ch]);
     if (r->bias)
       v += r->bias[ch];
     out[j] = r->relu && v < 0.0f ? 0.0f : v;
@@ -207,7 +217,8 @@ rush_status requant_table_new(call_ctx *cx, const requant *r, bool real, requant
   t.less = (int32_t *)(void *)(t.bias + r->n);
   const float reciprocal = (float)(1.0 / (double)(r->a_scale * r->w->scales[0]));
   for (int64_t i = 0; i < r->n; i++) {
-    const float act_times_w = r->a_scale * r->w->scales[r->w->n == 1 ? 0 : i], b = r->bias ? r->bias[i] : 0.0f;
+    const float act_times_w = r->a_scale * r->w->scales[r->w->n == 1 ? 0 : i],
+                b = r->bias ? r->bias[i] : 0.0f;
     t.factor[i] = real ? act_times_w : act_times_w / r->out_scale;
     t.bias[i] = real || !r->bias ? b : r->w->n == 1 ? b * reciprocal : b / act_times_w;
     t.less[i] = r->column_sums ? (int32_t)((uint32_t)r->a_zero * (uint32_t)r->column_sums[i]) : 0;
@@ -222,7 +233,7 @@ void requant_table_free(context *c, requant_table *t)
     mem_free(c, t->factor, (size_t)t->n * 3 * sizeof *t->factor);
 }
 
-/* -- Products --------------------------------------------------------------------------------------------------------- */
+/* -- Products ---------------------------------------------------------------------------------- */
 
 typedef struct rows_job {
   const requant *r;
@@ -245,7 +256,8 @@ static void finish_rows(void *arg, int64_t begin, int64_t end)
     if (t->factor && j->y)
       j->kernels->row_reals(n, j->acc + i * n, t->less, t->bias, t->factor, j->y + i * n);
     else if (t->factor)
-      j->kernels->row_bytes(n, j->acc + i * n, t->less, t->bias, t->factor, lo, j->r->out_zero, j->yq + i * n);
+      j->kernels->row_bytes(n, j->acc + i * n, t->less, t->bias, t->factor, lo, j->r->out_zero,
+                            j->yq + i * n);
     for (int64_t x = 0; j->y && t->factor && j->r->relu && x < n; x++)
       j->y[i * n + x] = j->y[i * n + x] < 0.0f ? 0.0f : j->y[i * n + x];
     if (t->factor)
@@ -260,7 +272,8 @@ static void finish_rows(void *arg, int64_t begin, int64_t end)
 }
 
 /* m rows of bytes through the packed weight; one of y and yq is given. */
-static rush_status run(call_ctx *cx, const linear_packed *p, requant r, int64_t m, const uint8_t *a, float *y, uint8_t *yq)
+static rush_status run(call_ctx *cx, const linear_packed *p, requant r, int64_t m, const uint8_t *a,
+                       float *y, uint8_t *yq)
 {
   r.n = p->weight->sizes[0];
   r.k = p->weight->sizes[1];
@@ -272,7 +285,8 @@ static rush_status run(call_ctx *cx, const linear_packed *p, requant r, int64_t 
   if (!acc)
     return call_nomem(cx);
   rush_status st = qgemm(cx, m, a, r.k, p->packed, acc, r.n);
-  rows_job j = {.r = &r, .kernels = quantize_kernels_of(cx->ctx), .a = a, .acc = acc, .y = y, .yq = yq};
+  rows_job j = {
+    .r = &r, .kernels = quantize_kernels_of(cx->ctx), .a = a, .acc = acc, .y = y, .yq = yq};
   if (st == RUSH_OK && !p->params.any_zero && (y || (r.out_zero >= 0 && r.out_zero <= 255)))
     st = requant_table_new(cx, &r, y != NULL, &j.table);
   if (st == RUSH_OK)
@@ -287,12 +301,13 @@ static rush_status check_input(call_ctx *cx, const linear_packed *p, const rush_
   if (x->n_dims == 0)
     return call_fail(cx, "The dimension (rank) of input tensor should not be zero.");
   if (x->sizes[x->n_dims - 1] != p->weight->sizes[1])
-    return call_fail(cx, "The number of columns in the packB should be equal to K: %lld", (long long)x->sizes[x->n_dims - 1]);
+    return call_fail(cx, "The number of columns in the packB should be equal to K: %lld",
+                     (long long)x->sizes[x->n_dims - 1]);
   return RUSH_OK;
 }
 
-rush_status linear_packed_dynamic(call_ctx *cx, const linear_packed *p, rush_tensor *input, bool reduce_range, bool relu,
-                                  rush_tensor **out)
+rush_status linear_packed_dynamic(call_ctx *cx, const linear_packed *p, rush_tensor *input,
+                                  bool reduce_range, bool relu, rush_tensor **out)
 {
   rush_tensor *x = NULL, *q = NULL, *y = NULL;
   int64_t sizes[TENSOR_MAX_DIMS], zero_point;
@@ -325,7 +340,7 @@ rush_status linear_packed_dynamic(call_ctx *cx, const linear_packed *p, rush_ten
   return RUSH_OK;
 }
 
-/* -- Operators ---------------------------------------------------------------------------------------------------------- */
+/* -- Operators --------------------------------------------------------------------------------- */
 
 static rush_status return_packed(rush_call *c, bool half)
 {
@@ -357,7 +372,8 @@ static rush_status linear_static(rush_call *c, bool relu)
   const linear_packed *p = self;
   const quantizer *q = tensor_quantizer(x);
   if (x->dtype != RUSH_QUINT8 || !q || q->per_channel)
-    return call_fail(c->cx, "Expected input data type %s but got %s", "QUInt8", dtype_aten_name(x->dtype));
+    return call_fail(c->cx, "Expected input data type %s but got %s", "QUInt8",
+                     dtype_aten_name(x->dtype));
   TRY(check_byte_params(c->cx, q));
   if (p->half)
     return call_fail(c->cx, "quantized::linear: the weight was packed for float16");

@@ -1,8 +1,8 @@
-/* ops/kernels/quantized/quantized_rnn.c -- recurrent layers with packed weights (torch.ao's dynamic quantization):
- * the custom class CellParamsBase, LSTM and GRU over sequences and packed sequences, and single
- * cells. Each step multiplies with linear_packed_dynamic (or half weights), then the gates run in
- * the float loops that ordinary recurrent layers use. Steps are sequential; the input's product is
- * made for all steps of a direction at once. */
+/* ops/kernels/quantized/quantized_rnn.c -- recurrent layers with packed weights (torch.ao's dynamic
+ * quantization): the custom class CellParamsBase, LSTM and GRU over sequences and packed sequences,
+ * and single cells. Each step multiplies with linear_packed_dynamic (or half weights), then the
+ * gates run in the float loops that ordinary recurrent layers use. Steps are sequential; the
+ * input's product is made for all steps of a direction at once. */
 #include <string.h>
 
 #include "ops/kernels/nn.h"
@@ -13,7 +13,7 @@
 typedef enum qrnn_mode { QRNN_LSTM, QRNN_GRU, QRNN_TANH, QRNN_RELU } qrnn_mode;
 static const int n_gates[] = {4, 3, 1, 1};
 
-/* -- torch.classes.rnn.CellParamsBase ------------------------------------------------------------------------ */
+/* -- torch.classes.rnn.CellParamsBase ---------------------------------------------------------- */
 
 typedef struct cell_params { /* the packed weights of one direction of one layer */
   context *ctx;
@@ -38,16 +38,21 @@ static bool is_linear(rush_value v)
 }
 static const linear_packed *linear_of(rush_value v) { return ((custom_value *)v.as.heap)->self; }
 
-static rush_status cell_new(call_ctx *cx, rush_value ih, rush_value hh, rush_tensor *b_ih, rush_tensor *b_hh, bool reduce_range,
-                            bool half, cell_params **out)
+static rush_status cell_new(call_ctx *cx, rush_value ih, rush_value hh, rush_tensor *b_ih,
+                            rush_tensor *b_hh, bool reduce_range, bool half, cell_params **out)
 {
   if (!is_linear(ih) || !is_linear(hh))
     return call_fail(cx, "CellParamsBase: expected packed linear weights");
   cell_params *p = mem_alloc_zero(cx->ctx, sizeof *p);
   if (!p)
     return call_nomem(cx);
-  *p = (cell_params){.ctx = cx->ctx, .ih = value_retain(ih), .hh = value_retain(hh), .b_ih = tensor_retain(b_ih),
-                     .b_hh = tensor_retain(b_hh), .reduce_range = reduce_range, .half = half};
+  *p = (cell_params){.ctx = cx->ctx,
+                     .ih = value_retain(ih),
+                     .hh = value_retain(hh),
+                     .b_ih = tensor_retain(b_ih),
+                     .b_hh = tensor_retain(b_hh),
+                     .reduce_range = reduce_range,
+                     .half = half};
   *out = p;
   return RUSH_OK;
 }
@@ -61,10 +66,13 @@ static rush_list *list_at(const rush_tuple *t, size_t i)
 static rush_status set_state(call_ctx *cx, rush_value state, void **self)
 {
   cell_params *p = NULL;
-  const rush_tuple *t = state.tag == RUSH_TAG_TUPLE && state.as.tuple->n == 5 ? state.as.tuple : NULL;
-  const rush_list *packed = t ? list_at(t, 4) : NULL, *tensors = t ? list_at(t, 1) : NULL, *ints = t ? list_at(t, 3) : NULL;
+  const rush_tuple *t =
+    state.tag == RUSH_TAG_TUPLE && state.as.tuple->n == 5 ? state.as.tuple : NULL;
+  const rush_list *packed = t ? list_at(t, 4) : NULL, *tensors = t ? list_at(t, 1) : NULL,
+                  *ints = t ? list_at(t, 3) : NULL;
   if (!t || t->items[0].tag != RUSH_TAG_STRING || !packed || !tensors || !ints)
-    return call_fail(cx, "CellParamsBase: expected a state (kind, tensors, floats, ints, packed weights)");
+    return call_fail(
+      cx, "CellParamsBase: expected a state (kind, tensors, floats, ints, packed weights)");
   const str kind = value_str(t->items[0]);
   const bool half = str_is(kind, "quantized_fp16");
   if (!half && !str_is(kind, "quantized_dynamic"))
@@ -115,13 +123,15 @@ static rush_status get_state(call_ctx *cx, void *self, rush_value *state)
   return RUSH_OK;
 }
 
-const custom_class cell_params_class = {"__torch__.torch.classes.rnn.CellParamsBase", destroy, set_state, get_state};
+const custom_class cell_params_class = {"__torch__.torch.classes.rnn.CellParamsBase", destroy,
+                                        set_state, get_state};
 
 /* (w_ih, w_hh, bias_ih, bias_hh, reduce_range) */
 rush_status kernel_make_quantized_cell_params_dynamic(rush_call *c)
 {
   cell_params *p = NULL;
-  TRY(cell_new(c->cx, c->args[0], c->args[1], call_tensor(c, 2), call_tensor(c, 3), call_bool(c, 4), false, &p));
+  TRY(cell_new(c->cx, c->args[0], c->args[1], call_tensor(c, 2), call_tensor(c, 3), call_bool(c, 4),
+               false, &p));
   return custom_value_new_steal(c->cx, &cell_params_class, p, &c->results[0]);
 }
 
@@ -132,7 +142,7 @@ rush_status kernel_make_quantized_cell_params_fp16(rush_call *c)
   return custom_value_new_steal(c->cx, &cell_params_class, p, &c->results[0]);
 }
 
-/* -- Layers -------------------------------------------------------------------------------------------------- */
+/* -- Layers ------------------------------------------------------------------------------------ */
 
 typedef struct qrnn {
   call_ctx *cx;
@@ -141,11 +151,12 @@ typedef struct qrnn {
   int64_t n_layers, n_dirs, batch, hidden, n_steps;
   const int64_t *batch_sizes; /* rows of each step, or NULL: `batch` */
   const rush_list *params;
-  rush_tensor *h, *c;         /* [layers * dirs, batch, hidden], contiguous, owned; c NULL but for LSTM */
+  rush_tensor *h, *c; /* [layers * dirs, batch, hidden], contiguous, owned; c NULL but for LSTM */
   double dropout;
 } qrnn;
 
-static rush_status apply(call_ctx *cx, const cell_params *p, rush_value weight, rush_tensor *x, rush_tensor **out)
+static rush_status apply(call_ctx *cx, const cell_params *p, rush_value weight, rush_tensor *x,
+                         rush_tensor **out)
 {
   const linear_packed *w = linear_of(weight);
   if (!w->half)
@@ -158,7 +169,8 @@ static rush_status step(const qrnn *q, const cell_params *p, const float *in, in
 {
   const int64_t width = n_gates[q->mode] * q->hidden;
   rush_tensor *rows = NULL, *gates = NULL;
-  float *h = (float *)q->h->data + at * q->batch * q->hidden, *c = q->c ? (float *)q->c->data + at * q->batch * q->hidden : NULL;
+  float *h = (float *)q->h->data + at * q->batch * q->hidden,
+        *c = q->c ? (float *)q->c->data + at * q->batch * q->hidden : NULL;
   rush_tensor *layer = NULL;
   TRY(tensor_select(q->cx, q->h, 0, at, &layer));
   rush_status st = tensor_narrow(q->cx, layer, 0, 0, n, &rows);
@@ -169,7 +181,8 @@ static rush_status step(const qrnn *q, const cell_params *p, const float *in, in
   TRY(st);
   float *g = gates->data;
   if (gates->n_elems != n * width) {
-    st = call_fail(q->cx, "the packed weights of a recurrent layer have %lld outputs a row, expected %lld",
+    st = call_fail(q->cx,
+                   "the packed weights of a recurrent layer have %lld outputs a row, expected %lld",
                    (long long)(n ? gates->n_elems / n : 0), (long long)width);
     tensor_release(gates);
     return st;
@@ -190,27 +203,32 @@ static rush_status step(const qrnn *q, const cell_params *p, const float *in, in
 }
 
 /* Direction `dir` of `layer` of x [rows, features] into columns of `out`. */
-static rush_status direction(const qrnn *q, int64_t layer, int64_t dir, rush_tensor *x, rush_tensor *out)
+static rush_status direction(const qrnn *q, int64_t layer, int64_t dir, rush_tensor *x,
+                             rush_tensor *out)
 {
-  const int64_t at = layer * q->n_dirs + dir, width = n_gates[q->mode] * q->hidden, out_width = q->n_dirs * q->hidden;
+  const int64_t at = layer * q->n_dirs + dir, width = n_gates[q->mode] * q->hidden,
+                out_width = q->n_dirs * q->hidden;
   const rush_value v = q->params->items[at];
   if (v.tag != RUSH_TAG_CUSTOM || ((custom_value *)v.as.heap)->cls != &cell_params_class)
     return call_fail(q->cx, "expected the parameters of a quantized recurrent layer");
   const cell_params *p = ((custom_value *)v.as.heap)->self;
   rush_tensor *in = NULL;
   TRY(apply(q->cx, p, p->ih, x, &in));
-  rush_status st = in->n_elems == x->sizes[0] * width ? RUSH_OK
-                                                      : call_fail(q->cx, "the hidden state does not fit the packed weights");
+  rush_status st = in->n_elems == x->sizes[0] * width
+                     ? RUSH_OK
+                     : call_fail(q->cx, "the hidden state does not fit the packed weights");
   int64_t row = dir ? x->sizes[0] : 0;
   for (int64_t i = 0; i < q->n_steps && st == RUSH_OK; i++) {
-    const int64_t t = dir ? q->n_steps - 1 - i : i, n = q->batch_sizes ? q->batch_sizes[t] : q->batch;
+    const int64_t t = dir ? q->n_steps - 1 - i : i,
+                  n = q->batch_sizes ? q->batch_sizes[t] : q->batch;
     row -= dir ? n : 0;
     st = (i & 63) == 63 ? call_poll(q->cx) : RUSH_OK;
     if (st == RUSH_OK)
       st = step(q, p, (const float *)in->data + row * width, at, n);
     const float *h = (const float *)q->h->data + at * q->batch * q->hidden;
     for (int64_t r = 0; r < n && st == RUSH_OK; r++)
-      memcpy((float *)out->data + (row + r) * out_width + dir * q->hidden, h + r * q->hidden, (size_t)q->hidden * sizeof *h);
+      memcpy((float *)out->data + (row + r) * out_width + dir * q->hidden, h + r * q->hidden,
+             (size_t)q->hidden * sizeof *h);
     row += dir ? 0 : n;
   }
   tensor_release(in);
@@ -245,9 +263,11 @@ static rush_status layers(const qrnn *q, rush_tensor **x)
 /* A float32 copy of a state, checked. */
 static rush_status take_state(const qrnn *q, rush_tensor *t, rush_tensor **out)
 {
-  if (t->n_dims != 3 || t->sizes[0] != q->n_layers * q->n_dirs || t->sizes[1] != q->batch || t->sizes[2] != q->hidden)
-    return call_fail(q->cx, "Expected hidden size (%lld, %lld, %lld)", (long long)(q->n_layers * q->n_dirs),
-                     (long long)q->batch, (long long)q->hidden);
+  if (t->n_dims != 3 || t->sizes[0] != q->n_layers * q->n_dirs || t->sizes[1] != q->batch ||
+      t->sizes[2] != q->hidden)
+    return call_fail(q->cx, "Expected hidden size (%lld, %lld, %lld)",
+                     (long long)(q->n_layers * q->n_dirs), (long long)q->batch,
+                     (long long)q->hidden);
   TRY(tensor_new(q->cx, RUSH_FLOAT32, 3, t->sizes, out));
   return tensor_copy(q->cx, *out, t);
 }
@@ -381,7 +401,7 @@ rush_status kernel_quantized_gru_input(rush_call *c) { return qrnn_input(c, QRNN
 rush_status kernel_quantized_lstm_data(rush_call *c) { return qrnn_data(c, QRNN_LSTM); }
 rush_status kernel_quantized_gru_data(rush_call *c) { return qrnn_data(c, QRNN_GRU); }
 
-/* -- Cells: (input, hx, w_ih, w_hh, b_ih, b_hh) --------------------------------------------------------------------- */
+/* -- Cells: (input, hx, w_ih, w_hh, b_ih, b_hh) ------------------------------------------------ */
 
 static rush_status cell_state(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {

@@ -1,8 +1,8 @@
-/* ops/kernels/random/random.c -- samples of distributions, number by number, from PyTorch's Mersenne Twister
- * stream. The algorithms and the number of words each takes are those of PyTorch's CPU kernels,
- * which torch.manual_seed makes visible; faster methods (ziggurat, parallel streams) would give
- * other numbers. Contiguous normals of 16 and more elements are made 16 at a time by Box and
- * Muller, as PyTorch's AVX2 code does. Drawing is sequential and holds the generator's turn. */
+/* ops/kernels/random/random.c -- samples of distributions, number by number, from PyTorch's
+ * Mersenne Twister stream. The algorithms and the number of words each takes are those of PyTorch's
+ * CPU kernels, which torch.manual_seed makes visible; faster methods (ziggurat, parallel streams)
+ * would give other numbers. Contiguous normals of 16 and more elements are made 16 at a time by Box
+ * and Muller, as PyTorch's AVX2 code does. Drawing is sequential and holds the generator's turn. */
 #include "ops/kernels/random/random.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ ISA_DECLARE(void, normal_16, (int64_t n_blocks, float *data, float mean, float s
 enum { BLOCK = 256 };
 #define PI 3.14159265358979323846
 
-/* -- One number ------------------------------------------------------------------------------------------- */
+/* -- One number -------------------------------------------------------------------------------- */
 
 static double as_dtype(double v, int dtype)
 {
@@ -57,7 +57,8 @@ double random_normal(generator *g)
 /* Transformed rejection (Hoermann 1993) for rates of 10 and more. */
 static double poisson_large(generator *g, double lambda)
 {
-  const double slam = sqrt(lambda), loglam = log(lambda), b = 0.931 + 2.53 * slam, a = -0.059 + 0.02483 * b;
+  const double slam = sqrt(lambda), loglam = log(lambda), b = 0.931 + 2.53 * slam,
+               a = -0.059 + 0.02483 * b;
   const double invalpha = 1.1239 + 1.1328 / (b - 3.4), vr = 0.9277 - 3.6224 / (b - 2);
   for (;;) {
     const double u = uniform(g) - 0.5, v = uniform(g), us = 0.5 - fabs(u);
@@ -99,9 +100,10 @@ static double binomial_inversion(generator *g, double count, double p)
 
 static double stirling_tail(double k)
 {
-  static const double tails[10] = {0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
-                                   0.0166446911898211, 0.0138761288230707, 0.0118967099458917, 0.0104112652619720,
-                                   0.00925546218271273, 0.00833056343336287};
+  static const double tails[10] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983,
+                                   0.02079067210376509, 0.0166446911898211, 0.0138761288230707,
+                                   0.0118967099458917,  0.0104112652619720, 0.00925546218271273,
+                                   0.00833056343336287};
   if (k <= 9)
     return tails[(size_t)k];
   const double sq = (k + 1) * (k + 1);
@@ -111,8 +113,10 @@ static double stirling_tail(double k)
 /* Transformed rejection, Hoermann's BTRS. */
 static double binomial_large(generator *g, double count, double p)
 {
-  const double stddev = sqrt(count * p * (1 - p)), b = 1.15 + 2.53 * stddev, a = -0.0873 + 0.0248 * b + 0.01 * p;
-  const double c = count * p + 0.5, v_r = 0.92 - 4.2 / b, r = p / (1 - p), alpha = (2.83 + 5.1 / b) * stddev;
+  const double stddev = sqrt(count * p * (1 - p)), b = 1.15 + 2.53 * stddev,
+               a = -0.0873 + 0.0248 * b + 0.01 * p;
+  const double c = count * p + 0.5, v_r = 0.92 - 4.2 / b, r = p / (1 - p),
+               alpha = (2.83 + 5.1 / b) * stddev;
   const double m = floor((count + 1) * p);
   for (;;) {
     const double u = uniform(g) - 0.5;
@@ -123,9 +127,10 @@ static double binomial_large(generator *g, double count, double p)
     if (us >= 0.07 && v <= v_r)
       return k;
     v = log(v * alpha / (a / (us * us) + b));
-    const double bound = (m + 0.5) * log((m + 1) / (r * (count - m + 1))) + (count + 1) * log((count - m + 1) / (count - k + 1)) +
-                         (k + 0.5) * log(r * (count - k + 1) / (k + 1)) + stirling_tail(m) + stirling_tail(count - m) -
-                         stirling_tail(k) - stirling_tail(count - k);
+    const double bound = (m + 0.5) * log((m + 1) / (r * (count - m + 1))) +
+                         (count + 1) * log((count - m + 1) / (count - k + 1)) +
+                         (k + 0.5) * log(r * (count - k + 1) / (k + 1)) + stirling_tail(m) +
+                         stirling_tail(count - m) - stirling_tail(k) - stirling_tail(count - k);
     if (v <= bound)
       return k;
   }
@@ -144,7 +149,8 @@ double random_binomial(generator *g, double count, double p)
   return p <= 0.5 ? n : count - n;
 }
 
-/* Marsaglia and Tsang (2000).  PyTorch keeps alpha in the tensor's dtype, and the constants are floats. */
+/* Marsaglia and Tsang (2000).  PyTorch keeps alpha in the tensor's dtype, and the constants are
+ * floats. */
 double random_gamma(generator *g, double alpha, int dtype)
 {
   double scale = 1;
@@ -169,7 +175,7 @@ double random_gamma(generator *g, double alpha, int dtype)
   }
 }
 
-/* -- Blocks ------------------------------------------------------------------------------------------------- */
+/* -- Blocks ------------------------------------------------------------------------------------ */
 
 /* 16-bit floats compute in float; what rounds up to the end starts over at the beginning. */
 void draw_uniform(sampler *s, int64_t n, void *out)
@@ -235,7 +241,8 @@ void draw_from_to(sampler *s, int64_t n, void *out)
   int64_t *x = out;
   const bool wide = s->range >= UINT64_C(1) << 28;
   for (int64_t i = 0; i < n; i++)
-    x[i] = (int64_t)((wide ? generator_random64(s->g) : generator_random32(s->g)) % s->range + (uint64_t)s->base);
+    x[i] = (int64_t)((wide ? generator_random64(s->g) : generator_random32(s->g)) % s->range +
+                     (uint64_t)s->base);
 }
 
 void draw_any_word(sampler *s, int64_t n, void *out)
@@ -267,7 +274,7 @@ void draw_any_int(sampler *s, int64_t n, void *out)
     x[i] = (int64_t)((wide ? generator_random64(s->g) : generator_random32(s->g)) % mod);
 }
 
-/* -- Tensors ------------------------------------------------------------------------------------------------- */
+/* -- Tensors ----------------------------------------------------------------------------------- */
 
 rush_status random_generator(rush_call *c, rush_value v, generator **out)
 {
@@ -303,7 +310,10 @@ static void fill_run(void *arg, int64_t n, char *const *ptrs, const int64_t *str
   }
 }
 
-static bool is_float8(int dtype) { return dtype >= RUSH_FLOAT8_E5M2 && dtype <= RUSH_FLOAT8_E4M3FNUZ; }
+static bool is_float8(int dtype)
+{
+  return dtype >= RUSH_FLOAT8_E5M2 && dtype <= RUSH_FLOAT8_E4M3FNUZ;
+}
 
 rush_status random_fill(call_ctx *cx, rush_tensor *t, sampler *s)
 {
@@ -338,7 +348,8 @@ static void fill_uniform(turn *t, float *x, int64_t n)
   }
 }
 
-static void fill_normal_float(const call_ctx *cx, rush_tensor *t, turn *mine, normal_16_fn *normal_16, float mean, float std)
+static void fill_normal_float(const call_ctx *cx, rush_tensor *t, turn *mine,
+                              normal_16_fn *normal_16, float mean, float std)
 {
   float *x = t->data;
   const int64_t n = t->n_elems;
@@ -352,7 +363,8 @@ static void fill_normal_float(const call_ctx *cx, rush_tensor *t, turn *mine, no
 }
 
 /* 16-bit floats: the same, but block by block. */
-static void fill_normal_half(const call_ctx *cx, rush_tensor *t, turn *mine, normal_16_fn *normal_16, float mean, float std)
+static void fill_normal_half(const call_ctx *cx, rush_tensor *t, turn *mine,
+                             normal_16_fn *normal_16, float mean, float std)
 {
   float x[16];
   const int64_t n = t->n_elems;
@@ -372,7 +384,8 @@ static void normal_16_double(double *x, double mean, double std)
   }
 }
 
-static void fill_normal_double(const call_ctx *cx, rush_tensor *t, turn *mine, double mean, double std)
+static void fill_normal_double(const call_ctx *cx, rush_tensor *t, turn *mine, double mean,
+                               double std)
 {
   double *x = t->data;
   const int64_t n = t->n_elems;

@@ -1,8 +1,8 @@
 /* ops/kernels/random/random.h -- drawing numbers as PyTorch's CPU generator does, bit by bit.
  *
- * A `sampler` draws elements one after the other, in the order of memory; random_fill runs it over a
- * tensor of any strides.  Which distribution takes how many words of the generator is part of what
- * PyTorch promises with torch.manual_seed, so it is kept for every dtype.
+ * A `sampler` draws elements one after the other, in the order of memory; random_fill runs it over
+ * a tensor of any strides.  Which distribution takes how many words of the generator is part of
+ * what PyTorch promises with torch.manual_seed, so it is kept for every dtype.
  * Threads: random_fill and random_fill_normal take turns with others (tensor/generator.h). */
 #ifndef RUSH_OPS_RANDOM_H
 #define RUSH_OPS_RANDOM_H
@@ -45,6 +45,7 @@ rush_status random_generator(rush_call *c, rush_value v, generator **out) RUSH_C
 /* Every element of t drawn. */
 rush_status random_fill(call_ctx *cx, rush_tensor *t, sampler *s) RUSH_CHECKED;
 /* Normals; 16 and more contiguous ones come from a formula of their own, as in PyTorch. */
-rush_status random_fill_normal(call_ctx *cx, rush_tensor *t, generator *g, double mean, double std) RUSH_CHECKED;
+rush_status random_fill_normal(call_ctx *cx, rush_tensor *t, generator *g, double mean,
+                               double std) RUSH_CHECKED;
 
 #endif

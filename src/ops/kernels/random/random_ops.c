@@ -1,8 +1,8 @@
-/* ops/kernels/random/random_ops.c -- operators that draw random numbers: rand and its relatives, random_,
- * randperm, distributions with parameters in numbers or tensors, multinomial, and generators. An
- * operator is a `fill_fn`, and helpers make its in-place, functional and factory forms. Checks and
- * their messages are PyTorch's. Draws happen in the order of memory, on one thread, because the
- * sequence after a seed is part of the result. */
+/* ops/kernels/random/random_ops.c -- operators that draw random numbers: rand and its relatives,
+ * random_, randperm, distributions with parameters in numbers or tensors, multinomial, and
+ * generators. An operator is a `fill_fn`, and helpers make its in-place, functional and factory
+ * forms. Checks and their messages are PyTorch's. Draws happen in the order of memory, on one
+ * thread, because the sequence after a seed is part of the result. */
 #include "ops/kernels/random/random.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "ops/kernels/nn.h"
 #include "tensor/iter.h"
 
-/* -- Helpers ---------------------------------------------------------------------------------------------- */
+/* -- Helpers ----------------------------------------------------------------------------------- */
 
 /* The float tensor behind a complex one: one more dimension of 2; others: retained. */
 static rush_status real_view(call_ctx *cx, rush_tensor *t, rush_tensor **out)
@@ -27,7 +27,8 @@ static rush_status real_view(call_ctx *cx, rush_tensor *t, rush_tensor **out)
   for (int i = 0; i < t->n_dims; i++)
     sizes[i] = t->sizes[i], strides[i] = 2 * t->strides[i];
   sizes[t->n_dims] = 2, strides[t->n_dims] = 1;
-  return tensor_new_view(cx, t->st, dtype_to_real(t->dtype), t->n_dims + 1, sizes, strides, 2 * t->offset, out);
+  return tensor_new_view(cx, t->st, dtype_to_real(t->dtype), t->n_dims + 1, sizes, strides,
+                         2 * t->offset, out);
 }
 
 static rush_status fill_uniform(call_ctx *cx, rush_tensor *t, generator *g, double from, double to)
@@ -36,7 +37,8 @@ static rush_status fill_uniform(call_ctx *cx, rush_tensor *t, generator *g, doub
   if (!dtype_is_float(t->dtype) && !dtype_is_complex(t->dtype))
     return call_no_dtype(cx, "check_uniform_bounds", t->dtype);
   if (!(from <= to))
-    return call_fail(cx, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", from, to);
+    return call_fail(cx, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g",
+                     from, to);
   TRY(real_view(cx, t, &real));
   sampler s = {.draw = draw_uniform, .kind = RUSH_FLOAT64, .g = g, .a = from, .b = to};
   rush_status st = random_fill(cx, real, &s);
@@ -102,10 +104,16 @@ static rush_status functional_rows(rush_call *c, fill_fn *fill)
   return give_filled_steal(c, t, c->args[c->n_args - 1], fill);
 }
 
-/* -- rand, randn, randint, randperm ------------------------------------------------------------------------- */
+/* -- rand, randn, randint, randperm ------------------------------------------------------------ */
 
-static rush_status fill_rand(rush_call *c, rush_tensor *t, generator *g) { return fill_uniform(c->cx, t, g, 0, 1); }
-static rush_status fill_randn(rush_call *c, rush_tensor *t, generator *g) { return fill_normal(c->cx, t, g, 0, 1); }
+static rush_status fill_rand(rush_call *c, rush_tensor *t, generator *g)
+{
+  return fill_uniform(c->cx, t, g, 0, 1);
+}
+static rush_status fill_randn(rush_call *c, rush_tensor *t, generator *g)
+{
+  return fill_normal(c->cx, t, g, 0, 1);
+}
 
 /* Sizes at `at`, then maybe a generator, then the options. */
 static rush_status new_random(rush_call *c, uint32_t at, bool with_g, int otherwise, fill_fn *fill)
@@ -120,11 +128,18 @@ static rush_status new_random(rush_call *c, uint32_t at, bool with_g, int otherw
 }
 rush_kernel kernel_rand, kernel_rand_generator, kernel_randn, kernel_randn_generator;
 rush_status kernel_rand(rush_call *c) { return new_random(c, 0, false, RUSH_FLOAT32, fill_rand); }
-rush_status kernel_rand_generator(rush_call *c) { return new_random(c, 0, true, RUSH_FLOAT32, fill_rand); }
+rush_status kernel_rand_generator(rush_call *c)
+{
+  return new_random(c, 0, true, RUSH_FLOAT32, fill_rand);
+}
 rush_status kernel_randn(rush_call *c) { return new_random(c, 0, false, RUSH_FLOAT32, fill_randn); }
-rush_status kernel_randn_generator(rush_call *c) { return new_random(c, 0, true, RUSH_FLOAT32, fill_randn); }
+rush_status kernel_randn_generator(rush_call *c)
+{
+  return new_random(c, 0, true, RUSH_FLOAT32, fill_randn);
+}
 
-/* Like the first argument; options at `opt`, memory_format four later; the generator stands before. */
+/* Like the first argument; options at `opt`, memory_format four later; the generator stands before.
+ * */
 static rush_status new_random_like(rush_call *c, uint32_t opt, bool with_g, fill_fn *fill)
 {
   const rush_tensor *like = call_tensor(c, 0);
@@ -134,13 +149,21 @@ static rush_status new_random_like(rush_call *c, uint32_t opt, bool with_g, fill
   TRY(tensor_new_format(c->cx, like, dtype, call_int_or(c, opt + 4, FORMAT_PRESERVE), &t));
   return give_filled_steal(c, t, with_g ? c->args[opt - 1] : value_none(), fill);
 }
-rush_kernel kernel_rand_like, kernel_rand_like_generator, kernel_randn_like, kernel_randn_like_generator;
+rush_kernel kernel_rand_like, kernel_rand_like_generator, kernel_randn_like,
+  kernel_randn_like_generator;
 rush_status kernel_rand_like(rush_call *c) { return new_random_like(c, 1, false, fill_rand); }
-rush_status kernel_rand_like_generator(rush_call *c) { return new_random_like(c, 2, true, fill_rand); }
+rush_status kernel_rand_like_generator(rush_call *c)
+{
+  return new_random_like(c, 2, true, fill_rand);
+}
 rush_status kernel_randn_like(rush_call *c) { return new_random_like(c, 1, false, fill_randn); }
-rush_status kernel_randn_like_generator(rush_call *c) { return new_random_like(c, 2, true, fill_randn); }
+rush_status kernel_randn_like_generator(rush_call *c)
+{
+  return new_random_like(c, 2, true, fill_randn);
+}
 
-/* What random_ may ask of a dtype: the limits of whole numbers (and of float16), and the significand's bits. */
+/* What random_ may ask of a dtype: the limits of whole numbers (and of float16), and the
+ * significand's bits. */
 typedef struct int_limits {
   const char *name; /* as error messages say it; NULL: no limits */
   int64_t lo, hi;
@@ -184,27 +207,37 @@ static int64_t float_step(int64_t v, int digits)
   return n - digits + 1 >= 0 ? INT64_C(1) << (n - digits + 1) : 0;
 }
 
-static rush_status fill_from_to(call_ctx *cx, rush_tensor *t, generator *g, int64_t from, int64_t to)
+static rush_status fill_from_to(call_ctx *cx, rush_tensor *t, generator *g, int64_t from,
+                                int64_t to)
 {
   if (from >= to)
-    return call_fail(cx, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", (long long)from,
-                     (long long)to);
+    return call_fail(cx,
+                     "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld",
+                     (long long)from, (long long)to);
   if (dtype_is_complex(t->dtype))
-    return call_fail(cx, "check_random_bounds handles only integral, floating-point and boolean types");
+    return call_fail(cx,
+                     "check_random_bounds handles only integral, floating-point and boolean types");
   const int_limits l = limits_of(t->dtype);
   if (l.digits) { /* ends that no float hits move inwards */
     const int64_t first = through(t->dtype, from + 1), last = through(t->dtype, to - 1);
     from = first < from ? first + float_step(from + 1, l.digits) : from;
     to = last >= to ? last - float_step(to - 1, l.digits) : to;
     if (from >= to)
-      return call_fail(cx, "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got "
-                           "from=%lld >= to=%lld", (long long)from, (long long)to);
+      return call_fail(
+        cx,
+        "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got "
+        "from=%lld >= to=%lld",
+        (long long)from, (long long)to);
   }
   if (l.name && (from < l.lo || from > l.hi))
     return call_fail(cx, "from is out of bounds for %s", l.name);
   if (l.name && (to - 1 < l.lo || to - 1 > l.hi))
     return call_fail(cx, "to - 1 is out of bounds for %s", l.name);
-  sampler s = {.draw = draw_from_to, .kind = RUSH_INT64, .g = g, .base = from, .range = (uint64_t)to - (uint64_t)from};
+  sampler s = {.draw = draw_from_to,
+               .kind = RUSH_INT64,
+               .g = g,
+               .base = from,
+               .range = (uint64_t)to - (uint64_t)from};
   return random_fill(cx, t, &s);
 }
 
@@ -216,11 +249,24 @@ static rush_status fill_randint_low(rush_call *c, rush_tensor *t, generator *g)
 {
   return fill_from_to(c->cx, t, g, call_int(c, 0), call_int(c, 1));
 }
-rush_kernel kernel_randint, kernel_randint_generator, kernel_randint_low, kernel_randint_low_generator;
-rush_status kernel_randint(rush_call *c) { return new_random(c, 1, false, RUSH_INT64, fill_randint); }
-rush_status kernel_randint_generator(rush_call *c) { return new_random(c, 1, true, RUSH_INT64, fill_randint); }
-rush_status kernel_randint_low(rush_call *c) { return new_random(c, 2, false, RUSH_INT64, fill_randint_low); }
-rush_status kernel_randint_low_generator(rush_call *c) { return new_random(c, 2, true, RUSH_INT64, fill_randint_low); }
+rush_kernel kernel_randint, kernel_randint_generator, kernel_randint_low,
+  kernel_randint_low_generator;
+rush_status kernel_randint(rush_call *c)
+{
+  return new_random(c, 1, false, RUSH_INT64, fill_randint);
+}
+rush_status kernel_randint_generator(rush_call *c)
+{
+  return new_random(c, 1, true, RUSH_INT64, fill_randint);
+}
+rush_status kernel_randint_low(rush_call *c)
+{
+  return new_random(c, 2, false, RUSH_INT64, fill_randint_low);
+}
+rush_status kernel_randint_low_generator(rush_call *c)
+{
+  return new_random(c, 2, true, RUSH_INT64, fill_randint_low);
+}
 
 static rush_status fill_randint_like(rush_call *c, rush_tensor *t, generator *g)
 {
@@ -239,11 +285,24 @@ static rush_status fill_randint_like_low(rush_call *c, rush_tensor *t, generator
 {
   return fill_from_to(c->cx, t, g, call_int(c, 1), call_int(c, 2));
 }
-rush_kernel kernel_randint_like, kernel_randint_like_generator, kernel_randint_like_low, kernel_randint_like_low_generator;
-rush_status kernel_randint_like(rush_call *c) { return new_random_like(c, 2, false, fill_randint_like); }
-rush_status kernel_randint_like_generator(rush_call *c) { return new_random_like(c, 3, true, fill_randint_like); }
-rush_status kernel_randint_like_low(rush_call *c) { return new_random_like(c, 3, false, fill_randint_like_low); }
-rush_status kernel_randint_like_low_generator(rush_call *c) { return new_random_like(c, 4, true, fill_randint_like_low); }
+rush_kernel kernel_randint_like, kernel_randint_like_generator, kernel_randint_like_low,
+  kernel_randint_like_low_generator;
+rush_status kernel_randint_like(rush_call *c)
+{
+  return new_random_like(c, 2, false, fill_randint_like);
+}
+rush_status kernel_randint_like_generator(rush_call *c)
+{
+  return new_random_like(c, 3, true, fill_randint_like);
+}
+rush_status kernel_randint_like_low(rush_call *c)
+{
+  return new_random_like(c, 3, false, fill_randint_like_low);
+}
+rush_status kernel_randint_like_low_generator(rush_call *c)
+{
+  return new_random_like(c, 4, true, fill_randint_like_low);
+}
 
 /* Fisher and Yates, one word a step. */
 static rush_status shuffle(call_ctx *cx, generator *g, int64_t *x, int64_t n)
@@ -252,7 +311,9 @@ static rush_status shuffle(call_ctx *cx, generator *g, int64_t *x, int64_t n)
   for (int64_t i = 0; i < n && !call_over_at(cx, i); i++)
     x[i] = i;
   TRY(turn_begin(cx, g, &mine));
-  for (int64_t i = 0; i < n - 1 && ((i & 255) || turn_next(&mine)) && !(i % POLL_STEPS == 0 && call_over(cx)); i++) {
+  for (int64_t i = 0;
+       i < n - 1 && ((i & 255) || turn_next(&mine)) && !(i % POLL_STEPS == 0 && call_over(cx));
+       i++) {
     const int64_t z = i + (int64_t)(generator_random32(g) % (uint64_t)(n - i)), kept = x[i];
     x[i] = x[z];
     x[z] = kept;
@@ -268,7 +329,8 @@ static rush_status randperm(rush_call *c, rush_value g_arg, uint32_t opt)
   int dtype;
   TRY(call_options(c, opt, RUSH_INT64, &dtype));
   if (n < 0)
-    return call_fail(c->cx, "Trying to create tensor with negative dimension %lld: [%lld]", (long long)n, (long long)n);
+    return call_fail(c->cx, "Trying to create tensor with negative dimension %lld: [%lld]",
+                     (long long)n, (long long)n);
   TRY(random_generator(c, g_arg, &g));
   TRY(tensor_new(c->cx, RUSH_INT64, 1, &n, &t));
   rush_status st = shuffle(c->cx, g, t->data, n);
@@ -283,7 +345,7 @@ rush_kernel kernel_randperm, kernel_randperm_generator;
 rush_status kernel_randperm(rush_call *c) { return randperm(c, value_none(), 1); }
 rush_status kernel_randperm_generator(rush_call *c) { return randperm(c, c->args[1], 2); }
 
-/* -- Distributions with number parameters ------------------------------------------------------------------------- */
+/* -- Distributions with number parameters ------------------------------------------------------ */
 
 #define IN_PLACE_AND_NEW(name, fill)                                        \
   rush_kernel kernel_##name, kernel_##name##_inplace;                       \
@@ -301,7 +363,8 @@ static rush_status fill_normal_args(rush_call *c, rush_tensor *t, generator *g)
 IN_PLACE_AND_NEW(uniform, fill_uniform_args)
 IN_PLACE_AND_NEW(normal, fill_normal_args)
 
-static rush_status fill_floats(call_ctx *cx, rush_tensor *t, generator *g, const char *what, sampler s)
+static rush_status fill_floats(call_ctx *cx, rush_tensor *t, generator *g, const char *what,
+                               sampler s)
 {
   if (!dtype_is_float(t->dtype))
     return call_no_dtype(cx, what, t->dtype);
@@ -315,7 +378,8 @@ static rush_status fill_log_normal(rush_call *c, rush_tensor *t, generator *g)
   const double mean = call_float(c, 1), std = call_float(c, 2);
   if (!(std > 0))
     return call_fail(c->cx, "log_normal_ expects std > 0.0, but found std=%g", std);
-  return fill_floats(c->cx, t, g, "log_normal_cpu", (sampler){.draw = draw_log_normal, .a = mean, .b = std});
+  return fill_floats(c->cx, t, g, "log_normal_cpu",
+                     (sampler){.draw = draw_log_normal, .a = mean, .b = std});
 }
 IN_PLACE_AND_NEW(log_normal, fill_log_normal)
 
@@ -325,9 +389,13 @@ static rush_status fill_cauchy(rush_call *c, rush_tensor *t, generator *g)
   if (!(sigma > 0))
     return call_fail(c->cx, "cauchy_ expects sigma > 0.0, but found sigma=%g", sigma);
   if (!dtype_is_float(t->dtype))
-    return call_fail(c->cx, "Cauchy distribution is a continuous probability distribution. dtype must be a floating point "
-                            "but you specified %s", dtype_aten_name(t->dtype));
-  return fill_floats(c->cx, t, g, "cauchy_cpu", (sampler){.draw = draw_cauchy, .a = median, .b = sigma});
+    return call_fail(c->cx,
+                     "Cauchy distribution is a continuous probability distribution. dtype must be "
+                     "a floating point "
+                     "but you specified %s",
+                     dtype_aten_name(t->dtype));
+  return fill_floats(c->cx, t, g, "cauchy_cpu",
+                     (sampler){.draw = draw_cauchy, .a = median, .b = sigma});
 }
 IN_PLACE_AND_NEW(cauchy, fill_cauchy)
 
@@ -337,9 +405,13 @@ static rush_status fill_exponential(rush_call *c, rush_tensor *t, generator *g)
   if (!(rate > 0))
     return call_fail(c->cx, "exponential_ expects lambda > 0.0, but found lambda=%g", rate);
   if (!dtype_is_float(t->dtype))
-    return call_fail(c->cx, "Exponential distribution is a continuous probability distribution. dtype must be a floating "
-                            "point but you specified %s", dtype_aten_name(t->dtype));
-  return fill_floats(c->cx, t, g, "exponential_cpu", (sampler){.draw = draw_exponential, .a = rate});
+    return call_fail(
+      c->cx,
+      "Exponential distribution is a continuous probability distribution. dtype must be a floating "
+      "point but you specified %s",
+      dtype_aten_name(t->dtype));
+  return fill_floats(c->cx, t, g, "exponential_cpu",
+                     (sampler){.draw = draw_exponential, .a = rate});
 }
 IN_PLACE_AND_NEW(exponential, fill_exponential)
 
@@ -355,7 +427,7 @@ static rush_status fill_geometric(rush_call *c, rush_tensor *t, generator *g)
 }
 IN_PLACE_AND_NEW(geometric, fill_geometric)
 
-/* -- random_ -------------------------------------------------------------------------------------------------------- */
+/* -- random_ ----------------------------------------------------------------------------------- */
 
 static rush_status fill_random_from(rush_call *c, rush_tensor *t, generator *g)
 {
@@ -371,8 +443,11 @@ static rush_status fill_random_from(rush_call *c, rush_tensor *t, generator *g)
   if (from != INT64_MIN) {
     const int64_t hi = l.digits ? INT64_C(1) << l.digits : l.hi;
     if (from > hi)
-      return call_fail(c->cx, "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to dtype, "
-                              "but got from=%lld > to_inc=%lld", (long long)from, (long long)hi);
+      return call_fail(c->cx,
+                       "random_ expects 'from' casted to dtype to be less than or equal to "
+                       "'to_inc' casted to dtype, "
+                       "but got from=%lld > to_inc=%lld",
+                       (long long)from, (long long)hi);
     s.range = (uint64_t)hi - (uint64_t)from + 1;
     s.draw = draw_from_to;
   }
@@ -393,7 +468,7 @@ IN_PLACE_AND_NEW(random_from, fill_random_from)
 IN_PLACE_AND_NEW(random_to, fill_random_to)
 IN_PLACE_AND_NEW(random, fill_random)
 
-/* -- Normals with parameters in tensors ------------------------------------------------------------------------------- */
+/* -- Normals with parameters in tensors -------------------------------------------------------- */
 
 static rush_status update(call_ctx *cx, const char *name, rush_tensor *t, rush_value by)
 {
@@ -436,7 +511,8 @@ static rush_status normal_of(rush_call *c, rush_value mean, rush_value std, rush
   rush_tensor *t;
   memcpy(sizes, like->sizes, sizeof *sizes * (size_t)n);
   if (m && s && !sizes_broadcast(m->n_dims, m->sizes, s->n_dims, s->sizes, &n, sizes))
-    return call_fail(c->cx, "The size of tensor a must match the size of tensor b: normal's mean and std");
+    return call_fail(c->cx,
+                     "The size of tensor a must match the size of tensor b: normal's mean and std");
   if (s)
     TRY(check_std_tensor(c->cx, std.as.tensor));
   TRY(random_generator(c, g_arg, &g));
@@ -449,7 +525,10 @@ static rush_status normal_of(rush_call *c, rush_value mean, rush_value std, rush
   return call_return_made_steal(c, 0, t, st);
 }
 rush_kernel kernel_normal_tensors, kernel_normal_numbers;
-rush_status kernel_normal_tensors(rush_call *c) { return normal_of(c, c->args[0], c->args[1], c->args[2]); }
+rush_status kernel_normal_tensors(rush_call *c)
+{
+  return normal_of(c, c->args[0], c->args[1], c->args[2]);
+}
 
 static rush_status fill_normal_numbers(rush_call *c, rush_tensor *t, generator *g)
 {
@@ -461,7 +540,7 @@ rush_status kernel_normal_numbers(rush_call *c)
   return new_random(c, 2, true, RUSH_FLOAT32, fill_normal_numbers);
 }
 
-/* -- Distributions with parameters in tensors ----------------------------------------------------------------------------- */
+/* -- Distributions with parameters in tensors -------------------------------------------------- */
 
 typedef double map_fn(generator *g, double a, double b, int dtype);
 typedef struct map_job {
@@ -484,7 +563,8 @@ static void map_run(void *arg, int64_t n, char *const *ptrs, const int64_t *stri
 }
 
 /* Fill t: fn of the elements of a and b (broadcast to t; b may be NULL). */
-static rush_status fill_mapped(call_ctx *cx, rush_tensor *t, rush_tensor *a, rush_tensor *b, generator *g, map_fn *fn)
+static rush_status fill_mapped(call_ctx *cx, rush_tensor *t, rush_tensor *a, rush_tensor *b,
+                               generator *g, map_fn *fn)
 {
   rush_tensor *da, *db = NULL;
   tensor_iter it;
@@ -543,7 +623,8 @@ rush_status kernel_poisson(rush_call *c) { return functional_rows(c, fill_poisso
 static rush_status fill_binomial(rush_call *c, rush_tensor *t, generator *g)
 {
   if (!dtype_is_float(t->dtype))
-    return call_fail_type(c->cx, "ValueError", "binomial only supports floating-point dtypes for count, got: %s",
+    return call_fail_type(c->cx, "ValueError",
+                          "binomial only supports floating-point dtypes for count, got: %s",
                           dtype_aten_name(t->dtype));
   if (nn_is_half(t->dtype))
     return call_no_dtype(c->cx, "binomial_cpu", t->dtype);
@@ -556,7 +637,8 @@ rush_status kernel_binomial(rush_call *c)
   int n;
   rush_tensor *t;
   if (!sizes_broadcast(count->n_dims, count->sizes, p->n_dims, p->sizes, &n, sizes))
-    return call_fail(c->cx, "The size of tensor a must match the size of tensor b: binomial's count and prob");
+    return call_fail(
+      c->cx, "The size of tensor a must match the size of tensor b: binomial's count and prob");
   TRY(tensor_new(c->cx, count->dtype, n, sizes, &t));
   return give_filled_steal(c, t, c->args[2], fill_binomial);
 }
@@ -564,7 +646,9 @@ rush_status kernel_binomial(rush_call *c)
 /* The smallest positive normal number. */
 static double tiny_of(int dtype)
 {
-  return dtype == RUSH_FLOAT64 ? 2.2250738585072014e-308 : dtype == RUSH_FLOAT16 ? 6.103515625e-05 : 1.1754943508222875e-38;
+  return dtype == RUSH_FLOAT64   ? 2.2250738585072014e-308
+         : dtype == RUSH_FLOAT16 ? 6.103515625e-05
+                                 : 1.1754943508222875e-38;
 }
 
 static rush_status fill_gamma(rush_call *c, rush_tensor *t, generator *g)
@@ -617,20 +701,22 @@ static rush_status fill_dirichlet(rush_call *c, rush_tensor *t, generator *g)
 }
 rush_status kernel__sample_dirichlet(rush_call *c) { return functional_rows(c, fill_dirichlet); }
 
-/* -- multinomial -------------------------------------------------------------------------------------------------------------- */
+/* -- multinomial ------------------------------------------------------------------------------- */
 
 static rush_status check_multinomial(rush_call *c, rush_tensor *p, int64_t n, bool replacement)
 {
   rush_tensor *d;
   if (!dtype_is_float(p->dtype))
-    return call_fail(c->cx, "multinomial only supports floating-point dtypes for input, got: %s", dtype_aten_name(p->dtype));
+    return call_fail(c->cx, "multinomial only supports floating-point dtypes for input, got: %s",
+                     dtype_aten_name(p->dtype));
   if (p->n_dims < 1 || p->n_dims > 2)
     return call_fail(c->cx, "prob_dist must be 1 or 2 dim");
   if (n <= 0)
     return call_fail(c->cx, "cannot sample n_sample <= 0 samples");
   const int64_t width = p->sizes[p->n_dims - 1];
   if (!replacement && n > width)
-    return call_fail(c->cx, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+    return call_fail(c->cx,
+                     "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
   if (width > INT64_C(1) << 24)
     return call_fail(c->cx, "number of categories cannot exceed 2^24");
   TRY(tensor_contiguous(c->cx, p, &d));
@@ -666,8 +752,10 @@ static rush_status multinomial_distinct(rush_call *c, generator *g)
   rush_tensor *p = call_tensor(c, 0), *q;
   const int64_t n = call_int(c, 1);
   TRY(tensor_new_like(c->cx, p, DTYPE_NONE, &q));
-  rush_status st = fill_floats(c->cx, q, g, "exponential_cpu", (sampler){.draw = draw_exponential, .a = 1});
-  rush_value args[4] = {nn_arg(p), nn_arg(q)}, ratio = value_none(), made[2] = {value_none(), value_none()};
+  rush_status st =
+    fill_floats(c->cx, q, g, "exponential_cpu", (sampler){.draw = draw_exponential, .a = 1});
+  rush_value args[4] = {nn_arg(p), nn_arg(q)}, ratio = value_none(),
+             made[2] = {value_none(), value_none()};
   if (st == RUSH_OK)
     st = op_invoke_name(c->cx, "aten::div", "Tensor", args, 2, &ratio);
   if (st == RUSH_OK && n == 1) {
@@ -676,7 +764,8 @@ static rush_status multinomial_distinct(rush_call *c, generator *g)
   } else if (st == RUSH_OK) {
     rush_value pick[5] = {ratio, value_int(n), value_int(-1), value_bool(true), value_bool(true)};
     const op *topk = op_find(c->cx->ctx, STR("aten::topk"), STR(""));
-    st = topk ? op_invoke(c->cx, topk, pick, 5, made, 2) : call_unsupported(c->cx, "no operator aten::topk");
+    st = topk ? op_invoke(c->cx, topk, pick, 5, made, 2)
+              : call_unsupported(c->cx, "no operator aten::topk");
   }
   tensor_release(q);
   value_release(ratio);
@@ -708,7 +797,8 @@ CUMULATE(double)
 static rush_status multinomial_replaced(rush_call *c, generator *g)
 {
   rush_tensor *p = call_tensor(c, 0), *d, *out, *sums;
-  const int64_t width = p->sizes[p->n_dims - 1], n = call_int(c, 1), rows = p->n_dims == 2 ? p->sizes[0] : 1;
+  const int64_t width = p->sizes[p->n_dims - 1], n = call_int(c, 1),
+                rows = p->n_dims == 2 ? p->sizes[0] : 1;
   const int64_t sizes[2] = {p->n_dims == 2 ? rows : n, n};
   TRY(tensor_contiguous(c->cx, p, &d));
   rush_status st = tensor_new(c->cx, RUSH_INT64, p->n_dims, sizes, &out);
@@ -731,7 +821,8 @@ static rush_status multinomial_replaced(rush_call *c, generator *g)
       cumulate_double(c->cx, width, cum);
     else
       cumulate_float(c->cx, width, cum_f);
-    for (int64_t k = 0; k < n && ((k & 63) || turn_next(&mine)) && !call_over_at(c->cx, r * n + k); k++) {
+    for (int64_t k = 0; k < n && ((k & 63) || turn_next(&mine)) && !call_over_at(c->cx, r * n + k);
+         k++) {
       const double u = random_uniform(g, RUSH_FLOAT64);
       int64_t left = 0, right = width;
       while (right > left) {
@@ -758,12 +849,14 @@ rush_status kernel_multinomial(rush_call *c)
   generator *g;
   TRY(check_multinomial(c, call_tensor(c, 0), call_int(c, 1), replacement));
   TRY(random_generator(c, c->args[3], &g));
-  return !replacement || call_int(c, 1) == 1 ? multinomial_distinct(c, g) : multinomial_replaced(c, g);
+  return !replacement || call_int(c, 1) == 1 ? multinomial_distinct(c, g)
+                                             : multinomial_replaced(c, g);
 }
 
-/* -- Generators ----------------------------------------------------------------------------------------------------------------- */
+/* -- Generators -------------------------------------------------------------------------------- */
 
-rush_kernel kernel_manual_seed, kernel_manual_seed_generator, kernel_initial_seed, kernel_seed, kernel_Generator;
+rush_kernel kernel_manual_seed, kernel_manual_seed_generator, kernel_initial_seed, kernel_seed,
+  kernel_Generator;
 rush_status kernel_manual_seed(rush_call *c)
 {
   generator *g;

@@ -1,9 +1,9 @@
-/* ops/kernels/reduce/reduce.c -- the reduction machine of reduce.h. It sorts dimensions into kept and reduced,
- * coalesces them, picks rows, columns or gathered blocks, and folds fixed pieces in parallel;
- * pieces are combined in pairs. The cut into pieces depends on sizes only, never on threads, so
- * that results have the same bits everywhere; a running sum per thread would be simpler and not
- * reproducible. Where the accumulators of all pieces would exceed ACC_BYTES, pieces go by in groups
- * that are combined in the same pairs. */
+/* ops/kernels/reduce/reduce.c -- the reduction machine of reduce.h. It sorts dimensions into kept
+ * and reduced, coalesces them, picks rows, columns or gathered blocks, and folds fixed pieces in
+ * parallel; pieces are combined in pairs. The cut into pieces depends on sizes only, never on
+ * threads, so that results have the same bits everywhere; a running sum per thread would be simpler
+ * and not reproducible. Where the accumulators of all pieces would exceed ACC_BYTES, pieces go by
+ * in groups that are combined in the same pairs. */
 #include "ops/kernels/reduce/reduce.h"
 
 #include "base/cpu.h"
@@ -26,7 +26,7 @@ ISA_DECLARE(const reduce_isa *, reduce_isa, (void));
 #define GROUP_STRIPS 8  /* or strips of columns */
 #define LEVELS 64       /* results of groups that wait for their partners */
 
-/* -- Geometry --------------------------------------------------------------------------------------------- */
+/* -- Geometry ---------------------------------------------------------------------------------- */
 
 typedef struct axes { /* dimension 0 is innermost; strides are in bytes */
   int n;
@@ -153,7 +153,7 @@ int64_t reduce_n_elems(const rush_tensor *x, uint64_t dims)
   return n;
 }
 
-/* -- What a run needs ------------------------------------------------------------------------------------------ */
+/* -- What a run needs -------------------------------------------------------------------------- */
 
 typedef struct folding {
   const reduce_job *job;
@@ -166,8 +166,8 @@ typedef struct folding {
   bool by_cols;
   int64_t piece;   /* elements (by rows) or rows (by columns) of a piece */
   int64_t n_pieces;
-  /* What is folded at a time: pieces from p0 on, outputs [out0, out0 + out_n), strips from strip0 on.  All of
-   * them, unless they are too many. */
+  /* What is folded at a time: pieces from p0 on, outputs [out0, out0 + out_n), strips from strip0
+   * on.  All of them, unless they are too many. */
   int64_t p0, group_n, out0, out_n, strip0, strip_n;
   char *acc;       /* group_n times out_n */
   call_ctx *cx;
@@ -266,10 +266,11 @@ static reduce_kind combines_by(reduce_kind kind)
   return REDUCE_SUM;
 }
 
-/* -- Rows ---------------------------------------------------------------------------------------------------------- */
+/* -- Rows -------------------------------------------------------------------------------------- */
 
 /* Elements [begin, end) of one output into *acc. */
-static void fold_row(const folding *f, const char *base, int64_t begin, int64_t end, const void *param, char *acc)
+static void fold_row(const folding *f, const char *base, int64_t begin, int64_t end,
+                     const void *param, char *acc)
 {
   const reduce_loops *combine = &f->isa->loops[combines_by(f->job->kind)][f->job->type];
   char block[BLOCK_MAX * 8] __attribute__((aligned(64))), part[8];
@@ -302,7 +303,8 @@ static void fold_plain_rows(const folding *f, int64_t begin, int64_t end)
   walk_to(&w, &f->g.kept, f->job->x->data, begin);
   while (begin < end) {
     int64_t n = i64_min(w.a->sizes[0] - w.at[0], end - begin);
-    f->loops->rows(n, f->g.n_gone, w.a->strides[0] / f->width, w.p, param_at(f, begin), f->acc + begin * f->width);
+    f->loops->rows(n, f->g.n_gone, w.a->strides[0] / f->width, w.p, param_at(f, begin),
+                   f->acc + begin * f->width);
     walk_on(&w, n);
     begin += n;
   }
@@ -317,8 +319,8 @@ static bool rows_are_plain(const folding *f)
 static int64_t rows_in_block(const folding *f)
 {
   const geometry *g = &f->g;
-  const bool dense = !f->direct && g->gone.n == 1 && g->gone.strides[0] == g->item && g->kept.n == 1 &&
-                     g->kept.strides[0] == g->n_gone * g->item;
+  const bool dense = !f->direct && g->gone.n == 1 && g->gone.strides[0] == g->item &&
+                     g->kept.n == 1 && g->kept.strides[0] == g->n_gone * g->item;
   return dense ? BLOCK_MAX / g->n_gone : 0;
 }
 
@@ -349,17 +351,19 @@ static void fold_rows(void *arg, int64_t begin, int64_t end)
     return;
   }
   walker w;
-  for (int64_t u = begin, out = begin % f->out_n; u < end; u++, out = out + 1 < f->out_n ? out + 1 : 0) {
+  for (int64_t u = begin, out = begin % f->out_n; u < end;
+       u++, out = out + 1 < f->out_n ? out + 1 : 0) {
     int64_t from = (f->p0 + u / f->out_n) * f->piece;
     if (u == begin || out == 0)
       walk_to(&w, &g->kept, f->job->x->data, f->out0 + out);
     else
       walk_on(&w, 1);
-    fold_row(f, w.p, from, from + i64_min(f->piece, g->n_gone - from), param_at(f, f->out0 + out), f->acc + u * f->width);
+    fold_row(f, w.p, from, from + i64_min(f->piece, g->n_gone - from), param_at(f, f->out0 + out),
+             f->acc + u * f->width);
   }
 }
 
-/* -- Columns --------------------------------------------------------------------------------------------------------- */
+/* -- Columns ----------------------------------------------------------------------------------- */
 
 typedef struct strip { /* a block of columns */
   const char *base;
@@ -369,10 +373,12 @@ typedef struct strip { /* a block of columns */
 
 static strip strip_at(const folding *f, int64_t unit)
 {
-  const int64_t in_row = strips_of_row(f), n_cols = f->g.kept.sizes[0], at = f->strip0 + unit % f->strip_n;
+  const int64_t in_row = strips_of_row(f), n_cols = f->g.kept.sizes[0],
+                at = f->strip0 + unit % f->strip_n;
   const int64_t line = at / in_row, col = at % in_row * COLS;
   walker w;
-  strip s = {.out = line * n_cols + col, .n = i64_min(COLS, n_cols - col), .piece = unit / f->strip_n};
+  strip s = {
+    .out = line * n_cols + col, .n = i64_min(COLS, n_cols - col), .piece = unit / f->strip_n};
   walk_to(&w, &f->g.kept, f->job->x->data, s.out);
   s.base = w.p;
   return s;
@@ -408,7 +414,7 @@ static void fold_strips(void *arg, int64_t begin, int64_t end)
   }
 }
 
-/* -- Both --------------------------------------------------------------------------------------------------------------- */
+/* -- Both -------------------------------------------------------------------------------------- */
 
 static rush_status fold_all(call_ctx *cx, folding *f)
 {
@@ -440,8 +446,9 @@ static void combine_pieces(const folding *f)
       combine(f, f->acc + i * bytes, f->acc + (i + step) * bytes);
 }
 
-/* The outputs of the window, their pieces in groups, into *acc.  Groups meet in the pairs in which they would all at
- * once: `waiting` has, behind each other, the results of ever fewer groups.  Returns what polling says. */
+/* The outputs of the window, their pieces in groups, into *acc.  Groups meet in the pairs in which
+ * they would all at once: `waiting` has, behind each other, the results of ever fewer groups.
+ * Returns what polling says. */
 static rush_status fold_groups(folding *f, char *waiting, char *acc)
 {
   const int64_t bytes = f->out_n * f->width;
@@ -464,7 +471,8 @@ static rush_status fold_groups(folding *f, char *waiting, char *acc)
 /* As many outputs at a time as the accumulators of a group of pieces allow. */
 static rush_status fold_windows(folding *f, char *acc)
 {
-  const int64_t n = f->by_cols ? f->strip_n : f->g.n_out, at_once = f->by_cols ? GROUP_STRIPS : GROUP_ROWS;
+  const int64_t n = f->by_cols ? f->strip_n : f->g.n_out,
+                at_once = f->by_cols ? GROUP_STRIPS : GROUP_ROWS;
   const int64_t most = i64_min(f->g.n_out, f->by_cols ? GROUP_STRIPS * COLS : GROUP_ROWS);
   const size_t n_bytes = (size_t)((GROUP + LEVELS) * most * f->width);
   char *scratch = mem_alloc_data(f->cx->ctx, n_bytes);
@@ -518,7 +526,7 @@ rush_status reduce_run(call_ctx *cx, const reduce_job *job, void *acc)
   return st;
 }
 
-/* -- Where ------------------------------------------------------------------------------------------------------------------ */
+/* -- Where ------------------------------------------------------------------------------------- */
 
 static int64_t find_in_row(const folding *f, const char *base, const void *wanted)
 {
@@ -542,7 +550,8 @@ static int64_t find_in_row(const folding *f, const char *base, const void *wante
 static int64_t find_in_plain_row(const folding *f, const char *x, const void *wanted)
 {
   for (int64_t at = 0; at < f->g.n_gone; at += FIND_AT_ONCE) {
-    int64_t n = i64_min(FIND_AT_ONCE, f->g.n_gone - at), hit = f->isa->find[f->job->type](n, x + at * f->width, wanted);
+    int64_t n = i64_min(FIND_AT_ONCE, f->g.n_gone - at),
+            hit = f->isa->find[f->job->type](n, x + at * f->width, wanted);
     if (hit < n)
       return at + hit;
     if (n == FIND_AT_ONCE && call_over(f->cx))
@@ -603,5 +612,7 @@ rush_status reduce_find(call_ctx *cx, const reduce_job *job, const void *extreme
     return parallel_for(cx, f.g.n_out, i64_max(1, GRAIN / f.g.n_gone), find_rows, &f);
   f.n_pieces = 1;
   int64_t units = strips_of_row(&f) * (f.g.n_out / f.g.kept.sizes[0]);
-  return parallel_for(cx, units, i64_max(1, GRAIN / (f.g.n_gone * i64_min(COLS, f.g.kept.sizes[0]))), find_strips, &f);
+  return parallel_for(cx, units,
+                      i64_max(1, GRAIN / (f.g.n_gone * i64_min(COLS, f.g.kept.sizes[0]))),
+                      find_strips, &f);
 }

@@ -1,15 +1,15 @@
 /* ops/kernels/reduce/reduce.h -- the reduction machine: folding dimensions of a tensor.
  *
- * A job names a tensor, the dimensions that go, and a kind: what each element is mapped to and how two
- * are combined.  The result is one accumulator for each output, in row-major order of the dimensions that
- * stay; finishing (a division, a root) and rounding to a dtype are the caller's.
+ * A job names a tensor, the dimensions that go, and a kind: what each element is mapped to and how
+ * two are combined.  The result is one accumulator for each output, in row-major order of the
+ * dimensions that stay; finishing (a division, a root) and rounding to a dtype are the caller's.
  *
  *   rows      the reduced dimensions lie innermost: 16 lanes by 4 accumulators and one tree
  *   columns   a kept dimension lies innermost: a row of accumulators takes row after row
  *   neither   blocks are gathered (and converted to the accumulator's type) and folded as rows
  *
- * Elements are folded in pieces whose size depends on the problem only, and pieces are combined in pairs:
- * the same bits with one thread and with many, and on every instruction set.
+ * Elements are folded in pieces whose size depends on the problem only, and pieces are combined in
+ * pairs: the same bits with one thread and with many, and on every instruction set.
  *
  * A complex tensor counts as one of pairs of reals: it has two accumulators an output. */
 #ifndef RUSH_OPS_REDUCE_H
@@ -36,9 +36,11 @@ typedef enum reduce_kind {
 /* Loops for one kind and type; params are NULL or one an accumulator. */
 typedef struct reduce_loops {
   /* acc[r] = fold of the n elements in a row at x + r * stride (elements) */
-  void (*rows)(int64_t n_rows, int64_t n, int64_t stride, const void *x, const void *param, void *acc);
+  void (*rows)(int64_t n_rows, int64_t n, int64_t stride, const void *x, const void *param,
+               void *acc);
   /* acc[c] takes n_rows elements, `stride` elements apart, from x + c */
-  void (*cols)(int64_t n_cols, int64_t n_rows, int64_t stride, const void *x, const void *param, void *acc);
+  void (*cols)(int64_t n_cols, int64_t n_rows, int64_t stride, const void *x, const void *param,
+               void *acc);
   void (*init)(int64_t n, void *acc);
 } reduce_loops;
 
@@ -65,8 +67,10 @@ int64_t reduce_n_outputs(const rush_tensor *x, uint64_t dims);
 int64_t reduce_n_elems(const rush_tensor *x, uint64_t dims); /* elements of each */
 /* acc: one an output, of job->type; two for complex tensors. */
 rush_status reduce_run(call_ctx *cx, const reduce_job *job, void *acc) RUSH_CHECKED;
-/* For the extreme of each output, that reduce_run found: the linear index among the reduced elements (in
- * row-major order of the reduced dimensions) of its first occurrence, or of the first NaN. */
-rush_status reduce_find(call_ctx *cx, const reduce_job *job, const void *extremes, int64_t *found) RUSH_CHECKED;
+/* For the extreme of each output, that reduce_run found: the linear index among the reduced
+ * elements (in row-major order of the reduced dimensions) of its first occurrence, or of the first
+ * NaN. */
+rush_status reduce_find(call_ctx *cx, const reduce_job *job, const void *extremes,
+                        int64_t *found) RUSH_CHECKED;
 
 #endif

@@ -1,5 +1,5 @@
-/* Loops of the reduction machine (reduce.h), compiled once per instruction set; reduce_kernel.inc per
- * type. */
+/* Loops of the reduction machine (reduce.h), compiled once per instruction set; reduce_kernel.inc
+ * per type. */
 #include "ops/kernels/reduce/reduce.h"
 
 #include <math.h>
@@ -77,7 +77,8 @@
 #define FLOAT_KIND(KIND, kind) \
   [REDUCE_##KIND] = {[TY_F32] = LOOPS(kind, f32), [TY_F64] = LOOPS(kind, f64)}
 #define NUMBER_KIND(KIND, kind) \
-  [REDUCE_##KIND] = {[TY_I64] = LOOPS(kind, i64), [TY_F32] = LOOPS(kind, f32), [TY_F64] = LOOPS(kind, f64)}
+  [REDUCE_##KIND] = {           \
+    [TY_I64] = LOOPS(kind, i64), [TY_F32] = LOOPS(kind, f32), [TY_F64] = LOOPS(kind, f64)}
 #define ANY_KIND(KIND, kind)                                                \
   [REDUCE_##KIND] = {[TY_BOOL] = LOOPS(kind, b), [TY_I64] = LOOPS(kind, i64), \
                      [TY_F32] = LOOPS(kind, f32), [TY_F64] = LOOPS(kind, f64)}

@@ -1,8 +1,8 @@
-/* ops/kernels/reduce/reduction.c -- operators that reduce: sums, products, means, extremes, variances, norms,
- * logsumexp. Each reads its arguments by name (overloads put them at different places), checks as
- * PyTorch does, runs one or two jobs of reduce.h and finishes the accumulators. Variances make two
- * passes in double instead of Welford's update: the machine has no state of three numbers, and two
- * passes are accurate too. */
+/* ops/kernels/reduce/reduction.c -- operators that reduce: sums, products, means, extremes,
+ * variances, norms, logsumexp. Each reads its arguments by name (overloads put them at different
+ * places), checks as PyTorch does, runs one or two jobs of reduce.h and finishes the accumulators.
+ * Variances make two passes in double instead of Welford's update: the machine has no state of
+ * three numbers, and two passes are accurate too. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "ops/kernels/reduce/reduce.h"
 #include "ops/kernels/views.h"
 
-/* -- Arguments, found by name: overloads differ ------------------------------------------------------------ */
+/* -- Arguments, found by name: overloads differ ------------------------------------------------ */
 
 typedef struct reduction {
   rush_call *c;
@@ -97,7 +97,7 @@ static rush_status refuse(const reduction *r, const char *kernel, int dtype)
 
 static bool is_float8(int dtype) { return dtype_is_float(dtype) && dtype_bytes(dtype) == 1; }
 
-/* -- Running ------------------------------------------------------------------------------------------------ */
+/* -- Running ----------------------------------------------------------------------------------- */
 
 /* What a dtype accumulates in. */
 static tape_type acc_type(int dtype)
@@ -143,7 +143,8 @@ static rush_status store_accs(call_ctx *cx, rush_tensor *out, tape_type type, co
   return RUSH_OK;
 }
 
-/* Runs a job into a new tensor of `dtype`; finish (NULL: none) sees the accumulators [begin, end) first. */
+/* Runs a job into a new tensor of `dtype`; finish (NULL: none) sees the accumulators [begin, end)
+ * first. */
 typedef void finish_fn(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg);
 
 typedef struct finishing {
@@ -159,21 +160,23 @@ static void finish_some(void *p, int64_t begin, int64_t end)
   f->fn(f->acc, f->type, begin, end, f->arg);
 }
 
-static rush_status finish_all(call_ctx *cx, finish_fn *fn, void *acc, tape_type type, int64_t n, const void *arg)
+static rush_status finish_all(call_ctx *cx, finish_fn *fn, void *acc, tape_type type, int64_t n,
+                              const void *arg)
 {
   finishing f = {fn, acc, type, arg};
   return serial_for(cx, n, BLOCK_MAX, finish_some, &f);
 }
 
-static rush_status run_to(const reduction *r, reduce_job *job, int dtype, finish_fn *finish, const void *arg,
-                          rush_tensor **result)
+static rush_status run_to(const reduction *r, reduce_job *job, int dtype, finish_fn *finish,
+                          const void *arg, rush_tensor **result)
 {
   call_ctx *cx = r->c->cx;
   rush_tensor *out = NULL;
   TRY(tensor_new(cx, dtype, r->n_dims, r->sizes, &out));
   const int64_t n = out->n_elems * (dtype_is_complex(job->x->dtype) ? 2 : 1);
-  const bool in_place = tape_type_of(dtype_is_complex(dtype) ? dtype_to_real(dtype) : dtype) == (int)job->type &&
-                        tensor_item_bytes(out) * (size_t)out->n_elems == (size_t)n * tape_type_bytes(job->type);
+  const bool in_place =
+    tape_type_of(dtype_is_complex(dtype) ? dtype_to_real(dtype) : dtype) == (int)job->type &&
+    tensor_item_bytes(out) * (size_t)out->n_elems == (size_t)n * tape_type_bytes(job->type);
   void *acc = out->data;
   rush_status st = in_place ? RUSH_OK : new_accs(cx, job->type, n, &acc);
   if (st == RUSH_OK)
@@ -191,7 +194,8 @@ static rush_status run_to(const reduction *r, reduce_job *job, int dtype, finish
   return st;
 }
 
-static rush_status give_to(const reduction *r, reduce_job *job, int dtype, finish_fn *finish, const void *arg)
+static rush_status give_to(const reduction *r, reduce_job *job, int dtype, finish_fn *finish,
+                           const void *arg)
 {
   rush_tensor *out = NULL;
   TRY(run_to(r, job, dtype, finish, arg, &out));
@@ -224,13 +228,14 @@ static void finish_sqrt(void *acc, tape_type type, int64_t begin, int64_t end, c
     EACH(double, sqrt(a[i]));
 }
 
-/* The input as the dtype the operator computes in; new.  A conversion that the machine makes anyway, block
- * by block, is left to it. */
+/* The input as the dtype the operator computes in; new.  A conversion that the machine makes
+ * anyway, block by block, is left to it. */
 static rush_status as_dtype(const reduction *r, int dtype, rush_tensor **out)
 {
   const dtype_class from = dtype_class_of(r->x->dtype), to = dtype_class_of(dtype);
-  const bool widens = from != DTYPE_COMPLEX && to != DTYPE_COMPLEX && from <= to &&
-                      (dtype_bytes(dtype) == 8 || (dtype == RUSH_FLOAT32 && r->x->dtype != RUSH_FLOAT64));
+  const bool widens =
+    from != DTYPE_COMPLEX && to != DTYPE_COMPLEX && from <= to &&
+    (dtype_bytes(dtype) == 8 || (dtype == RUSH_FLOAT32 && r->x->dtype != RUSH_FLOAT64));
   if (r->x->dtype == dtype || (widens && to != DTYPE_BOOL)) {
     *out = tensor_retain(r->x);
     return RUSH_OK;
@@ -238,7 +243,7 @@ static rush_status as_dtype(const reduction *r, int dtype, rush_tensor **out)
   return tensor_to_dtype(r->c->cx, r->x, dtype, out);
 }
 
-/* -- Sums and products ------------------------------------------------------------------------------------------ */
+/* -- Sums and products ------------------------------------------------------------------------- */
 
 /* What sum and prod give for a dtype argument. */
 static int sum_dtype(const rush_call *c, const rush_tensor *x)
@@ -250,8 +255,8 @@ static int sum_dtype(const rush_call *c, const rush_tensor *x)
 }
 
 /* The same with an input of another dtype, which is read only here. */
-static rush_status reduce_as(reduction *r, rush_tensor *x, reduce_kind kind, int dtype, finish_fn *finish,
-                             const void *arg)
+static rush_status reduce_as(reduction *r, rush_tensor *x, reduce_kind kind, int dtype,
+                             finish_fn *finish, const void *arg)
 {
   reduce_job job = {.x = x, .dims = r->dims, .kind = kind, .type = acc_type(dtype)};
   if (job.type == TY_BOOL) { /* a sum of bools is their or, a product their and */
@@ -326,8 +331,9 @@ static rush_status sum_like(rush_call *c, reduce_kind kind, const char *kernel)
   if (kind == REDUCE_NANSUM && (dtype_is_complex(r.x->dtype) || dtype_is_complex(dtype)))
     return call_fail(c->cx, "nansum on CPU does not support complex inputs");
   TRY(as_dtype(&r, dtype, &x));
-  rush_status st = kind == REDUCE_PROD && dtype_is_complex(dtype) ? complex_product(&r, x)
-                                                                  : reduce_as(&r, x, kind, dtype, NULL, NULL);
+  rush_status st = kind == REDUCE_PROD && dtype_is_complex(dtype)
+                     ? complex_product(&r, x)
+                     : reduce_as(&r, x, kind, dtype, NULL, NULL);
   tensor_release(x);
   return st;
 }
@@ -345,8 +351,11 @@ rush_status kernel_reduce_mean(rush_call *c)
   const bool given = dtype != DTYPE_NONE;
   dtype = given ? dtype : r.x->dtype;
   if (!dtype_is_float(dtype) && !dtype_is_complex(dtype))
-    return call_fail(c->cx, "mean(): could not infer output dtype. %s dtype must be either a floating point or "
-                            "complex dtype. Got: %s", given ? "Optional" : "Input", dtype_aten_name(dtype));
+    return call_fail(
+      c->cx,
+      "mean(): could not infer output dtype. %s dtype must be either a floating point or "
+      "complex dtype. Got: %s",
+      given ? "Optional" : "Input", dtype_aten_name(dtype));
   if (is_float8(dtype))
     return refuse(&r, "sum_cpu", dtype);
   TRY(as_dtype(&r, dtype, &x));
@@ -401,7 +410,7 @@ rush_status kernel_reduce_sum_to_size(rush_call *c)
   return reduce_as(&r, r.x, REDUCE_SUM, dtype, NULL, NULL);
 }
 
-/* -- All, any --------------------------------------------------------------------------------------------------------- */
+/* -- All, any ---------------------------------------------------------------------------------- */
 
 static rush_status truth(rush_call *c, reduce_kind kind)
 {
@@ -409,13 +418,15 @@ static rush_status truth(rush_call *c, reduce_kind kind)
   rush_tensor *x = NULL;
   TRY(read_reduction(c, &r));
   const int dim = arg_named(c, "dim");
-  if (r.whole && dim >= 0 && c->args[dim].tag == RUSH_TAG_LIST) { /* an empty list names no dimension here */
+  if (r.whole && dim >= 0 &&
+      c->args[dim].tag == RUSH_TAG_LIST) { /* an empty list names no dimension here */
     r.dims = 0;
     result_sizes(&r);
   }
   TRY(dtype_is_complex(r.x->dtype) ? tensor_to_dtype(c->cx, r.x, RUSH_BOOL, &x)
                                    : (x = tensor_retain(r.x), RUSH_OK));
-  reduce_job job = {.x = x, .dims = r.dims, .kind = kind, .type = TY_BOOL, .as_bool = x->dtype != RUSH_BOOL};
+  reduce_job job = {
+    .x = x, .dims = r.dims, .kind = kind, .type = TY_BOOL, .as_bool = x->dtype != RUSH_BOOL};
   rush_status st = give_to(&r, &job, r.x->dtype == RUSH_UINT8 ? RUSH_UINT8 : RUSH_BOOL, NULL, NULL);
   tensor_release(x);
   return st;
@@ -424,10 +435,11 @@ static rush_status truth(rush_call *c, reduce_kind kind)
 rush_status kernel_reduce_all(rush_call *c) { return truth(c, REDUCE_MIN); }
 rush_status kernel_reduce_any(rush_call *c) { return truth(c, REDUCE_MAX); }
 
-/* -- Extremes ----------------------------------------------------------------------------------------------------------- */
+/* -- Extremes ---------------------------------------------------------------------------------- */
 
 /* Something to choose from in every output. */
-static rush_status check_nonempty(const reduction *r, const char *name, const char *whole_text, const char *whole_type)
+static rush_status check_nonempty(const reduction *r, const char *name, const char *whole_text,
+                                  const char *whole_type)
 {
   if (r->x->n_elems > 0)
     return RUSH_OK;
@@ -435,16 +447,20 @@ static rush_status check_nonempty(const reduction *r, const char *name, const ch
     return call_fail_type(r->c->cx, whole_type, "%s%s", name, whole_text);
   for (int d = 0; d < r->x->n_dims; d++)
     if (r->dims >> d & 1 && r->x->sizes[d] == 0)
-      return call_fail_type(r->c->cx, "IndexError", "%s: Expected reduction dim %d to have non-zero size.", name, d);
+      return call_fail_type(r->c->cx, "IndexError",
+                            "%s: Expected reduction dim %d to have non-zero size.", name, d);
   return RUSH_OK;
 }
 
-#define NAME_DIM ": Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+#define NAME_DIM                                                                                \
+  ": Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim " \
+  "with the 'dim' argument."
 
 static rush_status check_ordered(const reduction *r, const char *kernel)
 {
   const int dtype = r->x->dtype;
-  if (dtype_is_complex(dtype) || is_float8(dtype) || tape_type_of(dtype) < 0 || dtype == RUSH_UINT64)
+  if (dtype_is_complex(dtype) || is_float8(dtype) || tape_type_of(dtype) < 0 ||
+      dtype == RUSH_UINT64)
     return refuse(r, kernel, dtype);
   return RUSH_OK;
 }
@@ -459,8 +475,14 @@ static rush_status extreme(rush_call *c, reduce_kind kind, const char *name, con
   return give_to(&r, &job, r.x->dtype, NULL, NULL);
 }
 
-rush_status kernel_reduce_amax(rush_call *c) { return extreme(c, REDUCE_MAX, "amax()", "max_values_cpu"); }
-rush_status kernel_reduce_amin(rush_call *c) { return extreme(c, REDUCE_MIN, "amin()", "min_values_cpu"); }
+rush_status kernel_reduce_amax(rush_call *c)
+{
+  return extreme(c, REDUCE_MAX, "amax()", "max_values_cpu");
+}
+rush_status kernel_reduce_amin(rush_call *c)
+{
+  return extreme(c, REDUCE_MIN, "amin()", "min_values_cpu");
+}
 rush_status kernel_reduce_max(rush_call *c) { return extreme(c, REDUCE_MAX, "max()", "max_all"); }
 rush_status kernel_reduce_min(rush_call *c) { return extreme(c, REDUCE_MIN, "min()", "min_all"); }
 
@@ -469,11 +491,13 @@ rush_status kernel_reduce_aminmax(rush_call *c)
   reduction r;
   TRY(read_reduction(c, &r));
   TRY(check_ordered(&r, "aminmax_cpu"));
-  TRY(check_nonempty(&r, r.whole ? "aminmax()" : "aminmax",
-                     ": cannot compute aminmax over an empty dimension as the operation has no identity.",
-                     "RuntimeError"));
+  TRY(check_nonempty(
+    &r, r.whole ? "aminmax()" : "aminmax",
+    ": cannot compute aminmax over an empty dimension as the operation has no identity.",
+    "RuntimeError"));
   for (uint32_t i = 0; i < 2; i++) {
-    reduce_job job = {.x = r.x, .dims = r.dims, .kind = i ? REDUCE_MAX : REDUCE_MIN, .type = acc_type(r.x->dtype)};
+    reduce_job job = {
+      .x = r.x, .dims = r.dims, .kind = i ? REDUCE_MAX : REDUCE_MIN, .type = acc_type(r.x->dtype)};
     rush_tensor *out = NULL;
     TRY(run_to(&r, &job, r.x->dtype, NULL, NULL, &out));
     call_return_steal(c, i, out);
@@ -482,7 +506,8 @@ rush_status kernel_reduce_aminmax(rush_call *c)
 }
 
 /* Values (may be unwanted) and indices. */
-static rush_status extreme_at(const reduction *r, reduce_kind kind, rush_tensor **values, rush_tensor **at)
+static rush_status extreme_at(const reduction *r, reduce_kind kind, rush_tensor **values,
+                              rush_tensor **at)
 {
   call_ctx *cx = r->c->cx;
   const tape_type type = acc_type(r->x->dtype);
@@ -528,8 +553,14 @@ static rush_status extreme_dim(rush_call *c, reduce_kind kind, const char *name,
   return RUSH_OK;
 }
 
-rush_status kernel_reduce_max_dim(rush_call *c) { return extreme_dim(c, REDUCE_MAX, "max()", "max_cpu"); }
-rush_status kernel_reduce_min_dim(rush_call *c) { return extreme_dim(c, REDUCE_MIN, "min()", "min_cpu"); }
+rush_status kernel_reduce_max_dim(rush_call *c)
+{
+  return extreme_dim(c, REDUCE_MAX, "max()", "max_cpu");
+}
+rush_status kernel_reduce_min_dim(rush_call *c)
+{
+  return extreme_dim(c, REDUCE_MIN, "min()", "min_cpu");
+}
 
 static rush_status arg_extreme(rush_call *c, reduce_kind kind, const char *name, const char *kernel)
 {
@@ -537,18 +568,26 @@ static rush_status arg_extreme(rush_call *c, reduce_kind kind, const char *name,
   rush_tensor *at = NULL;
   TRY(read_reduction(c, &r));
   if (dtype_is_complex(r.x->dtype) || r.x->dtype == RUSH_BOOL)
-    return call_fail(c->cx, "%s: does not support %s input", name, r.x->dtype == RUSH_BOOL ? "bool" : "complex");
+    return call_fail(c->cx, "%s: does not support %s input", name,
+                     r.x->dtype == RUSH_BOOL ? "bool" : "complex");
   TRY(check_ordered(&r, kernel));
-  TRY(check_nonempty(&r, name, ": Expected reduction dim to be specified for input.numel() == 0.", "IndexError"));
+  TRY(check_nonempty(&r, name, ": Expected reduction dim to be specified for input.numel() == 0.",
+                     "IndexError"));
   TRY(extreme_at(&r, kind, NULL, &at));
   call_return_steal(c, 0, at);
   return RUSH_OK;
 }
 
-rush_status kernel_reduce_argmax(rush_call *c) { return arg_extreme(c, REDUCE_MAX, "argmax()", "argmax_cpu"); }
-rush_status kernel_reduce_argmin(rush_call *c) { return arg_extreme(c, REDUCE_MIN, "argmin()", "argmin_cpu"); }
+rush_status kernel_reduce_argmax(rush_call *c)
+{
+  return arg_extreme(c, REDUCE_MAX, "argmax()", "argmax_cpu");
+}
+rush_status kernel_reduce_argmin(rush_call *c)
+{
+  return arg_extreme(c, REDUCE_MIN, "argmin()", "argmin_cpu");
+}
 
-/* -- Variances: two passes, in double ---------------------------------------------------------------------------------------- */
+/* -- Variances: two passes, in double ---------------------------------------------------------- */
 
 /* Sums to means; those after an infinity are as running means are. */
 static void finish_mean(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg)
@@ -579,7 +618,8 @@ static void finish_variance(void *acc, tape_type type, int64_t begin, int64_t en
   }
 }
 
-static rush_status variance_of(const reduction *r, double correction, bool root, rush_tensor **var, rush_tensor **mean)
+static rush_status variance_of(const reduction *r, double correction, bool root, rush_tensor **var,
+                               rush_tensor **mean)
 {
   call_ctx *cx = r->c->cx;
   const bool pairs = dtype_is_complex(r->x->dtype);
@@ -632,7 +672,8 @@ static rush_status variance(rush_call *c, bool root, bool with_mean, const char 
   rush_tensor *var = NULL, *mean = NULL;
   TRY(read_reduction(c, &r));
   if (!dtype_is_float(r.x->dtype) && !dtype_is_complex(r.x->dtype))
-    return call_fail(c->cx, "%s only support floating point and complex dtypes", with_mean ? name : "std and var");
+    return call_fail(c->cx, "%s only support floating point and complex dtypes",
+                     with_mean ? name : "std and var");
   if (is_float8(r.x->dtype))
     return refuse(&r, "std_cpu", r.x->dtype);
   const int unbiased = arg_named(c, "unbiased"), by = arg_named(c, "correction");
@@ -644,8 +685,11 @@ static rush_status variance(rush_call *c, bool root, bool with_mean, const char 
   if (r.x->n_elems > 0 && (double)reduce_n_elems(r.x, r.dims) - correction <= 0) {
     text_buf t;
     text_init(&t, c->cx->ctx);
-    text_printf(&t, "%s(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
-                    "(input numel divided by output numel).", name);
+    text_printf(&t,
+                "%s(): degrees of freedom is <= 0. Correction should be strictly less than the "
+                "reduction factor "
+                "(input numel divided by output numel).",
+                name);
     call_warn(c->cx, text_str(&t));
     text_free(&t);
   }
@@ -661,7 +705,7 @@ rush_status kernel_reduce_std(rush_call *c) { return variance(c, true, false, "s
 rush_status kernel_reduce_var_mean(rush_call *c) { return variance(c, false, true, "var_mean"); }
 rush_status kernel_reduce_std_mean(rush_call *c) { return variance(c, true, true, "std_mean"); }
 
-/* -- logsumexp ---------------------------------------------------------------------------------------------------------------- */
+/* -- logsumexp --------------------------------------------------------------------------------- */
 
 static void finish_log(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg)
 {
@@ -705,7 +749,7 @@ rush_status kernel_reduce_logsumexp(rush_call *c)
   return st;
 }
 
-/* -- Norms ---------------------------------------------------------------------------------------------------------------------- */
+/* -- Norms ------------------------------------------------------------------------------------- */
 
 static rush_status check_norm(const reduction *r, int dtype, double p)
 {
@@ -713,31 +757,45 @@ static rush_status check_norm(const reduction *r, int dtype, double p)
   const int from = r->x->dtype;
   if (!dtype_is_float(from) && !dtype_is_complex(from))
     return strcmp(r->c->op->schema->name, "aten::norm") == 0
-               ? call_fail(cx, "norm(): input dtype should be either floating point or complex. Got %s instead.",
-                           dtype_aten_name(from))
-               : call_fail(cx, "linalg.vector_norm: Expected a floating point or complex tensor as input. Got %s",
-                           dtype_aten_name(from));
+             ? call_fail(
+                 cx,
+                 "norm(): input dtype should be either floating point or complex. Got %s instead.",
+                 dtype_aten_name(from))
+             : call_fail(
+                 cx,
+                 "linalg.vector_norm: Expected a floating point or complex tensor as input. Got %s",
+                 dtype_aten_name(from));
   if (dtype != DTYPE_NONE && !dtype_is_float(dtype) && !dtype_is_complex(dtype))
-    return call_fail(cx, "linalg.vector_norm: dtype should be floating point or complex, but got %s",
+    return call_fail(cx,
+                     "linalg.vector_norm: dtype should be floating point or complex, but got %s",
                      dtype_aten_name(dtype));
   if (dtype != DTYPE_NONE && dtype_is_complex(from) != dtype_is_complex(dtype))
     return call_fail(cx, "linalg.vector_norm: dtype should be %s for %s inputs, but got %s",
-                     dtype_is_complex(from) ? "complex" : "real", dtype_is_complex(from) ? "complex" : "real",
-                     dtype_aten_name(dtype));
+                     dtype_is_complex(from) ? "complex" : "real",
+                     dtype_is_complex(from) ? "complex" : "real", dtype_aten_name(dtype));
   if (dtype != DTYPE_NONE && dtype_promote(from, dtype) != dtype)
-    return call_fail(cx, "linalg.vector_norm: the dtype of the input (%s) should be convertible without narrowing to "
-                         "the specified dtype (%s)", dtype_aten_name(from), dtype_aten_name(dtype));
+    return call_fail(
+      cx,
+      "linalg.vector_norm: the dtype of the input (%s) should be convertible without narrowing to "
+      "the specified dtype (%s)",
+      dtype_aten_name(from), dtype_aten_name(dtype));
   if (r->x->n_elems > 0 || !(p < 0 || p == INFINITY))
     return RUSH_OK;
   char ord[32];
   snprintf(ord, sizeof ord, isinf(p) ? (p < 0 ? "-inf" : "inf") : "%g", p);
   if (r->whole)
-    return call_fail(cx, "linalg.vector_norm cannot compute the %s norm on an empty tensor because the operation does not "
-                         "have an identity", ord);
+    return call_fail(cx,
+                     "linalg.vector_norm cannot compute the %s norm on an empty tensor because the "
+                     "operation does not "
+                     "have an identity",
+                     ord);
   for (int d = 0; d < r->x->n_dims; d++)
     if (r->dims >> d & 1 && r->x->sizes[d] == 0)
-      return call_fail(cx, "linalg.vector_norm cannot compute the %s norm on the dimension %dbecause this dimension is "
-                           "empty and the operation does not have an identity", ord, d);
+      return call_fail(cx,
+                       "linalg.vector_norm cannot compute the %s norm on the dimension %dbecause "
+                       "this dimension is "
+                       "empty and the operation does not have an identity",
+                       ord, d);
   return RUSH_OK;
 }
 
@@ -803,9 +861,10 @@ static rush_status vector_norm(rush_call *c, double p)
   const int real = dtype_is_complex(dtype) ? dtype_to_real(dtype) : dtype;
   const bool special = p == 0 || p == 1 || p == 2 || isinf(p);
   /* powers of 16-bit floats are taken in float32 */
-  rush_status st = !special && dtype == RUSH_COMPLEX32 ? tensor_to_dtype(c->cx, r.x, RUSH_COMPLEX64, &x)
-                   : !special && dtype_bytes(dtype) == 2 ? tensor_to_dtype(c->cx, r.x, RUSH_FLOAT32, &x)
-                                                       : as_dtype(&r, dtype, &x);
+  rush_status st =
+    !special && dtype == RUSH_COMPLEX32   ? tensor_to_dtype(c->cx, r.x, RUSH_COMPLEX64, &x)
+    : !special && dtype_bytes(dtype) == 2 ? tensor_to_dtype(c->cx, r.x, RUSH_FLOAT32, &x)
+                                          : as_dtype(&r, dtype, &x);
   if (st == RUSH_OK && dtype_is_complex(x->dtype)) {
     st = abs_power(c->cx, x, 1, &abs);
     tensor_release(x);
@@ -821,7 +880,8 @@ static rush_status vector_norm(rush_call *c, double p)
 rush_status kernel_reduce_norm(rush_call *c)
 {
   if (c->n_args > 1 && c->args[1].tag == RUSH_TAG_COMPLEX)
-    return call_fail(c->cx, "linalg.vector_norm: Expected a non-complex scalar as the order of norm.");
+    return call_fail(c->cx,
+                     "linalg.vector_norm: Expected a non-complex scalar as the order of norm.");
   return vector_norm(c, call_float_or(c, 1, 2));
 }
 

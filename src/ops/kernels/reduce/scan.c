@@ -1,8 +1,8 @@
-/* ops/kernels/reduce/scan.c -- running sums, products, logsumexp and extremes. The input is copied into the dtype
- * it accumulates in and scanned there in place: plane by plane where inner dimensions follow, so
- * that steps vectorise, or along a row where a plane is one element. Every sum is sequential, as
- * PyTorch's; a parallel prefix sum would round differently. Parallel over the outer dimensions.
- * Cost: O(n), and one copy. */
+/* ops/kernels/reduce/scan.c -- running sums, products, logsumexp and extremes. The input is copied
+ * into the dtype it accumulates in and scanned there in place: plane by plane where inner
+ * dimensions follow, so that steps vectorise, or along a row where a plane is one element. Every
+ * sum is sequential, as PyTorch's; a parallel prefix sum would round differently. Parallel over the
+ * outer dimensions. Cost: O(n), and one copy. */
 #include "base/cmplx.h"
 #include <math.h>
 
@@ -15,7 +15,8 @@
 #define GRAIN 16384 /* elements of a task */
 #define WORK 65536  /* elements between two looks at the clock */
 
-/* A dense tensor [outer, n, inner] of what PyTorch accumulates in; every step adds a plane to the next. */
+/* A dense tensor [outer, n, inner] of what PyTorch accumulates in; every step adds a plane to the
+ * next. */
 typedef struct scan_job {
   void *x;
   int64_t n, inner;
@@ -31,7 +32,8 @@ static void scan_planes(void *arg, int64_t begin, int64_t end)
   const size_t plane = (size_t)j->inner * j->item;
   for (int64_t o = begin; o < end; o++) {
     char *x = (char *)j->x + (size_t)(o * j->n) * plane;
-    for (int64_t i = 0; j->inner == 1 && i + 1 < j->n; i += WORK) { /* from the last element that is done */
+    for (int64_t i = 0; j->inner == 1 && i + 1 < j->n;
+         i += WORK) { /* from the last element that is done */
       if (i > 0 && call_over(j->cx))
         return;
       j->row(i64_min(WORK + 1, j->n - i), x + (size_t)i * plane);
@@ -91,7 +93,8 @@ static inline float log_add_expf(float x, float y)
 /* The same of complex numbers: by the larger real part. */
 static double _Complex log_add_expc(double _Complex x, double _Complex y)
 {
-  const bool x_nan = isnan(creal(x)) || isnan(cimag(x)), y_nan = isnan(creal(y)) || isnan(cimag(y)), less = creal(x) < creal(y);
+  const bool x_nan = isnan(creal(x)) || isnan(cimag(x)), y_nan = isnan(creal(y)) || isnan(cimag(y)),
+             less = creal(x) < creal(y);
   const double _Complex lo = less ? x : y, hi = less ? y : x;
   if (x_nan || y_nan)
     return CMPLX(NAN, NAN);
@@ -115,8 +118,10 @@ static int scan_step(int kind, int dtype, scan_job *j)
     void (*step)(int64_t, const void *, void *);
     void (*row)(int64_t, void *);
   } loops;
-  static const loops f64[] = {BOTH(sum_f64), BOTH(prod_f64), BOTH(log_f64)}, i64[] = {BOTH(sum_i64), BOTH(prod_i64)};
-  static const loops f32[] = {BOTH(sum_f32), BOTH(prod_f32), BOTH(log_f32)}, c128[] = {BOTH(sum_c128), BOTH(prod_c128), BOTH(log_c128)};
+  static const loops f64[] = {BOTH(sum_f64), BOTH(prod_f64), BOTH(log_f64)},
+                     i64[] = {BOTH(sum_i64), BOTH(prod_i64)};
+  static const loops f32[] = {BOTH(sum_f32), BOTH(prod_f32), BOTH(log_f32)},
+                     c128[] = {BOTH(sum_c128), BOTH(prod_c128), BOTH(log_c128)};
 #undef BOTH
   const loops *of = i64;
   int acc = RUSH_INT64;
@@ -154,7 +159,8 @@ static rush_status scan(rush_call *c, int kind, int dtype, rush_tensor **out)
   j.x = x->data;
   j.item = dtype_bytes(acc);
   if (x->n_elems > 0)
-    st = parallel_for(c->cx, x->n_elems / (j.n * j.inner), i64_max(1, GRAIN / (j.n * j.inner)), scan_planes, &j);
+    st = parallel_for(c->cx, x->n_elems / (j.n * j.inner), i64_max(1, GRAIN / (j.n * j.inner)),
+                      scan_planes, &j);
   if (st == RUSH_OK)
     st = tensor_to_dtype(c->cx, x, dtype, out);
   tensor_release(x);
@@ -175,8 +181,9 @@ static rush_status scan_inplace(rush_call *c, int kind)
   rush_tensor *t = call_tensor(c, 0), *out;
   const int dtype = call_dtype_or(c, 2, t->dtype);
   if (dtype != t->dtype)
-    return call_fail(c->cx, "Bad in-place call: input tensor dtype %s and output tensor dtype %s should match",
-                     dtype_name(t->dtype), dtype_name(dtype));
+    return call_fail(
+      c->cx, "Bad in-place call: input tensor dtype %s and output tensor dtype %s should match",
+      dtype_name(t->dtype), dtype_name(dtype));
   if (dtype == RUSH_BOOL && t->n_dims > 0)
     return call_no_dtype(c->cx, kind == SCAN_SUM ? "cumsum_out_cpu" : "cumprod_out_cpu", dtype);
   TRY(written_check_self(c->cx, t));
@@ -194,8 +201,8 @@ static int scan_dtype(rush_call *c)
   return call_dtype_or(c, 2, own == RUSH_BOOL || dtype_is_integral(own) ? RUSH_INT64 : own);
 }
 
-rush_kernel kernel_cumsum, kernel_cumprod, kernel_cumsum_inplace, kernel_cumprod_inplace, kernel_logcumsumexp,
-    kernel_cummax, kernel_cummin;
+rush_kernel kernel_cumsum, kernel_cumprod, kernel_cumsum_inplace, kernel_cumprod_inplace,
+  kernel_logcumsumexp, kernel_cummax, kernel_cummin;
 rush_status kernel_cumsum(rush_call *c) { return scan_new(c, SCAN_SUM, scan_dtype(c)); }
 rush_status kernel_cumprod(rush_call *c) { return scan_new(c, SCAN_PROD, scan_dtype(c)); }
 rush_status kernel_cumsum_inplace(rush_call *c) { return scan_inplace(c, SCAN_SUM); }
@@ -208,10 +215,11 @@ rush_status kernel_logcumsumexp(rush_call *c)
   return scan_new(c, SCAN_LOG, dtype);
 }
 
-/* -- Running extremes with positions ---------------------------------------------------------------------------- */
+/* -- Running extremes with positions ----------------------------------------------------------- */
 
 /* The last of equals wins, and NaN wins over all. */
-static void extremes(const call_ctx *cx, int dtype, const void *row, int64_t n, bool most, int64_t *indices)
+static void extremes(const call_ctx *cx, int dtype, const void *row, int64_t n, bool most,
+                     int64_t *indices)
 {
   union { double d[256]; int64_t i[256]; } x;
   int64_t at = 0;
@@ -232,7 +240,8 @@ static void extremes(const call_ctx *cx, int dtype, const void *row, int64_t n, 
     const int64_t m = i64_min(256, n - begin);
     if (call_over_at(cx, begin / 256))
       return;
-    convert_elems(is_float ? RUSH_FLOAT64 : RUSH_INT64, &x, dtype, (const char *)row + (size_t)begin * dtype_bytes(dtype), m);
+    convert_elems(is_float ? RUSH_FLOAT64 : RUSH_INT64, &x, dtype,
+                  (const char *)row + (size_t)begin * dtype_bytes(dtype), m);
     for (int64_t i = 0; flip && i < m; i++)
       x.i[i] ^= (int64_t)flip;
     if (begin == 0) {
@@ -257,7 +266,8 @@ static rush_status running_extreme(rush_call *c, bool most)
   along a;
   const int64_t dim = call_int(c, 1);
   if (t->n_dims == 0 && dim != 0 && dim != -1)
-    return call_fail_type(c->cx, "IndexError", "%s(): Expected reduction dim -1 or 0 for scalar but got %lld",
+    return call_fail_type(c->cx, "IndexError",
+                          "%s(): Expected reduction dim -1 or 0 for scalar but got %lld",
                           most ? "cummax" : "cummin", (long long)dim);
   if (!order_has(t->dtype))
     return call_no_dtype(c->cx, most ? "cummax_cpu" : "cummin_cpu", t->dtype);

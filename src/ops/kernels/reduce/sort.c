@@ -1,8 +1,8 @@
-/* ops/kernels/reduce/sort.c -- operators that sort or pick by order along a dimension: sort, topk, kthvalue,
- * median, mode. Each is a `pick_fn` that fills positions for one row; run_pick calls it for all
- * rows in parallel and gathers the values. Which algorithm runs (stable or not, partial sort or
- * selection) follows PyTorch, because it decides the indices of equal elements. Memory: 32 bytes an
- * element of a row and task. */
+/* ops/kernels/reduce/sort.c -- operators that sort or pick by order along a dimension: sort, topk,
+ * kthvalue, median, mode. Each is a `pick_fn` that fills positions for one row; run_pick calls it
+ * for all rows in parallel and gathers the values. Which algorithm runs (stable or not, partial
+ * sort or selection) follows PyTorch, because it decides the indices of equal elements. Memory: 32
+ * bytes an element of a row and task. */
 #include <stdatomic.h>
 
 #include "base/threads.h"
@@ -70,15 +70,17 @@ static rush_status run_pick(call_ctx *cx, pick_job *j, bool want_values)
   return st;
 }
 
-/* -- sort --------------------------------------------------------------------------------------------------- */
+/* -- sort -------------------------------------------------------------------------------------- */
 
 /* flag: descending; sorted: stable. */
-static void pick_sorted(const pick_job *j, const void *row, keyed *x, keyed *spare, int64_t *indices)
+static void pick_sorted(const pick_job *j, const void *row, keyed *x, keyed *spare,
+                        int64_t *indices)
 {
   order_keyed(j->cx, j->a->t->dtype, row, j->a->n, j->flag, x);
   /* Long rows of integers PyTorch sorts by their bytes, whether asked for a stable order or not. */
   const rush_tensor *t = j->a->t;
-  const bool by_bytes = t->n_dims == 1 && t->n_elems >= 32768 && !j->flag && t->dtype != RUSH_BOOL && dtype_is_integral(t->dtype);
+  const bool by_bytes = t->n_dims == 1 && t->n_elems >= 32768 && !j->flag &&
+                        t->dtype != RUSH_BOOL && dtype_is_integral(t->dtype);
   if (j->sorted || by_bytes)
     order_stable(j->cx, x, spare, j->a->n);
   else
@@ -95,7 +97,8 @@ static rush_status check_order(rush_call *c, const rush_tensor *t, const char *w
 }
 
 /* Results: values and indices, or indices alone. */
-static rush_status sort_of(rush_call *c, bool stable, int64_t dim, bool descending, bool want_values)
+static rush_status sort_of(rush_call *c, bool stable, int64_t dim, bool descending,
+                           bool want_values)
 {
   rush_tensor *t = call_tensor(c, 0), *values = NULL, *indices = NULL;
   along a;
@@ -124,10 +127,22 @@ static rush_status sort_of(rush_call *c, bool stable, int64_t dim, bool descendi
 static bool is_stable(const rush_call *c) { return !call_is_none(c, 1) && call_bool(c, 1); }
 
 rush_kernel kernel_sort, kernel_sort_stable, kernel_argsort, kernel_argsort_stable, kernel_msort;
-rush_status kernel_sort(rush_call *c) { return sort_of(c, false, call_int(c, 1), call_bool(c, 2), true); }
-rush_status kernel_sort_stable(rush_call *c) { return sort_of(c, is_stable(c), call_int(c, 2), call_bool(c, 3), true); }
-rush_status kernel_argsort(rush_call *c) { return sort_of(c, false, call_int(c, 1), call_bool(c, 2), false); }
-rush_status kernel_argsort_stable(rush_call *c) { return sort_of(c, is_stable(c), call_int(c, 2), call_bool(c, 3), false); }
+rush_status kernel_sort(rush_call *c)
+{
+  return sort_of(c, false, call_int(c, 1), call_bool(c, 2), true);
+}
+rush_status kernel_sort_stable(rush_call *c)
+{
+  return sort_of(c, is_stable(c), call_int(c, 2), call_bool(c, 3), true);
+}
+rush_status kernel_argsort(rush_call *c)
+{
+  return sort_of(c, false, call_int(c, 1), call_bool(c, 2), false);
+}
+rush_status kernel_argsort_stable(rush_call *c)
+{
+  return sort_of(c, is_stable(c), call_int(c, 2), call_bool(c, 3), false);
+}
 /* Values along the first dimension. */
 rush_status kernel_msort(rush_call *c)
 {
@@ -135,9 +150,10 @@ rush_status kernel_msort(rush_call *c)
   return op_invoke_name(c->cx, "aten::sort", "", args, 3, &c->results[0]);
 }
 
-/* -- topk ------------------------------------------------------------------------------------------------------ */
+/* -- topk -------------------------------------------------------------------------------------- */
 
-/* The same choice between two algorithms as PyTorch, because equal elements end up in different places. */
+/* The same choice between two algorithms as PyTorch, because equal elements end up in different
+ * places. */
 static void pick_top(const pick_job *j, const void *row, keyed *x, keyed *spare, int64_t *indices)
 {
   const int64_t n = j->a->n, k = j->n_out;
@@ -166,11 +182,16 @@ rush_status kernel_topk(rush_call *c)
   if (k < 0 || k > (t->n_dims ? t->sizes[dim] : 1))
     return call_fail(c->cx, "selected index k out of range");
   if (dtype_is_complex(t->dtype) || t->dtype == RUSH_BOOL)
-    return call_fail(c->cx, "topk does not support %s dtypes on CPU", t->dtype == RUSH_BOOL ? "bool" : "complex");
+    return call_fail(c->cx, "topk does not support %s dtypes on CPU",
+                     t->dtype == RUSH_BOOL ? "bool" : "complex");
   if (!order_has(t->dtype))
     return call_no_dtype(c->cx, "topk_cpu", t->dtype);
   TRY(along_open(c->cx, t, dim, &a));
-  pick_job j = {.a = &a, .pick = pick_top, .n_out = a.n_dims ? k : 1, .flag = call_bool(c, 3), .sorted = call_bool(c, 4)};
+  pick_job j = {.a = &a,
+                .pick = pick_top,
+                .n_out = a.n_dims ? k : 1,
+                .flag = call_bool(c, 3),
+                .sorted = call_bool(c, 4)};
   rush_status st = run_pick(c->cx, &j, true);
   if (st == RUSH_OK && (st = along_back_steal(c->cx, &a, j.indices, NULL, &indices)) != RUSH_OK)
     tensor_release(j.values);
@@ -184,7 +205,7 @@ rush_status kernel_topk(rush_call *c)
   return RUSH_OK;
 }
 
-/* -- One of a row: kthvalue, median, mode ---------------------------------------------------------------------------- */
+/* -- One of a row: kthvalue, median, mode ------------------------------------------------------ */
 
 /* PyTorch's own selection: quick select around the median of three. */
 static void quick_select(const call_ctx *cx, keyed *x, int64_t k, int64_t n)
@@ -239,7 +260,8 @@ static void pick_kth(const pick_job *j, const void *row, keyed *x, keyed *spare,
 }
 
 /* flag: NaNs do not count; else the first of them is the median. */
-static void pick_median(const pick_job *j, const void *row, keyed *x, keyed *spare, int64_t *indices)
+static void pick_median(const pick_job *j, const void *row, keyed *x, keyed *spare,
+                        int64_t *indices)
 {
   const int64_t n = j->a->n;
   int64_t n_nan = 0;
@@ -279,8 +301,9 @@ static rush_status pick_one(rush_call *c, uint32_t at, pick_job j, const char *n
   TRY(along_open(c->cx, t, call_int(c, at), &a));
   rush_status st = RUSH_OK;
   if (a.n == 0)
-    st = call_fail_type(c->cx, "IndexError", "%s(): Expected reduction dim %d to have non-zero size.",
-                        strrchr(c->op->schema->name, ':') + 1, a.dim);
+    st =
+      call_fail_type(c->cx, "IndexError", "%s(): Expected reduction dim %d to have non-zero size.",
+                     strrchr(c->op->schema->name, ':') + 1, a.dim);
   else if (!order_has(t->dtype) || (j.pick == pick_kth && t->dtype == RUSH_BOOL))
     st = call_no_dtype(c->cx, name, t->dtype);
   else if (j.pick == pick_kth && (j.k < 1 || j.k > a.n))
@@ -302,29 +325,37 @@ static rush_status pick_one(rush_call *c, uint32_t at, pick_job j, const char *n
   return RUSH_OK;
 }
 
-rush_kernel kernel_kthvalue, kernel_median_dim, kernel_nanmedian_dim, kernel_mode, kernel_median, kernel_nanmedian;
+rush_kernel kernel_kthvalue, kernel_median_dim, kernel_nanmedian_dim, kernel_mode, kernel_median,
+  kernel_nanmedian;
 rush_status kernel_kthvalue(rush_call *c)
 {
   return pick_one(c, 2, (pick_job){.pick = pick_kth, .k = call_int(c, 1)}, "kthvalue_cpu");
 }
-rush_status kernel_median_dim(rush_call *c) { return pick_one(c, 1, (pick_job){.pick = pick_median}, "median"); }
+rush_status kernel_median_dim(rush_call *c)
+{
+  return pick_one(c, 1, (pick_job){.pick = pick_median}, "median");
+}
 rush_status kernel_nanmedian_dim(rush_call *c)
 {
   return pick_one(c, 1, (pick_job){.pick = pick_median, .flag = true}, "median");
 }
-rush_status kernel_mode(rush_call *c) { return pick_one(c, 1, (pick_job){.pick = pick_mode}, "mode"); }
+rush_status kernel_mode(rush_call *c)
+{
+  return pick_one(c, 1, (pick_job){.pick = pick_mode}, "mode");
+}
 
-static void median_f32(const call_ctx *cx, const float *x, int64_t n, bool ignore_nan, uint32_t *keys, order_counts *counts,
-                       float *out)
+static void median_f32(const call_ctx *cx, const float *x, int64_t n, bool ignore_nan,
+                       uint32_t *keys, order_counts *counts, float *out)
 {
   const int64_t n_nan = order_keys_f32(x, n, keys);
-  const int64_t place = n_nan == n || (n_nan && !ignore_nan) ? n - 1 : (n - n_nan - 1) / 2; /* NaN stands last */
+  const int64_t place =
+    n_nan == n || (n_nan && !ignore_nan) ? n - 1 : (n - n_nan - 1) / 2; /* NaN stands last */
   const uint32_t key = order_select_f32(cx, keys, place, n, counts);
   *out = key == UINT32_MAX ? __builtin_nanf("") : order_unkey_f32(key);
 }
 
-static void median_any(const call_ctx *cx, const rush_tensor *x, bool ignore_nan, uint64_t *keys, order_counts *counts,
-                       void *out)
+static void median_any(const call_ctx *cx, const rush_tensor *x, bool ignore_nan, uint64_t *keys,
+                       order_counts *counts, void *out)
 {
   const size_t item = tensor_item_bytes(x);
   int64_t n = x->n_elems, at = 0;
@@ -340,7 +371,8 @@ static void median_any(const call_ctx *cx, const rush_tensor *x, bool ignore_nan
   memcpy(out, (const char *)x->data + (size_t)at * item, item);
 }
 
-/* Of all elements: a number.  Nothing has no median: NaN, or the least integer as PyTorch converts it. */
+/* Of all elements: a number.  Nothing has no median: NaN, or the least integer as PyTorch converts
+ * it. */
 static rush_status median_all(rush_call *c, bool ignore_nan)
 {
   rush_tensor *t = call_tensor(c, 0), *flat, *values;
@@ -349,8 +381,9 @@ static rush_status median_all(rush_call *c, bool ignore_nan)
   TRY(tensor_new(c->cx, t->dtype, 0, NULL, &values));
   if (t->n_elems == 0) {
     tensor_set(values, 0,
-               dtype_is_float(t->dtype) ? value_float((double)__builtin_nanf(""))
-                                        : value_int(t->dtype == RUSH_INT32 ? INT32_MIN : INT64_MIN));
+               dtype_is_float(t->dtype)
+                 ? value_float((double)__builtin_nanf(""))
+                 : value_int(t->dtype == RUSH_INT32 ? INT32_MIN : INT64_MIN));
     call_return_steal(c, 0, values);
     return RUSH_OK;
   }

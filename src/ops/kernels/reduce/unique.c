@@ -1,14 +1,14 @@
-/* ops/kernels/reduce/unique.c -- distinct elements or slices. Keys (ops/kernels/order.h) are sorted with their positions,
- * and a pass over the sorted order numbers the results, which gives the inverse and the counts in
- * the same pass. A hash table would avoid the sort, but PyTorch returns sorted results. Slices are
- * merge-sorted by their keys in lexicographic order. Cost: O(n log n) comparisons; memory: some 40
- * bytes an element. */
+/* ops/kernels/reduce/unique.c -- distinct elements or slices. Keys (ops/kernels/order.h) are sorted
+ * with their positions, and a pass over the sorted order numbers the results, which gives the
+ * inverse and the counts in the same pass. A hash table would avoid the sort, but PyTorch returns
+ * sorted results. Slices are merge-sorted by their keys in lexicographic order. Cost: O(n log n)
+ * comparisons; memory: some 40 bytes an element. */
 #include "ops/kernels/nn.h"
 #include "ops/kernels/order.h"
 #include "ops/kernels/views.h"
 
-/* What an operator finds: which element (or slice) each result is, in order, its number of occurrences,
- * and for every element the number of its result. */
+/* What an operator finds: which element (or slice) each result is, in order, its number of
+ * occurrences, and for every element the number of its result. */
 typedef struct distinct {
   int64_t n, n_found;
   int64_t *first, *counts, *inverse; /* one block of 3 n */
@@ -39,7 +39,8 @@ static void distinct_add(distinct *d, int64_t index, bool is_new)
   d->inverse[index] = d->n_found - 1;
 }
 
-static rush_status give_ints(rush_call *c, uint32_t i, const int64_t *v, int n_dims, const int64_t *sizes)
+static rush_status give_ints(rush_call *c, uint32_t i, const int64_t *v, int n_dims,
+                             const int64_t *sizes)
 {
   rush_tensor *t;
   TRY(tensor_new(c->cx, RUSH_INT64, n_dims, sizes, &t));
@@ -49,7 +50,8 @@ static rush_status give_ints(rush_call *c, uint32_t i, const int64_t *v, int n_d
 }
 
 /* Results 1 and 2: inverse (of the given sizes) and counts; what is not asked for is empty. */
-static rush_status give_positions(rush_call *c, const distinct *d, bool inverse, bool counts, int n_dims, const int64_t *sizes)
+static rush_status give_positions(rush_call *c, const distinct *d, bool inverse, bool counts,
+                                  int n_dims, const int64_t *sizes)
 {
   const int64_t none = 0;
   if (inverse)
@@ -61,9 +63,10 @@ static rush_status give_positions(rush_call *c, const distinct *d, bool inverse,
   return give_ints(c, 2, d->counts, 1, counts ? &d->n_found : &none);
 }
 
-/* Result 0: the slices d->first of the rows of `rows` ([n, slice bytes]), with `sizes` but n_found first. */
-static rush_status gather_slices(call_ctx *cx, const distinct *d, const rush_tensor *rows, int n_dims, const int64_t *sizes,
-                                 rush_tensor **out)
+/* Result 0: the slices d->first of the rows of `rows` ([n, slice bytes]), with `sizes` but n_found
+ * first. */
+static rush_status gather_slices(call_ctx *cx, const distinct *d, const rush_tensor *rows,
+                                 int n_dims, const int64_t *sizes, rush_tensor **out)
 {
   int64_t made[TENSOR_MAX_DIMS];
   memcpy(made, sizes, sizeof *made * (size_t)n_dims);
@@ -71,16 +74,19 @@ static rush_status gather_slices(call_ctx *cx, const distinct *d, const rush_ten
   TRY(tensor_new(cx, rows->dtype, n_dims, made, out));
   const size_t slice = d->n ? (size_t)(rows->n_elems / d->n) * tensor_item_bytes(rows) : 0;
   for (int64_t i = 0; i < d->n_found && !call_over_at(cx, i); i++)
-    memcpy((char *)(*out)->data + (size_t)i * slice, (const char *)rows->data + (size_t)d->first[i] * slice, slice);
+    memcpy((char *)(*out)->data + (size_t)i * slice,
+           (const char *)rows->data + (size_t)d->first[i] * slice, slice);
   return RUSH_OK;
 }
 
-/* -- Elements ---------------------------------------------------------------------------------------------- */
+/* -- Elements ---------------------------------------------------------------------------------- */
 
-static rush_status find_elements(call_ctx *cx, const rush_tensor *flat, bool consecutive, distinct *d)
+static rush_status find_elements(call_ctx *cx, const rush_tensor *flat, bool consecutive,
+                                 distinct *d)
 {
   const int64_t n = flat->n_elems;
-  const bool is_float = dtype_is_float(flat->dtype), by_bytes = !is_float && !consecutive && n > 600; /* few bytes differ */
+  const bool is_float = dtype_is_float(flat->dtype),
+             by_bytes = !is_float && !consecutive && n > 600; /* few bytes differ */
   const size_t n_bytes = (by_bytes ? 2 : 1) * (size_t)n * sizeof(keyed);
   keyed *x = mem_alloc_data(cx->ctx, n_bytes);
   if (!x)
@@ -91,8 +97,10 @@ static rush_status find_elements(call_ctx *cx, const rush_tensor *flat, bool con
   else if (!consecutive)
     order_sort(cx, x, n);
   rush_status st = call_poll(cx);
-  for (int64_t i = 0; i < n && st == RUSH_OK; i++, st = call_poll_at(cx, i)) /* NaN equals nothing */
-    distinct_add(d, x[i].index, i == 0 || x[i].key != x[i - 1].key || (is_float && x[i].key == KEY_NAN));
+  for (int64_t i = 0; i < n && st == RUSH_OK;
+       i++, st = call_poll_at(cx, i)) /* NaN equals nothing */
+    distinct_add(d, x[i].index,
+                 i == 0 || x[i].key != x[i - 1].key || (is_float && x[i].key == KEY_NAN));
   mem_free_data(cx->ctx, x, n_bytes);
   return st;
 }
@@ -122,7 +130,7 @@ static rush_status unique_elements(rush_call *c, bool consecutive, bool inverse,
   return st;
 }
 
-/* -- Slices --------------------------------------------------------------------------------------------------- */
+/* -- Slices ------------------------------------------------------------------------------------ */
 
 static int compare_slices(const uint64_t *a, const uint64_t *b, int64_t width)
 {
@@ -133,7 +141,8 @@ static int compare_slices(const uint64_t *a, const uint64_t *b, int64_t width)
 }
 
 /* Merge sort of slice numbers; `spare` has n places. */
-static void sort_slices(const call_ctx *cx, const uint64_t *keys, int64_t width, int64_t *x, int64_t *spare, int64_t n)
+static void sort_slices(const call_ctx *cx, const uint64_t *keys, int64_t width, int64_t *x,
+                        int64_t *spare, int64_t n)
 {
   const int64_t half = n / 2;
   if (n < 2 || (n > 64 && call_over(cx)))
@@ -143,10 +152,13 @@ static void sort_slices(const call_ctx *cx, const uint64_t *keys, int64_t width,
   memcpy(spare, x, (size_t)half * sizeof *x);
   int64_t i = 0, k = half, at = 0;
   while (i < half && !call_over_at(cx, at))
-    x[at++] = k < n && compare_slices(keys + x[k] * width, keys + spare[i] * width, width) < 0 ? x[k++] : spare[i++];
+    x[at++] = k < n && compare_slices(keys + x[k] * width, keys + spare[i] * width, width) < 0
+                ? x[k++]
+                : spare[i++];
 }
 
-static rush_status find_slices(call_ctx *cx, const rush_tensor *rows, int64_t n, bool consecutive, distinct *d)
+static rush_status find_slices(call_ctx *cx, const rush_tensor *rows, int64_t n, bool consecutive,
+                               distinct *d)
 {
   const int64_t width = n ? rows->n_elems / n : 0;
   const size_t n_bytes = (size_t)(rows->n_elems + 2 * n) * sizeof(uint64_t);
@@ -165,7 +177,8 @@ static rush_status find_slices(call_ctx *cx, const rush_tensor *rows, int64_t n,
     st = call_poll(cx);
   }
   for (int64_t i = 0; i < n && st == RUSH_OK; i++, st = call_poll_at(cx, i)) {
-    bool is_new = i == 0 || compare_slices(keys + order[i] * width, keys + order[i - 1] * width, width) != 0;
+    bool is_new =
+      i == 0 || compare_slices(keys + order[i] * width, keys + order[i - 1] * width, width) != 0;
     for (int64_t k = 0; dtype_is_float(rows->dtype) && k < width; k++)
       is_new |= keys[order[i] * width + k] == KEY_NAN;
     distinct_add(d, order[i], is_new);
@@ -175,7 +188,8 @@ static rush_status find_slices(call_ctx *cx, const rush_tensor *rows, int64_t n,
 }
 
 /* `rows`: contiguous, the dimension first. */
-static rush_status unique_of_rows(rush_call *c, const rush_tensor *rows, int dim, bool consecutive, bool inverse, bool counts)
+static rush_status unique_of_rows(rush_call *c, const rush_tensor *rows, int dim, bool consecutive,
+                                  bool inverse, bool counts)
 {
   rush_tensor *out, *turned;
   distinct d;
@@ -203,18 +217,23 @@ static rush_status unique_of_rows(rush_call *c, const rush_tensor *rows, int dim
   return st;
 }
 
-static rush_status unique_slices(rush_call *c, int64_t dim_arg, bool consecutive, bool inverse, bool counts)
+static rush_status unique_slices(rush_call *c, int64_t dim_arg, bool consecutive, bool inverse,
+                                 bool counts)
 {
   rush_tensor *t = call_tensor(c, 0), *turned, *rows;
   int dim;
   if (t->n_dims == 0)
-    return call_fail_type(c->cx, "IndexError", "Dimension specified as %lld but tensor has no dimensions", (long long)dim_arg);
+    return call_fail_type(c->cx, "IndexError",
+                          "Dimension specified as %lld but tensor has no dimensions",
+                          (long long)dim_arg);
   TRY(dim_wrap(c->cx, dim_arg, t->n_dims, &dim));
   if (!order_has(t->dtype))
     return call_no_dtype(c->cx, "unique_dim", t->dtype);
   for (int i = 0; i < t->n_dims; i++)
     if (t->sizes[i] == 0 && i != dim)
-      return call_fail(c->cx, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+      return call_fail(
+        c->cx,
+        "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
   int64_t order[TENSOR_MAX_DIMS] = {dim};
   for (int i = 0, at = 1; i < t->n_dims; i++)
     if (i != dim)
@@ -232,13 +251,26 @@ static rush_status unique_slices(rush_call *c, int64_t dim_arg, bool consecutive
   return st;
 }
 
-rush_kernel kernel__unique, kernel__unique2, kernel_unique_dim, kernel_unique_consecutive, kernel_unique_dim_consecutive;
+rush_kernel kernel__unique, kernel__unique2, kernel_unique_dim, kernel_unique_consecutive,
+  kernel_unique_dim_consecutive;
 /* (self, sorted, return_inverse): sorted either way */
-rush_status kernel__unique(rush_call *c) { return unique_elements(c, false, call_bool(c, 2), false); }
-rush_status kernel__unique2(rush_call *c) { return unique_elements(c, false, call_bool(c, 2), call_bool(c, 3)); }
+rush_status kernel__unique(rush_call *c)
+{
+  return unique_elements(c, false, call_bool(c, 2), false);
+}
+rush_status kernel__unique2(rush_call *c)
+{
+  return unique_elements(c, false, call_bool(c, 2), call_bool(c, 3));
+}
 /* (self, dim, sorted, return_inverse, return_counts): always with inverse and counts */
-rush_status kernel_unique_dim(rush_call *c) { return unique_slices(c, call_int(c, 1), false, true, true); }
-rush_status kernel_unique_dim_consecutive(rush_call *c) { return unique_slices(c, call_int(c, 1), true, true, true); }
+rush_status kernel_unique_dim(rush_call *c)
+{
+  return unique_slices(c, call_int(c, 1), false, true, true);
+}
+rush_status kernel_unique_dim_consecutive(rush_call *c)
+{
+  return unique_slices(c, call_int(c, 1), true, true, true);
+}
 /* (self, return_inverse, return_counts, dim) */
 rush_status kernel_unique_consecutive(rush_call *c)
 {

@@ -1,19 +1,23 @@
-/* ops/kernels/sparse/sparse.c -- the border between sparse tensors and operators, and steps that several sparse kernels share. */
+/* ops/kernels/sparse/sparse.c -- the border between sparse tensors and operators, and steps that
+ * several sparse kernels share. */
 #include "ops/kernels/sparse/sparse.h"
 
 #include "ops/call/registry.h"
 #include "ops/table/table.h"
 
-/* -- The border --------------------------------------------------------------------------------------------------- */
+/* -- The border -------------------------------------------------------------------------------- */
 
 rush_status sparse_refuse_call(const rush_call *c, const rush_tensor *t)
 {
   static const char *const backends[] = {"CPU", "SparseCPU", "SparseCsrCPU"};
   const schema *sc = c->op->schema;
   const int layout = tensor_layout(t);
-  return call_fail_type(c->cx, "NotImplementedError", "Could not run '%s%s%s' with arguments from the '%s' backend. This operator does "
-                        "not take %s tensors here%s", sc->name, sc->overload[0] ? "." : "", sc->overload, backends[layout],
-                        layout ? "sparse" : "dense", layout ? ": pass tensor.to_dense()" : "");
+  return call_fail_type(
+    c->cx, "NotImplementedError",
+    "Could not run '%s%s%s' with arguments from the '%s' backend. This operator does "
+    "not take %s tensors here%s",
+    sc->name, sc->overload[0] ? "." : "", sc->overload, backends[layout],
+    layout ? "sparse" : "dense", layout ? ": pass tensor.to_dense()" : "");
 }
 
 rush_status sparse_call(rush_call *c, const rush_tensor *first, rush_status (*taken)(rush_call *c))
@@ -24,7 +28,8 @@ rush_status sparse_call(rush_call *c, const rush_tensor *first, rush_status (*ta
     return taken(c);
   if (kernel)
     return op_kernels[kernel](c);
-  if (o->outside ? c->state && c->state->body : o->base || (o->family == FAMILY_COMPOSITE && !o->kernel))
+  if (o->outside ? c->state && c->state->body
+                 : o->base || (o->family == FAMILY_COMPOSITE && !o->kernel))
     return o->base ? call_through_base(c) : taken(c); /* the operators that it runs are asked */
   return sparse_refuse_call(c, first);
 }
@@ -33,12 +38,14 @@ rush_status need_coo(call_ctx *cx, const rush_tensor *t, const char *what)
 {
   if (tensor_layout(t) == LAYOUT_COO)
     return RUSH_OK;
-  return call_fail(cx, "%s expected sparse coordinate tensor layout but got %s", what, tensor_layout_word(t));
+  return call_fail(cx, "%s expected sparse coordinate tensor layout but got %s", what,
+                   tensor_layout_word(t));
 }
 
-/* -- Dense steps -------------------------------------------------------------------------------------------------- */
+/* -- Dense steps ------------------------------------------------------------------------------- */
 
-rush_status apply(call_ctx *cx, const char *name, const char *overload, const rush_value *args, uint32_t n_args, rush_tensor **out)
+rush_status apply(call_ctx *cx, const char *name, const char *overload, const rush_value *args,
+                  uint32_t n_args, rush_tensor **out)
 {
   rush_value made;
   TRY(op_invoke_name(cx, name, overload, args, n_args, &made));
@@ -55,7 +62,8 @@ rush_status as_dtype(call_ctx *cx, rush_tensor *t, int dtype, rush_tensor **out)
   return RUSH_OK;
 }
 
-rush_status reshaped(call_ctx *cx, rush_tensor *t, int n_dims, const int64_t *sizes, rush_tensor **out)
+rush_status reshaped(call_ctx *cx, rush_tensor *t, int n_dims, const int64_t *sizes,
+                     rush_tensor **out)
 {
   rush_tensor *rows;
   int64_t strides[TENSOR_MAX_DIMS];
@@ -72,7 +80,8 @@ rush_status pick_rows(call_ctx *cx, rush_tensor *values, rush_tensor *at, rush_t
   return apply(cx, "aten::index_select", "", args, 3, out);
 }
 
-rush_status sum_rows(call_ctx *cx, rush_tensor *values, rush_tensor *at, int64_t n, rush_tensor **out)
+rush_status sum_rows(call_ctx *cx, rush_tensor *values, rush_tensor *at, int64_t n,
+                     rush_tensor **out)
 {
   int64_t sizes[TENSOR_MAX_DIMS];
   rush_tensor *sum, *same;
@@ -80,8 +89,10 @@ rush_status sum_rows(call_ctx *cx, rush_tensor *values, rush_tensor *at, int64_t
   sizes[0] = n;
   TRY(tensor_new(cx, values->dtype, values->n_dims, sizes, &sum));
   rush_status st = tensor_fill(cx, sum, value_int(0));
-  const rush_value args[4] = {tensor_value(sum), value_int(0), tensor_value(at), tensor_value(values)};
-  if (st == RUSH_OK && values->n_elems && (st = apply(cx, "aten::index_add_", "", args, 4, &same)) == RUSH_OK)
+  const rush_value args[4] = {tensor_value(sum), value_int(0), tensor_value(at),
+                              tensor_value(values)};
+  if (st == RUSH_OK && values->n_elems &&
+      (st = apply(cx, "aten::index_add_", "", args, 4, &same)) == RUSH_OK)
     tensor_release(same);
   if (st != RUSH_OK)
     tensor_release(sum);
@@ -90,7 +101,7 @@ rush_status sum_rows(call_ctx *cx, rush_tensor *values, rush_tensor *at, int64_t
   return st;
 }
 
-/* -- Coordinates -------------------------------------------------------------------------------------------------- */
+/* -- Coordinates ------------------------------------------------------------------------------- */
 
 rush_status coo_new_indices(call_ctx *cx, int64_t n_rows, int64_t nnz, rush_tensor **out)
 {
@@ -99,10 +110,13 @@ rush_status coo_new_indices(call_ctx *cx, int64_t n_rows, int64_t nnz, rush_tens
   return RUSH_OK;
 }
 
-rush_status coo_new_steal(call_ctx *cx, rush_status st, sparse_shape shape, rush_tensor *indices, rush_tensor *values, bool is_coalesced,
-                          rush_tensor **out)
+rush_status coo_new_steal(call_ctx *cx, rush_status st, sparse_shape shape, rush_tensor *indices,
+                          rush_tensor *values, bool is_coalesced, rush_tensor **out)
 {
-  const sparse_parts p = {.layout = LAYOUT_COO, .is_coalesced = is_coalesced, .sparse_dim = shape.sparse_dim, .indices = indices,
+  const sparse_parts p = {.layout = LAYOUT_COO,
+                          .is_coalesced = is_coalesced,
+                          .sparse_dim = shape.sparse_dim,
+                          .indices = indices,
                           .values = values};
   if (st == RUSH_OK)
     st = sparse_new(cx, &p, shape.n_dims, shape.sizes, out);
@@ -122,7 +136,8 @@ rush_status coo_new_empty(call_ctx *cx, int dtype, sparse_shape shape, rush_tens
   return coo_new_steal(cx, st, shape, indices, values, true, out);
 }
 
-rush_status coo_positions(call_ctx *cx, const rush_tensor *t, const int *dims, int n, rush_tensor **out)
+rush_status coo_positions(call_ctx *cx, const rush_tensor *t, const int *dims, int n,
+                          rush_tensor **out)
 {
   const rush_tensor *indices = tensor_sparse(t)->indices;
   const int64_t nnz = indices->sizes[1], *from = indices->data;

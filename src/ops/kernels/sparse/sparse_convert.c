@@ -1,21 +1,24 @@
 /* Between layouts: sparse to dense and back, coordinates to compressed rows, and coalescing.
  *
- * Coordinates are sorted by their position in the row-major order of the sparse dimensions, stably, so that duplicates are added in
- * the order in which they were given, as PyTorch does: O(nnz log nnz). */
+ * Coordinates are sorted by their position in the row-major order of the sparse dimensions, stably,
+ * so that duplicates are added in the order in which they were given, as PyTorch does: O(nnz log
+ * nnz). */
 #include "ops/kernels/sparse/sparse.h"
 #include "ops/kernels/views.h"
 
-/* -- Coalescing --------------------------------------------------------------------------------------------------- */
+/* -- Coalescing -------------------------------------------------------------------------------- */
 
 /* The order that sorts positions, stably: int64 [nnz]. */
 static rush_status sorting_order(call_ctx *cx, rush_tensor *positions, rush_tensor **out)
 {
-  const rush_value args[4] = {tensor_value(positions), value_bool(true), value_int(0), value_bool(false)};
+  const rush_value args[4] = {tensor_value(positions), value_bool(true), value_int(0),
+                              value_bool(false)};
   return apply(cx, "aten::argsort", "stable", args, 4, out);
 }
 
 /* Where the distinct positions begin: group[k] for the k-th in order; the number of groups. */
-static int64_t number_groups(const call_ctx *cx, const int64_t *positions, const int64_t *order, int64_t n, int64_t *group)
+static int64_t number_groups(const call_ctx *cx, const int64_t *positions, const int64_t *order,
+                             int64_t n, int64_t *group)
 {
   int64_t n_groups = 0;
   for (int64_t k = 0; k < n; k++) {
@@ -28,7 +31,8 @@ static int64_t number_groups(const call_ctx *cx, const int64_t *positions, const
 }
 
 /* Row `from` of coordinates, of n elements, to row `to`, of as many as there are groups. */
-static rush_status take_groups(call_ctx *cx, const int64_t *from, int64_t *to, const int64_t *order, const int64_t *group, int64_t n)
+static rush_status take_groups(call_ctx *cx, const int64_t *from, int64_t *to, const int64_t *order,
+                               const int64_t *group, int64_t n)
 {
   for (int64_t k = 0; k < n; k++) {
     TRY(call_poll_at(cx, k));
@@ -52,7 +56,8 @@ static rush_status coalesce_parts(call_ctx *cx, const rush_tensor *t, coalescing
   TRY(call_poll(cx));
   TRY(coo_new_indices(cx, p->sparse_dim, n, &w->indices));
   for (int64_t d = 0; d < p->sparse_dim; d++)
-    TRY(take_groups(cx, (const int64_t *)p->indices->data + d * nnz, (int64_t *)w->indices->data + d * n, w->order->data, w->group->data, nnz));
+    TRY(take_groups(cx, (const int64_t *)p->indices->data + d * nnz,
+                    (int64_t *)w->indices->data + d * n, w->order->data, w->group->data, nnz));
   TRY(pick_rows(cx, p->values, w->order, &w->sorted));
   return sum_rows(cx, w->sorted, w->group, n, &w->values);
 }
@@ -83,7 +88,7 @@ rush_status kernel_sparse_coalesce(rush_call *c)
   return RUSH_OK;
 }
 
-/* -- Compressed rows and coordinates ------------------------------------------------------------------------------ */
+/* -- Compressed rows and coordinates ----------------------------------------------------------- */
 
 static rush_status expand_rows(call_ctx *cx, const int64_t *crow, int64_t n_rows, int64_t *rows)
 {
@@ -98,7 +103,8 @@ static rush_status expand_rows(call_ctx *cx, const int64_t *crow, int64_t n_rows
 }
 
 /* True if each row's columns grow; false when the call is over, too. */
-static bool rows_are_sorted(const call_ctx *cx, const int64_t *rows, const int64_t *columns, int64_t n)
+static bool rows_are_sorted(const call_ctx *cx, const int64_t *rows, const int64_t *columns,
+                            int64_t n)
 {
   for (int64_t k = 1; k < n; k++)
     if ((rows[k] == rows[k - 1] && columns[k] <= columns[k - 1]) || call_over_at(cx, k))
@@ -133,11 +139,14 @@ rush_status sparse_to_coo(call_ctx *cx, rush_tensor *t, rush_tensor **out)
   }
   tensor_release(crow);
   tensor_release(columns);
-  return coo_new_steal(cx, st, (sparse_shape){t->n_dims, 2, t->sizes}, indices, tensor_retain(p->values), is_sorted, out);
+  return coo_new_steal(cx, st, (sparse_shape){t->n_dims, 2, t->sizes}, indices,
+                       tensor_retain(p->values), is_sorted, out);
 }
 
-/* starts[i + 1] counts the elements whose coordinate is at most i; the counts of each coordinate are summed. */
-static rush_status count_up_to(call_ctx *cx, const int64_t *row, int64_t nnz, int64_t *starts, int64_t size)
+/* starts[i + 1] counts the elements whose coordinate is at most i; the counts of each coordinate
+ * are summed. */
+static rush_status count_up_to(call_ctx *cx, const int64_t *row, int64_t nnz, int64_t *starts,
+                               int64_t size)
 {
   memset(starts, 0, (size_t)(size + 1) * sizeof *starts);
   for (int64_t k = 0; k < nnz; k++) {
@@ -157,7 +166,8 @@ rush_status coo_starts(call_ctx *cx, const rush_tensor *t, int dim, rush_tensor 
   const int64_t nnz = sparse_nnz(p), size = t->sizes[dim], n = size + (size < INT64_MAX);
   rush_tensor *starts;
   TRY(tensor_new(cx, RUSH_INT64, 1, &n, &starts)); /* no memory holds INT64_MAX of them */
-  rush_status st = count_up_to(cx, (const int64_t *)p->indices->data + dim * nnz, nnz, starts->data, size);
+  rush_status st =
+    count_up_to(cx, (const int64_t *)p->indices->data + dim * nnz, nnz, starts->data, size);
   if (st != RUSH_OK)
     tensor_release(starts);
   else
@@ -175,7 +185,8 @@ static rush_status compress(call_ctx *cx, const rush_tensor *t, rush_tensor **ou
   if (st == RUSH_OK) {
     memcpy(columns->data, (const int64_t *)p->indices->data + nnz, (size_t)nnz * sizeof(int64_t));
     crow->st->read_only = columns->st->read_only = true;
-    const sparse_parts made = {.layout = LAYOUT_CSR, .sparse_dim = 2, .crow = crow, .indices = columns, .values = p->values};
+    const sparse_parts made = {
+      .layout = LAYOUT_CSR, .sparse_dim = 2, .crow = crow, .indices = columns, .values = p->values};
     st = sparse_new(cx, &made, t->n_dims, t->sizes, out);
   }
   tensor_release(crow);
@@ -187,22 +198,26 @@ rush_status sparse_to_csr(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
   rush_tensor *sorted;
   if (tensor_sparse(t)->sparse_dim != 2)
-    return call_fail(cx, "Only tensors with two sparse dimensions can be converted to the SparseCsr layout, got self with %d sparse "
-                         "dimensions.", tensor_sparse(t)->sparse_dim);
+    return call_fail(cx,
+                     "Only tensors with two sparse dimensions can be converted to the SparseCsr "
+                     "layout, got self with %d sparse "
+                     "dimensions.",
+                     tensor_sparse(t)->sparse_dim);
   TRY(coo_coalesce(cx, t, &sorted));
   rush_status st = compress(cx, sorted, out);
   tensor_release(sorted);
   return st;
 }
 
-/* -- To dense ------------------------------------------------------------------------------------------------------- */
+/* -- To dense ---------------------------------------------------------------------------------- */
 
 /* Position of every element of batches of compressed rows among all batches, rows and columns. */
 static rush_status csr_positions(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(t);
   const int batch = sparse_batch_dims(p);
-  const int64_t n_rows = t->sizes[batch], n_columns = t->sizes[batch + 1], nnz = sparse_nnz(p), n = p->indices->n_elems;
+  const int64_t n_rows = t->sizes[batch], n_columns = t->sizes[batch + 1], nnz = sparse_nnz(p),
+                n = p->indices->n_elems;
   rush_tensor *crow, *columns = NULL;
   TRY(as_dtype(cx, p->crow, RUSH_INT64, &crow));
   rush_status st = as_dtype(cx, p->indices, RUSH_INT64, &columns);
@@ -225,7 +240,8 @@ static rush_status csr_positions(call_ctx *cx, const rush_tensor *t, rush_tensor
 rush_status sparse_to_dense(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(t);
-  const int n_first = p->layout == LAYOUT_COO ? p->sparse_dim : sparse_batch_dims(p) + 2, n_dense = t->n_dims - n_first;
+  const int n_first = p->layout == LAYOUT_COO ? p->sparse_dim : sparse_batch_dims(p) + 2,
+            n_dense = t->n_dims - n_first;
   int64_t n = 1, sizes[TENSOR_MAX_DIMS] = {p->indices->n_elems};
   rush_tensor *positions = NULL, *rows = NULL, *sum = NULL;
   for (int i = 0; i < n_first; i++)
@@ -233,7 +249,8 @@ rush_status sparse_to_dense(call_ctx *cx, rush_tensor *t, rush_tensor **out)
   if (p->layout == LAYOUT_COO)
     sizes[0] = sparse_nnz(p);
   memcpy(sizes + 1, t->sizes + n_first, (size_t)n_dense * sizeof *sizes);
-  rush_status st = p->layout == LAYOUT_COO ? coo_all_positions(cx, t, &positions) : csr_positions(cx, t, &positions);
+  rush_status st = p->layout == LAYOUT_COO ? coo_all_positions(cx, t, &positions)
+                                           : csr_positions(cx, t, &positions);
   if (st == RUSH_OK)
     st = reshaped(cx, p->values, 1 + n_dense, sizes, &rows);
   if (st == RUSH_OK)
@@ -265,7 +282,7 @@ rush_status kernel_dense_to_dense(rush_call *c)
   return RUSH_OK;
 }
 
-/* -- From dense ----------------------------------------------------------------------------------------------------- */
+/* -- From dense -------------------------------------------------------------------------------- */
 
 /* Which rows of [n, elements] have an element that is not zero: bool [n]. */
 static rush_status rows_in_use(call_ctx *cx, rush_tensor *rows, rush_tensor **out)
@@ -280,7 +297,8 @@ static rush_status rows_in_use(call_ctx *cx, rush_tensor *rows, rush_tensor **ou
 }
 
 /* Row-major coordinates of positions[n] into indices [n_dims, n]. */
-static rush_status unravel(call_ctx *cx, const int64_t *positions, int64_t n, int n_dims, const int64_t *sizes, int64_t *indices)
+static rush_status unravel(call_ctx *cx, const int64_t *positions, int64_t n, int n_dims,
+                           const int64_t *sizes, int64_t *indices)
 {
   for (int64_t k = 0; k < n; k++) {
     int64_t at = positions[k];
@@ -325,7 +343,8 @@ rush_status dense_to_coo(call_ctx *cx, rush_tensor *t, int sparse_dim, rush_tens
   tensor_release(w.found);
   tensor_release(w.at);
   tensor_release(w.picked);
-  return coo_new_steal(cx, st, (sparse_shape){t->n_dims, sparse_dim, t->sizes}, w.indices, w.values, true, out);
+  return coo_new_steal(cx, st, (sparse_shape){t->n_dims, sparse_dim, t->sizes}, w.indices, w.values,
+                       true, out);
 }
 
 static rush_status return_dense_as_csr(rush_call *c, int sparse_dim)
@@ -357,7 +376,9 @@ static rush_status to_csr(rush_call *c, uint32_t dense_arg)
     return RUSH_OK;
   }
   if (dense_dim < 0 || t->n_dims - dense_dim < 2)
-    return call_fail(c->cx, "to_sparse_csr: expected a dense tensor of at least 2 dimensions besides %lld dense ones, but got %d-D",
+    return call_fail(c->cx,
+                     "to_sparse_csr: expected a dense tensor of at least 2 dimensions besides %lld "
+                     "dense ones, but got %d-D",
                      (long long)dense_dim, t->n_dims);
   if (t->n_dims - dense_dim > 2)
     return call_unsupported(c->cx, "to_sparse_csr of batches of matrices");
@@ -372,7 +393,8 @@ static rush_status to_coo(rush_call *c, int64_t sparse_dim)
   rush_tensor *t = call_tensor(c, 0), *r;
   const int most = t->n_dims;
   if (sparse_dim < (most > 0) || sparse_dim > most)
-    return call_fail(c->cx, "sparse_dim argument must be in [%d,%d] range, but %lld is given", most > 0, most, (long long)sparse_dim);
+    return call_fail(c->cx, "sparse_dim argument must be in [%d,%d] range, but %lld is given",
+                     most > 0, most, (long long)sparse_dim);
   TRY(dense_to_coo(c->cx, t, (int)sparse_dim, &r));
   call_return_steal(c, 0, r);
   return RUSH_OK;
@@ -387,7 +409,9 @@ static rush_status sparse_as_coo(rush_call *c, int64_t sparse_dim)
     return RUSH_OK;
   }
   if (sparse_dim >= 0 && sparse_dim != tensor_sparse(t)->sparse_dim)
-    return call_fail(c->cx, "to_sparse: conversion from %s to Sparse with sparse_dim argument !=self.sparse_dim() is not supported",
+    return call_fail(c->cx,
+                     "to_sparse: conversion from %s to Sparse with sparse_dim argument "
+                     "!=self.sparse_dim() is not supported",
                      tensor_layout_word(t));
   TRY(sparse_to_coo(c->cx, t, &r));
   call_return_steal(c, 0, r);
@@ -395,7 +419,8 @@ static rush_status sparse_as_coo(rush_call *c, int64_t sparse_dim)
 }
 rush_status kernel_to_sparse_dim(rush_call *c)
 {
-  return tensor_sparse(call_tensor(c, 0)) ? sparse_as_coo(c, call_int(c, 1)) : to_coo(c, call_int(c, 1));
+  return tensor_sparse(call_tensor(c, 0)) ? sparse_as_coo(c, call_int(c, 1))
+                                          : to_coo(c, call_int(c, 1));
 }
 
 /* to_sparse(self, *, layout, blocksize, dense_dim) */
@@ -404,11 +429,13 @@ rush_status kernel_to_sparse(rush_call *c)
   rush_tensor *t = call_tensor(c, 0);
   const int64_t layout = call_int_or(c, 1, LAYOUT_COO), dense_dim = call_int_or(c, 3, 0);
   if (!call_is_none(c, 2))
-    return call_fail(c->cx, "to_sparse: blocksize is for the layouts of blocks, which are not supported here");
+    return call_fail(
+      c->cx, "to_sparse: blocksize is for the layouts of blocks, which are not supported here");
   if (layout == LAYOUT_CSR)
     return to_csr(c, 3);
   if (layout != LAYOUT_COO)
-    return call_unsupported(c->cx, "to_sparse to layouts other than torch.sparse_coo and torch.sparse_csr");
+    return call_unsupported(
+      c->cx, "to_sparse to layouts other than torch.sparse_coo and torch.sparse_csr");
   if (tensor_sparse(t))
     return sparse_as_coo(c, -1);
   return to_coo(c, dense_dim < 0 || dense_dim > t->n_dims ? -1 : t->n_dims - dense_dim);

@@ -3,14 +3,15 @@
 #include "ops/call/shape.h"
 #include "ops/kernels/sparse/sparse.h"
 
-/* -- Coordinates ---------------------------------------------------------------------------------------------------- */
+/* -- Coordinates ------------------------------------------------------------------------------- */
 
 /* Options at c->args[at..]: dtype, layout (which must be `layout`, or None), device. */
 static rush_status sparse_options(rush_call *c, uint32_t at, int layout, int otherwise, int *dtype)
 {
   const int64_t asked = call_int_or(c, at + 1, layout);
   if (asked != layout)
-    return call_fail(c->cx, "%s: expected layout %s, but got %lld", c->op->schema->name, layout == LAYOUT_COO ? "torch.sparse_coo" : "torch.sparse_csr",
+    return call_fail(c->cx, "%s: expected layout %s, but got %lld", c->op->schema->name,
+                     layout == LAYOUT_COO ? "torch.sparse_coo" : "torch.sparse_csr",
                      (long long)asked);
   *dtype = call_dtype_or(c, at, otherwise);
   TRY(check_dtype(c->cx, *dtype));
@@ -18,15 +19,18 @@ static rush_status sparse_options(rush_call *c, uint32_t at, int layout, int oth
 }
 
 /* A checked COO tensor of the call's indices and values; values are converted. */
-static rush_status make_coo(rush_call *c, uint32_t indices, uint32_t options, int n_dims, const int64_t *sizes, rush_value is_coalesced)
+static rush_status make_coo(rush_call *c, uint32_t indices, uint32_t options, int n_dims,
+                            const int64_t *sizes, rush_value is_coalesced)
 {
   rush_tensor *values, *r;
   int dtype;
-  const sparse_parts p = {.layout = LAYOUT_COO, .is_coalesced = is_coalesced.tag == RUSH_TAG_BOOL && is_coalesced.as.b,
+  const sparse_parts p = {.layout = LAYOUT_COO,
+                          .is_coalesced = is_coalesced.tag == RUSH_TAG_BOOL && is_coalesced.as.b,
                           .indices = call_tensor(c, indices)};
   TRY(sparse_options(c, options, LAYOUT_COO, call_tensor(c, indices + 1)->dtype, &dtype));
   if (dtype_class_of(p.indices->dtype) > DTYPE_FLOAT)
-    return call_fail(c->cx, "indices must be integers, but got %s", dtype_aten_name(p.indices->dtype));
+    return call_fail(c->cx, "indices must be integers, but got %s",
+                     dtype_aten_name(p.indices->dtype));
   TRY(as_dtype(c->cx, call_tensor(c, indices + 1), dtype, &values));
   sparse_parts with = p;
   with.values = values;
@@ -38,20 +42,25 @@ static rush_status make_coo(rush_call *c, uint32_t indices, uint32_t options, in
 }
 
 /* Sizes that hold the coordinates: the largest of each dimension and one. */
-static rush_status infer_sizes(call_ctx *cx, const rush_tensor *indices, const rush_tensor *values, int *n_dims, int64_t *sizes)
+static rush_status infer_sizes(call_ctx *cx, const rush_tensor *indices, const rush_tensor *values,
+                               int *n_dims, int64_t *sizes)
 {
   sizes_text text;
   if (indices->n_dims != 2)
-    return call_fail(cx, "indices must be sparse_dim x nnz, but got: %s", sizes_print(&text, indices->n_dims, indices->sizes));
-  *n_dims = (int)i64_min(indices->sizes[0], TENSOR_MAX_DIMS + 1) + (int)i64_max(values->n_dims - 1, 0);
+    return call_fail(cx, "indices must be sparse_dim x nnz, but got: %s",
+                     sizes_print(&text, indices->n_dims, indices->sizes));
+  *n_dims =
+    (int)i64_min(indices->sizes[0], TENSOR_MAX_DIMS + 1) + (int)i64_max(values->n_dims - 1, 0);
   if (*n_dims > TENSOR_MAX_DIMS)
     return call_unsupported(cx, "tensors of more than %d dimensions", TENSOR_MAX_DIMS);
   for (int d = 0; d < indices->sizes[0]; d++) {
     int64_t most = -1, at;
     for (int64_t k = 0; k < indices->sizes[1]; k++) {
       TRY(call_poll_at(cx, k));
-      convert_elems(RUSH_INT64, &at, indices->dtype, (char *)indices->data +
-                    (d * indices->strides[0] + k * indices->strides[1]) * (int64_t)tensor_item_bytes(indices), 1);
+      convert_elems(RUSH_INT64, &at, indices->dtype,
+                    (char *)indices->data + (d * indices->strides[0] + k * indices->strides[1]) *
+                                              (int64_t)tensor_item_bytes(indices),
+                    1);
       if (at < 0)
         return call_fail(cx, "found negative index %lld for dim %d", (long long)at, d);
       most = i64_max(most, at);
@@ -63,8 +72,9 @@ static rush_status infer_sizes(call_ctx *cx, const rush_tensor *indices, const r
   return RUSH_OK;
 }
 
-rush_kernel kernel_sparse_coo_tensor, kernel_sparse_coo_tensor_sizes, kernel_sparse_coo_tensor_empty, kernel_sparse_coo_with_dims,
-    kernel_sparse_coo_with_dims_and_tensors;
+rush_kernel kernel_sparse_coo_tensor, kernel_sparse_coo_tensor_sizes,
+  kernel_sparse_coo_tensor_empty, kernel_sparse_coo_with_dims,
+  kernel_sparse_coo_with_dims_and_tensors;
 
 /* sparse_coo_tensor.indices(indices, values, *, dtype, layout, device, pin_memory, is_coalesced) */
 rush_status kernel_sparse_coo_tensor(rush_call *c)
@@ -75,7 +85,8 @@ rush_status kernel_sparse_coo_tensor(rush_call *c)
   return make_coo(c, 0, 2, n, sizes, c->args[6]);
 }
 
-/* sparse_coo_tensor.indices_size, _sparse_coo_tensor_unsafe(indices, values, size, *, ...): no indices are unsafe here. */
+/* sparse_coo_tensor.indices_size, _sparse_coo_tensor_unsafe(indices, values, size, *, ...): no
+ * indices are unsafe here. */
 rush_status kernel_sparse_coo_tensor_sizes(rush_call *c)
 {
   int64_t sizes[TENSOR_MAX_DIMS];
@@ -89,8 +100,9 @@ static rush_status check_dims(call_ctx *cx, int64_t sparse_dim, int64_t dense_di
 {
   if (sparse_dim >= 0 && dense_dim >= 0 && sparse_dim <= n && dense_dim == n - sparse_dim)
     return RUSH_OK;
-  return call_fail(cx, "number of dimensions must be sparse_dim (%lld) + dense_dim (%lld), but got %d", (long long)sparse_dim,
-                   (long long)dense_dim, n);
+  return call_fail(cx,
+                   "number of dimensions must be sparse_dim (%lld) + dense_dim (%lld), but got %d",
+                   (long long)sparse_dim, (long long)dense_dim, n);
 }
 
 /* _sparse_coo_tensor_with_dims_and_tensors(sparse_dim, dense_dim, size, indices, values, *, ...) */
@@ -103,12 +115,14 @@ rush_status kernel_sparse_coo_with_dims_and_tensors(rush_call *c)
     return call_unsupported(c->cx, "tensors of more than %d dimensions", TENSOR_MAX_DIMS);
   TRY(check_dims(c->cx, call_int(c, 0), call_int(c, 1), n));
   if (call_tensor(c, 3)->n_dims != 2 || call_tensor(c, 3)->sizes[0] != call_int(c, 0))
-    return call_fail(c->cx, "indices must be sparse_dim (%lld) x nnz, but got: %s", (long long)call_int(c, 0),
+    return call_fail(c->cx, "indices must be sparse_dim (%lld) x nnz, but got: %s",
+                     (long long)call_int(c, 0),
                      sizes_print(&text, call_tensor(c, 3)->n_dims, call_tensor(c, 3)->sizes));
   return make_coo(c, 3, 5, n, sizes, c->args[9]);
 }
 
-static rush_status make_empty(rush_call *c, uint32_t size_arg, uint32_t options, int64_t sparse_dim, int64_t dense_dim)
+static rush_status make_empty(rush_call *c, uint32_t size_arg, uint32_t options, int64_t sparse_dim,
+                              int64_t dense_dim)
 {
   int64_t sizes[TENSOR_MAX_DIMS];
   int n = call_ints(c, size_arg, sizes, TENSOR_MAX_DIMS), dtype;
@@ -126,28 +140,34 @@ static rush_status make_empty(rush_call *c, uint32_t size_arg, uint32_t options,
 /* sparse_coo_tensor.size(size, *, dtype, layout, device, pin_memory) */
 rush_status kernel_sparse_coo_tensor_empty(rush_call *c) { return make_empty(c, 0, 1, -1, 0); }
 
-/* _sparse_coo_tensor_with_dims(sparse_dim, dense_dim, size, *, dtype, layout, device, pin_memory) */
+/* _sparse_coo_tensor_with_dims(sparse_dim, dense_dim, size, *, dtype, layout, device, pin_memory)
+ * */
 rush_status kernel_sparse_coo_with_dims(rush_call *c)
 {
   if (call_int(c, 0) < 0)
-    return call_fail(c->cx, "sparse_dim must be non-negative, but got %lld", (long long)call_int(c, 0));
+    return call_fail(c->cx, "sparse_dim must be non-negative, but got %lld",
+                     (long long)call_int(c, 0));
   return make_empty(c, 2, 3, call_int(c, 0), call_int(c, 1));
 }
 
-/* -- Compressed rows ------------------------------------------------------------------------------------------------ */
+/* -- Compressed rows --------------------------------------------------------------------------- */
 
 /* Only one compressed layout is here. */
 static rush_status check_compressed_layout(rush_call *c, uint32_t at)
 {
-  static const char *const names[] = {"Strided", "Sparse", "SparseCsr", "Mkldnn", "SparseCsc", "SparseBsr", "SparseBsc", "Jagged"};
+  static const char *const names[] = {"Strided",   "Sparse",    "SparseCsr", "Mkldnn",
+                                      "SparseCsc", "SparseBsr", "SparseBsc", "Jagged"};
   if (call_is_none(c, at))
-    return call_fail(c->cx, "sparse_compressed_tensor expected sparse compressed tensor layout but got none");
+    return call_fail(
+      c->cx, "sparse_compressed_tensor expected sparse compressed tensor layout but got none");
   const int64_t layout = call_int(c, at);
   if (layout >= 4 && layout <= 6)
-    return call_unsupported(c->cx, "%s of layout %s: only torch.sparse_coo and torch.sparse_csr are known here", c->op->schema->name,
-                            names[layout]);
+    return call_unsupported(
+      c->cx, "%s of layout %s: only torch.sparse_coo and torch.sparse_csr are known here",
+      c->op->schema->name, names[layout]);
   if (layout != LAYOUT_CSR)
-    return call_fail(c->cx, "sparse_compressed_tensor expected sparse compressed tensor layout but got %s",
+    return call_fail(c->cx,
+                     "sparse_compressed_tensor expected sparse compressed tensor layout but got %s",
                      layout >= 0 && layout < (int64_t)COUNT_OF(names) ? names[layout] : "unknown");
   return RUSH_OK;
 }
@@ -173,8 +193,11 @@ static rush_status infer_csr(rush_call *c, int *n_dims, int64_t *sizes)
   const rush_tensor *crow = call_tensor(c, 0), *values = call_tensor(c, 2);
   rush_tensor *columns;
   const int batch = crow->n_dims - 1;
-  if (batch < 0 || values->n_dims <= batch || values->n_dims + 1 > TENSOR_MAX_DIMS || call_tensor(c, 1)->n_dims != crow->n_dims)
-    return call_fail(c->cx, "crow_indices, col_indices and values must have as many batch dimensions, but have %d, %d and %d dimensions",
+  if (batch < 0 || values->n_dims <= batch || values->n_dims + 1 > TENSOR_MAX_DIMS ||
+      call_tensor(c, 1)->n_dims != crow->n_dims)
+    return call_fail(c->cx,
+                     "crow_indices, col_indices and values must have as many batch dimensions, but "
+                     "have %d, %d and %d dimensions",
                      crow->n_dims, call_tensor(c, 1)->n_dims, values->n_dims);
   TRY(tensor_to_dtype(c->cx, call_tensor(c, 1), RUSH_INT64, &columns));
   int64_t most = -1;
@@ -194,7 +217,8 @@ static rush_status make_sized_csr(rush_call *c)
 {
   int64_t sizes[TENSOR_MAX_DIMS];
   const int n = call_ints(c, 3, sizes, TENSOR_MAX_DIMS);
-  return n < 0 ? call_unsupported(c->cx, "tensors of more than %d dimensions", TENSOR_MAX_DIMS) : make_csr(c, 4, n, sizes);
+  return n < 0 ? call_unsupported(c->cx, "tensors of more than %d dimensions", TENSOR_MAX_DIMS)
+               : make_csr(c, 4, n, sizes);
 }
 
 static rush_status make_inferred_csr(rush_call *c)
@@ -205,7 +229,8 @@ static rush_status make_inferred_csr(rush_call *c)
   return make_csr(c, 3, n, sizes);
 }
 
-rush_kernel kernel_sparse_csr_tensor, kernel_sparse_csr_tensor_sizes, kernel_sparse_compressed, kernel_sparse_compressed_sizes;
+rush_kernel kernel_sparse_csr_tensor, kernel_sparse_csr_tensor_sizes, kernel_sparse_compressed,
+  kernel_sparse_compressed_sizes;
 rush_status kernel_sparse_csr_tensor(rush_call *c) { return make_inferred_csr(c); }
 rush_status kernel_sparse_csr_tensor_sizes(rush_call *c) { return make_sized_csr(c); }
 rush_status kernel_sparse_compressed(rush_call *c)
@@ -219,7 +244,7 @@ rush_status kernel_sparse_compressed_sizes(rush_call *c)
   return make_sized_csr(c);
 }
 
-/* -- Only the checks ------------------------------------------------------------------------------------------------ */
+/* -- Only the checks --------------------------------------------------------------------------- */
 
 static rush_status validate(rush_call *c, sparse_parts p, uint32_t size_arg)
 {
@@ -233,15 +258,26 @@ static rush_status validate(rush_call *c, sparse_parts p, uint32_t size_arg)
   return RUSH_OK;
 }
 
-rush_kernel kernel_validate_sparse_coo, kernel_validate_sparse_csr, kernel_validate_sparse_compressed;
+rush_kernel kernel_validate_sparse_coo, kernel_validate_sparse_csr,
+  kernel_validate_sparse_compressed;
 rush_status kernel_validate_sparse_coo(rush_call *c)
 {
   const bool on = c->args[3].tag == RUSH_TAG_BOOL && c->args[3].as.b;
-  return validate(c, (sparse_parts){.layout = LAYOUT_COO, .is_coalesced = on, .indices = call_tensor(c, 0), .values = call_tensor(c, 1)}, 2);
+  return validate(c,
+                  (sparse_parts){.layout = LAYOUT_COO,
+                                 .is_coalesced = on,
+                                 .indices = call_tensor(c, 0),
+                                 .values = call_tensor(c, 1)},
+                  2);
 }
 rush_status kernel_validate_sparse_csr(rush_call *c)
 {
-  return validate(c, (sparse_parts){.layout = LAYOUT_CSR, .crow = call_tensor(c, 0), .indices = call_tensor(c, 1), .values = call_tensor(c, 2)}, 3);
+  return validate(c,
+                  (sparse_parts){.layout = LAYOUT_CSR,
+                                 .crow = call_tensor(c, 0),
+                                 .indices = call_tensor(c, 1),
+                                 .values = call_tensor(c, 2)},
+                  3);
 }
 rush_status kernel_validate_sparse_compressed(rush_call *c)
 {
@@ -249,7 +285,7 @@ rush_status kernel_validate_sparse_compressed(rush_call *c)
   return kernel_validate_sparse_csr(c);
 }
 
-/* -- The parts ------------------------------------------------------------------------------------------------------ */
+/* -- The parts --------------------------------------------------------------------------------- */
 
 static rush_status return_alias(rush_call *c, const rush_tensor *part)
 {
@@ -264,7 +300,8 @@ static rush_status need_coalesced(rush_call *c, const char *what)
   const rush_tensor *t = call_tensor(c, 0);
   TRY(need_coo(c->cx, t, what));
   if (!tensor_sparse(t)->is_coalesced)
-    return call_fail(c->cx, "Cannot get %s on an uncoalesced tensor, please call .coalesce() first", what);
+    return call_fail(c->cx, "Cannot get %s on an uncoalesced tensor, please call .coalesce() first",
+                     what);
   return RUSH_OK;
 }
 
@@ -278,9 +315,10 @@ rush_status kernel_sparse_detach(rush_call *c)
   return RUSH_OK;
 }
 
-rush_kernel kernel_coo_indices, kernel_coo_raw_indices, kernel_sparse_values, kernel_sparse_raw_values, kernel_crow_indices,
-    kernel_col_indices, kernel_nnz, kernel_is_coalesced, kernel_set_coalesced, kernel_sparse_dim, kernel_dense_dim, kernel_is_sparse,
-    kernel_is_sparse_csr, kernel_layout;
+rush_kernel kernel_coo_indices, kernel_coo_raw_indices, kernel_sparse_values,
+  kernel_sparse_raw_values, kernel_crow_indices, kernel_col_indices, kernel_nnz,
+  kernel_is_coalesced, kernel_set_coalesced, kernel_sparse_dim, kernel_dense_dim, kernel_is_sparse,
+  kernel_is_sparse_csr, kernel_layout;
 
 rush_status kernel_coo_indices(rush_call *c)
 {
@@ -317,7 +355,8 @@ static rush_status need_csr(rush_call *c, const char *what)
   const rush_tensor *t = call_tensor(c, 0);
   if (tensor_layout(t) == LAYOUT_CSR)
     return RUSH_OK;
-  return call_fail(c->cx, "%s expected sparse row compressed tensor layout but got %s", what, tensor_layout_word(t));
+  return call_fail(c->cx, "%s expected sparse row compressed tensor layout but got %s", what,
+                   tensor_layout_word(t));
 }
 
 rush_status kernel_crow_indices(rush_call *c)

@@ -1,14 +1,14 @@
 /* Arithmetic on sparse tensors: elementwise operators, sums.
  *
- * What maps zero to zero runs on the values.  Sums and products of two tensors of coordinates walk both in order, as PyTorch does:
- * O(nnz of both).  Compressed rows go by way of coordinates. */
+ * What maps zero to zero runs on the values.  Sums and products of two tensors of coordinates walk
+ * both in order, as PyTorch does: O(nnz of both).  Compressed rows go by way of coordinates. */
 #include "ops/call/registry.h"
 #include "ops/kernels/sparse/sparse.h"
 #include "ops/kernels/views.h"
 
 #define MOST_ARGS 8
 
-/* -- On the values -------------------------------------------------------------------------------------------------- */
+/* -- On the values ----------------------------------------------------------------------------- */
 
 /* c's operator on t's values, in the place of argument `at`. */
 static rush_status on_values(rush_call *c, const rush_tensor *t, uint32_t at, rush_tensor **out)
@@ -50,7 +50,9 @@ rush_status kernel_sparse_unary(rush_call *c)
 rush_status kernel_sparse_pow(rush_call *c)
 {
   if (c->args[1].tag != RUSH_TAG_COMPLEX && call_float(c, 1) == 0)
-    return call_fail(c->cx, "pow: cannot raise to zero power on sparse tensor; it would make the result tensor dense");
+    return call_fail(
+      c->cx,
+      "pow: cannot raise to zero power on sparse tensor; it would make the result tensor dense");
   return kernel_sparse_unary(c);
 }
 
@@ -61,8 +63,8 @@ static bool is_number(const rush_call *c, uint32_t i)
   return !t || (!tensor_sparse(t) && t->n_dims == 0);
 }
 
-/* c's operator on t and the number in the other argument.  Where t has no dimensions either, a tensor's dtype counts as much as t's:
- * the values, which have one, would outweigh it. */
+/* c's operator on t and the number in the other argument.  Where t has no dimensions either, a
+ * tensor's dtype counts as much as t's: the values, which have one, would outweigh it. */
 static rush_status with_number(rush_call *c, rush_tensor *t, uint32_t at, rush_tensor **out)
 {
   const rush_tensor *number = call_tensor(c, 1 - at);
@@ -88,11 +90,13 @@ rush_status kernel_sparse_div(rush_call *c)
     call_return_steal(c, 0, r);
     return RUSH_OK;
   }
-  return call_fail(c->cx, "Sparse division requires a scalar or zero-dim dense tensor divisor (got shape %s for divisor)",
-                   sizes_print(&text, by->n_dims, by->sizes));
+  return call_fail(
+    c->cx,
+    "Sparse division requires a scalar or zero-dim dense tensor divisor (got shape %s for divisor)",
+    sizes_print(&text, by->n_dims, by->sizes));
 }
 
-/* -- Two tensors of coordinates ------------------------------------------------------------------------------------- */
+/* -- Two tensors of coordinates ---------------------------------------------------------------- */
 
 /* Where the elements of two tensors, walked in order, come to stand: n places. */
 typedef struct merge {
@@ -112,7 +116,8 @@ static const int64_t *coordinates(const rush_tensor *t) { return tensor_sparse(t
 static int64_t nnz_of(const rush_tensor *t) { return sparse_nnz(tensor_sparse(t)); }
 
 /* Negative: element i of a comes first; 0: both stand at the same place. */
-static int compare(const int64_t *a, int64_t n_a, int64_t i, const int64_t *b, int64_t n_b, int64_t k, int n_dims)
+static int compare(const int64_t *a, int64_t n_a, int64_t i, const int64_t *b, int64_t n_b,
+                   int64_t k, int n_dims)
 {
   for (int d = 0; d < n_dims; d++)
     if (a[d * n_a + i] != b[d * n_b + k])
@@ -191,22 +196,26 @@ static rush_status meet(call_ctx *cx, const rush_tensor *a, const rush_tensor *b
   return RUSH_OK;
 }
 
-/* -- Sums of two ------------------------------------------------------------------------------------------------------ */
+/* -- Sums of two ------------------------------------------------------------------------------- */
 
 static rush_status same_density(call_ctx *cx, const rush_tensor *a, const rush_tensor *b)
 {
   sizes_text x, y;
   if (a->n_dims != b->n_dims || memcmp(a->sizes, b->sizes, a->n_dims * sizeof *a->sizes) != 0)
-    return call_fail(cx, "add: expected sizes of 'self' and 'other' to match, but %s != %s", sizes_print(&x, a->n_dims, a->sizes),
-                     sizes_print(&y, b->n_dims, b->sizes));
+    return call_fail(cx, "add: expected sizes of 'self' and 'other' to match, but %s != %s",
+                     sizes_print(&x, a->n_dims, a->sizes), sizes_print(&y, b->n_dims, b->sizes));
   if (tensor_sparse(a)->sparse_dim != tensor_sparse(b)->sparse_dim)
-    return call_fail(cx, "add: expected 'self' and 'other' to have same density, but 'self' has %d sparse dimensions while 'other' has "
-                         "%d sparse dimensions", tensor_sparse(a)->sparse_dim, tensor_sparse(b)->sparse_dim);
+    return call_fail(cx,
+                     "add: expected 'self' and 'other' to have same density, but 'self' has %d "
+                     "sparse dimensions while 'other' has "
+                     "%d sparse dimensions",
+                     tensor_sparse(a)->sparse_dim, tensor_sparse(b)->sparse_dim);
   return RUSH_OK;
 }
 
 /* Values of the union: a's at their places, and alpha times b's. */
-static rush_status add_values(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha, const merge *m, rush_tensor **out)
+static rush_status add_values(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha,
+                              const merge *m, rush_tensor **out)
 {
   const int dtype = dtype_promote(a->dtype, b->dtype);
   rush_tensor *x = NULL, *y = NULL, *sum = NULL, *same;
@@ -217,8 +226,10 @@ static rush_status add_values(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush
     st = as_dtype(cx, tensor_sparse(b)->values, dtype, &y);
   if (st == RUSH_OK)
     st = sum_rows(cx, x, m->at[0], m->n, &sum);
-  const rush_value args[5] = {tensor_value(sum), value_int(0), tensor_value(m->at[1]), tensor_value(y), alpha};
-  if (st == RUSH_OK && y->n_elems && (st = apply(cx, "aten::index_add_", "", args, 5, &same)) == RUSH_OK)
+  const rush_value args[5] = {tensor_value(sum), value_int(0), tensor_value(m->at[1]),
+                              tensor_value(y), alpha};
+  if (st == RUSH_OK && y->n_elems &&
+      (st = apply(cx, "aten::index_add_", "", args, 5, &same)) == RUSH_OK)
     tensor_release(same);
   tensor_release(x);
   tensor_release(y);
@@ -229,7 +240,8 @@ static rush_status add_values(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush
   return st;
 }
 
-static rush_status add_coo(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha, rush_tensor **out)
+static rush_status add_coo(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha,
+                           rush_tensor **out)
 {
   merge m = {0};
   rush_tensor *values = NULL;
@@ -245,10 +257,13 @@ static rush_status add_coo(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_va
   return st;
 }
 
-typedef rush_status pair_fn(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha, rush_tensor **out);
+typedef rush_status pair_fn(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha,
+                            rush_tensor **out);
 
-/* Two tensors of compressed rows as coalesced coordinates, and the result as compressed rows again. */
-static rush_status by_coordinates(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha, pair_fn *fn, rush_tensor **out)
+/* Two tensors of compressed rows as coalesced coordinates, and the result as compressed rows again.
+ * */
+static rush_status by_coordinates(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha,
+                                  pair_fn *fn, rush_tensor **out)
 {
   rush_tensor *t[2] = {a, b}, *coo[2] = {NULL, NULL}, *sorted[2] = {NULL, NULL}, *made = NULL;
   rush_status st = RUSH_OK;
@@ -268,11 +283,13 @@ static rush_status by_coordinates(call_ctx *cx, rush_tensor *a, rush_tensor *b, 
 }
 
 /* a + alpha * b where one is dense: with all elements of the other. */
-static rush_status add_dense(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha, rush_tensor **out)
+static rush_status add_dense(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha,
+                             rush_tensor **out)
 {
   rush_tensor *dense;
   TRY(sparse_to_dense(cx, tensor_sparse(a) ? a : b, &dense));
-  const rush_value args[3] = {tensor_value(tensor_sparse(a) ? dense : a), tensor_value(tensor_sparse(b) ? dense : b), alpha};
+  const rush_value args[3] = {tensor_value(tensor_sparse(a) ? dense : a),
+                              tensor_value(tensor_sparse(b) ? dense : b), alpha};
   rush_status st = apply(cx, "aten::add", "Tensor", args, 3, out);
   tensor_release(dense);
   return st;
@@ -285,24 +302,31 @@ static rush_status add(rush_call *c, rush_tensor *a, rush_tensor *b, rush_value 
   if (x == LAYOUT_COO && y == LAYOUT_STRIDED)
     return call_fail(c->cx, "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
   if (x && y && x != y)
-    return call_unsupported(c->cx, "%s of layouts %s and %s: convert one of them", c->op->schema->name, tensor_layout_word(a), tensor_layout_word(b));
-  TRY(!x || !y ? add_dense(c->cx, a, b, alpha, &r) : x == LAYOUT_COO ? add_coo(c->cx, a, b, alpha, &r)
-                                                                     : by_coordinates(c->cx, a, b, alpha, add_coo, &r));
+    return call_unsupported(c->cx, "%s of layouts %s and %s: convert one of them",
+                            c->op->schema->name, tensor_layout_word(a), tensor_layout_word(b));
+  TRY(!x || !y          ? add_dense(c->cx, a, b, alpha, &r)
+      : x == LAYOUT_COO ? add_coo(c->cx, a, b, alpha, &r)
+                        : by_coordinates(c->cx, a, b, alpha, add_coo, &r));
   call_return_steal(c, 0, r);
   return RUSH_OK;
 }
 
 rush_kernel kernel_sparse_add, kernel_sparse_sub, kernel_sparse_add_number;
-rush_status kernel_sparse_add(rush_call *c) { return add(c, call_tensor(c, 0), call_tensor(c, 1), c->args[2]); }
+rush_status kernel_sparse_add(rush_call *c)
+{
+  return add(c, call_tensor(c, 0), call_tensor(c, 1), c->args[2]);
+}
 
 rush_status kernel_sparse_sub(rush_call *c)
 {
   const rush_value alpha = c->args[2];
   if (call_tensor(c, 0)->dtype == RUSH_BOOL && call_tensor(c, 1)->dtype == RUSH_BOOL)
-    return call_fail(c->cx, "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
-                     "operator instead.");
+    return call_fail(c->cx, "Subtraction, the `-` operator, with two bool tensors is not "
+                            "supported. Use the `^` or `logical_xor()` "
+                            "operator instead.");
   const int64_t whole = alpha.tag == RUSH_TAG_BOOL ? alpha.as.b : alpha.as.i;
-  const rush_value minus = alpha.tag == RUSH_TAG_FLOAT ? value_float(-alpha.as.d) : value_int((int64_t)(0 - (uint64_t)whole));
+  const rush_value minus = alpha.tag == RUSH_TAG_FLOAT ? value_float(-alpha.as.d)
+                                                       : value_int((int64_t)(0 - (uint64_t)whole));
   if (alpha.tag == RUSH_TAG_COMPLEX)
     return call_unsupported(c->cx, "sub of sparse tensors with a complex alpha");
   return add(c, call_tensor(c, 0), call_tensor(c, 1), minus);
@@ -313,7 +337,7 @@ rush_status kernel_sparse_add_number(rush_call *c)
   return call_fail(c->cx, "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
 }
 
-/* -- Products of two -------------------------------------------------------------------------------------------------- */
+/* -- Products of two --------------------------------------------------------------------------- */
 
 static rush_status multiply(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_tensor **out)
 {
@@ -322,14 +346,16 @@ static rush_status multiply(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_t
 }
 
 /* Of two that are coalesced. */
-static rush_status mul_sorted(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value unused, rush_tensor **out)
+static rush_status mul_sorted(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value unused,
+                              rush_tensor **out)
 {
   merge m = {0};
   rush_tensor *x = NULL, *y = NULL, *values = NULL;
   (void)unused;
   if (a->n_dims != b->n_dims || memcmp(a->sizes, b->sizes, a->n_dims * sizeof *a->sizes) != 0 ||
       tensor_sparse(a)->sparse_dim != tensor_sparse(b)->sparse_dim)
-    return call_fail(cx, "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, number of sparse "
+    return call_fail(cx, "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal "
+                         "dimensionality, number of sparse "
                          "dimensions, and shape of sparse dimensions");
   rush_status st = meet(cx, a, b, &m);
   if (st == RUSH_OK)
@@ -358,8 +384,10 @@ static rush_status mul_coo(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_te
   return st;
 }
 
-/* The elements of a dense tensor, broadcast to t's sizes, where t of coordinates has its own: [nnz, dense sizes...]. */
-static rush_status pick_elements(call_ctx *cx, const rush_tensor *t, rush_tensor *dense, rush_tensor **out)
+/* The elements of a dense tensor, broadcast to t's sizes, where t of coordinates has its own: [nnz,
+ * dense sizes...]. */
+static rush_status pick_elements(call_ctx *cx, const rush_tensor *t, rush_tensor *dense,
+                                 rush_tensor **out)
 {
   const int n_sparse = tensor_sparse(t)->sparse_dim;
   int64_t sizes[TENSOR_MAX_DIMS + 1] = {1};
@@ -406,9 +434,11 @@ rush_status kernel_sparse_mul(rush_call *c)
   } else if (!tensor_sparse(a) || !tensor_sparse(b)) {
     TRY(tensor_sparse(a) ? mul_dense(c->cx, a, b, &r) : mul_dense(c->cx, b, a, &r));
   } else if (tensor_layout(a) != tensor_layout(b)) {
-    return call_unsupported(c->cx, "%s of layouts %s and %s: convert one of them", c->op->schema->name, tensor_layout_word(a), tensor_layout_word(b));
+    return call_unsupported(c->cx, "%s of layouts %s and %s: convert one of them",
+                            c->op->schema->name, tensor_layout_word(a), tensor_layout_word(b));
   } else {
-    TRY(tensor_layout(a) == LAYOUT_COO ? mul_coo(c->cx, a, b, &r) : by_coordinates(c->cx, a, b, value_none(), mul_sorted, &r));
+    TRY(tensor_layout(a) == LAYOUT_COO ? mul_coo(c->cx, a, b, &r)
+                                       : by_coordinates(c->cx, a, b, value_none(), mul_sorted, &r));
   }
   call_return_steal(c, 0, r);
   return RUSH_OK;
@@ -421,8 +451,9 @@ static rush_status mask_dense(call_ctx *cx, rush_tensor *t, rush_tensor *mask, r
   rush_tensor *coo, *values = NULL;
   sizes_text a, b;
   if (t->n_dims != mask->n_dims || memcmp(t->sizes, mask->sizes, t->n_dims * sizeof *t->sizes) != 0)
-    return call_fail(cx, "sparse_mask(): operands have incompatible sizes; self has size %s but mask has size %s",
-                     sizes_print(&a, t->n_dims, t->sizes), sizes_print(&b, mask->n_dims, mask->sizes));
+    return call_fail(
+      cx, "sparse_mask(): operands have incompatible sizes; self has size %s but mask has size %s",
+      sizes_print(&a, t->n_dims, t->sizes), sizes_print(&b, mask->n_dims, mask->sizes));
   TRY(sparse_to_coo(cx, mask, &coo));
   rush_status st = pick_elements(cx, coo, t, &values);
   if (st == RUSH_OK)
@@ -446,7 +477,7 @@ rush_status kernel_sparse_mask(rush_call *c)
   return st;
 }
 
-/* -- Sums over dimensions --------------------------------------------------------------------------------------------- */
+/* -- Sums over dimensions ---------------------------------------------------------------------- */
 
 typedef struct summing {
   bool over[TENSOR_MAX_DIMS];
@@ -473,7 +504,8 @@ static rush_status read_dims(rush_call *c, uint32_t at, const rush_tensor *t, su
 }
 
 /* Values summed over the dense dimensions, and over nnz where no sparse dimension stays. */
-static rush_status sum_values(call_ctx *cx, const rush_tensor *t, const summing *s, rush_tensor **out)
+static rush_status sum_values(call_ctx *cx, const rush_tensor *t, const summing *s,
+                              rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(t);
   int64_t dims[TENSOR_MAX_DIMS + 1];
@@ -498,7 +530,8 @@ static rush_status sum_values(call_ctx *cx, const rush_tensor *t, const summing 
 }
 
 /* What stays sparse: coordinates of the dimensions that stay, coalesced. */
-static rush_status sum_sparse(call_ctx *cx, const rush_tensor *t, const summing *s, rush_tensor *values, rush_tensor **out)
+static rush_status sum_sparse(call_ctx *cx, const rush_tensor *t, const summing *s,
+                              rush_tensor *values, rush_tensor **out)
 {
   const int64_t nnz = nnz_of(t), *from = coordinates(t);
   int64_t sizes[TENSOR_MAX_DIMS];
@@ -510,7 +543,8 @@ static rush_status sum_sparse(call_ctx *cx, const rush_tensor *t, const summing 
   rush_status st = coo_new_indices(cx, s->n_left, nnz, &indices);
   for (int i = 0; i < s->n_left && st == RUSH_OK; i++)
     memcpy((int64_t *)indices->data + i * nnz, from + s->left[i] * nnz, (size_t)nnz * sizeof *from);
-  TRY(coo_new_steal(cx, st, (sparse_shape){n, s->n_left, sizes}, indices, tensor_retain(values), false, &made));
+  TRY(coo_new_steal(cx, st, (sparse_shape){n, s->n_left, sizes}, indices, tensor_retain(values),
+                    false, &made));
   st = coo_coalesce(cx, made, out);
   tensor_release(made);
   return st;
@@ -532,7 +566,8 @@ static rush_status sum_over(rush_call *c, rush_tensor *t, summing *s, rush_tenso
   return st;
 }
 
-/* Dimensions of size 1 where the sum went over: a dense result is a view, a sparse one has zeros for coordinates. */
+/* Dimensions of size 1 where the sum went over: a dense result is a view, a sparse one has zeros
+ * for coordinates. */
 static rush_status keep_dims(call_ctx *cx, const summing *s, int n_dims, rush_tensor **t)
 {
   for (int i = 0; i < n_dims; i++) {
@@ -574,7 +609,9 @@ rush_status kernel_sparse_sum_dim(rush_call *c) { return sum(c, 1, UINT32_MAX, f
 /* sum.dim_IntList(self, dim, keepdim, dtype) */
 rush_status kernel_sparse_sum_keep(rush_call *c)
 {
-  if (tensor_layout(call_tensor(c, 0)) == LAYOUT_CSR && !call_is_none(c, 1) && call_list(c, 1) && call_list(c, 1)->n)
-    return call_unsupported(c->cx, "sums over dimensions of torch.sparse_csr tensors: use tensor.to_sparse()");
+  if (tensor_layout(call_tensor(c, 0)) == LAYOUT_CSR && !call_is_none(c, 1) && call_list(c, 1) &&
+      call_list(c, 1)->n)
+    return call_unsupported(
+      c->cx, "sums over dimensions of torch.sparse_csr tensors: use tensor.to_sparse()");
   return sum(c, 1, 3, call_bool(c, 2), true);
 }

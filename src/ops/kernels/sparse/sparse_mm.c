@@ -1,40 +1,42 @@
 /* Matrix products with sparse matrices.
  *
- * Sparse times dense goes over the elements of the sparse matrix and adds multiples of the dense one's rows, in the order of the
- * elements: O(nnz * columns).  Dense times sparse is the transpose of that.  Sparse times sparse lists all products of elements
- * (Gustavson's rows, as pairs) and coalesces them: O(products log products), which PyTorch's accumulator of a whole row avoids; that
+ * Sparse times dense goes over the elements of the sparse matrix and adds multiples of the dense
+ * one's rows, in the order of the elements: O(nnz * columns).  Dense times sparse is the transpose
+ * of that.  Sparse times sparse lists all products of elements (Gustavson's rows, as pairs) and
+ * coalesces them: O(products log products), which PyTorch's accumulator of a whole row avoids; that
  * needs a row of memory per column, which sizes alone would make large. */
 #include "ops/kernels/sparse/sparse.h"
 #include "ops/kernels/views.h"
 
-/* -- Sparse times dense --------------------------------------------------------------------------------------------- */
+/* -- Sparse times dense ------------------------------------------------------------------------ */
 
 typedef struct product {
   const int64_t *rows, *columns;
   int64_t nnz, n; /* n: columns of the dense matrix */
 } product;
 
-#define MULTIPLY(type)                                                                                       \
-  {                                                                                                          \
-    const type *v = values, *b = dense;                                                                      \
-    type *y = out;                                                                                           \
-    for (int64_t k = 0; k < p->nnz; k++) {                                                                   \
-      const type a = v[k], *from = b + p->columns[k] * p->n;                                                 \
-      type *to = y + p->rows[k] * p->n;                                                                      \
-      for (int64_t i = 0; i < p->n; i++)                                                                     \
-        to[i] = (type)(to[i] + a * from[i]);                                                                 \
-      work += p->n;                                                                                          \
-      if (UNLIKELY(work > WORK_BETWEEN_LOOKS)) {                                                             \
-        work = 0;                                                                                            \
-        if (call_over(cx))                                                                                   \
-          return; /* op_call polls */                                                                        \
-      }                                                                                                      \
-    }                                                                                                        \
-    return;                                                                                                  \
+#define MULTIPLY(type)                                       \
+  {                                                          \
+    const type *v = values, *b = dense;                      \
+    type *y = out;                                           \
+    for (int64_t k = 0; k < p->nnz; k++) {                   \
+      const type a = v[k], *from = b + p->columns[k] * p->n; \
+      type *to = y + p->rows[k] * p->n;                      \
+      for (int64_t i = 0; i < p->n; i++)                     \
+        to[i] = (type)(to[i] + a * from[i]);                 \
+      work += p->n;                                          \
+      if (UNLIKELY(work > WORK_BETWEEN_LOOKS)) {             \
+        work = 0;                                            \
+        if (call_over(cx))                                   \
+          return; /* op_call polls */                        \
+      }                                                      \
+    }                                                        \
+    return;                                                  \
   }
 #define WORK_BETWEEN_LOOKS 1000000
 
-static void multiply_complex(const call_ctx *cx, const product *p, const double *v, const double *b, double *y)
+static void multiply_complex(const call_ctx *cx, const product *p, const double *v, const double *b,
+                             double *y)
 {
   int64_t work = 0;
   for (int64_t k = 0; k < p->nnz; k++) {
@@ -53,7 +55,8 @@ static void multiply_complex(const call_ctx *cx, const product *p, const double 
 }
 
 /* Integers wrap: they are computed without signs. */
-static void multiply_elements(const call_ctx *cx, const product *p, int dtype, const void *values, const void *dense, void *out)
+static void multiply_elements(const call_ctx *cx, const product *p, int dtype, const void *values,
+                              const void *dense, void *out)
 {
   int64_t work = 0;
   switch (dtype) {
@@ -65,7 +68,8 @@ static void multiply_elements(const call_ctx *cx, const product *p, int dtype, c
   ASSERT(false, "wide_of gives the others one of these");
 }
 
-/* The dtype that products are computed in, and rounded once: as PyTorch's opmath for halves; integers wrap the same. */
+/* The dtype that products are computed in, and rounded once: as PyTorch's opmath for halves;
+ * integers wrap the same. */
 static int wide_of(int dtype)
 {
   switch (dtype_class_of(dtype)) {
@@ -81,17 +85,21 @@ static rush_status need_matrix(call_ctx *cx, const rush_tensor *t, const char *n
   const sparse_parts *p = tensor_sparse(t);
   if (p && p->values->n_dims > 1)
     return call_fail(cx, "addmm: matrices expected, got %dD tensor", p->values->n_dims - 1);
-  return t->n_dims == 2 ? RUSH_OK : call_fail(cx, "addmm: Expected 2-D matrices, but %s is %d-D", name, t->n_dims);
+  return t->n_dims == 2
+           ? RUSH_OK
+           : call_fail(cx, "addmm: Expected 2-D matrices, but %s is %d-D", name, t->n_dims);
 }
 
 /* coo [m, k] times dense [k, n], both of one dtype. */
-static rush_status times_dense(call_ctx *cx, const rush_tensor *coo, rush_tensor *dense, rush_tensor **out)
+static rush_status times_dense(call_ctx *cx, const rush_tensor *coo, rush_tensor *dense,
+                               rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(coo);
   const int64_t sizes[2] = {coo->sizes[0], dense->sizes[1]};
   const int dtype = dense->dtype, wide = wide_of(dtype);
   rush_tensor *values = NULL, *rows = NULL, *sum = NULL;
-  const product work = {p->indices->data, (const int64_t *)p->indices->data + sparse_nnz(p), sparse_nnz(p), dense->sizes[1]};
+  const product work = {p->indices->data, (const int64_t *)p->indices->data + sparse_nnz(p),
+                        sparse_nnz(p), dense->sizes[1]};
   rush_status st = tensor_to_dtype(cx, p->values, wide, &values);
   if (st == RUSH_OK)
     st = tensor_to_dtype(cx, dense, wide, &rows);
@@ -113,16 +121,19 @@ static rush_status times_dense(call_ctx *cx, const rush_tensor *coo, rush_tensor
 static rush_status turned(call_ctx *cx, const rush_tensor *coo, rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(coo);
-  const int64_t sizes[2] = {coo->sizes[1], coo->sizes[0]}, nnz = sparse_nnz(p), *from = p->indices->data;
+  const int64_t sizes[2] = {coo->sizes[1], coo->sizes[0]}, nnz = sparse_nnz(p),
+                *from = p->indices->data;
   rush_tensor *indices;
   TRY(coo_new_indices(cx, 2, nnz, &indices));
   memcpy(indices->data, from + nnz, (size_t)nnz * sizeof *from);
   memcpy((int64_t *)indices->data + nnz, from, (size_t)nnz * sizeof *from);
-  return coo_new_steal(cx, RUSH_OK, (sparse_shape){2, 2, sizes}, indices, tensor_retain(p->values), false, out);
+  return coo_new_steal(cx, RUSH_OK, (sparse_shape){2, 2, sizes}, indices, tensor_retain(p->values),
+                       false, out);
 }
 
 /* dense [m, k] times coo [k, n]. */
-static rush_status dense_times(call_ctx *cx, rush_tensor *dense, const rush_tensor *coo, rush_tensor **out)
+static rush_status dense_times(call_ctx *cx, rush_tensor *dense, const rush_tensor *coo,
+                               rush_tensor **out)
 {
   rush_tensor *a, *b = NULL, *product = NULL, *back = NULL;
   TRY(turned(cx, coo, &a));
@@ -140,9 +151,10 @@ static rush_status dense_times(call_ctx *cx, rush_tensor *dense, const rush_tens
   return st;
 }
 
-/* -- Sparse times sparse -------------------------------------------------------------------------------------------- */
+/* -- Sparse times sparse ----------------------------------------------------------------------- */
 
-/* All pairs of an element of a and one of b in the row that its column names: positions in a and b, and coordinates. */
+/* All pairs of an element of a and one of b in the row that its column names: positions in a and b,
+ * and coordinates. */
 typedef struct pairs {
   rush_tensor *starts, *of_a, *of_b, *indices, *x, *y, *values;
 } pairs;
@@ -172,7 +184,8 @@ static rush_status list_pairs(call_ctx *cx, const rush_tensor *a, const rush_ten
   return RUSH_OK;
 }
 
-static rush_status multiply_pairs(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, pairs *w)
+static rush_status multiply_pairs(call_ctx *cx, const rush_tensor *a, const rush_tensor *b,
+                                  pairs *w)
 {
   TRY(pick_rows(cx, tensor_sparse(a)->values, w->of_a, &w->x));
   TRY(pick_rows(cx, tensor_sparse(b)->values, w->of_b, &w->y));
@@ -180,7 +193,8 @@ static rush_status multiply_pairs(call_ctx *cx, const rush_tensor *a, const rush
   return apply(cx, "aten::mul", "Tensor", args, 2, &w->values);
 }
 
-static rush_status times_sorted(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, rush_tensor **out)
+static rush_status times_sorted(call_ctx *cx, const rush_tensor *a, const rush_tensor *b,
+                                rush_tensor **out)
 {
   const int64_t sizes[2] = {a->sizes[0], b->sizes[1]};
   pairs w = {0};
@@ -200,11 +214,13 @@ static rush_status times_sorted(call_ctx *cx, const rush_tensor *a, const rush_t
   return st;
 }
 
-static rush_status times_sparse(call_ctx *cx, rush_tensor *a, rush_tensor *b, bool as_csr, rush_tensor **out)
+static rush_status times_sparse(call_ctx *cx, rush_tensor *a, rush_tensor *b, bool as_csr,
+                                rush_tensor **out)
 {
   rush_tensor *x, *y = NULL, *made = NULL;
   if (a->dtype != b->dtype)
-    return call_fail(cx, "expected m1 and m2 to have the same dtype, but got: %s != %s", dtype_aten_name(a->dtype), dtype_aten_name(b->dtype));
+    return call_fail(cx, "expected m1 and m2 to have the same dtype, but got: %s != %s",
+                     dtype_aten_name(a->dtype), dtype_aten_name(b->dtype));
   TRY(coo_coalesce(cx, a, &x));
   rush_status st = coo_coalesce(cx, b, &y);
   if (st == RUSH_OK)
@@ -217,21 +233,24 @@ static rush_status times_sparse(call_ctx *cx, rush_tensor *a, rush_tensor *b, bo
   return st;
 }
 
-/* -- Operators ------------------------------------------------------------------------------------------------------ */
+/* -- Operators --------------------------------------------------------------------------------- */
 
 static rush_status check_product(call_ctx *cx, const rush_tensor *a, const rush_tensor *b)
 {
   TRY(need_matrix(cx, a, "mat1"));
   TRY(need_matrix(cx, b, "mat2"));
   if (a->sizes[1] != b->sizes[0])
-    return call_fail(cx, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)", (long long)a->sizes[0],
-                     (long long)a->sizes[1], (long long)b->sizes[0], (long long)b->sizes[1]);
+    return call_fail(cx, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)",
+                     (long long)a->sizes[0], (long long)a->sizes[1], (long long)b->sizes[0],
+                     (long long)b->sizes[1]);
   if (a->dtype != b->dtype)
-    return call_fail(cx, "expected m1 and m2 to have the same dtype, but got: %s != %s", dtype_aten_name(a->dtype), dtype_aten_name(b->dtype));
+    return call_fail(cx, "expected m1 and m2 to have the same dtype, but got: %s != %s",
+                     dtype_aten_name(a->dtype), dtype_aten_name(b->dtype));
   if (a->dtype == RUSH_BOOL)
     return call_no_dtype(cx, "addmm_sparse_dense", a->dtype);
   if (tensor_sparse(a) && tensor_sparse(b) && tensor_layout(a) != tensor_layout(b))
-    return call_unsupported(cx, "products of layouts %s and %s: convert one of them", tensor_layout_word(a), tensor_layout_word(b));
+    return call_unsupported(cx, "products of layouts %s and %s: convert one of them",
+                            tensor_layout_word(a), tensor_layout_word(b));
   return RUSH_OK;
 }
 
@@ -247,13 +266,16 @@ static rush_status mm(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_tensor 
   if (st == RUSH_OK && tensor_sparse(b))
     st = sparse_to_coo(cx, b, &y);
   if (st == RUSH_OK)
-    st = x && y ? times_sparse(cx, x, y, tensor_layout(a) == LAYOUT_CSR, out) : x ? times_dense(cx, x, b, out) : dense_times(cx, a, y, out);
+    st = x && y ? times_sparse(cx, x, y, tensor_layout(a) == LAYOUT_CSR, out)
+         : x    ? times_dense(cx, x, b, out)
+                : dense_times(cx, a, y, out);
   tensor_release(x);
   tensor_release(y);
   return st;
 }
 
-rush_kernel kernel_sparse_mm, kernel_sparse_addmm, kernel_sparse_mv, kernel_sparse_matmul, kernel_sparse_linear;
+rush_kernel kernel_sparse_mm, kernel_sparse_addmm, kernel_sparse_mv, kernel_sparse_matmul,
+  kernel_sparse_linear;
 rush_status kernel_sparse_mm(rush_call *c)
 {
   rush_tensor *r;
@@ -264,21 +286,27 @@ rush_status kernel_sparse_mm(rush_call *c)
 
 static bool is_zero(rush_value v)
 {
-  return v.tag == RUSH_TAG_INT ? v.as.i == 0 : v.tag == RUSH_TAG_FLOAT ? v.as.d == 0 : v.tag == RUSH_TAG_BOOL && !v.as.b;
+  return v.tag == RUSH_TAG_INT     ? v.as.i == 0
+         : v.tag == RUSH_TAG_FLOAT ? v.as.d == 0
+                                   : v.tag == RUSH_TAG_BOOL && !v.as.b;
 }
 
-/* beta * self + alpha * (mat1 @ mat2): what is multiplied by a beta of 0 may be anything, NaN as well. */
+/* beta * self + alpha * (mat1 @ mat2): what is multiplied by a beta of 0 may be anything, NaN as
+ * well. */
 rush_status kernel_sparse_addmm(rush_call *c)
 {
   rush_tensor *product, *scaled = NULL, *r = NULL, *with = NULL;
   const rush_value beta = c->args[3], alpha = c->args[4];
   const int a = tensor_layout(call_tensor(c, 1)), b = tensor_layout(call_tensor(c, 2));
   if (a == LAYOUT_COO && b == LAYOUT_COO)
-    return call_fail(c->cx, "addmm_sparse_dense: expected either 'mat1' to have sparse layout and 'mat2' to have strided layout, got "
-                     "'mat1' with layout Sparse and 'mat2' with layout Sparse");
+    return call_fail(c->cx, "addmm_sparse_dense: expected either 'mat1' to have sparse layout and "
+                            "'mat2' to have strided layout, got "
+                            "'mat1' with layout Sparse and 'mat2' with layout Sparse");
   TRY(mm(c->cx, call_tensor(c, 1), call_tensor(c, 2), &product));
-  const rush_value by[2] = {tensor_value(call_tensor(c, 0)), beta}, times[2] = {tensor_value(product), alpha};
-  rush_status st = is_zero(beta) ? apply(c->cx, "aten::zeros_like", "", by, 1, &scaled) : apply(c->cx, "aten::mul", "Scalar", by, 2, &scaled);
+  const rush_value by[2] = {tensor_value(call_tensor(c, 0)), beta},
+                   times[2] = {tensor_value(product), alpha};
+  rush_status st = is_zero(beta) ? apply(c->cx, "aten::zeros_like", "", by, 1, &scaled)
+                                 : apply(c->cx, "aten::mul", "Scalar", by, 2, &scaled);
   if (st == RUSH_OK)
     st = apply(c->cx, "aten::mul", "Scalar", times, 2, &with);
   const rush_value sum[2] = {tensor_value(scaled), tensor_value(with)};
@@ -297,7 +325,9 @@ static rush_status mv(call_ctx *cx, rush_tensor *a, rush_tensor *v, rush_tensor 
 {
   rush_tensor *column, *product = NULL;
   if (a->n_dims != 2 || v->n_dims != 1 || tensor_sparse(v))
-    return call_fail(cx, "mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: %d, DenseTensor Dim: %d", a->n_dims, v->n_dims);
+    return call_fail(
+      cx, "mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: %d, DenseTensor Dim: %d",
+      a->n_dims, v->n_dims);
   if (a->sizes[1] != v->sizes[0])
     return call_fail(cx, "mv: expected self.size(-1) == vec.size(-1)");
   TRY(reshaped(cx, v, 2, (int64_t[]){v->sizes[0], 1}, &column));
@@ -324,11 +354,13 @@ rush_status kernel_sparse_matmul(rush_call *c)
     return kernel_sparse_mm(c);
   if (a->n_dims == 2 && b->n_dims == 1)
     return kernel_sparse_mv(c);
-  return call_unsupported(c->cx, "matmul of tensors of %d and %d dimensions where one is sparse", a->n_dims, b->n_dims);
+  return call_unsupported(c->cx, "matmul of tensors of %d and %d dimensions where one is sparse",
+                          a->n_dims, b->n_dims);
 }
 
 /* linear(input, weight, bias): (weight @ input^T)^T where the weight is sparse. */
-static rush_status linear_product(call_ctx *cx, rush_tensor *x, rush_tensor *weight, rush_tensor **out)
+static rush_status linear_product(call_ctx *cx, rush_tensor *x, rush_tensor *weight,
+                                  rush_tensor **out)
 {
   rush_tensor *coo, *turned_weight = NULL;
   if (!tensor_sparse(weight)) { /* the input is sparse */
@@ -349,10 +381,13 @@ static rush_status linear_product(call_ctx *cx, rush_tensor *x, rush_tensor *wei
 
 rush_status kernel_sparse_linear(rush_call *c)
 {
-  rush_tensor *x = call_tensor(c, 0), *weight = call_tensor(c, 1), *bias = call_tensor(c, 2), *rows, *product = NULL, *r = NULL, *sum;
+  rush_tensor *x = call_tensor(c, 0), *weight = call_tensor(c, 1), *bias = call_tensor(c, 2), *rows,
+              *product = NULL, *r = NULL, *sum;
   int64_t sizes[TENSOR_MAX_DIMS], flat[2] = {1, 1};
-  if (x->n_dims < 1 || (tensor_sparse(x) && (x->n_dims != 2 || tensor_sparse(weight))) || weight->n_dims != 2)
-    return call_unsupported(c->cx, "linear of tensors of %d and %d dimensions where one is sparse", x->n_dims, weight->n_dims);
+  if (x->n_dims < 1 || (tensor_sparse(x) && (x->n_dims != 2 || tensor_sparse(weight))) ||
+      weight->n_dims != 2)
+    return call_unsupported(c->cx, "linear of tensors of %d and %d dimensions where one is sparse",
+                            x->n_dims, weight->n_dims);
   memcpy(sizes, x->sizes, x->n_dims * sizeof *sizes);
   for (int i = 0; i + 1 < x->n_dims; i++)
     flat[0] *= sizes[i];
@@ -366,7 +401,8 @@ rush_status kernel_sparse_linear(rush_call *c)
   if (st == RUSH_OK)
     st = reshaped(c->cx, product, x->n_dims, sizes, &r);
   const rush_value args[2] = {tensor_value(r), tensor_value(bias)};
-  if (st == RUSH_OK && bias && (st = apply(c->cx, "aten::add", "Tensor", args, 2, &sum)) == RUSH_OK) {
+  if (st == RUSH_OK && bias &&
+      (st = apply(c->cx, "aten::add", "Tensor", args, 2, &sum)) == RUSH_OK) {
     tensor_release(r);
     r = sum;
   }

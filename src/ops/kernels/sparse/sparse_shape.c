@@ -1,8 +1,9 @@
-/* The dimensions of sparse tensors: exchanged, taken out, put in, joined; and tensors like others. */
+/* The dimensions of sparse tensors: exchanged, taken out, put in, joined; and tensors like others.
+ * */
 #include "ops/kernels/layout/factory.h"
 #include "ops/kernels/sparse/sparse.h"
 
-/* -- Order ---------------------------------------------------------------------------------------------------------- */
+/* -- Order ------------------------------------------------------------------------------------- */
 
 /* t with its dimensions in the order of dims: sparse ones stay sparse. */
 static rush_status permute(call_ctx *cx, rush_tensor *t, const int *dims, rush_tensor **out)
@@ -26,7 +27,8 @@ static rush_status permute(call_ctx *cx, rush_tensor *t, const int *dims, rush_t
     for (int d = 0; d < p->sparse_dim; d++)
       memcpy((int64_t *)indices->data + d * nnz, from + dims[d] * nnz, (size_t)nnz * sizeof *from);
     st = apply(cx, "aten::permute", "", args, 2, &values);
-    st = coo_new_steal(cx, st, (sparse_shape){t->n_dims, p->sparse_dim, sizes}, indices, values, same && p->is_coalesced, out);
+    st = coo_new_steal(cx, st, (sparse_shape){t->n_dims, p->sparse_dim, sizes}, indices, values,
+                       same && p->is_coalesced, out);
   }
   value_release(list);
   return st;
@@ -39,11 +41,15 @@ static rush_status transpose(rush_call *c, int64_t a, int64_t b)
   TRY(dim_wrap(c->cx, a, t->n_dims, &x));
   TRY(dim_wrap(c->cx, b, t->n_dims, &y));
   if (tensor_layout(t) == LAYOUT_CSR)
-    return call_unsupported(c->cx, "transposing a torch.sparse_csr tensor gives a torch.sparse_csc one, which is not known here: use "
-                            "tensor.to_sparse().t()");
+    return call_unsupported(c->cx, "transposing a torch.sparse_csr tensor gives a torch.sparse_csc "
+                                   "one, which is not known here: use "
+                                   "tensor.to_sparse().t()");
   const int n = tensor_sparse(t)->sparse_dim;
   if (x != y && (x >= n || y >= n))
-    return call_fail(c->cx, "sparse transpose: transposed dimensions must be sparse Got sparse_dim: %d, d0: %d, d1: %d", n, x, y);
+    return call_fail(
+      c->cx,
+      "sparse transpose: transposed dimensions must be sparse Got sparse_dim: %d, d0: %d, d1: %d",
+      n, x, y);
   for (int i = 0; i < t->n_dims; i++)
     dims[i] = i == x ? y : i == y ? x : i;
   TRY(permute(c->cx, t, dims, &r));
@@ -57,11 +63,16 @@ rush_status kernel_sparse_t(rush_call *c)
   const rush_tensor *t = call_tensor(c, 0);
   const int dense = t->n_dims - tensor_sparse(t)->sparse_dim;
   if (tensor_layout(t) == LAYOUT_COO && (tensor_sparse(t)->sparse_dim > 2 || dense))
-    return call_fail(c->cx, "t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got %d sparse and %d dense dimensions",
+    return call_fail(c->cx,
+                     "t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got %d "
+                     "sparse and %d dense dimensions",
                      tensor_sparse(t)->sparse_dim, dense);
   return transpose(c, 0, t->n_dims < 2 ? 0 : 1);
 }
-rush_status kernel_sparse_transpose(rush_call *c) { return transpose(c, call_int(c, 1), call_int(c, 2)); }
+rush_status kernel_sparse_transpose(rush_call *c)
+{
+  return transpose(c, call_int(c, 1), call_int(c, 2));
+}
 
 rush_status kernel_sparse_permute(rush_call *c)
 {
@@ -72,8 +83,11 @@ rush_status kernel_sparse_permute(rush_call *c)
   const int n = call_ints(c, 1, asked, TENSOR_MAX_DIMS);
   TRY(need_coo(c->cx, t, "permute"));
   if (n != t->n_dims)
-    return call_fail(c->cx, "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-                     "ordering of dimensions i.e. input.dim() = %d is not equal to len(dims) = %d", t->n_dims, n);
+    return call_fail(c->cx,
+                     "permute(sparse_coo): number of dimensions in the tensor input does not match "
+                     "the length of the desired "
+                     "ordering of dimensions i.e. input.dim() = %d is not equal to len(dims) = %d",
+                     t->n_dims, n);
   for (int i = 0; i < n; i++) {
     TRY(dim_wrap(c->cx, asked[i], n, &dims[i]));
     if (seen[dims[i]])
@@ -87,11 +101,13 @@ rush_status kernel_sparse_permute(rush_call *c)
   return RUSH_OK;
 }
 
-/* -- Parts ---------------------------------------------------------------------------------------------------------- */
+/* -- Parts ------------------------------------------------------------------------------------- */
 
-/* The elements that `at` lists (int64), whose coordinates have `drop` left out (-1: none) or new ones in `row` of it. */
-static rush_status take_elements(call_ctx *cx, const rush_tensor *t, rush_tensor *at, int drop, const int64_t *replace, sparse_shape shape,
-                                 bool is_coalesced, rush_tensor **out)
+/* The elements that `at` lists (int64), whose coordinates have `drop` left out (-1: none) or new
+ * ones in `row` of it. */
+static rush_status take_elements(call_ctx *cx, const rush_tensor *t, rush_tensor *at, int drop,
+                                 const int64_t *replace, sparse_shape shape, bool is_coalesced,
+                                 rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(t);
   const int64_t nnz = sparse_nnz(p), n = at->n_elems, *from = p->indices->data, *which = at->data;
@@ -110,7 +126,8 @@ static rush_status take_elements(call_ctx *cx, const rush_tensor *t, rush_tensor
 }
 
 /* Which elements have `index` as coordinate `dim`. */
-static rush_status find_equal(call_ctx *cx, const rush_tensor *t, int dim, int64_t index, rush_tensor **out)
+static rush_status find_equal(call_ctx *cx, const rush_tensor *t, int dim, int64_t index,
+                              rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(t);
   const int64_t nnz = sparse_nnz(p), *row = (const int64_t *)p->indices->data + dim * nnz;
@@ -143,7 +160,8 @@ static void sizes_without(const rush_tensor *t, int dim, int64_t *sizes)
 }
 
 /* t[..., index, ...] along a sparse dimension: dense where it was the only one. */
-static rush_status select_sparse(call_ctx *cx, const rush_tensor *t, int dim, int64_t index, rush_tensor **out)
+static rush_status select_sparse(call_ctx *cx, const rush_tensor *t, int dim, int64_t index,
+                                 rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(t);
   int64_t sizes[TENSOR_MAX_DIMS];
@@ -156,21 +174,25 @@ static rush_status select_sparse(call_ctx *cx, const rush_tensor *t, int dim, in
       rush_value list;
       const int64_t first = 0;
       if ((st = list_of_ints(cx, &first, 1, &list)) == RUSH_OK) {
-        const rush_value args[4] = {tensor_value(rows), list, value_bool(false), value_int(rows->dtype)};
+        const rush_value args[4] = {tensor_value(rows), list, value_bool(false),
+                                    value_int(rows->dtype)};
         st = apply(cx, "aten::sum", "dim_IntList", args, 4, out);
         value_release(list);
       }
       tensor_release(rows);
     }
   } else {
-    st = take_elements(cx, t, at, dim, NULL, (sparse_shape){t->n_dims - 1, p->sparse_dim - 1, sizes}, p->is_coalesced, out);
+    st =
+      take_elements(cx, t, at, dim, NULL, (sparse_shape){t->n_dims - 1, p->sparse_dim - 1, sizes},
+                    p->is_coalesced, out);
   }
   tensor_release(at);
   return st;
 }
 
 /* t with its values given to an operator that changes a dense dimension. */
-static rush_status with_dense(call_ctx *cx, const rush_tensor *t, const char *name, const char *overload, const rush_value *args, uint32_t n_args,
+static rush_status with_dense(call_ctx *cx, const rush_tensor *t, const char *name,
+                              const char *overload, const rush_value *args, uint32_t n_args,
                               rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(t);
@@ -179,7 +201,8 @@ static rush_status with_dense(call_ctx *cx, const rush_tensor *t, const char *na
   TRY(apply(cx, name, overload, args, n_args, &values));
   memcpy(sizes, t->sizes, (size_t)p->sparse_dim * sizeof *sizes);
   memcpy(sizes + p->sparse_dim, values->sizes + 1, (size_t)(values->n_dims - 1) * sizeof *sizes);
-  return coo_new_steal(cx, RUSH_OK, (sparse_shape){p->sparse_dim + values->n_dims - 1, p->sparse_dim, sizes},
+  return coo_new_steal(cx, RUSH_OK,
+                       (sparse_shape){p->sparse_dim + values->n_dims - 1, p->sparse_dim, sizes},
                        tensor_retain(p->indices), values, p->is_coalesced, out);
 }
 
@@ -194,12 +217,15 @@ rush_status kernel_sparse_select(rush_call *c)
     return call_fail_type(c->cx, "IndexError", "select() cannot be applied to a 0-dim tensor.");
   TRY(dim_wrap(c->cx, call_int(c, 1), t->n_dims, &dim));
   if (index < -t->sizes[dim] || index >= t->sizes[dim])
-    return call_fail_type(c->cx, "IndexError", "select(): index %lld out of range for tensor of size %lld at dimension %d", (long long)index,
-                          (long long)t->sizes[dim], dim);
+    return call_fail_type(
+      c->cx, "IndexError",
+      "select(): index %lld out of range for tensor of size %lld at dimension %d", (long long)index,
+      (long long)t->sizes[dim], dim);
   index += index < 0 ? t->sizes[dim] : 0;
   TRY(sparse_to_coo(c->cx, t, &coo));
   const sparse_parts *p = tensor_sparse(coo);
-  const rush_value args[3] = {tensor_value(p->values), value_int(1 + dim - p->sparse_dim), value_int(index)};
+  const rush_value args[3] = {tensor_value(p->values), value_int(1 + dim - p->sparse_dim),
+                              value_int(index)};
   rush_status st = dim < p->sparse_dim ? select_sparse(c->cx, coo, dim, index, &r)
                                        : with_dense(c->cx, coo, "aten::select", "int", args, 3, &r);
   tensor_release(coo);
@@ -212,10 +238,12 @@ typedef struct picking {
   rush_tensor *wanted, *order, *at, *place;
 } picking;
 
-/* Sort the elements by their coordinate in `dim`, count those of each wanted index, and list them in the order asked for. */
+/* Sort the elements by their coordinate in `dim`, count those of each wanted index, and list them
+ * in the order asked for. */
 static rush_status list_wanted(call_ctx *cx, const rush_tensor *t, int dim, picking *w)
 {
-  const int64_t nnz = sparse_nnz(tensor_sparse(t)), n_wanted = w->wanted->n_elems, *wanted = w->wanted->data;
+  const int64_t nnz = sparse_nnz(tensor_sparse(t)), n_wanted = w->wanted->n_elems,
+                *wanted = w->wanted->data;
   const int64_t *row = (const int64_t *)tensor_sparse(t)->indices->data + dim * nnz;
   int64_t n = 0, at = 0;
   rush_tensor *starts;
@@ -244,7 +272,8 @@ static rush_status list_wanted(call_ctx *cx, const rush_tensor *t, int dim, pick
   return st == RUSH_OK ? call_poll(cx) : st;
 }
 
-static rush_status index_select(call_ctx *cx, rush_tensor *t, int dim, rush_tensor *wanted, rush_tensor **out)
+static rush_status index_select(call_ctx *cx, rush_tensor *t, int dim, rush_tensor *wanted,
+                                rush_tensor **out)
 {
   picking w = {.wanted = wanted};
   int64_t sizes[TENSOR_MAX_DIMS];
@@ -252,7 +281,8 @@ static rush_status index_select(call_ctx *cx, rush_tensor *t, int dim, rush_tens
   sizes[dim] = wanted->n_elems;
   rush_status st = list_wanted(cx, t, dim, &w);
   if (st == RUSH_OK)
-    st = take_elements(cx, t, w.at, dim, w.place->data, (sparse_shape){t->n_dims, tensor_sparse(t)->sparse_dim, sizes}, false, out);
+    st = take_elements(cx, t, w.at, dim, w.place->data,
+                       (sparse_shape){t->n_dims, tensor_sparse(t)->sparse_dim, sizes}, false, out);
   tensor_release(w.order);
   tensor_release(w.at);
   tensor_release(w.place);
@@ -262,16 +292,20 @@ static rush_status index_select(call_ctx *cx, rush_tensor *t, int dim, rush_tens
 /* int64, without negative numbers: new. */
 static rush_status check_wanted(call_ctx *cx, rush_tensor *index, int64_t size, rush_tensor **out)
 {
-  if (index->n_dims > 1 || tensor_sparse(index) || (index->dtype != RUSH_INT64 && index->dtype != RUSH_INT32))
-    return call_fail_type(cx, "IndexError", "index_select() argument index must be 1-D integer tensor.");
+  if (index->n_dims > 1 || tensor_sparse(index) ||
+      (index->dtype != RUSH_INT64 && index->dtype != RUSH_INT32))
+    return call_fail_type(cx, "IndexError",
+                          "index_select() argument index must be 1-D integer tensor.");
   rush_tensor *own;
   TRY(tensor_new(cx, RUSH_INT64, index->n_dims, index->sizes, &own));
   rush_status st = tensor_copy(cx, own, index);
   for (int64_t i = 0; i < own->n_elems && st == RUSH_OK; i++) {
     int64_t *v = (int64_t *)own->data + i;
     if (*v < -size || *v >= size)
-      st = call_fail_type(cx, "IndexError", "index_select(): index contains %lld that is out of range for tensor of size %lld",
-                          (long long)*v, (long long)size);
+      st = call_fail_type(
+        cx, "IndexError",
+        "index_select(): index contains %lld that is out of range for tensor of size %lld",
+        (long long)*v, (long long)size);
     *v += *v < 0 ? size : 0;
     if (st == RUSH_OK)
       st = call_poll_at(cx, i);
@@ -291,13 +325,16 @@ rush_status kernel_sparse_index_select(rush_call *c)
   if (tensor_layout(t) != LAYOUT_COO)
     return sparse_refuse_call(c, tensor_sparse(t) ? t : call_tensor(c, 2));
   if (t->n_dims == 0)
-    return call_fail_type(c->cx, "IndexError", "index_select() cannot be applied to a 0-dim tensor.");
+    return call_fail_type(c->cx, "IndexError",
+                          "index_select() cannot be applied to a 0-dim tensor.");
   TRY(dim_wrap(c->cx, call_int(c, 1), t->n_dims, &dim));
   TRY(check_wanted(c->cx, call_tensor(c, 2), t->sizes[dim], &wanted));
   const sparse_parts *p = tensor_sparse(t);
-  const rush_value args[3] = {tensor_value(p->values), value_int(1 + dim - p->sparse_dim), tensor_value(wanted)};
-  rush_status st = dim < p->sparse_dim ? index_select(c->cx, t, dim, wanted, &r)
-                                       : with_dense(c->cx, t, "aten::index_select", "", args, 3, &r);
+  const rush_value args[3] = {tensor_value(p->values), value_int(1 + dim - p->sparse_dim),
+                              tensor_value(wanted)};
+  rush_status st = dim < p->sparse_dim
+                     ? index_select(c->cx, t, dim, wanted, &r)
+                     : with_dense(c->cx, t, "aten::index_select", "", args, 3, &r);
   tensor_release(wanted);
   if (st == RUSH_OK)
     call_return_steal(c, 0, r);
@@ -326,32 +363,42 @@ rush_status kernel_sparse_unsqueeze(rush_call *c)
   int64_t *to = indices->data;
   memcpy(to, from, (size_t)(dim * nnz) * sizeof *to);
   memset(to + dim * nnz, 0, (size_t)nnz * sizeof *to);
-  memcpy(to + (dim + 1) * nnz, from + dim * nnz, (size_t)((p->sparse_dim - dim) * nnz) * sizeof *to);
+  memcpy(to + (dim + 1) * nnz, from + dim * nnz,
+         (size_t)((p->sparse_dim - dim) * nnz) * sizeof *to);
   memcpy(sizes, t->sizes, (size_t)dim * sizeof *sizes);
   sizes[dim] = 1;
   memcpy(sizes + dim + 1, t->sizes + dim, (size_t)(t->n_dims - dim) * sizeof *sizes);
-  TRY(coo_new_steal(c->cx, RUSH_OK, (sparse_shape){t->n_dims + 1, p->sparse_dim + 1, sizes}, indices, tensor_retain(p->values),
-                    false, &r));
+  TRY(coo_new_steal(c->cx, RUSH_OK, (sparse_shape){t->n_dims + 1, p->sparse_dim + 1, sizes},
+                    indices, tensor_retain(p->values), false, &r));
   call_return_steal(c, 0, r);
   return RUSH_OK;
 }
 
-/* -- Joined ----------------------------------------------------------------------------------------------------------- */
+/* -- Joined ------------------------------------------------------------------------------------ */
 
 static rush_status check_joined(rush_call *c, const rush_list *l, int dim)
 {
   const rush_tensor *first = l->items[0].as.tensor;
   for (size_t i = 0; i < l->n; i++) {
     const rush_tensor *t = l->items[i].as.tensor;
-    bool fits = tensor_layout(t) == LAYOUT_COO && t->n_dims == first->n_dims && tensor_sparse(t)->sparse_dim == tensor_sparse(first)->sparse_dim;
+    bool fits = tensor_layout(t) == LAYOUT_COO && t->n_dims == first->n_dims &&
+                tensor_sparse(t)->sparse_dim == tensor_sparse(first)->sparse_dim;
     if (!fits)
-      return call_fail(c->cx, "Concatenating sparse tensors, but a dense or differently sparse tensor was found at position %zu.", i);
+      return call_fail(c->cx,
+                       "Concatenating sparse tensors, but a dense or differently sparse tensor was "
+                       "found at position %zu.",
+                       i);
     for (int d = 0; d < t->n_dims; d++)
       if (d != dim && t->sizes[d] != first->sizes[d])
-        return call_fail(c->cx, "All tensors must have the same shape, except in the concatenating dimension %d: %lld != %lld at "
-                         "dimension %d", dim, (long long)t->sizes[d], (long long)first->sizes[d], d);
+        return call_fail(c->cx,
+                         "All tensors must have the same shape, except in the concatenating "
+                         "dimension %d: %lld != %lld at "
+                         "dimension %d",
+                         dim, (long long)t->sizes[d], (long long)first->sizes[d], d);
   }
-  return dim < tensor_sparse(first)->sparse_dim ? RUSH_OK : call_unsupported(c->cx, "cat of sparse tensors along a dense dimension");
+  return dim < tensor_sparse(first)->sparse_dim
+           ? RUSH_OK
+           : call_unsupported(c->cx, "cat of sparse tensors along a dense dimension");
 }
 
 static rush_status join_values(call_ctx *cx, const rush_list *l, rush_tensor **out)
@@ -359,7 +406,8 @@ static rush_status join_values(call_ctx *cx, const rush_list *l, rush_tensor **o
   rush_list *parts;
   TRY(list_new(cx, l->elem, l->n, &parts));
   for (size_t i = 0; i < l->n; i++)
-    parts->items[parts->n++] = value_tensor_steal(tensor_retain(tensor_sparse(l->items[i].as.tensor)->values));
+    parts->items[parts->n++] =
+      value_tensor_steal(tensor_retain(tensor_sparse(l->items[i].as.tensor)->values));
   const rush_value args[2] = {value_heap_steal(RUSH_TAG_LIST, parts), value_int(0)};
   rush_status st = apply(cx, "aten::cat", "", args, 2, out);
   value_release(args[0]);
@@ -377,7 +425,8 @@ rush_status kernel_sparse_cat(rush_call *c)
   int dim;
   TRY(dim_wrap(c->cx, call_int(c, 1), first->n_dims, &dim));
   if (!tensor_sparse(first))
-    return call_fail(c->cx, "Concatenating sparse tensors, but a dense tensor was found at position 0.");
+    return call_fail(c->cx,
+                     "Concatenating sparse tensors, but a dense tensor was found at position 0.");
   TRY(check_joined(c, l, dim));
   memcpy(sizes, first->sizes, first->n_dims * sizeof *sizes);
   sizes[dim] = 0;
@@ -399,12 +448,13 @@ rush_status kernel_sparse_cat(rush_call *c)
     behind += t->sizes[dim];
   }
   rush_status st = call_over(c->cx) ? call_poll(c->cx) : join_values(c->cx, l, &values);
-  TRY(coo_new_steal(c->cx, st, (sparse_shape){first->n_dims, n_rows, sizes}, indices, values, false, &r));
+  TRY(coo_new_steal(c->cx, st, (sparse_shape){first->n_dims, n_rows, sizes}, indices, values, false,
+                    &r));
   call_return_steal(c, 0, r);
   return RUSH_OK;
 }
 
-/* -- Like another ----------------------------------------------------------------------------------------------------- */
+/* -- Like another ------------------------------------------------------------------------------ */
 
 /* No elements, of t's sizes and layout; as compressed rows: no element in any row. */
 static rush_status new_empty_like(call_ctx *cx, const rush_tensor *t, int dtype, rush_tensor **out)
@@ -434,7 +484,8 @@ rush_status kernel_sparse_zeros_like(rush_call *c)
     return call_return_made_steal(c, 0, r, tensor_fill(c->cx, r, value_int(0)));
   }
   if (layout != tensor_layout(t))
-    return call_unsupported(c->cx, "%s with another sparse layout than the tensor's", c->op->schema->name);
+    return call_unsupported(c->cx, "%s with another sparse layout than the tensor's",
+                            c->op->schema->name);
   TRY(new_empty_like(c->cx, t, dtype, &r));
   call_return_steal(c, 0, r);
   return RUSH_OK;

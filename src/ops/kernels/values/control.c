@@ -1,7 +1,7 @@
-/* ops/kernels/values/control.c -- operators on values of any type (identity, enums, tuples, tolist, id, hash),
- * devices, and operators with effects outside the program: print, warn, raise, the gradient mode,
- * the clock. Each is a few lines around the value functions. Text that a program prints goes to the
- * context's callback, never to stdout directly. */
+/* ops/kernels/values/control.c -- operators on values of any type (identity, enums, tuples, tolist,
+ * id, hash), devices, and operators with effects outside the program: print, warn, raise, the
+ * gradient mode, the clock. Each is a few lines around the value functions. Text that a program
+ * prints goes to the context's callback, never to stdout directly. */
 #include "base/clock.h"
 #include "base/macros.h"
 #include "base/table.h"
@@ -9,7 +9,7 @@
 
 #define RETURN_BOOL(e) return call->results[0] = value_bool(e), RUSH_OK
 
-/* -- Values of any type --------------------------------------------------------------------------- */
+/* -- Values of any type ------------------------------------------------------------------------ */
 
 static bool is_nothing(rush_value v)
 {
@@ -54,7 +54,8 @@ rush_status kernel_enum_value(rush_call *call)
 {
   rush_value v = value_enum(call->args[0])->value;
   if (!type_contains_value(call->op->schema->returns[0].type, v)) /* another overload's */
-    return call_fail(call->cx, "prim::EnumValue.%s: the member's value has another type", call->op->schema->overload);
+    return call_fail(call->cx, "prim::EnumValue.%s: the member's value has another type",
+                     call->op->schema->overload);
   call->results[0] = value_retain(v);
   return RUSH_OK;
 }
@@ -77,7 +78,7 @@ rush_status kernel_tuple_index(rush_call *call)
   return RUSH_OK;
 }
 
-/* -- x.tolist() ------------------------------------------------------------------------------------------------- */
+/* -- x.tolist() -------------------------------------------------------------------------------- */
 
 /* What the annotation's element kinds are numbered. */
 static const struct { type_kind kind; int dtypes[2]; const char *name; } list_kinds[] = {
@@ -95,13 +96,17 @@ static rush_status element(call_ctx *cx, const rush_tensor *t, int64_t i, rush_v
   case RUSH_BOOL: *out = value_bool(((const uint8_t *)data)[i] != 0); return RUSH_OK;
   case RUSH_FLOAT32: *out = value_float(((const float *)data)[i]); return RUSH_OK;
   case RUSH_FLOAT64: *out = value_float(((const double *)data)[i]); return RUSH_OK;
-  case RUSH_COMPLEX64: return complex_new(cx, ((const float *)data)[2 * i], ((const float *)data)[2 * i + 1], out);
-  default: return complex_new(cx, ((const double *)data)[2 * i], ((const double *)data)[2 * i + 1], out);
+  case RUSH_COMPLEX64:
+    return complex_new(cx, ((const float *)data)[2 * i], ((const float *)data)[2 * i + 1], out);
+  default:
+    return complex_new(cx, ((const double *)data)[2 * i], ((const double *)data)[2 * i + 1], out);
   }
 }
 
-/* The list over dimension `dim` that begins at element *at of a contiguous tensor; of type List^n of `types[dim]`. */
-static rush_status nested_list(call_ctx *cx, const rush_tensor *t, int dim, int64_t *at, const type *const *types, rush_value *out)
+/* The list over dimension `dim` that begins at element *at of a contiguous tensor; of type List^n
+ * of `types[dim]`. */
+static rush_status nested_list(call_ctx *cx, const rush_tensor *t, int dim, int64_t *at,
+                               const type *const *types, rush_value *out)
 {
   if (dim == t->n_dims)
     return element(cx, t, (*at)++, out);
@@ -132,14 +137,19 @@ rush_status kernel_tolist(rush_call *call)
   if (kind < 0 || kind >= (int64_t)COUNT_OF(list_kinds))
     return call_fail(call->cx, "prim::tolist: %lld is no element type", (long long)kind);
   if (dims != t->n_dims)
-    return call_fail(call->cx, "Output annotation list dimension and runtime tensor dimension must match for tolist()");
+    return call_fail(
+      call->cx,
+      "Output annotation list dimension and runtime tensor dimension must match for tolist()");
   if (t->dtype != list_kinds[kind].dtypes[0] && t->dtype != list_kinds[kind].dtypes[1])
-    return call_fail(call->cx, "Output annotation element type and runtime tensor element type must match for tolist(): %s vs %s",
+    return call_fail(call->cx,
+                     "Output annotation element type and runtime tensor element type must match "
+                     "for tolist(): %s vs %s",
                      list_kinds[kind].name, dtype_aten_name(t->dtype));
   const type *types[TENSOR_MAX_DIMS + 1];
   types[t->n_dims] = type_simple(list_kinds[kind].kind);
   for (int d = t->n_dims; d > 0; d--) {
-    types[d - 1] = d == t->n_dims ? types[d] : type_list(type_store_of_context(call->cx->ctx), types[d]);
+    types[d - 1] =
+      d == t->n_dims ? types[d] : type_list(type_store_of_context(call->cx->ctx), types[d]);
     if (!types[d - 1])
       return call_nomem(call->cx);
   }
@@ -156,11 +166,13 @@ rush_status kernel_id(rush_call *call)
 
   if (v.tag != RUSH_TAG_NONE && v.tag != RUSH_TAG_OBJECT)
     return call_fail(call->cx, "id() takes an object or None");
-  call->results[0] = value_int(v.tag == RUSH_TAG_NONE ? 0 : context_number(call->cx->ctx, &v.as.object->number));
+  call->results[0] =
+    value_int(v.tag == RUSH_TAG_NONE ? 0 : context_number(call->cx->ctx, &v.as.object->number));
   return RUSH_OK;
 }
 
-/* Equal values have equal hashes; the numbers themselves are nobody's contract.  None comes from an address. */
+/* Equal values have equal hashes; the numbers themselves are nobody's contract.  None comes from an
+ * address. */
 static uint64_t hash_of(context *c, rush_value v)
 {
   uint64_t h = v.tag;
@@ -178,7 +190,9 @@ static uint64_t hash_of(context *c, rush_value v)
       h = h * UINT64_C(0x9e3779b97f4a7c15) + hash_of(c, v.as.tuple->items[i]);
     return h;
   case RUSH_TAG_TENSOR:
-    return v.as.tensor ? h + (uint64_t)context_number(c, &v.as.tensor->number) * UINT64_C(0x9e3779b97f4a7c15) : h;
+    return v.as.tensor
+             ? h + (uint64_t)context_number(c, &v.as.tensor->number) * UINT64_C(0x9e3779b97f4a7c15)
+             : h;
   case RUSH_TAG_OBJECT:
     return h + (uint64_t)context_number(c, &v.as.object->number) * UINT64_C(0x9e3779b97f4a7c15);
   case RUSH_TAG_ENUM:
@@ -203,7 +217,7 @@ rush_status kernel_hash(rush_call *call)
   return RUSH_OK;
 }
 
-/* -- Devices -------------------------------------------------------------------------------------- */
+/* -- Devices ----------------------------------------------------------------------------------- */
 
 static rush_status device_of(rush_call *call, str text, rush_value *out)
 {
@@ -216,11 +230,12 @@ static rush_status device_of(rush_call *call, str text, rush_value *out)
     n++;
   if (n == 0 || (n < text.len && text.p[n] != ':') || text.p[0] == '_')
     return call_fail(call->cx, "Invalid device string: '%.*s'", (int)text.len, text.p);
-  return call_fail(call->cx,
-                   "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, "
-                   "xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device "
-                   "string: %.*s",
-                   (int)n, text.p);
+  return call_fail(
+    call->cx,
+    "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, "
+    "xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device "
+    "string: %.*s",
+    (int)n, text.p);
 }
 
 rush_kernel kernel_device_of_str, kernel_device_with_index, kernel_device_type, kernel_device_index;
@@ -235,7 +250,8 @@ rush_status kernel_device_with_index(rush_call *call)
   TRY(device_of(call, call_str(call, 0), &d));
   int64_t index = call_int(call, 1);
   if (value_device_index(d) >= 0)
-    return call_fail(call->cx, "type (string) must not include an index because index was passed explicitly");
+    return call_fail(call->cx,
+                     "type (string) must not include an index because index was passed explicitly");
   if (index < 0 || index > 127)
     return call_fail(call->cx, "Device index must not be negative");
   call->results[0] = value_device(value_device_kind(d), (int32_t)index);
@@ -255,7 +271,7 @@ rush_status kernel_device_index(rush_call *call)
   return RUSH_OK;
 }
 
-/* -- The world ------------------------------------------------------------------------------------ */
+/* -- The world --------------------------------------------------------------------------------- */
 
 rush_kernel kernel_print, kernel_warn, kernel_raise;
 rush_status kernel_print(rush_call *call)

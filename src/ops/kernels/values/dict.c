@@ -1,6 +1,6 @@
-/* ops/kernels/values/dict.c -- operators on dicts, each a few lines around value/dict.h. Keys, values and items
- * are new lists in insertion order, O(n). popitem removes the oldest entry: that is what
- * TorchScript does, although Python removes the newest. */
+/* ops/kernels/values/dict.c -- operators on dicts, each a few lines around value/dict.h. Keys,
+ * values and items are new lists in insertion order, O(n). popitem removes the oldest entry: that
+ * is what TorchScript does, although Python removes the newest. */
 #include "base/macros.h"
 #include "ops/point/scalar.h"
 
@@ -24,7 +24,7 @@ static rush_status set_retained(call_ctx *cx, rush_dict *d, rush_value key, rush
   return dict_set_steal(cx, d, value_retain(key), value_retain(value));
 }
 
-/* -- Reading ---------------------------------------------------------------------------------------- */
+/* -- Reading ----------------------------------------------------------------------------------- */
 
 rush_kernel kernel_dict_len, kernel_dict_contains, kernel_dict_getitem, kernel_dict_get,
     kernel_dict_get_default;
@@ -62,7 +62,7 @@ rush_status kernel_dict_get_default(rush_call *call)
   return RUSH_OK;
 }
 
-/* -- Lists of what is inside ------------------------------------------------------------------------ */
+/* -- Lists of what is inside ------------------------------------------------------------------- */
 
 static rush_status list_parts(rush_call *call, bool keys)
 {
@@ -113,7 +113,7 @@ rush_status kernel_dict_items(rush_call *call)
   return st;
 }
 
-/* -- Writing ---------------------------------------------------------------------------------------- */
+/* -- Writing ----------------------------------------------------------------------------------- */
 
 rush_kernel kernel_dict_setitem, kernel_dict_setdefault, kernel_dict_pop, kernel_dict_pop_default,
     kernel_dict_popitem, kernel_dict_delete, kernel_dict_clear, kernel_dict_update;
@@ -136,7 +136,8 @@ rush_status kernel_dict_setdefault(rush_call *call)
 
 rush_status kernel_dict_pop(rush_call *call)
 {
-  return dict_remove(dict_at(call, 0), call->args[1], &call->results[0]) ? RUSH_OK : key_error(call);
+  return dict_remove(dict_at(call, 0), call->args[1], &call->results[0]) ? RUSH_OK
+                                                                         : key_error(call);
 }
 
 rush_status kernel_dict_pop_default(rush_call *call)
@@ -185,7 +186,7 @@ rush_status kernel_dict_update(rush_call *call)
   return update(call->cx, dict_at(call, 0), dict_at(call, 1));
 }
 
-/* -- Making ----------------------------------------------------------------------------------------- */
+/* -- Making ------------------------------------------------------------------------------------ */
 
 static rush_status return_dict(rush_call *call, rush_dict *d, rush_status st)
 {

@@ -10,7 +10,7 @@ static void return_list(rush_call *call, rush_list *l)
   call->results[0] = value_heap_steal(RUSH_TAG_LIST, l);
 }
 
-/* -- One item --------------------------------------------------------------------------------------- */
+/* -- One item ---------------------------------------------------------------------------------- */
 
 static rush_status out_of_range(rush_call *call)
 {
@@ -109,10 +109,11 @@ rush_status kernel_list_clear(rush_call *call)
   return RUSH_OK;
 }
 
-/* -- Whole lists ------------------------------------------------------------------------------------ */
+/* -- Whole lists ------------------------------------------------------------------------------- */
 
 /* Append n items of `from`, which may be l itself, in steps; there is room. */
-static rush_status fill_items(call_ctx *cx, rush_list *l, const rush_list *from, int64_t start, int64_t step, size_t n)
+static rush_status fill_items(call_ctx *cx, rush_list *l, const rush_list *from, int64_t start,
+                              int64_t step, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
     TRY(call_poll_at(cx, (int64_t)i));
@@ -154,8 +155,8 @@ static rush_status return_filled(rush_call *call, rush_list *c, rush_status st)
   return st;
 }
 
-rush_kernel kernel_list_extend, kernel_list_reverse, kernel_list_copy, kernel_list_slice, kernel_list_add,
-    kernel_list_add_;
+rush_kernel kernel_list_extend, kernel_list_reverse, kernel_list_copy, kernel_list_slice,
+  kernel_list_add, kernel_list_add_;
 rush_status kernel_list_extend(rush_call *call)
 {
   const rush_list *other = call_list(call, 1);
@@ -228,7 +229,10 @@ static rush_status repeat(rush_call *call, const rush_list *l, int64_t times)
 }
 
 rush_kernel kernel_list_mul, kernel_list_mul_right, kernel_list_mul_;
-rush_status kernel_list_mul(rush_call *call) { return repeat(call, call_list(call, 0), call_int(call, 1)); }
+rush_status kernel_list_mul(rush_call *call)
+{
+  return repeat(call, call_list(call, 0), call_int(call, 1));
+}
 rush_status kernel_list_mul_right(rush_call *call)
 {
   return repeat(call, call_list(call, 1), call_int(call, 0));
@@ -255,7 +259,7 @@ rush_status kernel_list_mul_(rush_call *call)
   return RUSH_OK;
 }
 
-/* -- Searching -------------------------------------------------------------------------------------- */
+/* -- Searching --------------------------------------------------------------------------------- */
 
 /* Place of the first item equal to v from `from` on, or n. */
 static rush_status find(rush_call *call, const rush_list *l, size_t from, rush_value v, size_t *out)
@@ -339,7 +343,8 @@ static rush_status equal_lists(rush_call *call, bool *out)
 {
   const rush_list *a = call_list(call, 0), *b = call_list(call, 1);
   bool same = a->n == b->n;
-  for (size_t i = 0; same && i < a->n; i++) { /* not by identity: a list with a NaN is unequal to itself */
+  for (size_t i = 0; same && i < a->n;
+       i++) { /* not by identity: a list with a NaN is unequal to itself */
     TRY(call_poll_at(call->cx, (int64_t)i));
     TRY(value_equal(call->cx, a->items[i], b->items[i], &same));
   }
@@ -362,7 +367,7 @@ rush_status kernel_list_ne(rush_call *call)
   RETURN_BOOL(!same);
 }
 
-/* -- Order ------------------------------------------------------------------------------------------ */
+/* -- Order ------------------------------------------------------------------------------------- */
 
 static rush_status is_less(call_ctx *cx, rush_value a, rush_value b, bool *out);
 
@@ -385,7 +390,8 @@ static rush_status object_less(call_ctx *cx, rush_value a, rush_value b, bool *o
   const op_body_runtime *rt = context_slot_get(cx->ctx, SLOT_PROGRAM);
   rush_value args[2] = {a, b}, less;
   if (a.tag != RUSH_TAG_OBJECT || !rt)
-    return call_fail(cx, "Only list of Tensors, ints, floats, bools, strs or objects with __lt__ can be sorted");
+    return call_fail(
+      cx, "Only list of Tensors, ints, floats, bools, strs or objects with __lt__ can be sorted");
   TRY(rt->method(cx, "__lt__", args, 2, &less));
   *out = less.tag == RUSH_TAG_BOOL && less.as.b;
   value_release(less);
@@ -438,8 +444,8 @@ static rush_status is_less(call_ctx *cx, rush_value a, rush_value b, bool *out)
 }
 
 /* Merge from[lo, mid) and from[mid, hi) into to; equal items keep their order. */
-static rush_status merge(call_ctx *cx, const rush_value *from, rush_value *to, size_t lo, size_t mid,
-                         size_t hi, bool reverse)
+static rush_status merge(call_ctx *cx, const rush_value *from, rush_value *to, size_t lo,
+                         size_t mid, size_t hi, bool reverse)
 {
   size_t i = lo, j = mid;
   for (size_t k = lo; k < hi; k++) {
@@ -471,10 +477,13 @@ static rush_status sort_items(call_ctx *cx, rush_value **a, rush_value **b, size
 static rush_status check_sortable(call_ctx *cx, const rush_list *l)
 {
   const op_body_runtime *rt = context_slot_get(cx->ctx, SLOT_PROGRAM);
-  return rt && l->n && l->items[0].tag == RUSH_TAG_OBJECT ? rt->check_order(cx, l->items[0].as.object->type) : RUSH_OK;
+  return rt && l->n && l->items[0].tag == RUSH_TAG_OBJECT
+           ? rt->check_order(cx, l->items[0].as.object->type)
+           : RUSH_OK;
 }
 
-/* A failure leaves the list as it was.  The items are held: an object's __lt__ may change the list. */
+/* A failure leaves the list as it was.  The items are held: an object's __lt__ may change the list.
+ * */
 static rush_status sort_list(rush_call *call, rush_list *l, bool reverse)
 {
   context *c = call->cx->ctx;
@@ -528,7 +537,8 @@ static rush_status extreme(rush_call *call, bool want_max)
   for (size_t i = 1; i < l->n; i++) {
     bool less;
     TRY(call_poll_at(call->cx, (int64_t)i));
-    TRY(want_max ? is_less(call->cx, best, l->items[i], &less) : is_less(call->cx, l->items[i], best, &less));
+    TRY(want_max ? is_less(call->cx, best, l->items[i], &less)
+                 : is_less(call->cx, l->items[i], best, &less));
     best = less ? l->items[i] : best;
   }
   call->results[0] = value_retain(best);
@@ -559,7 +569,7 @@ rush_status kernel_list_max(rush_call *call) { return extreme(call, true); }
 rush_status kernel_list_min_pair(rush_call *call) { return extreme_pair(call, false); }
 rush_status kernel_list_max_pair(rush_call *call) { return extreme_pair(call, true); }
 
-/* -- Sums ------------------------------------------------------------------------------------------- */
+/* -- Sums -------------------------------------------------------------------------------------- */
 
 rush_kernel kernel_list_sum, kernel_list_any, kernel_list_all, kernel_rangelist;
 rush_status kernel_list_sum(rush_call *call)
@@ -618,9 +628,10 @@ rush_status kernel_rangelist(rush_call *call)
   return RUSH_OK;
 }
 
-/* -- Sizes ------------------------------------------------------------------------------------------ */
+/* -- Sizes ------------------------------------------------------------------------------------- */
 
-static rush_status broadcast(rush_call *call, const rush_list *a, const rush_list *b, rush_list **out)
+static rush_status broadcast(rush_call *call, const rush_list *a, const rush_list *b,
+                             rush_list **out)
 {
   size_t n = a->n > b->n ? a->n : b->n;
   rush_list *l;
@@ -641,7 +652,8 @@ static rush_status broadcast(rush_call *call, const rush_list *a, const rush_lis
   return RUSH_OK;
 }
 
-rush_kernel kernel_infer_size, kernel_broadcast_sizes, kernel_reduction_sizes, kernel_size_if_not_equal;
+rush_kernel kernel_infer_size, kernel_broadcast_sizes, kernel_reduction_sizes,
+  kernel_size_if_not_equal;
 rush_status kernel_infer_size(rush_call *call)
 {
   rush_list *l;
@@ -656,8 +668,9 @@ rush_status kernel_broadcast_sizes(rush_call *call)
   TRY(list_new(call->cx, type_simple(TYPE_INT), 0, &l));
   for (uint32_t i = 0; i < call->n_args; i++) {
     rush_list *next = NULL;
-    rush_status st = call_list(call, i) ? broadcast(call, l, call_list(call, i), &next)
-                                        : call_fail(call->cx, "prim::BroadcastSizes: expected lists of ints");
+    rush_status st = call_list(call, i)
+                       ? broadcast(call, l, call_list(call, i), &next)
+                       : call_fail(call->cx, "prim::BroadcastSizes: expected lists of ints");
     value_release(value_heap_steal(RUSH_TAG_LIST, l));
     TRY(st);
     l = next;

@@ -1,7 +1,7 @@
-/* ops/kernels/values/math.c -- functions of numbers (not tensors) that are not one expression of the operator
- * table: special functions, complex ones, floor and ceil that give ints, pow, factorial, frexp.
- * Macros make the boxed kernels. Overloads typed `float` in PyTorch round real results to single
- * precision; that is repeated here because it shows in printed numbers. */
+/* ops/kernels/values/math.c -- functions of numbers (not tensors) that are not one expression of
+ * the operator table: special functions, complex ones, floor and ceil that give ints, pow,
+ * factorial, frexp. Macros make the boxed kernels. Overloads typed `float` in PyTorch round real
+ * results to single precision; that is repeated here because it shows in printed numbers. */
 #include "base/cmplx.h"
 
 #include "base/macros.h"

@@ -1,5 +1,5 @@
-/* ops/kernels/values/string.c -- operators on strings, which are byte strings with ASCII letters, as in
- * TorchScript. Kernels append to a text_buf and return it. Deviations from Python (centring,
+/* ops/kernels/values/string.c -- operators on strings, which are byte strings with ASCII letters,
+ * as in TorchScript. Kernels append to a text_buf and return it. Deviations from Python (centring,
  * splitlines, percent formats, chr) copy PyTorch's, including its quirks; where PyTorch never ends,
  * the code does what Python does. Searches poll the deadline, since a pattern in a long string
  * costs O(n * m). */
@@ -19,7 +19,8 @@ static rush_status return_text(rush_call *call, text_buf *t)
 {
   rush_status st = call_poll(call->cx);
   if (st == RUSH_OK)
-    st = text_failed(t) ? call_nomem(call->cx) : string_new(call->cx, text_str(t), t->len, &call->results[0]);
+    st = text_failed(t) ? call_nomem(call->cx)
+                        : string_new(call->cx, text_str(t), t->len, &call->results[0]);
   text_free(t);
   return st;
 }
@@ -47,7 +48,7 @@ static rush_status strings_new(rush_call *call, rush_list **out)
 
 static str part(str s, size_t from, size_t len) { return (str){s.p + from, len}; }
 
-/* -- Bytes ------------------------------------------------------------------------------------------ */
+/* -- Bytes ------------------------------------------------------------------------------------- */
 
 static bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 static bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
@@ -99,7 +100,7 @@ static size_t find_last(const rush_call *call, str s, str what)
   return NOT_FOUND;
 }
 
-/* -- Items ------------------------------------------------------------------------------------------ */
+/* -- Items ------------------------------------------------------------------------------------- */
 
 rush_kernel kernel_str_len, kernel_str_getitem, kernel_str_slice, kernel_str_list, kernel_str_add;
 rush_status kernel_str_len(rush_call *call) { RETURN_INT((int64_t)call_str(call, 0).len); }
@@ -110,8 +111,8 @@ rush_status kernel_str_getitem(rush_call *call)
   int64_t i = index_wrap(call_int(call, 1), s.len);
   if (i < 0 || i >= (int64_t)s.len)
     return call_fail_type(call->cx, "IndexError",
-                          "basic_string::at: __n (which is %zu) >= this->size() (which is %zu)", (size_t)i,
-                          s.len);
+                          "basic_string::at: __n (which is %zu) >= this->size() (which is %zu)",
+                          (size_t)i, s.len);
   return return_str(call, 0, part(s, (size_t)i, 1));
 }
 
@@ -138,7 +139,8 @@ rush_status kernel_str_list(rush_call *call)
   TRY(strings_new(call, &l));
   rush_status st = RUSH_OK;
   for (size_t i = 0; st == RUSH_OK && i < s.len; i++)
-    st = call_over_at(call->cx, (int64_t)i) ? call_poll(call->cx) : append_str(call, l, part(s, i, 1));
+    st =
+      call_over_at(call->cx, (int64_t)i) ? call_poll(call->cx) : append_str(call, l, part(s, i, 1));
   return return_list(call, l, st);
 }
 
@@ -152,7 +154,7 @@ rush_status kernel_str_add(rush_call *call)
   return return_text(call, &t);
 }
 
-/* -- Formatting ------------------------------------------------------------------------------------- */
+/* -- Formatting -------------------------------------------------------------------------------- */
 
 rush_kernel kernel_str_str, kernel_str_format, kernel_str_percentFormat, kernel_str_join;
 rush_status kernel_str_str(rush_call *call)
@@ -192,11 +194,13 @@ rush_status kernel_str_format(rush_call *call)
 static const char *tag_kind(rush_value v)
 {
   static const char *const names[] = {
-      [RUSH_TAG_NONE] = "None",       [RUSH_TAG_TENSOR] = "Tensor",       [RUSH_TAG_BOOL] = "Bool",
-      [RUSH_TAG_INT] = "Int",         [RUSH_TAG_FLOAT] = "Double",        [RUSH_TAG_COMPLEX] = "ComplexDouble",
-      [RUSH_TAG_STRING] = "String",   [RUSH_TAG_LIST] = "GenericList",    [RUSH_TAG_TUPLE] = "Tuple",
-      [RUSH_TAG_DICT] = "GenericDict", [RUSH_TAG_OBJECT] = "Object",      [RUSH_TAG_ENUM] = "Enum",
-      [RUSH_TAG_DEVICE] = "Device"};
+    [RUSH_TAG_NONE] = "None",     [RUSH_TAG_TENSOR] = "Tensor",
+    [RUSH_TAG_BOOL] = "Bool",     [RUSH_TAG_INT] = "Int",
+    [RUSH_TAG_FLOAT] = "Double",  [RUSH_TAG_COMPLEX] = "ComplexDouble",
+    [RUSH_TAG_STRING] = "String", [RUSH_TAG_LIST] = "GenericList",
+    [RUSH_TAG_TUPLE] = "Tuple",   [RUSH_TAG_DICT] = "GenericDict",
+    [RUSH_TAG_OBJECT] = "Object", [RUSH_TAG_ENUM] = "Enum",
+    [RUSH_TAG_DEVICE] = "Device"};
   return v.tag < COUNT_OF(names) && names[v.tag] ? names[v.tag] : "Object";
 }
 
@@ -213,7 +217,8 @@ static rush_status percent_one(rush_call *call, text_buf *t, char k, rush_value 
   case 'f':
   case 'F':
     if (!number)
-      return call_fail(call->cx, "%%%c requires a number for formatting, but got %s", k, tag_kind(v));
+      return call_fail(call->cx, "%%%c requires a number for formatting, but got %s", k,
+                       tag_kind(v));
     if (k == 'd' || k == 'i')
       text_printf(t, "%lld",
                   v.tag == RUSH_TAG_INT       ? (long long)v.as.i
@@ -228,12 +233,14 @@ static rush_status percent_one(rush_call *call, text_buf *t, char k, rush_value 
     else if (v.tag == RUSH_TAG_STRING && v.as.string->len == 1)
       text_putc(t, v.as.string->text[0]);
     else
-      return call_fail(call->cx, "%%%c requires an int or char for formatting, but got %s", k, tag_kind(v));
+      return call_fail(call->cx, "%%%c requires an int or char for formatting, but got %s", k,
+                       tag_kind(v));
     return RUSH_OK;
   case 's':
     return value_print(call->cx, t, v);
   default:
-    return call_fail(call->cx, "The specifier %%%c is not supported in TorchScript format strings", k);
+    return call_fail(call->cx, "The specifier %%%c is not supported in TorchScript format strings",
+                     k);
   }
 }
 
@@ -288,13 +295,13 @@ rush_status kernel_str_join(rush_call *call)
   return return_text(call, &t);
 }
 
-/* -- Cutting ---------------------------------------------------------------------------------------- */
+/* -- Cutting ----------------------------------------------------------------------------------- */
 
 rush_kernel kernel_str_replace, kernel_str_split, kernel_str_rsplit, kernel_str_splitlines,
     kernel_str_partition, kernel_str_rpartition;
 
-/* An empty `old` is replaced before every byte, from the left, `max` times in one place as PyTorch does;
- * without `max` (where PyTorch never ends) as Python does. */
+/* An empty `old` is replaced before every byte, from the left, `max` times in one place as PyTorch
+ * does; without `max` (where PyTorch never ends) as Python does. */
 rush_status kernel_str_replace(rush_call *call)
 {
   str s = call_str(call, 0), old = call_str(call, 1), new = call_str(call, 2);
@@ -465,7 +472,7 @@ rush_status kernel_str_strip(rush_call *call) { return strip(call, true, true); 
 rush_status kernel_str_lstrip(rush_call *call) { return strip(call, true, false); }
 rush_status kernel_str_rstrip(rush_call *call) { return strip(call, false, true); }
 
-/* -- Padding ---------------------------------------------------------------------------------------- */
+/* -- Padding ----------------------------------------------------------------------------------- */
 
 static rush_status padded(rush_call *call, size_t left, size_t right, char fill)
 {
@@ -491,7 +498,8 @@ static rush_status padding(rush_call *call, size_t *n)
   return RUSH_OK;
 }
 
-rush_kernel kernel_str_center, kernel_str_ljust, kernel_str_rjust, kernel_str_zfill, kernel_str_expandtabs;
+rush_kernel kernel_str_center, kernel_str_ljust, kernel_str_rjust, kernel_str_zfill,
+  kernel_str_expandtabs;
 rush_status kernel_str_center(rush_call *call)
 {
   size_t n, odd;
@@ -543,7 +551,7 @@ rush_status kernel_str_expandtabs(rush_call *call)
   return return_text(call, &t);
 }
 
-/* -- Case ------------------------------------------------------------------------------------------- */
+/* -- Case -------------------------------------------------------------------------------------- */
 
 typedef enum casing { UPPER, LOWER, SWAP, CAPITALIZE, TITLE } casing;
 
@@ -564,14 +572,15 @@ static rush_status recase(rush_call *call, casing how)
   return RUSH_OK;
 }
 
-rush_kernel kernel_str_upper, kernel_str_lower, kernel_str_swapcase, kernel_str_capitalize, kernel_str_title;
+rush_kernel kernel_str_upper, kernel_str_lower, kernel_str_swapcase, kernel_str_capitalize,
+  kernel_str_title;
 rush_status kernel_str_upper(rush_call *call) { return recase(call, UPPER); }
 rush_status kernel_str_lower(rush_call *call) { return recase(call, LOWER); }
 rush_status kernel_str_swapcase(rush_call *call) { return recase(call, SWAP); }
 rush_status kernel_str_capitalize(rush_call *call) { return recase(call, CAPITALIZE); }
 rush_status kernel_str_title(rush_call *call) { return recase(call, TITLE); }
 
-/* -- Numbers and letters ---------------------------------------------------------------------------- */
+/* -- Numbers and letters ----------------------------------------------------------------------- */
 
 rush_kernel kernel_str_chr, kernel_str_ord, kernel_str_hex, kernel_str_oct, kernel_str_bin;
 rush_status kernel_str_chr(rush_call *call)
@@ -611,7 +620,7 @@ rush_status kernel_str_hex(rush_call *call) { return in_base(call, "0x", 4); }
 rush_status kernel_str_oct(rush_call *call) { return in_base(call, "0o", 3); }
 rush_status kernel_str_bin(rush_call *call) { return in_base(call, "0b", 1); }
 
-/* -- Searching -------------------------------------------------------------------------------------- */
+/* -- Searching --------------------------------------------------------------------------------- */
 
 /* The window s[start:end] with PyTorch's end: -1 is the whole string. */
 static rush_status window(rush_call *call, bool empty_when_crossed, str *out, int64_t *start_out)
@@ -627,9 +636,10 @@ static rush_status window(rush_call *call, bool empty_when_crossed, str *out, in
   if (empty_when_crossed && end <= start)
     return RUSH_OK;
   if (start > n)
-    return call_fail_type(call->cx, "IndexError",
-                          "basic_string::substr: __pos (which is %lld) > this->size() (which is %lld)",
-                          (long long)start, (long long)n);
+    return call_fail_type(
+      call->cx, "IndexError",
+      "basic_string::substr: __pos (which is %lld) > this->size() (which is %lld)",
+      (long long)start, (long long)n);
   /* end < start is a huge length to C++ */
   int64_t len = end < start ? n - start : i64_min(end - start, n - start);
   *out = part(s, (size_t)start, (size_t)len);
@@ -655,8 +665,8 @@ static rush_status need_place(rush_call *call, bool last)
   RETURN_INT(p);
 }
 
-rush_kernel kernel_str_find, kernel_str_rfind, kernel_str_index, kernel_str_rindex, kernel_str_count,
-    kernel_str_startswith, kernel_str_endswith;
+rush_kernel kernel_str_find, kernel_str_rfind, kernel_str_index, kernel_str_rindex,
+  kernel_str_count, kernel_str_startswith, kernel_str_endswith;
 rush_status kernel_str_find(rush_call *call)
 {
   int64_t p;
@@ -674,7 +684,8 @@ rush_status kernel_str_rfind(rush_call *call)
 rush_status kernel_str_index(rush_call *call) { return need_place(call, false); }
 rush_status kernel_str_rindex(rush_call *call) { return need_place(call, true); }
 
-/* Occurrences that begin in [start, end).  An empty one (PyTorch never ends) counts at every place. */
+/* Occurrences that begin in [start, end).  An empty one (PyTorch never ends) counts at every place.
+ * */
 rush_status kernel_str_count(rush_call *call)
 {
   str s = call_str(call, 0), what = call_str(call, 1);
@@ -685,7 +696,8 @@ rush_status kernel_str_count(rush_call *call)
     start = i64_max(0, size + start);
   if (end < 0)
     end = i64_max(0, size + end + 1);
-  for (size_t p = (size_t)start; (p = find_from(call, s, what, p)) != NOT_FOUND && (int64_t)p < end; n++) {
+  for (size_t p = (size_t)start; (p = find_from(call, s, what, p)) != NOT_FOUND && (int64_t)p < end;
+       n++) {
     p += what.len ? what.len : 1;
     TRY(call_poll_at(call->cx, n));
   }
@@ -708,7 +720,7 @@ rush_status kernel_str_endswith(rush_call *call)
   RETURN_BOOL(s.len >= what.len && memcmp(s.p + s.len - what.len, what.p, what.len) == 0);
 }
 
-/* -- What a string is ------------------------------------------------------------------------------- */
+/* -- What a string is -------------------------------------------------------------------------- */
 
 static bool all_are(const rush_call *call, str s, bool (*test)(char))
 {

@@ -1,4 +1,5 @@
-"""Gradients of gradients that programs call by name, of the other names of convolutions, and of fake quantization.
+"""Gradients of gradients that programs call by name, of the other names of convolutions, and of
+fake quantization.
 
 A gradient is linear in what arrives: by that it is differentiated by itself.
 """
@@ -23,7 +24,8 @@ grad("sigmoid_backward", grad_output="torch.sigmoid_backward(grad, output.conj()
      output="grad.conj() * grad_output * (1 - 2 * output.conj())")
 grad("tanh_backward", grad_output="torch.tanh_backward(grad, output.conj())",
      output="grad.conj() * grad_output * output.conj() * -2")
-again("silu_backward", "s = torch.sigmoid(self)\n" + BOTH.format("s * (1 - s) * (2 + self * (1 - 2 * s))"))
+again("silu_backward",
+      "s = torch.sigmoid(self)\n" + BOTH.format("s * (1 - s) * (2 + self * (1 - 2 * s))"))
 again("mish_backward", """
 t = torch.tanh(torch.softplus(self))
 s = torch.sigmoid(self)
@@ -34,8 +36,10 @@ again("softplus_backward", """
 s = torch.sigmoid(self * beta)
 torch.where(self * beta > threshold, torch.zeros_like(s), grad * grad_output * beta * s * (1 - s))
 """, more="beta, threshold")
-again("log_sigmoid_backward", BOTH.format("-torch.sigmoid(self) * torch.sigmoid(-self)"), more="buffer")
-grad("elu_backward", grad_output="torch.elu_backward(grad, alpha, scale, input_scale, is_result, self_or_result)",
+again("log_sigmoid_backward", BOTH.format("-torch.sigmoid(self) * torch.sigmoid(-self)"),
+      more="buffer")
+grad("elu_backward",
+     grad_output="torch.elu_backward(grad, alpha, scale, input_scale, is_result, self_or_result)",
      self_or_result="""
 low = torch.full_like(self_or_result, float(input_scale))
 if not is_result:
@@ -49,7 +53,8 @@ if eps is not None:
     g = torch.where(torch.logical_or(self < eps, self > 1 - eps), torch.zeros_like(g), g)
 g
 """)
-grad("gelu_backward", grad_output="torch.gelu_backward(grad, self, approximate=approximate)", self="""
+grad("gelu_backward", grad_output="torch.gelu_backward(grad, self, approximate=approximate)",
+     self="""
 x = self
 if approximate == "none":
     return grad * grad_output * (2 - x * x) * torch.exp(-0.5 * x * x) * 0.3989422804014327
@@ -71,9 +76,12 @@ torch.avg_pool{n}(grad, kernel_size, stride, padding, ceil_mode, count_include_p
 """)
     grad(f"_adaptive_avg_pool{n}_backward", self="torch.zeros_like(self)",
          grad_output=f"torch._adaptive_avg_pool{n}(grad, grad_output.size()[-{n[0]}:])")
-for name, n in (("upsample_nearest1d", 1), ("upsample_nearest2d", 2), ("upsample_nearest3d", 3), ("_upsample_nearest_exact1d", 1),
-                ("_upsample_nearest_exact2d", 2), ("_upsample_nearest_exact3d", 3), ("upsample_linear1d", 1),
-                ("upsample_bilinear2d", 2), ("upsample_trilinear3d", 3), ("upsample_bicubic2d", 2), ("_upsample_bilinear2d_aa", 2),
+for name, n in (("upsample_nearest1d", 1), ("upsample_nearest2d", 2), ("upsample_nearest3d", 3),
+                ("_upsample_nearest_exact1d", 1),
+                ("_upsample_nearest_exact2d", 2), ("_upsample_nearest_exact3d", 3),
+                ("upsample_linear1d", 1),
+                ("upsample_bilinear2d", 2), ("upsample_trilinear3d", 3), ("upsample_bicubic2d", 2),
+                ("_upsample_bilinear2d_aa", 2),
                 ("_upsample_bicubic2d_aa", 2), ("_upsample_lanczos2d_aa", 2)):
     scales = "scales" if n == 1 else ", ".join(["scales_d", "scales_h", "scales_w"][3 - n:])
     align = "" if "nearest" in name else "align_corners, "
@@ -85,8 +93,10 @@ grad("unfold_backward", grad_in="grad.unfold(dim, size, step)")
 SLOW = "convolution_slopes(grad, self, weight, stride, padding, {0}, {1}, 1, needs)"
 grad("thnn_conv2d _slow_conv2d_forward", {"self, weight, bias": SLOW.format("[1, 1]", "False")})
 grad("slow_conv3d", {"self, weight, bias": SLOW.format("[1, 1, 1]", "False")})
-grad("slow_conv_dilated2d slow_conv_dilated3d", {"self, weight, bias": SLOW.format("dilation", "False")})
-grad("slow_conv_transpose2d slow_conv_transpose3d", {"self, weight, bias": SLOW.format("dilation", "True")})
+grad("slow_conv_dilated2d slow_conv_dilated3d", {"self, weight, bias": SLOW.format("dilation",
+                                                                                   "False")})
+grad("slow_conv_transpose2d slow_conv_transpose3d", {"self, weight, bias": SLOW.format("dilation",
+                                                                                       "True")})
 grad("_conv_depthwise2d conv_depthwise3d", {
     "self, weight, bias":
     "convolution_slopes(grad, self, weight, stride, padding, dilation, False, self.size(self.dim() - weight.dim() + 1), needs)"})
@@ -96,7 +106,8 @@ grad("_batch_norm_impl_index", {
 # -- Fake quantization: through, where nothing was cut off
 
 for n, more in (("fake_quantize_per_tensor_affine", "scale, zero_point, quant_min, quant_max"),
-                ("fake_quantize_per_channel_affine", "scale, zero_point, axis, quant_min, quant_max")):
+                ("fake_quantize_per_channel_affine",
+                 "scale, zero_point, axis, quant_min, quant_max")):
     grad(n, self=f"grad * torch.{n}_cachemask(self, {more})[1]")
     grad(f"{n}_cachemask", self="grad0 * result1")
 for n in ("tensor", "channel"):

@@ -1,17 +1,24 @@
 """Gradients of choosing and writing by index and mask (README.md, Gradients)."""
 
 INDEX = "torch.index_put(grad.new_zeros(self_sizes), indices, grad, True)"
-grad("index.Tensor index.Tensor_hacked_twin _unsafe_index.Tensor _unsafe_index.Tensor_hacked_twin", self=INDEX)
-for NAME in ("index_put", "index_put.hacked_twin", "_unsafe_index_put", "_unsafe_index_put.hacked_twin", "_index_put_impl"):
-    grad(NAME, self="grad if accumulate else torch.index_put(grad, indices, grad.new_zeros(values_sizes), False)",
+grad("index.Tensor index.Tensor_hacked_twin _unsafe_index.Tensor _unsafe_index.Tensor_hacked_twin",
+     self=INDEX)
+for NAME in ("index_put", "index_put.hacked_twin", "_unsafe_index_put",
+             "_unsafe_index_put.hacked_twin", "_index_put_impl"):
+    grad(NAME,
+         self="grad if accumulate else torch.index_put(grad, indices, grad.new_zeros(values_sizes), False)",
          values="torch.index(grad, indices)")
 grad("index_select", self="grad.new_zeros(self_sizes).index_add(dim, index, grad)")
-grad("index_add", self="grad", source="times_conj(grad.index_select(dim, index), alpha).reshape(source_sizes)")
-grad("index_copy", self="grad.index_fill(dim, index, 0)", source="grad.index_select(dim, index).reshape(source_sizes)")
+grad("index_add", self="grad",
+     source="times_conj(grad.index_select(dim, index), alpha).reshape(source_sizes)")
+grad("index_copy", self="grad.index_fill(dim, index, 0)",
+     source="grad.index_select(dim, index).reshape(source_sizes)")
 grad("index_fill.int_Scalar", self="grad.index_fill(dim, index, 0)")
-grad("index_fill.int_Tensor", self="grad.index_fill(dim, index, 0)", value="grad * torch.zeros_like(grad).index_fill(dim, index, 1)")
+grad("index_fill.int_Tensor", self="grad.index_fill(dim, index, 0)",
+     value="grad * torch.zeros_like(grad).index_fill(dim, index, 1)")
 grad("take", self="torch.put(grad.new_zeros(self_sizes), index, grad, True)")
-grad("put", self="grad if accumulate else torch.put(grad, index, grad.new_zeros(source_sizes), False)",
+grad("put",
+     self="grad if accumulate else torch.put(grad, index, grad.new_zeros(source_sizes), False)",
      source="torch.take(grad, index).reshape(source_sizes)")
 
 # An index may be smaller than what it chooses from.
@@ -50,8 +57,8 @@ grad("scatter.src", self="grad.scatter(dim, index, 0)", src="gathered(grad, dim,
 grad("scatter.value", self="grad.scatter(dim, index, 0)")
 grad("scatter_add", self="grad", src="gathered(grad, dim, index, src_sizes)")
 
-# What was reduced into one place shares as the reduction says.  `spread(x)` reads a result's place for each source, `into` adds
-# sources up; both reductions differ in nothing else.
+# What was reduced into one place shares as the reduction says.  `spread(x)` reads a result's place
+# for each source, `into` adds sources up; both reductions differ in nothing else.
 REDUCE = """
 def NAME(grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool, result: Tensor)\
  -> Tuple[Tensor, Tensor]:
@@ -82,8 +89,11 @@ def NAME(grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, reduc
     return share * same, SPREAD(share) * hits
 """
 REDUCE = REDUCE.replace("    kept = INTO(torch.ones_like(self) if include_self else torch.zeros_like(self), torch.zeros_like(src))\n", "")
-helper(REDUCE.replace("NAME", "scatter_reduce_gradient").replace("REDUCED(", "torch.scatter_reduce_two_(").replace("INTO(", "scatter_into(dim, index, ")
-       .replace("SPREAD(", "scatter_spread(dim, index, src.size(), ").replace("torch.scatter_reduce_two_(", "scatter_product(dim, index, "))
+helper(REDUCE.replace("NAME", "scatter_reduce_gradient").replace("REDUCED(",
+                                                                 "torch.scatter_reduce_two_(").replace("INTO(", "scatter_into(dim, index, ")
+       .replace("SPREAD(",
+                "scatter_spread(dim, index, src.size(), ").replace("torch.scatter_reduce_two_(",
+                                                                   "scatter_product(dim, index, "))
 helper("""
 def scatter_into(dim: int, index: Tensor, self: Tensor, src: Tensor) -> Tensor:
     return self.scatter_add(dim, index, src)
@@ -97,7 +107,8 @@ def scatter_spread(dim: int, index: Tensor, sizes: List[int], x: Tensor) -> Tens
     return gathered(x, dim, index, sizes)
 """)
 helper(REDUCE.replace("NAME", "index_reduce_gradient").replace("INTO(", "index_into(dim, index, ")
-       .replace("SPREAD(", "index_spread(dim, index, ").replace("REDUCED(", "index_product(dim, index, "))
+       .replace("SPREAD(", "index_spread(dim, index, ").replace("REDUCED(",
+                                                                "index_product(dim, index, "))
 helper("""
 def index_into(dim: int, index: Tensor, self: Tensor, src: Tensor) -> Tensor:
     return self.index_add(dim, index, src)
@@ -110,8 +121,10 @@ helper("""
 def index_spread(dim: int, index: Tensor, x: Tensor) -> Tensor:
     return x.index_select(dim, index)
 """)
-grad("scatter_reduce.two", {"self, src": "scatter_reduce_gradient(grad, self, dim, index, src, reduce, include_self, result)"})
-grad("index_reduce", {"self, source": "index_reduce_gradient(grad, self, dim, index, source, reduce, include_self, result)"})
+grad("scatter_reduce.two",
+     {"self, src": "scatter_reduce_gradient(grad, self, dim, index, src, reduce, include_self, result)"})
+grad("index_reduce",
+     {"self, source": "index_reduce_gradient(grad, self, dim, index, source, reduce, include_self, result)"})
 
 # -- Masks
 

@@ -229,7 +229,8 @@ if not compute_uv:
     return torch.matmul(u * grad1.unsqueeze(-2), vh)
 svd_slope(grad0, grad1, grad2.mH, result0, result1, result2.mH)
 """)
-grad("linalg_pinv.atol_rtol_float linalg_pinv.atol_rtol_tensor", self="pinv_slope(grad, self, result)")
+grad("linalg_pinv.atol_rtol_float linalg_pinv.atol_rtol_tensor",
+     self="pinv_slope(grad, self, result)")
 grad("linalg_matrix_exp matrix_exp", self="matrix_exp_slope(grad, self)")
 grad("linalg_lstsq", {"self, b": """
 wide = torch.complex128 if self.is_complex() else torch.double

@@ -13,13 +13,17 @@ def mm_right(grad: Tensor, left: Tensor, alpha: number) -> Tensor:
 """)
 grad("mm", self="mm_left(grad, mat2, 1)", mat2="mm_right(grad, self, 1)")
 grad("bmm", self="mm_left(grad, mat2, 1)", mat2="mm_right(grad, self, 1)")
-grad("addmm", self="times_conj(grad, beta)", mat1="mm_left(grad, mat2, alpha)", mat2="mm_right(grad, mat1, alpha)")
-grad("baddbmm", self="times_conj(grad, beta)", batch1="mm_left(grad, batch2, alpha)", batch2="mm_right(grad, batch1, alpha)")
+grad("addmm", self="times_conj(grad, beta)", mat1="mm_left(grad, mat2, alpha)",
+     mat2="mm_right(grad, mat1, alpha)")
+grad("baddbmm", self="times_conj(grad, beta)", batch1="mm_left(grad, batch2, alpha)",
+     batch2="mm_right(grad, batch1, alpha)")
 grad("addbmm", self="times_conj(grad, beta)", batch1="mm_left(grad.unsqueeze(0), batch2, alpha)",
      batch2="mm_right(grad.unsqueeze(0), batch1, alpha)")
 VECTOR = "times_conj(grad.unsqueeze(-1) * {}.conj(), {})"
-grad("mv", self=VECTOR.format("vec", "1"), vec="torch.mv((self.to_sparse() if self.is_sparse_csr else self).t().conj(), grad)")
-grad("addmv", self="times_conj(grad, beta)", mat=VECTOR.format("vec", "alpha"), vec="times_conj(torch.mv(mat.t().conj(), grad), alpha)")
+grad("mv", self=VECTOR.format("vec", "1"),
+     vec="torch.mv((self.to_sparse() if self.is_sparse_csr else self).t().conj(), grad)")
+grad("addmv", self="times_conj(grad, beta)", mat=VECTOR.format("vec", "alpha"),
+     vec="times_conj(torch.mv(mat.t().conj(), grad), alpha)")
 grad("addr", self="times_conj(grad, beta)", vec1="times_conj(torch.mv(grad, vec2.conj()), alpha)",
      vec2="times_conj(torch.mv(grad.t(), vec1.conj()), alpha)")
 grad("dot", self="grad * tensor.conj()", tensor="grad * self.conj()")
@@ -44,7 +48,8 @@ torch.mv(x.t(), grad.reshape([-1]))
 """, "bias": "grad"}
 grad("linear", LINEAR)
 
-# Each operand's gradient is one einsum more: the result's subscripts and those of the others give its own.
+# Each operand's gradient is one einsum more: the result's subscripts and those of the others give
+# its own.
 helper("""
 def einsum_terms(equation: str, dims: List[int]) -> List[str]:
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -197,7 +202,8 @@ def multilabel_margin_gradient(grad: Tensor, self: Tensor, target: Tensor, reduc
     return (out * g).reshape(self.size())
 """)
 grad("multilabel_margin_loss", self="multilabel_margin_gradient(grad, self, target, reduction)")
-grad("multilabel_margin_loss_forward", self="multilabel_margin_gradient(grad0, self, target, reduction)")
+grad("multilabel_margin_loss_forward",
+     self="multilabel_margin_gradient(grad0, self, target, reduction)")
 grad("log_sigmoid_forward", self="grad0 * torch.sigmoid(-self)")
 grad("binary_cross_entropy", {"self": """
 g = grad / (self.numel() if reduction == 1 else 1) * (self - target) / torch.clamp_min(self * (1 - self), 1e-12)
@@ -206,8 +212,8 @@ g * weight if weight is not None else g
 g = grad / (self.numel() if reduction == 1 else 1) * (torch.log1p(-self) - torch.log(self))
 g * weight if weight is not None else g
 """})
-# How likely path position s is at time t, given the target, takes the class of s away from what the probabilities say.  As in
-# PyTorch this is the gradient of what log_softmax was applied to.
+# How likely path position s is at time t, given the target, takes the class of s away from what the
+# probabilities say.  As in PyTorch this is the gradient of what log_softmax was applied to.
 helper("""
 def ctc_behind(lp: Tensor, path: Tensor) -> Tensor:
     n = path.numel()
@@ -266,7 +272,8 @@ grad("_ctc_loss.Tensor", log_probs=CTC.format("ints_of(input_lengths)", "ints_of
 
 # -- Dropout and random numbers
 
-grad("native_dropout", input="grad0 * result1 * (1 / (1 - p) if (train is None or train) and p < 1 else 1.0)")
+grad("native_dropout",
+     input="grad0 * result1 * (1 / (1 - p) if (train is None or train) and p < 1 else 1.0)")
 grad("glu", self="""
 half = self.chunk(2, dim)
 s = torch.sigmoid(half[1])

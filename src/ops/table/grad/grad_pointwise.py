@@ -1,7 +1,7 @@
 """Gradients of pointwise operators.  `grad(names, argument=formula)`: README.md, Gradients.
 
-Sums over broadcast dimensions, real parts and dtypes are the caller's.  Numbers have no conj(), so a product with the conjugate of a
-number is times_conj (helpers.py)."""
+Sums over broadcast dimensions, real parts and dtypes are the caller's.  Numbers have no conj(), so
+a product with the conjugate of a number is times_conj (helpers.py)."""
 
 ZERO = "torch.zeros_like(grad)"
 
@@ -16,7 +16,8 @@ grad("rsub.Scalar", self="-times_conj(grad, alpha)")
 grad("_add_relu.Tensor", self="grad * (result > 0)", other="times_conj(grad * (result > 0), alpha)")
 grad("mul.Tensor multiply.Tensor", self="grad * other.conj()", other="grad * self.conj()")
 grad("mul.Scalar multiply.Scalar", self="times_conj(grad, other)")
-grad("div.Tensor divide.Tensor true_divide.Tensor", self="grad / other.conj()", other="-grad * (result / other).conj()")
+grad("div.Tensor divide.Tensor true_divide.Tensor", self="grad / other.conj()",
+     other="-grad * (result / other).conj()")
 grad("div.Scalar divide.Scalar true_divide.Scalar", self="torch.conj(torch.conj(grad) / other)")
 grad("div.Tensor_mode divide.Tensor_mode",
      self="grad / other.conj() if rounding_mode is None else torch.zeros_like(grad)",
@@ -48,7 +49,8 @@ grad("sign ceil floor trunc fix round round.decimals", self=ZERO)
 grad("frac", self="grad")
 grad("nan_to_num", self="grad * torch.isfinite(self)")
 grad("frexp.Tensor", self="grad0 / torch.exp2(result1)")
-grad("ldexp.Tensor", self="grad * torch.pow(2.0, other).conj()", other="grad * (result * 0.6931471805599453).conj()")
+grad("ldexp.Tensor", self="grad * torch.pow(2.0, other).conj()",
+     other="grad * (result * 0.6931471805599453).conj()")
 
 # Zero exponents and bases are apart: 0 times infinity is none of these derivatives.
 helper("""
@@ -60,33 +62,41 @@ def pow_exponent(grad: Tensor, self: Tensor, exponent: Tensor, result: Tensor) -
     nothing = torch.logical_and(self == 0, torch.real(exponent) >= 0)
     return torch.where(nothing, 0, grad * (result * torch.log(self)).conj())
 """)
-grad("pow.Tensor_Tensor", self="pow_base(grad, self, exponent)", exponent="pow_exponent(grad, self, exponent, result)")
+grad("pow.Tensor_Tensor", self="pow_base(grad, self, exponent)",
+     exponent="pow_exponent(grad, self, exponent, result)")
 grad("pow.Tensor_Scalar", self="""
 if exponent == 0:
     return torch.zeros_like(grad)
 grad * (torch.pow(self, exponent - 1) * exponent).conj()
 """)
-grad("pow.Scalar", exponent="pow_exponent(grad, torch.scalar_tensor(self, dtype=result.dtype), exponent, result)")
-grad("lerp.Tensor", self="grad * (1 - weight).conj()", end="grad * weight.conj()", weight="grad * (end - self).conj()")
+grad("pow.Scalar",
+     exponent="pow_exponent(grad, torch.scalar_tensor(self, dtype=result.dtype), exponent, result)")
+grad("lerp.Tensor", self="grad * (1 - weight).conj()", end="grad * weight.conj()",
+     weight="grad * (end - self).conj()")
 grad("lerp.Scalar", self="times_conj(grad, 1 - weight)", end="times_conj(grad, weight)")
-grad("addcmul", self="grad", tensor1="times_conj(grad * tensor2.conj(), value)", tensor2="times_conj(grad * tensor1.conj(), value)")
+grad("addcmul", self="grad", tensor1="times_conj(grad * tensor2.conj(), value)",
+     tensor2="times_conj(grad * tensor1.conj(), value)")
 grad("addcdiv", self="grad", tensor1="times_conj(grad / tensor2.conj(), value)",
      tensor2="-times_conj(grad * (tensor1 / (tensor2 * tensor2)).conj(), value)")
-grad("hypot", self="grad * torch.where(result == 0, 0, self / result)", other="grad * torch.where(result == 0, 0, other / result)")
+grad("hypot", self="grad * torch.where(result == 0, 0, self / result)",
+     other="grad * torch.where(result == 0, 0, other / result)")
 grad("atan2 arctan2", {"self, other": """
 r = self * self + other * other
 g = torch.where(r == 0, 0, grad / r)
 (g * other, g * -self)
 """})
 for KIND in ("Tensor", "Scalar"):
-    grad(f"copysign.{KIND}", self="torch.where(self == 0, 0, grad * (result / self))", **({"other": ZERO} if KIND == "Tensor" else {}))
+    grad(f"copysign.{KIND}", self="torch.where(self == 0, 0, grad * (result / self))",
+         **({"other": ZERO} if KIND == "Tensor" else {}))
 grad("nextafter", self="torch.where(torch.isnan(other), 0, grad)", other=ZERO)
 
 # -- Largest, smallest: both get half where they are equal
 
-grad("maximum max.other", self="torch.where(self == other, grad / 2, torch.where(self < other, 0, grad))",
+grad("maximum max.other",
+     self="torch.where(self == other, grad / 2, torch.where(self < other, 0, grad))",
      other="torch.where(self == other, grad / 2, torch.where(self > other, 0, grad))")
-grad("minimum min.other", self="torch.where(self == other, grad / 2, torch.where(self > other, 0, grad))",
+grad("minimum min.other",
+     self="torch.where(self == other, grad / 2, torch.where(self > other, 0, grad))",
      other="torch.where(self == other, grad / 2, torch.where(self < other, 0, grad))")
 grad("fmax", self="torch.where(torch.logical_or(self >= other, other.isnan()), grad, 0)",
      other="torch.where(torch.logical_or(self >= other, other.isnan()), 0, grad)")
@@ -116,8 +126,10 @@ g
     grad(NAME + KIND, self=WITHIN, **(BOUNDS if KIND else {}))
 grad("clamp_min", self="torch.where(self >= min, grad, 0)")
 grad("clamp_max", self="torch.where(self <= max, grad, 0)")
-grad("clamp_min.Tensor", self="torch.where(self >= min, grad, 0)", min="torch.where(self < min, grad, 0)")
-grad("clamp_max.Tensor", self="torch.where(self <= max, grad, 0)", max="torch.where(self > max, grad, 0)")
+grad("clamp_min.Tensor", self="torch.where(self >= min, grad, 0)",
+     min="torch.where(self < min, grad, 0)")
+grad("clamp_max.Tensor", self="torch.where(self <= max, grad, 0)",
+     max="torch.where(self > max, grad, 0)")
 grad("heaviside", values="torch.where(self == 0, grad, 0)")
 
 # -- Choice
@@ -168,14 +180,19 @@ torch.where(self == 0, 0, grad * ((torch.cos(x) * x - torch.sin(x)) / (x * self)
 """)
 grad("deg2rad", self="grad * 0.017453292519943295")
 grad("rad2deg", self="grad * 57.29577951308232")
-grad("logaddexp", self="grad * torch.sigmoid(self - other).conj()", other="grad * torch.sigmoid(other - self).conj()")
-grad("logaddexp2", self=f"grad * torch.sigmoid((self - other) * {LN2})", other=f"grad * torch.sigmoid((other - self) * {LN2})")
-for NAME, LOG, BELOW in (("xlogy", "log", "0"), ("special_xlogy", "log", "0"), ("special_xlog1py", "log1p", "-1")):
+grad("logaddexp", self="grad * torch.sigmoid(self - other).conj()",
+     other="grad * torch.sigmoid(other - self).conj()")
+grad("logaddexp2", self=f"grad * torch.sigmoid((self - other) * {LN2})",
+     other=f"grad * torch.sigmoid((other - self) * {LN2})")
+for NAME, LOG, BELOW in (("xlogy", "log", "0"), ("special_xlogy", "log", "0"), ("special_xlog1py",
+                                                                                "log1p", "-1")):
     SELF = f"torch.where(torch.logical_and(self == 0, other <= {BELOW}), 0, grad * torch.{LOG}(other))"
     OTHER = "grad * self / " + ("other" if LOG == "log" else "(other + 1)")
     # log of a number: as a tensor beside the others
-    NUMBER = SELF.replace(f"torch.{LOG}(other)", f"torch.{LOG}(torch.scalar_tensor(other, dtype=grad.dtype))").replace(
-        "torch.logical_and(self == 0, ", "torch.logical_and(self == 0, torch.scalar_tensor(other, dtype=grad.dtype) ").replace(
+    NUMBER = SELF.replace(f"torch.{LOG}(other)",
+                          f"torch.{LOG}(torch.scalar_tensor(other, dtype=grad.dtype))").replace(
+        "torch.logical_and(self == 0, ",
+        "torch.logical_and(self == 0, torch.scalar_tensor(other, dtype=grad.dtype) ").replace(
         " other <=", " <=")
     grad("xlogy.Tensor" if NAME == "xlogy" else NAME, self=SELF, other=OTHER)
     grad(f"{NAME}." + ("Scalar_Self" if NAME == "xlogy" else "self_scalar"), other=OTHER)
@@ -186,10 +203,12 @@ if eps is None:
     return torch.where(torch.logical_or(self < 0, self > 1), float('nan'), g)
 torch.where(torch.logical_or(self < eps, self > 1 - eps), 0, g)
 """)
-grad("special_entr", self="torch.where(self > 0, grad * (-torch.log(self) - 1), grad * float('inf'))")
+grad("special_entr",
+     self="torch.where(self > 0, grad * (-torch.log(self) - 1), grad * float('inf'))")
 grad("special_ndtr", self=f"grad * torch.exp(self * self * -0.5) / {ROOT_2_PI}")
 grad("special_ndtri", self=f"grad * torch.exp(result * result * 0.5) * {ROOT_2_PI}")
-grad("special_log_ndtr", self="grad * 0.7978845608028654 / torch.special_erfcx(self * -0.7071067811865476)")
+grad("special_log_ndtr",
+     self="grad * 0.7978845608028654 / torch.special_erfcx(self * -0.7071067811865476)")
 grad("special_erfcx", self=f"grad * (2 * self * result - 2 / {ROOT_PI})")
 grad("i0 special_i0", self="grad * torch.special_i1(self)")
 grad("special_i0e", self="grad * (torch.special_i1e(self) - torch.sgn(self) * result)")
@@ -210,10 +229,13 @@ grad("relu", self="torch.where(result <= 0, 0, grad)")
 grad("relu6", self="torch.where(torch.logical_or(self <= 0, self >= 6), 0, grad)")
 grad("hardtanh", self="torch.where(torch.logical_or(self <= min_val, self >= max_val), 0, grad)")
 grad("hardsigmoid", self="torch.where(torch.logical_and(self > -3, self < 3), grad / 6, 0)")
-grad("hardswish", self="torch.where(self <= -3, 0, torch.where(self < 3, grad * (self / 3 + 0.5), grad))")
+grad("hardswish",
+     self="torch.where(self <= -3, 0, torch.where(self < 3, grad * (self / 3 + 0.5), grad))")
 grad("leaky_relu", self="torch.where(self > 0, grad, grad * negative_slope)")
-grad("elu", self="torch.where(self <= 0, grad * torch.exp(self * input_scale) * alpha * scale * input_scale, grad * scale)")
-grad("selu", self="torch.where(self <= 0, grad * torch.exp(self) * 1.7580993408473766, grad * 1.0507009873554805)")
+grad("elu",
+     self="torch.where(self <= 0, grad * torch.exp(self * input_scale) * alpha * scale * input_scale, grad * scale)")
+grad("selu",
+     self="torch.where(self <= 0, grad * torch.exp(self) * 1.7580993408473766, grad * 1.0507009873554805)")
 grad("celu", self="torch.where(self <= 0, grad * torch.exp(self / alpha), grad)")
 grad("silu", self=f"""
 s = {SIGMOID}
@@ -235,7 +257,8 @@ if approximate == 'tanh':
     return grad * (0.5 * (1 + t) + 0.5 * self * (1 - t * t) * slope)
 grad * (torch.special_ndtr(self) + self * torch.exp(self * self * -0.5) / 2.5066282746310002)
 """)
-grad("_prelu_kernel", self="torch.where(self > 0, grad, weight * grad)", weight="torch.where(self > 0, 0, self * grad)")
+grad("_prelu_kernel", self="torch.where(self > 0, grad, weight * grad)",
+     weight="torch.where(self > 0, 0, self * grad)")
 grad("threshold", self="torch.where(self <= threshold, 0, grad)")
 grad("hardshrink", self="torch.where(torch.logical_and(self >= -lambd, self <= lambd), 0, grad)")
 grad("softshrink", self="torch.where(torch.logical_and(self >= -lambd, self <= lambd), 0, grad)")

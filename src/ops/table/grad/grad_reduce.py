@@ -36,7 +36,8 @@ grad("sum_to_size", self="grad.expand(self_sizes)")
 grad("sum.dim_IntList", self="widen(grad, len(self_sizes), dim, keepdim).expand(self_sizes)")
 grad("nansum", self="widen(grad, self.dim(), dim, keepdim) * torch.logical_not(self.isnan())")
 grad("mean", self="grad.expand(self_sizes) / reduced_numel(self_sizes, None)")
-grad("mean.dim", self="widen(grad, len(self_sizes), dim, keepdim).expand(self_sizes) / reduced_numel(self_sizes, dim)")
+grad("mean.dim",
+     self="widen(grad, len(self_sizes), dim, keepdim).expand(self_sizes) / reduced_numel(self_sizes, dim)")
 # The product of all others along `dim`, which zeros don't disturb: of those before by those behind.
 helper("""
 def product_of_others(x: Tensor, dim: int) -> Tensor:
@@ -67,8 +68,10 @@ helper("""
 def std_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: Optional[List[int]], correction: number, keepdim: bool) -> Tensor:
     return var_gradient(torch.where(result == 0, 0, grad / (2 * result)), self, dim, correction, keepdim)
 """)
-for KIND, DIM, CORRECTION, KEEP in (("", "None", "1 if unbiased else 0", "False"), (".dim", "dim", "1 if unbiased else 0", "keepdim"),
-                                    (".correction", "dim", "1 if correction is None else correction", "keepdim")):
+for KIND, DIM, CORRECTION, KEEP in (("", "None", "1 if unbiased else 0", "False"), (".dim", "dim",
+                                                                                    "1 if unbiased else 0", "keepdim"),
+                                    (".correction", "dim",
+                                     "1 if correction is None else correction", "keepdim")):
     TAIL = f"{DIM}, {CORRECTION}, {KEEP})"
     MEAN = f" + widen(grad1, self.dim(), {DIM}, {KEEP}).expand(self.size()) / reduced_numel(self.size(), {DIM})"
     grad(f"var{KIND}", self=f"var_gradient(grad, self, {TAIL}")
@@ -98,9 +101,12 @@ grad("aminmax", self="""
 d = [dim] if dim is not None else dims_of(self.dim(), None)
 to_equals(grad0, result0, self, d, keepdim) + to_equals(grad1, result1, self, d, keepdim)
 """)
-grad("_aminmax", self="to_equals(grad0, result0, self, None, False) + to_equals(grad1, result1, self, None, False)")
-grad("_aminmax.dim", self="to_equals(grad0, result0, self, [dim], keepdim) + to_equals(grad1, result1, self, [dim], keepdim)")
-grad("max.dim min.dim median.dim nanmedian.dim mode kthvalue", self="to_index(grad0, result1, dim, keepdim, self_sizes)")
+grad("_aminmax",
+     self="to_equals(grad0, result0, self, None, False) + to_equals(grad1, result1, self, None, False)")
+grad("_aminmax.dim",
+     self="to_equals(grad0, result0, self, [dim], keepdim) + to_equals(grad1, result1, self, [dim], keepdim)")
+grad("max.dim min.dim median.dim nanmedian.dim mode kthvalue",
+     self="to_index(grad0, result1, dim, keepdim, self_sizes)")
 grad("topk sort sort.stable", self="to_index(grad0, result1, dim, True, self_sizes)")
 grad("msort", self="to_index(grad, torch.sort(self, 0)[1], 0, True, self.size())")
 
@@ -129,8 +135,10 @@ def norm_gradient(grad: Tensor, self: Tensor, result: Tensor, p: number, dim: Op
 """)
 grad("linalg_vector_norm", self="norm_gradient(grad, self, result, ord, dim, keepdim)")
 grad("norm.Scalar", self="norm_gradient(grad, self, result, p, None, False)")
-grad("norm.ScalarOpt_dtype", self="norm_gradient(grad, self, result, 2 if p is None else p, None, False)")
-grad("norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype", self="norm_gradient(grad, self, result, 2 if p is None else p, dim, keepdim)")
+grad("norm.ScalarOpt_dtype",
+     self="norm_gradient(grad, self, result, 2 if p is None else p, None, False)")
+grad("norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype",
+     self="norm_gradient(grad, self, result, 2 if p is None else p, dim, keepdim)")
 grad("frobenius_norm.dim", self="norm_gradient(grad, self, result, 2, dim, keepdim)")
 grad("logsumexp special_logsumexp", self="""
 r = widen(result, self.dim(), dim, keepdim)
@@ -143,7 +151,8 @@ helper("""
 def sum_behind(x: Tensor, dim: int) -> Tensor:
     return x if x.dim() == 0 or x.numel() == 0 else torch.flip(torch.cumsum(torch.flip(x, [dim]), dim), [dim])
 """)
-# With zeros there is nothing to divide by: then from the end, r[k] = g[k] + x[k + 1] r[k + 1], times the product before k.
+# With zeros there is nothing to divide by: then from the end, r[k] = g[k] + x[k + 1] r[k + 1],
+# times the product before k.
 helper("""
 def cumprod_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
     if self.dim() == 0:
@@ -164,8 +173,10 @@ def cumprod_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Te
 """)
 grad("cumsum", self="sum_behind(grad, dim)")
 grad("cumprod", self="cumprod_gradient(grad, self, result, dim)")
-grad("cummax cummin", self="grad0 if len(self_sizes) == 0 else grad0.new_zeros(self_sizes).scatter_add(dim, result1, grad0)")
-# From the end, r[k] = g[k] + exp(result[k] - result[k + 1]) r[k + 1]: complex numbers have no parts above and below zero.
+grad("cummax cummin",
+     self="grad0 if len(self_sizes) == 0 else grad0.new_zeros(self_sizes).scatter_add(dim, result1, grad0)")
+# From the end, r[k] = g[k] + exp(result[k] - result[k + 1]) r[k + 1]: complex numbers have no parts
+# above and below zero.
 helper("""
 def logcumsumexp_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
     n = self.size(dim)
@@ -195,8 +206,10 @@ torch.exp(up + self) - torch.exp(down + self)
 
 SOFTMAX = "(grad - (grad * result).sum([dim], True)) * result"
 grad("softmax.int special_softmax _softmax _safe_softmax", self=SOFTMAX)
-grad("log_softmax.int special_log_softmax _log_softmax", self="grad - torch.exp(result) * grad.sum([dim], True)")
-grad("_softmax_backward_data", grad_output="(grad - (grad * output).sum([dim], True)) * output", output="""
+grad("log_softmax.int special_log_softmax _log_softmax",
+     self="grad - torch.exp(result) * grad.sum([dim], True)")
+grad("_softmax_backward_data", grad_output="(grad - (grad * output).sum([dim], True)) * output",
+     output="""
 grad * (grad_output - (grad_output * output).sum([dim], True)) - grad_output * (grad * output).sum([dim], True)
 """)
 grad("_log_softmax_backward_data", grad_output="grad - (grad * torch.exp(output)).sum([dim], True)",

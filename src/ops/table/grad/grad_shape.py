@@ -1,4 +1,5 @@
-"""Gradients of views, of what joins, repeats, turns and pads, and of conversions (README.md, Gradients)."""
+"""Gradients of views, of what joins, repeats, turns and pads, and of conversions (README.md,
+Gradients)."""
 
 # -- The same elements
 
@@ -11,7 +12,8 @@ grad("view _unsafe_view view_copy view_as reshape reshape_as _reshape_alias _res
      "squeeze squeeze.dim squeeze.dims squeeze_copy squeeze_copy.dim squeeze_copy.dims unsqueeze unsqueeze_copy "
      "atleast_1d atleast_2d atleast_3d", self="grad.reshape(self_sizes)")
 for N in "123":
-    grad(f"atleast_{N}d.Sequence", tensors="[grad[i].reshape(tensors_sizes[i]) for i in range(len(grad))]")
+    grad(f"atleast_{N}d.Sequence",
+         tensors="[grad[i].reshape(tensors_sizes[i]) for i in range(len(grad))]")
 grad("conj _conj _conj_copy", self="torch.conj(grad)")
 grad("imag", self="torch.complex(torch.zeros_like(grad), grad)")
 grad("view_as_real view_as_real_copy", self="torch.view_as_complex(grad.contiguous())")
@@ -37,7 +39,8 @@ grad("numpy_T numpy_T.a", self="torch.numpy_T(grad)")
 grad("mT mT.a", self="grad.transpose(-2, -1)")
 grad("matrix_H matrix_H.a", self="torch.matrix_H(grad)")
 grad("adjoint", self="torch.adjoint(grad)")
-grad("movedim.intlist movedim.int moveaxis.intlist moveaxis.int", self="torch.movedim(grad, destination, source)")
+grad("movedim.intlist movedim.int moveaxis.intlist moveaxis.int",
+     self="torch.movedim(grad, destination, source)")
 grad("flip", self="grad.flip(dims)")
 grad("fliplr", self="torch.fliplr(grad)")
 grad("flipud", self="torch.flipud(grad)")
@@ -45,12 +48,15 @@ grad("rot90", self="torch.rot90(grad, -k, dims)")
 grad("roll", self="torch.roll(grad, [-s for s in shifts], dims)")
 grad("pixel_shuffle", self="torch.pixel_unshuffle(grad, upscale_factor)")
 grad("pixel_unshuffle", self="torch.pixel_shuffle(grad, downscale_factor)")
-grad("channel_shuffle native_channel_shuffle", self="torch.channel_shuffle(grad, grad.size(1) // groups)")
+grad("channel_shuffle native_channel_shuffle",
+     self="torch.channel_shuffle(grad, grad.size(1) // groups)")
 
 # -- Parts: what was left out gets zeros
 
-grad("select.int select_copy.int", self="torch.select_scatter(grad.new_zeros(self_sizes), grad, dim, index)")
-grad("slice.Tensor slice_copy.Tensor", self="torch.slice_scatter(grad.new_zeros(self_sizes), grad, dim, start, end, step)")
+grad("select.int select_copy.int",
+     self="torch.select_scatter(grad.new_zeros(self_sizes), grad, dim, index)")
+grad("slice.Tensor slice_copy.Tensor",
+     self="torch.slice_scatter(grad.new_zeros(self_sizes), grad, dim, start, end, step)")
 NARROW = """
 first = {start}
 first = first + self_sizes[dim] if first < 0 else first
@@ -58,8 +64,10 @@ torch.slice_scatter(grad.new_zeros(self_sizes), grad, dim, first, first + length
 """
 grad("narrow narrow_copy", self=NARROW.format(start="start"))
 grad("narrow.Tensor", self=NARROW.format(start="int(start)"))
-grad("diagonal diagonal_copy", self="torch.diagonal_scatter(grad.new_zeros(self_sizes), grad, offset, dim1, dim2)")
-grad("linalg_diagonal", A="torch.diagonal_scatter(grad.new_zeros(A_sizes), grad, offset, dim1, dim2)")
+grad("diagonal diagonal_copy",
+     self="torch.diagonal_scatter(grad.new_zeros(self_sizes), grad, offset, dim1, dim2)")
+grad("linalg_diagonal",
+     A="torch.diagonal_scatter(grad.new_zeros(A_sizes), grad, offset, dim1, dim2)")
 grad("unfold unfold_copy", self="""
 if len(self_sizes) == 0:
     return grad.sum()
@@ -87,13 +95,18 @@ def as_strided_gradient(grad: Tensor, self: Tensor, size: List[int], stride: Lis
     times = torch.zeros([n], dtype=torch.long).index_add(0, shown, torch.ones_like(shown))
     return back.index_select(0, shown).reshape(self.size()) / times.index_select(0, shown).reshape(self.size())
 """)
-grad("as_strided as_strided_copy", self="as_strided_gradient(grad, self, size, stride, storage_offset)")
-grad("as_strided_scatter", self="torch.as_strided_scatter(grad.contiguous(), grad.new_zeros(src_sizes), size, stride, storage_offset)",
+grad("as_strided as_strided_copy",
+     self="as_strided_gradient(grad, self, size, stride, storage_offset)")
+grad("as_strided_scatter",
+     self="torch.as_strided_scatter(grad.contiguous(), grad.new_zeros(src_sizes), size, stride, storage_offset)",
      src="torch.as_strided_copy(grad.contiguous(), size, stride, storage_offset)")
-grad("slice_scatter", self="torch.slice_scatter(grad, grad.new_zeros(src_sizes), dim, start, end, step)",
+grad("slice_scatter",
+     self="torch.slice_scatter(grad, grad.new_zeros(src_sizes), dim, start, end, step)",
      src="torch.slice(grad, dim, start, end, step)")
-grad("select_scatter", self="torch.select_scatter(grad, grad.new_zeros(src_sizes), dim, index)", src="grad.select(dim, index)")
-grad("diagonal_scatter", self="torch.diagonal_scatter(grad, grad.new_zeros(src_sizes), offset, dim1, dim2)",
+grad("select_scatter", self="torch.select_scatter(grad, grad.new_zeros(src_sizes), dim, index)",
+     src="grad.select(dim, index)")
+grad("diagonal_scatter",
+     self="torch.diagonal_scatter(grad, grad.new_zeros(src_sizes), offset, dim1, dim2)",
      src="grad.diagonal(offset, dim1, dim2)")
 grad("diag", self="""
 if len(self_sizes) == 1:
@@ -134,9 +147,12 @@ grad("hstack", tensors="""
 d = 0 if grad.dim() == 1 else 1
 pieces(grad, d, [s[d] if len(s) > d else 1 for s in tensors_sizes], tensors_sizes)
 """)
-grad("vstack row_stack", tensors="pieces(grad, 0, [s[0] if len(s) > 1 else 1 for s in tensors_sizes], tensors_sizes)")
-grad("dstack", tensors="pieces(grad, 2, [s[2] if len(s) > 2 else 1 for s in tensors_sizes], tensors_sizes)")
-grad("column_stack", tensors="pieces(grad, 1, [s[1] if len(s) > 1 else 1 for s in tensors_sizes], tensors_sizes)")
+grad("vstack row_stack",
+     tensors="pieces(grad, 0, [s[0] if len(s) > 1 else 1 for s in tensors_sizes], tensors_sizes)")
+grad("dstack",
+     tensors="pieces(grad, 2, [s[2] if len(s) > 2 else 1 for s in tensors_sizes], tensors_sizes)")
+grad("column_stack",
+     tensors="pieces(grad, 1, [s[1] if len(s) > 1 else 1 for s in tensors_sizes], tensors_sizes)")
 grad("block_diag", tensors="""
 out: List[Tensor] = []
 row = 0
@@ -157,7 +173,8 @@ def sum_but(grad: Tensor, dim: int) -> Tensor:
             others.append(d)
     return grad.sum(others) if len(others) > 0 else grad
 """)
-grad("meshgrid", tensors="[sum_but(grad[i], i).reshape(tensors_sizes[i]) for i in range(len(grad))]")
+grad("meshgrid",
+     tensors="[sum_but(grad[i], i).reshape(tensors_sizes[i]) for i in range(len(grad))]")
 grad("meshgrid.indexing", tensors="""
 swap = indexing == 'xy' and len(grad) > 1
 [sum_but(grad[i], 1 - i if swap and i < 2 else i).reshape(tensors_sizes[i]) for i in range(len(grad))]
@@ -191,7 +208,8 @@ def repeat_gradient(grad: Tensor, sizes: List[int], repeats: List[int]) -> Tenso
 """)
 grad("repeat", self="repeat_gradient(grad, self_sizes, repeats)")
 grad("tile", self="repeat_gradient(grad, self_sizes, [1] * (len(self_sizes) - len(dims)) + dims)")
-# Padding along one dimension is a choice of indices: those that padding the numbers 0, 1, 2... gives.
+# Padding along one dimension is a choice of indices: those that padding the numbers 0, 1, 2...
+# gives.
 helper("""
 def pad_gradient(grad: Tensor, sizes: List[int], pad: List[int], mode: str) -> Tensor:
     if mode == 'constant':
@@ -209,9 +227,11 @@ def pad_gradient(grad: Tensor, sizes: List[int], pad: List[int], mode: str) -> T
 grad("constant_pad_nd", self="torch.constant_pad_nd(grad, [-p for p in pad], 0)")
 grad("pad", self="pad_gradient(grad, self_sizes, pad, mode)")
 grad("_pad_circular", self="pad_gradient(grad, self_sizes, pad, 'circular')")
-grad("_pad_enum", self="pad_gradient(grad, self_sizes, pad, ['reflect', 'replicate', 'circular', 'constant'][mode])")
+grad("_pad_enum",
+     self="pad_gradient(grad, self_sizes, pad, ['reflect', 'replicate', 'circular', 'constant'][mode])")
 for N in "123":
     grad(f"reflection_pad{N}d", self="pad_gradient(grad, self_sizes, padding, 'reflect')")
     grad(f"replication_pad{N}d", self="pad_gradient(grad, self_sizes, padding, 'replicate')")
-grad("im2col", self="torch.col2im(grad, [self_sizes[-2], self_sizes[-1]], kernel_size, dilation, padding, stride)")
+grad("im2col",
+     self="torch.col2im(grad, [self_sizes[-2], self_sizes[-1]], kernel_size, dilation, padding, stride)")
 grad("col2im", self="torch.im2col(grad, kernel_size, dilation, padding, stride)")
