@@ -19,16 +19,13 @@ typedef struct bordered {
   edit *e;
 } bordered;
 
-static void unlock(void *lock) { mutex_unlock(lock); }
-
 static void body(session *s, void *arg)
 {
   bordered *b = arg;
   program *p = b->e->g ? program_of_types(b->e->g->types) : NULL;
 
   if (p) {
-    session_check(s, mutex_wait(s->cx, &p->lock));
-    session_defer(s, unlock, &p->lock);
+    session_lock(s, &p->lock);
   }
   b->fn(s, b->e);
 }

@@ -26,16 +26,13 @@ typedef struct record { /* one debug_pkl being written */
   table written; /* source -> memo number + 1 */
 } record;
 
-static void free_table(void *t) { table_free(t); }
-
 debug_writer *debug_writer_new(session *s, program *p)
 {
   debug_writer *d = session_new(s, debug_writer);
 
   d->s = s;
   d->p = p;
-  table_init(&d->files, s->cx->ctx);
-  session_defer(s, free_table, &d->files);
+  session_table_init(s, &d->files);
   return d;
 }
 
@@ -212,10 +209,8 @@ str debug_write(debug_writer *d, const script_row *rows, uint32_t n)
     return STR("");
   r->d = d;
   r->w = pickle_writer_new(d->s);
-  table_init(&r->lines, d->s->cx->ctx);
-  session_defer(d->s, free_table, &r->lines);
-  table_init(&r->written, d->s->cx->ctx);
-  session_defer(d->s, free_table, &r->written);
+  session_table_init(d->s, &r->lines);
+  session_table_init(d->s, &r->written);
   write_record(r, kept, n_kept);
   return pickle_finish(r->w);
 }

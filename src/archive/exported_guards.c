@@ -81,21 +81,17 @@ static void guard_size(guard_reader *q, const exported_meta *meta, uint32_t leaf
     compare(q, GUARD_LE, here, term(q, GUARD_INT, limits->max));
 }
 
-static void free_text(void *t) { text_free(t); }
-
 /* A leaf has the value it had; None is not looked at, as in PyTorch. */
 static void guard_constant(guard_reader *q, uint32_t leaf)
 {
   const rush_value *v = &q->r->e->leaf_constants[leaf];
   guard *g = term(q, GUARD_CONSTANT, 0);
-  text_buf *t = session_new(q->r->s, text_buf);
+  text_buf *t = session_text(q->r->s);
 
   if (v->tag == RUSH_TAG_NONE)
     return;
   g->leaf = leaf;
   g->constant = v;
-  text_init(t, q->r->s->cx->ctx);
-  session_defer(q->r->s, free_text, t);
   text_printf(t, "%s == ", q->r->e->leaf_names[leaf]);
   session_check(q->r->s, value_repr(q->r->s->cx, t, *v));
   g->text = ex_keep_text(q->r, (str){text_str(t), t->len});
@@ -141,16 +137,13 @@ static void guard_codes(guard_reader *q)
   }
 }
 
-static void free_table(void *t) { table_free(t); }
-
 void ex_read_guards(ex_reader *r, const model_parts *p, const table *ranges)
 {
   guard_reader *q = session_new(r->s, guard_reader);
 
   q->r = r;
   q->p = p;
-  table_init(&q->sources, r->s->cx->ctx);
-  session_defer(r->s, free_table, &q->sources);
+  session_table_init(r->s, &q->sources);
   q->ranges = ranges;
   guard_inputs(q);
   guard_codes(q);

@@ -461,8 +461,6 @@ static const exported_meta *want(meta_reader *m, str name)
   return meta;
 }
 
-static void free_table(void *t) { table_free(t); }
-
 /* What was not found is not described. */
 static void settle(const exported_meta **metas, uint32_t n)
 {
@@ -479,8 +477,7 @@ void ex_read_metas(ex_reader *r, const model_parts *p, const table *leaves, cons
   const str *outputs = ex_output_names(r, p->outputs, &n_outputs);
 
   *m = (meta_reader){.r = r, .ranges = ranges};
-  table_init(&m->wanted, r->s->cx->ctx);
-  session_defer(r->s, free_table, &m->wanted);
+  session_table_init(r->s, &m->wanted);
   e->leaf_metas = ex_keep_array(r, e->n_leaves, sizeof *e->leaf_metas);
   e->output_metas = ex_keep_array(r, n_outputs, sizeof *e->output_metas);
   e->n_output_metas = n_outputs;

@@ -198,8 +198,6 @@ static void read_weight(weight_reader *w, json *j, str name, table *all)
     session_check(w->r->s, call_nomem(w->r->s->cx));
 }
 
-static void free_table(void *t) { table_free(t); }
-
 /* Every entry of data/FOLDER/CONFIG into `all`: name -> tensor (owned by the session). */
 static void read_config(ex_reader *r, const char *folder, const char *config, table *all)
 {
@@ -211,8 +209,7 @@ static void read_config(ex_reader *r, const char *folder, const char *config, ta
   if (!e)
     return;
   *w = (weight_reader){.r = r, .folder = folder};
-  table_init(&w->storages, r->s->cx->ctx);
-  session_defer(r->s, free_table, &w->storages);
+  session_table_init(r->s, &w->storages);
   input in = zip_input(r->s, r->zip, e), model = r->in;
   r->in = in;
   json_init(&j, r->s, &in);
@@ -838,8 +835,7 @@ static table *new_table(session *s)
 {
   table *t = session_new(s, table);
 
-  table_init(t, s->cx->ctx);
-  session_defer(s, free_table, t);
+  session_table_init(s, t);
   return t;
 }
 

@@ -122,8 +122,6 @@ static source_range read_range(reader *r, const pickle_node *n)
   return (source_range){src, (uint32_t)start, (uint32_t)end};
 }
 
-static void free_table(void *t) { table_free(t); }
-
 /* The rows of a code record's file, or NULL when it has none. */
 static const pickle_seq *open_rows(session *s, const zip_archive *zip, const char *record,
                                    reader *r)
@@ -135,8 +133,7 @@ static const pickle_seq *open_rows(session *s, const zip_archive *zip, const cha
   input in = zip_input(s, zip, e);
   r->s = s;
   r->p = pickle_read_all(s, &in);
-  table_init(&r->sources, s->cx->ctx);
-  session_defer(s, free_table, &r->sources);
+  session_table_init(s, &r->sources);
   const pickle_seq *rows = pickle_need_tuple(s, r->p, r->p->root, "source ranges");
   if (rows->n == 3 && rows->at[0]->kind == PICKLE_STR &&
       str_is(rows->at[0]->as.text, "FORMAT_WITH_STRING_TABLE")) {

@@ -54,8 +54,6 @@ static void fill(unpickler *u, const input *in, size_t *at, const pickle *keys,
   *at += n_bytes;
 }
 
-static void free_table(void *t) { table_free(t); }
-
 rush_value saved_load(session *s, mapping *map, type_store *types)
 {
   input in = input_of_mapping(map);
@@ -63,8 +61,7 @@ rush_value saved_load(session *s, mapping *map, type_store *types)
   table *late = session_new(s, table);
   size_t at = 0;
 
-  table_init(late, s->cx->ctx);
-  session_defer(s, free_table, late);
+  session_table_init(s, late);
   unpickler_init(u, s, NULL, "", types);
   u->late = late;
   u->late_bytes = map->n_bytes;

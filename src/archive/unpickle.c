@@ -958,8 +958,6 @@ static rush_value node_value(unpickler *u, const pickle_node *n)
 
 /* -- The unpickler ----------------------------------------------------------------------------- */
 
-static void free_table(void *t) { table_free(t); }
-
 void unpickler_init(unpickler *u, session *s, const zip_archive *zip, const char *folder,
                     type_store *types)
 {
@@ -968,8 +966,7 @@ void unpickler_init(unpickler *u, session *s, const zip_archive *zip, const char
   u->zip = zip;
   u->folder = folder;
   u->types = types;
-  table_init(&u->storages, s->cx->ctx);
-  session_defer(s, free_table, &u->storages);
+  session_table_init(s, &u->storages);
 }
 
 rush_value unpickle(unpickler *u, const pickle *p)

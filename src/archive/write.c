@@ -180,16 +180,13 @@ typedef struct write_job {
   const archive_target *to;
 } write_job;
 
-static void free_table(void *t) { table_free(t); }
-
 static void start(archive_writer *a, session *s, rush_value object)
 {
   if (!object.as.object->type->cls)
     session_fail_status(s, RUSH_EUNSUPPORTED, NULL, NULL,
                         "an object without TorchScript code cannot be saved");
   a->uses = script_uses_new(s);
-  table_init(&a->by_prefix, s->cx->ctx);
-  session_defer(s, free_table, &a->by_prefix);
+  session_table_init(s, &a->by_prefix);
   find_unit(a, object);
 }
 

@@ -72,18 +72,13 @@ static void search_function(search *q, function *f)
   session_leave(q->s);
 }
 
-static void unlock(void *lock) { mutex_unlock(lock); }
-static void free_table(void *t) { table_free(t); }
-
 static void search_program(session *s, void *arg)
 {
   search *q = arg;
 
   q->s = s;
-  table_init(&q->seen, s->cx->ctx);
-  session_defer(s, free_table, &q->seen);
-  session_check(s, mutex_wait(s->cx, &q->first->program->lock));
-  session_defer(s, unlock, &q->first->program->lock);
+  session_table_init(s, &q->seen);
+  session_lock(s, &q->first->program->lock);
   search_function(q, q->first);
 }
 

@@ -5,6 +5,8 @@
  * anywhere, and every function would need a cleanup path. Cost: a release is one small arena
  * allocation. */
 #include "base/session.h"
+
+#include "base/lock.h"
 #include "base/trail.h"
 
 #include <setjmp.h>
@@ -250,6 +252,22 @@ text_buf *session_text(session *s)
   text_init(t, s->cx->ctx);
   session_defer(s, free_text, t);
   return t;
+}
+
+static void free_table(void *t) { table_free(t); }
+
+void session_table_init(session *s, table *t)
+{
+  table_init(t, s->cx->ctx);
+  session_defer(s, free_table, t);
+}
+
+static void unlock(void *lock) { mutex_unlock(lock); }
+
+void session_lock(session *s, mutex *lock)
+{
+  session_check(s, mutex_wait(s->cx, lock));
+  session_defer(s, unlock, lock);
 }
 
 void *session_keep(session *s, void *object)

@@ -13,7 +13,9 @@
 
 #include "base/arena.h"
 #include "base/source.h"
+#include "base/table.h"
 #include "base/text.h"
+#include "base/threads.h"
 
 typedef struct session session;
 struct session {
@@ -81,5 +83,9 @@ static inline void session_leave(session *s) { s->depth--; }
 char *session_take_text(session *s, text_buf *t);
 /* An empty text that the session frees at its end. */
 text_buf *session_text(session *s);
+/* Make *t, which the caller has room for, empty; the session frees what it holds at its end. */
+void session_table_init(session *s, table *t);
+/* Wait for the lock (base/lock.h) and hold it until the session ends. */
+void session_lock(session *s, mutex *lock);
 
 #endif

@@ -373,14 +373,10 @@ static void show(const shower *w, const guard *g, int bind)
   session_leave(w->s);
 }
 
-static void free_text(void *t) { text_free(t); }
-
 static const char *shown_text(session *s, arena *mem, const exported *e, const guard *g)
 {
-  text_buf *t = session_new(s, text_buf);
+  text_buf *t = session_text(s);
 
-  text_init(t, s->cx->ctx);
-  session_defer(s, free_text, t);
   show(&(shower){s, t, e}, g, BIND_OR);
   if (text_failed(t))
     session_check(s, call_nomem(s->cx));

@@ -38,8 +38,6 @@ typedef struct key_list {
   bool is_plain; /* texts only, or ints only */
 } key_list;
 
-static void free_table(void *t) { table_free(t); }
-
 static void add_key(tree_reader *r, key_list *l, json *j)
 {
   rush_value key = value_none();
@@ -83,8 +81,7 @@ static bool are_distinct(tree_reader *r, const key_list *l)
 {
   table *seen = session_new(r->s, table);
 
-  table_init(seen, r->s->cx->ctx);
-  session_defer(r->s, free_table, seen);
+  session_table_init(r->s, seen);
   for (uint32_t i = 0; i < l->n; i++) {
     const rush_value *key = &l->at[i];
     str bytes = key->tag == RUSH_TAG_STRING ? value_str(*key)

@@ -561,16 +561,13 @@ typedef struct state_question {
   bool training, changes;
 } state_question;
 
-static void unlock(void *lock) { mutex_unlock(lock); }
-
 static void ask(session *s, void *arg)
 {
   state_question *q = arg;
   summary *none = NULL;
   alias_info top = {.s = s, .training = q->training, .summaries = &none};
 
-  session_check(s, mutex_wait(s->cx, &q->f->program->lock)); /* the graphs' scratch is ours */
-  session_defer(s, unlock, &q->f->program->lock);
+  session_lock(s, &q->f->program->lock); /* the graphs' scratch is ours */
   const summary *m = summarise(&top, q->f, 0, 0);
   q->changes = !m || m->n == 0 || m->written[0] || m->written[m->n + 1];
 }

@@ -12,13 +12,10 @@ typedef struct freeze_job {
   module *out;
 } freeze_job;
 
-static void unlock(void *lock) { mutex_unlock(lock); }
-
 /* Bodies are compiled and classes added under the program's lock. */
 static void hold_program(session *s, program *p)
 {
-  session_check(s, mutex_wait(s->cx, &p->lock));
-  session_defer(s, unlock, &p->lock);
+  session_lock(s, &p->lock);
 }
 
 static bool is_training(const module *m)

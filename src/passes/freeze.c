@@ -72,12 +72,9 @@ static void put(session *s, table *t, const void *p, void *value)
     session_check(s, call_nomem(s->cx));
 }
 
-static void free_table(void *t) { table_free(t); }
-
 static void begin_table(session *s, table *t)
 {
-  table_init(t, s->cx->ctx);
-  session_defer(s, free_table, t);
+  session_table_init(s, t);
 }
 
 /* -- Objects ----------------------------------------------------------------------------------- */

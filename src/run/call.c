@@ -21,8 +21,6 @@ static void destroy_code(context *c, void *p)
   code_free(p);
 }
 
-static void unlock(void *p) { mutex_unlock(p); }
-
 /* From what the context's passes make of the graph. */
 static code *emit_optimised(session *s, function *f)
 {
@@ -45,8 +43,7 @@ static void emit_code(session *s, void *arg)
   function *f = job->f;
 
   function_ensure(s, f);
-  session_check(s, mutex_wait(s->cx, &f->program->lock));
-  session_defer(s, unlock, &f->program->lock);
+  session_lock(s, &f->program->lock);
   job->made = atomic_load_explicit(&f->code, memory_order_acquire);
   if (!job->made) {
     if (!f->graph)

@@ -58,16 +58,13 @@ static void walk_function(walk *w, function *f)
   session_leave(w->s);
 }
 
-static void free_table(void *t) { table_free(t); }
-
 static void walk_all(session *s, void *f)
 {
   walk *w = session_new(s, walk);
 
   w->s = s;
   w->nowhere = session_text(s);
-  table_init(&w->seen, s->cx->ctx);
-  session_defer(s, free_table, &w->seen);
+  session_table_init(s, &w->seen);
   walk_function(w, f);
 }
 

@@ -10,11 +10,8 @@ typedef struct checker {
   table
     seen; /* qualified name -> function; entries beyond the one that is looked at are still to do */
   const function *f; /* that one */
-  text_buf lacks;    /* operators of f that cannot run here */
+  text_buf *lacks;   /* operators of f that cannot run here */
 } checker;
-
-static void free_table(void *t) { table_free(t); }
-static void free_text(void *t) { text_free(t); }
 
 static void add(checker *k, session *s, function *f)
 {
@@ -26,12 +23,12 @@ static void add_lack(checker *k, const ir_node *n)
 {
   uint32_t line = 0, column = 0;
 
-  text_printf(&k->lacks, "%s: ", k->f->qualified);
+  text_printf(k->lacks, "%s: ", k->f->qualified);
   if (n->range.src) {
     source_position(n->range.src, n->range.start, &line, &column);
-    text_printf(&k->lacks, "%s:%u: ", n->range.src->name, line);
+    text_printf(k->lacks, "%s:%u: ", n->range.src->name, line);
   }
-  text_printf(&k->lacks, "there is no operator %s that can run\n", ir_node_kind_name(n));
+  text_printf(k->lacks, "there is no operator %s that can run\n", ir_node_kind_name(n));
 }
 
 static void look_inside(checker *k, session *s, const ir_block *b)
@@ -81,10 +78,8 @@ void show_faults(session *s, module *m, text_buf *out)
 
   k->s = s;
   k->out = out;
-  table_init(&k->seen, s->cx->ctx);
-  session_defer(s, free_table, &k->seen);
-  text_init(&k->lacks, s->cx->ctx);
-  session_defer(s, free_text, &k->lacks);
+  session_table_init(s, &k->seen);
+  k->lacks = session_text(s);
   for (uint32_t i = 0; i < cls->n_methods; i++)
     add(k, s, cls->methods[i]);
   for (uint32_t i = 0; i < k->seen.n; i++) {
@@ -102,7 +97,7 @@ void show_faults(session *s, module *m, text_buf *out)
     if (st != RUSH_OK)
       text_printf(out, "%s: %s\n", k->f->qualified, err.message);
     rush_error_clear(&err);
-    text_puts(out, text_str(&k->lacks));
-    text_clear(&k->lacks);
+    text_puts(out, text_str(k->lacks));
+    text_clear(k->lacks);
   }
 }

@@ -102,8 +102,6 @@ static void visit_function(reach *r, function *f)
     visit_block(r, f->graph->block);
 }
 
-static void free_table(void *t) { table_free(t); }
-
 static reach *reach_all(session *s, module *m, bool goes_on)
 {
   const class_info *cls = m->object.as.object->type->cls;
@@ -111,10 +109,8 @@ static reach *reach_all(session *s, module *m, bool goes_on)
 
   r->s = s;
   r->goes_on = goes_on;
-  table_init(&r->functions, s->cx->ctx);
-  session_defer(s, free_table, &r->functions);
-  table_init(&r->uses, s->cx->ctx);
-  session_defer(s, free_table, &r->uses);
+  session_table_init(s, &r->functions);
+  session_table_init(s, &r->uses);
   for (uint32_t i = 0; i < cls->n_methods; i++)
     visit_function(r, cls->methods[i]);
   return r;
@@ -182,15 +178,11 @@ static void json_bytecode(session *s, function *f, text_buf *out)
   code_json(out, c);
 }
 
-static void free_text(void *t) { text_free(t); }
-
 static void json_asm(session *s, function *f, text_buf *out)
 {
-  text_buf *scratch = session_new(s, text_buf);
+  text_buf *scratch = session_text(s);
   const code *c;
 
-  text_init(scratch, s->cx->ctx);
-  session_defer(s, free_text, scratch);
   session_check(s, code_of(s->cx, f, &c));
   code_describe_json(out, c, scratch);
 }

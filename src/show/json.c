@@ -65,8 +65,6 @@ static void put_short(text_buf *out, const text_buf *t)
   text_puts(out, "...\"");
 }
 
-static void free_text(void *t) { text_free(t); }
-
 /* -- Values ------------------------------------------------------------------------------------ */
 
 /* Numbers for all values that a block and the blocks in it define. */
@@ -420,25 +418,16 @@ static void put_constants(writer *w)
   text_putc(w->out, ']');
 }
 
-static void free_table(void *t) { table_free(t); }
-static void unlock(void *lock) { mutex_unlock(lock); }
-
 void show_json(session *s, module *m, const char *method, text_buf *out)
 {
   writer *w = session_new(s, writer);
-  text_buf *t = session_new(s, text_buf);
+  text_buf *t = session_text(s);
 
   *w = (writer){.s = s, .m = m, .out = out};
   w->last = &w->first;
-  text_init(t, s->cx->ctx);
-  session_defer(s, free_text, t);
-  table_init(&w->functions, s->cx->ctx);
-  session_defer(s, free_table, &w->functions);
-  table_init(&w->ops, s->cx->ctx);
-  session_defer(s, free_table, &w->ops);
-  session_check(
-    s, mutex_wait(s->cx, &m->program->lock)); /* values' scratch numbers are ours meanwhile */
-  session_defer(s, unlock, &m->program->lock);
+  session_table_init(s, &w->functions);
+  session_table_init(s, &w->ops);
+  session_lock(s, &m->program->lock); /* values' scratch numbers are ours meanwhile */
   text_printf(out, "{\"format\":\"%s\",\"class\":",
               m->format == RUSH_FORMAT_EXPORT ? "torch.export" : "TorchScript");
   put_str(out, m->object.as.object->type->name);

@@ -192,8 +192,6 @@ static void put_signature(session *s, const exported *e, text_buf *out)
   session_check(s, st);
 }
 
-static void free_table(void *t) { table_free(t); }
-
 /* Conditions, each once (files repeat some), behind the dtypes: calls with others run, as in
  * PyTorch, but not as exported. */
 static void put_guards(session *s, const exported *e, text_buf *out)
@@ -201,8 +199,7 @@ static void put_guards(session *s, const exported *e, text_buf *out)
   table *said = session_new(s, table);
 
   text_puts(out, e->n_guards ? "must hold:\n" : "");
-  table_init(said, s->cx->ctx);
-  session_defer(s, free_table, said);
+  session_table_init(s, said);
   for (uint32_t i = 0; i < e->n_leaves && e->n_guards; i++)
     if (e->leaf_metas[i] && e->leaf_metas[i]->is_tensor && e->leaf_metas[i]->dtype != DTYPE_NONE)
       text_printf(out, "  %s.dtype == %s (expected, not checked)\n", e->leaf_names[i],

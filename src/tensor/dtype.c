@@ -102,8 +102,6 @@ int dtype_to_real(int dtype)
 /* -- Promotion --------------------------------------------------------------------------------- */
 
 static bool is_barebones_unsigned(int d) { return d >= RUSH_UINT16 && d <= RUSH_UINT64; }
-static bool is_float8(int d) { return d >= RUSH_FLOAT8_E5M2 && d <= RUSH_FLOAT8_E4M3FNUZ; }
-
 /* Both bool or one of the five old integers. */
 static int promote_ints(int a, int b)
 {
@@ -130,7 +128,7 @@ int dtype_promote(int a, int b)
   if (a == b)
     return a;
   dtype_class ca = dtype_class_of(a), cb = dtype_class_of(b);
-  if (ca == DTYPE_QUANT || cb == DTYPE_QUANT || is_float8(a) || is_float8(b))
+  if (ca == DTYPE_QUANT || cb == DTYPE_QUANT || dtype_is_float8(a) || dtype_is_float8(b))
     return DTYPE_NONE;
   if (is_barebones_unsigned(a) || is_barebones_unsigned(b)) {
     if (ca == DTYPE_FLOAT)

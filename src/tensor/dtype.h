@@ -24,6 +24,10 @@ static inline const char *dtype_name(int dtype) { return rush_dtype_name((rush_d
 /* "Float", "Long", "BFloat16": how error messages and storages name them. */
 const char *dtype_aten_name(int dtype);
 bool dtype_is_signed(int dtype);
+static inline bool dtype_is_float8(int d)
+{
+  return d >= RUSH_FLOAT8_E5M2 && d <= RUSH_FLOAT8_E4M3FNUZ;
+}
 static inline bool dtype_is_float(int d) { return dtype_class_of(d) == DTYPE_FLOAT; }
 static inline bool dtype_is_complex(int d) { return dtype_class_of(d) == DTYPE_COMPLEX; }
 static inline bool dtype_is_integral(int d) /* without bool */

@@ -21,6 +21,19 @@ static inline bool nn_is_half(int dtype) { return dtype == RUSH_FLOAT16 || dtype
 static inline int nn_dtype(int dtype) { return nn_is_half(dtype) ? RUSH_FLOAT32 : dtype; }
 /* float32 and float64, and what becomes them; else the refusal. */
 rush_status nn_check_float(call_ctx *cx, const char *kernel, int dtype) RUSH_CHECKED;
+/* Element i of a contiguous tensor of float32 or float64. */
+static inline double nn_number_at(const rush_tensor *t, int64_t i)
+{
+  return t->dtype == RUSH_FLOAT64 ? ((const double *)t->data)[i]
+                                  : (double)((const float *)t->data)[i];
+}
+static inline void nn_set_number(rush_tensor *t, int64_t i, double x)
+{
+  if (t->dtype == RUSH_FLOAT64)
+    ((double *)t->data)[i] = x;
+  else
+    ((float *)t->data)[i] = (float)x;
+}
 /* Another operator with one tensor result, released by the caller. */
 rush_status nn_invoke(call_ctx *cx, const char *name, const char *overload, const rush_value *args,
                       uint32_t n_args, rush_tensor **out) RUSH_CHECKED;

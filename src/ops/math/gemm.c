@@ -588,11 +588,6 @@ static rush_status gemm_half(call_ctx *cx, const gemm_args *args, int n_threads)
 
 /* -- 8-bit floats: through float32, element by element ----------------------------------------- */
 
-static bool is_float8(int dtype)
-{
-  return dtype >= RUSH_FLOAT8_E5M2 && dtype <= RUSH_FLOAT8_E4M3FNUZ;
-}
-
 static void widen_float8(int dtype, gemm_matrix *m, int64_t rows, int64_t cols, float *to)
 {
   const uint8_t *from = m->data;
@@ -696,7 +691,7 @@ bool gemm_supports(int dtype)
   case RUSH_COMPLEX64: case RUSH_COMPLEX128:
     return true;
   }
-  return is_float8(dtype);
+  return dtype_is_float8(dtype);
 }
 
 static rush_status gemm_one(call_ctx *cx, const gemm_args *g, int n_threads)
@@ -707,7 +702,7 @@ static rush_status gemm_one(call_ctx *cx, const gemm_args *g, int n_threads)
     return gemm_float(cx, g, n_threads);
   if (g->dtype == RUSH_FLOAT16 || g->dtype == RUSH_BFLOAT16)
     return gemm_half(cx, g, n_threads);
-  if (is_float8(g->dtype))
+  if (dtype_is_float8(g->dtype))
     return gemm_float8(cx, g, n_threads);
   return gemm_plain(cx, g);
 }

@@ -54,8 +54,6 @@ static const type *body_type(session *s, const resolver *r, const char *name, so
   return NULL;
 }
 
-static void unlock(void *lock) { mutex_unlock(lock); }
-
 static function *declare(session *s, program *p, const char *name)
 {
   function *f = program_find_function(p, str_of(name));
@@ -110,8 +108,7 @@ static void compile_now(session *s, function *f)
 static function *define(session *s, program *p, const body_text *what, const char *name,
                         const char *text)
 {
-  session_check(s, mutex_wait(s->cx, &p->lock));
-  session_defer(s, unlock, &p->lock);
+  session_lock(s, &p->lock);
   function *f = declare(s, p, name);
 
   if (!f->compile && !f->graph) {

@@ -433,8 +433,6 @@ static void emit_params(emitter *e, const ast_def *def)
   }
 }
 
-static void free_table(void *t) { table_free(t); }
-
 void script_emit_function(session *s, function *f, const ast_def *def, const resolver *r)
 {
   ir_graph *g = ir_graph_new(s, &f->program->types);
@@ -450,8 +448,7 @@ void script_emit_function(session *s, function *f, const ast_def *def, const res
                .compiling = def->at};
   e.memo = session_new(s, emit_memo);
   e.literals = session_new(s, table);
-  table_init(e.literals, s->cx->ctx);
-  session_defer(s, free_table, e.literals);
+  session_table_init(s, e.literals);
   const char *owner = f->self && f->self->name ? strrchr(f->self->name, '.') : NULL;
   trail why = {.name = owner ? session_printf(s, "%s.%s", owner + 1, f->name) : f->name,
                .at = &e.compiling};

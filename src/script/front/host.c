@@ -506,12 +506,9 @@ program *script_host_new(session *s, const rush_host *host)
   return p;
 }
 
-static void unlock(void *lock) { mutex_unlock(lock); }
-
 void script_host_enter(session *s, program *p)
 {
-  session_check(s, mutex_wait(s->cx, &p->lock));
-  session_defer(s, unlock, &p->lock);
+  session_lock(s, &p->lock);
 }
 
 /* "__torch__.a.f", or "__torch__.a.___torch_mangle_3.f". */

@@ -30,18 +30,6 @@ typedef struct job {
   const call_ctx *cx;
 } job;
 
-static double number_at(const rush_tensor *t, int64_t i)
-{
-  return t->dtype == RUSH_FLOAT64 ? ((const double *)t->data)[i]
-                                  : (double)((const float *)t->data)[i];
-}
-static void set_number(rush_tensor *t, int64_t i, double v)
-{
-  if (t->dtype == RUSH_FLOAT64)
-    ((double *)t->data)[i] = v;
-  else
-    ((float *)t->data)[i] = (float)v;
-}
 
 /* Statistics of channels [begin, end): sums of planes are added up in double. */
 static void measure(void *arg, int64_t begin, int64_t end)
@@ -57,9 +45,9 @@ static void measure(void *arg, int64_t begin, int64_t end)
     for (int64_t i = 0; i < j->n_batch; i++)
       sq += j->k->sum_sq(j->plane, (const char *)j->x->data + (i * j->n_ch + ch) * j->plane * item,
                          mean);
-    set_number(j->mean, ch, mean);
-    set_number(j->var, ch, sq / count);
-    set_number(j->rstd, ch, 1.0 / sqrt(sq / count + j->eps));
+    nn_set_number(j->mean, ch, mean);
+    nn_set_number(j->var, ch, sq / count);
+    nn_set_number(j->rstd, ch, 1.0 / sqrt(sq / count + j->eps));
   }
 }
 
@@ -70,8 +58,8 @@ static void apply(void *arg, int64_t begin, int64_t end)
   const int64_t item = (int64_t)tensor_item_bytes(j->x);
   for (int64_t i = begin; i < end; i++) {
     const int64_t ch = i % j->n_ch, p = ch % j->n_params;
-    const double scale = number_at(j->rstd, ch) * (j->w ? number_at(j->w, p) : 1.0);
-    const double shift = (j->b ? number_at(j->b, p) : 0.0) - number_at(j->mean, ch) * scale;
+    const double scale = nn_number_at(j->rstd, ch) * (j->w ? nn_number_at(j->w, p) : 1.0);
+    const double shift = (j->b ? nn_number_at(j->b, p) : 0.0) - nn_number_at(j->mean, ch) * scale;
     for (int64_t at = 0; at < j->plane && !(at && call_over(j->cx)); at += ROWS_AT_ONCE)
       j->k->affine(i64_min(ROWS_AT_ONCE, j->plane - at),
                    (const char *)j->x->data + (i * j->plane + at) * item, scale, shift,
@@ -135,8 +123,8 @@ static rush_status update_running(call_ctx *cx, const request *r, const job *j)
     for (int64_t ch = 0; ch < n; ch++) {
       double now = 0.0;
       for (int64_t i = 0; i < copies; i++)
-        now += k ? number_at(j->var, i * n + ch) * (count / (count - 1.0))
-                 : number_at(j->mean, i * n + ch);
+        now += k ? nn_number_at(j->var, i * n + ch) * (count / (count - 1.0))
+                 : nn_number_at(j->mean, i * n + ch);
       double *at = (double *)made->data + ch; /* dense in a row, whatever its dimensions */
       *at = (1.0 - r->momentum) * *at + r->momentum * (now / (double)copies);
     }
@@ -158,11 +146,11 @@ static void round_statistics(const request *r, job *j)
 {
   const int dtype = statistics_dtype(r);
   for (int64_t i = 0; i < j->n_ch && nn_is_half(dtype); i++) {
-    const float mean = (float)number_at(j->mean, i), rstd = (float)number_at(j->rstd, i);
-    set_number(j->mean, i,
+    const float mean = (float)nn_number_at(j->mean, i), rstd = (float)nn_number_at(j->rstd, i);
+    nn_set_number(j->mean, i,
                dtype == RUSH_FLOAT16 ? f32_of_f16(f16_of_f32(mean))
                                      : f32_of_bf16(bf16_of_f32(mean)));
-    set_number(j->rstd, i,
+    nn_set_number(j->rstd, i,
                dtype == RUSH_FLOAT16 ? f32_of_f16(f16_of_f32(rstd))
                                      : f32_of_bf16(bf16_of_f32(rstd)));
   }
@@ -185,8 +173,8 @@ static rush_status set_statistics(call_ctx *cx, const request *r, job *j, int dt
   if (st == RUSH_OK)
     st = nn_widen(cx, r->running_var, RUSH_FLOAT64, &var);
   for (int64_t i = 0; i < j->n_ch && st == RUSH_OK; i++) {
-    set_number(j->mean, i, number_at(mean, i % r->input->sizes[1]));
-    set_number(j->rstd, i, 1.0 / sqrt(number_at(var, i % r->input->sizes[1]) + r->eps));
+    nn_set_number(j->mean, i, nn_number_at(mean, i % r->input->sizes[1]));
+    nn_set_number(j->rstd, i, 1.0 / sqrt(nn_number_at(var, i % r->input->sizes[1]) + r->eps));
   }
   tensor_release(mean);
   tensor_release(var);

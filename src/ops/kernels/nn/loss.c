@@ -12,26 +12,13 @@
 
 enum { REDUCE_NONE, REDUCE_MEAN, REDUCE_SUM };
 
-/* Element i of a contiguous tensor of floats. */
-static inline double number_at(const rush_tensor *t, int64_t i)
-{
-  return t->dtype == RUSH_FLOAT64 ? ((const double *)t->data)[i]
-                                  : (double)((const float *)t->data)[i];
-}
-static inline void set_number(rush_tensor *t, int64_t i, double x)
-{
-  if (t->dtype == RUSH_FLOAT64)
-    ((double *)t->data)[i] = x;
-  else
-    ((float *)t->data)[i] = (float)x;
-}
 /* The same of any float dtype. */
 static inline double any_at(const rush_tensor *t, int64_t i)
 {
   if (t->dtype == RUSH_BFLOAT16)
     return (double)f32_of_bf16(((const uint16_t *)t->data)[i]);
   return t->dtype == RUSH_FLOAT16 ? (double)f32_of_f16(((const uint16_t *)t->data)[i])
-                                  : number_at(t, i);
+                                  : nn_number_at(t, i);
 }
 static inline int64_t int_at(const rush_tensor *t, int64_t i)
 {
@@ -89,14 +76,14 @@ static rush_status nll_run(call_ctx *cx, nll *l, rush_tensor *each)
     if (t != l->ignore) {
       if (t < 0 || t >= l->classes)
         return call_fail_type(cx, "IndexError", "Target %lld is out of bounds.", (long long)t);
-      const double w = l->weight ? number_at(l->weight, t) : 1.0;
+      const double w = l->weight ? nn_number_at(l->weight, t) : 1.0;
       const int64_t at = (i / l->inner * l->classes + t) * l->inner + i % l->inner;
       loss = -any_at(l->x, at) * w;
       l->sum += loss;
       l->total += w;
     }
     if (each)
-      set_number(each, i, loss);
+      nn_set_number(each, i, loss);
   }
   return RUSH_OK;
 }
@@ -259,9 +246,9 @@ static rush_status multi_margin_row(call_ctx *cx, const margins *m, int64_t row,
     return call_fail(cx, "target out of range");
   for (int64_t k = 0; k < m->classes; k++) {
     TRY(call_poll_at(cx, k));
-    const double z = m->margin - number_at(m->x, at + t) + number_at(m->x, at + k);
+    const double z = m->margin - nn_number_at(m->x, at + t) + nn_number_at(m->x, at + k);
     if (k != t && z > 0)
-      sum += (m->p == 1 ? z : z * z) * (m->weight ? number_at(m->weight, t) : 1.0);
+      sum += (m->p == 1 ? z : z * z) * (m->weight ? nn_number_at(m->weight, t) : 1.0);
   }
   *loss = sum / (double)m->classes;
   return RUSH_OK;
@@ -287,7 +274,7 @@ static rush_status multilabel_row(call_ctx *cx, const margins *m, int64_t row, d
     for (int64_t k = 0; k < m->classes; k++) {
       if ((k & 63) == 63)
         TRY(call_poll(cx));
-      const double z = 1 - number_at(m->x, at + t) + number_at(m->x, at + k);
+      const double z = 1 - nn_number_at(m->x, at + t) + nn_number_at(m->x, at + k);
       if (z > 0 && !is_target(m, row, k))
         sum += z;
     }
@@ -312,7 +299,7 @@ static rush_status margins_return(rush_call *c, const margins *m, int64_t reduct
   for (int64_t row = 0; row < m->n && st == RUSH_OK && !call_over_at(c->cx, row); row++) {
     st = fn(c->cx, m, row, &loss);
     if (st == RUSH_OK && keeps)
-      set_number(each, row, loss);
+      nn_set_number(each, row, loss);
     sum += st == RUSH_OK ? loss : 0;
   }
   if (st == RUSH_OK && keeps)
@@ -369,7 +356,7 @@ rush_status kernel_multilabel_margin_loss(rush_call *c)
     st = tensor_new(c->cx, m.x->dtype, x->n_dims, x->sizes, &marks);
     for (int64_t i = 0; st == RUSH_OK && i < x->n_elems && !((i & 63) == 63 && call_over(c->cx));
          i++)
-      set_number(marks, i, is_target(&m, i / m.classes, i % m.classes) ? 1 : 0);
+      nn_set_number(marks, i, is_target(&m, i / m.classes, i % m.classes) ? 1 : 0);
     if (st == RUSH_OK)
       st = nn_return_steal(c, 1, marks, x->dtype, NULL);
   }
@@ -438,23 +425,23 @@ static void ctc_sequence(ctc *j, int64_t b, int64_t first)
       return;
     const int64_t at = row + t * j->states, logs = (t * j->batch + b) * j->labels;
     for (int64_t s = 0; s < 2 * n + 1; s++) {
-      double a = t == 0 ? s <= 1 ? 0.0 : none : number_at(j->alpha, at - j->states + s);
+      double a = t == 0 ? s <= 1 ? 0.0 : none : nn_number_at(j->alpha, at - j->states + s);
       const int64_t label = label_of(j, first, s);
       if (t > 0 && s > 0)
-        a = log_add(a, number_at(j->alpha, at - j->states + s - 1));
+        a = log_add(a, nn_number_at(j->alpha, at - j->states + s - 1));
       if (t > 0 && s > 1 && label_of(j, first, s - 2) != label)
-        a = log_add(a, number_at(j->alpha, at - j->states + s - 2));
-      set_number(j->alpha, at + s, a + number_at(j->logs, logs + label));
+        a = log_add(a, nn_number_at(j->alpha, at - j->states + s - 2));
+      nn_set_number(j->alpha, at + s, a + nn_number_at(j->logs, logs + label));
     }
   }
   double total = n == 0 ? 0.0 : none;
   if (steps > 0) {
     const int64_t at = row + (steps - 1) * j->states;
-    total = number_at(j->alpha, at + 2 * n);
+    total = nn_number_at(j->alpha, at + 2 * n);
     if (n > 0)
-      total = log_add(total, number_at(j->alpha, at + 2 * n - 1));
+      total = log_add(total, nn_number_at(j->alpha, at + 2 * n - 1));
   }
-  set_number(j->loss, b, -total);
+  nn_set_number(j->loss, b, -total);
 }
 
 /* Where each sequence's targets begin: rows of a matrix, or one after the other. */
@@ -551,16 +538,16 @@ static void ctc_step_back(const ctc *j, int64_t b, int64_t first, int64_t t)
 {
   const int64_t n = int_at(j->target_lengths, b), at = (b * j->steps + t) * j->states;
   const int64_t logs = (t * j->batch + b) * j->labels;
-  const double by = number_at(j->grad, b), loss = number_at(j->loss_in, b);
+  const double by = nn_number_at(j->grad, b), loss = nn_number_at(j->loss_in, b);
   for (int64_t s = 0; s < 2 * n + 1; s++) {
     const int64_t to = logs + label_of(j, first, s);
-    set_number(j->made, to,
-               log_add(number_at(j->made, to),
-                       number_at(j->alpha_in, at + s) + number_at(j->alpha, at + s)));
+    nn_set_number(j->made, to,
+               log_add(nn_number_at(j->made, to),
+                       nn_number_at(j->alpha_in, at + s) + nn_number_at(j->alpha, at + s)));
   }
   for (int64_t l = logs; l < logs + j->labels; l++) {
-    const double p = number_at(j->logs, l);
-    set_number(j->made, l, (exp(p) - exp(number_at(j->made, l) + loss - p)) * by);
+    const double p = nn_number_at(j->logs, l);
+    nn_set_number(j->made, l, (exp(p) - exp(nn_number_at(j->made, l) + loss - p)) * by);
   }
 }
 
@@ -576,19 +563,19 @@ static void ctc_sequence_back(ctc *j, int64_t b, int64_t first)
     const bool ends = t == steps - 1;
     if ((t & 63) == 63 && call_over(j->cx))
       return;
-    if (t >= steps || (j->zero_infinity && number_at(j->loss_in, b) == (double)INFINITY)) {
+    if (t >= steps || (j->zero_infinity && nn_number_at(j->loss_in, b) == (double)INFINITY)) {
       for (int64_t l = logs; l < logs + j->labels; l++)
-        set_number(j->made, l, 0);
+        nn_set_number(j->made, l, 0);
       continue;
     }
     for (int64_t s = 2 * n; s >= 0; s--) {
-      double a = ends ? s >= 2 * n - 1 ? 0.0 : none : number_at(j->alpha, at + j->states + s);
+      double a = ends ? s >= 2 * n - 1 ? 0.0 : none : nn_number_at(j->alpha, at + j->states + s);
       const int64_t label = label_of(j, first, s);
       if (!ends && s < 2 * n)
-        a = log_add(a, number_at(j->alpha, at + j->states + s + 1));
+        a = log_add(a, nn_number_at(j->alpha, at + j->states + s + 1));
       if (!ends && s < 2 * n - 1 && label_of(j, first, s + 2) != label)
-        a = log_add(a, number_at(j->alpha, at + j->states + s + 2));
-      set_number(j->alpha, at + s, a + number_at(j->logs, logs + label));
+        a = log_add(a, nn_number_at(j->alpha, at + j->states + s + 2));
+      nn_set_number(j->alpha, at + s, a + nn_number_at(j->logs, logs + label));
     }
     ctc_step_back(j, b, first, t);
   }

@@ -52,18 +52,6 @@ static rush_status narrow_steal(call_ctx *cx, rush_tensor *y, int dtype, const r
   return RUSH_OK;
 }
 
-static double number_at(const rush_tensor *t, int64_t i)
-{
-  return t->dtype == RUSH_FLOAT64 ? ((const double *)t->data)[i]
-                                  : (double)((const float *)t->data)[i];
-}
-static void set_number(rush_tensor *t, int64_t i, double v)
-{
-  if (t->dtype == RUSH_FLOAT64)
-    ((double *)t->data)[i] = v;
-  else
-    ((float *)t->data)[i] = (float)v;
-}
 static const char *elem_at(const rush_tensor *t, int64_t i)
 {
   return t ? (const char *)t->data + i * (int64_t)tensor_item_bytes(t) : NULL;
@@ -231,9 +219,9 @@ static void normalize_rows(void *arg, int64_t begin, int64_t end)
     const double mean = j->rms ? 0.0 : j->k->sum(j->n, x) / (double)j->n;
     const double rstd = 1.0 / sqrt(j->k->sum_sq(j->n, x, mean) / (double)j->n + j->eps);
     if (j->mean)
-      set_number(j->mean, i, mean);
+      nn_set_number(j->mean, i, mean);
     if (j->rstd)
-      set_number(j->rstd, i, rstd);
+      nn_set_number(j->rstd, i, rstd);
     if (j->plane == 0) {
       normalize_row(j, x, mean, rstd, y);
       continue;
@@ -242,8 +230,8 @@ static void normalize_rows(void *arg, int64_t begin, int64_t end)
     for (int64_t p = 0; p < per_row; p++) {
       const int64_t channel = (i * per_row + p) % j->n_planes,
                     at = p * j->plane * (int64_t)tensor_item_bytes(j->x);
-      const double scale = rstd * (j->w ? number_at(j->w, channel) : 1.0);
-      const double shift = (j->b ? number_at(j->b, channel) : 0.0) - mean * scale;
+      const double scale = rstd * (j->w ? nn_number_at(j->w, channel) : 1.0);
+      const double shift = (j->b ? nn_number_at(j->b, channel) : 0.0) - mean * scale;
       const int64_t item = (int64_t)tensor_item_bytes(j->x);
       for (int64_t k = 0; k < j->plane && !(k && call_over(j->cx)); k += ROWS_AT_ONCE)
         j->k->affine(i64_min(ROWS_AT_ONCE, j->plane - k), x + at + k * item, scale, shift,

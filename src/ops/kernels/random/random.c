@@ -310,14 +310,9 @@ static void fill_run(void *arg, int64_t n, char *const *ptrs, const int64_t *str
   }
 }
 
-static bool is_float8(int dtype)
-{
-  return dtype >= RUSH_FLOAT8_E5M2 && dtype <= RUSH_FLOAT8_E4M3FNUZ;
-}
-
 rush_status random_fill(call_ctx *cx, rush_tensor *t, sampler *s)
 {
-  if (is_float8(t->dtype))
+  if (dtype_is_float8(t->dtype))
     return call_no_dtype(cx, "random_kernel_cpu", t->dtype);
   tensor_iter it;
   s->dtype = t->dtype;
@@ -402,7 +397,7 @@ static void fill_normal_double(const call_ctx *cx, rush_tensor *t, turn *mine, d
 
 rush_status random_fill_normal(call_ctx *cx, rush_tensor *t, generator *g, double mean, double std)
 {
-  if (is_float8(t->dtype))
+  if (dtype_is_float8(t->dtype))
     return call_no_dtype(cx, "normal_kernel_cpu", t->dtype);
   if (t->n_elems < 16 || !tensor_is_contiguous(t)) {
     sampler s = {.draw = draw_normal, .kind = RUSH_FLOAT64, .g = g, .a = mean, .b = std};

@@ -95,8 +95,6 @@ static rush_status refuse(const reduction *r, const char *kernel, int dtype)
   return call_no_dtype(r->c->cx, kernel, dtype);
 }
 
-static bool is_float8(int dtype) { return dtype_is_float(dtype) && dtype_bytes(dtype) == 1; }
-
 /* -- Running ----------------------------------------------------------------------------------- */
 
 /* What a dtype accumulates in. */
@@ -326,7 +324,7 @@ static rush_status sum_like(rush_call *c, reduce_kind kind, const char *kernel)
   rush_tensor *x = NULL;
   TRY(read_reduction(c, &r));
   const int dtype = sum_dtype(c, r.x);
-  if (is_float8(dtype) || dtype_class_of(dtype) == DTYPE_QUANT || tape_type_of(r.x->dtype) < 0)
+  if (dtype_is_float8(dtype) || dtype_class_of(dtype) == DTYPE_QUANT || tape_type_of(r.x->dtype) < 0)
     return refuse(&r, kernel, dtype);
   if (kind == REDUCE_NANSUM && (dtype_is_complex(r.x->dtype) || dtype_is_complex(dtype)))
     return call_fail(c->cx, "nansum on CPU does not support complex inputs");
@@ -356,7 +354,7 @@ rush_status kernel_reduce_mean(rush_call *c)
       "mean(): could not infer output dtype. %s dtype must be either a floating point or "
       "complex dtype. Got: %s",
       given ? "Optional" : "Input", dtype_aten_name(dtype));
-  if (is_float8(dtype))
+  if (dtype_is_float8(dtype))
     return refuse(&r, "sum_cpu", dtype);
   TRY(as_dtype(&r, dtype, &x));
   const double n = (double)reduce_n_elems(r.x, r.dims);
@@ -459,7 +457,7 @@ static rush_status check_nonempty(const reduction *r, const char *name, const ch
 static rush_status check_ordered(const reduction *r, const char *kernel)
 {
   const int dtype = r->x->dtype;
-  if (dtype_is_complex(dtype) || is_float8(dtype) || tape_type_of(dtype) < 0 ||
+  if (dtype_is_complex(dtype) || dtype_is_float8(dtype) || tape_type_of(dtype) < 0 ||
       dtype == RUSH_UINT64)
     return refuse(r, kernel, dtype);
   return RUSH_OK;
@@ -674,7 +672,7 @@ static rush_status variance(rush_call *c, bool root, bool with_mean, const char 
   if (!dtype_is_float(r.x->dtype) && !dtype_is_complex(r.x->dtype))
     return call_fail(c->cx, "%s only support floating point and complex dtypes",
                      with_mean ? name : "std and var");
-  if (is_float8(r.x->dtype))
+  if (dtype_is_float8(r.x->dtype))
     return refuse(&r, "std_cpu", r.x->dtype);
   const int unbiased = arg_named(c, "unbiased"), by = arg_named(c, "correction");
   double correction = 1;
