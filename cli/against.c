@@ -51,7 +51,7 @@ typedef struct search {
   char gap_at[TEXT_BYTES + 400];
 } search;
 
-static void describe(node_text *t, const rush_watched *w)
+static void describe_node(node_text *t, const rush_watched *w)
 {
   const char *slash = w->file ? strrchr(w->file, '/') : NULL;
 
@@ -111,7 +111,7 @@ static void keep_node(void *user, const rush_watched *w)
   rush_value results = tuple_of(s->c, w);
   node *k = add_node(s);
   if (k && calls_copy(s->c, results, true, &k->results, NULL)) {
-    describe(&k->text, w);
+    describe_node(&k->text, w);
     s->bytes += bytes_of(k->results) + sizeof *k;
     s->n++;
   } else {
@@ -133,7 +133,7 @@ static void compare_node(void *user, const rush_watched *w)
   const node *k = &s->nodes[at - s->first];
   cli_tolerances t = {.given = s->c->tolerances};
   rush_value results = tuple_of(s->c, w);
-  describe(&s->theirs, w);
+  describe_node(&s->theirs, w);
   s->parted = strcmp(k->text.name, s->theirs.name) != 0;
   s->is_found = s->parted || !cli_same(k->results, results, &t, "results", s->why, sizeof s->why);
   if (s->is_found) {

@@ -90,7 +90,7 @@ static void print_memory(const memory_use *u)
          100 * u->hits);
 }
 
-static int measure(cli *c, rush_module *m, const call_args *a, double load, double budget)
+static int measure_calls(cli *c, rush_module *m, const call_args *a, double load, double budget)
 {
   double *samples = malloc(MAX_SAMPLES * sizeof *samples), first, start;
   rush_error err = RUSH_ERROR_INIT;
@@ -202,7 +202,8 @@ static bool take_turns(cli *c, rush_module *const *models, const call_args *a, d
   return true;
 }
 
-static int compare(cli *c, rush_module *m, const char *other, const call_args *a, double budget)
+static int compare_times(cli *c, rush_module *m, const char *other, const call_args *a,
+                         double budget)
 {
   rush_error err = RUSH_ERROR_INIT;
   rush_module *models[2] = {m, NULL};
@@ -254,7 +255,8 @@ int cli_bench(cli *c)
   }
   const double load = cli_seconds() - start;
   if (call_complete(c, "bench", c->argv[0], m, &a, &code))
-    code = against ? compare(c, m, against, &a, budget) : measure(c, m, &a, load, budget);
+    code =
+      against ? compare_times(c, m, against, &a, budget) : measure_calls(c, m, &a, load, budget);
   rush_module_release(m);
   call_free(&a);
   return code;

@@ -11,7 +11,7 @@
 
 /* -- Dicts ------------------------------------------------------------------------------------- */
 
-static bool find(rush_value dict, const char *name, rush_value *out)
+static bool find_key(rush_value dict, const char *name, rush_value *out)
 {
   for (size_t i = 0; i < rush_value_len(dict); i++) {
     rush_value key;
@@ -29,7 +29,7 @@ rush_value calls_entry(rush_value dict, const char *name)
   rush_value v = rush_value_none();
 
   if (dict.tag == RUSH_TAG_DICT)
-    (void)find(dict, name, &v);
+    (void)find_key(dict, name, &v);
   return v;
 }
 
@@ -37,7 +37,7 @@ bool calls_has(rush_value dict, const char *name)
 {
   rush_value v;
 
-  return dict.tag == RUSH_TAG_DICT && find(dict, name, &v);
+  return dict.tag == RUSH_TAG_DICT && find_key(dict, name, &v);
 }
 
 void calls_put_steal(calls_builder *b, const char *key, rush_value v)

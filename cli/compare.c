@@ -45,7 +45,7 @@ static double bfloat(uint16_t h)
   memcpy(&f, &u, 4);
   return f;
 }
-static double element(rush_dtype d, const char *p)
+static double element_as_double(rush_dtype d, const char *p)
 {
   float f;
   double x;
@@ -84,7 +84,8 @@ static number number_at(rush_dtype d, const char *data, int64_t i)
   const rush_dtype part = part_of(d);
   const char *p = data + (size_t)i * rush_dtype_bytes(d);
 
-  return (number){element(part, p), part == d ? 0 : element(part, p + rush_dtype_bytes(part))};
+  return (number){element_as_double(part, p),
+                  part == d ? 0 : element_as_double(part, p + rush_dtype_bytes(part))};
 }
 
 static double gap_of(number want, number got)

@@ -11,7 +11,7 @@ typedef struct example {
   size_t n;
 } example;
 
-static void put(example *e, const char *text)
+static void put_example(example *e, const char *text)
 {
   const size_t room = sizeof e->text - e->n;
   const int n = snprintf(e->text + e->n, room, "%s", text);
@@ -29,19 +29,19 @@ static void put_described(example *e, const rush_signature_item *item)
 {
   char number[32];
 
-  put(e, is_float(item->dtype) ? "randn(" : "zeros(");
+  put_example(e, is_float(item->dtype) ? "randn(" : "zeros(");
   if (item->n_sizes == 0)
-    put(e, "[]");
+    put_example(e, "[]");
   for (int i = 0; i < item->n_sizes; i++) {
     snprintf(number, sizeof number, "%s%lld", i ? "," : "",
              (long long)(item->sizes[i].value < 0 ? 2 : item->sizes[i].value));
-    put(e, number);
+    put_example(e, number);
   }
   if (item->dtype != RUSH_FLOAT32) {
-    put(e, ",dtype=");
-    put(e, rush_dtype_name(item->dtype));
+    put_example(e, ",dtype=");
+    put_example(e, rush_dtype_name(item->dtype));
   }
-  put(e, ")");
+  put_example(e, ")");
 }
 
 static void put_typed(example *e, const char *type)
@@ -64,27 +64,27 @@ static void put_typed(example *e, const char *type)
   for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
     const size_t n = strlen(examples[i].type);
     if (strncmp(type, examples[i].type, n) == 0 && (examples[i].type[n - 1] == '[' || !type[n])) {
-      put(e, examples[i].text);
+      put_example(e, examples[i].text);
       return;
     }
   }
-  put(e, "...");
+  put_example(e, "...");
 }
 
 static void put_argument(example *e, const rush_signature_item *item, bool is_tensor)
 {
-  put(e, " \"");
+  put_example(e, " \"");
   if (item->keyword_only) {
-    put(e, item->name);
-    put(e, "=");
+    put_example(e, item->name);
+    put_example(e, "=");
   }
   if (strpbrk(item->name, "['."))
-    put(e, "..."); /* a part of an argument */
+    put_example(e, "..."); /* a part of an argument */
   else if (item->is_described && is_tensor)
     put_described(e, item);
   else
     put_typed(e, item->type);
-  put(e, "\"");
+  put_example(e, "\"");
 }
 
 /* What the method needs, in words, and a command that gives it.  0 where it needs nothing. */
@@ -97,10 +97,10 @@ static size_t write_example(const rush_signature *s, example *needs, example *co
     const bool is_tensor = strcmp(item.type, "Tensor") == 0;
     if (item.has_default)
       continue;
-    put(needs, n++ ? ", " : "");
-    put(needs, item.name);
-    put(needs, ": ");
-    put(needs, item.type);
+    put_example(needs, n++ ? ", " : "");
+    put_example(needs, item.name);
+    put_example(needs, ": ");
+    put_example(needs, item.type);
     if (item.argument != last)
       put_argument(command, &item, is_tensor);
     last = item.argument;
@@ -108,7 +108,8 @@ static size_t write_example(const rush_signature *s, example *needs, example *co
   return n;
 }
 
-static int refuse(const char *verb, const char *model, const char *method, const rush_signature *s)
+static int refuse_inputs(const char *verb, const char *model, const char *method,
+                         const rush_signature *s)
 {
   example needs = {.n = 0}, command = {.n = 0};
 
@@ -158,7 +159,7 @@ bool call_complete(cli *c, const char *verb, const char *model, rush_module *m, 
   if (!a->samples.tag)
     rush_value_release(samples);
   if (!is_ready)
-    *code = refuse(verb, model, a->method, s);
+    *code = refuse_inputs(verb, model, a->method, s);
   else if (a->samples.tag)
     fprintf(stderr, "rushlight %s: no arguments: the sample inputs of %s are used\n", verb, model);
   rush_signature_release(s);

@@ -10,7 +10,7 @@
 /* -- Tables ------------------------------------------------------------------------------------ */
 
 /* The library gives equal names at equal addresses, so addresses are keys. */
-static size_t slot_of(const costs_table *t, const void *a, const void *b)
+static size_t cost_slot(const costs_table *t, const void *a, const void *b)
 {
   uint64_t h = ((uint64_t)(uintptr_t)a * UINT64_C(0x9e3779b97f4a7c15)) ^
                ((uint64_t)(uintptr_t)b * UINT64_C(0xd6e8feb86659fd93));
@@ -21,7 +21,7 @@ static size_t slot_of(const costs_table *t, const void *a, const void *b)
   return i;
 }
 
-static bool grow(costs_table *t)
+static bool grow_costs(costs_table *t)
 {
   size_t cap = t->cap ? 2 * t->cap : 64;
   costs_row *rows = realloc(t->rows, cap * sizeof *rows);
@@ -41,16 +41,16 @@ static bool grow(costs_table *t)
   t->n_slots = 2 * cap;
   t->cap = cap;
   for (size_t i = 0; i < t->n; i++)
-    t->slots[slot_of(t, t->keys[i][0], t->keys[i][1])] = (uint32_t)i + 1;
+    t->slots[cost_slot(t, t->keys[i][0], t->keys[i][1])] = (uint32_t)i + 1;
   return true;
 }
 
 /* The row of these keys, new ones empty; NULL without memory. */
 static costs_row *row_of(costs_table *t, const void *a, const void *b)
 {
-  if (t->n == t->cap && !grow(t))
+  if (t->n == t->cap && !grow_costs(t))
     return NULL;
-  size_t i = slot_of(t, a, b);
+  size_t i = cost_slot(t, a, b);
   if (!t->slots[i]) {
     t->rows[t->n] = (costs_row){0};
     t->keys[t->n][0] = a;

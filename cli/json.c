@@ -22,7 +22,7 @@ void cli_json_text(FILE *f, const char *text)
 }
 
 /* digits: as many as the dtype needs to be read back, 9 or 17. */
-static void number(FILE *f, double d, int digits)
+static void write_number(FILE *f, double d, int digits)
 {
   if (isnan(d))
     fputs("\"nan\"", f);
@@ -46,12 +46,12 @@ static const char *elements(FILE *f, const rush_tensor *t, int dim, const kind *
       fprintf(f, "%lld", (long long)*(const int64_t *)data);
     } else if (k->complex) {
       fputc('[', f);
-      number(f, ((const double *)data)[0], k->digits);
+      write_number(f, ((const double *)data)[0], k->digits);
       fputs(", ", f);
-      number(f, ((const double *)data)[1], k->digits);
+      write_number(f, ((const double *)data)[1], k->digits);
       fputc(']', f);
     } else {
-      number(f, *(const double *)data, k->digits);
+      write_number(f, *(const double *)data, k->digits);
     }
     return data + (k->complex ? 16 : 8);
   }
@@ -164,14 +164,14 @@ bool cli_json_value(cli *c, FILE *f, rush_value v, rush_error *err)
     fprintf(f, "%lld", (long long)v.as.i);
     return true;
   case RUSH_TAG_FLOAT:
-    number(f, v.as.d, 17);
+    write_number(f, v.as.d, 17);
     return true;
   case RUSH_TAG_COMPLEX:
     rush_value_complex(v, &re, &im);
     fputc('[', f);
-    number(f, re, 17);
+    write_number(f, re, 17);
     fputs(", ", f);
-    number(f, im, 17);
+    write_number(f, im, 17);
     fputc(']', f);
     return true;
   case RUSH_TAG_STRING:

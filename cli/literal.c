@@ -165,7 +165,7 @@ static bool text(reader *r, char quote, rush_value *out)
   return ok;
 }
 
-static bool number(reader *r, rush_value *out)
+static bool read_number(reader *r, rush_value *out)
 {
   char *end_int, *end_float;
   long long i = strtoll(r->p, &end_int, 0);
@@ -291,7 +291,7 @@ static bool has_dtype(const factory_args *a)
 }
 
 /* What --dtype asks for. */
-static bool convert(reader *r, const factory_args *a, rush_value *v)
+static bool convert_literal(reader *r, const factory_args *a, rush_value *v)
 {
   rush_value args[] = {*v, rush_value_int(r->c->dtype)}, made;
   size_t n;
@@ -334,7 +334,7 @@ static bool factory(reader *r, const char *name, size_t n_name, rush_value *out)
   bool ok = items(r, ')', &a.at, &a.n) && (r->p[-1] == ')' || named_args(r, &a));
   for (size_t i = 0; i < a.n && ok; i++)
     ok = tuple_to_list(r, &a.at[i]);
-  ok = ok && call_factory(r, full, &a, out) && convert(r, &a, out);
+  ok = ok && call_factory(r, full, &a, out) && convert_literal(r, &a, out);
   free_factory_args(&a);
   return ok;
 }
@@ -406,7 +406,7 @@ static bool value(reader *r, rush_value *out)
   } else if (isalpha((unsigned char)*r->p) || *r->p == '_')
     ok = word(r, out);
   else
-    ok = number(r, out);
+    ok = read_number(r, out);
   r->depth--;
   return ok;
 }

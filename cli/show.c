@@ -143,7 +143,7 @@ static int signature_json(cli *c, rush_module *m, const char *method)
 }
 
 /* --check: what is wrong with the graphs of all that methods reach. */
-static int check(cli *c, rush_module *m)
+static int check_program(cli *c, rush_module *m)
 {
   rush_error err = RUSH_ERROR_INIT;
   char *faults;
@@ -306,7 +306,7 @@ int cli_show(cli *c)
   if (!cli_load(c, c->argv[0], &m, &err))
     return fail_load(c, &err, !view && !is_check);
   const rush_dump what = view ? view->what : RUSH_DUMP_SUMMARY;
-  code = is_check                                 ? check(c, m)
+  code = is_check                                 ? check_program(c, m)
          : what == RUSH_DUMP_SIGNATURE && c->json ? signature_json(c, m, method)
                                                   : dump(c, m, what, method);
   rush_module_release(m);

@@ -24,7 +24,7 @@ typedef struct statistics {
 } statistics;
 
 /* One number of a tensor, by an operator of the table. */
-static bool ask(shower *s, const char *op, rush_value t, double *out)
+static bool ask_number(shower *s, const char *op, rush_value t, double *out)
 {
   rush_value made, args[2] = {t, rush_value_int(RUSH_FLOAT64)}, wide;
   size_t n;
@@ -48,7 +48,7 @@ static bool is_countable(rush_dtype d)
          (d >= RUSH_FLOAT8_E5M2 && d <= RUSH_UINT64);
 }
 
-static bool measure(shower *s, rush_value v, statistics *out);
+static bool measure_statistics(shower *s, rush_value v, statistics *out);
 
 /* A sparse tensor's statistics are those of its values. */
 static bool measure_values(shower *s, rush_value v, statistics *out)
@@ -60,14 +60,14 @@ static bool measure_values(shower *s, rush_value v, statistics *out)
                    rush_tensor_layout(v.as.tensor) == 1 ? "aten::_values" : "aten::values", &v, 1,
                    NULL, 0, &values, 1, &n, s->err) != RUSH_OK)
     return false;
-  const bool ok = measure(s, values, out);
+  const bool ok = measure_statistics(s, values, out);
   rush_value_release(values);
   return ok;
 }
 
 /* Of the elements in double precision; unknown for what has no order, and where there is nothing.
  * */
-static bool measure(shower *s, rush_value v, statistics *out)
+static bool measure_statistics(shower *s, rush_value v, statistics *out)
 {
   rush_value args[2] = {v, rush_value_int(RUSH_FLOAT64)}, wide, nan;
   double n_nan = 0;
@@ -80,15 +80,16 @@ static bool measure(shower *s, rush_value v, statistics *out)
   if (rush_op_call(s->c->context, "aten::to.dtype", args, 2, NULL, 0, &wide, 1, &n, s->err) !=
       RUSH_OK)
     return false;
-  bool ok = ask(s, "aten::min", wide, &out->min) && ask(s, "aten::max", wide, &out->max) &&
-            ask(s, "aten::mean", wide, &out->mean);
+  bool ok = ask_number(s, "aten::min", wide, &out->min) &&
+            ask_number(s, "aten::max", wide, &out->max) &&
+            ask_number(s, "aten::mean", wide, &out->mean);
   out->std = NAN;
   if (ok && rush_tensor_n_elems(v.as.tensor) > 1)
-    ok = ask(s, "aten::std", wide, &out->std);
+    ok = ask_number(s, "aten::std", wide, &out->std);
   if (ok && isnan(out->mean)) {
     ok =
       rush_op_call(s->c->context, "aten::isnan", &wide, 1, NULL, 0, &nan, 1, &n, s->err) == RUSH_OK;
-    ok = ok && (ask(s, "aten::sum", nan, &n_nan), true);
+    ok = ok && (ask_number(s, "aten::sum", nan, &n_nan), true);
     if (ok)
       rush_value_release(nan);
   }
@@ -143,7 +144,7 @@ static bool put_tensor(shower *s, const char *name, rush_value v)
 {
   statistics st = {.known = false};
 
-  if (!measure(s, v, &st))
+  if (!measure_statistics(s, v, &st))
     return false;
   put_row(s, name, v.as.tensor, &st);
   s->n_rows++;

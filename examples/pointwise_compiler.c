@@ -43,14 +43,14 @@ typedef struct assembler {
   int packed; /* four floats an instruction, else one */
 } assembler;
 
-static void put(assembler *a, const unsigned char *bytes, size_t n)
+static void put_bytes(assembler *a, const unsigned char *bytes, size_t n)
 {
   if (a->n + n <= a->max)
     memcpy(a->code + a->n, bytes, n);
   a->n += n;
 }
 #define PUT(a, ...) \
-  put(a, (const unsigned char[]){__VA_ARGS__}, sizeof(const unsigned char[]){__VA_ARGS__})
+  put_bytes(a, (const unsigned char[]){__VA_ARGS__}, sizeof(const unsigned char[]){__VA_ARGS__})
 
 /* Registers by number: 0 rax, 1 rcx, 2 rdx, 6 rsi, 7 rdi, 8 to 15 r8 to r15; xmm0 to xmm15. */
 static unsigned char rex(int w, int reg, int base)
@@ -86,7 +86,7 @@ typedef struct values { /* which xmm register a value is in */
   int n;
 } values;
 
-static int find(const values *v, const rush_graph_value *value)
+static int find_value(const values *v, const rush_graph_value *value)
 {
   for (int i = 0; i < v->n; i++)
     if (v->ids[i] == api->value_id(value))
@@ -94,7 +94,7 @@ static int find(const values *v, const rush_graph_value *value)
   return -1;
 }
 
-static int add(values *v, const rush_graph_value *value)
+static int add_value(values *v, const rush_graph_value *value)
 {
   if (v->n < MOST_VALUES)
     v->ids[v->n] = api->value_id(value);
@@ -110,17 +110,17 @@ static int emit_body(assembler *a, const rush_block *b)
   values v = {.n = 0};
 
   for (int i = 0; i < n_inputs; i++)
-    move_elements(a, 0x10, add(&v, api->block_input(b, (size_t)i)), pointers[i]);
+    move_elements(a, 0x10, add_value(&v, api->block_input(b, (size_t)i)), pointers[i]);
   for (const rush_node *n = api->block_first(b); n; n = api->node_next(n)) {
-    int x = find(&v, api->node_input(n, 0)), y = find(&v, api->node_input(n, 1)),
-        to = add(&v, api->node_output(n, 0));
+    int x = find_value(&v, api->node_input(n, 0)), y = find_value(&v, api->node_input(n, 1)),
+        to = add_value(&v, api->node_output(n, 0));
 
     if (x < 0 || y < 0 || to < 0)
       return 0;
     multiply(a, to, x, y);
   }
   for (int i = 0; i < n_results; i++)
-    move_elements(a, 0x11, find(&v, api->block_output(b, (size_t)i)), pointers[n_inputs + i]);
+    move_elements(a, 0x11, find_value(&v, api->block_output(b, (size_t)i)), pointers[n_inputs + i]);
   return 1;
 }
 
@@ -140,7 +140,7 @@ static int emit_loop(assembler *a, const rush_block *b, unsigned char step)
   int32_t back = (int32_t)((ptrdiff_t)top - (ptrdiff_t)a->n - 5), out;
 
   PUT(a, 0xe9); /* jmp top */
-  put(a, (const unsigned char *)&back, 4);
+  put_bytes(a, (const unsigned char *)&back, 4);
   out = (int32_t)(a->n - leave);
   if (a->n <= a->max)
     memcpy(a->code + leave - 4, &out, 4);
@@ -229,7 +229,7 @@ static rush_status run_compiled(rush_call *call, compiled_fn *fn)
   return api->call_parallel(call, t.n_elems, GRAIN, run_piece, &p);
 }
 
-static rush_status run(rush_call *call)
+static rush_status run_group(rush_call *call)
 {
   group *g = api->call_state(call);
   size_t n_args;
@@ -258,7 +258,7 @@ static void compile(group *g, const rush_block *graph)
 #endif
 }
 
-static rush_status prepare(rush_context *c, const rush_node *node, void *user, void **state,
+static rush_status prepare_group(rush_context *c, const rush_node *node, void *user, void **state,
                            rush_error *err)
 {
   group *g = api->memory_alloc(c, sizeof *g);
@@ -272,7 +272,7 @@ static rush_status prepare(rush_context *c, const rush_node *node, void *user, v
   return RUSH_OK;
 }
 
-static void destroy(void *state, void *user)
+static void destroy_group(void *state, void *user)
 {
   group *g = state;
 
@@ -282,7 +282,7 @@ static void destroy(void *state, void *user)
   api->memory_free(g->context, g, sizeof *g);
 }
 
-static const char *refuse(const rush_node *n, void *user)
+static const char *refuse_node(const rush_node *n, void *user)
 {
   (void)user;
   return strcmp(api->node_kind(n), "aten::mul") == 0 && strcmp(api->node_overload(n), "Tensor") == 0
@@ -291,7 +291,7 @@ static const char *refuse(const rush_node *n, void *user)
 
 static rush_status group_nodes(rush_pass *pass, void *user)
 {
-  rush_group_def def = {.struct_bytes = sizeof def, .op = OP, .refuse = refuse, .user = user,
+  rush_group_def def = {.struct_bytes = sizeof def, .op = OP, .refuse = refuse_node, .user = user,
                         .max_nodes = 11, .max_inputs = 4, .max_outputs = 1};
 
   return api->pass_group(pass, &def);
@@ -302,8 +302,8 @@ RUSH_PLUGIN_DECLARE;
 RUSH_PLUGIN_EXPORT rush_status rush_plugin(const rush_backend_api *table, rush_context *c,
                                            rush_error *err)
 {
-  rush_op_def op = {.struct_bytes = sizeof op, .schema = OP "(...) -> ...", .kernel = run,
-                    .prepare = prepare, .destroy = destroy};
+  rush_op_def op = {.struct_bytes = sizeof op, .schema = OP "(...) -> ...", .kernel = run_group,
+                    .prepare = prepare_group, .destroy = destroy_group};
   rush_pass_def pass = {.struct_bytes = sizeof pass, .name = "pw::group", .run = group_nodes};
 
   api = table;

@@ -247,7 +247,7 @@ static bool records_in_training(const py_callee *c, const py_args *a)
   return training;
 }
 
-static rush_status run(const py_callee *c, const py_args *a, rush_call_options *options,
+static rush_status run_callee(const py_callee *c, const py_args *a, rush_call_options *options,
                        rush_value *result, rush_error *err)
 {
   options->record_gradients = options->record_gradients || records_in_training(c, a);
@@ -309,7 +309,7 @@ PyObject *py_run_steal(py_call *call, py_args *a, const py_callee *c)
   if (convert_buffers(call, c, &options) < 0 || (sync && py_sync_generator(st, false) < 0))
     goto done;
   py_limits_begin(&limits, st, c->owner, &options);
-  WITHOUT_GIL(status = run(c, a, &options, &result, &err));
+  WITHOUT_GIL(status = run_callee(c, a, &options, &result, &err));
   py_limits_end(&limits, st);
   if (status != RUSH_OK) {
     py_raise(st, &err);

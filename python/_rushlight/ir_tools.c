@@ -73,7 +73,7 @@ typedef struct visitor {
   PyObject *list, *accept;   /* where matches go, or who is asked */
 } visitor;
 
-static int put(PyObject *dict, PyObject *key, PyObject *v)
+static int put_pair(PyObject *dict, PyObject *key, PyObject *v)
 {
   int result = key && v ? PyDict_SetItem(dict, key, v) : -1;
 
@@ -95,7 +95,7 @@ static PyObject *match_dict(const visitor *x, const rush_match *match)
       const rush_graph_value *p = api->node_output(n, i), *v = api->match_value(match, p);
       const char *name = api->value_name(p);
 
-      if (v && put(dict,
+      if (v && put_pair(dict,
                    name ? PyUnicode_FromString(name) : PyUnicode_FromFormat("%u", api->value_id(p)),
                    py_ir_value(x->graph, v)) < 0)
         Py_CLEAR(dict);
@@ -103,7 +103,7 @@ static PyObject *match_dict(const visitor *x, const rush_match *match)
   return dict;
 }
 
-static bool visit(void *user, const rush_match *match)
+static bool visit_match(void *user, const rush_match *match)
 {
   visitor *x = user;
   PyObject *dict = PyErr_Occurred() ? NULL : match_dict(x, match);
@@ -131,7 +131,7 @@ PyObject *py_graph_match(PyObject *m, PyObject *args)
                         st->ir_types[PY_GRAPH], &x.pattern) ||
       !(x.list = PyList_New(0)))
     return NULL;
-  if (st->api->graph_match(G(x.graph), G(x.pattern), visit, &x, &err) != RUSH_OK)
+  if (st->api->graph_match(G(x.graph), G(x.pattern), visit_match, &x, &err) != RUSH_OK)
     py_raise(st, &err);
   if (PyErr_Occurred())
     Py_CLEAR(x.list);
@@ -150,8 +150,8 @@ PyObject *py_graph_rewrite(PyObject *m, PyObject *args)
   if (!PyArg_ParseTuple(args, "O!O!O!O:graph_rewrite", st->ir_types[PY_GRAPH], &x.graph,
                         st->ir_types[PY_GRAPH], &x.pattern, st->ir_types[PY_GRAPH], &by, &x.accept))
     return NULL;
-  if (st->api->graph_rewrite(G(x.graph), G(x.pattern), G(by), x.accept == Py_None ? NULL : visit,
-                             &x, &n, &err) != RUSH_OK)
+  if (st->api->graph_rewrite(G(x.graph), G(x.pattern), G(by),
+                             x.accept == Py_None ? NULL : visit_match, &x, &n, &err) != RUSH_OK)
     py_raise(st, &err);
   return PyErr_Occurred() ? NULL : PyLong_FromSize_t(n);
 }

@@ -130,7 +130,7 @@ static bool stores(PyObject *o, size_t n_bytes)
          n_bytes;
 }
 
-static bool check(py_layout *l, PyObject *names, const struct py_exchange *exchange)
+static bool check_layout(py_layout *l, PyObject *names, const struct py_exchange *exchange)
 {
   PyObject *a = evaluate(names, "t.empty(3)"), *b = evaluate(names, "t.empty(300)");
   PyObject *inference = evaluate(names, "(t.inference_mode()(t.empty))(3)");
@@ -172,7 +172,7 @@ const py_layout *py_layout_find(PyObject *torch, const struct py_exchange *excha
                       ? Py_BuildValue("{s:O,s:O}", "t", torch, "__builtins__", PyEval_GetBuiltins())
                       : NULL;
 
-  if (l && (!names || !check(l, names, exchange))) {
+  if (l && (!names || !check_layout(l, names, exchange))) {
     PyMem_Free(l);
     l = NULL;
   }

@@ -114,7 +114,7 @@ typedef struct maker {
 typedef enum { IS_OTHER, IS_NUMBER, IS_BOXED, IS_SEQUENCE } data_kind;
 
 /* A tensor of ours or of torch's. */
-static bool is_tensor(py_state *st, PyObject *o)
+static bool is_any_tensor(py_state *st, PyObject *o)
 {
   if (Py_IS_TYPE(o, st->tensor_type))
     return true;
@@ -144,7 +144,7 @@ static data_kind kind_of(py_state *st, PyObject *o)
     return IS_SEQUENCE;
   if (PyUnicode_Check(o) || PyBytes_Check(o))
     return IS_OTHER;
-  if (is_tensor(st, o) || is_boxed(o))
+  if (is_any_tensor(st, o) || is_boxed(o))
     return IS_BOXED;
   if (PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o))
     return IS_NUMBER;
@@ -161,7 +161,7 @@ static int refuse_data(PyObject *o)
 }
 
 /* Sizes, along the first item of each level. */
-static int measure(maker *m, PyObject *o)
+static int measure_nesting(maker *m, PyObject *o)
 {
   PyObject *at = Py_NewRef(o);
 
@@ -349,7 +349,7 @@ static int put_number(maker *m, PyObject *o)
   }
 }
 
-static int put(maker *m, PyObject *o)
+static int put_element(maker *m, PyObject *o)
 {
   const data_kind kind = kind_of(m->st, o);
   PyObject *number = kind == IS_BOXED ? PyObject_CallMethod(o, "item", NULL) : Py_NewRef(o);
@@ -366,10 +366,10 @@ static int put(maker *m, PyObject *o)
   return result;
 }
 
-static int fill(maker *m, PyObject *o, int dim)
+static int fill_tensor(maker *m, PyObject *o, int dim)
 {
   if (dim == m->n_dims)
-    return put(m, o);
+    return put_element(m, o);
   if (kind_of(m->st, o) != IS_SEQUENCE) {
     PyErr_Format(PyExc_TypeError, "expected sequence of length %lld at dim %d, but got %s",
                  (long long)m->sizes[dim], dim, Py_TYPE(o)->tp_name);
@@ -383,7 +383,7 @@ static int fill(maker *m, PyObject *o, int dim)
                  (long long)m->sizes[dim], dim, n);
   for (Py_ssize_t i = 0; result == 0 && i < n && i < PySequence_Fast_GET_SIZE(items); i++) {
     PyObject *item = Py_NewRef(PySequence_Fast_GET_ITEM(items, i));
-    result = fill(m, item, dim + 1);
+    result = fill_tensor(m, item, dim + 1);
     Py_DECREF(item);
   }
   Py_XDECREF(items);
@@ -415,7 +415,7 @@ static int written_as(int dtype)
 }
 
 /* *v becomes aten::to(*v, dtype, copy=copy). */
-static int convert(py_state *st, rush_value *v, int dtype, bool copy)
+static int convert_dtype(py_state *st, rush_value *v, int dtype, bool copy)
 {
   rush_value args[4] = {*v, rush_value_int(dtype), rush_value_bool(false), rush_value_bool(copy)},
              result;
@@ -441,7 +441,7 @@ static int from_numbers(py_state *st, PyObject *o, int dtype, rush_value *out)
   maker m = {.st = st};
   rush_error err = RUSH_ERROR_INIT;
 
-  if (measure(&m, o) < 0 || (dtype < 0 && (dtype = infer(&m, o, 0)) < 0))
+  if (measure_nesting(&m, o) < 0 || (dtype < 0 && (dtype = infer(&m, o, 0)) < 0))
     return -1;
   m.dtype = written_as(dtype);
   if (m.dtype < 0) {
@@ -456,7 +456,7 @@ static int from_numbers(py_state *st, PyObject *o, int dtype, rush_value *out)
   }
   m.item_bytes = rush_dtype_bytes((rush_dtype)m.dtype);
   m.at = rush_tensor_data_mut(out->as.tensor);
-  if (fill(&m, o, 0) == 0 && (dtype == m.dtype || convert(st, out, dtype, false) == 0))
+  if (fill_tensor(&m, o, 0) == 0 && (dtype == m.dtype || convert_dtype(st, out, dtype, false) == 0))
     return 0;
   rush_value_release(*out);
   return -1;
@@ -470,7 +470,7 @@ static bool has_memory(py_state *st, PyObject *o)
   if (PyLong_Check(o) || PyFloat_Check(o) || PyList_Check(o) || PyTuple_Check(o) ||
       PyBytes_Check(o) || PyUnicode_Check(o))
     return false;
-  return is_tensor(st, o) ||
+  return is_any_tensor(st, o) ||
          (!is_boxed(o) && (PyObject_CheckBuffer(o) || PyObject_HasAttrString(o, "__dlpack__")));
 }
 
@@ -487,10 +487,10 @@ static int copy_tensor(py_state *st, rush_value *v, int dtype)
   }
   rush_value_release(*v);
   *v = detached;
-  return convert(st, v, dtype >= 0 ? dtype : (int)rush_tensor_dtype(v->as.tensor), true);
+  return convert_dtype(st, v, dtype >= 0 ? dtype : (int)rush_tensor_dtype(v->as.tensor), true);
 }
 
-static PyObject *make(PyObject *m, PyObject *args, PyObject *kwargs, const char *format,
+static PyObject *make_from_data(PyObject *m, PyObject *args, PyObject *kwargs, const char *format,
                       bool copies)
 {
   static char *names[] = {"data", "dtype", NULL};
@@ -510,7 +510,7 @@ static PyObject *make(PyObject *m, PyObject *args, PyObject *kwargs, const char 
     if (ok && v.tag != RUSH_TAG_TENSOR)
       ok = refuse_data(data) == 0;
     if (ok && (copies ? copy_tensor(st, &v, dtype) < 0
-                      : dtype >= 0 && convert(st, &v, dtype, false) < 0)) {
+                      : dtype >= 0 && convert_dtype(st, &v, dtype, false) < 0)) {
       rush_value_release(v);
       ok = false;
     }
@@ -525,11 +525,11 @@ static PyObject *make(PyObject *m, PyObject *args, PyObject *kwargs, const char 
 
 PyObject *py_as_tensor(PyObject *m, PyObject *args, PyObject *kwargs)
 {
-  return make(m, args, kwargs, "O|O:as_tensor", false);
+  return make_from_data(m, args, kwargs, "O|O:as_tensor", false);
 }
 PyObject *py_tensor_new(PyObject *m, PyObject *args, PyObject *kwargs)
 {
-  return make(m, args, kwargs, "O|O:tensor", true);
+  return make_from_data(m, args, kwargs, "O|O:tensor", true);
 }
 
 PyObject *py_import_dlpack(PyObject *m, PyObject *o)

@@ -276,8 +276,8 @@ static int read_name(py_unit *u, PyObject *answer, rush_name *out)
   return 0;
 }
 
-static rush_status ask(void *user, py_question q, void *scope, const char *name, rush_name *out,
-                       rush_error *err)
+static rush_status ask_python(void *user, py_question q, void *scope, const char *name,
+                              rush_name *out, rush_error *err)
 {
   py_unit *u = user;
   PyGILState_STATE gil = PyGILState_Ensure();
@@ -299,17 +299,17 @@ static rush_status ask(void *user, py_question q, void *scope, const char *name,
 static rush_status ask_name(void *user, void *scope, const char *name, rush_name *out,
                             rush_error *err)
 {
-  return ask(user, ASK_NAME, scope, name, out, err);
+  return ask_python(user, ASK_NAME, scope, name, out, err);
 }
 static rush_status ask_attr(void *user, void *object, const char *name, rush_name *out,
                             rush_error *err)
 {
-  return ask(user, ASK_ATTR, object, name, out, err);
+  return ask_python(user, ASK_ATTR, object, name, out, err);
 }
 static rush_status ask_class_attr(void *user, void *object, const char *name, rush_name *out,
                                   rush_error *err)
 {
-  return ask(user, ASK_CLASS_ATTR, object, name, out, err);
+  return ask_python(user, ASK_CLASS_ATTR, object, name, out, err);
 }
 
 static rush_status ask_type(void *user, void *scope, const char *dotted, const rush_type **out,

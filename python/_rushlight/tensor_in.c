@@ -26,7 +26,7 @@ uint64_t py_hash_geometry(const rush_tensor *t)
   return h;
 }
 
-static int remember(py_call *call, rush_value v, PyObject *o, bool is_torch)
+static int remember_tensor(py_call *call, rush_value v, PyObject *o, bool is_torch)
 {
   const size_t n_few = sizeof call->few / sizeof *call->few;
 
@@ -58,7 +58,10 @@ static int remember(py_call *call, rush_value v, PyObject *o, bool is_torch)
   return 0;
 }
 
-int py_remember(py_call *call, rush_value v, PyObject *o) { return remember(call, v, o, false); }
+int py_remember(py_call *call, rush_value v, PyObject *o)
+{
+  return remember_tensor(call, v, o, false);
+}
 
 PyObject *py_tensor_object(const rush_tensor *t) { return rush_tensor_user(t, drop_object); }
 
@@ -164,7 +167,7 @@ static void read_grad(py_state *st, PyObject *o, rush_tensor *t)
 /* 1, or -1 with an exception. */
 static int remember_torch(py_call *call, PyObject *o, rush_value *out)
 {
-  if (remember(call, *out, o, true) < 0) {
+  if (remember_tensor(call, *out, o, true) < 0) {
     rush_value_release(*out);
     return -1;
   }
@@ -359,7 +362,7 @@ int py_torch_to_value(py_call *call, PyObject *o, rush_value *out)
   }
   Py_XDECREF(dtype);
   Py_XDECREF(real);
-  if (result == 0 && remember(call, *out, o, true) < 0) {
+  if (result == 0 && remember_tensor(call, *out, o, true) < 0) {
     rush_value_release(*out);
     return -1;
   }
@@ -505,7 +508,7 @@ int py_buffer_to_value(py_call *call, PyObject *o, rush_value *out)
   if (b->readonly)
     rush_tensor_set_read_only(out->as.tensor);
   call->saw_numpy = true;
-  return remember(call, *out, o, false);
+  return remember_tensor(call, *out, o, false);
 }
 
 /* The capsule of o's tensor, new: versioned where the producer knows it, so that it can say that
@@ -547,7 +550,7 @@ int py_from_dlpack(py_call *call, PyObject *o, rush_value *out)
       py_raise(call->state, &err);
   }
   Py_XDECREF(capsule);
-  if (result == 0 && remember(call, *out, o, false) < 0) {
+  if (result == 0 && remember_tensor(call, *out, o, false) < 0) {
     rush_value_release(*out);
     result = -1;
   }

@@ -17,7 +17,7 @@ static rush_status tensors_of(const char *what, const rush_value *values, size_t
 }
 
 /* row: room for 2 * n_outputs + n_inputs. */
-static rush_status run(call_ctx *cx, rush_tensor **row, const rush_value *outputs,
+static rush_status run_gradient(call_ctx *cx, rush_tensor **row, const rush_value *outputs,
                        const rush_value *grads, size_t n_outputs, const rush_value *inputs,
                        size_t n_inputs, const rush_gradient_options *options, rush_value *results)
 {
@@ -47,7 +47,7 @@ static rush_status run_in(rush_context *c, const rush_value *outputs, const rush
   rush_tensor **row = mem_alloc(cx.ctx, n * sizeof(*row));
   if (!row)
     return call_nomem(&cx);
-  rush_status st = run(&cx, row, outputs, grads, n_outputs, inputs, n_inputs, o, results);
+  rush_status st = run_gradient(&cx, row, outputs, grads, n_outputs, inputs, n_inputs, o, results);
   mem_free(cx.ctx, row, n * sizeof(*row));
   return st;
 }

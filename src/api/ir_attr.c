@@ -14,7 +14,7 @@ static bool is_hidden(const ir_node *n, const ir_attr *a)
   return a->name[0] == '_' || (n->kind == IR_HIGHER_ORDER && strcmp(a->name, "name") == 0);
 }
 
-static const ir_attr *find(const ir_node *n, const char *name)
+static const ir_attr *find_attr(const ir_node *n, const char *name)
 {
   const ir_attr *a = ir_attr_find(n, name);
 
@@ -87,7 +87,7 @@ static const char *kind_of_list(rush_value v)
 const char *api_node_attr_kind(const rush_node *node, const char *name)
 {
   const ir_node *n = node_in(node);
-  const ir_attr *a = find(n, name);
+  const ir_attr *a = find_attr(n, name);
   rush_value v;
 
   if (constant_of(n, name, &v))
@@ -116,7 +116,7 @@ static rush_status text_value(call_ctx *cx, const char *text, rush_value *out)
 rush_status api_node_attr(const rush_node *node, const char *name, rush_value *out, rush_error *err)
 {
   const ir_node *n = node_in(node);
-  const ir_attr *a = find(n, name);
+  const ir_attr *a = find_attr(n, name);
   rush_value v;
   call_ctx cx;
 
@@ -145,21 +145,21 @@ rush_status api_node_attr(const rush_node *node, const char *name, rush_value *o
 
 size_t api_node_attr_n_types(const rush_node *n, const char *name)
 {
-  const ir_attr *a = find(node_in(n), name);
+  const ir_attr *a = find_attr(node_in(n), name);
 
   return a && a->kind == ATTR_TYPES ? a->as.t.n_types : 0;
 }
 
 const rush_type *api_node_attr_type(const rush_node *n, const char *name, size_t i)
 {
-  const ir_attr *a = find(node_in(n), name);
+  const ir_attr *a = find_attr(node_in(n), name);
 
   return a && a->kind == ATTR_TYPES && i < a->as.t.n_types ? type_handle(a->as.t.types[i]) : NULL;
 }
 
 static void copy_graph(session *s, edit *e)
 {
-  const ir_attr *a = find(e->n, e->text);
+  const ir_attr *a = find_attr(e->n, e->text);
 
   if (a && a->kind == ATTR_GRAPH) {
     e->made = ir_graph_copy(s, a->as.graph);
@@ -281,7 +281,7 @@ rush_status api_node_remove_attr(const rush_node *node, const char *name, rush_e
   ir_node *n = node_in(node);
 
   TRY(ir_need_node(n, err));
-  if (!find(n, name))
+  if (!find_attr(n, name))
     return ir_misuse(err, "%s has no attribute '%s' that can be removed", ir_node_kind_name(n),
                      name);
   for (ir_attr **a = &n->attrs; *a; a = &(*a)->next)

@@ -112,7 +112,7 @@ static type_store *fresh_types(session *s)
 
 static void create(session *s, edit *e) { e->made = ir_graph_new(s, fresh_types(s)); }
 
-static rush_status make(context *c, edit_fn *fn, edit *e, rush_graph **out, rush_error *err)
+static rush_status make_graph(context *c, edit_fn *fn, edit *e, rush_graph **out, rush_error *err)
 {
   rush_status st = ir_edit_in(c, fn, e, err);
 
@@ -125,7 +125,7 @@ rush_status api_graph_create(rush_context *c, rush_graph **out, rush_error *err)
 {
   edit e = {0};
 
-  return make(c, create, &e, out, err);
+  return make_graph(c, create, &e, out, err);
 }
 
 static void parse(session *s, edit *e)
@@ -139,7 +139,7 @@ rush_status api_graph_parse(rush_context *c, const char *text, bool tensor_const
 {
   edit e = {.text = text, .g = graph_in(scope), .flag = tensor_constants};
 
-  return make(c, parse, &e, out, err);
+  return make_graph(c, parse, &e, out, err);
 }
 
 static void twin(session *s, edit *e) { e->made = ir_graph_twin(s, e->g); }
@@ -150,7 +150,7 @@ static rush_status copy_function(call_ctx *cx, function *f, rush_graph **out)
 
   TRY(function_prepare(cx, f));
   e.g = f->graph;
-  return e.g ? make(e.g->ctx, twin, &e, out, cx->err)
+  return e.g ? make_graph(e.g->ctx, twin, &e, out, cx->err)
              : ir_misuse(cx->err, "%s has no graph", f->qualified);
 }
 
@@ -193,14 +193,14 @@ rush_status api_graph_copy(const rush_graph *g, rush_graph **out, rush_error *er
 {
   edit e = {.g = graph_in(g)};
 
-  return make(e.g->ctx, twin, &e, out, err);
+  return make_graph(e.g->ctx, twin, &e, out, err);
 }
 
 void api_graph_release(rush_graph *g) { ir_graph_free(graph_in(g)); }
 
 /* -- Texts ------------------------------------------------------------------------------------- */
 
-static void print(session *s, edit *e, text_buf *out)
+static void print_graph(session *s, edit *e, text_buf *out)
 {
   (void)s;
   ir_print(out, graph_in(graph_out(e->g)), e->flag);
@@ -210,7 +210,7 @@ rush_status api_graph_text(const rush_graph *g, bool ranges, char **out, rush_er
 {
   edit e = {.g = graph_in(g), .flag = ranges};
 
-  return ir_text(e.g, print, &e, out, err);
+  return ir_text(e.g, print_graph, &e, out, err);
 }
 
 static void dot(session *s, edit *e, text_buf *out) { show_dot(s, e->text, e->g, out); }

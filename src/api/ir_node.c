@@ -41,7 +41,7 @@ rush_status api_node_schema(const rush_node *n, char **out, rush_error *err)
   return node_text(n, schema_text, out, err);
 }
 
-static void print(session *s, edit *e, text_buf *out)
+static void print_node(session *s, edit *e, text_buf *out)
 {
   (void)s;
   ir_print_node_with(out, e->n, true);
@@ -49,7 +49,7 @@ static void print(session *s, edit *e, text_buf *out)
 
 rush_status api_node_text(const rush_node *n, char **out, rush_error *err)
 {
-  return node_text(n, print, out, err);
+  return node_text(n, print_node, out, err);
 }
 
 static void source_text(session *s, edit *e, text_buf *out)

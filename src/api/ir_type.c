@@ -96,7 +96,7 @@ rush_status api_type_make(rush_context *c, const char *kind, const rush_type *co
   return RUSH_OK;
 }
 
-static void print(session *s, edit *e, text_buf *out)
+static void print_edited_type(session *s, edit *e, text_buf *out)
 {
   (void)s;
   if (e->flag)
@@ -114,7 +114,7 @@ rush_status api_type_text(rush_context *c, const rush_type *t, bool annotation, 
 
   TRY(api_begin(&cx, c, err));
   text_init(&text, cx.ctx);
-  print(NULL, &e, &text);
+  print_edited_type(NULL, &e, &text);
   return api_text(&cx, RUSH_OK, &text, out);
 }
 

@@ -296,7 +296,7 @@ rush_status rush_module_call_named(rush_module *m, const char *method, const rus
   return call(&cx, &j, o, result);
 }
 
-static rush_status prepare(call_ctx *cx, const call_job *j, const named_arg *kwargs,
+static rush_status prepare_method(call_ctx *cx, const call_job *j, const named_arg *kwargs,
                            const rush_call_options *options)
 {
   rush_call_options own = RUSH_CALL_OPTIONS_INIT;
@@ -321,7 +321,7 @@ rush_status rush_module_prepare(rush_module *m, const char *method, const rush_v
 
   TRY(api_begin(&cx, m->ctx, err));
   TRY(read_named(&cx, &j, few, COUNT_OF(few), &kwargs));
-  const rush_status st = prepare(&cx, &j, named ? kwargs : NULL, o);
+  const rush_status st = prepare_method(&cx, &j, named ? kwargs : NULL, o);
   free_named(&cx, &j, few, kwargs);
   return st;
 }
@@ -457,7 +457,7 @@ rush_status rush_module_get_state(rush_module *m, const char *name, rush_value *
 }
 
 /* The caller holds the module's lock alone. */
-static rush_status set_state(call_ctx *cx, module *m, const char *name, rush_value value)
+static rush_status set_module_state(call_ctx *cx, module *m, const char *name, rush_value value)
 {
   rush_value slot = value_none();
 
@@ -484,7 +484,7 @@ rush_status rush_module_set_state(rush_module *m, const char *name, rush_value v
 
   TRY(api_begin(&cx, m->ctx, err));
   TRY(lock_take(&cx, m->lock, LOCK_EXCLUSIVE, &hold));
-  rush_status st = set_state(&cx, m, name, value);
+  rush_status st = set_module_state(&cx, m, name, value);
   lock_drop(&hold);
   return st;
 }

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "rushlight/backend.h"
 
-static rush_status refuse(void *lib, rush_error *err, const char *path, const char *why)
+static rush_status refuse_plugin(void *lib, rush_error *err, const char *path, const char *why)
 {
   rush_status st = error_set(
     err, RUSH_EARGUMENT, "%s is no plug-in for this library: %s (rushlight/backend.h)", path, why);
@@ -30,14 +30,14 @@ rush_status rush_plugin_load(rush_context *c, const char *path, rush_error *err)
   void *symbol = dlsym(lib, RUSH_PLUGIN_SYMBOL);
   const uint32_t *abi = dlsym(lib, RUSH_PLUGIN_ABI_SYMBOL);
   if (!symbol)
-    return refuse(lib, err, path, "it exports no function " RUSH_PLUGIN_SYMBOL);
+    return refuse_plugin(lib, err, path, "it exports no function " RUSH_PLUGIN_SYMBOL);
   if (!abi)
-    return refuse(lib, err, path,
+    return refuse_plugin(lib, err, path,
                   "it does not say which version it was built for, RUSH_PLUGIN_DECLARE");
   if (!rush_backend(*abi)) {
     snprintf(why, sizeof why, "it was built for version %u of the table, and this is %u", *abi,
              RUSH_BACKEND_ABI);
-    return refuse(lib, err, path, why);
+    return refuse_plugin(lib, err, path, why);
   }
   const uint32_t *n_bytes =
     dlsym(lib, RUSH_PLUGIN_BYTES_SYMBOL); /* plug-ins of older headers lack it, and need less */
@@ -47,7 +47,7 @@ rush_status rush_plugin_load(rush_context *c, const char *path, rush_error *err)
       why, sizeof why,
       "it was built with a newer header: its table has %u bytes, that of rushlight %s has %zu",
       *n_bytes, rush_version(), have);
-    return refuse(lib, err, path, why);
+    return refuse_plugin(lib, err, path, why);
   }
   memcpy(&entry, &symbol,
          sizeof entry); /* C has no cast from an object's pointer to a function's */

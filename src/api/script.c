@@ -358,7 +358,7 @@ typedef struct compare_job {
   bool fits;
 } compare_job;
 
-static void compare(session *s, void *arg)
+static void compare_types(session *s, void *arg)
 {
   compare_job *job = arg;
 
@@ -381,7 +381,7 @@ bool rush_type_is_subtype(const rush_type *t, const rush_type *of)
   call_ctx_init(&cx, job.p->ctx, NULL);
   if (!mutex_try(&job.p->lock))
     return false;
-  bool compared = session_run(&cx, compare, &job) == RUSH_OK;
+  bool compared = session_run(&cx, compare_types, &job) == RUSH_OK;
   mutex_unlock(&job.p->lock);
   return compared && job.fits;
 }

@@ -36,12 +36,6 @@ debug_writer *debug_writer_new(session *s, program *p)
   return d;
 }
 
-static void put(session *s, table *t, str key, uintptr_t v)
-{
-  if (!table_put(t, key, (void *)v))
-    session_check(s, call_nomem(s->cx));
-}
-
 /* -- The author's text ------------------------------------------------------------------------- */
 
 static source_range archived_range(debug_writer *d, source_range at)
@@ -52,7 +46,7 @@ static source_range archived_range(debug_writer *d, source_range at)
   if (!f) {
     f = session_new(d->s, known_file);
     f->n = d->p->origins(d->s, d->p, at.src->name, &f->rows);
-    put(d->s, &d->files, str_of(at.src->name), (uintptr_t)f);
+    session_table_put(d->s, &d->files, str_of(at.src->name), (void *)((uintptr_t)f));
   }
   uint32_t lo = 0, hi = f->n; /* the last row that begins at or before the place */
   while (lo < hi) {
@@ -79,7 +73,7 @@ static void add_text(record *r, const char *text, size_t n)
   const str line = {text, n};
 
   if (!table_get(&r->lines, line))
-    put(r->d->s, &r->lines, line, r->lines.n + 1);
+    session_table_put(r->d->s, &r->lines, line, (void *)(uintptr_t)(r->lines.n + 1));
 }
 
 static size_t line_length(const char *p, const char *end)
@@ -151,7 +145,8 @@ static void put_source(record *r, piece of)
   source_position(src, (uint32_t)of.from, &line, &column);
   pickle_int(r->w, line);
   pickle_op(r->w, PICKLE_OP_TUPLE);
-  put(r->d->s, &r->written, (str){key, sizeof of}, (uintptr_t)pickle_put(r->w) + 1);
+  session_table_put(r->d->s, &r->written, (str){key, sizeof of},
+                    (void *)((uintptr_t)pickle_put(r->w) + 1));
 }
 
 static void put_row(record *r, const script_row *row)

@@ -18,8 +18,7 @@ void ex_bind(ex_reader *r, str name, ir_value *v)
 {
   if (table_get(&r->scope->values, name))
     ex_fail(r, "a second value of the name '%.*s'", (int)name.len, name.p);
-  if (!table_put(&r->scope->values, name, v))
-    session_check(r->s, call_nomem(r->s->cx));
+  session_table_put(r->s, &r->scope->values, name, v);
 }
 
 static ir_value *lookup(ex_reader *r, json *j, str name)
@@ -167,7 +166,7 @@ int ex_dtype(ex_reader *r, int64_t number)
 
 /* -- Arguments --------------------------------------------------------------------------------- */
 
-static bool is_number(const ir_value *v)
+static bool is_number_value(const ir_value *v)
 {
   type_kind k = type_runtime(v->type)->kind;
 
@@ -224,7 +223,7 @@ static ir_value *read_sym(ex_reader *r, json *j)
   }
   if (!v)
     json_fail(j, "an empty symbolic argument");
-  if (!is_number(v))
+  if (!is_number_value(v))
     json_fail(j, "a symbolic argument that is no number");
   return v;
 }
@@ -879,19 +878,19 @@ static ir_value *floats_of(ex_reader *r, const rush_list *ints)
 
 /* What the argument's type needs: numbers as tensors or of another kind, single numbers as lists.
  * */
-static ir_value *convert(ex_reader *r, const schema_arg *a, ir_value *v)
+static ir_value *convert_argument(ex_reader *r, const schema_arg *a, ir_value *v)
 {
   const type *t = type_runtime(a->type->kind == TYPE_OPTIONAL ? type_elem(a->type) : a->type);
   const type *elem = t->kind == TYPE_LIST ? type_runtime(type_elem(t)) : NULL;
   rush_value c;
 
-  if (t->kind == TYPE_TENSOR && is_number(v))
+  if (t->kind == TYPE_TENSOR && is_number_value(v))
     return as_tensor(r, v);
-  if ((t->kind == TYPE_INT || t->kind == TYPE_FLOAT || t->kind == TYPE_BOOL) && is_number(v))
+  if ((t->kind == TYPE_INT || t->kind == TYPE_FLOAT || t->kind == TYPE_BOOL) && is_number_value(v))
     return as_number(r, v, t->kind);
   if (!elem)
     return v;
-  if (is_number(v))
+  if (is_number_value(v))
     return ex_list(r, (ir_value *[]){elem->kind == TYPE_TENSOR ? v : as_number(r, v, elem->kind)},
                    1, elem);
   if (v->node->kind != IR_CONSTANT || !ir_value_as_constant(v, &c) || c.tag != RUSH_TAG_LIST)
@@ -906,7 +905,7 @@ static bool has_number_for_tensor(const ex_node *n, const schema *sc)
   for (uint32_t i = 0; i < n->n_args; i++) {
     int at = schema_arg_index(sc, n->args[i].name);
     if (at >= 0 && n->args[i].value && sc->args[at].type->kind == TYPE_TENSOR &&
-        is_number(n->args[i].value))
+        is_number_value(n->args[i].value))
       return true;
   }
   return false;
@@ -919,8 +918,8 @@ static bool fits_numbers(const ex_node *n, const schema *sc)
     int at = schema_arg_index(sc, n->args[i].name);
     if (at < 0 || !n->args[i].value)
       continue;
-    if ((sc->args[at].type->kind == TYPE_TENSOR) == is_number(n->args[i].value) &&
-        (n->args[i].value->type->kind == TYPE_TENSOR || is_number(n->args[i].value)))
+    if ((sc->args[at].type->kind == TYPE_TENSOR) == is_number_value(n->args[i].value) &&
+        (n->args[i].value->type->kind == TYPE_TENSOR || is_number_value(n->args[i].value)))
       return false;
   }
   return true;
@@ -965,7 +964,7 @@ static void read_operator(ex_reader *r, const ex_node *n, const op *o)
     if (in[at])
       ex_fail(r, "%s is given its argument '%s' twice", sc->name, sc->args[at].name);
     if (n->args[i].value)
-      in[at] = convert(r, &sc->args[at], n->args[i].value);
+      in[at] = convert_argument(r, &sc->args[at], n->args[i].value);
   }
   for (uint32_t i = 0; i < sc->n_args; i++) {
     if (in[i])

@@ -46,7 +46,7 @@ static const guard *source_term(guard_reader *q, uint32_t leaf, int64_t dim)
   return g;
 }
 
-static void compare(guard_reader *q, guard_op op, const guard *a, const guard *b)
+static void add_comparison(guard_reader *q, guard_op op, const guard *a, const guard *b)
 {
   push(q, guard_compare(q->r->s, &q->r->program->mem, q->r->e, op, a, b));
 }
@@ -61,7 +61,7 @@ static void guard_size(guard_reader *q, const exported_meta *meta, uint32_t leaf
   const rush_signature_size *size = &meta->sizes[i];
 
   if (!size->symbol) {
-    compare(q, GUARD_EQ, source_term(q, leaf, dim), term(q, GUARD_INT, size->value));
+    add_comparison(q, GUARD_EQ, source_term(q, leaf, dim), term(q, GUARD_INT, size->value));
     return;
   }
   const str symbol = str_of(size->symbol);
@@ -70,15 +70,14 @@ static void guard_size(guard_reader *q, const exported_meta *meta, uint32_t leaf
     return;
   const guard *here = source_term(q, leaf, dim), *first = table_get(&q->sources, symbol);
   if (first) {
-    compare(q, GUARD_EQ, here, first);
+    add_comparison(q, GUARD_EQ, here, first);
     return;
   }
-  if (!table_put(&q->sources, symbol, (void *)(uintptr_t)here))
-    session_check(q->r->s, call_nomem(q->r->s->cx));
+  session_table_put(q->r->s, &q->sources, symbol, (void *)(uintptr_t)here);
   if (limits->min > 2)
-    compare(q, GUARD_GE, here, term(q, GUARD_INT, limits->min));
+    add_comparison(q, GUARD_GE, here, term(q, GUARD_INT, limits->min));
   if (limits->max != INT64_MAX)
-    compare(q, GUARD_LE, here, term(q, GUARD_INT, limits->max));
+    add_comparison(q, GUARD_LE, here, term(q, GUARD_INT, limits->max));
 }
 
 /* A leaf has the value it had; None is not looked at, as in PyTorch. */

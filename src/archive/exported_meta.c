@@ -47,8 +47,7 @@ void ex_read_ranges(ex_reader *r, const model_parts *p, table *ranges)
     return;
   json_init_at(&j, r->s, &r->in, p->ranges);
   for (json_begin_object(&j); json_next_key(&j, &name);)
-    if (!table_put(ranges, name, read_range(r, &j)))
-      session_check(r->s, call_nomem(r->s->cx));
+    session_table_put(r->s, ranges, name, read_range(r, &j));
 }
 
 /* -- Arithmetic of bounds ---------------------------------------------------------------------- */
@@ -319,7 +318,7 @@ typedef struct meta_reader {
 
 /* Fill size->symbol and the bounds from an expression.  Returns true if it is a formula, not just a
  * symbol. */
-static bool describe(meta_reader *m, str text, rush_signature_size *size)
+static bool describe_size(meta_reader *m, str text, rush_signature_size *size)
 {
   ex_reader *r = m->r;
   expr_reader q = {.s = r->s,
@@ -362,7 +361,7 @@ static bool read_expression(meta_reader *m, json *j, rush_signature_size *size)
   }
   if (!text.p)
     json_fail(j, "a symbolic size without its expression");
-  return describe(m, text, size);
+  return describe_size(m, text, size);
 }
 
 /* One SymInt: {"as_int": n} or {"as_expr": ...}.  Returns true for a formula. */
@@ -456,8 +455,7 @@ static const exported_meta *want(meta_reader *m, str name)
   if (meta)
     return meta;
   meta = ex_keep_array(m->r, 1, sizeof *meta);
-  if (!table_put(&m->wanted, name, meta))
-    session_check(m->r->s, call_nomem(m->r->s->cx));
+  session_table_put(m->r->s, &m->wanted, name, meta);
   return meta;
 }
 

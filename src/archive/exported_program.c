@@ -108,8 +108,7 @@ static storage *record_storage(weight_reader *w, str path)
       memcpy(st->data, bytes.p, bytes.len);
   }
   session_defer(s, unref_storage, st);
-  if (!table_put(&w->storages, path, st))
-    session_check(s, call_nomem(s->cx));
+  session_table_put(s, &w->storages, path, st);
   return st;
 }
 
@@ -194,8 +193,7 @@ static void read_weight(weight_reader *w, json *j, str name, table *all)
   session_defer_value(w->r->s, value_tensor_steal(t));
   if (table_get(all, name))
     ex_fail(w->r, "a second weight '%.*s'", (int)name.len, name.p);
-  if (!table_put(all, name, t))
-    session_check(w->r->s, call_nomem(w->r->s->cx));
+  session_table_put(w->r->s, all, name, t);
 }
 
 /* Every entry of data/FOLDER/CONFIG into `all`: name -> tensor (owned by the session). */
@@ -493,7 +491,7 @@ static input_spec *read_input_specs(ex_reader *r, str text, uint32_t *n)
 /* -- State ------------------------------------------------------------------------------------- */
 
 /* Slots, by name: a pointer that is the slot's number + 1. */
-static uint32_t slot_of(const table *slots, str name)
+static uint32_t attr_slot(const table *slots, str name)
 {
   return (uint32_t)(uintptr_t)table_get(slots, name) - 1;
 }
@@ -512,11 +510,10 @@ static type *make_class(ex_reader *r, const input_spec *specs, uint32_t n, const
     bool is_parameter = ((rush_tensor *)e->value)->h.flags & TENSOR_IS_PARAMETER;
     cls->cls->attrs[slot].is_parameter = is_parameter;
     cls->cls->attrs[slot].is_buffer = !is_parameter;
-    if (!table_put(slots, e->key, (void *)((uintptr_t)slot + 1)))
-      session_check(r->s, call_nomem(r->s->cx));
+    session_table_put(r->s, slots, e->key, (void *)((uintptr_t)slot + 1));
   }
   for (uint32_t i = 0; i < n; i++)
-    if (specs[i].kind == SPEC_STATE && slot_of(slots, specs[i].target) == NO_SLOT)
+    if (specs[i].kind == SPEC_STATE && attr_slot(slots, specs[i].target) == NO_SLOT)
       ex_fail(r, "the program uses '%.*s', which was not saved", (int)specs[i].target.len,
               specs[i].target.p);
   class_complete(r->s, cls);
@@ -531,7 +528,7 @@ static rush_object *make_object(ex_reader *r, const type *cls, const table *weig
   session_check(r->s, object_new(r->s->cx, cls, cls->cls->n_attrs, &o));
   session_defer_value(r->s, value_heap_steal(RUSH_TAG_OBJECT, o));
   for (uint32_t i = 0; i < weights->n; i++) {
-    uint32_t slot = slot_of(slots, weights->entries[i].key);
+    uint32_t slot = attr_slot(slots, weights->entries[i].key);
     ASSERT(slot < o->n_slots, "every weight is an attribute");
     o->slots[slot] = value_retain(value_tensor_steal(weights->entries[i].value));
   }
@@ -646,8 +643,7 @@ static void bind_leaf(ex_reader *r, const input_spec *spec, uint32_t leaf, table
   e->leaf_is_input[leaf] = true;
   ex_bind(r, spec->name,
           ir_block_add_input(r->s, r->g->block, spec->type, ex_keep_text(r, spec->name)));
-  if (!table_put(leaves, spec->name, (void *)((uintptr_t)leaf + 1)))
-    session_check(r->s, call_nomem(r->s->cx));
+  session_table_put(r->s, leaves, spec->name, (void *)((uintptr_t)leaf + 1));
 }
 
 /* Bind the graph's inputs to attributes, arguments and constants; fills the leaves, each once. */
@@ -708,7 +704,7 @@ typedef struct output_reader {
 static uint32_t written_to(output_reader *q, json *j, exported_output kind, str name)
 {
   const exported *e = q->r->e;
-  uint32_t at = slot_of(kind == OUTPUT_INPUT_MUTATION ? q->leaves : q->slots, name);
+  uint32_t at = attr_slot(kind == OUTPUT_INPUT_MUTATION ? q->leaves : q->slots, name);
 
   if (at == NO_SLOT)
     json_fail(j, "there is no %s '%.*s' to write to",
@@ -813,7 +809,7 @@ static void finish_function(ex_reader *r, const type *cls, ir_value *const *outs
 
 static void free_scope(void *scope) { table_free(&((ex_scope *)scope)->values); }
 
-static void begin(ex_reader *r, session *s, zip_archive *z, str program, module *m)
+static void begin_program(ex_reader *r, session *s, zip_archive *z, str program, module *m)
 {
   const zip_entry *e =
     zip_need(s, z, session_printf(s, "models/%.*s.json", (int)program.len, program.p));
@@ -864,7 +860,7 @@ void exported_program_load(session *s, zip_archive *z, str program, module *m)
         *ranges = new_table(s);
   uint32_t n_specs, n_outs;
 
-  begin(r, s, z, program, m);
+  begin_program(r, s, z, program, m);
   split_model(r, p);
   read_config(r, "data/weights/",
               session_printf(s, "%.*s_weights_config.json", (int)program.len, program.p), weights);

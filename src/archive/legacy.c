@@ -328,7 +328,7 @@ static void read_attributes(legacy *l, str part, slots *o)
   }
 }
 
-static void set_state(legacy *l, rush_value object, int64_t id)
+static void set_object_state(legacy *l, rush_value object, int64_t id)
 {
   const type *t = object.as.object->type;
   function *f = class_find_method(t, STR("__setstate__"));
@@ -371,7 +371,7 @@ static rush_value make_object(legacy *l, const slots *o, int64_t state)
   for (uint32_t i = 0; i < o->n; i++)
     object->slots[i] = value_retain(o->at[i]);
   if (state >= 0)
-    set_state(l, v, state);
+    set_object_state(l, v, state);
   for (uint32_t i = 0; i < o->n; i++)
     if (!type_contains_value(o->cls->cls->attrs[i].type, object->slots[i]))
       input_fail(l->s, &l->in, l->at, "attribute '%s' of %s has a value of another type",

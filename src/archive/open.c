@@ -137,8 +137,7 @@ static void read_extra_files(session *s, const zip_archive *z, module *m)
     memcpy(bytes, text.p, text.len);
     memcpy(bytes + text.len, name.p, name.len);
     *kept = (str){bytes, text.len};
-    if (!table_put(&m->extra_files, (str){bytes + text.len, name.len}, kept))
-      session_check(s, call_nomem(s->cx));
+    session_table_put(s, &m->extra_files, (str){bytes + text.len, name.len}, kept);
   }
 }
 

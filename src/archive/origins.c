@@ -94,7 +94,7 @@ static source *make_source(reader *r, const pickle_node *n)
 }
 
 /* Made once for all rows that share it. */
-static source *source_of(reader *r, const pickle_node *n)
+static source *origin_source(reader *r, const pickle_node *n)
 {
   source *src = table_get(&r->sources, (str){(const char *)&n->id, sizeof n->id});
 
@@ -114,7 +114,7 @@ static source_range read_range(reader *r, const pickle_node *n)
 
   if (range->n < 3 || range->at[0]->kind != PICKLE_TUPLE)
     return none;
-  source *src = source_of(r, range->at[0]);
+  source *src = origin_source(r, range->at[0]);
   int64_t start = pickle_need_int(r->s, r->p, range->at[1], "start"),
           end = pickle_need_int(r->s, r->p, range->at[2], "end");
   if (!src || start < 0 || end < start || (uint64_t)end > src->len)

@@ -41,10 +41,9 @@ static bool recall(pickler *p, str key)
   return known != 0;
 }
 
-static void remember(pickler *p, str key)
+static void remember_key(pickler *p, str key)
 {
-  if (!table_put(&p->memo, key, (void *)((uintptr_t)pickle_put(p->w) + 1)))
-    session_check(p->s, call_nomem(p->s->cx));
+  session_table_put(p->s, &p->memo, key, (void *)((uintptr_t)pickle_put(p->w) + 1));
 }
 
 static void put_global(pickler *p, const char *qualified)
@@ -75,8 +74,7 @@ static uint32_t storage_number(pickler *p, storage *st)
     return (uint32_t)(known - 1);
   GROW(p->s, p->storages, p->n_storages, p->cap_storages, 32);
   p->storages[p->n_storages++] = st;
-  if (!table_put(&p->memo, key, (void *)(uintptr_t)p->n_storages))
-    session_check(p->s, call_nomem(p->s->cx));
+  session_table_put(p->s, &p->memo, key, (void *)(uintptr_t)p->n_storages);
   return p->n_storages - 1;
 }
 
@@ -95,7 +93,7 @@ static void put_storage(pickler *p, const rush_tensor *t)
   pickle_int(p->w, (int64_t)(t->st->n_bytes / dtype_bytes(t->dtype)));
   put_op(p, PICKLE_OP_TUPLE);
   put_op(p, PICKLE_OP_BINPERSID);
-  remember(p, key);
+  remember_key(p, key);
 }
 
 static void put_ints(pickler *p, const int64_t *v, int n)
@@ -161,7 +159,7 @@ static void put_tensor(pickler *p, rush_tensor *t)
   const quantizer *q = tensor_quantizer(t);
   if (tensor_sparse(t)) {
     put_sparse(p, t);
-    remember(p, key);
+    remember_key(p, key);
     return;
   }
   if (t->extra && t->extra->nested)
@@ -178,7 +176,7 @@ static void put_tensor(pickler *p, rush_tensor *t)
   put_no_hooks(p);
   put_op(p, PICKLE_OP_TUPLE);
   put_op(p, PICKLE_OP_REDUCE);
-  remember(p, key);
+  remember_key(p, key);
 }
 
 /* -- Containers -------------------------------------------------------------------------------- */
@@ -404,7 +402,7 @@ void pickler_put(pickler *p, rush_value v, const type *t)
       break;
     put_heap(p, v, t);
     if (v.tag != RUSH_TAG_COMPLEX)
-      remember(p, key);
+      remember_key(p, key);
   }
   }
   session_leave(p->s);

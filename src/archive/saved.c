@@ -28,7 +28,7 @@ static const pickle *next_pickle(session *s, const input *in, size_t *at)
 }
 
 /* The bytes of one storage, into the memory that the value already refers to. */
-static void fill(unpickler *u, const input *in, size_t *at, const pickle *keys,
+static void fill_storages(unpickler *u, const input *in, size_t *at, const pickle *keys,
                  const pickle_node *key)
 {
   str name = pickle_need_str(u->s, keys, key, "storage key");
@@ -81,7 +81,7 @@ rush_value saved_load(session *s, mapping *map, type_store *types)
   p = next_pickle(s, &in, &at);
   const pickle_seq *keys = pickle_need_list(s, p, p->root, "storage keys");
   for (uint32_t i = 0; i < keys->n; i++)
-    fill(u, &in, &at, p, keys->at[i]);
+    fill_storages(u, &in, &at, p, keys->at[i]);
   for (uint32_t i = 0; i < late->n; i++) {
     const late_storage *l = late->entries[i].value;
     if (l && !l->filled && l->st->n_bytes)

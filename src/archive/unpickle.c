@@ -108,8 +108,7 @@ storage *unpickler_storage(unpickler *u, str key, int dtype)
   mapping *owner = NULL;
   str bytes = zip_read(u->s, u->zip, e, &owner);
   st = storage_from_bytes(u, bytes, owner, dtype);
-  if (!table_put(&u->storages, key, st))
-    session_check(u->s, call_nomem(u->s->cx));
+  session_table_put(u->s, &u->storages, key, st);
   return st;
 }
 
@@ -121,8 +120,7 @@ static storage *meta_storage(unpickler *u, str key, size_t n_bytes)
     return st;
   session_check(u->s, storage_new_meta(u->s->cx, n_bytes, &st));
   session_defer(u->s, storage_unref, st);
-  if (!table_put(&u->storages, key, st))
-    session_check(u->s, call_nomem(u->s->cx));
+  session_table_put(u->s, &u->storages, key, st);
   return st;
 }
 
@@ -142,8 +140,7 @@ static storage *late_storage_of(unpickler *u, const pickle_node *n, str key, int
   session_defer(u->s, storage_unref, l->st);
   if (n_bytes)
     memset(l->st->data, 0, n_bytes);
-  if (!table_put(u->late, key, l))
-    session_check(u->s, call_nomem(u->s->cx));
+  session_table_put(u->s, u->late, key, l);
   return l->st;
 }
 

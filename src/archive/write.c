@@ -48,8 +48,7 @@ static script_text *file_of(archive_writer *a, const char *qualified)
   f->text = session_text(a->s);
   f->to = script_text_new(a->s, f->text);
   f->to->keeps_ranges = a->zip != NULL;
-  if (!table_put(&a->by_prefix, str_of(prefix), f))
-    session_check(a->s, call_nomem(a->s->cx));
+  session_table_put(a->s, &a->by_prefix, str_of(prefix), f);
   return f->to;
 }
 

@@ -42,7 +42,7 @@ typedef struct asked {
 } asked;
 
 /* results[n_inputs], new; None for what is not used. */
-static rush_status run(call_ctx *cx, const asked *a, rush_value *results)
+static rush_status run_asked(call_ctx *cx, const asked *a, rush_value *results)
 {
   const size_t n = 2 * a->n_outputs + a->n_inputs;
   rush_tensor **row = mem_alloc(cx->ctx, n * sizeof *row);
@@ -97,7 +97,7 @@ static rush_status ask_grad(rush_call *c)
   if (!a.n_inputs)
     return call_fail(c->cx, "grad requires non-empty inputs.");
   TRY(list_new(c->cx, type_elem(c->op->schema->returns[0].type), a.n_inputs, &made));
-  rush_status st = run(c->cx, &a, made->items);
+  rush_status st = run_asked(c->cx, &a, made->items);
   made->n = st == RUSH_OK ? a.n_inputs : 0;
   for (size_t i = 0; i < made->n && st == RUSH_OK; i++)
     if (is_undefined(made->items[i]) && !call_bool(c, 5))
@@ -124,7 +124,7 @@ static rush_status ask_backward(rush_call *c)
     set_list(c, 1, &a.grads, &a.n_grads);
   }
   set_flags(c, 2, &a);
-  return run(c->cx, &a, NULL);
+  return run_asked(c->cx, &a, NULL);
 }
 
 static rush_status ask_kept(rush_call *c)

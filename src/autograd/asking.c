@@ -63,8 +63,7 @@ static void search_function(search *q, function *f)
   session_poll(q->s);
   if (f->is_builtin || table_get(&q->seen, key))
     return;
-  if (!table_put(&q->seen, key, f))
-    session_check(q->s, call_nomem(q->s->cx));
+  session_table_put(q->s, &q->seen, key, f);
   session_enter(q->s);
   function_ensure(q->s, f);
   if (f->graph)

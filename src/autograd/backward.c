@@ -44,7 +44,7 @@ static void walk_free(walk *w)
 
 /* -- The table of nodes ------------------------------------------------------------------------ */
 
-static uint32_t slot_of(const walk *w, const grad_record *r)
+static uint32_t record_slot(const walk *w, const grad_record *r)
 {
   uint32_t at =
     (uint32_t)(((uintptr_t)r >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (w->n_slots - 1);
@@ -53,13 +53,13 @@ static uint32_t slot_of(const walk *w, const grad_record *r)
   return at;
 }
 
-static node *find(const walk *w, const grad_record *r)
+static node *find_record(const walk *w, const grad_record *r)
 {
-  const uint32_t i = w->n_slots ? w->slots[slot_of(w, r)] : 0;
+  const uint32_t i = w->n_slots ? w->slots[record_slot(w, r)] : 0;
   return i ? &w->nodes[i - 1] : NULL;
 }
 
-static rush_status grow(walk *w)
+static rush_status grow_walk(walk *w)
 {
   context *c = w->cx->ctx;
   const uint32_t cap = w->cap ? 2 * w->cap : 32;
@@ -75,7 +75,7 @@ static rush_status grow(walk *w)
   w->slots = slots;
   w->n_slots = 2 * cap;
   for (uint32_t i = 0; i < w->n; i++)
-    w->slots[slot_of(w, w->nodes[i].r)] = i + 1;
+    w->slots[record_slot(w, w->nodes[i].r)] = i + 1;
   return RUSH_OK;
 }
 
@@ -97,12 +97,12 @@ static rush_status push(walk *w, uint32_t i)
 /* A record that is new to the walk is looked at next. */
 static rush_status enter(walk *w, grad_record *r)
 {
-  if (find(w, r))
+  if (find_record(w, r))
     return RUSH_OK;
   if (w->n == w->cap)
-    TRY(grow(w));
+    TRY(grow_walk(w));
   w->nodes[w->n] = (node){.r = grad_record_retain(r)};
-  w->slots[slot_of(w, r)] = ++w->n;
+  w->slots[record_slot(w, r)] = ++w->n;
   return push(w, w->n - 1);
 }
 
@@ -129,7 +129,7 @@ static rush_status walk_from(walk *w, grad_record *from)
       continue;
     }
     grad_record *to = n->r->tensors[n->edge].edge.to;
-    const node *there = to ? find(w, to) : NULL;
+    const node *there = to ? find_record(w, to) : NULL;
     if (to && !there) {
       TRY(enter(w, to)); /* and looked at again when its walk is over */
       continue;
@@ -144,8 +144,9 @@ static void count_waiting(walk *w)
 {
   for (uint32_t i = 0; i < w->n; i++)
     for (uint32_t k = 0; w->nodes[i].is_needed && k < w->nodes[i].r->n_tensors; k++) {
-      node *to =
-        w->nodes[i].r->tensors[k].edge.to ? find(w, w->nodes[i].r->tensors[k].edge.to) : NULL;
+      node *to = w->nodes[i].r->tensors[k].edge.to
+                   ? find_record(w, w->nodes[i].r->tensors[k].edge.to)
+                   : NULL;
       if (to && to->is_needed)
         to->n_waiting++;
     }
@@ -153,7 +154,7 @@ static void count_waiting(walk *w)
 
 /* -- Gradients --------------------------------------------------------------------------------- */
 
-static bool is_tensor(rush_value v) { return v.tag == RUSH_TAG_TENSOR && v.as.tensor; }
+static bool is_defined_tensor(rush_value v) { return v.tag == RUSH_TAG_TENSOR && v.as.tensor; }
 
 /* `grad` (stolen) is one more part of a node's gradient. */
 static rush_status add_steal(walk *w, node *n, uint32_t result, rush_value grad)
@@ -162,7 +163,7 @@ static rush_status add_steal(walk *w, node *n, uint32_t result, rush_value grad)
     value_release(grad);
     return call_nomem(w->cx);
   }
-  if (!is_tensor(n->grads[result])) {
+  if (!is_defined_tensor(n->grads[result])) {
     n->grads[result] = grad;
     return RUSH_OK;
   }
@@ -218,7 +219,7 @@ static rush_status modified(call_ctx *cx, const rush_tensor *t, uint32_t version
 static rush_status unpack_tensor(walk *w, const grad_record *r, rush_value saved,
                                  const grad_tensor *of, grad_edge e, rush_value *out)
 {
-  if (!is_tensor(saved)) {
+  if (!is_defined_tensor(saved)) {
     *out = saved;
     return RUSH_OK;
   }
@@ -244,7 +245,8 @@ static grad_edge edge_of(grad_record *r, bool is_result, uint32_t at)
   return is_result ? (grad_edge){r, at} : r->tensors[at].edge;
 }
 
-static rush_status unpack(walk *w, grad_record *r, bool is_result, uint32_t i, rush_value *out)
+static rush_status unpack_saved(walk *w, grad_record *r, bool is_result, uint32_t i,
+                                rush_value *out)
 {
   const grad_slot *s = is_result ? &r->results[i] : &r->args[i];
   const grad_tensor *tensors = is_result ? r->made : r->tensors;
@@ -280,7 +282,7 @@ static rush_status result_grad(walk *w, const node *n, uint32_t i, rush_value *o
   rush_value v = value_none();
   for (uint32_t k = 0; k < s->n && st == RUSH_OK; k++) {
     v = n->grads[s->first + k];
-    if (is_tensor(v))
+    if (is_defined_tensor(v))
       (void)value_retain(v);
     else
       st = zeros(w->cx, &n->r->made[s->first + k].shape, &v);
@@ -328,7 +330,7 @@ static bool is_used(const walk *w, const grad_record *r, const op_gradient *g, u
   const grad_slot *s = &r->args[g->input[i]];
   for (uint32_t k = 0; k < s->n; k++) {
     const node *to =
-      r->tensors[s->first + k].edge.to ? find(w, r->tensors[s->first + k].edge.to) : NULL;
+      r->tensors[s->first + k].edge.to ? find_record(w, r->tensors[s->first + k].edge.to) : NULL;
     if (to && to->is_needed)
       return true;
   }
@@ -350,8 +352,8 @@ static rush_status taken(walk *w, const node *n, const op_gradient *g, gradient_
 {
   switch ((gradient_from)t.from) {
   case GRADIENT_OF_RESULT: return result_grad(w, n, t.index, out);
-  case GRADIENT_ARG: return unpack(w, n->r, false, t.index, out);
-  case GRADIENT_RESULT: return unpack(w, n->r, true, t.index, out);
+  case GRADIENT_ARG: return unpack_saved(w, n->r, false, t.index, out);
+  case GRADIENT_RESULT: return unpack_saved(w, n->r, true, t.index, out);
   case GRADIENT_SIZES: return arg_sizes(w, n->r, t.index, out);
   case GRADIENT_NEEDS: break;
   }
@@ -361,8 +363,8 @@ static rush_status taken(walk *w, const node *n, const op_gradient *g, gradient_
 /* One tensor's part of a formula's result, on its way. */
 static rush_status deliver(walk *w, const grad_tensor *of, rush_value made)
 {
-  node *to = of->edge.to ? find(w, of->edge.to) : NULL;
-  if (!to || !to->is_needed || !is_tensor(made))
+  node *to = of->edge.to ? find_record(w, of->edge.to) : NULL;
+  if (!to || !to->is_needed || !is_defined_tensor(made))
     return RUSH_OK;
   rush_value v = value_retain(made);
   rush_status st = op_gradient_fit(w->cx, of->shape.dtype, of->shape.n_dims, of->shape.sizes, &v);
@@ -370,7 +372,7 @@ static rush_status deliver(walk *w, const grad_tensor *of, rush_value made)
     value_release(v);
     return st;
   }
-  return add_steal(w, find(w, of->edge.to), of->edge.result, v);
+  return add_steal(w, find_record(w, of->edge.to), of->edge.result, v);
 }
 
 static rush_status deliver_input(walk *w, const grad_record *r, const grad_slot *s, rush_value made)
@@ -438,7 +440,7 @@ static rush_status run_record(walk *w, const node *n)
 
 /* `part` is added to a gradient that is kept, in place or not; what is kept shares no memory with
  * other gradients. */
-static rush_status keep(walk *w, rush_tensor **grad, rush_value part, bool in_place)
+static rush_status keep_gradient(walk *w, rush_tensor **grad, rush_value part, bool in_place)
 {
   rush_value args[2] = {{.tag = RUSH_TAG_TENSOR, .as.tensor = *grad}, part}, sum;
   if (*grad)
@@ -455,27 +457,27 @@ static rush_status accumulate(walk *w, const node *n)
 {
   grad_meta *m = grad_meta_find(n->r->leaf);
   bool known = false;
-  if (!m || !n->grads || !is_tensor(n->grads[0]))
+  if (!m || !n->grads || !is_defined_tensor(n->grads[0]))
     return RUSH_OK;
   const rush_value leaf = {.tag = RUSH_TAG_TENSOR, .as.tensor = n->r->leaf};
   if (w->host)
     TRY(w->host->add(w->host->user, leaf, n->grads[0], w->cx->recorder != NULL, w->retain_graph,
                      &known, w->cx->err));
-  return known ? RUSH_OK : keep(w, &m->grad, n->grads[0], !w->cx->recorder);
+  return known ? RUSH_OK : keep_gradient(w, &m->grad, n->grads[0], !w->cx->recorder);
 }
 
 static rush_status keep_results(walk *w, const node *n)
 {
   for (uint32_t k = 0; n->grads && k < n->r->n_made; k++)
-    if (n->r->made[k].keeper && is_tensor(n->grads[k]))
-      TRY(keep(w, &n->r->made[k].keeper->grad, n->grads[k], false));
+    if (n->r->made[k].keeper && is_defined_tensor(n->grads[k]))
+      TRY(keep_gradient(w, &n->r->made[k].keeper->grad, n->grads[k], false));
   return RUSH_OK;
 }
 
 static void capture(const walk *w, const node *n, rush_value *results)
 {
   for (size_t i = 0; i < w->n_wanted; i++)
-    if (w->wanted[i].to == n->r && n->grads && is_tensor(n->grads[w->wanted[i].result]))
+    if (w->wanted[i].to == n->r && n->grads && is_defined_tensor(n->grads[w->wanted[i].result]))
       results[i] = value_retain(n->grads[w->wanted[i].result]);
 }
 
@@ -494,7 +496,7 @@ static rush_status run_all(walk *w, rush_value *results)
       TRY(accumulate(w, &n));
     bool is_run = false;
     for (uint32_t k = 0; k < n.r->n_tensors; k++) {
-      const node *to = n.r->tensors[k].edge.to ? find(w, n.r->tensors[k].edge.to) : NULL;
+      const node *to = n.r->tensors[k].edge.to ? find_record(w, n.r->tensors[k].edge.to) : NULL;
       is_run |= to && to->is_needed;
     }
     if (is_run && n.grads)
@@ -502,11 +504,11 @@ static rush_status run_all(walk *w, rush_value *results)
     if (is_run && n.grads && !w->retain_graph)
       grad_record_free_saved(n.r);
     for (uint32_t k = 0; k < n.r->n_tensors; k++) {
-      node *to = n.r->tensors[k].edge.to ? find(w, n.r->tensors[k].edge.to) : NULL;
+      node *to = n.r->tensors[k].edge.to ? find_record(w, n.r->tensors[k].edge.to) : NULL;
       if (to && to->is_needed && --to->n_waiting == 0)
         TRY(push(w, (uint32_t)(to - w->nodes)));
     }
-    node *done = find(w, n.r);
+    node *done = find_record(w, n.r);
     for (uint32_t k = 0; done->grads && k < n.r->n_made; k++) {
       value_release(done->grads[k]);
       done->grads[k] = value_none();
@@ -547,7 +549,7 @@ static rush_status start(walk *w, const grad_request *q)
     else if (st == RUSH_OK)
       st = filled(w->cx, q->outputs[i], &v);
     if (st == RUSH_OK)
-      st = add_steal(w, find(w, e.to), e.result, v);
+      st = add_steal(w, find_record(w, e.to), e.result, v);
     grad_record_release(e.to);
     TRY(st);
   }
@@ -570,7 +572,7 @@ static rush_status input_edges(call_ctx *cx, const grad_request *q, grad_edge *w
 static rush_status check_unused(call_ctx *cx, const grad_request *q, const rush_value *results)
 {
   for (size_t i = 0; i < q->n_inputs; i++)
-    if (!is_tensor(results[i]) && !q->allow_unused)
+    if (!is_defined_tensor(results[i]) && !q->allow_unused)
       return call_fail(cx, "One of the differentiated Tensors appears to not have been used in the "
                            "graph. Set allow_unused=True if this is "
                            "the desired behavior.");

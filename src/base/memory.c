@@ -211,7 +211,7 @@ void mem_refuse(context *c, const char *why)
   atomic_store_explicit(&c->refused_why, why, memory_order_relaxed);
 }
 
-static bool refuse(context *c, size_t n)
+static bool refuse_bytes(context *c, size_t n)
 {
   count_refused(c);
   atomic_store_explicit(&c->refused_bytes, n ? n : 1, memory_order_relaxed);
@@ -238,12 +238,12 @@ static inline void count_data(context *c, bool hit)
 static bool reserve_limited(context *c, size_t n)
 {
   if (n > c->limit_bytes)
-    return refuse(c, n);
+    return refuse_bytes(c, n);
   int64_t live =
     atomic_fetch_add_explicit(&c->live_bytes, (int64_t)n, memory_order_relaxed) + (int64_t)n;
   if (live > (int64_t)c->limit_bytes) {
     count_shared(c, -(int64_t)n, 0);
-    return refuse(c, n);
+    return refuse_bytes(c, n);
   }
   raise_peak(c, live);
   atomic_fetch_add_explicit(&c->n_allocs, 1, memory_order_relaxed);
@@ -260,12 +260,12 @@ static bool fits_softly(context *c, size_t n)
   const int64_t live = atomic_load_explicit(&c->live_bytes, memory_order_relaxed);
 
   if (n > SIZE_MAX / 4)
-    return refuse(c, 0);
-  return (n <= most && (live <= 0 || (size_t)live <= most - n)) || refuse(c, n);
+    return refuse_bytes(c, 0);
+  return (n <= most && (live <= 0 || (size_t)live <= most - n)) || refuse_bytes(c, n);
 }
 
 /* Before an allocation; false refuses it. */
-static inline bool take(context *c, size_t n)
+static inline bool take_bytes(context *c, size_t n)
 {
   if (UNLIKELY(c->limited))
     return reserve_limited(c, n);
@@ -295,7 +295,7 @@ static inline void give(context *c, size_t n)
 
 bool mem_count(context *c, size_t n_bytes)
 {
-  if (!take(c, n_bytes))
+  if (!take_bytes(c, n_bytes))
     return false;
   if (!c->limited)
     count(c, (int64_t)n_bytes, 1);
@@ -531,7 +531,7 @@ static void *advise(void *p, size_t n)
 void *mem_alloc(context *c, size_t n_bytes)
 {
   const size_t counted = cost(c, n_bytes);
-  if (!take(c, counted))
+  if (!take_bytes(c, counted))
     return NULL;
   size_t n = n_bytes + SIZE_HEADER;
   void *p =
@@ -546,7 +546,7 @@ void *mem_alloc_zero(context *c, size_t n_bytes)
     return p ? memset(p, 0, n_bytes) : NULL;
   }
   const size_t counted = cost(c, n_bytes);
-  if (!take(c, counted))
+  if (!take_bytes(c, counted))
     return NULL;
   return taken(c, heap_took(c, calloc(1, n_bytes ? n_bytes : 1), counted), counted);
 }
@@ -564,7 +564,7 @@ void *mem_realloc(context *c, void *p, size_t old_bytes, size_t new_bytes)
     return q;
   }
   const size_t counted = cost(c, new_bytes);
-  if (!take(c, counted))
+  if (!take_bytes(c, counted))
     return NULL;
   void *q = taken(c, advise(realloc(p, new_bytes ? new_bytes : 1), new_bytes), counted);
   if (q) {
@@ -731,7 +731,7 @@ static void *alloc_exactly(context *c, size_t n_bytes)
 void *mem_alloc_data(context *c, size_t n_bytes)
 {
   const size_t counted = data_cost(c, n_bytes);
-  if (!take(c, counted))
+  if (!take_bytes(c, counted))
     return NULL;
   void *p;
   if (UNLIKELY(!c->caching)) {

@@ -262,6 +262,12 @@ void session_table_init(session *s, table *t)
   session_defer(s, free_table, t);
 }
 
+void session_table_put(session *s, table *t, str key, void *value)
+{
+  if (!table_put(t, key, value))
+    session_check(s, call_nomem(s->cx));
+}
+
 static void unlock(void *lock) { mutex_unlock(lock); }
 
 void session_lock(session *s, mutex *lock)

@@ -85,6 +85,8 @@ char *session_take_text(session *s, text_buf *t);
 text_buf *session_text(session *s);
 /* Make *t, which the caller has room for, empty; the session frees what it holds at its end. */
 void session_table_init(session *s, table *t);
+/* table_put, which cannot fail here: without memory the session is left. */
+void session_table_put(session *s, table *t, str key, void *value);
 /* Wait for the lock (base/lock.h) and hold it until the session ends. */
 void session_lock(session *s, mutex *lock);
 

@@ -51,7 +51,7 @@ void table_free(table *t)
 }
 
 /* The entry with this key, or NULL. */
-static table_entry *find(const table *t, str key, uint64_t hash)
+static table_entry *find_entry(const table *t, str key, uint64_t hash)
 {
   if (!t->n_slots)
     return NULL;
@@ -79,7 +79,7 @@ static void slot_fill(table *t, uint32_t index)
 }
 
 /* Room for one entry more.  Removed entries are dropped here, where every slot is filled anew. */
-static bool grow(table *t)
+static bool grow_slots(table *t)
 {
   uint32_t n_slots = FIRST_SLOTS;
   while (n_slots / 4 * 3 < t->n_live + t->n_live / 2 + 1) {
@@ -113,15 +113,15 @@ static bool grow(table *t)
 
 void *table_get(const table *t, str key)
 {
-  table_entry *e = find(t, key, hash_bytes(key.p, key.len));
+  table_entry *e = find_entry(t, key, hash_bytes(key.p, key.len));
   return e ? e->value : NULL;
 }
 
 /* The key is known to be absent. */
-static bool add(table *t, str key, uint64_t hash, void *value)
+static bool add_entry(table *t, str key, uint64_t hash, void *value)
 {
   ASSERT(value != NULL, "NULL marks removed entries");
-  if (t->n == t->cap && !grow(t))
+  if (t->n == t->cap && !grow_slots(t))
     return false;
   t->entries[t->n] = (table_entry){key, hash, value};
   slot_fill(t, t->n++);
@@ -133,9 +133,9 @@ bool table_put(table *t, str key, void *value)
 {
   ASSERT(value != NULL, "NULL marks removed entries");
   uint64_t hash = hash_bytes(key.p, key.len);
-  table_entry *e = find(t, key, hash);
+  table_entry *e = find_entry(t, key, hash);
   if (!e)
-    return add(t, key, hash, value);
+    return add_entry(t, key, hash, value);
   e->key = key; /* the new key lives as long as the new value */
   e->value = value;
   return true;
@@ -143,7 +143,7 @@ bool table_put(table *t, str key, void *value)
 
 void *table_remove(table *t, str key)
 {
-  table_entry *e = find(t, key, hash_bytes(key.p, key.len));
+  table_entry *e = find_entry(t, key, hash_bytes(key.p, key.len));
   if (!e)
     return NULL;
   void *value = e->value;

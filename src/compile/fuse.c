@@ -69,7 +69,7 @@ static bool has_kind(const backend *k, const rush_graph_value *v, const char *co
 }
 
 /* A number or bool: an argument of a formula that is no tensor. */
-static bool is_number(const backend *k, const rush_graph_value *v)
+static bool is_number_input(const backend *k, const rush_graph_value *v)
 {
   static const char *const kinds[] = {"IntType", "FloatType", "BoolType", "NumberType"};
 
@@ -185,7 +185,7 @@ static const char *refuse_inputs(const backend *k, const rush_node *n, const str
     }
     if (k->api->value_is_tensor(v))
       tensors++;
-    else if (!is_number(k, v))
+    else if (!is_number_input(k, v))
       return "an operand may be None";
   }
   return tensors ? NULL : "no operand is a tensor";

@@ -23,7 +23,7 @@ bool loop_can_emit(tape_op op, tape_type type, cpu_level level)
   return level >= CPU_AVX2 && lower_can(op, type, TY_F32);
 }
 
-static rush_status check(call_ctx *cx, const loop_tape *t, cpu_level level)
+static rush_status check_tape(call_ctx *cx, const loop_tape *t, cpu_level level)
 {
   ASSERT(t->n_results >= 1 && t->n_regs <= 256 && t->n_consts >= 0, "no tape");
   if (level < CPU_AVX2 || cpu_choose((uint32_t)level) != level)
@@ -84,7 +84,7 @@ rush_status loop_compile_for(call_ctx *cx, const loop_tape *t, loop_machine mach
   x86_asm a;
   rush_status st;
 
-  TRY(check(cx, t, machine.level));
+  TRY(check_tape(cx, t, machine.level));
   x86_init(&a, cx->ctx, NULL);
   size_t entry = 0, stream = 0;
   st = x86_emit_loop(cx, t, machine, &a, &entry, &stream);

@@ -129,7 +129,10 @@ typedef struct facts {
   bool flat; /* every tensor has `like`'s sizes and strides, which are dense */
 } facts;
 
-static bool is_tensor(const facts *f, uint32_t i) { return f->values[i].tag == RUSH_TAG_TENSOR; }
+static bool is_tensor_input(const facts *f, uint32_t i)
+{
+  return f->values[i].tag == RUSH_TAG_TENSOR;
+}
 
 /* A loop: rows are short, and a call of memcmp takes longer. */
 static inline bool same_row(const int64_t *a, const int64_t *b, int n)
@@ -160,7 +163,7 @@ static bool find_sizes(facts *f)
     int64_t sizes[TENSOR_MAX_DIMS];
     int n;
 
-    if (!is_tensor(f, i))
+    if (!is_tensor_input(f, i))
       continue;
     f->flat = false;
     if (!(t->flags & RUSH_TENSOR_IS_CONTIGUOUS) ||
@@ -172,7 +175,7 @@ static bool find_sizes(facts *f)
   }
   f->like = NULL;
   for (uint32_t i = 0; i < f->n_args && !f->like; i++)
-    if (is_tensor(f, i) && same_sizes(&f->args[i], f->n_dims, f->sizes))
+    if (is_tensor_input(f, i) && same_sizes(&f->args[i], f->n_dims, f->sizes))
       f->like = &f->args[i];
   for (int i = 0; i < f->n_dims;
        i++) /* PyTorch's strides of single elements follow rules of their own */
@@ -227,9 +230,9 @@ static bool read_facts(const rush_call *call, const backend *k, facts *f)
   f->key = level_of(k);
   for (uint32_t i = 0; i < f->n_args; i++) {
     const rush_tensor_facts *t = &f->args[i];
-    bool one = is_tensor(f, i) && !f->flat && t->n_elems == 1;
+    bool one = is_tensor_input(f, i) && !f->flat && t->n_elems == 1;
 
-    f->kinds[i] = !is_tensor(f, i) ? ARG_NUMBER
+    f->kinds[i] = !is_tensor_input(f, i) ? ARG_NUMBER
                   : t->dtype == RUSH_BOOL ? (one ? ARG_BOOL_ONE : ARG_BOOL_ROW)
                                           : (one ? ARG_F32_ONE : ARG_F32_ROW);
     f->key = f->key << 3 | (uint64_t)f->kinds[i];
@@ -278,7 +281,7 @@ static void fill_run(const backend *b, const facts *f, const plan *p, const made
   for (int i = 0; i < N_TAPE_SYMS; i++)
     r->types[i] = i == TY_BOOL ? TY_BOOL : TY_F32; /* the tape's types are resolved */
   for (int i = 0; i < t->n_inputs; i++) {
-    r->inputs[i].tensor = is_tensor(f, (uint32_t)i) ? f->values[i].as.tensor : NULL;
+    r->inputs[i].tensor = is_tensor_input(f, (uint32_t)i) ? f->values[i].as.tensor : NULL;
     r->inputs[i].type = t->input_types[i];
     r->inputs[i].via = -1;
     if (!r->inputs[i].tensor)
@@ -357,7 +360,7 @@ static rush_status run_flat(rush_call *call, const backend *b, const facts *f, c
 
   r.n_operands = t->n_inputs + t->n_results;
   for (int i = 0; i < t->n_inputs; i++) {
-    if (is_tensor(f, (uint32_t)i)) {
+    if (is_tensor_input(f, (uint32_t)i)) {
       r.data[i] = (void *)(uintptr_t)f->args[i].data; /* read only */
       r.item[i] = t->input_types[i] == TY_BOOL ? 1 : sizeof(float);
       continue;
@@ -422,7 +425,7 @@ static rush_status call_pointwise(rush_call *call)
 
 /* -- The backend ------------------------------------------------------------------------------- */
 
-static rush_status prepare(rush_context *c, const rush_node *node, void *user, void **state,
+static rush_status prepare_group(rush_context *c, const rush_node *node, void *user, void **state,
                            rush_error *err)
 {
   compiler *own = user;
@@ -444,7 +447,7 @@ static rush_status prepare(rush_context *c, const rush_node *node, void *user, v
   return RUSH_OK;
 }
 
-static void destroy(void *state, void *user)
+static void destroy_group(void *state, void *user)
 {
   group *g = state;
 
@@ -457,7 +460,7 @@ static void destroy(void *state, void *user)
 }
 
 /* What float32 tensors of one size would run: nothing has been called yet when somebody looks. */
-static void describe(void *state, void *user, rush_write_fn *write, void *to)
+static void describe_group(void *state, void *user, rush_write_fn *write, void *to)
 {
   group *g = state;
   arg_kind kinds[GROUP_MAX_INPUTS];
@@ -481,7 +484,7 @@ static void describe(void *state, void *user, rush_write_fn *write, void *to)
   text_free(&t);
 }
 
-static const char *refuse(const rush_node *node, void *user)
+static const char *refuse_node(const rush_node *node, void *user)
 {
   const compiler *own = user;
 
@@ -493,7 +496,7 @@ static rush_status run_pass(rush_pass *pass, void *user)
   compiler *own = user;
   rush_group_def def = {.struct_bytes = sizeof def,
                         .op = OP_NAME,
-                        .refuse = refuse,
+                        .refuse = refuse_node,
                         .user = own,
                         .min_nodes = 2,
                         .max_nodes = GROUP_MAX_NODES,
@@ -532,9 +535,9 @@ rush_status compile_register(const rush_backend_api *api, rush_context *c, rush_
                     .schema = OP_NAME "(...) -> ...",
                     .kernel = call_pointwise,
                     .user = own,
-                    .prepare = prepare,
-                    .destroy = destroy,
-                    .describe = describe};
+                    .prepare = prepare_group,
+                    .destroy = destroy_group,
+                    .describe = describe_group};
   rush_pass_def pass = {.struct_bytes = sizeof pass,
                         .name = "rushlight::group_pointwise",
                         .order = 1000,

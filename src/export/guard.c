@@ -20,7 +20,7 @@ typedef struct guard_reader {
 
 static const guard *read_or(guard_reader *r);
 
-static const guard *make(guard_reader *r, guard_op op, const guard *a, const guard *b)
+static const guard *make_guard(guard_reader *r, guard_op op, const guard *a, const guard *b)
 {
   guard *g = session_alloc_in(r->s, r->mem, sizeof *g);
 
@@ -136,7 +136,7 @@ static const guard *read_input(guard_reader *r)
     r->failed = true;
     return NULL;
   }
-  guard *g = (guard *)make(r, GUARD_LEAF, NULL, NULL);
+  guard *g = (guard *)make_guard(r, GUARD_LEAF, NULL, NULL);
   g->leaf = leaf;
   if (accept(r, ".size()")) {
     g->op = GUARD_SIZE;
@@ -150,7 +150,7 @@ static const guard *read_call(guard_reader *r, guard_op op)
   need(r, "(");
   const guard *g = read_or(r);
   while (!r->failed && accept(r, ","))
-    g = make(r, op, g, read_or(r));
+    g = make_guard(r, op, g, read_or(r));
   need(r, ")");
   return g;
 }
@@ -162,7 +162,7 @@ static const guard *read_two(guard_reader *r, guard_op op)
   need(r, ",");
   const guard *b = read_or(r);
   need(r, ")");
-  return make(r, op, a, b);
+  return make_guard(r, op, a, b);
 }
 
 static const guard *read_atom(guard_reader *r)
@@ -176,7 +176,7 @@ static const guard *read_atom(guard_reader *r)
     need(r, ")");
   } else if (isdigit((unsigned char)*r->p)) {
     char *end;
-    guard *n = (guard *)make(r, GUARD_INT, NULL, NULL);
+    guard *n = (guard *)make_guard(r, GUARD_INT, NULL, NULL);
     n->value = strtoll(r->p, &end, 10);
     r->p = end;
     r->failed |= *end == '.';
@@ -204,11 +204,11 @@ static const guard *read_power(guard_reader *r)
 
   session_enter(r->s);
   if (accept(r, "-")) {
-    g = make(r, GUARD_NEG, read_power(r), NULL);
+    g = make_guard(r, GUARD_NEG, read_power(r), NULL);
   } else {
     g = read_atom(r);
     if (!r->failed && accept(r, "**"))
-      g = make(r, GUARD_POW, g, read_power(r));
+      g = make_guard(r, GUARD_POW, g, read_power(r));
   }
   session_leave(r->s);
   return g;
@@ -222,11 +222,11 @@ static const guard *read_term(guard_reader *r)
     if (r->failed)
       return g;
     if (accept(r, "//"))
-      g = make(r, GUARD_FLOORDIV, g, read_power(r));
+      g = make_guard(r, GUARD_FLOORDIV, g, read_power(r));
     else if (accept(r, "*"))
-      g = make(r, GUARD_MUL, g, read_power(r));
+      g = make_guard(r, GUARD_MUL, g, read_power(r));
     else if (accept(r, "%"))
-      g = make(r, GUARD_MOD, g, read_power(r));
+      g = make_guard(r, GUARD_MOD, g, read_power(r));
     else
       return g;
   }
@@ -240,9 +240,9 @@ static const guard *read_sum(guard_reader *r)
     if (r->failed)
       return g;
     if (accept(r, "+"))
-      g = make(r, GUARD_ADD, g, read_term(r));
+      g = make_guard(r, GUARD_ADD, g, read_term(r));
     else if (accept(r, "-"))
-      g = make(r, GUARD_SUB, g, read_term(r));
+      g = make_guard(r, GUARD_SUB, g, read_term(r));
     else
       return g;
   }
@@ -258,14 +258,14 @@ static const guard *read_comparison(guard_reader *r)
     session_enter(r->s);
     const guard *inner = read_comparison(r);
     session_leave(r->s);
-    return make(r, GUARD_NOT, inner, NULL);
+    return make_guard(r, GUARD_NOT, inner, NULL);
   }
   const guard *a = read_sum(r), *all = NULL;
   for (size_t i = 0; i < COUNT_OF(ops) && !r->failed; i++) {
     if (!accept(r, ops[i].token))
       continue;
-    const guard *b = read_sum(r), *one = make(r, ops[i].op, a, b);
-    all = all ? make(r, GUARD_AND, all, one) : one;
+    const guard *b = read_sum(r), *one = make_guard(r, ops[i].op, a, b);
+    all = all ? make_guard(r, GUARD_AND, all, one) : one;
     a = b;
     i = (size_t)-1; /* a < b < c */
   }
@@ -277,7 +277,7 @@ static const guard *read_and(guard_reader *r)
   const guard *g = read_comparison(r);
 
   while (!r->failed && accept(r, "and"))
-    g = make(r, GUARD_AND, g, read_comparison(r));
+    g = make_guard(r, GUARD_AND, g, read_comparison(r));
   return g;
 }
 
@@ -286,7 +286,7 @@ static const guard *read_or(guard_reader *r)
   const guard *g = read_and(r);
 
   while (!r->failed && accept(r, "or"))
-    g = make(r, GUARD_OR, g, read_and(r));
+    g = make_guard(r, GUARD_OR, g, read_and(r));
   return g;
 }
 

@@ -88,8 +88,7 @@ static bool are_distinct(tree_reader *r, const key_list *l)
                                             : (str){(const char *)&key->as.i, sizeof key->as.i};
     if (table_get(seen, bytes))
       return false;
-    if (!table_put(seen, bytes, l->at))
-      session_check(r->s, call_nomem(r->s->cx));
+    session_table_put(r->s, seen, bytes, l->at);
   }
   return true;
 }

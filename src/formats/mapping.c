@@ -144,7 +144,7 @@ static bool read_fd(void *user, uint64_t offset, void *to, size_t n_bytes)
   return true;
 }
 
-static rush_status fill(call_ctx *cx, mapping *m, const mapping_reader *from)
+static rush_status fill_from_reader(call_ctx *cx, mapping *m, const mapping_reader *from)
 {
   for (size_t at = 0; at < m->n_bytes;) {
     size_t n = m->n_bytes - at < PIECE_BYTES ? m->n_bytes - at : PIECE_BYTES;
@@ -168,7 +168,7 @@ rush_status mapping_read(call_ctx *cx, const char *name, const mapping_reader *f
     return error_set(cx->err, RUSH_EIO, "%s: %llu bytes are more than memory can hold",
                      name ? name : "", (unsigned long long)n_bytes);
   TRY(mapping_new(cx, name, (size_t)n_bytes, &m));
-  rush_status st = fill(cx, m, from);
+  rush_status st = fill_from_reader(cx, m, from);
   if (st != RUSH_OK) {
     mapping_release(m);
     return st;
@@ -207,7 +207,7 @@ static rush_status copy_fd(call_ctx *cx, const char *path, int fd, size_t n_byte
   mapping *m;
 
   TRY(mapping_new(cx, path, n_bytes, &m));
-  rush_status st = fill(cx, m, &from);
+  rush_status st = fill_from_reader(cx, m, &from);
   if (st != RUSH_OK)
     mapping_release(m);
   else

@@ -58,7 +58,7 @@ static void fail(machine *m, const char *fmt, ...)
 
 /* -- Reading the input ------------------------------------------------------------------------- */
 
-static const uint8_t *take(machine *m, uint64_t n)
+static const uint8_t *take_bytes(machine *m, uint64_t n)
 {
   if (n > m->n_bytes - m->pos)
     fail(m, "the pickle is cut short");
@@ -70,7 +70,7 @@ static const uint8_t *take(machine *m, uint64_t n)
 /* A little-endian unsigned number of n bytes, at most 8. */
 static uint64_t take_uint(machine *m, int n)
 {
-  const uint8_t *p = take(m, (uint64_t)n);
+  const uint8_t *p = take_bytes(m, (uint64_t)n);
   uint64_t v = 0;
 
   for (int i = n; i-- > 0;)
@@ -82,7 +82,7 @@ static uint64_t take_uint(machine *m, int n)
 static str take_text(machine *m, int n_len)
 {
   uint64_t n = take_uint(m, n_len);
-  return (str){(const char *)take(m, n), (size_t)n};
+  return (str){(const char *)take_bytes(m, n), (size_t)n};
 }
 
 /* Up to a newline, which is passed. */
@@ -213,7 +213,7 @@ static void push_double(machine *m, double d)
 
 static void op_binfloat(machine *m)
 {
-  const uint8_t *p = take(m, 8);
+  const uint8_t *p = take_bytes(m, 8);
   uint64_t bits = 0;
   double d;
 
@@ -774,7 +774,7 @@ pickle *pickle_read(session *s, const input *in, size_t start)
     if (n % OPS_PER_POLL == 0)
       session_check(s, call_poll(s->cx));
     m.op = m.pos;
-    int op = *take(&m, 1);
+    int op = *take_bytes(&m, 1);
     if (op == OP_STOP)
       break;
     step(&m, op);

@@ -84,12 +84,11 @@ static bool recall(pickle_writer *w, str key)
   return true;
 }
 
-static void remember(pickle_writer *w, str key)
+static void remember_memo(pickle_writer *w, str key)
 {
   uintptr_t number = pickle_put(w);
 
-  if (!table_put(&w->memo, key, (void *)(number + 1)))
-    session_check(w->s, call_nomem(w->s->cx));
+  session_table_put(w->s, &w->memo, key, (void *)(number + 1));
 }
 
 void pickle_str(pickle_writer *w, str text)
@@ -106,7 +105,7 @@ void pickle_str(pickle_writer *w, str text)
                         "strings of 4 GB and more cannot be pickled");
   put_le(w, 'X', text.len, 4);
   text_add(&w->out, text.p, text.len);
-  remember(w, (str){key, text.len + 1});
+  remember_memo(w, (str){key, text.len + 1});
 }
 
 void pickle_global(pickle_writer *w, str module, str name)
@@ -117,7 +116,7 @@ void pickle_global(pickle_writer *w, str module, str name)
   if (recall(w, str_of(key)))
     return;
   text_puts(&w->out, key);
-  remember(w, str_of(key));
+  remember_memo(w, str_of(key));
 }
 
 uint32_t pickle_put(pickle_writer *w)

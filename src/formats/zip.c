@@ -272,8 +272,7 @@ static void add_entry(session *s, zip_archive *z, uint64_t at, zip_entry *e)
 {
   if (table_get(&z->by_name, e->name))
     zip_fail(s, z, e, "offset %llu: a second record of this name", (unsigned long long)at);
-  if (!table_put(&z->by_name, e->name, e))
-    session_check(s, call_nomem(s->cx));
+  session_table_put(s, &z->by_name, e->name, e);
 }
 
 static void read_directory(session *s, zip_archive *z, const directory *dir)

@@ -41,7 +41,7 @@ typedef struct fields { /* a header being filled; the largest has 56 bytes and 2
   size_t n;
 } fields;
 
-static void put(fields *f, uint64_t v, int n_bytes)
+static void put_field(fields *f, uint64_t v, int n_bytes)
 {
   for (int i = 0; i < n_bytes; i++, v >>= 8)
     f->bytes[f->n++] = (uint8_t)v;
@@ -66,15 +66,15 @@ static bool is_wide(const record *r)
 /* Version to flags, method, time, CRC, sizes: what both headers share. */
 static void put_common(fields *f, const record *r, bool wide)
 {
-  put(f, wide ? VERSION_ZIP64 : VERSION_PLAIN, 2);
-  put(f, FLAG_UTF8, 2);
-  put(f, r->deflated ? 8 : 0, 2);
-  put(f, 0, 2);
-  put(f, DATE_1980, 2);
-  put(f, r->crc, 4);
-  put(f, clip32(is_wide(r) ? UINT32_MAX : r->packed), 4);
-  put(f, clip32(is_wide(r) ? UINT32_MAX : r->n_bytes), 4);
-  put(f, strlen(r->name), 2);
+  put_field(f, wide ? VERSION_ZIP64 : VERSION_PLAIN, 2);
+  put_field(f, FLAG_UTF8, 2);
+  put_field(f, r->deflated ? 8 : 0, 2);
+  put_field(f, 0, 2);
+  put_field(f, DATE_1980, 2);
+  put_field(f, r->crc, 4);
+  put_field(f, clip32(is_wide(r) ? UINT32_MAX : r->packed), 4);
+  put_field(f, clip32(is_wide(r) ? UINT32_MAX : r->n_bytes), 4);
+  put_field(f, strlen(r->name), 2);
 }
 
 /* -- Records ----------------------------------------------------------------------------------- */
@@ -110,8 +110,7 @@ static record *record_new(zip_writer *z, const char *path)
   if (table_get(&z->names, str_of(r->name)))
     session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "%s: two records \"%s\"", z->out.place,
                         r->name);
-  if (!table_put(&z->names, str_of(r->name), (void *)r->name))
-    session_check(s, call_nomem(s->cx));
+  session_table_put(s, &z->names, str_of(r->name), (void *)r->name);
   return r;
 }
 
@@ -137,20 +136,20 @@ static void write_record(zip_writer *z, record *r, const void *data)
   r->header = z->pos;
   uint64_t start = z->pos + LOCAL_BYTES + name_len + wide + EXTRA_HEAD_BYTES;
   size_t padding = (size_t)((ALIGN_BYTES - start % ALIGN_BYTES) % ALIGN_BYTES);
-  put(&f, 0x04034b50, 4);
+  put_field(&f, 0x04034b50, 4);
   put_common(&f, r, wide != 0);
-  put(&f, wide + EXTRA_HEAD_BYTES + padding, 2);
+  put_field(&f, wide + EXTRA_HEAD_BYTES + padding, 2);
   emit(z, f.bytes, f.n);
   emit(z, r->name, name_len);
   f.n = 0;
   if (wide) {
-    put(&f, 1, 2);
-    put(&f, 16, 2);
-    put(&f, r->n_bytes, 8);
-    put(&f, r->packed, 8);
+    put_field(&f, 1, 2);
+    put_field(&f, 16, 2);
+    put_field(&f, r->n_bytes, 8);
+    put_field(&f, r->packed, 8);
   }
-  put(&f, 'F' | 'B' << 8, 2);
-  put(&f, padding, 2);
+  put_field(&f, 'F' | 'B' << 8, 2);
+  put_field(&f, padding, 2);
   emit(z, f.bytes, f.n);
   emit(z, filling, padding);
   emit(z, data, (size_t)r->packed);
@@ -218,45 +217,45 @@ static void write_central(zip_writer *z, const record *r)
   bool far = r->header >= UINT32_MAX;
   size_t extra = (is_wide(r) ? 16u : 0u) + (far ? 8u : 0u);
 
-  put(&f, 0x02014b50, 4);
-  put(&f, extra ? VERSION_ZIP64 : VERSION_PLAIN, 2);
+  put_field(&f, 0x02014b50, 4);
+  put_field(&f, extra ? VERSION_ZIP64 : VERSION_PLAIN, 2);
   put_common(&f, r, is_wide(r));
-  put(&f, extra ? extra + EXTRA_HEAD_BYTES : 0, 2);
-  put(&f, 0, 2); /* comment */
-  put(&f, 0, 2); /* disk */
-  put(&f, 0, 6); /* attributes */
-  put(&f, clip32(r->header), 4);
+  put_field(&f, extra ? extra + EXTRA_HEAD_BYTES : 0, 2);
+  put_field(&f, 0, 2); /* comment */
+  put_field(&f, 0, 2); /* disk */
+  put_field(&f, 0, 6); /* attributes */
+  put_field(&f, clip32(r->header), 4);
   emit(z, f.bytes, f.n);
   emit(z, r->name, strlen(r->name));
   f.n = 0;
   if (extra) {
-    put(&f, 1, 2);
-    put(&f, extra, 2);
+    put_field(&f, 1, 2);
+    put_field(&f, extra, 2);
   }
   if (is_wide(r)) {
-    put(&f, r->n_bytes, 8);
-    put(&f, r->packed, 8);
+    put_field(&f, r->n_bytes, 8);
+    put_field(&f, r->packed, 8);
   }
   if (far)
-    put(&f, r->header, 8);
+    put_field(&f, r->header, 8);
   emit(z, f.bytes, f.n);
 }
 
 static void put_end64(fields *f, uint64_t n, uint64_t at, uint64_t n_bytes)
 {
-  put(f, 0x06064b50, 4);
-  put(f, 44, 8);
-  put(f, VERSION_ZIP64, 2);
-  put(f, VERSION_ZIP64, 2);
-  put(f, 0, 8); /* disks */
-  put(f, n, 8);
-  put(f, n, 8);
-  put(f, n_bytes, 8);
-  put(f, at, 8);
-  put(f, 0x07064b50, 4);
-  put(f, 0, 4);
-  put(f, at + n_bytes, 8);
-  put(f, 1, 4);
+  put_field(f, 0x06064b50, 4);
+  put_field(f, 44, 8);
+  put_field(f, VERSION_ZIP64, 2);
+  put_field(f, VERSION_ZIP64, 2);
+  put_field(f, 0, 8); /* disks */
+  put_field(f, n, 8);
+  put_field(f, n, 8);
+  put_field(f, n_bytes, 8);
+  put_field(f, at, 8);
+  put_field(f, 0x07064b50, 4);
+  put_field(f, 0, 4);
+  put_field(f, at + n_bytes, 8);
+  put_field(f, 1, 4);
 }
 
 void zip_finish(zip_writer *z)
@@ -270,13 +269,13 @@ void zip_finish(zip_writer *z)
   uint64_t n_bytes = z->pos - at;
   if (z->n >= UINT16_MAX || at >= UINT32_MAX || n_bytes >= UINT32_MAX)
     put_end64(&f, z->n, at, n_bytes);
-  put(&f, 0x06054b50, 4);
-  put(&f, 0, 4);
-  put(&f, z->n >= UINT16_MAX ? UINT16_MAX : z->n, 2);
-  put(&f, z->n >= UINT16_MAX ? UINT16_MAX : z->n, 2);
-  put(&f, clip32(n_bytes), 4);
-  put(&f, clip32(at), 4);
-  put(&f, 0, 2);
+  put_field(&f, 0x06054b50, 4);
+  put_field(&f, 0, 4);
+  put_field(&f, z->n >= UINT16_MAX ? UINT16_MAX : z->n, 2);
+  put_field(&f, z->n >= UINT16_MAX ? UINT16_MAX : z->n, 2);
+  put_field(&f, clip32(n_bytes), 4);
+  put_field(&f, clip32(at), 4);
+  put_field(&f, 0, 2);
   emit(z, f.bytes, f.n);
   z->finished = true;
 }

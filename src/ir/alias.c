@@ -109,16 +109,16 @@ static void write_group(alias_info *a, uint32_t i, uint8_t what)
   a->writes[a->n_writes++] = (struct write){a->now, i};
 }
 
-static bool is_tensor(const type *t)
+static bool is_tensor_type(const type *t)
 {
   t = type_runtime(t);
-  return t->kind == TYPE_TENSOR || (t->kind == TYPE_OPTIONAL && is_tensor(type_elem(t)));
+  return t->kind == TYPE_TENSOR || (t->kind == TYPE_OPTIONAL && is_tensor_type(type_elem(t)));
 }
 
 static void write_value(alias_info *a, const ir_value *v)
 {
   if (alias_type_has_memory(v->type))
-    write_group(a, v->scratch, is_tensor(v->type) ? WRITES_TENSORS : WRITES_ALL);
+    write_group(a, v->scratch, is_tensor_type(v->type) ? WRITES_TENSORS : WRITES_ALL);
 }
 
 static void write_container(alias_info *a, const ir_value *v)
@@ -424,7 +424,7 @@ static void visit_block(alias_info *a, const ir_block *b)
   session_leave(a->s);
 }
 
-static alias_info *begin(session *s, const ir_graph *g, bool training, summary **summaries)
+static alias_info *begin_summary(session *s, const ir_graph *g, bool training, summary **summaries)
 {
   alias_info *a = session_new(s, alias_info);
 
@@ -482,7 +482,7 @@ static const summary *summarise(alias_info *a, function *f, uint64_t yes, uint64
   m->group = session_array(a->s, uint32_t, (size_t)m->n + 2);
   m->written = session_array(a->s, bool, (size_t)m->n + 2);
   *a->summaries = m;
-  alias_info *inner = begin(a->s, g, a->training, a->summaries);
+  alias_info *inner = begin_summary(a->s, g, a->training, a->summaries);
   inner->all = a->all;
   for (uint32_t i = 0; i < m->n && i < N_KNOWN; i++)
     inner->known[ir_block_input(g->block, i)->scratch] = yes >> i & 1  ? YES
@@ -499,7 +499,7 @@ static const summary *summarise(alias_info *a, function *f, uint64_t yes, uint64
 
 alias_info *alias_analyse(session *s, const ir_graph *g, bool training)
 {
-  alias_info *a = begin(s, g, training, (summary **)session_alloc(s, sizeof(summary *)));
+  alias_info *a = begin_summary(s, g, training, (summary **)session_alloc(s, sizeof(summary *)));
 
   visit_block(a, g->block);
   return a;
@@ -507,7 +507,7 @@ alias_info *alias_analyse(session *s, const ir_graph *g, bool training)
 
 alias_info *alias_analyse_all(session *s, const ir_graph *g)
 {
-  alias_info *a = begin(s, g, false, (summary **)session_alloc(s, sizeof(summary *)));
+  alias_info *a = begin_summary(s, g, false, (summary **)session_alloc(s, sizeof(summary *)));
 
   a->all = true;
   const ir_value *before = NULL; /* the last argument that has memory */
@@ -548,7 +548,8 @@ bool alias_may(const alias_info *a, const ir_value *x, const ir_value *y)
 bool alias_is_written(const alias_info *a, const ir_value *v)
 {
   return alias_type_has_memory(v->type) &&
-         a->written[root_of(a, v->scratch)] & (is_tensor(v->type) ? WRITES_TENSORS : WRITES_ALL);
+         a->written[root_of(a, v->scratch)] &
+           (is_tensor_type(v->type) ? WRITES_TENSORS : WRITES_ALL);
 }
 
 bool alias_items_change(const alias_info *a, const ir_value *v)
@@ -561,7 +562,7 @@ typedef struct state_question {
   bool training, changes;
 } state_question;
 
-static void ask(session *s, void *arg)
+static void ask_state(session *s, void *arg)
 {
   state_question *q = arg;
   summary *none = NULL;
@@ -581,7 +582,7 @@ bool function_changes_state(call_ctx *cx, function *f, bool training)
     state_question q = {.f = f, .training = training};
 
     quiet.err = NULL;
-    rush_status st = session_run(&quiet, ask, &q);
+    rush_status st = session_run(&quiet, ask_state, &q);
     if (st == RUSH_ECANCELLED || (st != RUSH_OK && call_over(cx)))
       return true; /* of this call, which ends: another one asks again */
     seen = st != RUSH_OK || q.changes ? STATE_CHANGES : STATE_KEPT;

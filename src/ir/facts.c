@@ -155,7 +155,7 @@ const type *ir_type_unshaped(session *s, type_store *ts, const type *t)
 
 /* -- Writing ----------------------------------------------------------------------------------- */
 
-static void print(text_buf *out, const ir_facts *f)
+static void print_facts(text_buf *out, const ir_facts *f)
 {
   const char *comma = "";
 
@@ -183,6 +183,6 @@ const type *ir_facts_type(session *s, type_store *ts, const ir_facts *f)
   if (f->dtype == DTYPE_NONE && f->n_dims < 0 && f->requires_grad < 0 && !f->on_cpu)
     return type_simple(TYPE_TENSOR);
   text_buf *text = session_text(s);
-  print(text, f);
+  print_facts(text, f);
   return session_type(s, type_new_named(ts, TYPE_TENSOR, text_str(text), NULL, 0));
 }

@@ -245,8 +245,7 @@ static void map_value(copier *c, ir_value *from, ir_value *to)
   ir_value **key = session_alloc(c->s, sizeof *key);
 
   *key = from;
-  if (!table_put(&c->map, key_of(key), to))
-    session_check(c->s, call_nomem(c->s->cx));
+  session_table_put(c->s, &c->map, key_of(key), to);
 }
 
 static ir_value *mapped(copier *c, ir_value *from)

@@ -20,7 +20,7 @@ struct ir_name {
   char text[];
 };
 
-static bool is_number(const char *s)
+static bool is_decimal(const char *s)
 {
   if (!*s)
     return false;
@@ -39,7 +39,7 @@ static uint16_t short_len(str text)
   return text.len < UINT16_MAX ? (uint16_t)text.len : UINT16_MAX;
 }
 
-static ir_name *find(const ir_graph *g, str text, uint32_t hash)
+static ir_name *find_name(const ir_graph *g, str text, uint32_t hash)
 {
   const uint16_t len = short_len(text);
 
@@ -50,7 +50,7 @@ static ir_name *find(const ir_graph *g, str text, uint32_t hash)
   return NULL;
 }
 
-static void put(ir_graph *g, ir_name *n)
+static void put_name(ir_graph *g, ir_name *n)
 {
   ir_name **bucket = &g->names[n->hash & (g->n_buckets - 1)];
 
@@ -58,7 +58,7 @@ static void put(ir_graph *g, ir_name *n)
   *bucket = n;
 }
 
-static void grow(session *s, ir_graph *g)
+static void grow_names(session *s, ir_graph *g)
 {
   ir_name **old = g->names;
   const uint32_t n_old = g->n_buckets;
@@ -68,7 +68,7 @@ static void grow(session *s, ir_graph *g)
   for (uint32_t i = 0; i < n_old; i++)
     for (ir_name *n = old[i], *next; n; n = next) {
       next = n->next;
-      put(g, n);
+      put_name(g, n);
     }
 }
 
@@ -86,10 +86,10 @@ static ir_name *name_add(session *s, ir_graph *g, str text, uint32_t hash)
   ir_name *n = name_alloc(s, g, text);
 
   if (g->n_names == g->n_buckets)
-    grow(s, g);
+    grow_names(s, g);
   g->n_names++;
   n->hash = hash;
-  put(g, n);
+  put_name(g, n);
   return n;
 }
 
@@ -97,7 +97,7 @@ static ir_name *name_add(session *s, ir_graph *g, str text, uint32_t hash)
 static ir_name *name_record(session *s, ir_graph *g, str text)
 {
   uint32_t hash = (uint32_t)hash_bytes(text.p, text.len);
-  ir_name *n = find(g, text, hash);
+  ir_name *n = find_name(g, text, hash);
 
   return n ? n : name_add(s, g, text, hash);
 }
@@ -120,7 +120,7 @@ static ir_name *base_of(session *s, ir_graph *g, ir_name *name, uint32_t *first)
 {
   if (!name->base) {
     const char *dot = strrchr(name->text, '.');
-    bool numbered = dot && strlen(dot + 1) < 9 && is_number(dot + 1);
+    bool numbered = dot && strlen(dot + 1) < 9 && is_decimal(dot + 1);
 
     name->base = numbered ? name_record(s, g, (str){name->text, (size_t)(dot - name->text)}) : name;
     name->number = numbered ? (uint32_t)strtoul(dot + 1, NULL, 10) : 1;
@@ -144,7 +144,7 @@ static ir_name *free_name(session *s, ir_graph *g, ir_name *name)
   do {
     fresh = (str){text, len + put_number(text + len, n++)};
     hash = (uint32_t)hash_bytes(fresh.p, fresh.len);
-    found = find(g, fresh, hash);
+    found = find_name(g, fresh, hash);
   } while (found && found->owner);
   base->tried = n;
   if (!found) {
@@ -185,7 +185,7 @@ void ir_value_set_name(session *s, ir_value *v, const char *name)
   if (v->name && name && strcmp(v->name, name) == 0)
     return;
   ir_value_forget_name(v);
-  if (!name || !*name || is_number(name))
+  if (!name || !*name || is_decimal(name))
     return;
   ir_name *n = name_record(s, g, str_of(name));
 
@@ -217,7 +217,7 @@ void ir_value_set_own_name(session *s, ir_value *v, str name)
 
 ir_value *ir_graph_named(const ir_graph *g, str name)
 {
-  const ir_name *n = find(g, name, (uint32_t)hash_bytes(name.p, name.len));
+  const ir_name *n = find_name(g, name, (uint32_t)hash_bytes(name.p, name.len));
 
   return n ? n->owner : NULL;
 }

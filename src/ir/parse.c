@@ -15,12 +15,6 @@
 
 /* -- Values ------------------------------------------------------------------------------------ */
 
-static void put(session *s, table *t, str key, void *value)
-{
-  if (!table_put(t, key, value))
-    session_check(s, call_nomem(s->cx));
-}
-
 static bool all_digits(str s)
 {
   for (size_t i = 0; i < s.len; i++)
@@ -54,7 +48,7 @@ static void define(ir_parser *p, str name, ir_value *v)
 {
   if (table_get(&p->values, name))
     parse_fail(p, "%%%.*s is defined twice", (int)name.len, name.p);
-  put(p->s, &p->values, name, v);
+  session_table_put(p->s, &p->values, name, v);
   if (all_digits(name)) {
     v->id = (uint32_t)strtoul(session_strndup(p->s, name.p, name.len), NULL, 10);
     if (v->id >= p->max_id)
@@ -113,7 +107,7 @@ static void parse_function(ir_parser *p, const ir_block *b, str name)
     c->at++;
   if (table_get(&p->values, name) || table_get(&p->functions, name))
     parse_fail(p, "%%%.*s is defined twice", (int)name.len, name.p);
-  put(p->s, &p->functions, name, c);
+  session_table_put(p->s, &p->functions, name, c);
 }
 
 /* A call's first input may be its function. */
@@ -171,7 +165,7 @@ static const source *stack_of(ir_parser *p, str comment)
     *c = '\n';
   source *src = program_add_source(p->s, p->places, name, text, comment.len + 1);
   src->first_line = (uint32_t)strtoul(open + 1, NULL, 10);
-  put(p->s, &p->stacks, comment, src);
+  session_table_put(p->s, &p->stacks, comment, src);
   return src;
 }
 
@@ -299,7 +293,7 @@ static void parse_node(ir_parser *p, ir_block *b)
   ir_node_append(n, b);
   if (name.p[name.len - 1] >= '0' && name.p[name.len - 1] <= '9' && n->kind != IR_UNKNOWN_OP &&
       n->kind != IR_OP)
-    put(p->s, &p->groups, name, n);
+    session_table_put(p->s, &p->groups, name, n);
   parse_blocks(p, n);
   for (uint32_t i = 0; i < n_outs; i++)
     define(

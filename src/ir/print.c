@@ -424,7 +424,7 @@ bool ir_node_is_subgraph(const ir_node *n)
 
 /* Where the constant stands: where a text said it does, else as PyTorch's pass puts it, before what
  * was made earlier. */
-static uint32_t place_of(const ir_block *b, const ir_node *call)
+static uint32_t place_of_callee(const ir_block *b, const ir_node *call)
 {
   const ir_attr *a = ir_attr_find(call, "_at");
   uint32_t at = 0;
@@ -455,7 +455,7 @@ static void add_callee(printer *p, const ir_block *b, const ir_node *n)
     p->cap_callees = cap;
   }
   struct callee c = {n->function, id ? (uint32_t)id->as.i : n->graph->next_id + p->n_made++,
-                     place_of(b, n), n->origin};
+                     place_of_callee(b, n), n->origin};
   uint32_t i = p->n_callees++;
 
   for (; i > 0 && (p->callees[i - 1].at > c.at ||

@@ -216,8 +216,7 @@ static void register_name(session *s, table *t, const char *name, void *what)
 {
   if (table_get(t, str_of(name)))
     session_fail(s, NULL, "'%s' is defined twice", name);
-  if (!table_put(t, str_of(name), what))
-    session_check(s, call_nomem(s->cx));
+  session_table_put(s, t, str_of(name), what);
 }
 
 type *program_add_class(session *s, program *p, type_kind kind, const char *qualified)

@@ -68,7 +68,7 @@ bool ir_node_fits_schema(const ir_node *n, const schema *sc)
   return true;
 }
 
-static bool is_number(const type *t)
+static bool is_number_type(const type *t)
 {
   type_kind k = type_runtime(t)->kind;
 
@@ -88,7 +88,7 @@ static bool inputs_fit(const ir_node *n)
   for (uint32_t i = 0; i < sc->n_args; i++) {
     const type *actual = ir_node_input(n, i)->type, *formal = sc->args[i].type;
     bool numbers =
-      is_number(actual) && is_number(formal) &&
+      is_number_type(actual) && is_number_type(formal) &&
       (type_is(type_runtime(actual), TYPE_NUMBER) || type_is(type_runtime(formal), TYPE_NUMBER));
 
     if (!fits(actual, formal) && !numbers)
@@ -160,7 +160,7 @@ static bool flows(const ir_value *from, const type *to)
 {
   const type *t = from->type;
 
-  return fits(t, to) || type_is(to, TYPE_UNION) || (is_number(t) && is_number(to)) ||
+  return fits(t, to) || type_is(to, TYPE_UNION) || (is_number_type(t) && is_number_type(to)) ||
          from->node->kind == IR_UNINITIALIZED || type_is_subtype(t, to) || type_is_subtype(to, t);
 }
 
@@ -168,7 +168,7 @@ static void check_if(const verifier *v, const ir_node *n)
 {
   if (n->n_inputs != 1 || n->n_blocks != 2)
     broken(v, n, "prim::If has one input and two blocks");
-  if (!is_number(ir_node_input(n, 0)->type))
+  if (!is_number_type(ir_node_input(n, 0)->type))
     broken(v, n, "the condition of prim::If is a bool");
   for (int b = 0; b < 2; b++) {
     if (ir_block_n_inputs(n->blocks[b]) != 0 || ir_block_n_outputs(n->blocks[b]) != n->n_outputs)
@@ -189,9 +189,9 @@ static void check_loop(const verifier *v, const ir_node *n)
   if (ir_block_n_inputs(b) != n->n_inputs - 1 || ir_block_n_outputs(b) != n->n_outputs + 1 ||
       n->n_outputs != n->n_inputs - 2)
     broken(v, n, "prim::Loop's block takes (i, carried) and gives (condition, carried)");
-  if (!is_number(ir_node_input(n, 0)->type) || !is_number(ir_node_input(n, 1)->type) ||
-      !is_number(ir_block_input(b, 0)->type) ||
-      (ir_node_input(b->ret, 0) && !is_number(ir_block_output(b, 0)->type)))
+  if (!is_number_type(ir_node_input(n, 0)->type) || !is_number_type(ir_node_input(n, 1)->type) ||
+      !is_number_type(ir_block_input(b, 0)->type) ||
+      (ir_node_input(b->ret, 0) && !is_number_type(ir_block_output(b, 0)->type)))
     broken(v, n, "prim::Loop's trip count is an int, its condition a bool");
   for (uint32_t i = 0; i < n->n_outputs; i++) {
     const type *t = ir_block_input(b, i + 1)->type;
@@ -296,7 +296,7 @@ static void check_container(const verifier *v, const ir_node *n)
       ok = flows(ir_node_input(n, i), t->elems[i % 2]);
     break;
   case IR_TUPLE_INDEX:
-    ok = of_kind(ir_node_input(n, 0), TYPE_TUPLE) && is_number(ir_node_input(n, 1)->type);
+    ok = of_kind(ir_node_input(n, 0), TYPE_TUPLE) && is_number_type(ir_node_input(n, 1)->type);
     break;
   case IR_TUPLE_SLICE: ok = of_kind(ir_node_input(n, 0), TYPE_TUPLE) != NULL; break;
   default: break;
@@ -337,7 +337,7 @@ static void check_kind(const verifier *v, const ir_node *n)
       broken(v, n, "a constant has no value");
     rush_value c = ir_constant_value(n);
     if (c.tag != RUSH_TAG_NONE && c.tag != RUSH_TAG_UNSET && !type_contains_value(t, c) &&
-        !is_number(t) && t->kind < TYPE_LIST)
+        !is_number_type(t) && t->kind < TYPE_LIST)
       broken(v, n, "a constant is no value of its type");
     break;
   }
@@ -456,7 +456,7 @@ static void check_block(const verifier *v, const ir_block *b)
 static bool is_kept(const type *now, const type *before)
 {
   return type_equal(now, before) || fits(now, before) || type_is_subtype(now, before) ||
-         type_is_subtype(before, now) || (is_number(now) && is_number(before));
+         type_is_subtype(before, now) || (is_number_type(now) && is_number_type(before));
 }
 
 static void check_signature(const verifier *v, const ir_block *now, const ir_block *before)

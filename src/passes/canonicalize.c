@@ -2,7 +2,7 @@
  * node before what is in its blocks. */
 #include "passes/passes_int.h"
 
-static void number(ir_graph *g, const ir_node *n)
+static void number_values(ir_graph *g, const ir_node *n)
 {
   for (uint32_t i = 0; i < n->n_outputs; i++)
     n->outputs[i]->id = g->next_id++;
@@ -11,10 +11,10 @@ static void number(ir_graph *g, const ir_node *n)
 static void number_block(session *s, ir_graph *g, ir_block *b)
 {
   session_enter(s);
-  number(g, b->param);
+  number_values(g, b->param);
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
     session_poll(s);
-    number(g, n);
+    number_values(g, n);
     for (uint32_t i = 0; i < n->n_blocks; i++)
       number_block(s, g, n->blocks[i]);
   }

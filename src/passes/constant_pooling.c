@@ -14,7 +14,7 @@ typedef struct pool {
   uint32_t n, cap;
 } pool;
 
-static void put(pool *p, kept k)
+static void put_kept(pool *p, kept k)
 {
   uint64_t at = k.hash;
   while (p->slots[at & (p->cap - 1)].node)
@@ -30,7 +30,7 @@ static void grow_pool(pool *p)
   p->slots = session_array(p->s, kept, p->cap);
   for (uint32_t i = 0; i < old_cap; i++)
     if (old[i].node)
-      put(p, old[i]);
+      put_kept(p, old[i]);
 }
 
 /* Dense ones of the same elements; those of parameters stay apart, and so do quantized ones. */
@@ -72,7 +72,7 @@ static ir_node *keep_constant(pool *p, ir_node *n)
     if (k->hash == hash && (pass_same_constant(k->node, n) || same_elements(k->node, n)))
       return k->node;
   }
-  put(p, (kept){n, hash});
+  put_kept(p, (kept){n, hash});
   p->n++;
   return NULL;
 }
@@ -91,7 +91,7 @@ static bool can_share(pool *p, const ir_node *n)
   return !alias_is_written(p->alias, n->outputs[0]);
 }
 
-static void visit(session *s, ir_node *n, void *arg)
+static void pool_constant(session *s, ir_node *n, void *arg)
 {
   (void)s;
   if (n->kind != IR_CONSTANT)
@@ -111,5 +111,5 @@ void pass_constant_pooling(session *s, ir_graph *g)
 {
   pool p = {.s = s};
 
-  pass_each(s, g->block, visit, &p);
+  pass_each(s, g->block, pool_constant, &p);
 }

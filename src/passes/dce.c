@@ -106,14 +106,14 @@ static void follow_node(dce *d, const ir_node *n)
   }
 }
 
-static void begin(dce *d, ir_block *b)
+static void begin_block(dce *d, ir_block *b)
 {
   session_enter(d->s);
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
     session_poll(d->s);
     n->scratch = 0;
     for (uint32_t i = 0; i < n->n_blocks; i++)
-      begin(d, n->blocks[i]);
+      begin_block(d, n->blocks[i]);
   }
   b->ret->scratch = 1;
   session_leave(d->s);
@@ -201,7 +201,7 @@ void pass_dce(session *s, ir_graph *g)
   d.live_value = session_array(s, bool, alias_n_values(d.alias));
   d.live_group = session_array(s, bool, alias_n_values(d.alias));
   index_writes(&d);
-  begin(&d, g->block);
+  begin_block(&d, g->block);
   need_group(&d, ALIAS_CONSTANTS);
   for (uint32_t i = 0; i < ir_block_n_inputs(g->block); i++)
     need_group(&d, alias_group(d.alias, ir_block_input(g->block, i)));

@@ -8,7 +8,7 @@ static void erase(session *s, const ir_node *n)
     n->outputs[i]->type = ir_type_unshaped(s, n->graph->types, n->outputs[i]->type);
 }
 
-static void visit(session *s, ir_node *n, void *arg)
+static void erase_node(session *s, ir_node *n, void *arg)
 {
   (void)arg;
   erase(s, n);
@@ -19,5 +19,5 @@ static void visit(session *s, ir_node *n, void *arg)
 void pass_erase_shape_information(session *s, ir_graph *g)
 {
   erase(s, g->block->param);
-  pass_each(s, g->block, visit, NULL);
+  pass_each(s, g->block, erase_node, NULL);
 }

@@ -36,7 +36,7 @@ static rush_value apply2(session *s, const char *name, rush_value a, rush_value 
   return apply(s, name, "Tensor", args, 2);
 }
 
-static rush_value add(session *s, rush_value a, rush_value b)
+static rush_value add_values(session *s, rush_value a, rush_value b)
 {
   const rush_value args[3] = {a, b, value_int(1)};
 
@@ -168,10 +168,10 @@ static void fold_batch_norm(session *s, ir_node *n, bool conv)
     apply2(s, "aten::mul", value_of(l.weight), as_rows(s, scale, l.weight->n_dims));
   rush_value minus_mean = value_of(mean);
   minus_mean = apply(s, "aten::neg", "", &minus_mean, 1);
-  rush_value bias = l.bias ? add(s, value_of(l.bias), minus_mean) : minus_mean;
+  rush_value bias = l.bias ? add_values(s, value_of(l.bias), minus_mean) : minus_mean;
   bias = apply2(s, "aten::mul", bias, scale);
   if (b)
-    bias = add(s, bias, value_of(b));
+    bias = add_values(s, bias, value_of(b));
   replace(s, n, &l, weight, bias);
 }
 

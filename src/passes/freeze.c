@@ -68,8 +68,7 @@ static void put(session *s, table *t, const void *p, void *value)
   const void **key = session_alloc(s, sizeof *key);
 
   *key = p;
-  if (!table_put(t, key_of(key), value))
-    session_check(s, call_nomem(s->cx));
+  session_table_put(s, t, key_of(key), value);
 }
 
 static void begin_table(session *s, table *t)
@@ -134,7 +133,7 @@ typedef struct walk {
 
 static frozen *tracked(const method *m, const ir_value *v) { return get(&m->objects, v); }
 
-static void visit(session *s, ir_node *n, void *arg)
+static void freeze_node(session *s, ir_node *n, void *arg)
 {
   walk *w = arg;
   frozen *of = n->n_inputs ? tracked(w->m, ir_node_input(n, 0)) : NULL;
@@ -175,11 +174,11 @@ static void walk_block(walk *w, ir_block *b)
     session_poll(w->z->s);
     next = n->next;
     uint32_t n_blocks = n->n_blocks;
-    visit(w->z->s, n, w);
+    freeze_node(w->z->s, n, w);
     for (uint32_t i = 0; i < n_blocks; i++)
       walk_block(w, n->blocks[i]);
   }
-  visit(w->z->s, b->ret, w);
+  freeze_node(w->z->s, b->ret, w);
   session_leave(w->z->s);
 }
 

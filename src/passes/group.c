@@ -249,7 +249,7 @@ static bool is_used_much(const ir_node *n)
 }
 
 /* One producer more; false when there is none that fits. */
-static bool grow(grouper *p, const ir_block *b, uint32_t stretch)
+static bool grow_group(grouper *p, const ir_block *b, uint32_t stretch)
 {
   extent x;
 
@@ -365,7 +365,7 @@ static void group_from(grouper *p, const ir_block *b, ir_node *n)
   p->n_members = 0;
   add_member(p, n);
   if (fits(p, b, &x))
-    while (grow(p, b, stretch))
+    while (grow_group(p, b, stretch))
       ;
   if (fits(p, b, &x) && p->n_members >= (p->def->min_nodes ? p->def->min_nodes : 1)) {
     make_group(p, &x);

@@ -74,7 +74,7 @@ static ir_value *item(const ir_node *n)
   return i < 0 || i >= x->n_inputs ? NULL : ir_node_input(x, (uint32_t)i);
 }
 
-static void visit(session *s, ir_node *n, void *arg)
+static void replace_idiom(session *s, ir_node *n, void *arg)
 {
   const alias_info *a = arg;
   ir_value *v = NULL;
@@ -103,5 +103,5 @@ static void visit(session *s, ir_node *n, void *arg)
 
 void pass_peephole_list_idioms(session *s, ir_graph *g)
 {
-  pass_each(s, g->block, visit, alias_analyse_all(s, g));
+  pass_each(s, g->block, replace_idiom, alias_analyse_all(s, g));
 }

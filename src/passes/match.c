@@ -16,7 +16,7 @@ typedef struct matcher {
 
 /* -- The pattern ------------------------------------------------------------------------------- */
 
-static void number(matcher *m)
+static void number_nodes(matcher *m)
 {
   for (ir_node *n = m->pattern->block->param;;
        n = n == m->pattern->block->param ? ir_block_first(m->pattern->block) : n->next) {
@@ -111,7 +111,7 @@ static bool match_at(matcher *m, ir_node *anchor)
   return found;
 }
 
-static ir_match *keep(matcher *m, ir_node *anchor)
+static ir_match *keep_match(matcher *m, ir_node *anchor)
 {
   ir_match *out = session_new(m->s, ir_match);
 
@@ -140,7 +140,7 @@ static void find_in(matcher *m, ir_block *b, ir_match ***end)
     for (uint32_t i = 0; i < n->n_blocks; i++)
       find_in(m, n->blocks[i], end);
     if (match_at(m, n)) {
-      **end = keep(m, n);
+      **end = keep_match(m, n);
       *end = &(**end)->next;
     }
   }
@@ -158,7 +158,7 @@ ir_match *match_all(session *s, ir_graph *pattern, ir_graph *g)
   if (!last || last->kind == IR_PARAM || last->kind == IR_CONSTANT)
     session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
                         "a pattern's first output is what one of its nodes gives");
-  number(&m);
+  number_nodes(&m);
   m.values = session_array(s, ir_value *, (size_t)m.n_values + 1);
   m.nodes = session_array(s, ir_node *, (size_t)m.n_nodes + 1);
   find_in(&m, g->block, &end);

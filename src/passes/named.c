@@ -10,7 +10,7 @@ const graph_pass graph_passes[] = {
 };
 const uint32_t n_graph_passes = COUNT_OF(graph_passes);
 
-static const graph_pass *find(str name)
+static const graph_pass *find_pass(str name)
 {
   uint32_t lo = 0, hi = n_graph_passes;
 
@@ -79,7 +79,7 @@ void pass_run_by_name(session *s, ir_graph *g, const char *names)
   str name;
 
   while (next_name(&names, &name)) {
-    const graph_pass *p = find(name);
+    const graph_pass *p = find_pass(name);
 
     if (!p)
       session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "there is no pass '%.*s'", (int)name.len,
@@ -110,7 +110,7 @@ rush_status pass_add_named(context *c, const char *names, rush_error *err)
   str name;
 
   while (next_name(&names, &name)) {
-    const graph_pass *p = find(name);
+    const graph_pass *p = find_pass(name);
 
     if (!p)
       return error_set(err, RUSH_EARGUMENT, "there is no pass '%.*s'", (int)name.len, name.p);

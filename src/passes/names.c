@@ -43,7 +43,7 @@ static void fill_slot(name_set *t, uint32_t i)
   t->slots[at] = i + 1;
 }
 
-static void grow(session *s, name_set *t)
+static void grow_set(session *s, name_set *t)
 {
   uint32_t cap = t->cap;
   GROW(s, t->hashes, t->n, cap, 4);
@@ -60,7 +60,7 @@ bool name_add(session *s, name_set *t, const char *name, uint32_t hash)
 {
   bool grew = t->n == t->cap;
   if (grew)
-    grow(s, t);
+    grow_set(s, t);
   t->names[t->n] = name;
   t->hashes[t->n] = hash;
   t->n++;

@@ -50,7 +50,7 @@ static ir_value *neutral(const ir_node *n, int64_t what, bool both)
   return both && pass_is_constant_int(x, &i) && i == what ? y : NULL;
 }
 
-static ir_value *add(const look *k, ir_node *n)
+static ir_value *simplify_add(const look *k, ir_node *n)
 {
   (void)k;
   return neutral(n, 0, true);
@@ -292,7 +292,7 @@ static const struct { const char *op; rule *rule;
   {"aten::__is__", is_none},
   {"aten::__isnot__", is_none},
   {"aten::__not__", not_not},
-  {"aten::add", add},
+  {"aten::add", simplify_add},
   {"aten::dim", n_dims},
   {"aten::expand", expand},
   {"aten::floordiv", floordiv},
@@ -321,7 +321,7 @@ static void simplify_if(ir_node *n)
   }
 }
 
-static void visit(session *s, ir_node *n, void *arg)
+static void simplify_node(session *s, ir_node *n, void *arg)
 {
   const look *k = arg;
   ir_value *v = NULL;
@@ -346,6 +346,6 @@ void pass_peephole(session *s, ir_graph *g)
   look k = {.s = s, .alias = alias_analyse_all(s, g)};
 
   k.escapes = pass_escaping(s, k.alias, g);
-  pass_each(s, g->block, visit, &k);
+  pass_each(s, g->block, simplify_node, &k);
   pass_dce(s, g);
 }

@@ -27,7 +27,7 @@ static void insert_item(items *l, uint32_t at, ir_value *v)
   l->n++;
 }
 
-static bool place_of(const ir_node *n, uint32_t arg, uint32_t size, uint32_t *out)
+static bool place_of_item(const ir_node *n, uint32_t arg, uint32_t size, uint32_t *out)
 {
   int64_t i;
 
@@ -41,7 +41,7 @@ static bool place_of(const ir_node *n, uint32_t arg, uint32_t size, uint32_t *ou
 }
 
 /* Do to `l` what n does to its list; false: n is something else, or fails. */
-static bool apply(items *l, ir_node *n)
+static bool apply_to_items(items *l, ir_node *n)
 {
   uint32_t at;
 
@@ -53,9 +53,10 @@ static bool apply(items *l, ir_node *n)
       return false;
     i += i < 0 ? l->n : 0;
     insert_item(l, i < 0 ? 0 : i > l->n ? l->n : (uint32_t)i, ir_node_input(n, 2));
-  } else if (ir_node_is_op(n, "aten::_set_item") && n->n_inputs == 3 && place_of(n, 1, l->n, &at)) {
+  } else if (ir_node_is_op(n, "aten::_set_item") && n->n_inputs == 3 &&
+             place_of_item(n, 1, l->n, &at)) {
     l->v[at] = ir_node_input(n, 2);
-  } else if (ir_node_is_op(n, "aten::pop") && n->n_inputs == 2 && place_of(n, 1, l->n, &at)) {
+  } else if (ir_node_is_op(n, "aten::pop") && n->n_inputs == 2 && place_of_item(n, 1, l->n, &at)) {
     ir_value_replace_all_uses(n->outputs[0], l->v[at]);
     memmove(l->v + at, l->v + at + 1, (l->n - at - 1) * sizeof *l->v);
     l->n--;
@@ -102,7 +103,7 @@ static void settle_list(session *s, ir_node *made)
          (n_done + 1 == n_uses || users[n_done + 1] != users[n_done])) {
     ir_node *n = users[n_done];
     bool returns_list = n->n_outputs == 1 && n->outputs[0]->uses && !ir_node_is_op(n, "aten::pop");
-    if (!apply(&l, n))
+    if (!apply_to_items(&l, n))
       break;
     n_done++;
     if (returns_list) /* its users come before the next change, perhaps */

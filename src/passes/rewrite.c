@@ -19,7 +19,7 @@ static ir_value *matched(const ir_match *m, const ir_value *p) { return m->value
 
 /* The place for the replacement: behind all inputs and before all users of outputs; NULL: there is
  * none. */
-static ir_node *place_of(const ir_match *m)
+static ir_node *place_of_match(const ir_match *m)
 {
   const ir_block *p = m->pattern->block;
   const ir_block *b = m->anchor->block;
@@ -52,7 +52,7 @@ static bool replace(session *s, const ir_match *m, const ir_graph *by)
   const ir_block *p = m->pattern->block;
   uint32_t n_in = ir_block_n_inputs(p), n_out = ir_block_n_outputs(p);
   ir_value **in = session_array(s, ir_value *, n_in), **out = session_array(s, ir_value *, n_out);
-  ir_node *at = place_of(m), *before;
+  ir_node *at = place_of_match(m), *before;
 
   for (uint32_t i = 0; i < n_in; i++) {
     in[i] = matched(m, ir_block_input(p, i));

@@ -49,7 +49,7 @@ static slot *find_hashed(const scope *sc, const char *name, uint32_t hash)
   return NULL;
 }
 
-static slot *find(const scope *sc, const char *name)
+static slot *find_slot(const scope *sc, const char *name)
 {
   return find_hashed(sc, name, name_hash(name));
 }
@@ -72,7 +72,7 @@ static void set(session *s, scope *sc, const char *name, const type *t, ir_value
 }
 
 /* The variable of a load or a store: "name" is its first attribute. */
-static const char *slot_of(const ir_node *n) { return n->attrs->as.s; }
+static const char *variable_of(const ir_node *n) { return n->attrs->as.s; }
 
 /* -- Carry ------------------------------------------------------------------------------------- */
 
@@ -122,7 +122,7 @@ static void carry_if(session *s, ir_node *n, scope *sc)
   const char **names = names_sorted(s, &branch[0]->names, &branch[1]->names, &n_names);
   for (uint32_t i = 0; i < n_names; i++) {
     const char *name = names[i];
-    const slot *yes = find(branch[0], name), *no = find(branch[1], name);
+    const slot *yes = find_slot(branch[0], name), *no = find_slot(branch[1], name);
     if (!yes || !no)
       continue;
     const type *t = type_unify(n->graph->types, yes->type, no->type, true);
@@ -148,7 +148,7 @@ static void carry_loop(session *s, ir_node *n, scope *sc)
   const char **names = names_sorted(s, &inside->names, NULL, &n_names);
   for (uint32_t i = 0; i < n_names; i++) {
     const char *name = names[i];
-    const slot *outer = find(sc, name);
+    const slot *outer = find_slot(sc, name);
     if (!outer)
       continue;
     const type *t = outer->type;
@@ -176,7 +176,7 @@ static scope *carry_block(session *s, ir_block *b, scope *outer)
     session_poll(s);
     next = n->next;
     if (n->kind == IR_STORE)
-      set(s, sc, slot_of(n), stored_type(n), NULL);
+      set(s, sc, variable_of(n), stored_type(n), NULL);
     else if (n->kind == IR_IF)
       carry_if(s, n, sc);
     else if (n->kind == IR_LOOP)
@@ -229,13 +229,13 @@ static void erase_block(session *s, ir_block *b, scope *outer)
       erase_block(s, n->blocks[i], &sc);
     if (n->kind == IR_STORE) {
       ir_value *v = ir_node_input(n, 0);
-      set(s, &sc, slot_of(n), v->type, v);
+      set(s, &sc, variable_of(n), v->type, v);
       ir_node_destroy(n);
     } else if (n->kind == IR_LOAD) {
-      const slot *v = find(&sc, slot_of(n));
+      const slot *v = find_slot(&sc, variable_of(n));
       if (!v)
         session_fail_status(s, RUSH_EINTERNAL, NULL, &n->range,
-                            "variable %s is read before it is set", slot_of(n));
+                            "variable %s is read before it is set", variable_of(n));
       ir_value_replace_all_uses(n->outputs[0], v->value);
       ir_node_destroy(n);
     }

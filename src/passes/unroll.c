@@ -150,7 +150,7 @@ static void visit_constant(session *s, ir_node *n, void *arg)
     (void)unroll_constant(s, n);
 }
 
-static void visit(session *s, ir_node *n, void *arg)
+static void unroll_node(session *s, ir_node *n, void *arg)
 {
   (void)arg;
   if (is_small(s, n) && counts_only(n) && !unroll_constant(s, n))
@@ -161,7 +161,7 @@ void pass_constant_loop_unrolling(session *s, ir_graph *g)
 {
   pass_each(s, g->block, visit_constant, NULL);
 }
-void pass_loop_unrolling(session *s, ir_graph *g) { pass_each(s, g->block, visit, NULL); }
+void pass_loop_unrolling(session *s, ir_graph *g) { pass_each(s, g->block, unroll_node, NULL); }
 
 /* -- Peeling ----------------------------------------------------------------------------------- */
 

@@ -666,7 +666,7 @@ void emit_block(coder *e, const ir_block *b, const uint32_t *dying, uint32_t n_d
 
 /* -- The finished code ------------------------------------------------------------------------- */
 
-static void *take(char **p, const void *from, size_t n_bytes)
+static void *take_part(char **p, const void *from, size_t n_bytes)
 {
   void *to = *p;
 
@@ -716,16 +716,16 @@ static code *finish(coder *e, const ir_block *b, const char *name)
                 .n_constants = e->n_constants, .n_places = e->n_places,
                 .n_args = ir_block_n_inputs(b), .n_kregs = e->n_kregs, .n_regs = e->n_regs,
                 .n_row = e->n_row, .n_bytes = n_bytes};
-  code *c = take(&p, &proto, sizeof proto);
+  code *c = take_part(&p, &proto, sizeof proto);
 
-  c->code = take(&p, e->code, e->n_ins * sizeof(ins));
-  c->place_of = take(&p, e->place_of, e->n_ins * sizeof(uint32_t));
-  c->places = take(&p, e->places, e->n_places * sizeof(code_place));
-  c->sites = take(&p, e->sites, e->n_sites * sizeof(site));
-  c->operands = take(&p, e->operands, e->n_operands * sizeof(uint32_t));
-  c->constants = take(&p, e->constants, e->n_constants * sizeof(rush_value));
-  c->arg_wants = take(&p, wants, ir_block_n_inputs(b));
-  c->name = take(&p, name, strlen(name) + 1);
+  c->code = take_part(&p, e->code, e->n_ins * sizeof(ins));
+  c->place_of = take_part(&p, e->place_of, e->n_ins * sizeof(uint32_t));
+  c->places = take_part(&p, e->places, e->n_places * sizeof(code_place));
+  c->sites = take_part(&p, e->sites, e->n_sites * sizeof(site));
+  c->operands = take_part(&p, e->operands, e->n_operands * sizeof(uint32_t));
+  c->constants = take_part(&p, e->constants, e->n_constants * sizeof(rush_value));
+  c->arg_wants = take_part(&p, wants, ir_block_n_inputs(b));
+  c->name = take_part(&p, name, strlen(name) + 1);
   for (uint32_t i = 0; i < c->n_sites; i++)
     if (c->sites[i].name) {
       size_t len = strlen(c->sites[i].name) + 1;

@@ -213,7 +213,7 @@ static bool read_as_register(coder *e, const ir_value *v)
   return false;
 }
 
-static void describe(coder *e, const ir_block *b)
+static void describe_block(coder *e, const ir_block *b)
 {
   session_enter(e->s);
   for (ir_node *n = b->param;; n = n == b->param ? ir_block_first(b) : n->next) {
@@ -223,7 +223,7 @@ static void describe(coder *e, const ir_block *b)
       e->vals[n->outputs[i]->scratch] = (vinfo){.v = n->outputs[i], .reg = NO_REG,
                                                 .plain = type_is_plain(n->outputs[i]->type)};
     for (uint32_t i = 0; i < n->n_blocks; i++)
-      describe(e, n->blocks[i]);
+      describe_block(e, n->blocks[i]);
     if (n == b->ret)
       break;
   }
@@ -263,7 +263,7 @@ void number_graph(coder *e, const ir_block *b)
   e->vals = session_array(e->s, vinfo, e->n_vals + 1);
   e->deaths = session_array(e->s, death *, e->n_nodes + 1);
   e->typed = session_array(e->s, opcode, e->n_nodes + 1);
-  describe(e, b);
+  describe_block(e, b);
   number_constants(e, b, true);
   e->n_kregs = e->n_constants;
   number_constants(e, b, false);

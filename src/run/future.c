@@ -81,7 +81,7 @@ static const type *future_type(const void *p) { return ((const future *)p)->type
 static const value_ops future_ops = {future_destroy, future_print, future_copy,
                                      future_equal,   NULL,         future_type};
 
-static void keep(context *c, void *object)
+static void keep_future(context *c, void *object)
 {
   (void)c;
   (void)object;
@@ -89,7 +89,7 @@ static void keep(context *c, void *object)
 
 rush_status future_init(context *c, rush_error *err)
 {
-  if (context_slot_publish_steal(c, SLOT_KIND_FUTURE, (void *)(uintptr_t)&future_ops, keep))
+  if (context_slot_publish_steal(c, SLOT_KIND_FUTURE, (void *)(uintptr_t)&future_ops, keep_future))
     return RUSH_OK;
   return error_nomem(err);
 }

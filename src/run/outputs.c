@@ -8,7 +8,7 @@
 
 /* -- Before the call --------------------------------------------------------------------------- */
 
-static rush_status refuse(call_ctx *cx, uint32_t i, const char *why)
+static rush_status refuse_output(call_ctx *cx, uint32_t i, const char *why)
 {
   return error_set_type(cx->err, RUSH_EARGUMENT, "ValueError", "the buffer of output %u %s", i,
                         why);
@@ -19,18 +19,20 @@ static rush_status check_buffer(call_ctx *cx, uint32_t i, rush_value v)
   const rush_tensor *t = v.tag == RUSH_TAG_TENSOR ? v.as.tensor : NULL;
 
   if (!t)
-    return refuse(cx, i, "is no tensor");
+    return refuse_output(cx, i, "is no tensor");
   if (t->st->read_only || tensor_is_meta(t))
-    return refuse(cx, i,
+    return refuse_output(cx, i,
                   tensor_is_meta(t) ? "has no memory: it is on device meta"
                                     : "is on memory that may not be written to");
   if (tensor_requires_grad(t))
-    return refuse(cx, i, "requires grad: results that are written to a buffer are not recorded");
+    return refuse_output(cx, i,
+                         "requires grad: results that are written to a buffer are not recorded");
   if (t->extra && (t->extra->quant || t->extra->nested))
-    return refuse(cx, i, "is quantized or nested");
+    return refuse_output(cx, i, "is quantized or nested");
   if (tensor_sparse(t))
-    return refuse(cx, i, "is sparse");
-  return tensor_is_dense(t) ? RUSH_OK : refuse(cx, i, "has gaps, or elements that share memory");
+    return refuse_output(cx, i, "is sparse");
+  return tensor_is_dense(t) ? RUSH_OK
+                            : refuse_output(cx, i, "has gaps, or elements that share memory");
 }
 
 static rush_status check_apart(call_ctx *cx, const output_buffers *o, uint32_t i)

@@ -50,8 +50,7 @@ static void walk_function(walk *w, function *f)
   *key = f;
   if (table_get(&w->seen, (str){(const char *)key, sizeof *key}))
     return;
-  if (!table_put(&w->seen, (str){(const char *)key, sizeof *key}, f))
-    session_check(w->s, call_nomem(w->s->cx));
+  session_table_put(w->s, &w->seen, (str){(const char *)key, sizeof *key}, f);
   session_enter(w->s);
   session_check(w->s, code_of(w->s->cx, f, &c));
   walk_code(w, c);

@@ -62,7 +62,7 @@ static const code_place *node_of(const frame *f)
   return &c->places[c->place_of[pc > 0 ? pc - 1 : 0]];
 }
 
-static const source_range *place_of(const call_stack *s, const frame *f)
+static const source_range *place_of_frame(const call_stack *s, const frame *f)
 {
   return f == s->frame && s->group_place ? s->group_place : &node_of(f)->range;
 }
@@ -76,7 +76,7 @@ bool stack_place(call_ctx *cx, call_place *out)
     f = f->prev;
   if (!f || !f->c->n_places)
     return false;
-  *out = (call_place){*place_of(s, f), f->c->function,
+  *out = (call_place){*place_of_frame(s, f), f->c->function,
                       f->c->function ? f->c->function->qualified : NULL, node_of(f)->origin};
   return true;
 }
@@ -178,7 +178,7 @@ static void collect_frames(call_stack *s, frame *base, shown *t)
   bool skip = false;
 
   for (const frame *f = s->frame;; f = f->prev) {
-    if (!f->c->is_builtin && !f->c->is_group && t->n < SHOWN_FRAMES && place_of(s, f)->src) {
+    if (!f->c->is_builtin && !f->c->is_group && t->n < SHOWN_FRAMES && place_of_frame(s, f)->src) {
       if (!skip)
         t->frames[t->n++] = f;
       t->names[t->n - 1] = shown_name(f);
@@ -198,7 +198,7 @@ static void add_originals(call_ctx *cx, call_stack *s, text_buf *out, const show
     source *src;
 
     if (!f || !f->program->original ||
-        !f->program->original(cx, f->program, place_of(s, t->frames[i]), &from, &src))
+        !f->program->original(cx, f->program, place_of_frame(s, t->frames[i]), &from, &src))
       continue;
     source_excerpt_in(out, &from, t->names[i]);
     source_release(src);
@@ -223,7 +223,7 @@ static void add_traceback(call_ctx *cx, call_stack *s, frame *base)
                       "Traceback of TorchScript%s (most recent call last):\n",
                 originals.len ? ", serialized code" : "");
   for (uint32_t i = t.n; i-- > 0;)
-    source_excerpt_in(&out, place_of(s, t.frames[i]), t.names[i]);
+    source_excerpt_in(&out, place_of_frame(s, t.frames[i]), t.names[i]);
   if (originals.len && !text_failed(&originals))
     text_printf(&out, "\nTraceback of TorchScript, original code (most recent call last):\n%s",
                 text_str(&originals));
@@ -312,7 +312,7 @@ static bool unwind_task(call_ctx *cx, call_stack *s, frame *base, unwinding *u)
     last = last->prev;
   tell(cx, s, last, u);
   /* A group's frame is none of the program's: the one below shows where it failed. */
-  s->group_place = last->c->is_group ? place_of(s, last) : NULL;
+  s->group_place = last->c->is_group ? place_of_frame(s, last) : NULL;
   for (frame *f = s->frame, *end = last->prev; f != end; f = s->frame) {
     for (uint32_t i = f->c->n_kregs; i < f->c->n_regs; i++)
       if (!frame_is_lent(f, i))

@@ -129,11 +129,10 @@ sym_env *sym_env_new(session *s)
   return env;
 }
 
-static void remember(sym_env *env, table *t, void *made)
+static void remember_term(sym_env *env, table *t, void *made)
 {
   char *key = session_strndup(env->s, text_str(env->key), env->key->len);
-  if (!table_put(t, (str){key, env->key->len}, made))
-    session_check(env->s, call_nomem(env->s->cx));
+  session_table_put(env->s, t, (str){key, env->key->len}, made);
 }
 static str finish_key(sym_env *env)
 {
@@ -143,7 +142,7 @@ static str finish_key(sym_env *env)
 }
 
 /* Terms in order, without zeros, no two with equal products.  `terms` must stay. */
-static symint make(sym_env *env, int64_t k, uint32_t n, const sym_term *terms)
+static symint make_symint(sym_env *env, int64_t k, uint32_t n, const sym_term *terms)
 {
   text_clear(env->key);
   text_add(env->key, (const char *)&k, sizeof k);
@@ -167,7 +166,7 @@ static symint make(sym_env *env, int64_t k, uint32_t n, const sym_term *terms)
   sym_expr *e = session_new(env->s, sym_expr);
   *e =
     (sym_expr){.k = k, .n_terms = n, .seq = env->n_exprs++, .n_written = n_written, .terms = terms};
-  remember(env, &env->exprs, e);
+  remember_term(env, &env->exprs, e);
   return e;
 }
 
@@ -186,10 +185,10 @@ static symint make_sum(sym_env *env, int64_t k, uint32_t n, sym_term *terms)
     if (kept > 0 && terms[kept - 1].coef == 0)
       kept--;
   }
-  return make(env, k, kept, terms);
+  return make_symint(env, k, kept, terms);
 }
 
-symint sym_const(sym_env *env, int64_t k) { return make(env, k, 0, NULL); }
+symint sym_const(sym_env *env, int64_t k) { return make_symint(env, k, 0, NULL); }
 
 static symint of_term(sym_env *env, sym_term t)
 {
@@ -415,7 +414,7 @@ static symint compound(sym_env *env, sym_kind kind, symint a, symint b)
   sym_atom *atom = table_get(&env->atoms_made, finish_key(env));
   if (!atom) {
     atom = new_atom(env, (sym_atom){.kind = kind, .a = a, .b = b});
-    remember(env, &env->atoms_made, atom);
+    remember_term(env, &env->atoms_made, atom);
     find_range(env, atom);
   }
   return of_atom(env, atom);
@@ -445,7 +444,7 @@ static symint divide_content(sym_env *env, symint e, int64_t g, int64_t k)
     terms[i] = e->terms[i];
     terms[i].coef /= g;
   }
-  return make(env, k, e->n_terms, terms);
+  return make_symint(env, k, e->n_terms, terms);
 }
 
 /* Long division by leading terms: *rest is what no term of is a multiple of b's leading term.  b is
@@ -488,7 +487,7 @@ static symint divide(sym_env *env, symint a, symint b, symint *rest)
       terms[n] = a->terms[i];
       terms[n++].coef /= b->k;
     }
-  symint q = make(env, inf_floordiv(a->k, b->k), n, terms);
+  symint q = make_symint(env, inf_floordiv(a->k, b->k), n, terms);
   *rest = add_scaled(env, a, q, -b->k);
   return q;
 }

@@ -13,7 +13,7 @@ typedef struct checker {
   text_buf *lacks;   /* operators of f that cannot run here */
 } checker;
 
-static void add(checker *k, session *s, function *f)
+static void add_function(checker *k, session *s, function *f)
 {
   if (!table_get(&k->seen, str_of(f->qualified)) && !table_put(&k->seen, str_of(f->qualified), f))
     session_check(s, call_nomem(s->cx));
@@ -38,7 +38,7 @@ static void look_inside(checker *k, session *s, const ir_block *b)
     function *callee = ir_node_callee(n);
 
     if (callee)
-      add(k, s, callee);
+      add_function(k, s, callee);
     if (n->kind == IR_UNKNOWN_OP || (n->kind == IR_OP && !code_runs_op(n->op)))
       add_lack(k, n);
     for (uint32_t i = 0; i < n->n_blocks; i++)
@@ -81,7 +81,7 @@ void show_faults(session *s, module *m, text_buf *out)
   session_table_init(s, &k->seen);
   k->lacks = session_text(s);
   for (uint32_t i = 0; i < cls->n_methods; i++)
-    add(k, s, cls->methods[i]);
+    add_function(k, s, cls->methods[i]);
   for (uint32_t i = 0; i < k->seen.n; i++) {
     rush_error err = RUSH_ERROR_INIT, *outer = s->cx->err;
 

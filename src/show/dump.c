@@ -40,8 +40,7 @@ static void count_use(reach *r, const ir_node *n)
   if (!u) {
     u = session_new(r->s, op_use);
     *u = (op_use){name, 0, n->kind == IR_OP ? n->op : NULL, n->kind == IR_UNKNOWN_OP, false};
-    if (!table_put(&r->uses, str_of(name), u))
-      session_check(r->s, call_nomem(r->s->cx));
+    session_table_put(r->s, &r->uses, str_of(name), u);
   }
   u->n++;
   if (n->kind == IR_OP && (n->op->effects & OP_RANDOM))
@@ -82,8 +81,7 @@ static bool compiles(reach *r, function *f)
     return true;
   op_use *u = session_new(r->s, op_use);
   *u = (op_use){.name = f->qualified, .n = 1, .broken = true};
-  if (!table_put(&r->uses, str_of(f->qualified), u))
-    session_check(r->s, call_nomem(r->s->cx));
+  session_table_put(r->s, &r->uses, str_of(f->qualified), u);
   return false;
 }
 
@@ -93,8 +91,7 @@ static void visit_function(reach *r, function *f)
 
   if (table_get(&r->functions, key))
     return;
-  if (!table_put(&r->functions, key, f))
-    session_check(r->s, call_nomem(r->s->cx));
+  session_table_put(r->s, &r->functions, key, f);
   if (r->goes_on && !compiles(r, f))
     return;
   function_ensure(r->s, f);

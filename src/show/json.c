@@ -137,8 +137,7 @@ static uint32_t index_of_op(writer *w, const op *o)
   if (!known) {
     known = session_new(w->s, json_op);
     *known = (json_op){o, w->n_ops++};
-    if (!table_put(&w->ops, str_of(name), known))
-      session_check(w->s, call_nomem(w->s->cx));
+    session_table_put(w->s, &w->ops, str_of(name), known);
   }
   return known->index;
 }
@@ -152,8 +151,7 @@ static uint32_t index_of_function(writer *w, function *f)
     *known = (json_function){f, w->n_functions++, NULL};
     *w->last = known;
     w->last = &known->next;
-    if (!table_put(&w->functions, str_of(f->qualified), known))
-      session_check(w->s, call_nomem(w->s->cx));
+    session_table_put(w->s, &w->functions, str_of(f->qualified), known);
   }
   return known->index;
 }

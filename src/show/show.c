@@ -209,8 +209,7 @@ static void put_guards(session *s, const exported *e, text_buf *out)
     if (table_get(said, str_of(key)))
       continue;
     text_printf(out, "  %s\n", e->guards[i]->text);
-    if (!table_put(said, str_of(key), (void *)(uintptr_t)key))
-      session_check(s, call_nomem(s->cx));
+    session_table_put(s, said, str_of(key), (void *)(uintptr_t)key);
   }
 }
 

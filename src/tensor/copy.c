@@ -203,7 +203,7 @@ static rush_status drop_leading(call_ctx *cx, const rush_tensor *src, int n_dims
 }
 
 /* Why src does not fit: the shapes do not broadcast, or to something else than dst's. */
-static rush_status refuse(call_ctx *cx, const rush_tensor *dst, const rush_tensor *src)
+static rush_status refuse_sizes(call_ctx *cx, const rush_tensor *dst, const rush_tensor *src)
 {
   for (int i = 1; i <= dst->n_dims && i <= src->n_dims; i++) {
     int64_t a = dst->sizes[dst->n_dims - i], b = src->sizes[src->n_dims - i];
@@ -233,7 +233,7 @@ rush_status tensor_copy(call_ctx *cx, rush_tensor *dst, const rush_tensor *src)
   if (tensor_sparse(src) || tensor_sparse(dst))
     return copy_sparse(cx, dst, src);
   if (!expandable(src, dst))
-    return refuse(cx, dst, src);
+    return refuse_sizes(cx, dst, src);
   if (dst->n_elems == 0)
     return RUSH_OK;
   bool same_place =
@@ -285,7 +285,7 @@ static void store(int dtype, void *p, rush_value v)
   ASSERT(false, "a number");
 }
 
-static void *element(const rush_tensor *t, int64_t linear)
+static void *element_at(const rush_tensor *t, int64_t linear)
 {
   int64_t at = linear;
   if (!tensor_is_contiguous(t)) {
@@ -300,7 +300,7 @@ static void *element(const rush_tensor *t, int64_t linear)
 
 rush_status tensor_get(call_ctx *cx, const rush_tensor *t, int64_t linear, rush_value *out)
 {
-  const void *p = element(t, linear);
+  const void *p = element_at(t, linear);
   int64_t i = 0;
   double d[2] = {0, 0};
   switch (dtype_class_of(t->dtype)) {
@@ -333,8 +333,9 @@ rush_status tensor_get(call_ctx *cx, const rush_tensor *t, int64_t linear, rush_
     for (int k = q->axis + 1; k < t->n_dims; k++)
       inner *= t->sizes[k];
     int64_t channel = linear / inner % t->sizes[q->axis];
-    convert_elems(RUSH_FLOAT64, &scale, q->scales->dtype, element(q->scales, channel), 1);
-    convert_elems(RUSH_FLOAT64, &zero, q->zero_points->dtype, element(q->zero_points, channel), 1);
+    convert_elems(RUSH_FLOAT64, &scale, q->scales->dtype, element_at(q->scales, channel), 1);
+    convert_elems(RUSH_FLOAT64, &zero, q->zero_points->dtype, element_at(q->zero_points, channel),
+                  1);
   }
   *out = value_float((double)(float)(((double)i - zero) * scale));
   return RUSH_OK;
@@ -342,7 +343,7 @@ rush_status tensor_get(call_ctx *cx, const rush_tensor *t, int64_t linear, rush_
 
 void tensor_set(rush_tensor *t, int64_t linear, rush_value number)
 {
-  store(t->dtype, element(t, linear), number);
+  store(t->dtype, element_at(t, linear), number);
 }
 
 rush_status tensor_item(call_ctx *cx, const rush_tensor *t, rush_value *out)

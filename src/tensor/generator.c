@@ -52,7 +52,7 @@ static rush_status generator_equal(call_ctx *cx, void *a, void *b, bool *out)
 static const value_ops generator_ops = {generator_destroy, generator_print, generator_copy,
                                         generator_equal};
 
-static generator *make(context *c, uint64_t seed)
+static generator *make_generator(context *c, uint64_t seed)
 {
   generator *g = mem_alloc_zero(c, sizeof *g);
   if (!g)
@@ -67,7 +67,7 @@ static generator *make(context *c, uint64_t seed)
 
 rush_status generator_new(call_ctx *cx, uint64_t seed, generator **out)
 {
-  generator *g = make(cx->ctx, seed);
+  generator *g = make_generator(cx->ctx, seed);
   if (!g)
     return call_nomem(cx);
   *out = g;
@@ -87,7 +87,7 @@ generator *generator_default(context *c)
   generator *g = context_slot_get(c, SLOT_GENERATOR);
   if (g)
     return g;
-  g = make(c, DEFAULT_SEED);
+  g = make_generator(c, DEFAULT_SEED);
   return g ? context_slot_publish_steal(c, SLOT_GENERATOR, g, destroy_default) : NULL;
 }
 

@@ -161,7 +161,7 @@ void block_free(context *c, void *p)
 
 /* -- Storages ---------------------------------------------------------------------------------- */
 
-static storage *make(context *c, size_t n_bytes, storage_origin origin)
+static storage *make_storage(context *c, size_t n_bytes, storage_origin origin)
 {
   storage *st = block_alloc(c);
   if (!st)
@@ -180,7 +180,7 @@ static storage *make(context *c, size_t n_bytes, storage_origin origin)
 
 rush_status storage_new(call_ctx *cx, size_t n_bytes, storage **out)
 {
-  storage *st = make(cx->ctx, n_bytes, STORAGE_OURS);
+  storage *st = make_storage(cx->ctx, n_bytes, STORAGE_OURS);
   if (!st)
     return call_nomem(cx);
   if (n_bytes <= TENSOR_INLINE_BYTES) {
@@ -199,7 +199,7 @@ rush_status storage_new(call_ctx *cx, size_t n_bytes, storage **out)
 rush_status storage_wrap(call_ctx *cx, void *data, size_t n_bytes, storage_origin origin,
                          void (*deleter)(void *, void *), void *user, storage **out)
 {
-  storage *st = make(cx->ctx, n_bytes, origin);
+  storage *st = make_storage(cx->ctx, n_bytes, origin);
   if (!st)
     return call_nomem(cx);
   st->data = data;

@@ -59,7 +59,7 @@ static bool same_key(rush_value a, rush_value b)
   }
 }
 
-static dict_entry *find(const rush_dict *d, rush_value key, uint64_t hash)
+static dict_entry *find_key(const rush_dict *d, rush_value key, uint64_t hash)
 {
   if (!d->n_slots)
     return NULL;
@@ -74,7 +74,7 @@ static dict_entry *find(const rush_dict *d, rush_value key, uint64_t hash)
 
 rush_value *dict_get(const rush_dict *d, rush_value key)
 {
-  dict_entry *e = find(d, key, hash_key(key));
+  dict_entry *e = find_key(d, key, hash_key(key));
   return e ? &e->value : NULL;
 }
 
@@ -122,7 +122,7 @@ static rush_status make_room(call_ctx *cx, rush_dict *d)
 rush_status dict_set_steal(call_ctx *cx, rush_dict *d, rush_value key, rush_value value)
 {
   uint64_t hash = hash_key(key);
-  dict_entry *e = find(d, key, hash);
+  dict_entry *e = find_key(d, key, hash);
   if (e) {
     rush_value old = e->value;
     e->value = value;
@@ -146,7 +146,7 @@ rush_status dict_set_steal(call_ctx *cx, rush_dict *d, rush_value key, rush_valu
 
 bool dict_remove(rush_dict *d, rush_value key, rush_value *value)
 {
-  dict_entry *e = find(d, key, hash_key(key));
+  dict_entry *e = find_key(d, key, hash_key(key));
   if (!e)
     return false;
   rush_value old_key = e->key, old = e->value;

@@ -39,7 +39,7 @@ static bool at(parser *k, const char *sign)
   return strncmp(k->p, sign, strlen(sign)) == 0;
 }
 
-static bool take(parser *k, const char *sign)
+static bool take_sign(parser *k, const char *sign)
 {
   bool yes = at(k, sign);
   if (yes)
@@ -49,7 +49,7 @@ static bool take(parser *k, const char *sign)
 
 static void expect(parser *k, const char *sign)
 {
-  if (!take(k, sign)) {
+  if (!take_sign(k, sign)) {
     char what[16];
     snprintf(what, sizeof what, "\"%s\"", sign);
     fail(k, what);
@@ -81,7 +81,7 @@ static str need_word(parser *k, const char *what)
   return w;
 }
 
-static char *keep(parser *k, str w)
+static char *keep_word(parser *k, str w)
 {
   char *t = session_alloc_in(k->s, k->mem, w.len + 1);
   if (w.len)
@@ -96,7 +96,7 @@ static uint32_t alias_sets(parser *k)
 {
   uint32_t mask = 0;
   do {
-    if (take(k, "*")) {
+    if (take_sign(k, "*")) {
       mask |= ALIAS_WILDCARD;
       continue;
     }
@@ -104,7 +104,7 @@ static uint32_t alias_sets(parser *k)
     if (w.len != 1 || w.p[0] < 'a' || w.p[0] > 'z')
       fail(k, "an alias set of one small letter");
     mask |= UINT32_C(1) << (w.p[0] - 'a');
-  } while (take(k, "|"));
+  } while (take_sign(k, "|"));
   return mask;
 }
 
@@ -117,11 +117,11 @@ typedef struct alias_note {
 static alias_note alias(parser *k)
 {
   alias_note n = {0};
-  if (!take(k, "("))
+  if (!take_sign(k, "("))
     return n;
   n.before = alias_sets(k);
-  n.is_write = take(k, "!");
-  n.after = take(k, "->") ? alias_sets(k) : n.before;
+  n.is_write = take_sign(k, "!");
+  n.after = take_sign(k, "->") ? alias_sets(k) : n.before;
   expect(k, ")");
   return n;
 }
@@ -164,14 +164,14 @@ static parsed_type parse_type(parser *k);
 static uint32_t type_row(parser *k, const type **out)
 {
   uint32_t n = 0;
-  if (take(k, ")"))
+  if (take_sign(k, ")"))
     return 0;
   do {
     if (n == MAX_ELEMS)
       fail(k, "at most 16 element types");
     out[n++] = parse_type(k).t;
     word(k); /* a name that NamedTuple returns carry */
-  } while (take(k, ","));
+  } while (take_sign(k, ","));
   expect(k, ")");
   return n;
 }
@@ -238,7 +238,7 @@ static parsed_type parse_type(parser *k)
   parsed_type r = {.t = session_type(k->s, parse_base(k))};
   bool noted = false;
   for (;;) {
-    if (take(k, "[")) {
+    if (take_sign(k, "[")) {
       r.fixed_len = 0;
       for (skip_space(k); is_digit(*k->p); k->p++)
         r.fixed_len = r.fixed_len < 10000 ? r.fixed_len * 10 + (*k->p - '0') : r.fixed_len;
@@ -247,7 +247,7 @@ static parsed_type parse_type(parser *k)
       r.elem = r.alias;
       r.alias = (alias_note){0};
       noted = false;
-    } else if (take(k, "?")) {
+    } else if (take_sign(k, "?")) {
       r.t = session_type(k->s, type_optional(k->ts, r.t));
     } else if (!noted && at(k, "(")) {
       r.alias = alias(k);
@@ -346,7 +346,7 @@ static rush_value parse_number(parser *k, type_kind want)
     k->p = start;
     fail(k, "a default value");
   }
-  if (take(k, "j"))
+  if (take_sign(k, "j"))
     return arena_complex(k, 0, d);
   if (want == TYPE_COMPLEX)
     return arena_complex(k, d, 0);
@@ -388,15 +388,15 @@ static rush_value parse_default(parser *k, const type *t, int32_t fixed_len)
   if (optional)
     t = t->elems[0];
   bool is_list = t->kind == TYPE_LIST;
-  if (is_list && take(k, "[")) {
+  if (is_list && take_sign(k, "[")) {
     rush_value items[64];
     size_t n = 0;
-    if (!take(k, "]")) {
+    if (!take_sign(k, "]")) {
       do {
         if (n == COUNT_OF(items))
           fail(k, "at most 64 items");
         items[n++] = parse_default(k, t->elems[0], 0);
-      } while (take(k, ","));
+      } while (take_sign(k, ","));
       expect(k, "]");
     }
     return arena_list(k, t->elems[0], items, n);
@@ -433,7 +433,7 @@ static schema_arg parse_arg(parser *k, bool kwarg_only, bool is_return)
   parsed_type t = parse_type(k);
   str name = is_return ? word(k) : need_word(k, "an argument's name");
   schema_arg a = {
-      .name = keep(k, name),
+      .name = keep_word(k, name),
       .type = t.t,
       .fixed_len = t.fixed_len,
       .alias_before = t.alias.before,
@@ -443,7 +443,7 @@ static schema_arg parse_arg(parser *k, bool kwarg_only, bool is_return)
       .elem_write = t.elem.is_write,
       .kwarg_only = kwarg_only,
   };
-  if (take(k, "=")) {
+  if (take_sign(k, "=")) {
     a.has_default = true;
     a.default_value = parse_default(k, t.t, t.fixed_len);
   }
@@ -456,19 +456,19 @@ static schema_arg *parse_args(parser *k, bool is_return, uint32_t *n_out, bool *
   uint32_t n = 0, cap = 0;
   schema_arg *row = NULL;
   bool kwarg_only = false;
-  if (!take(k, ")")) {
+  if (!take_sign(k, ")")) {
     do {
-      if (take(k, "...")) {
+      if (take_sign(k, "...")) {
         *rest = true;
         break;
       }
-      if (!is_return && take(k, "*")) {
+      if (!is_return && take_sign(k, "*")) {
         kwarg_only = true;
         continue;
       }
       GROW(k->s, row, n, cap, 8);
       row[n++] = parse_arg(k, kwarg_only, is_return);
-    } while (take(k, ","));
+    } while (take_sign(k, ","));
     expect(k, ")");
   }
   schema_arg *out = session_alloc_in(k->s, k->mem, n * sizeof *out);
@@ -480,9 +480,9 @@ static schema_arg *parse_args(parser *k, bool is_return, uint32_t *n_out, bool *
 
 static void parse_returns(parser *k, schema *sc)
 {
-  if (take(k, "...")) {
+  if (take_sign(k, "...")) {
     sc->is_varret = true;
-  } else if (take(k, "(")) {
+  } else if (take_sign(k, "(")) {
     sc->returns = parse_args(k, true, &sc->n_returns, &sc->is_varret);
   } else {
     sc->returns = session_alloc_in(k->s, k->mem, sizeof *sc->returns);
@@ -497,7 +497,7 @@ static void parse_name_of_op(parser *k, schema *sc)
   const char *start = k->p;
   bool space = false;
   need_word(k, "an operator's name");
-  while (take(k, "::")) {
+  while (take_sign(k, "::")) {
     space = true;
     need_word(k, "an operator's name");
   }
@@ -507,11 +507,11 @@ static void parse_name_of_op(parser *k, schema *sc)
     k->p++;
     str w = need_word(k, "an overload's name");
     if (space)
-      sc->overload = keep(k, w);
+      sc->overload = keep_word(k, w);
     else
       end = k->p;
   }
-  sc->name = keep(k, (str){start, (size_t)(end - start)});
+  sc->name = keep_word(k, (str){start, (size_t)(end - start)});
 }
 
 schema *schema_parse(session *s, arena *mem, type_store *ts, const char *text)

@@ -173,7 +173,7 @@ static uint32_t height_of(const type *t) { return t->store || !t->n_elems ? t->h
 
 /* Measure a type of these elements into *t; false (and mem_refuse): it would be too large or too
  * deep. */
-static bool measure(type *t, context *c, const type *const *elems, uint32_t n)
+static bool measure_type(type *t, context *c, const type *const *elems, uint32_t n)
 {
   uint64_t n_written = 1;
   uint32_t height = 0;
@@ -191,10 +191,11 @@ static bool measure(type *t, context *c, const type *const *elems, uint32_t n)
 }
 
 /* Under the store's lock. */
-static type *make(type_store *ts, type_kind kind, str name, const type *const *elems, uint32_t n)
+static type *make_type(type_store *ts, type_kind kind, str name, const type *const *elems,
+                       uint32_t n)
 {
   type size;
-  if (!measure(&size, ts->ctx, elems, n))
+  if (!measure_type(&size, ts->ctx, elems, n))
     return NULL;
   type *t = arena_alloc(&ts->mem, sizeof *t);
   const type **copy = arena_alloc(&ts->mem, n * sizeof *copy);
@@ -210,7 +211,7 @@ static type *make(type_store *ts, type_kind kind, str name, const type *const *e
 
 bool type_set_fields(type *t, const type *const *elems, const char *const *fields, uint32_t n)
 {
-  if (!measure(t, t->store->ctx, elems, n))
+  if (!measure_type(t, t->store->ctx, elems, n))
     return false;
   t->elems = elems;
   t->fields = fields;
@@ -246,7 +247,7 @@ static const type *intern(type_store *ts, type_kind kind, const type *const *ele
   }
   mutex_lock(&ts->lock);
   const type *t = keyed ? table_get(&ts->interned, (str){(char *)key, bytes}) : NULL;
-  if (!t && (t = make(ts, kind, (str){NULL, 0}, elems, n)) && keyed) {
+  if (!t && (t = make_type(ts, kind, (str){NULL, 0}, elems, n)) && keyed) {
     char *kept = copy_name(ts, (char *)key, bytes);
     if (!kept || !table_put(&ts->interned, (str){kept, bytes}, (void *)t))
       t = NULL;
@@ -266,7 +267,7 @@ static const type *intern_named(type_store *ts, type_kind kind, str name)
     memcpy(key + 1, name.p, name.len);
     str k = {key, name.len + 1};
     t = table_get(&ts->interned, k);
-    if (!t && (t = make(ts, kind, name, NULL, 0)) && !table_put(&ts->interned, k, t))
+    if (!t && (t = make_type(ts, kind, name, NULL, 0)) && !table_put(&ts->interned, k, t))
       t = NULL;
   }
   mutex_unlock(&ts->lock);
@@ -330,7 +331,7 @@ type *type_new_named(type_store *ts, type_kind kind, const char *name, const typ
                      uint32_t n)
 {
   mutex_lock(&ts->lock);
-  type *t = make(ts, kind, str_of(name), elems, n);
+  type *t = make_type(ts, kind, str_of(name), elems, n);
   mutex_unlock(&ts->lock);
   return t;
 }

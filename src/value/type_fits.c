@@ -54,7 +54,7 @@ typedef struct fits_work {
 
 /* -- Pairs ------------------------------------------------------------------------------------- */
 
-static uint32_t slot_of(const fits_work *w, const type *cls, const type *iface)
+static uint32_t pair_slot(const fits_work *w, const type *cls, const type *iface)
 {
   const void *key[2] = {cls, iface};
   uint32_t i = (uint32_t)hash_bytes(key, sizeof key) & (w->n_slots - 1);
@@ -77,11 +77,11 @@ static bool grow_slots(fits_work *w)
   w->slots = slots;
   w->n_slots = n;
   for (uint32_t i = 0; i < w->n; i++)
-    w->slots[slot_of(w, w->pairs[i].cls, w->pairs[i].iface)] = i + 1;
+    w->slots[pair_slot(w, w->pairs[i].cls, w->pairs[i].iface)] = i + 1;
   return true;
 }
 
-static bool grow(context *c, void **items, uint32_t *cap, size_t item_bytes)
+static bool grow_items(context *c, void **items, uint32_t *cap, size_t item_bytes)
 {
   const uint32_t n = *cap ? 2 * *cap : 16;
   void *grown = mem_realloc(c, *items, *cap * item_bytes, n * item_bytes);
@@ -98,7 +98,7 @@ static uint32_t find_pair(fits_work *w, const type *cls, const type *iface)
 {
   if (2 * (w->n + 1) > w->n_slots && !grow_slots(w))
     return NONE;
-  const uint32_t slot = slot_of(w, cls, iface);
+  const uint32_t slot = pair_slot(w, cls, iface);
 
   if (w->slots[slot])
     return w->slots[slot] - 1;
@@ -107,7 +107,7 @@ static uint32_t find_pair(fits_work *w, const type *cls, const type *iface)
       w->ctx, "comparing interfaces would take more than 65536 pairs of types, which is the limit");
     return NONE;
   }
-  if (w->n == w->cap && !grow(w->ctx, (void **)&w->pairs, &w->cap, sizeof *w->pairs))
+  if (w->n == w->cap && !grow_items(w->ctx, (void **)&w->pairs, &w->cap, sizeof *w->pairs))
     return NONE;
   w->pairs[w->n] = (fits_pair){cls, iface, NONE, true, false};
   w->slots[slot] = ++w->n;
@@ -123,7 +123,7 @@ static bool add_edge(fits_work *w, uint32_t used)
     return false;
   }
   if (w->n_edges == w->cap_edges &&
-      !grow(w->ctx, (void **)&w->edges, &w->cap_edges, sizeof *w->edges))
+      !grow_items(w->ctx, (void **)&w->edges, &w->cap_edges, sizeof *w->edges))
     return false;
   w->edges[w->n_edges] = (fits_edge){w->current, w->pairs[used].edges};
   w->pairs[used].edges = w->n_edges++;

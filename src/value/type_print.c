@@ -8,7 +8,7 @@
 
 typedef enum notation { AS_STR, AS_ANNOTATION } notation;
 
-static void print(text_buf *out, const type *t, notation how);
+static void print_notation(text_buf *out, const type *t, notation how);
 
 static const char *simple_name(type_kind kind)
 {
@@ -59,7 +59,7 @@ static void print_elems(text_buf *out, const type *t, notation how)
   for (uint32_t i = 0; i < t->n_elems; i++) {
     if (i)
       text_puts(out, ", ");
-    print(out, t->elems[i], how);
+    print_notation(out, t->elems[i], how);
   }
 }
 
@@ -105,7 +105,7 @@ static void print_union(text_buf *out, const type *t, notation how)
     if (i)
       text_puts(out, ", ");
     printed = true;
-    print(out, t->elems[i], how);
+    print_notation(out, t->elems[i], how);
   }
   if (seen == 7) {
     if (printed)
@@ -129,7 +129,7 @@ static void print_named(text_buf *out, const type *t, notation how)
   }
 }
 
-static void print(text_buf *out, const type *t, notation how)
+static void print_notation(text_buf *out, const type *t, notation how)
 {
   bool words = how == AS_ANNOTATION;
   if (t->kind <= TYPE_ANY_ENUM) {
@@ -142,7 +142,7 @@ static void print(text_buf *out, const type *t, notation how)
     if (words) {
       print_generic(out, t->kind == TYPE_LIST ? "List" : "Optional", '[', t, how);
     } else {
-      print(out, t->elems[0], how);
+      print_notation(out, t->elems[0], how);
       text_puts(out, t->kind == TYPE_LIST ? "[]" : "?");
     }
     break;
@@ -170,5 +170,5 @@ static void print(text_buf *out, const type *t, notation how)
   }
 }
 
-void type_print(text_buf *out, const type *t) { print(out, t, AS_STR); }
-void type_print_annotation(text_buf *out, const type *t) { print(out, t, AS_ANNOTATION); }
+void type_print(text_buf *out, const type *t) { print_notation(out, t, AS_STR); }
+void type_print_annotation(text_buf *out, const type *t) { print_notation(out, t, AS_ANNOTATION); }

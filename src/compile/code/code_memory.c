@@ -194,7 +194,7 @@ static rush_status place_alone(call_ctx *cx, code_memory *m, const void *bytes, 
   return RUSH_OK;
 }
 
-static void destroy(context *c, void *object)
+static void destroy_code_memory(context *c, void *object)
 {
   code_memory *m = object;
   while (m->chunks) {
@@ -214,7 +214,7 @@ static code_memory *memory_of(context *c)
   if (!m)
     return NULL;
   m->lock = (mutex)MUTEX_INIT;
-  return context_slot_publish_steal(c, SLOT_CODE, m, destroy);
+  return context_slot_publish_steal(c, SLOT_CODE, m, destroy_code_memory);
 }
 
 rush_status code_memory_new(call_ctx *cx, const void *bytes, size_t n_bytes, code_block *out)

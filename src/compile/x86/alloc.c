@@ -141,7 +141,7 @@ static void evict(alloc *s, int cls, unsigned r)
 }
 
 /* A register for value v, locked. */
-static uint8_t take(alloc *s, uint16_t v)
+static uint8_t take_register(alloc *s, uint16_t v)
 {
   body *b = s->b;
   int cls = b->values[v].cls;
@@ -174,7 +174,7 @@ static uint8_t ready(alloc *s, uint16_t v)
 {
   value *x = &s->b->values[v];
   if (x->reg == NO_REG) {
-    take(s, v);
+    take_register(s, v);
     load_value(s->b, x, x->reg);
   }
   s->locked[x->cls] |= 1u << x->reg;
@@ -223,7 +223,7 @@ static void swap_args(operation *o, int i, int j)
 }
 
 /* Operand k of the instruction is v: in a register, or in memory where the operand may be. */
-static void put(alloc *s, placed *p, int k, uint16_t v)
+static void put_placed(alloc *s, placed *p, int k, uint16_t v)
 {
   body *b = s->b;
   const x86_row *row = &x86_rows[p->ins.op];
@@ -259,10 +259,10 @@ static void place_plain(alloc *s, operation *o)
     if (select && k == 2)
       p.ins.mask = ready(s, o->args[k]);
     else
-      put(s, &p, k + 1, o->args[k]);
+      put_placed(s, &p, k + 1, o->args[k]);
   read_done(s, o);
   if (o->dst != NO_VALUE)
-    p.ins.r[0] = take(s, o->dst);
+    p.ins.r[0] = take_register(s, o->dst);
   finish(s, &p);
 }
 
@@ -291,7 +291,7 @@ static void place_fused(alloc *s, operation *o)
   placed p = {.ins = {.op = (uint8_t)(o->op + form), .vl = o->vl}};
   dst = v[order[0]];
   for (int k = 1; k < 3; k++)
-    put(s, &p, k, v[order[k]]);
+    put_placed(s, &p, k, v[order[k]]);
   if (form == BY_231 ? last : first) {
     p.ins.r[0] = ready(s, dst);
     read_done(s, o);
@@ -300,7 +300,7 @@ static void place_fused(alloc *s, operation *o)
     b->values[o->dst].reg = r;
   } else {
     const value *from = &b->values[dst];
-    uint8_t r = take(s, o->dst);
+    uint8_t r = take_register(s, o->dst);
     if (from->reg == NO_REG) {
       load_value(b, from, r);
     } else {

@@ -316,7 +316,7 @@ static rush_status refuse_type(call_ctx *cx, const schema *sc, uint32_t i, rush_
   return st;
 }
 
-static rush_status refuse(call_ctx *cx, const char *fmt, const char *name, str what)
+static rush_status refuse_binding(call_ctx *cx, const char *fmt, const char *name, str what)
 {
   text_buf t;
   text_init(&t, cx->ctx);
@@ -335,9 +335,11 @@ static rush_status place_kwargs(call_ctx *cx, const schema *sc, uint32_t n_args,
   for (uint32_t k = 0; k < n_kwargs; k++) {
     int at = schema_arg_index(sc, kwargs[k].name);
     if (at < 0)
-      return refuse(cx, "%s() got an unexpected keyword argument '%s'", sc->name, kwargs[k].name);
+      return refuse_binding(cx, "%s() got an unexpected keyword argument '%s'", sc->name,
+                            kwargs[k].name);
     if ((uint32_t)at < n_args || from_kwarg[at] >= 0)
-      return refuse(cx, "%s() got several values for argument '%s'", sc->name, kwargs[k].name);
+      return refuse_binding(cx, "%s() got several values for argument '%s'", sc->name,
+                            kwargs[k].name);
     from_kwarg[at] = (int)k;
   }
   return RUSH_OK;
@@ -433,7 +435,8 @@ rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, 
     const schema_arg *a = &sc->args[i];
     if (i >= n_args && from_kwarg[i] < 0) {
       if (!a->has_default) {
-        st = refuse(cx, "%s() is missing value for argument '%s'.", sc->name, str_of(a->name));
+        st =
+          refuse_binding(cx, "%s() is missing value for argument '%s'.", sc->name, str_of(a->name));
         break;
       }
       out[i] = value_retain(a->default_value);

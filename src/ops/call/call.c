@@ -361,7 +361,7 @@ static void drop_grad(const rush_call *c)
       t->h.flags &= (uint8_t)~(TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN);
 }
 
-static inline rush_status run(rush_call *c)
+static inline rush_status run_recorded(rush_call *c)
 {
   if (UNLIKELY(c->cx->recorder))
     return any_require_grad(c->args, c->n_args) && !(c->op->effects & OP_NO_GRAD)
@@ -375,7 +375,7 @@ static inline rush_status run(rush_call *c)
 
 rush_status call_through_base(rush_call *c) { return call_variant(c); }
 
-static rush_status run_known(rush_call *c) { return op_border.quantized(c, run); }
+static rush_status run_known(rush_call *c) { return op_border.quantized(c, run_recorded); }
 
 /* Quantized and nested tensors are about. */
 static rush_status special_call(rush_call *c) { return op_border.nested(c, run_known); }
@@ -391,7 +391,7 @@ static rush_status watched_call(rush_call *c)
     TRY(recorder->before(c));
   uint32_t event = is_profiled ? profile_begin_op(c) : PROFILE_NONE;
   bool is_node = is_profiled && c->cx->profile_ops++ == 0 && c->cx->frames;
-  rush_status st = c->cx->watch & CALL_SPECIAL ? special_call(c) : run(c);
+  rush_status st = c->cx->watch & CALL_SPECIAL ? special_call(c) : run_recorded(c);
 
   if (recorder && st == RUSH_OK)
     st = recorder->after(c);
@@ -508,7 +508,7 @@ rush_status op_call(rush_call *c)
   if (UNLIKELY(c->op->checks) && st == RUSH_OK)
     st = check_args(c);
   if (st == RUSH_OK)
-    st = UNLIKELY(c->cx->watch) ? watched_call(c) : run(c);
+    st = UNLIKELY(c->cx->watch) ? watched_call(c) : run_recorded(c);
   if (UNLIKELY(call_is_watched(c->cx)) &&
       st == RUSH_OK) /* a kernel that broke off (call_over) left nothing of use */
     st = call_poll(c->cx);

@@ -316,7 +316,7 @@ rush_status op_gradients_of(call_ctx *cx, const op *o, const op_gradients **out)
 
 /* -- Calling ----------------------------------------------------------------------------------- */
 
-static rush_status prepare(call_ctx *cx, const op *o, const op_gradient *g)
+static rush_status prepare_gradient(call_ctx *cx, const op *o, const op_gradient *g)
 {
   if (atomic_load_explicit(&g->function, memory_order_acquire))
     return RUSH_OK;
@@ -393,7 +393,7 @@ rush_status op_gradient_call(call_ctx *cx, const op *o, const op_gradient *g,
                              const rush_value *values, const rush_value *inputs,
                              rush_value *results)
 {
-  TRY(prepare(cx, o, g));
+  TRY(prepare_gradient(cx, o, g));
   const op_body_runtime *rt = context_slot_get(o->ctx, SLOT_PROGRAM);
   TRY(call_enter(cx));
   rush_status st = rt->call(cx, atomic_load_explicit(&g->function, memory_order_acquire), values,
@@ -426,7 +426,7 @@ static rush_status bind_take(call_ctx *cx, const op *o, const op_gradient *g, ui
 rush_status op_gradient_run(call_ctx *cx, const op *o, const op_gradient *g,
                             const rush_value *values, const rush_value *inputs, rush_value *results)
 {
-  TRY(prepare(cx, o, g));
+  TRY(prepare_gradient(cx, o, g));
   rush_value *bound = mem_alloc(cx->ctx, (g->n_takes + 1) * sizeof *bound);
   if (!bound)
     return call_nomem(cx);

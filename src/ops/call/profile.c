@@ -87,7 +87,7 @@ static void forget(profile *p)
   p->own_bytes = 0;
 }
 
-static void destroy(context *c, void *object)
+static void destroy_profile(context *c, void *object)
 {
   profile *p = object;
 
@@ -110,7 +110,7 @@ static profile *make_profile(context *c)
   p->ctx = c;
   table_init(&p->items, c);
   mutex_init(&p->lock);
-  return context_slot_publish_steal(c, SLOT_HOOKS, p, destroy);
+  return context_slot_publish_steal(c, SLOT_HOOKS, p, destroy_profile);
 }
 
 /* Calls that start from now on know whether somebody watches. */
@@ -486,7 +486,7 @@ typedef struct beginning {
   const call_place *at; /* NULL: nowhere */
 } beginning;
 
-static uint32_t begin(call_ctx *cx, const beginning *b)
+static uint32_t begin_event(call_ctx *cx, const beginning *b)
 {
   profile *p = profile_of(cx->ctx);
   uint32_t depth = cx->profile_depth++, made = PROFILE_NONE;
@@ -532,7 +532,7 @@ uint32_t profile_begin_op(const rush_call *c)
   call_place at;
 
   key_inputs(&inputs, c);
-  return begin(
+  return begin_event(
     c->cx, &(beginning){.op = c->op, .inputs = &inputs, .at = place_now(c->cx, &at) ? &at : NULL});
 }
 
@@ -542,7 +542,7 @@ uint32_t profile_begin_function(call_ctx *cx, const char *name, const call_place
 
   if (!at && place_now(cx, &now))
     at = &now;
-  return begin(cx, &(beginning){.function = name, .at = at});
+  return begin_event(cx, &(beginning){.function = name, .at = at});
 }
 
 void profile_end(call_ctx *cx, uint32_t i)

@@ -168,7 +168,7 @@ static parts new_parts(session *s, const type *elem)
   session_defer(s, drop_value, held);
   return p;
 }
-static void add(parts *p, rush_value v)
+static void add_part(parts *p, rush_value v)
 {
   session_check(p->s, list_append_steal(p->s->cx, p->list, v));
 }
@@ -209,24 +209,24 @@ static rush_value symints_text(session *s, int n, const symint *e)
 {
   parts p = new_parts(s, type_simple(TYPE_STRING));
   for (int i = 0; i < n; i++)
-    add(&p, symint_text(s, e[i]));
+    add_part(&p, symint_text(s, e[i]));
   return as_list(&p);
 }
 
 static rush_value result_value(session *s, const shape_facts *r, const symshape_facts *sym)
 {
   parts p = new_parts(s, type_simple(TYPE_ANY));
-  add(&p, value_int(r->result));
-  add(&p, ints_value(s, r->n_dims, r->sizes));
-  add(&p, ints_value(s, r->n_dims, r->strides));
-  add(&p, value_int(r->offset));
-  add(&p, value_int(r->dtype));
-  add(&p, value_int(r->alias));
-  add(&p, value_bool(r->flags & SHAPE_ITSELF));
+  add_part(&p, value_int(r->result));
+  add_part(&p, ints_value(s, r->n_dims, r->sizes));
+  add_part(&p, ints_value(s, r->n_dims, r->strides));
+  add_part(&p, value_int(r->offset));
+  add_part(&p, value_int(r->dtype));
+  add_part(&p, value_int(r->alias));
+  add_part(&p, value_bool(r->flags & SHAPE_ITSELF));
   if (sym) {
-    add(&p, symints_text(s, sym->n_dims, sym->sizes));
-    add(&p, symints_text(s, sym->n_dims, sym->strides));
-    add(&p, symint_text(s, sym->offset));
+    add_part(&p, symints_text(s, sym->n_dims, sym->sizes));
+    add_part(&p, symints_text(s, sym->n_dims, sym->strides));
+    add_part(&p, symint_text(s, sym->offset));
   }
   return as_tuple(&p);
 }
@@ -259,10 +259,10 @@ static rush_value symbol_value(session *s, const sym_env *env, uint32_t i)
 {
   const sym_atom *a = env->atoms[i];
   parts p = new_parts(s, type_simple(TYPE_ANY));
-  add(&p, text_value(s, session_printf(s, "%c%u", a->backed ? 's' : 'u', a->number)));
-  add(&p, a->backed ? value_int(a->hint) : value_none());
-  add(&p, value_int(a->lo));
-  add(&p, a->hi == SYM_INF ? value_none() : value_int(a->hi));
+  add_part(&p, text_value(s, session_printf(s, "%c%u", a->backed ? 's' : 'u', a->number)));
+  add_part(&p, a->backed ? value_int(a->hint) : value_none());
+  add_part(&p, value_int(a->lo));
+  add_part(&p, a->hi == SYM_INF ? value_none() : value_int(a->hi));
   return as_tuple(&p);
 }
 
@@ -280,29 +280,29 @@ static void find_value(session *s, void *arg)
     op_symshape(s, env, q->o, &call);
     for (uint32_t i = 0; i < call.n_results; i++) {
       shape_facts r = hinted(s, call.results[i]);
-      add(&results, result_value(s, &r, call.results[i]));
+      add_part(&results, result_value(s, &r, call.results[i]));
     }
   } else {
     op_shape(s, q->o, &plain);
     for (uint32_t i = 0; i < plain.n_results; i++)
-      add(&results, result_value(s, plain.results[i], NULL));
+      add_part(&results, result_value(s, plain.results[i], NULL));
   }
   for (uint32_t i = 0; i < env->n_guards; i++) {
     text_buf *t = session_text(s);
     sym_cond_print(t, env->guards[i]);
-    add(&guards, text_value(s, session_take_text(s, t)));
+    add_part(&guards, text_value(s, session_take_text(s, t)));
   }
   for (uint32_t i = 0; i < env->n_atoms; i++)
     if (env->atoms[i]->kind == SYM_SYMBOL)
-      add(&symbols, symbol_value(s, env, i));
-  add(&all,
+      add_part(&symbols, symbol_value(s, env, i));
+  add_part(&all,
       text_value(s, session_printf(s, "%s%s%s", sc->name, *sc->overload ? "." : "", sc->overload)));
-  add(&all,
+  add_part(&all,
       text_value(s, q->o->outside && q->o->outside->shape_fn ? "function"
                                                              : shape_rule_name(rule_of(q->o))));
-  add(&all, as_list(&results));
-  add(&all, as_list(&guards));
-  add(&all, as_list(&symbols));
+  add_part(&all, as_list(&results));
+  add_part(&all, as_list(&guards));
+  add_part(&all, as_list(&symbols));
   q->out = as_tuple(&all);
 }
 

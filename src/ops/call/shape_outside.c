@@ -46,7 +46,7 @@ static void step_body(session *s, void *arg)
   t->body(&inner, t);
 }
 
-static bool run(rush_shape *q, step *t)
+static bool run_step(rush_shape *q, step *t)
 {
   t->q = q;
   if (q->failed == RUSH_OK) {
@@ -57,7 +57,10 @@ static bool run(rush_shape *q, step *t)
   return q->failed == RUSH_OK;
 }
 
-static const rush_size *made_by(rush_shape *q, step t) { return run(q, &t) ? t.made : &nought; }
+static const rush_size *made_by(rush_shape *q, step t)
+{
+  return run_step(q, &t) ? t.made : &nought;
+}
 
 static rush_size *new_size(session *s, int64_t n, symint e)
 {
@@ -109,14 +112,14 @@ int shape_ask_n_dims(rush_shape *q, size_t arg, size_t item)
 {
   step t = {.body = find_n_dims, .arg = (uint32_t)arg, .item = (uint32_t)item};
 
-  return run(q, &t) ? (int)t.n : 0;
+  return run_step(q, &t) ? (int)t.n : 0;
 }
 
 rush_dtype shape_ask_dtype(rush_shape *q, size_t arg, size_t item)
 {
   step t = {.body = find_n_dims, .arg = (uint32_t)arg, .item = (uint32_t)item};
 
-  return run(q, &t) ? (rush_dtype)t.what : RUSH_FLOAT32;
+  return run_step(q, &t) ? (rush_dtype)t.what : RUSH_FLOAT32;
 }
 
 static void find_size(session *s, step *t)
@@ -178,7 +181,7 @@ rush_value shape_ask_arg(rush_shape *q, size_t arg)
 {
   step t = {.body = fix_ints, .arg = (uint32_t)arg};
 
-  if (arg >= q->o->schema->n_args || (q->symbolic && !run(q, &t)))
+  if (arg >= q->o->schema->n_args || (q->symbolic && !run_step(q, &t)))
     return value_none();
   rush_value v = q->plain ? q->plain->args[arg].value : q->symbolic->args[arg].value;
   return v.tag == RUSH_TAG_TENSOR ? value_none() : v;
@@ -267,7 +270,7 @@ const rush_size *shape_ask_calc(rush_shape *q, rush_size_op op, const rush_size 
   return made_by(q, (step){.body = find_result_of, .what = (int)op, .a = a, .b = b});
 }
 
-static void compare(session *s, step *t)
+static void compare_sizes(session *s, step *t)
 {
   const rush_shape *q = t->q;
 
@@ -289,9 +292,9 @@ static void compare(session *s, step *t)
 
 bool shape_ask_holds(rush_shape *q, rush_size_relation rel, const rush_size *a, const rush_size *b)
 {
-  step t = {.body = compare, .what = (int)rel, .a = a, .b = b};
+  step t = {.body = compare_sizes, .what = (int)rel, .a = a, .b = b};
 
-  return run(q, &t) && t.holds;
+  return run_step(q, &t) && t.holds;
 }
 
 /* -- Results ----------------------------------------------------------------------------------- */
@@ -346,7 +349,7 @@ rush_status shape_ask_give(rush_shape *q, size_t result, rush_dtype dtype, int n
             .dim = n_dims,
             .sizes = sizes};
 
-  (void)run(q, &t);
+  (void)run_step(q, &t);
   return q->failed;
 }
 
@@ -359,7 +362,7 @@ rush_status shape_ask_fail(rush_shape *q, const char *type, const char *fmt, va_
 
 /* -- The question ------------------------------------------------------------------------------ */
 
-static void ask(rush_shape *q)
+static void ask_numbers(rush_shape *q)
 {
   rush_status st = q->o->outside->shape_fn(q, q->o->outside->user);
 
@@ -371,11 +374,11 @@ static void ask(rush_shape *q)
 
 void op_shape_outside(session *s, const op *o, shape_call *call)
 {
-  ask(&(rush_shape){.s = s, .o = o, .plain = call});
+  ask_numbers(&(rush_shape){.s = s, .o = o, .plain = call});
 }
 
 void op_symshape_outside(session *s, sym_env *env, const op *o, symshape_call *call)
 {
-  ask(&(rush_shape){.s = s, .o = o, .symbolic = call, .env = env});
+  ask_numbers(&(rush_shape){.s = s, .o = o, .symbolic = call, .env = env});
   symshape_finish(env, call);
 }

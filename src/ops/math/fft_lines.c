@@ -83,7 +83,7 @@ typedef struct job {
   _Atomic int failed;
 } job;
 
-static char *element(const job *j, const void *base, int64_t at)
+static char *line_element(const job *j, const void *base, int64_t at)
 {
   return (char *)(uintptr_t)base + (size_t)at * 2 * j->loops->item;
 }
@@ -110,8 +110,8 @@ static void run_block(const job *j, int64_t first, int64_t outer, char *x, char 
   const int n_lanes = (int)i64_min(o->lanes, (rows ? f->outer : f->inner) - first);
   fft_memory in = {NULL, f->inner, rows ? in_n : 1, n_lanes},
              out = {NULL, f->inner, rows ? out_n : 1, n_lanes};
-  in.data = element(j, f->in, rows ? first * in_n : outer * f->n * f->inner + first);
-  out.data = element(j, f->out, rows ? first * out_n : outer * f->n * f->inner + first);
+  in.data = line_element(j, f->in, rows ? first * in_n : outer * f->n * f->inner + first);
+  out.data = line_element(j, f->out, rows ? first * out_n : outer * f->n * f->inner + first);
   o->load(&in, f->form == FFT_COMPLEX ? f->n : f->form == FFT_OF_REALS ? h : h + 1, x);
   if (f->form == FFT_TO_REALS) {
     o->join(h, x, y, j->w.re, j->w.im);
@@ -150,8 +150,8 @@ static void run_columns(void *arg, int64_t begin, int64_t end)
   for (int64_t b = begin; x && b < end && !call_over(j->cx); b++) {
     const int64_t first = b * o->lanes;
     const int n_lanes = (int)i64_min(o->lanes, n2 - first);
-    const fft_memory in = {element(j, j->f->in, j->line * j->f->n + first), n2, 1, n_lanes};
-    const fft_memory out = {element(j, j->part, first * n1), 1, n1, n_lanes};
+    const fft_memory in = {line_element(j, j->f->in, j->line * j->f->n + first), n2, 1, n_lanes};
+    const fft_memory out = {line_element(j, j->part, first * n1), 1, n1, n_lanes};
     o->load(&in, n1, x);
     char *got = o->run(&j->p1, j->f->backward, x, x + n_bytes / 2);
     o->turn(n1, first, n2, j->f->backward, j->w.re, j->w.im, got);
@@ -171,8 +171,8 @@ static void run_rows(void *arg, int64_t begin, int64_t end)
   for (int64_t b = begin; x && b < end && !call_over(j->cx); b++) {
     const int64_t first = b * o->lanes;
     const int n_lanes = (int)i64_min(o->lanes, n1 - first);
-    const fft_memory in = {element(j, j->part, first), n1, 1, n_lanes};
-    const fft_memory out = {element(j, j->f->out, j->line * j->f->n + first), n1, 1, n_lanes};
+    const fft_memory in = {line_element(j, j->part, first), n1, 1, n_lanes};
+    const fft_memory out = {line_element(j, j->f->out, j->line * j->f->n + first), n1, 1, n_lanes};
     o->load(&in, n2, x);
     o->store(&out, n2, o->run(&j->p2, j->f->backward, x, x + n_bytes / 2), j->f->scale, j->f->conj);
   }

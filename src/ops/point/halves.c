@@ -9,7 +9,7 @@ typedef struct job {
   int64_t from_bytes, to_bytes;
 } job;
 
-static void run(void *arg, int64_t begin, int64_t end)
+static void run_halves(void *arg, int64_t begin, int64_t end)
 {
   const job *j = arg;
   j->convert(end - begin, j->to + begin * j->to_bytes, j->from + begin * j->from_bytes);
@@ -23,11 +23,11 @@ static const tape_isa *loops(call_ctx *cx)
 rush_status halves_widen(call_ctx *cx, int dtype, int64_t n, const void *from, float *to)
 {
   job j = {loops(cx)->load[dtype], from, (char *)to, 2, 4};
-  return parallel_for(cx, n, 65536, run, &j);
+  return parallel_for(cx, n, 65536, run_halves, &j);
 }
 
 rush_status halves_narrow(call_ctx *cx, int dtype, int64_t n, const float *from, void *to)
 {
   job j = {loops(cx)->store[dtype], (const char *)from, to, 4, 2};
-  return parallel_for(cx, n, 65536, run, &j);
+  return parallel_for(cx, n, 65536, run_halves, &j);
 }

@@ -87,7 +87,7 @@ typedef struct plan {
   atomic_uint fault;
 } plan;
 
-static void describe(operand *o, const rush_tensor *t, uint8_t type)
+static void describe_operand(operand *o, const rush_tensor *t, uint8_t type)
 {
   o->data = t->data;
   o->strides = NULL;
@@ -193,10 +193,10 @@ static void make_plan(plan *p, const point_run *r, bool flat, int64_t *far)
   p->flat = flat;
   atomic_init(&p->fault, 0);
   for (int i = 0; i < r->n_results; i++)
-    describe(&p->out[i], r->results[i].tensor, r->results[i].type);
+    describe_operand(&p->out[i], r->results[i].tensor, r->results[i].type);
   for (int i = 0; i < r->n_inputs; i++)
     if (r->inputs[i].tensor) {
-      describe(&p->in[i], r->inputs[i].tensor, r->inputs[i].type);
+      describe_operand(&p->in[i], r->inputs[i].tensor, r->inputs[i].type);
       p->in[i].direct &= r->inputs[i].via < 0;
     }
   if (!flat) {
@@ -360,15 +360,15 @@ typedef struct worker { /* one thread's */
   void *regs[RUN_MAX_REGS];
 } worker;
 
-static char *slot_of(const worker *w, int i) { return w->slots + (size_t)i * w->stride; }
+static char *block_of(const worker *w, int i) { return w->slots + (size_t)i * w->stride; }
 
 enum extra_slot { GATHER, CONVERT, ROUND };
 static char *extra_slot_of(const worker *w, enum extra_slot i)
 {
-  return slot_of(w, w->p->run->n_regs + (int)i);
+  return block_of(w, w->p->run->n_regs + (int)i);
 }
 
-static void convert(const tape_isa *isa, int64_t n, void *dst, uint8_t to, const void *src,
+static void convert_block(const tape_isa *isa, int64_t n, void *dst, uint8_t to, const void *src,
                     uint8_t from)
 {
   isa->fns[TAPE_CVT][to](n, dst, src, NULL, NULL, from);
@@ -378,19 +378,19 @@ static void convert(const tape_isa *isa, int64_t n, void *dst, uint8_t to, const
 static void load(worker *w, int i, const operand *o, const void *src, int64_t n)
 {
   const tape_isa *isa = w->p->run->isa;
-  char *slot = slot_of(w, i);
+  char *slot = block_of(w, i);
   tape_convert *fn = isa->load[o->dtype];
   if (!fn) {
     if (o->natural == o->type)
       memcpy(slot, src, (size_t)(n * o->item));
     else
-      convert(isa, n, slot, o->type, src, o->natural);
+      convert_block(isa, n, slot, o->type, src, o->natural);
   } else if (o->natural == o->type) {
     fn(n, slot, src);
   } else {
     char *tmp = extra_slot_of(w, CONVERT);
     fn(n, tmp, src);
-    convert(isa, n, slot, o->type, tmp, o->natural);
+    convert_block(isa, n, slot, o->type, tmp, o->natural);
   }
   int via = w->p->run->inputs[i].via;
   if (via >= 0) {
@@ -407,20 +407,21 @@ static void load_fixed(worker *w, int64_t n)
   const plan *p = w->p;
   const point_run *r = p->run;
   for (int i = 0; i < r->n_regs; i++)
-    w->regs[i] = slot_of(w, i);
+    w->regs[i] = block_of(w, i);
   for (int i = 0; i < r->n_inputs; i++) {
     if (!r->inputs[i].tensor) {
-      fill_number(slot_of(w, i), n, (tape_type)r->inputs[i].type, &r->inputs[i].number);
+      fill_number(block_of(w, i), n, (tape_type)r->inputs[i].type, &r->inputs[i].number);
     } else if (p->in[i].single) {
       load(w, i, &p->in[i], p->in[i].data, 1);
       char one[16];
       size_t bytes = tape_type_bytes((tape_type)p->in[i].type);
-      memcpy(one, slot_of(w, i), bytes);
-      r->isa->fill(n, slot_of(w, i), one, (int64_t)bytes);
+      memcpy(one, block_of(w, i), bytes);
+      r->isa->fill(n, block_of(w, i), one, (int64_t)bytes);
     }
   }
   for (int i = 0; i < r->n_consts; i++)
-    fill_number(slot_of(w, r->n_inputs + i), n, (tape_type)r->consts[i].type, &r->consts[i].number);
+    fill_number(block_of(w, r->n_inputs + i), n, (tape_type)r->consts[i].type,
+                &r->consts[i].number);
 }
 
 /* Inputs of the block of n elements that starts at `pos`. */
@@ -444,13 +445,13 @@ static void load_block(worker *w, int64_t pos, const position *x, int64_t n)
       src = position_of(x, &p->it, o);
       if (!o->direct) {
         load(w, i, o, src, 1);
-        src = memcpy(one, slot_of(w, i), (size_t)bytes);
+        src = memcpy(one, block_of(w, i), (size_t)bytes);
       }
-      r->isa->fill(n, slot_of(w, i), src, bytes);
-      w->regs[i] = slot_of(w, i);
+      r->isa->fill(n, block_of(w, i), src, bytes);
+      w->regs[i] = block_of(w, i);
       continue;
     } else {
-      src = o->direct ? slot_of(w, i) : extra_slot_of(w, GATHER);
+      src = o->direct ? block_of(w, i) : extra_slot_of(w, GATHER);
       walk(r->isa, &p->it, o, x, n, src, true);
     }
     if (o->direct)
@@ -477,7 +478,7 @@ static void store_block(worker *w, int k, int64_t pos, const position *x, int64_
   }
   if (o->natural != o->type) {
     void *to = fn ? tmp : dst;
-    convert(isa, n, to, o->natural, src, o->type);
+    convert_block(isa, n, to, o->natural, src, o->type);
     src = to;
   }
   if (fn)
@@ -497,7 +498,7 @@ static unsigned run_tape(worker *w, int64_t pos, int64_t n, bool fixed)
   for (int i = 0; i < r->n_instrs; i++) {
     const tape_instr *t = &r->code[i];
     uint8_t type = r->types[t->type];
-    void *dst = slot_of(w, t->dst);
+    void *dst = block_of(w, t->dst);
     if ((i < 64 && (p->fixed >> i & 1)) != fixed)
       continue;
     if (p->redirect && i == r->n_instrs - 1)
@@ -531,7 +532,7 @@ static void run_machine_code(worker *w, int64_t pos, int64_t n)
     operands[i] = w->regs[i];
   for (int k = 0; k < r->n_results; k++) {
     const operand *o = &p->out[k];
-    void *dst = o->direct && o->linear ? o->data + pos * o->item : slot_of(w, r->results[k].reg);
+    void *dst = o->direct && o->linear ? o->data + pos * o->item : block_of(w, r->results[k].reg);
     operands[r->n_inputs + k] = w->regs[r->results[k].reg] = dst;
   }
   r->machine_code(n, operands);
@@ -602,7 +603,7 @@ void block_read(const tape_isa *isa, int64_t n, void *dst, tape_type type, const
     src = tmp;
   }
   if (natural != type)
-    convert(isa, n, dst, (uint8_t)type, src, (uint8_t)natural);
+    convert_block(isa, n, dst, (uint8_t)type, src, (uint8_t)natural);
   else if (!fn)
     memcpy(dst, src, (size_t)n * tape_type_bytes(type));
 }
@@ -614,7 +615,7 @@ void block_write(const tape_isa *isa, int64_t n, void *dst, int dtype, const voi
   tape_convert *fn = isa->store[dtype];
   char tmp[BLOCK_MAX * 8] __attribute__((aligned(64))); /* what is converted has at most 8 bytes */
   if (natural != type) {
-    convert(isa, n, fn ? tmp : dst, (uint8_t)natural, src, (uint8_t)type);
+    convert_block(isa, n, fn ? tmp : dst, (uint8_t)natural, src, (uint8_t)type);
     src = fn ? tmp : dst;
   }
   if (fn)

@@ -603,7 +603,7 @@ DEFF8(RUSH_FLOAT8_E4M3FN, e4m3fn)
 DEFF8(RUSH_FLOAT8_E5M2FNUZ, e5m2fnuz)
 DEFF8(RUSH_FLOAT8_E4M3FNUZ, e4m3fnuz)
 
-static void fill(int64_t n, void *dv, const void *one, int64_t item)
+static void fill_block(int64_t n, void *dv, const void *one, int64_t item)
 {
   switch (item) {
 #define CASE(T)                     \
@@ -655,7 +655,7 @@ static const tape_isa loops = {
                           R(COSH, f) R(SIN, f) R(COS, f) R(TAN, f) R(ASIN, f) R(ACOS, f) R(ATAN, f)
                             R(ATAN2, f) R(HYPOT, f) R(ERF, f) R(PHI, f) R(REAL, c) R(IMAG, c)
                               R(COMPLEX, f) R(CALL1, f) R(CALL2, f) R(CALLZ, c)},
-  .fill = fill,
+  .fill = fill_block,
   .load = {[RUSH_UINT8] = load_u8,
            [RUSH_INT8] = load_i8,
            [RUSH_INT16] = load_i16,

@@ -58,8 +58,7 @@ ir_value *em_literal_number(emitter *e, rush_value v, const type *t)
     n->range = e->at;
     ir_node *first = ir_block_first(e->g->block);
     ir_node_insert_before(n, first);
-    if (!table_put(e->literals, name, n))
-      session_check(e->s, call_nomem(e->s->cx));
+    session_table_put(e->s, e->literals, name, n);
   }
   return n->outputs[0];
 }

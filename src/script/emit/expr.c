@@ -117,7 +117,7 @@ static ir_value *emit_compare(emitter *e, const ast_expr *x)
 
 /* -- Dispatch ---------------------------------------------------------------------------------- */
 
-static _Noreturn void refuse(emitter *e, const ast_expr *x)
+static _Noreturn void refuse_expr(emitter *e, const ast_expr *x)
 {
   static const struct { expr_kind kind; const char *name;
   } nodes[] = {
@@ -170,7 +170,7 @@ static ir_value *emit_plain(emitter *e, const ast_expr *x, const type *hint)
   case EXPR_YIELD_FROM:
   case EXPR_SET:
   case EXPR_SET_COMP: case EXPR_BYTES: case EXPR_STARRED: case EXPR_SLICE: case EXPR_FORMAT:
-    refuse(e, x);
+    refuse_expr(e, x);
   default:
     return em_literal(e, x, hint);
   }

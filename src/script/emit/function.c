@@ -348,8 +348,7 @@ static void check_names(session *s, const ast_def *def)
     const ast_param *p = &def->params[i];
     if (table_get(names, str_of(p->name)))
       session_fail(s, &p->at, "duplicate argument '%s' in function definition", p->name);
-    if (!table_put(names, str_of(p->name), (void *)(uintptr_t)p))
-      session_check(s, call_nomem(s->cx));
+    session_table_put(s, names, str_of(p->name), (void *)(uintptr_t)p);
   }
 }
 

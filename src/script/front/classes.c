@@ -7,7 +7,7 @@
 
 #include "script/emit/emit_int.h"
 
-static const char *keep(session *s, program *p, const char *text)
+static const char *keep_text(session *s, program *p, const char *text)
 {
   char *copy = session_alloc_in(s, &p->mem, strlen(text) + 1);
   memcpy(copy, text, strlen(text));
@@ -89,7 +89,7 @@ const type *class_make_named_tuple(session *s, const resolver *r, const char *qu
     if (name->kind != EXPR_STRING)
       session_fail(s, &x->at, "expected a field's name, or a pair of name and type");
     elems[i] = typed ? resolve_type(s, r, x->as.items.items[1]) : type_simple(TYPE_TENSOR);
-    fields[i] = keep(s, r->program, name->as.string.data);
+    fields[i] = keep_text(s, r->program, name->as.string.data);
   }
   return new_tuple(s, r, qualified, elems, fields, n);
 }
@@ -112,7 +112,7 @@ const type *class_read_named_tuple(session *s, const resolver *r, const char *qu
     if (target->kind != EXPR_NAME)
       session_fail(s, &st->at, "expected a field's name");
     elems[n] = resolve_type(s, r, st->as.assign.type);
-    fields[n++] = keep(s, r->program, target->as.name);
+    fields[n++] = keep_text(s, r->program, target->as.name);
     if (!st->as.assign.value &&
         n_defaults) /* defaults are kept without their fields: the last ones' */
       session_fail(s, &st->at, "non-default argument '%s' follows default argument", fields[n - 1]);

@@ -377,8 +377,7 @@ static void memo_put(session *s, host_function *hf, str key, const sugared *v)
     return;
   sugared *kept = session_new(s, sugared);
   *kept = *v;
-  if (!table_put(hf->memo, (str){session_strndup(s, key.p, key.len), key.len}, kept))
-    session_check(s, call_nomem(s->cx));
+  session_table_put(s, hf->memo, (str){session_strndup(s, key.p, key.len), key.len}, kept);
 }
 
 /* Another function of the same text. */

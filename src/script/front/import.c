@@ -38,17 +38,11 @@ typedef struct body {
 
 static importer *importer_of(program *p) { return p->front; }
 
-static char *keep(session *s, importer *im, const char *text, size_t len)
+static char *keep_bytes(session *s, importer *im, const char *text, size_t len)
 {
   char *copy = session_alloc_in(s, &im->p->mem, len + 1);
   memcpy(copy, text, len);
   return copy;
-}
-
-static void remember(session *s, table *t, const char *key, void *v)
-{
-  if (!table_put(t, str_of(key), v))
-    session_check(s, call_nomem(s->cx));
 }
 
 /* -- Files ------------------------------------------------------------------------------------- */
@@ -62,11 +56,11 @@ static void add_definition(session *s, importer *im, const char *prefix, lexer *
   const char *q = session_printf(s, "%s.%.*s", prefix, (int)(lx->cur.end - lx->cur.start),
                                  lx->src->text + lx->cur.start);
   definition *d = session_alloc_in(s, &im->p->mem, sizeof *d);
-  d->qualified = keep(s, im, q, strlen(q));
+  d->qualified = keep_bytes(s, im, q, strlen(q));
   d->src = lx->src;
   d->start = start;
   d->is_class = is_class;
-  remember(s, &im->definitions, d->qualified, d);
+  session_table_put(s, &im->definitions, str_of(d->qualified), d);
 }
 
 /* Go on to the next "class" or "def" at the start of a line that is not indented; false: there are
@@ -101,7 +95,7 @@ static void load_prefix(session *s, importer *im, str prefix)
 {
   if (table_get(&im->loaded, prefix))
     return;
-  char *name = keep(s, im, prefix.p, prefix.len);
+  char *name = keep_bytes(s, im, prefix.p, prefix.len);
   char *path = session_printf(s, "code/%s.py", name);
   for (char *p = path + 5; p < path + 5 + prefix.len; p++)
     if (*p == '.')
@@ -109,7 +103,8 @@ static void load_prefix(session *s, importer *im, str prefix)
   str text;
   if (im->files->find(s, im->files->user, path, &text))
     scan(s, im, program_add_source(s, im->p, path, text.p, text.len), name);
-  remember(s, &im->loaded, name, name); /* at last: without memory it is looked for again */
+  session_table_put(s, &im->loaded, str_of(name),
+                    name); /* at last: without memory it is looked for again */
 }
 
 static definition *find_definition(session *s, importer *im, str qualified)
@@ -186,8 +181,7 @@ static void add_name(class_reader *c, const char *what, const char *name, const 
 {
   if (table_get(c->names, str_of(name)))
     session_fail(c->s, at, "%s '%s' of %s already defined", what, name, c->t->name);
-  if (!table_put(c->names, str_of(name), c))
-    session_check(c->s, call_nomem(c->s->cx));
+  session_table_put(c->s, c->names, str_of(name), c);
 }
 
 static void read_attr(class_reader *c, const char *name, const ast_expr *annotation,

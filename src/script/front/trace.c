@@ -99,7 +99,7 @@ static bool has_identity(rush_value v)
   }
 }
 
-static uint32_t *slot_of(trace *t, const void *address)
+static uint32_t *address_slot(trace *t, const void *address)
 {
   uint32_t i = (uint32_t)(((uintptr_t)address >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 32);
 
@@ -121,7 +121,7 @@ static bool grow_slots(trace *t)
   t->n_slots = n_old ? 2 * n_old : 256;
   for (uint32_t i = 0; i < n_old; i++)
     if (old[i])
-      *slot_of(t, t->items[old[i] - 1].value.as.heap) = old[i];
+      *address_slot(t, t->items[old[i] - 1].value.as.heap) = old[i];
   mem_free(t->ctx, old, n_old * sizeof *old);
   return true;
 }
@@ -134,7 +134,7 @@ static void name_item(trace *t, uint32_t id)
     t->failed = true;
     return;
   }
-  uint32_t *slot = slot_of(t, t->items[id].value.as.heap);
+  uint32_t *slot = address_slot(t, t->items[id].value.as.heap);
   t->n_taken += *slot == 0;
   *slot = id + 1;
 }
@@ -180,14 +180,14 @@ static uint32_t use(trace *t, uint32_t id)
 }
 
 /* The item that v is; a new one for what nobody gave. */
-static uint32_t find(trace *t, rush_value v)
+static uint32_t find_traced(trace *t, rush_value v)
 {
   rush_value element;
 
   if (v.aux && v.aux <= t->n_items && !has_identity(v))
     return use(t, v.aux - 1);
-  if (has_identity(v) && t->n_slots && *slot_of(t, v.as.heap))
-    return use(t, *slot_of(t, v.as.heap) - 1);
+  if (has_identity(v) && t->n_slots && *address_slot(t, v.as.heap))
+    return use(t, *address_slot(t, v.as.heap) - 1);
   if (v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_TUPLE) {
     uint32_t id = add_item(t, ORIGIN_CONSTANT, 0, 0, v);
     if (v.tag != RUSH_TAG_DICT)
@@ -201,7 +201,7 @@ static uint32_t find(trace *t, rush_value v)
     return NOTHING;
   }
   for (size_t i = 0; element_at(v, i, &element); i++)
-    ids[i] = find(t, element);
+    ids[i] = find_traced(t, element);
   uint32_t first = t->n_parts;
   for (size_t i = 0; i < n; i++)
     add_part(t, ids[i]);
@@ -225,7 +225,7 @@ static void record(trace *t, const op *o, function *f, const rush_value *args, u
     return;
   }
   for (uint32_t i = 0; i < n_args; i++)
-    ids[i] = find(t, args[i]);
+    ids[i] = find_traced(t, args[i]);
   step *made = &t->steps[t->n_steps];
   if (f)
     program_retain(f->program);
@@ -343,7 +343,7 @@ static const type *value_type(builder *b, rush_value v)
   return t;
 }
 
-static ir_value *put(builder *b, ir_node *n, const type *t)
+static ir_value *put_node(builder *b, ir_node *n, const type *t)
 {
   ir_node_append(n, b->g->block);
   return n->n_outputs ? n->outputs[0] : ir_node_add_output(b->s, n, t);
@@ -352,7 +352,7 @@ static ir_value *put(builder *b, ir_node *n, const type *t)
 static ir_value *constant(builder *b, rush_value v)
 {
   v.aux = 0;
-  return put(b, ir_constant_new(b->s, b->g, v, NULL), NULL);
+  return put_node(b, ir_constant_new(b->s, b->g, v, NULL), NULL);
 }
 
 /* Programs whose functions are called live as long as ours. */
@@ -393,7 +393,7 @@ static ir_value *held_object(builder *b, rush_value v)
   ir_value *self = ir_block_input(b->g->block, 0);
   ir_node *n = ir_node_new(b->s, b->g, IR_GET_ATTR, &self, 1);
   ir_attr_set_string(b->s, n, "name", name);
-  return put(b, n, v.as.object->type);
+  return put_node(b, n, v.as.object->type);
 }
 
 static ir_value *value_of(builder *b, uint32_t id);
@@ -405,10 +405,10 @@ static ir_value *made(builder *b, const item *it)
   for (uint32_t i = 0; i < it->b; i++)
     in[i] = value_of(b, b->t->parts[it->a + i]);
   ir_kind kind = it->value.tag == RUSH_TAG_LIST ? IR_LIST_CONSTRUCT : IR_TUPLE_CONSTRUCT;
-  return put(b, ir_node_new(b->s, b->g, kind, in, it->b), value_type(b, it->value));
+  return put_node(b, ir_node_new(b->s, b->g, kind, in, it->b), value_type(b, it->value));
 }
 
-static ir_value *element(builder *b, const item *it)
+static ir_value *traced_element(builder *b, const item *it)
 {
   const item *of = &b->t->items[it->a];
   bool is_tuple = of->value.tag == RUSH_TAG_TUPLE, is_dict = of->value.tag == RUSH_TAG_DICT;
@@ -416,13 +416,13 @@ static ir_value *element(builder *b, const item *it)
 
   in[1] = constant(b, is_dict ? of->value.as.dict->entries[it->b].key : value_int(it->b));
   if (is_tuple)
-    return put(b, ir_node_new(b->s, b->g, IR_TUPLE_INDEX, in, 2), value_type(b, it->value));
+    return put_node(b, ir_node_new(b->s, b->g, IR_TUPLE_INDEX, in, 2), value_type(b, it->value));
   const op *o =
     op_find(b->s->cx->ctx, STR("aten::__getitem__"), is_dict ? STR("Dict_str") : STR("t"));
   if (!o)
     session_check(b->s, call_nomem(b->s->cx));
   ir_node *n = ir_node_new_op(b->s, b->g, o, in, 2);
-  ir_value *v = put(b, n, NULL);
+  ir_value *v = put_node(b, n, NULL);
   v->type = value_type(b, it->value);
   return v;
 }
@@ -436,7 +436,7 @@ static ir_value *value_of(builder *b, uint32_t id)
     if (it->from == ORIGIN_MADE)
       b->of[id] = made(b, it);
     else if (it->from == ORIGIN_ELEMENT)
-      b->of[id] = element(b, it);
+      b->of[id] = traced_element(b, it);
     else
       b->of[id] =
         it->value.tag == RUSH_TAG_OBJECT ? held_object(b, it->value) : constant(b, it->value);
@@ -538,7 +538,7 @@ static void build(session *s, void *arg)
     const type *tuple = type_tuple(&b->p->types, types, b->n_outputs);
     if (!tuple)
       session_check(s, call_nomem(s->cx));
-    out[0] = put(b, ir_node_new(s, b->g, IR_TUPLE_CONSTRUCT, out, b->n_outputs), tuple);
+    out[0] = put_node(b, ir_node_new(s, b->g, IR_TUPLE_CONSTRUCT, out, b->n_outputs), tuple);
   }
   ir_block_add_output(s, b->g->block, out[0]);
   pass_run_by_name(s, b->g, "dce");
@@ -561,7 +561,7 @@ rush_status trace_end_steal(call_ctx *cx, trace *t, const rush_value *outputs, u
   stop(t);
   uint32_t *ids = mem_alloc(cx->ctx, n * sizeof *ids);
   for (uint32_t i = 0; i < n && ids; i++)
-    ids[i] = find(t, outputs[i]);
+    ids[i] = find_traced(t, outputs[i]);
   for (uint32_t i = 0; i < n && ids; i++) /* the last parts */
     add_part(t, ids[i]);
   bool failed = !ids || t->failed;

@@ -83,7 +83,7 @@ static const char prelude[] =
 
 static unit *unit_of(const resolver *r) { return r->arg; }
 
-static const char *keep(session *s, unit *u, const char *text)
+static const char *keep_name(session *s, unit *u, const char *text)
 {
   char *copy = session_alloc_in(s, &u->p->mem, strlen(text) + 1);
   memcpy(copy, text, strlen(text));
@@ -94,9 +94,8 @@ static binding *bind_in(session *s, unit *u, table *where, binding_kind kind, co
                         source_range at)
 {
   binding *b = session_alloc_in(s, &u->p->mem, sizeof *b);
-  *b = (binding){.kind = kind, .name = keep(s, u, name), .at = at, .constant = value_none()};
-  if (!table_put(where, str_of(b->name), b))
-    session_check(s, call_nomem(s->cx));
+  *b = (binding){.kind = kind, .name = keep_name(s, u, name), .at = at, .constant = value_none()};
+  session_table_put(s, where, str_of(b->name), b);
   return b;
 }
 
@@ -256,7 +255,7 @@ static void add_property(session *s, unit *u, type *t, const ast_def *d, bool is
     session_alloc_in(s, &u->p->mem, (c->n_properties + 1) * sizeof *grown);
   if (c->n_properties)
     memcpy(grown, c->properties, c->n_properties * sizeof *grown);
-  grown[c->n_properties++] = (struct class_property){keep(s, u, d->name), f, NULL};
+  grown[c->n_properties++] = (struct class_property){keep_name(s, u, d->name), f, NULL};
   c->properties = grown;
 }
 
@@ -501,7 +500,7 @@ static void read_import(session *s, unit *u, const ast_stmt *st)
         : a->name;
     if (st->as.import.from && a->as_name && strcmp(a->as_name, a->name) != 0 &&
         !is_known_module(path))
-      bind(s, u, BOUND_TYPING, a->as_name, st->at)->path = keep(s, u, path);
+      bind(s, u, BOUND_TYPING, a->as_name, st->at)->path = keep_name(s, u, path);
     if (!is_known_module(path) || strcmp(a->name, "*") == 0)
       continue;
     const char *as = a->as_name ? a->as_name : a->name;
@@ -513,7 +512,7 @@ static void read_import(session *s, unit *u, const ast_stmt *st)
     bool is_module = !st->as.import.from;
     if (st->as.import.from && imported(s, u, path, &v))
       is_module = v.kind == SUGAR_TORCH;
-    bind(s, u, is_module ? BOUND_MODULE : BOUND_IMPORT, as, st->at)->path = keep(s, u, path);
+    bind(s, u, is_module ? BOUND_MODULE : BOUND_IMPORT, as, st->at)->path = keep_name(s, u, path);
   }
 }
 
@@ -601,7 +600,7 @@ static void read_assign(session *s, unit *u, const ast_stmt *st)
     else if (makes_named_tuple(value))
       bind(s, u, BOUND_TUPLE, t->as.name, value->at);
     else
-      bind(s, u, BOUND_VALUE, t->as.name, value->at)->path = keep(s, u, kind_of(value));
+      bind(s, u, BOUND_VALUE, t->as.name, value->at)->path = keep_name(s, u, kind_of(value));
   }
 }
 
@@ -630,7 +629,7 @@ static void read_class_statement(session *s, unit *u, const ast_class *cls)
   binding *b = bind(s, u, is_exception(u, cls) ? BOUND_EXCEPTION : BOUND_CLASS, cls->name, cls->at);
   b->marks = marks_of(&cls->decorators);
   if (b->kind == BOUND_EXCEPTION)
-    b->path = keep(s, u, session_printf(s, "__main__.%s", cls->name));
+    b->path = keep_name(s, u, session_printf(s, "__main__.%s", cls->name));
 }
 
 /* True if b has overloads declared and no implementation yet. */

@@ -27,15 +27,9 @@ script_uses *script_uses_new(session *s)
   return u;
 }
 
-static void put(script_uses *u, table *t, const char *key, void *v)
-{
-  if (!table_put(t, str_of(key), v))
-    session_check(u->s, call_nomem(u->s->cx));
-}
-
 static void use(script_uses *u, const char *key, script_use what)
 {
-  put(u, &u->seen, key, (void *)(uintptr_t)(u->n + 1));
+  session_table_put(u->s, &u->seen, str_of(key), (void *)(uintptr_t)(u->n + 1));
   GROW(u->s, u->items, u->n, u->cap, 32);
   u->items[u->n++] = what;
 }
@@ -90,7 +84,7 @@ static const char *use_function(script_uses *u, function *f)
   if (known)
     return u->items[known - 1].name;
   const char *name = name_of_its_own(u, function_name(u, f));
-  put(u, &u->names, name, f);
+  session_table_put(u->s, &u->names, str_of(name), f);
   use(u, key, (script_use){.function = f, .name = name});
   return name;
 }
@@ -186,12 +180,10 @@ static const char *fresh_name(printer *p, const char *wanted)
 
   while (table_get(&p->used, str_of(name)) || is_reserved(name)) {
     uintptr_t number = (uintptr_t)table_get(&p->to->counts, str_of(name));
-    if (!table_put(&p->to->counts, str_of(name), (void *)(number + (number == 0) + 1)))
-      session_check(p->s, call_nomem(p->s->cx));
+    session_table_put(p->s, &p->to->counts, str_of(name), (void *)(number + (number == 0) + 1));
     name = session_printf(p->s, "%s%llu", wanted, (unsigned long long)(number ? number - 1 : 0));
   }
-  if (!table_put(&p->used, str_of(name), (void *)name))
-    session_check(p->s, call_nomem(p->s->cx));
+  session_table_put(p->s, &p->used, str_of(name), (void *)name);
   return name;
 }
 
@@ -569,8 +561,7 @@ static void put_function(printer *p, const ir_node *n)
     text_printf(p->out, "%s = %s\n", as, name);
     name = as;
   }
-  if (!table_put(&p->functions, str_of(key), (void *)name))
-    session_check(p->s, call_nomem(p->s->cx));
+  session_table_put(p->s, &p->functions, str_of(key), (void *)name);
 }
 
 /* Constants in the order of their uses: long ones get names before all else. */

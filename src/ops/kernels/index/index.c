@@ -378,7 +378,7 @@ static rush_status write_all(call_ctx *cx, const plan *p, rush_tensor *self,
 }
 
 /* Values that lie on self's memory are copied first. */
-static rush_status put(call_ctx *cx, const plan *p, rush_tensor *self, rush_tensor *values,
+static rush_status put_values(call_ctx *cx, const plan *p, rush_tensor *self, rush_tensor *values,
                        bool accumulate)
 {
   rush_tensor *v = NULL;
@@ -400,7 +400,7 @@ rush_status kernel_index_put(rush_call *c)
   TRY(call_target(c, false, &self));
   rush_status s = plan_make(c, &p, self, call_list(c, 1));
   if (s == RUSH_OK)
-    s = put(c->cx, &p, self, call_tensor(c, 2), call_bool(c, 3));
+    s = put_values(c->cx, &p, self, call_tensor(c, 2), call_bool(c, 3));
   plan_free(c, &p);
   return call_return_made_steal(c, 0, self, s);
 }

@@ -200,7 +200,7 @@ rush_status kernel_masked_select(rush_call *c)
     k += m[i] != 0;                                                \
   }
 
-static void unpack(const call_ctx *cx, size_t item, char *d, const char *s, const uint8_t *m,
+static void unpack_masked(const call_ctx *cx, size_t item, char *d, const char *s, const uint8_t *m,
                    int64_t count)
 {
   int64_t k = 0;
@@ -231,7 +231,7 @@ static rush_status scatter_masked(rush_call *c, rush_tensor *x, const rush_tenso
   if (source->n_elems < count)
     s = call_fail(c->cx, "Number of elements of source < number of ones in mask");
   else
-    unpack(c->cx, tensor_item_bytes(x), tensor_data_mut(x), source->data, m->data, count);
+    unpack_masked(c->cx, tensor_item_bytes(x), tensor_data_mut(x), source->data, m->data, count);
   tensor_release(source);
   return s;
 }

@@ -309,7 +309,7 @@ static rush_status no_reduction(rush_call *c, const char *how, int dtype)
 }
 
 /* The source: args[3], a tensor or a number.  New. */
-static rush_status source_of(rush_call *c, rush_tensor **out)
+static rush_status scatter_source(rush_call *c, rush_tensor **out)
 {
   if (call_tensor(c, 3)) {
     *out = tensor_retain(call_tensor(c, 3));
@@ -324,7 +324,7 @@ static rush_status scatter(rush_call *c, combine_fn *combine)
   int dim;
   TRY(dim_wrap(c->cx, call_int(c, 1), self->n_dims, &dim));
   TRY(check_scatter(c, self, dim, index, call_tensor(c, 3)));
-  TRY(source_of(c, &src));
+  TRY(scatter_source(c, &src));
   rush_status s = call_target(c, true, &target);
   if (s == RUSH_OK)
     s = scatter_into(c, target, dim, index, src, combine);

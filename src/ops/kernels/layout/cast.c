@@ -29,7 +29,7 @@ static rush_status convert_sparse(rush_call *c, int64_t dtype, bool copy)
 }
 
 /* t as dtype and memory format: itself when nothing would change, else a copy. */
-static rush_status convert(rush_call *c, int64_t dtype, int64_t format, bool copy)
+static rush_status convert_tensor(rush_call *c, int64_t dtype, int64_t format, bool copy)
 {
   rush_tensor *t = call_tensor(c, 0), *r;
   if (tensor_sparse(t))
@@ -63,7 +63,7 @@ static rush_status autocast_to(rush_call *c, bool on, int64_t dtype)
 {
   const rush_tensor *t = call_tensor(c, 0);
   if (on && dtype_class_of(t->dtype) == DTYPE_FLOAT && t->dtype != RUSH_FLOAT64)
-    return convert(c, dtype, FORMAT_PRESERVE, false);
+    return convert_tensor(c, dtype, FORMAT_PRESERVE, false);
   call_return_arg(c, 0, 0);
   return RUSH_OK;
 }
@@ -86,13 +86,13 @@ rush_status kernel_autocast_dtype(rush_call *c)
 
 rush_status kernel_to_dtype(rush_call *c)
 {
-  return convert(c, call_int(c, 1), call_int_or(c, 4, FORMAT_PRESERVE), call_bool(c, 3));
+  return convert_tensor(c, call_int(c, 1), call_int_or(c, 4, FORMAT_PRESERVE), call_bool(c, 3));
 }
 
 rush_status kernel_to_device(rush_call *c)
 {
   TRY(check_device(c->cx, c->args[1]));
-  return convert(c, call_int(c, 2), call_int_or(c, 5, FORMAT_PRESERVE), call_bool(c, 4));
+  return convert_tensor(c, call_int(c, 2), call_int_or(c, 5, FORMAT_PRESERVE), call_bool(c, 4));
 }
 
 /* A layout that the tensor has is none that is asked for. */
@@ -115,46 +115,49 @@ rush_status kernel_to_options(rush_call *c)
 {
   int dtype;
   TRY(options_like(c, &dtype));
-  return convert(c, dtype, call_int_or(c, 7, FORMAT_PRESERVE), call_bool(c, 6));
+  return convert_tensor(c, dtype, call_int_or(c, 7, FORMAT_PRESERVE), call_bool(c, 6));
 }
 
 rush_status kernel_to_other(rush_call *c)
 {
-  return convert(c, call_tensor(c, 1)->dtype, call_int_or(c, 4, FORMAT_PRESERVE), call_bool(c, 3));
+  return convert_tensor(c, call_tensor(c, 1)->dtype, call_int_or(c, 4, FORMAT_PRESERVE),
+                        call_bool(c, 3));
 }
 
 rush_status kernel_to_prim_device(rush_call *c)
 {
   TRY(check_device(c->cx, c->args[1]));
-  return convert(c, call_int_or(c, 2, call_tensor(c, 0)->dtype), FORMAT_PRESERVE, call_bool(c, 4));
+  return convert_tensor(c, call_int_or(c, 2, call_tensor(c, 0)->dtype), FORMAT_PRESERVE,
+                        call_bool(c, 4));
 }
 
 rush_status kernel_to_prim_dtype(rush_call *c)
 {
-  return convert(c, call_int_or(c, 1, call_tensor(c, 0)->dtype), FORMAT_PRESERVE, call_bool(c, 3));
+  return convert_tensor(c, call_int_or(c, 1, call_tensor(c, 0)->dtype), FORMAT_PRESERVE,
+                        call_bool(c, 3));
 }
 
 rush_status kernel_to_prim_other(rush_call *c)
 {
-  return convert(c, call_tensor(c, 0)->dtype, FORMAT_PRESERVE, call_bool(c, 2));
+  return convert_tensor(c, call_tensor(c, 0)->dtype, FORMAT_PRESERVE, call_bool(c, 2));
 }
 
 rush_status kernel_to_copy(rush_call *c)
 {
   int dtype;
   TRY(options_like(c, &dtype));
-  return convert(c, dtype, call_int_or(c, 6, FORMAT_PRESERVE), true);
+  return convert_tensor(c, dtype, call_int_or(c, 6, FORMAT_PRESERVE), true);
 }
 
 rush_status kernel_type_as(rush_call *c)
 {
-  return convert(c, call_tensor(c, 1)->dtype, FORMAT_PRESERVE, false);
+  return convert_tensor(c, call_tensor(c, 1)->dtype, FORMAT_PRESERVE, false);
 }
 
 rush_status kernel_as_tensor(rush_call *c)
 {
   TRY(check_device(c->cx, c->args[2]));
-  return convert(c, call_int_or(c, 1, call_tensor(c, 0)->dtype), FORMAT_PRESERVE, false);
+  return convert_tensor(c, call_int_or(c, 1, call_tensor(c, 0)->dtype), FORMAT_PRESERVE, false);
 }
 
 rush_status kernel_cuda(rush_call *c) { return check_device(c->cx, value_device(1, 0)); }
@@ -163,19 +166,19 @@ rush_kernel kernel_clone, kernel_contiguous, kernel_copy, kernel_copy_inplace, k
     kernel_copy_fresh;
 rush_status kernel_clone(rush_call *c)
 {
-  return convert(c, call_tensor(c, 0)->dtype, call_int_or(c, 1, FORMAT_PRESERVE), true);
+  return convert_tensor(c, call_tensor(c, 0)->dtype, call_int_or(c, 1, FORMAT_PRESERVE), true);
 }
 
 rush_status kernel_copy_fresh(rush_call *c)
 {
-  return convert(c, call_tensor(c, 0)->dtype, FORMAT_PRESERVE, true);
+  return convert_tensor(c, call_tensor(c, 0)->dtype, FORMAT_PRESERVE, true);
 }
 
 rush_status kernel_contiguous(rush_call *c)
 {
   if (call_int(c, 1) == FORMAT_PRESERVE)
     return call_fail(c->cx, "preserve memory format is unsupported by the contiguous operator");
-  return convert(c, call_tensor(c, 0)->dtype, call_int(c, 1), false);
+  return convert_tensor(c, call_tensor(c, 0)->dtype, call_int(c, 1), false);
 }
 
 rush_status kernel_copy_inplace(rush_call *c)

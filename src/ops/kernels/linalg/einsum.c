@@ -459,7 +459,7 @@ static rush_status finish(call_ctx *cx, equation *e, bool contracted)
   return RUSH_OK;
 }
 
-static rush_status run(rush_call *c, equation *e)
+static rush_status run_equation(rush_call *c, equation *e)
 {
   const rush_list *operands = call_list(c, 1);
   int counts[TENSOR_MAX_DIMS];
@@ -486,7 +486,7 @@ rush_status kernel_einsum(rush_call *c)
   if (!e)
     return call_nomem(c->cx);
   e->n_operands = (int)operands->n;
-  rush_status st = run(c, e);
+  rush_status st = run_equation(c, e);
   if (st == RUSH_OK) {
     call_return_steal(c, 0, e->ops[0]);
     e->ops[0] = NULL;

@@ -209,7 +209,7 @@ static rush_status fold_mask(call_ctx *cx, const sdpa *a, folded *f, attention_a
 
 /* -- The call ---------------------------------------------------------------------------------- */
 
-static rush_status check(call_ctx *cx, const sdpa *a)
+static rush_status check_attention(call_ctx *cx, const sdpa *a)
 {
   const rush_tensor *q = a->q, *k = a->k, *v = a->v;
   if (q->dtype != k->dtype || q->dtype != v->dtype)
@@ -237,7 +237,7 @@ static rush_status check(call_ctx *cx, const sdpa *a)
 }
 
 /* A result of the given sizes (or laid out as q), and the logarithms of the sums when `lse`. */
-static rush_status run(call_ctx *cx, const sdpa *a, bool flash, rush_tensor **out,
+static rush_status run_attention(call_ctx *cx, const sdpa *a, bool flash, rush_tensor **out,
                        rush_tensor **lse)
 {
   folded f = {0};
@@ -336,7 +336,7 @@ rush_status kernel_sdpa(rush_call *c)
 {
   const sdpa a = sdpa_of(c);
   rush_tensor *out = NULL;
-  TRY(check(c->cx, &a));
+  TRY(check_attention(c->cx, &a));
   const bool flash = choose(&a) == SDP_FLASH;
   if (!flash && a.causal && a.mask)
     return call_fail(
@@ -344,7 +344,7 @@ rush_status kernel_sdpa(rush_call *c)
       "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
   if (a.dropout > 0.0)
     return through_math(c, a.mask);
-  TRY(run(c->cx, &a, flash, &out, NULL));
+  TRY(run_attention(c->cx, &a, flash, &out, NULL));
   call_return_steal(c, 0, out);
   return RUSH_OK;
 }
@@ -352,7 +352,7 @@ rush_status kernel_sdpa(rush_call *c)
 rush_status kernel__fused_sdp_choice(rush_call *c)
 {
   const sdpa a = sdpa_of(c);
-  TRY(check(c->cx, &a));
+  TRY(check_attention(c->cx, &a));
   call_return_value_steal(c, 0, value_int(choose(&a)));
   return RUSH_OK;
 }
@@ -368,7 +368,7 @@ rush_status kernel__sdpa_flash_for_cpu(rush_call *c)
                   .scale = scale_or_default(c, 6, call_tensor(c, 0)),
                   .gqa = true};
   rush_tensor *out = NULL, *lse = NULL;
-  TRY(check(c->cx, &a));
+  TRY(check_attention(c->cx, &a));
   if (a.q->n_dims != 4 || a.k->n_dims != 4 || a.v->n_dims != 4)
     return call_fail(c->cx, "scaled_dot_product_attention_flash_attention: Accept only 4 dims "
                             "inputs shape of {B, H, T, K}");
@@ -384,7 +384,7 @@ rush_status kernel__sdpa_flash_for_cpu(rush_call *c)
   if (a.q->sizes[3] != a.v->sizes[3] || a.k->sizes[3] != a.v->sizes[3])
     return call_fail(
       c->cx, "scaled_dot_product_attention_flash_attention: Q/K/V should have the same head size");
-  TRY(run(c->cx, &a, true, &out, &lse));
+  TRY(run_attention(c->cx, &a, true, &out, &lse));
   call_return_steal(c, 0, out);
   call_return_steal(c, 1, lse);
   return RUSH_OK;

@@ -32,7 +32,7 @@ typedef struct job {
 
 
 /* Statistics of channels [begin, end): sums of planes are added up in double. */
-static void measure(void *arg, int64_t begin, int64_t end)
+static void measure_channels(void *arg, int64_t begin, int64_t end)
 {
   const job *j = arg;
   const int64_t item = (int64_t)tensor_item_bytes(j->x);
@@ -52,7 +52,7 @@ static void measure(void *arg, int64_t begin, int64_t end)
 }
 
 /* Planes [begin, end) of the whole batch. */
-static void apply(void *arg, int64_t begin, int64_t end)
+static void scale_channels(void *arg, int64_t begin, int64_t end)
 {
   const job *j = arg;
   const int64_t item = (int64_t)tensor_item_bytes(j->x);
@@ -76,7 +76,7 @@ typedef struct request {
   double momentum, eps;
 } request;
 
-static rush_status check(call_ctx *cx, const request *r)
+static rush_status check_norm(call_ctx *cx, const request *r)
 {
   const rush_tensor *x = r->input;
   const struct { const rush_tensor *t; const char *name;
@@ -162,8 +162,8 @@ static rush_status set_statistics(call_ctx *cx, const request *r, job *j, int dt
   TRY(tensor_new(cx, dtype, 1, &j->n_ch, &j->rstd));
   if (r->use_batch) {
     TRY(tensor_new(cx, dtype, 1, &j->n_ch, &j->var));
-    TRY(
-      parallel_for(cx, j->n_ch, i64_max(1, GRAIN / i64_max(1, j->n_batch * j->plane)), measure, j));
+    TRY(parallel_for(cx, j->n_ch, i64_max(1, GRAIN / i64_max(1, j->n_batch * j->plane)),
+                     measure_channels, j));
     TRY(r->update ? update_running(cx, r, j) : RUSH_OK);
     round_statistics(r, j);
     return RUSH_OK;
@@ -193,9 +193,9 @@ static void job_release(job *j)
 }
 
 /* Fills j (to be released by the caller, also on failure). */
-static rush_status run(call_ctx *cx, const request *r, job *j)
+static rush_status run_norm(call_ctx *cx, const request *r, job *j)
 {
-  TRY(check(cx, r));
+  TRY(check_norm(cx, r));
   const rush_tensor *in = r->input;
   const int dtype = nn_dtype(in->dtype);
   TRY(nn_widen(cx, r->input, dtype, &j->x));
@@ -212,7 +212,8 @@ static rush_status run(call_ctx *cx, const request *r, job *j)
   j->eps = r->eps;
   j->cx = cx;
   TRY(set_statistics(cx, r, j, dtype));
-  return parallel_for(cx, j->n_batch * j->n_ch, i64_max(1, GRAIN / i64_max(1, j->plane)), apply, j);
+  return parallel_for(cx, j->n_batch * j->n_ch, i64_max(1, GRAIN / i64_max(1, j->plane)),
+                      scale_channels, j);
 }
 
 /* Steals t. */
@@ -253,7 +254,7 @@ static rush_status norm(rush_call *c, const request *r)
     TRY(call_check_writable(c, r->running_mean, "running_mean"));
   if (r->update && r->use_batch && r->running_var)
     TRY(call_check_writable(c, r->running_var, "running_var"));
-  rush_status st = run(c->cx, r, &j);
+  rush_status st = run_norm(c->cx, r, &j);
   const int stat = statistics_dtype(r);
   if (st == RUSH_OK) {
     rush_tensor *y = j.y;

@@ -194,7 +194,7 @@ static rush_status in_format(call_ctx *cx, const request *r, rush_tensor *y, rus
 /* -- Running ----------------------------------------------------------------------------------- */
 
 /* A contiguous operand; 16-bit floats as float32 when `wide`. */
-static rush_status prepare(call_ctx *cx, rush_tensor *t, bool wide, rush_tensor **out)
+static rush_status prepare_operand(call_ctx *cx, rush_tensor *t, bool wide, rush_tensor **out)
 {
   rush_tensor *x = NULL, *y = NULL;
   *out = NULL;
@@ -265,9 +265,9 @@ static rush_status convolve_chains(call_ctx *cx, const request *r, conv_args *a,
   gemm_packing packing;
   rush_tensor *x = NULL;
   a->chain = (int)chain_kind_of(cx->ctx);
-  TRY(prepare(cx, r->bias, true, &o->b));
-  TRY(prepare(cx, r->weight, false, &o->w));
-  TRY(prepare(cx, r->input, a->chain == CHAIN_WIDE, &o->x));
+  TRY(prepare_operand(cx, r->bias, true, &o->b));
+  TRY(prepare_operand(cx, r->weight, false, &o->w));
+  TRY(prepare_operand(cx, r->input, a->chain == CHAIN_WIDE, &o->x));
   a->dtype = RUSH_FLOAT32;
   a->weight = o->w->data;
   a->bias = o->b ? o->b->data : NULL;
@@ -305,9 +305,9 @@ static rush_status convolve(call_ctx *cx, const request *r, conv_args *a, operan
   if (has_chains(r, a) && !is_pointwise(r, a))
     return convolve_chains(cx, r, a, o);
   const bool as_is = o->y->dtype == RUSH_BFLOAT16; /* a product, which takes bfloat16 */
-  TRY(prepare(cx, r->input, !as_is, &o->x));
-  TRY(prepare(cx, r->bias, !as_is, &o->b));
-  TRY(prepare(cx, r->weight, false, &o->w));
+  TRY(prepare_operand(cx, r->input, !as_is, &o->x));
+  TRY(prepare_operand(cx, r->bias, !as_is, &o->b));
+  TRY(prepare_operand(cx, r->weight, false, &o->w));
   a->input = o->x->data;
   a->weight = o->w->data;
   a->bias = o->b ? o->b->data : NULL;
@@ -320,7 +320,7 @@ static rush_status convolve(call_ctx *cx, const request *r, conv_args *a, operan
   }
   if (!a->packed && !as_is) {
     rush_tensor *narrow = o->w;
-    rush_status st = prepare(cx, narrow, true, &o->w);
+    rush_status st = prepare_operand(cx, narrow, true, &o->w);
     tensor_release(narrow);
     TRY(st);
     a->weight = o->w->data;
@@ -357,7 +357,7 @@ static rush_status compute(call_ctx *cx, const request *r, conv_args *a, const i
   return RUSH_OK;
 }
 
-static rush_status run(rush_call *c, const request *r);
+static rush_status run_convolution(rush_call *c, const request *r);
 
 /* complex32 is computed in complex64. */
 static rush_status run_complex_half(rush_call *c, const request *r)
@@ -373,7 +373,7 @@ static rush_status run_complex_half(rush_call *c, const request *r)
   wide.weight = of[1];
   wide.bias = of[2];
   if (st == RUSH_OK)
-    st = run(c, &wide);
+    st = run_convolution(c, &wide);
   for (int i = 0; i < 3; i++)
     tensor_release(of[i]);
   if (st == RUSH_OK &&
@@ -384,7 +384,7 @@ static rush_status run_complex_half(rush_call *c, const request *r)
   return st;
 }
 
-static rush_status run(rush_call *c, const request *r)
+static rush_status run_convolution(rush_call *c, const request *r)
 {
   if (r->input->dtype == RUSH_COMPLEX32 && r->weight->dtype == RUSH_COMPLEX32 &&
       (!r->bias || r->bias->dtype == RUSH_COMPLEX32))
@@ -468,7 +468,7 @@ static rush_status conv_n(rush_call *c, const char *name, int n, bool by_word)
     TRY(read_list(c, 4, n, r.pad, "padding"));
   TRY(read_list(c, 5, n, r.dilation, "dilation"));
   r.groups = call_int(c, 6);
-  return run(c, &r);
+  return run_convolution(c, &r);
 }
 
 rush_status kernel_conv1d(rush_call *c) { return conv_n(c, "conv1d", 1, false); }
@@ -504,7 +504,7 @@ static rush_status conv_transpose_n(rush_call *c, const char *name, int n)
   TRY(read_list(c, 5, n, r.extra, "output_padding"));
   r.groups = call_int(c, 6);
   TRY(read_list(c, 7, n, r.dilation, "dilation"));
-  return run(c, &r);
+  return run_convolution(c, &r);
 }
 
 rush_status kernel_conv_transpose1d(rush_call *c)
@@ -534,7 +534,7 @@ rush_status kernel_convolution(rush_call *c)
   if (!r.transposed)
     memset(r.extra, 0, sizeof r.extra);
   r.groups = call_int(c, 8);
-  return run(c, &r);
+  return run_convolution(c, &r);
 }
 
 /* (self, weight, bias, padding, stride, dilation, groups) */
@@ -547,7 +547,7 @@ rush_status kernel_mkldnn_convolution(rush_call *c)
   TRY(read_list(c, 4, n, r.stride, "stride"));
   TRY(read_list(c, 5, n, r.dilation, "dilation"));
   r.groups = call_int(c, 6);
-  return run(c, &r);
+  return run_convolution(c, &r);
 }
 
 /* (self, weight, kernel_size, bias, stride, padding[, dilation]): the named backends. */
@@ -562,7 +562,7 @@ static rush_status conv_slow(rush_call *c, int64_t groups)
   TRY(read_list(c, 5, n, r.pad, "padding"));
   if (c->n_args > 6)
     TRY(read_list(c, 6, n, r.dilation, "dilation"));
-  return run(c, &r);
+  return run_convolution(c, &r);
 }
 
 rush_status kernel_slow_conv(rush_call *c) { return conv_slow(c, 1); }
@@ -583,7 +583,7 @@ rush_status kernel_slow_conv_transpose(rush_call *c)
   TRY(read_list(c, 5, n, r.pad, "padding"));
   TRY(read_list(c, 6, n, r.extra, "output_padding"));
   TRY(read_list(c, 7, n, r.dilation, "dilation"));
-  return run(c, &r);
+  return run_convolution(c, &r);
 }
 
 static rush_status permuted(call_ctx *cx, const rush_tensor *t, int64_t a, int64_t b, int64_t d,
@@ -611,7 +611,7 @@ rush_status kernel_conv_tbc(rush_call *c)
     r.input = x;
     r.weight = w;
     r.pad[0] = call_int(c, 3);
-    st = run(c, &r);
+    st = run_convolution(c, &r);
   }
   if (st == RUSH_OK)
     st = permuted(c->cx, call_out(c, 0), 2, 0, 1, &y);

@@ -63,7 +63,7 @@ static const dot_loops *loops_of(call_ctx *cx)
 ROW(float, f)
 ROW(double, )
 
-static void put(const distances *d, int64_t at, int64_t row_a, int64_t row_b)
+static void put_distance(const distances *d, int64_t at, int64_t row_a, int64_t row_b)
 {
   if (d->out->dtype == RUSH_FLOAT64)
     ((double *)d->out->data)[at] = row_double(d->n, (const double *)d->a->data + row_a * d->n,
@@ -83,7 +83,7 @@ static void run_pairs(void *arg, int64_t begin, int64_t end)
   const int64_t ra = d->a->sizes[d->a->n_dims - 2], rb = d->b->sizes[d->b->n_dims - 2];
   for (int64_t i = begin; i < end; i++)
     for (int64_t k = 0; k < rb; k++)
-      put(d, i * rb + k, i, i / ra * rb + k);
+      put_distance(d, i * rb + k, i, i / ra * rb + k);
 }
 
 static rush_status check_dtype(call_ctx *cx, const rush_tensor *t, const char *name)
@@ -195,7 +195,7 @@ rush_status kernel_pdist(rush_call *c)
       for (int64_t k = i + 1, work = 0; k < rows; k++, work += d.n) {
         if (work > 1 << 18 && (work = 0, call_over(c->cx)))
           break;
-        put(&d, at++, i, k);
+        put_distance(&d, at++, i, k);
       }
     }
   }

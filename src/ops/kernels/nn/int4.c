@@ -83,7 +83,7 @@ typedef struct int4_job {
 } int4_job;
 
 /* COLUMNS columns of a block from `col` on, as [COLUMNS, rows]. */
-static void unpack(const int4_job *j, int64_t first, int64_t rows, int64_t col, float *out)
+static void unpack_nibbles(const int4_job *j, int64_t first, int64_t rows, int64_t col, float *out)
 {
   const uint8_t *bytes = j->w + first * (j->k / 2) + col * (rows / 2);
   const float *scales = j->scales + (col / j->group * j->n + first) * 2;
@@ -114,7 +114,7 @@ static void multiply_blocks(void *arg, int64_t begin, int64_t end)
     for (int64_t i = 0; i < j->m; i++)
       memset(j->out + i * j->n + first, 0, (size_t)rows * sizeof(float));
     for (int64_t col = 0; col < j->k && !call_over(j->cx); col += COLUMNS) {
-      unpack(j, first, rows, col, w);
+      unpack_nibbles(j, first, rows, col, w);
       for (int64_t i = 0; i < j->m; i++)
         add_columns(j->x + i * j->k + col, w, rows, j->out + i * j->n + first);
     }

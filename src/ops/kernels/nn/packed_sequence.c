@@ -90,7 +90,7 @@ rush_status kernel__pack_padded_sequence(rush_call *c)
   return st;
 }
 
-static rush_status unpack(rush_call *c, const rush_tensor *data, const rush_tensor *counts,
+static rush_status unpack_sequence(rush_call *c, const rush_tensor *data, const rush_tensor *counts,
                           rush_tensor *out, rush_tensor *lengths)
 {
   const int64_t *n = counts->data, batch = n[0]; /* not negative: it is a size of `out` */
@@ -144,7 +144,7 @@ rush_status kernel__pad_packed_sequence(rush_call *c)
   if (st == RUSH_OK)
     st = tensor_new(c->cx, RUSH_INT64, 1, &sizes[1], &lengths);
   if (st == RUSH_OK)
-    st = unpack(c, data, counts, out, lengths);
+    st = unpack_sequence(c, data, counts, out, lengths);
   if (st == RUSH_OK)
     st = call_bool(c, 2) ? tensor_transpose(c->cx, out, 0, 1, &turned)
                          : (turned = tensor_retain(out), RUSH_OK);

@@ -80,7 +80,7 @@ static rush_status pad_constant(rush_call *c, int n, const int64_t *pad, rush_va
 
 /* Where position i + before of a padded dimension of n elements comes from.  Circular padding goes
  * round what negative padding leaves. */
-static int64_t source_of(pad_mode mode, int64_t i, int64_t n, int64_t before, int64_t after)
+static int64_t padded_from(pad_mode mode, int64_t i, int64_t n, int64_t before, int64_t after)
 {
   if (mode == PAD_REPLICATE)
     return i64_min(i64_max(i, 0), n - 1);
@@ -211,7 +211,7 @@ static rush_status pad_by_table(rush_call *c, pad_mode mode, int n, const int64_
     int64_t stride = t->strides[d] * (int64_t)tensor_item_bytes(t);
     a.source[d] = at;
     for (int64_t i = 0; i < sizes[d] && (s = call_poll_at(c->cx, i)) == RUSH_OK; i++)
-      *at++ = source_of(mode, i - before, t->sizes[d], before, after) * stride;
+      *at++ = padded_from(mode, i - before, t->sizes[d], before, after) * stride;
   }
   if (s == RUSH_OK) {
     int64_t row = sizes[t->n_dims - 1], in_row = t->sizes[t->n_dims - 1];

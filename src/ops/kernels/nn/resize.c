@@ -129,7 +129,7 @@ static int64_t index_of(double x, int64_t lo, int64_t n)
 }
 
 /* Source position of an output, and its index and fraction as PyTorch guards them. */
-static int64_t source_of(const resize_job *j, int d, double scale, int64_t o, double *frac)
+static int64_t resized_from(const resize_job *j, int d, double scale, int64_t o, double *frac)
 {
   double x = j->align ? R(j, scale * (double)o) : R(j, R(j, scale * R(j, (double)o + 0.5)) - 0.5);
   if (j->mode == LINEAR && x < 0.0)
@@ -152,7 +152,7 @@ static void fill_linear(const resize_job *j, int d, resize_axis *a, double *w)
   const double scale = scale_of(j, d);
   for (int64_t o = 0; o < a->n_out; o++) {
     double f;
-    int64_t i = source_of(j, d, scale, o, &f);
+    int64_t i = resized_from(j, d, scale, o, &f);
     a->count[o] = 2;
     a->idx[2 * o] = i;
     a->idx[2 * o + 1] = i + (i < a->n_in - 1);
@@ -169,7 +169,7 @@ static void fill_cubic(const resize_job *j, int d, resize_axis *a, double *w)
   const double scale = scale_of(j, d);
   for (int64_t o = 0; o < a->n_out; o++) {
     double f;
-    int64_t i = source_of(j, d, scale, o, &f);
+    int64_t i = resized_from(j, d, scale, o, &f);
     a->count[o] = 4;
     for (int t = 0; t < 4; t++)
       a->idx[4 * o + t] = i64_max(0, i64_min(i - 1 + t, a->n_in - 1));

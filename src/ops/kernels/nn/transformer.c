@@ -332,7 +332,7 @@ static rush_status norm(const layer *l, int which, rush_tensor **x)
 }
 
 /* *x is replaced by x + other. */
-static rush_status add(const layer *l, rush_tensor **x, rush_tensor *other)
+static rush_status add_to(const layer *l, rush_tensor **x, rush_tensor *other)
 {
   rush_value v, args[3] = {nn_arg(*x), nn_arg(other), value_int(1)};
   TRY(op_invoke_name(l->cx, "aten::add_", "Tensor", args, 3, &v));
@@ -380,7 +380,7 @@ static rush_status run_layer(const layer *l, const mha *attention_of, bool norm_
   TRY(run_mha(l->cx, &a, &attended, NULL));
   tensor_release(*x);
   *x = attended;
-  TRY(add(l, x, src));
+  TRY(add_to(l, x, src));
   if (!norm_first)
     TRY(norm(l, 0, x));
   rest = tensor_retain(*x);
@@ -388,7 +388,7 @@ static rush_status run_layer(const layer *l, const mha *attention_of, bool norm_
   if (st == RUSH_OK)
     st = feed_forward(l, x);
   if (st == RUSH_OK)
-    st = add(l, x, rest);
+    st = add_to(l, x, rest);
   tensor_release(rest);
   TRY(st);
   return norm_first ? RUSH_OK : norm(l, 1, x);

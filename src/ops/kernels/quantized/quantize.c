@@ -388,7 +388,7 @@ static rush_status round_steps(call_ctx *cx, rush_tensor *t, int dtype, const qu
   return tensor_set_quantizer(cx, *out, q);
 }
 
-static rush_status refuse(const rush_call *c, const char *with)
+static rush_status refuse_quantized(const rush_call *c, const char *with)
 {
   const schema *sc = c->op->schema;
   return call_unsupported(c->cx, "%s%s%s with %s", sc->name, sc->overload[0] ? "." : "",
@@ -412,7 +412,7 @@ static rush_status requantize_results(rush_call *c, int dtype, const quantizer *
     if (!t || t->dtype != RUSH_FLOAT32)
       continue;
     if (tensor_sparse(t))
-      return refuse(c, "quantized tensors where the result is sparse");
+      return refuse_quantized(c, "quantized tensors where the result is sparse");
     TRY(unit ? round_steps(c->cx, t, dtype, q, &made) : requantize(c->cx, t, dtype, q, &made));
     tensor_release(t);
     c->results[i].as.tensor = made;
@@ -449,9 +449,9 @@ rush_status quantized_call(rush_call *c, rush_status (*dispatch)(rush_call *c))
   if (c->op->base && !c->op->kernel)
     return call_through_base(c);
   if (c->n_args > MAX_ARGS || q->per_channel || (c->op->effects & OP_WRITES))
-    return refuse(c, "quantized tensors");
+    return refuse_quantized(c, "quantized tensors");
   if (takes_sparse(c))
-    return refuse(c, "quantized and sparse tensors in one call");
+    return refuse_quantized(c, "quantized and sparse tensors in one call");
   uint32_t n = 0;
   rush_status st = RUSH_OK;
   const bool unit = c->op->effects & OP_Q_SCALES;

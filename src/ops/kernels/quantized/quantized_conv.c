@@ -110,7 +110,7 @@ static rush_status check_weight(call_ctx *cx, const conv_packed *p)
   return RUSH_OK;
 }
 
-static rush_status fill(call_ctx *cx, conv_packed *p, rush_tensor *bias)
+static rush_status fill_packed(call_ctx *cx, conv_packed *p, rush_tensor *bias)
 {
   const rush_tensor *w = p->weight;
   for (int i = 0; i < p->spatial && w->n_dims == p->spatial + 2; i++)
@@ -151,7 +151,7 @@ rush_status conv_packed_new(call_ctx *cx, int spatial, rush_tensor *weight, rush
     p->out_pad[d] = i < 0 ? 0 : out_pad[i];
     p->kernel[d] = 1;
   }
-  rush_status st = fill(cx, p, bias);
+  rush_status st = fill_packed(cx, p, bias);
   if (st != RUSH_OK) {
     conv_packed_free(p);
     return st;
@@ -162,7 +162,7 @@ rush_status conv_packed_new(call_ctx *cx, int spatial, rush_tensor *weight, rush
 
 /* -- State: ("2", [config, weight], [bias or None]) -------------------------------------------- */
 
-static void destroy(void *self) { conv_packed_free(self); }
+static void destroy_conv(void *self) { conv_packed_free(self); }
 
 typedef struct conv_state {
   int64_t config[32];
@@ -227,7 +227,7 @@ static bool read_first_state(const rush_tuple *t, int spatial, conv_state *s)
   return true;
 }
 
-static rush_status set_state(call_ctx *cx, int spatial, rush_value state, void **self)
+static rush_status set_conv_state(call_ctx *cx, int spatial, rush_value state, void **self)
 {
   conv_state s = {.n = 0};
   conv_packed *p = NULL;
@@ -245,11 +245,11 @@ static rush_status set_state(call_ctx *cx, int spatial, rush_value state, void *
 }
 static rush_status set_state_2d(call_ctx *cx, rush_value state, void **self)
 {
-  return set_state(cx, 2, state, self);
+  return set_conv_state(cx, 2, state, self);
 }
 static rush_status set_state_3d(call_ctx *cx, rush_value state, void **self)
 {
-  return set_state(cx, 3, state, self);
+  return set_conv_state(cx, 3, state, self);
 }
 
 static rush_status config_tensor(call_ctx *cx, const conv_packed *p, rush_tensor **out)
@@ -298,9 +298,11 @@ static rush_status get_state(call_ctx *cx, void *self, rush_value *state)
 }
 
 const custom_class conv2d_packed_class = {
-  "__torch__.torch.classes.quantized.Conv2dPackedParamsBase", destroy, set_state_2d, get_state};
+  "__torch__.torch.classes.quantized.Conv2dPackedParamsBase", destroy_conv, set_state_2d,
+  get_state};
 const custom_class conv3d_packed_class = {
-  "__torch__.torch.classes.quantized.Conv3dPackedParamsBase", destroy, set_state_3d, get_state};
+  "__torch__.torch.classes.quantized.Conv3dPackedParamsBase", destroy_conv, set_state_3d,
+  get_state};
 
 /* -- Running ----------------------------------------------------------------------------------- */
 
@@ -332,7 +334,7 @@ typedef struct place {
   int64_t image, o[3];
 } place;
 
-static place place_of(const conv_call *c, int64_t image, int64_t pixel)
+static place place_of_pixel(const conv_call *c, int64_t image, int64_t pixel)
 {
   return (place){
     image, {pixel / (c->out[1] * c->out[2]), pixel / c->out[2] % c->out[1], pixel % c->out[2]}};
@@ -387,7 +389,7 @@ static void fill_patches(const conv_call *c, int64_t n, int64_t first, int64_t n
   const int64_t per_in = p->in_ch / p->groups, taps = n_taps(p), width = p->kernel[2];
   const bool by_rows = p->groups == 1 && p->dilation[2] == 1;
   for (int64_t i = 0; i < n_px; i++) {
-    const place at = place_of(c, n, first + i);
+    const place at = place_of_pixel(c, n, first + i);
     int64_t k[3] = {0, 0, 0};
     for (int64_t t = 0; by_rows && t < taps; t += width, to += width * per_in) {
       fill_row(c, &at, k, to);
@@ -499,7 +501,7 @@ static void run_depthwise(void *arg, int64_t begin, int64_t end)
   requant r = requant_of(&plain, 0, n_ch, taps, none);
   r.w = &w;
   for (int64_t i = begin; i < end; i++) {
-    const place at = place_of(c, i / j->n_pixels, i % j->n_pixels);
+    const place at = place_of_pixel(c, i / j->n_pixels, i % j->n_pixels);
     int64_t k[3] = {0, 0, 0};
     memset(acc, 0, (size_t)n_ch * sizeof *acc);
     for (int64_t t = 0; t < taps; t++, next_tap(p, k)) {
@@ -520,7 +522,7 @@ static void run_depthwise(void *arg, int64_t begin, int64_t end)
 }
 
 /* Input positions that reach result pixel `o` through kernel position k: one, or none. */
-static bool source_of(const conv_call *c, const int64_t *o, const int64_t *k, int64_t n,
+static bool tap_position(const conv_call *c, const int64_t *o, const int64_t *k, int64_t n,
                       int64_t *at)
 {
   const conv_packed *p = c->p;
@@ -559,7 +561,7 @@ static void run_transposed(void *arg, int64_t begin, int64_t end)
     int64_t k[3] = {0, 0, 0}, at;
     memset(acc, 0, (size_t)n_out * sizeof *acc);
     for (int64_t t = 0; t < taps; t++, next_tap(p, k)) {
-      if (!source_of(c, o, k, i / j->n_pixels, &at))
+      if (!tap_position(c, o, k, i / j->n_pixels, &at))
         continue;
       for (int64_t ci = 0; ci < p->in_ch; ci++) {
         const int32_t x = c->x[at * p->in_ch + ci] - c->a_zero;

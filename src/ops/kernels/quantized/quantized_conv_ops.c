@@ -71,7 +71,7 @@ static rush_status conv_arg(rush_call *c, uint32_t i, const conv_packed **p)
   return RUSH_OK;
 }
 
-static rush_status unpack(rush_call *c, bool one_dim)
+static rush_status unpack_conv(rush_call *c, bool one_dim)
 {
   const conv_packed *p = NULL;
   rush_tensor *w = NULL;
@@ -85,8 +85,8 @@ static rush_status unpack(rush_call *c, bool one_dim)
   c->results[1] = p->bias ? value_tensor_steal(tensor_retain(p->bias)) : value_none();
   return RUSH_OK;
 }
-rush_status kernel_quantized_conv_unpack(rush_call *c) { return unpack(c, false); }
-rush_status kernel_quantized_conv1d_unpack(rush_call *c) { return unpack(c, true); }
+rush_status kernel_quantized_conv_unpack(rush_call *c) { return unpack_conv(c, false); }
+rush_status kernel_quantized_conv1d_unpack(rush_call *c) { return unpack_conv(c, true); }
 
 static rush_status ask_ints(rush_call *c, const int64_t *v, int spatial)
 {

@@ -14,7 +14,7 @@ typedef struct embedding_packed {
   rush_tensor *weight; /* quint8, parameters of each row */
 } embedding_packed;
 
-static void destroy(void *self)
+static void destroy_embedding(void *self)
 {
   embedding_packed *p = self;
   tensor_release(p->weight);
@@ -36,7 +36,7 @@ static rush_status packed_new(call_ctx *cx, rush_tensor *weight, embedding_packe
 }
 
 /* (version, [weight], [], [bits]) */
-static rush_status set_state(call_ctx *cx, rush_value state, void **self)
+static rush_status set_embedding_state(call_ctx *cx, rush_value state, void **self)
 {
   const rush_tuple *t =
     state.tag == RUSH_TAG_TUPLE && state.as.tuple->n == 4 ? state.as.tuple : NULL;
@@ -77,7 +77,8 @@ static rush_status get_state(call_ctx *cx, void *self, rush_value *state)
 }
 
 const custom_class embedding_packed_class = {
-  "__torch__.torch.classes.quantized.EmbeddingPackedParamsBase", destroy, set_state, get_state};
+  "__torch__.torch.classes.quantized.EmbeddingPackedParamsBase", destroy_embedding,
+  set_embedding_state, get_state};
 
 rush_status kernel_quantized_embedding_bag_prepack(rush_call *c)
 {

@@ -133,9 +133,9 @@ static rush_status packed_new(call_ctx *cx, rush_tensor *weight, rush_tensor *bi
 
 /* -- State: (weight, bias or None) ------------------------------------------------------------- */
 
-static void destroy(void *self) { linear_packed_free(self); }
+static void destroy_linear(void *self) { linear_packed_free(self); }
 
-static rush_status set_state(call_ctx *cx, rush_value state, void **self)
+static rush_status set_linear_state(call_ctx *cx, rush_value state, void **self)
 {
   linear_packed *p = NULL;
   if (state.tag != RUSH_TAG_TUPLE || state.as.tuple->n != 2 ||
@@ -162,7 +162,8 @@ static rush_status get_state(call_ctx *cx, void *self, rush_value *state)
 }
 
 const custom_class linear_packed_class = {
-  "__torch__.torch.classes.quantized.LinearPackedParamsBase", destroy, set_state, get_state};
+  "__torch__.torch.classes.quantized.LinearPackedParamsBase", destroy_linear, set_linear_state,
+  get_state};
 
 /* -- Results ----------------------------------------------------------------------------------- */
 
@@ -272,8 +273,8 @@ static void finish_rows(void *arg, int64_t begin, int64_t end)
 }
 
 /* m rows of bytes through the packed weight; one of y and yq is given. */
-static rush_status run(call_ctx *cx, const linear_packed *p, requant r, int64_t m, const uint8_t *a,
-                       float *y, uint8_t *yq)
+static rush_status run_linear(call_ctx *cx, const linear_packed *p, requant r, int64_t m,
+                              const uint8_t *a, float *y, uint8_t *yq)
 {
   r.n = p->weight->sizes[0];
   r.k = p->weight->sizes[1];
@@ -328,7 +329,7 @@ rush_status linear_packed_dynamic(call_ctx *cx, const linear_packed *p, rush_ten
   if (st == RUSH_OK) {
     const requant r = {.a_scale = (float)scale, .a_zero = (int32_t)zero_point, .relu = relu};
     const int64_t k = p->weight->sizes[1];
-    st = run(cx, p, r, k ? x->n_elems / k : 0, q->data, y->data, NULL);
+    st = run_linear(cx, p, r, k ? x->n_elems / k : 0, q->data, y->data, NULL);
   }
   tensor_release(x);
   tensor_release(q);
@@ -387,7 +388,7 @@ static rush_status linear_static(rush_call *c, bool relu)
     const requant r = {.a_scale = (float)q->scale, .a_zero = (int32_t)q->zero_point, .relu = relu,
                        .out_scale = (float)out.scale, .out_zero = (int32_t)out.zero_point};
     const int64_t k = p->weight->sizes[1];
-    st = run(c->cx, p, r, k ? x->n_elems / k : 0, dense->data, NULL, y->data);
+    st = run_linear(c->cx, p, r, k ? x->n_elems / k : 0, dense->data, NULL, y->data);
   }
   tensor_release(dense);
   call_return_steal(c, 0, y);

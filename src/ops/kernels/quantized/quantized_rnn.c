@@ -22,7 +22,7 @@ typedef struct cell_params { /* the packed weights of one direction of one layer
   bool reduce_range, half;
 } cell_params;
 
-static void destroy(void *self)
+static void destroy_cell(void *self)
 {
   cell_params *p = self;
   value_release(p->ih);
@@ -63,7 +63,7 @@ static rush_list *list_at(const rush_tuple *t, size_t i)
 }
 
 /* (kind, tensors, floats, ints, packed weights) */
-static rush_status set_state(call_ctx *cx, rush_value state, void **self)
+static rush_status set_cell_state(call_ctx *cx, rush_value state, void **self)
 {
   cell_params *p = NULL;
   const rush_tuple *t =
@@ -123,8 +123,8 @@ static rush_status get_state(call_ctx *cx, void *self, rush_value *state)
   return RUSH_OK;
 }
 
-const custom_class cell_params_class = {"__torch__.torch.classes.rnn.CellParamsBase", destroy,
-                                        set_state, get_state};
+const custom_class cell_params_class = {"__torch__.torch.classes.rnn.CellParamsBase", destroy_cell,
+                                        set_cell_state, get_state};
 
 /* (w_ih, w_hh, bias_ih, bias_hh, reduce_range) */
 rush_status kernel_make_quantized_cell_params_dynamic(rush_call *c)
@@ -155,8 +155,8 @@ typedef struct qrnn {
   double dropout;
 } qrnn;
 
-static rush_status apply(call_ctx *cx, const cell_params *p, rush_value weight, rush_tensor *x,
-                         rush_tensor **out)
+static rush_status multiply_weight(call_ctx *cx, const cell_params *p, rush_value weight,
+                                   rush_tensor *x, rush_tensor **out)
 {
   const linear_packed *w = linear_of(weight);
   if (!w->half)
@@ -176,7 +176,7 @@ static rush_status step(const qrnn *q, const cell_params *p, const float *in, in
   rush_status st = tensor_narrow(q->cx, layer, 0, 0, n, &rows);
   tensor_release(layer);
   TRY(st);
-  st = apply(q->cx, p, p->hh, rows, &gates);
+  st = multiply_weight(q->cx, p, p->hh, rows, &gates);
   tensor_release(rows);
   TRY(st);
   float *g = gates->data;
@@ -213,7 +213,7 @@ static rush_status direction(const qrnn *q, int64_t layer, int64_t dir, rush_ten
     return call_fail(q->cx, "expected the parameters of a quantized recurrent layer");
   const cell_params *p = ((custom_value *)v.as.heap)->self;
   rush_tensor *in = NULL;
-  TRY(apply(q->cx, p, p->ih, x, &in));
+  TRY(multiply_weight(q->cx, p, p->ih, x, &in));
   rush_status st = in->n_elems == x->sizes[0] * width
                      ? RUSH_OK
                      : call_fail(q->cx, "the hidden state does not fit the packed weights");
@@ -273,7 +273,7 @@ static rush_status take_state(const qrnn *q, rush_tensor *t, rush_tensor **out)
 }
 
 /* Arguments from `at` on: hx, params, has_biases, num_layers, dropout, train, bidirectional. */
-static rush_status begin(rush_call *c, uint32_t at, qrnn_mode mode, qrnn *q)
+static rush_status read_rnn(rush_call *c, uint32_t at, qrnn_mode mode, qrnn *q)
 {
   rush_tensor *h = call_tensor(c, at), *cell = NULL;
   q->cx = c->cx;
@@ -339,7 +339,7 @@ static rush_status qrnn_input(rush_call *c, qrnn_mode mode)
   q.n_steps = input->sizes[batch_first ? 1 : 0];
   if (q.n_steps == 0)
     return call_fail(c->cx, "Expected sequence length to be larger than 0 in RNN");
-  rush_status st = begin(c, 1, mode, &q);
+  rush_status st = read_rnn(c, 1, mode, &q);
   if (st == RUSH_OK)
     st = flatten(c->cx, input, batch_first, &x);
   if (st == RUSH_OK)
@@ -380,7 +380,7 @@ static rush_status qrnn_data(rush_call *c, qrnn_mode mode)
   if (st == RUSH_OK && (call_tensor(c, 0)->n_dims != 2 || call_tensor(c, 0)->sizes[0] != n_rows))
     st = call_fail(c->cx, "packed data and batch_sizes do not fit");
   if (st == RUSH_OK)
-    st = begin(c, 2, mode, &q);
+    st = read_rnn(c, 2, mode, &q);
   if (st == RUSH_OK)
     st = tensor_to_dtype(c->cx, call_tensor(c, 0), RUSH_FLOAT32, &x);
   if (st == RUSH_OK)
@@ -430,7 +430,7 @@ static rush_status run_cell(rush_call *c, qrnn *q)
   const cell_params p = {.ih = c->args[2], .hh = c->args[3], .reduce_range = true};
   q->batch = q->h->sizes[1];
   q->hidden = q->h->sizes[2];
-  TRY(apply(c->cx, &p, p.ih, x, &in));
+  TRY(multiply_weight(c->cx, &p, p.ih, x, &in));
   rush_status st = in->n_elems == q->batch * q->hidden * n_gates[q->mode]
                        ? step(q, &p, in->data, 0, q->batch)
                        : call_fail(c->cx, "the hidden state does not fit the packed weights");

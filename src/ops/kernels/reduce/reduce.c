@@ -176,7 +176,7 @@ typedef struct folding {
 
 static int64_t strips_of_row(const folding *f) { return (f->g.kept.sizes[0] + COLS - 1) / COLS; }
 
-static void prepare(folding *f, call_ctx *cx, const reduce_job *job, bool in_order)
+static void prepare_folding(folding *f, call_ctx *cx, const reduce_job *job, bool in_order)
 {
   cpu_level level = cpu_choose(context_get_options(cx->ctx)->cpu);
   f->job = job;
@@ -501,7 +501,7 @@ static rush_status fold_windows(folding *f, char *acc)
 rush_status reduce_run(call_ctx *cx, const reduce_job *job, void *acc)
 {
   folding f;
-  prepare(&f, cx, job, false);
+  prepare_folding(&f, cx, job, false);
   if (f.g.n_out == 0)
     return RUSH_OK;
   if (f.g.n_gone == 0) {
@@ -604,7 +604,7 @@ rush_status reduce_find(call_ctx *cx, const reduce_job *job, const void *extreme
   folding f;
   reduce_job with = *job;
   with.param = extremes;
-  prepare(&f, cx, &with, true);
+  prepare_folding(&f, cx, &with, true);
   f.found = found;
   if (f.g.n_out == 0 || f.g.n_gone == 0)
     return RUSH_OK;

@@ -90,7 +90,7 @@ static rush_status read_reduction(rush_call *c, reduction *r)
   return RUSH_OK;
 }
 
-static rush_status refuse(const reduction *r, const char *kernel, int dtype)
+static rush_status refuse_dtype(const reduction *r, const char *kernel, int dtype)
 {
   return call_no_dtype(r->c->cx, kernel, dtype);
 }
@@ -324,8 +324,9 @@ static rush_status sum_like(rush_call *c, reduce_kind kind, const char *kernel)
   rush_tensor *x = NULL;
   TRY(read_reduction(c, &r));
   const int dtype = sum_dtype(c, r.x);
-  if (dtype_is_float8(dtype) || dtype_class_of(dtype) == DTYPE_QUANT || tape_type_of(r.x->dtype) < 0)
-    return refuse(&r, kernel, dtype);
+  if (dtype_is_float8(dtype) || dtype_class_of(dtype) == DTYPE_QUANT ||
+      tape_type_of(r.x->dtype) < 0)
+    return refuse_dtype(&r, kernel, dtype);
   if (kind == REDUCE_NANSUM && (dtype_is_complex(r.x->dtype) || dtype_is_complex(dtype)))
     return call_fail(c->cx, "nansum on CPU does not support complex inputs");
   TRY(as_dtype(&r, dtype, &x));
@@ -355,7 +356,7 @@ rush_status kernel_reduce_mean(rush_call *c)
       "complex dtype. Got: %s",
       given ? "Optional" : "Input", dtype_aten_name(dtype));
   if (dtype_is_float8(dtype))
-    return refuse(&r, "sum_cpu", dtype);
+    return refuse_dtype(&r, "sum_cpu", dtype);
   TRY(as_dtype(&r, dtype, &x));
   const double n = (double)reduce_n_elems(r.x, r.dims);
   rush_status st = reduce_as(&r, x, REDUCE_SUM, dtype, finish_divide, &n);
@@ -459,7 +460,7 @@ static rush_status check_ordered(const reduction *r, const char *kernel)
   const int dtype = r->x->dtype;
   if (dtype_is_complex(dtype) || dtype_is_float8(dtype) || tape_type_of(dtype) < 0 ||
       dtype == RUSH_UINT64)
-    return refuse(r, kernel, dtype);
+    return refuse_dtype(r, kernel, dtype);
   return RUSH_OK;
 }
 
@@ -673,7 +674,7 @@ static rush_status variance(rush_call *c, bool root, bool with_mean, const char 
     return call_fail(c->cx, "%s only support floating point and complex dtypes",
                      with_mean ? name : "std and var");
   if (dtype_is_float8(r.x->dtype))
-    return refuse(&r, "std_cpu", r.x->dtype);
+    return refuse_dtype(&r, "std_cpu", r.x->dtype);
   const int unbiased = arg_named(c, "unbiased"), by = arg_named(c, "correction");
   double correction = 1;
   if (unbiased >= 0)

@@ -57,7 +57,7 @@ rush_status kernel_sparse_pow(rush_call *c)
 }
 
 /* True if argument i is one number. */
-static bool is_number(const rush_call *c, uint32_t i)
+static bool is_one_number(const rush_call *c, uint32_t i)
 {
   const rush_tensor *t = call_tensor(c, i);
   return !t || (!tensor_sparse(t) && t->n_dims == 0);
@@ -85,7 +85,7 @@ rush_status kernel_sparse_div(rush_call *c)
   sizes_text text;
   const rush_tensor *by = call_tensor(c, 1);
   rush_tensor *r;
-  if (is_number(c, 1)) {
+  if (is_one_number(c, 1)) {
     TRY(with_number(c, call_tensor(c, 0), 0, &r));
     call_return_steal(c, 0, r);
     return RUSH_OK;
@@ -116,8 +116,8 @@ static const int64_t *coordinates(const rush_tensor *t) { return tensor_sparse(t
 static int64_t nnz_of(const rush_tensor *t) { return sparse_nnz(tensor_sparse(t)); }
 
 /* Negative: element i of a comes first; 0: both stand at the same place. */
-static int compare(const int64_t *a, int64_t n_a, int64_t i, const int64_t *b, int64_t n_b,
-                   int64_t k, int n_dims)
+static int compare_coordinates(const int64_t *a, int64_t n_a, int64_t i, const int64_t *b,
+                               int64_t n_b, int64_t k, int n_dims)
 {
   for (int d = 0; d < n_dims; d++)
     if (a[d * n_a + i] != b[d * n_b + k])
@@ -134,7 +134,9 @@ static rush_status merge_places(call_ctx *cx, const rush_tensor *a, const rush_t
   TRY(tensor_new(cx, RUSH_INT64, 1, &n_b, &m->at[1]));
   int64_t *to_a = m->at[0]->data, *to_b = m->at[1]->data, i = 0, k = 0;
   for (m->n = 0; i < n_a || k < n_b; m->n++) {
-    const int order = i == n_a ? 1 : k == n_b ? -1 : compare(p, n_a, i, q, n_b, k, n_dims);
+    const int order = i == n_a   ? 1
+                      : k == n_b ? -1
+                                 : compare_coordinates(p, n_a, i, q, n_b, k, n_dims);
     if (order <= 0)
       to_a[i++] = m->n;
     if (order >= 0)
@@ -173,7 +175,7 @@ static rush_status meet(call_ctx *cx, const rush_tensor *a, const rush_tensor *b
   TRY(tensor_new(cx, RUSH_INT64, 1, &most, &m->at[1]));
   int64_t *to_a = m->at[0]->data, *to_b = m->at[1]->data, i = 0, k = 0;
   while (i < n_a && k < n_b) {
-    const int order = compare(p, n_a, i, q, n_b, k, n_dims);
+    const int order = compare_coordinates(p, n_a, i, q, n_b, k, n_dims);
     if (order == 0) {
       to_a[m->n] = i;
       to_b[m->n++] = k;
@@ -295,12 +297,13 @@ static rush_status add_dense(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_
   return st;
 }
 
-static rush_status add(rush_call *c, rush_tensor *a, rush_tensor *b, rush_value alpha)
+static rush_status add_tensors(rush_call *c, rush_tensor *a, rush_tensor *b, rush_value alpha)
 {
   const int x = tensor_layout(a), y = tensor_layout(b);
   rush_tensor *r;
   if (x == LAYOUT_COO && y == LAYOUT_STRIDED)
-    return call_fail(c->cx, "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
+    return call_fail(
+      c->cx, "add(sparse, dense) is not supported. Use add_tensors(dense, sparse) instead.");
   if (x && y && x != y)
     return call_unsupported(c->cx, "%s of layouts %s and %s: convert one of them",
                             c->op->schema->name, tensor_layout_word(a), tensor_layout_word(b));
@@ -314,7 +317,7 @@ static rush_status add(rush_call *c, rush_tensor *a, rush_tensor *b, rush_value 
 rush_kernel kernel_sparse_add, kernel_sparse_sub, kernel_sparse_add_number;
 rush_status kernel_sparse_add(rush_call *c)
 {
-  return add(c, call_tensor(c, 0), call_tensor(c, 1), c->args[2]);
+  return add_tensors(c, call_tensor(c, 0), call_tensor(c, 1), c->args[2]);
 }
 
 rush_status kernel_sparse_sub(rush_call *c)
@@ -329,12 +332,13 @@ rush_status kernel_sparse_sub(rush_call *c)
                                                        : value_int((int64_t)(0 - (uint64_t)whole));
   if (alpha.tag == RUSH_TAG_COMPLEX)
     return call_unsupported(c->cx, "sub of sparse tensors with a complex alpha");
-  return add(c, call_tensor(c, 0), call_tensor(c, 1), minus);
+  return add_tensors(c, call_tensor(c, 0), call_tensor(c, 1), minus);
 }
 
 rush_status kernel_sparse_add_number(rush_call *c)
 {
-  return call_fail(c->cx, "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
+  return call_fail(c->cx,
+                   "add(sparse, dense) is not supported. Use add_tensors(dense, sparse) instead.");
 }
 
 /* -- Products of two --------------------------------------------------------------------------- */
@@ -429,8 +433,8 @@ rush_kernel kernel_sparse_mul;
 rush_status kernel_sparse_mul(rush_call *c)
 {
   rush_tensor *a = call_tensor(c, 0), *b = call_tensor(c, 1), *r;
-  if (is_number(c, 1) || is_number(c, 0)) {
-    TRY(with_number(c, is_number(c, 1) ? a : b, is_number(c, 1) ? 0 : 1, &r));
+  if (is_one_number(c, 1) || is_one_number(c, 0)) {
+    TRY(with_number(c, is_one_number(c, 1) ? a : b, is_one_number(c, 1) ? 0 : 1, &r));
   } else if (!tensor_sparse(a) || !tensor_sparse(b)) {
     TRY(tensor_sparse(a) ? mul_dense(c->cx, a, b, &r) : mul_dense(c->cx, b, a, &r));
   } else if (tensor_layout(a) != tensor_layout(b)) {

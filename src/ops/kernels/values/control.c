@@ -88,7 +88,7 @@ static const struct { type_kind kind; int dtypes[2]; const char *name; } list_ki
     {TYPE_COMPLEX, {RUSH_COMPLEX64, RUSH_COMPLEX128}, "ComplexFloat"},
 };
 
-static rush_status element(call_ctx *cx, const rush_tensor *t, int64_t i, rush_value *out)
+static rush_status element_value(call_ctx *cx, const rush_tensor *t, int64_t i, rush_value *out)
 {
   const void *data = t->data;
   switch ((int)t->dtype) {
@@ -109,7 +109,7 @@ static rush_status nested_list(call_ctx *cx, const rush_tensor *t, int dim, int6
                                const type *const *types, rush_value *out)
 {
   if (dim == t->n_dims)
-    return element(cx, t, (*at)++, out);
+    return element_value(cx, t, (*at)++, out);
   rush_list *l;
   TRY(list_new(cx, types[dim], (size_t)t->sizes[dim], &l));
   rush_status st = RUSH_OK;

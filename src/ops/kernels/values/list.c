@@ -262,7 +262,8 @@ rush_status kernel_list_mul_(rush_call *call)
 /* -- Searching --------------------------------------------------------------------------------- */
 
 /* Place of the first item equal to v from `from` on, or n. */
-static rush_status find(rush_call *call, const rush_list *l, size_t from, rush_value v, size_t *out)
+static rush_status find_item(rush_call *call, const rush_list *l, size_t from, rush_value v,
+                             size_t *out)
 {
   size_t i;
   bool same = false;
@@ -281,7 +282,7 @@ rush_status kernel_list_remove(rush_call *call)
 {
   rush_list *l = call_list(call, 0);
   size_t i;
-  TRY(find(call, l, 0, call->args[1], &i));
+  TRY(find_item(call, l, 0, call->args[1], &i));
   if (i == l->n)
     return call_fail(call->cx, "list.remove(x): x not in list");
   value_release(take_item(l, (int64_t)i));
@@ -294,7 +295,7 @@ rush_status kernel_list_count(rush_call *call)
   int64_t n = 0;
   size_t i = 0;
   for (;;) {
-    TRY(find(call, l, i, call->args[1], &i));
+    TRY(find_item(call, l, i, call->args[1], &i));
     if (i++ == l->n)
       break;
     n++;
@@ -325,7 +326,7 @@ rush_status kernel_list_index(rush_call *call)
 {
   const rush_list *l = call_list(call, 0);
   size_t i;
-  TRY(find(call, l, 0, call->args[1], &i));
+  TRY(find_item(call, l, 0, call->args[1], &i));
   if (i == l->n)
     return not_in_list(call);
   RETURN_INT((int64_t)i);
@@ -335,7 +336,7 @@ rush_status kernel_list_contains(rush_call *call)
 {
   const rush_list *l = call_list(call, 0);
   size_t i;
-  TRY(find(call, l, 0, call->args[1], &i));
+  TRY(find_item(call, l, 0, call->args[1], &i));
   RETURN_BOOL(i < l->n);
 }
 

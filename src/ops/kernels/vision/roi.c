@@ -151,7 +151,7 @@ rush_status roi_read_map(rush_call *c, uint32_t at, int64_t limit, bool may_be_m
 
 /* -- Results ----------------------------------------------------------------------------------- */
 
-static rush_status run(call_ctx *cx, roi_job *j, int64_t n_items,
+static rush_status run_rois(call_ctx *cx, roi_job *j, int64_t n_items,
                        void (*work)(void *job, int64_t begin, int64_t end))
 {
   TRY(parallel_for(cx, n_items, 1, work, j));
@@ -175,7 +175,7 @@ rush_status roi_forward(rush_call *c, roi_job *j, bool has_map, int64_t n_items,
       j->x = x->data;
       j->y = y->data;
       j->map = map ? map->data : NULL;
-      st = run(c->cx, j, n_items, work);
+      st = run_rois(c->cx, j, n_items, work);
     }
   }
   if (st == RUSH_OK && map) {
@@ -205,7 +205,7 @@ rush_status roi_backward(rush_call *c, roi_job *j, const int64_t shape[4], int64
         (st = roi_read_regions(c, j, &rois)) == RUSH_OK) {
       j->x = grad->data;
       j->y = y->data;
-      st = run(c->cx, j, n_items, work);
+      st = run_rois(c->cx, j, n_items, work);
     }
   }
   if (st == RUSH_OK) {
