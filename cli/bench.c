@@ -90,6 +90,41 @@ static void print_memory(const memory_use *u)
          100 * u->hits);
 }
 
+typedef struct timing {
+  const double *samples; /* seconds of a call, sorted */
+  size_t n;
+  double load, first, seconds; /* of all calls */
+} timing;
+
+/* What `rushlight bench` prints of n calls, sorted by time; the JSON object stays open. */
+static void print_samples(const cli *c, const timing *t, const memory_use *use)
+{
+  const double *samples = t->samples;
+  const size_t n = t->n;
+  const double p10 = samples[n / 10], p50 = samples[n / 2], p90 = samples[n * 9 / 10];
+  if (c->json) {
+    printf("{\"load\": %.9f, \"first\": %.9f, \"min\": %.9f, \"p10\": %.9f, \"median\": %.9f, "
+           "\"p90\": %.9f, \"max\": %.9f, \"calls\": %zu, \"live_bytes\": %zu, \"peak_bytes\": %zu, "
+           "\"cached_bytes\": %zu, "
+           "\"packed_bytes\": %zu, \"allocs_per_call\": %.1f, \"cache_hits\": %.4f, \"threads\": "
+           "%d, \"operators\": ",
+           t->load, t->first, samples[0], p10, p50, p90, samples[n - 1], n, use->now.live_bytes,
+           use->now.peak_bytes, use->now.cached_bytes, use->now.packed_bytes, use->allocs, use->hits,
+           rush_context_get_threads(c->context));
+  } else {
+    print_time("load", t->load);
+    print_time("first", t->first);
+    print_time("min", samples[0]);
+    print_time("p10", p10);
+    print_time("median", p50);
+    print_time("p90", p90);
+    print_time("max", samples[n - 1]);
+    printf("%-10s %10zu in %.1f s, %d threads\n", "calls", n, t->seconds,
+           rush_context_get_threads(c->context));
+    print_memory(use);
+  }
+}
+
 static int measure_calls(cli *c, rush_module *m, const call_args *a, double load, double budget)
 {
   double *samples = malloc(MAX_SAMPLES * sizeof *samples), first, start;
@@ -123,29 +158,7 @@ static int measure_calls(cli *c, rush_module *m, const call_args *a, double load
   progress_end(&bar);
   const memory_use use = memory_since(c, &before, n);
   qsort(samples, n, sizeof *samples, by_size);
-  double p10 = samples[n / 10], p50 = samples[n / 2], p90 = samples[n * 9 / 10];
-  if (c->json) {
-    printf("{\"load\": %.9f, \"first\": %.9f, \"min\": %.9f, \"p10\": %.9f, \"median\": %.9f, "
-           "\"p90\": %.9f, "
-           "\"max\": %.9f, \"calls\": %zu, \"live_bytes\": %zu, \"peak_bytes\": %zu, "
-           "\"cached_bytes\": %zu, "
-           "\"packed_bytes\": %zu, \"allocs_per_call\": %.1f, \"cache_hits\": %.4f, \"threads\": "
-           "%d, \"operators\": ",
-           load, first, samples[0], p10, p50, p90, samples[n - 1], n, use.now.live_bytes,
-           use.now.peak_bytes, use.now.cached_bytes, use.now.packed_bytes, use.allocs, use.hits,
-           rush_context_get_threads(c->context));
-  } else {
-    print_time("load", load);
-    print_time("first", first);
-    print_time("min", samples[0]);
-    print_time("p10", p10);
-    print_time("median", p50);
-    print_time("p90", p90);
-    print_time("max", samples[n - 1]);
-    printf("%-10s %10zu in %.1f s, %d threads\n", "calls", n, cli_seconds() - start,
-           rush_context_get_threads(c->context));
-    print_memory(&use);
-  }
+  print_samples(c, &(timing){samples, n, load, first, cli_seconds() - start}, &use);
   free(samples);
   int code = print_shares(c, m, a);
   if (c->json)

@@ -61,7 +61,7 @@ def spill(lines: list[str], i: int, prefix: str, ends: str) -> bool:
     lines[i] = lines[i][:at].rstrip()
     following = lines[i + 1] if i + 1 < len(lines) else ""
     words = following[len(prefix) :]
-    continues = following.startswith(prefix) and words[:1] not in ("", " ", "-", "*", "|", ">", "#") and not rest.endswith(ends)
+    continues = following.startswith(prefix) and not re.match(r"$|[ *|>#-]|\d+[.)] ", words) and not rest.endswith(ends)
     if continues and not lines[i + 1].strip().startswith(ends or "\0"):
         lines[i + 1] = prefix + rest + " " + words
     else:

@@ -961,15 +961,12 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
     else
       out->named[out->n_named++] = (rush_named_value){arg.name, v};
   }
-  if (used < n_args) {
+  if (used == n_args && used_named == n_named)
+    return 0;
+  if (used < n_args)
     fail_schema(call, f, too_many, name, n, skip + n_args + n_named);
-    goto fail;
-  }
-  if (used_named < n_named) {
+  else
     fail_keyword(call, f, name, skip, n_args, kwnames);
-    goto fail;
-  }
-  return 0;
 fail:
   py_args_free(out);
   return -1;

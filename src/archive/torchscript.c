@@ -1,3 +1,9 @@
+/* archive/torchscript.c -- reads TorchScript archives (torchscript.h has the records): constants,
+ * then the root object.
+ *
+ * Classes are compiled as the pickles name them: the source importer asks for code/ files one at a
+ * time.  The archive stays open with the program while debug records may still be read (tracebacks
+ * show the author's lines). */
 #include "archive/torchscript.h"
 
 #include "archive/legacy.h"

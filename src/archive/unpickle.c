@@ -1,3 +1,11 @@
+/* archive/unpickle.c -- the nodes of a pickle as values (unpickle.h).
+ *
+ * The pickle machine (formats/pickle.h) has built a graph of plain nodes; here each becomes a value
+ * once, and what is shared stays shared.  The names that may be called are a closed list:
+ * constructors of tensors, storages and containers of torch, and classes of the program.  Types of
+ * containers that no tag names are inferred, and settled when a typed place takes them. Nothing
+ * from the file is trusted: sizes, strides and offsets are checked against the storage before a
+ * tensor is made. */
 #include "archive/unpickle.h"
 
 #include "ir/program.h"

@@ -1,3 +1,7 @@
+/* export/autocast.c -- PyTorch's lists of what autocast on the CPU does to operators, and their
+ * lookup.
+ *
+ * A linear search, O(names): it is asked once per node while an exported program is read. */
 #include "export/autocast.h"
 
 /* Overloads count when they are named: "prod.dim_int" has a policy, "prod.Dimname" none. */

@@ -1,3 +1,8 @@
+/* export/call.c -- a call of an exported program (exported.h has the four steps).
+ *
+ * Arguments are flattened onto the frame's stack of values, checked, given to the graph as leaves,
+ * and its results are handed out: mutated buffers and inputs are written back before the user's
+ * results are put together.  Messages name the argument as PyTorch's ep.module() does. */
 #include "export/exported.h"
 
 #include "run/outputs.h"

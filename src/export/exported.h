@@ -5,9 +5,9 @@
  * function whose graph takes (self, leaf inputs...) and returns one tuple: first the mutated
  * buffers and inputs, then the user's leaf outputs.  Around a call, and only here:
  *   1. the arguments are flattened as the input spec says (AssertionError-like errors name the
- *   place); 2. constants in the input spec and range constraints and guards are checked: the error
- *   names the
- *      dimension or the argument;
+ *      place);
+ *   2. constants in the input spec and range constraints and guards are checked: the error names
+ *      the dimension or the argument;
  *   3. forward runs; mutated buffers are written to the attributes, mutated inputs into the inputs;
  *   4. the user's outputs are put together as the output spec says. */
 #ifndef RUSH_EXPORT_EXPORTED_H

@@ -1,3 +1,9 @@
+/* export/guard.c -- conditions on sizes: read from PyTorch's text, compared, shown and evaluated.
+ *
+ * A guard is a tree of integer operations over the sizes of inputs, read by recursive descent with
+ * Python's precedences.  It is evaluated at each call in int64 with Python's floor division; what
+ * would overflow or divide by zero fails the guard.  Depth is limited by the session, length by the
+ * reader. */
 #include "export/exported.h"
 
 #include <ctype.h>

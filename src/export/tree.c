@@ -1,3 +1,10 @@
+/* export/tree.c -- trees of arguments and results: read from PyTorch's JSON, values taken apart by
+ * them and put together.
+ *
+ * A tree_spec lists its children in the order of the leaves, as torch.utils._pytree does: dicts in
+ * the order of their keys when they were captured.  Reading checks everything that flattening
+ * relies on (keys distinct, as many children as keys), so that flattening a value is one walk,
+ * O(leaves), that only compares. */
 #include "export/exported.h"
 
 #include "base/grow.h"

@@ -1,3 +1,9 @@
+/* tensor/copy.c -- copies between tensors of any strides and dtypes; reading, writing and filling
+ * elements.
+ *
+ * Same dtype: memcpy where rows are rows, a tiled transpose where the fast dimensions differ,
+ * strided loops elsewhere.  Other dtypes go through a block of 2 kB on the stack.  Overlapping
+ * tensors are copied first, as PyTorch does. */
 #include "base/threads.h"
 #include "tensor/items.h"
 #include "tensor/iter.h"

@@ -1,3 +1,9 @@
+/* tensor/dlpack.c -- tensors to and from DLPack's structs (https://dmlc.github.io/dlpack), without
+ * and with version.
+ *
+ * Memory is shared: an exported tensor is held by the capsule until the consumer calls its deleter,
+ * an imported one calls the producer's when its storage ends.  The structs are declared here, since
+ * the header is the only thing needed of the library. */
 #include "tensor/dlpack.h"
 
 #include "tensor/sparse.h"

@@ -1,3 +1,9 @@
+/* tensor/dtype.c -- what is known of dtypes: names, sizes, classes; promotion; and the conversions
+ * of 8-bit floats.
+ *
+ * Promotion is PyTorch's lattice written as rules (class first, then width, with its few
+ * exceptions) instead of a table of all pairs, which nobody could read.  Cost: a few comparisons.
+ * */
 #include "tensor/dtype.h"
 
 #include <math.h>

@@ -1,3 +1,9 @@
+/* tensor/generator.c -- mt19937 as PyTorch has it, and turns among threads that draw from one
+ * generator.
+ *
+ * Numbers are drawn 624 at a time (Matsumoto and Nishimura, 1998).  A long fill gives other threads
+ * a turn between its blocks (turn_pass), so that a thread which wants one number does not wait for
+ * a million; a lock around the whole fill was rejected for that. */
 #include "tensor/generator.h"
 
 /* PyTorch's default_rng_seed_val. */

@@ -1,3 +1,9 @@
+/* tensor/iter.c -- walking strided tensors together (iter.h): broadcasting, dropping, sorting and
+ * merging dimensions.
+ *
+ * Dimensions of size 1 go, the rest are sorted by the first operand's strides, neighbours that all
+ * operands walk alike become one.  Most calls end with one dimension, and the loop is called once.
+ * Larger walks are cut into ranges for the threads. */
 #include "tensor/iter.h"
 
 #include "base/threads.h"

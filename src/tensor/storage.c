@@ -1,3 +1,10 @@
+/* tensor/storage.c -- memory of tensors, and the per-thread lists of blocks that tensor headers
+ * come from.
+ *
+ * A header is allocated and freed with every small operator, so free blocks are kept per thread,
+ * without a lock, up to MAX_CACHED_BLOCKS; they are linked so that the end of a context finds those
+ * of all threads.  Under sanitizers nothing is kept.  A fork forgets the lists of threads that the
+ * child does not have. */
 #include <stdlib.h>
 #include <sys/mman.h>
 

@@ -1,3 +1,8 @@
+/* tensor/tensor.c -- tensor headers: made, viewed, copied, compared, given other sizes.
+ *
+ * A header and its sizes, strides and small data are one block (tensor_int.h).  Flags that say how
+ * the memory lies (contiguous, channels last) are computed when a header is made, since kernels ask
+ * for them at every call. */
 #include "tensor/tensor_int.h"
 
 #include <stdio.h>

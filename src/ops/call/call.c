@@ -1,3 +1,11 @@
+/* ops/call/call.c -- the one path of calls: checks, variants, watching, then the kernel, formula or
+ * body.
+ *
+ * op_call looks at a few bits of the operator (`checks`, `effects`, `refuses`) and of the call
+ * (`watch`, `recorder`), which are almost always clear, so that a call of a small operator costs
+ * some tens of instructions around its kernel.  What is rare (nested, quantized, sparse arguments;
+ * profiles; records of gradients) stands behind one test of `watch`.  Rejected: a chain of
+ * wrappers, one per concern, which every call would pay for. */
 #include "ops/call/call.h"
 
 #include "ops/call/profile.h"

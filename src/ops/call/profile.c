@@ -1,3 +1,9 @@
+/* ops/call/profile.c -- the profile of a context (profile.h): events in chunks, and what they name.
+ *
+ * An event is a pair of times and three pointers.  Names, inputs and places are kept once, in hash
+ * tables by their bytes, so a loop of a million calls costs 56 bytes a call and no text.  Texts are
+ * made when the profile is written.  Everything is under one lock: who profiles wants to know what
+ * ran, and the lock is held for a few dozen nanoseconds. */
 #include "ops/call/profile.h"
 
 #include "base/clock.h"

@@ -672,6 +672,7 @@ static void emit_del(emitter *e, const ast_stmt *st)
   }
 }
 
+/* long: a dispatch over the kinds of statements */
 static void emit_stmt(emitter *e, const ast_stmt *st)
 {
   switch (st->kind) {
