@@ -80,8 +80,8 @@ size_t cli_name_of(const char *text);
 
 /* compare.c: values against recorded ones. */
 typedef struct cli_tolerances {
-  rush_value
-    list; /* of (rtol, atol) tuples, for each leaf that has one; anything else: cli_tolerance_of's */
+  /* of (rtol, atol) tuples, for each leaf that has one; anything else: cli_tolerance_of's */
+  rush_value list;
   size_t next;
   const cli_tolerance *given; /* holds for all leaves instead; or NULL */
   bool is_exact;

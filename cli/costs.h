@@ -9,8 +9,8 @@
 
 typedef struct costs_row {
   const char *name; /* of the operator or method; a line's code */
-  const char
-    *code; /* methods: the line that calls it; nodes: its inputs when it was last called; or NULL */
+  /* methods: the line that calls it; nodes: its inputs when it was last called; or NULL */
+  const char *code;
   const char *file; /* lines, methods: where; or NULL */
   uint32_t line;
   uint32_t parent;  /* methods, nodes: index + 1 of the calling method's row, or 0 */

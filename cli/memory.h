@@ -5,8 +5,8 @@
 #include "call.h"
 
 typedef struct memory_use {
-  size_t
-    before; /* bytes in use when the call starts: weights that are not mapped, arguments, compiled code */
+  /* bytes in use when the call starts: weights that are not mapped, arguments, compiled code */
+  size_t before;
   size_t expected; /* the most that may be in use meanwhile: the limit that is held */
   size_t peak;     /* what it was */
 } memory_use;

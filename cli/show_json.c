@@ -80,8 +80,8 @@ static void put_digest(const char *text)
 /* -- Code: what was printed, by file and by function ------------------------------------------- */
 
 typedef struct code_reader {
-  const char
-    *file; /* "# code/__torch__.py": the name, or NULL: an exported program, or one method */
+  /* "# code/__torch__.py": the name, or NULL: an exported program, or one method */
+  const char *file;
   size_t file_n;
   const char *owner;     /* the class around, or NULL */
   size_t owner_n;

@@ -88,7 +88,8 @@ typedef void rush_write_fn(void *to, const char *text, size_t n_bytes);
 /* What passes may take for granted of an operator. */
 typedef enum rush_alias_kind {
   RUSH_ALIAS_SCHEMA, /* what its schema says: (a) shares memory, (a!) writes */
-  RUSH_ALIAS_CONSERVATIVE, /* nothing: it is never removed, merged or moved; its results may be its arguments */
+  /* nothing: it is never removed, merged or moved; its results may be its arguments */
+  RUSH_ALIAS_CONSERVATIVE,
   RUSH_ALIAS_PURE /* it neither writes nor shares; the schema must not say otherwise */
 } rush_alias_kind;
 
@@ -175,9 +176,9 @@ typedef rush_status rush_shape_fn(rush_shape *q, void *user);
 
 typedef struct rush_op_def {
   size_t struct_bytes; /* sizeof(rush_op_def) */
-  const char
-    *schema; /* "example::scale(Tensor x, float k=2.0) -> Tensor"; copied.  An operator that owns
-                        * groups takes and gives anything: "pw::CompilationGroup(...) -> ..." */
+  /* "example::scale(Tensor x, float k=2.0) -> Tensor"; copied. An operator that owns groups takes
+   * and gives anything: "pw::CompilationGroup(...) -> ..." */
+  const char *schema;
   rush_kernel *kernel;
   void *user;          /* call_user; lives as long as the context */
   /* The rest may be NULL. */

@@ -257,7 +257,8 @@ typedef enum rush_cpu {
 typedef enum rush_executor {
   RUSH_EXECUTOR_DEFAULT, /* the best there is: specialising */
   RUSH_EXECUTOR_SIMPLE,  /* graphs as they are, operator by operator */
-  RUSH_EXECUTOR_SPECIALISING /* passes group operators; groups are compiled for the kinds of their arguments */
+  /* passes group operators; groups are compiled for the kinds of their arguments */
+  RUSH_EXECUTOR_SPECIALISING
 } rush_executor;
 
 /* Start from RUSH_CONTEXT_OPTIONS_INIT; zero means the default everywhere. */
@@ -285,8 +286,9 @@ typedef struct rush_context_options {
    * coroutine's) its size cannot be known: give what a call finds left of it, where that is less
    * than 256 KB. */
   size_t stack_bytes;
-  bool
-    no_cache; /* freed tensor data goes back to the allocator at once: for one that caches itself, and for finding leaks */
+  /* freed tensor data goes back to the allocator at once: for one that caches itself, and for
+   * finding leaks */
+  bool no_cache;
 } rush_context_options;
 #define RUSH_CONTEXT_OPTIONS_INIT                                                   \
   {                                                                                 \
@@ -349,8 +351,8 @@ typedef struct rush_compile_counters {
   uint64_t groups;      /* groups of operators that compiled functions have */
   uint64_t plans;       /* codes made for them: one for each kinds of arguments */
   uint64_t group_calls; /* calls of groups that ran as one */
-  uint64_t
-    interpreted; /* calls of groups, of any backend, that ran operator by operator, for whatever reason */
+  /* calls of groups, of any backend, that ran operator by operator, for whatever reason */
+  uint64_t interpreted;
   uint64_t functions;   /* methods, functions and bodies of operators that were compiled to run */
 } rush_compile_counters;
 RUSH_API void rush_compile_stats(rush_context *c, rush_compile_counters *out);
@@ -363,10 +365,10 @@ typedef struct rush_memory {
   size_t struct_bytes;
   size_t live_bytes;     /* in use */
   size_t peak_bytes;     /* the most that was in use since the last reset */
-  size_t
-    cached_bytes; /* free blocks kept for the next tensors: taken from the system, not in use */
-  size_t
-    packed_bytes; /* of live_bytes: weights that are kept in the order in which kernels read them */
+  /* free blocks kept for the next tensors: taken from the system, not in use */
+  size_t cached_bytes;
+  /* of live_bytes: weights that are kept in the order in which kernels read them */
+  size_t packed_bytes;
   size_t limit_bytes;    /* of live_bytes and cached_bytes together; 0: none */
   uint64_t n_allocs;     /* allocations so far */
   uint64_t n_data;       /* of those, tensor data and scratch memory of kernels ... */
@@ -507,12 +509,12 @@ RUSH_API void rush_free_text(rush_context *c, char *text);
 typedef struct rush_load_options {
   size_t struct_bytes;
   bool check_full;  /* CRC of every record, not only of the small ones */
-  bool
-    copy; /* read the file into memory instead of mapping it: for a file that may change while it is open */
+  /* read the file into memory instead of mapping it: for a file that may change while it is open */
+  bool copy;
   bool meta; /* tensors have sizes and no data (rush_tensor_is_meta): nothing of them is read */
   const char *name; /* for messages, where there is no path */
-  const char
-    *program; /* of a torch.export package with several programs; NULL: "model", or the only one */
+  /* of a torch.export package with several programs; NULL: "model", or the only one */
+  const char *program;
 } rush_load_options;
 #define RUSH_LOAD_OPTIONS_INIT {sizeof(rush_load_options), false, false, false, NULL, NULL}
 
@@ -571,8 +573,8 @@ typedef struct rush_save_options {
    * NULL. */
   bool (*write)(void *user, const void *data, size_t n_bytes);
   void *write_user;
-  const char
-    *function; /* of a module from text: save this function alone, as forward; NULL: all of them */
+  /* of a module from text: save this function alone, as forward; NULL: all of them */
+  const char *function;
 } rush_save_options;
 #define RUSH_SAVE_OPTIONS_INIT {sizeof(rush_save_options), NULL, 0, NULL, NULL, NULL}
 
@@ -665,21 +667,24 @@ typedef struct rush_signature rush_signature;
 typedef struct rush_signature_size {
   int64_t value;      /* in the example that the program was made with; -1: not known */
   int64_t min,
-    max; /* what it may be; INT64_MIN and INT64_MAX: no limit is known.  Both are `value` where it is fixed */
-  const char *
-    symbol; /* "s77", or a formula of such, "2*s77 + 1": equal ones are equal in every call.  NULL: it is fixed */
+    /* what it may be; INT64_MIN and INT64_MAX: no limit is known. Both are `value` where it is
+     * fixed */
+    max;
+  /* "s77", or a formula of such, "2*s77 + 1": equal ones are equal in every call. NULL: it is
+   * fixed */
+  const char *symbol;
 } rush_signature_size;
 
 typedef struct rush_signature_item {
   size_t struct_bytes;
   const char *name;         /* of an input: "x", "d['a']"; of an output: "output", "output[1]" */
   const char *type;         /* as annotations have it: "Tensor", "Optional[List[int]]" */
-  size_t
-    argument; /* input: number of the argument that it is, or is in; output: of the result's item, or 0 */
+  /* input: number of the argument that it is, or is in; output: of the result's item, or 0 */
+  size_t argument;
   bool keyword_only;        /* input: its argument is given by name */
   bool has_default;         /* input: the argument may be left out, it is `value` then */
-  bool
-    is_constant; /* input of an exported program: a call must pass `value`; None is not compared */
+  /* input of an exported program: a call must pass `value`; None is not compared */
+  bool is_constant;
   rush_value value;         /* borrowed; None unless it has a default or is a constant */
   bool is_described;        /* the fields below are known: tensors and ints of exported programs */
   rush_dtype dtype;         /* of a tensor */
@@ -727,15 +732,14 @@ typedef struct rush_call_options {
   bool no_grad;         /* torch.no_grad() around the call */
   double limit_seconds; /* 0: the context's */
   struct rush_cancel *cancel; /* NULL: none */
-  bool
-    record_gradients; /* Record the call, so that rush_gradients can be asked of its results; with no_grad only of what the program
-                          * computes where it enables gradients.  Without it a program that asks for
-                          * gradients itself (torch.autograd.grad, backward()) records what it
-                          * computes, and nothing else does: results do not require grad, parameters
-                          * may be written in place, and groups that parameters enter are compiled.
-                          * */
-  const rush_gradient_host
-    *gradient_host; /* NULL: none; used on the calling thread, until the call returns */
+  /* Record the call, so that rush_gradients can be asked of its results; with no_grad only of what
+   * the program computes where it enables gradients. Without it a program that asks for gradients
+   * itself (torch.autograd.grad, backward()) records what it computes, and nothing else does:
+   * results do not require grad, parameters may be written in place, and groups that parameters
+   * enter are compiled. */
+  bool record_gradients;
+  /* NULL: none; used on the calling thread, until the call returns */
+  const rush_gradient_host *gradient_host;
   /* Output buffers: outputs[i] is the tensor that output i of the method (rush_signature_output)
    * goes to, or None for one that the library makes.  After success the result holds these very
    * tensors, and they the values.
@@ -887,7 +891,8 @@ typedef enum rush_dump {
                      * code */
   RUSH_DUMP_GRAPH, /* IR of one method; of all where there is neither a name nor a forward */
   RUSH_DUMP_BYTECODE,
-  RUSH_DUMP_OPS, /* "name count runs|schema only|unknown" a line; of functions, "does not compile" */
+  /* "name count runs|schema only|unknown" a line; of functions, "does not compile" */
+  RUSH_DUMP_OPS,
   RUSH_DUMP_SUMMARY,
   RUSH_DUMP_SCHEMA,    /* a method's declaration, or those of all */
   RUSH_DUMP_DOT,       /* a method's graph in Graphviz's language */
@@ -895,9 +900,12 @@ typedef enum rush_dump {
   RUSH_DUMP_OPTIMIZED, /* the graph that runs: what passes made of a method's graph */
   RUSH_DUMP_GROUPS,    /* the same, with the reason why each other node is in no group */
   RUSH_DUMP_ASM, /* what the groups were compiled to, for the arguments they are likely to get */
-  RUSH_DUMP_JSON, /* one JSON object: functions with their graphs, operators, sources; of one method or of all */
-  RUSH_DUMP_FAULTS, /* what verifying all that methods reach found wrong, a line each; "" when all is well */
-  RUSH_DUMP_SIGNATURE, /* inputs and outputs of a method, or of all, a line each, as rush_module_signature has them */
+  /* one JSON object: functions with their graphs, operators, sources; of one method or of all */
+  RUSH_DUMP_JSON,
+  /* what verifying all that methods reach found wrong, a line each; "" when all is well */
+  RUSH_DUMP_FAULTS,
+  /* inputs and outputs of a method, or of all, a line each, as rush_module_signature has them */
+  RUSH_DUMP_SIGNATURE,
   RUSH_DUMP_TREES, /* {"arg_names": [...], "in": SPEC, "out": SPEC}: the tree specs of an exported program, as the file has
                      * them, where they name classes (dataclasses, OrderedDict ...); "" where all is
                      * tuples, lists and dicts */
@@ -939,8 +947,8 @@ typedef struct rush_profile_event {
   uint64_t end_ns;       /* 0: it had not ended */
   int64_t bytes;         /* by how much the context's live bytes grew meanwhile */
   const char *inputs;    /* an operator's tensors, "float32[1, 3, 8, 8], float32[4]"; else "" */
-  const char *
-    file; /* of the line that called it, as its author wrote it where the archive says so; or NULL */
+  /* of the line that called it, as its author wrote it where the archive says so; or NULL */
+  const char *file;
   const char *code;      /* that line's text, or NULL */
   const char *caller;    /* the function whose graph has the call, or NULL */
   uint32_t line;         /* from 1; 0 when nobody knows */
@@ -963,8 +971,9 @@ RUSH_API bool rush_profile_event_at(rush_context *c, size_t i, rush_profile_even
 typedef struct rush_watched {
   size_t struct_bytes;
   const char *name;       /* with the overload: "aten::add.Tensor" */
-  const char *
-    caller; /* the function whose graph has the call, or NULL; file, code, line and node as in rush_profile_event */
+  /* the function whose graph has the call, or NULL; file, code, line and node as in
+   * rush_profile_event */
+  const char *caller;
   const char *file, *code;
   uint32_t line, node;
   const rush_value *results;

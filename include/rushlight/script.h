@@ -45,17 +45,22 @@ RUSH_API rush_status rush_context_set_limit_bytes(rush_context *c, size_t n_byte
 /* -- What names mean --------------------------------------------------------------------------- */
 
 typedef enum rush_name_kind {
-  RUSH_NAME_UNKNOWN, /* the host does not know it: the language's own names come next, then the error */
-  RUSH_NAME_PATH, /* text: what it is in Python: "torch.relu", "math.sqrt", "len", "torch.jit.annotate", "torch.float32" */
+  /* the host does not know it: the language's own names come next, then the error */
+  RUSH_NAME_UNKNOWN,
+  /* text: what it is in Python: "torch.relu", "math.sqrt", "len", "torch.jit.annotate",
+   * "torch.float32" */
+  RUSH_NAME_PATH,
   RUSH_NAME_OPERATOR,  /* text: "aten::relu" */
   RUSH_NAME_FUNCTION,  /* functions[0] */
   RUSH_NAME_OVERLOADS, /* functions[n]: the first that takes the arguments */
   RUSH_NAME_DISPATCH, /* items[1] where the argument `text` (or number `index`, or `flag` when it is not given), a constant, is true, else
                         * items[0] */
-  RUSH_NAME_TYPE, /* type: a class to construct, a NamedTuple, an Enum, or an annotation used as a value */
+  /* type: a class to construct, a NamedTuple, an Enum, or an annotation used as a value */
+  RUSH_NAME_TYPE,
   RUSH_NAME_VALUE, /* value (new) and type (NULL: the value's own): a constant where it is used */
   RUSH_NAME_TUPLE, /* items[n]: several names, unpacked at compile time */
-  RUSH_NAME_OBJECT, /* object: something of the host whose attributes host->attr knows; text: its kind, in messages */
+  /* object: something of the host whose attributes host->attr knows; text: its kind, in messages */
+  RUSH_NAME_OBJECT,
   RUSH_NAME_HOST_CALL, /* object and functions[0], declared for its signature: stays in the host, a call runs host->call; flag: the
                         * value whose attribute was asked for is its first argument */
   RUSH_NAME_EXCEPTION, /* text: "builtins.ValueError" or a user's class */
@@ -76,8 +81,8 @@ struct rush_name { /* zeroed when the host is asked */
   const rush_type *type;
   rush_value value;    /* new */
   void *object;        /* given: host->release gets it */
-  void
-    *owner; /* host->release gets it when the unit has read the rest, which it may hold; or NULL */
+  /* host->release gets it when the unit has read the rest, which it may hold; or NULL */
+  void *owner;
 };
 
 /* Start from a zeroed struct.  Entries may be NULL where it is said. */
@@ -127,8 +132,8 @@ RUSH_API rush_status rush_unit_add_source(rush_unit *u, const char *file, const 
 
 typedef struct rush_function_def {
   size_t struct_bytes;
-  const char *
-    name; /* qualified, "__torch__.pkg.f", made unique when it is taken; of a method its own, "forward" */
+  /* qualified, "__torch__.pkg.f", made unique when it is taken; of a method its own, "forward" */
+  const char *name;
   rush_source *source;
   uint32_t line;         /* of the first decorator or of "def", as counted in the source */
   void *scope;           /* for host->name, type and default_value; given: host->release gets it */

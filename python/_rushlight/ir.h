@@ -11,8 +11,8 @@ typedef struct py_ir { /* of all five */
   PyObject_HEAD
   PyObject *graph; /* of blocks, nodes and values: whose they are */
   py_state *state;
-  const void
-    *p; /* rush_graph (owned), rush_block, rush_node, rush_graph_value, rush_type (owned) */
+  /* rush_graph (owned), rush_block, rush_node, rush_graph_value, rush_type (owned) */
+  const void *p;
 } py_ir;
 
 /* What such an object stands for. */

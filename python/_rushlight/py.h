@@ -22,18 +22,18 @@ typedef struct py_state {
   rush_context *context;
   PyTypeObject *tensor_type, *module_type, *method_type, *object_type, *enum_type, *dtype_type;
   PyTypeObject *unit_type, *type_type, *function_type; /* script.h */
-  PyObject
-    *classes; /* qualified name -> Python class of a scripted class, NamedTuple or Enum; or NULL */
+  /* qualified name -> Python class of a scripted class, NamedTuple or Enum; or NULL */
+  PyObject *classes;
   PyObject *class_types;   /* and that class -> its Type */
   PyObject *errors;        /* name -> class of exceptions that are not Python's own; or NULL */
   PyObject *wrap_object;   /* makes what Python sees of a module or future in a result, or NULL */
   PyObject *modules;       /* address of a module's object -> of the Module that stands for it */
   PyObject *tensors; /* address of a tensor of ours -> of the object that a module shows for it */
   PyObject *size_class;    /* of shapes, a subclass of tuple; or NULL: tuple */
-  PyObject *
-    module_class; /* of submodules, and the hook that finishes an instance; or NULL: Module itself */
-  PyObject
-    *call_hook; /* while Python traces: told of calls of functions and methods first; or NULL */
+  /* of submodules, and the hook that finishes an instance; or NULL: Module itself */
+  PyObject *module_class;
+  /* while Python traces: told of calls of functions and methods first; or NULL */
+  PyObject *call_hook;
   PyTypeObject *ir_types[5]; /* Graph, Block, Node, Value, Type: ir.h */
   PyObject *type_classes;  /* kind of type -> class, or NULL */
   const rush_backend_api *api;
@@ -87,11 +87,12 @@ typedef struct py_module {
   PyObject_HEAD
   rush_module *module; /* NULL: an instance of a Python subclass that is no program yet (_adopt) */
   py_state *state;
-  PyObject *
-    cache; /* attribute -> (object, what it stands for): parameters and submodules keep their identity; or NULL */
+  /* attribute -> (object, what it stands for): parameters and submodules keep their identity; or
+   * NULL */
+  PyObject *cache;
   double max_seconds, max_bytes; /* of each call; 0: none */
-  PyObject *
-    trees; /* pytree.Trees of an exported program whose arguments or results have classes; or NULL */
+  /* pytree.Trees of an exported program whose arguments or results have classes; or NULL */
+  PyObject *trees;
   PyObject *recorder;  /* is told of calls (recording.py), or NULL */
   char is_hooked;      /* calls go through Python's _call_impl */
 } py_module;
@@ -118,10 +119,10 @@ typedef struct py_call {
   bool saw_torch, saw_numpy, saw_ours;
   PyObject *generator; /* torch's, which gets the state back that `drawn` is left in; or NULL */
   rush_value drawn;
-  bool
-    takes_meta; /* tensors of torch's device meta; else they are refused: programs do not run on them */
-  int
-    height; /* of the part of a result that is being converted: so many containers are around it */
+  /* tensors of torch's device meta; else they are refused: programs do not run on them */
+  bool takes_meta;
+  /* of the part of a result that is being converted: so many containers are around it */
+  int height;
   PyObject *parts;  /* while one is: address of a container in it -> its object; or NULL */
   bool strict_text; /* a result that is no UTF-8 is an error, as in PyTorch */
 } py_call;
@@ -216,8 +217,8 @@ typedef struct py_callee { /* a function, or a method of a module or of an objec
   bool is_random; /* may draw numbers: with torch's generator */
   PyObject *buffers; /* a tuple: for outputs, None where there is none; or NULL */
   bool *copied;      /* of which a copy was made */
-  bool
-    prepares; /* the module's method is prepared for such a call (rush_module_prepare); the result is None */
+  /* the module's method is prepared for such a call (rush_module_prepare); the result is None */
+  bool prepares;
 } py_callee;
 /* Run it without the GIL; its result for Python, or NULL with an exception.  Ends the call and
  * frees the arguments. */

@@ -25,8 +25,9 @@ struct unpickler {
   const zip_archive *zip;  /* NULL: storages are `late` */
   const char *folder;      /* of storages: "data/", "constants/" */
   bool big_endian;
-  bool
-    takes_instances; /* of any class: as containers of what they hold (sample inputs); nothing is looked up or called */
+  /* of any class: as containers of what they hold (sample inputs); nothing is looked up or
+   * called */
+  bool takes_instances;
   bool meta;               /* storages have no data, whatever the archive has */
   table storages;          /* key -> storage, owned */
   table *late;             /* torch.save's old format: key -> late_storage */

@@ -46,8 +46,9 @@ typedef struct grad_shape { /* of a tensor that is gone */
 struct grad_meta;
 typedef struct grad_tensor { /* one tensor among a record's arguments or results */
   grad_edge edge;            /* an argument's */
-  struct grad_meta *
-    keeper; /* of a result that keeps its gradient (retain_grad), borrowed: it clears this when it goes; or NULL */
+  /* of a result that keeps its gradient (retain_grad), borrowed: it clears this when it goes; or
+   * NULL */
+  struct grad_meta *keeper;
   grad_shape shape;
   uint32_t version;          /* of the storage, when it was saved */
 } grad_tensor;
@@ -78,8 +79,8 @@ struct grad_record {
 typedef struct grad_meta { /* of a tensor, in its extra */
   context *ctx;
   grad_edge edge;          /* its record; counts while the tensor has TENSOR_HAS_GRAD_FN */
-  grad_record
-    *leaf; /* its own as a leaf while there is one, or NULL; not owned; under the context's lock */
+  /* its own as a leaf while there is one, or NULL; not owned; under the context's lock */
+  grad_record *leaf;
   rush_tensor *base;       /* of a view, owned, or NULL */
   uint32_t generation;     /* of a base: moves with every recorded write to its memory */
   uint32_t seen;           /* of a view: the base's when the edge was made */

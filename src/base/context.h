@@ -160,15 +160,15 @@ struct call_ctx {
   uint32_t profile_depth,
     profile_thread;     /* its: events that are open; the thread's number + 1, or 0 */
   uint32_t profile_ops; /* of the open events, operators' */
-  const struct call_recorder
-    *recorder;        /* gradients are recorded (a call option; ops/call/call.h), or NULL */
+  /* gradients are recorded (a call option; ops/call/call.h), or NULL */
+  const struct call_recorder *recorder;
   void *frames;       /* run: the interpreter's stack of this call, or NULL */
   struct output_buffers *outputs; /* run: where its results go (run/outputs.h), or NULL */
-  struct generator *
-    trial; /* tensor: the call runs once for what it compiles (module/prepare.c): it draws from here, and
-                            * prints and warns nothing; or NULL */
-  struct rush_tensor
-    *place; /* tensor: the next new tensor of its dtype and geometry lies on its memory; or NULL */
+  /* tensor: the call runs once for what it compiles (module/prepare.c): it draws from here, and
+   * prints and warns nothing; or NULL */
+  struct generator *trial;
+  /* tensor: the next new tensor of its dtype and geometry lies on its memory; or NULL */
+  struct rush_tensor *place;
 };
 
 /* Start an outer call with the context's limits. */

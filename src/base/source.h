@@ -15,8 +15,8 @@ typedef struct source {
   char *text; /* NUL-terminated */
   size_t len;
   uint32_t first_line; /* line number of text's first line: 1 unless cut from a larger file */
-  bool
-    by_function; /* a file whose functions are compiled one by one: excerpts stay inside the one they point into */
+  /* a file whose functions are compiled one by one: excerpts stay inside the one they point into */
+  bool by_function;
 } source;
 
 typedef struct source_range {

@@ -151,13 +151,13 @@ typedef struct job {
 struct thread_pool {
   context *ctx;
   atomic_bool busy; /* someone's job runs; others run theirs inline */
-  _Atomic int
-    n_usable; /* with the caller, of the host's pool or ours: for who has not claimed the pool */
+  /* with the caller, of the host's pool or ours: for who has not claimed the pool */
+  _Atomic int n_usable;
 
   /* Of who claimed the pool. */
   int n_threads; /* of ours, with the caller */
-  _Atomic uint32_t
-    seen; /* fork_generation that the workers belong to: they do not survive a fork */
+  /* fork_generation that the workers belong to: they do not survive a fork */
+  _Atomic uint32_t seen;
   pool_host host;
 
   _Atomic uint64_t state;

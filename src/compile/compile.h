@@ -23,8 +23,8 @@ typedef struct compile_counters {
   uint64_t groups;      /* made */
   uint64_t plans;       /* fused and compiled for a key */
   uint64_t calls;       /* of groups, run as one */
-  uint64_t
-    interpreted; /* of groups of any backend, run operator by operator, for whatever reason */
+  /* of groups of any backend, run operator by operator, for whatever reason */
+  uint64_t interpreted;
 } compile_counters;
 compile_counters compile_get_counters(rush_context *c);
 

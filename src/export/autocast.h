@@ -8,7 +8,8 @@
 #include "base/text.h"
 
 typedef enum autocast_policy {
-  AUTOCAST_NONE, /* as they come; what PyTorch promotes to the widest is promoted by the operator itself */
+  /* as they come; what PyTorch promotes to the widest is promoted by the operator itself */
+  AUTOCAST_NONE,
   AUTOCAST_LOWER,  /* floating tensors, but double, become the region's dtype */
   AUTOCAST_FLOAT32 /* floating tensors, but double, become float32 */
 } autocast_policy;

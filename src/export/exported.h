@@ -25,7 +25,9 @@ typedef enum tree_kind {
   TREE_ORDERED_DICT,
   TREE_NAMEDTUPLE,
   TREE_DEQUE, /* takes a list or a tuple, comes as a list */
-  TREE_OTHER /* a registered class: takes and comes as a dict of its fields if the keys are known, else as a tuple */
+  /* a registered class: takes and comes as a dict of its fields if the keys are known, else as a
+   * tuple */
+  TREE_OTHER
 } tree_kind;
 typedef struct tree_spec tree_spec;
 typedef struct exported exported;
@@ -33,9 +35,9 @@ struct tree_spec {
   tree_kind kind;
   uint32_t n_children;
   tree_spec *children;
-  rush_value *
-    keys; /* n_children, all texts or all ints, none twice, owned by the program's constants; NULL: none.
-                         * A dict with children has them */
+  /* n_children, all texts or all ints, none twice, owned by the program's constants; NULL: none. A
+   * dict with children has them */
+  rush_value *keys;
   const char *type_name; /* NamedTuple, dataclass, other */
 };
 
@@ -129,7 +131,8 @@ struct exported { /* in the program's arena */
   tree_spec *in,
     *out; /* in: a tuple of a tuple (args) and a dict whose keys are texts (kwargs): checked */
   const char *in_text,
-    *out_text; /* the specs as the file has them, for hosts that know the classes; NULL: all is plain */
+    /* the specs as the file has them, for hosts that know the classes; NULL: all is plain */
+    *out_text;
   const char **arg_names;    /* forward's parameters: n_arg_names; positional first */
   uint32_t n_arg_names;
   uint32_t n_leaves;         /* of the input */
@@ -137,8 +140,8 @@ struct exported { /* in the program's arena */
   rush_value *leaf_constants; /* UNSET: an input of the graph; else the value it must have */
   bool *leaf_is_input;       /* the graph takes it */
   const exported_meta **leaf_metas;   /* n_leaves; NULL: not described */
-  const exported_meta **
-    output_metas; /* n_output_metas, which is n_outputs unless an output is a list; NULL: not described */
+  /* n_output_metas, which is n_outputs unless an output is a list; NULL: not described */
+  const exported_meta **output_metas;
   uint32_t n_output_metas;
   uint32_t n_outputs;
   struct exported_output_spec {

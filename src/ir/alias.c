@@ -21,8 +21,8 @@ typedef struct summary {
   const function *f;
   uint64_t yes, no; /* arguments known to be true, or false */
   uint32_t n;       /* arguments */
-  uint32_t
-    *group; /* n arguments, result, constants: the index of the first one in the same group */
+  /* n arguments, result, constants: the index of the first one in the same group */
+  uint32_t *group;
   bool *written;    /* of the same */
   truth result;     /* of a bool */
   bool done;        /* false: being made, a recursion */

@@ -96,7 +96,9 @@ size_t ir_facts_parse(const char *text, int dtype, ir_facts *out)
   if (*p != ')')
     return 0;
   if (
-    !ranked) /* of a tensor without dimensions, or of one whose dimensions are not known: PyTorch writes both so */
+    /* of a tensor without dimensions, or of one whose dimensions are not known: PyTorch writes both
+     * so */
+    !ranked)
     f.n_dims = p == text + 1 ? 0 : -1;
   f.strided |= f.n_dims == 0;
   *out = f;

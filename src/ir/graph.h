@@ -138,8 +138,8 @@ struct ir_node {
   struct function *function; /* IR_CALL_FUNCTION, IR_FORK, IR_CLOSURE: ir/program.h */
   ir_attr *attrs;
   source_range range;
-  const char
-    *scope; /* modules it was traced in, "__module.a/__module.a.b", in the graph's memory; NULL */
+  /* modules it was traced in, "__module.a/__module.a.b", in the graph's memory; NULL */
+  const char *scope;
   ir_graph *graph;
 };
 

@@ -13,8 +13,8 @@ struct ir_name {
   ir_name *base;   /* of x.7 that followed from x: x, and 7 */
   uint32_t number;
   uint32_t hash;
-  uint32_t
-    tried; /* the last number tried behind it: a thousand values of one name cost a thousand steps */
+  /* the last number tried behind it: a thousand values of one name cost a thousand steps */
+  uint32_t tried;
   uint16_t len;    /* of texts that are longer, UINT16_MAX */
   bool of_load;    /* no value's, but as if a load had it: who takes it renames that load */
   char text[];

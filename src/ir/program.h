@@ -104,15 +104,15 @@ struct program {
   uint32_t n_constants;
   mutex lock;       /* recursive; bodies are compiled under it */
   bool has_ended;   /* the code is released; values may still name types */
-  function *
-    uninferred; /* a method that a comparison of types needed the result of, or NULL; under the lock */
+  /* a method that a comparison of types needed the result of, or NULL; under the lock */
+  function *uninferred;
   function *all_functions;
   class_info *all_classes;
   struct kept_value { rush_value value; struct kept_value *next; } *kept; /* program_keep_steal */
   void *front;      /* the front end's importer, in mem; may need front_free */
   void (*front_free)(program *p);
-  const char
-    *file; /* the archive's name, in mem, for messages; NULL: a text, whose ranges name it */
+  /* the archive's name, in mem, for messages; NULL: a text, whose ranges name it */
+  const char *file;
   void *files;      /* the archive's: where code comes from, in mem */
   void (*files_free)(program *p);
   /* The author's text behind a range of archived code, for messages: *src is new.  NULL: none is

@@ -11,8 +11,8 @@ typedef struct verifier {
   const char *pass;
   rush_status blame; /* RUSH_EINTERNAL: we made the graph, RUSH_EARGUMENT: somebody else */
   const ir_graph *g;
-  uint8_t
-    *seen; /* a bit a number: given to a value.  Subgraphs have numbers and names of their own */
+  /* a bit a number: given to a value. Subgraphs have numbers and names of their own */
+  uint8_t *seen;
   bool in_subgraph;
 } verifier;
 

@@ -12,8 +12,8 @@
 
 typedef struct folding {
   session *s;
-  alias_info
-    *alias; /* NULL: only what cannot be written to is folded, and nobody needs to be asked */
+  /* NULL: only what cannot be written to is folded, and nobody needs to be asked */
+  alias_info *alias;
   bool *escapes;
 } folding;
 

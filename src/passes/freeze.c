@@ -125,8 +125,8 @@ typedef struct walk {
   freezer *z;
   method *m;
   void (*leaf)(struct walk *w, ir_node *n, frozen *of, uint32_t slot); /* a GetAttr of no module */
-  ir_node *
-    first; /* of the graph: constants stand before it in the order that they are met, as in PyTorch */
+  /* of the graph: constants stand before it in the order that they are met, as in PyTorch */
+  ir_node *first;
   bool only_looks,
     sees_class; /* a use of a module says nothing yet; a module behind an interface was found */
 } walk;

@@ -62,8 +62,8 @@ typedef struct site { /* what an instruction with many operands needs */
   uint64_t last_use;       /* of the operands, as bits */
   uint32_t n_types;
   bool checks;             /* results come from the heap or from outside */
-  uint32_t
-    first; /* operands: n_args, n_results registers (or NO_REG), n_results wants when it checks */
+  /* operands: n_args, n_results registers (or NO_REG), n_results wants when it checks */
+  uint32_t first;
   uint32_t n_args, n_results;
   uint32_t n_made;         /* OPERATOR: results of the kernel, at least n_results */
   uint32_t leaf; /* OPERATOR_OUT, CALL_OUT: the result begins with this leaf of the function's */
@@ -80,9 +80,9 @@ struct code {
   const char *name;    /* for tracebacks */
   bool is_builtin, is_eager;
   bool is_group;       /* a group's subgraph, run in place of what its backend could not do */
-  uint64_t
-    lent_args; /* bit i: argument i is read by called operators of the outermost block only, or by nobody: a
-                        * caller that keeps it alive need not give a reference */
+  /* bit i: argument i is read by called operators of the outermost block only, or by nobody: a
+   * caller that keeps it alive need not give a reference */
+  uint64_t lent_args;
   uint64_t unused_args; /* of these, those that nobody reads */
   ir_graph *graph;     /* what it was made of, when passes changed it; owned */
   uint32_t n_ins, n_sites, n_operands, n_constants, n_places;

@@ -42,8 +42,8 @@ typedef struct coder {
   function *f;
   vinfo *vals;
   death **deaths;     /* of ir_node->scratch */
-  uint32_t
-    *leaves; /* of ir_node->scratch: it makes this leaf of the function's result, + 1; or 0 */
+  /* of ir_node->scratch: it makes this leaf of the function's result, + 1; or 0 */
+  uint32_t *leaves;
   opcode *typed;      /* of ir_node->scratch: N_OPCODES when there is no opcode */
   uint32_t n_vals, n_nodes;
   uint8_t *regs;      /* REG_* */

@@ -54,13 +54,14 @@ typedef struct frame {
   future *fut;         /* that gets the result; retained, or NULL */
   chunk *chunk;
   size_t used_before;  /* of the chunk */
-  uint32_t
-    dst; /* register of the caller (| DST_CHECKED: the result is compared with its type), or NO_REG; of a loop's first frame: the depth of tasks that begin
-                        * there, as the C stack is no deeper */
+  /* register of the caller (| DST_CHECKED: the result is compared with its type), or NO_REG; of a
+   * loop's first frame: the depth of tasks that begin there, as the C stack is no deeper */
+  uint32_t dst;
   uint64_t lent;       /* bit i: the register of argument i holds the caller's reference */
   uint32_t event;      /* in a profile */
-  uint32_t
-    result; /* what it returns begins with this leaf of the outer call's result, + 1; 0: no leaf (run/outputs.h) */
+  /* what it returns begins with this leaf of the outer call's result, + 1; 0: no leaf
+   * (run/outputs.h) */
+  uint32_t result;
 } frame;
 
 #define DST_CHECKED (UINT32_C(1) << 30)
@@ -86,8 +87,8 @@ typedef struct call_stack {
   future *first, *last; /* forked and not yet started, in order; retained */
   uint32_t n_tasks;    /* running or parked */
   entered *entered;
-  const source_range
-    *group_place; /* where a group failed that the innermost frame was running, or NULL */
+  /* where a group failed that the innermost frame was running, or NULL */
+  const source_range *group_place;
 } call_stack;
 
 /* Tasks that may wait for each other at once: a chain that does not end is told from a long one. */

@@ -7,8 +7,8 @@
 typedef struct checker {
   session *s;
   text_buf *out;
-  table
-    seen; /* qualified name -> function; entries beyond the one that is looked at are still to do */
+  /* qualified name -> function; entries beyond the one that is looked at are still to do */
+  table seen;
   const function *f; /* that one */
   text_buf *lacks;   /* operators of f that cannot run here */
 } checker;

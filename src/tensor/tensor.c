@@ -647,7 +647,8 @@ rush_status tensor_set_like(call_ctx *cx, rush_tensor *t, const rush_tensor *oth
   if (
     old ==
     other
-      ->st) /* an in-place view counts as a write; a borrowed memory's version is its other tensors' */
+      /* an in-place view counts as a write; a borrowed memory's version is its other tensors' */
+      ->st)
     (void)tensor_data_mut(t);
   t->st = storage_retain(other->st);
   storage_release(old);

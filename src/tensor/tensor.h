@@ -50,7 +50,9 @@ typedef enum storage_origin {
   STORAGE_OURS,    /* mem_alloc_data */
   STORAGE_MAPPED,  /* a mapped file, private: written pages are copied by the kernel */
   STORAGE_FOREIGN, /* the caller's memory */
-  STORAGE_META /* of torch's device meta: reads as zeros and takes no memory; programs do not get it (L_GET_ATTR) */
+  /* of torch's device meta: reads as zeros and takes no memory; programs do not get it
+   * (L_GET_ATTR) */
+  STORAGE_META
 } storage_origin;
 
 /* Quantizer of per-tensor or per-channel affine tensors. */

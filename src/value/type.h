@@ -78,8 +78,8 @@ struct type {
   uint32_t n_defaults;
   class_info *cls;            /* TYPE_CLASS, TYPE_INTERFACE, TYPE_ENUM */
   type_store *store;          /* NULL: static */
-  uint32_t
-    n_written;     /* types in it when written out: (t, t) shares t but is walked twice; 0 as 1 */
+  /* types in it when written out: (t, t) shares t but is walked twice; 0 as 1 */
+  uint32_t n_written;
   uint32_t height; /* levels of types below this one; 0: it has no elements, or is static */
 };
 
@@ -114,8 +114,8 @@ struct type_store {
   /* Does the class (or interface) have the methods of `iface`?  Set by owners of named types; NULL:
    * no. */
   bool (*fits_interface)(const type *cls, const type *iface);
-  struct fits_work *
-    fits; /* type_fits.c: comparisons with interfaces that are in progress, one a thread; under the lock */
+  /* type_fits.c: comparisons with interfaces that are in progress, one a thread; under the lock */
+  struct fits_work *fits;
 };
 /* fits_interface of iface's store, where interfaces may refer to each other: a pair that is being
  * compared already is assumed to fit.  See type_fits.c. */

@@ -224,7 +224,8 @@ static void make_graph(maker *m, uint32_t n, bool is_callee)
 /* -- Memory in reach --------------------------------------------------------------------------- */
 
 typedef struct
-  item { /* a container or a storage that the run met; retained, so that no other gets its address */
+  /* a container or a storage that the run met; retained, so that no other gets its address */
+  item {
   rush_value value; /* a tensor stands for its storage */
   void *at;
   uint64_t state; /* what it was when last looked at */

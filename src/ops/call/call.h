@@ -97,7 +97,9 @@ enum op_effects {
   OP_RETURNS_ARG = 32, /* may return an argument itself (contiguous, to, expand...) */
   OP_NESTED = 64,      /* takes nested tensors (ops/kernels/nested/nested.h) */
   OP_QUANTIZED =
-    256, /* takes quantized tensors (ops/kernels/quantized/quantize.h): views, copies, questions and its families */
+    /* takes quantized tensors (ops/kernels/quantized/quantize.h): views, copies, questions and its
+     * families */
+    256,
   OP_Q_UNIT = 512,       /* of a quantized argument: a result in [0, 1), in 256 steps */
   OP_Q_SYMMETRIC = 1024, /* a result in [-1, 1) */
   OP_Q_SCALES =

@@ -14,8 +14,9 @@
 #include "ops/table/table.h"
 
 typedef struct gradient_store {
-  mutex
-    lock; /* of what follows; no other is taken under it: compiling, which holds the program's, looks for helpers */
+  /* of what follows; no other is taken under it: compiling, which holds the program's, looks for
+   * helpers */
+  mutex lock;
   mutex prepare_lock; /* compiling a formula */
   arena mem;
   char *texts; /* expanded, or NULL */

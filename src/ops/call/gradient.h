@@ -20,10 +20,13 @@
 #include "ops/call/call.h"
 
 typedef enum gradient_from {                     /* where a function's argument comes from */
-                             GRADIENT_OF_RESULT, /* the gradient of result `index`; zeros when there is none */
+                             /* the gradient of result `index`; zeros when there is none */
+                             GRADIENT_OF_RESULT,
                              GRADIENT_ARG,    /* argument `index` of the base operator */
                              GRADIENT_RESULT, /* result `index` */
-                             GRADIENT_SIZES, /* the sizes of argument `index`: List[int], List[List[int]] of Tensor[] */
+                             /* the sizes of argument `index`: List[int], List[List[int]] of
+                              * Tensor[] */
+                             GRADIENT_SIZES,
                              GRADIENT_NEEDS /* List[bool]: which of the inputs are wanted */
 } gradient_from;
 

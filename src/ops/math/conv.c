@@ -74,7 +74,8 @@ static geometry geometry_of(const conv_args *c)
     g.n_padded *= g.padded[d];
   }
   if (
-    g.has_border) /* channels an odd number of lines apart do not meet in the same sets of the cache */
+    /* channels an odd number of lines apart do not meet in the same sets of the cache */
+    g.has_border)
     g.n_padded = ((g.n_padded * (int64_t)g.item + 63) / 64 | 1) * 64 / (int64_t)g.item;
   return g;
 }

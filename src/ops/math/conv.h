@@ -22,8 +22,9 @@ typedef struct conv_args {
   int64_t stride[3], pad[3], dilation[3]; /* pad: before; what lies behind follows from `out` */
   const void *input, *weight, *bias; /* bias may be NULL */
   void *output;
-  int
-    chain; /* chain_kind: float32 that stands for bfloat16.  WORDS: in_ch counts words; weights are chains over (channel, tap) */
+  /* chain_kind: float32 that stands for bfloat16. WORDS: in_ch counts words; weights are chains
+   * over (channel, tap) */
+  int chain;
   const gemm_packed *packed; /* the weight as conv_packing wants it, or NULL */
 } conv_args;
 

@@ -27,8 +27,9 @@ void fft_run(const call_ctx *cx, const fft_plan *p, bool backward, const cplx *i
 typedef enum fft_form { FFT_COMPLEX, FFT_OF_REALS, FFT_TO_REALS } fft_form;
 typedef struct
   fft_lines { /* [outer][n][inner] in memory; `in` and `out` may be the same when complex */
-  fft_form
-    form; /* OF_REALS: n reals become n / 2 + 1; TO_REALS: the reverse, of in_n elements a line.  inner is 1, n even */
+  /* OF_REALS: n reals become n / 2 + 1; TO_REALS: the reverse, of in_n elements a line. inner is 1,
+   * n even */
+  fft_form form;
   bool is_f64, backward, conj;
   double scale;
   int64_t n, outer, inner, in_n;

@@ -79,8 +79,8 @@ typedef struct plan {
   tensor_iter it; /* unless flat */
   bool flat;
   bool redirect;  /* the last instruction writes the (only) result where it belongs */
-  int
-    n_slots; /* of a worker: registers, one for gathering, and two for conversions where there are any */
+  /* of a worker: registers, one for gathering, and two for conversions where there are any */
+  int n_slots;
   int64_t block;  /* elements */
   call_ctx *cx;
   uint64_t fixed; /* instructions that give the same for all blocks */

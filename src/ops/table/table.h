@@ -23,8 +23,9 @@ struct op_row {
   uint16_t effects;      /* op_effects */
   uint16_t shape;        /* rule of shape/shape.h, or 0 */
   uint16_t kernel;       /* in op_kernels, or 0 */
-  uint16_t
-    sparse; /* what runs where an argument is sparse: in op_kernels; SPARSE_TAKEN: `kernel`; 0: nothing does */
+  /* what runs where an argument is sparse: in op_kernels; SPARSE_TAKEN: `kernel`; 0: nothing
+   * does */
+  uint16_t sparse;
   int32_t base;          /* row of the functional operator of a variant, or -1 */
   int32_t point;         /* in point_rows (ops/table/tape.h), or -1 */
   uint32_t body;         /* TorchScript text among the bodies, or 0 */
@@ -50,8 +51,8 @@ extern const char op_left_out
   []; /* the options by which operators are not in the table, "-Dops, -Dquantized=false", or "" */
 extern const char op_pool[];
 extern const struct op_row op_rows[];
-extern rush_kernel
-  *const op_kernels[]; /* the one table of pointers: every pointer costs a relocation at load */
+/* the one table of pointers: every pointer costs a relocation at load */
+extern rush_kernel *const op_kernels[];
 extern const uint32_t op_n_rows;
 extern const struct op_name_row op_names[]; /* sorted by name */
 extern const uint32_t op_n_names;

@@ -352,7 +352,8 @@ static sugared call_raise(emitter *e, const call_args *a)
 sugared em_call(emitter *e, const ast_expr *x, const type *hint)
 {
   e->compiling =
-    x->at; /* a function of a live program is compiled when its name is met, others when they are called */
+    /* a function of a live program is compiled when its name is met, others when they are called */
+    x->at;
   sugared fn = em_sugared(e, x->as.call.fn, NULL);
   source_range at = e->at;
   e->at = x->at;

@@ -55,8 +55,8 @@ typedef struct emitter {
   uint32_t loop_depth;
   bool is_unrolling;     /* inside the body of a loop that is unrolled */
   uint32_t statement_end; /* of the if statement about to be compiled with its branches, or 0 */
-  table
-    *literals; /* numbers of the source: tag and bits -> the node, at the graph's front; or NULL */
+  /* numbers of the source: tag and bits -> the node, at the graph's front; or NULL */
+  table *literals;
   uint32_t n_scopes;     /* comprehensions so far: their variables' slots are numbered */
   bool fresh_names;      /* assigning a comprehension's target: always a new variable */
   emit_memo *memo;
@@ -163,8 +163,8 @@ variable *em_find_var_here(frame *f, const char *name);
 void em_set_var(emitter *e, const char *name, sugared v, const type *annotated);
 void em_set_self(
   emitter *e, const char *name,
-  ir_value
-    *self); /* a module of the Python door: not stored, so that it stays %self, as in PyTorch */
+  /* a module of the Python door: not stored, so that it stays %self, as in PyTorch */
+  ir_value *self);
 void em_set_var_type(emitter *e, const char *name, const type *t); /* without a store */
 void em_set_var_error(emitter *e, const char *name, const char *why);
 bool em_get_var(emitter *e, const char *name, sugared *out); /* variables only */

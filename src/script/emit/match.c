@@ -73,7 +73,9 @@ static bool bind_var(attempt *m, const char *name, const type *actual)
                             name, TYPE_TEXT(m->e, m->env.types[i]), TYPE_TEXT(m->e, actual));
     return false;
   }
-  return true; /* the first binding stays, as in PyTorch: None is nothing to append to a List[int], though both unify */
+  /* the first binding stays, as in PyTorch: None is nothing to append to a List[int], though both
+   * unify */
+  return true;
 }
 
 static const type *unify_all(emitter *e, const type *const *types, uint32_t n)

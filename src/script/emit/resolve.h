@@ -134,11 +134,13 @@ struct resolver {
    * nothing of this name; then *why may be set to what the error should add. */
   bool (*member)(session *s, const resolver *r, ir_value *self, const char *name, source_range at,
                  sugared *out, const char **why);
-  bool
-    is_string; /* a string that a live unit defines: PyTorch's parser in C++ reads it, not its front end for Python */
+  /* a string that a live unit defines: PyTorch's parser in C++ reads it, not its front end for
+   * Python */
+  bool is_string;
   bool is_live;    /* Python's own source: what torch.jit.script's front end refuses is refused */
-  bool
-    is_eager; /* what a function calls is compiled with it, as PyTorch does; archives and operators' bodies wait */
+  /* what a function calls is compiled with it, as PyTorch does; archives and operators' bodies
+   * wait */
+  bool is_eager;
 };
 
 /* Names of Python and TorchScript itself: len, range, int, print ... */

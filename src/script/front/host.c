@@ -48,8 +48,8 @@ typedef struct host_function { /* compile_arg */
   const char *prefix;  /* of a text's functions, which know each other; else NULL */
   ast_def *tree;       /* of a text's, while it is compiled */
   resolver names;
-  table *
-    memo; /* while the body is compiled: what names and attributes meant before, as sugared values */
+  /* while the body is compiled: what names and attributes meant before, as sugared values */
+  table *memo;
 } host_function;
 
 static host_unit *unit_of(const program *p) { return p->front; }

@@ -21,7 +21,9 @@ typedef struct item { /* a value of the trace; its number is its place */
   origin from;
   bool is_used;     /* ELEMENT: somebody asked for it */
   uint32_t a,
-    b; /* INPUT: number; RESULT: step, number; ELEMENT: item of the container, number; MADE: range of `parts` */
+    /* INPUT: number; RESULT: step, number; ELEMENT: item of the container, number; MADE: range of
+     * `parts` */
+    b;
   rush_value value; /* retained */
 } item;
 
@@ -30,7 +32,9 @@ typedef struct step {
   function *function; /* its program is retained */
   uint32_t inputs, n_inputs; /* range of `parts` */
   uint32_t outputs,
-    n_outputs; /* items in a row, containers' elements between: outputs[i] stand in `parts` behind the inputs */
+    /* items in a row, containers' elements between: outputs[i] stand in `parts` behind the
+     * inputs */
+    n_outputs;
   uint32_t end; /* of the items that it made */
 } step;
 
@@ -43,8 +47,8 @@ struct trace {
   step *steps;
   const char **names;
   uint32_t n_items, cap_items, n_parts, cap_parts, n_steps, cap_steps, n_inputs;
-  uint32_t *
-    slots; /* n_slots, a power of two: item + 1 by the address of its value; the newest one is found */
+  /* n_slots, a power of two: item + 1 by the address of its value; the newest one is found */
+  uint32_t *slots;
   uint32_t n_slots, n_taken;
 };
 

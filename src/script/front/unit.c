@@ -37,8 +37,9 @@ typedef struct binding { /* what a global name means; in the program's arena */
   bool is_busy;
   unsigned marks;       /* DEF, CLASS: what its decorators say */
   ast_def *tree; /* DEF: while its text is added by the session that has parsed it; else NULL */
-  source_range *
-    decls; /* DEF: the signatures of its overloads, n_decls; `at` is nowhere until the implementation comes */
+  /* DEF: the signatures of its overloads, n_decls; `at` is nowhere until the implementation
+   * comes */
+  source_range *decls;
   function **overloads; /* once declared */
   uint32_t n_decls;
 } binding;

@@ -38,8 +38,8 @@ void script_use_type(script_uses *u, const type *t); /* and the types in it */
 typedef struct script_text {
   text_buf *out;
   table counts; /* name -> next number + 1 */
-  source_range *
-    ranges; /* where nodes came from: \1 NUMBER \2 stands before their text until script_text_finish */
+  /* where nodes came from: \1 NUMBER \2 stands before their text until script_text_finish */
+  source_range *ranges;
   uint32_t n_ranges, cap_ranges;
   bool keeps_ranges; /* the caller's to set */
 } script_text;

@@ -168,8 +168,9 @@ struct ast_def {
   ast_stmts body;           /* empty when body_skipped */
   const char *doc;          /* or NULL */
   bool body_skipped, is_async;
-  uint32_t
-    text_end; /* of parse_def_skipped: where the body's text ends, maybe with comments and blank lines behind it */
+  /* of parse_def_skipped: where the body's text ends, maybe with comments and blank lines behind
+   * it */
+  uint32_t text_end;
 };
 
 typedef struct ast_signature { /* (A, B) -> C of a type comment */

@@ -19,7 +19,9 @@ typedef enum parse_flags {
   PARSE_TORCH_WORDS = 16, /* what does not parse is told in the words of PyTorch's parser */
   PARSE_LIVE = 32, /* a function of a Python file: comments are no types (comments.c reads them) */
   PARSE_TREE_RANGES =
-    8 /* strings' ranges as PyTorch's converter of Python's tree has them: their characters and one more */
+    /* strings' ranges as PyTorch's converter of Python's tree has them: their characters and one
+     * more */
+    8
 } parse_flags;
 
 /* A whole file. */

@@ -13,8 +13,8 @@ typedef struct plan {
   int before, n_own, n_dims;
   int64_t own[TENSOR_MAX_DIMS];   /* the indices' common shape */
   int64_t sizes[TENSOR_MAX_DIMS]; /* of the result */
-  int64_t
-    strides[TENSOR_MAX_DIMS]; /* of self under the result's dimensions, bytes; 0 for the indices' */
+  /* of self under the result's dimensions, bytes; 0 for the indices' */
+  int64_t strides[TENSOR_MAX_DIMS];
   int64_t n;                      /* elements of the common shape */
   int64_t *at;                    /* their byte offsets in self; owned */
 } plan;

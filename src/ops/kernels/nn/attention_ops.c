@@ -17,8 +17,8 @@ typedef struct sdpa { /* arguments, borrowed, and what is made of them */
   rush_tensor *q, *k, *v, *mask;
   double dropout, scale;
   bool causal, gqa;
-  bool
-    learned_mask; /* requires grad, in a call that may record: PyTorch then takes the path that is differentiated */
+  /* requires grad, in a call that may record: PyTorch then takes the path that is differentiated */
+  bool learned_mask;
 } sdpa;
 
 /* PyTorch's sdp::SDPBackend. */

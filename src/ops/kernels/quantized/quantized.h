@@ -41,7 +41,8 @@ rush_status check_byte_params(call_ctx *cx, const quantizer *q) RUSH_CHECKED;
 typedef struct linear_packed {
   context *ctx;
   rush_tensor *weight,
-    *bias; /* as given; the weight rounded to float16 values, as float32, when `half`; bias may be NULL */
+    /* as given; the weight rounded to float16 values, as float32, when `half`; bias may be NULL */
+    *bias;
   bool half;
   qgemm_packed *packed;       /* of the integers, when not `half` */
   weight_params params;
