@@ -237,7 +237,7 @@ def read_table(folder: str, paths: list[str]) -> Any:
     sys.path.append(folder)
     import gen
 
-    rules = os.path.join(os.path.dirname(folder), "shape", "rules.def")
+    rules = os.path.join(folder, "..", "..", "shape", "rules.def")
     return gen.read_all(
         os.path.join(folder, "schemas.txt"), os.path.join(folder, "tape.def"), rules, paths
     )
