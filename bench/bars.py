@@ -282,7 +282,8 @@ class Bars:
         for r in self.rows:
             python = f"{r.python:.2f}" if r.python else "-"
             lines.append(
-                f"| {r.name} | {r.threads} | {shown(r.ours)} | {shown(r.peer)} | {r.ratio:.2f} | {python} | {r.noise:.0%} | "
+                f"| {r.name} | {r.threads} | {shown(r.ours)} | {shown(r.peer)} | {r.ratio:.2f} | "
+                f"{python} | {r.noise:.0%} | "
                 f"{r.peer_name} |"
             )
         lines += ["", "| bar | measured | at least | |", "|" + " --- |" * 4]
@@ -326,7 +327,8 @@ def shown(s: float) -> str:
 def run(bars: Bars) -> bool:
     """All parts that are wanted; True when every bar is met."""
     print(
-        f"{'row':<28}{'threads':>8}{'ours':>10}{'peer':>10}{'ratio':>8}{'Python':>9}{'noise':>7}  peer",
+        f"{'row':<28}{'threads':>8}{'ours':>10}{'peer':>10}{'ratio':>8}{'Python':>9}{'noise':>7}  "
+        f"peer",
         flush=True,
     )
     for part in PARTS:

@@ -185,7 +185,8 @@ def run(peers: pathlib.Path, rounds: int) -> bool:
             report.met &= growth <= LINEAR_BAR
             good = "met" if growth <= LINEAR_BAR else "NOT MET"
             print(
-                f"{kind}: a line of {LENGTHS[-1]} takes {growth:.2f} of one of {LENGTHS[0]}  {LINEAR_BAR:g}: {good}"
+                f"{kind}: a line of {LENGTHS[-1]} takes {growth:.2f} of one of {LENGTHS[0]}  "
+                f"{LINEAR_BAR:g}: {good}"
             )
     for name in MODULES:
         try:

@@ -30,8 +30,8 @@ SLOW_OPS = pathlib.Path(__file__).with_name("slow_ops.txt")
 NOISY, RERUNS = 0.10, 2
 FLOAT, INT, BOOL, NONE = 4, 3, 2, 0  # rush_tag
 NUMBERS = {  # rush_dtype
-    "uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6, "float64": 7, "complex64": 9,
-    "complex128": 10, "bool": 11, "bfloat16": 15,
+    "uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6,
+    "float64": 7, "complex64": 9, "complex128": 10, "bool": 11, "bfloat16": 15,
 }  # fmt: skip
 Row = dict[str, Any]
 
@@ -127,9 +127,10 @@ def open_library(build: pathlib.Path) -> Any:
     lib.op_column_result.restype = ctypes.c_void_p
     void, whole = ctypes.c_void_p, ctypes.c_int64
     for name, args in {
-        "why": [], "close": [], "tensor": [ctypes.c_int, ctypes.c_int, void, void, void], "list": [ctypes.c_int],
-        "value": [ctypes.c_int, whole, ctypes.c_double], "text": [ctypes.c_char_p, whole], "call": [whole],
-        "result": [ctypes.c_int, void, void, void],
+        "why": [], "close": [], "tensor": [ctypes.c_int, ctypes.c_int, void, void, void],
+        "list": [ctypes.c_int],
+        "value": [ctypes.c_int, whole, ctypes.c_double], "text": [ctypes.c_char_p, whole],
+        "call": [whole], "result": [ctypes.c_int, void, void, void],
     }.items():  # fmt: skip
         getattr(lib, f"op_column_{name}").argtypes = [void, *args]
     return lib
@@ -168,7 +169,10 @@ def noise(values: list[float]) -> float:
 def loop_over(call: str, names: dict[str, Any]) -> Callable[[int], None]:
     """A function of n that does `call` n times, its names local as in a user's function."""
     used = [n for n in names if n in compile(call, "case", "eval").co_names]
-    text = f"def loop(n_calls, {', '.join(f'{n}={n}' for n in used)}):\n for _ in range(n_calls):\n  {call}\n"
+    text = (
+        f"def loop(n_calls, {', '.join(f'{n}={n}' for n in used)}):\n for _ in "
+        f"range(n_calls):\n  {call}\n"
+    )
     space = dict(names)
     exec(text, space)  # noqa: S102  (the text is a line of op_cases.py)
     return space["loop"]
@@ -330,7 +334,8 @@ class Ops:
         for threads in self.o.threads:
             env = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
             child = [sys.executable, __file__, json.dumps([
-                str(self.o.build), threads, self.o.clock, 3 if self.o.quick else 5, 0.002 if self.o.quick else 0.003,
+                str(self.o.build), threads, self.o.clock, 3 if self.o.quick else 5,
+                0.002 if self.o.quick else 0.003,
                 self.o.dtypes.split(","), self.o.sizes.split(","), words,
             ])]  # fmt: skip
             with subprocess.Popen(child, stdout=subprocess.PIPE, text=True, env=env) as process:
@@ -377,7 +382,8 @@ class Ops:
         listed = slow_list()
         for name, r in slow.items():
             print(
-                f"under {SLOW}: {name}: {r['ratio']:.2f}; {listed.get(name, 'NOT LISTED in slow_ops.txt')}"
+                f"under {SLOW}: {name}: {r['ratio']:.2f}; "
+                f"{listed.get(name, 'NOT LISTED in slow_ops.txt')}"
             )
         fast = [row_name(r) for r in rows if row_name(r) in listed and r["ratio"] > SLOW * MARGIN]
         for name in fast:
@@ -426,7 +432,8 @@ class Ops:
         for r in sorted((r for r in rows if r["ratio"] < SLOW), key=lambda r: r["ratio"]):
             reason = listed.get(row_name(r), "not listed")
             lines.append(
-                f"| {row_name(r)} | {shown(r['ours'])} | {shown(r['peer'])} | {r['ratio']:.2f} | {reason} |"
+                f"| {row_name(r)} | {shown(r['ours'])} | {shown(r['peer'])} | {r['ratio']:.2f} | "
+                f"{reason} |"
             )
         for title, layers in (("operator", False), ("layer", True)):
             found = {

@@ -27,7 +27,8 @@ BUILD = pathlib.Path(os.environ.get("RUSH_BUILD_DIR", HERE.parent / "build")).re
 
 DTYPES = {"float32": 6, "float64": 7, "int64": 4, "int32": 3, "bool": 11, "bfloat16": 15}
 C_TYPES = {
-    6: ctypes.c_float, 7: ctypes.c_double, 4: ctypes.c_int64, 3: ctypes.c_int32, 11: ctypes.c_bool, 15: ctypes.c_uint16,
+    6: ctypes.c_float, 7: ctypes.c_double, 4: ctypes.c_int64, 3: ctypes.c_int32, 11: ctypes.c_bool,
+    15: ctypes.c_uint16,
 }  # fmt: skip
 
 

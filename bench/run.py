@@ -41,7 +41,8 @@ TOP = pathlib.Path(__file__).resolve().parent.parent
 NETWORKS = (
     "mulchain_1k", "mulchain_1m", "affine_chain", "chain100", "mlp_tiny", "ew_gelu",
     "ew_layernorm", "ew_softmax", "ew_swiglu", "lstm_cell",
-    "lstm_64", "conv1d_audio", "unet_small", "mobilenet_v2", "resnet18", "resnet50", "bert4", "gpt2_step",
+    "lstm_64", "conv1d_audio", "unet_small", "mobilenet_v2", "resnet18", "resnet50", "bert4",
+    "gpt2_step",
 )  # fmt: skip
 JIT_START = """
 import sys, torch
@@ -106,8 +107,8 @@ class Table:
         )
 
     def fail(self, row: str, why: str) -> None:
-        self.rows.append({"row": row, "ours": None, "peer": None, "peer_name": "", "ratio": None, "threads": 1,
-                          "noise": 0.0, "aim": why[:200]})  # fmt: skip
+        self.rows.append({"row": row, "ours": None, "peer": None, "peer_name": "", "ratio": None,
+                          "threads": 1, "noise": 0.0, "aim": why[:200]})  # fmt: skip
         print(f"{row:<38}{'':>8}  {why[:120]}", flush=True)
 
 
@@ -269,9 +270,11 @@ class Bench:
             except (OSError, RuntimeError):
                 pass
         what = {
-            "empty": "an empty call from C", "op8": "a + b of 8 floats from C", "add1": "a call that adds 1 element",
+            "empty": "an empty call from C", "op8": "a + b of 8 floats from C",
+            "add1": "a call that adds 1 element",
             "sumint": "s = s + i, an iteration", "listloop": "append and sum, an element",
-            "addloop": "a tensor add in a loop", "chain100": "an operator of 8 elements in a method",
+            "addloop": "a tensor add in a loop",
+            "chain100": "an operator of 8 elements in a method",
         }  # fmt: skip
         aims = {"empty": "200 ns", "op8": "100 ns", "sumint": "ratio 8"}
         for key, name in what.items():
@@ -299,7 +302,8 @@ class Bench:
                 if not self.wanted(name):
                     continue
                 path = models.archive_of(self.folder, name)
-                command = [sys.executable, __file__, "--child", name, "--threads", str(threads), "--clock", self.o.clock,
+                command = [sys.executable, __file__, "--child", name, "--threads", str(threads),
+                           "--clock", self.o.clock,
                            "--rounds", str(self.o.rounds), "--build", str(self.o.build)]  # fmt: skip
                 env = dict(
                     os.environ,
@@ -336,9 +340,11 @@ def jit_overhead(path: pathlib.Path, clock_name: str) -> dict[str, float]:
     x, y, x8, y8 = torch.ones(1), torch.ones(1), torch.ones(8), torch.full((8,), 0.1)
     rows = {
         "empty": (lambda: module.empty(x), 2000, 1), "op8": (lambda: torch.add(x8, y8), 2000, 1),
-        "add1": (lambda: module.add1(x, y), 2000, 1), "sumint": (lambda: module.sumint(1000000), 1, 1e6),
+        "add1": (lambda: module.add1(x, y), 2000, 1), "sumint": (lambda: module.sumint(1000000), 1,
+                                                                 1e6),
         "listloop": (lambda: module.listloop(100000), 1, 1e5),
-        "addloop": (lambda: module.addloop(x, y, 100000), 1, 1e5), "chain100": (lambda: module.chain100(x8, y8), 50, 100),
+        "addloop": (lambda: module.addloop(x, y, 100000), 1, 1e5),
+        "chain100": (lambda: module.chain100(x8, y8), 50, 100),
     }  # fmt: skip
     out = {}
     with torch.inference_mode():
@@ -403,7 +409,10 @@ def machine() -> str:
     text = info.read_text() if info.exists() else ""
     found = re.search(r"model name\s*: (.*)", text)
     torch = f", torch {models.torch.__version__}" if models.torch is not None else ", no torch"
-    return f"{found[1] if found else 'a processor'}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}{torch}"
+    return (
+        f"{found[1] if found else 'a processor'}, {os.cpu_count()} cores, load "
+        f"{os.getloadavg()[0]:.1f}{torch}"
+    )
 
 
 def write_docs(rows: list[dict], clock: str) -> None:
@@ -422,7 +431,8 @@ def write_docs(rows: list[dict], clock: str) -> None:
     for r in rows:
         ratio = f"{r['ratio']:.2f}" if r["ratio"] else "-"
         lines.append(
-            f"| {r['row']} | {r['threads']} | {shown(r['ours'])} | {shown(r['peer'])} | {ratio} | {r['noise']:.0%} | "
+            f"| {r['row']} | {r['threads']} | {shown(r['ours'])} | {shown(r['peer'])} | {ratio} | "
+            f"{r['noise']:.0%} | "
             f"{r['peer_name']} | {r['aim']} |"
         )
     path.write_text(head + "<!-- table -->\n" + "\n".join(lines) + "\n<!-- end -->" + tail)

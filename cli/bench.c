@@ -103,14 +103,15 @@ static void print_samples(const cli *c, const timing *t, const memory_use *use)
   const size_t n = t->n;
   const double p10 = samples[n / 10], p50 = samples[n / 2], p90 = samples[n * 9 / 10];
   if (c->json) {
-    printf("{\"load\": %.9f, \"first\": %.9f, \"min\": %.9f, \"p10\": %.9f, \"median\": %.9f, "
-           "\"p90\": %.9f, \"max\": %.9f, \"calls\": %zu, \"live_bytes\": %zu, \"peak_bytes\": %zu, "
-           "\"cached_bytes\": %zu, "
-           "\"packed_bytes\": %zu, \"allocs_per_call\": %.1f, \"cache_hits\": %.4f, \"threads\": "
-           "%d, \"operators\": ",
-           t->load, t->first, samples[0], p10, p50, p90, samples[n - 1], n, use->now.live_bytes,
-           use->now.peak_bytes, use->now.cached_bytes, use->now.packed_bytes, use->allocs, use->hits,
-           rush_context_get_threads(c->context));
+    printf(
+      "{\"load\": %.9f, \"first\": %.9f, \"min\": %.9f, \"p10\": %.9f, \"median\": %.9f, "
+      "\"p90\": %.9f, \"max\": %.9f, \"calls\": %zu, \"live_bytes\": %zu, \"peak_bytes\": %zu, "
+      "\"cached_bytes\": %zu, "
+      "\"packed_bytes\": %zu, \"allocs_per_call\": %.1f, \"cache_hits\": %.4f, \"threads\": "
+      "%d, \"operators\": ",
+      t->load, t->first, samples[0], p10, p50, p90, samples[n - 1], n, use->now.live_bytes,
+      use->now.peak_bytes, use->now.cached_bytes, use->now.packed_bytes, use->allocs, use->hits,
+      rush_context_get_threads(c->context));
   } else {
     print_time("load", t->load);
     print_time("first", t->first);

@@ -41,7 +41,8 @@ def man(what: dict[str, list[tuple]], version: str) -> str:
         out += [f".B rushlight {name}", roff(arguments) + " [options]", ".br"]
     out += [".SH DESCRIPTION",
             "Opens TorchScript (.pt) and torch.export (.pt2) archives and runs them.",
-            "An ARG is a literal ([1, 2.5], \\(aqtext\\(aq, True), a factory (randn(1,3,224,224), full([2,2], 0.5)),",
+            "An ARG is a literal ([1, 2.5], \\(aqtext\\(aq, True), a factory (randn(1,3,224,224), "
+            "full([2,2], 0.5)),",
             "or a file (@x.npy, @x.safetensors, @x.pt); NAME=ARG passes it by name."]  # fmt: skip
     for name, _, summary in what["VERB"]:
         own = [o for o in what["OPTION"] if name in o[0].split()]
@@ -68,7 +69,8 @@ def bash(what: dict[str, list[tuple]], _: str) -> str:
     )
     values = {o[1]: o[2] for o in what["OPTION"] if o[2]}
     words = "\n".join(
-        f'    {name}) COMPREPLY=($(compgen -W "{value.replace(CHOICES, " ")}" -- "$word")); return ;;'
+        f'    {name}) COMPREPLY=($(compgen -W "{value.replace(CHOICES, " ")}" -- "$word")); return '
+        f';;'
         for name, value in values.items()
         if CHOICES in value
     )
@@ -156,11 +158,15 @@ def fish(what: dict[str, list[tuple]], _: str) -> str:
     lines = ["# fish completion of rushlight; generated from its --help"]
     for name, _, summary in what["VERB"]:
         lines.append(
-            f"complete -c rushlight -n 'not __fish_seen_subcommand_from {verbs}' -f -a {name} -d {quoted(summary)}"
+            f"complete -c rushlight -n 'not __fish_seen_subcommand_from {verbs}' -f -a {name} -d "
+            f"{quoted(summary)}"
         )
     for used_by, name, value, summary in what["OPTION"]:
         seen = verbs if used_by == "all" else used_by
-        line = f"complete -c rushlight -n '__fish_seen_subcommand_from {seen}' -l {name[2:]} -d {quoted(summary)}"
+        line = (
+            f"complete -c rushlight -n '__fish_seen_subcommand_from {seen}' -l {name[2:]} -d "
+            f"{quoted(summary)}"
+        )
         if value:
             line += " -r" if value in FILES else " -x"
         if CHOICES in value:

@@ -20,7 +20,8 @@ import sys
 from typing import Any
 
 TYPES = {
-    "Tensor": "Tensor", "int": "_int", "SymInt": "_int", "float": "_float", "bool": "_bool", "str": "_str",
+    "Tensor": "Tensor", "int": "_int", "SymInt": "_int", "float": "_float", "bool": "_bool",
+    "str": "_str",
     "Scalar": "_number", "ScalarType": "_dtype", "complex": "_complex", "Device": "_str",
     "MemoryFormat": "_int", "Layout": "_int",
 }  # fmt: skip
@@ -179,7 +180,8 @@ def functions(table: Any, wanted: list[str], taken: set[str]) -> tuple[list[str]
             if sizes:
                 rest = parameters(schema, False).partition("*, ")[2]
                 texts.append(
-                    f"def {name}(*{sizes}: _int{', ' if rest else ''}{rest}) -> {result(schema)}: ..."
+                    f"def {name}(*{sizes}: _int{', ' if rest else ''}{rest}) -> {result(schema)}: "
+                    f"..."
                 )
             if text not in texts:
                 texts.append(text)

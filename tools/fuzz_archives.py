@@ -106,7 +106,10 @@ def legacy_variants() -> Iterator[bytes]:
             at = at[key]
         at[path[-1]] = new
         yield archives.pack(content | {"net/model.json": json.dumps(model).encode()}, aligned=False)
-    state = b"def __getstate__(self) -> int:\n  return 1\ndef __setstate__(self, s: %s) -> None:\n  self.ratio = 0.5\n"
+    state = (
+        b"def __getstate__(self) -> int:\n  return 1\ndef __setstate__(self, s: %s) -> None:\n "
+        b" self.ratio = 0.5\n"
+    )
     for kind in (b"bool", b"List[int]", b"Tensor"):
         model = json.loads(content["net/model.json"])
         model["mainModule"]["getstateAttributeId"] = "0"

@@ -32,7 +32,10 @@ from fuzz_archives import (  # noqa: E402
 from fuzz_exports import crafted, exported, saved  # noqa: E402
 from fuzz_texts import ARCHIVED, GRAPHS, SCHEMAS, TEXT, texts_of_tests  # noqa: E402
 
-JSON = rb'{"a": [1, -2.5e10, null, true, false, "\u00e9\ud83d\ude00\n\"\\\/\b\f\r\t"], "b": {"c": {}, "e": []}, "d": NaN, "i": -Infinity}'
+JSON = (
+    rb'{"a": [1, -2.5e10, null, true, false, "\u00e9\ud83d\ude00\n\"\\\/\b\f\r\t"], "b": {"c": '
+    rb'{}, "e": []}, "d": NaN, "i": -Infinity}'
+)
 
 
 def seeds(target: str) -> Iterator[bytes]:

@@ -122,24 +122,31 @@ SMALL = [
     "def f(t: Tuple[int, int], i: int): return t[i], t[0:i], t[::0]",
     "def f(x: int): return x[0]",
     "def f(x: Tensor): return x[..., ...], x[..., 0]",
-    "def f(a: int = -1, b: float = -0.5, c: complex = 2j, d: List[int] = [1], e: Tuple[int, str] = (1, 'x'), f: Dict[str, int] = {'a': 1}): return a",
-    "def f(d: torch.device = torch.device('cpu'), t: torch.dtype = torch.float32, n: Optional[int] = None): return d",
+    "def f(a: int = -1, b: float = -0.5, c: complex = 2j, d: List[int] = [1], e: Tuple[int, str] = "
+    "(1, 'x'), f: Dict[str, int] = {'a': 1}): return a",
+    "def f(d: torch.device = torch.device('cpu'), t: torch.dtype = torch.float32, n: Optional[int] "
+    "= None): return d",
     "def f(x):\n  # type: (int, int) -> int\n  return x",
     "def f(x):\n  # type: (...) -> int\n  return x",
     "def f(x):  # type: ignore\n  return x",
     "def f(x, **k): return x",
     "def f(x):\n  try:\n    return x\n  except ValueError as e:\n    pass\n  finally:\n    pass",
-    "from . import a\nfrom ..b import *\nimport torch.nn.functional as F\nfrom torch.nn import functional\ndef f(x): return functional.relu(x)",
+    "from . import a\nfrom ..b import *\nimport torch.nn.functional as F\nfrom torch.nn import "
+    "functional\ndef f(x): return functional.relu(x)",
     "def f(x):\n  if x:\n    return 1",
-    "def f(x: Optional[Tensor]):\n  if 0 < 1 and None is x or x is not None and x.dim() == 1:\n    return 1\n  return 2",
+    "def f(x: Optional[Tensor]):\n  if 0 < 1 and None is x or x is not None and x.dim() == 1:\n    "
+    "return 1\n  return 2",
     "def f(x: int): return 1 if x else 'a'",
-    "def f(n: int):\n  def inner(q: int) -> int:\n    return q + n\n  return inner(1), (lambda v: v), f'{n:>3} {n!r}'",
+    "def f(n: int):\n  def inner(q: int) -> int:\n    return q + n\n  return inner(1), (lambda v: "
+    "v), f'{n:>3} {n!r}'",
     "def f(l: List[int]): return [v for v in l if v > 1]",
     "def f(x: int): return super().f(x)",
     "def f(x: int): return tuple([1, 2])",
-    "def f(x):\n  a = zip()\n  b = range(1, 2, step=3)\n  c = sorted([1], key=1)\n  return dict([1], a=1)",
+    "def f(x):\n  a = zip()\n  b = range(1, 2, step=3)\n  c = sorted([1], key=1)\n  return "
+    "dict([1], a=1)",
     "def f(a: List[Tensor]):\n  a[0], b = a[1], 2\n  (c, *d) = a\n  e = f = 1\n  return d",
-    "def f(x: Tensor): return torch.tensor([[1, 2], [3, 4]], dtype=torch.float32), torch.jit.annotate(List[int], []), F.relu(x)",
+    "def f(x: Tensor): return torch.tensor([[1, 2], [3, 4]], dtype=torch.float32), "
+    "torch.jit.annotate(List[int], []), F.relu(x)",
 ]
 ARCHIVED = """
 class M(Module):
@@ -285,14 +292,21 @@ with prim::fork_0 = graph(%x : Tensor):
     'graph():\n  %1 : Tensor = prim::CallFunction[name="gone"]()\n  return ()',
 ]
 SCHEMAS = [
-    "aten::f.Tensor(Tensor(a!) self, Tensor(b|c -> *)? other, *, Scalar alpha=1, int[2] k=[1, 2], float p=0.5, "
-    'str m="x", bool t=True, int? n=None, ScalarType? dtype=None, Device device="cpu", Tensor[] l=[], '
-    "Dict(str, int) d, (int, str) u, Layout layout=strided, MemoryFormat f=contiguous_format, complex z=1j) -> Tensor(a!)",
+    "aten::f.Tensor(Tensor(a!) self, Tensor(b|c -> *)? other, *, Scalar alpha=1, int[2] k=[1, 2], "
+    "float p=0.5, "
+    'str m="x", bool t=True, int? n=None, ScalarType? dtype=None, Device device="cpu", Tensor[] '
+    'l=[], '
+    "Dict(str, int) d, (int, str) u, Layout layout=strided, MemoryFormat f=contiguous_format, "
+    "complex z=1j) -> Tensor(a!)",
     "prim::g(...) -> ...",
-    "prim::h(Any x, Future(int) f, RRef(t) r, t[](a!) l, Generator? g, __torch__.torch.classes.q.C c) -> (Tensor(a), int n)",
-    "a::b(SymInt[] s=[-1, 0], float[]? f=None, int x=-9223372036854775808, Stream s, Storage t, QScheme q) -> ()",
-    "a::b(Tensor(a -> b) x, float f=1e-05, float g=inf, int reduction=Mean, str s='q\\'\\n', Tensor[](a!) o) -> Tensor[](a!)",
-    "a::b(int[3](a) x=1, bool[4] m, Optional[int] o, Union(int, float) u, List(int) l, Tensor? t=[], Await(int) w) -> int?",
+    "prim::h(Any x, Future(int) f, RRef(t) r, t[](a!) l, Generator? g, __torch__.torch.classes.q.C "
+    "c) -> (Tensor(a), int n)",
+    "a::b(SymInt[] s=[-1, 0], float[]? f=None, int x=-9223372036854775808, Stream s, Storage t, "
+    "QScheme q) -> ()",
+    "a::b(Tensor(a -> b) x, float f=1e-05, float g=inf, int reduction=Mean, str s='q\\'\\n', "
+    "Tensor[](a!) o) -> Tensor[](a!)",
+    "a::b(int[3](a) x=1, bool[4] m, Optional[int] o, Union(int, float) u, List(int) l, Tensor? "
+    "t=[], Await(int) w) -> int?",
 ]
 
 

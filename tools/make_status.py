@@ -81,9 +81,11 @@ def proven_text(path: str | None, out: pathlib.Path) -> str:
     sizes = [(e["name"], *passed(e["counts"])) for e in entries]
     agree = [name for name, n_passed, n in sizes if n_passed == n > 0]
     text = [
-        "\n## Proven on PyTorch's samples\n\nThree samples of each dtype of each entry of PyTorch's op_db; values, dtypes, "
+        "\n## Proven on PyTorch's samples\n\nThree samples of each dtype of each entry of "
+        "PyTorch's op_db; values, dtypes, "
         "shapes, strides and shared memory compared, with the tolerances of PyTorch's own tests "
-        "(`tests/python/op_walk.py`; reasons of the exceptions: `tests/python/op_exceptions.tsv`).\n\n"
+        "(`tests/python/op_walk.py`; reasons of the exceptions: "
+        "`tests/python/op_exceptions.tsv`).\n\n"
         f"All samples pass ({len(agree)}): {', '.join(f'`{name}`' for name in agree)}\n\n"
         "| not all pass | samples | passed |\n| --- | --- | --- |\n"
     ]
@@ -112,8 +114,10 @@ def gradients_text(table: Any, path: str | None, out: pathlib.Path) -> str:
     went = json.loads(pathlib.Path(path).read_text())
     passed, failed = went["passed"], went["failed"]
     text += (
-        f"Of {len(passed) + len(failed)} entries that PyTorch differentiates, {len(passed)} give `torch.autograd.grad`'s "
-        f"gradients on its samples (`tests/python/grad_walk.py`): {', '.join(f'`{name}`' for name in passed)}\n"
+        f"Of {len(passed) + len(failed)} entries that PyTorch differentiates, {len(passed)} give "
+        f"`torch.autograd.grad`'s "
+        f"gradients on its samples (`tests/python/grad_walk.py`): "
+        f"{', '.join(f'`{name}`' for name in passed)}\n"
     )
     rows = [
         f"| `{name}` | {went['reasons'].get(name) or next(iter(why))} |\n"
@@ -128,10 +132,13 @@ def fuzzed_text() -> str:
     if not path.exists():
         return ""
     text = [
-        "\n## Readers under fuzzing\n\nThe last run of each target without a finding (`make fuzz`; which files are its reader: "
-        "`tools/fuzz_record.py`). Lines are counted as written: those that only a failing allocation or a writer reaches "
+        "\n## Readers under fuzzing\n\nThe last run of each target without a finding (`make fuzz`; "
+        "which files are its reader: "
+        "`tools/fuzz_record.py`). Lines are counted as written: those that only a failing "
+        "allocation or a writer reaches "
         "count, too.\n\n"
-        "| target | date | seconds | executions | lines of the reader | reached |\n| --- | --- | --- | --- | --- | --- |\n"
+        "| target | date | seconds | executions | lines of the reader | reached |\n| --- | --- | "
+        "--- | --- | --- | --- |\n"
     ]
     for line in path.read_text().splitlines()[1:]:
         target, day, seconds, executions, lines, reached = line.split("\t")
@@ -188,8 +195,10 @@ def main() -> None:
         n for n in missing if not n.startswith("_") and not n.endswith(("_backward", "_copy"))
     ]
     text.append(
-        f"\n## Known by schema only\n\nNames of `aten::` of which no overload runs, without those that start with `_` "
-        f"or end in `_backward` or `_copy` ({len(missing)}): {', '.join(f'`{n}`' for n in missing)}\n"
+        f"\n## Known by schema only\n\nNames of `aten::` of which no overload runs, without those "
+        f"that start with `_` "
+        f"or end in `_backward` or `_copy` ({len(missing)}): "
+        f"{', '.join(f'`{n}`' for n in missing)}\n"
     )
     text.append(proven_text(options.proven, options.out))
     text.append(gradients_text(table, options.gradients, options.out))

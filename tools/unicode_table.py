@@ -20,7 +20,8 @@ def main() -> None:
             else:
                 ranges.append([c, c])
     print(
-        f"/* From tools/unicode_table.py, Unicode {unicodedata.unidata_version}: first and last of each range. */"
+        f"/* From tools/unicode_table.py, Unicode {unicodedata.unidata_version}: first and last of "
+        f"each range. */"
     )
     line = ""
     for a, b in ranges:

@@ -24,7 +24,10 @@ import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
-ASK = "import sys, sysconfig, venv; print('%d.%d' % sys.version_info[:2], sysconfig.get_path('include'))"
+ASK = (
+    "import sys, sysconfig, venv; print('%d.%d' % sys.version_info[:2], "
+    "sysconfig.get_path('include'))"
+)
 TRY = """
 import sys
 import rushlight
@@ -180,7 +183,8 @@ def try_out(python: str, wheel: pathlib.Path) -> None:
             str(bin_ / "python"), "-m", "rushlight", *command
         ):
             sys.exit(
-                f"{wheel.name}: `rushlight run` and `python -m rushlight run` print different results"
+                f"{wheel.name}: `rushlight run` and `python -m rushlight run` print different "
+                f"results"
             )
     show("")
 
@@ -204,13 +208,15 @@ def main() -> int:
             wheel = build(python, auditwheel, into)
             try_out(python, wheel)
             print(
-                f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB, installed and tried with {python}"
+                f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB, installed and tried with "
+                f"{python}"
             )
     if not args.pythons:
         for version in VERSIONS:
             if version not in wanted:
                 print(
-                    f"not built: CPython {version}: neither python{version} nor pyenv has it with headers"
+                    f"not built: CPython {version}: neither python{version} nor pyenv has it with "
+                    f"headers"
                 )
     return 0 if wanted else 1
 

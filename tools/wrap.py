@@ -171,6 +171,8 @@ def place_to_break(source: str, row: int) -> tuple[int, int] | None:
             opened.append(token.end)
         elif token.type == tokenize.OP and token.string in ")]}" and opened:
             opened.pop()
+        if token.type == tokenize.COMMENT and token.start[0] == row:
+            return None  # what a comment is about stays on its line
         if token.start[0] == row and token.string == "," and opened and token.end[1] <= WIDTH:
             line, column = opened[-1]
             start = token.line[: len(token.line) - len(token.line.lstrip())]
@@ -265,13 +267,28 @@ def split_string(text: str) -> str | None:
     return None
 
 
+def joins_at_top(expression: str) -> bool:
+    """True if an operator stands outside of all brackets and texts."""
+    depth, quote, shown = 0, "", []
+    for i, c in enumerate(expression):
+        if quote:
+            quote = "" if c == quote and expression[i - 1] != "\\" else quote
+            continue
+        quote = c if c in "\"'" else ""
+        depth += (c in "([{") - (c in ")]}")
+        shown.append(c if depth == 0 and not quote else ".")
+    return re.search(r" (and|or|if|else|\+|-|\*|/) ", "".join(shown)) is not None
+
+
 def break_program_line(line: str) -> list[str]:
     """A line of TorchScript broken inside of its brackets; brackets are put around a bare
     expression."""
     bare = re.match(
         r"(\s*(?:[\w, .\[\]]+ [-+*/]?= |return |if |elif |while |assert ))([^#]*?)(:?)$", line
     )
-    places: list[tuple[int, int, int]] = []  # brackets around it, minus the column, column of the bracket
+    if bare and joins_at_top(bare[2]):
+        line = f"{bare[1]}({bare[2]}){bare[3]}"
+    places: list[tuple[int, int, int]] = []  # brackets, minus the column, where the rest goes
     opened: list[int] = []
     quote = ""
     for i, c in enumerate(line[:WIDTH]):
@@ -285,7 +302,7 @@ def break_program_line(line: str) -> list[str]:
             opened = opened[:-1]
         elif c == " " and opened and re.search(r"(,| and| or| else| \+| -| \*)$", line[:i]):
             places.append((len(opened), -i, opened[-1] + 1))
-    late = [place for place in places if -place[1] > WIDTH // 2] or places
+    late = [place for place in places if -place[1] > WIDTH // 3] or places
     best = (-min(late)[1], min(late)[2]) if late else None
     indent = len(line) - len(line.lstrip())
     if best and len(line[best[0] :]) + best[1] <= WIDTH + 40 and best[1] < 72:

@@ -40,8 +40,8 @@ from .numerics import (
 
 # Those that take *tensors, and the place of the first.
 _LISTS = {
-    "atleast_1d": 0, "atleast_2d": 0, "atleast_3d": 0, "block_diag": 0, "broadcast_tensors": 0, "cartesian_prod": 0,
-    "chain_matmul": 0, "einsum": 1, "meshgrid": 0,
+    "atleast_1d": 0, "atleast_2d": 0, "atleast_3d": 0, "block_diag": 0, "broadcast_tensors": 0,
+    "cartesian_prod": 0, "chain_matmul": 0, "einsum": 1, "meshgrid": 0,
 }  # fmt: skip
 
 
@@ -168,11 +168,12 @@ def get_default_dtype() -> _rushlight.dtype:
 
 _OWN: dict[str, Any] = {
     f.__name__: f
-    for f in (from_numpy, asarray, is_tensor, broadcast_shapes, tensordot, get_default_dtype, norm, unique, unique_consecutive)
+    for f in (from_numpy, asarray, is_tensor, broadcast_shapes, tensordot, get_default_dtype, norm,
+              unique, unique_consecutive)
 } | {"Size": Size, "device": device, "finfo": finfo, "iinfo": iinfo, "memory_format": memory_format}  # fmt: skip
 _OWN |= {
-    "contiguous_format": contiguous_format, "preserve_format": preserve_format, "channels_last": channels_last,
-    "channels_last_3d": channels_last_3d,
+    "contiguous_format": contiguous_format, "preserve_format": preserve_format,
+    "channels_last": channels_last, "channels_last_3d": channels_last_3d,
 }  # fmt: skip
 _OWN |= {
     "pi": 3.141592653589793,
@@ -182,9 +183,10 @@ _OWN |= {
     "newaxis": None,
 }
 _OWN |= {
-    "float": _rushlight.float32, "double": _rushlight.float64, "half": _rushlight.float16, "int": _rushlight.int32,
-    "long": _rushlight.int64, "short": _rushlight.int16, "cfloat": _rushlight.complex64, "cdouble": _rushlight.complex128,
-    "chalf": _rushlight.complex32,
+    "float": _rushlight.float32, "double": _rushlight.float64, "half": _rushlight.float16,
+    "int": _rushlight.int32,
+    "long": _rushlight.int64, "short": _rushlight.int16, "cfloat": _rushlight.complex64,
+    "cdouble": _rushlight.complex128, "chalf": _rushlight.complex32,
 }  # fmt: skip
 NAMES = FUNCTIONS | _OWN.keys()
 

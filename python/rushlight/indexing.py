@@ -65,7 +65,8 @@ def _viewed(x: Tensor, index: Any) -> tuple[Any, list[Any]]:
             x = aten.select(x, dim, item.__index__())
         else:
             raise TypeError(
-                f"indices are ints, slices, None, Ellipsis, lists or tensors, not '{type(item).__name__}'"
+                f"indices are ints, slices, None, Ellipsis, lists or tensors, not "
+                f"'{type(item).__name__}'"
             )
     return x, tensors
 

@@ -61,7 +61,8 @@ class Use:
 def _only(items: list, what: str, node: Node) -> Any:
     if len(items) != 1:
         raise RuntimeError(
-            f"Tried to access a single {what} on node '{node.kind()}' which has {len(items)} {what}s."
+            f"Tried to access a single {what} on node '{node.kind()}' which has {len(items)} "
+            f"{what}s."
             f" You may consider using node.{what}s() instead."
         )
     return items[0]

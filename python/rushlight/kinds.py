@@ -73,7 +73,8 @@ class device(str):  # noqa: N801 -- torch's name
         if index is not None:
             if ":" in name:
                 raise RuntimeError(
-                    f"type (string) must not include an index because index was passed explicitly: {name}"
+                    f"type (string) must not include an index because index was passed explicitly: "
+                    f"{name}"
                 )
             name = f"{name}:{index}"
         check_device(name)

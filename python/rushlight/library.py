@@ -24,14 +24,17 @@ from . import _rushlight
 from .methods import Overload
 
 _SIMPLE: dict[str, Any] = {
-    "int": int, "SymInt": int, "float": (float, int), "bool": bool, "str": str, "Scalar": (int, float, complex, bool),
+    "int": int, "SymInt": int, "float": (float, int), "bool": bool, "str": str, "Scalar": (int,
+                                                                                           float,
+                                                                                           complex,
+                                                                                           bool),
     "complex": (complex, float, int),
 }  # fmt: skip
 _ANNOTATIONS = {
-    "Tensor": "Tensor", "int": "SymInt", "float": "float", "bool": "bool", "str": "str", "Scalar": "Scalar",
-    "number": "Scalar",
-    "List[Tensor]": "Tensor[]", "List[int]": "SymInt[]", "List[float]": "float[]", "List[bool]": "bool[]",
-    "dtype": "ScalarType", "device": "Device",
+    "Tensor": "Tensor", "int": "SymInt", "float": "float", "bool": "bool", "str": "str",
+    "Scalar": "Scalar", "number": "Scalar",
+    "List[Tensor]": "Tensor[]", "List[int]": "SymInt[]", "List[float]": "float[]",
+    "List[bool]": "bool[]", "dtype": "ScalarType", "device": "Device",
 }  # fmt: skip
 
 
@@ -41,7 +44,8 @@ class _Operator:
     def __init__(self, schema: str) -> None:
         if "(" not in schema or "->" not in schema or "::" not in schema.partition("(")[0]:
             raise RuntimeError(
-                f"'{schema}' is no schema: expected 'namespace::name(Tensor x, float k=1.0) -> Tensor'"
+                f"'{schema}' is no schema: expected 'namespace::name(Tensor x, float k=1.0) -> "
+                f"Tensor'"
             )
         self.schema = schema
         self.overload = Overload(schema)
@@ -73,7 +77,8 @@ class _Operator:
         """What programs call: the function, whose results are checked against the schema."""
         if self.function is None:
             raise NotImplementedError(
-                f"{self.name}: the operator is defined and has no implementation; give it one with Library.impl"
+                f"{self.name}: the operator is defined and has no implementation; give it one with "
+                f"Library.impl"
             )
         positional, named = self._split(args)
         return self._checked(self.function(*positional, **named))
@@ -83,7 +88,8 @@ class _Operator:
         if n == 0:
             if found is not None:
                 raise RuntimeError(
-                    f"{self.name}: expected no result ({self.schema}), but got a {type(found).__name__}"
+                    f"{self.name}: expected no result ({self.schema}), but got a "
+                    f"{type(found).__name__}"
                 )
             return ()
         values = (found,) if n == 1 else found
@@ -97,7 +103,8 @@ class _Operator:
         for i, (kind, value) in enumerate(zip(self.results, values, strict=True)):
             if not _fits(kind, value):
                 raise RuntimeError(
-                    f"{self.name}: expected a {kind} as result {i} ({self.schema}), but got a {type(value).__name__}"
+                    f"{self.name}: expected a {kind} as result {i} ({self.schema}), but got a "
+                    f"{type(value).__name__}"
                 )
         return tuple(
             float(v) if kind == "float" else v for kind, v in zip(self.results, values, strict=True)
@@ -266,7 +273,8 @@ def infer_schema(
     )
     if unknown:
         raise ValueError(
-            f"infer_schema(func): mutates_args has {unknown}, which are no parameters of {signature}"
+            f"infer_schema(func): mutates_args has {unknown}, which are no parameters of "
+            f"{signature}"
         )
     return f"{op_name or ''}({', '.join(parts)}) -> {_schema_result(signature.return_annotation)}"
 
@@ -292,7 +300,8 @@ def _schema_type(annotation: Any, what: str) -> str:
     if words not in _ANNOTATIONS:
         kinds = ", ".join(_ANNOTATIONS)
         raise ValueError(
-            f"infer_schema(func): {what} has unsupported type '{words}'. The valid types are: {kinds}, and Optional of them"
+            f"infer_schema(func): {what} has unsupported type '{words}'. The valid types are: "
+            f"{kinds}, and Optional of them"
         )
     return _ANNOTATIONS[words]
 
@@ -417,7 +426,8 @@ def register_autograd(
     operator = _known(_full(getattr(op, "_qualname", op)))
     if any(a.is_written for a in operator.overload.arguments):
         raise RuntimeError(
-            f"Cannot register autograd formula for non-functional operator {operator.name} with schema {operator.schema}"
+            f"Cannot register autograd formula for non-functional operator {operator.name} with "
+            f"schema {operator.schema}"
         )
     operator.backward, operator.setup_context = backward, setup_context
 
@@ -467,10 +477,13 @@ class Library:
 # --------------------------------------------------------------------------
 
 _BUILT_IN = frozenset(
-    "aten prim prims quantized quantized_decomposed mkldnn mkldnn_prepacked xnnpack prepacked onednn sparse inductor c10d "
-    "c10d_functional _c10d_functional _c10d_functional_autograd _quantized cuda cudnn rngprims debugprims fsdp symm_mem "
+    "aten prim prims quantized quantized_decomposed mkldnn mkldnn_prepacked xnnpack prepacked "
+    "onednn sparse inductor c10d "
+    "c10d_functional _c10d_functional _c10d_functional_autograd _quantized cuda cudnn rngprims "
+    "debugprims fsdp symm_mem "
     "static_runtime profiler "
-    "mkl _test torch_ipex streams aoti_torch_cpu bundled fb torchvision_internal higher_order _inductor_test nestedtensor "
+    "mkl _test torch_ipex streams aoti_torch_cpu bundled fb torchvision_internal higher_order "
+    "_inductor_test nestedtensor "
     "dist ort_mga custom_ops _dtensor device_mesh _dtensor_redistribute_dtensor".split()
 )
 

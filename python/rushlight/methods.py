@@ -46,8 +46,10 @@ _ATTRIBUTES = {
     "imag": "imag",
 }
 _CASTS = {
-    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "bool": "bool", "byte": "uint8",
-    "char": "int8", "short": "int16", "int": "int32", "long": "int64", "cfloat": "complex64", "cdouble": "complex128",
+    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16",
+    "bool": "bool", "byte": "uint8",
+    "char": "int8", "short": "int16", "int": "int32", "long": "int64", "cfloat": "complex64",
+    "cdouble": "complex128",
 }  # fmt: skip
 
 
@@ -243,20 +245,23 @@ def document(name: str, lines: list[str], skip: int) -> str:
     if classes:
         kinds = classes.replace(" ", ", ")
         text.append(
-            f"Elementwise: tensors broadcast to one shape and are promoted to one dtype. Dtypes: {kinds}."
+            f"Elementwise: tensors broadcast to one shape and are promoted to one dtype. Dtypes: "
+            f"{kinds}."
         )
     if any(o.views for o in overloads):
         text.append("The result may share the tensor's memory.")
     if any(a.is_written for o in overloads for a in o.arguments[:1]):
         text.append(
-            "Writes to the tensor itself, which keeps its shape and dtype: results that do not fit are refused."
+            "Writes to the tensor itself, which keeps its shape and dtype: results that do not fit "
+            "are refused."
         )
     elif any(a.is_written for o in overloads for a in o.arguments):
         text.append(
             "out= takes the result's shape; its dtype must be one that the result can be cast to."
         )
     text.append(
-        "Shapes, dtypes and arguments that PyTorch refuses raise its errors: RuntimeError, IndexError, TypeError ..."
+        "Shapes, dtypes and arguments that PyTorch refuses raise its errors: RuntimeError, "
+        "IndexError, TypeError ..."
     )
     return "\n".join(text)
 
@@ -386,7 +391,8 @@ def norm(
 
 
 _KINDS = {
-    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "bool": "Bool", "uint8": "Byte",
+    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16",
+    "bool": "Bool", "uint8": "Byte",
     "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "complex64": "ComplexFloat",
     "complex128": "ComplexDouble",
 }  # fmt: skip
@@ -474,7 +480,8 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
             else "float()"
         )
         raise TypeError(
-            f"Got unsupported ScalarType {name}: numpy has no such dtype; convert first, as in x.{how}.numpy()"
+            f"Got unsupported ScalarType {name}: numpy has no such dtype; convert first, as in "
+            f"x.{how}.numpy()"
         ) from None
     return numpy.array(elements, dtype=dtype, copy=copy)
 
@@ -520,7 +527,8 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """On memory of its own."""
     if self.is_recorded:
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at "
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol at "
             "the moment: detach() it first"
         )
     memo[id(self)] = copy = self.detach().clone()
@@ -633,23 +641,26 @@ def _layout(self: Tensor) -> layout:
 def _own() -> dict[str, Any]:
     own: dict[str, Any] = {f"is_{name}": _is(name) for name in _IS}
     own |= {
-        "size": _size, "where": _where, "unique": unique, "unique_consecutive": unique_consecutive, "norm": norm,
-        "type": _type, "apply_": _apply, "map_": _map_one, "map2_": _map_two,
-        "storage": _storage("storage"), "untyped_storage": _storage("untyped_storage"), "dim_order": _dim_order,
+        "size": _size, "where": _where, "unique": unique, "unique_consecutive": unique_consecutive,
+        "norm": norm, "type": _type, "apply_": _apply, "map_": _map_one, "map2_": _map_two,
+        "storage": _storage("storage"), "untyped_storage": _storage("untyped_storage"),
+        "dim_order": _dim_order,
         "const_data_ptr": lambda self: self.data_ptr(), "is_shared": lambda self: False,
-        "is_meta": property(lambda self: self.device.type == "meta", doc="True for sizes without data."),
+        "is_meta": property(lambda self: self.device.type == "meta",
+                            doc="True for sizes without data."),
         "name": property(lambda self: None, doc="None: tensors have no names."),
         "is_cpu": property(lambda self: self.device == "cpu", doc="True if it is in memory."),
         "device": property(lambda self: device(self._device), doc="Where the tensor is."),
         "layout": property(_layout, doc="How the elements are kept."),
         "new_tensor": _new_tensor, "polygamma": _polygamma,
         "nelement": lambda self: self.numel(), "ndimension": lambda self: self.ndim,
-        "__format__": _format, "__complex__": _complex, "__array__": _array, "__reversed__": _reversed,
-        "__copy__": _copy, "__deepcopy__": _deepcopy,
+        "__format__": _format, "__complex__": _complex, "__array__": _array,
+        "__reversed__": _reversed, "__copy__": _copy, "__deepcopy__": _deepcopy,
         "backward": _backward,
         "__reduce__": _reduce,
         "itemsize": property(lambda self: self.element_size(), doc="bytes of an element"),
-        "nbytes": property(lambda self: self.numel() * self.element_size(), doc="bytes of the elements"),
+        "nbytes": property(lambda self: self.numel() * self.element_size(),
+                           doc="bytes of the elements"),
         "is_quantized": _attribute("prim::is_quantized"),
     }  # fmt: skip
     own |= {name: _cast(name, dtype) for name, dtype in _CASTS.items()}

@@ -70,7 +70,8 @@ class finfo(_Info):  # noqa: N801 -- torch's name
         self.dtype = _PARTS.get(name, name)
         if self.dtype not in _FLOATS:
             raise TypeError(
-                f"rushlight.finfo() requires a floating point input type, not {name}. Use rushlight.iinfo to handle integers"
+                f"rushlight.finfo() requires a floating point input type, not {name}. Use "
+                f"rushlight.iinfo to handle integers"
             )
         self.bits, fraction, least, self.max, digits = _FLOATS[self.dtype]
         self.min, self.eps = -self.max, 2.0**-fraction
@@ -92,7 +93,8 @@ class iinfo(_Info):  # noqa: N801 -- torch's name
         self.dtype = _name_of(type)
         if self.dtype not in _INTS:
             raise TypeError(
-                f"rushlight.iinfo() requires an integer input type, not {self.dtype}. Use rushlight.finfo to handle floats"
+                f"rushlight.iinfo() requires an integer input type, not {self.dtype}. Use "
+                f"rushlight.finfo to handle floats"
             )
         self.bits = int(self.dtype.lstrip("uint"))
         signed = self.dtype[0] == "i"

@@ -60,7 +60,8 @@ def _register(node: _Node, name: str | None, replace: bool) -> None:
             raise ValueError(f"{node.cls} is already registered as pytree node.")
         if node.cls in _NODES:
             warnings.warn(
-                f"{node.cls} is already registered as pytree node. Overwriting the previous registration.",
+                f"{node.cls} is already registered as pytree node. Overwriting the previous "
+                f"registration.",
                 stacklevel=3,
             )
             for old in [old for old, cls in _NAMES.items() if cls is node.cls]:
@@ -90,7 +91,8 @@ def register_pytree_node(
     del flatten_with_keys_fn  # of tracing only
     if (to_dumpable_context is None) != (from_dumpable_context is None):
         raise ValueError(
-            f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered."
+            f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or "
+            f"registered."
         )
     node = _Node(cls, flatten_fn, unflatten_fn, to_dumpable_context, from_dumpable_context)
     _register(node, serialized_type_name, replace=False)
@@ -100,7 +102,8 @@ def _field_names(cls: type[Any], names: list[str] | None, dropped: list[str]) ->
     if not dataclasses.is_dataclass(cls):
         if names is None:
             raise ValueError(
-                f"field_names must be specified with a list of all fields used to initialize {cls}, as it is not a dataclass."
+                f"field_names must be specified with a list of all fields used to initialize "
+                f"{cls}, as it is not a dataclass."
             )
         return list(names)
     all_names = [f.name for f in dataclasses.fields(cls) if f.init]
@@ -111,8 +114,10 @@ def _field_names(cls: type[Any], names: list[str] | None, dropped: list[str]) ->
         text = "field_names does not include all dataclass fields.\n"
         if needed - set(names):
             text += (
-                f"Missing fields in `field_names`: {needed - set(names)}. If you want to include these fields in the "
-                "pytree, please add them to `field_names`, otherwise please add them to `drop_field_names`.\n"
+                f"Missing fields in `field_names`: {needed - set(names)}. If you want to include "
+                f"these fields in the "
+                "pytree, please add them to `field_names`, otherwise please add them to "
+                "`drop_field_names`.\n"
             )
         if set(names) - needed:
             text += (
@@ -281,8 +286,10 @@ def _describe(value: Any) -> str:
 
 def _mismatch(spec: _Spec, where: str, value: Any, why: str = "") -> ValueError:
     return ValueError(
-        f"Trying to flatten user inputs with exported input tree spec: at {where} the exported program takes "
-        f"{spec.describe()}, but got {why or _describe(value)}. Please check that the inputs have the same number and "
+        f"Trying to flatten user inputs with exported input tree spec: at {where} the exported "
+        f"program takes "
+        f"{spec.describe()}, but got {why or _describe(value)}. Please check that the inputs have "
+        f"the same number and "
         "type of args and kwargs as the ones you used when tracing."
     )
 
@@ -400,7 +407,10 @@ def _lower_node(spec: _Spec, value: Any, where: str) -> Any:
         return _lower_items(spec, value, where)
     text = _describe(value)
     if cls is None:
-        text += f"; no class is registered as '{spec.type}' (rushlight.register_dataclass, register_pytree_node)"
+        text += (
+            f"; no class is registered as '{spec.type}' (rushlight.register_dataclass, "
+            f"register_pytree_node)"
+        )
     raise _mismatch(spec, where, value, text)
 
 

@@ -66,7 +66,8 @@ def _copy(value: Any) -> Any:
     if isinstance(value, dict):
         return {_copy(key): _copy(item) for key, item in value.items()}
     raise TypeError(
-        f"a value of type '{type(value).__name__}' cannot be part of a recorded call: expected tensors, numbers, texts, None, "
+        f"a value of type '{type(value).__name__}' cannot be part of a recorded call: expected "
+        f"tensors, numbers, texts, None, "
         "or lists, tuples and dicts of them"
     )
 
@@ -201,7 +202,8 @@ class Recording:
             after = module.register_forward_hook(model, self._torch_after, with_kwargs=True)
             return [before.remove, after.remove]
         raise TypeError(
-            f"calls of a value of type '{type(model).__name__}' are recorded only where they go through the recording: "
+            f"calls of a value of type '{type(model).__name__}' are recorded only where they go "
+            f"through the recording: "
             "recording = rushlight.record(f); recording(x); recording.save(path)"
         )
 

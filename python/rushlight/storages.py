@@ -79,7 +79,10 @@ class _Storage:
         self._row[index] = value
 
     def __repr__(self) -> str:
-        return f"[rushlight.{type(self).__name__}({self._what()}device={self.device}) of size {len(self)}]"
+        return (
+            f"[rushlight.{type(self).__name__}({self._what()}device={self.device}) of size "
+            f"{len(self)}]"
+        )
 
     def _what(self) -> str:
         return ""

@@ -81,7 +81,8 @@ class _Search:
         at = self.text.find(what, start, end)
         if at >= 0:
             raise RuntimeError(
-                f"Expected to not find {_quoted(what)} but found it\n{_excerpt(self.text, at, len(what))}From {check}\n"
+                f"Expected to not find {_quoted(what)} but found "
+                f"it\n{_excerpt(self.text, at, len(what))}From {check}\n"
             )
 
     def highlighted(self, check: _Check, start: int) -> tuple[int, int]:
@@ -101,7 +102,8 @@ class _Search:
                 return at, at + len(check.text)
             at = self.text.find(check.text, at + 1)
         raise RuntimeError(
-            f"Expected to find {_quoted(check.text)}highlighted but it is not.\n{_excerpt(self.text, first, len(check.text))}"
+            f"Expected to find {_quoted(check.text)}highlighted but it is "
+            f"not.\n{_excerpt(self.text, first, len(check.text))}"
         )
 
     def match(self, group: list[_Check], before: int) -> tuple[int, int]:
@@ -122,7 +124,8 @@ class _Search:
             found = re.compile(check.text).search(self.text, before)
             if not found:
                 raise RuntimeError(
-                    f"Expected to find regex {_quoted(check.text)} but did not find it\nSearched string:\n"
+                    f"Expected to find regex {_quoted(check.text)} but did not find it\nSearched "
+                    f"string:\n"
                     f"{_excerpt(self.text, before, 1)}From {check}\n"
                 )
             return found.span()

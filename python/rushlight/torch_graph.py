@@ -17,7 +17,8 @@ _WARNING = re.compile(
     r"^ +aten::warn\(.*\n", re.MULTILINE
 )  # torch runs them with a source range only, which texts do not have
 _LIST = re.compile(
-    r"^( +)(%[\w.]+ : (int|float|bool)\[\]) = prim::Constant\[value=(?:annotate\(List\[\w+\], )?\[([^\]]*)\]\)?\]\(\)",
+    r"^( +)(%[\w.]+ : (int|float|bool)\[\]) = prim::Constant\[value=(?:annotate\(List\[\w+\], "
+    r")?\[([^\]]*)\]\)?\]\(\)",
     re.MULTILINE,
 )
 

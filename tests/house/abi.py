@@ -117,7 +117,8 @@ def breaks(before: str, now: str) -> list[str]:
             f"{name}.{f} has moved" for f, at in fields_before.items() if new[name][1].get(f) != at
         ]
         found += [
-            f"{name}.{f} lies in what was {name}'s padding: it begins at {at}, and should at {n_bytes}"
+            f"{name}.{f} lies in what was {name}'s padding: it begins at {at}, and should at "
+            f"{n_bytes}"
             for f, at in new[name][1].items()
             if f not in fields_before and at < n_bytes
         ]
@@ -136,7 +137,8 @@ def main() -> int:
     before = RECORDED.read_text()
     if now != before:
         print(
-            "the public interface differs from tests/house/abi.txt (--update writes it anew, see abi.py):"
+            "the public interface differs from tests/house/abi.txt (--update writes it anew, see "
+            "abi.py):"
         )
         print(
             "\n".join(

@@ -35,10 +35,12 @@ def main() -> int:
     for place, n_bytes, kind in bad:
         what = f"a frame of {n_bytes} bytes" if n_bytes > MOST_BYTES else "a frame without a bound"
         print(
-            f"{place.removeprefix('../')}: {what} ({kind}); large scratch comes from the context (mem_alloc_data)"
+            f"{place.removeprefix('../')}: {what} ({kind}); large scratch comes from the context "
+            f"(mem_alloc_data)"
         )
     print(
-        f"{len(found)} functions, the largest frame has {max(f[1] for f in found)} bytes; at most {MOST_BYTES}"
+        f"{len(found)} functions, the largest frame has {max(f[1] for f in found)} bytes; at most "
+        f"{MOST_BYTES}"
     )
     return 1 if bad else 0
 

@@ -16,8 +16,10 @@ from typing import Any
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = TOP / "examples"
-INSTALLED = ("bin/rushlight", "share/man/man1/rushlight.1", "share/bash-completion/completions/rushlight",
-             "share/zsh/site-functions/_rushlight", "share/fish/vendor_completions.d/rushlight.fish",
+INSTALLED = ("bin/rushlight", "share/man/man1/rushlight.1",
+             "share/bash-completion/completions/rushlight",
+             "share/zsh/site-functions/_rushlight",
+             "share/fish/vendor_completions.d/rushlight.fish",
              "share/doc/rushlight/LICENSE", "share/doc/rushlight/docs/embedding.md")  # fmt: skip
 
 
@@ -93,8 +95,8 @@ def build_all(
         ]
     )
     if shutil.which("cmake") and cxx:
-        run(["cmake", "-S", EXAMPLES, "-B", work / "c", f"-DCMAKE_PREFIX_PATH={root}", f"-DCMAKE_C_COMPILER={cc[-1]}",
-             f"-DCMAKE_CXX_COMPILER={cxx[-1]}"])  # fmt: skip
+        run(["cmake", "-S", EXAMPLES, "-B", work / "c", f"-DCMAKE_PREFIX_PATH={root}",
+             f"-DCMAKE_C_COMPILER={cc[-1]}", f"-DCMAKE_CXX_COMPILER={cxx[-1]}"])  # fmt: skip
         run(["cmake", "--build", work / "c"])
         programs += [work / "c" / name for name in ("classify", "classify_static", "classify_cpp")]
     return programs

@@ -26,7 +26,8 @@ MISTAKES = {
     'op("aten::neg", family="pointwise", expr="self")': "already",
     'op("{name}", family="pointwise", expr="self", grad={{"self": "grad * weight"}})': "names weight",
     'op("{name}", family="pointwise", expr="self", grad={{"other": "grad"}})': "no argument",
-    'op("{name}", family="pointwise", expr="self", grad={{"self": "grad +"}})': "line 1 of its gradient",
+    'op("{name}", family="pointwise", expr="self", grad={{"self": "grad +"}})': "line 1 of its "
+                                                                                "gradient",
     'op("aten::neg", schema="aten::neg(Tensor self) -> Tensor", family="pointwise", expr="self")': "schemas.txt",
     'op("mine::f", schema="mine::g(Tensor self) -> Tensor", family="pointwise", expr="self")': "expected mine::f(ARGUMENTS)",
     'grad("neg", self="grad")': "a gradient already",

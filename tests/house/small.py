@@ -43,7 +43,8 @@ FLAGS = [
 ]
 LIBRARIES = ["-lz", "-lm", "-lpthread"]
 REFUSALS = [
-    "aten::fft_fft is known, but cannot run here: this library was built without some operators, -Dops"
+    "aten::fft_fft is known, but cannot run here: this library was built without some operators, "
+    "-Dops"
 ]
 MORE_REFUSALS = [
     "backward(), record_gradients): this library was built without gradients (-Dautograd=false)",

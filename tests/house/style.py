@@ -92,19 +92,22 @@ def check_functions(complaints: list[str]) -> None:
         lines = text.split("\n")
         if path.suffix == ".c" and len(lines) > OPENING and not text.startswith("/*"):
             complaints.append(
-                f"{shown}:1: {len(lines)} lines and no opening comment: what, how, why this way, cost"
+                f"{shown}:1: {len(lines)} lines and no opening comment: what, how, why this way, "
+                f"cost"
             )
         for f in functions(lines):
             if f.n_lines > MOST_LINES and not f.says_long:
                 complaints.append(
-                    f"{shown}:{f.line}: {f.name} has {f.n_lines} lines (at most {MOST_LINES}, or /* long: why */)"
+                    f"{shown}:{f.line}: {f.name} has {f.n_lines} lines (at most {MOST_LINES}, or "
+                    f"/* long: why */)"
                 )
             if f.is_static:
                 homes[f.name].add(shown)
     for name, files in sorted(homes.items()):
         if len(files) > MOST_HOMES and name not in SHARED_NAMES:
             complaints.append(
-                f"static {name} stands in {len(files)} files (at most {MOST_HOMES}): {', '.join(sorted(files)[:4])} ..."
+                f"static {name} stands in {len(files)} files (at most {MOST_HOMES}): "
+                f"{', '.join(sorted(files)[:4])} ..."
             )
 
 
@@ -118,11 +121,13 @@ def check_operator_names(complaints: list[str]) -> None:
         total += n
         if n > OPERATOR_NAMES.get(shown, (0, ""))[0]:
             complaints.append(
-                f"{shown}: compares {n} strings with operators' names; a column of the table says what is known of one"
+                f"{shown}: compares {n} strings with operators' names; a column of the table says "
+                f"what is known of one"
             )
     if total > MOST_OPERATOR_NAMES:
         complaints.append(
-            f"{total} comparisons with operators' names outside of src/ops (at most {MOST_OPERATOR_NAMES})"
+            f"{total} comparisons with operators' names outside of src/ops (at most "
+            f"{MOST_OPERATOR_NAMES})"
         )
 
 

@@ -51,7 +51,10 @@ class Browser:
                 os.dup2(fd, n)
                 os.set_inheritable(n, True)
 
-        quiet = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars --no-first-run"
+        quiet = (
+            "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars "
+            "--no-first-run"
+        )
         size_, profile_ = f"--window-size={size[0]},{size[1]}", f"--user-data-dir={profile}"
         args = [path, *quiet.split(), "--remote-debugging-pipe", size_, profile_, "about:blank"]
         self.process = subprocess.Popen(

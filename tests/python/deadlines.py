@@ -55,7 +55,8 @@ FALSE = "torch.expand(torch.zeros([1], dtype=11), [1000000000000000000])"
 STEPS = "torch.as_strided(torch.ones([64]), [10, 100000000000000000, 3], [1, 0, 11])"
 
 for name, args in {
-    "sum": "", "prod": "", "mean": "", "max": "", "min": "", "amax": "", "argmax": "", "argmin": "", "std": "", "var": "",
+    "sum": "", "prod": "", "mean": "", "max": "", "min": "", "amax": "", "argmax": "", "argmin": "",
+    "std": "", "var": "",
     "norm": "", "nansum": "", "count_nonzero": "", "any": "", "all": "", "aminmax": "",
     "logsumexp": "0", "nanmean": "", "linalg_vector_norm": "",
 }.items():  # fmt: skip
@@ -114,7 +115,9 @@ row(
 )
 row("conv1d_huge", "torch.expand(torch.ones([1]), [1, 1, 400000000]), torch.ones([1, 1, 64])",
     "torch.conv1d(x[0], x[1])")  # fmt: skip
-row("conv2d_taps", "torch.expand(torch.ones([1]), [1, 1, 60000, 60000]), torch.expand(torch.ones([1]), [1, 1, 50000, 50000])",
+row("conv2d_taps",
+    "torch.expand(torch.ones([1]), [1, 1, 60000, 60000]), torch.expand(torch.ones([1]), [1, 1, "
+    "50000, 50000])",
     "torch.conv2d(x[0], x[1])")  # fmt: skip
 row("pool_huge", "torch.expand(torch.ones([1]), [1, 1, 100000, 100000])",
     "torch.max_pool2d(x[0], [50000, 50000], [1, 1])")  # fmt: skip
@@ -134,11 +137,15 @@ row(
 )
 row("index_add_huge", "torch.zeros([4]), torch.expand(torch.zeros([1], dtype=4), [200000000]), "
     "torch.expand(torch.ones([1]), [200000000])", "torch.index_add(x[0], 0, x[1], x[2])")  # fmt: skip
-row("embedding_bag_huge", "torch.ones([4, 512]), torch.expand(torch.zeros([1], dtype=4), [30000000]), torch.zeros([1], dtype=4)",
+row("embedding_bag_huge",
+    "torch.ones([4, 512]), torch.expand(torch.zeros([1], dtype=4), [30000000]), torch.zeros([1], "
+    "dtype=4)",
     "torch.embedding_bag(x[0], x[1], x[2])", "Tuple[Tensor, Tensor, Tensor, Tensor]")  # fmt: skip
-row("cdist", "torch.expand(torch.ones([1]), [20000, 3000]), torch.expand(torch.ones([1]), [20000, 3000])",
+row("cdist",
+    "torch.expand(torch.ones([1]), [20000, 3000]), torch.expand(torch.ones([1]), [20000, 3000])",
     "torch.cdist(x[0], x[1], 1.0)")  # fmt: skip
-row("cdist_euclid", "torch.expand(torch.ones([1]), [20000, 3000]), torch.expand(torch.ones([1]), [20000, 3000])",
+row("cdist_euclid",
+    "torch.expand(torch.ones([1]), [20000, 3000]), torch.expand(torch.ones([1]), [20000, 3000])",
     "torch.cdist(x[0], x[1], 2.0)")  # fmt: skip
 row("pdist", "torch.expand(torch.ones([1]), [20000, 1000])", "torch.pdist(x[0])")
 row("cosine_huge", f"{FLAT}, {FLAT}", "torch.cosine_similarity(x[0], x[1])")
@@ -168,8 +175,10 @@ for name, run, kind in (
     ("quantile", "torch.quantile(torch.slice(x[0], 0, 0, 16000000), 0.3)", "Tensor"),
     ("mode", "torch.mode(x[0])", "Tuple[Tensor, Tensor]"),
     ("unique", "torch._unique2(x[0], True, True, True)", "Tuple[Tensor, Tensor, Tensor]"),
-    ("unique_consecutive", "torch.unique_consecutive(x[0], True, True)", "Tuple[Tensor, Tensor, Tensor]"),
-    ("unique_rows", "torch.unique_dim(torch.reshape(x[0], [-1, 2]), 0)", "Tuple[Tensor, Tensor, Tensor]"),
+    ("unique_consecutive", "torch.unique_consecutive(x[0], True, True)",
+     "Tuple[Tensor, Tensor, Tensor]"),
+    ("unique_rows", "torch.unique_dim(torch.reshape(x[0], [-1, 2]), 0)",
+     "Tuple[Tensor, Tensor, Tensor]"),
     ("cumsum", "torch.cumsum(x[0], 0)", "Tensor"),
     ("cumprod", "torch.cumprod(x[0], 0)", "Tensor"),
     ("logcumsumexp", "torch.logcumsumexp(x[0], 0)", "Tensor"),
@@ -200,32 +209,49 @@ for name, run, kind in (
     ("cat", "torch.cat([x[0], x[0], x[0], x[0], x[0], x[0], x[0], x[0], x[0], x[0]])", "Tensor"),
     ("fft", "torch.fft_rfft(x[0])", "Tensor"),
     ("combinations", "torch.combinations(torch.slice(x[0], 0, 0, 12000))", "Tensor"),
-    ("outer", "torch.outer(torch.slice(x[0], 0, 0, 25000), torch.slice(x[0], 0, 0, 25000))", "Tensor"),
+    ("outer", "torch.outer(torch.slice(x[0], 0, 0, 25000), torch.slice(x[0], 0, 0, 25000))",
+     "Tensor"),
     ("tril", "torch.tril(torch.reshape(x[0], [3000, 10000]))", "Tensor"),
     ("transpose_copy", "torch.contiguous(torch.t(torch.reshape(x[0], [3000, 10000])))", "Tensor"),
     ("group_norm", "torch.group_norm(torch.reshape(x[0], [1, 10, -1]), 2)", "Tensor"),
-    ("instance_norm", "torch.instance_norm(torch.reshape(x[0], [1, 3, -1]), None, None, None, None, True, 0.1, 0.1, True)",
+    ("instance_norm",
+     "torch.instance_norm(torch.reshape(x[0], [1, 3, -1]), None, None, None, None, True, 0.1, 0.1, "
+     "True)",
      "Tensor"),
     ("layer_norm", "torch.layer_norm(x[0], [30000000])", "Tensor"),
-    ("batch_norm", "torch.batch_norm(torch.reshape(x[0], [1, 3, -1]), None, None, None, None, True, 0.1, 0.1, True)", "Tensor"),
+    ("batch_norm",
+     "torch.batch_norm(torch.reshape(x[0], [1, 3, -1]), None, None, None, None, True, 0.1, 0.1, "
+     "True)", "Tensor"),
     ("max_pool1d", "torch.max_pool1d(torch.reshape(x[0], [1, 1, -1]), [5000], [1])", "Tensor"),
     ("avg_pool1d", "torch.avg_pool1d(torch.reshape(x[0], [1, 1, -1]), [5000], [1])", "Tensor"),
-    ("adaptive_avg_pool1d", "torch.adaptive_avg_pool1d(torch.reshape(x[0], [1, 1, -1]), [2])", "Tensor"),
-    ("upsample", "torch.upsample_nearest1d(torch.reshape(x[0], [1, 1, -1]), [500000000])", "Tensor"),
-    ("upsample_bicubic", "torch.upsample_bicubic2d(torch.reshape(x[0], [1, 1, 3000, 10000]), [10000, 20000], False)", "Tensor"),
-    ("pad_reflect", "torch.reflection_pad1d(torch.reshape(x[0], [1, -1]), [20000000, 20000000])", "Tensor"),
-    ("unfold", "torch.im2col(torch.reshape(x[0], [1, 1, 3000, 10000]), [4, 4], [1, 1], [0, 0], [1, 1])", "Tensor"),
+    ("adaptive_avg_pool1d", "torch.adaptive_avg_pool1d(torch.reshape(x[0], [1, 1, -1]), [2])",
+     "Tensor"),
+    ("upsample", "torch.upsample_nearest1d(torch.reshape(x[0], [1, 1, -1]), [500000000])",
+     "Tensor"),
+    ("upsample_bicubic",
+     "torch.upsample_bicubic2d(torch.reshape(x[0], [1, 1, 3000, 10000]), [10000, 20000], False)",
+     "Tensor"),
+    ("pad_reflect", "torch.reflection_pad1d(torch.reshape(x[0], [1, -1]), [20000000, 20000000])",
+     "Tensor"),
+    ("unfold",
+     "torch.im2col(torch.reshape(x[0], [1, 1, 3000, 10000]), [4, 4], [1, 1], [0, 0], [1, 1])",
+     "Tensor"),
     ("quantize", "torch.quantize_per_tensor(x[0], 0.1, 0, 13)", "Tensor"),
     ("fake_quantize", "torch.fake_quantize_per_tensor_affine(x[0], 0.1, 0, 0, 255)", "Tensor"),
     ("median_rows", "torch.median(torch.reshape(x[0], [2, -1]), 1)", "Tuple[Tensor, Tensor]"),
     ("sort_columns", "torch.sort(torch.reshape(x[0], [-1, 2]), 0)", "Tuple[Tensor, Tensor]"),
     ("std_mean", "torch.std_mean(torch.expand(x[0], [1000, 30000000]))", "Tuple[Tensor, Tensor]"),
     ("put", "torch.put(x[0], torch.randint(30000000, [30000000]), x[0], True)", "Tensor"),
-    ("cartesian_prod", "torch.cartesian_prod([torch.slice(x[0], 0, 0, 12000), torch.slice(x[0], 0, 0, 12000)])", "Tensor"),
-    ("kron", "torch.kron(torch.slice(x[0], 0, 0, 25000), torch.slice(x[0], 0, 0, 25000))", "Tensor"),
+    ("cartesian_prod",
+     "torch.cartesian_prod([torch.slice(x[0], 0, 0, 12000), torch.slice(x[0], 0, 0, 12000)])",
+     "Tensor"),
+    ("kron", "torch.kron(torch.slice(x[0], 0, 0, 25000), torch.slice(x[0], 0, 0, 25000))",
+     "Tensor"),
     ("stft", "torch.stft(x[0], 4096, 16, return_complex=True)", "Tensor"),
     ("cov", "torch.cov(torch.reshape(x[0], [6000, 5000]))", "Tensor"),
-    ("item_loop", "n = 0\ni = 0\nwhile True:\n  i = torch.add(i, 1)\n  n = torch.add(n, int(torch.select(x[0], 0, 5)))\nn",
+    ("item_loop",
+     "n = 0\ni = 0\nwhile True:\n  i = torch.add(i, 1)\n  n = torch.add(n, int(torch.select(x[0], "
+     "0, 5)))\nn",
      "int"),
 ):  # fmt: skip
     row(name, BIG, run, kind, slow=True)
@@ -247,7 +273,8 @@ for name, run, kind in (
     ("gcd", "torch.gcd(x[0], torch.remainder(x[0], 999983))", "Tensor"),
     (
         "embedding",
-        "torch.embedding(torch.ones([1000, 64]), torch.remainder(torch.slice(x[0], 0, 0, 8000000), 1000))",
+        "torch.embedding(torch.ones([1000, 64]), torch.remainder(torch.slice(x[0], 0, 0, 8000000), "
+        "1000))",
         "Tensor",
     ),
     ("prod_ints", "torch.cumprod(x[0], 0)", "Tensor"),
@@ -263,7 +290,8 @@ for name, make, run in (
     ("matmul_bf16", "torch.ones([4000, 4000], dtype=15)", "torch.matmul(x[0], x[0])"),
     ("matmul_complex", "torch.ones([1500, 1500], dtype=9)", "torch.matmul(x[0], x[0])"),
     ("matmul_bool", "torch.ones([1500, 1500], dtype=0)", "torch.matmul(x[0], x[0])"),
-    ("matmul_thin", "torch.ones([2, 30000000]), torch.ones([30000000, 2])", "torch.matmul(x[0], x[1])"),
+    ("matmul_thin", "torch.ones([2, 30000000]), torch.ones([30000000, 2])",
+     "torch.matmul(x[0], x[1])"),
     ("mv", "torch.ones([20000, 10000]), torch.ones([10000])", "torch.mv(x[0], x[1])"),
     ("vm", "torch.ones([20000, 10000]), torch.ones([20000])", "torch.matmul(x[1], x[0])"),
     ("bmm", "torch.ones([30, 1000, 1000])", "torch.bmm(x[0], x[0])"),
@@ -283,17 +311,25 @@ for name, make, run in (
     ("matrix_rank", "torch.rand([800, 800])", "torch.linalg_matrix_rank(x[0])"),
     ("svdvals", "torch.rand([800, 800])", "torch.linalg_svdvals(x[0])"),
     ("eigvalsh", "torch.rand([1000, 1000])", "torch.linalg_eigvalsh(x[0])"),
-    ("conv2d", "torch.rand([4, 128, 224, 224]), torch.rand([128, 128, 3, 3])", "torch.conv2d(x[0], x[1])"),
-    ("conv2d_groups", "torch.rand([4, 128, 224, 224]), torch.rand([128, 4, 7, 7])", "torch.conv2d(x[0], x[1], None, [1, 1], "
+    ("conv2d", "torch.rand([4, 128, 224, 224]), torch.rand([128, 128, 3, 3])",
+     "torch.conv2d(x[0], x[1])"),
+    ("conv2d_groups", "torch.rand([4, 128, 224, 224]), torch.rand([128, 4, 7, 7])",
+     "torch.conv2d(x[0], x[1], None, [1, 1], "
      "[0, 0], [1, 1], 32)"),
     ("conv2d_depthwise", "torch.rand([4, 128, 224, 224]), torch.rand([128, 1, 31, 31])",
      "torch.conv2d(x[0], x[1], None, [1, 1], [0, 0], [1, 1], 128)"),
-    ("conv2d_f64", "torch.rand([1, 64, 224, 224], dtype=7), torch.rand([64, 64, 5, 5], dtype=7)", "torch.conv2d(x[0], x[1])"),
-    ("conv2d_int", "torch.ones([1, 32, 224, 224], dtype=4), torch.ones([32, 32, 5, 5], dtype=4)", "torch.conv2d(x[0], x[1])"),
-    ("conv3d", "torch.rand([1, 32, 64, 64, 64]), torch.rand([64, 32, 5, 5, 5])", "torch.conv3d(x[0], x[1])"),
-    ("conv1d", "torch.rand([1, 256, 100000]), torch.rand([256, 256, 9])", "torch.conv1d(x[0], x[1])"),
-    ("conv_transpose", "torch.rand([1, 128, 112, 112]), torch.rand([128, 128, 5, 5])", "torch.conv_transpose2d(x[0], x[1])"),
-    ("attention", "torch.rand([1, 8, 8000, 64])", "torch.scaled_dot_product_attention(x[0], x[0], x[0])"),
+    ("conv2d_f64", "torch.rand([1, 64, 224, 224], dtype=7), torch.rand([64, 64, 5, 5], dtype=7)",
+     "torch.conv2d(x[0], x[1])"),
+    ("conv2d_int", "torch.ones([1, 32, 224, 224], dtype=4), torch.ones([32, 32, 5, 5], dtype=4)",
+     "torch.conv2d(x[0], x[1])"),
+    ("conv3d", "torch.rand([1, 32, 64, 64, 64]), torch.rand([64, 32, 5, 5, 5])",
+     "torch.conv3d(x[0], x[1])"),
+    ("conv1d", "torch.rand([1, 256, 100000]), torch.rand([256, 256, 9])",
+     "torch.conv1d(x[0], x[1])"),
+    ("conv_transpose", "torch.rand([1, 128, 112, 112]), torch.rand([128, 128, 5, 5])",
+     "torch.conv_transpose2d(x[0], x[1])"),
+    ("attention", "torch.rand([1, 8, 8000, 64])",
+     "torch.scaled_dot_product_attention(x[0], x[0], x[0])"),
     ("attention_long", "torch.rand([1, 1, 2, 64]), torch.rand([1, 1, 3000000, 64])",
      "torch.scaled_dot_product_attention(x[0], x[1], x[1])"),
     ("grid_sample", "torch.rand([1, 64, 256, 256]), torch.rand([1, 1500, 1500, 2])",
@@ -301,7 +337,9 @@ for name, make, run in (
     ("roi_align", "torch.rand([1, 256, 200, 200]), torch.full([2000, 5], 190.0).triu(3)",
      "ops.torchvision.roi_align(x[0], x[1], 1.0, 7, 7, 0, True)"),
     ("nms", "torch.eye(30000, 4), torch.rand([30000])", "ops.torchvision.nms(x[0], x[1], 0.5)"),
-    ("deform_conv2d", "torch.rand([1, 64, 256, 256]), torch.rand([64, 64, 3, 3]), torch.rand([1, 18, 254, 254]), torch.rand([64])",
+    ("deform_conv2d",
+     "torch.rand([1, 64, 256, 256]), torch.rand([64, 64, 3, 3]), torch.rand([1, 18, 254, 254]), "
+     "torch.rand([64])",
      "ops.torchvision.deform_conv2d(x[0], x[1], x[2], x[2], x[3], 1, 1, 0, 0, 1, 1, 1, 1, False)"),
     ("fft2", "torch.rand([4000, 4000])", "torch.real(torch.fft_fft2(x[0]))"),
     ("fft_prime", "torch.rand([4999999])", "torch.real(torch.fft_fft(x[0]))"),
@@ -332,13 +370,17 @@ for name, make, run in (
     ("broadcast", "torch.rand([1, 20000]), torch.rand([20000, 1])", "torch.mul(x[0], x[1])"),
     ("float8", "torch.rand([50000000])", "torch.to(torch.to(x[0], 24), 6)"),
     ("ctc", "torch.log_softmax(torch.rand([20000, 4, 50]), 2), torch.ones([4, 5000], dtype=4), "
-     "torch.full([4], 20000, dtype=4), torch.full([4], 5000, dtype=4)", "torch.ctc_loss(x[0], x[1], x[2], x[3])"),
+     "torch.full([4], 20000, dtype=4), torch.full([4], 5000, dtype=4)",
+     "torch.ctc_loss(x[0], x[1], x[2], x[3])"),
     ("logdet", "torch.eye(4500)", "torch.logdet(x[0])"),
-    ("quantized_linear", "torch.rand([4000, 4000])", "_w = ops.quantized.linear_prepack(torch.quantize_per_tensor(x[0], 0.01, 0, 12)"
+    ("quantized_linear", "torch.rand([4000, 4000])",
+     "_w = ops.quantized.linear_prepack(torch.quantize_per_tensor(x[0], 0.01, 0, 12)"
      ", None)\nops.quantized.linear(torch.quantize_per_tensor(x[0], 0.01, 0, 13), _w, 0.1, 0)"),
     ("many_small", "torch.rand([3])", "y = x[0]\nwhile True:\n  y = torch.add(y, 1)\ny"),
-    ("many_middle", "torch.rand([200000])", "y = x[0]\nwhile True:\n  y = torch.add(torch.mul(y, 0.5), 1)\ny"),
-    ("stack_many", "torch.rand([3])", "l: List[Tensor] = []\nfor i in range(3000000):\n  _ = torch.append(l, x[0])\n"
+    ("many_middle", "torch.rand([200000])",
+     "y = x[0]\nwhile True:\n  y = torch.add(torch.mul(y, 0.5), 1)\ny"),
+    ("stack_many", "torch.rand([3])",
+     "l: List[Tensor] = []\nfor i in range(3000000):\n  _ = torch.append(l, x[0])\n"
      "torch.stack(l)"),
 ):  # fmt: skip
     row(name, make, run, slow=make.count("00000") > 0 or "[5000, 5000]" in make)
@@ -353,7 +395,8 @@ row("lstm", "torch.rand([3000, 8, 256]), torch.rand([1, 8, 256]), torch.rand([10
     "torch.lstm(x[0], [x[1], x[1]], [x[2], x[2]], False, 1, 0., False, False, False)",
     "Tuple[Tensor, Tensor, Tensor]")  # fmt: skip
 row("gru", "torch.rand([3000, 8, 256]), torch.rand([1, 8, 256]), torch.rand([768, 256])",
-    "torch.gru(x[0], x[1], [x[2], x[2]], False, 1, 0., False, False, False)", "Tuple[Tensor, Tensor]")  # fmt: skip
+    "torch.gru(x[0], x[1], [x[2], x[2]], False, 1, 0., False, False, False)", "Tuple[Tensor, "
+                                                                              "Tensor]")  # fmt: skip
 
 # Lists, strings, dicts.
 E = "torch.ones([1])"
@@ -361,18 +404,25 @@ for name, run in (
     ("list_times", "torch.len([0] * 100000000000)"),
     ("list_times_fits", "torch.len([0] * 150000000)"),
     ("list_add", "l = [0] * 50000000\nm = l + l\ntorch.len(m)"),
-    ("list_range", "l: List[int] = []\nfor i in range(1000000000000):\n  l.append(i)\ntorch.len(l)"),
+    ("list_range",
+     "l: List[int] = []\nfor i in range(1000000000000):\n  l.append(i)\ntorch.len(l)"),
     ("list_comprehension", "l = [i * 2 for i in range(1000000000)]\ntorch.len(l)"),
-    ("list_sort", "l = [0] * 10000000\ns = 1\nfor i in range(10000000):\n  s = (s * 1103515245 + 12345) % 2147483648\n"
+    ("list_sort",
+     "l = [0] * 10000000\ns = 1\nfor i in range(10000000):\n  s = (s * 1103515245 + 12345) % "
+     "2147483648\n"
      "  l[i] = s\nl.sort()\nl[0]"),
     ("list_reverse", "l = [0] * 150000000\nfor i in range(100000):\n  l.reverse()\nl[0]"),
-    ("list_index", "l = [0] * 100000000\nfor i in range(100000):\n  if 7 in l:\n    print(i)\nl[0]"),
+    ("list_index",
+     "l = [0] * 100000000\nfor i in range(100000):\n  if 7 in l:\n    print(i)\nl[0]"),
     ("list_count", "l = [0] * 100000000\nn = 0\nfor i in range(100000):\n  n += l.count(3)\nn"),
-    ("list_equal", "l = [0] * 50000000\nm = [0] * 50000000\nn = 0\nfor i in range(100000):\n  if l != m:\n    n += 1\nn"),
+    ("list_equal",
+     "l = [0] * 50000000\nm = [0] * 50000000\nn = 0\nfor i in range(100000):\n  if l != m:\n    n "
+     "+= 1\nn"),
     ("list_insert", "l = [0] * 1000000\nfor i in range(1000000000):\n  l.insert(0, i)\nl[0]"),
     ("list_pop", "l = [0] * 100000000\nfor i in range(100000000):\n  _ = l.pop(0)\nl[0]"),
     ("list_slice", "l = [0] * 100000000\nfor i in range(100000000):\n  m = l[1:]\nl[0]"),
-    ("list_copy", "l = [0] * 100000000\nm = l.copy()\nfor i in range(100000000):\n  m = l.copy()\nl[0]"),
+    ("list_copy",
+     "l = [0] * 100000000\nm = l.copy()\nfor i in range(100000000):\n  m = l.copy()\nl[0]"),
     ("list_sum", "l = [0] * 100000000\ns = 0\nfor i in range(1000):\n  s += sum(l)\ns"),
     ("list_max", "l = [0] * 100000000\ns = 0\nfor i in range(1000):\n  s += max(l)\ns"),
     ("list_tensor", "l = [0] * 50000000\nt = torch.tensor(l)\nint(t[0])"),
@@ -381,27 +431,58 @@ for name, run in (
     ("str_times", "s = 'a'\nwhile torch.len(s) < 1000000000000:\n  s = s + s\nlen(s)"),
     ("str_add", "s = 'a'\nfor i in range(1000000000):\n  s += s\nlen(s)"),
     ("str_join", "l = ['a'] * 30000000\ns = ''.join(l)\nlen(s)"),
-    ("str_find", "s = 'a'\nwhile torch.len(s) < 2000000:\n  s = s + s\nt = 'a'\nwhile torch.len(t) < 1000000:\n  t = t + t\nt = t + 'b'\ns.find(t)"),
-    ("str_rfind", "s = 'a'\nwhile torch.len(s) < 2000000:\n  s = s + s\nt = 'a'\nwhile torch.len(t) < 500000:\n  t = t + t\nt = t + 'b' + t\ns.rfind(t)"),
-    ("str_count", "s = 'a'\nwhile torch.len(s) < 2000000:\n  s = s + s\nt = 'a'\nwhile torch.len(t) < 1000000:\n  t = t + t\nt = t + 'b'\ns.count(t)"),
-    ("str_replace", "s = 'a'\nwhile torch.len(s) < 2000000:\n  s = s + s\nt = 'a'\nwhile torch.len(t) < 1000000:\n  t = t + t\nt = t + 'b'\nlen(s.replace(t, 'c'))"),
-    ("str_split", "s = 'a'\nwhile torch.len(s) < 2000000:\n  s = s + s\nt = 'a'\nwhile torch.len(t) < 1000000:\n  t = t + t\nt = t + 'b'\nlen(s.split(t))"),
+    ("str_find",
+     "s = 'a'\nwhile torch.len(s) < 2000000:\n  s = s + s\nt = 'a'\nwhile torch.len(t) < "
+     "1000000:\n  t = t + t\nt = t + 'b'\ns.find(t)"),
+    ("str_rfind",
+     "s = 'a'\nwhile torch.len(s) < 2000000:\n  s = s + s\nt = 'a'\nwhile torch.len(t) < 500000:\n "
+     " t = t + t\nt = t + 'b' + t\ns.rfind(t)"),
+    ("str_count",
+     "s = 'a'\nwhile torch.len(s) < 2000000:\n  s = s + s\nt = 'a'\nwhile torch.len(t) < "
+     "1000000:\n  t = t + t\nt = t + 'b'\ns.count(t)"),
+    ("str_replace",
+     "s = 'a'\nwhile torch.len(s) < 2000000:\n  s = s + s\nt = 'a'\nwhile torch.len(t) < "
+     "1000000:\n  t = t + t\nt = t + 'b'\nlen(s.replace(t, 'c'))"),
+    ("str_split",
+     "s = 'a'\nwhile torch.len(s) < 2000000:\n  s = s + s\nt = 'a'\nwhile torch.len(t) < "
+     "1000000:\n  t = t + t\nt = t + 'b'\nlen(s.split(t))"),
     ("str_split_many", "s = 'a '\nwhile torch.len(s) < 30000000:\n  s = s + s\nlen(s.split())"),
-    ("str_in", "s = 'a'\nwhile torch.len(s) < 2000000:\n  s = s + s\nt = 'a'\nwhile torch.len(t) < 1000000:\n  t = t + t\nt = t + 'b'\nn = 0\nif t in s:\n  n = 1\nn"),
-    ("str_chars", "s = 'a'\nwhile torch.len(s) < 30000000:\n  s = s + s\nl = [c for c in s]\nlen(l)"),
+    ("str_in",
+     "s = 'a'\nwhile torch.len(s) < 2000000:\n  s = s + s\nt = 'a'\nwhile torch.len(t) < "
+     "1000000:\n  t = t + t\nt = t + 'b'\nn = 0\nif t in s:\n  n = 1\nn"),
+    ("str_chars",
+     "s = 'a'\nwhile torch.len(s) < 30000000:\n  s = s + s\nl = [c for c in s]\nlen(l)"),
     ("str_list", "s = 'a'\nwhile torch.len(s) < 30000000:\n  s = s + s\nl = list(s)\nlen(l)"),
-    ("str_upper", "s = 'a'\nwhile torch.len(s) < 500000000:\n  s = s + s\nfor i in range(1000):\n  s = s.upper()\nlen(s)"),
-    ("str_reverse", "s = 'a'\nwhile torch.len(s) < 500000000:\n  s = s + s\nfor i in range(1000):\n  s = s[::-1]\nlen(s)"),
-    ("str_index", "s = 'ä'\nwhile torch.len(s) < 200000000:\n  s = s + s\nn = 0\nfor i in range(1000000):\n  n += len(s[100000000])\nn"),
-    ("str_len", "s = 'ä'\nwhile torch.len(s) < 200000000:\n  s = s + s\nn = 0\nfor i in range(1000000):\n  n += len(s)\nn"),
-    ("str_compare", "s = 'a'\nwhile torch.len(s) < 500000000:\n  s = s + s\nt = s + ''\nn = 0\nwhile n < 1:\n  if s != t:\n    n = 1\nn"),
-    ("str_format", "s = 'a'\nwhile torch.len(s) < 100000000:\n  s = s + s\nt = ''\nfor i in range(1000):\n  t = '{}{}'.format(s, s)\nlen(t)"),
-    ("str_sort", "c = 'abcdefghijklmnopq'\nl = [c, 'b', c + 'x'] * 300000\nfor i in range(1000):\n  l.sort()\nlen(l)"),
+    ("str_upper",
+     "s = 'a'\nwhile torch.len(s) < 500000000:\n  s = s + s\nfor i in range(1000):\n  s = "
+     "s.upper()\nlen(s)"),
+    ("str_reverse",
+     "s = 'a'\nwhile torch.len(s) < 500000000:\n  s = s + s\nfor i in range(1000):\n  s = "
+     "s[::-1]\nlen(s)"),
+    ("str_index",
+     "s = 'ä'\nwhile torch.len(s) < 200000000:\n  s = s + s\nn = 0\nfor i in range(1000000):\n  n "
+     "+= len(s[100000000])\nn"),
+    ("str_len",
+     "s = 'ä'\nwhile torch.len(s) < 200000000:\n  s = s + s\nn = 0\nfor i in range(1000000):\n  n "
+     "+= len(s)\nn"),
+    ("str_compare",
+     "s = 'a'\nwhile torch.len(s) < 500000000:\n  s = s + s\nt = s + ''\nn = 0\nwhile n < 1:\n  if "
+     "s != t:\n    n = 1\nn"),
+    ("str_format",
+     "s = 'a'\nwhile torch.len(s) < 100000000:\n  s = s + s\nt = ''\nfor i in range(1000):\n  t = "
+     "'{}{}'.format(s, s)\nlen(t)"),
+    ("str_sort",
+     "c = 'abcdefghijklmnopq'\nl = [c, 'b', c + 'x'] * 300000\nfor i in range(1000):\n  "
+     "l.sort()\nlen(l)"),
     ("sorted", "l = [0] * 30000000\nfor i in range(100):\n  m = sorted(l)\nl[0]"),
     ("dict_grow", "d: Dict[int, int] = {}\nfor i in range(1000000000):\n  d[i] = i\nlen(d)"),
-    ("dict_keys", "d: Dict[int, int] = {}\nfor i in range(100000):\n  d[i] = i\nn = 0\nfor i in range(1000000):\n"
+    ("dict_keys",
+     "d: Dict[int, int] = {}\nfor i in range(100000):\n  d[i] = i\nn = 0\nfor i in "
+     "range(1000000):\n"
      "  n += len(d.keys())\nn"),
-    ("dict_copy", "d: Dict[int, int] = {}\nfor i in range(100000):\n  d[i] = i\nn = 0\nfor i in range(1000000):\n"
+    ("dict_copy",
+     "d: Dict[int, int] = {}\nfor i in range(100000):\n  d[i] = i\nn = 0\nfor i in "
+     "range(1000000):\n"
      "  n += len(d.copy())\nn"),
     ("while_true", "n = 0\nwhile True:\n  n += 1\nn"),
     ("nested_loops", "n = 0\nfor i in range(1000000000):\n  for j in range(0):\n    n += 1\nn"),
@@ -682,7 +763,8 @@ def main() -> int:
         worst = max(worst, one, key=lambda o: o.over)
         bad += one.over > 0.05 or one.ended.startswith(("raised", "status"))
     print(
-        f"worst: {worst.over * 1000:.1f} ms, {worst.row}; {bad} rows over 50 ms, or with another error"
+        f"worst: {worst.over * 1000:.1f} ms, {worst.row}; {bad} rows over 50 ms, or with another "
+        f"error"
     )
     return 1 if bad else 0
 

@@ -51,12 +51,16 @@ TOLERANCE = {
 }
 # Entries that do not pass, and why; the list may only shrink.
 EXCEPTIONS: dict[str, str] = {
-    "as_strided.partial_views": "what lies outside of a view does not cross from torch: its offset in the storage is lost",
+    "as_strided.partial_views": "what lies outside of a view does not cross from torch: its offset "
+                                "in the storage is lost",
     "sparse.mm.reduce": "sparse tensors",
     "to_sparse": "sparse tensors",
-    "nn.functional.linear_cross_entropy.chunked": "operators in Python of PyTorch's own, which no program can hold",
-    "nn.functional.linear_cross_entropy.chunked_none": "operators in Python of PyTorch's own, which no program can hold",
-    "as_strided_scatter": "PyTorch gives self the gradient of the elements that src overwrote; here of those that it left",
+    "nn.functional.linear_cross_entropy.chunked": "operators in Python of PyTorch's own, which no "
+                                                  "program can hold",
+    "nn.functional.linear_cross_entropy.chunked_none": "operators in Python of PyTorch's own, "
+                                                       "which no program can hold",
+    "as_strided_scatter": "PyTorch gives self the gradient of the elements that src overwrote; "
+                          "here of those that it left",
 }
 # Recording's own matters: what they do to gradients is no formula.
 NATIVE = {
@@ -279,8 +283,8 @@ class Torch:
 @functools.cache
 def names() -> dict[str, Any]:
     space = {
-        "torch": Torch(), "math": math, "ops": torch.ops, "List": List, "Optional": Optional, "Tuple": Tuple,
-        "Tensor": torch.Tensor, "number": Any, "annotate": lambda _, value: value,
+        "torch": Torch(), "math": math, "ops": torch.ops, "List": List, "Optional": Optional,
+        "Tuple": Tuple, "Tensor": torch.Tensor, "number": Any, "annotate": lambda _, value: value,
     }  # fmt: skip
     for text in table().gradients.helpers.values():
         exec(compiled(text), space)
@@ -522,7 +526,8 @@ def main() -> int:
         print("formulas that no sample reaches:", ", ".join(went["unreached"]))
     total = len(went["passed"]) + len(went["failed"])
     print(
-        f"{len(went['passed'])} of {total} entries pass ({100 * len(went['passed']) / max(total, 1):.1f} %)"
+        f"{len(went['passed'])} of {total} entries pass "
+        f"({100 * len(went['passed']) / max(total, 1):.1f} %)"
     )
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(went, indent=1))

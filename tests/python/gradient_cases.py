@@ -57,7 +57,8 @@ def positive(r: Maker) -> torch.Tensor:
 # -- Pointwise
 
 case("multiply.Tensor divide.Tensor true_divide.Tensor subtract.Tensor", lambda r: (r(*S), r(4)))
-case("add.Scalar sub.Scalar subtract.Scalar mul.Scalar multiply.Scalar div.Scalar divide.Scalar true_divide.Scalar "
+case("add.Scalar sub.Scalar subtract.Scalar mul.Scalar multiply.Scalar div.Scalar divide.Scalar "
+     "true_divide.Scalar "
      "remainder.Scalar fmod.Scalar", lambda r: (r(*S), 2.5))  # fmt: skip
 for NAME in ("mul.Scalar", "div.Scalar", "add.Scalar"):
     CASES[NAME + " "] = lambda r: ((r(*S, dtype=C128), 2 - 1j), {})
@@ -65,7 +66,8 @@ case("div.Scalar_mode divide.Scalar_mode", lambda r: (r(*S), 0.7), rounding_mode
 CASES["divide.Scalar_mode "] = lambda r: ((r(*S), 0.7), {"rounding_mode": None})
 case("divide.Tensor_mode", lambda r: (r(*S), r(4)), rounding_mode=None)
 case("pow.Scalar", lambda r: (2.5, r(*S)))
-case("negative absolute fix special_expit special_exp2 special_expm1 special_erf special_erfc special_sinc special_i0 "
+case("negative absolute fix special_expit special_exp2 special_expm1 special_erf special_erfc "
+     "special_sinc special_i0 "
      "arctan arcsinh", lambda r: (r(*S),))  # fmt: skip
 case("arcsin arccos arctanh special_erfinv special_logit", lambda r: (r.unit(*S),))
 case("arccosh special_gammaln special_digamma special_psi special_log1p", lambda r: (r.above(*S),))

@@ -63,11 +63,13 @@ def interface(m: Maker) -> None:
         inner.look("x", real_takes)
     arrow = "" if no_a else f" -> {real_returns}"
     m.world[i] = (
-        f"class {i}({base}):\n  def f(self, x: {takes}){'' if no_i else f' -> {returns}'}:\n    pass\n"
+        f"class {i}({base}):\n  def f(self, x: {takes}){'' if no_i else f' -> {returns}'}:\n    "
+        f"pass\n"
         + ("  def g(self) -> int:\n    pass\n" if m.chance(0.1) else "")
     )
     m.world[a] = (
-        f"class {a}{'(Module)' if base[0] == 'M' else ''}:\n  a : int\n  def f({selves}, x{'' if untyped else f': {real_takes}'}){arrow}:\n"
+        f"class {a}{'(Module)' if base[0] == 'M' else ''}:\n  a : int\n  def f({selves}, "
+        f"x{'' if untyped else f': {real_takes}'}){arrow}:\n"
     )
     m.world[a] += "".join(s + "\n" for s in inner.lines) + f"    return {value}\n"
     m.methods += inner.methods
@@ -144,7 +146,8 @@ def odd_self(m: Maker) -> None:
     if how == 2:
         m.world[a] = (
             f"class {a}:\n  a : int\n  def __enter__(self: {t}) -> int:\n{body}    return 1\n"
-            f"  def __exit__(self: __torch__.{a}, x: Any, y: Any, z: Any) -> NoneType:\n    return None\n"
+            f"  def __exit__(self: __torch__.{a}, x: Any, y: Any, z: Any) -> NoneType:\n    return "
+            f"None\n"
         )
         if m.chance(0.5):
             m.world[a] = (
@@ -182,7 +185,8 @@ def context(m: Maker) -> None:
     inner = Maker(r, world=m.world, n=m.n + 100)
     value = inner.value(t, 1)
     m.world[a] = (
-        f"class {a}:\n  a : int\n  def __enter__(self: __torch__.{a}) -> {claimed(m, t) if m.chance(0.3) else t}:\n"
+        f"class {a}:\n  a : int\n  def __enter__(self: __torch__.{a}) -> "
+        f"{claimed(m, t) if m.chance(0.3) else t}:\n"
     )
     m.world[a] += "".join(s + "\n" for s in inner.lines) + f"    return {value}\n"
     types = [ANY, ANY, ANY]
@@ -197,7 +201,8 @@ def context(m: Maker) -> None:
         inner.look(f"x{i}", x)
     parameters = "".join(f", x{i}: {x}" for i, x in enumerate(types))
     m.world[a] += (
-        f"  def __exit__(self: __torch__.{a}{parameters}) -> {r.choice(['NoneType', 'bool', 'int', 'Any'])}:\n"
+        f"  def __exit__(self: __torch__.{a}{parameters}) -> "
+        f"{r.choice(['NoneType', 'bool', 'int', 'Any'])}:\n"
     )
     m.world[a] += "".join(s + "\n" for s in inner.lines)
     m.world[a] += "    return " + r.choice(["None", "True", "1"]) + "\n"
@@ -259,7 +264,8 @@ def tuples(m: Maker) -> None:
         m.line(f'print("@Any", annotate(Any, {x}))')
         if m.chance(0.5):
             m.line(
-                f"_z = unchecked_cast(__torch__.{p}, annotate(Any, {r.choice(['(None, 1)', '(1, 2)', x])}))"
+                f"_z = unchecked_cast(__torch__.{p}, annotate(Any, "
+                f"{r.choice(['(None, 1)', '(1, 2)', x])}))"
             )
         return
     if how == 1:  # a default of another type
@@ -391,7 +397,10 @@ def hooks(m: Maker) -> None:
     inner = Maker(r, world=m.world, n=m.n + 200)
     inner.look("output", out)
     value = inner.value(out, 1)
-    s += f"  def post(self: __torch__.S, input: {r.choice([f'Tuple[{t}]', input_])}, output: {out}) -> {out}:\n"
+    s += (
+        f"  def post(self: __torch__.S, input: {r.choice([f'Tuple[{t}]', input_])}, output: "
+        f"{out}) -> {out}:\n"
+    )
     s += "".join(x + "\n" for x in inner.lines) + f"    return {value}\n"
     m.methods += inner.methods
     if m.chance(0.4):  # the root's: the command calls them
@@ -432,7 +441,8 @@ def families(m: Maker) -> None:
         t = wrap % f"__torch__.{k}_{(i + 1) % n if m.chance(0.1) else i + 1}"
         if base == "(Interface)":
             m.world[f"{k}_{i}"] = (
-                f"class {k}_{i}{base}:\n  def f(self, x: {t}) -> {t}:\n    pass\n  def g(self, x: {t}) -> {t}:\n    pass\n"
+                f"class {k}_{i}{base}:\n  def f(self, x: {t}) -> {t}:\n    pass\n  def g(self, x: "
+                f"{t}) -> {t}:\n    pass\n"
             )
             m.world[f"{k}x_{i}"] = (
                 m.world[f"{k}_{i}"]
@@ -543,8 +553,10 @@ def unset(m: Maker) -> None:
 
 
 MAGIC = {
-    "__len__": "torch.len({o})", "__getitem__": "({o})[1]", "__contains__": "torch.__contains__({o}, 1)", "__add__": "torch.add({o}, 1)",
-    "__eq__": "torch.eq({o}, {o})", "__lt__": "torch.lt({o}, {o})", "__neg__": "torch.neg({o})", "__str__": "str({o})",
+    "__len__": "torch.len({o})", "__getitem__": "({o})[1]",
+    "__contains__": "torch.__contains__({o}, 1)", "__add__": "torch.add({o}, 1)",
+    "__eq__": "torch.eq({o}, {o})", "__lt__": "torch.lt({o}, {o})", "__neg__": "torch.neg({o})",
+    "__str__": "str({o})",
     "__call__": "({o})(1)", "__bool__": "bool({o})", "__hash__": "torch.hash({o})",
 }  # fmt: skip
 
@@ -564,7 +576,8 @@ def magic(m: Maker) -> None:
     returns = BOOL if name == "__lt__" and m.chance(0.5) else t
     value = inner.value(returns, 1)
     m.world[a] = (
-        f"class {a}:\n  a : int\n  def {name}(self: __torch__.{r.choice([a, a, a, 'C'])}{f', x: {u}' if two else ''}) -> {returns}:\n"
+        f"class {a}:\n  a : int\n  def {name}(self: "
+        f"__torch__.{r.choice([a, a, a, 'C'])}{f', x: {u}' if two else ''}) -> {returns}:\n"
     )
     m.world[a] += "".join(s + "\n" for s in inner.lines) + f"    return {value}\n"
     m.methods += inner.methods

@@ -380,9 +380,12 @@ def to_list(m: Maker) -> None:
     """tolist() whose declared type is not the tensor's."""
     r = m.rng
     make, true = r.choice([
-        ("torch.ones([2])", list_of(FLOAT)), ("torch.ones([2], dtype=4)", list_of(INT)), ("torch.ones([2], dtype=11)", list_of(BOOL)),
-        ("torch.ones([2, 1])", list_of(list_of(FLOAT))), ("torch.tensor(1)", INT), ("torch.tensor(1.5)", FLOAT),
-        ("torch.zeros([0])", list_of(FLOAT)), ("torch.ones([0, 2], dtype=4)", list_of(list_of(INT))),
+        ("torch.ones([2])", list_of(FLOAT)), ("torch.ones([2], dtype=4)", list_of(INT)),
+        ("torch.ones([2], dtype=11)", list_of(BOOL)),
+        ("torch.ones([2, 1])", list_of(list_of(FLOAT))), ("torch.tensor(1)", INT),
+        ("torch.tensor(1.5)", FLOAT),
+        ("torch.zeros([0])", list_of(FLOAT)), ("torch.ones([0, 2], dtype=4)",
+                                               list_of(list_of(INT))),
     ])  # fmt: skip
     claim = claimed(m, true)
     v = m.let(
@@ -447,12 +450,18 @@ def mixed_items(m: Maker) -> None:
     m.lie()
     other = m.value(t.args[0], 1)
     m.line(r.choice([
-        f"torch.sort({u}, False)", f"print(torch.sorted({u}))", f"print(torch.index({u}, {other}))", f"print(torch.count({u}, {other}))",
-        f"torch.remove({u}, {other})", f'print(torch.join("s", {u}))', f"print(torch.sum({u}))", f"print(torch.max({u}))",
-        f"print(torch.any({u}))", f"print(torch.__contains__({u}, {other}))", f"print(torch.eq({u}, {u}))", f"print(torch.lt({u}, {u}))",
-        f"print(torch.tensor({u}))", f"print(torch.stack({u}, 0))", f"print(torch.cat({u}, 0))", f"print(torch.zeros({u}))",
-        f"print(torch.pop({u}, 0))", f"torch.reverse({u})", f"torch.clear({u})", f'print(torch.format("{{}} {{}}", {u}, {v}))',
-        f"print(torch.dict({u}))", f"a, b, = {u}", f"torch.copy_({u}, {u})", f"print(torch.einsum(\"i\", {u}))",
+        f"torch.sort({u}, False)", f"print(torch.sorted({u}))", f"print(torch.index({u}, {other}))",
+        f"print(torch.count({u}, {other}))",
+        f"torch.remove({u}, {other})", f'print(torch.join("s", {u}))', f"print(torch.sum({u}))",
+        f"print(torch.max({u}))",
+        f"print(torch.any({u}))", f"print(torch.__contains__({u}, {other}))",
+        f"print(torch.eq({u}, {u}))", f"print(torch.lt({u}, {u}))",
+        f"print(torch.tensor({u}))", f"print(torch.stack({u}, 0))", f"print(torch.cat({u}, 0))",
+        f"print(torch.zeros({u}))",
+        f"print(torch.pop({u}, 0))", f"torch.reverse({u})", f"torch.clear({u})",
+        f'print(torch.format("{{}} {{}}", {u}, {v}))',
+        f"print(torch.dict({u}))", f"a, b, = {u}", f"torch.copy_({u}, {u})",
+        f"print(torch.einsum(\"i\", {u}))",
     ]))  # fmt: skip
     m.look(u, t)
 
@@ -580,7 +589,8 @@ def same_names(m: Maker) -> None:
         stated("(self.o).x")
     else:
         m.world[a] = (
-            f"class {a}:\n  x : {t}\n  x : {u} = {literal(m, u)}\n  def x(self) -> {u}:\n    return {literal(m, u)}\n"
+            f"class {a}:\n  x : {t}\n  x : {u} = {literal(m, u)}\n  def x(self) -> {u}:\n    "
+            f"return {literal(m, u)}\n"
         )
         m.attributes["o"] = f"__torch__.{a}"
         m.state["o"] = Object(a, {"x": plain(m, r.choice([t, u]))})

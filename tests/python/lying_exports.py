@@ -364,12 +364,18 @@ def trees(spec: Json) -> list[Json]:
 
 
 ODD_UNIONS = [
-    {"as_int": 1}, {"as_int": BAIT}, {"as_float": 1.5}, {"as_bool": True}, {"as_none": True}, {"as_string": "s\0a"}, {"as_ints": [1, BAIT]},
-    {"as_tensors": [{"name": "s_w"}]}, {"as_tensors": []}, {"as_tensor": {"name": "s_b"}}, {"as_sym_int": {"as_name": "n1"}},
-    {"as_sym_int": {"as_int": 2}}, {"as_sym_float": {"as_name": "n1"}}, {"as_sym_bool": {"as_bool": False}}, {"as_sym_ints": [{"as_int": BAIT}]},
-    {"as_optional_tensor": {"as_none": True}}, {"as_optional_tensors": [{"as_none": True}, {"as_tensor": {"name": "s_w"}}]},
-    {"as_strings": ["sa"]}, {"as_floats": [1.5]}, {"as_bools": [True]}, {"as_scalar_type": 99}, {"as_layout": 7}, {"as_device": {"type": "cpu", "index": 3}},
-    {"as_int_lists": [[1], []]}, {"as_nested_tensors": [[{"name": "s_w"}]]}, {"as_complex": {"real": 1.0, "imag": 2.0}}, {},
+    {"as_int": 1}, {"as_int": BAIT}, {"as_float": 1.5}, {"as_bool": True}, {"as_none": True},
+    {"as_string": "s\0a"}, {"as_ints": [1, BAIT]},
+    {"as_tensors": [{"name": "s_w"}]}, {"as_tensors": []}, {"as_tensor": {"name": "s_b"}},
+    {"as_sym_int": {"as_name": "n1"}},
+    {"as_sym_int": {"as_int": 2}}, {"as_sym_float": {"as_name": "n1"}},
+    {"as_sym_bool": {"as_bool": False}}, {"as_sym_ints": [{"as_int": BAIT}]},
+    {"as_optional_tensor": {"as_none": True}}, {"as_optional_tensors": [{"as_none": True},
+                                                                        {"as_tensor": {"name": "s_w"}}]},
+    {"as_strings": ["sa"]}, {"as_floats": [1.5]}, {"as_bools": [True]}, {"as_scalar_type": 99},
+    {"as_layout": 7}, {"as_device": {"type": "cpu", "index": 3}},
+    {"as_int_lists": [[1], []]}, {"as_nested_tensors": [[{"name": "s_w"}]]},
+    {"as_complex": {"real": 1.0, "imag": 2.0}}, {},
 ]  # fmt: skip
 
 
@@ -394,8 +400,10 @@ def other_kind(r: random.Random, e: Export, m: Json) -> None:
     known = [n for n in e.tensors + e.sizes if f'"{n}"' in name]
     n = r.choice(known or e.tensors)
     c[k] = r.choice([
-        tensor(n), size(n), {"as_sym_bool": {"as_name": n}}, {"as_sym_float": {"as_name": n}}, {"as_tensors": [{"name": n}] * r.choice([1, 2, 20])},
-        {"as_optional_tensor": {"as_tensor": {"name": n}}}, {"as_sym_ints": [{"as_name": n}]}, {"as_optional_tensors": [{"as_tensor": {"name": n}}]},
+        tensor(n), size(n), {"as_sym_bool": {"as_name": n}}, {"as_sym_float": {"as_name": n}},
+        {"as_tensors": [{"name": n}] * r.choice([1, 2, 20])},
+        {"as_optional_tensor": {"as_tensor": {"name": n}}}, {"as_sym_ints": [{"as_name": n}]},
+        {"as_optional_tensors": [{"as_tensor": {"name": n}}]},
     ])  # fmt: skip
 
 
@@ -408,11 +416,16 @@ def other_name(r: random.Random, e: Export, m: Json) -> None:
 def other_target(r: random.Random, e: Export, m: Json) -> None:
     n = r.choice(e.nodes)
     n["target"] = r.choice([
-        r.choice(e.nodes)["target"], "torch.ops.aten.max.dim", "torch.ops.aten.item.default", "torch.ops.aten._assert_scalar.default",
-        "torch.ops.higher_order.cond", "torch.ops.higher_order.while_loop", "torch.ops.higher_order.map_impl", "torch.ops.aten.add_.Tensor",
-        "torch.ops.aten.index.Tensor", "_operator.add", "_operator.getitem", "torch.sym_ite", "torch.sym_int", "torch.ops.aten.sym_size.int",
-        "torch.ops.aten.split.Tensor", "torch.ops.aten.tensor_split.sections", "torch.ops.higher_order.wrap_with_set_grad_enabled",
-        "torch.ops.higher_order.scan", "torch.ops.higher_order.with_effects", "torch.ops.prim.device.default", "torch.ops.aten.resize_.default",
+        r.choice(e.nodes)["target"], "torch.ops.aten.max.dim", "torch.ops.aten.item.default",
+        "torch.ops.aten._assert_scalar.default",
+        "torch.ops.higher_order.cond", "torch.ops.higher_order.while_loop",
+        "torch.ops.higher_order.map_impl", "torch.ops.aten.add_.Tensor",
+        "torch.ops.aten.index.Tensor", "_operator.add", "_operator.getitem", "torch.sym_ite",
+        "torch.sym_int", "torch.ops.aten.sym_size.int",
+        "torch.ops.aten.split.Tensor", "torch.ops.aten.tensor_split.sections",
+        "torch.ops.higher_order.wrap_with_set_grad_enabled",
+        "torch.ops.higher_order.scan", "torch.ops.higher_order.with_effects",
+        "torch.ops.prim.device.default", "torch.ops.aten.resize_.default",
     ])  # fmt: skip
 
 
@@ -449,10 +462,12 @@ def bend(r: random.Random, t: Json) -> None:
     how = r.randrange(8)
     children = t["children_spec"]
     if how == 0:
-        t["type"] = r.choice(["builtins.list", "builtins.tuple", "builtins.dict", "collections.OrderedDict", "collections.namedtuple",
+        t["type"] = r.choice(["builtins.list", "builtins.tuple", "builtins.dict",
+                              "collections.OrderedDict", "collections.namedtuple",
                               "collections.defaultdict", "collections.deque", "builtins.set", None, 5, "torch.Size", "my.Class"])  # fmt: skip
     elif how == 1:
-        t["context"] = r.choice(["null", None, "[]", "[1, 2]", '["k0"]', '["k0", "k0"]', '"s"', "5", "{}", '[null]', '[[1]]', '["a\\u0000b"]',
+        t["context"] = r.choice(["null", None, "[]", "[1, 2]", '["k0"]', '["k0", "k0"]', '"s"', "5",
+                                 "{}", '[null]', '[[1]]', '["a\\u0000b"]',
                                  '["k0", "k1", "k2"]', "not json", '{"key": ["k0"]}', "[true]", "[1.5]", "[" * 100])  # fmt: skip
     elif how == 2 and children:
         children.pop(r.randrange(len(children)))
@@ -557,9 +572,12 @@ def constraints(r: random.Random, e: Export, m: Json) -> None:
         )
     }
     m["guards_code"] = [r.choice([
-        "L['a0'].size()[0] == 2", "L['a0'].size()[9] == 2", "L['zz'].size()[0] == 2", "not " * 3000 + "True", "(" * 2000 + "1" + ")" * 2000,
-        "L['a0']", "L['a0'] + 1", "1 // 0 == 1", "2 ** 62 * 8 == 0", "L['a1'][0] == 1", "", "L[", "x" * 10000, "1 < 2 < 3 < 4" + " < 5" * 1000,
-        "L['a0'].size()[-1] % 0 == 0", "L['a0'].stride()[0] == 2", "-9223372036854775808 // -1 == 0", "True and " * 2000 + "True",
+        "L['a0'].size()[0] == 2", "L['a0'].size()[9] == 2", "L['zz'].size()[0] == 2",
+        "not " * 3000 + "True", "(" * 2000 + "1" + ")" * 2000,
+        "L['a0']", "L['a0'] + 1", "1 // 0 == 1", "2 ** 62 * 8 == 0", "L['a1'][0] == 1", "", "L[",
+        "x" * 10000, "1 < 2 < 3 < 4" + " < 5" * 1000,
+        "L['a0'].size()[-1] % 0 == 0", "L['a0'].stride()[0] == 2",
+        "-9223372036854775808 // -1 == 0", "True and " * 2000 + "True",
     ])]  # fmt: skip
 
 
@@ -596,7 +614,8 @@ def arguments(r: random.Random, e: Export, m: Json) -> None:
 
 
 LIES: list[tuple[Callable[[random.Random, Export, Json], None], int]] = [
-    (other_union, 3), (other_kind, 3), (other_name, 3), (other_target, 3), (other_count, 3), (in_spec, 3), (argument_spec, 2), (out_spec, 2),
+    (other_union, 3), (other_kind, 3), (other_name, 3), (other_target, 3), (other_count, 3),
+    (in_spec, 3), (argument_spec, 2), (out_spec, 2),
     (weights, 3), (spec_kinds, 3), (other_json, 3), (constraints, 2), (arguments, 3),
 ]  # fmt: skip
 

@@ -201,7 +201,8 @@ def set_state(m: Maker) -> None:
     if extra or not sets or not annotation or arrow != " -> NoneType":
         m.lie()
     m.world[a] = (
-        f"class {a}:\n  x : {kept}\n  n : int\n  def __setstate__({self_}, s{annotation}{extra}){arrow}:\n"
+        f"class {a}:\n  x : {kept}\n  n : int\n  def __setstate__({self_}, "
+        f"s{annotation}{extra}){arrow}:\n"
     )
     m.world[a] += "".join(s + "\n" for s in inner.lines) + sets + "    return None\n"
     m.methods += inner.methods

@@ -331,7 +331,10 @@ def report(f: Finding) -> str:
         f"  exit {o.code} after {o.seconds:.2f} s: {(o.out[-300:] + o.err[-400:]).strip()}"
         for o in f.outcomes
     )
-    return f"seed {f.seed}: {f.what} ({', '.join(f.case.kinds)})\nargs {f.case.args}\n{f.case.code}\n{said}\n"
+    return (
+        f"seed {f.seed}: {f.what} ({', '.join(f.case.kinds)})\nargs "
+        f"{f.case.args}\n{f.case.code}\n{said}\n"
+    )
 
 
 def keep(folder: pathlib.Path, findings: list[Finding]) -> None:

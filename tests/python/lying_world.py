@@ -354,7 +354,10 @@ class Maker:
             )
         if k == "List":
             n = 0 if depth <= 0 else r.choice([0, 1, 1, 2])
-            return f"annotate({t}, [{', '.join(self.value(t.args[0], depth - 1, parts[0]) for _ in range(n))}])"
+            return (
+                f"annotate({t}, "
+                f"[{', '.join(self.value(t.args[0], depth - 1, parts[0]) for _ in range(n))}])"
+            )
         if k == "Dict":
             n = 0 if depth <= 0 else r.choice([0, 1, 1])
             items = [
@@ -369,7 +372,10 @@ class Maker:
                 else "()"
             )
         if k == "Optional":
-            return f"annotate({t}, {'None' if depth <= 0 or r.random() < 0.3 else self.value(t.args[0], depth - 1, parts[0])})"
+            return (
+                f"annotate({t}, "
+                f"{'None' if depth <= 0 or r.random() < 0.3 else self.value(t.args[0], depth - 1, parts[0])})"
+            )
         if k == "Union":
             return f"annotate({t}, {self.value(r.choice(t.args), depth - 1)})"
         if k in ("Future", "Await"):

@@ -176,7 +176,10 @@ def tensor_difference(
         return f"{place}: shape {tuple(got.shape)}, expected {tuple(want.shape)}"
     for size, a, b in zip(want.shape, got.stride(), want.stride(), strict=True):
         if size > 1 and a != b and want.numel():
-            return f"{place}: strides {got.stride()}, expected {want.stride()} of shape {tuple(want.shape)}"
+            return (
+                f"{place}: strides {got.stride()}, expected {want.stride()} of shape "
+                f"{tuple(want.shape)}"
+            )
     if name in UNDEFINED:
         return ""
     try:
@@ -561,7 +564,8 @@ def summary(rows: list[Row], options: argparse.Namespace, seconds: float) -> int
     floats = sum(1 for r in rows if sum(r.n(w, dtype="float32") for w in WAYS))
     whole = sum(1 for r in rows if r.counts and not r.why)
     print(
-        f"\n{passed} of {total} samples pass ({passed / max(total, 1):.2%}); {whole} of {len(rows)} entries whole;"
+        f"\n{passed} of {total} samples pass ({passed / max(total, 1):.2%}); {whole} of "
+        f"{len(rows)} entries whole;"
     )
     print(f"float32: {runs} entries of {len(rows)} pass 90 % ({floats} have float32 samples)")
     for form in FORMS:

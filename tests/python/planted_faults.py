@@ -60,7 +60,8 @@ FAULTS = (
         "wrong alias",
         "list(x) is x",
         "src/ops/kernels/values/list.c",
-        "  TRY(copy_list(call, call_list(call, 0), call_list(call, 0)->n, &c));\n  return_list(call, c);\n  return RUSH_OK;",
+        "  TRY(copy_list(call, call_list(call, 0), call_list(call, 0)->n, &c));\n  "
+        "return_list(call, c);\n  return RUSH_OK;",
         "  (void)c;\n  call_return_arg(call, 0, 0);\n  return RUSH_OK;",
     ),
     Fault(
@@ -144,11 +145,13 @@ FAULTS = (
         "evaluation order",
         "x.a += e reads x.a after e",
         "src/script/emit/stmt.c",
-        "  sugared base = sugar_value(object), attr = em_get_attr(e, &base, target->as.attr.name);\n"
+        "  sugared base = sugar_value(object), attr = em_get_attr(e, &base, "
+        "target->as.attr.name);\n"
         "  ir_value *old = em_as_value(e, &attr);\n"
         "  ir_value *v = augment(e, st->op, old, em_expr(e, st->as.aug.value, old->type));\n",
         "  ir_value *with = em_expr(e, st->as.aug.value, NULL);\n"
-        "  sugared base = sugar_value(object), attr = em_get_attr(e, &base, target->as.attr.name);\n"
+        "  sugared base = sugar_value(object), attr = em_get_attr(e, &base, "
+        "target->as.attr.name);\n"
         "  ir_value *v = augment(e, st->op, em_as_value(e, &attr), with);\n",
     ),
     Fault(
@@ -199,7 +202,8 @@ FAULTS = (
         "borrowed default",
         "dict.setdefault gives a value that it did not retain",
         "src/ops/kernels/values/dict.c",
-        "    call->results[0] = value_retain(*v);\n    return RUSH_OK;\n  }\n  TRY(kernel_dict_setitem(call));",
+        "    call->results[0] = value_retain(*v);\n    return RUSH_OK;\n  }\n  "
+        "TRY(kernel_dict_setitem(call));",
         "    call->results[0] = *v;\n    return RUSH_OK;\n  }\n  TRY(kernel_dict_setitem(call));",
         OPERATORS,
     ),
@@ -457,7 +461,8 @@ def planted(root: pathlib.Path, fault: Fault) -> tuple[str, str]:
     text = (root / fault.file).read_text(encoding="utf-8")
     if text.count(fault.old) != 1:
         sys.exit(
-            f"{fault.name}: the patch no longer applies: its text is {text.count(fault.old)} times in {fault.file}"
+            f"{fault.name}: the patch no longer applies: its text is {text.count(fault.old)} times "
+            f"in {fault.file}"
         )
     return text, text.replace(fault.old, fault.new)
 
@@ -515,7 +520,8 @@ def main() -> int:
                 (root / f.file).write_text(text, encoding="utf-8")
             missed += not by
             print(
-                f"{f.name:24}{by or 'NOT FOUND':46}{time.monotonic() - start:>7.0f}  {f.what}; {how}",
+                f"{f.name:24}{by or 'NOT FOUND':46}{time.monotonic() - start:>7.0f}  {f.what}; "
+                f"{how}",
                 flush=True,
             )
         print(f"{len(faults) - missed} of {len(faults)} faults found")

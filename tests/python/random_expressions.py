@@ -13,7 +13,8 @@ INT, FLOAT, BOOL, STR = ("int",), ("float",), ("bool",), ("str",)
 SCALARS = (INT, INT, INT, FLOAT, BOOL, STR, STR)
 WORDS = ("", "a", "b", "ab", "key", "x,y", "Hello", "zz top", "q-r-s", "42", " pad ")
 TEXT_METHODS = (
-    "upper()", "lower()", "strip()", "lstrip()", "rstrip()", "swapcase()", "capitalize()", "strip('a ')", "title()",
+    "upper()", "lower()", "strip()", "lstrip()", "rstrip()", "swapcase()", "capitalize()",
+    "strip('a ')", "title()",
 )  # fmt: skip
 TEXT_TESTS = (
     "isdigit()",
@@ -248,7 +249,10 @@ class Expressions:
                 return call
         if depth > 0 and t[0] not in ("opt", "union") and self.chance(0.08):
             self.note("conditional expression")
-            return f"({self.expr(t, depth - 1)} if {self.truth(depth - 1)} else {self.expr(t, depth - 1)})"
+            return (
+                f"({self.expr(t, depth - 1)} if {self.truth(depth - 1)} else "
+                f"{self.expr(t, depth - 1)})"
+            )
         return getattr(self, "make_" + t[0])(t, depth)
 
     def or_variable(self, t: Type, p: float = 0.7) -> str | None:
@@ -315,7 +319,10 @@ class Expressions:
         if len(t) > 2 and depth > 0 and self.chance(0.15):
             self.note("tuple +")
             cut = self.r.randint(1, len(t) - 2)
-            return f"({self.expr(('tuple', *t[1 : cut + 1]), depth - 1)} + {self.expr(('tuple', *t[cut + 1 :]), depth - 1)})"
+            return (
+                f"({self.expr(('tuple', *t[1 : cut + 1]), depth - 1)} + "
+                f"{self.expr(('tuple', *t[cut + 1 :]), depth - 1)})"
+            )
         longer = [
             n
             for n, u in self.env.items()
@@ -547,7 +554,8 @@ class Expressions:
             return f"sum({self.expr(lst(INT), depth - 1)})", LONG * BIG
         if k == 6:
             return (
-                f"{self.r.choice(('min', 'max'))}({self.small_int(depth - 1)}, {self.small_int(depth - 1)})",
+                f"{self.r.choice(('min', 'max'))}({self.small_int(depth - 1)}, "
+                f"{self.small_int(depth - 1)})",
                 BIG,
             )
         if k == 7:
@@ -579,7 +587,8 @@ class Expressions:
             return (least, BIG) if v else self.whole(0)
         if k == 1:
             return (
-                f"divmod({self.small_int(depth - 1)}, {self.r.choice((2, 3, -7))})[{self.r.randrange(2)}]",
+                f"divmod({self.small_int(depth - 1)}, "
+                f"{self.r.choice((2, 3, -7))})[{self.r.randrange(2)}]",
                 BIG,
             )
         if k == 2:
@@ -598,7 +607,10 @@ class Expressions:
             return f"sum({text})", n * BIG
         # PyTorch refuses a start behind the text, takes ends below 0 for others, and counts what
         # reaches over an end.
-        find = f"{self.r.choice(('find', 'rfind'))}({self.r.choice(WORDS[1:4])!r}, 0, {self.r.randint(0, 9)})"
+        find = (
+            f"{self.r.choice(('find', 'rfind'))}({self.r.choice(WORDS[1:4])!r}, 0, "
+            f"{self.r.randint(0, 9)})"
+        )
         return f"{self.expr(STR, 0)}.{find}", 24
 
     def int_choice(self, depth: int) -> tuple[str, int]:
@@ -933,9 +945,15 @@ class Expressions:
             return f"bool({self.expr(t, depth - 1)})"
         if k == 10:
             self.note("comparison of float")
-            return f"({self.number(depth - 1)[0]} {self.r.choice(('<', '<=', '>', '>=', '==', '!='))} {self.number(depth - 1)[0]})"
+            return (
+                f"({self.number(depth - 1)[0]} "
+                f"{self.r.choice(('<', '<=', '>', '>=', '==', '!='))} {self.number(depth - 1)[0]})"
+            )
         self.note("comparison of int")
-        return f"({self.whole(depth - 1)[0]} {self.r.choice(('<', '<=', '>', '>=', '==', '!='))} {self.whole(depth - 1)[0]})"
+        return (
+            f"({self.whole(depth - 1)[0]} {self.r.choice(('<', '<=', '>', '>=', '==', '!='))} "
+            f"{self.whole(depth - 1)[0]})"
+        )
 
     def truth_more(self, k: int, depth: int) -> str:
         if k == 0:
@@ -945,7 +963,10 @@ class Expressions:
         if k == 1:
             self.note("test of text")
             if self.chance(0.5):
-                return f"({self.expr(STR, 0)} {self.r.choice(('in', 'not in'))} {self.expr(STR, depth - 1)})"
+                return (
+                    f"({self.expr(STR, 0)} {self.r.choice(('in', 'not in'))} "
+                    f"{self.expr(STR, depth - 1)})"
+                )
             return f"{self.text(0)[0]}.{self.r.choice(TEXT_TESTS)}"
         objects = [(n, u) for n, u in self.env.items() if u[0] in ("obj", "list")]
         if objects and self.chance(0.5):

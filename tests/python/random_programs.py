@@ -461,7 +461,10 @@ class Writer(Idioms):
         elif k == 1:
             span = f"{self.r.randint(-2, 3)}, {self.r.randint(0, 6)}"
         elif k == 2:
-            span = f"{self.r.randint(-3, 9)}, {self.r.randint(-3, 9)}, {self.r.choice((1, 2, 3, -1, -2))}"
+            span = (
+                f"{self.r.randint(-3, 9)}, {self.r.randint(-3, 9)}, "
+                f"{self.r.choice((1, 2, 3, -1, -2))}"
+            )
         else:
             span = f"{self.small_int(0)} % {self.r.randint(1, 6)}"
         self.note("for over range")
@@ -671,7 +674,8 @@ class Writer(Idioms):
             attrs.append((f"a{i}", self.any_type(1)))
         self.lines.append(f"class {name}:")
         self.lines.append(
-            f"    def __init__(self, {', '.join(f'{a}: {self.name(t)}' for a, t in attrs)}) -> None:"
+            f"    def __init__(self, {', '.join(f'{a}: {self.name(t)}' for a, t in attrs)}) -> "
+            f"None:"
         )
         self.lines += [f"        self.{a} = {a}" for a, _ in attrs] + [""]
         self.note("class")

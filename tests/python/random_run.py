@@ -466,7 +466,10 @@ def report(found: dict[str, Any]) -> str:
         f"  {name:10} {a}"
         for name, a in zip(("CPython", "rushlight", "PyTorch"), found["answers"], strict=False)
     )
-    return f"seed {found['done']}: {found['kind']}\n{found['text']}\ncalled with {found['inputs']}\n{answers}\n"
+    return (
+        f"seed {found['done']}: {found['kind']}\n{found['text']}\ncalled with "
+        f"{found['inputs']}\n{answers}\n"
+    )
 
 
 def census_table(census: Counter) -> str:
@@ -513,8 +516,10 @@ def main() -> int:
     for f in totals.found + (totals.alone if o.alone else []):
         print(report(f))
     print(
-        f"seeds {o.first}..{o.first + o.count - 1}: {totals.programs} programs, {totals.calls} calls, {totals.raised} raised, "
-        f"{len(totals.found)} differ, PyTorch alone differs in {len(totals.alone)}{' (PyTorch left out)' if o.no_torch else ''}"
+        f"seeds {o.first}..{o.first + o.count - 1}: {totals.programs} programs, {totals.calls} "
+        f"calls, {totals.raised} raised, "
+        f"{len(totals.found)} differ, PyTorch alone differs in "
+        f"{len(totals.alone)}{' (PyTorch left out)' if o.no_torch else ''}"
     )
     return 1 if totals.found or len(totals.alone) > max(2, ALONE_AT_MOST * totals.programs) else 0
 

@@ -136,7 +136,8 @@ class Tally:
             lines.append(text)
             if len(lines) <= self.most_lines:
                 print(
-                    f"DIFFERS {name}({text}) with {', '.join(wrong)} from {self.ways[0][0]}/{self.ways[0][1]}",
+                    f"DIFFERS {name}({text}) with {', '.join(wrong)} from "
+                    f"{self.ways[0][0]}/{self.ways[0][1]}",
                     flush=True,
                 )
         return not failed
@@ -159,7 +160,8 @@ class Tally:
         cpus = ", ".join(dict.fromkeys(cpu for cpu, _ in self.ways))
         print(
             f"{len(self.operators)} operators and {self.programs} programs compared "
-            f"({self.calls} calls, {self.refused} refused) on {cpus} with 1, 2 and 8 threads: {len(self.different)} differ"
+            f"({self.calls} calls, {self.refused} refused) on {cpus} with 1, 2 and 8 threads: "
+            f"{len(self.different)} differ"
         )
         return 1 if self.different else 0
 

@@ -35,8 +35,10 @@ EXCEPTIONS: dict[str, str] = {
     "linalg.norm.subgradients_at_zero": "a norm has no second derivative at zero",
     "to_sparse": "sparse tensors",
     "sparse.mm.reduce": "sparse tensors",
-    "nn.functional.linear_cross_entropy.chunked": "operators in Python of PyTorch's own, which no program can hold",
-    "nn.functional.linear_cross_entropy.chunked_none": "operators in Python of PyTorch's own, which no program can hold",
+    "nn.functional.linear_cross_entropy.chunked": "operators in Python of PyTorch's own, which no "
+                                                  "program can hold",
+    "nn.functional.linear_cross_entropy.chunked_none": "operators in Python of PyTorch's own, "
+                                                       "which no program can hold",
 }
 
 
@@ -80,7 +82,8 @@ def function_of(op: Any, sample: Any) -> tuple[Callable[..., Any], list[Any]]:
             out = sample.output_process_fn_grad(op.gradcheck_wrapper(op, given, *args, **kwargs))
         return tuple(
             t for t in tree_leaves(out)
-            if isinstance(t, torch.Tensor) and (t.is_floating_point() or t.is_complex()) and t.requires_grad
+            if isinstance(t,
+                          torch.Tensor) and (t.is_floating_point() or t.is_complex()) and t.requires_grad
         )  # fmt: skip
 
     return function, [flat[i] for i in at]
@@ -128,8 +131,8 @@ def check(op: Any, sample: Any) -> str:
         if not function(*inputs):
             return "skip"  # the result depends on nothing: a power of 0
         good = gradgradcheck(
-            function, inputs, gen_non_contig_grad_outputs=False, fast_mode=True, atol=1e-4, rtol=1e-3,
-            nondet_tol=op.gradcheck_nondet_tol, check_batched_grad=False,
+            function, inputs, gen_non_contig_grad_outputs=False, fast_mode=True, atol=1e-4,
+            rtol=1e-3, nondet_tol=op.gradcheck_nondet_tol, check_batched_grad=False,
         )  # fmt: skip
     except Exception as x:  # noqa: BLE001
         text = str(x).strip().split("\n")

@@ -252,7 +252,10 @@ class Checker:
                 if sizes_found != list(o.sizes) or (
                     0 not in o.sizes and strides_found != list(o.strides)
                 ):
-                    return f"for {values}: {r.formulas[:2]} gives {sizes_found} {strides_found}, not {o} {symbolic.guards}"
+                    return (
+                        f"for {values}: {r.formulas[:2]} gives {sizes_found} {strides_found}, "
+                        f"not {o} {symbolic.guards}"
+                    )
         return ""
 
     def run_ours(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -351,7 +354,8 @@ def main() -> int:
             print("NO RULE", n, text)
     print(
         dict(checker.counts),
-        f"{len(checker.operators)} operators, {len(checker.rules)} rules, {len(per)} operators wrong",
+        f"{len(checker.operators)} operators, {len(checker.rules)} rules, {len(per)} operators "
+        f"wrong",
     )
     return 1 if checker.wrong else 0
 

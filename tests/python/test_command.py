@@ -140,7 +140,8 @@ def test_bench(run) -> None:
 
 def test_bench_against(command: str) -> None:
     done = subprocess.run(
-        [command, "bench", DIGITS, "zeros(1,1,8,8)", "--seconds=0.1", "--against", DIGITS, "--json"],
+        [command, "bench", DIGITS, "zeros(1,1,8,8)", "--seconds=0.1", "--against", DIGITS,
+         "--json"],
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode in (0, 1) and json.loads(done.stdout)["ratio"] > 0
@@ -148,10 +149,14 @@ def test_bench_against(command: str) -> None:
 
 def test_exit_code_2_usage(run, command: str) -> None:
     for args in (
-        ["dance"], ["run"], ["run", DIGITS, "zeros(1,1,8,8)", "--colour"], ["show"], ["show", DIGITS, "x"],
-        ["bench", DIGITS, "--seconds=soon"], ["verify"], ["verify", "a", "--stack=5"], ["verify", "a", "b", "c"],
+        ["dance"], ["run"], ["run", DIGITS, "zeros(1,1,8,8)", "--colour"], ["show"], ["show",
+                                                                                      DIGITS, "x"],
+        ["bench", DIGITS, "--seconds=soon"], ["verify"], ["verify", "a", "--stack=5"], ["verify",
+                                                                                        "a", "b",
+                                                                                        "c"],
         ["run", DIGITS, "--threads=0"],
-        ["run", DIGITS, "--cpu=abacus"], ["run", DIGITS, "what("], ["run", DIGITS, "zeros(1,1,8,8)", "--check=some"],
+        ["run", DIGITS, "--cpu=abacus"], ["run", DIGITS, "what("], ["run", DIGITS, "zeros(1,1,8,8)",
+                                                                    "--check=some"],
     ):  # fmt: skip
         done = run(*args, code=2)
         assert done.stdout == "" and done.stderr.startswith("rushlight"), args
@@ -278,7 +283,10 @@ def test_manual_and_completions_name_every_option(build: pathlib.Path) -> None:
         if shutil.which(shell):
             subprocess.run([shell, "-n", str(folder / name)], check=True)
     if shutil.which("bash"):
-        script = f". {folder}/rushlight; COMP_WORDS=(rushlight run --cp); COMP_CWORD=2; _rushlight; echo ${{COMPREPLY[@]}}"
+        script = (
+            f". {folder}/rushlight; COMP_WORDS=(rushlight run --cp); COMP_CWORD=2; "
+            f"_rushlight; echo ${{COMPREPLY[@]}}"
+        )
         assert (
             subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout
             == "--cpu\n"
@@ -381,7 +389,8 @@ def test_objects_are_printed_without_addresses(run, tmp_path: pathlib.Path) -> N
         "import torch\n"
         "class C:\n    def __init__(self, x: int):\n        self.x = x\n"
         "def f(x: torch.Tensor):\n    c = C(1)\n    d = C(2)\n    print(c, [c], (c, d), {'a': c})\n"
-        "    return id(c) == id(c), id(c) == id(d), hash(x) == hash(x), hash(x) == hash(x + 1), (id(c), hash(x), hash((x, 1)))\n"
+        "    return id(c) == id(c), id(c) == id(d), hash(x) == hash(x), hash(x) == hash(x + 1), "
+        "(id(c), hash(x), hash((x, 1)))\n"
     )
     first, second = (run("run", str(source), "f", "ones(2)").stdout for _ in range(2))
     assert first == second  # an address would differ
@@ -393,7 +402,8 @@ def test_run_answers_programs_that_ask_for_gradients(run, tmp_path: pathlib.Path
     source = tmp_path / "asks.py"
     source.write_text(
         "import torch\ndef f(x: torch.Tensor):\n    x = x.requires_grad_()\n"
-        "    y = torch.autograd.grad([(x * x * x).sum()], [x])[0]\n    assert y is not None\n    return y\n"
+        "    y = torch.autograd.grad([(x * x * x).sum()], [x])[0]\n    assert y is not None\n    "
+        "return y\n"
     )
     out = run("run", str(source), "f", "full([2], 2.0)").stdout
     assert "12" in out and "requires_grad" not in out
@@ -416,7 +426,8 @@ def test_a_call_without_arguments_says_what_to_give(run, tmp_path: pathlib.Path)
         )
     source = tmp_path / "kinds.py"
     source.write_text(
-        "def f(x: Tensor, n: int, names: List[str], o: Optional[float], d: Dict[str, Tensor], k: int = 1):\n    return x\n"
+        "def f(x: Tensor, n: int, names: List[str], o: Optional[float], d: Dict[str, Tensor], k: "
+        "int = 1):\n    return x\n"
     )
     said = run("run", str(source), "f", code=2).stderr
     assert '"randn(2,3)" "1" "[\'a\', \'b\']" "None" "{\'a\': randn(2,3)}" --method f' in said
@@ -461,7 +472,8 @@ def test_several_results_go_to_files(run, tmp_path: pathlib.Path) -> None:
     np = pytest.importorskip("numpy")
     source = tmp_path / "two.py"
     source.write_text(
-        "def f(x: Tensor):\n    return {'a': x, 'b': (x > 0).t()}\ndef g(x: Tensor):\n    return x, x.half()\n"
+        "def f(x: Tensor):\n    return {'a': x, 'b': (x > 0).t()}\ndef g(x: Tensor):\n    return "
+        "x, x.half()\n"
     )
     run("run", str(source), "f", "ones(2,3)", "-o", str(tmp_path / "f.npz"))
     with np.load(tmp_path / "f.npz") as both:
@@ -510,7 +522,8 @@ def test_standard_input(command: str, run, tmp_path: pathlib.Path) -> None:
 def test_dtypes_of_factories(run, tmp_path: pathlib.Path) -> None:
     source = tmp_path / "same.py"
     source.write_text("def f(x: Tensor):\n    return str(x.dtype), x.shape\n")
-    for factory, dtype in (("ones(2,9,dtype=int64)", "4"), ("zeros([2,9], dtype=torch.bool)", "11"), ("full((2, 9), 0.5)", "6"),
+    for factory, dtype in (("ones(2,9,dtype=int64)", "4"), ("zeros([2,9], dtype=torch.bool)", "11"),
+                           ("full((2, 9), 0.5)", "6"),
                            ("randint(0, 5, (2, 9))", "4"), ("rand(2,9,dtype=float16)", "5")):  # fmt: skip
         assert run("run", str(source), factory).stdout == f"('{dtype}', [2, 9])\n", factory
     assert run("run", str(source), "randn(2,9)", "--dtype=bfloat16").stdout == "('15', [2, 9])\n"
@@ -536,11 +549,18 @@ def test_typos_get_suggestions(run) -> None:
 
 
 def test_conflicts_are_refused(run, tmp_path: pathlib.Path) -> None:
-    for args in (["show", LIFE, "--code", "--graph"], ["show", LIFE, "--ops", "--check"], ["show", LIFE, "--html", "--json"],
-                 ["run", LIFE, "2", "--json", "-o", str(tmp_path / "x.npy")], ["run", LIFE, "2", "--threads=1", "--threads=2"],
+    for args in (["show", LIFE, "--code", "--graph"], ["show", LIFE, "--ops", "--check"], ["show",
+                                                                                           LIFE,
+                                                                                           "--html",
+                                                                                           "--json"],
+                 ["run", LIFE, "2", "--json", "-o", str(tmp_path / "x.npy")], ["run", LIFE, "2",
+                                                                               "--threads=1",
+                                                                               "--threads=2"],
                  ["show", LIFE, "--seconds=2"], ["run", LIFE, "2", "--output"]):  # fmt: skip
         assert run(*args, code=2).stdout == "", args
-    for names in (("--html", "--graph"), ("--html", "--check"), ("--dot", "--asm"), ("--check", "--digest"), ("--method=step", "--ops"),
+    for names in (("--html", "--graph"), ("--html", "--check"), ("--dot", "--asm"), ("--check",
+                                                                                     "--digest"),
+                                                                                     ("--method=step", "--ops"),
                   ("--method=step", "--check"), ("--profile", "--html"), ("--output=x", "--html")):  # fmt: skip
         args = names if names[1] != "--html" else names[:1]  # the last two need what they lack
         message = run("show", LIFE, *args, code=2).stderr

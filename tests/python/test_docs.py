@@ -36,8 +36,8 @@ def test_c(text: str, build: pathlib.Path, tmp_path: pathlib.Path) -> None:
     compiler = shutil.which("cc") or pytest.skip("no C compiler")
     (tmp_path / "program.c").write_text(text)
     library = build / "packaging"
-    flags = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", f"-I{TOP}/include", f"-L{library}",
-             f"-Wl,-rpath,{library}", "-lrushlight", "-pthread"]  # fmt: skip
+    flags = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", f"-I{TOP}/include",
+             f"-L{library}", f"-Wl,-rpath,{library}", "-lrushlight", "-pthread"]  # fmt: skip
     program = tmp_path / "program"
     subprocess.run([compiler, str(tmp_path / "program.c"), *flags, "-o", str(program)], check=True)
     done = subprocess.run([str(program)], cwd=TOP, capture_output=True, text=True, timeout=200)

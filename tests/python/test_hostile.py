@@ -323,7 +323,8 @@ def test_attributes_of_another_type(attributes: bytes, state: bytes) -> None:
         (b"int", b"return torch.len(unchecked_cast(List[int], {}))"),
         (
             b"int",
-            b"return torch.len(ops.prim.unchecked_unwrap_optional(annotate(Optional[List[int]], None)))",
+            b"return torch.len(ops.prim.unchecked_unwrap_optional(annotate(Optional[List[int]], "
+            b"None)))",
         ),
         (b"int", b"return unchecked_cast(__torch__.M, 7).a"),
         (b"int", b"return (__torch__.C.__new__(__torch__.C)).x"),
@@ -344,7 +345,8 @@ def test_attributes_of_another_type(attributes: bytes, state: bytes) -> None:
 def test_code_that_lies(returns: bytes, body: bytes) -> None:
     extra = (
         b"class C(Module):\n  x : int\n  y : List[int]\n  t : Tensor\n"
-        b"def g(x: int) -> int:\n  return __torch__.h(x)\ndef h(x: int) -> int:\n  return __torch__.g(x)\n"
+        b"def g(x: int) -> int:\n  return __torch__.h(x)\ndef h(x: int) -> int:\n  return "
+        b"__torch__.g(x)\n"
     )
     refused(archive(returns=returns, body=body, extra=extra), ".")
 
@@ -674,7 +676,10 @@ def test_views_end_at_their_storage(tmp_path: pathlib.Path, code: str) -> None:
     ["[5], [1]", "[2], [4]", "[4], [-1]", "[-1], [1]", "[3037000500, 3037000500], [3037000500, 1]"],
 )
 def test_set_beyond_a_storage_is_refused(tmp_path: pathlib.Path, sizes: str) -> None:
-    source = f"def f(x: Tensor) -> Tensor:\n  y = torch.zeros([1])\n  return torch.add(y.set_(x, 0, {sizes}), 1)\n"
+    source = (
+        f"def f(x: Tensor) -> Tensor:\n  y = torch.zeros([1])\n  return torch.add(y.set_(x, "
+        f"0, {sizes}), 1)\n"
+    )
     m = compiled(tmp_path, source)
     with pytest.raises(Exception, match="."):
         m.f(numpy.arange(4, dtype=numpy.float32))
@@ -730,7 +735,8 @@ def test_half_a_declaration_is_none(body: bytes, extra: bytes, match: str) -> No
         b"class R(NamedTuple):\n  a : __torch__.R\n",
         b"class R(NamedTuple):\n  a : Optional[__torch__.R]\n  b : int\n",
         b"class R(NamedTuple):\n  a : int\n  b : List[Tuple[int, __torch__.R]]\n",
-        b"class R(NamedTuple):\n  a : Dict[str, __torch__.S]\nclass S(NamedTuple):\n  a : __torch__.R\n",
+        b"class R(NamedTuple):\n  a : Dict[str, __torch__.S]\nclass S(NamedTuple):\n  a : "
+        b"__torch__.R\n",
     ],
 )
 def test_named_tuples_that_contain_themselves(extra: bytes) -> None:
@@ -742,7 +748,10 @@ def test_named_tuples_that_contain_themselves(extra: bytes) -> None:
 
 
 def test_classes_may_refer_to_themselves() -> None:
-    extra = b"class C:\n  next : Optional[__torch__.C]\n  pair : Optional[__torch__.P]\nclass P(NamedTuple):\n  c : __torch__.C\n"
+    extra = (
+        b"class C:\n  next : Optional[__torch__.C]\n  pair : Optional[__torch__.P]\nclass "
+        b"P(NamedTuple):\n  c : __torch__.C\n"
+    )
     assert (
         rushlight.load(
             archive(body=b"x = annotate(Optional[__torch__.C], None)\n    return 1", extra=extra)

@@ -39,7 +39,8 @@ REFUSED = {
         r"Consider converting this to an instance attribute",
     ),
     "overload's parameters": (
-        "@torch.jit._overload\ndef g(x: Tensor) -> Tensor: ...\ndef g(x, y=2): return x\ndef f(x): return g(x)",
+        "@torch.jit._overload\ndef g(x: Tensor) -> Tensor: ...\ndef g(x, y=2): return x\ndef f(x): "
+        "return g(x)",
         r"Did not find type for param y",
     ),
 }
@@ -171,8 +172,12 @@ class Plain(torch.nn.Module):
 
 
 ATTRIBUTES: list[tuple[str, object]] = [
-    ("flag", 3), ("flag", None), ("flag", "x"), ("size", True), ("size", "x"), ("size", 2**70), ("rate", 2), ("rate", None),
-    ("name", 3), ("names", [1]), ("names", ("b",)), ("names", 3), ("pairs", {"a": "b"}), ("pairs", [1]), ("pair", (1, 2)),
+    ("flag", 3), ("flag", None), ("flag", "x"), ("size", True), ("size", "x"), ("size", 2**70),
+    ("rate", 2), ("rate", None),
+    ("name", 3), ("names", [1]), ("names", ("b",)), ("names", 3), ("pairs", {"a": "b"}), ("pairs",
+                                                                                          [1]),
+                                                                                          ("pair",
+                                                                                           (1, 2)),
     ("pair", [2, "b"]), ("pair", 3), ("nothing", 3),
 ]  # fmt: skip
 

@@ -13,7 +13,10 @@ from rushlight import library
 
 
 def without_torch(code: str) -> str:
-    head = "import sys\nsys.modules['torch'] = None\nimport rushlight\nfrom rushlight import library, Tensor\n"
+    head = (
+        "import sys\nsys.modules['torch'] = None\nimport rushlight\nfrom rushlight import "
+        "library, Tensor\n"
+    )
     done = subprocess.run(
         [sys.executable, "-c", head + textwrap.dedent(code)], capture_output=True, text=True
     )
@@ -185,7 +188,8 @@ def test_operators_of_torch_run_through_it() -> None:
         return x + by
 
     f = rushlight.CompilationUnit(
-        "def f(x: Tensor): return torch.ops.rushtest.shift(torch.ops.rushtest.twice(x), 0.5) + torch.ops.rushtest.twice(x, n=3)"
+        "def f(x: Tensor): return torch.ops.rushtest.shift(torch.ops.rushtest.twice(x), 0.5) + "
+        "torch.ops.rushtest.twice(x, n=3)"
     ).f
     x = torch.tensor([1.0, 2.0])
     assert torch.equal(f(x), x * 2 + 0.5 + x * 3)

@@ -13,7 +13,8 @@ from conftest import DATA
 
 # Modules that cost milliseconds and that no plain import needs.
 HEAVY = {
-    "ast", "collections", "contextlib", "dataclasses", "dis", "enum", "functools", "importlib.resources", "inspect", "json",
+    "ast", "collections", "contextlib", "dataclasses", "dis", "enum", "functools",
+    "importlib.resources", "inspect", "json",
     "numpy", "pickle", "re", "tokenize", "torch", "typing",
 }  # fmt: skip
 COUNT = """
@@ -87,7 +88,8 @@ def test_every_name_is_there(name: str) -> None:
         "rushlight.parse_ir('graph(%x : Tensor):\\n  return (%x)').inputs()",
         "rushlight.CompilationUnit('def f(x: int): return x').f(1)",
         "rushlight.limits(max_seconds=1.0).__enter__()",
-        "rushlight.jit.script, rushlight.jit.isinstance, rushlight.jit.door, rushlight.jit._ScriptProfile",
+        "rushlight.jit.script, rushlight.jit.isinstance, rushlight.jit.door, "
+        "rushlight.jit._ScriptProfile",
         "rushlight.no_grad().__enter__()",
     ],
 )

@@ -42,12 +42,18 @@ def through_interface(
 ) -> str:
     """An object of class A is passed where the interface I is wanted, and called."""
     main = forward("a = __torch__.A.__new__(__torch__.A)", "return (self).h(a)")
-    return f"{main}  def h(self, i: __torch__.I) -> int:\n    return {call}\n{interface}class A{kind}:\n{method}{C}{more}"
+    return (
+        f"{main}  def h(self, i: __torch__.I) -> int:\n    return {call}\n{interface}class "
+        f"A{kind}:\n{method}{C}{more}"
+    )
 
 
 def in_context(enter: str, leave: str) -> str:
     main = forward("d = __torch__.D.__new__(__torch__.D)", "with d as e:", "  b = 1", "return b")
-    return f"{main}class D:\n  def __enter__({enter}) -> int:\n    return 1\n  def __exit__({leave}) -> NoneType:\n    return None\n{C}"
+    return (
+        f"{main}class D:\n  def __enter__({enter}) -> int:\n    return 1\n  def "
+        f"__exit__({leave}) -> NoneType:\n    return None\n{C}"
+    )
 
 
 class Lie(NamedTuple):
@@ -175,7 +181,8 @@ LIES = {
             "i = annotate(Optional[__torch__.I], None)",
             "return (b).h()",
         )
-        + "class I(Interface):\n  def f0(self, b: __torch__.B) -> int:\n    pass\n  def f(self, x: str) -> int:\n    pass\n"
+        + "class I(Interface):\n  def f0(self, b: __torch__.B) -> int:\n    pass\n  def f(self, x: "
+          "str) -> int:\n    pass\n"
         'class B:\n  def h(self, i: __torch__.I=CONSTANTS.c0) -> int:\n    return (i).f("abc")\n'
         "class A:\n  def f(self, x: List[int]) -> int:\n    return torch.len(x)\n",
         "Expected a default value",
@@ -190,7 +197,8 @@ LIES = {
         "the value is no __torch__.I",
     ),
     "interface: a module's attribute by key": Lie(
-        '  c : __torch__.C\n  def forward(self) -> int:\n    m : __torch__.I = self["c"]\n    return (m).f(5)\n'
+        '  c : __torch__.C\n  def forward(self) -> int:\n    m : __torch__.I = self["c"]\n    '
+        'return (m).f(5)\n'
         + MODULE_F
         + "class C:\n  def f(self, x: str) -> int:\n    return torch.len(x)\n",
         "is not of annotated type",
@@ -227,7 +235,8 @@ LIES = {
             "_0 = torch.append(a, b)",
             "return a[0].a",
             more=IFACE_F
-            + "class A:\n  a : int\n  def f(self) -> int:\n    return 1\nclass B:\n  def f(self) -> int:\n    return 1\n",
+            + "class A:\n  a : int\n  def f(self) -> int:\n    return 1\nclass B:\n  def f(self) "
+              "-> int:\n    return 1\n",
         ),
         "append",
     ),
@@ -246,7 +255,8 @@ LIES = {
             OBJECTS,
             "torch.sort(a)",
             "return 1",
-            more="class A:\n  a : int\n  def __lt__(self, o: List[int]) -> bool:\n    torch.append(o, 1)\n    return True\n",
+            more="class A:\n  a : int\n  def __lt__(self, o: List[int]) -> bool:\n    "
+                 "torch.append(o, 1)\n    return True\n",
         ),
         "must define a __lt__ method",
     ),
@@ -261,11 +271,13 @@ LIES = {
     ),
     "__lt__ of two classes *": Lie(
         forward(
-            "a = annotate(List[__torch__.I], [__torch__.A.__new__(__torch__.A), __torch__.B.__new__(__torch__.B)])",
+            "a = annotate(List[__torch__.I], [__torch__.A.__new__(__torch__.A), "
+            "__torch__.B.__new__(__torch__.B)])",
             "torch.sort(a)",
             "return 1",
             more=IFACE_F
-            + "class A:\n  a : int\n  def f(self) -> int:\n    return 1\n  def __lt__(self, o: __torch__.A) -> bool:\n"
+            + "class A:\n  a : int\n  def f(self) -> int:\n    return 1\n  def __lt__(self, o: "
+              "__torch__.A) -> bool:\n"
             "    return torch.lt(o.a, 1)\nclass B:\n  def f(self) -> int:\n    return 1\n"
             "  def __lt__(self, o: __torch__.B) -> bool:\n    return True\n",
         ),
@@ -318,14 +330,16 @@ LIES = {
     ),
     # hooks
     "pre-hook's result": Lie(
-        '  s : __torch__.S\n  def forward(self) -> int:\n    return (self.s)(1)\nclass S(Module):\n  __forward_pre_hooks__ = ["pre"]\n'
+        '  s : __torch__.S\n  def forward(self) -> int:\n    return (self.s)(1)\nclass '
+        'S(Module):\n  __forward_pre_hooks__ = ["pre"]\n'
         "  def forward(self, x: int) -> int:\n    return x\n"
         '  def pre(self: __torch__.S, i: Tuple[int]) -> Tuple[str]:\n    return ("a",)\n',
         "found type 'str'",
         b"}(X\x01\x00\x00\x00sc__torch__\nS\n)\x81}bu",
     ),
     "hook's argument": Lie(
-        '  s : __torch__.S\n  def forward(self) -> int:\n    return (self.s)(1)\nclass S(Module):\n  __forward_hooks__ = ["post"]\n'
+        '  s : __torch__.S\n  def forward(self) -> int:\n    return (self.s)(1)\nclass '
+        'S(Module):\n  __forward_hooks__ = ["post"]\n'
         "  def forward(self, x: int) -> int:\n    return x\n"
         "  def post(self: __torch__.S, i: Tuple[int], o: str) -> int:\n    return torch.len(o)\n",
         "found type 'int'",
@@ -347,12 +361,14 @@ LIES = {
         "previously had type str",
     ),
     "refined attribute": Lie(
-        "  a : Optional[str]\n  def forward(self) -> int:\n    assert self.a is not None\n    return torch.ord(self.a)\n",
+        "  a : Optional[str]\n  def forward(self) -> int:\n    assert self.a is not None\n    "
+        "return torch.ord(self.a)\n",
         "aten::ord",
         b"}(" + STR + b"Nu",
     ),
     "or refines neither": Lie(
-        '  def forward(self, x: Optional[str]=None, y: Optional[str]="a") -> str:\n    if x is not None or y is not None:\n'
+        '  def forward(self, x: Optional[str]=None, y: Optional[str]="a") -> str:\n    if x is not '
+        'None or y is not None:\n'
         '      return x\n    return ""\n',
         "actually of type Optional",
     ),
@@ -445,6 +461,9 @@ def test_slots_beyond_16_bits_are_refused_by_name() -> None:
 def test_results_of_300_blocks_in_blocks_share_a_register() -> None:
     """One register is the place of all of them; others must not take it meanwhile."""
     nested = "".join(f"({i} if torch.gt(n, {i}) else " for i in range(300)) + "n" + ")" * 300
-    body = f"  def forward(self, n: int) -> int:\n    x = torch.add(torch.len([n]), {nested})\n    return torch.add(x, n)\n"
+    body = (
+        f"  def forward(self, n: int) -> int:\n    x = torch.add(torch.len([n]), {nested})\n    "
+        f"return torch.add(x, n)\n"
+    )
     m = rushlight.load(program(body))
     assert [m(0), m(1), m(500)] == [1, 2, 501]

@@ -96,12 +96,22 @@ def test_a_copy_has_no_history() -> None:
 
 
 DATA: list[Any] = [
-    2, True, 1.5, 2j, -(2**63), [], [[], []], [[[]]], (1, 2), range(3), [range(2), (3, 4)], [[True], [1.5]], [1, 2.5, 2j],
-    np.float64(1.5), [np.float64(1.5)], [np.float32(1.5)], [np.float16(1), 2.0], [np.int8(1), 2], [np.int8(1), np.uint8(2)],
+    2, True, 1.5, 2j, -(2**63), [], [[], []], [[[]]], (1, 2), range(3), [range(2), (3, 4)], [[True],
+                                                                                             [1.5]],
+                                                                                             [1,
+                                                                                              2.5,
+                                                                                              2j],
+    np.float64(1.5), [np.float64(1.5)], [np.float32(1.5)], [np.float16(1), 2.0], [np.int8(1), 2],
+    [np.int8(1), np.uint8(2)],
     [np.bool_(True)], [np.complex64(1)], [np.array([1.0, 2.0], np.float32), [3, 4]], np.float16(2),
 ]  # fmt: skip
 BAD_DATA: list[Any] = [
-    None, "a", b"a", ["a"], [1, None], {1: 2}, {1, 2}, object(), [object()], iter([1]), [[1, 2], [3]], [[1, 2], 3], [1, [2]],
+    None, "a", b"a", ["a"], [1, None], {1: 2}, {1, 2}, object(), [object()], iter([1]), [[1, 2],
+                                                                                         [3]], [[1,
+                                                                                                 2],
+                                                                                                 3],
+                                                                                                 [1,
+                                                                                                  [2]],
     2**63, [2**63], [-(2**63) - 1], np.array(["a"]), np.array([None]),
 ]  # fmt: skip
 CAST: list[tuple[Any, str]] = [
@@ -109,10 +119,13 @@ CAST: list[tuple[Any, str]] = [
     ([-1], "uint16"), ([65536], "uint16"),
     ([-1], "uint32"), ([2**32], "uint32"), ([300.0], "uint8"), ([-0.5], "uint8"), ([1.5],
     "uint64"), ([1j], "int32"), ([1j], "bool"),
-    ([1j], "float16"), ([float("inf")], "int64"), ([float("nan")], "int32"), ([1e19], "int64"), ([2**70], "float32"),
+    ([1j], "float16"), ([float("inf")], "int64"), ([float("nan")], "int32"), ([1e19], "int64"),
+    ([2**70], "float32"),
     ([2**70], "bool"), ([2**70], "int8"), ([2**70], "complex64"), ([2**64 - 1], "uint64"),
     ([2**64], "uint64"), ([-1], "uint64"),
-    ([1.9, -1.9], "int32"), ([0.1, 1e40, 70000.0], "float16"), ([0.1, 3e38], "bfloat16"), ([0.1, 448.0], "float8_e4m3fn"),
+    ([1.9, -1.9], "int32"), ([0.1, 1e40, 70000.0], "float16"), ([0.1, 3e38], "bfloat16"), ([0.1,
+                                                                                            448.0],
+                                                                                            "float8_e4m3fn"),
     ([0.1 + 2j], "complex32"), ([1], "qint8"),
 ]  # fmt: skip
 

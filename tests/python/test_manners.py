@@ -18,7 +18,10 @@ DIGITS, EXPORTED = str(TOP / "examples" / "digits" / "digits.pt"), str(DATA / "d
 
 def without_torch(code: str) -> str:
     """What the code prints in a Python where torch is not installed."""
-    head = f"import sys\nsys.modules['torch'] = None\nimport rushlight\nDIGITS, EXPORTED = {DIGITS!r}, {EXPORTED!r}\n"
+    head = (
+        f"import sys\nsys.modules['torch'] = None\nimport rushlight\nDIGITS, EXPORTED = "
+        f"{DIGITS!r}, {EXPORTED!r}\n"
+    )
     done = subprocess.run(
         [sys.executable, "-c", head + textwrap.dedent(code)], capture_output=True, text=True
     )
@@ -47,7 +50,8 @@ def test_modules_convert() -> None:
                 print(error)
     """)
     assert (
-        "nn.Module.to only accepts floating point or complex dtypes, but got desired dtype=rushlight.int64"
+        "nn.Module.to only accepts floating point or complex dtypes, but got desired "
+        "dtype=rushlight.int64"
         in out
     )
     assert "'cuda' is not available" in out and "part of its graph" in out

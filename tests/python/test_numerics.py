@@ -119,9 +119,10 @@ def test_functions_of_elements() -> None:
 def test_what_a_tensor_of_torch_has_is_there() -> None:
     """Names that are missing are known, each with its reason."""
     missing = {
-        "as_subclass", "eig", "grad_dtype", "grad_fn", "ipu", "layout", "lstsq", "lu", "module_load", "mtia", "new",
-        "register_hook", "register_post_accumulate_grad_hook", "reinforce", "share_memory_", "solve", "storage_type",
-        "symeig", "to_sparse_coo", "volatile", "xpu",
+        "as_subclass", "eig", "grad_dtype", "grad_fn", "ipu", "layout", "lstsq", "lu",
+        "module_load", "mtia", "new",
+        "register_hook", "register_post_accumulate_grad_hook", "reinforce", "share_memory_",
+        "solve", "storage_type", "symeig", "to_sparse_coo", "volatile", "xpu",
     }  # fmt: skip
     x = rushlight.zeros(2, 3)
     lacks = set()

@@ -353,7 +353,8 @@ def test_page_is_not_blank(opened, theme: str, ask: str) -> None:
 
 def centre(w, selector: str) -> tuple[float, float]:
     x, y, width, height = w.run(
-        f"(r => [r.x, r.y, r.width, r.height])(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
+        f"(r => [r.x, r.y, r.width, "
+        f"r.height])(document.querySelector({json.dumps(selector)}).getBoundingClientRect())"
     )
     return x + width / 2, y + height / 2
 
@@ -389,7 +390,8 @@ def test_click_shows_details_and_source_line(opened) -> None:
     w.key("ArrowDown")
     assert "relu" in w.run("document.querySelector('#details h2').textContent")
     line = w.run(
-        "[...document.querySelectorAll('#source .row')].findIndex(r => r.textContent.includes('softmax'))"
+        "[...document.querySelectorAll('#source .row')].findIndex(r => "
+        "r.textContent.includes('softmax'))"
     )
     w.run(f"document.querySelectorAll('#source .row')[{line}].click()")
     assert "softmax" in w.run("document.querySelector('#details h2').textContent")
@@ -452,7 +454,10 @@ SEEN = """((keys) => { const c = canvas.getBoundingClientRect();
     return scene.nodes.filter((n) => !keys || keys.includes(n.key)).every((n) => {
         const [x, y] = [n.ax * view.k + view.x, n.ay * view.k + view.y];
         return x > -0.5 && y > -0.5 && x + n.w * view.k < c.width + 0.5 && y + n.h * view.k < c.height + 0.5; }); })"""
-INPUTS = "whole.block.items.filter((it) => it.kind === 'io' && !it.isEnd).slice(0, 1).map((it) => it.key)"
+INPUTS = (
+    "whole.block.items.filter((it) => it.kind === 'io' && !it.isEnd).slice(0, 1).map((it) => "
+    "it.key)"
+)
 
 
 @pytest.fixture
@@ -526,7 +531,10 @@ def test_ten_thousand_nodes_are_usable(opened, tmp_path: pathlib.Path) -> None:
 
 
 def test_readers_stand_below_what_wrote(opened, page, tmp_path: pathlib.Path) -> None:
-    text = b"    out = annotate(List[Tensor], [])\n    for i in range(3):\n      _9 = torch.append(out, x0)\n"
+    text = (
+        b"    out = annotate(List[Tensor], [])\n    for i in range(3):\n      _9 = "
+        b"torch.append(out, x0)\n"
+    )
     text += b"    x1 = torch.stack(out)\n"
     w = opened(long_model(tmp_path / "list.zip", text, b"x1"), ask="method=step")
     by = "scene.nodes.concat(scene.boxes).find((n) => n.title === '%s')"
@@ -537,7 +545,8 @@ def test_readers_stand_below_what_wrote(opened, page, tmp_path: pathlib.Path) ->
 def saved(w, kind: str) -> bytes:
     """What a button offers as a download."""
     w.run(
-        f"window.got = new Promise((f) => {{ window.save = f; }}); document.getElementById('save-{kind}').click()"
+        f"window.got = new Promise((f) => {{ window.save = f; }}); "
+        f"document.getElementById('save-{kind}').click()"
     )
     text = w.run("""window.got.then((blob) => new Promise((f) => {
         const r = new FileReader(); r.onload = () => f(r.result.split(',')[1]); r.readAsDataURL(blob); }))""")

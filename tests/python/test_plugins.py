@@ -49,7 +49,8 @@ rush_status %s(const rush_backend_api *api, rush_context *c, rush_error *err)
   return api->op_register(c, &def, err);
 }
 """
-GOOD = {"abi": "RUSH_PLUGIN_DECLARE;", "entry": "rush_plugin", "input": "x", "schema": "bad::op(Tensor x) -> Tensor",
+GOOD = {"abi": "RUSH_PLUGIN_DECLARE;", "entry": "rush_plugin", "input": "x",
+        "schema": "bad::op(Tensor x) -> Tensor",
         "alias": "RUSH_ALIAS_SCHEMA", "shape": "NULL", "function": "0"}  # fmt: skip
 
 
@@ -95,7 +96,8 @@ def test_shape_function(plugin: pathlib.Path) -> None:
 
 def test_shape_function_in_a_graph(plugin: pathlib.Path) -> None:
     graph = rushlight.ir.parse_ir(
-        "graph(%x : Float(5, strides=[1], requires_grad=0, device=cpu)):\n  %n : int = prim::Constant[value=2]()\n"
+        "graph(%x : Float(5, strides=[1], requires_grad=0, device=cpu)):\n  %n : int = "
+        "prim::Constant[value=2]()\n"
         "  %y : Tensor = plug::windows(%x, %n, %n)\n  return (%y)\n"
     )
     graph.run_pass("propagate_shapes_on_graph")

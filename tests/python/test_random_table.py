@@ -21,13 +21,16 @@ FLOATS = [F32, F64, F16, BF16]
 INTS = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
 # Operators that write into a tensor, their numbers, and whether the bits are equal.
 FILLS: list[tuple[str, tuple, dict, bool]] = [
-    ("uniform_", (), {}, True), ("uniform_", (-3.5, 7.25), {}, True), ("uniform_", (2.0, 2.0), {}, True),
-    ("normal_", (), {}, False), ("normal_", (-2.5, 3.75), {}, False), ("normal_", (0.0, 0.0), {}, False),
+    ("uniform_", (), {}, True), ("uniform_", (-3.5, 7.25), {}, True), ("uniform_", (2.0, 2.0), {},
+                                                                       True),
+    ("normal_", (), {}, False), ("normal_", (-2.5, 3.75), {}, False), ("normal_", (0.0, 0.0), {},
+                                                                       False),
     ("exponential_", (), {}, False), ("exponential_", (3.5,), {}, False),
     ("cauchy_", (), {}, False), ("cauchy_", (-1.5, 2.5), {}, False),
     ("log_normal_", (), {}, False), ("log_normal_", (0.5, 0.25), {}, False),
     ("geometric_", (0.1,), {}, True), ("geometric_", (0.9,), {}, True),
-    ("bernoulli_", (), {}, True), ("bernoulli_", (0.0,), {}, True), ("bernoulli_", (0.2,), {}, True),
+    ("bernoulli_", (), {}, True), ("bernoulli_", (0.0,), {}, True), ("bernoulli_", (0.2,), {},
+                                                                     True),
     ("bernoulli_", (1.0,), {}, True),
     ("random_", (), {}, True), ("random_", (100,), {}, True), ("random_", (-50, 70), {}, True),
 ]  # fmt: skip
@@ -43,7 +46,8 @@ WIDE = [
 ]
 INT_FILLS: list[tuple[str, tuple, dict, bool]] = [
     ("random_", (), {}, True), ("random_", (100,), {}, True), ("random_", (3, 90), {}, True),
-    ("bernoulli_", (), {}, True), ("bernoulli_", (0.3,), {}, True), ("geometric_", (0.25,), {}, True),
+    ("bernoulli_", (), {}, True), ("bernoulli_", (0.3,), {}, True), ("geometric_", (0.25,), {},
+                                                                     True),
 ]  # fmt: skip
 
 
@@ -216,14 +220,19 @@ def test_parameters_out_of_order(dtype: Any) -> None:
     x = torch.linspace(0, 1, 60).reshape(3, 4, 5).to(dtype).permute(2, 0, 1)
     count = torch.full((3, 4, 5), 9.0, dtype=dtype).permute(2, 0, 1)
     for name, args, exact in (
-        ("bernoulli", (x,), True), ("bernoulli.p", (x, 0.4), True), ("bernoulli_.float", (x.clone(), 0.4), True),
+        ("bernoulli", (x,), True), ("bernoulli.p", (x, 0.4), True), ("bernoulli_.float", (x.clone(),
+                                                                                          0.4),
+                                                                                          True),
         ("poisson", (x * 5,), True), ("binomial", (count, x), True),
-        ("rand_like", (x,), True), ("randn_like", (x,), False), ("normal.Tensor_Tensor", (x, x + 0.1), False),
+        ("rand_like", (x,), True), ("randn_like", (x,), False), ("normal.Tensor_Tensor", (x,
+                                                                                          x + 0.1),
+                                                                                          False),
         ("normal.Tensor_float", (x, 0.5), False), ("normal.float_Tensor", (0.5, x[:, :2]), False),
         ("_standard_gamma", (x + 0.1,), False), ("_sample_dirichlet", (x + 0.1,), False),
         ("native_dropout", (x, 0.4, True), True), ("dropout_", (x.clone(), 0.4, True), True),
         ("rrelu", (x - 0.5, 0.1, 0.3, True), True), ("uniform", (x, 0.0, 2.0), True),
-        ("exponential", (x, 2.0), False), ("geometric", (x, 0.2), True), ("random", (x,), True), ("cauchy", (x,), False),
+        ("exponential", (x, 2.0), False), ("geometric", (x, 0.2), True), ("random", (x,), True),
+        ("cauchy", (x,), False),
         ("log_normal", (x,), False), ("feature_dropout", (x, 0.5, True), True),
     ):  # fmt: skip
         check(name, lambda args=args: args, (), {}, exact)

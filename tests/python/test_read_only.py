@@ -163,7 +163,8 @@ def test_quantized_tensors_of_torch_are_not_written_to() -> None:
     torch = pytest.importorskip("torch")
     x = torch.quantize_per_tensor(torch.tensor([-1.0, 1.0]), 0.1, 10, torch.quint8)
     f = rushlight.CompilationUnit(
-        "def f(x: Tensor):\n    return torch.relu_(x)\ndef g(x: Tensor):\n    return torch.relu(x)\n"
+        "def f(x: Tensor):\n    return torch.relu_(x)\ndef g(x: Tensor):\n    return "
+        "torch.relu(x)\n"
     )
     assert f.g(x).dequantize().tolist() == torch.relu(x).dequantize().tolist()
     with pytest.raises((ValueError, RuntimeError), match=REFUSED):

@@ -27,8 +27,8 @@ EXCEPT = {
 # Refused as there, in other words: Python's builtins have no place in programs; what is closed over
 # is named by its type.
 OTHER_WORDS = {
-    "list.223", "rej_syntax.482", "rej_syntax.488", "rej_syntax.489", "rej_syntax.490", "rej_syntax.491", "rej_syntax.494",
-    "rej_def.606", "rej_def.615",
+    "list.223", "rej_syntax.482", "rej_syntax.488", "rej_syntax.489", "rej_syntax.490",
+    "rej_syntax.491", "rej_syntax.494", "rej_def.606", "rej_def.615",
 }  # fmt: skip
 _numbers = itertools.count()
 

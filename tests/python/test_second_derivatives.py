@@ -22,7 +22,8 @@ from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
 ENTRIES = (
     "mul", "nn.functional.scaled_dot_product_attention",
     "nn.functional.multi_head_attention_forward", "nn.functional.layer_norm",
-    "nn.functional.batch_norm", "native_layer_norm", "nn.functional.ctc_loss", "softmax", "linalg.lu_factor", "sort",
+    "nn.functional.batch_norm", "native_layer_norm", "nn.functional.ctc_loss", "softmax",
+    "linalg.lu_factor", "sort",
 )  # fmt: skip
 
 
@@ -69,15 +70,20 @@ def test_results_that_are_not_differentiable() -> None:
     numbers = {
         "aten::_embedding_bag", "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
         "aten::_pack_padded_sequence",
-        "aten::adaptive_max_pool1d", "aten::adaptive_max_pool2d", "aten::adaptive_max_pool3d", "aten::cummax", "aten::cummin",
-        "aten::embedding_bag", "aten::embedding_bag.padding_idx", "aten::fake_quantize_per_channel_affine_cachemask",
-        "aten::fake_quantize_per_tensor_affine_cachemask", "aten::fractional_max_pool2d", "aten::fractional_max_pool3d",
+        "aten::adaptive_max_pool1d", "aten::adaptive_max_pool2d", "aten::adaptive_max_pool3d",
+        "aten::cummax", "aten::cummin",
+        "aten::embedding_bag", "aten::embedding_bag.padding_idx",
+        "aten::fake_quantize_per_channel_affine_cachemask",
+        "aten::fake_quantize_per_tensor_affine_cachemask", "aten::fractional_max_pool2d",
+        "aten::fractional_max_pool3d",
         "aten::frexp.Tensor", "aten::kthvalue", "aten::linalg_lu", "aten::linalg_lu_factor",
         "aten::linalg_lu_factor_ex", "aten::max.dim",
-        "aten::max_pool1d_with_indices", "aten::max_pool2d_with_indices", "aten::max_pool3d_with_indices", "aten::median.dim",
+        "aten::max_pool1d_with_indices", "aten::max_pool2d_with_indices",
+        "aten::max_pool3d_with_indices", "aten::median.dim",
         "aten::min.dim", "aten::mode", "aten::nanmedian.dim", "aten::native_dropout",
         "aten::rrelu_with_noise_functional", "aten::sort",
-        "aten::sort.stable", "aten::topk", "torchvision::ps_roi_align", "torchvision::ps_roi_pool", "torchvision::roi_pool",
+        "aten::sort.stable", "aten::topk", "torchvision::ps_roi_align", "torchvision::ps_roi_pool",
+        "torchvision::roi_pool",
     }  # fmt: skip
     refused = {
         "aten::_ctc_loss",

@@ -64,7 +64,8 @@ def test_inputs_of_an_exported_program(tmp_path: pathlib.Path) -> None:
     assert all(item.default is inspect.Parameter.empty for item in (x, q, k, flag, unused))
     assert (
         repr(x)
-        == f"Input(x: Tensor, dtype=rushlight.float32, shape=({symbol}, 4), ranges={{'{symbol}': (2, 64)}})"
+        == f"Input(x: Tensor, dtype=rushlight.float32, shape=({symbol}, 4), "
+           f"ranges={{'{symbol}': (2, 64)}})"
     )
 
 

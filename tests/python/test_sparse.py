@@ -413,7 +413,8 @@ def test_batches_of_rows_are_converted() -> None:
 # -- Computing
 # ---------------------------------------------------------------------------------------------------------
 
-UNARY = ("abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p nan_to_num "
+UNARY = ("abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf "
+         "isposinf log1p nan_to_num "
          "neg rad2deg relu round sgn sign signbit sin sinh sqrt tan tanh trunc").split()  # fmt: skip
 
 
@@ -483,7 +484,8 @@ def test_others_than_their_kind_are_refused() -> None:
         (lambda: aten.mul(a, b), "expects sparse inputs with equal dimensionality"),
         (
             lambda: aten.div(a, d),
-            r"Sparse division requires a scalar or zero-dim dense tensor divisor \(got shape \[3, 4\] for divisor\)",
+            r"Sparse division requires a scalar or zero-dim dense tensor divisor \(got shape \[3, "
+            r"4\] for divisor\)",
         ),
     ):
         with pytest.raises(RuntimeError, match=words):

@@ -128,7 +128,8 @@ def test_as_torch_jit_script(
             wrong.append(f"#{i} {what}\n{source}")
     with capfd.disabled():
         print(
-            f"\n{table}: {n - known - len(wrong)} of {n} snippets as torch.jit.script, {known} differ on purpose"
+            f"\n{table}: {n - known - len(wrong)} of {n} snippets as torch.jit.script, {known} "
+            f"differ on purpose"
         )
     assert os.path.getsize(FOLDER / f"{table}.txt") and not wrong, (
         f"{len(wrong)} differ:\n" + "\n".join(wrong)

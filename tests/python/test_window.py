@@ -42,8 +42,8 @@ I = torch.tensor([[7, 2, 3], [4, 5, 1]])  # noqa: E741
 B = torch.tensor([[True, False, True], [False, True, True]])
 
 BINARY = [
-    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
-    operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge,
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
+    operator.pow, operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge,
 ]  # fmt: skip
 BITS = [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift]
 
@@ -103,11 +103,18 @@ def test_iteration() -> None:
 
 
 INDEXES = [
-    0, -1, (1, 2), (slice(None), 1), slice(0, 1), (Ellipsis, 0), None, (None, 0), (0, None), (Ellipsis, None), Ellipsis, (),
-    [0, 1], [1, 0, 1], ([0, 1], [1, 2]), (slice(None), [0, 2]), ([1], slice(1, 3)), (None, [0]), (Ellipsis, [1, 1]),
-    True, False, (True, 1), torch.tensor([1, 0]), torch.tensor(1), (torch.tensor([0, 1]), torch.tensor([2, 0])), B, ~B,
-    (torch.tensor([True, False]), 1), (slice(None), torch.tensor([True, False, True])), ([[0, 1], [1, 0]],), (0, [1, 2]),
-    torch.tensor([[0, 1], [1, 1]]), (slice(None, None, 2), [0]), [True, False], ([], ), (1, slice(0, None, 2)),
+    0, -1, (1, 2), (slice(None), 1), slice(0, 1), (Ellipsis, 0), None, (None, 0), (0, None),
+    (Ellipsis, None), Ellipsis, (),
+    [0, 1], [1, 0, 1], ([0, 1], [1, 2]), (slice(None), [0, 2]), ([1], slice(1, 3)), (None, [0]),
+    (Ellipsis, [1, 1]),
+    True, False, (True, 1), torch.tensor([1, 0]), torch.tensor(1), (torch.tensor([0, 1]),
+                                                                    torch.tensor([2, 0])), B, ~B,
+    (torch.tensor([True, False]), 1), (slice(None), torch.tensor([True, False, True])), ([[0, 1],
+                                                                                          [1, 0]],),
+                                                                                          (0, [1,
+                                                                                               2]),
+    torch.tensor([[0, 1], [1, 1]]), (slice(None, None, 2), [0]), [True, False], ([], ), (1, slice(0,
+                                                                                                  None, 2)),
 ]  # fmt: skip
 
 
@@ -150,17 +157,33 @@ def test_an_index_is_a_view() -> None:
 
 
 METHODS: list[tuple[str, tuple, dict]] = [
-    ("view", (3, 2), {}), ("view", ([3, 2],), {}), ("view", (6,), {}), ("view", (-1,), {}), ("reshape", (3, 2), {}),
-    ("permute", (1, 0), {}), ("repeat", (2, 2), {}), ("expand", (4, 2, 3), {}), ("flip", (0, 1), {}), ("flip", (0,), {}),
-    ("tile", (2,), {}), ("sum", (), {"axis": 0}), ("sum", (), {"dim": 1, "keepdims": True}), ("squeeze", (0,), {}),
-    ("mean", (0,), {"keepdim": True}), ("unsqueeze", (1,), {}), ("transpose", (0, 1), {}), ("clamp", (), {"min": 0.0}),
-    ("max", (), {}), ("max", (), {"axis": 1}), ("sort", (), {"descending": True}), ("softmax", (-1,), {}), ("split", (1,), {}),
-    ("chunk", (2,), {}), ("unbind", (), {}), ("t", (), {}), ("numel", (), {}), ("dim", (), {}), ("size", (), {}),
-    ("size", (1,), {}), ("float", (), {}), ("double", (), {}), ("int", (), {}), ("bool", (), {}), ("new_zeros", (2, 2), {}),
-    ("new_ones", (3,), {}), ("matmul", (F.t(),), {}), ("add", (F,), {"alpha": 2}), ("where", (B, I), {}), ("norm", (), {}),
-    ("masked_fill", (B, 1.0), {}), ("gather", (1, I % 3), {}), ("cumsum", (0,), {}), ("is_floating_point", (), {}),
-    ("element_size", (), {}), ("contiguous", (), {}), ("argmax", (), {}), ("index_select", (0, torch.tensor([1])), {}),
-    ("count_nonzero", (1,), {}), ("unique", (), {}), ("unique", (), {"return_counts": True}), ("unique", (), {"dim": 0}),
+    ("view", (3, 2), {}), ("view", ([3, 2],), {}), ("view", (6,), {}), ("view", (-1,), {}),
+    ("reshape", (3, 2), {}),
+    ("permute", (1, 0), {}), ("repeat", (2, 2), {}), ("expand", (4, 2, 3), {}), ("flip", (0, 1),
+                                                                                 {}), ("flip", (0,),
+                                                                                       {}),
+    ("tile", (2,), {}), ("sum", (), {"axis": 0}), ("sum", (), {"dim": 1, "keepdims": True}),
+    ("squeeze", (0,), {}),
+    ("mean", (0,), {"keepdim": True}), ("unsqueeze", (1,), {}), ("transpose", (0, 1), {}), ("clamp",
+                                                                                            (),
+                                                                                            {"min": 0.0}),
+    ("max", (), {}), ("max", (), {"axis": 1}), ("sort", (), {"descending": True}), ("softmax", (-1,
+                                                                                                ),
+                                                                                                {}),
+                                                                                                ("split", (1,), {}),
+    ("chunk", (2,), {}), ("unbind", (), {}), ("t", (), {}), ("numel", (), {}), ("dim", (), {}),
+    ("size", (), {}),
+    ("size", (1,), {}), ("float", (), {}), ("double", (), {}), ("int", (), {}), ("bool", (), {}),
+    ("new_zeros", (2, 2), {}),
+    ("new_ones", (3,), {}), ("matmul", (F.t(),), {}), ("add", (F,), {"alpha": 2}), ("where", (B, I),
+                                                                                    {}), ("norm",
+                                                                                          (), {}),
+    ("masked_fill", (B, 1.0), {}), ("gather", (1, I % 3), {}), ("cumsum", (0,), {}),
+    ("is_floating_point", (), {}),
+    ("element_size", (), {}), ("contiguous", (), {}), ("argmax", (), {}), ("index_select", (0,
+                                                                                            torch.tensor([1])), {}),
+    ("count_nonzero", (1,), {}), ("unique", (), {}), ("unique", (), {"return_counts": True}),
+    ("unique", (), {"dim": 0}),
     ("new_tensor", ([1, 2],), {}), ("nelement", (), {}), ("roll", (1, 0), {}), ("digamma", (), {}),
 ]  # fmt: skip
 

@@ -64,7 +64,8 @@ EXCEPTIONS = {
     "linalg.eig": "signs of vectors are free",
     "as_strided": "samples are views of more memory than a copy of them has",
     "matrix_exp": "sums of large numbers that cancel",
-    "nn.functional.linear_cross_entropy": "its chunked kind makes a graph of itself, by the mode that traces",
+    "nn.functional.linear_cross_entropy": "its chunked kind makes a graph of itself, by the mode "
+                                          "that traces",
     "nn.functional.scaled_dot_product_attention": "dropout by blocks, which draws in another order",
 }
 
@@ -136,7 +137,8 @@ def walk(
                     continue
                 n_bad += 1
                 report(
-                    f"! {op.name} {op.variant_test_name} {i}: {type(error).__name__}: {str(error)[:600]}"
+                    f"! {op.name} {op.variant_test_name} {i}: {type(error).__name__}: "
+                    f"{str(error)[:600]}"
                 )
     return n_good, n_bad, others
 

@@ -34,18 +34,22 @@ def picture(size: int = 64, channels: int = 3, batch: int = 1) -> torch.Tensor:
 # ---------------------------------------------------------------------------------------------
 
 CLASSIFIERS = {
-    "alexnet": 96, "vgg11": 64, "vgg11_bn": 64, "resnet18": 64, "resnet50": 64, "resnext50_32x4d": 64,
-    "wide_resnet50_2": 64, "densenet121": 64, "googlenet": 96, "inception_v3": 139, "squeezenet1_0": 64,
-    "squeezenet1_1": 64, "mobilenet_v2": 64, "mobilenet_v3_small": 64, "mobilenet_v3_large": 64, "mnasnet0_5": 64,
-    "mnasnet1_3": 64, "shufflenet_v2_x0_5": 64, "shufflenet_v2_x1_5": 64, "efficientnet_b0": 64, "efficientnet_b2": 64,
-    "efficientnet_v2_s": 64, "regnet_x_400mf": 64, "regnet_y_400mf": 64, "convnext_tiny": 64, "vit_b_32": 224,
-    "swin_t": 64, "swin_v2_t": 64, "maxvit_t": 224,
+    "alexnet": 96, "vgg11": 64, "vgg11_bn": 64, "resnet18": 64, "resnet50": 64,
+    "resnext50_32x4d": 64,
+    "wide_resnet50_2": 64, "densenet121": 64, "googlenet": 96, "inception_v3": 139,
+    "squeezenet1_0": 64,
+    "squeezenet1_1": 64, "mobilenet_v2": 64, "mobilenet_v3_small": 64, "mobilenet_v3_large": 64,
+    "mnasnet0_5": 64,
+    "mnasnet1_3": 64, "shufflenet_v2_x0_5": 64, "shufflenet_v2_x1_5": 64, "efficientnet_b0": 64,
+    "efficientnet_b2": 64,
+    "efficientnet_v2_s": 64, "regnet_x_400mf": 64, "regnet_y_400mf": 64, "convnext_tiny": 64,
+    "vit_b_32": 224, "swin_t": 64, "swin_v2_t": 64, "maxvit_t": 224,
 }  # fmt: skip
 SEGMENTERS = ("fcn_resnet50", "deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large")
 DETECTORS = (
     "fasterrcnn_mobilenet_v3_large_320_fpn", "fasterrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn",
-    "keypointrcnn_resnet50_fpn", "retinanet_resnet50_fpn", "fcos_resnet50_fpn", "ssdlite320_mobilenet_v3_large",
-    "ssd300_vgg16",
+    "keypointrcnn_resnet50_fpn", "retinanet_resnet50_fpn", "fcos_resnet50_fpn",
+    "ssdlite320_mobilenet_v3_large", "ssd300_vgg16",
 )  # fmt: skip
 VIDEOS = ("r3d_18", "mc3_18", "r2plus1d_18", "s3d", "mvit_v2_s", "swin3d_t")
 
@@ -147,17 +151,25 @@ def timm_model(name: str, door: str) -> Case:
 # ------------------------------------------------------------------------
 
 SMALL = {
-    "vocab_size": 99, "hidden_size": 32, "d_model": 32, "n_embd": 32, "dim": 32, "embedding_size": 32, "emb_dim": 32,
-    "num_hidden_layers": 2, "n_layer": 2, "n_layers": 2, "num_layers": 2, "encoder_layers": 2, "decoder_layers": 2,
+    "vocab_size": 99, "hidden_size": 32, "d_model": 32, "n_embd": 32, "dim": 32,
+    "embedding_size": 32, "emb_dim": 32,
+    "num_hidden_layers": 2, "n_layer": 2, "n_layers": 2, "num_layers": 2, "encoder_layers": 2,
+    "decoder_layers": 2,
     "num_decoder_layers": 2, "num_attention_heads": 4, "n_head": 4, "n_heads": 4, "num_heads": 4,
-    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 64,
-    "ffn_dim": 64, "d_ff": 64, "n_inner": 64, "hidden_dim": 64, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64,
-    "max_position_embeddings": 64, "n_positions": 64, "head_dim": 8, "pad_token_id": 0, "bos_token_id": 1,
-    "eos_token_id": 2, "moe_intermediate_size": 32, "num_experts": 4, "num_local_experts": 4, "n_routed_experts": 8,
-    "n_shared_experts": 1, "num_experts_per_tok": 2, "shared_expert_intermediate_size": 32, "d_kv": 8,
-    "kv_lora_rank": 16, "q_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8, "v_head_dim": 8,
-    "ffn_hidden_size": 64, "word_embed_proj_dim": 32, "attention_window": 8, "state_size": 8, "d_inner": 64,
-    "rotary_dim": 4, "bottleneck_size": 32,
+    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "num_key_value_heads": 2,
+    "intermediate_size": 64,
+    "ffn_dim": 64, "d_ff": 64, "n_inner": 64, "hidden_dim": 64, "encoder_ffn_dim": 64,
+    "decoder_ffn_dim": 64,
+    "max_position_embeddings": 64, "n_positions": 64, "head_dim": 8, "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2, "moe_intermediate_size": 32, "num_experts": 4, "num_local_experts": 4,
+    "n_routed_experts": 8,
+    "n_shared_experts": 1, "num_experts_per_tok": 2, "shared_expert_intermediate_size": 32,
+    "d_kv": 8,
+    "kv_lora_rank": 16, "q_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8,
+    "v_head_dim": 8,
+    "ffn_hidden_size": 64, "word_embed_proj_dim": 32, "attention_window": 8, "state_size": 8,
+    "d_inner": 64, "rotary_dim": 4, "bottleneck_size": 32,
 }  # fmt: skip
 TEXTS = """
 bert roberta distilbert albert electra deberta deberta-v2 mpnet mobilebert squeezebert camembert xlm-roberta

@@ -70,7 +70,8 @@ def define() -> None:
     )
     torch.library.define(
         "torchvision::roi_align",
-        "(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, "
+        "(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt "
+        "pooled_width, "
         "int sampling_ratio, bool aligned) -> Tensor",
     )
     # never called here: torchvision gives qnms a fake, and scripts name box_iou_rotated

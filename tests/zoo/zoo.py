@@ -32,8 +32,8 @@ import numpy as np
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 PACKAGES = ["torchvision==0.28.0", "timm==1.0.31", "transformers==5.23.0"]  # each for torch 2.13.0
-NEEDED = ["safetensors==0.8.0", "huggingface-hub==2.4.0", "tokenizers==0.23.3", "pyyaml==6.0.3", "tqdm==4.70.1",
-          "pillow==13.0.0", "regex==2026.11.15"]  # fmt: skip
+NEEDED = ["safetensors==0.8.0", "huggingface-hub==2.4.0", "tokenizers==0.23.3", "pyyaml==6.0.3",
+          "tqdm==4.70.1", "pillow==13.0.0", "regex==2026.11.15"]  # fmt: skip
 SECONDS = 300  # for one model
 BYTES = 10 << 30
 CLOSE = 1e-4  # of the largest element
@@ -189,7 +189,8 @@ def try_one(name: str, folder: pathlib.Path) -> dict[str, Any]:
                 want = leaves(torch.jit.load(path)(*case.args, **case.kwargs))
     except Exception as error:
         answer["made"] = (
-            f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"[
+            f"{type(error).__name__}: "
+            f"{str(error).strip().splitlines()[0] if str(error).strip() else ''}"[
                 :200
             ]
         )
@@ -319,7 +320,8 @@ def report(names: list[str], o: argparse.Namespace) -> int:
         shutil.rmtree(folder)
     counted = len(names) - len(unmade)
     print(
-        f"{agreed} of {counted} models agree; {len(unmade)} that PyTorch does not save are not counted"
+        f"{agreed} of {counted} models agree; {len(unmade)} that PyTorch does not save are not "
+        f"counted"
     )
     print(*(f"differs: {name}" for name in wrong), sep="\n")
     return 0 if counted and agreed >= BAR * counted else 1

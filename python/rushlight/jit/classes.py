@@ -116,7 +116,8 @@ class Classes:
         for i, m in enumerate(members):
             if type(m.value) is not first:
                 raise RuntimeError(
-                    f"Could not unify type list since element {i} of type {type(m.value).__name__} did not match the types "
+                    f"Could not unify type list since element {i} of type {type(m.value).__name__} "
+                    f"did not match the types "
                     f"before it ({first.__name__})"
                 )
         t = self._door.unit.add_class(qualified_name(cls), kinds.C_ENUM, cls)
@@ -150,7 +151,8 @@ class Classes:
         for name in cls._fields:
             if isinstance(defaults.get(name), _tensor_class()):
                 raise RuntimeError(
-                    "Tensors are not supported as default NamedTuple fields. Their mutability could lead to potential memory "
+                    "Tensors are not supported as default NamedTuple fields. Their mutability "
+                    "could lead to potential memory "
                     "aliasing problems"
                 )
             t = self._field_type(cls, annotations[name], scope) if name in annotations else tensor
@@ -175,7 +177,8 @@ class Classes:
             known = forward in ("Tensor", "Any")
             if not known:
                 raise ValueError(
-                    f"Unknown type annotation: '{annotation}' in NamedTuple {cls.__name__}. Likely due to partial support for "
+                    f"Unknown type annotation: '{annotation}' in NamedTuple {cls.__name__}. Likely "
+                    f"due to partial support for "
                     "ForwardRef parameters in NamedTuples, see #95858. Issue occurred at "
                 )
         t = self._door.types.of(annotation, scope)
@@ -278,7 +281,13 @@ class Classes:
             and not isinstance(member, (property, staticmethod))
         ):
             known = self._types[cls].qualified
-            why = f"'{known}' object has no attribute or method '{name}'. '{name}' is defined as a class attribute "
-            why += "which currently is not supported. Consider converting this to an instance attribute."
+            why = (
+                f"'{known}' object has no attribute or method '{name}'. '{name}' is defined as a "
+                f"class attribute "
+            )
+            why += (
+                "which currently is not supported. Consider converting this to an instance "
+                "attribute."
+            )
             return (kinds.HIDDEN, why)
         return None

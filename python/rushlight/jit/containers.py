@@ -33,7 +33,10 @@ def _type_of(value: Any) -> Any:
 _LIST = (
     "def append(l: List[_E0], x: _E0):\n    l.append(x)\ndef clear(l: List[_E0]):\n    l.clear()\n"
 )
-_DICT = "def put(d: Dict[_E0, _E1], k: _E0, v: _E1):\n    d[k] = v\ndef clear(d: Dict[_E0, _E1]):\n    d.clear()\n"
+_DICT = (
+    "def put(d: Dict[_E0, _E1], k: _E0, v: _E1):\n    d[k] = v\ndef clear(d: Dict[_E0, "
+    "_E1]):\n    d.clear()\n"
+)
 _made: dict[Any, dict[str, ScriptFunction]] = {}
 
 

@@ -101,7 +101,8 @@ def synthesize(door: Any, cls: Any, t: Any) -> set[str]:
     generated = {name for name, method in cls.__dict__.items() if _is_generated(method)}
     if "__delattr__" in generated:
         raise OSError(
-            f"Can't get source for {cls.__delattr__}. TorchScript requires source access in order to carry out compilation, "
+            f"Can't get source for {cls.__delattr__}. TorchScript requires source access in order "
+            f"to carry out compilation, "
             "make sure original .py files are available."
         )
     scope = Scope(
@@ -116,7 +117,8 @@ def synthesize(door: Any, cls: Any, t: Any) -> set[str]:
             ast.parse(text)
         except SyntaxError as error:
             raise RuntimeError(
-                f"TorchScript failed to synthesize dataclass method '{name}' for class '{cls.__name__}'. "
+                f"TorchScript failed to synthesize dataclass method '{name}' for class "
+                f"'{cls.__name__}'. "
                 "Please file a bug report at <https://github.com/pytorch/pytorch/issues>"
             ) from error
         source = door.sources.of_text(f"<dataclass {cls.__name__}.{name}>", text)
@@ -132,5 +134,6 @@ def refuse_unregistered(cls: Any) -> None:
     for method in cls.__dict__.values():
         if _is_generated(getattr(method, "__wrapped__", method)):
             raise OSError(
-                f"Failed to get source for {method} using inspect.getsource\nGive the dataclass to script() first."
+                f"Failed to get source for {method} using inspect.getsource\nGive the dataclass to "
+                f"script() first."
             )

@@ -82,7 +82,8 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
         drop = drop_on_export
     elif drop:
         warnings.warn(
-            "ignore(True) has been deprecated. TorchScript will now drop the function call on compilation. Use "
+            "ignore(True) has been deprecated. TorchScript will now drop the function call on "
+            "compilation. Use "
             "torch.jit.unused now. {}",
             FutureWarning,
             stacklevel=2,
@@ -119,7 +120,8 @@ def interface(cls: Any) -> Any:
     names = [c.__name__ for c in cls.__mro__]
     if len(names) != (3 if "Module" in names else 2):
         raise RuntimeError(
-            "TorchScript interface does not support inheritance yet. Please directly inherit from 'object' or 'nn.Module'."
+            "TorchScript interface does not support inheritance yet. Please directly inherit from "
+            "'object' or 'nn.Module'."
         )
     cls.__torch_script_interface__ = qualified_name(cls)
     return cls

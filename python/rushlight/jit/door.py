@@ -110,7 +110,8 @@ def check_overloads(fn: Any, declarations: list[Any]) -> None:
         for name, value in _defaults(d).items():
             if name not in theirs or theirs[name] != value:
                 raise frontend.FrontendError(
-                    "Default parameters on overloads do not affect the runtime so they must equal to the default parameter "
+                    "Default parameters on overloads do not affect the runtime so they must equal "
+                    "to the default parameter "
                     f"on the implementation function. Found on parameter {name}"
                 )
 
@@ -120,7 +121,8 @@ def _check_names(fn: Any, declaration: Any, n: int) -> None:
         want, got = declaration.__code__.co_varnames[i], fn.__code__.co_varnames[i]
         if want != got:
             raise RuntimeError(
-                f"Overload parameters must have the same names. Found {want} and {got} on argument {i}"
+                f"Overload parameters must have the same names. Found {want} and {got} on argument "
+                f"{i}"
             )
 
 
@@ -213,8 +215,10 @@ class Door:
         found = scope.default(name)
         if found is not None and isinstance(found[0], (list, dict)):
             raise RuntimeError(
-                "Mutable default parameters are not supported because Python binds them to the function and they persist "
-                "across function calls.\n As a workaround, make the default None and instantiate the default parameter within "
+                "Mutable default parameters are not supported because Python binds them to the "
+                "function and they persist "
+                "across function calls.\n As a workaround, make the default None and instantiate "
+                "the default parameter within "
                 f"the body of the function. Found {type(found[0])} on parameter {name}"
             )
         if found is not None and scope.is_overload:
@@ -280,7 +284,8 @@ class Door:
             return self._forgotten_overloads(fn, name)
         if fn in declarations:
             raise RuntimeError(
-                f'Implementation for the function "{name}" is missing. Please make sure a definition is provided and '
+                f'Implementation for the function "{name}" is missing. Please make sure a '
+                f'definition is provided and '
                 "defined after all overload declarations."
             )
         check_overloads(unwrapped(fn), declarations)

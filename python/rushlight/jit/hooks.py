@@ -20,32 +20,38 @@ def _check_input(given: Any, inputs: list[Any], what: str, story: str) -> None:
     elems = _elems(given)
     if elems is None:
         raise RuntimeError(
-            f"{what} expected the input argument to be typed as a Tuple but found type: '{given}' instead.\n{story}"
+            f"{what} expected the input argument to be typed as a Tuple but found type: '{given}' "
+            f"instead.\n{story}"
         )
     if not inputs and elems:
         raise RuntimeError(
-            f"{what} was expecting Tuple[()] as the input type. Received type: '{_text(elems)}'.\n{story}"
+            f"{what} was expecting Tuple[()] as the input type. Received type: "
+            f"'{_text(elems)}'.\n{story}"
         )
     if len(elems) != len(inputs):
         raise RuntimeError(
-            f"{what} has the wrong number of contained types for the input argument's Tuple. Received type: "
+            f"{what} has the wrong number of contained types for the input argument's Tuple. "
+            f"Received type: "
             f"'{_text(elems)}'.\n{story}"
         )
     if any(a is not b for a, b in zip(elems, inputs, strict=True)):
         raise RuntimeError(
-            f"{what} has the wrong inner types for the input tuple argument. Received type: '{_text(elems)}'.\n{story}"
+            f"{what} has the wrong inner types for the input tuple argument. Received type: "
+            f"'{_text(elems)}'.\n{story}"
         )
 
 
 def _check_pre(f: Any, inputs: list[Any], annotated: bool, what: str, story: str) -> None:
     if len(f.arguments) != 2:
         raise RuntimeError(
-            f"{what} was expected to only have exactly 2 inputs but it had {len(f.arguments)} inputs. {story}"
+            f"{what} was expected to only have exactly 2 inputs but it had {len(f.arguments)} "
+            f"inputs. {story}"
         )
     _check_input(f.arguments[1][1], inputs, what, story)
     if not annotated:
         raise RuntimeError(
-            f"{what} is missing a return annotation. Return annotations are required, please add one.\n{story}"
+            f"{what} is missing a return annotation. Return annotations are required, please add "
+            f"one.\n{story}"
         )
     result = f.result
     if result.kind_number == kinds.T_NONE or (
@@ -62,7 +68,8 @@ def _check_pre(f: Any, inputs: list[Any], annotated: bool, what: str, story: str
         and (len(elems) != 1 or elems[0] is not inputs[0])
     ):
         raise RuntimeError(
-            f"{said} When forward has a single tuple input argument, the return needs to be 'None' or a "
+            f"{said} When forward has a single tuple input argument, the return needs to be 'None' "
+            f"or a "
             "nested tuple containing "
             f"forward's input tuple argument as in: '{_text(inputs)}'.\n{story}"
         )
@@ -79,9 +86,11 @@ def check_pre_hook(f: Any, name: str, module: str, inputs: list[Any], annotated:
     single = f"'{inputs[0]}', or " if len(inputs) == 1 else ""
     returns = f"'None', {single}'{_text(inputs)}'" if single else f"'None' or '{_text(inputs)}'"
     story = (
-        f"This error occurred while scripting the forward pre-hook '{name}' on module '{module}'. If you did not "
+        f"This error occurred while scripting the forward pre-hook '{name}' on module '{module}'. "
+        f"If you did not "
         "want to script this pre-hook "
-        f"remove it from the original NN module before scripting. Pre-hooks for module '{module}' are expected to "
+        f"remove it from the original NN module before scripting. Pre-hooks for module '{module}' "
+        f"are expected to "
         "have the following "
         f"signature: {name}(self, input: {_text(inputs)}) with a return type of either {returns}.\n"
     )
@@ -92,23 +101,29 @@ def check_hook(f: Any, name: str, module: str, inputs: list[Any], output: Any) -
     """f takes (self, inputs, output) and gives another output."""
     what = f"Hook '{name}' on module '{module}'"
     story = (
-        f"This error occurred while scripting the forward hook '{name}' on module {module}. If you did not want "
+        f"This error occurred while scripting the forward hook '{name}' on module {module}. If you "
+        f"did not want "
         "to script this hook remove it "
-        f"from the original NN module before scripting. This hook was expected to have the following signature: "
+        f"from the original NN module before scripting. This hook was expected to have the "
+        f"following signature: "
         f"{name}(self, input: "
-        f"{_text(inputs)}, output: {output}). The type of the output arg is the returned type from either the "
+        f"{_text(inputs)}, output: {output}). The type of the output arg is the returned type from "
+        f"either the "
         "forward method or the previous "
-        "hook if it exists. Note that hooks can return anything, but if the hook is on a submodule the outer "
+        "hook if it exists. Note that hooks can return anything, but if the hook is on a submodule "
+        "the outer "
         "module is expecting the same "
         "return type as the submodule's forward.\n"
     )
     if len(f.arguments) != 3:
         raise RuntimeError(
-            f"{what} was expected to only have exactly 3 inputs but it had {len(f.arguments)} inputs. {story}"
+            f"{what} was expected to only have exactly 3 inputs but it had {len(f.arguments)} "
+            f"inputs. {story}"
         )
     _check_input(f.arguments[1][1], inputs, what, story)
     if f.arguments[2][1] is not output:
         raise RuntimeError(
-            f"{what} has the wrong type for the output argument. Received type: '{f.arguments[2][1]}'. Expected "
+            f"{what} has the wrong type for the output argument. Received type: "
+            f"'{f.arguments[2][1]}'. Expected "
             f"type: '{output}'.\n{story}"
         )

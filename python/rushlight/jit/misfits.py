@@ -11,7 +11,10 @@ from .door import door
 
 def _signature(f: Any, owner: Any) -> str:
     arguments = ", ".join(f"{t} {name}" for name, t, _, _ in f.arguments[1:])
-    return f"{f.schema_text.partition('(')[0]}({owner} self{', ' if arguments else ''}{arguments}) -> {f.result}"
+    return (
+        f"{f.schema_text.partition('(')[0]}({owner} self{', ' if arguments else ''}{arguments}) "
+        f"-> {f.result}"
+    )
 
 
 def _fits(have: Any, wanted: Any) -> bool:
@@ -34,10 +37,14 @@ def not_compatible(of: Any, interface: Any) -> str:
     for name in interface.methods:
         have, wanted = of.method(name), interface.method(name)
         if have is None:
-            return f"{said}Class '{of}' does not have method '{name}' but interface '{interface.annotation_str}' does\n"
+            return (
+                f"{said}Class '{of}' does not have method '{name}' but interface "
+                f"'{interface.annotation_str}' does\n"
+            )
         if not _fits(have, wanted):
             return (
-                f"{said}Method on class '{of}' (1) is not compatible with interface '{interface.annotation_str}' (2)\n"
+                f"{said}Method on class '{of}' (1) is not compatible with interface "
+                f"'{interface.annotation_str}' (2)\n"
                 f"  (1) {_signature(have, of)}\n  (2) {_signature(wanted, interface)}\n"
             )
     return said
@@ -97,7 +104,8 @@ def _cannot(value: Any, t: Any) -> str | None:
 def not_an_object(value: Any) -> str:
     """Said of what is of no class of programs where an interface is asked for."""
     return (
-        f"Assigning the object {value} to an interface fails because the value is not a TorchScript "
+        f"Assigning the object {value} to an interface fails because the value is not a "
+        f"TorchScript "
         "compatible type, did you forget "
         "toturn it into a user defined TorchScript class?"
     )
@@ -160,7 +168,10 @@ def misfit(module: Any, name: str, value: Any) -> str:
         of = unit.type_of_object(value)
         if t.kind_number == kinds.T_INTERFACE:
             return not_compatible(of, t)
-        return f"Expected a value of type '{t.annotation_str}' for field '{name}', but found '{of.annotation_str}'"
+        return (
+            f"Expected a value of type '{t.annotation_str}' for field '{name}', but found "
+            f"'{of.annotation_str}'"
+        )
     if t.kind_number == kinds.T_INTERFACE:
         of = door().classes.known_type(type(value))
         said = not_an_object(value) if of is None else not_compatible(of, t)

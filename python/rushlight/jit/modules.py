@@ -54,11 +54,12 @@ _CONSTANTS = (
     torch.qscheme,
 )
 _SKIPPED = {  # of a module's __dict__
-    "_version", "_parameters", "_buffers", "_non_persistent_buffers_set", "_backward_hooks", "_backward_pre_hooks",
-    "_forward_hooks",
-    "_forward_hooks_with_kwargs", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_always_called",
-    "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_modules",
-    "_initializing", "dump_patches",
+    "_version", "_parameters", "_buffers", "_non_persistent_buffers_set", "_backward_hooks",
+    "_backward_pre_hooks", "_forward_hooks",
+    "_forward_hooks_with_kwargs", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks", "_modules", "_initializing", "dump_patches",
 }  # fmt: skip
 
 
@@ -67,8 +68,10 @@ _SKIPPED = {  # of a module's __dict__
 
 
 _INSTANCE_ANNOTATION = (
-    "The TorchScript type system doesn't support instance-level annotations on empty non-base types in `__init__`. "
-    "Instead, either 1) use a type annotation in the class body, or 2) wrap the type in `torch.jit.Attribute`."
+    "The TorchScript type system doesn't support instance-level annotations on empty non-base "
+    "types in `__init__`. "
+    "Instead, either 1) use a type annotation in the class body, or 2) wrap the type in "
+    "`torch.jit.Attribute`."
 )
 
 
@@ -289,7 +292,8 @@ def _failed_to_convert(value: Any, why: str, inferred: bool) -> str:
         "Its type was inferred; try adding a type annotation for the attribute." if inferred else ""
     )
     return (
-        f"(This attribute exists on the Python module, but we failed to convert Python type: '{torch.typename(type(value))}' "
+        f"(This attribute exists on the Python module, but we failed to convert Python type: "
+        f"'{torch.typename(type(value))}' "
         f"to a TorchScript type. {why}. {more})"
     )
 
@@ -301,7 +305,8 @@ def _valid_constant(name: str, value: Any, owner: str) -> Any:
         return tuple(_valid_constant(name, v, owner) for v in value)
     names = ", ".join(torch.typename(t) for t in _CONSTANTS)
     raise TypeError(
-        f"\n'{torch.typename(type(value))}' object in attribute '{owner}.{name}' is not a valid constant.\n"
+        f"\n'{torch.typename(type(value))}' object in attribute '{owner}.{name}' is not a valid "
+        f"constant.\n"
         "Valid constants are:\n1. a nn.ModuleList\n2. a value of type {"
         + names
         + "}\n3. a list or tuple of (2)\n"
@@ -428,12 +433,14 @@ class Modules:
                     else "parameter"
                 )
                 warnings.warn(
-                    f"'{name}' was found in ScriptModule constants,  but it is a non-constant {what}. Consider removing it.",
+                    f"'{name}' was found in ScriptModule constants,  but it is a non-constant "
+                    f"{what}. Consider removing it.",
                     stacklevel=2,
                 )
             elif not hasattr(module, name):
                 warnings.warn(
-                    f"'{name}' was found in ScriptModule constants, but was not actually set in __init__. "
+                    f"'{name}' was found in ScriptModule constants, but was not actually set in "
+                    f"__init__. "
                     "Consider removing it.",
                     stacklevel=2,
                 )
@@ -452,7 +459,8 @@ class Modules:
                 c.functions[name] = (kinds.FUNCTION, self.door.function(value))
             except Exception as error:  # noqa: BLE001 -- told when the program asks for it
                 c.failed[name] = (
-                    "(This function exists as an attribute on the Python module, but we failed to compile it to a "
+                    "(This function exists as an attribute on the Python module, but we failed to "
+                    "compile it to a "
                     "TorchScript function. "
                     f"\nThe error stack is reproduced here:\n{error}"
                 )
@@ -593,7 +601,8 @@ class Modules:
             name = hook.__name__
             if seen.setdefault(name, hook) is not hook:
                 raise RuntimeError(
-                    f"{kind} '{name}' on {c.py_class.__name__} has at least two different python definitions. "
+                    f"{kind} '{name}' on {c.py_class.__name__} has at least two different python "
+                    f"definitions. "
                     "Please use unique names for all hooks."
                 )
         for hook, pre in [
@@ -604,7 +613,8 @@ class Modules:
             fn = unwrapped(hook)
             if c.type.method(name) is not None:
                 raise RuntimeError(
-                    f"Can't define hook: {name} on class: {c.type} because a method or hook with that name already exists."
+                    f"Can't define hook: {name} on class: {c.type} because a method or hook with "
+                    f"that name already exists."
                 )
             f = self.door.define(fn, name, self_type=c.type, flags=kinds.HOOK)
             if pre:
@@ -628,7 +638,10 @@ class Modules:
             text += f"def __len__(self):\n   return {len(module)}\n"
         if c.facts.container == DICT and "__contains__" not in have:
             keys = list(module.keys())
-            text += f"def __contains__(self, key: str):\n   return {f'key in {keys!r}' if keys else 'False'}\n"
+            text += (
+                f"def __contains__(self, key: str):\n   return "
+                f"{f'key in {keys!r}' if keys else 'False'}\n"
+            )
         if text:
             for f in define_text(self.door, c.type, text, Scope(names={})):
                 f.compile()
@@ -762,13 +775,15 @@ def _check_initialized(module: Any) -> None:
         return
     if "_parameters" not in module.__dict__:
         raise RuntimeError(
-            f"'{torch.typename(type(module))}' has not been initialized, did you forget to call 'super()'?"
+            f"'{torch.typename(type(module))}' has not been initialized, did you forget to call "
+            f"'super()'?"
         )
     lazy = getattr(torch.nn.parameter, "UninitializedTensorMixin", ())
     for name, value in module._parameters.items():
         if lazy and isinstance(value, lazy):
             raise RuntimeError(
-                f"'{torch.typename(type(module))}' has uninitialized parameters {name}. Did you forget to run a forward pass?"
+                f"'{torch.typename(type(module))}' has uninitialized parameters {name}. Did you "
+                f"forget to run a forward pass?"
             )
 
 

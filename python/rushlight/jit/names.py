@@ -50,10 +50,15 @@ _PYTHON_FUNCTIONS = (
     "tensordot",
 )
 _MATH = (
-    "ceil copysign erf erfc exp expm1 fabs floor gamma lgamma log log10 log1p pow sqrt isnan asinh atanh cosh sinh tanh acos "
-    "asin atan atan2 cos sin tan acosh fmod modf factorial frexp isinf degrees radians ldexp gcd isfinite"
+    "ceil copysign erf erfc exp expm1 fabs floor gamma lgamma log log10 log1p pow sqrt isnan asinh "
+    "atanh cosh sinh tanh acos "
+    "asin atan atan2 cos sin tan acosh fmod modf factorial frexp isinf degrees radians ldexp gcd "
+    "isfinite"
 )
-_CMATH = "isnan isfinite isinf log log10 sqrt exp sin tan cos asin acos atan sinh cosh tanh asinh acosh atanh"
+_CMATH = (
+    "isnan isfinite isinf log log10 sqrt exp sin tan cos asin acos atan sinh cosh tanh asinh "
+    "acosh atanh"
+)
 # What has a form of its own in the language.
 _FORMS = {
     "torch.jit.annotate": "torch.jit.annotate",
@@ -174,7 +179,8 @@ class Variadic:
     def __init__(self, fn: Any, is_method: bool) -> None:
         if any(name != "self" for name in fn.__annotations__):
             raise RuntimeError(
-                f"'{fn.__name__}' takes any number of arguments: it can be called without annotations only"
+                f"'{fn.__name__}' takes any number of arguments: it can be called without "
+                f"annotations only"
             )
         self.fn = fn
         self.is_method = is_method

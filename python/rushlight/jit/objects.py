@@ -37,7 +37,8 @@ def _forward(name: str) -> Any:
 
 
 for _name in (
-    "iter len neg mul add sub pow truediv mod ne eq lt gt le ge and or xor contains getitem setitem call int float "
+    "iter len neg mul add sub pow truediv mod ne eq lt gt le ge and or xor contains getitem "
+    "setitem call int float "
     "bool str enter exit"
 ).split():
     setattr(RecursiveScriptClass, f"__{_name}__", _forward(f"__{_name}__"))

@@ -567,7 +567,10 @@ class Function:
             self.define_inputs(inputs)
         for holder, owner in frame.found:
             name = (holder.path or "").rpartition(".")[2]
-            made = f'{self.define(holder)} : {holder.type or module_type(holder.path)} = prim::GetAttr[name="{name}"]'
+            made = (
+                f'{self.define(holder)} : {holder.type or module_type(holder.path)} = '
+                f'prim::GetAttr[name="{name}"]'
+            )
             self.lines.append(f"{made}({self.names[owner]})")
         for item in frame.items:
             if isinstance(item, Frame):
@@ -641,7 +644,10 @@ class Function:
         if node.host is not None:
             name, scalars = node.host
             shown = shown.replace("]", f"]({scalars})", 1)
-            told = f"[name={quoted(name)}, _attrs={quoted(node.attributes)}, _scalars={quoted(scalars)}]"
+            told = (
+                f"[name={quoted(name)}, _attrs={quoted(node.attributes)}, "
+                f"_scalars={quoted(scalars)}]"
+            )
             made = made.replace(attributes, told, 1)
         self.line_of[node] = f"{shown} # {place(node.where)}" if node.where else shown
         frames = node.where.rstrip("\n").replace("\n", "\v")
@@ -685,6 +691,7 @@ class Function:
             return made
         inputs = ", ".join(self.use(v) for v in outputs)
         self.lines.append(
-            f"{made} : ({', '.join(v.plain_type for v in outputs)}) = prim::TupleConstruct({inputs})"
+            f"{made} : ({', '.join(v.plain_type for v in outputs)}) = "
+            f"prim::TupleConstruct({inputs})"
         )
         return made

@@ -25,10 +25,12 @@ def _has(obj: Any, target: Any) -> bool:
         name = bare or target.__name__.capitalize()
         if name == "Dict":
             raise RuntimeError(
-                "Attempted to use Dict without contained types. Please add contained type, e.g. Dict[int, int]"
+                "Attempted to use Dict without contained types. Please add contained type, e.g. "
+                "Dict[int, int]"
             )
         raise RuntimeError(
-            f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
+            f"Attempted to use {name} without a contained type. Please add a contained type, e.g. "
+            f"{name}[int]"
         )
     if origin is None:
         return obj is None if target is None else isinstance(obj, target)
@@ -41,7 +43,8 @@ def _has(obj: Any, target: Any) -> bool:
         return len(obj) == len(args) and all(_has(x, a) for x, a in zip(obj, args, strict=True))
     if origin in (list, dict) and isinstance(obj, origin) and not obj:
         warnings.warn(
-            "The inner type of a container is lost when calling torch.jit.isinstance in eager mode. For example, List[int] "
+            "The inner type of a container is lost when calling torch.jit.isinstance in eager "
+            "mode. For example, List[int] "
             "would become list and therefore falsely return True for List[float] or List[str].",
             stacklevel=4,
         )
@@ -77,7 +80,8 @@ def warn_of_optimize(optimize: Any) -> None:
     """script, trace and trace_module take an argument that means nothing any more."""
     if optimize is not None:
         warnings.warn(
-            "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead",
+            "`optimize` is deprecated and has no effect. Use `with "
+            "torch.jit.optimized_execution()` instead",
             FutureWarning,
             stacklevel=3,
         )

@@ -75,7 +75,8 @@ def _with_kwargs(hook: Callable[..., Any], with_kwargs: bool) -> Callable[..., A
             return changed
         if not isinstance(changed, tuple) or len(changed) != 2:
             raise RuntimeError(
-                f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}."
+                f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got "
+                f"{changed}."
             )
         return _Replaced(*changed)
 
@@ -256,7 +257,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         one."""
         if self._is_exported():
             raise RuntimeError(
-                f"{self.original_name}: the dtypes of an exported program's tensors are part of its graph"
+                f"{self.original_name}: the dtypes of an exported program's tensors are part of "
+                f"its graph"
             )
         made: dict[int, Any] = {}
         for module in self.modules():
@@ -278,7 +280,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         )
         if not (like.is_floating_point() or like.is_complex()):
             raise TypeError(
-                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={like.dtype}"
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                f"dtype={like.dtype}"
             )
         named = [*args, *kwargs.values()]
         if all(
@@ -455,7 +458,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise RuntimeError(
-            f"Tried to serialize object {self._class_name} which does not have a __getstate__ method defined!"
+            f"Tried to serialize object {self._class_name} which does not have a __getstate__ "
+            f"method defined!"
         )
 
     def _overloaded(self, name: str) -> Callable[..., Any] | None:

@@ -73,7 +73,8 @@ def _script_function(fn: Any, names: Any = None) -> ScriptFunction:
     d = door()
     if d.overloads_of(fn):
         raise RuntimeError(
-            f"Function {qualified_name(fn)} cannot be directly compiled because it is overloaded. It must be used in a context "
+            f"Function {qualified_name(fn)} cannot be directly compiled because it is overloaded. "
+            f"It must be used in a context "
             "of a function where its inputs can determine which overload to call."
         )
     return d.function(fn, names)
@@ -82,7 +83,8 @@ def _script_function(fn: Any, names: Any = None) -> ScriptFunction:
 def _script_class(cls: Any, torch: Any, names: dict[str, Any]) -> Any:
     if torch is not None and issubclass(cls, torch.nn.Module):
         raise RuntimeError(
-            f"Type '{cls}' cannot be compiled since it inherits from nn.Module, pass an instance instead"
+            f"Type '{cls}' cannot be compiled since it inherits from nn.Module, pass an instance "
+            f"instead"
         )
     if issubclass(cls, enum.Enum):
         return cls
@@ -92,7 +94,8 @@ def _script_class(cls: Any, torch: Any, names: dict[str, Any]) -> Any:
         )
     if len(cls.mro()) > 2:
         raise RuntimeError(
-            "TorchScript classes does not support inheritance yet. Please directly inherit from 'object'."
+            "TorchScript classes does not support inheritance yet. Please directly inherit from "
+            "'object'."
         )
     door().class_(cls, names)
     return cls
@@ -107,7 +110,8 @@ def _script_other(obj: Any) -> Any:
         return ScriptList(obj) if isinstance(obj, list) else ScriptDict(obj)
     if type(obj).__name__ == "_lru_cache_wrapper":
         raise OSError(
-            f"Can't get source for {type(obj)}. TorchScript requires source access in order to carry out compilation, "
+            f"Can't get source for {type(obj)}. TorchScript requires source access in order to "
+            f"carry out compilation, "
             "make sure original .py files are available."
         )
     from .objects import script_object

@@ -64,7 +64,8 @@ class Sources:
         lines = linecache.getlines(file, fn.__globals__)
         if not lines:
             raise OSError(
-                f"Can't get source for {fn}. TorchScript requires source access in order to carry out compilation, "
+                f"Can't get source for {fn}. TorchScript requires source access in order to carry "
+                f"out compilation, "
                 "make sure original .py files are available."
             )
         known = self._files.get(file)

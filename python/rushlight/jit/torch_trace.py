@@ -92,12 +92,15 @@ KINDS = {
     "QSchemeType": "int",
 }
 WHAT_IS_LOST = (
-    "might cause the trace to be incorrect. We can't record the data flow of Python values, so this value will be treated as "
+    "might cause the trace to be incorrect. We can't record the data flow of Python values, so "
+    "this value will be treated as "
     "a constant in the future. This means that the trace might not generalize to other inputs!"
 )
 ONLY_CONSTANTS = (
-    "results are registered as constants in the trace. You can safely ignore this warning if you use this function to create "
-    "tensors out of constant variables that would be the same every time you call this function. In any other case, this might "
+    "results are registered as constants in the trace. You can safely ignore this warning if you "
+    "use this function to create "
+    "tensors out of constant variables that would be the same every time you call this function. "
+    "In any other case, this might "
     "cause the trace to be incorrect."
 )
 # Recorded as what they are made of, as torch.jit.trace does.
@@ -124,7 +127,10 @@ def tensor_type(t: torch.Tensor) -> str:
         return "Tensor"
     sizes = "".join(f"{int(n)}, " for n in t.size())
     strides = f"strides=[{', '.join(str(int(n)) for n in t.stride())}], " if t.dim() else ""
-    return f"{DTYPE_NAMES[t.dtype]}({sizes}{strides}requires_grad={int(t.requires_grad)}, device={t.device})"
+    return (
+        f"{DTYPE_NAMES[t.dtype]}({sizes}{strides}requires_grad={int(t.requires_grad)}, "
+        f"device={t.device})"
+    )
 
 
 def kind_name(t: torch.Tensor) -> str:
@@ -322,7 +328,8 @@ class Tracer:
         else:
             if tensor.requires_grad:
                 raise RuntimeError(
-                    "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or "
+                    "Cannot insert a Tensor that requires grad as a constant. Consider making it a "
+                    "parameter or input, or "
                     f"detaching the gradient\nTensor:\n{self.shown(tensor)}"
                 )
             found = self.record.tensor(tensor, self.type_of(tensor), location())
@@ -408,9 +415,12 @@ class Tracer:
         )
         if n > 1:
             warn(
-                f"There are {n} live references to the data region being modified when tracing in-place operator {name}. This "
-                "might cause the trace to be incorrect, because all other views that also reference this data will not reflect "
-                "this change in the trace! On the other hand, if all other views use the same memory chunk, but are disjoint "
+                f"There are {n} live references to the data region being modified when tracing "
+                f"in-place operator {name}. This "
+                "might cause the trace to be incorrect, because all other views that also "
+                "reference this data will not reflect "
+                "this change in the trace! On the other hand, if all other views use the same "
+                "memory chunk, but are disjoint "
                 "(e.g. are outputs of torch.split), this might still be safe."
             )
 
@@ -628,7 +638,8 @@ class Tracer:
             path = self.programs.get(id(callee))
             if path is None:
                 raise RuntimeError(
-                    f"Tried to trace {callee._c} but it is not part of the active trace. Modules that are called during a "
+                    f"Tried to trace {callee._c} but it is not part of the active trace. Modules "
+                    f"that are called during a "
                     "trace must be registered as submodules of the thing being traced."
                 )
             declared = door().unit.type_of_object(callee).method(method)
@@ -684,7 +695,8 @@ class Tracer:
                 if not isinstance(part, torch.Tensor)
             )
             raise RuntimeError(
-                f"Tracer cannot set value trace for type {kind}. Supported types are tensor, tensor list, and tuple of tensors."
+                f"Tracer cannot set value trace for type {kind}. Supported types are tensor, "
+                f"tensor list, and tuple of tensors."
             )
 
         def call(*tensors: Any) -> Any:

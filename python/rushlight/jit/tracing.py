@@ -24,13 +24,22 @@ from .runtime import is_enabled, warn_of_optimize
 __all__ = ["TracingCheckError", "trace", "trace_module"]
 
 STRICT = (
-    "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this is only valid if the "
-    "container structure does not change based on the module's inputs. Consider using a constant container instead (e.g. for "
-    "`list`, use a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this and know the side "
+    "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this "
+    "is only valid if the "
+    "container structure does not change based on the module's inputs. Consider using a constant "
+    "container instead (e.g. for "
+    "`list`, use a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely "
+    "need this and know the side "
     "effects, pass strict=False to trace() to allow this behavior."
 )
-NOTHING = "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op."
-OUTPUTS = "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions"
+NOTHING = (
+    "The traced function didn't return any values! Side-effects are not captured in traces, "
+    "so it would be a no-op."
+)
+OUTPUTS = (
+    "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from "
+    "traced functions"
+)
 
 
 class TracingCheckError(Exception):
@@ -51,7 +60,8 @@ class TracingCheckError(Exception):
             )
         if tensor_compare_error is not None:
             self.message += (
-                "ERROR: Tensor-valued Constant nodes differed in value across invocations. This often indicates that the "
+                "ERROR: Tensor-valued Constant nodes differed in value across invocations. This "
+                "often indicates that the "
                 "tracer has encountered untraceable code.\n" + _indent(tensor_compare_error) + "\n"
             )
         Exception.__init__(
@@ -141,7 +151,8 @@ def trace(
         return func
     if isinstance(func, _rushlight.Module):
         warnings.warn(
-            "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.",
+            "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the "
+            "object as is.",
             stacklevel=2,
         )
         return func
@@ -250,7 +261,8 @@ def _module_of(func: Any, torch: Any) -> tuple[Any, str] | None:
     if isinstance(owner, torch.nn.Module):
         if func.__name__ != "forward":
             raise AttributeError(
-                "trace doesn't support compiling individual module's functions.\nPlease use trace_module"
+                "trace doesn't support compiling individual module's functions.\nPlease use "
+                "trace_module"
             )
         return owner, "forward"
     return None
@@ -410,7 +422,8 @@ def check_inferred(whole: Any, value: Any) -> None:
         ),
     ):
         why = (
-            "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or outputs of "
+            "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported "
+            "as inputs or outputs of "
             f"traced functions, but instead got value of type {type(value).__name__}."
         )
     if why is not None:
@@ -462,7 +475,8 @@ class Recording:
         check_inferred(tuple(values), tuple(values))
         if not all(_can_be_traced(v) for v in values):
             raise RuntimeError(
-                f"Type '{type_text(tuple(values))}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and "
+                f"Type '{type_text(tuple(values))}' cannot be traced. Only Tensors and (possibly "
+                f"nested) Lists, Dicts, and "
                 "Tuples of Tensors can be traced"
             )
         given = [
@@ -532,7 +546,8 @@ class Recording:
     def output_tensor(self, value: Any) -> Any:
         if not self.tracer.known(value):
             raise RuntimeError(
-                f"output {1} ({self.tracer.shown(value)}) of traced region did not have observable data dependence with trace "
+                f"output {1} ({self.tracer.shown(value)}) of traced region did not have observable "
+                f"data dependence with trace "
                 "inputs; this probably indicates your program cannot be understood by the tracer."
             )
         return self.tracer.find(value)
@@ -742,8 +757,10 @@ class Checker:
         if self.random:
             shown = "\n".join("\t" + line for line in self.random)
             self.warn(
-                f"Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n{shown}\nThis may cause "
-                "errors in trace checking. To disable trace checking, pass check_trace=False to torch.jit.trace()"
+                f"Trace had nondeterministic nodes. Did you forget call .eval() on your model? "
+                f"Nodes:\n{shown}\nThis may cause "
+                "errors in trace checking. To disable trace checking, pass check_trace=False to "
+                "torch.jit.trace()"
             )
         self.random = []
 
@@ -754,7 +771,10 @@ class Checker:
         try:
             out = callee(**inputs) if self.options.named else callee(*inputs)
         except Exception as error:  # noqa: BLE001
-            told = f"encountered an exception while running the {what} with test inputs.\nException:\n{_indent(str(error))}"
+            told = (
+                f"encountered an exception while running the {what} with test "
+                f"inputs.\nException:\n{_indent(str(error))}"
+            )
             raise _check_error()(*self.differences(), extra_msg=told) from error
         return _leaves(out)
 
@@ -777,7 +797,8 @@ class Checker:
                 is_same = False
                 self.warn_of_random()
                 self.warn(
-                    f"Output nr {i + 1}. of the traced function does not match the corresponding output of the {what}. "
+                    f"Output nr {i + 1}. of the traced function does not match the corresponding "
+                    f"output of the {what}. "
                     f"Detailed error:\n{error}"
                 )
 
@@ -799,7 +820,8 @@ class Checker:
                         + _indent(
                             "".join(difflib.ndiff([a.strip() + "\n"], [b.strip() + "\n"])).strip()
                         )
-                        + f"\nTrace source location:\n{_indent(at.strip())}\nCheck source location:\n{_indent(here.strip())}"
+                        + f"\nTrace source location:\n{_indent(at.strip())}\nCheck source "
+                          f"location:\n{_indent(here.strip())}"
                     )
                     break
         return graph_error, self.compare_constants(first, again)

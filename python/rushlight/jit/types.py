@@ -99,9 +99,9 @@ class Types:
             return self.unit.parse_type(annotation.__forward_arg__, scope)
         origin = typing.get_origin(annotation)
         if annotation in (
-            typing.Tuple,
-            typing.List,
-            typing.Dict,
+            typing.Tuple,  # noqa: UP006
+            typing.List,  # noqa: UP006
+            typing.Dict,  # noqa: UP006
             typing.Optional,
             tuple,
             list,
@@ -175,14 +175,18 @@ class Types:
         if isinstance(value, dict):
             return self._infer_dict(value)
         if isinstance(value, type):
-            return f"Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported, not {value!r}"
+            return (
+                f"Only tensors and (possibly nested) tuples of tensors, lists, or dicts are "
+                f"supported, not {value!r}"
+            )
         if torch is not None and isinstance(value, torch.nn.Module):
             return "Cannot infer concrete type of torch.nn.Module"
         if torch is not None and isinstance(value, torch.ScriptObject):
             name = value._type().qualified_name()
             return self.unit.find_type(name) or f"Class {name} is not known here"
         return self.classes.known_type(type(value)) or (
-            "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as "
+            "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported "
+            "as "
             "inputs or outputs of traced "
             f"functions, but instead got value of type {type(value).__name__}."
         )
@@ -196,7 +200,10 @@ class Types:
             merged = t if common is None else self.unit.unify(common, t)
             if merged is None:
                 kind = "element type" if what == "List" else "type"
-                return f"{what} inputs to traced functions must have consistent {kind}. Found {common} and {t}"
+                return (
+                    f"{what} inputs to traced functions must have consistent {kind}. Found "
+                    f"{common} and {t}"
+                )
             common = merged
         return make(common)
 

@@ -3,28 +3,37 @@
 # The kernel for results; the body says what its gradient goes through.
 op("aten::scaled_dot_product_attention", family="attention", shape="attention",
    kernel="kernel_sdpa", body="""
-def sdpa(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool, scale: Optional[float],
+def sdpa(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor], dropout_p: float,
+         is_causal: bool, scale: Optional[float],
          enable_gqa: bool) -> Tensor:
-    plain = attn_mask is None and dropout_p == 0.0 and not enable_gqa and query.dim() == 4 and query.size(-1) == value.size(-1)
-    if plain and query.numel() != 0 and key.numel() != 0 and query.size()[:-2] == key.size()[:-2] and key.size()[:-2] == value.size()[:-2]:
-        return torch._scaled_dot_product_flash_attention_for_cpu(query, key, value, 0.0, is_causal, attn_mask=None, scale=scale)[0]
+    plain = (attn_mask is None and dropout_p == 0.0 and not enable_gqa and query.dim() == 4 and
+             query.size(-1) == value.size(-1))
+    if (plain and query.numel() != 0 and key.numel() != 0 and
+        query.size()[:-2] == key.size()[:-2] and key.size()[:-2] == value.size()[:-2]):
+        return torch._scaled_dot_product_flash_attention_for_cpu(query, key, value, 0.0, is_causal,
+                                                                 attn_mask=None, scale=scale)[0]
     mask = attn_mask
     if attn_mask is not None:
         if attn_mask.dtype == torch.bool:
-            mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill(torch.logical_not(attn_mask), -math.inf)
-    return torch._scaled_dot_product_attention_math(query, key, value, mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa)[0]
+            mask = torch.zeros_like(attn_mask,
+                                    dtype=query.dtype).masked_fill(torch.logical_not(attn_mask),
+                                                                   -math.inf)
+    return torch._scaled_dot_product_attention_math(query, key, value, mask, dropout_p, is_causal,
+                                                    None, scale=scale, enable_gqa=enable_gqa)[0]
 """)
 op("aten::_fused_sdp_choice", family="attention", kernel="kernel__fused_sdp_choice")
 # The kernel's sums are not differentiable; a second derivative goes through these.  (PyTorch
 # refuses it.)
 helper("""
-def attention_sums(query: Tensor, key: Tensor, is_causal: bool, attn_mask: Optional[Tensor], scale: Optional[float]) -> Tensor:
+def attention_sums(query: Tensor, key: Tensor, is_causal: bool, attn_mask: Optional[Tensor],
+                   scale: Optional[float]) -> Tensor:
     q, k = query, key
     if query.dtype == torch.half or query.dtype == torch.bfloat16:
         q, k = q.to(torch.float), k.to(torch.float)
     if q.size(1) != k.size(1):
         k = k.repeat_interleave(q.size(1) // k.size(1), 1)
-    scores = torch.matmul(q, k.transpose(-2, -1)) * (1.0 / math.sqrt(float(query.size(-1))) if scale is None else scale)
+    scores = (torch.matmul(q, k.transpose(-2, -1)) *
+              (1.0 / math.sqrt(float(query.size(-1))) if scale is None else scale))
     if attn_mask is not None:
         if attn_mask.dtype == torch.bool:
             scores = scores.masked_fill(attn_mask.logical_not(), float("-inf"))
@@ -39,14 +48,18 @@ op("aten::_scaled_dot_product_flash_attention_for_cpu", family="attention", shap
    kernel="kernel__sdpa_flash_for_cpu", grad={
    "query, key, value": """
    if torch.is_grad_enabled():
-       return torch._scaled_dot_product_flash_attention_for_cpu_backward(grad0, query, key, value, result0,
-           attention_sums(query, key, is_causal, attn_mask, scale), dropout_p, is_causal, attn_mask=attn_mask, scale=scale)
-   torch._scaled_dot_product_flash_attention_for_cpu_backward(grad0, query, key, value, result0, result1, dropout_p, is_causal,
+       return torch._scaled_dot_product_flash_attention_for_cpu_backward(grad0, query, key, value,
+             result0,
+           attention_sums(query, key, is_causal, attn_mask,
+                          scale), dropout_p, is_causal, attn_mask=attn_mask, scale=scale)
+   torch._scaled_dot_product_flash_attention_for_cpu_backward(grad0, query, key, value, result0,
+                                                              result1, dropout_p, is_causal,
        attn_mask=attn_mask, scale=scale)
    """})
 # Without fusion: what dropout needs, and what returns the weights.
 op("aten::_scaled_dot_product_attention_math", family="attention", body="""
-def sdpa_math(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool,
+def sdpa_math(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor],
+              dropout_p: float, is_causal: bool,
               dropout_mask: Optional[Tensor], scale: Optional[float], enable_gqa: bool) -> Tuple[Tensor, Tensor]:
     factor = 1.0 / math.sqrt(float(query.size(-1)))
     if scale is not None:

@@ -12,9 +12,11 @@ def slope(name, expr, out="grad_input", /, **more):
 slope("threshold_backward", {"int float": "where(self <= threshold, 0, grad_output)"},
       name="threshold_cpu")
 slope("sigmoid_backward", {"float": "grad_output * (1 - output) * output",
-                           "complex": "z = (1 - output) * output\ngrad_output * complex(real(z), -imag(z))"}, name="sigmoid_backward_cpu")
+                           "complex": "z = (1 - output) * output\ngrad_output * complex(real(z), "
+                                      "-imag(z))"}, name="sigmoid_backward_cpu")
 slope("tanh_backward", {"float": "grad_output * (1 - output * output)",
-                        "complex": "z = 1 - output * output\ngrad_output * complex(real(z), -imag(z))"}, name="tanh_backward_cpu")
+                        "complex": "z = 1 - output * output\ngrad_output * complex(real(z), "
+                                   "-imag(z))"}, name="tanh_backward_cpu")
 slope("hardtanh_backward",
       {"int float": "where(self <= min_val or self >= max_val, 0, grad_output)"},
       promote=["grad_output", "self"], name="hardshrink_backward_cpu")
@@ -34,15 +36,18 @@ slope("elu_backward", {"float": {
     "else": """where(self_or_result <= 0, grad_output * input_scale * (alpha * scale) * exp(self_or_result * input_scale),
         grad_output * scale)"""}}, name="elu_backward_cpu")
 slope("silu_backward", {"float": "s = sigmoid(self)\ngrad_output * s * (1 + self * (1 - s))",
-                        "complex": "s = 1 / (1 + zexp(-self))\nz = s * (1 + self * (1 - s))\ngrad_output * complex(real(z), -imag(z))"},
+                        "complex": "s = 1 / (1 + zexp(-self))\nz = s * (1 + self * (1 - "
+                                   "s))\ngrad_output * complex(real(z), -imag(z))"},
       name="silu_backward_cpu")
 slope("mish_backward", {"float": """t = tanh(log1p(exp(self)))
       grad_output * (t + self * sigmoid(self) * (1 - t * t))"""}, name="mish_backward_cpu")
 slope("softplus_backward",
-      {"float": "z = exp(self * beta)\nwhere(self * beta > threshold, grad_output, grad_output * z / (z + 1))"},
+      {"float": "z = exp(self * beta)\nwhere(self * beta > threshold, grad_output, grad_output * z "
+                "/ (z + 1))"},
       name="softplus_backward_cpu")
 slope("gelu_backward", {"float": {
-    "approximate='none'": "grad_output * (phi(self) + self * exp(-0.5 * self * self) * 0.3989422804014327)",
+    "approximate='none'": "grad_output * (phi(self) + self * exp(-0.5 * self * self) * "
+                          "0.3989422804014327)",
     "approximate='tanh'": """t = tanh(0.7978845608028654 * (self + 0.044715 * self * self * self))
         d = 0.7978845608028654 * (1 + 0.134145 * self * self)
         grad_output * (0.5 * (1 + t) + 0.5 * self * (1 - t * t) * d)"""}},
@@ -61,14 +66,17 @@ slope("logit_backward", {"float": {
     name="logit_backward_cpu")
 op("aten::_prelu_kernel_backward", family="backward", name="prelu_backward_cpu", out=["common",
                                                                                       "common"],
-   expr={"float": "where(self > 0, grad_output, weight * grad_output), where(self > 0, 0, self * grad_output)"})
+   expr={"float": "where(self > 0, grad_output, weight * grad_output), where(self > 0, 0, self * "
+                  "grad_output)"})
 op("aten::rrelu_with_noise_backward", family="backward",
    variants={"out": "aten::rrelu_with_noise_backward.out"}, body="""
-def rrelu_with_noise_backward(grad_output: Tensor, self: Tensor, noise: Tensor, lower: number, upper: number, training: bool,
+def rrelu_with_noise_backward(grad_output: Tensor, self: Tensor, noise: Tensor, lower: number,
+                              upper: number, training: bool,
                               self_is_result: bool) -> Tensor:
     if training and float(upper) - float(lower) > 1e-6:
         return noise * grad_output
-    return torch.leaky_relu_backward(grad_output, self, (float(lower) + float(upper)) / 2, self_is_result)
+    return torch.leaky_relu_backward(grad_output, self, (float(lower) + float(upper)) / 2,
+                                     self_is_result)
 """)
 op("aten::glu_backward", family="backward", variants={"out": "aten::glu_backward.grad_input"},
    body="""
@@ -120,7 +128,8 @@ if weight is not None:
     x = x * weight
 """)
 NLL = """
-def NAME(grad_output: Tensor, self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int, ignore_index: int,
+def NAME(grad_output: Tensor, self: Tensor, target: Tensor, weight: Optional[Tensor],
+         reduction: int, ignore_index: int,
          total_weight: Tensor) -> Tensor:
     d = DIM
     kept = target != ignore_index
@@ -131,7 +140,8 @@ def NAME(grad_output: Tensor, self: Tensor, target: Tensor, weight: Optional[Ten
     if reduction == 1:
         g = g / total_weight
     g = torch.where(kept, g, torch.zeros_like(g))
-    return torch.zeros_like(self, memory_format=torch.contiguous_format).scatter(d, at.unsqueeze(d), g.unsqueeze(d).to(self.dtype))
+    return torch.zeros_like(self, memory_format=torch.contiguous_format).scatter(d,
+          at.unsqueeze(d), g.unsqueeze(d).to(self.dtype))
 """
 op("aten::nll_loss_backward", family="backward",
    variants={"out": "aten::nll_loss_backward.grad_input"},
@@ -141,13 +151,15 @@ op("aten::nll_loss2d_backward", family="backward",
    body=NLL.replace("NAME", "nll_loss2d_backward").replace("DIM", "1"))
 op("aten::multi_margin_loss_backward", family="backward",
    variants={"out": "aten::multi_margin_loss_backward.grad_input"}, body="""
-def multi_margin_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, p: number, margin: number,
+def multi_margin_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, p: number,
+                               margin: number,
                                weight: Optional[Tensor], reduction: int) -> Tensor:
     x = self.reshape([1, -1]) if self.dim() < 2 else self
     at = target.reshape([-1, 1])
     z = margin - x.gather(1, at) + x
     k = x.size(1)
-    g = torch.where(z > 0, torch.ones_like(z) if float(p) == 1.0 else 2 * z, torch.zeros_like(z)) / k
+    g = (torch.where(z > 0, torch.ones_like(z) if float(p) == 1.0 else 2 * z,
+                     torch.zeros_like(z)) / k)
     if weight is not None:
         g = g * weight.index_select(0, at.reshape([-1])).unsqueeze(1)
     g = g.scatter(1, at, torch.zeros_like(at, dtype=g.dtype))
@@ -162,7 +174,8 @@ def multi_margin_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor
 """)
 op("aten::multilabel_margin_loss_backward", family="backward",
    variants={"out": "aten::multilabel_margin_loss_backward.grad_input"}, body="""
-def multilabel_margin_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int,
+def multilabel_margin_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor,
+                                    reduction: int,
                                     is_target: Tensor) -> Tensor:
     k = self.size(-1)
     x = self.reshape([-1, k])
@@ -171,7 +184,8 @@ def multilabel_margin_loss_backward(grad_output: Tensor, self: Tensor, target: T
     listed = torch.cumprod((t >= 0).to(torch.long), 1) != 0
     at = torch.where(listed, t, torch.zeros_like(t))
     z = 1 - x.gather(1, at).unsqueeze(2) + x.unsqueeze(1)
-    hit = torch.logical_and(torch.logical_and(z > 0, other.unsqueeze(1)), listed.unsqueeze(2)).to(x.dtype)
+    hit = torch.logical_and(torch.logical_and(z > 0, other.unsqueeze(1)),
+                            listed.unsqueeze(2)).to(x.dtype)
     g = (hit.sum([1]).scatter_add(1, at, -hit.sum([2]))) / k
     if reduction == 1:
         g = g / x.size(0)

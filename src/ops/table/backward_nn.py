@@ -11,7 +11,10 @@ def backward(name, body, out=None, same=(), **more):
 
 # -- Softmax. 16-bit floats are summed in float32, and rounded once.
 
-HALF = "VALUE.to(torch.float) if VALUE.dtype == torch.half or VALUE.dtype == torch.bfloat16 else VALUE"
+HALF = (
+    "VALUE.to(torch.float) if VALUE.dtype == torch.half or VALUE.dtype == torch.bfloat16 else "
+    "VALUE"
+)
 
 
 def wide(name):
@@ -32,7 +35,8 @@ def log_softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dt
     return (g - torch.exp(o) * g.sum([dim], True)).to(input_dtype).contiguous()
 """, out="out")
 backward("_masked_softmax_backward", """
-def masked_softmax_backward(grad_output: Tensor, output: Tensor, mask: Tensor, dim: Optional[int]) -> Tensor:
+def masked_softmax_backward(grad_output: Tensor, output: Tensor, mask: Tensor,
+                            dim: Optional[int]) -> Tensor:
     d = output.dim() - 1 if dim is None else dim
     t = grad_output * output
     return (t - output * t.sum([d], True)).masked_fill(mask, 0)
@@ -41,7 +45,8 @@ def masked_softmax_backward(grad_output: Tensor, output: Tensor, mask: Tensor, d
 # -- Normalizations
 
 backward("native_layer_norm_backward", f"""
-def layer_norm_backward(grad_out: Tensor, input: Tensor, normalized_shape: List[int], mean: Tensor, rstd: Tensor,
+def layer_norm_backward(grad_out: Tensor, input: Tensor, normalized_shape: List[int], mean: Tensor,
+                        rstd: Tensor,
                         weight: Optional[Tensor], bias: Optional[Tensor], output_mask: List[bool]) -> Tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
     k = input.dim() - len(normalized_shape)
     inner: List[int] = []
@@ -68,11 +73,13 @@ def layer_norm_backward(grad_out: Tensor, input: Tensor, normalized_shape: List[
         n = 1
         for size in normalized_shape:
             n *= size
-        gi = ((g - (g.sum(inner, True) + x * (g * x).sum(inner, True)) / n) * r).to(input.dtype).contiguous()
+        gi = ((g - (g.sum(inner, True) + x * (g * x).sum(inner, True)) / n) *
+              r).to(input.dtype).contiguous()
     return gi, gw, gb
 """)
 backward("_fused_rms_norm_backward", f"""
-def rms_norm_backward(grad_out: Tensor, input: Tensor, normalized_shape: List[int], rstd: Tensor, weight: Optional[Tensor],
+def rms_norm_backward(grad_out: Tensor, input: Tensor, normalized_shape: List[int], rstd: Tensor,
+                      weight: Optional[Tensor],
                       output_mask: List[bool]) -> Tuple[Optional[Tensor], Optional[Tensor]]:
     k = input.dim() - len(normalized_shape)
     inner: List[int] = []
@@ -100,8 +107,10 @@ def rms_norm_backward(grad_out: Tensor, input: Tensor, normalized_shape: List[in
     return gi, gw
 """)
 backward("native_group_norm_backward", f"""
-def group_norm_backward(grad_out: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: Optional[Tensor], N: int, C: int,
-                        HxW: int, group: int, output_mask: List[bool]) -> Tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
+def group_norm_backward(grad_out: Tensor, input: Tensor, mean: Tensor, rstd: Tensor,
+                        weight: Optional[Tensor], N: int, C: int,
+                        HxW: int, group: int, output_mask: List[bool]) -> Tuple[Optional[Tensor],
+                              Optional[Tensor], Optional[Tensor]]:
     x = {wide("input")}
     g = {wide("grad_out")}
     each = [N, group, C // group, HxW]
@@ -120,7 +129,8 @@ def group_norm_backward(grad_out: Tensor, input: Tensor, mean: Tensor, rstd: Ten
         if weight is not None:
             g = g * weight.reshape([1, group, C // group, 1])
         n = C // group * HxW
-        gi = ((g - (g.sum([2, 3], True) + x * (g * x).sum([2, 3], True)) / n) * r).reshape(input.size()).to(input.dtype)
+        gi = ((g - (g.sum([2, 3], True) + x * (g * x).sum([2, 3], True)) / n) *
+              r).reshape(input.size()).to(input.dtype)
     return gi, gw, gb
 """)
 BATCH_NORM = f"""
@@ -168,7 +178,8 @@ backward("_batch_norm_impl_index_backward", BATCH_NORM.replace("SIGNATURE",
         weight: Optional[Tensor], running_mean: Optional[Tensor], running_var: Optional[Tensor], save_mean: Optional[Tensor],
         save_invstd: Optional[Tensor], train: bool, eps: float, output_mask: List[bool], reservedSpace: Tensor"""))
 WEIGHT_NORM = """
-def weight_norm_backward(grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved_norms: Tensor, dim: int) -> Tuple[Tensor, Tensor]:
+def weight_norm_backward(grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved_norms: Tensor,
+                         dim: int) -> Tuple[Tensor, Tensor]:
     others: List[int] = []
     for d in range(saved_v.dim()):
         if d != dim:
@@ -184,9 +195,11 @@ backward("_weight_norm_differentiable_backward", WEIGHT_NORM)
 # convolution of the input with what arrives, batch and channels exchanged, steps and spacing too.
 
 backward("convolution_backward", """
-def convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Optional[List[int]], stride: List[int],
+def convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor,
+                         bias_sizes: Optional[List[int]], stride: List[int],
                          padding: List[int], dilation: List[int], transposed: bool, output_padding: List[int], groups: int,
-                         output_mask: List[bool]) -> Tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
+                         output_mask: List[bool]) -> Tuple[Optional[Tensor], Optional[Tensor],
+                                                           Optional[Tensor]]:
     k = weight.dim() - 2
     zeros = [0] * k
     step = stride if len(stride) == k else stride * k
@@ -216,7 +229,8 @@ def convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor, bia
         else:
             extra: List[int] = []
             for d in range(k):
-                reach = (grad_output.size(d + 2) - 1) * step[d] - 2 * pad[d] + apart[d] * (weight.size(d + 2) - 1) + 1
+                reach = ((grad_output.size(d + 2) - 1) * step[d] - 2 * pad[d] + apart[d] *
+                         (weight.size(d + 2) - 1) + 1)
                 extra.append(input.size(d + 2) - reach)
             made = torch.convolution(grad_output, w, None, step, pad, apart, True, extra, groups)
         gi = made
@@ -247,13 +261,18 @@ def convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor, bia
     return gi, gw, gb
 """)
 backward("_slow_conv2d_backward.output_mask", """
-def slow_conv2d_backward(grad_output: Tensor, self: Tensor, weight: Tensor, kernel_size: List[int], stride: List[int],
-                         padding: List[int], output_mask: List[bool]) -> Tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
-    return torch.convolution_backward(grad_output, self, weight, None, stride, padding, [1, 1], False, [0, 0], 1, output_mask)
+def slow_conv2d_backward(grad_output: Tensor, self: Tensor, weight: Tensor, kernel_size: List[int],
+                         stride: List[int],
+                         padding: List[int], output_mask: List[bool]) -> Tuple[Optional[Tensor],
+                               Optional[Tensor], Optional[Tensor]]:
+    return torch.convolution_backward(grad_output, self, weight, None, stride, padding, [1, 1],
+                                      False, [0, 0], 1, output_mask)
 """)
 backward("conv_tbc_backward", """
-def conv_tbc_backward(self: Tensor, input: Tensor, weight: Tensor, bias: Tensor, pad: int) -> Tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
-    gi, gw, gb = torch.convolution_backward(self.permute([1, 2, 0]), input.permute([1, 2, 0]), weight.permute([2, 1, 0]), None, [1],
+def conv_tbc_backward(self: Tensor, input: Tensor, weight: Tensor, bias: Tensor,
+                      pad: int) -> Tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
+    gi, gw, gb = torch.convolution_backward(self.permute([1, 2, 0]), input.permute([1, 2, 0]),
+                                            weight.permute([2, 1, 0]), None, [1],
                                             [pad], [1], False, [0], 1, [True, True, True])
     return gi.permute([2, 0, 1]).contiguous(), gw.permute([2, 1, 0]).contiguous(), gb
 """)
@@ -274,7 +293,9 @@ def max_backward(grad_output: Tensor, self: Tensor, {more}indices: Tensor) -> Te
     if grad_output.numel() != 0:
         made = made.scatter_add(-1, indices.flatten(-{n}), grad_output.flatten(-{n}))
     made = made.reshape(self.size())
-    if self.dim() == {n} + 2 and not self.is_contiguous() and self.is_contiguous(memory_format=torch.{"channels_last" if n == 2 else "channels_last_3d"}):
+    if (self.dim() == {n} + 2 and not self.is_contiguous() and
+        self.is_contiguous(memory_format=torch.{"channels_last" if n == 2 else
+                                                "channels_last_3d"})):
         return torch.empty_like(self).copy_(made)
     return made
 """,
@@ -292,7 +313,9 @@ def pad_backward(grad_output: Tensor, self: Tensor, padding: List[int]) -> Tenso
         d = self.dim() - 1 - i
         n = self.size(d)
         if made.size(d) != n + padding[2 * i] + padding[2 * i + 1]:
-            raise RuntimeError("grad_output has a size of " + str(made.size(d)) + " at dimension " + str(d) + ", expected " + str(n + padding[2 * i] + padding[2 * i + 1]))
+            raise RuntimeError("grad_output has a size of " + str(made.size(d)) +
+                               " at dimension " + str(d) + ", expected " + str(n + padding[2 * i] +
+                                     padding[2 * i + 1]))
         at = torch.arange(-padding[2 * i], n + padding[2 * i + 1])
         shape = made.size()
         shape[d] = n
@@ -303,7 +326,8 @@ def pad_backward(grad_output: Tensor, self: Tensor, padding: List[int]) -> Tenso
 # -- Embeddings
 
 backward("embedding_dense_backward", shape="gradient_embedding", body="""
-def embedding_dense_backward(grad_output: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
+def embedding_dense_backward(grad_output: Tensor, indices: Tensor, num_weights: int,
+                             padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
     at = indices.reshape([-1]).to(torch.long)
     g = grad_output.reshape([at.numel(), grad_output.size(-1)])
     if scale_grad_by_freq:
@@ -315,14 +339,16 @@ def embedding_dense_backward(grad_output: Tensor, indices: Tensor, num_weights: 
 BAGS = """
     bags = offset2bag
     if bags.numel() == 0 and indices.numel() != 0:
-        bags = torch.searchsorted(offsets, torch.arange(indices.numel()).to(offsets.dtype), right=True) - 1
+        bags = (torch.searchsorted(offsets, torch.arange(indices.numel()).to(offsets.dtype),
+                                   right=True) - 1)
 """
 BAG = """
     at = indices.to(torch.long)
     made = torch.zeros([num_weights, grad.size(1)], dtype=grad.dtype)
     if mode == 2:
         kept = (bag_size != 0).unsqueeze(1)
-        to = torch.where(kept, maximum_indices.to(torch.long), torch.zeros_like(maximum_indices, dtype=torch.long))
+        to = torch.where(kept, maximum_indices.to(torch.long),
+                         torch.zeros_like(maximum_indices, dtype=torch.long))
         return made.scatter_add(0, to, grad.masked_fill(kept.logical_not(), 0))
     g = grad.index_select(0, bags)
     if mode == 1:
@@ -334,26 +360,30 @@ BAG = """
         # all occurs
         rank = torch._unique2(at, True, True)[1]
         counted = torch.sort(at)[0].index_select(0, rank)
-        g = g / torch.bincount(at, None, num_weights).index_select(0, counted).unsqueeze(1).to(g.dtype)
+        g = (g / torch.bincount(at, None, num_weights).index_select(0,
+                                                                    counted).unsqueeze(1).to(g.dtype))
     if padding_idx >= 0:
         g = g.masked_fill((at == padding_idx).unsqueeze(1), 0)
     return made.index_add(0, at, g)
 """
 backward("_embedding_bag_backward", """
-def embedding_bag_backward(grad: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, bag_size: Tensor,
+def embedding_bag_backward(grad: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor,
+                           bag_size: Tensor,
                            maximum_indices: Tensor, num_weights: int, scale_grad_by_freq: bool, mode: int, sparse: bool,
                            per_sample_weights: Optional[Tensor], padding_idx: int) -> Tensor:
     if sparse:
         raise NotImplementedError("sparse gradients are not supported")
 """ + BAGS.lstrip("\n") + BAG.lstrip("\n"))
 backward("_embedding_bag_dense_backward", shape="gradient_embedding", body="""
-def embedding_bag_dense_backward(grad: Tensor, indices: Tensor, offset2bag: Tensor, bag_size: Tensor, maximum_indices: Tensor,
+def embedding_bag_dense_backward(grad: Tensor, indices: Tensor, offset2bag: Tensor,
+                                 bag_size: Tensor, maximum_indices: Tensor,
                                  num_weights: int, scale_grad_by_freq: bool, mode: int, per_sample_weights: Optional[Tensor],
                                  padding_idx: int) -> Tensor:
     bags = offset2bag
 """ + BAG.lstrip("\n"))
 backward("_embedding_bag_per_sample_weights_backward", """
-def embedding_bag_weights_backward(grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, mode: int,
+def embedding_bag_weights_backward(grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor,
+                                   offset2bag: Tensor, mode: int,
                                    padding_idx: int) -> Tensor:
 """ + BAGS.lstrip("\n") + """
     at = indices.to(torch.long)
@@ -374,7 +404,8 @@ SLOPE = """
     elif p == 2.0:
         g = torch.where(far == 0, torch.zeros_like(diff), diff / far * by)
     else:
-        g = torch.where(torch.logical_or(far == 0, z == 0), torch.zeros_like(diff), torch.sign(diff) * torch.pow(z / far, p - 1) * by)
+        g = torch.where(torch.logical_or(far == 0, z == 0), torch.zeros_like(diff),
+                        torch.sign(diff) * torch.pow(z / far, p - 1) * by)
 """
 backward("_cdist_backward", """
 def cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
@@ -390,7 +421,8 @@ def pdist_backward(grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tenso
     diff = self.index_select(0, i) - self.index_select(0, j)
     far = pdist.unsqueeze(-1)
     by = grad.unsqueeze(-1)
-""" + SLOPE.lstrip("\n") + "    return torch.zeros_like(self).index_add(0, i, g).index_add(0, j, -g)\n")
+""" + SLOPE.lstrip("\n") + "    return torch.zeros_like(self).index_add(0, i, g).index_add(0, j, "
+                           "-g)\n")
 
 # -- Views and indexing
 
@@ -442,7 +474,8 @@ def masked_scatter_backward(grad_output: Tensor, mask: Tensor, sizes: List[int])
     return made.reshape(sizes)
 """)
 backward("value_selecting_reduction_backward", """
-def value_selecting_reduction_backward(grad: Tensor, dim: int, indices: Tensor, sizes: List[int], keepdim: bool) -> Tensor:
+def value_selecting_reduction_backward(grad: Tensor, dim: int, indices: Tensor, sizes: List[int],
+                                       keepdim: bool) -> Tensor:
     made = torch.zeros(sizes, dtype=grad.dtype)
     if keepdim or len(sizes) == 0:
         return made.scatter(dim, indices, grad)
@@ -453,7 +486,8 @@ def cummaxmin_backward(grad: Tensor, input: Tensor, indices: Tensor, dim: int) -
     return torch.zeros_like(input).scatter_add(dim, indices, grad)
 """)
 backward("_pack_padded_sequence_backward", """
-def pack_padded_sequence_backward(grad: Tensor, input_size: List[int], batch_sizes: Tensor, batch_first: bool) -> Tensor:
+def pack_padded_sequence_backward(grad: Tensor, input_size: List[int], batch_sizes: Tensor,
+                                  batch_first: bool) -> Tensor:
     sizes = input_size
     if batch_first:
         sizes = [input_size[1], input_size[0]] + input_size[2:]
@@ -469,7 +503,8 @@ def pack_padded_sequence_backward(grad: Tensor, input_size: List[int], batch_siz
 # -- Attention: the weights again, from the logarithm of their sum
 
 backward("_scaled_dot_product_flash_attention_for_cpu_backward", f"""
-def attention_backward(grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, logsumexp: Tensor,
+def attention_backward(grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor,
+                       logsumexp: Tensor,
                        dropout_p: float, is_causal: bool, attn_mask: Optional[Tensor],
                        scale: Optional[float]) -> Tuple[Tensor, Tensor, Tensor]:
     q, k, v = {wide("query")}, {wide("key")}, {wide("value")}
@@ -496,8 +531,10 @@ def attention_backward(grad_out: Tensor, query: Tensor, key: Tensor, value: Tens
         grouped = [key.size(0), key.size(1), times, key.size(2)]
         gk = gk.reshape(grouped + [key.size(3)]).sum([2])
         gv = gv.reshape(grouped + [value.size(3)]).sum([2])
-    gq, gk, gv = gq.to(query.dtype).transpose(1, 2), gk.to(key.dtype).transpose(1, 2), gv.to(value.dtype).transpose(1, 2)
-    return gq.contiguous().transpose(1, 2), gk.contiguous().transpose(1, 2), gv.contiguous().transpose(1, 2)
+    gq, gk, gv = gq.to(query.dtype).transpose(1, 2), gk.to(key.dtype).transpose(1,
+          2), gv.to(value.dtype).transpose(1, 2)
+    return gq.contiguous().transpose(1, 2), gk.contiguous().transpose(1,
+                                                                      2), gv.contiguous().transpose(1, 2)
 """)
 
 # -- Images
@@ -507,7 +544,8 @@ def affine_grid_generator_backward(grad: Tensor, size: List[int], align_corners:
     k = len(size) - 2
     same = torch.eye(k, k + 1, dtype=grad.dtype).unsqueeze(0)
     points = torch.affine_grid_generator(same, [1] + size[1:], align_corners).reshape([1, -1, k])
-    points = torch.cat([points, torch.ones([1, points.size(1), 1], dtype=grad.dtype)], -1).expand([size[0], -1, -1])
+    points = torch.cat([points, torch.ones([1, points.size(1), 1], dtype=grad.dtype)],
+                       -1).expand([size[0], -1, -1])
     return torch.bmm(points.transpose(1, 2), grad.reshape([size[0], -1, k])).transpose(1, 2)
 """)
 

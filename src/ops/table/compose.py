@@ -10,7 +10,8 @@ def compose(full, body, same=(), effects=(), shape=None, **variants):
 # ---------------------------------------------------------------------------------------
 
 compose("cov", """
-def cov(self: Tensor, correction: int, fweights: Optional[Tensor], aweights: Optional[Tensor]) -> Tensor:
+def cov(self: Tensor, correction: int, fweights: Optional[Tensor],
+        aweights: Optional[Tensor]) -> Tensor:
     if self.dim() > 2:
         raise RuntimeError("cov(): expected input to have two or fewer dimensions but got an input with " + str(self.dim()) + " dimensions")
     if self.dtype == torch.bool:
@@ -74,11 +75,13 @@ def corrcoef(self: Tensor) -> Tensor:
 # ---------------------------------------------------------------------------------
 
 compose("pad_sequence", """
-def pad_sequence(sequences: List[Tensor], batch_first: bool, padding_value: float, padding_side: str) -> Tensor:
+def pad_sequence(sequences: List[Tensor], batch_first: bool, padding_value: float,
+                 padding_side: str) -> Tensor:
     if len(sequences) == 0:
         raise RuntimeError("received an empty list of sequences")
     if padding_side != "left" and padding_side != "right":
-        raise RuntimeError("Expected padding_side to be one of left or right, but got " + padding_side + ".")
+        raise RuntimeError("Expected padding_side to be one of left or right, but got " +
+                           padding_side + ".")
     longest = 0
     for s in sequences:
         longest = max(longest, s.size(0))
@@ -109,7 +112,8 @@ def fill_diagonal_(self: Tensor, fill_value: number, wrap: bool) -> Tensor:
         at = cols + 1
         while at < rows:
             k = min(cols, rows - at)
-            torch.as_strided(self, [k], [step], self.storage_offset() + at * self.stride(0)).fill_(fill_value)
+            torch.as_strided(self, [k], [step], self.storage_offset() + at *
+                             self.stride(0)).fill_(fill_value)
             at += cols + 1
     return self
 """, shape="itself")
@@ -139,7 +143,8 @@ def _dim_arange(like: Tensor, dim: int) -> Tensor:
 compose("mH", """
 def mH(self: Tensor) -> Tensor:
     if self.dim() < 2:
-        raise RuntimeError("tensor.mH is only supported on matrices or batches of matrices. Got " + str(self.dim()) + "-D tensor.")
+        raise RuntimeError("tensor.mH is only supported on matrices or batches of matrices. Got " +
+                           str(self.dim()) + "-D tensor.")
     return torch.transpose(self, -2, -1).conj()
 """, same=["mH.a"], shape="adjoint")
 for name, dtype in (("Byte", "uint8"), ("Char", "int8"), ("Double", "double"), ("Float", "float"),
@@ -187,7 +192,8 @@ def log_sigmoid_forward(self: Tensor) -> Tuple[Tensor, Tensor]:
     return low - torch.log1p(buffer), buffer
 """)
 compose("_unsafe_masked_index", """
-def _unsafe_masked_index(self: Tensor, mask: Tensor, indices: List[Optional[Tensor]], fill: number) -> Tensor:
+def _unsafe_masked_index(self: Tensor, mask: Tensor, indices: List[Optional[Tensor]],
+                         fill: number) -> Tensor:
     if self.numel() == 0:
         return torch.full(mask.size(), fill, dtype=self.dtype)
     clamped: List[Optional[Tensor]] = []
@@ -196,11 +202,13 @@ def _unsafe_masked_index(self: Tensor, mask: Tensor, indices: List[Optional[Tens
         if i is None:
             clamped.append(None)
         else:
-            clamped.append(torch.where(mask, torch.clamp(i, -self.size(d), self.size(d) - 1), torch.zeros_like(i)))
+            clamped.append(torch.where(mask, torch.clamp(i, -self.size(d), self.size(d) - 1),
+                                       torch.zeros_like(i)))
     return torch.index(self, clamped).masked_fill(mask.logical_not(), fill)
 """)
 compose("_unsafe_masked_index_put_accumulate", """
-def _unsafe_masked_index_put_accumulate(self: Tensor, mask: Tensor, indices: List[Optional[Tensor]], values: Tensor) -> Tensor:
+def _unsafe_masked_index_put_accumulate(self: Tensor, mask: Tensor,
+                                        indices: List[Optional[Tensor]], values: Tensor) -> Tensor:
     if self.numel() == 0:
         return self.clone()
     clamped: List[Optional[Tensor]] = []
@@ -209,7 +217,8 @@ def _unsafe_masked_index_put_accumulate(self: Tensor, mask: Tensor, indices: Lis
         if i is None:
             clamped.append(None)
         else:
-            clamped.append(torch.where(mask, torch.clamp(i, -self.size(d), self.size(d) - 1), torch.zeros_like(i)))
+            clamped.append(torch.where(mask, torch.clamp(i, -self.size(d), self.size(d) - 1),
+                                       torch.zeros_like(i)))
     return torch.index_put(self, clamped, values.masked_fill(mask.logical_not(), 0), True)
 """)
 compose("native_norm", """
@@ -218,7 +227,8 @@ def native_norm(self: Tensor, p: number) -> Tensor:
 """, out="native_norm.out", shape="reduce_real")
 compose("nuclear_norm", """
 def nuclear_norm(self: Tensor, keepdim: bool) -> Tensor:
-    return torch.linalg_svdvals(self).sum([-1], False) if not keepdim else torch.linalg_svdvals(self).sum([-1], True).unsqueeze(-1)
+    return (torch.linalg_svdvals(self).sum([-1], False) if not keepdim else
+            torch.linalg_svdvals(self).sum([-1], True).unsqueeze(-1))
 """, out="nuclear_norm.out", shape="reduce_real")
 for name in ("special_round",):
     compose(name, shape="like", body=f"""
@@ -227,7 +237,8 @@ def {name}(self: Tensor, decimals: int) -> Tensor:
 """, out=f"{name}.out")
 compose("chalf", """
 def chalf(self: Tensor, memory_format: Optional[int]) -> Tensor:
-    return self.to(torch.complex32) if memory_format is None else self.to(torch.complex32, memory_format=memory_format)
+    return (self.to(torch.complex32) if memory_format is None else
+            self.to(torch.complex32, memory_format=memory_format))
 """, shape="to_complex32")
 compose("data", """
 def data(self: Tensor) -> Tensor:
@@ -256,7 +267,8 @@ def _add_relu(self: Tensor, other: {other}, alpha: number) -> Tensor:
 """, inplace=f"_add_relu_.{kind}",
 out="_add_relu.out" if kind == "Tensor" else "_add_relu.Scalar_out", shape="together")
 compose("_masked_softmax", """
-def _masked_softmax(self: Tensor, mask: Tensor, dim: Optional[int], mask_type: Optional[int]) -> Tensor:
+def _masked_softmax(self: Tensor, mask: Tensor, dim: Optional[int],
+                    mask_type: Optional[int]) -> Tensor:
     kind = 2 if mask_type is None else mask_type
     m = mask
     if kind == 1 and self.dim() == 4 and mask.dim() == 2:
@@ -269,7 +281,8 @@ def _masked_softmax(self: Tensor, mask: Tensor, dim: Optional[int], mask_type: O
 # -------------------------------------------------------------------------
 
 compose("gradient.scalarrayarray", """
-def gradient_uniform(self: Tensor, spacing: List[number], dim: List[int], edge_order: int) -> List[Tensor]:
+def gradient_uniform(self: Tensor, spacing: List[number], dim: List[int],
+                     edge_order: int) -> List[Tensor]:
     if edge_order != 1 and edge_order != 2:
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     if len(spacing) != len(dim):
@@ -288,14 +301,17 @@ def gradient_uniform(self: Tensor, spacing: List[number], dim: List[int], edge_o
         first = self.narrow(d, 1, 1) - self.narrow(d, 0, 1)
         last = self.narrow(d, n - 1, 1) - self.narrow(d, n - 2, 1)
         if edge_order == 2:
-            first = self.narrow(d, 1, 1) * 2 - self.narrow(d, 0, 1) * 1.5 - self.narrow(d, 2, 1) * 0.5
-            last = self.narrow(d, n - 1, 1) * 1.5 - self.narrow(d, n - 2, 1) * 2 + self.narrow(d, n - 3, 1) * 0.5
+            first = (self.narrow(d, 1, 1) * 2 - self.narrow(d, 0, 1) * 1.5 - self.narrow(d, 2, 1) *
+                     0.5)
+            last = (self.narrow(d, n - 1, 1) * 1.5 - self.narrow(d, n - 2, 1) * 2 +
+                    self.narrow(d, n - 3, 1) * 0.5)
         center = (self.narrow(d, 2, n - 2) - self.narrow(d, 0, n - 2)) / 2
         out.append(torch.cat([first / h, center / h, last / h], d))
     return out
 """, shape="gradients")
 compose("gradient.tensorarray", """
-def gradient_coordinates(self: Tensor, spacing: List[Tensor], dim: List[int], edge_order: int) -> List[Tensor]:
+def gradient_coordinates(self: Tensor, spacing: List[Tensor], dim: List[int],
+                         edge_order: int) -> List[Tensor]:
     if edge_order != 1 and edge_order != 2:
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     if len(spacing) != len(dim):
@@ -317,19 +333,24 @@ def gradient_coordinates(self: Tensor, spacing: List[Tensor], dim: List[int], ed
         a = (-h2 / (h1 * (h1 + h2))).reshape(shape)
         b = ((h2 - h1) / (h1 * h2)).reshape(shape)
         c = (h1 / (h2 * (h1 + h2))).reshape(shape)
-        center = a * self.narrow(d, 0, n - 2) + b * self.narrow(d, 1, n - 2) + c * self.narrow(d, 2, n - 2)
+        center = (a * self.narrow(d, 0, n - 2) + b * self.narrow(d, 1, n - 2) + c *
+                  self.narrow(d, 2, n - 2))
         first = (self.narrow(d, 1, 1) - self.narrow(d, 0, 1)) / h[0]
         last = (self.narrow(d, n - 1, 1) - self.narrow(d, n - 2, 1)) / h[-1]
         if edge_order == 2:
             p, q = h[0], h[1]
-            first = -(2.0 * p + q) / (p * (p + q)) * self.narrow(d, 0, 1) + (p + q) / (p * q) * self.narrow(d, 1, 1) - p / (q * (p + q)) * self.narrow(d, 2, 1)
+            first = (-(2.0 * p + q) / (p * (p + q)) * self.narrow(d, 0, 1) + (p + q) / (p * q) *
+                     self.narrow(d, 1, 1) - p / (q * (p + q)) * self.narrow(d, 2, 1))
             p, q = h[-2], h[-1]
-            last = q / (p * (p + q)) * self.narrow(d, n - 3, 1) - (p + q) / (p * q) * self.narrow(d, n - 2, 1) + (2.0 * q + p) / (q * (p + q)) * self.narrow(d, n - 1, 1)
+            last = (q / (p * (p + q)) * self.narrow(d, n - 3, 1) - (p + q) / (p * q) *
+                    self.narrow(d, n - 2, 1) + (2.0 * q + p) / (q * (p + q)) * self.narrow(d, n -
+                          1, 1))
         out.append(torch.cat([first, center, last], d))
     return out
 """, shape="gradients")
 compose("gradient.scalarint", """
-def gradient_one(self: Tensor, spacing: Optional[number], dim: Optional[int], edge_order: int) -> List[Tensor]:
+def gradient_one(self: Tensor, spacing: Optional[number], dim: Optional[int],
+                 edge_order: int) -> List[Tensor]:
     dims = list(range(self.dim())) if dim is None else [dim]
     steps: List[number] = []
     for d in dims:
@@ -337,7 +358,8 @@ def gradient_one(self: Tensor, spacing: Optional[number], dim: Optional[int], ed
     return torch.gradient(self, spacing=steps, dim=dims, edge_order=edge_order)
 """, shape="gradients")
 compose("gradient.scalararray", """
-def gradient_scalar_dims(self: Tensor, spacing: number, dim: List[int], edge_order: int) -> List[Tensor]:
+def gradient_scalar_dims(self: Tensor, spacing: number, dim: List[int],
+                         edge_order: int) -> List[Tensor]:
     steps: List[number] = []
     for d in dim:
         steps.append(spacing)
@@ -351,7 +373,8 @@ def gradient_dims(self: Tensor, dim: List[int], edge_order: int) -> List[Tensor]
     return torch.gradient(self, spacing=steps, dim=dim, edge_order=edge_order)
 """, shape="gradients")
 GRADIENT_ALL = """
-def gradient_all(self: Tensor, spacing: List[KIND], dim: Optional[int], edge_order: int) -> List[Tensor]:
+def gradient_all(self: Tensor, spacing: List[KIND], dim: Optional[int],
+                 edge_order: int) -> List[Tensor]:
     dims = list(range(self.dim())) if dim is None else [dim]
     if len(spacing) != len(dims):
         raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = " + str(self.dim()) + "', since dim argument was not given, but got a list of length " + str(len(spacing)))
@@ -410,7 +433,8 @@ RESIZE = """
         return torch.upsample_bicubic2d(input, sizes, corners, scales)
     elif mode == "trilinear":
         return torch.upsample_trilinear3d(input, sizes, corners, scales)
-    raise RuntimeError("interpolation of mode " + mode + " of an input of " + str(input.dim()) + " dimensions")
+    raise RuntimeError("interpolation of mode " + mode + " of an input of " + str(input.dim()) +
+                       " dimensions")
 """
 for kind in ("", ".size_list", ".scale_list", ".size_list_scale_list"):
     size, scale = "size_list" in kind, "scale_list" in kind
@@ -418,19 +442,24 @@ for kind in ("", ".size_list", ".scale_list", ".size_list_scale_list"):
         "{scale}", "scale_factor" if scale else "[float(scale_factor)] * spatial")
     sizes = "Optional[List[int]]" if size else "Optional[int]"
     compose(f"__interpolate{kind}", f"""
-def __interpolate(input: Tensor, size: {sizes}, scale_factor: {"Optional[List[float]]" if scale else "Optional[float]"}, mode: str, align_corners: Optional[bool], recompute_scale_factor: Optional[bool], antialias: bool) -> Tensor:""" + rest)
+def __interpolate(input: Tensor, size: {sizes},
+      scale_factor: {"Optional[List[float]]" if scale else
+            "Optional[float]"}, mode: str, align_corners: Optional[bool], recompute_scale_factor: Optional[bool], antialias: bool) -> Tensor:""" + rest)
     rest = rest.replace("[float(scale_factor)] * spatial",
                         "[float(scale_factor)] * spatial").replace(
         "scales = scale_factor", "scales = [float(f) for f in scale_factor]")
     fixed = "\n    recompute_scale_factor: Optional[bool] = None\n    antialias = False"
     if not scale:
         compose(f"__upsample{kind}", f"""
-def __upsample(input: Tensor, size: {sizes}, scale_factor: Optional[int], mode: str, align_corners: Optional[bool]) -> Tensor:""" + fixed + rest)
+def __upsample(input: Tensor, size: {sizes}, scale_factor: Optional[int], mode: str,
+               align_corners: Optional[bool]) -> Tensor:""" + fixed + rest)
     for name, mode, corners in (("bilinear", "bilinear", "True"), ("nearest", "nearest", "None")):
         if name == "nearest" and scale:
             continue
         compose(f"__upsample_{name}{kind}", f"""
-def __upsample_{name}(input: Tensor, size: {sizes}, scale_factor: {"Optional[List[int]]" if scale else "Optional[int]"}) -> Tensor:""" + fixed + f"""
+def __upsample_{name}(input: Tensor, size: {sizes},
+                      scale_factor: {"Optional[List[int]]" if scale else
+                                     "Optional[int]"}) -> Tensor:""" + fixed + f"""
     mode = "{mode}"
     align_corners: Optional[bool] = {corners}""" + rest)
 

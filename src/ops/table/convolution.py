@@ -1,20 +1,26 @@
 """Convolutions (convolution.c)."""
 
 helper("""
-def convolution_slopes(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int],
-                       transposed: bool, groups: int, needs: List[bool]) -> Tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
+def convolution_slopes(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int],
+                       padding: List[int], dilation: List[int],
+                       transposed: bool, groups: int, needs: List[bool]) -> Tuple[Optional[Tensor],
+                             Optional[Tensor], Optional[Tensor]]:
     single = input.dim() != weight.dim()
     x = input.unsqueeze(0) if single else input
     g = grad.unsqueeze(0) if single else grad
-    a, b, c = torch.convolution_backward(g, x, weight, None, stride, padding, dilation, transposed, [0] * (weight.dim() - 2), groups, needs)
+    a, b, c = torch.convolution_backward(g, x, weight, None, stride, padding, dilation, transposed,
+                                         [0] * (weight.dim() - 2), groups, needs)
     return a.squeeze(0) if single and needs[0] else a, b, c
 """)
 helper("""
-def convolution_slopes_padded(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: str, dilation: List[int],
-                              groups: int, needs: List[bool]) -> Tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
+def convolution_slopes_padded(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int],
+                              padding: str, dilation: List[int],
+                              groups: int, needs: List[bool]) -> Tuple[Optional[Tensor],
+                                                                       Optional[Tensor], Optional[Tensor]]:
     k = weight.dim() - 2
     if padding == "valid":
-        return convolution_slopes(grad, input, weight, stride, [0] * k, dilation, False, groups, needs)
+        return convolution_slopes(grad, input, weight, stride, [0] * k, dilation, False, groups,
+                                  needs)
     left: List[int] = []
     more: List[int] = []
     for d in range(k):
@@ -30,7 +36,8 @@ def convolution_slopes_padded(grad: Tensor, input: Tensor, weight: Tensor, strid
 SLOPES = "convolution_slopes(grad, input, weight, stride, padding, dilation, {0}, groups, needs)"
 FORWARD, ANY = ({"input, weight, bias": SLOPES.format(t)} for t in ("False", "transposed"))
 BACK = {"input, weight, bias": SLOPES.format("True")}
-PADDED = {"input, weight, bias": "convolution_slopes_padded(grad, input, weight, stride, padding, dilation, groups, needs)"}
+PADDED = {"input, weight, bias": "convolution_slopes_padded(grad, input, weight, stride, padding, "
+                                 "dilation, groups, needs)"}
 for n in (1, 2, 3):
     op(f"aten::conv{n}d", family="convolution", shape="convolution", kernel=f"kernel_conv{n}d",
        grad=FORWARD)
@@ -54,7 +61,8 @@ op("aten::_convolution_mode", family="convolution", shape="convolution",
    kernel="kernel__convolution_mode", grad=PADDED)
 op("aten::mkldnn_convolution", family="convolution", shape="convolution",
    kernel="kernel_mkldnn_convolution",
-   grad={"self, weight, bias": "convolution_slopes(grad, self, weight, stride, padding, dilation, False, groups, needs)"},
+   grad={"self, weight, bias": "convolution_slopes(grad, self, weight, stride, padding, dilation, "
+                               "False, groups, needs)"},
    variants={"out": "aten::mkldnn_convolution.out"})
 for name, out in (("thnn_conv2d", "out"), ("_slow_conv2d_forward", "output"), ("slow_conv3d",
                                                                                "out"),

@@ -15,7 +15,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
     a = pair[0]
     b = pair[1]
     if not a.is_floating_point():
-        raise RuntimeError("expected common dtype to be floating point, yet common dtype is " + str(dtype))
+        raise RuntimeError("expected common dtype to be floating point, yet common dtype is " +
+                           str(dtype))
     na = torch.clamp_min(torch.linalg_vector_norm(a, 2, [dim], True), eps)
     nb = torch.clamp_min(torch.linalg_vector_norm(b, 2, [dim], True), eps)
     return torch.sum((a / na) * (b / nb), [dim], False)
@@ -29,14 +30,17 @@ def renorm(self: Tensor, p: number, dim: int, maxnorm: number) -> Tensor:
     if float(maxnorm) < 0.0:
         raise RuntimeError("renorm: expected maxnorm to be >= 0 but got " + str(float(maxnorm)))
     if n <= 1:
-        raise RuntimeError("renorm: input needs at least 2 dimensions, got " + str(n) + " dimensions")
+        raise RuntimeError("renorm: input needs at least 2 dimensions, got " + str(n) +
+                           " dimensions")
     if dim < -n or dim >= n:
-        raise IndexError("Dimension out of range (expected to be in range of [" + str(-n) + ", " + str(n - 1) + "], but got " + str(dim) + ")")
+        raise IndexError("Dimension out of range (expected to be in range of [" + str(-n) + ", " +
+                         str(n - 1) + "], but got " + str(dim) + ")")
     others: List[int] = []
     for d in range(n):
         if d != dim % n:
             others.append(d)
-    x = self.to(torch.float32) if self.dtype == torch.float16 or self.dtype == torch.bfloat16 else self
+    x = (self.to(torch.float32) if self.dtype == torch.float16 or self.dtype == torch.bfloat16 else
+         self)
     norm = torch.linalg_vector_norm(x, p, others, True)
     factor = torch.where(norm > maxnorm, maxnorm / (norm + 1e-7), torch.ones_like(norm))
     return (self * factor.to(self.dtype)).contiguous()

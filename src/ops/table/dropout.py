@@ -25,7 +25,8 @@ for name in "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropou
         "torch.empty_like(input)")
     if "alpha" in name:
         body = body.replace("    return RESULT",
-                            "    a = 1.0 / math.sqrt((3.090913159228014 * p + 1.0) * (1.0 - p))\n    return " + ALPHA)
+                            "    a = 1.0 / math.sqrt((3.090913159228014 * p + 1.0) * (1.0 - p))\n  "
+                            "  return " + ALPHA)
     op(f"aten::{name}", family="dropout", shape="dropout", kernel=f"kernel_{name}",
        effects=["random", "returns_arg"],
        body=body.replace("RESULT", "input * (noise / (1.0 - p))"))
@@ -36,8 +37,10 @@ op("aten::native_dropout", family="dropout", shape="native_dropout", kernel="ker
 
 op("aten::rrelu", family="dropout", shape="like", kernel="kernel_rrelu", effects=["random"],
    body="""
-def rrelu(self: Tensor, lower: number, upper: number, training: bool, generator: Optional[Generator]) -> Tensor:
-    return torch.rrelu_with_noise_functional(self, torch.zeros_like(self), lower, upper, training, generator)[0]
+def rrelu(self: Tensor, lower: number, upper: number, training: bool,
+          generator: Optional[Generator]) -> Tensor:
+    return torch.rrelu_with_noise_functional(self, torch.zeros_like(self), lower, upper, training,
+                                             generator)[0]
 """)
 op("aten::rrelu_", family="dropout", kernel="kernel_rrelu", effects=["random"])
 op("aten::rrelu_with_noise", family="dropout", shape="like", kernel="kernel_rrelu_with_noise",

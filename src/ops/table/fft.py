@@ -51,10 +51,13 @@ ONE, MANY = "[dim]", "fft_dims(self, s, dim)"
 BACK = {
     "fft": "of_lengths(torch.fft_ifftn(grad, None, dims, other_scale(norm)), dims, self)",
     "ifft": "of_lengths(torch.fft_fftn(grad, None, dims, other_scale(norm)), dims, self)",
-    "rfft": "of_lengths(torch.fft_ifftn(of_length(grad, dims[-1], N), None, dims, other_scale(norm)), dims, self)",
-    "irfft": "of_lengths(twice_inside(torch.fft_rfftn(grad, None, dims, other_scale(norm)), dims[-1], grad.size(dims[-1])), dims, self)",
+    "rfft": "of_lengths(torch.fft_ifftn(of_length(grad, dims[-1], N), None, dims, "
+            "other_scale(norm)), dims, self)",
+    "irfft": "of_lengths(twice_inside(torch.fft_rfftn(grad, None, dims, other_scale(norm)), "
+             "dims[-1], grad.size(dims[-1])), dims, self)",
     "hfft": """
-    g = twice_inside(torch.fft_rfft(grad, None, dims[-1], norm), dims[-1], grad.size(dims[-1])).conj()
+    g = twice_inside(torch.fft_rfft(grad, None, dims[-1], norm), dims[-1],
+                     grad.size(dims[-1])).conj()
     if len(dims) > 1:
         g = torch.fft_ifftn(g, None, dims[:-1], other_scale(norm))
     of_lengths(g, dims, self)
@@ -70,8 +73,10 @@ for name in ("_fft_c2c", "_fft_r2c", "_fft_c2r"):
     op(f"aten::{name}", family="fft", shape=name[1:], kernel=f"kernel_{name}",
        variants={"out": f"aten::{name}.out"}, grad={"self": {
         "_fft_c2c": "torch._fft_c2c(grad, dim, normalization, not forward)",
-        "_fft_r2c": "torch._fft_c2c(of_length(grad, dim[-1], self.size(dim[-1])), dim, normalization, False)",
-        "_fft_c2r": "twice_inside(torch._fft_r2c(grad, dim, normalization, True), dim[-1], last_dim_size)"}[name]})
+        "_fft_r2c": "torch._fft_c2c(of_length(grad, dim[-1], self.size(dim[-1])), dim, "
+                    "normalization, False)",
+        "_fft_c2r": "twice_inside(torch._fft_r2c(grad, dim, normalization, True), dim[-1], "
+                    "last_dim_size)"}[name]})
 for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
     for kind in ("", "2", "n"):
         dims = {"": "[dim]", "2": "dim", "n": "fft_dims(self, s, dim)"}[kind]
@@ -90,7 +95,10 @@ def fft_{name}(self: Tensor, dim: Optional[List[int]]) -> Tensor:
     return torch.roll(self, shifts, dims)
 """)
 
-OPTIONS = "dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]"
+OPTIONS = (
+    "dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: "
+    "Optional[bool]"
+)
 op("aten::fft_fftfreq", family="fft", shape="fftfreq", variants={"out": "aten::fft_fftfreq.out"},
    body=f"""
 def fft_fftfreq(n: int, d: float, {OPTIONS}) -> Tensor:
@@ -119,7 +127,8 @@ def {name}(window_length: int, {arguments}{OPTIONS}) -> Tensor:
     if t < 5 or t == 11:
         raise RuntimeError("{name} expects floating point dtypes, got: integer")
     if window_length < 0:
-        raise RuntimeError("{name} requires non-negative window_length, got window_length=" + str(window_length))
+        raise RuntimeError("{name} requires non-negative window_length, got window_length=" +
+                           str(window_length))
     if window_length <= 1:
         return torch.ones([window_length], dtype=t, layout=layout, device=device)
     {preset or "pass"}
@@ -165,11 +174,13 @@ WINDOW = """
     if hop <= 0:
         raise RuntimeError("{0}: expected hop_length > 0, but got hop_length=" + str(hop))
     if width <= 0 or width > n_fft:
-        raise RuntimeError("{0}: expected 0 < win_length <= n_fft, but got win_length=" + str(width))
+        raise RuntimeError("{0}: expected 0 < win_length <= n_fft, but got win_length=" +
+                           str(width))
     w = window
     if w is not None:
         if w.dim() != 1 or w.size(0) != width:
-            raise RuntimeError("{0}: expected a 1D window tensor of size equal to win_length=" + str(width) + ", but got window with size " + str(w.size()))
+            raise RuntimeError("{0}: expected a 1D window tensor of size equal to win_length=" +
+                               str(width) + ", but got window with size " + str(w.size()))
     if width < n_fft:
         left = (n_fft - width) // 2
         u = torch.zeros([n_fft], dtype=self.abs().dtype if self.is_complex() else self.dtype)
@@ -196,7 +207,8 @@ FRAMES = """
         as_complex = return_complex
     length = x.size(1)
     if n_fft > length:
-        raise RuntimeError("stft: expected 0 < n_fft < " + str(length) + ", but got n_fft=" + str(n_fft))
+        raise RuntimeError("stft: expected 0 < n_fft < " + str(length) + ", but got n_fft=" +
+                           str(n_fft))
     frames = x.unfold(1, n_fft, hop)
     if w is not None:
         frames = frames * w
@@ -204,7 +216,8 @@ FRAMES = """
     if is_complex:
         if half:
             raise RuntimeError("Cannot have onesided output if window or input is complex")
-        out = torch._fft_c2c(frames if frames.is_complex() else frames + 0j, [2], 1 if normalized else 0, True)
+        out = torch._fft_c2c(frames if frames.is_complex() else frames + 0j, [2],
+                             1 if normalized else 0, True)
     else:
         out = torch._fft_r2c(frames, [2], 1 if normalized else 0, half)
     out = out.transpose(1, 2)
@@ -212,14 +225,19 @@ FRAMES = """
         out = out.squeeze(0)
     return out if as_complex else torch.view_as_real(out)
 """
-STFT = "self: Tensor, n_fft: int, hop_length: Optional[int], win_length: Optional[int], window: Optional[Tensor], "
+STFT = (
+    "self: Tensor, n_fft: int, hop_length: Optional[int], win_length: Optional[int], window: "
+    "Optional[Tensor], "
+)
 op("aten::stft", family="fft", shape="stft", body=f"""
-def stft({STFT}normalized: bool, onesided: Optional[bool], return_complex: Optional[bool], align_to_window: Optional[bool]) -> Tensor:
+def stft({STFT}normalized: bool, onesided: Optional[bool], return_complex: Optional[bool],
+         align_to_window: Optional[bool]) -> Tensor:
 """ + WINDOW.replace("{0}", "stft") + """
     x = self.unsqueeze(0) if self.dim() == 1 else self
 """ + FRAMES)
 op("aten::stft.center", family="fft", shape="stft_center", body=f"""
-def stft({STFT}center: bool, pad_mode: str, normalized: bool, onesided: Optional[bool], return_complex: Optional[bool], align_to_window: Optional[bool]) -> Tensor:
+def stft({STFT}center: bool, pad_mode: str, normalized: bool, onesided: Optional[bool],
+         return_complex: Optional[bool], align_to_window: Optional[bool]) -> Tensor:
 """ + WINDOW.replace("{0}", "stft") + """
     x = self.unsqueeze(0) if self.dim() == 1 else self
     if center:
@@ -227,14 +245,16 @@ def stft({STFT}center: bool, pad_mode: str, normalized: bool, onesided: Optional
 """ + FRAMES)
 
 op("aten::istft", family="fft", body=f"""
-def istft({STFT}center: bool, normalized: bool, onesided: Optional[bool], length: Optional[int], return_complex: bool) -> Tensor:
+def istft({STFT}center: bool, normalized: bool, onesided: Optional[bool], length: Optional[int],
+          return_complex: bool) -> Tensor:
 """ + WINDOW.replace("{0}",
                      "istft").replace("self.abs().dtype if self.is_complex() else self.dtype",
                                       "torch.view_as_real(self).dtype") + """
     if not self.is_complex():
         raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with return_complex=True.")
     if self.dim() != 2 and self.dim() != 3:
-        raise RuntimeError("istft: expected a tensor with 2 or 3 dimensions, but got " + str(self.dim()))
+        raise RuntimeError("istft: expected a tensor with 2 or 3 dimensions, but got " +
+                           str(self.dim()))
     half = self.size(-2) != n_fft if onesided is None else onesided
     if half and return_complex:
         raise RuntimeError("istft: cannot have onesided output if window or input is complex")
@@ -250,16 +270,20 @@ def istft({STFT}center: bool, normalized: bool, onesided: Optional[bool], length
     if return_complex:
         y = torch._fft_c2c(x, [2], norm, False) * u
         parts = torch.view_as_real(y.transpose(1, 2))
-        re = torch.col2im(parts.select(3, 0), [1, total], [1, n_fft], [1, 1], [0, 0], [1, hop]).reshape([x.size(0), total])
-        im = torch.col2im(parts.select(3, 1), [1, total], [1, n_fft], [1, 1], [0, 0], [1, hop]).reshape([x.size(0), total])
+        re = torch.col2im(parts.select(3, 0), [1, total], [1, n_fft], [1, 1], [0, 0],
+                          [1, hop]).reshape([x.size(0), total])
+        im = torch.col2im(parts.select(3, 1), [1, total], [1, n_fft], [1, 1], [0, 0],
+                          [1, hop]).reshape([x.size(0), total])
         signal = torch.complex(re, im)
     else:
         if not half:
             x = x.narrow(2, 0, n_fft // 2 + 1)
         y = torch._fft_c2r(x, [2], norm, n_fft) * u
-        signal = torch.col2im(y.transpose(1, 2), [1, total], [1, n_fft], [1, 1], [0, 0], [1, hop]).reshape([x.size(0), total])
+        signal = torch.col2im(y.transpose(1, 2), [1, total], [1, n_fft], [1, 1], [0, 0],
+                              [1, hop]).reshape([x.size(0), total])
     squares = (u * u).unsqueeze(1).expand([n_fft, n_frames]).unsqueeze(0).contiguous()
-    envelope = torch.col2im(squares, [1, total], [1, n_fft], [1, 1], [0, 0], [1, hop]).reshape([1, total])
+    envelope = torch.col2im(squares, [1, total], [1, n_fft], [1, 1], [0, 0],
+                            [1, hop]).reshape([1, total])
     start = n_fft // 2 if center else 0
     end = start + length if length is not None else (total - n_fft // 2 if center else total)
     stop = min(end, total)

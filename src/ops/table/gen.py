@@ -689,15 +689,19 @@ def write_rows(
                 set(row.effects) | ({"OP_WRITES"} if any(a.write for a in s.args) else set())
             )
             w(
-                f"  [{index}] = {{.schema = {pool.at(s.text)}, .name_len = {len(s.name)},\n    .family = {row.family}, "
-                f".variant = {row.variant}, .complex_body = {int('complex_body' in row.entry.get('effects', ()))}, "
+                f"  [{index}] = "
+                f"{{.schema = {pool.at(s.text)}, .name_len = {len(s.name)},\n    .family = {row.family}, "
+                f".variant = {row.variant}, .complex_body = "
+                f"{int('complex_body' in row.entry.get('effects', ()))}, "
                 f".geometry = {int('geometry' in row.entry.get('effects', ()))}, "
                 f".effects = {' | '.join(effects) or '0'},\n"
                 f"    .shape = {row.shape}, .base = {row.base.index if row.base else -1}, "
                 f".point = {table.points.index(row.point) if row.point else -1}, "
-                f".body = {bodies.offsets[row.body or '']}, .group = {pool.at(row.group)}, .grad = {row.grad},\n"
+                f".body = {bodies.offsets[row.body or '']}, .group = {pool.at(row.group)}, .grad = "
+                f"{row.grad},\n"
                 f"    .kernel = {kernels[row.kernel]}, "
-                f".sparse = {'SPARSE_TAKEN' if row.sparse is True else kernels[row.sparse]}}}, /* {s.full} */\n"
+                f".sparse = "
+                f"{'SPARSE_TAKEN' if row.sparse is True else kernels[row.sparse]}}}, /* {s.full} */\n"
             )
             index += 1
     w(f"}};\nconst uint32_t op_n_rows = {index};\n\n")
@@ -753,7 +757,8 @@ def write_c(path: str, table: Any, left_out: str) -> None:
     w = parts.append
     w("/* Made by ops/table/gen.py from the operator table.  Do not edit. */\n")
     w(
-        '#include "ops/table/table.h"\n#include "ops/table/tape.h"\n#include "ops/point/scalar.h"\n\n'
+        '#include "ops/table/table.h"\n#include "ops/table/tape.h"\n#include '
+        '"ops/point/scalar.h"\n\n'
     )
     w(f'const char op_left_out[] = "{left_out}";\n\n')
     for k in sorted(table.kernels):
@@ -761,10 +766,12 @@ def write_c(path: str, table: Any, left_out: str) -> None:
     w("\n")
     w(
         "extern rush_kernel pointwise_call;\n"
-        "rush_status nested_call(rush_call *c, call_next *next), quantized_call(rush_call *c, call_next *next);\n"
+        "rush_status nested_call(rush_call *c, call_next *next), quantized_call(rush_call *c, "
+        "call_next *next);\n"
         "rush_status sparse_call(rush_call *c, const rush_tensor *first, call_next *taken);\n"
         "rush_status quantized_copy(call_ctx *cx, rush_tensor *to, rush_tensor *from);\n"
-        "const op_borders op_border = {pointwise_call, nested_call, quantized_call, sparse_call, quantized_copy};\n\n"
+        "const op_borders op_border = {pointwise_call, nested_call, quantized_call, sparse_call, "
+        "quantized_copy};\n\n"
     )
     for name, body in sorted(table.scalars):
         w(f"static rush_status {name}(rush_call *call)\n{{\n{body}\n  return RUSH_OK;\n}}\n")
@@ -803,7 +810,8 @@ def listed_names(path: str) -> set[str]:
     if not names:
         raise TableError(
             path,
-            "no line begins with the name of an operator: expected what `rushlight show --ops` prints",
+            "no line begins with the name of an operator: expected what `rushlight show --ops` "
+            "prints",
         )
     return names
 
@@ -889,7 +897,8 @@ def write_used(path: str, table: Any, tapes: str, everything: bool) -> None:
     with open(tapes, encoding="utf-8") as f:
         names = re.findall(r"^TAPE\((\w+),", f.read(), re.M)
     lines = [
-        "/* Made by ops/table/gen.py: the primitives that the operator table uses.  Do not edit. */\n"
+        "/* Made by ops/table/gen.py: the primitives that the operator table uses.  Do not edit. "
+        "*/\n"
     ]
     lines += [f"#define TAPE_USES_{name} {int(everything or name in used)}\n" for name in names]
     with open(path, "w", encoding="utf-8") as f:

@@ -172,7 +172,8 @@ class Texts:
         data = self.text.encode()
         packed = zlib.compress(data, 9)
         w(
-            f"const uint32_t op_gradient_bytes = {len(data)}, op_gradient_packed_bytes = {len(packed)};\n"
+            f"const uint32_t op_gradient_bytes = {len(data)}, op_gradient_packed_bytes = "
+            f"{len(packed)};\n"
         )
         w("const unsigned char op_gradient_packed[] = {\n")
         for i in range(0, len(packed), 24):

@@ -558,8 +558,10 @@ def write(w: TextIO, points: Any, prims: Any, pool: Any) -> None:
         )
         w(
             f"  {{.first_arm = {len(arms)}, .n_arms = {len(p.arms)}, .n_inputs = {len(p.inputs)}, "
-            f".n_results = {len(p.outs)},\n   .promote = {p.promote}, .outs = {{{', '.join(p.outs)}}}, "
-            f".row_major = {int(p.row_major)}, .name = {pool.at(p.name)}, .refuse_bool = {pool.at(p.refuse_bool)},\n"
+            f".n_results = {len(p.outs)},\n   .promote = {p.promote}, .outs = "
+            f"{{{', '.join(p.outs)}}}, "
+            f".row_major = {int(p.row_major)}, .name = {pool.at(p.name)}, .refuse_bool = "
+            f"{pool.at(p.refuse_bool)},\n"
             f"   .inputs = {{{inputs}}}}}, /* {p.schema.full} */\n"
         )
         for arm in p.arms:

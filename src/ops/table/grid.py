@@ -1,6 +1,7 @@
 """Sampling at the points of a grid (grid.c)."""
 
-SAMPLED = {n: f"torch.grid_sampler_{n}d_backward(grad, input, grid, interpolation_mode, padding_mode, align_corners, needs)" for n in (2, 3)}
+SAMPLED = {n: f"torch.grid_sampler_{n}d_backward(grad, input, grid, interpolation_mode, "
+              f"padding_mode, align_corners, needs)" for n in (2, 3)}
 op("aten::grid_sampler", family="resize", shape="grid_sample", kernel="kernel_grid_sampler",
    grad={"input, grid": f"""
    if input.dim() == 4:
@@ -39,8 +40,10 @@ helper("""
 def grid_cubic(x: Tensor) -> List[Tensor]:
     a = -0.75
     y = 1 - x
-    return [((a * (x + 1) - 5 * a) * (x + 1) + 8 * a) * (x + 1) - 4 * a, ((a + 2) * x - (a + 3)) * x * x + 1,
-            ((a + 2) * y - (a + 3)) * y * y + 1, ((a * (y + 1) - 5 * a) * (y + 1) + 8 * a) * (y + 1) - 4 * a]
+    return [((a * (x + 1) - 5 * a) * (x + 1) + 8 * a) * (x + 1) - 4 * a, ((a + 2) * x - (a + 3)) *
+            x * x + 1,
+            ((a + 2) * y - (a + 3)) * y * y + 1, ((a * (y + 1) - 5 * a) * (y + 1) + 8 * a) * (y +
+                  1) - 4 * a]
 """)
 helper("""
 def grid_cubic_slopes(x: Tensor) -> List[Tensor]:
@@ -50,7 +53,8 @@ def grid_cubic_slopes(x: Tensor) -> List[Tensor]:
             -(3 * (a + 2) * y - 2 * (a + 3)) * y, -((3 * a * (y + 1) - 10 * a) * (y + 1) + 8 * a)]
 """)
 helper("""
-def grid_taps(grid: Tensor, size: int, interpolation_mode: int, padding_mode: int, align_corners: bool) -> List[Tensor]:
+def grid_taps(grid: Tensor, size: int, interpolation_mode: int, padding_mode: int,
+              align_corners: bool) -> List[Tensor]:
     scale = (size - 1) / 2 if align_corners else size / 2
     shift = scale if align_corners else (size - 1) / 2
     slope = torch.full_like(grid, scale).detach()
@@ -69,21 +73,26 @@ def grid_taps(grid: Tensor, size: int, interpolation_mode: int, padding_mode: in
     if interpolation_mode == 1:
         places, weights, slopes = [x.detach().round()], [one], [torch.zeros_like(one)]
     elif interpolation_mode == 2:
-        places, weights, slopes = [first - 1, first, first + 1, first + 2], grid_cubic(t), grid_cubic_slopes(t)
+        places, weights, slopes = [first - 1, first, first + 1, first +
+                                   2], grid_cubic(t), grid_cubic_slopes(t)
         places = [grid_padded(p, size, padding_mode, align_corners) for p in places]
-    return [torch.stack([p.clamp(0, size - 1) for p in places]).long(), torch.stack([((p >= 0) & (p < size)).to(grid.dtype) for p in places]),
+    return [torch.stack([p.clamp(0, size - 1) for p in places]).long(),
+            torch.stack([((p >= 0) & (p < size)).to(grid.dtype) for p in places]),
             torch.stack(weights), torch.stack([s * slope for s in slopes])]
 """)
 for n in (2, 3):
     op(f"aten::grid_sampler_{n}d_backward", family="backward",
        kernel="kernel_grid_sampler_backward",
        variants={"out": f"aten::grid_sampler_{n}d_backward.out"}, body=f"""
-def grid_sampler_{n}d_backward(grad_output: Tensor, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
-                               align_corners: bool, output_mask: List[bool]) -> Tuple[Tensor, Tensor]:
+def grid_sampler_{n}d_backward(grad_output: Tensor, input: Tensor, grid: Tensor,
+                               interpolation_mode: int, padding_mode: int,
+                               align_corners: bool, output_mask: List[bool]) -> Tuple[Tensor,
+                                     Tensor]:
     channels = [input.size(0), input.size(1), -1]
     points = grid.flatten(1, -2)
     source, grad = input.reshape(channels), grad_output.reshape(channels)
-    dims = [grid_taps(points.select(-1, {n} - 1 - k), input.size(2 + k), interpolation_mode, padding_mode, align_corners) for k in range({n})]
+    dims = [grid_taps(points.select(-1, {n} - 1 - k), input.size(2 + k), interpolation_mode,
+                      padding_mode, align_corners) for k in range({n})]
     n_taps = dims[0][0].size(0)
     to_input = torch.zeros_like(source)
     to_grid = [torch.zeros_like(points.select(-1, 0)) for k in range({n})]
@@ -107,7 +116,8 @@ def grid_sampler_{n}d_backward(grad_output: Tensor, input: Tensor, grid: Tensor,
         both = (part * source.gather(2, where)).sum(1)
         for k in range({n}):
             to_grid[k] = to_grid[k] + both * slopes[k]
-    return to_input.view_as(input), torch.stack([to_grid[{n} - 1 - k] for k in range({n})], -1).view_as(grid)
+    return to_input.view_as(input), torch.stack([to_grid[{n} - 1 - k] for k in range({n})],
+                                                -1).view_as(grid)
 """)
 op("aten::_grid_sampler_2d_cpu_fallback_backward", family="backward",
    kernel="kernel_grid_sampler_backward")

@@ -56,7 +56,8 @@ def repeat_interleave(repeats: Tensor, output_size: Optional[int]) -> Tensor:
     return torch.searchsorted(ends, places, right=True).to(repeats.dtype)
 """)
 op("aten::repeat_interleave.self_Tensor", family="join", shape="repeat_interleave", body="""
-def repeat_interleave(self: Tensor, repeats: Tensor, dim: Optional[int], output_size: Optional[int]) -> Tensor:
+def repeat_interleave(self: Tensor, repeats: Tensor, dim: Optional[int],
+                      output_size: Optional[int]) -> Tensor:
     x = self
     d = 0
     if dim is None:
@@ -74,7 +75,8 @@ def repeat_interleave(self: Tensor, repeats: Tensor, dim: Optional[int], output_
     return x.index_select(d, torch.repeat_interleave(r, output_size=output_size))
 """)
 op("aten::repeat_interleave.self_int", family="join", shape="repeat_interleave", body="""
-def repeat_interleave(self: Tensor, repeats: int, dim: Optional[int], output_size: Optional[int]) -> Tensor:
+def repeat_interleave(self: Tensor, repeats: int, dim: Optional[int],
+                      output_size: Optional[int]) -> Tensor:
     x = self
     d = 0
     if dim is None:

@@ -75,7 +75,8 @@ op("aten::matrix_exp", family="linalg", shape="matrix_rows", kernel="kernel_matr
 
 op("aten::linalg_matrix_norm.str_ord", family="linalg", shape="matrix_norm",
    variants={"out": "aten::linalg_matrix_norm.str_ord_out"}, body="""
-def matrix_norm(self: Tensor, ord: str, dim: List[int], keepdim: bool, dtype: Optional[int]) -> Tensor:
+def matrix_norm(self: Tensor, ord: str, dim: List[int], keepdim: bool,
+                dtype: Optional[int]) -> Tensor:
     x = self if dtype is None else self.to(dtype)
     if len(dim) != 2:
         raise RuntimeError("linalg.matrix_norm: dim must be a 2-tuple. Got " + str(dim))
@@ -92,7 +93,8 @@ def matrix_norm(self: Tensor, ord: str, dim: List[int], keepdim: bool, dtype: Op
 """)
 op("aten::linalg_matrix_norm", family="linalg", shape="matrix_norm",
    variants={"out": "aten::linalg_matrix_norm.out"}, body="""
-def matrix_norm(self: Tensor, ord: number, dim: List[int], keepdim: bool, dtype: Optional[int]) -> Tensor:
+def matrix_norm(self: Tensor, ord: number, dim: List[int], keepdim: bool,
+                dtype: Optional[int]) -> Tensor:
     x = self if dtype is None else self.to(dtype)
     if len(dim) != 2:
         raise RuntimeError("linalg.matrix_norm: dim must be a 2-tuple. Got " + str(dim))
@@ -101,7 +103,8 @@ def matrix_norm(self: Tensor, ord: number, dim: List[int], keepdim: bool, dtype:
     second = dim[1] % x.dim()
     if abs(p) == 2.0:
         s = torch.linalg_svdvals(x.movedim(dim, [-2, -1]))
-        r = torch.sum(s, [-1]) if p > 0 and s.size(-1) == 0 else torch.amax(s, [-1], False) if p > 0 else torch.amin(s, [-1], False)
+        r = (torch.sum(s, [-1]) if p > 0 and s.size(-1) == 0 else
+             torch.amax(s, [-1], False) if p > 0 else torch.amin(s, [-1], False))
         if keepdim:
             r = r.unsqueeze(min(first, second)).unsqueeze(max(first, second))
         return r
@@ -120,17 +123,21 @@ def matrix_norm(self: Tensor, ord: number, dim: List[int], keepdim: bool, dtype:
 """)
 op("aten::linalg_norm", family="linalg", shape="matrix_norm",
    variants={"out": "aten::linalg_norm.out"}, body="""
-def norm(self: Tensor, ord: Optional[number], dim: Optional[List[int]], keepdim: bool, dtype: Optional[int]) -> Tensor:
+def norm(self: Tensor, ord: Optional[number], dim: Optional[List[int]], keepdim: bool,
+         dtype: Optional[int]) -> Tensor:
     if ord is not None:
         if dim is not None and len(dim) == 2 or dim is None and self.dim() == 2:
-            return torch.linalg_matrix_norm(self, ord, [-2, -1] if dim is None else dim, keepdim, dtype=dtype)
+            return torch.linalg_matrix_norm(self, ord, [-2, -1] if dim is None else dim, keepdim,
+                                            dtype=dtype)
         return torch.linalg_vector_norm(self, ord, dim, keepdim, dtype=dtype)
     return torch.linalg_vector_norm(self, 2, dim, keepdim, dtype=dtype)
 """)
 op("aten::linalg_norm.ord_str", family="linalg", shape="matrix_norm",
    variants={"out": "aten::linalg_norm.ord_str_out"}, body="""
-def norm(self: Tensor, ord: str, dim: Optional[List[int]], keepdim: bool, dtype: Optional[int]) -> Tensor:
-    return torch.linalg_matrix_norm(self, ord, [-2, -1] if dim is None else dim, keepdim, dtype=dtype)
+def norm(self: Tensor, ord: str, dim: Optional[List[int]], keepdim: bool,
+         dtype: Optional[int]) -> Tensor:
+    return torch.linalg_matrix_norm(self, ord, [-2, -1] if dim is None else dim, keepdim,
+                                    dtype=dtype)
 """)
 op("aten::linalg_matrix_power", family="linalg", shape="matrix_power",
    variants={"out": "aten::linalg_matrix_power.out"}, body="""
@@ -161,10 +168,12 @@ op("aten::linalg_pinv.atol_rtol_tensor", family="linalg", shape="pinv",
 def pinv(self: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor], hermitian: bool) -> Tensor:
     if self.numel() == 0:
         return torch.zeros_like(self.mT)
-    real = torch.float64 if self.dtype == torch.float64 or self.dtype == torch.complex128 else torch.float32
+    real = (torch.float64 if self.dtype == torch.float64 or self.dtype == torch.complex128 else
+            torch.float32)
     eps = 2.220446049250313e-16 if real == torch.float64 else 1.1920928955078125e-07
     a = torch.zeros([], dtype=real) if atol is None else atol.to(real)
-    r = torch.full([], max(self.size(-1), self.size(-2)) * eps, dtype=real) if rtol is None else rtol.to(real)
+    r = (torch.full([], max(self.size(-1), self.size(-2)) * eps, dtype=real) if rtol is None else
+         rtol.to(real))
     if rtol is None and atol is not None:
         r = torch.where(a > 0, torch.zeros_like(r), r)
     if hermitian: # the lower triangle alone counts
@@ -224,8 +233,10 @@ def cross(self: Tensor, other: Tensor, dim: int) -> Tensor:
     if a.size(dim) == 3 and b.size(dim) == 3:
         a, b = torch.broadcast_tensors([self, other])
     else:
-        raise RuntimeError("linalg.cross: inputs dimension " + str(dim) + " must have length 3. Got " + str(a.size(dim)) + " and " + str(b.size(dim)))
-    return torch.roll(a, [-1], [dim]) * torch.roll(b, [-2], [dim]) - torch.roll(a, [-2], [dim]) * torch.roll(b, [-1], [dim])
+        raise RuntimeError("linalg.cross: inputs dimension " + str(dim) +
+                           " must have length 3. Got " + str(a.size(dim)) + " and " + str(b.size(dim)))
+    return (torch.roll(a, [-1], [dim]) * torch.roll(b, [-2], [dim]) - torch.roll(a, [-2], [dim]) *
+            torch.roll(b, [-1], [dim]))
 """)
 op("aten::cross", family="linalg", shape="together", variants={"out": "aten::cross.out"}, body="""
 def cross(self: Tensor, other: Tensor, dim: Optional[int]) -> Tensor:

@@ -48,11 +48,13 @@ if not bool(torch.all(torch.logical_and(target >= 0, target <= 1))):
     raise RuntimeError("all elements of target should be between 0 and 1")
 if self.dtype != target.dtype:
     raise RuntimeError("Found dtype different in input and target of binary_cross_entropy")
-x = (target - 1) * torch.clamp_min(torch.log1p(-self), -100) - target * torch.clamp_min(torch.log(self), -100)
+x = ((target - 1) * torch.clamp_min(torch.log1p(-self), -100) - target *
+     torch.clamp_min(torch.log(self), -100))
 if weight is not None:
     x = x * weight
 """, out=True)
-loss(f"binary_cross_entropy_with_logits({PAIR}, weight: Optional[Tensor], pos_weight: Optional[Tensor], reduction: int)", """
+loss(f"binary_cross_entropy_with_logits({PAIR}, weight: Optional[Tensor], pos_weight: "
+     f"Optional[Tensor], reduction: int)", """
 s = torch.log_sigmoid(self)
 if pos_weight is not None:
     s = s * ((pos_weight - 1) * target + 1)
@@ -70,7 +72,8 @@ if log_target:
 else:
     x = torch.xlogy(target, target) - target * self
 """)
-loss("margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int)", """
+loss("margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, "
+     "reduction: int)", """
 if input1.dim() != input2.dim() or input1.dim() != target.dim():
     raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
                        + str(input1.size()) + ", input2: " + str(input2.size()) + ", target: " + str(target.size()) + " ")
@@ -78,24 +81,30 @@ x = torch.clamp_min(-target * (input1 - input2) + margin, 0)
 """)
 loss(f"hinge_embedding_loss({PAIR}, margin: float, reduction: int)", """
 zero = torch.zeros_like(self)
-x = torch.where(target != 1, torch.clamp_min(margin - self, 0), zero) + torch.where(target != -1, self, zero)
+x = (torch.where(target != 1, torch.clamp_min(margin - self, 0), zero) +
+     torch.where(target != -1, self, zero))
 """)
-loss("cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int)", """
+loss("cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, "
+     "reduction: int)", """
 d = target.dim()
 if d > 1:
     raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
 if d == 1 and (input1.dim() != 2 or input2.dim() != 2):
-    raise RuntimeError("1D target tensor expects 2D input tensors, but found inputs with sizes " + str(input1.size())
+    raise RuntimeError("1D target tensor expects 2D input tensors, but found inputs with sizes " +
+                       str(input1.size())
                        + " and " + str(input2.size()) + ".")
 if d == 0 and (input1.dim() != 1 or input2.dim() != 1):
-    raise RuntimeError("0D target tensor expects 1D input tensors, but found inputs with sizes " + str(input1.size())
+    raise RuntimeError("0D target tensor expects 1D input tensors, but found inputs with sizes " +
+                       str(input1.size())
                        + " and " + str(input2.size()) + ".")
 norms = ((input1 * input1).sum([d]) + 1e-12) * ((input2 * input2).sum([d]) + 1e-12)
 cos = (input1 * input2).sum([d]) / norms.sqrt()
 zero = torch.zeros_like(cos)
-x = torch.where(target == 1, 1 - cos, zero) + torch.where(target == -1, torch.clamp_min(cos - margin, 0), zero)
+x = (torch.where(target == 1, 1 - cos, zero) +
+     torch.where(target == -1, torch.clamp_min(cos - margin, 0), zero))
 """)
-loss("triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, "
+loss("triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: "
+     "float, eps: float, "
      "swap: bool, reduction: int)", """
 if anchor.dim() != positive.dim() or positive.dim() != negative.dim():
     raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
@@ -109,7 +118,8 @@ x = torch.clamp_min(near - far + margin, 0)
 """)
 loss(f"soft_margin_loss({PAIR}, reduction: int)", "x = torch.log1p(torch.exp(-self * target))",
      out=True)
-loss("poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int)", """
+loss("poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, "
+     "reduction: int)", """
 if log_input:
     x = torch.exp(input) - target * input
 else:
@@ -142,7 +152,8 @@ op("aten::_ctc_loss", family="loss", shape="ctc_forward", kernel="kernel__ctc_lo
 op("aten::_ctc_loss_backward", family="backward", kernel="kernel__ctc_loss_backward",
    same=["aten::_ctc_loss_backward.Tensor"], variants={"out": "aten::_ctc_loss_backward.out"})
 CTC = """
-def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: LENGTHS, target_lengths: LENGTHS, blank: int,
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: LENGTHS, target_lengths: LENGTHS,
+             blank: int,
              reduction: int, zero_infinity: bool) -> Tensor:
     batched = log_probs.dim() == 3
     p = log_probs if batched else log_probs.unsqueeze(1)
@@ -161,7 +172,8 @@ op("aten::ctc_loss.Tensor", family="loss", shape="ctc_loss",
    body=CTC.replace("LENGTHS", "Tensor").replace("torch.tensor(target_lengths, dtype=x.dtype)",
                                                  "target_lengths.to(x.dtype)"))
 op("aten::cross_entropy_loss", family="loss", shape="cross_entropy", body="""
-def cross_entropy_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int, ignore_index: int,
+def cross_entropy_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int,
+                       ignore_index: int,
                        label_smoothing: float) -> Tensor:
     if self.size() == target.size():
         if not torch.is_floating_point(target):
@@ -170,7 +182,8 @@ def cross_entropy_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], r
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
     if label_smoothing < 0 or label_smoothing > 1:
-        raise RuntimeError("label_smoothing must be between 0.0 and 1.0. Got: " + str(label_smoothing))
+        raise RuntimeError("label_smoothing must be between 0.0 and 1.0. Got: " +
+                           str(label_smoothing))
     d = 0 if self.dim() == 1 else 1
     logs = torch.log_softmax(self, d)
     if self.size() != target.size() and label_smoothing == 0:
@@ -201,7 +214,9 @@ def cross_entropy_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], r
     if reduction == 1:
         if w is not None:
             kept = torch.where(ignored, 0, target)
-            smooth = smooth.sum() / torch.embedding(w.unsqueeze(1), kept).squeeze(-1).masked_fill(ignored, 0).sum()
+            smooth = (smooth.sum() / torch.embedding(w.unsqueeze(1),
+                                                     kept).squeeze(-1).masked_fill(ignored,
+                                                           0).sum())
         else:
             smooth = smooth.sum() / torch.logical_not(ignored).sum()
     elif reduction == 2:

@@ -19,10 +19,12 @@ op("aten::mv", family="matmul", shape="product", kernel="kernel_mv",
 op("aten::addmv", family="matmul", shape="product_added", kernel="kernel_addmv",
    variants={"inplace": "aten::addmv_", "out": "aten::addmv.out"})
 SCALED = """    if self.dim() != 2 or mat2.dim() != 2 or self.size(1) != mat2.size(0):
-        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied (" + str(self.size()) + " and " + str(mat2.size()) + ")")
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied (" + str(self.size()) +
+                           " and " + str(mat2.size()) + ")")
 """
 op("aten::_scaled_mm", family="matmul", variants={"out": "aten::_scaled_mm.out"}, body=f"""
-def scaled_mm(self: Tensor, mat2: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Optional[Tensor], scale_result: Optional[Tensor],
+def scaled_mm(self: Tensor, mat2: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Optional[Tensor],
+              scale_result: Optional[Tensor],
               out_dtype: Optional[int], use_fast_accum: bool) -> Tensor:
 {SCALED}    dtype = self.dtype if out_dtype is None else out_dtype
     y = torch.mm(self.to(torch.float32) * scale_a, mat2.to(torch.float32) * scale_b)
@@ -31,7 +33,8 @@ def scaled_mm(self: Tensor, mat2: Tensor, scale_a: Tensor, scale_b: Tensor, bias
     return y.to(dtype)
 """)
 op("aten::_scaled_mm_v2", family="matmul", variants={"out": "aten::_scaled_mm_v2.out"}, body=f"""
-def scaled_mm(self: Tensor, mat2: Tensor, scale_a: List[Tensor], recipe_a: List[int], swizzle_a: List[int], scale_b: List[Tensor],
+def scaled_mm(self: Tensor, mat2: Tensor, scale_a: List[Tensor], recipe_a: List[int],
+              swizzle_a: List[int], scale_b: List[Tensor],
               recipe_b: List[int], swizzle_b: List[int], bias: Optional[Tensor], out_dtype: Optional[int], contraction_dim: List[int],
               use_fast_accum: bool) -> Tensor:
 {SCALED}    dtype = self.dtype if out_dtype is None else out_dtype
@@ -73,7 +76,8 @@ def tensordot(self: Tensor, other: Tensor, dims_self: List[int], dims_other: Lis
         elif sa == 1 and sb != 1:
             b = torch.sum(b, [db], True, dtype=b.dtype)
         elif sa != sb:
-            raise RuntimeError("contracted dimensions need to match, but first has size " + str(sa) + " in dim " + str(dims_self[i]) + " and second has size " + str(sb) + " in dim " + str(dims_other[i]))
+            raise RuntimeError("contracted dimensions need to match, but first has size " +
+                  str(sa) + " in dim " + str(dims_self[i]) + " and second has size " + str(sb) + " in dim " + str(dims_other[i]))
         else:
             contracted *= sa
         in_a.append(da)
@@ -99,16 +103,21 @@ def tensordot(self: Tensor, other: Tensor, dims_self: List[int], dims_other: Lis
 op("aten::bilinear", family="matmul", shape="bilinear", body="""
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
     if input1.dim() != input2.dim():
-        raise RuntimeError("bilinear(): input dimensions do not match: got " + str(input1.dim()) + " and " + str(input2.dim()))
+        raise RuntimeError("bilinear(): input dimensions do not match: got " + str(input1.dim()) +
+                           " and " + str(input2.dim()))
     for i in range(input1.dim() - 1):
         if input1.size(i) != input2.size(i):
-            raise RuntimeError("bilinear(): input batch dimensions do not match at dim " + str(i) + ": got " + str(input1.size(i)) + " and " + str(input2.size(i)))
+            raise RuntimeError("bilinear(): input batch dimensions do not match at dim " + str(i) +
+                               ": got " + str(input1.size(i)) + " and " + str(input2.size(i)))
     if input1.size(-1) != weight.size(1):
-        raise RuntimeError("bilinear(): input1 size does not match weight size: got " + str(input1.size(-1)) + " but expected " + str(weight.size(1)))
+        raise RuntimeError("bilinear(): input1 size does not match weight size: got " +
+                           str(input1.size(-1)) + " but expected " + str(weight.size(1)))
     if input2.size(-1) != weight.size(2):
-        raise RuntimeError("bilinear(): input2 size does not match weight size: got " + str(input2.size(-1)) + " but expected " + str(weight.size(2)))
+        raise RuntimeError("bilinear(): input2 size does not match weight size: got " +
+                           str(input2.size(-1)) + " but expected " + str(weight.size(2)))
     if bias is not None and bias.size(0) != weight.size(0):
-        raise RuntimeError("bilinear(): bias size does not match weight size: got " + str(bias.size(0)) + " but expected " + str(weight.size(0)))
+        raise RuntimeError("bilinear(): bias size does not match weight size: got " +
+                           str(bias.size(0)) + " but expected " + str(weight.size(0)))
     sizes = input1.size()[:-1] + [weight.size(0)]
     a = input1.reshape([-1, input1.size(-1)])
     b = input2.reshape([-1, input2.size(-1)])
@@ -118,7 +127,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Optional[Tens
     return out
 """)
 op("aten::_trilinear", family="matmul", variants={"out": "aten::_trilinear.out"}, body="""
-def trilinear(i1: Tensor, i2: Tensor, i3: Tensor, expand1: List[int], expand2: List[int], expand3: List[int],
+def trilinear(i1: Tensor, i2: Tensor, i3: Tensor, expand1: List[int], expand2: List[int],
+              expand3: List[int],
               sumdim: List[int], unroll_dim: int) -> Tensor:
     a, b, c = i1, i2, i3
     for d in range(i1.dim() + len(expand1)):
@@ -135,7 +145,9 @@ def trilinear(i1: Tensor, i2: Tensor, i3: Tensor, expand1: List[int], expand2: L
 op("aten::outer", family="matmul", shape="outer", variants={"out": "aten::outer.out"}, body="""
 def outer(self: Tensor, vec2: Tensor) -> Tensor:
     if self.dim() != 1 or vec2.dim() != 1:
-        raise RuntimeError("outer: Expected 1-D argument " + ("self" if self.dim() != 1 else "vec2") + ", but got " + str(self.dim() if self.dim() != 1 else vec2.dim()) + "-D")
+        raise RuntimeError("outer: Expected 1-D argument " +
+              ("self" if self.dim() != 1 else
+               "vec2") + ", but got " + str(self.dim() if self.dim() != 1 else vec2.dim()) + "-D")
     return torch.mul(self.unsqueeze(1), vec2)
 """)
 op("aten::ger", family="matmul", shape="outer", variants={"out": "aten::ger.out"}, body="""
@@ -154,7 +166,9 @@ op("aten::addr", family="matmul", shape="addr", variants={"inplace": "aten::addr
                                                           "out": "aten::addr.out"}, body="""
 def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: number, alpha: number) -> Tensor:
     if vec1.dim() != 1 or vec2.dim() != 1:
-        raise RuntimeError("addr: Expected 1-D argument " + ("vec1" if vec1.dim() != 1 else "vec2") + ", but got " + str(vec1.dim() if vec1.dim() != 1 else vec2.dim()) + "-D")
+        raise RuntimeError("addr: Expected 1-D argument " +
+              ("vec1" if vec1.dim() != 1 else
+               "vec2") + ", but got " + str(vec1.dim() if vec1.dim() != 1 else vec2.dim()) + "-D")
     product = torch.outer(vec1, vec2)
     if self.dtype == torch.bool and product.dtype == torch.bool:
         if float(alpha) == 0.0:
@@ -194,13 +208,15 @@ def group_ends(offs: Tensor, most: int) -> List[int]:
     for i in range(offs.size(0)):
         end = int(offs[i])
         if end < last or end > most:
-            raise RuntimeError("grouped_mm: offsets must not fall, and end within the " + str(most) + " rows or columns")
+            raise RuntimeError("grouped_mm: offsets must not fall, and end within the " +
+                               str(most) + " rows or columns")
         ends.append(end)
         last = end
     return ends
 """)
 op("aten::_grouped_mm", family="matmul", shape="grouped_mm", body="""
-def _grouped_mm(self: Tensor, mat2: Tensor, offs: Optional[Tensor], bias: Optional[Tensor], out_dtype: Optional[int]) -> Tensor:
+def _grouped_mm(self: Tensor, mat2: Tensor, offs: Optional[Tensor], bias: Optional[Tensor],
+                out_dtype: Optional[int]) -> Tensor:
     if self.dtype != torch.float and self.dtype != torch.bfloat16 and self.dtype != torch.half:
         raise RuntimeError("Expected mat_a to be Float32, BFloat16 or Float16 matrix")
     if self.dtype != mat2.dtype:
@@ -223,7 +239,8 @@ def _grouped_mm(self: Tensor, mat2: Tensor, offs: Optional[Tensor], bias: Option
         raise RuntimeError("offs has to be 1D")
     if offs.dtype != torch.int:
         raise RuntimeError("Offsets have to be int32")
-    if (self.dim() == 3 and self.size(0) != offs.size(0)) or (mat2.dim() == 3 and mat2.size(0) != offs.size(0)):
+    if ((self.dim() == 3 and self.size(0) != offs.size(0)) or
+        (mat2.dim() == 3 and mat2.size(0) != offs.size(0))):
         raise RuntimeError("matrix batch sizes have to match")
     parts: List[Tensor] = []
     first = 0
@@ -231,7 +248,8 @@ def _grouped_mm(self: Tensor, mat2: Tensor, offs: Optional[Tensor], bias: Option
         for end in group_ends(offs, self.size(1)):
             parts.append(torch.mm(self[:, first:end], mat2[first:end]))
             first = end
-        return torch.stack(parts) if len(parts) > 0 else self.new_zeros([0, self.size(0), mat2.size(1)])
+        return (torch.stack(parts) if len(parts) > 0 else
+                self.new_zeros([0, self.size(0), mat2.size(1)]))
     if self.dim() == 2:
         for i, end in enumerate(group_ends(offs, self.size(0))):
             parts.append(torch.mm(self[first:end], mat2[i]))

@@ -14,7 +14,8 @@ def matrices(full, body, shape=None, **variants):
 # ---------------------------------------------------------------------------------------------------
 
 matrices("lu_unpack", """
-def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivots: bool) -> Tuple[Tensor, Tensor, Tensor]:
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool,
+              unpack_pivots: bool) -> Tuple[Tensor, Tensor, Tensor]:
     if unpack_pivots and LU_pivots.dtype != torch.int32:
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.Note: this function is intended to be used with the output produced by torch.linalg.lu_factor")
     m, n = LU_data.size(-2), LU_data.size(-1)
@@ -37,7 +38,8 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivo
             mine = rows.narrow(1, i, 1).clone()
             rows.narrow(1, i, 1).copy_(torch.gather(rows, 1, other))
             rows.scatter_(1, other, mine)
-        p = torch.scatter(torch.zeros([swaps.size(0), m, m], dtype=LU_data.dtype), 1, rows.unsqueeze(1), 1).reshape(batch + [m, m])
+        p = torch.scatter(torch.zeros([swaps.size(0), m, m], dtype=LU_data.dtype), 1,
+                          rows.unsqueeze(1), 1).reshape(batch + [m, m])
     return p, l, u
 """, out="lu_unpack.out", shape="lu_unpack")
 matrices("linalg_lu", """
@@ -48,11 +50,13 @@ def linalg_lu(A: Tensor, pivot: bool) -> Tuple[Tensor, Tensor, Tensor]:
 matrices("linalg_lu_solve", """
 def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -> Tensor:
     if not left:
-        return torch.linalg_lu_solve(LU, pivots, B.mT.conj(), left=True, adjoint=not adjoint).mT.conj()
+        return torch.linalg_lu_solve(LU, pivots, B.mT.conj(), left=True,
+                                     adjoint=not adjoint).mT.conj()
     p, l, u = torch.lu_unpack(LU, pivots)
     if adjoint:
         y = torch.linalg_solve_triangular(u.mT.conj(), B, upper=False)
-        return torch.matmul(p, torch.linalg_solve_triangular(l.mT.conj(), y, upper=True, unitriangular=True)).mT.contiguous().mT
+        return torch.matmul(p, torch.linalg_solve_triangular(l.mT.conj(), y, upper=True,
+                                                             unitriangular=True)).mT.contiguous().mT
     y = torch.linalg_solve_triangular(l, torch.matmul(p.mT, B), upper=False, unitriangular=True)
     return torch.linalg_solve_triangular(u, y, upper=True).mT.contiguous().mT
 """, out="linalg_lu_solve.out", shape="solve_third")
@@ -66,11 +70,14 @@ def lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
 
 matrices("cholesky_inverse", """
 def cholesky_inverse(self: Tensor, upper: bool) -> Tensor:
-    return torch.cholesky_solve(torch.eye(self.size(-1), dtype=self.dtype).expand(self.size()), self, upper).mT.contiguous().mT
+    return torch.cholesky_solve(torch.eye(self.size(-1), dtype=self.dtype).expand(self.size()),
+                                self, upper).mT.contiguous().mT
 """, out="cholesky_inverse.out", shape="matrix_columns")
 matrices("triangular_solve", """
-def triangular_solve(self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool) -> Tuple[Tensor, Tensor]:
-    x = torch.linalg_solve_triangular(A.mT if transpose else A, self, upper=upper != transpose, unitriangular=unitriangular)
+def triangular_solve(self: Tensor, A: Tensor, upper: bool, transpose: bool,
+                     unitriangular: bool) -> Tuple[Tensor, Tensor]:
+    x = torch.linalg_solve_triangular(A.mT if transpose else A, self, upper=upper != transpose,
+                                      unitriangular=unitriangular)
     sizes = x.size()[:-2] + A.size()[-2:]
     return x.mT.contiguous().mT, A.expand(sizes).mT.clone(memory_format=torch.contiguous_format).mT
 """, out="triangular_solve.X", shape="triangular_solve")
@@ -128,9 +135,11 @@ def matrix_rank(ARGUMENTS) -> Tensor:
     s = torch.abs(torch.linalg_eigvalsh(x)) if hermitian else torch.linalg_svdvals(x)
     if s.size(-1) == 0:
         return torch.zeros(s.size()[:-1], dtype=torch.int64)
-    eps = (2.220446049250313e-16 if s.dtype == torch.double else 1.1920928955078125e-07) * max(x.size(-2), x.size(-1))
+    eps = ((2.220446049250313e-16 if s.dtype == torch.double else 1.1920928955078125e-07) *
+           max(x.size(-2), x.size(-1)))
     LIMITS
-    bound = torch.maximum(a.unsqueeze(-1).to(s.dtype), r.unsqueeze(-1).to(s.dtype) * torch.amax(s, [-1], True))
+    bound = torch.maximum(a.unsqueeze(-1).to(s.dtype), r.unsqueeze(-1).to(s.dtype) *
+                          torch.amax(s, [-1], True))
     return torch.sum(s > bound, [-1])
 """
 matrices("linalg_matrix_rank.atol_rtol_tensor", RANK.replace(
@@ -143,7 +152,8 @@ matrices("linalg_matrix_rank.atol_rtol_tensor", RANK.replace(
         r = torch.where(a > 0, torch.zeros_like(a, dtype=s.dtype), r)"""),
     out="linalg_matrix_rank.atol_rtol_tensor_out", shape="matrix_rank")
 matrices("linalg_matrix_rank.atol_rtol_float", """
-def matrix_rank(self: Tensor, atol: Optional[float], rtol: Optional[float], hermitian: bool) -> Tensor:
+def matrix_rank(self: Tensor, atol: Optional[float], rtol: Optional[float],
+                hermitian: bool) -> Tensor:
     a: Optional[Tensor] = None
     r: Optional[Tensor] = None
     if atol is not None:
@@ -154,11 +164,13 @@ def matrix_rank(self: Tensor, atol: Optional[float], rtol: Optional[float], herm
 """, out="linalg_matrix_rank.atol_rtol_float_out", shape="matrix_rank")
 matrices("linalg_matrix_rank", """
 def matrix_rank(self: Tensor, tol: float, hermitian: bool) -> Tensor:
-    return torch.linalg_matrix_rank(self, atol=torch.full([], tol, dtype=torch.double), rtol=torch.zeros([], dtype=torch.double), hermitian=hermitian)
+    return torch.linalg_matrix_rank(self, atol=torch.full([], tol, dtype=torch.double),
+                                    rtol=torch.zeros([], dtype=torch.double), hermitian=hermitian)
 """, out="linalg_matrix_rank.out", shape="matrix_rank")
 matrices("linalg_matrix_rank.tol_tensor", """
 def matrix_rank(input: Tensor, tol: Tensor, hermitian: bool) -> Tensor:
-    return torch.linalg_matrix_rank(input, atol=tol, rtol=torch.zeros_like(tol), hermitian=hermitian)
+    return torch.linalg_matrix_rank(input, atol=tol, rtol=torch.zeros_like(tol),
+                                    hermitian=hermitian)
 """, out="linalg_matrix_rank.out_tol_tensor", shape="matrix_rank")
 COND = """
 def linalg_cond(ARGUMENTS) -> Tensor:
@@ -166,7 +178,8 @@ def linalg_cond(ARGUMENTS) -> Tensor:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     SPECTRAL
     if self.size(-1) != self.size(-2):
-        raise RuntimeError("linalg.cond(ord=" + str(p) + "): A must be batches of square matrices, but they are " + str(self.size(-2)) + " by " + str(self.size(-1)) + " matrices")
+        raise RuntimeError("linalg.cond(ord=" + str(p) +
+              "): A must be batches of square matrices, but they are " + str(self.size(-2)) + " by " + str(self.size(-1)) + " matrices")
     if self.numel() == 0:
         return torch.zeros(self.size()[:-2], dtype=self.dtype)
     inverse, info = torch.linalg_inv_ex(self)
@@ -192,7 +205,8 @@ matrices("linalg_cond.p_str", COND.replace("ARGUMENTS", "self: Tensor, p: str").
 # ------------------------------------------------------------------------
 
 matrices("linalg_lstsq", """
-def linalg_lstsq(self: Tensor, b: Tensor, rcond: Optional[float], driver: Optional[str]) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+def linalg_lstsq(self: Tensor, b: Tensor, rcond: Optional[float],
+                 driver: Optional[str]) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     m, n = self.size(-2), self.size(-1)
     how = "gelsy" if driver is None else driver
     if how != "gels" and how != "gelsy" and how != "gelsd" and how != "gelss":
@@ -200,7 +214,8 @@ def linalg_lstsq(self: Tensor, b: Tensor, rcond: Optional[float], driver: Option
     vector = b.dim() == 1 or (self.dim() - 1 == b.dim() and self.size()[:-1] == b.size())
     y = b.unsqueeze(-1) if vector else b
     if y.size(-2) != m:
-        raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-" + ("1" if vector else "2") + ")")
+        raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-" +
+                           ("1" if vector else "2") + ")")
     u, s, vh = torch.linalg_svd(self, False)
     eps = (2.220446049250313e-16 if s.dtype == torch.double else 1.1920928955078125e-07) * max(m, n)
     limit = eps if rcond is None or rcond < 0.0 else rcond
@@ -217,8 +232,10 @@ def linalg_lstsq(self: Tensor, b: Tensor, rcond: Optional[float], driver: Option
     if m > n and how != "gelsy" and bool(torch.all(torch.sum(keep, [-1]) == n)):
         r = torch.matmul(self, x) - y
         residuals = torch.sum(torch.real(r * r.conj()) if r.is_complex() else r * r, [-2])
-    columns = torch.zeros(x.size()[:-2] + [max(m, n), x.size(-1)], dtype=x.dtype).mT.contiguous().mT.narrow(-2, 0, n).copy_(x)
-    return columns.squeeze(-1) if vector else columns, residuals, rank, s if how == "gelsd" or how == "gelss" else none
+    columns = torch.zeros(x.size()[:-2] + [max(m, n), x.size(-1)],
+                          dtype=x.dtype).mT.contiguous().mT.narrow(-2, 0, n).copy_(x)
+    return (columns.squeeze(-1) if vector else columns, residuals, rank, s if how == "gelsd" or
+            how == "gelss" else none)
 """, out="linalg_lstsq.out")
 matrices("linalg_tensorinv", """
 def linalg_tensorinv(self: Tensor, ind: int) -> Tensor:
@@ -232,7 +249,8 @@ def linalg_tensorinv(self: Tensor, ind: int) -> Tensor:
             cols *= self.size(d)
     if rows != cols:
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got " + str(cols) + " != " + str(rows))
-    return torch.linalg_inv(self.reshape([rows, cols])).reshape(self.size()[ind:] + self.size()[:ind])
+    return torch.linalg_inv(self.reshape([rows, cols])).reshape(self.size()[ind:] +
+                                                                self.size()[:ind])
 """, out="linalg_tensorinv.out", shape="tensorinv")
 matrices("linalg_tensorsolve", """
 def linalg_tensorsolve(self: Tensor, other: Tensor, dims: Optional[List[int]]) -> Tensor:

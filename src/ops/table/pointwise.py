@@ -40,9 +40,11 @@ ADD = {"bool": "self | (other & alpha)", "int": "fma(alpha, other, self)",
 SUB = {"int float complex": {"alpha=1": "self - other", "else": "fma(-alpha, other, self)"}}
 RSUB = {"int float complex": {"alpha=1": "other - self", "else": "fma(-alpha, self, other)"}}
 binary("add", ADD, scalars=ROUND, name="add_stub")
-NO_BOOL = ("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+NO_BOOL = ("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying "
+           "to "
            "invert a mask, use the `~` or `logical_not()` operator instead.\n"
-           "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+           "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+           "`logical_xor()` "
            "operator instead.")  # one, and two
 binary("sub", SUB, scalars=ROUND, refuse_bool=NO_BOOL)
 binary("rsub", RSUB, scalars=ROUND, refuse_bool=NO_BOOL)
@@ -94,9 +96,13 @@ op("aten::pow.Tensor_Tensor", family="pointwise", expr=POW, name="pow",
    variants={"inplace": "aten::pow_.Tensor", "out": "aten::pow.Tensor_Tensor_out"})
 op("aten::pow.Scalar", family="pointwise", expr=POW, name="pow",
    variants={"out": "aten::pow.Scalar_out"})
-WIDEST = "torch.result_type(torch.empty([1], dtype=torch.complex128 if {0}.is_complex() else torch.float64), {1})"
+WIDEST = (
+    "torch.result_type(torch.empty([1], dtype=torch.complex128 if {0}.is_complex() else "
+    "torch.float64), {1})"
+)
 for KIND, ARGUMENTS, DTYPE in (("Tensor_Tensor", "self.to(dtype), exponent.to(dtype)",
-                                "torch.complex128 if self.is_complex() or exponent.is_complex() else torch.float64"),
+                                "torch.complex128 if self.is_complex() or exponent.is_complex() "
+                                "else torch.float64"),
                                ("Tensor_Scalar", "self.to(dtype), exponent", WIDEST.format("self",
                                                                                            "exponent")),
                                ("Scalar", "self, exponent.to(dtype)", WIDEST.format("exponent",
@@ -111,7 +117,8 @@ def float_power(self: Tensor, exponent: Tensor) -> Tensor:
                                  ("out", f"aten::float_power.{KIND}_out")) if v})
 for NAME in ("neg", "negative"):
     unary(NAME, {"int float complex": "-self"}, refuse_bool="Negation, the `-` operator, on a bool "
-          "tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` "
+          "tensor is not supported. If you are trying to invert a mask, use the `~` or "
+          "`logical_not()` "
           "operator instead.")
 unary("abs", {"int float": "abs(self)", "complex": "hypot(real(self), imag(self))"}, out="real",
       name="abs_cpu")
@@ -132,7 +139,8 @@ for NAME in ("ceil", "floor", "trunc"):
 unary("round", {"int": "self", "float": "rint(self)"}, name="round_cpu")
 op("aten::round.decimals", family="pointwise", name="round_cpu", fixed={"decimals": "float64"},
    expr={"int": "self", "float": """p = k(f64(10) ** abs(decimals))
-         where(decimals == 0, rint(self), where(decimals > 0, rint(self * p) / p, rint(self / p) * p))"""},
+         where(decimals == 0, rint(self),
+               where(decimals > 0, rint(self * p) / p, rint(self / p) * p))"""},
    variants={"inplace": "aten::round_.decimals", "out": "aten::round.decimals_out"})
 unary("frac", {"float": "self - trunc(self)"}, name="frac_cpu")
 op("aten::frexp.Tensor", family="pointwise", expr={"float": "frexpm(self), frexpe(self)"},
@@ -252,7 +260,10 @@ for KIND in ("Scalar", "Tensor"):
 def finite(part):
     """`part` without NaN and infinities, by the arguments that are given."""
     def choice(nan, posinf, neginf):
-        return f"where(isnan({part}), {nan}, where({part} == inf, {posinf}, where({part} == -inf, {neginf}, {part})))"
+        return (
+            f"where(isnan({part}), {nan}, where({part} == inf, {posinf}, where({part} == -inf, "
+            f"{neginf}, {part})))"
+        )
 
     def infinities(nan):
         return {"posinf=None": {"neginf=None": choice(nan, "dtype_max", "dtype_min"),

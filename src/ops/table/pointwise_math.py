@@ -28,7 +28,10 @@ for NAME in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "r
     if NAME == "rsqrt":
         FORMULA["complex"] = "1 / zsqrt(self)"
     if NAME in ("log2", "log10"):
-        FORMULA["complex"] = f"zlog(self) / {0.6931471805599453 if NAME == 'log2' else 2.302585092994046}"
+        FORMULA["complex"] = (
+            f"zlog(self) / "
+            f"{0.6931471805599453 if NAME == 'log2' else 2.302585092994046}"
+        )
     unary(NAME, FORMULA, promote="float", name=f"{NAME}_vml_cpu",
           effects={"sigmoid": ["quantized_unit"], "tanh": ["quantized_symmetric"]}.get(NAME, []))
     if NAME in ALIASES:
@@ -54,7 +57,9 @@ unary("nextafter", {"float": "nextafter(self, other)"})
 unary("logaddexp", {"complex": """less = real(self) < real(other)
     lo = where(less, self, other)
     hi = where(less, other, self)
-    where(isinf(real(lo)) and real(lo) == real(hi), where(real(lo) < 0, lo, zlog(zexp(lo) + zexp(hi))), hi + zlog(1 + zexp(lo - hi)))""", "float": """m = where(self < other or isnan(other), other, self)
+    where(isinf(real(lo)) and real(lo) == real(hi),
+          where(real(lo) < 0, lo, zlog(zexp(lo) + zexp(hi))), hi + zlog(1 +
+                zexp(lo - hi)))""", "float": """m = where(self < other or isnan(other), other, self)
     where(isinf(self) and self == other, self, m + log1p(exp(-abs(self - other))))"""})
 unary("logaddexp2", {"float": """m = where(self < other or isnan(other), other, self)
     where(isinf(self) and self == other, self,

@@ -18,14 +18,16 @@ def averaged(n, tail):
                                            divisor="divisor_override")}
 
 
-AVG = ("avg_pool{n}_backward({head}, {one}kernel_size, {one}(kernel_size if len(stride) == 0 else stride), {zero}padding, ceil_mode, "
+AVG = ("avg_pool{n}_backward({head}, {one}kernel_size, {one}(kernel_size if len(stride) == 0 else "
+       "stride), {zero}padding, ceil_mode, "
        "count_include_pad, {divisor})")
 ADAPTIVE = "_adaptive_avg_pool{n}_backward({head})"
 
 for n in "1d", "2d", "3d":
     op(f"aten::max_pool{n}", family="pool", shape="pool", kernel=f"kernel_max_pool{n}",
        grad={"self": f"""
-        _, at = torch.max_pool{n}_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)
+        _, at = torch.max_pool{n}_with_indices(self, kernel_size, stride, padding, dilation,
+                                               ceil_mode)
         to_places(grad, self, at, {n[0]})
         """})
     op(f"aten::max_pool{n}_with_indices", family="pool", shape="pool_indices",
@@ -53,7 +55,8 @@ for n in "2d", "3d":
        grad={"self": f"to_places(grad0, self, result1, {n[0]})"},
        variants={"out": f"aten::fractional_max_pool{n}.output"})
     op(f"aten::max_unpool{n}", family="pool", shape="pool_to_size", kernel=f"kernel_max_unpool{n}",
-       grad={"self": f"grad.flatten(-{n[0]}).gather(-1, indices.flatten(-{n[0]})).reshape(indices.size())"},
+       grad={"self": f"grad.flatten(-{n[0]}).gather(-1, "
+                     f"indices.flatten(-{n[0]})).reshape(indices.size())"},
        variants={"out": f"aten::max_unpool{n}.out"})
     op(f"aten::avg_pool{n}_backward", family="backward", kernel=f"kernel_avg_pool{n}_backward",
        variants={"out": f"aten::avg_pool{n}_backward.grad_input"})

@@ -11,8 +11,10 @@ STEPS = """
     if {q}.dtype == torch.qint32:
         return torch.quantize_per_tensor(y, {scale}, {zero_point}, {q}.dtype)
     low = -128 if {q}.dtype == torch.qint8 else 0
-    i = torch.clamp(torch.round(y * torch.reciprocal(torch.tensor({scale}, dtype=torch.float))) + {zero_point}, low, low + 255)
-    return torch._make_per_tensor_quantized_tensor(i.to(torch.int8 if {q}.dtype == torch.qint8 else torch.uint8), {scale}, {zero_point})
+    i = torch.clamp(torch.round(y * torch.reciprocal(torch.tensor({scale}, dtype=torch.float))) +
+                    {zero_point}, low, low + 255)
+    return torch._make_per_tensor_quantized_tensor(i.to(torch.int8 if {q}.dtype == torch.qint8 else
+                                                        torch.uint8), {scale}, {zero_point})
 """
 
 
@@ -32,11 +34,15 @@ for suffix in ("", "_relu"):
 def f(qa: Tensor, qb: Tensor, scale: float, zero_point: int) -> Tensor:
     a = torch.int_repr(qa).to(torch.int) - qa.q_zero_point()
     b = torch.int_repr(qb).to(torch.int) - qb.q_zero_point()
-    factor = torch.tensor(qa.q_scale(), dtype=torch.float) * torch.tensor(qb.q_scale(), dtype=torch.float) * torch.reciprocal(torch.tensor(scale, dtype=torch.float))
+    factor = (torch.tensor(qa.q_scale(), dtype=torch.float) *
+              torch.tensor(qb.q_scale(),
+                           dtype=torch.float) * torch.reciprocal(torch.tensor(scale,
+                                 dtype=torch.float)))
     q = torch.round((a * b).to(torch.float) * factor) + zero_point
     low = -128 if qa.dtype == torch.qint8 else 0
     q = torch.clamp(q, {"max(low, zero_point)" if suffix else "low"}, low + 255)
-    return torch._make_per_tensor_quantized_tensor(q.to(torch.int8 if qa.dtype == torch.qint8 else torch.uint8), scale, zero_point)
+    return torch._make_per_tensor_quantized_tensor(q.to(torch.int8 if qa.dtype == torch.qint8 else
+                                                        torch.uint8), scale, zero_point)
 """)
 
 # A number moves the zero point or the scale; the integers stay, or are made again when the range is
@@ -50,9 +56,11 @@ def f(qa: Tensor, b: number) -> Tensor:
     c = float(b)
     z = qa.q_zero_point() - int(round(c / s))
     if z < low:
-        return torch.quantize_per_tensor({'torch.relu' if suffix else ''}(torch.dequantize(qa) + c), float(high - z) / float(high - low) * s, low, qa.dtype)
+        return torch.quantize_per_tensor({'torch.relu' if suffix else ''}(torch.dequantize(qa) +
+              c), float(high - z) / float(high - low) * s, low, qa.dtype)
     if z > high:
-        return torch.quantize_per_tensor({'torch.relu' if suffix else ''}(torch.dequantize(qa) + c), float(z - low) / float(high - low) * s, high, qa.dtype)
+        return torch.quantize_per_tensor({'torch.relu' if suffix else ''}(torch.dequantize(qa) +
+              c), float(z - low) / float(high - low) * s, high, qa.dtype)
     q = torch._make_per_tensor_quantized_tensor(torch.int_repr(qa), s, z)
     return {'torch.relu(q)' if suffix else 'q'}
 """, same=[f"quantized::add{suffix}.Scalar"])
@@ -72,7 +80,8 @@ def f(qa: Tensor, b: number) -> Tensor:
         q = torch._make_per_tensor_quantized_tensor(i, c * qa.q_scale(), qa.q_zero_point())
     else:
         flipped = (high + low - i.to(torch.int)).to(i.dtype)
-        q = torch._make_per_tensor_quantized_tensor(flipped, -c * qa.q_scale(), high - (qa.q_zero_point() - low))
+        q = torch._make_per_tensor_quantized_tensor(flipped, -c * qa.q_scale(), high -
+                                                    (qa.q_zero_point() - low))
     return {'torch.relu(q)' if suffix else 'q'}
 """, same=[f"quantized::mul{suffix}.Scalar"])
     quant(f"quantized::mul{suffix}.Scalar2", f"""
@@ -128,22 +137,27 @@ through_real("clamp", "qx: Tensor, min: Optional[number], max: Optional[number]"
 through_real("threshold", "qx: Tensor, threshold: number, value: number",
              "torch.threshold(x, threshold, value)", SAME)
 through_real("layer_norm",
-             f"input: Tensor, normalized_shape: List[int], weight: Optional[Tensor], bias: Optional[Tensor], eps: float, {OUT}",
+             f"input: Tensor, normalized_shape: List[int], weight: Optional[Tensor], bias: "
+             f"Optional[Tensor], eps: float, {OUT}",
              "torch.layer_norm(x, normalized_shape, weight, bias, eps)")
 through_real("group_norm",
-             f"input: Tensor, num_groups: int, weight: Optional[Tensor], bias: Optional[Tensor], eps: float, {OUT}",
+             f"input: Tensor, num_groups: int, weight: Optional[Tensor], bias: Optional[Tensor], "
+             f"eps: float, {OUT}",
              "torch.group_norm(x, num_groups, weight, bias, eps)")
 through_real("instance_norm",
              f"input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], eps: float, {OUT}",
              "torch.instance_norm(x, weight, bias, None, None, True, 0.0, eps, False)")
 through_real("max_pool1d",
-             "qx: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: List[int], ceil_mode: bool",
+             "qx: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: "
+             "List[int], ceil_mode: bool",
              "torch.max_pool1d(x, kernel_size, stride, padding, dilation, ceil_mode)", SAME)
 through_real("max_pool2d",
-             "qx: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: List[int], ceil_mode: bool",
+             "qx: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: "
+             "List[int], ceil_mode: bool",
              "torch.max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode)", SAME)
 quant("quantized::dropout", """
-def f(self: Tensor, output_scale: float, output_zero_point: int, p: number, training: bool) -> Tensor:
+def f(self: Tensor, output_scale: float, output_zero_point: int, p: number,
+      training: bool) -> Tensor:
     return self
 """)
 NORM = "qx: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], mean: Tensor, var: Tensor, eps: float, " + OUT
@@ -152,25 +166,32 @@ for name in ("batch_norm", "batch_norm1d", "batch_norm2d", "batch_norm3d"):
     through_real(name, NORM, norm)
     through_real(name + "_relu", NORM, f"torch.relu({norm})")
 quant("aten::quantized_batch_norm", """
-def f(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], mean: Tensor, var: Tensor, eps: float,
+def f(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], mean: Tensor, var: Tensor,
+      eps: float,
       output_scale: float, output_zero_point: int) -> Tensor:
-    return ops.quantized.batch_norm(input, weight, bias, mean, var, eps, output_scale, output_zero_point)
+    return ops.quantized.batch_norm(input, weight, bias, mean, var, eps, output_scale,
+                                    output_zero_point)
 """)
 quant("quantized::matmul", """
 def f(qa: Tensor, qb: Tensor, scale: float, zero_point: int) -> Tensor:
-    return torch.quantize_per_tensor(torch.matmul(torch.dequantize(qa), torch.dequantize(qb)), scale, zero_point, qa.dtype)
+    return torch.quantize_per_tensor(torch.matmul(torch.dequantize(qa), torch.dequantize(qb)),
+                                     scale, zero_point, qa.dtype)
 """)
 for n in "1d", "2d", "3d":
     quant(f"aten::quantized_max_pool{n}", f"""
-def f(self: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: List[int], ceil_mode: bool) -> Tensor:
+def f(self: Tensor, kernel_size: List[int], stride: List[int], padding: List[int],
+      dilation: List[int], ceil_mode: bool) -> Tensor:
     return torch.max_pool{n}(self, kernel_size, stride, padding, dilation, ceil_mode)
 """)
 for name, args, call in (("per_tensor", "",
-                          "torch.fake_quantize_per_tensor_affine(self, scale.item(), int(z.item()), quant_min, quant_max)"),
+                          "torch.fake_quantize_per_tensor_affine(self, scale.item(), "
+                          "int(z.item()), quant_min, quant_max)"),
                          ("per_channel", "axis: int, ",
-                          "torch.fake_quantize_per_channel_affine(self, scale, z, axis, quant_min, quant_max)")):
+                          "torch.fake_quantize_per_channel_affine(self, scale, z, axis, quant_min, "
+                          "quant_max)")):
     quant(f"aten::_fake_quantize_learnable_{name}_affine", f"""
-def f(self: Tensor, scale: Tensor, zero_point: Tensor, {args}quant_min: int, quant_max: int, grad_factor: float) -> Tensor:
+def f(self: Tensor, scale: Tensor, zero_point: Tensor, {args}quant_min: int, quant_max: int,
+      grad_factor: float) -> Tensor:
     z = torch.clamp(torch.round(zero_point + 0.5 - 0.5), quant_min, quant_max).to(torch.int)
     return {call}
 """)

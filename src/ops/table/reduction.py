@@ -80,7 +80,8 @@ reduction("norm.ScalarOpt_dtype", "norm", out=["norm.ScalarOpt_dtype_out"])
 reduction("linalg_vector_norm", "norm", out=["linalg_vector_norm.out"])
 reduction("frobenius_norm.dim", "frobenius_norm", out=["frobenius_norm.out"])
 op("aten::segment_reduce", family="reduction", body="""
-def segment_reduce(data: Tensor, reduce: str, lengths: Optional[Tensor], indices: Optional[Tensor], offsets: Optional[Tensor], axis: int, unsafe: bool, initial: Optional[number]) -> Tensor:
+def segment_reduce(data: Tensor, reduce: str, lengths: Optional[Tensor], indices: Optional[Tensor],
+                   offsets: Optional[Tensor], axis: int, unsafe: bool, initial: Optional[number]) -> Tensor:
     if indices is not None:
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
     n = data.size(axis)
@@ -99,7 +100,8 @@ def segment_reduce(data: Tensor, reduce: str, lengths: Optional[Tensor], indices
             raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe.")
     starts = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": float("-inf"), "min": float("inf")}
     if reduce not in starts:
-        raise RuntimeError("segment_reduce(): reduction " + reduce + " is not one of sum, mean, max, min, prod")
+        raise RuntimeError("segment_reduce(): reduction " + reduce +
+                           " is not one of sum, mean, max, min, prod")
     start = starts[reduce] if initial is None else float(initial)
     dim = counts.dim() - 1
     n_segments = counts.size(-1)
@@ -113,11 +115,14 @@ def segment_reduce(data: Tensor, reduce: str, lengths: Optional[Tensor], indices
     flat = data.reshape([rows, n, -1])
     result = torch.full([rows, n_segments + 1, flat.size(2)], start, dtype=data.dtype)
     kinds = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}
-    result = result.scatter_reduce(1, place.unsqueeze(2).expand([rows, n, flat.size(2)]), flat, kinds[reduce])
+    result = result.scatter_reduce(1, place.unsqueeze(2).expand([rows, n, flat.size(2)]), flat,
+                                   kinds[reduce])
     result = result.narrow(1, 0, n_segments).reshape(sizes[:dim] + [n_segments] + tail)
     if reduce == "mean":
         divisor = counts.reshape(sizes[:dim] + [n_segments] + [1] * len(tail))
-        result = torch.where(divisor == 0, torch.full_like(result, float("nan")) if initial is None else result, result / divisor.clamp(min=1))
+        result = torch.where(divisor == 0,
+                             torch.full_like(result,
+                                             float("nan")) if initial is None else result, result / divisor.clamp(min=1))
     return result
 """, variants={"out": "aten::segment_reduce.out"})
 op("aten::hash_tensor", family="reduction", shape="reduce_hash",
@@ -127,7 +132,8 @@ def hash_tensor(self: Tensor, dim: List[int], keepdim: bool, mode: int) -> Tenso
         raise RuntimeError("Unknown hash_tensor mode: " + str(mode))
     if self.numel() == 0 and len(dim) == 0:
         raise RuntimeError("hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
-    bits = self.to(torch.double).view(dtype=torch.long) if self.is_floating_point() else self.to(torch.long)
+    bits = (self.to(torch.double).view(dtype=torch.long) if self.is_floating_point() else
+            self.to(torch.long))
     if self.dim() == 0:
         return bits.view(dtype=torch.uint64).clone()
     dims = [d % self.dim() for d in dim] if len(dim) > 0 else list(range(self.dim()))

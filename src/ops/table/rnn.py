@@ -7,7 +7,8 @@ through.
 # mode: the operator's place in MODES below. `gates` is the input's side of them; for an LSTM `c`
 # goes with `h`.
 helper("""
-def rnn_step(mode: int, gates: Tensor, h: Tensor, c: Tensor, w_hh: Tensor, b_hh: Optional[Tensor], w_hr: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
+def rnn_step(mode: int, gates: Tensor, h: Tensor, c: Tensor, w_hh: Tensor, b_hh: Optional[Tensor],
+             w_hr: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
     more = torch.linear(h, w_hh, b_hh)
     if mode == 0:
         i, f, g, o = torch.unsafe_chunk(gates + more, 4, -1)
@@ -27,7 +28,8 @@ def rnn_step(mode: int, gates: Tensor, h: Tensor, c: Tensor, w_hh: Tensor, b_hh:
 # x: the rows of step 0, of step 1..., as many as `sizes` says; sequences that ended, or backwards
 # have not begun, keep their state.
 helper("""
-def rnn_layers(mode: int, rows: Tensor, sizes: List[int], hx: Tensor, cx: Tensor, params: List[Tensor], biased: bool, layers: int,
+def rnn_layers(mode: int, rows: Tensor, sizes: List[int], hx: Tensor, cx: Tensor,
+               params: List[Tensor], biased: bool, layers: int,
                dropout: float, train: bool, bidirectional: bool) -> Tuple[Tensor, Tensor, Tensor]:
     dirs = 2 if bidirectional else 1
     each = len(params) // (layers * dirs)
@@ -55,7 +57,8 @@ def rnn_layers(mode: int, rows: Tensor, sizes: List[int], hx: Tensor, cx: Tensor
             for step in range(n):
                 t = n - 1 - step if d == 1 else step
                 m = sizes[t]
-                out, cell = rnn_step(mode, gates.narrow(0, first[t], m), h.narrow(0, 0, m), c.narrow(0, 0, m), params[at + 1], b_hh, w_hr)
+                out, cell = rnn_step(mode, gates.narrow(0, first[t], m), h.narrow(0, 0, m),
+                                     c.narrow(0, 0, m), params[at + 1], b_hh, w_hr)
                 steps.append(out)
                 k = h.size(0) - m
                 h = out if k == 0 else torch.cat([out, h.narrow(0, m, k)], 0)
@@ -70,7 +73,10 @@ def rnn_layers(mode: int, rows: Tensor, sizes: List[int], hx: Tensor, cx: Tensor
             x = torch.dropout(x, dropout, train)
     return x, torch.stack(last_h, 0), torch.stack(last_c, 0)
 """)
-REST = "params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool"
+REST = (
+    "params: List[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool, "
+    "bidirectional: bool"
+)
 CELL = "w_ih: Tensor, w_hh: Tensor, b_ih: Optional[Tensor], b_hh: Optional[Tensor]"
 MODES = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 for mode, name in enumerate(MODES):

@@ -30,7 +30,8 @@ for name, shape in (("_unique", "unique_pair"), ("_unique2", "unique"), ("unique
 # ----------------------------------------------------------------------------
 
 op("aten::diff", family="scan", shape="diff", variants={"out": "aten::diff.out"}, body="""
-def diff(self: Tensor, n: int, dim: int, prepend: Optional[Tensor], append: Optional[Tensor]) -> Tensor:
+def diff(self: Tensor, n: int, dim: int, prepend: Optional[Tensor],
+         append: Optional[Tensor]) -> Tensor:
     if self.dim() < 1:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
@@ -165,38 +166,46 @@ QUANTILE = """
 for name, ignore_nan in (("quantile", "False"), ("nanquantile", "True")):
     op(f"aten::{name}", family="sort", shape="quantile", variants={"out": f"aten::{name}.out"},
        body=f"""
-def {name}(self: Tensor, q: Tensor, dim: Optional[int], keepdim: bool, interpolation: str) -> Tensor:"""
+def {name}(self: Tensor, q: Tensor, dim: Optional[int], keepdim: bool,
+           interpolation: str) -> Tensor:"""
        + QUANTILE.replace("{0}", name).replace("{1}", ignore_nan))
     op(f"aten::{name}.scalar", family="sort", shape="quantile",
        variants={"out": f"aten::{name}.scalar_out"}, body=f"""
 def {name}(self: Tensor, q: float, dim: Optional[int], keepdim: bool, interpolation: str) -> Tensor:
     if not (q >= 0 and q <= 1):
         raise RuntimeError("{name}() q must be in the range [0, 1] but got " + str(q))
-    return torch.{name}(self, torch.tensor(q, dtype=self.dtype), dim, keepdim, interpolation=interpolation)
+    return torch.{name}(self, torch.tensor(q, dtype=self.dtype), dim, keepdim,
+                        interpolation=interpolation)
 """)
 
 # -- Histograms of points
 # -----------------------------------------------------------------------------
 
 op("aten::_histogramdd_bin_edges", family="search", body="""
-def histogramdd_bin_edges(self: Tensor, bins: List[int], extent: Optional[List[float]], weight: Optional[Tensor], density: bool) -> List[Tensor]:
+def histogramdd_bin_edges(self: Tensor, bins: List[int], extent: Optional[List[float]],
+                          weight: Optional[Tensor], density: bool) -> List[Tensor]:
     if self.dim() < 2:
         raise RuntimeError("torch.histogramdd(): input tensor should have at least 2 dimensions, but got " + str(self.dim()))
     points = self.reshape([-1, self.size(-1)])
     n = points.size(1)
     if len(bins) != n:
-        raise RuntimeError("torch.histogramdd(): expected " + str(n) + " sequences of bin edges for a " + str(n) + "-dimensional histogram but got " + str(len(bins)))
+        raise RuntimeError("torch.histogramdd(): expected " + str(n) +
+                           " sequences of bin edges for a " + str(n) + "-dimensional histogram but got " + str(len(bins)))
     if extent is not None and len(extent) != 2 * n:
-        raise RuntimeError("torch.histogramdd(): for a " + str(n) + "-dimensional histogram range should have " + str(2 * n) + " elements, but got " + str(len(extent)))
+        raise RuntimeError("torch.histogramdd(): for a " + str(n) +
+                           "-dimensional histogram range should have " + str(2 *
+                                 n) + " elements, but got " + str(len(extent)))
     edges: List[Tensor] = []
     for d in range(n):
         if bins[d] < 1:
-            raise RuntimeError("torch.histogramdd(): bins must be > 0, but got " + str(bins[d]) + " for dimension " + str(d))
+            raise RuntimeError("torch.histogramdd(): bins must be > 0, but got " + str(bins[d]) +
+                               " for dimension " + str(d))
         low, high = 0.0, 1.0
         if extent is not None:
             low, high = extent[2 * d], extent[2 * d + 1]
             if low > high:
-                raise RuntimeError("torch.histogramdd(): min should not exceed max, but got min " + str(low) + " max " + str(high) + " for dimension " + str(d))
+                raise RuntimeError("torch.histogramdd(): min should not exceed max, but got min " +
+                                   str(low) + " max " + str(high) + " for dimension " + str(d))
         elif points.size(0) > 0:
             low, high = float(points.select(1, d).min()), float(points.select(1, d).max())
         if low == high:
@@ -206,12 +215,14 @@ def histogramdd_bin_edges(self: Tensor, bins: List[int], extent: Optional[List[f
     return edges
 """)
 op("aten::_histogramdd_from_bin_tensors", family="search", body="""
-def histogramdd_from_bin_tensors(self: Tensor, bins: List[Tensor], weight: Optional[Tensor], density: bool) -> Tensor:
+def histogramdd_from_bin_tensors(self: Tensor, bins: List[Tensor], weight: Optional[Tensor],
+                                 density: bool) -> Tensor:
     if self.dim() < 2:
         raise RuntimeError("torch.histogramdd(): input tensor should have at least 2 dimensions, but got " + str(self.dim()))
     points = self.reshape([-1, self.size(-1)])
     if len(bins) != points.size(1):
-        raise RuntimeError("torch.histogramdd(): expected " + str(points.size(1)) + " sequences of bin edges for a " + str(points.size(1)) + "-dimensional histogram but got " + str(len(bins)))
+        raise RuntimeError("torch.histogramdd(): expected " + str(points.size(1)) +
+                           " sequences of bin edges for a " + str(points.size(1)) + "-dimensional histogram but got " + str(len(bins)))
     at = torch.zeros([points.size(0)], dtype=torch.long)
     inside = torch.ones([points.size(0)], dtype=torch.bool)
     sizes: List[int] = []
@@ -226,10 +237,12 @@ def histogramdd_from_bin_tensors(self: Tensor, bins: List[Tensor], weight: Optio
         at = at * n + (torch.bucketize(x, edges, right=True) - 1).clamp(0, n - 1)
         sizes.append(n)
         total *= n
-    weights = torch.ones([points.size(0)], dtype=self.dtype) if weight is None else weight.reshape([-1])
+    weights = (torch.ones([points.size(0)], dtype=self.dtype) if weight is None else
+               weight.reshape([-1]))
     if weights.numel() != points.size(0) or weights.dtype != self.dtype:
         raise RuntimeError("torch.histogramdd(): if weight tensor is provided it should have the shape of the input tensor excluding its innermost dimension and its dtype")
-    hist = torch.zeros([total], dtype=self.dtype).scatter_add(0, at[inside], weights[inside]).reshape(sizes)
+    hist = torch.zeros([total], dtype=self.dtype).scatter_add(0, at[inside],
+                                                              weights[inside]).reshape(sizes)
     if density:
         hist = hist / hist.sum()
         for d in range(len(bins)):
@@ -239,21 +252,28 @@ def histogramdd_from_bin_tensors(self: Tensor, bins: List[Tensor], weight: Optio
     return hist
 """, variants={"out": "aten::_histogramdd_from_bin_tensors.out"})
 op("aten::_histogramdd_from_bin_cts", family="search", body="""
-def histogramdd_from_bin_cts(self: Tensor, bins: List[int], extent: Optional[List[float]], weight: Optional[Tensor], density: bool) -> Tensor:
+def histogramdd_from_bin_cts(self: Tensor, bins: List[int], extent: Optional[List[float]],
+                             weight: Optional[Tensor], density: bool) -> Tensor:
     edges = torch.ops.aten._histogramdd_bin_edges(self, bins, range=extent)
     return torch.ops.aten._histogramdd_from_bin_tensors(self, edges, weight=weight, density=density)
 """, variants={"out": "aten::_histogramdd_from_bin_cts.out"})
 op("aten::histogramdd", family="search", body="""
-def histogramdd(self: Tensor, bins: List[int], extent: Optional[List[float]], weight: Optional[Tensor], density: bool) -> Tuple[Tensor, List[Tensor]]:
+def histogramdd(self: Tensor, bins: List[int], extent: Optional[List[float]],
+                weight: Optional[Tensor], density: bool) -> Tuple[Tensor, List[Tensor]]:
     edges = torch.ops.aten._histogramdd_bin_edges(self, bins, range=extent)
-    return torch.ops.aten._histogramdd_from_bin_tensors(self, edges, weight=weight, density=density), edges
+    return torch.ops.aten._histogramdd_from_bin_tensors(self, edges, weight=weight,
+                                                        density=density), edges
 """)
 op("aten::histogramdd.int_bins", family="search", body="""
-def histogramdd_int(self: Tensor, bins: int, extent: Optional[List[float]], weight: Optional[Tensor], density: bool) -> Tuple[Tensor, List[Tensor]]:
+def histogramdd_int(self: Tensor, bins: int, extent: Optional[List[float]],
+                    weight: Optional[Tensor], density: bool) -> Tuple[Tensor, List[Tensor]]:
     edges = torch.ops.aten._histogramdd_bin_edges(self, [bins] * self.size(-1), range=extent)
-    return torch.ops.aten._histogramdd_from_bin_tensors(self, edges, weight=weight, density=density), edges
+    return torch.ops.aten._histogramdd_from_bin_tensors(self, edges, weight=weight,
+                                                        density=density), edges
 """)
 op("aten::histogramdd.TensorList_bins", family="search", body="""
-def histogramdd_edges(self: Tensor, bins: List[Tensor], extent: Optional[List[float]], weight: Optional[Tensor], density: bool) -> Tuple[Tensor, List[Tensor]]:
-    return torch.ops.aten._histogramdd_from_bin_tensors(self, bins, weight=weight, density=density), bins
+def histogramdd_edges(self: Tensor, bins: List[Tensor], extent: Optional[List[float]],
+                      weight: Optional[Tensor], density: bool) -> Tuple[Tensor, List[Tensor]]:
+    return torch.ops.aten._histogramdd_from_bin_tensors(self, bins, weight=weight,
+                                                        density=density), bins
 """)

@@ -44,11 +44,16 @@ op("prim::is_sparse", family="sparse", kernel="kernel_is_sparse", sparse=True)
 op("prim::is_sparse_csr", family="sparse", kernel="kernel_is_sparse_csr", sparse=True)
 op("prim::layout", family="sparse", kernel="kernel_layout", sparse=True, effects=["nested"])
 sparse(True,
-       "dim numel sym_numel size sym_size size.int sym_size.int len.Tensor element_size prim::itemsize is_floating_point is_complex "
-             "is_signed is_same_size is_conj is_neg is_inference is_distributed is_pinned is_leaf prim::is_cuda prim::is_ipu "
-             "prim::is_maia prim::is_meta prim::is_mkldnn prim::is_mps prim::is_mtia prim::is_vulkan prim::is_xla prim::is_xpu "
-             "prim::is_cpu prim::is_quantized prim::is_nested prim::requires_grad prim::dtype prim::device prim::name prim::grad grad "
-             "backward backward.TensorList retain_grad retains_grad get_device _version output_nr requires_grad_")
+       "dim numel sym_numel size sym_size size.int sym_size.int len.Tensor element_size "
+       "prim::itemsize is_floating_point is_complex "
+             "is_signed is_same_size is_conj is_neg is_inference is_distributed is_pinned is_leaf "
+             "prim::is_cuda prim::is_ipu "
+             "prim::is_maia prim::is_meta prim::is_mkldnn prim::is_mps prim::is_mtia "
+             "prim::is_vulkan prim::is_xla prim::is_xpu "
+             "prim::is_cpu prim::is_quantized prim::is_nested prim::requires_grad prim::dtype "
+             "prim::device prim::name prim::grad grad "
+             "backward backward.TensorList retain_grad retains_grad get_device _version output_nr "
+             "requires_grad_")
 
 make("coalesce", "kernel_sparse_coalesce", same=["aten::_coalesce"])
 op("aten::_to_dense", family="sparse", kernel="kernel_dense_to_dense",
@@ -57,7 +62,8 @@ sparse("kernel_sparse_to_dense", "to_dense")
 sparse("kernel_sparse_detach", "detach alias prim::data")
 sparse(True, "detach_ positive lift lift_fresh resolve_conj resolve_neg")
 sparse(True,
-       "to.dtype to.device to.dtype_layout to.other to.prim_Device to.prim_dtype to.prim_other _to_copy type_as cpu clone as_tensor "
+       "to.dtype to.device to.dtype_layout to.other to.prim_Device to.prim_dtype to.prim_other "
+       "_to_copy type_as cpu clone as_tensor "
              "lift_fresh_copy copy_ contiguous")
 make("to_sparse", "kernel_to_sparse", same=["aten::_to_sparse"])
 make("to_sparse.sparse_dim", "kernel_to_sparse_dim", same=["aten::_to_sparse.sparse_dim"])
@@ -66,7 +72,8 @@ make("to_sparse_csr", "kernel_to_sparse_csr", same=["aten::_to_sparse_csr"])
 # What maps zero to zero runs on the values: on the sums of duplicates, but where they may be
 # changed one by one.
 sparse("kernel_sparse_unary",
-       "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p nan_to_num rad2deg relu "
+       "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf "
+       "isposinf log1p nan_to_num rad2deg relu "
        "round round.decimals sgn sign signbit sin sinh sqrt tan tanh trunc")
 sparse("kernel_sparse_on_values", "neg conj _conj conj_physical real imag")
 sparse("kernel_sparse_pow", "pow.Tensor_Scalar")
@@ -145,21 +152,32 @@ def sparse_sum_back(grad: Tensor, self: Tensor, dims: List[int]) -> Tensor:
             g = g.unsqueeze(d)
     return as_pattern(g.expand(self.size()), self)
 """)
-grad("sparse_coo_tensor.indices sparse_coo_tensor.indices_size _sparse_coo_tensor_unsafe _sparse_coo_tensor_with_dims_and_tensors",
+grad("sparse_coo_tensor.indices sparse_coo_tensor.indices_size _sparse_coo_tensor_unsafe "
+     "_sparse_coo_tensor_with_dims_and_tensors",
      values="grad.sparse_mask(result)._values()")
-CSR = "sparse_csr_tensor.crow_col_value sparse_csr_tensor.crow_col_value_size _sparse_csr_tensor_unsafe "
-COMPRESSED = "sparse_compressed_tensor.comp_plain_value sparse_compressed_tensor.comp_plain_value_size _sparse_compressed_tensor_unsafe"
+CSR = (
+    "sparse_csr_tensor.crow_col_value sparse_csr_tensor.crow_col_value_size "
+    "_sparse_csr_tensor_unsafe "
+)
+COMPRESSED = (
+    "sparse_compressed_tensor.comp_plain_value "
+    "sparse_compressed_tensor.comp_plain_value_size _sparse_compressed_tensor_unsafe"
+)
 grad(CSR + COMPRESSED, values="grad.sparse_mask(result).values()")
 grad("coalesce _coalesce", self="grad")
 grad("values", self="""
 if self.is_sparse:
     made = torch._sparse_coo_tensor_unsafe(self.indices(), grad, self.size(), is_coalesced=True)
 else:
-    made = torch._sparse_csr_tensor_unsafe(self.crow_indices(), self.col_indices(), grad, self.size())
+    made = torch._sparse_csr_tensor_unsafe(self.crow_indices(), self.col_indices(), grad,
+                                           self.size())
 made
 """)
 grad("to_dense _to_dense", self="grad if self.layout == torch.strided else as_pattern(grad, self)")
-BACK = "grad.to_dense() if self.layout == torch.strided else grad.to_sparse_csr() if self.is_sparse_csr else grad.to_sparse()"
+BACK = (
+    "grad.to_dense() if self.layout == torch.strided else grad.to_sparse_csr() if "
+    "self.is_sparse_csr else grad.to_sparse()"
+)
 grad("to_sparse _to_sparse to_sparse.sparse_dim _to_sparse.sparse_dim to_sparse_csr _to_sparse_csr",
      self=BACK)
 grad("sparse_mask", self="""
@@ -168,7 +186,8 @@ made.to_dense() if self.layout == torch.strided else made
 """)
 
 op("aten::embedding_sparse_backward", family="sparse", body="""
-def embedding_sparse_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
+def embedding_sparse_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int,
+                              scale_grad_by_freq: bool) -> Tensor:
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
     at = indices.reshape([-1])

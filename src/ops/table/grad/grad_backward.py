@@ -43,7 +43,8 @@ grad("elu_backward",
      self_or_result="""
 low = torch.full_like(self_or_result, float(input_scale))
 if not is_result:
-    low = torch.exp(self_or_result * input_scale) * (float(alpha) * float(scale) * float(input_scale) * float(input_scale))
+    low = (torch.exp(self_or_result * input_scale) *
+           (float(alpha) * float(scale) * float(input_scale) * float(input_scale)))
 torch.where(self_or_result <= 0, grad * grad_output * low, torch.zeros_like(low))
 """)
 grad("logit_backward", grad_output="torch.logit_backward(grad, self, eps)", self="""
@@ -64,7 +65,8 @@ d = b * (1 + 3 * a * x * x)
 grad * grad_output * (1 - t * t) * (d - x * t * d * d + 3 * a * b * x * x)
 """)
 grad("_prelu_kernel_backward", {
-    "grad_output": "grad0 * torch.where(self > 0, torch.ones_like(self), weight) + torch.where(self > 0, torch.zeros_like(self), grad1 * self)",
+    "grad_output": "grad0 * torch.where(self > 0, torch.ones_like(self), weight) + "
+                   "torch.where(self > 0, torch.zeros_like(self), grad1 * self)",
     "self": "torch.where(self > 0, torch.zeros_like(self), grad1 * grad_output)",
     "weight": "torch.where(self > 0, torch.zeros_like(self), grad0 * grad_output)"})
 
@@ -72,7 +74,8 @@ grad("_prelu_kernel_backward", {
 
 for n in ("2d", "3d"):
     grad(f"avg_pool{n}_backward", self="torch.zeros_like(self)", grad_output=f"""
-torch.avg_pool{n}(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+torch.avg_pool{n}(grad, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                  divisor_override)
 """)
     grad(f"_adaptive_avg_pool{n}_backward", self="torch.zeros_like(self)",
          grad_output=f"torch._adaptive_avg_pool{n}(grad, grad_output.size()[-{n[0]}:])")
@@ -99,9 +102,11 @@ grad("slow_conv_transpose2d slow_conv_transpose3d", {"self, weight, bias": SLOW.
                                                                                        "True")})
 grad("_conv_depthwise2d conv_depthwise3d", {
     "self, weight, bias":
-    "convolution_slopes(grad, self, weight, stride, padding, dilation, False, self.size(self.dim() - weight.dim() + 1), needs)"})
+    "convolution_slopes(grad, self, weight, stride, padding, dilation, False, self.size(self.dim() "
+    "- weight.dim() + 1), needs)"})
 grad("_batch_norm_impl_index", {
-    "input, weight, bias": "batch_norm_slopes(grad0, input, weight, running_mean, running_var, training, eps, needs)"})
+    "input, weight, bias": "batch_norm_slopes(grad0, input, weight, running_mean, running_var, "
+                           "training, eps, needs)"})
 
 # -- Fake quantization: through, where nothing was cut off
 
@@ -113,6 +118,7 @@ for n, more in (("fake_quantize_per_tensor_affine", "scale, zero_point, quant_mi
 for n in ("tensor", "channel"):
     grad(f"fake_quantize_per_{n}_affine_cachemask_backward", {"grad": "grad0 * mask"})
 grad("fake_quantize_per_tensor_affine.tensor_qparams", self="""
-torch.fake_quantize_per_tensor_affine_cachemask(self, float(scale), int(zero_point), quant_min, quant_max)[1] * grad
+torch.fake_quantize_per_tensor_affine_cachemask(self, float(scale), int(zero_point), quant_min,
+                                                quant_max)[1] * grad
 """)
 grad("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", self="grad0 * result1")

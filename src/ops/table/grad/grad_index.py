@@ -6,7 +6,8 @@ grad("index.Tensor index.Tensor_hacked_twin _unsafe_index.Tensor _unsafe_index.T
 for NAME in ("index_put", "index_put.hacked_twin", "_unsafe_index_put",
              "_unsafe_index_put.hacked_twin", "_index_put_impl"):
     grad(NAME,
-         self="grad if accumulate else torch.index_put(grad, indices, grad.new_zeros(values_sizes), False)",
+         self="grad if accumulate else torch.index_put(grad, indices, "
+              "grad.new_zeros(values_sizes), False)",
          values="torch.index(grad, indices)")
 grad("index_select", self="grad.new_zeros(self_sizes).index_add(dim, index, grad)")
 grad("index_add", self="grad",
@@ -44,7 +45,8 @@ if dim is None:
     for s in self_sizes:
         n *= s
     flat = indices.reshape([-1])
-    return grad.new_zeros([n]).scatter_add(0, torch.where(flat < 0, flat + n, flat), grad.reshape([-1])).reshape(self_sizes)
+    return grad.new_zeros([n]).scatter_add(0, torch.where(flat < 0, flat + n, flat),
+                                           grad.reshape([-1])).reshape(self_sizes)
 d = dim + grad.dim() if dim < 0 else dim
 sizes = grad.size()
 shown = indices.size()
@@ -60,9 +62,11 @@ grad("scatter_add", self="grad", src="gathered(grad, dim, index, src_sizes)")
 # What was reduced into one place shares as the reduction says.  `spread(x)` reads a result's place
 # for each source, `into` adds sources up; both reductions differ in nothing else.
 REDUCE = """
-def NAME(grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool, result: Tensor)\
+def NAME(grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
+         include_self: bool, result: Tensor)\
  -> Tuple[Tensor, Tensor]:
-    kept = INTO(torch.ones_like(self) if include_self else torch.zeros_like(self), torch.zeros_like(src))
+    kept = INTO(torch.ones_like(self) if include_self else torch.zeros_like(self),
+                torch.zeros_like(src))
     g = grad
     if not include_self:
         touched = INTO(torch.zeros_like(self), torch.ones_like(src))
@@ -88,7 +92,8 @@ def NAME(grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, reduc
     share = g / torch.clamp_min(n, 1)
     return share * same, SPREAD(share) * hits
 """
-REDUCE = REDUCE.replace("    kept = INTO(torch.ones_like(self) if include_self else torch.zeros_like(self), torch.zeros_like(src))\n", "")
+REDUCE = REDUCE.replace("    kept = INTO(torch.ones_like(self) if include_self else "
+                        "torch.zeros_like(self), torch.zeros_like(src))\n", "")
 helper(REDUCE.replace("NAME", "scatter_reduce_gradient").replace("REDUCED(",
                                                                  "torch.scatter_reduce_two_(").replace("INTO(", "scatter_into(dim, index, ")
        .replace("SPREAD(",
@@ -122,9 +127,11 @@ def index_spread(dim: int, index: Tensor, x: Tensor) -> Tensor:
     return x.index_select(dim, index)
 """)
 grad("scatter_reduce.two",
-     {"self, src": "scatter_reduce_gradient(grad, self, dim, index, src, reduce, include_self, result)"})
+     {"self, src": "scatter_reduce_gradient(grad, self, dim, index, src, reduce, include_self, "
+                   "result)"})
 grad("index_reduce",
-     {"self, source": "index_reduce_gradient(grad, self, dim, index, source, reduce, include_self, result)"})
+     {"self, source": "index_reduce_gradient(grad, self, dim, index, source, reduce, include_self, "
+                      "result)"})
 
 # -- Masks
 

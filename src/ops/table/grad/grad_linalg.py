@@ -4,7 +4,8 @@ X.mH is the adjoint; the gradient G of A is what makes <grad, dX> equal to <G, d
 """
 
 helper("""
-def solve_slopes(grad: Tensor, A: Tensor, B: Tensor, x: Tensor, left: bool, needs: List[bool]) -> Tuple[Optional[Tensor], Tensor]:
+def solve_slopes(grad: Tensor, A: Tensor, B: Tensor, x: Tensor, left: bool,
+                 needs: List[bool]) -> Tuple[Optional[Tensor], Tensor]:
     vector = B.dim() == 1 or (A.dim() - 1 == B.dim() and A.size()[:-1] == B.size())
     g = torch.linalg_solve(A.mH, grad, left=left)
     a: Optional[Tensor] = None
@@ -25,13 +26,15 @@ def det_slope(grad: Tensor, A: Tensor) -> Tensor:
     before = torch.cumprod(torch.cat([one, s.narrow(-1, 0, n - 1)], -1), -1)
     after = torch.cumprod(torch.cat([one, s.flip([-1]).narrow(-1, 0, n - 1)], -1), -1).flip([-1])
     turn = torch.linalg_det(u) * torch.linalg_det(vh)
-    return torch.matmul(u * (before * after).unsqueeze(-2), vh) * (grad * turn.conj()).unsqueeze(-1).unsqueeze(-1)
+    return (torch.matmul(u * (before * after).unsqueeze(-2), vh) *
+            (grad * turn.conj()).unsqueeze(-1).unsqueeze(-1))
 """)
 helper("""
 def slogdet_slope(grad: Tensor, sign: Tensor, grad_sign: Tensor, A: Tensor) -> Tensor:
     g = torch.linalg_inv(A).mH
     if A.is_complex():
-        return g * torch.complex(grad, torch.imag(grad_sign * sign.conj())).unsqueeze(-1).unsqueeze(-1)
+        return (g * torch.complex(grad,
+                                  torch.imag(grad_sign * sign.conj())).unsqueeze(-1).unsqueeze(-1))
     return g * grad.unsqueeze(-1).unsqueeze(-1)
 """)
 helper("""
@@ -45,13 +48,16 @@ def lu_slope(gl: Tensor, gu: Tensor, p: Tensor, l: Tensor, u: Tensor) -> Tensor:
         low = low - torch.matmul(gu.narrow(-1, k, n - k), u.narrow(-1, k, n - k).mH)
     if m > n:
         high = high - torch.matmul(l.narrow(-2, k, m - k).mH, gl.narrow(-2, k, m - k))
-    g = torch.linalg_solve_triangular(l1.mH, low.tril(-1) + high.triu(), upper=True, unitriangular=True)
+    g = torch.linalg_solve_triangular(l1.mH, low.tril(-1) + high.triu(), upper=True,
+                                      unitriangular=True)
     g = torch.linalg_solve_triangular(u1.mH, g, upper=False, left=False)
     if n > m:
-        more = torch.linalg_solve_triangular(l1.mH, gu.narrow(-1, k, n - k), upper=True, unitriangular=True)
+        more = torch.linalg_solve_triangular(l1.mH, gu.narrow(-1, k, n - k), upper=True,
+                                             unitriangular=True)
         g = torch.cat([g, more], -1)
     if m > n:
-        more = torch.linalg_solve_triangular(u1.mH, gl.narrow(-2, k, m - k), upper=False, left=False)
+        more = torch.linalg_solve_triangular(u1.mH, gl.narrow(-2, k, m - k), upper=False,
+                                             left=False)
         g = torch.cat([g, more], -2)
     return torch.matmul(p, g)
 """)
@@ -140,7 +146,8 @@ def pinv_slope(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     g, p = grad.mH, result.mH
     a = torch.matmul(g, torch.matmul(result, p))
     b = torch.matmul(torch.matmul(p, result), g)
-    whole = a - torch.matmul(self, torch.matmul(result, a)) + b - torch.matmul(torch.matmul(b, result), self)
+    whole = (a - torch.matmul(self, torch.matmul(result, a)) + b -
+             torch.matmul(torch.matmul(b, result), self))
     return whole - torch.matmul(p, torch.matmul(grad, p))
 """)
 helper("""
@@ -201,7 +208,8 @@ a = -(a + a.mH)
 g, torch.matmul(input2, a) if upper else torch.matmul(a, input2)
 """})
 grad("linalg_solve_triangular", {"self, B": """
-g = torch.linalg_solve_triangular(self.mH, grad, upper=not upper, left=left, unitriangular=unitriangular)
+g = torch.linalg_solve_triangular(self.mH, grad, upper=not upper, left=left,
+                                  unitriangular=unitriangular)
 a = torch.matmul(g, result.mH) if left else torch.matmul(result.mH, g)
 -triangle(a, upper, unitriangular), g
 """})

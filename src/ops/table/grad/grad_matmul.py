@@ -39,7 +39,8 @@ def matmul_gradient(grad: Tensor, self: Tensor, other: Tensor) -> Tuple[Tensor, 
     return mm_left(g, b, 1), right.squeeze(-1) if other.dim() == 1 else right
 """)
 grad("matmul linalg_matmul", {"self, other": "matmul_gradient(grad, self, other)"})
-LINEAR = {"input": "torch.matmul(grad, weight.conj()) if weight.dim() > 1 else grad.unsqueeze(-1) * weight.conj()",
+LINEAR = {"input": "torch.matmul(grad, weight.conj()) if weight.dim() > 1 else grad.unsqueeze(-1) "
+                   "* weight.conj()",
           "weight": """
 x = input.reshape([-1, input.size(-1)]).conj()
 if weight_sizes[0] == 0 or len(weight_sizes) > 1:
@@ -135,11 +136,13 @@ def distance_slope(d: Tensor, g: Tensor, r: Tensor, p: float) -> Tensor:
     if p == math.inf:
         return g * torch.sgn(d) * (d.abs() == r)
     if p < 2.0:
-        return torch.where(torch.logical_or(r == 0, d == 0), 0, torch.sgn(d) * torch.pow(d.abs(), p - 1) * g / torch.pow(r, p - 1))
+        return torch.where(torch.logical_or(r == 0, d == 0), 0, torch.sgn(d) *
+                           torch.pow(d.abs(), p - 1) * g / torch.pow(r, p - 1))
     return torch.where(r == 0, 0, d * torch.pow(d.abs(), p - 2) * g / torch.pow(r, p - 1))
 """)
 CDIST = """
-slope = distance_slope(x1.unsqueeze(-2) - x2.unsqueeze(-3), grad.unsqueeze(-1), result.unsqueeze(-1), {})
+slope = distance_slope(x1.unsqueeze(-2) - x2.unsqueeze(-3), grad.unsqueeze(-1),
+                       result.unsqueeze(-1), {})
 (slope.sum([-2]), -slope.sum([-3]))
 """
 grad("cdist _cdist_forward", {"x1, x2": CDIST.format("p")})
@@ -154,7 +157,8 @@ torch.zeros_like(self).index_add(0, pairs[0], slope).index_add(0, pairs[1], -slo
 # -- Losses
 
 helper("""
-def nll_gradient(grad: Tensor, sizes: List[int], target: Tensor, weight: Optional[Tensor], reduction: int, ignore: int) -> Tensor:
+def nll_gradient(grad: Tensor, sizes: List[int], target: Tensor, weight: Optional[Tensor],
+                 reduction: int, ignore: int) -> Tensor:
     d = 0 if len(sizes) == 1 else 1
     kept = target != ignore
     index = torch.where(kept, target, 0)
@@ -186,7 +190,8 @@ g = grad.reshape([-1, 1]) / (x.size(0) if reduction == 1 else 1)
 (slope * g).reshape(self.size())
 """)
 helper("""
-def multilabel_margin_gradient(grad: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
+def multilabel_margin_gradient(grad: Tensor, self: Tensor, target: Tensor,
+                               reduction: int) -> Tensor:
     if self.numel() == 0:
         return torch.zeros_like(self)
     x = self if self.dim() == 2 else self.reshape([1, -1])
@@ -196,7 +201,9 @@ def multilabel_margin_gradient(grad: Tensor, self: Tensor, target: Tensor, reduc
     index = torch.where(valid, t, 0)
     is_target = torch.zeros_like(x).scatter_add(1, index, valid.to(x.dtype)) > 0
     z = 1 - x.gather(1, index).unsqueeze(2) + x.unsqueeze(1)
-    hit = torch.logical_and(z > 0, torch.logical_and(valid.unsqueeze(2), torch.logical_not(is_target).unsqueeze(1))).to(x.dtype)
+    hit = torch.logical_and(z > 0,
+                            torch.logical_and(valid.unsqueeze(2),
+                                              torch.logical_not(is_target).unsqueeze(1))).to(x.dtype)
     out = hit.sum([1]).scatter_add(1, index, -hit.sum([2])) / n
     g = grad.reshape([-1, 1]) / (x.size(0) if reduction == 1 else 1)
     return (out * g).reshape(self.size())
@@ -206,7 +213,8 @@ grad("multilabel_margin_loss_forward",
      self="multilabel_margin_gradient(grad0, self, target, reduction)")
 grad("log_sigmoid_forward", self="grad0 * torch.sigmoid(-self)")
 grad("binary_cross_entropy", {"self": """
-g = grad / (self.numel() if reduction == 1 else 1) * (self - target) / torch.clamp_min(self * (1 - self), 1e-12)
+g = (grad / (self.numel() if reduction == 1 else 1) *
+     (self - target) / torch.clamp_min(self * (1 - self), 1e-12))
 g * weight if weight is not None else g
 """, "target": """
 g = grad / (self.numel() if reduction == 1 else 1) * (torch.log1p(-self) - torch.log(self))
@@ -233,7 +241,8 @@ def ctc_behind(lp: Tensor, path: Tensor) -> Tensor:
     return torch.flip(torch.stack(rows), [0])
 """)
 helper("""
-def ctc_gradient(grad: Tensor, log_probs: Tensor, targets: Tensor, n_inputs: List[int], n_targets: List[int], blank: int,
+def ctc_gradient(grad: Tensor, log_probs: Tensor, targets: Tensor, n_inputs: List[int],
+                 n_targets: List[int], blank: int,
                  zero_infinity: bool, nll: Tensor, ahead: Tensor) -> Tensor:
     flat = log_probs.dim() == 2
     lps = log_probs.unsqueeze(1) if flat else log_probs
@@ -244,14 +253,16 @@ def ctc_gradient(grad: Tensor, log_probs: Tensor, targets: Tensor, n_inputs: Lis
     for b in range(lps.size(1)):
         lp = lps.select(1, b).narrow(0, 0, n_inputs[b])
         n = n_targets[b]
-        words = targets.narrow(0, start, n) if targets.dim() == 1 else targets.select(0, b).narrow(0, 0, n)
+        words = (targets.narrow(0, start, n) if targets.dim() == 1 else
+                 targets.select(0, b).narrow(0, 0, n))
         start += n
         path = torch.full([2 * n + 1], blank, dtype=torch.long)
         if n > 0:
             path = path.index_put([torch.arange(n) * 2 + 1], words.to(torch.long))
         column = torch.zeros_like(lps.select(1, b))
         if n_inputs[b] > 0 and not (zero_infinity and bool(losses[b] == math.inf)):
-            alpha = (ahead if ahead.dim() == 2 else ahead[b]).narrow(0, 0, n_inputs[b]).narrow(1, 0, 2 * n + 1)
+            alpha = (ahead if ahead.dim() == 2 else ahead[b]).narrow(0, 0, n_inputs[b]).narrow(1,
+                  0, 2 * n + 1)
             seen = torch.exp(alpha + ctc_behind(lp, path) - lp.index_select(1, path) + losses[b])
             part = (torch.exp(lp).index_add(1, path, -seen)) * grads[b]
             column = torch.constant_pad_nd(part, [0, 0, 0, lps.size(0) - n_inputs[b]], 0)
@@ -290,7 +301,8 @@ if training:
 torch.where(self > 0, grad0, grad0 * ((float(lower) + float(upper)) / 2))
 """)
 grad("native_dropout_backward", grad_output="grad * mask * scale")
-grad("bernoulli bernoulli.p random random.from random.to uniform log_normal cauchy exponential geometric normal_functional bernoulli_.float normal_ "
+grad("bernoulli bernoulli.p random random.from random.to uniform log_normal cauchy exponential "
+     "geometric normal_functional bernoulli_.float normal_ "
      "poisson _standard_gamma", self="torch.zeros_like(grad)")
 grad("bernoulli.Tensor", self="torch.zeros_like(grad)", p="torch.zeros_like(grad)")
 grad("normal.Tensor_float", mean="torch.zeros_like(grad)")

@@ -23,7 +23,8 @@ grad("div.Tensor_mode divide.Tensor_mode",
      self="grad / other.conj() if rounding_mode is None else torch.zeros_like(grad)",
      other="-grad * (result / other).conj() if rounding_mode is None else torch.zeros_like(grad)")
 grad("div.Scalar_mode divide.Scalar_mode",
-     self="torch.conj(torch.conj(grad) / other) if rounding_mode is None else torch.zeros_like(grad)")
+     self="torch.conj(torch.conj(grad) / other) if rounding_mode is None else "
+          "torch.zeros_like(grad)")
 grad("remainder.Tensor", self="grad", other="-grad * torch.div(self, other, rounding_mode='floor')")
 grad("remainder.Scalar_Tensor", other="-grad * torch.floor(self / other)")
 grad("fmod.Tensor", self="grad", other="-grad * torch.div(self, other, rounding_mode='trunc')")
@@ -186,7 +187,10 @@ grad("logaddexp2", self=f"grad * torch.sigmoid((self - other) * {LN2})",
      other=f"grad * torch.sigmoid((other - self) * {LN2})")
 for NAME, LOG, BELOW in (("xlogy", "log", "0"), ("special_xlogy", "log", "0"), ("special_xlog1py",
                                                                                 "log1p", "-1")):
-    SELF = f"torch.where(torch.logical_and(self == 0, other <= {BELOW}), 0, grad * torch.{LOG}(other))"
+    SELF = (
+        f"torch.where(torch.logical_and(self == 0, other <= {BELOW}), 0, grad * "
+        f"torch.{LOG}(other))"
+    )
     OTHER = "grad * self / " + ("other" if LOG == "log" else "(other + 1)")
     # log of a number: as a tensor beside the others
     NUMBER = SELF.replace(f"torch.{LOG}(other)",
@@ -233,9 +237,11 @@ grad("hardswish",
      self="torch.where(self <= -3, 0, torch.where(self < 3, grad * (self / 3 + 0.5), grad))")
 grad("leaky_relu", self="torch.where(self > 0, grad, grad * negative_slope)")
 grad("elu",
-     self="torch.where(self <= 0, grad * torch.exp(self * input_scale) * alpha * scale * input_scale, grad * scale)")
+     self="torch.where(self <= 0, grad * torch.exp(self * input_scale) * alpha * scale * "
+          "input_scale, grad * scale)")
 grad("selu",
-     self="torch.where(self <= 0, grad * torch.exp(self) * 1.7580993408473766, grad * 1.0507009873554805)")
+     self="torch.where(self <= 0, grad * torch.exp(self) * 1.7580993408473766, grad * "
+          "1.0507009873554805)")
 grad("celu", self="torch.where(self <= 0, grad * torch.exp(self / alpha), grad)")
 grad("silu", self=f"""
 s = {SIGMOID}

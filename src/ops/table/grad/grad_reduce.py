@@ -37,7 +37,8 @@ grad("sum.dim_IntList", self="widen(grad, len(self_sizes), dim, keepdim).expand(
 grad("nansum", self="widen(grad, self.dim(), dim, keepdim) * torch.logical_not(self.isnan())")
 grad("mean", self="grad.expand(self_sizes) / reduced_numel(self_sizes, None)")
 grad("mean.dim",
-     self="widen(grad, len(self_sizes), dim, keepdim).expand(self_sizes) / reduced_numel(self_sizes, dim)")
+     self="widen(grad, len(self_sizes), dim, keepdim).expand(self_sizes) / "
+          "reduced_numel(self_sizes, dim)")
 # The product of all others along `dim`, which zeros don't disturb: of those before by those behind.
 helper("""
 def product_of_others(x: Tensor, dim: int) -> Tensor:
@@ -59,21 +60,30 @@ widen(grad, self.dim(), [dim], keepdim) * product_of_others(self, dim).conj()
 # -- Deviations
 
 helper("""
-def var_gradient(grad: Tensor, self: Tensor, dim: Optional[List[int]], correction: number, keepdim: bool) -> Tensor:
+def var_gradient(grad: Tensor, self: Tensor, dim: Optional[List[int]], correction: number,
+                 keepdim: bool) -> Tensor:
     n = float(reduced_numel(self.size(), dim)) - float(correction)
     d = self - self.mean(dims_of(self.dim(), dim), True)
-    return widen(grad, self.dim(), dim, keepdim) * d * (2 / n if n > 0 else math.nan if n == 0 else math.inf)
+    return (widen(grad, self.dim(), dim, keepdim) * d *
+            (2 / n if n > 0 else math.nan if n == 0 else math.inf))
 """)
 helper("""
-def std_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: Optional[List[int]], correction: number, keepdim: bool) -> Tensor:
-    return var_gradient(torch.where(result == 0, 0, grad / (2 * result)), self, dim, correction, keepdim)
+def std_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: Optional[List[int]],
+                 correction: number, keepdim: bool) -> Tensor:
+    return var_gradient(torch.where(result == 0, 0, grad / (2 * result)), self, dim, correction,
+                        keepdim)
 """)
 for KIND, DIM, CORRECTION, KEEP in (("", "None", "1 if unbiased else 0", "False"), (".dim", "dim",
-                                                                                    "1 if unbiased else 0", "keepdim"),
+                                                                                    "1 if unbiased "
+                                                                                    "else 0",
+                                                                                    "keepdim"),
                                     (".correction", "dim",
                                      "1 if correction is None else correction", "keepdim")):
     TAIL = f"{DIM}, {CORRECTION}, {KEEP})"
-    MEAN = f" + widen(grad1, self.dim(), {DIM}, {KEEP}).expand(self.size()) / reduced_numel(self.size(), {DIM})"
+    MEAN = (
+        f" + widen(grad1, self.dim(), {DIM}, {KEEP}).expand(self.size()) / "
+        f"reduced_numel(self.size(), {DIM})"
+    )
     grad(f"var{KIND}", self=f"var_gradient(grad, self, {TAIL}")
     grad(f"std{KIND}", self=f"std_gradient(grad, self, result, {TAIL}")
     grad(f"var_mean{KIND}", self=f"var_gradient(grad0, self, {TAIL}{MEAN}")
@@ -90,7 +100,8 @@ def to_index(grad: Tensor, index: Tensor, dim: int, keepdim: bool, sizes: List[i
     return g.new_zeros(sizes).scatter(dim, i, g)
 """)
 helper("""
-def to_equals(grad: Tensor, result: Tensor, self: Tensor, dim: Optional[List[int]], keepdim: bool) -> Tensor:
+def to_equals(grad: Tensor, result: Tensor, self: Tensor, dim: Optional[List[int]],
+              keepdim: bool) -> Tensor:
     r = widen(result, self.dim(), dim, keepdim)
     same = torch.logical_or(self == r, torch.logical_and(self.isnan(), r.isnan()))
     return widen(grad, self.dim(), dim, keepdim) * same / same.sum(dims_of(self.dim(), dim), True)
@@ -102,9 +113,11 @@ d = [dim] if dim is not None else dims_of(self.dim(), None)
 to_equals(grad0, result0, self, d, keepdim) + to_equals(grad1, result1, self, d, keepdim)
 """)
 grad("_aminmax",
-     self="to_equals(grad0, result0, self, None, False) + to_equals(grad1, result1, self, None, False)")
+     self="to_equals(grad0, result0, self, None, False) + to_equals(grad1, result1, self, None, "
+          "False)")
 grad("_aminmax.dim",
-     self="to_equals(grad0, result0, self, [dim], keepdim) + to_equals(grad1, result1, self, [dim], keepdim)")
+     self="to_equals(grad0, result0, self, [dim], keepdim) + to_equals(grad1, result1, self, "
+          "[dim], keepdim)")
 grad("max.dim min.dim median.dim nanmedian.dim mode kthvalue",
      self="to_index(grad0, result1, dim, keepdim, self_sizes)")
 grad("topk sort sort.stable", self="to_index(grad0, result1, dim, True, self_sizes)")
@@ -113,7 +126,8 @@ grad("msort", self="to_index(grad, torch.sort(self, 0)[1], 0, True, self.size())
 # -- Norms
 
 helper("""
-def norm_gradient(grad: Tensor, self: Tensor, result: Tensor, p: number, dim: Optional[List[int]], keepdim: bool) -> Tensor:
+def norm_gradient(grad: Tensor, self: Tensor, result: Tensor, p: number, dim: Optional[List[int]],
+                  keepdim: bool) -> Tensor:
     g = widen(grad, self.dim(), dim, keepdim)
     r = widen(result, self.dim(), dim, keepdim)
     q = float(p)
@@ -142,14 +156,16 @@ grad("norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype",
 grad("frobenius_norm.dim", self="norm_gradient(grad, self, result, 2, dim, keepdim)")
 grad("logsumexp special_logsumexp", self="""
 r = widen(result, self.dim(), dim, keepdim)
-widen(grad, self.dim(), dim, keepdim) * torch.exp(self - torch.where(r.abs() == math.inf, 0, r)).conj()
+widen(grad, self.dim(), dim, keepdim) * torch.exp(self -
+                                                  torch.where(r.abs() == math.inf, 0, r)).conj()
 """)
 
 # -- Running ones
 
 helper("""
 def sum_behind(x: Tensor, dim: int) -> Tensor:
-    return x if x.dim() == 0 or x.numel() == 0 else torch.flip(torch.cumsum(torch.flip(x, [dim]), dim), [dim])
+    return (x if x.dim() == 0 or x.numel() == 0 else
+            torch.flip(torch.cumsum(torch.flip(x, [dim]), dim), [dim]))
 """)
 # With zeros there is nothing to divide by: then from the end, r[k] = g[k] + x[k + 1] r[k + 1],
 # times the product before k.
@@ -163,7 +179,8 @@ def cumprod_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Te
     if not bool(torch.any(x == 0)):
         return sum_behind(grad * result.conj(), dim) / x
     n = x.size(dim)
-    before = torch.cumprod(torch.cat([torch.ones_like(x.narrow(dim, 0, 1)), x.narrow(dim, 0, n - 1)], dim), dim)
+    before = torch.cumprod(torch.cat([torch.ones_like(x.narrow(dim, 0, 1)),
+                                      x.narrow(dim, 0, n - 1)], dim), dim)
     r = grad.select(dim, n - 1)
     out = [r]
     for i in range(n - 1):
@@ -174,7 +191,8 @@ def cumprod_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Te
 grad("cumsum", self="sum_behind(grad, dim)")
 grad("cumprod", self="cumprod_gradient(grad, self, result, dim)")
 grad("cummax cummin",
-     self="grad0 if len(self_sizes) == 0 else grad0.new_zeros(self_sizes).scatter_add(dim, result1, grad0)")
+     self="grad0 if len(self_sizes) == 0 else grad0.new_zeros(self_sizes).scatter_add(dim, "
+          "result1, grad0)")
 # From the end, r[k] = g[k] + exp(result[k] - result[k + 1]) r[k + 1]: complex numbers have no parts
 # above and below zero.
 helper("""
@@ -184,7 +202,8 @@ def logcumsumexp_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: int) 
     out = [r]
     for i in range(n - 1):
         k = n - 2 - i
-        r = grad.select(dim, k) + torch.exp(result.select(dim, k) - result.select(dim, k + 1)).conj() * r
+        r = (grad.select(dim, k) +
+             torch.exp(result.select(dim, k) - result.select(dim, k + 1)).conj() * r)
         out.append(r)
     return torch.flip(torch.stack(out, dim), [dim]) * torch.exp(self - result).conj()
 """)
@@ -210,7 +229,8 @@ grad("log_softmax.int special_log_softmax _log_softmax",
      self="grad - torch.exp(result) * grad.sum([dim], True)")
 grad("_softmax_backward_data", grad_output="(grad - (grad * output).sum([dim], True)) * output",
      output="""
-grad * (grad_output - (grad_output * output).sum([dim], True)) - grad_output * (grad * output).sum([dim], True)
+grad * (grad_output - (grad_output * output).sum([dim], True)) - grad_output * (grad *
+      output).sum([dim], True)
 """)
 grad("_log_softmax_backward_data", grad_output="grad - (grad * torch.exp(output)).sum([dim], True)",
      output="-grad * torch.exp(output) * grad_output.sum([dim], True)")

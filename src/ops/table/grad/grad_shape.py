@@ -3,13 +3,17 @@ Gradients)."""
 
 # -- The same elements
 
-grad("alias alias_copy lift lift_fresh lift_fresh_copy resolve_conj resolve_neg contiguous clone cpu cuda type_as real "
-     "to.dtype to.device to.dtype_layout to.other to.prim_Device to.prim_dtype to.prim_other _to_copy expand expand_copy expand_as "
+grad("alias alias_copy lift lift_fresh lift_fresh_copy resolve_conj resolve_neg contiguous clone "
+     "cpu cuda type_as real "
+     "to.dtype to.device to.dtype_layout to.other to.prim_Device to.prim_dtype to.prim_other "
+     "_to_copy expand expand_copy expand_as "
      "broadcast_to _autocast_to_reduced_precision _autocast_to_full_precision", self="grad")
 grad("broadcast_tensors", tensors="grad")
 grad("copy", self="torch.zeros_like(grad)", src="grad")
-grad("view _unsafe_view view_copy view_as reshape reshape_as _reshape_alias _reshape_alias_copy flatten.using_ints ravel unflatten.int "
-     "squeeze squeeze.dim squeeze.dims squeeze_copy squeeze_copy.dim squeeze_copy.dims unsqueeze unsqueeze_copy "
+grad("view _unsafe_view view_copy view_as reshape reshape_as _reshape_alias _reshape_alias_copy "
+     "flatten.using_ints ravel unflatten.int "
+     "squeeze squeeze.dim squeeze.dims squeeze_copy squeeze_copy.dim squeeze_copy.dims unsqueeze "
+     "unsqueeze_copy "
      "atleast_1d atleast_2d atleast_3d", self="grad.reshape(self_sizes)")
 for N in "123":
     grad(f"atleast_{N}d.Sequence",
@@ -84,21 +88,26 @@ def reach(sizes: List[int], strides: List[int]) -> int:
 """)
 # By way of the storage: elements that the argument shows more than once get equal shares.
 helper("""
-def as_strided_gradient(grad: Tensor, self: Tensor, size: List[int], stride: List[int], offset: Optional[int]) -> Tensor:
+def as_strided_gradient(grad: Tensor, self: Tensor, size: List[int], stride: List[int],
+                        offset: Optional[int]) -> Tensor:
     own = self.storage_offset()
     first = own if offset is None else offset
     low = min(own, first)
     n = max(own - low + reach(self.size(), self.stride()), first - low + reach(size, stride))
     at = torch.arange(n)
-    back = grad.new_zeros([n]).index_add(0, torch.as_strided(at, size, stride, first - low).reshape([-1]), grad.reshape([-1]))
+    back = grad.new_zeros([n]).index_add(0,
+                                         torch.as_strided(at, size, stride, first -
+                                                          low).reshape([-1]), grad.reshape([-1]))
     shown = torch.as_strided(at, self.size(), self.stride(), own - low).reshape([-1])
     times = torch.zeros([n], dtype=torch.long).index_add(0, shown, torch.ones_like(shown))
-    return back.index_select(0, shown).reshape(self.size()) / times.index_select(0, shown).reshape(self.size())
+    return (back.index_select(0, shown).reshape(self.size()) / times.index_select(0,
+          shown).reshape(self.size()))
 """)
 grad("as_strided as_strided_copy",
      self="as_strided_gradient(grad, self, size, stride, storage_offset)")
 grad("as_strided_scatter",
-     self="torch.as_strided_scatter(grad.contiguous(), grad.new_zeros(src_sizes), size, stride, storage_offset)",
+     self="torch.as_strided_scatter(grad.contiguous(), grad.new_zeros(src_sizes), size, stride, "
+          "storage_offset)",
      src="torch.as_strided_copy(grad.contiguous(), size, stride, storage_offset)")
 grad("slice_scatter",
      self="torch.slice_scatter(grad, grad.new_zeros(src_sizes), dim, start, end, step)",
@@ -120,8 +129,10 @@ grad("triu", self="grad.triu(diagonal)")
 
 # -- Several pieces
 
-grad("split.Tensor unsafe_split.Tensor split_copy.Tensor split.sizes split_with_sizes unsafe_split_with_sizes split_with_sizes_copy "
-     "chunk unsafe_chunk tensor_split.sections tensor_split.indices tensor_split.tensor_indices_or_sections",
+grad("split.Tensor unsafe_split.Tensor split_copy.Tensor split.sizes split_with_sizes "
+     "unsafe_split_with_sizes split_with_sizes_copy "
+     "chunk unsafe_chunk tensor_split.sections tensor_split.indices "
+     "tensor_split.tensor_indices_or_sections",
      self="torch.cat(grad, dim)")
 grad("hsplit.int hsplit.array", self="torch.cat(grad, 0 if len(self_sizes) == 1 else 1)")
 grad("vsplit.int vsplit.array", self="torch.cat(grad, 0)")
@@ -177,7 +188,8 @@ grad("meshgrid",
      tensors="[sum_but(grad[i], i).reshape(tensors_sizes[i]) for i in range(len(grad))]")
 grad("meshgrid.indexing", tensors="""
 swap = indexing == 'xy' and len(grad) > 1
-[sum_but(grad[i], 1 - i if swap and i < 2 else i).reshape(tensors_sizes[i]) for i in range(len(grad))]
+[sum_but(grad[i], 1 - i if swap and i < 2 else
+         i).reshape(tensors_sizes[i]) for i in range(len(grad))]
 """)
 grad("cartesian_prod", tensors="""
 if len(tensors_sizes) == 1:
@@ -228,10 +240,12 @@ grad("constant_pad_nd", self="torch.constant_pad_nd(grad, [-p for p in pad], 0)"
 grad("pad", self="pad_gradient(grad, self_sizes, pad, mode)")
 grad("_pad_circular", self="pad_gradient(grad, self_sizes, pad, 'circular')")
 grad("_pad_enum",
-     self="pad_gradient(grad, self_sizes, pad, ['reflect', 'replicate', 'circular', 'constant'][mode])")
+     self="pad_gradient(grad, self_sizes, pad, ['reflect', 'replicate', 'circular', "
+          "'constant'][mode])")
 for N in "123":
     grad(f"reflection_pad{N}d", self="pad_gradient(grad, self_sizes, padding, 'reflect')")
     grad(f"replication_pad{N}d", self="pad_gradient(grad, self_sizes, padding, 'replicate')")
 grad("im2col",
-     self="torch.col2im(grad, [self_sizes[-2], self_sizes[-1]], kernel_size, dilation, padding, stride)")
+     self="torch.col2im(grad, [self_sizes[-2], self_sizes[-1]], kernel_size, dilation, padding, "
+          "stride)")
 grad("col2im", self="torch.im2col(grad, kernel_size, dilation, padding, stride)")
