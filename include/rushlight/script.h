@@ -229,6 +229,77 @@ RUSH_API rush_status rush_trace_end(rush_trace *t, const rush_value *outputs, si
                                     rush_module **out, rush_error *err) RUSH_CHECKED;
 RUSH_API void rush_trace_cancel(rush_trace *t); /* NULL: nothing */
 
+/* -- Recorders --------------------------------------------------------------------------------- */
+
+/* A trace whose calls the host sees itself, because another library runs them: the host reports
+ * each one, and the recorder builds the graph.  Values are numbers from 1 on that the recorder
+ * gave; 0 is none.  Every function that takes a recorder locks its unit.
+ *
+ * Types are texts in PyTorch's notation, "Float(2, 3, strides=[3, 1], requires_grad=0,
+ * device=cpu)". Places are the host's frames, innermost first, "f.py(7): f\n" each; NULL: nowhere.
+ * Names and numbers of values follow PyTorch's tracer. */
+typedef struct rush_recorder rush_recorder;
+typedef struct rush_graph rush_graph; /* backend.h */
+
+/* Create a recorder for a method of `self`, or for a function (self NULL). */
+RUSH_API rush_status rush_recorder_create(rush_unit *u, const rush_type *self, rush_recorder **out,
+                                          rush_error *err) RUSH_CHECKED;
+RUSH_API void rush_recorder_release(rush_recorder *r); /* NULL: nothing */
+/* Add an input; a name that graph text cannot have, or NULL, leaves it unnamed. */
+RUSH_API rush_status rush_recorder_input(rush_recorder *r, const char *name, const char *type,
+                                         uint32_t *out, rush_error *err) RUSH_CHECKED;
+/* Find a parameter, buffer or submodule of the traced module: "layer1.0.weight". */
+RUSH_API rush_status rush_recorder_attribute(rush_recorder *r, const char *path, uint32_t *out,
+                                             rush_error *err) RUSH_CHECKED;
+/* Add a constant; type NULL: the value's own.  A tensor shares its memory with `value`. */
+RUSH_API rush_status rush_recorder_constant(rush_recorder *r, rush_value value, const char *type,
+                                            const char *where, uint32_t *out,
+                                            rush_error *err) RUSH_CHECKED;
+
+typedef struct rush_recorded { /* one node; zero what does not apply */
+  size_t struct_bytes;
+  const char *kind;      /* "aten::add", "prim::TupleUnpack", "prim::CallMethod" ... */
+  rush_function *callee; /* of prim::CallFunction; for "^Name", the function that calls the host */
+  const char *method;    /* of prim::CallMethod, whose first input is the submodule */
+  const char *host_attrs, *host_scalars; /* what text shows of a call of the host: "^Name[a](s)" */
+  const uint32_t *inputs;
+  size_t n_inputs;
+  const char *const *types; /* of the outputs; NULL, also one of them: as the inputs' types say */
+  size_t n_outputs;
+  const char *where;
+  uint32_t after; /* place the node behind what gives this value; 0: at the end */
+} rush_recorded;
+#define RUSH_RECORDED_INIT                                                                 \
+  {                                                                                        \
+    sizeof(rush_recorded), NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, NULL, 0         \
+  }
+/* Add a node; outputs[n_outputs] receives its values. */
+RUSH_API rush_status rush_recorder_add(rush_recorder *r, const rush_recorded *node,
+                                       uint32_t *outputs, rush_error *err) RUSH_CHECKED;
+/* Give a value a debug name; an older value of that name gets another. */
+RUSH_API rush_status rush_recorder_set_name(rush_recorder *r, uint32_t value, const char *name,
+                                            rush_error *err) RUSH_CHECKED;
+/* Leave out n numbers of values: where PyTorch's tracer has values that the host did not record. */
+RUSH_API void rush_recorder_skip(rush_recorder *r, uint32_t n);
+/* Begin a call of the submodule at `path`, which becomes a method, or (NULL) a task. */
+RUSH_API rush_status rush_recorder_open(rush_recorder *r, const char *path,
+                                        rush_error *err) RUSH_CHECKED;
+/* End it.  A task that gave `result` is a future from here on: *out; else *out is 0. */
+RUSH_API rush_status rush_recorder_close(rush_recorder *r, uint32_t result, uint32_t *out,
+                                         rush_error *err) RUSH_CHECKED;
+/* End the trace, which returns `output`: unused nodes go, calls of submodules become methods.
+ * *n_functions: how many there are, callees first, the traced function last. */
+RUSH_API rush_status rush_recorder_finish(rush_recorder *r, uint32_t output, size_t *n_functions,
+                                          rush_error *err) RUSH_CHECKED;
+/* Copy the graph of function i, to compare it with another trace's: values are numbered in order,
+ * types without shapes.  Before rush_recorder_define.  New (backend.h: graph_release). */
+RUSH_API rush_status rush_recorder_graph(rush_recorder *r, size_t i, rush_graph **out,
+                                         rush_error *err) RUSH_CHECKED;
+/* Define the functions in the unit, once: *out is the method `name` of the class, or a free
+ * function, whose name is made unique. */
+RUSH_API rush_status rush_recorder_define(rush_recorder *r, const char *name, rush_function **out,
+                                          rush_error *err) RUSH_CHECKED;
+
 /* -- Types ------------------------------------------------------------------------------------- */
 
 typedef enum rush_type_kind {

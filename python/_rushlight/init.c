@@ -558,7 +558,7 @@ static int module_exec(PyObject *m)
   if (py_add_tensor_type(m, st) < 0 || py_add_method_type(m, st) < 0 ||
       py_add_module_types(m, st) < 0 || py_add_object_types(m, st) < 0 ||
       py_add_script_types(m, st) < 0 || py_add_limits(m, st) < 0 || py_add_trace(m) < 0 ||
-      py_add_ir_types(m, st) < 0 || add_dtypes(m, st) < 0)
+      py_add_recorder(m) < 0 || py_add_ir_types(m, st) < 0 || add_dtypes(m, st) < 0)
     return -1;
   return PyModule_AddStringConstant(m, "__version__", rush_version());
 }

@@ -71,5 +71,8 @@ PyObject *py_define_text(PyObject *m, PyObject *args);
 /* -- trace.c ----------------------------------------------------------------------------------- */
 
 int py_add_trace(PyObject *m);
+/* -- recorder.c -------------------------------------------------------------------------------- */
+
+int py_add_recorder(PyObject *m);
 
 #endif

@@ -11,7 +11,7 @@
 #include "module/module.h"
 #include "ops/kernels/quantized/quantized.h"
 #include "script/front/host.h"
-#include "script/front/trace.h"
+#include "trace/sensor.h"
 
 /* A unit is its program. */
 static program *program_of_unit(rush_unit *u) { return (program *)u; }
@@ -713,43 +713,6 @@ rush_status rush_named_tuple_create(rush_context *c, const rush_type *t, const r
   *out = value_heap_steal(RUSH_TAG_TUPLE, tuple);
   return RUSH_OK;
 }
-
-/* -- Tracing ----------------------------------------------------------------------------------- */
-
-rush_status rush_trace_begin(rush_context *c, const rush_value *inputs, const char *const *names,
-                             size_t n, rush_trace **out, rush_error *err)
-{
-  call_ctx cx;
-  trace *t;
-
-  TRY(api_begin(&cx, c, err));
-  TRY(trace_begin(cx.ctx, inputs, names, (uint32_t)n, &t, err));
-  *out = (rush_trace *)t;
-  return RUSH_OK;
-}
-
-rush_status rush_trace_end(rush_trace *given, const rush_value *outputs, size_t n_outputs,
-                           rush_module **out, rush_error *err)
-{
-  trace *t = (trace *)given;
-  context *c = context_retain(trace_context(t));
-  rush_value object;
-  program *p;
-  call_ctx cx;
-  rush_status st = api_begin(&cx, c, err);
-
-  if (st != RUSH_OK)
-    trace_drop(t);
-  else if ((st = trace_end_steal(&cx, t, outputs, (uint32_t)n_outputs, &p, &object)) == RUSH_OK) {
-    st = module_around(&cx, p, object, NULL, out);
-    value_release(object);
-    program_release(p);
-  }
-  context_release(c);
-  return st;
-}
-
-void rush_trace_cancel(rush_trace *t) { trace_drop((trace *)t); }
 
 rush_status rush_future_result(rush_context *c, rush_value future, rush_value *out, rush_error *err)
 {

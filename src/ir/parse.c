@@ -144,32 +144,7 @@ static void parse_inputs(ir_parser *p, ir_node *n)
 
 /* -- Where a node comes from ------------------------------------------------------------------- */
 
-/* "f.py(7): f\vmain.py(9): <module>": Python's frames, innermost first; the source is their text,
- * shown whole. */
-static const source *stack_of(ir_parser *p, str comment)
-{
-  const source *known = table_get(&p->stacks, comment);
-  const char *end = memchr(comment.p, '\v', comment.len);
-  const char *frame =
-    session_strndup(p->s, comment.p, end ? (size_t)(end - comment.p) : comment.len);
-  const char *close = strstr(frame, "): "), *open = close;
-
-  if (known || !close)
-    return known;
-  while (open > frame && *open != '(')
-    open--;
-  const char *name = session_strndup(p->s, frame, (size_t)(open - frame));
-  char *text = session_strndup(p->s, comment.p, comment.len + 1);
-  text[comment.len] = '\n';
-  for (char *c = text; (c = strchr(c, '\v')) != NULL;)
-    *c = '\n';
-  source *src = program_add_source(p->s, p->places, name, text, comment.len + 1);
-  src->first_line = (uint32_t)strtoul(open + 1, NULL, 10);
-  session_table_put(p->s, &p->stacks, comment, src);
-  return src;
-}
-
-/* `, scope: __module.fc` and `# place`, where they follow a node. */
+/* `, scope: __module.fc`, where it follows a node. */
 static void parse_origin(ir_parser *p, ir_node *n)
 {
   static const char scope[] = ", scope: ";
@@ -182,13 +157,6 @@ static void parse_origin(ir_parser *p, ir_node *n)
       p->at = comment;
     ir_node_set_scope(p->s, n, from, (size_t)(p->at - from));
   }
-  if (!p->places || strncmp(p->at, " # ", 3) != 0)
-    return;
-  const char *from = p->at += 3;
-  p->at += strcspn(from, "\n");
-  const source *src = stack_of(p, (str){from, (size_t)(p->at - from)});
-  if (src)
-    n->range = (source_range){src, 0, (uint32_t)src->len};
 }
 
 /* -- Nodes ------------------------------------------------------------------------------------- */
@@ -233,22 +201,6 @@ static const type *plain(const type *t)
   return type_is(t, TYPE_TENSOR) ? type_simple(TYPE_TENSOR) : t;
 }
 
-/* ^f[name="g"](...): the host's function that g, of nothing else, calls. */
-static void adopt_host_call(ir_parser *p, ir_node *n)
-{
-  const ir_block *b = n->function->graph ? n->function->graph->block : NULL;
-
-  for (const ir_node *call = b ? ir_block_first(b) : NULL; call && call != b->ret;
-       call = call->next)
-    if (call->kind == IR_OP && *ir_node_kind_name(call) == '^') {
-      n->kind = IR_OP;
-      n->op = call->op;
-    }
-  if (n->kind != IR_OP)
-    parse_fail(p, "'%s' calls nothing of the host's", n->function->qualified);
-  n->function = NULL;
-}
-
 static void parse_node(ir_parser *p, ir_block *b)
 {
   pending_output *outs = NULL;
@@ -285,8 +237,6 @@ static void parse_node(ir_parser *p, ir_block *b)
 
   if (parse_accept(p, "["))
     parse_attrs(p, n, n_outs ? outs[0].type : NULL);
-  if (of_host && n->function)
-    adopt_host_call(p, n);
   parse_inputs(p, n);
   parse_origin(p, n);
   ir_node_resolve(p->s, n);
@@ -337,7 +287,6 @@ static void parser_free(void *arg)
   table_free(&p->values);
   table_free(&p->functions);
   table_free(&p->groups);
-  table_free(&p->stacks);
 }
 
 /* Numbers of named values show nowhere; they only must not meet those that do. */
@@ -356,8 +305,7 @@ static void renumber_named(ir_parser *p, ir_block *b)
   session_leave(p->s);
 }
 
-static ir_graph *parse_graph(session *s, type_store *ts, const char *text, ir_tensors tensors,
-                             program *places)
+ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, ir_tensors tensors)
 {
   ir_parser *p = session_new(s, ir_parser);
 
@@ -366,13 +314,11 @@ static ir_graph *parse_graph(session *s, type_store *ts, const char *text, ir_te
                    .text = text,
                    .at = text,
                    .g = ir_graph_new(s, ts),
-                   .tensors = tensors,
-                   .places = places};
+                   .tensors = tensors};
   session_defer(s, ir_graph_free_deferred, p->g);
   table_init(&p->values, s->cx->ctx);
   table_init(&p->functions, s->cx->ctx);
   table_init(&p->groups, s->cx->ctx);
-  table_init(&p->stacks, s->cx->ctx);
   session_defer(s, parser_free, p);
   parse_graph_block(p, p->g->block);
   while (parse_accept_word(p, "with"))
@@ -388,16 +334,6 @@ static ir_graph *parse_graph(session *s, type_store *ts, const char *text, ir_te
 ir_graph *ir_parse(session *s, type_store *ts, const char *text)
 {
   return ir_parse_with(s, ts, text, IR_TENSORS_LEFT);
-}
-
-ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, ir_tensors tensors)
-{
-  return parse_graph(s, ts, text, tensors, NULL);
-}
-
-ir_graph *ir_parse_traced(session *s, program *p, const char *text)
-{
-  return parse_graph(s, &p->types, text, IR_TENSORS_LEFT, p);
 }
 
 const type *ir_parse_type(session *s, type_store *ts, const char *text)

@@ -193,22 +193,6 @@ static const type *parse_refined(ir_parser *p, int dtype)
   return n ? ir_facts_type(p->s, p->ts, &f) : NULL;
 }
 
-/* A class of another program, one of whose objects is an attribute here: a module that was loaded
- * and is held. */
-static const type *find_held(const program *prog, str name)
-{
-  for (const class_info *ci = prog->all_classes; ci; ci = ci->next)
-    for (uint32_t i = 0; i < ci->n_attrs; i++) {
-      const type *held = ci->attrs[i].type;
-      const bool is_foreign =
-        held->kind == TYPE_CLASS && held->cls && held->cls->program && held->cls->program != prog;
-      const type *t = is_foreign ? program_find_class(held->cls->program, name) : NULL;
-      if (t)
-        return t;
-    }
-  return NULL;
-}
-
 static const type *find_named(ir_parser *p, str name)
 {
   const program *prog = program_of_types(p->ts);
@@ -224,8 +208,6 @@ static const type *find_named(ir_parser *p, str name)
   static const char custom[] = "__torch__.torch.classes.";
   if (!t && name.len > sizeof custom && memcmp(name.p, custom, sizeof custom - 1) == 0)
     t = checked(p, type_class_ref(p->ts, name));
-  if (!t && p->places)
-    t = find_held(p->places, name);
   if (!t)
     parse_fail(p, "unknown type '%.*s'", (int)name.len, name.p);
   return t;
@@ -512,7 +494,7 @@ static rush_value shaped(ir_parser *p, rush_value scalar, const char *type_at, i
 }
 
 /* <Tensor>, whose elements are not in the text: zeros, or nothing where whoever parses gives it a
- * value (script/front/trace.h). */
+ * value (trace/sensor.h). */
 static rush_value unknown_tensor(ir_parser *p)
 {
   size_t n = p->type_at ? strcspn(p->type_at, "(\n") : 0;
@@ -842,8 +824,7 @@ static void parse_attr(ir_parser *p, ir_node *n, const char *name)
   } else if (parse_peek(p, "\"")) {
     str text = parse_quoted(p);
     bool function = n->kind == IR_CALL_FUNCTION || n->kind == IR_FORK || n->kind == IR_AWAITABLE ||
-                    n->kind == IR_CLOSURE ||
-                    (n->kind == IR_UNKNOWN_OP && *ir_node_kind_name(n) == '^' && p->places);
+                    n->kind == IR_CLOSURE;
 
     if (function && strcmp(name, "name") == 0) {
       n->function = find_function(p, text);

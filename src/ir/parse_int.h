@@ -17,8 +17,6 @@ typedef struct ir_parser {
   uint32_t max_id;
   bool in_group; /* reading a `with` */
   ir_tensors tensors; /* what <Tensor> becomes */
-  program *places; /* keeps the places that comments name; NULL: comments say nothing */
-  table stacks; /* such a comment -> its source */
   const char *type_at; /* where the last type began: it names a constant tensor's dtype */
 } ir_parser;
 

@@ -162,9 +162,6 @@ function *class_add_method(session *s, const type *cls, const char *name);
 void class_share_function(session *s, const type *cls, function *f);
 uint32_t class_add_attr(session *s, const type *cls, const char *name, const type *t);
 source *program_add_source(session *s, program *p, const char *name, const char *text, size_t len);
-/* ir_parse of a graph whose comments, "# f.py(7): f\vmain.py(9): <module>", say where in Python its
- * nodes come from: frames, innermost first. */
-ir_graph *ir_parse_traced(session *s, program *p, const char *text);
 
 /* The program owns `v` from now on: it lives as long. */
 void program_keep_steal(session *s, program *p, rush_value v);

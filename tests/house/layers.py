@@ -37,6 +37,7 @@ ORDER = [
     "script/emit",
     "script/print",
     "script/front",
+    "trace",
     "autograd",
     "run",
     "export",

@@ -149,7 +149,6 @@ _MODULES = (
         "quantized",
     ),
     *(
-        "record",
         "runtime",
         "scope",
         "script_module",

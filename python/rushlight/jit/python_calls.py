@@ -24,9 +24,8 @@ class _HostCall:
         return (kinds.HOST_CALL, self.call, self.declared)
 
 
-def caller(name: str, call: Callable[..., Any], n_args: int, result: str) -> str:
-    """The name of a new function of tensors that calls Python's, which is called `name` in
-    graphs."""
+def caller(name: str, call: Callable[..., Any], n_args: int, result: str) -> Any:
+    """A new function of tensors that calls Python's, which is called `name` in graphs."""
     unit, sources = door().unit, door().sources
     names = [f"x{i}" for i in range(n_args)]
     head = f"({', '.join(f'{n}: Tensor' for n in names)}) -> {result}:\n    "
@@ -45,4 +44,4 @@ def caller(name: str, call: Callable[..., Any], n_args: int, result: str) -> str
         f"__torch__.call_{name}_{next(_numbers)}", sources.of_text("<python>", text), 1, scope
     )
     made.compile()
-    return made.qualified_name
+    return made

@@ -1,12 +1,12 @@
 """Recording what PyTorch computes.
 
 PyTorch runs the function on real tensors; a dispatch mode above autograd sees each operator with
-its overload and complete arguments, before it is taken apart, and writes it into a record
-(record.py).  Sizes come back as tensors of no dimension, so that arithmetic on them is recorded
-too; where the binding takes such a tensor as a number, it asks for its item, and gets a symbolic
-integer or float that remembers the tensor.  Questions that no operator stands behind (size, bool,
-item ...) are methods of torch.Tensor, replaced while a trace is on; other threads get the
-originals.
+its overload and complete arguments, before it is taken apart, and reports it to the recorder
+(src/trace/recorder.h), which builds the graph.  Sizes come back as tensors of no dimension, so that
+arithmetic on them is recorded too; where the binding takes such a tensor as a number, it asks for
+its item, and gets a symbolic integer or float that remembers the tensor.  Questions that no
+operator stands behind (size, bool, item ...) are methods of torch.Tensor, replaced while a trace is
+on; other threads get the originals.
 
 This file and torch_questions.py alone reach into PyTorch's internals for tracing: the PreDispatch
 key and its dispatcher, the tracing state that torch's own Python code asks about, and the map of
@@ -32,7 +32,6 @@ from torch.jit._trace import TracerWarning
 
 from .. import _rushlight
 from .door import door
-from .record import Node, Record, Value, quoted
 
 _here = threading.local()
 _patch_lock = threading.RLock()
@@ -41,38 +40,20 @@ PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
 DISPATCH = (os.path.join(_TORCH, "_ops.py"), os.path.join(_TORCH, "_library"), contextlib.__file__)
 
-DTYPES = {
-    "uint8": (0, "Byte"),
-    "int8": (1, "Char"),
-    "int16": (2, "Short"),
-    "int32": (3, "Int"),
-    "int64": (4, "Long"),
-    "float16": (5, "Half"),
-    "float32": (6, "Float"),
-    "float64": (7, "Double"),
-    "complex32": (8, "ComplexHalf"),
-    "complex64": (9, "ComplexFloat"),
-    "complex128": (10, "ComplexDouble"),
-    "bool": (11, "Bool"),
-    "qint8": (12, "QInt8"),
-    "quint8": (13, "QUInt8"),
-    "qint32": (14, "QInt32"),
-    "bfloat16": (15, "BFloat16"),
-    "float8_e5m2": (23, "Float8_e5m2"),
-    "float8_e4m3fn": (24, "Float8_e4m3fn"),
-    "uint16": (27, "UInt16"),
-    "uint32": (28, "UInt32"),
-    "uint64": (29, "UInt64"),
+DTYPE_NAMES = {
+    getattr(torch, name): text
+    for name, text in (
+        *(("uint8", "Byte"), ("int8", "Char"), ("int16", "Short"), ("int32", "Int")),
+        *(("int64", "Long"), ("float16", "Half"), ("float32", "Float"), ("float64", "Double")),
+        *(("complex32", "ComplexHalf"), ("complex64", "ComplexFloat")),
+        *(("complex128", "ComplexDouble"), ("bool", "Bool"), ("bfloat16", "BFloat16")),
+        *(("qint8", "QInt8"), ("quint8", "QUInt8"), ("qint32", "QInt32")),
+        *(("float8_e5m2", "Float8_e5m2"), ("float8_e4m3fn", "Float8_e4m3fn")),
+        *(("uint16", "UInt16"), ("uint32", "UInt32"), ("uint64", "UInt64")),
+    )
 }
-DTYPE_NUMBERS = {getattr(torch, name): row[0] for name, row in DTYPES.items()}
-DTYPE_NAMES = {getattr(torch, name): row[1] for name, row in DTYPES.items()}
-LAYOUTS = {torch.strided: 0, torch.sparse_coo: 1, torch.sparse_csr: 2, torch._mkldnn: 3}
-MEMORY_FORMATS = {
-    torch.contiguous_format: 0,
-    torch.preserve_format: 1,
-    torch.channels_last: 2,
-    torch.channels_last_3d: 3,
-}
+# What the recorder takes as constants, beside tensors.
+PLAIN = (str, int, float, complex, torch.dtype, torch.layout, torch.memory_format, torch.device)
 # Given through the schema as numbers; what a Python value of each kind is called in the text.
 KINDS = {
     "IntType": "int",
@@ -136,11 +117,6 @@ def tensor_type(t: torch.Tensor) -> str:
 def kind_name(t: torch.Tensor) -> str:
     """ "FloatTensor"."""
     return DTYPE_NAMES.get(t.dtype, "") + "Tensor"
-
-
-def float_text(value: float) -> str:
-    text = repr(float(value))
-    return text[:-1] if text.endswith(".0") else text
 
 
 class SymbolicNumber:
@@ -258,9 +234,12 @@ class Mode(ProxyTorchDispatchMode):
 class Tracer:
     """One trace over torch code."""
 
-    def __init__(self) -> None:
-        self.record = Record()
-        self.values: dict[int, Value] = {}  # by id of the tensor
+    def __init__(self, type: Any = None) -> None:
+        """`type`: of the module whose method is traced."""
+        self.recorder = _rushlight.Recorder(door().unit, type)
+        self.n_open = 0  # calls of submodules
+        self.values: dict[int, int | str] = {}  # by id of the tensor; paths of attributes
+        self.named: set[int] = set()  # values that have names, or need none
         self.alive: list[Any] = []  # so that ids stay theirs
         self.outplace = False
         self.paused = 0
@@ -270,12 +249,12 @@ class Tracer:
         self.strangers: set[int] = (
             set()
         )  # tensors of known memory that are constants all the same, by id
-        self.memory: dict[tuple, Value] = {}  # by what a tensor is a view of, and how
+        self.memory: dict[tuple, int | str] = {}  # by what a tensor is a view of, and how
 
     # -- Tensors and their values
     # ----------------------------------------------------------------------------
 
-    def bind(self, tensor: torch.Tensor, value: Value) -> None:
+    def bind(self, tensor: torch.Tensor, value: int | str) -> None:
         self.values[id(tensor)] = value
         self.alive.append(tensor)
         if tensor.layout == torch.strided and id(tensor) not in self.strangers:
@@ -283,7 +262,7 @@ class Tracer:
 
     def bind_attribute(self, path: str, tensor: torch.Tensor) -> None:
         """A parameter or buffer of the traced module."""
-        self.bind(tensor, self.record.attribute(path, "Tensor"))
+        self.bind(tensor, path)
 
     @staticmethod
     def place(tensor: torch.Tensor) -> tuple:
@@ -296,7 +275,7 @@ class Tracer:
             tensor.dtype,
         )
 
-    def find(self, tensor: torch.Tensor) -> Value | None:
+    def find(self, tensor: torch.Tensor) -> int | None:
         """The value of a tensor.  PyTorch's factories give another object than their operator did:
         same memory, same value."""
         found = self.values.get(id(tensor))
@@ -311,20 +290,23 @@ class Tracer:
             if found is not None:
                 self.values[id(tensor)] = found
                 self.alive.append(tensor)
+        if isinstance(found, str):
+            found = self.values[id(tensor)] = self.recorder.attribute(found)
+            self.named.add(found)
         return found
 
     def known(self, tensor: Any) -> bool:
         return self.find(tensor) is not None
 
-    def value(self, tensor: torch.Tensor) -> Value:
+    def value(self, tensor: torch.Tensor) -> int:
         """The same; an unknown one is a constant from now on, an unnamed one is called like the
         variable that holds it."""
         found = self.find(tensor)
         if found is not None:
-            if found.name is None and found.path is None:
+            if found not in self.named:
                 name = variable_name(tensor)
                 if name:
-                    self.record.set_name(found, name)
+                    self.name(found, name)
         else:
             if tensor.requires_grad:
                 raise RuntimeError(
@@ -332,9 +314,21 @@ class Tracer:
                     "parameter or input, or "
                     f"detaching the gradient\nTensor:\n{self.shown(tensor)}"
                 )
-            found = self.record.tensor(tensor, self.type_of(tensor), location())
+            found = self.constant(tensor, location())
             self.bind(tensor, found)
         return found
+
+    def name(self, value: int, name: str) -> None:
+        self.recorder.set_name(value, name)
+        self.named.add(value)
+
+    def constant(self, tensor: torch.Tensor, where: str) -> int:
+        with self.pause():
+            return self.recorder.constant(tensor, where)
+
+    def one(self, kind: str, inputs: list[int], type: str | None = None, where: str = "") -> int:
+        """The value of a node that gives one; without a type its inputs say it."""
+        return self.recorder.add(kind, inputs, (type,), where)[0]
 
     def type_of(self, tensor: torch.Tensor) -> str:
         with self.pause():
@@ -471,7 +465,7 @@ class Tracer:
 
     def inputs(
         self, schema: Any, args: tuple, kwargs: dict, given: list[tuple[SymbolicNumber, Any]]
-    ) -> list[Value]:
+    ) -> list[int]:
         where = location()
         rows = []
         for i, argument in enumerate(schema.arguments):
@@ -501,82 +495,63 @@ class Tracer:
             else value
         )
 
-    def argument(self, value: Any, kind: Any, where: str) -> Value:
+    def argument(self, value: Any, kind: Any, where: str) -> int:
         """What the schema takes, as a value of the graph."""
-        record, name = self.record, kind.kind()
-        if isinstance(value, Value):
+        if isinstance(value, Made):
             return value
-        if name == "OptionalType":
-            if value is None:
-                return record.literal("NoneType", None, where)
-            return self.argument(value, kind.getElementType(), where)
         if value is None:
-            return record.literal("NoneType", None, where)
+            return self.recorder.constant(None)
+        name = kind.kind()
+        if name == "OptionalType":
+            return self.argument(value, kind.getElementType(), where)
         if name == "ListType":
             inner = kind.getElementType()
             if not isinstance(value, (list, tuple)):
                 value = [value]
             items = [self.argument(v, inner, where) for v in value]
-            return record.one("prim::ListConstruct", items, f"{element_text(inner)}[]", "", where)
+            return self.one("prim::ListConstruct", items, f"{element_text(inner)}[]")
         if isinstance(value, torch.Tensor):
             return self.value(value)
         if name == "TensorType":
             return self.number_tensor(value, where)
         return self.literal(value, name, where)
 
-    def symbolic(self, value: Any, kind: str) -> Value:
+    def symbolic(self, value: Any, kind: str) -> int:
         node = value.node
         if not isinstance(node, SymbolicNumber):
-            return self.literal(node.hint, kind, "")
+            return Made(self.literal(node.hint, kind, ""))
         tensor = self.value(node.tensor)
         if kind == "TensorType":
-            return tensor
+            return Made(tensor)
         name, type = {
             "IntType": ("aten::Int", "int"),
             "SymIntType": ("aten::Int", "int"),
             "FloatType": ("aten::Float", "float"),
             "SymFloatType": ("aten::Float", "float"),
         }.get(kind, ("aten::ScalarImplicit", "Scalar"))
-        return self.record.one(name, [tensor], type, "", location(), tensor)
+        return Made(self.recorder.add(name, [tensor], (type,), None, tensor)[0])
 
-    def number_tensor(self, value: Any, where: str) -> Value:
+    def number_tensor(self, value: Any, where: str) -> int:
         """A Python number where a tensor goes."""
         with self.pause():
             wide = {float: torch.float64, complex: torch.complex128}.get(type(value))
             tensor = torch.tensor(value, dtype=wide)
-        return self.record.tensor(tensor, tensor_type(tensor), where)
+        return self.constant(tensor, where)
 
-    def literal(self, value: Any, kind: str, where: str) -> Value:
-        record = self.record
-        if isinstance(value, torch.dtype):
-            return record.literal("int", str(DTYPE_NUMBERS[value]), where)
-        if isinstance(value, torch.layout):
-            return record.literal("int", str(LAYOUTS.get(value, 0)), where)
-        if isinstance(value, torch.memory_format):
-            return record.literal("int", str(MEMORY_FORMATS[value]), where)
-        if isinstance(value, torch.device) or kind == "DeviceObjType":
-            return record.literal("Device", quoted(str(value)), where)
-        if isinstance(value, str):
-            return record.literal("str", quoted(value), where)
-        if isinstance(value, bool):
-            if kind in ("IntType", "SymIntType"):
-                return record.literal("int", str(int(value)), where)
-            return record.literal("bool", str(int(value)), where)
-        if isinstance(value, int) and kind not in ("FloatType", "SymFloatType"):
-            return record.literal("int", str(value), where)
-        if isinstance(value, (int, float)):
-            return record.literal("float", float_text(value), where)
-        if isinstance(value, complex):
-            return record.literal(
-                "complex",
-                f"{value.real!r}{'+' if value.imag >= 0 or value.imag != value.imag else ''}{value.imag!r}j",
-                where,
-            )
+    def literal(self, value: Any, kind: str, where: str) -> int:
         if isinstance(value, torch.Generator):
-            return record.literal("NoneType", None)
-        raise RuntimeError(f"a {type(value).__name__} cannot be recorded in a trace")
+            value = None
+        elif isinstance(value, bool):
+            value = int(value) if kind in ("IntType", "SymIntType") else value
+        elif isinstance(value, int):
+            value = float(value) if kind in ("FloatType", "SymFloatType") else value
+        elif kind == "DeviceObjType":
+            value = torch.device(value)
+        elif not isinstance(value, PLAIN):
+            raise RuntimeError(f"a {type(value).__name__} cannot be recorded in a trace")
+        return self.recorder.constant(value, where)
 
-    def add(self, schema: Any, inputs: list[Value], result: Any) -> None:
+    def add(self, schema: Any, inputs: list[int], result: Any) -> None:
         results = [result] if len(schema.returns) == 1 else list(result) if schema.returns else []
         types, lists = [], []
         for returned, value in zip(schema.returns, results, strict=True):
@@ -600,31 +575,21 @@ class Tracer:
                 "aten::_convolution",
                 [types[0].replace("requires_grad=1", "requires_grad=0")],
             )
-            inputs = inputs + [self.record.literal("bool", text) for text in "0011"]
+            inputs = inputs + [self.recorder.constant(flag) for flag in (False, False, True, True)]
         writes = schema.is_mutable or not schema.returns
         if self.outplace and writes and kind.endswith("_") and hasattr(torch.ops.aten, kind[6:-1]):
-            kind, writes = kind[:-1], False
-        node = self.record.node(kind, inputs, types, "", location())
-        node.mutates = writes
-        tied = [
-            v for v, a in zip(inputs, schema.arguments, strict=False) if a.alias_info is not None
-        ]
-        node.tied = tied and [*tied, *node.outputs]
-        node.is_random = is_random(schema) and not (
-            schema.name.endswith("dropout")
-            and inputs[-1].node is not None
-            and inputs[-1].node.attributes == "value=0"
-        )
-        for output, value in zip(node.outputs, results, strict=True):
+            kind = kind[:-1]
+        outputs = self.recorder.add(kind, inputs, tuple(types), location())
+        for output, value in zip(outputs, results, strict=True):
             if isinstance(value, torch.Tensor):
                 self.bind(value, output)
             elif isinstance(value, (list, tuple)) and value and isinstance(value[0], torch.Tensor):
                 lists.append((output, value))
         for output, value in lists:
-            unpacked = self.record.node(
-                "prim::ListUnpack", [output], [self.type_of(t) for t in value]
+            unpacked = self.recorder.add(
+                "prim::ListUnpack", [output], tuple(self.type_of(t) for t in value)
             )
-            for one, t in zip(unpacked.outputs, value, strict=True):
+            for one, t in zip(unpacked, value, strict=True):
                 self.bind(t, one)
 
     # -- Calls of programs
@@ -633,7 +598,7 @@ class Tracer:
     def scripted(self, callee: Any, method: str | None, args: tuple, kwargs: dict) -> Any:
         """A call of a compiled function or module: computed, and recorded as a call."""
         if method is None:
-            declared, attributes, owner = callee, f"name={quoted(callee.qualified_name)}", []
+            declared, owner, call = callee, [], {"callee": callee}
         else:
             path = self.programs.get(id(callee))
             if path is None:
@@ -643,7 +608,7 @@ class Tracer:
                     "trace must be registered as submodules of the thing being traced."
                 )
             declared = door().unit.type_of_object(callee).method(method)
-            attributes, owner = f"name={quoted(method)}", [self.record.attribute(path, "")]
+            owner, call = [self.recorder.attribute(path)], {"method": method}
         arguments = declared.arguments[len(owner) :]
         given = dict(zip((a[0] for a in arguments), args, strict=False)) | kwargs
         original = getattr(callee, "_torchdynamo_inline", None)
@@ -661,21 +626,14 @@ class Tracer:
                 plain[name] = self.python_number(given[name], str(kind))
         with self.pause():
             result = (callee if method is None else callee._program_method(method))(**plain)
-        if method is None:
-            self.record.n_values += 1  # PyTorch has a value for the function
-        node = self.record.node(
+        made = self.recorder.add(
             "prim::CallFunction" if method is None else "prim::CallMethod",
             values,
-            [
-                self.type_of(result)
-                if isinstance(result, torch.Tensor)
-                else graph_type(declared.result)
-            ],
-            attributes,
+            (self.type_of(result) if isinstance(result, torch.Tensor) else None,),
             location(),
+            **call,
         )
-        node.mutates = True
-        self.bind_result(result, node.outputs[0])
+        self.bind_result(result, made[0])
         return result
 
     def applied(self, cls: Any, apply: Any, args: tuple) -> Any:
@@ -705,15 +663,16 @@ class Tracer:
 
         types, is_tuple = [self.type_of(part) for part in parts], isinstance(result, tuple)
         plain = f"Tuple[{', '.join('Tensor' for _ in parts)}]" if is_tuple else "Tensor"
-        attributes = f'inplace=0, module="{cls.__module__}", Subgraph=<Graph>'
-        type = f"({', '.join(types)})" if is_tuple else types[0]
-        node = self.record.node("^" + cls.__name__, inputs, [type], attributes, where)
-        node.host = (
-            caller(cls.__name__, call, len(inputs), plain),
-            ", ".join(str(s[0]) for s in scalars if s is not None),
+        made = self.recorder.add(
+            "^" + cls.__name__,
+            inputs,
+            (f"({', '.join(types)})" if is_tuple else types[0],),
+            where,
+            callee=caller(cls.__name__, call, len(inputs), plain),
+            attrs=f'inplace=0, module="{cls.__module__}", Subgraph=<Graph>',
+            scalars=", ".join(str(s[0]) for s in scalars if s is not None),
         )
-        node.mutates = True
-        self.bind_result(result, node.outputs[0])
+        self.bind_result(result, made[0])
         return result
 
     @staticmethod
@@ -722,18 +681,16 @@ class Tracer:
             return value.item()
         return value
 
-    def python_value(self, value: Any, kind: Any) -> Value:
+    def python_value(self, value: Any, kind: Any) -> int:
         """An argument of a program's function."""
         text = graph_type(kind)
         if isinstance(value, torch.Tensor):
             number = {"int": "aten::Int", "float": "aten::Float", "bool": "aten::Bool"}.get(text)
-            return (
-                self.record.one(number, [self.value(value)], text) if number else self.value(value)
-            )
+            return self.one(number, [self.value(value)], text) if number else self.value(value)
         elems = kind.elems
         if text.endswith("?"):
             return (
-                self.record.literal("NoneType", None)
+                self.recorder.constant(None)
                 if value is None
                 else self.python_value(value, elems[0])
             )
@@ -742,21 +699,21 @@ class Tracer:
                 self.python_value(v, elems[i] if text.startswith("(") else elems[0])
                 for i, v in enumerate(value)
             ]
-            return self.record.one(
+            return self.one(
                 "prim::ListConstruct" if text.endswith("]") else "prim::TupleConstruct", parts, text
             )
         if isinstance(value, dict):
             parts = [
                 self.python_value(v, elems[i]) for item in value.items() for i, v in enumerate(item)
             ]
-            return self.record.one("prim::DictConstruct", parts, text)
+            return self.one("prim::DictConstruct", parts, text)
         return (
             self.literal(value, "FloatType" if text == "float" else "AnyType", "")
             if value is not None
-            else self.record.literal("NoneType", None)
+            else self.recorder.constant(None)
         )
 
-    def bind_result(self, result: Any, value: Value) -> None:
+    def bind_result(self, result: Any, value: int) -> None:
         if isinstance(result, torch.Tensor):
             self.bind(result, value)
         elif (
@@ -765,67 +722,46 @@ class Tracer:
             and any(isinstance(leaf, (torch.Tensor, list, tuple, dict)) for leaf in result)
         ):
             kind = "prim::TupleUnpack" if isinstance(result, tuple) else "prim::ListUnpack"
-            types = (
-                split_types(value.type)
-                if isinstance(result, tuple)
-                else [value.type[:-2]] * len(result)
-            )
-            types = [
-                self.type_of(r) if isinstance(r, torch.Tensor) else t
-                for r, t in zip(result, types, strict=True)
-            ]
-            node = self.record.node(kind, [value], types)
-            for item, output in zip(result, node.outputs, strict=True):
+            outputs = self.recorder.add(kind, [value], tuple(map(self.shaped, result)))
+            for item, output in zip(result, outputs, strict=True):
                 self.bind_result(item, output)
         elif isinstance(result, dict):
             for key, item in result.items():
-                name = self.literal(key, "StringType" if isinstance(key, str) else "IntType", "")
-                held = (
-                    self.type_of(item)
-                    if isinstance(item, torch.Tensor)
-                    else split_types(value.type.removeprefix("Dict"))[1]
-                )
-                self.bind_result(item, self.record.one("aten::__getitem__", [value, name], held))
+                inputs = [value, self.recorder.constant(key)]
+                self.bind_result(item, self.one("aten::__getitem__", inputs, self.shaped(item)))
+
+    def shaped(self, item: Any) -> str | None:
+        """A tensor's type; those of other parts follow from what they are part of."""
+        return self.type_of(item) if isinstance(item, torch.Tensor) else None
 
     # -- Tasks
     # --------------------------------------------------------------------------------------------------
 
     def fork(self, func: Any, args: tuple, kwargs: dict) -> Any:
         """A task: runs now, recorded as a function of its own."""
-        self.record.open_task()
+        self.recorder.open()
         try:
             result = func(*args, **kwargs)
             output = self.packed(result)
         except BaseException:
-            self.record.close()
+            self.recorder.close()
             raise
         made = TracedFuture(result)
-        made.recorded = self.record.close_task(output)
+        made.recorded = self.recorder.close(output)
         return made
 
-    def packed(self, value: Any) -> Value:
+    def packed(self, value: Any) -> int:
         """A result in one value."""
         if isinstance(value, torch.Tensor):
             return self.value(value)
         if isinstance(value, (list, tuple)):
             parts = [self.packed(v) for v in value]
-            if isinstance(value, tuple):
-                return self.record.one(
-                    "prim::TupleConstruct", parts, f"({', '.join(p.type for p in parts)})"
-                )
-            return self.record.one(
-                "prim::ListConstruct", parts, f"{parts[0].plain_type if parts else 'Tensor'}[]"
-            )
+            kind = "prim::TupleConstruct" if isinstance(value, tuple) else "prim::ListConstruct"
+            return self.one(kind, parts)
         raise RuntimeError(f"a task that gives a {type(value).__name__} cannot be traced")
 
     def wait(self, future: TracedFuture) -> Any:
-        made = self.record.one(
-            "aten::wait",
-            [future.recorded],
-            future.recorded.type[len("Future[") : -1],
-            "",
-            location(),
-        )
+        made = self.one("aten::wait", [future.recorded], None, location())
         self.bind_result(future.result, made)
         return future.result
 
@@ -839,23 +775,20 @@ class Tracer:
             n = torch._C.TensorBase.size(tensor, dim)
             dim = dim + n_dims if dim < 0 else dim
             made = torch.tensor(n)
-        number = self.record.literal("int", str(dim), location())
-        n_value = self.record.one("aten::size", [self.value(tensor), number], "int", "", location())
-        self.bind(
-            made,
-            self.record.one("prim::NumToTensor", [n_value], "Long(device=cpu)", "", location()),
-        )
+        number = self.recorder.constant(dim, location())
+        self.bind(made, self.to_tensor("aten::size", [self.value(tensor), number]))
         return made
 
     def numel(self, tensor: torch.Tensor) -> Any:
         with self.pause():
             made = torch.tensor(torch._C.TensorBase.numel(tensor))
-        n_value = self.record.one("aten::numel", [self.value(tensor)], "int", "", location())
-        self.bind(
-            made,
-            self.record.one("prim::NumToTensor", [n_value], "Long(device=cpu)", "", location()),
-        )
+        self.bind(made, self.to_tensor("aten::numel", [self.value(tensor)]))
         return made
+
+    def to_tensor(self, kind: str, inputs: list[int]) -> int:
+        """A number that an operator gives, as a tensor."""
+        number = self.one(kind, inputs, "int", location())
+        return self.one("prim::NumToTensor", [number], "Long(device=cpu)")
 
     def number_of(self, index: Any) -> Any:
         """The symbolic number of a traced tensor of no dimension; None for anything else."""
@@ -924,26 +857,27 @@ class Tracer:
         """What PyTorch records of making a tensor from Python's data."""
         with self.pause():
             kept = tensor.detach().clone()
-        record, where, type = self.record, location(), self.type_of(tensor)
-        inputs = [
-            record.tensor(kept, type, where),
-            self.literal(tensor.device, "DeviceObjType", where),
-        ]
-        inputs.append(self.literal(tensor.dtype, "ScalarTypeType", where))
-        inputs += [record.literal("bool", "0", where) for _ in range(2)]
-        made = record.one(
-            "aten::to", [*inputs, record.literal("NoneType", None, where)], type, "", where
+        where, type, constant = location(), self.type_of(tensor), self.recorder.constant
+        made = self.one(
+            "aten::to",
+            [
+                self.constant(kept, where),
+                constant(tensor.device, where),
+                constant(tensor.dtype, where),
+                *(constant(False, where) for _ in range(2)),
+                constant(None),
+            ],
+            type,
+            where,
         )
-        self.bind(
-            tensor, record.one("aten::detach", [made], type, "", where) if is_detached else made
-        )
+        self.bind(tensor, self.one("aten::detach", [made], type, where) if is_detached else made)
         return tensor
 
     def lifted(self, tensor: torch.Tensor) -> torch.Tensor:
         """A constant, as PyTorch records what it takes from NumPy."""
-        where, type = location(), self.type_of(tensor)
-        constant = self.record.tensor(tensor, type, where)
-        self.bind(tensor, self.record.one("aten::lift_fresh", [constant], type, "", where))
+        where = location()
+        constant = self.constant(tensor, where)
+        self.bind(tensor, self.one("aten::lift_fresh", [constant], self.type_of(tensor), where))
         return tensor
 
     # -- Scopes: what torch.nn.Module asks its tracing state
@@ -952,17 +886,23 @@ class Tracer:
     def push_scope(self, name: str) -> None:
         if self.paused:
             return
-        self.record.open(name.partition(".")[2])
+        self.recorder.open(name.partition(".")[2])
+        self.n_open += 1
 
     def pop_scope(self) -> None:
-        if not self.paused and self.record.frame is not self.record.root:
-            self.record.close()
+        if not self.paused and self.n_open:
+            self.recorder.close()
+            self.n_open -= 1
+
+
+class Made(int):
+    """A value of the trace among arguments that are numbers themselves."""
 
 
 class TracedFuture:
     """What fork gives while tracing."""
 
-    recorded: Value
+    recorded: int
 
     def __init__(self, result: Any) -> None:
         self.result = result
@@ -1009,14 +949,6 @@ def instruction() -> tuple[int, int]:
     return (id(frame.f_code), frame.f_lasti) if frame is not None else (0, 0)
 
 
-def is_random(schema: Any) -> bool:
-    packet = getattr(torch.ops, schema.name.partition("::")[0])
-    overload = getattr(
-        getattr(packet, schema.name.partition("::")[2]), schema.overload_name or "default"
-    )
-    return torch.Tag.nondeterministic_seeded in overload.tags
-
-
 def linked(value: Any, given: list[tuple[SymbolicNumber, Any]]) -> Any:
     """Numbers that the call's arguments were asked for, as what remembers their tensors."""
     if type(value) in (list, tuple):
@@ -1046,17 +978,6 @@ def graph_type(kind: Any) -> str:
     if form in ("List", "Optional"):
         return parts[0] + ("[]" if form == "List" else "?")
     return shapes.get(form, text)
-
-
-def split_types(text: str) -> list[str]:
-    """ "(Tensor, (int, int))": its parts."""
-    parts, depth, start = [], 0, 1
-    for i, c in enumerate(text):
-        depth += (c in "([") - (c in ")]")
-        if (c == "," and depth == 1) or (c == ")" and depth == 0):
-            parts.append(text[start:i].strip())
-            start = i + 1
-    return [p for p in parts if p]
 
 
 def element_text(kind: Any) -> str:
@@ -1170,4 +1091,4 @@ def tracing(tracer: Tracer, modules: dict[Any, str]) -> Iterator[None]:
             _uninstall()
 
 
-__all__ = ["Node", "Size", "TracerWarning", "Tracer", "current", "tracing"]
+__all__ = ["Size", "TracerWarning", "Tracer", "current", "tracing"]

@@ -10,7 +10,7 @@ import torch
 from .. import _rushlight
 from . import kinds, marks, torch_modules
 from .door import door
-from .tracing import Checker, Recording, _as_tuple, _Options, clone_inputs, task_names
+from .tracing import Checker, Recording, _as_tuple, _Options, clone_inputs
 
 
 class Built:
@@ -84,37 +84,6 @@ class Built:
             unit.set_attr(instance, name, value)
         return made, instance
 
-    def type_name(self, path: str) -> str:
-        return self.made[id(self.paths[path])][0].qualified
-
-    def add(self, recording: Recording, method: str) -> None:
-        """The recorded functions, as methods."""
-        record = recording.tracer.record
-        renamed: dict[tuple[str, str], str] = {}
-        functions = record.functions(
-            recording.output, self.type_name, task_names(self.free_name(renamed))
-        )
-        functions[-1].name = method
-        for made in functions:
-            cls = None if made.frame.is_task else self.made[id(self.paths[made.path])][0]
-            _rushlight.define_graph(
-                self.door.unit, made.name, cls, made.text, tuple(made.constants)
-            )
-
-    def free_name(self, renamed: dict[tuple[str, str], str]) -> Any:
-        taken: set[tuple[str, str]] = set()
-
-        def name(path: str, wanted: str) -> str:
-            cls = self.made[id(self.paths[path])][0]
-            n, found = 0, wanted
-            while found in cls.methods or (cls.qualified, found) in taken:
-                n += 1
-                found = f"{wanted}{n}"
-            taken.add((cls.qualified, found))
-            return found
-
-        return name
-
 
 def exported(module: torch.nn.Module) -> list[str]:
     """Names of methods marked by `export`."""
@@ -122,6 +91,8 @@ def exported(module: torch.nn.Module) -> list[str]:
         return []
     found = []
     for cls in type(module).__mro__:
+        if cls is torch.nn.Module:  # none of its hundred methods is
+            break
         found += [
             n
             for n, f in vars(cls).items()
@@ -212,12 +183,12 @@ def trace_methods(
         given = given if options.named else _as_tuple(given, torch)
 
         def record(values: Any, func: Any = func, signature: Any = signature) -> Recording:
-            return Recording(func, values, options, names, places, signature, module)
+            return Recording(func, values, options, names, places, signature, (module, built.type))
 
         kept = clone_inputs(given) if options.check else None
         stored[method] = given
         recording = record(given)
-        built.add(recording, method)
+        recording.tracer.recorder.define(method)
         checks.append((func, method, kept, recording, record))
     made = TopLevelTracedModule()
     made._become(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-import itertools
 import sys
 import warnings
 from collections.abc import Callable
@@ -437,7 +436,8 @@ def _mixed(what: str, rule: str, items: list[Any]) -> str | None:
 
 
 class Recording:
-    """One run of a callable on example inputs, recorded."""
+    """One run of a callable on example inputs, recorded.  `of`: the module whose method it is, and
+    its type."""
 
     def __init__(
         self,
@@ -447,21 +447,16 @@ class Recording:
         modules: dict[Any, str],
         paths: Any = (),
         signature: Any = None,
-        of: Any = None,
+        of: tuple[Any, Any] | None = None,
     ) -> None:
         from . import torch_trace
 
         self.torch = __import__("torch")
-        self.tracer = tracer = torch_trace.Tracer()
+        self.tracer = tracer = torch_trace.Tracer(of and of[1])
         tracer.outplace = options.outplace
-        self.of, self.modules = (
-            of,
-            {path.partition(".")[2]: module for module, path in modules.items()},
-        )
         self.tensor_type = torch_trace.tensor_type
         if of is not None:
-            tracer.record.is_method = True
-            tracer.record.n_values = 1 + n_attributes(of)
+            tracer.recorder.skip(n_attributes(of[0]))
         for path, tensor in paths:
             tracer.bind_attribute(path, tensor)
         for module, path in modules.items():
@@ -489,31 +484,28 @@ class Recording:
                 raise RuntimeError(NOTHING)
         self.result = result
         check_inferred(result, result)
-        self.output = self.output_value(result, options.strict)
+        n_functions = tracer.recorder.finish(self.output_value(result, options.strict))
+        self.graphs = [tracer.recorder.graph(i) for i in range(n_functions if options.check else 0)]
 
     def input(self, value: Any, name: str | None) -> Any:
-        record = self.tracer.record
-        made = record.input(name, self.type_of(value))
+        made = self.tracer.recorder.input(name, self.type_of(value))
+        if name and name.isascii() and name.isidentifier():
+            self.tracer.named.add(made)
         return self.unpack(value, made)
 
-    def type_of(self, value: Any) -> str:
-        """A value's type as graphs have it."""
+    def type_of(self, value: Any, is_plain: bool = False) -> str:
+        """A value's type as graphs have it; plain: without what is known of tensors."""
         if isinstance(value, self.torch.Tensor):
-            return self.tensor_type(value)
+            return "Tensor" if is_plain else self.tensor_type(value)
         if isinstance(value, tuple):
-            return f"({', '.join(self.type_of(v) for v in value)})"
+            return f"({', '.join(self.type_of(v, is_plain) for v in value)})"
         if isinstance(value, list):
-            return f"{self.plain_type(value[0]) if value else 'Tensor'}[]"
+            return f"{self.type_of(value[0], True) if value else 'Tensor'}[]"
         if isinstance(value, dict):
             key, item = next(iter(value.items()), ("", None))
-            held = self.plain_type(item) if item is not None else "Tensor"
+            held = self.type_of(item, True) if item is not None else "Tensor"
             return f"Dict({'str' if isinstance(key, str) else type(key).__name__}, {held})"
         raise RuntimeError(OUTPUTS)
-
-    def plain_type(self, value: Any) -> str:
-        from .record import erase
-
-        return erase(self.type_of(value))
 
     def unpack(self, value: Any, made: Any) -> Any:
         """The tensors in `value` have values from now on; what the function is given."""
@@ -525,20 +517,20 @@ class Recording:
                     if value.layout == self.torch.strided
                     else value.detach()
                 )
-                tracer.record.n_values += value.dim() + 2  # PyTorch records the view
+                tracer.recorder.skip(value.dim() + 2)  # PyTorch records the view
             tracer.bind(value, made)
             return value
         if isinstance(value, dict):
             items = {}
             for key, item in value.items():
-                name = tracer.literal(key, "StringType" if isinstance(key, str) else "IntType", "")
+                inputs = [made, tracer.recorder.constant(key)]
                 items[key] = self.unpack(
-                    item, tracer.record.one("aten::__getitem__", [made, name], self.type_of(item))
+                    item, tracer.one("aten::__getitem__", inputs, self.type_of(item))
                 )
             return type(value)(items)
         kind = "prim::TupleUnpack" if isinstance(value, tuple) else "prim::ListUnpack"
-        node = tracer.record.node(kind, [made], [self.type_of(v) for v in value])
-        parts = [self.unpack(v, o) for v, o in zip(value, node.outputs, strict=True)]
+        outputs = tracer.recorder.add(kind, [made], tuple(self.type_of(v) for v in value))
+        parts = [self.unpack(v, o) for v, o in zip(value, outputs, strict=True)]
         if isinstance(value, list):
             return parts
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
@@ -566,74 +558,31 @@ class Recording:
         if isinstance(value, dict):
             items = []
             for key, item in value.items():
-                items.append(
-                    tracer.literal(key, "StringType" if isinstance(key, str) else "IntType", "")
-                )
-                items.append(self.output_value(item, strict))
-            return tracer.record.one("prim::DictConstruct", items, self.type_of(value))
+                items += [tracer.recorder.constant(key), self.output_value(item, strict)]
+            return tracer.one("prim::DictConstruct", items, self.type_of(value))
         if isinstance(value, (list, tuple)):
             parts = [self.output_value(v, strict) for v in value]
-            if isinstance(value, tuple):
-                return tracer.record.one(
-                    "prim::TupleConstruct", parts, f"({', '.join(p.type for p in parts)})"
-                )
-            return tracer.record.one("prim::ListConstruct", parts, self.plain_type(value))
+            kind = "prim::TupleConstruct" if isinstance(value, tuple) else "prim::ListConstruct"
+            return tracer.one(kind, parts)
         raise RuntimeError(OUTPUTS)
 
-    def type_name(self, path: str) -> str:
-        cls = type(self.modules.get(path, self.of))
-        return f"__torch__.{cls.__module__}.{cls.__name__}".replace("__main__.", "")
+    def text(self) -> str:
+        return "".join(map(str, self.graphs))
 
-    @functools.cached_property
-    def neutral(self) -> list[Any]:
-        """The functions, apart from any program's."""
-        return self.tracer.record.functions(self.output, self.type_name, None, True)
-
-    @functools.cached_property
-    def plain_lines(self) -> list[tuple[str, str]]:
-        """All graphs, without what is known of sizes: lines, and where in Python each comes
-        from."""
-        return [line for made in self.neutral for line in _shown(made)]
-
-    def plain_text(self) -> str:
-        return "".join(line for line, _ in self.plain_lines)
+    def nodes(self) -> list[Any]:
+        return [node for graph in self.graphs for node in graph.nodes()]
 
     def random_lines(self) -> list[str]:
         """The traced function's own nodes that draw random numbers."""
-        made = self.neutral[-1]
-        return [line for node, line in made.line_of.items() if node.is_random]
+        return [shown(n) for n in self.graphs[-1].nodes() if n.isNondeterministic()]
 
     def constants(self) -> list[Any]:
-        return [tensor for f in self.neutral for tensor in f.constants]
+        """Nodes that are constant tensors."""
+        return [n for n in self.nodes() if n.hasAttribute("value") and n.kindOf("value") == "t"]
 
 
-def _shown(made: Any) -> list[tuple[str, str]]:
-    """A function's graph, with where its lines come from; constants of one element are shown."""
-    from .record import erase, place
-    from .torch_trace import kind_name
-
-    left = iter(made.constants)
-    lines = [(erase(made.head), "")]
-    for full in made.lines:
-        head, where = made.shown.get(full, (full, ""))
-        if head.endswith("[value=<Tensor>]()"):
-            tensor = next(left)
-            if tensor.numel() == 1 and not tensor.is_complex():
-                head = head.replace("<Tensor>", f"{{{tensor.item():g}}}")
-            elif tensor.dim() == 1 and 1 < tensor.numel() <= 10 and not tensor.is_complex():
-                items, kind = (
-                    "".join(f" {n:g} " for n in tensor.tolist()),
-                    kind_name(tensor).removesuffix("Tensor"),
-                )
-                head = head.replace("<Tensor>", f"{items}[ CPU{kind}Type{{{tensor.numel()}}} ]")
-        name, equals, rest = head.partition(" = ")
-        lines.append(
-            (
-                f"  {erase(name) + equals + rest if equals else erase(head)}{where and f' # {place(where)}'}\n",
-                where,
-            )
-        )
-    return [*lines, (made.last_line, "")]
+def shown(node: Any) -> str:
+    return str(node).strip()
 
 
 def _can_be_traced(value: Any) -> bool:
@@ -678,29 +627,10 @@ def _function_name(func: Any) -> str:
         return "__torch__." + type(func).__name__
 
 
-_n_tasks = itertools.count()
-
-
-def task_names(method: Any = None) -> Any:
-    """Names for Record.functions: tasks are functions of their own."""
-    return lambda path, wanted: (
-        method(path, wanted)
-        if path is not None
-        else f"__torch__.__forked_function_{next(_n_tasks)}"
-    )
-
-
 def _trace_function(func: Any, inputs: Any, options: _Options) -> Any:
     kept = clone_inputs(inputs) if options.check else None
     recording = Recording(func, inputs, options, {})
-    record = recording.tracer.record
-    *tasks, made = record.functions(recording.output, lambda path: "", task_names())
-    unit = door().unit
-    for task in tasks:
-        _rushlight.define_graph(unit, task.name, None, task.text, tuple(task.constants))
-    function = ScriptFunction(
-        _rushlight.define_graph(unit, _function_name(func), None, made.text, tuple(made.constants))
-    )
+    function = ScriptFunction(recording.tracer.recorder.define(_function_name(func)))
     function._rush_adopt(func)
     function._rush_is_traced = True
     if options.check:
@@ -806,22 +736,18 @@ class Checker:
 
     def compare_graphs(self, first: Recording, again: Recording) -> tuple[str | None, str | None]:
         """What is told of the graphs, and of constants, if they differ."""
-        ours, theirs = first.plain_lines, again.plain_lines
         graph_error = None
-        if first.plain_text() != again.plain_text():
-            lines = difflib.ndiff(
-                first.plain_text().splitlines(True), again.plain_text().splitlines(True)
-            )
+        if first.text() != again.text():
+            lines = difflib.ndiff(first.text().splitlines(True), again.text().splitlines(True))
             graph_error = "Graph diff:\n" + _indent("".join(lines).rstrip()) + "\n"
-            for (a, at), (b, here) in zip(ours, theirs, strict=False):
-                if a != b:
+            for ours, theirs in zip(first.nodes(), again.nodes(), strict=False):
+                if shown(ours) != shown(theirs):
+                    told = difflib.ndiff([shown(ours) + "\n"], [shown(theirs) + "\n"])
                     graph_error += (
                         "First diverging operator:\nNode diff:\n"
-                        + _indent(
-                            "".join(difflib.ndiff([a.strip() + "\n"], [b.strip() + "\n"])).strip()
-                        )
-                        + f"\nTrace source location:\n{_indent(at.strip())}\nCheck source "
-                          f"location:\n{_indent(here.strip())}"
+                        + _indent("".join(told).strip())
+                        + f"\nTrace source location:\n{_indent(ours.sourceRange().strip())}"
+                        + f"\nCheck source location:\n{_indent(theirs.sourceRange().strip())}"
                     )
                     break
         return graph_error, self.compare_constants(first, again)
@@ -829,13 +755,11 @@ class Checker:
     def compare_constants(self, first: Recording, again: Recording) -> str | None:
         import torch
 
-        shown = [row for row in first.plain_lines if "Tensor = prim::Constant[value=" in row[0]]
-        for a, b, (line, where) in zip(first.constants(), again.constants(), shown, strict=False):
+        for ours, theirs in zip(first.constants(), again.constants(), strict=False):
             try:
-                torch.testing.assert_close(a, b, equal_nan=True)
+                torch.testing.assert_close(ours.t("value"), theirs.t("value"), equal_nan=True)
             except AssertionError as error:
-                node = (
-                    f"Node:\n{_indent(line.strip())}\nSource Location:\n{_indent(where.strip())}\n"
-                )
+                where = _indent(ours.sourceRange().strip())
+                node = f"Node:\n{_indent(shown(ours))}\nSource Location:\n{where}\n"
                 return f"{node}Comparison exception: {_indent(str(error))}"
         return None

@@ -7,7 +7,6 @@
 #include "script/front/host.h"
 #include "script/front/import.h"
 #include "script/emit/insert.h"
-#include "script/front/trace.h"
 #include "script/front/unit.h"
 
 _Noreturn static void refuse(session *s, const char *what)
@@ -81,26 +80,3 @@ ABSENT(bool, script_host_is_random, (session *s, function *f), "compiling functi
 ABSENT(const type *, script_host_wrap, (session *s, function *f), "compiling functions")
 ABSENT(const type *, script_host_parse_type,
        (session * s, program *p, const char *text, void *scope), text)
-ABSENT(function *, script_define_graph,
-       (session * s, program *p, const type *self, const char *name, const char *text,
-        const rush_value *constants, uint32_t n),
-       name)
-
-/* -- Traces ------------------------------------------------------------------------------------ */
-
-rush_status trace_begin(context *c, const rush_value *inputs, const char *const *names, uint32_t n,
-                        trace **out, rush_error *err)
-{
-  return error_set(
-    err, RUSH_EUNSUPPORTED,
-    "tracing: this library was built without the front end of TorchScript (-Dfront_end=false)");
-}
-
-context *trace_context(const trace *t) { return NULL; }
-void trace_drop(trace *t) {}
-
-rush_status trace_end_steal(call_ctx *cx, trace *t, const rush_value *outputs, uint32_t n,
-                            program **out, rush_value *object)
-{
-  return trace_begin(NULL, NULL, NULL, 0, NULL, cx->err);
-}

@@ -1,13 +1,14 @@
-/* script/front/trace.c -- records calls and makes a function of them (trace.h). During the calls
+/* trace/sensor.c -- records calls and makes a function of them (sensor.h). During the calls
  * only identities and arguments are noted, in arrays; the graph is built at the end, so that a
  * failed trace leaves nothing. Objects are found by address in an open-addressed table and are
  * held, so that an address cannot be used again. Cost: O(steps), with all recorded values held in
  * memory meanwhile. */
-#include "script/front/trace.h"
+#include "trace/sensor.h"
 
 #include "ops/call/profile.h"
 #include "ir/facts.h"
 #include "passes/passes.h"
+#include "trace/recorder.h"
 
 typedef enum origin {
   ORIGIN_INPUT,
@@ -487,29 +488,6 @@ static void add_step(builder *b, const step *st)
 
 static void free_graph(void *g) { ir_graph_free(g); }
 
-static schema *schema_of(session *s, program *p, const char *name, const ir_graph *g,
-                         bool is_method)
-{
-  schema *sc = session_alloc_in(s, &p->mem, sizeof *sc);
-  uint32_t n = ir_block_n_inputs(g->block);
-
-  *sc = (schema){.name = name, .overload = "", .n_args = n, .n_returns = 1};
-  sc->args = session_alloc_in(s, &p->mem, (n + 1) * sizeof *sc->args);
-  sc->returns = session_alloc_in(s, &p->mem, sizeof *sc->returns);
-  sc->returns[0] = (schema_arg){
-    .name = "", .type = ir_type_unshaped(s, &p->types, ir_block_output(g->block, 0)->type)};
-  for (uint32_t i = 0; i < n; i++) {
-    const ir_value *v = ir_block_input(g->block, i);
-    const char *given = v->name ? v->name : session_printf(s, "argument_%u", i);
-    size_t n_given = strcspn(given, "."); /* x.1 is a name of the graph's */
-    char *copy = session_alloc_in(s, &p->mem, n_given + 1);
-    memcpy(copy, given, n_given);
-    sc->args[i] = (schema_arg){.name = i == 0 && is_method ? "self" : copy,
-                               .type = ir_type_unshaped(s, &p->types, v->type)};
-  }
-  return sc;
-}
-
 static void build(session *s, void *arg)
 {
   builder *b = arg;
@@ -547,10 +525,7 @@ static void build(session *s, void *arg)
   ir_block_add_output(s, b->g->block, out[0]);
   pass_run_by_name(s, b->g, "dce");
   ir_verify(s, b->g, "trace");
-  function *f = class_add_method(s, b->cls, "forward");
-  f->schema = schema_of(s, b->p, f->name, b->g, true);
-  function_set_graph_steal(f, session_keep(s, b->g));
-  atomic_store(&f->state, FUNCTION_COMPILED);
+  trace_function_steal(s, b->p, b->cls, "forward", session_keep(s, b->g));
   session_check(s, object_new(s->cx, b->cls, b->n_held, &o));
   b->object = value_heap_steal(RUSH_TAG_OBJECT, o);
   for (uint32_t i = 0; i < b->n_held; i++)
@@ -603,7 +578,7 @@ static void set_constants(session *s, ir_graph *g, const rush_value *constants, 
 function *script_define_graph(session *s, program *p, const type *self, const char *name,
                               const char *text, const rush_value *constants, uint32_t n)
 {
-  ir_graph *g = ir_parse_traced(s, p, text);
+  ir_graph *g = ir_parse(s, &p->types, text);
 
   session_defer(s, free_graph, g);
   set_constants(s, g, constants, n);
@@ -611,11 +586,5 @@ function *script_define_graph(session *s, program *p, const type *self, const ch
       (self && (!ir_block_n_inputs(g->block) || ir_block_input(g->block, 0)->type != self)))
     session_fail(s, NULL, "the graph of '%s' needs one output%s%s", name,
                  self ? ", and a first input of type " : "", self ? self->name : "");
-  ir_check(s, g, name);
-  pass_normalize_ops(s, g);
-  function *f = self ? class_add_method(s, self, name) : program_add_function(s, p, name);
-  f->schema = schema_of(s, p, f->name, g, self != NULL);
-  function_set_graph_steal(f, session_keep(s, g));
-  atomic_store(&f->state, FUNCTION_COMPILED);
-  return f;
+  return trace_function_steal(s, p, self, name, session_keep(s, g));
 }

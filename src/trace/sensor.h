@@ -1,4 +1,4 @@
-/* script/front/trace.h -- a record of calls becomes a function; graphs' texts become functions.
+/* trace/sensor.h -- a record of calls becomes a function; graphs' texts become functions.
  *
  * A trace is a call hook (ops/call/profile.h): each call of an operator, or of a program's
  * function, that its thread makes from outside is a step.  Values are told apart by identity: of
@@ -8,8 +8,8 @@
  *
  * Run-time regime while it records: without memory it remembers that, and fails at the end.
  * Threads: one. */
-#ifndef RUSH_SCRIPT_TRACE_H
-#define RUSH_SCRIPT_TRACE_H
+#ifndef RUSH_TRACE_SENSOR_H
+#define RUSH_TRACE_SENSOR_H
 
 #include "ir/program.h"
 

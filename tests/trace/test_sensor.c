@@ -1,10 +1,10 @@
-/* Calls of operators and functions, recorded (script/front/trace.h), run again on other values. */
+/* Calls of operators and functions, recorded (trace/sensor.h), run again on other values. */
 #include "support/test.h"
 
 #include "module/module.h"
 #include "ir/graph.h"
 #include "rushlight/rushlight.h"
-#include "script/front/trace.h"
+#include "trace/sensor.h"
 #include "support/oom.h"
 #include "value/value.h"
 

@@ -1,0 +1,86 @@
+/* trace/recorder.h -- build graphs while somebody else runs the program.
+ *
+ * A recorder holds one flat graph that grows by a node for each call that its sensor reports: the
+ * dispatch mode of python/rushlight/jit (calls on torch's tensors) or trace/sensor.h (calls on
+ * ours).  The sensor decides what a call means and which value is which; the recorder keeps the
+ * graph, names, numbers, source locations and frames.  A frame is one call of a submodule, or a
+ * task: its nodes lie between recorder_open and recorder_close.
+ *
+ * recorder_finish runs dead code elimination over the flat graph and cuts it into one function per
+ * frame: a frame's arguments are the values that it uses from outside, its results those that
+ * others use of it, its parameters and buffers are read from `self`.  This is what PyTorch does to
+ * its traces (torch/csrc/jit/passes/fixup_trace_scopes.cpp), and values get the names and numbers
+ * that they have there.  Rejected: nested blocks per frame, as PyTorch has them; the passes would
+ * have to know a node whose block is neither a branch nor a loop.
+ *
+ * Invariants.  (1) The nodes of a frame are contiguous in the flat graph, but for those of frames
+ * inside it.  (2) A traced value is 0 (none) or at most n_values of its recorder; others are
+ * RUSH_EARGUMENT.  (3) Nothing is recorded after recorder_finish.
+ *
+ * Ownership: the recorder retains its program and owns its graphs; recorder_define gives them to
+ * the program.  Threads: one at a time, with the program's lock held.
+ * Cost: O(1) per node recorded, O(nodes + arguments of frames) to finish. */
+#ifndef RUSH_TRACE_RECORDER_H
+#define RUSH_TRACE_RECORDER_H
+
+#include "ir/program.h"
+
+typedef struct recorder recorder;
+typedef uint32_t traced; /* a value of the flat graph; 0: none */
+
+/* Create a recorder for a method of class `self`, or for a function (self NULL): new. */
+recorder *recorder_new(session *s, program *p, const type *self);
+/* Free the recorder; NULL: nothing. */
+void recorder_free(recorder *r);
+/* Return the program that the functions will be part of: borrowed. */
+program *recorder_program(const recorder *r);
+
+/* Add an input of the traced function.  `name` is ignored unless graph text can have it. */
+traced recorder_input(session *s, recorder *r, const type *t, const char *name);
+/* Return the attribute of the traced module at `path`, "layer1.0.weight". */
+traced recorder_attribute(session *s, recorder *r, const char *path);
+/* Add a constant of type t (NULL: the value's own), made at the Python frames `where`. */
+traced recorder_constant(session *s, recorder *r, rush_value v, const type *t, const char *where);
+
+typedef struct recorder_call { /* one node; zero what does not apply */
+  const char *kind;         /* "aten::add", "prim::TupleUnpack", "prim::CallMethod" */
+  function *callee;         /* of prim::CallFunction, or what calls the host's function (host) */
+  const char *method;       /* of prim::CallMethod: its name */
+  const char *host_attrs;   /* of a call of the host's: as text shows its attributes, or NULL */
+  const char *host_scalars; /* and what it is given beside tensors */
+  const traced *inputs;
+  uint32_t n_inputs, n_outputs;
+  const type *const *types; /* n_outputs; NULL, or an item of it NULL: follows from the inputs */
+  const char *where; /* Python's frames, "f.py(7): f\n" each, innermost first; NULL: nowhere */
+  traced after;      /* insert behind what gives this value; 0: at the end */
+} recorder_call;
+/* Add a node; outputs[n_outputs] receives its values. */
+void recorder_add(session *s, recorder *r, const recorder_call *c, traced *outputs);
+
+/* Give a value a debug name, as ir_value_set_name does.  Values of attributes keep theirs. */
+void recorder_set_name(session *s, recorder *r, traced v, const char *name);
+/* Leave out n numbers: PyTorch has values there that we have not. */
+void recorder_skip(recorder *r, uint32_t n);
+/* Return the type of a value. */
+const type *recorder_type(session *s, const recorder *r, traced v);
+
+/* Begin a call of the submodule at `path`, or (NULL) a task of the current module. */
+void recorder_open(session *s, recorder *r, const char *path);
+/* End it; the future of its result, for a task whose result is `result`, else 0. */
+traced recorder_close(session *s, recorder *r, traced result);
+
+/* Stop recording; the traced function returns `output`.  Return how many functions there are:
+ * callees come first, the traced function is the last. */
+uint32_t recorder_finish(session *s, recorder *r, traced output);
+/* Return the graph of function i as texts of traces are compared: values numbered in order, types
+ * without shapes: new. */
+ir_graph *recorder_graph(session *s, const recorder *r, uint32_t i);
+/* Define all functions in the program, under names that are free: the traced function as the
+ * method `name` of the class, or as the free function `name`; return it.  Once. */
+function *recorder_define(session *s, recorder *r, const char *name);
+
+/* Define a function of a verified graph: method `name` of class `self`, or (NULL) a free one. */
+function *trace_function_steal(session *s, program *p, const type *self, const char *name,
+                               ir_graph *g);
+
+#endif
