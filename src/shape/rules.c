@@ -3,6 +3,7 @@
  * here and in rules_sym.c, so that each rule exists once; generic code over a tagged size was
  * rejected because it would slow the concrete case. */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/grow.h"
 #include "shape/shape.h"
@@ -12,44 +13,60 @@ typedef int64_t DIM;
 typedef bool cond;
 
 typedef struct rule_cx {
-  session *s;
+  shape_env *env;
   shape_call *call;
+  uint32_t next; /* the argument that is probably asked for next */
 } rule_cx;
 
-static _Noreturn void overflow(rule_cx *cx)
+/* Refuses; returns 0. */
+static int64_t overflow(rule_cx *cx)
 {
-  session_fail_status(cx->s, RUSH_ERAISED, NULL, NULL, "%s: a size that does not fit into 64 bits",
-                      cx->call->schema->name);
+  shape_refuse(cx->env, RUSH_ERAISED, NULL, "%s: a size that does not fit into 64 bits",
+               cx->call->schema->name);
+  return 0;
 }
 static int64_t add(rule_cx *cx, int64_t a, int64_t b)
 {
   int64_t r;
   if (__builtin_add_overflow(a, b, &r))
-    overflow(cx);
+    return overflow(cx);
   return r;
 }
 static int64_t sub(rule_cx *cx, int64_t a, int64_t b)
 {
   int64_t r;
   if (__builtin_sub_overflow(a, b, &r))
-    overflow(cx);
+    return overflow(cx);
   return r;
 }
 static int64_t mul(rule_cx *cx, int64_t a, int64_t b)
 {
   int64_t r;
   if (__builtin_mul_overflow(a, b, &r))
-    overflow(cx);
+    return overflow(cx);
   return r;
 }
 static int64_t quotient(rule_cx *cx, int64_t a, int64_t b)
 {
-  if (b == 0)
-    session_fail_status(cx->s, RUSH_ERAISED, "ZeroDivisionError", NULL,
-                        "integer division or modulo by zero");
+  if (b == 0) {
+    shape_refuse(cx->env, RUSH_ERAISED, "ZeroDivisionError", "integer division or modulo by zero");
+    return 0;
+  }
   if (b == -1)
     return sub(cx, 0, a);
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+/* Of the stride of a dimension with at most one place, when it does not fit. */
+static int64_t mul_or_1(int64_t a, int64_t b)
+{
+  int64_t r;
+  return __builtin_mul_overflow(a, b, &r) ? 1 : r;
+}
+static bool product_overflows(int64_t a, int64_t b)
+{
+  int64_t r;
+  return __builtin_mul_overflow(a, b, &r);
 }
 
 #define K(n) ((int64_t)(n))
@@ -58,6 +75,9 @@ static int64_t quotient(rule_cx *cx, int64_t a, int64_t b)
 #define MUL(a, b) mul(cx, a, b)
 #define DIV(a, b) quotient(cx, a, b)
 #define MOD(a, b) sub(cx, a, mul(cx, quotient(cx, a, b), b))
+#define CEIL_DIV(a, b) (-quotient(cx, -(a), b)) /* of a >= 0 */
+#define MUL_OR_1(a, b) mul_or_1(a, b)
+#define PRODUCT_OVERFLOWS(a, b) product_overflows(a, b)
 #define LEAST(a, b) i64_min(a, b)
 #define MOST(a, b) i64_max(a, b)
 #define EQ(a, b) ((a) == (b))
@@ -69,20 +89,96 @@ static int64_t quotient(rule_cx *cx, int64_t a, int64_t b)
 #define fixed(cx, a) ((void)(cx), (a))
 #define fresh_size(cx, lo, hi) ((void)(cx), (void)(lo), (void)(hi), (int64_t)SHAPE_UNKNOWN)
 
+/* What a refusal leaves in the place of a tensor: 0 dimensions; sizes around it can be read. */
+static const int64_t noughts[2 * TENSOR_MAX_DIMS + 2];
+static const shape_facts no_tensor = {.dtype = RUSH_FLOAT32,
+                                      .sizes = (int64_t *)(uintptr_t)(noughts + TENSOR_MAX_DIMS),
+                                      .strides = (int64_t *)(uintptr_t)(noughts + TENSOR_MAX_DIMS),
+                                      .alias = -1};
+static const shape_arg no_arg;
+
+/* For texts of refusals. */
+static const char *text_of(rule_cx *cx, int64_t a)
+{
+  char *text = shape_alloc(cx->env, 24);
+  snprintf(text, 24, "%lld", (long long)a);
+  return text;
+}
+static const char *texts_of(rule_cx *cx, int n, const int64_t *sizes)
+{
+  return sizes_print(shape_alloc(cx->env, sizeof(sizes_text)), n, sizes);
+}
+static shape_arg *read_arg_slowly(rule_cx *cx, uint32_t i);
+static inline const shape_arg *arg_at(rule_cx *cx, uint32_t i)
+{
+  return LIKELY(!(cx->call->unread >> i & 1)) ? &cx->call->args[i] : read_arg_slowly(cx, i);
+}
+static inline rush_value value_at(const rule_cx *cx, uint32_t i)
+{
+  return cx->call->unread >> i & 1 ? cx->call->values[i] : cx->call->args[i].value;
+}
+/* An int, or a list of one; without reading the argument where that is not needed. */
+static inline bool one_int(rule_cx *cx, uint32_t i, int64_t *out)
+{
+  const rush_value v = value_at(cx, i);
+  if (LIKELY(v.tag == RUSH_TAG_INT)) {
+    *out = v.as.i;
+    return true;
+  }
+  if (v.tag != RUSH_TAG_LIST)
+    return false;
+  const shape_arg *a = arg_at(cx, i);
+  if (a->ints && a->n == 1)
+    *out = a->ints[0];
+  return a->ints && a->n == 1;
+}
+
 #include "shape/rules.inc"
 
-void shape_apply(session *s, uint32_t rule, shape_call *call)
+void shape_apply(shape_env *env, uint32_t rule, shape_call *call)
 {
-  rule_cx cx = {s, call};
+  rule_cx cx = {env, call, 0};
   apply(&cx, rule);
 }
 
 void shape_give(session *s, shape_call *call, uint32_t result, int dtype, int n_dims,
                 const int64_t *sizes)
 {
-  rule_cx cx = {s, call};
+  shape_env env = shape_env_of(s, NULL);
+  rule_cx cx = {&env, call, 0};
   give(&cx, result, rows(&cx, dtype, n_dims, sizes));
 }
+
+/* -- Environments ------------------------------------------------------------------------------ */
+
+void *shape_alloc_slow(shape_env *e, size_t n_bytes)
+{
+  if (e->s)
+    return session_alloc(e->s, n_bytes);
+  if (e->st == RUSH_OK) {
+    if (!e->more.ctx)
+      arena_init(&e->more, e->cx->ctx);
+    void *p = arena_alloc(&e->more, n_bytes);
+    if (p)
+      return p;
+    e->st = call_nomem(e->cx);
+  }
+  return n_bytes <= SHAPE_SPARE_BYTES ? e->spare : NULL;
+}
+
+void shape_refuse(shape_env *e, rush_status st, const char *type, const char *fmt, ...)
+{
+  if (e->st != RUSH_OK)
+    return;
+  va_list ap;
+  va_start(ap, fmt);
+  e->st = error_set_va(e->cx->err, st, type, fmt, ap);
+  va_end(ap);
+  if (e->s)
+    session_check(e->s, e->st);
+}
+
+/* -- Rules by number --------------------------------------------------------------------------- */
 
 static const char *const names[] = {
 #define RULE(name, fn, kind) #name,
@@ -103,22 +199,12 @@ const char *shape_rule_name(uint32_t rule)
 
 /* -- Arguments --------------------------------------------------------------------------------- */
 
-static void facts_of(session *s, rush_value v, shape_facts *out)
+static void facts_of(rush_value v, shape_facts *out)
 {
   *out = (shape_facts){.dtype = DTYPE_NONE, .alias = -1};
   if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor)
     return;
-  const rush_tensor *t = v.as.tensor;
-  out->dtype = t->dtype;
-  out->n_dims = t->n_dims;
-  out->flags = t->h.flags & TENSOR_WRAPPED_NUMBER ? SHAPE_WRAPPED : 0;
-  out->offset = t->offset;
-  out->sizes = session_array(s, int64_t, 2 * (size_t)t->n_dims + 1);
-  out->strides = out->sizes + t->n_dims;
-  for (int i = 0; i < t->n_dims; i++) {
-    out->sizes[i] = t->sizes[i];
-    out->strides[i] = t->strides[i];
-  }
+  shape_facts_of(v.as.tensor, out);
 }
 
 static bool holds_tensors(const type *t)
@@ -134,30 +220,60 @@ static bool is_int_list(const rush_list *l)
   return true;
 }
 
-static void read_arg(session *s, const type *t, rush_value v, shape_arg *out)
+/* A list is read whole: rules look at its items many times. */
+static void read_list(shape_env *env, const type *t, const rush_list *l, shape_arg *out)
 {
-  const bool list = v.tag == RUSH_TAG_LIST;
-  *out = (shape_arg){.value = v};
-  if (list && v.as.list->n > UINT32_MAX / 2)
-    session_fail(s, NULL, "a list of %zu items", v.as.list->n);
-  const uint32_t n = list ? (uint32_t)v.as.list->n : 1;
-  if (holds_tensors(t) && v.tag != RUSH_TAG_NONE) {
-    out->n = n;
-    out->tensors = session_array(s, shape_facts, (size_t)n + 1);
-    for (uint32_t i = 0; i < n; i++)
-      facts_of(s, list ? v.as.list->items[i] : v, &out->tensors[i]);
-  } else if (v.tag == RUSH_TAG_INT || (list && is_int_list(v.as.list))) {
-    out->n = n;
-    out->ints = session_array(s, int64_t, (size_t)n + 1);
-    for (uint32_t i = 0; i < n; i++)
-      out->ints[i] = list ? v.as.list->items[i].as.i : v.as.i;
+  const bool tensors = holds_tensors(t);
+  if (!tensors && !is_int_list(l))
+    return;
+  if (l->n > UINT32_MAX / 64) {
+    shape_refuse(env, RUSH_ERAISED, NULL, "a list of %zu items", l->n);
+    return;
   }
+  const uint32_t n = (uint32_t)l->n;
+  void *items =
+    shape_alloc(env, (n + (size_t)1) * (tensors ? sizeof(shape_facts) : sizeof(int64_t)));
+  if (!items)
+    return;
+  out->n = n;
+  if (tensors)
+    out->tensors = items;
+  else
+    out->ints = items;
+  for (uint32_t i = 0; i < n; i++)
+    if (tensors)
+      facts_of(l->items[i], &out->tensors[i]);
+    else
+      out->ints[i] = l->items[i].as.i;
+}
+static void read_arg(shape_env *env, const type *t, rush_value v, shape_arg *out)
+{
+  *out = (shape_arg){.value = v};
+  if (v.tag == RUSH_TAG_LIST) {
+    read_list(env, t, v.as.list, out);
+  } else if (v.tag == RUSH_TAG_INT) {
+    out->n = 1;
+    out->ints = shape_alloc(env, sizeof *out->ints);
+    *out->ints = v.as.i;
+  } else if (v.tag == RUSH_TAG_TENSOR) {
+    out->n = 1;
+    out->tensors = shape_alloc(env, sizeof *out->tensors);
+    facts_of(v, out->tensors);
+  }
+}
+static __attribute__((noinline)) shape_arg *read_arg_slowly(rule_cx *cx, uint32_t i)
+{
+  shape_call *c = cx->call;
+  c->unread &= ~(UINT64_C(1) << i);
+  read_arg(cx->env, c->schema->args[i].type, c->values[i], &c->args[i]);
+  return &c->args[i];
 }
 
 shape_arg *shape_args_of(session *s, const schema *sc, const rush_value *args)
 {
   shape_arg *out = session_array(s, shape_arg, (size_t)sc->n_args + 1);
+  shape_env env = shape_env_of(s, NULL);
   for (uint32_t i = 0; i < sc->n_args; i++)
-    read_arg(s, sc->args[i].type, args[i], &out[i]);
+    read_arg(&env, sc->args[i].type, args[i], &out[i]);
   return out;
 }

@@ -12,41 +12,53 @@ typedef symint DIM;
 typedef sym_cond cond;
 
 typedef struct rule_cx {
-  session *s;
-  sym_env *env;
+  shape_env *env;
   symshape_call *call;
+  uint32_t next; /* the argument that is probably asked for next */
 } rule_cx;
 
-#define K(n) sym_const(cx->env, n)
-#define ADD(a, b) sym_add(cx->env, a, b)
-#define SUB(a, b) sym_sub(cx->env, a, b)
-#define MUL(a, b) sym_mul(cx->env, a, b)
-#define DIV(a, b) sym_floordiv(cx->env, a, b)
-#define MOD(a, b) sym_mod(cx->env, a, b)
-#define LEAST(a, b) sym_min(cx->env, a, b)
-#define MOST(a, b) sym_max(cx->env, a, b)
-#define EQ(a, b) sym_eq(cx->env, a, b)
-#define LE(a, b) sym_le(cx->env, a, b)
-#define LT(a, b) sym_lt(cx->env, a, b)
-#define shape_decide(cx, c) sym_decide((cx)->env, c)
-#define shape_require(cx, c) sym_require((cx)->env, c)
+#define K(n) sym_const(cx->env->sym, n)
+#define ADD(a, b) sym_add(cx->env->sym, a, b)
+#define SUB(a, b) sym_sub(cx->env->sym, a, b)
+#define MUL(a, b) sym_mul(cx->env->sym, a, b)
+#define DIV(a, b) sym_floordiv(cx->env->sym, a, b)
+#define MOD(a, b) sym_mod(cx->env->sym, a, b)
+#define CEIL_DIV(a, b) DIV(ADD(a, SUB(b, K(1))), b)
+#define MUL_OR_1(a, b) MUL(a, b)
+#define PRODUCT_OVERFLOWS(a, b) false
+#define LEAST(a, b) sym_min(cx->env->sym, a, b)
+#define MOST(a, b) sym_max(cx->env->sym, a, b)
+#define EQ(a, b) sym_eq(cx->env->sym, a, b)
+#define LE(a, b) sym_le(cx->env->sym, a, b)
+#define LT(a, b) sym_lt(cx->env->sym, a, b)
+#define shape_require(cx, c) sym_require((cx)->env->sym, c)
 #define fresh_size(cx, lo, hi) fresh(cx, lo, hi)
+
+/* The one place where a rule's decision is made (shape_undecided). */
+static bool shape_decide(rule_cx *cx, sym_cond c)
+{
+  switch (cx->env->undecided) {
+  case SHAPE_GUARD:
+    break;
+  }
+  return sym_decide(cx->env->sym, c);
+}
 
 /* What is not known of data-dependent sizes is taken as false: they are not 1, and layouts that
  * hang on them are not special. */
 static bool shape_likely(rule_cx *cx, sym_cond c)
 {
   int64_t ignored;
-  c.e = sym_simplify(cx->env, c.e);
-  const int known = sym_known(cx->env, c);
-  return known >= 0 ? known : sym_hint(c.e, &ignored) ? sym_decide(cx->env, c) : false;
+  c.e = sym_simplify(cx->env->sym, c.e);
+  const int known = sym_known(cx->env->sym, c);
+  return known >= 0 ? known : sym_hint(c.e, &ignored) ? shape_decide(cx, c) : false;
 }
 
 static int64_t fixed(rule_cx *cx, symint a)
 {
   int64_t k;
-  if (!sym_fix(cx->env, a, &k))
-    session_fail(cx->s, NULL,
+  if (!sym_fix(cx->env->sym, a, &k))
+    shape_refuse(cx->env, RUSH_ERAISED, NULL,
                  "%s: a number that depends on data stands where a rule needs to know it",
                  cx->call->schema->name);
   return k;
@@ -55,24 +67,56 @@ static int64_t fixed(rule_cx *cx, symint a)
 static symint fresh(rule_cx *cx, symint lo, symint hi)
 {
   int64_t from, to, ignored;
-  sym_range(cx->env, lo, &from, &ignored);
-  sym_range(cx->env, hi, &ignored, &to);
-  return sym_fresh(cx->env, from, to);
+  sym_range(cx->env->sym, lo, &from, &ignored);
+  sym_range(cx->env->sym, hi, &ignored, &to);
+  return sym_fresh(cx->env->sym, from, to);
+}
+
+/* What a refusal leaves over numbers; here it never returns. */
+static const symshape_facts no_tensor;
+static const symshape_arg no_arg;
+
+static const char *text_of(rule_cx *cx, symint a)
+{
+  text_buf *t = session_text(cx->env->s);
+  sym_print(t, a);
+  return session_take_text(cx->env->s, t);
+}
+static const char *texts_of(rule_cx *cx, int n, const symint *sizes)
+{
+  text_buf *t = session_text(cx->env->s);
+  text_putc(t, '[');
+  for (int i = 0; i < n; i++) {
+    text_puts(t, i ? ", " : "");
+    sym_print(t, sizes[i]);
+  }
+  text_putc(t, ']');
+  return session_take_text(cx->env->s, t);
+}
+static const symshape_arg *arg_at(rule_cx *cx, uint32_t i) { return &cx->call->args[i]; }
+static rush_value value_at(const rule_cx *cx, uint32_t i) { return cx->call->args[i].value; }
+static bool one_int(rule_cx *cx, uint32_t i, symint *out)
+{
+  const symshape_arg *a = arg_at(cx, i);
+  if (a->ints && a->n == 1)
+    *out = a->ints[0];
+  return a->ints && a->n == 1;
 }
 
 #include "shape/rules.inc"
 
-void symshape_apply(session *s, sym_env *env, uint32_t rule, symshape_call *call)
+void symshape_apply(shape_env *env, uint32_t rule, symshape_call *call)
 {
-  rule_cx cx = {s, env, call};
+  rule_cx cx = {env, call, 0};
   apply(&cx, rule);
-  symshape_finish(env, call);
+  symshape_finish(env->sym, call);
 }
 
 void symshape_give(session *s, sym_env *env, symshape_call *call, uint32_t result, int dtype,
                    int n_dims, const symint *sizes)
 {
-  rule_cx cx = {s, env, call};
+  shape_env all = shape_env_of(s, env);
+  rule_cx cx = {&all, call, 0};
   give(&cx, result, rows(&cx, dtype, n_dims, sizes));
 }
 
@@ -136,7 +180,8 @@ static symint stride_for(session *s, naming *m, const shape_facts *t, symshape_f
 static void name_facts(session *s, naming *m, const shape_facts *t, symshape_facts *to)
 {
   bool done[TENSOR_MAX_DIMS] = {false};
-  *to = (symshape_facts){.dtype = t->dtype, .flags = t->flags, .n_dims = t->n_dims, .alias = -1};
+  *to = (symshape_facts){
+    .dtype = t->dtype, .flags = t->flags & SHAPE_WRAPPED, .n_dims = t->n_dims, .alias = -1};
   to->offset = t->offset ? sym_new(m->env, t->offset, 0) : sym_const(m->env, 0);
   to->sizes = session_array(s, symint, 2 * (size_t)t->n_dims + 1);
   to->strides = to->sizes + t->n_dims;

@@ -13,9 +13,18 @@
  * sizes, or by their hints and a guard.  A size that only data tells (nonzero) is SHAPE_UNKNOWN
  * over numbers and a new symbol over symbols.
  *
- * Compile-time regime: a refusal leaves the session with an error.  Everything is in the session's
- * arena, or borrowed from the arguments.  Rules do not check all that kernels refuse; what they
- * accept they get right. */
+ * A rule runs in one of two environments (shape_env):
+ *   compile time: in a session.  Memory is the session's; a refusal leaves it with an error.
+ *   run time (numbers only): the call path (ops/call/results.c) makes results by rule.  Memory is a
+ *     buffer in the caller's frame; the first refusal stays in `st`, with its text in cx->err, and
+ *     the rule goes on with values that are harmless to compute with: a tensor of 0 dimensions,
+ *     dimension 0, size 0.  Facts that came from a refusal always have room for TENSOR_MAX_DIMS
+ *     dimensions.  need() returns from the rule; a rule that indexes by anything else that a
+ *     refusal may have made up asks failed() first.
+ * A jump was rejected for run time: setjmp costs more than most rules, and DESIGN keeps jumps to
+ * sessions.
+ *
+ * Rules do not check all that kernels refuse; what they accept they get right. */
 #ifndef RUSH_SHAPE_SHAPE_H
 #define RUSH_SHAPE_SHAPE_H
 
@@ -28,8 +37,72 @@
 
 enum shape_flags {
   SHAPE_WRAPPED = 1, /* a number as a tensor: promotes as one */
-  SHAPE_ITSELF = 2   /* results: not only the argument's memory, but the argument */
+  SHAPE_ITSELF = 2,  /* results: not only the argument's memory, but the argument */
+  SHAPE_ROWS = 4     /* arguments over numbers: known to be row-major */
 };
+
+/* What shape_decide does with a condition that the hints cannot answer.  The third mode, results of
+ * fresh sizes, belongs here: shape_decide is the only place that has to know it. */
+typedef enum shape_undecided {
+  SHAPE_GUARD, /* the hints answer, and a guard keeps the answer; without hints it is a refusal */
+} shape_undecided;
+
+#define SHAPE_FRAME_BYTES 2048 /* run time: facts of some 15 tensors; more comes from the heap */
+#define SHAPE_SPARE_BYTES \
+  1152 /* behind them: facts of TENSOR_MAX_DIMS, for when there is no memory */
+
+/* Where a rule runs.  One thread at a time. */
+typedef struct shape_env {
+  call_ctx *cx;
+  session *s;   /* compile time, or NULL */
+  sym_env *sym; /* over symbols, or NULL */
+  shape_undecided undecided;
+  rush_status st;  /* run time: the first refusal */
+  char *at, *end;  /* run time: memory left; SHAPE_SPARE_BYTES follow the first buffer's end */
+  char *spare;
+  arena more;      /* run time: what the buffer has no room for; more.ctx NULL: nothing yet */
+} shape_env;
+
+/* A run-time environment in the caller's frame: the environment and its buffer. */
+typedef struct shape_frame {
+  shape_env env;
+  _Alignas(16) char bytes[SHAPE_FRAME_BYTES + SHAPE_SPARE_BYTES];
+} shape_frame;
+static inline shape_env *shape_frame_open(shape_frame *f, call_ctx *cx)
+{
+  f->env.cx = cx;
+  f->env.s = NULL;
+  f->env.sym = NULL;
+  f->env.st = RUSH_OK;
+  f->env.at = f->bytes;
+  f->env.end = f->env.spare = f->bytes + SHAPE_FRAME_BYTES;
+  f->env.more.ctx = NULL;
+  return &f->env;
+}
+static inline void shape_frame_close(shape_frame *f)
+{
+  if (UNLIKELY(f->env.more.ctx != NULL))
+    arena_free(&f->env.more);
+}
+static inline shape_env shape_env_of(session *s, sym_env *sym)
+{
+  return (shape_env){.cx = s->cx, .s = s, .sym = sym};
+}
+/* Memory that lives as long as the environment; not cleared at run time.  Never NULL for up to
+ * SHAPE_SPARE_BYTES, though after a refusal it may overlap; NULL for more: refused. */
+void *shape_alloc_slow(shape_env *e, size_t n_bytes);
+static inline void *shape_alloc(shape_env *e, size_t n_bytes)
+{
+  const size_t n = (n_bytes + 15) & ~(size_t)15;
+  if (UNLIKELY(e->s != NULL || n > (size_t)(e->end - e->at)))
+    return shape_alloc_slow(e, n_bytes);
+  void *p = e->at;
+  e->at += n;
+  return p;
+}
+/* Refuse: leaves at compile time, is remembered at run time.  `type`: the Python class, or NULL. */
+void shape_refuse(shape_env *e, rush_status st, const char *type, const char *fmt, ...)
+    RUSH_PRINTF(4, 5);
 
 /* How a pointwise operator promotes: a copy of what its formula's row (ops/table/tape.h) says of
  * arguments and results. */
@@ -73,9 +146,13 @@ typedef struct shape_pointwise {
   } PREFIX##_arg;                                                                             \
   typedef struct PREFIX##_call {                                                              \
     const schema *schema;                                                                     \
-    const PREFIX##_arg *args; /* schema->n_args */                                            \
+    PREFIX##_arg *args;       /* schema->n_args */                                            \
+    uint64_t unread;          /* bit i: args[i] is still to be read from values[i] */         \
+    const rush_value *values; /* borrowed; run time */                                        \
     const shape_pointwise *pointwise; /* for the rule `pointwise` */                          \
     bool copies;              /* view_copy and its like: copies of what the rule gives */     \
+    /* Takes a result instead of `results`; run time.  Facts are the callee's until it returns. */ \
+    void (*made)(struct PREFIX##_call *call, PREFIX##_facts *result);                         \
     uint32_t n_results, cap;  /* out */                                                       \
     PREFIX##_facts **results; /* out, in order */                                             \
   } PREFIX##_call
@@ -86,8 +163,8 @@ SHAPE_TYPES(symshape, symint);
 /* Rules by number, as the operator table has them: 1 + the line in rules.def; 0: no rule. */
 uint32_t shape_rule_find(str name);
 const char *shape_rule_name(uint32_t rule);
-void shape_apply(session *s, uint32_t rule, shape_call *call);
-void symshape_apply(session *s, sym_env *env, uint32_t rule, symshape_call *call);
+void shape_apply(shape_env *env, uint32_t rule, shape_call *call);
+void symshape_apply(shape_env *env, uint32_t rule, symshape_call *call);
 
 /* -- Results from elsewhere: a dense tensor in rows, behind the others ------------------------- */
 void shape_give(session *s, shape_call *call, uint32_t result, int dtype, int n_dims,
@@ -99,6 +176,18 @@ void symshape_finish(sym_env *env, symshape_call *call);
 
 /* -- Arguments --------------------------------------------------------------------------------- */
 
+/* Sizes and strides stay the tensor's: rules do not write to arguments. */
+static inline void shape_facts_of(const rush_tensor *t, shape_facts *out)
+{
+  *out = (shape_facts){.dtype = t->dtype,
+                       .flags = (t->h.flags & TENSOR_WRAPPED_NUMBER ? SHAPE_WRAPPED : 0) |
+                                (tensor_is_contiguous(t) ? SHAPE_ROWS : 0),
+                       .n_dims = t->n_dims,
+                       .sizes = t->sizes,
+                       .strides = t->strides,
+                       .offset = t->offset,
+                       .alias = -1};
+}
 /* Values as facts; everything is copied but `value`. */
 shape_arg *shape_args_of(session *s, const schema *sc, const rush_value *args);
 /* The same with a symbol for each size larger than 1, one for equal sizes; strides are products of

@@ -434,6 +434,7 @@ static schema_arg parse_arg(parser *k, bool kwarg_only, bool is_return)
   str name = is_return ? word(k) : need_word(k, "an argument's name");
   schema_arg a = {
       .name = keep_word(k, name),
+      .key = name_key(name.p, name.len),
       .type = t.t,
       .fixed_len = t.fixed_len,
       .alias_before = t.alias.before,

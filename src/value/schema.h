@@ -13,8 +13,24 @@
 
 #define ALIAS_WILDCARD (UINT32_C(1) << 31)
 
+/* A name as one number, so that looking an argument up compares no texts: its length, its first six
+ * bytes and its last.  No two arguments of an operator share one (tests/ops/test_shape.c).  Folds
+ * to a constant where the name is one. */
+static inline __attribute__((always_inline)) uint64_t name_key(const char *s, size_t n)
+{
+  uint64_t k = (uint64_t)n << 56;
+  k |= n > 0 ? (uint64_t)(unsigned char)s[0] | (uint64_t)(unsigned char)s[n - 1] << 48 : 0;
+  k |= n > 1 ? (uint64_t)(unsigned char)s[1] << 8 : 0;
+  k |= n > 2 ? (uint64_t)(unsigned char)s[2] << 16 : 0;
+  k |= n > 3 ? (uint64_t)(unsigned char)s[3] << 24 : 0;
+  k |= n > 4 ? (uint64_t)(unsigned char)s[4] << 32 : 0;
+  k |= n > 5 ? (uint64_t)(unsigned char)s[5] << 40 : 0;
+  return k;
+}
+
 typedef struct schema_arg {
   const char *name; /* "" for unnamed returns */
+  uint64_t key;     /* name_key of the name, where the schema was parsed */
   const type *type;
   rush_value default_value; /* borrowed by the schema's arena; meaningful when has_default */
   int32_t fixed_len;        /* int[2]: 2, a single int broadcasts; else 0 */

@@ -10,9 +10,9 @@
  *       (dtype castability, shape and overlap checked first), or for pointwise the tape writes in
  *       place;
  *     family pointwise: the tape engine (ops/point/pointwise.c);
- *     shape rule: results are allocated, then `kernel` fills call->results[i] (already there);
- *     view family: the rule gives sizes, strides and offset; the path makes the view;
- *     no rule: the kernel makes its results with call_return_*;
+ *     results="rule" in the entry: the shape rule's results are made (ops/call/results.h): views of
+ *       arguments, arguments, and memory, which `compute` fills through call_out(i);
+ *     else the kernel makes its results with call_return_*;
  *     body (no kernel): the composite's program function runs.
  *
  * Kernels: arguments are complete (defaults filled in) and have the schema's types: a `Tensor`
@@ -111,6 +111,7 @@ enum op_effects {
   OP_COMPLEX_BODY = 65536, /* has a kernel and a body, which is for complex numbers */
   OP_GEOMETRY =
     131072, /* of what it writes to it changes sizes, strides, memory or flags, not elements */
+  OP_COPIES = 524288, /* its shape rule describes views; the results are copies of them */
   OP_STATISTICS =
     262144, /* may update running_mean and running_var, of which its schema says nothing */
   OP_NESTED_ROWS = 128 /* does to a nested tensor's rows what it does to a tensor's */
@@ -131,6 +132,7 @@ struct op {
   const schema *schema;
   const struct op_row *row;  /* NULL: schema only, or registered from outside */
   rush_kernel *kernel;       /* NULL: see family */
+  rush_kernel *compute;      /* behind results="rule" (ops/call/results.h), or NULL */
   op_family family;
   op_variant variant;
   uint32_t effects;
@@ -289,7 +291,7 @@ static inline void call_return_value_steal(rush_call *c, uint32_t i, rush_value 
 {
   c->results[i] = v;
 }
-/* Result i as allocated by the shape rule. */
+/* Result i as made by the shape rule: memory of its geometry that nobody has filled. */
 static inline rush_tensor *call_out(const rush_call *c, uint32_t i)
 {
   return c->results[i].as.tensor;

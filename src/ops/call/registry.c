@@ -182,10 +182,12 @@ static op_group *build_name(session *s, build *b)
     op *o = new_op(s, b->reg, b->types, op_pool + row->schema);
     o->row = row;
     o->kernel = op_kernels[row->kernel];
+    o->compute = op_kernels[row->compute];
     o->family = (op_family)row->family;
     o->variant = (op_variant)row->variant;
     o->effects = row->effects | o->effects;
-    o->effects |= (row->complex_body ? OP_COMPLEX_BODY : 0) | (row->geometry ? OP_GEOMETRY : 0);
+    o->effects |= (row->complex_body ? OP_COMPLEX_BODY : 0) | (row->geometry ? OP_GEOMETRY : 0) |
+                  (row->copies ? OP_COPIES : 0);
     o->refuses = refuses_of(row->base >= 0 ? (uint32_t)row->base : first + i);
     g->ops[i] = o;
   }

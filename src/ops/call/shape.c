@@ -93,12 +93,6 @@ static int float_when_none(const op *o)
   return o->variant == VARIANT_OUT ? variant_arg(o, (uint32_t)arg) : arg;
 }
 
-static bool gives_copies(const op *o)
-{
-  const op *base = base_of(o);
-  return base->row && strcmp(op_pool + base->row->group, "copy") == 0;
-}
-
 static uint32_t rule_or_fail(session *s, const op *o)
 {
   const uint32_t rule = rule_of(o);
@@ -109,35 +103,37 @@ static uint32_t rule_or_fail(session *s, const op *o)
 }
 
 /* The same text for both kinds of calls. */
-#define RUN(apply_rule)                                                                     \
-  do {                                                                                      \
-    shape_pointwise p;                                                                      \
-    const uint32_t rule = rule_or_fail(s, o);                                               \
-    call->schema = o->schema;                                                               \
-    call->copies = gives_copies(o);                                                         \
-    call->pointwise = pointwise_of(o, &p) ? &p : NULL;                                      \
-    if (call->pointwise) {                                                                  \
-      const int at = float_when_none(o);                                                    \
-      if (at >= 0 && call->args[at].value.tag == RUSH_TAG_NONE)                             \
-        p.promote = SHAPE_PROMOTE_FLOAT;                                                    \
-    }                                                                                       \
-    apply_rule;                                                                             \
-    call->pointwise = NULL;                                                                 \
+#define RUN(apply_rule)                                         \
+  do {                                                          \
+    shape_pointwise p;                                          \
+    const uint32_t rule = rule_or_fail(s, o);                   \
+    call->schema = o->schema;                                   \
+    call->copies = base_of(o)->effects & OP_COPIES;             \
+    call->pointwise = pointwise_of(o, &p) ? &p : NULL;          \
+    if (call->pointwise) {                                      \
+      const int at = float_when_none(o);                        \
+      if (at >= 0 && call->args[at].value.tag == RUSH_TAG_NONE) \
+        p.promote = SHAPE_PROMOTE_FLOAT;                        \
+    }                                                           \
+    apply_rule;                                                 \
+    call->pointwise = NULL;                                     \
   } while (0)
 
 void op_shape(session *s, const op *o, shape_call *call)
 {
+  shape_env env = shape_env_of(s, NULL);
   if (o->outside && o->outside->shape_fn)
     op_shape_outside(s, o, call);
   else
-    RUN(shape_apply(s, rule, call));
+    RUN(shape_apply(&env, rule, call));
 }
 void op_symshape(session *s, sym_env *env, const op *o, symshape_call *call)
 {
+  shape_env all = shape_env_of(s, env);
   if (o->outside && o->outside->shape_fn)
     op_symshape_outside(s, env, o, call);
   else
-    RUN(symshape_apply(s, env, rule, call));
+    RUN(symshape_apply(&all, rule, call));
 }
 
 /* -- As values --------------------------------------------------------------------------------- */

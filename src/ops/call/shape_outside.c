@@ -374,11 +374,13 @@ static void ask_numbers(rush_shape *q)
 
 void op_shape_outside(session *s, const op *o, shape_call *call)
 {
+  call->schema = o->schema;
   ask_numbers(&(rush_shape){.s = s, .o = o, .plain = call});
 }
 
 void op_symshape_outside(session *s, sym_env *env, const op *o, symshape_call *call)
 {
+  call->schema = o->schema;
   ask_numbers(&(rush_shape){.s = s, .o = o, .symbolic = call, .env = env});
   symshape_finish(env, call);
 }

@@ -50,6 +50,7 @@ KEYS = {
     "body",
     "schema",
     "shape",
+    "results",
     "variants",
     "same",
     "effects",
@@ -211,6 +212,7 @@ class Row:
         self.schema, self.where, self.entry = schema, where, entry
         self.family, self.variant, self.base = "FAMILY_SCHEMA_ONLY", "VARIANT_BASE", None
         self.kernel, self.body, self.group = None, None, ""
+        self.compute: str | None = None  # the kernel behind results="rule"
         self.effects, self.point, self.index, self.grad = [], None, None, 0
         self.shape = 0
         self.sparse: Any = None  # the kernel for sparse arguments; True: its own
@@ -299,7 +301,13 @@ class Table:
             raise TableError(where, f"{full}: there is no shape rule {rule!r}")
         row.shape = self.shapes.get(rule, 0)
         self.set_sparse(row, where, e.get("sparse"))
-        if "kernel" in e:
+        if "results" in e:
+            if e["results"] != "rule" or not row.shape:
+                raise TableError(where, f"{full}: results='rule' is for entries with a shape rule")
+            row.kernel, row.compute = "call_by_rule", e.get("kernel")
+            self.kernels |= {k for k in (row.kernel, row.compute) if k}
+            row.family = "FAMILY_VIEW" if row.group == "view" else "FAMILY_KERNEL"
+        elif "kernel" in e:
             if not re.fullmatch(r"[A-Za-z_]\w*", e["kernel"]):
                 raise TableError(where, f"{full}: kernel {e['kernel']!r} is no C name")
             row.kernel = e["kernel"]
@@ -676,7 +684,12 @@ def write_rows(
     w: TextIO, table: Any, pool: Any, bodies: Bodies, names: list[str], by_name: Any
 ) -> None:
     listed = sorted(
-        {k for row in table.rows.values() for k in (row.kernel, row.sparse) if k and k is not True}
+        {
+            k
+            for row in table.rows.values()
+            for k in (row.kernel, row.compute, row.sparse)
+            if k and k is not True
+        }
     )
     kernels = {None: 0, **{k: i + 1 for i, k in enumerate(listed)}}
     w("rush_kernel *const op_kernels[] = {NULL,\n" + "".join(f"  {k},\n" for k in listed) + "};\n")
@@ -694,12 +707,13 @@ def write_rows(
                 f".variant = {row.variant}, .complex_body = "
                 f"{int('complex_body' in row.entry.get('effects', ()))}, "
                 f".geometry = {int('geometry' in row.entry.get('effects', ()))}, "
+                f".copies = {int(row.group == 'copy')}, "
                 f".effects = {' | '.join(effects) or '0'},\n"
                 f"    .shape = {row.shape}, .base = {row.base.index if row.base else -1}, "
                 f".point = {table.points.index(row.point) if row.point else -1}, "
                 f".body = {bodies.offsets[row.body or '']}, .group = {pool.at(row.group)}, .grad = "
                 f"{row.grad},\n"
-                f"    .kernel = {kernels[row.kernel]}, "
+                f"    .kernel = {kernels[row.kernel]}, .compute = {kernels[row.compute]}, "
                 f".sparse = "
                 f"{'SPARSE_TAKEN' if row.sparse is True else kernels[row.sparse]}}}, /* {s.full} */\n"
             )
@@ -847,7 +861,8 @@ def prune(table: Any, listed: set[str], called_by: dict[str, set[str]]) -> None:
         used: set[str] = set()
         for row in by_name[name]:
             used |= {row.base.schema.name} if row.base else set()
-            used |= called_by.get(row.kernel, set()) | called_by.get(row.sparse, set())
+            for kernel in (row.kernel, row.compute, row.sparse):
+                used |= called_by.get(kernel, set())
             for word in set(re.findall(r"\w+", row.body or "")):
                 used |= by_word.get(word, set())
         todo |= (used & set(by_name)) - kept
@@ -865,7 +880,7 @@ def leave_out_sparse(table: Any) -> None:
 def keep_rows(table: Any, rows: dict[str, Any]) -> None:
     """These and no others run."""
     table.rows = rows
-    kernels = {k for row in rows.values() for k in (row.kernel, row.sparse)}
+    kernels = {k for row in rows.values() for k in (row.kernel, row.compute, row.sparse)}
     table.kernels &= kernels
     table.scalars = [pair for pair in table.scalars if pair[0] in kernels]
     points = [id(row.point) for row in table.rows.values() if row.point]

@@ -14,7 +14,7 @@ for name in ("stack", "hstack", "vstack", "dstack", "column_stack", "block_diag"
 join("row_stack", "kernel_vstack", "row_stack.out", shape="vstack")
 op("aten::broadcast_tensors", family="view", kernel="kernel_broadcast_tensors",
    shape="broadcast_tensors")
-op("aten::broadcast_to", family="view", kernel="kernel_expand", shape="expand")
+op("aten::broadcast_to", family="view", results="rule", shape="expand")
 op("aten::meshgrid", family="view", kernel="kernel_meshgrid", shape="meshgrid",
    same=["aten::meshgrid.indexing"])
 join("cartesian_prod", effects=["returns_arg"])

@@ -20,9 +20,11 @@ struct op_row {
   uint8_t
     complex_body : 1;    /* the body is what runs for complex numbers, although there is a kernel */
   uint8_t geometry : 1;  /* OP_GEOMETRY */
+  uint8_t copies : 1;    /* OP_COPIES */
   uint16_t effects;      /* op_effects */
   uint16_t shape;        /* rule of shape/shape.h, or 0 */
   uint16_t kernel;       /* in op_kernels, or 0 */
+  uint16_t compute;      /* fills results that `kernel` (call_by_rule) makes: in op_kernels, or 0 */
   /* what runs where an argument is sparse: in op_kernels; SPARSE_TAKEN: `kernel`; 0: nothing
    * does */
   uint16_t sparse;
