@@ -21,8 +21,7 @@ typedef struct rule_cx {
 /* Refuses; returns 0. */
 static int64_t overflow(rule_cx *cx)
 {
-  shape_refuse(cx->env, RUSH_ERAISED, NULL, "%s: a size that does not fit into 64 bits",
-               cx->call->schema->name);
+  shape_refuse(cx->env, RUSH_ERAISED, NULL, "Storage size calculation overflowed");
   return 0;
 }
 static int64_t add(rule_cx *cx, int64_t a, int64_t b)

@@ -2,6 +2,7 @@
 
 #include "ops/call/call.h"
 #include "ops/call/shape.h"
+#include "ops/table/table.h"
 #include "support/oom.h"
 
 /* Shape rules without PyTorch at hand: as values, for arguments that no kernel would take, and
@@ -138,12 +139,51 @@ static void memory_may_run_out(void **state)
   }
 }
 
+/* Rules look arguments up by the key of their name alone. */
+static void no_two_arguments_share_a_key(void **state)
+{
+  (void)state;
+  context *c = test_context(NULL);
+  for (uint32_t i = 0; i < op_n_names; i++) {
+    uint32_t n = 0;
+    const op *const *all = op_overloads(c, op_row_name(&op_rows[op_names[i].first_row]), &n);
+    for (uint32_t k = 0; k < n; k++)
+      for (uint32_t a = 0; a < all[k]->schema->n_args; a++)
+        for (uint32_t b = 0; b < a; b++)
+          assert_true(all[k]->schema->args[a].key != all[k]->schema->args[b].key);
+  }
+  context_release(c);
+}
+
+/* What the rule refuses, the call refuses; lists of many parts outgrow the call's frame. */
+static void views_are_made_by_rule(void **state)
+{
+  (void)state;
+  context *c = test_context(NULL);
+  rush_error err = RUSH_ERROR_INIT;
+  call_ctx cx;
+  call_ctx_init(&cx, c, &err);
+  const int64_t sizes[] = {300, 2};
+  rush_value args[] = {value_tensor_steal(blank(&cx, 2, sizes)), value_int(5)}, out;
+  assert_int_equal(op_invoke_name(&cx, "aten::unbind", "int", args, 2, &out), RUSH_ERAISED);
+  assert_string_equal(err.type, "IndexError");
+  rush_error_clear(&err);
+  assert_int_equal(op_invoke_name(&cx, "aten::unbind", "int", args, 1, &out), RUSH_OK);
+  assert_int_equal(out.as.list->n, 300);
+  assert_int_equal(out.as.list->items[299].as.tensor->offset, 598);
+  value_release(out);
+  value_release(args[0]);
+  context_release(c);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sizes_are_found_without_running),
       cmocka_unit_test(odd_numbers_are_answered_or_refused),
       cmocka_unit_test(memory_may_run_out),
+      cmocka_unit_test(no_two_arguments_share_a_key),
+      cmocka_unit_test(views_are_made_by_rule),
   };
   return RUN_TESTS(tests);
 }

@@ -101,14 +101,15 @@ static rush_status make_fresh(making *m, const shape_facts *r, rush_tensor **out
   return tensor_new(m->call->cx, r->dtype, r->n_dims, r->sizes, out);
 }
 
+static bool is_view(const op *o) { return o->family == FAMILY_VIEW || o->effects & OP_COPIES; }
+
 static rush_status make_result(making *m, const shape_facts *r, rush_tensor **out)
 {
   const rush_call *c = m->call;
   const op *o = c->op;
-  if (r->alias < 0 && o->compute)
-    return make_fresh(m, r, out);
-  if (r->alias < 0) /* without a kernel: a view that has to be a copy */
-    return make_reshaped_copy(c->cx, call_tensor(c, 0), r, out);
+  if (r->alias < 0)
+    return is_view(o) && !o->compute ? make_reshaped_copy(c->cx, call_tensor(c, 0), r, out)
+                                     : make_fresh(m, r, out);
   rush_tensor *t = viewed_tensor(c, r);
   if (r->flags & SHAPE_ITSELF && call_writes(c, (uint32_t)r->alias))
     return change_geometry(c->cx, t, r, out);
@@ -195,5 +196,5 @@ rush_status call_by_rule(rush_call *c)
   shape_frame_close(&frame);
   if (UNLIKELY(m.rule.n_results == 0 && st == RUSH_OK))
     st = add_empty_lists(c);
-  return st == RUSH_OK && m.has_fresh ? o->compute(c) : st;
+  return st == RUSH_OK && m.has_fresh && o->compute ? o->compute(c) : st;
 }

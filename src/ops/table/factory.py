@@ -6,15 +6,23 @@ def factory(name, kernel=None, out=None, shape="sized", **more):
        shape=shape, **({"variants": {"out": f"aten::{out}"}} if out else {}), **more)
 
 
-factory("empty.memory_format", "kernel_empty", "empty.out", effects=["quantized"])
+def filled(name, kernel, out=None, shape="sized", family="factory", **more):
+    """Memory that the shape rule describes and `kernel` fills; None: it stays as it is."""
+    op(f"aten::{name}", family=family, results="rule", shape=shape,
+       **({"kernel": kernel} if kernel else {}),
+       **({"variants": {"out": f"aten::{out}"}} if out else {}), **more)
+
+
+filled("empty.memory_format", None, "empty.out", effects=["quantized"])
 factory("empty_strided", out="empty_strided.out", shape="strided", effects=["quantized"])
 factory("empty_permuted", out="empty_permuted.out", shape="permuted", effects=["quantized"])
-factory("zeros", out="zeros.out", same=["aten::_efficientzerotensor"])
-factory("ones", out="ones.out")
-factory("full", out="full.out")
+filled("zeros", "kernel_zeros", "zeros.out", same=["aten::_efficientzerotensor"])
+filled("ones", "kernel_ones", "ones.out")
+filled("full", "kernel_full", "full.out")
 for name in ("empty", "zeros", "ones", "full"):
-    factory(f"new_{name}", out=f"new_{name}.out", effects=["no_grad"])
-    factory(f"{name}_like", out=f"{name}_like.out", shape="like", effects=["no_grad"])
+    kernel = None if name == "empty" else f"kernel_{name}"
+    filled(f"new_{name}", kernel, f"new_{name}.out", effects=["no_grad"])
+    filled(f"{name}_like", kernel, f"{name}_like.out", "like", effects=["no_grad"])
 factory("new_empty_strided", out="new_empty_strided.out", shape="strided", effects=["no_grad"])
 
 factory("arange", out="arange.out", shape="arange")
@@ -27,14 +35,14 @@ for name in ("linspace", "logspace"):
     for kind in ("Scalar_Tensor", "Tensor_Scalar", "Tensor_Tensor"):
         factory(f"{name}.{kind}", out=f"{name}.{kind}_out", shape="linspace")
 
-factory("eye", out="eye.out", shape="eye")
-factory("eye.m", "kernel_eye_m", "eye.m_out", shape="eye")
+filled("eye", "kernel_eye", "eye.out", "eye")
+filled("eye.m", "kernel_eye", "eye.m_out", "eye")
 for name in ("tril", "triu"):
     factory(f"{name}_indices", out=f"{name}_indices.out", shape=f"{name}_indices")
     op(f"aten::{name}", family="triangle", kernel=f"kernel_{name}", shape="like_rows",
        variants={"inplace": f"aten::{name}_", "out": f"aten::{name}.out"})
 
-factory("scalar_tensor", out="scalar_tensor.out", shape="number_float")
+filled("scalar_tensor", "kernel_scalar_tensor", "scalar_tensor.out", "number_float")
 op("prim::NumToTensor.Scalar", family="factory", kernel="kernel_num_to_tensor", shape="number",
    same=["prim::NumToTensor.bool"])
 for kind in ("tensor", "as_tensor"):
@@ -43,12 +51,9 @@ for kind in ("tensor", "as_tensor"):
 factory("tensor", "kernel_tensor_list", shape="nested_list")
 factory("as_tensor.list", "kernel_tensor_list", shape="nested_list")
 
-op("aten::fill.Scalar", family="fill", kernel="kernel_fill", shape="like",
-   variants={"out": "aten::fill.Scalar_out"})
-op("aten::fill.Tensor", family="fill", kernel="kernel_fill_tensor", shape="like",
-   variants={"out": "aten::fill.Tensor_out"})
+filled("fill.Scalar", "kernel_full", "fill.Scalar_out", "like", "fill")
+filled("fill.Tensor", "kernel_fill_tensor", "fill.Tensor_out", "like", "fill")
+filled("zero", "kernel_zeros", "zero.out", "like", "fill")
 op("aten::fill_.Scalar", family="fill", kernel="kernel_fill_inplace", shape="itself")
 op("aten::fill_.Tensor", family="fill", kernel="kernel_fill_tensor_inplace", shape="itself")
-op("aten::zero", family="fill", kernel="kernel_zero", shape="like",
-   variants={"out": "aten::zero.out"})
 op("aten::zero_", family="fill", kernel="kernel_zero_inplace", shape="itself")

@@ -80,64 +80,59 @@ rush_status check_overflow(call_ctx *cx, rush_value v, int dtype)
   return RUSH_OK;
 }
 
-static rush_status return_filled(rush_call *c, rush_tensor *t, rush_value v)
+/* -- Filling: the results of zeros, full, *_like, new_* ... are there, by shape rule ----------- */
+
+static rush_status fill(rush_call *c, rush_tensor *t, rush_value v)
 {
-  rush_status s = check_overflow(c->cx, v, t->dtype);
-  if (s == RUSH_OK)
-    s = tensor_fill(c->cx, t, v);
-  return call_return_made_steal(c, 0, t, s);
+  TRY(check_overflow(c->cx, v, t->dtype));
+  return tensor_fill(c->cx, t, v);
 }
 
-/* -- empty, zeros, ones, full ------------------------------------------------------------------ */
-
-/* Size list at argument `at`, options at `opt`. */
-static rush_status new_sized(rush_call *c, uint32_t at, uint32_t opt, int otherwise,
-                             rush_tensor **out)
+rush_kernel kernel_zeros, kernel_ones, kernel_full, kernel_scalar_tensor, kernel_fill_tensor;
+rush_status kernel_zeros(rush_call *c) { return fill(c, call_out(c, 0), value_int(0)); }
+rush_status kernel_ones(rush_call *c) { return fill(c, call_out(c, 0), value_int(1)); }
+/* The number is argument 1, or 2 where sizes stand there (new_full). */
+rush_status kernel_full(rush_call *c)
 {
-  int64_t sizes[TENSOR_MAX_DIMS];
-  int n, dtype;
-  TRY(call_sizes(c, at, sizes, &n));
-  TRY(call_options(c, opt, otherwise, &dtype));
-  return tensor_new(c->cx, dtype, n, sizes, out);
+  return fill(c, call_out(c, 0), c->args[call_list(c, 1) ? 2 : 1]);
 }
+rush_status kernel_scalar_tensor(rush_call *c) { return fill(c, call_out(c, 0), c->args[0]); }
 
-rush_kernel kernel_empty, kernel_zeros, kernel_ones, kernel_full;
-rush_status kernel_empty(rush_call *c)
+static rush_status fill_from_tensor(rush_call *c, rush_tensor *t)
 {
-  rush_tensor *t, *like;
-  TRY(new_sized(c, 0, 1, RUSH_FLOAT32, &t));
-  int64_t format = call_int_or(c, 5, FORMAT_CONTIGUOUS);
-  if (format > FORMAT_PRESERVE) {
-    rush_status s = tensor_new_format(c->cx, t, t->dtype, format, &like);
-    tensor_release(t);
-    if (s != RUSH_OK)
-      return s;
-    t = like;
-  }
-  call_return_steal(c, 0, t);
+  const rush_tensor *value = call_tensor(c, 1);
+  rush_value v;
+  if (value->n_dims != 0)
+    return call_fail(c->cx, "fill_ only supports 0-dimension value tensor but got tensor with %d "
+                            "dimensions.", value->n_dims);
+  TRY(tensor_get(c->cx, value, 0, &v));
+  rush_status s = fill(c, t, v);
+  value_release(v);
+  return s;
+}
+rush_status kernel_fill_tensor(rush_call *c) { return fill_from_tensor(c, call_out(c, 0)); }
+
+rush_kernel kernel_fill_inplace, kernel_fill_tensor_inplace, kernel_zero_inplace;
+rush_status kernel_fill_inplace(rush_call *c)
+{
+  TRY(fill(c, call_tensor(c, 0), c->args[1]));
+  call_return_arg(c, 0, 0);
+  return RUSH_OK;
+}
+rush_status kernel_fill_tensor_inplace(rush_call *c)
+{
+  TRY(fill_from_tensor(c, call_tensor(c, 0)));
+  call_return_arg(c, 0, 0);
+  return RUSH_OK;
+}
+rush_status kernel_zero_inplace(rush_call *c)
+{
+  TRY(fill(c, call_tensor(c, 0), value_int(0)));
+  call_return_arg(c, 0, 0);
   return RUSH_OK;
 }
 
-rush_status kernel_zeros(rush_call *c)
-{
-  rush_tensor *t;
-  TRY(new_sized(c, 0, 1, RUSH_FLOAT32, &t));
-  return return_filled(c, t, value_int(0));
-}
-
-rush_status kernel_ones(rush_call *c)
-{
-  rush_tensor *t;
-  TRY(new_sized(c, 0, 1, RUSH_FLOAT32, &t));
-  return return_filled(c, t, value_int(1));
-}
-
-rush_status kernel_full(rush_call *c)
-{
-  rush_tensor *t;
-  TRY(new_sized(c, 0, 2, dtype_of_scalar(c->args[1]), &t));
-  return return_filled(c, t, c->args[1]);
-}
+/* -- Any strides ------------------------------------------------------------------------------- */
 
 rush_kernel kernel_empty_strided, kernel_empty_permuted;
 /* Any strides: the storage is as large as they reach. */
@@ -198,119 +193,11 @@ rush_status kernel_empty_permuted(rush_call *c)
   return RUSH_OK;
 }
 
-rush_kernel kernel_new_empty, kernel_new_zeros, kernel_new_ones, kernel_new_full,
-  kernel_new_empty_strided;
-rush_status kernel_new_empty(rush_call *c)
-{
-  rush_tensor *t;
-  TRY(new_sized(c, 1, 2, call_tensor(c, 0)->dtype, &t));
-  call_return_steal(c, 0, t);
-  return RUSH_OK;
-}
-
-rush_status kernel_new_zeros(rush_call *c)
-{
-  rush_tensor *t;
-  TRY(new_sized(c, 1, 2, call_tensor(c, 0)->dtype, &t));
-  return return_filled(c, t, value_int(0));
-}
-
-rush_status kernel_new_ones(rush_call *c)
-{
-  rush_tensor *t;
-  TRY(new_sized(c, 1, 2, call_tensor(c, 0)->dtype, &t));
-  return return_filled(c, t, value_int(1));
-}
-
-rush_status kernel_new_full(rush_call *c)
-{
-  rush_tensor *t;
-  TRY(new_sized(c, 1, 3, call_tensor(c, 0)->dtype, &t));
-  return return_filled(c, t, c->args[2]);
-}
-
+rush_kernel kernel_new_empty_strided;
 rush_status kernel_new_empty_strided(rush_call *c)
 {
   return empty_strided(c, 1, call_tensor(c, 0)->dtype);
 }
-
-/* *_like: options at `opt`, memory_format four later. */
-static rush_status new_as(rush_call *c, uint32_t opt, rush_tensor **out)
-{
-  const rush_tensor *t = call_tensor(c, 0);
-  int dtype;
-  TRY(call_options(c, opt, t->dtype, &dtype));
-  return tensor_new_format(c->cx, t, dtype, call_int_or(c, opt + 4, FORMAT_PRESERVE), out);
-}
-
-rush_kernel kernel_empty_like, kernel_zeros_like, kernel_ones_like, kernel_full_like;
-rush_status kernel_empty_like(rush_call *c)
-{
-  rush_tensor *t;
-  TRY(new_as(c, 1, &t));
-  call_return_steal(c, 0, t);
-  return RUSH_OK;
-}
-
-rush_status kernel_zeros_like(rush_call *c)
-{
-  rush_tensor *t;
-  TRY(new_as(c, 1, &t));
-  return return_filled(c, t, value_int(0));
-}
-
-rush_status kernel_ones_like(rush_call *c)
-{
-  rush_tensor *t;
-  TRY(new_as(c, 1, &t));
-  return return_filled(c, t, value_int(1));
-}
-
-rush_status kernel_full_like(rush_call *c)
-{
-  rush_tensor *t;
-  TRY(new_as(c, 2, &t));
-  return return_filled(c, t, c->args[1]);
-}
-
-/* -- fill -------------------------------------------------------------------------------------- */
-
-rush_kernel kernel_fill, kernel_fill_tensor, kernel_fill_inplace, kernel_fill_tensor_inplace,
-    kernel_zero, kernel_zero_inplace;
-static rush_status fill_self(rush_call *c, rush_value v)
-{
-  rush_tensor *t = call_tensor(c, 0);
-  TRY(check_overflow(c->cx, v, t->dtype));
-  TRY(tensor_fill(c->cx, t, v));
-  call_return_arg(c, 0, 0);
-  return RUSH_OK;
-}
-
-static rush_status fill_new(rush_call *c, rush_value v)
-{
-  rush_tensor *t;
-  TRY(tensor_new_like(c->cx, call_tensor(c, 0), DTYPE_NONE, &t));
-  return return_filled(c, t, v);
-}
-
-static rush_status fill_from_tensor(rush_call *c, rush_status (*fill)(rush_call *, rush_value))
-{
-  const rush_tensor *value = call_tensor(c, 1);
-  rush_value v;
-  if (value->n_dims != 0)
-    return call_fail(c->cx, "fill_ only supports 0-dimension value tensor but got tensor with %d "
-                            "dimensions.", value->n_dims);
-  TRY(tensor_get(c->cx, value, 0, &v));
-  rush_status s = fill(c, v);
-  value_release(v);
-  return s;
-}
-rush_status kernel_fill(rush_call *c) { return fill_new(c, c->args[1]); }
-rush_status kernel_fill_tensor(rush_call *c) { return fill_from_tensor(c, fill_new); }
-rush_status kernel_fill_inplace(rush_call *c) { return fill_self(c, c->args[1]); }
-rush_status kernel_fill_tensor_inplace(rush_call *c) { return fill_from_tensor(c, fill_self); }
-rush_status kernel_zero(rush_call *c) { return fill_new(c, value_int(0)); }
-rush_status kernel_zero_inplace(rush_call *c) { return fill_self(c, value_int(0)); }
 
 /* -- Ranges ------------------------------------------------------------------------------------ */
 
@@ -534,26 +421,18 @@ rush_status kernel_logspace(rush_call *c) { return spaced(c, 4, call_float(c, 3)
 
 /* -- Matrices ---------------------------------------------------------------------------------- */
 
-static rush_status eye(rush_call *c, int64_t n, int64_t m, uint32_t opt)
+rush_kernel kernel_eye, kernel_tril_indices, kernel_triu_indices;
+rush_status kernel_eye(rush_call *c)
 {
-  int dtype;
-  int64_t sizes[] = {n, m};
-  rush_tensor *t;
-  if (n < 0 || m < 0)
-    return call_fail(c->cx, "%s must be greater or equal to 0, got %lld", n < 0 ? "n" : "m",
-                     (long long)(n < 0 ? n : m));
-  TRY(call_options(c, opt, RUSH_FLOAT32, &dtype));
-  if ((dtype >= RUSH_UINT16 && dtype <= RUSH_UINT64) || dtype == RUSH_COMPLEX32)
-    return call_no_dtype(c->cx, "eye", dtype);
-  TRY(tensor_new(c->cx, dtype, 2, sizes, &t));
-  TRY(return_filled(c, t, value_int(0)));
-  for (int64_t i = 0; i < i64_min(n, m) && !call_over_at(c->cx, i); i++)
+  rush_tensor *t = call_out(c, 0);
+  if ((t->dtype >= RUSH_UINT16 && t->dtype <= RUSH_UINT64) || t->dtype == RUSH_COMPLEX32)
+    return call_no_dtype(c->cx, "eye", t->dtype);
+  TRY(tensor_fill(c->cx, t, value_int(0)));
+  const int64_t m = t->sizes[1];
+  for (int64_t i = 0; i < i64_min(t->sizes[0], m) && !call_over_at(c->cx, i); i++)
     tensor_set(t, i * m + i, value_int(1));
   return RUSH_OK;
 }
-rush_kernel kernel_eye, kernel_eye_m, kernel_tril_indices, kernel_triu_indices;
-rush_status kernel_eye(rush_call *c) { return eye(c, call_int(c, 0), call_int(c, 0), 1); }
-rush_status kernel_eye_m(rush_call *c) { return eye(c, call_int(c, 0), call_int(c, 1), 2); }
 
 static rush_status triangle_indices(rush_call *c, bool lower)
 {
@@ -624,16 +503,7 @@ rush_status kernel_triu(rush_call *c) { return triangle(c, false); }
 
 /* -- From numbers ------------------------------------------------------------------------------ */
 
-rush_kernel kernel_scalar_tensor, kernel_num_to_tensor, kernel_tensor_number, kernel_tensor_list;
-rush_status kernel_scalar_tensor(rush_call *c)
-{
-  int dtype;
-  rush_tensor *t;
-  TRY(call_options(c, 1, RUSH_FLOAT32, &dtype));
-  TRY(tensor_new(c->cx, dtype, 0, NULL, &t));
-  return return_filled(c, t, c->args[0]);
-}
-
+rush_kernel kernel_num_to_tensor, kernel_tensor_number, kernel_tensor_list;
 rush_status kernel_num_to_tensor(rush_call *c)
 {
   int dtype = dtype_of_scalar(c->args[0]);
