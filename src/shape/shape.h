@@ -100,6 +100,13 @@ static inline void *shape_alloc(shape_env *e, size_t n_bytes)
   e->at += n;
   return p;
 }
+/* Give back p and what was allocated after it, where p is in a frame's buffer. */
+static inline void shape_release(shape_env *e, void *p)
+{
+  char *at = p;
+  if (!e->s && at < e->at && at >= e->spare - SHAPE_FRAME_BYTES)
+    e->at = at;
+}
 /* Refuse: leaves at compile time, is remembered at run time.  `type`: the Python class, or NULL. */
 void shape_refuse(shape_env *e, rush_status st, const char *type, const char *fmt, ...)
     RUSH_PRINTF(4, 5);

@@ -5,7 +5,10 @@
  * over one result after another.  Each becomes a tensor at once: a view of the argument that it
  * aliases, that argument itself, or memory of its own; results of a Tensor[] are appended to a
  * list. Rejected: collecting all facts first, which takes memory for as many rows as unbind()
- * gives. Cost: about 60 instructions more than geometry written by hand. */
+ * gives.
+ *
+ * Cost: a view takes 330 (t) to 610 (slice) instructions more than geometry written by hand took.
+ * Compiling shape/rules.c for speed saves a quarter of that and takes 50 KB. */
 #include "ops/call/results.h"
 
 #include "ops/call/registry.h"
