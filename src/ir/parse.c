@@ -289,8 +289,9 @@ static void parser_free(void *arg)
   table_free(&p->groups);
 }
 
-/* Numbers of named values show nowhere; they only must not meet those that do.  A call whose text named its function in brackets
- * gets a number for it: printing writes the constant that PyTorch has. */
+/* Numbers of named values show nowhere; they only must not meet those that do.  A call whose text
+ * named its function in brackets gets a number for it: printing writes the constant that PyTorch
+ * has. */
 static void renumber_named(ir_parser *p, ir_block *b)
 {
   session_enter(p->s);

@@ -166,8 +166,8 @@ static void release_item(rush_value v, dying *d)
   }
 }
 
-/* Items from i on that are one heap value: a list made by multiplication has a million of them, and their references are
- * dropped at once. */
+/* Items from i on that are one heap value: a list made by multiplication has a million of them, and
+ * their references are dropped at once. */
 static size_t same_items(const rush_list *l, size_t i)
 {
   const rush_value *v = &l->items[i];
@@ -179,7 +179,8 @@ static size_t same_items(const rush_list *l, size_t i)
 
 static void destroy_list(rush_list *l, dying *d)
 {
-  const bool plain = l->elem->kind == TYPE_INT || l->elem->kind == TYPE_FLOAT || l->elem->kind == TYPE_BOOL;
+  const bool plain =
+    l->elem->kind == TYPE_INT || l->elem->kind == TYPE_FLOAT || l->elem->kind == TYPE_BOOL;
   for (size_t i = 0, n; i < l->n && !plain; i += n) {
     n = value_is_heap(l->items[i]) ? same_items(l, i) : 1;
     if (n > 1)
