@@ -34,6 +34,11 @@ static inline bool heap_drop(heap *h)
    * instruction. */
   return atomic_fetch_sub_explicit(&h->refs, 1, memory_order_acq_rel) == 1;
 }
+/* Drop n references of more than n. */
+static inline void heap_drop_some(heap *h, uint32_t n)
+{
+  atomic_fetch_sub_explicit(&h->refs, n, memory_order_release);
+}
 static inline bool heap_is_unique(const heap *h)
 {
   return atomic_load_explicit(&h->refs, memory_order_acquire) == 1;

@@ -33,6 +33,8 @@ static char *keep_text(builder *b, const char *text)
 
 static rush_signature_item *add_item(builder *b, const char *name, const char *type)
 {
+  if (text_failed(b->path))
+    session_check(b->s, call_nomem(b->s->cx));
   GROW_IN(b->s, &b->sig->mem, *b->list.at, *b->list.n, b->list.cap, 8);
   rush_signature_item *item = &(*b->list.at)[*b->list.n];
   *item = (rush_signature_item)RUSH_SIGNATURE_ITEM_INIT;

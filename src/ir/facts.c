@@ -186,5 +186,5 @@ const type *ir_facts_type(session *s, type_store *ts, const ir_facts *f)
     return type_simple(TYPE_TENSOR);
   text_buf *text = session_text(s);
   print_facts(text, f);
-  return session_type(s, type_new_named(ts, TYPE_TENSOR, text_str(text), NULL, 0));
+  return session_type(s, type_new_named(ts, TYPE_TENSOR, session_take_text(s, text), NULL, 0));
 }

@@ -289,11 +289,15 @@ static void parser_free(void *arg)
   table_free(&p->groups);
 }
 
-/* Numbers of named values show nowhere; they only must not meet those that do. */
+/* Numbers of named values show nowhere; they only must not meet those that do.  A call whose text
+ * named its function in brackets gets a number for it: printing writes the constant that PyTorch
+ * has. */
 static void renumber_named(ir_parser *p, ir_block *b)
 {
   session_enter(p->s);
   for (ir_node *n = b->param;; n = n == b->param ? ir_block_first(b) : n->next) {
+    if (n->kind == IR_CALL_FUNCTION && n->function && !ir_attr_find(n, "_fn"))
+      ir_attr_set_int(p->s, n, "_fn", p->max_id++);
     for (uint32_t i = 0; i < n->n_outputs; i++)
       if (n->outputs[i]->name)
         n->outputs[i]->id = p->max_id++;

@@ -28,7 +28,7 @@ ABSENT(traced, recorder_constant,
 ABSENT(void, recorder_add, (session *s, recorder *r, const recorder_call *c, traced *outputs))
 ABSENT(void, recorder_set_name, (session *s, recorder *r, traced v, const char *name))
 void recorder_skip(recorder *r, uint32_t n) {}
-ABSENT(const type *, recorder_type, (session *s, const recorder *r, traced v))
+bool recorder_has(const recorder *r, traced v) { return false; }
 ABSENT(void, recorder_open, (session *s, recorder *r, const char *path))
 ABSENT(traced, recorder_close, (session *s, recorder *r, traced result))
 ABSENT(uint32_t, recorder_finish, (session *s, recorder *r, traced output))

@@ -59,9 +59,14 @@ program *recorder_program(const recorder *r) { return r->p; }
 
 /* -- Values ------------------------------------------------------------------------------------ */
 
+bool recorder_has(const recorder *r, traced v)
+{
+  return v > 0 && v <= r->cap_values && r->values[v - 1].value;
+}
+
 ir_value *recorder_value(session *s, const recorder *r, traced v)
 {
-  if (v == 0 || v > r->g->next_id || !r->values[v - 1].value)
+  if (!recorder_has(r, v))
     session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "%u is no value of this trace", v);
   return r->values[v - 1].value;
 }
@@ -72,11 +77,6 @@ traced recorder_enter(session *s, recorder *r, ir_value *v, uint32_t of_frame)
     GROW_IN(s, &r->g->mem, r->values, r->cap_values, r->cap_values, 256);
   r->values[v->id] = (value_info){v, of_frame, r->n_numbers++, NULL};
   return v->id + 1;
-}
-
-const type *recorder_type(session *s, const recorder *r, traced v)
-{
-  return recorder_value(s, r, v)->type;
 }
 
 static bool is_letter(char c)
@@ -271,7 +271,9 @@ static ir_node *new_node(session *s, recorder *r, const recorder_call *c)
 {
   ir_node *n;
 
-  if (c->host_attrs) {
+  if (c->op) {
+    n = ir_node_new_op(s, r->g, c->op, NULL, 0);
+  } else if (c->host_attrs) {
     n = ir_node_new(s, r->g, IR_OP, NULL, 0);
     n->op = host_op(s, c->callee);
     ir_attr_set_string(s, n, "_attrs", c->host_attrs);
@@ -341,13 +343,21 @@ void recorder_add(session *s, recorder *r, const recorder_call *c, traced *outpu
   check_open(s, r);
   ir_node *n = new_node(s, r, c);
 
-  ir_node_resolve(s, n);
+  if (!c->op)
+    ir_node_resolve(s, n);
   uint32_t in = link(s, r, n, c->after);
   for (uint32_t i = 0; i < c->n_outputs; i++) {
-    const type *t = c->types && c->types[i] ? c->types[i] : follows(s, r, n, i);
-    outputs[i] = recorder_enter(s, r, ir_node_add_output(s, n, t), in);
+    const type *t = c->types && c->types[i] ? c->types[i] : NULL;
+    if (i >= n->n_outputs)
+      ir_node_add_output(s, n, t ? t : follows(s, r, n, i));
+    else if (t)
+      n->outputs[i]->type = t;
+    outputs[i] = recorder_enter(s, r, n->outputs[i], in);
   }
-  ir_node_resolve(s, n);
+  for (uint32_t i = c->n_outputs; i < n->n_outputs; i++)
+    recorder_enter(s, r, n->outputs[i], in);
+  if (!c->op)
+    ir_node_resolve(s, n);
   set_place(s, r, n, c->where);
 }
 

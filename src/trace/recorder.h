@@ -43,7 +43,8 @@ traced recorder_attribute(session *s, recorder *r, const char *path);
 traced recorder_constant(session *s, recorder *r, rush_value v, const type *t, const char *where);
 
 typedef struct recorder_call { /* one node; zero what does not apply */
-  const char *kind;         /* "aten::add", "prim::TupleUnpack", "prim::CallMethod" */
+  const char *kind;         /* "aten::add", "prim::TupleUnpack", "prim::CallMethod"; or */
+  const op *op; /* this overload, whose schema types the outputs that `types` does not */
   function *callee;         /* of prim::CallFunction, or what calls the host's function (host) */
   const char *method;       /* of prim::CallMethod: its name */
   const char *host_attrs;   /* of a call of the host's: as text shows its attributes, or NULL */
@@ -61,8 +62,8 @@ void recorder_add(session *s, recorder *r, const recorder_call *c, traced *outpu
 void recorder_set_name(session *s, recorder *r, traced v, const char *name);
 /* Leave out n numbers: PyTorch has values there that we have not. */
 void recorder_skip(recorder *r, uint32_t n);
-/* Return the type of a value. */
-const type *recorder_type(session *s, const recorder *r, traced v);
+/* True if v is a value of this trace. */
+bool recorder_has(const recorder *r, traced v);
 
 /* Begin a call of the submodule at `path`, or (NULL) a task of the current module. */
 void recorder_open(session *s, recorder *r, const char *path);

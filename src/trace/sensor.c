@@ -1,8 +1,10 @@
-/* trace/sensor.c -- records calls and makes a function of them (sensor.h). During the calls
- * only identities and arguments are noted, in arrays; the graph is built at the end, so that a
- * failed trace leaves nothing. Objects are found by address in an open-addressed table and are
- * held, so that an address cannot be used again. Cost: O(steps), with all recorded values held in
- * memory meanwhile. */
+/* trace/sensor.c -- reports calls of this library to a recorder (sensor.h).
+ *
+ * Each call becomes a node at once, in a session of its own; the first failure is kept and returned
+ * at the end.  Objects are found by address in an open-addressed table and are held, so that an
+ * address cannot be used again.  What a call gave, and what is in it, has values before it can
+ * change; dead code elimination removes those that nobody took.  Cost: O(values), which are all
+ * held in memory meanwhile. */
 #include "trace/sensor.h"
 
 #include "ops/call/profile.h"
@@ -10,81 +12,38 @@
 #include "passes/passes.h"
 #include "trace/recorder.h"
 
-typedef enum origin {
-  ORIGIN_INPUT,
-  ORIGIN_RESULT,
-  ORIGIN_ELEMENT,
-  ORIGIN_MADE,
-  ORIGIN_CONSTANT
-} origin;
-
-typedef struct item { /* a value of the trace; its number is its place */
-  origin from;
-  bool is_used;     /* ELEMENT: somebody asked for it */
-  uint32_t a,
-    /* INPUT: number; RESULT: step, number; ELEMENT: item of the container, number; MADE: range of
-     * `parts` */
-    b;
-  rush_value value; /* retained */
+typedef struct item { /* an object that has a value in the trace */
+  rush_value value;   /* retained */
+  traced is;
 } item;
-
-typedef struct step {
-  const op *op;       /* or */
-  function *function; /* its program is retained */
-  uint32_t inputs, n_inputs; /* range of `parts` */
-  uint32_t outputs,
-    /* items in a row, containers' elements between: outputs[i] stand in `parts` behind the
-     * inputs */
-    n_outputs;
-  uint32_t end; /* of the items that it made */
-} step;
 
 struct trace {
   context *ctx; /* retained */
   call_hook hook;
-  bool is_on, failed;
+  bool is_on;
+  rush_status status; /* of the first call that could not be recorded */
+  rush_error error;
+  program *p; /* ours */
+  type *cls;  /* of the module that the trace becomes */
+  recorder *r;
   item *items;
-  uint32_t *parts;
-  step *steps;
-  const char **names;
-  uint32_t n_items, cap_items, n_parts, cap_parts, n_steps, cap_steps, n_inputs;
-  /* n_slots, a power of two: item + 1 by the address of its value; the newest one is found */
-  uint32_t *slots;
+  rush_value *objects; /* whose methods were called: attributes m0, m1 ... of the class; retained */
+  uint32_t n_items, cap_items, n_objects, cap_objects;
+  uint32_t *slots; /* n_slots, a power of two: item + 1 by address; the newest one is found */
   uint32_t n_slots, n_taken;
 };
 
-#define NOTHING UINT32_MAX
-
-/* -- Growing ----------------------------------------------------------------------------------- */
-
-static void *room(trace *t, void *list, uint32_t n, uint32_t *cap, size_t item_bytes)
+/* Room for one more in a row of the trace's. */
+static void *room(session *s, trace *t, void *row, uint32_t n, uint32_t *cap, size_t item_bytes)
 {
   if (n < *cap)
-    return list;
+    return row;
   uint32_t more = *cap ? *cap * 2 : 64;
-  void *grown = mem_realloc(t->ctx, list, *cap * item_bytes, more * item_bytes);
-  if (!grown) {
-    t->failed = true;
-    return list;
-  }
+  void *grown = mem_realloc(t->ctx, row, *cap * item_bytes, more * item_bytes);
+  if (!grown)
+    session_check(s, call_nomem(s->cx));
   *cap = more;
   return grown;
-}
-
-static uint32_t add_item(trace *t, origin from, uint32_t a, uint32_t b, rush_value v)
-{
-  t->items = room(t, t->items, t->n_items, &t->cap_items, sizeof *t->items);
-  if (t->n_items == t->cap_items)
-    return NOTHING;
-  t->items[t->n_items] = (item){from, false, a, b, value_retain(v)};
-  return t->n_items++;
-}
-
-static void add_part(trace *t, uint32_t part)
-{
-  t->parts = room(t, t->parts, t->n_parts, &t->cap_parts, sizeof *t->parts);
-  if (t->n_parts < t->cap_parts)
-    t->parts[t->n_parts++] = part;
 }
 
 /* -- Identity ---------------------------------------------------------------------------------- */
@@ -115,33 +74,55 @@ static uint32_t *address_slot(trace *t, const void *address)
   }
 }
 
-static bool grow_slots(trace *t)
+static void grow_slots(session *s, trace *t)
 {
   uint32_t n_old = t->n_slots, *old = t->slots;
   uint32_t *slots = mem_alloc_zero(t->ctx, (n_old ? 2 * n_old : 256) * sizeof *slots);
 
   if (!slots)
-    return false;
+    session_check(s, call_nomem(s->cx));
   t->slots = slots;
   t->n_slots = n_old ? 2 * n_old : 256;
   for (uint32_t i = 0; i < n_old; i++)
     if (old[i])
       *address_slot(t, t->items[old[i] - 1].value.as.heap) = old[i];
   mem_free(t->ctx, old, n_old * sizeof *old);
-  return true;
 }
 
-static void name_item(trace *t, uint32_t id)
+/* The object is the value `is` from now on. */
+static void name_object(session *s, trace *t, rush_value v, traced is)
 {
-  if (id == NOTHING || !has_identity(t->items[id].value))
+  if (!has_identity(v))
     return;
-  if (2 * t->n_taken >= t->n_slots && !grow_slots(t)) {
-    t->failed = true;
-    return;
-  }
-  uint32_t *slot = address_slot(t, t->items[id].value.as.heap);
+  if (2 * t->n_taken >= t->n_slots)
+    grow_slots(s, t);
+  t->items = room(s, t, t->items, t->n_items, &t->cap_items, sizeof *t->items);
+  uint32_t *slot = address_slot(t, v.as.heap);
   t->n_taken += *slot == 0;
-  *slot = id + 1;
+  t->items[t->n_items++] = (item){value_retain(v), is};
+  *slot = t->n_items;
+}
+
+/* -- Values ------------------------------------------------------------------------------------ */
+
+static const type *value_type(session *s, trace *t, rush_value v)
+{
+  const type *found = type_of_value(&t->p->types, v);
+  if (!found)
+    session_check(s, call_nomem(s->cx));
+  return found;
+}
+
+static traced add_node(session *s, trace *t, const char *kind, const traced *in, uint32_t n,
+                       const type *out)
+{
+  traced made;
+
+  recorder_add(
+    s, t->r,
+    &(recorder_call){.kind = kind, .inputs = in, .n_inputs = n, .n_outputs = 1, .types = &out},
+    &made);
+  return made;
 }
 
 /* Item i of a container; false behind the last. */
@@ -163,130 +144,210 @@ static bool is_deleted(rush_value v, size_t i)
   return v.tag == RUSH_TAG_DICT && v.as.dict->entries[i].key.tag == RUSH_TAG_UNSET;
 }
 
-/* The item's value, and what is in it, are found from now on. */
-static void bind(trace *t, uint32_t id)
+/* The object, and what is in it, have values from now on: a container may change later. */
+static void bind(session *s, trace *t, rush_value v, traced is)
 {
   rush_value element;
+  bool is_tuple = v.tag == RUSH_TAG_TUPLE, is_dict = v.tag == RUSH_TAG_DICT;
 
-  name_item(t, id);
-  if (id == NOTHING)
-    return;
-  for (size_t i = 0; element_at(t->items[id].value, i, &element) && !t->failed; i++)
-    if (has_identity(element) && !is_deleted(t->items[id].value, i))
-      bind(t, add_item(t, ORIGIN_ELEMENT, id, (uint32_t)i, element));
+  session_enter(s);
+  name_object(s, t, v, is);
+  for (size_t i = 0; element_at(v, i, &element); i++) {
+    if (!has_identity(element) || is_deleted(v, i))
+      continue;
+    rush_value at = is_dict ? v.as.dict->entries[i].key : value_int((int64_t)i);
+    traced in[2] = {is, recorder_constant(s, t->r, at, NULL, NULL)};
+    const char *kind = is_tuple ? "prim::TupleIndex" : "aten::__getitem__";
+    bind(s, t, element, add_node(s, t, kind, in, 2, value_type(s, t, element)));
+  }
+  session_leave(s);
 }
 
-static uint32_t use(trace *t, uint32_t id)
+/* Programs whose functions are called live as long as ours. */
+typedef struct called {
+  program *program;
+  struct called *next;
+} called;
+
+static void release_called(program *p)
 {
-  for (uint32_t i = id; i != NOTHING && !t->items[i].is_used;
-       i = t->items[i].from == ORIGIN_ELEMENT ? t->items[i].a : NOTHING)
-    t->items[i].is_used = true;
-  return id;
+  for (called *c = p->front; c; c = c->next)
+    program_release(c->program);
 }
 
-/* The item that v is; a new one for what nobody gave. */
-static uint32_t find_traced(trace *t, rush_value v)
+static void hold_program(session *s, trace *t, program *p)
+{
+  for (called *c = t->p->front; c; c = c->next)
+    if (c->program == p)
+      return;
+  called *c = session_alloc_in(s, &t->p->mem, sizeof *c);
+  *c = (called){program_retain(p), t->p->front};
+  t->p->front = c;
+}
+
+/* A module or object of a program: an attribute of ours. */
+static traced held_object(session *s, trace *t, rush_value v)
+{
+  const char *name = session_printf(s, "m%u", t->n_objects);
+
+  t->objects = room(s, t, t->objects, t->n_objects, &t->cap_objects, sizeof *t->objects);
+  hold_program(s, t, v.as.object->type->cls->program);
+  class_add_attr(s, t->cls, name, v.as.object->type);
+  t->objects[t->n_objects++] = value_retain(v);
+  return recorder_attribute(s, t->r, name);
+}
+
+/* The value that v is; a new one for what no call gave. */
+static traced find(session *s, trace *t, rush_value v)
 {
   rush_value element;
+  bool is_row = v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE;
+  traced made;
 
-  if (v.aux && v.aux <= t->n_items && !has_identity(v))
-    return use(t, v.aux - 1);
+  if (!has_identity(v) && recorder_has(t->r, v.aux))
+    return v.aux;
   if (has_identity(v) && t->n_slots && *address_slot(t, v.as.heap))
-    return use(t, *address_slot(t, v.as.heap) - 1);
-  if (v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_TUPLE) {
-    uint32_t id = add_item(t, ORIGIN_CONSTANT, 0, 0, v);
-    if (v.tag != RUSH_TAG_DICT)
-      name_item(t, id);
-    return id;
+    return t->items[*address_slot(t, v.as.heap) - 1].is;
+  if (is_row) { /* not found again: it may change */
+    uint32_t n = (uint32_t)(v.tag == RUSH_TAG_LIST ? v.as.list->n : v.as.tuple->n);
+    traced *in = session_array(s, traced, n + 1);
+    session_enter(s);
+    for (uint32_t i = 0; i < n && element_at(v, i, &element); i++)
+      in[i] = find(s, t, element);
+    session_leave(s);
+    return add_node(s, t, v.tag == RUSH_TAG_LIST ? "prim::ListConstruct" : "prim::TupleConstruct",
+                    in, n, value_type(s, t, v));
   }
-  uint32_t made[64], *ids = made;
-  size_t n = v.tag == RUSH_TAG_LIST ? v.as.list->n : v.as.tuple->n;
-  if (n > COUNT_OF(made) && !(ids = mem_alloc(t->ctx, n * sizeof *ids))) {
-    t->failed = true;
-    return NOTHING;
-  }
-  for (size_t i = 0; element_at(v, i, &element); i++)
-    ids[i] = find_traced(t, element);
-  uint32_t first = t->n_parts;
-  for (size_t i = 0; i < n; i++)
-    add_part(t, ids[i]);
-  if (ids != made)
-    mem_free(t->ctx, ids, n * sizeof *ids);
-  return add_item(t, ORIGIN_MADE, first, (uint32_t)n, v); /* not found again: it may change */
+  made = v.tag == RUSH_TAG_OBJECT ? held_object(s, t, v)
+                                  : recorder_constant(s, t->r, v, NULL, NULL);
+  if (v.tag != RUSH_TAG_DICT)
+    name_object(s, t, v, made);
+  return made;
 }
 
-/* -- Steps ------------------------------------------------------------------------------------- */
+/* -- Calls ------------------------------------------------------------------------------------- */
 
-static void record(trace *t, const op *o, function *f, const rush_value *args, uint32_t n_args,
-                   rush_value *results, uint32_t n_results)
+typedef struct event { /* one call */
+  trace *t;
+  const op *op;       /* or */
+  function *function;
+  const rush_value *args;
+  rush_value *results; /* numbers among them are marked */
+  uint32_t n_args, n_results;
+} event;
+
+static bool is_number(rush_value v)
 {
-  uint32_t few[64], *ids = few;
+  return !has_identity(v) && v.tag <= RUSH_TAG_FLOAT && v.tag != RUSH_TAG_TENSOR;
+}
 
-  t->steps = room(t, t->steps, t->n_steps, &t->cap_steps, sizeof *t->steps);
-  if (n_args > COUNT_OF(few))
-    ids = mem_alloc(t->ctx, n_args * sizeof *ids);
-  if (t->failed || t->n_steps == t->cap_steps || !ids) {
-    t->failed = true;
-    return;
-  }
-  for (uint32_t i = 0; i < n_args; i++)
-    ids[i] = find_traced(t, args[i]);
-  step *made = &t->steps[t->n_steps];
+static void record_call(session *s, void *arg)
+{
+  event *e = arg;
+  trace *t = e->t;
+  const function *f = e->function;
+  traced *in = session_array(s, traced, e->n_args + 1);
+  traced *out = session_array(s, traced, e->n_results + 1);
+  const type **types = session_array(s, const type *, e->n_results + 1);
+
+  for (uint32_t i = 0; i < e->n_args; i++)
+    in[i] = find(s, t, e->args[i]);
+  for (uint32_t i = 0; i < e->n_results; i++)
+    if (f || (e->results[i].tag != RUSH_TAG_NONE && e->results[i].tag != RUSH_TAG_TENSOR))
+      types[i] = value_type(s, t, e->results[i]);
   if (f)
-    program_retain(f->program);
-  *made = (step){
-    .op = o, .function = f, .inputs = t->n_parts, .n_inputs = n_args, .n_outputs = n_results};
-  for (uint32_t i = 0; i < n_args; i++)
-    add_part(t, ids[i]);
-  if (ids != few)
-    mem_free(t->ctx, ids, n_args * sizeof *ids);
-  made->outputs = t->n_items;
-  for (uint32_t i = 0; i < n_results; i++) { /* first all results, so that they stand in a row */
-    uint32_t id = add_item(t, ORIGIN_RESULT, t->n_steps, i, results[i]);
-    if (id != NOTHING && !has_identity(results[i]) && results[i].tag <= RUSH_TAG_FLOAT &&
-        results[i].tag != RUSH_TAG_TENSOR)
-      results[i].aux = id + 1;
+    hold_program(s, t, f->program);
+  recorder_add(s, t->r,
+               &(recorder_call){.kind = !f ? NULL : f->self ? "prim::CallMethod"
+                                                            : "prim::CallFunction",
+                                .op = e->op,
+                                .callee = e->function,
+                                .method = f && f->self ? f->name : NULL,
+                                .inputs = in,
+                                .n_inputs = e->n_args,
+                                .n_outputs = e->n_results,
+                                .types = types},
+               out);
+  for (uint32_t i = 0; i < e->n_results; i++) {
+    bind(s, t, e->results[i], out[i]);
+    if (is_number(e->results[i]))
+      e->results[i].aux = out[i];
   }
-  for (uint32_t i = 0; i < n_results && !t->failed; i++)
-    bind(t, made->outputs + i);
-  t->steps[t->n_steps++].end = t->n_items;
+}
+
+static void record(event *e)
+{
+  trace *t = e->t;
+  call_ctx cx;
+
+  if (t->status != RUSH_OK)
+    return;
+  call_ctx_init(&cx, t->ctx, &t->error);
+  t->status = session_run(&cx, record_call, e);
 }
 
 static void on_op(void *user, rush_call *c)
 {
-  record(user, c->op, NULL, c->args, c->n_args, c->results, c->n_results);
+  record(&(event){.t = user,
+                  .op = c->op,
+                  .args = c->args,
+                  .results = c->results,
+                  .n_args = c->n_args,
+                  .n_results = c->n_results});
 }
 
 static void on_function(void *user, void *f, const rush_value *args, uint32_t n_args,
                         rush_value *result)
 {
-  record(user, NULL, f, args, n_args, result, 1);
+  record(&(event){
+    .t = user, .function = f, .args = args, .results = result, .n_args = n_args, .n_results = 1});
+}
+
+/* -- Life -------------------------------------------------------------------------------------- */
+
+typedef struct beginning {
+  trace *t;
+  const rush_value *inputs;
+  const char *const *names;
+  uint32_t n;
+} beginning;
+
+static void begin_trace(session *s, void *arg)
+{
+  const beginning *b = arg;
+  trace *t = b->t;
+  traced *in = session_array(s, traced, b->n + 1);
+
+  t->p = program_new(s, t->ctx);
+  t->p->front_free = release_called;
+  t->cls = program_add_class(s, t->p, TYPE_CLASS, "__torch__.Traced");
+  t->cls->cls->is_module = true;
+  t->r = recorder_new(s, t->p, t->cls);
+  for (uint32_t i = 0; i < b->n; i++)
+    in[i] = recorder_input(s, t->r, value_type(s, t, b->inputs[i]),
+                           b->names && b->names[i] ? b->names[i] : "input");
+  for (uint32_t i = 0; i < b->n; i++)
+    bind(s, t, b->inputs[i], in[i]);
 }
 
 rush_status trace_begin(context *c, const rush_value *inputs, const char *const *names, uint32_t n,
                         trace **out, rush_error *err)
 {
   trace *t = mem_alloc_zero(c, sizeof *t);
+  beginning b = {t, inputs, names, n};
+  call_ctx cx;
 
   if (!t)
     return error_nomem(err);
   t->ctx = context_retain(c);
-  t->n_inputs = n;
-  t->names = mem_alloc_zero(c, n * sizeof *t->names);
-  for (uint32_t i = 0; i < n; i++) {
-    const char *name = names && names[i] ? names[i] : "input";
-    char *copy = t->names ? mem_alloc(c, strlen(name) + 1) : NULL;
-    if (copy)
-      t->names[i] = memcpy(copy, name, strlen(name) + 1);
-    t->failed |= !copy;
-    add_item(t, ORIGIN_INPUT, i, 0, inputs[i]);
-  }
-  for (uint32_t i = 0; i < n && !t->failed; i++)
-    bind(t, i);
   t->hook = (call_hook){.user = t, .op = on_op, .function = on_function};
-  if (t->failed || profile_add_hook(c, &t->hook, NULL) != RUSH_OK) {
+  call_ctx_init(&cx, c, err);
+  rush_status st = session_run(&cx, begin_trace, &b);
+  if (st == RUSH_OK && profile_add_hook(c, &t->hook, NULL) != RUSH_OK)
+    st = error_nomem(err);
+  if (st != RUSH_OK) {
     trace_drop(t);
-    return error_nomem(err);
+    return st;
   }
   t->is_on = true;
   *out = t;
@@ -310,247 +371,61 @@ void trace_drop(trace *t)
   stop(t);
   for (uint32_t i = 0; i < t->n_items; i++)
     value_release(t->items[i].value);
-  for (uint32_t i = 0; i < t->n_steps; i++)
-    if (t->steps[i].function)
-      program_release(t->steps[i].function->program);
-  for (uint32_t i = 0; i < t->n_inputs && t->names; i++)
-    mem_free(c, (char *)(uintptr_t)t->names[i], t->names[i] ? strlen(t->names[i]) + 1 : 0);
-  mem_free(c, t->names, t->n_inputs * sizeof *t->names);
+  for (uint32_t i = 0; i < t->n_objects; i++)
+    value_release(t->objects[i]);
   mem_free(c, t->items, t->cap_items * sizeof *t->items);
-  mem_free(c, t->parts, t->cap_parts * sizeof *t->parts);
-  mem_free(c, t->steps, t->cap_steps * sizeof *t->steps);
+  mem_free(c, t->objects, t->cap_objects * sizeof *t->objects);
   mem_free(c, t->slots, t->n_slots * sizeof *t->slots);
+  recorder_free(t->r);
+  program_release(t->p);
+  rush_error_clear(&t->error);
   mem_free(c, t, sizeof *t);
   context_release(c);
 }
 
-/* -- The graph --------------------------------------------------------------------------------- */
+/* -- The end ----------------------------------------------------------------------------------- */
 
-typedef struct builder {
-  session *s;
+typedef struct ending {
   trace *t;
-  program *p;
-  ir_graph *g;
-  type *cls;
-  ir_value **of; /* by item */
   const rush_value *outputs;
-  uint32_t n_outputs;
-  rush_value *held; /* objects whose methods were called: the class's attributes */
-  uint32_t n_held;
+  uint32_t n;
   rush_value object;
-} builder;
+} ending;
 
-static const type *value_type(builder *b, rush_value v)
+static void end_trace(session *s, void *arg)
 {
-  const type *t = type_of_value(&b->p->types, v);
-  if (!t)
-    session_check(b->s, call_nomem(b->s->cx));
-  return t;
-}
-
-static ir_value *put_node(builder *b, ir_node *n, const type *t)
-{
-  ir_node_append(n, b->g->block);
-  return n->n_outputs ? n->outputs[0] : ir_node_add_output(b->s, n, t);
-}
-
-static ir_value *constant(builder *b, rush_value v)
-{
-  v.aux = 0;
-  return put_node(b, ir_constant_new(b->s, b->g, v, NULL), NULL);
-}
-
-/* Programs whose functions are called live as long as ours. */
-typedef struct called {
-  program *program;
-  struct called *next;
-} called;
-
-static void release_called(program *p)
-{
-  for (called *c = p->front; c; c = c->next)
-    program_release(c->program);
-}
-
-static void hold_program(builder *b, program *p)
-{
-  for (called *c = b->p->front; c; c = c->next)
-    if (c->program == p)
-      return;
-  called *c = session_alloc_in(b->s, &b->p->mem, sizeof *c);
-  *c = (called){program_retain(p), b->p->front};
-  b->p->front = c;
-}
-
-/* A module or object of a program: an attribute of ours. */
-static ir_value *held_object(builder *b, rush_value v)
-{
-  uint32_t i = 0;
-
-  while (i < b->n_held && b->held[i].as.object != v.as.object)
-    i++;
-  const char *name = session_printf(b->s, "m%u", i);
-  if (i == b->n_held) {
-    b->held[b->n_held++] = v;
-    class_add_attr(b->s, b->cls, name, v.as.object->type);
-    hold_program(b, v.as.object->type->cls->program);
-  }
-  ir_value *self = ir_block_input(b->g->block, 0);
-  ir_node *n = ir_node_new(b->s, b->g, IR_GET_ATTR, &self, 1);
-  ir_attr_set_string(b->s, n, "name", name);
-  return put_node(b, n, v.as.object->type);
-}
-
-static ir_value *value_of(builder *b, uint32_t id);
-
-static ir_value *made(builder *b, const item *it)
-{
-  ir_value **in = session_array(b->s, ir_value *, it->b + 1);
-
-  for (uint32_t i = 0; i < it->b; i++)
-    in[i] = value_of(b, b->t->parts[it->a + i]);
-  ir_kind kind = it->value.tag == RUSH_TAG_LIST ? IR_LIST_CONSTRUCT : IR_TUPLE_CONSTRUCT;
-  return put_node(b, ir_node_new(b->s, b->g, kind, in, it->b), value_type(b, it->value));
-}
-
-static ir_value *traced_element(builder *b, const item *it)
-{
-  const item *of = &b->t->items[it->a];
-  bool is_tuple = of->value.tag == RUSH_TAG_TUPLE, is_dict = of->value.tag == RUSH_TAG_DICT;
-  ir_value *in[2] = {value_of(b, it->a), NULL};
-
-  in[1] = constant(b, is_dict ? of->value.as.dict->entries[it->b].key : value_int(it->b));
-  if (is_tuple)
-    return put_node(b, ir_node_new(b->s, b->g, IR_TUPLE_INDEX, in, 2), value_type(b, it->value));
-  const op *o =
-    op_find(b->s->cx->ctx, STR("aten::__getitem__"), is_dict ? STR("Dict_str") : STR("t"));
-  if (!o)
-    session_check(b->s, call_nomem(b->s->cx));
-  ir_node *n = ir_node_new_op(b->s, b->g, o, in, 2);
-  ir_value *v = put_node(b, n, NULL);
-  v->type = value_type(b, it->value);
-  return v;
-}
-
-static ir_value *value_of(builder *b, uint32_t id)
-{
-  const item *it = &b->t->items[id];
-
-  session_enter(b->s);
-  if (!b->of[id]) {
-    if (it->from == ORIGIN_MADE)
-      b->of[id] = made(b, it);
-    else if (it->from == ORIGIN_ELEMENT)
-      b->of[id] = traced_element(b, it);
-    else
-      b->of[id] =
-        it->value.tag == RUSH_TAG_OBJECT ? held_object(b, it->value) : constant(b, it->value);
-  }
-  session_leave(b->s);
-  return b->of[id];
-}
-
-/* Elements are taken out where their container comes to be: it may change later. */
-static void take_out(builder *b, uint32_t from, uint32_t end)
-{
-  for (uint32_t i = from; i < end; i++)
-    if (b->t->items[i].from == ORIGIN_ELEMENT && b->t->items[i].is_used)
-      value_of(b, i);
-}
-
-static void add_step(builder *b, const step *st)
-{
-  const trace *t = b->t;
-  ir_value **in = session_array(b->s, ir_value *, st->n_inputs + 1);
-  ir_node *n;
-
-  for (uint32_t i = 0; i < st->n_inputs; i++)
-    in[i] = value_of(b, t->parts[st->inputs + i]);
-  if (st->op) {
-    n = ir_node_new_op(b->s, b->g, st->op, in, st->n_inputs);
-  } else {
-    hold_program(b, st->function->program);
-    n = ir_node_new(b->s, b->g, st->function->self ? IR_CALL_METHOD : IR_CALL_FUNCTION, in,
-                    st->n_inputs);
-    ir_attr_set_string(b->s, n, "name", st->function->name);
-    n->function = st->function;
-    ir_node_add_output(b->s, n, value_type(b, t->items[st->outputs].value));
-  }
-  ir_node_append(n, b->g->block);
-  for (uint32_t i = 0; i < st->n_outputs && i < n->n_outputs; i++) {
-    const item *it = &t->items[st->outputs + i];
-    if (it->value.tag != RUSH_TAG_NONE && it->value.tag != RUSH_TAG_TENSOR)
-      n->outputs[i]->type = value_type(b, it->value);
-    b->of[st->outputs + i] = n->outputs[i];
-  }
-  take_out(b, st->outputs, st->end);
-}
-
-static void free_graph(void *g) { ir_graph_free(g); }
-
-static void build(session *s, void *arg)
-{
-  builder *b = arg;
-  trace *t = b->t;
+  ending *e = arg;
+  trace *t = e->t;
+  traced *out = session_array(s, traced, e->n + 1);
   rush_object *o;
 
-  b->s = s;
-  b->p = program_new(
-    s, s->cx->ctx); /* released by the border when the rest fails: see trace_end_steal */
-  b->p->front_free = release_called;
-  b->cls = program_add_class(s, b->p, TYPE_CLASS, "__torch__.Traced");
-  b->cls->cls->is_module = true;
-  b->g = ir_graph_new(s, &b->p->types);
-  session_defer(s, free_graph, b->g);
-  b->of = session_array(s, ir_value *, t->n_items + 1);
-  b->held = session_array(s, rush_value, t->n_items + 1);
-  ir_block_add_input(s, b->g->block, b->cls, "self");
-  for (uint32_t i = 0; i < t->n_inputs; i++)
-    b->of[i] = ir_block_add_input(s, b->g->block, value_type(b, t->items[i].value), t->names[i]);
-  take_out(b, 0, t->n_steps ? t->steps[0].outputs : t->n_items);
-  for (uint32_t i = 0; i < t->n_steps; i++)
-    add_step(b, &t->steps[i]);
-  ir_value **out = session_array(s, ir_value *, b->n_outputs + 1);
-  const type **types = session_array(s, const type *, b->n_outputs + 1);
-  for (uint32_t i = 0; i < b->n_outputs; i++) {
-    out[i] = value_of(b, t->parts[t->n_parts - b->n_outputs + i]);
-    types[i] = out[i]->type;
-  }
-  if (b->n_outputs != 1) {
-    const type *tuple = type_tuple(&b->p->types, types, b->n_outputs);
-    if (!tuple)
-      session_check(s, call_nomem(s->cx));
-    out[0] = put_node(b, ir_node_new(s, b->g, IR_TUPLE_CONSTRUCT, out, b->n_outputs), tuple);
-  }
-  ir_block_add_output(s, b->g->block, out[0]);
-  pass_run_by_name(s, b->g, "dce");
-  ir_verify(s, b->g, "trace");
-  trace_function_steal(s, b->p, b->cls, "forward", session_keep(s, b->g));
-  session_check(s, object_new(s->cx, b->cls, b->n_held, &o));
-  b->object = value_heap_steal(RUSH_TAG_OBJECT, o);
-  for (uint32_t i = 0; i < b->n_held; i++)
-    o->slots[i] = value_retain(b->held[i]);
+  for (uint32_t i = 0; i < e->n; i++)
+    out[i] = find(s, t, e->outputs[i]);
+  recorder_finish(
+    s, t->r, e->n == 1 ? out[0] : add_node(s, t, "prim::TupleConstruct", out, e->n, NULL));
+  recorder_define(s, t->r, "forward");
+  session_check(s, object_new(s->cx, t->cls, t->n_objects, &o));
+  for (uint32_t i = 0; i < t->n_objects; i++)
+    o->slots[i] = value_retain(t->objects[i]);
+  e->object = value_heap_steal(RUSH_TAG_OBJECT, o);
 }
 
 rush_status trace_end_steal(call_ctx *cx, trace *t, const rush_value *outputs, uint32_t n,
                             program **out, rush_value *object)
 {
-  builder b = {.t = t, .outputs = outputs, .n_outputs = n, .object = value_none()};
+  ending e = {t, outputs, n, value_none()};
 
   stop(t);
-  uint32_t *ids = mem_alloc(cx->ctx, n * sizeof *ids);
-  for (uint32_t i = 0; i < n && ids; i++)
-    ids[i] = find_traced(t, outputs[i]);
-  for (uint32_t i = 0; i < n && ids; i++) /* the last parts */
-    add_part(t, ids[i]);
-  bool failed = !ids || t->failed;
-  mem_free(cx->ctx, ids, n * sizeof *ids);
-  rush_status st = failed ? call_nomem(cx) : session_run(cx, build, &b);
+  rush_status st = t->status;
+  if (st == RUSH_ENOMEM)
+    st = call_nomem(cx);
+  else if (st != RUSH_OK)
+    st = error_set_type(cx->err, st, t->error.type, "%s", t->error.message);
+  else
+    st = session_run(cx, end_trace, &e);
   if (st == RUSH_OK) {
-    *out = b.p;
-    *object = b.object;
-  } else {
-    program_release(b.p);
+    *out = program_retain(t->p);
+    *object = e.object;
   }
   trace_drop(t);
   return st;
@@ -580,7 +455,7 @@ function *script_define_graph(session *s, program *p, const type *self, const ch
 {
   ir_graph *g = ir_parse(s, &p->types, text);
 
-  session_defer(s, free_graph, g);
+  session_defer(s, ir_graph_free_deferred, g);
   set_constants(s, g, constants, n);
   if (ir_block_n_outputs(g->block) != 1 ||
       (self && (!ir_block_n_inputs(g->block) || ir_block_input(g->block, 0)->type != self)))

@@ -1,13 +1,14 @@
-/* trace/sensor.h -- a record of calls becomes a function; graphs' texts become functions.
+/* trace/sensor.h -- trace calls of this library; make functions of graphs' texts.
  *
  * A trace is a call hook (ops/call/profile.h): each call of an operator, or of a program's
- * function, that its thread makes from outside is a step.  Values are told apart by identity: of
- * tensors, lists, tuples and dicts by their address (the trace holds them, so that addresses stay
- * theirs), of numbers that operators gave by rush_value.aux.  What no step gave is a constant.  An
- * operator that writes gives its tensor a new value from there on, as in PyTorch's traces.
+ * function, that its thread makes from outside is reported to a recorder (recorder.h).  Values are
+ * told apart by identity: tensors, lists, tuples and dicts by their address (the trace holds them,
+ * so that the address is not used again), numbers that operators returned by rush_value.aux.  What
+ * no call returned is a constant.  An operator that writes gives its tensor a new value from there
+ * on, as in PyTorch's traces.
  *
- * Run-time regime while it records: without memory it remembers that, and fails at the end.
- * Threads: one. */
+ * Calls run in the run-time regime: the first failure to record one is kept and returned by
+ * trace_end_steal.  Threads: one. */
 #ifndef RUSH_TRACE_SENSOR_H
 #define RUSH_TRACE_SENSOR_H
 

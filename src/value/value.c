@@ -166,12 +166,27 @@ static void release_item(rush_value v, dying *d)
   }
 }
 
+/* Items from i on that are one heap value: a list made by multiplication has a million of them, and
+ * their references are dropped at once. */
+static size_t same_items(const rush_list *l, size_t i)
+{
+  const rush_value *v = &l->items[i];
+  size_t n = 1;
+  while (i + n < l->n && v[n].as.heap == v->as.heap && v[n].tag == v->tag)
+    n++;
+  return n;
+}
+
 static void destroy_list(rush_list *l, dying *d)
 {
   const bool plain =
     l->elem->kind == TYPE_INT || l->elem->kind == TYPE_FLOAT || l->elem->kind == TYPE_BOOL;
-  for (size_t i = 0; i < l->n && !plain; i++)
+  for (size_t i = 0, n; i < l->n && !plain; i += n) {
+    n = value_is_heap(l->items[i]) ? same_items(l, i) : 1;
+    if (n > 1)
+      heap_drop_some((heap *)l->items[i].as.heap, (uint32_t)(n - 1));
     release_item(l->items[i], d);
+  }
   const type *elem = l->elem;
   mem_free(l->h.ctx, l->items, l->cap * sizeof *l->items);
   mem_free(l->h.ctx, l, sizeof *l);

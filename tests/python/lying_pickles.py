@@ -106,23 +106,26 @@ def shared(m: Maker) -> None:
             return {"sk": x}, dict_of(STR, w), lambda e: f'({e})["sk"]'
         return x, w, lambda e: e
 
+    # a program may tell two such lies
+    first_name, second_name = (m.name("a"), m.name("b")) if "a" in m.attributes else ("a", "b")
     a, at, read_a = wrapped(first, t)
     b, bt, read_b = wrapped(second, u)
     if m.chance(0.2):
         bt = ANY
         m.lie()
-    m.attributes |= {"a": at, "b": bt} if m.chance(0.7) else {"b": bt, "a": at}
-    m.state |= {"a": a, "b": b} if m.chance(0.7) else {"b": b, "a": a}
+    types, values = {first_name: at, second_name: bt}, {first_name: a, second_name: b}
+    m.attributes |= types if m.chance(0.7) else dict(reversed(types.items()))
+    m.state |= values if m.chance(0.7) else dict(reversed(values.items()))
     if m.chance(0.2):
         o = m.name("A")
         m.world[o] = f"class {o}:\n  b : {bt}\n"
-        m.state["o"] = Object(o, {"b": m.state.pop("b")})
+        m.state["o"] = Object(o, {"b": m.state.pop(second_name)})
         m.attributes["o"] = f"__torch__.{o}"
-        del m.attributes["b"]
+        del m.attributes[second_name]
         y = "(self.o).b"
     else:
-        y = "self.b"
-    x = m.let(read_a("self.a"))
+        y = f"self.{second_name}"
+    x = m.let(read_a(f"self.{first_name}"))
     if bt == ANY:
         z = m.let(f"unchecked_cast({u}, {y})")
     else:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._library.utils import handle_dispatch_mode
 from torch.jit._trace import TracerWarning
 from torch.overrides import TorchFunctionMode
 
@@ -20,6 +21,7 @@ from .torch_trace import (
     ONLY_CONSTANTS,
     PACKAGE,
     WHAT_IS_LOST,
+    Mode,
     Size,
     SymbolicNumber,
     TracedFuture,
@@ -251,6 +253,18 @@ def _applying(original: Any) -> Any:
     return classmethod(apply)
 
 
+def _dispatching(original: Callable) -> Callable:
+    """How PyTorch calls a mode; ours needs no list of the tensors' classes, which takes as long as
+    a small operator."""
+
+    def handle_dispatch_mode(mode: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(mode) is Mode:
+            return mode.__torch_dispatch__(func, (), args, kwargs)
+        return original(mode, func, *args, **kwargs)
+
+    return handle_dispatch_mode
+
+
 class Indexing(TorchFunctionMode):
     """Hears of x[i] and x[i] = y: to replace these methods on torch.Tensor would leave it a
     sequence in C's eyes for ever."""
@@ -287,6 +301,7 @@ def replacements() -> list[tuple[Any, str, Any]]:
         (torch._C, "fork", _forking(torch._C.fork)),
         (torch._C, "wait", _waiting(torch._C.wait)),
         (torch._C, "_get_tracing_state", current),
+        (torch._library.utils, "handle_dispatch_mode", _dispatching(handle_dispatch_mode)),
         (torch._C, "_is_tracing", lambda: current() is not None),
     ]
     for name, to in (

@@ -16,6 +16,7 @@ module names.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import os
 import sys
@@ -39,6 +40,7 @@ _turn = threading.Lock()  # one thread traces at a time: PyTorch keeps one mode 
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
 DISPATCH = (os.path.join(_TORCH, "_ops.py"), os.path.join(_TORCH, "_library"), contextlib.__file__)
+OURS = (PACKAGE, *DISPATCH)
 
 DTYPE_NAMES = {
     getattr(torch, name): text
@@ -231,6 +233,56 @@ class Mode(ProxyTorchDispatchMode):
         return tracer.dispatched(func, args, kwargs or {})
 
 
+class Pause:
+    """What is computed inside is not recorded."""
+
+    __slots__ = ("tracer",)
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+
+    def __enter__(self) -> None:
+        self.tracer.paused += 1
+
+    def __exit__(self, *error: Any) -> None:
+        self.tracer.paused -= 1
+
+
+class Kind:
+    """The type of an operator's argument or result, read once."""
+
+    __slots__ = ("inner", "name", "text")
+
+    def __init__(self, kind: Any) -> None:
+        self.name = kind.kind()
+        has_inner = self.name in ("OptionalType", "ListType")
+        self.inner: Any = Kind(kind.getElementType()) if has_inner else None
+        is_optional = self.name == "OptionalType"
+        self.text = self.inner.text + "?" if is_optional else KINDS.get(self.name, str(kind))
+
+
+class Signature:
+    """What the tracer asks of an operator's schema, read once: each question crosses to C++."""
+
+    __slots__ = ("arguments", "is_recorded", "name", "results", "writes")
+
+    def __init__(self, schema: Any) -> None:
+        self.name = schema.name
+        self.arguments = [
+            (a.name, a.kwarg_only, a.default_value, Kind(a.type)) for a in schema.arguments
+        ]
+        self.results = [Kind(r.type) for r in schema.returns]
+        gives = any("Tensor" in str(r.type) for r in schema.returns)
+        self.is_recorded = schema.is_mutable or gives
+        self.writes = schema.is_mutable or not schema.returns
+
+
+@functools.cache
+def signature(func: Any) -> Signature | None:
+    """Of an overload of torch.ops; None: it has no schema."""
+    return Signature(func._schema) if hasattr(func, "_schema") else None
+
+
 class Tracer:
     """One trace over torch code."""
 
@@ -347,20 +399,16 @@ class Tracer:
                 + f"[ torch.{kind_name(tensor)}{{{sizes}}} ]"
             )
 
-    @contextlib.contextmanager
-    def pause(self) -> Iterator[None]:
-        self.paused += 1
-        try:
-            yield
-        finally:
-            self.paused -= 1
+    def pause(self) -> Pause:
+        return Pause(self)
 
     # -- Operators
     # ---------------------------------------------------------------------------------------------
 
     def dispatched(self, func: Any, args: tuple, kwargs: dict) -> Any:
         """One operator: computed, and recorded."""
-        name = func._schema.name if hasattr(func, "_schema") else ""
+        known = signature(func)
+        name = known.name if known is not None else ""
         if name in ("aten::item", "aten::_local_scalar_dense") and self.known(args[0]):
             return self.item(args[0])
         given, self.given = self.given, []
@@ -378,17 +426,17 @@ class Tracer:
                 return func._op_dk(key, *args, **kwargs)
         if self.outplace and name.endswith("_"):
             self.check_unique(name[len("aten::") :], args[0])
+        keeps = name in KEEPING and not self.known(args[0])
         with self.pause():
-            plain_args, plain_kwargs = concrete(args), concrete(kwargs)
-            schema = getattr(func, "_schema", None)
-            skip = schema is None or not self.is_worth_recording(schema)
-            keeps = name in KEEPING and not self.known(args[0])
-            before = None if skip or keeps else self.inputs(schema, args, kwargs, given)
+            plain_args, plain_kwargs = args, kwargs
+            if has_symbols(args) or has_symbols(kwargs):
+                plain_args, plain_kwargs = concrete(args), concrete(kwargs)
+            if known is None or keeps or not known.is_recorded:
+                return func(*plain_args, **plain_kwargs)
+            where = location()
+            inputs = self.inputs(known, args, kwargs, given, where)
             result = func(*plain_args, **plain_kwargs)
-        if skip or keeps:
-            return result
-        assert before is not None and schema is not None
-        self.add(schema, before, result)
+        self.add(known, inputs, result, where)
         return result
 
     def check_unique(self, name: str, tensor: torch.Tensor) -> None:
@@ -450,71 +498,49 @@ class Tracer:
             return torch.SymInt(node)
         return torch.SymFloat(node) if isinstance(number, float) else number
 
-    @staticmethod
-    def is_worth_recording(schema: Any) -> bool:
-        """Does it give tensors, or write?"""
-        if schema.is_mutable:
-            return True
-        kinds = (r.type for r in schema.returns)
-        return any(
-            k.kind() == "TensorType"
-            or (k.kind() == "ListType" and "Tensor" in str(k))
-            or "Tensor" in str(k)
-            for k in kinds
-        )
-
     def inputs(
-        self, schema: Any, args: tuple, kwargs: dict, given: list[tuple[SymbolicNumber, Any]]
+        self,
+        known: Signature,
+        args: tuple,
+        kwargs: dict,
+        given: list[tuple[SymbolicNumber, Any]],
+        where: str,
     ) -> list[int]:
-        where = location()
-        rows = []
-        for i, argument in enumerate(schema.arguments):
-            if i < len(args) and not argument.kwarg_only:
-                value = args[i]
-            elif argument.name in kwargs:
-                value = kwargs[argument.name]
-            else:
-                value = argument.default_value
+        n_args, rows = len(args), []
+        for i, (name, is_named, default, kind) in enumerate(known.arguments):
+            value = args[i] if i < n_args and not is_named else kwargs.get(name, default)
             if given:
                 value = linked(value, given)
-            rows.append((self.stashed(value, argument.type), argument.type))
+            rows.append((self.stashed(value, kind) if has_symbols(value) else value, kind))
         return [self.argument(value, kind, where) for value, kind in rows]
 
-    def stashed(self, value: Any, kind: Any) -> Any:
+    def stashed(self, value: Any, kind: Kind) -> Any:
         """Numbers that come from tensors are read where the tensors are made, before anything else
         of the call."""
-        name = kind.kind()
-        if name in ("OptionalType", "ListType"):
-            inner = kind.getElementType()
+        if kind.inner is not None:
             if type(value) in (list, tuple):
-                return [self.stashed(v, inner) for v in value]
-            return self.stashed(value, inner)
-        return (
-            self.symbolic(value, name)
-            if isinstance(value, (torch.SymInt, torch.SymFloat))
-            else value
-        )
+                return [self.stashed(v, kind.inner) for v in value]
+            return self.stashed(value, kind.inner)
+        return self.symbolic(value, kind.name) if has_symbols(value) else value
 
-    def argument(self, value: Any, kind: Any, where: str) -> int:
+    def argument(self, value: Any, kind: Kind, where: str) -> int:
         """What the schema takes, as a value of the graph."""
+        if isinstance(value, torch.Tensor) and kind.name != "ListType":
+            return self.value(value)
         if isinstance(value, Made):
             return value
         if value is None:
             return self.recorder.constant(None)
-        name = kind.kind()
-        if name == "OptionalType":
-            return self.argument(value, kind.getElementType(), where)
-        if name == "ListType":
-            inner = kind.getElementType()
+        if kind.name == "OptionalType":
+            return self.argument(value, kind.inner, where)
+        if kind.name == "ListType":
             if not isinstance(value, (list, tuple)):
                 value = [value]
-            items = [self.argument(v, inner, where) for v in value]
-            return self.one("prim::ListConstruct", items, f"{element_text(inner)}[]")
-        if isinstance(value, torch.Tensor):
-            return self.value(value)
-        if name == "TensorType":
+            items = [self.argument(v, kind.inner, where) for v in value]
+            return self.one("prim::ListConstruct", items, kind.inner.text + "[]")
+        if kind.name == "TensorType":
             return self.number_tensor(value, where)
-        return self.literal(value, name, where)
+        return self.literal(value, kind.name, where)
 
     def symbolic(self, value: Any, kind: str) -> int:
         node = value.node
@@ -551,35 +577,29 @@ class Tracer:
             raise RuntimeError(f"a {type(value).__name__} cannot be recorded in a trace")
         return self.recorder.constant(value, where)
 
-    def add(self, schema: Any, inputs: list[int], result: Any) -> None:
-        results = [result] if len(schema.returns) == 1 else list(result) if schema.returns else []
-        types, lists = [], []
-        for returned, value in zip(schema.returns, results, strict=True):
+    def add(self, known: Signature, inputs: list[int], result: Any, where: str) -> None:
+        kinds, types, lists = known.results, [], []
+        results = [result] if len(kinds) == 1 else list(result) if kinds else []
+        for kind, value in zip(kinds, results, strict=True):
             if isinstance(value, torch.Tensor):
                 types.append(self.type_of(value))
             elif isinstance(value, (list, tuple)):
-                types.append(
-                    "Tensor[]"
-                    if not returned.type.kind() == "ListType"
-                    else f"{element_text(returned.type.getElementType())}[]"
-                )
+                types.append("Tensor[]" if kind.name != "ListType" else kind.inner.text + "[]")
             else:
                 types.append(
-                    "Tensor"
-                    if returned.type.kind() in ("TensorType", "OptionalType")
-                    else KINDS.get(returned.type.kind(), "Tensor")
+                    "Tensor" if kind.name == "OptionalType" else KINDS.get(kind.name, "Tensor")
                 )
-        kind = schema.name
-        if kind == "aten::convolution":  # what it calls; the rest is about cuDNN
-            kind, types = (
+        name = known.name
+        if name == "aten::convolution":  # what it calls; the rest is about cuDNN
+            name, types = (
                 "aten::_convolution",
                 [types[0].replace("requires_grad=1", "requires_grad=0")],
             )
             inputs = inputs + [self.recorder.constant(flag) for flag in (False, False, True, True)]
-        writes = schema.is_mutable or not schema.returns
-        if self.outplace and writes and kind.endswith("_") and hasattr(torch.ops.aten, kind[6:-1]):
-            kind = kind[:-1]
-        outputs = self.recorder.add(kind, inputs, tuple(types), location())
+        is_outplace = self.outplace and known.writes and name.endswith("_")
+        if is_outplace and hasattr(torch.ops.aten, name[6:-1]):
+            name = name[:-1]
+        outputs = self.recorder.add(name, inputs, tuple(types), where)
         for output, value in zip(outputs, results, strict=True):
             if isinstance(value, torch.Tensor):
                 self.bind(value, output)
@@ -944,7 +964,7 @@ def instruction() -> tuple[int, int]:
     """Where the traced program is: tells whether a number was asked for by the call that
     follows."""
     frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith((PACKAGE, *DISPATCH)):
+    while frame is not None and frame.f_code.co_filename.startswith(OURS):
         frame = frame.f_back
     return (id(frame.f_code), frame.f_lasti) if frame is not None else (0, 0)
 
@@ -980,11 +1000,14 @@ def graph_type(kind: Any) -> str:
     return shapes.get(form, text)
 
 
-def element_text(kind: Any) -> str:
-    name = kind.kind()
-    if name == "OptionalType":
-        return element_text(kind.getElementType()) + "?"
-    return KINDS.get(name, str(kind))
+def has_symbols(value: Any) -> bool:
+    """True if there is a symbolic number in an argument."""
+    kind = type(value)
+    if kind is list or kind is tuple:
+        return any(map(has_symbols, value))
+    if kind is dict:
+        return any(map(has_symbols, value.values()))
+    return kind is torch.SymInt or kind is torch.SymFloat
 
 
 def concrete(value: Any) -> Any:
@@ -1001,17 +1024,26 @@ def concrete(value: Any) -> Any:
 def innermost() -> Any:
     """The innermost frame of Python that is neither ours nor PyTorch's dispatcher's."""
     frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith((PACKAGE, *DISPATCH)):
+    while frame is not None and frame.f_code.co_filename.startswith(OURS):
         frame = frame.f_back
     return frame
+
+
+_lines: dict[Any, str] = {}  # by code and line, while a trace is on
 
 
 def location() -> str:
     """Where that is: its frame and those that called it, "file.py(12): function", without ours."""
     frame, lines = innermost(), []
     while frame is not None:
-        if not frame.f_code.co_filename.startswith(PACKAGE):
-            lines.append(f"{frame.f_code.co_filename}({frame.f_lineno}): {frame.f_code.co_name}\n")
+        at = frame.f_code, frame.f_lineno
+        line = _lines.get(at)
+        if line is None:
+            code, number = at
+            is_ours = code.co_filename.startswith(PACKAGE)
+            line = "" if is_ours else f"{code.co_filename}({number}): {code.co_name}\n"
+            _lines[at] = line
+        lines.append(line)
         frame = frame.f_back
     return "".join(lines)
 
@@ -1060,6 +1092,7 @@ def _uninstall() -> None:
             return
         _rushlight.set_call_hook(None)
         _replaced.clear()
+        _lines.clear()
         while _originals:
             owner, name, value = _originals.pop()
             if value is _ABSENT:

@@ -20,12 +20,15 @@ class Built:
         self.door = door()
         self.made: dict[int, tuple[Any, Any]] = {}  # by id of the nn.Module
         self.paths: dict[str, torch.nn.Module] = {}
+        self.compiled: set[int] = set()  # ids of those that have compiled methods, too
         self.type, self.object = self.build(module, "")
 
     def build(self, module: torch.nn.Module, path: str) -> tuple[Any, Any]:
         self.paths[path] = module
-        if id(module) not in self.made and exported(module):
-            self.build_with_exports(module)
+        if id(module) not in self.compiled and exported(module):
+            self.compiled.add(id(module))
+            if id(module) not in self.made:
+                self.build_with_exports(module)
         for name, child in module._modules.items():
             if child is not None:
                 self.build(child, f"{path}.{name}" if path else name)
@@ -139,9 +142,12 @@ class TopLevelTracedModule(TracedModule):
 def _tie(made: Any, tensors: list[tuple[str, Any]]) -> None:
     """The traced module's tensors stay what Python sees, at all their places."""
     first: dict[int, tuple[Any, str]] = {}
+    owners: dict[str, Any] = {}
     for where, tensor in tensors:
         path, _, name = where.rpartition(".")
-        owner = made.get_submodule(path)
+        if path not in owners:
+            owners[path] = made.get_submodule(path)
+        owner = owners[path]
         known = first.setdefault(id(tensor), (owner, name))
         owner._set(name, tensor, *(known if known != (owner, name) else ()))
 
@@ -149,15 +155,17 @@ def _tie(made: Any, tensors: list[tuple[str, Any]]) -> None:
 def _wrap(made: Any, built: Built) -> None:
     """Submodules are traced modules too, but for those that were programs before or have compiled
     methods."""
+    owners = {"": made}
     for path, module in built.paths.items():
         above, _, name = path.rpartition(".")
-        if not path or isinstance(module, _rushlight.Module) or exported(module):
+        if not path or isinstance(module, _rushlight.Module) or id(module) in built.compiled:
             continue
-        owner = made.get_submodule(above)
+        owner = owners[above] if above in owners else made.get_submodule(above)
         wrapped = TracedModule()
         wrapped._become(owner._slot(name))
         wrapped.__dict__["_name"] = type(module).__name__
         owner._set(name, wrapped)
+        owners[path] = wrapped
 
 
 def trace_methods(

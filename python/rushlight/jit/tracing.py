@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _rushlight, ops
-from .door import door
 from .functions import ScriptFunction
 from .names import qualified_name
 from .runtime import is_enabled, warn_of_optimize

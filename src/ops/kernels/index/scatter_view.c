@@ -143,8 +143,8 @@ rush_status kernel_combinations(rush_call *c)
                      sizes_print(&buf, t->n_dims, t->sizes));
   if (r < 0)
     return call_fail(c->cx, "Expect a non-negative number, but got %lld", (long long)r);
-  int64_t from = repeat ? n + r - 1 : n;
-  bool some = r > 0 && n > 0 && r <= from;
+  int64_t from = repeat && r <= 64 ? n + r - 1 : n;
+  bool some = r > 0 && n > 0 && (repeat || r <= n);
   if (some && (r > 64 || !count_choices(from, r, &rows)))
     return call_unsupported(c->cx, "so many combinations");
   int64_t sizes[] = {rows, r};

@@ -185,7 +185,8 @@ rush_status kernel_empty_permuted(rush_call *c)
       return call_fail(c->cx, "physical_layout must be a permutation of the %d dimensions", n);
     seen |= UINT64_C(1) << layout[i];
     strides[layout[i]] = s;
-    s *= i64_max(sizes[layout[i]], 1);
+    if (__builtin_mul_overflow(s, i64_max(sizes[layout[i]], 1), &s))
+      return call_fail(c->cx, "Storage size calculation overflowed");
   }
   rush_tensor *t;
   TRY(new_with_strides(c, dtype, n, sizes, strides, &t));

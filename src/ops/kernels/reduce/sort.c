@@ -344,10 +344,16 @@ rush_status kernel_mode(rush_call *c)
   return pick_one(c, 1, (pick_job){.pick = pick_mode}, "mode");
 }
 
+#define MEDIAN_BLOCK (1 << 20) /* elements between two looks at the deadline */
+
 static void median_f32(const call_ctx *cx, const float *x, int64_t n, bool ignore_nan,
                        uint32_t *keys, order_counts *counts, float *out)
 {
-  const int64_t n_nan = order_keys_f32(x, n, keys);
+  int64_t n_nan = 0;
+  for (int64_t i = 0; i < n && !call_over(cx); i += MEDIAN_BLOCK)
+    n_nan += order_keys_f32(x + i, i64_min(MEDIAN_BLOCK, n - i), keys + i);
+  if (call_over(cx))
+    return; /* the caller polls */
   const int64_t place =
     n_nan == n || (n_nan && !ignore_nan) ? n - 1 : (n - n_nan - 1) / 2; /* NaN stands last */
   const uint32_t key = order_select_f32(cx, keys, place, n, counts);

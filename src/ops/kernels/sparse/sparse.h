@@ -56,11 +56,11 @@ rush_status dense_to_coo(call_ctx *cx, rush_tensor *t, int sparse_dim,
  * `dims[n]`. */
 rush_status coo_positions(call_ctx *cx, const rush_tensor *t, const int *dims, int n,
                           rush_tensor **out) RUSH_CHECKED;
+/* The same of all sparse dimensions. */
+rush_status coo_all_positions(call_ctx *cx, const rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
 /* int64 [size + 1] of sparse dimension dim: how many elements have a coordinate below i; where row
  * i of sorted ones begins. */
 rush_status coo_starts(call_ctx *cx, const rush_tensor *t, int dim, rush_tensor **out) RUSH_CHECKED;
-/* The same of all sparse dimensions. */
-rush_status coo_all_positions(call_ctx *cx, const rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
 /* zeros[n, rows of values...] with row k of values added to row at[k]. */
 rush_status sum_rows(call_ctx *cx, rush_tensor *values, rush_tensor *at, int64_t n,
                      rush_tensor **out) RUSH_CHECKED;

@@ -303,7 +303,7 @@ static rush_status add_tensors(rush_call *c, rush_tensor *a, rush_tensor *b, rus
   rush_tensor *r;
   if (x == LAYOUT_COO && y == LAYOUT_STRIDED)
     return call_fail(
-      c->cx, "add(sparse, dense) is not supported. Use add_tensors(dense, sparse) instead.");
+      c->cx, "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
   if (x && y && x != y)
     return call_unsupported(c->cx, "%s of layouts %s and %s: convert one of them",
                             c->op->schema->name, tensor_layout_word(a), tensor_layout_word(b));
@@ -338,7 +338,7 @@ rush_status kernel_sparse_sub(rush_call *c)
 rush_status kernel_sparse_add_number(rush_call *c)
 {
   return call_fail(c->cx,
-                   "add(sparse, dense) is not supported. Use add_tensors(dense, sparse) instead.");
+                   "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
 }
 
 /* -- Products of two --------------------------------------------------------------------------- */
