@@ -18,7 +18,9 @@ def entries(text: str) -> dict[str, list[tuple]]:
     """Macro name -> the arguments of its uses."""
     found: dict[str, list[tuple]] = {}
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
-    for name, arguments in re.findall(r"^(VERB|OPTION|EXAMPLE|EXITS)\((.*)\)$", text, re.M):
+    for name, arguments in re.findall(
+        r"^(VERB|OPTION|EXAMPLE|EXITS)\((.*?)\)$", text, re.M | re.S
+    ):
         found.setdefault(name, []).append(ast.literal_eval(f"({arguments},)"))
     return found
 

@@ -517,18 +517,21 @@ class _Graph:
 
     def __str__(self) -> str:
         """The graph's text; as in PyTorch's, functions that it calls have short names and tasks are
-        graphs of their own."""
+        graphs of their own (in a trace that is not finished a task is only named)."""
         torch = sys.modules.get("torch")
         ranges = torch is None or getattr(torch._C.Graph, "global_print_source_ranges", True)
         text = _CALLEE.sub(r"\1\2", self.str() if ranges else self.str(False))
-        tasks = [n for n in _all_nodes(self) if n.kind() in _TASKS] if _TASK.search(text) else []
+        tasks = [n for n in _all_nodes(self) if _is_linked_task(n)] if _TASK.search(text) else []
         for i, task in enumerate(tasks):
             name = f"{task.kind()}_{i}"
             text = _TASK.sub(name, text, count=1) + f"with {name} = {task.g('Subgraph')}"
         return text
 
 
-_TASKS = ("prim::fork", "prim::awaitable")
+def _is_linked_task(node: Node) -> bool:
+    return node.kind() in ("prim::fork", "prim::awaitable") and node.hasAttribute("Subgraph")
+
+
 _TASK = re.compile(r'prim::(?:fork|awaitable)\[name="[^"]*"\]')
 _CALLEE = re.compile(r'(: Function = prim::Constant\[name=")[^"]*\.([^".]*")')
 
