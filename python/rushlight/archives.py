@@ -10,7 +10,10 @@ from typing import Any, BinaryIO
 
 from . import _rushlight
 
-_DEVICES = "cpu cuda ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mps meta hpu mtia privateuseone".split()
+_DEVICES = (
+    "cpu cuda ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mps "
+    "meta hpu mtia privateuseone"
+).split()
 
 
 class _NoFile(FileNotFoundError, ValueError):

@@ -168,9 +168,18 @@ def get_default_dtype() -> _rushlight.dtype:
 
 _OWN: dict[str, Any] = {
     f.__name__: f
-    for f in (from_numpy, asarray, is_tensor, broadcast_shapes, tensordot, get_default_dtype, norm,
-              unique, unique_consecutive)
-} | {"Size": Size, "device": device, "finfo": finfo, "iinfo": iinfo, "memory_format": memory_format}  # fmt: skip
+    for f in (
+        from_numpy,
+        asarray,
+        is_tensor,
+        broadcast_shapes,
+        tensordot,
+        get_default_dtype,
+        norm,
+        unique,
+        unique_consecutive,
+    )
+} | {"Size": Size, "device": device, "finfo": finfo, "iinfo": iinfo, "memory_format": memory_format}
 _OWN |= {
     "contiguous_format": contiguous_format, "preserve_format": preserve_format,
     "channels_last": channels_last, "channels_last_3d": channels_last_3d,

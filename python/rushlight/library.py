@@ -64,7 +64,7 @@ class _Operator:
         _rushlight._register_operator(schema, self.call, written, inputs, formula)
 
     # -- Calls
-    # -------------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
 
     def _split(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments in the schema's order as Python's."""

@@ -37,7 +37,9 @@ class Fault(NamedTuple):
     file: str
     old: str
     new: str
-    test: str = RANDOM  # "unit run/operators": tests/run/test_operators.c; "test_tails.py -k sum": with pytest; or RANDOM
+    # "unit run/operators": tests/run/test_operators.c; "test_tails.py -k sum": with pytest;
+    # or RANDOM
+    test: str = RANDOM
 
 
 OPERATORS, GRAPHS = "unit run/operators", "unit passes/random_graphs"
@@ -360,7 +362,8 @@ class Builder:
         if not (self.build / "build.ninja").exists():
             env = dict(os.environ)
             env["PATH"] = (
-                f"{pathlib.Path(sys.executable).parent}{os.pathsep}{env['PATH']}"  # the module is for this Python
+                # the module is for this Python
+                f"{pathlib.Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
             )
             if shutil.which("ccache"):
                 env["CC"] = f"ccache {env.get('CC', 'cc')}"

@@ -83,7 +83,8 @@ def test_every_name_is_there(name: str) -> None:
         "type(rushlight.tensor([1.0])).add",
         "rushlight.Tensor.relu",
         "rushlight.tensor([1.0]).relu().tolist()",
-        f"{str(DATA / 'digits.pt')!r} and rushlight.load({str(DATA / 'digits.pt')!r}).graph.nodes()",
+        f"{str(DATA / 'digits.pt')!r} and rushlight.load({str(DATA / 'digits.pt')!r})"
+        f".graph.nodes()",
         f"rushlight.load({str(DATA / 'digits.pt')!r}).forward.inputs[0].name",
         "rushlight.parse_ir('graph(%x : Tensor):\\n  return (%x)').inputs()",
         "rushlight.CompilationUnit('def f(x: int): return x').f(1)",

@@ -392,7 +392,7 @@ class Names:
             raise frontend.FrontendError(
                 f"Cannot instantiate class '{obj.__name__}' in a script function"
             )
-        call = getattr(type(obj), "__call__", None)  # noqa: B004 -- the attribute itself is asked for
+        call = getattr(type(obj), "__call__", None)  # noqa: B004 -- the attribute itself
         if (
             isinstance(call, FunctionType)
             and call.__code__.co_flags & inspect.CO_VARARGS

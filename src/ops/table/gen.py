@@ -703,7 +703,8 @@ def write_rows(
             )
             w(
                 f"  [{index}] = "
-                f"{{.schema = {pool.at(s.text)}, .name_len = {len(s.name)},\n    .family = {row.family}, "
+                f"{{.schema = {pool.at(s.text)}, .name_len = {len(s.name)},\n    .family = "
+                f"{row.family}, "
                 f".variant = {row.variant}, .complex_body = "
                 f"{int('complex_body' in row.entry.get('effects', ()))}, "
                 f".geometry = {int('geometry' in row.entry.get('effects', ()))}, "
@@ -715,7 +716,8 @@ def write_rows(
                 f"{row.grad},\n"
                 f"    .kernel = {kernels[row.kernel]}, .compute = {kernels[row.compute]}, "
                 f".sparse = "
-                f"{'SPARSE_TAKEN' if row.sparse is True else kernels[row.sparse]}}}, /* {s.full} */\n"
+                f"{'SPARSE_TAKEN' if row.sparse is True else kernels[row.sparse]}}}, /* {s.full} "
+                f"*/\n"
             )
             index += 1
     w(f"}};\nconst uint32_t op_n_rows = {index};\n\n")
