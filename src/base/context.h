@@ -170,7 +170,7 @@ struct call_ctx {
   const struct call_recorder *recorder;
   void *frames;       /* run: the interpreter's stack of this call, or NULL */
   struct output_buffers *outputs; /* run: destinations of its results (run/outputs.h), or NULL */
-  /* tensor: set if the call runs only to compile everything it needs (module/prepare.c): it uses
+  /* tensor: set if the call runs only to compile everything it needs (archive/prepare.c): it uses
    * this generator, and prints and warns nothing; or NULL */
   struct generator *trial;
   /* tensor: the next new tensor of the same dtype and geometry uses this one's memory; or NULL */

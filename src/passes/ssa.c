@@ -1,7 +1,7 @@
 /* passes/ssa.c -- turns variables into values (SSA form).
  *
- *   carry:  variables that an If or a Loop assigns become its outputs and a loop's block parameters,
- *           still as loads and stores at the borders;
+ *   carry:  variables that an If or a Loop assigns become its outputs and a loop's block
+ *           parameters, still as loads and stores at the borders;
  *   (exits.c turns break and continue into early ends of a loop's body)
  *   inline: a Loop's condition block moves in front of the loop and to the end of its body;
  *   erase:  each load is replaced by the last stored value.
