@@ -192,7 +192,7 @@ rush_status call_through_body(rush_call *call) RUSH_CHECKED;
 void call_base_args(const rush_call *call, rush_value *args);
 bool call_gets_result(const op *o, uint32_t arg);
 /* call_argument_of returns the argument that is t, or a list that contains it, or -1.
- * call_writes_to is true if the call writes to that argument. */
+ * call_writes is true if the call writes to argument arg. */
 int call_argument_of(const rush_call *call, const rush_tensor *t);
 static inline bool call_writes(const rush_call *c, uint32_t arg)
 {
