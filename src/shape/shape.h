@@ -16,8 +16,8 @@
  * A rule runs in one of two environments (shape_env):
  *   compile time: in a session.  Memory is the session's; a refusal leaves it with an error.
  *   run time (numbers only): the call path (ops/call/results.c) makes results by rule.  Memory is a
- *     buffer in the caller's frame; the first refusal is kept in `st`, with its text in cx->err, and
- *     the rule continues with values that are harmless to compute with: a tensor of 0 dimensions,
+ *     buffer in the caller's frame; the first refusal is kept in `st`, with its text in cx->err,
+ *     and the rule continues with values that are harmless to compute with: a tensor of 0 dimensions,
  *     dimension 0, size 0.  Facts made after a refusal always have room for TENSOR_MAX_DIMS
  *     dimensions.  need() returns from the rule; a rule that indexes by any other value that a
  *     refusal may have replaced must check failed() first.
@@ -136,34 +136,34 @@ typedef struct shape_pointwise {
   bool row_major;
 } shape_pointwise;
 
-#define SHAPE_TYPES(PREFIX, DIM)                                                              \
-  typedef struct PREFIX##_facts { /* of a tensor */                                           \
-    int16_t dtype;   /* DTYPE_NONE: there is no tensor (None, undefined) */                   \
-    uint8_t flags;   /* shape_flags */                                                        \
-    int n_dims;                                                                               \
-    DIM *sizes, *strides;                                                                     \
-    DIM offset;      /* of element 0 in the storage, in elements */                           \
-    int alias;       /* results: the argument whose memory it shares, or -1 */                \
-    uint32_t item; /* the item of that argument, if it is a list */                                \
-    uint32_t result; /* results: number in the schema; lists have several in a row */        \
-  } PREFIX##_facts;                                                                           \
-  typedef struct PREFIX##_arg { /* complete arguments of the schema's types (ops/call/call.h) */   \
-    rush_value value;       /* borrowed; values other than tensors and ints are read from here */  \
-    uint32_t n; /* number of tensors (Tensor: 1) or ints (int: 1) */                     \
-    PREFIX##_facts *tensors; /* of Tensor and Tensor[], or NULL */                            \
-    DIM *ints;              /* of int and int[], or NULL */                                   \
-  } PREFIX##_arg;                                                                             \
-  typedef struct PREFIX##_call {                                                              \
-    const schema *schema;                                                                     \
-    PREFIX##_arg *args;       /* schema->n_args */                                            \
-    uint64_t unread;          /* bit i: args[i] was not read from values[i] yet */         \
-    const rush_value *values; /* borrowed; run time */                                        \
-    const shape_pointwise *pointwise; /* for the rule `pointwise` */                          \
-    bool copies; /* view_copy and similar: results are copies of what the rule describes */     \
-    /* Receives a result instead of `results`; run time.  It may use the facts until it returns. */ \
-    void (*made)(struct PREFIX##_call *call, PREFIX##_facts *result);                         \
-    uint32_t n_results, cap;  /* out */                                                       \
-    PREFIX##_facts **results; /* out, in order */                                             \
+#define SHAPE_TYPES(PREFIX, DIM)                                                                  \
+  typedef struct PREFIX##_facts { /* facts about a tensor */                                      \
+    int16_t dtype;   /* DTYPE_NONE: there is no tensor (None, undefined) */                       \
+    uint8_t flags;   /* shape_flags */                                                            \
+    int n_dims;                                                                                   \
+    DIM *sizes, *strides;                                                                         \
+    DIM offset;      /* of element 0 in the storage, in elements */                               \
+    int alias;       /* results: the argument whose memory it shares, or -1 */                    \
+    uint32_t item;   /* the item of that argument, if it is a list */                             \
+    uint32_t result; /* results: number in the schema; lists have several in a row */             \
+  } PREFIX##_facts;                                                                               \
+  typedef struct PREFIX##_arg { /* arguments are complete (ops/call/call.h) */                    \
+    rush_value value;       /* borrowed; values other than tensors and ints are read from here */ \
+    uint32_t n; /* number of tensors (Tensor: 1) or ints (int: 1) */                              \
+    PREFIX##_facts *tensors; /* of Tensor and Tensor[], or NULL */                                \
+    DIM *ints;              /* of int and int[], or NULL */                                       \
+  } PREFIX##_arg;                                                                                 \
+  typedef struct PREFIX##_call {                                                                  \
+    const schema *schema;                                                                         \
+    PREFIX##_arg *args;       /* schema->n_args */                                                \
+    uint64_t unread;          /* bit i: args[i] was not read from values[i] yet */                \
+    const rush_value *values; /* borrowed; run time */                                            \
+    const shape_pointwise *pointwise; /* for the rule `pointwise` */                              \
+    bool copies; /* view_copy and similar: results are copies of what the rule describes */       \
+    /* Receives a result instead of `results` (run time); may use the facts until it returns. */  \
+    void (*made)(struct PREFIX##_call *call, PREFIX##_facts *result);                             \
+    uint32_t n_results, cap;  /* out */                                                           \
+    PREFIX##_facts **results; /* out, in order */                                                 \
   } PREFIX##_call
 
 SHAPE_TYPES(shape, int64_t);
