@@ -17,10 +17,10 @@
  *   compile time: in a session.  Memory is the session's; a refusal leaves it with an error.
  *   run time (numbers only): the call path (ops/call/results.c) makes results by rule.  Memory is a
  *     buffer in the caller's frame; the first refusal is kept in `st`, with its text in cx->err,
- *     and the rule continues with values that are harmless to compute with: a tensor of 0 dimensions,
- *     dimension 0, size 0.  Facts made after a refusal always have room for TENSOR_MAX_DIMS
- *     dimensions.  need() returns from the rule; a rule that indexes by any other value that a
- *     refusal may have replaced must check failed() first.
+ *     and the rule continues with values that are harmless to compute with: a tensor of 0
+ *     dimensions, dimension 0, size 0.  Facts made after a refusal always have room for
+ *     TENSOR_MAX_DIMS dimensions.  need() returns from the rule; a rule that indexes by any other
+ *     value that a refusal may have replaced must check failed() first.
  * Rejected for run time: a jump, since setjmp costs more than most rules, and DESIGN keeps jumps to
  * sessions.
  *
