@@ -1,14 +1,14 @@
-/* api/ir_tools.c -- graphs as data: alias questions, valid moves, pattern matching and rewriting,
- * and builders. The analysis is copied into an array by value id, so that the host can keep it
- * after the session ends; values made later count as aliasing everything. A builder keeps its first
- * error, so a chain of calls needs one check at the end. */
+/* api/ir_tools.c -- graphs as data: alias queries, valid moves, pattern matching and rewriting, and
+ * builders. The analysis is copied into an array by value id, so that the host can keep it after
+ * the session ends; later values count as aliasing everything. A builder keeps its first error, so
+ * a chain of calls needs one check at the end. */
 #include "api/ir_int.h"
 #include "ir/alias.h"
 #include "passes/tools.h"
 
 /* -- Aliases ----------------------------------------------------------------------------------- */
 
-/* Answers by value->id: types and numbers of values stay, graphs change. */
+/* Results by value->id: types and numbers of values are fixed, graphs change. */
 struct rush_aliases {
   context *ctx;
   uint32_t n;       /* ids below it were there */

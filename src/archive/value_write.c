@@ -1,9 +1,9 @@
-/* archive/value_write.c -- values as files of plain data: npy, npz, safetensors, torch.save.
+/* archive/value_write.c -- writes values as files of plain data: npy, npz, safetensors, torch.save.
  *
- * The path's end names the format, as it does for the tools that read them.  All four are written
- * so that numpy, safetensors and torch.load(weights_only=True) open them: lists and dicts are plain
- * pickles without TorchScript's types. Cost: tensors that are not contiguous are copied, one at a
- * time. */
+ * The path's suffix determines the format, as for the tools that read them.  All four are written
+ * so that numpy, safetensors and torch.load(weights_only=True) can open them: lists and dicts are
+ * plain pickles without TorchScript's types. Cost: tensors that are not contiguous are copied, one
+ * at a time. */
 #include "archive/open.h"
 #include "archive/pickler.h"
 #include "archive/unpickle.h"
@@ -42,7 +42,8 @@ static void put_one(session *s, const value_job *job, put_tensor *put, void *to,
   put(s, to, name, dense);
 }
 
-/* Every tensor of a dict by its key, of a list or tuple by its number, or the only one. */
+/* Call `put` for every tensor of a dict by its key, of a list or tuple by its number, or for the
+ * only one. */
 static void each_tensor(session *s, const value_job *job, const char *only, put_tensor *put,
                         void *to)
 {
@@ -86,7 +87,8 @@ static const char *numpy_type(int dtype)
   return NULL;
 }
 
-/* Version 1.0: magic, length, a dict padded with spaces to a multiple of 64, and the elements. */
+/* Return the header, version 1.0: magic, length, a dict padded with spaces to a multiple of 64, and
+ * the elements. */
 static str npy_header_of(session *s, const rush_tensor *t)
 {
   const char *descr = numpy_type(t->dtype);

@@ -9,8 +9,8 @@
 #define READ_DONE 0x80000000u
 #define HAS_BF16 0x100u
 
-/* What the machine has, read once (one of the library's three globals): level, HAS_BF16, READ_DONE.
- * */
+/* The machine's instruction sets, detected once (one of the library's three globals): level,
+ * HAS_BF16, READ_DONE. */
 static _Atomic uint32_t features;
 
 static uint32_t read_features(void)

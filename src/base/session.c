@@ -1,9 +1,8 @@
 /* base/session.c -- the border of a session, its memory, its registered releases, and failure.
- * session_run calls setjmp in a function of its own, so that no local variable can be clobbered,
- * and longjmp appears nowhere else. Releases are a list in the arena, run newest first when the
- * session ends. Error codes through all compile-time code were rejected: most of it can fail
- * anywhere, and every function would need a cleanup path. Cost: a release is one small arena
- * allocation. */
+ * session_run calls setjmp in a function of its own, so that no local variable can be clobbered;
+ * longjmp appears nowhere else. Releases are a list in the arena, run newest first when the session
+ * ends. Rejected: error codes through all compile-time code, since most of it can fail anywhere and
+ * every function would need a cleanup path. Cost: a release is one small arena allocation. */
 #include "base/session.h"
 
 #include "base/lock.h"
@@ -12,7 +11,7 @@
 #include <setjmp.h>
 #include <stdio.h>
 
-/* One registered release.  In the session's arena. */
+/* One registered release, in the session's arena. */
 typedef struct deferred {
   struct deferred *older;
   void (*fn)(void *object);
@@ -27,7 +26,7 @@ struct session_border {
   arena mem;
 };
 
-/* Calls body behind the setjmp: its own function, so that no variable of session_run can be
+/* Call body after the setjmp: a separate function, so that no variable of session_run can be
  * clobbered. */
 static rush_status run_body(session *s, void (*body)(session *s, void *arg), void *arg)
 {
@@ -43,7 +42,8 @@ rush_status session_run(call_ctx *cx, void (*body)(session *s, void *arg), void 
   TRY(call_enter(cx)); /* sessions nest through imports and composites */
   uint32_t depth = cx->depth, n_refused = mem_n_refused(cx->ctx);
   arena_init(&border.mem, cx->ctx);
-  /* What is made while compiling (folded constants) stays: none of it lies in a caller's buffer. */
+  /* Values made while compiling (folded constants) are kept: none of them may be in a caller's
+   * buffer. */
   struct output_buffers *outputs = cx->outputs;
   struct rush_tensor *place = cx->place;
   cx->outputs = NULL;
@@ -79,7 +79,7 @@ void session_push_trail(session *s, trail *t)
 
 void session_pop_trail(session *s) { s->border->trail = s->border->trail->outer; }
 
-/* Recursion may be deep: who reads the message wants its ends. */
+/* Recursion may be deep: show only its two ends. */
 #define MOST_TRAIL 32
 
 static void add_trail(text_buf *out, const trail *t)
@@ -96,8 +96,8 @@ static bool ends_with_at(const text_buf *t)
   return !text_failed(t) && t->len > 4 && memcmp(text_str(t) + t->len - 4, " at ", 4) == 0;
 }
 
-/* The error's text is PyTorch's: a newline, the message, a colon, then the excerpt.  Its
- * converter's errors lack the newline. */
+/* Set the error.  The text's form is PyTorch's: a newline, the message, a colon, then the excerpt.
+ * The errors of PyTorch's converter lack the newline. */
 static rush_status fill_error(session *s, rush_status st, const char *type, const source_range *at,
                               const char *fmt, va_list ap)
 {

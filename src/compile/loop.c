@@ -9,7 +9,7 @@
 #include "compile/code/code_memory.h"
 #include "compile/x86/body.h"
 
-/* Beside the code: a copy of the tape, for the listing. */
+/* Private data of the code: a copy of the tape, for the listing. */
 struct loop_code_own {
   context *ctx;
   code_block block;

@@ -1,6 +1,6 @@
 /* formats/npy.c -- reads the header of .npy files. The header is a Python dict of literals, so a
- * parser for the few literals that can occur is enough; evaluating Python is never needed. It
- * checks that the sizes fit the file, since tensors then use the bytes in place. */
+ * parser for the few literals that can occur is enough; Python is never evaluated. It checks that
+ * the data fits into the file, since tensors then use the bytes in place. */
 #include "formats/npy.h"
 
 #include <string.h>
@@ -142,7 +142,7 @@ static void read_shape(literal *l, npy_header *h)
   }
 }
 
-/* The dict; returns the bytes of one element. */
+/* Read the dict; returns the bytes of one element. */
 static size_t read_dict(literal *l, npy_header *h)
 {
   bool order = false, shape = false;

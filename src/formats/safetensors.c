@@ -1,7 +1,7 @@
 /* formats/safetensors.c -- reads the directory of a .safetensors file with the pull reader of
- * json.h and checks it: sizes against ranges, and ranges sorted by place, which must cover the data
- * exactly once. Heap sort is used because it needs no memory and has no bad case that a hostile
- * file could choose. Cost: O(header + n log n) for n tensors. */
+ * json.h and checks it: sizes against ranges, and ranges sorted by position, which must cover the
+ * data exactly once. It uses heap sort because that needs no memory and has no bad case that a
+ * hostile file could choose. Cost: O(header + n log n) for n tensors. */
 #include "formats/safetensors.h"
 
 #include <string.h>
@@ -157,7 +157,7 @@ static void sift(safetensors_entry **a, size_t i, size_t n)
   }
 }
 
-/* Together the ranges must cover the data once.  Heap sort: a hostile order costs no more. */
+/* Check that the ranges together cover the data once.  Heap sort: a hostile order costs no more. */
 static void check_cover(reader *r)
 {
   uint32_t n = r->out->n_entries, kept = 0;

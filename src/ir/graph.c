@@ -1,6 +1,6 @@
-/* ir/graph.c -- graphs, block signatures, constants, attributes, and copies. Copying walks nodes in
- * order and maps old values to new ones in a hash table; values that are not in the table map to
- * themselves, which lets the same code copy a whole graph and inline a block. Attributes are a
+/* ir/graph.c -- graphs, block signatures, constants, attributes, and copies. Copying visits nodes
+ * in order and maps old values to new ones in a hash table; values that are not in the table map to
+ * themselves, so that the same code copies a whole graph and inlines a block. Attributes are a
  * linked list in the order they were set, because they print in that order and a node has few.
  * Cost: O(nodes) for a copy. */
 #include "ir/graph.h"
@@ -143,7 +143,7 @@ ir_attr *ir_attr_find(const ir_node *n, const char *name)
   return NULL;
 }
 
-/* The attribute of that name, appended when it is new: they print in order of setting.  A new one
+/* Return the attribute of that name, appended if it is new (they print in this order).  A new one
  * has room for n_more bytes at *more, which is NULL otherwise. */
 static ir_attr *attr_with_room(session *s, ir_node *n, const char *name, ir_attr_kind kind,
                                size_t n_more, char **more)
@@ -223,8 +223,8 @@ void ir_attr_set_value(session *s, ir_node *n, const char *name, rush_value v)
 
 /* -- Copies ------------------------------------------------------------------------------------ */
 
-/* Values of the source that were copied, by pointer; those outside the copied part map to
- * themselves or to what the caller said. */
+/* Copied values of the source, by pointer; those outside the copied part map to themselves or to
+ * the caller's replacements. */
 typedef struct copier {
   session *s;
   ir_graph *to;

@@ -1,14 +1,14 @@
 /* ir/node.c -- nodes, their order in a block, and the uses of values. Uses are intrusive lists, so
  * that changing an input is O(1); order is a number per node with gaps, so that "is before" is a
  * comparison and inserting rarely renumbers. A node and its first inputs are one piece of arena
- * memory. Destroying leaves the memory to the arena and marks the node. */
+ * memory. Destroying leaves the memory to the arena and sets a flag. */
 #include "base/grow.h"
 #include "ir/graph.h"
 #include "ops/call/lookup.h"
 
-/* Orders are handed out ORDER_GAP apart; an insert between neighbours halves a gap.  A used-up gap
- * renumbers the block, at most once per 32 inserts at one spot.  Rejected: plain indices (every
- * insert O(n)), walking (every query O(n)). */
+/* Orders are ORDER_GAP apart; an insert between neighbours halves a gap.  A used-up gap renumbers
+ * the block, at most once per 32 inserts at one position.  Rejected: plain indices (every insert
+ * O(n)), walking (every query O(n)). */
 #define ORDER_GAP (UINT64_C(1) << 32)
 #define ORDER_FIRST (UINT64_C(1) << 62) /* constants go in front one by one: room for as many */
 
@@ -60,7 +60,7 @@ void ir_value_replace_all_uses(ir_value *from, ir_value *to)
 
 /* -- Making ------------------------------------------------------------------------------------ */
 
-/* An arena array of pointers, with room for one more: it doubles, so that of n there is room for
+/* Make room for one more in an arena array of pointers.  It doubles: for n items there is room for
  * the next power of 2. */
 static void *grow_pointers(session *s, ir_graph *g, void *old, uint32_t n)
 {
@@ -203,9 +203,9 @@ static void renumber(ir_block *b)
     n->order = order += ORDER_GAP;
 }
 
-/* Pick an order between the neighbours'.  The return node counts as 0 on the left of the first node
- * and as UINT64_MAX on the right of the last.  At the ends a whole gap is taken: halving would use
- * them up. */
+/* Choose an order between the neighbours'.  The return node counts as 0 on the left of the first
+ * node and as UINT64_MAX on the right of the last.  At the ends a whole gap is used: halving would
+ * use them up. */
 static void place(ir_node *n)
 {
   const ir_node *ret = n->block->ret;
@@ -269,7 +269,7 @@ void ir_node_move_after(ir_node *n, ir_node *pos)
   ir_node_insert_after(n, pos);
 }
 
-/* Blocks around b, b included. */
+/* Return the number of blocks around b, including b. */
 static uint32_t block_depth(const ir_block *b)
 {
   uint32_t depth = 0;
@@ -309,7 +309,7 @@ static void unset_inputs(ir_node *n)
 
 static void unset_block(ir_block *b);
 
-/* All inside first: what stands in a wrong order is destroyed as well. */
+/* Unset all inputs inside first: nodes in a wrong order are destroyed as well. */
 static void unset_all(ir_node *n)
 {
   unset_inputs(n);
@@ -386,7 +386,7 @@ bool ir_block_is_inside(const ir_block *b, const ir_node *n)
   return false;
 }
 
-/* The node printed behind n, inside the block `top`; NULL: the end. */
+/* Return the node printed behind n, inside the block `top`; NULL: the end. */
 static ir_node *next_in_text(const ir_block *top, const ir_node *n, bool nested)
 {
   for (uint32_t i = 0; nested && i < n->n_blocks; i++)
@@ -409,7 +409,7 @@ static ir_node *next_in_text(const ir_block *top, const ir_node *n, bool nested)
   return n->next;
 }
 
-/* The host's are called by what they call, and all of one kind. */
+/* True if n has that kind.  Host calls also match by the name of the function they call. */
 static bool is_of_kind(const ir_node *n, const char *kind)
 {
   const char *name = ir_node_kind_name(n);
@@ -447,7 +447,7 @@ const char *ir_node_kind_name(const ir_node *n)
   return kind_names[n->kind];
 }
 
-/* Of the fixed kinds; false: none. */
+/* Find a fixed kind by name; returns false if there is none. */
 static bool kind_of_name(str name, ir_kind *out)
 {
   for (int k = 0; k < N_IR_KINDS; k++)
@@ -495,7 +495,8 @@ ir_node *ir_node_new_named(session *s, ir_graph *g, str name)
   return n;
 }
 
-/* Overloads may take the same and give different things: the value of an enum. */
+/* True if n's outputs fit the schema: overloads may differ only in their results (the value of an
+ * enum). */
 static bool gives(const ir_node *n, const schema *sc)
 {
   if (sc->is_varret || n->n_outputs != sc->n_returns)

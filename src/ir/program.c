@@ -1,4 +1,4 @@
-/* ir/program.c -- programs: making them, finding in them, compiling bodies once, the end of one. */
+/* ir/program.c -- programs: making them, lookups, compiling bodies once, destruction. */
 #include "ir/program.h"
 #include "base/grow.h"
 #include "base/lock.h"
@@ -30,8 +30,7 @@ static void end_class(class_info *ci)
     value_release(ci->enum_members[i]);
 }
 
-/* Nothing can run code of the program any more, but values may still name its types (type_store).
- * */
+/* Release the code: it can no longer run, but values may still refer to its types (type_store). */
 static void program_end(type_store *ts)
 {
   program *p = program_of(ts);
@@ -136,9 +135,9 @@ program *program_of_types(type_store *ts)
   return ts && ts->owner_destroy == program_destroy ? program_of(ts) : NULL;
 }
 
-/* The result of the method is only known when its body is compiled: remembered for who compares in
- * a session.  A thread that finds the program locked compares while another compiles, and leaves
- * that one's note alone. */
+/* Record a method whose result is only known when its body is compiled, for comparisons in
+ * sessions.  A thread that finds the program locked does so while another compiles, and does not
+ * change that thread's record. */
 static void note_uninferred(function *f)
 {
   program *p = f->program;
@@ -149,9 +148,9 @@ static void note_uninferred(function *f)
   mutex_unlock(&p->lock);
 }
 
-/* Overriding as PyTorch checks it: the same names, arguments at least as wide, the result as
- * narrow.  Defaults may differ: a call through the interface is complete with the interface's.
- * `self` is the class. */
+/* True if f overrides `super` by PyTorch's rules: the same names, arguments at least as wide, the
+ * result as narrow.  Defaults may differ: a call through the interface uses the interface's. `self`
+ * is the class. */
 static bool overrides(const type *cls, function *f, const schema *super)
 {
   const schema *sub = f->schema;
@@ -336,7 +335,7 @@ void class_add_enum_member(session *s, const type *cls, const char *name, rush_v
   ci->n_members = n + 1;
 }
 
-/* A class that is being read, and goes out of the table when that fails. */
+/* A class being read; it is removed from the table if that fails. */
 typedef struct unread {
   program *p;
   str name;
@@ -460,7 +459,7 @@ static void unlock_program(void *arg)
 {
   ensure *e = arg;
 
-  /* Still compiling: the session left early.  The next call tries again. */
+  /* Still compiling: the session was left early.  The next call tries again. */
   if (e->f && e->f->state == FUNCTION_COMPILING)
     e->f->state = FUNCTION_DECLARED;
   mutex_unlock(&e->p->lock);

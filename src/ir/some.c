@@ -1,4 +1,4 @@
-/* ir/some.c -- some value of a type: what `uninitialized(T)` of a file is, should a program read
+/* ir/some.c -- makes some value of a type, for `uninitialized(T)` in files, if a program reads
  * it. */
 #include "ir/program.h"
 

@@ -1,7 +1,7 @@
 /* passes/common.c -- predicates and edits that many passes share: purity, constants and their
- * equality, inserting nodes, replacing, walking, and which groups of values escape. They are here
- * so that every pass means the same by "pure". Facts about operators come from the table's effect
- * columns, never from lists of names. */
+ * equality, inserting nodes, replacing, visiting, and which groups of values escape. They are
+ * shared so that every pass uses one definition of "pure". Facts about operators come from the
+ * table's effect columns, never from lists of names. */
 #include "ir/alias.h"
 #include "ops/call/lookup.h"
 #include "passes/passes_int.h"
@@ -116,7 +116,7 @@ bool pass_is_none(const ir_value *v)
 
 static bool same_items(const rush_value *x, size_t n, const rush_value *y, size_t m);
 
-/* Tensors and dicts are equal only when they are one. */
+/* True if equal; tensors and dicts are equal only if they are the same object. */
 static bool same_value(rush_value x, rush_value y)
 {
   if (x.tag != y.tag)
@@ -138,7 +138,7 @@ static bool same_value(rush_value x, rush_value y)
   }
 }
 
-/* Nested containers are compared by identity. */
+/* Compare items; nested containers are compared by identity. */
 static bool same_items(const rush_value *x, size_t n, const rush_value *y, size_t m)
 {
   if (n != m)

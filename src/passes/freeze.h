@@ -1,26 +1,25 @@
-/* passes/freeze.h -- a module's object with what never changes made part of its program.
+/* passes/freeze.h -- freezing: makes the constant parts of a module's object part of its program.
  *
- *   methods inlined -> attributes of numbers and texts -> branches on them go -> attributes that
- *   nobody writes to
- *   -> a class of its own for what is left
+ *   methods inlined -> attributes of numbers and strings folded -> branches on them removed ->
+ *   attributes that are never written folded -> a class of its own for the rest
  *
- * An attribute stays when a method sets it or writes to its memory (or to memory that it shares),
- * when it is preserved, or when its module goes somewhere that is not followed.  The frozen object
- * shares the memory of what stays. */
+ * An attribute is kept if a method sets it or writes to its memory (or to memory that it shares),
+ * if it is preserved, or if its module is used in a way that is not analysed.  The frozen object
+ * shares the memory of what is kept. */
 #ifndef RUSH_PASSES_FREEZE_H
 #define RUSH_PASSES_FREEZE_H
 
 #include "passes/passes.h"
 
-/* `preserved`: attributes and methods ("weight", "helper", "sub.weight") that stay, besides
- * forward.  The object is new: pass_hold's.  Its class is in the program of the old one, whose lock
- * the caller holds. */
+/* Freeze an object.  `preserved`: attributes and methods ("weight", "helper", "sub.weight") to keep
+ * besides forward.  The result is new, held by the session (pass_hold).  Its class is in the
+ * program of the old one, whose lock the caller holds. */
 rush_value freeze_object(session *s, rush_value object, const char *const *preserved,
                          uint32_t n_preserved);
-/* What can be made faster once weights are constants: remove_dropout and the fold_frozen_* passes.
- * */
+/* Run the optimisations that constant weights allow: remove_dropout and the fold_frozen_*
+ * passes. */
 void freeze_optimize(session *s, ir_graph *g, bool numerics);
-/* f's graph is g from now on; the old one lives as long as the program, for calls that run. */
+/* Replace f's graph by g; the old one lives as long as the program, for running calls. */
 void freeze_replace_graph(session *s, function *f, ir_graph *g_steal);
 
 #endif

@@ -1,4 +1,5 @@
-/* passes/names.c -- see names.h. */
+/* passes/names.c -- name sets (names.h): linear search while small, then an open-addressed hash
+ * table. */
 #include "passes/names.h"
 #include "base/grow.h"
 

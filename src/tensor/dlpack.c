@@ -1,9 +1,9 @@
-/* tensor/dlpack.c -- tensors to and from DLPack's structs (https://dmlc.github.io/dlpack), without
- * and with version.
+/* tensor/dlpack.c -- tensors to and from DLPack's structs (https://dmlc.github.io/dlpack), with and
+ * without version.
  *
- * Memory is shared: an exported tensor is held by the capsule until the consumer calls its deleter,
- * an imported one calls the producer's when its storage ends.  The structs are declared here, since
- * the header is the only thing needed of the library. */
+ * Memory is shared: an exported tensor is kept alive until the consumer calls its deleter; an
+ * imported one calls the producer's deleter when its storage is freed.  The structs are declared
+ * here instead of including dlpack.h, of which nothing else is needed. */
 #include "tensor/dlpack.h"
 
 #include "tensor/sparse.h"
@@ -72,7 +72,7 @@ static const struct dtype_row {
 
 /* -- Out --------------------------------------------------------------------------------------- */
 
-/* One block: the managed struct and what its deleter needs. */
+/* One block: the managed struct and the data for its deleter. */
 typedef struct export_block {
   union {
     dl_managed plain;
@@ -168,7 +168,7 @@ static void release_versioned(void *user, void *data)
   dlpack_release(user, true);
 }
 
-/* Our dtype, or DTYPE_NONE. */
+/* Return our dtype, or DTYPE_NONE. */
 static int dtype_from(dl_dtype d)
 {
   for (size_t i = 0; i < COUNT_OF(dtype_rows); i++)

@@ -1,9 +1,8 @@
-/* tensor/dtype.c -- what is known of dtypes: names, sizes, classes; promotion; and the conversions
- * of 8-bit floats.
+/* tensor/dtype.c -- properties of dtypes: names, sizes, classes; promotion; and conversions of
+ * 8-bit floats.
  *
  * Promotion is PyTorch's lattice written as rules (class first, then width, with its few
- * exceptions) instead of a table of all pairs, which nobody could read.  Cost: a few comparisons.
- * */
+ * exceptions) instead of an unreadable table of all pairs.  Cost: a few comparisons. */
 #include "tensor/dtype.h"
 
 #include <math.h>
@@ -16,7 +15,7 @@ typedef struct dtype_info {
   uint8_t cls; /* dtype_class */
 } dtype_info;
 
-/* A power of two, so that a number that is no dtype (DTYPE_NONE, say) finds an empty row. */
+/* A power of two, so that a number that is not a dtype (DTYPE_NONE, say) finds an empty row. */
 #define N_ROWS 32
 static const dtype_info info[N_ROWS] = {
   [RUSH_UINT8] = {"uint8", "Byte", 1, DTYPE_INT},
@@ -108,7 +107,7 @@ int dtype_to_real(int dtype)
 /* -- Promotion --------------------------------------------------------------------------------- */
 
 static bool is_barebones_unsigned(int d) { return d >= RUSH_UINT16 && d <= RUSH_UINT64; }
-/* Both bool or one of the five old integers. */
+/* Promote two dtypes that are both bool or one of the five old integers. */
 static int promote_ints(int a, int b)
 {
   if (a == RUSH_BOOL)
@@ -189,7 +188,8 @@ void promote_add_scalar(promote_state *p, dtype_class cls)
   p->scalar = p->scalar == DTYPE_NONE ? d : dtype_promote(p->scalar, d);
 }
 
-/* A lower category counts only when it is of a higher class (bool < int < float < complex). */
+/* Combine two categories: the lower one counts only if its class is higher (bool < int < float <
+ * complex). */
 static int combine_categories(int higher, int lower)
 {
   if (higher == DTYPE_NONE)

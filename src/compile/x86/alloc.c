@@ -1,8 +1,8 @@
-/* compile/x86/alloc.c -- registers by going through the operations once: a value that finds none
- * free takes the one whose next use is farthest (Belady's rule). Constants and single elements are
- * never stored: they are loaded again, or read from memory by the instruction itself. Registers
- * that stay free hold them for the whole loop. A body is straight-line code, so one walk is enough
- * and graph colouring would gain nothing. Cost: O(operations * registers). */
+/* compile/x86/alloc.c -- register allocation in one pass over the operations: a value that finds
+ * none free takes the one whose next use is farthest (Belady's rule). Constants and single elements
+ * are never stored: they are loaded again, or read from memory by the instruction itself. Registers
+ * that remain free hold them for the whole loop. A body is straight-line code, so one pass is
+ * enough and graph colouring would gain nothing. Cost: O(operations * registers). */
 #include "compile/x86/body.h"
 
 #define MAX_FREE_SLOTS 64
@@ -35,7 +35,7 @@ static void find_uses(body *b)
   }
 }
 
-/* The most vector values made by operations that live at once. */
+/* Return the most vector values made by operations that are live at once. */
 static uint32_t most_live(const body *b)
 {
   uint32_t live = 0, most = 0;
@@ -57,8 +57,8 @@ static uint32_t most_live(const body *b)
   return most;
 }
 
-/* The busiest constants and single elements into the registers that stay free; two are kept for
- * loading the others. */
+/* Keep the most used constants and single elements in the free registers; two are left for loading
+ * the others. */
 static void pin(alloc *s)
 {
   body *b = s->b;
@@ -96,7 +96,7 @@ static placed *out(body *b, x86_op op, int vl)
 
 static int full(const body *b) { return b->wide ? VL512 : VL256; }
 
-/* A move between a register and symbolic memory. */
+/* Append a move between a register and symbolic memory. */
 static void out_move(body *b, x86_op op, uint8_t reg, int place, uint16_t what)
 {
   placed *p = out(b, op, full(b));
@@ -109,7 +109,7 @@ static void out_move(body *b, x86_op op, uint8_t reg, int place, uint16_t what)
   p->what = what;
 }
 
-/* Fill a register with what needs no operation. */
+/* Load a value that needs no operation into a register. */
 static void load_value(body *b, const value *v, uint8_t reg)
 {
   if (v->cls == CLASS_MASK)
@@ -140,7 +140,7 @@ static void evict(alloc *s, int cls, unsigned r)
   s->owner[cls][r] = NO_VALUE;
 }
 
-/* A register for value v, locked. */
+/* Return a locked register for value v. */
 static uint8_t take_register(alloc *s, uint16_t v)
 {
   body *b = s->b;
@@ -169,7 +169,7 @@ static uint8_t take_register(alloc *s, uint16_t v)
   return (uint8_t)worst;
 }
 
-/* The register that holds v, loaded if it must be; locked. */
+/* Return the register that holds v, loaded if necessary; locked. */
 static uint8_t ready(alloc *s, uint16_t v)
 {
   value *x = &s->b->values[v];
@@ -181,7 +181,7 @@ static uint8_t ready(alloc *s, uint16_t v)
   return x->reg;
 }
 
-/* Arguments were read for the last time before the next use. */
+/* Update after an operation has read its arguments: their next uses follow. */
 static void read_done(alloc *s, const operation *o)
 {
   body *b = s->b;
@@ -205,7 +205,7 @@ static void read_done(alloc *s, const operation *o)
 
 /* -- Operations -------------------------------------------------------------------------------- */
 
-/* Whether an instruction that may read full vectors can read v where it lies. */
+/* True if an instruction that may read full vectors can read v from memory. */
 static bool in_memory(const body *b, uint16_t v)
 {
   const value *x = &b->values[v];
@@ -222,7 +222,7 @@ static void swap_args(operation *o, int i, int j)
   o->next[j] = n;
 }
 
-/* Operand k of the instruction is v: in a register, or in memory where the operand may be. */
+/* Set operand k of the instruction to v: a register, or memory if the operand may be. */
 static void put_placed(alloc *s, placed *p, int k, uint16_t v)
 {
   body *b = s->b;
@@ -271,7 +271,7 @@ static bool dies(const body *b, const operation *o, int k)
   return o->next[k] == NEVER && b->values[o->args[k]].kind == VALUE_TEMP;
 }
 
-/* a * b + c overwrites one of the three: best one that is not needed any more. */
+/* Place a * b + c, which overwrites one of the three: preferably one that is no longer needed. */
 static void place_fused(alloc *s, operation *o)
 {
   body *b = s->b;
@@ -314,7 +314,7 @@ static void place_fused(alloc *s, operation *o)
   finish(s, &p);
 }
 
-/* y's register becomes the result's. */
+/* Give y's register to the result. */
 static void place_fix(alloc *s, operation *o)
 {
   body *b = s->b;

@@ -1,7 +1,7 @@
 /* compile/x86/asm.c -- the assembler: from an instruction and its row of instr.def to bytes, and to
  * text for listings. Fields of VEX, EVEX and legacy prefixes are computed from the row, so that
- * there is no code per instruction. The shortest encoding is chosen, as GNU as does, which lets the
- * tests compare bytes. Failed growth is kept in the buffer and checked at the end. */
+ * there is no code per instruction. The shortest encoding is chosen, as GNU as does, so that the
+ * tests can compare bytes. Failed growth is kept in the buffer and checked at the end. */
 #include "compile/x86/asm.h"
 
 enum { LEGACY, VEX = 1, EVEX = 2, BOTH = 3 };
@@ -44,7 +44,7 @@ void x86_init(x86_asm *a, context *c, text_buf *listing)
 
 void x86_free(x86_asm *a) { mem_free(a->ctx, a->bytes, a->cap); }
 
-/* Room for an instruction more. */
+/* Make room for one more instruction. */
 static bool room(x86_asm *a, size_t n)
 {
   if (a->failed)
@@ -135,7 +135,7 @@ static fields fields_of(const x86_ins *i, const x86_row *row)
   return f;
 }
 
-/* Whether `row` at its length scales displacements by more than 1; the shift. */
+/* Return the shift by which `row`, at its length, scales displacements; 0: none. */
 static int disp_shift(const x86_ins *i, const x86_row *row)
 {
   if (i->mem.broadcast)
@@ -148,7 +148,7 @@ static int disp_shift(const x86_ins *i, const x86_row *row)
   return row->tuple == TUPLE_HALF ? full - 1 : row->tuple == TUPLE_QUARTER ? full - 2 : full;
 }
 
-/* ModRM, SIB, displacement.  shift: of 8-bit displacements. */
+/* Append ModRM, SIB, displacement.  shift: of 8-bit displacements. */
 static void operand(x86_asm *a, const x86_ins *i, const fields *f, int shift)
 {
   unsigned reg = (f->reg & 7) << 3;
@@ -179,7 +179,7 @@ static void operand(x86_asm *a, const x86_ins *i, const fields *f, int shift)
     dword(a, m->disp);
 }
 
-/* Bit 3 (or 4) of a register field, turned around and at its place. */
+/* Return bit 3 (or 4) of a register field, inverted and at its place. */
 static inline unsigned not_bit(unsigned r, int bit, int place) { return (~r >> bit & 1) << place; }
 
 static void vex(x86_asm *a, const x86_row *row, const fields *f, unsigned b, unsigned x)

@@ -1,9 +1,10 @@
-/* ops/call/profile.c -- the profile of a context (profile.h): events in chunks, and what they name.
+/* ops/call/profile.c -- the profile of a context (profile.h): events in chunks, and the items they
+ * refer to.
  *
- * An event is a pair of times and three pointers.  Names, inputs and places are kept once, in hash
- * tables by their bytes, so a loop of a million calls costs 56 bytes a call and no text.  Texts are
- * made when the profile is written.  Everything is under one lock: who profiles wants to know what
- * ran, and the lock is held for a few dozen nanoseconds. */
+ * An event is a pair of times and three pointers.  Names, inputs and places are stored once, in
+ * hash tables by their bytes, so a loop of a million calls costs 56 bytes per call and no text.
+ * Texts are made when the profile is written.  Everything is under one lock, which is held for a
+ * few dozen nanoseconds. */
 #include "ops/call/profile.h"
 
 #include "base/clock.h"
@@ -119,7 +120,8 @@ static profile *make_profile(context *c)
   return context_slot_publish_steal(c, SLOT_HOOKS, p, destroy_profile);
 }
 
-/* Calls that start from now on know whether somebody watches. */
+/* Update the flag by which calls that start from now on know whether there are hooks or a
+ * profile. */
 static void tell_calls(profile *p)
 {
   p->number += p->number == 0; /* 0 says that nobody does */
@@ -192,7 +194,8 @@ void profile_remove_hook(context *c, call_hook *h)
   mutex_unlock(&p->lock);
 }
 
-/* A thread's hooks come and go in that thread only: they stay while this call returns. */
+/* Return the next hook of this thread.  A thread's hooks are added and removed only by that thread,
+ * so they exist while this call runs. */
 static call_hook *next_hook(context *c, call_hook *h)
 {
   profile *p = profile_of(c);
@@ -229,7 +232,7 @@ void profile_called_function(call_ctx *cx, void *function, const rush_value *arg
 
 /* -- Names, inputs, places --------------------------------------------------------------------- */
 
-/* Keys: a byte that says what it is, then its bytes; names as they are. */
+/* Find an item.  Keys: a byte for its kind, then its bytes; names as they are. */
 static item *find_item(profile *p, str key) { return table_get(&p->items, key); }
 
 static item *add_item(profile *p, str key, const char *text, size_t len)
@@ -276,7 +279,7 @@ static const item *name_of_op(profile *p, const op *o)
   return it;
 }
 
-/* dtype, rank and sizes of the tensors among the arguments, byte after byte. */
+/* dtype, rank and sizes of the tensors among the arguments, byte by byte. */
 typedef struct inputs_key {
   char bytes[MAX_KEY];
   size_t n;
@@ -349,7 +352,7 @@ static const item *item_of_inputs(profile *p, const inputs_key *k)
   return it;
 }
 
-/* A place: where in which text, and which node of which function. */
+/* A place: the position in a text, and the node of a function. */
 typedef struct place_key {
   char kind[8];
   const source *src;
@@ -363,7 +366,7 @@ static str key_place(place_key *k, const call_place *at, const item *caller)
   return (str){(const char *)k, sizeof *k};
 }
 
-/* The line that a range begins in, without white space around it. */
+/* Return the line that a range begins in, without white space around it. */
 static str line_of(const source_range *at)
 {
   const source *s = at->src;
@@ -383,8 +386,8 @@ static str line_of(const source_range *at)
   return (str){s->text + begin, end - begin};
 }
 
-/* A place that is not known yet, as its author wrote it.  Not under the lock: it may read the
- * archive. */
+/* A place that is not in the table yet, in its author's text.  Made without the lock: it may read
+ * the archive. */
 typedef struct place_text {
   source_range shown;
   source *src; /* owned, or NULL */
@@ -431,7 +434,7 @@ static bool place_now(call_ctx *cx, call_place *out)
   return cx->frames && rt && rt->place && rt->place(cx, out);
 }
 
-/* The program's live bytes: without what this record takes. */
+/* Return the program's live bytes: without those of this record. */
 static int64_t program_bytes(const profile *p)
 {
   const table *t = &p->items;
@@ -463,7 +466,7 @@ static uint32_t thread_of(profile *p, call_ctx *cx)
   return i;
 }
 
-/* Under the lock: room for one more. */
+/* Make room for one more event, under the lock. */
 static event *new_event(profile *p)
 {
   event **chunk = &p->chunks[p->n / CHUNK_EVENTS];
@@ -484,7 +487,7 @@ static event *event_at(const profile *p, size_t i)
   return &p->chunks[i / CHUNK_EVENTS][i % CHUNK_EVENTS];
 }
 
-/* What a new event says of itself; `op` or `function`. */
+/* The description of a new event; `op` or `function` is set. */
 typedef struct beginning {
   const op *op;
   const char *function;

@@ -42,7 +42,7 @@ rush_status written_check_apart(call_ctx *cx, const rush_tensor *out, const rush
   return o == OVERLAP_PARTIAL || o == OVERLAP_FULL ? refuse_overlap(cx) : RUSH_OK;
 }
 
-/* What PyTorch calls a dtype where it prints its C++ type. */
+/* Return PyTorch's name of a dtype where it prints its C++ type. */
 static const char *c_name(int dtype)
 {
   static const char *const names[N_DTYPES] = {[RUSH_UINT8] = "unsigned char",

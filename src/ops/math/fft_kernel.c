@@ -1,5 +1,5 @@
-/* Transforms side by side, compiled once per instruction set (base/isa.h); fft_kernel.inc is the
- * body. */
+/* ops/math/fft_kernel.c -- transforms side by side, compiled once per instruction set (base/isa.h);
+ * fft_kernel.inc is the body. */
 #include "ops/math/fft_lanes.h"
 
 #if ISA_LEVEL == ISA_PORTABLE && defined(__GNUC__) && !defined(__clang__)

@@ -1,15 +1,15 @@
-/* ops/math/gather_kernel.c -- sums of picked elements, compiled once per instruction set
- * (base/isa.h): sampled points (grid_sample), bilinear taps, and rows of embedding bags. Rows are
- * summed in two vector registers at a time, written with vector types because the compiler did not
- * vectorise the loops over arrays. Sums are taken in order, so every level gives the same bits. */
+/* ops/math/gather_kernel.c -- sums of chosen elements, compiled once per instruction set
+ * (base/isa.h): sampled points (grid_sample), bilinear taps, and rows of embedding bags. Rows
+ * are summed in two vector registers at a time, written with vector types because the compiler
+ * did not vectorise the loops over arrays. Sums are computed in order, so every level gives the
+ * same bits. */
 #include "ops/math/gather.h"
 
 #include <string.h>
 
 #include "base/half.h"
 
-/* A row is summed in registers, two of these at a time.  Loops over arrays did not become vectors.
- * */
+/* Two of these hold a row's sums: loops over arrays did not vectorise. */
 typedef float floats __attribute__((vector_size(64)));
 typedef double doubles __attribute__((vector_size(64)));
 
@@ -70,7 +70,7 @@ GATHER(double, f64, doubles)
 
 static inline float rounded(float x, bool bf16) { return bf16 ? f32_of_bf16(bf16_of_f32(x)) : x; }
 
-/* A coordinate as an index, -1 outside. */
+/* Convert a coordinate to an index, -1 if outside. */
 static inline int32_t inside(float x, int size)
 {
   const float in = x >= 0 && x < (float)size ? x : -1.0f;

@@ -1,10 +1,10 @@
-/* ops/math/gemm.c -- matrix products on raw memory (gemm.h has the contract), blocked as in Goto
- * and van de Geijn: panels of B and tiles of A are packed so that micro-kernels read memory in
- * order. Products of few rows, of one row and of many small matrices take shorter paths that pack
- * less. k is cut into pieces that depend on k alone and pieces are added in order, so neither
- * threads nor packing change a bit; cutting k by the cache or by the number of threads would.
- * 16-bit and 8-bit floats go through float32 or chains; complex numbers have plain loops. Memory:
- * MC and NC bound what is packed at a time. */
+/* ops/math/gemm.c -- matrix products on raw memory (gemm.h), blocked as in Goto and van de Geijn:
+ * panels of B and tiles of A are packed so that micro-kernels read memory in order. Products of few
+ * rows, of one row and of many small matrices use shorter paths that pack less. k is cut into
+ * pieces that depend on k alone and pieces are added in order, so neither threads nor packing
+ * change a bit; cutting k by the cache or by the number of threads would. 16-bit and 8-bit floats
+ * are converted to float32 or chains; complex numbers have plain loops. Memory: MC and NC bound
+ * what is packed at a time. */
 #include "ops/math/gemm.h"
 
 #include <sched.h>
@@ -15,14 +15,14 @@
 #include "ops/point/halves.h"
 #include "tensor/dtype.h"
 
-/* Blocks: a piece of k by MC rows of A stays in L2, a piece by one panel of B in L1; NC columns of
- * B packed at a time stay in L3. */
+/* Block sizes: a piece of k by MC rows of A stays in L2, a piece by one panel of B in L1; NC
+ * columns of B packed at a time stay in L3. */
 #define MC 168
 #define NC 3072
-/* Multiply-adds below which a second thread costs more than it brings. */
+/* With fewer multiply-adds a second thread costs more than it gains. */
 #define PARALLEL_MACS 500000
 #define MAX_SLOTS 64
-/* Elements of A that are packed whole, for products of few rows. */
+/* Elements of A that are packed completely, for products of few rows. */
 #define MOST_PACKED_A (INT64_C(1) << 21)
 
 const gemm_kernels *gemm_kernels_of(cpu_level level, int dtype)
@@ -50,7 +50,7 @@ const gemm_kernels *gemm_kernels_of(cpu_level level, int dtype)
   return &gemm_f32_portable;
 }
 
-/* What every task of one product reads. */
+/* The data that every task of one product reads. */
 typedef struct job {
   call_ctx *cx;
   const gemm_args *g;
@@ -79,7 +79,7 @@ static const char *at(const job *j, const void *base, int64_t elems)
 
 /* -- One block --------------------------------------------------------------------------------- */
 
-/* Rows [m0, m1) and k0..k1 of A into tiles [tile][k][rows]. */
+/* Pack rows [m0, m1) and k0..k1 of A into tiles [tile][k][rows]. */
 static void pack_a(const job *j, int64_t m0, int64_t m1, int64_t k0, int64_t k1, char *dst)
 {
   const gemm_matrix *a = &j->g->a;
@@ -90,7 +90,7 @@ static void pack_a(const job *j, int64_t m0, int64_t m1, int64_t k0, int64_t k1,
   }
 }
 
-/* Where panel p's rows k0.. lie, and how far apart: packed before, in place, or packed now. */
+/* Return the rows k0.. of panel p, and their distance: packed before, in place, or packed now. */
 static const char *panel_of_b(const job *j, int64_t p, int64_t k0, int64_t k1, char *scratch,
                               int64_t *b_ks)
 {
@@ -111,7 +111,7 @@ static const char *panel_of_b(const job *j, int64_t p, int64_t k0, int64_t k1, c
   return scratch;
 }
 
-/* C[m0..m1, panels p0..p1) gets the terms k0..k1. */
+/* Add the terms k0..k1 to C[m0..m1, panels p0..p1). */
 static void run_block(const job *j, int64_t m0, int64_t m1, int64_t p0, int64_t p1, int64_t k0,
                       int64_t k1, char *scratch)
 {
@@ -178,7 +178,7 @@ static void slot_give(job *j, int slot)
 
 static int64_t cut(int64_t n, int64_t n_parts, int64_t i) { return n * i / n_parts; }
 
-/* All rows, groups of panels [begin, end), all of k. */
+/* Compute all rows, groups of panels [begin, end), all of k. */
 static void task_panels(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
@@ -213,7 +213,7 @@ static void task_blocks(void *arg, int64_t begin, int64_t end)
   slot_give(j, slot);
 }
 
-/* Tiles [begin, end) of A, all of k. */
+/* Pack tiles [begin, end) of A, all of k. */
 static void task_pack_a(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
@@ -236,7 +236,7 @@ static void task_pack(void *arg, int64_t begin, int64_t end)
                   (void *)at(j, j->shared, (p - j->shared_p0) * nr * (j->k1 - j->k0)));
 }
 
-/* Columns of a one-row product, B in place. */
+/* Compute columns of a one-row product, B in place. */
 static void task_row(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
@@ -280,7 +280,7 @@ static void task_row(void *arg, int64_t begin, int64_t end)
 
 static size_t round_up64(size_t n) { return (n + 63) & ~(size_t)63; }
 
-/* B shared by many row blocks: packed once per piece, for NC columns at a time. */
+/* Multiply with B shared by many row blocks: packed once per piece, for NC columns at a time. */
 static rush_status run_big(job *j)
 {
   const gemm_args *g = j->g;
@@ -308,7 +308,7 @@ static rush_status run_big(job *j)
   return st;
 }
 
-/* Few rows: each panel of B is used once, by all of them. */
+/* Multiply few rows: each panel of B is used once, by all of them. */
 static rush_status run_thin(job *j, int n_threads)
 {
   const gemm_args *g = j->g;
@@ -335,8 +335,7 @@ static rush_status run_thin(job *j, int n_threads)
   return st;
 }
 
-/* Into how many tasks a product is cut.  C is made tile by tile in any case: no bit depends on it.
- * */
+/* Choose the number of tasks.  C is made tile by tile in any case: no bit depends on it. */
 static void cut_work(job *j, bool big, int n_threads)
 {
   const int64_t most = MC / j->kr->mr, threads = i64_max(1, n_threads);
@@ -385,7 +384,7 @@ static rush_status run_with_scratch(job *j, int n_threads)
   return st;
 }
 
-/* k == 0: C = beta * D. */
+/* For k == 0, compute C = beta * D. */
 static void scale_only(const gemm_args *g)
 {
   const bool read = g->d.data && g->beta != 0.0;
@@ -399,7 +398,7 @@ static void scale_only(const gemm_args *g)
     }
 }
 
-/* n_threads 0: the caller is a task itself. */
+/* Multiply floats; n_threads 0: the caller is a task itself. */
 static rush_status gemm_float(call_ctx *cx, const gemm_args *args, int n_threads)
 {
   gemm_args g = *args;
@@ -496,7 +495,7 @@ static bool is_turned(const gemm_args *g)
   return g->c_rs == 1 && g->c_cs == g->m && g->m > 1 && g->packed && (!g->d.data || g->d.rs == 0);
 }
 
-/* C of float32 rounded into place. */
+/* Round C from float32 into its place. */
 static rush_status narrow_result(call_ctx *cx, const gemm_args *g, const float *c)
 {
   const bool bf16 = g->dtype == RUSH_BFLOAT16;
@@ -511,7 +510,7 @@ static rush_status narrow_result(call_ctx *cx, const gemm_args *g, const float *
   return RUSH_OK;
 }
 
-/* D as float32: into C, or a row that is the same for all behind it. */
+/* Widen D to float32: into C, or one row that is used for all. */
 static void widen_added(gemm_args *g, float *c)
 {
   const bool row = g->d.rs == 0;
@@ -522,7 +521,7 @@ static void widen_added(gemm_args *g, float *c)
   g->d = (gemm_matrix){w.to, row ? 0 : g->n, 1};
 }
 
-/* An operand of bfloat16 as chains: as it lies, or in `to`.  Rows of A and columns of B are the
+/* Make chains of a bfloat16 operand: in place, or in `to`.  Rows of A and columns of B are the
  * others. */
 static rush_status chain_operand(call_ctx *cx, gemm_args *g, bool is_a, void *to)
 {
@@ -631,7 +630,7 @@ typedef struct rows_job {
   const call_ctx *cx;
 } rows_job;
 
-/* n more multiplications: look at the clock now and then. */
+/* Count n more multiplications and poll now and then. */
 static inline bool rows_over(const rows_job *j, int64_t *work, int64_t n)
 {
   if ((*work += n) < 1 << 18)
@@ -817,7 +816,7 @@ bool gemm_packed_fits(call_ctx *cx, const gemm_packed *p, const gemm_packing *li
          p->words == kr->words && p->taps == i64_max(1, like->taps);
 }
 
-/* Packs 4 or 8 bytes a term. */
+/* Pack with 4 or 8 bytes per term. */
 static rush_status pack_terms(call_ctx *cx, const gemm_packing *from, chain_kind chain,
                               gemm_packed **out)
 {
@@ -855,7 +854,7 @@ static rush_status pack_terms(call_ctx *cx, const gemm_packing *from, chain_kind
   return RUSH_OK;
 }
 
-/* 16-bit floats: as float32, or as chains. */
+/* Pack 16-bit floats: as float32, or as chains. */
 static rush_status pack_wide(call_ctx *cx, const gemm_packing *from, gemm_packed **out)
 {
   const bool bf16 = from->dtype == RUSH_BFLOAT16;

@@ -1,5 +1,5 @@
-/* Micro-kernels of products of bfloat16, two terms a word (ops/math/gemm_chain.h).  Words pass for
- * float32 wherever they are only moved. */
+/* ops/math/gemm_bf16_kernel.c -- micro-kernels of products of bfloat16, two terms per word
+ * (ops/math/gemm_chain.h).  Words are treated as float32 wherever they are only moved. */
 #include "ops/math/gemm_int.h"
 
 #include <immintrin.h>

@@ -1,8 +1,7 @@
-/* ops/math/gemm_chain.c -- turning bfloat16 operands into the chains that gemm_chain.h describes.
- * There are three loops, by the order in which the source lies: channels in a row, the other
- * dimension in a row, or neither. A source that is a chain already (even number of channels,
- * aligned, contiguous) is used in place. Cost: one pass over the operand, 4 bytes a word or a
- * float. */
+/* ops/math/gemm_chain.c -- converts bfloat16 operands to the chains that gemm_chain.h describes.
+ * There are three loops, by the layout of the source: channels contiguous, the other dimension
+ * contiguous, or neither. A source that is already a chain (even number of channels, aligned,
+ * contiguous) is used in place. Cost: one pass over the operand, 4 bytes per word or float. */
 #include "ops/math/gemm_chain.h"
 
 #include <string.h>
@@ -47,7 +46,7 @@ typedef struct job {
 static inline uint32_t pair(uint16_t even, uint16_t odd) { return (uint32_t)odd << 16 | even; }
 static inline uint32_t wide(uint16_t x) { return (uint32_t)x << 16; }
 
-/* Others [begin, end), channels in a row. */
+/* Convert others [begin, end), channels contiguous. */
 static void in_rows(void *arg, int64_t begin, int64_t end)
 {
   const job *j = arg;
@@ -67,7 +66,7 @@ static void in_rows(void *arg, int64_t begin, int64_t end)
   }
 }
 
-/* Pairs of channels [begin, end), others in a row. */
+/* Convert pairs of channels [begin, end), others contiguous. */
 static void in_columns(void *arg, int64_t begin, int64_t end)
 {
   const job *j = arg;
@@ -90,7 +89,7 @@ static void in_columns(void *arg, int64_t begin, int64_t end)
   }
 }
 
-/* Others [begin, end), anything. */
+/* Convert others [begin, end), any layout. */
 static void in_any(void *arg, int64_t begin, int64_t end)
 {
   const job *j = arg;

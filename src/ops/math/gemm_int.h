@@ -1,4 +1,4 @@
-/* ops/math/gemm_int.h -- what gemm.c and the micro-kernels of each instruction set share. */
+/* ops/math/gemm_int.h -- shared by gemm.c and the micro-kernels of each instruction set. */
 #ifndef RUSH_OPS_GEMM_INT_H
 #define RUSH_OPS_GEMM_INT_H
 
@@ -13,8 +13,8 @@ typedef struct gemm_tile {
   int64_t k;
   const void *a;
   int64_t a_rs, a_ks;
-  const int64_t *a_off; /* tile_off only: term k of a row lies at a_off[k], a_ks is not read */
-  int64_t a_mid;        /* tile_off only: where row 7 lies; rows 0..6 and 7.. are a_rs apart */
+  const int64_t *a_off; /* tile_off only: term k of a row is at a_off[k]; a_ks is not read */
+  int64_t a_mid;        /* tile_off only: position of row 7; rows 0..6 and 7.. are a_rs apart */
   const void *b;
   int64_t b_ks;
   void *c;
@@ -30,11 +30,11 @@ typedef struct gemm_kernels {
   bool words;     /* a term is a word of two bfloat16 (gemm_chain.h) */
   void (*tile)(const gemm_tile *t);
   void (*tile_off)(const gemm_tile *t); /* NULL where there is none */
-  /* `rows` (<= mr) of A over k terms into dst[k][rows]. */
+  /* Pack `rows` (<= mr) of A over k terms into dst[k][rows]. */
   void (*pack_a)(int64_t k, int rows, const void *a, int64_t rs, int64_t cs, void *dst);
-  /* k x cols of B (strides rs, cs) into dst[k][nr], zero beyond cols. */
+  /* Pack k x cols of B (strides rs, cs) into dst[k][nr], zero beyond cols. */
   void (*pack_b)(int64_t k, int cols, const void *b, int64_t rs, int64_t cs, void *dst);
-  /* acc[0..n) = chain over k of a[k] * b[k][0..n): one row, B in place. */
+  /* Compute acc[0..n) = chain over k of a[k] * b[k][0..n): one row, B in place. */
   void (*row)(int64_t k, const void *a, int64_t a_ks, const void *b, int64_t b_ks, int64_t n,
               void *acc);
 } gemm_kernels;
@@ -45,10 +45,11 @@ extern const gemm_kernels gemm_f32_avx2, gemm_f64_avx2;
 extern const gemm_kernels gemm_f32_avx512, gemm_f64_avx512, gemm_bf16_avx512bf16;
 #endif
 
-/* Integers; gemm_ints.c. */
+/* Products of integers; gemm_ints.c. */
 rush_status gemm_ints(call_ctx *cx, const gemm_args *g) RUSH_CHECKED;
 
-/* The kernels of a level for RUSH_FLOAT32, RUSH_FLOAT64, or RUSH_BFLOAT16: words, or float32. */
+/* Return the kernels of a level for RUSH_FLOAT32, RUSH_FLOAT64, or RUSH_BFLOAT16: words, or
+ * float32. */
 const gemm_kernels *gemm_kernels_of(cpu_level level, int dtype);
 
 #endif

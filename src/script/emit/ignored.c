@@ -1,9 +1,8 @@
 /* script/emit/ignored.c -- `with torch.jit._IgnoreContextManager(a="inp:int", b="out:int"):`, a
- * block that stays Python's.
+ * block that remains Python code.
  *
- * The block becomes a function of the host: `inp` are its parameters, `out` what it returns and
- * what is assigned.  The host is given its text, as an attribute of the module that the name comes
- * from. */
+ * The block becomes a function of the host: `inp` are its parameters, `out` its results, which are
+ * assigned.  The host gets its text through an attribute of the module that the name comes from. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
@@ -51,7 +50,7 @@ static void read_ends(emitter *e, const ast_expr *call, ends *in, ends *out)
   }
 }
 
-/* The block as a function's text, in the indentation that it has. */
+/* Return the block as a function's text, with its present indentation. */
 static const char *function_text(emitter *e, const ast_stmts *body, const ends *in, const ends *out)
 {
   const source *src = body->items[0]->at.src;

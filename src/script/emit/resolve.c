@@ -1,8 +1,7 @@
 /* script/emit/resolve.c -- the names that Python and torch define for every program: builtins,
- * torch functions, math, constants. A torch path is turned into an operator's name by rules, with a
- * table for the exceptions; a full table of torch's functions would have to be kept up to date by
- * hand.
- */
+ * torch functions, math, constants. A torch path is turned into an operator's name by rules,
+ * with a table for the exceptions; a full table of torch's functions would have to be maintained
+ * by hand. */
 #include "script/emit/resolve.h"
 #include "ops/call/lookup.h"
 
@@ -213,7 +212,7 @@ static bool constant_out(sugared *out, rush_value v, type_kind k)
   return true;
 }
 
-/* An operator behind a dotted path: torch.linalg.inv is aten::linalg_inv. */
+/* Return the operator behind a dotted path: torch.linalg.inv is aten::linalg_inv. */
 static const char *op_of_path(session *s, const char *path, const char *name)
 {
   if (text_same(path, "torch.linalg"))

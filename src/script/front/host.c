@@ -1,8 +1,8 @@
 /* script/front/host.c -- the resolver and the declarations of a host language's live objects
- * (host.h). Each name is asked of the host through callbacks, whose answers become sugared values;
- * answers are remembered per function, since a host such as Python is slow to ask. The host's
- * objects are held until the session or the program ends, depending on who may still refer to them.
- * Failures of the host become errors with the place of the name. */
+ * (host.h). Each name is resolved by callbacks of the host, whose answers become sugared values;
+ * answers are remembered per function, since calling a host such as Python is slow. The host's
+ * objects are retained until the session or the program ends, depending on what may still refer to
+ * them. Failures of the host become errors with the position of the name. */
 #include "script/front/host.h"
 
 #include <string.h>
@@ -48,7 +48,7 @@ typedef struct host_function { /* compile_arg */
   const char *prefix;  /* of a text's functions, which know each other; else NULL */
   ast_def *tree;       /* of a text's, while it is compiled */
   resolver names;
-  /* while the body is compiled: what names and attributes meant before, as sugared values */
+  /* answers for names and attributes while the body is compiled, as sugared values */
   table *memo;
 } host_function;
 
@@ -67,7 +67,7 @@ static void release_lent(void *arg)
   l->u->host.release(l->u->host.user, l->object);
 }
 
-/* Until the session ends. */
+/* Release `object` when the session ends. */
 static void lend(session *s, host_unit *u, void *object)
 {
   if (!object)
@@ -77,7 +77,7 @@ static void lend(session *s, host_unit *u, void *object)
   session_defer(s, release_lent, l);
 }
 
-/* Until the program ends. */
+/* Release `object` when the program ends. */
 static void keep_object(session *s, host_unit *u, void *object)
 {
   if (!object)
@@ -107,7 +107,7 @@ static const char *keep_text(session *s, host_unit *u, const char *text)
   return copy;
 }
 
-/* A failure of the host's: its words, and where the name stands. */
+/* Report a failure of the host: its message, and the position of the name. */
 static void check_host(session *s, rush_status st, source_range at)
 {
   rush_error *err = s->cx->err;
@@ -139,8 +139,8 @@ static rush_status call_host(rush_call *call)
   return RUSH_OK;
 }
 
-/* Parameters that Python does not tell have numbers for names, which no text can say: there they
- * are _0, _1 ... */
+/* Parameters without names in Python have numbers for names, which cannot be written in a text:
+ * they become _0, _1 ... */
 static void name_by_place(session *s, host_unit *u, schema *sc)
 {
   schema_arg *args = session_alloc_in(s, &u->p->mem, sc->n_args * sizeof *args);
@@ -217,7 +217,7 @@ static bool path_sugar(session *s, const char *path, sugared *out)
   return resolve_torch_attr(s, session_printf(s, "%.*s", (int)(dot - path), path), dot + 1, out);
 }
 
-/* What a function calls is compiled when it is met. */
+/* Return a function that a call refers to, compiled if necessary. */
 static function *ready_function(session *s, rush_function *given)
 {
   function *f = (function *)given;
@@ -341,7 +341,7 @@ static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared
   return false;
 }
 
-/* The answer is read, and then what holds it is given back. */
+/* Convert the host's answer, then release its owner. */
 static bool answer(session *s, host_unit *u, rush_status st, const rush_name *n,
                    const sugared *base, source_range at, sugared *out)
 {
@@ -350,8 +350,8 @@ static bool answer(session *s, host_unit *u, rush_status st, const rush_name *n,
   return to_sugar(s, u, n, base, at, out);
 }
 
-/* A name of the scope (object NULL), or of an object's attribute, as a key; its bytes are `bytes`,
- * which are many enough. */
+/* A key: a name in the scope (object NULL), or an attribute of an object; `bytes` has room for
+ * it. */
 typedef struct memo_key {
   char bytes[128];
 } memo_key;
@@ -380,7 +380,7 @@ static void memo_put(session *s, host_function *hf, str key, const sugared *v)
   session_table_put(s, hf->memo, (str){session_strndup(s, key.p, key.len), key.len}, kept);
 }
 
-/* Another function of the same text. */
+/* Resolve a name to another function of the same text. */
 static bool sibling(session *s, const host_function *hf, const char *name, sugared *out)
 {
   function *f =
@@ -444,7 +444,7 @@ static bool host_class_attr(session *s, const resolver *r, const sugared *base, 
   return answer(s, hf->u, st, &n, base, at, out);
 }
 
-/* Of modules: a name that means nothing may come with the reason. */
+/* Resolve an attribute of a module; an unknown name may have a reason, *why. */
 static bool host_member(session *s, const resolver *r, ir_value *self, const char *name,
                         source_range at, sugared *out, const char **why)
 {
@@ -510,7 +510,7 @@ void script_host_enter(session *s, program *p)
   session_lock(s, &p->lock);
 }
 
-/* "__torch__.a.f", or "__torch__.a.___torch_mangle_3.f". */
+/* Return "__torch__.a.f", or "__torch__.a.___torch_mangle_3.f". */
 static const char *unique_name(session *s, host_unit *u, const char *name)
 {
   const char *dot = strrchr(name, '.');
@@ -548,7 +548,7 @@ static const line_index *lines_of(session *s, host_unit *u, const source *src)
   return x;
 }
 
-/* The "def" on or below a line, behind decorators. */
+/* Find the "def" on or below a line, after decorators. */
 static uint32_t find_def(session *s, host_unit *u, const source *src, uint32_t line)
 {
   const line_index *x = lines_of(s, u, src);
@@ -571,8 +571,8 @@ static uint32_t find_def(session *s, host_unit *u, const source *src, uint32_t l
   return lx.cur.start;
 }
 
-/* What a dropped body leaves of the parameters: their names.  Types may be of things that no
- * program has. */
+/* Drop types of parameters whose body is dropped: only their names remain, since the types may be
+ * unknown to any program. */
 static void loosen(session *s, ast_def *d, bool is_method)
 {
   uint32_t n = 0;
@@ -589,7 +589,7 @@ static void loosen(session *s, ast_def *d, bool is_method)
   d->n_params = n;
 }
 
-/* "raise RuntimeError(text)" instead of the body. */
+/* Replace the body by "raise RuntimeError(text)". */
 static void replace_body(session *s, host_function *hf, ast_def *d)
 {
   const char *text = session_printf(s, "raise RuntimeError(\"%s\")\n", hf->drop_body);
@@ -643,7 +643,7 @@ static resolver names_of(host_function *hf)
                     .is_live = true};
 }
 
-/* The signature of the function on or below a line, with what comments say of its types. */
+/* Read the signature of the function on or below a line, with the types in comments. */
 static ast_def *read_head(session *s, host_unit *u, const source *src, uint32_t line,
                           bool is_method)
 {
@@ -696,7 +696,7 @@ function *script_host_define(session *s, program *p, const rush_function_def *de
 
 /* -- Texts ------------------------------------------------------------------------------------- */
 
-/* The functions of a text that is being added; of one that fails nothing stays. */
+/* The functions of a text that is being added; if it fails, they are all removed. */
 typedef struct text_job {
   host_unit *u;
   uint32_t first;
@@ -773,8 +773,8 @@ function *script_host_of_text(const program *p, size_t i)
   return i < u->n_of_texts ? u->of_texts[i] : NULL;
 }
 
-/* What was declared on the way to a failure is forgotten: it would fail again with whatever comes
- * next. */
+/* The pending functions before a definition: those declared during a failing one are dropped, since
+ * they would fail again in the next. */
 typedef struct pending_mark {
   host_unit *u;
   uint32_t n;
@@ -857,7 +857,7 @@ bool script_host_is_random(session *s, function *f)
 
 /* -- Classes ----------------------------------------------------------------------------------- */
 
-/* Attributes are what __init__ sets. */
+/* Complete a class: its attributes are those that __init__ sets. */
 static void complete_class(session *s, const type *t)
 {
   function *init = class_find_method(t, STR("__init__"));
@@ -970,7 +970,7 @@ void script_host_add_field(session *s, const type *tuple, const char *name, cons
   t->defaults = defaults;
 }
 
-/* The function with one more argument in front, which its graph ignores. */
+/* Adds an argument in front of the function's, which its graph ignores. */
 const type *script_host_wrap(session *s, function *f)
 {
   program *p = f->program;

@@ -1,7 +1,7 @@
 /* script/print/expr.c -- prints the right sides of assignments: operators in infix form or as
  * calls, attributes, containers, constants and types. A list of operators that have a Python form
- * is matched by schema; all others print as ops.NAMESPACE.NAME. Constants that no literal can write
- * become CONSTANTS.cN, collected by the caller. */
+ * is matched by schema; all others are printed as ops.NAMESPACE.NAME. Constants that no literal can
+ * express become CONSTANTS.cN, collected by the caller. */
 #include <math.h>
 #include <ctype.h>
 
@@ -105,7 +105,7 @@ static bool is_ascii(session *s, rush_value v)
   return ok;
 }
 
-/* Do the members say what the container holds? */
+/* True if the members show the container's type. */
 static bool tells_type(const type *elem)
 {
   bool tells = elem->kind != TYPE_UNION && elem->kind != TYPE_OPTIONAL &&
@@ -116,7 +116,8 @@ static bool tells_type(const type *elem)
   return tells;
 }
 
-/* Does the value's text have exactly this type?  (1, None) has not Tuple[int, Optional[float]]. */
+/* True if the value's text has exactly this type.  (1, None) is not a Tuple[int,
+ * Optional[float]]. */
 static bool text_tells(const ir_value *v, const type *t)
 {
   const ir_node *n = v->node;
@@ -127,8 +128,8 @@ static bool text_tells(const ir_value *v, const type *t)
   return tells;
 }
 
-/* Do the members that a node puts together say what its keys (0) or its items or values (the last)
- * are? */
+/* True if the members of a constructed container show the type of its keys (0) or of its items or
+ * values (the last). */
 static bool members_tell(const ir_node *n, uint32_t which)
 {
   const type *t = n->outputs[0]->type, *elem = t->elems[which];
@@ -148,7 +149,7 @@ static void put_items(printer *p, text_buf *out, const rush_value *items, size_t
   }
 }
 
-/* t: the declared type, or NULL: what the list itself says. */
+/* Print a list; t: the declared type, or NULL: the list's own. */
 static void put_list(printer *p, text_buf *out, const rush_list *l, const type *t)
 {
   const type *elem = t && t->kind == TYPE_LIST ? type_elem(t) : l->elem;
@@ -270,8 +271,9 @@ static bool is_default(printer *p, const schema_arg *a, const ir_value *v)
 
 static bool is_out(const schema_arg *a) { return a->kwarg_only && a->is_write; }
 
-/* Arguments but for the last ones that have their default; outs are always named. */
-/* Of an operator without a schema: what the text named is the last inputs
+/* Print arguments without the last ones that equal their defaults; out arguments are always
+ * named. */
+/* Print arguments of an operator without a schema: those that the text named are the last inputs
  * (script/emit/unknown_ops.c). */
 static void put_unknown_args(printer *p, text_buf *out, const ir_node *n)
 {
@@ -343,7 +345,7 @@ static bool is_none(const ir_value *v)
   return ir_value_as_constant(v, &c) && value_is_none(c);
 }
 
-/* unwrap_optional(None) says of what by its argument's type. */
+/* Print unwrap_optional; for None, the type of its argument must be printed. */
 static void put_unwrap(printer *p, text_buf *out, const ir_node *n)
 {
   ir_value *v = ir_node_input(n, 0);
@@ -420,7 +422,8 @@ static void put_operator(printer *p, text_buf *out, const ir_node *n, const char
   }
 }
 
-/* The type of its result stands in no schema: it is written where it is no Tensor. */
+/* Print a call of an unknown operator; no schema has the type of its result, so it is printed
+ * unless it is Tensor. */
 static void put_unknown(printer *p, text_buf *out, const ir_node *n)
 {
   const type *t = n->n_outputs == 1 ? n->outputs[0]->type : NULL;
