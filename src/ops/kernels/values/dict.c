@@ -1,4 +1,4 @@
-/* ops/kernels/values/dict.c -- operators on dicts, each a few lines around value/dict.h. Keys,
+/* ops/kernels/values/dict.c -- operators on dicts, each a few lines around value/dict.c. Keys,
  * values and items are new lists in insertion order, O(n). popitem removes the oldest entry: that
  * is what TorchScript does, although Python removes the newest. */
 #include "base/macros.h"
