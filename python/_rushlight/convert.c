@@ -221,21 +221,14 @@ static int dict_to_value(py_call *call, PyObject *o, int depth, rush_value *out)
 
 /* -- Values out -------------------------------------------------------------------------------- */
 
-rush_status py_clone(py_state *st, rush_value v, rush_value *out, rush_error *err)
-{
-  size_t n;
-
-  return rush_op_call(st->context, "aten::clone", &v, 1, NULL, 0, out, 1, &n, err);
-}
-
 PyObject *py_tensor_to_torch(py_state *st, rush_value v)
 {
   if (py_is_quantized(rush_tensor_dtype(v.as.tensor)))
-    return py_through_border("to_torch", py_tensor_wrap(st, v));
+    return py_package_call(st, "to_torch", "(N)", py_tensor_wrap(st, v));
   if (rush_tensor_layout(v.as.tensor) != 0)
-    return py_through_border("sparse_to_torch", py_tensor_wrap(st, v));
+    return py_package_call(st, "sparse_to_torch", "(N)", py_tensor_wrap(st, v));
   if (rush_tensor_is_meta(v.as.tensor))
-    return py_through_border("meta_to_torch", py_tensor_wrap(st, v));
+    return py_package_call(st, "meta_to_torch", "(N)", py_tensor_wrap(st, v));
   if (rush_tensor_is_read_only(v.as.tensor)) { /* torch would write to it */
     rush_error err = RUSH_ERROR_INIT;
     rush_value copy;
@@ -284,23 +277,6 @@ static PyObject *tensor_out(py_call *call, rush_value v)
   return array;
 }
 
-static PyObject *object_out(py_call *call, rush_value v, PyTypeObject *type)
-{
-  py_object *o = (py_object *)type->tp_alloc(type, 0);
-
-  if (o) {
-    o->value = rush_value_retain(v);
-    o->state = call->state;
-  }
-  return (PyObject *)o;
-}
-
-PyObject *py_object_wrap(py_state *st, rush_value v)
-{
-  py_call call = {.state = st};
-  return object_out(&call, v, st->object_type);
-}
-
 /* The Python class of a scripted one (borrowed), or NULL. */
 static PyObject *class_of(py_state *st, rush_value v)
 {
@@ -315,7 +291,7 @@ static PyObject *enum_out(py_call *call, rush_value v)
   rush_value of;
 
   return cls ? PyObject_GetAttrString(cls, rush_enum_name(v, &of))
-             : object_out(call, v, call->state->enum_type);
+             : py_value_wrap(call->state, call->state->enum_type, v);
 }
 
 /* An instance of the Python class with the same attributes, as PyTorch gives it; modules and
@@ -327,7 +303,7 @@ static PyObject *instance_out(py_call *call, rush_value v)
   PyObject *o;
 
   if (!cls) {
-    o = object_out(call, v, st->object_type);
+    o = py_value_wrap(call->state, st->object_type, v);
     if (!o || !st->wrap_object || (v.tag != RUSH_TAG_OBJECT && v.tag != RUSH_TAG_FUTURE))
       return o;
     const char *kind = v.tag != RUSH_TAG_FUTURE      ? "object"
@@ -516,7 +492,7 @@ PyObject *py_from_value(py_call *call, rush_value v)
   case RUSH_TAG_STORAGE:
   case RUSH_TAG_FUNCTION:
   case RUSH_TAG_UNSET:
-    return object_out(call, v, call->state->object_type);
+    return py_value_wrap(call->state, call->state->object_type, v);
   }
   PyErr_Format(PyExc_SystemError, "a value with the unknown tag %u", (unsigned)v.tag);
   return NULL;

@@ -328,9 +328,9 @@ static int connect(py_call *call, PyObject *owner, PyObject *list, PyObject *dir
       ? NULL
       : leaves_of(call->state, list); /* torch's versions are watched from here on */
   PyObject *objects = leaves ? objects_of(call, owner, leaves) : NULL;
-  PyObject *module = objects ? PyImport_ImportModule("rushlight.gradients") : NULL;
-  PyObject *made =
-    module ? PyObject_CallMethod(module, "connect", "OOOO", list, leaves, objects, dirty) : NULL;
+  PyObject *made = objects ? py_package_call(call->state, "connect", "(OOOO)", list, leaves,
+                                             objects, dirty)
+                           : NULL;
   int result =
     made && PyList_Check(made) && PyList_GET_SIZE(made) == PyList_GET_SIZE(list) ? 0 : -1;
 
@@ -341,7 +341,6 @@ static int connect(py_call *call, PyObject *owner, PyObject *list, PyObject *dir
   }
   Py_XDECREF(leaves);
   Py_XDECREF(objects);
-  Py_XDECREF(module);
   Py_XDECREF(made);
   return result;
 }

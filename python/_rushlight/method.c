@@ -322,14 +322,8 @@ static PyObject *method_schema(PyObject *self, void *unused)
     return NULL;
   if (rush_module_method_schema(module->module, m->name, &text, &err) != RUSH_OK)
     return py_raise(m->state, &err);
-  PyObject *made = py_text_steal(m->state, text),
-           *functions = made ? PyImport_ImportModule("rushlight.jit.functions") : NULL;
-  PyObject *schema =
-    functions ? PyObject_CallMethod(functions, "method_schema", "OOs", made, m->owner, m->name)
-              : NULL;
-  Py_XDECREF(functions);
-  Py_XDECREF(made);
-  return schema;
+  PyObject *made = py_text_steal(m->state, text);
+  return made ? py_package_call(m->state, "method_schema", "(NOs)", made, m->owner, m->name) : NULL;
 }
 static PyObject *method_graph(PyObject *self, void *unused)
 {
@@ -372,13 +366,9 @@ static PyObject *method_name(PyObject *self, void *unused)
 static PyObject *method_doc(PyObject *self, void *unused)
 {
   py_method *m = (py_method *)self;
-  PyObject *functions = PyImport_ImportModule("rushlight.jit.functions");
-  PyObject *doc =
-    functions ? PyObject_CallMethod(functions, "method_doc", "Os", m->owner, m->name) : NULL;
 
   (void)unused;
-  Py_XDECREF(functions);
-  return doc;
+  return py_package_call(m->state, "method_doc", "(Os)", m->owner, m->name);
 }
 static PyMethodDef method_methods[] = {
   {"_call_into", method_call_into, METH_VARARGS, "a call whose results go to buffers"},

@@ -14,8 +14,7 @@
 
 typedef struct py_limits py_limits; /* limits.h */
 
-/* Parts of the package that finish types of the extension (methods.py, ir.py,
- * jit/script_module.py). */
+/* Parts of the package that finish types of the extension. */
 typedef enum py_part { PY_PART_TENSOR, PY_PART_IR, PY_PART_MODULE, PY_N_PARTS } py_part;
 
 typedef struct py_state {
@@ -26,6 +25,8 @@ typedef struct py_state {
   PyObject *classes;
   PyObject *class_types;   /* and that class -> its Type */
   PyObject *errors;        /* name -> class of exceptions that are not Python's own; or NULL */
+  PyObject *find_in_package; /* f(name): a function of the package; or NULL before it is imported */
+  PyObject *package;       /* name -> what find_in_package found, or NULL */
   PyObject *wrap_object;   /* makes what Python sees of a module or future in a result, or NULL */
   PyObject *modules;       /* address of a module's object -> of the Module that stands for it */
   PyObject *tensors; /* address of a tensor of ours -> of the object that a module shows for it */
@@ -64,6 +65,12 @@ static inline int py_need_part(py_state *st, py_part part)
   return st->has_part[part] ? 0 : py_import_part(st, part);
 }
 
+/* Call a function of the package by the name that the extension knows it by (`_FOR_EXTENSION` of
+ * rushlight/__init__.py); NULL with an exception set.  The extension imports nothing of its
+ * package: the package hands it `find_in_package` (_set_package). */
+PyObject *py_package_call(py_state *st, const char *name, const char *format, ...);
+PyObject *py_set_package(PyObject *m, PyObject *find);
+
 /* Has the hook made the call (method NULL: of a Function)?  1, with the result or NULL and an
  * exception; else 0. */
 int py_hooked_call(py_state *st, PyObject *callee, const char *method, PyObject *const *args,
@@ -96,6 +103,67 @@ typedef struct py_module {
   PyObject *recorder;  /* is told of calls (recording.py), or NULL */
   char is_hooked;      /* calls go through Python's _call_impl */
 } py_module;
+
+/* -- common.c ---------------------------------------------------------------------------------- */
+
+/* Raise what err says; clears it.  Returns NULL. */
+PyObject *py_raise(py_state *state, rush_error *err);
+/* A str of a text of the library, which it frees. */
+PyObject *py_text_steal(py_state *st, char *text);
+/* The same, or what err says. */
+PyObject *py_text_or_raise(py_state *st, rush_status status, char *text, rush_error *err);
+/* None, or what err says. */
+PyObject *py_done(py_state *st, rush_status status, rush_error *err);
+/* Append an item, which may be NULL: 0, or -1 with an exception set. */
+int py_append_steal(PyObject *list, PyObject *item);
+/* A type of the module; NULL with an exception set. */
+PyTypeObject *py_add_type(PyObject *m, PyType_Spec *spec);
+PyObject *py_ints(const int64_t *v, int n); /* a tuple */
+/* The buffer protocol's and numpy's format of a dtype, or NULL: they have none. */
+const char *py_buffer_format(rush_dtype d);
+/* The pending exception as a program's error. */
+rush_status py_fail_in_call(rush_error *err);
+/* A copy with memory of its own; new. */
+rush_status py_clone(py_state *state, rush_value v, rush_value *out, rush_error *err);
+PyObject *py_tensor_wrap(py_state *state, rush_value v); /* retains v */
+/* An object of that type, a ScriptObject's or an EnumValue's; retains v. */
+PyObject *py_value_wrap(py_state *state, PyTypeObject *type, rush_value v);
+
+/* -- torch_state.c ----------------------------------------------------------------------------- */
+
+/* True when torch was imported by someone; no exception. */
+int py_find_torch(py_state *state);
+/* o.method(the state as torch has it): the bytes of a generator's state; -1 with an exception set.
+ */
+int py_set_random_state(PyObject *o, const char *method, const char *bytes);
+/* Around a call: torch's random state, so that torch.manual_seed counts. */
+int py_sync_generator(py_state *state, bool into_torch);
+/* Grad mode: torch's once torch is imported, else the one of grad_mode.py. */
+typedef enum py_grad_mode { PY_GRAD_OFF, PY_GRAD_ENABLED, PY_GRAD_EXPLICIT } py_grad_mode;
+py_grad_mode py_get_grad_mode(py_state *state);
+
+/* -- dtype.c ----------------------------------------------------------------------------------- */
+
+/* The number of a dtype: rushlight's, torch's, numpy's or Python's object for it, or its name.  -1
+ * with an exception set. */
+int py_dtype_of(py_state *state, PyObject *o);
+
+/* -- module_wrap.c, module_slots.c ------------------------------------------------------------- */
+
+/* A module of st->module_class around a module's object; NULL with an exception set. */
+PyObject *py_module_wrap(py_state *state, rush_value object, rush_module *root);
+/* A module of that class around a program (steals). */
+PyObject *py_module_make(py_state *state, PyTypeObject *type, rush_module *module);
+PyObject *py_module_wrap_steal(py_state *state, rush_module *module);
+/* Tensors of torch's may have got other memory: the program follows.  0, or -1 with an exception
+ * set. */
+int py_module_refresh(py_module *m);
+/* NULL, with the AttributeError of an instance that is no program yet. */
+PyObject *py_no_program(void);
+/* A text about a module or one of its methods. */
+PyObject *py_module_dump(py_module *m, rush_dump what, const char *method);
+/* An attribute of a program's object from a Python object; 0, or -1 with an exception set. */
+int py_set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o);
 
 /* -- convert.c --------------------------------------------------------------------------------- */
 
@@ -134,9 +202,6 @@ int py_to_value(py_call *call, PyObject *o, rush_value *out);
 PyObject *py_from_value(py_call *call, rush_value v);
 /* Tell torch about in-place writes to its tensors; -1 with an exception set. */
 int py_call_writes(py_call *call);
-/* o.method(the state as torch has it): the bytes of a generator's state; -1 with an exception set.
- * */
-int py_set_random_state(PyObject *o, const char *method, const char *bytes);
 /* A tensor on the memory of any object with __dlpack__; new. */
 int py_from_dlpack(py_call *call, PyObject *o, rush_value *out);
 void py_call_end(py_call *call);
@@ -144,17 +209,8 @@ void py_call_end(py_call *call);
 int py_remember(py_call *call, rush_value v, PyObject *o);
 /* A tensor as torch's, without a history; new. */
 PyObject *py_tensor_to_torch(py_state *state, rush_value v);
-/* A copy with memory of its own; new. */
-rush_status py_clone(py_state *state, rush_value v, rush_value *out, rush_error *err);
 /* The object whose memory a tensor uses (borrowed), or NULL. */
 PyObject *py_tensor_object(const rush_tensor *t);
-/* Raise what err says; clears it.  Returns NULL. */
-PyObject *py_raise(py_state *state, rush_error *err);
-PyObject *py_tensor_wrap(py_state *state, rush_value v); /* retains v */
-/* torch's module when it was imported by someone, else NULL (no exception). */
-int py_find_torch(py_state *state);
-
-PyObject *py_object_wrap(py_state *state, rush_value v); /* a ScriptObject; retains v */
 
 /* -- tensor_in.c ------------------------------------------------------------------------------- */
 
@@ -164,8 +220,6 @@ int py_torch_to_value(py_call *call, PyObject *o, rush_value *out);
 int py_buffer_to_value(py_call *call, PyObject *o, rush_value *out);
 uint64_t py_hash_geometry(const rush_tensor *t);
 bool py_is_quantized(int dtype);
-/* rushlight.jit.quantized.NAME(steal); NULL with an exception set. */
-PyObject *py_through_border(const char *name, PyObject *steal);
 
 /* -- call.c ------------------------------------------------------------------------------------ */
 
@@ -176,17 +230,6 @@ PyObject *py_through_border(const char *name, PyObject *steal);
     call;                   \
     Py_END_ALLOW_THREADS    \
   } while (0)
-
-/* A str of a text of the library, which it frees. */
-PyObject *py_text_steal(py_state *st, char *text);
-/* The same, or what err says. */
-PyObject *py_text_or_raise(py_state *st, rush_status status, char *text, rush_error *err);
-/* None, or what err says. */
-PyObject *py_done(py_state *st, rush_status status, rush_error *err);
-/* Append an item, which may be NULL: 0, or -1 with an exception set. */
-int py_append_steal(PyObject *list, PyObject *item);
-/* A type of the module; NULL with an exception set. */
-PyTypeObject *py_add_type(PyObject *m, PyType_Spec *spec);
 
 /* Positional and keyword arguments (vectorcall layout) as values.  0, or -1 with an exception set.
  * */
@@ -199,11 +242,6 @@ int py_args_convert(py_call *call, PyObject *const *args, size_t n_args, PyObjec
                     py_args *out);
 void py_args_free(py_args *a);
 
-/* Around a call: torch's random state, so that torch.manual_seed counts. */
-int py_sync_generator(py_state *state, bool into_torch);
-/* Grad mode: torch's once torch is imported, else the one of grad_mode.py. */
-typedef enum py_grad_mode { PY_GRAD_OFF, PY_GRAD_ENABLED, PY_GRAD_EXPLICIT } py_grad_mode;
-py_grad_mode py_get_grad_mode(py_state *state);
 /* True if a tensor among the converted arguments requires grad. */
 bool py_args_require_grad(const py_call *call);
 
@@ -260,38 +298,18 @@ PY_UNLOCKED(rush_status, module_optimize_frozen,
 
 /* -- make.c ------------------------------------------------------------------------------------ */
 
-/* The number of a dtype: rushlight's, torch's, numpy's or Python's object for it, or its name.  -1
- * with an exception set. */
-int py_dtype_of(py_state *state, PyObject *o);
 PyObject *py_as_tensor(PyObject *m, PyObject *args, PyObject *kwargs);
 PyObject *py_tensor_new(PyObject *m, PyObject *args, PyObject *kwargs);
 PyObject *py_import_dlpack(PyObject *m, PyObject *o);
 
-/* -- tensor.c, module.c, ops.c ----------------------------------------------------------------- */
+/* -- tensor.c, module.c, operator.c ------------------------------------------------------------ */
 
 int py_add_tensor_type(PyObject *m, py_state *state);
-PyObject *py_ints(const int64_t *v, int n); /* a tuple */
-/* The buffer protocol's and numpy's format of a dtype, or NULL: they have none. */
-const char *py_buffer_format(rush_dtype d);
-/* A module of st->module_class around a module's object; NULL with an exception set. */
-PyObject *py_module_wrap(py_state *state, rush_value object, rush_module *root);
-/* A module of that class around a program (steals). */
-PyObject *py_module_make(py_state *state, PyTypeObject *type, rush_module *module);
 int py_add_module_types(PyObject *m, py_state *state);
-/* Tensors of torch's may have got other memory: the program follows.  0, or -1 with an exception
- * set. */
-int py_module_refresh(py_module *m);
-/* NULL, with the AttributeError of an instance that is no program yet. */
-PyObject *py_no_program(void);
-/* A text about a module or one of its methods. */
-PyObject *py_module_dump(py_module *m, rush_dump what, const char *method);
 int py_add_method_type(PyObject *m, py_state *state); /* method.c */
 int py_add_object_types(PyObject *m, py_state *state);
 /* A bound method of a module or of a script object. */
 PyObject *py_method_new(py_state *st, PyObject *owner, const char *name);
-/* An attribute of a program's object from a Python object; 0, or -1 with an exception set. */
-int py_set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o);
-PyObject *py_module_wrap_steal(py_state *state, rush_module *module);
 PyObject *py_freeze(PyObject *m, PyObject *args);
 PyObject *py_set_error(PyObject *m,
                        PyObject *args); /* what errors of a class' name are raised as */
@@ -306,8 +324,6 @@ typedef struct py_gradient_host {
   PyObject *owner; /* borrowed, or NULL */
 } py_gradient_host;
 const rush_gradient_host *py_host_begin(py_gradient_host *h, py_call *call, PyObject *owner);
-/* The pending exception as a program's error. */
-rush_status py_fail_in_call(rush_error *err);
 PyObject *py_run_gradients(PyObject *m, PyObject *args);
 PyObject *py_gradient_leaves(PyObject *m, PyObject *list);
 PyObject *py_to_torch(PyObject *m, PyObject *o);

@@ -51,13 +51,17 @@ PyObject *py_cast_details(py_call *call, PyObject *o, const rush_type *t);
 int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
                  PyObject *const *args, size_t n_args, PyObject *kwnames, py_args *out);
 
-/* -- script_host.c ----------------------------------------------------------------------------- */
+/* -- script_function.c ------------------------------------------------------------------------- */
 
-extern const rush_host py_host; /* user: a py_unit */
 PyObject *py_type_wrap(py_unit *u, const rush_type *t); /* the same object for the same type; new */
 PyObject *py_function_wrap(py_unit *u, rush_function *f); /* new */
 py_unit *py_unit_hold(py_unit *u); /* both, for as long as something of it is used */
 void py_unit_drop(py_unit *u);
+int py_add_function_type(PyObject *m, py_state *state);
+
+/* -- script_host.c ----------------------------------------------------------------------------- */
+
+extern const rush_host py_host; /* user: a py_unit */
 
 /* -- script_type.c ----------------------------------------------------------------------------- */
 
@@ -67,6 +71,7 @@ extern PyType_Spec py_type_spec;
 
 int py_add_script_types(PyObject *m, py_state *state);
 PyObject *py_define_text(PyObject *m, PyObject *args);
+PyObject *py_future_result(PyObject *m, PyObject *o);
 
 /* -- trace.c ----------------------------------------------------------------------------------- */
 

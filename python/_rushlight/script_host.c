@@ -8,90 +8,10 @@
 
 #include <string.h>
 
-/* -- Wrapping ---------------------------------------------------------------------------------- */
-
-static PyObject *new_type(py_unit *u, const rush_type *t)
-{
-  py_type *made = (py_type *)u->state->type_type->tp_alloc(u->state->type_type, 0);
-
-  if (made) {
-    made->type = t;
-    made->unit = py_unit_hold(u);
-  }
-  return (PyObject *)made;
-}
-
-PyObject *py_type_wrap(py_unit *u, const rush_type *t)
-{
-  if (!t)
-    Py_RETURN_NONE;
-  if (!u->types) /* it would hold what holds it */
-    return new_type(u, t);
-  PyObject *key = PyLong_FromVoidPtr((void *)t);
-  PyObject *found = key ? PyDict_GetItemWithError(u->types, key) : NULL;
-  if (found || !key || PyErr_Occurred()) {
-    Py_XDECREF(key);
-    return Py_XNewRef(found);
-  }
-  PyObject *made = new_type(u, t);
-  if (made && PyDict_SetItem(u->types, key, made) < 0)
-    Py_CLEAR(made);
-  Py_DECREF(key);
-  return made;
-}
-
 /* -- Failures ---------------------------------------------------------------------------------- */
 
 static const char *const front_end[] = {"FrontendError", "NotSupportedError",
                                         "UnsupportedNodeError"};
-
-/* "  file(line): function", a line for each frame of a traceback, innermost first. */
-static PyObject *places(PyObject *traceback)
-{
-  PyObject *text = PyUnicode_FromString("");
-
-  for (PyTracebackObject *t = (PyTracebackObject *)traceback; t && text; t = t->tb_next) {
-    PyCodeObject *code = PyFrame_GetCode(t->tb_frame);
-    PyObject *number =
-      PyObject_GetAttrString((PyObject *)t, "tb_lineno"); /* the field may not be computed yet */
-    PyObject *line = number ? PyUnicode_FromFormat("  %U(%S): %U\n%U", code->co_filename, number,
-                                                   code->co_name, text)
-                            : NULL;
-    Py_XDECREF(number);
-    Py_DECREF(code);
-    Py_SETREF(text, line);
-  }
-  return text;
-}
-
-/* A pending exception of Python code that a program called, as PyTorch tells it: a RuntimeError
- * that names it. */
-rush_status py_fail_in_call(rush_error *err)
-{
-  PyObject *type, *value, *traceback;
-
-  if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
-    return rush_host_fail(err, RUSH_ERAISED, "RuntimeError", "interrupted");
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  PyObject *where = places(traceback && ((PyTracebackObject *)traceback)->tb_next
-                             ? (PyObject *)((PyTracebackObject *)traceback)->tb_next
-                             : traceback);
-  PyObject *text =
-    value && where
-      ? PyUnicode_FromFormat("%s: %S\n\nAt:\n%U", ((PyTypeObject *)type)->tp_name, value, where)
-      : NULL;
-  const char *message = text ? PyUnicode_AsUTF8(text) : NULL;
-  rush_status st =
-    rush_host_fail(err, RUSH_ERAISED, "RuntimeError", message ? message : "a Python exception");
-  PyErr_Clear();
-  Py_XDECREF(where);
-  Py_XDECREF(text);
-  Py_XDECREF(type);
-  Py_XDECREF(value);
-  Py_XDECREF(traceback);
-  return st;
-}
 
 /* The pending exception as the compiler's error.  What is no Exception (KeyboardInterrupt) stays
  * pending. */

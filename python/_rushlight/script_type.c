@@ -286,7 +286,7 @@ static PyObject *class_create(PyObject *self, PyObject *unused)
   (void)unused;
   if (rush_object_create(t->unit->state->context, t->type, &v, &err) != RUSH_OK)
     return py_raise(t->unit->state, &err);
-  PyObject *o = py_object_wrap(t->unit->state, v);
+  PyObject *o = py_value_wrap(t->unit->state, t->unit->state->object_type, v);
   rush_value_release(v);
   return o;
 }

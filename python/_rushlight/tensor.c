@@ -5,18 +5,6 @@
 
 static rush_tensor *tensor_of(PyObject *self) { return ((py_tensor *)self)->value.as.tensor; }
 
-PyObject *py_tensor_wrap(py_state *state, rush_value v)
-{
-  if (py_need_part(state, PY_PART_TENSOR) < 0)
-    return NULL;
-  py_tensor *t = (py_tensor *)state->tensor_type->tp_alloc(state->tensor_type, 0);
-  if (t) {
-    t->value = rush_value_retain(v);
-    t->state = state;
-  }
-  return (PyObject *)t;
-}
-
 static void tensor_dealloc(PyObject *self)
 {
   PyTypeObject *type = Py_TYPE(self);
@@ -24,20 +12,6 @@ static void tensor_dealloc(PyObject *self)
   rush_value_release(((py_tensor *)self)->value);
   type->tp_free(self);
   Py_DECREF(type);
-}
-
-PyObject *py_ints(const int64_t *v, int n)
-{
-  PyObject *t = PyTuple_New(n);
-
-  for (int i = 0; t && i < n; i++) {
-    PyObject *o = PyLong_FromLongLong(v[i]);
-    if (!o)
-      Py_CLEAR(t);
-    else
-      PyTuple_SET_ITEM(t, i, o);
-  }
-  return t;
 }
 
 /* -- Attributes -------------------------------------------------------------------------------- */
@@ -191,27 +165,6 @@ static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused)
   (void)self;
   (void)unused;
   return Py_BuildValue("(ii)", 1, 0);
-}
-
-const char *py_buffer_format(rush_dtype d)
-{
-  switch (d) {
-  case RUSH_BOOL: return "?";
-  case RUSH_INT8: return "b";
-  case RUSH_UINT8: return "B";
-  case RUSH_INT16: return "h";
-  case RUSH_UINT16: return "H";
-  case RUSH_INT32: return "i";
-  case RUSH_UINT32: return "I";
-  case RUSH_INT64: return "q";
-  case RUSH_UINT64: return "Q";
-  case RUSH_FLOAT16: return "e";
-  case RUSH_FLOAT32: return "f";
-  case RUSH_FLOAT64: return "d";
-  case RUSH_COMPLEX64: return "Zf";
-  case RUSH_COMPLEX128: return "Zd";
-  default: return NULL;
-  }
 }
 
 static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
@@ -483,17 +436,6 @@ static bool is_basic(PyObject *all)
   return true;
 }
 
-static PyObject *subscript_in_python(const char *name, PyObject *self, PyObject *index,
-                                     PyObject *value)
-{
-  PyObject *module = PyImport_ImportModule("rushlight.indexing");
-  PyObject *r =
-    module ? PyObject_CallMethod(module, name, value ? "OOO" : "OO", self, index, value) : NULL;
-
-  Py_XDECREF(module);
-  return r;
-}
-
 static PyObject *subscript_by_views(PyObject *self, PyObject *all)
 {
   py_state *st = ((py_tensor *)self)->state;
@@ -525,7 +467,7 @@ static PyObject *tensor_subscript(PyObject *self, PyObject *index)
   if (is_basic(all) && !(PyTuple_GET_SIZE(all) == 1 && PyTuple_GET_ITEM(all, 0) == Py_Ellipsis))
     x = subscript_by_views(self, all);
   else
-    x = subscript_in_python("get_item", self, index, NULL);
+    x = py_package_call(((py_tensor *)self)->state, "get_item", "(OO)", self, index);
   Py_DECREF(all);
   return x;
 }
@@ -536,7 +478,8 @@ static int tensor_assign(PyObject *self, PyObject *index, PyObject *value)
     PyErr_SetString(PyExc_TypeError, "elements of a tensor cannot be deleted");
     return -1;
   }
-  PyObject *r = subscript_in_python("set_item", self, index, value);
+  PyObject *r =
+    py_package_call(((py_tensor *)self)->state, "set_item", "(OOO)", self, index, value);
   Py_XDECREF(r);
   return r ? 0 : -1;
 }
@@ -577,11 +520,7 @@ static PyObject *tensor_getattro(PyObject *self, PyObject *name)
   if (!text || text[0] == '_')
     return NULL;
   PyErr_Clear();
-  PyObject *package = PyImport_ImportModule("rushlight");
-  PyObject *method =
-    package ? PyObject_CallMethod(package, "_tensor_method", "OO", self, name) : NULL;
-  Py_XDECREF(package);
-  return method;
+  return py_package_call(((py_tensor *)self)->state, "tensor_method", "(OO)", self, name);
 }
 
 static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)

@@ -179,20 +179,11 @@ bool py_is_quantized(int dtype)
 {
   return dtype == RUSH_QINT8 || dtype == RUSH_QUINT8 || dtype == RUSH_QINT32;
 }
-PyObject *py_through_border(const char *name, PyObject *steal)
-{
-  PyObject *border = steal ? PyImport_ImportModule("rushlight.jit.quantized") : NULL;
-  PyObject *made = border ? PyObject_CallMethod(border, name, "O", steal) : NULL;
-
-  Py_XDECREF(border);
-  Py_XDECREF(steal);
-  return made;
-}
 /* A tensor of torch's by way of a function of the border, which makes ours: 1, or -1 with an
  * exception. */
 static int copied_in(py_call *call, const char *function, PyObject *o, rush_value *out)
 {
-  PyObject *made = py_through_border(function, Py_NewRef(o));
+  PyObject *made = py_package_call(call->state, function, "(O)", o);
 
   if (!made)
     return -1;

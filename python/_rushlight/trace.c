@@ -111,26 +111,6 @@ static PyObject *trace_end(py_state *st, PyObject *args)
   return out;
 }
 
-int py_hooked_call(py_state *st, PyObject *callee, const char *method, PyObject *const *args,
-                   size_t n_args, PyObject *kwnames, PyObject **out)
-{
-  PyObject *list = PyTuple_New((Py_ssize_t)n_args), *named = PyDict_New();
-
-  for (size_t i = 0; list && i < n_args; i++)
-    PyTuple_SET_ITEM(list, (Py_ssize_t)i, Py_NewRef(args[i]));
-  for (Py_ssize_t i = 0; named && kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
-    if (PyDict_SetItem(named, PyTuple_GET_ITEM(kwnames, i), args[n_args + (size_t)i]) < 0)
-      Py_CLEAR(named);
-  *out = list && named ? PyObject_CallFunction(st->call_hook, "OzOO", callee, method, list, named)
-                       : NULL;
-  Py_XDECREF(list);
-  Py_XDECREF(named);
-  if (*out != Py_NotImplemented)
-    return 1;
-  Py_CLEAR(*out);
-  return 0;
-}
-
 /* set_call_hook(f or None): f(callee, method, args, kwargs) gives a result or NotImplemented */
 static PyObject *set_call_hook(py_state *st, PyObject *f)
 {

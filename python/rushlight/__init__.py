@@ -307,13 +307,28 @@ def load(
     return module
 
 
-def _tensor_method(self: Tensor, name: str) -> Any:
-    """`x.name` of an operator that the table lacks: one from outside."""
-    from . import ops
+# What the extension calls of the package, which it cannot import: its names, and their parts.
+_FOR_EXTENSION = {
+    "Graph": "ir",
+    "ScriptMethod": "jit.script_module",
+    "Tensor": "methods",
+    "Trees": "pytree",
+    "connect": "gradients",
+    "from_torch": "jit.quantized",
+    "get_item": "indexing",
+    "meta_to_torch": "jit.quantized",
+    "method_doc": "jit.script_module",
+    "method_schema": "jit.script_module",
+    "set_item": "indexing",
+    "sparse_from_torch": "jit.quantized",
+    "sparse_to_torch": "jit.quantized",
+    "tensor_method": "ops",
+    "to_torch": "jit.quantized",
+}
 
-    operator = ops.aten.find(name)
-    if operator is None:
-        raise AttributeError(
-            f"'Tensor' has no attribute '{name}', and there is no operator aten::{name}"
-        )
-    return lambda *args, **kwargs: operator(self, *args, **kwargs)
+
+def _for_extension(name: str) -> Any:
+    return getattr(_part(_FOR_EXTENSION[name]), name)
+
+
+_rushlight._set_package(_for_extension)

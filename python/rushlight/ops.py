@@ -11,6 +11,8 @@ from . import _rushlight
 if TYPE_CHECKING:
     import inspect
 
+    from ._rushlight import Tensor
+
 
 class Operator:
     """All overloads of one operator; attributes are single overloads."""
@@ -216,3 +218,13 @@ def __getattr__(name: str) -> Namespace:
     if name.startswith("__"):
         raise AttributeError(name)
     return Namespace(name)
+
+
+def tensor_method(self: Tensor, name: str) -> Any:
+    """`x.name` of an operator that the table lacks: one from outside."""
+    operator = aten.find(name)
+    if operator is None:
+        raise AttributeError(
+            f"'Tensor' has no attribute '{name}', and there is no operator aten::{name}"
+        )
+    return lambda *args, **kwargs: operator(self, *args, **kwargs)

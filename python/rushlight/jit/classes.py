@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any, ForwardRef
 
 from . import kinds, marks
-from .names import qualified_name
+from .qualified_name import qualified_name
 from .scope import Either, Scope
 from .sources import unwrapped
 

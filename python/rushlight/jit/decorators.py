@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from . import marks
-from .names import qualified_name
+from .qualified_name import qualified_name
+from .trace_state import is_recording
 
 __all__ = [
     "Attribute",
@@ -134,8 +135,6 @@ def is_scripting() -> bool:
 
 def is_tracing() -> bool:
     """Is a trace being recorded, by `trace` or torch.jit.trace?"""
-    from .tracing import is_recording
-
     torch = sys.modules.get("torch")
     return is_recording() or bool(torch is not None and torch._C._is_tracing())
 

@@ -14,7 +14,8 @@ from .. import _rushlight
 from . import decorators, frontend, futures, kinds, marks, runtime
 from .classes import Classes
 from .functions import ScriptFunction
-from .names import Names, qualified_name
+from .names import Names
+from .qualified_name import qualified_name
 from .scope import Asking, Scope
 from .sources import Sources, unwrapped
 from .types import Types
@@ -285,7 +286,7 @@ class Door:
         if fn in declarations:
             raise RuntimeError(
                 f'Implementation for the function "{name}" is missing. Please make sure a '
-                f'definition is provided and '
+                f"definition is provided and "
                 "defined after all overload declarations."
             )
         check_overloads(unwrapped(fn), declarations)

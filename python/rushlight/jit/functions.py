@@ -9,7 +9,7 @@ import re
 import sys
 from typing import Any, BinaryIO
 
-from .. import _rushlight
+from .. import _rushlight, archives
 
 _GRAPH_OPTIMIZED = 8  # RUSH_DUMP_OPTIMIZED
 
@@ -76,25 +76,6 @@ class FunctionSchema(str):
     def is_backward_compatible_with(self, old: FunctionSchema) -> bool:
         """Do calls that fit the old signature fit this one?  Here: are they the same?"""
         return str(self) == str(old)
-
-
-def method_schema(text: str, owner: Any, name: str) -> FunctionSchema:
-    """The signature of a module's method."""
-
-    def find() -> Any:
-        from .door import door
-
-        return door().unit.type_of_object(owner).method(name)
-
-    made = FunctionSchema(text)
-    made.find = find
-    return made
-
-
-def method_doc(owner: Any, name: str) -> str | None:
-    """The docstring of the Python method that a module's was made of."""
-    made_of = getattr(owner, "__dict__", {}).get("_concrete_type")
-    return getattr(getattr(getattr(made_of, "py_class", None), name, None), "__doc__", None)
 
 
 class ExecutionPlan:
@@ -197,9 +178,7 @@ class ScriptFunction(_rushlight.Function):
         """Nothing to do: what is compiled does not depend on calls."""
 
     def save(self, f: str | os.PathLike[str] | BinaryIO, _extra_files: Any = None) -> None:
-        from .. import save
-
-        save(self.as_module(), f, _extra_files=_extra_files)
+        archives.save(self.as_module(), f, _extra_files=_extra_files)
 
     def save_to_buffer(self, _extra_files: Any = None) -> bytes:
         import io

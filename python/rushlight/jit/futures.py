@@ -6,6 +6,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from .. import _rushlight
+from .trace_state import current
+
 T = TypeVar("T")
 
 
@@ -26,9 +29,7 @@ class Future(Generic[T]):
 
     def wait(self) -> T:
         if self._c is not None:
-            from .door import door
-
-            self._result, self._c = door().unit.future_result(self._c), None
+            self._result, self._c = _rushlight.future_result(self._c), None
         if self._error is not None:
             raise self._error
         if not self._is_set:
@@ -62,8 +63,7 @@ def _run(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Runs func now; in programs, a task of its own.  Beside torch the result is torch's Future."""
-    traces = sys.modules.get(f"{__package__}.torch_trace")
-    tracer = traces.current() if traces is not None else None
+    tracer = current()
     if tracer is not None:
         return tracer.fork(func, args, kwargs)
     return done(func(*args, **kwargs)) if has_torch() else _run(func, args, kwargs)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
+
+from .qualified_name import qualified_name
 
 IGNORE = "ignore (leave as a call to Python, cannot be torch.jit.save'd)"
 UNUSED = "unused (ignored and replaced with raising of an exception)"
@@ -78,7 +81,13 @@ def method_overloads(fn: Any) -> dict[str, list[Any]]:
     declared = internal._overloaded_methods if internal is not None else {}
     if not any(name.endswith(fn.__name__) for of in (declared, _method_overloads) for name in of):
         return {}
-    from .names import qualified_name
-
     name = qualified_name(fn)
     return {**declared.get(name, {}), **_method_overloads.get(name, {})}
+
+
+class ScriptMethodStub:
+    """A method marked by `script_method`."""
+
+    def __init__(self, rcb: Any, original_method: Callable[..., Any]) -> None:
+        self.resolution_callback = rcb
+        self.original_method = original_method

@@ -25,13 +25,11 @@ from .. import _rushlight
 from . import kinds, marks
 from .decorators import Attribute
 from .door import Door, check_overloads, door
-from .functions import ScriptFunction
 from .hooks import check_hook, check_pre_hook
 from .misfits import misfit
-from .names import qualified_name
+from .qualified_name import qualified_name
 from .scope import Scope
 from .sources import unwrapped
-from .torch_modules import RecursiveScriptModule, ScriptMethodStub, ScriptModule
 
 LIST, DICT, PARAMETER_LIST, PARAMETER_DICT = 1, 2, 3, 4
 _nn = torch.nn
@@ -91,7 +89,10 @@ def _is_container_annotation(node: ast.expr) -> bool:
     return name in ("List", "Dict", "Optional")
 
 
-_FOUNDATION = {object, *RecursiveScriptModule.__mro__}  # what users' classes derive from
+def _is_foundation(cls: type) -> bool:
+    """True for what users' classes derive from: torch.nn.Module's bases and this package's
+    classes."""
+    return cls in _nn.Module.__mro__ or cls.__module__.partition(".")[0] == "rushlight"
 
 
 class ClassFacts:
@@ -157,7 +158,7 @@ class ClassFacts:
 
     def _read_members(self, cls: Any) -> None:
         base = _nn.Module.__dict__
-        own = [c for c in cls.__mro__ if c not in _FOUNDATION]
+        own = [c for c in cls.__mro__ if not _is_foundation(c)]
         members: dict[str, Any] = {}
         for c in reversed(cls.__mro__):
             members.update(c.__dict__)
@@ -283,7 +284,7 @@ class ConcreteType:
 def _class_member(cls: Any, name: str) -> Any:
     for c in cls.__mro__:
         if name in c.__dict__:
-            return None if c in _FOUNDATION and c is not _nn.Module else c.__dict__[name]
+            return None if _is_foundation(c) and c is not _nn.Module else c.__dict__[name]
     return None
 
 
@@ -577,7 +578,7 @@ class Modules:
     def _define(self, t: Any, name: str, stub: Any) -> Any:
         if isinstance(stub, TextStub):
             return stub.define(self.door, t)
-        if isinstance(stub, ScriptMethodStub):
+        if isinstance(stub, marks.ScriptMethodStub):
             fn = unwrapped(stub.original_method)
             scope = Scope(fn)
             scope.locals = stub.resolution_callback
@@ -890,7 +891,7 @@ def finish_script_module(module: Any) -> None:
     m = modules()
 
     def stubs(of: Any) -> list[tuple[str, Any]]:
-        if of is module or isinstance(of, ScriptModule):
+        if of is module or hasattr(type(of), "_script_stubs"):
             return sorted(type(of)._script_stubs.items())
         return m.stubs(of)
 
@@ -903,6 +904,3 @@ def finish_script_module(module: Any) -> None:
     for name, value in made.__dict__.items():
         if name not in module.__dict__ or name == "_concrete_type":
             module.__dict__[name] = value
-
-
-__all__ = ["RecursiveScriptModule", "ScriptFunction", "define", "script_module"]

@@ -729,6 +729,25 @@ def _bind_outputs(method: Any, *buffers: Any) -> outputs.BoundOutputs:
     return outputs.BoundOutputs(method, buffers)
 
 
+def method_schema(text: str, owner: Any, name: str) -> Any:
+    """The signature of a module's method."""
+    from . import functions
+    from .door import door
+
+    def find() -> Any:
+        return door().unit.type_of_object(owner).method(name)
+
+    made = functions.FunctionSchema(text)
+    made.find = find
+    return made
+
+
+def method_doc(owner: Any, name: str) -> str | None:
+    """The docstring of the Python method that a module's was made of."""
+    made_of = getattr(owner, "__dict__", {}).get("_concrete_type")
+    return getattr(getattr(getattr(made_of, "py_class", None), name, None), "__doc__", None)
+
+
 def _finish_methods() -> None:
     """Give the extension's ScriptMethod what is written in Python."""
     of: Any = ScriptMethod

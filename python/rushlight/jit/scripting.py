@@ -8,9 +8,10 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from .. import library
+from . import marks
 from .door import door
 from .functions import ScriptFunction
-from .names import qualified_name
+from .qualified_name import qualified_name
 from .runtime import is_enabled, warn_of_optimize
 
 
@@ -38,6 +39,7 @@ def script(
         if isinstance(inner, FunctionType):
             return _script_function(inner)
     if torch is not None and isinstance(obj, torch.nn.Module):
+        from . import torch_modules  # noqa: F401 -- whose class modules get
         from .modules import script_module
 
         return script_module(obj)
@@ -56,13 +58,11 @@ def script(
 
 def script_method(fn: Any) -> Any:
     """Marks a method of a subclass of ScriptModule as part of its program."""
-    from .torch_modules import ScriptMethodStub
-
     if not is_enabled():
         return fn
     frame = sys._getframe(1)
     names: dict[str, Any] = dict(frame.f_back.f_locals) if frame.f_back is not None else {}
-    return ScriptMethodStub(names, fn)
+    return marks.ScriptMethodStub(names, fn)
 
 
 def _script_function(fn: Any, names: Any = None) -> ScriptFunction:

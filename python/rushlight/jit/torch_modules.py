@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from .. import _rushlight
-from . import script_module
+from . import marks, script_module
 from .kinds import BUFFER, MODULE, PARAMETER
 
 _KINDS = {"_parameters": PARAMETER, "_buffers": BUFFER, "_modules": MODULE}
@@ -122,7 +122,7 @@ class ScriptMeta(type(torch.nn.Module)):  # type: ignore[misc]
         for base in reversed(bases):
             cls._script_stubs.update(getattr(base, "_script_stubs", {}))
         for key, value in list(members.items()):
-            if isinstance(value, ScriptMethodStub):
+            if isinstance(value, marks.ScriptMethodStub):
                 delattr(cls, key)
                 cls._script_stubs[value.original_method.__name__] = value
                 cls._script_functions = {
@@ -154,14 +154,6 @@ class ScriptMeta(type(torch.nn.Module)):  # type: ignore[misc]
         if cls.__dict__.get("_stands_for_all", False):
             return isinstance(instance, script_module.ScriptModule)
         return super().__instancecheck__(instance)
-
-
-class ScriptMethodStub:
-    """A method marked by `script_method`."""
-
-    def __init__(self, rcb: Any, original_method: Callable[..., Any]) -> None:
-        self.resolution_callback = rcb
-        self.original_method = original_method
 
 
 class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=ScriptMeta):

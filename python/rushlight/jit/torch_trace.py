@@ -20,23 +20,20 @@ import functools
 import inspect
 import os
 import sys
-import threading
+import warnings
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 import torch._ops
-from torch._dispatch.python import enable_python_dispatcher
 from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 from torch.jit._trace import TracerWarning
 
 from .. import _rushlight
 from .door import door
+from .python_calls import caller
+from .trace_state import current
 
-_here = threading.local()
-_patch_lock = threading.RLock()
-_turn = threading.Lock()  # one thread traces at a time: PyTorch keeps one mode of ours
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
 DISPATCH = (os.path.join(_TORCH, "_ops.py"), os.path.join(_TORCH, "_library"), contextlib.__file__)
@@ -96,12 +93,6 @@ TAKEN_APART = {
 }  # fmt: skip
 # They give their argument when it is a constant: what torch.tensor(...) does to what it made.
 KEEPING = {"aten::lift_fresh", "aten::detach_", "aten::lift"}
-
-
-def current() -> Tracer | None:
-    """The trace that this thread records now."""
-    tracer: Tracer | None = getattr(_here, "tracer", None)
-    return tracer if tracer is not None and tracer.paused == 0 else None
 
 
 def tensor_type(t: torch.Tensor) -> str:
@@ -403,7 +394,7 @@ class Tracer:
         return Pause(self)
 
     # -- Operators
-    # ---------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
 
     def dispatched(self, func: Any, args: tuple, kwargs: dict) -> Any:
         """One operator: computed, and recorded."""
@@ -441,8 +432,6 @@ class Tracer:
 
     def check_unique(self, name: str, tensor: torch.Tensor) -> None:
         """What is recorded out of place is not seen by who shares the memory."""
-        from .torch_questions import warn
-
         with self.pause():
             cell = tensor.untyped_storage()._cdata
             alive = {
@@ -658,8 +647,6 @@ class Tracer:
 
     def applied(self, cls: Any, apply: Any, args: tuple) -> Any:
         """torch.autograd.Function.apply: stays a call of Python."""
-        from .python_calls import caller
-
         inputs = [self.value(arg) for arg in args if isinstance(arg, torch.Tensor)]
         scalars = [None if isinstance(arg, torch.Tensor) else (arg,) for arg in args]
         where = location()
@@ -786,7 +773,7 @@ class Tracer:
         return future.result
 
     # -- Questions
-    # ---------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
 
     def size(self, tensor: torch.Tensor, dim: int) -> Any:
         """One size, as a tensor."""
@@ -937,6 +924,14 @@ class TracedFuture:
         return True
 
 
+def warn(text: str) -> None:
+    """At the line that did it, be it in a file of torch."""
+    level, frame = 2, sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((PACKAGE, *DISPATCH)):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, TracerWarning, stacklevel=level + 1)
+
+
 def consumed(item: Any) -> int:
     """How many dimensions of a tensor an index takes."""
     if item is None or item is Ellipsis or isinstance(item, bool):
@@ -1029,7 +1024,7 @@ def innermost() -> Any:
     return frame
 
 
-_lines: dict[Any, str] = {}  # by code and line, while a trace is on
+known_lines: dict[Any, str] = {}  # by code and line, while a trace is on
 
 
 def location() -> str:
@@ -1037,12 +1032,12 @@ def location() -> str:
     frame, lines = innermost(), []
     while frame is not None:
         at = frame.f_code, frame.f_lineno
-        line = _lines.get(at)
+        line = known_lines.get(at)
         if line is None:
             code, number = at
             is_ours = code.co_filename.startswith(PACKAGE)
             line = "" if is_ours else f"{code.co_filename}({number}): {code.co_name}\n"
-            _lines[at] = line
+            known_lines[at] = line
         lines.append(line)
         frame = frame.f_back
     return "".join(lines)
@@ -1055,73 +1050,3 @@ def variable_name(tensor: torch.Tensor) -> str | None:
         if value is tensor:
             return name if name != "self" and name.isascii() and name.isidentifier() else None
     return None
-
-
-# -- Tracing
-# --------------------------------------------------------------------------------------------------
-
-
-_n_tracing = 0
-_originals: list[tuple[Any, str, Any]] = []
-_ABSENT = object()
-
-
-_replaced: dict[Any, Any] = {}  # what stands in the place of what
-
-
-def _install() -> None:
-    global _n_tracing
-    with _patch_lock:
-        _n_tracing += 1
-        if _n_tracing > 1:
-            return
-        from .torch_questions import replacements
-
-        _rushlight.set_call_hook(scripted)
-        for owner, name, made in replacements():
-            _originals.append((owner, name, vars(owner).get(name, _ABSENT)))
-            _replaced[made] = getattr(owner, name)
-            setattr(owner, name, made)
-
-
-def _uninstall() -> None:
-    global _n_tracing
-    with _patch_lock:
-        _n_tracing -= 1
-        if _n_tracing:
-            return
-        _rushlight.set_call_hook(None)
-        _replaced.clear()
-        _lines.clear()
-        while _originals:
-            owner, name, value = _originals.pop()
-            if value is _ABSENT:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, value)
-
-
-@contextlib.contextmanager
-def tracing(tracer: Tracer, modules: dict[Any, str]) -> Iterator[None]:
-    """Record what this thread computes.  modules: names of nn.Modules whose calls become frames."""
-    if getattr(_here, "tracer", None) is not None:
-        raise RuntimeError("Tracing can't be nested")
-    from . import torch_questions  # which needs this module
-
-    with _turn:
-        _install()
-        _here.tracer = tracer
-        names, fast = torch.jit._trace._trace_module_map, torch.backends.mha.get_fastpath_enabled()
-        torch.jit._trace._trace_module_map = modules
-        torch.backends.mha.set_fastpath_enabled(False)  # its fused operators are not a program's
-        try:
-            with enable_python_dispatcher(), Mode(tracer), torch_questions.Indexing(_replaced):
-                yield
-        finally:
-            torch.backends.mha.set_fastpath_enabled(fast)
-            torch.jit._trace._trace_module_map = names
-            _here.tracer = None
-            _uninstall()
-
-
-__all__ = ["Size", "TracerWarning", "Tracer", "current", "tracing"]

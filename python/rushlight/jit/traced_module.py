@@ -10,7 +10,7 @@ import torch
 from .. import _rushlight
 from . import kinds, marks, torch_modules
 from .door import door
-from .tracing import Checker, Recording, _as_tuple, _Options, clone_inputs
+from .trace_run import Checker, Options, Recording, as_tuple, clone_inputs
 
 
 class Built:
@@ -169,7 +169,7 @@ def _wrap(made: Any, built: Built) -> None:
 
 
 def trace_methods(
-    module: torch.nn.Module, inputs: dict[str, Any], options: _Options, module_class: Any
+    module: torch.nn.Module, inputs: dict[str, Any], options: Options, module_class: Any
 ) -> Any:
     built = Built(module)
     names: dict[Any, str] = {}
@@ -188,7 +188,7 @@ def trace_methods(
     for method, given in inputs.items():
         func = module if method == "forward" else getattr(module, method)
         signature = module.forward if method == "forward" else func
-        given = given if options.named else _as_tuple(given, torch)
+        given = given if options.named else as_tuple(given, torch)
 
         def record(values: Any, func: Any = func, signature: Any = signature) -> Recording:
             return Recording(func, values, options, names, places, signature, (module, built.type))
@@ -219,6 +219,6 @@ def trace_methods(
                 else [kept]
             )
             for values in again:
-                values = values if options.named else _as_tuple(values, torch)
+                values = values if options.named else as_tuple(values, torch)
                 Checker(options).run(func, values, getattr(made, method), recording, record)
     return made

@@ -1,4 +1,4 @@
-/* torch, when it is there: what the extension keeps of it. */
+/* torch, when it is there: what the extension keeps of it, its random state and grad mode. */
 #include "exchange.h"
 #include "layout.h"
 
@@ -79,4 +79,82 @@ int py_find_torch(py_state *st)
   st->layout = py_layout_find(torch, st->exchange);
   st->torch_tensor = tensor;
   return 1;
+}
+
+/* -- torch's state around a call --------------------------------------------------------------- */
+
+int py_set_random_state(PyObject *o, const char *method, const char *bytes)
+{
+  PyObject *torch = PyImport_ImportModule("torch"), *r = NULL;
+  PyObject *dtype = torch ? PyObject_GetAttrString(torch, "uint8") : NULL;
+  PyObject *make = torch ? PyObject_GetAttrString(torch, "frombuffer") : NULL;
+  PyObject *array = make ? PyByteArray_FromStringAndSize(bytes, RUSH_GENERATOR_STATE_BYTES) : NULL;
+  PyObject *args = array ? PyTuple_Pack(1, array) : NULL,
+           *kwargs = dtype ? Py_BuildValue("{s:O}", "dtype", dtype) : NULL;
+  PyObject *tensor = args && kwargs ? PyObject_Call(make, args, kwargs) : NULL;
+
+  if (tensor)
+    r = PyObject_CallMethod(o, method, "O", tensor);
+  Py_XDECREF(r);
+  Py_XDECREF(tensor);
+  Py_XDECREF(kwargs);
+  Py_XDECREF(args);
+  Py_XDECREF(array);
+  Py_XDECREF(make);
+  Py_XDECREF(dtype);
+  Py_XDECREF(torch);
+  return r ? 0 : -1;
+}
+
+/* torch's random state around a call that may draw numbers, so that torch.manual_seed counts. */
+int py_sync_generator(py_state *st, bool into_torch)
+{
+  PyObject *torch = PyImport_ImportModule("torch");
+  rush_error err = RUSH_ERROR_INIT;
+  char bytes[RUSH_GENERATOR_STATE_BYTES];
+  PyObject *state = NULL;
+  Py_buffer b;
+  int result = -1;
+
+  if (!torch)
+    return -1;
+  if (into_torch) {
+    if (rush_generator_get_state(st->context, bytes, &err) != RUSH_OK) {
+      py_raise(st, &err);
+      goto done;
+    }
+    result = py_set_random_state(torch, "set_rng_state", bytes);
+    goto done;
+  }
+  PyObject *tensor = PyObject_CallMethod(torch, "get_rng_state", NULL);
+  state = tensor ? PyObject_CallMethod(tensor, "numpy", NULL) : NULL;
+  Py_XDECREF(tensor);
+  if (!state || PyObject_GetBuffer(state, &b, PyBUF_SIMPLE) < 0)
+    goto done;
+  result = 0;
+  if (rush_generator_set_state(st->context, b.buf, (size_t)b.len, &err) != RUSH_OK) {
+    py_raise(st, &err);
+    result = -1;
+  }
+  PyBuffer_Release(&b);
+done:
+  Py_XDECREF(state);
+  Py_DECREF(torch);
+  return result;
+}
+
+py_grad_mode py_get_grad_mode(py_state *st)
+{
+  py_grad_mode mode = PY_GRAD_ENABLED;
+  PyObject *v = NULL;
+
+  if (py_find_torch(st)) {
+    v = PyObject_CallNoArgs(st->torch_grad_enabled);
+    mode = v == Py_False ? PY_GRAD_OFF : PY_GRAD_ENABLED;
+  } else if (PyContextVar_Get(st->grad_mode, Py_None, &v) == 0 && v != Py_None) {
+    mode = v == Py_True ? PY_GRAD_EXPLICIT : PY_GRAD_OFF;
+  }
+  PyErr_Clear();
+  Py_XDECREF(v);
+  return mode;
 }
