@@ -14,224 +14,51 @@ from __future__ import annotations
 import sys
 
 from . import _rushlight
-from ._rushlight import (
-    Cancel,
-    Cancelled,
-    EnumValue,
-    Error,
-    ScriptObject,
-    __version__,
-    as_tensor,
-    compile_counters,
-    dtype,
-    empty_cache,
-    from_dlpack,
-    get_cpu,
-    get_num_threads,
-    get_rng_state,
-    load_value,
-    manual_seed,
-    memory_stats,
-    reset_peak_memory_stats,
-    save_value,
-    set_cpu,
-    set_num_threads,
-    set_rng_state,
-    tensor,
-)
 
 TYPE_CHECKING = False  # typing's own costs an import of 3 ms
 if TYPE_CHECKING:
     import os
     from typing import Any, BinaryIO
 
-    from ._rushlight import Tensor
     from .jit.script_module import ScriptModule as _ScriptModule
 
-__all__ = [
-    "Attribute",
-    "Block",
-    "Cancel",
-    "Cancelled",
-    "CompilationUnit",
-    "EnumValue",
-    "Error",
-    "Final",
-    "Future",
-    "Graph",
-    "Node",
-    "RecursiveScriptClass",
-    "ScriptFunction",
-    "ScriptMethod",
-    "ScriptModule",
-    "ScriptObject",
-    "Tensor",
-    "TracingCheckError",
-    "Value",
-    "__version__",
-    "annotate",
-    "as_tensor",
-    "compile_counters",
-    "dtype",
-    "empty_cache",
-    "enable_grad",
-    "enable_onednn_fusion",
-    "export",
-    "export_opnames",
-    "fork",
-    "freeze",
-    "from_dlpack",
-    "fuser",
-    "get_cpu",
-    "get_num_threads",
-    "get_rng_state",
-    "ignore",
-    "inference_mode",
-    "interface",
-    "ir",
-    "is_grad_enabled",
-    "is_inference_mode_enabled",
-    "is_scripting",
-    "is_tracing",
-    "jit",
-    "layout",
-    "library",
-    "limits",
-    "load",
-    "load_library",
-    "load_value",
-    "manual_seed",
-    "memory_stats",
-    "no_grad",
-    "onednn_fusion_enabled",
-    "ops",
-    "optimize_for_inference",
-    "optimized_execution",
-    "parse_ir",
-    "profiler",
-    "record",
-    "record_calls",
-    "register_dataclass",
-    "register_namedtuple",
-    "register_pytree_node",
-    "reset_peak_memory_stats",
-    "run_frozen_optimizations",
-    "save",
-    "save_value",
-    "script",
-    "script_if_tracing",
-    "script_method",
-    "set_cpu",
-    "set_fusion_strategy",
-    "set_grad_enabled",
-    "set_limits",
-    "set_num_threads",
-    "set_rng_state",
-    "sparse_coo",
-    "sparse_csr",
-    "strict_fusion",
-    "strided",
-    "tensor",
-    "trace",
-    "trace_module",
-    "unused",
-    "wait",
-]
-
+# Names of the extension's that are the package's, beside the dtypes.
+_OWN = """Cancel Cancelled EnumValue Error ScriptObject __version__ as_tensor compile_counters dtype
+empty_cache from_dlpack get_cpu get_num_threads get_rng_state load_value manual_seed memory_stats
+reset_peak_memory_stats save_value set_cpu set_num_threads set_rng_state tensor""".split()
 # Which part has a name. Parts also finish types of the extension (methods: Tensor; ir: Graph, Node
 # ...): hence those names.
 _PARTS = {
-    "archives": ("save",),
-    "call_limits": ("limits", "set_limits"),
-    "grad_mode": (
-        *(
-            "enable_grad",
-            "inference_mode",
-            "is_grad_enabled",
-            "is_inference_mode_enabled",
-            "no_grad",
-            "set_grad_enabled",
-        ),
-    ),
-    "kinds": ("layout", "sparse_coo", "sparse_csr", "strided"),
-    "ir": ("Block", "Graph", "Node", "Value", "parse_ir"),
-    "jit": (
-        *(
-            "Attribute",
-            "CompilationUnit",
-            "Final",
-            "Future",
-            "RecursiveScriptClass",
-            "ScriptFunction",
-        ),
-        *(
-            "TracingCheckError",
-            "annotate",
-            "enable_onednn_fusion",
-            "export",
-            "export_opnames",
-            "fork",
-            "freeze",
-        ),
-        *("fuser", "ignore", "interface", "is_scripting", "is_tracing", "onednn_fusion_enabled"),
-        *(
-            "optimize_for_inference",
-            "optimized_execution",
-            "run_frozen_optimizations",
-            "script",
-            "script_if_tracing",
-        ),
-        *(
-            "script_method",
-            "set_fusion_strategy",
-            "strict_fusion",
-            "trace",
-            "trace_module",
-            "unused",
-            "wait",
-        ),
-    ),
-    "jit.script_module": ("ScriptMethod",),
-    "jit.tracing": ("TopLevelTracedModule", "TracedModule", "TracerWarning"),
-    "methods": ("Tensor",),
-    "ops": ("load_library",),
-    "recording": ("record", "record_calls"),
-    "pytree": ("register_dataclass", "register_namedtuple", "register_pytree_node"),
+    "archives": "save",
+    "call_limits": "limits set_limits",
+    "grad_mode": """enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad
+        set_grad_enabled""",
+    "kinds": "layout sparse_coo sparse_csr strided",
+    "ir": "Block Graph Node Value parse_ir",
+    "jit": """Attribute CompilationUnit Final Future RecursiveScriptClass ScriptFunction
+        TracingCheckError annotate enable_onednn_fusion export export_opnames fork freeze fuser
+        ignore interface is_scripting is_tracing onednn_fusion_enabled optimize_for_inference
+        optimized_execution run_frozen_optimizations script script_if_tracing script_method
+        set_fusion_strategy strict_fusion trace trace_module unused wait""",
+    "jit.script_module": "ScriptMethod",
+    "jit.tracing": "TopLevelTracedModule TracedModule TracerWarning",
+    "methods": "Tensor",
+    "ops": "load_library",
+    "recording": "record record_calls",
+    "pytree": "register_dataclass register_namedtuple register_pytree_node",
 }
-_WHERE = {name: part for part, names in _PARTS.items() for name in names}
-_MODULES = (
-    *(
-        "archives",
-        "call_limits",
-        "functions",
-        "grad_mode",
-        "gradients",
-        "indexing",
-        "ir",
-        "jit",
-        "kinds",
-        "library",
-        "methods",
-    ),
-    *(
-        "numerics",
-        "ops",
-        "outputs",
-        "profiler",
-        "pytree",
-        "recording",
-        "return_types",
-        "signature",
-        "storages",
-        "testing",
-    ),
-    "torch_graph",
+_WHERE = {name: part for part, names in _PARTS.items() for name in names.split()}
+_MODULES = """archives call_limits functions grad_mode gradients indexing ir jit kinds library
+methods numerics ops outputs profiler pytree recording return_types signature storages testing
+torch_graph""".split()
+_OWN += [
+    name for name in dir(_rushlight) if isinstance(getattr(_rushlight, name), _rushlight.dtype)
+]
+_HIDDEN = ("TopLevelTracedModule", "TracedModule", "TracerWarning")
+__all__ = sorted(
+    {*_OWN, *_WHERE, "ScriptModule", "ir", "jit", "library", "load", "ops", "profiler"} - {*_HIDDEN}
 )
-
-for _name in dir(_rushlight):
-    if isinstance(getattr(_rushlight, _name), dtype):
-        globals()[_name] = getattr(_rushlight, _name)
-        __all__.append(_name)
+globals().update((name, getattr(_rushlight, name)) for name in _OWN)
 
 
 def _module_class(made: bool = True) -> type[_ScriptModule]:
