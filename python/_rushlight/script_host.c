@@ -11,7 +11,7 @@
 /* -- Failures ---------------------------------------------------------------------------------- */
 
 static const char *const front_end[] = {"FrontendError", "NotSupportedError",
-                                        "UnsupportedNodeError"};
+                                        "UnsupportedNodeError", "UnknownTypeError"};
 
 /* The pending exception as the compiler's error.  What is no Exception (KeyboardInterrupt) stays
  * pending. */

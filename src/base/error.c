@@ -16,6 +16,7 @@
 typedef struct error_text {
   char *message;
   char *traceback;
+  unsigned parts; /* of error_part */
 } error_text;
 
 static const char no_memory[] = "out of memory";
@@ -171,6 +172,21 @@ rush_status error_nomem(rush_error *err)
   return RUSH_ENOMEM;
 }
 
+void error_add_part(rush_error *err, error_part part)
+{
+  error_text *text = err ? err->owned : NULL;
+
+  if (text) /* else there was no memory for the text that the part is about */
+    text->parts |= part;
+}
+
+bool error_has_part(const rush_error *err, error_part part)
+{
+  const error_text *text = err ? err->owned : NULL;
+
+  return text && (text->parts & part);
+}
+
 void error_prefix(rush_error *err, const char *fmt, ...)
 {
   if (!err || err->status == RUSH_OK)
@@ -187,6 +203,7 @@ void error_prefix(rush_error *err, const char *fmt, ...)
     snprintf(message, n, "%s: %s", place, old);
     free(text->message);
     text->message = message;
+    text->parts &= ~(unsigned)ERROR_SHOWS_SOURCE;
     err->message = message;
   } else {
     free(message);

@@ -24,6 +24,15 @@ rush_status error_set_limit(rush_error *err, rush_limit limit, const char *type,
                             ...) RUSH_PRINTF(4, 5);
 /* Set RUSH_ENOMEM with a static message; never allocates. */
 rush_status error_nomem(rush_error *err);
+/* Facts about an error that layers above need when they add to its text.  A new message has none of
+ * them. */
+typedef enum error_part {
+  ERROR_SHOWS_SOURCE = 1, /* the text begins with a newline and quotes the program */
+  ERROR_WRONG_TYPE = 2    /* an argument has another type than its parameter */
+} error_part;
+void error_add_part(rush_error *err, error_part part);
+bool error_has_part(const rush_error *err, error_part part);
+
 /* Put "place: " before the message, for the file and record that was being read. */
 void error_prefix(rush_error *err, const char *fmt, ...) RUSH_PRINTF(2, 3);
 /* Append text to the traceback (innermost frame first; the interpreter formats it completely). */

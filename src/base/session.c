@@ -91,26 +91,40 @@ static void add_trail(text_buf *out, const trail *t)
   }
 }
 
-static bool ends_with_at(const text_buf *t)
+/* How a message and the excerpt behind it are laid out, by the error's class; classes that are not
+ * listed have both. */
+static const struct form {
+  const char *type;
+  bool newline, colon; /* before the message; between it and the excerpt */
+} forms[] = {
+  {"FrontendError", false, true}, /* the errors of PyTorch's converter */
+  {"NotSupportedError", false, true},
+  {"UnsupportedNodeError", false, true},
+  {"UnknownTypeError", true, false}, /* "... Issue occurred at   File ..." */
+};
+
+static struct form form_of(const char *type)
 {
-  return !text_failed(t) && t->len > 4 && memcmp(text_str(t) + t->len - 4, " at ", 4) == 0;
+  for (size_t i = 0; type && i < sizeof forms / sizeof *forms; i++)
+    if (strcmp(type, forms[i].type) == 0)
+      return forms[i];
+  return (struct form){type, true, true};
 }
 
-/* Set the error.  The text's form is PyTorch's: a newline, the message, a colon, then the excerpt.
- * The errors of PyTorch's converter lack the newline. */
+/* Set the error: the message, then the excerpt, in PyTorch's layout. */
 static rush_status fill_error(session *s, rush_status st, const char *type, const source_range *at,
                               const char *fmt, va_list ap)
 {
+  const struct form form = form_of(type);
+  text_buf t;
+
   if (!at || !at->src)
     return error_set_va(s->cx->err, st, type, fmt, ap);
-  text_buf t;
   text_init(&t, s->cx->ctx);
-  bool converter =
-    type && (strstr(type, "Node") || strstr(type, "NotSupported") || strstr(type, "Frontend"));
-  if (!converter)
+  if (form.newline)
     text_putc(&t, '\n');
   text_vprintf(&t, fmt, ap);
-  if (!ends_with_at(&t)) /* "... occurred at   File ..." */
+  if (form.colon)
     text_puts(&t, ":\n");
   source_excerpt(&t, at);
   add_trail(&t, s->border->trail);
@@ -120,6 +134,8 @@ static rush_status fill_error(session *s, rush_status st, const char *type, cons
     error_set_type(s->cx->err, st, type, "%s", text_str(&t));
   else
     error_set(s->cx->err, st, "%s", text_str(&t));
+  if (form.newline && !text_failed(&t))
+    error_add_part(s->cx->err, ERROR_SHOWS_SOURCE);
   text_free(&t);
   return st;
 }

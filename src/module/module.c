@@ -82,7 +82,7 @@ rush_status module_place(call_ctx *cx, const module *m, rush_status st)
 {
   const char *file = m->program ? m->program->file : NULL;
 
-  if (st != RUSH_OK && file && cx->err && cx->err->message && cx->err->message[0] == '\n')
+  if (st != RUSH_OK && file && error_has_part(cx->err, ERROR_SHOWS_SOURCE))
     error_prefix(cx->err, "%s", file);
   return st;
 }

@@ -199,7 +199,7 @@ static void add_declaration(call_ctx *cx, const schema *sc)
     return;
   text_init(&t, cx->ctx);
   text_printf(&t, "%s%sDeclaration: ", cx->err->message,
-              strchr(cx->err->message, '\'') && strstr(cx->err->message, "Expected") ? "\n" : " ");
+              error_has_part(cx->err, ERROR_WRONG_TYPE) ? "\n" : " ");
   schema_print(&t, sc);
   if (!text_failed(&t))
     error_set_type(cx->err, RUSH_EARGUMENT, cx->err->type, "%s", text_str(&t));

@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Any, ForwardRef
 
 from . import kinds, marks
+from .frontend import UnknownTypeError
 from .qualified_name import qualified_name
 from .scope import Either, Scope
 from .sources import unwrapped
@@ -176,7 +177,7 @@ class Classes:
         ):
             known = forward in ("Tensor", "Any")
             if not known:
-                raise ValueError(
+                raise UnknownTypeError(
                     f"Unknown type annotation: '{annotation}' in NamedTuple {cls.__name__}. Likely "
                     f"due to partial support for "
                     "ForwardRef parameters in NamedTuples, see #95858. Issue occurred at "

@@ -20,3 +20,11 @@ class UnsupportedNodeError(NotSupportedError):
 CLASSES = (FrontendError, NotSupportedError, UnsupportedNodeError)
 for _cls in CLASSES:
     _rushlight.set_error(_cls.__name__, _cls)
+
+
+class UnknownTypeError(ValueError):
+    """An annotation that names no type; the compiler puts the place directly behind the text, and
+    raises ValueError."""
+
+
+_rushlight.set_error("UnknownTypeError", ValueError)

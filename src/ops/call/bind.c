@@ -317,6 +317,7 @@ static rush_status refuse_type(call_ctx *cx, const schema *sc, uint32_t i, rush_
     cx->err, RUSH_EARGUMENT, "RuntimeError",
     "%s() Expected a value of type '%s' for argument '%s' but instead found type '%s\nPosition: %u",
     sc->name, text_str(&want), sc->args[i].name, text_str(&got), i);
+  error_add_part(cx->err, ERROR_WRONG_TYPE);
   text_free(&want);
   text_free(&got);
   return st;

@@ -584,14 +584,14 @@ rush_status call_refuse(call_ctx *cx, const op *o, int dtype)
 {
   const uint32_t row = (uint32_t)((o->base ? o->base : o)->row - op_rows);
   for (uint32_t i = 0; i < op_n_refusals; i++) {
-    const char *text = op_pool + op_refusals[i].text, *at = strstr(text, "%s");
-    if (op_refusals[i].row != row || !(op_refusals[i].dtypes >> dtype & 1))
+    const struct op_refusal *r = &op_refusals[i];
+    const char *text = op_pool + r->text, *at = strstr(text, "%s");
+    if (r->row != row || !(r->dtypes >> dtype & 1))
       continue;
-    if (!strchr(text, ' '))
+    if (r->kind == REFUSES_NAME)
       return call_no_dtype(cx, text, dtype);
-    const bool unimplemented = strncmp(text, "NI:", 3) == 0;
-    text += unimplemented ? 3 : 0;
-    return call_fail_type(cx, unimplemented ? "NotImplementedError" : "RuntimeError", "%.*s%s%s",
+    const char *type = r->kind == REFUSES_UNIMPLEMENTED ? "NotImplementedError" : "RuntimeError";
+    return call_fail_type(cx, type, "%.*s%s%s",
                           at ? (int)(at - text) : 1000, text, at ? dtype_aten_name(dtype) : "",
                           at ? at + 2 : "");
   }

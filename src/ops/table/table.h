@@ -41,11 +41,18 @@ struct op_name_row { /* all overloads of a name */
   uint32_t n_rows;
 };
 
-struct
-  op_refusal { /* dtypes that PyTorch's operator refuses and the kernel would not (refusals.txt) */
+enum op_refusal_kind {
+  REFUSES_NAME,         /* "not implemented for": the text names PyTorch's kernel */
+  REFUSES_TEXT,         /* a RuntimeError with the text, in which %s is the dtype */
+  REFUSES_UNIMPLEMENTED /* the same as a NotImplementedError */
+};
+
+/* Dtypes that PyTorch's operator refuses and the kernel would not (refusals.txt). */
+struct op_refusal {
   uint32_t row;
-  uint32_t text;    /* in op_pool: a kernel's name, or a sentence with %s for the dtype */
+  uint32_t text;    /* in op_pool */
   uint32_t dtypes;  /* bit d: dtype d */
+  uint8_t kind;     /* op_refusal_kind */
 };
 
 extern const char op_left_out
