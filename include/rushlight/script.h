@@ -116,6 +116,12 @@ typedef struct rush_host {
   /* Release an object or scope whose ownership passed to the unit. */
   void (*release)(void *user, void *object);
   bool gives_user; /* the unit owns `user`: release(user, user) is its last call */
+  /* Resolve a call of a RUSH_NAME_OBJECT with n_args arguments.  NULL: objects cannot be called. */
+  rush_status (*called)(void *user, void *object, size_t n_args, rush_name *out, rush_error *err);
+  /* Resolve a block that is left to the host, below a RUSH_NAME_OBJECT; `text` is the block as a
+   * function.  NULL: blocks cannot be left to it. */
+  rush_status (*block)(void *user, void *object, const char *text, rush_name *out,
+                       rush_error *err);
 } rush_host;
 
 /* Set the error of a failing callback: err (may be NULL) gets a Python exception's class (a static

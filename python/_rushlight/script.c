@@ -14,7 +14,8 @@ static PyObject *type_or_raise(py_unit *u, rush_status st, const rush_type *t, r
 
 static py_unit *make_unit(PyTypeObject *type, PyObject *host, bool is_lent)
 {
-  static const char *const questions[] = {"name", "attr", "type", "class_attr", "default", "call"};
+  static const char *const questions[] = {"name", "attr",    "type",   "class_attr",
+                                         "default", "call", "called", "block"};
   rush_error err = RUSH_ERROR_INIT;
   py_state *st = PyType_GetModuleState(type); /* no base type: nobody derives from it */
   py_unit *u = st ? (py_unit *)type->tp_alloc(type, 0) : NULL;

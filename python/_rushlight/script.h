@@ -12,7 +12,7 @@ typedef struct py_unit {
   rush_unit *unit;
   bool is_lent;      /* the rush_unit owns this */
   py_state *state;
-  PyObject *ask[6];  /* the host's methods, by py_question */
+  PyObject *ask[8];  /* the host's methods, by py_question */
   PyObject *types;   /* address of a rush_type -> Type */
 } py_unit;
 typedef enum py_question {
@@ -21,7 +21,9 @@ typedef enum py_question {
   ASK_TYPE,
   ASK_CLASS_ATTR,
   ASK_DEFAULT,
-  ASK_CALL
+  ASK_CALL,
+  ASK_CALLED,
+  ASK_BLOCK
 } py_question;
 
 typedef struct py_type {

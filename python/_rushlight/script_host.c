@@ -196,22 +196,29 @@ static int read_name(py_unit *u, PyObject *answer, rush_name *out)
   return 0;
 }
 
-static rush_status ask_python(void *user, py_question q, void *scope, const char *name,
-                              rush_name *out, rush_error *err)
+/* Ask with the GIL; `what` is released, and may be NULL with an exception set. */
+static rush_status ask_about_steal(py_unit *u, py_question q, void *scope, PyObject *what,
+                                   rush_name *out, rush_error *err)
 {
-  py_unit *u = user;
-  PyGILState_STATE gil = PyGILState_Ensure();
-  PyObject *text = PyUnicode_FromString(name);
-  PyObject *args[3] = {NULL, scope ? scope : Py_None, text};
+  PyObject *args[3] = {NULL, scope ? scope : Py_None, what};
   PyObject *answer =
-    text ? PyObject_Vectorcall(u->ask[q], args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL)
+    what ? PyObject_Vectorcall(u->ask[q], args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL)
          : NULL;
   rush_status st = RUSH_OK;
 
   if (!answer || read_name(u, answer, out) < 0)
     st = fail_with_python(err);
   Py_XDECREF(answer);
-  Py_XDECREF(text);
+  Py_XDECREF(what);
+  return st;
+}
+
+static rush_status ask_python(void *user, py_question q, void *scope, const char *name,
+                              rush_name *out, rush_error *err)
+{
+  PyGILState_STATE gil = PyGILState_Ensure();
+  rush_status st = ask_about_steal(user, q, scope, PyUnicode_FromString(name), out, err);
+
   PyGILState_Release(gil);
   return st;
 }
@@ -225,6 +232,20 @@ static rush_status ask_attr(void *user, void *object, const char *name, rush_nam
                             rush_error *err)
 {
   return ask_python(user, ASK_ATTR, object, name, out, err);
+}
+static rush_status ask_block(void *user, void *object, const char *text, rush_name *out,
+                             rush_error *err)
+{
+  return ask_python(user, ASK_BLOCK, object, text, out, err);
+}
+static rush_status ask_called(void *user, void *object, size_t n_args, rush_name *out,
+                              rush_error *err)
+{
+  PyGILState_STATE gil = PyGILState_Ensure();
+  rush_status st = ask_about_steal(user, ASK_CALLED, object, PyLong_FromSize_t(n_args), out, err);
+
+  PyGILState_Release(gil);
+  return st;
 }
 static rush_status ask_class_attr(void *user, void *object, const char *name, rush_name *out,
                                   rush_error *err)
@@ -390,6 +411,8 @@ static void release_object(void *user, void *object)
 const rush_host py_host = {.struct_bytes = sizeof(rush_host),
                            .name = ask_name,
                            .attr = ask_attr,
+                           .called = ask_called,
+                           .block = ask_block,
                            .type = ask_type,
                            .class_attr = ask_class_attr,
                            .default_value = ask_default,

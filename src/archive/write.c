@@ -156,8 +156,10 @@ static void find_unit(archive_writer *a, rush_value object)
   a->only = a->to->method ? a->to->method : c->n_methods == 1 ? c->methods[0]->name : NULL;
   const char *rest =
     t->name + strspn(t->name, "._abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
-  bool taken = a->only || *rest || strncmp(t->name, "__torch__.", 10) != 0 ||
-               (t->name[10] >= '0' && t->name[10] <= '9') || t->name[10] == 0 ||
+  static const char package[] = "__torch__.";
+  const bool is_ours = strncmp(t->name, package, sizeof package - 1) == 0;
+  const char first = is_ours ? t->name[sizeof package - 1] : 0;
+  bool taken = a->only || *rest || first == 0 || (first >= '0' && first <= '9') ||
                program_find_function(c->program, str_of(t->name));
   a->unit_name = taken ? "__torch__.PlaceholderModule" : t->name;
 }

@@ -247,6 +247,8 @@ void ir_node_destroy_block(ir_node *n, uint32_t i);
  * inside). */
 bool ir_node_is_before(const ir_node *a, const ir_node *b);
 const char *ir_node_kind_name(const ir_node *n); /* "aten::add", "prim::If" */
+/* True for calls of the host, whose kind name is "^f". */
+bool ir_node_is_of_host(const ir_node *n);
 bool ir_node_is_op(const ir_node *n, const char *name); /* by qualified name, any overload */
 /* Make a node by the name of its kind, as in graph text: a fixed kind, or an operator that
  * ir_node_resolve looks up. */

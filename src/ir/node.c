@@ -414,7 +414,7 @@ static bool is_of_kind(const ir_node *n, const char *kind)
 {
   const char *name = ir_node_kind_name(n);
 
-  return strcmp(name, kind) == 0 || (*name == '^' && strcmp(kind, "prim::PythonOp") == 0);
+  return strcmp(name, kind) == 0 || (ir_node_is_of_host(n) && strcmp(kind, "prim::PythonOp") == 0);
 }
 
 ir_node *ir_block_find(const ir_block *b, const char *kind, bool nested, const ir_node *after)
@@ -435,6 +435,13 @@ static const char *const kind_names[N_IR_KINDS] = {
     IR_KINDS(IR_NAME)
 #undef IR_NAME
 };
+
+bool ir_node_is_of_host(const ir_node *n)
+{
+  if (n->kind == IR_OP)
+    return n->op->schema->is_of_host;
+  return n->kind == IR_UNKNOWN_OP && *ir_node_kind_name(n) == '^'; /* of a text: that is its form */
+}
 
 const char *ir_node_kind_name(const ir_node *n)
 {

@@ -261,7 +261,7 @@ static const op *host_op(session *s, const function *f)
   const ir_block *b = f->graph ? f->graph->block : NULL;
 
   for (const ir_node *n = b ? ir_block_first(b) : NULL; n && n != b->ret; n = n->next)
-    if (n->kind == IR_OP && *ir_node_kind_name(n) == '^')
+    if (n->kind == IR_OP && n->op->schema->is_of_host)
       return n->op;
   session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "'%s' calls nothing of the host's",
                       f->qualified);

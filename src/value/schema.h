@@ -49,6 +49,7 @@ typedef struct schema {
   uint32_t n_args, n_returns;
   schema_arg *args, *returns;
   bool is_vararg, is_varret;
+  bool is_of_host; /* a call of the host; the name is "^f", as PyTorch prints it */
 } schema;
 
 /* Parse into `mem` (types into ts).  Leaves the session with line and column if the text is

@@ -202,6 +202,14 @@ class Door:
     def attr(self, obj: Any, name: str) -> Any:
         return self.names.attribute(obj, name)
 
+    def called(self, obj: Any, n: int) -> Any:
+        """What a call with n arguments does."""
+        return self.names.called(obj, n)
+
+    def block(self, obj: Any, text: str) -> Any:
+        """What a block does that is left to Python, given as a function's text."""
+        return self.names.ignored(self.sources.function_of_text(text))
+
     def type(self, scope: Any, dotted: str) -> Any:
         found = scope.find_dotted(dotted, scope)
         return None if found is scope or found is None else self.types.of(found, scope)

@@ -339,7 +339,7 @@ class Names:
             return (kinds.TYPE, t)
         return (kinds.OBJECT, cls, cls.__name__)
 
-    def _called(self, obj: Any, n: int) -> Any:
+    def called(self, obj: Any, n: int) -> Any:
         """A call of what is Python's and stays there: of tensors, giving a tensor."""
         if isinstance(obj, Variadic):
             name, count = obj.fn.__name__, n + obj.is_method
@@ -382,12 +382,7 @@ class Names:
         )
 
     def attribute(self, obj: Any, name: str) -> Any:
-        """What obj.name means.  "(2)": what a call with two arguments does; "def f(...": what a
-        block that Python runs does."""
-        if name[0] == "(":
-            return self._called(obj, int(name[1:-1]))
-        if name.startswith("def "):
-            return self.ignored(self._door.sources.function_of_text(name))
+        """What obj.name means."""
         if isinstance(obj, self._ops_types):
             if isinstance(obj, self._ops_types[1]):
                 operator = f"{obj.name}::{name}"  # torchvision's are ours without it

@@ -253,11 +253,11 @@ static const sugared *dispatched(emitter *e, const sugared *fn, const call_args 
   return &fn->as.dispatch.items[v.as.b ? 1 : 0];
 }
 
-/* Resolve a call of a host's object with this number of arguments: its attribute "(n)". */
+/* Resolve a call of a host's object with this number of arguments. */
 static sugared called_object(emitter *e, const sugared *fn, const call_args *a)
 {
   sugared out;
-  if (!e->names->attr(e->s, e->names, fn, session_printf(e->s, "(%u)", a->n), e->at, &out))
+  if (!e->names->called || !e->names->called(e->s, e->names, fn, a->n, e->at, &out))
     FAIL(e, "cannot call a %s", em_sugar_name(e, fn));
   out.as.host.self = fn->as.thing.self;
   return out;

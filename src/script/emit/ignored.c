@@ -77,8 +77,8 @@ void em_ignored_block(emitter *e, const ast_stmt *st)
   ends in, out;
   read_ends(e, call, &in, &out);
   const char *text = function_text(e, &st->as.with.body, &in, &out);
-  if (module.kind != SUGAR_HOST_OBJECT ||
-      !e->names->attr(e->s, e->names, &module, text, call->at, &made))
+  if (module.kind != SUGAR_HOST_OBJECT || !e->names->block ||
+      !e->names->block(e->s, e->names, &module, text, call->at, &made))
     session_fail(e->s, &call->at, "a block is left to Python: there is no Python here");
   call_args a = {.args = session_array(e->s, ir_value *, in.names.n)};
   for (uint32_t i = 0; i < in.names.n; i++)

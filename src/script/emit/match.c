@@ -480,7 +480,7 @@ ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const c
   attempt m;
   if (!attempt_schema(&m, e, sc, self, a, MATCH_IMPLICIT) &&
       !attempt_schema(&m, e, sc, self, a, MATCH_EXPLAIN))
-    FAIL(e, "\n%s:\n%s\n", schema_text(e, sc) + (sc->name[0] == '^'), m.why); /* ^: the host's */
+    FAIL(e, "\n%s:\n%s\n", schema_text(e, sc) + sc->is_of_host, m.why); /* without the ^ */
   return m.out;
 }
 

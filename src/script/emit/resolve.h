@@ -137,6 +137,14 @@ struct resolver {
    * be NULL.  Returns false if there is none; *why may then be set to an addition to the error. */
   bool (*member)(session *s, const resolver *r, ir_value *self, const char *name, source_range at,
                  sugared *out, const char **why);
+  /* Resolve a call of a SUGAR_HOST_OBJECT with n_args arguments; may be NULL.  Returns false if it
+   * cannot be called. */
+  bool (*called)(session *s, const resolver *r, const sugared *base, uint32_t n_args,
+                 source_range at, sugared *out);
+  /* Resolve a block of a SUGAR_HOST_OBJECT that is left to the host, given as the text of a
+   * function; may be NULL.  Returns false if the host takes none. */
+  bool (*block)(session *s, const resolver *r, const sugared *base, const char *text,
+                source_range at, sugared *out);
   /* a string that a live unit defines: PyTorch reads it with its C++ parser, not its Python front
    * end */
   bool is_string;

@@ -139,14 +139,14 @@ static rush_status call_host(rush_call *call)
   return RUSH_OK;
 }
 
-/* Parameters without names in Python have numbers for names, which cannot be written in a text:
- * they become _0, _1 ... */
+/* Parameters without names in Python have numbers for names, which PyTorch's messages show; the
+ * text that declares them has _0, _1 ... */
 static void name_by_place(session *s, host_unit *u, schema *sc)
 {
   schema_arg *args = session_alloc_in(s, &u->p->mem, sc->n_args * sizeof *args);
   memcpy(args, sc->args, sc->n_args * sizeof *args);
   for (uint32_t i = 0; i < sc->n_args; i++)
-    args[i].name++;
+    args[i].name = keep_text(s, u, session_printf(s, "%u", i));
   sc->args = args;
 }
 
@@ -157,12 +157,13 @@ static const op *host_op_of(session *s, host_unit *u, const rush_name *n)
   schema *sc = session_alloc_in(s, &u->p->mem, sizeof *sc);
   *sc = *f->schema;
   sc->name = keep_text(s, u, session_printf(s, "^%s", f->name));
+  sc->is_of_host = true;
   sc->returns = session_alloc_in(s, &u->p->mem, sizeof *sc->returns);
   sc->returns[0] = f->schema->returns[0];
   sc->returns[0].name = "0";
   if (!sc->returns[0].type)
     sc->returns[0].type = type_simple(TYPE_TENSOR);
-  if (sc->n_args && f->schema->args[0].name[0] == '_' && f->schema->args[0].name[1] == '0')
+  if (n->index) /* host->called: its parameters have numbers for names */
     name_by_place(s, u, sc);
   if (n->flag && sc->n_args) { /* a method's self: whatever it is */
     schema_arg *args = session_alloc_in(s, &u->p->mem, sc->n_args * sizeof *args);
@@ -432,6 +433,29 @@ static bool host_attr(session *s, const resolver *r, const sugared *base, const 
   return known;
 }
 
+static bool host_called(session *s, const resolver *r, const sugared *base, uint32_t n_args,
+                        source_range at, sugared *out)
+{
+  host_unit *u = ((host_function *)r->arg)->u;
+  rush_name n = {.kind = RUSH_NAME_UNKNOWN};
+  if (base->kind != SUGAR_HOST_OBJECT || !u->host.called)
+    return false;
+  rush_status st = u->host.called(u->host.user, base->as.thing.object, n_args, &n, s->cx->err);
+  n.index = n.kind == RUSH_NAME_HOST_CALL;
+  return answer(s, u, st, &n, base, at, out);
+}
+
+static bool host_block(session *s, const resolver *r, const sugared *base, const char *text,
+                       source_range at, sugared *out)
+{
+  host_unit *u = ((host_function *)r->arg)->u;
+  rush_name n = {.kind = RUSH_NAME_UNKNOWN};
+  if (base->kind != SUGAR_HOST_OBJECT || !u->host.block)
+    return false;
+  rush_status st = u->host.block(u->host.user, base->as.thing.object, text, &n, s->cx->err);
+  return answer(s, u, st, &n, base, at, out);
+}
+
 static bool host_class_attr(session *s, const resolver *r, const sugared *base, const char *name,
                             source_range at, sugared *out)
 {
@@ -634,6 +658,8 @@ static resolver names_of(host_function *hf)
                     .program = hf->u->p,
                     .value = host_value,
                     .attr = host_attr,
+                    .called = host_called,
+                    .block = host_block,
                     .type = host_type,
                     .class_attr = host_class_attr,
                     .default_value = host_default,
@@ -1008,7 +1034,13 @@ const type *script_host_parse_type(session *s, program *p, const char *text, voi
   host_function *hf = session_new(s, host_function);
   *hf = (host_function){.u = u, .scope = scope};
   hf->names =
-    (resolver){.arg = hf, .program = p, .value = host_value, .attr = host_attr, .type = host_type};
+    (resolver){.arg = hf,
+               .program = p,
+               .value = host_value,
+               .attr = host_attr,
+               .called = host_called,
+               .block = host_block,
+               .type = host_type};
   source *src = program_add_source(s, p, "annotation", text, strlen(text));
   source_range at = {src, 0, (uint32_t)src->len};
   return resolve_type(s, &hf->names, parse_expr_range(s, at, 0));

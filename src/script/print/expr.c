@@ -378,7 +378,7 @@ static void put_operator(printer *p, text_buf *out, const ir_node *n, const char
   static const char *const implicit[] = {"aten::ScalarImplicit", "aten::FloatImplicit",
                                          "aten::IntImplicit", NULL};
 
-  if (name[0] == '^') { /* stays in the host (script/front/host.c) */
+  if (ir_node_is_of_host(n)) { /* stays in the host (script/front/host.c) */
     if (p->uses->is_export)
       session_fail(p->s, n->range.src ? &n->range : NULL,
                    "Could not export Python function call '%s'. Remove calls to Python functions "
@@ -429,7 +429,7 @@ static void put_unknown(printer *p, text_buf *out, const ir_node *n)
   const type *t = n->n_outputs == 1 ? n->outputs[0]->type : NULL;
   const char *name = ir_node_kind_name(n);
 
-  if (name[0] == '^') {
+  if (ir_node_is_of_host(n)) {
     put_operator(p, out, n, name, NULL);
     return;
   }
