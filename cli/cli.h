@@ -17,9 +17,6 @@ enum {
   EXIT_FAULT = 70    /* our fault */
 };
 
-#define CLI_N_DTYPES \
-  30 /* numbers from 0 that may be dtypes: rush_dtype_name returns NULL for the others */
-
 typedef struct cli_tolerance {
   double rtol, atol; /* a difference of at most atol + rtol * |expected| is accepted */
 } cli_tolerance;

@@ -190,7 +190,7 @@ static bool read_number(reader *r, rush_value *out)
 
 static int dtype_named(const char *p, size_t n)
 {
-  for (int d = 0; d < CLI_N_DTYPES; d++) {
+  for (int d = 0; d < RUSH_N_DTYPES; d++) {
     const char *name = rush_dtype_name((rush_dtype)d);
     if (name && strlen(name) == n && memcmp(name, p, n) == 0)
       return d;
@@ -350,7 +350,7 @@ static bool no_word(reader *r, const char *name, size_t n)
   snprintf(word, sizeof word, "%.*s", (int)n, name);
   for (size_t i = 0; n > 0 && constants[i]; i++)
     cli_suggest_try(&s, word, constants[i]);
-  for (int d = 0; n > 0 && d < CLI_N_DTYPES; d++)
+  for (int d = 0; n > 0 && d < RUSH_N_DTYPES; d++)
     if (rush_dtype_name((rush_dtype)d))
       cli_suggest_try(&s, word, rush_dtype_name((rush_dtype)d));
   for (size_t i = 0; n > 0 && factories[i]; i++)

@@ -273,10 +273,10 @@ static bool has_bare_check(const cli *c)
 /* Read --dtype's value into c->dtype.  Returns 0, or an exit code. */
 static int dtype_option(cli *c, const char *value)
 {
-  const char *names[CLI_N_DTYPES + 1] = {NULL};
+  const char *names[RUSH_N_DTYPES + 1] = {NULL};
   int n_names = 0;
 
-  for (int d = 0; d < CLI_N_DTYPES; d++) {
+  for (int d = 0; d < RUSH_N_DTYPES; d++) {
     if (!rush_dtype_name((rush_dtype)d))
       continue;
     names[n_names++] = rush_dtype_name((rush_dtype)d);

@@ -154,8 +154,13 @@ typedef enum rush_dtype {
   RUSH_UINT64 = 29
 } rush_dtype;
 
+/* All numbers of dtypes are smaller. */
+#define RUSH_N_DTYPES 30
+
 /* "float32", or NULL for a number that is no dtype.  Static. */
 RUSH_API const char *rush_dtype_name(rush_dtype dtype);
+/* "Float", PyTorch's name of the ScalarType, or NULL for a number that is no dtype.  Static. */
+RUSH_API const char *rush_dtype_scalar_type(rush_dtype dtype);
 /* Bytes of one element; 0 if the number is not a dtype. */
 RUSH_API size_t rush_dtype_bytes(rush_dtype dtype);
 

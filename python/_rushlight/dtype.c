@@ -7,7 +7,7 @@
 /* The dtype of that name, or -1. */
 static int named_dtype(const char *name)
 {
-  for (int d = 0; d < 30; d++) {
+  for (int d = 0; d < RUSH_N_DTYPES; d++) {
     const char *known = rush_dtype_name((rush_dtype)d);
     if (known && strcmp(known, name) == 0)
       return d;

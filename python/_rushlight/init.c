@@ -269,7 +269,8 @@ static void warn_to_python(void *user, const char *text)
 /* -- The module -------------------------------------------------------------------------------- */
 
 static PyStructSequence_Field dtype_fields[] = {
-    {"name", "as torch names it"}, {"number", "PyTorch's ScalarType"}, {NULL, NULL}};
+    {"name", "as torch names it"}, {"number", "PyTorch's ScalarType"},
+    {"scalar_type", "PyTorch's name of that: Float, Long"}, {NULL, NULL}};
 static PyStructSequence_Desc dtype_desc = {"rushlight.dtype", "A data type.", dtype_fields, 2};
 
 static PyObject *dtype_repr(PyObject *self)
@@ -286,16 +287,18 @@ static int add_dtypes(PyObject *m, py_state *st)
   }
   if (!st->dtype_type || PyModule_AddObjectRef(m, "dtype", (PyObject *)st->dtype_type) < 0)
     return -1;
-  for (int d = 0; d < 30; d++) {
+  for (int d = 0; d < RUSH_N_DTYPES; d++) {
     const char *name = rush_dtype_name((rush_dtype)d);
     PyObject *o = name ? PyStructSequence_New(st->dtype_type) : NULL;
     if (!name)
       continue;
     PyObject *text = PyUnicode_FromString(name), *number = PyLong_FromLong(d);
-    if (!o || !text || !number)
+    PyObject *scalar_type = PyUnicode_FromString(rush_dtype_scalar_type((rush_dtype)d));
+    if (!o || !text || !number || !scalar_type)
       return -1;
     PyStructSequence_SetItem(o, 0, text);
     PyStructSequence_SetItem(o, 1, number);
+    PyStructSequence_SetItem(o, 2, scalar_type);
     st->dtypes[d] = o;
     if (PyModule_AddObjectRef(m, name, o) < 0)
       return -1;

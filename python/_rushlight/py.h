@@ -39,7 +39,7 @@ typedef struct py_state {
   PyObject *type_classes;  /* kind of type -> class, or NULL */
   const rush_backend_api *api;
   PyObject *error;         /* rushlight.Error: what a program raised */
-  PyObject *dtypes[30];    /* dtype objects by number, or NULL */
+  PyObject *dtypes[RUSH_N_DTYPES];    /* dtype objects by number, or NULL */
   PyObject *torch_names; /* dtype, layout, memory format -> number; filled at first use of torch */
   PyObject *torch_tensor;  /* torch.Tensor once torch was seen, or NULL */
   PyObject *torch_from_dlpack, *torch_increment_version, *torch_grad_enabled;

@@ -31,7 +31,7 @@ static int fill_torch_names(py_state *st, PyObject *torch)
   st->torch_names = PyDict_New();
   if (!st->torch_names)
     return -1;
-  for (int d = 0; d < 30; d++) {
+  for (int d = 0; d < RUSH_N_DTYPES; d++) {
     const char *name = rush_dtype_name((rush_dtype)d);
     if (name && add_name(st, torch, name, d) < 0)
       return -1;

@@ -750,25 +750,7 @@ class _Of(Type):
 
 _FACTS = re.compile(r"(\w+)\((.*)\)")
 _DTYPES = {
-    "Byte": "uint8",
-    "Char": "int8",
-    "Short": "int16",
-    "Int": "int32",
-    "Long": "int64",
-    "Half": "float16",
-}
-_DTYPES |= {
-    "Float": "float32",
-    "Double": "float64",
-    "ComplexHalf": "complex32",
-    "ComplexFloat": "complex64",
-}
-_DTYPES |= {
-    "ComplexDouble": "complex128",
-    "Bool": "bool",
-    "BFloat16": "bfloat16",
-    "QInt8": "qint8",
-    "QUInt8": "quint8",
+    d.scalar_type: d.name for d in vars(_rushlight).values() if isinstance(d, _rushlight.dtype)
 }
 
 
@@ -823,9 +805,7 @@ class TensorType(_Simple):
     def dtype(self) -> Any:
         name = self.scalarType()
         return (
-            None
-            if name is None
-            else getattr(sys.modules.get("torch", _rushlight), _DTYPES.get(name, name.lower()))
+            None if name is None else getattr(sys.modules.get("torch", _rushlight), _DTYPES[name])
         )
 
     def device(self) -> Any:

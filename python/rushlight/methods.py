@@ -390,22 +390,14 @@ def norm(
     )
 
 
-_KINDS = {
-    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16",
-    "bool": "Bool", "uint8": "Byte",
-    "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble",
-}  # fmt: skip
-
-
 def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The tensor's type as torch names it ("torch.FloatTensor"); with a dtype or such a name, the
     tensor as that."""
     if dtype is None:
-        return f"torch.{_KINDS.get(self.dtype.name, self.dtype.name)}Tensor"
+        return f"torch.{self.dtype.scalar_type}Tensor"
     if isinstance(dtype, str) and dtype.startswith("torch.") and dtype.endswith("Tensor"):
-        names = {kind: name for name, kind in _KINDS.items()}
-        if dtype[6:-6] not in names:
+        found = next((d for d in _DTYPES.values() if d.scalar_type == dtype[6:-6]), None)
+        if found is None:
             raise ValueError(f"invalid type: '{dtype}'")
         dtype = getattr(_rushlight, names[dtype[6:-6]])
     return _rushlight.call_operator("aten::to", self, _rushlight.as_tensor(0, dtype).dtype)

@@ -151,14 +151,13 @@ ir_value *ex_emit(ex_reader *r, const char *name, const char *overload, ir_value
 int ex_dtype(ex_reader *r, int64_t number)
 {
   static const struct { uint8_t from, to; } rows[] = {
-      {1, RUSH_UINT8},   {2, RUSH_INT8},          {3, RUSH_INT16},          {4, RUSH_INT32},
-      {5, RUSH_INT64},   {6, RUSH_FLOAT16},       {7, RUSH_FLOAT32},        {8, RUSH_FLOAT64},
-      {9, RUSH_COMPLEX32}, {10, RUSH_COMPLEX64},  {11, RUSH_COMPLEX128},    {12, RUSH_BOOL},
-      {13, RUSH_BFLOAT16}, {28, RUSH_UINT16},     {29, RUSH_FLOAT8_E4M3FN}, {30, RUSH_FLOAT8_E5M2},
-      {31, RUSH_FLOAT8_E4M3FNUZ}, {32, RUSH_FLOAT8_E5M2FNUZ}, {34, RUSH_UINT32}, {35, RUSH_UINT64}};
+#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, numpy, safetensors, exported, ...) \
+  {exported, number},
+#include "base/dtypes.def"
+  };
 
   for (size_t i = 0; i < COUNT_OF(rows); i++)
-    if (rows[i].from == number)
+    if (rows[i].from && rows[i].from == number)
       return rows[i].to;
   ex_fail(r, "dtype number %lld is none of the schema's",
                       (long long)number);

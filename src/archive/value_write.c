@@ -72,19 +72,15 @@ static size_t data_bytes(const rush_tensor *t) { return (size_t)t->n_elems * ten
 
 /* -- numpy ------------------------------------------------------------------------------------- */
 
+/* The kind and bytes of numpy's type, without the byte order; or NULL. */
 static const char *numpy_type(int dtype)
 {
-  static const struct { int dtype; const char *descr;
-  } types[] = {{RUSH_BOOL, "|b1"},      {RUSH_UINT8, "|u1"},      {RUSH_INT8, "|i1"},
-               {RUSH_INT16, "<i2"},     {RUSH_INT32, "<i4"},      {RUSH_INT64, "<i8"},
-               {RUSH_UINT16, "<u2"},    {RUSH_UINT32, "<u4"},     {RUSH_UINT64, "<u8"},
-               {RUSH_FLOAT16, "<f2"},   {RUSH_FLOAT32, "<f4"},    {RUSH_FLOAT64, "<f8"},
-               {RUSH_COMPLEX64, "<c8"}, {RUSH_COMPLEX128, "<c16"}};
+  static const char *const types[N_DTYPES] = {
+#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, numpy, ...) [number] = numpy,
+#include "base/dtypes.def"
+  };
 
-  for (size_t i = 0; i < COUNT_OF(types); i++)
-    if (types[i].dtype == dtype)
-      return types[i].descr;
-  return NULL;
+  return types[dtype];
 }
 
 /* Return the header, version 1.0: magic, length, a dict padded with spaces to a multiple of 64, and
@@ -99,8 +95,8 @@ static str npy_header_of(session *s, const rush_tensor *t)
       s, RUSH_EARGUMENT, "TypeError", NULL,
       "numpy has no %s: convert the tensor first (float()), or write .safetensors or .pt",
       dtype_name(t->dtype));
-  text_printf(out, "\x93NUMPY%c%c%c%c{'descr': '%s', 'fortran_order': False, 'shape': (", 1, 1, 1,
-              1, descr);
+  text_printf(out, "\x93NUMPY%c%c%c%c{'descr': '%c%s', 'fortran_order': False, 'shape': (", 1, 1, 1,
+              1, tensor_item_bytes(t) == 1 ? '|' : '<', descr);
   for (int i = 0; i < t->n_dims; i++)
     text_printf(out, "%s%lld", i ? ", " : "", (long long)t->sizes[i]);
   text_puts(out, t->n_dims == 1 ? ",), }" : "), }");
@@ -145,19 +141,13 @@ typedef struct safetensors_out {
 
 static const char *safetensors_type(int dtype)
 {
-  static const struct { int dtype; const char *name;
-  } types[] = {
-    {RUSH_BOOL, "BOOL"},          {RUSH_UINT8, "U8"},      {RUSH_INT8, "I8"},
-    {RUSH_INT16, "I16"},          {RUSH_UINT16, "U16"},    {RUSH_INT32, "I32"},
-    {RUSH_UINT32, "U32"},         {RUSH_INT64, "I64"},     {RUSH_UINT64, "U64"},
-    {RUSH_FLOAT16, "F16"},        {RUSH_BFLOAT16, "BF16"}, {RUSH_FLOAT32, "F32"},
-    {RUSH_FLOAT64, "F64"},        {RUSH_COMPLEX64, "C64"}, {RUSH_FLOAT8_E4M3FN, "F8_E4M3"},
-    {RUSH_FLOAT8_E5M2, "F8_E5M2"}};
+  static const char *const types[N_DTYPES] = {
+#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, numpy, safetensors, ...) \
+  [number] = safetensors,
+#include "base/dtypes.def"
+  };
 
-  for (size_t i = 0; i < COUNT_OF(types); i++)
-    if (types[i].dtype == dtype)
-      return types[i].name;
-  return NULL;
+  return types[dtype];
 }
 
 static void put_json_text(text_buf *out, const char *text)

@@ -53,21 +53,17 @@ enum {
   DL_FLOAT8_E4M3FN = 10,
   DL_FLOAT8_E4M3FNUZ = 11,
   DL_FLOAT8_E5M2 = 12,
-  DL_FLOAT8_E5M2FNUZ = 13
+  DL_FLOAT8_E5M2FNUZ = 13,
+  DL_NONE = 255 /* ours: DLPack has no such dtype */
 };
 
 static const struct dtype_row {
   int dtype;
   uint8_t code, bits;
 } dtype_rows[] = {
-    {RUSH_UINT8, DL_UINT, 8},       {RUSH_INT8, DL_INT, 8},          {RUSH_INT16, DL_INT, 16},
-    {RUSH_INT32, DL_INT, 32},       {RUSH_INT64, DL_INT, 64},        {RUSH_UINT16, DL_UINT, 16},
-    {RUSH_UINT32, DL_UINT, 32},     {RUSH_UINT64, DL_UINT, 64},      {RUSH_FLOAT16, DL_FLOAT, 16},
-    {RUSH_FLOAT32, DL_FLOAT, 32},   {RUSH_FLOAT64, DL_FLOAT, 64},    {RUSH_BFLOAT16, DL_BFLOAT, 16},
-    {RUSH_COMPLEX64, DL_COMPLEX, 64}, {RUSH_COMPLEX128, DL_COMPLEX, 128}, {RUSH_BOOL, DL_BOOL, 8},
-    {RUSH_COMPLEX32, DL_COMPLEX, 32},
-    {RUSH_FLOAT8_E4M3FN, DL_FLOAT8_E4M3FN, 8}, {RUSH_FLOAT8_E4M3FNUZ, DL_FLOAT8_E4M3FNUZ, 8},
-    {RUSH_FLOAT8_E5M2, DL_FLOAT8_E5M2, 8},     {RUSH_FLOAT8_E5M2FNUZ, DL_FLOAT8_E5M2FNUZ, 8},
+#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, numpy, safetensors, exported, dlpack) \
+  {DL_##dlpack == DL_NONE ? DTYPE_NONE : number, DL_##dlpack, 8 * bytes},
+#include "base/dtypes.def"
 };
 
 /* -- Out --------------------------------------------------------------------------------------- */

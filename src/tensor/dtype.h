@@ -15,7 +15,7 @@ typedef enum dtype_class {
 } dtype_class;
 
 #define DTYPE_NONE (-1) /* "dtype not given", in int fields */
-#define N_DTYPES 30
+#define N_DTYPES RUSH_N_DTYPES
 
 dtype_class dtype_class_of(int dtype);
 bool dtype_is_valid(int64_t dtype);

@@ -40,16 +40,9 @@ DISPATCH = (os.path.join(_TORCH, "_ops.py"), os.path.join(_TORCH, "_library"), c
 OURS = (PACKAGE, *DISPATCH)
 
 DTYPE_NAMES = {
-    getattr(torch, name): text
-    for name, text in (
-        *(("uint8", "Byte"), ("int8", "Char"), ("int16", "Short"), ("int32", "Int")),
-        *(("int64", "Long"), ("float16", "Half"), ("float32", "Float"), ("float64", "Double")),
-        *(("complex32", "ComplexHalf"), ("complex64", "ComplexFloat")),
-        *(("complex128", "ComplexDouble"), ("bool", "Bool"), ("bfloat16", "BFloat16")),
-        *(("qint8", "QInt8"), ("quint8", "QUInt8"), ("qint32", "QInt32")),
-        *(("float8_e5m2", "Float8_e5m2"), ("float8_e4m3fn", "Float8_e4m3fn")),
-        *(("uint16", "UInt16"), ("uint32", "UInt32"), ("uint64", "UInt64")),
-    )
+    getattr(torch, d.name): d.scalar_type
+    for d in vars(_rushlight).values()
+    if isinstance(d, _rushlight.dtype) and hasattr(torch, d.name)
 }
 # What the recorder takes as constants, beside tensors.
 PLAIN = (str, int, float, complex, torch.dtype, torch.layout, torch.memory_format, torch.device)

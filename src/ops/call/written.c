@@ -45,18 +45,10 @@ rush_status written_check_apart(call_ctx *cx, const rush_tensor *out, const rush
 /* Return PyTorch's name of a dtype where it prints its C++ type. */
 static const char *c_name(int dtype)
 {
-  static const char *const names[N_DTYPES] = {[RUSH_UINT8] = "unsigned char",
-                                              [RUSH_INT8] = "signed char",
-                                              [RUSH_INT16] = "short int",
-                                              [RUSH_INT32] = "int",
-                                              [RUSH_INT64] = "long int",
-                                              [RUSH_FLOAT16] = "c10::Half",
-                                              [RUSH_FLOAT32] = "float",
-                                              [RUSH_FLOAT64] = "double",
-                                              [RUSH_COMPLEX64] = "c10::complex<float>",
-                                              [RUSH_COMPLEX128] = "c10::complex<double>",
-                                              [RUSH_BOOL] = "bool",
-                                              [RUSH_BFLOAT16] = "c10::BFloat16"};
+  static const char *const names[N_DTYPES] = {
+#define DTYPE(id, number, name, aten, c_name, ...) [number] = c_name,
+#include "base/dtypes.def"
+  };
   return names[dtype] ? names[dtype] : dtype_aten_name(dtype);
 }
 

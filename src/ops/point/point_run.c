@@ -22,37 +22,13 @@ ISA_DECLARE(const tape_isa *, tape_isa, (void));
 
 int tape_type_of(int dtype)
 {
-  switch (dtype) {
-  case RUSH_BOOL:
-    return TY_BOOL;
-  case RUSH_UINT8:
-  case RUSH_INT8:
-  case RUSH_INT16:
-  case RUSH_UINT16:
-  case RUSH_INT32:
-    return TY_I32;
-  case RUSH_INT64:
-  case RUSH_UINT32:
-  case RUSH_UINT64:
-    return TY_I64;
-  case RUSH_FLOAT16:
-  case RUSH_BFLOAT16:
-  case RUSH_FLOAT32:
-  case RUSH_FLOAT8_E5M2:
-  case RUSH_FLOAT8_E4M3FN:
-  case RUSH_FLOAT8_E5M2FNUZ:
-  case RUSH_FLOAT8_E4M3FNUZ:
-    return TY_F32;
-  case RUSH_FLOAT64:
-    return TY_F64;
-  case RUSH_COMPLEX32:
-  case RUSH_COMPLEX64:
-    return TY_C64;
-  case RUSH_COMPLEX128:
-    return TY_C128;
-  default:
-    return -1;
-  }
+  enum { TY_NONE = -1 };
+  static const int8_t types[N_DTYPES] = {
+#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, ...) [number] = TY_##tape,
+#include "base/dtypes.def"
+  };
+
+  return dtype_is_valid(dtype) ? types[dtype] : TY_NONE;
 }
 
 const tape_isa *tape_isa_of(context *c)

@@ -557,11 +557,7 @@ def read_tables(table: Any, paths: list[str]) -> None:
 # A line: operator, dtypes, what is said: a kernel's name, or a sentence (with %s for the dtype).
 DTYPE_BITS = {
     **{name: [bit] for name, bit in gen_tape.DTYPES.items()},
-    "complex32": [8],
-    "float8": [23, 24, 25, 26],
-    "uint16": [27],
-    "uint32": [28],
-    "uint64": [29],
+    "float8": [bit for name, bit in gen_tape.DTYPES.items() if name.startswith("float8")],
     "unsigned": [27, 28, 29],
     "whole": [0, 1, 2, 3, 4],
     "halves": [5, 15],
