@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _rushlight
+from .door import door
 
 STRICT = (
     "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this "
@@ -147,25 +148,6 @@ def argument_names(func: Any) -> list[str]:
     return names
 
 
-def type_text(value: Any) -> str:
-    """What the tracer calls a value's type in messages."""
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        return "Tensor"
-    if isinstance(value, dict):
-        return (
-            f"Dict[{type_text(next(iter(value)))}, {type_text(next(iter(value.values())))}]"
-            if value
-            else "Dict[str, Tensor]"
-        )
-    if isinstance(value, tuple):
-        return f"Tuple[{', '.join(type_text(v) for v in value)}]"
-    if isinstance(value, list):
-        return f"List[{type_text(value[0]) if value else 'Tensor'}]"
-    return "NoneType" if value is None else type(value).__name__
-
-
 def n_attributes(module: Any) -> int:
     """How many values PyTorch has for what is in a module, before it traces."""
     children = [child for child in module._modules.values() if child is not None]
@@ -173,56 +155,23 @@ def n_attributes(module: Any) -> int:
     return n + len(children) + sum(map(n_attributes, children))
 
 
-def check_inferred(whole: Any, value: Any) -> None:
-    """Refuses what has no type in a graph."""
+def _plain(value: Any) -> Any:
+    """Named tuples as tuples, modules as nothing: a trace's inputs and outputs have no classes."""
     import torch
 
-    why = None
     if isinstance(value, (list, tuple)):
-        for item in value:
-            check_inferred(whole, item)
-        if isinstance(value, list):
-            why = _mixed(
-                "List", "inputs to traced functions must have consistent element type", value
-            )
-            why = why if value else "List trace inputs must have elements"
-    elif isinstance(value, dict):
-        for item in value.values():
-            check_inferred(whole, item)
-        why = _mixed(
-            "Dictionary",
-            "inputs to traced functions must have consistent type",
-            list(value.values()),
-        )
-        why = why if value else "Dictionary inputs must have entries"
-    elif value is not None and not isinstance(
-        value,
-        (
-            torch.Tensor,
-            bool,
-            int,
-            float,
-            complex,
-            str,
-            torch.device,
-            torch.dtype,
-            torch.Generator,
-            torch.nn.Module,
-        ),
-    ):
-        why = (
-            "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported "
-            "as inputs or outputs of "
-            f"traced functions, but instead got value of type {type(value).__name__}."
-        )
-    if why is not None:
-        raise RuntimeError(f"Tracer cannot infer type of {whole}\n:{why}")
+        return (list if isinstance(value, list) else tuple)(_plain(v) for v in value)
+    if isinstance(value, dict):
+        return {key: _plain(v) for key, v in value.items()}
+    return None if isinstance(value, torch.nn.Module) else value
 
 
-def _mixed(what: str, rule: str, items: list[Any]) -> str | None:
-    kinds = [type_text(item) for item in items]
-    other = next((kind for kind in kinds if kind != kinds[0]), None)
-    return None if other is None else f"{what} {rule}. Found {kinds[0]} and {other}"
+def inferred(value: Any) -> Any:
+    """The type that an input or output has in a graph; what has none is refused."""
+    found = door().types.infer(_plain(value))
+    if isinstance(found, str):
+        raise RuntimeError(f"Tracer cannot infer type of {value}\n:{found}")
+    return found
 
 
 class Recording:
@@ -257,10 +206,10 @@ class Recording:
             names = [*(n for n in names if n in inputs), *(n for n in inputs if n not in names)]
             inputs = {name: inputs[name] for name in names}
         values = list(inputs.values()) if options.named else list(inputs)
-        check_inferred(tuple(values), tuple(values))
+        kind = inferred(tuple(values))
         if not all(_can_be_traced(v) for v in values):
             raise RuntimeError(
-                f"Type '{type_text(tuple(values))}' cannot be traced. Only Tensors and (possibly "
+                f"Type '{kind.annotation_str}' cannot be traced. Only Tensors and (possibly "
                 f"nested) Lists, Dicts, and "
                 "Tuples of Tensors can be traced"
             )
@@ -273,7 +222,7 @@ class Recording:
             if result is None:
                 raise RuntimeError(NOTHING)
         self.result = result
-        check_inferred(result, result)
+        inferred(result)
         n_functions = tracer.recorder.finish(self.output_value(result, options.strict))
         self.graphs = [tracer.recorder.graph(i) for i in range(n_functions if options.check else 0)]
 
