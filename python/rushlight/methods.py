@@ -166,7 +166,7 @@ class Results:
         self._classes: dict[int, type[tuple[Any, ...]]] = {}
         for o in overloads:
             if o.fields and not o.writes:
-                self._classes.setdefault(len(o.fields), return_types.made(name, o.fields))
+                self._classes.setdefault(len(o.fields), return_types.made(name, o.fields))  # type: ignore[attr-defined]
 
     def finish(self, result: Any) -> Any:
         kind = type(result)
@@ -399,7 +399,7 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         found = next((d for d in _DTYPES.values() if d.scalar_type == dtype[6:-6]), None)
         if found is None:
             raise ValueError(f"invalid type: '{dtype}'")
-        dtype = getattr(_rushlight, names[dtype[6:-6]])
+        dtype = found
     return _rushlight.call_operator("aten::to", self, _rushlight.as_tensor(0, dtype).dtype)
 
 

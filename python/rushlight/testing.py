@@ -32,7 +32,7 @@ _SUFFIX = re.compile(r"(-[A-Z-]+)?: (.*)")
 class _Check(NamedTuple):
     kind: str
     text: str
-    count: int = 0
+    count: int = 0  # type: ignore[assignment]  # tuple has a method of that name
 
     def __str__(self) -> str:
         return f"{self.kind}{f'-{self.count}' if self.kind == 'CHECK-COUNT' else ''}: {self.text}"

@@ -109,7 +109,7 @@ class Classes:
     # -- Enums and NamedTuples
     # -----------------------------------------------------------------------------
 
-    def _enum(self, cls: type) -> Any:
+    def _enum(self, cls: Any) -> Any:
         members = list(cls.__members__.values())
         if not members:
             raise ValueError(f"No enum values defined for: '{cls.__class__}'")

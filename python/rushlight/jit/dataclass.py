@@ -15,6 +15,7 @@ def _annotation(scope: Scope, field: Any, number: int) -> str:
     if isinstance(field.type, str):
         return field.type
     t = field.type.type if isinstance(field.type, dataclasses.InitVar) else field.type
+    assert scope.locals is not None
     scope.locals[f"_type_{number}"] = t
     return f"_type_{number}"
 
@@ -24,7 +25,7 @@ def _init(cls: Any, scope: Scope) -> str:
         raise NotImplementedError(
             "Default factory initializers are not supported in TorchScript dataclasses"
         )
-    params, body, given = ["self"], [], []
+    params, body, given = ["self"], list[str](), list[str]()
     kept = {
         f.name for f in dataclasses.fields(cls)
     }  # others are arguments of __post_init__, or the class's own

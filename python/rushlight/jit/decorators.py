@@ -124,7 +124,7 @@ def interface(cls: Any) -> Any:
             "TorchScript interface does not support inheritance yet. Please directly inherit from "
             "'object' or 'nn.Module'."
         )
-    cls.__torch_script_interface__ = qualified_name(cls)
+    cls.__torch_script_interface__ = qualified_name(cls)  # type: ignore[attr-defined]
     return cls
 
 
@@ -148,7 +148,7 @@ def script_if_tracing(fn: Any) -> Any:
             return fn(*args, **kwargs)
         from . import script
 
-        return script(wrapper.__original_fn)(*args, **kwargs)
+        return script(fn)(*args, **kwargs)
 
     wrapper.__original_fn = fn  # type: ignore[attr-defined]
     wrapper.__script_if_tracing_wrapper = True  # type: ignore[attr-defined]

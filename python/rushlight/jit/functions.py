@@ -132,13 +132,14 @@ class ScriptFunction(_rushlight.Function):
     def _rush_adopt(self, fn: Any) -> None:
         self.__name__ = getattr(fn, "__name__", "function")
         self.__doc__ = getattr(fn, "__doc__", None)
-        self.__module__ = getattr(fn, "__module__", None)
+        self.__module__ = getattr(fn, "__module__", None)  # type: ignore[assignment]
         self._torchdynamo_inline = fn
 
+    _rush_is_traced = False
     text_name: str | None = None  # of a CompilationUnit's function, which stands in no module
 
     @property
-    def qualified_name(self) -> str:
+    def qualified_name(self) -> str:  # type: ignore[override]
         return self.text_name or super().qualified_name
 
     @property

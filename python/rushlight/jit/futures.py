@@ -89,7 +89,7 @@ def wrap(obj: Any, kind: str) -> Any:
     """What Python sees of a result that is a future."""
     if kind not in ("future", "awaitable"):
         return obj
-    made = Future(_c=obj)
+    made: Future[Any] = Future(_c=obj)
     if has_torch():
         try:
             given = made.wait()

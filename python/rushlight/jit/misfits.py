@@ -80,7 +80,7 @@ def _cannot(value: Any, t: Any) -> str | None:
             return None
         whys = (_cannot(item, t.elems[i % len(t.elems)]) for i, item in enumerate(items))
         return next((why for why in whys if why is not None), None)
-    plain = {
+    plain: dict[int, Any] = {
         kinds.T_INT: int,
         kinds.T_FLOAT: (int, float),
         kinds.T_BOOL: bool,

@@ -813,9 +813,9 @@ def define_text(d: Door, t: Any, text: str, scope: Scope, name: str = "<string>"
             d, None, text, "__torch__.", scope
         )  # the compiler's own parser says what is wrong
         raise RuntimeError(f"expected def: {error}") from error
-    if any(not isinstance(node, ast.FunctionDef) for node in body):
+    lines = [(node.lineno, node.name) for node in body if isinstance(node, ast.FunctionDef)]
+    if len(lines) < len(body):
         raise RuntimeError("expected def but found 'ident' here")
-    lines = [(node.lineno, node.name) for node in body]
     return [d.unit.define(method, source, line, scope, t) for line, method in lines]
 
 

@@ -385,7 +385,7 @@ class Names:
         """What obj.name means."""
         if isinstance(obj, self._ops_types):
             if isinstance(obj, self._ops_types[1]):
-                operator = f"{obj.name}::{name}"  # torchvision's are ours without it
+                operator = f"{obj.name}::{name}"  # type: ignore[attr-defined]  # torchvision's are ours without it
                 return (
                     (kinds.OPERATOR, operator)
                     if hasattr(obj, name) or _rushlight.has_operator(operator)

@@ -95,7 +95,7 @@ def sparse_to_torch(t: Any) -> Any:
         )
 
     if t.is_sparse_csr:
-        parts = part("crow_indices"), part("col_indices"), part("values")
+        parts: tuple[Any, ...] = part("crow_indices"), part("col_indices"), part("values")
         made = torch.sparse_csr_tensor(*parts, size=tuple(t.shape), check_invariants=False)
     else:
         parts, is_coalesced = (

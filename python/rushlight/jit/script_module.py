@@ -110,7 +110,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
     def named_children(self) -> Iterator[tuple[str, ScriptModule]]:
         """(name, module) of every direct submodule; of an exported program, what its state says of
         them."""
-        yield from self._exported().named_children() if self._is_exported() else self._named(MODULE)
+        held: Any = self._exported().named_children() if self._is_exported() else None
+        yield from self._named(MODULE) if held is None else held
 
     def children(self) -> Iterator[ScriptModule]:
         """Every direct submodule."""
@@ -420,10 +421,9 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     def get_debug_state(self) -> Any:
         """What runs when forward is called."""
-        from .door import door
         from .functions import ExecutorState
 
-        return ExecutorState(door().unit.type_of_object(self).method("forward"))
+        return ExecutorState(self._c._type().method("forward"))
 
     def define(self, src: str) -> None:
         """Add the methods that the text has."""

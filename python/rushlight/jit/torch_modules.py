@@ -118,7 +118,7 @@ class ScriptMeta(type(torch.nn.Module)):  # type: ignore[misc]
 
     def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> None:
         super().__init__(name, bases, members)
-        cls._script_stubs = {}
+        cls._script_stubs: dict[str, Any] = {}
         for base in reversed(bases):
             cls._script_stubs.update(getattr(base, "_script_stubs", {}))
         for key, value in list(members.items()):
@@ -135,12 +135,12 @@ class ScriptMeta(type(torch.nn.Module)):  # type: ignore[misc]
 
     def _wrap_init(cls) -> None:
         original = cls.__dict__.get("__init__", None)
-        inherited = cls.__init__
+        inherited = cls.__init__  # type: ignore[misc]
 
         @functools.wraps(inherited)
         def init(self: Any, *args: Any, **kwargs: Any) -> None:
             if original is None:
-                super(cls, self).__init__(*args, **kwargs)
+                super(cls, self).__init__(*args, **kwargs)  # type: ignore[arg-type]
             else:
                 original(self, *args, **kwargs)
             if type(self) is cls:
@@ -148,7 +148,7 @@ class ScriptMeta(type(torch.nn.Module)):  # type: ignore[misc]
 
                 modules.finish_script_module(self)
 
-        cls.__init__ = init
+        cls.__init__ = init  # type: ignore[misc]
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if cls.__dict__.get("_stands_for_all", False):

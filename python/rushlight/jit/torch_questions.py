@@ -70,12 +70,14 @@ def _creating(original: Callable, name: str) -> Callable:
             return original(*args, **kwargs)
         warn(f"{name} {ONLY_CONSTANTS}")
         data = args[0] if args else kwargs.get("data")
-        traced = _traced_numbers(tracer, data)
+        traced: Any = _traced_numbers(tracer, data)
         if traced is not None and name != "torch.from_numpy":
             options = {
                 k: v for k, v in kwargs.items() if k in ("dtype", "device") and v is not None
             }
-            return traced.to(**options) if options else traced.clone() if traced is data else traced
+            if options:
+                return traced.to(**options)
+            return torch.clone(traced) if traced is data else traced
         if name == "torch.from_numpy":
             with tracer.pause():
                 made = original(*args, **kwargs)

@@ -168,7 +168,7 @@ class SymbolicNumber:
 class Size(tuple):
     """x.shape while tracing: its items are tensors."""
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type:  # isinstance(x.shape, torch.Size)
         return torch.Size
 
@@ -240,9 +240,9 @@ class Kind:
     def __init__(self, kind: Any) -> None:
         self.name = kind.kind()
         has_inner = self.name in ("OptionalType", "ListType")
-        self.inner: Any = Kind(kind.getElementType()) if has_inner else None
-        is_optional = self.name == "OptionalType"
-        self.text = self.inner.text + "?" if is_optional else KINDS.get(self.name, str(kind))
+        inner: Any = Kind(kind.getElementType()) if has_inner else None
+        self.inner, is_optional = inner, self.name == "OptionalType"
+        self.text: str = inner.text + "?" if is_optional else KINDS.get(self.name, str(kind))
 
 
 class Signature:
