@@ -1,9 +1,9 @@
 /* ops/kernels/reduce/reduce.c -- the reduction machine of reduce.h. It sorts dimensions into kept
- * and reduced, coalesces them, picks rows, columns or gathered blocks, and folds fixed pieces in
- * parallel; pieces are combined in pairs. The cut into pieces depends on sizes only, never on
- * threads, so that results have the same bits everywhere; a running sum per thread would be simpler
- * and not reproducible. Where the accumulators of all pieces would exceed ACC_BYTES, pieces go by
- * in groups that are combined in the same pairs. */
+ * and reduced, coalesces them, chooses rows, columns or gathered blocks, and folds fixed pieces in
+ * parallel; pieces are combined in pairs. The pieces depend only on sizes, never on threads, so
+ * that results have the same bits everywhere; a running sum per thread would be simpler and not
+ * reproducible. If the accumulators of all pieces would exceed ACC_BYTES, pieces are processed in
+ * groups that are combined in the same pairs. */
 #include "ops/kernels/reduce/reduce.h"
 
 #include "base/cpu.h"
@@ -18,7 +18,8 @@ ISA_DECLARE(const reduce_isa *, reduce_isa, (void));
 #define COLS_MIN 4      /* fewer are gathered */
 #define RUN_MIN 64      /* shorter runs are gathered */
 #define GRAIN 32768     /* elements a thread takes at least */
-/* More accumulators than this many bytes are not held at once: then pieces go by in groups. */
+/* At most this many bytes of accumulators are held at once: otherwise pieces are processed in
+ * groups. */
 #define ACC_BYTES ((int64_t)64 << 20)
 #define FIND_AT_ONCE (1 << 20)
 #define GROUP 256       /* pieces of a group: a power of two */
@@ -61,7 +62,7 @@ static void axes_close(axes *a)
   }
 }
 
-/* The reduced dimensions, smallest stride first unless their order matters. */
+/* Order the reduced dimensions, smallest stride first unless their order matters. */
 static int order_gone(const rush_tensor *x, uint64_t dims, bool in_order, int *perm)
 {
   int n = 0;
@@ -121,7 +122,7 @@ static void walk_to(walker *w, const axes *a, const char *base, int64_t linear)
   }
 }
 
-/* n elements on, not beyond the end of the innermost axis. */
+/* Advance by n elements, not beyond the end of the innermost axis. */
 static void walk_on(walker *w, int64_t n)
 {
   const axes *a = w->a;
@@ -166,8 +167,8 @@ typedef struct folding {
   bool by_cols;
   int64_t piece;   /* elements (by rows) or rows (by columns) of a piece */
   int64_t n_pieces;
-  /* What is folded at a time: pieces from p0 on, outputs [out0, out0 + out_n), strips from strip0
-   * on.  All of them, unless they are too many. */
+  /* The part that is folded at a time: pieces from p0 on, outputs [out0, out0 + out_n), strips from
+   * strip0 on.  All of them, unless there are too many. */
   int64_t p0, group_n, out0, out_n, strip0, strip_n;
   char *acc;       /* group_n times out_n */
   call_ctx *cx;
@@ -197,7 +198,7 @@ static void prepare_folding(folding *f, call_ctx *cx, const reduce_job *job, boo
   f->strip_n = f->by_cols && f->g.n_out ? strips_of_row(f) * (f->g.n_out / f->g.kept.sizes[0]) : 0;
 }
 
-/* n elements in a row, of the tensor's dtype, as the accumulator's type. */
+/* Convert n contiguous elements of the tensor's dtype to the accumulator's type. */
 static void to_block(const folding *f, int64_t n, void *dst, const void *src)
 {
   if (!f->job->as_bool) {
@@ -214,7 +215,7 @@ static const void *param_at(const folding *f, int64_t out)
   return f->job->param ? (const char *)f->job->param + out * f->width : NULL;
 }
 
-/* Gather up to a block from the walk; *n how many. */
+/* Gather up to a block from the walk; *n is its length. */
 static const void *next_block(const folding *f, walker *w, int64_t left, char *block, int64_t *n)
 {
   char raw[BLOCK_MAX * 8] __attribute__((aligned(64)));
@@ -241,7 +242,7 @@ static const void *next_block(const folding *f, walker *w, int64_t left, char *b
   return block;
 }
 
-/* How accumulators of a kind are combined. */
+/* Return how accumulators of a kind are combined. */
 static reduce_kind combines_by(reduce_kind kind)
 {
   switch (kind) {
@@ -268,7 +269,7 @@ static reduce_kind combines_by(reduce_kind kind)
 
 /* -- Rows -------------------------------------------------------------------------------------- */
 
-/* Elements [begin, end) of one output into *acc. */
+/* Fold elements [begin, end) of one output into *acc. */
 static void fold_row(const folding *f, const char *base, int64_t begin, int64_t end,
                      const void *param, char *acc)
 {
@@ -296,7 +297,7 @@ static void fold_row(const folding *f, const char *base, int64_t begin, int64_t 
   }
 }
 
-/* Outputs [begin, end) whose elements lie in memory as they are folded. */
+/* Fold outputs [begin, end) whose elements need no conversion. */
 static void fold_plain_rows(const folding *f, int64_t begin, int64_t end)
 {
   walker w;
@@ -315,7 +316,7 @@ static bool rows_are_plain(const folding *f)
   return f->direct && f->g.gone.n == 1 && (f->g.gone.strides[0] == f->g.item || f->g.n_gone == 1);
 }
 
-/* Short rows that follow each other are converted many at a time: how many, or 0. */
+/* Return how many short adjacent rows are converted at a time, or 0. */
 static int64_t rows_in_block(const folding *f)
 {
   const geometry *g = &f->g;
@@ -336,7 +337,7 @@ static void fold_converted_rows(const folding *f, int64_t begin, int64_t end, in
   }
 }
 
-/* Unit u: piece u / out_n of output u % out_n, of those that are folded. */
+/* Fold unit u: piece u / out_n of output u % out_n, of the current part. */
 static void fold_rows(void *arg, int64_t begin, int64_t end)
 {
   const folding *f = arg;
@@ -437,7 +438,7 @@ static void combine(const folding *f, char *to, const char *from)
   f->isa->loops[combines_by(f->job->kind)][f->job->type].cols(f->out_n, 1, 0, from, NULL, to);
 }
 
-/* Pieces in pairs: the first gets all. */
+/* Combine pieces in pairs: the first receives the result. */
 static void combine_pieces(const folding *f)
 {
   const int64_t bytes = f->out_n * f->width;
@@ -446,9 +447,9 @@ static void combine_pieces(const folding *f)
       combine(f, f->acc + i * bytes, f->acc + (i + step) * bytes);
 }
 
-/* The outputs of the window, their pieces in groups, into *acc.  Groups meet in the pairs in which
- * they would all at once: `waiting` has, behind each other, the results of ever fewer groups.
- * Returns what polling says. */
+/* Fold the outputs of the window, their pieces in groups, into *acc.  Groups are combined in the
+ * same pairs as if all were done at once: `waiting` has, one after the other, the results of ever
+ * fewer groups. Returns the status of polling. */
 static rush_status fold_groups(folding *f, char *waiting, char *acc)
 {
   const int64_t bytes = f->out_n * f->width;
@@ -468,7 +469,7 @@ static rush_status fold_groups(folding *f, char *waiting, char *acc)
   return RUSH_OK;
 }
 
-/* As many outputs at a time as the accumulators of a group of pieces allow. */
+/* Fold as many outputs at a time as the accumulators of a group of pieces allow. */
 static rush_status fold_windows(folding *f, char *acc)
 {
   const int64_t n = f->by_cols ? f->strip_n : f->g.n_out,
@@ -546,7 +547,7 @@ static int64_t find_in_row(const folding *f, const char *base, const void *wante
   return 0;
 }
 
-/* The same where the elements lie in memory as they are compared. */
+/* Find in a row whose elements need no conversion. */
 static int64_t find_in_plain_row(const folding *f, const char *x, const void *wanted)
 {
   for (int64_t at = 0; at < f->g.n_gone; at += FIND_AT_ONCE) {
