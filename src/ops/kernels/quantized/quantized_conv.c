@@ -538,7 +538,7 @@ static bool tap_position(const conv_call *c, const int64_t *o, const int64_t *k,
   return true;
 }
 
-/* Transposed: each result pixel gathers. */
+/* Compute transposed convolutions: each result pixel gathers. */
 static void run_transposed(void *arg, int64_t begin, int64_t end)
 {
   conv_job *j = arg;
@@ -578,7 +578,7 @@ static void run_transposed(void *arg, int64_t begin, int64_t end)
   mem_free_data(j->cx->ctx, acc, n_bytes);
 }
 
-/* The table of all channels, whose sums are those of each group. */
+/* Make the table of all channels, whose sums are those of each group. */
 static rush_status make_table(call_ctx *cx, conv_job *j)
 {
   const conv_packed *p = j->c->p;
