@@ -1,4 +1,4 @@
-/* ir/some.c -- makes some value of a type, for `uninitialized(T)` in files, if a program reads
+/* ir/default_value.c -- makes some value of a type, for `uninitialized(T)` in files, if a program reads
  * it. */
 #include "ir/program.h"
 
