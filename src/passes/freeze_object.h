@@ -1,4 +1,5 @@
-/* passes/freeze_object.h -- freezing: makes the constant parts of a module's object part of its program.
+/* passes/freeze_object.h -- freezing: makes the constant parts of a module's object part of its
+ * program.
  *
  *   methods inlined -> attributes of numbers and strings folded -> branches on them removed ->
  *   attributes that are never written folded -> a class of its own for the rest

@@ -1,5 +1,5 @@
-/* passes/name_set.c -- name sets (name_set.h): linear search while small, then an open-addressed hash
- * table. */
+/* passes/name_set.c -- name sets (name_set.h): linear search while small, then an open-addressed
+ * hash table. */
 #include "passes/name_set.h"
 #include "base/grow.h"
 

@@ -1,5 +1,5 @@
-/* passes/name_set.h -- sets of names that number them: the number is an index into arrays beside the
- * set.
+/* passes/name_set.h -- sets of names that number them: the number is an index into arrays beside
+ * the set.
  *
  * Small sets are searched in order, larger ones by hash.  Memory is the session's. */
 #ifndef RUSH_PASSES_NAME_SET_H

@@ -1,9 +1,9 @@
-/* run/bytecode.c -- bytecode from a graph, in one walk over the nodes, plus the buffers for results and
- * the listing. Types are static, so numbers get typed instructions without tag checks; other nodes
- * become instructions with a site that names operands and results. Values from containers or from
- * outside are checked once where they enter typed registers. Deaths of values are computed
- * beforehand (bytecode_regs.c), which marks last uses. If fused jumps are too short for a function, it
- * is emitted again without them. Cost: O(nodes + uses). */
+/* run/bytecode.c -- bytecode from a graph, in one walk over the nodes, plus the buffers for results
+ * and the listing. Types are static, so numbers get typed instructions without tag checks; other
+ * nodes become instructions with a site that names operands and results. Values from containers or
+ * from outside are checked once where they enter typed registers. Deaths of values are computed
+ * beforehand (bytecode_regs.c), which marks last uses. If fused jumps are too short for a function,
+ * it is emitted again without them. Cost: O(nodes + uses). */
 #include "run/bytecode_int.h"
 #include "ops/call/lookup.h"
 
