@@ -101,12 +101,12 @@ static rush_status call_in(call_ctx *cx, call_stack *s, const code *c, const rus
   frame *f;
 
   TRY(stack_push(cx, s, c, &f));
-  f->lent = c->lent_args & ~c->unused_args; /* whose registers are free */
+  f->borrowed = c->borrowed_args & ~c->unused_args; /* whose registers are free */
   f->result = leaf;
   for (uint32_t i = 0; i < c->n_args; i++) {
-    bool lent = i < 64 && (c->lent_args >> i & 1);
+    bool borrowed = i < 64 && (c->borrowed_args >> i & 1);
 
-    if (!lent)
+    if (!borrowed)
       f->regs[c->n_kregs + i] = value_retain(args[i]);
     else if (!(c->unused_args >> i & 1))
       f->regs[c->n_kregs + i] = args[i];
