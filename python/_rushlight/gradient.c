@@ -10,7 +10,7 @@
 /* -- Results of recorded calls ----------------------------------------------------------------- */
 
 /* True if the results become torch's tensors. */
-static bool goes_to_torch(py_call *call)
+static bool runs_in_torch(py_call *call)
 {
   return call->saw_torch || (!call->saw_ours && !call->saw_numpy && py_find_torch(call->state));
 }
@@ -348,7 +348,7 @@ static int connect(py_call *call, PyObject *owner, PyObject *list, PyObject *dir
 
 int py_connect(py_call *call, PyObject *owner, const rush_value *values, size_t n)
 {
-  if (!concerns(call, values, n) || !goes_to_torch(call))
+  if (!concerns(call, values, n) || !runs_in_torch(call))
     return 0;
   PyObject *list = PyList_New(0), *leaves = PyList_New(0), *met = PySet_New(NULL);
   int result = list && leaves && met ? 0 : -1;

@@ -80,7 +80,7 @@ static PyObject *dict_of(PyObject *const *values, PyObject *kwnames)
 
 /* Call recorder.METHOD(question, answer); answer NULL: the pending exception, which is kept unless
  * the recorder fails. */
-static int tell_recorder(PyObject *recorder, PyObject *question, PyObject *answer)
+static int notify_recorder(PyObject *recorder, PyObject *question, PyObject *answer)
 {
   PyObject *type = NULL, *value = NULL, *tb = NULL, *done;
 
@@ -117,7 +117,7 @@ static PyObject *call_recorded(py_state *st, PyObject *owner, const char *name,
                                    rush_module_is_random(m->module) ? Py_True : Py_False);
   if (question) {
     out = call_plain(st, owner, name, args, n_args, kwnames, how);
-    if (tell_recorder(recorder, question, out) < 0)
+    if (notify_recorder(recorder, question, out) < 0)
       Py_CLEAR(out);
   }
   Py_XDECREF(question);
@@ -276,7 +276,7 @@ static py_module *method_module(py_method *m)
 }
 /* Prepare without arguments: for the program's sample inputs, or what the method's code refers
  * to. */
-static PyObject *prepare_unasked(py_method *m, py_module *module)
+static PyObject *prepare_without_args(py_method *m, py_module *module)
 {
   rush_error err = RUSH_ERROR_INIT;
   rush_status st;
@@ -300,7 +300,7 @@ static PyObject *method_prepare(PyObject *self, PyObject *args, PyObject *kwargs
   if (!module->module)
     return py_no_program();
   if (PyTuple_GET_SIZE(args) == 0 && (!kwargs || PyDict_Size(kwargs) == 0))
-    return prepare_unasked(m, module);
+    return prepare_without_args(m, module);
   if (!kwargs && !(kwargs = none = PyDict_New()))
     return NULL;
   PyObject **row = row_of(args, kwargs, &kwnames);

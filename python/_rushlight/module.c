@@ -264,7 +264,7 @@ static int module_remember(py_module *m, PyObject *name, PyObject *o, rush_value
   return result;
 }
 
-static bool stands_for(py_state *st, PyObject *entry, rush_value v)
+static bool is_wrapper_of(py_state *st, PyObject *entry, rush_value v)
 {
   PyObject *o = PyTuple_GET_ITEM(entry, 0), *tensor = PyTuple_GET_ITEM(entry, 1);
 
@@ -280,7 +280,7 @@ static PyObject *module_recall(py_module *m, PyObject *name, rush_value v)
 {
   PyObject *entry = m->cache ? PyDict_GetItem(m->cache, name) : NULL;
 
-  return entry && stands_for(m->state, entry, v) ? Py_NewRef(PyTuple_GET_ITEM(entry, 0)) : NULL;
+  return entry && is_wrapper_of(m->state, entry, v) ? Py_NewRef(PyTuple_GET_ITEM(entry, 0)) : NULL;
 }
 
 /* True if the object's memory is read-only. */
@@ -336,7 +336,7 @@ int py_module_refresh(py_module *m)
     if (at == was || !at)
       continue;
     rush_value v = py_unlocked_object_attr(rush_module_value(m->module), PyUnicode_AsUTF8(name));
-    if (stands_for(m->state, entry, v))
+    if (is_wrapper_of(m->state, entry, v))
       result = set_slot(m, name, o); /* the key is there: the dict keeps its form */
     rush_value_release(v);
   }

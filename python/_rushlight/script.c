@@ -212,7 +212,7 @@ static PyType_Spec function_spec = {"rushlight.Function", sizeof(py_function), 0
 
 /* -- Units ------------------------------------------------------------------------------------- */
 
-static py_unit *make_unit(PyTypeObject *type, PyObject *host, bool is_lent)
+static py_unit *make_unit(PyTypeObject *type, PyObject *host, bool is_borrowed)
 {
   static const char *const questions[] = {"name", "attr", "type", "class_attr", "default", "call"};
   rush_error err = RUSH_ERROR_INIT;
@@ -222,7 +222,7 @@ static py_unit *make_unit(PyTypeObject *type, PyObject *host, bool is_lent)
   if (!u)
     return NULL;
   u->state = st;
-  u->types = is_lent ? NULL : PyDict_New();
+  u->types = is_borrowed ? NULL : PyDict_New();
   for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
     u->ask[i] = PyObject_GetAttrString(host, questions[i]);
     if (!u->ask[i]) {
@@ -232,13 +232,13 @@ static py_unit *make_unit(PyTypeObject *type, PyObject *host, bool is_lent)
   }
   rush_host h = py_host;
   h.user = u;
-  h.gives_user = is_lent;
-  if ((!is_lent && !u->types) || rush_unit_create(st->context, &h, &u->unit, &err) != RUSH_OK) {
+  h.gives_user = is_borrowed;
+  if ((!is_borrowed && !u->types) || rush_unit_create(st->context, &h, &u->unit, &err) != RUSH_OK) {
     Py_DECREF(u);
     (void)py_raise(st, &err);
     return NULL;
   }
-  u->is_lent = is_lent;
+  u->is_borrowed = is_borrowed;
   return u;
 }
 
@@ -261,7 +261,7 @@ static void unit_dealloc(PyObject *self)
   for (size_t i = 0; i < sizeof u->ask / sizeof *u->ask; i++)
     Py_XDECREF(u->ask[i]);
   Py_XDECREF(u->types);
-  if (u->unit && !u->is_lent)
+  if (u->unit && !u->is_borrowed)
     rush_unit_release(u->unit);
   type->tp_free(self);
   Py_DECREF(type);

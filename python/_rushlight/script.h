@@ -10,7 +10,7 @@
 typedef struct py_unit {
   PyObject_HEAD
   rush_unit *unit;
-  bool is_lent;      /* the rush_unit owns this */
+  bool is_borrowed;  /* the rush_unit owns this */
   py_state *state;
   PyObject *ask[6];  /* the host's methods, by py_question */
   PyObject *types;   /* address of a rush_type -> Type */

@@ -267,7 +267,7 @@ static rush_status reduce_as(reduction *r, rush_tensor *x, reduce_kind kind, int
 }
 
 /* Copy with the kept dimensions first, row-major; new. */
-static rush_status with_gone_last(const reduction *r, rush_tensor *x, rush_tensor **out)
+static rush_status with_reduced_last(const reduction *r, rush_tensor *x, rush_tensor **out)
 {
   int64_t order[TENSOR_MAX_DIMS];
   int n = 0;
@@ -291,7 +291,7 @@ static rush_status complex_product(const reduction *r, rush_tensor *x)
   if (x->dtype == RUSH_COMPLEX32)
     return call_no_dtype(r->c->cx, "prod_out_cpu", x->dtype);
   rush_tensor *rows = NULL, *out = NULL;
-  TRY(with_gone_last(r, x, &rows));
+  TRY(with_reduced_last(r, x, &rows));
   rush_status st = tensor_new(r->c->cx, x->dtype, r->n_dims, r->sizes, &out);
   const int64_t n = reduce_n_elems(x, r->dims);
   const bool wide = x->dtype == RUSH_COMPLEX128;
