@@ -126,11 +126,13 @@ _WHERE = {name: (part, name) for part, names in _PARTS.items() for name in names
 }
 _MODULES = (
     *(
+        "attribute_errors",
         "classes",
         "containers",
         "dataclass",
+        "decorator_flags",
         "decorators",
-        "door",
+        "entry",
         "exported",
         "freezing",
         "frontend",
@@ -140,8 +142,6 @@ _MODULES = (
         "futures",
         "hooks",
         "kinds",
-        "marks",
-        "misfits",
         "modules",
         "names",
         "objects",

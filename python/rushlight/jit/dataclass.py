@@ -95,7 +95,7 @@ def _is_generated(method: Any) -> bool:
     return getattr(getattr(method, "__code__", None), "co_filename", "") == "<string>"
 
 
-def synthesize(door: Any, cls: Any, t: Any) -> set[str]:
+def synthesize(entry: Any, cls: Any, t: Any) -> set[str]:
     """Defines what @dataclass made; the names that are settled with that.  What the author wrote is
     the author's."""
     generated = {name for name, method in cls.__dict__.items() if _is_generated(method)}
@@ -121,8 +121,8 @@ def synthesize(door: Any, cls: Any, t: Any) -> set[str]:
                 f"'{cls.__name__}'. "
                 "Please file a bug report at <https://github.com/pytorch/pytorch/issues>"
             ) from error
-        source = door.sources.of_text(f"<dataclass {cls.__name__}.{name}>", text)
-        door.unit.define(name, source, 1, scope, t)
+        source = entry.sources.of_text(f"<dataclass {cls.__name__}.{name}>", text)
+        entry.unit.define(name, source, 1, scope, t)
     return generated | {"__repr__", "__hash__", "__setattr__", "__delattr__", "__replace__"}
 
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from . import marks
+from . import decorator_flags
 from .names import qualified_name
 
 __all__ = [
@@ -47,7 +47,7 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 def export(fn: _F) -> _F:
     """Compile this method even if nothing calls it."""
-    fn._torchscript_modifier = marks.EXPORT  # type: ignore[attr-defined]
+    fn._torchscript_modifier = decorator_flags.EXPORT  # type: ignore[attr-defined]
     return fn
 
 
@@ -55,18 +55,18 @@ def unused(fn: Any) -> Any:
     """A call raises instead; the body is not compiled."""
     if isinstance(fn, property):
         prop = fn
-        prop.fget._torchscript_modifier = marks.UNUSED  # type: ignore[union-attr]
+        prop.fget._torchscript_modifier = decorator_flags.UNUSED  # type: ignore[union-attr]
         if prop.fset:
-            prop.fset._torchscript_modifier = marks.UNUSED  # type: ignore[attr-defined]
+            prop.fset._torchscript_modifier = decorator_flags.UNUSED  # type: ignore[attr-defined]
         return prop
-    fn._torchscript_modifier = marks.UNUSED
+    fn._torchscript_modifier = decorator_flags.UNUSED
     return fn
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
     """Stays a call to Python; `drop`: as unused."""
     if callable(drop):
-        drop._torchscript_modifier = marks.IGNORE
+        drop._torchscript_modifier = decorator_flags.IGNORE
         return drop
     if not isinstance(drop, bool):
         raise RuntimeError(
@@ -90,26 +90,26 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
         )
 
     def decorator(fn: Any) -> Any:
-        fn._torchscript_modifier = marks.UNUSED if drop else marks.IGNORE
+        fn._torchscript_modifier = decorator_flags.UNUSED if drop else decorator_flags.IGNORE
         return fn
 
     return decorator
 
 
 def _copy_to_script_wrapper(fn: _F) -> _F:
-    fn._torchscript_modifier = marks.COPY_TO_SCRIPT_WRAPPER  # type: ignore[attr-defined]
+    fn._torchscript_modifier = decorator_flags.COPY_TO_SCRIPT_WRAPPER  # type: ignore[attr-defined]
     return fn
 
 
 def _overload(fn: _F) -> _F:
     """Declares an overload of the function of this name that follows."""
-    marks.add_overload(qualified_name(fn), fn)
+    decorator_flags.add_overload(qualified_name(fn), fn)
     return fn
 
 
 def _overload_method(fn: _F) -> _F:
     """The same of a method."""
-    marks.add_method_overload(qualified_name(fn), fn.__qualname__.rpartition(".")[0], fn)
+    decorator_flags.add_method_overload(qualified_name(fn), fn.__qualname__.rpartition(".")[0], fn)
     return fn
 
 

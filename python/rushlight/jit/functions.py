@@ -82,9 +82,9 @@ def method_schema(text: str, owner: Any, name: str) -> FunctionSchema:
     """The signature of a module's method."""
 
     def find() -> Any:
-        from .door import door
+        from .entry import entry
 
-        return door().unit.type_of_object(owner).method(name)
+        return entry().unit.type_of_object(owner).method(name)
 
     made = FunctionSchema(text)
     made.find = find

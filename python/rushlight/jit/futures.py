@@ -26,9 +26,9 @@ class Future(Generic[T]):
 
     def wait(self) -> T:
         if self._c is not None:
-            from .door import door
+            from .entry import entry
 
-            self._result, self._c = door().unit.future_result(self._c), None
+            self._result, self._c = entry().unit.future_result(self._c), None
         if self._error is not None:
             raise self._error
         if not self._is_set:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import kinds
-from .door import door
+from .entry import entry
 from .scope import Scope
 
 _numbers = itertools.count()
@@ -26,7 +26,7 @@ class _HostCall:
 
 def caller(name: str, call: Callable[..., Any], n_args: int, result: str) -> Any:
     """A new function of tensors that calls Python's, which is called `name` in graphs."""
-    unit, sources = door().unit, door().sources
+    unit, sources = entry().unit, entry().sources
     names = [f"x{i}" for i in range(n_args)]
     head = f"({', '.join(f'{n}: Tensor' for n in names)}) -> {result}:\n    "
     declared = unit.define(

@@ -420,10 +420,10 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     def get_debug_state(self) -> Any:
         """What runs when forward is called."""
-        from .door import door
+        from .entry import entry
         from .functions import ExecutorState
 
-        return ExecutorState(door().unit.type_of_object(self).method("forward"))
+        return ExecutorState(entry().unit.type_of_object(self).method("forward"))
 
     def define(self, src: str) -> None:
         """Add the methods that the text has."""
@@ -484,9 +484,9 @@ class ScriptModule(archives.Saving, _rushlight.Module):
     def _hooks(self, pre: bool) -> list[Any]:
         """What the program runs before forward, or behind it: functions of (module, inputs),
         (module, inputs, output)."""
-        from .door import door
+        from .entry import entry
 
-        found: list[Any] = door().unit.type_of_object(self).hooks(pre)
+        found: list[Any] = entry().unit.type_of_object(self).hooks(pre)
         return found
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
@@ -652,9 +652,9 @@ class CModule:
         return self._module._get_methods()
 
     def _type(self) -> Any:
-        from .door import door
+        from .entry import entry
 
-        return door().unit.type_of_object(self._module)
+        return entry().unit.type_of_object(self._module)
 
     def hasattr(self, name: str) -> bool:
         return any(name == have for have, _ in self._module._slots())

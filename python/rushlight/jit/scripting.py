@@ -8,7 +8,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from .. import library
-from .door import door
+from .entry import entry
 from .functions import ScriptFunction
 from .names import qualified_name
 from .runtime import is_enabled, warn_of_optimize
@@ -70,7 +70,7 @@ def _script_function(fn: Any, names: Any = None) -> ScriptFunction:
         fn = fn.__original_fn
     if hasattr(fn, "__script_unsupported"):
         raise RuntimeError("TorchScript error: " + fn.__script_unsupported)
-    d = door()
+    d = entry()
     if d.overloads_of(fn):
         raise RuntimeError(
             f"Function {qualified_name(fn)} cannot be directly compiled because it is overloaded. "
@@ -97,7 +97,7 @@ def _script_class(cls: Any, torch: Any, names: dict[str, Any]) -> Any:
             "TorchScript classes does not support inheritance yet. Please directly inherit from "
             "'object'."
         )
-    door().class_(cls, names)
+    entry().class_(cls, names)
     return cls
 
 

@@ -84,9 +84,9 @@ class _View(dict[str, Any]):
         try:
             self._of._set(name, value)
         except TypeError:
-            from .misfits import misfit
+            from .attribute_errors import attribute_error
 
-            raise RuntimeError(misfit(self._of, name, value)) from None
+            raise RuntimeError(attribute_error(self._of, name, value)) from None
 
     def __delitem__(self, name: str) -> None:
         raise RuntimeError(f"cannot delete '{name}' of a ScriptModule")
@@ -349,13 +349,13 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         try:
             self._set(name, value)
         except (TypeError, OverflowError):
-            from .misfits import assigned, converted, misfit
+            from .attribute_errors import assigned, attribute_error, converted
 
             if assigned(self, name, value):
                 return
             other = converted(self, name, value)
             if other is value:
-                raise RuntimeError(misfit(self, name, value)) from None
+                raise RuntimeError(attribute_error(self, name, value)) from None
             self._assign(name, other)
 
     def __delattr__(self, name: str) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from .. import _rushlight
-from . import kinds, marks, torch_modules
-from .door import door
+from . import decorator_flags, kinds, torch_modules
+from .entry import entry
 from .tracing import Checker, Recording, _as_tuple, _Options, clone_inputs
 
 
@@ -17,7 +17,7 @@ class Built:
     """The program's side of an nn.Module: its types and its object, those of submodules with it."""
 
     def __init__(self, module: torch.nn.Module) -> None:
-        self.door = door()
+        self.entry = entry()
         self.made: dict[int, tuple[Any, Any]] = {}  # by id of the nn.Module
         self.paths: dict[str, torch.nn.Module] = {}
         self.compiled: set[int] = set()  # ids of those that have compiled methods, too
@@ -49,10 +49,10 @@ class Built:
             made = script
             for name in filter(None, path.split(".")):
                 made = made._slot(name)
-            self.made[id(child)] = self.door.unit.type_of_object(made), made
+            self.made[id(child)] = self.entry.unit.type_of_object(made), made
 
     def build_one(self, module: torch.nn.Module) -> tuple[Any, Any]:
-        unit = self.door.unit
+        unit = self.entry.unit
         if module._backward_hooks:
             raise ValueError(
                 f"Modules that have backward hooks assigned can't be compiled: {module}"
@@ -99,7 +99,9 @@ def exported(module: torch.nn.Module) -> list[str]:
         found += [
             n
             for n, f in vars(cls).items()
-            if callable(f) and marks.modifier(f) == marks.EXPORT and n not in found
+            if callable(f)
+            and decorator_flags.modifier(f) == decorator_flags.EXPORT
+            and n not in found
         ]
     return found
 
@@ -202,7 +204,7 @@ def trace_methods(
     made._become(
         built.object
         if isinstance(built.object, _rushlight.Module)
-        else built.door.unit.module_of(built.object)
+        else built.entry.unit.module_of(built.object)
     )
     made.__dict__["_name"] = type(module).__name__
     if options.stored:

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from .. import _rushlight, library
-from .door import door
+from .entry import entry
 from .functions import ScriptFunction
 from .scope import Scope
 
@@ -48,7 +48,7 @@ class CompilationUnit:
         )
         del frame
         library.adopt_torch()
-        d = door()
+        d = entry()
         like = next(iter(known.values()), None)
         made = d.outermost(lambda: _rushlight.define_text(d, like, lang, "__torch__.", scope))
         for f in made:
@@ -67,7 +67,7 @@ class CompilationUnit:
         known = self.__dict__["_functions"]
         if qualified_name in known and not shouldMangle:
             raise RuntimeError(f"method '{qualified_name}' already defined.")
-        made = door().function_of_graph(qualified_name, graph)
+        made = entry().function_of_graph(qualified_name, graph)
         known[made.name] = made
         return made
 

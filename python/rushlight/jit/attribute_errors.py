@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _rushlight
 from . import kinds
-from .door import door
+from .entry import entry
 
 
 def _signature(f: Any, owner: Any) -> str:
@@ -120,7 +120,7 @@ def _bad_attribute(value: Any, t: Any) -> str | None:
         if item is value:
             return f"missing attribute {name}"
         try:
-            door().unit.convert(item, of)
+            entry().unit.convert(item, of)
         except TypeError:
             why = _cannot(item, of) or f"Unable to cast {item} to {of.annotation_str}"
             return f"Could not cast attribute '{name}' to type {of.annotation_str}: {why}"
@@ -129,7 +129,7 @@ def _bad_attribute(value: Any, t: Any) -> str | None:
 
 def _attribute_type(module: Any, name: str) -> Any:
     return next(
-        (t for have, t, _ in door().unit.type_of_object(module).attrs if have == name), None
+        (t for have, t, _ in entry().unit.type_of_object(module).attrs if have == name), None
     )
 
 
@@ -153,15 +153,15 @@ def assigned(module: Any, name: str, value: Any) -> bool:
     if t is None or t.kind_number != kinds.T_ENUM:
         return False
     try:
-        door().unit.set_attr(module, name, value)
+        entry().unit.set_attr(module, name, value)
     except RuntimeError:
         return False
     return True
 
 
-def misfit(module: Any, name: str, value: Any) -> str:
+def attribute_error(module: Any, name: str, value: Any) -> str:
     """What is said of a value that the module's attribute of that name does not take."""
-    unit, t = door().unit, _attribute_type(module, name)
+    unit, t = entry().unit, _attribute_type(module, name)
     if t is None:
         return f"there is no attribute '{name}' to set"
     if isinstance(value, _rushlight.Module):
@@ -173,7 +173,7 @@ def misfit(module: Any, name: str, value: Any) -> str:
             f"'{of.annotation_str}'"
         )
     if t.kind_number == kinds.T_INTERFACE:
-        of = door().classes.known_type(type(value))
+        of = entry().classes.known_type(type(value))
         said = not_an_object(value) if of is None else not_compatible(of, t)
         return f"Could not cast attribute '{name}' to type {t.annotation_str}: {said}"
     why = (

@@ -1,5 +1,5 @@
-"""The Python door: one unit for all that Python compiles, and the compiler's questions answered
-from live objects."""
+"""The entry of the compiler from Python: owns the one unit that all Python code is compiled into, and
+answers the compiler's queries from live objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any, Optional
 
 from .. import _rushlight
-from . import decorators, frontend, futures, kinds, marks, runtime
+from . import decorator_flags, decorators, frontend, futures, kinds, runtime
 from .classes import Classes
 from .functions import ScriptFunction
 from .names import Names, qualified_name
@@ -132,7 +132,7 @@ def _defaults(fn: Any) -> dict[str, Any]:
     return {**dict(zip(names, values, strict=True)), **(fn.__kwdefaults__ or {})}
 
 
-class Door:
+class Entry:
     """Compiles live functions and classes.  The extension calls `name` to `call`."""
 
     function_type = ScriptFunction
@@ -257,7 +257,7 @@ class Door:
         known = self._functions.get(fn)
         if known is None:
             inner = unwrapped(fn)
-            drop = marks.UNUSED_CALL if marks.is_dropped(inner) else None
+            drop = decorator_flags.UNUSED_CALL if decorator_flags.is_dropped(inner) else None
             known = ScriptFunction(self.define(inner, qualified_name(fn), drop_body=drop))
             known._rush_adopt(fn)
             self._functions[fn] = known
@@ -279,13 +279,13 @@ class Door:
         if known is not None:
             return known
         used = self._used_overloads.get(name, ())
-        declarations = [d for d in marks.overloads(name) if d not in used]
+        declarations = [d for d in decorator_flags.overloads(name) if d not in used]
         if not declarations:
             return self._forgotten_overloads(fn, name)
         if fn in declarations:
             raise RuntimeError(
                 f'Implementation for the function "{name}" is missing. Please make sure a '
-                f'definition is provided and '
+                f"definition is provided and "
                 "defined after all overload declarations."
             )
         check_overloads(unwrapped(fn), declarations)
@@ -421,12 +421,12 @@ class Door:
         return self.outermost(body)
 
 
-_door: Door | None = None
+_entry: Entry | None = None
 
 
-def door() -> Door:
-    """The process's one door."""
-    global _door
-    if _door is None:
-        _door = Door()
-    return _door
+def entry() -> Entry:
+    """Return the process's only Entry; the first call makes it."""
+    global _entry
+    if _entry is None:
+        _entry = Entry()
+    return _entry
