@@ -1,5 +1,5 @@
-"""The entry of the compiler from Python: owns the one unit that all Python code is compiled into, and
-answers the compiler's queries from live objects."""
+"""The entry of the compiler from Python: owns the one unit that all Python code is compiled into,
+and answers the compiler's queries from live objects."""
 
 from __future__ import annotations
 
