@@ -82,7 +82,7 @@ __all__ = [
     "wait",
 ]
 
-# Which part has a name, and torch.jit's older names by theirs.
+# The part that defines each name, and torch.jit's older names by theirs.
 _PARTS = {
     "decorators": (
         *(
@@ -167,7 +167,7 @@ def _unwrap_optional(x: Any) -> Any:
 
 
 def _part(name: str) -> Any:
-    """The module rushlight.jit.NAME; the profiler is rushlight's."""
+    """Return the module rushlight.jit.NAME; the profiler is rushlight's."""
     full = "rushlight.profiler" if name == "profiler" else f"{__name__}.{name}"
     __import__(full)
     return sys.modules[full]

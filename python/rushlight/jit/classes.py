@@ -49,8 +49,8 @@ class Classes:
         self.recent = []
 
     def type_of(self, cls: type, scope: Any = None) -> Any:
-        """The Type, made now when it is new; None for what is no class of programs.  `scope`: of
-        who asks."""
+        """Return the Type, made now if it is new; None if the class cannot be used in programs.
+        `scope`: the caller's names."""
         found = self._types.get(cls)
         if found is not None:
             return found
@@ -76,7 +76,7 @@ class Classes:
         return self.compile(cls)
 
     def whole_type_of(self, cls: type) -> Any:
-        """The same with its methods compiled; a class that fails is forgotten."""
+        """Return the Type with its methods compiled; a class that fails is removed."""
         known = cls in self._types
         t = self.type_of(cls)
         if known or t is None or t.kind_number != kinds.T_CLASS:
@@ -93,7 +93,7 @@ class Classes:
 
     @staticmethod
     def _is_plain(cls: type) -> bool:
-        """Could it be a script class: written in Python, of no base but object?"""
+        """True if it can be a script class: written in Python, with no base but object."""
         routines = [
             m
             for m in cls.__dict__.values()
@@ -208,8 +208,8 @@ class Classes:
     # ----------------------------------------------------------------------------------------
 
     def compile(self, cls: Any, names: dict[str, Any] | None = None) -> Any:
-        """A script class: its methods declared; compiled with what uses them.  `names`: of who
-        asks."""
+        """Declare the methods of a script class; they are compiled with the code that uses them.
+        `names`: the caller's names."""
         found = self._types.get(cls)
         if found is not None:
             return found
@@ -269,7 +269,7 @@ class Classes:
             )
 
     def attribute(self, cls: Any, name: str) -> Any:
-        """What an object of the class has that its type does not know."""
+        """Return an attribute of the class's objects that its type does not have."""
         member = cls.__dict__.get(name) if isinstance(cls, type) else None
         if isinstance(member, FunctionType) and decorator_flags.is_ignored(member):
             return None

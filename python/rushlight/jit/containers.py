@@ -41,7 +41,7 @@ _made: dict[Any, dict[str, ScriptFunction]] = {}
 
 
 def _functions(t: Any) -> dict[str, ScriptFunction]:
-    """What changes containers of the type."""
+    """Return the functions that change containers of the type."""
     if t not in _made:
         d = entry()
         text = _LIST if len(t.elems) == 1 else _DICT
@@ -60,7 +60,7 @@ def _functions(t: Any) -> dict[str, ScriptFunction]:
 
 
 class _Held:
-    """A container of the program's: its items have one type."""
+    """A container that belongs to the program: its items have one type."""
 
     _rush_is_scripted = True
 
@@ -80,7 +80,7 @@ class _Held:
         return entry().unit.take(self._c)
 
     def _swap(self, value: Any) -> None:
-        """The container's contents become these."""
+        """Replace the container's contents."""
         self._op("clear")
         self._fill(value)
 

@@ -1,8 +1,8 @@
 """Modules of torch as programs: a type from the live module, methods from their sources, an object
 that shares its state.
 
-Modules that look alike (attributes, types, constants, submodules, hooks) share a type; methods are
-compiled once for a type.
+Modules with the same attributes, types, constants, submodules and hooks share a type; methods are
+compiled once per type.
 """
 
 from __future__ import annotations
@@ -63,8 +63,7 @@ _SKIPPED = {  # of a module's __dict__
 }  # fmt: skip
 
 
-# -- What is known of a Python class
-# ----------------------------------------------------------------------
+# -- Facts of a Python class ------------------------------------------------------------------
 
 
 _INSTANCE_ANNOTATION = (
@@ -95,7 +94,7 @@ _FOUNDATION = {object, *RecursiveScriptModule.__mro__}  # what users' classes de
 
 
 class ClassFacts:
-    """What modules of a class have in common: read once."""
+    """The common facts of modules of a class: read once."""
 
     def __init__(self, cls: type) -> None:
         own = (
@@ -122,8 +121,8 @@ class ClassFacts:
         self._read_members(cls)
 
     def is_annotated_in_init(self, name: str) -> bool:
-        """Does `__init__` give the attribute a type of a container where it is set, which is not
-        seen?"""
+        """True if `__init__` annotates the attribute with a container type where it is set; that
+        annotation has no effect."""
         init = getattr(self._cls(), "__init__", None)
         return (
             isinstance(init, FunctionType)
@@ -214,7 +213,7 @@ def _final_inner(annotation: Any) -> Any:
 
 
 class ConcreteType:
-    """The type of modules that look alike, and what their Python modules mean beside it."""
+    """The type of modules that look alike, and the additional facts of their Python modules."""
 
     def __init__(self, store: Modules, py_class: Any, facts: ClassFacts) -> None:
         self.store = store
@@ -251,7 +250,7 @@ class ConcreteType:
             tuple(map(id, self.pre_hooks)),
         )
 
-    # the compiler asks for what the type lacks
+    # the compiler calls this for names that the type lacks
     def _rush_attribute(self, name: str) -> Any:
         if name in self.overloads:
             return (kinds.OVERLOADS, self.overloads[name])
@@ -337,8 +336,7 @@ class Modules:
             found = self._facts[cls] = ClassFacts(cls)
         return found
 
-    # -- from a live module to its type
-    # ------------------------------------------------------------------
+    # -- From a live module to its type -----------------------------------------------------------
 
     def concrete(self, module: Any, share: bool = True) -> ConcreteType:
         _check_initialized(module)
@@ -492,7 +490,7 @@ class Modules:
         return t
 
     def _type_of(self, facts: ClassFacts, name: str, value: Any) -> tuple[Any, bool]:
-        """(its Type or why there is none, was it inferred?)"""
+        """Return (the value's Type or the reason why there is none, whether it was inferred)."""
         annotation = facts.annotations.get(name)
         try:
             if annotation is not None:
@@ -518,11 +516,10 @@ class Modules:
                 return f"{t}\n{error}", True
         return t, True
 
-    # -- from a type to its methods
-    # ------------------------------------------------------------------------
+    # -- From a type to its methods ---------------------------------------------------------------
 
     def stubs(self, module: Any) -> list[tuple[str, Any]]:
-        """(name, function) of the methods to compile."""
+        """Return (name, function) of the methods to compile."""
         facts, names = self.facts(type(module)), []
         forward = getattr(module, "forward", None)
         if (
@@ -543,7 +540,7 @@ class Modules:
         ]
 
     def compile(self, c: ConcreteType, module: Any, stubs: list[tuple[str, Any]]) -> None:
-        """Methods, properties and hooks: once for a type."""
+        """Compile methods, properties and hooks, once per type."""
         if c.compiled:
             return
         c.compiled = True
@@ -649,11 +646,10 @@ class Modules:
             for f in define_text(self.entry, c.type, text, Scope(names={})):
                 f.compile()
 
-    # -- from a type to an object
-    # ----------------------------------------------------------------------------
+    # -- From a type to an object -----------------------------------------------------------------
 
     def create(self, module: Any, c: ConcreteType, stubs: Any = None) -> Any:
-        """The program of a module: its state is shared."""
+        """Return the program of a module; it shares the module's state."""
         make_stubs = stubs or self.stubs
         script = self.entry.unit.module_of(c.type.create())
         skip = _SKIPPED
@@ -697,7 +693,7 @@ class Modules:
         return self._by_interface(value, sub)
 
     def _by_interface(self, module: Any, interface: Any) -> Any:
-        """A module that is used through an interface: the interface's methods are compiled."""
+        """Compile the interface's methods of a module that is used through an interface."""
         c = self.concrete(module)
         names = list(interface.methods)
         made = self.create(
@@ -711,8 +707,8 @@ class Modules:
         return made
 
     def _dress(self, script: Any, module: Any, c: ConcreteType) -> None:
-        """What Python sees beside the program: ignored methods and attributes, names of containers,
-        hooks."""
+        """Set the Python attributes of a program: ignored methods and attributes, names of
+        containers, hooks."""
         own = script.__dict__
         own["_concrete_type"] = c
         for name in c.facts.kept:
@@ -743,7 +739,7 @@ class Modules:
                 script._forward_hooks[i] = f
 
     def outermost(self, body: Any) -> Any:
-        """Types of a script() that failed are forgotten."""
+        """Run the body; types of a failed script() are removed."""
         if self._depth == 0:
             self._recent, self._tensors = [], {}
         self._depth += 1
@@ -795,7 +791,7 @@ def _check_initialized(module: Any) -> None:
 
 
 class TextStub:
-    """A method that `define` gave as text before the module was a program."""
+    """A method that `define` added as text before the module was a program."""
 
     def __init__(self, text: str, scope: Scope) -> None:
         self.text, self.scope = text, scope
@@ -805,7 +801,7 @@ class TextStub:
 
 
 def define_text(d: Entry, t: Any, text: str, scope: Scope, name: str = "<string>") -> list[Any]:
-    """Declares the methods that a text has."""
+    """Declare the methods of a text."""
     text = textwrap.dedent(text)
     source = d.sources.of_text(name, text)
     try:
@@ -822,7 +818,7 @@ def define_text(d: Entry, t: Any, text: str, scope: Scope, name: str = "<string>
 
 
 def define(module: Any, text: str, frames_up: int = 2) -> None:
-    """ScriptModule.define."""
+    """Implement ScriptModule.define."""
     frame = sys._getframe(frames_up)
     scope = Scope(names=frame.f_globals, local_names=dict(frame.f_locals))
     d = entry()
@@ -847,8 +843,7 @@ def define(module: Any, text: str, frames_up: int = 2) -> None:
         f.compile()
 
 
-# -- The doors
-# --------------------------------------------------------------------------------------------------
+# -- Entry points -----------------------------------------------------------------------------
 
 _modules: Modules | None = None
 
@@ -862,7 +857,7 @@ def modules() -> Modules:
 
 
 def _prepared(module: Any, memo: dict[int, Any]) -> Any:
-    """Modules may say what stands for them in programs."""
+    """Return the object that the module names to replace it in programs."""
     if not isinstance(module, _nn.Module) or isinstance(module, _rushlight.Module):
         return module
     if id(module) in memo:
@@ -879,7 +874,7 @@ def _prepared(module: Any, memo: dict[int, Any]) -> Any:
 
 
 def script_module(module: Any, share_types: bool = True) -> Any:
-    """rushlight.script of a torch.nn.Module."""
+    """Implement rushlight.script of a torch.nn.Module."""
     if isinstance(module, _rushlight.Module) and module._is_script:
         return module
     module = _prepared(module, {})
@@ -888,8 +883,8 @@ def script_module(module: Any, share_types: bool = True) -> Any:
 
 
 def finish_script_module(module: Any) -> None:
-    """A user's subclass of ScriptModule after its __init__: the methods marked by script_method
-    become its program."""
+    """Finish an instance of a user's subclass of ScriptModule after its __init__: the methods
+    decorated with script_method become its program."""
     m = modules()
 
     def stubs(of: Any) -> list[tuple[str, Any]]:

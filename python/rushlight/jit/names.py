@@ -1,4 +1,4 @@
-"""What a live Python object means to a program."""
+"""The meaning of live Python objects in programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from . import decorator_flags, frontend, kinds
 from .scope import Scope
 from .sources import unwrapped
 
-# Python functions that are operators: where they are found, and the operator when its name differs.
+# Python functions that are operators: their path, and the operator if its name differs.
 _OPERATORS = """
 torch.backends.cudnn.is_acceptable=cudnn_is_acceptable torch.autograd.grad torch.autograd.backward torch._C._infer_size
 torch.broadcast_shapes torch.nn.functional._no_grad_embedding_renorm_
@@ -28,8 +28,8 @@ torch._VF.unique_dim torch._VF.unique_consecutive torch._VF.nuclear_norm torch._
 torch._C._set_grad_enabled=set_grad_enabled torch.is_grad_enabled torch.set_grad_enabled
 torch.jit._unwrap_optional torch.jit._script._unwrap_optional
 """
-# Modules whose every callable is the operator of its name; of torch's, these stay the Python
-# functions they are.
+# Modules whose every callable is the operator of its name; these functions of torch's modules
+# remain Python functions.
 _OPERATOR_MODULES = (
     "torch",
     "torch._C._nn",
@@ -59,7 +59,7 @@ _CMATH = (
     "isnan isfinite isinf log log10 sqrt exp sin tan cos asin acos atan sinh cosh tanh asinh "
     "acosh atanh"
 )
-# What has a form of its own in the language.
+# Objects that have syntax of their own in the language.
 _FORMS = {
     "torch.jit.annotate": "torch.jit.annotate",
     "torch.jit.isinstance": "torch.jit.isinstance",
@@ -128,7 +128,7 @@ _MISSING = object()
 
 
 def qualified_name(obj: Any) -> str:
-    """As programs name it: "__torch__.module.name"."""
+    """Return the object's name in programs: "__torch__.module.name"."""
     own = getattr(obj, "_jit_override_qualname", None)
     if own is not None:
         return own
@@ -187,7 +187,7 @@ class Variadic:
 
 
 class Names:
-    """Answers (kind, ...) for objects that programs meet."""
+    """Returns (kind, ...) for objects that programs name."""
 
     def __init__(self, entry: Any) -> None:
         self._entry = entry
@@ -214,7 +214,7 @@ class Names:
         self._alive.append(obj)
 
     def learn_form(self, obj: Any, path: str) -> None:
-        """Ours of the same meaning as torch's."""
+        """Register Rushlight's object with the same meaning as torch's."""
         self._known[id(obj)] = (kinds.PATH, path)
         self._alive.append(obj)
 
@@ -265,8 +265,8 @@ class Names:
         self._script_functions = (torch.jit.ScriptFunction,)
 
     def of(self, obj: Any, constant: bool = False) -> Any:
-        """The answer; `constant`: plain values count (attributes of modules do, closed-over ones do
-        not)."""
+        """Return (kind, ...) for an object. `constant`: plain values are allowed (as attributes of
+        modules, but not closed over)."""
         known = self._known.get(id(obj))
         if type(known) is str:
             self._known[id(obj)] = known = self._entry.prelude_function(known)
@@ -336,7 +336,7 @@ class Names:
         return (kinds.FUNCTION, entry.compiled(fn))
 
     def ignored(self, fn: Any, is_method: bool = False) -> Any:
-        """A function that is marked as Python's own."""
+        """Return the entry of a function that is decorated to remain in Python."""
         code = getattr(unwrapped(fn), "__code__", None)
         if (
             code is not None
@@ -374,7 +374,8 @@ class Names:
         return (kinds.OBJECT, cls, cls.__name__)
 
     def _called(self, obj: Any, n: int) -> Any:
-        """A call of what is Python's and stays there: of tensors, giving a tensor."""
+        """Return the entry of a callable that remains in Python: called with tensors, it returns a
+        tensor."""
         if isinstance(obj, Variadic):
             name, count = obj.fn.__name__, n + obj.is_method
             return (
@@ -416,8 +417,8 @@ class Names:
         )
 
     def attribute(self, obj: Any, name: str) -> Any:
-        """What obj.name means.  "(2)": what a call with two arguments does; "def f(...": what a
-        block that Python runs does."""
+        """Return the meaning of obj.name. "(2)": of a call with two arguments; "def f(...": of a
+        block that Python runs."""
         if name[0] == "(":
             return self._called(obj, int(name[1:-1]))
         if name.startswith("def "):

@@ -1,4 +1,4 @@
-"""Instances of script classes that live in the program: rushlight.script(instance)."""
+"""Instances of script classes that belong to the program: rushlight.script(instance)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ for _name in (
 
 
 def script_object(obj: Any) -> RecursiveScriptClass:
-    """The object's state in an object of its class."""
+    """Return an object of the compiled class with the instance's state."""
     d = entry()
     if type(obj).__module__ == "builtins":
         raise TypeError(f"{type(obj)!r} is a built-in class")

@@ -1,4 +1,4 @@
-"""rushlight.script: what is given decides which part compiles it."""
+"""rushlight.script: chooses the part that compiles the object."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def script(
     _rcb: Any = None,
     example_inputs: Any = None,
 ) -> Any:
-    """Compiles a function, a class or a torch.nn.Module, and all that it calls.
+    """Compile a function, a class or a torch.nn.Module, and everything that it calls.
 
-    Functions give a ScriptFunction, modules a ScriptModule; a class is given back, ready to be used
-    in programs.
+    The result is a ScriptFunction for a function and a ScriptModule for a module; a class is
+    returned itself, ready to be used in programs.
     """
     warn_of_optimize(optimize)
     if not is_enabled():
@@ -55,7 +55,7 @@ def script(
 
 
 def script_method(fn: Any) -> Any:
-    """Marks a method of a subclass of ScriptModule as part of its program."""
+    """Make a method of a subclass of ScriptModule part of its program."""
     from .torch_modules import ScriptMethodStub
 
     if not is_enabled():

@@ -1,4 +1,4 @@
-"""CompilationUnit: functions from a text, whose other names are those of the caller."""
+"""CompilationUnit: functions from a text; its other names are looked up in the caller's frame."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .scope import Scope
 
 
 class _Callback(Scope):
-    """Names through a function that gives an object or None."""
+    """Names through a function that returns an object or None."""
 
     __slots__ = ("rcb",)
 
@@ -38,7 +38,7 @@ class CompilationUnit:
             self.define(lang, None, _frames_up + 1)
 
     def define(self, lang: str, rcb: Any = None, _frames_up: int = 0) -> None:
-        """More functions; a name that is there already is an error."""
+        """Add functions; a name that exists already is an error."""
         frame = sys._getframe(_frames_up + 1)
         known: dict[str, ScriptFunction] = self.__dict__["_functions"]
         scope = (
@@ -63,7 +63,7 @@ class CompilationUnit:
         return found
 
     def create_function(self, qualified_name: str, graph: Any, shouldMangle: bool = False) -> Any:
-        """A function of a Graph's copy."""
+        """Make a function from a copy of a Graph."""
         known = self.__dict__["_functions"]
         if qualified_name in known and not shouldMangle:
             raise RuntimeError(f"method '{qualified_name}' already defined.")
@@ -72,7 +72,7 @@ class CompilationUnit:
         return made
 
     def find_function(self, name: str) -> Any:
-        """The function, or None."""
+        """Return the function, or None."""
         return self.__dict__["_functions"].get(name.removeprefix("__torch__."))
 
     def get_functions(self) -> list[Any]:
