@@ -1,8 +1,8 @@
-/* torch, when it is there: what the extension keeps of it. */
+/* find_torch.c -- finds torch, if it is imported, and what the extension needs of it. */
 #include "exchange.h"
 #include "layout.h"
 
-/* torch.NAME stands for the number; a name that this torch lacks is left out. */
+/* Map torch.NAME to the number; a name that this torch lacks is skipped. */
 static int add_name(py_state *st, PyObject *torch, const char *name, long number)
 {
   PyObject *object = PyObject_GetAttrString(torch, name);
@@ -18,7 +18,7 @@ static int add_name(py_state *st, PyObject *torch, const char *name, long number
   return result;
 }
 
-/* dtypes, layouts, memory formats and quantization schemes: programs know them by number. */
+/* Fill dtypes, layouts, memory formats and quantization schemes: programs use their numbers. */
 static int fill_torch_names(py_state *st, PyObject *torch)
 {
   static const char *const formats[] = {"contiguous_format", "preserve_format", "channels_last",

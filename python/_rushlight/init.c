@@ -1,4 +1,4 @@
-/* The extension module: its functions, its state, its callbacks from the library. */
+/* init.c -- the extension module: its functions, its state, its callbacks from the library. */
 #include "ir.h"
 #include "limits.h"
 #include "script.h"
@@ -26,7 +26,7 @@ static void release_results(rush_value *results, size_t n)
     rush_value_release(results[i]);
 }
 
-/* What a call gave, released: nothing, an object, a tuple. */
+/* Convert the results of a call and release them: nothing, an object, a tuple. */
 static PyObject *py_results(py_call *call, rush_value *results, size_t n, bool as_tuple)
 {
   PyObject *out = NULL;
@@ -47,7 +47,7 @@ static PyObject *py_results(py_call *call, rush_value *results, size_t n, bool a
   return out;
 }
 
-/* Call an operator; where no argument says what kind of tensors the results are, they are ours if
+/* Call an operator; if no argument determines the kind of the resulting tensors, they are ours if
  * `ours`. */
 static PyObject *run_operator(py_state *st, const char *name, PyObject *const *args, size_t n_args,
                               PyObject *kwnames, bool ours)
@@ -67,8 +67,8 @@ static PyObject *run_operator(py_state *st, const char *name, PyObject *const *a
   }
   call.saw_ours |= ours && !call.saw_torch && !call.saw_numpy;
   rush_call_options options = RUSH_CALL_OPTIONS_INIT;
-  /* Views of our tensors are recorded in any case: one that requires nothing yet may be written to
-   * with something that does. */
+  /* Views of our tensors are always recorded: one that requires no grad yet may be written to with
+   * a value that does. */
   options.record_gradients =
     (call.saw_ours || py_args_require_grad(&call)) && py_get_grad_mode(st) != PY_GRAD_OFF;
   py_limits_begin(&limits, st, NULL, &options);
@@ -405,8 +405,8 @@ static PyObject *py_compile_counters(PyObject *m, PyObject *unused)
     (unsigned long long)n.interpreted, "functions", (unsigned long long)n.functions);
 }
 
-/* Raise OSError's class with errno and filename if nothing can be found at the path (bytes).  0, or
- * -1. */
+/* Raise OSError's class with errno and filename if there is nothing at the path (bytes).  Returns
+ * 0, or -1. */
 static int check_path(PyObject *path)
 {
   struct stat s;
@@ -420,7 +420,7 @@ static int check_path(PyObject *path)
   return -1;
 }
 
-/* Operators and passes of a shared object, in the module's context. */
+/* Load operators and passes of a shared object into the module's context. */
 static PyObject *py_load_plugin(PyObject *m, PyObject *arg)
 {
   py_state *st = PyModule_GetState(m);
@@ -472,7 +472,8 @@ static PyObject *py_load_value(PyObject *m, PyObject *args, PyObject *kwargs)
 
 /* -- Callbacks --------------------------------------------------------------------------------- */
 
-/* print() of a program goes to sys.stdout; an exception there is raised when the call returns. */
+/* Print to sys.stdout for print() of a program; an exception there is raised when the call
+ * returns. */
 static void print_to_python(void *user, const char *text, size_t n_bytes)
 {
   PyGILState_STATE gil = PyGILState_Ensure();
@@ -658,7 +659,7 @@ static PyMethodDef functions[] = {
   {"register_types", py_register_types, METH_O, "classes of types by kind"},
   {NULL, NULL, 0, NULL}};
 
-/* The context lives until the process ends: tensors handed out may outlive the module object. */
+/* The context lives until the process ends: returned tensors may outlive the module object. */
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, module_exec}, {0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                         .m_name = "rushlight._rushlight",

@@ -1,8 +1,8 @@
-/* Graphs, blocks, nodes and values of backend.h as Python objects.  rushlight/ir.py adds to these
- * types what can be said in Python.
+/* ir.c -- graphs, blocks, nodes and values of backend.h as Python objects.  rushlight/ir.py adds
+ * the methods that can be written in Python.
  *
  * A block, node or value holds the Python object of its graph, so the graph lives as long as any of
- * them; a handle of what was destroyed says so when it is used. */
+ * them; using the handle of a destroyed one raises an error. */
 #include "ir.h"
 #include "script.h"
 
@@ -73,7 +73,7 @@ Py_hash_t py_ir_hash(PyObject *self)
   return (Py_hash_t)((uintptr_t)((py_ir *)self)->p >> 4) & PY_SSIZE_T_MAX;
 }
 
-/* Is the node or value still there? */
+/* Check that the node or value is live. */
 int py_ir_live(PyObject *o)
 {
   py_state *st = ST(o);
@@ -89,7 +89,7 @@ int py_ir_live(PyObject *o)
   return is ? 0 : -1;
 }
 
-/* An argument of the kind that is wanted, of the same graph as `of`. */
+/* Check that an argument has the required kind and belongs to the same graph as `of`. */
 const void *py_ir_want(PyObject *of, PyObject *o, int kind)
 {
   py_state *st = ST(of);
@@ -380,7 +380,7 @@ end:
   return result;
 }
 
-/* insertGraph(graph, inputs): its nodes, copied; what its outputs became. */
+/* insertGraph(graph, inputs): copies its nodes; returns the values of its outputs. */
 static PyObject *graph_insert_graph(PyObject *self, PyObject *args)
 {
   PyObject *from, *list, *result = NULL;

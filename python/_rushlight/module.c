@@ -1,4 +1,7 @@
-/* The type of modules. */
+/* module.c -- the type of modules.
+ *
+ * A Module represents an object of a program; attributes are converted when they are read and
+ * cached, so that parameters and submodules keep their identity. */
 #include "layout.h"
 #include "limits.h"
 #include "script.h"
@@ -26,7 +29,8 @@ PyObject *py_module_dump(py_module *self, rush_dump what, const char *method)
 }
 /* -- Modules ----------------------------------------------------------------------------------- */
 
-/* One Module for one object: what a program gives back is what Python has already. */
+/* Register the Module of an object: a result of a program that is this object becomes the same
+ * Module. */
 static void module_enrol(py_module *m)
 {
   PyObject *key = PyLong_FromVoidPtr(rush_module_value(m->module).as.heap),
@@ -57,7 +61,8 @@ static void module_leave(py_module *m)
   Py_XDECREF(key);
 }
 
-/* st->tensors knows which object stands for a tensor of ours, as long as a cache has the pair. */
+/* Add or remove the object of a tensor of ours in st->tensors, which has it while a cache has the
+ * pair. */
 static void publish(py_state *st, PyObject *entry, bool on)
 {
   PyObject *tensor = PyTuple_GET_ITEM(entry, 1);
@@ -141,7 +146,7 @@ static bool has_hooks(rush_module *module)
   return t && (rush_class_hook(t, 0, true) || rush_class_hook(t, 0, false));
 }
 
-/* m->trees of an exported program that has some.  0, or -1 with an exception set. */
+/* Set m->trees for an exported program that has some.  Returns 0, or -1 with an exception set. */
 static int find_trees(py_module *m)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -162,7 +167,7 @@ static int find_trees(py_module *m)
   return has_trees && !m->trees ? -1 : 0;
 }
 
-/* Subclasses in Python have more to set up: a method _construct does. */
+/* Make a module; the method _construct of Python subclasses completes it. */
 PyObject *py_module_make(py_state *st, PyTypeObject *type, rush_module *steal)
 {
   py_module *m = (py_module *)type->tp_alloc(type, 0);
@@ -225,7 +230,7 @@ static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
   return out;
 }
 
-/* Where a tensor of torch's has its elements; NULL: not known. */
+/* Return the address of the elements of a tensor of torch's; NULL: unknown. */
 static void *elements_of(py_state *st, PyObject *o)
 {
   py_geometry g;
@@ -237,8 +242,8 @@ static void *elements_of(py_state *st, PyObject *o)
   return g.data;
 }
 
-/* The object stands for the attribute as long as its value is v: what (object, our tensor, address
- * of its elements) remembers. */
+/* Cache the object for the attribute while its value is v: (object, our tensor, address of its
+ * elements). */
 static int module_remember(py_module *m, PyObject *name, PyObject *o, rush_value v)
 {
   PyObject *tensor = v.tag == RUSH_TAG_TENSOR ? py_tensor_wrap(m->state, v) : Py_NewRef(Py_None);
@@ -259,7 +264,7 @@ static int module_remember(py_module *m, PyObject *name, PyObject *o, rush_value
   return result;
 }
 
-static bool stands_for(py_state *st, PyObject *entry, rush_value v)
+static bool is_wrapper_of(py_state *st, PyObject *entry, rush_value v)
 {
   PyObject *o = PyTuple_GET_ITEM(entry, 0), *tensor = PyTuple_GET_ITEM(entry, 1);
 
@@ -270,15 +275,15 @@ static bool stands_for(py_state *st, PyObject *entry, rush_value v)
          rush_module_value(((py_module *)o)->module).as.heap == v.as.heap;
 }
 
-/* The object that stood for the attribute before, new; NULL without an exception. */
+/* Return the cached object of the attribute, new; NULL without an exception. */
 static PyObject *module_recall(py_module *m, PyObject *name, rush_value v)
 {
   PyObject *entry = m->cache ? PyDict_GetItem(m->cache, name) : NULL;
 
-  return entry && stands_for(m->state, entry, v) ? Py_NewRef(PyTuple_GET_ITEM(entry, 0)) : NULL;
+  return entry && is_wrapper_of(m->state, entry, v) ? Py_NewRef(PyTuple_GET_ITEM(entry, 0)) : NULL;
 }
 
-/* True if the object's memory may not be written to. */
+/* True if the object's memory is read-only. */
 static bool is_read_only(PyObject *o)
 {
   Py_buffer b;
@@ -293,7 +298,7 @@ static bool is_read_only(PyObject *o)
 }
 static int set_slot(py_module *m, PyObject *name, PyObject *o);
 
-/* requires_grad of torch's tensor is ours too. */
+/* Copy requires_grad of torch's tensor to ours. */
 static void follow_grad(py_state *st, PyObject *o, rush_tensor *t)
 {
   if (!st->torch_tensor || !PyObject_TypeCheck(o, (PyTypeObject *)st->torch_tensor) ||
@@ -310,8 +315,7 @@ static void follow_grad(py_state *st, PyObject *o, rush_tensor *t)
   Py_XDECREF(grad);
 }
 
-/* Tensors of torch's may have got other memory (`p.data = ...`, `module.to(...)`): the program
- * follows. */
+/* Make the program use the present memory of torch's tensors (`p.data = ...`, `module.to(...)`). */
 int py_module_refresh(py_module *m)
 {
   PyObject *name, *entry;
@@ -332,7 +336,7 @@ int py_module_refresh(py_module *m)
     if (at == was || !at)
       continue;
     rush_value v = py_unlocked_object_attr(rush_module_value(m->module), PyUnicode_AsUTF8(name));
-    if (stands_for(m->state, entry, v))
+    if (is_wrapper_of(m->state, entry, v))
       result = set_slot(m, name, o); /* the key is there: the dict keeps its form */
     rush_value_release(v);
   }
@@ -340,8 +344,8 @@ int py_module_refresh(py_module *m)
   return result;
 }
 
-/* The attribute as an object: parameters and submodules are the same at every look.  A tensor that
- * is looked at through torch is made what torch has for it by the class' _parameter. */
+/* Convert the attribute to an object: parameters and submodules are the same in every read.  A
+ * tensor is converted to torch's by the class' _parameter. */
 static PyObject *slot_out(py_module *m, PyObject *name, rush_value v)
 {
   bool keeps = v.tag == RUSH_TAG_TENSOR || rush_object_is_module(v);
@@ -371,8 +375,8 @@ static PyObject *slot_out(py_module *m, PyObject *name, rush_value v)
   return o;
 }
 
-/* The value of an attribute of the program, new; NULL: an exception is set, or (without one) there
- * is none. */
+/* Return the value of an attribute of the program, new; NULL: an exception is set, or (without one)
+ * there is none. */
 static PyObject *module_slot(py_module *m, PyObject *name)
 {
   const char *text = PyUnicode_AsUTF8(name);
@@ -386,8 +390,8 @@ static PyObject *module_slot(py_module *m, PyObject *name)
   return o;
 }
 
-/* The program's methods are stronger than what Python's classes have of the same name, Python's
- * other attributes than the program's. */
+/* The program's methods have priority over those of Python's classes, Python's other attributes
+ * over the program's. */
 static PyObject *module_getattro(PyObject *self, PyObject *name)
 {
   PyObject *found = PyObject_GenericGetAttr(self, name);
@@ -434,8 +438,8 @@ static bool attr_is_tensor(rush_value object, const char *name)
   return false;
 }
 
-/* A program may write to what it keeps: a tensor on read-only memory is copied.  Steals *v where
- * that fails. */
+/* Copy a tensor on read-only memory: a program may write to what it keeps.  Steals *v on
+ * failure. */
 static int own_memory(py_state *st, rush_value *v)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -517,7 +521,7 @@ static int set_slot(py_module *m, PyObject *name, PyObject *o)
   rush_value_release(v);
   return result;
 }
-/* The very value that another module has for the same object. */
+/* Use the same value that another module has for the same object. */
 static int share_slot(py_module *m, PyObject *name, PyObject *o, py_module *like, const char *there)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -535,8 +539,8 @@ static int share_slot(py_module *m, PyObject *name, PyObject *o, py_module *like
   rush_value_release(v);
   return result;
 }
-/* Set an attribute of the program: False when it has none of this name.  (No tp_setattro: then
- * nn.Module could not be a base.) */
+/* Set an attribute of the program; returns False if it has none of this name.  (Without
+ * tp_setattro, since nn.Module could not be a base then.) */
 static PyObject *module_set(PyObject *self, PyObject *args)
 {
   py_module *m = (py_module *)self, *like = NULL;
@@ -561,7 +565,7 @@ static PyObject *module_py_slot(PyObject *self, PyObject *name)
     PyErr_SetObject(PyExc_AttributeError, name);
   return o;
 }
-/* A method of the program, whatever Python's class has of that name. */
+/* Return a method of the program, whatever Python's class has of that name. */
 static PyObject *module_program_method(PyObject *self, PyObject *name)
 {
   py_module *m = (py_module *)self;
@@ -576,7 +580,7 @@ static PyObject *module_program_method(PyObject *self, PyObject *name)
   }
   return py_method_new(m->state, self, text);
 }
-/* (name, kind) of every attribute, in order. */
+/* Return (name, kind) of every attribute, in order. */
 static PyObject *module_slots_list(PyObject *self, PyObject *unused)
 {
   py_module *m = (py_module *)self;
@@ -595,7 +599,7 @@ static PyObject *module_slots_list(PyObject *self, PyObject *unused)
   }
   return list;
 }
-/* The program of another module becomes this one's too, with its state. */
+/* Use the program of another module, with its state. */
 static PyObject *module_adopt(PyObject *self, PyObject *other)
 {
   py_module *m = (py_module *)self, *from = (py_module *)other;
@@ -638,7 +642,7 @@ static PyObject *module_same(PyObject *self, PyObject *other)
     rush_module_value(a->module).as.heap == rush_module_value(b->module).as.heap);
 }
 
-/* `training` of an object and of all below it. */
+/* Set `training` of an object and of all below it. */
 static int set_training(py_state *st, rush_value object, bool on)
 {
   rush_error err = RUSH_ERROR_INIT;

@@ -474,7 +474,7 @@ static void append_arm(fuser *f, const point_arm *a, tape_type k, uint16_t *regs
       return;
     }
     uint16_t args[3] = {regs[t->a], n_args > 1 ? regs[t->b] : 0, n_args > 2 ? regs[t->c] : 0};
-    uint16_t dst = new_value(f, tape_gives_bool((tape_op)t->op) ? TY_BOOL : type, reach);
+    uint16_t dst = new_value(f, tape_op_is_bool((tape_op)t->op) ? TY_BOOL : type, reach);
 
     *add_instr(f) =
       (wide_instr){t->op,  (uint8_t)type, t->op == TAPE_CVT ? (uint8_t)resolve(t->b, k) : 0,

@@ -161,7 +161,7 @@ struct ir_graph {
   uint32_t next_id, next_origin;
   uint64_t kinds_made; /* one bit for each kind that a node ever had: ir_graph_may_have */
   ir_node *insert_at; /* tools insert new nodes before this one; NULL: at the end */
-  ir_name **names;   /* debug names: hash chains (ir/names.c) */
+  ir_name **names;   /* debug names: hash chains (ir/value_names.c) */
   uint32_t n_names, n_buckets;
   struct kept_types {
     type_store *types;

@@ -82,7 +82,7 @@ __all__ = [
     "wait",
 ]
 
-# Which part has a name, and torch.jit's older names by theirs.
+# The part that defines each name, and torch.jit's older names by theirs.
 _PARTS = {
     "decorators": (
         *(
@@ -126,11 +126,13 @@ _WHERE = {name: (part, name) for part, names in _PARTS.items() for name in names
 }
 _MODULES = (
     *(
+        "attribute_errors",
         "classes",
         "containers",
         "dataclass",
+        "decorator_flags",
         "decorators",
-        "door",
+        "entry",
         "exported",
         "freezing",
         "frontend",
@@ -140,8 +142,6 @@ _MODULES = (
         "futures",
         "hooks",
         "kinds",
-        "marks",
-        "misfits",
         "modules",
         "names",
         "objects",
@@ -167,7 +167,7 @@ def _unwrap_optional(x: Any) -> Any:
 
 
 def _part(name: str) -> Any:
-    """The module rushlight.jit.NAME; the profiler is rushlight's."""
+    """Return the module rushlight.jit.NAME; the profiler is rushlight's."""
     full = "rushlight.profiler" if name == "profiler" else f"{__name__}.{name}"
     __import__(full)
     return sys.modules[full]

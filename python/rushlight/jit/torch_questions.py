@@ -15,7 +15,7 @@ from torch._library.utils import handle_dispatch_mode
 from torch.jit._trace import TracerWarning
 from torch.overrides import TorchFunctionMode
 
-from .door import door
+from .entry import entry
 from .torch_trace import (
     DISPATCH,
     ONLY_CONSTANTS,
@@ -157,7 +157,7 @@ def _scripted_by_torch(original: Callable) -> Callable:
         fn = getattr(self, "_torchdynamo_inline", None)
         if current() is None or not inspect.isfunction(fn):
             return original(self, *args, **kwargs)
-        return door().function(fn)(*args, **kwargs)
+        return entry().function(fn)(*args, **kwargs)
 
     return call
 

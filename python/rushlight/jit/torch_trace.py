@@ -32,7 +32,7 @@ from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 from torch.jit._trace import TracerWarning
 
 from .. import _rushlight
-from .door import door
+from .entry import entry
 
 _here = threading.local()
 _patch_lock = threading.RLock()
@@ -288,7 +288,7 @@ class Tracer:
 
     def __init__(self, type: Any = None) -> None:
         """`type`: of the module whose method is traced."""
-        self.recorder = _rushlight.Recorder(door().unit, type)
+        self.recorder = _rushlight.Recorder(entry().unit, type)
         self.n_open = 0  # calls of submodules
         self.values: dict[int, int | str] = {}  # by id of the tensor; paths of attributes
         self.named: set[int] = set()  # values that have names, or need none
@@ -627,7 +627,7 @@ class Tracer:
                     f"that are called during a "
                     "trace must be registered as submodules of the thing being traced."
                 )
-            declared = door().unit.type_of_object(callee).method(method)
+            declared = entry().unit.type_of_object(callee).method(method)
             owner, call = [self.recorder.attribute(path)], {"method": method}
         arguments = declared.arguments[len(owner) :]
         given = dict(zip((a[0] for a in arguments), args, strict=False)) | kwargs

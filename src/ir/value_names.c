@@ -1,4 +1,4 @@
-/* ir/names.c -- debug names of values: unique in a graph and assigned as in PyTorch. */
+/* ir/value_names.c -- debug names of values: unique in a graph and assigned as in PyTorch. */
 #include <stddef.h>
 #include <stdlib.h>
 

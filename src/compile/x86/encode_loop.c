@@ -1,4 +1,4 @@
-/* compile/x86/emit.c -- machine code of a whole loop around a body: entry, steps of several
+/* compile/x86/encode_loop.c -- machine code of a whole loop around a body: entry, steps of several
  * vectors, the remainder, constants, exit. Remainders use masked loads and stores; with AVX2 bool
  * bytes go through the stack. Short bodies are repeated until loop and body weigh about the same.
  *
