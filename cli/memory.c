@@ -67,7 +67,7 @@ bool memory_end(cli *c, rush_error *err)
   return c->options->limit_bytes || rush_context_set_limit_bytes(c->context, 0, err) == RUSH_OK;
 }
 
-void memory_say(memory_use *m, cli *c)
+void memory_print(memory_use *m, cli *c)
 {
   char peak[32];
 

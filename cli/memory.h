@@ -17,7 +17,7 @@ typedef struct memory_use {
  * reason. */
 bool memory_expect(cli *c, rush_module *m, const call_args *a, memory_use *out, int *code);
 /* Print the memory used, after the call. */
-void memory_say(memory_use *m, cli *c);
+void memory_print(memory_use *m, cli *c);
 /* Remove the limit, since the call is over.  Returns false with the error set. */
 bool memory_end(cli *c, rush_error *err);
 

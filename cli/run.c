@@ -132,7 +132,7 @@ static int call_method(cli *c, rush_module *m, const call_args *a, run_output *t
                              &result, &err) != RUSH_OK)
     return cli_report(c, &err);
   if (to->memory)
-    memory_say(&to->used, c);
+    memory_print(&to->used, c);
   code = give_result(c, to, result);
   rush_value_release(result);
   return code;

@@ -71,7 +71,7 @@ static bool judge(cli *c, rush_value call, performed *p, char *why, size_t size)
 /* True if the program can observe whether its results require grad.  PyTorch's calls were recorded
  * with gradients on, so such a program is replayed the same way; all others are called as users
  * call them. */
-static bool asks_of_gradients(cli *c, rush_module *m)
+static bool uses_gradients(cli *c, rush_module *m)
 {
   static const char *const operators[] = {
     "prim::requires_grad ", "aten::is_leaf ",      "prim::is_leaf ",
@@ -127,7 +127,7 @@ static int replay(cli *c, const char *model, const char *calls_path, tally *t, c
     return code;
   }
   rush_value calls = calls_entry(recorded, "calls");
-  t->records = asks_of_gradients(c, m);
+  t->records = uses_gradients(c, m);
   c->capture = true;
   for (size_t i = 0; i < rush_value_len(calls) && code == 0; i++) {
     char reason[1000];

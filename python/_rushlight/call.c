@@ -1,5 +1,5 @@
-/* A call of compiled code, from Python's arguments to Python's result; and small things that many
- * files say. */
+/* call.c -- a call of compiled code, from Python's arguments to Python's result; and small
+ * functions that many files use. */
 #include "limits.h"
 #include "script.h"
 
@@ -55,9 +55,9 @@ bool py_args_require_grad(const py_call *call)
   return false;
 }
 
-/* Where torch is imported a call may record whenever torch would.  Without torch one records if
- * gradients were asked for: an argument requires grad, or it is inside enable_grad(), or (found
- * later, by records_in_training) the module is in training mode. */
+/* Set whether the call records.  With torch imported a call may record whenever torch would.
+ * Without torch it records if gradients were requested: an argument requires grad, or it is inside
+ * enable_grad(), or (found later, by records_in_training) the module is in training mode. */
 static void choose_gradients(const py_call *call, rush_call_options *options)
 {
   const py_grad_mode mode = py_get_grad_mode(call->state);
@@ -79,8 +79,8 @@ static bool is_training(rush_value object)
   return training;
 }
 
-/* True if the module that is called, or one among the arguments, is in training mode.  Waits for
- * locks: without the GIL. */
+/* True if the called module, or one among the arguments, is in training mode.  Waits for locks,
+ * without the GIL. */
 static bool records_in_training(const py_callee *c, const py_args *a)
 {
   bool training = !c->function && is_training(c->module ? rush_module_value(c->module) : c->object);
@@ -111,8 +111,8 @@ static rush_status run_callee(const py_callee *c, const py_args *a, rush_call_op
                           a->n_named, options, result, err);
 }
 
-/* The callee's buffers into the options: new values, for free_buffers.  0, or -1 with an exception
- * set. */
+/* Put the callee's buffers into the options: new values, for free_buffers.  Returns 0, or -1 with
+ * an exception set. */
 static int convert_buffers(py_call *call, const py_callee *c, rush_call_options *options)
 {
   const Py_ssize_t n = c->buffers ? PyTuple_GET_SIZE(c->buffers) : 0;

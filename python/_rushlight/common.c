@@ -127,7 +127,7 @@ const char *py_buffer_format(rush_dtype d)
 
 /* -- Python that failed inside a program ------------------------------------------------------- */
 
-/* "  file(line): function", a line for each frame of a traceback, innermost first. */
+/* Format "  file(line): function", a line for each frame of a traceback, innermost first. */
 static PyObject *places(PyObject *traceback)
 {
   PyObject *text = PyUnicode_FromString("");
@@ -146,7 +146,7 @@ static PyObject *places(PyObject *traceback)
   return text;
 }
 
-/* A pending exception of Python code that a program called, as PyTorch tells it: a RuntimeError
+/* Convert a pending exception of Python code that a program called, as PyTorch does: a RuntimeError
  * that names it. */
 rush_status py_fail_in_call(rush_error *err)
 {

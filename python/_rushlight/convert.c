@@ -1,5 +1,5 @@
-/* Values across the border between Python and the library, both ways; tensors come in by
- * tensor_in.c. */
+/* convert.c -- converts values between Python and the library, both ways; tensor_in.c converts
+ * incoming tensors. */
 #include "exchange.h"
 #include "rushlight/script.h"
 
@@ -49,7 +49,7 @@ static const char *const device_names[] = {
   "cpu",    "cuda",  "mkldnn", "opengl", "opencl", "ideep", "hip", "fpga", "maia", "xla",
   "vulkan", "metal", "xpu",    "mps",    "meta",   "hpu",   "ve",  "lazy", "ipu",  "mtia"};
 
-/* A device of torch's: "cpu", "cpu:0". */
+/* Convert a device of torch's: "cpu", "cpu:0". */
 static int device_to_value(PyObject *o, rush_value *out)
 {
   PyObject *type = PyObject_GetAttrString(o, "type");
@@ -277,7 +277,7 @@ static PyObject *tensor_out(py_call *call, rush_value v)
   return array;
 }
 
-/* The Python class of a scripted one (borrowed), or NULL. */
+/* Return the Python class of a scripted one (borrowed), or NULL. */
 static PyObject *class_of(py_state *st, rush_value v)
 {
   const char *name = st->classes ? rush_value_class(v) : NULL;
@@ -294,8 +294,8 @@ static PyObject *enum_out(py_call *call, rush_value v)
              : py_value_wrap(call->state, call->state->enum_type, v);
 }
 
-/* An instance of the Python class with the same attributes, as PyTorch gives it; modules and
- * futures as the wrapper makes them. */
+/* Make an instance of the Python class with the same attributes, as PyTorch does; the wrapper makes
+ * modules and futures. */
 static PyObject *instance_out(py_call *call, rush_value v)
 {
   py_state *st = call->state;
@@ -421,8 +421,8 @@ static PyObject *device_out(py_call *call, rush_value v)
   return device;
 }
 
-/* A container or an object that stands in another one is converted once, wherever it stands: parts
- * that are shared stay shared, and n lists that hold the one before twice are n lists, not 2^n. */
+/* Convert a container or an object inside another one, once for all its occurrences: shared parts
+ * remain shared, and n lists that hold the one before twice are n lists, not 2^n. */
 static PyObject *part_out(py_call *call, rush_value v, PyObject *(*make)(py_call *, rush_value))
 {
   PyObject *key = NULL, *o = NULL;
@@ -500,8 +500,8 @@ PyObject *py_from_value(py_call *call, rush_value v)
 
 /* -- The end of a call ------------------------------------------------------------------------- */
 
-/* A program gave its argument another shape (squeeze_, resize_, set_): torch's tensor gets it too.
- * */
+/* Give torch's tensor the new shape of an argument that the program reshaped (squeeze_, resize_,
+ * set_). */
 static PyObject *reshape_torch(py_call *call, const py_seen *s)
 {
   int n = rush_tensor_n_dims(s->tensor.as.tensor);

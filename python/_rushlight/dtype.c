@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The dtype of that name, or -1. */
+/* Return the dtype of that name, or -1. */
 static int named_dtype(const char *name)
 {
   for (int d = 0; d < RUSH_N_DTYPES; d++) {
@@ -24,7 +24,7 @@ static int refuse_dtype(PyObject *o)
   return -1;
 }
 
-/* Python's own types mean what numpy and torch take them for. */
+/* Return the dtype of Python's own types, as numpy and torch interpret them. */
 static int python_dtype(PyObject *o)
 {
   return o == (PyObject *)&PyBool_Type      ? RUSH_BOOL
@@ -34,7 +34,7 @@ static int python_dtype(PyObject *o)
                                             : -1;
 }
 
-/* The numpy.dtype that o is, or is the scalar class of (np.float32); new.  NULL without an
+/* Return the numpy.dtype that o is, or whose scalar class it is (np.float32); new.  NULL without an
  * exception: it is neither. */
 static PyObject *numpy_dtype(PyObject *o)
 {
@@ -55,7 +55,7 @@ static PyObject *numpy_dtype(PyObject *o)
   return made;
 }
 
-/* By its name, in the machine's byte order. */
+/* Convert a numpy dtype by its name, in the machine's byte order. */
 static int from_numpy_dtype(PyObject *dtype)
 {
   PyObject *name = PyObject_GetAttrString(dtype, "name"),

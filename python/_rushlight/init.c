@@ -1,4 +1,4 @@
-/* The extension module: its functions, its state, its callbacks from the library. */
+/* init.c -- the extension module: its functions, its state, its callbacks from the library. */
 #include "ir.h"
 #include "limits.h"
 #include "operator.h"
@@ -174,8 +174,8 @@ static PyObject *py_compile_counters(PyObject *m, PyObject *unused)
     (unsigned long long)n.interpreted, "functions", (unsigned long long)n.functions);
 }
 
-/* Raise OSError's class with errno and filename if nothing can be found at the path (bytes).  0, or
- * -1. */
+/* Raise OSError's class with errno and filename if there is nothing at the path (bytes).  Returns
+ * 0, or -1. */
 static int check_path(PyObject *path)
 {
   struct stat s;
@@ -189,7 +189,7 @@ static int check_path(PyObject *path)
   return -1;
 }
 
-/* Operators and passes of a shared object, in the module's context. */
+/* Load operators and passes of a shared object into the module's context. */
 static PyObject *py_load_plugin(PyObject *m, PyObject *arg)
 {
   py_state *st = PyModule_GetState(m);
@@ -241,7 +241,8 @@ static PyObject *py_load_value(PyObject *m, PyObject *args, PyObject *kwargs)
 
 /* -- Callbacks --------------------------------------------------------------------------------- */
 
-/* print() of a program goes to sys.stdout; an exception there is raised when the call returns. */
+/* Print to sys.stdout for print() of a program; an exception there is raised when the call
+ * returns. */
 static void print_to_python(void *user, const char *text, size_t n_bytes)
 {
   PyGILState_STATE gil = PyGILState_Ensure();
@@ -434,7 +435,7 @@ static PyMethodDef functions[] = {
   {"register_types", py_register_types, METH_O, "classes of types by kind"},
   {NULL, NULL, 0, NULL}};
 
-/* The context lives until the process ends: tensors handed out may outlive the module object. */
+/* The context lives until the process ends: returned tensors may outlive the module object. */
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, module_exec}, {0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                         .m_name = "rushlight._rushlight",

@@ -1,8 +1,8 @@
-/* Graphs, blocks, nodes and values of backend.h as Python objects.  rushlight/ir.py adds to these
- * types what can be said in Python.
+/* ir.c -- graphs, blocks, nodes and values of backend.h as Python objects.  rushlight/ir.py adds
+ * the methods that can be written in Python.
  *
  * A block, node or value holds the Python object of its graph, so the graph lives as long as any of
- * them; a handle of what was destroyed says so when it is used. */
+ * them; using the handle of a destroyed one raises an error. */
 #include "ir.h"
 #include "script.h"
 
@@ -286,7 +286,7 @@ end:
   return result;
 }
 
-/* insertGraph(graph, inputs): its nodes, copied; what its outputs became. */
+/* insertGraph(graph, inputs): copies its nodes; returns the values of its outputs. */
 static PyObject *graph_insert_graph(PyObject *self, PyObject *args)
 {
   PyObject *from, *list, *result = NULL;

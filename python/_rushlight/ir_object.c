@@ -67,7 +67,7 @@ Py_hash_t py_ir_hash(PyObject *self)
   return (Py_hash_t)((uintptr_t)((py_ir *)self)->p >> 4) & PY_SSIZE_T_MAX;
 }
 
-/* Is the node or value still there? */
+/* Check that the node or value is live. */
 int py_ir_live(PyObject *o)
 {
   py_state *st = ST(o);
@@ -83,7 +83,7 @@ int py_ir_live(PyObject *o)
   return is ? 0 : -1;
 }
 
-/* An argument of the kind that is wanted, of the same graph as `of`. */
+/* Check that an argument has the required kind and belongs to the same graph as `of`. */
 const void *py_ir_want(PyObject *of, PyObject *o, int kind)
 {
   py_state *st = ST(of);

@@ -1,4 +1,7 @@
-/* The type of modules. */
+/* module.c -- the type of modules.
+ *
+ * A Module represents an object of a program; attributes are converted when they are read and
+ * cached, so that parameters and submodules keep their identity. */
 #include "ir.h"
 #include "limits.h"
 #include "module.h"
@@ -75,8 +78,8 @@ static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
   return out;
 }
 
-/* The program's methods are stronger than what Python's classes have of the same name, Python's
- * other attributes than the program's. */
+/* The program's methods have priority over those of Python's classes, Python's other attributes
+ * over the program's. */
 static PyObject *module_getattro(PyObject *self, PyObject *name)
 {
   PyObject *found = PyObject_GenericGetAttr(self, name);
@@ -112,8 +115,8 @@ static PyObject *module_getattro(PyObject *self, PyObject *name)
   return found;
 }
 
-/* Set an attribute of the program: False when it has none of this name.  (No tp_setattro: then
- * nn.Module could not be a base.) */
+/* Set an attribute of the program; returns False if it has none of this name.  (Without
+ * tp_setattro, since nn.Module could not be a base then.) */
 static PyObject *module_set(PyObject *self, PyObject *args)
 {
   py_module *m = (py_module *)self, *like = NULL;
@@ -138,7 +141,7 @@ static PyObject *module_py_slot(PyObject *self, PyObject *name)
     PyErr_SetObject(PyExc_AttributeError, name);
   return o;
 }
-/* A method of the program, whatever Python's class has of that name. */
+/* Return a method of the program, whatever Python's class has of that name. */
 static PyObject *module_program_method(PyObject *self, PyObject *name)
 {
   py_module *m = (py_module *)self;
@@ -153,7 +156,7 @@ static PyObject *module_program_method(PyObject *self, PyObject *name)
   }
   return py_method_new(m->state, self, text);
 }
-/* (name, kind) of every attribute, in order. */
+/* Return (name, kind) of every attribute, in order. */
 static PyObject *module_slots_list(PyObject *self, PyObject *unused)
 {
   py_module *m = (py_module *)self;
@@ -172,7 +175,7 @@ static PyObject *module_slots_list(PyObject *self, PyObject *unused)
   }
   return list;
 }
-/* The program of another module becomes this one's too, with its state. */
+/* Use the program of another module, with its state. */
 static PyObject *module_adopt(PyObject *self, PyObject *other)
 {
   py_module *m = (py_module *)self, *from = (py_module *)other;
@@ -215,7 +218,7 @@ static PyObject *module_same(PyObject *self, PyObject *other)
     rush_module_value(a->module).as.heap == rush_module_value(b->module).as.heap);
 }
 
-/* `training` of an object and of all below it. */
+/* Set `training` of an object and of all below it. */
 static int set_training(py_state *st, rush_value object, bool on)
 {
   rush_error err = RUSH_ERROR_INIT;

@@ -13,8 +13,8 @@ void py_module_leave(py_module *m);
 
 /* -- module_slots.c ---------------------------------------------------------------------------- */
 
-/* The value of an attribute of the program, new; NULL: an exception is set, or (without one) there
- * is none. */
+/* Return the value of an attribute of the program, new; NULL: an exception is set, or (without one)
+ * there is none. */
 PyObject *py_slot_get(py_module *m, PyObject *name);
 bool py_slot_exists(py_module *m, const char *name);
 /* 0, or -1 with an exception set. */

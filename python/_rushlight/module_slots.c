@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-/* st->tensors knows which object stands for a tensor of ours, as long as a cache has the pair. */
+/* Add or remove the object of a tensor of ours in st->tensors, which has it while a cache has the
+ * pair. */
 static void publish(py_state *st, PyObject *entry, bool on)
 {
   PyObject *tensor = PyTuple_GET_ITEM(entry, 1);
@@ -39,7 +40,7 @@ void py_slots_forget(py_module *m)
     publish(m->state, entry, false);
 }
 
-/* Where a tensor of torch's has its elements; NULL: not known. */
+/* Return the address of the elements of a tensor of torch's; NULL: unknown. */
 static void *elements_of(py_state *st, PyObject *o)
 {
   py_geometry g;
@@ -51,8 +52,8 @@ static void *elements_of(py_state *st, PyObject *o)
   return g.data;
 }
 
-/* The object stands for the attribute as long as its value is v: what (object, our tensor, address
- * of its elements) remembers. */
+/* Cache the object for the attribute while its value is v: (object, our tensor, address of its
+ * elements). */
 static int module_remember(py_module *m, PyObject *name, PyObject *o, rush_value v)
 {
   PyObject *tensor = v.tag == RUSH_TAG_TENSOR ? py_tensor_wrap(m->state, v) : Py_NewRef(Py_None);
@@ -73,7 +74,7 @@ static int module_remember(py_module *m, PyObject *name, PyObject *o, rush_value
   return result;
 }
 
-static bool stands_for(py_state *st, PyObject *entry, rush_value v)
+static bool is_wrapper_of(py_state *st, PyObject *entry, rush_value v)
 {
   PyObject *o = PyTuple_GET_ITEM(entry, 0), *tensor = PyTuple_GET_ITEM(entry, 1);
 
@@ -84,15 +85,15 @@ static bool stands_for(py_state *st, PyObject *entry, rush_value v)
          rush_module_value(((py_module *)o)->module).as.heap == v.as.heap;
 }
 
-/* The object that stood for the attribute before, new; NULL without an exception. */
+/* Return the cached object of the attribute, new; NULL without an exception. */
 static PyObject *module_recall(py_module *m, PyObject *name, rush_value v)
 {
   PyObject *entry = m->cache ? PyDict_GetItem(m->cache, name) : NULL;
 
-  return entry && stands_for(m->state, entry, v) ? Py_NewRef(PyTuple_GET_ITEM(entry, 0)) : NULL;
+  return entry && is_wrapper_of(m->state, entry, v) ? Py_NewRef(PyTuple_GET_ITEM(entry, 0)) : NULL;
 }
 
-/* True if the object's memory may not be written to. */
+/* True if the object's memory is read-only. */
 static bool is_read_only(PyObject *o)
 {
   Py_buffer b;
@@ -106,7 +107,7 @@ static bool is_read_only(PyObject *o)
   return yes;
 }
 
-/* requires_grad of torch's tensor is ours too. */
+/* Copy requires_grad of torch's tensor to ours. */
 static void follow_grad(py_state *st, PyObject *o, rush_tensor *t)
 {
   if (!st->torch_tensor || !PyObject_TypeCheck(o, (PyTypeObject *)st->torch_tensor) ||
@@ -134,8 +135,8 @@ static bool attr_is_tensor(rush_value object, const char *name)
   return false;
 }
 
-/* A program may write to what it keeps: a tensor on read-only memory is copied.  Steals *v where
- * that fails. */
+/* Copy a tensor on read-only memory: a program may write to what it keeps.  Steals *v on
+ * failure. */
 static int own_memory(py_state *st, rush_value *v)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -210,8 +211,7 @@ int py_slot_set(py_module *m, PyObject *name, PyObject *o)
   return result;
 }
 
-/* Tensors of torch's may have got other memory (`p.data = ...`, `module.to(...)`): the program
- * follows. */
+/* Make the program use the present memory of torch's tensors (`p.data = ...`, `module.to(...)`). */
 int py_module_refresh(py_module *m)
 {
   PyObject *name, *entry;
@@ -232,7 +232,7 @@ int py_module_refresh(py_module *m)
     if (at == was || !at)
       continue;
     rush_value v = py_unlocked_object_attr(rush_module_value(m->module), PyUnicode_AsUTF8(name));
-    if (stands_for(m->state, entry, v))
+    if (is_wrapper_of(m->state, entry, v))
       result = py_slot_set(m, name, o); /* the key is there: the dict keeps its form */
     rush_value_release(v);
   }
@@ -240,8 +240,8 @@ int py_module_refresh(py_module *m)
   return result;
 }
 
-/* The attribute as an object: parameters and submodules are the same at every look.  A tensor that
- * is looked at through torch is made what torch has for it by the class' _parameter. */
+/* Convert the attribute to an object: parameters and submodules are the same in every read.  A
+ * tensor is converted to torch's by the class' _parameter. */
 static PyObject *slot_out(py_module *m, PyObject *name, rush_value v)
 {
   bool keeps = v.tag == RUSH_TAG_TENSOR || rush_object_is_module(v);
@@ -271,8 +271,8 @@ static PyObject *slot_out(py_module *m, PyObject *name, rush_value v)
   return o;
 }
 
-/* The value of an attribute of the program, new; NULL: an exception is set, or (without one) there
- * is none. */
+/* Return the value of an attribute of the program, new; NULL: an exception is set, or (without one)
+ * there is none. */
 PyObject *py_slot_get(py_module *m, PyObject *name)
 {
   const char *text = PyUnicode_AsUTF8(name);
@@ -296,7 +296,7 @@ bool py_slot_exists(py_module *m, const char *name)
   return false;
 }
 
-/* The very value that another module has for the same object. */
+/* Use the same value that another module has for the same object. */
 int py_slot_share(py_module *m, PyObject *name, PyObject *o, py_module *like, const char *there)
 {
   rush_error err = RUSH_ERROR_INIT;

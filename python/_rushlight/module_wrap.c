@@ -3,7 +3,8 @@
 #include "module.h"
 #include "rushlight/script.h"
 
-/* One Module for one object: what a program gives back is what Python has already. */
+/* Register the Module of an object: a result of a program that is this object becomes the same
+ * Module. */
 void py_module_enrol(py_module *m)
 {
   PyObject *key = PyLong_FromVoidPtr(rush_module_value(m->module).as.heap),
@@ -45,7 +46,7 @@ static bool has_hooks(rush_module *module)
   return t && (rush_class_hook(t, 0, true) || rush_class_hook(t, 0, false));
 }
 
-/* m->trees of an exported program that has some.  0, or -1 with an exception set. */
+/* Set m->trees for an exported program that has some.  Returns 0, or -1 with an exception set. */
 static int find_trees(py_module *m)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -64,7 +65,7 @@ static int find_trees(py_module *m)
   return has_trees && !m->trees ? -1 : 0;
 }
 
-/* Subclasses in Python have more to set up: a method _construct does. */
+/* Make a module; the method _construct of Python subclasses completes it. */
 PyObject *py_module_make(py_state *st, PyTypeObject *type, rush_module *steal)
 {
   py_module *m = (py_module *)type->tp_alloc(type, 0);

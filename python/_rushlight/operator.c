@@ -10,7 +10,7 @@ static void release_results(rush_value *results, size_t n)
     rush_value_release(results[i]);
 }
 
-/* What a call gave, released: nothing, an object, a tuple. */
+/* Convert the results of a call and release them: nothing, an object, a tuple. */
 static PyObject *py_results(py_call *call, rush_value *results, size_t n, bool as_tuple)
 {
   PyObject *out = NULL;
@@ -31,7 +31,7 @@ static PyObject *py_results(py_call *call, rush_value *results, size_t n, bool a
   return out;
 }
 
-/* Call an operator; where no argument says what kind of tensors the results are, they are ours if
+/* Call an operator; if no argument determines the kind of the resulting tensors, they are ours if
  * `ours`. */
 static PyObject *run_operator(py_state *st, const char *name, PyObject *const *args, size_t n_args,
                               PyObject *kwnames, bool ours)
@@ -51,8 +51,8 @@ static PyObject *run_operator(py_state *st, const char *name, PyObject *const *a
   }
   call.saw_ours |= ours && !call.saw_torch && !call.saw_numpy;
   rush_call_options options = RUSH_CALL_OPTIONS_INIT;
-  /* Views of our tensors are recorded in any case: one that requires nothing yet may be written to
-   * with something that does. */
+  /* Views of our tensors are always recorded: one that requires no grad yet may be written to with
+   * a value that does. */
   options.record_gradients =
     (call.saw_ours || py_args_require_grad(&call)) && py_get_grad_mode(st) != PY_GRAD_OFF;
   py_limits_begin(&limits, st, NULL, &options);

@@ -1,6 +1,6 @@
 /* _rushlight/script.c -- the Python types Unit, Type and Function over rushlight/script.h. A unit
- * holds the Python object that answers the compiler's questions (script_host.c). The thin Python
- * layer above has the manners of torch.jit; here are only conversions of arguments and errors. */
+ * holds the Python object that answers the compiler's requests (script_host.c). The Python layer
+ * above implements torch.jit's interface; this file only converts arguments and errors. */
 #include "script.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ static PyObject *type_or_raise(py_unit *u, rush_status st, const rush_type *t, r
 
 /* -- Units ------------------------------------------------------------------------------------- */
 
-static py_unit *make_unit(PyTypeObject *type, PyObject *host, bool is_lent)
+static py_unit *make_unit(PyTypeObject *type, PyObject *host, bool is_borrowed)
 {
   static const char *const questions[] = {"name", "attr",    "type",   "class_attr",
                                          "default", "call", "called", "block"};
@@ -23,7 +23,7 @@ static py_unit *make_unit(PyTypeObject *type, PyObject *host, bool is_lent)
   if (!u)
     return NULL;
   u->state = st;
-  u->types = is_lent ? NULL : PyDict_New();
+  u->types = is_borrowed ? NULL : PyDict_New();
   for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
     u->ask[i] = PyObject_GetAttrString(host, questions[i]);
     if (!u->ask[i]) {
@@ -33,13 +33,13 @@ static py_unit *make_unit(PyTypeObject *type, PyObject *host, bool is_lent)
   }
   rush_host h = py_host;
   h.user = u;
-  h.gives_user = is_lent;
-  if ((!is_lent && !u->types) || rush_unit_create(st->context, &h, &u->unit, &err) != RUSH_OK) {
+  h.gives_user = is_borrowed;
+  if ((!is_borrowed && !u->types) || rush_unit_create(st->context, &h, &u->unit, &err) != RUSH_OK) {
     Py_DECREF(u);
     (void)py_raise(st, &err);
     return NULL;
   }
-  u->is_lent = is_lent;
+  u->is_borrowed = is_borrowed;
   return u;
 }
 
@@ -62,13 +62,13 @@ static void unit_dealloc(PyObject *self)
   for (size_t i = 0; i < sizeof u->ask / sizeof *u->ask; i++)
     Py_XDECREF(u->ask[i]);
   Py_XDECREF(u->types);
-  if (u->unit && !u->is_lent)
+  if (u->unit && !u->is_borrowed)
     rush_unit_release(u->unit);
   type->tp_free(self);
   Py_DECREF(type);
 }
 
-/* New list of the functions from number `first` on. */
+/* Return a new list of the functions from number `first` on. */
 static PyObject *text_functions(py_unit *u, size_t first)
 {
   PyObject *list = PyList_New(0);
@@ -269,7 +269,7 @@ static PyObject *unit_find_type(PyObject *self, PyObject *arg)
   return py_type_wrap(u, t);
 }
 
-/* convert(object, type): as a call's result would come back; TypeError where it does not fit. */
+/* convert(object, type): as if returned by a call; TypeError if it does not fit. */
 static PyObject *unit_convert(PyObject *self, PyObject *args)
 {
   py_unit *u = (py_unit *)self;
@@ -291,7 +291,7 @@ static PyObject *unit_convert(PyObject *self, PyObject *args)
   return out;
 }
 
-/* set_attr(object, name, value): of the attribute's type. */
+/* set_attr(object, name, value): converts to the attribute's type. */
 static PyObject *unit_set_attr(PyObject *self, PyObject *args)
 {
   py_unit *u = (py_unit *)self;
@@ -363,7 +363,7 @@ static PyObject *unit_type_of_object(PyObject *self, PyObject *o)
   return py_type_wrap(u, rush_object_type(v));
 }
 
-/* register_class(type, python_class): values of one are those of the other. */
+/* register_class(type, python_class): values of one become instances of the other. */
 static PyObject *unit_register_class(PyObject *self, PyObject *args)
 {
   py_unit *u = (py_unit *)self;
@@ -382,7 +382,7 @@ static PyObject *unit_register_class(PyObject *self, PyObject *args)
   Py_RETURN_NONE;
 }
 
-/* set_wrapper(f): f(ScriptObject, kind) makes what Python sees of modules ("module"), futures
+/* set_wrapper(f): f(ScriptObject, kind) makes Python's objects for modules ("module"), futures
  * ("future") and awaitables ("awaitable") in results. */
 static PyObject *unit_set_wrapper(PyObject *self, PyObject *f)
 {
@@ -392,7 +392,8 @@ static PyObject *unit_set_wrapper(PyObject *self, PyObject *f)
   Py_RETURN_NONE;
 }
 
-/* hold(object, type): a ScriptObject that is the value, so that programs and Python share it. */
+/* hold(object, type): returns a ScriptObject that is the value, so that programs and Python share
+ * it. */
 static PyObject *unit_hold(PyObject *self, PyObject *args)
 {
   py_state *st = ((py_unit *)self)->state;
@@ -414,7 +415,7 @@ static PyObject *unit_hold(PyObject *self, PyObject *args)
   return out;
 }
 
-/* take(object): the value that a ScriptObject of hold() is, as Python's own. */
+/* take(object): returns the value of a ScriptObject of hold(), as Python's own. */
 static PyObject *unit_take(PyObject *self, PyObject *o)
 {
   py_state *st = ((py_unit *)self)->state;
@@ -443,7 +444,7 @@ PyObject *py_set_error(PyObject *m, PyObject *args)
   Py_RETURN_NONE;
 }
 
-/* future_result(object): what a Future holds; raises what its task raised. */
+/* future_result(object): returns the result of a Future; raises what its task raised. */
 PyObject *py_future_result(PyObject *m, PyObject *o)
 {
   py_state *st = PyModule_GetState(m);

@@ -1,7 +1,7 @@
-/* _rushlight/script_host.c -- the compiler's questions to Python: a rush_host whose functions call
+/* _rushlight/script_host.c -- the compiler's requests to Python: a rush_host whose functions call
  * methods of a Python object and read the tuples they return. Pending exceptions become errors of
- * the compiler with their text, and KeyboardInterrupt stays pending, so that it reaches the user.
- * Answers are held until the compiler has read them. */
+ * the compiler with their text, except KeyboardInterrupt, which remains pending, so that it reaches
+ * the user. Answers are held until the compiler has read them. */
 #include "script.h"
 
 #include <frameobject.h>
@@ -13,8 +13,8 @@
 static const char *const front_end[] = {"FrontendError", "NotSupportedError",
                                         "UnsupportedNodeError", "UnknownTypeError"};
 
-/* The pending exception as the compiler's error.  What is no Exception (KeyboardInterrupt) stays
- * pending. */
+/* Convert the pending exception to the compiler's error.  One that is not an Exception
+ * (KeyboardInterrupt) remains pending. */
 static rush_status fail_with_python(rush_error *err)
 {
   PyObject *type, *value, *traceback;
@@ -51,8 +51,8 @@ static const char *text_item(PyObject *answer, Py_ssize_t i)
   return i < PyTuple_GET_SIZE(answer) ? PyUnicode_AsUTF8(PyTuple_GET_ITEM(answer, i)) : NULL;
 }
 
-/* An array that lives as long as the answer: the answer is a tuple, its holder a pair of it and
- * bytes. */
+/* Allocate an array that lives as long as the answer: the answer is a tuple, its holder a pair of
+ * it and bytes. */
 static void *array_for(PyObject **owner, size_t n_bytes)
 {
   PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(n_bytes ? n_bytes : 1));
@@ -116,7 +116,7 @@ static int read_value(py_unit *u, PyObject *o, PyObject *type, rush_name *out)
   return result == 0 ? 0 : -1;
 }
 
-/* `answer` is a tuple (kind, ...), or None: unknown. */
+/* Read an answer: a tuple (kind, ...), or None: unknown. */
 static int read_parts(py_unit *u, PyObject *answer, PyObject **owner, rush_name *out)
 {
   Py_ssize_t n = PyTuple_GET_SIZE(answer);
@@ -283,7 +283,7 @@ static bool has_no_annotation(PyObject *scope, const char *name)
   return none;
 }
 
-/* What is said of a default that is not of the parameter's type. */
+/* Fail because a default does not have the parameter's type. */
 static void fail_default(py_unit *u, PyObject *scope, const char *name, const rush_type *type)
 {
   rush_error ignored = RUSH_ERROR_INIT;
@@ -303,7 +303,8 @@ static void fail_default(py_unit *u, PyObject *scope, const char *name, const ru
   rush_error_clear(&ignored);
 }
 
-/* The host gives (object,), None, or NotImplemented for a default that is none of this overload. */
+/* Get a default: the host returns (object,), None, or NotImplemented for a default of another
+ * overload. */
 static rush_status ask_default(void *user, void *scope, const char *name, const rush_type *type,
                                rush_value *out, rush_error *err)
 {
@@ -335,7 +336,7 @@ static rush_status ask_default(void *user, void *scope, const char *name, const 
   return st;
 }
 
-/* The function of Python's gave something of another type. */
+/* Fail because the Python function returned another type. */
 static rush_status fail_result(py_call *call, PyObject *answer, const rush_type *type,
                                rush_error *err)
 {

@@ -1,4 +1,7 @@
-/* The Tensor type: a window on the operator table. */
+/* tensor.c -- the Tensor type: its methods are operators of the table.
+ *
+ * Attributes that are not found in the type are looked up as operators; arithmetic calls them
+ * directly.  Basic indices become view operators here, all others are resolved in indexing.py. */
 #include "exchange.h"
 
 #include <string.h>
@@ -16,7 +19,7 @@ static void tensor_dealloc(PyObject *self)
 
 /* -- Attributes -------------------------------------------------------------------------------- */
 
-/* The sizes as a rushlight.Size, which is a tuple: filled in place, as cheap as one. */
+/* Return the sizes as a rushlight.Size, a subclass of tuple: filled in place, as fast as one. */
 static PyObject *get_shape(PyObject *self, void *unused)
 {
   PyTypeObject *size = (PyTypeObject *)((py_tensor *)self)->state->size_class;
@@ -314,14 +317,14 @@ static PyObject *tensor_index(PyObject *self)
   return item;
 }
 
-/* What operators take: tensors of anybody's, and numbers. */
+/* True for operands of operators: any library's tensors, and numbers. */
 static bool is_operand(PyObject *x)
 {
   return py_state_of(x) || PyLong_Check(x) || PyFloat_Check(x) || PyComplex_Check(x) ||
          PyIndex_Check(x) || PyObject_CheckBuffer(x) || PyObject_HasAttrString(x, "__dlpack__");
 }
 
-/* The state is in whichever operand is ours. */
+/* Run a binary operator; the state comes from the operand that is ours. */
 static PyObject *binary(const char *name, PyObject *a, PyObject *b)
 {
   PyObject *args[2] = {a, b};
@@ -392,7 +395,7 @@ static PyObject *tensor_compare(PyObject *a, PyObject *b, int op)
   return binary(names[op], a, b);
 }
 
-/* x[i], x[i:j], x[..., None], x[mask]: one view operator per index. */
+/* Apply x[i], x[i:j], x[..., None], x[mask]: one view operator per index. */
 static PyObject *apply_index(py_state *st, PyObject *x, PyObject *index, Py_ssize_t *dim)
 {
   PyObject *d = PyLong_FromSsize_t(*dim), *result = NULL;
@@ -423,8 +426,8 @@ static PyObject *apply_index(py_state *st, PyObject *x, PyObject *index, Py_ssiz
   return result;
 }
 
-/* Does an index go by views alone?  Lists, tensors, booleans and everything else are Python's
- * (indexing.py). */
+/* True if an index needs only views.  Lists, tensors, booleans and everything else are handled in
+ * Python (indexing.py). */
 static bool is_basic(PyObject *all)
 {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all); i++) {
@@ -509,7 +512,7 @@ static int tensor_contains(PyObject *self, PyObject *item)
   return yes;
 }
 
-/* Any operator that takes self first: x.relu(), x.view(2, 3). */
+/* Return any operator that takes self first: x.relu(), x.view(2, 3). */
 static PyObject *tensor_getattro(PyObject *self, PyObject *name)
 {
   PyObject *found = PyObject_GenericGetAttr(self, name);

@@ -2,7 +2,7 @@
 #include "exchange.h"
 #include "layout.h"
 
-/* torch.NAME stands for the number; a name that this torch lacks is left out. */
+/* Map torch.NAME to the number; a name that this torch lacks is skipped. */
 static int add_name(py_state *st, PyObject *torch, const char *name, long number)
 {
   PyObject *object = PyObject_GetAttrString(torch, name);
@@ -18,7 +18,7 @@ static int add_name(py_state *st, PyObject *torch, const char *name, long number
   return result;
 }
 
-/* dtypes, layouts, memory formats and quantization schemes: programs know them by number. */
+/* Fill dtypes, layouts, memory formats and quantization schemes: programs use their numbers. */
 static int fill_torch_names(py_state *st, PyObject *torch)
 {
   static const char *const formats[] = {"contiguous_format", "preserve_format", "channels_last",
@@ -106,7 +106,8 @@ int py_set_random_state(PyObject *o, const char *method, const char *bytes)
   return r ? 0 : -1;
 }
 
-/* torch's random state around a call that may draw numbers, so that torch.manual_seed counts. */
+/* Exchange torch's random state around a call that may draw numbers, so that torch.manual_seed
+ * takes effect. */
 int py_sync_generator(py_state *st, bool into_torch)
 {
   PyObject *torch = PyImport_ImportModule("torch");

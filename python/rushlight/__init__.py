@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _OWN = """Cancel Cancelled EnumValue Error ScriptObject __version__ as_tensor compile_counters dtype
 empty_cache from_dlpack get_cpu get_num_threads get_rng_state load_value manual_seed memory_stats
 reset_peak_memory_stats save_value set_cpu set_num_threads set_rng_state tensor""".split()
-# Which part has a name. Parts also finish types of the extension (methods: Tensor; ir: Graph, Node
-# ...): hence those names.
+# The part that defines each name. Parts also finish types of the extension (methods: Tensor; ir:
+# Graph, Node ...), under these names.
 _PARTS = {
     "archives": "save",
     "call_limits": "limits set_limits",
@@ -62,8 +62,8 @@ globals().update((name, getattr(_rushlight, name)) for name in _OWN)
 
 
 def _module_class(made: bool = True) -> type[_ScriptModule]:
-    """What `load` makes (`made`), or what users derive from: where torch is imported, a
-    torch.nn.Module too."""
+    """Return the class that `load` makes (`made`), or that users derive from; if torch is imported,
+    it is also a torch.nn.Module."""
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "nn") or not hasattr(torch.nn, "Module"):
         from .jit.script_module import ScriptModule
@@ -75,7 +75,7 @@ def _module_class(made: bool = True) -> type[_ScriptModule]:
 
 
 def _part(name: str) -> Any:
-    """The module rushlight.NAME."""
+    """Return the module rushlight.NAME."""
     __import__(f"{__name__}.{name}")
     return sys.modules[f"{__name__}.{name}"]
 
@@ -116,12 +116,12 @@ def load(
 ) -> _ScriptModule:
     """Open a TorchScript (.pt) or torch.export (.pt2) archive.
 
-    `f` is a path (mapped: weights are used in place), bytes, or an open binary file. Weights go to
-    the CPU, whatever device they were on, or with `map_location="meta"` are not read: then they
-    have sizes only. Other devices are refused. The values of `_extra_files` become the contents of
-    the archive's files of these names. `check_full` checks the CRC of every record; `copy` reads
+    `f` is a path (mapped: weights are used in place), bytes, or an open binary file. Weights are
+    loaded to the CPU, whatever device they were on; with `map_location="meta"` they are not read
+    and have only sizes. Other devices are refused. The values of `_extra_files` become the contents
+    of the archive's files of these names. `check_full` checks the CRC of every record; `copy` reads
     the file into memory instead of mapping it, for a file that may change while it is open.
-    `program` names one of the programs of a torch.export package that holds several.
+    `program` names one of the programs of a torch.export package that has several.
     """
     from . import archives
 

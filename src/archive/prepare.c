@@ -14,7 +14,7 @@
 static bool changes_module(call_ctx *cx, const module *m, function *f)
 {
   return m->exported || function_changes_state(cx, f, true) ||
-         function_changes_state(cx, f, false) || function_asks_gradients(cx, f);
+         function_changes_state(cx, f, false) || function_uses_gradients(cx, f);
 }
 
 /* Make a tuple of deep copies of all arguments, positional ones first; sharing among them is kept.
@@ -81,7 +81,7 @@ static rush_status try_call(call_ctx *cx, module *m, const char *method, functio
 
 /* Prepare without arguments: with sample inputs, or without arguments if none are needed; otherwise
  * nothing is run. */
-static rush_status prepare_unasked(call_ctx *cx, module *m, const char *method, function *f)
+static rush_status prepare_without_args(call_ctx *cx, module *m, const char *method, function *f)
 {
   rush_value samples;
   named_arg *kwargs = NULL;
@@ -117,5 +117,5 @@ rush_status module_prepare(call_ctx *cx, module *m, const char *method, const ru
   TRY(module_method(m, method, &f, cx->err));
   TRY(module_place(cx, m, function_prepare(cx, f)));
   return args || kwargs ? try_call(cx, m, method, f, args, n_args, kwargs, n_kwargs)
-                        : prepare_unasked(cx, m, method, f);
+                        : prepare_without_args(cx, m, method, f);
 }

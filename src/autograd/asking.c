@@ -81,9 +81,9 @@ static void search_program(session *s, void *arg)
   search_function(q, q->first);
 }
 
-bool function_asks_gradients(call_ctx *cx, function *f)
+bool function_uses_gradients(call_ctx *cx, function *f)
 {
-  uint8_t seen = atomic_load_explicit(&f->asks_gradients, memory_order_acquire);
+  uint8_t seen = atomic_load_explicit(&f->uses_gradients, memory_order_acquire);
 
   if (seen == NOT_LOOKED_AT) {
     call_ctx quiet = *cx;
@@ -94,7 +94,7 @@ bool function_asks_gradients(call_ctx *cx, function *f)
     if (st == RUSH_ELIMIT || st == RUSH_ECANCELLED || st == RUSH_ENOMEM)
       return false; /* the call will say so; the next one looks again */
     seen = q.found ? ASKS : ASKS_NOT; /* what cannot be compiled cannot ask */
-    atomic_store_explicit(&f->asks_gradients, seen, memory_order_release);
+    atomic_store_explicit(&f->uses_gradients, seen, memory_order_release);
   }
   return seen == ASKS;
 }

@@ -102,7 +102,7 @@ rush_status autograd_ask(rush_call *c) RUSH_CHECKED;
 /* asking.c: true if the function, or one that it may call, uses gradients (grad, backward,
  * retain_grad): a call of it records even if the caller did not request it.  The first query
  * compiles the functions it calls. */
-bool function_asks_gradients(call_ctx *cx, struct function *f);
+bool function_uses_gradients(call_ctx *cx, struct function *f);
 /* Make the result of such a call, unless the caller requested recording, no longer require grad. */
 void autograd_forget(rush_value v);
 

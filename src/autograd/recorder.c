@@ -70,7 +70,7 @@ static rush_tensor *viewed(const rush_call *c, const rush_tensor *t)
 }
 
 /* True if some formula uses the gradient of the result. */
-static bool is_asked(const op_gradients *g, uint32_t result)
+static bool is_needed(const op_gradients *g, uint32_t result)
 {
   for (uint32_t f = 0; f < g->n; f++)
     for (uint32_t i = 0; i < g->items[f].n_takes; i++)
@@ -112,7 +112,7 @@ static rush_status attach_all(const rush_call *c, grad_record *r, const rush_val
       rush_value v = s->kind == GRAD_LIST ? results[i].as.list->items[k] : results[i];
       if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor)
         continue;
-      if (!is_asked(r->formulas, i))
+      if (!is_needed(r->formulas, i))
         no_grad(c, v.as.tensor);
       else
         TRY(attach(c, r, v.as.tensor, s->first + k));

@@ -1,3 +1,5 @@
+/* base/arena.c -- the bump allocator of arena.h: blocks that double from 4 KB to 256 KB in a list;
+ * a large request gets a block of its own, so that the current one is not abandoned. */
 #include "base/arena.h"
 
 #include <string.h>

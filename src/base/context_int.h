@@ -36,8 +36,8 @@ struct rush_context {
   /* The fields that every allocation uses are adjacent. */
   uint64_t id; /* distinguishes contexts that had the same address one after the other */
   bool limited;
-  bool host_allocator;         /* whether free data blocks are cached */
-  bool caching;                /* of free data blocks */
+  bool host_allocator;         /* the host provided the allocator's functions */
+  bool caching;                /* free data blocks are cached */
   size_t limit_bytes;          /* SIZE_MAX / 4: no limit */
   /* For contexts made without a limit: larger blocks are checked before they are allocated.  0: all
    * are checked, against soft_bytes, which mem_set_limit set; else SIZE_MAX / 4. */

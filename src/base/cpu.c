@@ -1,3 +1,5 @@
+/* base/cpu.c -- detects the machine's instruction sets with cpuid, once, including whether the
+ * system saves the registers. */
 #include "base/cpu.h"
 
 #include <stdatomic.h>

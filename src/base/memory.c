@@ -489,7 +489,7 @@ static inline size_t data_cost(const context *c, size_t n)
  * stays within the limit too. */
 #define HEAP_SLACK (8 << 20)
 
-static void *heap_took(context *c, void *p, size_t n)
+static void *count_allocated(context *c, void *p, size_t n)
 {
   if (UNLIKELY(c->limited && p)) {
     int64_t now =
@@ -500,7 +500,7 @@ static void *heap_took(context *c, void *p, size_t n)
   return p;
 }
 
-static void heap_gave(context *c, size_t n)
+static void count_freed(context *c, size_t n)
 {
   if (LIKELY(!c->limited))
     return;
@@ -538,7 +538,7 @@ void *mem_alloc(context *c, size_t n_bytes)
   size_t n = n_bytes + SIZE_HEADER;
   void *p =
     c->host_allocator ? mem_raw_alloc(&c->opt.allocator, n ? n : 1) : advise(malloc(n ? n : 1), n);
-  return note_size(taken(c, heap_took(c, p, counted), counted), n_bytes);
+  return note_size(taken(c, count_allocated(c, p, counted), counted), n_bytes);
 }
 
 void *mem_alloc_zero(context *c, size_t n_bytes)
@@ -550,7 +550,7 @@ void *mem_alloc_zero(context *c, size_t n_bytes)
   const size_t counted = cost(c, n_bytes);
   if (!take_bytes(c, counted))
     return NULL;
-  return taken(c, heap_took(c, calloc(1, n_bytes ? n_bytes : 1), counted), counted);
+  return taken(c, count_allocated(c, calloc(1, n_bytes ? n_bytes : 1), counted), counted);
 }
 
 void *mem_realloc(context *c, void *p, size_t old_bytes, size_t new_bytes)
@@ -571,8 +571,8 @@ void *mem_realloc(context *c, void *p, size_t old_bytes, size_t new_bytes)
   void *q = taken(c, advise(realloc(p, new_bytes ? new_bytes : 1), new_bytes), counted);
   if (q) {
     give(c, cost(c, old_bytes));
-    (void)heap_took(c, q, counted);
-    heap_gave(c, cost(c, old_bytes));
+    (void)count_allocated(c, q, counted);
+    count_freed(c, cost(c, old_bytes));
   }
   return q;
 }
@@ -587,7 +587,7 @@ void mem_free(context *c, void *p, size_t n_bytes)
     c->opt.allocator.free(c->opt.allocator.user, p, n_bytes + SIZE_HEADER);
   else
     free(p);
-  heap_gave(c, cost(c, n_bytes));
+  count_freed(c, cost(c, n_bytes));
 }
 
 /* -- Data: blocks ------------------------------------------------------------------------------ */
@@ -611,7 +611,7 @@ static void *block_alloc(context *c, size_t n)
 {
   if (c->host_allocator)
     return mem_raw_alloc_aligned(&c->opt.allocator, n);
-  return n >= HUGE_BYTES ? map_huge(n) : heap_took(c, aligned_alloc(DATA_ALIGN, n), n);
+  return n >= HUGE_BYTES ? map_huge(n) : count_allocated(c, aligned_alloc(DATA_ALIGN, n), n);
 }
 
 static void block_free(context *c, void *p, size_t n)
@@ -622,7 +622,7 @@ static void block_free(context *c, void *p, size_t n)
     munmap(p, n);
   } else {
     free(p);
-    heap_gave(c, n);
+    count_freed(c, n);
   }
 }
 

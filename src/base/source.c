@@ -118,7 +118,7 @@ static size_t indentation(const source *s, size_t line)
   return i - line;
 }
 
-static bool line_says(const source *s, size_t line, const char *word)
+static bool line_begins(const source *s, size_t line, const char *word)
 {
   size_t i = line + indentation(s, line), n = strlen(word);
   return i + n <= s->len && memcmp(s->text + i, word, n) == 0;
@@ -126,7 +126,7 @@ static bool line_says(const source *s, size_t line, const char *word)
 
 static bool is_def(const source *s, size_t line)
 {
-  return line_says(s, line, "def ") || line_says(s, line, "async def ");
+  return line_begins(s, line, "def ") || line_begins(s, line, "async def ");
 }
 
 /* True if the line is empty or only a comment. */
@@ -149,7 +149,7 @@ static void function_around(const source *s, size_t line, size_t *from, size_t *
 {
   *from = 0;
   *to = s->len;
-  while (line_says(s, line, "@") && line_end(s, line) < s->len)
+  while (line_begins(s, line, "@") && line_end(s, line) < s->len)
     line = line_end(s, line) + 1;
   for (size_t def = line, depth = indentation(s, line); !is_def(s, line); line = def) {
     do {
@@ -161,7 +161,7 @@ static void function_around(const source *s, size_t line, size_t *from, size_t *
   }
   size_t depth = indentation(s, line), end = line_end(s, line);
   *from = line;
-  while (*from > 0 && line_says(s, line_before(s, *from), "@"))
+  while (*from > 0 && line_begins(s, line_before(s, *from), "@"))
     *from = line_before(s, *from);
   for (*to = end; end < s->len; end = line_end(s, end + 1)) {
     if (is_blank(s, end + 1))

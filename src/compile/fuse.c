@@ -239,6 +239,7 @@ static void add_value(group_desc *g, uint32_t *ids, const rush_graph_value *v, s
   const rush_backend_api *api = g->backend.api;
   value_desc *d = &g->values[g->n_values];
 
+  ASSERT(index <= UINT16_MAX && g->n_values < UINT16_MAX, "a number that has no room");
   ids[g->n_values++] = api->value_id(v);
   *d = (value_desc){
     .from = (uint8_t)from, .is_tensor = api->value_is_tensor(v), .index = (uint16_t)index};
@@ -263,6 +264,7 @@ static void read_node(group_desc *g, uint32_t *ids, const rush_node *n)
   node_desc *d = &g->nodes[g->n_nodes];
 
   d->row = row_of(k, n);
+  ASSERT(d->row, "a group has operators with formulas only");
   d->arms[0] = arm_of(k, n, d->row, DTYPE_FLOAT);
   d->arms[1] = arm_of(k, n, d->row, DTYPE_BOOL);
   for (int i = 0; i < d->row->n_inputs; i++)
@@ -306,6 +308,7 @@ group_desc *group_read(const backend *k, const rush_node *group)
     g->n_inputs = (uint32_t)k->api->block_n_inputs(b);
     g->n_results = (uint32_t)k->api->block_n_outputs(b);
     read_block(g, ids, b);
+    ASSERT(g->n_values == n_values && g->n_nodes <= n, "more values than were counted");
   } else {
     k->api->memory_free(k->ctx, g, n_bytes);
     g = NULL;
@@ -392,6 +395,7 @@ static wide_instr *add_instr(fuser *f)
 /* Return v converted to `type`: bools become 0 and 1. */
 static uint16_t converted(fuser *f, uint16_t v, tape_type type)
 {
+  ASSERT(v < f->n_values || f->failed, "a value that was not made");
   if (f->types[v] == type || f->failed)
     return v;
   uint16_t to = new_value(f, type, f->reach[v]);
@@ -470,7 +474,7 @@ static void append_arm(fuser *f, const point_arm *a, tape_type k, uint16_t *regs
       return;
     }
     uint16_t args[3] = {regs[t->a], n_args > 1 ? regs[t->b] : 0, n_args > 2 ? regs[t->c] : 0};
-    uint16_t dst = new_value(f, tape_gives_bool((tape_op)t->op) ? TY_BOOL : type, reach);
+    uint16_t dst = new_value(f, tape_op_is_bool((tape_op)t->op) ? TY_BOOL : type, reach);
 
     *add_instr(f) =
       (wide_instr){t->op,  (uint8_t)type, t->op == TAPE_CVT ? (uint8_t)resolve(t->b, k) : 0,

@@ -6,7 +6,8 @@
  * are the machine's choice, as in the loops, which differ there between instruction sets (FMA,
  * FLOOR, CEIL, TRUNC, TANH, ERF).
  *
- *   loop_tape -> lower.c (operations on values) -> alloc.c (registers) -> x86/emit.c (loops around)
+ *   loop_tape -> lower.c (operations on values) -> alloc.c (registers) -> x86/encode_loop.c (loops
+ *   around)
  *   -> asm.c (bytes)
  *
  * A compilation takes a few microseconds.  The code is in the context's code memory (code_memory.h)

@@ -593,7 +593,7 @@ static rush_status put_inputs(checker *k, const guard *g, text_buf *t)
 
 /* Print PyTorch's message, then the values found: the numbers if the condition compares some, and
  * the inputs. */
-static rush_status say_failed(checker *k, const guard *g, text_buf *t)
+static rush_status describe_failed(checker *k, const guard *g, text_buf *t)
 {
   static const char *const signs[] = {[GUARD_EQ] = "==", [GUARD_NE] = "!=", [GUARD_LT] = "<",
                                       [GUARD_LE] = "<=", [GUARD_GT] = ">",  [GUARD_GE] = ">="};
@@ -620,7 +620,7 @@ static rush_status fail_guard(checker *k, const guard *g)
   text_buf t;
 
   text_init(&t, k->cx->ctx);
-  rush_status st = say_failed(k, g, &t);
+  rush_status st = describe_failed(k, g, &t);
   if (st == RUSH_OK)
     st = error_set_type(k->cx->err, RUSH_EARGUMENT, k->missing ? "IndexError" : "AssertionError",
                         "%s", text_str(&t));

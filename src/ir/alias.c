@@ -76,6 +76,7 @@ static uint32_t new_group(alias_info *a)
 
 static uint32_t root_of(const alias_info *a, uint32_t i)
 {
+  ASSERT(i < a->n, "a value without a group");
   while (a->parent[i] != i) {
     a->parent[i] = a->parent[a->parent[i]];
     i = a->parent[i];
@@ -90,6 +91,7 @@ static void join(alias_info *a, uint32_t i, uint32_t j)
   if (i == j)
     return;
   uint32_t low = i < j ? i : j, high = i < j ? j : i;
+  ASSERT(a->parent[low] == low && a->parent[high] == high, "only roots are joined");
   a->parent[high] = low;
   a->written[low] |= a->written[high];
 }
@@ -146,7 +148,11 @@ static void add_values(alias_info *a, const ir_block *b)
 
 static truth inverse(truth t) { return t == YES ? NO : t == NO ? YES : MAYBE; }
 
-static truth known(const alias_info *a, const ir_value *v) { return a->known[v->scratch]; }
+static truth known(const alias_info *a, const ir_value *v)
+{
+  ASSERT(v->scratch < a->n, "a value that the analysis has not seen");
+  return a->known[v->scratch];
+}
 
 static truth constant_truth(const ir_node *n)
 {

@@ -161,7 +161,7 @@ struct ir_graph {
   uint32_t next_id, next_origin;
   uint64_t kinds_made; /* one bit for each kind that a node ever had: ir_graph_may_have */
   ir_node *insert_at; /* tools insert new nodes before this one; NULL: at the end */
-  ir_name **names;   /* debug names: hash chains (ir/names.c) */
+  ir_name **names;   /* debug names: hash chains (ir/value_names.c) */
   uint32_t n_names, n_buckets;
   struct kept_types {
     type_store *types;
@@ -192,10 +192,12 @@ static inline uint32_t ir_block_n_inputs(const ir_block *b) { return b->param->n
 static inline uint32_t ir_block_n_outputs(const ir_block *b) { return b->ret->n_inputs; }
 static inline ir_value *ir_block_input(const ir_block *b, uint32_t i)
 {
+  ASSERT(i < b->param->n_outputs, "no such input of the block");
   return b->param->outputs[i];
 }
 static inline ir_value *ir_block_output(const ir_block *b, uint32_t i)
 {
+  ASSERT(i < b->ret->n_inputs, "no such output of the block");
   return b->ret->inputs[i]->value;
 }
 ir_block *ir_block_new(session *s, ir_graph *g, ir_node *owner); /* for ir_node_add_block */
@@ -233,7 +235,11 @@ void ir_node_remove_input(ir_node *n, uint32_t i);
 void ir_node_remove_output(ir_node *n, uint32_t i); /* must have no uses */
 ir_block *ir_node_add_block(session *s, ir_node *n);
 void ir_node_set_input(ir_node *n, uint32_t i, ir_value *v); /* NULL: unset */
-static inline ir_value *ir_node_input(const ir_node *n, uint32_t i) { return n->inputs[i]->value; }
+static inline ir_value *ir_node_input(const ir_node *n, uint32_t i)
+{
+  ASSERT(i < n->n_inputs, "no such input");
+  return n->inputs[i]->value;
+}
 void ir_node_append(ir_node *n, ir_block *b); /* before the return node */
 void ir_node_insert_before(ir_node *n, ir_node *pos);
 void ir_node_insert_after(ir_node *n, ir_node *pos);
@@ -293,6 +299,8 @@ uint32_t ir_graph_add_constant(session *s, ir_graph *g, rush_value v);
 ir_node *ir_constant_new(session *s, ir_graph *g, rush_value v, const type *t);
 static inline rush_value ir_constant_value(const ir_node *n)
 {
+  ASSERT(n->kind == IR_CONSTANT, "not a constant");
+  ASSERT(n->constant < n->graph->n_constants, "a constant outside the pool");
   return n->graph->constants[n->constant];
 }
 /* Get the constant value of v, if its node is a prim::Constant. */

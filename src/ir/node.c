@@ -16,6 +16,10 @@
 
 static void use_unlink(ir_use *u)
 {
+  ASSERT(u->value != NULL, "the slot is not set");
+  ASSERT(u->prev ? u->prev->next == u : u->value->uses == u, "the list of uses lost a use");
+  ASSERT(!u->next || u->next->prev == u, "the list of uses is not doubly linked");
+
   if (u->prev)
     u->prev->next = u->next;
   else
@@ -28,6 +32,9 @@ static void use_unlink(ir_use *u)
 
 static void use_link(ir_use *u, ir_value *v)
 {
+  ASSERT(u->value == NULL, "the slot is still in another list");
+  ASSERT(!v->node->destroyed, "a value of a destroyed node");
+
   u->value = v;
   u->prev = NULL;
   u->next = v->uses;
@@ -51,6 +58,7 @@ void ir_value_replace_all_uses(ir_value *from, ir_value *to)
 {
   if (from == to)
     return;
+  ASSERT(from->node->graph == to->node->graph, "a value of another graph");
   while (from->uses) {
     ir_use *u = from->uses;
     use_unlink(u);
@@ -103,6 +111,7 @@ ir_node *ir_node_new_op(session *s, ir_graph *g, const op *o, ir_value *const *i
 {
   ir_node *n = ir_node_new(s, g, IR_OP, inputs, n_inputs);
 
+  ASSERT(o != NULL, "an operator node needs its operator");
   n->op = o;
   for (uint32_t i = 0; i < o->schema->n_returns; i++)
     ir_node_add_output(s, n, type_runtime(o->schema->returns[i].type));
@@ -112,6 +121,7 @@ ir_node *ir_node_new_op(session *s, ir_graph *g, const op *o, ir_value *const *i
 ir_value *ir_node_insert_output(session *s, ir_node *n, uint32_t at, const type *t)
 {
   ASSERT(at <= n->n_outputs, "no such place for an output");
+  ASSERT(!n->destroyed && t != NULL, "an output without a type, or of a destroyed node");
   ir_graph *g = n->graph;
   ir_value *v = session_alloc_in(s, &g->mem, sizeof *v + (n->outputs ? 0 : sizeof v));
 
@@ -137,6 +147,7 @@ ir_value *ir_node_add_output(session *s, ir_node *n, const type *t)
 void ir_node_insert_input(session *s, ir_node *n, uint32_t at, ir_value *v)
 {
   ASSERT(at <= n->n_inputs, "no such place for an input");
+  ASSERT(!n->destroyed, "an input of a destroyed node");
   ir_use *u = session_alloc_in(s, &n->graph->mem, sizeof *u);
 
   u->user = n;
@@ -155,6 +166,7 @@ void ir_node_add_input(session *s, ir_node *n, ir_value *v)
 
 void ir_node_remove_input(ir_node *n, uint32_t i)
 {
+  ASSERT(i < n->n_inputs, "no such input");
   ir_node_set_input(n, i, NULL);
   memmove(n->inputs + i, n->inputs + i + 1, (n->n_inputs - i - 1) * sizeof(void *));
   n->n_inputs--;
@@ -172,6 +184,7 @@ void ir_node_remove_output(ir_node *n, uint32_t i)
 
 ir_block *ir_node_add_block(session *s, ir_node *n)
 {
+  ASSERT(!n->destroyed, "a block of a destroyed node");
   ir_block *b = ir_block_new(s, n->graph, n);
 
   n->blocks = grow_pointers(s, n->graph, n->blocks, n->n_blocks);
@@ -222,12 +235,16 @@ static void place(ir_node *n)
     n->order = lo + (hi - lo) / 2;
   else
     renumber(n->block);
+  ASSERT(n->prev == ret || n->prev->order < n->order, "order does not grow");
+  ASSERT(n->order < n->next->order, "order does not grow");
 }
 
 void ir_node_insert_after(ir_node *n, ir_node *pos)
 {
   ASSERT(n->block == NULL, "node is already in a block");
   ASSERT(pos->block != NULL && pos->kind != IR_PARAM, "position is in no block");
+  ASSERT(n->graph == pos->block->graph && !n->destroyed, "a node of another graph, or destroyed");
+  ASSERT(pos->next->prev == pos, "the ring is broken");
 
   n->block = pos->block;
   n->prev = pos;
@@ -244,6 +261,7 @@ void ir_node_unlink(ir_node *n)
 {
   ASSERT(n->block != NULL, "node is in no block");
   ASSERT(n != n->block->ret, "the return node closes the ring");
+  ASSERT(n->prev->next == n && n->next->prev == n, "the ring is broken");
 
   n->prev->next = n->next;
   n->next->prev = n->prev;
@@ -281,6 +299,8 @@ static uint32_t block_depth(const ir_block *b)
 
 bool ir_node_is_before(const ir_node *a, const ir_node *b)
 {
+  ASSERT(a->graph == b->graph, "nodes of different graphs have no order");
+  ASSERT(a->block && b->block, "a node in no block has no order");
   if (a->block == b->block)
     return a->order < b->order;
   const ir_node *x = a, *y = b;
@@ -329,6 +349,7 @@ static void destroy_block(ir_block *b)
   unset_block(b);
   while (ir_block_last(b) != b->ret)
     ir_node_destroy(ir_block_last(b));
+  ASSERT(ir_block_first(b) == b->ret, "a node is left in a destroyed block");
   for (uint32_t i = 0; i < b->param->n_outputs; i++)
     ir_value_forget_name(b->param->outputs[i]);
   if (b->graph->insert_at == b->ret)
@@ -346,6 +367,7 @@ void ir_node_destroy_block(ir_node *n, uint32_t i)
 
 void ir_node_destroy(ir_node *n)
 {
+  ASSERT(!n->destroyed, "a node is destroyed twice");
   while (n->n_blocks)
     ir_node_destroy_block(n, n->n_blocks - 1);
   unset_inputs(n);
@@ -445,6 +467,7 @@ bool ir_node_is_of_host(const ir_node *n)
 
 const char *ir_node_kind_name(const ir_node *n)
 {
+  ASSERT(n->kind < N_IR_KINDS && (n->kind != IR_OP || n->op), "a node without a kind");
   if (n->kind == IR_OP)
     return n->op->schema->name;
   if (n->kind == IR_UNKNOWN_OP)
@@ -541,6 +564,7 @@ void ir_node_resolve(session *s, ir_node *n)
     ir_attr_set_string(s, n, "_kind", name);
   n->kind = best ? IR_OP : IR_UNKNOWN_OP;
   n->op = best;
+  ASSERT(best || ir_attr_string(n, "_kind"), "an unknown operator without a name");
 }
 
 static void resolve_block(session *s, ir_block *b)

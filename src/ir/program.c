@@ -35,6 +35,7 @@ static void program_end(type_store *ts)
 {
   program *p = program_of(ts);
 
+  ASSERT(!p->has_ended, "a program ends once");
   p->has_ended = true;
   if (p->front_free)
     p->front_free(p);
@@ -66,6 +67,7 @@ static void program_destroy(type_store *ts)
   program *p = program_of(ts);
   context *c = p->ctx;
 
+  ASSERT(p->has_ended, "a program with code is destroyed");
   table_free(&p->classes);
   table_free(&p->functions);
   arena_free(&p->mem);
@@ -241,6 +243,7 @@ static function *new_function(session *s, program *p, const char *name, const ch
 {
   function *f = session_alloc_in(s, &p->mem, sizeof *f);
 
+  ASSERT(!p->has_ended, "a function for a program that has ended");
   f->program = p;
   f->name = copy_text(s, p, name);
   f->qualified = copy_text(s, p, qualified);
@@ -270,6 +273,7 @@ function *class_add_method(session *s, const type *cls, const char *name)
   class_info *ci = cls->cls;
   function *f = new_function(s, ci->program, name, session_printf(s, "%s.%s", cls->name, name));
 
+  ASSERT(ci->type == cls, "a method of another class");
   f->self = cls;
   GROW_IN(s, &ci->program->mem, ci->methods, ci->n_methods, ci->cap_methods, 4);
   ci->methods[ci->n_methods++] = f;
@@ -280,6 +284,7 @@ void class_share_function(session *s, const type *cls, function *f)
 {
   class_info *ci = cls->cls;
 
+  ASSERT(ci && f->program == ci->program, "a function of another program");
   GROW_IN(s, &ci->program->mem, ci->methods, ci->n_methods, ci->cap_methods, 4);
   ci->methods[ci->n_methods++] = f;
 }
@@ -296,6 +301,7 @@ uint32_t class_add_attr(session *s, const type *cls, const char *name, const typ
   class_info *ci = cls->cls;
   class_attr *a = add_attr(s, ci, &ci->attrs, &ci->n_attrs, &ci->cap_attrs);
 
+  ASSERT(t != NULL, "an attribute without a type");
   a->name = copy_text(s, ci->program, name);
   a->type = t;
   return ci->n_attrs - 1;
@@ -368,6 +374,7 @@ static void undeclare(void *arg)
 
 void function_begin_schema(session *s, function *f, schema *sc)
 {
+  ASSERT(sc != NULL, "a function without a schema");
   undeclare(f);
   f->schema = sc;
   f->owns_defaults = true;
@@ -391,6 +398,8 @@ source *program_add_source(session *s, program *p, const char *name, const char 
 
 void function_set_graph_steal(function *f, ir_graph *g)
 {
+  ASSERT(g != f->graph, "a graph that the function has already");
+  ASSERT(!f->program->has_ended, "a graph for a program that has ended");
   if (g->types == &f->program->types)
     ir_graph_borrow_types(g);
   ir_graph_free(f->graph);

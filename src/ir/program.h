@@ -42,7 +42,7 @@ struct function {
   bool is_static;        /* a method of a class without self */
   bool is_class_method; /* its first parameter, the class, is passed like an object's self */
   _Atomic uint8_t changes_state[2]; /* in eval and in training mode: state_change; see ir/alias.h */
-  _Atomic uint8_t asks_gradients; /* 0: unknown, 1: no, 2: yes; see autograd/record.h */
+  _Atomic uint8_t uses_gradients; /* 0: unknown, 1: no, 2: yes; see autograd/record.h */
   _Atomic(void *) code;  /* run/code.h, made at first call */
   function *next;        /* all functions of the program */
 };

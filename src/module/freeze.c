@@ -1,8 +1,8 @@
 /* module/freeze.c -- freezing a module of an archive: makes a copy whose weights are constants of
- * its code (passes/freeze.h does the work on graphs), and optimises frozen graphs. It runs in a
- * session under the program's lock, because it compiles bodies and adds a class. Modules in
+ * its code (passes/freeze_object.h does the work on graphs), and optimises frozen graphs. It runs
+ * in a session under the program's lock, because it compiles bodies and adds a class. Modules in
  * training mode and of other formats are refused, as in PyTorch. */
-#include "passes/freeze.h"
+#include "passes/freeze_object.h"
 
 #include "module/module.h"
 

@@ -84,8 +84,8 @@ rush_status module_dump(call_ctx *cx, module *m, rush_dump what, const char *met
 rush_status module_code(call_ctx *cx, module *m, const char *method, text_buf *out,
                         rush_value *constants) RUSH_CHECKED;
 
-/* Freezing turns what never changes into constants of the code (passes/freeze.h).  *out is new, of
- * a class of its own, and shares memory with m. */
+/* Freezing turns what never changes into constants of the code (passes/freeze_object.h).  *out is
+ * new, of a class of its own, and shares memory with m. */
 typedef struct freeze_options {
   const char *const *preserved; /* attributes and methods, besides forward */
   size_t n_preserved;

@@ -197,7 +197,7 @@ static bool same_attr(const ir_attr *a, const ir_attr *b)
 
 /* Return the first attribute from `a` on that is not `_kind`, the name from which the operator was
  * resolved. */
-static const ir_attr *told(const ir_attr *a)
+static const ir_attr *next_compared(const ir_attr *a)
 {
   while (a && strcmp(a->name, "_kind") == 0)
     a = a->next;
@@ -206,9 +206,9 @@ static const ir_attr *told(const ir_attr *a)
 
 bool pass_same_attrs(const ir_node *a, const ir_node *b)
 {
-  const ir_attr *x = told(a->attrs), *y = told(b->attrs);
+  const ir_attr *x = next_compared(a->attrs), *y = next_compared(b->attrs);
 
-  for (; x && y; x = told(x->next), y = told(y->next))
+  for (; x && y; x = next_compared(x->next), y = next_compared(y->next))
     if (!same_attr(x, y))
       return false;
   return !x && !y;

@@ -18,7 +18,7 @@ typedef struct folding {
 } folding;
 
 /* True if the result is part of an argument, the same object in each call. */
-static bool gives_item(const ir_node *n)
+static bool returns_item(const ir_node *n)
 {
   return n->kind == IR_TUPLE_INDEX || n->kind == IR_TUPLE_UNPACK ||
          ir_node_is_op(n, "aten::__getitem__");
@@ -32,7 +32,7 @@ static bool may_share(const folding *f, const ir_value *v)
   uint32_t group = alias_group(f->alias, v);
 
   return group == ALIAS_NO_MEMORY || type_is(v->type, TYPE_TUPLE) ||
-         (!alias_is_written(f->alias, v) && (gives_item(v->node) || !f->escapes[group]));
+         (!alias_is_written(f->alias, v) && (returns_item(v->node) || !f->escapes[group]));
 }
 
 static void make_constant(const folding *f, ir_node *n, const rush_value *v)

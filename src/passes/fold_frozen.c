@@ -1,5 +1,5 @@
-/* passes/fold_frozen.c -- optimisations for constant weights (freeze.h): scales and shifts after a
- * convolution or a linear layer are folded into its weights; dropout that does not train is
+/* passes/fold_frozen.c -- optimisations for constant weights (freeze_object.h): scales and shifts
+ * after a convolution or a linear layer are folded into its weights; dropout that does not train is
  * removed.
  *
  * All of them move roundings: results differ in the last bits. */

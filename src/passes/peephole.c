@@ -20,7 +20,7 @@ static ir_value *put_bool(const look *k, ir_node *n, bool b)
   return pass_put_constant(k->s, n, value_bool(b), type_simple(TYPE_BOOL));
 }
 
-static bool may_be_one(const look *k, const ir_value *x, const ir_value *y)
+static bool is_single(const look *k, const ir_value *x, const ir_value *y)
 {
   uint32_t a = alias_group(k->alias, x), b = alias_group(k->alias, y);
 
@@ -30,7 +30,7 @@ static bool may_be_one(const look *k, const ir_value *x, const ir_value *y)
 
 static ir_value *input_if_same(const look *k, const ir_node *n, ir_value *v)
 {
-  return may_be_one(k, v, n->outputs[0]) ? v : NULL;
+  return is_single(k, v, n->outputs[0]) ? v : NULL;
 }
 
 /* -- Numbers ----------------------------------------------------------------------------------- */

@@ -1,3 +1,6 @@
+/* passes/rewrite.c -- replaces matches of a pattern by copies of another graph (tools.h). Matches
+ * are found first, then replaced in order; a match whose nodes an earlier replacement removed is
+ * skipped. Cost: O(nodes + replacements * their size). */
 #include "passes/passes_int.h"
 #include "passes/tools.h"
 

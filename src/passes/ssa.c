@@ -6,11 +6,11 @@
  *   inline: a Loop's condition block moves in front of the loop and to the end of its body;
  *   erase:  each load is replaced by the last stored value.
  *
- * Variables have numbers (see names.h).  The order of carried variables is PyTorch's: sorted by
+ * Variables have numbers (see name_set.h).  The order of carried variables is PyTorch's: sorted by
  * name. */
 #include <string.h>
 
-#include "passes/names.h"
+#include "passes/name_set.h"
 #include "passes/passes_int.h"
 
 /* -- Names ------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* run/actions.c -- the actions of instructions with a site: containers, printing, raising, and
  * calls of operators through the boxed path. They are functions outside the interpreter's loop, so
  * that the loop remains small. Operands that die are moved, not copied, and a kernel may use a
- * dying tensor's buffer, unless the caller lent it. */
+ * dying tensor's buffer, unless the frame only borrows it. */
 #include "run/outputs.h"
 #include "run/actions.h"
 
@@ -11,14 +11,14 @@
 
 /* Return the bits of dying operands whose reference belongs to the caller: neither the kernel nor
  * the frame may release them. */
-static uint64_t return_lent(frame *f, const site *s)
+static uint64_t return_borrowed(frame *f, const site *s)
 {
   const uint32_t *o = operands(f, s);
   uint64_t kept = 0;
 
   for (uint32_t i = 0; i < s->n_args && i < 64; i++)
-    if (o[i] & OPERAND_LAST && frame_is_lent(f, o[i] & OPERAND_INDEX)) {
-      f->lent &= ~(UINT64_C(1) << ((o[i] & OPERAND_INDEX) - f->c->n_kregs));
+    if (o[i] & OPERAND_LAST && frame_is_borrowed(f, o[i] & OPERAND_INDEX)) {
+      f->borrowed &= ~(UINT64_C(1) << ((o[i] & OPERAND_INDEX) - f->c->n_kregs));
       f->regs[o[i] & OPERAND_INDEX] = value_none(); /* the row has it */
       kept |= UINT64_C(1) << i;
     }
@@ -71,7 +71,7 @@ rush_status act_operator(call_ctx *cx, frame *f, const site *s)
                     .state = s->state,
                     .n_args = s->n_args,
                     .n_results = s->n_made,
-                    .last_use = f->lent ? return_lent(f, s) : s->last_use,
+                    .last_use = f->borrowed ? return_borrowed(f, s) : s->last_use,
                     .args = row,
                     .results = results};
   TRY(op_call(&call));

@@ -101,12 +101,12 @@ static rush_status call_in(call_ctx *cx, call_stack *s, const code *c, const rus
   frame *f;
 
   TRY(stack_push(cx, s, c, &f));
-  f->lent = c->lent_args & ~c->unused_args; /* whose registers are free */
+  f->borrowed = c->borrowed_args & ~c->unused_args; /* whose registers are free */
   f->result = leaf;
   for (uint32_t i = 0; i < c->n_args; i++) {
-    bool lent = i < 64 && (c->lent_args >> i & 1);
+    bool borrowed = i < 64 && (c->borrowed_args >> i & 1);
 
-    if (!lent)
+    if (!borrowed)
       f->regs[c->n_kregs + i] = value_retain(args[i]);
     else if (!(c->unused_args >> i & 1))
       f->regs[c->n_kregs + i] = args[i];
@@ -228,7 +228,7 @@ rush_status function_call_bound(call_ctx *cx, function *f, const rush_value *sel
                                 const rush_value *args, uint32_t n_args, const named_arg *kwargs,
                                 uint32_t n_kwargs, rush_value *result)
 {
-  if (UNLIKELY(!cx->recorder && !cx->frames && function_asks_gradients(cx, f)))
+  if (UNLIKELY(!cx->recorder && !cx->frames && function_uses_gradients(cx, f)))
     return call_recorded(cx, f, self, args, n_args, kwargs, n_kwargs, result);
   TRY(function_prepare(cx, f)); /* the schema may be completed with the body */
   const schema *sc = f->schema;

@@ -84,7 +84,7 @@ struct code {
   bool is_group;       /* a group's subgraph, run if its backend cannot run a call */
   /* bit i: argument i is unused, or only read by called operators of the outermost block: a caller
    * that keeps it alive need not pass a reference */
-  uint64_t lent_args;
+  uint64_t borrowed_args;
   uint64_t unused_args; /* the unused ones among these */
   ir_graph *graph;     /* the graph it was made from, if passes changed it; owned */
   uint32_t n_ins, n_sites, n_operands, n_constants, n_places;

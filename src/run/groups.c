@@ -1,6 +1,6 @@
 /* run/groups.c -- nodes of external operators: the state that their `prepare` makes, and the code
  * of their subgraphs, which runs when a backend leaves a call to the interpreter. */
-#include "run/emit_int.h"
+#include "run/bytecode_int.h"
 #include "run/stack.h"
 
 /* Interpret the subgraph of the node. */

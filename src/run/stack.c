@@ -112,7 +112,7 @@ rush_status stack_push(call_ctx *cx, call_stack *s, const code *c, frame **out)
   f->pc = c->code;
   f->prev = s->frame;
   f->fut = NULL;
-  f->lent = 0;
+  f->borrowed = 0;
   f->chunk = s->top;
   f->used_before = s->top->used;
   f->dst = NO_REG;
@@ -317,7 +317,7 @@ static bool unwind_task(call_ctx *cx, call_stack *s, frame *base, unwinding *u)
   s->group_place = last->c->is_group ? place_of_frame(s, last) : NULL;
   for (frame *f = s->frame, *end = last->prev; f != end; f = s->frame) {
     for (uint32_t i = f->c->n_kregs; i < f->c->n_regs; i++)
-      if (!frame_is_lent(f, i))
+      if (!frame_is_borrowed(f, i))
         value_release(f->regs[i]);
     future *fut = f->fut;
     stack_pop(cx, s);

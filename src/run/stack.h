@@ -57,7 +57,7 @@ typedef struct frame {
   /* register of the caller (| DST_CHECKED: the result is compared with its type), or NO_REG; in a
    * loop's first frame: the depth of tasks that start there, since the C stack is no deeper */
   uint32_t dst;
-  uint64_t lent;       /* bit i: the register of argument i holds the caller's reference */
+  uint64_t borrowed;   /* bit i: the register of argument i holds the caller's reference */
   uint32_t event;      /* number of its event in a profile */
   /* its result begins with this leaf of the outer call's result, + 1; 0: no leaf (run/outputs.h) */
   uint32_t result;
@@ -65,10 +65,10 @@ typedef struct frame {
 
 #define DST_CHECKED (UINT32_C(1) << 30)
 
-static inline bool frame_is_lent(const frame *f, uint32_t reg)
+static inline bool frame_is_borrowed(const frame *f, uint32_t reg)
 {
-  return f->lent && reg >= f->c->n_kregs && reg - f->c->n_kregs < 64 &&
-         (f->lent >> (reg - f->c->n_kregs) & 1);
+  return f->borrowed && reg >= f->c->n_kregs && reg - f->c->n_kregs < 64 &&
+         (f->borrowed >> (reg - f->c->n_kregs) & 1);
 }
 
 typedef struct entered { /* a context manager whose __exit__ must be called if the frame fails */

@@ -23,7 +23,7 @@ typedef struct reach {
   table functions; /* qualified name -> function, each visited once */
   table uses;      /* operator -> op_use */
   bool is_random;
-  bool goes_on; /* past functions that do not compile */
+  bool skips_errors; /* continue after functions that do not compile */
 } reach;
 
 static void visit_function(reach *r, function *f);
@@ -92,20 +92,20 @@ static void visit_function(reach *r, function *f)
   if (table_get(&r->functions, key))
     return;
   session_table_put(r->s, &r->functions, key, f);
-  if (r->goes_on && !compiles(r, f))
+  if (r->skips_errors && !compiles(r, f))
     return;
   function_ensure(r->s, f);
   if (f->graph)
     visit_block(r, f->graph->block);
 }
 
-static reach *reach_all(session *s, module *m, bool goes_on)
+static reach *reach_all(session *s, module *m, bool skips_errors)
 {
   const class_info *cls = m->object.as.object->type->cls;
   reach *r = session_new(s, reach);
 
   r->s = s;
-  r->goes_on = goes_on;
+  r->skips_errors = skips_errors;
   session_table_init(s, &r->functions);
   session_table_init(s, &r->uses);
   for (uint32_t i = 0; i < cls->n_methods; i++)

@@ -353,7 +353,7 @@ static int union_rank(const type *t)
 }
 
 /* Compare two members; *failed is set if memory runs out: the order would be wrong. */
-static bool goes_before(type_store *ts, const type *a, const type *b, bool *failed)
+static bool sorts_before(type_store *ts, const type *a, const type *b, bool *failed)
 {
   int ra = union_rank(a), rb = union_rank(b);
   if (ra != rb)
@@ -488,7 +488,7 @@ const type *type_union(type_store *ts, const type *const *all, uint32_t n)
     k = merge_members(ts, m, k);
   bool failed = false;
   for (uint32_t i = 1; i < k; i++) /* insertion sort: unions are short */
-    for (uint32_t j = i; j > 0 && goes_before(ts, m[j], m[j - 1], &failed); j--) {
+    for (uint32_t j = i; j > 0 && sorts_before(ts, m[j], m[j - 1], &failed); j--) {
       const type *swap = m[j];
       m[j] = m[j - 1];
       m[j - 1] = swap;

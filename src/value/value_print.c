@@ -11,7 +11,7 @@ typedef struct voice {
   call_ctx *cx;
   text_buf *out;
   bool python;
-  uint32_t n_said;
+  uint32_t n_printed;
 } voice;
 
 static rush_status say(voice *v, rush_value x);
@@ -182,7 +182,7 @@ static rush_status say_container(voice *v, rush_value x)
 
 static rush_status say(voice *v, rush_value x)
 {
-  if (++v->n_said % 64 == 0)
+  if (++v->n_printed % 64 == 0)
     TRY(call_poll(v->cx));
   switch ((int)x.tag) {
   case RUSH_TAG_NONE:

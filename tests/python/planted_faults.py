@@ -111,14 +111,14 @@ FAULTS = (
     Fault(
         "last use",
         "f(x, x) takes x out of its register at the first x",
-        "src/run/emit.c",
+        "src/run/bytecode.c",
         "if (d->plain || d->last != n || !is_final(n, i))",
         "if (d->plain || d->last != n)",
     ),
     Fault(
         "comparison after the moves",
         "a while loop's test reads variables of the next round",
-        "src/run/emit_flow.c",
+        "src/run/bytecode_flow.c",
         "    if (is_written(m, l->n_carried, typed_reg(e, ir_node_input(n, i)))) {",
         "    if (l->counted && is_written(m, l->n_carried, typed_reg(e, ir_node_input(n, i)))) {",
     ),

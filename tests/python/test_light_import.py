@@ -54,7 +54,7 @@ def test_the_import_adds_few_modules() -> None:
 
 
 def test_running_a_program_needs_no_compiler() -> None:
-    """Loading and calling: the compiler's questions (ast, inspect, door ...) stay out."""
+    """Loading and calling: the compiler's questions (ast, inspect, entry ...) stay out."""
     path = str(DATA / "digits.pt")
     found = added(
         f"import rushlight; rushlight.load({path!r})(rushlight.tensor([[[[0.0] * 8] * 8]]))"
@@ -64,7 +64,7 @@ def test_running_a_program_needs_no_compiler() -> None:
         "inspect",
         "dataclasses",
         "importlib.resources",
-        "rushlight.jit.door",
+        "rushlight.jit.entry",
         "rushlight.ir",
     }
 
@@ -89,7 +89,7 @@ def test_every_name_is_there(name: str) -> None:
         "rushlight.parse_ir('graph(%x : Tensor):\\n  return (%x)').inputs()",
         "rushlight.CompilationUnit('def f(x: int): return x').f(1)",
         "rushlight.limits(max_seconds=1.0).__enter__()",
-        "rushlight.jit.script, rushlight.jit.isinstance, rushlight.jit.door, "
+        "rushlight.jit.script, rushlight.jit.isinstance, rushlight.jit.entry, "
         "rushlight.jit._ScriptProfile",
         "rushlight.no_grad().__enter__()",
     ],

@@ -18,7 +18,7 @@ TYPE_CHECKING = False  # typing's own costs an import of 3 ms
 if TYPE_CHECKING:
     from typing import Any
 
-# Which part has a name, and torch.jit's older names by theirs.
+# The part that defines each name, and torch.jit's older names by theirs.
 _PARTS = {
     "decorators": """Attribute Final annotate export ignore interface is_scripting is_tracing
         script_if_tracing unused _copy_to_script_wrapper _overload _overload_method""",
@@ -42,9 +42,10 @@ _WHERE |= {
     "_set_fusion_strategy": ("runtime", "set_fusion_strategy"),
     "_wait": ("futures", "wait"),
 }
-_MODULES = """classes containers dataclass decorators door exported freezing frontend functions futures
-hooks kinds marks misfits modules names objects python_calls quantized runtime scope script_module
-scripting sources torch_modules torch_questions torch_trace traced_module tracing types unit""".split()
+_MODULES = """attribute_errors classes containers dataclass decorator_flags decorators entry exported
+freezing frontend functions futures hooks kinds names modules objects python_calls quantized runtime
+scope script_module scripting sources torch_modules torch_questions torch_trace traced_module
+tracing types unit""".split()
 
 
 def _unwrap_optional(x: Any) -> Any:
@@ -53,7 +54,7 @@ def _unwrap_optional(x: Any) -> Any:
 
 
 def _part(name: str) -> Any:
-    """The module rushlight.jit.NAME; the profiler is rushlight's."""
+    """Return the module rushlight.jit.NAME; the profiler is rushlight's."""
     full = "rushlight.profiler" if name == "profiler" else f"{__name__}.{name}"
     __import__(full)
     return sys.modules[full]

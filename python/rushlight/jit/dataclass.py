@@ -1,4 +1,4 @@
-"""Methods that dataclasses generate, as text that the compiler reads."""
+"""Methods that dataclasses generate, as text for the compiler."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _is_optional(t: Any) -> bool:
 
 
 def _compare(name: str, cls: Any) -> str:
-    """Fields in turn: None equals None only, and has no order."""
+    """Compare fields in turn: None equals only None, and has no order."""
     op, last = _ORDER.get(name, ("!=", True))
     inner = ["if val1 != val2:", "    return False"]
     if name in _ORDER:
@@ -96,9 +96,9 @@ def _is_generated(method: Any) -> bool:
     return getattr(getattr(method, "__code__", None), "co_filename", "") == "<string>"
 
 
-def synthesize(door: Any, cls: Any, t: Any) -> set[str]:
-    """Defines what @dataclass made; the names that are settled with that.  What the author wrote is
-    the author's."""
+def synthesize(entry: Any, cls: Any, t: Any) -> set[str]:
+    """Define the methods that @dataclass generated, and return their names. Methods that the author
+    wrote are not replaced."""
     generated = {name for name, method in cls.__dict__.items() if _is_generated(method)}
     if "__delattr__" in generated:
         raise OSError(
@@ -122,13 +122,13 @@ def synthesize(door: Any, cls: Any, t: Any) -> set[str]:
                 f"'{cls.__name__}'. "
                 "Please file a bug report at <https://github.com/pytorch/pytorch/issues>"
             ) from error
-        source = door.sources.of_text(f"<dataclass {cls.__name__}.{name}>", text)
-        door.unit.define(name, source, 1, scope, t)
+        source = entry.sources.of_text(f"<dataclass {cls.__name__}.{name}>", text)
+        entry.unit.define(name, source, 1, scope, t)
     return generated | {"__repr__", "__hash__", "__setattr__", "__delattr__", "__replace__"}
 
 
 def refuse_unregistered(cls: Any) -> None:
-    """A dataclass is a class of programs once it was given to script(), torch's or ours."""
+    """Refuse a dataclass that was not passed to script(), torch's or Rushlight's."""
     state = sys.modules.get("torch.jit._state")
     if state is not None and state._get_script_class(cls) is not None:
         return

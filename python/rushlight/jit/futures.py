@@ -13,8 +13,8 @@ T = TypeVar("T")
 
 
 class Future(Generic[T]):
-    """The result of a task, which is there: tasks run when they are forked, or when the call that
-    forked them returns."""
+    """The result of a task, which is always complete: tasks run when they are forked, or when the
+    call that forked them returns."""
 
     def __init__(
         self, result: Any = None, *, _c: Any = None, error: BaseException | None = None
@@ -62,7 +62,8 @@ def _run(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Runs func now; in programs, a task of its own.  Beside torch the result is torch's Future."""
+    """Run func now; in programs, as a separate task. If torch is imported, the result is torch's
+    Future."""
     tracer = current()
     if tracer is not None:
         return tracer.fork(func, args, kwargs)
@@ -74,19 +75,19 @@ def has_torch() -> bool:
 
 
 def done(result: Any) -> Any:
-    """torch's Future with its result."""
+    """Return torch's Future with its result."""
     made = sys.modules["torch"]._C.Future([])
     made.set_result(result)
     return made
 
 
 def wait(future: Any) -> Any:
-    """A task's result; raises what it raised."""
+    """Return a task's result; raise its exception."""
     return future.wait()
 
 
 def wrap(obj: Any, kind: str) -> Any:
-    """What Python sees of a result that is a future."""
+    """Return the Python object for a result that is a future."""
     if kind not in ("future", "awaitable"):
         return obj
     made: Future[Any] = Future(_c=obj)

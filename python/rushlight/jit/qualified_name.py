@@ -7,7 +7,7 @@ from typing import Any
 
 
 def qualified_name(obj: Any) -> str:
-    """As programs name it: "__torch__.module.name"."""
+    """Return the object's name in programs: "__torch__.module.name"."""
     own = getattr(obj, "_jit_override_qualname", None)
     if own is not None:
         return own

@@ -16,7 +16,7 @@ from torch._library.utils import handle_dispatch_mode
 from torch.overrides import TorchFunctionMode
 
 from .. import _rushlight
-from .door import door
+from .entry import entry
 from .torch_trace import (
     ONLY_CONSTANTS,
     WHAT_IS_LOST,
@@ -110,7 +110,7 @@ def _data_of(self: torch.Tensor) -> torch.Tensor:
     tracer = current()
     made = torch._C.TensorBase.data.__get__(self)
     if tracer is not None:
-        tracer.strangers.add(id(made))
+        tracer.untracked.add(id(made))
         tracer.alive.append(made)
     return made
 
@@ -153,7 +153,7 @@ def _scripted_by_torch(original: Callable) -> Callable:
         fn = getattr(self, "_torchdynamo_inline", None)
         if current() is None or not inspect.isfunction(fn):
             return original(self, *args, **kwargs)
-        return door().function(fn)(*args, **kwargs)
+        return entry().function(fn)(*args, **kwargs)
 
     return call
 

@@ -30,7 +30,7 @@ from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 from torch.jit._trace import TracerWarning
 
 from .. import _rushlight
-from .door import door
+from .entry import entry
 from .python_calls import caller
 from .trace_state import current
 
@@ -272,7 +272,7 @@ class Tracer:
 
     def __init__(self, type: Any = None) -> None:
         """`type`: of the module whose method is traced."""
-        self.recorder = _rushlight.Recorder(door().unit, type)
+        self.recorder = _rushlight.Recorder(entry().unit, type)
         self.n_open = 0  # calls of submodules
         self.values: dict[int, int | str] = {}  # by id of the tensor; paths of attributes
         self.named: set[int] = set()  # values that have names, or need none
@@ -282,7 +282,7 @@ class Tracer:
         self.mode: Mode | None = None
         self.given: list[tuple[SymbolicNumber, Any]] = []
         self.programs: dict[int, str] = {}  # paths of submodules that are programs, by id
-        self.strangers: set[int] = (
+        self.untracked: set[int] = (
             set()
         )  # tensors of known memory that are constants all the same, by id
         self.memory: dict[tuple, int | str] = {}  # by what a tensor is a view of, and how
@@ -293,7 +293,7 @@ class Tracer:
     def bind(self, tensor: torch.Tensor, value: int | str) -> None:
         self.values[id(tensor)] = value
         self.alive.append(tensor)
-        if tensor.layout == torch.strided and id(tensor) not in self.strangers:
+        if tensor.layout == torch.strided and id(tensor) not in self.untracked:
             self.memory[self.place(tensor)] = value
 
     def bind_attribute(self, path: str, tensor: torch.Tensor) -> None:
@@ -319,7 +319,7 @@ class Tracer:
             found is None
             and tensor.layout == torch.strided
             and not tensor.is_nested
-            and id(tensor) not in self.strangers
+            and id(tensor) not in self.untracked
         ):
             with self.pause():
                 found = self.memory.get(self.place(tensor))
@@ -609,7 +609,7 @@ class Tracer:
                     f"that are called during a "
                     "trace must be registered as submodules of the thing being traced."
                 )
-            declared = door().unit.type_of_object(callee).method(method)
+            declared = entry().unit.type_of_object(callee).method(method)
             owner, call = [self.recorder.attribute(path)], {"method": method}
         arguments = declared.arguments[len(owner) :]
         given = dict(zip((a[0] for a in arguments), args, strict=False)) | kwargs

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _rushlight
-from .door import door
+from .entry import entry
 
 STRICT = (
     "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this "
@@ -168,7 +168,7 @@ def _plain(value: Any) -> Any:
 
 def inferred(value: Any) -> Any:
     """The type that an input or output has in a graph; what has none is refused."""
-    found = door().types.infer(_plain(value))
+    found = entry().types.infer(_plain(value))
     if isinstance(found, str):
         raise RuntimeError(f"Tracer cannot infer type of {value}\n:{found}")
     return found

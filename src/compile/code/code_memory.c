@@ -101,11 +101,14 @@ static bool is_used(const code_chunk *k, size_t g) { return k->used[g / 64] >> (
 
 static void mark(code_chunk *k, size_t first, size_t n, bool used)
 {
-  for (size_t g = first; g < first + n; g++)
+  ASSERT(first + n <= N_GRANULES, "granules outside the chunk");
+  for (size_t g = first; g < first + n; g++) {
+    ASSERT(is_used(k, g) != used, "a granule is taken or freed twice");
     if (used)
       k->used[g / 64] |= UINT64_C(1) << (g % 64);
     else
       k->used[g / 64] &= ~(UINT64_C(1) << (g % 64));
+  }
   k->n_used += used ? (uint32_t)n : -(uint32_t)n;
 }
 
@@ -236,6 +239,8 @@ void code_memory_release(context *c, const code_block *block)
 {
   code_memory *m = context_slot_get(c, SLOT_CODE);
   code_chunk *k = block->chunk;
+  ASSERT(block->run >= k->run && block->run + block->n_bytes <= k->run + k->n_bytes,
+         "a block outside its chunk");
   mutex_lock(&m->lock);
   if (k->is_shared)
     mark(k, (size_t)(block->run - k->run) / GRANULE, granules(block->n_bytes), false);

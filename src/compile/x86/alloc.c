@@ -29,6 +29,7 @@ static void find_uses(body *b)
       o->next[k] = o->args[k] == NO_VALUE ? NEVER : b->values[o->args[k]].next;
     for (int k = 0; k < 3; k++)
       if (o->args[k] != NO_VALUE) {
+        ASSERT(o->args[k] < b->n_values, "an operand that is no value");
         b->values[o->args[k]].next = at;
         b->values[o->args[k]].n_uses++;
       }
@@ -54,6 +55,7 @@ static uint32_t most_live(const body *b)
         live--;
     }
   }
+  ASSERT(live == 0, "a value lives on behind its last use");
   return most;
 }
 
@@ -76,6 +78,7 @@ static void pin(alloc *s)
     if (found == NO_VALUE)
       return;
     unsigned r = end - 1 - (unsigned)__builtin_popcount(s->pinned);
+    ASSERT(s->owner[CLASS_VEC][r] == NO_VALUE, "a register is pinned twice");
     b->values[found].reg = (uint8_t)r;
     b->values[found].pinned = true;
     s->pinned |= 1u << r;
@@ -103,6 +106,7 @@ static void out_move(body *b, x86_op op, uint8_t reg, int place, uint16_t what)
   if (!p)
     return;
   bool store = x86_rows[op].operands[1] == 'm';
+  ASSERT(store || x86_rows[op].operands[3] == 'm', "a move without a memory operand");
   p->ins.r[store ? 1 : 0] = reg;
   p->ins.r[store ? 0 : 1] = X86_MEM;
   p->place = (uint8_t)place;
@@ -112,6 +116,7 @@ static void out_move(body *b, x86_op op, uint8_t reg, int place, uint16_t what)
 /* Load a value that needs no operation into a register. */
 static void load_value(body *b, const value *v, uint8_t reg)
 {
+  ASSERT(v->kind != VALUE_TEMP || v->slot != NO_VALUE, "a value that was never stored");
   if (v->cls == CLASS_MASK)
     out_move(b, X86_KMOVW, reg, PLACE_SLOT, v->slot);
   else if (v->kind == VALUE_TEMP)
@@ -132,6 +137,7 @@ static void evict(alloc *s, int cls, unsigned r)
 {
   body *b = s->b;
   value *v = &b->values[s->owner[cls][r]];
+  ASSERT(v->reg == r && !v->pinned, "the owner of a register is elsewhere");
   if (v->kind == VALUE_TEMP && v->slot == NO_VALUE) {
     v->slot = s->n_free_slots ? s->free_slots[--s->n_free_slots] : (uint16_t)b->n_slots++;
     out_move(b, cls == CLASS_MASK ? X86_KMOVW_ST : X86_VMOVUPS_ST, (uint8_t)r, PLACE_SLOT, v->slot);
@@ -164,6 +170,7 @@ static uint8_t take_register(alloc *s, uint16_t v)
   if (s->owner[cls][worst] != NO_VALUE)
     evict(s, cls, worst);
   s->owner[cls][worst] = v;
+  ASSERT(b->values[v].reg == NO_REG, "a value gets a second register");
   s->locked[cls] |= 1u << worst;
   b->values[v].reg = (uint8_t)worst;
   return (uint8_t)worst;
@@ -177,6 +184,7 @@ static uint8_t ready(alloc *s, uint16_t v)
     take_register(s, v);
     load_value(s->b, x, x->reg);
   }
+  ASSERT(s->owner[x->cls][x->reg] == v, "the register holds another value");
   s->locked[x->cls] |= 1u << x->reg;
   return x->reg;
 }
@@ -193,6 +201,7 @@ static void read_done(alloc *s, const operation *o)
     if (x->next != NEVER || x->pinned)
       continue;
     if (x->reg != NO_REG) {
+      ASSERT(s->owner[x->cls][x->reg] == o->args[k], "the register holds another value");
       s->owner[x->cls][x->reg] = NO_VALUE;
       s->locked[x->cls] &= ~(1u << x->reg);
       x->reg = NO_REG;
@@ -279,6 +288,7 @@ static void place_fused(alloc *s, operation *o)
   uint16_t *v = o->args, dst;
   int order[3]; /* arguments as the form wants them */
 
+  ASSERT(v[0] != NO_VALUE && v[1] != NO_VALUE && v[2] != NO_VALUE, "a * b + c has three operands");
   if (in_memory(b, v[0]) || (!dies(b, o, 0) && dies(b, o, 1) && !in_memory(b, v[1])))
     swap_args(o, 0, 1); /* what is in memory stands second, what dies first */
   bool last = dies(b, o, 2), first = dies(b, o, 0);

@@ -64,9 +64,14 @@ static bool room(x86_asm *a, size_t n)
   return true;
 }
 
-static inline void byte(x86_asm *a, unsigned b) { a->bytes[a->len++] = (uint8_t)b; }
+static inline void byte(x86_asm *a, unsigned b)
+{
+  ASSERT(b <= 0xff && a->len < a->cap, "a byte too large, or without room");
+  a->bytes[a->len++] = (uint8_t)b;
+}
 static void dword(x86_asm *a, int32_t v)
 {
+  ASSERT(a->len + 4 <= a->cap, "bytes without room");
   memcpy(a->bytes + a->len, &v, 4);
   a->len += 4;
 }
@@ -153,6 +158,8 @@ static void operand(x86_asm *a, const x86_ins *i, const fields *f, int shift)
 {
   unsigned reg = (f->reg & 7) << 3;
   const x86_mem *m = &i->mem;
+  ASSERT(f->rm == X86_MEM || f->rm < 32, "no such register");
+  ASSERT(m->index != RSP && m->shift < 4, "an index that cannot be encoded");
 
   if (f->rm != X86_MEM) {
     byte(a, 0xc0 | reg | (f->rm & 7));
@@ -184,6 +191,7 @@ static inline unsigned not_bit(unsigned r, int bit, int place) { return (~r >> b
 
 static void vex(x86_asm *a, const x86_row *row, const fields *f, unsigned b, unsigned x)
 {
+  ASSERT(f->reg < 16 && f->vvvv < 16 && f->length < VL512, "only EVEX has such operands");
   unsigned tail = (~f->vvvv & 15) << 3 | f->length << 2 | row->pp;
   if (b < 8 && x < 8 && row->w != 1 && row->map == 1) {
     byte(a, 0xc5);
@@ -198,6 +206,8 @@ static void vex(x86_asm *a, const x86_row *row, const fields *f, unsigned b, uns
 static void evex(x86_asm *a, const x86_ins *i, const x86_row *row, const fields *f, unsigned b,
                  unsigned x)
 {
+  ASSERT(row->encodings & EVEX, "the instruction has no EVEX form");
+  ASSERT(i->mask < 8 && f->length <= VL512, "no such mask or length");
   if (f->rm != X86_MEM)
     x = f->rm >> 1; /* X is the register's bit 4 */
   byte(a, 0x62);
@@ -233,6 +243,7 @@ static void list_ins(x86_asm *a, size_t from, const x86_ins *i)
 void x86_emit(x86_asm *a, const x86_ins *given)
 {
   x86_ins ins = *given, *i = &ins;
+  ASSERT(given->op < N_X86_OPS, "no such instruction");
   if (!room(a, 16))
     return;
   shorten_move(i);
@@ -260,6 +271,7 @@ void x86_emit(x86_asm *a, const x86_ins *given)
     byte(a, (unsigned)i->imm & 0xff);
   else if (f.n_imm == 4)
     dword(a, i->imm);
+  ASSERT(a->len - from <= 15, "an instruction has at most 15 bytes");
   if (a->listing)
     list_ins(a, from, i);
 }

@@ -3,8 +3,8 @@
  *
  * lower.c writes a loop_tape as operations on values: each value is made once (SSA), each operation
  * is one instruction of asm.h.  alloc.c assigns registers, spills what does not fit, and leaves a
- * list of instructions whose memory is symbolic (`place`), which emit.c encodes several times:
- * unrolled, once for a single vector, once masked for the remainder.
+ * list of instructions whose memory is symbolic (`place`), which encode_loop.c encodes several
+ * times: unrolled, once for a single vector, once masked for the remainder.
  *
  * Masks (results of comparisons, bool operands) are k registers with AVX-512, and with AVX2 vectors
  * of all-ones or all-zeros lanes. */
@@ -118,7 +118,7 @@ void trig_fix(const float *x, float *y, uint64_t function_lanes);
 /* -- alloc.c ----------------------------------------------------------------------------------- */
 void alloc_registers(body *b);
 
-/* -- emit.c ------------------------------------------------------------------------------------ */
+/* -- encode_loop.c ----------------------------------------------------------------------------- */
 /* Emit the loop.  *entry, *stream: offsets of the functions, after constants and helper
  * functions. */
 rush_status x86_emit_loop(call_ctx *cx, const loop_tape *t, loop_machine machine, x86_asm *a,

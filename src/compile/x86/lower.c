@@ -71,6 +71,9 @@ uint16_t body_op(body *b, x86_op op, uint16_t x, uint16_t y, uint16_t z, int imm
   operation *o = b->failed ? NULL : new_operation(b, op);
   if (!o)
     return NO_VALUE;
+  ASSERT((x == NO_VALUE || x < b->n_values) && (y == NO_VALUE || y < b->n_values) &&
+           (z == NO_VALUE || z < b->n_values),
+         "an operand that is no value");
   o->args[0] = x;
   o->args[1] = y;
   o->args[2] = z;
@@ -102,6 +105,7 @@ static void at(body *b, int place, int operand)
 {
   if (b->failed)
     return;
+  ASSERT(b->n_ops && operand <= UINT8_MAX, "no operation, or no such operand");
   b->ops[b->n_ops - 1].place = (uint8_t)place;
   b->ops[b->n_ops - 1].operand = (uint8_t)operand;
 }
@@ -109,6 +113,7 @@ static void no_result(body *b)
 {
   if (b->failed)
     return;
+  ASSERT(b->ops[b->n_ops - 1].dst == b->n_values - 1, "another value was made since");
   b->ops[b->n_ops - 1].dst = NO_VALUE;
   b->n_values--;
 }
@@ -174,6 +179,7 @@ static uint16_t mask_of_bytes(body *b, uint16_t v)
 static uint16_t load_input(body *b, int k)
 {
   const loop_tape *t = b->tape;
+  ASSERT(k >= 0 && k < t->n_inputs, "no such input");
   bool row = t->input_kinds[k] == LOOP_ROW;
   uint16_t v;
 
@@ -196,6 +202,7 @@ static void store_result(body *b, int k, uint16_t v)
 {
   int operand = b->tape->n_inputs + k;
 
+  ASSERT(b->failed || v < b->n_values, "a result that is no value");
   if (b->tape->result_types[k] == TY_F32) {
     unary(b, X86_VMOVUPS_ST, v, 0);
   } else if (b->wide) {

@@ -17,7 +17,7 @@
   65536 /* distinct names, inputs and places; a loop over shapes must not fill memory */
 #define MAX_KEY 512       /* bytes that tell inputs apart; longer ones end in "..." */
 #define MAX_CODE 160      /* bytes of a source line that are kept */
-#define MAX_THREADS 256   /* threads told apart; later ones share the last number */
+#define MAX_THREADS 256   /* threads watched apart; later ones share the last number */
 
 /* A name, a place or the inputs of a call. */
 typedef struct item {
@@ -122,7 +122,7 @@ static profile *make_profile(context *c)
 
 /* Update the flag by which calls that start from now on know whether there are hooks or a
  * profile. */
-static void tell_calls(profile *p)
+static void update_profile_flag(profile *p)
 {
   p->number += p->number == 0; /* 0 says that nobody does */
   context_set_profile(p->ctx, p->on || p->hooks ? p->number : 0);
@@ -147,7 +147,7 @@ rush_status profile_start(context *c, size_t limit, rush_error *err)
   if (!p->on)
     p->n_chunks = 0;
   p->number++;
-  tell_calls(p);
+  update_profile_flag(p);
   mutex_unlock(&p->lock);
   return p->on ? RUSH_OK : error_nomem(err);
 }
@@ -160,7 +160,7 @@ void profile_stop(context *c)
     return;
   mutex_lock(&p->lock);
   p->on = false;
-  tell_calls(p);
+  update_profile_flag(p);
   mutex_unlock(&p->lock);
 }
 
@@ -176,7 +176,7 @@ rush_status profile_add_hook(context *c, call_hook *h, rush_error *err)
   mutex_lock(&p->lock);
   h->next = p->hooks;
   p->hooks = h;
-  tell_calls(p);
+  update_profile_flag(p);
   mutex_unlock(&p->lock);
   return RUSH_OK;
 }
@@ -190,7 +190,7 @@ void profile_remove_hook(context *c, call_hook *h)
   while (*at != h)
     at = &(*at)->next;
   *at = h->next;
-  tell_calls(p);
+  update_profile_flag(p);
   mutex_unlock(&p->lock);
 }
 
@@ -579,11 +579,11 @@ typedef struct watcher {
   void *user;
 } watcher;
 
-static void tell_watcher(void *user, rush_call *c)
+static void call_watcher(void *user, rush_call *c)
 {
   const watcher *w = user;
-  rush_watched told = {
-    .struct_bytes = sizeof told, .results = c->results, .n_results = c->n_results};
+  rush_watched watched = {
+    .struct_bytes = sizeof watched, .results = c->results, .n_results = c->n_results};
   call_place at = {0};
   text_buf name, code;
   uint32_t column;
@@ -592,21 +592,21 @@ static void tell_watcher(void *user, rush_call *c)
   text_init(&code, c->cx->ctx);
   text_printf(&name, "%s%s%s", c->op->schema->name, c->op->schema->overload[0] ? "." : "",
               c->op->schema->overload);
-  told.name = text_str(&name);
+  watched.name = text_str(&name);
   const bool is_placed = place_now(c->cx, &at);
   place_text shown = is_placed ? resolve(c->cx, &at) : (place_text){0};
   if (is_placed) {
-    told.caller = at.caller;
-    told.node = at.node;
+    watched.caller = at.caller;
+    watched.node = at.node;
   }
   if (shown.shown.src) {
     const str line = line_of(&shown.shown);
     text_printf(&code, "%.*s", (int)line.len, line.p);
-    told.code = text_str(&code);
-    told.file = shown.shown.src->name;
-    source_position(shown.shown.src, shown.shown.start, &told.line, &column);
+    watched.code = text_str(&code);
+    watched.file = shown.shown.src->name;
+    source_position(shown.shown.src, shown.shown.start, &watched.line, &column);
   }
-  w->fn(w->user, &told);
+  w->fn(w->user, &watched);
   source_release(shown.src);
   text_free(&code);
   text_free(&name);
@@ -618,7 +618,7 @@ rush_status profile_watch(context *c, rush_watch_fn *fn, void *user, rush_error 
 
   if (!w)
     return error_nomem(err);
-  *w = (watcher){{.user = w, .node = tell_watcher}, fn, user};
+  *w = (watcher){{.user = w, .node = call_watcher}, fn, user};
   const rush_status st = profile_add_hook(c, &w->hook, err);
   if (st != RUSH_OK)
     mem_free(c, w, sizeof *w);
@@ -634,7 +634,7 @@ void profile_unwatch(context *c, rush_watch_fn *fn, void *user)
     return;
   mutex_lock(&p->lock);
   for (call_hook *h = p->hooks; h && !found; h = h->next) {
-    watcher *w = h->node == tell_watcher ? h->user : NULL;
+    watcher *w = h->node == call_watcher ? h->user : NULL;
     found = w && w->fn == fn && w->user == user ? w : NULL;
   }
   mutex_unlock(&p->lock);

@@ -124,7 +124,7 @@ static rush_status make_result(making *m, const shape_facts *r, rush_tensor **ou
   return o->effects & OP_COPIES ? replace_by_copy(c->cx, out) : RUSH_OK;
 }
 
-static bool gives_list(const op *o, uint32_t result)
+static bool returns_list(const op *o, uint32_t result)
 {
   return o->schema->returns[result].type->kind == TYPE_LIST;
 }
@@ -143,7 +143,7 @@ static rush_status add_result(making *m, const shape_facts *r)
   rush_tensor *t = NULL;
   rush_value *at = &c->results[r->result];
   TRY(make_result(m, r, &t));
-  if (!gives_list(c->op, r->result)) {
+  if (!returns_list(c->op, r->result)) {
     *at = value_tensor_steal(t);
     return RUSH_OK;
   }
@@ -161,7 +161,7 @@ static rush_status add_result(making *m, const shape_facts *r)
 static rush_status add_empty_lists(rush_call *c)
 {
   for (uint32_t i = 0; i < c->n_results; i++)
-    if (gives_list(c->op, i))
+    if (returns_list(c->op, i))
       TRY(new_list(c, i));
   return RUSH_OK;
 }

@@ -1,3 +1,6 @@
+/* ops/call/written.c -- checks of in-place and out= arguments (written.h): overlaps by byte ranges,
+ * dtypes that can be cast, sizes. Messages are PyTorch's. An overlap of tensors with gaps cannot be
+ * decided cheaply and is accepted, as in PyTorch. */
 #include "ops/call/written.h"
 
 rush_status written_check_self(call_ctx *cx, const rush_tensor *out)

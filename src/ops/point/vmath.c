@@ -1,3 +1,5 @@
+/* ops/point/vmath.c -- the scalar functions of vmath.h that do not vectorise: lgamma, digamma
+ * (reflection and an asymptotic series), inverse erf (an initial value and Halley steps). */
 #include "ops/point/vmath.h"
 
 double vm_lgamma_f64(double x)

@@ -137,7 +137,7 @@ static inline uint8_t tape_arity(tape_op o)
   return arity[o];
 }
 /* True if its result is a bool, whatever its operands. */
-static inline bool tape_gives_bool(tape_op o)
+static inline bool tape_op_is_bool(tape_op o)
 {
   static const char result[] = {
 #define TAPE(name, arity, classes, result) result[0],

@@ -2,7 +2,7 @@
 #ifndef RUSH_SCRIPT_EMIT_INT_H
 #define RUSH_SCRIPT_EMIT_INT_H
 
-#include "passes/names.h"
+#include "passes/name_set.h"
 #include "script/emit/emit.h"
 
 typedef struct variable { /* of one frame */

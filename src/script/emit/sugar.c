@@ -420,15 +420,17 @@ static const char *meant(emitter *e, const char *name, const type *self)
 {
   str near[16];
   uint32_t n = op_similar(str_of(session_printf(e->s, "aten::%s", name)), near, COUNT_OF(near)),
-           n_said = 0;
-  const char *said = "";
-  for (uint32_t i = 0; i < n && n_said < 3; i++) {
+           n_suggested = 0;
+  const char *suggestions = "";
+  for (uint32_t i = 0; i < n && n_suggested < 3; i++) {
     const char *op = session_strndup(e->s, near[i].p, near[i].len);
     if (strncmp(op, "aten::", 6) != 0 || op[6] == '_' || (self && !em_has_method(e, op, self)))
       continue;
-    said = session_printf(e->s, "%s%s%s", said, n_said++ ? ", " : "", op + 6);
+    suggestions = session_printf(e->s, "%s%s%s", suggestions, n_suggested++ ? ", " : "", op + 6);
   }
-  return n_said ? session_printf(e->s, "%s Did you mean %s?", self ? "" : ".", said) : "";
+  return n_suggested
+           ? session_printf(e->s, "%s Did you mean %s?", self ? "" : ".", suggestions)
+           : "";
 }
 
 sugared em_get_attr(emitter *e, const sugared *base, const char *name)

@@ -56,14 +56,14 @@ static host_unit *unit_of(const program *p) { return p->front; }
 
 /* -- The host's objects ------------------------------------------------------------------------ */
 
-typedef struct lent_object {
+typedef struct held_object {
   host_unit *u;
   void *object;
-} lent_object;
+} held_object;
 
-static void release_lent(void *arg)
+static void release_held(void *arg)
 {
-  lent_object *l = arg;
+  held_object *l = arg;
   l->u->host.release(l->u->host.user, l->object);
 }
 
@@ -72,9 +72,9 @@ static void lend(session *s, host_unit *u, void *object)
 {
   if (!object)
     return;
-  lent_object *l = session_new(s, lent_object);
-  *l = (lent_object){u, object};
-  session_defer(s, release_lent, l);
+  held_object *l = session_new(s, held_object);
+  *l = (held_object){u, object};
+  session_defer(s, release_held, l);
 }
 
 /* Release `object` when the program ends. */

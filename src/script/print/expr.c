@@ -106,38 +106,38 @@ static bool is_ascii(session *s, rush_value v)
 }
 
 /* True if the members show the container's type. */
-static bool tells_type(const type *elem)
+static bool implies_type(const type *elem)
 {
-  bool tells = elem->kind != TYPE_UNION && elem->kind != TYPE_OPTIONAL &&
+  bool implied = elem->kind != TYPE_UNION && elem->kind != TYPE_OPTIONAL &&
                elem->kind != TYPE_NUMBER && elem->kind != TYPE_INTERFACE && elem->kind != TYPE_ANY;
 
-  for (uint32_t i = 0; elem->kind == TYPE_TUPLE && i < elem->n_elems && tells; i++)
-    tells = tells_type(elem->elems[i]);
-  return tells;
+  for (uint32_t i = 0; elem->kind == TYPE_TUPLE && i < elem->n_elems && implied; i++)
+    implied = implies_type(elem->elems[i]);
+  return implied;
 }
 
 /* True if the value's text has exactly this type.  (1, None) is not a Tuple[int,
  * Optional[float]]. */
-static bool text_tells(const ir_value *v, const type *t)
+static bool text_implies_type(const ir_value *v, const type *t)
 {
   const ir_node *n = v->node;
-  bool tells = type_equal(v->type, t) && (n->kind != IR_CONSTANT || tells_type(t));
+  bool implied = type_equal(v->type, t) && (n->kind != IR_CONSTANT || implies_type(t));
 
-  for (uint32_t i = 0; n->kind == IR_TUPLE_CONSTRUCT && i < n->n_inputs && tells; i++)
-    tells = text_tells(ir_node_input(n, i), t->elems[i]);
-  return tells;
+  for (uint32_t i = 0; n->kind == IR_TUPLE_CONSTRUCT && i < n->n_inputs && implied; i++)
+    implied = text_implies_type(ir_node_input(n, i), t->elems[i]);
+  return implied;
 }
 
 /* True if the members of a constructed container show the type of its keys (0) or of its items or
  * values (the last). */
-static bool members_tell(const ir_node *n, uint32_t which)
+static bool members_imply_type(const ir_node *n, uint32_t which)
 {
   const type *t = n->outputs[0]->type, *elem = t->elems[which];
-  bool tells = tells_type(elem);
+  bool implied = implies_type(elem);
 
-  for (uint32_t i = which; elem->kind == TYPE_TUPLE && i < n->n_inputs && !tells; i += t->n_elems)
-    tells = text_tells(ir_node_input(n, i), elem);
-  return tells;
+  for (uint32_t i = which; elem->kind == TYPE_TUPLE && i < n->n_inputs && !implied; i += t->n_elems)
+    implied = text_implies_type(ir_node_input(n, i), elem);
+  return implied;
 }
 
 static void put_items(printer *p, text_buf *out, const rush_value *items, size_t n,
@@ -153,7 +153,7 @@ static void put_items(printer *p, text_buf *out, const rush_value *items, size_t
 static void put_list(printer *p, text_buf *out, const rush_list *l, const type *t)
 {
   const type *elem = t && t->kind == TYPE_LIST ? type_elem(t) : l->elem;
-  bool annotate = l->n == 0 || !tells_type(elem);
+  bool annotate = l->n == 0 || !implies_type(elem);
 
   if (annotate) {
     text_puts(out, "annotate(List[");
@@ -169,7 +169,7 @@ static void put_dict(printer *p, text_buf *out, const rush_dict *d, const type *
 {
   const type *key = t && t->kind == TYPE_DICT ? t->elems[0] : d->key,
              *value = t && t->kind == TYPE_DICT ? t->elems[1] : d->value;
-  bool annotate = d->n == 0 || !tells_type(key) || !tells_type(value), first = true;
+  bool annotate = d->n == 0 || !implies_type(key) || !implies_type(value), first = true;
   size_t pos = 0;
 
   if (annotate) {
@@ -461,7 +461,7 @@ static void put_container(printer *p, text_buf *out, const ir_node *n)
   bool annotate = n->n_inputs == 0;
 
   for (uint32_t i = 0; i < t->n_elems; i++)
-    annotate |= !members_tell(n, i);
+    annotate |= !members_imply_type(n, i);
   if (annotate) {
     text_puts(out, "annotate(");
     print_annotation(p, out, t);

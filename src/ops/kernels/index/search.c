@@ -1,7 +1,7 @@
 /* ops/kernels/index/search.c -- searching and counting: searchsorted, bucketize, isin, bincount and
  * histograms. Elements become the 64-bit keys of ops/kernels/order.h, so that one binary search
  * serves every dtype and orders NaN as PyTorch does. isin sorts its test elements and searches
- * them, O((n + m) log m). Memory: 8 bytes an element. */
+ * them, O((n + m) log m). Memory: 8 bytes per element. */
 #include <math.h>
 
 #include "ops/kernels/layout/factory.h"
@@ -10,7 +10,8 @@
 
 /* -- Helpers ----------------------------------------------------------------------------------- */
 
-/* Keys of all elements in row-major order; a new block of t->n_elems, to be freed by keys_free. */
+/* Compute keys of all elements in row-major order; a new block of t->n_elems, to be freed by
+ * keys_free. */
 static rush_status keys_new(call_ctx *cx, rush_tensor *t, uint64_t **out)
 {
   rush_tensor *flat;
@@ -100,7 +101,7 @@ static rush_status check_search(call_ctx *cx, const search *s)
   return RUSH_OK;
 }
 
-/* The rows of `keys` in the sorter's order. */
+/* Arrange the rows of `keys` in the sorter's order. */
 static rush_status apply_sorter(call_ctx *cx, const search *s, uint64_t *keys, int64_t n)
 {
   rush_tensor *order;
@@ -172,7 +173,7 @@ static rush_status run_search(rush_call *c, const search *s)
   return st;
 }
 
-/* A number to look for, as a 0-dim tensor of the boundaries' kind. */
+/* Make a 0-dim tensor of the boundaries' kind from a number. */
 static rush_status number_tensor(rush_call *c, rush_value v, const rush_tensor *like,
                                  rush_tensor **out)
 {
@@ -307,7 +308,7 @@ rush_status kernel_isin_number_tensor(rush_call *c)
 /* -- bincount, histc --------------------------------------------------------------------------- */
 
 rush_kernel kernel_bincount, kernel_histc, kernel_histogram_count, kernel_histogram_edges;
-/* How many bins: one more than the largest element. */
+/* Compute the number of bins: one more than the largest element. */
 static rush_status count_bins(rush_call *c, const rush_tensor *x, int64_t *n)
 {
   const int64_t least = call_int(c, 2), *v = x->data;
@@ -374,7 +375,7 @@ rush_status kernel_bincount(rush_call *c)
   return RUSH_OK;
 }
 
-/* The range [lo, hi] of a histogram: as given, or the data's; never empty. */
+/* Compute the range [lo, hi] of a histogram: as given, or the data's; never empty. */
 static rush_status histogram_range(rush_call *c, const rush_tensor *x, double widen, double *lo,
                                    double *hi)
 {
@@ -395,7 +396,7 @@ static rush_status histogram_range(rush_call *c, const rush_tensor *x, double wi
   return RUSH_OK;
 }
 
-/* (v - lo) * bins / (hi - lo) as the dtype computes it. */
+/* Compute (v - lo) * bins / (hi - lo) in the dtype's precision. */
 static int64_t linear_bin(int dtype, double v, double lo, double hi, int64_t bins)
 {
   const double at = dtype == RUSH_FLOAT64
@@ -438,8 +439,8 @@ rush_status kernel_histc(rush_call *c)
   return st;
 }
 
-/* Weights of the elements between edges[k] and edges[k + 1]; the last edge belongs to the last bin.
- * */
+/* Add up weights of the elements between edges[k] and edges[k + 1]; the last edge belongs to the
+ * last bin. */
 static rush_status fill_histogram(rush_call *c, const rush_tensor *x, const rush_tensor *w,
                                   const rush_tensor *edges, bool density, int dtype,
                                   rush_tensor **out)
@@ -472,7 +473,8 @@ static rush_status fill_histogram(rush_call *c, const rush_tensor *x, const rush
   return st;
 }
 
-/* weight and density are the last two arguments; `edges` of the tensor's dtype is stolen. */
+/* Return a histogram; weight and density are the last two arguments; `edges` of the tensor's dtype
+ * is stolen. */
 static rush_status give_histogram_steal(rush_call *c, rush_tensor *edges)
 {
   rush_tensor *t = call_tensor(c, 0), *weight = call_tensor(c, c->n_args - 2), *x = NULL, *w = NULL,

@@ -1,8 +1,8 @@
 /* ops/kernels/linalg/fft_ops.c -- the operators of torch.fft, around the lines of fft.c and
  * fft_lines.h. All are one of three kinds (complex to complex, real to half-complex, back) along a
- * list of dimensions, one dimension after the other. Float32 input runs in float32 only where it is
- * large; small ones run in double, where there is no time to save. An even real dimension is
- * transformed as half as many complex numbers. The result's memory order copies PyTorch's, because
+ * list of dimensions, one dimension after the other. Float32 input runs in float32 only if it is
+ * large; small input runs in double, where there is no time to save. An even real dimension is
+ * transformed as half as many complex numbers. The result's memory order is PyTorch's, because
  * strides are visible. */
 #include <math.h>
 #include <stdatomic.h>
@@ -47,8 +47,8 @@ static void run_lines(void *arg, int64_t begin, int64_t end)
   mem_free_data(j->cx->ctx, in, n_bytes);
 }
 
-/* From `from` (of the same form, or x itself); `scale` and `conj` (the conjugate of the result) for
- * the last of several. */
+/* Transform along `dim`, from `from` (of the same form, or x itself); `scale` and `conj` (the
+ * conjugate of the result) for the last of several. */
 static rush_status transform(call_ctx *cx, const rush_tensor *from, rush_tensor *x, int dim,
                              bool backward, double scale, bool conj)
 {
@@ -95,7 +95,7 @@ typedef struct fft_job {
   bool was_real;             /* C2C of real numbers, which PyTorch does as R2C */
 } fft_job;
 
-/* A fresh contiguous copy of a dtype. */
+/* Make a contiguous copy with a dtype. */
 static rush_status fresh_copy(call_ctx *cx, const rush_tensor *t, int dtype, bool conj,
                               rush_tensor **out)
 {
@@ -111,8 +111,8 @@ static rush_status fresh_copy(call_ctx *cx, const rush_tensor *t, int dtype, boo
   return st;
 }
 
-/* The other half of a transform of real numbers, along `dim`: x[n - k] is the conjugate of x[k].
- * Steals. */
+/* Make the other half of a transform of real numbers, along `dim`: x[n - k] is the conjugate of
+ * x[k]. Steals. */
 static rush_status mirror_steal(call_ctx *cx, rush_tensor *half, int dim, int64_t n,
                                 rush_tensor **out)
 {
@@ -155,7 +155,7 @@ static double scale_of(const fft_job *j, const rush_tensor *x)
   return j->norm == NORM_NONE ? 1 : j->norm == NORM_BY_N ? 1 / n : 1 / sqrt(n);
 }
 
-/* float32 where PyTorch computes in it and there is time to save: what is small is computed in
+/* True for float32 if PyTorch computes in it and there is time to save: small input is computed in
  * double. */
 static bool is_narrow(const rush_tensor *t, const fft_job *j)
 {
@@ -178,7 +178,7 @@ static bool halves(const rush_tensor *t, const fft_job *j)
          fft_lines_suits(n, t->n_elems / t->sizes[last]);
 }
 
-/* Along the last dimension, from x to a new tensor. */
+/* Transform along the last dimension, from x to a new tensor. */
 static rush_status transform_half(call_ctx *cx, const rush_tensor *x, const fft_job *j,
                                   double scale, bool conj, rush_tensor **out)
 {
@@ -207,7 +207,7 @@ static rush_status transform_half(call_ctx *cx, const rush_tensor *x, const fft_
   return st;
 }
 
-/* The half-complex dimension of C2R, the last to be done.  Steals. */
+/* Transform the half-complex dimension of C2R, which is the last.  Steals. */
 static rush_status to_reals_steal(call_ctx *cx, rush_tensor *x, const fft_job *j, bool half,
                                   double scale, rush_tensor **out)
 {
@@ -227,7 +227,7 @@ static rush_status to_reals_steal(call_ctx *cx, rush_tensor *x, const fft_job *j
   return st;
 }
 
-/* Transforms and scale; the result is contiguous, complex or (of C2R) real. */
+/* Transform and scale; the result is contiguous, complex or (for C2R) real. */
 static rush_status run_complex(call_ctx *cx, const rush_tensor *t, const fft_job *j, bool half,
                                rush_tensor **out)
 {
@@ -268,9 +268,9 @@ static rush_status run_complex(call_ctx *cx, const rush_tensor *t, const fft_job
   return RUSH_OK;
 }
 
-/* The order of dimensions in memory, outermost first: those of a batch by falling strides, then
- * those that are transformed, by falling strides too but for a last one that stays.  It is the
- * order PyTorch leaves. */
+/* Compute the order of dimensions in memory, outermost first: those of a batch by decreasing
+ * strides, then those that are transformed, by decreasing strides too except for a kept last one.
+ * This is PyTorch's order. */
 static void order_memory(int n, int *order, const int *dims, int n_dims, bool keep_last)
 {
   int batch[TENSOR_MAX_DIMS], moved[TENSOR_MAX_DIMS], n_batch = 0, n_moved = 0;
@@ -290,7 +290,8 @@ static void order_memory(int n, int *order, const int *dims, int n_dims, bool ke
   memcpy(order + n_batch, moved, sizeof *order * (size_t)n_moved);
 }
 
-/* Uninitialised, of part's sizes, in the memory order that the transforms of t leave. */
+/* Make an uninitialised tensor of part's sizes, in the memory order that the transforms of t
+ * leave. */
 static rush_status new_result(call_ctx *cx, const rush_tensor *t, const rush_tensor *part,
                               int dtype, const fft_job *j, rush_tensor **out)
 {
@@ -370,7 +371,7 @@ static rush_status read_dims(rush_call *c, uint32_t at, const rush_tensor *t, ff
   return RUSH_OK;
 }
 
-/* The half-complex forms need a last dimension. */
+/* Check for the last dimension that half-complex forms need. */
 static rush_status check_last(call_ctx *cx, const fft_job *j)
 {
   return j->n_dims > 0 ? RUSH_OK
@@ -432,7 +433,7 @@ static rush_status read_norm(rush_call *c, uint32_t at, bool forward, int *norm)
   return RUSH_OK;
 }
 
-/* Dimensions and lengths (-1: the input's) of the n-dimensional forms: s at 1, dim at 2. */
+/* Read dimensions and lengths (-1: the input's) of the n-dimensional forms: s at 1, dim at 2. */
 static rush_status read_shape(rush_call *c, const rush_tensor *t, fft_job *j, int64_t *sizes)
 {
   int n_sizes = 0;
@@ -462,7 +463,7 @@ static rush_status read_shape(rush_call *c, const rush_tensor *t, fft_job *j, in
   return RUSH_OK;
 }
 
-/* One dimension: n at 1, dim at 2. */
+/* Read one dimension: n at 1, dim at 2. */
 static rush_status read_length(rush_call *c, const rush_tensor *t, fft_job *j, int64_t *sizes)
 {
   if (t->n_dims == 0)
@@ -475,7 +476,7 @@ static rush_status read_length(rush_call *c, const rush_tensor *t, fft_job *j, i
   return RUSH_OK;
 }
 
-/* Cut or padded with zeros to the sizes along j->dims.  New. */
+/* Cut or pad with zeros to the sizes along j->dims.  New. */
 static rush_status resized(call_ctx *cx, rush_tensor *t, const fft_job *j, const int64_t *sizes,
                            rush_tensor **out)
 {
@@ -515,7 +516,7 @@ static rush_status resized(call_ctx *cx, rush_tensor *t, const fft_job *j, const
   return RUSH_OK;
 }
 
-/* Integers become float32; what must be complex becomes it. */
+/* Convert integers to float32, and to complex if necessary. */
 static rush_status fft_input(rush_call *c, bool complex, rush_tensor **out)
 {
   rush_tensor *t = call_tensor(c, 0);
@@ -527,7 +528,7 @@ static rush_status fft_input(rush_call *c, bool complex, rush_tensor **out)
   return tensor_to_dtype(c->cx, t, dtype, out);
 }
 
-/* `forward`: the direction that the norm is for. */
+/* Run an n-dimensional transform; `forward`: the direction of the norm. */
 static rush_status fft_nd(rush_call *c, fft_job j, bool many, bool forward)
 {
   rush_tensor *x, *t = NULL;

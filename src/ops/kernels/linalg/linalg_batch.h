@@ -23,22 +23,22 @@ static inline void *matrix(const batch *b, int64_t i)
   return matrix_at(b->t, i, b->rows * b->cols);
 }
 
-/* Refuse what is no (square) matrix of floats or complex numbers. */
+/* Refuse a tensor that is not a (square) matrix of floats or complex numbers. */
 rush_status check_matrix(rush_call *c, const rush_tensor *t, bool square) RUSH_CHECKED;
-/* A copy of t, its batch dimensions expanded to sizes[0..n_batch). */
+/* Copy t, with its batch dimensions expanded to sizes[0..n_batch). */
 rush_status batch_copy(rush_call *c, const rush_tensor *t, int n_batch, const int64_t *sizes,
                        batch *out) RUSH_CHECKED;
-/* The same of an argument, checked. */
+/* Copy and check an argument. */
 rush_status batch_of(rush_call *c, uint32_t arg, bool square, batch *out) RUSH_CHECKED;
-/* A tensor of `like`'s batch dimensions and the given trailing sizes. */
+/* Make a tensor of `like`'s batch dimensions and the given trailing sizes. */
 rush_status batch_new(rush_call *c, const batch *like, int n_tail, int64_t a, int64_t b, int dtype,
                       rush_tensor **out) RUSH_CHECKED;
-/* Result i: t as `dtype`; steals t.  Columns: matrices column by column, as LAPACK leaves them:
- * programs see the strides. */
+/* Return t as result i, converted to `dtype`; steals t.  give_columns: column-major matrices, as
+ * LAPACK leaves them, since programs see the strides. */
 rush_status give(rush_call *c, uint32_t i, rush_tensor *t, int dtype) RUSH_CHECKED;
 rush_status give_columns(rush_call *c, uint32_t i, rush_tensor *t, int dtype) RUSH_CHECKED;
 
-/* Scratch for n elements of the batch's kind. */
+/* Allocate scratch for n elements of the batch's kind. */
 void *scratch(rush_call *c, const batch *b, int64_t n);
 void scratch_free(rush_call *c, const batch *b, void *p, int64_t n);
 

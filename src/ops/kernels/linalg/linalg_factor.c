@@ -1,7 +1,7 @@
 /* ops/kernels/linalg/linalg_factor.c -- QR, eigenvalues, singular values, the matrix exponential
  * and L D L': batches around ops/math/linalg.h, with the helpers of linalg_ops.c. Each operator
  * copies its argument into a dense batch in double or complex double, runs the algorithm on one
- * matrix after the other, and converts the results back. Cost: O(n^3) a matrix, and one copy in
+ * matrix after the other, and converts the results back. Cost: O(n^3) per matrix, and one copy in
  * double. */
 #include "ops/kernels/linalg/linalg_batch.h"
 #include "ops/kernels/views.h"
@@ -168,7 +168,7 @@ rush_status kernel_linalg_eig(rush_call *c)
 
 /* -- Singular values --------------------------------------------------------------------------- */
 
-/* result 2: Vh, or V as linalg's older sister has it */
+/* Return result 2: Vh, or V for torch.svd. */
 static rush_status give_v(rush_call *c, const batch *a, rush_tensor *vh, bool want_v)
 {
   rush_value args[1], v;

@@ -2,7 +2,8 @@
  * Cholesky, triangular systems, and the batch helpers that linalg_factor.c shares. Matrices are
  * copied to dense double (or complex double) and the algorithms of ops/math/linalg.h run on them
  * one by one; there is one precision, so each algorithm exists once per field. Results keep
- * PyTorch's column-major strides (give_columns). Cost: O(n^3) a matrix, and one copy in double. */
+ * PyTorch's column-major strides (give_columns). Cost: O(n^3) per matrix, and one copy in
+ * double. */
 #include "ops/kernels/linalg/linalg_batch.h"
 
 #include "ops/kernels/views.h"
@@ -13,7 +14,7 @@
 
 /* -- Batches of matrices in double ------------------------------------------------------------- */
 
-/* Such matrices are taken where there is nothing to compute. */
+/* True for half precision, which is accepted only if there is nothing to compute. */
 static bool is_half(int dtype) { return dtype == RUSH_FLOAT16 || dtype == RUSH_BFLOAT16; }
 
 rush_status check_matrix(rush_call *c, const rush_tensor *t, bool square)
@@ -129,7 +130,7 @@ void scratch_free(rush_call *c, const batch *b, void *p, int64_t n)
     mem_free(c->cx->ctx, p, (size_t)(n + 1) * b->kind->item);
 }
 
-/* What the operator is called in messages. */
+/* Return the operator's name in messages. */
 static const char *api_name(const rush_call *c)
 {
   static const struct { const char *op, *api;
@@ -215,7 +216,7 @@ rush_status kernel_linalg_inv(rush_call *c)
   return st;
 }
 
-/* B of shape (batch, n) beside A of shape (batch, n, n). */
+/* True for B of shape (batch, n) with A of shape (batch, n, n). */
 static bool is_vector_batch(const rush_tensor *a, const rush_tensor *b)
 {
   if (b->n_dims != a->n_dims - 1)
@@ -223,7 +224,7 @@ static bool is_vector_batch(const rush_tensor *a, const rush_tensor *b)
   return memcmp(a->sizes, b->sizes, sizeof(int64_t) * (size_t)b->n_dims) == 0;
 }
 
-/* The batch sizes of A and B broadcast; *vector: B is a (batch of) vector. */
+/* Broadcast the batch sizes of A and B; *vector: B is a (batch of) vector. */
 static rush_status solve_sizes(rush_call *c, const rush_tensor *a, const rush_tensor *b,
                                bool *vector, int *n, int64_t *sizes)
 {
@@ -247,7 +248,7 @@ static rush_status solve_sizes(rush_call *c, const rush_tensor *a, const rush_te
   return RUSH_OK;
 }
 
-/* B as a batch of n x k matrices; XA = B is solved as A'X' = B'. */
+/* Make a batch of n x k matrices from B; XA = B is solved as A'X' = B'. */
 static rush_status solve_rhs(rush_call *c, rush_tensor *b, bool vector, int n, const int64_t *sizes,
                              batch *out)
 {
@@ -281,7 +282,7 @@ static rush_status drop_last_dim(rush_call *c, rush_tensor **t)
   return RUSH_OK;
 }
 
-/* X A = B: rows of B against the transposed factors, a column at a time. */
+/* Solve X A = B: rows of B against the transposed factors, one column at a time. */
 static rush_status solve_right(rush_call *c, lu_batch *l, batch *x)
 {
   int64_t n = l->a.rows, k = x->rows;
@@ -355,7 +356,7 @@ rush_status kernel_linalg_solve(rush_call *c)
   return st;
 }
 
-/* det and slogdet share the product of the diagonal of U. */
+/* Compute det and slogdet from the diagonal of U. */
 static rush_status determinants(rush_call *c, lu_batch *l, rush_tensor **sign, rush_tensor **logabs,
                                 rush_tensor **det)
 {
@@ -371,7 +372,7 @@ static rush_status determinants(rush_call *c, lu_batch *l, rush_tensor **sign, r
   return RUSH_OK;
 }
 
-/* log(det), in place: -infinity of 0, NaN of what is negative. */
+/* Compute log(det), in place: -infinity for 0, NaN for negative numbers. */
 static rush_status logdet(rush_call *c, const batch *a, rush_tensor **det, const rush_tensor *sign,
                           const rush_tensor *logabs)
 {

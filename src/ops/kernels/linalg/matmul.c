@@ -1,8 +1,8 @@
 /* ops/kernels/linalg/matmul.c -- operators that multiply matrices: mm, addmm, bmm, mv, dot, matmul,
- * linear and their relatives. They check with PyTorch's messages, find sizes and strides, and give
- * gemm.h the operands as they lie: transposes and expanded biases are strides, never copies. matmul
- * coalesces batch dimensions and turns a stack times one matrix into one tall product. Results are
- * the same as of the plain product, because gemm's order of sums depends on k alone. */
+ * linear and related ones. They check with PyTorch's messages, compute sizes and strides, and pass
+ * gemm.h the operands without copies: transposes and expanded biases are strides. matmul coalesces
+ * batch dimensions and turns a stack times one matrix into one tall product. Results equal those of
+ * the plain product, because gemm's order of sums depends on k alone. */
 #include <string.h>
 
 #include "ops/call/call.h"
@@ -21,7 +21,8 @@ static gemm_matrix matrix_of(const rush_tensor *t)
 
 static gemm_matrix transposed(gemm_matrix m) { return (gemm_matrix){m.data, m.cs, m.rs}; }
 
-/* `t` broadcast to n_dims sizes: strides of every dimension.  False when it does not fit. */
+/* Broadcast `t` to n_dims sizes: computes strides of every dimension.  Returns false if it does not
+ * fit. */
 static bool expand_strides(const rush_tensor *t, int n_dims, const int64_t *sizes, int64_t *strides)
 {
   const int lead = n_dims - t->n_dims;
@@ -67,7 +68,7 @@ static rush_status check_same(call_ctx *cx, const rush_tensor *a, const rush_ten
                    dtype_c_name(a->dtype), dtype_c_name(b->dtype));
 }
 
-/* What messages of products call a dtype: the C++ type. */
+/* Return the C++ type, which messages of products use for a dtype. */
 const char *dtype_c_name(int dtype)
 {
   switch (dtype) {
@@ -103,7 +104,7 @@ static rush_status check_mm(call_ctx *cx, const rush_tensor *a, const rush_tenso
   return check_dtype(cx, a->dtype, "addmm_impl_cpu_");
 }
 
-/* a b (+ d) into a new tensor; g has the scalars. */
+/* Compute a b (+ d) into a new tensor; g has the scalars. */
 static rush_status make_mm(call_ctx *cx, gemm_args *g, const rush_tensor *a, const rush_tensor *b,
                            const rush_tensor *d, rush_tensor **out)
 {
@@ -164,7 +165,7 @@ rush_status kernel_addmm(rush_call *c)
   return RUSH_OK;
 }
 
-/* relu or gelu (the tanh form) of addmm. */
+/* Run addmm with relu or gelu (the tanh form). */
 rush_status kernel__addmm_activation(rush_call *c)
 {
   rush_value made;
@@ -361,8 +362,8 @@ rush_status kernel_addmv(rush_call *c)
   return make_mv(c, call_tensor(c, 0), call_tensor(c, 1), call_tensor(c, 2), &g);
 }
 
-/* Elements between two looks at the clock; of what is not in a row or not float, as much as is put
- * into one at a time. */
+/* Elements between two polls; of data that is not contiguous or not float, as much as is converted
+ * at a time. */
 #define DOT_AT_ONCE (INT64_C(1) << 22)
 #define DOT_BLOCK 1024
 
@@ -374,8 +375,8 @@ static rush_status dot_floats(rush_call *c, const rush_tensor *x, const rush_ten
                 sy = y->strides[0] * item;
   const bool wide = item >= 4, in_place = wide && sx == item && sy == item;
   const int64_t step = in_place ? DOT_AT_ONCE : DOT_BLOCK;
-  /* Rows of x, of y, and what halves are as float32; not a multiple of 4 KB apart, which processors
-   * take for the same. */
+  /* Rows of x, of y, and 16-bit floats as float32; not a multiple of 4 KB apart, which would alias
+   * in the processor. */
   const size_t row_bytes = DOT_BLOCK * (wide ? (size_t)item : sizeof(float)) + 64;
   const size_t n_bytes = in_place ? 0 : (wide ? 2 : 4) * row_bytes;
   char *rows = NULL;
@@ -475,7 +476,8 @@ static void coalesce(stacks *s)
   s->n = n;
 }
 
-/* Every product of the stacks; C is dense.  The innermost batch dimension is gemm_batch's. */
+/* Compute every product of the stacks; C is dense.  gemm_batch processes the innermost batch
+ * dimension. */
 static rush_status run_stacks(call_ctx *cx, gemm_args *g, stacks *s)
 {
   coalesce(s);
@@ -506,7 +508,7 @@ static rush_status run_stacks(call_ctx *cx, gemm_args *g, stacks *s)
   return RUSH_OK;
 }
 
-/* The shape of a matmul: batch sizes broadcast, then m and n where the operand has them. */
+/* Compute the shape of a matmul: batch sizes broadcast, then m and n if the operand has them. */
 static rush_status matmul_shape(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, stacks *s,
                                 int *n_dims, int64_t *sizes)
 {
@@ -601,7 +603,8 @@ rush_status kernel_matmul(rush_call *c)
 
 /* -- linear ------------------------------------------------------------------------------------ */
 
-/* Input [..., k] as a matrix of rows: its row stride, or false when no single one serves. */
+/* View input [..., k] as a matrix of rows: its row stride; returns false if there is no single
+ * one. */
 static bool rows_of(const rush_tensor *t, int64_t *n_rows, int64_t *stride)
 {
   const int last = t->n_dims - 1;

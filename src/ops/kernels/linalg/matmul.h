@@ -4,9 +4,9 @@
 
 #include "tensor/tensor.h"
 
-/* "float", "c10::Half": how some of PyTorch's messages name a dtype. */
+/* Return "float", "c10::Half": the name of a dtype in some of PyTorch's messages. */
 const char *dtype_c_name(int dtype);
-/* input weight' + bias, new; bias may be NULL. */
+/* Compute input weight' + bias, new; bias may be NULL. */
 rush_status make_linear(call_ctx *cx, rush_tensor *input, const rush_tensor *weight,
                         const rush_tensor *bias, rush_tensor **out) RUSH_CHECKED;
 

@@ -1,5 +1,6 @@
-/* Distances between rows: cdist, pdist.  Differences are taken directly, also for p = 2, where
- * PyTorch may go through a matrix product and loses digits for rows that are close. */
+/* ops/kernels/nn/distance.c -- distances between rows: cdist, pdist.  Differences are computed
+ * directly, also for p = 2, where PyTorch may use a matrix product and loses digits for rows that
+ * are close. */
 #include <math.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ static const dot_loops *loops_of(call_ctx *cx)
   return ISA_PICK(dot_loops_of, cpu_choose(context_get_options(cx->ctx)->cpu))();
 }
 
-/* The distance of two rows.  16 partial sums, so that compilers have lanes. */
+/* The distance of two rows.  16 partial sums, so that compilers can use lanes. */
 #define LANES 16
 #define ROW(T, F)                                                                          \
   static T row_##T(int64_t n, const T *x, const T *y, double p)                            \
@@ -112,7 +113,7 @@ static rush_status check_pair(call_ctx *cx, const rush_tensor *a, const rush_ten
   return check_dtype(cx, a, "cdist");
 }
 
-/* t with its rows, broadcast to the batch sizes, contiguous, as `dtype`; new. */
+/* Broadcast t's rows to the batch sizes, contiguous, as `dtype`; new. */
 static rush_status as_batch(call_ctx *cx, rush_tensor *t, int dtype, int n, int64_t *sizes,
                             rush_tensor **out)
 {

@@ -1,7 +1,7 @@
-/* ops/kernels/random/random_ops.c -- operators that draw random numbers: rand and its relatives,
+/* ops/kernels/random/random_ops.c -- operators that draw random numbers: rand and similar ones,
  * random_, randperm, distributions with parameters in numbers or tensors, multinomial, and
  * generators. An operator is a `fill_fn`, and helpers make its in-place, functional and factory
- * forms. Checks and their messages are PyTorch's. Draws happen in the order of memory, on one
+ * forms. Checks and their messages are PyTorch's. Numbers are drawn in the order of memory, on one
  * thread, because the sequence after a seed is part of the result. */
 #include "ops/kernels/random/random.h"
 
@@ -14,7 +14,7 @@
 
 /* -- Helpers ----------------------------------------------------------------------------------- */
 
-/* The float tensor behind a complex one: one more dimension of 2; others: retained. */
+/* View a complex tensor as floats with one more dimension of 2; others: retained. */
 static rush_status real_view(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
   if (!dtype_is_complex(t->dtype)) {
@@ -65,10 +65,10 @@ static rush_status fill_normal(call_ctx *cx, rush_tensor *t, generator *g, doubl
   return st;
 }
 
-/* What fills a tensor from the arguments of a call; `t` is the tensor to fill. */
+/* Fills tensor `t` from the arguments of a call. */
 typedef rush_status fill_fn(rush_call *c, rush_tensor *t, generator *g);
 
-/* In place: the generator is the last argument. */
+/* Fill in place: the generator is the last argument. */
 static rush_status in_place(rush_call *c, fill_fn *fill)
 {
   generator *g;
@@ -87,7 +87,7 @@ static rush_status give_filled_steal(rush_call *c, rush_tensor *t, rush_value g_
   return call_return_made_steal(c, 0, t, st);
 }
 
-/* A new tensor like the first argument. */
+/* Fill a new tensor like the first argument. */
 static rush_status functional(rush_call *c, fill_fn *fill)
 {
   rush_tensor *t;
@@ -95,7 +95,7 @@ static rush_status functional(rush_call *c, fill_fn *fill)
   return give_filled_steal(c, t, c->args[c->n_args - 1], fill);
 }
 
-/* A new tensor of the first argument's sizes, in rows. */
+/* Fill a new contiguous tensor of the first argument's sizes. */
 static rush_status functional_rows(rush_call *c, fill_fn *fill)
 {
   const rush_tensor *like = call_tensor(c, 0);
@@ -115,7 +115,7 @@ static rush_status fill_randn(rush_call *c, rush_tensor *t, generator *g)
   return fill_normal(c->cx, t, g, 0, 1);
 }
 
-/* Sizes at `at`, then maybe a generator, then the options. */
+/* Fill a new tensor; sizes are at `at`, then perhaps a generator, then the options. */
 static rush_status new_random(rush_call *c, uint32_t at, bool with_g, int otherwise, fill_fn *fill)
 {
   rush_tensor *t;
@@ -138,8 +138,8 @@ rush_status kernel_randn_generator(rush_call *c)
   return new_random(c, 0, true, RUSH_FLOAT32, fill_randn);
 }
 
-/* Like the first argument; options at `opt`, memory_format four later; the generator stands before.
- * */
+/* Fill a tensor like the first argument; options at `opt`, memory_format four later; the generator
+ * before. */
 static rush_status new_random_like(rush_call *c, uint32_t opt, bool with_g, fill_fn *fill)
 {
   const rush_tensor *like = call_tensor(c, 0);
@@ -162,8 +162,7 @@ rush_status kernel_randn_like_generator(rush_call *c)
   return new_random_like(c, 2, true, fill_randn);
 }
 
-/* What random_ may ask of a dtype: the limits of whole numbers (and of float16), and the
- * significand's bits. */
+/* Limits of random_ for a dtype: of integers (and of float16), and the significand's bits. */
 typedef struct int_limits {
   const char *name; /* as error messages say it; NULL: no limits */
   int64_t lo, hi;
@@ -187,7 +186,7 @@ static int_limits limits_of(int dtype)
   }
 }
 
-/* `v` as a float of the dtype, back as a whole number. */
+/* Round `v` to a float of the dtype, and back to an integer. */
 static int64_t through(int dtype, int64_t v)
 {
   int64_t out;
@@ -198,7 +197,7 @@ static int64_t through(int dtype, int64_t v)
   return out;
 }
 
-/* The distance of floats near v. */
+/* Return the distance of floats near v. */
 static int64_t float_step(int64_t v, int digits)
 {
   int n = 0;
@@ -304,7 +303,7 @@ rush_status kernel_randint_like_low_generator(rush_call *c)
   return new_random_like(c, 4, true, fill_randint_like_low);
 }
 
-/* Fisher and Yates, one word a step. */
+/* Shuffle by Fisher and Yates, one word per step. */
 static rush_status shuffle(call_ctx *cx, generator *g, int64_t *x, int64_t n)
 {
   turn mine;
@@ -478,7 +477,7 @@ static rush_status update(call_ctx *cx, const char *name, rush_tensor *t, rush_v
   return RUSH_OK;
 }
 
-/* *out = every element is in [lo, hi]; a NaN is not. */
+/* Compute *out: every element is in [lo, hi]; a NaN is not. */
 static rush_status all_between(call_ctx *cx, rush_tensor *t, double lo, double hi, bool *out)
 {
   rush_tensor *d;
@@ -490,7 +489,7 @@ static rush_status all_between(call_ctx *cx, rush_tensor *t, double lo, double h
   return RUSH_OK;
 }
 
-/* std of every element must not be negative. */
+/* Check that std has no negative element. */
 static rush_status check_std_tensor(call_ctx *cx, rush_tensor *std)
 {
   bool fine;
@@ -500,7 +499,8 @@ static rush_status check_std_tensor(call_ctx *cx, rush_tensor *std)
   return fine ? RUSH_OK : call_fail(cx, "normal expects all elements of std >= 0.0");
 }
 
-/* Unit normals of the common sizes, times std, plus mean: either may be a tensor or a number. */
+/* Draw unit normals of the common sizes, times std, plus mean: either may be a tensor or a
+ * number. */
 static rush_status normal_of(rush_call *c, rush_value mean, rush_value std, rush_value g_arg)
 {
   const rush_tensor *m = mean.tag == RUSH_TAG_TENSOR ? mean.as.tensor : NULL;
@@ -562,7 +562,7 @@ static void map_run(void *arg, int64_t n, char *const *ptrs, const int64_t *stri
   }
 }
 
-/* Fill t: fn of the elements of a and b (broadcast to t; b may be NULL). */
+/* Fill t with fn of the elements of a and b (broadcast to t; b may be NULL). */
 static rush_status fill_mapped(call_ctx *cx, rush_tensor *t, rush_tensor *a, rush_tensor *b,
                                generator *g, map_fn *fn)
 {
@@ -643,7 +643,7 @@ rush_status kernel_binomial(rush_call *c)
   return give_filled_steal(c, t, c->args[2], fill_binomial);
 }
 
-/* The smallest positive normal number. */
+/* Return the smallest positive normal number. */
 static double tiny_of(int dtype)
 {
   return dtype == RUSH_FLOAT64   ? 2.2250738585072014e-308
@@ -667,7 +667,7 @@ static rush_status fill_gamma(rush_call *c, rush_tensor *t, generator *g)
 }
 rush_status kernel__standard_gamma(rush_call *c) { return functional_rows(c, fill_gamma); }
 
-/* Gammas in double, divided by the sums of their rows. */
+/* Draw gammas in double, divided by the sums of their rows. */
 static rush_status fill_dirichlet(rush_call *c, rush_tensor *t, generator *g)
 {
   rush_tensor *gammas;
@@ -746,7 +746,7 @@ static rush_status check_multinomial(rush_call *c, rush_tensor *p, int64_t n, bo
   return st;
 }
 
-/* p over exponentials: the largest win. */
+/* Draw by dividing p by exponentials: the largest quotients are chosen. */
 static rush_status multinomial_distinct(rush_call *c, generator *g)
 {
   rush_tensor *p = call_tensor(c, 0), *q;
@@ -775,7 +775,7 @@ static rush_status multinomial_distinct(rush_call *c, generator *g)
   return st;
 }
 
-/* In place: sums so far over the sum of all. */
+/* Replace values by their running sums over the total, in place. */
 #define CUMULATE(T)                                                                \
   static void cumulate_##T(const call_ctx *cx, int64_t n, T *x)                    \
   {                                                                                \
@@ -793,7 +793,8 @@ static rush_status multinomial_distinct(rush_call *c, generator *g)
 CUMULATE(float)
 CUMULATE(double)
 
-/* Sums of the row, normalised, in the dtype; then a uniform's place among them. */
+/* Compute running sums of the row, normalised, in the dtype; then find a uniform's position among
+ * them. */
 static rush_status multinomial_replaced(rush_call *c, generator *g)
 {
   rush_tensor *p = call_tensor(c, 0), *d, *out, *sums;
@@ -881,7 +882,7 @@ rush_status kernel_initial_seed(rush_call *c)
   return RUSH_OK;
 }
 
-/* A seed nobody can know. */
+/* Draws an unpredictable seed. */
 rush_status kernel_seed(rush_call *c)
 {
   uint64_t seed = 0;

@@ -1,8 +1,8 @@
 /* ops/kernels/reduce/reduction.c -- operators that reduce: sums, products, means, extremes,
- * variances, norms, logsumexp. Each reads its arguments by name (overloads put them at different
- * places), checks as PyTorch does, runs one or two jobs of reduce.h and finishes the accumulators.
- * Variances make two passes in double instead of Welford's update: the machine has no state of
- * three numbers, and two passes are accurate too. */
+ * variances, norms, logsumexp. Each reads its arguments by name (overloads have them at different
+ * positions), checks as PyTorch does, runs one or two jobs of reduce.h and finishes the
+ * accumulators. Variances make two passes in double instead of Welford's update: the machine has no
+ * state of three numbers, and two passes are accurate too. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -97,7 +97,7 @@ static rush_status refuse_dtype(const reduction *r, const char *kernel, int dtyp
 
 /* -- Running ----------------------------------------------------------------------------------- */
 
-/* What a dtype accumulates in. */
+/* Return the accumulator type of a dtype. */
 static tape_type acc_type(int dtype)
 {
   switch (dtype_class_of(dtype)) {
@@ -113,7 +113,7 @@ static tape_type acc_type(int dtype)
   return dtype == RUSH_FLOAT64 || dtype == RUSH_COMPLEX128 ? TY_F64 : TY_F32;
 }
 
-/* n accumulators, new, as tensor data. */
+/* Allocate n accumulators, new, as tensor data. */
 static rush_status new_accs(call_ctx *cx, tape_type type, int64_t n, void **out)
 {
   *out = mem_alloc_data(cx->ctx, (size_t)n * tape_type_bytes(type));
@@ -126,7 +126,7 @@ static void free_accs(call_ctx *cx, tape_type type, int64_t n, void *accs)
     mem_free_data(cx->ctx, accs, (size_t)n * tape_type_bytes(type));
 }
 
-/* Accumulators into the elements of a row-major tensor. */
+/* Convert accumulators to the elements of a row-major tensor. */
 static rush_status store_accs(call_ctx *cx, rush_tensor *out, tape_type type, const void *accs)
 {
   const tape_isa *isa = tape_isa_of(cx->ctx);
@@ -141,8 +141,8 @@ static rush_status store_accs(call_ctx *cx, rush_tensor *out, tape_type type, co
   return RUSH_OK;
 }
 
-/* Runs a job into a new tensor of `dtype`; finish (NULL: none) sees the accumulators [begin, end)
- * first. */
+/* Runs a job into a new tensor of `dtype`; finish (NULL: none) processes the accumulators [begin,
+ * end) first. */
 typedef void finish_fn(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg);
 
 typedef struct finishing {
@@ -226,8 +226,8 @@ static void finish_sqrt(void *acc, tape_type type, int64_t begin, int64_t end, c
     EACH(double, sqrt(a[i]));
 }
 
-/* The input as the dtype the operator computes in; new.  A conversion that the machine makes
- * anyway, block by block, is left to it. */
+/* Convert the input to the dtype that the operator computes in; new.  A conversion that the machine
+ * makes anyway, block by block, is left to it. */
 static rush_status as_dtype(const reduction *r, int dtype, rush_tensor **out)
 {
   const dtype_class from = dtype_class_of(r->x->dtype), to = dtype_class_of(dtype);
@@ -243,7 +243,7 @@ static rush_status as_dtype(const reduction *r, int dtype, rush_tensor **out)
 
 /* -- Sums and products ------------------------------------------------------------------------- */
 
-/* What sum and prod give for a dtype argument. */
+/* Return the result dtype of sum and prod for a dtype argument. */
 static int sum_dtype(const rush_call *c, const rush_tensor *x)
 {
   int dtype = named_dtype(c);
@@ -252,7 +252,7 @@ static int sum_dtype(const rush_call *c, const rush_tensor *x)
   return dtype_class_of(x->dtype) <= DTYPE_INT ? RUSH_INT64 : x->dtype;
 }
 
-/* The same with an input of another dtype, which is read only here. */
+/* Reduce an input of another dtype. */
 static rush_status reduce_as(reduction *r, rush_tensor *x, reduce_kind kind, int dtype,
                              finish_fn *finish, const void *arg)
 {
@@ -266,8 +266,8 @@ static rush_status reduce_as(reduction *r, rush_tensor *x, reduce_kind kind, int
   return give_to(r, &job, dtype, finish, arg);
 }
 
-/* The kept dimensions first, row-major; new. */
-static rush_status with_gone_last(const reduction *r, rush_tensor *x, rush_tensor **out)
+/* Copy with the kept dimensions first, row-major; new. */
+static rush_status with_reduced_last(const reduction *r, rush_tensor *x, rush_tensor **out)
 {
   int64_t order[TENSOR_MAX_DIMS];
   int n = 0;
@@ -285,13 +285,13 @@ static rush_status with_gone_last(const reduction *r, rush_tensor *x, rush_tenso
   return st;
 }
 
-/* Products of complex numbers are rare: one by one. */
+/* Multiply complex numbers one by one: they are rare. */
 static rush_status complex_product(const reduction *r, rush_tensor *x)
 {
   if (x->dtype == RUSH_COMPLEX32)
     return call_no_dtype(r->c->cx, "prod_out_cpu", x->dtype);
   rush_tensor *rows = NULL, *out = NULL;
-  TRY(with_gone_last(r, x, &rows));
+  TRY(with_reduced_last(r, x, &rows));
   rush_status st = tensor_new(r->c->cx, x->dtype, r->n_dims, r->sizes, &out);
   const int64_t n = reduce_n_elems(x, r->dims);
   const bool wide = x->dtype == RUSH_COMPLEX128;
@@ -436,7 +436,7 @@ rush_status kernel_reduce_any(rush_call *c) { return truth(c, REDUCE_MAX); }
 
 /* -- Extremes ---------------------------------------------------------------------------------- */
 
-/* Something to choose from in every output. */
+/* Check that every output has an element to choose. */
 static rush_status check_nonempty(const reduction *r, const char *name, const char *whole_text,
                                   const char *whole_type)
 {
@@ -504,7 +504,7 @@ rush_status kernel_reduce_aminmax(rush_call *c)
   return RUSH_OK;
 }
 
-/* Values (may be unwanted) and indices. */
+/* Compute values (may not be needed) and indices. */
 static rush_status extreme_at(const reduction *r, reduce_kind kind, rush_tensor **values,
                               rush_tensor **at)
 {
@@ -588,7 +588,7 @@ rush_status kernel_reduce_argmin(rush_call *c)
 
 /* -- Variances: two passes, in double ---------------------------------------------------------- */
 
-/* Sums to means; those after an infinity are as running means are. */
+/* Divide sums to get means; after an infinity, as running means do. */
 static void finish_mean(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg)
 {
   const double n = *(const double *)arg;
@@ -605,7 +605,7 @@ typedef struct spread_arg {
   bool pairs, root;
 } spread_arg;
 
-/* Sums of squares to variances or their roots; real and imaginary parts (pairs) together. */
+/* Turn sums of squares into variances or their roots; real and imaginary parts (pairs) together. */
 static void finish_variance(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg)
 {
   const spread_arg *s = arg;
@@ -714,7 +714,7 @@ static void finish_log(void *acc, tape_type type, int64_t begin, int64_t end, co
     EACH(double, log(a[i]) + ((const double *)arg)[i]);
 }
 
-/* An infinite maximum is not taken away: its differences would be NaN. */
+/* Replace an infinite maximum by 0, which is subtracted: differences would be NaN. */
 static void finite_or_zero(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg)
 {
   (void)arg;
@@ -798,7 +798,7 @@ static rush_status check_norm(const reduction *r, int dtype, double p)
   return RUSH_OK;
 }
 
-/* |x| to the power p; *out new. */
+/* Compute |x| to the power p; *out new. */
 static rush_status abs_power(call_ctx *cx, rush_tensor *x, double p, rush_tensor **out)
 {
   rush_value v[2] = {{.tag = RUSH_TAG_TENSOR, .as.tensor = x}, value_float(p)}, abs, power;

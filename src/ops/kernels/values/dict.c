@@ -147,7 +147,7 @@ rush_status kernel_dict_pop_default(rush_call *call)
   return RUSH_OK;
 }
 
-/* The oldest entry, not Python's newest. */
+/* Removes the oldest entry, not the newest as in Python. */
 rush_status kernel_dict_popitem(rush_call *call)
 {
   rush_dict *d = dict_at(call, 0);

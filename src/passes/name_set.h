@@ -1,9 +1,9 @@
-/* passes/names.h -- sets of names that number them: the number is an index into arrays beside the
- * set.
+/* passes/name_set.h -- sets of names that number them: the number is an index into arrays beside
+ * the set.
  *
  * Small sets are searched in order, larger ones by hash.  Memory is the session's. */
-#ifndef RUSH_PASSES_NAMES_H
-#define RUSH_PASSES_NAMES_H
+#ifndef RUSH_PASSES_NAME_SET_H
+#define RUSH_PASSES_NAME_SET_H
 
 #include "base/session.h"
 

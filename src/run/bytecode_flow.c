@@ -1,9 +1,9 @@
-/* run/emit_flow.c -- If and Loop become jumps; results of blocks are moved to their registers.
+/* run/bytecode_flow.c -- If and Loop become jumps; results of blocks are moved to their registers.
  *
  * Moves at the end of a block happen in parallel: they are ordered so that nothing is overwritten
  * before it is read, and cycles go through a spare register.  A loop's carried value keeps the
  * register of its initial value if possible. */
-#include "run/emit_int.h"
+#include "run/bytecode_int.h"
 
 /* -- Moves at the end of a block --------------------------------------------------------------- */
 

@@ -1,10 +1,10 @@
-/* run/emit.c -- bytecode from a graph, in one walk over the nodes, plus the buffers for results and
- * the listing. Types are static, so numbers get typed instructions without tag checks; other nodes
- * become instructions with a site that names operands and results. Values from containers or from
- * outside are checked once where they enter typed registers. Deaths of values are computed
- * beforehand (emit_regs.c), which marks last uses. If fused jumps are too short for a function, it
- * is emitted again without them. Cost: O(nodes + uses). */
-#include "run/emit_int.h"
+/* run/bytecode.c -- bytecode from a graph, in one walk over the nodes, plus the buffers for results
+ * and the listing. Types are static, so numbers get typed instructions without tag checks; other
+ * nodes become instructions with a site that names operands and results. Values from containers or
+ * from outside are checked once where they enter typed registers. Deaths of values are computed
+ * beforehand (bytecode_regs.c), which marks last uses. If fused jumps are too short for a function,
+ * it is emitted again without them. Cost: O(nodes + uses). */
+#include "run/bytecode_int.h"
 #include "ops/call/lookup.h"
 
 #include <stdio.h>
@@ -136,7 +136,7 @@ static void check_results(coder *e, const ir_node *n)
 }
 
 /* True if a result may be an item of a container, or was made outside. */
-static bool gives_items(const op *o)
+static bool returns_items(const op *o)
 {
   if (o->outside)
     return true;
@@ -150,7 +150,7 @@ static bool gives_items(const op *o)
 static bool is_source(const ir_node *n)
 {
   switch ((int)n->kind) {
-  case IR_OP: return op_waits(n->op) || gives_items(n->op);
+  case IR_OP: return op_waits(n->op) || returns_items(n->op);
   case IR_LIST_UNPACK:
   case IR_TUPLE_UNPACK:
   case IR_TUPLE_INDEX:
@@ -832,15 +832,15 @@ static coder *emit_once(session *s, ir_block *b, function *f, bool no_fuse)
   return e;
 }
 
-static void find_lent_args(code *c, const ir_block *b)
+static void find_borrowed_args(code *c, const ir_block *b)
 {
   for (uint32_t i = 0; i < ir_block_n_inputs(b) && i < 64; i++) {
     const ir_value *v = ir_block_input(b, i);
-    bool lent = type_is(v->type, TYPE_TENSOR) || !v->uses;
+    bool borrowed = type_is(v->type, TYPE_TENSOR) || !v->uses;
 
-    for (const ir_use *u = v->uses; u && lent; u = u->next)
-      lent = u->user->block == b && is_called(u->user);
-    c->lent_args |= (uint64_t)lent << i;
+    for (const ir_use *u = v->uses; u && borrowed; u = u->next)
+      borrowed = u->user->block == b && is_called(u->user);
+    c->borrowed_args |= (uint64_t)borrowed << i;
     c->unused_args |= (uint64_t)!v->uses << i;
   }
 }
@@ -857,7 +857,7 @@ code *code_emit(session *s, ir_graph *g, ir_block *b, function *f, const char *n
   code *c = finish(e, b, name);
 
   session_defer(s, free_deferred, c);
-  find_lent_args(c, b);
+  find_borrowed_args(c, b);
   groups_prepare(s, c, e->group_sites);
   return session_keep(s, c);
 }

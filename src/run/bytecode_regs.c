@@ -1,10 +1,10 @@
-/* run/emit_regs.c -- numbering of values, their last uses, register allocation, and the arrays
+/* run/bytecode_regs.c -- numbering of values, their last uses, register allocation, and the arrays
  * that emission fills. Registers are assigned in one forward walk (linear scan without
  * spilling): a value's register is free after its last use in its block, and results of branches
  * are made in the register where the join expects them. Constants that are numbers get registers
  * at the front of the frame. Graph colouring would save a few registers, which cost 16 bytes
  * each and nothing else. */
-#include "run/emit_int.h"
+#include "run/bytecode_int.h"
 #include "base/grow.h"
 
 #define MAX_REGS 65000 /* instructions name registers with 16 bits */

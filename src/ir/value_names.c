@@ -1,4 +1,4 @@
-/* ir/names.c -- debug names of values: unique in a graph and assigned as in PyTorch. */
+/* ir/value_names.c -- debug names of values: unique in a graph and assigned as in PyTorch. */
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -53,6 +53,7 @@ static ir_name *find_name(const ir_graph *g, str text, uint32_t hash)
 
 static void put_name(ir_graph *g, ir_name *n)
 {
+  ASSERT(g->n_buckets && (g->n_buckets & (g->n_buckets - 1)) == 0, "buckets: a power of 2");
   ir_name **bucket = &g->names[n->hash & (g->n_buckets - 1)];
 
   n->next = *bucket;
@@ -163,6 +164,8 @@ static void name_take(session *s, ir_graph *g, ir_name *n)
   if (n->owner) {
     ir_name *other = free_name(s, g, n);
 
+    ASSERT(other != n && !other->owner, "the name to change to is taken");
+    ASSERT(n->owner->name == n->text, "the owner of a name has another one");
     n->owner->name = other->text;
     other->owner = n->owner;
   } else if (n->of_load) {
@@ -192,6 +195,7 @@ void ir_value_set_name(session *s, ir_value *v, const char *name)
   ir_name *n = name_record(s, g, str_of(name));
 
   name_take(s, g, n);
+  ASSERT(!n->owner && !n->of_load, "a taken name");
   v->name = n->text;
   n->owner = v;
 }

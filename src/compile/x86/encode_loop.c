@@ -1,4 +1,4 @@
-/* compile/x86/emit.c -- machine code of a whole loop around a body: entry, steps of several
+/* compile/x86/encode_loop.c -- machine code of a whole loop around a body: entry, steps of several
  * vectors, the remainder, constants, exit. Remainders use masked loads and stores; with AVX2 bool
  * bytes go through the stack. Short bodies are repeated until loop and body weigh about the same.
  *
@@ -63,6 +63,7 @@ static x86_mem operand_pointer(int k) { return at_reg(RSI, 8 * k); }
 /* Return operand k's pointer, in its register or in `scratch`. */
 static int pointer_of(emitter *e, int k, int scratch)
 {
+  ASSERT(k < e->b->tape->n_inputs + e->b->tape->n_results, "no such operand");
   if (e->pointer[k] != X86_NONE)
     return e->pointer[k];
   x86_gpr_mem(e->a, X86_MOV, scratch, operand_pointer(k));
@@ -73,6 +74,7 @@ static int pointer_of(emitter *e, int k, int scratch)
 static void copy_bytes(emitter *e, int operand, bool to_stack)
 {
   x86_asm *a = e->a;
+  ASSERT(!e->b->wide && is_bool(e->b->tape, operand), "only AVX2 copies bools, byte by byte");
   x86_mem stack = {.base = RSP, .index = RCX, .disp = (int32_t)e->bytes_slot - 1};
   x86_mem there = {.base = R8, .index = RCX, .disp = -1};
   int p = pointer_of(e, operand, R8);
@@ -132,6 +134,7 @@ static void emit_fix_function(emitter *e)
 
 static void stack_vector(emitter *e, x86_op op, int r, uint32_t slot)
 {
+  ASSERT(slot + e->unit <= e->frame, "a slot outside the frame");
   x86_ins i = {.op = (uint8_t)op, .vl = (uint8_t)vl(e), .mem = at_reg(RSP, (int32_t)slot)};
   i.r[op == X86_VMOVUPS] = X86_MEM;
   i.r[op != X86_VMOVUPS] = (uint8_t)r;

@@ -1,5 +1,5 @@
-/* run/emit_int.h -- from a graph to bytecode; shared by emit.c (nodes), emit_flow.c (If, Loop,
- * moves) and emit_regs.c (which value dies where, registers, the growing arrays).
+/* run/bytecode_int.h -- from a graph to bytecode; shared by bytecode.c (nodes), bytecode_flow.c
+ * (If, Loop, moves) and bytecode_regs.c (which value dies where, registers, the growing arrays).
  *
  * One walk over the graph.  On entering a block the last use of every value that dies in it is
  * computed ("planned"): the node of that block that uses it last, itself or in a nested block.  A
@@ -8,8 +8,8 @@
  *
  * Results of blocks have registers of their own ("targets"), and a value that becomes such a result
  * is made there at once if the register is free; otherwise the block ends with a move. */
-#ifndef RUSH_RUN_EMIT_INT_H
-#define RUSH_RUN_EMIT_INT_H
+#ifndef RUSH_RUN_BYTECODE_INT_H
+#define RUSH_RUN_BYTECODE_INT_H
 
 #include "run/code_int.h"
 
@@ -65,7 +65,7 @@ typedef struct coder {
   uint32_t n_constants, cap_constants, n_kregs, n_row;
 } coder;
 
-/* -- emit_regs.c ------------------------------------------------------------------------------- */
+/* -- bytecode_regs.c --------------------------------------------------------------------------- */
 void number_graph(coder *e, const ir_block *b);   /* fills vals, deaths, typed */
 void plan_block(coder *e, const ir_block *b, const uint32_t *outer, uint32_t n_outer);
 uint32_t reg_alloc(coder *e);
@@ -87,12 +87,12 @@ uint32_t constant_index(coder *e, rush_value v);
 void patch_jump(coder *e, uint32_t at, uint32_t to);
 void set_place(coder *e, const ir_node *n);
 
-/* -- emit_flow.c ------------------------------------------------------------------------------- */
+/* -- bytecode_flow.c --------------------------------------------------------------------------- */
 void emit_if(coder *e, const ir_node *n);
 void emit_loop(coder *e, const ir_node *n);
 bool left_to_jump(coder *e, const ir_node *n);
 
-/* -- emit.c ------------------------------------------------------------------------------------ */
+/* -- bytecode.c -------------------------------------------------------------------------------- */
 void emit_block(coder *e, const ir_block *b, const uint32_t *dying, uint32_t n_dying);
 
 /* True if the node needs no instruction.  `uninitialized` from a file may be read, and is made at

@@ -1,4 +1,5 @@
-/* passes/freeze.h -- freezing: makes the constant parts of a module's object part of its program.
+/* passes/freeze_object.h -- freezing: makes the constant parts of a module's object part of its
+ * program.
  *
  *   methods inlined -> attributes of numbers and strings folded -> branches on them removed ->
  *   attributes that are never written folded -> a class of its own for the rest
@@ -6,8 +7,8 @@
  * An attribute is kept if a method sets it or writes to its memory (or to memory that it shares),
  * if it is preserved, or if its module is used in a way that is not analysed.  The frozen object
  * shares the memory of what is kept. */
-#ifndef RUSH_PASSES_FREEZE_H
-#define RUSH_PASSES_FREEZE_H
+#ifndef RUSH_PASSES_FREEZE_OBJECT_H
+#define RUSH_PASSES_FREEZE_OBJECT_H
 
 #include "passes/passes.h"
 

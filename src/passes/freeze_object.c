@@ -1,8 +1,8 @@
-/* passes/freeze.c -- freezes a module's object (freeze.h lists the steps).
+/* passes/freeze_object.c -- freezes a module's object (freeze_object.h lists the steps).
  *
  * Attributes are followed from the methods' `self` through prim::GetAttr; the alias analysis finds
  * which are written.  Constants are inserted in PyTorch's order, so that graphs can be compared. */
-#include "passes/freeze.h"
+#include "passes/freeze_object.h"
 
 #include <stdio.h>
 
