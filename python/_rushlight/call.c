@@ -7,19 +7,25 @@
 
 /* -- Arguments --------------------------------------------------------------------------------- */
 
+int py_args_alloc(py_args *out, size_t n_args, size_t n_named)
+{
+  memset(out, 0, sizeof(*out));
+  out->args = PyMem_Calloc(n_args + 1, sizeof(*out->args));
+  out->named = PyMem_Calloc(n_named + 1, sizeof(*out->named));
+  if (out->args && out->named)
+    return 0;
+  py_args_free(out);
+  PyErr_NoMemory();
+  return -1;
+}
+
 int py_args_convert(py_call *call, PyObject *const *args, size_t n_args, PyObject *kwnames,
                     py_args *out)
 {
   size_t n_named = kwnames ? (size_t)PyTuple_GET_SIZE(kwnames) : 0;
 
-  memset(out, 0, sizeof(*out));
-  out->args = PyMem_Calloc(n_args + 1, sizeof(*out->args));
-  out->named = PyMem_Calloc(n_named + 1, sizeof(*out->named));
-  if (!out->args || !out->named) {
-    py_args_free(out);
-    PyErr_NoMemory();
+  if (py_args_alloc(out, n_args, n_named) < 0)
     return -1;
-  }
   for (size_t i = 0; i < n_args + n_named; i++) {
     rush_value v;
     if (py_to_value(call, args[i], &v) < 0) {

@@ -244,6 +244,8 @@ typedef struct py_args {
   rush_named_value *named;
   size_t n_args, n_named;
 } py_args;
+/* Empty rows for so many; py_args_free frees them. */
+int py_args_alloc(py_args *out, size_t n_args, size_t n_named);
 int py_args_convert(py_call *call, PyObject *const *args, size_t n_args, PyObject *kwnames,
                     py_args *out);
 void py_args_free(py_args *a);

@@ -920,13 +920,8 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
     "%s() expected at most %zu argument(s) but received %zu argument(s).";
   rush_argument arg;
 
-  memset(out, 0, sizeof(*out));
-  out->args = PyMem_Calloc(n + 1, sizeof(*out->args));
-  out->named = PyMem_Calloc(n + 1, sizeof(*out->named));
-  if (!out->args || !out->named) {
-    PyErr_NoMemory();
-    goto fail;
-  }
+  if (py_args_alloc(out, n, n) < 0)
+    return -1;
   if (skip + n_args + n_named > n) { /* before the values are looked at, as PyTorch does */
     fail_arguments(call, f, kwnames,
                    PyUnicode_FromFormat(too_many, name, n, skip + n_args + n_named));
