@@ -258,8 +258,10 @@ static void task_row(void *arg, int64_t begin, int64_t end)
     const int64_t n = i64_min(most, end - c);
     for (int64_t k0 = 0; k0 < g->k && !(k0 && call_over(j->cx)); k0 += j->piece) {
       const int64_t k1 = i64_min(k0 + j->piece, g->k);
-      j->kr->row(k1 - k0, at(j, g->a.data, k0 * g->a.cs), g->a.cs,
-                 at(j, g->b.data, k0 * g->b.rs + c), g->b.rs, n, acc);
+      const bool plain = g->b.cs == 1;
+      (plain ? j->kr->row : j->kr->row_turned)(
+        k1 - k0, at(j, g->a.data, k0 * g->a.cs), g->a.cs,
+        at(j, g->b.data, k0 * g->b.rs + c * g->b.cs), plain ? g->b.rs : g->b.cs, n, acc);
       const double beta = k0 ? 1.0 : g->beta;
       const int64_t d_cs = k0 ? 1 : g->d.cs;
       const void *d = k0                         ? at(j, g->c, c)
@@ -447,7 +449,8 @@ static rush_status gemm_float(call_ctx *cx, const gemm_args *args, int n_threads
                       (g.n > 8 * j.kr->nr || (g.n > 4 * j.kr->nr && row_bytes % 1024 == 0)));
   if (n_threads > 1 && (double)g.m * (double)g.n * (double)g.k < PARALLEL_MACS)
     n_threads = 1;
-  if (j.kr->row && g.m == 1 && g.b.cs == 1 && !g.packed && !g.packed_a) {
+  if (g.m == 1 && !g.packed && !g.packed_a &&
+      ((g.b.cs == 1 && j.kr->row) || (g.b.rs == 1 && j.kr->row_turned))) {
     if (n_threads > 1)
       return parallel_for(cx, g.n, i64_max(128, (PARALLEL_MACS / 2 / g.k + 63) & ~INT64_C(63)),
                           task_row, &j);

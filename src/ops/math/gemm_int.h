@@ -40,6 +40,9 @@ typedef struct gemm_kernels {
   /* Compute acc[0..n) = chain over k of a[k] * b[k][0..n): one row, B in place.  NULL: use tile. */
   void (*row)(int64_t k, const void *a, int64_t a_ks, const void *b, int64_t b_ks, int64_t n,
               void *acc);
+  /* The same where a column of B lies in a row, columns b_cs apart; NULL: there is none. */
+  void (*row_turned)(int64_t k, const void *a, int64_t a_ks, const void *b, int64_t b_cs,
+                     int64_t n, void *acc);
 } gemm_kernels;
 
 extern const gemm_kernels gemm_f32_portable, gemm_f64_portable;
