@@ -1,6 +1,7 @@
 /* ops/math/gemm_bf16_kernel.c -- micro-kernels of products of bfloat16, two terms per word
  * (ops/math/gemm_chain.h).  Words are treated as float32 wherever they are only moved. */
 #include "ops/math/gemm_int.h"
+#include "ops/math/turn512.h"
 
 #include <immintrin.h>
 #include <string.h>
