@@ -280,8 +280,8 @@ static void run_panels(const job *j, int64_t image, int64_t group, int64_t m0, i
         t.a = (const char *)c->weight + ((ch0 + m) * g->n_k + k0) * item;
         if (j->weight) {
           t.a = j->weight + (ch0 * g->n_k + k0 * g->out_ch + m * t.k) * item;
-          t.a_rs = 1;
-          t.a_ks = t.rows;
+          t.a_rs = j->kr->a_in_rows ? t.k : 1;
+          t.a_ks = j->kr->a_in_rows ? 1 : t.rows;
         }
         t.c = (char *)c->output + ((image * c->out_ch + ch0 + m) * g->n_out + p * j->kr->nr) * item;
         t.d = t.c;
@@ -309,7 +309,7 @@ static void run_tasks(void *arg, int64_t begin, int64_t end)
     atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
     return;
   }
-  const unsigned mode = flush_begin(c->chain != CHAIN_NONE);
+  const unsigned mode = chain_begin(j->kr, c->chain);
   while (begin < end) {
     const int64_t p0 = begin % j->n_panels, rest = begin / j->n_panels;
     const int64_t split = rest % j->n_splits, group = rest / j->n_splits % c->groups;
@@ -320,7 +320,7 @@ static void run_tasks(void *arg, int64_t begin, int64_t end)
                i64_min(n_tiles * (split + 1) / j->n_splits * mr, j->geo.out_ch), p0, p1, scratch);
     begin += p1 - p0;
   }
-  flush_end(mode);
+  chain_end(j->kr, mode);
   mem_free_data(j->cx->ctx, scratch, n_bytes);
 }
 
@@ -444,13 +444,13 @@ static void turned_tasks(void *arg, int64_t begin, int64_t end)
     atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
     return;
   }
-  const unsigned mode = flush_begin(j->c->chain != CHAIN_NONE);
+  const unsigned mode = chain_begin(j->kr, j->c->chain);
   for (int64_t i = begin; i < end; i++) {
     const int64_t run = i / j->n_panels % n_runs, rest = i / j->n_panels / n_runs;
     run_turned(j, rest / j->c->groups, rest % j->c->groups, i % j->n_panels, n_tiles * run / n_runs,
                n_tiles * (run + 1) / n_runs, sums);
   }
-  flush_end(mode);
+  chain_end(j->kr, mode);
   mem_free_data(j->cx->ctx, sums, n_bytes);
 }
 
@@ -621,13 +621,15 @@ bool conv_packing(call_ctx *cx, const conv_args *c, gemm_packing *out)
   if (!has || g.n_k == 0 || c->batch == 0 || g.out_ch == 0 ||
       g.n_out == 0 || (is_depthwise(&g) && !is_pointwise(c)))
     return false;
-  const gemm_kernels *kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), c->dtype);
+  const gemm_kernels *kr = c->chain ? gemm_kernels_of(cx->ctx, c->dtype, (chain_kind)c->chain)
+                                    : gemm_kernels_for(cx->ctx, c->dtype);
   *out = (gemm_packing){.dtype = c->dtype,
                         .is_a = !is_turned(kr, c, &g),
                         .count = c->groups,
                         .k = g.n_k,
                         .n = g.out_ch,
                         .bs = g.out_ch * g.n_k,
+                        .chain = c->chain,
                         .from = {c->weight, g.n_k, 1}};
   if (!out->is_a)
     out->from = (gemm_matrix){c->weight, 1, g.n_k};
@@ -647,7 +649,7 @@ rush_status conv(call_ctx *cx, const conv_args *c)
   if (j.geo.n_k == 0)
     return by_columns(cx, c, &j.geo);
   j.level = cpu_choose(context_get_options(cx->ctx)->cpu);
-  j.kr = gemm_kernels_of(j.level, c->chain == CHAIN_WORDS ? RUSH_BFLOAT16 : c->dtype);
+  j.kr = gemm_kernels_of(cx->ctx, c->dtype, (chain_kind)c->chain);
   j.piece = chain_piece(c->chain, j.geo.n_k);
   const bool deep = c->chain == CHAIN_NONE && is_depthwise(&j.geo); /* a word is two channels */
   st = deep ? RUSH_OK : add_border(&j);

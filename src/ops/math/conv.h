@@ -22,7 +22,7 @@ typedef struct conv_args {
   int64_t stride[3], pad[3], dilation[3]; /* pad: before; the padding after follows from `out` */
   const void *input, *weight, *bias; /* bias may be NULL */
   void *output;
-  /* chain_kind: float32 that represents bfloat16. WORDS: in_ch counts words; weights are chains
+  /* chain_kind: float32 that represents bfloat16. Words: in_ch counts words; weights are chains
    * over (channel, tap) */
   int chain;
   const gemm_packed *packed; /* the weight in the form of conv_packing, or NULL */

@@ -7,6 +7,11 @@
   "O2") /* a third of the code; who has these alone has no vectors worth the name */
 #endif
 
+#if ISA_LEVEL >= ISA_AVX512
+#include "ops/math/turn512.h"
+#define TURNED 8 /* elements of 16 lines that are turned in registers */
+#endif
+
 #define T float
 #define NAME(x) x##_f32
 #define LANES FFT_LANES_F32

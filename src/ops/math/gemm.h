@@ -26,7 +26,7 @@ typedef struct gemm_matrix { /* an operand that is only read */
 } gemm_matrix;
 
 /* Terms of products of bfloat16 (gemm_chain.h). */
-typedef enum chain_kind { CHAIN_NONE, CHAIN_WORDS, CHAIN_WIDE } chain_kind;
+typedef enum chain_kind { CHAIN_NONE, CHAIN_WORDS, CHAIN_WIDE, CHAIN_TILES } chain_kind;
 
 typedef struct gemm_args {
   int dtype;
@@ -58,8 +58,8 @@ rush_status gemm_batch(call_ctx *cx, const gemm_args *g, int64_t n_batch, int64_
 typedef struct gemm_packed gemm_packed;
 struct gemm_packed {
   int dtype; /* of the source; float16 is stored as float32, bfloat16 as chains */
-  bool is_a, words;
-  int64_t count, k, n, nr, taps; /* nr and words belong to the instruction set that packed */
+  bool is_a, words, in_rows; /* in_rows: tiles of A are [rows][k] */
+  int64_t count, k, n, nr, taps; /* nr, words, in_rows belong to the instruction set that packed */
   size_t n_bytes;          /* of data */
   void *data;
 };
@@ -69,6 +69,7 @@ typedef struct gemm_packing { /* input of packing: `count` matrices `bs` element
   int64_t count, k, n, bs,
     taps;           /* taps: for bfloat16, adjacent terms of a channel; 0: 1 */
   gemm_matrix from; /* of A: rows n; of B: columns n */
+  int chain;        /* float32 only: what it stands for, as in gemm_args */
 } gemm_packing;
 /* True if p is packed as *like describes; false for another kind, size or instruction set. */
 bool gemm_packed_fits(call_ctx *cx, const gemm_packed *p, const gemm_packing *like);

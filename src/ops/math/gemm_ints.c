@@ -75,7 +75,7 @@ static void run_panel(const job *j, int64_t begin, int64_t end, int64_t c0, scra
   const int64_t cols = i64_min(INT_COLS, g->n - c0), item = (int64_t)dtype_bytes(g->dtype);
   uint64_t (*panel)[INT_COLS] = x->panel, (*rows_of_a)[MOST_DEPTH] = x->rows_of_a, *sums = x->sums;
   if (cols < INT_COLS)
-    memset(panel, 0, sizeof x->panel);
+    memset(panel, 0, (size_t)i64_min(MOST_DEPTH, g->k) * sizeof *panel);
   for (int64_t k0 = 0; k0 < g->k && !call_over(j->cx); k0 += MOST_DEPTH) {
     const int64_t k = i64_min(MOST_DEPTH, g->k - k0);
     for (int64_t i = 0; i < k && g->b.cs == 1; i++)

@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-#if ISA_LEVEL >= ISA_AVX2
+#if ISA_LEVEL >= ISA_AVX512
+#include "ops/math/turn512.h"
+#elif ISA_LEVEL >= ISA_AVX2
 #include <immintrin.h>
 #endif
 

@@ -289,7 +289,7 @@ static rush_status convolve_chains(call_ctx *cx, const request *r, conv_args *a,
     TRY(st);
     a->weight = x->data;
   }
-  if (a->chain == CHAIN_WORDS) {
+  if (chain_is_words((chain_kind)a->chain)) {
     TRY(input_words(cx, a, o->x, &x));
     tensor_release(o->x);
     o->x = x;

@@ -13,6 +13,9 @@
 ISA_DECLARE(const reduce_isa *, reduce_isa, (void));
 
 #define PIECE 32768     /* elements that one fold takes at most */
+/* The same of a product: random factors underflow, and each fold passes through denormals, which
+ * cost a hundred cycles each.  Few folds, few passes. */
+#define PIECE_PRODUCT 262144
 #define PIECE_ROWS 512  /* rows that one fold of columns takes at most */
 #define COLS 512        /* columns that one fold of columns takes at most */
 #define COLS_MIN 4      /* fewer are gathered */
@@ -189,7 +192,7 @@ static void prepare_folding(folding *f, call_ctx *cx, const reduce_job *job, boo
   f->direct = !job->as_bool && tape_type_of(f->g.dtype) == (int)job->type && f->g.item == f->width;
   f->by_cols = f->g.kept.strides[0] == f->g.item && f->g.gone.strides[0] != f->g.item &&
                f->g.kept.sizes[0] >= COLS_MIN;
-  f->piece = f->by_cols ? PIECE_ROWS : PIECE;
+  f->piece = f->by_cols ? PIECE_ROWS : job->kind == REDUCE_PROD ? PIECE_PRODUCT : PIECE;
   f->n_pieces = (f->g.n_reduced - 1) / f->piece + 1;
   f->cx = cx;
   f->p0 = f->out0 = f->strip0 = 0;
