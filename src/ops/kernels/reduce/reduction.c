@@ -192,33 +192,16 @@ static rush_status reduce_as(const reduction *r, rush_tensor *x, reduce_kind kin
   return run_to(r, &job, out, finish, arg);
 }
 
-/* The kept dimensions first, row-major; new. */
-static rush_status with_gone_last(const reduction *r, rush_tensor *x, rush_tensor **out)
-{
-  int64_t order[TENSOR_MAX_DIMS];
-  int n = 0;
-  for (uint64_t gone = 0; gone < 2; gone++)
-    for (int d = 0; d < x->n_dims; d++)
-      if ((r->dims >> d & 1) == gone)
-        order[n++] = d;
-  geom g;
-  rush_tensor *view = NULL;
-  geom_of(&g, x);
-  TRY(geom_permute(r->c->cx, &g, n, order));
-  TRY(geom_view(r->c->cx, x, &g, &view));
-  rush_status st = tensor_contiguous(r->c->cx, view, out);
-  tensor_release(view);
-  return st;
-}
-
 /* Products of complex numbers are rare: one by one. */
 static rush_status complex_product(const reduction *r, rush_tensor *x)
 {
   if (x->dtype == RUSH_COMPLEX32)
     return call_no_dtype(r->c->cx, "prod_out_cpu", x->dtype);
-  rush_tensor *rows, *out = call_out(r->c, 0);
-  TRY(with_gone_last(r, x, &rows));
-  rush_status st = RUSH_OK;
+  rush_tensor *rows, *view, *out = call_out(r->c, 0);
+  TRY(tensor_dims_last(r->c->cx, x, r->dims, &view));
+  rush_status st = tensor_contiguous(r->c->cx, view, &rows);
+  tensor_release(view);
+  TRY(st);
   const int64_t n = reduce_n_elems(x, r->dims);
   const bool wide = x->dtype == RUSH_COMPLEX128;
   for (int64_t o = 0; st == RUSH_OK && o < out->n_elems; o++) {
