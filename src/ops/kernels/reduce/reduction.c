@@ -38,7 +38,7 @@ static reduction read_reduction(rush_call *c, bool none)
             n = at < 0 ? 0 : call_ints(c, (uint32_t)at, dims, TENSOR_MAX_DIMS);
   for (int i = 0; i < n; i++)
     r.dims |= UINT64_C(1) << (dims[i] < 0 ? dims[i] + i64_max(n_dims, 1) : dims[i]);
-  if (n == 0 && !(none && call_list(c, (uint32_t)at)))
+  if (n == 0 && !(none && at >= 0 && call_list(c, (uint32_t)at)))
     r.dims = n_dims == 64 ? ~UINT64_C(0) : (UINT64_C(1) << n_dims) - 1;
   return r;
 }
