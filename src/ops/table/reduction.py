@@ -33,8 +33,8 @@ def nanmean(self: Tensor, dim: Optional[List[int]], keepdim: bool, dtype: Option
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype")
     return torch.nansum(self, dim, keepdim, dtype=dtype) / torch.sum(self == self, dim, keepdim)
 """)
-op("aten::sum_to_size", family="reduction", results="rule", kernel="kernel_reduce_sum_to_size", shape="sum_to_size",
-   effects=["returns_arg"])
+op("aten::sum_to_size", family="reduction", results="rule", kernel="kernel_reduce_sum_to_size",
+   shape="sum_to_size", effects=["returns_arg"])
 reduction("count_nonzero", "count_nonzero", out=["count_nonzero.out"])
 reduction("count_nonzero.dim_IntList", "count_nonzero", out=["count_nonzero.dim_IntList_out"])
 
@@ -64,7 +64,8 @@ for name in ("var", "std"):
 
 for name in ("logsumexp", "special_logsumexp"):
     op(f"aten::{name}", family="reduction", shape="reduce_float", results="rule",
-       kernel="kernel_reduce_logsumexp", effects=["complex_body"], variants={"out": f"aten::{name}.out"}, body="""
+       kernel="kernel_reduce_logsumexp", effects=["complex_body"],
+       variants={"out": f"aten::{name}.out"}, body="""
 def logsumexp(self: Tensor, dim: List[int], keepdim: bool) -> Tensor:
     if self.numel() == 0:
         return torch.log(torch.sum(torch.exp(self), dim, keepdim))
