@@ -4,8 +4,6 @@
 
 #include "tensor/tensor.h"
 
-/* "float", "c10::Half": how some of PyTorch's messages name a dtype. */
-const char *dtype_c_name(int dtype);
 /* input weight' + bias, new; bias may be NULL. */
 rush_status make_linear(call_ctx *cx, rush_tensor *input, const rush_tensor *weight,
                         const rush_tensor *bias, rush_tensor **out) RUSH_CHECKED;
