@@ -54,18 +54,26 @@ static rush_status check_dtype(call_ctx *cx, int dtype, const char *kernel)
 
 /* -- mm, addmm --------------------------------------------------------------------------------- */
 
-/* The product of a's and b's last two dimensions into out's. */
-static void set_product(gemm_args *g, const rush_tensor *a, const rush_tensor *b, rush_tensor *out)
+/* m x k by k x n into out's rows. */
+static void set_product(gemm_args *g, const rush_tensor *out, int64_t m, int64_t k, int64_t n,
+                        gemm_matrix a, gemm_matrix b)
 {
-  g->dtype = a->dtype;
-  g->m = a->sizes[a->n_dims - 2];
-  g->k = a->sizes[a->n_dims - 1];
-  g->n = b->sizes[b->n_dims - 1];
-  g->a = matrix_of(a);
-  g->b = matrix_of(b);
+  g->dtype = out->dtype;
+  g->m = m;
+  g->k = k;
+  g->n = n;
+  g->a = a;
+  g->b = b;
   g->c = out->data;
-  g->c_rs = g->n;
+  g->c_rs = n;
   g->c_cs = 1;
+}
+/* a's and b's last two dimensions. */
+static void set_matrices(gemm_args *g, const rush_tensor *out, const rush_tensor *a,
+                         const rush_tensor *b)
+{
+  set_product(g, out, a->sizes[a->n_dims - 2], a->sizes[a->n_dims - 1], b->sizes[b->n_dims - 1],
+              matrix_of(a), matrix_of(b));
 }
 
 /* a b (+ d) into out; g has the scalars. */
@@ -74,7 +82,7 @@ static rush_status run_mm(call_ctx *cx, gemm_args *g, const rush_tensor *a, cons
 {
   int64_t strides[2];
   TRY(check_dtype(cx, a->dtype, "addmm_impl_cpu_"));
-  set_product(g, a, b, out);
+  set_matrices(g, out, a, b);
   if (d) {
     expand_strides(d, out, strides);
     g->d = (gemm_matrix){d->data, strides[0], strides[1]};
@@ -133,7 +141,7 @@ static rush_status run_bmm(rush_call *c, gemm_args *g, const rush_tensor *a, con
 {
   int64_t strides[3] = {0, 0, 0};
   TRY(check_dtype(c->cx, a->dtype, "bmm"));
-  set_product(g, a, b, call_out(c, 0));
+  set_matrices(g, call_out(c, 0), a, b);
   if (d) {
     expand_strides(d, call_out(c, 0), strides);
     g->d = (gemm_matrix){d->data, strides[1], strides[2]};
@@ -163,7 +171,7 @@ rush_status kernel_addbmm(rush_call *c)
   int64_t strides[2];
   TRY(check_dtype(c->cx, a->dtype, "bmm"));
   set_scalars(&g, c->args[3], c->args[4]);
-  set_product(&g, a, b, out);
+  set_matrices(&g, out, a, b);
   expand_strides(self, out, strides);
   g.d = (gemm_matrix){self->data, strides[0], strides[1]};
   if (a->sizes[0] == 0) { /* beta * self */
@@ -188,16 +196,10 @@ static rush_status run_mv(rush_call *c, gemm_args *g, const rush_tensor *d, cons
                           const rush_tensor *x)
 {
   TRY(check_dtype(c->cx, a->dtype, "addmv_impl_cpu"));
-  g->dtype = a->dtype;
-  g->m = a->sizes[0];
-  g->n = 1;
-  g->k = a->sizes[1];
-  g->a = matrix_of(a);
-  g->b = (gemm_matrix){x->data, x->strides[0], 1};
+  set_product(g, call_out(c, 0), a->sizes[0], a->sizes[1], 1, matrix_of(a),
+              (gemm_matrix){x->data, x->strides[0], 1});
   if (d)
     g->d = (gemm_matrix){d->data, d->n_elems == 1 ? 0 : d->strides[0], 0};
-  g->c = call_out(c, 0)->data;
-  g->c_rs = g->c_cs = 1;
   return gemm(c->cx, g);
 }
 
@@ -269,17 +271,9 @@ static rush_status run_dot(rush_call *c, bool conjugate)
   TRY(check_dtype(c->cx, x->dtype, "dot"));
   if (dtype_is_float(x->dtype))
     return dot_floats(c, x, y, out->data);
-  gemm_args g = {.dtype = x->dtype,
-                 .m = 1,
-                 .n = 1,
-                 .k = x->n_elems,
-                 .alpha = 1.0,
-                 .a = {x->data, 0, x->strides[0]},
-                 .b = {y->data, y->strides[0], 0},
-                 .c = out->data,
-                 .c_rs = 1,
-                 .c_cs = 1,
-                 .conj_a = conjugate};
+  gemm_args g = {.alpha = 1.0, .conj_a = conjugate};
+  set_product(&g, out, 1, x->n_elems, 1, (gemm_matrix){x->data, 0, x->strides[0]},
+              (gemm_matrix){y->data, y->strides[0], 0});
   return gemm(c->cx, &g);
 }
 
@@ -363,19 +357,15 @@ rush_status kernel_matmul(rush_call *c)
 {
   const rush_tensor *a = call_tensor(c, 0), *b = call_tensor(c, 1);
   rush_tensor *out = call_out(c, 0);
-  gemm_args g = {.dtype = a->dtype, .alpha = 1.0};
+  gemm_args g = {.alpha = 1.0};
   stacks s;
   if (a->n_dims == 1 && b->n_dims == 1)
     return run_dot(c, false);
   TRY(check_dtype(c->cx, a->dtype, a->n_dims > 2 && b->n_dims > 2 ? "bmm" : "addmm_impl_cpu_"));
-  g.m = a->n_dims > 1 ? a->sizes[a->n_dims - 2] : 1;
-  g.k = a->sizes[a->n_dims - 1];
-  g.n = b->n_dims > 1 ? b->sizes[b->n_dims - 1] : 1;
-  g.a = a->n_dims > 1 ? matrix_of(a) : (gemm_matrix){a->data, 0, a->strides[0]};
-  g.b = b->n_dims > 1 ? matrix_of(b) : (gemm_matrix){b->data, b->strides[0], 1};
-  g.c = out->data;
-  g.c_rs = g.n;
-  g.c_cs = 1;
+  set_product(&g, out, a->n_dims > 1 ? a->sizes[a->n_dims - 2] : 1, a->sizes[a->n_dims - 1],
+              b->n_dims > 1 ? b->sizes[b->n_dims - 1] : 1,
+              a->n_dims > 1 ? matrix_of(a) : (gemm_matrix){a->data, 0, a->strides[0]},
+              b->n_dims > 1 ? matrix_of(b) : (gemm_matrix){b->data, b->strides[0], 1});
   set_stacks(&s, a, b, out);
   return out->n_elems ? run_stacks(c->cx, &g, &s) : RUSH_OK;
 }
@@ -412,23 +402,20 @@ rush_status kernel_linear(rush_call *c)
 {
   const rush_tensor *w = call_tensor(c, 1), *bias = call_tensor(c, 2);
   rush_tensor *x = tensor_retain(call_tensor(c, 0)), *y = call_out(c, 0);
-  gemm_args g = {.dtype = x->dtype, .alpha = 1.0, .beta = 1.0};
-  int64_t stride = 0;
+  gemm_args g = {.alpha = 1.0, .beta = 1.0};
+  int64_t stride = 0, n_rows = 0;
   rush_status st = check_dtype(c->cx, x->dtype, "addmm_impl_cpu_");
-  if (st == RUSH_OK && !rows_of(x, &g.m, &stride)) {
+  if (st == RUSH_OK && !rows_of(x, &n_rows, &stride)) {
     tensor_release(x);
     TRY(tensor_contiguous(c->cx, call_tensor(c, 0), &x));
-    rows_of(x, &g.m, &stride);
+    rows_of(x, &n_rows, &stride);
   }
-  g.n = w->n_dims > 1 ? w->sizes[0] : 1;
-  g.k = x->sizes[x->n_dims - 1];
-  g.a = (gemm_matrix){x->data, stride, x->strides[x->n_dims - 1]};
-  g.b = w->n_dims > 1 ? transposed(matrix_of(w)) : (gemm_matrix){w->data, w->strides[0], 0};
+  set_product(&g, y, n_rows, x->sizes[x->n_dims - 1], w->n_dims > 1 ? w->sizes[0] : 1,
+              (gemm_matrix){x->data, stride, x->strides[x->n_dims - 1]},
+              w->n_dims > 1 ? transposed(matrix_of(w))
+                            : (gemm_matrix){w->data, w->strides[0], 0});
   if (bias)
     g.d = (gemm_matrix){bias->data, 0, bias->n_elems == 1 ? 0 : bias->strides[0]};
-  g.c = y->data;
-  g.c_rs = g.n;
-  g.c_cs = 1;
   if (st == RUSH_OK && y->n_elems)
     st = gemm_with_weight(c->cx, &g, w);
   tensor_release(x);

@@ -261,46 +261,37 @@ static rush_status fill_floats(call_ctx *cx, rush_tensor *t, generator *g, const
   return random_fill(cx, t, &s);
 }
 
+/* A distribution of floats whose `parameter` must be positive: is `value`. */
+static rush_status fill_positive(rush_call *c, rush_tensor *t, sampler s, const char *name,
+                                 const char *parameter, double value)
+{
+  if (!(value > 0))
+    return call_fail(c->cx, "%s_ expects %s > 0.0, but found %s=%g", name, parameter, parameter,
+                     value);
+  if (!dtype_is_float(t->dtype) && s.draw != draw_log_normal)
+    return call_fail(c->cx,
+                     "%s distribution is a continuous probability distribution. dtype must be a "
+                     "floating point but you specified %s",
+                     s.draw == draw_cauchy ? "Cauchy" : "Exponential", dtype_aten_name(t->dtype));
+  return fill_floats(c->cx, t, s.g, "log_normal_cpu", s);
+}
 static rush_status fill_log_normal(rush_call *c, rush_tensor *t, generator *g)
 {
-  const double mean = call_float(c, 1), std = call_float(c, 2);
-  if (!(std > 0))
-    return call_fail(c->cx, "log_normal_ expects std > 0.0, but found std=%g", std);
-  return fill_floats(c->cx, t, g, "log_normal_cpu",
-                     (sampler){.draw = draw_log_normal, .a = mean, .b = std});
+  const sampler s = {.draw = draw_log_normal, .g = g, .a = call_float(c, 1), .b = call_float(c, 2)};
+  return fill_positive(c, t, s, "log_normal", "std", s.b);
 }
-DRAW(log_normal)
-
 static rush_status fill_cauchy(rush_call *c, rush_tensor *t, generator *g)
 {
-  const double median = call_float(c, 1), sigma = call_float(c, 2);
-  if (!(sigma > 0))
-    return call_fail(c->cx, "cauchy_ expects sigma > 0.0, but found sigma=%g", sigma);
-  if (!dtype_is_float(t->dtype))
-    return call_fail(c->cx,
-                     "Cauchy distribution is a continuous probability distribution. dtype must be "
-                     "a floating point "
-                     "but you specified %s",
-                     dtype_aten_name(t->dtype));
-  return fill_floats(c->cx, t, g, "cauchy_cpu",
-                     (sampler){.draw = draw_cauchy, .a = median, .b = sigma});
+  const sampler s = {.draw = draw_cauchy, .g = g, .a = call_float(c, 1), .b = call_float(c, 2)};
+  return fill_positive(c, t, s, "cauchy", "sigma", s.b);
 }
-DRAW(cauchy)
-
 static rush_status fill_exponential(rush_call *c, rush_tensor *t, generator *g)
 {
-  const double rate = call_float(c, 1);
-  if (!(rate > 0))
-    return call_fail(c->cx, "exponential_ expects lambda > 0.0, but found lambda=%g", rate);
-  if (!dtype_is_float(t->dtype))
-    return call_fail(
-      c->cx,
-      "Exponential distribution is a continuous probability distribution. dtype must be a floating "
-      "point but you specified %s",
-      dtype_aten_name(t->dtype));
-  return fill_floats(c->cx, t, g, "exponential_cpu",
-                     (sampler){.draw = draw_exponential, .a = rate});
+  const sampler s = {.draw = draw_exponential, .g = g, .a = call_float(c, 1)};
+  return fill_positive(c, t, s, "exponential", "lambda", s.a);
 }
+DRAW(log_normal)
+DRAW(cauchy)
 DRAW(exponential)
 
 static rush_status fill_geometric(rush_call *c, rush_tensor *t, generator *g)
