@@ -108,7 +108,8 @@ class Bars:
     def show(self, row: Row) -> None:
         python = f"{row.python:>9.2f}" if row.python else f"{'':>9}"
         print(
-            f"{row.name:<28}{row.threads:>8}{shown(row.ours):>10}{shown(row.peer):>10}{row.ratio:>8.2f}{python}{row.noise:>7.0%}"
+            f"{row.name:<28}{row.threads:>8}{shown(row.ours):>10}{shown(row.peer):>10}"
+            f"{row.ratio:>8.2f}{python}{row.noise:>7.0%}"
             f"  {row.peer_name}",
             flush=True,
         )

@@ -154,7 +154,8 @@ class Report:
         )
         shown = f"{a_line:.0f}" if lines else ""
         print(
-            f"{name:<30}{statistics.median(mine) * 1e3:>8.2f}ms{statistics.median(theirs) * 1e3:>8.1f}ms{ratio:>8.1f}{shown:>9}"
+            f"{name:<30}{statistics.median(mine) * 1e3:>8.2f}ms"
+            f"{statistics.median(theirs) * 1e3:>8.1f}ms{ratio:>8.1f}{shown:>9}"
             f"  {bar:g}: {'met' if good else 'NOT MET'}",
             flush=True,
         )

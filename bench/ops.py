@@ -299,7 +299,7 @@ class Child:
 
 
 # -- The table
-# ----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def row_name(r: Row) -> str:
@@ -328,16 +328,28 @@ class Ops:
     def run(self, shown: Callable[[float | None], str]) -> bool:
         words = [w for w in self.o.only.split(",") if w and w != "ops"]
         print(
-            f"{'operator':<40}{'dtype':>9}{'size':>6}{'thr':>4}{'ours':>10}{'torch':>10}{'ratio':>8}{'noise':>7}",
+            f"{'operator':<40}{'dtype':>9}{'size':>6}{'thr':>4}{'ours':>10}{'torch':>10}"
+            f"{'ratio':>8}{'noise':>7}",
             flush=True,
         )
         for threads in self.o.threads:
             env = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
-            child = [sys.executable, __file__, json.dumps([
-                str(self.o.build), threads, self.o.clock, 3 if self.o.quick else 5,
-                0.002 if self.o.quick else 0.003,
-                self.o.dtypes.split(","), self.o.sizes.split(","), words,
-            ])]  # fmt: skip
+            child = [
+                sys.executable,
+                __file__,
+                json.dumps(
+                    [
+                        str(self.o.build),
+                        threads,
+                        self.o.clock,
+                        3 if self.o.quick else 5,
+                        0.002 if self.o.quick else 0.003,
+                        self.o.dtypes.split(","),
+                        self.o.sizes.split(","),
+                        words,
+                    ]
+                ),
+            ]
             with subprocess.Popen(child, stdout=subprocess.PIPE, text=True, env=env) as process:
                 for line in process.stdout or ():
                     row = json.loads(line)
@@ -358,7 +370,8 @@ class Ops:
         if "ratio" not in r:
             return print(f"{cells}  {r['why']}", flush=True)
         print(
-            f"{cells}{shown(r['ours']):>10}{shown(r['peer']):>10}{r['ratio']:>8.2f}{r['noise']:>7.0%}  {r.get('why', '')}",
+            f"{cells}{shown(r['ours']):>10}{shown(r['peer']):>10}{r['ratio']:>8.2f}"
+            f"{r['noise']:>7.0%}  {r.get('why', '')}",
             flush=True,
         )
         return None

@@ -165,7 +165,8 @@ def mulchain(args: tuple, threads: int) -> Column:
     import torch
 
     class MulChain(torch.nn.Module):
-        def forward(self, a, b):  # noqa: ANN001, ANN202  (TorchScript reads no annotations of this file)
+        # TorchScript reads no annotations of this file.
+        def forward(self, a, b):  # noqa: ANN001, ANN202
             c = a.mul(b)
             a = c.mul(c)
             return c.mul(a)
@@ -178,7 +179,8 @@ def mulchain(args: tuple, threads: int) -> Column:
     return column
 
 
-IDLE_S = 0.0015  # the script sleeps 2 ms between columns, and then calls once before it looks at the clock
+# the script sleeps 2 ms between columns, and then calls once before it looks at the clock
+IDLE_S = 0.0015
 SETTLE_S = 0.06
 
 

@@ -101,14 +101,25 @@ class Table:
         }  # fmt: skip
         self.rows.append(one)
         print(
-            f"{row:<38}{threads:>8}{shown(mine):>10}{shown(other):>10}{one['ratio'] and round(one['ratio'], 2) or '-':>8}"
+            f"{row:<38}{threads:>8}{shown(mine):>10}{shown(other):>10}"
+            f"{one['ratio'] and round(one['ratio'], 2) or '-':>8}"
             f"{one['noise']:>7.0%}  {one['peer_name']}{'; ' if aim else ''}{aim}",
             flush=True,
         )
 
     def fail(self, row: str, why: str) -> None:
-        self.rows.append({"row": row, "ours": None, "peer": None, "peer_name": "", "ratio": None,
-                          "threads": 1, "noise": 0.0, "aim": why[:200]})  # fmt: skip
+        self.rows.append(
+            {
+                "row": row,
+                "ours": None,
+                "peer": None,
+                "peer_name": "",
+                "ratio": None,
+                "threads": 1,
+                "noise": 0.0,
+                "aim": why[:200],
+            }
+        )
         print(f"{row:<38}{'':>8}  {why[:120]}", flush=True)
 
 
@@ -302,9 +313,20 @@ class Bench:
                 if not self.wanted(name):
                     continue
                 path = models.archive_of(self.folder, name)
-                command = [sys.executable, __file__, "--child", name, "--threads", str(threads),
-                           "--clock", self.o.clock,
-                           "--rounds", str(self.o.rounds), "--build", str(self.o.build)]  # fmt: skip
+                command = [
+                    sys.executable,
+                    __file__,
+                    "--child",
+                    name,
+                    "--threads",
+                    str(threads),
+                    "--clock",
+                    self.o.clock,
+                    "--rounds",
+                    str(self.o.rounds),
+                    "--build",
+                    str(self.o.build),
+                ]
                 env = dict(
                     os.environ,
                     OMP_NUM_THREADS=str(threads),

@@ -1,13 +1,13 @@
-/* Two models call by call, and the first node whose values part.
+/* against.c -- compares two models call by call, and finds the first node whose values differ.
  *
- * Both get the same calls, in order, on one instance each, as `verify` replays them; results are
- * compared with the tolerances of the record or of the command line, else by dtype and magnitude.
- * A call whose results differ is made again, in contexts of their own with the simple executor,
- * where every operator of the graphs is watched (rush_watch_start).
+ * Both run the same calls, in order, on one instance each, as `verify` replays them; results are
+ * compared with the tolerances of the record or of the command line, else by dtype and magnitude. A
+ * call whose results differ is repeated in new contexts with the simple executor, where every
+ * operator of the graphs is watched (rush_watch_start).
  *
- * Nodes are matched in the order in which they run: as long as both programs call the same
- * operators the n-th of one is the n-th of the other.  Where the operators part, the search ends
- * and says so: a guessed pairing would name the wrong node.
+ * Nodes are matched in the order in which they run: while both programs call the same operators,
+ * the n-th of one is the n-th of the other.  Where the operators differ, the search ends with a
+ * message: a guessed pairing would name the wrong node.
  *
  * The first program's values are kept, up to WINDOW_BYTES at a time, and the second's are compared
  * as they come; if the window is full before a difference is found, both run again for the next
@@ -75,7 +75,7 @@ static size_t bytes_of(rush_value v)
   return bytes;
 }
 
-/* New; None without memory. */
+/* Make a tuple of the results; None if memory runs out.  New. */
 static rush_value tuple_of(cli *c, const rush_watched *w)
 {
   rush_value tuple;
@@ -98,7 +98,7 @@ static node *add_node(search *s)
   return &s->nodes[s->n];
 }
 
-/* Keep a node of the first program if it is in the window. */
+/* Record a node of the first program if it is in the window. */
 static void keep_node(void *user, const rush_watched *w)
 {
   search *s = user;
@@ -156,7 +156,7 @@ static void drop_nodes(search *s)
 
 /* -- Looking for the node ---------------------------------------------------------------------- */
 
-/* Two models, loaded anew in a context where operators run one by one. */
+/* Two models, loaded again in a context where operators run one by one. */
 typedef struct pair {
   cli c;               /* with a context of its own */
   const char *path[2];
@@ -191,14 +191,14 @@ static bool pair_open(pair *p, const cli *c, const char *mine, const char *their
   return rush_manual_seed(p->c.context, c->seed, err) == RUSH_OK;
 }
 
-/* Where the record has no seed both programs draw the same numbers. */
+/* Seed a call; without a seed in the record both programs draw the same numbers. */
 static void seed_call(cli *c, rush_value call)
 {
   if (!calls_has(call, "seed"))
     (void)!rush_manual_seed(c->context, c->seed, NULL);
 }
 
-/* Make the calls before number `at`, which may change the state, and that one, watched. */
+/* Repeat the calls before number `at`, which may change the state, and watch that one. */
 static void replay_watched(pair *p, int which, rush_value calls, size_t at, rush_watch_fn *fn,
                            search *s)
 {
@@ -213,7 +213,8 @@ static void replay_watched(pair *p, int which, rush_value calls, size_t at, rush
   rush_watch_stop(p->c.context, fn, s);
 }
 
-/* Search call `at` window by window; false with the error set when the models do not load again. */
+/* Search call `at` window by window; returns false with the error set if the models do not load
+ * again. */
 static bool find_node(const cli *c, const char *mine, const char *theirs, rush_value calls,
                       size_t at, search *s, rush_error *err)
 {
@@ -375,7 +376,7 @@ static void one_call(both *b, size_t i)
   fflush(stdout);
 }
 
-/* The calls of a file (new), with a word for what is wrong with it. */
+/* Load the calls of a file (new), with a message if it is malformed. */
 static int load_calls(cli *c, const char *path, rush_value *out)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -392,7 +393,7 @@ static int load_calls(cli *c, const char *path, rush_value *out)
   return EXIT_REFUSED;
 }
 
-/* The one call of the command line, as a list; new. */
+/* Make a list of the one call of the command line; new. */
 static rush_status calls_of_arguments(cli *c, const call_args *a, bool is_random, rush_value *out,
                                       rush_error *err)
 {

@@ -1,7 +1,7 @@
 /* cli/bench.c -- rushlight bench: latency and memory of a call, and the comparison with a second
  * file. It calls until a time budget is used and prints quantiles of the samples, because means
  * hide outliers; two files are timed in alternating rounds, so that a change of the machine's speed
- * hits both. Shares of operators come from a separate profiled run (costs.c), so that profiling
+ * affects both. Shares of operators come from a separate profiled run (costs.c), so that profiling
  * does not disturb the latencies. */
 #include "costs.h"
 
@@ -45,7 +45,7 @@ static void print_time(const char *name, double s)
 #define RECORDED_CALLS 20
 #define RECORDED_SECONDS 0.5
 
-/* What the operators' shares are, from some more calls with a profile on. */
+/* Print the operators' shares of time, from some more calls with profiling. */
 static int print_shares(cli *c, rush_module *m, const call_args *a)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -63,7 +63,7 @@ static int print_shares(cli *c, rush_module *m, const call_args *a)
   return EXIT_OK;
 }
 
-/* What the calls between two looks at the memory took, a call. */
+/* Memory used per call, between two readings. */
 typedef struct memory_use {
   rush_memory now;
   double allocs, hits; /* hits: of tensor data, the share from the cache */
@@ -96,7 +96,7 @@ typedef struct timing {
   double load, first, seconds; /* of all calls */
 } timing;
 
-/* What `rushlight bench` prints of n calls, sorted by time; the JSON object stays open. */
+/* Print the results of n calls, sorted by time; the JSON object remains open. */
 static void print_samples(const cli *c, const timing *t, const memory_use *use)
 {
   const double *samples = t->samples;
@@ -172,7 +172,7 @@ static int measure_calls(cli *c, rush_module *m, const call_args *a, double load
 #define ROUNDS 15
 #define SLOWER 1.05 /* what counts as slower, beyond noise */
 
-/* Median of ROUNDS: each the seconds of `n` calls, divided by n. */
+/* Measure the median of ROUNDS: each the seconds of `n` calls, divided by n. */
 static bool round_of(cli *c, rush_module *m, const call_args *a, size_t n, double *seconds,
                      rush_error *err)
 {

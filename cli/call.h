@@ -1,4 +1,4 @@
-/* call.h -- a method and its arguments, as the command line gave them. */
+/* call.h -- a method and its arguments from the command line. */
 #ifndef RUSH_CLI_CALL_H
 #define RUSH_CLI_CALL_H
 
@@ -11,13 +11,13 @@ typedef struct call_args {
   rush_value args[CALL_MAX];
   rush_named_value named[CALL_MAX];
   size_t n_args, n_named;
-  rush_value samples; /* where sample inputs came from, or None */
+  rush_value samples; /* owns the sample inputs that are used, or None */
 } call_args;
 
-/* --method and argv[1..]; false with *code set after printing why. */
+/* Parse --method and argv[1..]; returns false with *code set after printing the reason. */
 bool call_parse(cli *c, const char *verb, call_args *a, int *code);
-/* complete.c: without arguments the program's sample inputs, if it needs any; false with *code set
- * after saying what to give. */
+/* complete.c: fill in the program's sample inputs if there are no arguments and it needs some;
+ * returns false with *code set after printing what is needed. */
 bool call_complete(cli *c, const char *verb, const char *model, rush_module *m, call_args *a,
                    int *code);
 void call_free(call_args *a);

@@ -1,7 +1,7 @@
 /* cli/calls.c -- recorded calls as dicts, for `record`, `verify` and `compare`: reading and
- * building the entries, copying arguments, and performing a call. A call may change its arguments,
- * so it gets copies; what a later comparison needs is kept apart. The call runs on a stack of the
- * size that was asked for, if one was. Memory: a copy of the call's tensors. */
+ * building the entries, copying arguments, and making a call. A call may change its arguments, so
+ * it gets copies; the data for a later comparison is kept separately. The call runs on a stack of
+ * the requested size. Memory: a copy of the call's tensors. */
 #include "calls.h"
 
 #include <stdlib.h>
@@ -162,7 +162,7 @@ static void run_call(void *arg)
                                     &k->options, &k->p->result, &k->p->err);
 }
 
-/* Run the call on a stack of the size that was asked for, if one was. */
+/* Run the call on a stack of the requested size, if there is one. */
 static void run_call_on_stack(one_call *k)
 {
   if (k->p->stack)
@@ -191,8 +191,8 @@ static void run_with(cli *c, one_call *k, rush_value call, rush_value args, rush
     run_call_on_stack(k);
 }
 
-/* Arguments may be changed by the call: it gets copies of its tensors; and of its containers a
- * second time, as PyTorch copies these (and not the tensors) on their way from Python. */
+/* A call may change its arguments: it gets copies of its tensors; and a second copy of its
+ * containers, as PyTorch copies these (and not the tensors) on their way from Python. */
 void calls_perform(cli *c, rush_module *m, rush_value call, performed *p)
 {
   rush_value args = calls_entry(call, "args"), given = calls_entry(call, "kwargs"),

@@ -1,4 +1,5 @@
-/* The comparison of recorded calls: types exactly, floats within the tolerance of their leaf. */
+/* compare.c -- compares results of recorded calls: types exactly, floats within the tolerance of
+ * their leaf. */
 #include "cli.h"
 
 #include <math.h>
@@ -97,7 +98,7 @@ static double gap_of(number want, number got)
   return isnan(gap) ? INFINITY : gap;
 }
 
-/* Where two tensors differ most. */
+/* The largest difference of two tensors. */
 typedef struct worst {
   double gap;
   int64_t at;
@@ -129,7 +130,7 @@ static bool is_inexact(rush_dtype d)
 
 /* -- Tolerances -------------------------------------------------------------------------------- */
 
-/* The largest finite number in a contiguous tensor. */
+/* Return the largest finite number in a contiguous tensor. */
 static double magnitude(rush_dtype d, const char *data, int64_t n)
 {
   double most = 0;
@@ -142,8 +143,8 @@ static double magnitude(rush_dtype d, const char *data, int64_t n)
   return most;
 }
 
-/* Small elements of a tensor are as uncertain as its largest one: they are sums of such products.
- * */
+/* Return the tolerance.  Small elements of a tensor are as uncertain as its largest one: they are
+ * sums of such products. */
 static cli_tolerance tolerance_for(rush_dtype d, double largest)
 {
   const double rtol = d == RUSH_FLOAT16            ? 1e-3
@@ -203,7 +204,7 @@ static void note_gap(cli_tolerances *t, double gap, const char *where, const cha
 
 /* -- Values ------------------------------------------------------------------------------------ */
 
-/* "[0, 3]": the place of element i. */
+/* Print "[0, 3]", the index of element i. */
 static void index_text(const rush_tensor *t, int64_t i, char *out, size_t size)
 {
   const int n_dims = rush_tensor_n_dims(t);
@@ -246,7 +247,7 @@ static const char *layout_text(const rush_tensor *t)
   return names[rush_tensor_layout(t)];
 }
 
-/* All elements in row-major order; new. */
+/* Get all elements in row-major order; new. */
 static rush_status elements_of(rush_value v, rush_value *out)
 {
   size_t n;

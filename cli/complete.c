@@ -1,5 +1,5 @@
-/* Calls without arguments: the sample inputs that an exported program carries, or what to give
- * instead. */
+/* complete.c -- calls without arguments: uses the sample inputs of an exported program, or prints
+ * an example of the arguments that are needed. */
 #include "call.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static bool is_float(rush_dtype d)
   return d == RUSH_FLOAT32 || d == RUSH_FLOAT64 || d == RUSH_FLOAT16 || d == RUSH_BFLOAT16;
 }
 
-/* "randn(1,3,224,224)", "zeros(2,9,dtype=int64)". */
+/* Append "randn(1,3,224,224)", "zeros(2,9,dtype=int64)". */
 static void put_described(example *e, const rush_signature_item *item)
 {
   char number[32];
@@ -87,7 +87,7 @@ static void put_argument(example *e, const rush_signature_item *item, bool is_te
   put_example(e, "\"");
 }
 
-/* What the method needs, in words, and a command that gives it.  0 where it needs nothing. */
+/* Describe the method's arguments, and write a command with them.  Returns 0 if it needs none. */
 static size_t write_example(const rush_signature *s, example *needs, example *command)
 {
   rush_signature_item item = RUSH_SIGNATURE_ITEM_INIT;
@@ -120,7 +120,7 @@ static int refuse_inputs(const char *verb, const char *model, const char *method
                    strcmp(method, "forward") ? method : "");
 }
 
-/* Take the arguments from (args, named). */
+/* Use the arguments in (args, named). */
 static bool take_samples(call_args *a, rush_value samples)
 {
   const rush_value args = rush_value_item(samples, 0), named = rush_value_item(samples, 1);

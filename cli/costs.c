@@ -1,7 +1,7 @@
-/* cli/costs.c -- adds up a profile's events by operator, source line, method and node for `profile`
+/* cli/costs.c -- sums a profile's events by operator, source line, method and node for `profile`
  * and `bench`. One pass reads the events in order with a stack of open events per thread, so that
- * self time is what children did not take. Names are compared by address, since the library gives
- * equal names equal addresses. Cost: O(events), in hash tables. */
+ * self time is the time without children. Names are compared by address, since the library uses one
+ * address for equal names. Cost: O(events), in hash tables. */
 #include "costs.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 /* -- Tables ------------------------------------------------------------------------------------ */
 
-/* The library gives equal names at equal addresses, so addresses are keys. */
+/* The library uses one address for equal names, so addresses are keys. */
 static size_t cost_slot(const costs_table *t, const void *a, const void *b)
 {
   uint64_t h = ((uint64_t)(uintptr_t)a * UINT64_C(0x9e3779b97f4a7c15)) ^
@@ -45,7 +45,7 @@ static bool grow_costs(costs_table *t)
   return true;
 }
 
-/* The row of these keys, new ones empty; NULL without memory. */
+/* Return the row of these keys, empty if new; NULL if memory runs out. */
 static costs_row *row_of(costs_table *t, const void *a, const void *b)
 {
   if (t->n == t->cap && !grow_costs(t))
@@ -77,7 +77,7 @@ void costs_free(costs *r)
 
 /* -- Adding up --------------------------------------------------------------------------------- */
 
-/* Of one thread, while its events are read: what is open. */
+/* Open events of one thread, while events are read. */
 #define MAX_OPEN 1024
 typedef struct open_event {
   rush_profile_event e;
@@ -96,7 +96,7 @@ static double seconds_of(const rush_profile_event *e)
   return e->end_ns > e->start_ns ? 1e-9 * (double)(e->end_ns - e->start_ns) : 0;
 }
 
-/* Two numbers as a key. */
+/* Return two numbers as a key. */
 static const void *key_of(uint32_t a, uint32_t b)
 {
   return (const void *)(uintptr_t)((uint64_t)a << 32 | b);
@@ -146,7 +146,8 @@ static bool add_line(costs *r, const lane *l, const open_event *o, double took)
   return true;
 }
 
-/* What a node of a graph took: an operator that it calls, with all that this calls. */
+/* Add the time of a node of a graph: the operator that it calls, with everything the operator
+ * calls. */
 static bool add_node(costs *r, const lane *l, const open_event *o, double took)
 {
   const open_event *caller = l->n ? &l->open[l->n - 1] : NULL;
@@ -166,7 +167,7 @@ static bool add_node(costs *r, const lane *l, const open_event *o, double took)
   return true;
 }
 
-/* The innermost event that is done is taken off its thread's stack. */
+/* Pop the innermost event, which is complete, off its thread's stack. */
 static bool close_event(costs *r, lane *l)
 {
   open_event *o = &l->open[--l->n];
@@ -195,7 +196,7 @@ static bool open_method(costs *r, lane *l, open_event *o)
 
   for (uint32_t i = l->n; i-- > 0 && !parent;)
     parent = l->open[i].method;
-  /* The caller's node tells two submodules of one class apart. */
+  /* The caller's node distinguishes two submodules of one class. */
   costs_row *row = row_of(&r->methods, o->e.name, key_of(parent, o->e.node));
   if (!row)
     return false;
@@ -263,7 +264,7 @@ static int by_place(const void *a, const void *b)
   return k ? k : x->line < y->line ? -1 : x->line > y->line;
 }
 
-/* Places of one line become one row. */
+/* Merge positions on one line into one row. */
 static void merge_lines(costs_table *t)
 {
   size_t n = 0;
@@ -282,7 +283,7 @@ static void merge_lines(costs_table *t)
   t->n = n;
 }
 
-/* Callers before what they called, what took longest first. */
+/* Order callers before their callees, the longest first. */
 static bool order_methods(costs_table *t, costs_table *nodes)
 {
   costs_row *rows = malloc((t->n + 1) * sizeof *rows);
@@ -355,7 +356,7 @@ rush_status costs_calls(cli *c, rush_module *m, const call_args *a, size_t warmu
   start = cli_seconds();
   if (st == RUSH_OK)
     st = one_call(c, m, a, err);
-  /* The first one finds names and source lines: it counts only when there is no room for others. */
+  /* The first call finds names and source lines: it counts only if there is no room for others. */
   r.first = rush_profile_n_events(c->context, &r.n_dropped);
   if (r.n_dropped || 2 * r.first > MOST_EVENTS) {
     r.first = 0;

@@ -1,4 +1,4 @@
-/* --help, of the command and of its verbs, from help.def. */
+/* help.c -- prints --help, for the command and for its verbs, from help.def. */
 #include "cli.h"
 
 #include <string.h>
@@ -51,7 +51,7 @@ static const exit_help exits[] = {
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-/* Is `word` one of the words of `text`? */
+/* True if `word` is one of the words of `text`. */
 static bool has_word(const char *text, const char *word)
 {
   size_t n = strlen(word);
@@ -112,8 +112,8 @@ void cli_takers(const char *name, char *out, size_t size)
       at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", verbs[i].name);
 }
 
-/* The options that a verb takes, its own before the common ones; without a verb those that all
- * take. */
+/* Print the options of a verb, its own before the common ones; without a verb those of all
+ * verbs. */
 static void print_options(const char *verb)
 {
   for (size_t i = 0; i < COUNT(options); i++) {

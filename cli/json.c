@@ -1,5 +1,6 @@
-/* Values as JSON.  Tensors are {"dtype", "shape", "data"}, data being nested lists; tuples are
- * lists; NaN and infinities, which JSON lacks, are the texts "nan", "inf", "-inf". */
+/* json.c -- prints values as JSON.  Tensors are {"dtype", "shape", "data"}, data being nested
+ * lists; tuples are lists; NaN and infinities, which JSON lacks, are the strings "nan", "inf",
+ * "-inf". */
 #include "cli.h"
 
 #include <math.h>
@@ -21,7 +22,7 @@ void cli_json_text(FILE *f, const char *text)
   fputc('"', f);
 }
 
-/* digits: as many as the dtype needs to be read back, 9 or 17. */
+/* Print a number; digits: as many as the dtype needs to be restored, 9 or 17. */
 static void write_number(FILE *f, double d, int digits)
 {
   if (isnan(d))
@@ -37,8 +38,8 @@ typedef struct kind {
   int digits;
 } kind;
 
-/* Elements of dimension `dim` on; data is contiguous int64 or float64 (two a number when complex).
- * */
+/* Print elements of dimension `dim` on; data is contiguous int64 or float64 (two per complex
+ * number). */
 static const char *elements(FILE *f, const rush_tensor *t, int dim, const kind *k, const char *data)
 {
   if (dim == rush_tensor_n_dims(t)) {
@@ -117,7 +118,7 @@ static bool items(cli *c, FILE *f, rush_value v, rush_error *err)
   return true;
 }
 
-/* An object when all keys are texts, else a list of pairs. */
+/* Print an object if all keys are strings, else a list of pairs. */
 static bool dict(cli *c, FILE *f, rush_value v, rush_error *err)
 {
   bool named = true;

@@ -1,7 +1,7 @@
 /* cli/literal.c -- arguments of the command as values: Python literals, calls of factories such as
  * randn(1,3), and files with @. A recursive-descent parser over the text; factories are operators
- * of the library, called by name, so that every factory of the table works. An error points at the
- * character that was not expected. */
+ * of the library, called by name, so that every factory of the table works. An error points to the
+ * unexpected character. */
 #include "cli.h"
 
 #include <ctype.h>
@@ -24,7 +24,7 @@ static bool fail(reader *r, const char *expected)
 {
   char text[300];
 
-  /* The public API fills errors; a usage message of ours is made in its manner. */
+  /* The public API sets errors; this usage error of ours has the same form. */
   snprintf(text, sizeof text, "argument '%.60s', character %ld: expected %s", r->start,
            (long)(r->p - r->start) + 1, expected);
   fprintf(stderr, "rushlight: %s\n", text);
@@ -54,7 +54,8 @@ static void release_all(rush_value *v, size_t n)
   free(v);
 }
 
-/* Items up to `close`, which is taken, or up to NAME= of a factory.  *items is malloced. */
+/* Parse items up to `close`, which is consumed, or up to NAME= of a factory.  *items is
+ * malloced. */
 static bool items(reader *r, char close, rush_value **out, size_t *n_out)
 {
   rush_value *v = NULL;
@@ -189,7 +190,7 @@ static bool read_number(reader *r, rush_value *out)
 
 static int dtype_named(const char *p, size_t n)
 {
-  for (int d = 0; d < CLI_N_DTYPES; d++) {
+  for (int d = 0; d < RUSH_N_DTYPES; d++) {
     const char *name = rush_dtype_name((rush_dtype)d);
     if (name && strlen(name) == n && memcmp(name, p, n) == 0)
       return d;
@@ -223,7 +224,7 @@ static void free_factory_args(factory_args *a)
   release_all(a->at, a->n);
 }
 
-/* NAME=value up to the closing bracket. */
+/* Parse NAME=value up to the closing bracket. */
 static bool named_args(reader *r, factory_args *a)
 {
   while (!accept(r, ')')) {
@@ -243,7 +244,7 @@ static bool named_args(reader *r, factory_args *a)
   return true;
 }
 
-/* A tuple of sizes is a list to operators. */
+/* Convert a tuple of sizes to a list, which operators need. */
 static bool tuple_to_list(reader *r, rush_value *v)
 {
   rush_value list, few[16];
@@ -260,8 +261,8 @@ static bool tuple_to_list(reader *r, rush_value *v)
   return true;
 }
 
-/* The operator with the arguments as they are; where it does not take them so, all ints are a list
- * of sizes. */
+/* Call the operator with the arguments as they are; if it does not accept them, treat all ints as a
+ * list of sizes. */
 static bool call_factory(reader *r, const char *op, const factory_args *a, rush_value *out)
 {
   rush_context *c = r->c->context;
@@ -290,7 +291,7 @@ static bool has_dtype(const factory_args *a)
   return false;
 }
 
-/* What --dtype asks for. */
+/* Convert to the dtype of --dtype. */
 static bool convert_literal(reader *r, const factory_args *a, rush_value *v)
 {
   rush_value args[] = {*v, rush_value_int(r->c->dtype)}, made;
@@ -318,7 +319,7 @@ static bool no_factory(reader *r, const char *name)
   return fail(r, text);
 }
 
-/* name(args, dtype=...): an operator. */
+/* Call name(args, dtype=...), an operator. */
 static bool factory(reader *r, const char *name, size_t n_name, rush_value *out)
 {
   factory_args a = {0};
@@ -339,7 +340,7 @@ static bool factory(reader *r, const char *name, size_t n_name, rush_value *out)
   return ok;
 }
 
-/* A word that is nothing: perhaps a dtype, a constant or a factory without its arguments. */
+/* Fail for an unknown word: perhaps a dtype, a constant or a factory without its arguments. */
 static bool no_word(reader *r, const char *name, size_t n)
 {
   static const char *const constants[] = {"None", "True", "False", "inf", "nan", NULL};
@@ -349,7 +350,7 @@ static bool no_word(reader *r, const char *name, size_t n)
   snprintf(word, sizeof word, "%.*s", (int)n, name);
   for (size_t i = 0; n > 0 && constants[i]; i++)
     cli_suggest_try(&s, word, constants[i]);
-  for (int d = 0; n > 0 && d < CLI_N_DTYPES; d++)
+  for (int d = 0; n > 0 && d < RUSH_N_DTYPES; d++)
     if (rush_dtype_name((rush_dtype)d))
       cli_suggest_try(&s, word, rush_dtype_name((rush_dtype)d));
   for (size_t i = 0; n > 0 && factories[i]; i++)
@@ -413,7 +414,7 @@ static bool value(reader *r, rush_value *out)
 
 /* -- Files ------------------------------------------------------------------------------------- */
 
-/* From a path, or from standard input ("-"). */
+/* Load from a path, or from standard input ("-"). */
 static bool load_file(cli *c, const char *path, rush_value *out, rush_error *err)
 {
   rush_load_options load = c->load;
@@ -430,7 +431,7 @@ static bool load_file(cli *c, const char *path, rush_value *out, rush_error *err
   return st == RUSH_OK;
 }
 
-/* The entry `name` of a dict, or item of a list, instead of *v. */
+/* Replace *v by the entry `name` of a dict, or item of a list. */
 static bool pick(const char *argument, const char *name, size_t n_name, rush_value *v)
 {
   rush_value key = rush_value_none(), value = rush_value_none();
@@ -457,7 +458,7 @@ static bool pick(const char *argument, const char *name, size_t n_name, rush_val
   return found;
 }
 
-/* FILE or FILE[NAME].  A .npz with one array is that array. */
+/* Load FILE or FILE[NAME].  A .npz with one array is that array. */
 static bool file(cli *c, const char *argument, rush_value *out, rush_error *err)
 {
   const size_t len = strlen(argument);

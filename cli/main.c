@@ -1,6 +1,6 @@
 /* cli/main.c -- the command's entry: options common to all verbs, standard input, errors and exit
- * codes, and the dispatch to verbs. Options are removed from argv as they are read, in any order;
- * what is left unknown is a usage error. Output is flushed and checked at the end, because a full
+ * codes, and the dispatch to verbs. Options are removed from argv as they are read, in any order; a
+ * remaining unknown one is a usage error. Output is flushed and checked at the end, because a full
  * disk must not look like success. */
 #include "cli.h"
 
@@ -144,7 +144,7 @@ int cli_bad_option(const char *verb, const char *option)
                    option, near);
 }
 
-/* Options that other verbs take are refused, not read and forgotten.  0, or an exit code. */
+/* Refuse options of other verbs, instead of ignoring them.  Returns 0, or an exit code. */
 static int refuse_foreign_options(const cli *c, const char *verb)
 {
   char name[64];
@@ -223,7 +223,7 @@ bool cli_load(cli *c, const char *path, rush_module **out, rush_error *err)
   return st == RUSH_OK;
 }
 
-/* What programs print: to stdout, or kept for `verify`. */
+/* Write what programs print to stdout, or keep it for `verify`. */
 static void on_print(void *user, const char *text, size_t n)
 {
   cli *c = user;
@@ -260,7 +260,7 @@ static bool parse_number(const char *text, double *out)
   return *text && !*end && *out >= 0;
 }
 
-/* Does --check stand without a value?  `show` has a flag of that name. */
+/* True if --check has no value; `show` has a flag of that name. */
 static bool has_bare_check(const cli *c)
 {
   for (int i = 0; i < c->argc; i++)
@@ -270,13 +270,13 @@ static bool has_bare_check(const cli *c)
   return false;
 }
 
-/* --dtype's value into c->dtype.  0, or an exit code. */
+/* Read --dtype's value into c->dtype.  Returns 0, or an exit code. */
 static int dtype_option(cli *c, const char *value)
 {
-  const char *names[CLI_N_DTYPES + 1] = {NULL};
+  const char *names[RUSH_N_DTYPES + 1] = {NULL};
   int n_names = 0;
 
-  for (int d = 0; d < CLI_N_DTYPES; d++) {
+  for (int d = 0; d < RUSH_N_DTYPES; d++) {
     if (!rush_dtype_name((rush_dtype)d))
       continue;
     names[n_names++] = rush_dtype_name((rush_dtype)d);
@@ -288,7 +288,7 @@ static int dtype_option(cli *c, const char *value)
            : 0;
 }
 
-/* Common options into c and the context's options.  0, or an exit code. */
+/* Read common options into c and the context's options.  Returns 0, or an exit code. */
 static int common_options(cli *c, rush_context_options *o, bool is_show)
 {
   static const char *const levels[] = {"native", "portable", "avx2", "avx512", NULL};
@@ -362,10 +362,10 @@ static int no_verb(const char *word)
                    word);
 }
 
-/* True for what can only be a model's name: a word with a dot or slash that is no option. */
+/* True for a word that can only be a model's name: with a dot or slash, and not an option. */
 static bool is_path(const char *word) { return *word != '-' && strpbrk(word, "./") != NULL; }
 
-/* rushlight help [VERB] */
+/* Run rushlight help [VERB]. */
 static int help_verb(const cli *c)
 {
   const char *verb = c->argc > 1 && strcmp(c->argv[1], "help") != 0 ? c->argv[1] : NULL;
@@ -376,7 +376,7 @@ static int help_verb(const cli *c)
   return EXIT_OK;
 }
 
-/* Everything but the end: see main. */
+/* Run the command, except for the end: see main. */
 static int run_command(int argc, char **argv)
 {
   rush_context_options options = RUSH_CONTEXT_OPTIONS_INIT;

@@ -1,8 +1,9 @@
-/* What a call is expected to take is measured: the method runs once on copies of its arguments and
- * state (rush_module_prepare), which also compiles what the call needs, and the peak of that run is
- * the expectation.  Sizes and lifetimes read from a graph would miss what kernels take for
- * themselves (packed operands, unfolded images), and be no bound; so a program of any kind is
- * measured, and that is what is said. */
+/* memory.c -- measures the memory that a call will need.
+ *
+ * The method runs once on copies of its arguments and state (rush_module_prepare), which also
+ * compiles what the call needs, and the peak of that run is the expectation.  Rejected: sizes and
+ * lifetimes read from a graph, which would miss memory that kernels allocate themselves (packed
+ * operands, unfolded images), and be no bound; measuring works for programs of any kind. */
 #include "memory.h"
 
 #include "rushlight/script.h"
@@ -66,7 +67,7 @@ bool memory_end(cli *c, rush_error *err)
   return c->options->limit_bytes || rush_context_set_limit_bytes(c->context, 0, err) == RUSH_OK;
 }
 
-void memory_say(memory_use *m, cli *c)
+void memory_print(memory_use *m, cli *c)
 {
   char peak[32];
 

@@ -1,7 +1,7 @@
-/* rushlight show --html -- one page that needs nothing else: the program's graphs, source, weights,
- * and (with --profile) what its parts took.  The page's own text is html/, made into html_page.h by
- * html/pack.py; data from the archive stands in one block of JSON in which no `<` is left, and the
- * page's policy lets no other script run. */
+/* page.c -- rushlight show --html: one self-contained page with the program's graphs, source,
+ * weights, and (with --profile) the times of its parts.  The page's own text is in html/, which
+ * html/pack.py makes into html_page.h; data from the archive is in one block of JSON without any
+ * `<`, and the page's policy allows no other script. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 
 /* -- Weights ----------------------------------------------------------------------------------- */
 
-/* JSON has no NaN. */
+/* Print a number; JSON has no NaN. */
 static void put_number(FILE *f, double d)
 {
   if (isfinite(d))
@@ -61,7 +61,7 @@ static void put_statistics(FILE *f, const float *x, int64_t n)
   fputs("]", f);
 }
 
-/* Why a tensor has no statistics, or NULL: it has. */
+/* Return the reason why a tensor has no statistics; NULL: it has. */
 static const char *why_not_measured(const rush_tensor *t, int64_t budget)
 {
   switch (rush_tensor_dtype(t)) {
@@ -79,7 +79,7 @@ static const char *why_not_measured(const rush_tensor *t, int64_t budget)
   return NULL;
 }
 
-/* The tensor as contiguous float32; a quantized one by the numbers that it stands for. */
+/* Convert the tensor to contiguous float32; a quantized one to its real values. */
 static rush_status as_floats(cli *c, rush_tensor *t, rush_value *out, rush_error *err)
 {
   rush_value args[2] = {{RUSH_TAG_TENSOR, 0, {false}}, rush_value_int(RUSH_FLOAT32)}, made;
@@ -99,7 +99,7 @@ static rush_status as_floats(cli *c, rush_tensor *t, rush_value *out, rush_error
   return st;
 }
 
-/* {"min", "max", "mean", "odd", "bins"}, or {"why"}: the reason that there are none. */
+/* Print {"min", "max", "mean", "odd", "bins"}, or {"why"}: the reason why there are none. */
 static void put_measures(cli *c, FILE *f, rush_tensor *t, int64_t *budget)
 {
   const char *why = why_not_measured(t, *budget);
@@ -140,8 +140,7 @@ static void put_weight(weight_list *l, const char *name, const char *role, rush_
   fputs("}", f);
 }
 
-/* How weights that a quantized module keeps packed are read: the class of its object, and the
- * operator. */
+/* How to unpack the weights of a quantized module: the class of its object, and the operator. */
 static const struct packing {
   const char *class_name, *unpack;
 } packings[] = {
@@ -151,8 +150,8 @@ static const struct packing {
   {"EmbeddingPackedParamsBase", "quantized::embedding_bag_unpack"},
 };
 
-/* What is packed in `object`, as `path`.weight and `path`.bias.  Objects of other classes hold no
- * weights. */
+/* Add the weights packed in `object`, as `path`.weight and `path`.bias.  Objects of other classes
+ * have none. */
 static void put_packed(weight_list *l, const char *path, rush_value object)
 {
   const char *class_name = rush_value_class(object);
@@ -174,7 +173,7 @@ static void put_packed(weight_list *l, const char *path, rush_value object)
   }
 }
 
-/* The packed weights of a module and of the modules in it. */
+/* Add the packed weights of a module and of the modules in it. */
 static void put_all_packed(weight_list *l, const char *path, rush_value object, int depth)
 {
   char name[NAME_BYTES];
@@ -215,7 +214,8 @@ static rush_status put_weights(cli *c, FILE *f, rush_module *m, rush_error *err)
 
 /* -- The data ---------------------------------------------------------------------------------- */
 
-/* What stands between the page's halves: {"file", "version", "program", "weights", "profile"}. */
+/* Print the data between the page's halves: {"file", "version", "program", "weights",
+ * "profile"}. */
 static rush_status put_data(cli *c, FILE *f, rush_module *m, const char *method, const costs *r,
                             rush_error *err)
 {
@@ -241,8 +241,7 @@ static rush_status put_data(cli *c, FILE *f, rush_module *m, const char *method,
   return st;
 }
 
-/* JSON has `<` in strings only, where it may be written otherwise: nothing in the data ends its
- * block. */
+/* Escape `<`, which occurs in JSON only in strings: nothing in the data can end its block. */
 static void put_escaped(FILE *f, const char *json, size_t n)
 {
   for (size_t i = 0; i < n; i++) {

@@ -4,8 +4,8 @@
 
 #include "call.h"
 
-/* Write the page to `path` (NULL: stdout); with what calls of `profiled` took, unless that is NULL.
- *  An exit code. */
+/* Write the page to `path` (NULL: stdout); with a profile of calls of `profiled`, unless that is
+ * NULL. Returns an exit code. */
 int cli_page(cli *c, rush_module *m, const char *path, const call_args *profiled,
              const char *method);
 

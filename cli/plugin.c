@@ -1,5 +1,5 @@
-/* --plugin FILE: a shared object that registers operators (backend.h).  It is code that the user
- * names, and runs as such; archives can name none. */
+/* plugin.c -- --plugin FILE: loads a shared object that registers operators (backend.h).  It is
+ * code that the user names, and is executed; archives cannot name any. */
 #include "cli.h"
 
 static int load_plugin(cli *c, const char *file)

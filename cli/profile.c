@@ -1,5 +1,5 @@
-/* rushlight profile -- where the time of a call goes: tables in the terminal, a trace for
- * ui.perfetto.dev. */
+/* profile.c -- rushlight profile: where the time of a call goes: tables in the terminal, a trace
+ * for ui.perfetto.dev. */
 #include "costs.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static void trace_event(FILE *f, const rush_profile_event *e, uint64_t zero)
   fprintf(f, "\"bytes\": %lld}}", (long long)e->bytes);
 }
 
-/* Chrome's trace event format: an object a line. */
+/* Write Chrome's trace event format: one object per line. */
 static bool write_trace(cli *c, const costs *r, const char *path)
 {
   FILE *f = fopen(path, "w");
@@ -94,7 +94,7 @@ static int terminal_width(void)
   return 100;
 }
 
-/* A path and its line in at most `room` columns: the end of it, in `text`. */
+/* Return a path and its line in at most `room` columns, cut at the front, in `text`. */
 static const char *place_text(const costs_row *r, int room, char *text, size_t size)
 {
   int n = snprintf(text, size, "%s:%u", r->file ? r->file : "?", r->line);
@@ -126,8 +126,8 @@ static int longest_first(const void *a, const void *b)
   return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* What a method must take to be among the SHOWN_METHODS longest.  Callers take longer than what
- * they call, so these are a tree too. */
+/* Return the time of the shortest of the SHOWN_METHODS longest methods.  Callers take longer than
+ * their callees, so these are a tree too. */
 static double shown_from(const costs_table *t)
 {
   double *totals = malloc((t->n + 1) * sizeof *totals), least = 0;

@@ -1,3 +1,4 @@
+/* progress.c -- a progress line on stderr, at most ten times a second and only on a terminal. */
 #include "cli.h"
 
 #include <time.h>

@@ -1,9 +1,9 @@
-/* rushlight record -- call a method and write the call, with what it answered, for `verify`.
+/* record.c -- rushlight record: calls a method and writes the call, with its result, for `verify`.
  *
  * The call runs on copies of the arguments, with the seed of the command line if the program draws
- * numbers.  What is written is what verify compares: the result with a tolerance for each leaf of
- * floats, what was printed, and the arguments if the call changed them.  A call that raises is
- * written only if that was asked for: mostly it is a mistake in the arguments. */
+ * numbers.  The file has what verify compares: the result with a tolerance for each leaf of floats,
+ * what was printed, and the arguments if the call changed them.  A call that raises is only written
+ * on request: it is mostly a mistake in the arguments. */
 #include "call.h"
 #include "calls.h"
 
@@ -38,7 +38,7 @@ static void add_tolerance(tolerance_list *l, cli_tolerance t)
   l->n += l->st == RUSH_OK;
 }
 
-/* In the order in which cli_same asks for them. */
+/* Add tolerances in the order in which cli_same needs them. */
 static void add_tolerances(tolerance_list *l, rush_value v)
 {
   rush_value key, value;
@@ -76,7 +76,7 @@ static void put_tolerances(calls_builder *b, rush_value result, rush_value args_
 
 /* -- The call ---------------------------------------------------------------------------------- */
 
-/* Is it what it was?  Exactly. */
+/* True if the value is exactly unchanged. */
 static bool is_unchanged(rush_value before, rush_value after)
 {
   cli_tolerances exact = {.is_exact = true};
@@ -98,7 +98,7 @@ static rush_status put_error(calls_builder *b, const rush_error *err)
   return st;
 }
 
-/* The question with the answer. */
+/* Make an entry of a call with its result. */
 static rush_status make_entry(cli *c, rush_value question, const performed *p, rush_value *out,
                               rush_error *err)
 {
@@ -126,7 +126,7 @@ typedef struct record_file {
   bool append;
 } record_file;
 
-/* The calls that the file has, and this one; new. */
+/* Return the calls in the file, and this one; new. */
 static rush_status all_calls(cli *c, const record_file *f, rush_value entry, rush_value *out,
                              rush_error *err)
 {

@@ -1,4 +1,4 @@
-/* rushlight run -- call a method and print the result. */
+/* run.c -- rushlight run: calls a method and prints the result. */
 #include "cli.h"
 #include "call.h"
 #include "memory.h"
@@ -13,7 +13,7 @@ static bool is_text(const char *path)
   return n > 3 && strcmp(path + n - 3, ".py") == 0;
 }
 
-/* Does FUNCTION stand behind FILE.py?  Words that are values come first. */
+/* True if FUNCTION follows FILE.py.  Words that are values have priority. */
 static bool names_function(const cli *c)
 {
   static const char *const values[] = {"None", "True", "False", "inf", "nan"};
@@ -73,7 +73,7 @@ void call_free(call_args *a)
   rush_value_release(a->samples);
 }
 
-/* Where the result goes, and what is said besides. */
+/* Destination of the result, and what else is printed. */
 typedef struct run_output {
   const char *path; /* NULL: the terminal */
   bool memory;      /* --memory */
@@ -107,7 +107,7 @@ static int print_result(cli *c, const run_output *to, rush_value result)
   return code;
 }
 
-/* The result as a file, or in the terminal; the limit was the call's. */
+/* Write the result to a file, or to the terminal; the limit was only for the call. */
 static int give_result(cli *c, const run_output *to, rush_value result)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -132,7 +132,7 @@ static int call_method(cli *c, rush_module *m, const call_args *a, run_output *t
                              &result, &err) != RUSH_OK)
     return cli_report(c, &err);
   if (to->memory)
-    memory_say(&to->used, c);
+    memory_print(&to->used, c);
   code = give_result(c, to, result);
   rush_value_release(result);
   return code;

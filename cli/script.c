@@ -1,10 +1,10 @@
-/* rushlight script -- compile a Python file's TorchScript into an archive. */
+/* script.c -- rushlight script: compiles a Python file's TorchScript into an archive. */
 #include "cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The file's text, new; NULL when it cannot be read.  A file that grows meanwhile is cut. */
+/* Read the file's text, new; returns NULL if that fails.  A file that grows meanwhile is cut. */
 static char *read_text(const char *path, size_t *n_bytes)
 {
   FILE *f = fopen(path, "rb");
@@ -20,7 +20,7 @@ static char *read_text(const char *path, size_t *n_bytes)
   return text;
 }
 
-/* {"functions": [name...]} */
+/* Print {"functions": [name...]}. */
 static void put_json(rush_module *m)
 {
   printf("{\"functions\": [");

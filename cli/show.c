@@ -1,11 +1,13 @@
-/* rushlight show -- what is in an archive.  Runs nothing of it, but for --profile. */
+/* show.c -- rushlight show: the content of an archive.  Runs nothing of it, except for
+ * --profile. */
 #include "page.h"
 #include "show_data.h"
 #include "show_json.h"
 
 #include <string.h>
 
-/* Say before a text of the program which operators it cannot run: "# unknown operator: myns::f". */
+/* Print, before a text of the program, which operators it cannot run: "# unknown operator:
+ * myns::f". */
 static void put_missing(cli *c, rush_module *m)
 {
   char *ops;
@@ -69,7 +71,7 @@ static void put_sizes(const rush_signature_item *item)
   putchar(']');
 }
 
-/* A default or constant as Python writes it. */
+/* Print a default or constant as Python writes it. */
 static int put_value(cli *c, const char *key, rush_value v)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -127,7 +129,8 @@ static int put_signature(cli *c, rush_module *m, const char *method)
   return code;
 }
 
-/* --signature --json: {method: {"inputs": [...], "outputs": [...]}}, of one method or of all. */
+/* Print --signature --json: {method: {"inputs": [...], "outputs": [...]}}, for one method or for
+ * all. */
 static int signature_json(cli *c, rush_module *m, const char *method)
 {
   const size_t n = method ? 1 : rush_module_n_methods(m);
@@ -142,7 +145,7 @@ static int signature_json(cli *c, rush_module *m, const char *method)
   return code;
 }
 
-/* --check: what is wrong with the graphs of all that methods reach. */
+/* Run --check: verify the graphs of everything that methods reach. */
 static int check_program(cli *c, rush_module *m)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -162,8 +165,8 @@ static int check_program(cli *c, rush_module *m)
   return ok ? EXIT_OK : EXIT_NEGATIVE;
 }
 
-/* `--program NAME` chooses a program, `--program` alone is a view: a word behind it is a name if
- * another word is the MODEL. */
+/* Return the program chosen by `--program NAME`; `--program` alone is a view: a word after it is a
+ * name if another word is the MODEL. */
 static const char *program_name(cli *c)
 {
   int n_words = 0;
@@ -179,7 +182,7 @@ static const char *program_name(cli *c)
   return NULL;
 }
 
-/* The views but --html and --check; `of_method`: of one method. */
+/* The views except --html and --check; `of_method`: of one method. */
 static const struct view {
   const char *flag;
   rush_dump what;
@@ -203,7 +206,7 @@ static int two_views(const char *a, const char *b)
   return cli_usage("show", "%s and %s are two views: one at a time", a, b);
 }
 
-/* The view that is asked for, out of argv; NULL: the summary.  Two are an error, an exit code. */
+/* Remove the requested view from argv; NULL: the summary.  Two are an error, an exit code. */
 static int take_view(cli *c, const char *first, const struct view **out)
 {
   *out = NULL;
@@ -217,7 +220,7 @@ static int take_view(cli *c, const char *first, const struct view **out)
   return EXIT_OK;
 }
 
-/* --html [--profile]: what follows the model are a call's arguments then. */
+/* Run --html [--profile]: words after the model are then a call's arguments. */
 static int show_page(cli *c, const char *path, bool is_profiled)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -249,8 +252,8 @@ static int show_page(cli *c, const char *path, bool is_profiled)
   return code;
 }
 
-/* The model cannot be opened: it may be a file of plain data, which is shown unless a view of
- * programs was asked for. */
+/* Handle a model that cannot be opened: a file of plain data is shown unless a view of programs was
+ * requested. */
 static int fail_load(cli *c, rush_error *err, bool is_summary)
 {
   int code;
@@ -262,7 +265,7 @@ static int fail_load(cli *c, rush_error *err, bool is_summary)
   return code;
 }
 
-/* What goes with what: options that a view would not look at are refused. */
+/* Refuse options that the view would ignore. */
 static int refuse_conflicts(const struct view *view, bool is_check, const char *method)
 {
   if (is_check && view)

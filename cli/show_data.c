@@ -1,5 +1,6 @@
-/* What `show` says of files of plain data (safetensors, npy, npz, torch.save): every tensor by
- * name, its dtype and shape, and statistics of its elements; other values as Python writes them. */
+/* show_data.c -- `show` for files of plain data (safetensors, npy, npz, torch.save): every
+ * tensor by name, its dtype and shape, and statistics of its elements; other values as Python
+ * writes them. */
 #include "show_data.h"
 
 #include <math.h>
@@ -23,7 +24,7 @@ typedef struct statistics {
   int64_t n_nan;
 } statistics;
 
-/* One number of a tensor, by an operator of the table. */
+/* Compute one number of a tensor, by an operator of the table. */
 static bool ask_number(shower *s, const char *op, rush_value t, double *out)
 {
   rush_value made, args[2] = {t, rush_value_int(RUSH_FLOAT64)}, wide;
@@ -50,7 +51,7 @@ static bool is_countable(rush_dtype d)
 
 static bool measure_statistics(shower *s, rush_value v, statistics *out);
 
-/* A sparse tensor's statistics are those of its values. */
+/* Compute the statistics of a sparse tensor: those of its values. */
 static bool measure_values(shower *s, rush_value v, statistics *out)
 {
   rush_value values;
@@ -65,8 +66,8 @@ static bool measure_values(shower *s, rush_value v, statistics *out)
   return ok;
 }
 
-/* Of the elements in double precision; unknown for what has no order, and where there is nothing.
- * */
+/* Compute statistics of the elements in double precision; unknown if they have no order, or there
+ * are none. */
 static bool measure_statistics(shower *s, rush_value v, statistics *out)
 {
   rush_value args[2] = {v, rush_value_int(RUSH_FLOAT64)}, wide, nan;
@@ -177,7 +178,7 @@ static bool put_other(shower *s, const char *name, rush_value v)
 
 static bool put_value(shower *s, const char *name, rush_value v, int depth);
 
-/* Item `key` of what is called `name`. */
+/* Print item `key` of the value `name`. */
 static bool put_item(shower *s, const char *name, const char *key, rush_value v, int depth)
 {
   char path[NAME_BYTES];
@@ -191,7 +192,7 @@ static bool is_container(rush_value v)
   return v.tag == RUSH_TAG_DICT || v.tag == RUSH_TAG_LIST || v.tag == RUSH_TAG_TUPLE;
 }
 
-/* A small file may hold a value with 2^40 parts: lists that hold the one before twice. */
+/* Bounded: a small file may hold a value with 2^40 parts: lists that hold the one before twice. */
 static bool put_value(shower *s, const char *name, rush_value v, int depth)
 {
   bool ok = true;

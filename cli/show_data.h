@@ -4,7 +4,8 @@
 
 #include "cli.h"
 
-/* Show what is in the file, if it is one of plain data; false: it is none.  *code: an exit code. */
+/* Show the content of a file of plain data; returns false if it is not one.  *code: an exit
+ * code. */
 bool show_data(cli *c, const char *path, int *code);
 
 #endif

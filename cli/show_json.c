@@ -1,10 +1,10 @@
-/* What `show --json` says: the views that are data, as data.  Each function prints one JSON value
- * and a newline. */
+/* show_json.c -- `show --json`: the views as data.  Each function prints one JSON value and a
+ * newline. */
 #include "show_json.h"
 
 #include <string.h>
 
-/* A dump's text, new, or NULL after reporting why not. */
+/* Return a dump's text, new, or NULL after reporting the reason. */
 static char *text_of(cli *c, rush_module *m, rush_dump what, const char *method, int *code)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -27,7 +27,7 @@ static void put_part(const char *text, size_t n)
   putchar('"');
 }
 
-/* "name count status" a line: [{"name", "count", "status"}]. */
+/* Convert lines "name count status" to [{"name", "count", "status"}]. */
 static void put_ops(const char *text)
 {
   const char *between = "[";
@@ -46,7 +46,7 @@ static void put_ops(const char *text)
   printf(*between == '[' ? "[]\n" : "]\n");
 }
 
-/* "name(...) -> ..." a line: {name: schema}. */
+/* Convert lines "name(...) -> ..." to {name: schema}. */
 static void put_schemas(const char *text)
 {
   const char *between = "{";
@@ -61,7 +61,7 @@ static void put_schemas(const char *text)
   printf(*between == '{' ? "{}\n" : "}\n");
 }
 
-/* "hash name" a line: {name: hash}. */
+/* Convert lines "hash name" to {name: hash}. */
 static void put_digest(const char *text)
 {
   const char *between = "{";
@@ -99,7 +99,7 @@ static void end_function(code_reader *r)
   r->in_function = false;
 }
 
-/* `rest` is what follows "def ". */
+/* Begin a function; `rest` is the text after "def ". */
 static void begin_function(code_reader *r, const char *rest, size_t indent)
 {
   const size_t n = strcspn(rest, "(");
@@ -144,8 +144,8 @@ static void read_line(code_reader *r, const char *line, size_t n)
   putchar('}');
 }
 
-/* {"functions": [{"name", "file", "line", "lines": [{"line", "text"}]}], "text"}: lines are counted
- * in the printed files. */
+/* Print {"functions": [{"name", "file", "line", "lines": [{"line", "text"}]}], "text"}: lines are
+ * counted in the printed files. */
 static void put_code(const char *text)
 {
   code_reader r = {.line = 0};
@@ -214,7 +214,7 @@ static int put_summary(cli *c, rush_module *m)
   return code;
 }
 
-/* The dump that is a view's data, where there is one. */
+/* Return the dump that has a view's data, if there is one. */
 static rush_dump data_of(rush_dump what)
 {
   switch (what) {

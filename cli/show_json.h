@@ -4,10 +4,10 @@
 
 #include "cli.h"
 
-/* Operators: a list of objects; schemas and digest: objects by name; graph and program: show's JSON
- * object of functions; code, bytecode, machine code: functions with their lines or instructions and
- * where these come from; summary: format, methods, state.  What is text in itself (--dot,
- * --optimized, --groups) is {"text": ...}.  An exit code. */
+/* Print a view as JSON.  Operators: a list of objects; schemas and digest: objects by name; graph
+ * and program: show's JSON object of functions; code, bytecode, machine code: functions with their
+ * lines or instructions and the positions of these; summary: format, methods, state.  Views that
+ * are texts (--dot, --optimized, --groups) are {"text": ...}.  Returns an exit code. */
 int cli_show_json(cli *c, rush_module *m, rush_dump what, const char *method);
 
 #endif

@@ -1,8 +1,8 @@
-/* stack.c -- measure how much stack a call takes.
+/* stack.c -- measures how much stack a call takes.
  *
- * The call runs on a thread whose stack is filled with a pattern first; what no longer holds the
- * pattern afterwards was used ("painting").  Sampling the stack pointer would miss what leaf
- * functions take.  Costs a thread and one pass over the stack. */
+ * The call runs on a thread whose stack is first filled with a pattern; bytes that no longer hold
+ * the pattern afterwards were used ("painting").  Sampling the stack pointer would miss what leaf
+ * functions use.  Costs a thread and one pass over the stack. */
 #include "cli.h"
 
 #include <pthread.h>

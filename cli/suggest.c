@@ -1,4 +1,4 @@
-/* Suggestions for typos: the nearest of some words, by the number of letters to change
+/* suggest.c -- suggestions for typos: the nearest of some words, by the number of letters to change
  * (Levenshtein's distance, with swapped neighbours as one change). */
 #include "cli.h"
 

@@ -1,4 +1,4 @@
-/* rushlight verify -- replay recorded calls and compare with what PyTorch answered. */
+/* verify.c -- rushlight verify: replays recorded calls and compares the results with PyTorch's. */
 #include "calls.h"
 #include "against.h"
 
@@ -68,10 +68,10 @@ static bool judge(cli *c, rush_value call, performed *p, char *why, size_t size)
   return true;
 }
 
-/* True if the program can see whether its results require grad.  PyTorch's calls were recorded with
- * gradients on, so such a program is replayed the same way; every other is called as users call it.
- * */
-static bool asks_of_gradients(cli *c, rush_module *m)
+/* True if the program can observe whether its results require grad.  PyTorch's calls were recorded
+ * with gradients on, so such a program is replayed the same way; all others are called as users
+ * call them. */
+static bool uses_gradients(cli *c, rush_module *m)
 {
   static const char *const operators[] = {
     "prim::requires_grad ", "aten::is_leaf ",      "prim::is_leaf ",
@@ -93,7 +93,7 @@ static bool asks_of_gradients(cli *c, rush_module *m)
 
 static bool replay_call(cli *c, rush_module *m, rush_value call, tally *t, char *why, size_t size)
 {
-  /* A write to a leaf is refused by what records. */
+  /* A recording call refuses writes to a leaf. */
   performed p = {.stack = t->stack, .records = t->records || calls_has(call, "raises")};
   bool ok = false;
 
@@ -109,7 +109,7 @@ static bool replay_call(cli *c, rush_module *m, rush_value call, tally *t, char 
 
 /* -- Cases ------------------------------------------------------------------------------------- */
 
-/* 0 passed, else an exit code with the reason in why. */
+/* Replay a case.  Returns 0 if it passed, else an exit code with the reason in why. */
 static int replay(cli *c, const char *model, const char *calls_path, tally *t, char *why,
                   size_t size)
 {
@@ -127,7 +127,7 @@ static int replay(cli *c, const char *model, const char *calls_path, tally *t, c
     return code;
   }
   rush_value calls = calls_entry(recorded, "calls");
-  t->records = asks_of_gradients(c, m);
+  t->records = uses_gradients(c, m);
   c->capture = true;
   for (size_t i = 0; i < rush_value_len(calls) && code == 0; i++) {
     char reason[1000];
@@ -198,7 +198,7 @@ static void one_case(cli *c, const char *name, const char *model, const char *ca
   }
 }
 
-/* Folders below `path` that hold a case, sorted by name. */
+/* Visit folders below `path` that contain a case, sorted by name. */
 static void walk(cli *c, const char *path, size_t root_bytes, int depth, tally *t, bool count_only)
 {
   char model[4096], calls[4096], below[4096];

@@ -108,13 +108,11 @@ static int emit_body(assembler *a, const rush_block *b)
 {
   int n_inputs = (int)api->block_n_inputs(b), n_results = (int)api->block_n_outputs(b);
   values v = {.n = 0};
-
   for (int i = 0; i < n_inputs; i++)
     move_elements(a, 0x10, add_value(&v, api->block_input(b, (size_t)i)), pointers[i]);
   for (const rush_node *n = api->block_first(b); n; n = api->node_next(n)) {
     int x = find_value(&v, api->node_input(n, 0)), y = find_value(&v, api->node_input(n, 1)),
         to = add_value(&v, api->node_output(n, 0));
-
     if (x < 0 || y < 0 || to < 0)
       return 0;
     multiply(a, to, x, y);
@@ -128,7 +126,6 @@ static int emit_body(assembler *a, const rush_block *b)
 static int emit_loop(assembler *a, const rush_block *b, unsigned char step)
 {
   size_t top = a->n, leave;
-
   PUT(a, 0x4c, 0x8d, 0x59, step); /* lea r11, [rcx + step] */
   PUT(a, 0x49, 0x39, 0xf3);       /* cmp r11, rsi */
   PUT(a, 0x0f, 0x8f, 0, 0, 0, 0); /* jg behind the loop */
@@ -138,7 +135,6 @@ static int emit_loop(assembler *a, const rush_block *b, unsigned char step)
     return 0;
   PUT(a, 0x48, 0x83, 0xc1, step); /* add rcx, step */
   int32_t back = (int32_t)((ptrdiff_t)top - (ptrdiff_t)a->n - 5), out;
-
   PUT(a, 0xe9); /* jmp top */
   put_bytes(a, (const unsigned char *)&back, 4);
   out = (int32_t)(a->n - leave);
@@ -150,7 +146,6 @@ static int emit_loop(assembler *a, const rush_block *b, unsigned char step)
 static int emit(assembler *a, const rush_block *b)
 {
   int n = (int)(api->block_n_inputs(b) + api->block_n_outputs(b));
-
   if (n > MOST_POINTERS)
     return 0;
   for (int i = 0; i < n; i++)
@@ -175,7 +170,6 @@ typedef struct group {
 static int is_supported(const rush_value *args, size_t n)
 {
   rush_tensor_facts first, t;
-
   for (size_t i = 0; i < n; i++) {
     if (args[i].tag != RUSH_TAG_TENSOR || !args[i].as.tensor)
       return 0;
@@ -200,7 +194,6 @@ static void run_piece(void *arg, int64_t begin, int64_t end)
 {
   const piece *p = arg;
   void *at[MOST_POINTERS];
-
   for (int i = 0; i < p->n_pointers; i++)
     at[i] = p->data[i] + begin;
   p->fn(at, end - begin);
@@ -212,7 +205,6 @@ static rush_status run_compiled(rush_call *call, compiled_fn *fn)
   const rush_value *args = api->call_args(call, &n_args);
   piece p = {.fn = fn, .n_pointers = (int)(n_args + n_results)};
   rush_tensor_facts t;
-
   for (size_t i = 0; i < n_args; i++) {
     api->tensor_facts(args[i].as.tensor, &t);
     memcpy(&p.data[i], &t.data, sizeof t.data); /* read only */
@@ -221,7 +213,6 @@ static rush_status run_compiled(rush_call *call, compiled_fn *fn)
     rush_result y = {
       .dtype = RUSH_FLOAT32, .n_dims = t.n_dims, .sizes = t.sizes, .may_reuse = true};
     rush_status st = api->call_make_result(call, i, &y);
-
     if (st != RUSH_OK)
       return st;
     p.data[n_args + i] = y.data;
@@ -234,7 +225,6 @@ static rush_status run_group(rush_call *call)
   group *g = api->call_state(call);
   size_t n_args;
   const rush_value *args = api->call_args(call, &n_args);
-
   if (!g)
     return api->call_fail(call, NULL, OP " is called by compiled programs only");
   return g->fn && is_supported(args, n_args) ? run_compiled(call, g->fn)
@@ -248,7 +238,6 @@ static void compile(group *g, const rush_block *graph)
 #if defined(__x86_64__)
   g->memory = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   assembler a = {g->memory, 0, CODE_BYTES, 0};
-
   if (g->memory == MAP_FAILED)
     g->memory = NULL;
   else if (emit(&a, graph) && mprotect(g->memory, CODE_BYTES, PROT_READ | PROT_EXEC) == 0)
@@ -262,7 +251,6 @@ static rush_status prepare_group(rush_context *c, const rush_node *node, void *u
                            rush_error *err)
 {
   group *g = api->memory_alloc(c, sizeof *g);
-
   (void)user;
   if (!g)
     return api->error_set(err, RUSH_ENOMEM, NULL, "no memory for a group");
@@ -275,7 +263,6 @@ static rush_status prepare_group(rush_context *c, const rush_node *node, void *u
 static void destroy_group(void *state, void *user)
 {
   group *g = state;
-
   (void)user;
   if (g->memory)
     munmap(g->memory, CODE_BYTES);
@@ -293,7 +280,6 @@ static rush_status group_nodes(rush_pass *pass, void *user)
 {
   rush_group_def def = {.struct_bytes = sizeof def, .op = OP, .refuse = refuse_node, .user = user,
                         .max_nodes = 11, .max_inputs = 4, .max_outputs = 1};
-
   return api->pass_group(pass, &def);
 }
 
@@ -305,9 +291,7 @@ RUSH_PLUGIN_EXPORT rush_status rush_plugin(const rush_backend_api *table, rush_c
   rush_op_def op = {.struct_bytes = sizeof op, .schema = OP "(...) -> ...", .kernel = run_group,
                     .prepare = prepare_group, .destroy = destroy_group};
   rush_pass_def pass = {.struct_bytes = sizeof pass, .name = "pw::group", .run = group_nodes};
-
   api = table;
   rush_status st = api->op_register(c, &op, err);
-
   return st == RUSH_OK ? api->pass_register(c, &pass, err) : st;
 }

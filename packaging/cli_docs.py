@@ -18,7 +18,7 @@ def entries(text: str) -> dict[str, list[tuple]]:
     """Macro name -> the arguments of its uses."""
     found: dict[str, list[tuple]] = {}
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
-    for name, arguments in re.findall(r"^(VERB|OPTION|EXAMPLE|EXITS)\((.*)\)$", text, re.M):
+    for name, arguments in re.findall(r"^(VERB|OPTION|EXAMPLE|EXITS)\((.*?)\)$", text, re.M | re.S):
         found.setdefault(name, []).append(ast.literal_eval(f"({arguments},)"))
     return found
 
@@ -35,8 +35,12 @@ def roff(text: str) -> str:
 
 
 def man(what: dict[str, list[tuple]], version: str) -> str:
-    out = [f'.TH RUSHLIGHT 1 "" "rushlight {version}" "User Commands"', ".SH NAME",
-           "rushlight \\- open PyTorch programs and run them, without PyTorch", ".SH SYNOPSIS"]  # fmt: skip
+    out = [
+        f'.TH RUSHLIGHT 1 "" "rushlight {version}" "User Commands"',
+        ".SH NAME",
+        "rushlight \\- open PyTorch programs and run them, without PyTorch",
+        ".SH SYNOPSIS",
+    ]
     for name, arguments, _ in what["VERB"]:
         out += [f".B rushlight {name}", roff(arguments) + " [options]", ".br"]
     out += [".SH DESCRIPTION",
@@ -70,7 +74,7 @@ def bash(what: dict[str, list[tuple]], _: str) -> str:
     values = {o[1]: o[2] for o in what["OPTION"] if o[2]}
     words = "\n".join(
         f'    {name}) COMPREPLY=($(compgen -W "{value.replace(CHOICES, " ")}" -- "$word")); return '
-        f';;'
+        f";;"
         for name, value in values.items()
         if CHOICES in value
     )

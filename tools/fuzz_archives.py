@@ -152,7 +152,7 @@ def code_of_files() -> Iterator[bytes]:
 
 
 # -- Pickles
-# ---------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def text(s: bytes) -> bytes:
@@ -240,10 +240,18 @@ PLAIN_DATA = [
 def pickles() -> Iterator[bytes]:
     for protocol in range(6):
         yield pickle.dumps(PLAIN_DATA, protocol)
-    yield b"(lp0\nI00\naI01\naI-5\naL12L\naF1.5\naS'a\\x41\\n\\\\'\np1\naV\\u00e9\\U0001F600\ng1\nad."
-    yield b"(dp0\nS'a'\nI1\ns(S'b'\nI2\nu(i__torch__\nM\n(cos\nsystem\nI1\no0(1N20Pname\nQ\x88\x89T\x01\x00\x00\x00aU\x01bB\x01\x00\x00\x00c."
+    yield (
+        b"(lp0\nI00\naI01\naI-5\naL12L\naF1.5\naS'a\\x41\\n\\\\'\np1\naV\\u00e9\\U0001F600\ng1\nad."
+    )
+    yield (
+        b"(dp0\nS'a'\nI1\ns(S'b'\nI2\nu(i__torch__\nM\n(cos\nsystem\nI1\no0(1N20Pname\nQ\x88"
+        b"\x89T\x01\x00\x00\x00aU\x01bB\x01\x00\x00\x00c."
+    )
     yield b"\x80\x04\x8c\x01m\x94\x8c\x01C\x94\x93\x94)}\x8c\x01k\x94K\x01s\x92\x94."
-    yield b"\x80\x05\x8d\x01\x00\x00\x00\x00\x00\x00\x00a\x8e\x01\x00\x00\x00\x00\x00\x00\x00b\x96\x01\x00\x00\x00\x00\x00\x00\x00c\x98\x97."
+    yield (
+        b"\x80\x05\x8d\x01\x00\x00\x00\x00\x00\x00\x00a\x8e\x01\x00\x00\x00\x00\x00\x00\x00b"
+        b"\x96\x01\x00\x00\x00\x00\x00\x00\x00c\x98\x97."
+    )
     yield b"\x82\x01\x83\x01\x02\x84\x01\x02\x03\x04."
     yield from module_pickles()
     yield old_saved()
@@ -290,9 +298,8 @@ def module_pickles() -> Iterator[bytes]:
     yield from modules_that_lie()
     t = b"(" + tensor_of()[: tensor_of().index(b"RtR")]
     yield (
-        b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_tensor_v2\nctorch\nTensor\n"
-        + t[t.index(b"((") :]
-        + b"R}tR."
+        b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_tensor_v2\nctor"
+        b"ch\nTensor\n" + t[t.index(b"((") :] + b"R}tR."
     )
 
 
@@ -317,7 +324,7 @@ def modules_that_lie() -> Iterator[bytes]:
 
 
 # -- Zip files
-# -------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def zips() -> Iterator[bytes]:

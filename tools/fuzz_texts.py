@@ -295,7 +295,7 @@ SCHEMAS = [
     "aten::f.Tensor(Tensor(a!) self, Tensor(b|c -> *)? other, *, Scalar alpha=1, int[2] k=[1, 2], "
     "float p=0.5, "
     'str m="x", bool t=True, int? n=None, ScalarType? dtype=None, Device device="cpu", Tensor[] '
-    'l=[], '
+    "l=[], "
     "Dict(str, int) d, (int, str) u, Layout layout=strided, MemoryFormat f=contiguous_format, "
     "complex z=1j) -> Tensor(a!)",
     "prim::g(...) -> ...",

@@ -1,56 +1,59 @@
 /* backend.h -- for authors of operators and compilers: add your own to a context, at run time.
  *
- * One table of functions, given in two ways.  A program that links the library asks for it with
- * rush_backend(RUSH_BACKEND_ABI).  A plug-in (a shared object for `rushlight --plugin FILE`) links
- * nothing of ours: it exports the version that it was built for (RUSH_PLUGIN_DECLARE;) and
+ * All functions are in one table, which can be obtained in two ways.  A program that links the
+ * library calls rush_backend(RUSH_BACKEND_ABI).  A plug-in (a shared object for `rushlight --plugin
+ * FILE`) links nothing of the library: it exports the version that it was built for
+ * (RUSH_PLUGIN_DECLARE;) and
  *
  *   rush_status rush_plugin(const rush_backend_api *api, rush_context *c, rush_error *err);
  *
- * which is called once with the context that programs will run in, and registers what it brings.
+ * which is called once with the context that programs will run in, and registers the plug-in's
+ * operators and passes.
  *
- * An operator is a schema in PyTorch's syntax and a kernel.  It is found like PyTorch's own: by
- * `torch.ops.NAMESPACE.NAME` in programs, by rush_op_call, by rushlight.ops in Python; defaults,
- * conversions and overloads of its schema are applied before the kernel runs.  Register before
- * loading programs that use it.  examples/custom_op.c is a whole one.
+ * An operator is a schema in PyTorch's syntax and a kernel.  It is found like PyTorch's own
+ * operators: by `torch.ops.NAMESPACE.NAME` in programs, by rush_op_call, and by rushlight.ops in
+ * Python; defaults, conversions and overloads of its schema are applied before the kernel runs.
+ * Register it before loading programs that use it.  examples/custom_op.c is a complete example.
  *
  * Kernels.  Arguments are complete and have the schema's types: a `Tensor` is a RUSH_TAG_TENSOR
  * that is not NULL, a `Tensor?` may be RUSH_TAG_NONE, an `int[]` is a list, a `Scalar` a BOOL, INT,
- * FLOAT or COMPLEX. Tensors have any strides: see call_contiguous.  A kernel gives every result, or
- * fails with call_fail. It may be called by several threads at once, and must not keep the call,
- * its arguments, or borrowed pointers.
+ * FLOAT or COMPLEX. Tensors may have any strides: see call_contiguous.  A kernel returns every
+ * result, or fails with call_fail. It may be called by several threads at once, and must not keep
+ * the call, its arguments, or borrowed pointers.
  *
  * Compilers.  A pass sees the graph of each function before it runs and may group nodes that the
  * compiler supports into one: a node of an operator that the compiler registered, with the nodes as
  * its subgraph (pass_group).  The operator's `prepare` sees that node once and makes a state; its
- * kernel finds the state by call_state, compiles for the arguments that come (call_spec is a key of
- * all facts about them), and may fall back to interpreting the subgraph at any call
- * (call_run_group). Calls that are recorded (tensors that require grad, while gradients are
- * recorded) and calls with quantized or nested tensors are interpreted without asking it.  A
- * context whose executor is `simple` runs no passes.  Rushlight's own compiler is registered
- * through this table and nothing else; examples/pointwise_compiler.c is another one.
+ * kernel gets the state with call_state, compiles for the arguments of the call (call_spec is a key
+ * of all facts about them), and may interpret the subgraph instead in any call (call_run_group).
+ * Calls that are recorded (tensors that require grad, while gradients are recorded) and calls with
+ * quantized or nested tensors are always interpreted.  A context whose executor is `simple` runs no
+ * passes.  Rushlight's own compiler is registered through this table and uses nothing else;
+ * examples/pointwise_compiler.c is another one.
  *
- * Graphs are PyTorch IR (docs/architecture.md): blocks of nodes in order; what is read here is
- * borrowed and lives as long as the pass runs, or, for a node given to `prepare`, as long as the
- * state.
+ * Graphs are PyTorch IR (docs/architecture.md): blocks of nodes in order.  Everything read from a
+ * graph is borrowed and valid while the pass runs, or, for a node passed to `prepare`, as long as
+ * the state.
  *
- * Graphs as data (the part of the table from graph_create on; docs/ir.md).  A rush_graph is the
- * caller's own: made empty, from text, or as a copy of a program's function.  Blocks, nodes and
+ * Graphs as data (the part of the table from graph_create on; docs/ir.md).  A rush_graph is owned
+ * by the caller: created empty, from text, or as a copy of a program's function.  Blocks, nodes and
  * values belong to their graph and are borrowed from it until it is released; `const` in their
- * handles says nothing about the graph.  A destroyed node (or an erased input or output) stays
- * memory until then: node_is_live and value_is_live tell, functions that change refuse it.
- * Functions that change check what they are given (RUSH_EARGUMENT) and then do it all or not at
- * all; whether the whole still makes sense says graph_lint.  One thread at a time works on a graph;
- * different graphs are independent.
+ * handles does not mean that the graph is immutable.  A destroyed node (or an erased input or
+ * output) remains valid memory until then: node_is_live and value_is_live return false for it, and
+ * functions that change a graph refuse it. Functions that change a graph check their arguments
+ * (RUSH_EARGUMENT), and then either succeed or change nothing.  Call graph_lint to check the
+ * result.  One thread at a time may use a graph; different graphs are independent.
  *
- * Errors.  A function here that fails has set the error that it was given: call_error in a kernel,
- * pass_error in a pass, the parameter `err` elsewhere (each may be NULL: nobody is interested).
- * Whoever goes on after a failure clears it, or returns RUSH_OK, which does.  A callback that
- * returns a failure has an error set (call_fail, pass_fail, error_set), or gets one that names it.
+ * Errors.  A function here that fails sets an error: the one of call_error in a kernel, of
+ * pass_error in a pass, and the parameter `err` elsewhere (each may be NULL to ignore it). After a
+ * failure, clear the error before you continue, or return RUSH_OK, which clears it.  A callback
+ * that returns a failure should set an error (call_fail, pass_fail, error_set); otherwise an error
+ * that names the callback is set.
  *
- * Words of ownership (new, borrowed, steals): rushlight.h.  Version: the table grows at the end
- * only; RUSH_BACKEND_ABI changes when something else does.  A plug-in says how much of the table it
- * was built with (RUSH_PLUGIN_DECLARE), and a library that has less refuses it; a program that
- * links an older library looks itself (RUSH_BACKEND_HAS). */
+ * Ownership words (new, borrowed, steals): see rushlight.h.  Versions: the table grows only at its
+ * end; RUSH_BACKEND_ABI changes if anything else changes.  A plug-in declares how much of the table
+ * it was built with (RUSH_PLUGIN_DECLARE), and a library that has less refuses it; a program that
+ * may link an older library checks itself (RUSH_BACKEND_HAS). */
 #ifndef RUSHLIGHT_BACKEND_H
 #define RUSHLIGHT_BACKEND_H
 
@@ -62,41 +65,42 @@ extern "C" {
 
 #define RUSH_BACKEND_ABI 1u
 
-/* One call of an operator; lives as long as the kernel runs. */
+/* One call of an operator; valid while the kernel runs. */
 typedef struct rush_call rush_call;
 
-/* What a kernel returns is RUSH_OK, or the status that call_fail (or a failed function here)
- * returned. */
+/* A kernel.  Returns RUSH_OK, or the status that call_fail (or a failed function here) returned. */
 typedef rush_status rush_kernel(rush_call *call);
 
-/* Graphs: see above. */
+/* Graphs: see the top of this file. */
 typedef struct rush_node rush_node;
 typedef struct rush_block rush_block;
 typedef struct rush_graph_value
-  rush_graph_value; /* what a node gives or takes; every one is defined once */
+  rush_graph_value; /* an input or output of nodes; each is defined exactly once */
 typedef struct rush_pass rush_pass;               /* one run of a pass over one graph */
 typedef struct rush_graph rush_graph; /* a graph that a caller owns, with the types it uses */
-typedef struct rush_type rush_type;               /* a type that a caller owns */
-typedef struct rush_aliases rush_aliases;         /* what alias_analyse found */
+typedef struct rush_type rush_type;               /* a type owned by the caller */
+typedef struct rush_aliases rush_aliases;         /* result of alias_analyse */
 typedef struct rush_function rush_function;       /* of script.h */
 typedef struct rush_match rush_match;             /* a place where a pattern was found */
-typedef struct rush_builder rush_builder; /* builds a graph call by call, with one sticky error */
+/* builds a graph call by call; its first error is kept until build_end */
+typedef struct rush_builder rush_builder;
 
-/* Where a description is written, piece by piece. */
+/* Write n_bytes of a description to `to`; called repeatedly. */
 typedef void rush_write_fn(void *to, const char *text, size_t n_bytes);
 
-/* What passes may take for granted of an operator. */
+/* What passes may assume about an operator. */
 typedef enum rush_alias_kind {
-  RUSH_ALIAS_SCHEMA, /* what its schema says: (a) shares memory, (a!) writes */
+  RUSH_ALIAS_SCHEMA, /* as its schema says: (a) shares memory, (a!) writes */
   /* nothing: it is never removed, merged or moved; its results may be its arguments */
   RUSH_ALIAS_CONSERVATIVE,
-  RUSH_ALIAS_PURE /* it neither writes nor shares; the schema must not say otherwise */
+  RUSH_ALIAS_PURE /* it neither writes nor shares memory; the schema must not contradict this */
 } rush_alias_kind;
 
-/* What a tensor is, read with one call (tensor_facts).  Pointers are borrowed from the tensor. */
+/* The properties of a tensor, read with one call (tensor_facts).  Pointers are borrowed from the
+ * tensor. */
 typedef struct rush_tensor_facts {
   const int64_t *sizes, *strides; /* n_dims each; strides in elements */
-  const void *data; /* of the first element; NULL: it has none.  To write: tensor_data_mut */
+  const void *data; /* address of the first element, or NULL; use tensor_data_mut to write */
   int64_t n_elems;
   int32_t n_dims;
   int32_t dtype;  /* rush_dtype */
@@ -105,28 +109,28 @@ typedef struct rush_tensor_facts {
 enum {
   RUSH_TENSOR_IS_CONTIGUOUS = 1,
   RUSH_TENSOR_IS_DENSE =
-    2, /* its elements fill one stretch of memory, in some order of the dimensions */
+    2, /* its elements fill one contiguous range of memory, in some order of the dimensions */
   RUSH_TENSOR_NEEDS_GRAD = 4,
-  RUSH_TENSOR_HAS_NO_DATA = 8 /* of the device meta */
+  RUSH_TENSOR_HAS_NO_DATA = 8 /* a tensor of the device meta */
 };
 
-/* A result that call_make_result makes. */
+/* A result for call_make_result to make. */
 typedef struct rush_result {
   rush_dtype dtype;
   int32_t n_dims;
   const int64_t *sizes,
     *strides; /* strides of a dense tensor (RUSH_TENSOR_IS_DENSE); NULL: contiguous */
-  /* It may be in the memory of an argument of the same dtype and sizes that nobody sees after this
-   * call.  The kernel then reads element k of all arguments before it writes element k, and does
-   * not leave the call to the interpreter any more. */
+  /* The result may use the memory of an argument of the same dtype and sizes that has no use after
+   * this call.  The kernel must then read element k of all arguments before it writes element k,
+   * and must not fall back to call_run_group afterwards. */
   bool may_reuse;
-  /* Set by the call. */
+  /* Outputs of call_make_result. */
   bool reused;
   rush_tensor *tensor; /* borrowed from the call */
-  void *data;          /* to write to; uninitialised */
+  void *data;          /* where to write; uninitialised */
 } rush_result;
 
-/* What a dtype is. */
+/* Properties of a dtype. */
 enum {
   RUSH_DTYPE_IS_FLOAT = 1,
   RUSH_DTYPE_IS_COMPLEX = 2,
@@ -135,31 +139,31 @@ enum {
   RUSH_DTYPE_IS_QUANTIZED = 16
 };
 
-/* What kernels and passes may want to know of a context.  Set struct_bytes before the call; it says
- * afterwards how much was filled. */
+/* Properties of a context for kernels and passes.  Set struct_bytes before the call; afterwards it
+ * is the number of bytes that were filled. */
 typedef struct rush_context_facts {
   size_t struct_bytes;
-  int32_t n_threads; /* that call_parallel uses, the caller's among them */
+  int32_t n_threads; /* threads that call_parallel uses, including the caller's */
   rush_executor executor;
-  bool no_reuse;     /* call_make_result reuses nothing */
-  size_t limit_bytes; /* of memory; 0: none */
+  bool no_reuse;     /* call_make_result never reuses memory */
+  size_t limit_bytes; /* limit on memory; 0: none */
 } rush_context_facts;
 
 /* A gradient: a formula in TorchScript for one or several arguments, compiled at first use. */
 typedef struct rush_gradient_def {
-  const char *inputs;  /* the arguments, with spaces between: "x", "a b" */
-  /* An expression, "grad * other", or lines that end in `return`; for several inputs a tuple.  It
-   * may name arguments, `grad` (of several results grad0, grad1 ...), `result` (result0 ...),
-   * `x_sizes`, and `needs`, which says what is wanted. */
+  const char *inputs;  /* the arguments, separated by spaces: "x", "a b" */
+  /* An expression, "grad * other", or lines that end in `return`; a tuple if there are several
+   * inputs. It may use the arguments, `grad` (for several results grad0, grad1 ...), `result`
+   * (result0 ...), `x_sizes`, and `needs`, the flags of the wanted gradients. */
   const char *formula;
 } rush_gradient_def;
 
-/* One question about the results of a call, for as long as its shape function runs.  Sizes in it
- * are numbers, or, where a program is looked at for all inputs, formulas of symbols: what the
- * function computes and asks with size_calc and size_holds serves both. The first failure stays:
- * what comes after it does nothing, and the question fails. */
+/* One query for the results of a call, valid while its shape function runs.  Its sizes are numbers,
+ * or, if a program is analysed for all inputs, formulas of symbols: a function that computes and
+ * tests sizes with size_calc and size_holds works for both. The first failure is kept: later calls
+ * do nothing, and the query fails. */
 typedef struct rush_shape rush_shape;
-typedef struct rush_size rush_size; /* lives as long as the question */
+typedef struct rush_size rush_size; /* valid as long as the query */
 typedef enum rush_size_op {
   RUSH_SIZE_ADD,
   RUSH_SIZE_SUB,
@@ -170,60 +174,62 @@ typedef enum rush_size_op {
   RUSH_SIZE_MAX
 } rush_size_op;
 typedef enum rush_size_relation { RUSH_SIZE_EQ, RUSH_SIZE_LE, RUSH_SIZE_LT } rush_size_relation;
-/* Gives every tensor among the results, in order (shape_result), or fails (shape_fail).  Runs on
- * any thread, and more than once for a call or for none: it has no effects. */
+/* Describe every tensor among the results, in order (shape_result), or fail (shape_fail).  It
+ * may be called on any thread, and more than once for a call or for none: it must have no side
+ * effects. */
 typedef rush_status rush_shape_fn(rush_shape *q, void *user);
 
 typedef struct rush_op_def {
   size_t struct_bytes; /* sizeof(rush_op_def) */
-  /* "example::scale(Tensor x, float k=2.0) -> Tensor"; copied. An operator that owns groups takes
-   * and gives anything: "pw::CompilationGroup(...) -> ..." */
+  /* "example::scale(Tensor x, float k=2.0) -> Tensor"; copied. An operator that owns groups accepts
+   * and returns anything: "pw::CompilationGroup(...) -> ..." */
   const char *schema;
   rush_kernel *kernel;
-  void *user;          /* call_user; lives as long as the context */
-  /* The rest may be NULL. */
-  /* Once for each node of this operator in compiled code: *state is what call_state gives to its
-   * kernel. The node and its subgraph live until `destroy`. */
+  void *user;          /* for call_user; must live as long as the context */
+  /* The fields below may be NULL. */
+  /* Called once for each node of this operator in compiled code: *state is what call_state returns
+   * in its kernel. The node and its subgraph live until `destroy`. */
   rush_status (*prepare)(rush_context *c, const rush_node *node, void *user, void **state,
                          rush_error *err);
   void (*destroy)(void *state, void *user);
-  /* What the compiler made for the node (`rushlight show --asm`). */
+  /* Describe what the compiler made for the node (`rushlight show --asm`). */
   void (*describe)(void *state, void *user, rush_write_fn *write, void *to);
   rush_alias_kind alias;
-  /* Its results' sizes, dtypes and strides, by one of the library's rules (src/ops/README.md):
-   * "itself", "pointwise", "like" ... */
+  /* How results' sizes, dtypes and strides follow from the arguments: the name of one of the
+   * library's rules (src/ops/README.md): "itself", "pointwise", "like" ... */
   const char *shape;
   const rush_gradient_def *gradients; /* copied */
   size_t n_gradients;
-  rush_shape_fn *shape_fn; /* in the place of `shape`: a function that computes them; gets `user` */
+  /* instead of `shape`: a function that computes them; called with `user` */
+  rush_shape_fn *shape_fn;
   void (*destroy_user)(
-    void *user); /* once, when the context ends; not after a registration that failed */
+    void *user); /* called once, when the context ends; not after a failed registration */
 } rush_op_def;
 
 typedef struct rush_pass_def {
   size_t struct_bytes; /* sizeof(rush_pass_def) */
   const char *name;    /* "pw::group"; copied */
-  /* Lower ones run first, equal ones as they were registered.  Rushlight's own compiler has 1000:
-   * what is to come before it, which sees all nodes, has less. */
+  /* Lower ones run first, equal ones in order of registration.  Rushlight's own compiler has 1000;
+   * a pass with a lower number runs before it and sees all nodes. */
   int32_t order;
   /* Called for the graph of every function that is compiled, never by two threads on one graph.  A
-   * failure becomes that of the call.  Afterwards the graph is verified: a broken one, or one that
-   * takes or gives something else than the function, is an error that names the pass. */
+   * failure becomes the failure of the call.  The graph is verified afterwards: if it is invalid,
+   * or its inputs or outputs differ from the function's, the call fails with an error that names
+   * the pass. */
   rush_status (*run)(rush_pass *pass, void *user);
   void *user;
   void (*destroy_user)(
-    void *user); /* as in rush_op_def; of a user that both have, one destroys it */
+    void *user); /* as in rush_op_def; if an operator has the same user, it is destroyed once */
 } rush_pass_def;
 
 typedef struct rush_group_def {
   size_t struct_bytes; /* sizeof(rush_group_def) */
   const char *op;      /* the operator that owns the groups: "pw::CompilationGroup" */
-  /* NULL: the node can be in a group.  Else why not, a static text (`rushlight show --groups`
-   * prints it). Called once for each node; only pure operators without control flow are asked
-   * about. */
+  /* Return NULL if the node can be in a group, else the reason, a static text (`rushlight show
+   * --groups` prints it). Called once per node, only for pure operators without control flow. */
   const char *(*refuse)(const rush_node *node, void *user);
   void *user;
-  uint32_t min_nodes;  /* smaller groups are not made; 0: 1 */
+  uint32_t min_nodes;  /* do not make smaller groups; 0: 1 */
   uint32_t max_nodes, max_inputs, max_outputs; /* 0: no limit */
 } rush_group_def;
 
@@ -231,8 +237,9 @@ typedef struct rush_backend_api {
   size_t struct_bytes;
   uint32_t abi; /* RUSH_BACKEND_ABI */
 
-  /* Add an operator to the context (NULL: the default one), where it stays.  RUSH_EARGUMENT: the
-   * schema cannot be parsed (the message says where), or name and overload are taken. */
+  /* Add an operator to the context (NULL: the default one), for as long as the context lives.
+   * RUSH_EARGUMENT: the schema cannot be parsed (the message says where), or an operator of this
+   * name and overload exists. */
   rush_status (*op_register)(rush_context *c, const rush_op_def *def, rush_error *err);
 
   /* -- Inside a kernel ------------------------------------------------------------------------- */
@@ -241,21 +248,22 @@ typedef struct rush_backend_api {
   rush_context *(*call_context)(const rush_call *call); /* borrowed */
   size_t (*call_n_args)(const rush_call *call);
   rush_value (*call_arg)(const rush_call *call, size_t i); /* borrowed; i < call_n_args */
-  /* Give result i (steals), once each. */
+  /* Return result i (steals v); call it once for each result. */
   void (*call_return_steal)(rush_call *call, size_t i, rush_value v);
-  /* Fail as a Python exception of class `type` (a static string; NULL: "RuntimeError").  The text
-   * is printf's.  Returns RUSH_ERAISED. */
+  /* Fail as a Python exception of class `type` (a static string; NULL: "RuntimeError").  The
+   * message is formatted as by printf.  Returns RUSH_ERAISED. */
   rush_status (*call_fail)(rush_call *call, const char *type, const char *fmt, ...)
     RUSH_PRINTF(3, 4);
-  /* RUSH_OK, or the limit or cancellation that ends the call: ask about once a millisecond. */
+  /* Check limits and cancellation; returns RUSH_OK, or the status that ends the call.  Call it
+   * about once a millisecond. */
   rush_status (*call_poll)(rush_call *call);
-  /* A new contiguous tensor, uninitialised; the failure is the call's. */
+  /* Create a contiguous, uninitialised tensor; a failure is set in the call's error. */
   rush_status (*call_create)(rush_call *call, rush_dtype dtype, int n_dims, const int64_t *sizes,
                              rush_value *out);
-  /* t with contiguous elements: t itself, retained, or a copy.  *out is new. */
+  /* Make t contiguous: *out is t itself, retained, or a copy; new. */
   rush_status (*call_contiguous)(rush_call *call, rush_tensor *t, rush_value *out);
-  /* Another operator ("aten::softmax.int", or a name whose first fitting overload is meant), one
-   * result, new. */
+  /* Call another operator that has one result: "aten::softmax.int", or a name without overload for
+   * the first one that accepts the arguments.  *out is new. */
   rush_status (*call_op)(rush_call *call, const char *name, const rush_value *args, size_t n_args,
                          rush_value *out);
   void (*value_release)(rush_value v);
@@ -272,26 +280,27 @@ typedef struct rush_backend_api {
 
   /* -- Compilers ------------------------------------------------------------------------------- */
 
-  /* For functions that are compiled from now on: register before loading.  RUSH_EARGUMENT: no name
-   * or run. */
+  /* Register a pass for functions that are compiled from now on: register it before loading.
+   * RUSH_EARGUMENT: name or run is missing. */
   rush_status (*pass_register)(rush_context *c, const rush_pass_def *def, rush_error *err);
-  /* In a pass: group what `refuse` accepts.  Neighbours are joined, from the last node of a block
-   * to its first, where no write to memory, call or random number stands between them; constants
-   * are copied into the groups.  Works in nested blocks too. */
+  /* In a pass: group the nodes that `refuse` accepts.  Neighbours are joined, from the last node of
+   * a block to its first, if no write to memory, call or random number comes between them;
+   * constants are copied into the groups.  Nested blocks are processed too. */
   rush_status (*pass_group)(rush_pass *pass, const rush_group_def *def);
   rush_context *(*pass_context)(const rush_pass *pass); /* borrowed */
   const rush_block *(*pass_block)(const rush_pass *pass); /* the graph's outermost block */
 
-  /* Reading graphs. */
-  const rush_node *(*block_first)(const rush_block *b);  /* NULL: it is empty */
-  const rush_node *(*node_next)(const rush_node *n);     /* in its block; NULL: it was the last */
+  /* Read graphs. */
+  const rush_node *(*block_first)(const rush_block *b);  /* NULL: the block is empty */
+  /* the next one in its block; NULL: n is the last */
+  const rush_node *(*node_next)(const rush_node *n);
   const char *(*node_kind)(const rush_node *n);          /* "aten::mul", "prim::If" */
   const char *(*node_overload)(const rush_node *n);      /* "Tensor"; "" for none */
   size_t (*node_n_inputs)(const rush_node *n);
   const rush_graph_value *(*node_input)(const rush_node *n, size_t i);
   size_t (*node_n_outputs)(const rush_node *n);
   const rush_graph_value *(*node_output)(const rush_node *n, size_t i);
-  size_t (*node_n_blocks)(const rush_node *n);           /* a group has one: its subgraph */
+  size_t (*node_n_blocks)(const rush_node *n);           /* a group has one, its subgraph */
   const rush_block *(*node_block)(const rush_node *n, size_t i);
   size_t (*block_n_inputs)(const rush_block *b);
   const rush_graph_value *(*block_input)(const rush_block *b, size_t i);
@@ -299,30 +308,31 @@ typedef struct rush_backend_api {
   const rush_graph_value *(*block_output)(const rush_block *b, size_t i);
   uint32_t (*value_id)(const rush_graph_value *v);       /* unique in the graph */
   bool (*value_is_tensor)(const rush_graph_value *v);    /* its type is Tensor */
-  /* *out (borrowed) is the value when it is a constant of the program. */
+  /* Return true if the value is a constant of the program; *out (borrowed) is its value. */
   bool (*value_constant)(const rush_graph_value *v, rush_value *out);
 
-  /* In the kernel of a group. */
+  /* For kernels of groups. */
   void *(*call_state)(
-    const rush_call *call); /* what prepare made; NULL for calls that no node stands behind */
+    const rush_call *call); /* the state that prepare made; NULL if the call has no node */
   size_t (*call_n_results)(const rush_call *call);
-  /* Interpret the node's subgraph: gives all results. */
+  /* Interpret the node's subgraph, which returns all results. */
   rush_status (*call_run_group)(rush_call *call);
-  /* A key of everything about the arguments that code may be specialised for: of tensors dtype,
-   * sizes, strides and requires_grad, of others their value's kind.  Two calls with the same bytes
-   * have the same facts.  Writes at most `max` bytes and returns how many it needs. */
+  /* Write a key of everything about the arguments that code may be specialised for: dtype, sizes,
+   * strides and requires_grad of tensors, the kind of other values.  Two calls with the same bytes
+   * have the same facts.  Writes at most `max` bytes and returns the number of bytes of the whole
+   * key. */
   size_t (*call_spec)(const rush_call *call, void *out, size_t max);
 
   /* -- Graphs as data.  Texts given by `char **out` are freed with rush_free_text. ------------- */
 
-  /* Empty: no inputs, nodes, outputs. */
+  /* Create a graph without inputs, nodes and outputs. */
   rush_status (*graph_create)(rush_context *c, rush_graph **out, rush_error *err);
-  /* From IR text, as graph_text gives it.  Named types (classes) are those of `scope`'s program
-   * (NULL: there are none); tensor_constants: constants printed as <Tensor> become tensors of
-   * zeros, else they are refused. */
+  /* Parse a graph from IR text, as graph_text writes it.  Named types (classes) are looked up in
+   * the program of `scope` (NULL: there are none).  tensor_constants true: constants printed as
+   * <Tensor> become tensors of zeros; false: they are refused. */
   rush_status (*graph_parse)(rush_context *c, const char *text, bool tensor_constants,
                              const rush_graph *scope, rush_graph **out, rush_error *err);
-  /* A copy of the graph of a module's method (NULL: "forward"), of a method of an object, of a
+  /* Copy the graph of a module's method (NULL: "forward"), of an object's method, or of a
    * function. */
   rush_status (*graph_of_method)(rush_module *m, const char *method, rush_graph **out,
                                  rush_error *err);
@@ -332,75 +342,78 @@ typedef struct rush_backend_api {
   rush_status (*graph_copy)(const rush_graph *g, rush_graph **out, rush_error *err);
   void (*graph_release)(rush_graph *g); /* NULL: nothing */
   const rush_block *(*graph_block)(const rush_graph *g);
-  /* As PyTorch prints it; `ranges`: with `# file:line:column`. */
+  /* Print the graph as PyTorch does; `ranges`: with `# file:line:column`. */
   rush_status (*graph_text)(const rush_graph *g, bool ranges, char **out, rush_error *err);
   rush_status (*graph_dot)(const rush_graph *g, const char *name, char **out, rush_error *err);
-  /* Every rule that a graph must keep; RUSH_EARGUMENT's message says which one is broken, and
+  /* Check all rules of valid graphs; the message of RUSH_EARGUMENT says which rule is broken, and
    * where. */
   rush_status (*graph_lint)(rush_graph *g, rush_error *err);
-  /* Run it (after a lint, on a copy): complete arguments.  *result, new: None, a value, or a tuple
-   * of several. */
+  /* Run a graph (checked by graph_lint first, on a copy) with complete arguments.  *result, new, is
+   * None, a value, or a tuple of several. */
   rush_status (*graph_call)(rush_graph *g, const rush_value *args, size_t n_args,
                             rush_value *result, rush_error *err);
-  /* A pass by name. */
+  /* Run a pass, given by name. */
   rush_status (*graph_run_pass)(rush_graph *g, const char *name, rush_error *err);
-  /* New nodes of graph_insert* go before this node; block_return(b): at the end of b.  At first,
-   * the end of the graph. */
+  /* Get or set the insert point: graph_insert* put new nodes before this node; block_return(b) is
+   * the end of b.  It is initially the end of the graph. */
   const rush_node *(*graph_insert_point)(const rush_graph *g);
   rush_status (*graph_set_insert_point)(rush_graph *g, const rush_node *before, rush_error *err);
-  /* A call of an operator at the insert point: overload, defaults and conversions as TorchScript
-   * chooses them. args[i] is values[i] where that is not NULL, else the constant constants[i].  The
-   * last n_named ones have names. Several results are one tuple, none is None. */
+  /* Insert a call of an operator: overload, defaults and conversions are chosen as in TorchScript.
+   * args[i] is values[i] if that is not NULL, else the constant constants[i].  The last n_named
+   * arguments are named. The output is a tuple of several results, and None for no result. */
   rush_status (*graph_insert)(rush_graph *g, const char *op, const rush_graph_value *const *values,
                               const rush_value *constants, size_t n_args, const char *const *names,
                               size_t n_named, const rush_graph_value **out, rush_error *err);
-  /* type NULL: the value's own. */
+  /* Insert a constant; type NULL: the value's own type. */
   rush_status (*graph_insert_constant)(rush_graph *g, rush_value v, const rush_type *type,
                                        const rush_graph_value **out, rush_error *err);
   rush_status (*graph_insert_node)(rush_graph *g, const rush_node *n, rush_error *err);
-  /* The nodes of another graph, copied to the insert point, its inputs replaced; outputs[]: what
-   * its outputs became. */
+  /* Insert a copy of the nodes of another graph, with its inputs replaced by inputs[]; outputs[]
+   * receives the values of its outputs. */
   rush_status (*graph_insert_graph)(rush_graph *g, const rush_graph *from,
                                     const rush_graph_value *const *inputs, size_t n_inputs,
                                     const rush_graph_value **outputs, rush_error *err);
   rush_graph *(*pass_graph)(
-    const rush_pass *pass); /* borrowed: for passes that change more than groups */
+    const rush_pass *pass); /* borrowed: for passes that do more than grouping */
 
   /* -- Blocks ---------------------------------------------------------------------------------- */
 
   rush_graph *(*block_graph)(const rush_block *b);          /* borrowed */
   const rush_node *(*block_owner)(const rush_block *b);     /* NULL: the graph's own block */
-  const rush_node *(*block_param)(const rush_block *b);     /* its outputs are the block's inputs */
-  const rush_node *(*block_return)(const rush_block *b);    /* its inputs are the block's outputs */
+  /* a node whose outputs are the block's inputs */
+  const rush_node *(*block_param)(const rush_block *b);
+  /* a node whose inputs are the block's outputs */
+  const rush_node *(*block_return)(const rush_block *b);
   const rush_node *(*block_last)(const rush_block *b);      /* NULL: empty */
-  /* The next node of that kind behind `after` (NULL: from the start); nested: inside of nodes too.
-   * NULL: no more. */
+  /* Find the next node of that kind after `after` (NULL: from the start); nested: inside nodes too.
+   * Returns NULL if there is none. */
   const rush_node *(*block_find)(const rush_block *b, const char *kind, bool nested,
                                  const rush_node *after);
 
   /* -- Nodes ----------------------------------------------------------------------------------- */
 
-  /* Unlinked, of a kind ("prim::If", "aten::add"), with n_outputs outputs of type Tensor. */
+  /* Create an unlinked node of a kind ("prim::If", "aten::add"), with n_outputs outputs of type
+   * Tensor. */
   rush_status (*node_create)(rush_graph *g, const char *kind, const rush_graph_value *const *inputs,
                              size_t n_inputs, size_t n_outputs, const rush_node **out,
                              rush_error *err);
-  bool (*node_is_live)(const rush_node *n);                 /* it was not destroyed */
+  bool (*node_is_live)(const rush_node *n);                 /* true unless it was destroyed */
   rush_graph *(*node_graph)(const rush_node *n);            /* borrowed */
-  const rush_block *(*node_owner)(const rush_node *n);      /* NULL: it is in no block */
-  const rush_node *(*node_prev)(const rush_node *n);        /* NULL: the first one */
-  /* The schema that the inputs fit, or "(no schema)". */
+  const rush_block *(*node_owner)(const rush_node *n);      /* NULL: it is unlinked */
+  const rush_node *(*node_prev)(const rush_node *n);        /* NULL: n is the first */
+  /* Get the schema that fits the inputs, or "(no schema)". */
   rush_status (*node_schema)(const rush_node *n, char **out, rush_error *err);
   rush_status (*node_text)(const rush_node *n, char **out, rush_error *err);
-  /* Where it comes from: the lines around, with a mark, as in tracebacks; or "". */
+  /* Get the source lines around the node's origin, with a mark, as in tracebacks; or "". */
   rush_status (*node_source)(const rush_node *n, char **out, rush_error *err);
-  /* Link an unlinked node, or move a linked one, before (after) another.  block_return(b) is the
-   * end of a block. */
+  /* Link an unlinked node, or move a linked one, before (`after`: behind) another.  block_return(b)
+   * is the end of a block. */
   rush_status (*node_insert)(const rush_node *n, const rush_node *at, bool after, rush_error *err);
   rush_status (*node_move)(const rush_node *n, const rush_node *at, bool after, rush_error *err);
-  /* Its outputs must have no uses left; nodes inside go with it. */
+  /* Destroy a node; its outputs must have no uses.  Nodes inside it are destroyed too. */
   rush_status (*node_destroy)(const rush_node *n, rush_error *err);
   rush_status (*node_is_before)(const rush_node *a, const rush_node *b, bool *out, rush_error *err);
-  /* i at most the number of inputs. */
+  /* Insert an input; i is at most the number of inputs. */
   rush_status (*node_insert_input)(const rush_node *n, size_t i, const rush_graph_value *v,
                                    rush_error *err);
   rush_status (*node_set_input)(const rush_node *n, size_t i, const rush_graph_value *v,
@@ -408,27 +421,27 @@ typedef struct rush_backend_api {
   rush_status (*node_remove_input)(const rush_node *n, size_t i, rush_error *err);
   rush_status (*node_replace_input)(const rush_node *n, const rush_graph_value *from,
                                     const rush_graph_value *to, rush_error *err);
-  /* type NULL: Tensor; name NULL: none. */
+  /* Insert an output; type NULL: Tensor; name NULL: none. */
   rush_status (*node_insert_output)(const rush_node *n, size_t i, const rush_type *type,
                                     const char *name, const rush_graph_value **out,
                                     rush_error *err);
   rush_status (*node_remove_output)(const rush_node *n, size_t i,
-                                    rush_error *err); /* without uses */
+                                    rush_error *err); /* the output must have no uses */
   rush_status (*node_add_block)(const rush_node *n, const rush_block **out, rush_error *err);
   rush_status (*node_erase_block)(const rush_node *n, size_t i, rush_error *err);
-  /* The input that the operator's schema calls so. */
+  /* Get the input for the schema's parameter `name`. */
   rush_status (*node_named_input)(const rush_node *n, const char *name,
                                   const rush_graph_value **out, rush_error *err);
-  /* Attributes in the order of setting; of prim::Constant "value".  Kinds as PyTorch's: i f s t c
-   * ty, is fs ss ts tys, g, ival. */
+  /* Attributes in the order in which they were set; the one of prim::Constant is "value".  The
+   * kinds are PyTorch's: i f s t c ty, is fs ss ts tys, g, ival. */
   const char *(*node_attr_name)(const rush_node *n, size_t i); /* NULL: no more */
   const char *(*node_attr_kind)(const rush_node *n,
                                 const char *name); /* static; NULL: there is none */
   rush_status (*node_attr)(const rush_node *n, const char *name, rush_value *out,
-                           rush_error *err); /* new; not of types, graphs */
+                           rush_error *err); /* new; not for types and graphs */
   size_t (*node_attr_n_types)(const rush_node *n, const char *name);
   const rush_type *(*node_attr_type)(const rush_node *n, const char *name, size_t i); /* new */
-  /* A graph attribute, or the subgraph of a fork or a group ("Subgraph"), copied. */
+  /* Get a graph attribute, or the subgraph of a fork or a group ("Subgraph"); *out is a copy. */
   rush_status (*node_attr_graph)(const rush_node *n, const char *name, rush_graph **out,
                                  rush_error *err);
   rush_status (*node_set_attr)(const rush_node *n, const char *name, const char *kind, rush_value v,
@@ -443,73 +456,77 @@ typedef struct rush_backend_api {
 
   bool (*value_is_live)(const rush_graph_value *v);
   const rush_node *(*value_node)(
-    const rush_graph_value *v); /* that gives it; a block's input: block_param */
-  size_t (*value_offset)(const rush_graph_value *v);         /* among the node's outputs */
+    const rush_graph_value *v); /* the node that defines it; for a block's input block_param */
+  size_t (*value_offset)(const rush_graph_value *v); /* its position among the node's outputs */
   const char *(*value_name)(
-    const rush_graph_value *v); /* debug name, or NULL: it prints as its id */
-  /* Made unique: an older owner of the name is renamed x.1, x.2 ... "": none. */
+    const rush_graph_value *v); /* debug name, or NULL: it is printed as its id */
+  /* Set the debug name.  It is made unique: an existing value of that name becomes x.1, x.2 ...
+   * name "": none. */
   rush_status (*value_set_name)(const rush_graph_value *v, const char *name, rush_error *err);
-  const rush_type *(*value_type)(const rush_graph_value *v); /* new; NULL without memory */
+  const rush_type *(*value_type)(const rush_graph_value *v); /* new; NULL if memory ran out */
   rush_status (*value_set_type)(const rush_graph_value *v, const rush_type *t, rush_error *err);
   size_t (*value_n_uses)(const rush_graph_value *v);
-  /* Use i: its node (NULL: no more), and which of that node's inputs it is. */
+  /* Get the node of use i (NULL: there are no more); *input is the number of that node's input. */
   const rush_node *(*value_use)(const rush_graph_value *v, size_t i, size_t *input);
-  /* after NULL: all; else only the uses by nodes behind `after`. */
+  /* Replace uses of v by `by`; after NULL: all uses; else only those by nodes behind `after`. */
   rush_status (*value_replace_uses)(const rush_graph_value *v, const rush_graph_value *by,
                                     const rush_node *after, rush_error *err);
 
   /* -- Types ----------------------------------------------------------------------------------- */
 
-  /* "int[]", "Dict(str, Tensor)", "Tensor?" as graphs print them; classes are found in scope's
-   * program (NULL: none). */
+  /* Parse a type as graphs print it: "int[]", "Dict(str, Tensor)", "Tensor?".  Classes are looked
+   * up in the program of `scope` (NULL: none). */
   rush_status (*type_parse)(rush_context *c, const char *text, const rush_graph *scope,
                             const rush_type **out, rush_error *err);
-  /* By kind: "IntType", or with elements "ListType", "OptionalType", "DictType", "TupleType",
-   * "UnionType", "FutureType". */
+  /* Make a type by kind: "IntType", or with elements "ListType", "OptionalType", "DictType",
+   * "TupleType", "UnionType", "FutureType". */
   rush_status (*type_make)(rush_context *c, const char *kind, const rush_type *const *elems,
                            size_t n_elems, const rush_type **out, rush_error *err);
   void (*type_release)(const rush_type *t);
   const char *(*type_kind)(const rush_type *t); /* "TensorType", "ListType" ... */
-  /* As graphs print it, or (annotation) as Python writes it: "List[int]". */
+  /* Print a type as graphs do, or (annotation) as in Python: "List[int]". */
   rush_status (*type_text)(rush_context *c, const rush_type *t, bool annotation, char **out,
                            rush_error *err);
   size_t (*type_n_elems)(const rush_type *t);
   const rush_type *(*type_elem)(const rush_type *t, size_t i); /* new */
   const char *(*type_field)(const rush_type *t,
                             size_t i);          /* name of a NamedTuple's field, or NULL */
-  const char *(*type_name)(const rush_type *t); /* qualified, of classes and their like; or NULL */
+  /* qualified name of classes, interfaces, enums and NamedTuples; or NULL */
+  const char *(*type_name)(const rush_type *t);
   bool (*type_equal)(const rush_type *a, const rush_type *b);
   bool (*type_is_subtype)(const rush_type *a, const rush_type *b);
-  /* The smallest type above both that TorchScript gives; *out NULL: there is none. */
+  /* Find the smallest common supertype, by TorchScript's rules; *out NULL: there is none. */
   rush_status (*type_unify)(rush_context *c, const rush_type *a, const rush_type *b, bool to_union,
                             const rush_type **out, rush_error *err);
 
   /* -- Tools ----------------------------------------------------------------------------------- */
 
-  /* What may share memory with what, as the graph is now; values made later are answered for with
-   * "perhaps". */
+  /* Analyse which values may share memory in the present graph.  For values created later all
+   * queries return true. */
   rush_status (*alias_analyse)(rush_graph *g, rush_aliases **out, rush_error *err);
   void (*alias_release)(rush_aliases *a);
-  /* May they be one thing, or (contained) may one, or something in it, be something in the other?
-   * */
+  /* True if x and y may be the same object or share memory; `contained`: or if something in x may
+   * share memory with something in y. */
   bool (*alias_may)(const rush_aliases *a, const rush_graph_value *x, const rush_graph_value *y,
                     bool contained);
-  /* Does the graph write to what v may be or hold? */
+  /* True if the graph writes to v or to something in it. */
   bool (*alias_has_writers)(const rush_aliases *a, const rush_graph_value *v);
-  /* Move n before (after) `at`, a node of the same block, and with it what has to go along, if the
-   * graph then means what it meant.  *done: it could be.  try_only: leave all where it is. */
+  /* Move n before (`after`: behind) `at`, a node of the same block, together with the nodes that
+   * must move with it, if this keeps the meaning of the graph.  *done: whether it was possible.
+   * try_only: change nothing. */
   rush_status (*node_move_if_valid)(const rush_node *n, const rush_node *at, bool after,
                                     bool try_only, bool *done, rush_error *err);
-  /* Every place where the pattern (a graph without blocks) stands, last node by last node; found:
-   * called for each; false ends the search.  The match is borrowed for the call. */
+  /* Find every place that matches the pattern (a graph without blocks), ordered by their last node.
+   * Calls `found` for each; returning false ends the search.  The match is borrowed during the
+   * call. */
   rush_status (*graph_match)(rush_graph *g, rush_graph *pattern,
                              bool (*found)(void *user, const rush_match *m), void *user,
                              rush_error *err);
   const rush_node *(*match_anchor)(
-    const rush_match *m); /* what stands for the node that makes the pattern's first output */
+    const rush_match *m); /* the node that matches the one that makes the pattern's first output */
   const rush_graph_value *(*match_value)(const rush_match *m, const rush_graph_value *of_pattern);
-  /* Replace what the pattern finds, without overlaps, where accept (NULL: everywhere) says so; *n:
-   * how often. */
+  /* Replace matches of the pattern, without overlaps, that `accept` accepts (NULL: all); *n is the
+   * number of replacements. */
   rush_status (*graph_rewrite)(rush_graph *g, rush_graph *pattern, const rush_graph *by,
                                bool (*accept)(void *user, const rush_match *m), void *user,
                                size_t *n, rush_error *err);
@@ -518,7 +535,7 @@ typedef struct rush_backend_api {
    * and gives NULL, and build_end says it. -- */
 
   rush_builder *(*build_begin)(
-    rush_graph *g); /* new; adds at the graph's insert point; NULL without memory */
+    rush_graph *g); /* new; inserts at the graph's insert point; NULL if memory ran out */
   const rush_graph_value *(*build_input)(rush_builder *b, const char *name, const char *type);
   const rush_graph_value *(*build_constant)(rush_builder *b, rush_value v);
   const rush_graph_value *(*build_call)(rush_builder *b, const char *op,
@@ -530,36 +547,40 @@ typedef struct rush_backend_api {
   /* -- In a shape function.  Arguments are the schema's, complete; of Tensor[] each item is asked
    * for by `item`, of a Tensor 0  */
 
-  size_t (*shape_n_tensors)(rush_shape *q, size_t arg); /* 0: None, or no tensor's argument */
+  size_t (*shape_n_tensors)(rush_shape *q, size_t arg); /* 0: None, or not a tensor argument */
   int (*shape_n_dims)(rush_shape *q, size_t arg, size_t item);
   rush_dtype (*shape_dtype)(rush_shape *q, size_t arg, size_t item);
   const rush_size *(*shape_size)(rush_shape *q, size_t arg, size_t item,
-                                 int dim); /* dim < 0: from the last */
+                                 int dim); /* negative dim counts from the end */
   const rush_size *(*shape_int)(rush_shape *q, size_t arg,
-                                size_t item); /* of int (item 0) and int[] */
-  /* Any other argument, borrowed; also an int, which is then a number that all calls must have.
-   * None of a tensor. */
+                                /* the value of an int (item 0), or an item of int[] */
+                                size_t item);
+  /* Get any other argument, borrowed; also an int, which then counts as a constant of all calls.
+   * Returns None for a tensor. */
   rush_value (*shape_arg)(rush_shape *q, size_t arg);
   const rush_size *(*size_number)(rush_shape *q, int64_t n);
-  const rush_size *(*size_unknown)(rush_shape *q); /* only running the operator tells */
+  /* a size that is only known when the operator runs */
+  const rush_size *(*size_unknown)(rush_shape *q);
   const rush_size *(*size_calc)(rush_shape *q, rush_size_op op, const rush_size *a,
                                 const rush_size *b);
-  /* Of symbols: what holds for the example, and is a condition of the answer. */
+  /* Test a relation.  With symbols: the result for the example is returned, and becomes a condition
+   * of the answer. */
   bool (*size_holds)(rush_shape *q, rush_size_relation rel, const rush_size *a, const rush_size *b);
-  /* Result `result` of the schema is (or, of Tensor[], has as its next item) a contiguous tensor of
-   * its own memory. */
+  /* Describe result `result` of the schema (for Tensor[], its next item): a contiguous tensor with
+   * memory of its own. */
   rush_status (*shape_result)(rush_shape *q, size_t result, rush_dtype dtype, int n_dims,
                               const rush_size *const *sizes);
-  /* Fail as call_fail does. */
+  /* Fail, as call_fail does. */
   rush_status (*shape_fail)(rush_shape *q, const char *type, const char *fmt, ...)
     RUSH_PRINTF(3, 4);
 
   /* -- Errors ---------------------------------------------------------------------------------- */
 
   rush_error *(*call_error)(
-    const rush_call *call); /* borrowed, may be NULL: what functions with `err` get in a kernel */
+    const rush_call *call); /* borrowed, may be NULL: pass it as `err` in a kernel */
   rush_error *(*pass_error)(const rush_pass *pass);
-  /* type: a static string, NULL: that of the status.  The text is printf's.  Returns the status. */
+  /* Set an error.  type: a static string; NULL: the class for the status.  The message is formatted
+   * as by printf.  Returns status. */
   rush_status (*error_set)(rush_error *err, rush_status status, const char *type, const char *fmt,
                            ...) RUSH_PRINTF(4, 5);
   void (*error_clear)(rush_error *err);
@@ -579,10 +600,12 @@ typedef struct rush_backend_api {
   const char *(*value_field)(rush_value v, size_t i);    /* of a NamedTuple, or NULL */
   const char *(*value_class)(rush_value v);              /* of objects and enums */
   const char *(*value_member)(rush_value v, rush_value *value); /* of an enum: its name */
-  /* "cpu" is 0, "cuda" 1 ...; index -1: none.  False: v is no device. */
+  /* Get a device: *kind is 0 for "cpu", 1 for "cuda" ...; *index -1: none.  Returns false if v is
+   * not a device. */
   bool (*value_device)(rush_value v, int *kind, int *index);
   bool (*value_generator)(rush_value v,
-                          void *state); /* RUSH_GENERATOR_STATE_BYTES; false: v is none */
+                          /* RUSH_GENERATOR_STATE_BYTES bytes; false: v is not a generator */
+                          void *state);
   size_t (*object_n_attrs)(rush_value v);
   const char *(*object_attr_name)(rush_value v, size_t i);
   rush_value (*object_attr)(rush_value v, const char *name); /* borrowed */
@@ -595,8 +618,8 @@ typedef struct rush_backend_api {
   rush_status (*value_text)(rush_context *c, rush_value v, bool repr, char **out,
                             rush_error *err); /* out: text_free */
   void (*text_free)(rush_context *c,
-                    char *text); /* what `char **out` gave, here and in the functions above */
-  /* Making: *out is new; items are retained. */
+                    char *text); /* frees a `char **out` of these functions */
+  /* Create values: *out is new; items are retained. */
   rush_status (*string_create)(rush_context *c, const char *utf8, size_t n_bytes, rush_value *out,
                                rush_error *err);
   rush_status (*complex_create)(rush_context *c, double re, double im, rush_value *out,
@@ -620,16 +643,17 @@ typedef struct rush_backend_api {
   /* -- Facts ----------------------------------------------------------------------------------- */
 
   void (*tensor_facts)(const rush_tensor *t, rush_tensor_facts *out);
-  const char *(*dtype_name)(rush_dtype dtype); /* static; NULL: no dtype */
-  size_t (*dtype_bytes)(rush_dtype dtype);     /* of an element; 0: no dtype */
+  const char *(*dtype_name)(rush_dtype dtype); /* static; NULL: not a dtype */
+  size_t (*dtype_bytes)(rush_dtype dtype);     /* bytes of an element; 0: not a dtype */
   uint32_t (*dtype_flags)(rush_dtype dtype);   /* RUSH_DTYPE_* */
-  /* torch.promote_types; false: there is none. */
+  /* Promote as torch.promote_types does; returns false if there is no common dtype. */
   bool (*dtype_promote)(rush_dtype a, rush_dtype b, rush_dtype *out);
   void (*context_facts)(rush_context *c, rush_context_facts *out);
-  /* The instruction set in use, never RUSH_CPU_NATIVE.  It may change between calls. */
+  /* Return the instruction set in use, never RUSH_CPU_NATIVE.  It may change between calls. */
   rush_cpu (*context_cpu)(rush_context *c);
   void (*context_warn)(rush_context *c,
-                       const char *text); /* as torch's warnings: the context's callback */
+                       /* warn through the context's callback, as torch's warnings */
+                       const char *text);
 
   /* -- Memory: the context's, which counts it, with its limit.  16-byte aligned; the freer says the
    * size.  */
@@ -637,29 +661,31 @@ typedef struct rush_backend_api {
   void *(*memory_alloc)(rush_context *c,
                         size_t n_bytes); /* zeroed; NULL: no memory, or over the limit */
   void (*memory_free)(rush_context *c, void *p, size_t n_bytes); /* p NULL: nothing */
-  /* The error of a kernel whose memory_alloc returned NULL: out of memory, or which limit. */
+  /* Set the error after memory_alloc returned NULL in a kernel (out of memory, or the limit);
+   * returns its status. */
   rush_status (*call_no_memory)(rush_call *call);
 
   /* -- Inside a kernel, besides ---------------------------------------------------------------- */
 
-  const rush_value *(*call_args)(const rush_call *call, size_t *n); /* all in a row; borrowed */
-  /* Make result i and give it, in one step. */
+  /* all arguments as one array; borrowed */
+  const rush_value *(*call_args)(const rush_call *call, size_t *n);
+  /* Make and return result i in one step. */
   rush_status (*call_make_result)(rush_call *call, size_t i, rush_result *r);
-  /* fn(arg, begin, end) over [0, n) in pieces of at least `grain`, on the context's threads.  fn
-   * may use no function of this table.  A failure: the deadline passed or the call was cancelled,
-   * and pieces may be missing. */
+  /* Call fn(arg, begin, end) over [0, n) in pieces of at least `grain`, on the context's threads.
+   * fn must not call functions of this table.  Returns a failure if the deadline passed or the call
+   * was cancelled; some pieces may then be missing. */
   rush_status (*call_parallel)(rush_call *call, int64_t n, int64_t grain,
                                void (*fn)(void *arg, int64_t begin, int64_t end), void *arg);
 } rush_backend_api;
 
-/* Does the library whose table this is have the function? */
+/* True if the library that owns the table has the function. */
 #define RUSH_BACKEND_HAS(api, function) \
   ((api)->struct_bytes >= offsetof(rush_backend_api, function) + sizeof((api)->function))
 
-/* Static; NULL when this library does not have that version. */
+/* Get the table, which is static; NULL if this library does not have that version. */
 RUSH_API const rush_backend_api *rush_backend(uint32_t abi);
 
-/* What a plug-in exports under this name. */
+/* The type of the function `rush_plugin` that a plug-in exports. */
 typedef rush_status rush_plugin_fn(const rush_backend_api *api, rush_context *c, rush_error *err);
 #define RUSH_PLUGIN_SYMBOL "rush_plugin"
 #define RUSH_PLUGIN_ABI_SYMBOL "rush_plugin_abi"
@@ -669,9 +695,9 @@ typedef rush_status rush_plugin_fn(const rush_backend_api *api, rush_context *c,
 #else
 #define RUSH_PLUGIN_EXPORT
 #endif
-/* Once in a plug-in: which version of this header it was built with, and how much of the table.  A
- * library that has less refuses it.  RUSH_PLUGIN_DECLARE_UP_TO(function): it calls nothing behind
- * that function, or looks (RUSH_BACKEND_HAS). */
+/* Use once in a plug-in: exports the version of this header that it was built with, and the size of
+ * the table.  A library that has less refuses the plug-in.  RUSH_PLUGIN_DECLARE_UP_TO(function):
+ * the plug-in calls no later function without checking RUSH_BACKEND_HAS. */
 #define RUSH_PLUGIN_DECLARE RUSH_PLUGIN_DECLARE_BYTES(sizeof(rush_backend_api))
 #define RUSH_PLUGIN_DECLARE_UP_TO(function)                        \
   RUSH_PLUGIN_DECLARE_BYTES(offsetof(rush_backend_api, function) + \

@@ -1,52 +1,55 @@
 /* rushlight.h -- open PyTorch programs and run them, without PyTorch.
  *
- * The main job in five calls (errors left out):
+ * The main task in five calls (error checks left out):
  *
- *   rush_module *m;            rush_module_load(NULL, "model.pt", NULL, &m, &err);
- *   rush_value x, y;           rush_tensor_wrap(NULL, RUSH_FLOAT32, 2, sizes, NULL, p, NULL, NULL,
- *   &x, &err);
- *                              rush_module_call(m, "forward", &x, 1, &y, &err);
- *                              rush_tensor_data(y.as.tensor) ...
- *                              rush_value_release(y); rush_value_release(x);
- *                              rush_module_release(m);
+ *   rush_module *m;
+ *   rush_value x, y;
+ *   rush_module_load(NULL, "model.pt", NULL, &m, &err);
+ *   rush_tensor_wrap(NULL, RUSH_FLOAT32, 2, sizes, NULL, p, NULL, NULL, &x, &err);
+ *   rush_module_call(m, "forward", &x, 1, &y, &err);
+ *   ... = rush_tensor_data(y.as.tensor);
+ *   rush_value_release(y);
+ *   rush_value_release(x);
+ *   rush_module_release(m);
  *
- * Ownership.  Three words, used in no other sense.  *new*: the caller releases the result.
- * *borrowed*: valid while what it came from lives.  *steals*: the callee owns the argument even
- * when it fails.  An argument of which nothing is said is borrowed for the call.  Out-parameters
- * are written only on success, and may be NULL where the result is not wanted (what a call returns
- * is released then), except where the function only makes what it gives (create, load, wrap).
- * Releasing NULL (or a value without a heap part) does nothing.
+ * Ownership.  Three words are used, each in one sense.  *new*: the caller releases the result.
+ * *borrowed*: the result is valid while the object it came from lives.  *steals*: the callee owns
+ * the argument even when it fails.  An argument without any of these words is borrowed for the
+ * call. Out-parameters are written only on success, and may be NULL if the result is not wanted
+ * (the result of the call is then released), except for functions that only create something
+ * (create, load, wrap).  Releasing NULL (or a value without a heap part) does nothing.
  *
  * Errors.  Functions that can fail return a status and fill a `rush_error` that the caller owns
- * (NULL: not interested).  Nothing here prints, aborts, exits, or keeps a "last error".
+ * (pass NULL to ignore it).  No function prints, aborts, exits, or keeps a "last error".
  *
- * Contexts.  A context argument of NULL means the default context, made at first use.  A context
- * outlives every value made in it; modules hold on to theirs.
+ * Contexts.  A NULL context argument means the default context, which is created at first use.  A
+ * context outlives every value made in it; modules keep a reference to theirs.
  *
- * Threads.  Contexts, programs, modules and generators are locked inside: any number of threads may
- * use them. Calls that change a module's state run alone, others together; reading and writing the
- * state from outside (rush_module_get_state, set_state, state_at, attributes of the module's object
- * and of those below it, saving, copying, freezing, dumps) takes the same lock, which modules
- * around parts of one module share.  A list, dict or tuple that is read from the state, or that a
- * method returns while the module still holds it, is a copy made under the lock (as in PyTorch's
- * Python interface): later calls do not change it.  Tensors and objects are the module's own.
- * Objects found inside of a list that a method made, and objects that two modules with different
- * locks hold, are not protected.  A callback may call into the module that it was called from.
- * Waiting for a lock ends at the call's deadline or when it is cancelled.  A single value, a
- * tensor's elements included, is for one thread at a time unless nobody writes to it.
+ * Threads.  Contexts, programs, modules and generators are locked internally: any number of threads
+ * may use them. Calls that change a module's state run alone, other calls run together.  Reading
+ * and writing the state from outside (rush_module_get_state, set_state, state_at, attributes of the
+ * module's object and of the objects below it, saving, copying, freezing, dumps) takes the same
+ * lock, which is shared by modules around parts of one module.  A list, dict or tuple that is read
+ * from the state, or that a method returns while the module still holds it, is a copy made under
+ * the lock (as in PyTorch's Python interface): later calls do not change it.  Tensors and objects
+ * are not copied. Objects inside a list that a method made, and objects held by two modules with
+ * different locks, are not protected.  A callback may call into the module that called it. Waiting
+ * for a lock ends at the call's deadline or when the call is cancelled.  A single value, including
+ * a tensor's elements, may be used by one thread at a time, or by several if none writes to it.
  *
- * Forks.  A child of fork() uses the library as the parent could: contexts, modules and tensors
- * that it had, with threads of its own, started when they are needed.  What another thread was
- * changing or compiling at the moment of the fork stays half done: the child's calls of such a
- * module fail (RUSH_ERAISED: load it again), its other ones work.
+ * Forks.  A child of fork() can use the library as its parent could: it keeps the contexts, modules
+ * and tensors, and starts threads of its own when they are needed.  Whatever another thread was
+ * changing or compiling at the moment of the fork remains unfinished: in the child, calls of such a
+ * module fail (RUSH_ERAISED: load it again); other modules work.
  *
- * Versions.  Structs that grow begin with `struct_bytes`, the size that the caller compiled: start
- * from their _INIT or set it to sizeof, with the rest zero.  Of a smaller one the missing fields
- * count as zero (a callback: as NULL, which is refused by name where it is needed); a larger one is
- * taken while its rest is zero, else refused (RUSH_EARGUMENT).  Of structs that the library fills
- * the smaller part is filled.  New fields come at the end.
+ * Versions.  Structs that can grow begin with `struct_bytes`, the size that the caller compiled:
+ * start from their _INIT macro, or set struct_bytes to sizeof and everything else to zero.  In a
+ * smaller struct the missing fields count as zero (a missing callback counts as NULL; if it is
+ * required, the error names it).  A larger struct is accepted if its unknown fields are zero, and
+ * refused otherwise (RUSH_EARGUMENT).  A function that fills a struct fills only the first
+ * struct_bytes of it.  New fields are added at the end.
  *
- * Units: sizes and strides in elements, `_bytes` in bytes, times in seconds. */
+ * Units: sizes and strides are in elements, `_bytes` in bytes, times in seconds. */
 #ifndef RUSHLIGHT_H
 #define RUSHLIGHT_H
 
@@ -151,9 +154,14 @@ typedef enum rush_dtype {
   RUSH_UINT64 = 29
 } rush_dtype;
 
+/* All numbers of dtypes are smaller. */
+#define RUSH_N_DTYPES 30
+
 /* "float32", or NULL for a number that is no dtype.  Static. */
 RUSH_API const char *rush_dtype_name(rush_dtype dtype);
-/* Bytes of one element, or 0 for a number that is no dtype. */
+/* "Float", PyTorch's name of the ScalarType, or NULL for a number that is no dtype.  Static. */
+RUSH_API const char *rush_dtype_scalar_type(rush_dtype dtype);
+/* Bytes of one element; 0 if the number is not a dtype. */
 RUSH_API size_t rush_dtype_bytes(rush_dtype dtype);
 
 /* -- Values ------------------------------------------------------------------------------------ */
@@ -178,18 +186,19 @@ typedef enum rush_tag {
   RUSH_TAG_LIST,      /* as.list */
   RUSH_TAG_TUPLE,     /* as.tuple */
   RUSH_TAG_DICT,      /* as.dict */
-  RUSH_TAG_OBJECT,    /* as.object: instance of a script class, or a module */
+  RUSH_TAG_OBJECT,    /* as.object: an instance of a script class, or a module */
   RUSH_TAG_ENUM,      /* a member of a script enum */
   RUSH_TAG_DEVICE,    /* as.i: type in the high 32 bits, index (or -1) in the low */
   RUSH_TAG_GENERATOR, /* a random generator */
-  RUSH_TAG_FUTURE,    /* what fork returns */
+  RUSH_TAG_FUTURE,    /* the result of fork */
   RUSH_TAG_CUSTOM,    /* instance of a registered custom class */
   RUSH_TAG_STORAGE,   /* an untyped storage */
   RUSH_TAG_FUNCTION,  /* a function of a program */
   RUSH_TAG_UNSET      /* internal: an attribute or variable that was never set */
 } rush_tag;
 
-/* PyTorch's IValue.  16 bytes, copied freely; who owns the heap part is said by the functions. */
+/* PyTorch's IValue.  16 bytes, copied freely; each function documents the ownership of the heap
+ * part. */
 typedef struct rush_value {
   uint32_t tag; /* rush_tag */
   uint32_t aux; /* 0 */
@@ -207,9 +216,9 @@ typedef struct rush_value {
   } as;
 } rush_value;
 
-/* Add a reference to the heap part, if any; returns v. */
+/* Add a reference to the heap part, if there is one.  Returns v. */
 RUSH_API rush_value rush_value_retain(rush_value v);
-/* Drop a reference to the heap part, if any. */
+/* Drop a reference to the heap part, if there is one. */
 RUSH_API void rush_value_release(rush_value v);
 
 static inline rush_value rush_value_none(void)
@@ -239,7 +248,7 @@ static inline rush_value rush_value_float(double d)
 
 /* -- Contexts ---------------------------------------------------------------------------------- */
 
-/* Highest instruction set used: everything a CPU has (0), or less, for comparison. */
+/* The highest instruction set to use: all that the CPU has (0), or less, for comparison. */
 typedef enum rush_cpu {
   RUSH_CPU_NATIVE,
   RUSH_CPU_PORTABLE,
@@ -247,47 +256,47 @@ typedef enum rush_cpu {
   RUSH_CPU_AVX512
 } rush_cpu;
 
-/* Bytes of stack that a call of a program without recursion takes at most, in release builds:
- * threads of 64 KB are large enough, the system's part of a thread and a few frames of the caller's
- * included. */
+/* Largest stack use, in bytes, of one call of a program without recursion in release builds.
+ * Threads with 64 KB stacks are large enough: this includes the system's part of the thread and a
+ * few frames of the caller. */
 #define RUSH_STACK_CALL 32768
 #define RUSH_STACK_FIRST_CALL 57344 /* the first call of a method, which compiles it */
 
-/* How programs run.  Results are the same. */
+/* How programs run.  The results are the same with each. */
 typedef enum rush_executor {
-  RUSH_EXECUTOR_DEFAULT, /* the best there is: specialising */
-  RUSH_EXECUTOR_SIMPLE,  /* graphs as they are, operator by operator */
-  /* passes group operators; groups are compiled for the kinds of their arguments */
+  RUSH_EXECUTOR_DEFAULT, /* the fastest: RUSH_EXECUTOR_SPECIALISING */
+  RUSH_EXECUTOR_SIMPLE,  /* run graphs as they are, operator by operator */
+  /* passes group operators; each group is compiled for the kinds of its arguments */
   RUSH_EXECUTOR_SPECIALISING
 } rush_executor;
 
-/* Start from RUSH_CONTEXT_OPTIONS_INIT; zero means the default everywhere. */
+/* Start from RUSH_CONTEXT_OPTIONS_INIT; zero means the default for every field. */
 typedef struct rush_context_options {
-  size_t struct_bytes;   /* sizeof(rush_context_options): lets the struct grow */
+  size_t struct_bytes;   /* sizeof(rush_context_options) */
   void *(*alloc)(void *user, size_t n_bytes); /* 16-byte aligned; NULL: malloc */
   void (*free)(void *user, void *p, size_t n_bytes);
   void *alloc_user;
-  size_t limit_bytes;    /* of everything allocated in the context */
-  double limit_seconds;  /* of each outer call */
-  uint32_t limit_depth;  /* recursion and nesting */
+  size_t limit_bytes;    /* limit on all memory of the context; 0: none */
+  double limit_seconds;  /* time limit of each outer call; 0: none */
+  uint32_t limit_depth;  /* limit on recursion and nesting */
   int n_threads;
   void (*print)(void *user, const char *text,
-                size_t n_bytes); /* print() of programs; NULL: stdout */
-  void (*warn)(void *user, const char *text);                  /* warnings; NULL: stderr */
+                size_t n_bytes); /* receives what programs print(); NULL: stdout */
+  void (*warn)(void *user, const char *text);                  /* receives warnings; NULL: stderr */
   void *callback_user;
   rush_cpu cpu;
-  bool no_reuse;         /* never let an operator write into a dying argument's buffer */
+  bool no_reuse;         /* never let an operator write into the buffer of a dying argument */
   rush_executor executor;
   /* Bytes of stack that an outer call may use, counted from where it enters the library; 0: 262144
    * (256 KB).  A program without recursion needs RUSH_STACK_CALL of them, and RUSH_STACK_FIRST_CALL
-   * for the call that compiles it.  Recursion that needs more (deep programs, deep values) ends in
-   * RUSH_ELIMIT, a RecursionError, 16 KB before.  On a thread's own stack the limit is also what
-   * the thread has left, so a large number is safe there.  On another stack (a fiber's, a
-   * coroutine's) its size cannot be known: give what a call finds left of it, where that is less
-   * than 256 KB. */
+   * for the call that compiles it.  Deeper recursion (deep programs, deep values) fails with
+   * RUSH_ELIMIT, a RecursionError, 16 KB before the limit.  On a thread's own stack the remaining
+   * stack of the thread also limits a call, so a large number is safe.  On any other stack (a fiber
+   * or coroutine) the library cannot find the size: pass the number of bytes that a call finds
+   * left, if that is less than 256 KB. */
   size_t stack_bytes;
-  /* freed tensor data goes back to the allocator at once: for one that caches itself, and for
-   * finding leaks */
+  /* return freed tensor data to the allocator at once: for allocators that cache themselves, and to
+   * find leaks */
   bool no_cache;
 } rush_context_options;
 #define RUSH_CONTEXT_OPTIONS_INIT                                                   \
@@ -296,154 +305,157 @@ typedef struct rush_context_options {
       RUSH_CPU_NATIVE, false, RUSH_EXECUTOR_DEFAULT, 0, false                       \
   }
 
-/* New.  `options` NULL: all defaults. */
+/* Create a context.  `options` NULL: all defaults.  *out is new. */
 RUSH_API rush_status rush_context_create(const rush_context_options *options, rush_context **out,
                                          rush_error *err) RUSH_CHECKED;
 RUSH_API void rush_context_release(rush_context *c);
-/* Release the default context: its memory and threads go, once the modules that hold on to it have.
- *  The next use of NULL makes a new one.  Not while it is used elsewhere; values and texts made in
- *  it are released before. */
+/* Release the default context.  Its memory and threads are freed once the modules that refer to it
+ * are released. The next use of a NULL context makes a new one.  Do not call this while the default
+ * context is in use; release values and texts made in it before. */
 RUSH_API void rush_context_release_default(void);
-/* Threads that operators may use, the caller's included; at least 1. */
+/* Set the number of threads that operators may use, at least 1; it includes the calling thread. */
 RUSH_API void rush_context_set_threads(rush_context *c, int n_threads);
 RUSH_API int rush_context_get_threads(rush_context *c);
-/* Another instruction set than the options named, for comparison: results have the same bits with
- * each.  Not while calls run; machine code that a program has already stays.  A set that the
- * machine lacks is lowered to what it has; get says which is used. */
+/* Select another instruction set than the options did, for comparison: results have the same bits
+ * with each.  Do not call this while calls run; machine code that a program already has is kept. If
+ * the machine lacks the set, the highest available one is used; rush_context_get_cpu returns it. */
 RUSH_API rush_status rush_context_set_cpu(rush_context *c, rush_cpu cpu,
                                           rush_error *err) RUSH_CHECKED;
 RUSH_API rush_cpu rush_context_get_cpu(rush_context *c);
-/* Run kernels on the host's threads instead of ours, which end.  run(user, fn, arg, n) calls
- * fn(arg, i) for every i in [0, n), n at most n_threads, on any threads and in any order, also one
- * after the other, and returns when all are done.  One run at a time: calls that come meanwhile
- * from other threads work alone.  fn returns always (no jump, no exception) and may take as long as
- * a kernel does; run must not call this function or rush_context_set_threads, and must not throw.
- * NULL run: our own pool again.  Bits of results do not depend on it.  Before the context's first
- * call no thread of ours was started. */
+/* Run kernels on the host's threads instead of the library's, which end.  run(user, fn, arg, n)
+ * must call fn(arg, i) for every i in [0, n), with n at most n_threads, on any threads and in any
+ * order (sequentially too), and return when all calls have returned.  Only one run is active at a
+ * time: calls that arrive meanwhile from other threads work without it.  fn always returns (no
+ * jump, no exception) and may take as long as a kernel does; run must not throw and must not call
+ * this function or rush_context_set_threads.  `run` NULL: use the library's pool again.  The bits
+ * of results do not depend on the pool.  If this is called before the context's first call, the
+ * library never starts a thread. */
 RUSH_API void rush_context_set_pool(rush_context *c, int n_threads,
                                     void (*run)(void *user, void (*fn)(void *arg, int i), void *arg,
                                                 int n),
                                     void *user);
-/* Run passes (docs/passes.md: "inline,dce") over every function that is compiled from now on,
- * before it is made ready to run; in the order named, and after those that were added before.  They
- * keep what programs mean: for looking at them, and for tests.  RUSH_EARGUMENT: there is no pass of
- * a name.  Not while calls run. */
+/* Run passes (docs/passes.md: "inline,dce") on every function that is compiled from now on, before
+ * it is prepared to run: in the order of `names`, after passes that were added earlier.  Passes
+ * keep the meaning of programs; this is for inspection and tests.  Do not call it while calls run.
+ * RUSH_EARGUMENT: there is no pass with one of these names. */
 RUSH_API rush_status rush_context_add_passes(rush_context *c, const char *names,
                                              rush_error *err) RUSH_CHECKED;
-/* torch.manual_seed: the default generator of the context. */
+/* Seed the context's default generator, as torch.manual_seed does. */
 RUSH_API rush_status rush_manual_seed(rush_context *c, uint64_t seed, rush_error *err) RUSH_CHECKED;
-/* State of the context's default generator, in the RUSH_GENERATOR_STATE_BYTES bytes of
- * torch.get_rng_state().  RUSH_EARGUMENT: other bytes. */
+/* Get or set the state of the context's default generator: the RUSH_GENERATOR_STATE_BYTES bytes of
+ * torch.get_rng_state().  RUSH_EARGUMENT: the bytes are not such a state. */
 #define RUSH_GENERATOR_STATE_BYTES 5056
 RUSH_API rush_status rush_generator_get_state(rush_context *c, void *state,
                                               rush_error *err) RUSH_CHECKED;
 RUSH_API rush_status rush_generator_set_state(rush_context *c, const void *state, size_t n_bytes,
                                               rush_error *err) RUSH_CHECKED;
-/* A generator of its own, in such a state; new.  And the state that one is in: false when the value
- * is none. */
+/* Create a generator in the state given by `state`; *out is new.  rush_generator_value_state reads
+ * the state of a generator and returns false if the value is not one. */
 RUSH_API rush_status rush_generator_create(rush_context *c, const void *state, size_t n_bytes,
                                            rush_value *out, rush_error *err) RUSH_CHECKED;
 RUSH_API bool rush_generator_value_state(rush_value generator, void *state);
-/* What compilation did in a context (calls of threads that run at once may count as one).  Set
- * struct_bytes before the call; it says afterwards how much was known. */
+/* Counters of the compiler's work in a context (simultaneous calls may count as one).  Set
+ * struct_bytes before the call; afterwards it is the number of bytes that were filled. */
 typedef struct rush_compile_counters {
   size_t struct_bytes;
-  uint64_t groups;      /* groups of operators that compiled functions have */
-  uint64_t plans;       /* codes made for them: one for each kinds of arguments */
+  uint64_t groups;      /* groups of operators in compiled functions */
+  uint64_t plans;       /* compiled variants of groups, one per combination of argument kinds */
   uint64_t group_calls; /* calls of groups that ran as one */
-  /* calls of groups, of any backend, that ran operator by operator, for whatever reason */
+  /* calls of groups, of any backend, that ran operator by operator for any reason */
   uint64_t interpreted;
-  uint64_t functions;   /* methods, functions and bodies of operators that were compiled to run */
+  uint64_t functions;   /* methods, functions and operator bodies that were compiled to run */
 } rush_compile_counters;
 RUSH_API void rush_compile_stats(rush_context *c, rush_compile_counters *out);
 
-/* Bytes in use now and at most since the last reset. */
+/* Get the bytes in use, now and at most since the last reset. */
 RUSH_API void rush_memory_stats(rush_context *c, size_t *live_bytes, size_t *peak_bytes);
-/* All that is known of a context's memory.  Mapped files are not in it.  Start from
- * RUSH_MEMORY_INIT. */
+/* Memory statistics of a context.  Mapped files are not included.  Start from RUSH_MEMORY_INIT. */
 typedef struct rush_memory {
   size_t struct_bytes;
   size_t live_bytes;     /* in use */
-  size_t peak_bytes;     /* the most that was in use since the last reset */
+  size_t peak_bytes;     /* the most in use since the last reset */
   /* free blocks kept for the next tensors: taken from the system, not in use */
   size_t cached_bytes;
-  /* of live_bytes: weights that are kept in the order in which kernels read them */
+  /* part of live_bytes: weights stored in the order in which kernels read them */
   size_t packed_bytes;
-  size_t limit_bytes;    /* of live_bytes and cached_bytes together; 0: none */
+  size_t limit_bytes;    /* limit on live_bytes + cached_bytes; 0: none */
   uint64_t n_allocs;     /* allocations so far */
-  uint64_t n_data;       /* of those, tensor data and scratch memory of kernels ... */
-  uint64_t n_cache_hits; /* ... and how many of these were found in the cache */
+  uint64_t n_data;       /* the part of n_allocs that is tensor data or kernels' scratch memory */
+  uint64_t n_cache_hits; /* the part of n_data that was found in the cache */
 } rush_memory;
 #define RUSH_MEMORY_INIT {sizeof(rush_memory), 0, 0, 0, 0, 0, 0, 0, 0}
-/* Fills the first out->struct_bytes of *out.  Any thread; numbers of other threads may be a moment
- * old. */
+/* Fill the first out->struct_bytes of *out.  Any thread may call this; numbers of other threads may
+ * be slightly out of date. */
 RUSH_API void rush_memory_get(rush_context *c, rush_memory *out);
-/* The peak becomes what is in use now. */
+/* Set the peak to the bytes in use now. */
 RUSH_API void rush_memory_reset_peak(rush_context *c);
-/* Give the cached blocks back to the system. */
+/* Return the cached blocks to the system. */
 RUSH_API void rush_memory_trim(rush_context *c);
 
 /* -- Tensors ----------------------------------------------------------------------------------- */
 
-/* A contiguous tensor, uninitialised.  *out is new. */
+/* Create a contiguous, uninitialised tensor.  *out is new. */
 RUSH_API rush_status rush_tensor_create(rush_context *c, rush_dtype dtype, int n_dims,
                                         const int64_t *sizes, rush_value *out,
                                         rush_error *err) RUSH_CHECKED;
-/* A tensor over the caller's memory, which must live until deleter(user, data) is called (NULL:
- * until the last tensor on it is released).  strides NULL: contiguous.  Not copied; operators that
- * write in place write there. */
+/* Create a tensor over the caller's memory, which must live until deleter(user, data) is called
+ * (deleter NULL: until the last tensor on it is released).  strides NULL: contiguous.  The data is
+ * not copied; operators that write in place write to it. */
 RUSH_API rush_status rush_tensor_wrap(rush_context *c, rush_dtype dtype, int n_dims,
                                       const int64_t *sizes, const int64_t *strides, void *data,
                                       void (*deleter)(void *user, void *data), void *user,
                                       rush_value *out, rush_error *err) RUSH_CHECKED;
-/* The same over a part of a larger buffer: element 0 is `offset` elements behind `data`, of which
- * all n_bytes may be reached (by as_strided, by set_).  Refused: a tensor that reaches beyond them.
- * */
+/* Like rush_tensor_wrap, for a part of a larger buffer: element 0 is `offset` elements after
+ * `data`, and all of the n_bytes can be reached (by as_strided, by set_).  A tensor that reaches
+ * beyond them is refused. */
 RUSH_API rush_status rush_tensor_wrap_part(rush_context *c, rush_dtype dtype, int n_dims,
                                            const int64_t *sizes, const int64_t *strides,
                                            int64_t offset, void *data, size_t n_bytes,
                                            void (*deleter)(void *user, void *data), void *user,
                                            rush_value *out, rush_error *err) RUSH_CHECKED;
-/* A tensor of torch's device meta: sizes and strides (elements, not negative), and no data, which
- * reads as zeros.  Attributes of modules may be such; programs that ask for them fail
- * (RUSH_ERAISED).  *out is new. */
+/* Create a tensor of torch's device meta: it has sizes and strides (in elements, not negative) but
+ * no data; its elements read as zero.  Attributes of modules may be meta tensors; programs that
+ * need their elements fail (RUSH_ERAISED).  *out is new. */
 RUSH_API rush_status rush_tensor_new_meta(rush_context *c, rush_dtype dtype, int n_dims,
                                           const int64_t *sizes, const int64_t *strides,
                                           rush_value *out, rush_error *err) RUSH_CHECKED;
 RUSH_API bool rush_tensor_is_meta(const rush_tensor *t);
-/* 0: strided.  1: sparse coordinates (torch.sparse_coo), 2: sparse compressed rows
- * (torch.sparse_csr): such a tensor has sizes and no memory of its own; its parts are what the
- * operators aten::_indices, aten::_values, aten::crow_indices, ... give. */
+/* Return the layout.  0: strided.  1: sparse coordinates (torch.sparse_coo).  2: sparse compressed
+ * rows (torch.sparse_csr). A sparse tensor has sizes but no memory of its own; get its parts with
+ * the operators aten::_indices, aten::_values, aten::crow_indices, ... */
 RUSH_API int rush_tensor_layout(const rush_tensor *t);
 RUSH_API rush_dtype rush_tensor_dtype(const rush_tensor *t);
 RUSH_API int rush_tensor_n_dims(const rush_tensor *t);
 RUSH_API const int64_t *rush_tensor_sizes(const rush_tensor *t);   /* n_dims of them, borrowed */
 RUSH_API const int64_t *rush_tensor_strides(const rush_tensor *t); /* elements, borrowed */
 RUSH_API int64_t rush_tensor_n_elems(const rush_tensor *t);
+/* bytes of the memory shared by all views of the tensor */
 RUSH_API size_t
-rush_tensor_storage_bytes(const rush_tensor *t); /* of the memory that views of the tensor share */
+rush_tensor_storage_bytes(const rush_tensor *t);
 RUSH_API bool rush_tensor_is_contiguous(const rush_tensor *t);
 RUSH_API bool rush_tensor_requires_grad(const rush_tensor *t);
 RUSH_API void rush_tensor_set_requires_grad(rush_tensor *t, bool on);
-/* Moves with every write to the tensor's memory through this library. */
+/* Return the version counter; every write to the tensor's memory through this library increases
+ * it. */
 RUSH_API uint32_t rush_tensor_version(const rush_tensor *t);
-/* Element 0.  Borrowed.  NULL of a sparse tensor. */
+/* Return the address of element 0, borrowed; NULL for a sparse tensor. */
 RUSH_API const void *rush_tensor_data(const rush_tensor *t);
-/* The same for writing: derived data (packed weights) is dropped.  NULL: the memory is read-only,
- * or the tensor sparse. */
+/* Like rush_tensor_data, for writing: data derived from the elements (packed weights) is dropped.
+ * Returns NULL if the memory is read-only or the tensor sparse. */
 RUSH_API void *rush_tensor_data_mut(rush_tensor *t);
-/* From now on nothing may write to the memory of t and of its views: operators that would are
- * refused (RUSH_ERAISED, a ValueError).  For memory of the caller's that is mapped without write
- * access, or must stay as it is.  Not while calls use it. */
+/* Make the memory of t and of its views read-only: operators that would write to it are refused
+ * (RUSH_ERAISED, a ValueError).  For memory that the caller mapped without write access, or that
+ * must not change.  Do not call this while calls use t. */
 RUSH_API void rush_tensor_set_read_only(rush_tensor *t);
 RUSH_API bool rush_tensor_is_read_only(const rush_tensor *t);
-/* A contiguous tensor with the same elements: t itself when it is contiguous.  *out is new. */
+/* Make a contiguous tensor with the same elements; this is t itself if t is contiguous.  *out is
+ * new. */
 RUSH_API rush_status rush_tensor_contiguous(rush_context *c, rush_tensor *t, rush_value *out,
                                             rush_error *err) RUSH_CHECKED;
-/* DLPack.  Out: a DLManagedTensor* (versioned: DLManagedTensorVersioned*), new; the receiver calls
- * its deleter.  In: steals the managed tensor, also on failure.  Only the versioned struct can say
- * that memory is read-only: in the plain one such a tensor is refused (RUSH_ERAISED, a
- * BufferError). */
+/* Exchange tensors by DLPack.  to_dlpack: *out is a new DLManagedTensor* (`versioned`: a
+ * DLManagedTensorVersioned*); the receiver calls its deleter.  from_dlpack: steals the managed
+ * tensor, also on failure.  Only the versioned struct can mark memory as read-only: exporting a
+ * read-only tensor in the plain one is refused (RUSH_ERAISED, a BufferError). */
 RUSH_API rush_status rush_tensor_to_dlpack(rush_context *c, rush_tensor *t, bool versioned,
                                            void **out, rush_error *err) RUSH_CHECKED;
 RUSH_API rush_status rush_tensor_from_dlpack_steal(rush_context *c, void *managed, bool versioned,
@@ -451,15 +463,15 @@ RUSH_API rush_status rush_tensor_from_dlpack_steal(rush_context *c, void *manage
 
 /* -- Other values (all new) -------------------------------------------------------------------- */
 
-/* Copies the bytes. */
+/* Create a string; copies the bytes. */
 RUSH_API rush_status rush_string_create(rush_context *c, const char *utf8, size_t n_bytes,
                                         rush_value *out, rush_error *err) RUSH_CHECKED;
 RUSH_API rush_status rush_complex_create(rush_context *c, double re, double im, rush_value *out,
                                          rush_error *err) RUSH_CHECKED;
-/* Lists, tuples and dicts of plain values; items are borrowed and retained.  The element type is
- * the items' common type.  A method that declares another one (float for ints, Any) gets a new list
- * or dict of the items: the caller does not see what it writes there.  A place of type Any refuses
- * a list or dict without items or without a common type, as PyTorch does. */
+/* Create lists, tuples and dicts of plain values; items are borrowed and retained.  The element
+ * type is the items' common type.  A method that declares another one (float for ints, Any) gets a
+ * new list or dict of the items: the caller does not see what the method writes there.  A parameter
+ * of type Any refuses a list or dict without items or without a common type, as in PyTorch. */
 RUSH_API rush_status rush_list_create(rush_context *c, const rush_value *items, size_t n,
                                       rush_value *out, rush_error *err) RUSH_CHECKED;
 RUSH_API rush_status rush_tuple_create(rush_context *c, const rush_value *items, size_t n,
@@ -469,37 +481,39 @@ RUSH_API rush_status rush_dict_create(rush_context *c, const rush_value *keys,
                                       rush_error *err) RUSH_CHECKED;
 
 RUSH_API void rush_value_complex(rush_value v, double *re, double *im);
-/* UTF-8, NUL-terminated; *n_bytes (if not NULL) without the NUL.  Borrowed. */
+/* Return a string's UTF-8 text, NUL-terminated, borrowed; *n_bytes (if not NULL) excludes the
+ * NUL. */
 RUSH_API const char *rush_value_string(rush_value v, size_t *n_bytes);
-/* Items of a list, tuple or dict; 0 for anything else. */
+/* Number of items of a list, tuple or dict; 0 for anything else. */
 RUSH_API size_t rush_value_len(rush_value v);
-/* Item i of a list or tuple, borrowed. */
+/* Return item i of a list or tuple, borrowed. */
 RUSH_API rush_value rush_value_item(rush_value v, size_t i);
-/* Qualified class name of an object, enum or NamedTuple, or NULL.  Borrowed. */
+/* Return the qualified class name of an object, enum or NamedTuple, borrowed, or NULL. */
 RUSH_API const char *rush_value_class(rush_value v);
-/* Name and value of an enum member, borrowed. */
+/* Return the name of an enum member; *value is its value.  Both are borrowed. */
 RUSH_API const char *rush_enum_name(rush_value v, rush_value *value);
-/* Name of field i of a NamedTuple, or NULL. */
+/* Return the name of field i of a NamedTuple, or NULL. */
 RUSH_API const char *rush_value_field(rush_value v, size_t i);
-/* Entry i of a dict in insertion order, borrowed. */
+/* Get entry i of a dict, in insertion order, borrowed. */
 RUSH_API void rush_value_entry(rush_value v, size_t i, rush_value *key, rush_value *value);
-/* Attribute of an object by name, new, or a constant of its class; UNSET tag when there is neither.
- * */
+/* Return an attribute of an object, or a constant of its class, by name, new; UNSET tag if there is
+ * neither. */
 RUSH_API rush_value rush_object_attr(rush_value object, const char *name);
-/* Names of an object's attributes, in order; static while the object lives.  0 for anything else.
- * */
+/* Names of an object's attributes, in order; valid while the object lives.  n_attrs is 0 for
+ * anything else. */
 RUSH_API size_t rush_object_n_attrs(rush_value object);
 RUSH_API const char *rush_object_attr_name(rush_value object, size_t i);
-/* What attribute i of a module's object is: a parameter, a buffer, a submodule (bits), or 0. */
+/* Kind of attribute i of a module's object: a parameter, a buffer, a submodule (bits), or 0. */
 enum { RUSH_SLOT_PARAMETER = 1, RUSH_SLOT_BUFFER = 2, RUSH_SLOT_MODULE = 4 };
 RUSH_API unsigned rush_object_slot_kind(rush_value object, size_t i);
-/* Is it an instance of a module's class? */
+/* True if the value is an instance of a module's class. */
 RUSH_API bool rush_object_is_module(rush_value object);
-/* Sets an attribute; the value is converted to the attribute's type where TorchScript would, else
- * refused. */
+/* Set an attribute.  The value is converted to the attribute's type if TorchScript would convert
+ * it, and refused otherwise. */
 RUSH_API rush_status rush_object_set_attr(rush_context *c, rush_value object, const char *name,
                                           rush_value v, rush_error *err) RUSH_CHECKED;
-/* The text that print() shows (repr false) or repr (true); new, free with rush_free_text. */
+/* Make the text that print() shows (repr false) or repr() (repr true); new, free it with
+ * rush_free_text. */
 RUSH_API rush_status rush_value_to_text(rush_context *c, rush_value v, bool repr, char **out,
                                         rush_error *err) RUSH_CHECKED;
 RUSH_API void rush_free_text(rush_context *c, char *text);
@@ -508,28 +522,29 @@ RUSH_API void rush_free_text(rush_context *c, char *text);
 
 typedef struct rush_load_options {
   size_t struct_bytes;
-  bool check_full;  /* CRC of every record, not only of the small ones */
-  /* read the file into memory instead of mapping it: for a file that may change while it is open */
+  bool check_full;  /* check the CRC of every record, not only of small ones */
+  /* read the file into memory instead of mapping it: for files that may change while open */
   bool copy;
-  bool meta; /* tensors have sizes and no data (rush_tensor_is_meta): nothing of them is read */
-  const char *name; /* for messages, where there is no path */
-  /* of a torch.export package with several programs; NULL: "model", or the only one */
+  bool meta; /* make tensors with sizes and no data (rush_tensor_is_meta): no data is read */
+  const char *name; /* name for messages, if there is no path */
+  /* which program of a torch.export package; NULL: "model", or the only one */
   const char *program;
 } rush_load_options;
 #define RUSH_LOAD_OPTIONS_INIT {sizeof(rush_load_options), false, false, false, NULL, NULL}
 
-/* A TorchScript or torch.export archive from a path (mapped; its tensors are used in place). */
+/* Load a TorchScript or torch.export archive from a path (mapped; its tensors are used in place).
+ * *out is new. */
 RUSH_API rush_status rush_module_load(rush_context *c, const char *path,
                                       const rush_load_options *options, rush_module **out,
                                       rush_error *err) RUSH_CHECKED;
-/* From memory.  Copied unless deleter is given: then the bytes must live until deleter(user, data).
- * */
+/* Load from memory.  The data is copied unless `deleter` is given: then it must live until
+ * deleter(user, data) is called. */
 RUSH_API rush_status rush_module_load_bytes(rush_context *c, const void *data, size_t n_bytes,
                                             void (*deleter)(void *user, void *data), void *user,
                                             const rush_load_options *options, rush_module **out,
                                             rush_error *err) RUSH_CHECKED;
-/* From callbacks: read(user, offset, buffer, n) fills n bytes and returns 0, or anything else on
- * failure. */
+/* Load through callbacks: read(user, offset, buffer, n) fills n bytes and returns 0, or anything
+ * else on failure. */
 RUSH_API rush_status rush_module_load_reader(rush_context *c, uint64_t size_bytes,
                                              int (*read)(void *user, uint64_t offset, void *buffer,
                                                          size_t n),
@@ -538,21 +553,21 @@ RUSH_API rush_status rush_module_load_reader(rush_context *c, uint64_t size_byte
 /* Where a text comes from, for messages.  Start from RUSH_TEXT_OPTIONS_INIT. */
 typedef struct rush_text_options {
   size_t struct_bytes;
-  const char *name;    /* a file's; NULL: "<string>" */
+  const char *name;    /* name of the file; NULL: "<string>" */
   uint32_t first_line; /* number of the text's first line; 0: 1 */
 } rush_text_options;
 #define RUSH_TEXT_OPTIONS_INIT {sizeof(rush_text_options), NULL, 0}
 
-/* TorchScript from a text of n_bytes: functions, script classes, NamedTuples, enums, interfaces,
- * imports and constants (docs/language.md).  All of it is compiled now: errors come here, with
- * place and excerpt.  The functions are the module's methods.  Nothing of Python runs.  options
- * NULL: the usual ones.  *out is new. */
+/* Compile TorchScript from a text of n_bytes: functions, script classes, NamedTuples, enums,
+ * interfaces, imports and constants (docs/language.md).  All of it is compiled now, and errors are
+ * returned here, with their place and an excerpt.  The functions are the module's methods.  No
+ * Python is executed.  options NULL: the defaults.  *out is new. */
 RUSH_API rush_status rush_module_compile(rush_context *c, const char *text, size_t n_bytes,
                                          const rush_text_options *options, rush_module **out,
                                          rush_error *err) RUSH_CHECKED;
-/* Add definitions to a module of rush_module_compile; they see the earlier ones.  On failure
- * nothing is added.  Waits for calls that run; what was listed of the module's methods may have
- * moved. */
+/* Add definitions to a module of rush_module_compile; they can use the earlier ones.  On failure
+ * nothing is added.  Waits for running calls; pointers to the module's method list may become
+ * invalid. */
 RUSH_API rush_status rush_module_define(rush_module *m, const char *text, size_t n_bytes,
                                         const rush_text_options *options,
                                         rush_error *err) RUSH_CHECKED;
@@ -568,26 +583,27 @@ typedef struct rush_save_options {
   size_t struct_bytes;
   const rush_extra_file *extra_files; /* stored as extra/NAME, as torch.jit.save's _extra_files */
   size_t n_extra_files;
-  /* Where the bytes go, in order, instead of into a file; false: they could not be written.  It
-   * must not save or change the module.  The path then only names the archive's root folder, or is
-   * NULL. */
+  /* Receives the bytes, in order, instead of a file; returns false if they could not be written.
+   * It must not save or change the module.  The path then only names the archive's root folder, or
+   * is NULL. */
   bool (*write)(void *user, const void *data, size_t n_bytes);
   void *write_user;
-  /* of a module from text: save this function alone, as forward; NULL: all of them */
+  /* for a module made from text: save only this function, as forward; NULL: all of them */
   const char *function;
 } rush_save_options;
 #define RUSH_SAVE_OPTIONS_INIT {sizeof(rush_save_options), NULL, 0, NULL, NULL, NULL}
 
-/* A TorchScript archive that PyTorch (torch.jit.load) and rush_module_load open: the module's state
- * as it is now, its code printed from its graphs.  The same module gives the same bytes.  A file is
- * complete or as it was before: it is written beside its place and renamed.  Functions of a text
- * become methods of a module; a text with one function saves it as forward.  Calls that change the
- * module's state wait.  Exported programs: RUSH_EUNSUPPORTED. */
+/* Save a TorchScript archive that PyTorch (torch.jit.load) and rush_module_load can open: the
+ * module's present state, and its code printed from its graphs.  The same module gives the same
+ * bytes.  The file is replaced atomically: it is written beside its final path and renamed.
+ * Functions of a text become methods of a module; a text with one function saves it as forward.
+ * Waits while calls that change the module's state run.  RUSH_EUNSUPPORTED: the module is an
+ * exported program. */
 RUSH_API rush_status rush_module_save(rush_module *m, const char *path,
                                       const rush_save_options *options,
                                       rush_error *err) RUSH_CHECKED;
-/* The same for a submodule or another object of a script class, which nobody may change meanwhile.
- * */
+/* Like rush_module_save, for a submodule or another object of a script class; the object must not
+ * change meanwhile. */
 RUSH_API rush_status rush_object_save(rush_context *c, rush_value object, const char *path,
                                       const rush_save_options *options,
                                       rush_error *err) RUSH_CHECKED;
@@ -596,14 +612,14 @@ RUSH_API rush_status rush_object_save(rush_context *c, rush_value object, const 
 RUSH_API size_t rush_module_n_extra_files(const rush_module *m);
 RUSH_API const char *rush_module_extra_file(const rush_module *m, size_t i, const void **data,
                                             size_t *n_bytes);
-/* Another instance with state of its own: parameters shared, buffers and attributes copied when
- * `deep`. */
+/* Make another instance with its own state: parameters are shared; buffers and attributes are
+ * copied if `deep`. */
 RUSH_API rush_status rush_module_copy(rush_module *m, rush_module **out,
                                       rush_error *err) RUSH_CHECKED;
 
-/* A module around an object that is one (rush_object_is_module): a submodule, called and printed
- * like the whole.  *out is new and takes the locks of `root`, whose object it belongs to (NULL: it
- * has its own). */
+/* Make a module from an object that is one (rush_object_is_module), for instance a submodule, to
+ * call and print it like a whole module.  *out is new and uses the locks of `root`, the module that
+ * the object belongs to (NULL: it gets its own). */
 RUSH_API rush_status rush_module_around(rush_context *c, rush_value object, rush_module *root,
                                         rush_module **out, rush_error *err) RUSH_CHECKED;
 
@@ -611,84 +627,79 @@ RUSH_API rush_status rush_module_around(rush_context *c, rush_value object, rush
 typedef struct rush_freeze_options {
   size_t struct_bytes;          /* sizeof(rush_freeze_options) */
   const char *const
-    *preserved; /* names that stay: attributes and methods, "sub.weight" for a submodule's */
+    *preserved; /* names to keep: attributes and methods, "sub.weight" for a submodule's */
   size_t n_preserved;
-  bool keep_numerics;           /* results keep their bits: batch norms stay out of weights */
-  bool fold_only;               /* attributes only: no rush_module_optimize_frozen afterwards */
+  bool keep_numerics;           /* keep the bits of results: do not fold batch norms into weights */
+  bool fold_only; /* only fold attributes; do not call rush_module_optimize_frozen afterwards */
 } rush_freeze_options;
 #define RUSH_FREEZE_OPTIONS_INIT {sizeof(rush_freeze_options), NULL, 0, false, false}
 
-/* A module (new) with the submodules of `m` inlined and the attributes that nothing writes to made
- * constants, as torch.jit.freeze does; it has forward and what is preserved, and shares memory with
- * `m`.  RUSH_ERAISED, a RuntimeError: `m` is in training mode, or has nothing of a preserved name.
- * RUSH_EUNSUPPORTED: exported programs. */
+/* Make a module with the submodules of `m` inlined and its unwritten attributes turned into
+ * constants, as torch.jit.freeze does.  *out is new, has forward and the preserved names, and
+ * shares memory with `m`.  RUSH_ERAISED, a RuntimeError: `m` is in training mode, or lacks a
+ * preserved name. RUSH_EUNSUPPORTED: `m` is an exported program. */
 RUSH_API rush_status rush_module_freeze(rush_module *m, const rush_freeze_options *options,
                                         rush_module **out, rush_error *err) RUSH_CHECKED;
-/* What constants allow, over forward and the preserved methods of a frozen module: dropout goes,
- * batch norms and arithmetic with constants go into the weights before them.  Not while `m` is
+/* Optimise forward and the preserved methods of a frozen module: remove dropout, fold batch norms
+ * and arithmetic with constants into the weights before them.  Do not call this while `m` is being
  * called. */
 RUSH_API rush_status rush_module_optimize_frozen(rush_module *m, const rush_freeze_options *options,
                                                  rush_error *err) RUSH_CHECKED;
 
 typedef enum rush_format { RUSH_FORMAT_TORCHSCRIPT, RUSH_FORMAT_EXPORT } rush_format;
 RUSH_API rush_format rush_module_format(const rush_module *m);
-/* May a call draw random numbers? */
+/* True if a call may draw random numbers. */
 RUSH_API bool rush_module_is_random(rush_module *m);
-/* The instance as a value (an object); borrowed. */
+/* Return the instance as a value (an object); borrowed. */
 RUSH_API rush_value rush_module_value(const rush_module *m);
 
-/* Methods that can be called, and their schemas ("forward(Tensor x) -> Tensor"); static while m
+/* Methods that can be called, and their schemas ("forward(Tensor x) -> Tensor"); valid while m
  * lives. */
 RUSH_API size_t rush_module_n_methods(const rush_module *m);
 RUSH_API const char *rush_module_method_name(const rush_module *m, size_t i);
-/* New text (rush_free_text). */
+/* *out is a new text (rush_free_text). */
 RUSH_API rush_status rush_module_method_schema(rush_module *m, const char *method, char **out,
                                                rush_error *err) RUSH_CHECKED;
 
-/* What a method takes and what it returns, as data.  Immutable: any number of threads may read it.
- * It holds on to nothing of the module but default values and constants.
+/* Inputs and outputs of a method, as data.  Immutable: any number of threads may read it. It refers
+ * to nothing of the module except default values and constants.
  *
- *   rush_signature *s;         rush_signature_item item = RUSH_SIGNATURE_ITEM_INIT;
+ *   rush_signature *s;
+ *   rush_signature_item item = RUSH_SIGNATURE_ITEM_INIT;
  *   rush_module_signature(m, NULL, &s, &err);
  *   for (i = 0; rush_signature_input(s, i, &item); i++)
  *     printf("%s: %s\n", item.name, item.type);
- *   rush_signature_release(s);
- *
- * Inputs of a TorchScript method are its parameters without self.  Inputs of an exported program
- * are the leaves of its arguments, in order: a dict argument `d` of two tensors is two inputs,
- * "d['a']" and "d['b']".  Outputs are the result's leaves: a tuple counts as its items, also inside
- * of tuples; an exported program's lists and dicts do as well, those of TorchScript, whose lengths
- * are not known, are one output.  They are named "output", "output[0]", "output['logits']",
- * "output.scores". */
+ *   rush_signature_release(s); */
 typedef struct rush_signature rush_signature;
 
-/* A size of a tensor, or the value of an int, in an exported program.  This struct does not grow.
- * */
+/* A size of a tensor, or the value of an int, in an exported program.  This struct does not
+ * grow. */
 typedef struct rush_signature_size {
-  int64_t value;      /* in the example that the program was made with; -1: not known */
+  int64_t value;      /* value in the example that the program was made with; -1: unknown */
   int64_t min,
-    /* what it may be; INT64_MIN and INT64_MAX: no limit is known. Both are `value` where it is
+    /* allowed range; INT64_MIN and INT64_MAX: no known limit. Both equal `value` if the size is
      * fixed */
     max;
-  /* "s77", or a formula of such, "2*s77 + 1": equal ones are equal in every call. NULL: it is
-   * fixed */
+  /* "s77", or a formula of symbols, "2*s77 + 1": equal texts are equal sizes in every call. NULL:
+   * the size is fixed */
   const char *symbol;
 } rush_signature_size;
 
 typedef struct rush_signature_item {
   size_t struct_bytes;
   const char *name;         /* of an input: "x", "d['a']"; of an output: "output", "output[1]" */
-  const char *type;         /* as annotations have it: "Tensor", "Optional[List[int]]" */
-  /* input: number of the argument that it is, or is in; output: of the result's item, or 0 */
+  const char *type;         /* as in annotations: "Tensor", "Optional[List[int]]" */
+  /* input: number of the argument that it is, or is part of; output: number of the result's item,
+   * or 0 */
   size_t argument;
-  bool keyword_only;        /* input: its argument is given by name */
-  bool has_default;         /* input: the argument may be left out, it is `value` then */
+  bool keyword_only;        /* input: its argument must be passed by name */
+  bool has_default;         /* input: the argument may be left out; `value` is used then */
   /* input of an exported program: a call must pass `value`; None is not compared */
   bool is_constant;
   rush_value value;         /* borrowed; None unless it has a default or is a constant */
-  bool is_described;        /* the fields below are known: tensors and ints of exported programs */
+  bool is_described; /* true if the fields below are known: tensors and ints of exported programs */
   rush_dtype dtype;         /* of a tensor */
-  int n_sizes;              /* dimensions of a tensor; of an int 1: its value */
+  int n_sizes;              /* dimensions of a tensor; 1 for an int: its value */
   const rush_signature_size *sizes;   /* n_sizes; borrowed from the signature */
 } rush_signature_item;
 #define RUSH_SIGNATURE_ITEM_INIT                                                                  \
@@ -697,15 +708,15 @@ typedef struct rush_signature_item {
       false, RUSH_UINT8, 0, NULL                                                                  \
   }
 
-/* Of a method (NULL: "forward").  A TorchScript method whose result is not annotated is compiled.
- * *out is new.  RUSH_EARGUMENT: there is no such method. */
+/* Make the signature of a method (NULL: "forward").  A TorchScript method without an annotated
+ * result is compiled. *out is new.  RUSH_EARGUMENT: there is no such method. */
 RUSH_API rush_status rush_module_signature(rush_module *m, const char *method, rush_signature **out,
                                            rush_error *err) RUSH_CHECKED;
 RUSH_API void rush_signature_release(rush_signature *s);
 RUSH_API size_t rush_signature_n_inputs(const rush_signature *s);
 RUSH_API size_t rush_signature_n_outputs(const rush_signature *s);
-/* Fill the first out->struct_bytes of *out with input or output i; false: there is none.  What it
- * points to lives as long as s. */
+/* Fill the first out->struct_bytes of *out with input or output i; returns false if there is none.
+ * The pointers in *out are valid as long as s. */
 RUSH_API bool rush_signature_input(const rush_signature *s, size_t i, rush_signature_item *out);
 RUSH_API bool rush_signature_output(const rush_signature *s, size_t i, rush_signature_item *out);
 
@@ -714,53 +725,38 @@ typedef struct rush_named_value {
   rush_value value;
 } rush_named_value;
 
-/* Who keeps the gradients of leaves of its own while a program asks for gradients (backward()
- * inside, .grad): a host whose tensors the program uses.  *known false: it has nothing to do with
- * the leaf, which then keeps its own. */
+/* Callbacks of a host that keeps the gradients of its own leaves while a program computes gradients
+ * (backward() inside, .grad): for hosts whose tensors the program uses.  A callback sets *known to
+ * false if it does not own the leaf, which then keeps its own gradient. */
 typedef struct rush_gradient_host {
   size_t struct_bytes; /* sizeof(rush_gradient_host); both functions are needed */
   void *user;
-  /* What it has: new, or None. */
+  /* Get the leaf's gradient: new, or None. */
   rush_status (*get)(void *user, rush_value leaf, bool *known, rush_value *grad, rush_error *err);
-  /* `grad` arrived at the leaf; recorded where create_graph. */
+  /* Add `grad` to the leaf's gradient; `grad` is itself recorded if create_graph. */
   rush_status (*add)(void *user, rush_value leaf, rush_value grad, bool create_graph,
                      bool retain_graph, bool *known, rush_error *err);
 } rush_gradient_host;
 
 typedef struct rush_call_options {
   size_t struct_bytes;
-  bool no_grad;         /* torch.no_grad() around the call */
-  double limit_seconds; /* 0: the context's */
+  bool no_grad;         /* run the call under torch.no_grad() */
+  double limit_seconds; /* 0: the context's limit */
   struct rush_cancel *cancel; /* NULL: none */
-  /* Record the call, so that rush_gradients can be asked of its results; with no_grad only of what
-   * the program computes where it enables gradients. Without it a program that asks for gradients
-   * itself (torch.autograd.grad, backward()) records what it computes, and nothing else does:
-   * results do not require grad, parameters may be written in place, and groups that parameters
-   * enter are compiled. */
+  /* Record the call, so that rush_gradients can compute gradients of its results; with no_grad only
+   * the parts where the program enables gradients are recorded. Without this flag, a program that
+   * computes gradients itself (torch.autograd.grad, backward()) records what it needs and nothing
+   * else: results do not require grad, parameters may be written in place, and groups that use
+   * parameters are compiled. */
   bool record_gradients;
   /* NULL: none; used on the calling thread, until the call returns */
   const rush_gradient_host *gradient_host;
-  /* Output buffers: outputs[i] is the tensor that output i of the method (rush_signature_output)
-   * goes to, or None for one that the library makes.  After success the result holds these very
-   * tensors, and they the values.
-   *
-   * Where the program's last operator on an output can, it writes to the buffer itself; else the
-   * values are copied there at the call's end: outputs that are views, inputs or parameters, that
-   * are returned twice or used otherwise, whose operator chooses its memory itself, and buffers
-   * that share memory with an argument.  outputs_copied says which.
-   *
-   * A buffer has the result's dtype and sizes, and is contiguous or has the result's strides; it
-   * can be written to and does not require grad.  RUSH_EARGUMENT (a ValueError that says what was
-   * expected): it is another one, shares memory with another buffer or with the module's state, or
-   * output i is no tensor.  What the result is like is known at the end only: the call has then
-   * done what it does. After any failure the elements of buffers are undefined.  Calls that run at
-   * once need buffers of their own.
-   *
-   * Output buffers are for methods of modules: rush_object_call, rush_op_call_with and
-   * rush_module_prepare refuse them (RUSH_EARGUMENT). */
+  /* Output buffers: outputs[i] is the tensor that receives output i of the method
+   * (rush_signature_output), or None for an output that the library allocates.  After success the
+   * result holds these very tensors, filled with the values. */
   const rush_value *outputs;
-  size_t n_outputs;     /* at most as many as there are outputs; the others are the library's */
-  bool *outputs_copied; /* NULL, or room for n_outputs: set on success */
+  size_t n_outputs;     /* at most the number of outputs; the library allocates the others */
+  bool *outputs_copied; /* NULL, or room for n_outputs flags; set on success */
 } rush_call_options;
 #define RUSH_CALL_OPTIONS_INIT                                              \
   {                                                                         \
@@ -771,96 +767,86 @@ typedef struct rush_call_options {
 RUSH_API rush_status rush_module_call(rush_module *m, const char *method, const rush_value *args,
                                       size_t n_args, rush_value *result,
                                       rush_error *err) RUSH_CHECKED;
-/* The same with named arguments and options. */
+/* Like rush_module_call, with named arguments and options. */
 RUSH_API rush_status rush_module_call_named(rush_module *m, const char *method,
                                             const rush_value *args, size_t n_args,
                                             const rush_named_value *named, size_t n_named,
                                             const rush_call_options *options, rush_value *result,
                                             rush_error *err) RUSH_CHECKED;
-/* Compile what the first call of a method (NULL: "forward") would, so that the call itself compiles
- * nothing (rush_compile_counters: functions, groups and plans stay as they are).
- *
- * With arguments the method is run once, on copies: arguments and, if the method changes state, the
- * module's whole state are copied, random numbers come from a generator of their own, and what the
- * program prints or warns about is dropped. Nothing that a later call could see changes.  A tensor
- * without data (rush_tensor_new_meta) as an argument stands for zeros of its sizes.  Calls that
- * take another way through the program, or arguments of other dtypes, may still compile.  Options
- * hold as for a call: give record_gradients if the call will record.  Operators and backends from
- * outside really run.
- *
- * Without arguments (args and named NULL) a program of torch.export is run with its sample inputs
- * (rush_module_samples). Where there are none, and for TorchScript methods that need arguments,
- * nothing is run: every function that the method can be seen to call is compiled, and groups for
- * float32 tensors.  Methods that are called through an interface are not among them.
- *
- * Fails as the call would. */
+/* Compile everything that the first call of a method (NULL: "forward") with these arguments would
+ * compile, so that the call itself compiles nothing (the functions, groups and plans of
+ * rush_compile_counters do not change then). */
 RUSH_API rush_status rush_module_prepare(rush_module *m, const char *method, const rush_value *args,
                                          size_t n_args, const rush_named_value *named,
                                          size_t n_named, const rush_call_options *options,
                                          rush_error *err) RUSH_CHECKED;
-/* The arguments that an exported program was made with: a tuple of the positional ones (a tuple)
- * and of those by name (a dict), new.  None if the archive has no sample inputs, as those of
+/* Get the arguments that an exported program was made with: a tuple of a tuple (the positional
+ * ones) and a dict (the named ones), new.  None if the archive has no sample inputs, as in
  * TorchScript. */
 RUSH_API rush_status rush_module_samples(rush_module *m, rush_value *out,
                                          rush_error *err) RUSH_CHECKED;
 
 /* -- Gradients --------------------------------------------------------------------------------- */
 
-/* Calls with record_gradients leave records behind what is computed from tensors that require grad
- * (rush_tensor_set_requires_grad: leaves; parameters that do).  Results hold on to the records, and
- * these to the values that gradients need.
+/* Calls with record_gradients record every operation on tensors that require grad (leaves marked
+ * with rush_tensor_set_requires_grad, and parameters that do).  Results keep the records alive, and
+ * these keep the values that gradients need.
  *
  *   rush_tensor_set_requires_grad(x.as.tensor, true);
- *   options.record_gradients = true;                 rush_module_call_named(m, "forward", &x, 1,
- *   NULL, 0, &options, &y, &err); rush_gradients(NULL, &y, NULL, 1, &x, 1, NULL, &dx, &err);
+ *   options.record_gradients = true;
+ *   rush_module_call_named(m, "forward", &x, 1, NULL, 0, &options, &y, &err);
+ *   rush_gradients(NULL, &y, NULL, 1, &x, 1, NULL, &dx, &err);
  *
- * Threads: the runs over one result's records, one at a time.  Calls may share leaves. */
+ * Threads: one thread at a time may compute gradients from one result's records.  Calls may share
+ * leaves. */
 typedef struct rush_gradient_options {
   size_t struct_bytes;
-  bool create_graph; /* the gradients are recorded too: their gradients can be asked */
-  bool retain_graph; /* the records can be used again; create_graph implies it */
-  bool allow_unused; /* None for inputs that the outputs do not depend on, instead of an error */
+  bool create_graph; /* record the gradients too, so that their gradients can be computed */
+  bool retain_graph; /* keep the records for another use; create_graph implies it */
+  /* results are None for inputs that the outputs do not depend on, instead of an error */
+  bool allow_unused;
 } rush_gradient_options;
 #define RUSH_GRADIENT_OPTIONS_INIT {sizeof(rush_gradient_options), false, false, false}
 
-/* Vector-Jacobian products: results[i] (new) is the gradient of inputs[i], for gradients
- * grad_outputs[] of the outputs (NULL, or None where an output has one element: ones).  All are
- * tensors.  options NULL: the usual ones.  RUSH_ERAISED with PyTorch's words: an output does not
- * require grad, an input is not used, a saved value was written to since, an operator has no
- * derivative, the records were used up. */
+/* Compute vector-Jacobian products: results[i] (new) is the gradient of inputs[i], given gradients
+ * grad_outputs[] of the outputs (NULL, or None for an output with one element: ones).  All are
+ * tensors.  options NULL: the defaults.  RUSH_ERAISED with PyTorch's message: an output does not
+ * require grad, an input is not used, a saved value was overwritten, an operator has no derivative,
+ * or the records were already used and freed. */
 RUSH_API rush_status rush_gradients(rush_context *c, const rush_value *outputs,
                                     const rush_value *grad_outputs, size_t n_outputs,
                                     const rush_value *inputs, size_t n_inputs,
                                     const rush_gradient_options *options, rush_value *results,
                                     rush_error *err) RUSH_CHECKED;
-/* The same for all leaves that the outputs depend on: what comes is added to their gradients
+/* Like rush_gradients, for all leaves that the outputs depend on: adds each gradient to the leaf's
  * (rush_tensor_grad). */
 RUSH_API rush_status rush_backward(rush_context *c, const rush_value *outputs,
                                    const rush_value *grad_outputs, size_t n_outputs,
                                    const rush_gradient_options *options,
                                    rush_error *err) RUSH_CHECKED;
-/* What rush_backward added up for a leaf, new, or None; and setting it (None: nothing).
- * RUSH_EARGUMENT: not of the leaf's dtype and sizes. */
+/* Get the gradient that rush_backward accumulated for a leaf, new, or None; and set it (None: clear
+ * it). RUSH_EARGUMENT: dtype or sizes differ from the leaf's. */
 RUSH_API rush_value rush_tensor_grad(const rush_tensor *t);
 RUSH_API rush_status rush_tensor_set_grad(rush_tensor *t, rush_value grad,
                                           rush_error *err) RUSH_CHECKED;
-/* Is it the result of a recorded operator? */
+/* True if the tensor is the result of a recorded operator. */
 RUSH_API bool rush_tensor_is_recorded(const rush_tensor *t);
-/* The tensor that recorded operators made t a view of, borrowed, or NULL. */
+/* Return the tensor that t is a view of through recorded operators, borrowed, or NULL. */
 RUSH_API const rush_tensor *rush_tensor_base(const rush_tensor *t);
-/* A leaf, as every tensor of the caller's that requires grad is, may not be written to while
- * gradients are recorded.  A tensor that stands for something computed elsewhere may (off); what it
- * held before a write is then among rush_gradient_leaves. */
+/* Set whether t is treated as a leaf.  Leaves (all tensors of the caller that require grad) may not
+ * be written to while gradients are recorded.  A tensor that represents something computed
+ * elsewhere may be written to (on false); its value from before a write is then among
+ * rush_gradient_leaves. */
 RUSH_API void rush_tensor_set_leaf(rush_tensor *t, bool on);
-/* The leaves that gradients of these tensors would reach, a list, new. */
+/* List the leaves that gradients of these tensors would reach; *out is new. */
 RUSH_API rush_status rush_gradient_leaves(rush_context *c, const rush_value *tensors, size_t n,
                                           rush_value *out, rush_error *err) RUSH_CHECKED;
-/* Of the very tensor that rush_tensor_wrap made with this deleter: its `user`.  NULL for any other:
- * how a host finds its own object. */
+/* Return the `user` of a tensor that rush_tensor_wrap made with this deleter; NULL for any other
+ * tensor. Hosts use it to find their own object. */
 RUSH_API void *rush_tensor_user(const rush_tensor *t, void (*deleter)(void *user, void *data));
 
-/* A method of any object (a submodule, an instance of a script class), called like a module's.  The
- * lock of the module that the object was read from is taken; other objects have none, and are for
+/* Call a method of any object (a submodule, an instance of a script class) like a module's.  The
+ * lock of the module that the object was read from is taken; other objects have no lock and are for
  * one thread at a time. */
 RUSH_API bool rush_object_has_method(rush_value object, const char *method);
 RUSH_API rush_status rush_object_call(rush_context *c, rush_value object, const char *method,
@@ -869,109 +855,114 @@ RUSH_API rush_status rush_object_call(rush_context *c, rush_value object, const 
                                       const rush_call_options *options, rush_value *result,
                                       rush_error *err) RUSH_CHECKED;
 
-/* Parameters and buffers by qualified name ("layer1.0.weight"): index, or the named one; new. */
+/* Parameters and buffers by qualified name ("layer1.0.weight"), or by index; new. */
 RUSH_API size_t rush_module_n_state(rush_module *m);
 RUSH_API rush_status rush_module_state_at(rush_module *m, size_t i, char **name, bool *is_parameter,
                                           rush_value *out, rush_error *err) RUSH_CHECKED;
 RUSH_API rush_status rush_module_get_state(rush_module *m, const char *name, rush_value *out,
                                            rush_error *err) RUSH_CHECKED;
-/* Copies the tensor's elements into the named one; dtype and sizes must agree. */
+/* Copy the tensor's elements into the named parameter or buffer; dtype and sizes must agree. */
 RUSH_API rush_status rush_module_set_state(rush_module *m, const char *name, rush_value tensor,
                                            rush_error *err) RUSH_CHECKED;
 
-/* A method's code as RUSH_DUMP_CODE shows it (new: rush_free_text), and what it calls CONSTANTS.c0,
- * .c1 ...: a tuple, new.  Not of exported programs. */
+/* Get a method's code as RUSH_DUMP_CODE shows it (*text is new: rush_free_text), and the tuple of
+ * what it calls CONSTANTS.c0, .c1 ... (new).  Not available for exported programs. */
 RUSH_API rush_status rush_module_code(rush_module *m, const char *method, char **text,
                                       rush_value *constants, rush_error *err) RUSH_CHECKED;
 
-/* Texts about a module; new (rush_free_text). */
+/* Kinds of text about a module; the texts are new (rush_free_text). */
 typedef enum rush_dump {
-  RUSH_DUMP_CODE, /* TorchScript printed from graphs: a method as PyTorch's `.code` shows it; without a name all that
-                     * an archive would hold.  Exported programs as PyTorch prints their graph's
-                     * code */
-  RUSH_DUMP_GRAPH, /* IR of one method; of all where there is neither a name nor a forward */
+  /* TorchScript printed from graphs: a method as PyTorch's `.code` shows it; without a name
+   * everything that an archive would hold.  Exported programs: their graph's code as PyTorch prints
+   * it */
+  RUSH_DUMP_CODE,
+  RUSH_DUMP_GRAPH, /* IR of one method; of all methods if there is neither a name nor a forward */
   RUSH_DUMP_BYTECODE,
-  /* "name count runs|schema only|unknown" a line; of functions, "does not compile" */
+  /* one "name count runs|schema only|unknown" per line; for functions, "does not compile" */
   RUSH_DUMP_OPS,
   RUSH_DUMP_SUMMARY,
-  RUSH_DUMP_SCHEMA,    /* a method's declaration, or those of all */
+  RUSH_DUMP_SCHEMA,    /* the declaration of a method, or of all */
   RUSH_DUMP_DOT,       /* a method's graph in Graphviz's language */
-  RUSH_DUMP_DIGEST,    /* hashes of methods and state: equal programs have equal ones */
-  RUSH_DUMP_OPTIMIZED, /* the graph that runs: what passes made of a method's graph */
+  RUSH_DUMP_DIGEST,    /* hashes of methods and state: equal programs have equal hashes */
+  RUSH_DUMP_OPTIMIZED, /* the graph that runs, after all passes */
   RUSH_DUMP_GROUPS,    /* the same, with the reason why each other node is in no group */
   RUSH_DUMP_ASM, /* what the groups were compiled to, for the arguments they are likely to get */
   /* one JSON object: functions with their graphs, operators, sources; of one method or of all */
   RUSH_DUMP_JSON,
-  /* what verifying all that methods reach found wrong, a line each; "" when all is well */
+  /* what the verifier finds wrong in everything that methods reach, one line each; "" if nothing */
   RUSH_DUMP_FAULTS,
-  /* inputs and outputs of a method, or of all, a line each, as rush_module_signature has them */
+  /* inputs and outputs of a method, or of all, one line each, as in rush_module_signature */
   RUSH_DUMP_SIGNATURE,
-  RUSH_DUMP_TREES, /* {"arg_names": [...], "in": SPEC, "out": SPEC}: the tree specs of an exported program, as the file has
-                     * them, where they name classes (dataclasses, OrderedDict ...); "" where all is
-                     * tuples, lists and dicts */
-  RUSH_DUMP_BYTECODE_JSON, /* {"functions": [{"name", "registers", "constants", "arguments", "instructions": [{"pc", "op",
-                     * "operator"|"function"|"name", "inputs", "outputs", "a", "b", "c", "to", "at":
-                     * {"file", "line", "column"}}]}]} */
-  RUSH_DUMP_ASM_JSON /* {"functions": [{"name", "groups": [{"operator", "pc", "at", "lines": [{"address", "bytes", "text"}
-                     * | {"label"} | {"text"}]}]}]} */
+  /* {"arg_names": [...], "in": SPEC, "out": SPEC}: the tree specs of an exported program, as in the
+   * file, if they name classes (dataclasses, OrderedDict ...); "" if all are tuples, lists and
+   * dicts */
+  RUSH_DUMP_TREES,
+  /* {"functions": [{"name", "registers", "constants", "arguments", "instructions": [{"pc", "op",
+   * "operator"|"function"|"name", "inputs", "outputs", "a", "b", "c", "to", "at": {"file", "line",
+   * "column"}}]}]} */
+  RUSH_DUMP_BYTECODE_JSON,
+  /* {"functions": [{"name", "groups": [{"operator", "pc", "at", "lines": [{"address", "bytes",
+   * "text"} | {"label"} | {"text"}]}]}]} */
+  RUSH_DUMP_ASM_JSON
 } rush_dump;
 RUSH_API rush_status rush_module_dump(rush_module *m, rush_dump what, const char *method,
                                       char **out, rush_error *err) RUSH_CHECKED;
 
-/* A cancellation flag for use from another thread. */
+/* A cancellation flag; another thread can set it. */
 typedef struct rush_cancel rush_cancel;
-RUSH_API rush_cancel *rush_cancel_create(rush_context *c); /* new, or NULL without memory */
-RUSH_API void rush_cancel_request(rush_cancel *k);         /* any thread */
+RUSH_API rush_cancel *rush_cancel_create(rush_context *c); /* new; NULL if memory ran out */
+RUSH_API void rush_cancel_request(rush_cancel *k);         /* any thread may call it */
 RUSH_API void rush_cancel_release(rush_cancel *k);
 
 /* -- Profiles ---------------------------------------------------------------------------------- */
 
-/* A context records what its calls do: every operator and every method or function of a program,
- * with times, inputs and source lines.  While no profile is on this costs nothing.  One profile a
- * context at a time; it holds what ran between start and stop, and stays readable until the next
- * start or the context's end. */
+/* Profiling: a context records every operator and every method or function of a program that its
+ * calls run, with times, inputs and source lines.  It costs nothing while off.  A context has one
+ * profile at a time; it holds what ran between start and stop, and can be read until the next start
+ * or the end of the context. */
 
 typedef enum rush_profile_kind {
   RUSH_PROFILE_FUNCTION, /* a method or function of a program */
   RUSH_PROFILE_OPERATOR
 } rush_profile_kind;
 
-/* What ran once.  Events of one thread nest: an event's children follow it, one deeper.  Strings
- * are borrowed until the next start. */
+/* One operator or function that ran.  Events of one thread nest: an event's children follow it, one
+ * level deeper.  Strings are borrowed until the next start. */
 typedef struct rush_profile_event {
   const char *name;      /* "aten::conv2d", "__torch__.M.forward" */
   rush_profile_kind kind;
-  uint32_t thread;       /* 0, 1, ... in the order that threads appeared */
+  uint32_t thread;       /* 0, 1, ... in order of first appearance */
   uint32_t depth;        /* 0: called from outside */
   uint64_t start_ns;     /* monotonic clock */
   uint64_t end_ns;       /* 0: it had not ended */
-  int64_t bytes;         /* by how much the context's live bytes grew meanwhile */
-  const char *inputs;    /* an operator's tensors, "float32[1, 3, 8, 8], float32[4]"; else "" */
-  /* of the line that called it, as its author wrote it where the archive says so; or NULL */
+  int64_t bytes;         /* change of the context's live bytes meanwhile */
+  const char *inputs;    /* tensors of an operator, "float32[1, 3, 8, 8], float32[4]"; else "" */
+  /* file of the line that called it, as its author wrote it if the archive records that; or NULL */
   const char *file;
-  const char *code;      /* that line's text, or NULL */
-  const char *caller;    /* the function whose graph has the call, or NULL */
-  uint32_t line;         /* from 1; 0 when nobody knows */
-  uint32_t node;         /* which node of that graph: `id` in RUSH_DUMP_JSON */
+  const char *code;      /* text of that line, or NULL */
+  const char *caller;    /* the function whose graph contains the call, or NULL */
+  uint32_t line;         /* from 1; 0: unknown */
+  uint32_t node;         /* the node of that graph: `id` in RUSH_DUMP_JSON */
 } rush_profile_event;
 
-/* Record the calls that start from now on, at most max_events (0: a million) events; what an
- * earlier profile held is forgotten. */
+/* Record calls that start from now on, at most max_events (0: a million) events; an earlier profile
+ * is discarded. */
 RUSH_API rush_status rush_profile_start(rush_context *c, size_t max_events,
                                         rush_error *err) RUSH_CHECKED;
-/* Calls that start from now on are not recorded. */
+/* Stop recording calls that start from now on. */
 RUSH_API void rush_profile_stop(rush_context *c);
-/* Events in the record, in the order in which they began; *n_dropped (may be NULL): how many did
- * not fit. */
+/* Number of recorded events, ordered by start; *n_dropped (may be NULL) is the number that did not
+ * fit. */
 RUSH_API size_t rush_profile_n_events(rush_context *c, uint64_t *n_dropped);
-/* Event i into *out; false when there is none. */
+/* Copy event i into *out; returns false if there is none. */
 RUSH_API bool rush_profile_event_at(rush_context *c, size_t i, rush_profile_event *out);
 
-/* What an operator gave that a program called.  All is borrowed until the function returns. */
+/* One operator call of a program and its results.  Everything is borrowed until the callback
+ * returns. */
 typedef struct rush_watched {
   size_t struct_bytes;
   const char *name;       /* with the overload: "aten::add.Tensor" */
-  /* the function whose graph has the call, or NULL; file, code, line and node as in
+  /* the function whose graph contains the call, or NULL; file, code, line and node as in
    * rush_profile_event */
   const char *caller;
   const char *file, *code;
@@ -982,99 +973,105 @@ typedef struct rush_watched {
 typedef void rush_watch_fn(void *user, const rush_watched *what);
 
 /* Call fn(user, ...) after every operator that a program calls from this thread, in the order in
- * which they end, in calls that start from now on.  Operators that other operators call are part of
- * these.  Memory of results is used again once nothing needs it: copy what you keep (operators that
- * fn calls are not watched).  A compiled group counts as its operators only in contexts with
- * RUSH_EXECUTOR_SIMPLE.  While nobody watches this costs nothing. */
+ * which they end, for calls that start from now on.  Operators called by other operators are not
+ * reported separately.  Results' memory is reused once nothing needs it: copy what you keep
+ * (operators that fn itself calls are not watched).  The operators of a compiled group are only
+ * reported one by one in contexts with RUSH_EXECUTOR_SIMPLE.  Costs nothing while no watch is
+ * active. */
 RUSH_API rush_status rush_watch_start(rush_context *c, rush_watch_fn *fn, void *user,
                                       rush_error *err) RUSH_CHECKED;
-/* End the watch that was started on this thread with these two. */
+/* End the watch that was started on this thread with this fn and user. */
 RUSH_API void rush_watch_stop(rush_context *c, rush_watch_fn *fn, void *user);
 
 /* -- Plug-ins ---------------------------------------------------------------------------------- */
 
-/* Open a shared object and let it register its operators and passes in the context (backend.h).  It
- * is code and runs as such: load only what you trust.  It stays loaded.  RUSH_EIO: it cannot be
- * opened; RUSH_EARGUMENT: it is no plug-in, was built for another version, or what it registers is
- * refused.  Of a plug-in that fails half-way what it had registered stays. */
+/* Open a shared object and let it register its operators and passes in the context (backend.h).
+ * Its code is executed: load only what you trust.  It stays loaded.  RUSH_EIO: it cannot be opened.
+ * RUSH_EARGUMENT: it is no plug-in, was built for another version, or one of its registrations is
+ * refused; earlier registrations of a failing plug-in are kept. */
 RUSH_API rush_status rush_plugin_load(rush_context *c, const char *path,
                                       rush_error *err) RUSH_CHECKED;
 
 /* -- Single operators and data files ----------------------------------------------------------- */
 
-/* Call "aten::add" with the first overload that fits, or "aten::add.Tensor".  *results: at most
- * max_results, new. */
+/* Call an operator: "aten::add.Tensor", or "aten::add" for the first overload that accepts the
+ * arguments.  At most max_results results are written; they are new. */
 RUSH_API rush_status rush_op_call(rush_context *c, const char *name, const rush_value *args,
                                   size_t n_args, const rush_named_value *named, size_t n_named,
                                   rush_value *results, size_t max_results, size_t *n_results,
                                   rush_error *err) RUSH_CHECKED;
-/* The same with options (NULL: the usual ones): record_gradients records the one operator. */
+/* Like rush_op_call, with options (NULL: the defaults): record_gradients records the operator. */
 RUSH_API rush_status rush_op_call_with(rush_context *c, const char *name, const rush_value *args,
                                        size_t n_args, const rush_named_value *named, size_t n_named,
                                        const rush_call_options *options, rush_value *results,
                                        size_t max_results, size_t *n_results,
                                        rush_error *err) RUSH_CHECKED;
-/* What the results of such a call would look like; it is not run.  *result, new, is a tuple
- *     (operator with overload, name of its shape rule, results, guards, symbols)
- * of two texts and three lists.  A result is a tuple (number of the result in the schema, sizes,
- * strides, offset, dtype, number of the argument whose memory it is or -1, is it that argument
- * itself).  `symbolic`: sizes of tensor arguments larger than 1 are taken as unknown, equal ones as
- * equal; then sizes, strides and offset follow again as formulas (texts) after the numbers, guards
- * are the conditions under which the formulas hold, and symbols are tuples (name, its value in this
- * call or None, least, largest or None).
- * -1 stands for sizes that only data tells.  RUSH_EUNSUPPORTED: the operator has no shape rule. */
+/* Compute what the results of such a call would look like, without running it.  *result, new, is a
+ * tuple
+ *
+ *   (operator with overload, name of its shape rule, results, guards, symbols)
+ *
+ * of two strings and three lists.  A result is a tuple (number of the result in the schema, sizes,
+ * strides, offset, dtype, number of the argument whose memory it shares or -1, whether it is that
+ * argument itself).  `symbolic`: sizes of tensor arguments larger than 1 are treated as unknown,
+ * equal ones as equal; then sizes, strides and offset follow again as formulas (strings) after the
+ * numbers, guards are the conditions under which the formulas hold, and symbols are tuples (name,
+ * its value in this call or None, least, largest or None). -1 marks sizes that depend on data.
+ * RUSH_EUNSUPPORTED: the operator has no shape rule. */
 RUSH_API rush_status rush_op_shape(rush_context *c, const char *name, const rush_value *args,
                                    size_t n_args, const rush_named_value *named, size_t n_named,
                                    bool symbolic, rush_value *result, rush_error *err) RUSH_CHECKED;
-/* Is there an operator of this name, with any overload unless one is given? */
+/* True if there is an operator of this name; without an overload in the name, any overload
+ * counts. */
 RUSH_API bool rush_op_exists(rush_context *c, const char *name);
-/* The schemas of all operators that can run (name NULL), or of one operator's overloads that can, a
- * line each; where it is known, a tab and the classes of dtypes that it computes in follow: "bool
- * int float complex".  Operators from outside are not among them.  *text is freed with
- * rush_free_text. */
+/* Make a text with the schemas of all operators that can run (name NULL), or of one operator's
+ * overloads that can, one per line.  If they are known, a tab and the dtype classes that it
+ * computes in follow: "bool int float complex".  Registered operators (backend.h) are not included.
+ * Free *text with rush_free_text. */
 RUSH_API rush_status rush_op_schemas(rush_context *c, const char *name, char **text,
                                      rush_error *err) RUSH_CHECKED;
 /* An operator looked up once, for repeated calls with complete arguments. */
 typedef struct rush_operator rush_operator;
-/* Borrowed from the context; NULL when unknown. */
+/* Find an operator; borrowed from the context.  Returns NULL if it is unknown. */
 RUSH_API const rush_operator *rush_op_find(rush_context *c, const char *name);
 RUSH_API rush_status rush_op_run(const rush_operator *op, const rush_value *args, size_t n_args,
                                  rush_value *results, size_t n_results,
                                  rush_error *err) RUSH_CHECKED;
 
-/* Gradients of the operator "aten::mul.Tensor" (an in-place or out= variant has its base's): how
- * many formulas there are, and of formula i the arguments that it is for and the values that it
- * takes, as names with spaces between. */
+/* Describe the gradients of the operator "aten::mul.Tensor" (an in-place or out= variant has those
+ * of its base): the number of formulas and, for formula i, the arguments it is for and the values
+ * it needs, as names separated by spaces. */
 RUSH_API rush_status rush_op_n_gradients(rush_context *c, const char *name, size_t *n,
                                          rush_error *err) RUSH_CHECKED;
 RUSH_API rush_status rush_op_gradient(rush_context *c, const char *name, size_t i,
                                       const char **inputs, const char **takes,
                                       rush_error *err) RUSH_CHECKED;
-/* Formula i of values[n_values], in the order of `takes`: "grad" ("grad0"...) is the gradient of
- * the (first...) result, "result" that result, "needs" a list of bool, "self_sizes" the sizes of an
- * argument, everything else an argument.  results[n_inputs] are new, in the order of `inputs`, and
- * have the sizes and dtypes of inputs[], which are the arguments (or None). */
+/* Run formula i on values[n_values], in the order of `takes`: "grad" ("grad0"...) is the gradient
+ * of the (first...) result, "result" that result, "needs" a list of bool, "self_sizes" the sizes of
+ * an argument, and every other name an argument.  results[n_inputs] are new, in the order of
+ * `inputs`, and have the sizes and dtypes of inputs[], which are the arguments (or None). */
 RUSH_API rush_status rush_op_gradient_run(rush_context *c, const char *name, size_t i,
                                           const rush_value *values, size_t n_values,
                                           const rush_value *inputs, size_t n_inputs,
                                           rush_value *results, rush_error *err) RUSH_CHECKED;
 
-/* A value from a file: torch.save archives of plain data, .npy, .npz (a dict), .safetensors (a
- * dict).  New. */
+/* Load a value from a file: a torch.save archive of plain data, .npy, .npz (a dict) or .safetensors
+ * (a dict).  New. */
 RUSH_API rush_status rush_value_load(rush_context *c, const char *path, rush_value *out,
                                      rush_error *err) RUSH_CHECKED;
-/* The same with options (NULL: the usual ones); `meta` is for modules only: RUSH_EARGUMENT. */
+/* Like rush_value_load, with options (NULL: the defaults).  `meta` is only for modules:
+ * RUSH_EARGUMENT. */
 RUSH_API rush_status rush_value_load_with(rush_context *c, const char *path,
                                           const rush_load_options *options, rush_value *out,
                                           rush_error *err) RUSH_CHECKED;
-/* The same from memory, which is copied. */
+/* Like rush_value_load_with, from memory, which is copied. */
 RUSH_API rush_status rush_value_load_bytes(rush_context *c, const void *data, size_t n_bytes,
                                            const rush_load_options *options, rush_value *out,
                                            rush_error *err) RUSH_CHECKED;
-/* Write a value to a file, in the format that the path's end names: .npy (one tensor), .npz and
+/* Save a value to a file, in the format given by the path's suffix: .npy (one tensor), .npz and
  * .safetensors (tensors: a dict by its keys, a list or tuple by numbers), .pt or .pth (torch.save:
- * tensors, numbers, texts, lists, tuples, dicts).  A file is complete or as it was before.
- * RUSH_EARGUMENT: another ending, or what the format cannot hold. */
+ * tensors, numbers, strings, lists, tuples, dicts).  The file is replaced atomically.
+ * RUSH_EARGUMENT: another suffix, or a value that the format cannot hold. */
 RUSH_API rush_status rush_value_save(rush_context *c, const char *path, rush_value v,
                                      rush_error *err) RUSH_CHECKED;
 

@@ -1,18 +1,19 @@
 /* script.h -- for authors of language bindings: compile the live functions and classes of a host
  * language.
  *
- * A unit is a growing program: functions, classes, modules' types.  The host (Python) says what a
- * name means where a function stands; the compiler asks it through rush_host, and reads source
- * texts that the host gave it.  What a function calls is compiled when it is met.
+ * A unit is a growing program: functions, classes, and types of modules.  The host (Python)
+ * resolves the names that functions use: the compiler asks it through rush_host, and reads the
+ * source texts that the host added.  Functions that a function calls are compiled when the call is
+ * compiled.
  *
- * Threads and locks.  A unit is locked inside; adding to it takes its lock, which is held while the
- * host is asked, so a host that has a lock of its own (Python's GIL) releases it before every call
- * of a function here that takes a unit and takes it again inside its callbacks.  Callbacks may add
- * to the unit (the lock is recursive); they return a status and never jump.
+ * Threads and locks.  A unit is locked internally.  Functions that add to it hold its lock while
+ * they call the host.  A host with a lock of its own (Python's GIL) must therefore release it
+ * before it calls a function here that takes a unit, and take it again inside its callbacks.
+ * Callbacks may add to the unit (the lock is recursive); they return a status and never jump.
  *
- * Words of ownership (new, borrowed, steals), errors and contexts: rushlight.h.  Functions and
- * types are borrowed from their unit and live as long; types are interned: the same type is the
- * same pointer.  struct_bytes grows at the end only. */
+ * Ownership words (new, borrowed, steals), errors and contexts: see rushlight.h.  Functions and
+ * types are borrowed from their unit and live as long as it; types are interned: equal types are
+ * equal pointers.  Structs with struct_bytes grow only at their end. */
 #ifndef RUSHLIGHT_SCRIPT_H
 #define RUSHLIGHT_SCRIPT_H
 
@@ -26,125 +27,136 @@ typedef struct rush_unit rush_unit;
 typedef struct rush_function rush_function;
 typedef struct rush_type rush_type;
 typedef struct rush_source
-  rush_source; /* a text, of which functions are parts; borrowed from its unit */
+  rush_source; /* a text that contains functions; borrowed from its unit */
 
 /* -- Calls that end early ---------------------------------------------------------------------- */
 
-/* While a call runs, interrupt(user) is asked about every 30 ms, on threads that work for it (the
- * one that entered it, and the pool's); true ends the call with RUSH_ECANCELLED within 50 ms,
- * wherever it is.  For hosts that look at signals.  It may call into the library. NULL: nobody is
- * asked.  Not while calls run. */
+/* Set a callback that is polled while a call runs: interrupt(user) is called about every 30 ms, on
+ * threads that work for the call (the one that entered it, and the pool's).  If it returns true,
+ * the call ends with RUSH_ECANCELLED within 50 ms.  For hosts that check for signals.  It may call
+ * into the library. NULL: no callback.  Do not call this while calls run. */
 RUSH_API void rush_context_set_interrupt(rush_context *c, bool (*interrupt)(void *user),
                                          void *user);
-/* Another limit on the bytes in use of a context whose options named none; 0: none again.  It holds
- * to within 64 KB a thread, and may be set while calls run.  RUSH_EARGUMENT: the options named one,
- * which stays. */
+/* Set the limit on the bytes in use of a context whose options had none; 0: no limit again.  It is
+ * exact to within 64 KB per thread, and may be set while calls run.  RUSH_EARGUMENT: the options
+ * had a limit, which is kept. */
 RUSH_API rush_status rush_context_set_limit_bytes(rush_context *c, size_t n_bytes,
                                                   rush_error *err) RUSH_CHECKED;
 
 /* -- What names mean --------------------------------------------------------------------------- */
 
 typedef enum rush_name_kind {
-  /* the host does not know it: the language's own names come next, then the error */
+  /* unknown to the host: the language's own names are tried next, then it is an error */
   RUSH_NAME_UNKNOWN,
-  /* text: what it is in Python: "torch.relu", "math.sqrt", "len", "torch.jit.annotate",
+  /* text: its Python name: "torch.relu", "math.sqrt", "len", "torch.jit.annotate",
    * "torch.float32" */
   RUSH_NAME_PATH,
   RUSH_NAME_OPERATOR,  /* text: "aten::relu" */
   RUSH_NAME_FUNCTION,  /* functions[0] */
-  RUSH_NAME_OVERLOADS, /* functions[n]: the first that takes the arguments */
-  RUSH_NAME_DISPATCH, /* items[1] where the argument `text` (or number `index`, or `flag` when it is not given), a constant, is true, else
-                        * items[0] */
+  RUSH_NAME_OVERLOADS, /* functions[n]: the first that accepts the arguments is called */
+  /* items[1] if the argument `text` (or number `index`; `flag` if it is not passed), a constant, is
+   * true, else items[0] */
+  RUSH_NAME_DISPATCH,
   /* type: a class to construct, a NamedTuple, an Enum, or an annotation used as a value */
   RUSH_NAME_TYPE,
-  RUSH_NAME_VALUE, /* value (new) and type (NULL: the value's own): a constant where it is used */
+  RUSH_NAME_VALUE, /* value (new) and type (NULL: the value's own): a constant */
   RUSH_NAME_TUPLE, /* items[n]: several names, unpacked at compile time */
-  /* object: something of the host whose attributes host->attr knows; text: its kind, in messages */
+  /* object: an object of the host whose attributes host->attr resolves; text: its kind, for
+   * messages */
   RUSH_NAME_OBJECT,
-  RUSH_NAME_HOST_CALL, /* object and functions[0], declared for its signature: stays in the host, a call runs host->call; flag: the
-                        * value whose attribute was asked for is its first argument */
+  /* object and functions[0], declared for its signature: a function that stays in the host; calling
+   * it runs host->call; flag: the value whose attribute was requested is its first argument */
+  RUSH_NAME_HOST_CALL,
   RUSH_NAME_EXCEPTION, /* text: "builtins.ValueError" or a user's class */
-  RUSH_NAME_METHOD,    /* functions[0], of the object whose attribute was asked for */
-  RUSH_NAME_UNUSED,    /* as HOST_CALL, but a call raises the text in `message` */
-  RUSH_NAME_HIDDEN     /* text: why the attribute cannot be used */
+  RUSH_NAME_METHOD,    /* functions[0], a method of the object whose attribute was requested */
+  RUSH_NAME_UNUSED,    /* like HOST_CALL, but a call raises the text in `message` */
+  RUSH_NAME_HIDDEN     /* text: the reason why the attribute cannot be used */
 } rush_name_kind;
 
 typedef struct rush_name rush_name;
-struct rush_name { /* zeroed when the host is asked */
+struct rush_name { /* zeroed before the host is called */
   rush_name_kind kind;
   bool flag;
   int64_t index;
   const char *text, *message;
   rush_function *const *functions;
   const rush_name *items;
-  size_t n;            /* of functions or items */
+  size_t n;            /* number of functions or items */
   const rush_type *type;
   rush_value value;    /* new */
-  void *object;        /* given: host->release gets it */
-  /* host->release gets it when the unit has read the rest, which it may hold; or NULL */
+  void *object;        /* ownership passes to the unit, which calls host->release */
+  /* released with host->release once the unit has read the other fields, which it may own; or
+   * NULL */
   void *owner;
 };
 
-/* Start from a zeroed struct.  Entries may be NULL where it is said. */
+/* Callbacks of the host.  Start from a zeroed struct.  Entries may be NULL only where the comment
+ * says so. */
 typedef struct rush_host {
   size_t struct_bytes; /* sizeof(rush_host) */
   void *user;
-  /* A free name of a function whose scope this is. */
+  /* Resolve a free name of a function that has this scope. */
   rush_status (*name)(void *user, void *scope, const char *name, rush_name *out, rush_error *err);
-  /* An attribute of a RUSH_NAME_OBJECT. */
+  /* Resolve an attribute of a RUSH_NAME_OBJECT. */
   rush_status (*attr)(void *user, void *object, const char *name, rush_name *out, rush_error *err);
-  /* A name in an annotation, "a.b.C"; NULL: unknown. */
+  /* Resolve a name in an annotation, "a.b.C"; *out NULL: unknown. */
   rush_status (*type)(void *user, void *scope, const char *dotted, const rush_type **out,
                       rush_error *err);
-  /* What objects of a class have beyond attributes, constants and methods; `object` is the class's.
-   *  NULL: nothing. */
+  /* Resolve a name of a class beyond its attributes, constants and methods; `object` is the
+   * class's. NULL: there are none. */
   rush_status (*class_attr)(void *user, void *object, const char *name, rush_name *out,
                             rush_error *err);
-  /* The default of a parameter, of its type; UNSET: what the text says, UNSET whose aux is 1: there
-   * is none after all. NULL: always what the text says. */
+  /* Get the default of a parameter, converted to its type.  UNSET: use the default in the text.
+   * UNSET with aux 1: it has no default.  NULL: always use the text. */
   rush_status (*default_value)(void *user, void *scope, const char *name, const rush_type *type,
                                rush_value *out, rush_error *err);
-  /* A call of RUSH_NAME_HOST_CALL at run time; *result is new and of `type`. */
+  /* Run a RUSH_NAME_HOST_CALL; *result is new and has type `type`. */
   rush_status (*call)(void *user, void *object, const rush_value *args, size_t n,
                       const rush_type *type, rush_value *result, rush_error *err);
-  /* Objects and scopes that the unit was given. */
+  /* Release an object or scope whose ownership passed to the unit. */
   void (*release)(void *user, void *object);
   bool gives_user; /* the unit owns `user`: release(user, user) is its last call */
+  /* Resolve a call of a RUSH_NAME_OBJECT with n_args arguments.  NULL: objects cannot be called. */
+  rush_status (*called)(void *user, void *object, size_t n_args, rush_name *out, rush_error *err);
+  /* Resolve a block that is left to the host, below a RUSH_NAME_OBJECT; `text` is the block as a
+   * function.  NULL: blocks cannot be left to it. */
+  rush_status (*block)(void *user, void *object, const char *text, rush_name *out,
+                       rush_error *err);
 } rush_host;
 
-/* What a callback returns when it fails: fills err (may be NULL) with a Python exception's class (a
- * static string) and a message, which is copied.  Returns status. */
+/* Set the error of a failing callback: err (may be NULL) gets a Python exception's class (a static
+ * string) and a message, which is copied.  Returns status. */
 RUSH_API rush_status rush_host_fail(rush_error *err, rush_status status, const char *type,
                                     const char *message);
 
 /* -- Units ------------------------------------------------------------------------------------- */
 
-/* The host is copied; `user` lives as long as the unit.  When it is refused, a given `user` stays
- * the caller's. */
+/* Create a unit.  The host struct is copied; `user` must live as long as the unit.  On failure, a
+ * `user` with gives_user remains the caller's. */
 RUSH_API rush_status rush_unit_create(rush_context *c, const rush_host *host, rush_unit **out,
                                       rush_error *err) RUSH_CHECKED;
 RUSH_API rush_unit *rush_unit_retain(rush_unit *u);
 RUSH_API void rush_unit_release(rush_unit *u);
-/* A file's text, from its line 1 (first_line: the number of the text's first line); copied. */
+/* Add a file's text (first_line: the number of the text's first line); it is copied. */
 RUSH_API rush_status rush_unit_add_source(rush_unit *u, const char *file, const char *text,
                                           size_t n_bytes, uint32_t first_line, rush_source **out,
                                           rush_error *err) RUSH_CHECKED;
 
 typedef struct rush_function_def {
   size_t struct_bytes;
-  /* qualified, "__torch__.pkg.f", made unique when it is taken; of a method its own, "forward" */
+  /* qualified, "__torch__.pkg.f", made unique if it exists; for a method its own name, "forward" */
   const char *name;
   rush_source *source;
-  uint32_t line;         /* of the first decorator or of "def", as counted in the source */
-  void *scope;           /* for host->name, type and default_value; given: host->release gets it */
+  uint32_t line;         /* of the first decorator or of "def", numbered as in the source */
+  void *scope;           /* for host->name, type and default_value; ownership passes to the unit */
   const rush_type *self; /* the class of a method, or NULL */
   bool is_static;        /* a method without self */
-  bool is_hook;          /* a function of the class that no name finds: rush_class_add_hook */
+  bool is_hook;          /* a function of the class that no name resolves to: rush_class_add_hook */
   bool is_declared_only; /* an interface's method: no body */
-  bool is_class_method;  /* a method whose first parameter is the class: called on objects */
-  rush_source *signature; /* where the signature is read instead (an overload's), or NULL */
+  bool is_class_method;  /* a method whose first parameter is the class; called on objects */
+  rush_source *signature; /* read the signature from here instead (an overload's), or NULL */
   uint32_t signature_line;
-  const char *drop_body; /* calls raise this text; NULL: the body counts */
+  const char *drop_body; /* calls raise this text instead of running the body; NULL: run the body */
 } rush_function_def;
 #define RUSH_FUNCTION_DEF_INIT                                                                 \
   {                                                                                            \
@@ -152,22 +164,23 @@ typedef struct rush_function_def {
       NULL                                                                                     \
   }
 
-/* Declares: the signature is read.  Calls compile the body, or rush_function_compile does, with all
- * that was declared meanwhile; one that failed can be tried again. */
+/* Declare a function: only its signature is read.  The body is compiled by the first call or by
+ * rush_function_compile, and can use everything that was declared until then; if that fails, it can
+ * be tried again. */
 RUSH_API rush_status rush_unit_define(rush_unit *u, const rush_function_def *def,
                                       rush_function **out, rush_error *err) RUSH_CHECKED;
 RUSH_API rush_status rush_function_compile(rush_function *f, rush_error *err) RUSH_CHECKED;
-/* The functions of a text, "def" behind "def", with the qualified names prefix + name: all are
- * declared, then compiled.  They know each other by name, before the host is asked.  `scope` is
- * given, as in rush_function_def, and released before this returns.  On failure nothing is added.
- * */
+/* Define the functions of a text (only "def"s), with the qualified names prefix + name: all are
+ * declared, then compiled.  They find each other by name before the host is asked.  Ownership of
+ * `scope` passes as in rush_function_def; it is released before this returns.  On failure nothing
+ * is added. */
 RUSH_API rush_status rush_unit_define_text(rush_unit *u, rush_source *source, const char *prefix,
                                            void *scope, rush_error *err) RUSH_CHECKED;
-/* Function i of all that rush_unit_define_text added, in order; NULL: there are fewer. */
+/* Return function i of all that rush_unit_define_text added, in order; NULL: there are fewer. */
 RUSH_API rush_function *rush_unit_text_function(rush_unit *u, size_t i);
-/* The unit that a function is of: borrowed. */
+/* Return the unit of a function, borrowed. */
 RUSH_API rush_unit *rush_function_unit(const rush_function *f);
-/* Positional and named arguments; options may be NULL.  *result is new. */
+/* Call a function with positional and named arguments; options may be NULL.  *result is new. */
 RUSH_API rush_status rush_function_call(rush_function *f, const rush_value *args, size_t n_args,
                                         const rush_named_value *named, size_t n_named,
                                         const rush_call_options *options, rush_value *result,
@@ -178,29 +191,29 @@ typedef struct rush_argument {
   const char *name;
   const rush_type *type;
   bool has_default, keyword_only;
-  int32_t fixed_len; /* of a list that one number may stand for, else 0 */
-  bool is_inferred; /* a Tensor because nothing says what it is */
+  int32_t fixed_len; /* length of a list that one number may be passed for, else 0 */
+  bool is_inferred; /* a Tensor because it has no annotation */
 } rush_argument;
-/* Parameters (a method's self is one). */
+/* Parameters (including a method's self). */
 RUSH_API size_t rush_function_n_args(const rush_function *f);
 RUSH_API bool rush_function_arg(const rush_function *f, size_t i, rush_argument *out);
-/* May parameter i be an undefined tensor, a RUSH_TAG_TENSOR that is NULL?  Operators refuse these:
- * it may when it is only given back. */
+/* True if parameter i may be an undefined tensor, a RUSH_TAG_TENSOR that is NULL.  Operators refuse
+ * these, so it may be undefined only if the function does nothing but return it. */
 RUSH_API bool rush_function_takes_undefined(rush_function *f, size_t i);
-/* May a call draw random numbers?  Compiles the body. */
+/* True if a call may draw random numbers.  Compiles the body. */
 RUSH_API bool rush_function_is_random(rush_function *f);
-/* NULL while it is not annotated and the body not compiled. */
+/* Return the result type; NULL while it is not annotated and the body is not compiled. */
 RUSH_API const rush_type *rush_function_result(const rush_function *f);
-/* RUSH_DUMP_GRAPH, RUSH_DUMP_SCHEMA, RUSH_DUMP_OPTIMIZED, RUSH_DUMP_BYTECODE; new text
+/* Make a text: RUSH_DUMP_GRAPH, RUSH_DUMP_SCHEMA, RUSH_DUMP_OPTIMIZED or RUSH_DUMP_BYTECODE; new
  * (rush_free_text). */
 RUSH_API rush_status rush_function_dump(rush_function *f, rush_dump what, char **out,
                                         rush_error *err) RUSH_CHECKED;
-/* A new module whose method "forward" is the function. */
+/* Make a module whose method "forward" is the function; *out is new. */
 RUSH_API rush_status rush_function_module(rush_function *f, rush_module **out,
                                           rush_error *err) RUSH_CHECKED;
 
-/* A function whose graph is this text, in PyTorch's notation: free (self NULL), or a method whose
- * first input is the object. constants[n_constants] are the tensors of `%c : Tensor =
+/* Define a function by its graph, a text in PyTorch's notation: a free function (self NULL), or a
+ * method whose first input is the object. constants[n_constants] are the tensors of `%c : Tensor =
  * prim::Constant[value=<Tensor>]()`, in order.  The graph is verified. */
 RUSH_API rush_status rush_unit_define_graph(rush_unit *u, const char *name, const rush_type *self,
                                             const char *graph, const rush_value *constants,
@@ -209,34 +222,33 @@ RUSH_API rush_status rush_unit_define_graph(rush_unit *u, const char *name, cons
 
 /* -- Tracing ----------------------------------------------------------------------------------- */
 
-/* From begin to end every call of an operator (rush_op_call, rush_op_run) and of a program's
- * function that this thread makes in the context is recorded, and becomes a function of the inputs.
- *  Values are told apart by identity: tensors, and lists, tuples and dicts of them. A tensor that
- *  neither came in nor was given by a recorded call is a constant.  Numbers that recorded operators
- *  gave (aten::size ...) stay
- * values as long as the rush_value is handed on as it is; what C code computes of them is a
- * constant.  Functions of programs stay calls. Views, and operators that write, mean what they mean
- * when they run again. */
+/* Tracing.  Every call of an operator (rush_op_call, rush_op_run) and of a program's function that
+ * this thread makes in the context between begin and end is recorded, and becomes a function of the
+ * inputs. Values are identified by identity: tensors, and lists, tuples and dicts of them. A tensor
+ * that is neither an input nor the result of a recorded call is a constant.  Numbers that recorded
+ * operators returned (aten::size ...) remain values while the same rush_value is passed on; numbers
+ * that C code computes from them are constants.  Calls of programs' functions remain calls. Views,
+ * and operators that write, keep their meaning when the trace runs. */
 typedef struct rush_trace rush_trace;
-/* names may be NULL, and so may each of them.  One thread; traces of other threads or nested ones
- * do not disturb it. */
+/* Begin a trace.  `names` may be NULL, and so may each name.  For one thread; traces of other
+ * threads and nested traces are independent. */
 RUSH_API rush_status rush_trace_begin(rush_context *c, const rush_value *inputs,
                                       const char *const *names, size_t n, rush_trace **out,
                                       rush_error *err) RUSH_CHECKED;
-/* The end, and of the trace too, also when it fails: *out, new, is a module whose forward takes n
- * inputs and gives the output, or a tuple where there are several.  The thread that began it. */
+/* End a trace and release it, also on failure: *out, new, is a module whose forward takes n inputs
+ * and returns the output, or a tuple of several.  Call it on the thread that began the trace. */
 RUSH_API rush_status rush_trace_end(rush_trace *t, const rush_value *outputs, size_t n_outputs,
                                     rush_module **out, rush_error *err) RUSH_CHECKED;
 RUSH_API void rush_trace_cancel(rush_trace *t); /* NULL: nothing */
 
 /* -- Recorders --------------------------------------------------------------------------------- */
 
-/* A trace whose calls the host sees itself, because another library runs them: the host reports
- * each one, and the recorder builds the graph.  Values are numbers from 1 on that the recorder
- * gave; 0 is none.  Every function that takes a recorder locks its unit.
+/* A trace whose calls the host observes itself, because another library runs them: the host reports
+ * each call, and the recorder builds the graph.  Values are numbers from 1 on, assigned by the
+ * recorder; 0 is none.  Every function that takes a recorder locks its unit.
  *
  * Types are texts in PyTorch's notation, "Float(2, 3, strides=[3, 1], requires_grad=0,
- * device=cpu)". Places are the host's frames, innermost first, "f.py(7): f\n" each; NULL: nowhere.
+ * device=cpu)". Places are the host's frames, innermost first, "f.py(7): f\n" each; NULL: unknown.
  * Names and numbers of values follow PyTorch's tracer. */
 typedef struct rush_recorder rush_recorder;
 typedef struct rush_graph rush_graph; /* backend.h */
@@ -256,18 +268,19 @@ RUSH_API rush_status rush_recorder_constant(rush_recorder *r, rush_value value, 
                                             const char *where, uint32_t *out,
                                             rush_error *err) RUSH_CHECKED;
 
-typedef struct rush_recorded { /* one node; zero what does not apply */
+typedef struct rush_recorded { /* one node; leave fields that do not apply zero */
   size_t struct_bytes;
   const char *kind;      /* "aten::add", "prim::TupleUnpack", "prim::CallMethod" ... */
   rush_function *callee; /* of prim::CallFunction; for "^Name", the function that calls the host */
   const char *method;    /* of prim::CallMethod, whose first input is the submodule */
-  const char *host_attrs, *host_scalars; /* what text shows of a call of the host: "^Name[a](s)" */
+  const char *host_attrs, *host_scalars; /* how a call of the host is printed: "^Name[a](s)" */
   const uint32_t *inputs;
   size_t n_inputs;
-  const char *const *types; /* of the outputs; NULL, also one of them: as the inputs' types say */
+  /* types of the outputs; NULL, also for a single one: as the inputs' types determine */
+  const char *const *types;
   size_t n_outputs;
   const char *where;
-  uint32_t after; /* place the node behind what gives this value; 0: at the end */
+  uint32_t after; /* put the node after the one that makes this value; 0: at the end */
 } rush_recorded;
 #define RUSH_RECORDED_INIT                                                                 \
   {                                                                                        \
@@ -276,26 +289,28 @@ typedef struct rush_recorded { /* one node; zero what does not apply */
 /* Add a node; outputs[n_outputs] receives its values. */
 RUSH_API rush_status rush_recorder_add(rush_recorder *r, const rush_recorded *node,
                                        uint32_t *outputs, rush_error *err) RUSH_CHECKED;
-/* Give a value a debug name; an older value of that name gets another. */
+/* Set a value's debug name; an older value of that name is renamed. */
 RUSH_API rush_status rush_recorder_set_name(rush_recorder *r, uint32_t value, const char *name,
                                             rush_error *err) RUSH_CHECKED;
-/* Leave out n numbers of values: where PyTorch's tracer has values that the host did not record. */
+/* Skip n value numbers, for values that PyTorch's tracer has and the host did not record. */
 RUSH_API void rush_recorder_skip(rush_recorder *r, uint32_t n);
 /* Begin a call of the submodule at `path`, which becomes a method, or (NULL) a task. */
 RUSH_API rush_status rush_recorder_open(rush_recorder *r, const char *path,
                                         rush_error *err) RUSH_CHECKED;
-/* End it.  A task that gave `result` is a future from here on: *out; else *out is 0. */
+/* End the call begun by rush_recorder_open.  For a task that returned `result`, *out is the future;
+ * else *out is 0. */
 RUSH_API rush_status rush_recorder_close(rush_recorder *r, uint32_t result, uint32_t *out,
                                          rush_error *err) RUSH_CHECKED;
-/* End the trace, which returns `output`: unused nodes go, calls of submodules become methods.
- * *n_functions: how many there are, callees first, the traced function last. */
+/* End the trace, which returns `output`: unused nodes are removed, calls of submodules become
+ * methods. *n_functions is their number; callees come first, the traced function last. */
 RUSH_API rush_status rush_recorder_finish(rush_recorder *r, uint32_t output, size_t *n_functions,
                                           rush_error *err) RUSH_CHECKED;
 /* Copy the graph of function i, to compare it with another trace's: values are numbered in order,
- * types without shapes.  Before rush_recorder_define.  New (backend.h: graph_release). */
+ * types have no shapes.  Call it before rush_recorder_define.  *out is new (backend.h:
+ * graph_release). */
 RUSH_API rush_status rush_recorder_graph(rush_recorder *r, size_t i, rush_graph **out,
                                          rush_error *err) RUSH_CHECKED;
-/* Define the functions in the unit, once: *out is the method `name` of the class, or a free
+/* Define the functions in the unit; call it once. *out is the method `name` of the class, or a free
  * function, whose name is made unique. */
 RUSH_API rush_status rush_recorder_define(rush_recorder *r, const char *name, rush_function **out,
                                           rush_error *err) RUSH_CHECKED;
@@ -322,7 +337,7 @@ typedef enum rush_type_kind {
   RUSH_TYPE_DICT,
   RUSH_TYPE_TUPLE,
   RUSH_TYPE_UNION,
-  RUSH_TYPE_FUTURE, /* have elements */
+  RUSH_TYPE_FUTURE, /* these have elements */
   RUSH_TYPE_CLASS,
   RUSH_TYPE_INTERFACE,
   RUSH_TYPE_ENUM,
@@ -332,37 +347,36 @@ typedef enum rush_type_kind {
 RUSH_API rush_type_kind rush_type_kind_of(const rush_type *t);
 RUSH_API size_t rush_type_n_elems(const rush_type *t);
 RUSH_API const rush_type *rush_type_elem(const rush_type *t, size_t i);
-/* Qualified name of a class, interface, enum or NamedTuple, or NULL. */
+/* Return the qualified name of a class, interface, enum or NamedTuple, or NULL. */
 RUSH_API const char *rush_type_name(const rush_type *t);
-/* Field i of a NamedTuple, or NULL. */
+/* Return the name of field i of a NamedTuple, or NULL. */
 RUSH_API const char *rush_type_field(const rush_type *t, size_t i);
 RUSH_API bool rush_type_is_subtype(const rush_type *t, const rush_type *of);
-/* "List[int]" (annotation) or "int[]"; new text (rush_free_text). */
+/* Print a type: "List[int]" (annotation) or "int[]"; *out is new (rush_free_text). */
 RUSH_API rush_status rush_type_to_text(rush_context *c, const rush_type *t, bool annotation,
                                        char **out, rush_error *err) RUSH_CHECKED;
-/* A kind without elements, or a container of elems[n]. */
+/* Make a type: a kind without elements, or a container of elems[n]. */
 RUSH_API rush_status rush_unit_make_type(rush_unit *u, rush_type_kind kind,
                                          const rush_type *const *elems, size_t n,
                                          const rush_type **out, rush_error *err) RUSH_CHECKED;
-/* The type that an annotation's text means in a scope (borrowed). */
+/* Resolve an annotation's text in a scope (borrowed). */
 RUSH_API rush_status rush_unit_parse_type(rush_unit *u, const char *text, void *scope,
                                           const rush_type **out, rush_error *err) RUSH_CHECKED;
-/* A value's own type. */
+/* Get the type of a value. */
 RUSH_API rush_status rush_unit_type_of(rush_unit *u, rush_value v, const rush_type **out,
                                        rush_error *err) RUSH_CHECKED;
-/* The smallest type above both, or NULL. */
+/* Return the smallest common supertype, or NULL. */
 RUSH_API const rush_type *rush_unit_unify(rush_unit *u, const rush_type *a, const rush_type *b);
-/* The class of that qualified name, or NULL. */
+/* Return the class of that qualified name, or NULL. */
 RUSH_API const rush_type *rush_unit_find_type(rush_unit *u, const char *qualified);
-/* The value as the type, with the conversions of a call; *out is new.  RUSH_EARGUMENT: it does not
- * fit. */
+/* Convert a value to the type, as a call does; *out is new.  RUSH_EARGUMENT: it does not fit. */
 RUSH_API rush_status rush_type_convert(rush_context *c, const rush_type *t, rush_value v,
                                        rush_value *out, rush_error *err) RUSH_CHECKED;
 
 /* -- Classes ----------------------------------------------------------------------------------- */
 
 typedef enum rush_class_kind {
-  RUSH_CLASS_SCRIPT,    /* attributes are what __init__ sets */
+  RUSH_CLASS_SCRIPT,    /* its attributes are those that __init__ sets */
   RUSH_CLASS_INTERFACE,
   RUSH_CLASS_MODULE,
   RUSH_CLASS_MODULE_INTERFACE,
@@ -370,9 +384,9 @@ typedef enum rush_class_kind {
   RUSH_CLASS_NAMED_TUPLE
 } rush_class_kind;
 
-typedef enum rush_container { /* a module that is walked over while compiling */
+typedef enum rush_container { /* a module that is iterated over at compile time */
   RUSH_CONTAINER_NONE,
-  RUSH_CONTAINER_MODULE_LIST, /* Sequential too */
+  RUSH_CONTAINER_MODULE_LIST, /* and Sequential */
   RUSH_CONTAINER_MODULE_DICT,
   RUSH_CONTAINER_PARAMETER_LIST,
   RUSH_CONTAINER_PARAMETER_DICT
@@ -380,10 +394,10 @@ typedef enum rush_container { /* a module that is walked over while compiling */
 
 typedef struct rush_class_def {
   size_t struct_bytes;
-  const char *name; /* qualified; made unique when it is taken */
+  const char *name; /* qualified; made unique if it exists */
   rush_class_kind kind;
   rush_container container;
-  void *object;     /* for host->class_attr; given: host->release gets it; or NULL */
+  void *object;     /* for host->class_attr, or NULL; ownership passes to the unit */
 } rush_class_def;
 #define RUSH_CLASS_DEF_INIT                                                    \
   {                                                                            \
@@ -392,10 +406,10 @@ typedef struct rush_class_def {
 
 enum { RUSH_ATTR_PARAMETER = 1, RUSH_ATTR_BUFFER = 2 };
 
-/* Methods are added by rush_unit_define. */
+/* Add a class; add its methods with rush_unit_define. */
 RUSH_API rush_status rush_unit_add_class(rush_unit *u, const rush_class_def *def,
                                          const rush_type **out, rush_error *err) RUSH_CHECKED;
-/* A class that could not be completed: its name finds nothing from now on. */
+/* Forget a class that could not be completed: its name is unknown from now on. */
 RUSH_API void rush_unit_forget_class(rush_unit *u, const rush_type *t);
 RUSH_API rush_status rush_class_add_attr(rush_unit *u, const rush_type *t, const char *name,
                                          const rush_type *type, unsigned flags,
@@ -408,51 +422,52 @@ RUSH_API rush_status rush_class_add_property(rush_unit *u, const rush_type *t, c
                                              rush_error *err) RUSH_CHECKED;
 RUSH_API rush_status rush_class_add_hook(rush_unit *u, const rush_type *t, rush_function *f,
                                          bool pre, rush_error *err) RUSH_CHECKED;
-/* A member of an enum: all ints, all floats or all strings. */
+/* Add a member to an enum; all members are ints, all floats or all strings. */
 RUSH_API rush_status rush_class_add_member(rush_unit *u, const rush_type *t, const char *name,
                                            rush_value v, rush_error *err) RUSH_CHECKED;
-/* A field of a NamedTuple; default_value may be NULL. */
+/* Add a field to a NamedTuple; default_value may be NULL. */
 RUSH_API rush_status rush_class_add_field(rush_unit *u, const rush_type *t, const char *name,
                                           const rush_type *type, const rush_value *default_value,
                                           rush_error *err) RUSH_CHECKED;
-/* Attributes in order; NULL behind the last.  A script class's are there once its __init__ is
- * compiled. */
+/* Return attribute i, in order; NULL after the last.  A script class has its attributes once its
+ * __init__ is compiled. */
 RUSH_API const char *rush_class_attr(const rush_type *t, size_t i, const rush_type **type,
                                      unsigned *flags);
 RUSH_API rush_function *rush_class_method(const rush_type *t, const char *name); /* or NULL */
 RUSH_API const char *rush_class_method_name(const rush_type *t,
-                                            size_t i); /* NULL behind the last */
-/* A module class's hooks of forward, in the order in which they run (`pre`: before it); NULL behind
- * the last.  Calls of methods do not run them: who stands for the module does, as PyTorch's
- * Module.__call__. */
+                                            size_t i); /* NULL after the last */
+/* Return hook i of a module class's forward, in the order in which they run (`pre`: before
+ * forward); NULL after the last.  Calls of methods do not run hooks; the host must call them, as
+ * PyTorch's Module.__call__ does. */
 RUSH_API rush_function *rush_class_hook(const rush_type *t, size_t i, bool pre);
-/* Compile __init__ of a script class, and so complete it. */
+/* Compile __init__ of a script class, which completes the class. */
 RUSH_API rush_status rush_class_complete(const rush_type *t, rush_error *err) RUSH_CHECKED;
-/* The class's member of that name (borrowed), or UNSET. */
+/* Return the class's member of that name (borrowed), or UNSET. */
 RUSH_API rush_value rush_class_member(const rush_type *t, const char *name);
 
-/* An object without attributes yet, which rush_object_set_attr sets: new. */
+/* Create an object without attributes; set them with rush_object_set_attr.  *out is new. */
 RUSH_API rush_status rush_object_create(rush_context *c, const rush_type *t, rush_value *out,
                                         rush_error *err) RUSH_CHECKED;
-/* An object of a class in C, "__torch__.torch.classes.quantized.LinearPackedParamsBase", from the
- * state that archives have of it: new. */
+/* Create an object of a class implemented in C,
+ * "__torch__.torch.classes.quantized.LinearPackedParamsBase", from its state in archives.  *out is
+ * new. */
 RUSH_API rush_status rush_custom_create(rush_context *c, const char *name, rush_value state,
                                         rush_value *out, rush_error *err) RUSH_CHECKED;
-/* An object's class; NULL when it has none of this unit. */
+/* Return an object's class; NULL if it is not of a unit. */
 RUSH_API const rush_type *rush_object_type(rush_value object);
-/* A module around an object of the unit, which saves, prints and is called like a loaded one: new.
- * */
+/* Make a module from an object of the unit; it is saved, printed and called like a loaded one.
+ * *out is new. */
 RUSH_API rush_status rush_module_of_object(rush_unit *u, rush_value object, rush_module **out,
                                            rush_error *err) RUSH_CHECKED;
-/* The result of a future that a call returned, or its task's error: new. */
+/* Get the result of a future that a call returned, or fail with its task's error.  *out is new. */
 RUSH_API rush_status rush_future_result(rush_context *c, rush_value future, rush_value *out,
                                         rush_error *err) RUSH_CHECKED;
-/* Is it a future that the program made with torch.jit._awaitable? */
+/* True if the future was made with torch.jit._awaitable by the program. */
 RUSH_API bool rush_future_is_awaitable(rush_value future);
-/* A future that has its result, to be given to a program: new. */
+/* Create a future that already has its result, to pass to a program.  *out is new. */
 RUSH_API rush_status rush_future_create(rush_context *c, rush_value result, rush_value *out,
                                         rush_error *err) RUSH_CHECKED;
-/* A NamedTuple from its items: new. */
+/* Create a NamedTuple from its items.  *out is new. */
 RUSH_API rush_status rush_named_tuple_create(rush_context *c, const rush_type *t,
                                              const rush_value *items, size_t n, rush_value *out,
                                              rush_error *err) RUSH_CHECKED;

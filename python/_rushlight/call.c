@@ -1,102 +1,31 @@
-/* A call of compiled code, from Python's arguments to Python's result; and small things that many
- * files say. */
+/* call.c -- a call of compiled code, from Python's arguments to Python's result; and small
+ * functions that many files use. */
 #include "limits.h"
 #include "script.h"
 
 #include <string.h>
 
-/* -- Errors ------------------------------------------------------------------------------------ */
-
-PyObject *py_raise(py_state *state, rush_error *err)
-{
-  PyObject *type = NULL;
-
-  if (PyErr_Occurred()) { /* a callback into Python failed: that is the better story */
-    rush_error_clear(err);
-    return NULL;
-  }
-  if (err->status == RUSH_ENOMEM) {
-    type = PyExc_MemoryError;
-  } else if (err->status == RUSH_ECANCELLED) {
-    type = state->cancelled;
-  } else if (err->type && state->errors &&
-             (type = PyDict_GetItemString(state->errors, err->type)) != NULL) {
-    PyErr_Clear();
-  } else if (err->type && strcmp(err->type, "Error") == 0) {
-    type = state->error;
-  } else if (err->type) {
-    PyObject *builtins = PyEval_GetBuiltins();
-    type = builtins ? PyDict_GetItemString(builtins, err->type) : NULL;
-    if (!type || !PyExceptionClass_Check(type))
-      type = NULL;
-  }
-  if (!type)
-    type = PyExc_RuntimeError;
-  const char *message = err->message ? err->message : rush_status_name(err->status);
-  if (err->traceback)
-    PyErr_Format(type, "%s%s%s\n", err->traceback,
-                 err->type && strcmp(err->type, "Error") == 0 ? "" : "RuntimeError: ", message);
-  else
-    PyErr_Format(type, "%s",
-                 message); /* what it quotes of a file may be no UTF-8: replaced there */
-  rush_error_clear(err);
-  return NULL;
-}
-
-/* -- Texts, lists, statuses -------------------------------------------------------------------- */
-
-PyObject *py_text_steal(py_state *st, char *text)
-{
-  PyObject *o = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
-
-  rush_free_text(st->context, text);
-  return o;
-}
-
-PyObject *py_text_or_raise(py_state *st, rush_status status, char *text, rush_error *err)
-{
-  return status == RUSH_OK ? py_text_steal(st, text) : py_raise(st, err);
-}
-
-PyObject *py_done(py_state *st, rush_status status, rush_error *err)
-{
-  if (status != RUSH_OK)
-    return py_raise(st, err);
-  Py_RETURN_NONE;
-}
-
-int py_append_steal(PyObject *list, PyObject *item)
-{
-  int result = item ? PyList_Append(list, item) : -1;
-
-  Py_XDECREF(item);
-  return result;
-}
-
-PyTypeObject *py_add_type(PyObject *m, PyType_Spec *spec)
-{
-  PyTypeObject *t = (PyTypeObject *)PyType_FromModuleAndSpec(m, spec, NULL);
-
-  if (t && PyModule_AddType(m, t) < 0)
-    Py_CLEAR(t);
-  return t;
-}
-
 /* -- Arguments --------------------------------------------------------------------------------- */
+
+int py_args_alloc(py_args *out, size_t n_args, size_t n_named)
+{
+  memset(out, 0, sizeof(*out));
+  out->args = PyMem_Calloc(n_args + 1, sizeof(*out->args));
+  out->named = PyMem_Calloc(n_named + 1, sizeof(*out->named));
+  if (out->args && out->named)
+    return 0;
+  py_args_free(out);
+  PyErr_NoMemory();
+  return -1;
+}
 
 int py_args_convert(py_call *call, PyObject *const *args, size_t n_args, PyObject *kwnames,
                     py_args *out)
 {
   size_t n_named = kwnames ? (size_t)PyTuple_GET_SIZE(kwnames) : 0;
 
-  memset(out, 0, sizeof(*out));
-  out->args = PyMem_Calloc(n_args + 1, sizeof(*out->args));
-  out->named = PyMem_Calloc(n_named + 1, sizeof(*out->named));
-  if (!out->args || !out->named) {
-    py_args_free(out);
-    PyErr_NoMemory();
+  if (py_args_alloc(out, n_args, n_named) < 0)
     return -1;
-  }
   for (size_t i = 0; i < n_args + n_named; i++) {
     rush_value v;
     if (py_to_value(call, args[i], &v) < 0) {
@@ -124,84 +53,6 @@ void py_args_free(py_args *a)
   memset(a, 0, sizeof(*a));
 }
 
-/* -- torch's state around a call --------------------------------------------------------------- */
-
-int py_set_random_state(PyObject *o, const char *method, const char *bytes)
-{
-  PyObject *torch = PyImport_ImportModule("torch"), *r = NULL;
-  PyObject *dtype = torch ? PyObject_GetAttrString(torch, "uint8") : NULL;
-  PyObject *make = torch ? PyObject_GetAttrString(torch, "frombuffer") : NULL;
-  PyObject *array = make ? PyByteArray_FromStringAndSize(bytes, RUSH_GENERATOR_STATE_BYTES) : NULL;
-  PyObject *args = array ? PyTuple_Pack(1, array) : NULL,
-           *kwargs = dtype ? Py_BuildValue("{s:O}", "dtype", dtype) : NULL;
-  PyObject *tensor = args && kwargs ? PyObject_Call(make, args, kwargs) : NULL;
-
-  if (tensor)
-    r = PyObject_CallMethod(o, method, "O", tensor);
-  Py_XDECREF(r);
-  Py_XDECREF(tensor);
-  Py_XDECREF(kwargs);
-  Py_XDECREF(args);
-  Py_XDECREF(array);
-  Py_XDECREF(make);
-  Py_XDECREF(dtype);
-  Py_XDECREF(torch);
-  return r ? 0 : -1;
-}
-
-/* torch's random state around a call that may draw numbers, so that torch.manual_seed counts. */
-int py_sync_generator(py_state *st, bool into_torch)
-{
-  PyObject *torch = PyImport_ImportModule("torch");
-  rush_error err = RUSH_ERROR_INIT;
-  char bytes[RUSH_GENERATOR_STATE_BYTES];
-  PyObject *state = NULL;
-  Py_buffer b;
-  int result = -1;
-
-  if (!torch)
-    return -1;
-  if (into_torch) {
-    if (rush_generator_get_state(st->context, bytes, &err) != RUSH_OK) {
-      py_raise(st, &err);
-      goto done;
-    }
-    result = py_set_random_state(torch, "set_rng_state", bytes);
-    goto done;
-  }
-  PyObject *tensor = PyObject_CallMethod(torch, "get_rng_state", NULL);
-  state = tensor ? PyObject_CallMethod(tensor, "numpy", NULL) : NULL;
-  Py_XDECREF(tensor);
-  if (!state || PyObject_GetBuffer(state, &b, PyBUF_SIMPLE) < 0)
-    goto done;
-  result = 0;
-  if (rush_generator_set_state(st->context, b.buf, (size_t)b.len, &err) != RUSH_OK) {
-    py_raise(st, &err);
-    result = -1;
-  }
-  PyBuffer_Release(&b);
-done:
-  Py_XDECREF(state);
-  Py_DECREF(torch);
-  return result;
-}
-
-py_grad_mode py_get_grad_mode(py_state *st)
-{
-  py_grad_mode mode = PY_GRAD_ENABLED;
-  PyObject *v = NULL;
-
-  if (py_find_torch(st)) {
-    v = PyObject_CallNoArgs(st->torch_grad_enabled);
-    mode = v == Py_False ? PY_GRAD_OFF : PY_GRAD_ENABLED;
-  } else if (PyContextVar_Get(st->grad_mode, Py_None, &v) == 0 && v != Py_None) {
-    mode = v == Py_True ? PY_GRAD_EXPLICIT : PY_GRAD_OFF;
-  }
-  PyErr_Clear();
-  Py_XDECREF(v);
-  return mode;
-}
-
 bool py_args_require_grad(const py_call *call)
 {
   for (size_t i = 0; i < call->n_seen; i++)
@@ -210,9 +61,9 @@ bool py_args_require_grad(const py_call *call)
   return false;
 }
 
-/* Where torch is imported a call may record whenever torch would.  Without torch one records if
- * gradients were asked for: an argument requires grad, or it is inside enable_grad(), or (found
- * later, by records_in_training) the module is in training mode. */
+/* Set whether the call records.  With torch imported a call may record whenever torch would.
+ * Without torch it records if gradients were requested: an argument requires grad, or it is inside
+ * enable_grad(), or (found later, by records_in_training) the module is in training mode. */
 static void choose_gradients(const py_call *call, rush_call_options *options)
 {
   const py_grad_mode mode = py_get_grad_mode(call->state);
@@ -234,8 +85,8 @@ static bool is_training(rush_value object)
   return training;
 }
 
-/* True if the module that is called, or one among the arguments, is in training mode.  Waits for
- * locks: without the GIL. */
+/* True if the called module, or one among the arguments, is in training mode.  Waits for locks,
+ * without the GIL. */
 static bool records_in_training(const py_callee *c, const py_args *a)
 {
   bool training = !c->function && is_training(c->module ? rush_module_value(c->module) : c->object);
@@ -266,8 +117,8 @@ static rush_status run_callee(const py_callee *c, const py_args *a, rush_call_op
                           a->n_named, options, result, err);
 }
 
-/* The callee's buffers into the options: new values, for free_buffers.  0, or -1 with an exception
- * set. */
+/* Put the callee's buffers into the options: new values, for free_buffers.  Returns 0, or -1 with
+ * an exception set. */
 static int convert_buffers(py_call *call, const py_callee *c, rush_call_options *options)
 {
   const Py_ssize_t n = c->buffers ? PyTuple_GET_SIZE(c->buffers) : 0;
@@ -329,4 +180,24 @@ done:
   py_args_free(a);
   py_call_end(call);
   return out;
+}
+
+int py_hooked_call(py_state *st, PyObject *callee, const char *method, PyObject *const *args,
+                   size_t n_args, PyObject *kwnames, PyObject **out)
+{
+  PyObject *list = PyTuple_New((Py_ssize_t)n_args), *named = PyDict_New();
+
+  for (size_t i = 0; list && i < n_args; i++)
+    PyTuple_SET_ITEM(list, (Py_ssize_t)i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; named && kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
+    if (PyDict_SetItem(named, PyTuple_GET_ITEM(kwnames, i), args[n_args + (size_t)i]) < 0)
+      Py_CLEAR(named);
+  *out = list && named ? PyObject_CallFunction(st->call_hook, "OzOO", callee, method, list, named)
+                       : NULL;
+  Py_XDECREF(list);
+  Py_XDECREF(named);
+  if (*out != Py_NotImplemented)
+    return 1;
+  Py_CLEAR(*out);
+  return 0;
 }

@@ -1,5 +1,5 @@
-/* Values across the border between Python and the library, both ways; tensors come in by
- * tensor_in.c. */
+/* convert.c -- converts values between Python and the library, both ways; tensor_in.c converts
+ * incoming tensors. */
 #include "exchange.h"
 #include "rushlight/script.h"
 
@@ -49,7 +49,7 @@ static const char *const device_names[] = {
   "cpu",    "cuda",  "mkldnn", "opengl", "opencl", "ideep", "hip", "fpga", "maia", "xla",
   "vulkan", "metal", "xpu",    "mps",    "meta",   "hpu",   "ve",  "lazy", "ipu",  "mtia"};
 
-/* A device of torch's: "cpu", "cpu:0". */
+/* Convert a device of torch's: "cpu", "cpu:0". */
 static int device_to_value(PyObject *o, rush_value *out)
 {
   PyObject *type = PyObject_GetAttrString(o, "type");
@@ -221,21 +221,14 @@ static int dict_to_value(py_call *call, PyObject *o, int depth, rush_value *out)
 
 /* -- Values out -------------------------------------------------------------------------------- */
 
-rush_status py_clone(py_state *st, rush_value v, rush_value *out, rush_error *err)
-{
-  size_t n;
-
-  return rush_op_call(st->context, "aten::clone", &v, 1, NULL, 0, out, 1, &n, err);
-}
-
 PyObject *py_tensor_to_torch(py_state *st, rush_value v)
 {
   if (py_is_quantized(rush_tensor_dtype(v.as.tensor)))
-    return py_through_border("to_torch", py_tensor_wrap(st, v));
+    return py_package_call(st, "to_torch", "(N)", py_tensor_wrap(st, v));
   if (rush_tensor_layout(v.as.tensor) != 0)
-    return py_through_border("sparse_to_torch", py_tensor_wrap(st, v));
+    return py_package_call(st, "sparse_to_torch", "(N)", py_tensor_wrap(st, v));
   if (rush_tensor_is_meta(v.as.tensor))
-    return py_through_border("meta_to_torch", py_tensor_wrap(st, v));
+    return py_package_call(st, "meta_to_torch", "(N)", py_tensor_wrap(st, v));
   if (rush_tensor_is_read_only(v.as.tensor)) { /* torch would write to it */
     rush_error err = RUSH_ERROR_INIT;
     rush_value copy;
@@ -284,24 +277,7 @@ static PyObject *tensor_out(py_call *call, rush_value v)
   return array;
 }
 
-static PyObject *object_out(py_call *call, rush_value v, PyTypeObject *type)
-{
-  py_object *o = (py_object *)type->tp_alloc(type, 0);
-
-  if (o) {
-    o->value = rush_value_retain(v);
-    o->state = call->state;
-  }
-  return (PyObject *)o;
-}
-
-PyObject *py_object_wrap(py_state *st, rush_value v)
-{
-  py_call call = {.state = st};
-  return object_out(&call, v, st->object_type);
-}
-
-/* The Python class of a scripted one (borrowed), or NULL. */
+/* Return the Python class of a scripted one (borrowed), or NULL. */
 static PyObject *class_of(py_state *st, rush_value v)
 {
   const char *name = st->classes ? rush_value_class(v) : NULL;
@@ -315,11 +291,11 @@ static PyObject *enum_out(py_call *call, rush_value v)
   rush_value of;
 
   return cls ? PyObject_GetAttrString(cls, rush_enum_name(v, &of))
-             : object_out(call, v, call->state->enum_type);
+             : py_value_wrap(call->state, call->state->enum_type, v);
 }
 
-/* An instance of the Python class with the same attributes, as PyTorch gives it; modules and
- * futures as the wrapper makes them. */
+/* Make an instance of the Python class with the same attributes, as PyTorch does; the wrapper makes
+ * modules and futures. */
 static PyObject *instance_out(py_call *call, rush_value v)
 {
   py_state *st = call->state;
@@ -327,7 +303,7 @@ static PyObject *instance_out(py_call *call, rush_value v)
   PyObject *o;
 
   if (!cls) {
-    o = object_out(call, v, st->object_type);
+    o = py_value_wrap(call->state, st->object_type, v);
     if (!o || !st->wrap_object || (v.tag != RUSH_TAG_OBJECT && v.tag != RUSH_TAG_FUTURE))
       return o;
     const char *kind = v.tag != RUSH_TAG_FUTURE      ? "object"
@@ -445,8 +421,8 @@ static PyObject *device_out(py_call *call, rush_value v)
   return device;
 }
 
-/* A container or an object that stands in another one is converted once, wherever it stands: parts
- * that are shared stay shared, and n lists that hold the one before twice are n lists, not 2^n. */
+/* Convert a container or an object inside another one, once for all its occurrences: shared parts
+ * remain shared, and n lists that hold the one before twice are n lists, not 2^n. */
 static PyObject *part_out(py_call *call, rush_value v, PyObject *(*make)(py_call *, rush_value))
 {
   PyObject *key = NULL, *o = NULL;
@@ -516,7 +492,7 @@ PyObject *py_from_value(py_call *call, rush_value v)
   case RUSH_TAG_STORAGE:
   case RUSH_TAG_FUNCTION:
   case RUSH_TAG_UNSET:
-    return object_out(call, v, call->state->object_type);
+    return py_value_wrap(call->state, call->state->object_type, v);
   }
   PyErr_Format(PyExc_SystemError, "a value with the unknown tag %u", (unsigned)v.tag);
   return NULL;
@@ -524,8 +500,8 @@ PyObject *py_from_value(py_call *call, rush_value v)
 
 /* -- The end of a call ------------------------------------------------------------------------- */
 
-/* A program gave its argument another shape (squeeze_, resize_, set_): torch's tensor gets it too.
- * */
+/* Give torch's tensor the new shape of an argument that the program reshaped (squeeze_, resize_,
+ * set_). */
 static PyObject *reshape_torch(py_call *call, const py_seen *s)
 {
   int n = rush_tensor_n_dims(s->tensor.as.tensor);

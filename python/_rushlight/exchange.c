@@ -1,6 +1,6 @@
-/* DLPack: capsules, and torch's tensors through its C exchange API, which takes tens of nanoseconds
- * a tensor where attributes and capsules take microseconds.  A torch without it, and tensors that
- * it refuses, go the long way. */
+/* exchange.c -- DLPack: capsules, and torch's tensors through its C exchange API, which takes tens
+ * of nanoseconds per tensor where attributes and capsules take microseconds.  If torch lacks it or
+ * refuses a tensor, the slow path is used. */
 #include "exchange.h"
 
 /* DLPack's ABI, version 1 (dlpack.h of the DLPack project). */
@@ -45,14 +45,14 @@ enum { DL_CPU = 1, DL_IS_COPIED = 2 };
 
 /* -- Capsules ---------------------------------------------------------------------------------- */
 
-/* The head of a managed tensor before version 1. */
+/* The first members of a managed tensor before version 1. */
 typedef struct dl_plain {
   dl_tensor tensor;
   void *manager;
   void (*deleter)(struct dl_plain *self);
 } dl_plain;
 
-/* A used capsule has another name: what it held is somebody else's. */
+/* Free a capsule.  A used one has another name: its content belongs to the consumer. */
 static void free_capsule(PyObject *capsule)
 {
   if (PyCapsule_IsValid(capsule, "dltensor")) {
@@ -74,7 +74,7 @@ PyObject *py_dlpack_capsule(py_state *state, rush_tensor *t, bool versioned)
   return PyCapsule_New(managed, versioned ? "dltensor_versioned" : "dltensor", free_capsule);
 }
 
-/* What a consumer asks of __dlpack__. */
+/* A consumer's arguments of __dlpack__. */
 typedef struct dl_request {
   bool versioned, copy;
 } dl_request;

@@ -1,7 +1,7 @@
-/* Freezing: the functions of jit/freezing.py. */
+/* freeze.c -- freezing: the functions of jit/freezing.py. */
 #include "py.h"
 
-/* The texts of a tuple, borrowed from it; NULL with an exception. */
+/* Return the strings in a tuple, borrowed from it; NULL with an exception. */
 static const char **names_of(PyObject *tuple)
 {
   Py_ssize_t n = PyTuple_GET_SIZE(tuple);
@@ -17,7 +17,7 @@ static const char **names_of(PyObject *tuple)
   return out;
 }
 
-/* freeze(module, names, numerics, optimize): optimize without folding when it is None. */
+/* freeze(module, names, numerics, optimize): optimize without folding if it is None. */
 PyObject *py_freeze(PyObject *m, PyObject *args)
 {
   py_state *st = PyModule_GetState(m);

@@ -1,16 +1,16 @@
-/* _rushlight/gradient.c -- connects recorded results to torch's autograd. What a call recorded
- * becomes one autograd.Function (rushlight/gradients.py) over the call's inputs, so that torch sees
- * a single node and runs our gradients in its backward pass. Views of arguments become torch's
- * views, and tensors that the program wrote to become results. It also implements the host that a
- * program's own backward() asks for leaves and gives gradients to. */
+/* _rushlight/gradient.c -- connects recorded results to torch's autograd. A recorded call becomes
+ * one autograd.Function (rushlight/gradients.py) over the call's inputs, so that torch sees a
+ * single node and runs our gradients in its backward pass. Views of arguments become torch's views,
+ * and tensors that the program wrote to become results. It also implements the gradient host, which
+ * provides and receives gradients of leaves for a program's own backward(). */
 #include "py.h"
 
 #include <string.h>
 
 /* -- Results of recorded calls ----------------------------------------------------------------- */
 
-/* Are the results to be torch's?  As tensors go out. */
-static bool goes_to_torch(py_call *call)
+/* True if the results become torch's tensors. */
+static bool runs_in_torch(py_call *call)
 {
   return call->saw_torch || (!call->saw_ours && !call->saw_numpy && py_find_torch(call->state));
 }
@@ -23,7 +23,7 @@ static bool is_known(const py_call *call, const rush_tensor *t)
   return false;
 }
 
-/* The argument of torch's that t is a view of, or NULL. */
+/* Return the argument of torch's that t is a view of, or NULL. */
 static const py_seen *viewed(const py_call *call, const rush_tensor *t)
 {
   const rush_tensor *base = rush_tensor_base(t);
@@ -48,8 +48,8 @@ static int append_tensor(py_state *st, PyObject *list, rush_value v)
   return result;
 }
 
-/* 1 if the container or object was met before in this walk, else 0; -1 with an exception set.
- * Without, n lists that hold the one before twice would be walked 2^n times. */
+/* Return 1 if the container or object was visited before in this walk, else 0; -1 with an exception
+ * set. Without this, n lists that hold the one before twice would be visited 2^n times. */
 static int was_met(PyObject *met, rush_value v)
 {
   if (v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_TUPLE && v.tag != RUSH_TAG_DICT &&
@@ -64,7 +64,7 @@ static int was_met(PyObject *met, rush_value v)
   return found;
 }
 
-/* The tensors in v that were recorded; `leaves` those that only require grad. */
+/* Collect the tensors in v that were recorded; in `leaves` those that only require grad. */
 static int collect(py_call *call, rush_value v, PyObject *met, int depth, PyObject *list,
                    PyObject *leaves)
 {
@@ -101,8 +101,8 @@ static int collect(py_call *call, rush_value v, PyObject *met, int depth, PyObje
   return 0;
 }
 
-/* True if something in v requires grad, or may: after *most values the walk ends.  Mostly nothing
- * does, and nothing is to be done. */
+/* True if something in v requires grad, or may: the walk ends after *most values.  Mostly there is
+ * none, and nothing to do. */
 static bool requires_grad(rush_value v, size_t *most)
 {
   if (v.tag == RUSH_TAG_TENSOR)
@@ -129,7 +129,7 @@ static bool concerns(const py_call *call, const rush_value *values, size_t n)
   return false;
 }
 
-/* A view of an argument is torch's view of it. */
+/* Make a view of an argument torch's view of it. */
 static int connect_view(py_call *call, rush_value v, const py_seen *s)
 {
   const rush_tensor *t = v.as.tensor;
@@ -191,8 +191,9 @@ static bool overlap(const py_seen *a, const py_seen *b)
   return p < q + m && q < p + n;
 }
 
-/* The program wrote to a tensor of torch's: what it saved of others on the same memory, which have
- * storages of their own here, is gone too, and a gradient that needs it is refused. */
+/* Update versions of torch's tensors that the program wrote to: saved tensors on the same memory,
+ * which have separate storages here, are no longer valid, and a gradient that needs them is
+ * refused. */
 static void touch_aliases(py_call *call)
 {
   for (size_t i = 0; i < call->n_seen; i++) {
@@ -205,7 +206,7 @@ static void touch_aliases(py_call *call)
   }
 }
 
-/* Arguments of torch's that the program wrote to: they are results too. */
+/* Collect arguments of torch's that the program wrote to: they are results too. */
 static PyObject *written(py_call *call, PyObject *list)
 {
   PyObject *dirty = PyList_New(0);
@@ -223,8 +224,7 @@ static PyObject *written(py_call *call, PyObject *list)
   return dirty;
 }
 
-/* The object of torch's that a leaf stands for, new; NULL without an exception: nobody knows one.
- * */
+/* Return torch's object for a leaf, new; NULL without an exception: there is none. */
 static PyObject *object_of(py_call *call, rush_tensor *t)
 {
   py_state *st = call->state;
@@ -243,7 +243,7 @@ static PyObject *object_of(py_call *call, rush_tensor *t)
                                                                             : NULL;
 }
 
-/* What the module shows for its parameters is known from then on. */
+/* Register the objects that the module returns for its parameters. */
 static void look_at_parameters(PyObject *owner)
 {
   PyObject *list = owner ? PyObject_CallMethod(owner, "parameters", NULL) : NULL;
@@ -254,7 +254,7 @@ static void look_at_parameters(PyObject *owner)
   Py_XDECREF(all);
 }
 
-/* A leaf that nobody in Python knows yet. */
+/* Make an object for a leaf that has none in Python. */
 static PyObject *new_leaf(py_call *call, rush_value v)
 {
   PyObject *o = py_tensor_to_torch(call->state, v);
@@ -319,8 +319,8 @@ static PyObject *leaves_of(py_state *st, PyObject *list)
   return leaves;
 }
 
-/* Results (all of `list`) as tensors of torch's with a grad_fn; they are what the call's conversion
- * gives for them. */
+/* Make results (all of `list`) torch's tensors with a grad_fn; the call's conversion returns
+ * them. */
 static int connect(py_call *call, PyObject *owner, PyObject *list, PyObject *dirty)
 {
   PyObject *leaves =
@@ -328,9 +328,9 @@ static int connect(py_call *call, PyObject *owner, PyObject *list, PyObject *dir
       ? NULL
       : leaves_of(call->state, list); /* torch's versions are watched from here on */
   PyObject *objects = leaves ? objects_of(call, owner, leaves) : NULL;
-  PyObject *module = objects ? PyImport_ImportModule("rushlight.gradients") : NULL;
-  PyObject *made =
-    module ? PyObject_CallMethod(module, "connect", "OOOO", list, leaves, objects, dirty) : NULL;
+  PyObject *made = objects ? py_package_call(call->state, "connect", "(OOOO)", list, leaves,
+                                             objects, dirty)
+                           : NULL;
   int result =
     made && PyList_Check(made) && PyList_GET_SIZE(made) == PyList_GET_SIZE(list) ? 0 : -1;
 
@@ -341,14 +341,13 @@ static int connect(py_call *call, PyObject *owner, PyObject *list, PyObject *dir
   }
   Py_XDECREF(leaves);
   Py_XDECREF(objects);
-  Py_XDECREF(module);
   Py_XDECREF(made);
   return result;
 }
 
 int py_connect(py_call *call, PyObject *owner, const rush_value *values, size_t n)
 {
-  if (!concerns(call, values, n) || !goes_to_torch(call))
+  if (!concerns(call, values, n) || !runs_in_torch(call))
     return 0;
   PyObject *list = PyList_New(0), *leaves = PyList_New(0), *met = PySet_New(NULL);
   int result = list && leaves && met ? 0 : -1;
@@ -383,7 +382,7 @@ int py_connect(py_call *call, PyObject *owner, const rush_value *values, size_t 
 
 /* -- Gradients that a program asks for --------------------------------------------------------- */
 
-/* The leaf's tensor of torch's, new, or NULL; an exception may be set. */
+/* Return the leaf's tensor of torch's, new, or NULL; an exception may be set. */
 static PyObject *torch_leaf(const py_gradient_host *h, rush_value leaf)
 {
   PyObject *o = h->call->state->torch_tensor ? object_of(h->call, leaf.as.tensor) : NULL;
@@ -416,7 +415,7 @@ static rush_status get_grad(void *user, rush_value leaf, bool *known, rush_value
   return st;
 }
 
-/* The gradient as torch's, new, with a history where it was recorded. */
+/* Convert the gradient to torch's, new, with a history if it was recorded. */
 static PyObject *grad_out(py_gradient_host *h, rush_value grad)
 {
   if (!rush_tensor_is_recorded(grad.as.tensor))
@@ -430,7 +429,7 @@ static PyObject *grad_out(py_gradient_host *h, rush_value grad)
   return o;
 }
 
-/* What leads on from there is torch's. */
+/* Add a gradient; from there on torch continues. */
 static rush_status add_grad(void *user, rush_value leaf, rush_value grad, bool create_graph,
                             bool retain_graph, bool *known, rush_error *err)
 {
@@ -586,7 +585,7 @@ PyObject *py_from_torch(PyObject *m, PyObject *o)
   return out;
 }
 
-/* Someone wrote to a tensor's memory behind our back. */
+/* Record a write to a tensor's memory that the library did not make. */
 PyObject *py_touch(PyObject *m, PyObject *o)
 {
   py_state *st = PyModule_GetState(m);

@@ -1,6 +1,7 @@
-/* The extension module: its functions, its state, its callbacks from the library. */
+/* init.c -- the extension module: its functions, its state, its callbacks from the library. */
 #include "ir.h"
 #include "limits.h"
+#include "operator.h"
 #include "script.h"
 
 #include <string.h>
@@ -15,238 +16,6 @@ PyObject *py_method_signature(PyObject *m, PyObject *args);
 PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs);
 PyObject *py_compile(PyObject *m, PyObject *args);
 PyObject *py_set_module_class(PyObject *m, PyObject *type);
-
-/* -- Single operators -------------------------------------------------------------------------- */
-
-#define MAX_RESULTS 16
-
-static void release_results(rush_value *results, size_t n)
-{
-  for (size_t i = 0; i < n; i++)
-    rush_value_release(results[i]);
-}
-
-/* What a call gave, released: nothing, an object, a tuple. */
-static PyObject *py_results(py_call *call, rush_value *results, size_t n, bool as_tuple)
-{
-  PyObject *out = NULL;
-
-  if (!as_tuple && n <= 1) {
-    out = n == 0 ? Py_NewRef(Py_None) : py_from_value(call, results[0]);
-  } else {
-    out = PyTuple_New((Py_ssize_t)n);
-    for (size_t i = 0; out && i < n; i++) {
-      PyObject *item = py_from_value(call, results[i]);
-      if (!item)
-        Py_CLEAR(out);
-      else
-        PyTuple_SET_ITEM(out, (Py_ssize_t)i, item);
-    }
-  }
-  release_results(results, n);
-  return out;
-}
-
-/* Call an operator; where no argument says what kind of tensors the results are, they are ours if
- * `ours`. */
-static PyObject *run_operator(py_state *st, const char *name, PyObject *const *args, size_t n_args,
-                              PyObject *kwnames, bool ours)
-{
-  rush_value results[MAX_RESULTS];
-  rush_error err = RUSH_ERROR_INIT;
-  py_call call = {.state = st};
-  py_limits limits = {0};
-  PyObject *out = NULL;
-  rush_status status;
-  size_t n = 0;
-  py_args a;
-
-  if (py_args_convert(&call, args, n_args, kwnames, &a) < 0) {
-    py_call_end(&call);
-    return NULL;
-  }
-  call.saw_ours |= ours && !call.saw_torch && !call.saw_numpy;
-  rush_call_options options = RUSH_CALL_OPTIONS_INIT;
-  /* Views of our tensors are recorded in any case: one that requires nothing yet may be written to
-   * with something that does. */
-  options.record_gradients =
-    (call.saw_ours || py_args_require_grad(&call)) && py_get_grad_mode(st) != PY_GRAD_OFF;
-  py_limits_begin(&limits, st, NULL, &options);
-  Py_BEGIN_ALLOW_THREADS status =
-    rush_op_call_with(st->context, name, a.args, a.n_args, a.named, a.n_named, &options, results,
-                      MAX_RESULTS, &n, &err);
-  Py_END_ALLOW_THREADS
-  py_limits_end(&limits, st);
-  if (status != RUSH_OK)
-    py_raise(st, &err);
-  else if (!options.record_gradients || py_connect(&call, NULL, results, n) == 0)
-    out = py_results(&call, results, n, false);
-  else
-    release_results(results, n);
-  if (out && py_call_writes(&call) < 0)
-    Py_CLEAR(out);
-  py_args_free(&a);
-  py_call_end(&call);
-  return out;
-}
-
-PyObject *py_operator(py_state *st, const char *name, PyObject *const *args, size_t n_args,
-                      PyObject *kwnames)
-{
-  return run_operator(st, name, args, n_args, kwnames, false);
-}
-
-static PyObject *call_named(PyObject *m, PyObject *const *args, Py_ssize_t n_args,
-                            PyObject *kwnames, bool ours)
-{
-  const char *name = n_args > 0 && PyUnicode_Check(args[0]) ? PyUnicode_AsUTF8(args[0]) : NULL;
-
-  if (!name) {
-    if (!PyErr_Occurred())
-      PyErr_SetString(PyExc_TypeError,
-                      "call_operator(name, *args, **kwargs) takes the operator's name first");
-    return NULL;
-  }
-  return run_operator(PyModule_GetState(m), name, args + 1, (size_t)n_args - 1, kwnames, ours);
-}
-
-PyObject *py_call_operator(PyObject *m, PyObject *const *args, Py_ssize_t n_args, PyObject *kwnames)
-{
-  return call_named(m, args, n_args, kwnames, false);
-}
-
-static PyObject *py_call_function(PyObject *m, PyObject *const *args, Py_ssize_t n_args,
-                                  PyObject *kwnames)
-{
-  return call_named(m, args, n_args, kwnames, true);
-}
-
-static PyObject *py_gradients(PyObject *m, PyObject *arg)
-{
-  py_state *st = PyModule_GetState(m);
-  const char *name = PyUnicode_AsUTF8(arg), *inputs, *takes;
-  rush_error err = RUSH_ERROR_INIT;
-  size_t n = 0;
-
-  if (!name)
-    return NULL;
-  if (rush_op_n_gradients(st->context, name, &n, &err) != RUSH_OK)
-    return py_raise(st, &err);
-  PyObject *out = PyList_New((Py_ssize_t)n);
-  for (size_t i = 0; out && i < n; i++) {
-    if (rush_op_gradient(st->context, name, i, &inputs, &takes, &err) != RUSH_OK) {
-      Py_DECREF(out);
-      return py_raise(st, &err);
-    }
-    PyObject *item = Py_BuildValue("(ss)", inputs, takes);
-    if (!item)
-      Py_CLEAR(out);
-    else
-      PyList_SET_ITEM(out, (Py_ssize_t)i, item);
-  }
-  return out;
-}
-
-static PyObject *run_gradient(py_call *call, const char *name, size_t i, PyObject *values,
-                              PyObject *inputs)
-{
-  rush_value results[MAX_RESULTS];
-  rush_error err = RUSH_ERROR_INIT;
-  py_args a, b;
-  PyObject *out = NULL;
-
-  if (py_args_convert(call, &PyTuple_GET_ITEM(values, 0), (size_t)PyTuple_GET_SIZE(values), NULL,
-                      &a) < 0)
-    return NULL;
-  if (py_args_convert(call, &PyTuple_GET_ITEM(inputs, 0), (size_t)PyTuple_GET_SIZE(inputs), NULL,
-                      &b) < 0) {
-    py_args_free(&a);
-    return NULL;
-  }
-  rush_status status;
-  Py_BEGIN_ALLOW_THREADS status = rush_op_gradient_run(call->state->context, name, i, a.args,
-                                                       a.n_args, b.args, b.n_args, results, &err);
-  Py_END_ALLOW_THREADS
-  if (status != RUSH_OK)
-    py_raise(call->state, &err);
-  else
-    out = py_results(call, results, b.n_args, true);
-  py_args_free(&a);
-  py_args_free(&b);
-  return out;
-}
-
-static PyObject *py_call_gradient(PyObject *m, PyObject *args)
-{
-  py_call call = {.state = PyModule_GetState(m)};
-  const char *name;
-  Py_ssize_t i;
-  PyObject *values, *inputs;
-
-  if (!PyArg_ParseTuple(args, "snO!O!", &name, &i, &PyTuple_Type, &values, &PyTuple_Type, &inputs))
-    return NULL;
-  if (i < 0 || PyTuple_GET_SIZE(inputs) > MAX_RESULTS)
-    return PyErr_Format(PyExc_ValueError, "%s has no such gradient", name);
-  PyObject *out = run_gradient(&call, name, (size_t)i, values, inputs);
-  py_call_end(&call);
-  return out;
-}
-
-static PyObject *py_operator_shape(PyObject *m, PyObject *const *args, Py_ssize_t n_args,
-                                   PyObject *kwnames)
-{
-  py_state *st = PyModule_GetState(m);
-  const char *name = n_args > 1 && PyUnicode_Check(args[0]) ? PyUnicode_AsUTF8(args[0]) : NULL;
-  rush_value result = {.tag = RUSH_TAG_NONE};
-  rush_error err = RUSH_ERROR_INIT;
-  py_call call = {.state = st};
-  PyObject *out = NULL;
-  rush_status status;
-  py_args a;
-
-  if (!name) {
-    if (!PyErr_Occurred())
-      PyErr_SetString(
-        PyExc_TypeError,
-        "operator_shape(name, symbolic, *args, **kwargs) takes the operator's name first");
-    return NULL;
-  }
-  if (py_args_convert(&call, args + 2, (size_t)n_args - 2, kwnames, &a) == 0) {
-    status = rush_op_shape(st->context, name, a.args, a.n_args, a.named, a.n_named,
-                           args[1] == Py_True, &result, &err);
-    if (status != RUSH_OK)
-      py_raise(st, &err);
-    else
-      out = py_from_value(&call, result);
-    rush_value_release(result);
-    py_args_free(&a);
-  }
-  py_call_end(&call);
-  return out;
-}
-
-static PyObject *py_has_operator(PyObject *m, PyObject *arg)
-{
-  const char *name = PyUnicode_AsUTF8(arg);
-
-  if (!name)
-    return NULL;
-  return PyBool_FromLong(rush_op_exists(((py_state *)PyModule_GetState(m))->context, name));
-}
-
-static PyObject *py_operator_schemas(PyObject *m, PyObject *const *args, Py_ssize_t n_args)
-{
-  py_state *st = PyModule_GetState(m);
-  rush_error err = RUSH_ERROR_INIT;
-  const char *name = n_args > 0 ? PyUnicode_AsUTF8(args[0]) : NULL;
-  char *text;
-
-  if (n_args > 0 && !name)
-    return NULL;
-  if (rush_op_schemas(st->context, name, &text, &err) != RUSH_OK)
-    return py_raise(st, &err);
-  return py_text_steal(st, text);
-}
 
 /* -- Settings ---------------------------------------------------------------------------------- */
 
@@ -405,8 +174,8 @@ static PyObject *py_compile_counters(PyObject *m, PyObject *unused)
     (unsigned long long)n.interpreted, "functions", (unsigned long long)n.functions);
 }
 
-/* Raise OSError's class with errno and filename if nothing can be found at the path (bytes).  0, or
- * -1. */
+/* Raise OSError's class with errno and filename if there is nothing at the path (bytes).  Returns
+ * 0, or -1. */
 static int check_path(PyObject *path)
 {
   struct stat s;
@@ -420,7 +189,7 @@ static int check_path(PyObject *path)
   return -1;
 }
 
-/* Operators and passes of a shared object, in the module's context. */
+/* Load operators and passes of a shared object into the module's context. */
 static PyObject *py_load_plugin(PyObject *m, PyObject *arg)
 {
   py_state *st = PyModule_GetState(m);
@@ -472,7 +241,8 @@ static PyObject *py_load_value(PyObject *m, PyObject *args, PyObject *kwargs)
 
 /* -- Callbacks --------------------------------------------------------------------------------- */
 
-/* print() of a program goes to sys.stdout; an exception there is raised when the call returns. */
+/* Print to sys.stdout for print() of a program; an exception there is raised when the call
+ * returns. */
 static void print_to_python(void *user, const char *text, size_t n_bytes)
 {
   PyGILState_STATE gil = PyGILState_Ensure();
@@ -500,7 +270,8 @@ static void warn_to_python(void *user, const char *text)
 /* -- The module -------------------------------------------------------------------------------- */
 
 static PyStructSequence_Field dtype_fields[] = {
-    {"name", "as torch names it"}, {"number", "PyTorch's ScalarType"}, {NULL, NULL}};
+    {"name", "as torch names it"}, {"number", "PyTorch's ScalarType"},
+    {"scalar_type", "PyTorch's name of that: Float, Long"}, {NULL, NULL}};
 static PyStructSequence_Desc dtype_desc = {"rushlight.dtype", "A data type.", dtype_fields, 2};
 
 static PyObject *dtype_repr(PyObject *self)
@@ -517,16 +288,18 @@ static int add_dtypes(PyObject *m, py_state *st)
   }
   if (!st->dtype_type || PyModule_AddObjectRef(m, "dtype", (PyObject *)st->dtype_type) < 0)
     return -1;
-  for (int d = 0; d < 30; d++) {
+  for (int d = 0; d < RUSH_N_DTYPES; d++) {
     const char *name = rush_dtype_name((rush_dtype)d);
     PyObject *o = name ? PyStructSequence_New(st->dtype_type) : NULL;
     if (!name)
       continue;
     PyObject *text = PyUnicode_FromString(name), *number = PyLong_FromLong(d);
-    if (!o || !text || !number)
+    PyObject *scalar_type = PyUnicode_FromString(rush_dtype_scalar_type((rush_dtype)d));
+    if (!o || !text || !number || !scalar_type)
       return -1;
     PyStructSequence_SetItem(o, 0, text);
     PyStructSequence_SetItem(o, 1, number);
+    PyStructSequence_SetItem(o, 2, scalar_type);
     st->dtypes[d] = o;
     if (PyModule_AddObjectRef(m, name, o) < 0)
       return -1;
@@ -574,6 +347,8 @@ static PyMethodDef functions[] = {
    "method_signature(module, method): its inputs and outputs"},
   {"method_code", py_method_code, METH_VARARGS,
    "method_code(module, method): its text, and the constants in it"},
+  {"future_result", py_future_result, METH_O,
+   "what a Future (a ScriptObject) holds; raises what its task raised"},
   {"set_error", py_set_error, METH_VARARGS,
    "set_error(name, class): what errors of that class are raised as"},
   {"freeze", py_freeze, METH_VARARGS,
@@ -589,6 +364,8 @@ static PyMethodDef functions[] = {
    "call_operator(...), whose results are rushlight tensors where no argument is a tensor"},
   {"_register_operator", py_register_operator, METH_VARARGS,
    "library.py's: an operator whose kernel is a Python function"},
+  {"_set_package", py_set_package, METH_O,
+   "_set_package(find): find(name) is what the package has of that name for the extension"},
   {"_set_size_class", py_set_size_class, METH_O, "the class of shapes"},
   {"gradients", py_gradients, METH_O,
    "an operator's gradient formulas: (inputs, what it takes) as names with spaces between"},
@@ -658,7 +435,7 @@ static PyMethodDef functions[] = {
   {"register_types", py_register_types, METH_O, "classes of types by kind"},
   {NULL, NULL, 0, NULL}};
 
-/* The context lives until the process ends: tensors handed out may outlive the module object. */
+/* The context lives until the process ends: returned tensors may outlive the module object. */
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, module_exec}, {0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                         .m_name = "rushlight._rushlight",

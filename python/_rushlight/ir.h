@@ -7,40 +7,40 @@
 
 enum { PY_GRAPH, PY_BLOCK, PY_NODE, PY_VALUE, PY_TYPE }; /* py_state.ir_types */
 
-typedef struct py_ir { /* of all five */
+typedef struct py_ir { /* of all five types */
   PyObject_HEAD
-  PyObject *graph; /* of blocks, nodes and values: whose they are */
+  PyObject *graph; /* of blocks, nodes and values: their graph */
   py_state *state;
   /* rush_graph (owned), rush_block, rush_node, rush_graph_value, rush_type (owned) */
   const void *p;
 } py_ir;
 
-/* What such an object stands for. */
+/* The handle of such an object. */
 #define G(o) ((rush_graph *)(uintptr_t)((py_ir *)(o))->p)
 #define B(o) ((const rush_block *)((py_ir *)(o))->p)
 #define N(o) ((const rush_node *)((py_ir *)(o))->p)
 #define V(o) ((const rush_graph_value *)((py_ir *)(o))->p)
 #define ST(o) (((py_ir *)(o))->state)
 #define API(o) (ST(o)->api)
-/* The graph's object of a graph, block, node or value. */
+/* The graph's object for a graph, block, node or value. */
 #define GRAPH(o) (((py_ir *)(o))->graph ? ((py_ir *)(o))->graph : (o))
 
-/* Objects of one graph; `of` is the graph's, or of anything in it.  New; None for NULL. */
+/* Make an object of one graph; `of` is the graph's, or any object in it.  New; None for NULL. */
 PyObject *py_ir_make(py_state *st, int kind, PyObject *graph, const void *p);
 PyObject *py_ir_node(PyObject *of, const rush_node *n);
 PyObject *py_ir_value(PyObject *of, const rush_graph_value *v);
 PyObject *py_ir_block(PyObject *of, const rush_block *b);
-/* Is the node, value or block still there?  0, or -1 with an exception set. */
+/* Check that the node, value or block is live.  Returns 0, or -1 with an exception set. */
 int py_ir_live(PyObject *o);
 #define LIVE(o)              \
   do {                       \
     if (py_ir_live(o) < 0)   \
       return NULL;           \
   } while (0)
-/* What an argument of that kind stands for; NULL with an exception set. */
+/* Return the handle of an argument of that kind; NULL with an exception set. */
 const void *py_ir_want(PyObject *of, PyObject *o, int kind);
 
-/* The types of the five, and methods that several have. */
+/* The five types, and methods that several have. */
 void py_ir_dealloc(PyObject *self);
 PyObject *py_ir_compare(PyObject *a, PyObject *b, int op);
 Py_hash_t py_ir_hash(PyObject *self);
@@ -60,7 +60,7 @@ PyObject *py_find_node(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *py_find_all(PyObject *self, PyObject *args, PyObject *kwargs);
 
 PyObject *py_graph_steal(py_state *st, rush_graph *g);
-/* NULL: no memory. */
+/* steals t; NULL: memory ran out */
 PyObject *py_type_steal(py_state *st, const rush_type *t);
 PyObject *py_parse_ir(PyObject *m, PyObject *args, PyObject *kwargs);
 int py_add_ir_types(PyObject *m, py_state *st);

@@ -14,7 +14,7 @@ static const rush_block *block_in(PyObject *o)
   return Py_TYPE(o) == ST(o)->ir_types[PY_GRAPH] ? API(o)->graph_block(G(o)) : B(o);
 }
 
-/* Nodes of a block (or of a graph's) at the moment of the call, as an iterator: they may be moved
+/* Return an iterator over a snapshot of the nodes of a block (or of a graph's): they may be moved
  * or destroyed meanwhile. */
 PyObject *py_block_nodes(PyObject *self, PyObject *unused)
 {
@@ -370,7 +370,7 @@ static PyObject *node_attr_names(PyObject *self, PyObject *unused)
   return list;
 }
 
-/* The kind of an attribute as torch's kindOf says it, or None. */
+/* Return the kind of an attribute as in torch's kindOf, or None. */
 static PyObject *node_attr_kind(PyObject *self, PyObject *arg)
 {
   const char *name = PyUnicode_AsUTF8(arg);

@@ -1,6 +1,6 @@
-/* _rushlight/ir_tools.c -- alias questions, moves and pattern matching of graphs, as functions of
- * the module. Results of an analysis are a capsule; matches are dicts by the pattern's names. A
- * Python callback that raises stops the matching and its exception is what the caller gets. */
+/* _rushlight/ir_tools.c -- alias queries, moves and pattern matching of graphs, as functions of the
+ * module. Results of an analysis are a capsule; matches are dicts by the pattern's names. A Python
+ * callback that raises stops the matching, and the caller gets its exception. */
 #include "ir.h"
 
 static void free_aliases(PyObject *capsule)
@@ -29,8 +29,8 @@ PyObject *py_alias_analyse(PyObject *m, PyObject *graph)
   return capsule;
 }
 
-/* alias_query(capsule, value, other or None, contained): may they share memory; of one value: is it
- * written? */
+/* alias_query(capsule, value, other or None, contained): True if they may share memory; without
+ * other: if the value is written. */
 PyObject *py_alias_query(PyObject *m, PyObject *args)
 {
   py_state *st = PyModule_GetState(m);
@@ -82,7 +82,7 @@ static int put_pair(PyObject *dict, PyObject *key, PyObject *v)
   return result;
 }
 
-/* What the pattern's values became, by name. */
+/* Return the matched values by the pattern's names. */
 static PyObject *match_dict(const visitor *x, const rush_match *match)
 {
   const rush_backend_api *api = x->st->api;
@@ -138,7 +138,7 @@ PyObject *py_graph_match(PyObject *m, PyObject *args)
   return x.list;
 }
 
-/* graph_rewrite(graph, pattern, by, accept or None): how many */
+/* graph_rewrite(graph, pattern, by, accept or None): returns the number of replacements. */
 PyObject *py_graph_rewrite(PyObject *m, PyObject *args)
 {
   py_state *st = PyModule_GetState(m);

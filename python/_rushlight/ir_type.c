@@ -1,5 +1,5 @@
-/* Types as Python objects.  Their classes (ListType ...) are Python's: rushlight/ir.py registers
- * one for each kind. */
+/* ir_type.c -- types as Python objects.  Their classes (ListType ...) are written in Python:
+ * rushlight/ir.py registers one for each kind. */
 #include "ir.h"
 
 #define T(o) ((const rush_type *)((py_ir *)(o))->p)

@@ -26,7 +26,8 @@ enum {
 
 #define READ(type, from, at) (*(type const *)(const void *)((const char *)(from) + (at)))
 
-/* Bytes of an element by torch's number of the dtype, which is ours; 0: not read here. */
+/* Return the bytes of an element by torch's number of the dtype, which is ours; 0: not supported
+ * here. */
 static size_t item_bytes(unsigned dtype)
 {
   static const uint8_t bytes[16] = {1, 1, 2, 4, 8, 2, 4, 8, 0, 8, 16, 1, 0, 0, 0, 2};
@@ -67,7 +68,7 @@ bool py_layout_read(const py_layout *l, PyObject *o, py_geometry *g)
 
 /* -- The check --------------------------------------------------------------------------------- */
 
-/* Expressions over `t` (torch): tensors that must read right, ... */
+/* Expressions over `t` (torch): tensors that must be read correctly, ... */
 static const char *const readable[] = {"t.empty(3, 5)",
                                        "t.empty(7, 9)[1:, ::2]",
                                        "t.empty(2, 3, 4, 5, dtype=t.bfloat16).permute(3, 0, 2, 1)",
@@ -79,13 +80,13 @@ static const char *const readable[] = {"t.empty(3, 5)",
                                        "t.empty(8, dtype=t.float16)[3:]",
                                        "t.nn.Parameter(t.empty(2))",
                                        "t.empty(2, requires_grad=True)"};
-/* ... and others that must be left alone. */
+/* ... and others that must not be read directly. */
 static const char *const unusual[] = {
     "t._neg_view(t.empty(2))",
     "t.empty(2, dtype=t.complex64).conj()", "t._lazy_clone(t.empty(2))", "t.empty(2).to_sparse()",
     "t.empty(2, device='meta')", "t.empty(1, 1, 1, 1, 1, 2)"};
 
-/* New; NULL, without an exception. */
+/* Evaluate a text; new; NULL, without an exception. */
 static PyObject *evaluate(PyObject *names, const char *text)
 {
   PyObject *o = PyRun_String(text, Py_eval_input, names, names);
@@ -99,7 +100,7 @@ static uint64_t keys_of(PyObject *o)
   return READ(uint64_t, READ(void *, o, OBJECT_IMPL), IMPL_KEYS);
 }
 
-/* The word of a storage that two of torch's own have in common, and is no data pointer. */
+/* Find the word in which two of torch's storages agree, and which is not a data pointer. */
 static bool find_deleter(py_layout *l, PyObject *a, PyObject *b)
 {
   const void *x = READ(void *, READ(void *, a, OBJECT_IMPL), IMPL_STORAGE);

@@ -1,8 +1,8 @@
-/* Operators whose implementation is a Python function: rushlight/library.py registers them through
- * backend.h's table.
+/* library.c -- operators implemented by a Python function: rushlight/library.py registers them
+ * through backend.h's table.
  *
- * The kernel takes the GIL, makes Python objects of the arguments (torch's tensors where torch is
- * imported, else ours, on the same memory), calls the function and converts what it returns.  The
+ * The kernel takes the GIL, makes Python objects of the arguments (torch's tensors if torch is
+ * imported, else ours, on the same memory), calls the function and converts its results.  The
  * function is library.py's, which has checked the number and the types of the results against the
  * schema; it returns a tuple of them. */
 #include "py.h"
@@ -15,8 +15,8 @@ typedef struct py_op {
   uint64_t written;   /* bit i: argument i is written to */
 } py_op;
 
-/* The class of exceptions that a program raises for the pending one: call_fail wants a static name.
- * */
+/* Return the static name of the pending exception's class in programs: call_fail needs a static
+ * name. */
 static const char *static_class(PyObject *type)
 {
   static const char *const names[] = {

@@ -1,8 +1,9 @@
-/* What ends a call early: signals, limits of seconds and bytes, and handles that cancel.
+/* limits.c -- limits that end a call early: signals, limits of seconds and bytes, and handles that
+ * cancel.
  *
- * Signals: Python's handlers run on its main thread, which is inside of the call.  The library asks
- * there now and then (rush_context_set_interrupt), and what a handler raises ends the call.  Taking
- * the GIL to look costs up to a switch interval while other threads run Python, so it is done some
+ * Signals: Python's handlers run on its main thread, which is inside the call.  The library polls
+ * there now and then (rush_context_set_interrupt), and an exception of a handler ends the call.
+ * Taking the GIL costs up to a switch interval while other threads run Python, so this is done some
  * thirty times a second.
  *
  * Limits of a block (`with rushlight.limits(...)`) belong to its thread: they are kept in the
@@ -29,8 +30,8 @@ static bool signal_came(void *user)
   return came;
 }
 
-/* Python's main thread: threading knows, and takes the one that imports it where nobody did before.
- * */
+/* Return Python's main thread, from threading, which uses the importing thread if none was recorded
+ * before. */
 static unsigned long find_main_thread(void)
 {
   PyObject *threading = PyDict_GetItemString(PyImport_GetModuleDict(), "threading"); /* borrowed */
@@ -104,7 +105,7 @@ static PyType_Spec cancel_spec = {"rushlight.Cancel", sizeof(py_cancel), 0, Py_T
 
 /* -- Limits of a call -------------------------------------------------------------------------- */
 
-/* A number of seconds or bytes, or None: 0.  -1 with an exception set. */
+/* Read a number of seconds or bytes, or None: 0.  -1 with an exception set. */
 static int read_limit(PyObject *o, const char *name, double *out)
 {
   const double v = o == Py_None ? 0 : PyFloat_AsDouble(o);
@@ -122,7 +123,7 @@ static int read_limit(PyObject *o, const char *name, double *out)
 
 static double lesser(double a, double b) { return a > 0 && (b <= 0 || a < b) ? a : b; }
 
-/* (seconds, bytes, Cancel or None) of the thread's innermost block (borrowed), or NULL. */
+/* Return (seconds, bytes, Cancel or None) of the thread's innermost block (borrowed), or NULL. */
 static PyObject *block_of_thread(const py_state *st)
 {
   PyObject *dict = st->n_blocks ? PyThreadState_GetDict() : NULL;
@@ -130,7 +131,7 @@ static PyObject *block_of_thread(const py_state *st)
   return dict ? PyDict_GetItem(dict, (PyObject *)st->cancel_type) : NULL;
 }
 
-/* The least of the limits that calls which run brought along, and of the context's. */
+/* Apply the smallest of the byte limits of running calls, and of the context's. */
 static void apply_bytes(py_state *st)
 {
   double least = st->max_bytes;
@@ -202,7 +203,7 @@ PyObject *py_set_limits(PyObject *m, PyObject *args)
   Py_RETURN_NONE;
 }
 
-/* _swap_block(seconds, bytes, cancel) -> the block before, which _swap_block(*block) brings back;
+/* _swap_block(seconds, bytes, cancel) -> the previous block, which _swap_block(*block) restores;
  * None: there was none. */
 PyObject *py_swap_block(PyObject *m, PyObject *args)
 {
@@ -234,7 +235,7 @@ PyObject *py_swap_block(PyObject *m, PyObject *args)
   return before ? before : Py_NewRef(Py_None);
 }
 
-/* A module's max_seconds and max_bytes: closure is the field's offset. */
+/* Return a module's max_seconds or max_bytes: closure is the field's offset. */
 PyObject *py_module_get_limit(PyObject *self, void *offset)
 {
   const double v = *(const double *)(const void *)((const char *)self + (uintptr_t)offset);

@@ -1,18 +1,18 @@
-/* limits.h -- what ends a call early: signals, seconds, bytes, handles that cancel. */
+/* limits.h -- limits that end a call early: signals, seconds, bytes, handles that cancel. */
 #ifndef RUSH_PY_LIMITS_H
 #define RUSH_PY_LIMITS_H
 
 #include "py.h"
 
-/* One call's limits, in a list of those that brought bytes along.  Zero-initialise. */
+/* One call's limits, in a list of those that limit bytes.  Zero-initialise. */
 struct py_limits {
   struct py_limits *next;
-  double most_bytes; /* that the context may have in use meanwhile, or 0 */
+  double most_bytes; /* limit on the context's bytes in use meanwhile, or 0 */
   PyObject *cancel;  /* owned, or NULL */
 };
 
-/* Around a call, with the GIL: fills the options; `owner` (or NULL) is the module or object whose
- * method it is. */
+/* Begin and end the limits of a call, with the GIL: fills the options; `owner` (or NULL) is the
+ * module or object whose method it is. */
 void py_limits_begin(py_limits *l, py_state *st, PyObject *owner, rush_call_options *options);
 void py_limits_end(py_limits *l, py_state *st);
 

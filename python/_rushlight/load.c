@@ -1,4 +1,4 @@
-/* load, and the class of what it gives. */
+/* load.c -- load(), and its class of results. */
 #include "py.h"
 
 PyObject *py_load(PyObject *m, PyObject *args, PyObject *kwargs)

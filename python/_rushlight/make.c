@@ -1,103 +1,16 @@
-/* Tensors made of Python's data: tensor(), as_tensor(), from_dlpack(); and what is taken for a
- * dtype.
+/* make.c -- makes tensors from Python's data: tensor(), as_tensor(), from_dlpack(); and converts
+ * objects that denote dtypes.
  *
  * Nested sequences are read three times, as torch.tensor does: their sizes along the first items,
- * the dtype that all numbers promote to, and the numbers themselves, which are written straight
- * into the new tensor.  Going through a list of the library's values (aten::tensor) was rejected:
- * it wraps integers that do not fit, as TorchScript does. */
+ * the dtype that all numbers promote to, and the numbers themselves, which are written directly
+ * into the new tensor.  Rejected: a list of the library's values (aten::tensor), which wraps
+ * integers that do not fit, as TorchScript does. */
 #include "py.h"
 
 #include <math.h>
 #include <string.h>
 
 #define MAX_DIMS 64
-
-/* -- dtypes ------------------------------------------------------------------------------------ */
-
-/* The dtype of that name, or -1. */
-static int named_dtype(const char *name)
-{
-  for (int d = 0; d < 30; d++) {
-    const char *known = rush_dtype_name((rush_dtype)d);
-    if (known && strcmp(known, name) == 0)
-      return d;
-  }
-  return -1;
-}
-
-static int refuse_dtype(PyObject *o)
-{
-  PyErr_Format(PyExc_TypeError,
-               "dtype: expected a dtype of rushlight, torch or numpy, or a name such as 'float32', "
-               "but got %R of type '%s'",
-               o, Py_TYPE(o)->tp_name);
-  return -1;
-}
-
-/* Python's own types mean what numpy and torch take them for. */
-static int python_dtype(PyObject *o)
-{
-  return o == (PyObject *)&PyBool_Type      ? RUSH_BOOL
-         : o == (PyObject *)&PyLong_Type    ? RUSH_INT64
-         : o == (PyObject *)&PyFloat_Type   ? RUSH_FLOAT64
-         : o == (PyObject *)&PyComplex_Type ? RUSH_COMPLEX128
-                                            : -1;
-}
-
-/* The numpy.dtype that o is, or is the scalar class of (np.float32); new.  NULL without an
- * exception: it is neither. */
-static PyObject *numpy_dtype(PyObject *o)
-{
-  PyObject *numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy"); /* borrowed */
-  PyObject *type = numpy ? PyObject_GetAttrString(numpy, "dtype") : NULL, *made = NULL;
-
-  if (type && PyObject_IsInstance(o, type) == 1) {
-    made = Py_NewRef(o);
-  } else if (type && PyType_Check(o) && PyObject_HasAttrString(o, "dtype")) {
-    made = PyObject_CallOneArg(type, o);
-    PyObject *scalar = made ? PyObject_GetAttrString(made, "type") : NULL;
-    if (scalar != o) /* an abstract class: np.floating */
-      Py_CLEAR(made);
-    Py_XDECREF(scalar);
-  }
-  PyErr_Clear();
-  Py_XDECREF(type);
-  return made;
-}
-
-/* By its name, in the machine's byte order. */
-static int from_numpy_dtype(PyObject *dtype)
-{
-  PyObject *name = PyObject_GetAttrString(dtype, "name"),
-           *native = PyObject_GetAttrString(dtype, "isnative");
-  const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
-  int found = text && native == Py_True ? named_dtype(text) : -1;
-
-  PyErr_Clear();
-  Py_XDECREF(name);
-  Py_XDECREF(native);
-  return found;
-}
-
-int py_dtype_of(py_state *st, PyObject *o)
-{
-  if (Py_IS_TYPE(o, st->dtype_type))
-    return (int)PyLong_AsLong(PyTuple_GET_ITEM(o, 1));
-  int found = python_dtype(o);
-  if (PyUnicode_Check(o)) {
-    const char *text = PyUnicode_AsUTF8(o);
-    PyErr_Clear();
-    found = !text ? -1 : named_dtype(strncmp(text, "torch.", 6) == 0 ? text + 6 : text);
-  } else if (strcmp(Py_TYPE(o)->tp_name, "torch.dtype") == 0 && py_find_torch(st)) {
-    PyObject *number = PyDict_GetItemWithError(st->torch_names, o);
-    found = number ? (int)PyLong_AsLong(number) : -1;
-  } else if (found < 0) {
-    PyObject *dtype = numpy_dtype(o);
-    found = dtype ? from_numpy_dtype(dtype) : -1;
-    Py_XDECREF(dtype);
-  }
-  return found >= 0 ? found : refuse_dtype(o);
-}
 
 /* -- Numbers and sequences --------------------------------------------------------------------- */
 
@@ -113,7 +26,7 @@ typedef struct maker {
 
 typedef enum { IS_OTHER, IS_NUMBER, IS_BOXED, IS_SEQUENCE } data_kind;
 
-/* A tensor of ours or of torch's. */
+/* True for a tensor of ours or of torch's. */
 static bool is_any_tensor(py_state *st, PyObject *o)
 {
   if (Py_IS_TYPE(o, st->tensor_type))
@@ -123,7 +36,7 @@ static bool is_any_tensor(py_state *st, PyObject *o)
   return yes;
 }
 
-/* An array without dimensions, or a scalar of numpy's: it has a dtype and item(). */
+/* True for an array without dimensions, or a scalar of numpy's: it has a dtype and item(). */
 static bool is_boxed(PyObject *o)
 {
   PyObject *n = PyObject_HasAttrString(o, "dtype") && PyObject_HasAttrString(o, "item")
@@ -160,7 +73,7 @@ static int refuse_data(PyObject *o)
   return -1;
 }
 
-/* Sizes, along the first item of each level. */
+/* Get sizes along the first item of each level. */
 static int measure_nesting(maker *m, PyObject *o)
 {
   PyObject *at = Py_NewRef(o);
@@ -182,7 +95,7 @@ static int measure_nesting(maker *m, PyObject *o)
   return at ? 0 : -1;
 }
 
-/* The dtype that both fit in, by PyTorch's rules; -1 with an exception set. */
+/* Return the dtype that both fit in, by PyTorch's rules; -1 with an exception set. */
 static int promote(py_state *st, int a, int b)
 {
   rush_value args[2] = {rush_value_int(a), rush_value_int(b)}, result;
@@ -230,7 +143,7 @@ static int infer_items(maker *m, PyObject *o, int depth)
   return items && found < 0 ? RUSH_FLOAT32 : found;
 }
 
-/* The dtype of a number, or what those of a sequence promote to; -1 with an exception set. */
+/* Return the dtype of a number, or the promoted one of a sequence; -1 with an exception set. */
 static int infer(maker *m, PyObject *o, int depth)
 {
   switch (kind_of(m->st, o)) {
@@ -258,7 +171,7 @@ static int refuse_number(int dtype)
   return -1;
 }
 
-/* Negative numbers wrap around in unsigned dtypes, as far as PyTorch lets them. */
+/* True if v fits.  Negative numbers wrap around in unsigned dtypes, as far as PyTorch allows. */
 static bool int_fits(int dtype, size_t item_bytes, long long v)
 {
   const bool is_signed = dtype != RUSH_UINT8 && dtype < RUSH_UINT16;
@@ -390,8 +303,8 @@ static int fill_tensor(maker *m, PyObject *o, int dim)
   return result;
 }
 
-/* The dtype that numbers are written as on their way to `dtype`: float16, bfloat16 and the like are
- * converted in the end. */
+/* Return the dtype in which numbers are stored before they are converted to `dtype`: float16,
+ * bfloat16 and similar ones are converted at the end. */
 static int written_as(int dtype)
 {
   switch (dtype) {
@@ -414,7 +327,7 @@ static int written_as(int dtype)
   }
 }
 
-/* *v becomes aten::to(*v, dtype, copy=copy). */
+/* Replace *v by aten::to(*v, dtype, copy=copy). */
 static int convert_dtype(py_state *st, rush_value *v, int dtype, bool copy)
 {
   rush_value args[4] = {*v, rush_value_int(dtype), rush_value_bool(false), rush_value_bool(copy)},
@@ -435,7 +348,7 @@ static int convert_dtype(py_state *st, rush_value *v, int dtype, bool copy)
   return 0;
 }
 
-/* A tensor (new) of numbers; dtype -1: what they promote to. */
+/* Make a tensor (new) of numbers; dtype -1: the promoted one. */
 static int from_numbers(py_state *st, PyObject *o, int dtype, rush_value *out)
 {
   maker m = {.st = st};
@@ -464,7 +377,7 @@ static int from_numbers(py_state *st, PyObject *o, int dtype, rush_value *out)
 
 /* -- The functions ----------------------------------------------------------------------------- */
 
-/* Tensors, arrays and whatever has memory of its own: their elements are used in place. */
+/* True for tensors, arrays and other objects with memory: their elements are used in place. */
 static bool has_memory(py_state *st, PyObject *o)
 {
   if (PyLong_Check(o) || PyFloat_Check(o) || PyList_Check(o) || PyTuple_Check(o) ||
@@ -474,7 +387,7 @@ static bool has_memory(py_state *st, PyObject *o)
          (!is_boxed(o) && (PyObject_CheckBuffer(o) || PyObject_HasAttrString(o, "__dlpack__")));
 }
 
-/* Memory of its own, without a history. */
+/* Copy to memory of its own, without a history. */
 static int copy_tensor(py_state *st, rush_value *v, int dtype)
 {
   rush_error err = RUSH_ERROR_INIT;

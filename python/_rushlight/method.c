@@ -1,8 +1,9 @@
-/* The type of bound methods: how a method of a program is called from Python, prepared, and shown.
+/* method.c -- the type of bound methods: calling, preparing and printing a method of a program from
+ * Python.
  *
- * A call goes through call_method.  Exported programs whose arguments or results have classes take
- * a detour through pytree.py, which turns instances into containers and back; all others go
- * straight to call_plain. */
+ * A call goes through call_method.  Exported programs whose arguments or results contain classes
+ * use pytree.py, which converts instances to containers and back; all others use call_plain
+ * directly. */
 #include "script.h"
 #include "ir.h"
 
@@ -10,14 +11,14 @@
 
 /* -- Calling ----------------------------------------------------------------------------------- */
 
-/* What a call does besides: as of py_callee. */
+/* Additional effects of a call: see py_callee. */
 typedef struct how_called {
   PyObject *buffers;
   bool *copied;
   bool prepares;
 } how_called;
 
-/* `owner` is a module or a script object; the arguments are values that the core knows. */
+/* Call; `owner` is a module or a script object; the arguments are values that the core supports. */
 static PyObject *call_plain(py_state *st, PyObject *owner, const char *name, PyObject *const *args,
                             size_t n_args, PyObject *kwnames, how_called how)
 {
@@ -58,7 +59,7 @@ static PyObject *call_plain(py_state *st, PyObject *owner, const char *name, PyO
   return py_run_steal(&call, &a, &callee);
 }
 
-/* The arguments as a tuple and a dict: new, or NULL with an exception set. */
+/* Return the arguments as a tuple and a dict: new, or NULL with an exception set. */
 static PyObject *tuple_of(PyObject *const *args, size_t n_args)
 {
   PyObject *positional = PyTuple_New((Py_ssize_t)n_args);
@@ -77,9 +78,9 @@ static PyObject *dict_of(PyObject *const *values, PyObject *kwnames)
   return named;
 }
 
-/* recorder.METHOD(question, answer); answer NULL: the exception that is set, which stays unless the
- * recorder fails. */
-static int tell_recorder(PyObject *recorder, PyObject *question, PyObject *answer)
+/* Call recorder.METHOD(question, answer); answer NULL: the pending exception, which is kept unless
+ * the recorder fails. */
+static int notify_recorder(PyObject *recorder, PyObject *question, PyObject *answer)
 {
   PyObject *type = NULL, *value = NULL, *tb = NULL, *done;
 
@@ -101,7 +102,7 @@ static int tell_recorder(PyObject *recorder, PyObject *question, PyObject *answe
   return done ? 0 : -1;
 }
 
-/* A call that is recorded. */
+/* Make a recorded call. */
 static PyObject *call_recorded(py_state *st, PyObject *owner, const char *name,
                                PyObject *const *args, size_t n_args, PyObject *kwnames,
                                how_called how)
@@ -116,7 +117,7 @@ static PyObject *call_recorded(py_state *st, PyObject *owner, const char *name,
                                    rush_module_is_random(m->module) ? Py_True : Py_False);
   if (question) {
     out = call_plain(st, owner, name, args, n_args, kwnames, how);
-    if (tell_recorder(recorder, question, out) < 0)
+    if (notify_recorder(recorder, question, out) < 0)
       Py_CLEAR(out);
   }
   Py_XDECREF(question);
@@ -126,7 +127,8 @@ static PyObject *call_recorded(py_state *st, PyObject *owner, const char *name,
   return out;
 }
 
-/* The values of a call with tuple and dict in a row, and the dict's keys: borrowed, and new. */
+/* Return the values of a call's tuple and dict as one array, and the dict's keys: borrowed, and
+ * new. */
 static PyObject **row_of(PyObject *args, PyObject *kwargs, PyObject **kwnames)
 {
   const Py_ssize_t n = PyTuple_GET_SIZE(args), n_named = PyDict_Size(kwargs);
@@ -148,7 +150,7 @@ static PyObject **row_of(PyObject *args, PyObject *kwargs, PyObject **kwnames)
   return row;
 }
 
-/* The arguments as (tuple, dict) of plain containers, which pytree.py makes of them; new. */
+/* Return the arguments as (tuple, dict) of plain containers, made by pytree.py; new. */
 static PyObject *lower(PyObject *trees, PyObject *const *args, size_t n_args, PyObject *kwnames)
 {
   PyObject *positional = tuple_of(args, n_args), *named = dict_of(args + n_args, kwnames);
@@ -171,8 +173,8 @@ static PyObject *call_containers(py_state *st, PyObject *owner, const char *name
   return (is_recorded ? call_recorded : call_plain)(st, owner, name, args, n_args, kwnames, how);
 }
 
-/* Around a call whose arguments or results have classes: containers go in, and instances are made
- * of what comes out. */
+/* Call with arguments or results that contain classes: they are converted to containers and
+ * back. */
 static PyObject *call_with_trees(py_state *st, PyObject *owner, const char *name,
                                  PyObject *const *args, size_t n_args, PyObject *kwnames,
                                  how_called how)
@@ -224,7 +226,7 @@ static PyObject *method_vectorcall(PyObject *self, PyObject *const *args, size_t
                      (how_called){0});
 }
 
-/* (buffers, args, kwargs): (the result, a list of bool: of which buffers a copy was made). */
+/* (buffers, args, kwargs): returns (the result, a list of bool: which buffers received a copy). */
 static PyObject *method_call_into(PyObject *self, PyObject *all)
 {
   py_method *m = (py_method *)self;
@@ -264,7 +266,7 @@ static void method_dealloc(PyObject *self)
   type->tp_free(self);
   Py_DECREF(type);
 }
-/* The module whose method this is; an AttributeError for a script object's. */
+/* Return the module whose method this is; raises AttributeError for a script object's. */
 static py_module *method_module(py_method *m)
 {
   if (PyObject_TypeCheck(m->owner, m->state->module_type))
@@ -272,8 +274,9 @@ static py_module *method_module(py_method *m)
   PyErr_SetString(PyExc_AttributeError, "known for methods of the loaded module itself only");
   return NULL;
 }
-/* Without arguments: for the program's sample inputs, or what the method's code names. */
-static PyObject *prepare_unasked(py_method *m, py_module *module)
+/* Prepare without arguments: for the program's sample inputs, or what the method's code refers
+ * to. */
+static PyObject *prepare_without_args(py_method *m, py_module *module)
 {
   rush_error err = RUSH_ERROR_INIT;
   rush_status st;
@@ -285,7 +288,7 @@ static PyObject *prepare_unasked(py_method *m, py_module *module)
   Py_END_ALLOW_THREADS
   return py_done(m->state, st, &err);
 }
-/* prepare(*args, **kwargs): compile what such a call would. */
+/* prepare(*args, **kwargs): compiles what such a call would. */
 static PyObject *method_prepare(PyObject *self, PyObject *args, PyObject *kwargs)
 {
   py_method *m = (py_method *)self;
@@ -297,7 +300,7 @@ static PyObject *method_prepare(PyObject *self, PyObject *args, PyObject *kwargs
   if (!module->module)
     return py_no_program();
   if (PyTuple_GET_SIZE(args) == 0 && (!kwargs || PyDict_Size(kwargs) == 0))
-    return prepare_unasked(m, module);
+    return prepare_without_args(m, module);
   if (!kwargs && !(kwargs = none = PyDict_New()))
     return NULL;
   PyObject **row = row_of(args, kwargs, &kwnames);
@@ -322,14 +325,8 @@ static PyObject *method_schema(PyObject *self, void *unused)
     return NULL;
   if (rush_module_method_schema(module->module, m->name, &text, &err) != RUSH_OK)
     return py_raise(m->state, &err);
-  PyObject *made = py_text_steal(m->state, text),
-           *functions = made ? PyImport_ImportModule("rushlight.jit.functions") : NULL;
-  PyObject *schema =
-    functions ? PyObject_CallMethod(functions, "method_schema", "OOs", made, m->owner, m->name)
-              : NULL;
-  Py_XDECREF(functions);
-  Py_XDECREF(made);
-  return schema;
+  PyObject *made = py_text_steal(m->state, text);
+  return made ? py_package_call(m->state, "method_schema", "(NOs)", made, m->owner, m->name) : NULL;
 }
 static PyObject *method_graph(PyObject *self, void *unused)
 {
@@ -368,17 +365,13 @@ static PyObject *method_name(PyObject *self, void *unused)
   (void)unused;
   return PyUnicode_FromString(((py_method *)self)->name);
 }
-/* The docstring of the Python method that it was made of; a loaded one has none. */
+/* Return the docstring of the original Python method; a loaded one has none. */
 static PyObject *method_doc(PyObject *self, void *unused)
 {
   py_method *m = (py_method *)self;
-  PyObject *functions = PyImport_ImportModule("rushlight.jit.functions");
-  PyObject *doc =
-    functions ? PyObject_CallMethod(functions, "method_doc", "Os", m->owner, m->name) : NULL;
 
   (void)unused;
-  Py_XDECREF(functions);
-  return doc;
+  return py_package_call(m->state, "method_doc", "(Os)", m->owner, m->name);
 }
 static PyMethodDef method_methods[] = {
   {"_call_into", method_call_into, METH_VARARGS, "a call whose results go to buffers"},

@@ -1,90 +1,16 @@
-/* The type of modules. */
-#include "layout.h"
-#include "limits.h"
-#include "script.h"
+/* module.c -- the type of modules.
+ *
+ * A Module represents an object of a program; attributes are converted when they are read and
+ * cached, so that parameters and submodules keep their identity. */
 #include "ir.h"
+#include "limits.h"
+#include "module.h"
 
 #include <string.h>
 
 /* -- Small things ------------------------------------------------------------------------------ */
 
-PyObject *py_no_program(void)
-{
-  PyErr_SetString(PyExc_AttributeError, "the module is no program (yet)");
-  return NULL;
-}
-PyObject *py_module_dump(py_module *self, rush_dump what, const char *method)
-{
-  rush_error err = RUSH_ERROR_INIT;
-  char *text;
-
-  if (!self->module)
-    return py_no_program();
-  if (py_unlocked_module_dump(self->module, what, method, &text, &err) != RUSH_OK)
-    return py_raise(self->state, &err);
-  return py_text_steal(self->state, text);
-}
 /* -- Modules ----------------------------------------------------------------------------------- */
-
-/* One Module for one object: what a program gives back is what Python has already. */
-static void module_enrol(py_module *m)
-{
-  PyObject *key = PyLong_FromVoidPtr(rush_module_value(m->module).as.heap),
-           *at = PyLong_FromVoidPtr(m);
-
-  if (!m->state->modules)
-    m->state->modules = PyDict_New();
-  if (!key || !at || !m->state->modules || PyDict_SetItem(m->state->modules, key, at) < 0)
-    PyErr_Clear(); /* only identity is lost */
-  Py_XDECREF(key);
-  Py_XDECREF(at);
-}
-static py_module *module_enrolled(py_state *st, rush_value object)
-{
-  PyObject *key = PyLong_FromVoidPtr(object.as.heap);
-  PyObject *at = key && st->modules ? PyDict_GetItem(st->modules, key) : NULL;
-
-  Py_XDECREF(key);
-  return at ? PyLong_AsVoidPtr(at) : NULL;
-}
-static void module_leave(py_module *m)
-{
-  if (!m->module || module_enrolled(m->state, rush_module_value(m->module)) != m)
-    return;
-  PyObject *key = PyLong_FromVoidPtr(rush_module_value(m->module).as.heap);
-  if (!key || PyDict_DelItem(m->state->modules, key) < 0)
-    PyErr_Clear();
-  Py_XDECREF(key);
-}
-
-/* st->tensors knows which object stands for a tensor of ours, as long as a cache has the pair. */
-static void publish(py_state *st, PyObject *entry, bool on)
-{
-  PyObject *tensor = PyTuple_GET_ITEM(entry, 1);
-
-  if (tensor == Py_None)
-    return;
-  PyObject *key = PyLong_FromVoidPtr(((py_tensor *)tensor)->value.as.tensor),
-           *at = PyLong_FromVoidPtr(PyTuple_GET_ITEM(entry, 0));
-  if (!st->tensors)
-    st->tensors = PyDict_New();
-  PyObject *now = key && st->tensors ? PyDict_GetItem(st->tensors, key) : NULL;
-  if (key && at && st->tensors && on)
-    (void)!PyDict_SetItem(st->tensors, key, at);
-  else if (now && PyLong_AsVoidPtr(now) == PyTuple_GET_ITEM(entry, 0))
-    (void)!PyDict_DelItem(st->tensors, key);
-  PyErr_Clear(); /* only identity is lost */
-  Py_XDECREF(key);
-  Py_XDECREF(at);
-}
-static void unpublish_all(py_module *m)
-{
-  PyObject *name, *entry;
-  Py_ssize_t i = 0;
-
-  while (m->cache && PyDict_Next(m->cache, &i, &name, &entry))
-    publish(m->state, entry, false);
-}
 
 static int module_traverse(PyObject *self, visitproc visit, void *arg)
 {
@@ -99,7 +25,7 @@ static int module_clear(PyObject *self)
   PyObject *type, *value, *tb;
 
   PyErr_Fetch(&type, &value, &tb); /* a module may go while an exception passes */
-  unpublish_all((py_module *)self);
+  py_slots_forget((py_module *)self);
   Py_CLEAR(((py_module *)self)->cache);
   Py_CLEAR(((py_module *)self)->trees);
   Py_CLEAR(((py_module *)self)->recorder);
@@ -111,7 +37,7 @@ static void module_dealloc(PyObject *self)
   PyTypeObject *type = Py_TYPE(self);
 
   PyObject_GC_UnTrack(self);
-  module_leave((py_module *)self);
+  py_module_leave((py_module *)self);
   module_clear(self);
   rush_module_release(((py_module *)self)->module);
   type->tp_free(self);
@@ -130,79 +56,6 @@ static PyObject *module_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
   if (m)
     m->state = PyType_GetModuleState(ours);
   return (PyObject *)m;
-}
-
-static bool has_hooks(rush_module *module)
-{
-  const rush_type *t = rush_module_format(module) == RUSH_FORMAT_TORCHSCRIPT
-                         ? rush_object_type(rush_module_value(module))
-                         : NULL;
-
-  return t && (rush_class_hook(t, 0, true) || rush_class_hook(t, 0, false));
-}
-
-/* m->trees of an exported program that has some.  0, or -1 with an exception set. */
-static int find_trees(py_module *m)
-{
-  rush_error err = RUSH_ERROR_INIT;
-  char *text;
-
-  if (rush_module_format(m->module) != RUSH_FORMAT_EXPORT)
-    return 0;
-  if (py_unlocked_module_dump(m->module, RUSH_DUMP_TREES, NULL, &text, &err) != RUSH_OK) {
-    py_raise(m->state, &err);
-    return -1;
-  }
-  const bool has_trees = *text != 0;
-  PyObject *part = has_trees ? PyImport_ImportModule("rushlight.pytree") : NULL;
-  if (part)
-    m->trees = PyObject_CallMethod(part, "Trees", "s", text);
-  Py_XDECREF(part);
-  rush_free_text(m->state->context, text);
-  return has_trees && !m->trees ? -1 : 0;
-}
-
-/* Subclasses in Python have more to set up: a method _construct does. */
-PyObject *py_module_make(py_state *st, PyTypeObject *type, rush_module *steal)
-{
-  py_module *m = (py_module *)type->tp_alloc(type, 0);
-
-  if (!m) {
-    rush_module_release(steal);
-    return NULL;
-  }
-  m->module = steal;
-  m->state = st;
-  m->is_hooked = has_hooks(steal);
-  module_enrol(m);
-  if (find_trees(m) < 0) {
-    Py_DECREF(m);
-    return NULL;
-  }
-  PyObject *construct = PyObject_GetAttrString((PyObject *)type, "_construct");
-  PyObject *done = construct ? PyObject_CallOneArg(construct, (PyObject *)m) : NULL;
-  if (!construct && PyErr_ExceptionMatches(PyExc_AttributeError)) {
-    PyErr_Clear();
-    return (PyObject *)m;
-  }
-  Py_XDECREF(construct);
-  if (!done)
-    Py_CLEAR(m);
-  Py_XDECREF(done);
-  return (PyObject *)m;
-}
-
-PyObject *py_module_wrap(py_state *st, rush_value object, rush_module *root)
-{
-  py_module *there = module_enrolled(st, object);
-  rush_error err = RUSH_ERROR_INIT;
-  rush_module *m;
-
-  if (there)
-    return Py_NewRef((PyObject *)there);
-  if (rush_module_around(st->context, object, root, &m, &err) != RUSH_OK)
-    return py_raise(st, &err);
-  return py_module_wrap_steal(st, m);
 }
 
 static bool has_method(py_module *m, const char *name)
@@ -225,169 +78,8 @@ static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
   return out;
 }
 
-/* Where a tensor of torch's has its elements; NULL: not known. */
-static void *elements_of(py_state *st, PyObject *o)
-{
-  py_geometry g;
-
-  if (!st->torch_tensor || !st->layout ||
-      !PyObject_TypeCheck(o, (PyTypeObject *)st->torch_tensor) ||
-      !py_layout_read(st->layout, o, &g))
-    return NULL;
-  return g.data;
-}
-
-/* The object stands for the attribute as long as its value is v: what (object, our tensor, address
- * of its elements) remembers. */
-static int module_remember(py_module *m, PyObject *name, PyObject *o, rush_value v)
-{
-  PyObject *tensor = v.tag == RUSH_TAG_TENSOR ? py_tensor_wrap(m->state, v) : Py_NewRef(Py_None);
-  PyObject *at = tensor ? PyLong_FromVoidPtr(elements_of(m->state, o)) : NULL;
-  PyObject *entry = at ? PyTuple_Pack(3, o, tensor, at) : NULL;
-
-  if (!m->cache)
-    m->cache = PyDict_New();
-  PyObject *old = m->cache ? PyDict_GetItem(m->cache, name) : NULL;
-  if (old)
-    publish(m->state, old, false);
-  int result = entry && m->cache ? PyDict_SetItem(m->cache, name, entry) : -1;
-  if (result == 0)
-    publish(m->state, entry, true);
-  Py_XDECREF(tensor);
-  Py_XDECREF(at);
-  Py_XDECREF(entry);
-  return result;
-}
-
-static bool stands_for(py_state *st, PyObject *entry, rush_value v)
-{
-  PyObject *o = PyTuple_GET_ITEM(entry, 0), *tensor = PyTuple_GET_ITEM(entry, 1);
-
-  if (tensor != Py_None)
-    return v.tag == RUSH_TAG_TENSOR && ((py_tensor *)tensor)->value.as.tensor == v.as.tensor;
-  return v.tag == RUSH_TAG_OBJECT && PyObject_TypeCheck(o, st->module_type) &&
-         ((py_module *)o)->module &&
-         rush_module_value(((py_module *)o)->module).as.heap == v.as.heap;
-}
-
-/* The object that stood for the attribute before, new; NULL without an exception. */
-static PyObject *module_recall(py_module *m, PyObject *name, rush_value v)
-{
-  PyObject *entry = m->cache ? PyDict_GetItem(m->cache, name) : NULL;
-
-  return entry && stands_for(m->state, entry, v) ? Py_NewRef(PyTuple_GET_ITEM(entry, 0)) : NULL;
-}
-
-/* True if the object's memory may not be written to. */
-static bool is_read_only(PyObject *o)
-{
-  Py_buffer b;
-
-  if (!PyObject_CheckBuffer(o) || PyObject_GetBuffer(o, &b, PyBUF_FULL_RO) < 0) {
-    PyErr_Clear();
-    return false;
-  }
-  const bool yes = b.readonly;
-  PyBuffer_Release(&b);
-  return yes;
-}
-static int set_slot(py_module *m, PyObject *name, PyObject *o);
-
-/* requires_grad of torch's tensor is ours too. */
-static void follow_grad(py_state *st, PyObject *o, rush_tensor *t)
-{
-  if (!st->torch_tensor || !PyObject_TypeCheck(o, (PyTypeObject *)st->torch_tensor) ||
-      rush_tensor_is_recorded(t))
-    return;
-  PyObject *grad = PyObject_GetAttr(o, st->name_requires_grad);
-  if (grad && (grad == Py_True) != rush_tensor_requires_grad(t)) {
-    PyObject *leaf = PyObject_GetAttrString(o, "is_leaf");
-    rush_tensor_set_requires_grad(t, grad == Py_True);
-    rush_tensor_set_leaf(t, grad != Py_True || leaf == Py_True);
-    Py_XDECREF(leaf);
-  }
-  PyErr_Clear();
-  Py_XDECREF(grad);
-}
-
-/* Tensors of torch's may have got other memory (`p.data = ...`, `module.to(...)`): the program
- * follows. */
-int py_module_refresh(py_module *m)
-{
-  PyObject *name, *entry;
-  Py_ssize_t i = 0;
-
-  if (!m->cache || Py_EnterRecursiveCall(" in a module's submodules"))
-    return m->cache ? -1 : 0;
-  int result = 0;
-  while (result == 0 && PyDict_Next(m->cache, &i, &name, &entry)) {
-    PyObject *o = PyTuple_GET_ITEM(entry, 0);
-    if (PyTuple_GET_ITEM(entry, 1) == Py_None) {
-      result = py_module_refresh((py_module *)o);
-      continue;
-    }
-    void *at = elements_of(m->state, o), *was = PyLong_AsVoidPtr(PyTuple_GET_ITEM(entry, 2));
-    if (at == was)
-      follow_grad(m->state, o, ((py_tensor *)PyTuple_GET_ITEM(entry, 1))->value.as.tensor);
-    if (at == was || !at)
-      continue;
-    rush_value v = py_unlocked_object_attr(rush_module_value(m->module), PyUnicode_AsUTF8(name));
-    if (stands_for(m->state, entry, v))
-      result = set_slot(m, name, o); /* the key is there: the dict keeps its form */
-    rush_value_release(v);
-  }
-  Py_LeaveRecursiveCall();
-  return result;
-}
-
-/* The attribute as an object: parameters and submodules are the same at every look.  A tensor that
- * is looked at through torch is made what torch has for it by the class' _parameter. */
-static PyObject *slot_out(py_module *m, PyObject *name, rush_value v)
-{
-  bool keeps = v.tag == RUSH_TAG_TENSOR || rush_object_is_module(v);
-  bool is_recorded =
-    v.tag == RUSH_TAG_TENSOR && v.as.tensor && rush_tensor_is_recorded(v.as.tensor);
-  PyObject *o = keeps ? module_recall(m, name, v) : NULL;
-
-  if (o)
-    return o;
-  if (rush_object_is_module(v)) {
-    o = py_module_wrap(m->state, v, m->module);
-  } else {
-    py_call call = {.state = m->state};
-    o = is_recorded && py_connect(&call, (PyObject *)m, &v, 1) < 0 ? NULL : py_from_value(&call, v);
-    py_call_end(&call);
-  }
-  if (o && v.tag == RUSH_TAG_TENSOR && rush_tensor_requires_grad(v.as.tensor) && !is_recorded &&
-      PyObject_SetAttrString(o, "requires_grad", Py_True) < 0)
-    Py_CLEAR(o);
-  if (o && v.tag == RUSH_TAG_TENSOR && !is_recorded &&
-      PyObject_HasAttrString((PyObject *)m, "_parameter")) {
-    PyObject *made = PyObject_CallMethod((PyObject *)m, "_parameter", "OO", name, o);
-    Py_SETREF(o, made);
-  }
-  if (o && keeps && module_remember(m, name, o, v) < 0)
-    Py_CLEAR(o);
-  return o;
-}
-
-/* The value of an attribute of the program, new; NULL: an exception is set, or (without one) there
- * is none. */
-static PyObject *module_slot(py_module *m, PyObject *name)
-{
-  const char *text = PyUnicode_AsUTF8(name);
-  rush_value v = text && m->module ? py_unlocked_object_attr(rush_module_value(m->module), text)
-                                   : (rush_value){.tag = RUSH_TAG_UNSET};
-
-  if (v.tag == RUSH_TAG_UNSET)
-    return NULL;
-  PyObject *o = slot_out(m, name, v);
-  rush_value_release(v);
-  return o;
-}
-
-/* The program's methods are stronger than what Python's classes have of the same name, Python's
- * other attributes than the program's. */
+/* The program's methods have priority over those of Python's classes, Python's other attributes
+ * over the program's. */
 static PyObject *module_getattro(PyObject *self, PyObject *name)
 {
   PyObject *found = PyObject_GenericGetAttr(self, name);
@@ -405,7 +97,7 @@ static PyObject *module_getattro(PyObject *self, PyObject *name)
     return NULL;
   PyObject *type, *value, *tb;
   PyErr_Fetch(&type, &value, &tb);
-  found = has_method(m, text) ? py_method_new(m->state, self, text) : module_slot(m, name);
+  found = has_method(m, text) ? py_method_new(m->state, self, text) : py_slot_get(m, name);
   if (found || PyErr_Occurred()) {
     Py_XDECREF(type);
     Py_XDECREF(value);
@@ -423,120 +115,8 @@ static PyObject *module_getattro(PyObject *self, PyObject *name)
   return found;
 }
 
-static bool attr_is_tensor(rush_value object, const char *name)
-{
-  const rush_type *t = rush_object_type(object), *of;
-  const char *have;
-
-  for (size_t i = 0; t && (have = rush_class_attr(t, i, &of, NULL)) != NULL; i++)
-    if (strcmp(have, name) == 0)
-      return rush_type_kind_of(of) == RUSH_TYPE_TENSOR;
-  return false;
-}
-
-/* A program may write to what it keeps: a tensor on read-only memory is copied.  Steals *v where
- * that fails. */
-static int own_memory(py_state *st, rush_value *v)
-{
-  rush_error err = RUSH_ERROR_INIT;
-  rush_value copy;
-
-  if (v->tag != RUSH_TAG_TENSOR || !v->as.tensor || !rush_tensor_is_read_only(v->as.tensor))
-    return 0;
-  const rush_status status = py_clone(st, *v, &copy, &err);
-  rush_value_release(*v);
-  if (status != RUSH_OK) {
-    py_raise(st, &err);
-    return -1;
-  }
-  *v = copy;
-  return 0;
-}
-
-int py_set_attr(py_state *st, rush_value object, PyObject *name, PyObject *o)
-{
-  const char *text = PyUnicode_AsUTF8(name);
-  py_call call = {.state = st, .takes_meta = true};
-  rush_error err = RUSH_ERROR_INIT;
-  int result = -1;
-  rush_value v;
-
-  if (!text)
-    return -1;
-  if (!o) {
-    PyErr_Format(PyExc_AttributeError, "attribute '%s' cannot be deleted", text);
-    return -1;
-  }
-  bool is_number = PyLong_Check(o) || PyFloat_Check(o) ||
-                   PyComplex_Check(o); /* an argument would become a tensor */
-  if (is_number && attr_is_tensor(object, text)) {
-    PyErr_Format(PyExc_TypeError, "Unable to cast %S to Tensor", (PyObject *)Py_TYPE(o));
-    return -1;
-  }
-  if (py_to_value(&call, o, &v) == 0 && own_memory(st, &v) == 0) {
-    if (py_unlocked_object_set_attr(st->context, object, text, v, &err) == RUSH_OK)
-      result = 0;
-    else
-      py_raise(st, &err);
-    rush_value_release(v);
-  }
-  py_call_end(&call);
-  return result;
-}
-static bool has_slot(py_module *m, const char *name)
-{
-  rush_value object = rush_module_value(m->module);
-
-  for (size_t i = 0; i < rush_object_n_attrs(object); i++)
-    if (strcmp(rush_object_attr_name(object, i), name) == 0)
-      return true;
-  return false;
-}
-static int set_slot(py_module *m, PyObject *name, PyObject *o)
-{
-  rush_value object = rush_module_value(m->module);
-  bool torchs =
-    py_find_torch(m->state) && PyObject_TypeCheck(o, (PyTypeObject *)m->state->torch_tensor);
-  PyObject *alias = torchs ? PyObject_CallMethod(o, "detach", NULL)
-                           : Py_NewRef(o); /* keeps the memory, whatever happens to o */
-  int set = alias ? py_set_attr(m->state, object, name, alias) : -1;
-
-  Py_XDECREF(alias);
-  if (set < 0)
-    return -1;
-  rush_value v = py_unlocked_object_attr(object, PyUnicode_AsUTF8(name));
-  if (v.tag == RUSH_TAG_TENSOR && v.as.tensor &&
-      is_read_only(o)) { /* v is a copy, which o does not stand for */
-    rush_value_release(v);
-    return 0;
-  }
-  if (torchs && v.tag == RUSH_TAG_TENSOR && v.as.tensor)
-    follow_grad(m->state, o, v.as.tensor);
-  int result =
-    v.tag == RUSH_TAG_TENSOR || rush_object_is_module(v) ? module_remember(m, name, o, v) : 0;
-  rush_value_release(v);
-  return result;
-}
-/* The very value that another module has for the same object. */
-static int share_slot(py_module *m, PyObject *name, PyObject *o, py_module *like, const char *there)
-{
-  rush_error err = RUSH_ERROR_INIT;
-  rush_value v = py_unlocked_object_attr(rush_module_value(like->module), there);
-  int result = 0;
-
-  if (v.tag == RUSH_TAG_UNSET ||
-      py_unlocked_object_set_attr(m->state->context, rush_module_value(m->module),
-                                  PyUnicode_AsUTF8(name), v, &err) != RUSH_OK) {
-    py_raise(m->state, &err);
-    result = -1;
-  }
-  if (result == 0)
-    result = module_remember(m, name, o, v);
-  rush_value_release(v);
-  return result;
-}
-/* Set an attribute of the program: False when it has none of this name.  (No tp_setattro: then
- * nn.Module could not be a base.) */
+/* Set an attribute of the program; returns False if it has none of this name.  (Without
+ * tp_setattro, since nn.Module could not be a base then.) */
 static PyObject *module_set(PyObject *self, PyObject *args)
 {
   py_module *m = (py_module *)self, *like = NULL;
@@ -547,21 +127,21 @@ static PyObject *module_set(PyObject *self, PyObject *args)
     return NULL;
   const char *text = PyUnicode_AsUTF8(name);
   if (like && there && like->module && text)
-    return share_slot(m, name, o, like, there) < 0 ? NULL : Py_NewRef(Py_True);
-  if (!m->module || !text || (text[0] == '_' && text[1] == '_') || !has_slot(m, text))
+    return py_slot_share(m, name, o, like, there) < 0 ? NULL : Py_NewRef(Py_True);
+  if (!m->module || !text || (text[0] == '_' && text[1] == '_') || !py_slot_exists(m, text))
     return text ? Py_NewRef(Py_False) : NULL;
-  return set_slot(m, name, o) < 0 ? NULL : Py_NewRef(Py_True);
+  return py_slot_set(m, name, o) < 0 ? NULL : Py_NewRef(Py_True);
 }
 
 static PyObject *module_py_slot(PyObject *self, PyObject *name)
 {
-  PyObject *o = module_slot((py_module *)self, name);
+  PyObject *o = py_slot_get((py_module *)self, name);
 
   if (!o && !PyErr_Occurred())
     PyErr_SetObject(PyExc_AttributeError, name);
   return o;
 }
-/* A method of the program, whatever Python's class has of that name. */
+/* Return a method of the program, whatever Python's class has of that name. */
 static PyObject *module_program_method(PyObject *self, PyObject *name)
 {
   py_module *m = (py_module *)self;
@@ -576,7 +156,7 @@ static PyObject *module_program_method(PyObject *self, PyObject *name)
   }
   return py_method_new(m->state, self, text);
 }
-/* (name, kind) of every attribute, in order. */
+/* Return (name, kind) of every attribute, in order. */
 static PyObject *module_slots_list(PyObject *self, PyObject *unused)
 {
   py_module *m = (py_module *)self;
@@ -595,7 +175,7 @@ static PyObject *module_slots_list(PyObject *self, PyObject *unused)
   }
   return list;
 }
-/* The program of another module becomes this one's too, with its state. */
+/* Use the program of another module, with its state. */
 static PyObject *module_adopt(PyObject *self, PyObject *other)
 {
   py_module *m = (py_module *)self, *from = (py_module *)other;
@@ -607,11 +187,11 @@ static PyObject *module_adopt(PyObject *self, PyObject *other)
   if (rush_module_around(m->state->context, rush_module_value(from->module), from->module, &made,
                          &err) != RUSH_OK)
     return py_raise(m->state, &err);
-  module_leave(m);
-  unpublish_all(m);
+  py_module_leave(m);
+  py_slots_forget(m);
   rush_module_release(m->module);
   m->module = made;
-  module_enrol(m);
+  py_module_enrol(m);
   Py_XSETREF(m->trees, Py_XNewRef(from->trees));
   Py_XSETREF(m->cache, from->cache ? PyDict_Copy(from->cache) : NULL);
   Py_RETURN_NONE;
@@ -638,7 +218,7 @@ static PyObject *module_same(PyObject *self, PyObject *other)
     rush_module_value(a->module).as.heap == rush_module_value(b->module).as.heap);
 }
 
-/* `training` of an object and of all below it. */
+/* Set `training` of an object and of all below it. */
 static int set_training(py_state *st, rush_value object, bool on)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -834,15 +414,6 @@ static PyType_Slot module_slots[] = {
 static PyType_Spec module_spec = {"rushlight._rushlight.Module", sizeof(py_module), 0,
                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
                                   module_slots};
-
-PyObject *py_module_wrap_steal(py_state *st, rush_module *module)
-{
-  if (py_need_part(st, PY_PART_MODULE) < 0) {
-    rush_module_release(module);
-    return NULL;
-  }
-  return py_module_make(st, (PyTypeObject *)st->module_class, module);
-}
 
 int py_add_module_types(PyObject *m, py_state *st)
 {

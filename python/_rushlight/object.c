@@ -94,20 +94,6 @@ static PyType_Spec enum_spec = {"rushlight.EnumValue", sizeof(py_object), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                 object_slots};
 
-int py_import_part(py_state *st, py_part part)
-{
-  static const char *const names[] = {[PY_PART_TENSOR] = "rushlight.methods",
-                                      [PY_PART_IR] = "rushlight.ir",
-                                      [PY_PART_MODULE] = "rushlight.jit.script_module"};
-  PyObject *module = PyImport_ImportModule(names[part]);
-
-  if (!module)
-    return -1;
-  Py_DECREF(module);
-  st->has_part[part] = true;
-  return 0;
-}
-
 int py_add_object_types(PyObject *m, py_state *st)
 {
   st->object_type = py_add_type(m, &object_spec);

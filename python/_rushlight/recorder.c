@@ -1,6 +1,6 @@
 /* _rushlight/recorder.c -- rushlight._rushlight.Recorder: rush_recorder_* of script.h for Python's
  * sensor (rushlight/jit/torch_trace.py).  It converts arguments and errors; values are Python ints.
- * The lock of Python is released around every call, because each takes the unit's. */
+ * The GIL is released around every call, because each takes the unit's lock. */
 #include "ir.h"
 #include "script.h"
 
@@ -13,7 +13,7 @@ typedef struct py_recorder {
 #define R(self) (((py_recorder *)(self))->r)
 #define STATE(self) (((py_recorder *)(self))->unit->state)
 
-/* Evaluate `call`, which sets a rush_status from `err`, without Python's lock. */
+/* Evaluate `call`, which sets a rush_status from `err`, without the GIL. */
 #define UNLOCKED(status, call)                                                                     \
   Py_BEGIN_ALLOW_THREADS                                                                           \
   (status) = (call);                                                                               \
@@ -105,7 +105,7 @@ static PyObject *recorder_constant(PyObject *self, PyObject *args)
   return out;
 }
 
-/* Rows of numbers and texts for a node, in one block. */
+/* Read arrays of numbers and texts for a node, in one block. */
 static uint32_t *read_rows(PyObject *inputs, PyObject *types, rush_recorded *node,
                            uint32_t **outputs)
 {

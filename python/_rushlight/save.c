@@ -1,4 +1,4 @@
-/* Archives out, the author's files in them, and code as text. */
+/* save.c -- writes archives, reads the author's files in them, and returns code as text. */
 #include "py.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static bool sink_write(void *user, const void *data, size_t n_bytes)
   return true;
 }
 
-/* {name: str or bytes}: borrowed from `files`, a dict or None. */
+/* Read {name: str or bytes}: borrowed from `files`, a dict or None. */
 static int read_files(PyObject *files, rush_extra_file **out, size_t *n)
 {
   Py_ssize_t pos = 0, len;
@@ -63,8 +63,8 @@ static int read_files(PyObject *files, rush_extra_file **out, size_t *n)
   return 0;
 }
 
-/* save(module or object, path or None, extra files or None, function or None): bytes where there is
- * no path. */
+/* save(module or object, path or None, extra files or None, function or None): returns bytes if
+ * there is no path. */
 PyObject *py_save(PyObject *m, PyObject *args)
 {
   py_state *st = PyModule_GetState(m);

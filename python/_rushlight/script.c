@@ -1,6 +1,6 @@
 /* _rushlight/script.c -- the Python types Unit, Type and Function over rushlight/script.h. A unit
- * holds the Python object that answers the compiler's questions (script_host.c). The thin Python
- * layer above has the manners of torch.jit; here are only conversions of arguments and errors. */
+ * holds the Python object that answers the compiler's requests (script_host.c). The Python layer
+ * above implements torch.jit's interface; this file only converts arguments and errors. */
 #include "script.h"
 
 #include <string.h>
@@ -10,211 +10,12 @@ static PyObject *type_or_raise(py_unit *u, rush_status st, const rush_type *t, r
   return st == RUSH_OK ? py_type_wrap(u, t) : py_raise(u->state, err);
 }
 
-/* -- Functions --------------------------------------------------------------------------------- */
-
-static PyObject *function_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf,
-                                     PyObject *kwnames)
-{
-  py_function *f = (py_function *)self;
-  py_state *st = f->unit->state;
-  const char *dot = strrchr(rush_function_name(f->function), '.');
-  py_call call = {.state = st, .strict_text = true};
-  PyObject *out = NULL;
-  py_args a;
-
-  if (st->call_hook &&
-      py_hooked_call(st, self, NULL, args, (size_t)PyVectorcall_NARGS(nargsf), kwnames, &out))
-    return out;
-  if (py_args_bind(&call, f->function, dot ? dot + 1 : rush_function_name(f->function), 0, args,
-                   (size_t)PyVectorcall_NARGS(nargsf), kwnames, &a) < 0) {
-    py_call_end(&call);
-    return NULL;
-  }
-  if (f->is_random < 0)
-    WITHOUT_GIL(f->is_random = rush_function_is_random(f->function));
-  const py_callee callee = {.function = f->function, .is_random = f->is_random};
-  return py_run_steal(&call, &a, &callee);
-}
-
-static void function_dealloc(PyObject *self);
-
-static PyObject *make_function(py_unit *u, PyTypeObject *type, rush_function *f)
-{
-  py_function *o = (py_function *)type->tp_alloc(type, 0);
-
-  if (!o)
-    return NULL;
-  o->function = f;
-  o->unit = py_unit_hold(u);
-  o->vectorcall = function_vectorcall;
-  o->is_random = -1;
-  return (PyObject *)o;
-}
-
-PyObject *py_function_wrap(py_unit *u, rush_function *f)
-{
-  return make_function(u, u->state->function_type, f);
-}
-
-/* Function(other): the same function, for subclasses. */
-static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-  PyObject *other;
-
-  (void)kwargs;
-  if (!PyArg_ParseTuple(args, "O", &other))
-    return NULL;
-  const PyTypeObject *base = Py_TYPE(other);
-  while (base && base->tp_dealloc != function_dealloc)
-    base = base->tp_base;
-  if (!base)
-    return PyErr_Format(PyExc_TypeError, "a compiled function is made by a unit");
-  return make_function(((py_function *)other)->unit, type, ((py_function *)other)->function);
-}
-
-static int function_traverse(PyObject *self, visitproc visit, void *arg)
-{
-  Py_VISIT(Py_TYPE(self));
-  Py_VISIT(((py_function *)self)->dict);
-  return 0;
-}
-static int function_clear(PyObject *self)
-{
-  Py_CLEAR(((py_function *)self)->dict);
-  return 0;
-}
-static void function_dealloc(PyObject *self)
-{
-  py_function *f = (py_function *)self;
-  PyTypeObject *type = Py_TYPE(self);
-
-  PyObject_GC_UnTrack(self);
-  if (f->weakrefs)
-    PyObject_ClearWeakRefs(self);
-  Py_CLEAR(f->dict);
-  if (f->unit)
-    py_unit_drop(f->unit);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
-static PyObject *function_compile(PyObject *self, PyObject *unused)
-{
-  py_function *f = (py_function *)self;
-  rush_error err = RUSH_ERROR_INIT;
-  rush_status status;
-
-  (void)unused;
-  WITHOUT_GIL(status = rush_function_compile(f->function, &err));
-  return py_done(f->unit->state, status, &err);
-}
-
-static PyObject *dump(py_function *f, rush_dump what)
-{
-  rush_error err = RUSH_ERROR_INIT;
-  rush_status status;
-  char *text;
-
-  WITHOUT_GIL(status = rush_function_dump(f->function, what, &text, &err));
-  return py_text_or_raise(f->unit->state, status, text, &err);
-}
-
-static PyObject *function_dump(PyObject *self, PyObject *arg)
-{
-  long what = PyLong_AsLong(arg);
-
-  return PyErr_Occurred() ? NULL : dump((py_function *)self, (rush_dump)what);
-}
-static PyObject *function_schema(PyObject *self, void *unused)
-{
-  (void)unused;
-  return dump((py_function *)self, RUSH_DUMP_SCHEMA);
-}
-static PyObject *function_graph(PyObject *self, void *unused)
-{
-  (void)unused;
-  return dump((py_function *)self, RUSH_DUMP_GRAPH);
-}
-static PyObject *function_qualified(PyObject *self, void *unused)
-{
-  (void)unused;
-  return PyUnicode_FromString(rush_function_name(((py_function *)self)->function));
-}
-static PyObject *function_args(PyObject *self, void *unused)
-{
-  py_function *f = (py_function *)self;
-  PyObject *list = PyList_New(0);
-  rush_argument arg;
-
-  (void)unused;
-  for (size_t i = 0; list && rush_function_arg(f->function, i, &arg); i++) {
-    PyObject *type = py_type_wrap(f->unit, arg.type);
-    PyObject *item =
-      type ? Py_BuildValue("(sNOO)", arg.name, type, arg.has_default ? Py_True : Py_False,
-                           arg.keyword_only ? Py_True : Py_False)
-           : NULL;
-    if (py_append_steal(list, item) < 0)
-      Py_CLEAR(list);
-  }
-  return list;
-}
-static PyObject *function_result(PyObject *self, void *unused)
-{
-  (void)unused;
-  return py_type_wrap(((py_function *)self)->unit,
-                      rush_function_result(((py_function *)self)->function));
-}
-static PyObject *function_module(PyObject *self, PyObject *unused)
-{
-  py_function *f = (py_function *)self;
-  rush_error err = RUSH_ERROR_INIT;
-  rush_module *m;
-  rush_status status;
-
-  (void)unused;
-  WITHOUT_GIL(status = rush_function_module(f->function, &m, &err));
-  return status == RUSH_OK ? py_module_wrap_steal(f->unit->state, m)
-                           : py_raise(f->unit->state, &err);
-}
-
-static PyMethodDef function_methods[] = {
-    {"compile", function_compile, METH_NOARGS, "compile the body, and what it needs"},
-    {"dump", function_dump, METH_O, "a text about the function, by rush_dump's number"},
-    {"as_module", function_module, METH_NOARGS, "a module whose forward is the function"},
-    {NULL, NULL, 0, NULL}};
-static PyGetSetDef function_getset[] = {
-    {"schema_text", function_schema, NULL, "the signature", NULL},
-    {"graph_text", function_graph, NULL, "the IR as text", NULL},
-    {"qualified_name", function_qualified, NULL, "\"__torch__.module.name\"", NULL},
-    {"arguments", function_args, NULL, "[(name, Type, has a default, keyword only)]", NULL},
-    {"result", function_result, NULL, "the result's Type, or None before it is known", NULL},
-    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
-    {NULL, NULL, NULL, NULL, NULL}};
-static PyMemberDef function_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(py_function, vectorcall), READONLY, NULL},
-    {"__dictoffset__", T_PYSSIZET, offsetof(py_function, dict), READONLY, NULL},
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(py_function, weakrefs), READONLY, NULL},
-    {NULL, 0, 0, 0, NULL}};
-static PyType_Slot function_slots[] = {{Py_tp_new, function_new},
-                                       {Py_tp_dealloc, function_dealloc},
-                                       {Py_tp_traverse, function_traverse},
-                                       {Py_tp_clear, function_clear},
-                                       {Py_tp_call, PyVectorcall_Call},
-                                       {Py_tp_methods, function_methods},
-                                       {Py_tp_getset, function_getset},
-                                       {Py_tp_members, function_members},
-                                       {Py_tp_doc, "A compiled function."},
-                                       {0, NULL}};
-static PyType_Spec function_spec = {"rushlight.Function", sizeof(py_function), 0,
-                                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
-                                      Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-                                    function_slots};
-
 /* -- Units ------------------------------------------------------------------------------------- */
 
-static py_unit *make_unit(PyTypeObject *type, PyObject *host, bool is_lent)
+static py_unit *make_unit(PyTypeObject *type, PyObject *host, bool is_borrowed)
 {
-  static const char *const questions[] = {"name", "attr", "type", "class_attr", "default", "call"};
+  static const char *const questions[] = {"name", "attr",    "type",   "class_attr",
+                                         "default", "call", "called", "block"};
   rush_error err = RUSH_ERROR_INIT;
   py_state *st = PyType_GetModuleState(type); /* no base type: nobody derives from it */
   py_unit *u = st ? (py_unit *)type->tp_alloc(type, 0) : NULL;
@@ -222,7 +23,7 @@ static py_unit *make_unit(PyTypeObject *type, PyObject *host, bool is_lent)
   if (!u)
     return NULL;
   u->state = st;
-  u->types = is_lent ? NULL : PyDict_New();
+  u->types = is_borrowed ? NULL : PyDict_New();
   for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
     u->ask[i] = PyObject_GetAttrString(host, questions[i]);
     if (!u->ask[i]) {
@@ -232,13 +33,13 @@ static py_unit *make_unit(PyTypeObject *type, PyObject *host, bool is_lent)
   }
   rush_host h = py_host;
   h.user = u;
-  h.gives_user = is_lent;
-  if ((!is_lent && !u->types) || rush_unit_create(st->context, &h, &u->unit, &err) != RUSH_OK) {
+  h.gives_user = is_borrowed;
+  if ((!is_borrowed && !u->types) || rush_unit_create(st->context, &h, &u->unit, &err) != RUSH_OK) {
     Py_DECREF(u);
     (void)py_raise(st, &err);
     return NULL;
   }
-  u->is_lent = is_lent;
+  u->is_borrowed = is_borrowed;
   return u;
 }
 
@@ -261,25 +62,13 @@ static void unit_dealloc(PyObject *self)
   for (size_t i = 0; i < sizeof u->ask / sizeof *u->ask; i++)
     Py_XDECREF(u->ask[i]);
   Py_XDECREF(u->types);
-  if (u->unit && !u->is_lent)
+  if (u->unit && !u->is_borrowed)
     rush_unit_release(u->unit);
   type->tp_free(self);
   Py_DECREF(type);
 }
 
-py_unit *py_unit_hold(py_unit *u)
-{
-  rush_unit_retain(u->unit);
-  return (py_unit *)Py_NewRef((PyObject *)u);
-}
-
-void py_unit_drop(py_unit *u)
-{
-  rush_unit_release(u->unit);
-  Py_DECREF((PyObject *)u);
-}
-
-/* New list of the functions from number `first` on. */
+/* Return a new list of the functions from number `first` on. */
 static PyObject *text_functions(py_unit *u, size_t first)
 {
   PyObject *list = PyList_New(0);
@@ -480,7 +269,7 @@ static PyObject *unit_find_type(PyObject *self, PyObject *arg)
   return py_type_wrap(u, t);
 }
 
-/* convert(object, type): as a call's result would come back; TypeError where it does not fit. */
+/* convert(object, type): as if returned by a call; TypeError if it does not fit. */
 static PyObject *unit_convert(PyObject *self, PyObject *args)
 {
   py_unit *u = (py_unit *)self;
@@ -502,7 +291,7 @@ static PyObject *unit_convert(PyObject *self, PyObject *args)
   return out;
 }
 
-/* set_attr(object, name, value): of the attribute's type. */
+/* set_attr(object, name, value): converts to the attribute's type. */
 static PyObject *unit_set_attr(PyObject *self, PyObject *args)
 {
   py_unit *u = (py_unit *)self;
@@ -574,7 +363,7 @@ static PyObject *unit_type_of_object(PyObject *self, PyObject *o)
   return py_type_wrap(u, rush_object_type(v));
 }
 
-/* register_class(type, python_class): values of one are those of the other. */
+/* register_class(type, python_class): values of one become instances of the other. */
 static PyObject *unit_register_class(PyObject *self, PyObject *args)
 {
   py_unit *u = (py_unit *)self;
@@ -593,7 +382,7 @@ static PyObject *unit_register_class(PyObject *self, PyObject *args)
   Py_RETURN_NONE;
 }
 
-/* set_wrapper(f): f(ScriptObject, kind) makes what Python sees of modules ("module"), futures
+/* set_wrapper(f): f(ScriptObject, kind) makes Python's objects for modules ("module"), futures
  * ("future") and awaitables ("awaitable") in results. */
 static PyObject *unit_set_wrapper(PyObject *self, PyObject *f)
 {
@@ -603,7 +392,8 @@ static PyObject *unit_set_wrapper(PyObject *self, PyObject *f)
   Py_RETURN_NONE;
 }
 
-/* hold(object, type): a ScriptObject that is the value, so that programs and Python share it. */
+/* hold(object, type): returns a ScriptObject that is the value, so that programs and Python share
+ * it. */
 static PyObject *unit_hold(PyObject *self, PyObject *args)
 {
   py_state *st = ((py_unit *)self)->state;
@@ -618,14 +408,14 @@ static PyObject *unit_hold(PyObject *self, PyObject *args)
   if (result > 0)
     PyErr_Format(PyExc_TypeError, "a value of type '%s' does not fit", Py_TYPE(o)->tp_name);
   if (result == 0) {
-    out = py_object_wrap(st, v);
+    out = py_value_wrap(st, st->object_type, v);
     rush_value_release(v);
   }
   py_call_end(&call);
   return out;
 }
 
-/* take(object): the value that a ScriptObject of hold() is, as Python's own. */
+/* take(object): returns the value of a ScriptObject of hold(), as Python's own. */
 static PyObject *unit_take(PyObject *self, PyObject *o)
 {
   py_state *st = ((py_unit *)self)->state;
@@ -654,10 +444,10 @@ PyObject *py_set_error(PyObject *m, PyObject *args)
   Py_RETURN_NONE;
 }
 
-/* future_result(object): what a Future holds; raises what its task raised. */
-static PyObject *unit_future_result(PyObject *self, PyObject *o)
+/* future_result(object): returns the result of a Future; raises what its task raised. */
+PyObject *py_future_result(PyObject *m, PyObject *o)
 {
-  py_state *st = ((py_unit *)self)->state;
+  py_state *st = PyModule_GetState(m);
   py_call call = {.state = st};
   rush_error err = RUSH_ERROR_INIT;
   rush_value v;
@@ -673,7 +463,6 @@ static PyObject *unit_future_result(PyObject *self, PyObject *o)
 }
 
 static PyMethodDef unit_methods[] = {
-  {"future_result", unit_future_result, METH_O, "what a Future holds; raises what its task raised"},
   {"hold", unit_hold, METH_VARARGS, "hold(object, type): a ScriptObject that is the value"},
   {"take", unit_take, METH_O, "the value of hold(), as Python's own"},
   {"add_source", unit_add_source, METH_VARARGS, "add_source(file, text, first_line=1)"},
@@ -704,8 +493,7 @@ static PyType_Spec unit_spec = {"rushlight.Unit", sizeof(py_unit), 0, Py_TPFLAGS
 
 int py_add_script_types(PyObject *m, py_state *state)
 {
-  state->function_type = py_add_type(m, &function_spec);
   state->type_type = py_add_type(m, &py_type_spec);
   state->unit_type = py_add_type(m, &unit_spec);
-  return state->function_type && state->type_type && state->unit_type ? 0 : -1;
+  return py_add_function_type(m, state) == 0 && state->type_type && state->unit_type ? 0 : -1;
 }

@@ -1,100 +1,20 @@
-/* _rushlight/script_host.c -- the compiler's questions to Python: a rush_host whose functions call
+/* _rushlight/script_host.c -- the compiler's requests to Python: a rush_host whose functions call
  * methods of a Python object and read the tuples they return. Pending exceptions become errors of
- * the compiler with their text, and KeyboardInterrupt stays pending, so that it reaches the user.
- * Answers are held until the compiler has read them. */
+ * the compiler with their text, except KeyboardInterrupt, which remains pending, so that it reaches
+ * the user. Answers are held until the compiler has read them. */
 #include "script.h"
 
 #include <frameobject.h>
 
 #include <string.h>
 
-/* -- Wrapping ---------------------------------------------------------------------------------- */
-
-static PyObject *new_type(py_unit *u, const rush_type *t)
-{
-  py_type *made = (py_type *)u->state->type_type->tp_alloc(u->state->type_type, 0);
-
-  if (made) {
-    made->type = t;
-    made->unit = py_unit_hold(u);
-  }
-  return (PyObject *)made;
-}
-
-PyObject *py_type_wrap(py_unit *u, const rush_type *t)
-{
-  if (!t)
-    Py_RETURN_NONE;
-  if (!u->types) /* it would hold what holds it */
-    return new_type(u, t);
-  PyObject *key = PyLong_FromVoidPtr((void *)t);
-  PyObject *found = key ? PyDict_GetItemWithError(u->types, key) : NULL;
-  if (found || !key || PyErr_Occurred()) {
-    Py_XDECREF(key);
-    return Py_XNewRef(found);
-  }
-  PyObject *made = new_type(u, t);
-  if (made && PyDict_SetItem(u->types, key, made) < 0)
-    Py_CLEAR(made);
-  Py_DECREF(key);
-  return made;
-}
-
 /* -- Failures ---------------------------------------------------------------------------------- */
 
 static const char *const front_end[] = {"FrontendError", "NotSupportedError",
-                                        "UnsupportedNodeError"};
+                                        "UnsupportedNodeError", "UnknownTypeError"};
 
-/* "  file(line): function", a line for each frame of a traceback, innermost first. */
-static PyObject *places(PyObject *traceback)
-{
-  PyObject *text = PyUnicode_FromString("");
-
-  for (PyTracebackObject *t = (PyTracebackObject *)traceback; t && text; t = t->tb_next) {
-    PyCodeObject *code = PyFrame_GetCode(t->tb_frame);
-    PyObject *number =
-      PyObject_GetAttrString((PyObject *)t, "tb_lineno"); /* the field may not be computed yet */
-    PyObject *line = number ? PyUnicode_FromFormat("  %U(%S): %U\n%U", code->co_filename, number,
-                                                   code->co_name, text)
-                            : NULL;
-    Py_XDECREF(number);
-    Py_DECREF(code);
-    Py_SETREF(text, line);
-  }
-  return text;
-}
-
-/* A pending exception of Python code that a program called, as PyTorch tells it: a RuntimeError
- * that names it. */
-rush_status py_fail_in_call(rush_error *err)
-{
-  PyObject *type, *value, *traceback;
-
-  if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
-    return rush_host_fail(err, RUSH_ERAISED, "RuntimeError", "interrupted");
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  PyObject *where = places(traceback && ((PyTracebackObject *)traceback)->tb_next
-                             ? (PyObject *)((PyTracebackObject *)traceback)->tb_next
-                             : traceback);
-  PyObject *text =
-    value && where
-      ? PyUnicode_FromFormat("%s: %S\n\nAt:\n%U", ((PyTypeObject *)type)->tp_name, value, where)
-      : NULL;
-  const char *message = text ? PyUnicode_AsUTF8(text) : NULL;
-  rush_status st =
-    rush_host_fail(err, RUSH_ERAISED, "RuntimeError", message ? message : "a Python exception");
-  PyErr_Clear();
-  Py_XDECREF(where);
-  Py_XDECREF(text);
-  Py_XDECREF(type);
-  Py_XDECREF(value);
-  Py_XDECREF(traceback);
-  return st;
-}
-
-/* The pending exception as the compiler's error.  What is no Exception (KeyboardInterrupt) stays
- * pending. */
+/* Convert the pending exception to the compiler's error.  One that is not an Exception
+ * (KeyboardInterrupt) remains pending. */
 static rush_status fail_with_python(rush_error *err)
 {
   PyObject *type, *value, *traceback;
@@ -131,8 +51,8 @@ static const char *text_item(PyObject *answer, Py_ssize_t i)
   return i < PyTuple_GET_SIZE(answer) ? PyUnicode_AsUTF8(PyTuple_GET_ITEM(answer, i)) : NULL;
 }
 
-/* An array that lives as long as the answer: the answer is a tuple, its holder a pair of it and
- * bytes. */
+/* Allocate an array that lives as long as the answer: the answer is a tuple, its holder a pair of
+ * it and bytes. */
 static void *array_for(PyObject **owner, size_t n_bytes)
 {
   PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(n_bytes ? n_bytes : 1));
@@ -196,7 +116,7 @@ static int read_value(py_unit *u, PyObject *o, PyObject *type, rush_name *out)
   return result == 0 ? 0 : -1;
 }
 
-/* `answer` is a tuple (kind, ...), or None: unknown. */
+/* Read an answer: a tuple (kind, ...), or None: unknown. */
 static int read_parts(py_unit *u, PyObject *answer, PyObject **owner, rush_name *out)
 {
   Py_ssize_t n = PyTuple_GET_SIZE(answer);
@@ -276,22 +196,29 @@ static int read_name(py_unit *u, PyObject *answer, rush_name *out)
   return 0;
 }
 
-static rush_status ask_python(void *user, py_question q, void *scope, const char *name,
-                              rush_name *out, rush_error *err)
+/* Ask with the GIL; `what` is released, and may be NULL with an exception set. */
+static rush_status ask_about_steal(py_unit *u, py_question q, void *scope, PyObject *what,
+                                   rush_name *out, rush_error *err)
 {
-  py_unit *u = user;
-  PyGILState_STATE gil = PyGILState_Ensure();
-  PyObject *text = PyUnicode_FromString(name);
-  PyObject *args[3] = {NULL, scope ? scope : Py_None, text};
+  PyObject *args[3] = {NULL, scope ? scope : Py_None, what};
   PyObject *answer =
-    text ? PyObject_Vectorcall(u->ask[q], args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL)
+    what ? PyObject_Vectorcall(u->ask[q], args + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL)
          : NULL;
   rush_status st = RUSH_OK;
 
   if (!answer || read_name(u, answer, out) < 0)
     st = fail_with_python(err);
   Py_XDECREF(answer);
-  Py_XDECREF(text);
+  Py_XDECREF(what);
+  return st;
+}
+
+static rush_status ask_python(void *user, py_question q, void *scope, const char *name,
+                              rush_name *out, rush_error *err)
+{
+  PyGILState_STATE gil = PyGILState_Ensure();
+  rush_status st = ask_about_steal(user, q, scope, PyUnicode_FromString(name), out, err);
+
   PyGILState_Release(gil);
   return st;
 }
@@ -305,6 +232,20 @@ static rush_status ask_attr(void *user, void *object, const char *name, rush_nam
                             rush_error *err)
 {
   return ask_python(user, ASK_ATTR, object, name, out, err);
+}
+static rush_status ask_block(void *user, void *object, const char *text, rush_name *out,
+                             rush_error *err)
+{
+  return ask_python(user, ASK_BLOCK, object, text, out, err);
+}
+static rush_status ask_called(void *user, void *object, size_t n_args, rush_name *out,
+                              rush_error *err)
+{
+  PyGILState_STATE gil = PyGILState_Ensure();
+  rush_status st = ask_about_steal(user, ASK_CALLED, object, PyLong_FromSize_t(n_args), out, err);
+
+  PyGILState_Release(gil);
+  return st;
 }
 static rush_status ask_class_attr(void *user, void *object, const char *name, rush_name *out,
                                   rush_error *err)
@@ -342,7 +283,7 @@ static bool has_no_annotation(PyObject *scope, const char *name)
   return none;
 }
 
-/* What is said of a default that is not of the parameter's type. */
+/* Fail because a default does not have the parameter's type. */
 static void fail_default(py_unit *u, PyObject *scope, const char *name, const rush_type *type)
 {
   rush_error ignored = RUSH_ERROR_INIT;
@@ -362,7 +303,8 @@ static void fail_default(py_unit *u, PyObject *scope, const char *name, const ru
   rush_error_clear(&ignored);
 }
 
-/* The host gives (object,), None, or NotImplemented for a default that is none of this overload. */
+/* Get a default: the host returns (object,), None, or NotImplemented for a default of another
+ * overload. */
 static rush_status ask_default(void *user, void *scope, const char *name, const rush_type *type,
                                rush_value *out, rush_error *err)
 {
@@ -394,7 +336,7 @@ static rush_status ask_default(void *user, void *scope, const char *name, const 
   return st;
 }
 
-/* The function of Python's gave something of another type. */
+/* Fail because the Python function returned another type. */
 static rush_status fail_result(py_call *call, PyObject *answer, const rush_type *type,
                                rush_error *err)
 {
@@ -470,6 +412,8 @@ static void release_object(void *user, void *object)
 const rush_host py_host = {.struct_bytes = sizeof(rush_host),
                            .name = ask_name,
                            .attr = ask_attr,
+                           .called = ask_called,
+                           .block = ask_block,
                            .type = ask_type,
                            .class_attr = ask_class_attr,
                            .default_value = ask_default,

@@ -1,5 +1,5 @@
-/* The type Type of live Python code that is compiled: types of programs, and classes, which can be
- * added to. */
+/* script_type.c -- the type Type of compiled live Python code: types of programs, and classes that
+ * can be extended. */
 #include "script.h"
 
 #include <string.h>
@@ -162,7 +162,7 @@ static PyObject *class_add_attr(PyObject *self, PyObject *args)
   return py_done(t->unit->state, st, &err);
 }
 
-/* (name, value, type=None) as a value; -1 with an exception. */
+/* Read (name, value, type=None) as a value; -1 with an exception. */
 static int named_value(py_type *t, PyObject *args, const char **name, rush_value *v,
                        const rush_type **of)
 {
@@ -286,7 +286,7 @@ static PyObject *class_create(PyObject *self, PyObject *unused)
   (void)unused;
   if (rush_object_create(t->unit->state->context, t->type, &v, &err) != RUSH_OK)
     return py_raise(t->unit->state, &err);
-  PyObject *o = py_object_wrap(t->unit->state, v);
+  PyObject *o = py_value_wrap(t->unit->state, t->unit->state->object_type, v);
   rush_value_release(v);
   return o;
 }
@@ -311,7 +311,7 @@ static PyMethodDef type_methods[] = {
   {"qualified_name", type_qualified_name, METH_NOARGS, "a class's qualified name"},
   {"create", class_create, METH_NOARGS, "an object without attributes yet"},
   {NULL, NULL, 0, NULL}};
-/* torch's names of the same: ClassType.name(), qualified_name(), str(). */
+/* torch's names for the same: ClassType.name(), qualified_name(), str(). */
 static PyObject *type_short_name(PyObject *self, PyObject *unused)
 {
   const char *name = rush_type_name(((py_type *)self)->type),

@@ -1,6 +1,6 @@
-/* _rushlight/script_value.c -- python objects as values of given types, with PyTorch's conversions
- * and its messages when they do not fit. Conversion is driven by the wanted type, not by the
- * object, because an empty list or a number fits several. The messages are made only after a
+/* _rushlight/script_value.c -- converts Python objects to values of given types, with PyTorch's
+ * conversions and its messages if they do not fit. Conversion is driven by the required type, not
+ * by the object, because an empty list or a number fits several. The messages are made only after a
  * refusal, by a second walk that looks for the part that does not fit. Cost: O(items). */
 #include "script.h"
 
@@ -108,7 +108,8 @@ static void release_items(rush_value *v, Py_ssize_t n)
   PyMem_Free(v);
 }
 
-/* What a container became, converted to the very type (an empty one does not say of what it is). */
+/* Convert a constructed container to the exact type (an empty one does not show its element
+ * type). */
 static int convert_steal(py_call *call, const rush_type *t, rush_value made, rush_value *out)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -119,7 +120,7 @@ static int convert_steal(py_call *call, const rush_type *t, rush_value made, rus
   return st == RUSH_OK ? 0 : 1;
 }
 
-/* Items of any iterable, each as elem (n types: item by item). */
+/* Convert items of any iterable, each to elem (n types: item by item). */
 static int items_as(py_call *call, PyObject *o, const rush_type *t, bool is_tuple,
                     rush_value **items, Py_ssize_t *n)
 {
@@ -152,7 +153,7 @@ static int items_as(py_call *call, PyObject *o, const rush_type *t, bool is_tupl
   return result;
 }
 
-/* A ScriptList or ScriptDict: the very container, where its type is the one that is wanted. */
+/* Return the container of a ScriptList or ScriptDict itself, if its type is the required one. */
 static int held_as(py_call *call, PyObject *o, const rush_type *t, rush_tag tag, rush_value *out)
 {
   PyObject *inner = PyList_CheckExact(o) || PyTuple_CheckExact(o) || PyDict_CheckExact(o)
@@ -248,7 +249,7 @@ static int as_dict(py_call *call, PyObject *o, const rush_type *t, rush_value *o
   return result;
 }
 
-/* The Type that a Python class was registered with (borrowed), or NULL. */
+/* Return the Type that a Python class was registered with (borrowed), or NULL. */
 static py_type *type_of_class(py_state *st, PyObject *cls)
 {
   PyObject *t = st->class_types ? PyDict_GetItemWithError(st->class_types, cls) : NULL;
@@ -257,8 +258,8 @@ static py_type *type_of_class(py_state *st, PyObject *cls)
   return (py_type *)t;
 }
 
-/* An instance of the Python class behind a script class: its attributes are copied, as in PyTorch.
- * */
+/* Convert an instance of the Python class behind a script class: its attributes are copied, as in
+ * PyTorch. */
 static int instance_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -291,8 +292,8 @@ static int instance_as(py_call *call, PyObject *o, const rush_type *t, rush_valu
   return 0;
 }
 
-/* An object of a class of torch's in C++ (torch.classes): ours of that name, made from its state.
- * */
+/* Convert an object of a C++ class of torch's (torch.classes): ours of that name, made from its
+ * state. */
 static int custom_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -315,7 +316,7 @@ static int custom_as(py_call *call, PyObject *o, const rush_type *t, rush_value 
   return result;
 }
 
-/* Is the type the class `known`, or what an archive calls so? */
+/* True if the type is the class `known`, or an archive's class of that name. */
 static bool is_same_class(const py_type *known, const rush_type *t)
 {
   return rush_type_is_subtype(known->type, t) ||
@@ -324,7 +325,7 @@ static bool is_same_class(const py_type *known, const rush_type *t)
 }
 
 /* True if `cls` derives in Python from the class that t was compiled from.  As in PyTorch such an
- * object arrives as one of the base: its attributes, with the base's methods. */
+ * object is converted to the base: its attributes, with the base's methods. */
 static bool is_of_subclass(py_state *st, PyTypeObject *cls, const rush_type *t)
 {
   if (rush_type_kind_of(t) != RUSH_TYPE_CLASS || !cls->tp_mro)
@@ -400,7 +401,7 @@ static int enum_as(py_call *call, PyObject *o, const rush_type *t, rush_value *o
   return 0;
 }
 
-/* Any: what the object is by itself; classes and enums that are known are theirs. */
+/* Convert to Any by the object's own type; registered classes and enums are converted to theirs. */
 static int any_as(py_call *call, PyObject *o, rush_value *out)
 {
   py_type *known = type_of_class(call->state, (PyObject *)Py_TYPE(o));
@@ -425,7 +426,7 @@ static int any_as(py_call *call, PyObject *o, rush_value *out)
   return 1;
 }
 
-/* Is the object the type's own kind, before any conversion? */
+/* True if the object has the type's own kind, before any conversion. */
 static bool is_exactly(py_call *call, PyObject *o, const rush_type *t)
 {
   switch (rush_type_kind_of(t)) {
@@ -481,7 +482,7 @@ static int union_as(py_call *call, PyObject *o, const rush_type *t, rush_value *
   return 1;
 }
 
-/* A future of Python's, by what it gives. */
+/* Convert a future of Python's, by its result. */
 static int foreign_future_as(py_call *call, PyObject *o, const rush_type *t, rush_value *out)
 {
   PyObject *given;
@@ -521,7 +522,7 @@ static int future_as(py_call *call, PyObject *o, const rush_type *t, rush_value 
   return result == 1 ? foreign_future_as(call, o, t, out) : result;
 }
 
-/* "cuda:1" is what torch.device makes of it. */
+/* Convert "cuda:1" as torch.device does. */
 static int device_as(py_call *call, PyObject *text, rush_value *out)
 {
   PyObject *torch = py_find_torch(call->state) ? PyImport_ImportModule("torch") : NULL;
@@ -533,8 +534,8 @@ static int device_as(py_call *call, PyObject *text, rush_value *out)
   return result;
 }
 
-/* torch's generator: ours starts in its state, and py_call_writes gives the state back.  One a
- * call. */
+/* Convert torch's generator: ours starts in its state, and py_call_writes returns the state.  At
+ * most one per call. */
 static int generator_as(py_call *call, PyObject *o, rush_value *out)
 {
   PyObject *state =
@@ -665,7 +666,7 @@ static void fail_schema(py_call *call, rush_function *f, const char *format, ...
   Py_XDECREF(head);
 }
 
-/* The first of the items that is none of the type, or NULL; borrowed. */
+/* Return the first item that does not have the type, or NULL; borrowed. */
 static PyObject *first_bad(py_call *call, PyObject *sequence, const rush_type *t, bool is_tuple,
                            const rush_type **which)
 {
@@ -703,7 +704,7 @@ static PyObject *bad_in_dict(py_call *call, PyObject *dict, const rush_type *t,
   return bad;
 }
 
-/* Why the object is none of the type, in PyTorch's words.  New. */
+/* Explain, in PyTorch's words, why the object does not have the type.  New. */
 PyObject *py_cast_details(py_call *call, PyObject *o, const rush_type *t)
 {
   rush_type_kind k = rush_type_kind_of(t);
@@ -750,7 +751,7 @@ PyObject *py_cast_details(py_call *call, PyObject *o, const rush_type *t)
   return out;
 }
 
-/* The type's name; of a NamedTuple with its fields. */
+/* Return the type's name; for a NamedTuple with its fields. */
 static PyObject *friendly_name(PyObject *o)
 {
   const char *name =
@@ -768,7 +769,8 @@ static PyObject *friendly_name(PyObject *o)
   return out;
 }
 
-/* Why an array cannot be a tensor, new; NULL without an exception: it can, or is none. */
+/* Explain why an array cannot be a tensor, new; NULL without an exception: it can, or it is not an
+ * array. */
 static PyObject *buffer_details(py_call *call, PyObject *o)
 {
   PyObject *type, *value, *trace, *out = NULL;
@@ -836,7 +838,7 @@ static PyObject *keyword_of(PyObject *const *values, PyObject *kwnames, const ch
   return NULL;
 }
 
-/* The first keyword that no parameter has (borrowed), or NULL. */
+/* Return the first keyword that no parameter has (borrowed), or NULL. */
 static PyObject *unknown_keyword(rush_function *f, PyObject *kwnames)
 {
   rush_argument arg;
@@ -852,7 +854,7 @@ static PyObject *unknown_keyword(rush_function *f, PyObject *kwnames)
   return NULL;
 }
 
-/* PyTorch's refusal of a call, and the keyword that is the reason where one is. */
+/* Raise PyTorch's refusal of a call, with the keyword that is the reason if there is one. */
 static void fail_arguments(py_call *call, rush_function *f, PyObject *kwnames, PyObject *refusal)
 {
   PyObject *unknown = unknown_keyword(f, kwnames);
@@ -864,7 +866,7 @@ static void fail_arguments(py_call *call, rush_function *f, PyObject *kwnames, P
   Py_XDECREF(refusal);
 }
 
-/* Keywords that no parameter took. */
+/* Raise for keywords that match no parameter. */
 static void fail_keyword(py_call *call, rush_function *f, const char *name, size_t skip,
                          size_t n_args, PyObject *kwnames)
 {
@@ -889,7 +891,7 @@ static void fail_keyword(py_call *call, rush_function *f, const char *name, size
   }
 }
 
-/* Parameter i of f for an object; 0, 1 when it does not fit, -1 with an exception set. */
+/* Bind parameter i of f to an object; returns 0, 1 if it does not fit, -1 with an exception set. */
 static int bind_one(py_call *call, rush_function *f, size_t i, const rush_argument *arg,
                     PyObject *o, rush_value *out)
 {
@@ -918,13 +920,8 @@ int py_args_bind(py_call *call, rush_function *f, const char *name, size_t skip,
     "%s() expected at most %zu argument(s) but received %zu argument(s).";
   rush_argument arg;
 
-  memset(out, 0, sizeof(*out));
-  out->args = PyMem_Calloc(n + 1, sizeof(*out->args));
-  out->named = PyMem_Calloc(n + 1, sizeof(*out->named));
-  if (!out->args || !out->named) {
-    PyErr_NoMemory();
-    goto fail;
-  }
+  if (py_args_alloc(out, n, n) < 0)
+    return -1;
   if (skip + n_args + n_named > n) { /* before the values are looked at, as PyTorch does */
     fail_arguments(call, f, kwnames,
                    PyUnicode_FromFormat(too_many, name, n, skip + n_args + n_named));

@@ -1,13 +1,14 @@
-/* What a method takes and returns, as tuples that rushlight/signature.py names. */
+/* signature.c -- the inputs and outputs of a method, as tuples that rushlight/signature.py
+ * names. */
 #include "py.h"
 
-/* An integer limit, or None where there is none. */
+/* Return an integer limit, or None if there is none. */
 static PyObject *limit(int64_t v, int64_t none)
 {
   return v == none ? Py_NewRef(Py_None) : PyLong_FromLongLong(v);
 }
 
-/* (value or None, least or None, most or None, symbol or None) */
+/* Return (value or None, least or None, most or None, symbol or None). */
 static PyObject *size_out(const rush_signature_size *s)
 {
   return Py_BuildValue("(NNNz)", limit(s->value, -1), limit(s->min, INT64_MIN),
@@ -28,8 +29,8 @@ static PyObject *sizes_out(const rush_signature_item *item)
   return sizes;
 }
 
-/* (name, type, argument, keyword_only, has_default, is_constant, value, dtype or None, sizes or
- * None) */
+/* Return (name, type, argument, keyword_only, has_default, is_constant, value, dtype or None, sizes
+ * or None). */
 static PyObject *item_out(py_state *st, const rush_signature_item *item)
 {
   py_call call = {.state = st};

@@ -1,21 +1,12 @@
-/* The Tensor type: a window on the operator table. */
+/* tensor.c -- the Tensor type: its methods are operators of the table.
+ *
+ * Attributes that are not found in the type are looked up as operators; arithmetic calls them
+ * directly.  Basic indices become view operators here, all others are resolved in indexing.py. */
 #include "exchange.h"
 
 #include <string.h>
 
 static rush_tensor *tensor_of(PyObject *self) { return ((py_tensor *)self)->value.as.tensor; }
-
-PyObject *py_tensor_wrap(py_state *state, rush_value v)
-{
-  if (py_need_part(state, PY_PART_TENSOR) < 0)
-    return NULL;
-  py_tensor *t = (py_tensor *)state->tensor_type->tp_alloc(state->tensor_type, 0);
-  if (t) {
-    t->value = rush_value_retain(v);
-    t->state = state;
-  }
-  return (PyObject *)t;
-}
 
 static void tensor_dealloc(PyObject *self)
 {
@@ -26,23 +17,9 @@ static void tensor_dealloc(PyObject *self)
   Py_DECREF(type);
 }
 
-PyObject *py_ints(const int64_t *v, int n)
-{
-  PyObject *t = PyTuple_New(n);
-
-  for (int i = 0; t && i < n; i++) {
-    PyObject *o = PyLong_FromLongLong(v[i]);
-    if (!o)
-      Py_CLEAR(t);
-    else
-      PyTuple_SET_ITEM(t, i, o);
-  }
-  return t;
-}
-
 /* -- Attributes -------------------------------------------------------------------------------- */
 
-/* The sizes as a rushlight.Size, which is a tuple: filled in place, as cheap as one. */
+/* Return the sizes as a rushlight.Size, a subclass of tuple: filled in place, as fast as one. */
 static PyObject *get_shape(PyObject *self, void *unused)
 {
   PyTypeObject *size = (PyTypeObject *)((py_tensor *)self)->state->size_class;
@@ -193,27 +170,6 @@ static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused)
   return Py_BuildValue("(ii)", 1, 0);
 }
 
-const char *py_buffer_format(rush_dtype d)
-{
-  switch (d) {
-  case RUSH_BOOL: return "?";
-  case RUSH_INT8: return "b";
-  case RUSH_UINT8: return "B";
-  case RUSH_INT16: return "h";
-  case RUSH_UINT16: return "H";
-  case RUSH_INT32: return "i";
-  case RUSH_UINT32: return "I";
-  case RUSH_INT64: return "q";
-  case RUSH_UINT64: return "Q";
-  case RUSH_FLOAT16: return "e";
-  case RUSH_FLOAT32: return "f";
-  case RUSH_FLOAT64: return "d";
-  case RUSH_COMPLEX64: return "Zf";
-  case RUSH_COMPLEX128: return "Zd";
-  default: return NULL;
-  }
-}
-
 static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
   rush_tensor *t = tensor_of(self);
@@ -361,14 +317,14 @@ static PyObject *tensor_index(PyObject *self)
   return item;
 }
 
-/* What operators take: tensors of anybody's, and numbers. */
+/* True for operands of operators: any library's tensors, and numbers. */
 static bool is_operand(PyObject *x)
 {
   return py_state_of(x) || PyLong_Check(x) || PyFloat_Check(x) || PyComplex_Check(x) ||
          PyIndex_Check(x) || PyObject_CheckBuffer(x) || PyObject_HasAttrString(x, "__dlpack__");
 }
 
-/* The state is in whichever operand is ours. */
+/* Run a binary operator; the state comes from the operand that is ours. */
 static PyObject *binary(const char *name, PyObject *a, PyObject *b)
 {
   PyObject *args[2] = {a, b};
@@ -439,7 +395,7 @@ static PyObject *tensor_compare(PyObject *a, PyObject *b, int op)
   return binary(names[op], a, b);
 }
 
-/* x[i], x[i:j], x[..., None], x[mask]: one view operator per index. */
+/* Apply x[i], x[i:j], x[..., None], x[mask]: one view operator per index. */
 static PyObject *apply_index(py_state *st, PyObject *x, PyObject *index, Py_ssize_t *dim)
 {
   PyObject *d = PyLong_FromSsize_t(*dim), *result = NULL;
@@ -470,8 +426,8 @@ static PyObject *apply_index(py_state *st, PyObject *x, PyObject *index, Py_ssiz
   return result;
 }
 
-/* Does an index go by views alone?  Lists, tensors, booleans and everything else are Python's
- * (indexing.py). */
+/* True if an index needs only views.  Lists, tensors, booleans and everything else are handled in
+ * Python (indexing.py). */
 static bool is_basic(PyObject *all)
 {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all); i++) {
@@ -481,17 +437,6 @@ static bool is_basic(PyObject *all)
       return false;
   }
   return true;
-}
-
-static PyObject *subscript_in_python(const char *name, PyObject *self, PyObject *index,
-                                     PyObject *value)
-{
-  PyObject *module = PyImport_ImportModule("rushlight.indexing");
-  PyObject *r =
-    module ? PyObject_CallMethod(module, name, value ? "OOO" : "OO", self, index, value) : NULL;
-
-  Py_XDECREF(module);
-  return r;
 }
 
 static PyObject *subscript_by_views(PyObject *self, PyObject *all)
@@ -525,7 +470,7 @@ static PyObject *tensor_subscript(PyObject *self, PyObject *index)
   if (is_basic(all) && !(PyTuple_GET_SIZE(all) == 1 && PyTuple_GET_ITEM(all, 0) == Py_Ellipsis))
     x = subscript_by_views(self, all);
   else
-    x = subscript_in_python("get_item", self, index, NULL);
+    x = py_package_call(((py_tensor *)self)->state, "get_item", "(OO)", self, index);
   Py_DECREF(all);
   return x;
 }
@@ -536,7 +481,8 @@ static int tensor_assign(PyObject *self, PyObject *index, PyObject *value)
     PyErr_SetString(PyExc_TypeError, "elements of a tensor cannot be deleted");
     return -1;
   }
-  PyObject *r = subscript_in_python("set_item", self, index, value);
+  PyObject *r =
+    py_package_call(((py_tensor *)self)->state, "set_item", "(OOO)", self, index, value);
   Py_XDECREF(r);
   return r ? 0 : -1;
 }
@@ -566,7 +512,7 @@ static int tensor_contains(PyObject *self, PyObject *item)
   return yes;
 }
 
-/* Any operator that takes self first: x.relu(), x.view(2, 3). */
+/* Return any operator that takes self first: x.relu(), x.view(2, 3). */
 static PyObject *tensor_getattro(PyObject *self, PyObject *name)
 {
   PyObject *found = PyObject_GenericGetAttr(self, name);
@@ -577,11 +523,7 @@ static PyObject *tensor_getattro(PyObject *self, PyObject *name)
   if (!text || text[0] == '_')
     return NULL;
   PyErr_Clear();
-  PyObject *package = PyImport_ImportModule("rushlight");
-  PyObject *method =
-    package ? PyObject_CallMethod(package, "_tensor_method", "OO", self, name) : NULL;
-  Py_XDECREF(package);
-  return method;
+  return py_package_call(((py_tensor *)self)->state, "tensor_method", "(OO)", self, name);
 }
 
 static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)

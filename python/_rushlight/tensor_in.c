@@ -1,13 +1,14 @@
-/* Tensors in: those of torch, buffers (numpy), and whatever has DLPack, on their own memory.
+/* tensor_in.c -- converts incoming tensors: torch's, buffers (numpy), and objects with DLPack, on
+ * their own memory.
  *
- * What is only a stand-in for the caller's tensor (a copy), or memory that may not be written to,
- * is marked read-only: programs that would write to it are refused, instead of writing to where the
- * caller does not see it. */
+ * A copy that represents the caller's tensor, and read-only memory, are marked as read-only:
+ * programs that would write to them are refused, instead of writing where the caller does not see
+ * it. */
 #include "layout.h"
 
 #include <string.h>
 
-/* Keeps a Python object alive for a tensor that uses its memory. */
+/* Release a Python object whose memory a tensor used. */
 static void drop_object(void *user, void *data)
 {
   (void)data;
@@ -99,7 +100,7 @@ static int wrap_memory(py_call *call, PyObject *owner, int dtype, int n_dims, co
   return 0;
 }
 
-/* With the whole storage behind it: as_strided sees what it sees in torch. */
+/* Wrap the whole storage: as_strided works as in torch. */
 static int wrap_storage(py_call *call, PyObject *owner, const py_geometry *g, rush_value *out)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -115,7 +116,7 @@ static int wrap_storage(py_call *call, PyObject *owner, const py_geometry *g, ru
   return 0;
 }
 
-/* Values of a plain strided CPU tensor of torch, by its public attributes. */
+/* Read the geometry of a plain strided CPU tensor of torch, by its public attributes. */
 static int torch_geometry(PyObject *o, int64_t *sizes, int64_t *strides, void **data)
 {
   PyObject *shape = PyObject_GetAttrString(o, "shape");
@@ -145,7 +146,7 @@ static bool attr_is_true(PyObject *o, const char *name)
   return yes;
 }
 
-/* Is what the method or attribute gives true?  Also when it cannot be said. */
+/* True if the result of the method or attribute is true, or if it cannot be determined. */
 static bool may_be(PyObject *v)
 {
   bool yes = !v || v != Py_False;
@@ -164,7 +165,7 @@ static void read_grad(py_state *st, PyObject *o, rush_tensor *t)
     rush_tensor_set_leaf(t, false);
 }
 
-/* 1, or -1 with an exception. */
+/* Record the conversion; returns 1, or -1 with an exception. */
 static int remember_torch(py_call *call, PyObject *o, rush_value *out)
 {
   if (remember_tensor(call, *out, o, true) < 0) {
@@ -179,20 +180,11 @@ bool py_is_quantized(int dtype)
 {
   return dtype == RUSH_QINT8 || dtype == RUSH_QUINT8 || dtype == RUSH_QINT32;
 }
-PyObject *py_through_border(const char *name, PyObject *steal)
-{
-  PyObject *border = steal ? PyImport_ImportModule("rushlight.jit.quantized") : NULL;
-  PyObject *made = border ? PyObject_CallMethod(border, name, "O", steal) : NULL;
-
-  Py_XDECREF(border);
-  Py_XDECREF(steal);
-  return made;
-}
-/* A tensor of torch's by way of a function of the border, which makes ours: 1, or -1 with an
+/* Convert a tensor of torch's by a Python function that makes ours: returns 1, or -1 with an
  * exception. */
 static int copied_in(py_call *call, const char *function, PyObject *o, rush_value *out)
 {
-  PyObject *made = py_through_border(function, Py_NewRef(o));
+  PyObject *made = py_package_call(call->state, function, "(O)", o);
 
   if (!made)
     return -1;
@@ -207,7 +199,7 @@ static int quantized_in(py_call *call, PyObject *o, rush_value *out)
   return copied_in(call, "from_torch", o, out);
 }
 
-/* A tensor without data: 1, or -1 with an exception. */
+/* Convert a tensor without data: returns 1, or -1 with an exception. */
 static int meta_in(py_call *call, PyObject *o, rush_value *out)
 {
   int64_t sizes[64], strides[64];
@@ -231,7 +223,7 @@ static int meta_in(py_call *call, PyObject *o, rush_value *out)
   return remember_torch(call, o, out);
 }
 
-/* The quick way: 1 when it was taken, 0 to go the long one, -1 with an exception. */
+/* Convert on the fast path: returns 1 on success, 0 to use the slow one, -1 with an exception. */
 static int from_torch_exchange(py_call *call, PyObject *o, rush_value *out)
 {
   py_state *st = call->state;
@@ -270,8 +262,8 @@ static int from_torch_exchange(py_call *call, PyObject *o, rush_value *out)
   return remember_torch(call, o, out);
 }
 
-/* A tensor whose elements are in memory as they read; new.  o itself, or a copy: of elements that
- * are negated or conjugated when they are read, and of zeros that take no memory. */
+/* Return a tensor whose elements are in memory as they are read; new: o itself, or a copy if they
+ * are lazily negated or conjugated, or are zeros without memory. */
 static PyObject *real_elements(PyObject *o)
 {
   PyObject *plain = PyObject_CallMethod(o, "resolve_conj", NULL);
@@ -288,7 +280,7 @@ static PyObject *real_elements(PyObject *o)
 }
 
 /* Find a tensor that was passed before: passed twice, it is one tensor.  Only the first few are
- * compared: lists of parameters are long. */
+ * compared, since lists of parameters are long. */
 static bool find_seen(py_call *call, PyObject *o, rush_value *out)
 {
   for (size_t i = 0; i < call->n_seen && i < 16; i++)
@@ -299,8 +291,8 @@ static bool find_seen(py_call *call, PyObject *o, rush_value *out)
   return false;
 }
 
-/* The layout of a tensor, by its number.  Refuse oneDNN's, jagged ones and other sparse ones than
- * these: -1 with an exception. */
+/* Return the layout of a tensor, by its number.  Refuses oneDNN's, jagged and unsupported sparse
+ * ones: -1 with an exception. */
 static int layout_of(const py_state *st, PyObject *o)
 {
   PyObject *layout = PyObject_GetAttrString(o, "layout");
@@ -370,7 +362,7 @@ int py_torch_to_value(py_call *call, PyObject *o, rush_value *out)
   return result;
 }
 
-/* The dtype of a buffer's format, or -1. */
+/* Return the dtype of a buffer's format, or -1. */
 static int buffer_dtype(const Py_buffer *b)
 {
   static const struct { char code; uint8_t bytes; int8_t dtype; } rows[] = {
@@ -399,7 +391,7 @@ static void drop_buffer(void *user, void *data)
   PyGILState_Release(gil);
 }
 
-/* Refuse a buffer in torch's words and say what to do: its elements have no dtype.  -1. */
+/* Refuse a buffer whose elements have no dtype, in torch's words and with advice.  Returns -1. */
 static int refuse_elements(PyObject *o, const char *format)
 {
   PyErr_Clear();
@@ -426,8 +418,8 @@ static int refuse_elements(PyObject *o, const char *format)
   return -1;
 }
 
-/* Refuse what a buffer's elements or strides are; ValueErrors are torch's for what a copy makes
- * good.  0, or -1. */
+/* Refuse unsupported elements or strides of a buffer; ValueErrors are torch's if a copy would help.
+ * Returns 0, or -1. */
 static int check_buffer(PyObject *o, const Py_buffer *b, int dtype)
 {
   const char order = b->format ? b->format[0] : '@';
@@ -466,7 +458,7 @@ static int check_buffer(PyObject *o, const Py_buffer *b, int dtype)
   return 0;
 }
 
-/* numpy arrays and whatever else has the buffer protocol. */
+/* Convert numpy arrays and other objects with the buffer protocol. */
 int py_buffer_to_value(py_call *call, PyObject *o, rush_value *out)
 {
   int64_t sizes[64], strides[64];
@@ -511,8 +503,8 @@ int py_buffer_to_value(py_call *call, PyObject *o, rush_value *out)
   return remember_tensor(call, *out, o, false);
 }
 
-/* The capsule of o's tensor, new: versioned where the producer knows it, so that it can say that
- * memory is read-only. */
+/* Return the capsule of o's tensor, new: versioned if the producer supports it, so that it can mark
+ * memory as read-only. */
 static PyObject *dlpack_capsule_of(PyObject *o)
 {
   PyObject *method = PyObject_GetAttrString(o, "__dlpack__"),
@@ -531,7 +523,7 @@ static PyObject *dlpack_capsule_of(PyObject *o)
   return capsule;
 }
 
-/* The capsule is renamed once its contents are ours, as the protocol asks. */
+/* The capsule is renamed once its contents are ours, as the protocol requires. */
 int py_from_dlpack(py_call *call, PyObject *o, rush_value *out)
 {
   rush_error err = RUSH_ERROR_INIT;

@@ -1,11 +1,11 @@
 /* _rushlight/trace.c -- traces for Python: calls on rushlight.Tensors are recorded in C through
- * script.h, and calls on torch's tensors are recorded by Python, which hands over a graph's text.
- * Both become functions of a unit. It only converts arguments and errors. */
+ * script.h; calls on torch's tensors are recorded by Python, which passes a graph's text. Both
+ * become functions of a unit. This file only converts arguments and errors. */
 #include "script.h"
 
 static const char TRACE[] = "rush_trace";
 
-/* Values of a sequence's items, in `call`; -1 with an exception set. */
+/* Convert the items of a sequence, in `call`; -1 with an exception set. */
 static int read_items(py_call *call, PyObject *list, rush_value **out, size_t *n)
 {
   *n = (size_t)PyTuple_GET_SIZE(list);
@@ -59,7 +59,7 @@ static void drop_trace(PyObject *capsule)
   rush_trace_cancel(PyCapsule_GetPointer(capsule, TRACE));
 }
 
-/* trace_begin(inputs, names): what trace_end takes */
+/* trace_begin(inputs, names): returns the argument of trace_end. */
 static PyObject *trace_begin(py_state *st, PyObject *args)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -111,27 +111,7 @@ static PyObject *trace_end(py_state *st, PyObject *args)
   return out;
 }
 
-int py_hooked_call(py_state *st, PyObject *callee, const char *method, PyObject *const *args,
-                   size_t n_args, PyObject *kwnames, PyObject **out)
-{
-  PyObject *list = PyTuple_New((Py_ssize_t)n_args), *named = PyDict_New();
-
-  for (size_t i = 0; list && i < n_args; i++)
-    PyTuple_SET_ITEM(list, (Py_ssize_t)i, Py_NewRef(args[i]));
-  for (Py_ssize_t i = 0; named && kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
-    if (PyDict_SetItem(named, PyTuple_GET_ITEM(kwnames, i), args[n_args + (size_t)i]) < 0)
-      Py_CLEAR(named);
-  *out = list && named ? PyObject_CallFunction(st->call_hook, "OzOO", callee, method, list, named)
-                       : NULL;
-  Py_XDECREF(list);
-  Py_XDECREF(named);
-  if (*out != Py_NotImplemented)
-    return 1;
-  Py_CLEAR(*out);
-  return 0;
-}
-
-/* set_call_hook(f or None): f(callee, method, args, kwargs) gives a result or NotImplemented */
+/* set_call_hook(f or None): f(callee, method, args, kwargs) returns a result or NotImplemented. */
 static PyObject *set_call_hook(py_state *st, PyObject *f)
 {
   Py_XSETREF(st->call_hook, f == Py_None ? NULL : Py_NewRef(f));

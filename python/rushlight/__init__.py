@@ -14,229 +14,56 @@ from __future__ import annotations
 import sys
 
 from . import _rushlight
-from ._rushlight import (
-    Cancel,
-    Cancelled,
-    EnumValue,
-    Error,
-    ScriptObject,
-    __version__,
-    as_tensor,
-    compile_counters,
-    dtype,
-    empty_cache,
-    from_dlpack,
-    get_cpu,
-    get_num_threads,
-    get_rng_state,
-    load_value,
-    manual_seed,
-    memory_stats,
-    reset_peak_memory_stats,
-    save_value,
-    set_cpu,
-    set_num_threads,
-    set_rng_state,
-    tensor,
-)
 
 TYPE_CHECKING = False  # typing's own costs an import of 3 ms
 if TYPE_CHECKING:
     import os
     from typing import Any, BinaryIO
 
-    from ._rushlight import Tensor
     from .jit.script_module import ScriptModule as _ScriptModule
 
-__all__ = [
-    "Attribute",
-    "Block",
-    "Cancel",
-    "Cancelled",
-    "CompilationUnit",
-    "EnumValue",
-    "Error",
-    "Final",
-    "Future",
-    "Graph",
-    "Node",
-    "RecursiveScriptClass",
-    "ScriptFunction",
-    "ScriptMethod",
-    "ScriptModule",
-    "ScriptObject",
-    "Tensor",
-    "TracingCheckError",
-    "Value",
-    "__version__",
-    "annotate",
-    "as_tensor",
-    "compile_counters",
-    "dtype",
-    "empty_cache",
-    "enable_grad",
-    "enable_onednn_fusion",
-    "export",
-    "export_opnames",
-    "fork",
-    "freeze",
-    "from_dlpack",
-    "fuser",
-    "get_cpu",
-    "get_num_threads",
-    "get_rng_state",
-    "ignore",
-    "inference_mode",
-    "interface",
-    "ir",
-    "is_grad_enabled",
-    "is_inference_mode_enabled",
-    "is_scripting",
-    "is_tracing",
-    "jit",
-    "layout",
-    "library",
-    "limits",
-    "load",
-    "load_library",
-    "load_value",
-    "manual_seed",
-    "memory_stats",
-    "no_grad",
-    "onednn_fusion_enabled",
-    "ops",
-    "optimize_for_inference",
-    "optimized_execution",
-    "parse_ir",
-    "profiler",
-    "record",
-    "record_calls",
-    "register_dataclass",
-    "register_namedtuple",
-    "register_pytree_node",
-    "reset_peak_memory_stats",
-    "run_frozen_optimizations",
-    "save",
-    "save_value",
-    "script",
-    "script_if_tracing",
-    "script_method",
-    "set_cpu",
-    "set_fusion_strategy",
-    "set_grad_enabled",
-    "set_limits",
-    "set_num_threads",
-    "set_rng_state",
-    "sparse_coo",
-    "sparse_csr",
-    "strict_fusion",
-    "strided",
-    "tensor",
-    "trace",
-    "trace_module",
-    "unused",
-    "wait",
-]
-
-# Which part has a name. Parts also finish types of the extension (methods: Tensor; ir: Graph, Node
-# ...): hence those names.
+# Names of the extension's that are the package's, beside the dtypes.
+_OWN = """Cancel Cancelled EnumValue Error ScriptObject __version__ as_tensor compile_counters dtype
+empty_cache from_dlpack get_cpu get_num_threads get_rng_state load_value manual_seed memory_stats
+reset_peak_memory_stats save_value set_cpu set_num_threads set_rng_state tensor""".split()
+# The part that defines each name. Parts also finish types of the extension (methods: Tensor; ir:
+# Graph, Node ...), under these names.
 _PARTS = {
-    "archives": ("save",),
-    "call_limits": ("limits", "set_limits"),
-    "grad_mode": (
-        *(
-            "enable_grad",
-            "inference_mode",
-            "is_grad_enabled",
-            "is_inference_mode_enabled",
-            "no_grad",
-            "set_grad_enabled",
-        ),
-    ),
-    "kinds": ("layout", "sparse_coo", "sparse_csr", "strided"),
-    "ir": ("Block", "Graph", "Node", "Value", "parse_ir"),
-    "jit": (
-        *(
-            "Attribute",
-            "CompilationUnit",
-            "Final",
-            "Future",
-            "RecursiveScriptClass",
-            "ScriptFunction",
-        ),
-        *(
-            "TracingCheckError",
-            "annotate",
-            "enable_onednn_fusion",
-            "export",
-            "export_opnames",
-            "fork",
-            "freeze",
-        ),
-        *("fuser", "ignore", "interface", "is_scripting", "is_tracing", "onednn_fusion_enabled"),
-        *(
-            "optimize_for_inference",
-            "optimized_execution",
-            "run_frozen_optimizations",
-            "script",
-            "script_if_tracing",
-        ),
-        *(
-            "script_method",
-            "set_fusion_strategy",
-            "strict_fusion",
-            "trace",
-            "trace_module",
-            "unused",
-            "wait",
-        ),
-    ),
-    "jit.script_module": ("ScriptMethod",),
-    "jit.tracing": ("TopLevelTracedModule", "TracedModule", "TracerWarning"),
-    "methods": ("Tensor",),
-    "ops": ("load_library",),
-    "recording": ("record", "record_calls"),
-    "pytree": ("register_dataclass", "register_namedtuple", "register_pytree_node"),
+    "archives": "save",
+    "call_limits": "limits set_limits",
+    "grad_mode": """enable_grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad
+        set_grad_enabled""",
+    "kinds": "layout sparse_coo sparse_csr strided",
+    "ir": "Block Graph Node Value parse_ir",
+    "jit": """Attribute CompilationUnit Final Future RecursiveScriptClass ScriptFunction
+        TracingCheckError annotate enable_onednn_fusion export export_opnames fork freeze fuser
+        ignore interface is_scripting is_tracing onednn_fusion_enabled optimize_for_inference
+        optimized_execution run_frozen_optimizations script script_if_tracing script_method
+        set_fusion_strategy strict_fusion trace trace_module unused wait""",
+    "jit.script_module": "ScriptMethod",
+    "jit.tracing": "TopLevelTracedModule TracedModule TracerWarning",
+    "methods": "Tensor",
+    "ops": "load_library",
+    "recording": "record record_calls",
+    "pytree": "register_dataclass register_namedtuple register_pytree_node",
 }
-_WHERE = {name: part for part, names in _PARTS.items() for name in names}
-_MODULES = (
-    *(
-        "archives",
-        "call_limits",
-        "functions",
-        "grad_mode",
-        "gradients",
-        "indexing",
-        "ir",
-        "jit",
-        "kinds",
-        "library",
-        "methods",
-    ),
-    *(
-        "numerics",
-        "ops",
-        "outputs",
-        "profiler",
-        "pytree",
-        "recording",
-        "return_types",
-        "signature",
-        "storages",
-        "testing",
-    ),
-    "torch_graph",
+_WHERE = {name: part for part, names in _PARTS.items() for name in names.split()}
+_MODULES = """archives call_limits functions grad_mode gradients indexing ir jit kinds library
+methods numerics ops outputs profiler pytree recording return_types signature storages testing
+torch_graph""".split()
+_OWN += [
+    name for name in dir(_rushlight) if isinstance(getattr(_rushlight, name), _rushlight.dtype)
+]
+_HIDDEN = ("TopLevelTracedModule", "TracedModule", "TracerWarning")
+__all__ = sorted(
+    {*_OWN, *_WHERE, "ScriptModule", "ir", "jit", "library", "load", "ops", "profiler"} - {*_HIDDEN}
 )
-
-for _name in dir(_rushlight):
-    if isinstance(getattr(_rushlight, _name), dtype):
-        globals()[_name] = getattr(_rushlight, _name)
-        __all__.append(_name)
+globals().update((name, getattr(_rushlight, name)) for name in _OWN)
 
 
 def _module_class(made: bool = True) -> type[_ScriptModule]:
-    """What `load` makes (`made`), or what users derive from: where torch is imported, a
-    torch.nn.Module too."""
+    """Return the class that `load` makes (`made`), or that users derive from; if torch is imported,
+    it is also a torch.nn.Module."""
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "nn") or not hasattr(torch.nn, "Module"):
         from .jit.script_module import ScriptModule
@@ -248,7 +75,7 @@ def _module_class(made: bool = True) -> type[_ScriptModule]:
 
 
 def _part(name: str) -> Any:
-    """The module rushlight.NAME."""
+    """Return the module rushlight.NAME."""
     __import__(f"{__name__}.{name}")
     return sys.modules[f"{__name__}.{name}"]
 
@@ -289,12 +116,12 @@ def load(
 ) -> _ScriptModule:
     """Open a TorchScript (.pt) or torch.export (.pt2) archive.
 
-    `f` is a path (mapped: weights are used in place), bytes, or an open binary file. Weights go to
-    the CPU, whatever device they were on, or with `map_location="meta"` are not read: then they
-    have sizes only. Other devices are refused. The values of `_extra_files` become the contents of
-    the archive's files of these names. `check_full` checks the CRC of every record; `copy` reads
+    `f` is a path (mapped: weights are used in place), bytes, or an open binary file. Weights are
+    loaded to the CPU, whatever device they were on; with `map_location="meta"` they are not read
+    and have only sizes. Other devices are refused. The values of `_extra_files` become the contents
+    of the archive's files of these names. `check_full` checks the CRC of every record; `copy` reads
     the file into memory instead of mapping it, for a file that may change while it is open.
-    `program` names one of the programs of a torch.export package that holds several.
+    `program` names one of the programs of a torch.export package that has several.
     """
     from . import archives
 
@@ -307,13 +134,28 @@ def load(
     return module
 
 
-def _tensor_method(self: Tensor, name: str) -> Any:
-    """`x.name` of an operator that the table lacks: one from outside."""
-    from . import ops
+# What the extension calls of the package, which it cannot import: its names, and their parts.
+_FOR_EXTENSION = {
+    "Graph": "ir",
+    "ScriptMethod": "jit.script_module",
+    "Tensor": "methods",
+    "Trees": "pytree",
+    "connect": "gradients",
+    "from_torch": "jit.quantized",
+    "get_item": "indexing",
+    "meta_to_torch": "jit.quantized",
+    "method_doc": "jit.script_module",
+    "method_schema": "jit.script_module",
+    "set_item": "indexing",
+    "sparse_from_torch": "jit.quantized",
+    "sparse_to_torch": "jit.quantized",
+    "tensor_method": "ops",
+    "to_torch": "jit.quantized",
+}
 
-    operator = ops.aten.find(name)
-    if operator is None:
-        raise AttributeError(
-            f"'Tensor' has no attribute '{name}', and there is no operator aten::{name}"
-        )
-    return lambda *args, **kwargs: operator(self, *args, **kwargs)
+
+def _for_extension(name: str) -> Any:
+    return getattr(_part(_FOR_EXTENSION[name]), name)
+
+
+_rushlight._set_package(_for_extension)

@@ -1,4 +1,4 @@
-"""`python -m rushlight ...` is the command `rushlight ...`, which the wheel brings."""
+"""`python -m rushlight ...` runs the command `rushlight ...`, which the wheel contains."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 
 def places() -> Iterator[str]:
-    """Where the command may be: where the installer put it, beside the interpreter, in the build
-    folder."""
+    """Return the places where the command may be: the installer's folder, next to the interpreter,
+    the build folder."""
     from importlib import metadata
 
     try:

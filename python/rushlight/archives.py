@@ -1,4 +1,4 @@
-"""Archives in and out: the manners of torch.jit.load and torch.jit.save."""
+"""Loading and saving archives, with the interface of torch.jit.load and torch.jit.save."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from typing import Any, BinaryIO
 
 from . import _rushlight
 
-_DEVICES = "cpu cuda ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mps meta hpu mtia privateuseone".split()
+_DEVICES = (
+    "cpu cuda ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mps "
+    "meta hpu mtia privateuseone"
+).split()
 
 
 class _NoFile(FileNotFoundError, ValueError):
-    """torch raises ValueError, Python people expect FileNotFoundError, with errno and filename."""
+    """Both ValueError, as in torch, and FileNotFoundError, as usual in Python, with errno and
+    filename."""
 
     def __init__(self, filename: str) -> None:
         super().__init__(errno.ENOENT, f"The provided filename {filename} does not exist", filename)
@@ -24,7 +28,7 @@ class _NoFile(FileNotFoundError, ValueError):
 
 
 class _NotSaved(RuntimeError, OSError):
-    """torch raises RuntimeError, Python people expect OSError."""
+    """Both RuntimeError, as in torch, and OSError, as usual in Python."""
 
 
 class ConstMap:
@@ -41,8 +45,8 @@ class ConstMap:
 
 
 def check_device(name: str) -> str:
-    """The kind of a device's name (`cuda` of `cuda:1`); what is none is refused in torch's
-    words."""
+    """Return the kind of a device's name (`cuda` for `cuda:1`); refuse other names with torch's
+    message."""
     if not name:
         raise RuntimeError("Device string must not be empty")
     kind = re.sub(r":\d+$", "", name)
@@ -53,8 +57,8 @@ def check_device(name: str) -> str:
 
 
 def is_meta(map_location: Any) -> bool:
-    """Is it the device meta?  Else tensors go to the CPU; what else is asked for is refused as
-    torch refuses it there."""
+    """True if the device is meta. Otherwise tensors are loaded to the CPU; other devices are
+    refused as in torch without such devices."""
     if map_location is None:
         return False
     kind = getattr(map_location, "type", None)  # torch.device
@@ -90,7 +94,7 @@ def load(
     extra_files: dict[str, Any] | None,
     options: dict[str, Any],
 ) -> Any:
-    """A module of the type in `options`."""
+    """Load a module of the type in `options`."""
     meta = is_meta(map_location)
     if isinstance(source, (str, os.PathLike)):
         name = os.fspath(source)
@@ -114,7 +118,7 @@ def load(
 def save_to(
     module: Any, path: str, extra_files: dict[str, Any] | None = None, function: str | None = None
 ) -> None:
-    """Write the archive to a path; the file is complete or as it was before."""
+    """Write the archive to a path; after an error the file is as it was before."""
     folder = os.path.dirname(path)
     if folder and not os.path.isdir(folder):
         raise _NotSaved(f"Parent directory {folder} does not exist.")
@@ -125,13 +129,13 @@ def save_to(
 
 
 def code_with_constants(of: Any, name: str) -> tuple[str, ConstMap]:
-    """The code of a method, and what it calls CONSTANTS."""
+    """Return the code of a method, and the values of CONSTANTS in it."""
     text, constants = _rushlight.method_code(of, name)
     return text, ConstMap({f"c{i}": value for i, value in enumerate(constants)})
 
 
 class Saving:
-    """What modules and functions that can be saved have in common."""
+    """The methods common to modules and functions that can be saved."""
 
     __slots__ = ()
 
@@ -140,13 +144,13 @@ class Saving:
         save_to(self, str(f), _extra_files)
 
     def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
-        """The archive's bytes."""
+        """Return the archive's bytes."""
         saved: bytes = _rushlight.save(self, None, _extra_files, None)
         return saved
 
     @property
     def code_with_constants(self) -> tuple[str, ConstMap]:
-        """The code of forward, and what it calls CONSTANTS."""
+        """Return the code of forward, and the values of CONSTANTS in it."""
         return code_with_constants(self, "forward")
 
 
@@ -155,8 +159,9 @@ def save(
 ) -> None:
     """Save a module or a function as an archive that torch.jit.load and rushlight.load open.
 
-    `f` is a path, which is complete or as it was before, or an object with `write`. `_extra_files`
-    are further files to put into it, name to content. The same program gives the same bytes.
+    `f` is a path (after an error the file is as it was before), or an object with `write`.
+    `_extra_files` are further files of the archive, name to content. The same program gives the
+    same bytes.
     """
     if isinstance(f, (str, os.PathLike)):
         m.save(f, _extra_files=_extra_files or {})

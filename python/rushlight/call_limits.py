@@ -1,4 +1,4 @@
-"""Limits of calls: seconds, bytes, and a handle that ends them from another thread."""
+"""Limits of calls: seconds, bytes, and a handle with which another thread can end them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ._rushlight import Cancel
 
 
 class limits:  # noqa: N801 -- used like torch.no_grad
-    """Calls of programs in the block, on this thread, end with TimeoutError after `max_seconds`
-    each, with MemoryError when more than `max_bytes` are in use than when they began, or with
-    Cancelled once `cancel.request()` was called.
+    """Limit the calls of programs in the block, on this thread: a call ends with TimeoutError after
+    `max_seconds`, with MemoryError if more than `max_bytes` are in use beyond those at its start,
+    and with Cancelled after `cancel.request()`.
 
-    Blocks nest: what is not given is as it was outside.
+    Blocks nest: a limit that is not given is that of the enclosing block.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class limits:  # noqa: N801 -- used like torch.no_grad
 
 
 def set_limits(*, max_seconds: float | None = None, max_bytes: int | None = None) -> None:
-    """Limits of every call from now on: seconds of each, and bytes in use in the whole module (to
-    within 64 KB a thread).
+    """Set the limits of every call from now on: seconds of each, and bytes in use in the whole
+    module (to within 64 KB per thread).
 
-    None: no limit. A module's own `max_seconds` and `max_bytes`, and those of a block, count beside
-    them: the least holds.
+    None: no limit. A module's own `max_seconds` and `max_bytes`, and those of a block, apply too:
+    the smallest limit counts.
     """
     _rushlight._set_limits(max_seconds, max_bytes)

@@ -1,9 +1,8 @@
-"""torch's functions that the operator table has (`rushlight.zeros`, `rushlight.cat` ...), each made
-when first used.
+"""torch's functions that are in the operator table (`rushlight.zeros`, `rushlight.cat` ...), each
+made when first used.
 
-Which operators are functions of torch is a list (functions.txt); what they take, and their texts,
-come from the table. Results follow the kind of the tensor arguments; without any they are
-rushlight's.
+functions.txt lists the operators that are functions of torch; their parameters and docstrings come
+from the table. Results have the kind of the tensor arguments; without any they are rushlight's.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from .numerics import (
     preserve_format,
 )
 
-# Those that take *tensors, and the place of the first.
+# Functions that take *tensors, and the position of the first.
 _LISTS = {
     "atleast_1d": 0, "atleast_2d": 0, "atleast_3d": 0, "block_diag": 0, "broadcast_tensors": 0,
     "cartesian_prod": 0, "chain_matmul": 0, "einsum": 1, "meshgrid": 0,
@@ -46,7 +45,7 @@ _LISTS = {
 
 
 class Function:
-    """An operator as torch's function of that name."""
+    """An operator as torch's function of the same name."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = self.__qualname__ = name
@@ -63,7 +62,7 @@ class Function:
             o.arguments and is_int_list(o.arguments[0].kind) for o in self._overloads
         )
         self._first = _LISTS.get(name)
-        # A factory: requires_grad is for its result.
+        # A factory: requires_grad applies to its result.
         self._makes = "requires_grad" not in names and "dtype" in names and "device" in names
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -81,8 +80,8 @@ class Function:
         return made
 
     def _gathered(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Tensors one by one as the list of them that the operator takes; atleast_1d and its like
-        also take a single one."""
+        """Collect separate tensors into the list that the operator takes; atleast_1d and similar
+        functions also take a single one."""
         tensors = args[self._first :]
         if len(tensors) == 1 and (
             isinstance(tensors[0], (list, tuple)) or self.__name__.startswith("atleast")
@@ -105,12 +104,11 @@ class Function:
         return find, (self.__name__,)
 
 
-# -- Functions that are no operators, or not with torch's arguments
-# ------------------------------------------
+# -- Functions that are not operators, or whose arguments differ from torch's ------------------
 
 
 def from_numpy(ndarray: Any) -> Tensor:
-    """A Tensor on the memory of a numpy array."""
+    """Return a Tensor on the memory of a numpy array."""
     if type(ndarray).__module__.partition(".")[0] != "numpy" or not hasattr(
         ndarray, "__array_interface__"
     ):
@@ -119,7 +117,7 @@ def from_numpy(ndarray: Any) -> Tensor:
 
 
 def asarray(obj: Any, *, dtype: Any = None, copy: bool | None = None) -> Tensor:
-    """A Tensor of the data; on its memory where `copy` and the dtype allow."""
+    """Return a Tensor of the data; it shares the data's memory if `copy` and the dtype allow it."""
     if copy:
         return _rushlight.tensor(obj, dtype)
     made = _rushlight.as_tensor(obj, dtype)
@@ -134,7 +132,7 @@ def is_tensor(obj: Any) -> bool:
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
-    """The shape that tensors of these shapes broadcast to."""
+    """Return the shape that tensors of these shapes broadcast to."""
     sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
     n = max((len(s) for s in sizes), default=0)
     out = [1] * n
@@ -151,7 +149,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
 
 
 def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
-    """Products of elements summed over `dims`: a number of dimensions, or two lists of them."""
+    """Sum products of elements over `dims`: a number of dimensions, or two lists of them."""
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
@@ -162,15 +160,24 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
 
 
 def get_default_dtype() -> _rushlight.dtype:
-    """float32: what numbers with a point become."""
+    """Return float32: the dtype of Python floats."""
     return _rushlight.float32
 
 
 _OWN: dict[str, Any] = {
     f.__name__: f
-    for f in (from_numpy, asarray, is_tensor, broadcast_shapes, tensordot, get_default_dtype, norm,
-              unique, unique_consecutive)
-} | {"Size": Size, "device": device, "finfo": finfo, "iinfo": iinfo, "memory_format": memory_format}  # fmt: skip
+    for f in (
+        from_numpy,
+        asarray,
+        is_tensor,
+        broadcast_shapes,
+        tensordot,
+        get_default_dtype,
+        norm,
+        unique,
+        unique_consecutive,
+    )
+} | {"Size": Size, "device": device, "finfo": finfo, "iinfo": iinfo, "memory_format": memory_format}
 _OWN |= {
     "contiguous_format": contiguous_format, "preserve_format": preserve_format,
     "channels_last": channels_last, "channels_last_3d": channels_last_3d,
@@ -192,7 +199,7 @@ NAMES = FUNCTIONS | _OWN.keys()
 
 
 def find(name: str) -> Any:
-    """The function of that name, or None."""
+    """Return the function of that name, or None."""
     if name in _OWN:
         return _OWN[name]
     if name not in FUNCTIONS:

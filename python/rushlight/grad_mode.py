@@ -1,9 +1,10 @@
-"""Grad mode: torch's where torch is imported, else one of our own, with torch's names and manners.
+"""Grad mode: torch's if torch is imported, otherwise Rushlight's own, with torch's names and
+behaviour.
 
-Ours is a context variable, so that threads and tasks each have one: None (gradients are enabled,
-and calls of modules in eval mode record nothing unless an argument requires grad), True (inside
-`enable_grad()`: every call records), False (`no_grad()`) or "inference".  `_rushlight` reads it at
-each call.
+Rushlight's is a context variable, so that each thread and task has its own: None (gradients are
+enabled, and calls of modules in eval mode record nothing unless an argument requires grad), True
+(inside `enable_grad()`: every call records), False (`no_grad()`) or "inference". `_rushlight` reads
+it at each call.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def _torch() -> Any:
 
 
 def _switch(mode: Any) -> Callable[[], None]:
-    """Set the mode; what sets it back."""
+    """Set the mode; return a function that restores the old one."""
     torch = _torch()
     if torch is not None:
         before = torch.is_grad_enabled()
@@ -36,7 +37,7 @@ def _switch(mode: Any) -> Callable[[], None]:
 
 
 def _generator(function: Any, mode: Callable[[], Any]) -> Any:
-    """The mode holds while the generator runs, not where it is waited for."""
+    """Apply the mode while the generator runs, but not between its items."""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -61,7 +62,7 @@ def _generator(function: Any, mode: Callable[[], Any]) -> Any:
 
 
 class _Mode:
-    """A context manager that is a decorator too."""
+    """A context manager that can also be a decorator."""
 
     def __init__(self) -> None:
         self._undo: list[Callable[[], None]] = []
@@ -70,7 +71,7 @@ class _Mode:
         raise NotImplementedError
 
     def _again(self) -> _Mode:
-        """One for each call of a decorated function."""
+        """Return a new instance for each call of a decorated function."""
         return type(self)()
 
     def __enter__(self) -> None:
@@ -94,7 +95,7 @@ class _Mode:
 
 
 class _PlainMode(_Mode):
-    """Also as `@no_grad`, without parentheses."""
+    """A mode that can be written as `@no_grad`, without parentheses."""
 
     def __new__(cls, function: Any = None) -> Any:
         return super().__new__(cls) if function is None else cls()(function)
@@ -108,7 +109,7 @@ class no_grad(_PlainMode):  # noqa: N801 -- torch's name
 
 
 class enable_grad(_PlainMode):  # noqa: N801
-    """Calls inside record, also those of modules in eval mode."""
+    """Calls inside record, including those of modules in eval mode."""
 
     def _enter(self) -> Callable[[], None]:
         return _switch(True)
@@ -117,7 +118,7 @@ class enable_grad(_PlainMode):  # noqa: N801
 class set_grad_enabled(_Mode):  # noqa: N801
     """Enable gradients or not: from now on, in a `with`, or in a decorated function.
 
-    Without torch True is what holds by default; `enable_grad()` asks for more.
+    Without torch True is the default mode; `enable_grad()` records more.
     """
 
     def __init__(self, mode: bool) -> None:
@@ -146,7 +147,7 @@ class set_grad_enabled(_Mode):  # noqa: N801
 
 
 class inference_mode(_Mode):  # noqa: N801
-    """As `no_grad()`; where torch is imported, torch's."""
+    """The same as `no_grad()`; torch's if torch is imported."""
 
     def __new__(cls, mode: Any = True) -> Any:
         return super().__new__(cls) if isinstance(mode, bool) else cls()(mode)
@@ -168,7 +169,7 @@ class inference_mode(_Mode):  # noqa: N801
 
 
 def is_grad_enabled() -> bool:
-    """Are gradients enabled?"""
+    """True if gradients are enabled."""
     torch = _torch()
     return (
         bool(torch.is_grad_enabled()) if torch is not None else _grad_mode.get(None) in (None, True)
@@ -176,7 +177,7 @@ def is_grad_enabled() -> bool:
 
 
 def is_inference_mode_enabled() -> bool:
-    """Is it inside of `inference_mode()`?"""
+    """True inside `inference_mode()`."""
     torch = _torch()
     return (
         bool(torch.is_inference_mode_enabled())

@@ -1,8 +1,8 @@
-"""Gradients through programs: one autograd.Function stands for what a call recorded.
+"""Gradients through programs: one autograd.Function represents everything that a call recorded.
 
-Its inputs are torch's tensors that the records lead to (arguments, parameters), its results those
-that the call gave.  Its backward asks the library for the gradients; with create_graph that is
-recorded too, and is such a Function again.
+Its inputs are torch's tensors that the records depend on (arguments, parameters), its results are
+the results of the call. Its backward computes the gradients with the library; with create_graph
+these operators are recorded too, and become such a Function again.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from . import _rushlight
 
 
 class Recorded:
-    """What a call recorded: results, the leaves that they depend on, and for these torch's
-    tensors."""
+    """The records of a call: results, the leaves that they depend on, and torch's tensors for
+    these."""
 
     __slots__ = ("leaves", "objects", "outputs", "versions")
 
@@ -24,7 +24,7 @@ class Recorded:
         self.versions: list[tuple[Any, int, Any]] = []
 
     def watch(self, made: list[Any]) -> None:
-        """Writes of torch's to what both have are writes to what was saved here."""
+        """Detect torch's writes to memory that is shared with saved tensors."""
         self.versions = [
             (o, o._version, ours) for o, ours in zip(self.objects, self.leaves, strict=True)
         ]
@@ -40,7 +40,7 @@ class Recorded:
 
 
 def keeps_graph() -> bool:
-    """Will the graph of the backward that runs be used again?"""
+    """True if the graph of the running backward will be used again."""
     import torch
 
     ask = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
@@ -48,8 +48,8 @@ def keeps_graph() -> bool:
 
 
 def first_gradients(recorded: Recorded, grads: Any, needed: Any) -> list[Any]:
-    """As tensors of torch's without a history.  The records stay: gradients of gradients use them
-    too."""
+    """Return the gradients as torch's tensors without a history. The records are kept: gradients of
+    gradients use them too."""
     pairs = [
         (o, _rushlight._from_torch(g))
         for o, g in zip(recorded.outputs, grads, strict=True)
@@ -73,7 +73,7 @@ def first_gradients(recorded: Recorded, grads: Any, needed: Any) -> list[Any]:
 
 
 def recorded_gradients(recorded: Recorded, grads: Any, needed: Any) -> list[Any]:
-    """With a history: what the backward did is recorded in its turn."""
+    """Return the gradients with a history: the operators of the backward are recorded."""
     given = [
         (o, _rushlight._from_torch(g), g)
         for o, g in zip(recorded.outputs, grads, strict=True)
@@ -116,7 +116,7 @@ def recorded_gradients(recorded: Recorded, grads: Any, needed: Any) -> list[Any]
 
 @functools.cache
 def functions() -> tuple[Any, Any]:
-    """Torch is imported when it is there already."""
+    """Return the autograd functions; call this only if torch is imported."""
     import torch
 
     class Rushlight(torch.autograd.Function):
@@ -145,7 +145,7 @@ def functions() -> tuple[Any, Any]:
             return (None, None, *got, *[None] * (len(needed) - len(got)))
 
     class Before(torch.autograd.Function):
-        """What a tensor was before the program wrote to it."""
+        """The state of a tensor before the program wrote to it."""
 
         @staticmethod
         def forward(ctx: Any, tensor: Any) -> Any:
@@ -161,8 +161,8 @@ def functions() -> tuple[Any, Any]:
 def connect(
     outputs: list[Any], leaves: list[Any], objects: list[Any], dirty: list[Any]
 ) -> list[Any]:
-    """Tensors of torch with a grad_fn for what was recorded.  Last stand arguments that were
-    written to (`dirty`)."""
+    """Return tensors of torch with a grad_fn for the recorded calls. The last ones are arguments
+    that were written to (`dirty`)."""
     if not outputs:
         return []
     function, before = functions()

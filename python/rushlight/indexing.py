@@ -1,5 +1,5 @@
-"""x[index] and x[index] = value with lists, masks and tensors: views first, then aten::index or
-aten::index_put_."""
+"""x[index] and x[index] = value with lists, masks and tensors: basic indices make views, then
+aten::index or aten::index_put_ run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .ops import aten
 
 
 def _is_tensor(item: Any) -> bool:
-    """Ours, torch's, or an array."""
+    """True for tensors of Rushlight and torch, and for arrays."""
     return isinstance(item, Tensor) or (hasattr(item, "dtype") and hasattr(item, "shape"))
 
 
 def _plain(item: Any) -> Any:
-    """Lists and arrays as tensors of ours."""
+    """Convert lists and arrays to Rushlight's tensors."""
     if isinstance(item, (list, range)):
         made = _rushlight.as_tensor(list(item))
         return made if made.numel() else made.to(_rushlight.int64)
@@ -30,14 +30,14 @@ def _is_mask(item: Any) -> bool:
 
 
 def _consumed(item: Any) -> int:
-    """How many dimensions of the tensor an index takes."""
+    """Return how many dimensions of the tensor an index consumes."""
     if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
     return item.ndim if _is_mask(item) else 1
 
 
 def _viewed(x: Tensor, index: Any) -> tuple[Any, list[Any]]:
-    """The view that the basic indices make, and the tensors that index it, by dimension."""
+    """Return the view that the basic indices make, and the tensors that index it, by dimension."""
     items = [_plain(item) for item in (index if isinstance(index, tuple) else (index,))]
     skipped = x.ndim - sum(map(_consumed, items))
     if skipped < 0:
@@ -72,7 +72,7 @@ def _viewed(x: Tensor, index: Any) -> tuple[Any, list[Any]]:
 
 
 def get_item(x: Tensor, index: Any) -> Tensor:
-    """x[index]"""
+    """Return x[index]."""
     view, tensors = _viewed(x, index)
     if tensors:
         view = aten.index.Tensor(view, tensors)
@@ -82,7 +82,7 @@ def get_item(x: Tensor, index: Any) -> Tensor:
 
 
 def set_item(x: Tensor, index: Any, value: Any) -> None:
-    """x[index] = value"""
+    """Set x[index] = value."""
     view, tensors = _viewed(x, index)
     if not isinstance(value, Tensor):
         value = (

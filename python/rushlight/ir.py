@@ -47,7 +47,7 @@ class Use:
         self.offset = offset
 
     def isAfter(self, other: Use) -> bool:
-        """Does this use run after the other?"""
+        """True if this use runs after the other."""
         return (
             self.offset > other.offset
             if self.user == other.user
@@ -80,15 +80,15 @@ def _at(items: list, i: int) -> Any:
 
 class _Node:
     def inputs(self) -> Iterator[Value]:
-        """The values it takes."""
+        """Return the input values."""
         return iter(self._inputs())
 
     def outputs(self) -> Iterator[Value]:
-        """The values it gives."""
+        """Return the output values."""
         return iter(self._outputs())
 
     def blocks(self) -> Iterator[Block]:
-        """Its nested blocks."""
+        """Return the nested blocks."""
         return iter(self._blocks())
 
     def inputsSize(self) -> int:
@@ -107,11 +107,11 @@ class _Node:
         return _at(self._outputs(), i)
 
     def input(self) -> Value:
-        """The only input."""
+        """Return the only input."""
         return _only(self._inputs(), "input", self)
 
     def output(self) -> Value:
-        """The only output."""
+        """Return the only output."""
         return _only(self._outputs(), "output", self)
 
     def addInput(self, value: Value) -> Value:
@@ -123,7 +123,7 @@ class _Node:
         return value
 
     def replaceInput(self, i: int, value: Value) -> Value:
-        """Input i becomes `value`; what it was is returned."""
+        """Replace input i by `value`; return the old input."""
         old = self.inputsAt(i)
         self._set_input(i, value, False)
         return old
@@ -136,7 +136,7 @@ class _Node:
         return self.insertOutput(len(self._outputs()))
 
     def replaceAllUsesWith(self, other: Node) -> None:
-        """Output by output."""
+        """Replace each output by the other node's output of the same index."""
         mine, theirs = self._outputs(), other._outputs()
         if len(mine) != len(theirs):
             raise RuntimeError(f"{len(mine)} outputs cannot be replaced by {len(theirs)}")
@@ -164,7 +164,7 @@ class _Node:
         return other.isBefore(self)
 
     def matches(self, schema: str) -> bool:
-        """Is this the node's schema?"""
+        """True if this is the node's schema."""
         return "".join(self.schema().split()) == "".join(schema.split())
 
     def isNondeterministic(self) -> bool:
@@ -178,7 +178,7 @@ class _Node:
         )
 
     def mustBeNone(self) -> bool:
-        """Is it None, whatever happens?"""
+        """True if the value is None in every run."""
         outputs = self._outputs()
         return (
             (self.kind() == "prim::Constant" and not self.hasAttributes())
@@ -187,42 +187,43 @@ class _Node:
         )
 
     def is_constant(self, name: str) -> bool:
-        """Is the argument of that name a constant?"""
+        """True if the argument of that name is a constant."""
         return self.namedInput(name)._constant() is not None
 
     def get(self, name: str) -> Any:
-        """The value of the argument of that name, when it is a constant; else None."""
+        """Return the value of the argument of that name if it is a constant, otherwise None."""
         found = self.namedInput(name)._constant()
         return found[0] if found else None
 
     def pyname(self) -> str:
-        """What Python's function is called that the node calls."""
+        """Return the name of the Python function that the node calls."""
         found = _PYTHON.search(str(self))
         if found is None:
             raise RuntimeError(f"{self.kind()} is no call of Python")
         return found[1]
 
     def scalar_args(self) -> list[str]:
-        """What it is called with beside values, as text."""
+        """Return the arguments that are not values, as text."""
         found = _PYTHON.search(str(self))
         return found[2].split(", ") if found is not None and found[2] else []
 
     def cconv(self) -> str:
-        """A letter an argument: d, a value; c, a constant."""
+        """Return one letter per argument: d, a value; c, a constant."""
         return "c" * len(self.scalar_args()) + "d" * self.inputsSize()
 
     def sourceRange(self) -> str:
-        """The lines that it comes from, with a mark."""
+        """Return the source lines of the node, with a mark."""
         return self._source()
 
     def scopeName(self) -> str:
-        """Of a traced node: "__module.a/__module.a.b", the modules that it was traced in."""
+        """Return the scope of a traced node: "__module.a/__module.a.b", the modules in which it was
+        traced."""
         found = _SCOPE.search(str(self).partition("\n")[0])
         return found[1] if found else ""
 
     def getModuleHierarchy(self) -> str:
-        """The same with the modules' classes: "a(Encoder).b(Linear)"; of a prim::GetAttr, of the
-        module that has it."""
+        """Return the scope with the modules' classes: "a(Encoder).b(Linear)"; for a prim::GetAttr,
+        of the module that has the attribute."""
         names = _modules_of(self.owningGraph())
         if self.kind() == "prim::GetAttr":
             return names.get(self.input().debugName(), ("", ""))[1]
@@ -235,7 +236,7 @@ class _Node:
     def dump(self) -> None:
         print(self, end="")
 
-    # Attributes: n.i("name"), n.i_("name", 3) and so on, a pair a kind.
+    # Attributes: n.i("name"), n.i_("name", 3) and so on, a pair of methods per kind.
 
     def hasAttributes(self) -> bool:
         return bool(self.attributeNames())
@@ -263,8 +264,8 @@ _SCOPE = re.compile(r", scope: (\S+)")
 
 
 def _modules_of(graph: Graph) -> dict[str, tuple[str, str]]:
-    """By the names of values that are modules: their paths, and these with the names of their
-    classes."""
+    """Return the paths of values that are modules, by the values' names, and the same with the
+    names of their classes."""
     found: dict[str, tuple[str, str]] = {}
     for node in graph.nodes():
         if node.kind() == "prim::GetAttr" and node.output().type().kind() == "ClassType":
@@ -322,13 +323,13 @@ setattr(_Node, "z_", _setter("t"))  # noqa: B010
 
 class _Value:
     def copyMetadata(self, other: Value) -> Value:
-        """Its type, and its name if it has one."""
+        """Copy the other value's type, and its name if it has one."""
         if not other.debugName().isdigit():
             self.setDebugName(other.debugName())
         return self.setType(other.type())
 
     def uses(self) -> list[Use]:
-        """Who takes it."""
+        """Return the uses of the value."""
         return [Use(node, i) for node, i in self._uses()]
 
     def hasUses(self) -> bool:
@@ -341,7 +342,7 @@ class _Value:
         self._replace_uses(other, node)
 
     def toIValue(self) -> Any:
-        """What it is, when it is a constant; else None."""
+        """Return the value if it is a constant, otherwise None."""
         found = self._constant()
         return found[0] if found else None
 
@@ -352,11 +353,11 @@ class _Value:
         return self.setType(other.type())
 
     def inferTypeFrom(self, value: Any) -> Value:
-        """It becomes what the tensor is: its dtype, device, sizes and strides."""
+        """Set the type from a tensor: its dtype, device, sizes and strides."""
         return self.setType(TensorType.create_from_tensor(value))
 
     def isCompleteTensor(self) -> bool:
-        """Are dtype, device, sizes and strides known before it runs?"""
+        """True if dtype, device, sizes and strides are known before it runs."""
         kind = self.type()
         return isinstance(kind, TensorType) and kind.isComplete()
 
@@ -432,7 +433,7 @@ class _Graph:
         self.param_node().eraseOutput(i)
 
     def permuteInputs(self, order: list[int]) -> None:
-        """Input i becomes what input order[i] was."""
+        """Reorder the inputs: input i becomes the old input order[i]."""
         old = list(self.inputs())
         if sorted(order) != list(range(len(old))):
             raise RuntimeError("permuteInputs takes each input once")
@@ -464,7 +465,7 @@ class _Graph:
         return self.block().prependNode(node)
 
     def createClone(self, node: Node, value_map: Callable[[Value], Value]) -> Node:
-        """The node again, unlinked, with other inputs; without nested blocks."""
+        """Return a copy of the node, unlinked, with other inputs; without nested blocks."""
         clone = self.create(node.kind(), [value_map(v) for v in node.inputs()], node.outputsSize())
         clone.copyAttributes(node)
         for new, old in zip(clone.outputs(), node.outputs(), strict=True):
@@ -473,7 +474,7 @@ class _Graph:
 
     @contextmanager
     def insert_point_guard(self, at: Node | Block) -> Iterator[None]:
-        """New nodes go there; afterwards where they went before."""
+        """Insert new nodes at that place inside the `with`; restore the old place afterwards."""
         before = self.insertPoint()
         self.setInsertPoint(at)
         try:
@@ -482,14 +483,14 @@ class _Graph:
             self.setInsertPoint(before)
 
     def alias_db(self, isFrozen: bool = False, descend_function_calls: bool = False) -> AliasDb:
-        """What may share memory with what."""
+        """Return the analysis of which values may share memory."""
         return AliasDb(self)
 
     def dump_alias_db(self) -> None:
         self.alias_db().dump()
 
     def makeMultiOutputIntoTuple(self) -> None:
-        """Several outputs become one tuple."""
+        """Combine several outputs into one tuple."""
         values = list(self.outputs())
         if len(values) < 2:
             return
@@ -500,14 +501,14 @@ class _Graph:
         self.registerOutput(pack.output())
 
     def graph(self) -> Any:
-        """The graph as torch's own (torch._C.Graph), calls inlined, for passes and tools of
+        """Return the graph as torch's own (torch._C.Graph), calls inlined, for passes and tools of
         torch."""
         from .torch_graph import to_torch
 
         return to_torch(self)
 
     def set_graph(self, graph: Any) -> None:
-        """Become what a torch._C.Graph is."""
+        """Replace the graph by the contents of a torch._C.Graph."""
         from .torch_graph import from_torch
 
         from_torch(self, graph)
@@ -516,19 +517,22 @@ class _Graph:
         print(self, end="")
 
     def __str__(self) -> str:
-        """The graph's text; as in PyTorch's, functions that it calls have short names and tasks are
-        graphs of their own."""
+        """Return the graph's text; as in PyTorch's, functions that it calls have short names and
+        tasks are graphs of their own (in an unfinished trace only the task's name is shown)."""
         torch = sys.modules.get("torch")
         ranges = torch is None or getattr(torch._C.Graph, "global_print_source_ranges", True)
         text = _CALLEE.sub(r"\1\2", self.str() if ranges else self.str(False))
-        tasks = [n for n in _all_nodes(self) if n.kind() in _TASKS] if _TASK.search(text) else []
+        tasks = [n for n in _all_nodes(self) if _is_linked_task(n)] if _TASK.search(text) else []
         for i, task in enumerate(tasks):
             name = f"{task.kind()}_{i}"
             text = _TASK.sub(name, text, count=1) + f"with {name} = {task.g('Subgraph')}"
         return text
 
 
-_TASKS = ("prim::fork", "prim::awaitable")
+def _is_linked_task(node: Node) -> bool:
+    return node.kind() in ("prim::fork", "prim::awaitable") and node.hasAttribute("Subgraph")
+
+
 _TASK = re.compile(r'prim::(?:fork|awaitable)\[name="[^"]*"\]')
 _CALLEE = re.compile(r'(: Function = prim::Constant\[name=")[^"]*\.([^".]*")')
 
@@ -538,37 +542,39 @@ _CALLEE = re.compile(r'(: Function = prim::Constant\[name=")[^"]*\.([^".]*")')
 
 
 class AliasDb:
-    """What may share memory with what in a graph, as it was when this was made."""
+    """Which values of a graph may share memory, at the time when this was made."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._found = _rushlight.alias_analyse(graph)
 
     def may_alias(self, a: Value, b: Value) -> bool:
-        """May they be one thing?"""
+        """True if the two values may be the same object."""
         return _rushlight.alias_query(self._found, a, b, False)
 
     def may_contain_alias(self, a: Value, b: Value) -> bool:
-        """May one, or something in it, be something in the other?"""
+        """True if one value, or something in it, may be something in the other."""
         return _rushlight.alias_query(self._found, a, b, True)
 
     def has_writers(self, of: Value | Node) -> bool:
-        """Is what the value (or what the node takes and gives) may be or hold written to by the
-        graph?"""
+        """True if the graph may write to the value (or to the node's inputs and outputs) or to
+        something in it."""
         if isinstance(of, Value):
             return _rushlight.alias_query(self._found, of, None, False)
         return any(self.has_writers(v) for v in (*of.inputs(), *of.outputs()))
 
     def is_mutable(self, node: Node) -> bool:
-        """Does its operator write to an argument?"""
+        """True if the node's operator writes to an argument."""
         return "!" in node.schema()
 
     def move_before_topologically_valid(self, node: Node, at: Node) -> bool:
-        """Move it, and what must come before it, if the graph then means the same."""
+        """Move the node, and the nodes that must be before it, if this does not change the graph's
+        results; return whether it did."""
         return _rushlight.move_if_valid(node, at, False, False)
 
     def move_after_topologically_valid(self, node: Node, at: Node) -> bool:
-        """Move it, and what must come after it, if the graph then means the same."""
+        """Move the node, and the nodes that must be after it, if this does not change the graph's
+        results; return whether it did."""
         return _rushlight.move_if_valid(node, at, True, False)
 
     def could_move_before_topologically(self, node: Node, at: Node) -> bool:
@@ -613,8 +619,8 @@ def _all_nodes(of: Graph | Block) -> Iterator[Node]:
 
 
 def find_matches(pattern: str | Graph, graph: Graph) -> list[dict[str, Value]]:
-    """Where the pattern (a graph, or its text) stands in the graph: its values, by the names that
-    the pattern has."""
+    """Return the matches of the pattern (a graph, or its text) in the graph: its values, by the
+    names in the pattern."""
     return _rushlight.graph_match(graph, parse_ir(pattern) if isinstance(pattern, str) else pattern)
 
 
@@ -627,7 +633,7 @@ class SubgraphRewriter:
     def RegisterRewritePattern(
         self, pattern: str, replacement: str, value_names: Any = None
     ) -> SubgraphRewriter:
-        """What the pattern finds becomes the replacement; both have the same numbers of inputs and
+        """Register a pattern and its replacement; both have the same numbers of inputs and
         outputs."""
         self._patterns.append((parse_ir(pattern), parse_ir(replacement)))
         return self
@@ -635,8 +641,8 @@ class SubgraphRewriter:
     def runOnGraph(
         self, graph: Graph, filters: Callable[[dict[str, Value]], bool] | None = None
     ) -> int:
-        """Pattern by pattern; filters says of a match (values by name) whether it is replaced.  How
-        many were."""
+        """Replace the matches of each pattern in turn; `filters` get a match (values by name) and
+        return whether it is replaced. Return the number of replacements."""
         return sum(_rushlight.graph_rewrite(graph, a, b, filters) for a, b in self._patterns)
 
     run = runOnGraph
@@ -653,7 +659,7 @@ class SymbolicVariable:
 
     @staticmethod
     def asNewInput(graph: Graph, name: str = "", type: str | Type = "Tensor") -> SymbolicVariable:
-        """A new input of the graph."""
+        """Add an input to the graph and return it."""
         value = graph.addInput(name)
         return SymbolicVariable(
             value.setType(parse_type(type, graph) if isinstance(type, str) else type)
@@ -663,11 +669,11 @@ class SymbolicVariable:
         return self._value
 
     def addAsOutput(self) -> None:
-        """It becomes an output of the graph."""
+        """Make the value an output of the graph."""
         self._value.owningGraph().registerOutput(self._value)
 
     def call(self, op: str, *args: Any, **kwargs: Any) -> SymbolicVariable:
-        """Insert the operator with this value first."""
+        """Insert the operator with this value as its first argument."""
         plain = [a._value if isinstance(a, SymbolicVariable) else a for a in (self, *args)]
         named = {k: a._value if isinstance(a, SymbolicVariable) else a for k, a in kwargs.items()}
         return SymbolicVariable(self._value.owningGraph().insert(op, plain, **named))
@@ -731,7 +737,7 @@ class _Simple(Type):
 
     @classmethod
     def get(cls) -> Type:
-        """The type."""
+        """Return the type."""
         return _type(cls.__name__, [])
 
 
@@ -747,30 +753,13 @@ class _Of(Type):
 
 _FACTS = re.compile(r"(\w+)\((.*)\)")
 _DTYPES = {
-    "Byte": "uint8",
-    "Char": "int8",
-    "Short": "int16",
-    "Int": "int32",
-    "Long": "int64",
-    "Half": "float16",
-}
-_DTYPES |= {
-    "Float": "float32",
-    "Double": "float64",
-    "ComplexHalf": "complex32",
-    "ComplexFloat": "complex64",
-}
-_DTYPES |= {
-    "ComplexDouble": "complex128",
-    "Bool": "bool",
-    "BFloat16": "bfloat16",
-    "QInt8": "qint8",
-    "QUInt8": "quint8",
+    d.scalar_type: d.name for d in vars(_rushlight).values() if isinstance(d, _rushlight.dtype)
 }
 
 
 class TensorType(_Simple):
-    """Tensor, and what is known of it: Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)."""
+    """Tensor, and its known properties: Float(2, 3, strides=[3, 1], requires_grad=0,
+    device=cpu)."""
 
     __slots__ = ()
 
@@ -820,9 +809,7 @@ class TensorType(_Simple):
     def dtype(self) -> Any:
         name = self.scalarType()
         return (
-            None
-            if name is None
-            else getattr(sys.modules.get("torch", _rushlight), _DTYPES.get(name, name.lower()))
+            None if name is None else getattr(sys.modules.get("torch", _rushlight), _DTYPES[name])
         )
 
     def device(self) -> Any:
@@ -834,7 +821,7 @@ class TensorType(_Simple):
         return False
 
     def requires_grad(self) -> bool:
-        """May it require a gradient?"""
+        """True if the tensor may require a gradient."""
         return "requires_grad=0" not in self._facts()[1]
 
     def isComplete(self) -> bool:
@@ -882,7 +869,7 @@ class OptionalType(_Of):
 
 
 class FutureType(_Of):
-    """What fork gives."""
+    """The type of the result of fork."""
 
     __slots__ = ()
 
@@ -894,7 +881,7 @@ class RRefType(_Of):
 
 
 class AwaitType(_Of):
-    """What awaitable gives."""
+    """The type of the result of awaitable."""
 
     __slots__ = ()
 
@@ -1020,7 +1007,7 @@ __all__ += sorted(_classes)
 
 
 def install() -> None:
-    """Give the extension's types the methods above."""
+    """Add the methods above to the extension's types."""
     for to, of in ((Graph, _Graph), (Block, _Block), (Node, _Node), (Value, _Value)):
         for name, member in vars(of).items():
             if not name.startswith("__") or name in ("__iter__", "__str__"):

@@ -1,4 +1,4 @@
-"""`Size` and `device`: what a tensor's shape and device are."""
+"""`Size` and `device`: the types of a tensor's shape and device."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Size(tuple[int, ...]):
 
 
 class layout(int):  # noqa: N801 -- torch's name
-    """How a tensor's elements are kept: strided, sparse_coo or sparse_csr."""
+    """How a tensor's elements are stored: strided, sparse_coo or sparse_csr."""
 
     __slots__ = ()
 
@@ -63,7 +63,7 @@ strided, sparse_coo, sparse_csr = layout(0), layout(1), layout(2)
 
 
 class device(str):  # noqa: N801 -- torch's name
-    """Where a tensor is. A str, so that it passes wherever a device's name does: `x.device ==
+    """A tensor's device. A str, so that it can be passed wherever a device's name can: `x.device ==
     "cpu"`."""
 
     __slots__ = ()
@@ -87,7 +87,7 @@ class device(str):  # noqa: N801 -- torch's name
 
     @property
     def index(self) -> int | None:  # type: ignore[override]
-        """The number behind the colon, or None."""
+        """The number after the colon, or None."""
         number = str.__str__(self).partition(":")[2]
         return int(number) if number else None
 

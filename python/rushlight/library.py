@@ -39,7 +39,7 @@ _ANNOTATIONS = {
 
 
 class _Operator:
-    """What is known of one operator; `call` is its kernel."""
+    """The data of one operator; `call` is its kernel."""
 
     def __init__(self, schema: str) -> None:
         if "(" not in schema or "->" not in schema or "::" not in schema.partition("(")[0]:
@@ -64,17 +64,17 @@ class _Operator:
         _rushlight._register_operator(schema, self.call, written, inputs, formula)
 
     # -- Calls
-    # -------------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
 
     def _split(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments in the schema's order as Python's."""
+        """Convert arguments in the schema's order to Python's positional and keyword arguments."""
         found = list(zip(self.overload.arguments, args, strict=False))
         return tuple(v for a, v in found if not a.keyword_only), {
             a.name: v for a, v in found if a.keyword_only
         }
 
     def call(self, *args: Any) -> tuple[Any, ...]:
-        """What programs call: the function, whose results are checked against the schema."""
+        """Run the function for a program's call and check its results against the schema."""
         if self.function is None:
             raise NotImplementedError(
                 f"{self.name}: the operator is defined and has no implementation; give it one with "
@@ -134,8 +134,8 @@ class _Operator:
         return f"{head}__backward({given}) -> {results if ',' not in results else f'({results})'}"
 
     def call_backward(self, *given: Any) -> tuple[Any, ...]:
-        """The gradients of the tensor arguments: what register_autograd's function gives for them,
-        zeros for None."""
+        """Return the gradients of the tensor arguments: those that register_autograd's function
+        returned, zeros for None."""
         n = len(self.results)
         grads, args, results = given[:n], given[n:-n], given[-n:]
         if self.backward is None:
@@ -167,7 +167,7 @@ class _Operator:
 
 
 class Context:
-    """What setup_context leaves for backward."""
+    """What setup_context saves for backward."""
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
@@ -177,7 +177,7 @@ class Context:
         self.saved_tensors = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Gradients are always tensors."""
+        """Does nothing: gradients are always tensors."""
 
 
 _operators: dict[str, _Operator] = {}
@@ -242,7 +242,8 @@ def infer_schema(
     mutates_args: str | Sequence[str],
     op_name: str | None = None,
 ) -> str:
-    """The schema that a function's annotations say: "(Tensor x, float k=1.0) -> Tensor"."""
+    """Return the schema that a function's annotations describe: "(Tensor x, float k=1.0) ->
+    Tensor"."""
     import inspect
 
     signature = inspect.signature(function)
@@ -280,7 +281,7 @@ def infer_schema(
 
 
 def _words(annotation: Any) -> str:
-    """An annotation's text without modules: `List[Tensor]`, `Optional[int]`."""
+    """Return an annotation's text without modules: `List[Tensor]`, `Optional[int]`."""
     text = (
         annotation
         if isinstance(annotation, str)
@@ -319,7 +320,7 @@ def _schema_result(annotation: Any) -> str:
 
 
 class CustomOpDef:
-    """An operator that custom_op made: call it, or give it more."""
+    """An operator that custom_op made: call it, or register further functions with it."""
 
     def __init__(self, operator: _Operator, function: Callable[..., Any]) -> None:
         self._operator = operator
@@ -335,7 +336,7 @@ class CustomOpDef:
         return fn
 
     def register_kernel(self, device_types: Any, fn: Callable[..., Any] | None = None, /) -> Any:
-        """The CPU's implementation; those of other devices are kept out."""
+        """Register the CPU's implementation; those of other devices are ignored."""
         return impl(self._qualname, device_types, fn)
 
     def register_autograd(
@@ -359,7 +360,8 @@ def custom_op(
     """Make a function the operator `name` ("mylib::scale"); its schema is read from the annotations
     unless `schema` has it.
 
-    `mutates_args` are the names of the arguments that it writes to. Without `fn` it is a decorator.
+    `mutates_args` are the names of the arguments that the function writes to. Without `fn` it is a
+    decorator.
     """
 
     def make(function: Callable[..., Any]) -> CustomOpDef:
@@ -377,7 +379,7 @@ def define(qualname: str, schema: str) -> None:
 
 
 def impl(qualname: str, types: Any = "default", func: Callable[..., Any] | None = None) -> Any:
-    """The implementation of a defined operator, for the CPU (or "default",
+    """Register the implementation of a defined operator, for the CPU (or "default",
     CompositeExplicitAutograd ...); also a decorator."""
     kinds = (types,) if isinstance(types, str) or types is None else tuple(types)
     is_ours = any(
@@ -395,8 +397,8 @@ def impl(qualname: str, types: Any = "default", func: Callable[..., Any] | None 
 
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /) -> Any:
-    """What the results of an operator look like; kept for those who ask (`fake_of`). Programs run
-    without it."""
+    """Register a function that describes the results of an operator; `fake_of` returns it. Programs
+    run without it."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         _known(_full(getattr(op, "_qualname", op))).fake = function
@@ -406,7 +408,7 @@ def register_fake(op: Any, func: Callable[..., Any] | None = None, /) -> Any:
 
 
 def fake_of(op: Any) -> Callable[..., Any] | None:
-    """What register_fake was given for an operator, or None."""
+    """Return the function passed to register_fake for an operator, or None."""
     return _known(_full(getattr(op, "_qualname", op))).fake
 
 
@@ -418,10 +420,10 @@ def register_autograd(
     setup_context: Callable[..., Any] | None = None,
     lib: Any = None,
 ) -> None:
-    """How gradients go through an operator: `backward(ctx, grad)` gives one for each argument (None
-    for what is no tensor).
+    """Register the gradient of an operator: `backward(ctx, grad)` returns one for each argument
+    (None for arguments that are not tensors).
 
-    `setup_context(ctx, inputs, output)` runs first and leaves what backward needs in `ctx`.
+    `setup_context(ctx, inputs, output)` runs first and saves what backward needs in `ctx`.
     """
     operator = _known(_full(getattr(op, "_qualname", op)))
     if any(a.is_written for a in operator.overload.arguments):
@@ -446,7 +448,7 @@ class Library:
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Define "name(Tensor x) -> Tensor" in the namespace; gives its name."""
+        """Define "name(Tensor x) -> Tensor" in the namespace; return its name."""
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         name = schema.partition("(")[0].strip()
@@ -462,7 +464,7 @@ class Library:
         *,
         with_keyset: bool = False,
     ) -> None:
-        """The implementation of an operator of the namespace."""
+        """Register the implementation of an operator of the namespace."""
         if not callable(fn):
             raise TypeError(
                 f"Input function is required to be a callable but found type {type(fn)}"
@@ -494,8 +496,8 @@ _seen: list[tuple[int, ...]] = [()]  # what adopt_torch looked at last
 def _torch_backward(
     torch: Any, found: Callable[..., Any]
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """backward and setup_context of an operator of torch's: it is called again, recorded by
-    torch."""
+    """Return backward and setup_context of an operator of torch's: backward calls it again,
+    recorded by torch."""
 
     def setup(ctx: Any, inputs: Any, output: Any, keyword_only_inputs: Any = None) -> None:
         ctx.inputs, ctx.named = inputs, keyword_only_inputs or {}
@@ -524,8 +526,9 @@ def adopt_torch() -> None:
     """Make the operators that are registered in torch, by torch.library or by extensions, run
     through torch.
 
-    Called before programs are loaded or compiled.  Asking torch for all names costs a millisecond,
-    so it is done only when a definition, a library or a module was added since.
+    Call this before programs are loaded or compiled. Listing all of torch's names takes a
+    millisecond, so it is done only if a definition, a library or a module was added since the last
+    time.
     """
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "library") or not hasattr(torch, "ops"):

@@ -1,8 +1,8 @@
 """Tensor's methods, made from the operator table: every operator whose first argument is `self:
 Tensor`.
 
-What schemas say in Python's words (`Overload`, `signature`, `document`, `Results`) serves
-functions.py too.
+functions.py also uses the conversion of schemas to Python (`Overload`, `signature`, `document`,
+`Results`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .kinds import device, layout
 if TYPE_CHECKING:
     import inspect
 
-# A method's schema: self comes first, and nothing else is written to.
+# A method's schema: self is first, and nothing else is written to.
 _SELF = re.compile(
     r"^aten::(?!__)(\w+)(?:\.\w+)?\(Tensor(?:\([^)]*\))? self\b[^!\n]*\) -> .*$", re.M
 )
@@ -85,7 +85,7 @@ def _value(text: str) -> Any:
 
 
 def shown_type(kind: str) -> str:
-    """A schema's type as Python says it."""
+    """Return the Python form of a schema's type."""
     if kind.endswith("?"):
         return f"{shown_type(kind[:-1])} | None"
     if kind.endswith("]"):
@@ -95,7 +95,7 @@ def shown_type(kind: str) -> str:
 
 
 def split_arguments(text: str) -> Iterator[str]:
-    """At commas outside of brackets."""
+    """Split at commas outside of brackets."""
     depth = start = 0
     for i, c in enumerate(text):
         depth += (c in "([") - (c in ")]")
@@ -124,7 +124,7 @@ class Overload:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The names of the results; empty where they have none."""
+        """Return the names of the results; empty if they have none."""
         if not self.results.startswith("("):
             return ()
         parts = [part.rpartition(" ") for part in split_arguments(self.results[1:-1])]
@@ -154,7 +154,7 @@ _DTYPES = {d.number: d for d in vars(_rushlight).values() if isinstance(d, _rush
 
 
 class Results:
-    """What torch's functions make of an operator's results: named tuples, tuples of tensors,
+    """Convert an operator's results to those of torch's functions: named tuples, tuples of tensors,
     dtypes."""
 
     __slots__ = ("_classes", "_is_dtype", "_is_tensors")
@@ -166,7 +166,7 @@ class Results:
         self._classes: dict[int, type[tuple[Any, ...]]] = {}
         for o in overloads:
             if o.fields and not o.writes:
-                self._classes.setdefault(len(o.fields), return_types.made(name, o.fields))
+                self._classes.setdefault(len(o.fields), return_types.made(name, o.fields))  # type: ignore[attr-defined]
 
     def finish(self, result: Any) -> Any:
         kind = type(result)
@@ -180,7 +180,7 @@ class Results:
 
 
 def renamed(kwargs: dict[str, Any], aliases: dict[str, str]) -> dict[str, Any]:
-    """Keyword arguments as the schema has them: numpy's names, and dtypes by name."""
+    """Convert keyword arguments to the schema's: numpy's names, and dtypes by name."""
     if isinstance(kwargs.get("dtype"), str):
         kwargs["dtype"] = _rushlight.as_tensor(0, kwargs["dtype"]).dtype
     if aliases.keys().isdisjoint(kwargs):
@@ -193,14 +193,15 @@ def is_int_list(kind: str) -> bool:
 
 
 def gathered(overload: Overload) -> str | None:
-    """The only argument beside self, when it is a list of ints: x.view(2, 3) is x.view([2, 3])."""
+    """Collect separate ints for the only argument besides self, if that is a list of ints:
+    x.view(2, 3) is x.view([2, 3])."""
     some = [a for a in overload.arguments[1:] if not a.keyword_only]
     return some[0].name if len(some) == 1 and is_int_list(some[0].kind) else None
 
 
 def signature(overloads: list[Overload], is_method: bool) -> inspect.Signature:
-    """All overloads in one: what one of them lacks is optional, what one takes by place may be
-    given by place."""
+    """Combine all overloads: a parameter that one of them lacks is optional, one that is positional
+    in one of them may be positional."""
     import inspect  # both are slow to import, and seldom needed
     import keyword
 
@@ -236,8 +237,8 @@ def signature(overloads: list[Overload], is_method: bool) -> inspect.Signature:
 
 
 def document(name: str, lines: list[str], skip: int) -> str:
-    """What help() says of an operator: its overloads, dtypes, shape and errors, as far as the table
-    knows."""
+    """Return the text of help() for an operator: its overloads, dtypes, shape and errors, as far as
+    the table has them."""
     overloads = [Overload(line) for line in lines]
     short = name.rpartition("::")[2]
     text = [f"The operator {name}.", "", *(f"    {o.shown(short, skip)}" for o in overloads), ""]
@@ -267,7 +268,7 @@ def document(name: str, lines: list[str], skip: int) -> str:
 
 
 class Method:
-    """An operator as a method: its text is made when somebody asks."""
+    """An operator as a method: its docstring is made when it is first read."""
 
     __slots__ = ("__name__", "_gathers", "_lines", "_name", "_results")
 
@@ -295,7 +296,7 @@ class Method:
         return self._results.finish(result)
 
     def _gathered(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """x.view(2, 3) is x.view([2, 3]), where a list of ints is the only argument."""
+        """Collect ints: x.view(2, 3) is x.view([2, 3]), if a list of ints is the only argument."""
         if self._gathers is None:
             overloads = [Overload(line) for line in self._lines]
             first = {o.arguments[1].kind for o in overloads if len(o.arguments) > 1}
@@ -331,12 +332,12 @@ class Method:
 
 
 def _size(self: Tensor, dim: int | None = None) -> Any:
-    """The sizes, or one of them."""
+    """Return the sizes, or one of them."""
     return self.shape if dim is None else self.shape[dim]
 
 
 def _wanted(found: tuple[Any, ...], *also: bool) -> Any:
-    """The first result, and those of the others that are wanted."""
+    """Return the first result, and the requested ones of the others."""
     wanted = tuple(t for t, yes in zip(found, (True, *also), strict=True) if yes)
     return wanted if len(wanted) > 1 else wanted[0]
 
@@ -348,7 +349,8 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The different elements (or slices), and where each went, and how often it was there."""
+    """Return the different elements (or slices), and optionally the index of each element among
+    them, and their counts."""
     if dim is None:
         found = _rushlight.call_function(
             "aten::_unique2", input, sorted, return_inverse, return_counts
@@ -363,7 +365,8 @@ def unique(
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """Of equal neighbours the first, and where each element went, and how many there were."""
+    """Return the first of each run of equal neighbours, and optionally the run of each element, and
+    the lengths of the runs."""
     found = _rushlight.call_function(
         "aten::unique_consecutive", input, return_inverse, return_counts, dim
     )
@@ -373,8 +376,8 @@ def unique_consecutive(
 def norm(
     input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
 ) -> Any:
-    """The vector norm over `dim` (all dimensions); "fro" is 2, "nuc" the sum of a matrix's singular
-    values."""
+    """Return the vector norm over `dim` (all dimensions); "fro" is 2, "nuc" the sum of a matrix's
+    singular values."""
     if p == "nuc":
         return _rushlight.call_function(
             "aten::nuclear_norm", input, *([] if dim is None else [dim]), keepdim
@@ -390,36 +393,28 @@ def norm(
     )
 
 
-_KINDS = {
-    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16",
-    "bool": "Bool", "uint8": "Byte",
-    "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble",
-}  # fmt: skip
-
-
 def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """The tensor's type as torch names it ("torch.FloatTensor"); with a dtype or such a name, the
-    tensor as that."""
+    """Return the tensor's type as torch names it ("torch.FloatTensor"); with a dtype or such a
+    name, convert the tensor."""
     if dtype is None:
-        return f"torch.{_KINDS.get(self.dtype.name, self.dtype.name)}Tensor"
+        return f"torch.{self.dtype.scalar_type}Tensor"
     if isinstance(dtype, str) and dtype.startswith("torch.") and dtype.endswith("Tensor"):
-        names = {kind: name for name, kind in _KINDS.items()}
-        if dtype[6:-6] not in names:
+        found = next((d for d in _DTYPES.values() if d.scalar_type == dtype[6:-6]), None)
+        if found is None:
             raise ValueError(f"invalid type: '{dtype}'")
-        dtype = getattr(_rushlight, names[dtype[6:-6]])
+        dtype = found
     return _rushlight.call_operator("aten::to", self, _rushlight.as_tensor(0, dtype).dtype)
 
 
 def _apply(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
-    """Replace each element by what the function makes of it; slow, and for the CPU."""
+    """Replace each element by the function's result for it; slow, and only for the CPU."""
     flat = [callable(value) for value in self.flatten().tolist()]
     return self.copy_(_rushlight.tensor(flat, self.dtype).view(self.shape)) if flat else self
 
 
 def _map(self: Tensor, *others: Any) -> Tensor:
-    """Replace each element by what the function makes of it and of those at its place in the
-    tensors; slow, and for the CPU."""
+    """Replace each element by the function's result for it and for the elements at the same place
+    of the tensors; slow, and only for the CPU."""
     *tensors, callable = others
     rows = [t.expand(self.shape).flatten().tolist() for t in tensors]
     flat = [callable(*values) for values in zip(self.flatten().tolist(), *rows, strict=True)]
@@ -427,20 +422,20 @@ def _map(self: Tensor, *others: Any) -> Tensor:
 
 
 def _map_one(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-    """Replace each element x by callable(x, y), y of the tensor; slow, and for the CPU."""
+    """Replace each element x by callable(x, y), y of the tensor; slow, and only for the CPU."""
     return _map(self, tensor, callable)
 
 
 def _map_two(
     self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]
 ) -> Tensor:
-    """Replace each element by what the function makes of it and of those of x and y; slow, and for
-    the CPU."""
+    """Replace each element by the function's result for it and for the elements of x and y; slow,
+    and only for the CPU."""
     return _map(self, x, y, callable)
 
 
 def _dim_order(self: Tensor) -> tuple[int, ...]:
-    """Dimensions from the one with the largest stride to the one with the smallest."""
+    """Return the dimensions from the one with the largest stride to the one with the smallest."""
     strides = self.stride()
     return tuple(sorted(range(self.ndim), key=lambda d: (-strides[d], d)))
 
@@ -460,12 +455,12 @@ def _storage(name: str) -> Callable[[Tensor], Any]:
 
 
 def _new_tensor(self: Tensor, data: Any, dtype: Any = None) -> Tensor:
-    """A tensor of these numbers, of this tensor's dtype unless one is given."""
+    """Return a tensor of these numbers, of this tensor's dtype unless one is given."""
     return _rushlight.tensor(data, dtype or self.dtype)
 
 
 def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
-    """What numpy asks for."""
+    """Return a numpy array (numpy's protocol)."""
     import numpy
 
     name = self.dtype.name
@@ -487,29 +482,29 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 
 
 def _where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
-    """The tensor where the condition holds, else the other."""
+    """Return the tensor where the condition holds, the other elsewhere."""
     made: Tensor = _rushlight.call_operator("aten::where", condition, self, other)
     return made
 
 
 def _polygamma(self: Tensor, n: int) -> Tensor:
-    """The n-th derivative of digamma."""
+    """Return the n-th derivative of digamma."""
     made: Tensor = _rushlight.call_operator("aten::polygamma", n, self)
     return made
 
 
 def _format(self: Tensor, spec: str) -> str:
-    """A number's format for a tensor without dimensions."""
+    """Format the number of a zero-dimensional tensor."""
     return format(self.item(), spec) if self.ndim == 0 else format(str(self), spec)
 
 
 def _complex(self: Tensor) -> complex:
-    """The single element as a number."""
+    """Return the single element as a complex number."""
     return complex(self.item())
 
 
 def _reversed(self: Tensor) -> Tensor:
-    """Along the first dimension."""
+    """Reverse the first dimension."""
     return self.flip(0) if self.ndim else self
 
 
@@ -519,12 +514,12 @@ def _backward(
     retain_graph: bool | None = None,
     create_graph: bool = False,
 ) -> None:
-    """Add the gradients of what the tensor was computed from to the leaves' `grad`."""
+    """Add the gradients of the tensor's history to the leaves' `grad`."""
     _rushlight._run_gradients([self], [gradient], None, create_graph, bool(retain_graph), True)
 
 
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """On memory of its own."""
+    """Copy to new memory."""
     if self.is_recorded:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
@@ -537,14 +532,14 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 def _copy(self: Tensor) -> Tensor:
-    """On the same memory."""
+    """Copy on the same memory."""
     made: Tensor = self.detach()
     made.requires_grad = self.requires_grad
     return made
 
 
 def rebuild(data: bytes, dtype: str, shape: tuple[int, ...], requires_grad: bool) -> Tensor:
-    """A pickled tensor again."""
+    """Restore a pickled tensor."""
     kind = getattr(_rushlight, dtype)
     if not data:
         made = _rushlight.as_tensor([0]).new_empty(list(shape), dtype=kind)
@@ -558,7 +553,7 @@ def rebuild(data: bytes, dtype: str, shape: tuple[int, ...], requires_grad: bool
 def rebuild_sparse(
     layout: int, parts: tuple[Tensor, ...], size: list[int], flags: tuple[bool, bool]
 ) -> Tensor:
-    """A pickled sparse tensor again."""
+    """Restore a pickled sparse tensor."""
     made: Tensor
     if layout == 2:
         made = _rushlight.call_operator("aten::_sparse_csr_tensor_unsafe", *parts, size)
@@ -581,7 +576,7 @@ def _reduce_sparse(self: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]
 
 
 def _reduce(self: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
-    """Pickling: the elements in rows, without what shares memory."""
+    """Pickle the elements in row-major order; shared memory is not kept."""
     if self.is_quantized:
         raise TypeError("quantized tensors cannot be pickled: dequantize() them first")
     if self.layout:
@@ -628,7 +623,8 @@ _IS = (
 
 
 def _is(name: str) -> property:
-    """is_sparse and its like: the program's question where there is one, else False."""
+    """Implement is_sparse and similar methods with the program's operator if there is one;
+    otherwise return False."""
     if _rushlight.has_operator(f"prim::is_{name}"):
         return _attribute(f"prim::is_{name}")
     return property(lambda self: False, doc="False here.")
@@ -668,7 +664,7 @@ def _own() -> dict[str, Any]:
 
 
 def install() -> None:
-    """Put the methods into Tensor."""
+    """Add the methods to Tensor."""
     methods: dict[str, Method] = {}
     for found in _SELF.finditer(_rushlight.operator_schemas()):
         method = methods.get(found[1])

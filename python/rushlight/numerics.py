@@ -1,4 +1,4 @@
-"""What numbers of a dtype are like (`finfo`, `iinfo`), and memory formats, by torch's names."""
+"""Properties of dtypes (`finfo`, `iinfo`), and memory formats, with torch's names."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 from . import _rushlight
 
-# Of each dtype of floats: bits, bits of the fraction behind the point, exponent of the smallest
-# normal number, largest number, decimal digits that survive, and the power of two between 1 and the
-# next number where it is not that of the fraction.
+# Of each floating-point dtype: bits, bits of the fraction, exponent of the smallest normal number,
+# largest number, decimal digits of precision, and the distance from 1 to the next number as a power
+# of two if it is not that of the fraction.
 _FLOATS: dict[str, tuple[int, int, int, float, int]] = {
     "float16": (16, 10, -14, 65504.0, 3),
     "bfloat16": (16, 7, -126, (2 - 2.0**-7) * 2.0**127, 2),
@@ -32,7 +32,7 @@ def _name_of(kind: Any) -> str:
 
 
 class _Info:
-    """What both kinds share: they are equal if all that they say is."""
+    """Common base: two are equal if all their values are."""
 
     __slots__ = ("bits", "dtype", "max", "min")
     bits: int
@@ -53,7 +53,8 @@ class _Info:
 
 
 class finfo(_Info):  # noqa: N801 -- torch's name
-    """The limits of a dtype of floats (of a complex one: of its parts): `finfo(x.dtype).eps`."""
+    """The limits of a floating-point dtype (for a complex one: of its parts):
+    `finfo(x.dtype).eps`."""
 
     __slots__ = ("eps", "resolution", "smallest_normal", "tiny")
     max: float
@@ -83,7 +84,7 @@ class finfo(_Info):  # noqa: N801 -- torch's name
 
 
 class iinfo(_Info):  # noqa: N801 -- torch's name
-    """The limits of a dtype of integers: `iinfo(rushlight.int8).max`."""
+    """The limits of an integer dtype: `iinfo(rushlight.int8).max`."""
 
     __slots__ = ()
     max: int
@@ -106,8 +107,8 @@ class iinfo(_Info):  # noqa: N801 -- torch's name
 
 
 class memory_format(int):  # noqa: N801 -- torch's name
-    """How elements lie in memory: an int, as programs and schemas have it, with torch's name for
-    it."""
+    """The order of elements in memory: an int, as programs and schemas have it, with torch's name
+    for it."""
 
     _NAMES = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
 

@@ -11,6 +11,8 @@ from . import _rushlight
 if TYPE_CHECKING:
     import inspect
 
+    from ._rushlight import Tensor
+
 
 class Operator:
     """All overloads of one operator; attributes are single overloads."""
@@ -19,7 +21,7 @@ class Operator:
         self._name = name
 
     def _lines(self) -> list[str]:
-        """The schemas of what this calls."""
+        """Return the schemas of the overloads that this calls."""
         lines = _rushlight.operator_schemas(self._name.partition(".")[0]).splitlines()
         return [
             line for line in lines if "." not in self._name or line.startswith(f"{self._name}(")
@@ -68,7 +70,7 @@ class Namespace:
         self._name = name
 
     def find(self, name: str) -> Operator | None:
-        """The operator, or None."""
+        """Return the operator, or None."""
         if not _rushlight.has_operator(f"{self._name}::{name}"):
             return None
         operator = Operator(f"{self._name}::{name}")
@@ -95,9 +97,10 @@ class Namespace:
 class Formula:
     """The gradient of one or several arguments of an operator: a function of the operator table.
 
-    `inputs` are the arguments, `takes` what the formula is called with, by name: `grad` (`grad0`,
-    `grad1`...) the gradient of the result (of each), `result` the result, `needs` a list that says
-    which inputs are wanted, `self_sizes` the sizes of an argument, everything else an argument.
+    `inputs` are the arguments, `takes` the names of the formula's parameters: `grad` (`grad0`,
+    `grad1`...) is the gradient of the result (of each), `result` the result, `needs` a list of
+    bools for the inputs that are wanted, `self_sizes` the sizes of an argument, everything else an
+    argument.
     """
 
     def __init__(self, name: str, index: int, inputs: str, takes: str) -> None:
@@ -107,7 +110,8 @@ class Formula:
         self.takes = tuple(takes.split())
 
     def __call__(self, values: dict[str, Any]) -> tuple[Any, ...]:
-        """A gradient for each of `inputs`; those among `values` say its sizes and dtype."""
+        """Return a gradient for each of `inputs`; their sizes and dtypes are taken from
+        `values`."""
         given = tuple(values[name] for name in self.takes)
         return _rushlight.call_gradient(
             self._name, self._index, given, tuple(values.get(name) for name in self.inputs)
@@ -118,7 +122,7 @@ class Formula:
 
 
 def gradient(name: str) -> dict[str, Formula]:
-    """The formulas of "aten::mul.Tensor" by argument; empty when the table has none."""
+    """Return the formulas of "aten::mul.Tensor" by argument; empty if the table has none."""
     found = {}
     for index, (inputs, takes) in enumerate(_rushlight.gradients(name)):
         formula = Formula(name, index, inputs, takes)
@@ -136,11 +140,11 @@ torchvision: Torchvision = Namespace("torchvision")  # type: ignore[assignment]
 
 
 # -- Shapes
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 class ResultShape(NamedTuple):
-    """What one result tensor looks like; -1 stands for a size that only data tells."""
+    """The description of one result tensor; -1 is a size that depends on data."""
 
     result: int  # which of the operator's results; the tensors of a list have the same number
     sizes: tuple[int, ...]
@@ -155,7 +159,7 @@ class ResultShape(NamedTuple):
 
 
 class Shapes(NamedTuple):
-    """What `shape` finds."""
+    """The result of `shape`."""
 
     operator: str
     rule: str
@@ -170,11 +174,11 @@ _DTYPES = {d.number: d for d in vars(_rushlight).values() if isinstance(d, _rush
 
 
 def shape(name: str, *args: Any, symbolic: bool = False, **kwargs: Any) -> Shapes:
-    """What the results of an operator look like, without running it: `shape("aten::mm", a, b)`.
+    """Describe the results of an operator without running it: `shape("aten::mm", a, b)`.
 
-    `symbolic`: sizes of tensor arguments larger than 1 are taken as unknown (s0, s1 ..., equal ones
-    as equal); the results then have formulas, which hold under the guards.  NotImplementedError:
-    there is no rule.
+    `symbolic`: sizes of tensor arguments larger than 1 are treated as unknown (s0, s1 ..., equal
+    ones as equal); the results then have formulas, which hold under the guards. Raises
+    NotImplementedError if there is no rule.
     """
     operator, rule, results, guards, symbols = _rushlight.operator_shape(
         name, symbolic, *args, **kwargs
@@ -203,7 +207,7 @@ def load_library(path: str | os.PathLike[str]) -> None:
     """Open a shared object and let it register its operators and passes (rushlight/backend.h); a
     second time does nothing.
 
-    It is code, and runs as such.  Programs find its operators when they are compiled after this.
+    Its code runs in the process. Programs find its operators if they are compiled after this call.
     """
     real = os.path.realpath(path)
     if real in loaded_libraries:
@@ -216,3 +220,13 @@ def __getattr__(name: str) -> Namespace:
     if name.startswith("__"):
         raise AttributeError(name)
     return Namespace(name)
+
+
+def tensor_method(self: Tensor, name: str) -> Any:
+    """Return `x.name` for an operator that is not in the table but registered from outside."""
+    operator = aten.find(name)
+    if operator is None:
+        raise AttributeError(
+            f"'Tensor' has no attribute '{name}', and there is no operator aten::{name}"
+        )
+    return lambda *args, **kwargs: operator(self, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Calls whose results go to tensors of the caller's."""
+"""Calls that write their results to tensors of the caller."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from . import _rushlight
 
 
 class BoundOutputs:
-    """A method whose results go to given buffers: `bound = model.bind_outputs(out)`, then
+    """A method whose results are written to given buffers: `bound = model.bind_outputs(out)`, then
     `bound(x)`.
 
     Buffers are numpy arrays, torch tensors or rushlight tensors, in the order of the method's
-    `outputs`; None stands for an output without one, and so do outputs beyond the last. The results
-    are the buffers themselves. The last operator on an output writes there itself where it can;
-    else its values are copied there at the end: `copied` says of which buffers, after a call.
+    `outputs`; an output without a buffer is None, and outputs beyond the last have none. The
+    results are the buffers themselves. The operator that computes an output writes to the buffer
+    directly if it can; otherwise the values are copied there at the end. After a call `copied` has
+    a bool per buffer.
 
-    A buffer has the output's dtype and shape, and is contiguous or has the result's strides: else
-    ValueError, which says what was expected. Gradients are not recorded: where the result would
-    require grad, a call is a RuntimeError. After an error the buffers' elements are undefined.
-    Threads that call at once need buffers of their own.
+    A buffer must have the output's dtype and shape, and be contiguous or have the result's strides:
+    otherwise a ValueError describes the expected buffer. Gradients are not recorded: if the result
+    would require grad, the call is a RuntimeError. After an error the buffers' elements are
+    undefined. Threads that call at the same time need buffers of their own.
     """
 
     def __init__(self, method: _rushlight.ScriptMethod, buffers: tuple[Any, ...]) -> None:

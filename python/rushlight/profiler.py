@@ -21,7 +21,8 @@ from . import _rushlight
 
 
 class Event(NamedTuple):
-    """What ran once.  Events of one thread nest: an event's children follow it, one deeper."""
+    """One event that ran. Events of one thread nest: an event's children follow it, one level
+    deeper."""
 
     name: str
     kind: str  # "operator", or "function": a method or function of a program
@@ -79,14 +80,14 @@ def _time(seconds: float) -> str:
 
 
 class Averages(list[Average]):
-    """The averages of a profile, those that took the most themselves first."""
+    """The averages of a profile, largest own time first."""
 
     def table(self, sort_by: str | None = None, row_limit: int = 100) -> str:
-        """As text for a terminal, at most `row_limit` rows (-1: all).
+        """Return text for a terminal, at most `row_limit` rows (-1: all).
 
         `sort_by` is "total", "self_total", "mean", "count", "bytes", or torch.profiler's name of
         one ("cpu_time_total", "self_cpu_time_total", "cpu_time", "cpu_memory_usage" ...); the
-        largest first. None: as they are.
+        largest first. None: keep the order.
         """
         rows = list(self)
         if sort_by is not None:
@@ -108,8 +109,8 @@ class Averages(list[Average]):
 
 
 class profile:  # noqa: N801 (torch's name)
-    """Records what happens inside of a `with`: at most `max_events` events (0: a million);
-    `dropped` is how many more there were."""
+    """Record the calls inside a `with`: at most `max_events` events (0: a million); `dropped` is
+    the number of events beyond that."""
 
     def __init__(self, max_events: int = 0) -> None:
         self._max_events = max_events
@@ -136,11 +137,11 @@ class profile:  # noqa: N801 (torch's name)
         self.stop()
 
     def events(self) -> list[Event]:
-        """In the order in which they began."""
+        """Return the events in the order in which they began."""
         return list(self._events)
 
     def _nested(self) -> Iterable[tuple[Event, float, list[Event]]]:
-        """Each event that ended, the seconds of its children, and what it stands in."""
+        """Yield each event that ended, the seconds of its children, and its parent."""
         children = [0.0] * len(self._events)
         around: list[list[Event]] = []
         stacks: dict[int, list[int]] = {}
@@ -157,8 +158,8 @@ class profile:  # noqa: N801 (torch's name)
                 yield event, seconds, outer
 
     def key_averages(self, key: Callable[[Event], str] = lambda event: event.name) -> Averages:
-        """Sums by name, or by another key, for instance `lambda e: f"{e.file}:{e.line}"`; "" leaves
-        an event out."""
+        """Sum the events by name, or by another key, for instance `lambda e: f"{e.file}:{e.line}"`;
+        "" leaves an event out."""
         sums: dict[str, Average] = {}
         for event, seconds, outer in self._nested():
             name = key(event)
@@ -173,7 +174,7 @@ class profile:  # noqa: N801 (torch's name)
         return Averages(sorted(sums.values(), key=lambda row: -row.self_total))
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """A file for https://ui.perfetto.dev or chrome://tracing."""
+        """Write a file for https://ui.perfetto.dev or chrome://tracing."""
         zero = self._events[0].start_ns if self._events else 0
         rows: list[dict[str, object]] = [
             {
@@ -211,8 +212,8 @@ class profile:  # noqa: N801 (torch's name)
 
 
 class ScriptProfile:
-    """torch.jit._ScriptProfile: how often each line of a program ran between `enable` and
-    `disable`, and for how long."""
+    """torch.jit._ScriptProfile: counts the runs of each line of a program between `enable` and
+    `disable`, and their time."""
 
     def __init__(self) -> None:
         self._profile = profile()
@@ -224,7 +225,7 @@ class ScriptProfile:
         self._profile.stop()
 
     def dump_string(self) -> str:
-        """A table, a block for each file; nothing where nothing ran."""
+        """Return a table, a block for each file; empty if nothing ran."""
         lines: dict[str, dict[int, list[int]]] = {}
         for event in self._profile.events():
             if event.file is not None:

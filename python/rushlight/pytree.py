@@ -1,16 +1,16 @@
 """Classes as containers of values (pytree nodes), in the arguments and results of exported
 programs.
 
-torch.export takes programs apart into tensors: a `.pt2` keeps, for arguments and results, a tree
-whose nodes have the serialized name of a class and a context, JSON that the class's registration
-wrote. The core knows tuples, lists and dicts. `Trees` does the rest around a call: `lower` turns
-instances of registered classes into those containers, and `rebuild` makes instances of the results.
+torch.export flattens arguments and results into tensors: a `.pt2` stores a tree for each, whose
+nodes have the serialized name of a class and a context, JSON that the class's registration wrote.
+The core knows tuples, lists and dicts. `Trees` does the rest around a call: `lower` converts
+instances of registered classes to those containers, and `rebuild` makes instances of the results.
 
-Classes are found by their serialized names in the registry here, then, where torch is imported, in
+Classes are looked up by their serialized names in the registry here, then, if torch is imported, in
 torch's (torch.utils._pytree). Nothing is imported because a file names it. A program without such
-nodes never comes here.
+nodes does not use this file.
 
-Cost of a call: O(nodes) in Python, on top of the class's own flatten and unflatten functions.
+Cost of a call: O(nodes) in Python, in addition to the class's own flatten and unflatten functions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Unflatten = Callable[[Iterable[Any], Any], Any]
 
 
 class _Node(NamedTuple):
-    """What a registration says; a named tuple's class has no functions."""
+    """The data of a registration; a named tuple's class has no functions."""
 
     cls: type[Any]
     flatten: _Flatten | None
@@ -84,9 +84,9 @@ def register_pytree_node(
 
     As torch.utils._pytree.register_pytree_node: `flatten_fn(instance)` returns (children, context),
     and `unflatten_fn(children, context)` an instance. `serialized_type_name` is the class's name in
-    `.pt2` files: the one that the program was exported with (default: module and qualified name). A
-    context is written as JSON, by `to_dumpable_context` if it is no JSON itself, and read by
-    `from_dumpable_context`.
+    `.pt2` files: the one with which the program was exported (default: module and qualified name).
+    A context is written as JSON, converted by `to_dumpable_context` if it is not JSON itself, and
+    read by `from_dumpable_context`.
     """
     del flatten_with_keys_fn  # of tracing only
     if (to_dumpable_context is None) != (from_dumpable_context is None):
@@ -137,10 +137,10 @@ def register_dataclass(
 ) -> None:
     """Let instances of a dataclass be arguments and results of exported programs.
 
-    As torch.export.register_dataclass: fields that are None are no children, and a program is
+    As torch.export.register_dataclass: fields that are None are not children, and a program is
     exported for instances with the same fields None. `field_names` are needed for classes that are
-    no dataclasses but are built from keywords. `serialized_type_name` is the class's name in `.pt2`
-    files (default: module and qualified name).
+    not dataclasses but are built from keywords. `serialized_type_name` is the class's name in
+    `.pt2` files (default: module and qualified name).
     """
     names = _field_names(cls, field_names, drop_field_names or [])
 
@@ -157,7 +157,7 @@ def register_dataclass(
 
 
 def register_namedtuple(cls: type[Any], *, serialized_type_name: str | None = None) -> None:
-    """Let a named tuple class be known by its name in `.pt2` files (default: module and qualified
+    """Register a named tuple class under its name in `.pt2` files (default: module and qualified
     name)."""
     if not _is_namedtuple_class(cls):
         raise ValueError(f"expected a named tuple class, got {cls}")
@@ -177,7 +177,7 @@ def _is_namedtuple_class(cls: Any) -> bool:
 
 
 def _torch_pytree() -> Any:
-    """torch's registry, where it is imported."""
+    """Return torch's registry if torch is imported."""
     return sys.modules.get("torch.utils._pytree")
 
 
@@ -205,7 +205,7 @@ def _node_of(cls: type[Any]) -> _Node | None:
 
 
 def _enum_hook(o: dict[str, Any]) -> Any:
-    """An enum's member as torch writes it, if its module is imported."""
+    """Return an enum's member as torch writes it, if its module is imported."""
     if "__enum__" not in o:
         return o
     module, _, path = str(o.get("fqn")).partition(":")
@@ -225,7 +225,7 @@ def _enum_hook(o: dict[str, Any]) -> Any:
 
 _PLAIN = {"builtins.tuple": tuple, "builtins.list": list, "builtins.dict": dict}
 # A file names the factory of a defaultdict, which a missing key calls: these make empty values,
-# others are None.
+# others become None.
 _FACTORIES = {
     cls.__name__: cls
     for cls in (bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple)
@@ -251,7 +251,7 @@ class _Spec:
         return keys if isinstance(keys, list) else []
 
     def read_context(self) -> Any:
-        """The context as data: most classes' is JSON in a text."""
+        """Return the context as data: for most classes it is JSON in a text."""
         return (
             json.loads(self.context, object_hook=_enum_hook)
             if isinstance(self.context, str)
@@ -259,7 +259,7 @@ class _Spec:
         )
 
     def context_of(self, node: _Node) -> Any:
-        """The context as the class's functions have it."""
+        """Return the context in the form that the class's functions use."""
         return node.from_json(self.context) if node.from_json is not None else self.read_context()
 
     def describe(self) -> str:
@@ -308,8 +308,8 @@ class Trees:
     def lower(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments as tuples, lists and dicts; what has no place in the spec stays: the core
-        refuses it."""
+        """Convert the arguments to tuples, lists and dicts; values that do not match the spec are
+        kept: the core refuses them."""
         by_place, by_name = self._in.children
         specs = dict(zip(self._names, by_place.children, strict=False))
         specs.update(zip(by_name.keys, by_name.children, strict=True))
@@ -321,7 +321,7 @@ class Trees:
         return (*out, *args[len(out) :]), named
 
     def rebuild(self, result: Any) -> Any:
-        """The core's result with instances of the classes that are registered."""
+        """Return the core's result with instances of the registered classes."""
         return _rebuild(self._out, result)
 
 
@@ -386,7 +386,8 @@ def _lower_namedtuple(spec: _Spec, value: Any, where: str) -> tuple[Any, ...]:
 
 
 def _lower_node(spec: _Spec, value: Any, where: str) -> Any:
-    """An instance of the class that the file names, or plain containers in its place."""
+    """Convert an instance of the class that the file names, or accept plain containers in its
+    place."""
     cls = _class_named(str(spec.type))
     if (
         cls is not None
@@ -415,8 +416,8 @@ def _lower_node(spec: _Spec, value: Any, where: str) -> Any:
 
 
 def _child_names(spec: _Spec) -> list[Any] | None:
-    """The names of the children where the context is a list of them, as the core reads it; else
-    None."""
+    """Return the names of the children if the context is a list of them, as the core reads it;
+    otherwise None."""
     if not isinstance(spec.context, str) or not spec.context.startswith("["):
         return None
     context = spec.read_context()

@@ -49,7 +49,7 @@ def _is_numpy(value: Any) -> bool:
 
 
 def _copy(value: Any) -> Any:
-    """The value as plain data of its own: tensors, numbers, texts, lists, tuples and dicts."""
+    """Return the value as separate plain data: tensors, numbers, texts, lists, tuples and dicts."""
     if _is_torch(value):
         return value.detach().clone(memory_format=_torch().contiguous_format)
     if isinstance(value, _rushlight.Tensor):
@@ -73,7 +73,7 @@ def _copy(value: Any) -> Any:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """True if a copied value is still what it was (NaN is not: then it is recorded)."""
+    """True if a copied value has not changed (NaN counts as changed: then it is recorded)."""
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(map(_same, a, b))
     if isinstance(a, dict):
@@ -90,7 +90,7 @@ def _dtype_name(tensor: Any) -> str:
 
 
 def _largest(tensor: Any) -> float:
-    """The largest finite magnitude in a tensor of floats."""
+    """Return the largest finite magnitude in a tensor of floats."""
     from . import ops
 
     flat = ops.aten.abs(_rushlight.as_tensor(tensor).reshape([-1]))
@@ -101,7 +101,7 @@ def _largest(tensor: Any) -> float:
 def _tolerances(
     value: Any, rtol: float | None, atol: float | None
 ) -> Iterator[tuple[float, float]]:
-    """(rtol, atol) of each leaf of floats, depth first."""
+    """Return (rtol, atol) of each leaf of floats, depth first."""
     if isinstance(value, (list, tuple, dict)):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _tolerances(item, rtol, atol)
@@ -125,14 +125,14 @@ def _tolerances(
 
 
 class _Question:
-    """A call that began."""
+    """A call that has begun."""
 
     def __init__(self, entry: dict[str, Any], args: tuple[Any, ...]) -> None:
         self.entry, self.args = entry, args
 
 
 class Recording:
-    """The calls of one model: inside `with recording:` each call of it, and each one made through
+    """The calls of one model: inside `with recording:` each call of it, and each call made through
     `recording(...)`."""
 
     calls: list[dict[str, Any]]
@@ -180,7 +180,7 @@ class Recording:
         return self._call(getattr(self._model, method), method, args, kwargs)
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Write what was recorded so far; the path ends in .pt."""
+        """Write the calls recorded so far; the path ends in .pt."""
         origin = f"rushlight {_rushlight.__version__}: record {type(self._model).__name__}"
         _rushlight.save_value(
             file, {"format": _FORMAT, "origin": origin, "calls": list(self.calls)}
@@ -189,7 +189,7 @@ class Recording:
     # -- Where calls come from --
 
     def _attach(self) -> list[Callable[[], Any]]:
-        """Have the model's calls reported here; what ends that."""
+        """Report the model's calls to this recording; return a function that stops it."""
         model, torch = self._model, _torch()
         if isinstance(model, _rushlight.Module):
             if model._recorder is not None:
@@ -281,16 +281,16 @@ def record(
 ) -> Recording:
     """Record calls of a model, for `rushlight verify MODEL CALLS`.
 
-    `with record(model, "calls.pt"):` records each call of the model in the block, whoever makes it,
-    with what it returned or raised, and writes the file at the end (not if the block raises).
-    Without a block, the returned recording is called in the model's place: `recording(x)`,
+    `with record(model, "calls.pt"):` records each call of the model in the block, wherever it is
+    made, with its result or exception, and writes the file at the end (not if the block raises).
+    Without a block, call the returned recording instead of the model: `recording(x)`,
     `recording.call("encode", x)`, then `recording.save(path)`.
 
-    The model is a program of rushlight, a torch.nn.Module (then PyTorch's answers are recorded),
+    The model is a program of rushlight, a torch.nn.Module (then PyTorch's results are recorded),
     or, through the recording only, any function. `rtol` and `atol` are the tolerances that are
     written for floats; without them they follow from dtype and magnitude. A program that draws
-    random numbers starts each call from `seed` (None: the generator stays as it is, and such a call
-    cannot be replayed).
+    random numbers starts each call from `seed` (None: the generator does not change, and such a
+    call cannot be replayed).
     """
     return Recording(model, file, rtol=rtol, atol=atol, seed=seed)
 
@@ -303,7 +303,7 @@ def record_calls(
     method: str = "forward",
     **options: Any,
 ) -> list[Any]:
-    """Make calls of a model's method and write them: the results.
+    """Call a model's method, write the calls to a file, and return the results.
 
     Each of `inputs` is a tuple of positional arguments, a dict of arguments by name, or one
     argument. Options are those of `record`.

@@ -1,6 +1,6 @@
 """Classes of results that have names: `x.max(0).values`, `rushlight.sort(x).indices`.
 
-One class per operator, named and shown as torch.return_types shows it, made from the schema's
+Each operator has one class, with the name and repr of torch.return_types, made from the schema's
 results when first needed.
 """
 
@@ -14,7 +14,7 @@ _made: dict[tuple[str, tuple[str, ...]], type[tuple[Any, ...]]] = {}
 
 
 class Named(tuple[Any, ...]):
-    """A tuple whose items are attributes, too."""
+    """A tuple whose items are also attributes."""
 
     __slots__ = ()
     _fields: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ def _item(i: int, name: str) -> property:
 
 
 def made(name: str, fields: tuple[str, ...]) -> type[tuple[Any, ...]]:
-    """The class of an operator's results with these names."""
+    """Return the class of an operator's results with these names."""
     found = _made.get((name, fields))
     if found is None:
         body: dict[str, Any] = {
@@ -49,7 +49,7 @@ def made(name: str, fields: tuple[str, ...]) -> type[tuple[Any, ...]]:
 
 
 def named(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Pickled results again."""
+    """Restore pickled results."""
     return made(name, fields)(values)
 
 

@@ -1,4 +1,4 @@
-"""What a module's methods take and return, as data: `module.inputs`, `module.outputs`,
+"""The parameters and results of a module's methods, as data: `module.inputs`, `module.outputs`,
 `module.METHOD.inputs` ..."""
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ Limits = tuple["int | None", "int | None"]
 class Item:
     """One input or output of a method.
 
-    Programs of torch.export say what tensors are like: `dtype`, and `shape`, a tuple of numbers
-    and, for sizes that vary, of symbols or formulas ("s77", "2*s77 + 1"). `ranges` has the least
-    and largest value of each of these, None where no limit is known; `example` the shape that the
-    program was exported with, None where it is not known. An int has one "size", its value: `shape`
-    is None, and its symbol, if it has one, is in `ranges`. Elsewhere all four are None or empty.
+    Programs of torch.export describe tensors: `dtype`, and `shape`, a tuple of numbers and, for
+    sizes that vary, of symbols or formulas ("s77", "2*s77 + 1"). `ranges` has the smallest and
+    largest value of each of these, None if no limit is known; `example` is the shape with which the
+    program was exported, None if it is not known. An int has one "size", its value: `shape` is
+    None, and its symbol, if it has one, is in `ranges`. For other programs all four are None or
+    empty.
     """
 
     name: str
@@ -73,8 +74,8 @@ class Input(Item):
 
 @dataclass(frozen=True, repr=False)
 class Output(Item):
-    """One output of a method: its result, or a leaf of it: the items of tuples, of exported
-    programs also of lists, dicts."""
+    """One output of a method: its result, or a leaf of it: the items of tuples, for exported
+    programs also of lists and dicts."""
 
 
 _SizeRow = tuple["int | None", "int | None", "int | None", "str | None"]
@@ -98,7 +99,7 @@ def _description(
 
 
 def signature(module: Any, method: str) -> tuple[list[Input], list[Output]]:
-    """Inputs and outputs of a module's method."""
+    """Return the inputs and outputs of a module's method."""
     inputs, outputs = _rushlight.method_signature(module, method)
     empty = inspect.Parameter.empty
     return (
@@ -112,8 +113,7 @@ def signature(module: Any, method: str) -> tuple[list[Input], list[Output]]:
                 constant=value if is_constant else empty,
                 keyword_only=keyword_only,
             )
-            for name, type_, argument, keyword_only, has_default, is_constant, value, dtype,
-            sizes in inputs
+            for name, type_, argument, keyword_only, has_default, is_constant, value, dtype, sizes in inputs
         ],
         [Output(row[0], row[1], row[2], **_description(row[1], row[7], row[8])) for row in outputs],
     )

@@ -1,5 +1,5 @@
-"""Storages: the memory that a tensor and its views share, as torch's `untyped_storage()` and
-`storage()` show it."""
+"""Storages: the memory that a tensor and its views share, as returned by torch's
+`untyped_storage()` and `storage()`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._rushlight import Tensor
 
 
 class _Storage:
-    """A tensor's whole memory as a row of elements, which it writes to."""
+    """A tensor's whole memory as a sequence of elements that can be written."""
 
     __slots__ = ("_row",)
 
@@ -19,28 +19,28 @@ class _Storage:
         self._row = row
 
     def data_ptr(self) -> int:
-        """The address of the first byte."""
+        """Return the address of the first byte."""
         return self._row.data_ptr()
 
     def element_size(self) -> int:
-        """Bytes of an element."""
+        """Return the bytes of an element."""
         return int(self._row.element_size())
 
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """Return the bytes of all elements."""
         return len(self) * self.element_size()
 
     def size(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return len(self)
 
     @property
     def device(self) -> Any:
-        """Where the memory is."""
+        """The device of the memory."""
         return self._row.device
 
     def tolist(self) -> list[Any]:
-        """All elements."""
+        """Return all elements."""
         found: list[Any] = self._row.tolist()
         return found
 
@@ -55,11 +55,11 @@ class _Storage:
         return self
 
     def clone(self) -> Any:
-        """The same elements in memory of their own."""
+        """Return the same elements in new memory."""
         return type(self)(self._row.clone())
 
     def is_shared(self) -> bool:
-        """False: memory is this process's."""
+        """Return False: the memory is this process's."""
         return False
 
     def __len__(self) -> int:
@@ -105,7 +105,7 @@ class TypedStorage(_Storage):
         return self._row.dtype
 
     def untyped(self) -> UntypedStorage:
-        """The same memory as bytes."""
+        """Return the same memory as bytes."""
         return UntypedStorage(self._row.view(_rushlight.uint8))
 
     def _what(self) -> str:
@@ -123,10 +123,10 @@ def _row_of(tensor: Tensor) -> Tensor:
 
 
 def storage(self: Tensor) -> TypedStorage:
-    """The memory that the tensor's views share, as elements."""
+    """Return the memory that the tensor's views share, as elements."""
     return TypedStorage(_row_of(self))
 
 
 def untyped_storage(self: Tensor) -> UntypedStorage:
-    """The memory that the tensor's views share, as bytes."""
+    """Return the memory that the tensor's views share, as bytes."""
     return TypedStorage(_row_of(self)).untyped()

@@ -32,7 +32,7 @@ _SUFFIX = re.compile(r"(-[A-Z-]+)?: (.*)")
 class _Check(NamedTuple):
     kind: str
     text: str
-    count: int = 0
+    count: int = 0  # type: ignore[assignment]  # tuple has a method of that name
 
     def __str__(self) -> str:
         return f"{self.kind}{f'-{self.count}' if self.kind == 'CHECK-COUNT' else ''}: {self.text}"
@@ -47,7 +47,7 @@ def _quoted(text: str) -> str:
 
 
 def _excerpt(text: str, start: int, length: int) -> str:
-    """The lines around, with a mark under what is meant."""
+    """Return the lines around a position, with a mark under it."""
     lines = text.split("\n")
     line = text.count("\n", 0, min(start, len(text)))
     column = start - (text.rfind("\n", 0, start) + 1)
@@ -86,7 +86,7 @@ class _Search:
             )
 
     def highlighted(self, check: _Check, start: int) -> tuple[int, int]:
-        """An occurrence with ~~~ (or ^^^) of its own length below."""
+        """True if an occurrence has ~~~ (or ^^^) of its own length below it."""
         at, first = self.find(check, start), -1
         while at >= 0:
             first = at if first < 0 else first
@@ -107,7 +107,7 @@ class _Search:
         )
 
     def match(self, group: list[_Check], before: int) -> tuple[int, int]:
-        """Where a group is found behind `before`: its start and end."""
+        """Return where a group matches after `before`: its start and end."""
         check = group[0]
         if check.kind == "CHECK-DAG":
             places = [(self.find(c, before), len(c.text)) for c in group]
@@ -153,7 +153,7 @@ class _Search:
 
 
 class FileCheck:
-    """A row of checks; each method adds one and returns the object."""
+    """A sequence of checks; each method adds one and returns the object."""
 
     def __init__(self) -> None:
         self._groups: list[list[_Check]] = []
@@ -167,27 +167,27 @@ class FileCheck:
         return self
 
     def check(self, text: str) -> FileCheck:
-        """It comes next, somewhere."""
+        """The text is next, anywhere after the last match."""
         return self._add("CHECK", text)
 
     def check_not(self, text: str) -> FileCheck:
-        """It does not come before what the next check finds."""
+        """The text is not before the next check's match."""
         return self._add("CHECK-NOT", text)
 
     def check_next(self, text: str) -> FileCheck:
-        """It is on the next line."""
+        """The text is on the next line."""
         return self._add("CHECK-NEXT", text)
 
     def check_same(self, text: str) -> FileCheck:
-        """It is on the same line."""
+        """The text is on the same line."""
         return self._add("CHECK-SAME", text)
 
     def check_dag(self, text: str) -> FileCheck:
-        """It comes next; neighbours of this kind in any order."""
+        """The text is next; adjacent checks of this kind match in any order."""
         return self._add("CHECK-DAG", text)
 
     def check_count(self, text: str, count: int, exactly: bool = False) -> FileCheck:
-        """It comes so often; exactly: and not again before the next check."""
+        """The text occurs this number of times; exactly: and not again before the next check."""
         if count == 0 and not exactly:
             raise RuntimeError("Count == 0 && !exactly doesn't do anything")
         if count:
@@ -195,11 +195,11 @@ class FileCheck:
         return self._add("CHECK-NOT", text) if exactly else self
 
     def check_source_highlighted(self, text: str) -> FileCheck:
-        """It is marked by ~~~ on the line below."""
+        """The text is marked by ~~~ on the line below."""
         return self._add("CHECK-SOURCE-HIGHLIGHTED", text)
 
     def check_regex(self, pattern: str) -> FileCheck:
-        """The pattern is found."""
+        """The pattern matches."""
         return self._add("CHECK-REGEX", pattern)
 
     def _parse(self, checks: str) -> None:
@@ -218,8 +218,8 @@ class FileCheck:
             raise RuntimeError(_NOTHING)
 
     def run(self, *args: Any) -> None:
-        """run(text_or_graph), or run(checks, text_or_graph) where `# CHECK: ...` lines of `checks`
-        are the checks."""
+        """Run the checks: run(text_or_graph), or run(checks, text_or_graph) with the checks in `#
+        CHECK: ...` lines of `checks`."""
         if len(args) not in (1, 2):
             raise TypeError(f"run() takes a text, or checks and a text, not {len(args)} arguments")
         if len(args) == 2:

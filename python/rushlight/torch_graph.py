@@ -1,5 +1,4 @@
-"""Graphs over the border to torch: torch._C.Graph takes part in torch's passes and tools, ours in
-ours."""
+"""Conversion of graphs to torch._C.Graph, for torch's passes and tools, and back."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ _LIST = re.compile(
 
 
 def _list_text(found: re.Match[str]) -> str:
-    """A list as torch reads one: made of its items."""
+    """Return the text of a list as torch reads one: constructed from its items."""
     indent, head, of, inside = found.groups()
     items = [item.strip() for item in inside.split(",") if item.strip()]
     names = [f"%item_{found.start()}_{i}" for i in range(len(items))]
@@ -36,14 +35,14 @@ def _list_text(found: re.Match[str]) -> str:
 
 
 def _tensors(graph: Any) -> list[Any]:
-    """Nodes of constants that are tensors."""
+    """Return the nodes of constants that are tensors."""
     found = [n for n in graph.findAllNodes("prim::Constant") if n.hasAttributes()]
     return [n for n in found if n.output().type().kind() == "TensorType"]
 
 
 def to_torch(graph: Graph) -> Any:
-    """A torch._C.Graph of the same text, calls inlined, without warnings; tensors inside of it are
-    the same."""
+    """Return a torch._C.Graph of the same text, calls inlined, without warnings; the tensors in it
+    are the same."""
     import torch
 
     inlined = graph.copy()
@@ -58,7 +57,7 @@ def to_torch(graph: Graph) -> Any:
 
 
 def _fill(to: Any, of: Any, graph: Graph, values: dict[str, Any]) -> None:
-    """An empty block becomes another graph's block, with what is in it."""
+    """Fill an empty block with another graph's block and everything in it."""
     for value in of.inputs():
         made = values[value.debugName()] = to.addInputToBlock(value.debugName())
         made.setType(value.type())
@@ -72,7 +71,7 @@ def _fill(to: Any, of: Any, graph: Graph, values: dict[str, Any]) -> None:
 
 
 def from_torch(graph: Graph, other: Any) -> None:
-    """The graph becomes what torch's is."""
+    """Replace the graph's contents by torch's."""
     new = parse_ir(
         _TENSOR.sub(
             lambda m: m[0] if "value={" in m[0] else f"{m[1]}{m[2]}{m[3]}<Tensor>]()", str(other)

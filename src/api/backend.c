@@ -1,7 +1,7 @@
 /* api/backend.c -- the function table of backend.h. A plug-in links nothing of ours: it gets this
- * table, so each entry is a thin wrapper around an internal function with the public types. Text
- * that entries format with varargs is made here, because the varargs functions inside take an
- * error, not a call. */
+ * table, so each entry is a thin wrapper with public types around an internal function. Messages of
+ * entries with varargs are formatted here, because the internal varargs functions take an error,
+ * not a call. */
 #include "rushlight/backend.h"
 
 #include "api/api_int.h"
@@ -127,8 +127,8 @@ static const rush_value *get_args(const rush_call *call, size_t *n)
   return call->args;
 }
 
-/* The first argument's buffer that dies with the call.  One that was taken is referenced twice, so
- * it is not taken again. */
+/* Return the first argument whose buffer dies with the call.  A buffer that is already used is
+ * referenced twice, so it is not used again. */
 static rush_tensor *dying_buffer(rush_call *call, const rush_result *r)
 {
   rush_tensor *t = NULL;

@@ -1,4 +1,4 @@
-/* api/backend_int.h -- the functions of backend.h's table that graph.c has: each is said there. */
+/* api/backend_int.h -- the functions of backend.h's table that graph.c implements; see there. */
 #ifndef RUSH_API_BACKEND_INT_H
 #define RUSH_API_BACKEND_INT_H
 

@@ -1,7 +1,7 @@
 /* api/context.c -- contexts, limits, generators, memory statistics, profiles and cancellation of
  * rushlight.h. Each function resolves NULL to the default context, checks its arguments and calls
  * inward. Our own compiler is registered here, on first use of a context, through the same table
- * that plug-ins use, so that the seam is tested by every call. */
+ * that plug-ins use, so that every call tests this table. */
 #include "api/api_int.h"
 #include "passes/passes.h"
 
@@ -25,7 +25,7 @@ const char *rush_version(void)
     RUSH_VERSION_PATCH);
 }
 
-/* Rushlight's own compiler comes through the table that others use. */
+/* Register Rushlight's own compiler, through the table that others use. */
 static rush_status set_up_compiler(context *c, rush_error *err)
 {
   context_setup_begin(c);
@@ -331,7 +331,7 @@ void rush_watch_stop(rush_context *c, rush_watch_fn *fn, void *user)
     profile_unwatch(c, fn, user);
 }
 
-/* The one definition of a cancellation flag: a refcount of one and the flag call_ctx looks at. */
+/* The one definition of a cancellation flag: a refcount of one and the flag that call_ctx reads. */
 struct rush_cancel {
   atomic_bool flag; /* first: call_ctx.cancel points here */
   context *ctx;

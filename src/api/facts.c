@@ -1,4 +1,4 @@
-/* api/facts.c -- backend.h: what tensors, dtypes and contexts are, and a context's memory. */
+/* api/facts.c -- backend.h: properties of tensors, dtypes and contexts, and a context's memory. */
 #include "api/api_int.h"
 #include "api/backend_int.h"
 #include "base/cpu.h"

@@ -1,3 +1,5 @@
+/* api/freeze.c -- the public functions that freeze modules: they read options and call
+ * module/freeze.c. */
 #include "api/api_int.h"
 
 static rush_status read_options(const rush_freeze_options *o, freeze_options *out, rush_error *err)

@@ -1,6 +1,6 @@
-/* api/gradient.c -- rush_gradients, rush_backward and what hosts ask about recorded tensors.
- * Handles are gathered into one row of tensor pointers, because autograd/backward.h takes arrays;
- * everything else is a call inward. */
+/* api/gradient.c -- rush_gradients, rush_backward and queries about recorded tensors. Handles are
+ * collected in one array of tensor pointers, which autograd/backward.h takes; everything else is a
+ * call inward. */
 #include "api/api_int.h"
 #include "autograd/backward.h"
 
@@ -16,7 +16,7 @@ static rush_status tensors_of(const char *what, const rush_value *values, size_t
   return RUSH_OK;
 }
 
-/* row: room for 2 * n_outputs + n_inputs. */
+/* Compute gradients; `row` has room for 2 * n_outputs + n_inputs tensors. */
 static rush_status run_gradient(call_ctx *cx, rush_tensor **row, const rush_value *outputs,
                        const rush_value *grads, size_t n_outputs, const rush_value *inputs,
                        size_t n_inputs, const rush_gradient_options *options, rush_value *results)

@@ -1,7 +1,7 @@
-/* api/graph.c -- what compilers written against backend.h see: read-only access to graphs by opaque
- * handles, passes, and the calls of groups. The handles are the internal pointers under other
- * names, so that reading costs no table. graph_call_spec serialises the facts of arguments into
- * bytes that a compiler can use as the key of its cache. */
+/* api/graph.c -- graphs for compilers that use backend.h: read-only access by opaque handles,
+ * passes, and the calls of groups. The handles are the internal pointers under other names, so that
+ * reading costs no table. graph_call_spec serialises the facts of arguments into bytes that a
+ * compiler can use as the key of its cache. */
 #include "api/api_int.h"
 #include "api/backend_int.h"
 #include "passes/passes.h"
@@ -110,7 +110,7 @@ static void group_body(session *s, void *arg)
   pass_group(&inner, job->def);
 }
 
-/* The pass may be foreign: a failure comes back to it as a status. */
+/* The pass may be external: a failure is returned to it as a status. */
 rush_status graph_pass_group(rush_pass *pass, const rush_group_def *def)
 {
   rush_group_def own;
@@ -151,7 +151,8 @@ static void write_bytes(spec_writer *w, const void *from, size_t n)
   w->n += n;
 }
 
-/* A byte for the kind of value, and for tensors all that code may be specialised for. */
+/* Write a byte for the kind of value, and for a tensor everything that code may be specialised
+ * for. */
 static void write_facts(spec_writer *w, rush_value v)
 {
   uint8_t tag = (uint8_t)v.tag;

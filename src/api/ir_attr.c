@@ -1,14 +1,13 @@
 /* api/ir_attr.c -- graphs as data: attributes of nodes, and values. Edits run in a session under
  * the program's lock (ir_edit) and check their arguments first, since a host may pass anything; a
  * constant's value is presented as the attribute `value`, as in PyTorch, though it is stored in the
- * graph's pool. Counting uses is O(uses): the list is intrusive and keeps no length. */
+ * graph's pool. Counting uses is O(uses): the list is intrusive and stores no length. */
 #include "api/ir_int.h"
 #include "ir/build.h"
 
 /* -- Attributes -------------------------------------------------------------------------------- */
 
-/* What is stored beside the node's own facts: its name where it has no kind, marks between passes.
- * */
+/* True for internal attributes: the name of a kind without a symbol, and notes between passes. */
 static bool is_hidden(const ir_node *n, const ir_attr *a)
 {
   return a->name[0] == '_' || (n->kind == IR_HIGHER_ORDER && strcmp(a->name, "name") == 0);
@@ -21,7 +20,7 @@ static const ir_attr *find_attr(const ir_node *n, const char *name)
   return a && !is_hidden(n, a) ? a : NULL;
 }
 
-/* The value attribute of a constant that is not None is kept apart. */
+/* Get the value of a constant that is not None; it is stored separately. */
 static bool constant_of(const ir_node *n, const char *name, rush_value *out)
 {
   if (n->kind != IR_CONSTANT || strcmp(name, "value") != 0)
@@ -30,7 +29,7 @@ static bool constant_of(const ir_node *n, const char *name, rush_value *out)
   return out->tag != RUSH_TAG_NONE;
 }
 
-/* The graph of the function that a fork runs; NULL: none. */
+/* Return the graph of the function that a fork runs; NULL: none. */
 static const ir_graph *task_graph(const ir_node *n)
 {
   return (n->kind == IR_FORK || n->kind == IR_AWAITABLE) && n->function ? n->function->graph : NULL;
@@ -70,7 +69,8 @@ static const char *kind_of_value(rush_value v)
   }
 }
 
-/* Lists of what attributes hold are lists of them; all else is a value. */
+/* Return the kind of a list: a list of what attributes can hold is a list attribute, else a
+ * value. */
 static const char *kind_of_list(rush_value v)
 {
   if (v.tag != RUSH_TAG_LIST)
@@ -364,7 +364,7 @@ size_t api_value_n_uses(const rush_graph_value *v)
   return n;
 }
 
-/* The list has the newest first. */
+/* The list has the newest use first. */
 const rush_node *api_value_use(const rush_graph_value *v, size_t i, size_t *input)
 {
   size_t n = api_value_n_uses(v);

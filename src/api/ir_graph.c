@@ -1,7 +1,7 @@
 /* api/ir_graph.c -- graphs as data: making, copying, reading, printing, checking and running them,
  * and the insertion helpers. ir_edit is the border that all files of this API use: it opens a
  * session, takes the lock of the program that owns the graph's types, and turns the escape into a
- * status. Before a graph is passed to a pass or run, operators are resolved and the verifier runs,
+ * status. Before a graph is handed to a pass or run, operators are resolved and the verifier runs,
  * because hosts may leave it in any state. */
 #include "api/ir_int.h"
 #include "show/show.h"
@@ -101,7 +101,7 @@ rush_status ir_need_value(const ir_graph *g, const ir_value *v, rush_error *err)
 
 static void release_store(void *ts) { type_store_release(ts); }
 
-/* Types of its own: a program without functions. */
+/* Make a type store for the graph alone: a program without functions. */
 static type_store *fresh_types(session *s)
 {
   program *p = program_new(s, s->cx->ctx);

@@ -1,12 +1,12 @@
-/* api/ir_int.h -- graphs as data (backend.h): what ir_*.c share.  Their functions are said in
- * backend.h, whose table backend.c fills from the list below. */
+/* api/ir_int.h -- graphs as data (backend.h): shared by ir_*.c.  Their functions are documented in
+ * backend.h; backend.c fills its table from the list below. */
 #ifndef RUSH_API_IR_INT_H
 #define RUSH_API_IR_INT_H
 
 #include "api/api_int.h"
 #include "rushlight/backend.h"
 
-/* One change: what a session's body gets. */
+/* One change: the argument of a session's body. */
 typedef struct edit {
   ir_graph *g, *made;
   ir_node *n, *at;
@@ -20,7 +20,7 @@ typedef struct edit {
 } edit;
 typedef void edit_fn(session *s, edit *e);
 
-/* Handles are the internal pointers. */
+/* Convert handles, which are the internal pointers. */
 static inline ir_graph *graph_in(const rush_graph *g) { return (ir_graph *)(uintptr_t)g; }
 static inline rush_graph *graph_out(const ir_graph *g) { return (rush_graph *)(uintptr_t)g; }
 static inline ir_node *node_in(const rush_node *n) { return (ir_node *)(uintptr_t)n; }
@@ -43,30 +43,30 @@ static inline const rush_type *type_out(const type *t)
 {
   return (const rush_type *)(const void *)t;
 }
-/* New. */
+/* Make a handle of a type; new. */
 static inline const rush_type *type_handle(const type *t)
 {
   type_retain_code(t);
   return type_out(t);
 }
 
-/* Run fn(s, e) with a border around it, under the lock of the graph's program (whose types and
- * arena it may add to). */
+/* Run fn(s, e) inside a border, under the lock of the graph's program (to whose types and arena it
+ * may add). */
 rush_status ir_edit(ir_graph *g, edit_fn *fn, edit *e, rush_error *err) RUSH_CHECKED;
-/* The same without a graph: in a context. */
+/* Like ir_edit, without a graph: in a context. */
 rush_status ir_edit_in(context *c, edit_fn *fn, edit *e, rush_error *err) RUSH_CHECKED;
-/* A text that fn writes: e->text is a text_buf's.  *out is new. */
+/* A function that writes text.  *out is new. */
 typedef void ir_text_fn(session *s, edit *e, text_buf *out);
 rush_status ir_text(ir_graph *g, ir_text_fn *fn, edit *e, char **out, rush_error *err) RUSH_CHECKED;
 
 bool ir_value_is_live(const ir_value *v);
-/* The caller's mistake: RUSH_EARGUMENT, a RuntimeError. */
+/* Fail because of the caller's mistake: RUSH_EARGUMENT, a RuntimeError. */
 rush_status ir_misuse(rush_error *err, const char *fmt, ...) RUSH_PRINTF(2, 3);
 rush_status ir_need_node(const ir_node *n, rush_error *err) RUSH_CHECKED;
-/* A value of the graph. */
+/* Check that v is a live value of the graph. */
 rush_status ir_need_value(const ir_graph *g, const ir_value *v, rush_error *err) RUSH_CHECKED;
 
-/* X(name): rush_backend_api.name is api_name, of the type that it has there. */
+/* X(name): rush_backend_api.name is api_name, with the type of the table's entry. */
 #define IR_API(X)                                                                                 \
   X(graph_create)                                                                                 \
   X(graph_parse) X(graph_of_method) X(graph_of_value) X(graph_of_function) X(graph_copy)          \

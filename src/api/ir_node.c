@@ -1,7 +1,8 @@
-/* api/ir_node.c -- graphs as data: nodes, their places, inputs, outputs and blocks. Functions check
- * that handles are alive and belong to one graph before they edit, because the internal functions
- * only assert it. Destroyed nodes stay in the arena with a mark, so that a stale handle is an error
- * and not a crash. Nesting is limited, since everything that walks graphs recurses over blocks. */
+/* api/ir_node.c -- graphs as data: nodes, their positions, inputs, outputs and blocks. Functions
+ * check that handles are alive and belong to one graph before they edit, because the internal
+ * functions only assert it. Destroyed nodes remain in the arena with a flag, so that a stale
+ * handle is an error and not a crash. Nesting is limited, since functions over graphs recurse
+ * into blocks. */
 #include "api/ir_int.h"
 
 #define MOST_NESTED 400 /* blocks in blocks: what walks graphs calls itself */
@@ -129,7 +130,7 @@ static void create(session *s, edit *e)
     ir_node_add_output(s, e->n, type_simple(TYPE_TENSOR));
 }
 
-/* "namespace::name": what graph text can say. */
+/* True for "namespace::name": a kind that graph text can contain. */
 static bool is_kind(const char *kind)
 {
   const char *colons = strstr(kind, "::");
@@ -177,7 +178,7 @@ static uint32_t height_of(const ir_node *n)
   return height + (n->n_blocks > 0);
 }
 
-/* May n stand beside `at`? */
+/* Check that n may be linked beside `at`. */
 static rush_status need_place(const ir_node *n, const ir_node *at, bool after, rush_error *err)
 {
   TRY(ir_need_node(n, err));

@@ -1,14 +1,14 @@
-/* api/ir_tools.c -- graphs as data: alias questions, valid moves, pattern matching and rewriting,
- * and builders. The analysis is copied into an array by value id, so that the host can keep it
- * after the session ends; values made later count as aliasing everything. A builder keeps its first
- * error, so a chain of calls needs one check at the end. */
+/* api/ir_tools.c -- graphs as data: alias queries, valid moves, pattern matching and rewriting, and
+ * builders. The analysis is copied into an array by value id, so that the host can keep it after
+ * the session ends; later values count as aliasing everything. A builder keeps its first error, so
+ * a chain of calls needs one check at the end. */
 #include "api/ir_int.h"
 #include "ir/alias.h"
 #include "passes/tools.h"
 
 /* -- Aliases ----------------------------------------------------------------------------------- */
 
-/* Answers by value->id: types and numbers of values stay, graphs change. */
+/* Results by value->id: types and numbers of values are fixed, graphs change. */
 struct rush_aliases {
   context *ctx;
   uint32_t n;       /* ids below it were there */
@@ -75,7 +75,7 @@ void api_alias_release(rush_aliases *a)
 }
 
 /* True if values of these types may be the same object; types of different kinds never are. */
-static bool may_be_one(const type *x, const type *y)
+static bool may_be_same_type(const type *x, const type *y)
 {
   x = type_runtime(x);
   y = type_runtime(y);
@@ -100,7 +100,7 @@ bool api_alias_may(const rush_aliases *a, const rush_graph_value *x, const rush_
   if (v->id >= a->n || w->id >= a->n)
     return true;
   return a->groups[v->id] != ALIAS_NO_MEMORY && a->groups[v->id] == a->groups[w->id] &&
-         (contained || may_be_one(v->type, w->type));
+         (contained || may_be_same_type(v->type, w->type));
 }
 
 bool api_alias_has_writers(const rush_aliases *a, const rush_graph_value *v)

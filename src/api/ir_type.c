@@ -1,7 +1,6 @@
 /* api/ir_type.c -- types as handles: parsing, making, printing and comparing them. A handle keeps
- * the store alive that the type lives in. A type made of others goes into the store of a program if
- * one of its elements comes from there, because the context's store would outlive what it points
- * to. */
+ * the type's store alive. A type made of others belongs to the store of a program if one of its
+ * elements does, because the context's store would outlive the elements. */
 #include "api/ir_int.h"
 
 static void parse(session *s, edit *e)
@@ -29,7 +28,7 @@ void api_type_release(const rush_type *t)
     type_release_code(type_in(t));
 }
 
-/* As torch's kind() says it: by type_kind. */
+/* The names of torch's kind(), by type_kind. */
 static const char *const kind_names[] = {
   "AnyType",       "NoneType",       "TensorType",    "BoolType",         "IntType",
   "FloatType",     "ComplexType",    "NumberType",    "StringType",       "DeviceObjType",
@@ -59,7 +58,7 @@ static const type *of_kind(type_store *ts, type_kind kind, const type *const *el
   }
 }
 
-/* A program's types first: they live while what is made of them does. */
+/* Choose the store, a program's first: its types must live as long as a type made from them. */
 static type_store *store_of(context *c, const rush_type *const *elems, size_t n)
 {
   type_store *of_context = type_store_of_context(c), *ts = of_context;
@@ -150,7 +149,7 @@ rush_status api_type_unify(rush_context *c, const rush_type *a, const rush_type 
 
   TRY(api_begin(&cx, c, err));
   type_store *context_types = type_store_of_context(cx.ctx);
-  /* What is made of both lives where a program's types are; the context's live always. */
+  /* A type made of both belongs to the program of either one; the context's types always live. */
   type_store *ts = x->store && x->store != context_types ? x->store
                    : y->store                            ? y->store
                                                          : context_types;

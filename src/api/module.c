@@ -1,8 +1,7 @@
 /* api/module.c -- modules of rushlight.h: loading, compiling, calling, state, saving. Calls by
- * name, with named arguments and with options all go through one call_job, and objects that are not
- * modules take the same path. State is found by walking attributes under the module's lock; setting
- * a tensor copies into the old one, so that other references see it. O(attributes) for each lookup.
- */
+ * name, with named arguments and with options all use one call_job, and so do objects that are not
+ * modules. State is found by walking attributes under the module's lock; setting a tensor copies
+ * into the old one, so that other references see it. O(attributes) for each lookup. */
 #include "api/api_int.h"
 #include "archive/open.h"
 
@@ -59,7 +58,7 @@ rush_status rush_module_load_reader(rush_context *c, uint64_t size_bytes,
   return load(c, &from, o, out, err);
 }
 
-/* *out: what the caller wants, or what is usual. */
+/* Read the options, or use the defaults. */
 static rush_status text_options(const rush_text_options *o, rush_text_options *out, rush_error *err)
 {
   *out = (rush_text_options)RUSH_TEXT_OPTIONS_INIT;
@@ -249,7 +248,7 @@ static rush_status call_with_options(call_ctx *cx, const call_job *j, const name
   return st;
 }
 
-/* The named arguments as *out, in `few` if they fit; free_named in the end. */
+/* Read the named arguments to *out, using `few` if they fit; call free_named at the end. */
 static rush_status read_named(call_ctx *cx, const call_job *j, named_arg *few, size_t n_few,
                               named_arg **out)
 {
@@ -434,7 +433,7 @@ rush_status rush_module_state_at(rush_module *m, size_t i, char **name, bool *is
   return RUSH_OK;
 }
 
-/* *out is new. */
+/* Find a parameter or buffer; *out is new. */
 static rush_status find_state(call_ctx *cx, module *m, const char *name, rush_value *out)
 {
   state_search s = {.cx = cx, .name = name};
@@ -456,7 +455,7 @@ rush_status rush_module_get_state(rush_module *m, const char *name, rush_value *
   return find_state(&cx, m, name, out);
 }
 
-/* The caller holds the module's lock alone. */
+/* Set a parameter or buffer; the caller holds the module's lock exclusively. */
 static rush_status set_module_state(call_ctx *cx, module *m, const char *name, rush_value value)
 {
   rush_value slot = value_none();

@@ -1,6 +1,6 @@
 /* api/op.c -- calls of single operators by name, their schemas, shapes and gradients. Arguments are
- * bound and overloads chosen as for TorchScript; a host that calls often finds the operator once
- * (rush_op_find) and skips that. */
+ * bound and overloads chosen as in TorchScript; for frequent calls a host looks the operator up
+ * once (rush_op_find) and skips that. */
 #include "api/api_int.h"
 #include "autograd/record.h"
 #include "ops/call/gradient.h"

@@ -1,4 +1,4 @@
-/* api/options.c -- a call's options, read once for functions, methods and operators. */
+/* api/options.c -- reads a call's options, for functions, methods and operators. */
 #include "api/api_int.h"
 #include "autograd/record.h"
 

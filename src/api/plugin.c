@@ -1,4 +1,4 @@
-/* api/plugin.c -- shared objects that bring operators and passes. */
+/* api/plugin.c -- shared objects that register operators and passes. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>

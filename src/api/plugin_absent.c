@@ -1,4 +1,4 @@
-/* api/plugin_absent.c -- in the place of plug-ins, in builds without dlopen (-Ddlopen=false). */
+/* api/plugin_absent.c -- replaces plugin.c in builds without dlopen (-Ddlopen=false). */
 #include "api/api_int.h"
 #include "base/error.h"
 

@@ -1,8 +1,8 @@
 /* api/save.c -- the public functions that write modules, objects and values to files, and the extra
  * files of an archive.
  *
- * Checks of arguments, then archive/write.h: a file is written beside its place and renamed, so
- * that a failure leaves the old one. */
+ * They check arguments, then use archive/write.h: a file is written beside its final path and
+ * renamed, so that a failure leaves the old one. */
 #include "api/api_int.h"
 
 #include "archive/write.h"

@@ -1,8 +1,8 @@
 /* api/script.c -- the functions of script.h, for hosts that compile live functions and classes. A
  * unit is its program; each function puts its arguments into a unit_job and runs it in a session
  * with the program locked, so that hosts see only statuses and no escape crosses their frames.
- * rush_type_is_subtype does not wait for that lock, because a host may ask while it holds its own.
- */
+ * rush_type_is_subtype does not wait for that lock, because a host may call it while it holds its
+ * own. */
 #include "rushlight/script.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "script/front/host.h"
 #include "trace/sensor.h"
 
-/* A unit is its program. */
+/* Convert handles: a unit is its program. */
 static program *program_of_unit(rush_unit *u) { return (program *)u; }
 static const type *in(const rush_type *t) { return (const type *)t; }
 static const rush_type *out_type(const type *t) { return (const rush_type *)t; }
@@ -56,8 +56,7 @@ static rush_status run_job(program *p, rush_error *err, job_body *body, unit_job
 
 /* -- Units ------------------------------------------------------------------------------------- */
 
-/* Every entry that units ask without looking; the others may be NULL: the host has nothing to say
- * there. */
+/* Check the entries that units call unconditionally; the others may be NULL. */
 static rush_status read_host(const rush_host *host, rush_host *out, rush_error *err)
 {
   TRY(API_READ(err, rush_host, host, out));
@@ -365,9 +364,9 @@ static void compare_types(session *s, void *arg)
   job->fits = program_is_subtype(s, job->p, job->a, job->b);
 }
 
-/* Methods that an interface asks for may be not compiled yet: what cannot be compiled fits nothing.
- *  Hosts ask with locks of their own held (Python's), which a thread that compiles may need: its
- *  program's lock is not waited for. */
+/* An interface may need methods that are not compiled yet: a class whose method cannot be compiled
+ * fits nothing. Hosts call this while they hold their own locks (Python's), which a compiling
+ * thread may need: it does not wait for the program's lock. */
 bool rush_type_is_subtype(const rush_type *t, const rush_type *of)
 {
   compare_job job = {.a = in(t), .b = in(of)};

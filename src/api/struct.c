@@ -1,10 +1,11 @@
-/* api/struct.c -- structs that the caller's header and this library may know in different versions.
+/* api/struct.c -- structs of which the caller's header and this library may have different
+ * versions.
  *
  * Each begins with `struct_bytes`, the size that the caller compiled.  Fields are only ever added
  * at the end (tests/house/abi.py), so the common part of two versions is a prefix. */
 #include "api/api_int.h"
 
-/* No struct is as large: more is an uninitialised field. */
+/* No struct is as large: a larger number is an uninitialised field. */
 #define MOST_BYTES 65536
 
 static rush_status refuse_unknown(rush_error *err, const char *name, size_t at, size_t n_bytes)

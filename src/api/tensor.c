@@ -1,6 +1,6 @@
 /* api/tensor.c -- tensors of rushlight.h: creating, wrapping the host's memory, reading, DLPack.
- * Wrapped memory is checked here: sizes and strides must be in range and stay within the bytes
- * given, since inner code trusts them. */
+ * Wrapped memory is checked here: sizes and strides must be in range and inside the given bytes,
+ * since inner code trusts them. */
 #include "api/api_int.h"
 
 #include "tensor/dlpack.h"
@@ -33,7 +33,8 @@ rush_status rush_tensor_create(rush_context *c, rush_dtype dtype, int n_dims, co
   return RUSH_OK;
 }
 
-/* Bytes that sizes and strides reach from element 0; false when negative strides or overflow. */
+/* Compute the bytes that sizes and strides reach from element 0; returns false for negative strides
+ * or overflow. */
 static bool reach_bytes(int n_dims, const int64_t *sizes, const int64_t *strides, size_t item,
                         size_t *out)
 {
@@ -51,7 +52,7 @@ static bool reach_bytes(int n_dims, const int64_t *sizes, const int64_t *strides
   return size_mul((size_t)last + 1, item, out);
 }
 
-/* n_bytes SIZE_MAX: as many as the tensor reaches. */
+/* Wrap memory; n_bytes SIZE_MAX: as many as the tensor reaches. */
 static rush_status wrap(rush_context *c, int dtype, int n_dims, const int64_t *sizes,
                         const int64_t *strides, int64_t offset, void *data, size_t n_bytes,
                         void (*deleter)(void *, void *), void *user, rush_value *out,

@@ -1,6 +1,6 @@
-/* api/trace.c -- the functions of script.h that record: rush_trace_* (calls of this library) and
- * rush_recorder_* (calls that a host reports).  Each of the second is a job that runs in a session
- * with the unit locked, so that hosts see only statuses. */
+/* api/trace.c -- the functions of script.h that record traces: rush_trace_* (calls of this library)
+ * and rush_recorder_* (calls that a host reports).  Each of the latter is a job that runs in a
+ * session with the unit locked, so that hosts see only statuses. */
 #include "rushlight/script.h"
 
 #include "api/api_int.h"

@@ -1,7 +1,7 @@
 /* api/value.c -- values of rushlight.h: making, reading, object attributes, text. Lists and dicts
- * made from items get the unified type of the items, and are marked as undecided if they are empty,
- * so that binding to a schema can give them the type the schema wants. Text handed out is allocated
- * to its exact length, because rush_free_text gets only the pointer. */
+ * made from items get the unified type of the items, and are flagged as undecided if they are
+ * empty, so that binding to a schema can give them the schema's type. Returned text is allocated
+ * with its exact length, because rush_free_text gets only the pointer. */
 #include "api/api_int.h"
 
 rush_value rush_value_retain(rush_value v) { return value_retain(v); }
@@ -301,7 +301,7 @@ rush_status api_text(call_ctx *cx, rush_status st, text_buf *t, char **out)
   if (st == RUSH_OK && text_failed(t))
     st = call_nomem(cx);
   if (st == RUSH_OK && out) {
-    /* rush_free_text has only the pointer, so the block is exactly as long as the text. */
+    /* rush_free_text gets only the pointer, so the block is exactly as long as the text. */
     char *copy = mem_alloc(cx->ctx, t->len + 1);
     if (copy)
       *out = memcpy(copy, text_str(t), t->len + 1);

@@ -1,6 +1,6 @@
 /* archive/debug_write.c -- writes the NAME.py.debug_pkl records: a pickle with the distinct lines
- * of the authors' texts and, per row, where a part of NAME.py came from. Lines are stored once and
- * referred to by index, as PyTorch does. Only the function around a position is kept of a source,
+ * of the authors' texts and, per row, the origin of a part of NAME.py. Lines are stored once and
+ * referred to by index, as in PyTorch. Of a source only the function around a position is kept,
  * since messages show no more of it. Code that was read from an archive is traced back through that
  * archive's own records. */
 #include "archive/debug_write.h"
@@ -83,7 +83,7 @@ static size_t line_length(const char *p, const char *end)
   return newline ? (size_t)(newline - p) + 1 : (size_t)(end - p);
 }
 
-/* As much of a row's text as messages show: a function of a large file. */
+/* The part of a row's text that messages show: for a large file, a function. */
 typedef struct piece {
   const source *src;
   size_t from, to;
@@ -117,7 +117,7 @@ static int64_t text_index(const record *r, const char *text, size_t n)
   return (int64_t)(uintptr_t)table_get(&r->lines, (str){text, n}) - 1;
 }
 
-/* (build_intlist([lines]), file, first line) */
+/* Write (build_intlist([lines]), file, first line). */
 static void put_source(record *r, piece of)
 {
   const source *src = of.src;

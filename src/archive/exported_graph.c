@@ -1,8 +1,8 @@
 /* archive/exported_graph.c -- the nodes of an exported program: JSON arguments to IR values,
- * targets to operators, outputs to names. It pulls JSON and makes IR in one pass, without a tree of
+ * targets to operators, outputs to names. It reads JSON and makes IR in one pass, without a tree of
  * its own. Python's operators on symbolic numbers become operators on ints and floats. Every node
- * is checked against its schema, because running code trusts types and a file may give an operator
- * anything. Cost: O(bytes). */
+ * is checked against its schema, because running code trusts types and a file may pass anything to
+ * an operator. Cost: O(bytes). */
 #include "archive/exported_int.h"
 
 #include <stdio.h>
@@ -63,7 +63,7 @@ ir_value *ex_list(ex_reader *r, ir_value *const *items, uint32_t n, const type *
   return ir_node_add_output(r->s, node, t);
 }
 
-/* A Scalar takes every number: kernels read it by its tag. */
+/* True if a number is accepted; a Scalar accepts every number: kernels read it by its tag. */
 static bool is_number_for(const type *actual, const type *formal)
 {
   type_kind k = type_runtime(actual)->kind;
@@ -88,7 +88,7 @@ static bool fits_apart_from_numbers(const ir_node *n, const schema *sc)
   return true;
 }
 
-/* A file may give an operator anything; what runs trusts types. */
+/* Check a node's arguments: a file may contain any, and the interpreter trusts types. */
 static void check_node(ex_reader *r, const ir_node *n)
 {
   const schema *sc = n->op->schema;
@@ -116,8 +116,8 @@ void ex_fail(ex_reader *r, const char *fmt, ...)
   input_fail(r->s, &r->in, r->at, "%s", text);
 }
 
-/* The same for operators that the file names: their results have types, and no argument is of any
- * type. */
+/* Check a node of an operator that the file names: its results have types, and no argument accepts
+ * any type. */
 static void check_named_node(ex_reader *r, const ir_node *n)
 {
   bool varies = false;
@@ -151,14 +151,13 @@ ir_value *ex_emit(ex_reader *r, const char *name, const char *overload, ir_value
 int ex_dtype(ex_reader *r, int64_t number)
 {
   static const struct { uint8_t from, to; } rows[] = {
-      {1, RUSH_UINT8},   {2, RUSH_INT8},          {3, RUSH_INT16},          {4, RUSH_INT32},
-      {5, RUSH_INT64},   {6, RUSH_FLOAT16},       {7, RUSH_FLOAT32},        {8, RUSH_FLOAT64},
-      {9, RUSH_COMPLEX32}, {10, RUSH_COMPLEX64},  {11, RUSH_COMPLEX128},    {12, RUSH_BOOL},
-      {13, RUSH_BFLOAT16}, {28, RUSH_UINT16},     {29, RUSH_FLOAT8_E4M3FN}, {30, RUSH_FLOAT8_E5M2},
-      {31, RUSH_FLOAT8_E4M3FNUZ}, {32, RUSH_FLOAT8_E5M2FNUZ}, {34, RUSH_UINT32}, {35, RUSH_UINT64}};
+#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, numpy, safetensors, exported, ...) \
+  {exported, number},
+#include "base/dtypes.def"
+  };
 
   for (size_t i = 0; i < COUNT_OF(rows); i++)
-    if (rows[i].from == number)
+    if (rows[i].from && rows[i].from == number)
       return rows[i].to;
   ex_fail(r, "dtype number %lld is none of the schema's",
                       (long long)number);
@@ -174,7 +173,7 @@ static bool is_number_value(const ir_value *v)
          k == TYPE_NUMBER;
 }
 
-/* The number as one of that kind; what would lose a part of it is refused. */
+/* Convert a number to that kind; a conversion that loses part of it is refused. */
 static ir_value *as_number(ex_reader *r, ir_value *v, type_kind kind)
 {
   static const char *const words[] = {
@@ -203,7 +202,7 @@ static ir_value *as_number(ex_reader *r, ir_value *v, type_kind kind)
   return ex_emit(r, to, words[from], &v, 1);
 }
 
-/* {"as_name": n} or {"as_int": i} / as_float / as_bool. */
+/* Read {"as_name": n} or {"as_int": i} / as_float / as_bool. */
 static ir_value *read_sym(ex_reader *r, json *j)
 {
   ir_value *v = NULL;
@@ -307,8 +306,8 @@ static ir_value *read_list(ex_reader *r, json *j, read_item *item, const type *e
   return ex_list(r, items, n, elem);
 }
 
-/* Operands of higher-order operators are written as tensors where symbolic numbers are among them:
- * then they come as a tuple, which nothing else takes. */
+/* Read operands of higher-order operators.  They are written as tensors even if symbolic numbers
+ * are among them: then the result is a tuple, which no other argument accepts. */
 static ir_value *read_operands(ex_reader *r, json *j)
 {
   uint32_t n, k = 0;
@@ -329,7 +328,7 @@ static ir_value *read_operands(ex_reader *r, json *j)
   return ir_node_add_output(r->s, tuple, t);
 }
 
-/* Lists of plain numbers are constants. */
+/* Make a constant from a list of plain numbers. */
 static ir_value *constant_list(ex_reader *r, json *j, type_kind kind)
 {
   rush_list *l;
@@ -451,7 +450,7 @@ static str read_graph_text(json *j)
   return text;
 }
 
-/* The value of one tagged union; NULL with *graph set for as_graph. */
+/* Read the value of one tagged union; NULL with *graph set for as_graph. */
 static ir_value *read_tagged(ex_reader *r, json *j, str kind, str *graph)
 {
   if (str_is(kind, "as_tensor"))
@@ -610,7 +609,7 @@ static bool outputs_are_list(ex_reader *r, str outputs)
   return list;
 }
 
-/* What .item() gives is a Scalar in its schema; the file says of which kind it is. */
+/* Convert the result of .item(), a Scalar in its schema, to the kind that the file specifies. */
 static ir_value *as_said(ex_reader *r, str outputs, ir_value *v)
 {
   static const struct { const char *word; type_kind kind; } kinds[] = {
@@ -680,7 +679,7 @@ ir_value **ex_read_outputs(ex_reader *r, str outputs, uint32_t *n)
 
 /* -- Targets ----------------------------------------------------------------------------------- */
 
-/* Python's operators on symbolic numbers, as operators of ours.  "" overloads go by types. */
+/* Our operators for Python's operators on symbolic numbers.  "" overloads are chosen by types. */
 static const struct sym_target {
   const char *target, *name;
 } sym_targets[] = {{"_operator.add", "aten::add"},
@@ -726,7 +725,7 @@ static const char *number_word(const ir_value *v)
   }
 }
 
-/* The overload for the operands' types: "int", "float", "int_float", "int_to_int" for pow. */
+/* Find the overload for the operands' types: "int", "float", "int_float", "int_to_int" for pow. */
 static const op *sym_op(ex_reader *r, const ex_node *n, const char *name)
 {
   const char *a = number_word(n->args[0].value),
@@ -744,7 +743,7 @@ static const op *sym_op(ex_reader *r, const ex_node *n, const char *name)
   return o ? o : session_op_find(r->s, str_of(name), STR(""));
 }
 
-/* torch.sym_ite(condition, a, b) */
+/* Read torch.sym_ite(condition, a, b). */
 static void read_choice(ex_reader *r, const ex_node *n)
 {
   if (n->n_args != 3 || !n->args[0].value || !n->args[1].value || !n->args[2].value)
@@ -760,7 +759,7 @@ static void read_choice(ex_reader *r, const ex_node *n)
   bind_outputs(r, n, node);
 }
 
-/* +n: the value itself. */
+/* Read +n: the value itself. */
 static void read_same(ex_reader *r, const ex_node *n)
 {
   uint32_t n_names;
@@ -805,7 +804,7 @@ static bool read_symbolic(ex_reader *r, const ex_node *n)
   return false;
 }
 
-/* An operator we have no schema of: typed by its outputs, fails when it runs. */
+/* Read an operator without a schema: its outputs determine its types, and it fails when it runs. */
 static void read_unknown(ex_reader *r, const ex_node *n)
 {
   ir_value **in = session_array(r->s, ir_value *, n->n_args + 1);
@@ -824,7 +823,7 @@ static void read_unknown(ex_reader *r, const ex_node *n)
   bind_outputs(r, n, node);
 }
 
-/* torch.ops.NAMESPACE.NAME.OVERLOAD, or NULL. */
+/* Find torch.ops.NAMESPACE.NAME.OVERLOAD; NULL if there is none. */
 static const op *find_target(ex_reader *r, str target, bool scalar)
 {
   str rest = {target.p + 10, target.len - 10};
@@ -851,7 +850,7 @@ static const op *find_target(ex_reader *r, str target, bool scalar)
   return session_op_find(r->s, str_of(name), overload);
 }
 
-/* A number where the schema wants a tensor. */
+/* Convert a number where the schema needs a tensor. */
 static ir_value *as_tensor(ex_reader *r, ir_value *v)
 {
   rush_value number;
@@ -876,8 +875,7 @@ static ir_value *floats_of(ex_reader *r, const rush_list *ints)
   return ex_constant(r, value_heap_steal(RUSH_TAG_LIST, l), NULL);
 }
 
-/* What the argument's type needs: numbers as tensors or of another kind, single numbers as lists.
- * */
+/* Convert an argument to its type: numbers to tensors or another kind, single numbers to lists. */
 static ir_value *convert_argument(ex_reader *r, const schema_arg *a, ir_value *v)
 {
   const type *t = type_runtime(a->type->kind == TYPE_OPTIONAL ? type_elem(a->type) : a->type);
@@ -911,7 +909,8 @@ static bool has_number_for_tensor(const ex_node *n, const schema *sc)
   return false;
 }
 
-/* Does the overload for a number take the arguments as they are?  1.0 - x has its tensor second. */
+/* True if the overload for a number accepts the arguments unchanged: 1.0 - x has its tensor
+ * second. */
 static bool fits_numbers(const ex_node *n, const schema *sc)
 {
   for (uint32_t i = 0; i < n->n_args; i++) {
@@ -925,7 +924,7 @@ static bool fits_numbers(const ex_node *n, const schema *sc)
   return true;
 }
 
-/* A tensor, or a list of tensors, as the autocast policy wants it. */
+/* Cast a tensor, or a list of tensors, according to the autocast policy. */
 static ir_value *autocast(ex_reader *r, ir_value *v, autocast_policy policy)
 {
   if (v->type->kind == TYPE_LIST && type_elem(v->type)->kind == TYPE_TENSOR &&

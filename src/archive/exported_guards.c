@@ -1,7 +1,7 @@
-/* archive/exported_guards.c -- the conditions a call of an exported program must satisfy: those
- * that PyTorch's ep.module() checks, in its order, so that the first failure has the same message.
- * Ranges and equal symbols of input sizes come first, then constants, then the expressions the
- * tracer found. They are data (terms and comparisons) and are evaluated at each call. */
+/* archive/exported_guards.c -- the conditions that a call of an exported program must satisfy:
+ * those that PyTorch's ep.module() checks, in its order, so that the first failure has the same
+ * message. Ranges and equal symbols of input sizes come first, then constants, then the expressions
+ * that the tracer found. They are data (terms and comparisons) and are evaluated at each call. */
 #include "archive/exported_int.h"
 #include "base/grow.h"
 
@@ -37,7 +37,7 @@ static guard *term(guard_reader *q, guard_op op, int64_t value)
   return g;
 }
 
-/* A size of an input, or with dim < 0 an int argument. */
+/* Make the term of a size of an input, or with dim < 0 of an int argument. */
 static const guard *source_term(guard_reader *q, uint32_t leaf, int64_t dim)
 {
   guard *g = term(q, dim < 0 ? GUARD_LEAF : GUARD_SIZE, dim);
@@ -53,8 +53,8 @@ static void add_comparison(guard_reader *q, guard_op op, const guard *a, const g
 
 /* -- Inputs ------------------------------------------------------------------------------------ */
 
-/* Size `dim` of a leaf, or with dim < 0 an int argument: its number, or the range and the other
- * uses of its symbol. */
+/* Add guards on size `dim` of a leaf, or with dim < 0 on an int argument: its number, or the range
+ * and the other uses of its symbol. */
 static void guard_size(guard_reader *q, const exported_meta *meta, uint32_t leaf, int64_t dim)
 {
   const int64_t i = dim < 0 ? 0 : dim;
@@ -80,7 +80,7 @@ static void guard_size(guard_reader *q, const exported_meta *meta, uint32_t leaf
     add_comparison(q, GUARD_LE, here, term(q, GUARD_INT, limits->max));
 }
 
-/* A leaf has the value it had; None is not looked at, as in PyTorch. */
+/* Add the guard that a leaf has its original value; None is not checked, as in PyTorch. */
 static void guard_constant(guard_reader *q, uint32_t leaf)
 {
   const rush_value *v = &q->r->e->leaf_constants[leaf];

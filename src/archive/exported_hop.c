@@ -1,5 +1,9 @@
-/* Higher-order operators as control flow of the IR: cond is prim::If, while_loop, map and scan are
- * prim::Loop, the wrappers are their bodies with what they set around them. */
+/* archive/exported_hop.c -- higher-order operators as control flow of the IR: cond is prim::If,
+ * while_loop, map and scan are prim::Loop, the wrappers are their bodies with what they set around
+ * them.
+ *
+ * Inner graphs are read directly into the blocks, so nothing is copied; a while_loop's condition is
+ * read twice (before the loop and at its end). */
 #include "archive/exported_int.h"
 
 /* -- Operands ---------------------------------------------------------------------------------- */
@@ -14,7 +18,7 @@ static _Noreturn void bad(ex_reader *r, const ex_node *n, const char *what)
   ex_fail(r, "%.*s: %s", (int)n->target.len, n->target.p, what);
 }
 
-/* Argument i: the items of a list, or the value itself. */
+/* Return the items of argument i if it is a list, or the value itself. */
 static operands items_of(ex_reader *r, const ex_node *n, uint32_t i)
 {
   operands o = {0};
@@ -73,7 +77,8 @@ static ir_value *as_bool(ex_reader *r, const ex_node *n, ir_value *v)
   return v;
 }
 
-/* Both become one value: branches, or a loop's value and what follows it. */
+/* Check the types of two values that become one: of branches, or a loop's value and its next
+ * one. */
 static void need_same_type(ex_reader *r, const ex_node *n, const ir_value *a, const ir_value *b)
 {
   if (!type_equal(a->type, b->type))
@@ -131,8 +136,8 @@ static void read_cond(ex_reader *r, const ex_node *n)
 
 /* -- Loops ------------------------------------------------------------------------------------- */
 
-/* A loop node in r->block, whose block becomes r->block; *carried gets the block's carried inputs.
- * */
+/* Make a loop node in r->block, whose block becomes r->block; *carried receives the block's carried
+ * inputs. */
 static ir_node *open_loop(ex_reader *r, ir_value *trips, ir_value *first, operands carry,
                           ir_value **index, operands *carried)
 {
@@ -163,8 +168,7 @@ static void close_loop(ex_reader *r, const ex_node *n, ir_node *node, ir_block *
 
 static operands first_of(operands o, uint32_t n) { return (operands){o.v, o.n < n ? o.n : n}; }
 
-/* A condition is read before the loop and at its end, so loops in conditions double at each level.
- * */
+/* A condition is read before the loop and at its end, so nested conditions double at each level. */
 #define MOST_CONDITIONS 4
 
 static ir_value *read_condition(ex_reader *r, const ex_node *n, str cond, operands in)
@@ -205,7 +209,7 @@ static void append(ex_reader *r, const ex_node *n, ir_value *list, ir_value *v)
   ex_emit(r, "aten::append", "t", (ir_value *[]){list, v}, 2);
 }
 
-/* Slices along dim 0 go in, results are collected in lists and stacked. */
+/* Loop over slices along dim 0; results are collected in lists and stacked. */
 static operands loop_over(ex_reader *r, const ex_node *n, str body, operands carry, operands xs,
                           operands more)
 {
@@ -247,14 +251,14 @@ static void read_map(ex_reader *r, const ex_node *n)
   bind_results(r, n, out.v, out.n);
 }
 
-/* Named arguments and texts are the wrapper's own: a policy, an identifier. */
+/* True for operands; named arguments and texts are the wrapper's own: a policy, an identifier. */
 static bool is_operand(const ex_arg *a)
 {
   return a->name.len == 0 && a->value && !type_is(a->value->type, TYPE_STRING) &&
          !type_is(a->value->type, TYPE_DICT);
 }
 
-/* Running results: each is what the operator makes of the one before and the next slice. */
+/* Read running results: the operator combines each with the next slice. */
 static void read_associative_scan(ex_reader *r, const ex_node *n)
 {
   operands xs = items_of(r, n, 1),
@@ -301,8 +305,8 @@ static void read_scan(ex_reader *r, const ex_node *n)
 
 /* -- Wrappers ---------------------------------------------------------------------------------- */
 
-/* (enabled, graph, operands...), (device, dtype, enabled, cache, graph, operands...): the first
- * graph argument and what follows it. */
+/* Read (enabled, graph, operands...), (device, dtype, enabled, cache, graph, operands...): the
+ * first graph argument and the arguments after it. */
 static void read_wrapper(ex_reader *r, const ex_node *n)
 {
   operands in = {0};
@@ -318,7 +322,7 @@ static void read_wrapper(ex_reader *r, const ex_node *n)
   bind_results(r, n, out.v, out.n);
 }
 
-/* (enabled, graph, operands...) */
+/* Read (enabled, graph, operands...). */
 static void read_grad_wrapper(ex_reader *r, const ex_node *n)
 {
   ir_value *before = ex_emit(r, "aten::is_grad_enabled", "", NULL, 0);
@@ -339,7 +343,7 @@ static rush_value constant_arg(const ex_node *n, uint32_t i)
   return v;
 }
 
-/* (device, dtype, enabled, cache, graph, operands...); only the CPU's matters here. */
+/* Read (device, dtype, enabled, cache, graph, operands...); only the CPU's matters here. */
 static void read_autocast_wrapper(ex_reader *r, const ex_node *n)
 {
   rush_value device = constant_arg(n, 0), dtype = constant_arg(n, 1), enabled = constant_arg(n, 2);
@@ -356,8 +360,8 @@ static void read_autocast_wrapper(ex_reader *r, const ex_node *n)
   r->autocast = before;
 }
 
-/* with_effects(token, operator, ...): the operator, in its place among the nodes.  The first output
- * is the next token, outputs that are None are nothing. */
+/* Read with_effects(token, operator, ...): the operator, at its position among the nodes.  The
+ * first output is the next token; outputs that are None are ignored. */
 static void read_effects(ex_reader *r, const ex_node *n)
 {
   rush_value target;

@@ -1,12 +1,12 @@
-/* archive/exported_meta.c -- what a file says of the inputs and outputs of its graph: dtypes,
+/* archive/exported_meta.c -- a file's descriptions of the inputs and outputs of its graph: dtypes,
  * sizes, ranges.
  *
- * model.json describes every value of the graph; kept are those that a caller sees.  Sizes that
- * vary are SymPy expressions, written by its srepr: "Add(Mul(Integer(2), Symbol('s77',
- * positive=True, integer=True)), Integer(1))". One recursive descent over such a text prints it as
- * Python does ("2*s77 + 1") and computes its bounds from those of its symbols by interval
- * arithmetic: limits that cannot be known are missing, never wrong.  A text of another form (older
- * files have "2*s77 + 1" themselves) is kept as it is, without bounds.
+ * model.json describes every value of the graph; those that a caller sees are kept.  Variable sizes
+ * are SymPy expressions, written by its srepr: "Add(Mul(Integer(2), Symbol('s77', positive=True,
+ * integer=True)), Integer(1))". One recursive descent over such a text prints it as Python does
+ * ("2*s77 + 1") and computes its bounds from those of its symbols by interval arithmetic: unknown
+ * limits are missing, never wrong.  A text of another form (older files contain "2*s77 + 1" itself)
+ * is kept unchanged, without bounds.
  *
  * Guards are made from the same descriptions (exported_guards.c).  Cost: one pass over the
  * descriptions. */
@@ -52,7 +52,7 @@ void ex_read_ranges(ex_reader *r, const model_parts *p, table *ranges)
 
 /* -- Arithmetic of bounds ---------------------------------------------------------------------- */
 
-/* A limit that does not exist stays so; a sum or product beyond 64 bits becomes none. */
+/* Add limits; a missing one remains missing; a result beyond 64 bits becomes missing. */
 static int64_t add_limits(int64_t a, int64_t b, int64_t none)
 {
   int64_t sum;
@@ -65,7 +65,7 @@ static ex_range add_ranges(ex_range a, ex_range b)
   return (ex_range){add_limits(a.min, b.min, INT64_MIN), add_limits(a.max, b.max, INT64_MAX)};
 }
 
-/* Of factors that are not negative, and of a number times a range; others: not known. */
+/* Multiply ranges of nonnegative factors, or a number and a range; otherwise unknown. */
 static ex_range mul_ranges(ex_range a, ex_range b)
 {
   ex_range out = any_number;
@@ -88,7 +88,7 @@ static ex_range mul_ranges(ex_range a, ex_range b)
   return out;
 }
 
-/* a // b of numbers that are not negative. */
+/* Compute the range of a // b for nonnegative numbers. */
 static ex_range div_ranges(ex_range a, ex_range b)
 {
   if (a.min < 0 || b.min <= 0)
@@ -99,7 +99,7 @@ static ex_range div_ranges(ex_range a, ex_range b)
 
 /* -- Expressions ------------------------------------------------------------------------------- */
 
-/* How strongly an operator binds. */
+/* Precedences of operators. */
 enum { BINDS_NOT, BINDS_ADD, BINDS_DIV, BINDS_MUL, BINDS_POW, BINDS_CALL };
 
 typedef struct expr_reader {
@@ -145,7 +145,7 @@ static str read_word(expr_reader *q)
   return (str){q->text.p + begin, q->at - begin};
 }
 
-/* The arguments of Integer: a number in decimal. */
+/* Read the arguments of Integer: a number in decimal. */
 static int64_t read_integer(expr_reader *q)
 {
   const bool negative = accept(q, '-');
@@ -160,7 +160,7 @@ static int64_t read_integer(expr_reader *q)
   return negative ? -n : n;
 }
 
-/* The arguments of Symbol: its name, then assumptions. */
+/* Read the arguments of Symbol: its name, then assumptions. */
 static str read_symbol(expr_reader *q)
 {
   need(q, '\'');
@@ -180,7 +180,7 @@ static str read_symbol(expr_reader *q)
 
 static ex_range read_expr(expr_reader *q, int outer);
 
-/* a + b: a number that comes first is printed last, as SymPy's own printer does. */
+/* Read a sum; a number that comes first is printed last, as SymPy's printer does. */
 static ex_range read_sum(expr_reader *q)
 {
   static const char integer[] = "Integer(";
@@ -233,7 +233,7 @@ static ex_range read_power(expr_reader *q)
   return any_number;
 }
 
-/* FloorDiv is a // b; other functions keep their names. */
+/* Read a function; FloorDiv is a // b, others keep their names. */
 static ex_range read_function(expr_reader *q, str name)
 {
   const bool is_div = str_is(name, "FloorDiv"), is_max = str_is(name, "Max"),
@@ -274,8 +274,8 @@ static int binding_of(str function)
   return BINDS_CALL;
 }
 
-/* One term, printed to q->out in brackets where `outer` binds more strongly.  Returns its bounds.
- * */
+/* Read one term and print it to q->out, in brackets if `outer` has a higher precedence.  Returns
+ * its bounds. */
 static ex_range read_expr(expr_reader *q, int outer)
 {
   ex_range bounds = any_number;
@@ -341,7 +341,7 @@ static bool describe_size(meta_reader *m, str text, rush_signature_size *size)
   return !is_other && !is_symbol;
 }
 
-/* {"expr_str": ..., "hint": {"as_int": ...}} */
+/* Read {"expr_str": ..., "hint": {"as_int": ...}}. */
 static bool read_expression(meta_reader *m, json *j, rush_signature_size *size)
 {
   str key, kind, text = {0};
@@ -364,7 +364,7 @@ static bool read_expression(meta_reader *m, json *j, rush_signature_size *size)
   return describe_size(m, text, size);
 }
 
-/* One SymInt: {"as_int": n} or {"as_expr": ...}.  Returns true for a formula. */
+/* Read one SymInt: {"as_int": n} or {"as_expr": ...}.  Returns true for a formula. */
 static bool read_size(meta_reader *m, json *j, rush_signature_size *size)
 {
   bool computed = false;
@@ -425,7 +425,7 @@ static void read_int(meta_reader *m, json *j, exported_meta *meta)
   meta->computed = read_size(m, j, meta->sizes);
 }
 
-/* The members of `object` that are wanted. */
+/* Read the needed members of `object`. */
 static void read_values(meta_reader *m, str object,
                         void (*read)(meta_reader *, json *, exported_meta *))
 {
@@ -446,8 +446,8 @@ static void read_values(meta_reader *m, str object,
   }
 }
 
-/* The description of a value of that name, which is read later; one value may be several inputs and
- * outputs. */
+/* Return the description of a value of that name, which is read later; one value may be several
+ * inputs and outputs. */
 static const exported_meta *want(meta_reader *m, str name)
 {
   exported_meta *meta = table_get(&m->wanted, name);
@@ -459,7 +459,7 @@ static const exported_meta *want(meta_reader *m, str name)
   return meta;
 }
 
-/* What was not found is not described. */
+/* Replace descriptions that were not found by NULL. */
 static void settle(const exported_meta **metas, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++)

@@ -1,9 +1,9 @@
-/* archive/exported_package.c -- which program of a .pt2 package is opened.
+/* archive/exported_package.c -- chooses the program of a .pt2 package to open.
  *
- * A package holds programs (models/NAME.json), machine code that AOTInductor compiled of programs
- * (data/aotinductor/NAME/), or both.  torch.export.save writes one program, "model";
- * torch.export.load opens that one. A single program of another name is opened as well.  Of several
- * the caller chooses: guessing could run the wrong one. */
+ * A package contains programs (models/NAME.json), machine code that AOTInductor compiled from
+ * programs (data/aotinductor/NAME/), or both.  torch.export.save writes one program, "model", and
+ * torch.export.load opens that one. A single program of another name is opened as well.  If there
+ * are several, the caller must choose: guessing could run the wrong one. */
 #include "archive/exported_program.h"
 #include "archive/torchscript.h"
 #include "archive/unpickle.h"
@@ -17,7 +17,7 @@ static bool starts_with(str s, str with)
   return s.len >= with.len && memcmp(s.p, with.p, with.len) == 0;
 }
 
-/* The record's program, or "" if it is none's. */
+/* Return the record's program, or "" if it belongs to none. */
 static str program_of(const zip_entry *e)
 {
   const str begin = STR(MODELS), end = STR(".json");
@@ -28,7 +28,7 @@ static str program_of(const zip_entry *e)
   return (str){e->path.p + begin.len, e->path.len - begin.len - end.len};
 }
 
-/* The name of what AOTInductor compiled, or "" if the record is no part of that. */
+/* Return the name of the AOTInductor code that the record belongs to, or "". */
 static str compiled_of(const zip_entry *e)
 {
   const str begin = STR(COMPILED);
@@ -91,7 +91,7 @@ _Noreturn static void refuse_compiled(session *s, const zip_archive *z, str name
                       z->map->name, (int)name.len, name.p);
 }
 
-/* There is no program in the archive at all. */
+/* Refuse an archive without programs. */
 _Noreturn static void refuse_empty(session *s, const zip_archive *z, const package *p)
 {
   if (p->compiled.len)
@@ -171,7 +171,7 @@ typedef struct samples_job {
   rush_value value;
 } samples_job;
 
-/* A tuple of a tuple and a dict whose keys are texts. */
+/* True for a tuple of a tuple and a dict whose keys are strings. */
 static bool is_samples(rush_value v)
 {
   const rush_tuple *t = v.tag == RUSH_TAG_TUPLE ? v.as.tuple : NULL;
@@ -185,7 +185,8 @@ static bool is_samples(rush_value v)
   return true;
 }
 
-/* From a copy: tensors want aligned memory, and the record may be anywhere in its file. */
+/* Read the sample inputs from a copy: tensors need aligned memory, and the record may be anywhere
+ * in its file. */
 static void read_samples(session *s, void *arg)
 {
   samples_job *job = arg;

@@ -1,7 +1,7 @@
 /* archive/exported_program.c -- loads a torch.export archive (.pt2): splits model.json into raw
  * parts, reads weights, signature, trees of inputs and outputs, and makes one class, one object and
- * one function. model.json is passed once and its bulk kept as slices, since the graph is read
- * later by exported_graph.c. Weights that share a record share a storage, so that tied weights stay
+ * one function. model.json is scanned once and its bulk kept as slices, since exported_graph.c
+ * reads the graph later. Weights that share a record share a storage, so that tied weights remain
  * tied. The major version of the schema is checked first, because newer majors may change the
  * meaning of fields. */
 #include "archive/exported_program.h"
@@ -78,7 +78,7 @@ static void unmap(void *user, void *data)
 }
 static void unref_storage(void *st) { storage_release(st); }
 
-/* Records by path: shared ones (tied weights, views) are one storage. */
+/* Storages by record path: shared records (tied weights, views) are one storage. */
 typedef struct weight_reader {
   ex_reader *r;
   const char *folder;
@@ -112,7 +112,7 @@ static storage *record_storage(weight_reader *w, str path)
   return st;
 }
 
-/* A weight that torch.save wrote (use_pickle). */
+/* Read a weight that torch.save wrote (use_pickle). */
 static rush_value pickled_weight(weight_reader *w, const weight *e)
 {
   session *s = w->r->s;
@@ -196,7 +196,7 @@ static void read_weight(weight_reader *w, json *j, str name, table *all)
   session_table_put(w->r->s, all, name, t);
 }
 
-/* Every entry of data/FOLDER/CONFIG into `all`: name -> tensor (owned by the session). */
+/* Read every entry of data/FOLDER/CONFIG into `all`: name -> tensor (owned by the session). */
 static void read_config(ex_reader *r, const char *folder, const char *config, table *all)
 {
   const zip_entry *e = zip_find(r->zip, session_printf(r->s, "%s%s", folder, config));
@@ -226,7 +226,7 @@ static void read_config(ex_reader *r, const char *folder, const char *config, ta
 
 /* -- model.json -------------------------------------------------------------------------------- */
 
-/* A member of an object: kept as raw JSON, or with `inside` gone into, so that the bulk is passed
+/* A member of an object: kept as raw JSON, or entered if `inside`, so that the bulk is scanned
  * once. */
 typedef struct part {
   const char *name;
@@ -258,7 +258,7 @@ static void need_part(ex_reader *r, str part, const char *name)
     ex_fail(r, "there is no '%s'", name);
 }
 
-/* module_call_graph: the entry of the root ("") has the tree specs. */
+/* Read module_call_graph: the entry of the root ("") has the tree specs. */
 static void read_call_graph(ex_reader *r, model_parts *p)
 {
   json j;
@@ -286,8 +286,8 @@ static void read_call_graph(ex_reader *r, model_parts *p)
 }
 
 /* The schema that PyTorch 2.13 writes (torch/_export/serde/schema.py).  A major number changes when
- * old readers would go wrong; a minor one when something is added.  0.0, also when the field is
- * missing: a program without a version, written by hand; PyTorch accepts the number, too. */
+ * old readers would read it wrongly; a minor one when something is added.  0.0, also for a missing
+ * field, is a program without a version, written by hand; PyTorch accepts this number, too. */
 #define SCHEMA_MAJOR 8
 #define SCHEMA_MINOR 20
 
@@ -360,7 +360,7 @@ static void split_model(ex_reader *r, model_parts *p)
   need_part(r, p->out_spec, "out_spec");
 }
 
-/* A JSON string that holds JSON. */
+/* Decode a JSON string that contains JSON. */
 static str unquote(ex_reader *r, str raw)
 {
   json j;
@@ -395,7 +395,7 @@ static spec_kind spec_kind_of(json *j, str word)
   json_fail(j, "an input spec of kind '%.*s' is not known here", (int)word.len, word.p);
 }
 
-/* A plain constant; false for another member of the union. */
+/* Read a plain constant; returns false for another member of the union. */
 static bool read_constant(ex_reader *r, json *j, str key, rush_value *v)
 {
   if (str_is(key, "as_int")) {
@@ -417,7 +417,7 @@ static bool read_constant(ex_reader *r, json *j, str key, rush_value *v)
   return true;
 }
 
-/* The union of a user input or of a constant: a plain constant, or a value of the graph. */
+/* Read the union of a user input or of a constant: a plain constant, or a value of the graph. */
 static void read_spec_value(ex_reader *r, json *j, input_spec *spec)
 {
   static const struct { const char *word; type_kind kind;
@@ -441,7 +441,7 @@ static void read_spec_value(ex_reader *r, json *j, input_spec *spec)
   }
 }
 
-/* {"arg": {"name": n}, "parameter_name": t, ...} */
+/* Read {"arg": {"name": n}, "parameter_name": t, ...}. */
 static void read_input_spec(ex_reader *r, json *j, str kind, input_spec *spec)
 {
   str key;
@@ -490,7 +490,7 @@ static input_spec *read_input_specs(ex_reader *r, str text, uint32_t *n)
 
 /* -- State ------------------------------------------------------------------------------------- */
 
-/* Slots, by name: a pointer that is the slot's number + 1. */
+/* Return an attribute's slot by name; the table has the slot's number + 1 as a pointer. */
 static uint32_t attr_slot(const table *slots, str name)
 {
   return (uint32_t)(uintptr_t)table_get(slots, name) - 1;
@@ -566,8 +566,8 @@ static void read_arg_names(ex_reader *r, str raw)
   }
 }
 
-/* What torch.export writes and calls rely on: a tuple of args and a dict of kwargs whose keys are
- * names. */
+/* Check the form that torch.export writes and calls rely on: a tuple of args and a dict of kwargs
+ * whose keys are names. */
 static void check_in_spec(ex_reader *r)
 {
   const tree_spec *in = r->e->in;
@@ -628,7 +628,7 @@ static ir_value *get_attr(ex_reader *r, str target)
   return ir_node_add_output(r->s, n, type_simple(TYPE_TENSOR));
 }
 
-/* The next leaf is a constant, or an input of the graph, which `leaves` then has by its name. */
+/* Bind the next leaf: a constant, or an input of the graph, which is added to `leaves` by name. */
 static void bind_leaf(ex_reader *r, const input_spec *spec, uint32_t leaf, table *leaves)
 {
   exported *e = r->e;
@@ -700,7 +700,7 @@ typedef struct output_reader {
   uint32_t n;
 } output_reader;
 
-/* What a mutation writes to: a tensor that the program or the caller has. */
+/* Return the target of a mutation: a tensor of the program or the caller. */
 static uint32_t written_to(output_reader *q, json *j, exported_output kind, str name)
 {
   const exported *e = q->r->e;

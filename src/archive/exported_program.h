@@ -6,14 +6,14 @@
 #include "module/module.h"
 #include "formats/zip.h"
 
-/* The name of the program to open: the one that is wanted, or with NULL "model" or the only one.
- * Borrowed from z or the caller.  Leaves the session when there is none, or there are several to
- * choose from (exported_package.c). */
+/* Choose the name of the program to open: the requested one, or with NULL "model" or the only one.
+ * Borrowed from z or the caller.  Leaves the session if there is none, or several to choose from
+ * (exported_package.c). */
 str exported_choose(session *s, const zip_archive *z, const char *program);
-/* The record of that program's sample inputs, which torch.export.save writes: new, or NULL.  It is
- * not looked into. */
+/* Return the record of that program's sample inputs, which torch.export.save writes: new, or NULL.
+ * Its content is not read. */
 mapping *exported_samples(session *s, const zip_archive *z, str program);
-/* Fills program, object, format and exported of `m` from the program of that name. */
+/* Fill program, object, format and exported of `m` from the program of that name. */
 void exported_program_load(session *s, zip_archive *z, str program, module *m);
 
 #endif

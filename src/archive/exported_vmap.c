@@ -1,26 +1,27 @@
 /* archive/exported_vmap.c -- torch.vmap in exported programs: a loop over the samples.
  *
- * torch.export writes vmap as calls of torch._functorch.predispatch around the nodes of the
- * function that is mapped, which see one sample: _vmap_increment_nesting(batch, randomness),
- * _add_batch_dim(x, dim, level) for each argument that is mapped, the nodes, _remove_batch_dim(y,
- * level, batch, dim) for each result, and _vmap_decrement_nesting().  Here the nodes between become
- * the body of a prim::Loop over the batch:
+ * torch.export writes vmap as calls of torch._functorch.predispatch around the nodes of the mapped
+ * function, which see one sample: _vmap_increment_nesting(batch, randomness), _add_batch_dim(x,
+ * dim, level) for each mapped argument, the nodes, _remove_batch_dim(y, level, batch, dim) for each
+ * result, and _vmap_decrement_nesting().  Here the nodes between become the body of a prim::Loop
+ * over the batch:
  *   _add_batch_dim     x.select(dim, i)
  *   _remove_batch_dim  an append in the loop; behind it movedim(stack(list), 0, dim)
  * Nodes that read nothing of a sample are moved before the loop, so a value in the loop is what
- * functorch calls batched.  Regions nest; a node goes to the outermost loop that has what it reads.
+ * functorch calls batched.  Regions nest; a node moves to the outermost loop that has the values it
+ * reads.
  *
- * Batching rules (an operator on the whole batch, as functorch has them) were rejected: each
- * operator needs a rule of its own, those without one would need the loop all the same, and the
- * loop is vmap's definition.
+ * Rejected: batching rules (an operator on the whole batch, as in functorch), since each operator
+ * needs a rule of its own, operators without one would need the loop anyway, and the loop is vmap's
+ * definition.
  *
- * What a loop would do differently is refused by name: random numbers for each sample, a write of a
- * sample into what all samples share, writes to shared tensors between samples' reads, sizes that
- * depend on data.
+ * Programs that would behave differently in a loop are refused by name: random numbers for each
+ * sample, a write of a sample into memory that all samples share, writes to shared tensors between
+ * samples' reads, sizes that depend on data.
  *
  * A batch may be empty: the body then runs once, on zeros, for shapes and dtypes, and the results
- * are cut to nothing.  Numbers of the body (sizes) are carried out of the loop, as later nodes may
- * name them. */
+ * are cut to size 0.  Numbers of the body (sizes) are carried out of the loop, as later nodes may
+ * use them. */
 #include "archive/exported_int.h"
 
 #include "base/grow.h"
@@ -102,8 +103,8 @@ static const char *op_words(ex_reader *r, const op *o)
   return session_printf(r->s, "%s%s%s", o->schema->name, *overload ? "." : "", overload);
 }
 
-/* The constant that the node has for the first of these arguments; none: no such argument, or no
- * constant. */
+/* Return the constant that the node has for the first of these arguments; none if there is no such
+ * argument, or it is no constant. */
 static rush_value constant_named(const ir_node *n, const char *const *names, size_t n_names)
 {
   rush_value v;
@@ -158,8 +159,8 @@ static void check_dynamic(ex_reader *r, const ir_node *n)
             n->op->schema->name);
 }
 
-/* True if v may share memory with an argument of the region: a view of one, or what was written in
- * place. */
+/* True if v may share memory with an argument of the region: a view of one, or the result of an
+ * in-place write. */
 static bool may_be_sample(const ex_vmap *m, const ir_value *v)
 {
   for (;;) {
@@ -179,7 +180,7 @@ static bool may_be_sample(const ex_vmap *m, const ir_value *v)
   }
 }
 
-/* Statistics of batch norm that all samples share would be updated by each. */
+/* Refuse batch norm that updates running statistics shared by all samples. */
 static void check_statistics(ex_reader *r, const ex_vmap *m, const ir_node *n)
 {
   static const char *const modes[] = {"training", "train", "use_input_stats"};
@@ -195,7 +196,7 @@ static void check_statistics(ex_reader *r, const ex_vmap *m, const ir_node *n)
                  "place, were not batched.");
 }
 
-/* A write of one sample: into something of its own. */
+/* Check a write in a sample: it must be to the sample's own memory. */
 static void check_write(ex_reader *r, ex_vmap *m, const ir_node *n)
 {
   const schema *sc = n->op->schema;
@@ -216,7 +217,7 @@ static void check_write(ex_reader *r, ex_vmap *m, const ir_node *n)
   }
 }
 
-/* A node that reads nothing of a sample runs before all samples. */
+/* Check a node that reads nothing of a sample: it runs before all samples. */
 static void check_shared(ex_reader *r, const ex_vmap *m, const ir_node *n)
 {
   if (n->op->effects & OP_WRITES && m->has_work)
@@ -234,7 +235,7 @@ static void check_shared(ex_reader *r, const ex_vmap *m, const ir_node *n)
               op_words(r, n->op));
 }
 
-/* The node and those inside it. */
+/* Check the node and those inside it. */
 static void check_node(ex_reader *r, ex_vmap *m, const ir_node *n, bool of_sample)
 {
   if (n->kind == IR_OP) {
@@ -307,7 +308,7 @@ static rush_value constant_arg(ex_reader *r, const ex_node *n, uint32_t i, type_
   return v;
 }
 
-/* The innermost region, whose level the call names in argument i. */
+/* Return the innermost region, whose level must be argument i of the call. */
 static ex_vmap *region_of(ex_reader *r, const ex_node *n, uint32_t i)
 {
   ex_vmap *m = r->scope->vmap;
@@ -332,7 +333,7 @@ static void bind_one(ex_reader *r, const ex_node *n, ir_value *v)
   ex_bind(r, names[0], v);
 }
 
-/* (batch, randomness) */
+/* Arguments: (batch, randomness). */
 static void open_region(ex_reader *r, const ex_node *n)
 {
   ex_vmap *m = session_new(r->s, ex_vmap);
@@ -359,8 +360,8 @@ static ir_value *select_sample(ex_reader *r, const ex_vmap *m, ir_value *x, ir_v
   return ex_emit(r, "aten::select", "int", (ir_value *[]){x, dim, m->index}, 3);
 }
 
-/* x.select(dim, i), or zeros of its shape where the batch is empty: what is padded by one is
- * selected. */
+/* Return x.select(dim, i), or zeros of its shape if the batch is empty: x is padded by one, which
+ * is selected. */
 static ir_value *sample_or_zeros(ex_reader *r, const ex_vmap *m, ir_value *x, ir_value *dim)
 {
   ir_value *end = int_constant(r, -1), *zero = int_constant(r, 0), *one = int_constant(r, 1);
@@ -381,7 +382,7 @@ static ir_value *sample_or_zeros(ex_reader *r, const ex_vmap *m, ir_value *x, ir
   return ir_node_add_output(r->s, choice, type_simple(TYPE_TENSOR));
 }
 
-/* (x, dim, level) */
+/* Arguments: (x, dim, level). */
 static void read_add(ex_reader *r, const ex_node *n)
 {
   ex_vmap *m = region_of(r, n, 2);
@@ -395,7 +396,7 @@ static void read_add(ex_reader *r, const ex_node *n)
   bind_one(r, n, slice);
 }
 
-/* What no sample has made is expanded, as functorch does. */
+/* Expand a value that no sample made, as functorch does. */
 static ir_value *expand_shared(ex_reader *r, const ex_vmap *m, ir_value *v, ir_value *dim)
 {
   ir_value *sizes = ex_emit(r, "aten::size", "", &v, 1),
@@ -405,7 +406,7 @@ static ir_value *expand_shared(ex_reader *r, const ex_vmap *m, ir_value *v, ir_v
   return ex_emit(r, "aten::expand", "", (ir_value *[]){v, sizes, no}, 3);
 }
 
-/* (y, level, batch, dim) */
+/* Arguments: (y, level, batch, dim). */
 static void read_remove(ex_reader *r, const ex_node *n)
 {
   ex_vmap *m = region_of(r, n, 1);
@@ -444,7 +445,7 @@ static void read_remove(ex_reader *r, const ex_node *n)
   m->results[m->n_results++] = (stacked){names[0], list, n->args[3].value};
 }
 
-/* A number that the body makes is carried out of the loop; a tensor is known inside only. */
+/* Carry a number that the body makes out of the loop; a tensor is only known inside. */
 static void leave_body(ex_reader *r, ex_vmap *m, table_entry *e)
 {
   ir_value *v = e->value, *start;
@@ -470,7 +471,7 @@ static void leave_body(ex_reader *r, ex_vmap *m, table_entry *e)
   e->value = ir_node_add_output(r->s, m->loop, v->type);
 }
 
-/* () */
+/* Arguments: (). */
 static void close_region(ex_reader *r, const ex_node *n)
 {
   ex_vmap *m = r->scope->vmap;

@@ -1,9 +1,9 @@
 /* archive/legacy.c -- archives of PyTorch 1.0 to 1.3 (records: docs/formats.md).
  *
  * model.json is a protobuf message in JSON: a tree of modules (name, parameters, attributes, the
- * record of their methods) and a table of tensors.  attributes.pkl holds the values of attributes
- * by index.  Methods stand in code/NAME.py, one file a module, as plain functions; classes that
- * they use in libs/. */
+ * record of their methods) and a table of tensors.  attributes.pkl contains the values of
+ * attributes by index.  Methods are in code/NAME.py, one file per module, as plain functions; the
+ * classes they use are in libs/. */
 #include "archive/legacy.h"
 
 #include "archive/unpickle.h"
@@ -30,7 +30,7 @@ typedef struct module_parts { /* slices of model.json; empty: absent */
 
 /* -- protobuf's JSON --------------------------------------------------------------------------- */
 
-/* Field names are written in camel case, and read in both. */
+/* True if the key is the field: names are written in camel case, and both forms are accepted. */
 static bool is_field(str key, const char *name)
 {
   size_t i = 0;
@@ -46,7 +46,7 @@ static bool is_field(str key, const char *name)
   return i == key.len;
 }
 
-/* 64-bit integers are strings. */
+/* Read a 64-bit integer, which is a string. */
 static int64_t read_int(json *j)
 {
   if (json_peek(j) != JSON_STRING)
@@ -76,7 +76,7 @@ static int read_dims(json *j, int64_t *out)
   return n;
 }
 
-/* {"key": "tensors/0"} */
+/* Read {"key": "tensors/0"}. */
 static str read_reference(json *j)
 {
   str key, found = {"", 0};
@@ -229,7 +229,7 @@ static void read_module_parts(legacy *l, str part, module_parts *m)
   }
 }
 
-/* "layer.0" below "__torch__.M" is "__torch__.M.layer._0". */
+/* Return the qualified name: "layer.0" below "__torch__.M" is "__torch__.M.layer._0". */
 static const char *qualified_below(legacy *l, const char *parent, str name)
 {
   char *q = session_alloc(l->s, strlen(parent) + 2 * name.len + 3), *to = q + strlen(parent);
@@ -379,7 +379,7 @@ static rush_value make_object(legacy *l, const slots *o, int64_t state)
   return v;
 }
 
-/* The object of one ModuleDef.  Its class: attributes in PyTorch's order, then methods. */
+/* Make the object of one ModuleDef.  Its class has attributes in PyTorch's order, then methods. */
 static rush_value read_module(legacy *l, const char *parent, str part, str *name)
 {
   module_parts m;

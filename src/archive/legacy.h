@@ -5,8 +5,8 @@
 #include "archive/unpickle.h"
 #include "ir/program.h"
 
-/* The main module, deferred to the session.  `p` has its importer, which looks for classes in
- * libs/; `u` is fresh, without a folder. */
+/* Load the main module, deferred to the session.  `p` has its importer, which looks for classes in
+ * libs/; `u` is new, without a folder. */
 rush_value legacy_load(session *s, zip_archive *z, program *p, unpickler *u);
 
 #endif

@@ -1,9 +1,9 @@
-/* archive/open.c -- opens a program of any form (open.h): a TorchScript archive, a torch.export
+/* archive/open.c -- opens programs in all formats (open.h): a TorchScript archive, a torch.export
  * package, or a Python file.
  *
- * The form is told by the first bytes and by the records that a zip archive holds, never by the
- * file's name (but ".py", a text). What is something else is refused with its own name, since a
- * wrong file is the most common mistake. */
+ * The format is recognised by the first bytes and by the records in a zip archive, never by the
+ * file's name (except ".py", a text). Other kinds of files are refused with the name of their kind,
+ * since a wrong file is the most common mistake. */
 #include "archive/open.h"
 
 #include "archive/exported_program.h"
@@ -72,7 +72,8 @@ mapping *archive_map(session *s, const archive_source *from)
   return map;
 }
 
-/* PyTorch 1.4 wrote no constants.pkl for a program without constants. */
+/* True if the archive has code: PyTorch 1.4 wrote no constants.pkl for a program without
+ * constants. */
 static bool has_code(const zip_archive *z)
 {
   for (uint32_t i = 0; i < z->n_entries; i++)
@@ -89,7 +90,7 @@ static bool is_python(const char *name)
   return n > 3 && strcmp(name + n - 3, ".py") == 0;
 }
 
-/* A text: its functions are the methods of one object without attributes. */
+/* Load a text: its functions are the methods of one object without attributes. */
 static void load_text(session *s, const mapping *map, module *m)
 {
   rush_object *o;
@@ -110,8 +111,8 @@ _Noreturn static void refuse_program(session *s, const mapping *map, const char 
     map->name, program);
 }
 
-/* A file that the author put into the archive: "extra/NAME" beside the program, "extra_files/NAME"
- * in torch.export's older format. */
+/* Return the name of a file that the author put into the archive: "extra/NAME" beside the program,
+ * "extra_files/NAME" in torch.export's older format. */
 static str extra_name(const zip_entry *e)
 {
   static const char *const folders[] = {"extra/", "extra_files/"};
@@ -146,7 +147,7 @@ static void read_extra_files(session *s, const zip_archive *z, module *m)
   "and save that "                                                                                \
   "with torch.jit.save or torch.export.save"
 
-/* What a file that is no zip archive is, in words; "": not known. */
+/* Describe a file that is not a zip archive; "": unknown. */
 static const char *kind_of_file(const mapping *map)
 {
   if (npy_looks_like(map->data, map->n_bytes))

@@ -1,11 +1,11 @@
 /* archive/origins.c -- where archived code came from: NAME.py.debug_pkl beside NAME.py.
  *
- * A pickle of rows (offset, range, tag), by rising offset: text of NAME.py from there on was
+ * A pickle of rows (offset, range, tag), by rising offset: the text of NAME.py from there on was
  * printed for that range of the author's file.  Since PyTorch 1.10 texts are indices into a table
  * of strings:
  *   ("FORMAT_WITH_STRING_TABLE", (strings...), ((offset, ((build_intlist([indices]), file index,
  *   line), start, end), tag)...))
- * and before it they stand in the rows.  Read only for messages, so never kept. */
+ * and before it the rows contain them.  Read only for messages, so never kept. */
 #include "archive/torchscript.h"
 
 #include "formats/pickle.h"
@@ -29,7 +29,7 @@ static str string_at(session *s, const pickle *p, const pickle_seq *strings, con
   return pickle_need_str(s, p, strings->at[i], "text");
 }
 
-/* The lines of a source as one text. */
+/* Join the lines of a source to one text. */
 static str join(session *s, const pickle *p, const pickle_seq *strings, const pickle_node *n)
 {
   if (!strings)
@@ -52,7 +52,7 @@ static str join(session *s, const pickle *p, const pickle_seq *strings, const pi
   return (str){text, len};
 }
 
-/* The last row that begins at or before the offset. */
+/* Find the last row that begins at or before the offset. */
 static const pickle_node *find_row(session *s, const pickle *p, const pickle_seq *rows,
                                    uint32_t offset)
 {
@@ -93,7 +93,7 @@ static source *make_source(reader *r, const pickle_node *n)
   return src;
 }
 
-/* Made once for all rows that share it. */
+/* Make a source, once for all rows that share it. */
 static source *origin_source(reader *r, const pickle_node *n)
 {
   source *src = table_get(&r->sources, (str){(const char *)&n->id, sizeof n->id});
@@ -106,7 +106,7 @@ static source *origin_source(reader *r, const pickle_node *n)
   return src;
 }
 
-/* .src NULL: the row says of nothing. */
+/* Read a range; .src NULL: the row has none. */
 static source_range read_range(reader *r, const pickle_node *n)
 {
   const source_range none = {NULL, 0, 0};
@@ -122,7 +122,7 @@ static source_range read_range(reader *r, const pickle_node *n)
   return (source_range){src, (uint32_t)start, (uint32_t)end};
 }
 
-/* The rows of a code record's file, or NULL when it has none. */
+/* Open the rows of a code record's file; NULL if it has none. */
 static const pickle_seq *open_rows(session *s, const zip_archive *zip, const char *record,
                                    reader *r)
 {

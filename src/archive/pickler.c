@@ -1,4 +1,5 @@
-/* archive/pickler.c -- values as pickles.  See pickler.h. */
+/* archive/pickler.c -- writes values as pickles, one recursive walk with a memo for shared parts
+ * (pickler.h). */
 #include "archive/pickler.h"
 
 #include "archive/unpickle.h"
@@ -130,8 +131,8 @@ static void put_no_hooks(pickler *p)
   put_op(p, PICKLE_OP_REDUCE);
 }
 
-/* (layout, sizes, requires_grad, indices, values, hooks), as PyTorch's archives of programs have
- * it: is_coalesced is lost. */
+/* Write (layout, sizes, requires_grad, indices, values, hooks), as in PyTorch's archives of
+ * programs: is_coalesced is lost. */
 static void put_sparse(pickler *p, const rush_tensor *t)
 {
   const sparse_parts *of = tensor_sparse(t);

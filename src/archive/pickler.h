@@ -1,7 +1,7 @@
 /* archive/pickler.h -- values as pickles: the inverse of unpickle.h.
  *
- * What is shared stays shared: every container, object, tensor and storage is written once per
- * pickle.  Storages get numbers in the order met; the caller writes their records. */
+ * Sharing is kept: every container, object, tensor and storage is written once per pickle.
+ * Storages are numbered in order of appearance; the caller writes their records. */
 #ifndef RUSH_ARCHIVE_PICKLER_H
 #define RUSH_ARCHIVE_PICKLER_H
 
@@ -11,16 +11,16 @@
 
 typedef struct pickler {
   session *s;
-  script_uses *uses; /* classes met are noted here */
+  script_uses *uses; /* collects the classes used */
   pickle_writer *w;
-  bool is_plain;     /* lists and dicts without their types, as torch.save writes them */
+  bool is_plain;     /* write lists and dicts without their types, as torch.save does */
   table memo;        /* (kind, address) -> memo number + 1 */
   storage **storages;
   uint32_t n_storages, cap_storages;
 } pickler;
 
 pickler *pickler_new(script_uses *u);
-/* `t`: the declared type, or NULL. */
+/* Append v; `t`: the declared type, or NULL. */
 void pickler_put(pickler *p, rush_value v, const type *t);
 
 #endif

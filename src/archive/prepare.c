@@ -1,23 +1,23 @@
-/* module/prepare.c -- module_prepare: what a first call would compile, compiled before it.
+/* archive/prepare.c -- module_prepare: compiles what a first call would compile, before it.
  *
- * What a call compiles depends on the way it takes and on its arguments' kinds, so the honest way
- * is to make the call: on deep copies, with a generator of its own, silently.  Rejected: restoring
- * the context's generator afterwards, which would take numbers from threads that draw meanwhile.
- * Without arguments only what can be read off the code is compiled. */
+ * What a call compiles depends on its path and on its arguments' kinds, so the only exact way is to
+ * make the call: on deep copies, with a generator of its own, silently.  Rejected: restoring the
+ * context's generator afterwards, which would take numbers from threads that draw meanwhile.
+ * Without arguments only what the code shows is compiled. */
 #include "archive/open.h"
 #include "autograd/record.h"
 #include "ir/alias.h"
 #include "tensor/generator.h"
 
-/* True if a call with these flags set could change what the module, or gradients of its parameters,
- * hold. */
+/* True if a call with these flags set could change the module's state, or gradients of its
+ * parameters. */
 static bool changes_module(call_ctx *cx, const module *m, function *f)
 {
   return m->exported || function_changes_state(cx, f, true) ||
-         function_changes_state(cx, f, false) || function_asks_gradients(cx, f);
+         function_changes_state(cx, f, false) || function_uses_gradients(cx, f);
 }
 
-/* A tuple of deep copies of all arguments, positional ones first: what they share stays shared.
+/* Make a tuple of deep copies of all arguments, positional ones first; sharing among them is kept.
  * *out is new. */
 static rush_status copy_arguments(call_ctx *cx, const rush_value *args, uint32_t n_args,
                                   const named_arg *kwargs, uint32_t n_kwargs, rush_value *out)
@@ -79,8 +79,9 @@ static rush_status try_call(call_ctx *cx, module *m, const char *method, functio
   return st;
 }
 
-/* Without arguments: with sample inputs, or none if none are needed; else nothing is run. */
-static rush_status prepare_unasked(call_ctx *cx, module *m, const char *method, function *f)
+/* Prepare without arguments: with sample inputs, or without arguments if none are needed; otherwise
+ * nothing is run. */
+static rush_status prepare_without_args(call_ctx *cx, module *m, const char *method, function *f)
 {
   rush_value samples;
   named_arg *kwargs = NULL;
@@ -116,5 +117,5 @@ rush_status module_prepare(call_ctx *cx, module *m, const char *method, const ru
   TRY(module_method(m, method, &f, cx->err));
   TRY(module_place(cx, m, function_prepare(cx, f)));
   return args || kwargs ? try_call(cx, m, method, f, args, n_args, kwargs, n_kwargs)
-                        : prepare_unasked(cx, m, method, f);
+                        : prepare_without_args(cx, m, method, f);
 }

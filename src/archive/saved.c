@@ -1,8 +1,8 @@
-/* archive/saved.c -- torch.save's format before PyTorch 1.6, which is no zip archive.
+/* archive/saved.c -- torch.save's format before PyTorch 1.6, which is not a zip archive.
  *
  * Pickles in a row: a magic number, the protocol (1001), facts about the machine, the value, the
- * list of its storages' keys; then for each key the number of elements (8 bytes) and the elements.
- * */
+ * list of its storages' keys; then for each key the number of elements (8 bytes) and the
+ * elements. */
 #include "archive/saved.h"
 
 #include "archive/unpickle.h"
@@ -27,7 +27,7 @@ static const pickle *next_pickle(session *s, const input *in, size_t *at)
   return p;
 }
 
-/* The bytes of one storage, into the memory that the value already refers to. */
+/* Copy the bytes of the storages into the memory that the value already uses. */
 static void fill_storages(unpickler *u, const input *in, size_t *at, const pickle *keys,
                  const pickle_node *key)
 {

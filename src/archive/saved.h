@@ -7,7 +7,7 @@
 #include "value/value.h"
 
 bool saved_looks_like(const void *data, size_t n_bytes);
-/* The value, deferred to the session. */
+/* Load the value, deferred to the session. */
 rush_value saved_load(session *s, mapping *map, type_store *types);
 
 #endif

@@ -1,16 +1,16 @@
-/* archive/torchscript.c -- reads TorchScript archives (torchscript.h has the records): constants,
+/* archive/torchscript.c -- reads TorchScript archives (torchscript.h lists the records): constants,
  * then the root object.
  *
- * Classes are compiled as the pickles name them: the source importer asks for code/ files one at a
- * time.  The archive stays open with the program while debug records may still be read (tracebacks
- * show the author's lines). */
+ * Classes are compiled when the pickles refer to them: the source importer reads code/ files one at
+ * a time.  The archive remains open with the program while debug records may still be read
+ * (tracebacks show the author's lines). */
 #include "archive/torchscript.h"
 
 #include "archive/legacy.h"
 #include "archive/unpickle.h"
 #include "script/front/import.h"
 
-/* What the importer and the unpickler share.  Lives in the program's arena. */
+/* State shared by the importer and the unpickler.  Lives in the program's arena. */
 typedef struct ts_reader {
   script_files files;
   zip_archive *zip; /* retained for code that is compiled later */
@@ -34,7 +34,7 @@ static bool is_big_endian(session *s, const zip_archive *z)
   return false;
 }
 
-/* The version record, in either of its places. */
+/* Read the version record, in either of its positions. */
 static int64_t read_version(session *s, const zip_archive *z)
 {
   const zip_entry *e = zip_find(z, ".data/version");

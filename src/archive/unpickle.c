@@ -1,11 +1,11 @@
-/* archive/unpickle.c -- the nodes of a pickle as values (unpickle.h).
+/* archive/unpickle.c -- converts the nodes of a pickle to values (unpickle.h).
  *
- * The pickle machine (formats/pickle.h) has built a graph of plain nodes; here each becomes a value
- * once, and what is shared stays shared.  The names that may be called are a closed list:
- * constructors of tensors, storages and containers of torch, and classes of the program.  Types of
- * containers that no tag names are inferred, and settled when a typed place takes them. Nothing
- * from the file is trusted: sizes, strides and offsets are checked against the storage before a
- * tensor is made. */
+ * The pickle machine (formats/pickle.h) has built a graph of plain nodes; here each becomes a
+ * value once, so that sharing is kept.  The names that may be called are a closed list:
+ * constructors of tensors, storages and containers of torch, and classes of the program.  Types
+ * of containers without a tag are inferred, and decided when a typed position receives them.
+ * Nothing in the file is trusted: sizes, strides and offsets are checked against the storage
+ * before a tensor is made. */
 #include "archive/unpickle.h"
 
 #include "ir/program.h"
@@ -38,7 +38,7 @@ void session_keep_value(session *s, rush_value v)
 
 /* -- Storages ---------------------------------------------------------------------------------- */
 
-/* "FloatStorage" is "Float" and "Storage"; UntypedStorage are bytes. */
+/* True for "FloatStorage", which is "Float" and "Storage"; UntypedStorage is bytes. */
 static bool is_storage_name(str name, const char *dtype)
 {
   size_t n = strlen(dtype);
@@ -152,7 +152,7 @@ static storage *late_storage_of(unpickler *u, const pickle_node *n, str key, int
   return l->st;
 }
 
-/* ('storage', torch.FloatStorage, '0', 'cpu', count[, view]) -> borrowed from the unpickler. */
+/* Load ('storage', torch.FloatStorage, '0', 'cpu', count[, view]); borrowed from the unpickler. */
 static storage *load_storage(unpickler *u, const pickle_node *n, int *dtype)
 {
   if (n->kind != PICKLE_PERSID)
@@ -241,8 +241,8 @@ static void set_quantizer(unpickler *u, rush_tensor *t, const pickle_node *n)
   session_check(u->s, tensor_set_quantizer(u->s->cx, t, &made));
 }
 
-/* What has no storage class of its own (uint16, float8 ...) lies in untyped ones: the seventh field
- * says. */
+/* Return the dtype: dtypes without a storage class (uint16, float8 ...) are in untyped storages,
+ * and the seventh field names them. */
 static int read_dtype(unpickler *u, const pickle_node *n, const pickle_seq *a)
 {
   const pickle_node *d = a->n > 6 ? a->at[6] : n;
@@ -254,7 +254,7 @@ static int read_dtype(unpickler *u, const pickle_node *n, const pickle_seq *a)
   pickle_fail(u->s, u->p, d, "expected a dtype that is known");
 }
 
-/* The value that an operator of one tensor gives. */
+/* Return the result of an operator with one tensor argument. */
 static rush_value applied(unpickler *u, const char *name, rush_value v)
 {
   rush_value out;
@@ -264,8 +264,8 @@ static rush_value applied(unpickler *u, const char *name, rush_value v)
   return out;
 }
 
-/* PyTorch conjugates and negates lazily, and a file holds what lies in memory: {"conj": True,
- * "neg": True}. */
+/* Apply {"conj": True, "neg": True}: PyTorch conjugates and negates lazily, and a file contains
+ * what is in memory. */
 static rush_value apply_metadata(unpickler *u, const pickle_node *metadata, rush_value v)
 {
   const pickle_node *conj = pickle_get(metadata, "conj"), *neg = pickle_get(metadata, "neg");
@@ -286,8 +286,8 @@ static rush_value apply_metadata(unpickler *u, const pickle_node *metadata, rush
   return v;
 }
 
-/* _rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks), _rebuild_tensor (four
- * of them), _rebuild_qtensor (with a quantizer before requires_grad). */
+/* Read _rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks), _rebuild_tensor
+ * (four of them), _rebuild_qtensor (with a quantizer before requires_grad). */
 static rush_value rebuild_tensor(unpickler *u, const pickle_node *n, bool quantized)
 {
   const pickle_seq *a = pickle_need_tuple(u->s, u->p, n->as.object->args, "tensor");
@@ -320,8 +320,8 @@ static rush_value rebuild_tensor(unpickler *u, const pickle_node *n, bool quanti
   return v;
 }
 
-/* A layout: its number in archives of programs, torch.serialization._get_layout('torch.sparse_coo')
- * in torch.save's files. */
+/* Read a layout: its number in archives of programs,
+ * torch.serialization._get_layout('torch.sparse_coo') in torch.save's files. */
 static int read_layout(unpickler *u, const pickle_node *n)
 {
   static const char *const names[] = {"torch.strided", "torch.sparse_coo", "torch.sparse_csr"};
@@ -348,8 +348,7 @@ static rush_tensor *tensor_part(unpickler *u, const pickle_node *n, const char *
   return v.as.tensor;
 }
 
-/* Where no data is read, there are no elements either: sizes, dtype and layout are what is asked.
- * */
+/* Make a sparse tensor without data, which has no elements either: only sizes, dtype and layout. */
 static rush_status without_data(unpickler *u, sparse_parts *p, int n_dims, const int64_t *sizes,
                                 rush_tensor **out)
 {
@@ -376,9 +375,9 @@ static rush_status without_data(unpickler *u, sparse_parts *p, int n_dims, const
   return sparse_new_checked(cx, p, n_dims, sizes, out);
 }
 
-/* _rebuild_sparse_tensor in archives of programs: (layout, sizes, requires_grad, indices, values,
- * hooks); in files of torch.save: (layout, (indices, values, sizes[, is_coalesced])).  Compressed
- * rows have two tensors of indices. */
+/* Read _rebuild_sparse_tensor; in archives of programs: (layout, sizes, requires_grad, indices,
+ * values, hooks); in files of torch.save: (layout, (indices, values, sizes[, is_coalesced])).
+ * Compressed rows have two tensors of indices. */
 static rush_value rebuild_sparse(unpickler *u, const pickle_node *n)
 {
   const pickle_seq *a = pickle_need_tuple(u->s, u->p, n->as.object->args, "sparse tensor");
@@ -412,7 +411,7 @@ static rush_value rebuild_sparse(unpickler *u, const pickle_node *n)
   return value_tensor_steal(t);
 }
 
-/* torch.nn.Parameter: (data, requires_grad, hooks). */
+/* Read torch.nn.Parameter: (data, requires_grad, hooks). */
 static rush_value rebuild_parameter(unpickler *u, const pickle_node *n)
 {
   const pickle_seq *a = pickle_need_tuple(u->s, u->p, n->as.object->args, "parameter");
@@ -459,14 +458,14 @@ static void set_undecided(heap *h, bool undecided)
   h->flags = (uint8_t)(undecided ? h->flags | VALUE_UNDECIDED : h->flags & ~VALUE_UNDECIDED);
 }
 
-/* Of plain data, which no class declares: the items say. */
+/* Infer the type of plain data, which no class declares, from the items. */
 static const type *inferred_type(unpickler *u, const rush_value *items, size_t n,
                                  type_kind otherwise, bool *undecided)
 {
   return session_type(u->s, type_of_items(u->types, items, n, otherwise, undecided));
 }
 
-/* `elem` NULL: the pickle does not say. */
+/* Make a list; `elem` NULL: the pickle does not specify it. */
 static rush_value make_list(unpickler *u, const pickle_seq *seq, const type *elem)
 {
   rush_list *l;
@@ -505,7 +504,7 @@ static rush_value make_tuple(unpickler *u, const pickle_seq *seq, const type *na
   return v;
 }
 
-/* Of plain data: as inferred_type, over all keys and values. */
+/* Infer the types of a plain dict, as inferred_type does, over all keys and values. */
 static void infer_dict(unpickler *u, rush_dict *d)
 {
   rush_value *kv = session_array(u->s, rush_value, 2 * d->n + 1);
@@ -553,10 +552,10 @@ static bool type_fits_items(const type *t, const rush_tuple *v)
 
 /* -- Types of containers that did not say theirs ----------------------------------------------- */
 
-/* A pickle of a list rarely says the element type.  The first place that holds a container decides
- * it, once: a later place of another element type then refuses the value (type_contains_value).
- * What is decided is never undone, so code that already holds the value (a __setstate__ method) can
- * rely on it. */
+/* A pickle of a list rarely specifies the element type.  The first typed position that holds a
+ * container decides it, once: a later position of another element type then refuses the value
+ * (type_contains_value). A decision is never undone, so code that already holds the value (a
+ * __setstate__ method) can rely on it. */
 
 static const type *elem_of(const type *t, uint32_t i)
 {
@@ -644,7 +643,7 @@ static rush_value make_custom(unpickler *u, const pickle_node *n, const custom_c
   return v;
 }
 
-/* State is a dict of attributes: into the slots, each as its declared type. */
+/* Set attributes from a dict, each converted to its declared type. */
 static void set_attributes(unpickler *u, const pickle_node *n, rush_object *o)
 {
   const pickle_seq *pairs = pickle_need_dict(u->s, u->p, n->as.object->state, "attributes");
@@ -722,7 +721,7 @@ static rush_value make_named_tuple(unpickler *u, const pickle_node *n, const typ
   return v;
 }
 
-/* A call of a script name: an enum on its value, a NamedTuple on its fields. */
+/* Call a script name: an enum with its value, a NamedTuple with its fields. */
 static rush_value call_script_name(unpickler *u, const pickle_node *n)
 {
   const pickle_node *args = n->as.object->args;
@@ -778,7 +777,7 @@ static rush_value restore_type_tag(unpickler *u, const pickle_node *n)
   return v;
 }
 
-/* PyTorch 1.0 to 1.3 wrote instances of these classes with their content as state. */
+/* True for the classes whose instances PyTorch 1.0 to 1.3 wrote with their content as state. */
 static bool is_legacy_class(const pickle_node *c, const char *name)
 {
   return pickle_is_global(c, "__main__", name) || pickle_is_global(c, "torch.jit._pickle", name);
@@ -798,7 +797,8 @@ static rush_value tensor_from_id(unpickler *u, const pickle_node *n)
 
 static rush_value call_node(unpickler *u, const pickle_node *n);
 
-/* (function, class, arguments, state): a tensor with attributes of its own, which are dropped. */
+/* Read (function, class, arguments, state): a tensor with attributes of its own, which are
+ * dropped. */
 static rush_value rebuild_from_type(unpickler *u, const pickle_node *n)
 {
   const pickle_seq *a = pickle_need_tuple(u->s, u->p, n->as.object->args, "tensor");
@@ -815,8 +815,8 @@ static rush_value rebuild_from_type(unpickler *u, const pickle_node *n)
   return call_node(u, call);
 }
 
-/* An instance of an unknown class as data: its attributes that are not None (a dataclass), its
- * pairs (a defaultdict), its items (a deque), or its arguments (a named tuple). */
+/* Convert an instance of an unknown class to data: its attributes that are not None (a dataclass),
+ * its pairs (a defaultdict), its items (a deque), or its arguments (a named tuple). */
 static rush_value take_instance(unpickler *u, const pickle_node *n)
 {
   const pickle_object *o = n->as.object;
@@ -838,7 +838,8 @@ static rush_value take_instance(unpickler *u, const pickle_node *n)
   return make_dict(u, &set);
 }
 
-/* Like node_value's, the result is the session's, or the program's (enums). */
+/* Convert a call.  As for node_value, the result belongs to the session, or to the program
+ * (enums). */
 static rush_value call_node(unpickler *u, const pickle_node *n)
 {
   const pickle_node *c = n->as.object->callable;
@@ -888,7 +889,7 @@ static rush_value call_node(unpickler *u, const pickle_node *n)
               c->as.global.name.p);
 }
 
-/* A name by itself: a dtype, or a class of ours used as a value. */
+/* Convert a name by itself: a dtype, or one of our classes used as a value. */
 static rush_value global_value(unpickler *u, const pickle_node *n)
 {
   if (str_is(n->as.global.module, "torch"))
@@ -946,7 +947,8 @@ static rush_value make_value(unpickler *u, const pickle_node *n)
   return v;
 }
 
-/* Borrowed from the session; each node is made once, so that sharing is kept. */
+/* Convert a node; borrowed from the session.  Each node is converted once, so that sharing is
+ * kept. */
 static rush_value node_value(unpickler *u, const pickle_node *n)
 {
   if (u->done[n->id].tag != RUSH_TAG_UNSET)

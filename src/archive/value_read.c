@@ -1,8 +1,8 @@
-/* archive/value_read.c -- files of plain data as values: npy, npz, safetensors, torch.save
+/* archive/value_read.c -- reads files of plain data: npy, npz, safetensors, torch.save
  * (value_write.c writes them).
  *
- * Tensors stay in the mapped file where their bytes are aligned and in the machine's order: opening
- * costs the header only. */
+ * Tensors remain in the mapped file if their bytes are aligned and in the machine's order: opening
+ * then costs only the header. */
 #include "archive/open.h"
 #include "archive/saved.h"
 #include "archive/torchscript.h"
@@ -18,7 +18,7 @@ static void unmap(void *user, void *data)
 }
 static void unref_storage(void *st) { storage_release(st); }
 
-/* A tensor on bytes of the mapping, copied where they are not aligned. */
+/* Make a tensor on bytes of the mapping, copied if they are not aligned. */
 static rush_value tensor_at(session *s, mapping *map, size_t offset, size_t n_bytes, int dtype,
                             int n_dims, const int64_t *sizes, bool fortran, bool swapped)
 {
@@ -64,7 +64,7 @@ static rush_value load_npy(session *s, mapping *map)
                    h.fortran_order, h.big_endian);
 }
 
-/* Does every record hold an array?  Then it is numpy's. */
+/* True if every record is an array: then numpy wrote the file. */
 static bool npz_looks_like(const zip_archive *z)
 {
   for (uint32_t i = 0; i < z->n_entries; i++) {
@@ -77,7 +77,7 @@ static bool npz_looks_like(const zip_archive *z)
 
 static void release_mapping(void *owner) { mapping_release(owner); }
 
-/* A dict of the arrays, without ".npy". */
+/* Load a dict of the arrays, without ".npy". */
 static rush_value load_npz(session *s, const zip_archive *z)
 {
   rush_dict *d;
@@ -121,7 +121,8 @@ static rush_value load_safetensors(session *s, mapping *map)
   return v;
 }
 
-/* Pickles are gone through more than once: a copy when the file may change. */
+/* Return a mapping that cannot change: pickles are read more than once, so a file that may change
+ * is copied. */
 static mapping *unchanging(session *s, mapping *map)
 {
   mapping *copy;

@@ -1,9 +1,9 @@
-/* archive/value_write.c -- values as files of plain data: npy, npz, safetensors, torch.save.
+/* archive/value_write.c -- writes values as files of plain data: npy, npz, safetensors, torch.save.
  *
- * The path's end names the format, as it does for the tools that read them.  All four are written
- * so that numpy, safetensors and torch.load(weights_only=True) open them: lists and dicts are plain
- * pickles without TorchScript's types. Cost: tensors that are not contiguous are copied, one at a
- * time. */
+ * The path's suffix determines the format, as for the tools that read them.  All four are written
+ * so that numpy, safetensors and torch.load(weights_only=True) can open them: lists and dicts are
+ * plain pickles without TorchScript's types. Cost: tensors that are not contiguous are copied, one
+ * at a time. */
 #include "archive/open.h"
 #include "archive/pickler.h"
 #include "archive/unpickle.h"
@@ -42,7 +42,8 @@ static void put_one(session *s, const value_job *job, put_tensor *put, void *to,
   put(s, to, name, dense);
 }
 
-/* Every tensor of a dict by its key, of a list or tuple by its number, or the only one. */
+/* Call `put` for every tensor of a dict by its key, of a list or tuple by its number, or for the
+ * only one. */
 static void each_tensor(session *s, const value_job *job, const char *only, put_tensor *put,
                         void *to)
 {
@@ -71,22 +72,19 @@ static size_t data_bytes(const rush_tensor *t) { return (size_t)t->n_elems * ten
 
 /* -- numpy ------------------------------------------------------------------------------------- */
 
+/* The kind and bytes of numpy's type, without the byte order; or NULL. */
 static const char *numpy_type(int dtype)
 {
-  static const struct { int dtype; const char *descr;
-  } types[] = {{RUSH_BOOL, "|b1"},      {RUSH_UINT8, "|u1"},      {RUSH_INT8, "|i1"},
-               {RUSH_INT16, "<i2"},     {RUSH_INT32, "<i4"},      {RUSH_INT64, "<i8"},
-               {RUSH_UINT16, "<u2"},    {RUSH_UINT32, "<u4"},     {RUSH_UINT64, "<u8"},
-               {RUSH_FLOAT16, "<f2"},   {RUSH_FLOAT32, "<f4"},    {RUSH_FLOAT64, "<f8"},
-               {RUSH_COMPLEX64, "<c8"}, {RUSH_COMPLEX128, "<c16"}};
+  static const char *const types[N_DTYPES] = {
+#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, numpy, ...) [number] = numpy,
+#include "base/dtypes.def"
+  };
 
-  for (size_t i = 0; i < COUNT_OF(types); i++)
-    if (types[i].dtype == dtype)
-      return types[i].descr;
-  return NULL;
+  return types[dtype];
 }
 
-/* Version 1.0: magic, length, a dict padded with spaces to a multiple of 64, and the elements. */
+/* Return the header, version 1.0: magic, length, a dict padded with spaces to a multiple of 64, and
+ * the elements. */
 static str npy_header_of(session *s, const rush_tensor *t)
 {
   const char *descr = numpy_type(t->dtype);
@@ -97,8 +95,8 @@ static str npy_header_of(session *s, const rush_tensor *t)
       s, RUSH_EARGUMENT, "TypeError", NULL,
       "numpy has no %s: convert the tensor first (float()), or write .safetensors or .pt",
       dtype_name(t->dtype));
-  text_printf(out, "\x93NUMPY%c%c%c%c{'descr': '%s', 'fortran_order': False, 'shape': (", 1, 1, 1,
-              1, descr);
+  text_printf(out, "\x93NUMPY%c%c%c%c{'descr': '%c%s', 'fortran_order': False, 'shape': (", 1, 1, 1,
+              1, tensor_item_bytes(t) == 1 ? '|' : '<', descr);
   for (int i = 0; i < t->n_dims; i++)
     text_printf(out, "%s%lld", i ? ", " : "", (long long)t->sizes[i]);
   text_puts(out, t->n_dims == 1 ? ",), }" : "), }");
@@ -143,19 +141,13 @@ typedef struct safetensors_out {
 
 static const char *safetensors_type(int dtype)
 {
-  static const struct { int dtype; const char *name;
-  } types[] = {
-    {RUSH_BOOL, "BOOL"},          {RUSH_UINT8, "U8"},      {RUSH_INT8, "I8"},
-    {RUSH_INT16, "I16"},          {RUSH_UINT16, "U16"},    {RUSH_INT32, "I32"},
-    {RUSH_UINT32, "U32"},         {RUSH_INT64, "I64"},     {RUSH_UINT64, "U64"},
-    {RUSH_FLOAT16, "F16"},        {RUSH_BFLOAT16, "BF16"}, {RUSH_FLOAT32, "F32"},
-    {RUSH_FLOAT64, "F64"},        {RUSH_COMPLEX64, "C64"}, {RUSH_FLOAT8_E4M3FN, "F8_E4M3"},
-    {RUSH_FLOAT8_E5M2, "F8_E5M2"}};
+  static const char *const types[N_DTYPES] = {
+#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, numpy, safetensors, ...) \
+  [number] = safetensors,
+#include "base/dtypes.def"
+  };
 
-  for (size_t i = 0; i < COUNT_OF(types); i++)
-    if (types[i].dtype == dtype)
-      return types[i].name;
-  return NULL;
+  return types[dtype];
 }
 
 static void put_json_text(text_buf *out, const char *text)

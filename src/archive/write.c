@@ -1,8 +1,7 @@
-/* archive/write.c -- writes TorchScript archives (write.h has the layout). The object is pickled
- * first, which finds the classes it uses; code is printed for those, with the constants and debug
- * records it refers to. Records are written in a fixed order and with fixed names, so that equal
- * modules give equal bytes. Memory: the pickles and texts; tensors are written from where they are.
- */
+/* archive/write.c -- writes TorchScript archives (write.h). The object is pickled first, which
+ * finds the classes it uses; code is printed for those, with the constants and debug records it
+ * refers to. Records are written in a fixed order and with fixed names, so that equal modules give
+ * equal bytes. Memory: the pickles and texts; tensors are written directly from their memory. */
 #include "archive/write.h"
 
 #include "archive/debug_write.h"
@@ -27,7 +26,7 @@ typedef struct archive_writer {
 
 /* -- Code -------------------------------------------------------------------------------------- */
 
-/* The record for what is named so: __torch__.a.b.C is defined in code/__torch__/a/b.py. */
+/* Return the record for a name: __torch__.a.b.C is defined in code/__torch__/a/b.py. */
 static script_text *file_of(archive_writer *a, const char *qualified)
 {
   const char *dot = strrchr(qualified, '.');
@@ -100,7 +99,7 @@ static void write_pickle(archive_writer *a, pickler *p, const char *name)
   zip_write(a->zip, session_printf(a->s, "%s.pkl", name), bytes.p, bytes.len);
 }
 
-/* A module without state: `training` is all that PyTorch's own function modules have. */
+/* Write a module without state: PyTorch's own function modules have only `training`. */
 static void put_unit(archive_writer *a, pickler *p)
 {
   const char *dot = strrchr(a->unit_name, '.');
@@ -132,7 +131,7 @@ static void write_constants(archive_writer *a)
 
 /* -- All --------------------------------------------------------------------------------------- */
 
-/* The functions of a text are the methods of a class without attributes. */
+/* Find the functions of a text, which are the methods of a class without attributes. */
 static void find_unit(archive_writer *a, rush_value object)
 {
   const type *t = object.as.object->type;
@@ -157,13 +156,15 @@ static void find_unit(archive_writer *a, rush_value object)
   a->only = a->to->method ? a->to->method : c->n_methods == 1 ? c->methods[0]->name : NULL;
   const char *rest =
     t->name + strspn(t->name, "._abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
-  bool taken = a->only || *rest || strncmp(t->name, "__torch__.", 10) != 0 ||
-               (t->name[10] >= '0' && t->name[10] <= '9') || t->name[10] == 0 ||
+  static const char package[] = "__torch__.";
+  const bool is_ours = strncmp(t->name, package, sizeof package - 1) == 0;
+  const char first = is_ours ? t->name[sizeof package - 1] : 0;
+  bool taken = a->only || *rest || first == 0 || (first >= '0' && first <= '9') ||
                program_find_function(c->program, str_of(t->name));
   a->unit_name = taken ? "__torch__.PlaceholderModule" : t->name;
 }
 
-/* As PyTorch names it: the file's name up to its first dot. */
+/* Return PyTorch's name for the root: the file's name up to its first dot. */
 static const char *root_name(session *s, const archive_target *to)
 {
   if (to->root || !to->path)

@@ -1,7 +1,7 @@
-/* autograd/absent.c -- in the place of gradients, in builds without them (-Dautograd=false).
+/* autograd/absent.c -- replaces gradients in builds without them (-Dautograd=false).
  *
- * Calls that would record, and questions for gradients, fail by name; programs that do neither run
- * as they do elsewhere. */
+ * Calls that would record, and requests for gradients, fail with a message that names the option;
+ * programs that do neither run as in other builds. */
 #include "autograd/backward.h"
 
 #define WITHOUT "this library was built without gradients (-Dautograd=false)"

@@ -1,7 +1,7 @@
-/* autograd/ask.c -- operators by which a program asks for gradients: torch.autograd.grad,
+/* autograd/ask.c -- operators by which a program requests gradients: torch.autograd.grad,
  * backward(), .grad, retain_grad(). They are found by name in a table and work only in a recorded
- * call; each reads its arguments into a request and runs autograd/backward.c. Gradients of leaves
- * that belong to a host (torch's parameters) go to the host. */
+ * call; each turns its arguments into a request and runs autograd/backward.c. Gradients of leaves
+ * that belong to a host (torch's parameters) are passed to the host. */
 #include "autograd/backward.h"
 
 static bool is_undefined(rush_value v) { return v.tag != RUSH_TAG_TENSOR || !v.as.tensor; }
@@ -27,7 +27,7 @@ static rush_status check_outputs(call_ctx *cx, const rush_value *outputs, size_t
   return RUSH_OK;
 }
 
-/* Values (of Tensor[] or one) as tensors. */
+/* Convert values (Tensor[] or one Tensor) to tensors. */
 static void tensors_of(const rush_value *values, size_t n, rush_tensor **row)
 {
   for (size_t i = 0; i < n; i++)
@@ -41,7 +41,7 @@ typedef struct asked {
   bool create_graph, retain_graph;
 } asked;
 
-/* results[n_inputs], new; None for what is not used. */
+/* Compute results[n_inputs], new; None for unused inputs. */
 static rush_status run_asked(call_ctx *cx, const asked *a, rush_value *results)
 {
   const size_t n = 2 * a->n_outputs + a->n_inputs;
@@ -79,7 +79,7 @@ static void set_list(const rush_call *c, uint32_t arg, const rush_value **values
   *n = l ? l->n : 0;
 }
 
-/* retain_graph, create_graph from argument `first` on. */
+/* Read retain_graph and create_graph from argument `first` on. */
 static void set_flags(const rush_call *c, uint32_t first, asked *a)
 {
   a->create_graph = call_bool(c, first + 1);
@@ -114,7 +114,7 @@ static rush_status ask_grad(rush_call *c)
   return st;
 }
 
-/* Arguments: self, gradient, retain_graph, create_graph; both may be lists. */
+/* Run backward; arguments: self, gradient, retain_graph, create_graph; both may be lists. */
 static rush_status ask_backward(rush_call *c)
 {
   asked a = {

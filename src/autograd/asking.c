@@ -1,14 +1,14 @@
-/* autograd/asking.c -- which programs ask for gradients themselves.
+/* autograd/asking.c -- decides which programs use gradients themselves.
  *
- * The functions that one may call are searched once, depth first, and the answer is kept in the
- * function.  A call of an interface's method may be of any method of that name.  Recording every
- * call instead was rejected: calls that record run operator by operator. */
+ * The functions that one may call are searched once, depth first, and the answer is stored in the
+ * function.  A call of an interface's method may be of any method of that name.  Rejected:
+ * recording every call, since calls that record run operator by operator. */
 #include "autograd/record.h"
 #include "base/lock.h"
 #include "ir/program.h"
 
-/* True if only a call that records can answer the operator; .grad and retains_grad can be read in
- * any. */
+/* True if only a recording call can run the operator; .grad and retains_grad can be read in any
+ * call. */
 static bool needs_records(const op *o)
 {
   static const char *const names[] = {"aten::grad", "aten::backward", "aten::retain_grad"};
@@ -30,7 +30,7 @@ typedef struct search { /* of all functions that one may call */
 
 static void search_function(search *q, function *f);
 
-/* What an interface's method may be: every method of that name. */
+/* Search every method of that name, for a call of an interface's method. */
 static void search_methods(search *q, const program *p, const char *name)
 {
   for (const class_info *ci = p->all_classes; ci && !q->found; ci = ci->next)
@@ -81,9 +81,9 @@ static void search_program(session *s, void *arg)
   search_function(q, q->first);
 }
 
-bool function_asks_gradients(call_ctx *cx, function *f)
+bool function_uses_gradients(call_ctx *cx, function *f)
 {
-  uint8_t seen = atomic_load_explicit(&f->asks_gradients, memory_order_acquire);
+  uint8_t seen = atomic_load_explicit(&f->uses_gradients, memory_order_acquire);
 
   if (seen == NOT_LOOKED_AT) {
     call_ctx quiet = *cx;
@@ -94,7 +94,7 @@ bool function_asks_gradients(call_ctx *cx, function *f)
     if (st == RUSH_ELIMIT || st == RUSH_ECANCELLED || st == RUSH_ENOMEM)
       return false; /* the call will say so; the next one looks again */
     seen = q.found ? ASKS : ASKS_NOT; /* what cannot be compiled cannot ask */
-    atomic_store_explicit(&f->asks_gradients, seen, memory_order_release);
+    atomic_store_explicit(&f->uses_gradients, seen, memory_order_release);
   }
   return seen == ASKS;
 }
@@ -116,5 +116,5 @@ static void forget(rush_value v, int depth)
     forget(e->value, depth - 1);
 }
 
-/* Containers deeper than that are the program's own affair: their tensors keep what they are. */
+/* Containers nested deeper than this are left alone: their tensors keep their history. */
 void autograd_forget(rush_value v) { forget(v, 8); }

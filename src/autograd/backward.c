@@ -1,8 +1,8 @@
-/* autograd/backward.c -- runs gradients (backward.h): a depth-first walk finds the records between
- * outputs and inputs, a count of waiting gradients orders them, and each record's formulas run when
- * its count reaches zero (Kahn's topological order). The walk has its own stack and a hash table
- * from records to nodes, since graphs may be a million records deep and several runs must not write
- * into shared records. Cost: O(records + edges) and the formulas. */
+/* autograd/backward.c -- computes gradients (backward.h): a depth-first walk finds the records
+ * between outputs and inputs, a count of missing contributions orders them, and each record's
+ * formulas run when its count reaches zero (Kahn's topological order). The walk has its own stack
+ * and a hash table from records to nodes, since graphs may be a million records deep and several
+ * runs must not write into shared records. Cost: O(records + edges) and the formulas. */
 #include "autograd/backward.h"
 
 #include "ops/table/table.h"
@@ -94,7 +94,7 @@ static rush_status push(walk *w, uint32_t i)
   return RUSH_OK;
 }
 
-/* A record that is new to the walk is looked at next. */
+/* Push a record if it is new to the walk. */
 static rush_status enter(walk *w, grad_record *r)
 {
   if (find_record(w, r))
@@ -116,7 +116,7 @@ static bool is_wanted(const walk *w, const grad_record *r)
   return false;
 }
 
-/* Everything that `from` leads to.  A node's walk ends after those of the nodes behind it. */
+/* Visit everything that `from` leads to.  A node is finished after the nodes it leads to. */
 static rush_status walk_from(walk *w, grad_record *from)
 {
   TRY(enter(w, from));
@@ -156,7 +156,7 @@ static void count_waiting(walk *w)
 
 static bool is_defined_tensor(rush_value v) { return v.tag == RUSH_TAG_TENSOR && v.as.tensor; }
 
-/* `grad` (stolen) is one more part of a node's gradient. */
+/* Add `grad` (stolen) to a node's gradient. */
 static rush_status add_steal(walk *w, node *n, uint32_t result, rush_value grad)
 {
   if (!n->grads && !(n->grads = mem_alloc_zero(w->cx->ctx, n->r->n_made * sizeof *n->grads))) {
@@ -215,7 +215,7 @@ static rush_status modified(call_ctx *cx, const rush_tensor *t, uint32_t version
     (unsigned)atomic_load_explicit(&t->st->version, memory_order_relaxed), (unsigned)version);
 }
 
-/* A saved tensor: as it was, with its record where the run is recorded itself. */
+/* Unpack a saved tensor: as it was, with its record if the run is recorded itself. */
 static rush_status unpack_tensor(walk *w, const grad_record *r, rush_value saved,
                                  const grad_tensor *of, grad_edge e, rush_value *out)
 {
@@ -271,7 +271,7 @@ static rush_status unpack_saved(walk *w, grad_record *r, bool is_result, uint32_
   return st;
 }
 
-/* The gradient of result i: zeros for what never came. */
+/* Get the gradient of result i: zeros if there were no contributions. */
 static rush_status result_grad(walk *w, const node *n, uint32_t i, rush_value *out)
 {
   const grad_slot *s = &n->r->results[i];
@@ -324,7 +324,7 @@ static rush_status arg_sizes(walk *w, const grad_record *r, uint32_t i, rush_val
 
 /* -- Running a record -------------------------------------------------------------------------- */
 
-/* Will the gradient of the formula's input i be used? */
+/* True if the gradient of the formula's input i will be used. */
 static bool is_used(const walk *w, const grad_record *r, const op_gradient *g, uint32_t i)
 {
   const grad_slot *s = &r->args[g->input[i]];
@@ -360,7 +360,7 @@ static rush_status taken(walk *w, const node *n, const op_gradient *g, gradient_
   return needs(w, n->r, g, out);
 }
 
-/* One tensor's part of a formula's result, on its way. */
+/* Pass one tensor's part of a formula's result on to its record. */
 static rush_status deliver(walk *w, const grad_tensor *of, rush_value made)
 {
   node *to = of->edge.to ? find_record(w, of->edge.to) : NULL;
@@ -438,8 +438,8 @@ static rush_status run_record(walk *w, const node *n)
   return RUSH_OK;
 }
 
-/* `part` is added to a gradient that is kept, in place or not; what is kept shares no memory with
- * other gradients. */
+/* Add `part` to a gradient that is kept, in place or not; a kept gradient shares no memory with
+ * others. */
 static rush_status keep_gradient(walk *w, rush_tensor **grad, rush_value part, bool in_place)
 {
   rush_value args[2] = {{.tag = RUSH_TAG_TENSOR, .as.tensor = *grad}, part}, sum;
@@ -452,7 +452,7 @@ static rush_status keep_gradient(walk *w, rush_tensor **grad, rush_value part, b
   return RUSH_OK;
 }
 
-/* A leaf's gradient is added to what it has, or goes to the host. */
+/* Add a leaf's gradient to the one it has, or pass it to the host. */
 static rush_status accumulate(walk *w, const node *n)
 {
   grad_meta *m = grad_meta_find(n->r->leaf);
@@ -481,7 +481,7 @@ static void capture(const walk *w, const node *n, rush_value *results)
       results[i] = value_retain(n->grads[w->wanted[i].result]);
 }
 
-/* Nodes whose gradients all came wait on the stack. */
+/* Run the nodes on the stack, whose gradients are complete. */
 static rush_status run_all(walk *w, rush_value *results)
 {
   for (uint32_t i = 0; i < w->n; i++)
@@ -556,7 +556,8 @@ static rush_status start(walk *w, const grad_request *q)
   return RUSH_OK;
 }
 
-/* An input that was a leaf is meant as that, whatever was written to it since. */
+/* Find the edges of inputs.  An input that was a leaf counts as that leaf, whatever was written to
+ * it since. */
 static rush_status input_edges(call_ctx *cx, const grad_request *q, grad_edge *wanted)
 {
   for (size_t i = 0; i < q->n_inputs; i++) {

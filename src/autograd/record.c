@@ -1,7 +1,8 @@
-/* autograd/record.c -- gradient records and what tensors keep of them: edges, leaves, saved
- * arguments, shapes, versions. Saved tensors are new headers without a record, so that no reference
- * cycle arises. Leaves are found again through a weak pointer under the context's lock, because
- * parameters are shared by threads. Releasing keeps a list of dead records instead of recursing. */
+/* autograd/record.c -- gradient records and the data that tensors keep for them: edges, leaves,
+ * saved arguments, shapes, versions. Saved tensors are new headers without a record, so that no
+ * reference cycle arises. Leaves are found again through a weak pointer under the context's lock,
+ * because parameters are shared by threads. Releasing keeps a list of dead records instead of
+ * recursing. */
 #include "autograd/record.h"
 
 #include "base/threads.h"
@@ -32,7 +33,7 @@ static void meta_destroy(void *p)
   mem_free(m->ctx, m, sizeof *m);
 }
 
-/* Under the context's lock: parameters are shared by threads. */
+/* Make the meta under the context's lock: parameters are shared by threads. */
 static rush_status meta_make(call_ctx *cx, rush_tensor *t, grad_meta **out)
 {
   context *c = t->h.ctx;
@@ -75,7 +76,7 @@ bool grad_is_recorded(const rush_tensor *t)
   return m && (t->h.flags & both) == both && m->edge.to;
 }
 
-/* Unless it is being freed. */
+/* Retain a record unless it is being freed. */
 static grad_record *retain_living(grad_record *r)
 {
   uint32_t n = r ? atomic_load_explicit(&r->refs, memory_order_relaxed) : 0;
@@ -84,7 +85,8 @@ static grad_record *retain_living(grad_record *r)
   return n ? r : NULL;
 }
 
-/* Under the context's lock: of a leaf whose record has gone meanwhile another is made. */
+/* Retain a leaf's record under the context's lock; if the record was freed meanwhile, make
+ * another. */
 static rush_status retain_leaf(call_ctx *cx, rush_tensor *t, grad_meta *m, grad_record **out)
 {
   if ((*out = retain_living(m->leaf)) != NULL)
@@ -247,8 +249,7 @@ static bool drop(grad_record *r)
   return r && atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) == 1;
 }
 
-/* Those that nothing holds any more wait in a list: a chain of a million records is no recursion.
- * */
+/* Dead records are put in a list: a chain of a million records must not recurse. */
 void grad_record_release(grad_record *r)
 {
   grad_record *dead = drop(r) ? r : NULL;
@@ -271,7 +272,7 @@ void grad_record_release(grad_record *r)
   }
 }
 
-/* True if the input i of formula g has an edge to a record. */
+/* True if input i of formula g has an edge to a record. */
 static bool is_wanted(const grad_record *r, const op_gradient *g, uint32_t i)
 {
   const grad_slot *s = &r->args[g->input[i]];
@@ -301,7 +302,7 @@ static rush_tensor *slot_tensor(const grad_slot *s, rush_value v, uint32_t k)
   return tensor_in(s->kind == GRAD_LIST ? v.as.list->items[k] : v);
 }
 
-/* Slots, and room for the tensors. */
+/* Make slots, and room for the tensors. */
 static rush_status make_slots(call_ctx *cx, const rush_value *values, uint32_t n, grad_slot **slots,
                               grad_tensor **tensors, uint32_t *n_tensors)
 {
@@ -337,7 +338,7 @@ static rush_status set_shapes(call_ctx *cx, const grad_slot *s, const rush_value
   return RUSH_OK;
 }
 
-/* A header of its own, without a record: that would be a cycle. */
+/* Save a tensor as a separate header, without a record, which would be a cycle. */
 static rush_status save_tensor(call_ctx *cx, rush_tensor *t, bool copy, grad_tensor *of,
                                rush_value *out)
 {
@@ -357,7 +358,7 @@ static rush_status save_tensor(call_ctx *cx, rush_tensor *t, bool copy, grad_ten
   return RUSH_OK;
 }
 
-/* A list that the program may change is copied. */
+/* Save a list; one that the program may change is copied. */
 static rush_status save_list(call_ctx *cx, const rush_list *from, grad_tensor *tensors, bool copy,
                              rush_value *out)
 {
@@ -457,8 +458,8 @@ static uint32_t version_of(rush_value v)
            : 0;
 }
 
-/* What the operator itself wrote, though its schema does not say so (running statistics), is no
- * later write. */
+/* Accept writes by the operator itself that its schema does not declare (running statistics): they
+ * are not later writes. */
 static void settle_versions(grad_record *r)
 {
   for (uint32_t i = 0; i < r->n_args; i++)

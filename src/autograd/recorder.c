@@ -1,8 +1,8 @@
-/* autograd/recorder.c -- what happens to an operator's call while gradients are recorded. There are
- * three ways: with formulas, the kernel runs unrecorded and one record is made; with a body, the
- * body runs recorded; with neither, what the kernel calls is recorded. In-place and out= variants
- * are expressed in the arguments of their base, whose formulas they use. It also tracks bases of
- * views, so that a write to a view reaches the base's gradient. */
+/* autograd/recorder.c -- an operator's call while gradients are recorded. There are three ways:
+ * with formulas, the kernel runs unrecorded and one record is made; with a body, the body runs
+ * recorded; with neither, what the kernel calls is recorded. In-place and out= variants are
+ * expressed in the arguments of their base, whose formulas they use. It also tracks bases of views,
+ * so that a write to a view reaches the base's gradient. */
 #include "autograd/record.h"
 #include "ops/call/registry.h"
 #include "ops/table/table.h"
@@ -14,7 +14,7 @@
 
 static const op *base_of(const op *o) { return o->base ? o->base : o; }
 
-/* Bits of the base's arguments that the call writes to. */
+/* Fill the base's arguments; returns the bits of those that the call writes to. */
 static uint64_t base_row(const rush_call *c, const op *base, rush_value *row)
 {
   uint64_t written = 0;
@@ -30,7 +30,7 @@ static uint64_t base_row(const rush_call *c, const op *base, rush_value *row)
   return written;
 }
 
-/* The base's results: the tensors that a variant wrote to stand for them. */
+/* Fill the base's results: the tensors that a variant wrote to. */
 static void base_results(const rush_call *c, const op *base, rush_value *row)
 {
   uint32_t k = 0;
@@ -69,8 +69,8 @@ static rush_tensor *viewed(const rush_call *c, const rush_tensor *t)
   return NULL;
 }
 
-/* A gradient comes from it only where a formula asks for one. */
-static bool is_asked(const op_gradients *g, uint32_t result)
+/* True if some formula uses the gradient of the result. */
+static bool is_needed(const op_gradients *g, uint32_t result)
 {
   for (uint32_t f = 0; f < g->n; f++)
     for (uint32_t i = 0; i < g->items[f].n_takes; i++)
@@ -112,7 +112,7 @@ static rush_status attach_all(const rush_call *c, grad_record *r, const rush_val
       rush_value v = s->kind == GRAD_LIST ? results[i].as.list->items[k] : results[i];
       if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor)
         continue;
-      if (!is_asked(r->formulas, i))
+      if (!is_needed(r->formulas, i))
         no_grad(c, v.as.tensor);
       else
         TRY(attach(c, r, v.as.tensor, s->first + k));
@@ -139,7 +139,8 @@ static rush_status unrecorded(rush_call *c)
   return st;
 }
 
-/* What is promised not to be a view (unsafe_chunk) is written to as if it were none. */
+/* Detach results that are documented as not being views (unsafe_chunk): writes treat them as if
+ * they were none. */
 static rush_status separate(rush_call *c)
 {
   rush_list *l =
@@ -189,7 +190,7 @@ static rush_status by_formulas(rush_call *c, const op *base, const op_gradients 
   return st;
 }
 
-/* An in-place operator whose base is differentiated through its body: the base, and a copy. */
+/* Run an in-place operator whose base is differentiated through its body: the base, and a copy. */
 static rush_status by_base(rush_call *c)
 {
   const op *base = c->op->base;
@@ -217,7 +218,7 @@ static rush_status by_base(rush_call *c)
   return st;
 }
 
-/* A view that is made in place (t_, squeeze_) has the formulas of the one that is not. */
+/* Return the out-of-place version of a view made in place (t_, squeeze_), whose formulas it has. */
 static const op *viewing(const op *o)
 {
   str name = str_of(o->schema->name);
@@ -229,8 +230,8 @@ static const op *viewing(const op *o)
 
 static bool has_body(const op *o) { return o->row && o->row->body; }
 
-/* Neither a formula nor a body: what its kernel calls is recorded.  What comes out without a record
- * has no derivative. */
+/* Run an operator with neither formula nor body: what its kernel calls is recorded.  A result
+ * without a record has no derivative. */
 static rush_status by_kernel(rush_call *c)
 {
   TRY(call_dispatch(c));
@@ -263,7 +264,7 @@ static rush_status by_kernel(rush_call *c)
   return RUSH_OK;
 }
 
-/* A write to a view of a leaf. */
+/* Check writes to views of leaves. */
 static rush_status check_bases(const rush_call *c)
 {
   for (uint32_t i = 0; i < c->n_args; i++) {

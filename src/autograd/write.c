@@ -16,8 +16,8 @@ rush_status grad_set_base(call_ctx *cx, rush_tensor *t, rush_tensor *from)
   return RUSH_OK;
 }
 
-/* A record of an operator that did not run: `made` stands for its result.  It keeps what it takes
- * for its geometry. */
+/* Make a record of an operator that did not run, with `made` as its result.  It keeps its
+ * arguments' geometry. */
 static rush_status record_of(call_ctx *cx, const char *name, const rush_value *args,
                              rush_tensor *made, grad_record **out)
 {
@@ -38,7 +38,7 @@ static rush_status record_of(call_ctx *cx, const char *name, const rush_value *a
   return st;
 }
 
-/* size, stride, offset of t */
+/* Compute size, stride and offset of t. */
 static rush_status geometry(call_ctx *cx, const rush_tensor *t, int64_t offset, rush_value out[3])
 {
   TRY(list_of_ints(cx, t->sizes, t->n_dims, &out[0]));
@@ -49,7 +49,7 @@ static rush_status geometry(call_ctx *cx, const rush_tensor *t, int64_t offset, 
   return st;
 }
 
-/* The base, whose elements stand in memory row by row, with the view's new elements. */
+/* Record the base, whose elements are row-major in memory, with the view's new elements. */
 static rush_status scattered(call_ctx *cx, rush_tensor *base, rush_tensor *view, grad_record **out)
 {
   rush_value args[5] = {{.tag = RUSH_TAG_TENSOR, .as.tensor = base},
@@ -61,7 +61,7 @@ static rush_status scattered(call_ctx *cx, rush_tensor *base, rush_tensor *view,
   return st;
 }
 
-/* Dimensions in the order of memory. */
+/* Sort dimensions by their order in memory. */
 static void sort_dims(const rush_tensor *t, int64_t *order)
 {
   for (int i = 0; i < t->n_dims; i++) {
@@ -72,7 +72,7 @@ static void sort_dims(const rush_tensor *t, int64_t *order)
   }
 }
 
-/* A record of from.permute(dims), whose result looks like `like`. */
+/* Record from.permute(dims), whose result has the geometry of `like`. */
 static rush_status permuted(call_ctx *cx, rush_tensor *from, const int64_t *dims, rush_tensor *like)
 {
   rush_value args[2] = {{.tag = RUSH_TAG_TENSOR, .as.tensor = from}};
@@ -84,7 +84,8 @@ static rush_status permuted(call_ctx *cx, rush_tensor *from, const int64_t *dims
   return grad_attach_steal(cx, like, (grad_edge){r, 0});
 }
 
-/* The same for a base in any order of dimensions: permuted, scattered into, permuted back. */
+/* Like scattered, for a base in any order of dimensions: permuted, scattered into, permuted
+ * back. */
 static rush_status scattered_in_order(call_ctx *cx, rush_tensor *base, rush_tensor *view)
 {
   int64_t order[TENSOR_MAX_DIMS], back[TENSOR_MAX_DIMS], sizes[TENSOR_MAX_DIMS],

@@ -1,3 +1,5 @@
+/* base/arena.c -- the bump allocator of arena.h: blocks that double from 4 KB to 256 KB in a list;
+ * a large request gets a block of its own, so that the current one is not abandoned. */
 #include "base/arena.h"
 
 #include <string.h>
@@ -13,8 +15,8 @@ struct arena_block {
 
 void arena_init(arena *a, context *c) { *a = (arena){.ctx = c}; }
 
-/* Blocks of these sizes come from the context's cache: a compilation takes megabytes, and as many
- * fresh pages from the system cost a third of its time. */
+/* True for block sizes that come from the context's cache: a compilation takes megabytes, and fresh
+ * pages from the system would cost a third of its time. */
 static bool is_cached(size_t size)
 {
   return size >= 16384 && size <= LARGEST_BLOCK && (size & (size - 1)) == 0;
@@ -38,7 +40,8 @@ static void block_free(context *c, arena_block *b, size_t size)
     mem_free(c, b, size);
 }
 
-/* What does not fit the current block: a block of its own when large, else the next block. */
+/* Allocate what does not fit into the current block: a large request gets its own block, else a new
+ * block begins. */
 void *arena_alloc_slow(arena *a, size_t n_bytes)
 {
   if (n_bytes > SIZE_MAX - 16)

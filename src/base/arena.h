@@ -1,7 +1,7 @@
-/* base/arena.h -- bump allocation, freed at once.
+/* base/arena.h -- a bump allocator; all memory is freed at once.
  *
- * Blocks grow from 4 KB to 256 KB.  Alignment 16.  arena_alloc returns NULL without memory: use it
- * through a session where that cannot happen, or check.  One thread at a time. */
+ * Blocks grow from 4 KB to 256 KB.  Alignment 16.  arena_alloc returns NULL if memory runs out:
+ * check, or allocate through a session, where that cannot happen.  One thread at a time. */
 #ifndef RUSH_BASE_ARENA_H
 #define RUSH_BASE_ARENA_H
 
@@ -17,7 +17,7 @@ typedef struct arena {
 
 void arena_init(arena *a, context *c);
 void *arena_alloc_slow(arena *a, size_t n_bytes) RUSH_CHECKED; /* in a new block; private */
-/* Not zeroed. */
+/* Allocate n_bytes, not zeroed. */
 RUSH_CHECKED static inline void *arena_alloc(arena *a, size_t n_bytes)
 {
   size_t n = n_bytes ? (n_bytes + 15) & ~(size_t)15 : 16;
@@ -27,6 +27,6 @@ RUSH_CHECKED static inline void *arena_alloc(arena *a, size_t n_bytes)
   a->used += n;
   return p;
 }
-void arena_free(arena *a);                                /* all blocks; the arena is empty again */
+void arena_free(arena *a); /* free all blocks; the arena is empty again */
 
 #endif

@@ -1,3 +1,4 @@
+/* base/clock.c -- clocks: CLOCK_MONOTONIC, and its coarse variant. */
 #include "base/clock.h"
 
 #include <time.h>

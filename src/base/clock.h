@@ -3,6 +3,6 @@
 #define RUSH_BASE_CLOCK_H
 #include <stdint.h>
 uint64_t clock_ns(void);
-/* The same to within a few milliseconds, several times cheaper. */
+/* Like clock_ns, exact to a few milliseconds and several times cheaper. */
 uint64_t clock_coarse_ns(void);
 #endif

@@ -1,4 +1,4 @@
-/* base/cmplx.h -- <complex.h> with CMPLX, which glibc gives to gcc only. */
+/* base/cmplx.h -- <complex.h> with CMPLX, which glibc defines only for gcc. */
 #ifndef RUSH_BASE_CMPLX_H
 #define RUSH_BASE_CMPLX_H
 

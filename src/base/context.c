@@ -1,7 +1,7 @@
 /* base/context.c -- contexts and call contexts: creation, the default context, slots of upper
- * layers, polling of deadlines and cancellation, stack room, and the functions that fail a call.
- * Polling looks at one flag and, with a deadline, at the clock; the host is asked rarely,
- * since that may take its lock. Slots are destroyed from the newest layer down. */
+ * layers, polling of deadlines and cancellation, stack limits, and the functions that fail a call.
+ * Polling tests one flag and, with a deadline, reads the clock; the host's callback is called
+ * rarely, since it may need the host's lock. Slots are destroyed from the newest layer down. */
 #include "base/context.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "base/host.h"
 
 #define DEFAULT_DEPTH 1000
-/* A call begins a few frames above call_ctx_init, and its later frames may lie above that one's. */
+/* A call begins a few frames above call_ctx_init, and its later frames may be above that one's. */
 #define ENTRY_SLACK 4096
 
 /* -- Context ----------------------------------------------------------------------------------- */
@@ -83,8 +83,8 @@ void context_release(context *c)
 {
   if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
     return;
-  /* Newest layer first: what a slot holds may refer to lower ones.  The kinds of values go last,
-   * for values are released until then. */
+  /* Newest layer first: an object in a slot may refer to lower layers.  The kinds of values are
+   * last, because values are released until then. */
   static const context_slot first[] = {SLOT_HOOKS, SLOT_PROGRAM, SLOT_REGISTRY, SLOT_TYPES,
                                        SLOT_GENERATOR};
   for (size_t i = 0; i < COUNT_OF(first); i++)
@@ -194,14 +194,14 @@ void context_warn(context *c, const char *text)
 
 /* -- Call context ------------------------------------------------------------------------------ */
 
-/* When this thread asks the host next, and how often it could have.  Of the library's per-thread
- * state. */
+/* The next time at which this thread calls the host's interrupt, and how often it polled.  Part of
+ * the library's per-thread state. */
 static _Thread_local struct {
   uint64_t at_ns; /* 0: not before LOOK_NS of the call went by */
   uint32_t polls;
 } look __attribute__((tls_model("initial-exec")));
 
-/* Field by field: gcc clears a literal of this size with `rep stos`, which takes longer than a
+/* Set field by field: gcc clears a literal of this size with `rep stos`, which takes longer than a
  * small operator. */
 void call_ctx_init(call_ctx *cx, context *c, rush_error *err)
 {
@@ -263,7 +263,7 @@ void context_set_interrupt(context *c, bool (*interrupt)(void *user), void *user
   UINT64_C(     \
     30000000) /* Ctrl-C is felt at once, and what asking costs (a lock of the host's) is not */
 
-/* Ask the host whether the call goes on, if it is time to. */
+/* Call the host's interrupt, if it is time to, and end the call if it returns true. */
 static void ask_host(const call_ctx *cx)
 {
   if (++look.polls & LOOK_POLLS)
@@ -342,8 +342,7 @@ uint32_t context_number(context *c, _Atomic uint32_t *number)
   return had;
 }
 
-/* Count `here` from a new entry if the call went on elsewhere than it began, and set the room below
- * it. */
+/* Count the stack from `here` if the call now runs on another stack, and set the room below it. */
 static void measure_stack(call_ctx *cx, uintptr_t here)
 {
   uintptr_t low = 0, high = 0, entry = cx->stack_entry;

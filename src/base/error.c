@@ -1,7 +1,7 @@
-/* base/error.c -- fills and clears rush_error. A message is formatted before the old one is
- * released, because its arguments may point into it. Text comes from malloc instead of a context,
- * since errors exist where there is no context; without memory the status remains with a static
- * message. */
+/* base/error.c -- sets and clears rush_error. A message is formatted before the old one is
+ * released, because its arguments may point into it. Its text is allocated by malloc instead of a
+ * context, since errors exist where there is no context; if memory runs out, the status remains
+ * with a static message. */
 #include "base/error.h"
 
 #include <stdio.h>
@@ -10,12 +10,13 @@
 
 #include "base/macros.h"
 
-/* What rush_error.owned points to.  Errors are filled where there may be no context (a failed
+/* The target of rush_error.owned.  Errors are set where there may be no context (a failed
  * context_new) and cleared by hosts without one, so their text comes from malloc: the one exception
  * to "all memory through the context". */
 typedef struct error_text {
   char *message;
   char *traceback;
+  unsigned parts; /* of error_part */
 } error_text;
 
 static const char no_memory[] = "out of memory";
@@ -83,7 +84,7 @@ void rush_error_clear(rush_error *err)
   *err = (rush_error)RUSH_ERROR_INIT;
 }
 
-/* A new formatted string, or NULL. */
+/* Format a new string; returns NULL if memory runs out. */
 static char *format(const char *fmt, va_list ap)
 {
   va_list again;
@@ -108,9 +109,9 @@ rush_status error_set_va(rush_error *err, rush_status status, const char *type, 
 {
   if (!err)
     return status;
-  /* Formatted before the old content goes: the arguments may point into it. */
+  /* Formatted before the old content is freed: the arguments may point into it. */
   char *message = format(fmt, ap);
-  /* Words that replace a limit's are about the same one. */
+  /* A new message of an RUSH_ELIMIT error keeps its limit. */
   const rush_limit limit = status != RUSH_ELIMIT ? RUSH_LIMIT_NONE
                            : err->limit          ? err->limit
                                                  : RUSH_LIMIT_OTHER;
@@ -171,6 +172,21 @@ rush_status error_nomem(rush_error *err)
   return RUSH_ENOMEM;
 }
 
+void error_add_part(rush_error *err, error_part part)
+{
+  error_text *text = err ? err->owned : NULL;
+
+  if (text) /* else there was no memory for the text that the part is about */
+    text->parts |= part;
+}
+
+bool error_has_part(const rush_error *err, error_part part)
+{
+  const error_text *text = err ? err->owned : NULL;
+
+  return text && (text->parts & part);
+}
+
 void error_prefix(rush_error *err, const char *fmt, ...)
 {
   if (!err || err->status == RUSH_OK)
@@ -187,6 +203,7 @@ void error_prefix(rush_error *err, const char *fmt, ...)
     snprintf(message, n, "%s: %s", place, old);
     free(text->message);
     text->message = message;
+    text->parts &= ~(unsigned)ERROR_SHOWS_SOURCE;
     err->message = message;
   } else {
     free(message);

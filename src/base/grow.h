@@ -1,11 +1,11 @@
-/* base/grow.h -- rows in a session's arena, or in a longer-lived one, that double when they are
- * full.  What they grow out of stays garbage in the arena: as much again as the row. */
+/* base/grow.h -- arrays in an arena (the session's or a longer-lived one) that double when full.
+ * Old copies remain in the arena as garbage, at most as large as the array. */
 #ifndef RUSH_BASE_GROW_H
 #define RUSH_BASE_GROW_H
 
 #include "base/session.h"
 
-/* `items`, or a copy with room for more than n.  mem NULL: the session's arena. */
+/* Return `items`, or a copy with room for more than n.  mem NULL: use the session's arena. */
 static inline void *session_grown(session *s, arena *mem, void *items, uint32_t n, uint32_t *cap,
                                   uint32_t first, size_t item_bytes)
 {
@@ -21,7 +21,7 @@ static inline void *session_grown(session *s, arena *mem, void *items, uint32_t 
   return fresh;
 }
 
-/* Room for items[n]: `items` and `cap` are variables; `first` is the first capacity. */
+/* Make room for items[n]: `items` and `cap` are variables; `first` is the first capacity. */
 #define GROW(s, items, n, cap, first) \
   ((items) = session_grown((s), NULL, (void *)(items), (n), &(cap), (first), sizeof *(items)))
 #define GROW_IN(s, mem, items, n, cap, first) \

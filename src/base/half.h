@@ -1,5 +1,5 @@
-/* base/half.h -- 16-bit floats: branch-free, so that compilers vectorise loops; round to nearest
- * even. */
+/* base/half.h -- 16-bit floats: branch-free, so that compilers can vectorise loops; round to
+ * nearest even. */
 #ifndef RUSH_BASE_HALF_H
 #define RUSH_BASE_HALF_H
 
@@ -28,7 +28,7 @@ HALF_INLINE uint16_t bf16_of_f32(float f)
 HALF_INLINE float f32_of_f16(uint16_t h)
 {
   uint32_t u = (uint32_t)(h & 0x7fffu) << 13;
-  float f = half_from_bits(u) * 0x1p112f; /* the bias moves, denormals included */
+  float f = half_from_bits(u) * 0x1p112f; /* moves the bias, for denormals too */
   uint32_t r = u >= 0x0f800000u ? u | 0x7f800000u : half_bits(f);
   return half_from_bits(r | (uint32_t)(h & 0x8000u) << 16);
 }
@@ -43,8 +43,8 @@ HALF_INLINE uint16_t f16_of_f32(float f)
   return (uint16_t)(r | ((u >> 16) & 0x8000u));
 }
 
-/* n elements, contiguous.  Eight at a time where the machine converts float16 itself: the same bits
- * but of NaN, which the formulas above give. */
+/* Convert n contiguous elements, eight at a time if the machine converts float16 itself; the bits
+ * are the same except for NaN, which the formulas above convert. */
 static inline __attribute__((unused)) void f32_from_half(int is_bf16, const uint16_t *s, float *d,
                                                          int64_t n)
 {

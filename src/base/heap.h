@@ -1,7 +1,7 @@
-/* base/heap.h -- what every refcounted value starts with.
+/* base/heap.h -- the first member of every refcounted value.
  *
- * Counts are atomic.  `kind` is the rush_tag of the value the object is the heap part of; objects
- * that are no values (types' owners, programs) have counts of their own. */
+ * Counts are atomic.  `kind` is the rush_tag of values with this heap part; objects that are not
+ * values (owners of types, programs) have their own counts. */
 #ifndef RUSH_BASE_HEAP_H
 #define RUSH_BASE_HEAP_H
 
@@ -10,8 +10,8 @@
 typedef struct heap {
   _Atomic uint32_t refs;
   uint8_t kind; /* rush_tag */
-  uint8_t flags; /* the kind's own */
-  uint16_t small; /* the kind's own */
+  uint8_t flags; /* meaning depends on kind */
+  uint16_t small; /* meaning depends on kind */
   context *ctx; /* borrowed: a context outlives its values */
 } heap;
 
@@ -27,14 +27,14 @@ static inline void heap_retain(heap *h)
 {
   atomic_fetch_add_explicit(&h->refs, 1, memory_order_relaxed);
 }
-/* True when the last reference went: the caller destroys. */
+/* Drop a reference; true if it was the last: the caller must destroy the object. */
 static inline bool heap_drop(heap *h)
 {
-  /* Not release and a fence: the thread sanitizer knows no fences, and x86 has the same
-   * instruction. */
+  /* One instruction, not release and a fence: the thread sanitizer does not support fences, and the
+   * code is the same on x86. */
   return atomic_fetch_sub_explicit(&h->refs, 1, memory_order_acq_rel) == 1;
 }
-/* Drop n references of more than n. */
+/* Drop n references; more than n must exist. */
 static inline void heap_drop_some(heap *h, uint32_t n)
 {
   atomic_fetch_sub_explicit(&h->refs, n, memory_order_release);

@@ -1,11 +1,11 @@
-/* base/host.h -- what a host may change after a context was made: a limit on bytes, and whom calls
- * ask.
+/* base/host.h -- settings that a host can change after a context was made: a byte limit, and the
+ * interrupt callback.
  *
- * A context with an `interrupt` asks it while calls run, about every 30 ms, on the thread whose
- * work looks at the clock (call_poll, call_over): threads of the pool ask too, and the host says no
- * where it does not care.  A call that the host ends gets the deadline 0, which all threads that
- * work for it see at their next look.  Calls of such a context have a deadline, CALL_ASKS, that
- * never comes: so that they look at all. */
+ * If a context has an `interrupt` callback, calls invoke it about every 30 ms from code that reads
+ * the clock (call_poll, call_over), on the calling thread and on threads of the pool; the host
+ * returns false on threads it does not care about.  To end a call, its deadline is set to 0, which
+ * all threads working for it notice at their next poll.  Calls of such a context always have a
+ * deadline (CALL_ASKS, which never passes), so that they poll at all. */
 #ifndef RUSH_BASE_HOST_H
 #define RUSH_BASE_HOST_H
 
@@ -13,11 +13,12 @@
 
 #define CALL_ASKS (UINT64_MAX - 1)
 
-/* interrupt(user): true ends the call.  NULL: nobody is asked.  Not while calls run. */
+/* Set the callback; interrupt(user) returns true to end the call.  NULL: none.  Do not call this
+ * while calls run. */
 void context_set_interrupt(context *c, bool (*interrupt)(void *user), void *user);
-/* A limit on live bytes of a context that was made without one; 0: none.  It holds to within 64 KB
- * a thread, and costs nothing while there is none.  False: the context was made with a limit, which
- * counts exactly and stays. */
+/* Limit the live bytes of a context that was made without a limit; 0: no limit.  It is exact to
+ * within 64 KB per thread, and costs nothing while unset.  Returns false if the context was made
+ * with a limit, which is exact and kept. */
 bool mem_set_limit(context *c, size_t n_bytes);
 
 #endif

@@ -1,14 +1,14 @@
-/* base/isa.h -- names of files that are compiled once per instruction set.
+/* base/isa.h -- names for files that are compiled once per instruction set.
  *
  * The build compiles each file of `isa_sources` (src/ops/meson.build) several times with ISA set to
- * portable, avx2, avx512, and those of `isa_bf16_sources` with avx512bf16.  ISA_NAME(dot) is
- * dot_avx2 in the second; ISA_LEVEL compares.  A file outside that set declares all variants of a
+ * portable, avx2, avx512, and those of `isa_bf16_sources` with avx512bf16.  In the second,
+ * ISA_NAME(dot) is dot_avx2; ISA_LEVEL can be compared.  Other files declare all variants of a
  * function with
  *
  *   ISA_DECLARE(void, dot, (float *out, const float *a, const float *b, size_t n));
  *
- * and chooses with ISA_PICK(dot, cpu_choose(...)).  Where the compiler does not target x86-64 only
- * portable exists, and ISA_PICK gives it. */
+ * and choose with ISA_PICK(dot, cpu_choose(...)).  If the compiler does not target x86-64, only
+ * portable exists, and ISA_PICK always chooses it. */
 #ifndef RUSH_BASE_ISA_H
 #define RUSH_BASE_ISA_H
 

@@ -1,15 +1,15 @@
-/* base/lock.c -- waiting for mutexes and the locks of calls (lock.h). A call_lock is one atomic
- * word, so that taking it without contention is one compare-and-exchange; a mutex and a condition
- * variable serve only the threads that sleep. Each thread keeps a list of what it holds, which
- * makes re-entry possible and tells a forked child which holders still exist. Sleeps are bounded,
- * because a sleeping call must notice its deadline. */
+/* base/lock.c -- waiting for mutexes, and call locks (lock.h). A call_lock is one atomic word, so
+ * that taking it without contention is one compare-and-exchange; a mutex and a condition variable
+ * serve only the threads that sleep. Each thread keeps a list of its holds, which makes recursion
+ * possible and tells a forked child which holders still exist. Sleeps are bounded, because a
+ * sleeping call must notice its deadline. */
 #include "base/lock.h"
 
 #include <time.h>
 
 /* -- Waiting for a mutex ----------------------------------------------------------------------- */
 
-/* Between two looks at the clock. */
+/* Shortest and longest sleep between two polls. */
 #define WAIT_LEAST_NS 50000
 #define WAIT_MOST_NS 2000000
 
@@ -40,13 +40,13 @@ rush_status mutex_wait(call_ctx *cx, mutex *m)
 
 /* -- Locks of calls ---------------------------------------------------------------------------- */
 
-/* call_lock.state:
+/* Bits of call_lock.state:
  *
- *   bit 31       one thread holds the lock exclusively (and bit 0..15 count it too when it was a
- *   sharer before) bit 30       a sharer waits to hold it exclusively
- *   bit 29       a thread sleeps: who changes the state wakes all (lock_is_wanted reads it)
- *   bits 16..28  threads that wait to hold it exclusively
- *   bits 0..15   sharers
+ *   bit 31       one thread holds the lock exclusively (bits 0..15 count it too if it was a sharer)
+ *   bit 30       a sharer waits to hold it exclusively
+ *   bit 29       a thread sleeps: whoever changes the state wakes all (read by lock_is_wanted)
+ *   bits 16..28  number of threads that wait to hold it exclusively
+ *   bits 0..15   number of sharers
  *
  * Without contention, taking is one compare-and-exchange and dropping one subtraction. */
 #define EXCLUSIVE (UINT32_C(1) << 31)
@@ -56,14 +56,14 @@ rush_status mutex_wait(call_ctx *cx, mutex *m)
 #define WAITERS (SLEEPERS - WAITER)
 #define SHARERS (WAITER - 1)
 
-/* Longest sleeps: of a thread that lets others go first, of a call with a deadline, of other calls.
- * */
+/* Longest sleeps: of a thread that lets others go first, of a call with a deadline, of other
+ * calls. */
 #define POLITE_NS 1000000
 #define WATCHED_NS 3000000
 #define PLAIN_NS 50000000
 
-/* What this thread holds, newest first.  A pointer's room in the static block is always there, and
- * costs no call. */
+/* The holds of this thread, newest first.  A pointer always fits into the static TLS block, where
+ * access needs no function call. */
 static _Thread_local lock_hold *held __attribute__((tls_model("initial-exec")));
 
 void call_lock_init(call_lock *l)
@@ -115,7 +115,7 @@ void call_lock_release(call_lock *l)
   context_release(c);
 }
 
-/* One way to take a lock. */
+/* One way of taking a lock, as a change of its state. */
 typedef struct lock_step {
   uint32_t against; /* bits that must be clear */
   uint32_t polite;  /* bits that a thread which has not slept yet respects too */
@@ -137,7 +137,7 @@ static bool step_fits(uint32_t s, const lock_step *step, uint32_t polite)
          (step->alone == SHARERS ? n < SHARERS : n == step->alone);
 }
 
-/* `waits`: the part of the state that counted this thread. */
+/* Try the step once.  `waits`: the part of the state that counts this thread as a waiter. */
 static inline bool try_step(call_lock *l, const lock_step *step, uint32_t polite, uint32_t waits)
 {
   uint32_t s = atomic_load_explicit(&l->state, memory_order_relaxed);
@@ -157,7 +157,7 @@ static void wake_all(call_lock *l)
   mutex_unlock(&l->gate);
 }
 
-/* Sleep until the state changes, at most `ns`; not at all when the step fits by now. */
+/* Sleep until the state changes, at most `ns`; return at once if the step is possible now. */
 static void sleep_on(call_lock *l, const lock_step *step, uint32_t polite, long ns)
 {
   struct timespec until;
@@ -175,8 +175,8 @@ static void sleep_on(call_lock *l, const lock_step *step, uint32_t polite, long 
   mutex_unlock(&l->gate);
 }
 
-/* The state counts this thread already.  Two threads that let each other go first both go on after
- * POLITE_NS. */
+/* Wait until the step succeeds; the state already counts this thread.  Two threads that let each
+ * other go first both continue after POLITE_NS. */
 static rush_status wait_step(call_ctx *cx, call_lock *l, const lock_step *step)
 {
   const long ns = cx && call_is_watched(cx) ? WATCHED_NS : PLAIN_NS;
@@ -194,7 +194,8 @@ static rush_status wait_step(call_ctx *cx, call_lock *l, const lock_step *step)
   return RUSH_OK;
 }
 
-/* This thread is a sharer.  One thread at a time may wait here. */
+/* Turn this thread's shared hold into an exclusive one.  Only one thread at a time may wait
+ * here. */
 static rush_status take_more(call_ctx *cx, call_lock *l)
 {
   if (try_step(l, &raise_share, 0, 0))
@@ -215,8 +216,8 @@ static rush_status take_first(call_ctx *cx, call_lock *l, const lock_step *step)
   return wait_step(cx, l, step);
 }
 
-/* First use in a forked child: only what the forking thread holds counts, and it is taken to be
- * this one. */
+/* Repair a lock at its first use in a forked child: only the holds of the forking thread, assumed
+ * to be this one, remain. */
 static void after_fork(call_lock *l)
 {
   uint32_t mine = 0;
@@ -241,8 +242,7 @@ static void hold(call_lock *l, lock_hold *h)
   held = h;
 }
 
-/* When the thread holds a lock already, or another one is in the way, or the process is a forked
- * child. */
+/* Take the lock if the thread already holds one, if there is contention, or in a forked child. */
 COLD static rush_status take_slowly(call_ctx *cx, call_lock *l, lock_way way, lock_hold *h)
 {
   bool again = false, exclusive = false;

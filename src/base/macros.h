@@ -1,7 +1,7 @@
 /* base/macros.h -- assertions, early return, checked sizes.
  *
- * ASSERT is for our own invariants and costs nothing in release builds; input never reaches one.
- * TRY returns a failed status early and is allowed only where nothing is held. */
+ * ASSERT checks our own invariants, never input, and costs nothing in release builds. TRY returns a
+ * failed status early and is allowed only where nothing needs to be released. */
 #ifndef RUSH_BASE_MACROS_H
 #define RUSH_BASE_MACROS_H
 
@@ -40,14 +40,13 @@
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 #define LIKELY(c) __builtin_expect(!!(c), 1)
 #define UNLIKELY(c) __builtin_expect(!!(c), 0)
-/* A function that is rarely called from a hot loop: not inlined, so that it costs the loop no
+/* Mark a function that a hot loop rarely calls: it is not inlined, so that it costs the loop no
  * registers. */
 #define COLD __attribute__((noinline, cold))
-/* Deliberate fall-through and "no other value reaches here" after an enum switch without default.
- * */
+/* Mark code that is not reached: after an enum switch without default. */
 #define UNREACHABLE() __builtin_unreachable()
 
-/* *out = a * b; false on overflow (then *out is unspecified). */
+/* Compute *out = a * b; returns false on overflow (then *out is unspecified). */
 static inline bool size_mul(size_t a, size_t b, size_t *out)
 {
   return !__builtin_mul_overflow(a, b, out);

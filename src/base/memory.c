@@ -1,9 +1,9 @@
 /* base/memory.c -- the allocator of a context: small blocks from malloc or the host, data blocks
- * from a cache by size class, limits and statistics. Counts go to per-thread shards where there is
- * no limit, because one shared counter would cost more than a small allocation; with a limit they
- * are exact and shared. Blocks of 2 MB and more are mapped and ask for huge pages. The cache has a
- * bound and is dropped when it reaches it. Cost: a hit is one atomic exchange; at most a fifth of a
- * block is unused. */
+ * from a cache by size class, limits and statistics. Without a limit, counts are kept in per-thread
+ * shards, because one shared counter would cost more than a small allocation; with a limit they are
+ * exact and shared. Blocks of 2 MB and more are mapped with huge pages. The cache is bounded and
+ * emptied when it reaches the bound. Cost: a hit is one atomic exchange; at most a fifth of a block
+ * is unused. */
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,11 @@
 #include "base/context_int.h"
 #include "base/host.h"
 
-/* Data blocks of this size or more are mapped, aligned to huge pages and ask for them: touching
- * fresh 4 KB pages costs more than most kernels that run over them. */
+/* Data blocks of this size or more are mapped, aligned for huge pages: touching fresh 4 KB pages
+ * costs more than most kernels that run over them. */
 #define HUGE_BYTES ((size_t)2 << 20)
-/* More than this is never cached.  Reaching it drops the whole cache, so that sizes which went out
- * of use do not stay for ever. */
+/* Bound on the cache.  Reaching it empties the whole cache, so that unused sizes do not stay for
+ * ever. */
 #define CACHE_BYTES ((size_t)1 << 30)
 /* The largest block that is cached. */
 #define LARGEST_CACHED ((size_t)256 << 20)
@@ -59,7 +59,7 @@ void *mem_raw_alloc_aligned(const mem_allocator *a, size_t n_bytes)
   char *p = mem_raw_alloc(a, n_bytes + DATA_ALIGN);
   if (!p)
     return NULL;
-  /* The byte before the block says how far it moved: 1..64. */
+  /* The byte before the block holds the shift, 1..64. */
   size_t shift = DATA_ALIGN - ((uintptr_t)p & (DATA_ALIGN - 1));
   p[shift - 1] = (char)shift;
   return p + shift;
@@ -73,13 +73,13 @@ void mem_raw_free_aligned(const mem_allocator *a, void *p, size_t n_bytes)
 
 /* -- Data: size classes ------------------------------------------------------------------------ */
 
-/* Class of a size, and the size its blocks have.  Four classes an octave from 64 bytes on, eight
- * from 1 MB on: at most a fifth (a ninth) of a block is unused.  -1: larger than any class.
+/* Return the class of a size, and its block size; -1 if it is larger than any class.  There are
+ * four classes per octave from 64 bytes on, eight from 1 MB on: at most a fifth (a ninth) of a
+ * block is unused.
  *
- * Without a limit large sizes take one class an octave, which ends an eighth (a quarter) above the
- * power of two: inputs of changing sizes then share few blocks, and what is used of memory settles
- * soon.  Pages of a block that nobody touched cost nothing, which is not known of a host's
- * allocator. */
+ * Without a limit large sizes have one class per octave, which ends an eighth (a quarter) above the
+ * power of two: inputs of changing sizes then share few blocks, and memory use settles soon.
+ * Untouched pages of a block cost nothing; with a host's allocator this cannot be assumed. */
 #define COARSE_OCTAVE 17
 static int size_class(const context *c, size_t n, size_t *block_bytes)
 {
@@ -107,7 +107,7 @@ static int size_class(const context *c, size_t n, size_t *block_bytes)
   return 1 + 14 * 4 + (octave - 20) * 8 + (int)in_octave;
 }
 
-/* Size of the blocks of class k: size_class backwards. */
+/* Return the block size of class k: the inverse of size_class. */
 static size_t class_bytes(int k)
 {
   if (k == 0)
@@ -119,8 +119,8 @@ static size_t class_bytes(int k)
   return ((size_t)1 << octave) + ((size_t)in_octave + 1) * ((size_t)1 << (octave - step_bits));
 }
 
-/* Whether the first cached block of a class counts: small ones are too few bytes for an atomic
- * addition, unless a limit has to hold exactly. */
+/* True if the first cached block of a class is counted: small ones are too few bytes for an atomic
+ * addition, unless a limit must be exact. */
 static inline bool hot_is_counted(const context *c, size_t n_bytes)
 {
   return n_bytes >= 65536 || c->limited;
@@ -128,11 +128,12 @@ static inline bool hot_is_counted(const context *c, size_t n_bytes)
 
 /* -- Accounting -------------------------------------------------------------------------------- */
 
-/* A context with a limit counts exactly, with atomic additions, before it allocates.  One without
- * counts after, in the thread's shard: two plain additions. */
+/* A context with a limit counts exactly, with atomic additions, before it allocates.  One without a
+ * limit counts afterwards, in the thread's shard: two plain additions. */
 #define PENDING_BYTES 65536
 
-/* The shard this thread used last: of the library's per-thread state (docs/architecture.md). */
+/* The shard that this thread used last: part of the library's per-thread state
+ * (docs/architecture.md). */
 static _Thread_local struct {
   context *ctx;
   uint64_t id;
@@ -218,7 +219,7 @@ static bool refuse_bytes(context *c, size_t n)
   return false;
 }
 
-/* One allocation of data, found in the cache or not. */
+/* Count one allocation of data; `hit`: it was found in the cache. */
 static inline void count_data(context *c, bool hit)
 {
   mem_shard *s = my_shard(c);
@@ -234,7 +235,7 @@ static inline void count_data(context *c, bool hit)
   }
 }
 
-/* With a limit: false, and nothing counted, when n bytes more would pass it. */
+/* Count n bytes if this does not exceed the limit; else return false. */
 static bool reserve_limited(context *c, size_t n)
 {
   if (n > c->limit_bytes)
@@ -252,8 +253,8 @@ static bool reserve_limited(context *c, size_t n)
   return true;
 }
 
-/* A limit that came later: counts lag by what shards have pending, so it holds to within
- * PENDING_BYTES a thread. */
+/* True if n bytes fit under a limit that was set later: counts exclude the shards' pending bytes,
+ * so it is exact to PENDING_BYTES per thread. */
 static bool fits_softly(context *c, size_t n)
 {
   const size_t most = atomic_load_explicit(&c->soft_bytes, memory_order_relaxed);
@@ -264,7 +265,7 @@ static bool fits_softly(context *c, size_t n)
   return (n <= most && (live <= 0 || (size_t)live <= most - n)) || refuse_bytes(c, n);
 }
 
-/* Before an allocation; false refuses it. */
+/* Count before an allocation; returns false to refuse it. */
 static inline bool take_bytes(context *c, size_t n)
 {
   if (UNLIKELY(c->limited))
@@ -273,7 +274,7 @@ static inline bool take_bytes(context *c, size_t n)
          fits_softly(c, n);
 }
 
-/* After it: `p` is what came. */
+/* Count after an allocation; `p` is its result. */
 static inline void *taken(context *c, void *p, size_t n)
 {
   if (LIKELY(p && !c->limited))
@@ -307,7 +308,7 @@ void mem_uncount(context *c, size_t n_bytes)
   give(c, n_bytes);
 }
 
-/* The limit on live bytes, or SIZE_MAX / 4. */
+/* Return the limit on live bytes, or SIZE_MAX / 4. */
 static size_t most_bytes(const context *c)
 {
   return c->limited ? c->limit_bytes : atomic_load_explicit(&c->soft_bytes, memory_order_relaxed);
@@ -323,8 +324,7 @@ static rush_status over_limit(call_ctx *cx, size_t n_bytes)
                          n_bytes, (long long)live, most_bytes(c));
 }
 
-/* Memory is full and the limit not reached: what the limit refused before, if anything, was told.
- * */
+/* If memory is full and the limit is not reached, any earlier refusal by the limit was reported. */
 rush_status call_nomem(call_ctx *cx)
 {
   const bool any = most_bytes(cx->ctx) != SIZE_MAX / 4;
@@ -438,7 +438,8 @@ void mem_reset_peak(context *c)
 
 /* -- Small blocks ------------------------------------------------------------------------------ */
 
-/* With slow checks a block starts with its size, so that a freer who says another one is found. */
+/* With slow checks a block starts with its size, so that freeing it with another size is
+ * detected. */
 #ifdef RUSH_SLOW_CHECKS
 #define SIZE_HEADER 16
 #else
@@ -466,8 +467,8 @@ static inline void *check_size(void *p, size_t n_bytes)
   return p;
 }
 
-/* What a block costs the process.  A limit is on that; without one, the bytes asked for are
- * counted. */
+/* Return what a block costs the process, which a limit applies to; without a limit, the bytes
+ * requested. */
 static inline size_t cost(const context *c, size_t n)
 {
   if (LIKELY(!c->limited) || n > SIZE_MAX / 4)
@@ -484,11 +485,11 @@ static inline size_t data_cost(const context *c, size_t n)
   return block;
 }
 
-/* malloc keeps what is freed.  A context with a limit has it given back when it is much, so that
- * the limit holds from outside, too. */
+/* malloc keeps freed memory.  A context with a limit trims it when it is much, so that the process
+ * stays within the limit too. */
 #define HEAP_SLACK (8 << 20)
 
-static void *heap_took(context *c, void *p, size_t n)
+static void *count_allocated(context *c, void *p, size_t n)
 {
   if (UNLIKELY(c->limited && p)) {
     int64_t now =
@@ -499,7 +500,7 @@ static void *heap_took(context *c, void *p, size_t n)
   return p;
 }
 
-static void heap_gave(context *c, size_t n)
+static void count_freed(context *c, size_t n)
 {
   if (LIKELY(!c->limited))
     return;
@@ -513,7 +514,8 @@ static void heap_gave(context *c, size_t n)
 #endif
 }
 
-/* Large blocks of malloc are mapped: huge pages make them cheap to touch and to give back. */
+/* Advise huge pages for large blocks of malloc, which are mapped: this makes them cheap to touch
+ * and to return. */
 static void *advise(void *p, size_t n)
 {
 #ifdef MADV_HUGEPAGE
@@ -536,7 +538,7 @@ void *mem_alloc(context *c, size_t n_bytes)
   size_t n = n_bytes + SIZE_HEADER;
   void *p =
     c->host_allocator ? mem_raw_alloc(&c->opt.allocator, n ? n : 1) : advise(malloc(n ? n : 1), n);
-  return note_size(taken(c, heap_took(c, p, counted), counted), n_bytes);
+  return note_size(taken(c, count_allocated(c, p, counted), counted), n_bytes);
 }
 
 void *mem_alloc_zero(context *c, size_t n_bytes)
@@ -548,7 +550,7 @@ void *mem_alloc_zero(context *c, size_t n_bytes)
   const size_t counted = cost(c, n_bytes);
   if (!take_bytes(c, counted))
     return NULL;
-  return taken(c, heap_took(c, calloc(1, n_bytes ? n_bytes : 1), counted), counted);
+  return taken(c, count_allocated(c, calloc(1, n_bytes ? n_bytes : 1), counted), counted);
 }
 
 void *mem_realloc(context *c, void *p, size_t old_bytes, size_t new_bytes)
@@ -569,8 +571,8 @@ void *mem_realloc(context *c, void *p, size_t old_bytes, size_t new_bytes)
   void *q = taken(c, advise(realloc(p, new_bytes ? new_bytes : 1), new_bytes), counted);
   if (q) {
     give(c, cost(c, old_bytes));
-    (void)heap_took(c, q, counted);
-    heap_gave(c, cost(c, old_bytes));
+    (void)count_allocated(c, q, counted);
+    count_freed(c, cost(c, old_bytes));
   }
   return q;
 }
@@ -585,7 +587,7 @@ void mem_free(context *c, void *p, size_t n_bytes)
     c->opt.allocator.free(c->opt.allocator.user, p, n_bytes + SIZE_HEADER);
   else
     free(p);
-  heap_gave(c, cost(c, n_bytes));
+  count_freed(c, cost(c, n_bytes));
 }
 
 /* -- Data: blocks ------------------------------------------------------------------------------ */
@@ -609,7 +611,7 @@ static void *block_alloc(context *c, size_t n)
 {
   if (c->host_allocator)
     return mem_raw_alloc_aligned(&c->opt.allocator, n);
-  return n >= HUGE_BYTES ? map_huge(n) : heap_took(c, aligned_alloc(DATA_ALIGN, n), n);
+  return n >= HUGE_BYTES ? map_huge(n) : count_allocated(c, aligned_alloc(DATA_ALIGN, n), n);
 }
 
 static void block_free(context *c, void *p, size_t n)
@@ -620,7 +622,7 @@ static void block_free(context *c, void *p, size_t n)
     munmap(p, n);
   } else {
     free(p);
-    heap_gave(c, n);
+    count_freed(c, n);
   }
 }
 
@@ -675,8 +677,8 @@ void mem_trim(context *c)
   }
 }
 
-/* A cached block of the next two octaves, when there is none of its own class: what large inputs
- * left serves smaller ones.  NULL: none. */
+/* Take a cached block of the next two octaves if the class has none: blocks of large inputs are
+ * reused for smaller ones.  Returns NULL if there is none. */
 static data_block *borrow_larger(context *c, size_t block)
 {
   if (atomic_load_explicit(&c->cached_bytes, memory_order_relaxed) < block)
@@ -701,7 +703,7 @@ static data_block *borrow_larger(context *c, size_t block)
   return NULL;
 }
 
-/* The class that an odd block came from. */
+/* Find the class that an odd block was taken from. */
 static void find_odd(context *c, const void *p, int *class, size_t *block)
 {
   mutex_lock(&c->cache_lock);
@@ -719,7 +721,7 @@ static void find_odd(context *c, const void *p, int *class, size_t *block)
 
 /* -- Data: the calls --------------------------------------------------------------------------- */
 
-/* Without a cache: exact sizes, so that overruns are found. */
+/* Allocate without a cache: exact sizes, so that overruns are detected. */
 static void *alloc_exactly(context *c, size_t n_bytes)
 {
   void *p;

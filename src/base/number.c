@@ -1,15 +1,15 @@
 /* base/number.c -- parses floating-point numbers exactly and independently of the locale, which
  * strtod is not. Short numbers are one exact multiplication or division (Clinger's fast path); all
  * others use long division of big integers of bounded size. Eisel and Lemire's method would be
- * faster with large tables; the slow case takes 2 microseconds and is rare. */
+ * faster but needs large tables; the slow case takes 2 microseconds and is rare. */
 #include "base/number.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-/* Two doubles and the number halfway between them differ within 768 digits; one more says whether
- * anything follows. */
+/* Two doubles and the number halfway between them differ within 768 digits; one more digit
+ * represents all that follow. */
 enum { MAX_DIGITS = 770, LIMBS = 128 };
 
 typedef struct decimal { /* digits * 10^exponent */
@@ -73,7 +73,7 @@ static int big_compare(const big *a, const big *b)
   return 0;
 }
 
-/* a -= b, where a >= b. */
+/* Compute a -= b, where a >= b. */
 static void big_subtract(big *a, const big *b)
 {
   int64_t borrow = 0;
@@ -89,7 +89,7 @@ static void big_subtract(big *a, const big *b)
 
 /* -- Rounding ---------------------------------------------------------------------------------- */
 
-/* Long division bit by bit: about 2 microseconds for 17 digits, and always right. */
+/* Convert by long division bit by bit: about 2 microseconds for 17 digits, always exact. */
 static double round_exactly(const decimal *d)
 {
   big num = {.n = 0}, den = {.n = 1};
@@ -151,7 +151,7 @@ static bool is_word(const char *s, size_t len, const char *word)
   return true;
 }
 
-/* Digits with an optional point from *at on.  False when there is none. */
+/* Read digits with an optional point from *at on.  Returns false if there is none. */
 static bool read_digits(const char *s, size_t len, size_t *at, decimal *d)
 {
   bool any = false, point = false;

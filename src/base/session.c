@@ -1,9 +1,8 @@
 /* base/session.c -- the border of a session, its memory, its registered releases, and failure.
- * session_run calls setjmp in a function of its own, so that no local variable can be clobbered,
- * and longjmp appears nowhere else. Releases are a list in the arena, run newest first when the
- * session ends. Error codes through all compile-time code were rejected: most of it can fail
- * anywhere, and every function would need a cleanup path. Cost: a release is one small arena
- * allocation. */
+ * session_run calls setjmp in a function of its own, so that no local variable can be clobbered;
+ * longjmp appears nowhere else. Releases are a list in the arena, run newest first when the session
+ * ends. Rejected: error codes through all compile-time code, since most of it can fail anywhere and
+ * every function would need a cleanup path. Cost: a release is one small arena allocation. */
 #include "base/session.h"
 
 #include "base/lock.h"
@@ -12,7 +11,7 @@
 #include <setjmp.h>
 #include <stdio.h>
 
-/* One registered release.  In the session's arena. */
+/* One registered release, in the session's arena. */
 typedef struct deferred {
   struct deferred *older;
   void (*fn)(void *object);
@@ -27,7 +26,7 @@ struct session_border {
   arena mem;
 };
 
-/* Calls body behind the setjmp: its own function, so that no variable of session_run can be
+/* Call body after the setjmp: a separate function, so that no variable of session_run can be
  * clobbered. */
 static rush_status run_body(session *s, void (*body)(session *s, void *arg), void *arg)
 {
@@ -43,7 +42,8 @@ rush_status session_run(call_ctx *cx, void (*body)(session *s, void *arg), void 
   TRY(call_enter(cx)); /* sessions nest through imports and composites */
   uint32_t depth = cx->depth, n_refused = mem_n_refused(cx->ctx);
   arena_init(&border.mem, cx->ctx);
-  /* What is made while compiling (folded constants) stays: none of it lies in a caller's buffer. */
+  /* Values made while compiling (folded constants) are kept: none of them may be in a caller's
+   * buffer. */
   struct output_buffers *outputs = cx->outputs;
   struct rush_tensor *place = cx->place;
   cx->outputs = NULL;
@@ -79,7 +79,7 @@ void session_push_trail(session *s, trail *t)
 
 void session_pop_trail(session *s) { s->border->trail = s->border->trail->outer; }
 
-/* Recursion may be deep: who reads the message wants its ends. */
+/* Recursion may be deep: show only its two ends. */
 #define MOST_TRAIL 32
 
 static void add_trail(text_buf *out, const trail *t)
@@ -91,26 +91,40 @@ static void add_trail(text_buf *out, const trail *t)
   }
 }
 
-static bool ends_with_at(const text_buf *t)
+/* How a message and the excerpt behind it are laid out, by the error's class; classes that are not
+ * listed have both. */
+static const struct form {
+  const char *type;
+  bool newline, colon; /* before the message; between it and the excerpt */
+} forms[] = {
+  {"FrontendError", false, true}, /* the errors of PyTorch's converter */
+  {"NotSupportedError", false, true},
+  {"UnsupportedNodeError", false, true},
+  {"UnknownTypeError", true, false}, /* "... Issue occurred at   File ..." */
+};
+
+static struct form form_of(const char *type)
 {
-  return !text_failed(t) && t->len > 4 && memcmp(text_str(t) + t->len - 4, " at ", 4) == 0;
+  for (size_t i = 0; type && i < sizeof forms / sizeof *forms; i++)
+    if (strcmp(type, forms[i].type) == 0)
+      return forms[i];
+  return (struct form){type, true, true};
 }
 
-/* The error's text is PyTorch's: a newline, the message, a colon, then the excerpt.  Its
- * converter's errors lack the newline. */
+/* Set the error: the message, then the excerpt, in PyTorch's layout. */
 static rush_status fill_error(session *s, rush_status st, const char *type, const source_range *at,
                               const char *fmt, va_list ap)
 {
+  const struct form form = form_of(type);
+  text_buf t;
+
   if (!at || !at->src)
     return error_set_va(s->cx->err, st, type, fmt, ap);
-  text_buf t;
   text_init(&t, s->cx->ctx);
-  bool converter =
-    type && (strstr(type, "Node") || strstr(type, "NotSupported") || strstr(type, "Frontend"));
-  if (!converter)
+  if (form.newline)
     text_putc(&t, '\n');
   text_vprintf(&t, fmt, ap);
-  if (!ends_with_at(&t)) /* "... occurred at   File ..." */
+  if (form.colon)
     text_puts(&t, ":\n");
   source_excerpt(&t, at);
   add_trail(&t, s->border->trail);
@@ -120,6 +134,8 @@ static rush_status fill_error(session *s, rush_status st, const char *type, cons
     error_set_type(s->cx->err, st, type, "%s", text_str(&t));
   else
     error_set(s->cx->err, st, "%s", text_str(&t));
+  if (form.newline && !text_failed(&t))
+    error_add_part(s->cx->err, ERROR_SHOWS_SOURCE);
   text_free(&t);
   return st;
 }

@@ -66,7 +66,7 @@ void source_position(const source *s, uint32_t offset, uint32_t *line, uint32_t 
 
 static bool is_space(char ch) { return ch == ' ' || ch == '\t' || ch == '\n' || ch == '\r'; }
 
-/* The line's end: its newline, or the end of the text. */
+/* Return the end of the line: its newline, or the end of the text. */
 static size_t line_end(const source *s, size_t i)
 {
   while (i < s->len && s->text[i] != '\n')
@@ -74,9 +74,9 @@ static size_t line_end(const source *s, size_t i)
   return i;
 }
 
-/* The tildes under the line [begin, end), for the part of it in [from, to).  Leading spaces and
- * ranges of nothing else get none.  The last line with tildes says HERE: PyTorch takes it for the
- * last when only white space follows up to the range's end and beyond it. */
+/* Append tildes under the line [begin, end), for the part of it in [from, to).  Leading spaces and
+ * empty ranges get none.  The last line with tildes gets HERE: in PyTorch it is the last if only
+ * white space follows up to and beyond the range's end. */
 static void add_tildes(text_buf *out, const source *s, size_t begin, size_t end, size_t from,
                        size_t to)
 {
@@ -95,7 +95,8 @@ static void add_tildes(text_buf *out, const source *s, size_t begin, size_t end,
   text_puts(out, to <= end || next > to ? " <--- HERE\n" : "\n");
 }
 
-/* The lines that the range touches, each with its tildes.  Returns where the text goes on. */
+/* Append the lines that the range touches, each with its tildes.  Returns where the text
+ * continues. */
 static size_t add_lines(text_buf *out, const source *s, size_t begin, size_t start, size_t end)
 {
   size_t from = start;
@@ -117,7 +118,7 @@ static size_t indentation(const source *s, size_t line)
   return i - line;
 }
 
-static bool line_says(const source *s, size_t line, const char *word)
+static bool line_begins(const source *s, size_t line, const char *word)
 {
   size_t i = line + indentation(s, line), n = strlen(word);
   return i + n <= s->len && memcmp(s->text + i, word, n) == 0;
@@ -125,10 +126,10 @@ static bool line_says(const source *s, size_t line, const char *word)
 
 static bool is_def(const source *s, size_t line)
 {
-  return line_says(s, line, "def ") || line_says(s, line, "async def ");
+  return line_begins(s, line, "def ") || line_begins(s, line, "async def ");
 }
 
-/* Nothing but a comment, or nothing. */
+/* True if the line is empty or only a comment. */
 static bool is_blank(const source *s, size_t line)
 {
   size_t i = line + indentation(s, line);
@@ -142,13 +143,13 @@ static size_t line_before(const source *s, size_t line)
   return line;
 }
 
-/* Where the function around a line begins, with its decorators, and ends, by indentation.  Without
- * one: the whole text. */
+/* Find the function around a line, with its decorators, by indentation; the whole text if there is
+ * none. */
 static void function_around(const source *s, size_t line, size_t *from, size_t *to)
 {
   *from = 0;
   *to = s->len;
-  while (line_says(s, line, "@") && line_end(s, line) < s->len)
+  while (line_begins(s, line, "@") && line_end(s, line) < s->len)
     line = line_end(s, line) + 1;
   for (size_t def = line, depth = indentation(s, line); !is_def(s, line); line = def) {
     do {
@@ -160,7 +161,7 @@ static void function_around(const source *s, size_t line, size_t *from, size_t *
   }
   size_t depth = indentation(s, line), end = line_end(s, line);
   *from = line;
-  while (*from > 0 && line_says(s, line_before(s, *from), "@"))
+  while (*from > 0 && line_begins(s, line_before(s, *from), "@"))
     *from = line_before(s, *from);
   for (*to = end; end < s->len; end = line_end(s, end + 1)) {
     if (is_blank(s, end + 1))

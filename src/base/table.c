@@ -1,7 +1,7 @@
-/* base/table.c -- the hash table of table.h and the hash function. Entries are in an array in
+/* base/table.c -- the hash table of table.h and its hash function. Entries are in an array in
  * insertion order; slots hold an entry's number and half of its hash, so that probing reads few
- * entries. The hash multiplies 64 bits at a time (wyhash's mixing) and has no secret key: tables
- * may be slowed by chosen keys, so limits on input bound them. Cost: O(1) expected; removed entries
+ * entries. The hash multiplies 64 bits at a time (wyhash's mixing) and has no secret key: chosen
+ * keys can slow a table down, which the limits on input bound. Cost: O(1) expected; removed entries
  * are dropped when the table grows. */
 #include "base/table.h"
 
@@ -11,7 +11,7 @@
 
 /* -- Hash -------------------------------------------------------------------------------------- */
 
-/* 128-bit product, halves folded: mixes 64 bits in one multiplication. */
+/* Mix 64 bits: fold the halves of the 128-bit product. */
 static inline uint64_t mix(uint64_t a, uint64_t b)
 {
   unsigned __int128 p = (unsigned __int128)a * b;
@@ -50,7 +50,7 @@ void table_free(table *t)
   table_init(t, t->ctx);
 }
 
-/* The entry with this key, or NULL. */
+/* Return the entry with this key, or NULL. */
 static table_entry *find_entry(const table *t, str key, uint64_t hash)
 {
   if (!t->n_slots)
@@ -65,8 +65,8 @@ static table_entry *find_entry(const table *t, str key, uint64_t hash)
   return NULL;
 }
 
-/* A slot is two numbers: entry + 1, and half of its hash, so that a search reads entries that are
- * likely the key's. */
+/* Fill a slot for entry `index`.  A slot is two numbers: entry + 1, and half of its hash, so that a
+ * search reads only entries that probably match. */
 static void slot_fill(table *t, uint32_t index)
 {
   uint32_t mask = t->n_slots - 1;
@@ -78,7 +78,8 @@ static void slot_fill(table *t, uint32_t index)
   t->slots[2 * i + 1] = (uint32_t)(hash >> 32);
 }
 
-/* Room for one entry more.  Removed entries are dropped here, where every slot is filled anew. */
+/* Make room for one more entry.  Removed entries are dropped here, because every slot is filled
+ * anew. */
 static bool grow_slots(table *t)
 {
   uint32_t n_slots = FIRST_SLOTS;
@@ -117,7 +118,7 @@ void *table_get(const table *t, str key)
   return e ? e->value : NULL;
 }
 
-/* The key is known to be absent. */
+/* Add an entry; its key must be absent. */
 static bool add_entry(table *t, str key, uint64_t hash, void *value)
 {
   ASSERT(value != NULL, "NULL marks removed entries");

@@ -1,7 +1,8 @@
 /* base/table.h -- hash table from byte strings to pointers.
  *
- * Open addressing, insertion order kept.  Keys are borrowed: they live as long as the table (in an
- * arena, or inside the values).  table_put returns false without memory.  One thread at a time. */
+ * Open addressing; keeps the insertion order.  Keys are borrowed: they must live as long as the
+ * table (in an arena, or inside the values).  table_put returns false if memory runs out.  One
+ * thread at a time. */
 #ifndef RUSH_BASE_TABLE_H
 #define RUSH_BASE_TABLE_H
 
@@ -14,16 +15,16 @@ typedef struct table_entry {
 } table_entry;
 typedef struct table {
   context *ctx;
-  table_entry *entries; /* insertion order; value NULL after removal */
+  table_entry *entries; /* in insertion order; value NULL after removal */
   uint32_t *slots;      /* index + 1 into entries, or 0 */
   uint32_t n, n_live, cap, n_slots;
 } table;
 
 void table_init(table *t, context *c);
 void table_free(table *t);
-void *table_get(const table *t, str key); /* NULL: absent */
-bool table_put(table *t, str key, void *value) RUSH_CHECKED; /* replaces */
-void *table_remove(table *t, str key);    /* what was there, or NULL */
+void *table_get(const table *t, str key); /* NULL: not found */
+bool table_put(table *t, str key, void *value) RUSH_CHECKED; /* replaces an existing value */
+void *table_remove(table *t, str key);    /* returns the removed value, or NULL */
 uint64_t hash_bytes(const void *p, size_t len);
 
 #endif

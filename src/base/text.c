@@ -1,6 +1,6 @@
 /* base/text.c -- growing text, floats as Python's repr prints them, UTF-8 checks and quoting. A
- * failed allocation is kept in the buffer and checked once by the caller, because appends happen in
- * long chains. Shortest floats are found by printing 15 to 17 digits and reading them back, which
+ * failed allocation is kept in the buffer and checked once by the caller, because appends come in
+ * long chains. Shortest floats are found by printing 15 to 17 digits and parsing them again, which
  * needs no tables as Ryu does; it costs up to three conversions. */
 #include "base/text.h"
 
@@ -45,7 +45,7 @@ void text_clear(text_buf *t)
     t->data[0] = '\0';
 }
 
-/* Room for n more bytes and the terminator. */
+/* Make room for n more bytes and the terminator. */
 static bool reserve(text_buf *t, size_t n)
 {
   if (t->failed)
@@ -127,7 +127,8 @@ const char *text_str(const text_buf *t) { return t->data ? t->data : ""; }
 
 /* -- Floats ------------------------------------------------------------------------------------ */
 
-/* Add one to the last digit of "d.ddde+xx" in place; false when the carry runs out of digits. */
+/* Add one to the last digit of "d.ddde+xx" in place; returns false if the carry exceeds the
+ * digits. */
 static bool next_digits(char *text)
 {
   char *p = strchr(text, 'e') - 1;
@@ -139,10 +140,10 @@ static bool next_digits(char *text)
   return true;
 }
 
-/* The fewest significant digits that read back as d: at most 17.  A normal number that has a text
- * of 15 digits or less is printed by %.15e with zeros behind it, so fewer need trying only for
- * subnormals. Below a power of two numbers stand twice as dense as above: there the nearest text of
- * 16 digits may read back as another number while the next one is good. */
+/* Print the fewest significant digits, at most 17, that parse to d.  If a normal number has a text
+ * of 15 digits or less, %.15e prints it with trailing zeros, so fewer digits must be tried only for
+ * subnormals. Below a power of two numbers are twice as dense as above: there the nearest text of
+ * 16 digits may parse to another number while the next one parses to d. */
 static void shortest_digits(double d, char *out, size_t out_bytes)
 {
   int exponent;
@@ -156,8 +157,8 @@ static void shortest_digits(double d, char *out, size_t out_bytes)
   }
 }
 
-/* out = the number of n digits at d and exponent e in Python's format: 1.5, 100.0, 1e-05, 1.5e+16.
- * */
+/* Write the number of n digits at d and exponent e in Python's format: 1.5, 100.0, 1e-05,
+ * 1.5e+16. */
 static size_t layout_digits(const char *d, int n, int e, char *out)
 {
   char *p = out;
@@ -198,7 +199,7 @@ size_t float_repr(double d, char out[FLOAT_REPR_BYTES])
   if (isnan(d) || isinf(d))
     return (size_t)sprintf(out, "%s", isnan(d) ? "nan" : d < 0 ? "-inf" : "inf");
   shortest_digits(d, printed, sizeof printed);
-  /* d.ddde+xx, the point in the host's locale: keep digits, drop the rest. */
+  /* From d.ddde+xx, with the host locale's point, keep only the digits. */
   int n = 0;
   const char *p = printed;
   for (; *p && *p != 'e'; p++)
@@ -227,14 +228,14 @@ size_t utf8_check(const char *s, size_t len)
   for (size_t i = 1; i < n; i++)
     if ((u[i] & 0xc0) != 0x80)
       return 0;
-  /* Overlong forms, surrogates, beyond U+10FFFF: all show in the second byte. */
+  /* Overlong forms, surrogates, and values beyond U+10FFFF are all visible in the second byte. */
   if ((u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f) ||
       (u[0] == 0xf0 && u[1] < 0x90) || (u[0] == 0xf4 && u[1] > 0x8f))
     return 0;
   return n;
 }
 
-/* The code point of a sequence that utf8_check accepted. */
+/* Decode the code point of a sequence that utf8_check accepted. */
 static uint32_t utf8_decode(const char *s, size_t n)
 {
   const unsigned char *u = (const unsigned char *)s;

@@ -1,8 +1,8 @@
 /* base/threads.c -- mutexes that survive fork, and the thread pool. The pool runs one job at a
- * time; the caller takes chunks too, and one atomic word says which job is open and how many
- * workers are in it, so that a small job never waits for a sleeping worker. Workers spin for 50 us
+ * time; the caller takes chunks too, and one atomic word holds the open job and the number of
+ * workers in it, so that a small job never waits for a sleeping worker. Workers spin for 50 us
  * before they sleep, since operators follow each other faster than a wake-up takes. Work stealing
- * was not needed: chunks are equal and handed out by one counter. */
+ * was not needed: chunks are equal and distributed by one counter. */
 #include "base/threads.h"
 
 #include <sched.h>
@@ -14,16 +14,15 @@
 #include "base/clock.h"
 #include "base/context_int.h"
 
-/* How the pool works.  One job at a time; the caller works too.  `state` is the border between
- * jobs:
+/* How the pool works.  It runs one job at a time; the caller works too.  `state` separates jobs:
  *
  *   bits 16..63  number of the job
- *   bits 1..15   workers inside it
- *   bit 0        open: workers may come in
+ *   bits 1..15   number of workers inside it
+ *   bit 0        open: workers may enter
  *
- * A worker enters by raising the count while the job is open; the caller closes the job when no
- * chunk is left and waits for those inside.  It never waits for a worker that was asleep and came
- * too late, so a small job costs no more than the caller's own work. */
+ * A worker enters by incrementing the count while the job is open; the caller closes the job when
+ * no chunk is left and waits for the workers inside.  It never waits for a worker that was asleep
+ * and came too late, so a small job costs no more than the caller's own work. */
 #define OPEN UINT64_C(1)
 #define INSIDE UINT64_C(2)
 #define INSIDE_MASK UINT64_C(0xfffe)
@@ -31,15 +30,14 @@
 
 /* Spinning costs a core but saves a wake-up of some 5 us; operators follow each other faster. */
 #define SPIN_NS 50000
-/* While others still work on the last job the next one is near, and a worker that slept would come
- * late to it: on virtual machines by more than most operators take. */
+/* While other threads still work on the last job, the next one is probably near; a worker that
+ * slept would arrive late, on virtual machines by more than most operators take. */
 #define SPIN_OPEN_NS 1000000
 #define MAX_THREADS 1024
-/* Chunks a thread gets when the grain allows: enough to even out, few enough to cost nothing. */
+/* Chunks per thread if the grain allows it: enough to balance, few enough to cost nothing. */
 #define CHUNKS_PER_THREAD 4
 
-/* A call with a deadline is looked at about this often: half of it is the longest that is asked for
- * at once. */
+/* A call with a deadline is polled about this often; a piece of work takes at most half of it. */
 #define WATCH_NS 1000000
 
 bool thread_stack(uintptr_t *low, uintptr_t *high)
@@ -114,8 +112,8 @@ void mutex_init_recursive(mutex *m)
   m->recursive = true;
 }
 
-/* First use in a child.  Whoever finds it locked finds it locked by a thread that is gone: of those
- * that are here, the first one makes the lock usable before any takes it. */
+/* Repair a mutex at its first use in a child.  If it is locked, a thread that no longer exists
+ * holds it; the first thread to come makes it usable before any thread takes it. */
 void mutex_after_fork(mutex *m)
 {
   static pthread_mutex_t one =
@@ -151,12 +149,13 @@ typedef struct job {
 struct thread_pool {
   context *ctx;
   atomic_bool busy; /* someone's job runs; others run theirs inline */
-  /* with the caller, of the host's pool or ours: for who has not claimed the pool */
+  /* threads of the host's pool or ours, with the caller: for threads that have not claimed the
+   * pool */
   _Atomic int n_usable;
 
-  /* Of who claimed the pool. */
+  /* For the thread that claimed the pool. */
   int n_threads; /* of ours, with the caller */
-  /* fork_generation that the workers belong to: they do not survive a fork */
+  /* fork_generation of the workers, which do not survive a fork */
   _Atomic uint32_t seen;
   pool_host host;
 
@@ -183,8 +182,9 @@ static inline void pause_briefly(void)
 
 /* -- Work -------------------------------------------------------------------------------------- */
 
-/* [begin, end) in pieces of whole grains, looking at the clock between them; false when the call is
- * over. Pieces grow while they take little: a grain may be a nanosecond's work or a second's. */
+/* Run [begin, end) in pieces of whole grains, reading the clock between them; returns false if
+ * the call must end. Pieces grow while they are fast: a grain may be a nanosecond's work or a
+ * second's. */
 static bool run_watched(const job *j, int64_t begin, int64_t end)
 {
   int64_t piece = j->grain;
@@ -221,7 +221,7 @@ static void run_chunks(thread_pool *p)
   }
 }
 
-/* True when a job newer than `seen` is open and this worker is now inside it. */
+/* Enter an open job newer than `seen`; returns true if this worker is now inside it. */
 static bool enter_job(thread_pool *p, uint64_t seen)
 {
   uint64_t s = atomic_load_explicit(&p->state, memory_order_acquire);
@@ -242,7 +242,7 @@ static void leave_job(thread_pool *p)
   }
 }
 
-/* Wait for a job newer than `seen` and enter it; false when the pool quits. */
+/* Wait for a job newer than `seen` and enter it; returns false when the pool quits. */
 static bool await_job(thread_pool *p, uint64_t seen)
 {
   uint64_t now = clock_ns(), until = now + SPIN_NS, latest = now + SPIN_OPEN_NS;
@@ -296,8 +296,8 @@ static void open_job(thread_pool *p, int64_t n_wanted)
   mutex_unlock(&p->lock);
 }
 
-/* Under the lock.  A call that can end before its work is done looks now and then: the workers go
- * by what it finds. */
+/* Wait, under the lock, until the workers are done.  If the call can end early, poll now and then;
+ * the workers see the result. */
 static void await_workers(thread_pool *p)
 {
   struct timespec until;
@@ -371,7 +371,7 @@ thread_pool *pool_new(context *c, int n_threads)
   return p;
 }
 
-/* As many workers as wanted, or as the system gives; with none the caller works alone. */
+/* Start as many workers as wanted, or as the system allows; with none the caller works alone. */
 static void start_workers(thread_pool *p)
 {
   if (p->workers || p->n_threads <= 1)
@@ -403,7 +403,7 @@ static void stop_workers(thread_pool *p)
   atomic_store(&p->quit, false);
 }
 
-/* First use in a forked child: no worker is there, and whoever was at work. */
+/* Reset the pool at its first use in a forked child, which has no workers. */
 static void pool_after_fork(thread_pool *p)
 {
   mutex_lock(&p->lock);
@@ -444,7 +444,7 @@ int pool_n_threads(const thread_pool *p)
   return atomic_load_explicit(&p->n_usable, memory_order_relaxed);
 }
 
-/* Changes wait until no job runs; jobs that come meanwhile run inline. */
+/* Claim the pool for a change: waits until no job runs; jobs that arrive meanwhile run inline. */
 static void pool_claim(thread_pool *p)
 {
   if (p->seen != forks_now())
@@ -453,7 +453,7 @@ static void pool_claim(thread_pool *p)
     sched_yield();
 }
 
-/* After a change. */
+/* Update the number of usable threads after a change. */
 static void pool_count(thread_pool *p)
 {
   int n = p->host.run ? p->host.n_threads : p->n_threads;
@@ -490,8 +490,8 @@ void pool_set_host(thread_pool *p, const pool_host *host)
 
 /* -- parallel_for ------------------------------------------------------------------------------ */
 
-/* A host's thread comes in as a worker does.  One that comes when the job is over finds it closed,
- * or helps with the next one. */
+/* Enter a job on a host's thread, as a worker does.  If the job is already over, do nothing or help
+ * with the next one. */
 static void host_task(void *arg, int i)
 {
   thread_pool *p = arg;
@@ -503,7 +503,7 @@ static void host_task(void *arg, int i)
   leave_job(p);
 }
 
-/* Alone, looking at the clock between pieces when the call has a deadline or can be cancelled. */
+/* Run everything on this thread, reading the clock between pieces if the call can end early. */
 static rush_status run_inline(call_ctx *cx, int64_t n, int64_t grain,
                               void (*fn)(void *arg, int64_t begin, int64_t end), void *arg)
 {

@@ -1,13 +1,13 @@
-/* base/threads.h -- locks and the pool.
+/* base/threads.h -- mutexes and the thread pool.
  *
  * A pool has n - 1 workers beside the calling thread.  parallel_for splits [0, n) into chunks of at
- * least `grain` and hands them out dynamically; results must not depend on which thread runs what.
- * Nested calls run inline.
+ * least `grain` and distributes them dynamically; results must not depend on which thread runs
+ * which chunk. Nested calls run inline.
  *
- * A call with a deadline, or that can be cancelled, is looked at about once a millisecond: work is
- * then handed out in pieces of whole grains that take no longer.  So a grain should be well below
- * 10 ms of work; where one item can be more, fn looks at call_over() itself and may leave its
- * results unfinished: parallel_for fails then. */
+ * If a call has a deadline or can be cancelled, it is polled about once a millisecond: work is then
+ * distributed in pieces of whole grains that take no longer.  A grain should therefore be well
+ * below 10 ms of work; if one item can take more, fn must poll call_over() itself and may leave its
+ * results unfinished: parallel_for then fails. */
 #ifndef RUSH_BASE_THREADS_H
 #define RUSH_BASE_THREADS_H
 
@@ -15,9 +15,9 @@
 
 #include "base/context.h"
 
-/* How many forks lie between this process and the one that forks_begin was first called in: in a
- * child, locks that other threads held stay locked for ever, so a lock that was made or used in
- * another generation is looked at before it is taken. */
+/* Number of forks between this process and the one that first called forks_begin. In a child, locks
+ * that other threads held remain locked for ever, so a lock that was made or used in another
+ * generation is checked before it is taken. */
 extern _Atomic uint32_t fork_generation;
 void forks_begin(void);
 static inline uint32_t forks_now(void)
@@ -27,9 +27,10 @@ static inline uint32_t forks_now(void)
 
 typedef struct mutex {
   pthread_mutex_t m;
-  _Atomic uint32_t seen; /* the generation that it was last used in */
+  _Atomic uint32_t seen; /* the generation in which it was last used */
   bool recursive;
-  bool broken; /* a thread that is gone held it: what it protects may be half done */
+  /* a thread that no longer exists held it: the data it protects may be inconsistent */
+  bool broken;
 } mutex;
 #define MUTEX_INIT {PTHREAD_MUTEX_INITIALIZER, 0, false, false}
 void mutex_init(mutex *m);
@@ -50,17 +51,17 @@ static inline bool mutex_try(mutex *m)
 }
 static inline void mutex_unlock(mutex *m) { pthread_mutex_unlock(&m->m); }
 
-/* The calling thread's own stack: its lowest address and the end behind its highest.  False where
- * the system does not say.  Slow: the main thread's is read from /proc. */
+/* Get the calling thread's own stack: its lowest address and the end behind its highest.  Returns
+ * false if the system does not provide it.  Slow: for the main thread it reads /proc. */
 bool thread_stack(uintptr_t *low, uintptr_t *high);
 
-/* True on the process' first thread; false where the system does not say.  Costs two system calls.
- * */
+/* True on the process's first thread; false if the system does not tell.  Costs two system
+ * calls. */
 bool thread_is_main(void);
 
 /* A host's pool: run(user, fn, arg, n) calls fn(arg, i) for every i in [0, n), on any thread, in
- * any order, one after the other or at once, and returns when all are done.  fn takes what work is
- * left, so calls that come late find none; it never jumps, fails or throws. */
+ * any order, sequentially or in parallel, and returns when all are done.  fn takes the remaining
+ * work, so late calls find none; it never jumps, fails or throws. */
 typedef struct pool_host {
   int n_threads;
   void (*run)(void *user, void (*fn)(void *arg, int i), void *arg, int n);
@@ -72,13 +73,13 @@ thread_pool *pool_new(context *c,
 void pool_free(thread_pool *p);
 int pool_n_threads(const thread_pool *p);
 void pool_set_threads(thread_pool *p, int n_threads);
-void pool_set_host(thread_pool *p, const pool_host *host); /* NULL: our own again */
+void pool_set_host(thread_pool *p, const pool_host *host); /* NULL: use our own threads again */
 
-/* fn(arg, begin, end) over [0, n).  Status of the poll; fn itself cannot fail. */
+/* Run fn(arg, begin, end) over [0, n).  Returns the status of polling; fn itself cannot fail. */
 rush_status parallel_for(call_ctx *cx, int64_t n, int64_t grain,
                          void (*fn)(void *arg, int64_t begin, int64_t end), void *arg) RUSH_CHECKED;
 
-/* The same on the calling thread alone, in order. */
+/* Like parallel_for, on the calling thread alone, in order. */
 rush_status serial_for(call_ctx *cx, int64_t n, int64_t grain,
                        void (*fn)(void *arg, int64_t begin, int64_t end), void *arg) RUSH_CHECKED;
 

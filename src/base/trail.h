@@ -1,7 +1,7 @@
-/* base/trail.h -- why something is being compiled: who called whom, for the end of an error's text.
+/* base/trail.h -- the chain of functions being compiled, shown at the end of error texts.
  *
- * Entries live on the C stack of whoever pushes them: push, compile, pop (a failure pops by itself,
- * since it ends the session). */
+ * Entries live on the C stack: push one, compile, pop it (a failure needs no pop, since it ends the
+ * session). */
 #ifndef RUSH_BASE_TRAIL_H
 #define RUSH_BASE_TRAIL_H
 
@@ -9,11 +9,11 @@
 
 typedef struct trail {
   const char *name;       /* "f", "C.method" */
-  const source_range *at; /* what is being compiled in there now; read when a message is made */
+  const source_range *at; /* the place being compiled in it; read when a message is made */
   const struct trail *outer;
 } trail;
 
-/* `t` becomes the innermost entry; its `outer` is filled. */
+/* Push `t` as the innermost entry; sets t->outer. */
 void session_push_trail(session *s, trail *t);
 void session_pop_trail(session *s);
 

@@ -1,3 +1,4 @@
+/* base/unicode.c -- classifies code points by a binary search in a generated table of ranges. */
 #include "base/unicode.h"
 
 #include "base/macros.h"

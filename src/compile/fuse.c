@@ -1,8 +1,8 @@
-/* compile/fuse.c -- makes one tape of a group's nodes (fuse.h): reads the subgraph once, then for
+/* compile/fuse.c -- makes one tape from a group's nodes (fuse.h): reads the subgraph once, then for
  * given kinds of arguments appends each operator's formula, converts operands, and shares registers
  * by last use. Each operator still rounds to its own dtype, so fused results have the bits of the
- * separate operators. The largest tape is bounded; a group that does not fit is interpreted. Cost:
- * O(instructions * values). */
+ * separate operators. The size of a tape is bounded; a group that does not fit is interpreted.
+ * Cost: O(instructions * values). */
 #include "compile/fuse.h"
 
 #include "ops/call/call.h"
@@ -49,7 +49,7 @@ static const struct point_row *row_of(const backend *k, const rush_node *n)
            : NULL;
 }
 
-/* The number that v is, when the program says it: a constant, or a constant tensor of no
+/* Get the number that v is if the program contains it: a constant, or a constant tensor of no
  * dimensions. */
 static bool constant_number(const backend *k, const rush_graph_value *v, rush_value *out)
 {
@@ -68,7 +68,7 @@ static bool has_kind(const backend *k, const rush_graph_value *v, const char *co
   return found;
 }
 
-/* A number or bool: an argument of a formula that is no tensor. */
+/* True for a number or bool: an argument of a formula that is not a tensor. */
 static bool is_number_input(const backend *k, const rush_graph_value *v)
 {
   static const char *const kinds[] = {"IntType", "FloatType", "BoolType", "NumberType"};
@@ -95,7 +95,7 @@ static answer number_is(rush_value v, double want)
   }
 }
 
-/* Answer if the condition holds for all calls, for none, or depends on the arguments. */
+/* Return whether the condition holds for all calls, for none, or depends on the arguments. */
 static answer cond_answer(const backend *k, const rush_node *n, const point_cond *c)
 {
   const rush_graph_value *v = k->api->node_input(n, c->arg);
@@ -121,7 +121,7 @@ static answer cond_answer(const backend *k, const rush_node *n, const point_cond
   return UNKNOWN_ANSWER;
 }
 
-/* The tape for operands of a class; NULL: none, or it depends on the call. */
+/* Return the tape for operands of a class; NULL: there is none, or it depends on the call. */
 static const point_arm *arm_of(const backend *k, const rush_node *n, const struct point_row *row,
                                dtype_class cls)
 {
@@ -142,7 +142,7 @@ static const point_arm *arm_of(const backend *k, const rush_node *n, const struc
   return NULL;
 }
 
-/* What a symbolic type is when an operator computes in k; N_TAPE_TYPES: one that is not fused. */
+/* Return a symbolic type when an operator computes in k; N_TAPE_TYPES: it cannot be fused. */
 static tape_type resolve(uint8_t sym, tape_type k)
 {
   switch ((tape_sym)sym) {
@@ -232,13 +232,14 @@ const char *group_refuse(const backend *k, const rush_node *n, cpu_level level)
 
 /* -- Reading a group --------------------------------------------------------------------------- */
 
-/* ids: of the values so far. */
+/* Add a value; ids: those of the values so far. */
 static void add_value(group_desc *g, uint32_t *ids, const rush_graph_value *v, source_kind from,
                       uint32_t index)
 {
   const rush_backend_api *api = g->backend.api;
   value_desc *d = &g->values[g->n_values];
 
+  ASSERT(index <= UINT16_MAX && g->n_values < UINT16_MAX, "a number that has no room");
   ids[g->n_values++] = api->value_id(v);
   *d = (value_desc){
     .from = (uint8_t)from, .is_tensor = api->value_is_tensor(v), .index = (uint16_t)index};
@@ -263,6 +264,7 @@ static void read_node(group_desc *g, uint32_t *ids, const rush_node *n)
   node_desc *d = &g->nodes[g->n_nodes];
 
   d->row = row_of(k, n);
+  ASSERT(d->row, "a group has operators with formulas only");
   d->arms[0] = arm_of(k, n, d->row, DTYPE_FLOAT);
   d->arms[1] = arm_of(k, n, d->row, DTYPE_BOOL);
   for (int i = 0; i < d->row->n_inputs; i++)
@@ -306,6 +308,7 @@ group_desc *group_read(const backend *k, const rush_node *group)
     g->n_inputs = (uint32_t)k->api->block_n_inputs(b);
     g->n_results = (uint32_t)k->api->block_n_outputs(b);
     read_block(g, ids, b);
+    ASSERT(g->n_values == n_values && g->n_nodes <= n, "more values than were counted");
   } else {
     k->api->memory_free(k->ctx, g, n_bytes);
     g = NULL;
@@ -389,9 +392,10 @@ static wide_instr *add_instr(fuser *f)
   return &f->code[f->n_instrs++];
 }
 
-/* v as `type`: bools become 0 and 1. */
+/* Return v converted to `type`: bools become 0 and 1. */
 static uint16_t converted(fuser *f, uint16_t v, tape_type type)
 {
+  ASSERT(v < f->n_values || f->failed, "a value that was not made");
   if (f->types[v] == type || f->failed)
     return v;
   uint16_t to = new_value(f, type, f->reach[v]);
@@ -401,7 +405,7 @@ static uint16_t converted(fuser *f, uint16_t v, tape_type type)
   return to;
 }
 
-/* What the operator computes in; N_TAPE_TYPES: not with these operands. */
+/* Return the type the operator computes in; N_TAPE_TYPES: not with these operands. */
 static tape_type common_type(const fuser *f, const node_desc *n)
 {
   bool bools = false, floats = false, float_number = false, number = false;
@@ -447,7 +451,7 @@ static uint16_t operand(fuser *f, const node_desc *n, int i, tape_type k)
   return converted(f, f->value_of[n->inputs[i]], want);
 }
 
-/* The arm's constants and instructions; regs: values of its registers. */
+/* Append the arm's constants and instructions; regs: values of its registers. */
 static void append_arm(fuser *f, const point_arm *a, tape_type k, uint16_t *regs, int n_inputs,
                        uint32_t reach)
 {
@@ -470,7 +474,7 @@ static void append_arm(fuser *f, const point_arm *a, tape_type k, uint16_t *regs
       return;
     }
     uint16_t args[3] = {regs[t->a], n_args > 1 ? regs[t->b] : 0, n_args > 2 ? regs[t->c] : 0};
-    uint16_t dst = new_value(f, tape_gives_bool((tape_op)t->op) ? TY_BOOL : type, reach);
+    uint16_t dst = new_value(f, tape_op_is_bool((tape_op)t->op) ? TY_BOOL : type, reach);
 
     *add_instr(f) =
       (wide_instr){t->op,  (uint8_t)type, t->op == TAPE_CVT ? (uint8_t)resolve(t->b, k) : 0,
@@ -509,7 +513,7 @@ static void fuse_node(fuser *f, const node_desc *n)
 
 /* -- Registers --------------------------------------------------------------------------------- */
 
-/* Index of the instruction that reads each value last; UINT32_MAX: it is a result. */
+/* Find the last instruction that reads each value; UINT32_MAX: it is a result. */
 static void find_last_uses(const fuser *f, uint32_t *last)
 {
   memset(last, 0, f->n_values * sizeof *last);

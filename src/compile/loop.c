@@ -9,7 +9,7 @@
 #include "compile/code/code_memory.h"
 #include "compile/x86/body.h"
 
-/* Beside the code: a copy of the tape, for the listing. */
+/* Private data of the code: a copy of the tape, for the listing. */
 struct loop_code_own {
   context *ctx;
   code_block block;
@@ -68,6 +68,7 @@ static loop_code *new_code(context *c, const loop_tape *t)
   code->own->n_bytes = n;
   loop_tape *copy = &code->own->tape;
   *copy = *t;
+  ASSERT((uintptr_t)at % 8 == 0, "what follows is aligned for 8 bytes");
   copy->code = append(&at, t->code, n_code);
   copy->consts = append(&at, t->consts, n_consts);
   copy->input_kinds = append(&at, t->input_kinds, n_in);
@@ -97,6 +98,7 @@ rush_status loop_compile_for(call_ctx *cx, const loop_tape *t, loop_machine mach
       mem_free(cx->ctx, code, code->own->n_bytes);
     goto done;
   }
+  ASSERT(entry < a.len && stream < a.len, "a function outside its code");
   code->bytes = code->own->block.run;
   code->n_bytes = a.len;
   code->entry = entry;

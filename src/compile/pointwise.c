@@ -1,9 +1,9 @@
 /* compile/pointwise.c -- our own backend: it groups pointwise nodes, compiles a plan per
- * combination of argument kinds, and runs it. It uses only backend.h, as a backend from outside
- * would. A call reads the facts of its arguments, finds the plan by a key and runs the code flat
- * where all operands have one geometry, else through the tape runner's walk. At most MOST_PLANS
- * plans a group are made; calls beyond are interpreted, so that changing kinds cannot compile for
- * ever. */
+ * combination of argument kinds, and runs it. It uses only backend.h, as an external backend
+ * does. A call reads the facts of its arguments, finds the plan by a key and runs the code flat
+ * if all operands have one geometry, else through the tape runner's iteration. At most
+ * MOST_PLANS plans are made per group; calls beyond are interpreted, so that changing kinds
+ * cannot compile for ever. */
 #include "base/threads.h"
 #include "compile/compile.h"
 #include "compile/fuse.h"
@@ -36,7 +36,7 @@ typedef struct group { /* of a node: call_state */
   plan *_Atomic plans[MOST_PLANS];
 } group;
 
-/* It may change between calls: keys have it. */
+/* Return the level, which may change between calls: keys contain it. */
 static cpu_level level_of(const backend *k) { return (cpu_level)k->api->context_cpu(k->ctx); }
 
 /* -- Plans ------------------------------------------------------------------------------------- */
@@ -101,7 +101,8 @@ static rush_status add_plan(group *g, uint64_t key, const arg_kind *kinds, plan 
   return RUSH_OK;
 }
 
-/* *out NULL: there are too many already.  RUSH_ENOMEM without an error: there may be no call. */
+/* Find or make the plan; *out NULL: there are too many already.  RUSH_ENOMEM is returned without an
+ * error: there may be no call. */
 static rush_status plan_of(group *g, uint64_t key, const arg_kind *kinds, plan **out)
 {
   *out = find_plan(g, key);
@@ -154,8 +155,8 @@ static bool same_geometry(const rush_tensor_facts *a, const rush_tensor_facts *b
   return same_sizes(a, b->n_dims, b->sizes) && same_row(a->strides, b->strides, b->n_dims);
 }
 
-/* Sizes to which the tensors broadcast.  False: they don't, or only the interpreter knows the
- * layout. */
+/* Compute the sizes to which the tensors broadcast.  Returns false if they do not, or if only the
+ * interpreter supports the layout. */
 static bool find_sizes(facts *f)
 {
   for (uint32_t i = 0; i < f->n_args; i++) {
@@ -184,7 +185,7 @@ static bool find_sizes(facts *f)
   return f->like != NULL;
 }
 
-/* The first tensor, and whether all others have its geometry. */
+/* Find the first tensor, and whether all others have its geometry. */
 static bool look_at_tensors(const rush_backend_api *api, facts *f)
 {
   const rush_tensor_facts *first = NULL;
@@ -319,8 +320,9 @@ static rush_status make_results(rush_call *call, const backend *b, const facts *
   return RUSH_OK;
 }
 
-/* Results that pass the caches anyway go around them: a quarter to a third faster at 16 MB, slower
- * below some MB.  Rows in a row only: pieces start at multiples of 64 bytes then. */
+/* True if results are stored around the caches, which they exceed anyway: a quarter to a third
+ * faster at 16 MB, slower below some MB.  Only for contiguous rows: pieces start at multiples of 64
+ * bytes then. */
 #define STREAM_BYTES ((size_t)8 << 20)
 static bool streams(const facts *f, const loop_tape *t, void *const *results)
 {
@@ -350,7 +352,7 @@ static void run_piece(void *arg, int64_t begin, int64_t end)
   r->code(end - begin, at);
 }
 
-/* One geometry: the code runs over the memory as it is. */
+/* Run with one geometry: the code runs directly over the memory. */
 static rush_status run_flat(rush_call *call, const backend *b, const facts *f, const plan *p,
                             const made *m)
 {
@@ -393,8 +395,8 @@ static rush_status run_plan(rush_call *call, const backend *b, const facts *f, c
   return point_execute(call->cx, &r, f->flat);
 }
 
-/* Not one indivisible step, which would cost a small call a tenth: threads that call at once may
- * count as one. */
+/* Increment without a locked instruction, which would cost a small call a tenth: simultaneous calls
+ * may count as one. */
 static void count(_Atomic uint64_t *n)
 {
   atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_relaxed);
@@ -459,7 +461,7 @@ static void destroy_group(void *state, void *user)
   g->backend.api->memory_free(g->backend.ctx, g, sizeof *g);
 }
 
-/* What float32 tensors of one size would run: nothing has been called yet when somebody looks. */
+/* Describe the code for float32 tensors of one size: the group may not have been called yet. */
 static void describe_group(void *state, void *user, rush_write_fn *write, void *to)
 {
   group *g = state;

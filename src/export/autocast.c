@@ -1,10 +1,9 @@
-/* export/autocast.c -- PyTorch's lists of what autocast on the CPU does to operators, and their
- * lookup.
+/* export/autocast.c -- PyTorch's lists of how CPU autocast treats operators, and their lookup.
  *
- * A linear search, O(names): it is asked once per node while an exported program is read. */
+ * A linear search, O(names): it runs once per node while an exported program is read. */
 #include "export/autocast.h"
 
-/* Overloads count when they are named: "prod.dim_int" has a policy, "prod.Dimname" none. */
+/* Overloads matter if they are named: "prod.dim_int" has a policy, "prod.Dimname" has none. */
 static const char *const lower[] = {"_addmm_activation",
                                     "_convolution.deprecated",
                                     "_native_multi_head_attention",

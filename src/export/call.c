@@ -1,8 +1,8 @@
 /* export/call.c -- a call of an exported program (exported.h has the four steps).
  *
- * Arguments are flattened onto the frame's stack of values, checked, given to the graph as leaves,
- * and its results are handed out: mutated buffers and inputs are written back before the user's
- * results are put together.  Messages name the argument as PyTorch's ep.module() does. */
+ * Arguments are flattened onto the frame's stack of values, checked, and passed to the graph as
+ * leaves; of its results, mutated buffers and inputs are written back before the user's results are
+ * combined.  Messages name the argument as PyTorch's ep.module() does. */
 #include "export/exported.h"
 
 #include "run/outputs.h"
@@ -89,7 +89,8 @@ static const rush_value *find_kwarg(const named_arg *kwargs, uint32_t n, str nam
   return NULL;
 }
 
-/* Positional arguments (also by their names), then keyword arguments in the spec's order. */
+/* Flatten positional arguments (also by their names), then keyword arguments in the spec's
+ * order. */
 static rush_status flatten_arguments(exported_frame *f, const rush_value *args, uint32_t n_args,
                                      const named_arg *kwargs, uint32_t n_kwargs)
 {
@@ -118,7 +119,7 @@ static rush_status flatten_arguments(exported_frame *f, const rush_value *args, 
   return n_args > pos->n_children ? too_many(f, n_args, kwargs, n_kwargs) : RUSH_OK;
 }
 
-/* Put the user's leaves together; some have buffers, which are put there first. */
+/* Combine the user's leaves; those with buffers are copied into them first. */
 static rush_status give_user(exported_frame *f, rush_value *const *user, uint32_t n,
                              rush_value *result)
 {
@@ -137,7 +138,7 @@ static rush_status give_user(exported_frame *f, rush_value *const *user, uint32_
   return st;
 }
 
-/* Write what the graph made of a buffer or input to it. */
+/* Write the graph's new value of a buffer or input to it. */
 static rush_status write_back(exported_frame *f, rush_value to, rush_value made)
 {
   if (to.tag != RUSH_TAG_TENSOR || made.tag != RUSH_TAG_TENSOR || to.as.tensor == made.as.tensor)
@@ -145,7 +146,7 @@ static rush_status write_back(exported_frame *f, rush_value to, rush_value made)
   return tensor_copy(f->cx, to.as.tensor, made.as.tensor);
 }
 
-/* Graph outputs to where they belong: buffers, inputs, and the user's leaves. */
+/* Distribute graph outputs: buffers, inputs, and the user's leaves. */
 static rush_status hand_out(exported_frame *f, rush_object *self, rush_tuple *outs,
                             rush_value *result)
 {
@@ -171,7 +172,7 @@ static rush_status hand_out(exported_frame *f, rush_object *self, rush_tuple *ou
   return st;
 }
 
-/* Call forward with the user's buffers at the places that its own outputs have. */
+/* Call forward with the user's buffers at the positions of its own outputs. */
 static rush_status call_graph(exported_frame *f, const rush_value *args, uint32_t n,
                               rush_value *outs)
 {

@@ -1,8 +1,9 @@
-/* export/guard.c -- conditions on sizes: read from PyTorch's text, compared, shown and evaluated.
+/* export/guard.c -- conditions on sizes: parsed from PyTorch's text, compared, printed and
+ * evaluated.
  *
  * A guard is a tree of integer operations over the sizes of inputs, read by recursive descent with
- * Python's precedences.  It is evaluated at each call in int64 with Python's floor division; what
- * would overflow or divide by zero fails the guard.  Depth is limited by the session, length by the
+ * Python's precedences.  It is evaluated at each call in int64 with Python's floor division;
+ * overflow or division by zero fails the guard.  Depth is limited by the session, length by the
  * reader. */
 #include "export/exported.h"
 
@@ -58,7 +59,7 @@ static void need(guard_reader *r, const char *token)
     r->failed = true;
 }
 
-/* The child of `t` under ['key'] or [i]; *leaf moves past the leaves before it. */
+/* Return the child of `t` under ['key'] or [i]; *leaf moves past the leaves before it. */
 static const tree_spec *descend(const tree_spec *t, str key, int64_t index, uint32_t *leaf)
 {
   for (uint32_t i = 0; i < t->n_children; i++) {
@@ -73,7 +74,7 @@ static const tree_spec *descend(const tree_spec *t, str key, int64_t index, uint
   return NULL;
 }
 
-/* ['name'] or [3] */
+/* Read ['name'] or [3]. */
 static bool read_subscript(guard_reader *r, str *key, int64_t *index)
 {
   *key = (str){0};
@@ -97,7 +98,7 @@ static bool read_subscript(guard_reader *r, str *key, int64_t *index)
   return true;
 }
 
-/* A subscript, or .name: a field of a dataclass. */
+/* Read a subscript, or .name: a field of a dataclass. */
 static bool read_step(guard_reader *r, str *key, int64_t *index)
 {
   if (!accept(r, "."))
@@ -110,7 +111,7 @@ static bool read_step(guard_reader *r, str *key, int64_t *index)
   return true;
 }
 
-/* Where the argument's tree is, by forward's parameter name. */
+/* Find the argument's tree by forward's parameter name. */
 static const tree_spec *argument(const exported *e, str name, uint32_t *leaf)
 {
   const tree_spec *args = &e->in->children[0],
@@ -124,7 +125,7 @@ static const tree_spec *argument(const exported *e, str name, uint32_t *leaf)
   return kwargs ? descend(kwargs, name, 0, leaf) : NULL;
 }
 
-/* L['x'], L['x'][0]['k'].field, then perhaps .size()[i] */
+/* Read L['x'], L['x'][0]['k'].field, then perhaps .size()[i]. */
 static const guard *read_input(guard_reader *r)
 {
   uint32_t leaf = 0;
@@ -203,7 +204,7 @@ static const guard *read_atom(guard_reader *r)
   return g;
 }
 
-/* All recursion of the grammar but that of `not` comes through here. */
+/* All recursion of the grammar except that of `not` passes through here. */
 static const guard *read_power(guard_reader *r)
 {
   const guard *g;
@@ -413,7 +414,7 @@ const guard *guard_compare(session *s, arena *mem, const exported *e, guard_op o
   return g;
 }
 
-/* As a condition that its equals share: n > 4 as n >= 5. */
+/* Print a condition so that equal ones are equal texts: n > 4 as n >= 5. */
 static void put_key(shower *w, const guard *g)
 {
   const bool strict = (g->op == GUARD_GT || g->op == GUARD_LT) && g->b->op == GUARD_INT;
@@ -448,7 +449,7 @@ static int64_t floor_div(int64_t a, int64_t b)
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-/* Wrapping arithmetic: sizes are far below the limits; a hostile guard only fails. */
+/* Compute with wrapping arithmetic: sizes are far below the limits; a hostile guard only fails. */
 static int64_t power(int64_t a, int64_t b)
 {
   uint64_t r = 1;
@@ -463,7 +464,7 @@ static bool is_number(rush_value v)
   return v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_BOOL || v.tag == RUSH_TAG_FLOAT;
 }
 
-/* As Python compares: 2 == 2.0 and 1 == True. */
+/* Compare as Python does: 2 == 2.0 and 1 == True. */
 static bool same_constant(rush_value want, rush_value got)
 {
   if (is_number(want) && is_number(got)) {
@@ -547,7 +548,7 @@ static int64_t eval(checker *k, const guard *g)
   return v;
 }
 
-/* The inputs that a condition names, each once: at most MOST_SHOWN. */
+/* Collect the inputs that a condition names, each once: at most MOST_SHOWN. */
 #define MOST_SHOWN 8
 typedef struct named_leaves {
   uint32_t at[MOST_SHOWN];
@@ -569,7 +570,7 @@ static void name_leaves(const guard *g, named_leaves *l)
     name_leaves(g->b, l);
 }
 
-/* "x is float32[2, 3]; n is 4" */
+/* Print "x is float32[2, 3]; n is 4". */
 static rush_status put_inputs(checker *k, const guard *g, text_buf *t)
 {
   named_leaves l = {.n = 0};
@@ -590,9 +591,9 @@ static rush_status put_inputs(checker *k, const guard *g, text_buf *t)
   return RUSH_OK;
 }
 
-/* PyTorch's words, then what came: the numbers where the condition compares some, and the inputs.
- * */
-static rush_status say_failed(checker *k, const guard *g, text_buf *t)
+/* Print PyTorch's message, then the values found: the numbers if the condition compares some, and
+ * the inputs. */
+static rush_status describe_failed(checker *k, const guard *g, text_buf *t)
 {
   static const char *const signs[] = {[GUARD_EQ] = "==", [GUARD_NE] = "!=", [GUARD_LT] = "<",
                                       [GUARD_LE] = "<=", [GUARD_GT] = ">",  [GUARD_GE] = ">="};
@@ -619,7 +620,7 @@ static rush_status fail_guard(checker *k, const guard *g)
   text_buf t;
 
   text_init(&t, k->cx->ctx);
-  rush_status st = say_failed(k, g, &t);
+  rush_status st = describe_failed(k, g, &t);
   if (st == RUSH_OK)
     st = error_set_type(k->cx->err, RUSH_EARGUMENT, k->missing ? "IndexError" : "AssertionError",
                         "%s", text_str(&t));

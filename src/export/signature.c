@@ -1,9 +1,7 @@
-/* export/signature.c -- see signature.h.
- *
- * Built in a session: one walk over the schema, or over the tree specs of an exported program, that
- * appends an item for each leaf.  Cost: O(leaves), and O(leaves * depth) bytes of names.  Types
- * have at most 65536 parts when written out, and tree specs are written out in the file: there are
- * no more leaves than that. */
+/* export/signature.c -- builds signatures (signature.h) in a session: one walk over the schema, or
+ * over the tree specs of an exported program, that appends an item for each leaf.  Cost: O(leaves),
+ * and O(leaves * depth) bytes of names.  Types have at most 65536 parts in their full text, and
+ * tree specs are in the file: there are no more leaves than that. */
 #include "export/signature.h"
 
 #include "base/grow.h"
@@ -54,7 +52,7 @@ static const char *annotation(builder *b, const type *t)
   return text_str(text);
 }
 
-/* dtype and sizes, where the file has them. */
+/* Add dtype and sizes, if the file has them. */
 static void add_meta(builder *b, rush_signature_item *item, const exported_meta *meta)
 {
   if (!meta || (meta->is_tensor && meta->dtype == DTYPE_NONE))
@@ -72,7 +70,7 @@ static void add_meta(builder *b, rush_signature_item *item, const exported_meta 
   item->sizes = sizes;
 }
 
-/* Leave b->path as it was before something was appended. */
+/* Restore b->path to its length before something was appended. */
 static void cut_path(builder *b, size_t len)
 {
   if (text_failed(b->path))
@@ -100,7 +98,7 @@ static void add_parameters(builder *b)
   }
 }
 
-/* The leaves of a result: items of tuples. */
+/* Add the leaves of a result: items of tuples. */
 static void add_results(builder *b, const type *t, uint32_t outermost, bool is_inside)
 {
   const size_t len = b->path->len;
@@ -130,7 +128,7 @@ static const char *constant_type(rush_value v)
   return v.tag < COUNT_OF(words) ? words[v.tag] : "Any";
 }
 
-/* The leaves of argument `number`, from *leaf on; *arg counts the graph's inputs. */
+/* Add the leaves of argument `number`, from *leaf on; *arg counts the graph's inputs. */
 static void add_argument(builder *b, const tree_spec *t, uint32_t number, bool by_name,
                          uint32_t *leaf, uint32_t *arg)
 {
@@ -161,7 +159,7 @@ static void add_arguments(builder *b)
     add_argument(b, &named->children[i], pos->n_children + i, true, &leaf, &arg);
 }
 
-/* The next output of the graph that is the user's, from *at on. */
+/* Return the next output of the graph that is the user's, from *at on. */
 static uint32_t next_user_output(const exported *e, uint32_t *at)
 {
   while (e->outputs[*at].kind != OUTPUT_USER)
@@ -270,7 +268,7 @@ static void print_size(text_buf *out, const rush_signature_size *size)
     text_printf(out, "%lld", (long long)size->value);
 }
 
-/* ", 2 <= s77 <= 64": what is known of a size that varies. */
+/* Append ", 2 <= s77 <= 64": the known range of a variable size. */
 static void print_bounds(text_buf *out, const rush_signature_size *size)
 {
   const bool has_min = size->min != INT64_MIN, has_max = size->max != INT64_MAX;

@@ -1,9 +1,9 @@
-/* export/tree.c -- trees of arguments and results: read from PyTorch's JSON, values taken apart by
- * them and put together.
+/* export/tree.c -- trees of arguments and results: parsed from PyTorch's JSON, used to flatten and
+ * build values.
  *
  * A tree_spec lists its children in the order of the leaves, as torch.utils._pytree does: dicts in
- * the order of their keys when they were captured.  Reading checks everything that flattening
- * relies on (keys distinct, as many children as keys), so that flattening a value is one walk,
+ * the order of their keys when they were captured.  Parsing checks everything that flattening
+ * relies on (distinct keys, as many children as keys), so that flattening a value is one walk,
  * O(leaves), that only compares. */
 #include "export/exported.h"
 
@@ -37,8 +37,8 @@ static tree_kind kind_named(str type)
   return TREE_OTHER;
 }
 
-/* The keys of a context, which is a JSON text of a list of texts and numbers; that of a dataclass
- * is a list of its fields, then of those that were None. */
+/* The keys of a context, a JSON text of a list of strings and numbers; for a dataclass a list of
+ * its fields, then of those that were None. */
 typedef struct key_list {
   rush_value *at;
   uint32_t n, cap;
@@ -83,7 +83,7 @@ static key_list list_keys(tree_reader *r, bool is_dataclass, str context, const 
   return l;
 }
 
-/* True when no key comes twice: each child has a place of its own. */
+/* True if the keys are distinct. */
 static bool are_distinct(tree_reader *r, const key_list *l)
 {
   table *seen = session_new(r->s, table);
@@ -100,8 +100,8 @@ static bool are_distinct(tree_reader *r, const key_list *l)
   return true;
 }
 
-/* The list of keys in a defaultdict's context, which is an object: {"dict_context": [...], ...}; or
- * nothing. */
+/* Return the list of keys in a defaultdict's context, which is an object: {"dict_context": [...],
+ * ...}; or nothing. */
 static str dict_context(tree_reader *r, str context, const char *place)
 {
   input in = {place, context};
@@ -117,7 +117,8 @@ static str dict_context(tree_reader *r, str context, const char *place)
   return found;
 }
 
-/* One key for each child of a dict; the fields of a dataclass where its context is such a list. */
+/* Read one key for each child of a dict; the fields of a dataclass if its context is such a
+ * list. */
 static void read_keys(tree_reader *r, json *j, tree_spec *t, str context)
 {
   bool is_dict = t->kind == TREE_DICT || t->kind == TREE_ORDERED_DICT;
@@ -142,7 +143,7 @@ static void read_keys(tree_reader *r, json *j, tree_spec *t, str context)
 
 static void read_tree(tree_reader *r, json *j, tree_spec *t);
 
-/* Counted and kept in one pass. */
+/* Count and keep the children in one pass. */
 static void read_children(tree_reader *r, json *j, tree_spec *t)
 {
   uint32_t cap = 0;
@@ -304,7 +305,7 @@ static rush_status flatten_dict(call_ctx *cx, const tree_spec *t, rush_value v, 
   return RUSH_OK;
 }
 
-/* A tuple or a list by place. */
+/* Flatten a tuple or a list by position. */
 static rush_status flatten_items(call_ctx *cx, const tree_spec *t, rush_value v, const char *where,
                                  rush_value *leaves, uint32_t max, uint32_t *n)
 {

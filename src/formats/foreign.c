@@ -1,7 +1,6 @@
-/* formats/foreign.c -- see foreign.h.
- *
- * A table of first bytes, then the few formats that have none.  Only looked at after our own
- * formats were not recognised, so a wrong guess changes no more than a message. */
+/* formats/foreign.c -- recognises foreign files: a table of first bytes, then the few formats that
+ * have none. Used only after our own formats were not recognised, so a wrong guess affects only a
+ * message. */
 #include "formats/foreign.h"
 
 #include <stdbool.h>
@@ -73,8 +72,8 @@ static bool is_html(const char *p, size_t n)
   return has_word(p + at, n - at, "<!doctype html") || has_word(p + at, n - at, "<html");
 }
 
-/* A ModelProto: field 1 (ir_version) is a small number, and field 2 (producer_name, a text) or 7
- * (graph) follows. */
+/* True for a ModelProto: field 1 (ir_version) is a small number, followed by field 2
+ * (producer_name, a text) or 7 (graph). */
 static bool is_onnx(const unsigned char *p, size_t n)
 {
   if (n < 8 || p[0] != 0x08 || p[1] == 0 || p[1] > 40)

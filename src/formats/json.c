@@ -1,7 +1,7 @@
 /* formats/json.c -- the pull reader of json.h and the quoting of strings. It keeps a stack of open
- * containers, of which closed levels are reused, and each level keeps its keys to refuse
- * duplicates: a linear search up to 12 keys, a hash table beyond. Strings are scanned eight bytes
- * at a time. A tree was rejected: metadata is large, and most of it is skipped. Cost: O(bytes). */
+ * containers, whose closed levels are reused; each level keeps its keys to refuse duplicates: a
+ * linear search up to 12 keys, a hash table beyond. Strings are scanned eight bytes at a time.
+ * Rejected: a tree, since metadata is large and most of it is skipped. Cost: O(bytes). */
 #include "formats/json.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "base/number.h"
 #include "base/table.h"
 
-/* Below this many keys an object's are compared one by one; beyond, through a hash table. */
+/* Up to this many keys of an object are compared one by one; more are put in a hash table. */
 enum { LINEAR_KEYS = 12 };
 
 typedef struct json_key {
@@ -42,7 +42,7 @@ void json_fail(json *j, const char *fmt, ...)
   input_fail(j->s, &j->in, j->pos, "%s", text);
 }
 
-/* The next character that is no blank, or -1 at the end.  It is not passed. */
+/* Return the next character that is not a blank, or -1 at the end, without consuming it. */
 static int look(json *j)
 {
   const char *p = j->in.bytes.p;
@@ -78,7 +78,7 @@ static bool is_digit(const json *j, size_t at)
   return at < j->end && j->in.bytes.p[at] >= '0' && j->in.bytes.p[at] <= '9';
 }
 
-/* Every value starts here. */
+/* Begin to read a value. */
 static int start_value(json *j)
 {
   ASSERT(j->ready, "no value may be read here");
@@ -90,7 +90,7 @@ static int start_value(json *j)
 
 /* -- Numbers and words ------------------------------------------------------------------------- */
 
-/* End of the number at `at`; 0 when it is malformed. */
+/* Return the end of the number at `at`; 0 if it is malformed. */
 static size_t scan_number(const json *j, size_t at, bool *is_float)
 {
   const char *p = j->in.bytes.p;
@@ -125,7 +125,7 @@ static size_t scan_number(const json *j, size_t at, bool *is_float)
   return at;
 }
 
-/* Python's words for what JSON has no number for; NULL when none is at `at`. */
+/* Return Python's word at `at` for a number that JSON does not have; NULL if there is none. */
 static const char *float_word(const json *j, size_t at)
 {
   static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
@@ -136,7 +136,7 @@ static const char *float_word(const json *j, size_t at)
   return NULL;
 }
 
-/* The number at the position, which is passed. */
+/* Read the number at the position. */
 static str take_number(json *j, bool *is_float)
 {
   const char *word = float_word(j, j->pos);
@@ -178,7 +178,7 @@ json_type json_peek(json *j)
   unexpected(j, "a value");
 }
 
-/* The next value must be of this type. */
+/* Check that the next value has this type. */
 static void need(json *j, json_type type)
 {
   static const char *const names[] = {
@@ -253,8 +253,9 @@ double json_double(json *j)
 
 /* -- Strings ----------------------------------------------------------------------------------- */
 
-/* How many of the eight bytes, from the first, are plain: ASCII, no quote, no backslash, no control
- * character.  Each test sets the high bit of a byte that fails it, and perhaps of later bytes. */
+/* Return how many of the eight bytes, from the first, are plain: ASCII, no quote, no backslash, no
+ * control character.  Each test sets the high bit of a byte that fails it, and perhaps of later
+ * bytes. */
 static size_t plain_of_eight(const char *p)
 {
   const uint64_t ones = UINT64_C(0x0101010101010101), high = UINT64_C(0x8080808080808080);
@@ -302,7 +303,8 @@ static size_t scan_string(json *j, bool check_utf8, bool *plain)
   json_fail(j, "a string without end");
 }
 
-/* The \uXXXX escape whose backslash is at `at`, or -1.  `end` is the closing quote. */
+/* Decode the \uXXXX escape whose backslash is at `at`; returns -1 if it is malformed.  `end` is the
+ * closing quote. */
 static int32_t read_u(const char *p, size_t at, size_t end)
 {
   int32_t v = 0;
@@ -331,7 +333,7 @@ static size_t put_utf8(char *to, uint32_t c)
   return (size_t)n;
 }
 
-/* Decode the escape at `at`; returns what follows it. */
+/* Decode the escape at `at`; returns the position after it. */
 static size_t decode_escape(json *j, size_t at, size_t end, char *to, size_t *n)
 {
   static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
@@ -360,7 +362,7 @@ static size_t decode_escape(json *j, size_t at, size_t end, char *to, size_t *n)
   return at;
 }
 
-/* The string at the position, decoded; it is passed. */
+/* Read and decode the string at the position. */
 static str take_string(json *j)
 {
   bool plain;
@@ -437,7 +439,7 @@ static void add_key(json *j, json_level *l, const json_key *key)
   }
 }
 
-/* Ready for the next object: O(its keys), however large the table once grew. */
+/* Clear the level for the next object: O(its keys), even if the table was once larger. */
 static void forget_keys(json_level *l)
 {
   uint32_t mask = l->n_slots - 1;
@@ -496,7 +498,7 @@ void json_begin_array(json *j)
   push_level(j, false);
 }
 
-/* Stand before the next key or item; false (and the container closed) at its end. */
+/* Advance to the next key or item; returns false at the container's end, and closes it. */
 static bool next(json *j, bool object)
 {
   json_level *l = j->top;
@@ -575,7 +577,7 @@ static bool skip_next_key(json *j)
   return true;
 }
 
-/* Pass a scalar, or the opening bracket of a container. */
+/* Skip a scalar, or the opening bracket of a container. */
 static void skip_start(json *j)
 {
   bool is_float;

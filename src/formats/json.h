@@ -1,6 +1,6 @@
 /* formats/json.h -- a pull reader of JSON: no tree.
  *
- * The consumer knows what it expects and asks for it; everything it does not ask for is skipped.
+ * The consumer requests the values that it expects; everything else is skipped.
  *
  *   json_begin_object(&j);
  *   while (json_next_key(&j, &key)) {
@@ -33,7 +33,7 @@
 typedef enum json_type {
   JSON_NULL,
   JSON_BOOL,
-  JSON_INT,   /* neither '.' nor exponent, whatever its size */
+  JSON_INT,   /* without '.' and exponent, of any size */
   JSON_FLOAT,
   JSON_STRING,
   JSON_ARRAY,
@@ -44,41 +44,41 @@ typedef struct json_level json_level;
 typedef struct json {
   session *s;
   input in;
-  size_t pos, end; /* of what is still unread; end is exclusive */
+  size_t pos, end; /* the unread range; end is exclusive */
   json_level *top; /* innermost open container, or NULL */
   json_level *spare; /* private */
   bool ready;      /* a value may be read here */
 } json;
 
 void json_init(json *j, session *s, const input *in);
-/* Read `part`, a slice of in->bytes that json_raw returned; a part that was not found (p NULL) is
- * refused. */
+/* Read `part`, a slice of in->bytes that json_raw returned; a missing part (p NULL) is refused. */
 void json_init_at(json *j, session *s, const input *in, str part);
-/* Nothing but blanks may follow. */
+/* Check that only blanks follow. */
 void json_end(json *j);
 
-/* The type of the value that comes next; reads nothing. */
+/* Return the type of the next value; reads nothing. */
 json_type json_peek(json *j);
 static inline bool json_is_null(json *j) { return json_peek(j) == JSON_NULL; }
 void json_begin_object(json *j);
-/* The next key (decoded), or false when the object is over. */
+/* Read the next key (decoded); returns false at the end of the object. */
 bool json_next_key(json *j, str *key);
 void json_begin_array(json *j);
 bool json_next_item(json *j);
 void json_null(json *j);
 bool json_bool(json *j);
 int64_t json_int(json *j);
-/* Any number; also the strings "Infinity", "-Infinity" and "NaN", which torch.export writes. */
+/* Read any number; also the strings "Infinity", "-Infinity" and "NaN", which torch.export
+ * writes. */
 double json_double(json *j);
 str json_string(json *j);
 void json_skip(json *j);
 /* Skip a value and return its text. */
 str json_raw(json *j);
-/* Leave with RUSH_EFORMAT at the current position: "PLACE: offset N: message". */
+/* Leave the session with RUSH_EFORMAT at the current position: "PLACE: offset N: message". */
 _Noreturn void json_fail(json *j, const char *fmt, ...) RUSH_PRINTF(2, 3);
 
-/* Append text as a JSON string with its quotes; malformed UTF-8 becomes U+FFFD.  Safe inside
- * a page's script: <, > and & are escaped. */
+/* Append text as a quoted JSON string; malformed UTF-8 becomes U+FFFD.  Safe inside a page's
+ * script: <, > and & are escaped. */
 void json_quote(text_buf *out, str text);
 
 #endif

@@ -1,8 +1,8 @@
-/* formats/mapping.c -- file bytes in memory: mapped, copied, read through a callback, or handed
- * over. Each kind differs only in its destroy function. Files are mapped privately and writable, so
- * that tensors can use them in place without changing the file; reading into memory is for files
- * that may be truncated, which would make mapped pages fault. Reads come in pieces of 1 MB, so that
- * a deadline is noticed. */
+/* formats/mapping.c -- file bytes in memory: mapped, copied, read through a callback, or passed by
+ * the caller. The kinds differ only in their destroy function. Files are mapped privately and
+ * writable, so that tensors can use them in place without changing the file; reading into memory is
+ * for files that may be truncated, which would make mapped pages fault. Files are read in pieces of
+ * 1 MB, so that a deadline is noticed. */
 #include "formats/mapping.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How much is read between two looks at the deadline. */
+/* Bytes that are read between two polls. */
 #define PIECE_BYTES ((size_t)1 << 20)
 
 /* -- Blocks ------------------------------------------------------------------------------------ */
@@ -23,7 +23,7 @@ static size_t header_bytes(const char *name)
   return sizeof(mapping) + strlen(name) + 1;
 }
 
-/* The header with its name behind it; data not set. */
+/* Make the header with its name after it; data is not set. */
 static mapping *header_new(context *c, const char *name)
 {
   mapping *m = mem_alloc_zero(c, header_bytes(name));

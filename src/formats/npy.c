@@ -1,6 +1,6 @@
 /* formats/npy.c -- reads the header of .npy files. The header is a Python dict of literals, so a
- * parser for the few literals that can occur is enough; evaluating Python is never needed. It
- * checks that the sizes fit the file, since tensors then use the bytes in place. */
+ * parser for the few literals that can occur is enough; Python is never evaluated. It checks that
+ * the data fits into the file, since tensors then use the bytes in place. */
 #include "formats/npy.h"
 
 #include <string.h>
@@ -8,17 +8,13 @@
 enum { MAGIC_BYTES = 6, ALIGN_BYTES = 64, MAX_HEADER_BYTES = 1 << 20 };
 static const char magic[] = "\x93NUMPY";
 
-typedef struct npy_dtype {
-  char code[4]; /* without the byte order */
+static const struct npy_dtype {
+  const char *code; /* without the byte order; or NULL */
   uint8_t dtype, item_bytes;
-} npy_dtype;
-
-static const npy_dtype dtypes[] = {
-    {"b1", RUSH_BOOL, 1},    {"i1", RUSH_INT8, 1},    {"u1", RUSH_UINT8, 1},
-    {"i2", RUSH_INT16, 2},   {"u2", RUSH_UINT16, 2},  {"i4", RUSH_INT32, 4},
-    {"u4", RUSH_UINT32, 4},  {"i8", RUSH_INT64, 8},   {"u8", RUSH_UINT64, 8},
-    {"f2", RUSH_FLOAT16, 2}, {"f4", RUSH_FLOAT32, 4}, {"f8", RUSH_FLOAT64, 8},
-    {"c8", RUSH_COMPLEX64, 8}, {"c16", RUSH_COMPLEX128, 16},
+} dtypes[] = {
+#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, numpy, ...) \
+  {numpy, number, bytes},
+#include "base/dtypes.def"
 };
 
 /* The header's text is a Python dict of literals. */
@@ -114,7 +110,8 @@ static size_t read_descr(literal *l, npy_header *h)
   str d = read_string(l);
   char order = d.len ? d.p[0] : 0;
   for (size_t i = 0; i < COUNT_OF(dtypes) && d.len > 1; i++) {
-    if (!str_is((str){d.p + 1, d.len - 1}, dtypes[i].code) || !strchr("<>|=", order))
+    if (!dtypes[i].code || !str_is((str){d.p + 1, d.len - 1}, dtypes[i].code) ||
+        !strchr("<>|=", order))
       continue;
     h->dtype = (rush_dtype)dtypes[i].dtype;
     h->big_endian = order == '>' && dtypes[i].item_bytes > 1;
@@ -142,7 +139,7 @@ static void read_shape(literal *l, npy_header *h)
   }
 }
 
-/* The dict; returns the bytes of one element. */
+/* Read the dict; returns the bytes of one element. */
 static size_t read_dict(literal *l, npy_header *h)
 {
   bool order = false, shape = false;

@@ -1,7 +1,7 @@
 /* formats/npy.h -- the header of .npy files, versions 1 to 3.
  *
- * Structured, object, text and date arrays are refused by name.  Big-endian data is reported, not
- * swapped. */
+ * Structured, object, text and date arrays are refused, with their name.  Big-endian data is
+ * reported, not swapped. */
 #ifndef RUSH_FORMATS_NPY_H
 #define RUSH_FORMATS_NPY_H
 
@@ -11,7 +11,7 @@ enum { NPY_MAX_DIMS = 64 };
 typedef struct npy_header {
   rush_dtype dtype;
   bool big_endian;
-  bool fortran_order; /* first dimension is dense */
+  bool fortran_order; /* the first dimension is dense */
   uint32_t n_dims;
   int64_t sizes[NPY_MAX_DIMS];
   size_t data;        /* offset of the first element */

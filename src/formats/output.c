@@ -1,7 +1,7 @@
 /* formats/output.c -- output to files and text buffers (output.h). A file is written under a random
- * name in the same folder and renamed over the target on commit, because a rename within one file
- * system is atomic; the file is synced before the rename and the folder after it, so that a crash
- * leaves either version. The random name avoids collisions without a lock. */
+ * name in the same folder and renamed to the target on commit, because a rename within one file
+ * system is atomic; the file is synced before the rename and the folder after it, so that either
+ * version survives a crash. The random name avoids collisions without a lock. */
 #include "formats/output.h"
 
 #include <errno.h>
@@ -75,7 +75,7 @@ _Noreturn static void fail(session *s, const char *path, int error)
   session_fail_status(s, RUSH_EIO, NULL, NULL, "%s: %s", path, strerror(error));
 }
 
-/* The folder of a path, with its '/', or "". */
+/* Return the folder of a path, with its '/', or "". */
 static str folder_of(const char *path)
 {
   const char *slash = strrchr(path, '/');
@@ -83,8 +83,7 @@ static str folder_of(const char *path)
   return (str){path, slash ? (size_t)(slash - path) + 1 : 0};
 }
 
-/* What `path` is in the end: links are followed, also to a file that is not there yet.  realpath
- * needs the file. */
+/* Resolve symbolic links in `path`; unlike realpath, the final target need not exist. */
 static char *follow_links(session *s, char *path)
 {
   for (int i = 0; i < MAX_LINKS; i++) {
@@ -101,8 +100,7 @@ static char *follow_links(session *s, char *path)
   fail(s, path, ELOOP);
 }
 
-/* A new name: from random bits, so that what others left, or make at the same time, is not in the
- * way. */
+/* Open a file with a random name, so that files of other processes cannot collide. */
 static void open_beside(session *s, output_file *f, const struct stat *old)
 {
   for (int i = 0; i < MAX_TRIES && f->fd < 0; i++) {
@@ -145,8 +143,8 @@ output_file *output_file_new(session *s, const char *path)
   return f;
 }
 
-/* The bytes are on the disk before the name is, and the name after it; a file system that cannot
- * sync (EINVAL) is taken at its word. */
+/* Sync: the bytes must be on the disk before the name is, and the name after it.  A file system
+ * that cannot sync (EINVAL) counts as synced. */
 static bool sync_fd(int fd)
 {
   return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;

@@ -1,6 +1,6 @@
 /* formats/pickle.c -- the pickle machine of pickle.h: a loop over opcodes with a stack, marks and a
  * memo, which builds nodes and calls nothing. Stack and memo sizes are bounded by the length of the
- * input, so a small file cannot take much memory. Nodes are made in the session's arena and strings
+ * input, so a small file cannot use much memory. Nodes are made in the session's arena and strings
  * point into the input. Cost: O(bytes). */
 #include "formats/pickle.h"
 
@@ -67,7 +67,7 @@ static const uint8_t *take_bytes(machine *m, uint64_t n)
   return p;
 }
 
-/* A little-endian unsigned number of n bytes, at most 8. */
+/* Read a little-endian unsigned number of n bytes, at most 8. */
 static uint64_t take_uint(machine *m, int n)
 {
   const uint8_t *p = take_bytes(m, (uint64_t)n);
@@ -78,14 +78,14 @@ static uint64_t take_uint(machine *m, int n)
   return v;
 }
 
-/* n_len bytes of length, then so many bytes. */
+/* Read a length of n_len bytes, then that many bytes. */
 static str take_text(machine *m, int n_len)
 {
   uint64_t n = take_uint(m, n_len);
   return (str){(const char *)take_bytes(m, n), (size_t)n};
 }
 
-/* Up to a newline, which is passed. */
+/* Read up to a newline, and skip it. */
 static str take_line(machine *m)
 {
   const char *p = (const char *)m->data + m->pos;
@@ -166,7 +166,7 @@ static void push_text(machine *m, pickle_kind kind, str text)
   push(m, n);
 }
 
-/* What may be popped: everything above the last mark. */
+/* Return how many items may be popped: everything above the last mark. */
 static uint32_t stack_height(const machine *m)
 {
   return m->stack.n - (m->n_marks ? m->marks[m->n_marks - 1] : 0);
@@ -192,7 +192,7 @@ static void push_mark(machine *m)
   m->marks[m->n_marks++] = m->stack.n;
 }
 
-/* Take what lies above the last mark, and the mark.  The slice is valid until the next push. */
+/* Pop the items above the last mark, and the mark.  The slice is valid until the next push. */
 static pickle_seq pop_marked(machine *m)
 {
   if (m->n_marks == 0)
@@ -223,7 +223,7 @@ static void op_binfloat(machine *m)
   push_double(m, d);
 }
 
-/* Little-endian two's complement of any length. */
+/* Read little-endian two's complement of any length. */
 static void op_long(machine *m, int n_len)
 {
   str t = take_text(m, n_len);
@@ -243,7 +243,7 @@ static void op_long(machine *m, int n_len)
   push_int(m, (int64_t)v);
 }
 
-/* Decimal digits with a sign, as `INT` and `LONG` have them. */
+/* Parse decimal digits with a sign, as in `INT` and `LONG`. */
 static int64_t parse_int(machine *m, str t)
 {
   size_t i = 0;
@@ -295,7 +295,7 @@ static void op_float(machine *m)
 
 /* -- Strings of protocol 0 --------------------------------------------------------------------- */
 
-/* The number of n hex digits at p, or -1. */
+/* Parse n hex digits at p, or return -1. */
 static int64_t hex_number(const char *p, size_t left, size_t n)
 {
   int64_t v = 0;
@@ -311,7 +311,7 @@ static int64_t hex_number(const char *p, size_t left, size_t n)
   return v;
 }
 
-/* Python's repr of a byte string, in quotes. */
+/* Decode Python's repr of a byte string, in quotes. */
 static str unquote(machine *m, str t)
 {
   static const char names[] = "\\'\"abfnrtv", values[] = "\\'\"\a\b\f\n\r\t\v";
@@ -349,7 +349,7 @@ static size_t put_utf8(char *to, uint32_t c)
   return (size_t)n;
 }
 
-/* Latin-1 with \uXXXX and \UXXXXXXXX. */
+/* Decode Latin-1 with \uXXXX and \UXXXXXXXX. */
 static str unescape_unicode(machine *m, str t)
 {
   char *out = session_alloc_array(m->s, t.len + 1, 2);
@@ -402,7 +402,7 @@ static void push_tuple(machine *m, uint32_t n)
   push(m, tuple);
 }
 
-/* Append `items`, which lie on the stack's free part, to what is on top. */
+/* Append `items`, which are in the stack's free part, to the container on top. */
 static void extend(machine *m, const pickle_seq *items, bool pairs)
 {
   pickle_node *to = top(m);
@@ -446,7 +446,7 @@ static void memo_put(machine *m, uint64_t index)
 {
   pickle_node *n = top(m);
 
-  /* Writers count from 0, so an index beyond the number of bytes is an attempt to take memory. */
+  /* Writers count from 0, so an index beyond the number of bytes is an attempt to use up memory. */
   if (index >= m->n_bytes)
     fail(m, "memo index %llu in a pickle of %zu bytes", (unsigned long long)index, m->n_bytes);
   if (index >= m->cap_memo) {
@@ -530,8 +530,8 @@ static bool number_of(const pickle_node *n, double *out)
   return true;
 }
 
-/* Bytes in protocols below 3: text whose code points are the bytes.  False when one is above 255.
- * */
+/* Convert bytes in protocols below 3: text whose code points are the bytes.  Returns false if one
+ * is above 255. */
 static bool latin1_bytes(machine *m, str text, str *out)
 {
   char *p = session_alloc(m->s, text.len + 1);
@@ -550,7 +550,7 @@ static bool latin1_bytes(machine *m, str text, str *out)
   return true;
 }
 
-/* Plain data that protocol 2 has no opcode for; NULL when the call is none of it. */
+/* Make plain data from a call, for which protocol 2 has no opcode; NULL if it is another call. */
 static pickle_node *plain_call(machine *m, const pickle_node *callable, const pickle_node *args)
 {
   const pickle_seq *a = &args->as.seq;
@@ -582,7 +582,8 @@ static void op_reduce(machine *m)
   push(m, plain ? plain : object_new(m, PICKLE_REDUCE, callable, args));
 }
 
-/* torch.save's old format keeps modules' classes as ('module', class, file, source). */
+/* Return the class in ('module', class, file, source), which torch.save's old format has for
+ * modules' classes. */
 static pickle_node *class_of_module(pickle_node *class)
 {
   pickle_node *id = class->kind == PICKLE_PERSID ? class->as.persid : NULL;
@@ -675,7 +676,7 @@ _Noreturn static void refuse(machine *m, int op)
 }
 
 /* long: dispatch. */
-/* What puts parts together: containers, the memo, objects. */
+/* Run the opcodes that combine nodes: containers, the memo, objects. */
 static void step_building(machine *m, int op)
 {
   switch (op) {

@@ -1,7 +1,7 @@
 /* formats/pickle.h -- pickles as trees of data.
  *
- * The machine runs a pickle (protocols 0 to 5) into nodes and executes nothing: a global stays a
- * pair of names, a call stays a callable with its arguments.  Consumers interpret the names they
+ * The machine turns a pickle (protocols 0 to 5) into nodes and executes nothing: a global remains a
+ * pair of names, a call remains a callable with its arguments.  Consumers interpret the names they
  * allow and refuse the others.  Opcodes for extension registries, out-of-band buffers and old-style
  * instances are refused by name.
  *
@@ -11,21 +11,21 @@
  *   OBJECT   cls.__new__(cls, *args, **kwargs)         as.object: callable, args, kwargs or NULL
  *   PERSID   what the pickler stored elsewhere         as.persid: mostly a TUPLE
  *
- * REDUCE and OBJECT may also carry `state` (BUILD; NULL: none), `items` (APPENDS, ADDITEMS) and
+ * REDUCE and OBJECT may also have `state` (BUILD; NULL: none), `items` (APPENDS, ADDITEMS) and
  * `pairs` (SETITEMS, as for OrderedDict()).  builtins.complex(re, im) becomes COMPLEX;
  * _codecs.encode(text, 'latin1') and builtins.bytes() become BYTES.  Sets are REDUCE of
  * builtins.set: with args (LIST,) up to protocol 3, with () and `items` from protocol 4; frozensets
  * are REDUCE of builtins.frozenset with args (LIST,). Python 2's module names `__builtin__` and
- * `copy_reg` read as `builtins` and `copyreg`.
+ * `copy_reg` are read as `builtins` and `copyreg`.
  *
- * Sharing: what was memoised is one node wherever it is used, so the tree is a graph: an object met
- * twice is the same object, and a list may contain itself.  A consumer must therefore (1) keep a
- * table by `id` (0 to n_nodes - 1) and visit each node once, or a small file can take exponential
- * time, (2) enter a container into that table before looking at its items, or refuse a node it is
- * still working on, and (3) session_enter at each level.
+ * Sharing: a memoised object is one node wherever it is used, so the tree is a graph: an object
+ * found twice is the same object, and a list may contain itself.  A consumer must therefore (1)
+ * keep a table by `id` (0 to n_nodes - 1) and visit each node once, or a small file can take
+ * exponential time, (2) enter a container into that table before it reads its items, or refuse a
+ * node it is still working on, and (3) call session_enter at each level.
  *
- * Strings are bytes as written, not checked as UTF-8 (TorchScript strings are bytes).  They point
- * into the input where they can, so the input must live as long as the nodes.
+ * Strings are the bytes as written, not checked as UTF-8 (TorchScript strings are bytes).  They
+ * point into the input if possible, so the input must live as long as the nodes.
  *
  * Ownership: all nodes live in the session's memory.  Cost: O(bytes); memory below about 100 bytes
  * for each input byte.  Threads: one at a time. */
@@ -45,7 +45,7 @@ typedef enum pickle_kind {
   PICKLE_BYTES,   /* as.text; bytearrays too */
   PICKLE_LIST,    /* as.seq */
   PICKLE_TUPLE,   /* as.seq */
-  PICKLE_DICT,    /* as.seq: key, value, ...; keys may repeat, the last counts */
+  PICKLE_DICT,    /* as.seq: key, value, ...; keys may repeat, the last one is valid */
   PICKLE_GLOBAL,  /* as.global */
   PICKLE_REDUCE,  /* as.object */
   PICKLE_OBJECT,  /* as.object */
@@ -55,12 +55,12 @@ typedef enum pickle_kind {
 typedef struct pickle_node pickle_node;
 typedef struct pickle_seq {
   pickle_node **at;
-  uint32_t n;   /* nodes: twice the pairs of a DICT */
+  uint32_t n;   /* number of nodes: twice the pairs of a DICT */
   uint32_t cap; /* private */
 } pickle_seq;
 typedef struct pickle_object {
-  pickle_node *callable; /* mostly a GLOBAL, not always */
-  pickle_node *args;     /* TUPLE, but a REDUCE has what was written: TorchScript enums, a value */
+  pickle_node *callable; /* mostly a GLOBAL */
+  pickle_node *args;     /* TUPLE; a REDUCE has the written node: for TorchScript enums, a value */
   pickle_node *kwargs;   /* DICT or NULL */
   pickle_node *state;    /* or NULL */
   pickle_seq items;
@@ -91,26 +91,28 @@ typedef struct pickle {
   size_t end; /* offset after STOP */
 } pickle;
 
-/* Read the pickle that starts at `start`; more bytes may follow it (`end` says where: torch.save's
- * old format has several in a row).  Never NULL: a bad pickle leaves with RUSH_EFORMAT. */
+/* Read the pickle that starts at `start`; more bytes may follow it, from `end` on (torch.save's old
+ * format has several in a row).  Never returns NULL: a malformed pickle leaves the session with
+ * RUSH_EFORMAT. */
 pickle *pickle_read(session *s, const input *in, size_t start);
 /* Read a pickle that is the whole input. */
 pickle *pickle_read_all(session *s, const input *in);
 
 /* -- Looking at nodes -------------------------------------------------------------------------- */
 
-/* A word for the kind: "dict".  Static. */
+/* Return a word for the kind: "dict".  Static. */
 const char *pickle_kind_name(pickle_kind kind);
-/* n is the GLOBAL module.name. */
+/* True if n is the GLOBAL module.name. */
 bool pickle_is_global(const pickle_node *n, const char *module, const char *name);
-/* n is a REDUCE or OBJECT whose callable is module.name. */
+/* True if n is a REDUCE or OBJECT whose callable is module.name. */
 bool pickle_is_call(const pickle_node *n, const char *module, const char *name);
-/* Value of a string key in a DICT, or in the pairs of a REDUCE or OBJECT; NULL when there is none.
- * O(n). */
+/* Return the value of a string key in a DICT, or in the pairs of a REDUCE or OBJECT; NULL if there
+ * is none. O(n). */
 const pickle_node *pickle_get(const pickle_node *n, const char *key);
 
-/* The content of a node that must be of that kind; leave with RUSH_EFORMAT, saying what `what`
- * ("storage size") is wanted for.  pickle_need_int refuses LONG by name and takes no bool. */
+/* Return the content of a node that must have that kind; otherwise leave the session with
+ * RUSH_EFORMAT and a message that contains `what` ("storage size").  pickle_need_int refuses LONG
+ * by name and does not accept bool. */
 int64_t pickle_need_int(session *s, const pickle *p, const pickle_node *n, const char *what);
 bool pickle_need_bool(session *s, const pickle *p, const pickle_node *n, const char *what);
 str pickle_need_str(session *s, const pickle *p, const pickle_node *n, const char *what);
@@ -120,7 +122,7 @@ const pickle_seq *pickle_need_list(session *s, const pickle *p, const pickle_nod
                                    const char *what);
 const pickle_seq *pickle_need_dict(session *s, const pickle *p, const pickle_node *n,
                                    const char *what);
-/* Leave with RUSH_EFORMAT at the node: "PLACE: offset N: message". */
+/* Leave the session with RUSH_EFORMAT at the node: "PLACE: offset N: message". */
 _Noreturn void pickle_fail(session *s, const pickle *p, const pickle_node *n, const char *fmt, ...)
     RUSH_PRINTF(4, 5);
 

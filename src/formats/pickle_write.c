@@ -1,5 +1,5 @@
-/* formats/pickle_write.c -- writes pickles of protocol 2, one opcode a call (pickle_write.h).
- * Integers take the shortest opcode, and strings and globals are memoised in a hash table, because
+/* formats/pickle_write.c -- writes pickles of protocol 2, one opcode per call (pickle_write.h).
+ * Integers use the shortest opcode, and strings and globals are memoised in a hash table, because
  * PyTorch's writers do both and equal bytes make archives comparable. Memory: the output, and a
  * table entry per distinct string. */
 #include "formats/pickle_write.h"
@@ -73,7 +73,7 @@ void pickle_double(pickle_writer *w, double d)
   put_le(w, 'G', __builtin_bswap64(bits), 8);
 }
 
-/* Bring back what was written under this key; false when it is new. */
+/* Push what was written under this key again; returns false if it is new. */
 static bool recall(pickle_writer *w, str key)
 {
   uintptr_t known = (uintptr_t)table_get(&w->memo, key);

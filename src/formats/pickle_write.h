@@ -1,8 +1,8 @@
-/* formats/pickle_write.h -- pickles of protocol 2, the opcodes PyTorch's own writers use.
+/* formats/pickle_write.h -- pickles of protocol 2, with the opcodes that PyTorch's own writers use.
  *
- * A thin layer: each call appends one opcode (and what it carries).  Strings and globals are
- * memoised by content, everything else by the caller: pickle_put remembers what is on top of the
- * stack under a number, pickle_get_memo brings it back.  The caller keeps the stack in order:
+ * A thin layer: each call appends one opcode (and its data).  Strings and globals are memoised by
+ * content, everything else by the caller: pickle_put stores the top of the stack under a number,
+ * pickle_get_memo pushes it again.  The caller keeps the stack in order:
  *
  *   pickle_writer *w = pickle_writer_new(s);
  *   pickle_op(w, PICKLE_OP_EMPTY_DICT);  pickle_op(w, PICKLE_OP_MARK);
@@ -18,7 +18,7 @@
 
 typedef struct pickle_writer pickle_writer;
 
-typedef enum pickle_opcode { /* those that carry nothing */
+typedef enum pickle_opcode { /* opcodes without data */
   PICKLE_OP_NONE = 'N',
   PICKLE_OP_MARK = '(',
   PICKLE_OP_EMPTY_LIST = ']',
@@ -38,7 +38,7 @@ typedef enum pickle_opcode { /* those that carry nothing */
   PICKLE_OP_BINPERSID = 'Q'
 } pickle_opcode;
 
-/* Starts with PROTO 2. */
+/* Make a writer; its pickle starts with PROTO 2. */
 pickle_writer *pickle_writer_new(session *s);
 void pickle_op(pickle_writer *w, pickle_opcode op);
 void pickle_bool(pickle_writer *w, bool b);
@@ -46,10 +46,11 @@ void pickle_int(pickle_writer *w, int64_t i);
 void pickle_double(pickle_writer *w, double d);
 void pickle_str(pickle_writer *w, str text);
 void pickle_global(pickle_writer *w, str module, str name);
-/* Remember the top of the stack; returns its number for pickle_get_memo. */
+/* Store the top of the stack; returns its number for pickle_get_memo. */
 uint32_t pickle_put(pickle_writer *w);
 void pickle_get_memo(pickle_writer *w, uint32_t number);
-/* STOP; the pickle's bytes, in session memory.  Leaves with RUSH_ENOMEM when any append failed. */
+/* Append STOP; returns the pickle's bytes, in session memory.  Leaves the session with RUSH_ENOMEM
+ * if an append failed. */
 str pickle_finish(pickle_writer *w);
 
 #endif

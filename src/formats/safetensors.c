@@ -1,7 +1,7 @@
 /* formats/safetensors.c -- reads the directory of a .safetensors file with the pull reader of
- * json.h and checks it: sizes against ranges, and ranges sorted by place, which must cover the data
- * exactly once. Heap sort is used because it needs no memory and has no bad case that a hostile
- * file could choose. Cost: O(header + n log n) for n tensors. */
+ * json.h and checks it: sizes against ranges, and ranges sorted by position, which must cover the
+ * data exactly once. It uses heap sort because that needs no memory and has no bad case that a
+ * hostile file could choose. Cost: O(header + n log n) for n tensors. */
 #include "formats/safetensors.h"
 
 #include <string.h>
@@ -13,18 +13,13 @@
 #define MAX_HEADER_BYTES ((uint64_t)100 * 1000 * 1000)
 enum { MAX_DIMS = 64, FIRST_CAP = 16 };
 
-typedef struct dtype_name {
-  char name[8];
+static const struct dtype_name {
+  const char *name; /* or NULL */
   uint8_t dtype, item_bytes;
-} dtype_name;
-
-static const dtype_name dtypes[] = {
-    {"BOOL", RUSH_BOOL, 1},      {"U8", RUSH_UINT8, 1},     {"I8", RUSH_INT8, 1},
-    {"I16", RUSH_INT16, 2},      {"U16", RUSH_UINT16, 2},   {"F16", RUSH_FLOAT16, 2},
-    {"BF16", RUSH_BFLOAT16, 2},  {"I32", RUSH_INT32, 4},    {"U32", RUSH_UINT32, 4},
-    {"F32", RUSH_FLOAT32, 4},    {"F64", RUSH_FLOAT64, 8},  {"I64", RUSH_INT64, 8},
-    {"U64", RUSH_UINT64, 8},     {"C64", RUSH_COMPLEX64, 8},
-    {"F8_E4M3", RUSH_FLOAT8_E4M3FN, 1}, {"F8_E5M2", RUSH_FLOAT8_E5M2, 1},
+} dtypes[] = {
+#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, numpy, safetensors, ...) \
+  {safetensors, number, bytes},
+#include "base/dtypes.def"
 };
 
 typedef struct reader {
@@ -42,7 +37,7 @@ static size_t read_dtype(reader *r, safetensors_entry *e)
   str name = json_string(&r->j);
 
   for (size_t i = 0; i < COUNT_OF(dtypes); i++)
-    if (str_is(name, dtypes[i].name)) {
+    if (dtypes[i].name && str_is(name, dtypes[i].name)) {
       e->dtype = (rush_dtype)dtypes[i].dtype;
       return dtypes[i].item_bytes;
     }
@@ -157,7 +152,7 @@ static void sift(safetensors_entry **a, size_t i, size_t n)
   }
 }
 
-/* Together the ranges must cover the data once.  Heap sort: a hostile order costs no more. */
+/* Check that the ranges together cover the data once.  Heap sort: a hostile order costs no more. */
 static void check_cover(reader *r)
 {
   uint32_t n = r->out->n_entries, kept = 0;

@@ -1,8 +1,8 @@
 /* formats/safetensors.h -- the directory of a .safetensors file, as Hugging Face defines it.
  *
- * Checked: header length, names unique, dtype known, sizes times item equals the range, ranges
- * inside the file, without overlap and without holes.  Results live in session memory; data stays
- * in the input. */
+ * Checked: header length, unique names, known dtypes, sizes times item equal to the range, ranges
+ * inside the file, without overlaps and gaps.  Results live in session memory; data remains in the
+ * input. */
 #ifndef RUSH_FORMATS_SAFETENSORS_H
 #define RUSH_FORMATS_SAFETENSORS_H
 

@@ -1,8 +1,8 @@
 /* formats/zip.c -- the strict zip reader of zip.h: end records, central directory, local headers,
  * overlaps, then records on demand. It copies headers before it parses them, because a mapped file
  * may change between a check and a use. Everything is checked against the central directory, so
- * that no two readers can see different contents. A general zip library was not used, because these
- * checks are the point. */
+ * that no two readers can see different contents. Rejected: a general zip library, which lacks
+ * these checks. */
 #include "formats/zip.h"
 
 #include <stdio.h>
@@ -29,11 +29,11 @@ enum { FLAG_ENCRYPTED = 1 << 0, FLAG_SIZES_FOLLOW = 1 << 3, FLAG_PATCH = 1 << 5,
 enum { METHOD_STORED = 0, METHOD_DEFLATED = 8 };
 enum { EXTRA_ZIP64 = 1 };
 
-/* Records below this are always checked: metadata, whose damage would be read as a program. */
+/* Records smaller than this are always checked: metadata, where damage would change the program. */
 #define CRC_ALWAYS_BYTES 65536
-/* Deflate turns 258 bytes into no less than 2 bits: 1032 to 1, plus a block header. */
+/* Deflate needs at least 2 bits for 258 bytes: 1032 to 1, plus a block header. */
 #define DEFLATE_MAX_RATIO 1032
-/* Between two looks at the deadline. */
+/* Bytes between two polls. */
 #define PIECE_BYTES ((size_t)1 << 20)
 
 typedef struct directory { /* where the central directory is */
@@ -61,7 +61,7 @@ _Noreturn static void fail_at(session *s, const mapping *m, uint64_t offset, con
   input_fail(s, &in, (size_t)offset, "%s", why);
 }
 
-/* True when n bytes at `offset` lie before `limit`. */
+/* True if n bytes at `offset` are before `limit`. */
 static bool fits(uint64_t offset, uint64_t n, uint64_t limit)
 {
   return offset <= limit && n <= limit - offset;
@@ -69,7 +69,7 @@ static bool fits(uint64_t offset, uint64_t n, uint64_t limit)
 
 /* -- The end records --------------------------------------------------------------------------- */
 
-/* The end record is the last one whose comment reaches exactly to the end of the file. */
+/* Find the end record: the last one whose comment reaches exactly to the end of the file. */
 static uint64_t find_end(session *s, const mapping *m)
 {
   if (m->n_bytes < END_BYTES)
@@ -121,8 +121,8 @@ static directory find_directory(session *s, const mapping *m)
     fail_at(s, m, end, "zip archives of several disks are not read");
   directory dir = {get32(p + 16), get32(p + 12), get16(p + 10)};
   uint64_t limit = read_end64(s, m, end, &dir);
-  /* Exactly up to the end records: nothing can hide between, and readers that count back from the
-   * end see the same directory. */
+  /* Exactly up to the end records: nothing can be hidden between, and readers that count back from
+   * the end see the same directory. */
   if (!fits(dir.offset, dir.n_bytes, limit) || dir.offset + dir.n_bytes != limit)
     fail_at(s, m, end, "the central directory does not end where the end record starts");
   if (dir.n_entries > dir.n_bytes / CENTRAL_BYTES || dir.n_entries >= UINT32_MAX)
@@ -132,7 +132,7 @@ static directory find_directory(session *s, const mapping *m)
 
 /* -- Names ------------------------------------------------------------------------------------- */
 
-/* Why the name is refused, or NULL. */
+/* Return the reason to refuse the name, or NULL. */
 static const char *bad_name(str name)
 {
   if (name.len == 0)
@@ -186,8 +186,8 @@ typedef struct zip64_fields { /* 64-bit values, in the order in which the extra 
   int n;
 } zip64_fields;
 
-/* Fill what was saturated from the zip64 extra field.  False when the extra fields are malformed,
- * or a value is missing. */
+/* Fill saturated fields from the zip64 extra field.  Returns false if the extra fields are
+ * malformed, or a value is missing. */
 static bool read_extra(const uint8_t *p, size_t n_bytes, const zip64_fields *want)
 {
   bool found = want->n == 0;
@@ -209,7 +209,7 @@ static bool read_extra(const uint8_t *p, size_t n_bytes, const zip64_fields *wan
   return found && n_bytes == 0;
 }
 
-/* Why the flags, method or sizes are refused, or NULL. */
+/* Return the reason to refuse the flags, method or sizes, or NULL. */
 static const char *bad_method(uint32_t flags, uint32_t method, uint64_t packed, uint64_t n_bytes)
 {
   if (flags & (FLAG_ENCRYPTED | FLAG_STRONG | FLAG_MASKED))
@@ -239,7 +239,7 @@ static void check_name(session *s, zip_archive *z, uint64_t at, str name)
   input_fail(s, &in, (size_t)at, "%s: %s", why, shown);
 }
 
-/* Read one central record, p of `at` (whose fixed part and texts fit), into *e. */
+/* Read one central record at `at` (p; its fixed part and texts fit) into *e. */
 static void read_central(session *s, zip_archive *z, const uint8_t *p, uint64_t at, zip_entry *e)
 {
   uint32_t name_len = get16(p + 28), extra_len = get16(p + 30), method = get16(p + 10);
@@ -306,14 +306,15 @@ static void read_directory(session *s, zip_archive *z, const directory *dir)
 
 /* -- Local headers ----------------------------------------------------------------------------- */
 
-/* True when a local value agrees with the directory's. */
+/* True if a local value agrees with the directory's. */
 static bool agrees(uint64_t local, uint64_t central, bool may_follow)
 {
   return local == central || (may_follow && (local == 0 || local == UINT32_MAX));
 }
 
-/* What stands behind the data when the local header says that CRC and sizes follow: with a
- * signature or not at all (some writers leave it out), the sizes in 4 bytes each or in 8. */
+/* True if the descriptor after the data agrees, for local headers that specify that CRC and
+ * sizes follow: with or without a signature (some writers omit it), with sizes in 4 bytes each
+ * or in 8. */
 static bool descriptor_agrees(const zip_archive *z, const zip_entry *e, uint64_t limit)
 {
   uint64_t at = e->data + e->packed_bytes;
@@ -327,7 +328,7 @@ static bool descriptor_agrees(const zip_archive *z, const zip_entry *e, uint64_t
          (fits(at, 24, limit) && get64(p + 8) == e->packed_bytes && get64(p + 16) == e->n_bytes);
 }
 
-/* A copy of the local header with its texts, in `room` when it fits; sets where the data is. */
+/* Copy the local header with its texts, into `room` if it fits; sets the data's position. */
 static const uint8_t *read_local(session *s, const zip_archive *z, zip_entry *e, uint64_t limit,
                                  uint8_t *room, size_t room_bytes)
 {
@@ -528,8 +529,8 @@ static void check_crc(session *s, const zip_archive *z, const zip_entry *e, cons
              (unsigned long long)e->data, (unsigned long)crc, (unsigned long)e->crc);
 }
 
-/* Feed zlib (whose counts are 32 bits) in pieces.  True when exactly n_bytes came of exactly the
- * packed bytes; *status says of failures that are not the data's. */
+/* Inflate in pieces (zlib's counts have 32 bits).  Returns true if exactly the packed bytes gave
+ * exactly n_bytes; *status is set for failures other than bad data. */
 static bool inflate_pieces(call_ctx *cx, z_stream *stream, const zip_entry *e, uint8_t *to,
                            rush_status *status)
 {
@@ -578,7 +579,7 @@ static mapping *inflate_entry(session *s, const zip_archive *z, const zip_entry 
   return m;
 }
 
-/* A stored record as it is now. */
+/* Copy a stored record. */
 static mapping *copy_entry(session *s, const zip_archive *z, const zip_entry *e)
 {
   mapping *m;
@@ -628,7 +629,7 @@ static void check_body(session *s, void *arg)
 
 void zip_check(session *s, const zip_archive *z)
 {
-  /* A session of its own for each record: what was inflated goes at once. */
+  /* A session for each record: inflated data is freed at once. */
   for (uint32_t i = 0; i < z->n_entries; i++) {
     check_job job = {z, &z->entries[i]};
     session_check(s, session_run(s->cx, check_body, &job));

@@ -1,27 +1,26 @@
 /* formats/zip.h -- strict reading of zip archives.
  *
- * The central directory decides; every local header is checked against it when the archive is
- * opened (sizes of 0 are accepted where bit 3 says that they follow the data; the descriptor there
- * must agree, too).  Refused, with file,
- * record and offset: damage, truncation, records that overlap or leave the file, two records of one
- * name, names that are absolute, have `.` or `..` or empty components, backslashes or control
- * characters or malformed UTF-8, encryption, several disks, methods other than stored and deflated,
- * deflated records whose declared size deflate cannot reach.  zip64 is read.  Folder entries are
- * skipped.
+ * The central directory is authoritative; every local header is checked against it when the archive
+ * is opened (sizes of 0 are accepted if bit 3 specifies that they follow the data; the descriptor
+ * there must agree, too).  Refused, with file, record and offset: damage, truncation, records that
+ * overlap or leave the file, two records of one name, names that are absolute, have `.` or `..` or
+ * empty components, backslashes or control characters or malformed UTF-8, encryption, several
+ * disks, methods other than stored and deflated, deflated records whose declared size deflate
+ * cannot reach.  zip64 is read.  Folder entries are skipped.
  *
- * CRCs are looked at when a record is read: deflated ones and those below 64 KiB always, the others
- * when the archive was opened with `check_all` (or through zip_check).
+ * CRCs are checked when a record is read: always for deflated records and those below 64 KiB, for
+ * others if the archive was opened with `check_all` (or through zip_check).
  *
- * The root is the first component of the first record's name ("model" of "model/data.pkl"), "" when
- * it has none.  It is kept from where the file was saved, so look records up with zip_find, which
+ * The root is the first component of the first record's name ("model" of "model/data.pkl"), "" if
+ * it has none.  It depends on where the file was saved, so look records up with zip_find, which
  * adds it.
  *
- * A mapped file may change while it is read: the directory is parsed in a copy, and so are the
- * local headers.
+ * A mapped file may change while it is read: the directory and the local headers are parsed in
+ * copies.
  *
  * Ownership: an archive is refcounted and holds its mapping.  Entries and names are borrowed from
- * it.  Threads: immutable after zip_open.  Cost: O(records log records) at opening when they are
- * out of order. */
+ * it.  Threads: immutable after zip_open.  Cost: O(records log records) at opening if they are out
+ * of order. */
 #ifndef RUSH_FORMATS_ZIP_H
 #define RUSH_FORMATS_ZIP_H
 
@@ -29,12 +28,12 @@
 #include "formats/mapping.h"
 
 typedef struct zip_entry {
-  str name;              /* whole, with the root; in the archive's memory */
+  str name;              /* with the root; in the archive's memory */
   str path;              /* below the root; the whole name for records outside it */
   uint64_t header;       /* offset of the local header */
   uint64_t data;         /* offset of the (stored or deflated) bytes */
   size_t packed_bytes;   /* in the file */
-  size_t n_bytes;        /* what they become */
+  size_t n_bytes;        /* after decompression */
   uint32_t crc;          /* of the n_bytes */
   bool deflated;
   bool in_root;
@@ -46,35 +45,36 @@ typedef struct zip_archive {
   mapping *map;       /* owned reference */
   zip_entry *entries; /* in the directory's order */
   uint32_t n_entries;
-  str root;           /* without '/'; empty when the first record has no folder */
+  str root;           /* without '/'; empty if the first record has no folder */
   bool check_all;
   table by_name;      /* private: whole name -> zip_entry */
   arena mem;          /* private */
 } zip_archive;
 
-/* True when the bytes start as a zip file does. */
+/* True if the bytes start as a zip file does. */
 bool zip_looks_like(const void *data, size_t n_bytes);
-/* New; retains m; released at the end of the session unless session_keep'ed. */
+/* Open an archive; new; retains m; released at the end of the session unless session_keep is
+ * called. */
 zip_archive *zip_open(session *s, mapping *m, bool check_all);
 zip_archive *zip_retain(zip_archive *z);
 void zip_release(zip_archive *z);
 
-/* Borrowed, or NULL when there is no such record.  zip_find looks below the root. */
+/* Find a record; borrowed, or NULL if there is none.  zip_find looks below the root. */
 const zip_entry *zip_find(const zip_archive *z, const char *path);
 const zip_entry *zip_find_name(const zip_archive *z, str name);
-/* The same; leaves with RUSH_EFORMAT naming the missing record. */
+/* Like zip_find; leaves the session with RUSH_EFORMAT naming the missing record. */
 const zip_entry *zip_need(session *s, const zip_archive *z, const char *path);
 
-/* The record's bytes.  Deflated: inflated into a new block.  Stored: with `owner`, a pointer into
- * the mapping; without, a copy when the file may change, since what is parsed is read more than
- * once (lengths first, then contents) and must stay what was checked.  Valid until the session
- * ends, or as long as the caller retains *owner (borrowed). */
+/* Return the record's bytes.  Deflated: inflated into a new block.  Stored: with `owner`, a pointer
+ * into the mapping; without, a copy if the file may change, since data that is parsed is read more
+ * than once (lengths first, then contents) and must not change after it was checked.  Valid until
+ * the session ends, or while the caller retains *owner (borrowed). */
 str zip_read(session *s, const zip_archive *z, const zip_entry *e, mapping **owner);
-/* The same as an input whose place is "FILE: NAME", for the readers of this folder. */
+/* Like zip_read, as an input whose place is "FILE: NAME", for the readers of this folder. */
 input zip_input(session *s, const zip_archive *z, const zip_entry *e);
-/* Read everything once: every CRC is compared. */
+/* Read everything once and compare every CRC. */
 void zip_check(session *s, const zip_archive *z);
-/* Leave with RUSH_EFORMAT: "FILE: NAME: message". */
+/* Leave the session with RUSH_EFORMAT: "FILE: NAME: message". */
 _Noreturn void zip_fail(session *s, const zip_archive *z, const zip_entry *e, const char *fmt, ...)
     RUSH_PRINTF(4, 5);
 

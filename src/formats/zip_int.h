@@ -1,4 +1,4 @@
-/* formats/zip_int.h -- zlib on the context's memory; for zip.c and zip_write.c. */
+/* formats/zip_int.h -- zlib with the context's memory; for zip.c and zip_write.c. */
 #ifndef RUSH_FORMATS_ZIP_INT_H
 #define RUSH_FORMATS_ZIP_INT_H
 
@@ -8,7 +8,7 @@
 
 static inline voidpf zip_zlib_alloc(voidpf c, uInt n, uInt size)
 {
-  /* The size is kept in front: zlib's free does not tell it. */
+  /* The size is stored before the block: zlib's free does not pass it. */
   size_t n_bytes;
   if (!size_mul(n, size, &n_bytes) || !size_add(n_bytes, 16, &n_bytes))
     return Z_NULL;

@@ -1,7 +1,7 @@
 /* formats/zip_write.c -- writes zip archives record by record, then the directory (zip_write.h).
- * Each header is filled in a small buffer, with zip64 fields only where values need them; data is
- * padded to 64 bytes by an extra field, so that readers can use mapped weights in place. Times are
- * fixed, so that equal content gives equal bytes. Output is only appended; nothing is rewritten. */
+ * Each header is filled in a small buffer, with zip64 fields only if values need them; data is
+ * aligned to 64 bytes by an extra field, so that readers can use mapped weights in place. Times are
+ * fixed, so that equal content gives equal bytes. Output is only appended, never rewritten. */
 #include "formats/zip_write.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { LOCAL_BYTES = 30, ALIGN_BYTES = 64, EXTRA_HEAD_BYTES = 4 };
 enum { FLAG_UTF8 = 1 << 11, VERSION_PLAIN = 20, VERSION_ZIP64 = 45, DATE_1980 = 0x21 };
-/* The largest record that is deflated: code and JSON, never weights; zlib's counts are 32 bits. */
+/* The largest record that is deflated: code and JSON, never weights; zlib's counts have 32 bits. */
 #define MAX_DEFLATE_BYTES ((size_t)1 << 30)
 
 typedef struct record {
@@ -63,7 +63,7 @@ static bool is_wide(const record *r)
   return r->packed >= UINT32_MAX || r->n_bytes >= UINT32_MAX;
 }
 
-/* Version to flags, method, time, CRC, sizes: what both headers share. */
+/* Write the fields that both headers share: version to flags, method, time, CRC, sizes. */
 static void put_common(fields *f, const record *r, bool wide)
 {
   put_field(f, wide ? VERSION_ZIP64 : VERSION_PLAIN, 2);

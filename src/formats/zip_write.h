@@ -1,4 +1,4 @@
-/* formats/zip_write.h -- zip archives as PyTorch writes them, byte for byte the same each time.
+/* formats/zip_write.h -- zip archives as PyTorch writes them, with the same bytes each time.
  *
  * Records are put under a root folder; times are those of 1980; data starts at multiples of 64
  * bytes, with an `FB` extra field for padding, so that a reader can map it.  zip64 where sizes or
@@ -17,17 +17,17 @@
 
 typedef struct zip_writer zip_writer;
 
-/* `root` without '/'; "": records lie at the top.  Bytes written before the first record count from
- * here. */
+/* Begin an archive.  `root` is without '/'; "": records are at the top.  Offsets count from the
+ * bytes written before. */
 zip_writer *zip_writer_new(session *s, const output *out, const char *root);
 /* Add a record.  A second one of the same name is the caller's mistake: RUSH_EARGUMENT. */
 void zip_write(zip_writer *z, const char *path, const void *data, size_t n_bytes);
-/* The same, deflated when that makes it smaller. */
+/* Like zip_write, deflated if that makes it smaller. */
 void zip_write_deflated(zip_writer *z, const char *path, const void *data, size_t n_bytes);
-/* PyTorch's record of what is in the archive: 40 digits, of the records' names and of their bytes
- * so far. */
+/* Add PyTorch's record of the archive's identity: 40 digits, from the records' names and bytes so
+ * far. */
 void zip_write_identity(zip_writer *z);
-/* The directory: nothing may be added afterwards. */
+/* Write the directory: nothing may be added afterwards. */
 void zip_finish(zip_writer *z);
 
 #endif

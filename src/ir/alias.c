@@ -1,8 +1,8 @@
 /* ir/alias.c -- the alias analysis of alias.h: union-find over groups, one walk over the graph, and
- * summaries of called functions, cached per set of known boolean arguments. Steensgaard's idea was
- * chosen over a points-to graph as in PyTorch (inclusion-based): it is nearly linear, and the
- * question asked most, whether a method changes state, needs no more. Recursion has no summary and
- * counts as a call that may do anything. */
+ * summaries of called functions, cached per set of known boolean arguments. Steensgaard's method
+ * was chosen over a points-to graph as in PyTorch (inclusion-based): it is nearly linear, and the
+ * most frequent question, whether a method changes state, needs no more. Recursion has no summary
+ * and counts as a call that may do anything. */
 #include "ir/alias.h"
 #include "base/grow.h"
 #include "base/lock.h"
@@ -10,13 +10,13 @@
 #define NO_GROUP UINT32_MAX /* of values without memory */
 #define N_KNOWN 64          /* arguments whose constant value a summary tells apart */
 
-/* What of a group is written: tensors have memory of their own, which nobody reaches through a
- * container's items. */
+/* Parts of a group that are written: tensors have memory of their own, which a container's items do
+ * not reach. */
 enum { WRITES_CONTAINERS = 1, WRITES_TENSORS = 2, WRITES_ALL = 3 };
 
 typedef enum truth { MAYBE, NO, YES } truth;
 
-/* What a call does with its arguments: the groups among them, the result and the constants. */
+/* Effects of a call on its arguments: the groups among them, the result and the constants. */
 typedef struct summary {
   const function *f;
   uint64_t yes, no; /* arguments known to be true, or false */
@@ -76,6 +76,7 @@ static uint32_t new_group(alias_info *a)
 
 static uint32_t root_of(const alias_info *a, uint32_t i)
 {
+  ASSERT(i < a->n, "a value without a group");
   while (a->parent[i] != i) {
     a->parent[i] = a->parent[a->parent[i]];
     i = a->parent[i];
@@ -90,6 +91,7 @@ static void join(alias_info *a, uint32_t i, uint32_t j)
   if (i == j)
     return;
   uint32_t low = i < j ? i : j, high = i < j ? j : i;
+  ASSERT(a->parent[low] == low && a->parent[high] == high, "only roots are joined");
   a->parent[high] = low;
   a->written[low] |= a->written[high];
 }
@@ -146,7 +148,11 @@ static void add_values(alias_info *a, const ir_block *b)
 
 static truth inverse(truth t) { return t == YES ? NO : t == NO ? YES : MAYBE; }
 
-static truth known(const alias_info *a, const ir_value *v) { return a->known[v->scratch]; }
+static truth known(const alias_info *a, const ir_value *v)
+{
+  ASSERT(v->scratch < a->n, "a value that the analysis has not seen");
+  return a->known[v->scratch];
+}
 
 static truth constant_truth(const ir_node *n)
 {
@@ -208,7 +214,7 @@ static void join_all(alias_info *a, const ir_node *n, bool inputs_too)
   }
 }
 
-/* Anything may happen. */
+/* Assume that the node may do anything. */
 static void opaque(alias_info *a, const ir_node *n)
 {
   for (uint32_t i = 0; i < n->n_inputs; i++)
@@ -230,8 +236,8 @@ static bool is_container(const type *t)
          t->kind == TYPE_FUTURE || t->kind == TYPE_AWAIT;
 }
 
-/* Which inputs result `out` may share memory with.  Containers come unannotated where their items
- * stay what they were (list(x), x + y, sorted). */
+/* Join a result with the inputs whose memory it may share.  Results that are containers have no
+ * annotation if their items are those of an argument (list(x), x + y, sorted). */
 static void join_result(alias_info *a, const ir_node *n, const ir_value *out, const schema_arg *r)
 {
   const schema *sc = n->op->schema;
@@ -246,7 +252,8 @@ static void join_result(alias_info *a, const ir_node *n, const ir_value *out, co
       join_values(a, out, ir_node_input(n, i));
 }
 
-/* Batch and instance norm update their running statistics without saying so in their schemas. */
+/* True for batch and instance norm in training, which update their running statistics without an
+ * annotation in their schemas. */
 static bool trains(const alias_info *a, const ir_node *n)
 {
   const schema *sc = n->op->schema;
@@ -436,7 +443,8 @@ static alias_info *begin_summary(session *s, const ir_graph *g, bool training, s
 
 /* -- Summaries --------------------------------------------------------------------------------- */
 
-/* In groups of the callee: index of the first argument in the group of entry i. */
+/* Fill a summary from the callee's groups: for each entry, the index of the first argument in its
+ * group. */
 static void fill_summary(summary *m, const alias_info *a, const ir_graph *g)
 {
   uint32_t *first = session_array(a->s, uint32_t, a->n); /* by group: its first entry + 1, or 0 */
@@ -462,7 +470,7 @@ static void fill_summary(summary *m, const alias_info *a, const ir_graph *g)
     m->result = known(a, ir_block_output(g->block, 0));
 }
 
-/* NULL: not known, a recursion. */
+/* Return the summary of f; NULL: unknown, a recursion. */
 static const summary *summarise(alias_info *a, function *f, uint64_t yes, uint64_t no)
 {
   session_poll(a->s);

@@ -1,4 +1,4 @@
-/* ir/build.c -- constants of any value, and functions around graphs, for tools that build graphs.
+/* ir/build.c -- constants of any value, and functions from graphs, for tools that build graphs.
  * Values from a host may have untyped containers, so their types are found from the items. A
  * function returns one value, as PyTorch's do: several outputs are packed into a tuple. */
 #include "ir/build.h"
@@ -23,7 +23,8 @@ static const type *unify_items(session *s, type_store *ts, const rush_value *ite
   return t ? t : type_simple(TYPE_TENSOR);
 }
 
-/* Of a value that may come from outside, whose containers do not say what is in them. */
+/* Return the type of a value that may come from outside, whose containers may have no element
+ * types. */
 static const type *type_of(session *s, type_store *ts, rush_value v)
 {
   const type *t;
@@ -78,7 +79,7 @@ ir_node *build_constant(session *s, ir_graph *g, rush_value v, const type *t)
 
 /* -- Functions --------------------------------------------------------------------------------- */
 
-/* PyTorch's functions give one value. */
+/* Pack several outputs into a tuple: PyTorch's functions return one value. */
 static void pack_outputs(session *s, ir_graph *g)
 {
   ir_block *b = g->block;

@@ -1,4 +1,4 @@
-/* ir/facts.c -- what types say of tensors, as text and back. */
+/* ir/facts.c -- parses and prints the facts about tensors in types. */
 #include "ir/facts.h"
 
 #include <ctype.h>
@@ -96,8 +96,8 @@ size_t ir_facts_parse(const char *text, int dtype, ir_facts *out)
   if (*p != ')')
     return 0;
   if (
-    /* of a tensor without dimensions, or of one whose dimensions are not known: PyTorch writes both
-     * so */
+    /* a tensor without dimensions, or one whose dimensions are unknown: PyTorch writes both in this
+     * way */
     !ranked)
     f.n_dims = p == text + 1 ? 0 : -1;
   f.strided |= f.n_dims == 0;

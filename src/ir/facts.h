@@ -1,7 +1,7 @@
-/* ir/facts.h -- what a graph's types say of tensors: `Float(2, *, strides=[3, 1], requires_grad=0,
+/* ir/facts.h -- refined tensor types in graphs: `Float(2, *, strides=[3, 1], requires_grad=0,
  * device=cpu)`.
  *
- * Such a type is a TYPE_TENSOR whose name is that text: for everybody else it is Tensor. */
+ * Such a type is a TYPE_TENSOR whose name is that text: other code sees it as Tensor. */
 #ifndef RUSH_IR_FACTS_H
 #define RUSH_IR_FACTS_H
 
@@ -10,28 +10,28 @@
 #define IR_FACTS_DIMS 16
 
 typedef struct ir_facts {
-  int dtype;         /* DTYPE_NONE: not known */
-  int n_dims;        /* -1: not known */
-  int requires_grad; /* 0, 1; -1: not known */
-  bool on_cpu;       /* else the device is not known */
+  int dtype;         /* DTYPE_NONE: unknown */
+  int n_dims;        /* -1: unknown */
+  int requires_grad; /* 0, 1; -1: unknown */
+  bool on_cpu;       /* false: the device is unknown */
   bool strided;      /* strides are known */
-  int64_t sizes[IR_FACTS_DIMS], strides[IR_FACTS_DIMS]; /* a size of -1: not known */
+  int64_t sizes[IR_FACTS_DIMS], strides[IR_FACTS_DIMS]; /* a size of -1: unknown */
 } ir_facts;
 
-/* Nothing known. */
+/* Return facts with nothing known. */
 ir_facts ir_facts_none(void);
-/* What the type says; nothing for Tensor and other types. */
+/* Return the facts in a type; nothing is known for Tensor and other types. */
 ir_facts ir_facts_of(const type *t);
 ir_facts ir_facts_of_tensor(const rush_tensor *t);
-/* The type that says so. */
+/* Return the type with these facts. */
 const type *ir_facts_type(session *s, type_store *ts, const ir_facts *f);
-/* The type with nothing known of tensors, those in tuples, lists, dicts, optionals and futures too.
- * */
+/* Return the type without facts about tensors, also inside tuples, lists, dicts, optionals and
+ * futures. */
 const type *ir_type_unshaped(session *s, type_store *ts, const type *t);
-/* "Float": RUSH_FLOAT32; DTYPE_NONE: no dtype is called so. */
+/* Return the dtype: RUSH_FLOAT32 for "Float"; DTYPE_NONE if there is none. */
 int ir_dtype_of_name(str name);
-/* Text after `Float` or `Tensor` (dtype), from its '(' on: how many bytes it takes, 0 when it is
- * none. */
+/* Parse the text after `Float` or `Tensor` (dtype), from its '(' on; returns its length, 0 if it is
+ * malformed. */
 size_t ir_facts_parse(const char *text, int dtype, ir_facts *out);
 
 #endif

@@ -1,6 +1,6 @@
-/* ir/graph.c -- graphs, block signatures, constants, attributes, and copies. Copying walks nodes in
- * order and maps old values to new ones in a hash table; values that are not in the table map to
- * themselves, which lets the same code copy a whole graph and inline a block. Attributes are a
+/* ir/graph.c -- graphs, block signatures, constants, attributes, and copies. Copying visits nodes
+ * in order and maps old values to new ones in a hash table; values that are not in the table map to
+ * themselves, so that the same code copies a whole graph and inlines a block. Attributes are a
  * linked list in the order they were set, because they print in that order and a node has few.
  * Cost: O(nodes) for a copy. */
 #include "ir/graph.h"
@@ -47,6 +47,7 @@ void ir_graph_free_deferred(void *g) { ir_graph_free(g); }
 
 void ir_graph_borrow_types(ir_graph *g)
 {
+  ASSERT(g->types != NULL, "a graph without types");
   if (g->types_borrowed)
     return;
   g->types_borrowed = true;
@@ -108,6 +109,7 @@ uint32_t ir_graph_add_constant(session *s, ir_graph *g, rush_value v)
     g->constants = fresh;
     g->cap_constants = cap;
   }
+  ASSERT(g->n_constants < g->cap_constants, "the pool did not grow");
   g->constants[g->n_constants] = value_retain(v);
   return g->n_constants++;
 }
@@ -127,6 +129,8 @@ ir_node *ir_constant_new(session *s, ir_graph *g, rush_value v, const type *t)
 
 bool ir_value_as_constant(const ir_value *v, rush_value *out)
 {
+  ASSERT(v->index < v->node->n_outputs && v->node->outputs[v->index] == v,
+         "a value that its node no longer defines");
   if (v->node->kind != IR_CONSTANT)
     return false;
   *out = ir_constant_value(v->node);
@@ -143,7 +147,7 @@ ir_attr *ir_attr_find(const ir_node *n, const char *name)
   return NULL;
 }
 
-/* The attribute of that name, appended when it is new: they print in order of setting.  A new one
+/* Return the attribute of that name, appended if it is new (they print in this order).  A new one
  * has room for n_more bytes at *more, which is NULL otherwise. */
 static ir_attr *attr_with_room(session *s, ir_node *n, const char *name, ir_attr_kind kind,
                                size_t n_more, char **more)
@@ -174,6 +178,7 @@ static ir_attr *attr_set(session *s, ir_node *n, const char *name, ir_attr_kind 
 
 void ir_attr_set_string(session *s, ir_node *n, const char *name, const char *v)
 {
+  ASSERT(v != NULL, "an attribute without a text");
   size_t len = strlen(v);
   char *copy;
   ir_attr *a = attr_with_room(s, n, name, ATTR_STRING, len + 1, &copy);
@@ -223,8 +228,8 @@ void ir_attr_set_value(session *s, ir_node *n, const char *name, rush_value v)
 
 /* -- Copies ------------------------------------------------------------------------------------ */
 
-/* Values of the source that were copied, by pointer; those outside the copied part map to
- * themselves or to what the caller said. */
+/* Copied values of the source, by pointer; those outside the copied part map to themselves or to
+ * the caller's replacements. */
 typedef struct copier {
   session *s;
   ir_graph *to;
@@ -242,6 +247,7 @@ static void copier_free(void *arg)
 
 static void map_value(copier *c, ir_value *from, ir_value *to)
 {
+  ASSERT(from->node->graph != c->to || from != to, "a value mapped to itself");
   ir_value **key = session_alloc(c->s, sizeof *key);
 
   *key = from;
@@ -268,6 +274,7 @@ static void copy_output(copier *c, ir_node *n, ir_value *from)
 
 void ir_node_copy_attrs(session *s, ir_node *n, const ir_node *from)
 {
+  ASSERT(n->kind == from->kind && n != from, "attributes of another kind of node");
   if (from->kind == IR_CONSTANT)
     n->constant = ir_graph_add_constant(s, n->graph, ir_constant_value(from));
   for (const ir_attr *a = from->attrs; a; a = a->next) {

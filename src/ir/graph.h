@@ -2,16 +2,16 @@
  *
  * A graph owns everything in one arena; all pointers are borrowed from it.  A block is a ring of
  * nodes closed by its return node (whose inputs are the block's outputs) and has a parameter node
- * (whose outputs are the block's inputs), which is linked nowhere.  Nodes own nested blocks
+ * (whose outputs are the block's inputs), which is never linked.  Nodes own nested blocks
  * (prim::If, prim::Loop, prim::With...).  A use is one input slot; values keep an intrusive list of
  * their uses.
  *
- * Invariants.  (1) n->next->prev == n.  (2) `order` grows strictly along the ring, the return
- * node's is UINT64_MAX.  (3) u is in v->uses iff u->value == v.  (4) an input is defined before its
+ * Invariants.  (1) n->next->prev == n.  (2) `order` grows strictly along the ring; the return
+ * node's is UINT64_MAX.  (3) u is in v->uses iff u->value == v.  (4) An input is defined before its
  * user, in the same block or one around it.
  *
- * Everything that edits takes the graph's session for memory: allocation never fails there.
- * Threads: a graph is edited by one thread at a time; a finished graph may be read by many. */
+ * All editing functions take memory from a session: allocation never fails there. Threads: a graph
+ * is edited by one thread at a time; a finished graph may be read by many. */
 #ifndef RUSH_IR_GRAPH_H
 #define RUSH_IR_GRAPH_H
 
@@ -26,7 +26,7 @@ typedef struct ir_use ir_use;
 typedef struct ir_attr ir_attr;
 typedef struct ir_name ir_name;
 
-/* The fixed kinds beside operators.  X(symbol, "name"). */
+/* The fixed kinds besides operators.  X(symbol, "name"). */
 #define IR_KINDS(X)                                                                                \
   X(OP, "") /* an operator: node->op */                                                            \
   X(PARAM, "prim::Param")                                                                          \
@@ -71,7 +71,7 @@ typedef struct ir_name ir_name;
   X(DIFFERENTIABLE_GRAPH, "prim::DifferentiableGraph")                                             \
   X(GROUP, "prim::FusionGroup")                                                                    \
   X(HIGHER_ORDER, "higher_order") /* attr "name": cond, map, scan...; blocks */                    \
-  X(UNKNOWN_OP, "")               /* an operator of no known schema: attr "_kind" */
+  X(UNKNOWN_OP, "")               /* an operator without a known schema: attr "_kind" */
 
 typedef enum ir_kind {
 #define IR_ENUM(symbol, name) IR_##symbol,
@@ -84,17 +84,17 @@ _Static_assert(N_IR_KINDS <= 64, "kinds_made has a bit for each");
 struct ir_use { /* one input slot of `user`; never moves while linked */
   ir_value *value; /* NULL only while the slot is unset */
   ir_node *user;
-  ir_use *prev, *next; /* NULL-ended list from value->uses; order means nothing */
+  ir_use *prev, *next; /* NULL-ended list from value->uses; in no particular order */
 };
 
 struct ir_value {
-  ir_node *node;   /* that defines it */
-  uint32_t index;  /* which output */
+  ir_node *node;   /* the node that defines it */
+  uint32_t index;  /* index among the node's outputs */
   uint32_t id;     /* unique in the graph: printed as %id unless named */
   const type *type;
   const char *name; /* debug name, unique in the graph, or NULL */
   ir_use *uses;
-  uint32_t scratch; /* of whoever works on the graph now */
+  uint32_t scratch; /* for the current user of the graph */
 };
 
 typedef enum ir_attr_kind {
@@ -123,8 +123,9 @@ struct ir_attr {
 
 struct ir_node {
   ir_kind kind : 8;
-  bool destroyed : 1; /* its memory stays until the graph goes: handles of it can be told */
-  uint32_t origin; /* id in the canonical graph of its function, kept through all passes */
+  /* its memory remains until the graph is freed, so that stale handles can be detected */
+  bool destroyed : 1;
+  uint32_t origin; /* id in the canonical graph of its function, kept by all passes */
   const op *op;    /* IR_OP */
   ir_block *block; /* NULL while unlinked */
   ir_node *prev, *next;
@@ -134,7 +135,7 @@ struct ir_node {
   ir_block **blocks;
   uint32_t n_inputs, n_outputs, n_blocks, cap_inputs;
   uint32_t constant;  /* IR_CONSTANT: index into the graph's pool */
-  uint32_t scratch;   /* of whoever works on the graph now */
+  uint32_t scratch;   /* for the current user of the graph */
   struct function *function; /* IR_CALL_FUNCTION, IR_FORK, IR_CLOSURE: ir/program.h */
   ir_attr *attrs;
   source_range range;
@@ -158,15 +159,15 @@ struct ir_graph {
   rush_value *constants; /* retained */
   uint32_t n_constants, cap_constants;
   uint32_t next_id, next_origin;
-  uint64_t kinds_made; /* a bit for each kind that a node was ever made of: ir_graph_may_have */
-  ir_node *insert_at; /* new nodes of tools go before this one; NULL: at the end */
-  ir_name **names;   /* debug names: chains by hash (ir/names.c) */
+  uint64_t kinds_made; /* one bit for each kind that a node ever had: ir_graph_may_have */
+  ir_node *insert_at; /* tools insert new nodes before this one; NULL: at the end */
+  ir_name **names;   /* debug names: hash chains (ir/value_names.c) */
   uint32_t n_names, n_buckets;
   struct kept_types {
     type_store *types;
     struct kept_types *next;
-  } * kept;            /* of other types that values have: retained */
-  bool types_borrowed; /* owned by what `types` belongs to: retaining it would be a cycle */
+  } * kept;            /* stores of other types that values have: retained */
+  bool types_borrowed; /* `types` belongs to the graph's owner: retaining it would be a cycle */
 };
 
 /* -- Graphs ------------------------------------------------------------------------------------ */
@@ -174,31 +175,34 @@ struct ir_graph {
 ir_graph *ir_graph_new(session *s, type_store *ts); /* new; not registered with the session */
 void ir_graph_free(ir_graph *g);
 void ir_graph_free_deferred(void *g); /* for session_defer */
-/* The graph becomes part of what owns its type store (a program): it stops retaining it. */
+/* Stop retaining the type store, because its owner (a program) now owns the graph. */
 void ir_graph_borrow_types(ir_graph *g);
-/* A type of another program comes into the graph: its store is retained. */
+/* Retain the store of a type of another program that the graph uses. */
 void ir_graph_keep_types(session *s, ir_graph *g, type_store *ts);
 ir_graph *ir_graph_copy(session *s,
                         const ir_graph *g); /* new; origins kept, values numbered anew */
-ir_graph *ir_graph_twin(session *s, const ir_graph *g); /* new; numbers kept too: prints the same */
+/* new; numbers kept too: it prints the same text */
+ir_graph *ir_graph_twin(session *s, const ir_graph *g);
 static inline ir_node *ir_block_first(const ir_block *b)
 {
   return b->ret->next;
-} /* == b->ret when empty */
+} /* equals b->ret if the block is empty */
 static inline ir_node *ir_block_last(const ir_block *b) { return b->ret->prev; }
 static inline uint32_t ir_block_n_inputs(const ir_block *b) { return b->param->n_outputs; }
 static inline uint32_t ir_block_n_outputs(const ir_block *b) { return b->ret->n_inputs; }
 static inline ir_value *ir_block_input(const ir_block *b, uint32_t i)
 {
+  ASSERT(i < b->param->n_outputs, "no such input of the block");
   return b->param->outputs[i];
 }
 static inline ir_value *ir_block_output(const ir_block *b, uint32_t i)
 {
+  ASSERT(i < b->ret->n_inputs, "no such output of the block");
   return b->ret->inputs[i]->value;
 }
 ir_block *ir_block_new(session *s, ir_graph *g, ir_node *owner); /* for ir_node_add_block */
-/* Copy a block's nodes before `before` (any graph), its inputs replaced; what its outputs became.
- * */
+/* Copy a block's nodes before `before` (in any graph) with its inputs replaced; outputs[] receives
+ * the values of its outputs. */
 void ir_block_inline(session *s, const ir_block *from, ir_node *before, ir_value *const *inputs,
                      ir_value **outputs);
 /* Copy inputs, nodes and outputs of `from` into the empty block `to`. */
@@ -208,7 +212,7 @@ void ir_block_add_output(session *s, ir_block *b, ir_value *v);
 void ir_block_remove_input(ir_block *b, uint32_t i);   /* must have no uses */
 void ir_block_remove_output(ir_block *b, uint32_t i);
 
-/* False: there is no node of the kind, and a pass that looks for one need not walk. */
+/* True if the graph may have a node of the kind; if false, a pass need not search for one. */
 static inline bool ir_graph_may_have(const ir_graph *g, ir_kind kind)
 {
   return g->kinds_made >> kind & 1;
@@ -216,10 +220,11 @@ static inline bool ir_graph_may_have(const ir_graph *g, ir_kind kind)
 
 /* -- Nodes ------------------------------------------------------------------------------------- */
 
-/* Unlinked node with inputs; outputs are added by ir_node_add_output. */
+/* Make an unlinked node with inputs; add outputs with ir_node_add_output. */
 ir_node *ir_node_new(session *s, ir_graph *g, ir_kind kind, ir_value *const *inputs,
                      uint32_t n_inputs);
-/* Operator node with outputs typed by the schema where they are concrete (else set the types). */
+/* Make an operator node; outputs get the schema's types if these are concrete (otherwise set the
+ * types). */
 ir_node *ir_node_new_op(session *s, ir_graph *g, const op *o, ir_value *const *inputs,
                         uint32_t n_inputs);
 ir_value *ir_node_add_output(session *s, ir_node *n, const type *t);
@@ -230,47 +235,55 @@ void ir_node_remove_input(ir_node *n, uint32_t i);
 void ir_node_remove_output(ir_node *n, uint32_t i); /* must have no uses */
 ir_block *ir_node_add_block(session *s, ir_node *n);
 void ir_node_set_input(ir_node *n, uint32_t i, ir_value *v); /* NULL: unset */
-static inline ir_value *ir_node_input(const ir_node *n, uint32_t i) { return n->inputs[i]->value; }
+static inline ir_value *ir_node_input(const ir_node *n, uint32_t i)
+{
+  ASSERT(i < n->n_inputs, "no such input");
+  return n->inputs[i]->value;
+}
 void ir_node_append(ir_node *n, ir_block *b); /* before the return node */
 void ir_node_insert_before(ir_node *n, ir_node *pos);
 void ir_node_insert_after(ir_node *n, ir_node *pos);
-void ir_node_unlink(ir_node *n); /* inputs stay uses; may be linked again */
+void ir_node_unlink(ir_node *n); /* inputs remain uses; may be linked again */
 void ir_node_move_before(ir_node *n, ir_node *pos);
 void ir_node_move_after(ir_node *n, ir_node *pos);
-/* Unlink for good: inputs unset, nested blocks destroyed; outputs must have no uses. */
+/* Unlink for good: unsets inputs and destroys nested blocks; outputs must have no uses. */
 void ir_node_destroy(ir_node *n);
 void ir_node_destroy_block(ir_node *n, uint32_t i);
-/* a runs before b (same graph, any blocks; a block's owner runs before what is inside). */
+/* True if a runs before b (same graph, any blocks; a block's owner runs before the nodes
+ * inside). */
 bool ir_node_is_before(const ir_node *a, const ir_node *b);
 const char *ir_node_kind_name(const ir_node *n); /* "aten::add", "prim::If" */
+/* True for calls of the host, whose kind name is "^f". */
+bool ir_node_is_of_host(const ir_node *n);
 bool ir_node_is_op(const ir_node *n, const char *name); /* by qualified name, any overload */
-/* A node by the name of its kind, as graph text has it: a fixed kind, or an operator that
- * ir_node_resolve looks for. */
+/* Make a node by the name of its kind, as in graph text: a fixed kind, or an operator that
+ * ir_node_resolve looks up. */
 ir_node *ir_node_new_named(session *s, ir_graph *g, str name);
-/* Name the overload that the inputs fit, in the order of registration; one that fits still stays.
- * None: the node becomes (or stays) IR_UNKNOWN_OP.  Other kinds are left alone. */
+/* Choose the first overload that the inputs fit, in the order of registration; a present one that
+ * fits is kept. If there is none, the node becomes IR_UNKNOWN_OP.  Other kinds are not changed. */
 void ir_node_set_scope(session *s, ir_node *n, const char *scope, size_t len); /* copied */
 void ir_node_resolve(session *s, ir_node *n);
 void ir_graph_resolve(session *s, ir_graph *g); /* all nodes */
-/* Is no output of it, or of a node inside it, used outside?  Then it can be destroyed. */
+/* True if no output of the node, or of a node inside it, is used outside: it can be destroyed. */
 bool ir_node_is_unused(const ir_node *n);
-/* Is the block inside the node (at any depth)? */
+/* True if the block is inside the node (at any depth). */
 bool ir_block_is_inside(const ir_block *b, const ir_node *n);
-/* The next node of that kind's name behind `after` (NULL: from the start), in the order of
- * printing; NULL: none. */
+/* Return the next node of that kind's name behind `after` (NULL: from the start), in printing
+ * order; NULL: none. */
 ir_node *ir_block_find(const ir_block *b, const char *kind, bool nested, const ir_node *after);
 
 void ir_value_replace_all_uses(ir_value *from, ir_value *to);
 void ir_value_set_name(session *s, ir_value *v,
                        const char *name); /* made unique: x, x.1, x.2 ... */
 void ir_value_set_own_name(session *s, ir_value *v,
-                           str name); /* inside a group, whose names are its own */
-/* As if a load of the variable had been made and named for it: what had the name is x.1, the load's
- * number is used up.  Such loads have their names until all are forgotten. */
+                           str name); /* inside a group, which has names of its own */
+/* Act as if a load of the variable had been made and named: an existing value of that name becomes
+ * x.1, and the load's number is used up.  The names of such loads exist until all names are
+ * forgotten. */
 void ir_graph_load_name(session *s, ir_graph *g, const char *name);
 void ir_graph_forget_loads(ir_graph *g);
-void ir_value_forget_name(ir_value *v);                            /* it becomes free for others */
-ir_value *ir_graph_named(const ir_graph *g, str name);             /* NULL: nobody has the name */
+void ir_value_forget_name(ir_value *v);                            /* others can use it then */
+ir_value *ir_graph_named(const ir_graph *g, str name);             /* NULL: no value has the name */
 static inline bool ir_value_has_uses(const ir_value *v) { return v->uses != NULL; }
 
 static inline void ir_block_set_output(ir_block *b, uint32_t i, ir_value *v)
@@ -280,15 +293,17 @@ static inline void ir_block_set_output(ir_block *b, uint32_t i, ir_value *v)
 
 /* -- Constants and attributes ------------------------------------------------------------------ */
 
-/* Retain `v` in the pool; its index. */
+/* Retain `v` in the pool; returns its index. */
 uint32_t ir_graph_add_constant(session *s, ir_graph *g, rush_value v);
 /* Retain `v` in the pool and make an unlinked prim::Constant of type t (NULL: the value's own). */
 ir_node *ir_constant_new(session *s, ir_graph *g, rush_value v, const type *t);
 static inline rush_value ir_constant_value(const ir_node *n)
 {
+  ASSERT(n->kind == IR_CONSTANT, "not a constant");
+  ASSERT(n->constant < n->graph->n_constants, "a constant outside the pool");
   return n->graph->constants[n->constant];
 }
-/* The constant that v is, if its node is a prim::Constant. */
+/* Get the constant value of v, if its node is a prim::Constant. */
 bool ir_value_as_constant(const ir_value *v, rush_value *out); /* borrowed */
 ir_attr *ir_attr_find(const ir_node *n, const char *name); /* NULL: absent */
 void ir_attr_set_string(session *s, ir_node *n, const char *name, const char *v);
@@ -298,7 +313,7 @@ void ir_attr_set_types(session *s, ir_node *n, const char *name, const type *con
 void ir_attr_set_float(session *s, ir_node *n, const char *name, double v);
 void ir_attr_set_ints(session *s, ir_node *n, const char *name, const int64_t *v, uint32_t k);
 void ir_attr_set_value(session *s, ir_node *n, const char *name, rush_value v);
-/* All of them, a constant's value too. */
+/* Copy all attributes, and a constant's value too. */
 void ir_node_copy_attrs(session *s, ir_node *n, const ir_node *from);
 static inline const char *ir_attr_string(const ir_node *n, const char *name)
 {
@@ -310,31 +325,30 @@ static inline const char *ir_attr_string(const ir_node *n, const char *name)
 
 void ir_print(text_buf *out, const ir_graph *g, bool with_ranges); /* as PyTorch prints */
 void ir_print_node(text_buf *out, const ir_node *n);
-/* A constant as both texts write it: 1., 0.10000000000000001. */
+/* Print a float constant as both texts do: 1., 0.10000000000000001. */
 void ir_print_float(text_buf *out, double d);
 void ir_print_node_with(text_buf *out, const ir_node *n, bool with_ranges);
-/* A fork, or a group (also one of an operator from outside), whose block takes all it uses as
- * inputs: printed after the graph, `with prim::fork_0 = graph(...)`. */
+/* True for a fork or a group (also of a registered operator), whose block uses only its inputs: it
+ * is printed after the graph, `with prim::fork_0 = graph(...)`. */
 bool ir_node_is_subgraph(const ir_node *n);
-/* Graph text back to a graph.  Named types are looked up when `ts` is a program's.  Operators are
- * found by name and by the types of their inputs; a name that the table does not have becomes
- * IR_UNKNOWN_OP. */
+/* Parse graph text.  Named types are looked up if `ts` is a program's.  Operators are found by name
+ * and by the types of their inputs; a name that the table does not have becomes IR_UNKNOWN_OP. */
 ir_graph *ir_parse(session *s, type_store *ts, const char *text);  /* new */
-/* What prints as <Tensor> becomes None (ir_parse), zeros of the type before it, or is refused;
- * [<Tensors>] becomes an empty list with the zeros, and is refused else. */
+/* Treatment of <Tensor>: it becomes None (ir_parse), zeros of the type before it, or is refused;
+ * [<Tensors>] becomes an empty list with the zeros, and is refused otherwise. */
 typedef enum ir_tensors { IR_TENSORS_LEFT, IR_TENSORS_ZERO, IR_TENSORS_REFUSED } ir_tensors;
 ir_graph *ir_parse_with(session *s, type_store *ts, const char *text, ir_tensors tensors);
 const type *ir_parse_type(session *s, type_store *ts, const char *text);
-/* Could the node's inputs be the complete arguments of this schema?  Types are compared without
- * conversions. */
+/* True if the node's inputs can be the complete arguments of this schema.  Types are compared
+ * without conversions. */
 bool ir_node_fits_schema(const ir_node *n, const schema *sc);
-/* Leaves the session naming the first broken rule (and `pass`, when not NULL): RUSH_EINTERNAL, as
- * we made the graph. */
+/* Check all rules; leaves the session naming the first broken rule (and `pass`, if not NULL):
+ * RUSH_EINTERNAL, because we made the graph. */
 void ir_verify(session *s, const ir_graph *g, const char *pass);
-/* The same law for what a pass from outside made of `before`, whose inputs and outputs it has to
- * keep: RUSH_ERAISED. */
+/* Check the same rules for the result of an external pass on `before`, whose inputs and outputs it
+ * must keep: RUSH_ERAISED. */
 void ir_verify_pass(session *s, const ir_graph *g, const ir_graph *before, const char *pass);
-/* The same law for a graph that was read or that a caller edited: RUSH_EARGUMENT. */
+/* Check the same rules for a graph that was parsed or that a caller edited: RUSH_EARGUMENT. */
 void ir_check(session *s, const ir_graph *g, const char *what);
 
 #endif

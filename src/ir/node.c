@@ -1,14 +1,14 @@
 /* ir/node.c -- nodes, their order in a block, and the uses of values. Uses are intrusive lists, so
  * that changing an input is O(1); order is a number per node with gaps, so that "is before" is a
  * comparison and inserting rarely renumbers. A node and its first inputs are one piece of arena
- * memory. Destroying leaves the memory to the arena and marks the node. */
+ * memory. Destroying leaves the memory to the arena and sets a flag. */
 #include "base/grow.h"
 #include "ir/graph.h"
 #include "ops/call/lookup.h"
 
-/* Orders are handed out ORDER_GAP apart; an insert between neighbours halves a gap.  A used-up gap
- * renumbers the block, at most once per 32 inserts at one spot.  Rejected: plain indices (every
- * insert O(n)), walking (every query O(n)). */
+/* Orders are ORDER_GAP apart; an insert between neighbours halves a gap.  A used-up gap renumbers
+ * the block, at most once per 32 inserts at one position.  Rejected: plain indices (every insert
+ * O(n)), walking (every query O(n)). */
 #define ORDER_GAP (UINT64_C(1) << 32)
 #define ORDER_FIRST (UINT64_C(1) << 62) /* constants go in front one by one: room for as many */
 
@@ -16,6 +16,10 @@
 
 static void use_unlink(ir_use *u)
 {
+  ASSERT(u->value != NULL, "the slot is not set");
+  ASSERT(u->prev ? u->prev->next == u : u->value->uses == u, "the list of uses lost a use");
+  ASSERT(!u->next || u->next->prev == u, "the list of uses is not doubly linked");
+
   if (u->prev)
     u->prev->next = u->next;
   else
@@ -28,6 +32,9 @@ static void use_unlink(ir_use *u)
 
 static void use_link(ir_use *u, ir_value *v)
 {
+  ASSERT(u->value == NULL, "the slot is still in another list");
+  ASSERT(!v->node->destroyed, "a value of a destroyed node");
+
   u->value = v;
   u->prev = NULL;
   u->next = v->uses;
@@ -51,6 +58,7 @@ void ir_value_replace_all_uses(ir_value *from, ir_value *to)
 {
   if (from == to)
     return;
+  ASSERT(from->node->graph == to->node->graph, "a value of another graph");
   while (from->uses) {
     ir_use *u = from->uses;
     use_unlink(u);
@@ -60,7 +68,7 @@ void ir_value_replace_all_uses(ir_value *from, ir_value *to)
 
 /* -- Making ------------------------------------------------------------------------------------ */
 
-/* An arena array of pointers, with room for one more: it doubles, so that of n there is room for
+/* Make room for one more in an arena array of pointers.  It doubles: for n items there is room for
  * the next power of 2. */
 static void *grow_pointers(session *s, ir_graph *g, void *old, uint32_t n)
 {
@@ -103,6 +111,7 @@ ir_node *ir_node_new_op(session *s, ir_graph *g, const op *o, ir_value *const *i
 {
   ir_node *n = ir_node_new(s, g, IR_OP, inputs, n_inputs);
 
+  ASSERT(o != NULL, "an operator node needs its operator");
   n->op = o;
   for (uint32_t i = 0; i < o->schema->n_returns; i++)
     ir_node_add_output(s, n, type_runtime(o->schema->returns[i].type));
@@ -112,6 +121,7 @@ ir_node *ir_node_new_op(session *s, ir_graph *g, const op *o, ir_value *const *i
 ir_value *ir_node_insert_output(session *s, ir_node *n, uint32_t at, const type *t)
 {
   ASSERT(at <= n->n_outputs, "no such place for an output");
+  ASSERT(!n->destroyed && t != NULL, "an output without a type, or of a destroyed node");
   ir_graph *g = n->graph;
   ir_value *v = session_alloc_in(s, &g->mem, sizeof *v + (n->outputs ? 0 : sizeof v));
 
@@ -137,6 +147,7 @@ ir_value *ir_node_add_output(session *s, ir_node *n, const type *t)
 void ir_node_insert_input(session *s, ir_node *n, uint32_t at, ir_value *v)
 {
   ASSERT(at <= n->n_inputs, "no such place for an input");
+  ASSERT(!n->destroyed, "an input of a destroyed node");
   ir_use *u = session_alloc_in(s, &n->graph->mem, sizeof *u);
 
   u->user = n;
@@ -155,6 +166,7 @@ void ir_node_add_input(session *s, ir_node *n, ir_value *v)
 
 void ir_node_remove_input(ir_node *n, uint32_t i)
 {
+  ASSERT(i < n->n_inputs, "no such input");
   ir_node_set_input(n, i, NULL);
   memmove(n->inputs + i, n->inputs + i + 1, (n->n_inputs - i - 1) * sizeof(void *));
   n->n_inputs--;
@@ -172,6 +184,7 @@ void ir_node_remove_output(ir_node *n, uint32_t i)
 
 ir_block *ir_node_add_block(session *s, ir_node *n)
 {
+  ASSERT(!n->destroyed, "a block of a destroyed node");
   ir_block *b = ir_block_new(s, n->graph, n);
 
   n->blocks = grow_pointers(s, n->graph, n->blocks, n->n_blocks);
@@ -203,9 +216,9 @@ static void renumber(ir_block *b)
     n->order = order += ORDER_GAP;
 }
 
-/* Pick an order between the neighbours'.  The return node counts as 0 on the left of the first node
- * and as UINT64_MAX on the right of the last.  At the ends a whole gap is taken: halving would use
- * them up. */
+/* Choose an order between the neighbours'.  The return node counts as 0 on the left of the first
+ * node and as UINT64_MAX on the right of the last.  At the ends a whole gap is used: halving would
+ * use them up. */
 static void place(ir_node *n)
 {
   const ir_node *ret = n->block->ret;
@@ -222,12 +235,16 @@ static void place(ir_node *n)
     n->order = lo + (hi - lo) / 2;
   else
     renumber(n->block);
+  ASSERT(n->prev == ret || n->prev->order < n->order, "order does not grow");
+  ASSERT(n->order < n->next->order, "order does not grow");
 }
 
 void ir_node_insert_after(ir_node *n, ir_node *pos)
 {
   ASSERT(n->block == NULL, "node is already in a block");
   ASSERT(pos->block != NULL && pos->kind != IR_PARAM, "position is in no block");
+  ASSERT(n->graph == pos->block->graph && !n->destroyed, "a node of another graph, or destroyed");
+  ASSERT(pos->next->prev == pos, "the ring is broken");
 
   n->block = pos->block;
   n->prev = pos;
@@ -244,6 +261,7 @@ void ir_node_unlink(ir_node *n)
 {
   ASSERT(n->block != NULL, "node is in no block");
   ASSERT(n != n->block->ret, "the return node closes the ring");
+  ASSERT(n->prev->next == n && n->next->prev == n, "the ring is broken");
 
   n->prev->next = n->next;
   n->next->prev = n->prev;
@@ -269,7 +287,7 @@ void ir_node_move_after(ir_node *n, ir_node *pos)
   ir_node_insert_after(n, pos);
 }
 
-/* Blocks around b, b included. */
+/* Return the number of blocks around b, including b. */
 static uint32_t block_depth(const ir_block *b)
 {
   uint32_t depth = 0;
@@ -281,6 +299,8 @@ static uint32_t block_depth(const ir_block *b)
 
 bool ir_node_is_before(const ir_node *a, const ir_node *b)
 {
+  ASSERT(a->graph == b->graph, "nodes of different graphs have no order");
+  ASSERT(a->block && b->block, "a node in no block has no order");
   if (a->block == b->block)
     return a->order < b->order;
   const ir_node *x = a, *y = b;
@@ -309,7 +329,7 @@ static void unset_inputs(ir_node *n)
 
 static void unset_block(ir_block *b);
 
-/* All inside first: what stands in a wrong order is destroyed as well. */
+/* Unset all inputs inside first: nodes in a wrong order are destroyed as well. */
 static void unset_all(ir_node *n)
 {
   unset_inputs(n);
@@ -329,6 +349,7 @@ static void destroy_block(ir_block *b)
   unset_block(b);
   while (ir_block_last(b) != b->ret)
     ir_node_destroy(ir_block_last(b));
+  ASSERT(ir_block_first(b) == b->ret, "a node is left in a destroyed block");
   for (uint32_t i = 0; i < b->param->n_outputs; i++)
     ir_value_forget_name(b->param->outputs[i]);
   if (b->graph->insert_at == b->ret)
@@ -346,6 +367,7 @@ void ir_node_destroy_block(ir_node *n, uint32_t i)
 
 void ir_node_destroy(ir_node *n)
 {
+  ASSERT(!n->destroyed, "a node is destroyed twice");
   while (n->n_blocks)
     ir_node_destroy_block(n, n->n_blocks - 1);
   unset_inputs(n);
@@ -386,7 +408,7 @@ bool ir_block_is_inside(const ir_block *b, const ir_node *n)
   return false;
 }
 
-/* The node printed behind n, inside the block `top`; NULL: the end. */
+/* Return the node printed behind n, inside the block `top`; NULL: the end. */
 static ir_node *next_in_text(const ir_block *top, const ir_node *n, bool nested)
 {
   for (uint32_t i = 0; nested && i < n->n_blocks; i++)
@@ -409,12 +431,12 @@ static ir_node *next_in_text(const ir_block *top, const ir_node *n, bool nested)
   return n->next;
 }
 
-/* The host's are called by what they call, and all of one kind. */
+/* True if n has that kind.  Host calls also match by the name of the function they call. */
 static bool is_of_kind(const ir_node *n, const char *kind)
 {
   const char *name = ir_node_kind_name(n);
 
-  return strcmp(name, kind) == 0 || (*name == '^' && strcmp(kind, "prim::PythonOp") == 0);
+  return strcmp(name, kind) == 0 || (ir_node_is_of_host(n) && strcmp(kind, "prim::PythonOp") == 0);
 }
 
 ir_node *ir_block_find(const ir_block *b, const char *kind, bool nested, const ir_node *after)
@@ -436,8 +458,16 @@ static const char *const kind_names[N_IR_KINDS] = {
 #undef IR_NAME
 };
 
+bool ir_node_is_of_host(const ir_node *n)
+{
+  if (n->kind == IR_OP)
+    return n->op->schema->is_of_host;
+  return n->kind == IR_UNKNOWN_OP && *ir_node_kind_name(n) == '^'; /* of a text: that is its form */
+}
+
 const char *ir_node_kind_name(const ir_node *n)
 {
+  ASSERT(n->kind < N_IR_KINDS && (n->kind != IR_OP || n->op), "a node without a kind");
   if (n->kind == IR_OP)
     return n->op->schema->name;
   if (n->kind == IR_UNKNOWN_OP)
@@ -447,7 +477,7 @@ const char *ir_node_kind_name(const ir_node *n)
   return kind_names[n->kind];
 }
 
-/* Of the fixed kinds; false: none. */
+/* Find a fixed kind by name; returns false if there is none. */
 static bool kind_of_name(str name, ir_kind *out)
 {
   for (int k = 0; k < N_IR_KINDS; k++)
@@ -495,7 +525,8 @@ ir_node *ir_node_new_named(session *s, ir_graph *g, str name)
   return n;
 }
 
-/* Overloads may take the same and give different things: the value of an enum. */
+/* True if n's outputs fit the schema: overloads may differ only in their results (the value of an
+ * enum). */
 static bool gives(const ir_node *n, const schema *sc)
 {
   if (sc->is_varret || n->n_outputs != sc->n_returns)
@@ -533,6 +564,7 @@ void ir_node_resolve(session *s, ir_node *n)
     ir_attr_set_string(s, n, "_kind", name);
   n->kind = best ? IR_OP : IR_UNKNOWN_OP;
   n->op = best;
+  ASSERT(best || ir_attr_string(n, "_kind"), "an unknown operator without a name");
 }
 
 static void resolve_block(session *s, ir_block *b)

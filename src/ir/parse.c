@@ -1,4 +1,4 @@
-/* ir/parse.c -- graph text back to a graph.
+/* ir/parse.c -- parses graph text.
  *
  *   graph(%x : Tensor, %n.1 : int):
  *     %2 : int = prim::Constant[value=1]() # file.py:1:2
@@ -6,8 +6,8 @@
  *     return (%3)
  *   with prim::fork_0 = graph(...): ...
  *
- * Numbers of unnamed values are kept, so that printing gives the same text.  Indentation means
- * nothing: a block ends with its `-> (...)`. */
+ * A recursive-descent parser.  Numbers of unnamed values are kept, so that printing gives the same
+ * text.  Indentation is ignored: a block ends with its `-> (...)`. */
 #include "base/grow.h"
 #include "ir/parse_int.h"
 
@@ -23,7 +23,7 @@ static bool all_digits(str s)
   return s.len > 0 && s.len < 10;
 }
 
-/* After '%'. */
+/* Read the name after '%'. */
 static str value_name(ir_parser *p)
 {
   parse_expect(p, "%");
@@ -68,7 +68,7 @@ static const type *typed(ir_parser *p)
                                           : parse_type(p); /* a constant: see parse_function */
 }
 
-/* `%a : T, %b : U` up to `end`. */
+/* Parse `%a : T, %b : U` up to `end`. */
 static void parse_params(ir_parser *p, ir_block *b)
 {
   parse_expect(p, "(");
@@ -85,7 +85,8 @@ static void parse_params(ir_parser *p, ir_block *b)
   parse_expect(p, ":");
 }
 
-/* %3 : Function = prim::Constant[name="f"](): no node of ours, calls know their functions. */
+/* %3 : Function = prim::Constant[name="f"](): we make no node for it; calls refer to their
+ * functions. */
 typedef struct callee {
   function *f;
   int64_t id, at; /* its number, and how many nodes stand before it */
@@ -110,7 +111,7 @@ static void parse_function(ir_parser *p, const ir_block *b, str name)
   session_table_put(p->s, &p->functions, name, c);
 }
 
-/* A call's first input may be its function. */
+/* Parse a call's first input if it is its function. */
 static void parse_callee(ir_parser *p, ir_node *n)
 {
   const char *at = p->at;
@@ -144,7 +145,7 @@ static void parse_inputs(ir_parser *p, ir_node *n)
 
 /* -- Where a node comes from ------------------------------------------------------------------- */
 
-/* `, scope: __module.fc`, where it follows a node. */
+/* Parse `, scope: __module.fc`, if it follows a node. */
 static void parse_origin(ir_parser *p, ir_node *n)
 {
   static const char scope[] = ", scope: ";
@@ -195,7 +196,7 @@ static void parse_blocks(ir_parser *p, ir_node *n)
   }
 }
 
-/* What a constant tensor is, its value tells. */
+/* Return the type of a constant without facts about tensors: its value determines them. */
 static const type *plain(const type *t)
 {
   return type_is(t, TYPE_TENSOR) ? type_simple(TYPE_TENSOR) : t;
@@ -263,7 +264,7 @@ static void parse_graph_block(ir_parser *p, ir_block *b)
   parse_inputs(p, b->ret);
 }
 
-/* `with prim::fork_0 = graph(...)`: names are a scope of their own. */
+/* Parse `with prim::fork_0 = graph(...)`: its names are a separate scope. */
 static void parse_group(ir_parser *p)
 {
   str name = parse_word(p, "_:.");
@@ -289,9 +290,8 @@ static void parser_free(void *arg)
   table_free(&p->groups);
 }
 
-/* Numbers of named values show nowhere; they only must not meet those that do.  A call whose text
- * named its function in brackets gets a number for it: printing writes the constant that PyTorch
- * has. */
+/* Renumber named values: their numbers are not printed and must not collide with printed ones.  A
+ * call whose function was named in brackets gets a number for the constant that PyTorch prints. */
 static void renumber_named(ir_parser *p, ir_block *b)
 {
   session_enter(p->s);

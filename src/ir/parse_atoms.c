@@ -1,7 +1,7 @@
-/* ir/parse_atoms.c -- the small parts of graph text: words, types, attributes and constants; nodes
- * and blocks are parsed elsewhere. A recursive-descent parser without a separate lexer, since what
- * a character means depends on the place (a `[` may begin a type, a list or a tensor). Texts often
- * lack the elements of tensors; the caller decides if these become zeros, are left out or are
+/* ir/parse_atoms.c -- the small parts of graph text: words, types, attributes and constants;
+ * parse.c has nodes and blocks. A recursive-descent parser without a separate lexer, since the
+ * meaning of a character depends on its place (a `[` may begin a type, a list or a tensor). Texts
+ * often lack the elements of tensors; the caller decides if these become zeros, are left out or are
  * refused. */
 #include "base/grow.h"
 #include "ir/facts.h"
@@ -119,7 +119,7 @@ static const type *checked(ir_parser *p, const type *t)
   return t;
 }
 
-/* Types up to `end`; names of fields, `x : int`, are dropped into *fields when there are any. */
+/* Parse types up to `end`; names of fields, `x : int`, are stored in *fields if there are any. */
 static uint32_t parse_types(ir_parser *p, const char *end, const type ***out,
                             const char ***fields)
 {
@@ -183,7 +183,7 @@ static const type *parse_named_tuple(ir_parser *p)
   return t;
 }
 
-/* Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu): a Tensor of which more is known. */
+/* Parse Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu): a Tensor with facts. */
 static const type *parse_refined(ir_parser *p, int dtype)
 {
   ir_facts f;
@@ -378,7 +378,7 @@ static int64_t parse_int(ir_parser *p)
 
 static void release_heap(void *h) { value_release(value_heap_steal(((heap *)h)->kind, h)); }
 
-/* Released with the session: the pool retains what it takes. */
+/* Release v with the session: the pool retains the values it needs. */
 static rush_value scratch(ir_parser *p, rush_value v)
 {
   if (value_is_heap(v))
@@ -388,7 +388,7 @@ static rush_value scratch(ir_parser *p, rush_value v)
 
 static rush_value parse_value(ir_parser *p, const type *t);
 
-/* Up to and with ']'. */
+/* Parse items up to and including ']'. */
 static void parse_items(ir_parser *p, rush_list *l, const type *elem)
 {
   while (!parse_accept(p, "]")) {
@@ -399,7 +399,7 @@ static void parse_items(ir_parser *p, rush_list *l, const type *elem)
   }
 }
 
-/* `annotate(List[float], []` before an empty container; true: close it with ')'. */
+/* Parse `annotate(List[float], []` before an empty container; true: close it with ')'. */
 static bool parse_annotate(ir_parser *p)
 {
   if (!parse_accept(p, "annotate("))
@@ -409,7 +409,8 @@ static bool parse_annotate(ir_parser *p)
   return true;
 }
 
-/* [<Tensors>]: neither how many there are nor what is in them.  Behind its '['. */
+/* Make a value for [<Tensors>], after its '[': neither number nor content of the tensors is
+ * known. */
 static rush_value unknown_tensors(ir_parser *p, rush_value empty)
 {
   parse_expect(p, "<Tensors>");
@@ -474,7 +475,7 @@ static rush_value parse_dict_value(ir_parser *p, const type *t)
   return v;
 }
 
-/* Of one element, with the dimensions that its type says. */
+/* Make a tensor of one element, with the dimensions that its type has. */
 static rush_value shaped(ir_parser *p, rush_value scalar, const char *type_at, int dtype)
 {
   size_t n = strcspn(type_at, "(\n");
@@ -493,8 +494,8 @@ static rush_value shaped(ir_parser *p, rush_value scalar, const char *type_at, i
   return scratch(p, value_tensor_steal(t));
 }
 
-/* <Tensor>, whose elements are not in the text: zeros, or nothing where whoever parses gives it a
- * value (trace/sensor.h). */
+/* Make a value for <Tensor>, whose elements are not in the text: zeros, or nothing if the caller
+ * sets a value later (trace/sensor.h). */
 static rush_value unknown_tensor(ir_parser *p)
 {
   size_t n = p->type_at ? strcspn(p->type_at, "(\n") : 0;
@@ -534,8 +535,8 @@ static rush_value unknown_tensor(ir_parser *p)
   return v;
 }
 
-/* ` 1  2 [ CPULongType{2} ]`: as print() shows small tensors, on one line; a factor (`0.01 *`) may
- * stand first. */
+/* Parse ` 1  2 [ CPULongType{2} ]`, the printed form of small tensors, on one line; a factor (`0.01
+ * *`) may come first. */
 static rush_value parse_elements(ir_parser *p)
 {
   double values[64], factor = 1;
@@ -594,7 +595,7 @@ static rush_value parse_elements(ir_parser *p)
   return out;
 }
 
-/* {3.5}, the type before it naming the dtype and the dimensions. */
+/* Parse {3.5}; the type before it has the dtype and the dimensions. */
 static rush_value parse_tensor_value(ir_parser *p)
 {
   int dtype = DTYPE_NONE;
@@ -653,7 +654,7 @@ static rush_value parse_string_value(ir_parser *p)
   return scratch(p, v);
 }
 
-/* Enum<Color.RED> */
+/* Parse Enum<Color.RED>. */
 static rush_value parse_enum_value(ir_parser *p, const type *t)
 {
   parse_expect(p, "Enum<");
@@ -706,8 +707,8 @@ static rush_value parse_value(ir_parser *p, const type *t)
 
 /* -- Attributes -------------------------------------------------------------------------------- */
 
-/* The elements' type of a list of floats or texts that follows its '['; NULL: it is of types or of
- * ints. */
+/* Return the element type of a list of floats or strings that follows its '['; NULL: it is a list
+ * of types or of ints. */
 static const type *list_attr_elem(const ir_parser *p)
 {
   const char *at = p->at + strspn(p->at, " ");
@@ -720,7 +721,7 @@ static const type *list_attr_elem(const ir_parser *p)
   if (isalpha((unsigned char)*at) &&
       !(len == 3 && (memcmp(at, "inf", 3) == 0 || memcmp(at, "nan", 3) == 0)))
     return NULL;
-  /* all are printed as floats: one tells */
+  /* all floats are printed alike: the first one decides */
   return digits < len && (*at == '-' || isalnum((unsigned char)*at)) ? type_simple(TYPE_FLOAT)
                                                                      : NULL;
 }
@@ -764,7 +765,7 @@ static void parse_list_attr(ir_parser *p, ir_node *n, const char *name)
   ir_attr_set_ints(p->s, n, name, ints, k);
 }
 
-/* By its qualified name, or by its own where no other function has it. */
+/* Find a function by its qualified name, or by its own if no other function has it. */
 static function *find_function(ir_parser *p, str name)
 {
   const program *prog = program_of_types(p->ts);

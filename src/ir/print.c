@@ -1,4 +1,4 @@
-/* ir/print.c -- the text of a graph, as PyTorch prints it. */
+/* ir/print.c -- prints the text of a graph as PyTorch does. */
 #include "ir/graph.h"
 #include "ir/program.h"
 #include "value/schema.h"
@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Tensors up to this many elements are shown in full, as PyTorch shows them. */
+/* Tensors of up to this many elements are printed in full, as in PyTorch. */
 #define SHOWN_ELEMS 10
 
 typedef struct printer {
@@ -134,7 +134,7 @@ static void print_dict(text_buf *out, const rush_dict *d, int depth)
   text_putc(out, '}');
 }
 
-/* annotate(List[float], []): what is in an empty list is in no item. */
+/* Print annotate(List[float], []): an empty list has no item that shows its type. */
 static void print_empty_list(text_buf *out, const type *elem)
 {
   text_puts(out, "annotate(List[");
@@ -164,7 +164,7 @@ static void print_list(text_buf *out, const rush_list *l, int depth)
   }
 }
 
-/* An item of a container, or a container: Python's words for booleans and None. */
+/* Print a container or an item of one: Python's words for booleans and None. */
 static void print_value(text_buf *out, rush_value v, int depth)
 {
   if (depth > 20) {
@@ -278,7 +278,7 @@ static void print_name(text_buf *out, const ir_value *v)
     text_printf(out, "%%%u", v->id);
 }
 
-/* Types in graphs are not written as in schemas: Future[int], NamedTuple(x : int),
+/* Print a type as in graphs, which differs from schemas: Future[int], NamedTuple(x : int),
  * InterfaceType<I>. */
 static void print_type(text_buf *out, const type *t)
 {
@@ -314,7 +314,7 @@ static void print_type(text_buf *out, const type *t)
   }
 }
 
-/* A constant tensor's type is shown in full, though we keep only "Tensor". */
+/* Print the type of a value; a constant tensor's type in full, though we store only "Tensor". */
 static void print_type_of(text_buf *out, const ir_value *v)
 {
   rush_value c;
@@ -422,8 +422,8 @@ bool ir_node_is_subgraph(const ir_node *n)
 
 /* -- Functions that are called ----------------------------------------------------------------- */
 
-/* Where the constant stands: where a text said it does, else as PyTorch's pass puts it, before what
- * was made earlier. */
+/* Return the position of a callee's constant: that of the text it was parsed from, else PyTorch's,
+ * before everything made earlier. */
 static uint32_t place_of_callee(const ir_block *b, const ir_node *call)
 {
   const ir_attr *a = ir_attr_find(call, "_at");
@@ -475,7 +475,7 @@ static void find_callees(printer *p, const ir_block *top, const ir_block *b)
   }
 }
 
-/* The function's own name, or the long one where that would not tell it from others. */
+/* Return the function's own name, or the qualified one if its own is ambiguous. */
 static const char *callee_name(const function *f)
 {
   for (const function *o = f->program->all_functions; o; o = o->next)
@@ -494,7 +494,7 @@ static void print_callees(printer *p, uint32_t at, bool last)
     }
 }
 
-/* Remember the group; false without memory (then the text has failed). */
+/* Add the group to the list; returns false if memory runs out (the text has failed then). */
 static bool add_group(printer *p, const ir_node *n)
 {
   if (p->n_groups == p->cap_groups) {
@@ -527,7 +527,7 @@ static void print_node(printer *p, const ir_node *n, int level)
     text_printf(out, "_%u", p->n_groups - 1);
   if (n->kind == IR_CONSTANT && n->constant < n->graph->n_constants)
     print_constant(out, ir_constant_value(n));
-  if (*ir_node_kind_name(n) == '^') /* the host's, with what it is called with beside values */
+  if (ir_node_is_of_host(n)) /* the host's, with what it is called with beside values */
     text_printf(out, "[%s](%s)", or_empty(ir_attr_string(n, "_attrs")),
                 or_empty(ir_attr_string(n, "_scalars")));
   else

@@ -1,4 +1,4 @@
-/* ir/program.c -- programs: making them, finding in them, compiling bodies once, the end of one. */
+/* ir/program.c -- programs: making them, lookups, compiling bodies once, destruction. */
 #include "ir/program.h"
 #include "base/grow.h"
 #include "base/lock.h"
@@ -30,12 +30,12 @@ static void end_class(class_info *ci)
     value_release(ci->enum_members[i]);
 }
 
-/* Nothing can run code of the program any more, but values may still name its types (type_store).
- * */
+/* Release the code: it can no longer run, but values may still refer to its types (type_store). */
 static void program_end(type_store *ts)
 {
   program *p = program_of(ts);
 
+  ASSERT(!p->has_ended, "a program ends once");
   p->has_ended = true;
   if (p->front_free)
     p->front_free(p);
@@ -67,6 +67,7 @@ static void program_destroy(type_store *ts)
   program *p = program_of(ts);
   context *c = p->ctx;
 
+  ASSERT(p->has_ended, "a program with code is destroyed");
   table_free(&p->classes);
   table_free(&p->functions);
   arena_free(&p->mem);
@@ -136,9 +137,9 @@ program *program_of_types(type_store *ts)
   return ts && ts->owner_destroy == program_destroy ? program_of(ts) : NULL;
 }
 
-/* The result of the method is only known when its body is compiled: remembered for who compares in
- * a session.  A thread that finds the program locked compares while another compiles, and leaves
- * that one's note alone. */
+/* Record a method whose result is only known when its body is compiled, for comparisons in
+ * sessions.  A thread that finds the program locked does so while another compiles, and does not
+ * change that thread's record. */
 static void note_uninferred(function *f)
 {
   program *p = f->program;
@@ -149,9 +150,9 @@ static void note_uninferred(function *f)
   mutex_unlock(&p->lock);
 }
 
-/* Overriding as PyTorch checks it: the same names, arguments at least as wide, the result as
- * narrow.  Defaults may differ: a call through the interface is complete with the interface's.
- * `self` is the class. */
+/* True if f overrides `super` by PyTorch's rules: the same names, arguments at least as wide, the
+ * result as narrow.  Defaults may differ: a call through the interface uses the interface's. `self`
+ * is the class. */
 static bool overrides(const type *cls, function *f, const schema *super)
 {
   const schema *sub = f->schema;
@@ -242,6 +243,7 @@ static function *new_function(session *s, program *p, const char *name, const ch
 {
   function *f = session_alloc_in(s, &p->mem, sizeof *f);
 
+  ASSERT(!p->has_ended, "a function for a program that has ended");
   f->program = p;
   f->name = copy_text(s, p, name);
   f->qualified = copy_text(s, p, qualified);
@@ -271,6 +273,7 @@ function *class_add_method(session *s, const type *cls, const char *name)
   class_info *ci = cls->cls;
   function *f = new_function(s, ci->program, name, session_printf(s, "%s.%s", cls->name, name));
 
+  ASSERT(ci->type == cls, "a method of another class");
   f->self = cls;
   GROW_IN(s, &ci->program->mem, ci->methods, ci->n_methods, ci->cap_methods, 4);
   ci->methods[ci->n_methods++] = f;
@@ -281,6 +284,7 @@ void class_share_function(session *s, const type *cls, function *f)
 {
   class_info *ci = cls->cls;
 
+  ASSERT(ci && f->program == ci->program, "a function of another program");
   GROW_IN(s, &ci->program->mem, ci->methods, ci->n_methods, ci->cap_methods, 4);
   ci->methods[ci->n_methods++] = f;
 }
@@ -297,6 +301,7 @@ uint32_t class_add_attr(session *s, const type *cls, const char *name, const typ
   class_info *ci = cls->cls;
   class_attr *a = add_attr(s, ci, &ci->attrs, &ci->n_attrs, &ci->cap_attrs);
 
+  ASSERT(t != NULL, "an attribute without a type");
   a->name = copy_text(s, ci->program, name);
   a->type = t;
   return ci->n_attrs - 1;
@@ -336,7 +341,7 @@ void class_add_enum_member(session *s, const type *cls, const char *name, rush_v
   ci->n_members = n + 1;
 }
 
-/* A class that is being read, and goes out of the table when that fails. */
+/* A class being read; it is removed from the table if that fails. */
 typedef struct unread {
   program *p;
   str name;
@@ -369,6 +374,7 @@ static void undeclare(void *arg)
 
 void function_begin_schema(session *s, function *f, schema *sc)
 {
+  ASSERT(sc != NULL, "a function without a schema");
   undeclare(f);
   f->schema = sc;
   f->owns_defaults = true;
@@ -392,6 +398,8 @@ source *program_add_source(session *s, program *p, const char *name, const char 
 
 void function_set_graph_steal(function *f, ir_graph *g)
 {
+  ASSERT(g != f->graph, "a graph that the function has already");
+  ASSERT(!f->program->has_ended, "a graph for a program that has ended");
   if (g->types == &f->program->types)
     ir_graph_borrow_types(g);
   ir_graph_free(f->graph);
@@ -460,7 +468,7 @@ static void unlock_program(void *arg)
 {
   ensure *e = arg;
 
-  /* Still compiling: the session left early.  The next call tries again. */
+  /* Still compiling: the session was left early.  The next call tries again. */
   if (e->f && e->f->state == FUNCTION_COMPILING)
     e->f->state = FUNCTION_DECLARED;
   mutex_unlock(&e->p->lock);

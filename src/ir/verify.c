@@ -1,9 +1,9 @@
-/* ir/verify.c -- the law of graphs, checked.
+/* ir/verify.c -- checks the rules of valid graphs.
  *
  * Order and scopes (an input is defined before its user, in its block or one around it), the rings,
  * owners, uses (each input is in its value's list and nothing else is), numbers and names, the
- * shapes of the fixed kinds, types along branches and loops, inputs and outputs of operators
- * against their schemas. */
+ * forms of the fixed kinds, types along branches and loops, inputs and outputs of operators against
+ * their schemas.  O(nodes). */
 #include "ir/program.h"
 
 typedef struct verifier {
@@ -11,7 +11,7 @@ typedef struct verifier {
   const char *pass;
   rush_status blame; /* RUSH_EINTERNAL: we made the graph, RUSH_EARGUMENT: somebody else */
   const ir_graph *g;
-  /* a bit a number: given to a value. Subgraphs have numbers and names of their own */
+  /* one bit per value number in use. Subgraphs have numbers and names of their own */
   uint8_t *seen;
   bool in_subgraph;
 } verifier;
@@ -33,7 +33,7 @@ _Noreturn static void broken(const verifier *v, const ir_node *n, const char *ru
 
 /* -- Schemas ----------------------------------------------------------------------------------- */
 
-/* Does the schema's type admit the value's?  Type variables admit all. */
+/* True if the schema's type accepts the value's.  Type variables accept all. */
 static bool fits(const type *actual, const type *formal)
 {
   actual = type_runtime(actual);
@@ -75,8 +75,8 @@ static bool is_number_type(const type *t)
   return k == TYPE_INT || k == TYPE_FLOAT || k == TYPE_BOOL || k == TYPE_NUMBER;
 }
 
-/* Exported programs hand on what .item() gave, whose type is Scalar, to operators on int; and bools
- * as Scalar. */
+/* True if the inputs fit.  Exported programs pass the result of .item(), of type Scalar, to
+ * operators on int, and bools as Scalar. */
 static bool inputs_fit(const ir_node *n)
 {
   const schema *sc = n->op->schema;
@@ -154,8 +154,8 @@ static void check_inputs(const verifier *v, const ir_node *n)
   }
 }
 
-/* A value that goes where `to` is wanted: what passes know less of, numbers of exported programs,
- * fits. */
+/* True if `from` may be passed where `to` is required: less precise types from passes and numbers
+ * of exported programs are accepted. */
 static bool flows(const ir_value *from, const type *to)
 {
   const type *t = from->type;
@@ -255,7 +255,7 @@ static const type *of_kind(const ir_value *value, type_kind k)
   return t->kind == k ? t : NULL;
 }
 
-/* n values against the elements of a tuple's type. */
+/* Compare n values with the elements of a tuple's type. */
 static bool are_elements(ir_value *const *values, ir_use *const *inputs, uint32_t n, const type *t)
 {
   if (!t || t->n_elems != n)
@@ -452,7 +452,7 @@ static void check_block(const verifier *v, const ir_block *b)
   }
 }
 
-/* True if a function's caller may go on as if the type were still `before`. */
+/* True if a function's callers can rely on the type `now` as they did on `before`. */
 static bool is_kept(const type *now, const type *before)
 {
   return type_equal(now, before) || fits(now, before) || type_is_subtype(now, before) ||

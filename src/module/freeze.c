@@ -1,8 +1,8 @@
-/* module/freeze.c -- freezing a module that came from an archive: a copy whose weights are
- * constants of its code (passes/freeze.h does the work on graphs), and the optimisations of frozen
- * graphs. It runs in a session under the program's lock, because it compiles bodies and adds a
- * class. A module in training mode and modules of other formats are refused, as in PyTorch. */
-#include "passes/freeze.h"
+/* module/freeze.c -- freezing a module of an archive: makes a copy whose weights are constants of
+ * its code (passes/freeze_object.h does the work on graphs), and optimises frozen graphs. It runs
+ * in a session under the program's lock, because it compiles bodies and adds a class. Modules in
+ * training mode and of other formats are refused, as in PyTorch. */
+#include "passes/freeze_object.h"
 
 #include "module/module.h"
 
@@ -12,7 +12,7 @@ typedef struct freeze_job {
   module *out;
 } freeze_job;
 
-/* Bodies are compiled and classes added under the program's lock. */
+/* Lock the program: bodies are compiled and classes added under its lock. */
 static void hold_program(session *s, program *p)
 {
   session_lock(s, &p->lock);
@@ -46,7 +46,7 @@ static void optimize_method(session *s, function *f, bool numerics)
   freeze_replace_graph(s, f, session_keep(s, g));
 }
 
-/* forward, and the methods named. */
+/* Optimise forward and the named methods. */
 static void optimize_methods(session *s, const type *cls, const freeze_options *o)
 {
   function *forward = class_find_method(cls, STR("forward"));

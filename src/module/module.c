@@ -1,9 +1,9 @@
-/* module/module.c -- instances of programs' module classes: their life, methods, locks and state
+/* module/module.c -- instances of programs' module classes: lifetime, methods, locks and state
  * (module.h).
  *
- * A call takes the instance's lock only where a method changes state, which alias analysis of the
- * graph says once a method: most models are called by many threads at once without one.  Rejected:
- * a lock a call, which costs more than a small model's operators. */
+ * A call takes the instance's lock only if a method changes state, which the alias analysis decides
+ * once per method: most models are called by many threads at once without a lock.  Rejected: a lock
+ * in each call, which costs more than a small model's operators. */
 #include "module/module.h"
 
 #include "ir/alias.h"
@@ -82,7 +82,7 @@ rush_status module_place(call_ctx *cx, const module *m, rush_status st)
 {
   const char *file = m->program ? m->program->file : NULL;
 
-  if (st != RUSH_OK && file && cx->err && cx->err->message && cx->err->message[0] == '\n')
+  if (st != RUSH_OK && file && error_has_part(cx->err, ERROR_SHOWS_SOURCE))
     error_prefix(cx->err, "%s", file);
   return st;
 }
@@ -214,7 +214,7 @@ rush_status module_signature(call_ctx *cx, module *m, const char *method, signat
 
 #define MOST_MODULES 100000 /* looked at; a file may say that one is in many places */
 
-/* The objects in the module that have `training`, retained, and where it is in them. */
+/* The objects in the module that have `training`, retained, and its position in each. */
 struct training_flags {
   uint32_t n, cap;
   uint32_t n_seen; /* modules */
@@ -249,7 +249,7 @@ static bool add_flag(context *c, struct training_flags *t, rush_object *o, uint3
   return true;
 }
 
-/* False: too many modules, too deep, or no memory. */
+/* Find them; returns false for too many modules, too deep nesting, or if memory runs out. */
 static bool find_training(context *c, rush_object *o, struct training_flags *t, uint32_t depth)
 {
   const class_info *cls = o->type->cls;
@@ -293,9 +293,9 @@ static bool is_training(module *m)
   return false;
 }
 
-/* Take the module's lock in the way that a call of f needs.  Some methods change state in training
- * only: that flag is read under the lock, and a call that saw it set runs alone even if it was
- * cleared meanwhile. */
+/* Take the module's lock in the way that a call of f needs.  Some methods change state only in
+ * training: that flag is read under the lock, and a call that found it set runs alone even if it
+ * was cleared meanwhile. */
 static rush_status take_for_call(call_ctx *cx, module *m, function *f, lock_hold *hold)
 {
   bool eval = function_changes_state(cx, f, false), train = function_changes_state(cx, f, true);
@@ -320,8 +320,9 @@ static bool holds_container(const rush_tuple *t)
   return false;
 }
 
-/* What a call returns and its module still holds is as the host would read it from the state; what
- * only the result has is the host's.  Arguments that come back are the caller's. */
+/* Prepare a result: what the module still holds is snapshot as if the host read it from the
+ * state; what only the result holds belongs to the host; arguments that are returned belong to
+ * the caller. */
 static inline rush_status give_result(call_ctx *cx, call_lock *lock, const rush_value *args,
                                       uint32_t n_args, rush_value *result)
 {
@@ -342,7 +343,7 @@ static inline rush_status give_result(call_ctx *cx, call_lock *lock, const rush_
   return st;
 }
 
-/* Has the module one method only, which changes nothing?  Then there is nobody to keep out. */
+/* True if the module has only one method, which changes nothing. */
 static bool needs_no_lock(call_ctx *cx, const module *m, function *f)
 {
   return !m->exported && class_of(m)->n_methods == 1 && !function_changes_state(cx, f, false) &&
@@ -359,8 +360,8 @@ static rush_status run_method(call_ctx *cx, module *m, function *f, const rush_v
                              kwargs, n_kwargs, result);
 }
 
-/* A call whose results go to buffers of the caller's; the lock is held.  An exported program puts
- * them there itself. */
+/* Call f with results in buffers of the caller's; the lock is held.  An exported program writes to
+ * them itself. */
 static rush_status run_into(call_ctx *cx, module *m, function *f, const rush_value *args,
                             uint32_t n_args, const named_arg *kwargs, uint32_t n_kwargs,
                             rush_value *result)

@@ -1,6 +1,7 @@
-/* passes/aliases.c -- values that are other values, and operators that are other operators.
+/* passes/aliases.c -- removes values that equal other values, and replaces operators by their
+ * synonyms.
  *
- * What an in-place operator gives is its argument; aten::alias gives its argument's memory; an
+ * The result of an in-place operator is its argument; aten::alias returns its argument's memory; an
  * expand that only makes broadcasting explicit changes nothing; aten::multiply is aten::mul. */
 #include <stdlib.h>
 
@@ -22,7 +23,7 @@ void pass_normalize_inplace(session *s, ir_graph *g) { pass_each(s, g->block, us
 
 /* -- Aliases ----------------------------------------------------------------------------------- */
 
-/* Operators that give their first argument, or all of its memory as it is. */
+/* Remove operators that return their first argument, or all of its memory unchanged. */
 static void drop_alias(session *s, ir_node *n, void *arg)
 {
   bool same =
@@ -39,7 +40,7 @@ void pass_remove_aliases(session *s, ir_graph *g) { pass_each(s, g->block, drop_
 
 /* -- Expands ----------------------------------------------------------------------------------- */
 
-/* Only for operators that broadcast by themselves. */
+/* True for an expand whose uses all broadcast by themselves. */
 static bool is_broadcast(const ir_value *v)
 {
   for (const ir_use *u = v->uses; u; u = u->next)
@@ -147,7 +148,7 @@ static const struct synonym { const char *name, *is;
   {"aten::true_divide_", "aten::div_"},
 };
 
-/* The operator of that name and overload, when it takes and gives the same. */
+/* Return the operator of that name and overload, if it has the same arguments and results. */
 static const op *same_shape(session *s, const op *o, const char *name)
 {
   const op *is = session_op_find(s, str_of(name), str_of(o->schema->overload));
@@ -166,7 +167,8 @@ static const op *same_shape(session *s, const op *o, const char *name)
   return is;
 }
 
-/* Which pairs of letters the names of synonyms begin with: most operators' begin with another. */
+/* The pairs of letters that names of synonyms begin with: most operators' names begin with
+ * another. */
 typedef struct beginnings {
   uint32_t second[32]; /* by the first letter, a bit for each second one */
 } beginnings;

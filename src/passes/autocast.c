@@ -1,9 +1,9 @@
-/* passes/autocast.c -- what `with torch.autocast("cpu")` does to the operators in it: their
- * arguments are converted.
+/* passes/autocast.c -- applies `with torch.autocast("cpu")` to the operators in it: converts their
+ * arguments.
  *
  * The casts are PyTorch's own operators, and the lists are those of its pass, which differ from
- * what its dispatcher does outside of programs (export/autocast.h).  A region counts where it is
- * entered: calls in it are inlined first.  What is no CPU's stays as it is. */
+ * what its dispatcher does outside of programs (export/autocast.h).  Calls inside a region are
+ * inlined first.  Casts for other devices are left unchanged. */
 #include "passes/passes_int.h"
 
 typedef enum policy { POLICY_NONE, POLICY_LOWER, POLICY_FULL } policy;
@@ -14,7 +14,7 @@ typedef struct region { /* one `with` that is open */
   struct region *outer;
 } region;
 
-/* Names with their overloads; a name alone means all of them. */
+/* Names with their overloads; a name without overload means all of them. */
 static const char *const lower[] = {"_convolution",
                                     "_thnn_fused_gru_cell",
                                     "_thnn_fused_lstm_cell",
@@ -221,7 +221,7 @@ static void cast_inputs(session *s, ir_node *n, const region *r)
   }
 }
 
-/* The body in place of a call; false: it stays called. */
+/* Inline the body of a call; returns false if it remains a call. */
 static bool inline_here(session *s, ir_node *n)
 {
   function *f = n->kind == IR_CALL_FUNCTION || n->kind == IR_CALL_METHOD ? ir_node_callee(n) : NULL;

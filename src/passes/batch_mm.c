@@ -1,11 +1,11 @@
-/* passes/batch_mm.c -- several matrix products of one matrix become one product.
+/* passes/batch_mm.c -- several matrix products with one common matrix become one product.
  *
  *   mm(a, w), mm(b, w), mm(c, w)  ->  rows of mm(cat([a, b, c], 0), w)
  *   mm(x, a), mm(x, b), mm(x, c)  ->  columns of mm(x, cat([a, b, c], 1))
  *
- * Sizes are asked for when it runs, so nothing need be known of them.  FEWEST products at least, in
- * one block, whose operands nobody writes to, all made before the first result is used.  Sums may
- * be rounded in another order. */
+ * Sizes are read at run time, so nothing needs to be known of them.  At least FEWEST products, in
+ * one block, whose operands are never written to, all made before the first result is used.  Sums
+ * may be rounded in another order. */
 #include "base/grow.h"
 #include "ir/alias.h"
 #include "ops/call/lookup.h"
@@ -51,7 +51,7 @@ static int by_second(const void *a, const void *b)
   return p != q ? (p < q ? -1 : 1) : x->at < y->at ? -1 : 1;
 }
 
-/* The last node of the block that makes an operand of it. */
+/* Return the position of the last node of the block that makes an operand of n. */
 static uint64_t made_at(const ir_node *n)
 {
   uint64_t last = 0;
@@ -78,7 +78,7 @@ static uint64_t used_at(const ir_node *n)
   return first;
 }
 
-/* v[0 .. n) as one product before `pos`. */
+/* Join v[0 .. n) to one product before `pos`. */
 static void join(batcher *b, product *v, uint32_t n, ir_node *pos)
 {
   session *s = b->s;
@@ -116,8 +116,7 @@ static void join(batcher *b, product *v, uint32_t n, ir_node *pos)
   }
 }
 
-/* Is n's operand the result of one of these?  They are in order, and the last that could be it was
- * made last. */
+/* True if n's operand is the result of one of these products, which are in order. */
 static bool uses_one(const product *v, uint32_t k, const ir_node *n, uint32_t operand)
 {
   const ir_node *made = ir_node_input(n, operand)->node;
@@ -135,7 +134,8 @@ static bool uses_one(const product *v, uint32_t k, const ir_node *n, uint32_t op
   return false;
 }
 
-/* Products with one operand in common: as many as are all made before the first of them is used. */
+/* Join products with one operand in common: as many as are made before the first of them is
+ * used. */
 static void join_some(batcher *b, product *v, uint32_t n)
 {
   for (uint32_t from = 0; from + FEWEST <= n;) {

@@ -1,5 +1,5 @@
-/* passes/canonicalize.c -- values are numbered as the text goes: inputs, then the results of each
- * node before what is in its blocks. */
+/* passes/canonicalize.c -- numbers values in printing order: inputs, then the results of each node
+ * before the values in its blocks. */
 #include "passes/passes_int.h"
 
 static void number_values(ir_graph *g, const ir_node *n)

@@ -1,6 +1,7 @@
-/* passes/closures.c -- forked closures become functions of their own.
+/* passes/closures.c -- turns forked closures into functions.
  *
- * What a closure reads from outside becomes the function's parameters and the fork's inputs. */
+ * Values that a closure uses from outside become the function's parameters and the fork's inputs
+ * (lambda lifting). */
 #include <stdio.h>
 
 #include "passes/passes_int.h"

@@ -1,7 +1,7 @@
 /* passes/common.c -- predicates and edits that many passes share: purity, constants and their
- * equality, inserting nodes, replacing, walking, and which groups of values escape. They are here
- * so that every pass means the same by "pure". Facts about operators come from the table's effect
- * columns, never from lists of names. */
+ * equality, inserting nodes, replacing, visiting, and which groups of values escape. They are
+ * shared so that every pass uses one definition of "pure". Facts about operators come from the
+ * table's effect columns, never from lists of names. */
 #include "ir/alias.h"
 #include "ops/call/lookup.h"
 #include "passes/passes_int.h"
@@ -116,7 +116,7 @@ bool pass_is_none(const ir_value *v)
 
 static bool same_items(const rush_value *x, size_t n, const rush_value *y, size_t m);
 
-/* Tensors and dicts are equal only when they are one. */
+/* True if equal; tensors and dicts are equal only if they are the same object. */
 static bool same_value(rush_value x, rush_value y)
 {
   if (x.tag != y.tag)
@@ -138,7 +138,7 @@ static bool same_value(rush_value x, rush_value y)
   }
 }
 
-/* Nested containers are compared by identity. */
+/* Compare items; nested containers are compared by identity. */
 static bool same_items(const rush_value *x, size_t n, const rush_value *y, size_t m)
 {
   if (n != m)
@@ -197,7 +197,7 @@ static bool same_attr(const ir_attr *a, const ir_attr *b)
 
 /* Return the first attribute from `a` on that is not `_kind`, the name from which the operator was
  * resolved. */
-static const ir_attr *told(const ir_attr *a)
+static const ir_attr *next_compared(const ir_attr *a)
 {
   while (a && strcmp(a->name, "_kind") == 0)
     a = a->next;
@@ -206,9 +206,9 @@ static const ir_attr *told(const ir_attr *a)
 
 bool pass_same_attrs(const ir_node *a, const ir_node *b)
 {
-  const ir_attr *x = told(a->attrs), *y = told(b->attrs);
+  const ir_attr *x = next_compared(a->attrs), *y = next_compared(b->attrs);
 
-  for (; x && y; x = told(x->next), y = told(y->next))
+  for (; x && y; x = next_compared(x->next), y = next_compared(y->next))
     if (!same_attr(x, y))
       return false;
   return !x && !y;

@@ -1,5 +1,5 @@
-/* passes/constant_pooling.c -- one node for equal constants.  PyTorch's order: each kept one moves
- * to the front of the graph as it is met. */
+/* passes/constant_pooling.c -- merges equal constants into one node.  In PyTorch's order: each one
+ * that is kept moves to the front of the graph when it is found. */
 #include "ir/alias.h"
 #include "passes/passes_int.h"
 
@@ -33,7 +33,7 @@ static void grow_pool(pool *p)
       put_kept(p, old[i]);
 }
 
-/* Dense ones of the same elements; those of parameters stay apart, and so do quantized ones. */
+/* Return the tensor if it may be pooled: dense; parameters and quantized tensors are not pooled. */
 static const rush_tensor *comparable(const ir_node *n)
 {
   rush_value v = ir_constant_value(n);
@@ -59,7 +59,7 @@ static uint64_t hash_of(const ir_node *n)
   return t ? hash_bytes(t->data, bytes < 64 ? bytes : 64) + bytes : pass_constant_hash(n);
 }
 
-/* The equal constant kept before, or NULL: then this one is kept. */
+/* Return the equal constant kept before; NULL: this one is kept. */
 static ir_node *keep_constant(pool *p, ir_node *n)
 {
   if (2 * p->n >= p->cap)
@@ -77,7 +77,8 @@ static ir_node *keep_constant(pool *p, ir_node *n)
   return NULL;
 }
 
-/* Containers and tensors stay apart when one that is constant is written to. */
+/* True if a constant may be shared: containers and tensors are not, if a constant one is written
+ * to. */
 static bool can_share(pool *p, const ir_node *n)
 {
   rush_value v = ir_constant_value(n);

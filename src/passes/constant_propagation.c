@@ -1,9 +1,9 @@
-/* passes/constant_propagation.c -- what depends on constants only is computed now.
+/* passes/constant_propagation.c -- computes what depends only on constants.
  *
- * A branch whose condition is known takes the place of its node, a loop that is never entered goes,
- * and so do results that every branch or iteration gives alike.  Tensors, lists and dicts become
- * constants only if nobody writes to them and they stay inside the graph: outside, each call has to
- * give another one. */
+ * A branch whose condition is known replaces its node; a loop that never runs is removed, and so
+ * are results that are equal in every branch or iteration.  Tensors, lists and dicts become
+ * constants only if they are never written to and do not leave the graph: a caller must get a new
+ * one in each call. */
 #include "ir/alias.h"
 #include "passes/passes_int.h"
 
@@ -12,19 +12,19 @@
 
 typedef struct folding {
   session *s;
-  /* NULL: only what cannot be written to is folded, and nobody needs to be asked */
+  /* NULL: fold only what cannot be written to, which needs no analysis */
   alias_info *alias;
   bool *escapes;
 } folding;
 
-/* Does it give what is in its argument, the same object in each call? */
-static bool gives_item(const ir_node *n)
+/* True if the result is part of an argument, the same object in each call. */
+static bool returns_item(const ir_node *n)
 {
   return n->kind == IR_TUPLE_INDEX || n->kind == IR_TUPLE_UNPACK ||
          ir_node_is_op(n, "aten::__getitem__");
 }
 
-/* May v be one object for all calls? */
+/* True if v may be one object for all calls. */
 static bool may_share(const folding *f, const ir_value *v)
 {
   if (!f->alias)
@@ -32,7 +32,7 @@ static bool may_share(const folding *f, const ir_value *v)
   uint32_t group = alias_group(f->alias, v);
 
   return group == ALIAS_NO_MEMORY || type_is(v->type, TYPE_TUPLE) ||
-         (!alias_is_written(f->alias, v) && (gives_item(v->node) || !f->escapes[group]));
+         (!alias_is_written(f->alias, v) && (returns_item(v->node) || !f->escapes[group]));
 }
 
 static void make_constant(const folding *f, ir_node *n, const rush_value *v)
@@ -54,7 +54,7 @@ static bool is_plain_tensor(rush_value v)
          (v.as.tensor && v.as.tensor->n_elems <= MOST_ELEMS && !tensor_requires_grad(v.as.tensor));
 }
 
-/* False: it fails, now or when it runs. */
+/* Call the operator; returns false if it fails. */
 static bool call_op(const folding *f, const ir_node *n, const rush_value *args, rush_value *out)
 {
   call_ctx quiet = *f->s->cx;
@@ -151,7 +151,7 @@ static void fold_node(const folding *f, ir_node *n)
 
 static void fold_block(const folding *f, ir_block *b);
 
-/* The branch taken stands where the node was; what comes next is its first node. */
+/* Replace the node by the nodes of the branch taken; returns the next node, the first of them. */
 static ir_node *take_branch(ir_node *n, ir_block *b)
 {
   ir_node *first = ir_block_first(b) == b->ret ? n->next : ir_block_first(b);
@@ -199,7 +199,7 @@ static ir_node *fold_if(const folding *f, ir_node *n)
   return n->next;
 }
 
-/* What the body hands on as it came is what the loop began with. */
+/* Drop carried values that the body passes on unchanged: they equal the loop's initial ones. */
 static void drop_carried(ir_node *n)
 {
   ir_block *body = n->blocks[0];

@@ -1,8 +1,8 @@
-/* passes/cse.c -- common subexpressions.
+/* passes/cse.c -- common subexpression elimination.
  *
- * A pure node is replaced by an equal one that stands before it, in its block or one around it.
- * What reads or gives memory that somebody writes stays, and so does one of two results that both
- * leave the graph: they would share memory outside. */
+ * A pure node is replaced by an equal one before it, in its block or one around it. Nodes that read
+ * or return memory that is written are kept, and so is one of two results that both leave the
+ * graph: they would share memory outside. */
 #include "ir/alias.h"
 #include "passes/passes_int.h"
 
@@ -73,7 +73,7 @@ static bool both_leave(const cse *c, const ir_node *a, const ir_node *b)
   return false;
 }
 
-/* From now on m's memory is where n's was. */
+/* Record that m now represents n's memory. */
 static void share(cse *c, const ir_node *m, const ir_node *n)
 {
   for (uint32_t i = 0; i < m->n_outputs; i++) {
@@ -83,7 +83,7 @@ static void share(cse *c, const ir_node *m, const ir_node *n)
   }
 }
 
-/* True when n is gone. */
+/* Replace n by an equal node; returns true if it was removed. */
 static bool merge(cse *c, ir_node *n)
 {
   ir_node **bucket = &c->nodes[hash_of(n) & (c->n_buckets - 1)];
@@ -116,7 +116,7 @@ static void merge_block(cse *c, ir_block *b)
       last = n;
   }
   session_leave(c->s);
-  /* What this block knew is forgotten: the newest of a bucket goes first. */
+  /* Forget the nodes of this block: the newest of a bucket first. */
   for (ir_node *n = last; n && n != b->ret; n = n->prev)
     if (n->scratch > known)
       c->nodes[hash_of(n) & (c->n_buckets - 1)] = c->chain[n->scratch];

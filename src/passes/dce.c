@@ -1,8 +1,8 @@
-/* passes/dce.c -- dead code.
+/* passes/dce.c -- dead code elimination.
  *
- * Live is what has an effect, what the graph returns, what writes to memory that something live can
- * see, and what those use.  A result of a branch or a loop is live by itself: the others go, with
- * what made them. */
+ * Live nodes are those with an effect, those that make the graph's outputs, those that write to
+ * memory that something live can see, and those whose results they use.  Each result of a branch or
+ * a loop is live by itself: dead ones are removed, with the nodes that made them. */
 #include "base/grow.h"
 #include "ir/alias.h"
 #include "passes/passes_int.h"
@@ -53,7 +53,7 @@ static void need_group(dce *d, uint32_t group)
     need_node(d, d->writers[w - 1]);
 }
 
-/* What value v of a branch or loop comes from. */
+/* Mark the sources of value v of a branch or loop. */
 static void follow_value(dce *d, const ir_value *v)
 {
   ir_node *n = v->node;
@@ -81,7 +81,7 @@ static void follow_value(dce *d, const ir_value *v)
   }
 }
 
-/* All of a block whose node is not understood. */
+/* Mark a whole block, if its owner's kind is not supported. */
 static void need_block(dce *d, const ir_block *b)
 {
   need_inputs(d, b->ret);
@@ -151,7 +151,8 @@ static void index_writes(dce *d)
 
 static bool is_live(const dce *d, const ir_value *v) { return d->live_value[v->scratch]; }
 
-/* Which of the results go is decided before anything is cut; uses go first, then what they use. */
+/* Remove dead results.  All are decided before anything is cut; uses are removed before what they
+ * use. */
 static void cut_results(dce *d, ir_node *n)
 {
   for (uint32_t i = n->n_outputs; i-- > 0;) {

@@ -1,5 +1,5 @@
-/* passes/decompose.c -- operators written as others: as PyTorch's pass does, and by the bodies of
- * the operator table. */
+/* passes/decompose.c -- replaces operators by simpler ones: as PyTorch's pass does, and by the
+ * bodies of the operator table. */
 #include "ir/facts.h"
 #include "ir/program.h"
 #include "passes/passes_int.h"
@@ -14,7 +14,7 @@ static bool is_one(const ir_value *v)
          ((c.tag == RUSH_TAG_INT && c.as.i == 1) || (c.tag == RUSH_TAG_FLOAT && c.as.d == 1));
 }
 
-/* x + a @ b */
+/* Write addmm as x + a @ b. */
 static ir_value *split_addmm(session *s, ir_node *n)
 {
   if (n->n_inputs != 5 || !is_one(ir_node_input(n, 3)) || !is_one(ir_node_input(n, 4)))
@@ -26,7 +26,7 @@ static ir_value *split_addmm(session *s, ir_node *n)
   return pass_put_op(s, n, "aten::add", "Tensor", sum, 3)->outputs[0];
 }
 
-/* Scale and shift stand apart from what normalises; only where the input is known. */
+/* Separate scale and shift from the normalisation; only if the input's type is known. */
 static ir_value *split_layer_norm(session *s, ir_node *n)
 {
   ir_value *in[6], *weight = ir_node_input(n, 2), *bias = ir_node_input(n, 3);

@@ -1,4 +1,4 @@
-/* passes/erase_shapes.c -- types of tensors are Tensor again. */
+/* passes/erase_shapes.c -- removes facts about tensors: their types become Tensor again. */
 #include "ir/facts.h"
 #include "passes/passes_int.h"
 

@@ -1,9 +1,10 @@
-/* passes/exits.c -- return, break and continue become structure.
+/* passes/exits.c -- turns return, break and continue into structured control flow.
  *
- * A block that may have exited yields two more things: a bool "has exited" and the values it exits
- * with; everything behind it moves into the else branch of an If on that bool.  First the ends of
- * loop bodies (break and continue), then returns.  The shapes are PyTorch's (its exit transform),
- * so that graphs compare.  Statuses are told apart by identity of three marker values. */
+ * A block that may have exited yields two more results: a bool "has exited" and the values it
+ * exits with; everything after it moves into the else branch of an If on that bool.  First the
+ * ends of loop bodies (break and continue), then returns.  The form is PyTorch's (its exit
+ * transform), so that graphs can be compared.  Statuses are distinguished by the identity of
+ * three marker values. */
 #include "passes/passes_int.h"
 
 typedef enum exit_status { EXIT_WILL, EXIT_MIGHT, EXIT_WONT, EXIT_THROWS } exit_status;
@@ -32,7 +33,7 @@ static ir_value *constant_at_start(session *s, ir_graph *g, bool b)
 
 /* -- Break and continue ------------------------------------------------------------------------ */
 
-/* Give `n` the loop's carried variables as inputs, as the end of its body has them. */
+/* Give `n` the loop's carried variables as inputs, with their values at the end of its body. */
 static void add_carried(session *s, ir_node *n, const ir_node *loop)
 {
   const ir_block *body = loop->blocks[0];
@@ -98,7 +99,7 @@ static exit_status status_of(const exits *x, const exit_pair *p)
                                         : EXIT_MIGHT;
 }
 
-/* A value of the type that nobody will look at. */
+/* Make a value of the type that is never read. */
 static ir_value *unset_value(exits *x, const type *t)
 {
   for (struct unset *u = x->unsets; u; u = u->next)
@@ -183,7 +184,7 @@ static ir_value *carry_out(exits *x, ir_node *loop, ir_value *start, ir_value *v
   return ir_node_add_output(x->s, loop, v->type);
 }
 
-/* An exit through a loop stops it and is carried out of it. */
+/* Transform a loop: an exit inside stops it and is carried out of it. */
 static exit_pair transform_loop(exits *x, ir_node *loop)
 {
   ir_block *body = loop->blocks[0];
@@ -217,7 +218,7 @@ static void delete_from(exits *x, ir_block *b, const ir_node *first)
   }
 }
 
-/* A value of If n's second branch that is used behind the If becomes a result of it. */
+/* Make a value of If n's second branch that is used after the If a result of it. */
 static void give_out_value(exits *x, ir_node *n, ir_value *v)
 {
   ir_value *out = NULL;
@@ -237,7 +238,7 @@ static void give_out_value(exits *x, ir_node *n, ir_value *v)
   }
 }
 
-/* The body of a with has no results: what it makes is used behind it as it is. */
+/* Make values of a with's body usable after it: the body has no results. */
 static void give_out(exits *x, ir_node *n, const ir_block *made)
 {
   session_enter(x->s);
@@ -251,7 +252,7 @@ static void give_out(exits *x, ir_node *n, const ir_block *made)
   session_leave(x->s);
 }
 
-/* What is left of the block runs only when it has not exited. */
+/* Run the rest of the block only if it has not exited. */
 static exit_pair guard_rest(exits *x, ir_block *b, const exit_pair *p, ir_node *first)
 {
   ir_node *n = new_if(x, p->exited, first);
@@ -304,7 +305,7 @@ static bool is_target(const exits *x, const ir_block *b)
   return !b->owner || b->owner->kind == IR_CLOSURE;
 }
 
-/* The exit ends here: its values are the block's outputs; or one that nobody sees, when it always
+/* End the exit here: its values become the block's outputs, or an unread value if it always
  * raises. */
 static void land(exits *x, ir_block *b, const exit_pair *p)
 {
@@ -354,8 +355,8 @@ static exit_pair transform_block(exits *x, ir_block *b)
 
 /* -- With -------------------------------------------------------------------------------------- */
 
-/* Enter ... Exit become one node with the body inside, so that an exit cannot jump over the Exit.
- * */
+/* Replace Enter ... Exit by one node with the body inside, so that an exit cannot jump over the
+ * Exit. */
 static void make_with_blocks(session *s, ir_block *b)
 {
   session_enter(s);
@@ -420,7 +421,7 @@ static void replace_in_copy(session *s, ir_node *n, const ir_node *first, const 
   session_leave(s);
 }
 
-/* An If on a bool that the If before it sets to one constant in each branch joins that If. */
+/* Merge an If on a bool that the If before it sets to a constant in each branch into that If. */
 static bool join_next_if(session *s, ir_node *n)
 {
   ir_node *second = n->next;

@@ -1,7 +1,8 @@
-/* passes/fold_frozen.c -- what can be done once weights are constants (freeze.h): scales and shifts
- * after a convolution or a linear layer go into its weights, dropout that does not train goes.
+/* passes/fold_frozen.c -- optimisations for constant weights (freeze_object.h): scales and shifts
+ * after a convolution or a linear layer are folded into its weights; dropout that does not train is
+ * removed.
  *
- * All of it moves roundings: results differ in the last bits. */
+ * All of them move roundings: results differ in the last bits. */
 #include "ir/facts.h"
 #include "passes/passes_int.h"
 
@@ -19,7 +20,7 @@ static rush_value value_of(const rush_tensor *t)
   return (rush_value){.tag = RUSH_TAG_TENSOR, .as.tensor = (rush_tensor *)(uintptr_t)t};
 }
 
-/* One operator now; held by the session.  Its refusal ends the folding. */
+/* Run one operator now; the session holds the result.  If it fails, the folding ends. */
 static rush_value apply(session *s, const char *name, const char *overload, const rush_value *args,
                         uint32_t n)
 {
@@ -43,7 +44,7 @@ static rush_value add_values(session *s, rush_value a, rush_value b)
   return apply(s, "aten::add", "Tensor", args, 3);
 }
 
-/* v of C elements as (C, 1, 1 ...) with n_dims dimensions. */
+/* Reshape v of C elements to (C, 1, 1 ...) with n_dims dimensions. */
 static rush_value as_rows(session *s, rush_value v, int n_dims)
 {
   int64_t sizes[TENSOR_MAX_DIMS] = {-1};
@@ -74,7 +75,7 @@ static bool is_conv(const ir_node *n)
          ir_node_is_op(n, "aten::conv3d");
 }
 
-/* What it looks like, not what is in it. */
+/* True if the node only reads metadata of a tensor, not its elements. */
 static bool is_question(const ir_node *n)
 {
   return ir_node_is_op(n, "aten::dim") || ir_node_is_op(n, "aten::size") ||
@@ -107,7 +108,7 @@ static bool layer_before(const ir_node *n, bool conv, layer *out)
                     : pass_is_none(ir_node_input(made, 2)));
 }
 
-/* Input i of the layer becomes c, named for what it was and what was folded into it. */
+/* Replace input i of the layer by c, named for the old input and what was folded into it. */
 static void replace_input(session *s, const layer *l, uint32_t i, rush_value c, const char *folded)
 {
   ir_value *now = pass_put_constant(s, l->node, c, type_simple(TYPE_TENSOR));
@@ -119,7 +120,7 @@ static void replace_input(session *s, const layer *l, uint32_t i, rush_value c, 
   ir_node_set_input(l->node, i, now);
 }
 
-/* The layer takes new weights and stands for n. */
+/* Give the layer new weights and let it replace n. */
 static void replace(session *s, ir_node *n, const layer *l, rush_value weight, rush_value bias)
 {
   const char *what = strchr(ir_node_kind_name(n), ':') + 2;
@@ -195,7 +196,7 @@ void pass_fold_frozen_linear_bn(session *s, ir_graph *g)
 
 /* -- Arithmetic with constants ----------------------------------------------------------------- */
 
-/* Is t one number for each channel (or for all) of what the convolution gives? */
+/* True if t is one number for each channel (or for all) of the convolution's result. */
 static bool is_by_channel(const rush_tensor *t, const rush_tensor *weight)
 {
   int at = t->n_dims -
@@ -211,7 +212,7 @@ static bool is_by_channel(const rush_tensor *t, const rush_tensor *weight)
   return true;
 }
 
-/* The constant operand as a tensor of one element, or one a channel. */
+/* Get the constant operand as a tensor of one element, or one per channel. */
 static bool operand(session *s, const ir_value *v, const layer *l, rush_value *out)
 {
   rush_value c;
@@ -233,7 +234,7 @@ static bool operand(session *s, const ir_value *v, const layer *l, rush_value *o
   return true;
 }
 
-/* A bias that adds nothing. */
+/* Make a bias of zeros. */
 static rush_value zeros(session *s, const layer *l)
 {
   const int64_t sizes[2] = {l->weight->sizes[0], -1};

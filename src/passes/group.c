@@ -1,11 +1,11 @@
-/* passes/group.c -- nodes that a backend supports become one node each group.
+/* passes/group.c -- groups nodes that a backend supports into one node each.
  *
- * A block is cut into stretches by what may write to memory or run other code (writes, calls,
- * attributes set, control flow that contains such): inside a stretch pure nodes move freely.  From
- * the last node of a block to its first, each one that is taken and in no group yet starts a group,
- * which then grows by the producers of its inputs.  A group can stand at one place if the last of
- * its inputs is made before the first outside use of its results; a producer that would break this
- * stays outside. */
+ * A block is cut into stretches by nodes that may write to memory or run other code (writes, calls,
+ * set attributes, control flow that contains such): inside a stretch pure nodes move freely.  From
+ * the last node of a block to its first, each accepted node that is in no group yet starts a group,
+ * which then grows by the producers of its inputs.  A group can be placed if the last of its inputs
+ * is made before the first outside use of its results; a producer that would break this stays
+ * outside. */
 #include "passes/passes.h"
 
 #include "base/grow.h"
@@ -82,7 +82,7 @@ static bool is_border(session *s, const ir_node *n)
   return border;
 }
 
-/* A group of nodes without uses would have no result. */
+/* True if the node has a use: a group of unused nodes would have no result. */
 static bool is_used(const ir_node *n)
 {
   for (uint32_t i = 0; i < n->n_outputs; i++)
@@ -106,7 +106,7 @@ static void report_refused(const grouper *p, const ir_node *n, const char *why)
   text_printf(p->report, "#   %s\n", why);
 }
 
-/* Numbers the nodes of b, which are *n then, and asks about them. */
+/* Number the nodes of b, *n of them, and ask the backend about each. */
 static uint32_t look_at(grouper *p, const ir_block *b)
 {
   uint32_t n = 1, stretch = 0;
@@ -136,7 +136,8 @@ static uint32_t look_at(grouper *p, const ir_block *b)
   return n;
 }
 
-/* Constants are copied into the group, but tensors of many elements, which are arguments. */
+/* True for constants that are copied into the group; tensors of many elements are arguments
+ * instead. */
 static bool is_copied(const ir_value *v)
 {
   rush_value c;
@@ -147,7 +148,7 @@ static bool is_copied(const ir_value *v)
 
 /* -- Can it be one node? ----------------------------------------------------------------------- */
 
-/* What of the graph around the members would see. */
+/* The range of the graph around a group's members. */
 typedef struct extent {
   uint64_t lo;       /* order of the last node that makes an input */
   uint64_t hi;       /* order of the first node outside that uses a result */
@@ -172,7 +173,7 @@ static void measure_inputs(grouper *p, const ir_block *b, extent *x)
     }
 }
 
-/* The node of block b that `user` is, or is inside of. */
+/* Return the node of block b that is `user` or contains it. */
 static ir_node *in_block(ir_node *user, const ir_block *b)
 {
   while (user->block != b)
@@ -236,8 +237,8 @@ static void remove_member(grouper *p, ir_node *n)
   info_of(p, n)->group = 0;
 }
 
-/* A producer that half the graph uses stays outside: its uses would be walked for each of its
- * users. */
+/* True for a producer with so many uses that it stays outside: they would be visited for each of
+ * its users. */
 static bool is_used_much(const ir_node *n)
 {
   uint32_t count = 0;
@@ -248,7 +249,7 @@ static bool is_used_much(const ir_node *n)
   return count > MOST_USES;
 }
 
-/* One producer more; false when there is none that fits. */
+/* Add one producer; returns false if none fits. */
 static bool grow_group(grouper *p, const ir_block *b, uint32_t stretch)
 {
   extent x;
@@ -277,7 +278,7 @@ typedef struct making {
   ir_block *body;
 } making;
 
-/* What stands for v inside the group. */
+/* Return the value inside the group for v. */
 static ir_value *inner_value(making *m, ir_value *v)
 {
   session *s = m->p->s;
@@ -313,7 +314,7 @@ static void move_in(making *m, ir_node *n)
   ir_node_append(n, m->body);
 }
 
-/* Uses of v outside the group read the node's result. */
+/* Make uses of v outside the group read the node's result. */
 static void move_out(making *m, ir_value *v)
 {
   ir_value *out = NULL;

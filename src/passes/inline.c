@@ -1,7 +1,7 @@
-/* passes/inline.c -- calls of functions and methods become their bodies.
+/* passes/inline.c -- replaces calls of functions and methods by their bodies.
  *
  * Calls inside a body are inlined too, each body once for all its callers.  A function that calls
- * itself stays called, and so does one whose body would make the graph larger than MOST_NODES. */
+ * itself is not inlined, nor one whose body would make the graph larger than MOST_NODES. */
 #include "passes/passes_int.h"
 
 #define MOST_NODES (1u << 20)
@@ -25,7 +25,7 @@ static function *callee_of(const ir_node *n)
   return n->kind == IR_CALL_FUNCTION || n->kind == IR_CALL_METHOD ? ir_node_callee(n) : NULL;
 }
 
-/* NULL: it cannot be inlined. */
+/* Return the inlined body; NULL: it cannot be inlined. */
 static const inlined *body_of(inliner *in, function *f)
 {
   for (const inlined *i = in->known; i; i = i->next)
@@ -46,7 +46,7 @@ static const inlined *body_of(inliner *in, function *f)
   return made;
 }
 
-/* Results keep the names they had at the call. */
+/* Keep the names that results had at the call. */
 static void keep_name(session *s, const ir_value *call, ir_value *v)
 {
   if (call->name && !v->name && v->node->kind != IR_PARAM && v->node->kind != IR_CONSTANT) {
@@ -69,7 +69,7 @@ void pass_inline_call(session *s, ir_node *n, const ir_graph *body)
   pass_replace(n, out);
 }
 
-/* The number of nodes so far, and those of b. */
+/* Inline calls in b; returns n_nodes plus the number of nodes in b. */
 static uint32_t inline_block(inliner *in, ir_block *b, uint32_t n_nodes)
 {
   session_enter(in->s);
@@ -117,8 +117,8 @@ static void find_fork(session *s, ir_node *n, void *arg)
   *all = one;
 }
 
-/* A fork runs at once, and its future is its result.  Only where every use of the future is a wait
- * in sight. */
+/* Run a fork at once and use its result for its future, if every use of the future is a visible
+ * wait. */
 static void inline_fork(session *s, ir_node *n, inliner *in)
 {
   ir_value *future = n->outputs[0], *result;

@@ -1,5 +1,5 @@
-/* passes/list_idioms.c -- lists that are made in sight and never changed: their length, items,
- * unpacking, sums and slices are known. */
+/* passes/list_idioms.c -- folds length, items, unpacking, sums and slices of lists that are
+ * constructed in the graph and never changed. */
 #include "ir/alias.h"
 #include "passes/passes_int.h"
 

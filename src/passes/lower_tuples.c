@@ -1,8 +1,8 @@
-/* passes/lower_tuples.c -- tuples become their elements.
+/* passes/lower_tuples.c -- replaces tuples by their elements.
  *
- * Simple: what is taken out of a tuple that is made in sight is what was put in.  All: also inputs
- * and outputs of the graph, of branches and of loops carry elements; only what operators and calls
- * give or take as one stays. */
+ * Simple: cancels pairs of TupleConstruct and TupleUnpack.  All: inputs and outputs of the graph,
+ * of branches and of loops also become elements; only tuples that operators and calls take or
+ * return remain. */
 #include "base/grow.h"
 #include "passes/passes_int.h"
 
@@ -21,8 +21,8 @@ static bool tuple_index(const ir_node *n, uint32_t size, uint32_t *out)
   return true;
 }
 
-/* Results become the inputs of what made the tuple; the node itself is left to whoever removes what
- * is unused. */
+/* Replace results by the inputs of the construct; the node itself is left to dead code
+ * elimination. */
 static void take_apart(session *s, ir_node *n, void *arg)
 {
   const ir_node *made = n->n_inputs ? ir_node_input(n, 0)->node : NULL;
@@ -49,7 +49,7 @@ static void take_apart(session *s, ir_node *n, void *arg)
   }
 }
 
-/* In the order of the text: a tuple of a tuple is taken apart from outside in. */
+/* Process in text order: a tuple of tuples is unpacked from outside in. */
 static void take_apart_block(session *s, ir_block *b)
 {
   session_enter(s);
@@ -91,7 +91,8 @@ static bool any_tuple(ir_value *const *v, uint32_t n)
   return false;
 }
 
-/* The elements of v, in depth; what is not made in sight is unpacked before pos. */
+/* Collect the elements of v recursively; a value without a visible construct is unpacked before
+ * pos. */
 static void elements(values *out, ir_value *v, ir_node *pos)
 {
   if (!is_tuple(v)) {
@@ -129,7 +130,7 @@ static void flatten_inputs(session *s, ir_node *n, uint32_t from)
     ir_node_add_input(s, n, in.v[i]);
 }
 
-/* A tuple of type t, made before pos, whose elements are new results of n. */
+/* Make a tuple of type t, before pos, whose elements are new results of n. */
 static ir_value *result_of(session *s, ir_node *n, const type *t, ir_node *pos)
 {
   if (!type_is(t, TYPE_TUPLE))
@@ -142,7 +143,7 @@ static ir_value *result_of(session *s, ir_node *n, const type *t, ir_node *pos)
   return pass_put_node(s, pos, IR_TUPLE_CONSTRUCT, in, t->n_elems, t)->outputs[0];
 }
 
-/* Results (of a node, or a block's parameters) from `from` on. */
+/* Flatten results (of a node, or a block's parameters) from `from` on. */
 static void flatten_outputs(session *s, ir_node *n, uint32_t from, ir_node *pos)
 {
   uint32_t old = n->n_outputs;

@@ -1,5 +1,5 @@
 /* passes/match.c -- finds the places where a pattern graph matches. The anchor is the node of the
- * pattern's first output; from it the match walks inputs backwards, which determines every other
+ * pattern's first output; from it the match follows inputs backwards, which determines every other
  * node, so there is no search and a try costs O(pattern). Values inside a match may have no users
  * outside it, as a rewrite will remove them. */
 #include "passes/passes_int.h"
@@ -87,7 +87,7 @@ static bool match_value(matcher *m, const ir_value *p, ir_value *v)
   m->values[p->scratch] = v;
   if (p->node->kind == IR_PARAM)
     return true;
-  /* What is inside is seen by nobody else; constants are everybody's. */
+  /* Inner values must have no other users; constants may have. */
   if (p->node->kind != IR_CONSTANT && !is_output(m, p) && n_uses(p) != n_uses(v))
     return false;
   return p->index == v->index && match_node(m, p->node, v->node);

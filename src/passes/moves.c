@@ -1,7 +1,7 @@
-/* passes/moves.c -- moves a node to another place of its block if that keeps the meaning. Like
+/* passes/moves.c -- moves a node to another position of its block if that keeps the meaning. Like
  * PyTorch's moveBeforeTopologicallyValid it collects the nodes between that depend on the node and
  * moves them along. Dependence is by uses, side effects, randomness and writes to memory that
- * alias. Cost: O(distance * set), with a walk over the writes for each pair. */
+ * aliases. Cost: O(distance * set), with a scan of the writes for each pair. */
 #include "ir/alias.h"
 #include "passes/passes_int.h"
 #include "passes/tools.h"

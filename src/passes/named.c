@@ -29,7 +29,7 @@ static const graph_pass *find_pass(str name)
   return NULL;
 }
 
-/* The next of "a,b,c"; false at the end. */
+/* Read the next name of "a,b,c"; returns false at the end. */
 static bool next_name(const char **names, str *out)
 {
   if (!**names)
@@ -39,7 +39,7 @@ static bool next_name(const char **names, str *out)
   return true;
 }
 
-/* What the passes for emitted graphs count on; ir/verify.c is about finished ones. */
+/* Check what passes for emitted graphs rely on; ir/verify.c checks finished graphs. */
 static void check_emitted(session *s, ir_node *n, void *arg)
 {
   bool ok = true;

@@ -1,8 +1,8 @@
-/* passes/peephole.c -- what one look at a node and its inputs makes simpler.
+/* passes/peephole.c -- local algebraic simplifications.
  *
- * Questions about a tensor that its type answers, None that cannot be, numbers that change nothing,
- * inverse pairs, lists made in sight.  A tensor takes the place of an equal one only if nobody can
- * tell them apart: nobody writes to either, and not both leave the graph. */
+ * Queries about a tensor that its type answers, comparisons with None that are always false,
+ * neutral elements, inverse pairs, lists constructed in the graph.  A tensor replaces an equal one
+ * only if no code can distinguish them: neither is written to, and not both leave the graph. */
 #include "ir/alias.h"
 #include "ir/facts.h"
 #include "passes/passes_int.h"
@@ -20,7 +20,7 @@ static ir_value *put_bool(const look *k, ir_node *n, bool b)
   return pass_put_constant(k->s, n, value_bool(b), type_simple(TYPE_BOOL));
 }
 
-static bool may_be_one(const look *k, const ir_value *x, const ir_value *y)
+static bool is_single(const look *k, const ir_value *x, const ir_value *y)
 {
   uint32_t a = alias_group(k->alias, x), b = alias_group(k->alias, y);
 
@@ -30,12 +30,12 @@ static bool may_be_one(const look *k, const ir_value *x, const ir_value *y)
 
 static ir_value *input_if_same(const look *k, const ir_node *n, ir_value *v)
 {
-  return may_be_one(k, v, n->outputs[0]) ? v : NULL;
+  return is_single(k, v, n->outputs[0]) ? v : NULL;
 }
 
 /* -- Numbers ----------------------------------------------------------------------------------- */
 
-/* x + 0, x * 1 ... of ints; `right` only, or both sides. */
+/* Simplify x + 0, x * 1 ... of ints; the neutral element on the right only, or on either side. */
 static ir_value *neutral(const ir_node *n, int64_t what, bool both)
 {
   int64_t i;
@@ -68,7 +68,7 @@ static ir_value *floordiv(const look *k, ir_node *n)
   return neutral(n, 1, false);
 }
 
-/* A tensor times the int 1 is itself, unless it holds bools. */
+/* Simplify a tensor times the int 1 to itself, unless it holds bools. */
 static ir_value *mul(const look *k, ir_node *n)
 {
   ir_value *x = ir_node_input(n, 0);
@@ -83,7 +83,7 @@ static ir_value *mul(const look *k, ir_node *n)
   return input_if_same(k, n, x);
 }
 
-/* int(x) of an int, int(tensor(x)). */
+/* Simplify int(x) of an int, int(tensor(x)). */
 static ir_value *cast(const look *k, ir_node *n)
 {
   ir_value *x = n->n_inputs == 1 ? ir_node_input(n, 0) : NULL;
@@ -202,7 +202,7 @@ static ir_value *size(const look *k, ir_node *n)
   return i < 0 || i >= f.n_dims || f.sizes[i] < 0 ? NULL : pass_put_int(k->s, n, f.sizes[i]);
 }
 
-/* An item of x.size(), and its length. */
+/* Simplify an item of x.size(), and its length. */
 static ir_value *of_sizes(const look *k, ir_node *n, bool length)
 {
   const ir_node *sizes = ir_node_input(n, 0)->node;
@@ -225,8 +225,8 @@ static ir_value *of_sizes(const look *k, ir_node *n, bool length)
 static ir_value *length(const look *k, ir_node *n) { return of_sizes(k, n, true); }
 static ir_value *item(const look *k, ir_node *n) { return of_sizes(k, n, false); }
 
-/* Batch norms ask it behind convolutions, to raise an error.  As in PyTorch the answer is that of a
- * batch. */
+/* Simplify the number of dimensions of a convolution's result, which batch norms check to raise an
+ * error.  As in PyTorch the answer is that for a batch. */
 static ir_value *convolution_dims(const look *k, ir_node *n)
 {
   static const char *const convs[] = {"aten::conv1d", "aten::conv2d", "aten::conv3d"};
@@ -309,7 +309,7 @@ static const struct { const char *op; rule *rule;
   {"prim::is_cuda", is_cuda},
 };
 
-/* `True if c else False` is c. */
+/* Replace `True if c else False` by c. */
 static void simplify_if(ir_node *n)
 {
   for (uint32_t i = 0; i < n->n_outputs; i++) {

@@ -1,8 +1,8 @@
-/* passes/propagate.c -- types of tensors say what follows from the types of inputs and from
+/* passes/propagate.c -- refines tensor types with what follows from the types of inputs and from
  * constants.
  *
- * Shapes: by the operator's shape rule (ops/call/shape.h), run on facts instead of tensors; what
- * has no rule, or takes something that is not known, is Tensor.  Requiring gradients: a result does
+ * Shapes: by the operator's shape rule (ops/call/shape.h), applied to facts instead of tensors; a
+ * result without a rule, or with an unknown argument, is Tensor.  Gradients: a result requires one
  * if an input does and the operator has a gradient. */
 #include "ir/facts.h"
 #include "ops/call/shape.h"
@@ -43,7 +43,7 @@ static bool known_facts(session *s, const ir_value *v, shape_facts *out)
   return true;
 }
 
-/* A constant, or a list of constants. */
+/* Get a constant, or a list of constants. */
 static bool known_value(session *s, const ir_value *v, rush_value *out)
 {
   const ir_node *n = v->node;
@@ -64,7 +64,7 @@ static bool known_value(session *s, const ir_value *v, rush_value *out)
   return true;
 }
 
-/* The tensors of an argument: one, or those of a list made in sight. */
+/* Get the tensors of an argument: one, or those of a list constructed in the graph. */
 static bool tensors_of(session *s, const ir_value *v, shape_arg *out)
 {
   bool list = type_is(v->type, TYPE_LIST);
@@ -110,7 +110,7 @@ static void read_results(const shape_job *job, const shape_call *call)
   }
 }
 
-/* In a session of its own: rules refuse by leaving. */
+/* Apply a rule in a session of its own: rules refuse by leaving it. */
 static void shape_of(session *s, void *arg)
 {
   shape_job *job = arg;
@@ -157,7 +157,7 @@ static int grad_of_inputs(const ir_node *n)
   return all;
 }
 
-/* 1: the result requires a gradient, 0: it does not, -1: not known. */
+/* Return 1 if the result requires a gradient, 0 if not, -1 if unknown. */
 static int grad_of(const ir_node *n, int dtype)
 {
   int grad = grad_of_inputs(n);
@@ -188,7 +188,7 @@ static void shape_op(session *s, ir_node *n)
 
 /* -- Branches and loops ------------------------------------------------------------------------ */
 
-/* What both say. */
+/* Return the facts that both have. */
 static ir_facts common(const ir_facts *a, const ir_facts *b)
 {
   ir_facts f = *a;
@@ -226,8 +226,8 @@ static bool same_type(const type *a, const type *b)
   return a->name && b->name ? strcmp(a->name, b->name) == 0 : a->name == b->name;
 }
 
-/* Carried values are what they begin as and what iterations make of them have in common.  Facts
- * only go: a few rounds settle it, or nothing is said. */
+/* Propagate through a loop: carried values have the facts common to their initial values and the
+ * results of iterations.  Facts are only removed: a few rounds settle it, or all are dropped. */
 static void propagate_loop(session *s, ir_node *n, op_rule *rule, uint32_t n_loops)
 {
   ir_block *body = n->blocks[0];

@@ -1,9 +1,10 @@
-/* passes/remove_mutation.c -- lists and tensors that are made, then changed, are made as they end.
+/* passes/remove_mutation.c -- replaces lists and tensors that are made, then changed, by their
+ * final form.
  *
  * Lists: appends (inserts, pops, items set) that come before every other use of a list made in the
  * same block.  Tensors: an in-place operator on a tensor that an operator of the same block has
- * just made, whose memory nothing else has met yet: later uses take the result of the operator that
- * makes a new tensor. */
+ * just made, whose memory is not shared yet: later uses take the result of the out-of-place
+ * operator. */
 #include "base/grow.h"
 #include "ir/facts.h"
 #include "ops/call/lookup.h"
@@ -40,7 +41,7 @@ static bool place_of_item(const ir_node *n, uint32_t arg, uint32_t size, uint32_
   return true;
 }
 
-/* Do to `l` what n does to its list; false: n is something else, or fails. */
+/* Apply n's change to `l`; returns false if n is something else, or fails. */
 static bool apply_to_items(items *l, ir_node *n)
 {
   uint32_t at;
@@ -66,7 +67,7 @@ static bool apply_to_items(items *l, ir_node *n)
   return true;
 }
 
-/* The node of b in which n is. */
+/* Return the node of b that contains n. */
 static ir_node *ancestor_in(const ir_block *b, ir_node *n)
 {
   while (n && n->block != b)
@@ -132,7 +133,7 @@ typedef struct found {
   struct found *next;
 } found;
 
-/* Newest first: the last of the text come first. */
+/* Collect changes, newest first. */
 static void keep_found(session *s, found **all, ir_node *n)
 {
   found *one = session_new(s, found);
@@ -158,7 +159,7 @@ void pass_remove_list_mutation(session *s, ir_graph *g)
 
 /* -- Tensors ----------------------------------------------------------------------------------- */
 
-/* Is argument i only read, and shares no result its memory? */
+/* True if argument i is only read and no result shares its memory. */
 static bool only_reads(const ir_node *n, uint32_t i)
 {
   const schema *sc;
@@ -175,7 +176,7 @@ static bool only_reads(const ir_node *n, uint32_t i)
   return true;
 }
 
-/* Made by an operator that gives memory of its own. */
+/* True if an operator made it with memory of its own. */
 static bool is_fresh(const ir_value *v)
 {
   const ir_node *n = v->node;
@@ -185,8 +186,8 @@ static bool is_fresh(const ir_value *v)
          !n->op->schema->returns[v->index].alias_before && type_is(v->type, TYPE_TENSOR);
 }
 
-/* Could the new tensor have another dtype than the old one: is there another tensor that could
- * promote? */
+/* True if the new tensor could have another dtype than the old one, because another tensor could
+ * promote it. */
 static bool may_promote(const ir_node *n)
 {
   int dtype = ir_facts_of(ir_node_input(n, 0)->type).dtype;
@@ -228,7 +229,7 @@ static ir_node *functional(session *s, ir_node *n)
   return pass_put_op(s, n, fill ? "aten::full_like" : "aten::zeros_like", "", in, k + 5);
 }
 
-/* n writes to its first argument, in the block in which x was made, and gives it back. */
+/* True if n writes to its first argument, in the block in which x was made, and returns it. */
 static bool is_change(const ir_node *n, const ir_block *b)
 {
   return n->kind == IR_OP && n->block == b && n->n_outputs == 1 && !(n->op->effects & OP_RANDOM) &&
@@ -267,7 +268,7 @@ static uint32_t index_of(const ir_use *u)
   return i;
 }
 
-/* What x is after the change n, or NULL: n stays. */
+/* Return the value of x after the change n; NULL: n is kept. */
 static ir_value *changed(session *s, ir_node *n, ir_value *x)
 {
   bool promotes = may_promote(n);
@@ -279,8 +280,8 @@ static ir_value *changed(session *s, ir_node *n, ir_value *x)
   return pass_put_op(s, n, "aten::type_as", "", in, 2)->outputs[0];
 }
 
-/* In the order of the text each use takes what x is by then; from the first that may keep it on,
- * changes stay. */
+/* Replace each use, in text order, by x's value at that point; from the first use that may retain
+ * it on, changes are kept. */
 static void settle_tensor(session *s, ir_value *x)
 {
   use_list l = {.s = s, .block = x->node->block};
@@ -324,7 +325,7 @@ static void find_fresh(session *s, ir_node *n, void *arg)
     keep_found(s, arg, n);
 }
 
-/* Settling removes nodes: those to settle are found before. */
+/* Settling removes nodes, so the candidates are found first. */
 void pass_remove_tensor_mutation(session *s, ir_graph *g)
 {
   found *all = NULL;

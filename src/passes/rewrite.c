@@ -1,3 +1,6 @@
+/* passes/rewrite.c -- replaces matches of a pattern by copies of another graph (tools.h). Matches
+ * are found first, then replaced in order; a match whose nodes an earlier replacement removed is
+ * skipped. Cost: O(nodes + replacements * their size). */
 #include "passes/passes_int.h"
 #include "passes/tools.h"
 
@@ -17,8 +20,8 @@ static bool overlaps(const ir_match *m)
 
 static ir_value *matched(const ir_match *m, const ir_value *p) { return m->values[p->scratch]; }
 
-/* The place for the replacement: behind all inputs and before all users of outputs; NULL: there is
- * none. */
+/* Return the position for the replacement: after all inputs and before all users of outputs; NULL:
+ * there is none. */
 static ir_node *place_of_match(const ir_match *m)
 {
   const ir_block *p = m->pattern->block;

@@ -1,16 +1,16 @@
-/* passes/ssa.c -- variables become values.
+/* passes/ssa.c -- turns variables into values (SSA form).
  *
- *   carry:  what an If or a Loop assigns is passed through its outputs and a loop's block
- *   parameters,
- *           still as loads and stores at the borders;
+ *   carry:  variables that an If or a Loop assigns become its outputs and a loop's block
+ *           parameters, still as loads and stores at the borders;
  *   (exits.c turns break and continue into early ends of a loop's body)
  *   inline: a Loop's condition block moves in front of the loop and to the end of its body;
- *   erase:  each load is replaced by what was stored last.
+ *   erase:  each load is replaced by the last stored value.
  *
- * Names are slots (see env.c).  Orders of carried variables follow PyTorch: sorted by name. */
+ * Variables have numbers (see name_set.h).  The order of carried variables is PyTorch's: sorted by
+ * name. */
 #include <string.h>
 
-#include "passes/names.h"
+#include "passes/name_set.h"
 #include "passes/passes_int.h"
 
 /* -- Names ------------------------------------------------------------------------------------- */
@@ -71,7 +71,7 @@ static void set(session *s, scope *sc, const char *name, const type *t, ir_value
   sc->slots[at] = (slot){t, v};
 }
 
-/* The variable of a load or a store: "name" is its first attribute. */
+/* Return the variable of a load or a store: "name" is its first attribute. */
 static const char *variable_of(const ir_node *n) { return n->attrs->as.s; }
 
 /* -- Carry ------------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static void add_block_output(session *s, ir_block *b, const char *name, const ty
   ir_block_add_output(s, b, load_before(s, b->ret, name, t));
 }
 
-/* Named for the variable, but for those that the printer or a comprehension made up. */
+/* Name a value after its variable, unless the printer or a comprehension made the name up. */
 static ir_value *named(session *s, ir_value *v, const char *name)
 {
   if (is_meaningful_name(name))
@@ -104,7 +104,7 @@ static ir_value *named(session *s, ir_value *v, const char *name)
   return v;
 }
 
-/* The stores of a node's results stand right after it, in the order of the results. */
+/* Add an output; stores of a node's results come right after it, in the order of the results. */
 static void add_node_output(session *s, ir_node *n, ir_node **last, const char *name, const type *t)
 {
   ir_node *store = new_store(s, n->graph, name, named(s, ir_node_add_output(s, n, t), name));

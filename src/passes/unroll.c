@@ -1,8 +1,8 @@
-/* passes/unroll.c -- loops written out: all iterations when their number is a constant, else UNROLL
- * at a time, or the first.
+/* passes/unroll.c -- loop unrolling: all iterations if their number is constant, else UNROLL at a
+ * time; and peeling of the first.
  *
- * Only loops that nothing but their count ends are unrolled; peeling takes all.  Inner loops come
- * first, so that what grows stays bounded: a body of more than MOST_NODES nodes is left alone. */
+ * Only loops that end solely by their count are unrolled; peeling accepts all.  Inner loops come
+ * first, so that growth is bounded: a body of more than MOST_NODES nodes is not unrolled. */
 #include "passes/passes_int.h"
 
 #define MOST_NODES 32
@@ -37,7 +37,8 @@ static bool counts_only(const ir_node *n)
          pass_is_constant_bool(ir_block_output(n->blocks[0], 0), &next) && next;
 }
 
-/* One iteration before pos: v has the carried values, and the condition before them afterwards. */
+/* Write one iteration before pos: v has the carried values, and receives the condition and the
+ * carried values after it. */
 static void iterate(session *s, const ir_node *loop, ir_node *pos, ir_value *index, ir_value **v)
 {
   uint32_t n = loop->n_outputs;
@@ -48,7 +49,7 @@ static void iterate(session *s, const ir_node *loop, ir_node *pos, ir_value *ind
   ir_block_inline(s, loop->blocks[0], pos, in, v);
 }
 
-/* v[0] is nothing yet. */
+/* Return the carried values; v[0] is unset. */
 static ir_value **carried(session *s, const ir_node *loop)
 {
   ir_value **v = session_array(s, ir_value *, (size_t)loop->n_outputs + 1);
@@ -88,7 +89,7 @@ static ir_value *sum(session *s, ir_node *pos, ir_value *a, ir_value *b, const c
   return pass_put_op(s, pos, op, "int", in, 2)->outputs[0];
 }
 
-/* An empty loop like n before it, going on from v. */
+/* Make an empty loop like n before it, continuing with v. */
 static ir_node *new_loop(session *s, ir_node *n, ir_value *trips, ir_value *cond,
                          ir_value *const *v)
 {
@@ -120,7 +121,7 @@ static void end_body(session *s, ir_node *loop, ir_value *cond, ir_value **v)
     v[i + 1] = loop->outputs[i];
 }
 
-/* A loop of n / UNROLL iterations of UNROLL each, and one of the rest. */
+/* Make a loop of n / UNROLL iterations of UNROLL each, and one of the rest. */
 static void unroll_some(session *s, ir_node *n)
 {
   ir_value **v = carried(s, n), *yes = ir_node_input(n, 1);
@@ -165,7 +166,7 @@ void pass_loop_unrolling(session *s, ir_graph *g) { pass_each(s, g->block, unrol
 
 /* -- Peeling ----------------------------------------------------------------------------------- */
 
-/* The first iteration, if there is one, stands before a loop of the others. */
+/* Move the first iteration, if there is one, before a loop of the others. */
 static void peel(session *s, ir_node *n, void *arg)
 {
   if (!is_small(s, n))

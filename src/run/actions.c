@@ -1,7 +1,7 @@
-/* run/actions.c -- what instructions with a site do: containers, printing, raising, and calls of
- * operators through the boxed path. They are functions outside the interpreter's loop, so that the
- * loop stays small. Operands that die are moved, not copied, and a kernel may take a dying tensor's
- * buffer, except where the caller lent it. */
+/* run/actions.c -- the actions of instructions with a site: containers, printing, raising, and
+ * calls of operators through the boxed path. They are functions outside the interpreter's loop, so
+ * that the loop remains small. Operands that die are moved, not copied, and a kernel may use a
+ * dying tensor's buffer, unless the frame only borrows it. */
 #include "run/outputs.h"
 #include "run/actions.h"
 
@@ -11,14 +11,14 @@
 
 /* Return the bits of dying operands whose reference belongs to the caller: neither the kernel nor
  * the frame may release them. */
-static uint64_t return_lent(frame *f, const site *s)
+static uint64_t return_borrowed(frame *f, const site *s)
 {
   const uint32_t *o = operands(f, s);
   uint64_t kept = 0;
 
   for (uint32_t i = 0; i < s->n_args && i < 64; i++)
-    if (o[i] & OPERAND_LAST && frame_is_lent(f, o[i] & OPERAND_INDEX)) {
-      f->lent &= ~(UINT64_C(1) << ((o[i] & OPERAND_INDEX) - f->c->n_kregs));
+    if (o[i] & OPERAND_LAST && frame_is_borrowed(f, o[i] & OPERAND_INDEX)) {
+      f->borrowed &= ~(UINT64_C(1) << ((o[i] & OPERAND_INDEX) - f->c->n_kregs));
       f->regs[o[i] & OPERAND_INDEX] = value_none(); /* the row has it */
       kept |= UINT64_C(1) << i;
     }
@@ -47,8 +47,8 @@ COLD static rush_status fail_results(call_ctx *cx, const site *s, rush_value *re
   return fail_type(cx, "a result of", s->op->schema->name);
 }
 
-/* A kernel gives None for a tensor that it did not make (a gradient that was not asked for): make
- * it an undefined one. */
+/* Convert None to an undefined tensor where the schema declares one: kernels return None for a
+ * tensor that they did not make (an unrequested gradient). */
 static inline rush_value as_declared(const op *o, uint32_t i, rush_value v)
 {
   if (UNLIKELY(v.tag == RUSH_TAG_NONE) && i < o->schema->n_returns &&
@@ -71,7 +71,7 @@ rush_status act_operator(call_ctx *cx, frame *f, const site *s)
                     .state = s->state,
                     .n_args = s->n_args,
                     .n_results = s->n_made,
-                    .last_use = f->lent ? return_lent(f, s) : s->last_use,
+                    .last_use = f->borrowed ? return_borrowed(f, s) : s->last_use,
                     .args = row,
                     .results = results};
   TRY(op_call(&call));
@@ -85,8 +85,7 @@ rush_status act_operator(call_ctx *cx, frame *f, const site *s)
   return RUSH_OK;
 }
 
-/* The same of an operator whose result is one of its function's: the outer call's buffer for it may
- * take it. */
+/* Call an operator whose result is one of its function's: it may use the outer call's buffer. */
 rush_status act_operator_out(call_ctx *cx, frame *f, const site *s)
 {
   const output_buffers *o = f->result ? cx->outputs : NULL;
@@ -120,7 +119,7 @@ rush_status act_list(call_ctx *cx, frame *f, const site *s)
   return RUSH_OK;
 }
 
-/* The items to the results: moved when this was the container's last reference. */
+/* Copy the items to the results; move them if this was the container's last reference. */
 static void give_items(frame *f, const site *s, rush_value container, rush_value *items)
 {
   bool ours = operands(f, s)[0] & OPERAND_LAST && heap_is_unique(container.as.heap);
@@ -138,7 +137,7 @@ static void give_items(frame *f, const site *s, rush_value container, rush_value
   }
 }
 
-/* Results may lie in the register of the container, which is therefore taken out first. */
+/* Take the container out of its register first, since a result may use the same register. */
 rush_status act_list_unpack(call_ctx *cx, frame *f, const site *s)
 {
   rush_value v = peek(f, operands(f, s)[0]);
@@ -254,7 +253,7 @@ rush_status act_new_object(call_ctx *cx, frame *f, const site *s)
   return RUSH_OK;
 }
 
-/* container[key] for modules of a module list or dict: the attribute of that name. */
+/* Return container[key] for modules of a module list or dict: the attribute of that name. */
 rush_status act_module_index(call_ctx *cx, frame *f, const site *s)
 {
   const uint32_t *o = operands(f, s);
@@ -374,7 +373,7 @@ rush_status act_warn(call_ctx *cx, frame *f, const site *s)
   return RUSH_OK;
 }
 
-/* Python's classes whose name an error may carry: static strings. */
+/* Return the static name of a Python exception class, if errors may use it. */
 static const char *class_of_name(const char *name)
 {
   static const char *const known[] = {"ValueError", "TypeError", "KeyError", "IndexError",

@@ -1,19 +1,19 @@
-/* run/actions.h -- what instructions with a site do, but for calls, which change the frame.
+/* run/actions.h -- the actions of instructions with a site, except calls, which change the frame.
  *
- * An action reads its operands with peek or take, gives its results with give, and after success
- * has released the operands that die (take moves them).  On failure registers stay as they are: the
+ * An action reads its operands with peek or take and sets its results with give; after success it
+ * has released the operands that die (take moves them).  On failure registers are unchanged: the
  * frame is unwound. */
 #ifndef RUSH_RUN_ACTIONS_H
 #define RUSH_RUN_ACTIONS_H
 
 #include "run/stack.h"
 
-/* Borrowed. */
+/* Read an operand, borrowed. */
 static inline rush_value peek(const frame *f, uint32_t o)
 {
   return o & OPERAND_CONST ? f->c->constants[o & OPERAND_INDEX] : f->regs[o & OPERAND_INDEX];
 }
-/* New: moved out of a register that dies. */
+/* Read an operand, new: moved out of a register that dies. */
 static inline rush_value take(frame *f, uint32_t o)
 {
   rush_value v = peek(f, o);
@@ -45,7 +45,7 @@ static inline void drop_operands(frame *f, const site *s)
   for (uint32_t i = 0; i < s->n_args; i++)
     drop_operand(f, o[i]);
 }
-/* Result i; steals. */
+/* Set result i; steals. */
 static inline void give(frame *f, const site *s, uint32_t i, rush_value v)
 {
   uint32_t dst = i < s->n_results ? operands(f, s)[s->n_args + i] : NO_REG;
@@ -56,7 +56,7 @@ static inline void give(frame *f, const site *s, uint32_t i, rush_value v)
     f->regs[dst] = v;
 }
 
-/* Compare n_results values with what the site wants. */
+/* Compare n_results values with the wants of the site. */
 static inline bool results_fit(const frame *f, const site *s, const rush_value *v)
 {
   const uint32_t *wants = operands(f, s) + s->n_args + s->n_results;
@@ -66,15 +66,15 @@ static inline bool results_fit(const frame *f, const site *s, const rush_value *
       return false;
   return true;
 }
-/* A value is none of its static type, which loading and compiling should have made sure of.  The
- * call ends. */
+/* Fail because a value does not have its static type, which loading and compiling should have
+ * ensured.  The call ends. */
 rush_status fail_type(call_ctx *cx, const char *what, const char *name) COLD;
 
 typedef rush_status action(call_ctx *cx, frame *f, const site *s);
 action act_list, act_list_unpack, act_tuple, act_tuple_unpack, act_tuple_index, act_tuple_slice,
   act_dict, act_new_object, act_raise, act_print, act_warn, act_isinstance, act_cast, act_check,
   act_module_index, act_unsupported;
-/* The operator call; n_made results go through the frame's row. */
+/* Like act_operator, for an operator whose n_made results go through the frame's row. */
 rush_status act_operator_out(call_ctx *cx, frame *f, const site *s) RUSH_CHECKED;
 rush_status act_operator(call_ctx *cx, frame *f, const site *s) RUSH_CHECKED;
 

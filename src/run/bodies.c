@@ -1,6 +1,6 @@
 /* run/bodies.c -- composites: operators whose bodies are TorchScript.
  *
- * Each becomes a function of one built-in program per context, compiled when it is first needed. */
+ * Each becomes a function of one built-in program per context, compiled at its first use. */
 #include "run/stack.h"
 #include "script/emit/body.h"
 
@@ -45,7 +45,7 @@ static rush_status compile_gradient(call_ctx *cx, const op *o, const char *name,
   return RUSH_OK;
 }
 
-/* One result as it is; several come as a tuple. */
+/* One result is returned as it is; several are a tuple. */
 rush_status spread_results(call_ctx *cx, rush_value v, rush_value *results, uint32_t n)
 {
   if (n == 1) {

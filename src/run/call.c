@@ -21,7 +21,7 @@ static void destroy_code(context *c, void *p)
   code_free(p);
 }
 
-/* From what the context's passes make of the graph. */
+/* Emit code from the graph after the context's passes. */
 static code *emit_optimised(session *s, function *f)
 {
   if (!passes_wanted(s->cx->ctx) && !pass_has_autocast(f->graph))
@@ -36,7 +36,7 @@ static code *emit_optimised(session *s, function *f)
   return c;
 }
 
-/* Under the program's lock: emission numbers the graph's nodes, and code is made once. */
+/* Emit code under the program's lock: emission numbers the graph's nodes, and code is made once. */
 static void emit_code(session *s, void *arg)
 {
   emit_job *job = arg;
@@ -94,19 +94,19 @@ rush_status code_check_args(call_ctx *cx, const code *c, const rush_value *args)
   return RUSH_OK;
 }
 
-/* `leaf`: frame.result. */
+/* Call inside a running call; `leaf`: see frame.result. */
 static rush_status call_in(call_ctx *cx, call_stack *s, const code *c, const rush_value *args,
                            uint32_t leaf, rush_value *result)
 {
   frame *f;
 
   TRY(stack_push(cx, s, c, &f));
-  f->lent = c->lent_args & ~c->unused_args; /* whose registers are free */
+  f->borrowed = c->borrowed_args & ~c->unused_args; /* whose registers are free */
   f->result = leaf;
   for (uint32_t i = 0; i < c->n_args; i++) {
-    bool lent = i < 64 && (c->lent_args >> i & 1);
+    bool borrowed = i < 64 && (c->borrowed_args >> i & 1);
 
-    if (!lent)
+    if (!borrowed)
       f->regs[c->n_kregs + i] = value_retain(args[i]);
     else if (!(c->unused_args >> i & 1))
       f->regs[c->n_kregs + i] = args[i];
@@ -127,8 +127,8 @@ static rush_status finish_tasks(call_ctx *cx, call_stack *s, rush_status st, rus
   return st == RUSH_OK ? late : st;
 }
 
-/* The outermost call has the stack; its first chunk is here, so that a small call allocates
- * nothing. */
+/* Make the outermost call, which owns the stack; its first chunk is here, so that a small call
+ * allocates nothing. */
 static rush_status call_outermost(call_ctx *cx, const code *c, const rush_value *args,
                                   rush_value *result)
 {
@@ -149,7 +149,7 @@ static rush_status call_outermost(call_ctx *cx, const code *c, const rush_value 
   return st;
 }
 
-/* With arguments that were compared with the declared types. */
+/* Call with arguments that were compared with the declared types. */
 static rush_status call_typed(call_ctx *cx, const code *c, const rush_value *args,
                               rush_value *result)
 {
@@ -175,8 +175,7 @@ rush_status function_call(call_ctx *cx, function *f, const rush_value *args, uin
   return code_call(cx, c, args, result);
 }
 
-/* The same with arguments that schema_takes or schema_bind let through; `self` is looked at here.
- * */
+/* Call with arguments that schema_takes or schema_bind accepted; checks `self`. */
 static rush_status call_bound(call_ctx *cx, function *f, bool has_self, const rush_value *args,
                               uint32_t n_args, rush_value *result)
 {
@@ -200,14 +199,15 @@ static void add_declaration(call_ctx *cx, const schema *sc)
     return;
   text_init(&t, cx->ctx);
   text_printf(&t, "%s%sDeclaration: ", cx->err->message,
-              strchr(cx->err->message, '\'') && strstr(cx->err->message, "Expected") ? "\n" : " ");
+              error_has_part(cx->err, ERROR_WRONG_TYPE) ? "\n" : " ");
   schema_print(&t, sc);
   if (!text_failed(&t))
     error_set_type(cx->err, RUSH_EARGUMENT, cx->err->type, "%s", text_str(&t));
   text_free(&t);
 }
 
-/* A program that asks for gradients records itself, whatever the caller records of its results. */
+/* Call a function that uses gradients itself, recording its operations regardless of the caller's
+ * options. */
 static rush_status call_recorded(call_ctx *cx, function *f, const rush_value *self,
                                  const rush_value *args, uint32_t n_args, const named_arg *kwargs,
                                  uint32_t n_kwargs, rush_value *result)
@@ -228,7 +228,7 @@ rush_status function_call_bound(call_ctx *cx, function *f, const rush_value *sel
                                 const rush_value *args, uint32_t n_args, const named_arg *kwargs,
                                 uint32_t n_kwargs, rush_value *result)
 {
-  if (UNLIKELY(!cx->recorder && !cx->frames && function_asks_gradients(cx, f)))
+  if (UNLIKELY(!cx->recorder && !cx->frames && function_uses_gradients(cx, f)))
     return call_recorded(cx, f, self, args, n_args, kwargs, n_kwargs, result);
   TRY(function_prepare(cx, f)); /* the schema may be completed with the body */
   const schema *sc = f->schema;

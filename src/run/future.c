@@ -1,6 +1,6 @@
-/* run/future.c -- futures, which fork returns: creation, the queue of their call stack, completion
- * and failure (stack.h says when a task runs). A future that waits to run is in a doubly linked
- * list, so that waiting for it removes it in O(1). It keeps its arguments until it is finished and
+/* run/future.c -- futures, the results of fork: creation, the queue of their call stack, completion
+ * and failure (stack.h documents when a task runs). Pending futures are in a doubly linked list, so
+ * that waiting for one removes it in O(1). A future keeps its arguments until it is finished, and
  * its error as text, because several waiters may raise it. */
 #include "run/stack.h"
 

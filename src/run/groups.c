@@ -1,9 +1,9 @@
-/* run/groups.c -- nodes of operators from outside: the state that their `prepare` makes, and the
- * code of their subgraphs, which runs when a backend leaves a call to the interpreter. */
-#include "run/emit_int.h"
+/* run/groups.c -- nodes of external operators: the state that their `prepare` makes, and the code
+ * of their subgraphs, which runs when a backend leaves a call to the interpreter. */
+#include "run/bytecode_int.h"
 #include "run/stack.h"
 
-/* The subgraph, interpreted in place of its node. */
+/* Interpret the subgraph of the node. */
 static rush_status interpret(rush_call *call, void *body)
 {
   rush_value v;

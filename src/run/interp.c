@@ -1,15 +1,15 @@
 /* run/interp.c -- the dispatch loop.
  *
- * Calls push a frame and go on in the same loop; only operators whose bodies are programs run it
- * again.  The state of the innermost frame (pc, registers) is kept in locals and saved before
- * anything that may look at it: a call, a failure. */
+ * Calls push a frame and continue in the same loop; only operators whose bodies are programs enter
+ * it again.  The state of the innermost frame (pc, registers) is in locals and is saved before
+ * anything that may read it: a call, a failure. */
 #include "run/actions.h"
 
 #define POLL_EVERY 256 /* rounds of loops and calls between looks at the clock */
 
 /* -- Calls ------------------------------------------------------------------------------------- */
 
-/* True when the arguments from n_given on may be None. */
+/* True if the arguments from n_given on may be None. */
 COLD static bool takes_missing(const code *c, uint32_t n_given)
 {
   for (uint32_t i = n_given; i < c->n_args; i++)
@@ -18,7 +18,7 @@ COLD static bool takes_missing(const code *c, uint32_t n_given)
   return n_given <= c->n_args;
 }
 
-/* The callee's frame, with the operands as arguments; missing ones (of __exit__) are None. */
+/* Push the callee's frame, with the operands as arguments; missing ones (of __exit__) are None. */
 static rush_status push_call(call_ctx *cx, call_stack *s, frame *caller, const site *st,
                              function *fn, frame **out)
 {
@@ -37,7 +37,8 @@ static rush_status push_call(call_ctx *cx, call_stack *s, frame *caller, const s
   return RUSH_OK;
 }
 
-/* An object whose __init__ read before it wrote, or whose attribute is none of its type. */
+/* Fail for an attribute that __init__ read before writing it, or whose value does not have its
+ * type. */
 COLD static rush_status fail_slot(call_ctx *cx, const rush_object *o, uint32_t slot)
 {
   if (o->slots[slot].tag == RUSH_TAG_UNSET)
@@ -52,7 +53,7 @@ static rush_status fail_meta(call_ctx *cx, const rush_object *o, uint32_t slot)
                    o->type->cls->attrs[slot].name, o->type->name);
 }
 
-/* What the frame returns is compared with the type of the register that gets it. */
+/* Set the check of a frame's result against the type of its register. */
 static void check_result(frame *f)
 {
   if (f->dst != NO_REG)
@@ -65,7 +66,7 @@ static rush_status push_direct(call_ctx *cx, call_stack *s, frame *caller, const
   return push_call(cx, s, caller, st, st->function, out);
 }
 
-/* What the function returns is a leaf of the outer call's result. */
+/* Push a call whose result is a leaf of the outer call's result. */
 static rush_status push_output(call_ctx *cx, call_stack *s, frame *caller, const site *st,
                                frame **out)
 {
@@ -114,13 +115,13 @@ static rush_status start_fork(call_ctx *cx, call_stack *s, frame *f, const site 
 
 #define TASKS_PER_POLL 64
 
-/* A chain of tasks has neither loops nor calls where the loop would look at the clock. */
+/* Poll in chains of tasks, which contain no loops and calls that would poll. */
 static rush_status poll_tasks(call_ctx *cx, const call_stack *s)
 {
   return s->n_tasks % TASKS_PER_POLL == TASKS_PER_POLL - 1 ? call_poll(cx) : RUSH_OK;
 }
 
-/* The task has its result and its frames are gone; who waited goes on, unless its time is over. */
+/* Finish a task whose frames are gone; its waiter continues, unless the call must end. */
 COLD static rush_status end_task(call_ctx *cx, call_stack *s, future *fut, rush_value result)
 {
   future_finish(fut, result);
@@ -129,7 +130,7 @@ COLD static rush_status end_task(call_ctx *cx, call_stack *s, future *fut, rush_
   return poll_tasks(cx, s);
 }
 
-/* The frame of a task that has not begun; it counts calls from `depth` on. */
+/* Push the frame of a task that has not started; it counts calls from `depth` on. */
 static rush_status push_task(call_ctx *cx, call_stack *s, future *fut, uint32_t depth, frame **out)
 {
   uint32_t parked_depth = cx->depth;
@@ -166,7 +167,7 @@ static rush_status push_task(call_ctx *cx, call_stack *s, future *fut, uint32_t 
   return RUSH_OK;
 }
 
-/* The result, or a frame to run for it in *out (NULL: there was a result). */
+/* Get the result, or a frame that must run for it in *out (NULL: there was a result). */
 COLD static rush_status wait_for(call_ctx *cx, call_stack *s, frame *f, const frame *base,
                                  frame **out)
 {
@@ -229,8 +230,8 @@ static void forget_entered(call_stack *s)
   mem_free(s->ctx, e, sizeof *e);
 }
 
-/* A failing call leaves its with statements: __exit__ of each, innermost first; what they raise is
- * dropped, as the first error is the one to report. */
+/* Call __exit__ of each with statement of failing frames, innermost first; their errors are
+ * dropped, as the first error is reported. */
 static void leave_entered(call_ctx *cx, call_stack *s, frame *base)
 {
   rush_error *err = cx->err;
@@ -252,7 +253,7 @@ static void leave_entered(call_ctx *cx, call_stack *s, frame *base)
   cx->err = err;
 }
 
-/* The frame's registers, and with them what it entered, go to whoever stopped it. */
+/* Give the frame's registers, and its context managers, to `row`. */
 static void stop_frame(call_stack *s, frame *f, rush_value *row)
 {
   size_t n_own = f->c->n_regs - f->c->n_kregs;
@@ -265,7 +266,7 @@ static void stop_frame(call_stack *s, frame *f, rush_value *row)
 
 /* -- Results ----------------------------------------------------------------------------------- */
 
-/* What RETURN gives: a value, None, or a tuple of several. */
+/* Return the value of RETURN: a value, None, or a tuple of several. */
 static rush_status returned(call_ctx *cx, frame *f, const site *st, rush_value *out)
 {
   const uint32_t *o = operands(f, st);
@@ -286,7 +287,7 @@ static rush_status returned(call_ctx *cx, frame *f, const site *st, rush_value *
   return RUSH_OK;
 }
 
-/* True when an item is what its register wants, and of the list's class. */
+/* True if an item matches its register's want and the list's class. */
 static bool item_fits(const rush_list *l, rush_value v, uint8_t want)
 {
   return want_takes(want, v.tag) && is_of_class(v, l->elem);
@@ -342,7 +343,7 @@ static rush_status div_int(call_ctx *cx, bool floor, int64_t x, int64_t y, rush_
 
 /* -- The loop ---------------------------------------------------------------------------------- */
 
-/* The instruction that runs.  Its fields are read where they are used: a copy would decode all five
+/* The running instruction.  Its fields are read where they are used: a copy would decode all five
  * of each. */
 #define I (pc[-1])
 #define NEXT                    \
@@ -352,7 +353,7 @@ static rush_status div_int(call_ctx *cx, bool floor, int64_t x, int64_t y, rush_
   } while (0)
 #define SAVE() (f->pc = pc)
 #define SITE() (&f->c->sites[ins_imm(I)])
-/* Do something that may fail, with the state saved. */
+/* Run an expression that may fail, with the state saved. */
 #define DO(expr)                \
   do {                          \
     SAVE();                     \
@@ -376,7 +377,7 @@ static rush_status div_int(call_ctx *cx, bool floor, int64_t x, int64_t y, rush_
         goto failed;                                  \
     }                                                 \
   } while (0)
-/* Pushes a frame with push(cx, s, f, site, &callee) and goes on in it. */
+/* Push a frame with push(cx, s, f, site, &callee) and continue in it. */
 #define PUSH(push)                                                        \
   do {                                                                    \
     frame *callee;                                                        \

@@ -1,6 +1,6 @@
 /* run/listing.c -- bytecode and the machine code of groups, as text and as JSON.
  *
- * The JSON has what the text leaves out: the place in the source that an instruction comes from. */
+ * The JSON also has what the text omits: the position in the source of each instruction. */
 #include "run/code_int.h"
 
 #include "formats/json.h"
@@ -78,7 +78,7 @@ void code_describe(text_buf *out, const code *c)
 
 static void put_str(text_buf *out, const char *text) { json_quote(out, str_of(text)); }
 
-/* ,"at":{"file","line","column"} of a range with a source. */
+/* Append ,"at":{"file","line","column"} for a range with a source. */
 static void put_place(text_buf *out, const source_range *at)
 {
   uint32_t line, column;
@@ -96,7 +96,7 @@ static void put_place_of(text_buf *out, const code *c, uint32_t pc)
   put_place(out, &c->places[c->place_of[pc]].range);
 }
 
-/* Registers are "r0", constants "k0". */
+/* Append operands: registers are "r0", constants "k0". */
 static void put_operands(text_buf *out, const char *key, const uint32_t *operands, uint32_t n)
 {
   text_printf(out, ",\"%s\":[", key);
@@ -162,8 +162,8 @@ void code_json(text_buf *out, const code *c)
   text_puts(out, "]}");
 }
 
-/* The length of a word of hexadecimal digits at the start of line, with a blank behind it; else 0.
- * */
+/* Return the length of a word of hexadecimal digits at the start of line, if a blank follows; else
+ * 0. */
 static size_t hex_len(str line)
 {
   size_t n = 0;
@@ -184,8 +184,8 @@ static str skip(str line, size_t n)
   return line;
 }
 
-/* A line of a description: {"address", "bytes", "text"} of "  4b  e90b000000  jmp 20f", {"label"}
- * of "20:", else {"text"}. */
+/* Append a line of a description: {"address", "bytes", "text"} for "  4b  e90b000000  jmp 20f",
+ * {"label"} for "20:", else {"text"}. */
 static void put_line(text_buf *out, str line)
 {
   const str word = skip(line, 0);
@@ -225,7 +225,7 @@ static void put_lines(text_buf *out, const text_buf *text)
   }
 }
 
-/* The instruction that uses a site, for its place. */
+/* Return the instruction that uses a site, for its position. */
 static uint32_t pc_of_site(const code *c, uint32_t index)
 {
   uint32_t pc = 0;

@@ -1,4 +1,8 @@
-/* run/outputs.c -- see outputs.h. */
+/* run/outputs.c -- results in buffers of the caller's (outputs.h): checks for shared memory, and
+ * the final copies.
+ *
+ * Memory is compared by byte ranges, which errs on the safe side.  Leaves that a copy would
+ * overwrite are saved first.  Cost: O(buffers * tensors) comparisons per call with buffers. */
 #include "run/outputs.h"
 #include "tensor/sparse.h"
 
@@ -44,7 +48,8 @@ static rush_status check_apart(call_ctx *cx, const output_buffers *o, uint32_t i
   return RUSH_OK;
 }
 
-/* An operator's result begins where its storage does. */
+/* True if an operator may write to the buffer directly: its result begins where its storage
+ * does. */
 static bool may_be_direct(const rush_tensor *t) { return t->offset == 0 && t->data == t->st->data; }
 
 rush_status outputs_begin(call_ctx *cx, output_buffers *o, const rush_value *buffers, size_t n)
@@ -104,7 +109,7 @@ static bool items_share(look *l, const rush_value *items, size_t n, uint32_t dep
   return false;
 }
 
-/* True if a tensor in v shares memory with a buffer, or v is too large to tell. */
+/* True if a tensor in v shares memory with a buffer, or v is too large to check. */
 static bool value_shares(look *l, rush_value v, uint32_t depth)
 {
   if (v.tag == RUSH_TAG_TENSOR)
@@ -179,7 +184,7 @@ static rush_status wrong_buffer(call_ctx *cx, uint32_t i, const rush_tensor *mad
   return st;
 }
 
-/* Sizes and strides are the same where it matters: of dimensions larger than 1. */
+/* True if sizes and strides are equal in dimensions larger than 1. */
 static bool same_places(const rush_tensor *a, const rush_tensor *b)
 {
   for (int i = 0; i < a->n_dims; i++)
@@ -217,7 +222,7 @@ static bool is_in_the_way(const output_buffers *o, const rush_tensor *t, uint32_
   return false;
 }
 
-/* Leaves that the copies would overwrite move away first. */
+/* Copy leaves that the final copies would overwrite. */
 static rush_status save_leaves(call_ctx *cx, const output_buffers *o, rush_value *const *leaves,
                                uint32_t n)
 {
@@ -281,7 +286,7 @@ static uint32_t count_leaves(rush_value v)
   return n;
 }
 
-/* Replace *v by a copy of its own where it is a tuple, and so inside: leaves are put there. */
+/* Replace *v by a copy if it is a tuple, also inside: leaves are stored there. */
 static rush_status own_tuples(call_ctx *cx, rush_value *v, rush_value **leaves, uint32_t *n)
 {
   rush_tuple *t;

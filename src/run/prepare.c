@@ -1,7 +1,7 @@
-/* run/prepare.c -- compile a function and what it calls before anything runs.
+/* run/prepare.c -- compiles a function and everything it calls before it runs.
  *
  * A depth-first walk over code: the functions that its sites name, and the bodies of its composite
- * operators.  Walking code instead of graphs visits exactly what is left to call after inlining.
+ * operators.  Walking code instead of graphs visits exactly the calls that remain after inlining.
  * Cost: that of compiling all of it. */
 #include "run/code_int.h"
 
@@ -17,7 +17,7 @@ typedef struct walk {
 
 static void walk_function(walk *w, function *f);
 
-/* Compile the operator's body, if that is how it runs. */
+/* Compile the operator's body, if it runs by its body. */
 static void walk_operator(walk *w, const op *o)
 {
   const op *base = o->base && !o->kernel ? o->base : o;

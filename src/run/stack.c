@@ -1,7 +1,7 @@
 /* run/stack.c -- frames in chunks, unwinding and tracebacks. Chunks never move, because kernels
  * hold pointers into frames, and one spare chunk is kept so that a call at a chunk's end does not
- * allocate each time. Tracebacks show the frames PyTorch would show, in its format; frames of
- * builtin bodies and groups are left out. Errors of forked tasks are wrapped as their waiters see
+ * allocate each time. Tracebacks show the frames that PyTorch would show, in its format; frames of
+ * built-in bodies and groups are left out. Errors of forked tasks are wrapped as their waiters see
  * them. */
 #include "run/stack.h"
 
@@ -9,8 +9,8 @@
 
 #define CHUNK_BYTES (64 * 1024)
 #define SHOWN_FRAMES 64 /* of a traceback */
-/* Each task that waits for one that fails adds its traceback to the message; beyond this many bytes
- * none does. */
+/* Each task that waits for a failing one adds its traceback to the message, up to this many
+ * bytes. */
 #define MESSAGE_BYTES (64 * 1024)
 
 /* -- Chunks ------------------------------------------------------------------------------------ */
@@ -81,7 +81,8 @@ bool stack_place(call_ctx *cx, call_place *out)
   return true;
 }
 
-/* Composites' bodies, and groups that are interpreted, are part of their operator's event. */
+/* Begin a profile event; composites' bodies and interpreted groups are part of their operator's
+ * event. */
 static uint32_t begin_event(call_ctx *cx, const call_stack *s, const code *c)
 {
   const char *name = c->function ? c->function->qualified : c->name;
@@ -111,7 +112,7 @@ rush_status stack_push(call_ctx *cx, call_stack *s, const code *c, frame **out)
   f->pc = c->code;
   f->prev = s->frame;
   f->fut = NULL;
-  f->lent = 0;
+  f->borrowed = 0;
   f->chunk = s->top;
   f->used_before = s->top->used;
   f->dst = NO_REG;
@@ -154,15 +155,15 @@ typedef struct shown {
   uint32_t n;
 } shown;
 
-/* Where PyTorch begins a frame of its own; other calls it inlines. */
+/* True if PyTorch would begin a new frame here; it inlines other calls. */
 static bool begins_frame(const frame *f)
 {
   return f->fut ||
          (f->prev && f->prev->pc > f->prev->c->code && f->prev->pc[-1].op == OPC_CALL_INTERFACE);
 }
 
-/* Nodes without results lose the calls that they were inlined through: PyTorch shows where they
- * stand, with the name of the function whose frame it is. */
+/* True for nodes without results: PyTorch's text lacks the calls that they were inlined through,
+ * and shows their position with the name of the function whose frame it is. */
 static bool loses_calls(const frame *f)
 {
   const ins *i = f->pc > f->c->code ? f->pc - 1 : f->pc;
@@ -189,7 +190,7 @@ static void collect_frames(call_stack *s, frame *base, shown *t)
   }
 }
 
-/* The frames' places in the texts they were written in; empty when nobody knows them. */
+/* Append the frames' positions in the author's texts; nothing if they are unknown. */
 static void add_originals(call_ctx *cx, call_stack *s, text_buf *out, const shown *t)
 {
   for (uint32_t i = t->n; i-- > 0;) {
@@ -205,8 +206,8 @@ static void add_originals(call_ctx *cx, call_stack *s, text_buf *out, const show
   }
 }
 
-/* As PyTorch prints it: outermost first; the name beside a place is the function that it stands in.
- * */
+/* Append the traceback as PyTorch prints it: outermost first; the name beside a position is the
+ * function that contains it. */
 static void add_traceback(call_ctx *cx, call_stack *s, frame *base)
 {
   shown t = {.n = 0};
@@ -233,8 +234,8 @@ static void add_traceback(call_ctx *cx, call_stack *s, frame *base)
   text_free(&out);
 }
 
-/* Whatever class an operator chose: a program that fails raises RuntimeError, or torch.jit.Error
- * for its own exceptions. */
+/* Set the class of an error whose class an operator chose: a failing program raises RuntimeError,
+ * or torch.jit.Error for its own exceptions. */
 static void set_class(rush_error *err)
 {
   if (err->status == RUSH_ERAISED && err->type && strcmp(err->type, "Error") != 0 &&
@@ -248,8 +249,7 @@ static bool is_raised(rush_status st)
   return st == RUSH_ERAISED || st == RUSH_EUNSUPPORTED || st == RUSH_EARGUMENT;
 }
 
-/* A task's error as who waits for it sees it: a RuntimeError whose message has all that PyTorch
- * prints. */
+/* Wrap a task's error for its waiter: a RuntimeError whose message has all that PyTorch prints. */
 static void wrap_error(context *c, rush_error *err)
 {
   bool named = err->type && strcmp(err->type, "Error") == 0; /* the message begins with the class */
@@ -271,7 +271,8 @@ typedef struct unwinding {
   rush_value message; /* as a string for futures, once one needs it */
 } unwinding;
 
-/* What happened in the frames from the innermost to `last`, the last one of a task or of all. */
+/* Report the failure of the frames from the innermost to `last`, the last one of a task or of
+ * all. */
 static void tell(call_ctx *cx, call_stack *s, frame *last, unwinding *u)
 {
   if (!cx->err || (u->full && last->fut))
@@ -302,8 +303,8 @@ static void fail_task(call_ctx *cx, call_stack *s, future *fut, unwinding *u)
   value_release(value_heap_steal(RUSH_TAG_FUTURE, fut));
 }
 
-/* The frames of one task, from the innermost to its last or to `base`, fail.  True: `base` was
- * reached. */
+/* Unwind the frames of one task, from the innermost to its last or to `base`.  Returns true if
+ * `base` was reached. */
 static bool unwind_task(call_ctx *cx, call_stack *s, frame *base, unwinding *u)
 {
   frame *last = s->frame;
@@ -311,11 +312,12 @@ static bool unwind_task(call_ctx *cx, call_stack *s, frame *base, unwinding *u)
   while (last != base && !last->fut)
     last = last->prev;
   tell(cx, s, last, u);
-  /* A group's frame is none of the program's: the one below shows where it failed. */
+  /* A group's frame is not part of the program: the frame below shows the position of the
+   * failure. */
   s->group_place = last->c->is_group ? place_of_frame(s, last) : NULL;
   for (frame *f = s->frame, *end = last->prev; f != end; f = s->frame) {
     for (uint32_t i = f->c->n_kregs; i < f->c->n_regs; i++)
-      if (!frame_is_lent(f, i))
+      if (!frame_is_borrowed(f, i))
         value_release(f->regs[i]);
     future *fut = f->fut;
     stack_pop(cx, s);

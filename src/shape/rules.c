@@ -1,7 +1,7 @@
-/* shape/rules.c -- the shape rules over int64_t sizes: defines the arithmetic that rules.inc is
- * written in, with overflow checks, and turns arguments into facts. rules.inc is compiled twice,
- * here and in rules_sym.c, so that each rule exists once; generic code over a tagged size was
- * rejected because it would slow the concrete case. */
+/* shape/rules.c -- the shape rules over int64_t sizes: defines the arithmetic used in rules.inc,
+ * with overflow checks, and turns arguments into facts. rules.inc is compiled twice, here and in
+ * rules_sym.c, so that each rule exists once; rejected: generic code over a tagged size, which
+ * would slow the concrete case. */
 #include <math.h>
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ typedef struct rule_cx {
   uint32_t next; /* the argument that is probably asked for next */
 } rule_cx;
 
-/* Refuses; returns 0. */
+/* Refuse an overflow; returns 0. */
 static int64_t overflow(rule_cx *cx)
 {
   shape_refuse(cx->env, RUSH_ERAISED, NULL, "Storage size calculation overflowed");
@@ -56,7 +56,8 @@ static int64_t quotient(rule_cx *cx, int64_t a, int64_t b)
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-/* Of the stride of a dimension with at most one place, when it does not fit. */
+/* Multiply strides; returns 1 on overflow, for the stride of a dimension with at most one
+ * element. */
 static int64_t mul_or_1(int64_t a, int64_t b)
 {
   int64_t r;
@@ -88,7 +89,8 @@ static bool product_overflows(int64_t a, int64_t b)
 #define fixed(cx, a) ((void)(cx), (a))
 #define fresh_size(cx, lo, hi) ((void)(cx), (void)(lo), (void)(hi), (int64_t)SHAPE_UNKNOWN)
 
-/* What a refusal leaves in the place of a tensor: 0 dimensions; sizes around it can be read. */
+/* The sizes and strides of a tensor after a refusal, which has 0 dimensions: reading beyond them is
+ * safe. */
 static const int64_t noughts[2 * TENSOR_MAX_DIMS + 2];
 static const shape_facts no_tensor = {.dtype = RUSH_FLOAT32,
                                       .sizes = (int64_t *)(uintptr_t)(noughts + TENSOR_MAX_DIMS),
@@ -96,7 +98,7 @@ static const shape_facts no_tensor = {.dtype = RUSH_FLOAT32,
                                       .alias = -1};
 static const shape_arg no_arg;
 
-/* For texts of refusals. */
+/* Print a size for texts of refusals. */
 static const char *text_of(rule_cx *cx, int64_t a)
 {
   char *text = shape_alloc(cx->env, 24);
@@ -116,7 +118,7 @@ static inline rush_value value_at(const rule_cx *cx, uint32_t i)
 {
   return cx->call->unread >> i & 1 ? cx->call->values[i] : cx->call->args[i].value;
 }
-/* An int, or a list of one; without reading the argument where that is not needed. */
+/* Get an int, or a list of one; without converting the whole argument if possible. */
 static inline bool one_int(rule_cx *cx, uint32_t i, int64_t *out)
 {
   const rush_value v = value_at(cx, i);
@@ -219,7 +221,7 @@ static bool is_int_list(const rush_list *l)
   return true;
 }
 
-/* A list is read whole: rules look at its items many times. */
+/* Read a whole list: rules read its items many times. */
 static void read_list(shape_env *env, const type *t, const rush_list *l, shape_arg *out)
 {
   const bool tensors = holds_tensors(t);

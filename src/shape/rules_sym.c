@@ -35,7 +35,7 @@ typedef struct rule_cx {
 #define shape_require(cx, c) sym_require((cx)->env->sym, c)
 #define fresh_size(cx, lo, hi) fresh(cx, lo, hi)
 
-/* The one place where a rule's decision is made (shape_undecided). */
+/* Decide a condition of a rule: the only place that does (shape_undecided). */
 static bool shape_decide(rule_cx *cx, sym_cond c)
 {
   switch (cx->env->undecided) {
@@ -45,8 +45,8 @@ static bool shape_decide(rule_cx *cx, sym_cond c)
   return sym_decide(cx->env->sym, c);
 }
 
-/* What is not known of data-dependent sizes is taken as false: they are not 1, and layouts that
- * hang on them are not special. */
+/* Decide a condition that is false if unknown: data-dependent sizes are not 1, and layouts that
+ * depend on them are not special. */
 static bool shape_likely(rule_cx *cx, sym_cond c)
 {
   int64_t ignored;
@@ -73,7 +73,7 @@ static symint fresh(rule_cx *cx, symint lo, symint hi)
   return sym_fresh(cx->env->sym, from, to);
 }
 
-/* What a refusal leaves over numbers; here it never returns. */
+/* The tensor after a refusal over numbers; here refusals never return. */
 static const symshape_facts no_tensor;
 static const symshape_arg no_arg;
 
@@ -163,7 +163,7 @@ static symint symbol_for(session *s, naming *m, int64_t size)
   return m->symbols[m->n++] = sym_new(m->env, size, 2);
 }
 
-/* A stride is 0, 1, or what a dimension inside of it makes it; else a symbol of its own. */
+/* Return a stride: 0, 1, a product with an inner dimension, or else a new symbol. */
 static symint stride_for(session *s, naming *m, const shape_facts *t, symshape_facts *to,
                          const bool *done, int d)
 {

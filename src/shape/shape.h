@@ -1,7 +1,7 @@
-/* shape/shape.h -- what the result of an operator looks like, without running it.
+/* shape/shape.h -- computes what the results of an operator look like, without running it.
  *
- * A rule gives for each result tensor its sizes, strides, offset and dtype, and the argument whose
- * memory it shares.  Rules are written once (rules_*.inc) and compiled twice: over numbers
+ * A rule computes for each result tensor its sizes, strides, offset and dtype, and the argument
+ * whose memory it shares.  Rules are written once (rules_*.inc) and compiled twice: over numbers
  * (shape_*) and over symbolic integers (symshape_*).  They read facts about tensors, never tensors;
  * an operator of the table names its rule with the key `shape`.
  *
@@ -10,21 +10,22 @@
  *                                   that pass the guards
  *
  * Every decision of a rule goes through shape_decide: numbers answer it, symbols answer it for all
- * sizes, or by their hints and a guard.  A size that only data tells (nonzero) is SHAPE_UNKNOWN
+ * sizes, or by their hints and a guard.  A size that depends on data (nonzero) is SHAPE_UNKNOWN
  * over numbers and a new symbol over symbols.
  *
  * A rule runs in one of two environments (shape_env):
  *   compile time: in a session.  Memory is the session's; a refusal leaves it with an error.
  *   run time (numbers only): the call path (ops/call/results.c) makes results by rule.  Memory is a
- *     buffer in the caller's frame; the first refusal stays in `st`, with its text in cx->err, and
- *     the rule goes on with values that are harmless to compute with: a tensor of 0 dimensions,
- *     dimension 0, size 0.  Facts that came from a refusal always have room for TENSOR_MAX_DIMS
- *     dimensions.  need() returns from the rule; a rule that indexes by anything else that a
- *     refusal may have made up asks failed() first.
- * A jump was rejected for run time: setjmp costs more than most rules, and DESIGN keeps jumps to
+ *     buffer in the caller's frame; the first refusal is kept in `st`, with its text in cx->err,
+ *     and the rule continues with values that are harmless to compute with: a tensor of 0
+ *     dimensions, dimension 0, size 0.  Facts made after a refusal always have room for
+ *     TENSOR_MAX_DIMS dimensions.  need() returns from the rule; a rule that indexes by any other
+ *     value that a refusal may have replaced must check failed() first.
+ * Rejected for run time: a jump, since setjmp costs more than most rules, and DESIGN keeps jumps to
  * sessions.
  *
- * Rules do not check all that kernels refuse; what they accept they get right. */
+ * Rules do not check everything that kernels refuse; their answers are right for what they
+ * accept. */
 #ifndef RUSH_SHAPE_SHAPE_H
 #define RUSH_SHAPE_SHAPE_H
 
@@ -32,26 +33,26 @@
 #include "tensor/tensor.h"
 #include "value/schema.h"
 
-#define SHAPE_UNKNOWN (-1)   /* a size that only data tells, and strides that follow from one */
-#define SHAPE_MOST_RESULTS (1 << 16) /* tensors that one call may give */
+#define SHAPE_UNKNOWN (-1)   /* a size that depends on data, or a stride that follows from one */
+#define SHAPE_MOST_RESULTS (1 << 16) /* tensors that one call may return */
 
 enum shape_flags {
-  SHAPE_WRAPPED = 1, /* a number as a tensor: promotes as one */
-  SHAPE_ITSELF = 2,  /* results: not only the argument's memory, but the argument */
+  SHAPE_WRAPPED = 1, /* a number as a tensor: promoted as one */
+  SHAPE_ITSELF = 2,  /* results: the argument itself, not only its memory */
   SHAPE_ROWS = 4     /* arguments over numbers: known to be row-major */
 };
 
-/* What shape_decide does with a condition that the hints cannot answer.  The third mode, results of
- * fresh sizes, belongs here: shape_decide is the only place that has to know it. */
+/* What shape_decide does with a condition that the hints do not decide.  A third mode, results of
+ * fresh sizes, would be added here: only shape_decide has to know it. */
 typedef enum shape_undecided {
-  SHAPE_GUARD, /* the hints answer, and a guard keeps the answer; without hints it is a refusal */
+  SHAPE_GUARD, /* use the hints' answer and record a guard; without hints it is a refusal */
 } shape_undecided;
 
-#define SHAPE_FRAME_BYTES 2048 /* run time: facts of some 15 tensors; more comes from the heap */
+#define SHAPE_FRAME_BYTES 2048 /* run time: facts of some 15 tensors; the heap holds more */
 #define SHAPE_SPARE_BYTES \
-  1152 /* behind them: facts of TENSOR_MAX_DIMS, for when there is no memory */
+  1152 /* after them: facts of TENSOR_MAX_DIMS, for when memory runs out */
 
-/* Where a rule runs.  One thread at a time. */
+/* The environment in which a rule runs.  One thread at a time. */
 typedef struct shape_env {
   call_ctx *cx;
   session *s;   /* compile time, or NULL */
@@ -60,7 +61,7 @@ typedef struct shape_env {
   rush_status st;  /* run time: the first refusal */
   char *at, *end;  /* run time: memory left; SHAPE_SPARE_BYTES follow the first buffer's end */
   char *spare;
-  arena more;      /* run time: what the buffer has no room for; more.ctx NULL: nothing yet */
+  arena more;      /* run time: memory beyond the buffer; more.ctx NULL: none yet */
 } shape_env;
 
 /* A run-time environment in the caller's frame: the environment and its buffer. */
@@ -88,8 +89,9 @@ static inline shape_env shape_env_of(session *s, sym_env *sym)
 {
   return (shape_env){.cx = s->cx, .s = s, .sym = sym};
 }
-/* Memory that lives as long as the environment; not cleared at run time.  Never NULL for up to
- * SHAPE_SPARE_BYTES, though after a refusal it may overlap; NULL for more: refused. */
+/* Allocate memory that lives as long as the environment; not cleared at run time.  Never NULL for
+ * up to SHAPE_SPARE_BYTES, though after a refusal it may overlap; for more, NULL is returned after
+ * a refusal. */
 void *shape_alloc_slow(shape_env *e, size_t n_bytes);
 static inline void *shape_alloc(shape_env *e, size_t n_bytes)
 {
@@ -100,19 +102,19 @@ static inline void *shape_alloc(shape_env *e, size_t n_bytes)
   e->at += n;
   return p;
 }
-/* Give back p and what was allocated after it, where p is in a frame's buffer. */
+/* Free p and everything allocated after it, if p is in a frame's buffer. */
 static inline void shape_release(shape_env *e, void *p)
 {
   char *at = p;
   if (!e->s && at < e->at && at >= e->spare - SHAPE_FRAME_BYTES)
     e->at = at;
 }
-/* Refuse: leaves at compile time, is remembered at run time.  `type`: the Python class, or NULL. */
+/* Refuse: leaves the session at compile time, is recorded at run time.  `type`: the Python class,
+ * or NULL. */
 void shape_refuse(shape_env *e, rush_status st, const char *type, const char *fmt, ...)
     RUSH_PRINTF(4, 5);
 
-/* How a pointwise operator promotes: a copy of what its formula's row (ops/table/tape.h) says of
- * arguments and results. */
+/* How a pointwise operator promotes: copied from its formula's row (ops/table/tape.h). */
 typedef enum shape_promote {
   SHAPE_PROMOTE,
   SHAPE_PROMOTE_FLOAT,
@@ -127,47 +129,48 @@ enum shape_out {
 };
 typedef struct shape_pointwise {
   uint8_t n_inputs, n_results;
-  uint8_t arg[SHAPE_MOST_INPUTS];     /* the arguments that are computed with */
+  uint8_t arg[SHAPE_MOST_INPUTS];     /* the arguments that take part in the computation */
   bool promotes[SHAPE_MOST_INPUTS];
   shape_promote promote;
-  int16_t outs[4];                    /* dtype of each result, or shape_out */
+  int16_t outs[4];                    /* dtype of each result, or a shape_out */
   bool row_major;
 } shape_pointwise;
 
-#define SHAPE_TYPES(PREFIX, DIM)                                                              \
-  typedef struct PREFIX##_facts { /* of a tensor */                                           \
-    int16_t dtype;   /* DTYPE_NONE: there is no tensor (None, undefined) */                   \
-    uint8_t flags;   /* shape_flags */                                                        \
-    int n_dims;                                                                               \
-    DIM *sizes, *strides;                                                                     \
-    DIM offset;      /* of element 0 in the storage, in elements */                           \
-    int alias;       /* results: the argument whose memory it shares, or -1 */                \
-    uint32_t item;   /* of that argument, when it is a list */                                \
-    uint32_t result; /* results: which of the schema's; lists have several in a row */        \
-  } PREFIX##_facts;                                                                           \
-  typedef struct PREFIX##_arg { /* complete arguments of the schema's types (ops/call/call.h) */   \
-    rush_value value;       /* borrowed; what is neither tensor nor int is read from here */  \
-    uint32_t n;             /* of tensors (Tensor: 1) or ints (int: 1) */                     \
-    PREFIX##_facts *tensors; /* of Tensor and Tensor[], or NULL */                            \
-    DIM *ints;              /* of int and int[], or NULL */                                   \
-  } PREFIX##_arg;                                                                             \
-  typedef struct PREFIX##_call {                                                              \
-    const schema *schema;                                                                     \
-    PREFIX##_arg *args;       /* schema->n_args */                                            \
-    uint64_t unread;          /* bit i: args[i] is still to be read from values[i] */         \
-    const rush_value *values; /* borrowed; run time */                                        \
-    const shape_pointwise *pointwise; /* for the rule `pointwise` */                          \
-    bool copies;              /* view_copy and its like: copies of what the rule gives */     \
-    /* Takes a result instead of `results`; run time.  Facts are the callee's until it returns. */ \
-    void (*made)(struct PREFIX##_call *call, PREFIX##_facts *result);                         \
-    uint32_t n_results, cap;  /* out */                                                       \
-    PREFIX##_facts **results; /* out, in order */                                             \
+#define SHAPE_TYPES(PREFIX, DIM)                                                                  \
+  typedef struct PREFIX##_facts { /* facts about a tensor */                                      \
+    int16_t dtype;   /* DTYPE_NONE: there is no tensor (None, undefined) */                       \
+    uint8_t flags;   /* shape_flags */                                                            \
+    int n_dims;                                                                                   \
+    DIM *sizes, *strides;                                                                         \
+    DIM offset;      /* of element 0 in the storage, in elements */                               \
+    int alias;       /* results: the argument whose memory it shares, or -1 */                    \
+    uint32_t item;   /* the item of that argument, if it is a list */                             \
+    uint32_t result; /* results: number in the schema; lists have several in a row */             \
+  } PREFIX##_facts;                                                                               \
+  typedef struct PREFIX##_arg { /* arguments are complete (ops/call/call.h) */                    \
+    rush_value value;       /* borrowed; values other than tensors and ints are read from here */ \
+    uint32_t n; /* number of tensors (Tensor: 1) or ints (int: 1) */                              \
+    PREFIX##_facts *tensors; /* of Tensor and Tensor[], or NULL */                                \
+    DIM *ints;              /* of int and int[], or NULL */                                       \
+  } PREFIX##_arg;                                                                                 \
+  typedef struct PREFIX##_call {                                                                  \
+    const schema *schema;                                                                         \
+    PREFIX##_arg *args;       /* schema->n_args */                                                \
+    uint64_t unread;          /* bit i: args[i] was not read from values[i] yet */                \
+    const rush_value *values; /* borrowed; run time */                                            \
+    const shape_pointwise *pointwise; /* for the rule `pointwise` */                              \
+    bool copies; /* view_copy and similar: results are copies of what the rule describes */       \
+    /* Receives a result instead of `results` (run time); may use the facts until it returns. */  \
+    void (*made)(struct PREFIX##_call *call, PREFIX##_facts *result);                             \
+    uint32_t n_results, cap;  /* out */                                                           \
+    PREFIX##_facts **results; /* out, in order */                                                 \
   } PREFIX##_call
 
 SHAPE_TYPES(shape, int64_t);
 SHAPE_TYPES(symshape, symint);
 
-/* Rules by number, as the operator table has them: 1 + the line in rules.def; 0: no rule. */
+/* Find a rule by name.  Numbers, as in the operator table: 1 + the line in rules.def; 0: no
+ * rule. */
 uint32_t shape_rule_find(str name);
 const char *shape_rule_name(uint32_t rule);
 void shape_apply(shape_env *env, uint32_t rule, shape_call *call);
@@ -178,12 +181,13 @@ void shape_give(session *s, shape_call *call, uint32_t result, int dtype, int n_
                 const int64_t *sizes);
 void symshape_give(session *s, sym_env *env, symshape_call *call, uint32_t result, int dtype,
                    int n_dims, const symint *sizes);
-/* What guards have taught is put into the results. */
+/* Simplify the results by what guards have established. */
 void symshape_finish(sym_env *env, symshape_call *call);
 
 /* -- Arguments --------------------------------------------------------------------------------- */
 
-/* Sizes and strides stay the tensor's: rules do not write to arguments. */
+/* Get the facts of a tensor.  Sizes and strides point into the tensor: rules do not write to
+ * arguments. */
 static inline void shape_facts_of(const rush_tensor *t, shape_facts *out)
 {
   *out = (shape_facts){.dtype = t->dtype,
@@ -195,10 +199,10 @@ static inline void shape_facts_of(const rush_tensor *t, shape_facts *out)
                        .offset = t->offset,
                        .alias = -1};
 }
-/* Values as facts; everything is copied but `value`. */
+/* Convert values to facts; everything is copied except `value`. */
 shape_arg *shape_args_of(session *s, const schema *sc, const rush_value *args);
-/* The same with a symbol for each size larger than 1, one for equal sizes; strides are products of
- * sizes where they can be. */
+/* Like shape_args_of, with one symbol for each distinct size larger than 1; strides are products of
+ * sizes if possible. */
 symshape_arg *symshape_args_of(session *s, sym_env *env, const schema *sc, const shape_arg *args);
 
 #endif

@@ -1,8 +1,8 @@
-/* shape/symint.c -- symbolic integers as symint.h describes them: polynomials in normal form, made
- * once through a hash table, so that equality is a pointer comparison. Division is polynomial long
- * division with the rest kept as an atom; order is decided by interval arithmetic, then with atoms
- * shifted to their lower bounds. A computer algebra system such as SymPy decides more, at thousands
- * of times the cost. Limits on terms and degree keep multiplication bounded. */
+/* shape/symint.c -- symbolic integers (symint.h): polynomials in normal form, made once through a
+ * hash table, so that equality is a pointer comparison. Division is polynomial long division with
+ * the remainder kept as an atom; order is decided by interval arithmetic, then with atoms shifted
+ * to their lower bounds. A computer algebra system such as SymPy decides more, at thousands of
+ * times the cost. Limits on terms and degree keep multiplication bounded. */
 #include "shape/symint.h"
 
 #include <inttypes.h>
@@ -29,7 +29,7 @@ static int64_t inf_mul(int64_t a, int64_t b)
     return (a > 0) == (b > 0) ? SYM_INF : SYM_NEG_INF;
   return r;
 }
-/* b > 0 */
+/* Divide with infinities; b > 0. */
 static int64_t inf_floordiv(int64_t a, int64_t b)
 {
   if (is_inf(a))
@@ -64,7 +64,7 @@ static int64_t mul_or_fail(sym_env *env, int64_t a, int64_t b)
 
 /* -- Terms ------------------------------------------------------------------------------------- */
 
-/* Graded lexicographic, which polynomial division needs: < 0 when a comes first. */
+/* Compare in graded lexicographic order, which polynomial division needs: < 0 if a comes first. */
 static int compare_products(const sym_term *a, const sym_term *b)
 {
   if (a->degree != b->degree)
@@ -89,7 +89,7 @@ static sym_term multiply_terms(sym_env *env, const sym_term *a, const sym_term *
   return (sym_term){mul_or_fail(env, a->coef, b->coef), n, atoms};
 }
 
-/* *out = a / b when the division leaves no rest. */
+/* Compute *out = a / b; returns false if the division has a remainder. */
 static bool divide_terms(sym_env *env, const sym_term *a, const sym_term *b, sym_term *out)
 {
   if (b->degree > a->degree || b->coef == 0 || (b->coef == -1 && a->coef == INT64_MIN) ||
@@ -141,7 +141,8 @@ static str finish_key(sym_env *env)
   return (str){text_str(env->key), env->key->len};
 }
 
-/* Terms in order, without zeros, no two with equal products.  `terms` must stay. */
+/* Make a symint from ordered terms, without zeros, with distinct products.  `terms` must remain
+ * valid. */
 static symint make_symint(sym_env *env, int64_t k, uint32_t n, const sym_term *terms)
 {
   text_clear(env->key);
@@ -170,7 +171,7 @@ static symint make_symint(sym_env *env, int64_t k, uint32_t n, const sym_term *t
   return e;
 }
 
-/* Any terms, which are put in order. */
+/* Make a symint from any terms, which are sorted. */
 static symint make_sum(sym_env *env, int64_t k, uint32_t n, sym_term *terms)
 {
   uint32_t kept = 0;
@@ -230,7 +231,7 @@ symint sym_fresh(sym_env *env, int64_t lo, int64_t hi)
 
 /* -- Sums and products ------------------------------------------------------------------------- */
 
-/* a + scale * b */
+/* Compute a + scale * b. */
 static symint add_scaled(sym_env *env, symint a, symint b, int64_t scale)
 {
   sym_term *terms = session_array(env->s, sym_term, a->n_terms + b->n_terms + 1);
@@ -266,7 +267,7 @@ symint sym_mul(sym_env *env, symint a, symint b)
 
 /* -- Ranges ------------------------------------------------------------------------------------ */
 
-/* Puts something in the place of each atom of a polynomial. */
+/* A function that replaces each atom of a polynomial. */
 typedef symint atom_map(sym_env *env, sym_atom *a, void *arg);
 static symint map_atoms(sym_env *env, symint e, atom_map *map, void *arg)
 {
@@ -280,7 +281,7 @@ static symint map_atoms(sym_env *env, symint e, atom_map *map, void *arg)
   return sum;
 }
 
-/* Each term by its atoms' ranges, and their sum. */
+/* Compute the range from each term's range. */
 static void range_by_terms(symint e, int64_t *lo, int64_t *hi)
 {
   *lo = *hi = e->k;
@@ -302,8 +303,8 @@ static void range_by_terms(symint e, int64_t *lo, int64_t *hi)
   }
 }
 
-/* The product of atoms that all terms have (k is none's, then nothing); all of them are positive.
- * */
+/* Divide by the product of atoms that all terms contain, if they are all positive (there is none if
+ * k is not 0). */
 static symint without_common(sym_env *env, symint e)
 {
   if (e->k != 0 || e->n_terms == 0)
@@ -333,9 +334,9 @@ static symint above_least(sym_env *env, sym_atom *a, void *arg)
   (void)arg;
   return sym_add(env, of_atom(env, a), sym_const(env, a->lo));
 }
-/* With each atom written as its least value plus something that is not negative, coefficients of
- * one sign leave the constant as a bound: s0*s1 - s1 with both from 2 on is t0*t1 + 2*t0 + t1 + 2,
- * at least 2.  False: no use. */
+/* Compute the range with each atom written as its least value plus something nonnegative: if the
+ * coefficients have one sign, the constant is a bound: s0*s1 - s1 with both at least 2 is t0*t1 +
+ * 2*t0 + t1 + 2, at least 2.  Returns false if this gives nothing. */
 static bool range_by_shift(sym_env *env, symint e, int64_t *lo, int64_t *hi)
 {
   uint32_t work = 0;
@@ -429,7 +430,7 @@ static int64_t gcd(int64_t a, int64_t b)
   }
   return a < 0 && a != INT64_MIN ? -a : a;
 }
-/* Of the coefficients, and of the constant unless told. */
+/* Return the common divisor of the coefficients, and of the constant if with_k. */
 static int64_t content_of(symint e, bool with_k)
 {
   int64_t g = with_k ? e->k : 0;
@@ -447,8 +448,8 @@ static symint divide_content(sym_env *env, symint e, int64_t g, int64_t k)
   return make_symint(env, k, e->n_terms, terms);
 }
 
-/* Long division by leading terms: *rest is what no term of is a multiple of b's leading term.  b is
- * not constant. */
+/* Divide by leading terms: no term of *rest is a multiple of b's leading term.  b is not
+ * constant. */
 static symint long_division(sym_env *env, symint a, symint b, symint *rest)
 {
   symint q = sym_const(env, 0), left = a, r = q;
@@ -468,7 +469,7 @@ static symint long_division(sym_env *env, symint a, symint b, symint *rest)
   return q;
 }
 
-/* a = q * b + *rest, where the rest is as small as terms tell. */
+/* Divide a = q * b + *rest, with the smallest rest that terms allow. */
 static symint divide(sym_env *env, symint a, symint b, symint *rest)
 {
   if (b->n_terms) {
@@ -495,8 +496,7 @@ static symint divide(sym_env *env, symint a, symint b, symint *rest)
 static bool is_known(sym_env *env, sym_cond c) { return sym_known(env, c) == 1; }
 static symint zero(sym_env *env) { return sym_const(env, 0); }
 
-/* Signs and common factors out of the way: false when there is nothing left to do (*out is the
- * quotient). */
+/* Normalise signs and remove common factors before a division. */
 static void start_division(sym_env *env, symint *a, symint *b)
 {
   if (sym_is_const(*b) && (*b)->k == 0)
@@ -555,8 +555,8 @@ symint sym_max(sym_env *env, symint a, symint b) { return extreme(env, SYM_MAX, 
 
 /* -- Conditions -------------------------------------------------------------------------------- */
 
-/* Without a common factor of the coefficients, equations with a positive first one: so that equal
- * ones are seen. */
+/* Normalise a condition: no common factor of the coefficients, and a positive first one in
+ * equations, so that equal ones are recognised. */
 static sym_cond normal(sym_env *env, sym_cond c)
 {
   int64_t g = content_of(c.e, false);
@@ -632,8 +632,8 @@ static bool occurs(const sym_atom *a, symint in)
   return false;
 }
 
-/* An equation with an atom that stands alone in it gives that atom away: the youngest, so that
- * results speak of inputs' first names. */
+/* Use an equation to eliminate an atom that occurs alone in it: the youngest, so that results use
+ * the inputs' first names. */
 static void learn_equal(sym_env *env, symint e)
 {
   for (uint32_t id = env->n_atoms; id-- > 0;)
@@ -872,7 +872,7 @@ static void print_signed(text_buf *out, bool first, bool negative)
   text_puts(out, first ? (negative ? "-" : "") : negative ? " - " : " + ");
 }
 
-/* The part of a sum whose terms have sign `sign`, or all of it (0), as if its constant were k. */
+/* Print the terms of sign `sign`, or all of them (0), as if the constant were k. */
 static void print_part(text_buf *out, symint e, int sign, int64_t k)
 {
   bool first = true;

@@ -1,5 +1,8 @@
-/* Every graph that a module's methods reach, verified: as the program has it, and as passes leave
- * it for running. */
+/* show/check.c -- verifies every graph that a module's methods reach: as it is in the program, and
+ * as passes leave it for running.
+ *
+ * A worklist over callees; a function that fails is reported and the next one checked.  Cost: that
+ * of compiling everything. */
 #include "module/module.h"
 #include "show/show.h"
 #include "passes/passes.h"
@@ -7,7 +10,7 @@
 typedef struct checker {
   session *s;
   text_buf *out;
-  /* qualified name -> function; entries beyond the one that is looked at are still to do */
+  /* qualified name -> function; entries after the current one are still to be checked */
   table seen;
   const function *f; /* that one */
   text_buf *lacks;   /* operators of f that cannot run here */
@@ -64,7 +67,7 @@ static void check_body(session *s, void *arg)
   ir_verify(s, runs, "the passes");
 }
 
-/* Is it the function's fault, and not that of a limit? */
+/* True if the function is at fault, not a limit. */
 static bool is_fault(rush_status st)
 {
   return st == RUSH_ERAISED || st == RUSH_EUNSUPPORTED || st == RUSH_EARGUMENT ||

@@ -1,7 +1,7 @@
-/* show/dump.c -- what a program uses and how it looks, as text: code, graphs, bytecode,
- * operators, signatures. It compiles methods and runs nothing. Operators are collected by walking
- * every function that methods can reach, each once; a function that does not compile is noted and
- * the walk goes on, because `show` must work for programs that cannot run here. */
+/* show/dump.c -- the content of a program as text: code, graphs, bytecode, operators, signatures.
+ * It compiles methods and runs nothing. Operators are collected by visiting every function that
+ * methods can reach, each once; a function that does not compile is noted and the walk continues,
+ * because `show` must work for programs that cannot run here. */
 #include "module/module.h"
 #include "show/show.h"
 #include "formats/json.h"
@@ -23,7 +23,7 @@ typedef struct reach {
   table functions; /* qualified name -> function, each visited once */
   table uses;      /* operator -> op_use */
   bool is_random;
-  bool goes_on; /* past functions that do not compile */
+  bool skips_errors; /* continue after functions that do not compile */
 } reach;
 
 static void visit_function(reach *r, function *f);
@@ -63,7 +63,7 @@ static void visit_block(reach *r, const ir_block *b)
 
 static void ensure_body(session *s, void *f) { function_ensure(s, f); }
 
-/* False: the function's text is wrong, which is noted.  A limit that is met leaves. */
+/* True if the function compiles; an error in its text is noted.  A limit leaves the session. */
 static bool compiles(reach *r, function *f)
 {
   rush_error err = RUSH_ERROR_INIT, *outer = r->s->cx->err;
@@ -92,20 +92,20 @@ static void visit_function(reach *r, function *f)
   if (table_get(&r->functions, key))
     return;
   session_table_put(r->s, &r->functions, key, f);
-  if (r->goes_on && !compiles(r, f))
+  if (r->skips_errors && !compiles(r, f))
     return;
   function_ensure(r->s, f);
   if (f->graph)
     visit_block(r, f->graph->block);
 }
 
-static reach *reach_all(session *s, module *m, bool goes_on)
+static reach *reach_all(session *s, module *m, bool skips_errors)
 {
   const class_info *cls = m->object.as.object->type->cls;
   reach *r = session_new(s, reach);
 
   r->s = s;
-  r->goes_on = goes_on;
+  r->skips_errors = skips_errors;
   session_table_init(s, &r->functions);
   session_table_init(s, &r->uses);
   for (uint32_t i = 0; i < cls->n_methods; i++)
@@ -135,7 +135,7 @@ bool module_is_random(call_ctx *cx, module *m)
   if (known >= 0)
     return known;
   dump_job job = {.m = m};
-  /* A program that does not compile draws nothing: the call will say why. */
+  /* A program that does not compile draws no numbers: the call will fail. */
   if (session_run(cx, random_body, &job) != RUSH_OK)
     job.is_random = false;
   atomic_store(&m->is_random, job.is_random);
@@ -189,7 +189,7 @@ static bool is_json(rush_dump what)
   return what == RUSH_DUMP_BYTECODE_JSON || what == RUSH_DUMP_ASM_JSON;
 }
 
-/* The named method; without a name forward, or all there are where there is no forward. */
+/* Show the named method; without a name forward, or all methods if there is no forward. */
 static void each_method(session *s, const dump_job *job,
                         void (*show)(session *s, function *f, text_buf *out))
 {
@@ -270,7 +270,7 @@ static void show_method_signature(session *s, module *m, function *f, const char
   session_check(s, st);
 }
 
-/* Of one method, or of all, each behind its name. */
+/* Show the signature of one method, or of all, each after its name. */
 static void show_signatures(session *s, const dump_job *job)
 {
   if (job->method) {
@@ -284,7 +284,7 @@ static void show_signatures(session *s, const dump_job *job)
   }
 }
 
-/* {"arg_names": [...], "in": SPEC, "out": SPEC}, or nothing. */
+/* Print {"arg_names": [...], "in": SPEC, "out": SPEC}, or nothing. */
 static void show_trees(const exported *e, text_buf *out)
 {
   if (!e || !e->in_text)

@@ -1,4 +1,4 @@
-/* show/json.c -- a program as JSON: what a page or a tool draws graphs from.
+/* show/json.c -- a program as JSON, for pages and tools that draw graphs.
  *
  *   {"format", "class", "methods": [{"name", "schema", "function"}],
  *    "functions": [{"name", "values": [[name, type]...], "self": value or null, "in": [value...],
@@ -6,13 +6,13 @@
  *    "ops": [{"name", "overload", "args": [name...], "writes": [index of an argument changed in
  *    place...], "runs"}], "sources": [{"name", "text"}], "constants": [{"name", "dtype", "shape",
  *    "bytes"}]}
- *   node: {"id", "op": index | "kind": "prim::If", "unknown": true (the kind is an operator that
- *   nobody knows), "in", "out", "at": [source, line],
+ *   node: {"id", "op": index | "kind": "prim::If", "unknown": true (the kind is an unknown
+ *   operator), "in", "out", "at": [source, line],
  *          "value": text of a constant, "attrs": {name: text}, "call": function,
  *          "blocks": [{"in", "nodes", "out"}...]}
  *
- * Values are numbered per function.  What is named in an archive stands in strings only, with every
- * `<` escaped: the text may stand inside a page. */
+ * Values are numbered per function.  Names from an archive appear only in strings, with every `<`
+ * escaped: the text may be put inside a page. */
 #include "show/show.h"
 
 #include "base/lock.h"
@@ -48,7 +48,7 @@ typedef struct json_op {
 
 static void put_str(text_buf *out, const char *text) { json_quote(out, str_of(text)); }
 
-/* At most MOST_TEXT bytes, whole characters. */
+/* Append at most MOST_TEXT bytes, in whole characters. */
 static void put_short(text_buf *out, const text_buf *t)
 {
   const char *p = text_str(t);
@@ -67,7 +67,7 @@ static void put_short(text_buf *out, const text_buf *t)
 
 /* -- Values ------------------------------------------------------------------------------------ */
 
-/* Numbers for all values that a block and the blocks in it define. */
+/* Number all values that a block and the blocks in it define. */
 static void number_values(writer *w, const ir_block *b, uint32_t *n)
 {
   session_enter(w->s);
@@ -96,7 +96,7 @@ static void put_value(writer *w, const ir_value *v, text_buf *t)
   text_putc(w->out, ']');
 }
 
-/* In the order of their numbers. */
+/* Print values in the order of their numbers. */
 static void put_values(writer *w, const ir_block *b, text_buf *t)
 {
   session_enter(w->s);
@@ -207,7 +207,7 @@ static void put_attrs(writer *w, const ir_node *n, text_buf *t)
   text_puts(w->out, first ? "" : "}");
 }
 
-/* Sources are listed by show_json in this order. */
+/* True for sources that show_json lists, in this order. */
 static bool is_shown(const source *src) { return src->name && strstr(src->name, ".py"); }
 
 static void put_place(writer *w, const ir_node *n)
@@ -331,7 +331,7 @@ static void put_methods(writer *w, const char *method, text_buf *t)
                         "the module has no method '%s'", method);
 }
 
-/* Only for operators that change an argument. */
+/* Print the arguments that an operator changes, if any. */
 static void put_writes(writer *w, const schema *sc)
 {
   bool first = true;
@@ -393,7 +393,7 @@ static void put_sources(writer *w, text_buf *t)
   text_putc(w->out, ']');
 }
 
-/* Frozen modules keep their weights among the constants of the code. */
+/* Print constants: frozen modules keep their weights among the constants of the code. */
 static void put_constants(writer *w)
 {
   const program *p = w->m->program;

@@ -1,4 +1,6 @@
-/* show/show.c -- see show.h. */
+/* show/show.c -- prints modules, their attributes and exported programs as text, and graphs in
+ * Graphviz's language (show.h). Each printer is one recursive walk that appends to a text buffer;
+ * nothing is run or changed. */
 #include "show/show.h"
 
 #include "archive/write.h"
@@ -40,7 +42,7 @@ static bool add_state(void *arg, const char *qualified, rush_value *slot, bool i
   return true;
 }
 
-/* "12345678" -> 12,345,678 */
+/* Print "12345678" as 12,345,678. */
 static void put_grouped(text_buf *out, uint64_t n)
 {
   if (n >= 1000) {
@@ -86,7 +88,7 @@ static const char *class_name(const type *t)
   return dot ? dot + 1 : t->name;
 }
 
-/* Submodules as a tree, each with its class and its own parameters. */
+/* Print submodules as a tree, each with its class and its own parameters. */
 static void put_modules(session *s, const rush_object *o, int level, text_buf *out)
 {
   const class_info *cls = o->type->cls;
@@ -116,8 +118,8 @@ static bool has_modules(const rush_object *o)
   return false;
 }
 
-/* Attributes that are no tensors of the state and no modules: "  classes: List[str] = ['a', 'b']".
- * */
+/* Print attributes that are neither tensors of the state nor modules: "  classes: List[str] = ['a',
+ * 'b']". */
 static void put_attributes(session *s, const rush_object *o, text_buf *out)
 {
   const class_info *cls = o->type->cls;
@@ -146,7 +148,7 @@ static void put_attributes(session *s, const rush_object *o, text_buf *out)
   }
 }
 
-/* Frozen modules keep their weights among the constants of the code. */
+/* Print constants: frozen modules keep their weights among the constants of the code. */
 static void put_constants(const program *p, text_buf *out)
 {
   uint64_t n = 0, n_elements = 0, n_bytes = 0;
@@ -192,8 +194,8 @@ static void put_signature(session *s, const exported *e, text_buf *out)
   session_check(s, st);
 }
 
-/* Conditions, each once (files repeat some), behind the dtypes: calls with others run, as in
- * PyTorch, but not as exported. */
+/* Print the conditions once each (files repeat some), without those on dtypes: calls with other
+ * dtypes run, as in PyTorch, though the program was exported for these. */
 static void put_guards(session *s, const exported *e, text_buf *out)
 {
   table *said = session_new(s, table);
@@ -310,7 +312,7 @@ static void put_statement(session *s, const ir_node *n, int level, text_buf *out
   }
 }
 
-/* The nodes of a block and what it gives. */
+/* Print the nodes of a block and its results. */
 static void put_code(session *s, const ir_block *b, int level, text_buf *out)
 {
   session_enter(s);
@@ -399,7 +401,8 @@ typedef struct dot {
   uint32_t n_clusters, n_sinks;
 } dot;
 
-/* Nodes go by their first result; those without one, which nobody refers to, by number. */
+/* Print a node; its name is its first result's; nodes without results, which are never referenced,
+ * have a number. */
 static void dot_node(dot *d, const ir_node *n)
 {
   const char *name = n->n_outputs ? n->outputs[0]->name : NULL;

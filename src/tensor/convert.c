@@ -1,7 +1,8 @@
-/* Conversion of contiguous elements.  Direct loops for the eight common dtypes, which the compiler
- * vectorises; the others go through one of them in blocks, exactly as PyTorch's conversions do
- * (narrow floats from and to float32, unsigned integers as the signed integers of the same bits).
- * */
+/* tensor/convert.c -- conversion of contiguous elements.
+ *
+ * Direct loops for the eight common dtypes, which the compiler vectorises; other dtypes are
+ * converted through one of these in blocks, exactly as PyTorch does (narrow floats from and to
+ * float32, unsigned integers as the signed integers of the same bits). */
 #include "tensor/tensor_int.h"
 
 #define BLOCK 256
@@ -14,8 +15,8 @@
 #define INTO_I64(x) ((int64_t)(x))
 #define INTO_F32(x) ((float)(x))
 #define INTO_F64(x) ((double)(x))
-/* x86 converts out-of-range floats to narrow integers by way of int32; say so instead of leaving it
- * open. */
+/* x86 converts out-of-range floats to narrow integers through int32; these macros make that
+ * explicit. */
 #define INTO_I8_F(x) ((int8_t)(int32_t)(x))
 #define INTO_I16_F(x) ((int16_t)(int32_t)(x))
 
@@ -89,7 +90,8 @@ static int common_of(int dtype)
     return;                           \
   }
 
-/* n elements of a rare dtype as its common one (real parts of complex numbers). */
+/* Convert n elements of a rare dtype to the corresponding common one (real parts of complex
+ * numbers). */
 static void widen(void *dst, int from, const void *src, int64_t n)
 {
   float *f = dst;
@@ -142,7 +144,7 @@ static void narrow(int to, void *dst, const void *src, int64_t n)
   memcpy(dst, src, (size_t)n * dtype_bytes(to));
 }
 
-/* Complex to complex, and complex to bool: a pair of reals an element. */
+/* Convert complex to complex or to bool: a pair of reals per element. */
 static void convert_complex(int to, void *dst, int from, const void *src, int64_t n)
 {
   if (to != RUSH_BOOL) {
@@ -159,7 +161,7 @@ static void convert_complex(int to, void *dst, int from, const void *src, int64_
   }
 }
 
-/* uint64 differs from int64 where a float is on the other side. */
+/* Convert uint64, which differs from int64 if the other dtype is a float. */
 static bool convert_u64(int to, void *dst, int from, const void *src, int64_t n)
 {
   const uint64_t *s = src;

@@ -1,9 +1,9 @@
 /* tensor/copy.c -- copies between tensors of any strides and dtypes; reading, writing and filling
  * elements.
  *
- * Same dtype: memcpy where rows are rows, a tiled transpose where the fast dimensions differ,
- * strided loops elsewhere.  Other dtypes go through a block of 2 kB on the stack.  Overlapping
- * tensors are copied first, as PyTorch does. */
+ * Same dtype: memcpy if rows are contiguous on both sides, a tiled transpose if the fast dimensions
+ * differ, else strided loops.  Different dtypes are converted through a block of 2 kB on the stack.
+ * Overlapping tensors are copied to a temporary first, as in PyTorch. */
 #include "base/threads.h"
 #include "tensor/items.h"
 #include "tensor/iter.h"
@@ -19,7 +19,7 @@
   for (int64_t i = 0; i < n; i++, d += ds, s += ss)       \
     *(type *)d = *(const type *)s;
 
-/* Backwards, and one element to many: loops that vectorise. */
+/* Loops that vectorise: reversed copies, and one element to many. */
 #define TURNED(type)                                      \
   for (int64_t i = 0; i < n; i++)                         \
     ((type *)d)[i] = ((const type *)s)[-i];
@@ -88,7 +88,8 @@ static void loop_convert(void *p, int64_t n, char *const *ptrs, const int64_t *s
 
 /* -- Transposes -------------------------------------------------------------------------------- */
 
-/* Copies where dst is dense along dim 0 and src along another: tiles that fit in L1 both ways. */
+/* A copy where dst is dense along dim 0 and src along another: tiles that fit into L1 on both
+ * sides. */
 typedef struct transpose {
   const tensor_iter *it;
   size_t item;
@@ -96,8 +97,8 @@ typedef struct transpose {
   int64_t n_tiles0, n_tiles1;
 } transpose;
 
-/* A whole tile goes by way of the stack: rows a power of two apart share few sets of the cache, and
- * stay there only as long as one of them is read or written. */
+/* Copy a whole tile through the stack: rows a power of two apart share few sets of the cache, and
+ * stay cached only while one side is read or written. */
 #define TILE_COPY(type)                                                        \
   if (n0 == TILE && n1 == TILE) {                                              \
     type tile[TILE][TILE];                                                     \
@@ -119,7 +120,7 @@ static void copy_tile(size_t item, char *d, int64_t d1, const char *s, int64_t s
   BY_ITEM(item, TILE_COPY)
 }
 
-/* Tiles [begin, end): tile numbers count along dim 0 first, then `across`, then the other
+/* Copy tiles [begin, end): tile numbers count along dim 0 first, then `across`, then the other
  * dimensions. */
 static void transpose_tiles(void *p, int64_t begin, int64_t end)
 {
@@ -200,7 +201,7 @@ static bool expandable(const rush_tensor *src, const rush_tensor *dst)
   return true;
 }
 
-/* Leading dimensions of size 1 that dst does not have are dropped. */
+/* Drop leading dimensions of size 1 that dst does not have. */
 static rush_status drop_leading(call_ctx *cx, const rush_tensor *src, int n_dims, rush_tensor **out)
 {
   int drop = src->n_dims - n_dims;
@@ -208,7 +209,7 @@ static rush_status drop_leading(call_ctx *cx, const rush_tensor *src, int n_dims
                            out);
 }
 
-/* Why src does not fit: the shapes do not broadcast, or to something else than dst's. */
+/* Fail because src does not fit: the shapes do not broadcast, or not to dst's. */
 static rush_status refuse_sizes(call_ctx *cx, const rush_tensor *dst, const rush_tensor *src)
 {
   for (int i = 1; i <= dst->n_dims && i <= src->n_dims; i++) {
@@ -226,7 +227,7 @@ static rush_status refuse_sizes(call_ctx *cx, const rush_tensor *dst, const rush
                    sizes_print(&a, dst->n_dims, dst->sizes), sizes_print(&b, n, sizes));
 }
 
-/* A sparse tensor is copied to one of its layout, as a whole. */
+/* Copy a sparse tensor to one of the same layout, as a whole. */
 static rush_status copy_sparse(call_ctx *cx, rush_tensor *dst, const rush_tensor *src)
 {
   if (!tensor_sparse(src) || !tensor_sparse(dst))
@@ -267,7 +268,7 @@ rush_status tensor_copy(call_ctx *cx, rush_tensor *dst, const rush_tensor *src)
 
 /* -- Elements ---------------------------------------------------------------------------------- */
 
-/* An element at p from a number; complex to real drops the imaginary part. */
+/* Store a number at p; complex to real drops the imaginary part. */
 static void store(int dtype, void *p, rush_value v)
 {
   switch (v.tag) {

@@ -1,9 +1,9 @@
-/* tensor/dlpack.c -- tensors to and from DLPack's structs (https://dmlc.github.io/dlpack), without
- * and with version.
+/* tensor/dlpack.c -- tensors to and from DLPack's structs (https://dmlc.github.io/dlpack), with and
+ * without version.
  *
- * Memory is shared: an exported tensor is held by the capsule until the consumer calls its deleter,
- * an imported one calls the producer's when its storage ends.  The structs are declared here, since
- * the header is the only thing needed of the library. */
+ * Memory is shared: an exported tensor is kept alive until the consumer calls its deleter; an
+ * imported one calls the producer's deleter when its storage is freed.  The structs are declared
+ * here instead of including dlpack.h, of which nothing else is needed. */
 #include "tensor/dlpack.h"
 
 #include "tensor/sparse.h"
@@ -53,26 +53,22 @@ enum {
   DL_FLOAT8_E4M3FN = 10,
   DL_FLOAT8_E4M3FNUZ = 11,
   DL_FLOAT8_E5M2 = 12,
-  DL_FLOAT8_E5M2FNUZ = 13
+  DL_FLOAT8_E5M2FNUZ = 13,
+  DL_NONE = 255 /* ours: DLPack has no such dtype */
 };
 
 static const struct dtype_row {
   int dtype;
   uint8_t code, bits;
 } dtype_rows[] = {
-    {RUSH_UINT8, DL_UINT, 8},       {RUSH_INT8, DL_INT, 8},          {RUSH_INT16, DL_INT, 16},
-    {RUSH_INT32, DL_INT, 32},       {RUSH_INT64, DL_INT, 64},        {RUSH_UINT16, DL_UINT, 16},
-    {RUSH_UINT32, DL_UINT, 32},     {RUSH_UINT64, DL_UINT, 64},      {RUSH_FLOAT16, DL_FLOAT, 16},
-    {RUSH_FLOAT32, DL_FLOAT, 32},   {RUSH_FLOAT64, DL_FLOAT, 64},    {RUSH_BFLOAT16, DL_BFLOAT, 16},
-    {RUSH_COMPLEX64, DL_COMPLEX, 64}, {RUSH_COMPLEX128, DL_COMPLEX, 128}, {RUSH_BOOL, DL_BOOL, 8},
-    {RUSH_COMPLEX32, DL_COMPLEX, 32},
-    {RUSH_FLOAT8_E4M3FN, DL_FLOAT8_E4M3FN, 8}, {RUSH_FLOAT8_E4M3FNUZ, DL_FLOAT8_E4M3FNUZ, 8},
-    {RUSH_FLOAT8_E5M2, DL_FLOAT8_E5M2, 8},     {RUSH_FLOAT8_E5M2FNUZ, DL_FLOAT8_E5M2FNUZ, 8},
+#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, numpy, safetensors, exported, dlpack) \
+  {DL_##dlpack == DL_NONE ? DTYPE_NONE : number, DL_##dlpack, 8 * bytes},
+#include "base/dtypes.def"
 };
 
 /* -- Out --------------------------------------------------------------------------------------- */
 
-/* One block: the managed struct and what its deleter needs. */
+/* One block: the managed struct and the data for its deleter. */
 typedef struct export_block {
   union {
     dl_managed plain;
@@ -168,7 +164,7 @@ static void release_versioned(void *user, void *data)
   dlpack_release(user, true);
 }
 
-/* Our dtype, or DTYPE_NONE. */
+/* Return our dtype, or DTYPE_NONE. */
 static int dtype_from(dl_dtype d)
 {
   for (size_t i = 0; i < COUNT_OF(dtype_rows); i++)

@@ -1,9 +1,8 @@
-/* tensor/dtype.c -- what is known of dtypes: names, sizes, classes; promotion; and the conversions
- * of 8-bit floats.
+/* tensor/dtype.c -- properties of dtypes: names, sizes, classes; promotion; and conversions of
+ * 8-bit floats.
  *
  * Promotion is PyTorch's lattice written as rules (class first, then width, with its few
- * exceptions) instead of a table of all pairs, which nobody could read.  Cost: a few comparisons.
- * */
+ * exceptions) instead of an unreadable table of all pairs.  Cost: a few comparisons. */
 #include "tensor/dtype.h"
 
 #include <math.h>
@@ -14,36 +13,28 @@ typedef struct dtype_info {
   const char *name, *aten;
   uint8_t bytes;
   uint8_t cls; /* dtype_class */
+  bool is_unsigned;
 } dtype_info;
 
-/* A power of two, so that a number that is no dtype (DTYPE_NONE, say) finds an empty row. */
+/* A power of two, so that a number that is not a dtype (DTYPE_NONE, say) finds an empty row. */
 #define N_ROWS 32
 static const dtype_info info[N_ROWS] = {
-  [RUSH_UINT8] = {"uint8", "Byte", 1, DTYPE_INT},
-  [RUSH_INT8] = {"int8", "Char", 1, DTYPE_INT},
-  [RUSH_INT16] = {"int16", "Short", 2, DTYPE_INT},
-  [RUSH_INT32] = {"int32", "Int", 4, DTYPE_INT},
-  [RUSH_INT64] = {"int64", "Long", 8, DTYPE_INT},
-  [RUSH_FLOAT16] = {"float16", "Half", 2, DTYPE_FLOAT},
-  [RUSH_FLOAT32] = {"float32", "Float", 4, DTYPE_FLOAT},
-  [RUSH_FLOAT64] = {"float64", "Double", 8, DTYPE_FLOAT},
-  [RUSH_COMPLEX32] = {"complex32", "ComplexHalf", 4, DTYPE_COMPLEX},
-  [RUSH_COMPLEX64] = {"complex64", "ComplexFloat", 8, DTYPE_COMPLEX},
-  [RUSH_COMPLEX128] = {"complex128", "ComplexDouble", 16, DTYPE_COMPLEX},
-  [RUSH_BOOL] = {"bool", "Bool", 1, DTYPE_BOOL},
-  [RUSH_QINT8] = {"qint8", "QInt8", 1, DTYPE_QUANT},
-  [RUSH_QUINT8] = {"quint8", "QUInt8", 1, DTYPE_QUANT},
-  [RUSH_QINT32] = {"qint32", "QInt32", 4, DTYPE_QUANT},
-  [RUSH_BFLOAT16] = {"bfloat16", "BFloat16", 2, DTYPE_FLOAT},
-  [RUSH_QUINT4X2] = {"quint4x2", "QUInt4x2", 1, DTYPE_QUANT},
-  [RUSH_FLOAT8_E5M2] = {"float8_e5m2", "Float8_e5m2", 1, DTYPE_FLOAT},
-  [RUSH_FLOAT8_E4M3FN] = {"float8_e4m3fn", "Float8_e4m3fn", 1, DTYPE_FLOAT},
-  [RUSH_FLOAT8_E5M2FNUZ] = {"float8_e5m2fnuz", "Float8_e5m2fnuz", 1, DTYPE_FLOAT},
-  [RUSH_FLOAT8_E4M3FNUZ] = {"float8_e4m3fnuz", "Float8_e4m3fnuz", 1, DTYPE_FLOAT},
-  [RUSH_UINT16] = {"uint16", "UInt16", 2, DTYPE_INT},
-  [RUSH_UINT32] = {"uint32", "UInt32", 4, DTYPE_INT},
-  [RUSH_UINT64] = {"uint64", "UInt64", 8, DTYPE_INT},
+#define DTYPE_UINT DTYPE_INT
+#define DTYPE(id, number, name, aten, c_name, bytes, class, ...) \
+  [RUSH_##id] = {name, aten, bytes, DTYPE_##class, IS_UNSIGNED_##class(id)},
+#define IS_UNSIGNED_INT(id) false
+#define IS_UNSIGNED_UINT(id) true
+#define IS_UNSIGNED_FLOAT(id) false
+#define IS_UNSIGNED_COMPLEX(id) false
+#define IS_UNSIGNED_BOOL(id) true
+#define IS_UNSIGNED_QUANT(id) (RUSH_##id == RUSH_QUINT8 || RUSH_##id == RUSH_QUINT4X2)
+#include "base/dtypes.def"
 };
+
+#define DTYPE(id, number, name, ...)                                                \
+  _Static_assert((int)RUSH_##id == (number) && (number) < N_DTYPES && N_DTYPES <= N_ROWS, \
+                 "the number of " name " in rushlight.h and in dtypes.def");
+#include "base/dtypes.def"
 
 /* -- Facts ------------------------------------------------------------------------------------- */
 
@@ -57,6 +48,11 @@ const char *rush_dtype_name(rush_dtype dtype)
 size_t rush_dtype_bytes(rush_dtype dtype)
 {
   return dtype_is_valid((int)dtype) ? info[dtype].bytes : 0;
+}
+
+const char *rush_dtype_scalar_type(rush_dtype dtype)
+{
+  return dtype_is_valid((int)dtype) ? info[dtype].aten : NULL;
 }
 
 dtype_class dtype_class_of(int dtype) { return (dtype_class)info[dtype & (N_ROWS - 1)].cls; }
@@ -127,7 +123,7 @@ int dtype_to_real(int dtype)
 /* -- Promotion --------------------------------------------------------------------------------- */
 
 static bool is_barebones_unsigned(int d) { return d >= RUSH_UINT16 && d <= RUSH_UINT64; }
-/* Both bool or one of the five old integers. */
+/* Promote two dtypes that are both bool or one of the five old integers. */
 static int promote_ints(int a, int b)
 {
   if (a == RUSH_BOOL)
@@ -208,7 +204,8 @@ void promote_add_scalar(promote_state *p, dtype_class cls)
   p->scalar = p->scalar == DTYPE_NONE ? d : dtype_promote(p->scalar, d);
 }
 
-/* A lower category counts only when it is of a higher class (bool < int < float < complex). */
+/* Combine two categories: the lower one counts only if its class is higher (bool < int < float <
+ * complex). */
 static int combine_categories(int higher, int lower)
 {
   if (higher == DTYPE_NONE)

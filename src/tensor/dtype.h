@@ -1,6 +1,6 @@
-/* tensor/dtype.h -- facts about dtypes, and PyTorch's promotion.
+/* tensor/dtype.h -- properties of dtypes, and PyTorch's promotion.
  *
- * Numbers are PyTorch's ScalarType (rushlight.h). */
+ * The numbers are PyTorch's ScalarType (rushlight.h). */
 #ifndef RUSH_TENSOR_DTYPE_H
 #define RUSH_TENSOR_DTYPE_H
 
@@ -15,13 +15,13 @@ typedef enum dtype_class {
 } dtype_class;
 
 #define DTYPE_NONE (-1) /* "dtype not given", in int fields */
-#define N_DTYPES 30
+#define N_DTYPES RUSH_N_DTYPES
 
 dtype_class dtype_class_of(int dtype);
 bool dtype_is_valid(int64_t dtype);
 static inline size_t dtype_bytes(int dtype) { return rush_dtype_bytes((rush_dtype)dtype); }
 static inline const char *dtype_name(int dtype) { return rush_dtype_name((rush_dtype)dtype); }
-/* "Float", "Long", "BFloat16": how error messages and storages name them. */
+/* Return the name in error messages and storages: "Float", "Long", "BFloat16". */
 const char *dtype_aten_name(int dtype);
 /* "float", "c10::Half": the C++ type, as some of PyTorch's messages name a dtype. */
 const char *dtype_c_name(int dtype);
@@ -36,17 +36,18 @@ static inline bool dtype_is_integral(int d) /* without bool */
 {
   return dtype_class_of(d) == DTYPE_INT;
 }
-/* torch.promote_types; DTYPE_NONE when PyTorch has no answer (float8 with others). */
+/* Promote as torch.promote_types; DTYPE_NONE if PyTorch has no common dtype (float8 with
+ * others). */
 int dtype_promote(int a, int b);
-/* torch.can_cast. */
+/* True if torch.can_cast is. */
 bool dtype_can_cast(int from, int to);
-/* float32 -> complex64 and back; half -> complex32. */
+/* Convert float32 -> complex64, half -> complex32 ..., and back. */
 int dtype_to_complex(int dtype);
 int dtype_to_real(int dtype);
 
 /* The three categories of torch.result_type: dimensioned tensors, 0-dim tensors, Python numbers. */
 typedef struct promote_state {
-  int dim, zero, scalar; /* DTYPE_NONE while none was seen */
+  int dim, zero, scalar; /* DTYPE_NONE while there is none */
   bool failed;           /* two had no common dtype */
 } promote_state;
 #define PROMOTE_INIT {DTYPE_NONE, DTYPE_NONE, DTYPE_NONE, false}
@@ -54,7 +55,7 @@ void promote_add(promote_state *p, int dtype, int ndim);
 void promote_add_scalar(promote_state *p, dtype_class cls);
 int promote_result(const promote_state *p); /* DTYPE_NONE when undefined */
 
-/* 16-bit floats, rounding to nearest even; NaN stays NaN. */
+/* Convert 16-bit floats, rounding to nearest even; NaN remains NaN. */
 float half_to_float(uint16_t h);
 uint16_t half_from_float(float f);
 static inline float bf16_to_float(uint16_t h)

@@ -1,9 +1,8 @@
-/* tensor/generator.c -- mt19937 as PyTorch has it, and turns among threads that draw from one
- * generator.
+/* tensor/generator.c -- mt19937 as in PyTorch, and turns of threads that draw from one generator.
  *
- * Numbers are drawn 624 at a time (Matsumoto and Nishimura, 1998).  A long fill gives other threads
- * a turn between its blocks (turn_pass), so that a thread which wants one number does not wait for
- * a million; a lock around the whole fill was rejected for that. */
+ * Numbers are generated 624 at a time (Matsumoto and Nishimura, 1998).  A long fill lets other
+ * threads draw between its blocks (turn_pass), so that a thread which needs one number does not
+ * wait for a million; a lock around the whole fill was rejected for that reason. */
 #include "tensor/generator.h"
 
 /* PyTorch's default_rng_seed_val. */
@@ -193,7 +192,7 @@ rush_status turn_end(turn *t)
   return t->st;
 }
 
-/* Alone: no fill is under way. */
+/* Lock the generator exclusively, when no fill is in progress. */
 static rush_status take_alone(call_ctx *cx, generator *g, lock_hold *fills, lock_hold *block)
 {
   TRY(lock_take(cx, &g->fills, LOCK_EXCLUSIVE, fills));
@@ -240,7 +239,7 @@ uint64_t generator_random64(generator *g)
 
 /* -- State as torch.get_rng_state gives it ----------------------------------------------------- */
 
-/* CPUGeneratorImplState of PyTorch: the old struct, then the cached float normal. */
+/* PyTorch's CPUGeneratorImplState: the old struct, then the cached float normal. */
 typedef struct generator_state {
   uint64_t seed;
   int32_t left, seeded;

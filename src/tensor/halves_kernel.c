@@ -1,4 +1,5 @@
-/* Loops over 16-bit floats, compiled once per instruction set (base/isa.h). */
+/* tensor/halves_kernel.c -- loops over 16-bit floats, compiled once per instruction set
+ * (base/isa.h). */
 #include "base/half.h"
 #include "tensor/tensor_int.h"
 

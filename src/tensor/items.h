@@ -1,5 +1,4 @@
-/* tensor/items.h -- loops that move elements without looking into them, one for each size of item.
- * */
+/* tensor/items.h -- loops that move elements of any type, one for each element size. */
 #ifndef RUSH_TENSOR_ITEMS_H
 #define RUSH_TENSOR_ITEMS_H
 
@@ -9,7 +8,7 @@ typedef struct bytes16 {
   uint64_t a, b;
 } bytes16;
 
-/* LOOP(type) for the unsigned type of `item` bytes. */
+/* Expand LOOP(type) for the unsigned type of `item` bytes. */
 #define BY_ITEM(item, LOOP) \
   switch (item) {           \
   case 1:                   \

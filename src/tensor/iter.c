@@ -1,9 +1,10 @@
-/* tensor/iter.c -- walking strided tensors together (iter.h): broadcasting, dropping, sorting and
- * merging dimensions.
+/* tensor/iter.c -- iterating over strided tensors together (iter.h): broadcasting, dropping,
+ * sorting and merging dimensions.
  *
- * Dimensions of size 1 go, the rest are sorted by the first operand's strides, neighbours that all
- * operands walk alike become one.  Most calls end with one dimension, and the loop is called once.
- * Larger walks are cut into ranges for the threads. */
+ * Dimensions of size 1 are removed, the rest are sorted by the first operand's strides, and
+ * neighbours are merged if they are contiguous for all operands.  Most iterations end with one
+ * dimension, and the loop is called once. Large iterations are split into ranges for the
+ * threads. */
 #include "tensor/iter.h"
 
 #include "base/threads.h"
@@ -13,7 +14,8 @@ bool sizes_broadcast(int na, const int64_t *a, int nb, const int64_t *b, int *n_
   int n = na > nb ? na : nb;
   if (n > TENSOR_MAX_DIMS)
     return false;
-  /* From the last dimension on, so that out may be a when a is the longer one; else b is copied. */
+  /* Runs from the last dimension on, so that out may be a if a is the longer one; else b is
+   * copied. */
   int64_t tmp[TENSOR_MAX_DIMS];
   for (int i = 1; i <= n; i++) {
     int64_t x = i <= na ? a[na - i] : 1, y = i <= nb ? b[nb - i] : 1;
@@ -60,7 +62,7 @@ void iter_add(tensor_iter *it, const rush_tensor *t)
     strides[0] = item;
 }
 
-/* Should dimension b be inside of a?  > 0: yes, < 0: no, 0: no operand can tell. */
+/* Compare: > 0: dimension b should be inside a; < 0: outside; 0: no operand decides. */
 static int compare_dims(const tensor_iter *it, int a, int b)
 {
   for (int op = 0; op < it->n_ops; op++) {
@@ -186,8 +188,8 @@ typedef struct run_arg {
   void *arg;
 } run_arg;
 
-/* Elements [begin, end) in iteration order: find the coordinates once, then count like an odometer.
- * */
+/* Run elements [begin, end) in iteration order: compute the coordinates once, then count like an
+ * odometer. */
 static void run_range(void *p, int64_t begin, int64_t end)
 {
   const run_arg *r = p;

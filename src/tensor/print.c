@@ -1,5 +1,7 @@
-/* Two texts of a tensor: libtorch's stream output and Python's repr.  Both work on a contiguous
- * copy in the widest type of its class. */
+/* tensor/print.c -- two texts of a tensor: libtorch's stream output and Python's repr.
+ *
+ * Both print a contiguous copy in the widest type of its class (int64, float64, complex128), so
+ * that one formatter serves all dtypes. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,8 +12,8 @@
 
 static double real_of(rush_value v) { return v.tag == RUSH_TAG_FLOAT ? v.as.d : (double)v.as.i; }
 
-/* t's elements as float64, int64 (uint64 keeps its bits), bool or complex128; quantized ones as
- * float64. */
+/* Convert t's elements to float64, int64 (uint64 keeps its bits), bool or complex128; quantized
+ * ones to float64. */
 static rush_status widest(call_ctx *cx, const rush_tensor *t, int dtype, rush_tensor **out)
 {
   if (dtype_class_of(t->dtype) != DTYPE_QUANT) {
@@ -37,14 +39,15 @@ static rush_status widest(call_ctx *cx, const rush_tensor *t, int dtype, rush_te
 
 /* -- libtorch's operator<< --------------------------------------------------------------------- */
 
-/* How the elements of one matrix or vector are shown. */
+/* The format of the elements of one matrix or vector. */
 typedef struct aten_format {
   const char *spec; /* printf's, with a width */
   int width;
   double scale;
 } aten_format;
 
-/* Shortest digits that read back, as C++'s formatting of a double: Python's without ".0". */
+/* Append the shortest digits that parse to d, like C++'s formatting of a double: Python's without
+ * ".0". */
 static void put_shortest(text_buf *out, double d)
 {
   char buf[FLOAT_REPR_BYTES];
@@ -54,8 +57,8 @@ static void put_shortest(text_buf *out, double d)
   text_add(out, buf, n);
 }
 
-/* Decimal exponents of the smallest and largest finite value, plus one.  PyTorch compares the
- * signed value with the largest magnitude, and so do we. */
+/* Compute the decimal exponents of the smallest and largest finite value, plus one.  Like PyTorch,
+ * this compares the signed value with the largest magnitude. */
 static void exponents(const double *p, int64_t n, double *lo, double *hi)
 {
   int64_t i = 0;
@@ -97,7 +100,7 @@ static aten_format choose_format(const double *p, int64_t n)
 static void put_element(text_buf *out, const aten_format *f, double v)
 {
   char buf[NUMBER_BYTES];
-  /* printf's "nan" of a NaN with the sign bit is "-nan", as in C++'s streams. */
+  /* printf prints "-nan" for a NaN with the sign bit, as C++'s streams do. */
   int n = snprintf(buf, sizeof buf, f->spec, f->width, v / f->scale);
   text_add(out, buf, n > 0 ? (size_t)n : 0);
 }
@@ -135,7 +138,7 @@ static void put_matrix(text_buf *out, const double *p, int64_t rows, int64_t col
   }
 }
 
-/* Matrices of a tensor of 3 and more dimensions; the first dimension counts fastest. */
+/* Print the matrices of a tensor of 3 and more dimensions; the first dimension varies fastest. */
 static void put_matrices(text_buf *out, const rush_tensor *t)
 {
   int n = t->n_dims - 2;
@@ -194,8 +197,8 @@ static rush_status put_quantizer(call_ctx *cx, text_buf *out, const quantizer *q
   return RUSH_OK;
 }
 
-/* Compressed rows as well: libtorch cannot print them, and their indices are shown as Python shows
- * them. */
+/* Print a sparse tensor.  libtorch cannot print compressed rows; their indices are printed as in
+ * Python. */
 static rush_status put_sparse(call_ctx *cx, text_buf *out, const rush_tensor *t)
 {
   const sparse_parts *p = tensor_sparse(t);
@@ -244,7 +247,7 @@ rush_status tensor_print_aten(call_ctx *cx, text_buf *out, const rush_tensor *t)
 #define EDGE_ITEMS 3
 #define THRESHOLD 1000
 
-/* torch._tensor_str._Formatter. */
+/* The counterpart of torch._tensor_str._Formatter. */
 typedef struct py_format {
   dtype_class cls;
   bool is_unsigned; /* uint64 */
@@ -259,7 +262,8 @@ typedef struct py_printer {
   text_buf *out;
 } py_printer;
 
-/* Doubles an element, and the part (0 real, 1 imaginary) of one. */
+/* Return a real number, or the part (0 real, 1 imaginary) of a complex one; elements are stored as
+ * doubles. */
 static double float_at(const rush_tensor *t, int64_t i, int part)
 {
   const double *p = t->data;
@@ -284,7 +288,7 @@ static int format_value(const py_format *f, const rush_tensor *t, int64_t i, int
                  : snprintf(buf, NUMBER_BYTES, "%.4f", v);
 }
 
-/* Calls fn for every element that is shown. */
+/* Call fn for every element that is printed. */
 static void each_shown(const py_printer *p, int dim, int64_t at, void (*fn)(void *, int64_t),
                        void *arg)
 {
@@ -456,7 +460,7 @@ static void put_size(text_buf *s, const rush_tensor *t)
 
 enum { TENSOR_INDENT = sizeof "tensor(" - 1 };
 
-/* A part of a sparse tensor, "indices=tensor([0, 1])", as torch indents it. */
+/* Append a part of a sparse tensor, "indices=tensor([0, 1])", indented as in torch. */
 static rush_status put_py_part(call_ctx *cx, text_buf *out, const char *name, const rush_tensor *t)
 {
   text_printf(out, "%s=tensor(", name);
@@ -483,8 +487,8 @@ static rush_status put_py_parts(call_ctx *cx, text_buf *out, const sparse_parts 
   return put_py_part(cx, out, "values", p->values);
 }
 
-/* ", suffix", on a new line when this one gets too long.  *line_len: what torch counts, which is
- * two more than the line has. */
+/* Append ", suffix", on a new line if this one gets too long.  *line_len is torch's count, which is
+ * two more than the length of the line. */
 static void add_suffix(text_buf *out, size_t *line_len, const char *text, size_t len)
 {
   if (*line_len + len + 2 > LINE_WIDTH) {
@@ -581,7 +585,7 @@ rush_status tensor_print_python(call_ctx *cx, text_buf *out, const rush_tensor *
   size_t line = out->len;
   while (line > start && out->data[line - 1] != '\n')
     line--;
-  /* torch: len - rfind("\n") + 1, where rfind is -1 when there is no line end. */
+  /* torch computes len - rfind("\n") + 1, and rfind is -1 if there is no line end. */
   size_t line_len = out->len - line + 2;
   text_buf s;
   text_init(&s, cx->ctx);

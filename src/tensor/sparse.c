@@ -128,7 +128,7 @@ static int64_t index_at(const rush_tensor *t, int64_t i)
   return t->dtype == RUSH_INT32 ? ((const int32_t *)t->data)[i] : ((const int64_t *)t->data)[i];
 }
 
-/* Refuse one matrix of compressed rows: crow's part from `at` on, columns from `first` on. */
+/* Check one matrix of compressed rows: crow from `at` on, columns from `first` on. */
 static rush_status check_rows(call_ctx *cx, const sparse_parts *p, int64_t at, int64_t n_rows,
                               int64_t first, int64_t nnz, int64_t n_columns)
 {
@@ -176,8 +176,8 @@ void sparse_parts_free(context *c, sparse_parts *p)
   mem_free(c, p, sizeof *p);
 }
 
-/* The values under a header that nobody else resizes, and that no gradient is recorded for: the
- * sparse tensor's own are. */
+/* Copy the header of values, so that it cannot be resized elsewhere and records no gradient: the
+ * sparse tensor's gradient is recorded. */
 static rush_status own_header(call_ctx *cx, const rush_tensor *values, rush_tensor **out)
 {
   TRY(tensor_alias(cx, values, out));
@@ -186,7 +186,7 @@ static rush_status own_header(call_ctx *cx, const rush_tensor *values, rush_tens
   return RUSH_OK;
 }
 
-/* A header of t's extra with a copy of p, whose parts are retained. */
+/* Give t an extra with a copy of p, whose parts are retained. */
 static rush_status attach(call_ctx *cx, rush_tensor *t, const sparse_parts *p)
 {
   context *c = t->h.ctx;
@@ -209,7 +209,7 @@ static rush_status attach(call_ctx *cx, rush_tensor *t, const sparse_parts *p)
   return RUSH_OK;
 }
 
-/* The zero that the header shows, expanded. */
+/* Make the header of a sparse tensor: an expanded zero. */
 static rush_status new_header(call_ctx *cx, storage *st, int dtype, int n_dims,
                               const int64_t *sizes, rush_tensor **out)
 {
@@ -245,7 +245,7 @@ rush_status sparse_new(call_ctx *cx, const sparse_parts *p, int n_dims, const in
   return s;
 }
 
-/* A contiguous copy of indices that nobody else holds, and nobody may write to. */
+/* Make a contiguous, read-only copy of indices. */
 static rush_status own_indices(call_ctx *cx, const rush_tensor *t, int dtype, rush_tensor **out)
 {
   rush_tensor *own;

@@ -2,9 +2,9 @@
  * come from.
  *
  * A header is allocated and freed with every small operator, so free blocks are kept per thread,
- * without a lock, up to MAX_CACHED_BLOCKS; they are linked so that the end of a context finds those
- * of all threads.  Under sanitizers nothing is kept.  A fork forgets the lists of threads that the
- * child does not have. */
+ * without a lock, up to MAX_CACHED_BLOCKS; the lists are linked so that the end of a context frees
+ * those of all threads.  Under sanitizers no blocks are kept.  After a fork the lists of threads
+ * that the child does not have are dropped. */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -33,7 +33,7 @@ typedef struct free_block {
 } free_block;
 
 /* One thread's free blocks, all of one context.  Linked into a list, so that the end of the context
- * finds them; links, and a change of context, are under caches_lock. */
+ * finds them; the links and a change of context are protected by caches_lock. */
 typedef struct block_cache {
   context *ctx; /* NULL: empty and not in the list */
   free_block *first;
@@ -48,7 +48,7 @@ static pthread_key_t thread_end_key;
 static pthread_once_t thread_end_once = PTHREAD_ONCE_INIT;
 static _Thread_local block_cache mine __attribute__((tls_model("initial-exec")));
 
-/* Under caches_lock. */
+/* Remove b from the list, under caches_lock. */
 static void detach(block_cache *b)
 {
   while (b->first) {
@@ -83,8 +83,8 @@ static size_t cached_bytes(context *c)
   return n;
 }
 
-/* Around a fork: the list is whole in the child, which then has the forking thread's cache alone.
- * Blocks of the others are lost with their threads. */
+/* Around a fork: the list is consistent in the child, which then keeps only the forking thread's
+ * cache. The blocks of other threads are lost with them. */
 static void before_fork(void) { mutex_lock(&caches_lock); }
 static void in_parent(void) { mutex_unlock(&caches_lock); }
 static void in_child(void)
@@ -100,7 +100,7 @@ static void begin_caches(void)
   pthread_atfork(before_fork, in_parent, in_child);
 }
 
-/* The context ends: no thread may keep its blocks. */
+/* Free all threads' blocks at the end of the context. */
 static void context_ends(context *c, void *ops)
 {
   (void)ops;
@@ -113,8 +113,8 @@ static void context_ends(context *c, void *ops)
   mutex_unlock(&caches_lock);
 }
 
-/* Let this thread's cache serve `c`; also the place that tells the value layer of tensors, since no
- * tensor is made without coming by here. */
+/* Make this thread's cache serve `c`.  Also registers the value operations of tensors, since no
+ * tensor is made before this is called. */
 static void attach(context *c)
 {
   pthread_once(&thread_end_once, begin_caches);
@@ -221,7 +221,7 @@ static void unmap_meta(void *storage_of, void *data)
   (void)munmap(data, ((const storage *)storage_of)->n_bytes);
 }
 
-/* Pages that nobody touches: any reader is safe, whatever way it came. */
+/* The pages are never touched: reading them is safe in any way. */
 rush_status storage_new_meta(call_ctx *cx, size_t n_bytes, storage **out)
 {
   storage *st;

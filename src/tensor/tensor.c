@@ -1,8 +1,8 @@
-/* tensor/tensor.c -- tensor headers: made, viewed, copied, compared, given other sizes.
+/* tensor/tensor.c -- tensor headers: creation, views, copies, comparison, resizing.
  *
- * A header and its sizes, strides and small data are one block (tensor_int.h).  Flags that say how
- * the memory lies (contiguous, channels last) are computed when a header is made, since kernels ask
- * for them at every call. */
+ * A header and its sizes, strides and small data are one block (tensor_int.h).  Flags for the
+ * memory layout (contiguous, channels last) are computed when a header is made, since kernels read
+ * them in every call. */
 #include "tensor/tensor_int.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ bool sizes_numel(int n_dims, const int64_t *sizes, int64_t *out)
     if (sizes[i] < 0)
       return false;
     empty |= sizes[i] == 0;
-    /* An overflow does not matter when another size is 0, but strides must not overflow either. */
+    /* An overflow is allowed if another size is 0, but strides must not overflow either. */
     overflow |= __builtin_mul_overflow(n, i64_max(sizes[i], 1), &n);
   }
   if (overflow)
@@ -127,7 +127,7 @@ bool tensor_same_geometry(const rush_tensor *a, const rush_tensor *b)
          memcmp(a->strides, b->strides, bytes) == 0;
 }
 
-/* First and one-past-last byte that elements reach.  Strides are never negative. */
+/* Compute the first and one-past-last byte of the elements.  Strides are never negative. */
 static void byte_range(const rush_tensor *t, const char **lo, const char **hi)
 {
   int64_t last = 0, low = 0;
@@ -182,8 +182,8 @@ const char *sizes_print(sizes_text *buf, int n, const int64_t *sizes)
   return buf->s;
 }
 
-/* Strides for sizes in the order that t's strides suggest: TensorIterator's order, which leaves
- * ambiguous (0) strides where they are. */
+/* Compute strides for sizes in the order of t's strides: TensorIterator's order, which keeps the
+ * position of ambiguous (0) strides. */
 static void strides_like(const rush_tensor *t, int64_t *out)
 {
   int perm[TENSOR_MAX_DIMS], n = t->n_dims;
@@ -213,7 +213,7 @@ static void strides_like(const rush_tensor *t, int64_t *out)
 
 /* -- Making ------------------------------------------------------------------------------------ */
 
-/* A header without storage; sizes and strides are to be filled in. */
+/* Make a header without storage; the caller sets sizes and strides. */
 static rush_tensor *make_header(context *c, int dtype, int n_dims)
 {
   rush_tensor *t = block_alloc(c);
@@ -277,8 +277,8 @@ void tensor_destroy(rush_tensor *t)
   block_free(t->h.ctx, t);
 }
 
-/* Inv. 5 for new tensors: the largest stride in bytes times its size, where sizes of 0 count as 1.
- * */
+/* Check inv. 5 for new tensors: the largest stride in bytes times its size, where sizes of 0 count
+ * as 1. */
 static inline bool bytes_fit(int n_dims, const int64_t *sizes, int64_t bytes)
 {
   for (int i = 0; i < n_dims; i++)
@@ -314,8 +314,8 @@ static rush_status check_new(call_ctx *cx, int dtype, int n_dims, const int64_t 
   return RUSH_OK;
 }
 
-/* True if t may lie where the caller's buffer does: it has its dtype and sizes, so its bytes too,
- * in whatever order. */
+/* True if t may use the caller's buffer: it has its dtype and sizes, and therefore its number of
+ * bytes. */
 static bool is_for(const rush_tensor *buffer, const rush_tensor *t)
 {
   return buffer->dtype == t->dtype && buffer->n_dims == t->n_dims && t->n_elems > 0 &&
@@ -379,7 +379,7 @@ rush_status tensor_new_like(call_ctx *cx, const rush_tensor *t, int dtype, rush_
   return tensor_new_strided(cx, dtype, t->n_dims, t->sizes, strides, out);
 }
 
-/* Do all elements lie inside the storage?  Also computes n_elems. */
+/* Check that all elements are inside the storage; also computes n_elems. */
 static rush_status check_view(call_ctx *cx, const storage *st, int dtype, int n_dims,
                               const int64_t *sizes, const int64_t *strides, int64_t offset,
                               int64_t *n_elems)
@@ -399,7 +399,7 @@ static rush_status check_view(call_ctx *cx, const storage *st, int dtype, int n_
            __builtin_add_overflow(last, reach, &last) ||
            __builtin_mul_overflow(strides[i], item, &step);
   }
-  /* Without elements there is nothing to reach, and any offset will do. */
+  /* Without elements any offset is valid. */
   int64_t end = 0;
   bad |= __builtin_add_overflow(last, offset, &end) || __builtin_add_overflow(end, 1, &end) ||
          __builtin_mul_overflow(end, item, &end);
@@ -517,7 +517,7 @@ static rush_status clone_meta(call_ctx *cx, const rush_tensor *t, rush_tensor **
   return s;
 }
 
-/* Indices are shared: nobody writes to them. */
+/* Clone a sparse tensor; indices are shared, since they are never written to. */
 static rush_status clone_sparse(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
 {
   rush_tensor *values;
@@ -540,7 +540,7 @@ rush_status tensor_clone(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
 
 /* -- Changing ---------------------------------------------------------------------------------- */
 
-/* Give t room for n_dims sizes and strides; what they were is lost. */
+/* Give t room for n_dims sizes and strides; the old ones are lost. */
 static rush_status set_rank(call_ctx *cx, rush_tensor *t, int n_dims)
 {
   context *c = t->h.ctx;
@@ -569,8 +569,8 @@ static rush_status set_rank(call_ctx *cx, rush_tensor *t, int n_dims)
   return RUSH_OK;
 }
 
-/* A storage other tensors hold is not moved under them: t then gets a new one with the old content.
- * */
+/* Make room; a storage shared with other tensors is not moved: t gets a new one with the old
+ * content. */
 static rush_status make_room(call_ctx *cx, rush_tensor *t, size_t n_bytes)
 {
   if (n_bytes <= t->st->n_bytes)
@@ -588,7 +588,7 @@ static rush_status make_room(call_ctx *cx, rush_tensor *t, size_t n_bytes)
   return RUSH_OK;
 }
 
-/* Parameters of channels belong to their sizes. */
+/* Check that t is not quantized per channel, as those parameters depend on the sizes. */
 static rush_status check_uniform(call_ctx *cx, const rush_tensor *t)
 {
   const quantizer *q = tensor_quantizer(t);
@@ -647,7 +647,8 @@ rush_status tensor_set_like(call_ctx *cx, rush_tensor *t, const rush_tensor *oth
   if (
     old ==
     other
-      /* an in-place view counts as a write; a borrowed memory's version is its other tensors' */
+      /* an in-place view counts as a write; the version of borrowed memory belongs to its other
+       * tensors */
       ->st)
     (void)tensor_data_mut(t);
   t->st = storage_retain(other->st);
@@ -660,7 +661,7 @@ rush_status tensor_set_like(call_ctx *cx, rush_tensor *t, const rush_tensor *oth
   return RUSH_OK;
 }
 
-/* Whoever reads parameters relies on it. */
+/* True if the parameters fit t's channels; readers of the parameters rely on it. */
 static bool channels_fit(const rush_tensor *t, const quantizer *q)
 {
   const rush_tensor *s = q->scales, *z = q->zero_points;

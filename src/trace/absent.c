@@ -1,13 +1,12 @@
-/* trace/absent.c -- in the place of the recorder, in builds without the front end
- * (-Dfront_end=false): what it makes are methods and functions of a host's unit, and there are no
- * units. */
+/* trace/absent.c -- replaces the recorder in builds without the front end (-Dfront_end=false): it
+ * makes methods and functions of a host's unit, and there are no units. */
 #include "trace/recorder.h"
 #include "trace/sensor.h"
 
 #define WITHOUT \
   "tracing: this library was built without the front end of TorchScript (-Dfront_end=false)"
 
-/* The parameters are the recorder's; most are not looked at. */
+/* The parameters are the recorder's; most are unused. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 _Noreturn static void refuse_trace(session *s)

@@ -1,12 +1,12 @@
-/* trace/finish.c -- a finished trace is cut into functions (recorder.h).
+/* trace/finish.c -- cuts a finished trace into functions (recorder.h).
  *
- * Steps, each a walk over the flat graph or the frames: dead code goes; nodes become items of their
- * frames; uses across frames become arguments and results of the calls between (lambda lifting);
- * uses of attributes become loads from `self` in the frame whose module has them; each frame is
- * copied into a graph of its own, callees first.  Numbers and names follow PyTorch's
+ * Steps, each a walk over the flat graph or the frames: dead code is removed; nodes become items of
+ * their frames; uses across frames become arguments and results of the calls between (lambda
+ * lifting); uses of attributes become loads from `self` in the frame whose module has them; each
+ * frame is copied into a graph of its own, callees first.  Numbers and names follow PyTorch's
  * fixup_trace_scopes.cpp, where blocks are copied to graphs: a copied value keeps its name and
- * takes its place's number, and the results of calls are made afterwards and take the numbers
- * behind. */
+ * takes its position's number, and the results of calls are made afterwards and take the numbers
+ * after that. */
 #include "base/grow.h"
 #include "ir/facts.h"
 #include "passes/passes.h"
@@ -23,7 +23,8 @@ typedef struct values { /* an ordered set */
   uint32_t n, cap;
 } values;
 
-/* Read `attribute` of `owner`; both stand in the flat graph for values of the frame's function. */
+/* A read of `attribute` of `owner`; both represent values of the frame's function in the flat
+ * graph. */
 typedef struct load {
   ir_value *holder, *owner;
   const char *name;
@@ -47,7 +48,7 @@ typedef struct finisher {
   scope *scopes; /* by frame */
   table seen;    /* (kind, frame, value): members of sets, holders of attributes */
   table n_calls; /* by path: a row of one */
-  /* Of the function that is being made: */
+  /* The function that is being made: */
   traced_function *f;
   ir_graph *g;
   ir_value **now;    /* by flat id: its value here; valid where `stamp` says so */
@@ -116,7 +117,7 @@ static bool is_attribute(const finisher *w, const ir_node *n)
   return n->kind == IR_GET_ATTR && info(w, n->outputs[0])->attribute;
 }
 
-/* Frames without nodes are gone, but for tasks. */
+/* Collect items; frames without nodes are dropped, except tasks. */
 static void collect_items(finisher *w)
 {
   ir_block *b = w->r->g->block;
@@ -147,7 +148,7 @@ static bool is_inside(const finisher *w, uint32_t frame, uint32_t outer)
   return frame == outer;
 }
 
-/* True if the attribute is the frame's module, or in it. */
+/* True if the attribute is the frame's module, or inside it. */
 static bool owns(const finisher *w, uint32_t f, const attribute *a)
 {
   const frame *fr = &w->r->frames[f];
@@ -158,7 +159,7 @@ static bool owns(const finisher *w, uint32_t f, const attribute *a)
          (n == 0 || (strncmp(a->path, path, n) == 0 && (a->path[n] == '.' || !a->path[n])));
 }
 
-/* Frame `user` uses v: it becomes an argument and a result of the calls between. */
+/* Make v, which frame `user` uses, an argument and a result of the calls between. */
 static void share(finisher *w, ir_value *v, uint32_t user)
 {
   const attribute *a = info(w, v)->attribute;
@@ -202,7 +203,7 @@ static void connect(finisher *w, uint32_t f)
 
 /* -- Names and attributes ---------------------------------------------------------------------- */
 
-/* A value that only stands for one of a function. */
+/* Make a placeholder for a value of a function. */
 static ir_value *stand_in(finisher *w, const type *t)
 {
   ir_value *v = ir_node_add_output(
@@ -213,7 +214,7 @@ static ir_value *stand_in(finisher *w, const type *t)
   return v;
 }
 
-/* forward, forward1 ... of each module; fork, fork1 ... */
+/* Return the name of a call: forward, forward1 ... of each module; fork, fork1 ... */
 static const char *call_name(finisher *w, const frame *f)
 {
   str key = str_of(f->is_task ? "" : f->module->path);
@@ -246,7 +247,7 @@ static void name_calls(finisher *w, uint32_t f)
   session_leave(w->s);
 }
 
-/* "fc", or "_0_x" for "0-x". */
+/* Return the name of a value: "fc", or "_0_x" for "0-x". */
 static const char *value_name(session *s, const char *name)
 {
   if (recorder_is_plain_name(name))
@@ -264,7 +265,7 @@ static const char *value_name(session *s, const char *name)
   return made;
 }
 
-/* Add loads of the attribute and of all on the way; what is used last stands first. */
+/* Add loads of the attribute and of its owners; owners come first. */
 static void load_attribute(finisher *w, uint32_t f, attribute *a)
 {
   scope *sc = &w->scopes[f];
@@ -354,10 +355,10 @@ static bool is_taken(const finisher *w, uint32_t number)
   return number < w->cap_taken && w->is_taken[number];
 }
 
-/* The number of what only comes to be when calls are made. */
+/* Number a value that only exists once calls are made. */
 static void take_last(finisher *w, ir_value *v) { v->id = w->last++; }
 
-/* Give the value of this function its name or number, as copying the flat one gives it. */
+/* Give this function's value the name or number that copying the flat one would. */
 static void define(finisher *w, const ir_value *flat, bool is_named)
 {
   ir_value *v = w->now[flat->id];
@@ -379,7 +380,8 @@ static void define(finisher *w, const ir_value *flat, bool is_named)
   v->id = number;
 }
 
-/* In PyTorch what is given to a method gets its number behind the node that uses it first. */
+/* Define an input; in PyTorch a method's argument gets its number after the node that uses it
+ * first. */
 static void define_input(finisher *w, const ir_value *flat)
 {
   if (!w->is_left[flat->id])
@@ -469,7 +471,7 @@ static const type *plain(finisher *w, const type *t)
   return ir_type_unshaped(w->s, &w->r->p->types, t);
 }
 
-/* Without shapes: what calls and tuples of several results give. */
+/* Return a tuple type without facts about tensors: for calls with several results. */
 static const type *plain_tuple(finisher *w, const values *v)
 {
   const type **elems = session_array(w->s, const type *, v->n + 1);
@@ -527,7 +529,7 @@ static ir_value *result_of(finisher *w, const values *outputs)
 
 /* -- Functions --------------------------------------------------------------------------------- */
 
-/* "__module.a/__module.a.b" for "a.b". */
+/* Return "__module.a/__module.a.b" for "a.b". */
 static const char *scope_text(session *s, const char *path)
 {
   text_buf *t = session_text(s);
@@ -541,7 +543,7 @@ static const char *scope_text(session *s, const char *path)
   return t->len ? session_take_text(s, t) : NULL;
 }
 
-/* How many values there are before the results of calls. */
+/* Count the values before the results of calls. */
 static uint32_t count_values(const finisher *w, const values *inputs)
 {
   const scope *sc = &w->scopes[w->f->frame];
@@ -554,7 +556,7 @@ static uint32_t count_values(const finisher *w, const values *inputs)
   return n;
 }
 
-/* Numbers of named values show nowhere; they only must not meet those that do. */
+/* Number named values: their numbers are not printed and must not collide with printed ones. */
 static void number_named(ir_graph *g)
 {
   uint32_t next = g->next_id;
@@ -661,7 +663,7 @@ static void make_function(finisher *w, uint32_t f, const values *inputs, const v
 
 /* -- The whole --------------------------------------------------------------------------------- */
 
-/* PyTorch has made the values of all frames' modules, arguments and loads by now. */
+/* Count numbers: by now PyTorch has made the values of all frames' modules, arguments and loads. */
 static void count_numbers(finisher *w)
 {
   uint32_t n = 0;
@@ -762,7 +764,7 @@ function *trace_function_steal(session *s, program *p, const type *self, const c
   return f;
 }
 
-/* A name that no method of the class, or (of a task) no function of the program has. */
+/* Return a name that no method of the class, or (for a task) no function of the program has. */
 static const char *free_name(session *s, const recorder *r, const type *self, uint32_t n_tasks)
 {
   const char *name = "forward";

@@ -1,9 +1,9 @@
-/* trace/recorder.c -- the flat graph of a trace grows (recorder.h).
+/* trace/recorder.c -- builds the flat graph of a trace (recorder.h).
  *
- * Values are found by number in a row beside the graph, which also says in which frame each was
- * made; nodes have their frame in a row by origin, because passes use `scratch`.  Attributes are
- * chains of prim::GetAttr from the first input, made once each, before all other nodes: so dead
- * code elimination sees that writing to one is seen from outside. */
+ * Values are found by number in an array beside the graph, which also has the frame of each; nodes
+ * have their frame in an array by origin, because passes use `scratch`.  Attributes are chains of
+ * prim::GetAttr from the first input, made once each, before all other nodes: so dead code
+ * elimination knows that a write to one is visible outside. */
 #include "trace/recorder_int.h"
 
 #include <stdlib.h>
@@ -178,7 +178,7 @@ traced recorder_attribute(session *s, recorder *r, const char *path)
 
 /* -- Places ------------------------------------------------------------------------------------ */
 
-/* A source of the text "f.py(7): f\nmain.py(9): <module>\n", which is shown whole. */
+/* Return a source with the text "f.py(7): f\nmain.py(9): <module>\n", which is shown whole. */
 static const source *place_of(session *s, recorder *r, const char *where)
 {
   str text = str_of(where);
@@ -196,7 +196,7 @@ static const source *place_of(session *s, recorder *r, const char *where)
   return made;
 }
 
-/* Nodes that PyTorch's tracer makes on its own, for the language, have no place. */
+/* True if the node has a position: those that PyTorch's tracer adds for the language have none. */
 static bool has_place(const ir_node *n)
 {
   static const char *const without[] = {"aten::Int", "aten::Float", "aten::Bool",
@@ -221,7 +221,7 @@ static void set_place(session *s, recorder *r, ir_node *n, const char *where)
 
 /* -- Nodes ------------------------------------------------------------------------------------- */
 
-/* Link the node where `after` was given, or at the end; return its frame. */
+/* Link the node after the maker of `after`, or at the end; return its frame. */
 static uint32_t link(session *s, recorder *r, ir_node *n, traced after)
 {
   const ir_value *v = after ? recorder_value(s, r, after) : NULL;
@@ -255,13 +255,13 @@ traced recorder_constant(session *s, recorder *r, rush_value v, const type *t, c
   return recorder_enter(s, r, n->outputs[0], in);
 }
 
-/* The operator by which function f calls the host; f calls nothing else. */
+/* Return the operator by which function f calls the host; f calls nothing else. */
 static const op *host_op(session *s, const function *f)
 {
   const ir_block *b = f->graph ? f->graph->block : NULL;
 
   for (const ir_node *n = b ? ir_block_first(b) : NULL; n && n != b->ret; n = n->next)
-    if (n->kind == IR_OP && *ir_node_kind_name(n) == '^')
+    if (n->kind == IR_OP && n->op->schema->is_of_host)
       return n->op;
   session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "'%s' calls nothing of the host's",
                       f->qualified);
@@ -301,7 +301,7 @@ static const type *made(session *s, const type *t)
   return t;
 }
 
-/* The type that text shows of a value: of a constant tensor, what the tensor says. */
+/* Return the type that text shows for a value; for a constant tensor, with the tensor's facts. */
 static const type *shown_type(session *s, recorder *r, const ir_value *v)
 {
   rush_value constant;
@@ -313,7 +313,7 @@ static const type *shown_type(session *s, recorder *r, const ir_value *v)
   return ir_facts_type(s, &r->p->types, &f);
 }
 
-/* The type of output i, of a node whose inputs say it. */
+/* Return the type of output i of a node whose inputs determine it. */
 static const type *follows(session *s, recorder *r, const ir_node *n, uint32_t i)
 {
   type_store *ts = &r->p->types;

@@ -7,17 +7,17 @@
 #include "trace/recorder.h"
 
 typedef struct attribute attribute;
-struct attribute { /* something found in the traced module */
-  const char *path, *name; /* "a.b.w", "w"; of the module itself "" */
-  attribute *owner;        /* of "a.b"; NULL: this is the module itself */
+struct attribute { /* an object or tensor found in the traced module */
+  const char *path, *name; /* "a.b.w", "w"; "" for the module itself */
+  attribute *owner;        /* that of "a.b"; NULL: this is the module itself */
   ir_value *value;
 };
 
-typedef struct value_info { /* beside each value of the flat graph, by its id */
+typedef struct value_info { /* data about each value of the flat graph, by its id */
   ir_value *value;
-  uint32_t frame;       /* that its node is in; of inputs 0 */
-  uint32_t number;      /* PyTorch's number of it */
-  attribute *attribute; /* that it is, or NULL */
+  uint32_t frame;       /* frame of its node; 0 for inputs */
+  uint32_t number;      /* its number in PyTorch */
+  attribute *attribute; /* the attribute that it is, or NULL */
 } value_info;
 
 typedef struct frame { /* one call of a submodule, or a task; frame 0 is the traced function */
@@ -46,13 +46,13 @@ struct recorder {
   const type *self;
   ir_graph *g; /* its arena has everything here */
   value_info *values;
-  uint32_t *frame_of; /* a node's, by its origin */
+  uint32_t *frame_of; /* frame of each node, by its origin */
   frame *frames;
   uint32_t cap_values, cap_nodes, n_frames, cap_frames;
-  uint32_t open;      /* the frame that nodes go into */
+  uint32_t open;      /* the frame that receives nodes */
   uint32_t n_numbers; /* PyTorch's next number */
-  attribute *module;  /* NULL: a function is traced */
-  ir_node *last_attribute; /* attributes are read first of all: behind this node, or NULL */
+  attribute *module;  /* NULL: a function is being traced */
+  ir_node *last_attribute; /* attributes are read before all else: after this node, or NULL */
   table attributes;   /* by path */
   table places;       /* sources, by the text of their frames */
   traced_function *functions;
@@ -60,12 +60,12 @@ struct recorder {
   bool is_finished;
 };
 
-/* The value that a number stands for; leaves when it is none. */
+/* Return the value of a number; leaves the session if there is none. */
 ir_value *recorder_value(session *s, const recorder *r, traced v);
-/* Enter a value that was made in the flat graph; it takes PyTorch's next number. */
+/* Add a value made in the flat graph; it takes PyTorch's next number. */
 traced recorder_enter(session *s, recorder *r, ir_value *v, uint32_t frame);
 attribute *recorder_find_attribute(session *s, recorder *r, str path);
-/* May graph text have it as a value's name? */
+/* True if graph text can have it as a value's name. */
 bool recorder_is_plain_name(const char *name);
 
 #endif

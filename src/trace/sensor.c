@@ -2,9 +2,9 @@
  *
  * Each call becomes a node at once, in a session of its own; the first failure is kept and returned
  * at the end.  Objects are found by address in an open-addressed table and are held, so that an
- * address cannot be used again.  What a call gave, and what is in it, has values before it can
- * change; dead code elimination removes those that nobody took.  Cost: O(values), which are all
- * held in memory meanwhile. */
+ * address cannot be used again.  The result of a call and its elements get values before they can
+ * change; dead code elimination removes unused ones.  Cost: O(values), which are all held in memory
+ * meanwhile. */
 #include "trace/sensor.h"
 
 #include "ops/call/profile.h"
@@ -33,7 +33,7 @@ struct trace {
   uint32_t n_slots, n_taken;
 };
 
-/* Room for one more in a row of the trace's. */
+/* Make room for one more in an array of the trace. */
 static void *room(session *s, trace *t, void *row, uint32_t n, uint32_t *cap, size_t item_bytes)
 {
   if (n < *cap)
@@ -89,7 +89,7 @@ static void grow_slots(session *s, trace *t)
   mem_free(t->ctx, old, n_old * sizeof *old);
 }
 
-/* The object is the value `is` from now on. */
+/* Make `is` the object's value from now on. */
 static void name_object(session *s, trace *t, rush_value v, traced is)
 {
   if (!has_identity(v))
@@ -125,7 +125,7 @@ static traced add_node(session *s, trace *t, const char *kind, const traced *in,
   return made;
 }
 
-/* Item i of a container; false behind the last. */
+/* Get item i of a container; returns false after the last. */
 static bool element_at(rush_value v, size_t i, rush_value *out)
 {
   if (v.tag == RUSH_TAG_LIST && i < v.as.list->n)
@@ -144,7 +144,7 @@ static bool is_deleted(rush_value v, size_t i)
   return v.tag == RUSH_TAG_DICT && v.as.dict->entries[i].key.tag == RUSH_TAG_UNSET;
 }
 
-/* The object, and what is in it, have values from now on: a container may change later. */
+/* Give the object and its elements values now: a container may change later. */
 static void bind(session *s, trace *t, rush_value v, traced is)
 {
   rush_value element;
@@ -163,7 +163,7 @@ static void bind(session *s, trace *t, rush_value v, traced is)
   session_leave(s);
 }
 
-/* Programs whose functions are called live as long as ours. */
+/* A program whose function was called, kept as long as ours. */
 typedef struct called {
   program *program;
   struct called *next;
@@ -185,7 +185,7 @@ static void hold_program(session *s, trace *t, program *p)
   t->p->front = c;
 }
 
-/* A module or object of a program: an attribute of ours. */
+/* Return the attribute of ours for a module or object of a program. */
 static traced held_object(session *s, trace *t, rush_value v)
 {
   const char *name = session_printf(s, "m%u", t->n_objects);
@@ -197,7 +197,7 @@ static traced held_object(session *s, trace *t, rush_value v)
   return recorder_attribute(s, t->r, name);
 }
 
-/* The value that v is; a new one for what no call gave. */
+/* Return the value of v; a new one if no call returned it. */
 static traced find(session *s, trace *t, rush_value v)
 {
   rush_value element;

@@ -1,8 +1,8 @@
 /* value/dict.c -- dicts that keep insertion order: an array of entries and an open-addressed table
- * of entry numbers. Entries stand in insertion order; slots hold entry numbers + 1. A removed entry
- * keeps its slot (key UNSET) until the next rebuild, so probing needs no tombstones of its own. The
- * layout is CPython's; a table of entries would be smaller but could not keep the order. Cost: O(1)
- * expected per operation, O(n) for a rebuild. */
+ * of entry numbers. Slots hold entry numbers + 1. A removed entry keeps its slot (key UNSET) until
+ * the next rebuild, so probing needs no tombstones of its own. The layout is CPython's; a table of
+ * entries would be smaller but could not keep the order. Cost: O(1) expected per operation, O(n)
+ * for a rebuild. */
 #include <string.h>
 
 #include "base/macros.h"
@@ -86,8 +86,8 @@ static void link_entry(rush_dict *d, size_t i)
   d->slots[at] = (uint32_t)i + 1;
 }
 
-/* Room for one more entry: squeeze removed ones out, growing when less than a quarter was removed.
- * */
+/* Make room for one more entry: compact removed ones, growing if less than a quarter was
+ * removed. */
 static rush_status make_room(call_ctx *cx, rush_dict *d)
 {
   context *c = d->h.ctx;

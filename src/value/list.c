@@ -1,3 +1,5 @@
+/* value/list.c -- lists: an array that doubles. Reserving never shrinks, and capacity is checked
+ * for overflow. Cost: O(1) amortised per append. */
 #include <string.h>
 
 #include "base/macros.h"

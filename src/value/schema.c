@@ -1,7 +1,7 @@
-/* value/schema.c -- parsing and printing of schemas: a recursive-descent parser over PyTorch's
- * text, and a printer that gives the same text back. Defaults become values that live in the
- * schema's arena, so that a schema needs no destructor. The order in which alias sets print is
- * PyTorch's. Cost: O(length); the parser leaves the session on a syntax error. */
+/* value/schema.c -- parsing and printing of schemas: a recursive-descent parser of PyTorch's text,
+ * and a printer that restores the same text. Defaults become values in the schema's arena, so that
+ * a schema needs no destructor. The order in which alias sets are printed is PyTorch's. Cost:
+ * O(length); the parser leaves the session on a syntax error. */
 #include "value/schema.h"
 
 #include <stdio.h>
@@ -62,7 +62,7 @@ static bool is_letter(char c)
 }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* An identifier, or length 0. */
+/* Read an identifier; length 0 if there is none. */
 static str word(parser *k)
 {
   skip_space(k);
@@ -91,7 +91,7 @@ static char *keep_word(parser *k, str w)
 
 /* -- Types and alias sets ---------------------------------------------------------------------- */
 
-/* a, a|b, * as a mask. */
+/* Parse a, a|b, * to a mask. */
 static uint32_t alias_sets(parser *k)
 {
   uint32_t mask = 0;
@@ -113,7 +113,7 @@ typedef struct alias_note {
   bool is_write;
 } alias_note;
 
-/* (a), (a!), (a|b -> *), or nothing. */
+/* Parse (a), (a!), (a|b -> *), or nothing. */
 static alias_note alias(parser *k)
 {
   alias_note n = {0};
@@ -159,7 +159,7 @@ typedef struct parsed_type {
 
 static parsed_type parse_type(parser *k);
 
-/* "A, B, C)" after the opening sign; at most 16 in any schema. */
+/* Parse "A, B, C)" after the opening sign; at most 16 in any schema. */
 #define MAX_ELEMS 16
 static uint32_t type_row(parser *k, const type **out)
 {
@@ -176,7 +176,7 @@ static uint32_t type_row(parser *k, const type **out)
   return n;
 }
 
-/* Dict(K, V), Future(T), Union(A, B), (A, B); the word was read ("" for a tuple). */
+/* Parse Dict(K, V), Future(T), Union(A, B), (A, B); `name` is already read ("" for a tuple). */
 static const type *parse_generic(parser *k, str name)
 {
   const type *elems[MAX_ELEMS];
@@ -197,8 +197,7 @@ static const type *parse_generic(parser *k, str name)
                       elems[0]);
 }
 
-/* Dotted names are classes that nobody here can look inside; other small words are type variables.
- * */
+/* Parse a name.  Dotted names are opaque classes; other lower-case words are type variables. */
 static const type *parse_name(parser *k, str w)
 {
   const char *start = w.p;
@@ -231,7 +230,7 @@ static const type *parse_base(parser *k)
   return parse_name(k, w);
 }
 
-/* base (alias)? then any of [] [N] ?, each list with an annotation of its own. */
+/* Parse base (alias)? then any of [] [N] ?, each list with an annotation of its own. */
 static parsed_type parse_type(parser *k)
 {
   session_enter(k->s);
@@ -262,7 +261,7 @@ static parsed_type parse_type(parser *k)
 
 /* -- Defaults ---------------------------------------------------------------------------------- */
 
-/* Values in the schema's arena: counted like any other, freed with the arena. */
+/* Make values in the schema's arena: counted like any other, freed with the arena. */
 static rush_value arena_string(parser *k, const char *text, size_t len)
 {
   rush_string *v = session_alloc_in(k->s, k->mem, sizeof *v + len + 1);
@@ -296,7 +295,7 @@ static rush_value arena_list(parser *k, const type *elem, const rush_value *item
   return value_heap_steal(RUSH_TAG_LIST, l);
 }
 
-/* One escaped byte after the backslash. */
+/* Read one escaped byte after the backslash. */
 static char unescape(parser *k)
 {
   static const char from[] = "abfnrtv", to[] = "\a\b\f\n\r\t\v";
@@ -355,7 +354,7 @@ static rush_value parse_number(parser *k, type_kind want)
   return value_int((int64_t)strtoll(start, NULL, 10));
 }
 
-/* Names that stand for numbers in PyTorch's own schemas. */
+/* Parse names that stand for numbers in PyTorch's own schemas. */
 static bool named_constant(str w, type_kind want, rush_value *out)
 {
   static const struct { const char *name; int value; } numbers[] = {
@@ -451,7 +450,7 @@ static schema_arg parse_arg(parser *k, bool kwarg_only, bool is_return)
   return a;
 }
 
-/* A list up to `)`; entries go to a growing scratch array, then to the schema's arena. */
+/* Parse a list up to `)`; entries go to a growing scratch array, then to the schema's arena. */
 static schema_arg *parse_args(parser *k, bool is_return, uint32_t *n_out, bool *rest)
 {
   uint32_t n = 0, cap = 0;
@@ -492,7 +491,7 @@ static void parse_returns(parser *k, schema *sc)
   }
 }
 
-/* ns::name.overload; a name without namespace may have dots (functions of programs). */
+/* Parse ns::name.overload; a name without namespace may have dots (functions of programs). */
 static void parse_name_of_op(parser *k, schema *sc)
 {
   const char *start = k->p;
@@ -533,7 +532,7 @@ schema *schema_parse(session *s, arena *mem, type_store *ts, const char *text)
 
 /* -- Printing ---------------------------------------------------------------------------------- */
 
-/* Highest letter first: the order PyTorch's hash sets print two letters in. */
+/* Print a mask, highest letter first: the order in which PyTorch's hash sets print two letters. */
 static void print_mask(text_buf *out, uint32_t mask)
 {
   bool first = true;
@@ -565,7 +564,7 @@ static void print_alias(text_buf *out, uint32_t before, uint32_t after, bool is_
   text_putc(out, ')');
 }
 
-/* PyTorch's printQuotedString, except that bytes above 127 are proper octal. */
+/* Like PyTorch's printQuotedString, except that bytes above 127 are printed as octal. */
 void schema_print_quoted(text_buf *out, str s)
 {
   static const char from[] = "\\'\"\a\b\f\n\r\t\v", to[] = "\\'\"abfnrtv";
@@ -585,7 +584,7 @@ void schema_print_quoted(text_buf *out, str s)
   text_putc(out, '"');
 }
 
-/* int[2] stride=[1, 1] is written stride=1. */
+/* True for a list that is printed as one int: int[2] stride=[1, 1] is written stride=1. */
 static bool is_repeated_int(const type *t, rush_value v)
 {
   if (t->kind != TYPE_LIST || t->elems[0]->kind != TYPE_INT || v.tag != RUSH_TAG_LIST ||
@@ -638,7 +637,8 @@ static void print_arg(text_buf *out, const schema_arg *a)
     print_default(out, a);
 }
 
-/* A single return that begins with a parenthesis gets another pair, or it would read as several. */
+/* Print the returns.  A single return that begins with a parenthesis gets another pair, or it would
+ * be parsed as several. */
 static void print_returns(text_buf *out, const schema *sc)
 {
   if (sc->n_returns == 0 && sc->is_varret) {

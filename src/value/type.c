@@ -1,8 +1,8 @@
 /* value/type.c -- types: static tables for simple types and their usual containers, interning for
  * all others, and the relations equality, subtype and unification with PyTorch's rules. Static
- * tables cover most types that programs use, so that these need no lock and no memory. Interning is
- * by element pointers and may miss: equality is structural, so a miss costs only memory. A type's
- * size and height are bounded when it is made, which bounds every recursion over it. */
+ * tables cover most types that programs use; these need no lock and no memory. Interning compares
+ * element pointers and may miss: equality is structural, so a miss costs only memory. A type's size
+ * and height are bounded when it is made, which bounds every recursion over it. */
 #include "value/type.h"
 
 #include <string.h>
@@ -57,7 +57,7 @@ static const type int_dict[N_SIMPLE] = {EACH_SIMPLE(INT_DICT)};
 static const type empty_tuple = {.kind = TYPE_TUPLE};
 
 static bool is_simple(const type *t) { return t->kind < N_SIMPLE; }
-/* Is `t` the static list (optional) of a simple type? */
+/* True if `t` is the static list (optional) of a simple type. */
 static bool is_static_of(const type *t, type_kind kind)
 {
   return !t->store && t->kind == kind && is_simple(t->elems[0]);
@@ -168,11 +168,11 @@ static char *copy_name(type_store *ts, const char *name, size_t len)
   return p;
 }
 
-/* A static type's height is not kept: it is at most 2. */
+/* Return the height.  A static type's height is not stored: it is at most 2. */
 static uint32_t height_of(const type *t) { return t->store || !t->n_elems ? t->height : 2; }
 
-/* Measure a type of these elements into *t; false (and mem_refuse): it would be too large or too
- * deep. */
+/* Set size and height of *t from its elements; returns false (and calls mem_refuse) if it would be
+ * too large or too deep. */
 static bool measure_type(type *t, context *c, const type *const *elems, uint32_t n)
 {
   uint64_t n_written = 1;
@@ -190,7 +190,7 @@ static bool measure_type(type *t, context *c, const type *const *elems, uint32_t
   return n_written <= TYPE_MOST_WRITTEN && height <= TYPE_MOST_HEIGHT;
 }
 
-/* Under the store's lock. */
+/* Make a type, under the store's lock. */
 static type *make_type(type_store *ts, type_kind kind, str name, const type *const *elems,
                        uint32_t n)
 {
@@ -219,8 +219,8 @@ bool type_set_fields(type *t, const type *const *elems, const char *const *field
   return true;
 }
 
-/* A container lives where its elements do, so that retaining it keeps them: a program's store goes
- * before the context's. */
+/* Choose the store: a container belongs where its elements are, so that retaining it keeps them: a
+ * program's store has priority over the context's. */
 static type_store *store_for(type_store *ts, const type *const *elems, uint32_t n)
 {
   for (uint32_t i = 0; i < n && !ts->owner_destroy; i++)
@@ -231,9 +231,8 @@ static type_store *store_for(type_store *ts, const type *const *elems, uint32_t 
 
 #define MAX_KEY_WORDS 34
 
-/* The store's type with these elements.  The key is kind and element pointers: elements of one
- * store are interned themselves, and a missed hit costs only memory since equality is structural.
- * */
+/* Return the store's type with these elements.  The key is kind and element pointers: elements of
+ * one store are interned themselves, and a miss costs only memory since equality is structural. */
 static const type *intern(type_store *ts, type_kind kind, const type *const *elems, uint32_t n)
 {
   uintptr_t key[MAX_KEY_WORDS];
@@ -256,7 +255,7 @@ static const type *intern(type_store *ts, type_kind kind, const type *const *ele
   return t;
 }
 
-/* The store's type of that kind and name. */
+/* Return the store's type of that kind and name. */
 static const type *intern_named(type_store *ts, type_kind kind, str name)
 {
   mutex_lock(&ts->lock);
@@ -338,7 +337,7 @@ type *type_new_named(type_store *ts, type_kind kind, const char *name, const typ
 
 /* -- Unions ------------------------------------------------------------------------------------ */
 
-/* PyTorch sorts the members of a union by its own numbers of kinds. */
+/* Return the rank by which PyTorch sorts the members of a union: its own numbers of kinds. */
 static int union_rank(const type *t)
 {
   static const uint8_t rank[] = {
@@ -353,8 +352,8 @@ static int union_rank(const type *t)
   return t->kind < COUNT_OF(rank) ? rank[t->kind] : 29;
 }
 
-/* *failed is set when memory is short: the order would be another one. */
-static bool goes_before(type_store *ts, const type *a, const type *b, bool *failed)
+/* Compare two members; *failed is set if memory runs out: the order would be wrong. */
+static bool sorts_before(type_store *ts, const type *a, const type *b, bool *failed)
 {
   int ra = union_rank(a), rb = union_rank(b);
   if (ra != rb)
@@ -411,7 +410,7 @@ static uint32_t flatten(const type *t, const type **out)
   }
 }
 
-/* Merge members that unify, from the right as PyTorch does.  None stays apart. */
+/* Merge members that unify, from the right as in PyTorch.  None is not merged. */
 static uint32_t merge_members(type_store *ts, const type **m, uint32_t n)
 {
   uint32_t end = n - 1;
@@ -430,7 +429,7 @@ static uint32_t merge_members(type_store *ts, const type **m, uint32_t n)
   return end + 1;
 }
 
-/* A union that is something simpler: T and None, the numbers, or the numbers and None. */
+/* Return a simpler equal type for a union: T and None, the numbers, or the numbers and None. */
 static const type *as_simple(type_store *ts, const type *const *m, uint32_t n)
 {
   const type *other = NULL;
@@ -451,8 +450,8 @@ static const type *as_simple(type_store *ts, const type *const *m, uint32_t n)
   return n == 4 && numbers == 7 ? &opt_of[TYPE_NUMBER] : NULL;
 }
 
-/* The different ones of elems into out[TYPE_MOST_MEMBERS]; how many, more than that: too many.  A
- * display gives the type of each of its items. */
+/* Collect distinct elems in out[TYPE_MOST_MEMBERS]; returns their number, or a larger one if there
+ * are too many. (A list display has the type of each of its items.) */
 static uint32_t distinct(const type *const *elems, uint32_t n, const type **out)
 {
   uint32_t k = 0;
@@ -489,7 +488,7 @@ const type *type_union(type_store *ts, const type *const *all, uint32_t n)
     k = merge_members(ts, m, k);
   bool failed = false;
   for (uint32_t i = 1; i < k; i++) /* insertion sort: unions are short */
-    for (uint32_t j = i; j > 0 && goes_before(ts, m[j], m[j - 1], &failed); j--) {
+    for (uint32_t j = i; j > 0 && sorts_before(ts, m[j], m[j - 1], &failed); j--) {
       const type *swap = m[j];
       m[j] = m[j - 1];
       m[j - 1] = swap;
@@ -555,7 +554,7 @@ static bool same_fields(const type *a, const type *b)
   return true;
 }
 
-/* Is every kind of number a member? */
+/* True if every kind of number is a member. */
 static bool union_holds_numbers(const type *u)
 {
   unsigned numbers = 0;
@@ -623,7 +622,7 @@ static bool tuple_below(const type *a, const type *b)
   return true;
 }
 
-/* What a union is compared with: Optional[number] and number hold the kinds of numbers. */
+/* Compare a union; Optional[number] and number count as the kinds of numbers. */
 static bool union_below(const type *a, const type *b)
 {
   if (b->kind == TYPE_OPTIONAL) {

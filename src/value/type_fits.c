@@ -1,25 +1,25 @@
-/* value/type_fits.c -- comparing a class with an interface, where interfaces refer to each other.
+/* value/type_fits.c -- comparing a class with an interface, if interfaces refer to each other.
  *
- * A class fits an interface when its methods do, and whether they do may depend on other pairs of
- * class and interface, on this one again, or on many pairs that share others: recursion would not
- * end, or take exponential time.  Types are equirecursive, so the answer is the greatest one that
- * is consistent: every pair that is met is assumed to fit until it is seen not to (Amadio and
- * Cardelli, "Subtyping recursive types", 1993; Pierce, TAPL 21).
+ * A class fits an interface if its methods do, and that may depend on other pairs of class and
+ * interface, on this pair again, or on many pairs that share others: plain recursion would not end,
+ * or take exponential time.  Types are equirecursive, so the answer is the greatest consistent one:
+ * every pair is assumed to fit until it is shown not to (Amadio and Cardelli, "Subtyping recursive
+ * types", 1993; Pierce, TAPL 21).
  *
- * Pairs wait in a worklist instead of recursing.  The outermost comparison of a thread puts its
- * pair in and looks through the list; a pair that is met while another is looked at is put in and
- * assumed to fit, and an edge says who assumed it.  When a pair does not fit, it never will
- * (assumptions only help), and those who assumed that it does are looked at again.  Cost: a look
- * for each pair, and one for each edge to a pair that does not fit; no stack.  Rejected: a table of
- * answers in the program, since classes and inferred results are completed later.
+ * Pairs are kept in a worklist instead of recursing.  The outermost comparison of a thread adds its
+ * pair and processes the list; a pair found while another is processed is added and assumed to fit,
+ * with an edge to the pair that assumed it.  A pair that does not fit never will (assumptions only
+ * help), and the pairs that assumed it are processed again.  Cost: one step per pair, and one for
+ * each edge to a pair that does not fit; no stack.  Rejected: a table of answers in the program,
+ * since classes and inferred results are completed later.
  *
- * What fits only because it was assumed to (the assumptions form a circle) would be sound to
- * accept, but PyTorch has no answer there: its comparison recurses until the stack is full.  We
- * refuse such a pair by name of the reason.
+ * It would be sound to accept pairs that fit only by assumption (the assumptions form a circle),
+ * but PyTorch has no answer for them: its comparison recurses until the stack overflows.  We refuse
+ * such a pair with this reason.
  *
- * Memory that is short, or more than MOST_PAIRS, is "does not fit" with mem_refuse: who reports it
- * asks for that. Threads: the list belongs to one thread and hangs in the store, under the store's
- * lock, for its time alone. */
+ * If memory runs out, or there are more than MOST_PAIRS, the answer is "does not fit" with
+ * mem_refuse, which reporters check. Threads: the list belongs to one thread and is attached to the
+ * store, under the store's lock, while it exists. */
 #include <string.h>
 
 #include "base/macros.h"
@@ -65,7 +65,7 @@ static uint32_t pair_slot(const fits_work *w, const type *cls, const type *iface
   return i;
 }
 
-/* Twice as many slots, which are kept at most half full. */
+/* Double the slots, which are kept at most half full. */
 static bool grow_slots(fits_work *w)
 {
   const uint32_t n = w->n_slots ? 2 * w->n_slots : 64;
@@ -93,7 +93,7 @@ static bool grow_items(context *c, void **items, uint32_t *cap, size_t item_byte
   return true;
 }
 
-/* The pair's index, which is put in when it is new; NONE: no memory, or too many. */
+/* Return the pair's index, adding it if it is new; NONE: memory ran out, or there are too many. */
 static uint32_t find_pair(fits_work *w, const type *cls, const type *iface)
 {
   if (2 * (w->n + 1) > w->n_slots && !grow_slots(w))
@@ -114,7 +114,7 @@ static uint32_t find_pair(fits_work *w, const type *cls, const type *iface)
   return w->n - 1;
 }
 
-/* The pair that is looked at assumes pair `used`. */
+/* Record that the pair being processed assumes pair `used`. */
 static bool add_edge(fits_work *w, uint32_t used)
 {
   if (w->n_edges == MOST_EDGES) {
@@ -132,7 +132,7 @@ static bool add_edge(fits_work *w, uint32_t used)
 
 /* -- The worklist ------------------------------------------------------------------------------ */
 
-/* Met while another pair is looked at: true unless it is known not to fit. */
+/* Handle a pair found while another is processed: true unless it is known not to fit. */
 static bool assume(fits_work *w, const type *cls, const type *iface)
 {
   const uint32_t i = find_pair(w, cls, iface);
@@ -144,7 +144,8 @@ static bool assume(fits_work *w, const type *cls, const type *iface)
   return !w->overflowed;
 }
 
-/* Pair i does not fit: who assumed that it does is due again; the first of them, or `next`. */
+/* Mark pair i as not fitting: the pairs that assumed it are due again.  Returns the first of them,
+ * or `next`. */
 static uint32_t fail_pair(fits_work *w, uint32_t i, uint32_t next)
 {
   w->pairs[i].failed = true;
@@ -159,7 +160,7 @@ static uint32_t fail_pair(fits_work *w, uint32_t i, uint32_t next)
   return next;
 }
 
-/* Look at what is due until nothing is, or the first pair does not fit. */
+/* Process due pairs until none is left, or the first pair does not fit. */
 static bool settle(fits_work *w, type_store *ts)
 {
   for (uint32_t i = 0; i < w->n && !w->overflowed && !w->pairs[0].failed; i++) {
@@ -174,8 +175,8 @@ static bool settle(fits_work *w, type_store *ts)
   return !w->overflowed && !w->pairs[0].failed;
 }
 
-/* True if some pair fits only by assuming itself: pairs whose assumptions are all settled are taken
- * away until none is left (Kahn's algorithm).  Also true without memory. */
+/* True if some pair fits only by assuming itself: removes pairs whose assumptions are all settled
+ * until none is left (Kahn's algorithm).  Also true if memory runs out. */
 static bool is_circular(const fits_work *w)
 {
   const size_t n_bytes = 2 * (size_t)w->n * sizeof(uint32_t);
@@ -204,7 +205,7 @@ static bool is_circular(const fits_work *w)
   return n_ready < n_live;
 }
 
-/* The calling thread's, or NULL. */
+/* Return the calling thread's list, or NULL. */
 static fits_work *work_of_thread(type_store *ts)
 {
   mutex_lock(&ts->lock);

@@ -1,6 +1,6 @@
 /* value/type_print.c -- types as text. PyTorch has three notations, which differ in brackets, in
- * names and in a few kinds; two are printed here, the one of str() and the one of annotations. One
- * recursive printer with a flag serves both, since most cases are the same. */
+ * names and in a few kinds; two are printed here, those of str() and of annotations. One recursive
+ * printer with a flag serves both, since most cases are the same. */
 #include <string.h>
 
 #include "base/macros.h"
@@ -45,7 +45,8 @@ static const char *simple_name(type_kind kind)
   return names[kind];
 }
 
-/* In annotations the kinds that only schemas distinguish are what they are at run time. */
+/* Print a simple type; in annotations, kinds that only schemas distinguish are printed as their
+ * run-time type. */
 static void print_simple(text_buf *out, const type *t, notation how)
 {
   if (how == AS_ANNOTATION && t->kind == TYPE_NUMBER)
@@ -85,9 +86,9 @@ static void print_tuple(text_buf *out, const type *t, notation how)
   }
 }
 
-/* A union of all kinds of numbers says "Scalar" for them, and keeps the comma of a number that
- * would have stood first: PyTorch prints "Union(, str, Scalar)".  Where one other type stands
- * first, PyTorch leaves the comma out, "Union(str[]Scalar)", which reads back as another type: it
+/* Print a union.  A union of all kinds of numbers contains "Scalar" instead, and keeps the comma
+ * after a number that was first: PyTorch prints "Union(, str, Scalar)".  If one other type is
+ * first, PyTorch omits the comma, "Union(str[]Scalar)", which would be parsed as another type: it
  * is printed here. */
 static void print_union(text_buf *out, const type *t, notation how)
 {

@@ -1,7 +1,7 @@
 /* value/value.c -- making, destroying and typing heap values. Destruction recurses to a fixed depth
  * and then links dead containers through their own memory, because a list a million objects long
- * must not use a million C frames and freeing must not allocate. Whether a container fits a type is
- * decided by the element types it was made with, in O(1), never by its items. */
+ * must not use a million C frames and freeing must not allocate. Whether a container fits a type
+ * depends only on the element types it was made with, O(1), never on its items. */
 #include "value/value.h"
 
 #include <string.h>
@@ -128,9 +128,9 @@ rush_status custom_value_new_steal(call_ctx *cx, const custom_class *cls, void *
 
 /* -- Destroying -------------------------------------------------------------------------------- */
 
-/* A list a million objects long must not take a million C frames: beyond some depth dead containers
- * wait in lists, linked through the first word of their own dead memory.  One list per kind, since
- * that word held the kind. */
+/* A list a million objects long must not use a million C frames: beyond some depth dead containers
+ * are put in lists, linked through the first word of their own memory.  There is one list per kind,
+ * since that word held the kind. */
 #define DEPTH_INLINE 64
 enum { PENDING_LIST, PENDING_TUPLE, PENDING_DICT, PENDING_OBJECT, N_PENDING };
 typedef struct dying {
@@ -166,8 +166,8 @@ static void release_item(rush_value v, dying *d)
   }
 }
 
-/* Items from i on that are one heap value: a list made by multiplication has a million of them, and
- * their references are dropped at once. */
+/* Return the end of the run of identical heap values from item i on: a list made by multiplication
+ * may have a million of them, and their references are dropped at once. */
 static size_t same_items(const rush_list *l, size_t i)
 {
   const rush_value *v = &l->items[i];
@@ -362,7 +362,7 @@ static const type *type_of_tuple(type_store *ts, const rush_tuple *t)
   return r;
 }
 
-/* The Future[T] or Await[T] that v was made as. */
+/* Return the Future[T] or Await[T] that v was made as. */
 static const type *type_of_future(rush_value v)
 {
   heap *h = v.as.heap;
@@ -420,8 +420,8 @@ const type *type_of_items(type_store *ts, const rush_value *items, size_t n, typ
   return t;
 }
 
-/* A container fits by the element types it was made with, never by its content: another name for it
- * may be written to later. */
+/* True if the list fits.  A container's element types decide, never its content: it may be written
+ * to later under another name. */
 static bool list_fits(const type *elem, const rush_list *l) { return type_equal(l->elem, elem); }
 
 static bool dict_fits(const type *t, const rush_dict *d)

@@ -104,7 +104,7 @@ rush_status value_equal(call_ctx *cx, rush_value a, rush_value b, bool *out)
 
 /* -- Deep copy --------------------------------------------------------------------------------- */
 
-/* Originals that were copied, so that what was shared stays shared and cycles end. */
+/* The originals copied so far, so that shared parts stay shared and cycles end. */
 typedef struct memo_pair {
   void *from;
   rush_value to; /* retained until the copy is whole */
@@ -146,7 +146,7 @@ static rush_status memo_put(copier *k, void *from, rush_value to)
   return RUSH_OK;
 }
 
-/* v as the copy, or gone when filling it failed. */
+/* Return v as the copy if st is RUSH_OK; release it otherwise.  Returns st. */
 static rush_status give_steal(rush_status st, rush_value v, rush_value *out)
 {
   if (st == RUSH_OK)
@@ -214,7 +214,7 @@ static rush_status copy_object(copier *k, const rush_object *o, rush_value *out)
   return give_steal(st, v, out);
 }
 
-/* Through the pickled state: the class knows no other way. */
+/* Copy through the pickled state, the only way that the class defines. */
 static rush_status copy_custom(copier *k, custom_value *v, rush_value *out)
 {
   if (!v->cls->get_state || !v->cls->set_state)

@@ -1,7 +1,6 @@
-/* value/value_print.c -- values as text in two forms: as TorchScript's print() writes them (C++
- * streams) and as Python's repr does. One recursive walk with a flag serves both. It polls and
- * checks the buffer as it goes, because a small value that shares its parts can have an
- * exponentially long text. */
+/* value/value_print.c -- values as text in two forms: TorchScript's print() (C++ streams) and
+ * Python's repr. One recursive walk with a flag serves both. It polls and checks the buffer
+ * meanwhile, because a small value that shares its parts can have an exponentially long text. */
 #include <math.h>
 #include <string.h>
 
@@ -12,12 +11,12 @@ typedef struct voice {
   call_ctx *cx;
   text_buf *out;
   bool python;
-  uint32_t n_said;
+  uint32_t n_printed;
 } voice;
 
 static rush_status say(voice *v, rush_value x);
 
-/* A float as PyTorch's C++ prints it: "1.", "0.10000000000000001", "1e+20". */
+/* Print a float as PyTorch's C++ does: "1.", "0.10000000000000001", "1e+20". */
 static void print_aten_float(text_buf *out, double d)
 {
   if (isfinite(d) && fabs(d) < 0x1p63 && (double)(int64_t)d == d)
@@ -36,7 +35,8 @@ static void say_float(voice *v, double d)
   }
 }
 
-/* Python: a part that is a whole number has no ".0", a real part of +0 is not shown. */
+/* Print a complex number as Python does: a part that is a whole number has no ".0", a real part of
+ * +0 is omitted. */
 static void say_complex_python(voice *v, double re, double im)
 {
   char buf[FLOAT_REPR_BYTES];
@@ -158,8 +158,8 @@ static rush_status say_upper(voice *v, rush_value x)
   return RUSH_OK;
 }
 
-/* A list that holds a list twice, which holds a list twice ...: short as a value, endless as a
- * text. */
+/* Print a container.  A list that holds a list twice, which holds a list twice ..., is a small
+ * value with an endless text. */
 static rush_status say_container(voice *v, rush_value x)
 {
   rush_status st = RUSH_OK;
@@ -182,7 +182,7 @@ static rush_status say_container(voice *v, rush_value x)
 
 static rush_status say(voice *v, rush_value x)
 {
-  if (++v->n_said % 64 == 0)
+  if (++v->n_printed % 64 == 0)
     TRY(call_poll(v->cx));
   switch ((int)x.tag) {
   case RUSH_TAG_NONE:

@@ -23,6 +23,27 @@ static void message_and_class_follow_the_status(void **state)
   assert_int_equal(e.status, RUSH_OK);
 }
 
+static void parts_last_as_long_as_the_message(void **state)
+{
+  (void)state;
+  rush_error e = RUSH_ERROR_INIT;
+  error_set(&e, RUSH_EARGUMENT, "f() Expected a value");
+  assert_false(error_has_part(&e, ERROR_WRONG_TYPE)); /* whatever the text says */
+  error_add_part(&e, ERROR_WRONG_TYPE);
+  error_add_part(&e, ERROR_SHOWS_SOURCE);
+  assert_true(error_has_part(&e, ERROR_WRONG_TYPE) && error_has_part(&e, ERROR_SHOWS_SOURCE));
+  error_prefix(&e, "file"); /* the text begins with the place now */
+  assert_true(error_has_part(&e, ERROR_WRONG_TYPE));
+  assert_false(error_has_part(&e, ERROR_SHOWS_SOURCE));
+  error_set(&e, RUSH_EARGUMENT, "another");
+  assert_false(error_has_part(&e, ERROR_WRONG_TYPE));
+  error_nomem(&e);
+  error_add_part(&e, ERROR_WRONG_TYPE); /* a static text has none */
+  assert_false(error_has_part(&e, ERROR_WRONG_TYPE));
+  assert_false(error_has_part(NULL, ERROR_WRONG_TYPE));
+  rush_error_clear(&e);
+}
+
 static void no_memory_and_nobody_listening(void **state)
 {
   (void)state;
@@ -48,6 +69,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(message_and_class_follow_the_status),
+    cmocka_unit_test(parts_last_as_long_as_the_message),
     cmocka_unit_test(no_memory_and_nobody_listening),
   };
   return RUN_TESTS(tests);

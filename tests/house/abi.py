@@ -101,7 +101,11 @@ def sized_structs(text: str) -> dict[str, tuple[int, dict[str, int]]]:
             _, name, n_bytes = line.split()
             found[name] = (int(n_bytes), {})
         elif line.startswith("  "):
-            struct, field, at = re.fullmatch(r"  (\w+)\.(\w+) (\d+)", line).groups()  # type: ignore[union-attr]
+            struct, field, at = re.fullmatch(
+                r"  (\w+)\.(\w+) (\d+"
+                r")",
+                line,
+            ).groups()  # type: ignore[union-attr]
             found[struct][1][field] = int(at)
     return {name: struct for name, struct in found.items() if struct[1].get("struct_bytes") == 0}
 

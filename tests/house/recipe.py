@@ -24,12 +24,15 @@ MISTAKES = {
     'op("{name}", family="pointwise", expr={{"float": "self +"}})': ":",
     'op("{name}", family="pointwise", expr={{"float": "other_name"}})': "other_name",
     'op("aten::neg", family="pointwise", expr="self")': "already",
-    'op("{name}", family="pointwise", expr="self", grad={{"self": "grad * weight"}})': "names weight",
+    'op("{name}", family="pointwise", expr="self", grad={{"self": "grad * '
+    'weight"}})': "names weight",
     'op("{name}", family="pointwise", expr="self", grad={{"other": "grad"}})': "no argument",
     'op("{name}", family="pointwise", expr="self", grad={{"self": "grad +"}})': "line 1 of its "
-                                                                                "gradient",
-    'op("aten::neg", schema="aten::neg(Tensor self) -> Tensor", family="pointwise", expr="self")': "schemas.txt",
-    'op("mine::f", schema="mine::g(Tensor self) -> Tensor", family="pointwise", expr="self")': "expected mine::f(ARGUMENTS)",
+    "gradient",
+    'op("aten::neg", schema="aten::neg(Tensor self) -> Tensor", family="pointwise", '
+    'expr="self")': "schemas.txt",
+    'op("mine::f", schema="mine::g(Tensor self) -> Tensor", family="pointwise", '
+    'expr="self")': "expected mine::f(ARGUMENTS)",
     'grad("neg", self="grad")': "a gradient already",
     'grad("no_such_operator", self="grad")': "registers no operator",
     'helper("def times_conj(x: Tensor): return x")': "helper times_conj already",

@@ -29,7 +29,8 @@ MOST_OPERATOR_NAMES = 20
 # file: how many strings it compares with operators' names, and why they are no column of the table.
 OPERATOR_NAMES: dict[str, tuple[int, str]] = {}
 COMPARED = re.compile(
-    r'(?:strcmp|str_eq|str_is|STR|strncmp|is_op|is_named)\s*\([^;{}]*?"(?:aten|prim|prims|quantized)::\w*'
+    r"(?:strcmp|str_eq|str_is|STR|strncmp|is_op|is_named)"
+    r'\s*\([^;{}]*?"(?:aten|prim|prims|quantized)::\w*'
 )
 HEAD = re.compile(r"(\w+)\s*\(")
 ONE_LINE = re.compile(r"^static (?:inline )?[\w \*]*?\b(\w+)\(.*\)\s*\{.*\}$")

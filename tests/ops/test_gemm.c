@@ -1,5 +1,7 @@
 #include "support/test.h"
 
+#include <math.h>
+
 #include "base/cpu.h"
 #include "ops/math/gemm.h"
 #include "ops/point/halves.h"
@@ -181,8 +183,8 @@ static void packed_halves_change_no_bit(void **state)
   (void)state;
   static const int dtypes[] = {RUSH_BFLOAT16, RUSH_FLOAT16};
   const int64_t m = 20, n = 75, k = 770;
-  for (int i = 0; i < 2 * CPU_AVX512; i++) {
-    const int level = i / 2 + 1, dtype = dtypes[i % 2];
+  for (int i = 0; i < 2 * CPU_AVX512 + 2; i++) { /* CPU_NATIVE too: it may have tiles */
+    const int level = i / 2, dtype = dtypes[i % 2];
     context *c = test_context(&(context_options){.cpu = (uint32_t)level, .n_threads = 2});
     call_ctx cx;
     call_ctx_init(&cx, c, NULL);
@@ -216,6 +218,72 @@ static void packed_halves_change_no_bit(void **state)
     gemm_packed_free(c, p);
     test_context_done(c);
   }
+}
+
+/* One sum in the order of AMX tiles (ops/math/gemm_chain.h). */
+static float sum_of_tiles(const uint32_t *a, int64_t a_ks, const uint32_t *b, int64_t b_ks,
+                          int64_t k)
+{
+  float sum = 0.0f;
+  for (int64_t k0 = 0; k0 < k; k0 += 16) {
+    float even = 0.0f, odd = 0.0f;
+    for (int64_t i = k0; i < k && i < k0 + 16; i++) {
+      const uint32_t x = a[i * a_ks], y = b[i * b_ks];
+      even = fmaf(f32_of_bf16((uint16_t)x), f32_of_bf16((uint16_t)y), even);
+      odd = fmaf(f32_of_bf16((uint16_t)(x >> 16)), f32_of_bf16((uint16_t)(y >> 16)), odd);
+    }
+    sum += even + odd;
+  }
+  return sum;
+}
+
+static void put_words(void *p, int64_t n)
+{
+  for (int64_t i = 0; i < 2 * n; i++)
+    put(RUSH_BFLOAT16, p, i, number());
+}
+
+static void tiles_keep_one_order(void **state)
+{
+  (void)state;
+  static const int64_t shapes[][3] = {{1, 1, 1},    {1, 37, 9},   {40, 1, 300}, {3, 40, 16},
+                                      {16, 16, 33}, {33, 65, 48}, {47, 31, 600}, {350, 70, 270}};
+  if (!cpu_has_tiles(CPU_NATIVE))
+    skip();
+  context *c = test_context(&(context_options){.n_threads = 2});
+  call_ctx cx;
+  call_ctx_init(&cx, c, NULL);
+  for (size_t s = 0; s < COUNT_OF(shapes); s++)
+    for (int variant = 0; variant < 8; variant++) {
+      const int64_t m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
+      gemm_args g = {.dtype = RUSH_FLOAT32, .chain = CHAIN_TILES, .m = m, .n = n, .k = k, .c = C,
+                     .alpha = 1.0, .c_rs = n, .c_cs = 1};
+      put_words(A, m * k);
+      put_words(B, n * k);
+      g.a = variant & 1 ? (gemm_matrix){A, 1, m} : (gemm_matrix){A, k, 1};
+      g.b = variant & 2 ? (gemm_matrix){B, 1, k} : (gemm_matrix){B, n, 1};
+      gemm_packed *p = NULL;
+      gemm_packing from = {.dtype = RUSH_FLOAT32, .chain = CHAIN_TILES, .count = 1, .k = k};
+      from.is_a = variant & 1;
+      from.n = from.is_a ? m : n;
+      from.from = from.is_a ? g.a : g.b;
+      if (variant & 4) {
+        assert_int_equal(gemm_pack(&cx, &from, &p), RUSH_OK);
+        *(from.is_a ? &g.packed_a : &g.packed) = p;
+      }
+      memset(C, 0x55, sizeof C);
+      assert_int_equal(gemm(&cx, &g), RUSH_OK);
+      gemm_packed_free(c, p);
+      for (int64_t i = 0; i < m * n; i++) {
+        const float want =
+          sum_of_tiles((const uint32_t *)(void *)A + i / n * g.a.rs, g.a.cs,
+                       (const uint32_t *)(void *)B + i % n * g.b.cs, g.b.rs, k);
+        if (((float *)(void *)C)[i] != want)
+          fail_msg("%dx%dx%d variant %d: [%d] is %a, not %a", (int)m, (int)n, (int)k, variant,
+                   (int)i, (double)((float *)(void *)C)[i], (double)want);
+      }
+    }
+  test_context_done(c);
 }
 
 static void a_batch_is_its_products(void **state)
@@ -273,6 +341,7 @@ int main(void)
     cmocka_unit_test(products_agree_on_every_instruction_set),
     cmocka_unit_test(packing_ahead_changes_no_bit),
     cmocka_unit_test(packed_halves_change_no_bit),
+    cmocka_unit_test(tiles_keep_one_order),
     cmocka_unit_test(a_batch_is_its_products),
     cmocka_unit_test(halves_round_as_they_should),
   };

@@ -135,8 +135,12 @@ row(
     "torch.expand(torch.ones([1]), [1, 2, 100])",
     "torch._adaptive_avg_pool2d(x[0], [20000, 20000])",
 )
-row("index_add_huge", "torch.zeros([4]), torch.expand(torch.zeros([1], dtype=4), [200000000]), "
-    "torch.expand(torch.ones([1]), [200000000])", "torch.index_add(x[0], 0, x[1], x[2])")  # fmt: skip
+row(
+    "index_add_huge",
+    "torch.zeros([4]), torch.expand(torch.zeros([1], dtype=4), [200000000]), "
+    "torch.expand(torch.ones([1]), [200000000])",
+    "torch.index_add(x[0], 0, x[1], x[2])",
+)
 row("embedding_bag_huge",
     "torch.ones([4, 512]), torch.expand(torch.zeros([1], dtype=4), [30000000]), torch.zeros([1], "
     "dtype=4)",
@@ -394,9 +398,12 @@ row("lstsq", "torch.rand([1000, 700]), torch.rand([1000, 700])", "torch.linalg_l
 row("lstm", "torch.rand([3000, 8, 256]), torch.rand([1, 8, 256]), torch.rand([1024, 256])",
     "torch.lstm(x[0], [x[1], x[1]], [x[2], x[2]], False, 1, 0., False, False, False)",
     "Tuple[Tensor, Tensor, Tensor]")  # fmt: skip
-row("gru", "torch.rand([3000, 8, 256]), torch.rand([1, 8, 256]), torch.rand([768, 256])",
-    "torch.gru(x[0], x[1], [x[2], x[2]], False, 1, 0., False, False, False)", "Tuple[Tensor, "
-                                                                              "Tensor]")  # fmt: skip
+row(
+    "gru",
+    "torch.rand([3000, 8, 256]), torch.rand([1, 8, 256]), torch.rand([768, 256])",
+    "torch.gru(x[0], x[1], [x[2], x[2]], False, 1, 0., False, False, False)",
+    "Tuple[Tensor, Tensor]",
+)
 
 # Lists, strings, dicts.
 E = "torch.ones([1])"
@@ -514,7 +521,7 @@ BEHIND = {
 
 
 # -- The archive
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def method(name: str, args: str, kind: str, text: str) -> str:

@@ -52,15 +52,15 @@ TOLERANCE = {
 # Entries that do not pass, and why; the list may only shrink.
 EXCEPTIONS: dict[str, str] = {
     "as_strided.partial_views": "what lies outside of a view does not cross from torch: its offset "
-                                "in the storage is lost",
+    "in the storage is lost",
     "sparse.mm.reduce": "sparse tensors",
     "to_sparse": "sparse tensors",
     "nn.functional.linear_cross_entropy.chunked": "operators in Python of PyTorch's own, which no "
-                                                  "program can hold",
+    "program can hold",
     "nn.functional.linear_cross_entropy.chunked_none": "operators in Python of PyTorch's own, "
-                                                       "which no program can hold",
+    "which no program can hold",
     "as_strided_scatter": "PyTorch gives self the gradient of the elements that src overwrote; "
-                          "here of those that it left",
+    "here of those that it left",
 }
 # Recording's own matters: what they do to gradients is no formula.
 NATIVE = {

@@ -64,8 +64,7 @@ def interface(m: Maker) -> None:
     arrow = "" if no_a else f" -> {real_returns}"
     m.world[i] = (
         f"class {i}({base}):\n  def f(self, x: {takes}){'' if no_i else f' -> {returns}'}:\n    "
-        f"pass\n"
-        + ("  def g(self) -> int:\n    pass\n" if m.chance(0.1) else "")
+        f"pass\n" + ("  def g(self) -> int:\n    pass\n" if m.chance(0.1) else "")
     )
     m.world[a] = (
         f"class {a}{'(Module)' if base[0] == 'M' else ''}:\n  a : int\n  def f({selves}, "
@@ -319,9 +318,8 @@ def class_constants(m: Maker) -> None:
     elif how == 1:
         a = m.name("A")
         m.world[a] = (
-            f"class {a}:\n  a : int\n  k : {r.choice(['Final[%s]', '%s'])} = {literal(m, t)}\n".replace(
-                "%s", str(claim)
-            )
+            f"class {a}:\n  a : int\n  k : {r.choice(['Final[%s]', '%s'])} = "
+            f"{literal(m, t)}\n".replace("%s", str(claim))
         )
         o = m.let(f"__torch__.{a}.__new__(__torch__.{a})")
         m.look(m.let(f"({o}).k"), claim)

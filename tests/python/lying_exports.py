@@ -331,7 +331,7 @@ def spec_of(kind: str, context: str, children: list[Json]) -> Json:
 
 
 # -- Places in a model
-# -----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def places(j: Json) -> Iterator[tuple[Any, Any]]:
@@ -364,23 +364,38 @@ def trees(spec: Json) -> list[Json]:
 
 
 ODD_UNIONS = [
-    {"as_int": 1}, {"as_int": BAIT}, {"as_float": 1.5}, {"as_bool": True}, {"as_none": True},
-    {"as_string": "s\0a"}, {"as_ints": [1, BAIT]},
-    {"as_tensors": [{"name": "s_w"}]}, {"as_tensors": []}, {"as_tensor": {"name": "s_b"}},
+    {"as_int": 1},
+    {"as_int": BAIT},
+    {"as_float": 1.5},
+    {"as_bool": True},
+    {"as_none": True},
+    {"as_string": "s\0a"},
+    {"as_ints": [1, BAIT]},
+    {"as_tensors": [{"name": "s_w"}]},
+    {"as_tensors": []},
+    {"as_tensor": {"name": "s_b"}},
     {"as_sym_int": {"as_name": "n1"}},
-    {"as_sym_int": {"as_int": 2}}, {"as_sym_float": {"as_name": "n1"}},
-    {"as_sym_bool": {"as_bool": False}}, {"as_sym_ints": [{"as_int": BAIT}]},
-    {"as_optional_tensor": {"as_none": True}}, {"as_optional_tensors": [{"as_none": True},
-                                                                        {"as_tensor": {"name": "s_w"}}]},
-    {"as_strings": ["sa"]}, {"as_floats": [1.5]}, {"as_bools": [True]}, {"as_scalar_type": 99},
-    {"as_layout": 7}, {"as_device": {"type": "cpu", "index": 3}},
-    {"as_int_lists": [[1], []]}, {"as_nested_tensors": [[{"name": "s_w"}]]},
-    {"as_complex": {"real": 1.0, "imag": 2.0}}, {},
-]  # fmt: skip
+    {"as_sym_int": {"as_int": 2}},
+    {"as_sym_float": {"as_name": "n1"}},
+    {"as_sym_bool": {"as_bool": False}},
+    {"as_sym_ints": [{"as_int": BAIT}]},
+    {"as_optional_tensor": {"as_none": True}},
+    {"as_optional_tensors": [{"as_none": True}, {"as_tensor": {"name": "s_w"}}]},
+    {"as_strings": ["sa"]},
+    {"as_floats": [1.5]},
+    {"as_bools": [True]},
+    {"as_scalar_type": 99},
+    {"as_layout": 7},
+    {"as_device": {"type": "cpu", "index": 3}},
+    {"as_int_lists": [[1], []]},
+    {"as_nested_tensors": [[{"name": "s_w"}]]},
+    {"as_complex": {"real": 1.0, "imag": 2.0}},
+    {},
+]
 
 
 # -- Lies
-# ----------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def other_union(r: random.Random, e: Export, m: Json) -> None:
@@ -462,13 +477,45 @@ def bend(r: random.Random, t: Json) -> None:
     how = r.randrange(8)
     children = t["children_spec"]
     if how == 0:
-        t["type"] = r.choice(["builtins.list", "builtins.tuple", "builtins.dict",
-                              "collections.OrderedDict", "collections.namedtuple",
-                              "collections.defaultdict", "collections.deque", "builtins.set", None, 5, "torch.Size", "my.Class"])  # fmt: skip
+        t["type"] = r.choice(
+            [
+                "builtins.list",
+                "builtins.tuple",
+                "builtins.dict",
+                "collections.OrderedDict",
+                "collections.namedtuple",
+                "collections.defaultdict",
+                "collections.deque",
+                "builtins.set",
+                None,
+                5,
+                "torch.Size",
+                "my.Class",
+            ]
+        )
     elif how == 1:
-        t["context"] = r.choice(["null", None, "[]", "[1, 2]", '["k0"]', '["k0", "k0"]', '"s"', "5",
-                                 "{}", '[null]', '[[1]]', '["a\\u0000b"]',
-                                 '["k0", "k1", "k2"]', "not json", '{"key": ["k0"]}', "[true]", "[1.5]", "[" * 100])  # fmt: skip
+        t["context"] = r.choice(
+            [
+                "null",
+                None,
+                "[]",
+                "[1, 2]",
+                '["k0"]',
+                '["k0", "k0"]',
+                '"s"',
+                "5",
+                "{}",
+                "[null]",
+                "[[1]]",
+                '["a\\u0000b"]',
+                '["k0", "k1", "k2"]',
+                "not json",
+                '{"key": ["k0"]}',
+                "[true]",
+                "[1.5]",
+                "[" * 100,
+            ]
+        )
     elif how == 2 and children:
         children.pop(r.randrange(len(children)))
     elif how == 3:

@@ -94,7 +94,8 @@ WORLD = {
     "C": "class C:\n  a : int\n",
     "D": "class D:\n  a : str\n  l : List[int]\n",
     "N": "class N:\n  a : int\n  n : Optional[__torch__.N]\n",
-    "W": "class W:\n  x : Any\n  l : List[Any]\n  d : Dict[str, Any]\n  o : Optional[__torch__.C]\n",
+    "W": "class W:\n  x : Any\n  l : List[Any]\n  d : Dict[str, Any]\n  o : "
+    "Optional[__torch__.C]\n",
     "P": "class P(NamedTuple):\n  a : int\n  b : str\n",
     "Q": "class Q(NamedTuple):\n  c : __torch__.C\n  p : __torch__.P\n  l : List[int]\n",
     "E": "class E(Enum):\n  X = 1\n  Y = 2\n",
@@ -106,7 +107,7 @@ WORLD = {
 
 
 # -- Pickles
-# -----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 class Node:
@@ -204,7 +205,7 @@ def pickled(v: Any) -> bytes:
 
 
 # -- Cases
-# -------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -366,16 +367,12 @@ class Maker:
             ]
             return f"annotate({t}, {{{', '.join(items)}}})"
         if k == "Tuple":
-            return (
-                f"({', '.join(self.value(x, depth - 1, y) for x, y in zip(t.args, parts, strict=True))},)"
-                if t.args
-                else "()"
-            )
+            items = [self.value(x, depth - 1, y) for x, y in zip(t.args, parts, strict=True)]
+            return f"({', '.join(items)},)" if t.args else "()"
         if k == "Optional":
-            return (
-                f"annotate({t}, "
-                f"{'None' if depth <= 0 or r.random() < 0.3 else self.value(t.args[0], depth - 1, parts[0])})"
-            )
+            none = depth <= 0 or r.random() < 0.3
+            value = "None" if none else self.value(t.args[0], depth - 1, parts[0])
+            return f"annotate({t}, {value})"
         if k == "Union":
             return f"annotate({t}, {self.value(r.choice(t.args), depth - 1)})"
         if k in ("Future", "Await"):
@@ -585,7 +582,8 @@ class Maker:
 
 
 # -- Lies
-# -------------------------------------------------------------------------------------------------------------- Each takes the maker and writes into it.  LIES lists them.
+# -------------------------------------------------------------------------------------------------
+# Each takes the maker and writes into it.  LIES lists them.
 
 Lie = Callable[[Maker], None]
 LIES: dict[str, tuple[Lie, int]] = {}

@@ -463,7 +463,8 @@ def unlisted(row: Row, known: dict[tuple[str, str], tuple[set[str], str]]) -> li
 def line(row: Row) -> str:
     total = sum(row.n(w) for w in WAYS)
     parts = [
-        f"{row.name:<44}{total:>6}{row.n('pass'):>7}{row.n('differ'):>7}{row.n('refused'):>8}{row.n('cannot run'):>11}"
+        f"{row.name:<44}{total:>6}{row.n('pass'):>7}{row.n('differ'):>7}{row.n('refused'):>8}"
+        f"{row.n('cannot run'):>11}"
     ]
     for form in FORMS:
         n = sum(row.n(w, form) for w in WAYS)

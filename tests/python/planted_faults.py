@@ -37,7 +37,9 @@ class Fault(NamedTuple):
     file: str
     old: str
     new: str
-    test: str = RANDOM  # "unit run/operators": tests/run/test_operators.c; "test_tails.py -k sum": with pytest; or RANDOM
+    # "unit run/operators": tests/run/test_operators.c; "test_tails.py -k sum": with pytest;
+    # or RANDOM
+    test: str = RANDOM
 
 
 OPERATORS, GRAPHS = "unit run/operators", "unit passes/random_graphs"
@@ -109,14 +111,14 @@ FAULTS = (
     Fault(
         "last use",
         "f(x, x) takes x out of its register at the first x",
-        "src/run/emit.c",
+        "src/run/bytecode.c",
         "if (d->plain || d->last != n || !is_final(n, i))",
         "if (d->plain || d->last != n)",
     ),
     Fault(
         "comparison after the moves",
         "a while loop's test reads variables of the next round",
-        "src/run/emit_flow.c",
+        "src/run/bytecode_flow.c",
         "    if (is_written(m, l->n_carried, typed_reg(e, ir_node_input(n, i)))) {",
         "    if (l->counted && is_written(m, l->n_carried, typed_reg(e, ir_node_input(n, i)))) {",
     ),
@@ -360,7 +362,8 @@ class Builder:
         if not (self.build / "build.ninja").exists():
             env = dict(os.environ)
             env["PATH"] = (
-                f"{pathlib.Path(sys.executable).parent}{os.pathsep}{env['PATH']}"  # the module is for this Python
+                # the module is for this Python
+                f"{pathlib.Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
             )
             if shutil.which("ccache"):
                 env["CC"] = f"ccache {env.get('CC', 'cc')}"

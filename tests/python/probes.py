@@ -45,9 +45,15 @@ def rows() -> Any:
 def shown(v: Any) -> str:
     """A result as the table writes it."""
     if isinstance(v, torch.Tensor):
-        return f"T<{str(v.dtype)[6:]}>{list(v.shape)}({', '.join(repr(x) for x in v.reshape(-1).tolist())})"
+        return (
+            f"T<{str(v.dtype)[6:]}>{list(v.shape)}("
+            f"{', '.join(repr(x) for x in v.reshape(-1).tolist())})"
+        )
     if isinstance(v, tuple) and hasattr(v, "_fields"):
-        return f"{type(v).__name__}({', '.join(f'{n}={shown(x)}' for n, x in zip(v._fields, v, strict=True))})"
+        return (
+            f"{type(v).__name__}("
+            f"{', '.join(f'{n}={shown(x)}' for n, x in zip(v._fields, v, strict=True))})"
+        )
     if isinstance(v, tuple):
         return f"({', '.join(shown(x) for x in v)}{',' if len(v) == 1 else ''})"
     if isinstance(v, list):

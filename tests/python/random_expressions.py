@@ -309,7 +309,10 @@ class Expressions:
             return f"{{{as_key.format(y)}: {value} for {x}, {y} in {d[0]}.items()}}"
         value = self.with_name(x, INT, lambda: self.expr(t[2], depth - 1))
         if k == 1:
-            return f"{{{as_key.format(y)}: {value} for {y}, {x} in enumerate([{self.small_int(0)}, {self.small_int(0)}])}}"
+            return (
+                f"{{{as_key.format(y)}: {value} for {y}, {x} in "
+                f"enumerate([{self.small_int(0)}, {self.small_int(0)}])}}"
+            )
         return f"{{{as_key.format(x)}: {value} for {x} in range({self.r.randint(0, 4)})}}"
 
     def make_tuple(self, t: Type, depth: int) -> str:
@@ -726,7 +729,9 @@ class Expressions:
     def number_more(self, k: int, a: str, n: float, depth: int) -> tuple[str, float]:
         if (
             k == 0
-        ):  # by powers of two: PyTorch rounds a / b before the floor, and its % is fmod(fmod(a, b) + b, b)
+            # by powers of two: PyTorch rounds a / b before the floor, and its % is
+            # fmod(fmod(a, b) + b, b)
+        ):
             self.note("float //")
             return f"({a} // {self.r.choice(('2.0', '0.5', '-4.0'))})", 2 * n + 1.0
         if k == 1:
@@ -734,7 +739,8 @@ class Expressions:
             b, m = self.number(depth - 1)
             if self.chance(0.3):
                 return f"sum([{a}, {b}])", n + m
-            pair = f"{a} + 0.0, {b} + 0.0"  # no -0.0: of -0.0 and 0.0 PyTorch takes the second, Python the first
+            # no -0.0: of -0.0 and 0.0 PyTorch takes the second, Python the first
+            pair = f"{a} + 0.0, {b} + 0.0"
             return self.r.choice(
                 (f"min({pair})", f"max([{pair}])", f"max({pair}, 0.25)")
             ), n + m + 1.0
@@ -808,7 +814,8 @@ class Expressions:
         if k == 8:
             self.note("text of a number")
             return (
-                f"{self.r.choice(('str', 'str', 'hex', 'oct', 'bin'))}({self.small_int(depth - 1)})",
+                f"{self.r.choice(('str', 'str', 'hex', 'oct', 'bin'))}("
+                f"{self.small_int(depth - 1)})",
                 14,
             )
         if k == 9:
@@ -829,7 +836,10 @@ class Expressions:
     def text_more(self, k: int, s: str, depth: int) -> tuple[str, int]:
         if k == 0:
             self.note("text partition")
-            how = f"{self.r.choice(('partition', 'rpartition'))}({self.r.choice((' ', 'a', '-', ':'))!r})"
+            how = (
+                f"{self.r.choice(('partition', 'rpartition'))}("
+                f"{self.r.choice((' ', 'a', '-', ':'))!r})"
+            )
             return f"{s}.{how}[{self.r.randrange(3)}]", 24
         if k == 1:
             self.note("part of a split")
@@ -934,7 +944,10 @@ class Expressions:
         if k == 7:
             self.note("text test")
             # A variable or literal: PyTorch evaluates a receiver twice in a condition.
-            return f"{self.text(0)[0]}.{self.r.choice(('startswith', 'endswith'))}({self.expr(STR, depth - 1)})"
+            return (
+                f"{self.text(0)[0]}.{self.r.choice(('startswith', 'endswith'))}("
+                f"{self.expr(STR, depth - 1)})"
+            )
         if k == 8:
             call = self.magic(BOOL, depth) if self.chance(0.6) else self.call(BOOL, depth)
             if call:
@@ -959,7 +972,10 @@ class Expressions:
         if k == 0:
             self.note("any all")
             v = self.pick(lst(BOOL)) or self.pick(lst(INT))
-            return f"{self.r.choice(('any', 'all'))}({v or f'[{self.truth(depth - 1)}, {self.truth(depth - 1)}]'})"
+            return (
+                f"{self.r.choice(('any', 'all'))}("
+                f"{v or f'[{self.truth(depth - 1)}, {self.truth(depth - 1)}]'})"
+            )
         if k == 1:
             self.note("test of text")
             if self.chance(0.5):

@@ -160,7 +160,8 @@ class Idioms(Expressions):
             )
         if k == 3:
             self.note("for over enumerate from a start")
-            head = f"for {a}, {b} in enumerate({one}, {self.r.randint(0, 5)}):"  # below 0 PyTorch leaves some out
+            # below 0 PyTorch leaves some out
+            head = f"for {a}, {b} in enumerate({one}, {self.r.randint(0, 5)}):"
             return self.loop(head, LONG, {a: INT, b: t1}, depth, f1)
         pairs = lst(("tuple", INT, STR))
         self.note("for over a list of tuples")

@@ -134,7 +134,8 @@ def outcomes(f: Callable[..., Any], calls: list[tuple]) -> list[Outcome]:
 
 
 def python_module(text: str) -> types.ModuleType:
-    name = f"random_program{next(NUMBERS)}"  # a new one each time: PyTorch keeps classes by their names
+    # a new one each time: PyTorch keeps classes by their names
+    name = f"random_program{next(NUMBERS)}"
     m = types.ModuleType(name)
     m.__file__ = f"/{name}.py"
     linecache.cache[m.__file__] = (len(text), None, text.splitlines(True), m.__file__)

@@ -67,7 +67,7 @@ def shapes(n: int) -> Iterator[tuple]:
 
 
 # -- Pointwise
-# -------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 UNARY = """abs acos acosh angle asin asinh atan atanh ceil cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 floor frac
 gelu hardsigmoid hardswish hardtanh i0 isfinite isinf isnan lgamma log log10 log1p log2 log_sigmoid logical_not logit mish neg
@@ -151,7 +151,7 @@ def pointwise(n: int) -> Iterator[Case]:
 
 
 # -- Reductions
-# ------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 REDUCTIONS = """sum mean prod amax amin max min all any nansum nanmean logsumexp std var var_mean std_mean norm argmax argmin
 count_nonzero median nanmedian mode aminmax""".split()
@@ -228,7 +228,7 @@ def reductions(n: int) -> Iterator[Case]:
 
 
 # -- Products
-# --------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def products(n: int) -> Iterator[Case]:
@@ -351,7 +351,7 @@ def convolutions(n: int) -> Iterator[Case]:
 
 
 # -- Layers
-# ----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def layers(n: int) -> Iterator[Case]:

@@ -36,9 +36,9 @@ EXCEPTIONS: dict[str, str] = {
     "to_sparse": "sparse tensors",
     "sparse.mm.reduce": "sparse tensors",
     "nn.functional.linear_cross_entropy.chunked": "operators in Python of PyTorch's own, which no "
-                                                  "program can hold",
+    "program can hold",
     "nn.functional.linear_cross_entropy.chunked_none": "operators in Python of PyTorch's own, "
-                                                       "which no program can hold",
+    "which no program can hold",
 }
 
 
@@ -81,10 +81,12 @@ def function_of(op: Any, sample: Any) -> tuple[Callable[..., Any], list[Any]]:
         with enable_python_dispatcher(), Ours():
             out = sample.output_process_fn_grad(op.gradcheck_wrapper(op, given, *args, **kwargs))
         return tuple(
-            t for t in tree_leaves(out)
-            if isinstance(t,
-                          torch.Tensor) and (t.is_floating_point() or t.is_complex()) and t.requires_grad
-        )  # fmt: skip
+            t
+            for t in tree_leaves(out)
+            if isinstance(t, torch.Tensor)
+            and (t.is_floating_point() or t.is_complex())
+            and t.requires_grad
+        )
 
     return function, [flat[i] for i in at]
 

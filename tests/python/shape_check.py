@@ -155,7 +155,10 @@ class Checker:
 
     def check(self, name: str, args: list[Any], kwargs: dict[str, Any]) -> None:
         """One call of our operator, and its rule."""
-        call = f"{name}({', '.join([*map(shown, args), *(f'{k}={shown(v)}' for k, v in kwargs.items())])})"
+        call = (
+            f"{name}("
+            f"{', '.join([*map(shown, args), *(f'{k}={shown(v)}' for k, v in kwargs.items())])})"
+        )
         if call in self.seen:
             return
         self.seen.add(call)

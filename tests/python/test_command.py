@@ -522,9 +522,13 @@ def test_standard_input(command: str, run, tmp_path: pathlib.Path) -> None:
 def test_dtypes_of_factories(run, tmp_path: pathlib.Path) -> None:
     source = tmp_path / "same.py"
     source.write_text("def f(x: Tensor):\n    return str(x.dtype), x.shape\n")
-    for factory, dtype in (("ones(2,9,dtype=int64)", "4"), ("zeros([2,9], dtype=torch.bool)", "11"),
-                           ("full((2, 9), 0.5)", "6"),
-                           ("randint(0, 5, (2, 9))", "4"), ("rand(2,9,dtype=float16)", "5")):  # fmt: skip
+    for factory, dtype in (
+        ("ones(2,9,dtype=int64)", "4"),
+        ("zeros([2,9], dtype=torch.bool)", "11"),
+        ("full((2, 9), 0.5)", "6"),
+        ("randint(0, 5, (2, 9))", "4"),
+        ("rand(2,9,dtype=float16)", "5"),
+    ):
         assert run("run", str(source), factory).stdout == f"('{dtype}', [2, 9])\n", factory
     assert run("run", str(source), "randn(2,9)", "--dtype=bfloat16").stdout == "('15', [2, 9])\n"
     assert run("run", str(source), "eye(3)", "--dtype=float64").stdout == "('7', [3, 3])\n"
@@ -549,19 +553,26 @@ def test_typos_get_suggestions(run) -> None:
 
 
 def test_conflicts_are_refused(run, tmp_path: pathlib.Path) -> None:
-    for args in (["show", LIFE, "--code", "--graph"], ["show", LIFE, "--ops", "--check"], ["show",
-                                                                                           LIFE,
-                                                                                           "--html",
-                                                                                           "--json"],
-                 ["run", LIFE, "2", "--json", "-o", str(tmp_path / "x.npy")], ["run", LIFE, "2",
-                                                                               "--threads=1",
-                                                                               "--threads=2"],
-                 ["show", LIFE, "--seconds=2"], ["run", LIFE, "2", "--output"]):  # fmt: skip
+    for args in (
+        ["show", LIFE, "--code", "--graph"],
+        ["show", LIFE, "--ops", "--check"],
+        ["show", LIFE, "--html", "--json"],
+        ["run", LIFE, "2", "--json", "-o", str(tmp_path / "x.npy")],
+        ["run", LIFE, "2", "--threads=1", "--threads=2"],
+        ["show", LIFE, "--seconds=2"],
+        ["run", LIFE, "2", "--output"],
+    ):
         assert run(*args, code=2).stdout == "", args
-    for names in (("--html", "--graph"), ("--html", "--check"), ("--dot", "--asm"), ("--check",
-                                                                                     "--digest"),
-                                                                                     ("--method=step", "--ops"),
-                  ("--method=step", "--check"), ("--profile", "--html"), ("--output=x", "--html")):  # fmt: skip
+    for names in (
+        ("--html", "--graph"),
+        ("--html", "--check"),
+        ("--dot", "--asm"),
+        ("--check", "--digest"),
+        ("--method=step", "--ops"),
+        ("--method=step", "--check"),
+        ("--profile", "--html"),
+        ("--output=x", "--html"),
+    ):
         args = names if names[1] != "--html" else names[:1]  # the last two need what they lack
         message = run("show", LIFE, *args, code=2).stderr
         assert all(name.partition("=")[0] in message for name in names), (names, message)

@@ -376,8 +376,14 @@ def test_nothing_that_a_file_names_is_called() -> None:
             "children_spec": [leaf],
         }
         both = {"type": "builtins.tuple", "context": "null", "children_spec": []}
-        args = {"type": "builtins.tuple", "context": "null",
-                "children_spec": [both, {"type": "builtins.dict", "context": "[]", "children_spec": []}]}  # fmt: skip
+        args = {
+            "type": "builtins.tuple",
+            "context": "null",
+            "children_spec": [
+                both,
+                {"type": "builtins.dict", "context": "[]", "children_spec": []},
+            ],
+        }
         return Trees(json.dumps({"arg_names": [], "in": [1, args], "out": [1, out]})).rebuild(
             {"k": 1}
         )

@@ -171,13 +171,14 @@ x.topk(1).values
 
 def values(m: Any) -> dict[str, Any]:
     return {
-        "m": m, "np": np,
-        "x": m.tensor([[0.5, 3.0, -1.0], [2.0, 0.25, 1.5]]), "y": m.tensor([[1.0, 2.0, 3.0], [0.0,
-                                                                                              -1.0,
-                                                                                              4.0]]),
-        "v": m.tensor([0.5, 2.0, 1.25]), "i": m.tensor([1, 3, 3, 0]), "b": m.tensor([True, False,
-                                                                                     True]),
-    }  # fmt: skip
+        "m": m,
+        "np": np,
+        "x": m.tensor([[0.5, 3.0, -1.0], [2.0, 0.25, 1.5]]),
+        "y": m.tensor([[1.0, 2.0, 3.0], [0.0, -1.0, 4.0]]),
+        "v": m.tensor([0.5, 2.0, 1.25]),
+        "i": m.tensor([1, 3, 3, 0]),
+        "b": m.tensor([True, False, True]),
+    }
 
 
 def shown(value: Any) -> Any:

@@ -69,13 +69,16 @@ def leaf(*sizes: int) -> torch.Tensor:
 S = (3, 7)
 CALLS = {
     **{f"{n}_backward": (S, S) for n in ("hardswish", "silu", "mish", "gelu", "sigmoid", "tanh")},
-    "threshold_backward": (S, S, 0.2), "hardtanh_backward": (S, S, -0.4, 0.9),
+    "threshold_backward": (S, S, 0.2),
+    "hardtanh_backward": (S, S, -0.4, 0.9),
     "leaky_relu_backward": (S, S, 0.1, False),
-    "softshrink_backward": (S, S, 0.3), "hardshrink_backward": (S, S, 0.3), "softplus_backward": (S,
-                                                                                                  S,
-                                                                                                  1.5, 2.0),
-    "elu_backward": (S, 1.5, 1.2, 0.7, False, S), "elu_backward#": (S, 1.5, 1.2, 0.7, True, S),
-    "gelu_backward#": (S, S, {"approximate": "tanh"}), "_prelu_kernel_backward": (S, S, S),
+    "softshrink_backward": (S, S, 0.3),
+    "hardshrink_backward": (S, S, 0.3),
+    "softplus_backward": (S, S, 1.5, 2.0),
+    "elu_backward": (S, 1.5, 1.2, 0.7, False, S),
+    "elu_backward#": (S, 1.5, 1.2, 0.7, True, S),
+    "gelu_backward#": (S, S, {"approximate": "tanh"}),
+    "_prelu_kernel_backward": (S, S, S),
     "glu_backward": ((3, 4), (3, 8), 1),
     "avg_pool2d_backward": ((2, 3, 4, 4), (2, 3, 8, 8), [2, 2], [2, 2], [0, 0], False, True, None),
     "_adaptive_avg_pool2d_backward": ((2, 3, 3, 3), (2, 3, 8, 8)),
@@ -86,9 +89,17 @@ CALLS = {
     "fake_quantize_per_tensor_affine": ((40,), 0.05, 2, -8, 7),
     "thnn_conv2d": ((2, 3, 6, 6), (4, 3, 3, 3), [3, 3], (4,), [2, 2], [1, 1]),
     "slow_conv_dilated2d": ((2, 3, 7, 7), (4, 3, 3, 3), [3, 3], (4,), [1, 1], [0, 0], [2, 2]),
-    "slow_conv_transpose2d": ((2, 3, 4, 4), (3, 4, 3, 3), [3, 3], (4,), [2, 2], [1, 1], [1, 1], [1,
-                                                                                                 1]),
-}  # fmt: skip
+    "slow_conv_transpose2d": (
+        (2, 3, 4, 4),
+        (3, 4, 3, 3),
+        [3, 3],
+        (4,),
+        [2, 2],
+        [1, 1],
+        [1, 1],
+        [1, 1],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", CALLS)

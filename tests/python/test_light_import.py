@@ -54,7 +54,7 @@ def test_the_import_adds_few_modules() -> None:
 
 
 def test_running_a_program_needs_no_compiler() -> None:
-    """Loading and calling: the compiler's questions (ast, inspect, door ...) stay out."""
+    """Loading and calling: the compiler's questions (ast, inspect, entry ...) stay out."""
     path = str(DATA / "digits.pt")
     found = added(
         f"import rushlight; rushlight.load({path!r})(rushlight.tensor([[[[0.0] * 8] * 8]]))"
@@ -64,7 +64,7 @@ def test_running_a_program_needs_no_compiler() -> None:
         "inspect",
         "dataclasses",
         "importlib.resources",
-        "rushlight.jit.door",
+        "rushlight.jit.entry",
         "rushlight.ir",
     }
 
@@ -83,12 +83,13 @@ def test_every_name_is_there(name: str) -> None:
         "type(rushlight.tensor([1.0])).add",
         "rushlight.Tensor.relu",
         "rushlight.tensor([1.0]).relu().tolist()",
-        f"{str(DATA / 'digits.pt')!r} and rushlight.load({str(DATA / 'digits.pt')!r}).graph.nodes()",
+        f"{str(DATA / 'digits.pt')!r} and rushlight.load({str(DATA / 'digits.pt')!r})"
+        f".graph.nodes()",
         f"rushlight.load({str(DATA / 'digits.pt')!r}).forward.inputs[0].name",
         "rushlight.parse_ir('graph(%x : Tensor):\\n  return (%x)').inputs()",
         "rushlight.CompilationUnit('def f(x: int): return x').f(1)",
         "rushlight.limits(max_seconds=1.0).__enter__()",
-        "rushlight.jit.script, rushlight.jit.isinstance, rushlight.jit.door, "
+        "rushlight.jit.script, rushlight.jit.isinstance, rushlight.jit.entry, "
         "rushlight.jit._ScriptProfile",
         "rushlight.no_grad().__enter__()",
     ],

@@ -182,7 +182,7 @@ LIES = {
             "return (b).h()",
         )
         + "class I(Interface):\n  def f0(self, b: __torch__.B) -> int:\n    pass\n  def f(self, x: "
-          "str) -> int:\n    pass\n"
+        "str) -> int:\n    pass\n"
         'class B:\n  def h(self, i: __torch__.I=CONSTANTS.c0) -> int:\n    return (i).f("abc")\n'
         "class A:\n  def f(self, x: List[int]) -> int:\n    return torch.len(x)\n",
         "Expected a default value",
@@ -198,7 +198,7 @@ LIES = {
     ),
     "interface: a module's attribute by key": Lie(
         '  c : __torch__.C\n  def forward(self) -> int:\n    m : __torch__.I = self["c"]\n    '
-        'return (m).f(5)\n'
+        "return (m).f(5)\n"
         + MODULE_F
         + "class C:\n  def f(self, x: str) -> int:\n    return torch.len(x)\n",
         "is not of annotated type",
@@ -236,7 +236,7 @@ LIES = {
             "return a[0].a",
             more=IFACE_F
             + "class A:\n  a : int\n  def f(self) -> int:\n    return 1\nclass B:\n  def f(self) "
-              "-> int:\n    return 1\n",
+            "-> int:\n    return 1\n",
         ),
         "append",
     ),
@@ -256,7 +256,7 @@ LIES = {
             "torch.sort(a)",
             "return 1",
             more="class A:\n  a : int\n  def __lt__(self, o: List[int]) -> bool:\n    "
-                 "torch.append(o, 1)\n    return True\n",
+            "torch.append(o, 1)\n    return True\n",
         ),
         "must define a __lt__ method",
     ),
@@ -277,7 +277,7 @@ LIES = {
             "return 1",
             more=IFACE_F
             + "class A:\n  a : int\n  def f(self) -> int:\n    return 1\n  def __lt__(self, o: "
-              "__torch__.A) -> bool:\n"
+            "__torch__.A) -> bool:\n"
             "    return torch.lt(o.a, 1)\nclass B:\n  def f(self) -> int:\n    return 1\n"
             "  def __lt__(self, o: __torch__.B) -> bool:\n    return True\n",
         ),
@@ -330,7 +330,7 @@ LIES = {
     ),
     # hooks
     "pre-hook's result": Lie(
-        '  s : __torch__.S\n  def forward(self) -> int:\n    return (self.s)(1)\nclass '
+        "  s : __torch__.S\n  def forward(self) -> int:\n    return (self.s)(1)\nclass "
         'S(Module):\n  __forward_pre_hooks__ = ["pre"]\n'
         "  def forward(self, x: int) -> int:\n    return x\n"
         '  def pre(self: __torch__.S, i: Tuple[int]) -> Tuple[str]:\n    return ("a",)\n',
@@ -338,7 +338,7 @@ LIES = {
         b"}(X\x01\x00\x00\x00sc__torch__\nS\n)\x81}bu",
     ),
     "hook's argument": Lie(
-        '  s : __torch__.S\n  def forward(self) -> int:\n    return (self.s)(1)\nclass '
+        "  s : __torch__.S\n  def forward(self) -> int:\n    return (self.s)(1)\nclass "
         'S(Module):\n  __forward_hooks__ = ["post"]\n'
         "  def forward(self, x: int) -> int:\n    return x\n"
         "  def post(self: __torch__.S, i: Tuple[int], o: str) -> int:\n    return torch.len(o)\n",
@@ -368,7 +368,7 @@ LIES = {
     ),
     "or refines neither": Lie(
         '  def forward(self, x: Optional[str]=None, y: Optional[str]="a") -> str:\n    if x is not '
-        'None or y is not None:\n'
+        "None or y is not None:\n"
         '      return x\n    return ""\n',
         "actually of type Optional",
     ),

@@ -51,8 +51,7 @@ def test_modules_convert() -> None:
     """)
     assert (
         "nn.Module.to only accepts floating point or complex dtypes, but got desired "
-        "dtype=rushlight.int64"
-        in out
+        "dtype=rushlight.int64" in out
     )
     assert "'cuda' is not available" in out and "part of its graph" in out
 

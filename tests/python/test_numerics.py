@@ -134,3 +134,20 @@ def test_what_a_tensor_of_torch_has_is_there() -> None:
         except (RuntimeError, NotImplementedError, TypeError):
             pass  # it is there and refuses this tensor
     assert {name for name in lacks if not name.startswith("_")} - missing == set()
+
+
+def test_distances_of_close_rows_keep_their_digits() -> None:
+    """Through a product they would be differences of large numbers."""
+    torch.manual_seed(0)
+    x = torch.randn(40, 33) * 100
+    y = x[:30] + 1e-3
+    want = torch.cdist(x.double(), y.double())
+    got = rushlight.ops.aten.cdist(x, y, 2.0)
+    torch.testing.assert_close(got.double(), want, rtol=1e-5, atol=1e-6)
+    assert rushlight.ops.aten.cdist(x, x, 2.0).diagonal().eq(0).all()
+    y[3] = float("inf")
+    got = rushlight.ops.aten.cdist(x, y, 2.0)
+    assert torch.equal(got.isfinite(), torch.cdist(x, y).isfinite())
+    want = torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist").double()
+    direct = rushlight.ops.aten.cdist(x, y, 2.0, 2)
+    torch.testing.assert_close(direct.double(), want, rtol=1e-5, atol=1e-6)

@@ -1,5 +1,5 @@
 """Hundreds of snippets of TorchScript with PyTorch's recorded answers (probes.py), through the text
-door."""
+entry."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def test_answers_as_pytorch(capsys: pytest.CaptureFixture[str]) -> None:
         if not is_as_recorded(status, want, message, got):
             wrong.append(f"{name} {inputs}: {got} is not {status} {want} {message}\n{source}")
     with capsys.disabled():
-        print(f"\njit_probes through the text door: {n - len(wrong)} of {n} rows as recorded")
+        print(f"\njit_probes through the text entry: {n - len(wrong)} of {n} rows as recorded")
     assert n > 800
     assert not wrong, f"{len(wrong)} differ:\n" + "\n".join(wrong[:60])

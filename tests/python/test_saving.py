@@ -122,12 +122,12 @@ RAISING = [
     'def f(x: int):\n    raise RuntimeError("a")\n',
     'def f(x: int) -> List[Tensor]:\n    raise RuntimeError("a")\n    return []\n',
     'def f(x: int) -> Optional[int]:\n    if x > 1:\n        raise KeyError("a")\n    else:\n      '
-    '  assert False\n',
+    "  assert False\n",
     'def f(x: int):\n    if x > 1:\n        return\n    if x > 2:\n        raise ValueError("a")\n '
     '   raise KeyError("b")\n',
     'def f(x: int):\n    while x > 0:\n        raise RuntimeError("a")\n    raise '
     'RuntimeError("c")\n',
-    'def f(x: int) -> int:\n    for i in range(x):\n        if i > 3:\n            raise '
+    "def f(x: int) -> int:\n    for i in range(x):\n        if i > 3:\n            raise "
     'ValueError("a")\n'
     '        else:\n            raise ValueError("b")\n    raise KeyError("c")\n',
     'def f(x: int) -> str:\n    with torch.no_grad():\n        raise RuntimeError("a")\n',

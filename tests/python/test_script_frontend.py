@@ -8,7 +8,9 @@ import dataclasses
 import io
 import re
 from collections.abc import Callable
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple  # noqa: UP035 -- what programs are annotated with
+
+# What programs are annotated with.
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple  # noqa: UP035
 
 import pytest
 import rushlight.jit
@@ -106,7 +108,7 @@ def defined_methods_keep_comments(jit: Any) -> Any:
 
 
 # -- Classes
-# -----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @case
@@ -331,7 +333,7 @@ def prepared_functions(jit: Any) -> Any:
 
 
 # -- Modules
-# ----------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 class Named(nn.Module):
@@ -546,7 +548,7 @@ def test_layouts_that_are_not_known_are_refused_by_name(make: str) -> None:
 
 
 # -- Statements
-# ----------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @case

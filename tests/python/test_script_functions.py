@@ -71,7 +71,7 @@ def test_every_probe(tmp_path: pathlib.Path) -> None:
         as_recorded = is_as_recorded(status, want, "" if name in OTHER_WORDS else message, got)
         if name not in EXCEPT and not as_recorded:
             wrong.append(f"{name} {inputs}: {got} is not {status} {want} {message}\n{source}")
-    print(f"probes through the Python door: {taken} rows")
+    print(f"probes through the Python entry: {taken} rows")
     assert taken > 800
     assert not wrong, f"{len(wrong)} of {taken} differ:\n" + "\n".join(wrong)
 
@@ -386,7 +386,7 @@ def test_language_programs(monkeypatch: Any, capsys: Any) -> None:
                     results.append((key_of(e)[0], plain(args), capsys.readouterr().out))
             if results[0] != results[1]:
                 wrong.append(f"{name}: {results[0]} is not {results[1]}"[:600])
-    print(f"language programs of the corpus through the Python door: {n}")
+    print(f"language programs of the corpus through the Python entry: {n}")
     assert not wrong, "\n".join(wrong)
 
 

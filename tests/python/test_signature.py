@@ -63,9 +63,8 @@ def test_inputs_of_an_exported_program(tmp_path: pathlib.Path) -> None:
     assert flag.constant is True and flag.type == "bool" and unused.constant is None
     assert all(item.default is inspect.Parameter.empty for item in (x, q, k, flag, unused))
     assert (
-        repr(x)
-        == f"Input(x: Tensor, dtype=rushlight.float32, shape=({symbol}, 4), "
-           f"ranges={{'{symbol}': (2, 64)}})"
+        repr(x) == f"Input(x: Tensor, dtype=rushlight.float32, shape=({symbol}, 4), "
+        f"ranges={{'{symbol}': (2, 64)}})"
     )
 
 

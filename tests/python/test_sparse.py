@@ -365,7 +365,7 @@ def test_printing_in_programs_is_libtorchs(capfd: pytest.CaptureFixture[str]) ->
 
 
 # -- Conversion
-# --------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, torch.float16, torch.bfloat16])
@@ -411,11 +411,13 @@ def test_batches_of_rows_are_converted() -> None:
 
 
 # -- Computing
-# ---------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
-UNARY = ("abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf "
-         "isposinf log1p nan_to_num "
-         "neg rad2deg relu round sgn sign signbit sin sinh sqrt tan tanh trunc").split()  # fmt: skip
+UNARY = (
+    "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf "
+    "isposinf log1p nan_to_num "
+    "neg rad2deg relu round sgn sign signbit sin sinh sqrt tan tanh trunc"
+).split()
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -727,7 +729,7 @@ def test_writes_in_place() -> None:
 
 
 # -- The border
-# --------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -762,8 +764,10 @@ def test_operators_that_take_none_are_refused_in_pytorchs_words(name: str, args:
 # Operators whose answers depend on the layout, or on chance, or that PyTorch's layouts make
 # different: parts, questions.
 OTHERWISE = re.compile(
-    r"_?(values|indices|nnz|coalesce\w*|is_\w+|layout|\w*sparse\w*|rand\w*|empty\w*|new_empty\w*|bernoulli\w*|dropout\w*|native_dropout"
-    r"|sample\w*|multinomial|normal\w*|\w*_dim|stride\w*|storage\w*|get_device|version|shape_as_tensor|_?fw_primal|\w*rrelu\w*"
+    r"_?(values|indices|nnz|coalesce\w*|is_\w+|layout|\w*sparse\w*|rand\w*|empty\w*|new_empty\w*|"
+    r"bernoulli\w*|dropout\w*|native_dropout"
+    r"|sample\w*|multinomial|normal\w*|\w*_dim|stride\w*|storage\w*|get_device|version|shape_as_t"
+    r"ensor|_?fw_primal|\w*rrelu\w*"
     r"|div|divide|true_divide)"  # of zeros by zero
 )
 
@@ -817,7 +821,7 @@ def test_memory_is_shown_to_nobody(layout: Any) -> None:
 
 
 # -- Programs
-# ----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 class Layer(torch.nn.Module):
@@ -954,7 +958,7 @@ def test_limits_hold_in_sparse_kernels() -> None:
 
 
 # -- Gradients
-# ---------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 Tensor = torch.Tensor
 

@@ -161,6 +161,15 @@ def test_a_strict_program_has_no_errors(tmp_path: pathlib.Path) -> None:
     assert code == 0, out
 
 
+def test_mypy_finds_nothing_but_what_is_listed() -> None:
+    """The package itself; pyproject.toml lists the exceptions."""
+    api = pytest.importorskip("mypy.api")
+    config = pathlib.Path(__file__).resolve().parents[2] / "pyproject.toml"
+    options = [f"--config-file={config}", f"--cache-dir={os.devnull}", "--no-error-summary"]
+    out, error, code = api.run([*options, str(FOLDER)])
+    assert code == 0, out + error
+
+
 CONFIG = """
 [mypy]
 follow_imports = silent

@@ -189,16 +189,26 @@ def test_dlpack_both_ways() -> None:
     assert rushlight.as_tensor(torch.ones(2, dtype=torch.bfloat16)).dtype == rushlight.bfloat16
 
 
-@pytest.mark.parametrize("value", [
-    torch.tensor([[1, 2], [3, 4]]), torch.tensor([1.0, 2.5, 1e10]), torch.tensor([]),
-    torch.tensor(3),
-    torch.zeros(2, 0), torch.tensor([True, False]), torch.arange(2000.0), torch.tensor([1 + 2j]),
-    torch.tensor([float("nan"), float("inf")]), torch.ones(2, dtype=torch.float16), torch.randn(3,
-                                                                                                20,
-                                                                                                30),
-    torch.tensor([1.0], requires_grad=True), torch.tensor([0.0001, 1000.0]), torch.tensor([-1, 100],
-                                                                                          dtype=torch.int8),
-], ids=lambda v: f"{v.dtype}{list(v.shape)}")  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        torch.tensor([[1, 2], [3, 4]]),
+        torch.tensor([1.0, 2.5, 1e10]),
+        torch.tensor([]),
+        torch.tensor(3),
+        torch.zeros(2, 0),
+        torch.tensor([True, False]),
+        torch.arange(2000.0),
+        torch.tensor([1 + 2j]),
+        torch.tensor([float("nan"), float("inf")]),
+        torch.ones(2, dtype=torch.float16),
+        torch.randn(3, 20, 30),
+        torch.tensor([1.0], requires_grad=True),
+        torch.tensor([0.0001, 1000.0]),
+        torch.tensor([-1, 100], dtype=torch.int8),
+    ],
+    ids=lambda v: f"{v.dtype}{list(v.shape)}",
+)
 def test_prints_as_pytorch(value: torch.Tensor) -> None:
     assert repr(rushlight.as_tensor(value)) == repr(value)
 

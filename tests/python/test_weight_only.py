@@ -125,23 +125,41 @@ def test_exported_mixtures_of_experts_run(tmp_path: Any) -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "args"), [
-    ("_convert_weight_to_int4pack_for_cpu", (torch.zeros(64, 32).long(), 2)),
-    ("_convert_weight_to_int4pack_for_cpu", (torch.zeros(63, 32).int(), 2)),
-    ("_convert_weight_to_int4pack_for_cpu", (torch.zeros(64, 31).int(), 2)),
-    ("_weight_int4pack_mm_for_cpu", (torch.zeros(2, 64).double(), torch.zeros(32, 32).byte(), 32,
-                                     torch.zeros(2, 32, 2))),
-    ("_weight_int4pack_mm_for_cpu", (torch.zeros(2, 64), torch.zeros(32, 32, dtype=torch.uint8), 16,
-                                     torch.zeros(4, 32, 2))),
-    ("_weight_int4pack_mm_for_cpu", (torch.zeros(2, 64), torch.zeros(32, 32, dtype=torch.uint8),
-                                     128, torch.zeros(1, 32, 2))),
-    ("_grouped_mm", (torch.zeros(8, 16), torch.zeros(3, 16, 8), None)),
-    ("_grouped_mm", (torch.zeros(8, 16), torch.zeros(3, 16, 8), torch.tensor([1, 2, 8]))),
-    ("_grouped_mm", (torch.zeros(8, 16).double(), torch.zeros(3, 16, 8).double(), torch.tensor([1,
-                                                                                                2,
-                                                                                                8],
-                                                                                                dtype=torch.int32))),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("_convert_weight_to_int4pack_for_cpu", (torch.zeros(64, 32).long(), 2)),
+        ("_convert_weight_to_int4pack_for_cpu", (torch.zeros(63, 32).int(), 2)),
+        ("_convert_weight_to_int4pack_for_cpu", (torch.zeros(64, 31).int(), 2)),
+        (
+            "_weight_int4pack_mm_for_cpu",
+            (torch.zeros(2, 64).double(), torch.zeros(32, 32).byte(), 32, torch.zeros(2, 32, 2)),
+        ),
+        (
+            "_weight_int4pack_mm_for_cpu",
+            (torch.zeros(2, 64), torch.zeros(32, 32, dtype=torch.uint8), 16, torch.zeros(4, 32, 2)),
+        ),
+        (
+            "_weight_int4pack_mm_for_cpu",
+            (
+                torch.zeros(2, 64),
+                torch.zeros(32, 32, dtype=torch.uint8),
+                128,
+                torch.zeros(1, 32, 2),
+            ),
+        ),
+        ("_grouped_mm", (torch.zeros(8, 16), torch.zeros(3, 16, 8), None)),
+        ("_grouped_mm", (torch.zeros(8, 16), torch.zeros(3, 16, 8), torch.tensor([1, 2, 8]))),
+        (
+            "_grouped_mm",
+            (
+                torch.zeros(8, 16).double(),
+                torch.zeros(3, 16, 8).double(),
+                torch.tensor([1, 2, 8], dtype=torch.int32),
+            ),
+        ),
+    ],
+)
 def test_refused_as_pytorch_refuses(name: str, args: tuple) -> None:
     with pytest.raises(RuntimeError) as want:
         getattr(theirs, name)(*args)

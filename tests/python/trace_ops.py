@@ -65,7 +65,7 @@ EXCEPTIONS = {
     "as_strided": "samples are views of more memory than a copy of them has",
     "matrix_exp": "sums of large numbers that cancel",
     "nn.functional.linear_cross_entropy": "its chunked kind makes a graph of itself, by the mode "
-                                          "that traces",
+    "that traces",
     "nn.functional.scaled_dot_product_attention": "dropout by blocks, which draws in another order",
 }
 

@@ -24,15 +24,31 @@ SPECIAL = [0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1.0, -1.0, 0.5,
 
 # Function: most units in the last place that float32 and float64 may be off.
 ONE = {
-    "sqrt": (0.5, 1), "rsqrt": (1.5, 2), "exp": (1.5, 2), "exp2": (1.5, 2), "expm1": (2, 3),
+    "sqrt": (0.5, 1),
+    "rsqrt": (1.5, 2),
+    "exp": (1.5, 2),
+    "exp2": (1.5, 2),
+    "expm1": (2, 3),
     "log": (1.5, 2),
-    "log2": (2, 2), "log10": (2, 2), "log1p": (2, 3), "sigmoid": (2.5, 4), "tanh": (2, 3),
+    "log2": (2, 2),
+    "log10": (2, 2),
+    "log1p": (2, 3),
+    "sigmoid": (2.5, 4),
+    "tanh": (2, 3),
     "sinh": (2.5, 3),
-    "cosh": (2, 3), "sin": (2.5, 2), "cos": (2.5, 2), "tan": (3.5, 3), "asin": (2.5, 2), "acos": (2,
-                                                                                                  2),
-    "atan": (2, 2), "asinh": (2, 3), "acosh": (2, 3), "atanh": (2, 3), "erf": (1.5, 3), "erfc": (3,
-                                                                                                 8),
-}  # fmt: skip
+    "cosh": (2, 3),
+    "sin": (2.5, 2),
+    "cos": (2.5, 2),
+    "tan": (3.5, 3),
+    "asin": (2.5, 2),
+    "acos": (2, 2),
+    "atan": (2, 2),
+    "asinh": (2, 3),
+    "acosh": (2, 3),
+    "atanh": (2, 3),
+    "erf": (1.5, 3),
+    "erfc": (3, 8),
+}
 TWO = {"atan2": (2.5, 2), "hypot": (1, 2), "pow": (1.5, 2)}
 
 

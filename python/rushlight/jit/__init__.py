@@ -12,111 +12,29 @@ from __future__ import annotations
 
 import sys
 
-from .._rushlight import Error
+from .._rushlight import Error as Error
 
 TYPE_CHECKING = False  # typing's own costs an import of 3 ms
 if TYPE_CHECKING:
     from typing import Any
 
-    from .decorators import (
-        Attribute,
-        Final,
-        annotate,
-        export,
-        ignore,
-        interface,
-        is_scripting,
-        is_tracing,
-        script_if_tracing,
-        unused,
-    )
-    from .freezing import freeze, optimize_for_inference, run_frozen_optimizations
-    from .functions import ScriptFunction
-    from .futures import Future, fork, wait
-    from .objects import RecursiveScriptClass
-    from .runtime import (
-        enable_onednn_fusion,
-        export_opnames,
-        fuser,
-        onednn_fusion_enabled,
-        optimized_execution,
-        set_fusion_strategy,
-        strict_fusion,
-    )
-    from .scripting import script, script_method
-    from .tracing import TracingCheckError, trace, trace_module
-    from .unit import CompilationUnit
-
-__all__ = [
-    "Attribute",
-    "CompilationUnit",
-    "Error",
-    "Final",
-    "Future",
-    "RecursiveScriptClass",
-    "ScriptFunction",
-    "TracingCheckError",
-    "annotate",
-    "enable_onednn_fusion",
-    "export",
-    "export_opnames",
-    "fork",
-    "freeze",
-    "fuser",
-    "ignore",
-    "interface",
-    "is_scripting",
-    "is_tracing",
-    "onednn_fusion_enabled",
-    "optimize_for_inference",
-    "optimized_execution",
-    "run_frozen_optimizations",
-    "script",
-    "script_if_tracing",
-    "script_method",
-    "set_fusion_strategy",
-    "strict_fusion",
-    "trace",
-    "trace_module",
-    "unused",
-    "wait",
-]
-
-# Which part has a name, and torch.jit's older names by theirs.
+# The part that defines each name, and torch.jit's older names by theirs.
 _PARTS = {
-    "decorators": (
-        *(
-            "Attribute",
-            "Final",
-            "annotate",
-            "export",
-            "ignore",
-            "interface",
-            "is_scripting",
-            "is_tracing",
-            "script_if_tracing",
-        ),
-        *("unused", "_copy_to_script_wrapper", "_overload", "_overload_method"),
-    ),
-    "freezing": ("freeze", "optimize_for_inference", "run_frozen_optimizations"),
-    "functions": ("ScriptFunction",),
-    "futures": ("Future", "fork", "wait"),
-    "objects": ("RecursiveScriptClass",),
-    "runtime": (
-        *(
-            "enable_onednn_fusion",
-            "export_opnames",
-            "fuser",
-            "onednn_fusion_enabled",
-            "optimized_execution",
-        ),
-        *("set_fusion_strategy", "strict_fusion"),
-    ),
-    "scripting": ("script", "script_method"),
-    "tracing": ("TracingCheckError", "trace", "trace_module"),
-    "unit": ("CompilationUnit",),
+    "decorators": """Attribute Final annotate export ignore interface is_scripting is_tracing
+        script_if_tracing unused _copy_to_script_wrapper _overload _overload_method""",
+    "freezing": "freeze optimize_for_inference run_frozen_optimizations",
+    "functions": "ScriptFunction",
+    "futures": "Future fork wait",
+    "objects": "RecursiveScriptClass",
+    "runtime": """enable_onednn_fusion export_opnames fuser onednn_fusion_enabled
+        optimized_execution set_fusion_strategy strict_fusion""",
+    "scripting": "script script_method",
+    "tracing": "TracingCheckError trace trace_module",
+    "unit": "CompilationUnit",
 }
-_WHERE = {name: (part, name) for part, names in _PARTS.items() for name in names} | {
+_WHERE = {name: (part, name) for part, names in _PARTS.items() for name in names.split()}
+__all__ = sorted({"Error", *(name for name in _WHERE if name[0] != "_")})
+_WHERE |= {
     "isinstance": ("runtime", "isinstance_"),
     "_ScriptProfile": ("profiler", "ScriptProfile"),
     "_fork": ("futures", "fork"),
@@ -124,41 +42,10 @@ _WHERE = {name: (part, name) for part, names in _PARTS.items() for name in names
     "_set_fusion_strategy": ("runtime", "set_fusion_strategy"),
     "_wait": ("futures", "wait"),
 }
-_MODULES = (
-    *(
-        "classes",
-        "containers",
-        "dataclass",
-        "decorators",
-        "door",
-        "exported",
-        "freezing",
-        "frontend",
-        "functions",
-    ),
-    *(
-        "futures",
-        "hooks",
-        "kinds",
-        "marks",
-        "misfits",
-        "modules",
-        "names",
-        "objects",
-        "python_calls",
-        "quantized",
-    ),
-    *(
-        "runtime",
-        "scope",
-        "script_module",
-        "scripting",
-        "sources",
-        "torch_modules",
-        "torch_questions",
-    ),
-    *("torch_trace", "traced_module", "tracing", "types", "unit"),
-)
+_MODULES = """attribute_errors classes containers dataclass decorator_flags decorators entry exported
+freezing frontend functions futures hooks kinds names modules objects python_calls quantized runtime
+scope script_module scripting sources torch_modules torch_questions torch_trace traced_module
+tracing types unit""".split()
 
 
 def _unwrap_optional(x: Any) -> Any:
@@ -167,7 +54,7 @@ def _unwrap_optional(x: Any) -> Any:
 
 
 def _part(name: str) -> Any:
-    """The module rushlight.jit.NAME; the profiler is rushlight's."""
+    """Return the module rushlight.jit.NAME; the profiler is rushlight's."""
     full = "rushlight.profiler" if name == "profiler" else f"{__name__}.{name}"
     __import__(full)
     return sys.modules[full]

@@ -9,8 +9,9 @@ import sys
 from types import FunctionType
 from typing import Any, ForwardRef
 
-from . import kinds, marks
-from .names import qualified_name
+from . import decorator_flags, kinds
+from .frontend import UnknownTypeError
+from .qualified_name import qualified_name
 from .scope import Either, Scope
 from .sources import unwrapped
 
@@ -26,8 +27,8 @@ def _tensor_class() -> Any:
 class Classes:
     """Classes of one unit, each compiled at its first use."""
 
-    def __init__(self, door: Any) -> None:
-        self._door = door
+    def __init__(self, entry: Any) -> None:
+        self._entry = entry
         self._types: dict[type, Any] = {}
         self._named_tuples: dict[str, Any] = {}  # fields and their types, by qualified name
         self._open: set[type] = set()  # NamedTuples whose fields are being resolved
@@ -39,7 +40,7 @@ class Classes:
     def remember(self, cls: type, t: Any) -> None:
         self._types[cls] = t
         self.recent.append(cls)
-        self._door.unit.register_class(t, cls)
+        self._entry.unit.register_class(t, cls)
 
     def forget_recent(self) -> None:
         for cls in self.recent:
@@ -49,8 +50,8 @@ class Classes:
         self.recent = []
 
     def type_of(self, cls: type, scope: Any = None) -> Any:
-        """The Type, made now when it is new; None for what is no class of programs.  `scope`: of
-        who asks."""
+        """Return the Type, made now if it is new; None if the class cannot be used in programs.
+        `scope`: the caller's names."""
         found = self._types.get(cls)
         if found is not None:
             return found
@@ -76,7 +77,7 @@ class Classes:
         return self.compile(cls)
 
     def whole_type_of(self, cls: type) -> Any:
-        """The same with its methods compiled; a class that fails is forgotten."""
+        """Return the Type with its methods compiled; a class that fails is removed."""
         known = cls in self._types
         t = self.type_of(cls)
         if known or t is None or t.kind_number != kinds.T_CLASS:
@@ -93,14 +94,14 @@ class Classes:
 
     @staticmethod
     def _is_plain(cls: type) -> bool:
-        """Could it be a script class: written in Python, of no base but object?"""
+        """True if it can be a script class: written in Python, with no base but object."""
         routines = [
             m
             for m in cls.__dict__.values()
             if callable(m) or isinstance(m, (staticmethod, classmethod))
         ]
         return (
-            not marks.is_ignored(cls)
+            not decorator_flags.is_ignored(cls)
             and all(hasattr(m, "__code__") or hasattr(m, "__func__") for m in routines)
             and not issubclass(cls, (tuple, list, dict))
         )
@@ -108,7 +109,7 @@ class Classes:
     # -- Enums and NamedTuples
     # -----------------------------------------------------------------------------
 
-    def _enum(self, cls: type) -> Any:
+    def _enum(self, cls: Any) -> Any:
         members = list(cls.__members__.values())
         if not members:
             raise ValueError(f"No enum values defined for: '{cls.__class__}'")
@@ -120,7 +121,7 @@ class Classes:
                     f"did not match the types "
                     f"before it ({first.__name__})"
                 )
-        t = self._door.unit.add_class(qualified_name(cls), kinds.C_ENUM, cls)
+        t = self._entry.unit.add_class(qualified_name(cls), kinds.C_ENUM, cls)
         for name, member in cls.__members__.items():
             t.add_member(name, member.value)
         self.remember(cls, t)
@@ -145,7 +146,7 @@ class Classes:
             for c in reversed(cls.__mro__)
             for k, v in c.__dict__.get("__annotations__", {}).items()
         }
-        tensor = self._door.types.simple(kinds.T_TENSOR)
+        tensor = self._entry.types.simple(kinds.T_TENSOR)
         defaults = getattr(cls, "_field_defaults", {})
         fields = []
         for name in cls._fields:
@@ -161,7 +162,7 @@ class Classes:
         shape = [(field[0], str(field[1])) for field in fields]
         if self._named_tuples.setdefault(name, shape) != shape:
             raise RuntimeError(f"Can't redefine NamedTuple: {name}")
-        made = self._door.unit.add_class(name, kinds.C_NAMED_TUPLE, cls)
+        made = self._entry.unit.add_class(name, kinds.C_NAMED_TUPLE, cls)
         for field in fields:
             made.add_field(*field)
         self.remember(cls, made)
@@ -176,12 +177,12 @@ class Classes:
         ):
             known = forward in ("Tensor", "Any")
             if not known:
-                raise ValueError(
+                raise UnknownTypeError(
                     f"Unknown type annotation: '{annotation}' in NamedTuple {cls.__name__}. Likely "
                     f"due to partial support for "
                     "ForwardRef parameters in NamedTuples, see #95858. Issue occurred at "
                 )
-        t = self._door.types.of(annotation, scope)
+        t = self._entry.types.of(annotation, scope)
         if t is None:
             raise ValueError(
                 f"Unknown type annotation: '{annotation}' in NamedTuple {cls.__name__}"
@@ -194,31 +195,31 @@ class Classes:
     def _interface(self, cls: Any) -> Any:
         torch = sys.modules.get("torch")
         is_module = torch is not None and issubclass(cls, torch.nn.Module)
-        t = self._door.unit.add_class(
+        t = self._entry.unit.add_class(
             qualified_name(cls), kinds.C_MODULE_INTERFACE if is_module else kinds.C_INTERFACE, cls
         )
         self._types[cls] = t
         self.recent.append(cls)
         for name, fn in list(cls.__dict__.items()):
             if isinstance(fn, FunctionType):
-                self._door.define(fn, name, self_type=t, flags=kinds.DECLARED_ONLY)
+                self._entry.define(fn, name, self_type=t, flags=kinds.DECLARED_ONLY)
         return t
 
     # -- Script classes
     # ----------------------------------------------------------------------------------------
 
     def compile(self, cls: Any, names: dict[str, Any] | None = None) -> Any:
-        """A script class: its methods declared; compiled with what uses them.  `names`: of who
-        asks."""
+        """Declare the methods of a script class; they are compiled with the code that uses them.
+        `names`: the caller's names."""
         found = self._types.get(cls)
         if found is not None:
             return found
-        t = self._door.unit.add_class(qualified_name(cls), kinds.C_SCRIPT, cls)
+        t = self._entry.unit.add_class(qualified_name(cls), kinds.C_SCRIPT, cls)
         self.remember(cls, t)
         if dataclasses.is_dataclass(cls):
             from .dataclass import synthesize
 
-            made = synthesize(self._door, cls, t)
+            made = synthesize(self._entry, cls, t)
         else:
             made = set()
         for name in sorted(cls.__dict__):
@@ -230,24 +231,24 @@ class Classes:
         def define(fn: Any, *args: Any, **kwargs: Any) -> Any:
             scope = Scope(fn)
             scope.extra = names
-            return self._door.define(fn, *args, scope=scope, **kwargs)
+            return self._entry.define(fn, *args, scope=scope, **kwargs)
 
         if (
-            marks.modifier(member) == marks.DROP
+            decorator_flags.modifier(member) == decorator_flags.DROP
             or name == "__new__"
             or (isinstance(member, FunctionType) and member.__name__ not in cls.__dict__)
         ):
             return
         if isinstance(member, staticmethod):
             fn = unwrapped(member.__func__)
-            if not marks.is_ignored(fn):
+            if not decorator_flags.is_ignored(fn):
                 define(fn, name, self_type=t, flags=kinds.STATIC)
         elif isinstance(member, classmethod):
             fn = unwrapped(member.__func__)
-            if not marks.is_ignored(fn):
+            if not decorator_flags.is_ignored(fn):
                 define(fn, name, self_type=t, flags=kinds.CLASS_METHOD)
         elif isinstance(member, property):
-            if marks.is_ignored(member.fget) or name in getattr(
+            if decorator_flags.is_ignored(member.fget) or name in getattr(
                 cls, "__jit_unused_properties__", ()
             ):
                 return
@@ -258,20 +259,20 @@ class Classes:
                 else None
             )
             t.add_property(name, getter, setter)
-        elif isinstance(member, FunctionType) and not marks.is_ignored(member):
+        elif isinstance(member, FunctionType) and not decorator_flags.is_ignored(member):
             define(unwrapped(member), name, self_type=t)
-        elif isinstance(member, FunctionType) and marks.is_dropped(member):
+        elif isinstance(member, FunctionType) and decorator_flags.is_dropped(member):
             define(
                 unwrapped(member),
                 name,
                 self_type=t,
-                drop_body=marks.UNUSED_CALL,
+                drop_body=decorator_flags.UNUSED_CALL,
             )
 
     def attribute(self, cls: Any, name: str) -> Any:
-        """What an object of the class has that its type does not know."""
+        """Return an attribute of the class's objects that its type does not have."""
         member = cls.__dict__.get(name) if isinstance(cls, type) else None
-        if isinstance(member, FunctionType) and marks.is_ignored(member):
+        if isinstance(member, FunctionType) and decorator_flags.is_ignored(member):
             return None
         if isinstance(member, classmethod):
             return (kinds.HIDDEN, f"class method '{name}' cannot be called in TorchScript")

@@ -8,13 +8,13 @@ from typing import Any
 
 from .. import _rushlight
 from . import kinds
-from .door import door
+from .entry import entry
 from .functions import ScriptFunction
 from .scope import Scope
 
 
 def _type_of(value: Any) -> Any:
-    types = door().types
+    types = entry().types
     if not value:  # nothing says of what
         tensor = types.simple(kinds.T_TENSOR)
         return (
@@ -41,9 +41,9 @@ _made: dict[Any, dict[str, ScriptFunction]] = {}
 
 
 def _functions(t: Any) -> dict[str, ScriptFunction]:
-    """What changes containers of the type."""
+    """Return the functions that change containers of the type."""
     if t not in _made:
-        d = door()
+        d = entry()
         text = _LIST if len(t.elems) == 1 else _DICT
         source = d.sources.of_text("container", text)
         scope = Scope(names={f"_E{i}": elem for i, elem in enumerate(t.elems)})
@@ -60,27 +60,27 @@ def _functions(t: Any) -> dict[str, ScriptFunction]:
 
 
 class _Held:
-    """A container of the program's: its items have one type."""
+    """A container that belongs to the program: its items have one type."""
 
     _rush_is_scripted = True
 
     def __init__(self, value: Any) -> None:
         self._type = _type_of(value)
-        self._c = door().unit.hold(value, self._type)
+        self._c = entry().unit.hold(value, self._type)
 
     def _item(self, value: Any, of: int) -> Any:
         try:
-            return door().unit.hold(value, self._type.elems[of])
+            return entry().unit.hold(value, self._type.elems[of])
         except TypeError:
             raise TypeError(
                 f"a value of type '{type(value).__name__}' does not fit {self._type.annotation_str}"
             ) from None
 
     def _python(self) -> Any:
-        return door().unit.take(self._c)
+        return entry().unit.take(self._c)
 
     def _swap(self, value: Any) -> None:
-        """The container's contents become these."""
+        """Replace the container's contents."""
         self._op("clear")
         self._fill(value)
 

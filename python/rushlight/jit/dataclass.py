@@ -1,4 +1,4 @@
-"""Methods that dataclasses generate, as text that the compiler reads."""
+"""Methods that dataclasses generate, as text for the compiler."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ def _annotation(scope: Scope, field: Any, number: int) -> str:
     if isinstance(field.type, str):
         return field.type
     t = field.type.type if isinstance(field.type, dataclasses.InitVar) else field.type
+    assert scope.locals is not None
     scope.locals[f"_type_{number}"] = t
     return f"_type_{number}"
 
@@ -24,7 +25,7 @@ def _init(cls: Any, scope: Scope) -> str:
         raise NotImplementedError(
             "Default factory initializers are not supported in TorchScript dataclasses"
         )
-    params, body, given = ["self"], [], []
+    params, body, given = ["self"], list[str](), list[str]()
     kept = {
         f.name for f in dataclasses.fields(cls)
     }  # others are arguments of __post_init__, or the class's own
@@ -60,7 +61,7 @@ def _is_optional(t: Any) -> bool:
 
 
 def _compare(name: str, cls: Any) -> str:
-    """Fields in turn: None equals None only, and has no order."""
+    """Compare fields in turn: None equals only None, and has no order."""
     op, last = _ORDER.get(name, ("!=", True))
     inner = ["if val1 != val2:", "    return False"]
     if name in _ORDER:
@@ -95,9 +96,9 @@ def _is_generated(method: Any) -> bool:
     return getattr(getattr(method, "__code__", None), "co_filename", "") == "<string>"
 
 
-def synthesize(door: Any, cls: Any, t: Any) -> set[str]:
-    """Defines what @dataclass made; the names that are settled with that.  What the author wrote is
-    the author's."""
+def synthesize(entry: Any, cls: Any, t: Any) -> set[str]:
+    """Define the methods that @dataclass generated, and return their names. Methods that the author
+    wrote are not replaced."""
     generated = {name for name, method in cls.__dict__.items() if _is_generated(method)}
     if "__delattr__" in generated:
         raise OSError(
@@ -121,13 +122,13 @@ def synthesize(door: Any, cls: Any, t: Any) -> set[str]:
                 f"'{cls.__name__}'. "
                 "Please file a bug report at <https://github.com/pytorch/pytorch/issues>"
             ) from error
-        source = door.sources.of_text(f"<dataclass {cls.__name__}.{name}>", text)
-        door.unit.define(name, source, 1, scope, t)
+        source = entry.sources.of_text(f"<dataclass {cls.__name__}.{name}>", text)
+        entry.unit.define(name, source, 1, scope, t)
     return generated | {"__repr__", "__hash__", "__setattr__", "__delattr__", "__replace__"}
 
 
 def refuse_unregistered(cls: Any) -> None:
-    """A dataclass is a class of programs once it was given to script(), torch's or ours."""
+    """Refuse a dataclass that was not passed to script(), torch's or Rushlight's."""
     state = sys.modules.get("torch.jit._state")
     if state is not None and state._get_script_class(cls) is not None:
         return

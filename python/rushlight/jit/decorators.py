@@ -1,4 +1,4 @@
-"""torch.jit's decorators and markers, as attributes that both torch and this package read."""
+"""torch.jit's decorators, which set attributes that both torch and this package read."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from . import marks
-from .names import qualified_name
+from . import decorator_flags
+from .qualified_name import qualified_name
+from .trace_state import is_recording
 
 __all__ = [
     "Attribute",
@@ -41,32 +42,32 @@ class Attribute:
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:
-    """The value; in programs, of that type."""
+    """Return the value; in programs, it has that type."""
     return the_value
 
 
 def export(fn: _F) -> _F:
     """Compile this method even if nothing calls it."""
-    fn._torchscript_modifier = marks.EXPORT  # type: ignore[attr-defined]
+    fn._torchscript_modifier = decorator_flags.EXPORT  # type: ignore[attr-defined]
     return fn
 
 
 def unused(fn: Any) -> Any:
-    """A call raises instead; the body is not compiled."""
+    """Make a call raise; the body is not compiled."""
     if isinstance(fn, property):
         prop = fn
-        prop.fget._torchscript_modifier = marks.UNUSED  # type: ignore[union-attr]
+        prop.fget._torchscript_modifier = decorator_flags.UNUSED  # type: ignore[union-attr]
         if prop.fset:
-            prop.fset._torchscript_modifier = marks.UNUSED  # type: ignore[attr-defined]
+            prop.fset._torchscript_modifier = decorator_flags.UNUSED  # type: ignore[attr-defined]
         return prop
-    fn._torchscript_modifier = marks.UNUSED
+    fn._torchscript_modifier = decorator_flags.UNUSED
     return fn
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """Stays a call to Python; `drop`: as unused."""
+    """Leave calls to Python; `drop`: as unused."""
     if callable(drop):
-        drop._torchscript_modifier = marks.IGNORE
+        drop._torchscript_modifier = decorator_flags.IGNORE
         return drop
     if not isinstance(drop, bool):
         raise RuntimeError(
@@ -90,31 +91,31 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
         )
 
     def decorator(fn: Any) -> Any:
-        fn._torchscript_modifier = marks.UNUSED if drop else marks.IGNORE
+        fn._torchscript_modifier = decorator_flags.UNUSED if drop else decorator_flags.IGNORE
         return fn
 
     return decorator
 
 
 def _copy_to_script_wrapper(fn: _F) -> _F:
-    fn._torchscript_modifier = marks.COPY_TO_SCRIPT_WRAPPER  # type: ignore[attr-defined]
+    fn._torchscript_modifier = decorator_flags.COPY_TO_SCRIPT_WRAPPER  # type: ignore[attr-defined]
     return fn
 
 
 def _overload(fn: _F) -> _F:
-    """Declares an overload of the function of this name that follows."""
-    marks.add_overload(qualified_name(fn), fn)
+    """Declare an overload of the following function of this name."""
+    decorator_flags.add_overload(qualified_name(fn), fn)
     return fn
 
 
 def _overload_method(fn: _F) -> _F:
-    """The same of a method."""
-    marks.add_method_overload(qualified_name(fn), fn.__qualname__.rpartition(".")[0], fn)
+    """Declare an overload of the following method of this name."""
+    decorator_flags.add_method_overload(qualified_name(fn), fn.__qualname__.rpartition(".")[0], fn)
     return fn
 
 
 def interface(cls: Any) -> Any:
-    """Marks a class of methods without bodies: what has them all can stand for it."""
+    """Declare a class of methods without bodies: any class that has them all implements it."""
     if not isinstance(cls, type):
         raise RuntimeError("interface must be applied to a class")
     names = [c.__name__ for c in cls.__mro__]
@@ -123,25 +124,23 @@ def interface(cls: Any) -> Any:
             "TorchScript interface does not support inheritance yet. Please directly inherit from "
             "'object' or 'nn.Module'."
         )
-    cls.__torch_script_interface__ = qualified_name(cls)
+    cls.__torch_script_interface__ = qualified_name(cls)  # type: ignore[attr-defined]
     return cls
 
 
 def is_scripting() -> bool:
-    """False here; true in programs."""
+    """Return False; in programs it is true."""
     return False
 
 
 def is_tracing() -> bool:
-    """Is a trace being recorded, by `trace` or torch.jit.trace?"""
-    from .tracing import is_recording
-
+    """True if a trace is being recorded, by `trace` or torch.jit.trace."""
     torch = sys.modules.get("torch")
     return is_recording() or bool(torch is not None and torch._C._is_tracing())
 
 
 def script_if_tracing(fn: Any) -> Any:
-    """Compiled when tracing meets it, else Python's."""
+    """Compile the function if a trace calls it; otherwise run it in Python."""
 
     @functools.wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -149,7 +148,7 @@ def script_if_tracing(fn: Any) -> Any:
             return fn(*args, **kwargs)
         from . import script
 
-        return script(wrapper.__original_fn)(*args, **kwargs)
+        return script(fn)(*args, **kwargs)
 
     wrapper.__original_fn = fn  # type: ignore[attr-defined]
     wrapper.__script_if_tracing_wrapper = True  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
-"""Submodules of torch.export's programs: their state has the names of the original modules,
-`conv.weight`, and no modules.
+"""Submodules of torch.export's programs: the programs have no modules, but their state has the
+names of the original ones, `conv.weight`.
 
-`ExportedPart` is the view of the state below one name, with a module's questions; the code was
+`ExportedPart` is a view of the state below one name, with the queries of a module; the code was
 flattened, so it is not callable.
 """
 
@@ -14,14 +14,15 @@ from .kinds import PARAMETER
 
 
 class ExportedPart:
-    """What an exported program keeps of a submodule: its parameters, buffers and submodules."""
+    """The part of an exported program's state that belonged to a submodule: its parameters, buffers
+    and submodules."""
 
     def __init__(self, root: Any, path: str) -> None:
         self._root, self._path = root, path
 
     @property
     def training(self) -> bool:
-        """As the program's: it was exported in one mode."""
+        """The program's value: it was exported in one mode."""
         return bool(self._root.training)
 
     def _named(self, kind: int | None = None, recurse: bool = True) -> Iterator[tuple[str, Any]]:
@@ -36,51 +37,51 @@ class ExportedPart:
                 yield inside, self._root._slot(name)
 
     def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
-        """(name, tensor) of every parameter below."""
+        """Yield (name, tensor) of every parameter below."""
         for name, value in self._named(PARAMETER, recurse):
             yield f"{prefix}.{name}" if prefix else name, value
 
     def parameters(self, recurse: bool = True) -> Iterator[Any]:
-        """Every parameter below."""
+        """Yield every parameter below."""
         yield from (value for _, value in self.named_parameters(recurse=recurse))
 
     def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
-        """(name, tensor) of every buffer below."""
+        """Yield (name, tensor) of every buffer below."""
         parameters = {name for name, _ in self._named(PARAMETER)}
         for name, value in self._named(None, recurse):
             if name not in parameters:
                 yield f"{prefix}.{name}" if prefix else name, value
 
     def buffers(self, recurse: bool = True) -> Iterator[Any]:
-        """Every buffer below."""
+        """Yield every buffer below."""
         yield from (value for _, value in self.named_buffers(recurse=recurse))
 
     def state_dict(self) -> dict[str, Any]:
-        """Parameters and buffers below by name; they share the program's memory."""
+        """Return parameters and buffers below by name; they share the program's memory."""
         return dict(self._named())
 
     def named_children(self) -> Iterator[tuple[str, ExportedPart]]:
-        """(name, part) of each direct submodule."""
+        """Yield (name, part) of each direct submodule."""
         names = dict.fromkeys(name.partition(".")[0] for name, _ in self._named() if "." in name)
         for name in names:
             yield name, ExportedPart(self._root, f"{self._path}.{name}" if self._path else name)
 
     def children(self) -> Iterator[ExportedPart]:
-        """Each direct submodule."""
+        """Yield each direct submodule."""
         yield from (part for _, part in self.named_children())
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Any]]:
-        """(qualified name, part) of this one and all below it."""
+        """Yield (qualified name, part) of this part and all below it."""
         yield prefix, self
         for name, part in self.named_children():
             yield from part.named_modules(f"{prefix}.{name}" if prefix else name)
 
     def modules(self) -> Iterator[Any]:
-        """This part and all below it."""
+        """Yield this part and all below it."""
         yield from (part for _, part in self.named_modules())
 
     def find(self, name: str) -> Any:
-        """The tensor or part of that name, or None."""
+        """Return the tensor or part of that name, or None."""
         for have, value in self._named():
             if have == name:
                 return value

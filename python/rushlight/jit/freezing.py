@@ -1,4 +1,4 @@
-"""Modules with their weights made part of their code."""
+"""Freezing: makes the weights of modules part of their code."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def _script_module(mod: Any, what: str) -> _rushlight.Module:
 def freeze(
     mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True
 ) -> Any:
-    """A copy of a module in eval mode whose submodules are inlined and whose attributes are
+    """Return a copy of a module in eval mode whose submodules are inlined and whose attributes are
     constants.
 
-    Only forward is left, and what `preserved_attrs` names: attributes and methods, "sub.weight" for
-    a submodule's. What methods change stays an attribute. With `optimize_numerics` batch norms and
-    constant factors go into the weights.
+    The copy has only forward, and the names in `preserved_attrs`: attributes and methods,
+    "sub.weight" for a submodule's. Attributes that methods change remain attributes. With
+    `optimize_numerics` batch norms and constant factors are folded into the weights.
     """
     names = tuple(preserved_attrs) if preserved_attrs is not None else ()
     return _rushlight.freeze(_script_module(mod, "Freezing"), names, bool(optimize_numerics), True)
@@ -33,7 +33,8 @@ def freeze(
 def run_frozen_optimizations(
     mod: Any, optimize_numerics: bool = True, preserved_methods: list[str] | None = None
 ) -> None:
-    """What constant weights allow, over a frozen module's forward and `preserved_methods`."""
+    """Run the optimisations for constant weights over a frozen module's forward and
+    `preserved_methods`."""
     names = tuple(preserved_methods or ())
     _rushlight.freeze(
         _script_module(mod, "run_frozen_optimizations"), names, bool(optimize_numerics), None
@@ -41,8 +42,8 @@ def run_frozen_optimizations(
 
 
 def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> Any:
-    """The module frozen, if it is not yet, with all that makes it faster and keeps its results (but
-    for their last bits)."""
+    """Return the module frozen, if it is not yet, with all optimisations that keep its results
+    (except for their last bits)."""
     mod = _script_module(mod, "optimize_for_inference")
     others = list(other_methods or [])
     if hasattr(mod, "training"):

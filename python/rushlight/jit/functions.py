@@ -1,4 +1,4 @@
-"""Compiled functions as Python sees them."""
+"""Compiled functions as Python objects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import sys
 from typing import Any, BinaryIO
 
-from .. import _rushlight
+from .. import _rushlight, archives
 
 _GRAPH_OPTIMIZED = 8  # RUSH_DUMP_OPTIMIZED
 
@@ -64,7 +64,7 @@ class FunctionSchema(str):
         return [Argument("", types[0] if types else self.find().result)]
 
     def _types(self, ends: str) -> list[Any]:
-        """As graphs have them; nothing where there is no graph."""
+        """Return the types as graphs have them; nothing if there is no graph."""
         try:
             return [
                 value.type()
@@ -74,39 +74,20 @@ class FunctionSchema(str):
             return []
 
     def is_backward_compatible_with(self, old: FunctionSchema) -> bool:
-        """Do calls that fit the old signature fit this one?  Here: are they the same?"""
+        """True if calls that fit the old signature fit this one; here: if they are the same."""
         return str(self) == str(old)
 
 
-def method_schema(text: str, owner: Any, name: str) -> FunctionSchema:
-    """The signature of a module's method."""
-
-    def find() -> Any:
-        from .door import door
-
-        return door().unit.type_of_object(owner).method(name)
-
-    made = FunctionSchema(text)
-    made.find = find
-    return made
-
-
-def method_doc(owner: Any, name: str) -> str | None:
-    """The docstring of the Python method that a module's was made of."""
-    made_of = getattr(owner, "__dict__", {}).get("_concrete_type")
-    return getattr(getattr(getattr(made_of, "py_class", None), name, None), "__doc__", None)
-
-
 class ExecutionPlan:
-    """Code that runs: `graph` is the text of what it was made of, behind the passes, with what was
-    compiled as one."""
+    """The code that runs: `graph` is the text of the graph it was made from, after the passes, with
+    compiled groups as single nodes."""
 
     def __init__(self, graph: str) -> None:
         self.graph = graph
 
 
 class ExecutorState:
-    """What runs when a function is called: one plan, for all arguments."""
+    """The code that runs when a function is called: one plan, for all arguments."""
 
     fallback = None
 
@@ -116,7 +97,7 @@ class ExecutorState:
 
 
 def optimized(graph: Any) -> Any:
-    """A graph as it is before it is compiled."""
+    """Return a graph before it is compiled to code."""
     for name in ("peephole", "constant_propagation", "autocast", "cse", "dce", "constant_pooling"):
         graph.run_pass(name)
     return graph
@@ -133,7 +114,7 @@ def shown(graph: Any) -> Any:
 
 
 def _default(schema: str, name: str) -> Any:
-    """What the schema's text says behind "name="."""
+    """Return the text after "name=" in the schema."""
     found = re.search(rf" {name}=", schema)
     text = schema[found.end() :] if found else ""
     for end in range(1, len(text)):
@@ -146,18 +127,19 @@ def _default(schema: str, name: str) -> Any:
 
 
 class ScriptFunction(_rushlight.Function):
-    """A function that was compiled; called like the one that it was made of."""
+    """A compiled function; called like the one that it was made from."""
 
     def _rush_adopt(self, fn: Any) -> None:
         self.__name__ = getattr(fn, "__name__", "function")
         self.__doc__ = getattr(fn, "__doc__", None)
-        self.__module__ = getattr(fn, "__module__", None)
+        self.__module__ = getattr(fn, "__module__", None)  # type: ignore[assignment]
         self._torchdynamo_inline = fn
 
+    _rush_is_traced = False
     text_name: str | None = None  # of a CompilationUnit's function, which stands in no module
 
     @property
-    def qualified_name(self) -> str:
+    def qualified_name(self) -> str:  # type: ignore[override]
         return self.text_name or super().qualified_name
 
     @property
@@ -189,17 +171,15 @@ class ScriptFunction(_rushlight.Function):
         return made
 
     def graph_for(self, *args: Any, **kwargs: Any) -> Any:
-        """The graph that runs, after a call with these arguments."""
+        """Return the graph that runs, after a call with these arguments."""
         self(*args, **kwargs)
         return shown(optimized(self.inlined_graph))
 
     def _debug_flush_compilation_cache(self) -> None:
-        """Nothing to do: what is compiled does not depend on calls."""
+        """Does nothing: compiled code does not depend on calls."""
 
     def save(self, f: str | os.PathLike[str] | BinaryIO, _extra_files: Any = None) -> None:
-        from .. import save
-
-        save(self.as_module(), f, _extra_files=_extra_files)
+        archives.save(self.as_module(), f, _extra_files=_extra_files)
 
     def save_to_buffer(self, _extra_files: Any = None) -> bytes:
         import io
@@ -209,7 +189,7 @@ class ScriptFunction(_rushlight.Function):
         return buffer.getvalue()
 
     def get_debug_state(self) -> ExecutorState:
-        """What runs when the function is called."""
+        """Return the code that runs when the function is called."""
         return ExecutorState(self)
 
     def __reduce__(self) -> Any:

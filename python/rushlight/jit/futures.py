@@ -6,12 +6,15 @@ import sys
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from .. import _rushlight
+from .trace_state import current
+
 T = TypeVar("T")
 
 
 class Future(Generic[T]):
-    """The result of a task, which is there: tasks run when they are forked, or when the call that
-    forked them returns."""
+    """The result of a task, which is always complete: tasks run when they are forked, or when the
+    call that forked them returns."""
 
     def __init__(
         self, result: Any = None, *, _c: Any = None, error: BaseException | None = None
@@ -26,9 +29,7 @@ class Future(Generic[T]):
 
     def wait(self) -> T:
         if self._c is not None:
-            from .door import door
-
-            self._result, self._c = door().unit.future_result(self._c), None
+            self._result, self._c = _rushlight.future_result(self._c), None
         if self._error is not None:
             raise self._error
         if not self._is_set:
@@ -61,9 +62,9 @@ def _run(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Runs func now; in programs, a task of its own.  Beside torch the result is torch's Future."""
-    traces = sys.modules.get(f"{__package__}.torch_trace")
-    tracer = traces.current() if traces is not None else None
+    """Run func now; in programs, as a separate task. If torch is imported, the result is torch's
+    Future."""
+    tracer = current()
     if tracer is not None:
         return tracer.fork(func, args, kwargs)
     return done(func(*args, **kwargs)) if has_torch() else _run(func, args, kwargs)
@@ -74,22 +75,22 @@ def has_torch() -> bool:
 
 
 def done(result: Any) -> Any:
-    """torch's Future with its result."""
+    """Return torch's Future with its result."""
     made = sys.modules["torch"]._C.Future([])
     made.set_result(result)
     return made
 
 
 def wait(future: Any) -> Any:
-    """A task's result; raises what it raised."""
+    """Return a task's result; raise its exception."""
     return future.wait()
 
 
 def wrap(obj: Any, kind: str) -> Any:
-    """What Python sees of a result that is a future."""
+    """Return the Python object for a result that is a future."""
     if kind not in ("future", "awaitable"):
         return obj
-    made = Future(_c=obj)
+    made: Future[Any] = Future(_c=obj)
     if has_torch():
         try:
             given = made.wait()

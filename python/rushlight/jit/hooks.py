@@ -1,5 +1,5 @@
-"""What hooks must look like: their signatures are checked against forward's before they become part
-of a program."""
+"""Requirements of hooks: their signatures are checked against forward's before they become part of
+a program."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _check_pre(f: Any, inputs: list[Any], annotated: bool, what: str, story: str
 
 
 def check_pre_hook(f: Any, name: str, module: str, inputs: list[Any], annotated: bool) -> None:
-    """f takes (self, inputs) and gives None or other inputs."""
+    """Check that f takes (self, inputs) and returns None or other inputs."""
     single = f"'{inputs[0]}', or " if len(inputs) == 1 else ""
     returns = f"'None', {single}'{_text(inputs)}'" if single else f"'None' or '{_text(inputs)}'"
     story = (
@@ -98,7 +98,7 @@ def check_pre_hook(f: Any, name: str, module: str, inputs: list[Any], annotated:
 
 
 def check_hook(f: Any, name: str, module: str, inputs: list[Any], output: Any) -> None:
-    """f takes (self, inputs, output) and gives another output."""
+    """Check that f takes (self, inputs, output) and returns another output."""
     what = f"Hook '{name}' on module '{module}'"
     story = (
         f"This error occurred while scripting the forward hook '{name}' on module {module}. If you "

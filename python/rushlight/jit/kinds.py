@@ -1,9 +1,8 @@
-"""Numbers that the extension's `Unit` speaks: kinds of names, types and classes
-(rushlight/script.h)."""
+"""Constants of the extension's `Unit`: kinds of names, types and classes (rushlight/script.h)."""
 
 from __future__ import annotations
 
-# what a name means: (kind, ...)
+# kinds of names: the first item of (kind, ...)
 (
     PATH,
     OPERATOR,

@@ -1,8 +1,8 @@
 """Modules of torch as programs: a type from the live module, methods from their sources, an object
 that shares its state.
 
-Modules that look alike (attributes, types, constants, submodules, hooks) share a type; methods are
-compiled once for a type.
+Modules with the same attributes, types, constants, submodules and hooks share a type; methods are
+compiled once per type.
 """
 
 from __future__ import annotations
@@ -22,16 +22,14 @@ from typing import Any
 import torch
 
 from .. import _rushlight
-from . import kinds, marks
+from . import decorator_flags, kinds
+from .attribute_errors import attribute_error
 from .decorators import Attribute
-from .door import Door, check_overloads, door
-from .functions import ScriptFunction
+from .entry import Entry, check_overloads, entry
 from .hooks import check_hook, check_pre_hook
-from .misfits import misfit
-from .names import qualified_name
+from .qualified_name import qualified_name
 from .scope import Scope
 from .sources import unwrapped
-from .torch_modules import RecursiveScriptModule, ScriptMethodStub, ScriptModule
 
 LIST, DICT, PARAMETER_LIST, PARAMETER_DICT = 1, 2, 3, 4
 _nn = torch.nn
@@ -63,8 +61,7 @@ _SKIPPED = {  # of a module's __dict__
 }  # fmt: skip
 
 
-# -- What is known of a Python class
-# ----------------------------------------------------------------------
+# -- Facts of a Python class ------------------------------------------------------------------
 
 
 _INSTANCE_ANNOTATION = (
@@ -91,11 +88,14 @@ def _is_container_annotation(node: ast.expr) -> bool:
     return name in ("List", "Dict", "Optional")
 
 
-_FOUNDATION = {object, *RecursiveScriptModule.__mro__}  # what users' classes derive from
+def _is_foundation(cls: type) -> bool:
+    """True for what users' classes derive from: torch.nn.Module's bases and this package's
+    classes."""
+    return cls in _nn.Module.__mro__ or cls.__module__.partition(".")[0] == "rushlight"
 
 
 class ClassFacts:
-    """What modules of a class have in common: read once."""
+    """The common facts of modules of a class: read once."""
 
     def __init__(self, cls: type) -> None:
         own = (
@@ -122,8 +122,8 @@ class ClassFacts:
         self._read_members(cls)
 
     def is_annotated_in_init(self, name: str) -> bool:
-        """Does `__init__` give the attribute a type of a container where it is set, which is not
-        seen?"""
+        """True if `__init__` annotates the attribute with a container type where it is set; that
+        annotation has no effect."""
         init = getattr(self._cls(), "__init__", None)
         return (
             isinstance(init, FunctionType)
@@ -157,7 +157,7 @@ class ClassFacts:
 
     def _read_members(self, cls: Any) -> None:
         base = _nn.Module.__dict__
-        own = [c for c in cls.__mro__ if c not in _FOUNDATION]
+        own = [c for c in cls.__mro__ if not _is_foundation(c)]
         members: dict[str, Any] = {}
         for c in reversed(cls.__mro__):
             members.update(c.__dict__)
@@ -169,19 +169,19 @@ class ClassFacts:
                 if (
                     name not in self.unused
                     and name not in self.ignored_names
-                    and not marks.is_ignored(member.fget)
+                    and not decorator_flags.is_ignored(member.fget)
                 ):
                     self.properties.append((name, member))
                 continue
             fn = member.__func__ if isinstance(member, staticmethod | classmethod) else member
             if not isinstance(fn, FunctionType):
                 continue
-            mark = marks.modifier(fn)
-            if mark == marks.EXPORT:
+            mark = decorator_flags.modifier(fn)
+            if mark == decorator_flags.EXPORT:
                 self.exported.append(name)
-            elif mark in marks.IGNORED:
+            elif mark in decorator_flags.IGNORED:
                 self.kept.append(name)
-            elif mark == marks.COPY_TO_SCRIPT_WRAPPER:
+            elif mark == decorator_flags.COPY_TO_SCRIPT_WRAPPER:
                 self.copied.append(name)
             declared = _method_overloads(fn, cls)
             if declared:
@@ -191,7 +191,7 @@ class ClassFacts:
 def _method_overloads(fn: Any, cls: type) -> list[Any]:
     if fn.__module__ is None or "." in fn.__name__:
         return []
-    declared = marks.method_overloads(fn)
+    declared = decorator_flags.method_overloads(fn)
     names = [name for c in cls.__mro__ for name in (c.__name__, c.__qualname__)] if declared else []
     return next((declared[name] for name in names if declared.get(name)), [])
 
@@ -214,7 +214,7 @@ def _final_inner(annotation: Any) -> Any:
 
 
 class ConcreteType:
-    """The type of modules that look alike, and what their Python modules mean beside it."""
+    """The type of modules that look alike, and the additional facts of their Python modules."""
 
     def __init__(self, store: Modules, py_class: Any, facts: ClassFacts) -> None:
         self.store = store
@@ -251,7 +251,7 @@ class ConcreteType:
             tuple(map(id, self.pre_hooks)),
         )
 
-    # the compiler asks for what the type lacks
+    # the compiler calls this for names that the type lacks
     def _rush_attribute(self, name: str) -> Any:
         if name in self.overloads:
             return (kinds.OVERLOADS, self.overloads[name])
@@ -259,12 +259,12 @@ class ConcreteType:
             return self.functions[name]
         member = _class_member(self.py_class, name)
         if isinstance(member, staticmethod):
-            return self.store.door.names.of(member.__func__)
+            return self.store.entry.names.of(member.__func__)
         if isinstance(member, FunctionType):
             return self._method(name, member)
         if isinstance(member, classmethod):
             return self._method(name, member.__func__)
-        if isinstance(member, property) and marks.is_ignored(member.fget):
+        if isinstance(member, property) and decorator_flags.is_ignored(member.fget):
             self.failed.setdefault(name, "(This property was marked as unused or ignored)")
         if name in self.failed:
             return (kinds.HIDDEN, self.failed[name])
@@ -273,8 +273,8 @@ class ConcreteType:
         return None
 
     def _method(self, name: str, fn: Any) -> Any:
-        d = self.store.door
-        if marks.is_ignored(fn):
+        d = self.store.entry
+        if decorator_flags.is_ignored(fn):
             answer = d.names.ignored(fn, is_method=True)
             return answer if answer[0] == kinds.UNUSED else (*answer, True)
         return (kinds.METHOD, d.define(unwrapped(fn), name, self_type=self.type))
@@ -283,7 +283,7 @@ class ConcreteType:
 def _class_member(cls: Any, name: str) -> Any:
     for c in cls.__mro__:
         if name in c.__dict__:
-            return None if c in _FOUNDATION and c is not _nn.Module else c.__dict__[name]
+            return None if _is_foundation(c) and c is not _nn.Module else c.__dict__[name]
     return None
 
 
@@ -314,10 +314,10 @@ def _valid_constant(name: str, value: Any, owner: str) -> Any:
 
 
 class Modules:
-    """The concrete types of one door."""
+    """The concrete types of one Entry."""
 
-    def __init__(self, d: Door) -> None:
-        self.door = d
+    def __init__(self, d: Entry) -> None:
+        self.entry = d
         self._facts: weakref.WeakKeyDictionary[type, ClassFacts] = weakref.WeakKeyDictionary()
         self._types: weakref.WeakKeyDictionary[type, dict[Any, ConcreteType]] = (
             weakref.WeakKeyDictionary()
@@ -337,8 +337,7 @@ class Modules:
             found = self._facts[cls] = ClassFacts(cls)
         return found
 
-    # -- from a live module to its type
-    # ------------------------------------------------------------------
+    # -- From a live module to its type -----------------------------------------------------------
 
     def concrete(self, module: Any, share: bool = True) -> ConcreteType:
         _check_initialized(module)
@@ -359,7 +358,7 @@ class Modules:
         return c
 
     def _make_type(self, c: ConcreteType) -> None:
-        t = c.type = self.door.unit.add_class(
+        t = c.type = self.entry.unit.add_class(
             qualified_name(c.py_class), kinds.C_MODULE, c, c.facts.container
         )
         for name, of, flags in c.attributes:
@@ -406,7 +405,7 @@ class Modules:
                 c.modules.append((name, t))
                 return
         if value is None:
-            c.attributes.append((name, self.door.types.simple(kinds.T_NONE), 0))
+            c.attributes.append((name, self.entry.types.simple(kinds.T_NONE), 0))
             return
         if isinstance(value, _rushlight.Module) and value._is_script:
             own = value.__dict__.get("_concrete_type")
@@ -415,7 +414,7 @@ class Modules:
             c.modules.append(
                 (
                     name,
-                    own if isinstance(own, ConcreteType) else self.door.unit.type_of_object(value),
+                    own if isinstance(own, ConcreteType) else self.entry.unit.type_of_object(value),
                 )
             )
             return
@@ -452,11 +451,11 @@ class Modules:
 
     def _read_attribute(self, c: ConcreteType, name: str, value: Any) -> None:
         if isinstance(value, bool | int | float | str) and name not in c.facts.annotations:
-            c.attributes.append((name, self.door.types.infer(value), 0))
+            c.attributes.append((name, self.entry.types.infer(value), 0))
             return
         if isinstance(value, FunctionType):
             try:
-                c.functions[name] = (kinds.FUNCTION, self.door.function(value))
+                c.functions[name] = (kinds.FUNCTION, self.entry.function(value))
             except Exception as error:  # noqa: BLE001 -- told when the program asks for it
                 c.failed[name] = (
                     "(This function exists as an attribute on the Python module, but we failed to "
@@ -469,7 +468,7 @@ class Modules:
             c.functions[name] = (kinds.FUNCTION, value)
             return
         if isinstance(value, BuiltinFunctionType) or isinstance(value, torch._ops.OpOverloadPacket):
-            answer = self.door.names.of(value)
+            answer = self.entry.names.of(value)
             if answer is not None and answer[0] in (kinds.OPERATOR, kinds.PATH):
                 c.functions[name] = answer
                 return
@@ -486,13 +485,13 @@ class Modules:
     def _annotated(self, facts: ClassFacts, name: str, annotation: Any) -> Any:
         if _is_final(annotation):
             annotation = _final_inner(annotation)
-        t = self.door.types.of(annotation, facts.scope)
+        t = self.entry.types.of(annotation, facts.scope)
         if t is None and isinstance(annotation, type) and not issubclass(annotation, _nn.Module):
             raise ValueError(f"Unknown type annotation: '{annotation}' at attribute '{name}'")
         return t
 
     def _type_of(self, facts: ClassFacts, name: str, value: Any) -> tuple[Any, bool]:
-        """(its Type or why there is none, was it inferred?)"""
+        """Return (the value's Type or the reason why there is none, whether it was inferred)."""
         annotation = facts.annotations.get(name)
         try:
             if annotation is not None:
@@ -500,51 +499,53 @@ class Modules:
                 if t is not None:
                     return t, False
             if isinstance(value, Attribute | torch.jit.Attribute):
-                t = self.door.types.of(value.type, facts.scope)
+                t = self.entry.types.of(value.type, facts.scope)
                 return (t, False) if t is not None else (f"Unknown type: '{value.type}'", False)
         except RuntimeError as error:
             raise RuntimeError(f"Error inferring type for {name}: {value}: {error}") from error
         if isinstance(value, torch.Tensor):
-            return self.door.types.simple(kinds.T_TENSOR), True
+            return self.entry.types.simple(kinds.T_TENSOR), True
         if value is None:
-            return self.door.types.simple(kinds.T_NONE), True
-        t = self.door.types.infer(value)
+            return self.entry.types.simple(kinds.T_NONE), True
+        t = self.entry.types.infer(value)
         if isinstance(t, str) and not isinstance(
             value, (list, tuple, dict, type, torch.ScriptObject)
         ):
             try:  # an object of a class that can be compiled
-                return self.door.classes.whole_type_of(type(value)) or t, True
+                return self.entry.classes.whole_type_of(type(value)) or t, True
             except Exception as error:  # noqa: BLE001 -- told when the program asks for it
                 return f"{t}\n{error}", True
         return t, True
 
-    # -- from a type to its methods
-    # ------------------------------------------------------------------------
+    # -- From a type to its methods ---------------------------------------------------------------
 
     def stubs(self, module: Any) -> list[tuple[str, Any]]:
-        """(name, function) of the methods to compile."""
+        """Return (name, function) of the methods to compile."""
         facts, names = self.facts(type(module)), []
         forward = getattr(module, "forward", None)
         if (
             forward is not None
-            and not marks.is_ignored(forward)
+            and not decorator_flags.is_ignored(forward)
             and getattr(forward, "__func__", None) is not _nn.Module.forward
         ):
             names.append("forward")
         names += [name for name in facts.exported if name not in names]
         for name, value in module.__dict__.items():
-            if isinstance(value, python_types.MethodType) and marks.modifier(value) == marks.EXPORT:
+            if (
+                isinstance(value, python_types.MethodType)
+                and decorator_flags.modifier(value) == decorator_flags.EXPORT
+            ):
                 names.append(name)
         return [
             (name, _function_of(module, name)) for name in names if name not in facts.overloaded
         ]
 
     def compile(self, c: ConcreteType, module: Any, stubs: list[tuple[str, Any]]) -> None:
-        """Methods, properties and hooks: once for a type."""
+        """Compile methods, properties and hooks, once per type."""
         if c.compiled:
             return
         c.compiled = True
-        made, d, t = [], self.door, c.type
+        made, d, t = [], self.entry, c.type
         for name, declarations in c.facts.overloaded.items():
             fn = _function_of(module, name)
             check_overloads(unwrapped(fn), declarations)
@@ -576,17 +577,17 @@ class Modules:
 
     def _define(self, t: Any, name: str, stub: Any) -> Any:
         if isinstance(stub, TextStub):
-            return stub.define(self.door, t)
-        if isinstance(stub, ScriptMethodStub):
+            return stub.define(self.entry, t)
+        if isinstance(stub, decorator_flags.ScriptMethodStub):
             fn = unwrapped(stub.original_method)
             scope = Scope(fn)
             scope.locals = stub.resolution_callback
-            return self.door.define(fn, name, self_type=t, scope=scope)
+            return self.entry.define(fn, name, self_type=t, scope=scope)
         if not isinstance(stub, FunctionType):
             raise RuntimeError(
                 f"Could not get the source of method '{name}' of type {type(stub).__name__}"
             )
-        return self.door.define(unwrapped(stub), name, self_type=t)
+        return self.entry.define(unwrapped(stub), name, self_type=t)
 
     def _compile_hooks(self, c: ConcreteType) -> None:
         forward = c.type.method("forward")
@@ -616,7 +617,7 @@ class Modules:
                     f"Can't define hook: {name} on class: {c.type} because a method or hook with "
                     f"that name already exists."
                 )
-            f = self.door.define(fn, name, self_type=c.type, flags=kinds.HOOK)
+            f = self.entry.define(fn, name, self_type=c.type, flags=kinds.HOOK)
             if pre:
                 check_pre_hook(f, name, c.py_class.__name__, inputs, f.result is not None)
                 f.compile()
@@ -643,16 +644,15 @@ class Modules:
                 f"{f'key in {keys!r}' if keys else 'False'}\n"
             )
         if text:
-            for f in define_text(self.door, c.type, text, Scope(names={})):
+            for f in define_text(self.entry, c.type, text, Scope(names={})):
                 f.compile()
 
-    # -- from a type to an object
-    # ----------------------------------------------------------------------------
+    # -- From a type to an object -----------------------------------------------------------------
 
     def create(self, module: Any, c: ConcreteType, stubs: Any = None) -> Any:
-        """The program of a module: its state is shared."""
+        """Return the program of a module; it shares the module's state."""
         make_stubs = stubs or self.stubs
-        script = self.door.unit.module_of(c.type.create())
+        script = self.entry.unit.module_of(c.type.create())
         skip = _SKIPPED
         for name, _, flags in c.attributes:
             value = getattr(module, name) if name not in skip else module.__dict__[name]
@@ -664,9 +664,9 @@ class Modules:
             try:
                 script._set(name, made)
             except TypeError as error:
-                said = misfit(script, name, made)
+                message = attribute_error(script, name, made)
                 raise RuntimeError(
-                    f"Could not cast attribute '{name}' to type {sub}: {said}"
+                    f"Could not cast attribute '{name}' to type {sub}: {message}"
                 ) from error
         self.compile(c, module, make_stubs(module))
         self._dress(script, module, c)
@@ -682,9 +682,9 @@ class Modules:
                 script._set(name, value, *known)
             return
         try:
-            self.door.unit.set_attr(script, name, value)
+            self.entry.unit.set_attr(script, name, value)
         except RuntimeError as error:
-            raise RuntimeError(misfit(script, name, value)) from error
+            raise RuntimeError(attribute_error(script, name, value)) from error
 
     def _submodule(self, value: Any, sub: Any, stubs: Any) -> Any:
         if isinstance(value, _rushlight.Module) and value._is_script:
@@ -694,7 +694,7 @@ class Modules:
         return self._by_interface(value, sub)
 
     def _by_interface(self, module: Any, interface: Any) -> Any:
-        """A module that is used through an interface: the interface's methods are compiled."""
+        """Compile the interface's methods of a module that is used through an interface."""
         c = self.concrete(module)
         names = list(interface.methods)
         made = self.create(
@@ -708,8 +708,8 @@ class Modules:
         return made
 
     def _dress(self, script: Any, module: Any, c: ConcreteType) -> None:
-        """What Python sees beside the program: ignored methods and attributes, names of containers,
-        hooks."""
+        """Set the Python attributes of a program: ignored methods and attributes, names of
+        containers, hooks."""
         own = script.__dict__
         own["_concrete_type"] = c
         for name in c.facts.kept:
@@ -740,12 +740,12 @@ class Modules:
                 script._forward_hooks[i] = f
 
     def outermost(self, body: Any) -> Any:
-        """Types of a script() that failed are forgotten."""
+        """Run the body; types of a failed script() are removed."""
         if self._depth == 0:
             self._recent, self._tensors = [], {}
         self._depth += 1
         try:
-            return self.door.outermost(body)
+            return self.entry.outermost(body)
         except BaseException:
             if self._depth == 1:
                 for c in self._recent:
@@ -788,21 +788,21 @@ def _check_initialized(module: Any) -> None:
 
 
 # -- Texts
-# ------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 class TextStub:
-    """A method that `define` gave as text before the module was a program."""
+    """A method that `define` added as text before the module was a program."""
 
     def __init__(self, text: str, scope: Scope) -> None:
         self.text, self.scope = text, scope
 
-    def define(self, d: Door, t: Any) -> Any:
+    def define(self, d: Entry, t: Any) -> Any:
         return define_text(d, t, self.text, self.scope)[0]
 
 
-def define_text(d: Door, t: Any, text: str, scope: Scope, name: str = "<string>") -> list[Any]:
-    """Declares the methods that a text has."""
+def define_text(d: Entry, t: Any, text: str, scope: Scope, name: str = "<string>") -> list[Any]:
+    """Declare the methods of a text."""
     text = textwrap.dedent(text)
     source = d.sources.of_text(name, text)
     try:
@@ -812,17 +812,17 @@ def define_text(d: Door, t: Any, text: str, scope: Scope, name: str = "<string>"
             d, None, text, "__torch__.", scope
         )  # the compiler's own parser says what is wrong
         raise RuntimeError(f"expected def: {error}") from error
-    if any(not isinstance(node, ast.FunctionDef) for node in body):
+    lines = [(node.lineno, node.name) for node in body if isinstance(node, ast.FunctionDef)]
+    if len(lines) < len(body):
         raise RuntimeError("expected def but found 'ident' here")
-    lines = [(node.lineno, node.name) for node in body]
     return [d.unit.define(method, source, line, scope, t) for line, method in lines]
 
 
 def define(module: Any, text: str, frames_up: int = 2) -> None:
-    """ScriptModule.define."""
+    """Implement ScriptModule.define."""
     frame = sys._getframe(frames_up)
     scope = Scope(names=frame.f_globals, local_names=dict(frame.f_locals))
-    d = door()
+    d = entry()
     if not module._is_script:
         text = textwrap.dedent(text)
         lines = text.splitlines(keepends=True)
@@ -844,22 +844,21 @@ def define(module: Any, text: str, frames_up: int = 2) -> None:
         f.compile()
 
 
-# -- The doors
-# -----------------------------------------------------------------------------------------------------
+# -- Entry points -----------------------------------------------------------------------------
 
 _modules: Modules | None = None
 
 
 def modules() -> Modules:
-    """The concrete types of the process's door."""
+    """Return the concrete types of the process's Entry."""
     global _modules
-    if _modules is None or _modules.door is not door():
-        _modules = Modules(door())
+    if _modules is None or _modules.entry is not entry():
+        _modules = Modules(entry())
     return _modules
 
 
 def _prepared(module: Any, memo: dict[int, Any]) -> Any:
-    """Modules may say what stands for them in programs."""
+    """Return the object that the module names to replace it in programs."""
     if not isinstance(module, _nn.Module) or isinstance(module, _rushlight.Module):
         return module
     if id(module) in memo:
@@ -876,7 +875,7 @@ def _prepared(module: Any, memo: dict[int, Any]) -> Any:
 
 
 def script_module(module: Any, share_types: bool = True) -> Any:
-    """rushlight.script of a torch.nn.Module."""
+    """Implement rushlight.script of a torch.nn.Module."""
     if isinstance(module, _rushlight.Module) and module._is_script:
         return module
     module = _prepared(module, {})
@@ -885,12 +884,12 @@ def script_module(module: Any, share_types: bool = True) -> Any:
 
 
 def finish_script_module(module: Any) -> None:
-    """A user's subclass of ScriptModule after its __init__: the methods marked by script_method
-    become its program."""
+    """Finish an instance of a user's subclass of ScriptModule after its __init__: the methods
+    decorated with script_method become its program."""
     m = modules()
 
     def stubs(of: Any) -> list[tuple[str, Any]]:
-        if of is module or isinstance(of, ScriptModule):
+        if of is module or hasattr(type(of), "_script_stubs"):
             return sorted(type(of)._script_stubs.items())
         return m.stubs(of)
 
@@ -903,6 +902,3 @@ def finish_script_module(module: Any) -> None:
     for name, value in made.__dict__.items():
         if name not in module.__dict__ or name == "_concrete_type":
             module.__dict__[name] = value
-
-
-__all__ = ["RecursiveScriptModule", "ScriptFunction", "define", "script_module"]

@@ -1,4 +1,4 @@
-"""What a live Python object means to a program."""
+"""The meaning of live Python objects in programs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from .. import _rushlight
-from . import frontend, kinds, marks
+from . import decorator_flags, frontend, kinds
+from .qualified_name import qualified_name
 from .scope import Scope
 from .sources import unwrapped
 
-# Python functions that are operators: where they are found, and the operator when its name differs.
+# Python functions that are operators: their path, and the operator if its name differs.
 _OPERATORS = """
 torch.backends.cudnn.is_acceptable=cudnn_is_acceptable torch.autograd.grad torch.autograd.backward torch._C._infer_size
 torch.broadcast_shapes torch.nn.functional._no_grad_embedding_renorm_
@@ -28,8 +29,8 @@ torch._VF.unique_dim torch._VF.unique_consecutive torch._VF.nuclear_norm torch._
 torch._C._set_grad_enabled=set_grad_enabled torch.is_grad_enabled torch.set_grad_enabled
 torch.jit._unwrap_optional torch.jit._script._unwrap_optional
 """
-# Modules whose every callable is the operator of its name; of torch's, these stay the Python
-# functions they are.
+# Modules whose every callable is the operator of its name; these functions of torch's modules
+# remain Python functions.
 _OPERATOR_MODULES = (
     "torch",
     "torch._C._nn",
@@ -59,7 +60,7 @@ _CMATH = (
     "isnan isfinite isinf log log10 sqrt exp sin tan cos asin acos atan sinh cosh tanh asinh "
     "acosh atanh"
 )
-# What has a form of its own in the language.
+# Objects that have syntax of their own in the language.
 _FORMS = {
     "torch.jit.annotate": "torch.jit.annotate",
     "torch.jit.isinstance": "torch.jit.isinstance",
@@ -127,37 +128,6 @@ TENSOR_TYPES = [
 _MISSING = object()
 
 
-def qualified_name(obj: Any) -> str:
-    """As programs name it: "__torch__.module.name"."""
-    own = getattr(obj, "_jit_override_qualname", None)
-    if own is not None:
-        return own
-    compiled = getattr(obj, "qualified_name", None)
-    if isinstance(compiled, str):
-        return compiled
-    if getattr(obj, "__name__", None):
-        name = obj.__name__
-    elif isinstance(obj, enum.Enum):
-        name = obj.name
-    else:
-        raise RuntimeError("Could not get name of python class object")
-    if name == "<lambda>":
-        name = "_lambda"
-    module = obj.__module__
-    if module == "torch._classes":
-        return obj.qualified_name
-    if module is None:
-        raise RuntimeError(
-            f"Could not get qualified name for class '{name}': __module__ can't be None."
-        )
-    module = "__torch__" if module == "__main__" else "__torch__." + module
-    if "." in name:
-        raise RuntimeError(
-            f"Could not get qualified name for class '{name}': '{name}' is not a valid identifier"
-        )
-    return f"{module}.{name}"
-
-
 def _has_source(cls: type) -> bool:
     try:
         return bool(inspect.getsource(cls))
@@ -187,10 +157,10 @@ class Variadic:
 
 
 class Names:
-    """Answers (kind, ...) for objects that programs meet."""
+    """Returns (kind, ...) for objects that programs name."""
 
-    def __init__(self, door: Any) -> None:
-        self._door = door
+    def __init__(self, entry: Any) -> None:
+        self._entry = entry
         self._known: dict[int, Any] = {}
         self._alive: list[Any] = []  # what _known's numbers stand for
         self._torch: Any = None
@@ -214,7 +184,7 @@ class Names:
         self._alive.append(obj)
 
     def learn_form(self, obj: Any, path: str) -> None:
-        """Ours of the same meaning as torch's."""
+        """Register Rushlight's object with the same meaning as torch's."""
         self._known[id(obj)] = (kinds.PATH, path)
         self._alive.append(obj)
 
@@ -224,7 +194,7 @@ class Names:
             obj = _at(path)
             if obj is not None:
                 self._learn(obj, (kinds.PATH, form))
-        for path in self._door.prelude_paths():
+        for path in self._entry.prelude_paths():
             self._learn(_at(path), path)  # made when it is met
         for name in TENSOR_TYPES:
             self._learn(getattr(torch, name), (kinds.PATH, f"torch.{name}"))
@@ -247,7 +217,7 @@ class Names:
                             "aten::" + ("segment_reduce" if name == "_segment_reduce" else name),
                         ),
                     )
-        self._door.use_torch_errors(torch)
+        self._entry.use_torch_errors(torch)
         self._constants = (
             bool,
             int,
@@ -265,11 +235,11 @@ class Names:
         self._script_functions = (torch.jit.ScriptFunction,)
 
     def of(self, obj: Any, constant: bool = False) -> Any:
-        """The answer; `constant`: plain values count (attributes of modules do, closed-over ones do
-        not)."""
+        """Return (kind, ...) for an object. `constant`: plain values are allowed (as attributes of
+        modules, but not closed over)."""
         known = self._known.get(id(obj))
         if type(known) is str:
-            self._known[id(obj)] = known = self._door.prelude_function(known)
+            self._known[id(obj)] = known = self._entry.prelude_function(known)
         if known is not None:
             return known
         if self._torch is None and "torch" in sys.modules and hasattr(sys.modules["torch"], "jit"):
@@ -288,12 +258,12 @@ class Names:
         if own is not None and not isinstance(obj, type):
             return own(self)
         if constant and isinstance(obj, self._constants):
-            return (kinds.VALUE, obj, self._door.types.of(kind, None) or None)
+            return (kinds.VALUE, obj, self._entry.types.of(kind, None) or None)
         if isinstance(obj, type):
             return self._class(obj)
         if isinstance(obj, enum.Enum):
-            return (kinds.VALUE, obj, self._door.classes.type_of(kind))
-        if isinstance(obj, self._door.function_type):
+            return (kinds.VALUE, obj, self._entry.classes.type_of(kind))
+        if isinstance(obj, self._entry.function_type):
             return (kinds.FUNCTION, obj)
         if constant and kind is tuple:
             return (kinds.TUPLE, tuple(self.of(x, True) for x in obj))
@@ -319,8 +289,8 @@ class Names:
         return (kinds.OBJECT, obj, kind.__name__)
 
     def _function(self, fn: Any) -> Any:
-        table = marks.boolean_dispatch(fn)
-        door = self._door
+        table = decorator_flags.boolean_dispatch(fn)
+        entry = self._entry
         if table is not None:
             both = tuple(self._function(table[name]) for name in ("if_false", "if_true"))
             return (kinds.DISPATCH, both, table["arg_name"], table["index"], bool(table["default"]))
@@ -328,20 +298,24 @@ class Names:
             fn = getattr(fn, "__original_fn")  # noqa: B009 -- not this class's
         if hasattr(fn, "__script_unsupported"):
             raise RuntimeError("TorchScript error: " + fn.__script_unsupported)
-        if marks.is_ignored(fn):
+        if decorator_flags.is_ignored(fn):
             return self.ignored(fn)
-        overloads = door.overloads_of(fn)
+        overloads = entry.overloads_of(fn)
         if overloads:
             return (kinds.OVERLOADS, overloads)
-        return (kinds.FUNCTION, door.compiled(fn))
+        return (kinds.FUNCTION, entry.compiled(fn))
 
     def ignored(self, fn: Any, is_method: bool = False) -> Any:
-        """A function that is marked as Python's own."""
+        """Return the entry of a function that is decorated to remain in Python."""
         code = getattr(unwrapped(fn), "__code__", None)
-        if code is not None and code.co_flags & inspect.CO_VARARGS and not marks.is_dropped(fn):
+        if (
+            code is not None
+            and code.co_flags & inspect.CO_VARARGS
+            and not decorator_flags.is_dropped(fn)
+        ):
             return (kinds.OBJECT, Variadic(fn, is_method), "python function")
-        declared = self._door.declared(fn)
-        if marks.is_dropped(fn):
+        declared = self._entry.declared(fn)
+        if decorator_flags.is_dropped(fn):
             return (
                 kinds.UNUSED,
                 fn,
@@ -361,22 +335,23 @@ class Names:
                 kinds.EXCEPTION,
                 name.replace("__torch__.", "__main__." if cls.__module__ == "__main__" else "", 1),
             )
-        prelude = self._door.prelude_class(cls)
+        prelude = self._entry.prelude_class(cls)
         if prelude is not None:
             return prelude
-        t = self._door.types.of(cls, None)
+        t = self._entry.types.of(cls, None)
         if t is not None:
             return (kinds.TYPE, t)
         return (kinds.OBJECT, cls, cls.__name__)
 
-    def _called(self, obj: Any, n: int) -> Any:
-        """A call of what is Python's and stays there: of tensors, giving a tensor."""
+    def called(self, obj: Any, n: int) -> Any:
+        """Return the entry of a callable that remains in Python: called with tensors, it returns a
+        tensor."""
         if isinstance(obj, Variadic):
             name, count = obj.fn.__name__, n + obj.is_method
             return (
                 kinds.HOST_CALL,
                 obj.fn,
-                self._door.untyped(name, count),
+                self._entry.untyped(name, count),
                 *([True] if obj.is_method else []),
             )
         torch = self._torch
@@ -392,7 +367,7 @@ class Names:
             raise frontend.FrontendError(
                 f"Cannot instantiate class '{obj.__name__}' in a script function"
             )
-        call = getattr(type(obj), "__call__", None)  # noqa: B004 -- the attribute itself is asked for
+        call = getattr(type(obj), "__call__", None)  # noqa: B004 -- the attribute itself
         if (
             isinstance(call, FunctionType)
             and call.__code__.co_flags & inspect.CO_VARARGS
@@ -401,26 +376,21 @@ class Names:
             return (
                 kinds.HOST_CALL,
                 obj,
-                self._door.untyped(
+                self._entry.untyped(
                     type(obj).__name__, n, (call.__annotations__["return"], Scope(call))
                 ),
             )
         return (
             kinds.HOST_CALL,
             obj,
-            self._door.untyped(getattr(obj, "__name__", type(obj).__name__), n),
+            self._entry.untyped(getattr(obj, "__name__", type(obj).__name__), n),
         )
 
     def attribute(self, obj: Any, name: str) -> Any:
-        """What obj.name means.  "(2)": what a call with two arguments does; "def f(...": what a
-        block that Python runs does."""
-        if name[0] == "(":
-            return self._called(obj, int(name[1:-1]))
-        if name.startswith("def "):
-            return self.ignored(self._door.sources.function_of_text(name))
+        """What obj.name means."""
         if isinstance(obj, self._ops_types):
             if isinstance(obj, self._ops_types[1]):
-                operator = f"{obj.name}::{name}"  # torchvision's are ours without it
+                operator = f"{obj.name}::{name}"  # type: ignore[attr-defined]  # torchvision's are ours without it
                 return (
                     (kinds.OPERATOR, operator)
                     if hasattr(obj, name) or _rushlight.has_operator(operator)

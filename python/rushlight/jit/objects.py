@@ -1,10 +1,10 @@
-"""Instances of script classes that live in the program: rushlight.script(instance)."""
+"""Instances of script classes that belong to the program: rushlight.script(instance)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .door import door
+from .entry import entry
 
 
 class RecursiveScriptClass:
@@ -19,7 +19,7 @@ class RecursiveScriptClass:
         return getattr(self._c, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        door().unit.set_attr(self._c, name, value)
+        entry().unit.set_attr(self._c, name, value)
 
 
 def _forward(name: str) -> Any:
@@ -45,8 +45,8 @@ for _name in (
 
 
 def script_object(obj: Any) -> RecursiveScriptClass:
-    """The object's state in an object of its class."""
-    d = door()
+    """Return an object of the compiled class with the instance's state."""
+    d = entry()
     if type(obj).__module__ == "builtins":
         raise TypeError(f"{type(obj)!r} is a built-in class")
     t = d.class_(type(obj))

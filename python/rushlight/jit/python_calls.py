@@ -8,14 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 from . import kinds
-from .door import door
+from .entry import entry
 from .scope import Scope
 
 _numbers = itertools.count()
 
 
 class _HostCall:
-    """What the name in a caller's text means."""
+    """The scope of a caller's text: its only name is the Python function."""
 
     def __init__(self, call: Callable[..., Any], declared: Any) -> None:
         self.call, self.declared = call, declared
@@ -25,8 +25,9 @@ class _HostCall:
 
 
 def caller(name: str, call: Callable[..., Any], n_args: int, result: str) -> Any:
-    """A new function of tensors that calls Python's, which is called `name` in graphs."""
-    unit, sources = door().unit, door().sources
+    """Return a new function of tensors that calls the Python function, which is called `name` in
+    graphs."""
+    unit, sources = entry().unit, entry().sources
     names = [f"x{i}" for i in range(n_args)]
     head = f"({', '.join(f'{n}: Tensor' for n in names)}) -> {result}:\n    "
     declared = unit.define(

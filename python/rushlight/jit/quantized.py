@@ -1,7 +1,7 @@
-"""Tensors that cross the border to torch in other ways than by their memory.
+"""Tensors that cannot be passed to and from torch by sharing their memory.
 
-Quantized ones are copied, with the quantizer's numbers; those of the device meta have none. Sparse
-ones are made anew of their indices and values: values share memory.
+Quantized ones are copied, with the quantizer's parameters; those of the device meta have no data.
+Sparse ones are rebuilt from their indices and values: values share memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CHANNELS = (
 
 
 def from_torch(t: Any) -> Any:
-    """Our tensor of a quantized one of torch's."""
+    """Return Rushlight's tensor for a quantized one of torch's."""
     integers = _rushlight.as_tensor(t.int_repr())
     if t.qscheme() in _CHANNELS:
         scales, zeros = (
@@ -37,7 +37,7 @@ def from_torch(t: Any) -> Any:
 
 
 def to_torch(t: Any) -> Any:
-    """torch's tensor of our quantized one."""
+    """Return torch's tensor for a quantized one."""
 
     def call(name: str) -> Any:
         return _rushlight.call_operator(f"aten::{name}", t)
@@ -54,7 +54,7 @@ def to_torch(t: Any) -> Any:
 
 
 def meta_to_torch(t: Any) -> Any:
-    """torch's tensor of ours that has no data."""
+    """Return torch's tensor for one without data."""
     made = torch.empty_strided(
         tuple(t.shape),
         t.stride(),
@@ -65,7 +65,7 @@ def meta_to_torch(t: Any) -> Any:
 
 
 def sparse_from_torch(t: Any) -> Any:
-    """Our tensor of a sparse one of torch's."""
+    """Return Rushlight's tensor for a sparse one of torch's."""
     call, t = _rushlight.call_operator, t.detach()
     if t.layout == torch.sparse_csr:
         crow, col = _rushlight.as_tensor(t.crow_indices()), _rushlight.as_tensor(t.col_indices())
@@ -86,7 +86,7 @@ def sparse_from_torch(t: Any) -> Any:
 
 
 def sparse_to_torch(t: Any) -> Any:
-    """torch's tensor of our sparse one."""
+    """Return torch's tensor for a sparse one."""
 
     def part(name: str) -> Any:
         made = _rushlight.call_operator(f"aten::{name}", t.detach())
@@ -95,7 +95,7 @@ def sparse_to_torch(t: Any) -> Any:
         )
 
     if t.is_sparse_csr:
-        parts = part("crow_indices"), part("col_indices"), part("values")
+        parts: tuple[Any, ...] = part("crow_indices"), part("col_indices"), part("values")
         made = torch.sparse_csr_tensor(*parts, size=tuple(t.shape), check_invariants=False)
     else:
         parts, is_coalesced = (

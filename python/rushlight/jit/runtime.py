@@ -1,4 +1,4 @@
-"""torch.jit.isinstance outside of programs, and switches that have no effect here."""
+"""torch.jit.isinstance outside of programs, and settings that have no effect here."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _has(obj: Any, target: Any) -> bool:
 
 
 def isinstance_(obj: Any, target_type: Any) -> bool:
-    """isinstance that looks into containers: isinstance(x, List[int])."""
+    """Implement isinstance that also checks the items of containers: isinstance(x, List[int])."""
     targets = target_type if isinstance(target_type, tuple) else (target_type,)
     return any(_has(obj, t) for t in targets)
 
@@ -67,7 +67,8 @@ isinstance_.__name__ = "isinstance"
 
 
 def is_enabled() -> bool:
-    """False after torch.jit._state.disable(), and with PYTORCH_JIT=0: then code stays Python's."""
+    """Return False after torch.jit._state.disable(), and with PYTORCH_JIT=0: then code remains
+    Python's."""
     state = sys.modules.get("torch.jit._state")
     return (
         bool(state._enabled.enabled)
@@ -77,7 +78,7 @@ def is_enabled() -> bool:
 
 
 def warn_of_optimize(optimize: Any) -> None:
-    """script, trace and trace_module take an argument that means nothing any more."""
+    """Warn that script, trace and trace_module have an argument without effect."""
     if optimize is not None:
         warnings.warn(
             "`optimize` is deprecated and has no effect. Use `with "
@@ -102,14 +103,14 @@ def fuser(name: str) -> Iterator[None]:
 
 
 class _Switches:
-    """What was set, for those who ask."""
+    """The settings, which have no effect but can be read."""
 
     strategy: typing.ClassVar[list[tuple[str, int]]] = [("STATIC", 2), ("DYNAMIC", 10)]
     onednn = False
 
 
 def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Has no effect here; returns what was set before."""
+    """Has no effect here; returns the previous setting."""
     for kind, _ in strategy:
         if kind not in ("STATIC", "DYNAMIC"):
             raise ValueError(f"FusionBehavior only supported 'STATIC' or 'DYNAMIC', got: {kind}")
@@ -121,7 +122,7 @@ def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]
 
 
 def export_opnames(module: Any) -> list[str]:
-    """The names of all operators of the module's program, sorted: "aten::add.Tensor"."""
+    """Return the names of all operators of the module's program, sorted: "aten::add.Tensor"."""
     from .functions import optimized
 
     found: set[str] = set()
@@ -141,7 +142,7 @@ def export_opnames(module: Any) -> list[str]:
 
 
 class strict_fusion:
-    """Has no effect: what can be fused is."""
+    """Has no effect: everything that can be fused is fused."""
 
     def __enter__(self) -> None:
         pass
@@ -151,10 +152,10 @@ class strict_fusion:
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """Has no effect here; onednn_fusion_enabled says what was asked for."""
+    """Has no effect here; onednn_fusion_enabled returns the setting."""
     _Switches.onednn = bool(enabled)
 
 
 def onednn_fusion_enabled() -> bool:
-    """What was asked for last."""
+    """Return the last setting."""
     return _Switches.onednn

@@ -1,4 +1,4 @@
-"""Where a name is looked for: a function's closure, its globals, the builtins; or a frame's."""
+"""Lookup of names: in a function's closure, its globals, the builtins; or in a frame."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MISSING = object()
 
 
 def _pair(node: Any, annotation: Any, out: dict[str, Any]) -> None:
-    """What the names in an annotation's text stand for in the annotation itself."""
+    """Map the names in an annotation's text to the objects in the annotation itself."""
     if isinstance(node, ast.Name) and not isinstance(annotation, str):
         out.setdefault(node.id, annotation)
     elif isinstance(node, ast.Subscript):
@@ -24,7 +24,7 @@ def _pair(node: Any, annotation: Any, out: dict[str, Any]) -> None:
 
 
 def _named_in_text(fn: FunctionType) -> dict[str, Any]:
-    """The names that the text of the function's annotations uses: aliases that are in no
+    """Return the names in the text of the function's annotations: aliases that are in no
     closure."""
     out: dict[str, Any] = {}
     try:
@@ -39,7 +39,7 @@ def _named_in_text(fn: FunctionType) -> dict[str, Any]:
 
 
 def _collect(annotation: Any, out: dict[str, Any]) -> None:
-    """The classes in an annotation, by name."""
+    """Collect the classes in an annotation, by name."""
     if isinstance(annotation, type) and not typing.get_origin(annotation):
         out[annotation.__name__] = annotation
     for part in typing.get_args(annotation):
@@ -47,7 +47,7 @@ def _collect(annotation: Any, out: dict[str, Any]) -> None:
 
 
 class Scope:
-    """Names as live Python code sees them, and the defaults of the function that it is of."""
+    """Names as live Python code sees them, and the defaults of the function."""
 
     __slots__ = ("cells", "extra", "fn", "globals", "hints", "is_overload", "locals")
 
@@ -94,7 +94,8 @@ class Scope:
         return found
 
     def _hinted(self, name: str, missing: Any) -> Any:
-        """What the function's live annotations call so: a local class or alias is in no closure."""
+        """Return the object of that name in the function's live annotations: a local class or alias
+        is in no closure."""
         fn = self.fn
         assert fn is not None
         if self.hints is None:
@@ -106,7 +107,7 @@ class Scope:
         return self.hints.get(name, missing)
 
     def default(self, name: str) -> Any:
-        """(value,) of the parameter's default, or None."""
+        """Return (value,) for the parameter's default, or None."""
         fn = self.fn
         if fn is None:
             return None
@@ -122,7 +123,7 @@ class Scope:
 
 
 class Either(Scope):
-    """A module's names, then what someone else sees."""
+    """A module's names, then the names of another scope."""
 
     __slots__ = ("other",)
 
@@ -138,7 +139,7 @@ class Either(Scope):
 
 
 class Asking(Scope):
-    """A function's names, for which someone is asked first."""
+    """A function's names, after those of another lookup."""
 
     __slots__ = ("ask",)
 

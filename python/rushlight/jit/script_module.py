@@ -1,7 +1,8 @@
-"""Modules of programs: what `load` and `script` return, with the names and manners of torch.jit.
+"""Modules of programs: the results of `load` and `script`, with the names and behaviour of
+torch.jit.
 
-`ScriptModule` here needs no torch.  Where torch is imported, `torch_modules` makes a class of both:
-a ScriptModule that is a torch.nn.Module.
+`ScriptModule` here needs no torch. If torch is imported, `torch_modules` makes a class of both: a
+ScriptModule that is a torch.nn.Module.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class _OfForward:
-    """`inputs` or `outputs` of a module: forward's.  A program's own attribute of that name is
-    stronger."""
+    """`inputs` or `outputs` of a module: forward's, unless the program has an attribute of that
+    name."""
 
     def __init__(self, which: int) -> None:
         self._which = which
@@ -39,7 +40,7 @@ class _OfForward:
 
 
 class Handle:
-    """A registered hook: `remove()` takes it away, as the end of a `with` does."""
+    """A registered hook: `remove()` removes it, and so does the end of a `with`."""
 
     _next = 0
 
@@ -65,7 +66,7 @@ class _Replaced:
 
 
 def _with_kwargs(hook: Callable[..., Any], with_kwargs: bool) -> Callable[..., Any]:
-    """The hook as one that is always given the keywords."""
+    """Return the hook as one that always takes the keywords."""
     if not with_kwargs:
         return lambda module, args, kwargs, *output: hook(module, args, *output)
 
@@ -84,21 +85,21 @@ def _with_kwargs(hook: Callable[..., Any], with_kwargs: bool) -> Callable[..., A
 
 
 class ScriptModule(archives.Saving, _rushlight.Module):
-    """A program with its state: what `load` and `script` return.
+    """A program with its state: the result of `load` and `script`.
 
     Its methods are attributes (`model(x)` calls forward), and so are its parameters, buffers,
-    submodules and other attributes, which can be assigned where the program declares them.
+    submodules and other attributes, which can be assigned if the program declares them.
     """
 
     def __init__(self) -> None:
-        """An empty module, to be filled by `define`."""
+        """Make an empty module, to be filled by `define`."""
         super().__init__()
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not self._set(name, value):
             super().__setattr__(name, value)
 
-    # -- What is inside ----------------------------------------------------------------------------
+    # -- Contents ----------------------------------------------------------------------------------
 
     def _named(self, kind: int) -> Iterator[tuple[str, Any]]:
         for name, has in self._slots():
@@ -108,18 +109,19 @@ class ScriptModule(archives.Saving, _rushlight.Module):
                     yield name, value
 
     def named_children(self) -> Iterator[tuple[str, ScriptModule]]:
-        """(name, module) of every direct submodule; of an exported program, what its state says of
-        them."""
-        yield from self._exported().named_children() if self._is_exported() else self._named(MODULE)
+        """Yield (name, module) of every direct submodule; for an exported program, the parts that
+        its state names."""
+        held: Any = self._exported().named_children() if self._is_exported() else None
+        yield from self._named(MODULE) if held is None else held
 
     def children(self) -> Iterator[ScriptModule]:
-        """Every direct submodule."""
+        """Yield every direct submodule."""
         yield from (module for _, module in self.named_children())
 
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, ScriptModule]]:
-        """(qualified name, module) of this module and all below it."""
+        """Yield (qualified name, module) of this module and all below it."""
         memo = set() if memo is None else memo
         if id(self) in memo:
             return
@@ -135,7 +137,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
                 yield from part.named_modules(prefix=f"{prefix}.{name}" if prefix else name)
 
     def modules(self) -> Iterator[ScriptModule]:
-        """This module and all below it."""
+        """Yield this module and all below it."""
         yield from (module for _, module in self.named_modules())
 
     def _members(self, kind: int, prefix: str, recurse: bool) -> Iterator[tuple[str, Any]]:
@@ -147,30 +149,30 @@ class ScriptModule(archives.Saving, _rushlight.Module):
                     yield f"{path}.{name}" if path else name, value
 
     def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
-        """(qualified name, tensor) of every parameter."""
+        """Yield (qualified name, tensor) of every parameter."""
         yield from self._members(PARAMETER, prefix, recurse)
 
     def parameters(self, recurse: bool = True) -> Iterator[Any]:
-        """Every parameter."""
+        """Yield every parameter."""
         yield from (value for _, value in self.named_parameters(recurse=recurse))
 
     def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Any]]:
-        """(qualified name, tensor) of every buffer."""
+        """Yield (qualified name, tensor) of every buffer."""
         yield from self._members(BUFFER, prefix, recurse)
 
     def buffers(self, recurse: bool = True) -> Iterator[Any]:
-        """Every buffer."""
+        """Yield every buffer."""
         yield from (value for _, value in self.named_buffers(recurse=recurse))
 
     def get_submodule(self, target: str) -> Any:
-        """The submodule of that path."""
+        """Return the submodule of that path."""
         module: Any = self
         for name in filter(None, target.split(".")):
             module = getattr(module, name)
         return module
 
     def get_parameter(self, target: str) -> Any:
-        """The parameter of that path."""
+        """Return the parameter of that path."""
         path, _, name = target.rpartition(".")
         return getattr(self.get_submodule(path), name)
 
@@ -180,7 +182,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
     # --------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Parameters and buffers by qualified name; they share the module's memory."""
+        """Return parameters and buffers by qualified name; they share the module's memory."""
         return self._state(False)
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
@@ -203,7 +205,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return self
 
     def eval(self) -> ScriptModule:
-        """train(False)."""
+        """Call train(False)."""
         return self.train(False)
 
     def apply(self, fn: Callable[[Any], Any]) -> ScriptModule:
@@ -230,8 +232,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return ExportedPart(self, "")
 
     def _missing(self, name: str) -> Any:
-        """An attribute that neither Python's class nor the program has: of exported programs,
-        `training` and submodules."""
+        """Return an attribute that neither the Python class nor the program has: for exported
+        programs, `training` and submodules."""
         found: Any = None
         if not name.startswith("_") and self._is_exported():
             found = (
@@ -244,7 +246,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return found
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the parameters' gradients, or set them to zero."""
+        """Remove the parameters' gradients, or set them to zero."""
         for parameter in self.parameters():
             if parameter.grad is not None:
                 if set_to_none:
@@ -253,7 +255,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
                     parameter.grad.detach_().zero_()
 
     def _apply_to_tensors(self, fn: Callable[[Any], Any]) -> ScriptModule:
-        """Replace parameters and buffers by what `fn` makes of them; a tensor held twice stays
+        """Replace parameters and buffers by the results of `fn`; a tensor held twice remains
         one."""
         if self._is_exported():
             raise RuntimeError(
@@ -273,7 +275,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> ScriptModule:
-        """Convert parameters and buffers of floating point to a dtype: `to(float64)`, `to("cpu",
+        """Convert floating-point parameters and buffers to a dtype: `to(float64)`, `to("cpu",
         dtype)`, `to(tensor)`."""
         like = _rushlight.as_tensor([0.0]).to(
             *args, **{k: v for k, v in kwargs.items() if k != "non_blocking"}
@@ -296,33 +298,32 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         )
 
     def float(self) -> ScriptModule:
-        """Parameters and buffers of floating point as float32; returns self."""
+        """Convert floating-point parameters and buffers to float32; returns self."""
         return self._cast(_rushlight.float32)
 
     def double(self) -> ScriptModule:
-        """As float64; returns self."""
+        """Convert to float64; returns self."""
         return self._cast(_rushlight.float64)
 
     def half(self) -> ScriptModule:
-        """As float16; returns self."""
+        """Convert to float16; returns self."""
         return self._cast(_rushlight.float16)
 
     def bfloat16(self) -> ScriptModule:
-        """As bfloat16; returns self."""
+        """Convert to bfloat16; returns self."""
         return self._cast(_rushlight.bfloat16)
 
     def cpu(self) -> ScriptModule:
-        """Nothing changes: tensors are in memory; returns self."""
+        """Change nothing: tensors are in memory; returns self."""
         return self
 
     def cuda(self, device: Any = None) -> ScriptModule:
-        """Refused: there is no such device."""
+        """Raise: there is no such device."""
         raise AssertionError(
             "Torch not compiled with CUDA enabled: device 'cuda' is not available, only 'cpu' is"
         )
 
-    # -- Hooks of Python's
-    # -------------------------------------------------------------------------------
+    # -- Python hooks ------------------------------------------------------------------------------
 
     def _register(self, kind: str, hook: Callable[..., Any], prepend: bool) -> Handle:
         hooks: dict[int, Callable[..., Any]] = self.__dict__.setdefault(kind, {})
@@ -343,11 +344,11 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> Handle:
-        """Call `hook(module, args, output)` behind each call of this module from Python; what it
-        returns replaces the output.
+        """Call `hook(module, args, output)` after each call of this module from Python; its result
+        replaces the output.
 
-        Calls inside of a program do not see it. None changes nothing. The handle's `remove()` takes
-        it away.
+        The hook is not called for calls inside a program. A result of None changes nothing. The
+        handle's `remove()` removes the hook.
         """
         if always_call:
             raise NotImplementedError("always_call: hooks run behind calls that return")
@@ -356,7 +357,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> Handle:
-        """Call `hook(module, args)` before each call of this module from Python; what it returns
+        """Call `hook(module, args)` before each call of this module from Python; its result
         replaces the arguments."""
         return self._register("_before", _with_kwargs(hook, with_kwargs), prepend)
 
@@ -370,22 +371,22 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     @property
     def inlined_graph(self) -> Any:
-        """forward's graph, calls replaced by what they call."""
+        """forward's graph, with calls replaced by the functions' bodies."""
         return self.forward.inlined_graph
 
     def bind_outputs(self, *buffers: Any) -> outputs.BoundOutputs:
-        """forward with buffers for its outputs: arrays or tensors that the results go to, None
-        where there is none."""
+        """Return forward with buffers for its outputs: arrays or tensors that the results are
+        written to, None for an output without one."""
         from .. import outputs
 
         return outputs.BoundOutputs(self.forward, buffers)
 
     def prepare(self, *args: Any, **kwargs: Any) -> None:
-        """Compile what forward(*args, **kwargs) would, so that the call compiles nothing.
+        """Compile what forward(*args, **kwargs) would compile, so that the call compiles nothing.
 
-        forward runs once on copies: arguments, state and random numbers stay as they are, and
-        nothing is printed. Without arguments: with the sample inputs of an exported program; else
-        what the code names is compiled, and nothing runs.
+        forward runs once on copies: arguments, state and random generators do not change, and
+        nothing is printed. Without arguments, an exported program runs with its sample inputs; for
+        other programs everything that the code names is compiled, and nothing runs.
         """
         self.forward.prepare(*args, **kwargs)
 
@@ -412,7 +413,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
     _save_to_buffer_for_lite_interpreter = _save_for_lite_interpreter
 
     def graph_for(self, *args: Any, **kwargs: Any) -> Any:
-        """forward's graph as it runs, after a call with these arguments."""
+        """Return forward's graph as it runs, after a call with these arguments."""
         from .functions import optimized, shown
 
         self(*args, **kwargs)
@@ -420,13 +421,12 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
     def get_debug_state(self) -> Any:
         """What runs when forward is called."""
-        from .door import door
         from .functions import ExecutorState
 
-        return ExecutorState(door().unit.type_of_object(self).method("forward"))
+        return ExecutorState(self._c._type().method("forward"))
 
     def define(self, src: str) -> None:
-        """Add the methods that the text has."""
+        """Add the methods of the text."""
         from . import modules
 
         modules.define(self, src)
@@ -449,7 +449,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return made
 
     def _give_state(self, made: ScriptModule) -> None:
-        """What has methods for its state is copied by them."""
+        """Copy an object that has methods for its state with them."""
         if self._has("__getstate__") and self._has("__setstate__"):
             made._program_method("__setstate__")(self._program_method("__getstate__")())
             return
@@ -463,7 +463,8 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         )
 
     def _overloaded(self, name: str) -> Callable[..., Any] | None:
-        """What calls the one of a method's overloads (`name__0` ...) that takes the arguments."""
+        """Return a function that calls the overload of a method (`name__0` ...) that takes the
+        arguments."""
         names = [
             have
             for have in self.methods()
@@ -482,11 +483,11 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return call if names else None
 
     def _hooks(self, pre: bool) -> list[Any]:
-        """What the program runs before forward, or behind it: functions of (module, inputs),
-        (module, inputs, output)."""
-        from .door import door
+        """Return the hooks that the program runs before or after forward: functions of (module,
+        inputs), (module, inputs, output)."""
+        from .entry import entry
 
-        found: list[Any] = door().unit.type_of_object(self).hooks(pre)
+        found: list[Any] = entry().unit.type_of_object(self).hooks(pre)
         return found
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
@@ -518,19 +519,19 @@ class ScriptModule(archives.Saving, _rushlight.Module):
             result = result if changed is None else changed
         return result
 
-    # -- Python's names
-    # ---------------------------------------------------------------------------------
+    # -- Special methods of Python
+    # ------------------------------------------------------------------
 
     def _has(self, name: str) -> bool:
-        """Is it a method of the program, also where only the language calls it?"""
+        """True if the program has the method, including methods that only the language calls."""
         try:
             return self._program_method(name) is not None
         except AttributeError:
             return False
 
     def _held(self, asked: str) -> list[tuple[str, Any]]:
-        """(key, module) of a module that holds others in order; as in torch, others do not
-        implement what is asked."""
+        """Yield (key, module) of a module that contains others in order; as in torch, other modules
+        raise NotImplementedError."""
         children = list(self.named_children())
         is_list = all(name == str(i) for i, (name, _) in enumerate(children))
         if self.original_name == "ModuleDict" or (self.original_name in CONTAINERS and is_list):
@@ -576,7 +577,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
         return sorted(names | {name for name, _ in self._slots() if name.isidentifier()})
 
     def extra_repr(self) -> str:
-        """What repr says of this module alone."""
+        """Return the part of repr that describes this module alone."""
         return f"original_name={self.original_name}"
 
     def __repr__(self) -> str:
@@ -593,7 +594,7 @@ class ScriptModule(archives.Saving, _rushlight.Module):
 
 
 def _dumped(module: Any, code: bool, attrs: bool, params: bool) -> list[str]:
-    """Lines of CModule.dump_to_str."""
+    """Return the lines of CModule.dump_to_str."""
 
     def section(name: str, lines: list[str]) -> None:
         out.extend([f"  {name} {{", *(f"    {line}" for line in lines), "  }"])
@@ -632,7 +633,7 @@ CONTAINERS = ("ModuleList", "ModuleDict", "Sequential")
 
 
 class CModule:
-    """The part of torch's C++ module that programs look at: `module._c`."""
+    """The part of torch's C++ module that programs use: `module._c`."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -652,9 +653,9 @@ class CModule:
         return self._module._get_methods()
 
     def _type(self) -> Any:
-        from .door import door
+        from .entry import entry
 
-        return door().unit.type_of_object(self._module)
+        return entry().unit.type_of_object(self._module)
 
     def hasattr(self, name: str) -> bool:
         return any(name == have for have, _ in self._module._slots())
@@ -672,15 +673,15 @@ class CModule:
         self._module.apply(lambda module: fn(CModule(module)))
 
     def _retrieve_traced_inputs(self) -> dict[str, Any]:
-        """By method, the example inputs that it was traced with."""
+        """Return the example inputs with which each method was traced."""
         return self._module.__dict__.get("_traced_inputs", {})
 
     def get_debug_state(self) -> Any:
         return self._module.get_debug_state()
 
     def dump_to_str(self, code: bool, attrs: bool, params: bool) -> str:
-        """The module as text: graphs of methods, values of attributes and of parameters where asked
-        for."""
+        """Return the module as text: graphs of methods, values of attributes and of parameters as
+        requested."""
         return "\n".join(_dumped(self._module, code, attrs, params)) + "\n"
 
     def dump(self, code: bool, attrs: bool, params: bool) -> None:
@@ -715,22 +716,41 @@ class CModule:
 
 
 def _signature(module: Any, method: str) -> Any:
-    """Inputs and outputs of a module's method. The part is slow to import (dataclasses, inspect)
-    and seldom needed."""
+    """Return the inputs and outputs of a module's method. The part is slow to import (dataclasses,
+    inspect) and seldom needed."""
     from ..signature import signature
 
     return signature(module, method)
 
 
 def _bind_outputs(method: Any, *buffers: Any) -> outputs.BoundOutputs:
-    """The method with buffers for its outputs."""
+    """Return the method with buffers for its outputs."""
     from .. import outputs
 
     return outputs.BoundOutputs(method, buffers)
 
 
+def method_schema(text: str, owner: Any, name: str) -> Any:
+    """Return the signature of a module's method."""
+    from . import functions
+    from .entry import entry
+
+    def find() -> Any:
+        return entry().unit.type_of_object(owner).method(name)
+
+    made = functions.FunctionSchema(text)
+    made.find = find
+    return made
+
+
+def method_doc(owner: Any, name: str) -> str | None:
+    """Return the docstring of the Python method that a module's method was made from."""
+    made_of = getattr(owner, "__dict__", {}).get("_concrete_type")
+    return getattr(getattr(getattr(made_of, "py_class", None), name, None), "__doc__", None)
+
+
 def _finish_methods() -> None:
-    """Give the extension's ScriptMethod what is written in Python."""
+    """Add the Python methods to the extension's ScriptMethod."""
     of: Any = ScriptMethod
     of.inputs = property(lambda method: _signature(method.owner, method.name)[0])
     of.outputs = property(lambda method: _signature(method.owner, method.name)[1])

@@ -1,4 +1,4 @@
-"""rushlight.script: what is given decides which part compiles it."""
+"""rushlight.script: chooses the part that compiles the object."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 from .. import library
-from .door import door
+from . import decorator_flags
+from .entry import entry
 from .functions import ScriptFunction
-from .names import qualified_name
+from .qualified_name import qualified_name
 from .runtime import is_enabled, warn_of_optimize
 
 
@@ -21,10 +22,10 @@ def script(
     _rcb: Any = None,
     example_inputs: Any = None,
 ) -> Any:
-    """Compiles a function, a class or a torch.nn.Module, and all that it calls.
+    """Compile a function, a class or a torch.nn.Module, and everything that it calls.
 
-    Functions give a ScriptFunction, modules a ScriptModule; a class is given back, ready to be used
-    in programs.
+    The result is a ScriptFunction for a function and a ScriptModule for a module; a class is
+    returned itself, ready to be used in programs.
     """
     warn_of_optimize(optimize)
     if not is_enabled():
@@ -38,6 +39,7 @@ def script(
         if isinstance(inner, FunctionType):
             return _script_function(inner)
     if torch is not None and isinstance(obj, torch.nn.Module):
+        from . import torch_modules  # noqa: F401 -- whose class modules get
         from .modules import script_module
 
         return script_module(obj)
@@ -55,14 +57,12 @@ def script(
 
 
 def script_method(fn: Any) -> Any:
-    """Marks a method of a subclass of ScriptModule as part of its program."""
-    from .torch_modules import ScriptMethodStub
-
+    """Make a method of a subclass of ScriptModule part of its program."""
     if not is_enabled():
         return fn
     frame = sys._getframe(1)
     names: dict[str, Any] = dict(frame.f_back.f_locals) if frame.f_back is not None else {}
-    return ScriptMethodStub(names, fn)
+    return decorator_flags.ScriptMethodStub(names, fn)
 
 
 def _script_function(fn: Any, names: Any = None) -> ScriptFunction:
@@ -70,7 +70,7 @@ def _script_function(fn: Any, names: Any = None) -> ScriptFunction:
         fn = fn.__original_fn
     if hasattr(fn, "__script_unsupported"):
         raise RuntimeError("TorchScript error: " + fn.__script_unsupported)
-    d = door()
+    d = entry()
     if d.overloads_of(fn):
         raise RuntimeError(
             f"Function {qualified_name(fn)} cannot be directly compiled because it is overloaded. "
@@ -97,7 +97,7 @@ def _script_class(cls: Any, torch: Any, names: dict[str, Any]) -> Any:
             "TorchScript classes does not support inheritance yet. Please directly inherit from "
             "'object'."
         )
-    door().class_(cls, names)
+    entry().class_(cls, names)
     return cls
 
 

@@ -1,5 +1,5 @@
-"""Source texts of live functions: the first line's number, linecache, and the compiler's own lexer;
-no `inspect`."""
+"""Source texts of live functions: found by the first line's number, linecache, and the compiler's
+own lexer, without `inspect`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CODING = re.compile(rb"(?:[^\n]*\n)?[ \t\f]*#[^\n]*coding[:=][ \t]*(?!utf-?8)",
 
 
 def unwrapped(fn: Any) -> Any:
-    """The function that decorators made with functools.wraps stand for."""
+    """Return the function inside decorators made with functools.wraps."""
     seen = 0
     while hasattr(fn, "__wrapped__") and seen < 100:
         fn = fn.__wrapped__
@@ -24,7 +24,7 @@ def unwrapped(fn: Any) -> Any:
 
 
 def _read(file: str) -> str | None:
-    """The text of a file in UTF-8; None: it is none, or says another encoding."""
+    """Return the text of a file in UTF-8; None if it is not UTF-8, or declares another encoding."""
     try:
         with open(file, "rb") as f:
             data = f.read()
@@ -34,7 +34,7 @@ def _read(file: str) -> str | None:
 
 
 class Sources:
-    """Texts that the unit has, by file."""
+    """The texts of the unit, by file."""
 
     def __init__(self, unit: Any) -> None:
         self._unit = unit
@@ -43,8 +43,8 @@ class Sources:
         ] = {}  # what tells whether it changed, the source, its text
 
     def _of_file(self, file: str) -> Any:
-        """The source of a file that linecache does not have: read as a whole, which is faster than
-        by lines."""
+        """Return the source of a file that linecache does not have: read as a whole, which is
+        faster than by lines."""
         if file in linecache.cache:
             return None
         try:
@@ -59,7 +59,7 @@ class Sources:
         return None if text is None else self._keep(file, key, text)
 
     def _of_lines(self, fn: FunctionType, file: str) -> Any:
-        """The source of what linecache has: it may stand in no file."""
+        """Return the source of a text in linecache: it may be in no file."""
         linecache.checkcache(file)
         lines = linecache.getlines(file, fn.__globals__)
         if not lines:
@@ -79,13 +79,12 @@ class Sources:
         return self._files[file][1]
 
     def of_function(self, fn: FunctionType) -> Any:
-        """(source, line) for Unit.define."""
+        """Return (source, line) for Unit.define."""
         file = fn.__code__.co_filename
         return self._of_file(file) or self._of_lines(fn, file), fn.__code__.co_firstlineno
 
     def overloads_above(self, fn: FunctionType) -> list[Any]:
-        """(source, line) of each "@_overload def name" that stands above the function in its
-        file."""
+        """Return (source, line) of each "@_overload def name" above the function in its file."""
         source, line = self.of_function(fn)
         lines = self._files[fn.__code__.co_filename][2].splitlines()
         found, decorated = [], 0
@@ -103,7 +102,7 @@ class Sources:
         return found
 
     def function_of_text(self, text: str) -> Any:
-        """A function of torch's names and typing's, whose text can be found again."""
+        """Return a function with the names of torch and typing, whose text can be found again."""
         file = f"<ignored {len(self._files)} {hash(text)}>"
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         names = {**vars(typing), "torch": sys.modules.get("torch")}

@@ -1,8 +1,8 @@
-"""ScriptModule where torch is imported: a torch.nn.Module whose state lies in the program.
+"""ScriptModule if torch is imported: a torch.nn.Module whose state belongs to the program.
 
 An instance without a program (a user's subclass before its __init__ has run) is an ordinary
-nn.Module.  With one, parameters, buffers and submodules are the program's: `_parameters`,
-`_buffers` and `_modules` are views of it.
+nn.Module. With one, parameters, buffers and submodules are the program's: `_parameters`, `_buffers`
+and `_modules` are views of it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 import torch
 
 from .. import _rushlight
-from . import script_module
+from . import decorator_flags, script_module
 from .kinds import BUFFER, MODULE, PARAMETER
 
 _KINDS = {"_parameters": PARAMETER, "_buffers": BUFFER, "_modules": MODULE}
 
 
 class _View(dict[str, Any]):
-    """The attributes of one kind, by name, in the manners of a dict; empty as a dict, for it keeps
-    nothing itself."""
+    """The attributes of one kind, by name, with a dict's interface; the dict itself is empty, since
+    the items belong to the program."""
 
     def __init__(self, module: Any, kind: int) -> None:
         self._of, self._kind = module, kind
@@ -84,9 +84,9 @@ class _View(dict[str, Any]):
         try:
             self._of._set(name, value)
         except TypeError:
-            from .misfits import misfit
+            from .attribute_errors import attribute_error
 
-            raise RuntimeError(misfit(self._of, name, value)) from None
+            raise RuntimeError(attribute_error(self._of, name, value)) from None
 
     def __delitem__(self, name: str) -> None:
         raise RuntimeError(f"cannot delete '{name}' of a ScriptModule")
@@ -118,11 +118,11 @@ class ScriptMeta(type(torch.nn.Module)):  # type: ignore[misc]
 
     def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> None:
         super().__init__(name, bases, members)
-        cls._script_stubs = {}
+        cls._script_stubs: dict[str, Any] = {}
         for base in reversed(bases):
             cls._script_stubs.update(getattr(base, "_script_stubs", {}))
         for key, value in list(members.items()):
-            if isinstance(value, ScriptMethodStub):
+            if isinstance(value, decorator_flags.ScriptMethodStub):
                 delattr(cls, key)
                 cls._script_stubs[value.original_method.__name__] = value
                 cls._script_functions = {
@@ -135,12 +135,12 @@ class ScriptMeta(type(torch.nn.Module)):  # type: ignore[misc]
 
     def _wrap_init(cls) -> None:
         original = cls.__dict__.get("__init__", None)
-        inherited = cls.__init__
+        inherited = cls.__init__  # type: ignore[misc]
 
         @functools.wraps(inherited)
         def init(self: Any, *args: Any, **kwargs: Any) -> None:
             if original is None:
-                super(cls, self).__init__(*args, **kwargs)
+                super(cls, self).__init__(*args, **kwargs)  # type: ignore[arg-type]
             else:
                 original(self, *args, **kwargs)
             if type(self) is cls:
@@ -148,20 +148,12 @@ class ScriptMeta(type(torch.nn.Module)):  # type: ignore[misc]
 
                 modules.finish_script_module(self)
 
-        cls.__init__ = init
+        cls.__init__ = init  # type: ignore[misc]
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if cls.__dict__.get("_stands_for_all", False):
             return isinstance(instance, script_module.ScriptModule)
         return super().__instancecheck__(instance)
-
-
-class ScriptMethodStub:
-    """A method marked by `script_method`."""
-
-    def __init__(self, rcb: Any, original_method: Callable[..., Any]) -> None:
-        self.resolution_callback = rcb
-        self.original_method = original_method
 
 
 class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=ScriptMeta):
@@ -184,7 +176,7 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
 
     @property
     def forward(self) -> Any:
-        """The program's; where it has none, Python's, when it was ignored."""
+        """Call the program's forward; if it has none, Python's, if it was ignored."""
         try:
             return self.__dict__["forward"]
         except KeyError:
@@ -202,19 +194,19 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
             self._forward_hooks.update(enumerate(self._hooks(False)))
 
     def _become(self, made: Any) -> None:
-        """Take the program of a module that was made from this one."""
+        """Take over the program of a module that was made from this one."""
         for name in (*_KINDS, "training"):
             self.__dict__.pop(name, None)
         self._adopt(made)
 
     def _parameter(self, name: str, value: Any) -> Any:
-        """What torch has for a slot's tensor."""
+        """Return torch's tensor for a slot's tensor."""
         kind = next((has for have, has in self._slots() if have == name), 0)
         if kind & PARAMETER and type(value) is torch.Tensor:
             return torch.nn.Parameter(value.detach(), requires_grad=value.requires_grad)
         return value
 
-    # nn.Module's, for what the plain class has without it
+    # nn.Module's methods, for those that the plain class has in a form without torch
     named_children = torch.nn.Module.named_children
     children = torch.nn.Module.children
     named_modules = torch.nn.Module.named_modules
@@ -225,7 +217,7 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
     buffers = torch.nn.Module.buffers
 
     def get_submodule(self, target: str) -> Any:
-        """torch's; of an exported program the part that its state names."""
+        """Call torch's; for an exported program return the part that its state names."""
         of: Any = script_module.ScriptModule if self._is_exported() else torch.nn.Module
         return of.get_submodule(self, target)
 
@@ -252,7 +244,7 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
     requires_grad_ = torch.nn.Module.requires_grad_
 
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
-        """torch.nn.Module's; a state of other tensors than torch's is copied too."""
+        """Call torch.nn.Module's; a state of tensors that are not torch's is copied too."""
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         if self._is_script and any(
@@ -270,7 +262,7 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         return super().train(mode)
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
-        """torch.nn.Module's, of a module that is no program yet."""
+        """Call torch.nn.Module's, for a module that is not a program yet."""
         if not self._is_script:
             torch.nn.Module.register_buffer(self, name, tensor, persistent)
         elif not (isinstance(name, str) and name in self._buffers):
@@ -281,7 +273,7 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
             self._buffers[name] = tensor
 
     def register_parameter(self, name: str, param: Any) -> None:
-        """torch.nn.Module's, of a module that is no program yet."""
+        """Call torch.nn.Module's, for a module that is not a program yet."""
         if not self._is_script:
             torch.nn.Module.register_parameter(self, name, param)
         elif not (isinstance(name, str) and name in self._parameters):
@@ -338,7 +330,7 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         object.__setattr__(self, name, value)
 
     def _has_constant(self, name: str) -> bool:
-        """Is it a constant of a loaded program?"""
+        """True if it is a constant of a loaded program."""
         try:
             self._slot(name)
         except AttributeError:
@@ -349,13 +341,13 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         try:
             self._set(name, value)
         except (TypeError, OverflowError):
-            from .misfits import assigned, converted, misfit
+            from .attribute_errors import assigned, attribute_error, converted
 
             if assigned(self, name, value):
                 return
             other = converted(self, name, value)
             if other is value:
-                raise RuntimeError(misfit(self, name, value)) from None
+                raise RuntimeError(attribute_error(self, name, value)) from None
             self._assign(name, other)
 
     def __delattr__(self, name: str) -> None:
@@ -374,7 +366,7 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
         return self
 
     def _refresh(self) -> None:
-        """Tensors may have other memory now."""
+        """Read the tensors again: they may have other memory now."""
         if self._is_script:
             for name, kind in self._slots():
                 if kind & (PARAMETER | BUFFER) and self._slot(name) is not None:

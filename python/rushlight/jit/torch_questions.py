@@ -1,48 +1,42 @@
 """What is asked of tensors while a trace is on, and how the trace hears of it: methods of
 torch.Tensor and torch's functions that no operator stands behind (size, bool, item, tensor ...),
-replaced by torch_trace."""
+replaced while a trace is on."""
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-import sys
-import warnings
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch._dispatch.python import enable_python_dispatcher
 from torch._library.utils import handle_dispatch_mode
-from torch.jit._trace import TracerWarning
 from torch.overrides import TorchFunctionMode
 
-from .door import door
+from .. import _rushlight
+from .entry import entry
 from .torch_trace import (
-    DISPATCH,
     ONLY_CONSTANTS,
-    PACKAGE,
     WHAT_IS_LOST,
     Mode,
     Size,
     SymbolicNumber,
     TracedFuture,
     Tracer,
-    current,
     instruction,
+    known_lines,
+    scripted,
+    warn,
 )
+from .trace_state import current, here
 
 
 def lost(to: str) -> str:
     return (
         f"Converting a tensor to a {'' if to.startswith('NumPy') else 'Python '}{to} {WHAT_IS_LOST}"
     )
-
-
-def warn(text: str) -> None:
-    """At the line that did it, be it in a file of torch."""
-    level, frame = 2, sys._getframe(2)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((PACKAGE, *DISPATCH)):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, TracerWarning, stacklevel=level + 1)
 
 
 def _converting(original: Callable, to: str) -> Callable:
@@ -76,12 +70,14 @@ def _creating(original: Callable, name: str) -> Callable:
             return original(*args, **kwargs)
         warn(f"{name} {ONLY_CONSTANTS}")
         data = args[0] if args else kwargs.get("data")
-        traced = _traced_numbers(tracer, data)
+        traced: Any = _traced_numbers(tracer, data)
         if traced is not None and name != "torch.from_numpy":
             options = {
                 k: v for k, v in kwargs.items() if k in ("dtype", "device") and v is not None
             }
-            return traced.to(**options) if options else traced.clone() if traced is data else traced
+            if options:
+                return traced.to(**options)
+            return torch.clone(traced) if traced is data else traced
         if name == "torch.from_numpy":
             with tracer.pause():
                 made = original(*args, **kwargs)
@@ -114,7 +110,7 @@ def _data_of(self: torch.Tensor) -> torch.Tensor:
     tracer = current()
     made = torch._C.TensorBase.data.__get__(self)
     if tracer is not None:
-        tracer.strangers.add(id(made))
+        tracer.untracked.add(id(made))
         tracer.alive.append(made)
     return made
 
@@ -157,7 +153,7 @@ def _scripted_by_torch(original: Callable) -> Callable:
         fn = getattr(self, "_torchdynamo_inline", None)
         if current() is None or not inspect.isfunction(fn):
             return original(self, *args, **kwargs)
-        return door().function(fn)(*args, **kwargs)
+        return entry().function(fn)(*args, **kwargs)
 
     return call
 
@@ -327,3 +323,67 @@ def replacements() -> list[tuple[Any, str, Any]]:
     for name in ("tensor", "as_tensor", "from_numpy"):
         rows.append((torch, name, _creating(getattr(torch, name), f"torch.{name}")))
     return rows
+
+
+# -- Tracing
+# --------------------------------------------------------------------------------------------------
+
+_patch_lock = threading.RLock()
+_turn = threading.Lock()  # one thread traces at a time: PyTorch keeps one mode of ours
+_n_tracing = 0
+_originals: list[tuple[Any, str, Any]] = []
+_ABSENT = object()
+
+
+_replaced: dict[Any, Any] = {}  # what stands in the place of what
+
+
+def _install() -> None:
+    global _n_tracing
+    with _patch_lock:
+        _n_tracing += 1
+        if _n_tracing > 1:
+            return
+        _rushlight.set_call_hook(scripted)
+        for owner, name, made in replacements():
+            _originals.append((owner, name, vars(owner).get(name, _ABSENT)))
+            _replaced[made] = getattr(owner, name)
+            setattr(owner, name, made)
+
+
+def _uninstall() -> None:
+    global _n_tracing
+    with _patch_lock:
+        _n_tracing -= 1
+        if _n_tracing:
+            return
+        _rushlight.set_call_hook(None)
+        _replaced.clear()
+        known_lines.clear()
+        while _originals:
+            owner, name, value = _originals.pop()
+            if value is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
+
+
+@contextlib.contextmanager
+def tracing(tracer: Tracer, modules: dict[Any, str]) -> Iterator[None]:
+    """Record what this thread computes.  modules: names of nn.Modules whose calls become frames."""
+    if here.tracer is not None:
+        raise RuntimeError("Tracing can't be nested")
+    with _turn:
+        _install()
+        here.tracer = tracer
+        names, fast = torch.jit._trace._trace_module_map, torch.backends.mha.get_fastpath_enabled()
+        torch.jit._trace._trace_module_map = modules
+        torch.backends.mha.set_fastpath_enabled(False)  # its fused operators are not a program's
+        try:
+            with enable_python_dispatcher(), Mode(tracer), Indexing(_replaced):
+                yield
+        finally:
+            torch.backends.mha.set_fastpath_enabled(fast)
+            torch.jit._trace._trace_module_map = names
+            here.tracer = None
+            _uninstall()

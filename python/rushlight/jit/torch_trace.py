@@ -20,39 +20,29 @@ import functools
 import inspect
 import os
 import sys
-import threading
+import warnings
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 import torch._ops
-from torch._dispatch.python import enable_python_dispatcher
 from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 from torch.jit._trace import TracerWarning
 
 from .. import _rushlight
-from .door import door
+from .entry import entry
+from .python_calls import caller
+from .trace_state import current
 
-_here = threading.local()
-_patch_lock = threading.RLock()
-_turn = threading.Lock()  # one thread traces at a time: PyTorch keeps one mode of ours
 PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__))
 DISPATCH = (os.path.join(_TORCH, "_ops.py"), os.path.join(_TORCH, "_library"), contextlib.__file__)
 OURS = (PACKAGE, *DISPATCH)
 
 DTYPE_NAMES = {
-    getattr(torch, name): text
-    for name, text in (
-        *(("uint8", "Byte"), ("int8", "Char"), ("int16", "Short"), ("int32", "Int")),
-        *(("int64", "Long"), ("float16", "Half"), ("float32", "Float"), ("float64", "Double")),
-        *(("complex32", "ComplexHalf"), ("complex64", "ComplexFloat")),
-        *(("complex128", "ComplexDouble"), ("bool", "Bool"), ("bfloat16", "BFloat16")),
-        *(("qint8", "QInt8"), ("quint8", "QUInt8"), ("qint32", "QInt32")),
-        *(("float8_e5m2", "Float8_e5m2"), ("float8_e4m3fn", "Float8_e4m3fn")),
-        *(("uint16", "UInt16"), ("uint32", "UInt32"), ("uint64", "UInt64")),
-    )
+    getattr(torch, d.name): d.scalar_type
+    for d in vars(_rushlight).values()
+    if isinstance(d, _rushlight.dtype) and hasattr(torch, d.name)
 }
 # What the recorder takes as constants, beside tensors.
 PLAIN = (str, int, float, complex, torch.dtype, torch.layout, torch.memory_format, torch.device)
@@ -96,12 +86,6 @@ TAKEN_APART = {
 }  # fmt: skip
 # They give their argument when it is a constant: what torch.tensor(...) does to what it made.
 KEEPING = {"aten::lift_fresh", "aten::detach_", "aten::lift"}
-
-
-def current() -> Tracer | None:
-    """The trace that this thread records now."""
-    tracer: Tracer | None = getattr(_here, "tracer", None)
-    return tracer if tracer is not None and tracer.paused == 0 else None
 
 
 def tensor_type(t: torch.Tensor) -> str:
@@ -184,7 +168,7 @@ class SymbolicNumber:
 class Size(tuple):
     """x.shape while tracing: its items are tensors."""
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type:  # isinstance(x.shape, torch.Size)
         return torch.Size
 
@@ -256,9 +240,9 @@ class Kind:
     def __init__(self, kind: Any) -> None:
         self.name = kind.kind()
         has_inner = self.name in ("OptionalType", "ListType")
-        self.inner: Any = Kind(kind.getElementType()) if has_inner else None
-        is_optional = self.name == "OptionalType"
-        self.text = self.inner.text + "?" if is_optional else KINDS.get(self.name, str(kind))
+        inner: Any = Kind(kind.getElementType()) if has_inner else None
+        self.inner, is_optional = inner, self.name == "OptionalType"
+        self.text: str = inner.text + "?" if is_optional else KINDS.get(self.name, str(kind))
 
 
 class Signature:
@@ -288,7 +272,7 @@ class Tracer:
 
     def __init__(self, type: Any = None) -> None:
         """`type`: of the module whose method is traced."""
-        self.recorder = _rushlight.Recorder(door().unit, type)
+        self.recorder = _rushlight.Recorder(entry().unit, type)
         self.n_open = 0  # calls of submodules
         self.values: dict[int, int | str] = {}  # by id of the tensor; paths of attributes
         self.named: set[int] = set()  # values that have names, or need none
@@ -298,7 +282,7 @@ class Tracer:
         self.mode: Mode | None = None
         self.given: list[tuple[SymbolicNumber, Any]] = []
         self.programs: dict[int, str] = {}  # paths of submodules that are programs, by id
-        self.strangers: set[int] = (
+        self.untracked: set[int] = (
             set()
         )  # tensors of known memory that are constants all the same, by id
         self.memory: dict[tuple, int | str] = {}  # by what a tensor is a view of, and how
@@ -309,7 +293,7 @@ class Tracer:
     def bind(self, tensor: torch.Tensor, value: int | str) -> None:
         self.values[id(tensor)] = value
         self.alive.append(tensor)
-        if tensor.layout == torch.strided and id(tensor) not in self.strangers:
+        if tensor.layout == torch.strided and id(tensor) not in self.untracked:
             self.memory[self.place(tensor)] = value
 
     def bind_attribute(self, path: str, tensor: torch.Tensor) -> None:
@@ -335,7 +319,7 @@ class Tracer:
             found is None
             and tensor.layout == torch.strided
             and not tensor.is_nested
-            and id(tensor) not in self.strangers
+            and id(tensor) not in self.untracked
         ):
             with self.pause():
                 found = self.memory.get(self.place(tensor))
@@ -403,7 +387,7 @@ class Tracer:
         return Pause(self)
 
     # -- Operators
-    # ---------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
 
     def dispatched(self, func: Any, args: tuple, kwargs: dict) -> Any:
         """One operator: computed, and recorded."""
@@ -441,8 +425,6 @@ class Tracer:
 
     def check_unique(self, name: str, tensor: torch.Tensor) -> None:
         """What is recorded out of place is not seen by who shares the memory."""
-        from .torch_questions import warn
-
         with self.pause():
             cell = tensor.untyped_storage()._cdata
             alive = {
@@ -627,7 +609,7 @@ class Tracer:
                     f"that are called during a "
                     "trace must be registered as submodules of the thing being traced."
                 )
-            declared = door().unit.type_of_object(callee).method(method)
+            declared = entry().unit.type_of_object(callee).method(method)
             owner, call = [self.recorder.attribute(path)], {"method": method}
         arguments = declared.arguments[len(owner) :]
         given = dict(zip((a[0] for a in arguments), args, strict=False)) | kwargs
@@ -658,8 +640,6 @@ class Tracer:
 
     def applied(self, cls: Any, apply: Any, args: tuple) -> Any:
         """torch.autograd.Function.apply: stays a call of Python."""
-        from .python_calls import caller
-
         inputs = [self.value(arg) for arg in args if isinstance(arg, torch.Tensor)]
         scalars = [None if isinstance(arg, torch.Tensor) else (arg,) for arg in args]
         where = location()
@@ -755,7 +735,7 @@ class Tracer:
         return self.type_of(item) if isinstance(item, torch.Tensor) else None
 
     # -- Tasks
-    # --------------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
 
     def fork(self, func: Any, args: tuple, kwargs: dict) -> Any:
         """A task: runs now, recorded as a function of its own."""
@@ -786,7 +766,7 @@ class Tracer:
         return future.result
 
     # -- Questions
-    # ---------------------------------------------------------------------------------------------
+    # ----------------------------------------------------------------------------------------------
 
     def size(self, tensor: torch.Tensor, dim: int) -> Any:
         """One size, as a tensor."""
@@ -937,6 +917,14 @@ class TracedFuture:
         return True
 
 
+def warn(text: str) -> None:
+    """At the line that did it, be it in a file of torch."""
+    level, frame = 2, sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((PACKAGE, *DISPATCH)):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, TracerWarning, stacklevel=level + 1)
+
+
 def consumed(item: Any) -> int:
     """How many dimensions of a tensor an index takes."""
     if item is None or item is Ellipsis or isinstance(item, bool):
@@ -1029,7 +1017,7 @@ def innermost() -> Any:
     return frame
 
 
-_lines: dict[Any, str] = {}  # by code and line, while a trace is on
+known_lines: dict[Any, str] = {}  # by code and line, while a trace is on
 
 
 def location() -> str:
@@ -1037,12 +1025,12 @@ def location() -> str:
     frame, lines = innermost(), []
     while frame is not None:
         at = frame.f_code, frame.f_lineno
-        line = _lines.get(at)
+        line = known_lines.get(at)
         if line is None:
             code, number = at
             is_ours = code.co_filename.startswith(PACKAGE)
             line = "" if is_ours else f"{code.co_filename}({number}): {code.co_name}\n"
-            _lines[at] = line
+            known_lines[at] = line
         lines.append(line)
         frame = frame.f_back
     return "".join(lines)
@@ -1055,73 +1043,3 @@ def variable_name(tensor: torch.Tensor) -> str | None:
         if value is tensor:
             return name if name != "self" and name.isascii() and name.isidentifier() else None
     return None
-
-
-# -- Tracing
-# ------------------------------------------------------------------------------------------------------------
-
-
-_n_tracing = 0
-_originals: list[tuple[Any, str, Any]] = []
-_ABSENT = object()
-
-
-_replaced: dict[Any, Any] = {}  # what stands in the place of what
-
-
-def _install() -> None:
-    global _n_tracing
-    with _patch_lock:
-        _n_tracing += 1
-        if _n_tracing > 1:
-            return
-        from .torch_questions import replacements
-
-        _rushlight.set_call_hook(scripted)
-        for owner, name, made in replacements():
-            _originals.append((owner, name, vars(owner).get(name, _ABSENT)))
-            _replaced[made] = getattr(owner, name)
-            setattr(owner, name, made)
-
-
-def _uninstall() -> None:
-    global _n_tracing
-    with _patch_lock:
-        _n_tracing -= 1
-        if _n_tracing:
-            return
-        _rushlight.set_call_hook(None)
-        _replaced.clear()
-        _lines.clear()
-        while _originals:
-            owner, name, value = _originals.pop()
-            if value is _ABSENT:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, value)
-
-
-@contextlib.contextmanager
-def tracing(tracer: Tracer, modules: dict[Any, str]) -> Iterator[None]:
-    """Record what this thread computes.  modules: names of nn.Modules whose calls become frames."""
-    if getattr(_here, "tracer", None) is not None:
-        raise RuntimeError("Tracing can't be nested")
-    from . import torch_questions  # which needs this module
-
-    with _turn:
-        _install()
-        _here.tracer = tracer
-        names, fast = torch.jit._trace._trace_module_map, torch.backends.mha.get_fastpath_enabled()
-        torch.jit._trace._trace_module_map = modules
-        torch.backends.mha.set_fastpath_enabled(False)  # its fused operators are not a program's
-        try:
-            with enable_python_dispatcher(), Mode(tracer), torch_questions.Indexing(_replaced):
-                yield
-        finally:
-            torch.backends.mha.set_fastpath_enabled(fast)
-            torch.jit._trace._trace_module_map = names
-            _here.tracer = None
-            _uninstall()
-
-
-__all__ = ["Size", "TracerWarning", "Tracer", "current", "tracing"]

@@ -1,5 +1,4 @@
-"""Modules made by tracing: a class and an object for each nn.Module, methods from what was
-recorded."""
+"""Modules made by tracing: a class and an object for each nn.Module, with the recorded methods."""
 
 from __future__ import annotations
 
@@ -8,16 +7,16 @@ from typing import Any
 import torch
 
 from .. import _rushlight
-from . import kinds, marks, torch_modules
-from .door import door
-from .tracing import Checker, Recording, _as_tuple, _Options, clone_inputs
+from . import decorator_flags, kinds, torch_modules
+from .entry import entry
+from .trace_run import Checker, Options, Recording, as_tuple, clone_inputs
 
 
 class Built:
-    """The program's side of an nn.Module: its types and its object, those of submodules with it."""
+    """The program of an nn.Module: its types and its object, with those of its submodules."""
 
     def __init__(self, module: torch.nn.Module) -> None:
-        self.door = door()
+        self.entry = entry()
         self.made: dict[int, tuple[Any, Any]] = {}  # by id of the nn.Module
         self.paths: dict[str, torch.nn.Module] = {}
         self.compiled: set[int] = set()  # ids of those that have compiled methods, too
@@ -37,7 +36,7 @@ class Built:
         return self.made[id(module)]
 
     def build_with_exports(self, module: torch.nn.Module) -> None:
-        """A module with methods that are to be compiled."""
+        """Build a module with methods that are to be compiled."""
         from .modules import modules
 
         def stubs(of: Any) -> list[tuple[str, Any]]:
@@ -49,10 +48,10 @@ class Built:
             made = script
             for name in filter(None, path.split(".")):
                 made = made._slot(name)
-            self.made[id(child)] = self.door.unit.type_of_object(made), made
+            self.made[id(child)] = self.entry.unit.type_of_object(made), made
 
     def build_one(self, module: torch.nn.Module) -> tuple[Any, Any]:
-        unit = self.door.unit
+        unit = self.entry.unit
         if module._backward_hooks:
             raise ValueError(
                 f"Modules that have backward hooks assigned can't be compiled: {module}"
@@ -89,7 +88,7 @@ class Built:
 
 
 def exported(module: torch.nn.Module) -> list[str]:
-    """Names of methods marked by `export`."""
+    """Return the names of methods decorated with `export`."""
     if isinstance(module, _rushlight.Module):
         return []
     found = []
@@ -99,13 +98,15 @@ def exported(module: torch.nn.Module) -> list[str]:
         found += [
             n
             for n, f in vars(cls).items()
-            if callable(f) and marks.modifier(f) == marks.EXPORT and n not in found
+            if callable(f)
+            and decorator_flags.modifier(f) == decorator_flags.EXPORT
+            and n not in found
         ]
     return found
 
 
 def shown(module: Any, name: str) -> str:
-    """As torch shows traced modules."""
+    """Return the repr that torch has for traced modules."""
     lines = [f"({child}): {shown(m, m.original_name)}" for child, m in module.named_children()]
     inner = "".join("\n  " + line.replace("\n", "\n  ") for line in lines)
     return (
@@ -116,8 +117,8 @@ def shown(module: Any, name: str) -> str:
 
 
 class TracedModule(torch_modules.ScriptModule):
-    """A module made by tracing: what stands below the one that was traced has no call of its
-    own."""
+    """A module made by tracing; only the module that was traced can be called, not its
+    submodules."""
 
     _disable_script_meta = True
     _told_name = "RecursiveScriptModule"  # torch's has one inside, which answers
@@ -133,14 +134,15 @@ class TracedModule(torch_modules.ScriptModule):
 
 
 class TopLevelTracedModule(TracedModule):
-    """What `trace` returns for a module."""
+    """The result of `trace` for a module."""
 
     _disable_script_meta = True
     __call__ = torch_modules.ScriptModule.__call__
 
 
 def _tie(made: Any, tensors: list[tuple[str, Any]]) -> None:
-    """The traced module's tensors stay what Python sees, at all their places."""
+    """Keep the traced module's tensors as the Python objects of the program's, wherever they
+    are."""
     first: dict[int, tuple[Any, str]] = {}
     owners: dict[str, Any] = {}
     for where, tensor in tensors:
@@ -153,7 +155,7 @@ def _tie(made: Any, tensors: list[tuple[str, Any]]) -> None:
 
 
 def _wrap(made: Any, built: Built) -> None:
-    """Submodules are traced modules too, but for those that were programs before or have compiled
+    """Make submodules traced modules too, except those that were programs before or have compiled
     methods."""
     owners = {"": made}
     for path, module in built.paths.items():
@@ -169,7 +171,7 @@ def _wrap(made: Any, built: Built) -> None:
 
 
 def trace_methods(
-    module: torch.nn.Module, inputs: dict[str, Any], options: _Options, module_class: Any
+    module: torch.nn.Module, inputs: dict[str, Any], options: Options, module_class: Any
 ) -> Any:
     built = Built(module)
     names: dict[Any, str] = {}
@@ -188,7 +190,7 @@ def trace_methods(
     for method, given in inputs.items():
         func = module if method == "forward" else getattr(module, method)
         signature = module.forward if method == "forward" else func
-        given = given if options.named else _as_tuple(given, torch)
+        given = given if options.named else as_tuple(given, torch)
 
         def record(values: Any, func: Any = func, signature: Any = signature) -> Recording:
             return Recording(func, values, options, names, places, signature, (module, built.type))
@@ -202,7 +204,7 @@ def trace_methods(
     made._become(
         built.object
         if isinstance(built.object, _rushlight.Module)
-        else built.door.unit.module_of(built.object)
+        else built.entry.unit.module_of(built.object)
     )
     made.__dict__["_name"] = type(module).__name__
     if options.stored:
@@ -219,6 +221,6 @@ def trace_methods(
                 else [kept]
             )
             for values in again:
-                values = values if options.named else _as_tuple(values, torch)
+                values = values if options.named else as_tuple(values, torch)
                 Checker(options).run(func, values, getattr(made, method), recording, record)
     return made

@@ -6,81 +6,32 @@ recorded by the C library.
 
 from __future__ import annotations
 
-import difflib
 import functools
-import inspect
 import sys
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from .. import _rushlight, ops
 from .functions import ScriptFunction
-from .names import qualified_name
+from .qualified_name import qualified_name
 from .runtime import is_enabled, warn_of_optimize
+from .trace_run import (
+    NOTHING,
+    OUTPUTS,
+    STRICT,
+    Checker,
+    Options,
+    Recording,
+    TracingCheckError,
+    argument_names,
+    as_tuple,
+    clone_inputs,
+    leaves,
+    tracer_warning,
+)
+from .trace_state import here
 
 __all__ = ["TracingCheckError", "trace", "trace_module"]
-
-STRICT = (
-    "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this "
-    "is only valid if the "
-    "container structure does not change based on the module's inputs. Consider using a constant "
-    "container instead (e.g. for "
-    "`list`, use a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely "
-    "need this and know the side "
-    "effects, pass strict=False to trace() to allow this behavior."
-)
-NOTHING = (
-    "The traced function didn't return any values! Side-effects are not captured in traces, "
-    "so it would be a no-op."
-)
-OUTPUTS = (
-    "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from "
-    "traced functions"
-)
-
-
-class TracingCheckError(Exception):
-    """A trace that was made again differs."""
-
-    def __init__(
-        self,
-        graph_diff_error: str | None,
-        tensor_compare_error: str | None,
-        extra_msg: str | None = None,
-    ) -> None:
-        self.message = "Tracing failed sanity checks!\n"
-        if extra_msg is not None:
-            self.message += extra_msg + "\n"
-        if graph_diff_error is not None:
-            self.message += (
-                "ERROR: Graphs differed across invocations!\n" + _indent(graph_diff_error) + "\n"
-            )
-        if tensor_compare_error is not None:
-            self.message += (
-                "ERROR: Tensor-valued Constant nodes differed in value across invocations. This "
-                "often indicates that the "
-                "tracer has encountered untraceable code.\n" + _indent(tensor_compare_error) + "\n"
-            )
-        Exception.__init__(
-            self, self.message
-        )  # a class beside this one may be torch's of the same name
-
-
-@functools.cache
-def _check_error() -> type[TracingCheckError]:
-    """What is raised: torch's error, too."""
-    import torch
-
-    return type(
-        "TracingCheckError",
-        (TracingCheckError, torch.jit._trace.TracingCheckError),
-        {"__module__": __name__},
-    )
-
-
-def _indent(text: str) -> str:
-    return "\n".join("\t" + line for line in text.split("\n"))
 
 
 def __getattr__(name: str) -> Any:
@@ -93,39 +44,8 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(name)
 
 
-class _TracerWarning(Warning):
-    """Something that the trace cannot follow."""
-
-
-def tracer_warning() -> type[Warning]:
-    """The class of a trace's warnings: torch's where it is there."""
-    torch = sys.modules.get("torch")
-    return (
-        torch.jit._trace.TracerWarning
-        if torch is not None and hasattr(torch, "jit")
-        else _TracerWarning
-    )
-
-
-def _callers_level() -> int:
-    """The stack level of who called the package."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
-        frame, level = frame.f_back, level + 1
-    return level
-
-
-def is_recording() -> bool:
-    """Is a trace being recorded by this thread?"""
-    module = sys.modules.get(f"{__package__}.torch_trace")
-    return (module is not None and module.current() is not None) or _rushlight_traces > 0
-
-
-_rushlight_traces = 0
-
-
 # -- trace and trace_module
-# ------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def trace(
@@ -177,8 +97,8 @@ def trace(
             _store_inputs=_store_inputs,
         )
     if not named:
-        inputs = _as_tuple(inputs, torch)
-    options = _Options(check_trace, check_inputs, check_tolerance, strict, named, _force_outplace)
+        inputs = as_tuple(inputs, torch)
+    options = Options(check_trace, check_inputs, check_tolerance, strict, named, _force_outplace)
     if _only_ours(inputs):
         return _trace_ours(func, inputs, options)
     return _trace_function(func, inputs, options)
@@ -212,7 +132,7 @@ def trace_module(
         return mod
     from . import traced_module
 
-    options = _Options(
+    options = Options(
         check_trace,
         check_inputs,
         check_tolerance,
@@ -222,27 +142,6 @@ def trace_module(
         _store_inputs,
     )
     return traced_module.trace_methods(mod, inputs, options, _module_class)
-
-
-class _Options:
-    def __init__(
-        self,
-        check: bool,
-        check_inputs: Any,
-        tolerance: float,
-        strict: bool,
-        named: bool,
-        outplace: bool,
-        stored: bool = False,
-    ) -> None:
-        self.check, self.check_inputs, self.tolerance, self.strict, self.named = (
-            check,
-            check_inputs,
-            tolerance,
-            strict,
-            named,
-        )
-        self.outplace, self.stored = outplace, stored
 
 
 def _wrap_checks(check_inputs: Any, method: str) -> Any:
@@ -266,25 +165,9 @@ def _module_of(func: Any, torch: Any) -> tuple[Any, str] | None:
     return None
 
 
-def _as_tuple(inputs: Any, torch: Any) -> tuple[Any, ...]:
-    if isinstance(inputs, (_rushlight.Tensor, dict)) or (
-        torch is not None and isinstance(inputs, torch.Tensor)
-    ):
-        return (inputs,)
-    return tuple(inputs)
-
-
-def _leaves(value: Any) -> list[Any]:
-    if isinstance(value, (list, tuple)):
-        return [leaf for item in value for leaf in _leaves(item)]
-    if isinstance(value, dict):
-        return [leaf for item in value.values() for leaf in _leaves(item)]
-    return [value]
-
-
 def _only_ours(inputs: Any) -> bool:
     """Is everything that came in ours?  Then PyTorch has no part in it."""
-    found = _leaves(inputs)
+    found = leaves(inputs)
     return (
         bool(found)
         and all(isinstance(leaf, _rushlight.Tensor) for leaf in found)
@@ -292,26 +175,11 @@ def _only_ours(inputs: Any) -> bool:
     )
 
 
-def argument_names(func: Any) -> list[str]:
-    """Names of the parameters that are given by place; none behind *args."""
-    try:
-        parameters = inspect.signature(func).parameters.values()
-    except (ValueError, TypeError):
-        return []
-    names = []
-    for p in parameters:
-        if p.kind != p.POSITIONAL_OR_KEYWORD:
-            continue
-        names.append(p.name)
-    return names
-
-
 # -- Code of rushlight.Tensors
-# ------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
-def _trace_ours(func: Any, inputs: Any, options: _Options) -> Any:
-    global _rushlight_traces
+def _trace_ours(func: Any, inputs: Any, options: Options) -> Any:
     seen: set[int] = set()
 
     def apart(value: Any) -> Any:
@@ -328,11 +196,11 @@ def _trace_ours(func: Any, inputs: Any, options: _Options) -> Any:
     given = tuple(inputs.values()) if options.named else inputs
     names = tuple(inputs) if options.named else tuple(argument_names(func))[: len(given)]
     recorded = _rushlight.trace_begin(given, names)
-    _rushlight_traces += 1
+    here.n_of_library += 1
     try:
         result = func(**inputs) if options.named else func(*given)
     finally:
-        _rushlight_traces -= 1
+        here.n_of_library -= 1
     _check_output(result, options.strict)
     return _rushlight.trace_end(recorded, (result,))
 
@@ -353,268 +221,7 @@ def _check_output(result: Any, strict: bool) -> None:
 
 
 # -- Code of torch
-# ----------------------------------------------------------------------------------------------------------
-
-
-def type_text(value: Any) -> str:
-    """What the tracer calls a value's type in messages."""
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        return "Tensor"
-    if isinstance(value, dict):
-        return (
-            f"Dict[{type_text(next(iter(value)))}, {type_text(next(iter(value.values())))}]"
-            if value
-            else "Dict[str, Tensor]"
-        )
-    if isinstance(value, tuple):
-        return f"Tuple[{', '.join(type_text(v) for v in value)}]"
-    if isinstance(value, list):
-        return f"List[{type_text(value[0]) if value else 'Tensor'}]"
-    return "NoneType" if value is None else type(value).__name__
-
-
-def n_attributes(module: Any) -> int:
-    """How many values PyTorch has for what is in a module, before it traces."""
-    children = [child for child in module._modules.values() if child is not None]
-    n = len([p for p in module._parameters.values() if p is not None]) + len(module._buffers) + 2
-    return n + len(children) + sum(map(n_attributes, children))
-
-
-def check_inferred(whole: Any, value: Any) -> None:
-    """Refuses what has no type in a graph."""
-    import torch
-
-    why = None
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            check_inferred(whole, item)
-        if isinstance(value, list):
-            why = _mixed(
-                "List", "inputs to traced functions must have consistent element type", value
-            )
-            why = why if value else "List trace inputs must have elements"
-    elif isinstance(value, dict):
-        for item in value.values():
-            check_inferred(whole, item)
-        why = _mixed(
-            "Dictionary",
-            "inputs to traced functions must have consistent type",
-            list(value.values()),
-        )
-        why = why if value else "Dictionary inputs must have entries"
-    elif value is not None and not isinstance(
-        value,
-        (
-            torch.Tensor,
-            bool,
-            int,
-            float,
-            complex,
-            str,
-            torch.device,
-            torch.dtype,
-            torch.Generator,
-            torch.nn.Module,
-        ),
-    ):
-        why = (
-            "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported "
-            "as inputs or outputs of "
-            f"traced functions, but instead got value of type {type(value).__name__}."
-        )
-    if why is not None:
-        raise RuntimeError(f"Tracer cannot infer type of {whole}\n:{why}")
-
-
-def _mixed(what: str, rule: str, items: list[Any]) -> str | None:
-    kinds = [type_text(item) for item in items]
-    other = next((kind for kind in kinds if kind != kinds[0]), None)
-    return None if other is None else f"{what} {rule}. Found {kinds[0]} and {other}"
-
-
-class Recording:
-    """One run of a callable on example inputs, recorded.  `of`: the module whose method it is, and
-    its type."""
-
-    def __init__(
-        self,
-        func: Callable[..., Any],
-        inputs: Any,
-        options: _Options,
-        modules: dict[Any, str],
-        paths: Any = (),
-        signature: Any = None,
-        of: tuple[Any, Any] | None = None,
-    ) -> None:
-        from . import torch_trace
-
-        self.torch = __import__("torch")
-        self.tracer = tracer = torch_trace.Tracer(of and of[1])
-        tracer.outplace = options.outplace
-        self.tensor_type = torch_trace.tensor_type
-        if of is not None:
-            tracer.recorder.skip(n_attributes(of[0]))
-        for path, tensor in paths:
-            tracer.bind_attribute(path, tensor)
-        for module, path in modules.items():
-            if isinstance(module, _rushlight.Module):
-                tracer.programs[id(module)] = path.partition(".")[2]
-        names = argument_names(signature or func)
-        if options.named:
-            names = [*(n for n in names if n in inputs), *(n for n in inputs if n not in names)]
-            inputs = {name: inputs[name] for name in names}
-        values = list(inputs.values()) if options.named else list(inputs)
-        check_inferred(tuple(values), tuple(values))
-        if not all(_can_be_traced(v) for v in values):
-            raise RuntimeError(
-                f"Type '{type_text(tuple(values))}' cannot be traced. Only Tensors and (possibly "
-                f"nested) Lists, Dicts, and "
-                "Tuples of Tensors can be traced"
-            )
-        given = [
-            self.input(value, names[i] if i < len(names) else None)
-            for i, value in enumerate(values)
-        ]
-        with torch_trace.tracing(tracer, modules):
-            result = func(**dict(zip(names, given, strict=True))) if options.named else func(*given)
-            if result is None:
-                raise RuntimeError(NOTHING)
-        self.result = result
-        check_inferred(result, result)
-        n_functions = tracer.recorder.finish(self.output_value(result, options.strict))
-        self.graphs = [tracer.recorder.graph(i) for i in range(n_functions if options.check else 0)]
-
-    def input(self, value: Any, name: str | None) -> Any:
-        made = self.tracer.recorder.input(name, self.type_of(value))
-        if name and name.isascii() and name.isidentifier():
-            self.tracer.named.add(made)
-        return self.unpack(value, made)
-
-    def type_of(self, value: Any, is_plain: bool = False) -> str:
-        """A value's type as graphs have it; plain: without what is known of tensors."""
-        if isinstance(value, self.torch.Tensor):
-            return "Tensor" if is_plain else self.tensor_type(value)
-        if isinstance(value, tuple):
-            return f"({', '.join(self.type_of(v, is_plain) for v in value)})"
-        if isinstance(value, list):
-            return f"{self.type_of(value[0], True) if value else 'Tensor'}[]"
-        if isinstance(value, dict):
-            key, item = next(iter(value.items()), ("", None))
-            held = self.type_of(item, True) if item is not None else "Tensor"
-            return f"Dict({'str' if isinstance(key, str) else type(key).__name__}, {held})"
-        raise RuntimeError(OUTPUTS)
-
-    def unpack(self, value: Any, made: Any) -> Any:
-        """The tensors in `value` have values from now on; what the function is given."""
-        tracer = self.tracer
-        if isinstance(value, self.torch.Tensor):
-            if tracer.known(value):
-                value = (
-                    value.view(value.size())
-                    if value.layout == self.torch.strided
-                    else value.detach()
-                )
-                tracer.recorder.skip(value.dim() + 2)  # PyTorch records the view
-            tracer.bind(value, made)
-            return value
-        if isinstance(value, dict):
-            items = {}
-            for key, item in value.items():
-                inputs = [made, tracer.recorder.constant(key)]
-                items[key] = self.unpack(
-                    item, tracer.one("aten::__getitem__", inputs, self.type_of(item))
-                )
-            return type(value)(items)
-        kind = "prim::TupleUnpack" if isinstance(value, tuple) else "prim::ListUnpack"
-        outputs = tracer.recorder.add(kind, [made], tuple(self.type_of(v) for v in value))
-        parts = [self.unpack(v, o) for v, o in zip(value, outputs, strict=True)]
-        if isinstance(value, list):
-            return parts
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-
-    def output_tensor(self, value: Any) -> Any:
-        if not self.tracer.known(value):
-            raise RuntimeError(
-                f"output {1} ({self.tracer.shown(value)}) of traced region did not have observable "
-                f"data dependence with trace "
-                "inputs; this probably indicates your program cannot be understood by the tracer."
-            )
-        return self.tracer.find(value)
-
-    def output_value(self, value: Any, strict: bool) -> Any:
-        tracer = self.tracer
-        if isinstance(value, self.torch.Tensor):
-            return self.output_tensor(value)
-        if strict and isinstance(value, dict):
-            raise RuntimeError(STRICT)
-        if strict and isinstance(value, list):
-            told = STRICT.replace("Encountering a dict", "Encountering a list")
-            warnings.warn(told, tracer_warning(), stacklevel=_callers_level())
-        if isinstance(value, list) and not all(isinstance(v, self.torch.Tensor) for v in value):
-            raise RuntimeError(OUTPUTS)
-        if isinstance(value, dict):
-            items = []
-            for key, item in value.items():
-                items += [tracer.recorder.constant(key), self.output_value(item, strict)]
-            return tracer.one("prim::DictConstruct", items, self.type_of(value))
-        if isinstance(value, (list, tuple)):
-            parts = [self.output_value(v, strict) for v in value]
-            kind = "prim::TupleConstruct" if isinstance(value, tuple) else "prim::ListConstruct"
-            return tracer.one(kind, parts)
-        raise RuntimeError(OUTPUTS)
-
-    def text(self) -> str:
-        return "".join(map(str, self.graphs))
-
-    def nodes(self) -> list[Any]:
-        return [node for graph in self.graphs for node in graph.nodes()]
-
-    def random_lines(self) -> list[str]:
-        """The traced function's own nodes that draw random numbers."""
-        return [shown(n) for n in self.graphs[-1].nodes() if n.isNondeterministic()]
-
-    def constants(self) -> list[Any]:
-        """Nodes that are constant tensors."""
-        return [n for n in self.nodes() if n.hasAttribute("value") and n.kindOf("value") == "t"]
-
-
-def shown(node: Any) -> str:
-    return str(node).strip()
-
-
-def _can_be_traced(value: Any) -> bool:
-    import torch
-
-    return all(isinstance(leaf, torch.Tensor) for leaf in _leaves(value))
-
-
-def clone_inputs(inputs: Any) -> Any:
-    """The inputs apart from the caller's, so that writing to them does not count twice."""
-    import torch
-
-    def clone(value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            made = (
-                value.detach().clone(
-                    memory_format=None if value.is_mkldnn else torch.preserve_format
-                )
-                if value.layout == torch.strided
-                else value.detach().clone()
-            )
-            return (
-                made.requires_grad_(value.requires_grad)
-                if made.is_floating_point() or made.is_complex()
-                else made
-            )
-        if isinstance(value, dict):
-            return type(value)((k, clone(v)) for k, v in value.items())
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return type(value)(*(clone(v) for v in value))
-        return type(value)(clone(v) for v in value) if isinstance(value, (list, tuple)) else value
-
-    return clone(inputs)
+# --------------------------------------------------------------------------------------------------
 
 
 def _function_name(func: Any) -> str:
@@ -626,7 +233,7 @@ def _function_name(func: Any) -> str:
         return "__torch__." + type(func).__name__
 
 
-def _trace_function(func: Any, inputs: Any, options: _Options) -> Any:
+def _trace_function(func: Any, inputs: Any, options: Options) -> Any:
     kept = clone_inputs(inputs) if options.check else None
     recording = Recording(func, inputs, options, {})
     function = ScriptFunction(recording.tracer.recorder.define(_function_name(func)))
@@ -636,129 +243,10 @@ def _trace_function(func: Any, inputs: Any, options: _Options) -> Any:
         check = Checker(options)
         again = options.check_inputs if options.check_inputs is not None else [kept]
         for given in again:
-            given = given if options.named else _as_tuple(given, recording.torch)
+            given = given if options.named else as_tuple(given, recording.torch)
             check.run(func, given, function, recording, lambda g: Recording(func, g, options, {}))
     return function
 
 
 # -- Checks
-# -----------------------------------------------------------------------------------------------------------------
-
-
-class Checker:
-    """Traces again and compares: the graphs, then what traced function, Python and second trace
-    give."""
-
-    def __init__(self, options: _Options) -> None:
-        self.options = options
-
-    def run(
-        self,
-        func: Any,
-        inputs: Any,
-        traced: Any,
-        first: Recording,
-        record: Callable[[Any], Recording],
-    ) -> None:
-        import torch
-
-        with torch.no_grad():
-            again = record(clone_inputs(inputs))
-        self.random, self.differences = (
-            first.random_lines(),
-            lambda: self.compare_graphs(first, again),
-        )
-        with torch.no_grad():
-            ours = self.call(traced, clone_inputs(inputs), "trace")
-            theirs = self.call(func, clone_inputs(inputs), "Python function")
-            if self.compare(ours, theirs, "Python function"):
-                self.compare(
-                    ours,
-                    self.call(traced, clone_inputs(inputs), "repeated trace"),
-                    "repeated trace",
-                )
-        graph_error, tensor_error = self.differences()
-        if graph_error is not None or tensor_error is not None:
-            raise _check_error()(graph_error, tensor_error)
-
-    def warn_of_random(self) -> None:
-        """Once, and only where results differ."""
-        if self.random:
-            shown = "\n".join("\t" + line for line in self.random)
-            self.warn(
-                f"Trace had nondeterministic nodes. Did you forget call .eval() on your model? "
-                f"Nodes:\n{shown}\nThis may cause "
-                "errors in trace checking. To disable trace checking, pass check_trace=False to "
-                "torch.jit.trace()"
-            )
-        self.random = []
-
-    def warn(self, text: str) -> None:
-        warnings.warn(text, tracer_warning(), stacklevel=_callers_level())
-
-    def call(self, callee: Any, inputs: Any, what: str) -> Any:
-        try:
-            out = callee(**inputs) if self.options.named else callee(*inputs)
-        except Exception as error:  # noqa: BLE001
-            told = (
-                f"encountered an exception while running the {what} with test "
-                f"inputs.\nException:\n{_indent(str(error))}"
-            )
-            raise _check_error()(*self.differences(), extra_msg=told) from error
-        return _leaves(out)
-
-    def compare(self, ours: list[Any], theirs: list[Any], what: str) -> bool:
-        import torch
-
-        is_same = True
-        for i, (a, b) in enumerate(zip(ours, theirs, strict=False)):
-            if not isinstance(a, torch.Tensor) or not isinstance(b, torch.Tensor):
-                continue
-            try:
-                if a.is_quantized:
-                    a, b = a.dequantize(), b.dequantize()
-                wide = (lambda t: t) if a.is_complex() or b.is_complex() else torch.Tensor.double
-                atol = torch.testing._comparison.default_tolerances(a, b)[1]
-                torch.testing.assert_close(
-                    wide(a), wide(b), rtol=self.options.tolerance, atol=atol, equal_nan=True
-                )
-            except AssertionError as error:
-                is_same = False
-                self.warn_of_random()
-                self.warn(
-                    f"Output nr {i + 1}. of the traced function does not match the corresponding "
-                    f"output of the {what}. "
-                    f"Detailed error:\n{error}"
-                )
-
-        return is_same
-
-    def compare_graphs(self, first: Recording, again: Recording) -> tuple[str | None, str | None]:
-        """What is told of the graphs, and of constants, if they differ."""
-        graph_error = None
-        if first.text() != again.text():
-            lines = difflib.ndiff(first.text().splitlines(True), again.text().splitlines(True))
-            graph_error = "Graph diff:\n" + _indent("".join(lines).rstrip()) + "\n"
-            for ours, theirs in zip(first.nodes(), again.nodes(), strict=False):
-                if shown(ours) != shown(theirs):
-                    told = difflib.ndiff([shown(ours) + "\n"], [shown(theirs) + "\n"])
-                    graph_error += (
-                        "First diverging operator:\nNode diff:\n"
-                        + _indent("".join(told).strip())
-                        + f"\nTrace source location:\n{_indent(ours.sourceRange().strip())}"
-                        + f"\nCheck source location:\n{_indent(theirs.sourceRange().strip())}"
-                    )
-                    break
-        return graph_error, self.compare_constants(first, again)
-
-    def compare_constants(self, first: Recording, again: Recording) -> str | None:
-        import torch
-
-        for ours, theirs in zip(first.constants(), again.constants(), strict=False):
-            try:
-                torch.testing.assert_close(ours.t("value"), theirs.t("value"), equal_nan=True)
-            except AssertionError as error:
-                where = _indent(ours.sourceRange().strip())
-                node = f"Node:\n{_indent(shown(ours))}\nSource Location:\n{where}\n"
-                return f"{node}Comparison exception: {_indent(str(error))}"
-        return None
+# --------------------------------------------------------------------------------------------------

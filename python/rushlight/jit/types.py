@@ -82,7 +82,7 @@ class Types:
         self._known[torch.Size] = self.list_of(make(kinds.T_INT))
 
     def of(self, annotation: Any, scope: Any) -> Any:
-        """The Type of an annotation, or None when it means none."""
+        """Return the Type of an annotation, or None if it is not a type."""
         if isinstance(annotation, _rushlight.Type):
             return annotation
         if not self._has_torch:
@@ -149,11 +149,10 @@ class Types:
             return self.unit.make_type(kinds.T_AWAIT, tuple(inner))
         return None
 
-    # -- from values, as torch infers attributes
-    # -----------------------------------------------------------
+    # -- From values, as torch infers attributes ---------------------------------------------------
 
     def infer(self, value: Any) -> Any:
-        """The Type of a live value, or a text that says why there is none."""
+        """Return the Type of a live value, or a text with the reason why there is none."""
         known = self._known.get(type(value))
         if known is not None and not isinstance(value, type):
             return known

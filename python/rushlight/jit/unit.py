@@ -1,4 +1,4 @@
-"""CompilationUnit: functions from a text, whose other names are those of the caller."""
+"""CompilationUnit: functions from a text; its other names are looked up in the caller's frame."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import sys
 from typing import Any
 
 from .. import _rushlight, library
-from .door import door
+from .entry import entry
 from .functions import ScriptFunction
 from .scope import Scope
 
 
 class _Callback(Scope):
-    """Names through a function that gives an object or None."""
+    """Names through a function that returns an object or None."""
 
     __slots__ = ("rcb",)
 
@@ -38,7 +38,7 @@ class CompilationUnit:
             self.define(lang, None, _frames_up + 1)
 
     def define(self, lang: str, rcb: Any = None, _frames_up: int = 0) -> None:
-        """More functions; a name that is there already is an error."""
+        """Add functions; a name that exists already is an error."""
         frame = sys._getframe(_frames_up + 1)
         known: dict[str, ScriptFunction] = self.__dict__["_functions"]
         scope = (
@@ -48,7 +48,7 @@ class CompilationUnit:
         )
         del frame
         library.adopt_torch()
-        d = door()
+        d = entry()
         like = next(iter(known.values()), None)
         made = d.outermost(lambda: _rushlight.define_text(d, like, lang, "__torch__.", scope))
         for f in made:
@@ -63,16 +63,16 @@ class CompilationUnit:
         return found
 
     def create_function(self, qualified_name: str, graph: Any, shouldMangle: bool = False) -> Any:
-        """A function of a Graph's copy."""
+        """Make a function from a copy of a Graph."""
         known = self.__dict__["_functions"]
         if qualified_name in known and not shouldMangle:
             raise RuntimeError(f"method '{qualified_name}' already defined.")
-        made = door().function_of_graph(qualified_name, graph)
+        made = entry().function_of_graph(qualified_name, graph)
         known[made.name] = made
         return made
 
     def find_function(self, name: str) -> Any:
-        """The function, or None."""
+        """Return the function, or None."""
         return self.__dict__["_functions"].get(name.removeprefix("__torch__."))
 
     def get_functions(self) -> list[Any]:

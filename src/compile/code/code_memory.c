@@ -1,8 +1,8 @@
 /* compile/code/code_memory.c -- memory for machine code (code_memory.h): chunks of 64 KB with a
  * bitmap of granules of 64 bytes, found by a first-fit scan. Code is written through a second
  * mapping of the same pages that exists only for that time, so no page is writable and executable.
- * Where a policy forbids such mappings, each block has pages of its own. Cost: O(granules) and
- * three system calls per kernel. */
+ * If a policy forbids such mappings, each block has pages of its own. Cost: O(granules) and three
+ * system calls per kernel. */
 #include "compile/code/code_memory.h"
 
 #include <string.h>
@@ -41,7 +41,8 @@ static void chunk_free(context *c, code_chunk *k)
   mem_free(c, k, sizeof *k);
 }
 
-/* Memory that runs and cannot be written to through this view; false where a policy forbids it. */
+/* Map executable memory that is not writable through this view; returns false if a policy forbids
+ * it. */
 static bool map_shared(code_chunk *k)
 {
 #if defined MFD_CLOEXEC && defined MREMAP_MAYMOVE
@@ -60,7 +61,7 @@ static bool map_shared(code_chunk *k)
   return k->is_shared;
 }
 
-/* Write through a second view of the same pages, which exists for that long only.  mremap makes it
+/* Write through a second view of the same pages, which exists only meanwhile.  mremap makes it
  * without the file, which a host that closes all its descriptors could otherwise replace. */
 static bool write_shared(code_chunk *k, size_t at, const void *bytes, size_t n_bytes)
 {
@@ -100,15 +101,18 @@ static bool is_used(const code_chunk *k, size_t g) { return k->used[g / 64] >> (
 
 static void mark(code_chunk *k, size_t first, size_t n, bool used)
 {
-  for (size_t g = first; g < first + n; g++)
+  ASSERT(first + n <= N_GRANULES, "granules outside the chunk");
+  for (size_t g = first; g < first + n; g++) {
+    ASSERT(is_used(k, g) != used, "a granule is taken or freed twice");
     if (used)
       k->used[g / 64] |= UINT64_C(1) << (g % 64);
     else
       k->used[g / 64] &= ~(UINT64_C(1) << (g % 64));
+  }
   k->n_used += used ? (uint32_t)n : -(uint32_t)n;
 }
 
-/* First of n free granules in a row, or N_GRANULES. */
+/* Return the first of n consecutive free granules, or N_GRANULES. */
 static size_t find_room(const code_chunk *k, size_t n)
 {
   size_t run = 0;
@@ -138,7 +142,7 @@ static void free_if_empty(context *c, code_memory *m, code_chunk *k)
   chunk_free(c, k);
 }
 
-/* Into a chunk that several share; false: there can be none. */
+/* Put a block into a shared chunk; returns false if that is impossible. */
 static bool place_shared(context *c, code_memory *m, const void *bytes, size_t n_bytes,
                          code_block *out, bool *no_memory)
 {
@@ -171,7 +175,7 @@ static bool place_shared(context *c, code_memory *m, const void *bytes, size_t n
   return true;
 }
 
-/* Into pages of its own. */
+/* Put a block into pages of its own. */
 static rush_status place_alone(call_ctx *cx, code_memory *m, const void *bytes, size_t n_bytes,
                                code_block *out)
 {
@@ -235,6 +239,8 @@ void code_memory_release(context *c, const code_block *block)
 {
   code_memory *m = context_slot_get(c, SLOT_CODE);
   code_chunk *k = block->chunk;
+  ASSERT(block->run >= k->run && block->run + block->n_bytes <= k->run + k->n_bytes,
+         "a block outside its chunk");
   mutex_lock(&m->lock);
   if (k->is_shared)
     mark(k, (size_t)(block->run - k->run) / GRANULE, granules(block->n_bytes), false);

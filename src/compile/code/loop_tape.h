@@ -1,4 +1,4 @@
-/* compile/code/loop_tape.h -- what an emitter of machine code is given: a tape (ops/table/tape.h)
+/* compile/code/loop_tape.h -- the input of an emitter of machine code: a tape (ops/table/tape.h)
  * whose types are resolved. */
 #ifndef RUSH_COMPILE_LOOP_TAPE_H
 #define RUSH_COMPILE_LOOP_TAPE_H
@@ -7,12 +7,12 @@
 #include "ops/table/tape.h"
 
 enum loop_input_kind {
-  LOOP_ROW, /* n elements in a row */
+  LOOP_ROW, /* n contiguous elements */
   LOOP_ONE  /* one element for all n: a scalar, or stride 0 */
 };
 
 /* Registers are numbered as in tapes: inputs 0..n_inputs-1, then constants, then temporaries.  A
- * register may be written again, an input's or a constant's too. */
+ * register may be written again, including an input's or a constant's. */
 typedef struct loop_tape {
   /* type: tape_type, the result's for CVT and WHERE, else the operands' (TY_F32, or TY_BOOL for
    * logic); CVT's b: the operand's tape_type; RND does nothing */
@@ -25,7 +25,7 @@ typedef struct loop_tape {
   const uint8_t *result_types; /* as input_types */
 } loop_tape;
 
-/* What code is made for.  Registers: 0 is all that the processor has; else at least 5 and 3. */
+/* The target machine.  Registers: 0 means all that the processor has; else at least 5 and 3. */
 typedef struct loop_machine {
   cpu_level level;
   uint8_t n_vectors, n_masks;

@@ -1,8 +1,8 @@
-/* compile/x86/alloc.c -- registers by going through the operations once: a value that finds none
- * free takes the one whose next use is farthest (Belady's rule). Constants and single elements are
- * never stored: they are loaded again, or read from memory by the instruction itself. Registers
- * that stay free hold them for the whole loop. A body is straight-line code, so one walk is enough
- * and graph colouring would gain nothing. Cost: O(operations * registers). */
+/* compile/x86/alloc.c -- register allocation in one pass over the operations: a value that finds
+ * none free takes the one whose next use is farthest (Belady's rule). Constants and single elements
+ * are never stored: they are loaded again, or read from memory by the instruction itself. Registers
+ * that remain free hold them for the whole loop. A body is straight-line code, so one pass is
+ * enough and graph colouring would gain nothing. Cost: O(operations * registers). */
 #include "compile/x86/body.h"
 
 #define MAX_FREE_SLOTS 64
@@ -29,13 +29,14 @@ static void find_uses(body *b)
       o->next[k] = o->args[k] == NO_VALUE ? NEVER : b->values[o->args[k]].next;
     for (int k = 0; k < 3; k++)
       if (o->args[k] != NO_VALUE) {
+        ASSERT(o->args[k] < b->n_values, "an operand that is no value");
         b->values[o->args[k]].next = at;
         b->values[o->args[k]].n_uses++;
       }
   }
 }
 
-/* The most vector values made by operations that live at once. */
+/* Return the most vector values made by operations that are live at once. */
 static uint32_t most_live(const body *b)
 {
   uint32_t live = 0, most = 0;
@@ -54,11 +55,12 @@ static uint32_t most_live(const body *b)
         live--;
     }
   }
+  ASSERT(live == 0, "a value lives on behind its last use");
   return most;
 }
 
-/* The busiest constants and single elements into the registers that stay free; two are kept for
- * loading the others. */
+/* Keep the most used constants and single elements in the free registers; two are left for loading
+ * the others. */
 static void pin(alloc *s)
 {
   body *b = s->b;
@@ -76,6 +78,7 @@ static void pin(alloc *s)
     if (found == NO_VALUE)
       return;
     unsigned r = end - 1 - (unsigned)__builtin_popcount(s->pinned);
+    ASSERT(s->owner[CLASS_VEC][r] == NO_VALUE, "a register is pinned twice");
     b->values[found].reg = (uint8_t)r;
     b->values[found].pinned = true;
     s->pinned |= 1u << r;
@@ -96,22 +99,24 @@ static placed *out(body *b, x86_op op, int vl)
 
 static int full(const body *b) { return b->wide ? VL512 : VL256; }
 
-/* A move between a register and symbolic memory. */
+/* Append a move between a register and symbolic memory. */
 static void out_move(body *b, x86_op op, uint8_t reg, int place, uint16_t what)
 {
   placed *p = out(b, op, full(b));
   if (!p)
     return;
   bool store = x86_rows[op].operands[1] == 'm';
+  ASSERT(store || x86_rows[op].operands[3] == 'm', "a move without a memory operand");
   p->ins.r[store ? 1 : 0] = reg;
   p->ins.r[store ? 0 : 1] = X86_MEM;
   p->place = (uint8_t)place;
   p->what = what;
 }
 
-/* Fill a register with what needs no operation. */
+/* Load a value that needs no operation into a register. */
 static void load_value(body *b, const value *v, uint8_t reg)
 {
+  ASSERT(v->kind != VALUE_TEMP || v->slot != NO_VALUE, "a value that was never stored");
   if (v->cls == CLASS_MASK)
     out_move(b, X86_KMOVW, reg, PLACE_SLOT, v->slot);
   else if (v->kind == VALUE_TEMP)
@@ -132,6 +137,7 @@ static void evict(alloc *s, int cls, unsigned r)
 {
   body *b = s->b;
   value *v = &b->values[s->owner[cls][r]];
+  ASSERT(v->reg == r && !v->pinned, "the owner of a register is elsewhere");
   if (v->kind == VALUE_TEMP && v->slot == NO_VALUE) {
     v->slot = s->n_free_slots ? s->free_slots[--s->n_free_slots] : (uint16_t)b->n_slots++;
     out_move(b, cls == CLASS_MASK ? X86_KMOVW_ST : X86_VMOVUPS_ST, (uint8_t)r, PLACE_SLOT, v->slot);
@@ -140,7 +146,7 @@ static void evict(alloc *s, int cls, unsigned r)
   s->owner[cls][r] = NO_VALUE;
 }
 
-/* A register for value v, locked. */
+/* Return a locked register for value v. */
 static uint8_t take_register(alloc *s, uint16_t v)
 {
   body *b = s->b;
@@ -164,12 +170,13 @@ static uint8_t take_register(alloc *s, uint16_t v)
   if (s->owner[cls][worst] != NO_VALUE)
     evict(s, cls, worst);
   s->owner[cls][worst] = v;
+  ASSERT(b->values[v].reg == NO_REG, "a value gets a second register");
   s->locked[cls] |= 1u << worst;
   b->values[v].reg = (uint8_t)worst;
   return (uint8_t)worst;
 }
 
-/* The register that holds v, loaded if it must be; locked. */
+/* Return the register that holds v, loaded if necessary; locked. */
 static uint8_t ready(alloc *s, uint16_t v)
 {
   value *x = &s->b->values[v];
@@ -177,11 +184,12 @@ static uint8_t ready(alloc *s, uint16_t v)
     take_register(s, v);
     load_value(s->b, x, x->reg);
   }
+  ASSERT(s->owner[x->cls][x->reg] == v, "the register holds another value");
   s->locked[x->cls] |= 1u << x->reg;
   return x->reg;
 }
 
-/* Arguments were read for the last time before the next use. */
+/* Update after an operation has read its arguments: their next uses follow. */
 static void read_done(alloc *s, const operation *o)
 {
   body *b = s->b;
@@ -193,6 +201,7 @@ static void read_done(alloc *s, const operation *o)
     if (x->next != NEVER || x->pinned)
       continue;
     if (x->reg != NO_REG) {
+      ASSERT(s->owner[x->cls][x->reg] == o->args[k], "the register holds another value");
       s->owner[x->cls][x->reg] = NO_VALUE;
       s->locked[x->cls] &= ~(1u << x->reg);
       x->reg = NO_REG;
@@ -205,7 +214,7 @@ static void read_done(alloc *s, const operation *o)
 
 /* -- Operations -------------------------------------------------------------------------------- */
 
-/* Whether an instruction that may read full vectors can read v where it lies. */
+/* True if an instruction that may read full vectors can read v from memory. */
 static bool in_memory(const body *b, uint16_t v)
 {
   const value *x = &b->values[v];
@@ -222,7 +231,7 @@ static void swap_args(operation *o, int i, int j)
   o->next[j] = n;
 }
 
-/* Operand k of the instruction is v: in a register, or in memory where the operand may be. */
+/* Set operand k of the instruction to v: a register, or memory if the operand may be. */
 static void put_placed(alloc *s, placed *p, int k, uint16_t v)
 {
   body *b = s->b;
@@ -271,7 +280,7 @@ static bool dies(const body *b, const operation *o, int k)
   return o->next[k] == NEVER && b->values[o->args[k]].kind == VALUE_TEMP;
 }
 
-/* a * b + c overwrites one of the three: best one that is not needed any more. */
+/* Place a * b + c, which overwrites one of the three: preferably one that is no longer needed. */
 static void place_fused(alloc *s, operation *o)
 {
   body *b = s->b;
@@ -279,6 +288,7 @@ static void place_fused(alloc *s, operation *o)
   uint16_t *v = o->args, dst;
   int order[3]; /* arguments as the form wants them */
 
+  ASSERT(v[0] != NO_VALUE && v[1] != NO_VALUE && v[2] != NO_VALUE, "a * b + c has three operands");
   if (in_memory(b, v[0]) || (!dies(b, o, 0) && dies(b, o, 1) && !in_memory(b, v[1])))
     swap_args(o, 0, 1); /* what is in memory stands second, what dies first */
   bool last = dies(b, o, 2), first = dies(b, o, 0);
@@ -314,7 +324,7 @@ static void place_fused(alloc *s, operation *o)
   finish(s, &p);
 }
 
-/* y's register becomes the result's. */
+/* Give y's register to the result. */
 static void place_fix(alloc *s, operation *o)
 {
   body *b = s->b;

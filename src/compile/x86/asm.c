@@ -1,7 +1,7 @@
 /* compile/x86/asm.c -- the assembler: from an instruction and its row of instr.def to bytes, and to
  * text for listings. Fields of VEX, EVEX and legacy prefixes are computed from the row, so that
- * there is no code per instruction. The shortest encoding is chosen, as GNU as does, which lets the
- * tests compare bytes. Failed growth is kept in the buffer and checked at the end. */
+ * there is no code per instruction. The shortest encoding is chosen, as GNU as does, so that the
+ * tests can compare bytes. Failed growth is kept in the buffer and checked at the end. */
 #include "compile/x86/asm.h"
 
 enum { LEGACY, VEX = 1, EVEX = 2, BOTH = 3 };
@@ -44,7 +44,7 @@ void x86_init(x86_asm *a, context *c, text_buf *listing)
 
 void x86_free(x86_asm *a) { mem_free(a->ctx, a->bytes, a->cap); }
 
-/* Room for an instruction more. */
+/* Make room for one more instruction. */
 static bool room(x86_asm *a, size_t n)
 {
   if (a->failed)
@@ -64,9 +64,14 @@ static bool room(x86_asm *a, size_t n)
   return true;
 }
 
-static inline void byte(x86_asm *a, unsigned b) { a->bytes[a->len++] = (uint8_t)b; }
+static inline void byte(x86_asm *a, unsigned b)
+{
+  ASSERT(b <= 0xff && a->len < a->cap, "a byte too large, or without room");
+  a->bytes[a->len++] = (uint8_t)b;
+}
 static void dword(x86_asm *a, int32_t v)
 {
+  ASSERT(a->len + 4 <= a->cap, "bytes without room");
   memcpy(a->bytes + a->len, &v, 4);
   a->len += 4;
 }
@@ -135,7 +140,7 @@ static fields fields_of(const x86_ins *i, const x86_row *row)
   return f;
 }
 
-/* Whether `row` at its length scales displacements by more than 1; the shift. */
+/* Return the shift by which `row`, at its length, scales displacements; 0: none. */
 static int disp_shift(const x86_ins *i, const x86_row *row)
 {
   if (i->mem.broadcast)
@@ -148,11 +153,13 @@ static int disp_shift(const x86_ins *i, const x86_row *row)
   return row->tuple == TUPLE_HALF ? full - 1 : row->tuple == TUPLE_QUARTER ? full - 2 : full;
 }
 
-/* ModRM, SIB, displacement.  shift: of 8-bit displacements. */
+/* Append ModRM, SIB, displacement.  shift: of 8-bit displacements. */
 static void operand(x86_asm *a, const x86_ins *i, const fields *f, int shift)
 {
   unsigned reg = (f->reg & 7) << 3;
   const x86_mem *m = &i->mem;
+  ASSERT(f->rm == X86_MEM || f->rm < 32, "no such register");
+  ASSERT(m->index != RSP && m->shift < 4, "an index that cannot be encoded");
 
   if (f->rm != X86_MEM) {
     byte(a, 0xc0 | reg | (f->rm & 7));
@@ -179,11 +186,12 @@ static void operand(x86_asm *a, const x86_ins *i, const fields *f, int shift)
     dword(a, m->disp);
 }
 
-/* Bit 3 (or 4) of a register field, turned around and at its place. */
+/* Return bit 3 (or 4) of a register field, inverted and at its place. */
 static inline unsigned not_bit(unsigned r, int bit, int place) { return (~r >> bit & 1) << place; }
 
 static void vex(x86_asm *a, const x86_row *row, const fields *f, unsigned b, unsigned x)
 {
+  ASSERT(f->reg < 16 && f->vvvv < 16 && f->length < VL512, "only EVEX has such operands");
   unsigned tail = (~f->vvvv & 15) << 3 | f->length << 2 | row->pp;
   if (b < 8 && x < 8 && row->w != 1 && row->map == 1) {
     byte(a, 0xc5);
@@ -198,6 +206,8 @@ static void vex(x86_asm *a, const x86_row *row, const fields *f, unsigned b, uns
 static void evex(x86_asm *a, const x86_ins *i, const x86_row *row, const fields *f, unsigned b,
                  unsigned x)
 {
+  ASSERT(row->encodings & EVEX, "the instruction has no EVEX form");
+  ASSERT(i->mask < 8 && f->length <= VL512, "no such mask or length");
   if (f->rm != X86_MEM)
     x = f->rm >> 1; /* X is the register's bit 4 */
   byte(a, 0x62);
@@ -233,6 +243,7 @@ static void list_ins(x86_asm *a, size_t from, const x86_ins *i)
 void x86_emit(x86_asm *a, const x86_ins *given)
 {
   x86_ins ins = *given, *i = &ins;
+  ASSERT(given->op < N_X86_OPS, "no such instruction");
   if (!room(a, 16))
     return;
   shorten_move(i);
@@ -260,6 +271,7 @@ void x86_emit(x86_asm *a, const x86_ins *given)
     byte(a, (unsigned)i->imm & 0xff);
   else if (f.n_imm == 4)
     dword(a, i->imm);
+  ASSERT(a->len - from <= 15, "an instruction has at most 15 bytes");
   if (a->listing)
     list_ins(a, from, i);
 }

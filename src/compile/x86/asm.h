@@ -1,11 +1,12 @@
 /* compile/x86/asm.h -- an assembler for x86-64: bytes into memory that grows.
  *
- * One row of instr.def an instruction; the encoding follows from it: VEX where it can (two bytes
- * where they do), EVEX for 512 bits, registers from 16 on, masks and broadcasts; the shortest
- * displacement.  These are GNU as's choices too, so a listing goes through it unchanged
- * (tests/compile/test_asm.c).
+ * Each instruction is one row of instr.def, from which its encoding follows: VEX if possible (in
+ * two bytes if possible), EVEX for 512 bits, registers from 16 on, masks and broadcasts; the
+ * shortest displacement.  GNU as makes the same choices, so a listing can be assembled to the same
+ * bytes (tests/compile/test_asm.c).
  *
- * Failure is sticky: without memory, x86_failed() says so at the end.  One thread at a time. */
+ * Failure is sticky: if memory runs out, x86_failed() returns true at the end.  One thread at a
+ * time. */
 #ifndef RUSH_COMPILE_X86_ASM_H
 #define RUSH_COMPILE_X86_ASM_H
 
@@ -21,7 +22,7 @@ typedef enum x86_op {
 enum x86_reg { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15, RIP };
 #define X86_NONE 0xff
 enum x86_vl { VL128, VL256, VL512 };
-/* What jumps ask: the condition codes of the opcodes. */
+/* Conditions of jumps: the condition codes of the opcodes. */
 enum x86_cond {
   CC_E = 4,
   CC_NE = 5,
@@ -33,7 +34,7 @@ enum x86_cond {
   CC_ALWAYS
 };
 
-#define X86_MEM 0xfe /* in place of a register: the instruction's memory */
+#define X86_MEM 0xfe /* instead of a register: the instruction's memory operand */
 
 typedef struct x86_mem {
   uint8_t base, index, shift; /* index: X86_NONE without; address: base + (index << shift) + disp */
@@ -44,8 +45,8 @@ typedef struct x86_mem {
 typedef struct x86_ins {
   uint8_t op, vl;
   uint8_t mask; /* k1..k7, or 0 */
-  bool zero;    /* what the mask leaves out becomes 0 */
-  uint8_t r[4]; /* as operands stand in instr.def; where a number stands: nothing */
+  bool zero;    /* lanes that the mask leaves out become 0 */
+  uint8_t r[4]; /* operands in the order of instr.def; unused for a number */
   int32_t imm;
   x86_mem mem;
 } x86_ins;
@@ -74,14 +75,14 @@ typedef struct x86_asm {
   uint8_t *bytes;
   size_t len, cap;
   bool failed;
-  text_buf *listing;          /* a line an instruction, or NULL */
-  const uint8_t *known;       /* listing: the same code with its forward jumps, or NULL */
-  int64_t labels[X86_LABELS]; /* where, or -1 */
+  text_buf *listing;          /* one line per instruction, or NULL */
+  const uint8_t *known;       /* for the listing: the same code with its forward jumps, or NULL */
+  int64_t labels[X86_LABELS]; /* positions, or -1 */
   struct {
-    uint32_t at; /* of a 32-bit distance */
+    uint32_t at; /* position of a 32-bit distance */
     uint8_t label;
   } jumps[X86_LABELS];
-  int n_jumps; /* forward ones that wait for their label */
+  int n_jumps; /* forward jumps whose label is not placed yet */
 } x86_asm;
 
 void x86_init(x86_asm *a, context *c, text_buf *listing);
@@ -89,24 +90,24 @@ void x86_free(x86_asm *a);
 static inline bool x86_failed(const x86_asm *a) { return a->failed; }
 
 void x86_emit(x86_asm *a, const x86_ins *i);
-/* Instructions without their memory; unused operands are 0. */
+/* Append instructions without memory operands; unused operands are 0. */
 void x86_vec(x86_asm *a, x86_op op, int vl, int r0, int r1, int r2);
 void x86_gpr(x86_asm *a, x86_op op, int r0, int r1, int32_t imm);
-void x86_gpr_mem(x86_asm *a, x86_op op, int r, x86_mem m); /* a load or a store, as the op is */
+void x86_gpr_mem(x86_asm *a, x86_op op, int r, x86_mem m); /* a load or a store, depending on op */
 void x86_push(x86_asm *a, int r);
 void x86_pop(x86_asm *a, int r);
 void x86_simple(x86_asm *a, const char *text); /* "ret", "vzeroupper", "sfence", "endbr64" */
 void x86_data(x86_asm *a, const void *bytes, size_t n_bytes);
-/* Nothing-doers (or, in data, zeros) up to a multiple of `to` bytes. */
+/* Append nops (or, in data, zeros) up to a multiple of `to` bytes. */
 void x86_align(x86_asm *a, size_t to, bool code);
 /* Labels: numbers below X86_LABELS, listed as GNU's local ones from 20 on (10b is a number there).
- * A backward jump is as short as can be, a forward one has 32 bits. */
+ * A backward jump is as short as possible, a forward one has 32 bits. */
 void x86_jump(x86_asm *a, int cond, int label);
 void x86_label(x86_asm *a, int label);
 void x86_call(x86_asm *a, int label); /* backwards */
 void x86_mov_address(x86_asm *a, int r, const void *address);
 
-/* " vaddps zmm0, zmm1, [rax+0x40]" */
+/* Print " vaddps zmm0, zmm1, [rax+0x40]". */
 void x86_print(text_buf *t, const x86_ins *i, int64_t rip_bias);
 
 #endif

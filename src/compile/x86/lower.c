@@ -71,6 +71,9 @@ uint16_t body_op(body *b, x86_op op, uint16_t x, uint16_t y, uint16_t z, int imm
   operation *o = b->failed ? NULL : new_operation(b, op);
   if (!o)
     return NO_VALUE;
+  ASSERT((x == NO_VALUE || x < b->n_values) && (y == NO_VALUE || y < b->n_values) &&
+           (z == NO_VALUE || z < b->n_values),
+         "an operand that is no value");
   o->args[0] = x;
   o->args[1] = y;
   o->args[2] = z;
@@ -89,7 +92,7 @@ static uint16_t binary(body *b, x86_op op, uint16_t x, uint16_t y)
 {
   return body_op(b, op, x, y, NO_VALUE, 0);
 }
-/* The same, on 128 bits. */
+/* Append an operation on 128 bits. */
 static uint16_t short_op(body *b, x86_op op, uint16_t x, uint16_t y)
 {
   uint16_t v = binary(b, op, x, y);
@@ -97,11 +100,12 @@ static uint16_t short_op(body *b, x86_op op, uint16_t x, uint16_t y)
     b->ops[b->n_ops - 1].vl = VL128;
   return v;
 }
-/* The last operation reads or writes an operand's memory. */
+/* Give the last operation a memory operand. */
 static void at(body *b, int place, int operand)
 {
   if (b->failed)
     return;
+  ASSERT(b->n_ops && operand <= UINT8_MAX, "no operation, or no such operand");
   b->ops[b->n_ops - 1].place = (uint8_t)place;
   b->ops[b->n_ops - 1].operand = (uint8_t)operand;
 }
@@ -109,6 +113,7 @@ static void no_result(body *b)
 {
   if (b->failed)
     return;
+  ASSERT(b->ops[b->n_ops - 1].dst == b->n_values - 1, "another value was made since");
   b->ops[b->n_ops - 1].dst = NO_VALUE;
   b->n_values--;
 }
@@ -164,7 +169,8 @@ uint16_t body_select(body *b, uint16_t mask, uint16_t x, uint16_t y)
 
 /* -- Operands ---------------------------------------------------------------------------------- */
 
-/* Bytes 0 or 1, already in a vector (of bytes with AVX-512, of zero-extended bytes with AVX2). */
+/* Make a mask from bytes 0 or 1 that are in a vector (of bytes with AVX-512, of zero-extended bytes
+ * with AVX2). */
 static uint16_t mask_of_bytes(body *b, uint16_t v)
 {
   return b->wide ? short_op(b, X86_VPTESTMB, v, v) : binary(b, X86_VPCMPGTD, v, body_bits(b, 0));
@@ -173,6 +179,7 @@ static uint16_t mask_of_bytes(body *b, uint16_t v)
 static uint16_t load_input(body *b, int k)
 {
   const loop_tape *t = b->tape;
+  ASSERT(k >= 0 && k < t->n_inputs, "no such input");
   bool row = t->input_kinds[k] == LOOP_ROW;
   uint16_t v;
 
@@ -195,6 +202,7 @@ static void store_result(body *b, int k, uint16_t v)
 {
   int operand = b->tape->n_inputs + k;
 
+  ASSERT(b->failed || v < b->n_values, "a result that is no value");
   if (b->tape->result_types[k] == TY_F32) {
     unary(b, X86_VMOVUPS_ST, v, 0);
   } else if (b->wide) {
@@ -264,8 +272,8 @@ bool lower_can(tape_op op, tape_type type, tape_type from)
   }
 }
 
-/* x86's max gives its second operand when one is NaN or both are zeros: `NaN wins`, `NaN loses`,
- * and which zero comes out follow from the order and one choice. */
+/* Lower max and min.  x86's max returns its second operand if one is NaN or both are zeros: whether
+ * NaN wins or loses, and which zero results, follow from the order of operands and one choice. */
 static uint16_t lower_extreme(body *b, tape_op op, uint16_t x, uint16_t y)
 {
   bool loses = op == TAPE_FMAX || op == TAPE_FMIN;
@@ -349,7 +357,7 @@ static uint16_t lower_convert(body *b, tape_type to, tape_type from, uint16_t x)
                       : body_compare(b, CMP_NEQ, x, body_float(b, 0.0f));
 }
 
-/* What tape registers hold now; inputs are loaded when first read. */
+/* The present values of tape registers; inputs are loaded when first read. */
 typedef struct registers {
   body *b;
   uint16_t value[256];

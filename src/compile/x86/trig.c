@@ -20,7 +20,7 @@ static val fma_double(body *b, val x, val y, val z)
   return body_op(b, X86_VFMADD132PD, x, y, z, 0);
 }
 
-/* Of half the lanes, in double: t, whose low bits are n, and r in float. */
+/* Reduce half the lanes, in double: t, whose low bits are n, and r in float. */
 static val reduce_half(body *b, val d, val *t)
 {
   *t = fma_double(b, d, body_double(b, 0x1.45f306dc9c883p-1), body_double(b, 0x1.8p52));
@@ -29,7 +29,7 @@ static val reduce_half(body *b, val d, val *t)
   return op1(b, X86_VCVTPD2PS, fma_double(b, k, body_double(b, -0x1.1a62633145c07p-54), r), 0);
 }
 
-/* x = n pi/2 + r */
+/* Reduce x = n pi/2 + r. */
 static val reduce(body *b, val x, val *n)
 {
   val t0, t1, high = op1(b, b->wide ? X86_VEXTRACTF64X4 : X86_VEXTRACTI128, x, 1);

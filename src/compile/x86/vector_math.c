@@ -1,7 +1,7 @@
 /* compile/x86/vector_math.c -- exp, log, tanh, erf and other functions as vector operations: the
  * same operations in the same order as ops/point/vmath.h (and ops/point/vmath512.h, which gives the
- * same bits), where it is explained what they compute and why. A change there is a change here;
- * tests/compile/test_loop.c compares. Calling the C functions from the loop was rejected: it would
+ * same bits); see there for their mathematics. A change there requires the same change here;
+ * tests/compile/test_loop.c compares. Rejected: calling the C functions from the loop, which would
  * have to save all vector registers. */
 #include "compile/x86/body.h"
 
@@ -30,11 +30,11 @@ static val shift_right(body *b, val x, int n) { return body_op(b, X86_VPSRAD, x,
 static val K(body *b, float f) { return body_float(b, f); }
 static val absolute(body *b, val x) { return and_(b, x, body_bits(b, 0x7fffffffu)); }
 static val negative(body *b, val x) { return xor_(b, x, body_bits(b, 0x80000000u)); }
-/* y, which is not negative, with x's sign */
+/* Return y, which is not negative, with x's sign. */
 static val sign(body *b, val y, val x) { return or_(b, y, and_(b, x, body_bits(b, 0x80000000u))); }
 static val less(body *b, val x, val y) { return body_compare(b, CMP_LT, x, y); }
 
-/* A polynomial in x, the highest power first. */
+/* Evaluate a polynomial in x, the highest power first. */
 static val poly(body *b, val x, const float *c, int n)
 {
   val p = K(b, c[0]);
@@ -50,7 +50,7 @@ static val poly(body *b, val x, const float *c, int n)
 
 #define MAGIC 0x1.8p23f
 
-/* y * 2^k.  magic: k + MAGIC. */
+/* Return y * 2^k.  magic: k + MAGIC. */
 static val scale(body *b, val y, val k, val magic)
 {
   if (b->wide)
@@ -123,7 +123,7 @@ static val tanh_(body *b, val x)
   val big = sub(b, K(b, 1.0f), quotient(b, K(b, 2.0f), e));
   return sign(b, body_select(b, less(b, a, K(b, 0.625f)), small, big), x);
 }
-/* e^a / 2 for the hyperbolic functions, a = |x| at most 90. */
+/* Return e^a / 2 for the hyperbolic functions, a = |x| at most 90. */
 static val half_exp(body *b, val a)
 {
   reduced e = exp_reduce(b, smaller(b, K(b, 90.0f), a));
@@ -156,7 +156,7 @@ static split log_split(body *b, val x)
   s.f = sub(b, sub_int(b, x, k), K(b, 1.0f));
   return s;
 }
-/* The same for any positive x, with denormals scaled up; e only is right then. */
+/* Split the logarithm of any positive x, with denormals scaled up; only then is e right. */
 static split log_split_any(body *b, val x)
 {
   val tiny = less(b, x, K(b, 0x1p-126f));

@@ -1,4 +1,9 @@
-/* Matching positional and named values to a schema, as torch.ops does for a call from Python. */
+/* ops/call/bind.c -- matches positional and named values to a schema, as torch.ops does for a call
+ * from Python.
+ *
+ * Each value is converted by one recursive function that follows the declared type; overloads are
+ * tried in order of registration, those that need no change of kind first.  Cost: O(values); most
+ * calls' arguments already have the schema's types and skip all of this (schema_takes). */
 #include "ops/call/call.h"
 
 #include <stdlib.h>
@@ -15,9 +20,8 @@ static bool is_number(rush_value v)
          v.tag == RUSH_TAG_COMPLEX;
 }
 
-/* A new list of the items of a list or tuple, or of the single value itself repeated fixed_len
- * times. The caller's list, of another element type, does not see what is written to the new one.
- * */
+/* Make a new list of the items of a list or tuple, or of the single value repeated fixed_len times.
+ * The caller's list, of another element type, does not see what is written to the new one. */
 static rush_status bind_list(call_ctx *cx, const type *t, int32_t fixed_len, rush_value v,
                              bool *fits, rush_value *out)
 {
@@ -57,7 +61,7 @@ static rush_status bind_list(call_ctx *cx, const type *t, int32_t fixed_len, rus
   return RUSH_OK;
 }
 
-/* A new dict, keys and values one by one; an empty dict fits every dict type. */
+/* Make a new dict, keys and values one by one; an empty dict fits every dict type. */
 static rush_status bind_dict(call_ctx *cx, const type *t, const rush_dict *from, bool *fits,
                              rush_value *out)
 {
@@ -91,7 +95,7 @@ static rush_status bind_dict(call_ctx *cx, const type *t, const rush_dict *from,
   return RUSH_OK;
 }
 
-/* Item by item: an int may stand for a float. */
+/* Bind item by item: an int is accepted for a float. */
 static rush_status bind_tuple(call_ctx *cx, const type *t, const rush_tuple *from, bool *fits,
                               rush_value *out)
 {
@@ -126,7 +130,7 @@ static rush_status number_to_tensor(call_ctx *cx, rush_value v, rush_value *out)
   return RUSH_OK;
 }
 
-/* "cpu", "cuda:1". */
+/* Parse "cpu", "cuda:1". */
 static bool device_of_text(str s, rush_value *out)
 {
   static const struct { const char *name; int kind; } kinds[] = {
@@ -146,7 +150,7 @@ static bool device_of_text(str s, rush_value *out)
   return false;
 }
 
-/* A tensor of one element where a number is wanted. */
+/* Convert a tensor of one element to a number. */
 static rush_status bind_item(call_ctx *cx, const type *t, rush_value v, bool *fits, rush_value *out)
 {
   if (v.as.tensor->n_dims != 0 || v.as.tensor->n_elems != 1)
@@ -186,9 +190,10 @@ static rush_status bind_simple(call_ctx *cx, const type *t, rush_value v, bool *
   return RUSH_OK;
 }
 
-/* True when `v` is a `t` without conversion.  What a host made of no items, or of items without a
- * common type, has no type yet: a place of type Any refuses it, as PyTorch does; an empty container
- * that has the declared type by chance is decided now and stays shared with the host. */
+/* True if `v` is a `t` without conversion.  A container that a host made without items, or of items
+ * without a common type, has no type yet: a parameter of type Any refuses it, as in PyTorch; an
+ * empty container that happens to have the declared type is decided now and stays shared with the
+ * host. */
 static bool takes_as_it_is(const type *t, rush_value v)
 {
   const bool undecided = value_is_undecided(v);
@@ -206,7 +211,7 @@ static bool takes_as_it_is(const type *t, rush_value v)
   return true;
 }
 
-/* *fits says whether `v` can be a `t`; *out is written (new) only then. */
+/* Convert `v` to a `t`; *fits is false if it cannot; *out is written (new) only if it can. */
 static rush_status bind_value(call_ctx *cx, const type *t, int32_t fixed_len, rush_value v,
                               bool *fits, rush_value *out)
 {
@@ -241,7 +246,7 @@ rush_status value_bind(call_ctx *cx, const type *t, rush_value v, bool *fits, ru
 
 /* -- All of them ------------------------------------------------------------------------------- */
 
-/* The first container inside `v`, or v itself, that makes it undecided. */
+/* Return the first container inside `v`, or v itself, that makes it undecided. */
 static rush_value undecided_part(rush_value v)
 {
   rush_value items[1] = {v}, *at = items;
@@ -260,7 +265,8 @@ static rush_value undecided_part(rush_value v)
   return v;
 }
 
-/* A value for a place of type Any whose own type cannot be inferred; PyTorch's words. */
+/* Refuse a value for a parameter of type Any whose own type cannot be inferred; PyTorch's
+ * message. */
 static rush_status refuse_undecided(call_ctx *cx, rush_value v)
 {
   const rush_value part = undecided_part(v);
@@ -311,6 +317,7 @@ static rush_status refuse_type(call_ctx *cx, const schema *sc, uint32_t i, rush_
     cx->err, RUSH_EARGUMENT, "RuntimeError",
     "%s() Expected a value of type '%s' for argument '%s' but instead found type '%s\nPosition: %u",
     sc->name, text_str(&want), sc->args[i].name, text_str(&got), i);
+  error_add_part(cx->err, ERROR_WRONG_TYPE);
   text_free(&want);
   text_free(&got);
   return st;
@@ -326,7 +333,7 @@ static rush_status refuse_binding(call_ctx *cx, const char *fmt, const char *nam
   return st;
 }
 
-/* Where named arguments go; -1 in from_kwarg: not named. */
+/* Find the positions of named arguments; from_kwarg is -1 if an argument is not named. */
 static rush_status place_kwargs(call_ctx *cx, const schema *sc, uint32_t n_args,
                                 const named_arg *kwargs, uint32_t n_kwargs, int *from_kwarg)
 {
@@ -345,8 +352,8 @@ static rush_status place_kwargs(call_ctx *cx, const schema *sc, uint32_t n_args,
   return RUSH_OK;
 }
 
-/* By the kind of a type: the tag of values that need no conversion; types that hold others have
- * none. */
+/* Return the tag of values that need no conversion to the kind of type; types that contain others
+ * have none. */
 static int plain_tag(type_kind k)
 {
   switch (k) {
@@ -370,7 +377,8 @@ bool schema_takes(const schema *sc, uint32_t first, const rush_value *args, uint
   return true;
 }
 
-/* Operators that take a number for a tensor; the others refuse one, as torch.ops does. */
+/* True for operators that accept a number for a tensor; the others refuse one, as torch.ops
+ * does. */
 static bool numbers_are_tensors(const schema *sc)
 {
   static const char *const names[] = {"add",          "sub",      "mul",      "div",
@@ -392,8 +400,8 @@ static bool wants_tensor(const type *t)
   return t->kind == TYPE_TENSOR || (t->kind == TYPE_OPTIONAL && t->elems[0]->kind == TYPE_TENSOR);
 }
 
-/* What PyTorch takes from Python for a method's argument, but not for an operator's: 1 for True, a
- * list for a tuple, None for a tensor. */
+/* Convert what PyTorch accepts from Python for a method's argument, but not for an operator's: 1
+ * for True, a list for a tuple, None for a tensor. */
 static rush_status bind_for_method(call_ctx *cx, const type *t, rush_value v, bool *fits,
                                    rush_value *out)
 {
@@ -462,7 +470,7 @@ rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, 
 
 /* -- Calls by name ----------------------------------------------------------------------------- */
 
-/* Bind overload `o`; a refusal is no error yet. */
+/* Try to bind overload `o`; a refusal is not an error yet. */
 static rush_status try_bind(call_ctx *cx, const op *o, const rush_value *args, uint32_t n_args,
                             const named_arg *kwargs, uint32_t n_kwargs, rush_value *bound,
                             rush_error *refusal)
@@ -473,7 +481,7 @@ static rush_status try_bind(call_ctx *cx, const op *o, const rush_value *args, u
   return schema_bind(&quiet, o->schema, args, n_args, kwargs, n_kwargs, bound);
 }
 
-/* Did binding make a tensor out of a number, or the reverse?  Overloads that take what is given
+/* True if binding made a tensor from a number, or the reverse.  Overloads that need no such change
  * come first. */
 static bool changed_kind(const schema *sc, const rush_value *args, uint32_t n_args,
                          const named_arg *kwargs, uint32_t n_kwargs, const rush_value *bound)
@@ -489,7 +497,8 @@ static bool changed_kind(const schema *sc, const rush_value *args, uint32_t n_ar
   return false;
 }
 
-/* No overload takes a number before a tensor: torch's own functions say so with another class. */
+/* Refuse a number before a tensor, which no overload accepts: torch's own functions use another
+ * class of error. */
 static rush_status refuse_number(call_ctx *cx, str name, rush_value first)
 {
   static const char *const kinds[] = {[RUSH_TAG_BOOL] = "bool",

@@ -1,11 +1,11 @@
-/* ops/call/call.c -- the one path of calls: checks, variants, watching, then the kernel, formula or
+/* ops/call/call.c -- the one path of calls: checks, variants, hooks, then the kernel, formula or
  * body.
  *
- * op_call looks at a few bits of the operator (`checks`, `effects`, `refuses`) and of the call
+ * op_call tests a few bits of the operator (`checks`, `effects`, `refuses`) and of the call
  * (`watch`, `recorder`), which are almost always clear, so that a call of a small operator costs
- * some tens of instructions around its kernel.  What is rare (nested, quantized, sparse arguments;
- * profiles; records of gradients) stands behind one test of `watch`.  Rejected: a chain of
- * wrappers, one per concern, which every call would pay for. */
+ * some tens of instructions besides its kernel.  Rare cases (nested, quantized, sparse arguments;
+ * profiles; records of gradients) are behind one test of `watch`.  Rejected: a chain of wrappers,
+ * one per concern, whose cost every call would pay. */
 #include "ops/call/call.h"
 
 #include "ops/call/profile.h"
@@ -53,7 +53,7 @@ static rush_status store_tensor(rush_call *c, rush_tensor *to, const rush_tensor
   return tensor_copy(c->cx, to, made);
 }
 
-/* Tensors into tensors, lists of them into lists of them. */
+/* Write tensors into tensors, lists of them into lists of them. */
 static rush_status store_written(rush_call *c, rush_value to, rush_value made)
 {
   if (to.tag == RUSH_TAG_TENSOR && made.tag == RUSH_TAG_TENSOR && to.as.tensor && made.as.tensor)
@@ -70,7 +70,7 @@ static rush_status store_written(rush_call *c, rush_value to, rush_value made)
   return RUSH_OK;
 }
 
-/* Is it written to, and not by the base already (running statistics are)? */
+/* True if the argument is written to, and not already by the base (as running statistics are). */
 bool call_gets_result(const op *o, uint32_t arg)
 {
   const schema_arg *a = &o->schema->args[arg];
@@ -79,7 +79,7 @@ bool call_gets_result(const op *o, uint32_t arg)
   return o->variant == VARIANT_INPLACE || schema_arg_index(o->base->schema, str_of(a->name)) < 0;
 }
 
-/* The written arguments get the base's results, in order. */
+/* Write the base's results to the written arguments, in order. */
 static rush_status store_all(rush_call *c, const rush_value *made, uint32_t n_made)
 {
   uint32_t k = 0;
@@ -93,7 +93,7 @@ static rush_status store_all(rush_call *c, const rush_value *made, uint32_t n_ma
   return RUSH_OK;
 }
 
-/* What is read, beside `out`. */
+/* Check the arguments that are read besides `out`. */
 static rush_status check_reads(const rush_call *c, const rush_tensor *out)
 {
   const bool apart = c->op->effects & OP_OUT_APART;
@@ -104,7 +104,7 @@ static rush_status check_reads(const rush_call *c, const rush_tensor *out)
   return RUSH_OK;
 }
 
-/* The memory of what is written against itself and what is read. */
+/* Check the memory of written arguments against itself and the arguments that are read. */
 static rush_status check_memory(const rush_call *c)
 {
   for (uint32_t i = 0; i < c->n_args; i++) {
@@ -118,7 +118,7 @@ static rush_status check_memory(const rush_call *c)
   return RUSH_OK;
 }
 
-/* The dtype of the first tensor that is written. */
+/* Return the dtype of the first tensor that is written. */
 static rush_value written_dtype(const rush_call *c)
 {
   for (uint32_t i = 0; i < c->n_args; i++)
@@ -127,7 +127,7 @@ static rush_value written_dtype(const rush_call *c)
   return value_none();
 }
 
-/* Arguments of the base: those of the same names; a dtype that a factory's out= lacks is the
+/* Fill the base's arguments: those of the same names; the dtype that a factory's out= lacks is the
  * tensor's. */
 void call_base_args(const rush_call *c, rush_value *args)
 {
@@ -180,8 +180,9 @@ rush_status call_through_body(rush_call *c)
   return st;
 }
 
-/* The first tensor decides; where a dtype is asked for, the kernel does; a tensor without elements
- * or dimensions is not refused: most kernels are not reached by it. */
+/* Return the tensor whose dtype is refused: the first tensor decides; if a dtype is an argument,
+ * the kernel does; a tensor without elements or dimensions is not refused, since it reaches few
+ * kernels. */
 static const rush_tensor *refused_tensor(const rush_call *c)
 {
   const rush_tensor *t = NULL;
@@ -198,7 +199,7 @@ static const rush_tensor *refused_tensor(const rush_call *c)
   return t;
 }
 
-/* The operator itself, on tensors that it takes. */
+/* Run the operator itself, on tensors that it accepts. */
 static rush_status dispatch_taken(rush_call *c)
 {
   const op *o = c->op;
@@ -239,7 +240,7 @@ static bool is_tensor_argument(const schema *sc, uint32_t i)
   return t && t->kind == TYPE_TENSOR;
 }
 
-/* The first sparse tensor where a tensor is expected, or NULL. */
+/* Return the first sparse tensor in a tensor argument, or NULL. */
 static const rush_tensor *first_sparse(const rush_call *c)
 {
   rush_tensor *t;
@@ -266,7 +267,7 @@ static bool any_require_grad(const rush_value *values, uint32_t n)
   return false;
 }
 
-/* Refuse what cannot be recorded, with PyTorch's words. */
+/* Refuse writes that cannot be recorded, with PyTorch's messages. */
 static rush_status check_writes(rush_call *c)
 {
   const schema *sc = c->op->schema;
@@ -297,7 +298,7 @@ int call_argument_of(const rush_call *c, const rush_tensor *t)
   return -1;
 }
 
-/* Is it an operator on tensors, or one on lists of anything that happen to hold some? */
+/* True for an operator on tensors, not one on lists of anything that happen to hold some. */
 static bool takes_tensors(const schema *sc)
 {
   for (uint32_t i = 0; i < sc->n_args; i++) {
@@ -320,8 +321,8 @@ static bool views_requiring(const rush_call *c, const rush_tensor *t)
   return false;
 }
 
-/* A recording call under no_grad: a view of what requires grad requires it, as in PyTorch; no other
- * result does. */
+/* Set flags after a recording call under no_grad: as in PyTorch, only a view of a tensor that
+ * requires grad requires it. */
 static void settle_results(const rush_call *c)
 {
   const uint8_t both = TENSOR_REQUIRES_GRAD | TENSOR_HAS_GRAD_FN;
@@ -332,7 +333,7 @@ static void settle_results(const rush_call *c)
         (uint8_t)((t->h.flags & ~both) | (views_requiring(c, t) ? TENSOR_REQUIRES_GRAD : 0));
 }
 
-/* An operator on what requires grad, in a call that may record. */
+/* Run an operator with an argument that requires grad, in a call that may record. */
 static rush_status call_with_grad(rush_call *c)
 {
   if (!takes_tensors(c->op->schema))
@@ -347,8 +348,8 @@ static rush_status call_with_grad(rush_call *c)
   return RUSH_OK;
 }
 
-/* Kept cheap: it is asked of every operator that does not record.  A list that an operator changes
- * and returns (append) has no results. */
+/* True if a result may require grad.  Must be cheap: it runs for every operator that does not
+ * record.  A list that an operator changes and returns (append) has no results. */
 static inline bool results_require_grad(const rush_call *c)
 {
   if (LIKELY(c->n_results == 1 && c->results[0].tag == RUSH_TAG_TENSOR))
@@ -359,8 +360,8 @@ static inline bool results_require_grad(const rush_call *c)
   return any_require_grad(c->results, c->n_results);
 }
 
-/* No result of a call that does not record requires grad, unless it is an argument or was made so.
- * Views are made with the flags of what they view. */
+/* Clear requires_grad of the results of a call that does not record, except arguments and those
+ * made with it. Views are made with the flags of their base. */
 static void drop_grad(const rush_call *c)
 {
   rush_tensor *t;
@@ -385,10 +386,10 @@ rush_status call_through_base(rush_call *c) { return call_variant(c); }
 
 static rush_status run_known(rush_call *c) { return op_border.quantized(c, run_recorded); }
 
-/* Quantized and nested tensors are about. */
+/* Run a call while there are quantized or nested tensors. */
 static rush_status special_call(rush_call *c) { return op_border.nested(c, run_known); }
 
-/* Some bit of `watch` is set. */
+/* Run a call with some bit of `watch` set. */
 static rush_status watched_call(rush_call *c)
 {
   bool is_profiled = c->cx->watch & CALL_PROFILED,
@@ -415,13 +416,13 @@ static rush_status watched_call(rush_call *c)
   return st;
 }
 
-/* Is it an undefined tensor: None where a program was promised a tensor? */
+/* True for an undefined tensor: None where a program was promised a tensor. */
 static inline bool is_undefined(const rush_call *c, uint32_t i)
 {
   return c->args[i].tag == RUSH_TAG_TENSOR && !c->args[i].as.tensor;
 }
 
-/* Kernels count on tensors where the schema says Tensor. */
+/* Check that arguments are tensors where the schema has Tensor, which kernels rely on. */
 static rush_status check_defined(const rush_call *c)
 {
   const schema *sc = c->op->schema;
@@ -434,8 +435,8 @@ static rush_status check_defined(const rush_call *c)
   return RUSH_OK;
 }
 
-/* True if quantized dtypes may be asked for: a composite's operators see for themselves, as those
- * from outside do. */
+/* True if quantized dtypes may be requested: a composite's operators check themselves, as external
+ * ones do. */
 static bool takes_quantized_dtype(const op *o)
 {
   while (o->base && !o->kernel)
@@ -443,8 +444,8 @@ static bool takes_quantized_dtype(const op *o)
   return o->effects & OP_QUANTIZED || o->outside || (o->family == FAMILY_COMPOSITE && !o->kernel);
 }
 
-/* Refuse a number that names no dtype, layout or memory format; `t` is the argument's type without
- * Optional.  Quantized dtypes are for the operators that know them. */
+/* Refuse a number that is not a dtype, layout or memory format; `t` is the argument's type without
+ * Optional.  Quantized dtypes are for the operators that support them. */
 static rush_status check_number(const rush_call *c, uint32_t i, const type *t, int64_t v)
 {
   const char *what = NULL, *name = c->op->schema->args[i].name;
@@ -477,7 +478,7 @@ static rush_status check_list(const rush_call *c, uint32_t i, const rush_list *l
   return RUSH_OK;
 }
 
-/* Refuse to write to argument i where its memory may not be written to. */
+/* Refuse to write to argument i if its memory is read-only. */
 static rush_status check_writable(const rush_call *c, uint32_t i)
 {
   const rush_tensor *t;
@@ -488,7 +489,7 @@ static rush_status check_writable(const rush_call *c, uint32_t i)
   return RUSH_OK;
 }
 
-/* What op->checks names: done once here, so that no kernel has to. */
+/* Run the checks of op->checks: once here, so that kernels need not. */
 static rush_status check_args(const rush_call *c)
 {
   const schema *sc = c->op->schema;
@@ -583,14 +584,14 @@ rush_status call_refuse(call_ctx *cx, const op *o, int dtype)
 {
   const uint32_t row = (uint32_t)((o->base ? o->base : o)->row - op_rows);
   for (uint32_t i = 0; i < op_n_refusals; i++) {
-    const char *text = op_pool + op_refusals[i].text, *at = strstr(text, "%s");
-    if (op_refusals[i].row != row || !(op_refusals[i].dtypes >> dtype & 1))
+    const struct op_refusal *r = &op_refusals[i];
+    const char *text = op_pool + r->text, *at = strstr(text, "%s");
+    if (r->row != row || !(r->dtypes >> dtype & 1))
       continue;
-    if (!strchr(text, ' '))
+    if (r->kind == REFUSES_NAME)
       return call_no_dtype(cx, text, dtype);
-    const bool unimplemented = strncmp(text, "NI:", 3) == 0;
-    text += unimplemented ? 3 : 0;
-    return call_fail_type(cx, unimplemented ? "NotImplementedError" : "RuntimeError", "%.*s%s%s",
+    const char *type = r->kind == REFUSES_UNIMPLEMENTED ? "NotImplementedError" : "RuntimeError";
+    return call_fail_type(cx, type, "%.*s%s%s",
                           at ? (int)(at - text) : 1000, text, at ? dtype_aten_name(dtype) : "",
                           at ? at + 2 : "");
   }
@@ -636,7 +637,7 @@ bool call_ints_fixed(const rush_call *c, uint32_t i, int64_t *out, int n)
   return have == 1 || have == n;
 }
 
-/* Does args[i] share nothing with the other tensors, or have their geometry? */
+/* True if args[i] shares nothing with the other tensors, or has their geometry. */
 static bool others_allow(const rush_call *c, uint32_t i, const rush_tensor *t)
 {
   for (uint32_t k = 0; k < c->n_args; k++) {

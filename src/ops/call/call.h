@@ -1,8 +1,8 @@
 /* ops/call/call.h -- operators and the one call path.
  *
- * Every operator, generated or registered from outside, is an `op` and is called through op_call.
- * Around the kernel, and only there, happen: in-place and out= variants, result allocation by shape
- * rule, promotion, version counts, call hooks.  A kernel computes.
+ * Every operator, generated or registered from outside, is an `op` and is called through op_call,
+ * which does everything around the kernel: in-place and out= variants, result allocation by shape
+ * rule, promotion, version counts, call hooks.  A kernel only computes.
  *
  *   op_call(op, call):
  *     variant INPLACE/OUT of a base without a kernel of its own: the base runs, its result is
@@ -16,9 +16,9 @@
  *     body (no kernel): the composite's program function runs.
  *
  * Kernels: arguments are complete (defaults filled in) and have the schema's types: a `Tensor`
- * argument is RUSH_TAG_TENSOR (non-NULL unless the schema says Tensor?, where None or undefined
- * arrive as RUSH_TAG_NONE); `int[]` is a list of ints; `Scalar` is a BOOL, INT, FLOAT or COMPLEX
- * value; dtypes, layouts and memory formats are INT; `bool` is BOOL.  call_* accessors below read
+ * argument is RUSH_TAG_TENSOR (non-NULL; None or undefined tensors for a `Tensor?` are
+ * RUSH_TAG_NONE); `int[]` is a list of ints; `Scalar` is a BOOL, INT, FLOAT or COMPLEX value;
+ * dtypes, layouts and memory formats are INT; `bool` is BOOL.  The call_* accessors below read
  * them.
  *
  * Threads: ops are immutable after preparation; a kernel may run in many threads on one state. */
@@ -35,28 +35,28 @@ typedef struct op op;
 struct rush_call {
   call_ctx *cx;
   const op *op;
-  struct op_node_state *state; /* of the node behind the call, or NULL */
+  struct op_node_state *state; /* of the node that the call belongs to, or NULL */
   uint32_t n_args, n_results;
   uint64_t last_use;       /* bit i: the caller drops args[i] right after the call */
   const rush_value *args;  /* borrowed, n_args in a row */
   rush_value *results;     /* n_results slots; NONE at entry, owned by the caller after success */
 };
 
-/* What compiled code keeps for a node of an operator from outside: what its `prepare` made, and the
- * node's subgraph, ready to be interpreted. */
+/* Compiled code's data for a node of an external operator: the state that its `prepare` made, and
+ * the node's subgraph, ready to be interpreted. */
 typedef struct op_node_state {
   void *user;
   void *body; /* run/: the subgraph's code, or NULL */
-  rush_status (*run)(rush_call *call, void *body); /* gives all results */
+  rush_status (*run)(rush_call *call, void *body); /* returns all results */
 } op_node_state;
 
-/* The tensors among values, and in lists of them; undefined ones are left out:
- *   for (tensor_walk w = {values, n}; (t = tensor_walk_next(&w)) != NULL;)  -- t stands in
- *   values[w.at] */
+/* Iterates over the tensors among values, and in lists of them, without undefined ones:
+ *   for (tensor_walk w = {values, n}; (t = tensor_walk_next(&w)) != NULL;)  -- t is values[w.at]
+ *   or an item of it */
 typedef struct tensor_walk {
   const rush_value *values;
   uint32_t n, at;
-  size_t item; /* the next of values[at] */
+  size_t item; /* the next item of values[at] */
 } tensor_walk;
 
 static inline rush_tensor *tensor_walk_next(tensor_walk *w)
@@ -78,7 +78,7 @@ static inline rush_tensor *tensor_walk_next(tensor_walk *w)
 
 /* -- Operators --------------------------------------------------------------------------------- */
 
-typedef enum op_family { /* what the call path does around the kernel */
+typedef enum op_family { /* how the call path treats the kernel */
   FAMILY_SCHEMA_ONLY = 0, /* known, cannot run */
   FAMILY_KERNEL,          /* the kernel makes its own results, or the rule does */
   FAMILY_POINTWISE,       /* tape */
@@ -87,7 +87,7 @@ typedef enum op_family { /* what the call path does around the kernel */
   FAMILY_COMPOSITE        /* body */
 } op_family;
 
-/* Columns of the table that passes and executors ask about. */
+/* Columns of the table for passes and executors. */
 enum op_effects {
   OP_WRITES = 1,       /* mutates an argument (from the schema) */
   OP_RANDOM = 2,       /* nondeterministic_seeded */
@@ -95,34 +95,35 @@ enum op_effects {
   OP_NO_GRAD = 8,      /* not differentiable */
   OP_DATA_SIZE = 16,   /* result sizes depend on data */
   OP_RETURNS_ARG = 32, /* may return an argument itself (contiguous, to, expand...) */
-  OP_NESTED = 64,      /* takes nested tensors (ops/kernels/nested/nested.h) */
+  OP_NESTED = 64,      /* accepts nested tensors (ops/kernels/nested/nested.h) */
   OP_QUANTIZED =
-    /* takes quantized tensors (ops/kernels/quantized/quantize.h): views, copies, questions and its
+    /* accepts quantized tensors (ops/kernels/quantized/quantize.h): views, copies, queries and its
      * families */
     256,
-  OP_Q_UNIT = 512,       /* of a quantized argument: a result in [0, 1), in 256 steps */
-  OP_Q_SYMMETRIC = 1024, /* a result in [-1, 1) */
+  OP_Q_UNIT = 512,       /* for a quantized argument: a result in [0, 1), in 256 steps */
+  OP_Q_SYMMETRIC = 1024, /* for a quantized argument: a result in [-1, 1) */
   OP_Q_SCALES =
-    2048, /* f(s x) = s f(x): done on the integers, so that ties round as PyTorch's do */
-  OP_OUT_EXACT = 4096,     /* what is written to has the result's dtype */
-  OP_OUT_APART = 8192,     /* and shares no memory with another argument */
-  OP_OUT_DTYPE = 16384,    /* a dtype that is not given is that of what is written to */
-  OP_OUT_OVERLAP = 32768,  /* it may share memory with one (pointwise: and elements may be one) */
-  OP_COMPLEX_BODY = 65536, /* has a kernel and a body, which is for complex numbers */
+    2048, /* f(s x) = s f(x): computed on the integers, so that ties round as PyTorch's do */
+  OP_OUT_EXACT = 4096,     /* the written argument must have the result's dtype */
+  OP_OUT_APART = 8192,     /* and must not share memory with another argument */
+  OP_OUT_DTYPE = 16384,    /* a missing dtype is that of the written argument */
+  /* it may share memory with one (pointwise: and its own elements may overlap) */
+  OP_OUT_OVERLAP = 32768,
+  OP_COMPLEX_BODY = 65536, /* has a kernel and a body; the body is for complex numbers */
   OP_GEOMETRY =
-    131072, /* of what it writes to it changes sizes, strides, memory or flags, not elements */
+    131072, /* changes sizes, strides, memory or flags of what it writes to, not elements */
   OP_COPIES = 524288, /* its shape rule describes views; the results are copies of them */
   OP_STATISTICS =
-    262144, /* may update running_mean and running_var, of which its schema says nothing */
-  OP_NESTED_ROWS = 128 /* does to a nested tensor's rows what it does to a tensor's */
+    262144, /* may update running_mean and running_var, which its schema does not declare */
+  OP_NESTED_ROWS = 128 /* treats a nested tensor's rows as it treats a tensor's */
 };
 
-/* What the schema alone cannot promise of an argument.  Found when the operator is built, so that
- * others pay one test. */
+/* Checks of arguments beyond the schema's types.  Computed when the operator is built, so that
+ * other operators pay one test. */
 enum op_checks {
   OP_CHECK_NUMBERS = 1, /* numbers of dtypes, layouts, memory formats */
-  OP_CHECK_LISTS = 2,   /* Tensor[]: no undefined ones in it */
-  OP_CHECK_WRITES = 4   /* Tensor(a!), Tensor(a!)[]: memory that may be written to */
+  OP_CHECK_LISTS = 2,   /* Tensor[]: no undefined tensors in it */
+  OP_CHECK_WRITES = 4   /* Tensor(a!), Tensor(a!)[]: the memory is writable */
 };
 
 typedef enum op_variant { VARIANT_BASE, VARIANT_INPLACE, VARIANT_OUT } op_variant;
@@ -136,8 +137,8 @@ struct op {
   op_family family;
   op_variant variant;
   uint32_t effects;
-  uint32_t refuses;          /* bit d: dtype d (call_refuse says how) */
-  uint32_t checks;           /* OP_CHECK_*: what op_call looks at before the kernel; mostly 0 */
+  uint32_t refuses;          /* bit d: dtype d (message: call_refuse) */
+  uint32_t checks;           /* OP_CHECK_*: checks in op_call before the kernel; mostly 0 */
   const op *base;            /* the functional operator of an in-place or out= variant, or NULL */
   const rush_op_def *outside; /* registered at run time, or NULL */
   _Atomic(void *) body;      /* composites: the compiled function, published once */
@@ -147,59 +148,61 @@ struct op {
 
 /* Find "aten::add" / "Tensor" ("" for no overload); NULL: unknown.  Built at first use. */
 const op *op_find(context *c, str name, str overload);
-/* All overloads of a name in PyTorch's registration order: *n of them; NULL and 0 when there are
- * none. */
+/* Return all overloads of a name in PyTorch's registration order, *n of them; NULL and 0 if there
+ * are none. */
 const op *const *op_overloads(context *c, str name, uint32_t *n);
-/* The table's operators that can run, all or those of one name: a schema a line, then where it is
- * known a tab and the classes of dtypes that it computes in. */
+/* Print the table's operators that can run, all or those of one name: one schema per line, then if
+ * they are known a tab and the classes of dtypes that it computes in. */
 void op_table_print(text_buf *out, str name);
-/* Can it run (kernel, tape, base or body)? */
+/* True if the operator can run (it has a kernel, tape, base or body). */
 bool op_is_runnable(const op *o);
-/* Compile what running needs (a composite's body).  Locked inside, at most once. */
+/* Compile what the operator needs to run (a composite's body).  Locked internally, at most once. */
 rush_status op_prepare(call_ctx *cx, const op *o) RUSH_CHECKED;
-/* The body of an operator that has one, also beside a kernel. */
+/* Compile the body of an operator that has one, even if it has a kernel. */
 rush_status op_prepare_body(call_ctx *cx, const op *o) RUSH_CHECKED;
 
-/* An in-place or out= variant by way of its base, whatever the family. */
+/* Call an in-place or out= variant through its base, whatever its family. */
 rush_status call_through_base(rush_call *call) RUSH_CHECKED;
-/* The one path.  On failure results are NONE. */
+/* Call an operator: the one path.  On failure results are NONE. */
 rush_status op_call(rush_call *call) RUSH_CHECKED;
-/* What records gradients (autograd/record.h), in grad mode and outside of kernels. */
+/* The interface to the recorder of gradients (autograd/record.h), in grad mode and outside of
+ * kernels. */
 typedef struct call_recorder {
-  /* An operator on what requires grad.  It calls call_dispatch or call_body, and says which results
-   * require grad. */
+  /* Call an operator with an argument that requires grad.  It calls call_dispatch or call_body, and
+   * decides which results require grad. */
   rush_status (*call)(rush_call *c);
-  /* Around every other call, once the call's watch has CALL_RECORDED: views may have to follow what
-   * was written. */
+  /* Called around every other call, once the call's watch has CALL_RECORDED: updates views whose
+   * base was written to. */
   rush_status (*before)(rush_call *c);
   rush_status (*after)(rush_call *c);
-  /* The operators that ask for gradients. */
+  /* Run the operators that request gradients. */
   rush_status (*ask)(rush_call *c);
   const rush_gradient_host *host; /* or NULL */
-  rush_gradient_host own_host;    /* where `host` points */
+  rush_gradient_host own_host;    /* the target of `host` */
 } call_recorder;
-/* True while operators on what requires grad are recorded.  Flags of tensors alone say nothing:
- * parameters are loaded with requires_grad, and a call that does not record runs as if nothing
- * required it. */
+/* True while operators with an argument that requires grad are recorded.  Tensors' flags alone are
+ * not enough: parameters are loaded with requires_grad, and a call that does not record runs as if
+ * nothing required it. */
 static inline bool call_records(const call_ctx *cx) { return cx->recorder && cx->grad_mode; }
-/* For the recorder: the operator itself; its body although it has a kernel; the arguments that a
- * variant's base gets, borrowed; does the variant write the base's next result to args[arg]? */
+/* Functions for the recorder: run the operator itself; run its body although it has a kernel; get
+ * the arguments of a variant's base, borrowed; test whether the variant writes the base's next
+ * result to args[arg]. */
 rush_status call_dispatch(rush_call *call) RUSH_CHECKED;
 rush_status call_through_body(rush_call *call) RUSH_CHECKED;
 void call_base_args(const rush_call *call, rush_value *args);
 bool call_gets_result(const op *o, uint32_t arg);
-/* Which argument t is itself, or stands in (a list), or -1; does the call write to that argument?
- * */
+/* call_argument_of returns the argument that is t, or a list that contains it, or -1.
+ * call_writes is true if the call writes to argument arg. */
 int call_argument_of(const rush_call *call, const rush_tensor *t);
 static inline bool call_writes(const rush_call *c, uint32_t arg)
 {
   return arg < c->op->schema->n_args && c->op->schema->args[arg].is_write;
 }
-/* Convenience: call with complete arguments, results new. */
+/* Call with complete arguments; results are new. */
 rush_status op_invoke(call_ctx *cx, const op *o, const rush_value *args, uint32_t n_args,
                       rush_value *results, uint32_t n_results) RUSH_CHECKED;
-/* By name, for kernels and bodies written in C that need another operator; defaults are filled in
- * for missing trailing arguments.  One result. */
+/* Call by name, for kernels and bodies written in C that need another operator; missing trailing
+ * arguments get their defaults.  One result. */
 rush_status op_invoke_name(call_ctx *cx, const char *name, const char *overload,
                            const rush_value *args, uint32_t n_args,
                            rush_value *result) RUSH_CHECKED;
@@ -212,25 +215,25 @@ typedef struct named_arg {
 } named_arg;
 /* Fill `out` (schema->n_args slots, all new) from positional and named arguments: order, defaults,
  * implicit conversions (int -> float, number -> Tensor where PyTorch allows, int -> int[n], tuple
- * -> list, list -> Tensor[]...).  RUSH_EARGUMENT with a sentence that says which argument and why.
- * */
+ * -> list, list -> Tensor[]...).  RUSH_EARGUMENT with a message that names the argument and the
+ * reason. */
 rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, uint32_t n_args,
                         const named_arg *kwargs, uint32_t n_kwargs, rush_value *out) RUSH_CHECKED;
-/* Are the values complete arguments as they stand, from `first` on: tensors, numbers and texts of
- * the schema's own types? Most calls' are, and need no binding. */
+/* True if the values are already complete arguments, from `first` on: tensors, numbers and strings
+ * of the schema's own types. This holds for most calls, which then need no binding. */
 bool schema_takes(const schema *sc, uint32_t first, const rush_value *args, uint32_t n_args);
-/* One value as one type, with the same conversions: *fits, and then *out is new. */
+/* Convert one value to one type, by the same rules; *out is new if *fits. */
 rush_status value_bind(call_ctx *cx, const type *t, rush_value v, bool *fits,
                        rush_value *out) RUSH_CHECKED;
-#define OP_MOST_ARGS 64 /* of an operator that is bound by name */
-/* The first overload of `name` ("aten::add", or "aten::add.Tensor": that one) that binds; bound:
- * room for OP_MOST_ARGS, all new: op_release_bound. */
+#define OP_MOST_ARGS 64 /* limit for operators bound by name */
+/* Find the first overload of `name` ("aten::add", or "aten::add.Tensor" for that one) that accepts
+ * the arguments; bound: room for OP_MOST_ARGS, all new: op_release_bound. */
 rush_status op_bind_by_name(call_ctx *cx, str name, const rush_value *args, uint32_t n_args,
                             const named_arg *kwargs, uint32_t n_kwargs, const op **found,
                             rush_value *bound) RUSH_CHECKED;
 void op_release_bound(const op *o, rush_value *bound);
-/* The first overload of `name` that binds, called.  *results new, *n_results of them (at most max).
- * */
+/* Call the first overload of `name` that accepts the arguments.  *results new, *n_results of them
+ * (at most max). */
 rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint32_t n_args,
                             const named_arg *kwargs, uint32_t n_kwargs, rush_value *results,
                             uint32_t max_results, uint32_t *n_results) RUSH_CHECKED;
@@ -266,18 +269,18 @@ static inline rush_list *call_list(const rush_call *c, uint32_t i)
 {
   return c->args[i].tag == RUSH_TAG_LIST ? c->args[i].as.list : NULL;
 }
-/* Copy an int[] (or single int) into out[max]; -1 when longer than max.  None gives 0. */
+/* Copy an int[] (or single int) into out[max]; returns -1 if it is longer than max, 0 for None. */
 int call_ints(const rush_call *c, uint32_t i, int64_t *out, int max);
-/* The same for int[n] with a single int or one-element list repeated n times; false when neither
- * fits. */
+/* Like call_ints, for int[n], where a single int or one-element list is repeated n times; returns
+ * false if the length differs. */
 bool call_ints_fixed(const rush_call *c, uint32_t i, int64_t *out, int n);
 
-/* Give a result.  _steal takes the caller's reference. */
+/* Set a result.  _steal takes the caller's reference. */
 static inline void call_return_steal(rush_call *c, uint32_t i, rush_tensor *t)
 {
   c->results[i] = value_tensor_steal(t);
 }
-/* The same where making t could fail: then t, which may be NULL, goes.  st. */
+/* Return t as result i if st is RUSH_OK; release it (it may be NULL) otherwise.  Returns st. */
 static inline rush_status call_return_made_steal(rush_call *c, uint32_t i, rush_tensor *t,
                                                  rush_status st)
 {
@@ -297,7 +300,7 @@ static inline rush_tensor *call_out(const rush_call *c, uint32_t i)
 {
   return c->results[i].as.tensor;
 }
-/* Result i is argument `arg` itself (in-place operators, contiguous() of a contiguous tensor). */
+/* Make result i argument `arg` itself (in-place operators, contiguous() of a contiguous tensor). */
 static inline void call_return_arg(rush_call *c, uint32_t i, uint32_t arg)
 {
   c->results[i] = value_retain(c->args[arg]);
@@ -307,53 +310,55 @@ static inline void call_return_arg(rush_call *c, uint32_t i, uint32_t arg)
  * for 'Bool'". */
 rush_status call_no_dtype(call_ctx *cx, const char *kernel, int dtype);
 
-/* Refuse to write to t, argument `name`, where its memory is read-only: a ValueError.  op_call does
- * so for arguments that the schema marks; kernels that write to others ask. */
+/* Refuse to write to t, argument `name`, if its memory is read-only: a ValueError.  op_call does so
+ * for arguments that the schema marks; kernels that write to others must call it. */
 rush_status call_check_writable(const rush_call *call, const rush_tensor *t,
                                 const char *name) RUSH_CHECKED;
 
 /* Refuse a dtype of op->refuses. */
 rush_status call_refuse(call_ctx *cx, const op *o, int dtype);
 
-/* May the kernel write its result into args[i]'s buffer?  Then: a retained tensor to return; else
- * NULL. True only when the bit is set, tensor and storage are referenced once, the storage is ours,
- * dtype and dense layout agree with what is wanted.  The kernel must read elements before it writes
- * them and all other arguments must be on other storage or of the same geometry (checked here). */
+/* Return a retained tensor on args[i]'s buffer for the kernel's result, or NULL if the buffer
+ * cannot be reused. It can if the bit is set, tensor and storage are referenced once, the storage
+ * is ours, and dtype and dense layout agree.  The kernel must read elements before it writes them,
+ * and all other arguments must be on other storage or of the same geometry (checked here). */
 rush_tensor *call_take_buffer(rush_call *c, uint32_t i, int dtype, int n_dims,
                               const int64_t *sizes);
 
 /* -- Operators from outside -------------------------------------------------------------------- */
 
-/* Copies the definition.  A name and overload that exist are an error. */
+/* Register an operator; copies the definition.  An existing name and overload is an error. */
 rush_status op_register(context *c, const rush_op_def *def, rush_error *err) RUSH_CHECKED;
 
-/* A node of a program that runs. */
+/* A node of a running program. */
 typedef struct call_place {
   source_range range;   /* src NULL: no text is known */
-  void *function;       /* that it stands in, or NULL */
+  void *function;       /* the function that contains it, or NULL */
   const char *caller;   /* the function's qualified name, or NULL */
   uint32_t node;        /* its origin */
 } call_place;
 
-/* The script layer compiles composites and runs them through these, published in SLOT_PROGRAM. */
+/* Callbacks into the script layer, which compiles and runs composites; published in
+ * SLOT_PROGRAM. */
 typedef struct op_body_runtime {
   rush_status (*compile)(call_ctx *cx, const op *o, const char *body, void **function);
-  /* A gradient formula of o: a function called `name` whose parameters have the types of
+  /* Compile a gradient formula of o: a function called `name` whose parameters have the types of
    * op_gradient_type. */
   rush_status (*compile_gradient)(call_ctx *cx, const op *o, const char *name, const char *text,
                                   void **function);
   rush_status (*call)(call_ctx *cx, void *function, const rush_value *args, uint32_t n_args,
                       rush_value *results, uint32_t n_results);
-  /* A method of the object args[0]. */
+  /* Call a method of the object args[0]. */
   rush_status (*method)(call_ctx *cx, const char *name, const rush_value *args, uint32_t n_args,
                         rush_value *result);
-  /* Fails unless objects of the class can be sorted: by a __lt__ of two of them that gives a bool.
-   * */
+  /* Check that objects of the class can be sorted: it needs a __lt__ of two of them that returns a
+   * bool. */
   rush_status (*check_order)(call_ctx *cx, const type *cls);
-  /* Where the program that is running is: the innermost line of a user's function.  False: nowhere.
-   * */
+  /* Get the current position of the running program: the innermost line of a user's function.
+   * Returns false if there is none. */
   bool (*place)(call_ctx *cx, call_place *out);
-  /* The author's text behind a place of archived code: *src is new.  False: none is known. */
+  /* Get the author's text behind a position of archived code: *src is new.  Returns false if none
+   * is known. */
   bool (*original)(call_ctx *cx, const call_place *at, source_range *out, source **src);
   void (*destroy)(context *c, void *runtime);
 } op_body_runtime;

@@ -1,9 +1,8 @@
 /* ops/call/gradient.c -- formulas of gradients at run time: found in the generated texts (or in a
- * registration from outside), compiled at first use, called, and their results fitted to the
- * arguments. The texts are one zlib block, expanded once per context, since most programs never ask
- * for a gradient. Formulas of operators from outside get the same three texts that gen_grad.py
- * writes for the table's, so that one reader serves both. Lookup after the first is one atomic
- * load. */
+ * registration), compiled at first use, called, and their results fitted to the arguments. The
+ * texts are one zlib block, expanded once per context, since most programs never need a gradient.
+ * Formulas of external operators get the same three texts that gen_grad.py writes for the table's,
+ * so that one reader serves both. Lookup after the first is one atomic load. */
 #include "ops/call/gradient.h"
 
 #include <stdio.h>
@@ -14,8 +13,8 @@
 #include "ops/table/table.h"
 
 typedef struct gradient_store {
-  /* of what follows; no other is taken under it: compiling, which holds the program's, looks for
-   * helpers */
+  /* protects the following; no other lock is taken under it, since compiling, which holds the
+   * program's lock, looks up helpers */
   mutex lock;
   mutex prepare_lock; /* compiling a formula */
   arena mem;
@@ -46,7 +45,7 @@ static gradient_store *store_of(context *c)
   return context_slot_publish_steal(c, SLOT_GRADIENTS, g, store_destroy);
 }
 
-/* Under the lock: the texts that gen.py wrote. */
+/* Expand the texts that gen.py wrote; under the lock. */
 static rush_status expand(call_ctx *cx, gradient_store *g)
 {
   if (g->texts)
@@ -84,7 +83,7 @@ rush_status gradient_helper(call_ctx *cx, const char *name, const char **text)
 
 static const op *base_of(const op *o) { return o->base ? o->base : o; }
 
-/* "grad", "grad1", "result0" ...: the number behind the word; -1: another name. */
+/* Return the number in "grad", "grad1", "result0" ...; -1: another name. */
 static int numbered(str name, const char *word)
 {
   const size_t n = strlen(word);
@@ -117,7 +116,7 @@ static gradient_take take_of(const op *o, str name)
   return (gradient_take){GRADIENT_NEEDS, 0};
 }
 
-/* NULL: a type of its own, written in the formula's text. */
+/* Return the type of a formula's parameter; NULL: it is written in the formula's text. */
 static const type *take_type(const schema *sc, gradient_take t)
 {
   if (t.from == GRADIENT_ARG)
@@ -165,7 +164,7 @@ static rush_status read_formula(call_ctx *cx, gradient_store *store, const op *o
   return RUSH_OK;
 }
 
-/* Under the lock. */
+/* Read the formulas of o, under the lock. */
 static rush_status read_formulas(call_ctx *cx, gradient_store *store, const op *o,
                                  op_gradients **out)
 {
@@ -194,8 +193,8 @@ static bool is_word(char c)
   return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* True if the formula reads the name as a variable, not as an attribute or as a keyword of a call.
- * */
+/* True if the formula reads the name as a variable, not as an attribute or as a keyword of a
+ * call. */
 static bool formula_reads(const char *text, str name)
 {
   for (const char *p = text; (p = strstr(p, name.p)); p += name.len) {
@@ -216,7 +215,7 @@ static void take_if_read(const char *formula, const char *name, const char *type
   text_printf(params, "%s%s%s", text_str(params)[0] ? ", " : "", name, type);
 }
 
-/* inputs, takes and source, as the table has them. */
+/* Make inputs, takes and source, as the table has them. */
 static void outside_texts(const op *o, const rush_gradient_def *g, text_buf *takes,
                           text_buf *params)
 {
@@ -345,7 +344,7 @@ static rush_status prepare_gradient(call_ctx *cx, const op *o, const op_gradient
   return st;
 }
 
-/* *v steals its old value. */
+/* Replace *v by the operator's result; steals the old value. */
 static rush_status replace(call_ctx *cx, const char *name, const char *overload,
                            const rush_value *args, uint32_t n, rush_value *v)
 {

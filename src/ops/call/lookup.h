@@ -1,5 +1,5 @@
-/* ops/call/lookup.h -- finding operators in a session, which is left when there is no memory to
- * build them: NULL means that there is none of that name. */
+/* ops/call/lookup.h -- finding operators in a session, which is left if memory to build them runs
+ * out: NULL always means that there is none of that name. */
 #ifndef RUSH_OPS_LOOKUP_H
 #define RUSH_OPS_LOOKUP_H
 
@@ -8,18 +8,19 @@
 #include "base/session.h"
 #include "ops/call/call.h"
 
-/* op_find and op_overloads (ops/call/call.h). */
+/* Find operators like op_find and op_overloads (ops/call/call.h). */
 const op *session_op_find(session *s, str name, str overload);
 const op *const *session_op_overloads(session *s, str name, uint32_t *n);
 
-/* Does it run tasks until a future has its result?  Such calls are neither removed nor moved. */
+/* True if it runs tasks until a future has its result.  Such calls are neither removed nor
+ * moved. */
 static inline bool op_waits(const op *o)
 {
   return strcmp(o->schema->name, "aten::wait") == 0 ||
          strcmp(o->schema->name, "prim::awaitable_wait") == 0;
 }
 
-/* Names of operators at most two letters away from one, nearest first; at most `max`. */
+/* Find names of operators at most two letters away from `name`, nearest first; at most `max`. */
 uint32_t op_similar(str name, str *out, uint32_t max);
 
 #endif

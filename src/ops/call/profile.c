@@ -1,9 +1,10 @@
-/* ops/call/profile.c -- the profile of a context (profile.h): events in chunks, and what they name.
+/* ops/call/profile.c -- the profile of a context (profile.h): events in chunks, and the items they
+ * refer to.
  *
- * An event is a pair of times and three pointers.  Names, inputs and places are kept once, in hash
- * tables by their bytes, so a loop of a million calls costs 56 bytes a call and no text.  Texts are
- * made when the profile is written.  Everything is under one lock: who profiles wants to know what
- * ran, and the lock is held for a few dozen nanoseconds. */
+ * An event is a pair of times and three pointers.  Names, inputs and places are stored once, in
+ * hash tables by their bytes, so a loop of a million calls costs 56 bytes per call and no text.
+ * Texts are made when the profile is written.  Everything is under one lock, which is held for a
+ * few dozen nanoseconds. */
 #include "ops/call/profile.h"
 
 #include "base/clock.h"
@@ -16,7 +17,7 @@
   65536 /* distinct names, inputs and places; a loop over shapes must not fill memory */
 #define MAX_KEY 512       /* bytes that tell inputs apart; longer ones end in "..." */
 #define MAX_CODE 160      /* bytes of a source line that are kept */
-#define MAX_THREADS 256   /* threads told apart; later ones share the last number */
+#define MAX_THREADS 256   /* threads watched apart; later ones share the last number */
 
 /* A name, a place or the inputs of a call. */
 typedef struct item {
@@ -119,8 +120,9 @@ static profile *make_profile(context *c)
   return context_slot_publish_steal(c, SLOT_HOOKS, p, destroy_profile);
 }
 
-/* Calls that start from now on know whether somebody watches. */
-static void tell_calls(profile *p)
+/* Update the flag by which calls that start from now on know whether there are hooks or a
+ * profile. */
+static void update_profile_flag(profile *p)
 {
   p->number += p->number == 0; /* 0 says that nobody does */
   context_set_profile(p->ctx, p->on || p->hooks ? p->number : 0);
@@ -145,7 +147,7 @@ rush_status profile_start(context *c, size_t limit, rush_error *err)
   if (!p->on)
     p->n_chunks = 0;
   p->number++;
-  tell_calls(p);
+  update_profile_flag(p);
   mutex_unlock(&p->lock);
   return p->on ? RUSH_OK : error_nomem(err);
 }
@@ -158,7 +160,7 @@ void profile_stop(context *c)
     return;
   mutex_lock(&p->lock);
   p->on = false;
-  tell_calls(p);
+  update_profile_flag(p);
   mutex_unlock(&p->lock);
 }
 
@@ -174,7 +176,7 @@ rush_status profile_add_hook(context *c, call_hook *h, rush_error *err)
   mutex_lock(&p->lock);
   h->next = p->hooks;
   p->hooks = h;
-  tell_calls(p);
+  update_profile_flag(p);
   mutex_unlock(&p->lock);
   return RUSH_OK;
 }
@@ -188,11 +190,12 @@ void profile_remove_hook(context *c, call_hook *h)
   while (*at != h)
     at = &(*at)->next;
   *at = h->next;
-  tell_calls(p);
+  update_profile_flag(p);
   mutex_unlock(&p->lock);
 }
 
-/* A thread's hooks come and go in that thread only: they stay while this call returns. */
+/* Return the next hook of this thread.  A thread's hooks are added and removed only by that thread,
+ * so they exist while this call runs. */
 static call_hook *next_hook(context *c, call_hook *h)
 {
   profile *p = profile_of(c);
@@ -229,7 +232,7 @@ void profile_called_function(call_ctx *cx, void *function, const rush_value *arg
 
 /* -- Names, inputs, places --------------------------------------------------------------------- */
 
-/* Keys: a byte that says what it is, then its bytes; names as they are. */
+/* Find an item.  Keys: a byte for its kind, then its bytes; names as they are. */
 static item *find_item(profile *p, str key) { return table_get(&p->items, key); }
 
 static item *add_item(profile *p, str key, const char *text, size_t len)
@@ -276,7 +279,7 @@ static const item *name_of_op(profile *p, const op *o)
   return it;
 }
 
-/* dtype, rank and sizes of the tensors among the arguments, byte after byte. */
+/* dtype, rank and sizes of the tensors among the arguments, byte by byte. */
 typedef struct inputs_key {
   char bytes[MAX_KEY];
   size_t n;
@@ -349,7 +352,7 @@ static const item *item_of_inputs(profile *p, const inputs_key *k)
   return it;
 }
 
-/* A place: where in which text, and which node of which function. */
+/* A place: the position in a text, and the node of a function. */
 typedef struct place_key {
   char kind[8];
   const source *src;
@@ -363,7 +366,7 @@ static str key_place(place_key *k, const call_place *at, const item *caller)
   return (str){(const char *)k, sizeof *k};
 }
 
-/* The line that a range begins in, without white space around it. */
+/* Return the line that a range begins in, without white space around it. */
 static str line_of(const source_range *at)
 {
   const source *s = at->src;
@@ -383,8 +386,8 @@ static str line_of(const source_range *at)
   return (str){s->text + begin, end - begin};
 }
 
-/* A place that is not known yet, as its author wrote it.  Not under the lock: it may read the
- * archive. */
+/* A place that is not in the table yet, in its author's text.  Made without the lock: it may read
+ * the archive. */
 typedef struct place_text {
   source_range shown;
   source *src; /* owned, or NULL */
@@ -431,7 +434,7 @@ static bool place_now(call_ctx *cx, call_place *out)
   return cx->frames && rt && rt->place && rt->place(cx, out);
 }
 
-/* The program's live bytes: without what this record takes. */
+/* Return the program's live bytes: without those of this record. */
 static int64_t program_bytes(const profile *p)
 {
   const table *t = &p->items;
@@ -463,7 +466,7 @@ static uint32_t thread_of(profile *p, call_ctx *cx)
   return i;
 }
 
-/* Under the lock: room for one more. */
+/* Make room for one more event, under the lock. */
 static event *new_event(profile *p)
 {
   event **chunk = &p->chunks[p->n / CHUNK_EVENTS];
@@ -484,7 +487,7 @@ static event *event_at(const profile *p, size_t i)
   return &p->chunks[i / CHUNK_EVENTS][i % CHUNK_EVENTS];
 }
 
-/* What a new event says of itself; `op` or `function`. */
+/* The description of a new event; `op` or `function` is set. */
 typedef struct beginning {
   const op *op;
   const char *function;
@@ -576,11 +579,11 @@ typedef struct watcher {
   void *user;
 } watcher;
 
-static void tell_watcher(void *user, rush_call *c)
+static void call_watcher(void *user, rush_call *c)
 {
   const watcher *w = user;
-  rush_watched told = {
-    .struct_bytes = sizeof told, .results = c->results, .n_results = c->n_results};
+  rush_watched watched = {
+    .struct_bytes = sizeof watched, .results = c->results, .n_results = c->n_results};
   call_place at = {0};
   text_buf name, code;
   uint32_t column;
@@ -589,21 +592,21 @@ static void tell_watcher(void *user, rush_call *c)
   text_init(&code, c->cx->ctx);
   text_printf(&name, "%s%s%s", c->op->schema->name, c->op->schema->overload[0] ? "." : "",
               c->op->schema->overload);
-  told.name = text_str(&name);
+  watched.name = text_str(&name);
   const bool is_placed = place_now(c->cx, &at);
   place_text shown = is_placed ? resolve(c->cx, &at) : (place_text){0};
   if (is_placed) {
-    told.caller = at.caller;
-    told.node = at.node;
+    watched.caller = at.caller;
+    watched.node = at.node;
   }
   if (shown.shown.src) {
     const str line = line_of(&shown.shown);
     text_printf(&code, "%.*s", (int)line.len, line.p);
-    told.code = text_str(&code);
-    told.file = shown.shown.src->name;
-    source_position(shown.shown.src, shown.shown.start, &told.line, &column);
+    watched.code = text_str(&code);
+    watched.file = shown.shown.src->name;
+    source_position(shown.shown.src, shown.shown.start, &watched.line, &column);
   }
-  w->fn(w->user, &told);
+  w->fn(w->user, &watched);
   source_release(shown.src);
   text_free(&code);
   text_free(&name);
@@ -615,7 +618,7 @@ rush_status profile_watch(context *c, rush_watch_fn *fn, void *user, rush_error 
 
   if (!w)
     return error_nomem(err);
-  *w = (watcher){{.user = w, .node = tell_watcher}, fn, user};
+  *w = (watcher){{.user = w, .node = call_watcher}, fn, user};
   const rush_status st = profile_add_hook(c, &w->hook, err);
   if (st != RUSH_OK)
     mem_free(c, w, sizeof *w);
@@ -631,7 +634,7 @@ void profile_unwatch(context *c, rush_watch_fn *fn, void *user)
     return;
   mutex_lock(&p->lock);
   for (call_hook *h = p->hooks; h && !found; h = h->next) {
-    watcher *w = h->node == tell_watcher ? h->user : NULL;
+    watcher *w = h->node == call_watcher ? h->user : NULL;
     found = w && w->fn == fn && w->user == user ? w : NULL;
   }
   mutex_unlock(&p->lock);

@@ -1,8 +1,8 @@
 /* ops/call/registry.c -- the operators of a context (registry.h): building them from the generated
- * rows at first use, finding them, registering operators from outside, and expanding the compressed
+ * rows at first use, finding them, registering external operators, and expanding the compressed
  * schemas and bodies. Lookup is a generated hash table for names of the table, a snapshot array for
- * outside ones, a binary search for the rest; readers take no lock. Building all operators at start
- * was rejected: it costs milliseconds, and a program uses a few dozen. */
+ * external ones, a binary search for the rest; readers take no lock. Rejected: building all
+ * operators at start, which costs milliseconds while a program uses a few dozen. */
 #include "ops/call/registry.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ typedef struct packed_index {
   packed_name *names; /* sorted */
 } packed_index;
 
-/* Groups that operators from outside made or changed: a snapshot, replaced at each registration. */
+/* Groups that external operators made or changed: a snapshot, replaced at each registration. */
 typedef struct outside_index {
   uint32_t n;
   op_group *groups[];
@@ -45,7 +45,7 @@ typedef struct registry {
 
 /* -- Making ------------------------------------------------------------------------------------ */
 
-/* What operators from outside were given for as long as the context lives. */
+/* Destroy the `user` of external operators, which live as long as the context. */
 static void destroy_users(const outside_index *x)
 {
   for (uint32_t i = 0; x && i < x->n; i++)
@@ -113,7 +113,7 @@ static op_group *new_group(session *s, registry *r, str name, uint32_t n)
   return g;
 }
 
-/* The checks that arguments of type t need. */
+/* Return the checks that arguments of type t need. */
 static uint32_t checks_of(const type *t)
 {
   while (t->kind == TYPE_OPTIONAL)
@@ -148,7 +148,7 @@ static op *new_op(session *s, registry *r, type_store *types, const char *text)
   return o;
 }
 
-/* The operator of a row, building its name first. */
+/* Return the operator of a row, building its name first. */
 static const op *op_of_row(session *s, build *b, uint32_t row)
 {
   str name = op_row_name(&op_rows[row]);
@@ -217,7 +217,7 @@ static void build_body(session *s, void *arg)
   b->group = b->row ? build_name(s, b) : build_packed(s, b);
 }
 
-/* Build and publish in *slot; NULL without memory. */
+/* Build and publish in *slot; returns NULL if memory runs out. */
 static op_group *build_and_publish(build *b, _Atomic(op_group *) *slot)
 {
   registry *r = b->reg;
@@ -263,7 +263,7 @@ static const op_group *find_outside(registry *r, str name)
   return NULL;
 }
 
-/* Lines become strings; one entry per name. */
+/* Split lines into strings; one entry per name. */
 static uint32_t index_lines(char *text, size_t n_bytes, packed_name *names)
 {
   uint32_t n = 0;
@@ -318,7 +318,8 @@ static int compare_str(str a, str b)
   return d != 0 ? d : (a.len > b.len) - (a.len < b.len);
 }
 
-/* Names of other namespaces, which come from outside, expand nothing. */
+/* True if the name may be in the compressed schemas: names of other namespaces are external and
+ * expand nothing. */
 static bool may_be_packed(str name)
 {
   for (const char *s = op_packed_namespaces; *s; s += strlen(s) + 1)
@@ -346,7 +347,7 @@ static const op_group *find_packed(registry *r, str name)
   return NULL;
 }
 
-/* All overloads of a name, or NULL. */
+/* Return all overloads of a name, or NULL. */
 static const op_group *find_group(context *c, str name)
 {
   registry *r = registry_of(c);
@@ -405,7 +406,7 @@ typedef struct registration {
   op *made;
 } registration;
 
-/* Results of a kernel from outside, which may have given anything. */
+/* Convert a result of an external kernel, which may be anything, to its type. */
 static rush_status bind_result(call_ctx *cx, const schema *sc, uint32_t i, rush_value *result)
 {
   rush_value made = value_none();
@@ -435,8 +436,8 @@ static rush_status bind_results(call_ctx *cx, const schema *sc, rush_value *resu
   return RUSH_OK;
 }
 
-/* True for calls that backends need not know: recorded ones, and those of kinds of tensors that few
- * operators take. */
+/* True for calls that backends need not support: recorded ones, and those with kinds of tensors
+ * that few operators accept. */
 static bool needs_interpreter(const rush_call *call)
 {
   const bool records = call_records(call->cx), special = call->cx->watch & CALL_SPECIAL;
@@ -450,7 +451,7 @@ static bool needs_interpreter(const rush_call *call)
   return false;
 }
 
-/* The kernel of every operator from outside: theirs, whose results are checked. */
+/* The kernel of every external operator: calls theirs and checks its results. */
 static rush_status kernel_outside(rush_call *call)
 {
   if (call->state && call->state->body && needs_interpreter(call))
@@ -469,7 +470,7 @@ static const char *kept(session *s, registry *r, const char *text)
   return copy;
 }
 
-/* What the definition says of memory must be what its schema says. */
+/* Return the effects; the definition's alias kind must agree with its schema. */
 static uint32_t outside_effects(session *s, const op *o, rush_alias_kind alias)
 {
   switch (alias) {
@@ -534,7 +535,7 @@ static void register_body(session *s, void *arg)
   g->made = o;
 }
 
-/* Put `o` into the snapshot: as a new name, or at the end of its name's overloads. */
+/* Add `o` to the snapshot: as a new name, or at the end of its name's overloads. */
 static rush_status add_outside(registry *r, const op_group *before, op *o, rush_error *err)
 {
   const outside_index *old = atomic_load(&r->outside);
@@ -559,7 +560,7 @@ static rush_status add_outside(registry *r, const op_group *before, op *o, rush_
   return RUSH_OK;
 }
 
-/* Under the lock: the name's group is built already, so that finding it takes no lock. */
+/* Publish under the lock; the name's group is already built, so that finding it takes no lock. */
 static rush_status publish_outside(registry *r, op *made, rush_error *err)
 {
   const op_group *before = find_group(r->ctx, str_of(made->schema->name));
@@ -602,7 +603,7 @@ static bool row_runs(const struct op_row *r)
   return r->base >= 0 && row_runs(&op_rows[r->base]);
 }
 
-/* The classes of dtypes that a formula is for. */
+/* Print the classes of dtypes that a formula is for. */
 static void print_classes(text_buf *out, const struct op_row *r)
 {
   static const char *const names[] = {[DTYPE_BOOL] = "bool",
@@ -639,8 +640,8 @@ void op_table_print(text_buf *out, str name)
 
 /* -- Composites -------------------------------------------------------------------------------- */
 
-/* The text at `body` of the composites' texts; its block is expanded once.  Under prepare_lock.
- * NULL: no memory. */
+/* Return the text at `body` of the composites' texts, expanding its block once.  Under
+ * prepare_lock. NULL: memory ran out. */
 static const char *body_text(registry *r, uint32_t body)
 {
   uint32_t b = 0;

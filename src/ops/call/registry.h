@@ -1,9 +1,9 @@
 /* ops/call/registry.h -- the operators of a context, inside src/ops/.
  *
- * Operators are built (their schemas parsed) a name at a time, at first use, under the registry's
- * lock, and published with one atomic store; readers take no lock.  Three sources, asked in this
- * order: names of the generated table, names registered from outside, and the compressed rest of
- * PyTorch's schemas. Everything lives until the context goes. */
+ * Operators are built (their schemas parsed) one name at a time, at first use, under the registry's
+ * lock, and published with one atomic store; readers take no lock.  There are three sources, in
+ * this order: names of the generated table, names registered from outside, and the compressed rest
+ * of PyTorch's schemas. Everything lives as long as the context. */
 #ifndef RUSH_OPS_REGISTRY_H
 #define RUSH_OPS_REGISTRY_H
 
@@ -16,7 +16,7 @@ typedef struct op_group { /* all overloads of a name; immutable */
   const op *ops[];
 } op_group;
 
-/* How an argument of the base is found among a variant's: index, or -1 (its default is taken). */
+/* Return the variant's argument for the base's: its index, or -1 (use the default). */
 static inline int variant_arg(const op *variant, uint32_t base_arg)
 {
   const schema *b = variant->base->schema;

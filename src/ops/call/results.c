@@ -1,13 +1,12 @@
-/* ops/call/results.c -- results by shape rule: the call path makes what the rule of an operator's
- * entry describes, so that kernels compute and views have no kernel.
+/* ops/call/results.c -- results by shape rule: the call path makes the results that the rule of an
+ * operator's entry describes, so that kernels only compute and views have no kernel.
  *
- * A rule runs over the call's values in a frame of this call (shape/shape.h: run time) and hands
- * over one result after another.  Each becomes a tensor at once: a view of the argument that it
- * aliases, that argument itself, or memory of its own; results of a Tensor[] are appended to a
- * list. Rejected: collecting all facts first, which takes memory for as many rows as unbind()
- * gives.
+ * A rule runs over the call's values in a frame of this call (shape/shape.h: run time) and passes
+ * one result after another.  Each becomes a tensor at once: a view of the argument that it aliases,
+ * that argument itself, or memory of its own; results of a Tensor[] are appended to a list.
+ * Rejected: collecting all facts first, which takes memory for as many rows as unbind() returns.
  *
- * Cost: a view takes 330 (t) to 610 (slice) instructions more than geometry written by hand took.
+ * Cost: a view takes 330 (t) to 610 (slice) instructions more than with geometry written by hand.
  * Compiling shape/rules.c for speed saves a quarter of that and takes 50 KB. */
 #include "ops/call/results.h"
 
@@ -25,7 +24,7 @@ typedef struct making { /* of one call's results */
   bool has_work; /* some result is memory that the kernel has to fill, or an argument it writes */
 } making;
 
-/* The tensor that result r aliases. */
+/* Return the tensor that result r aliases. */
 static rush_tensor *viewed_tensor(const rush_call *c, const shape_facts *r)
 {
   const rush_value *v = &c->args[r->alias];
@@ -42,7 +41,7 @@ static rush_status make_view(call_ctx *cx, const rush_tensor *t, const shape_fac
   return RUSH_OK;
 }
 
-/* A row-major copy of t, quantized as t is. */
+/* Make a row-major copy of t, quantized as t is. */
 static rush_status copy_rows(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
 {
   rush_tensor *made;
@@ -58,7 +57,7 @@ static rush_status copy_rows(call_ctx *cx, const rush_tensor *t, rush_tensor **o
   return RUSH_OK;
 }
 
-/* Give `*t` the place of a row-major copy of it. */
+/* Replace `*t` by a row-major copy of it. */
 static rush_status replace_by_copy(call_ctx *cx, rush_tensor **t)
 {
   rush_tensor *view = *t;
@@ -67,7 +66,8 @@ static rush_status replace_by_copy(call_ctx *cx, rush_tensor **t)
   return st;
 }
 
-/* Where no view has the geometry of r: t's elements in row-major order, seen as r. */
+/* Make a result for which no view has the geometry of r: t's elements in row-major order, viewed as
+ * r. */
 static rush_status make_reshaped_copy(call_ctx *cx, const rush_tensor *t, const shape_facts *r,
                                       rush_tensor **out)
 {
@@ -80,7 +80,7 @@ static rush_status make_reshaped_copy(call_ctx *cx, const rush_tensor *t, const 
   return st;
 }
 
-/* t, whose geometry the operator changes. */
+/* Return t with the geometry that the operator gives it. */
 static rush_status change_geometry(call_ctx *cx, rush_tensor *t, const shape_facts *r,
                                    rush_tensor **out)
 {
@@ -93,7 +93,7 @@ static rush_status change_geometry(call_ctx *cx, rush_tensor *t, const shape_fac
   return st;
 }
 
-/* Memory of r's geometry, uninitialised. */
+/* Make uninitialised memory of r's geometry. */
 static rush_status make_fresh(making *m, const shape_facts *r, rush_tensor **out)
 {
   m->has_work = true;
@@ -129,7 +129,7 @@ static rush_status make_result(making *m, const shape_facts *r, rush_tensor **ou
   return o->effects & OP_COPIES ? replace_by_copy(c->cx, out) : RUSH_OK;
 }
 
-static bool gives_list(const op *o, uint32_t result)
+static bool returns_list(const op *o, uint32_t result)
 {
   return o->schema->returns[result].type->kind == TYPE_LIST;
 }
@@ -148,7 +148,7 @@ static rush_status add_result(making *m, const shape_facts *r)
   rush_tensor *t = NULL;
   rush_value *at = &c->results[r->result];
   TRY(make_result(m, r, &t));
-  if (!gives_list(c->op, r->result)) {
+  if (!returns_list(c->op, r->result)) {
     *at = value_tensor_steal(t);
     return RUSH_OK;
   }
@@ -162,16 +162,16 @@ static rush_status add_result(making *m, const shape_facts *r)
   return list_append_steal(c->cx, at->as.list, value_tensor_steal(t));
 }
 
-/* A rule that has given nothing was asked for lists of nothing. */
+/* Add empty lists, if the rule described no result. */
 static rush_status add_empty_lists(rush_call *c)
 {
   for (uint32_t i = 0; i < c->n_results; i++)
-    if (gives_list(c->op, i))
+    if (returns_list(c->op, i))
       TRY(new_list(c, i));
   return RUSH_OK;
 }
 
-/* The rule has a result. */
+/* Receive a result of the rule. */
 static void made(shape_call *rule, shape_facts *r)
 {
   making *m = (making *)rule;

@@ -1,7 +1,7 @@
 /* ops/call/shape.c -- shapes of an operator's results: it gathers what the operator's table entry
- * says of promotion, runs the entry's shape rule over numbers or symbols, and can return the answer
- * as values for hosts. Both kinds of calls share their text through a macro, since they differ only
- * in types. Operators from outside may bring a rule's name or a function. */
+ * specifies for promotion, runs the entry's shape rule over numbers or symbols, and can return the
+ * answer as values for hosts. Both kinds of calls share their text through a macro, since they
+ * differ only in types. External operators may have a rule's name or a function. */
 #include "ops/call/shape.h"
 
 #include "ops/call/registry.h"
@@ -12,7 +12,7 @@ static const op *base_of(const op *o) { return o->base ? o->base : o; }
 
 static uint32_t rule_in_place(void) { return shape_rule_find(STR("itself")); }
 
-/* The rule's number, or 0. */
+/* Return the rule's number, or 0. */
 static uint32_t rule_of(const op *o)
 {
   if (o->outside && o->outside->shape)
@@ -42,7 +42,8 @@ static int16_t out_of(uint8_t out)
   }
 }
 
-/* Of an operator from outside: all tensors promote, and every result has their common dtype. */
+/* Get an external operator's promotion: all tensors promote, and every result has their common
+ * dtype. */
 static bool outside_pointwise(const op *o, shape_pointwise *p)
 {
   *p = (shape_pointwise){.promote = SHAPE_PROMOTE};
@@ -79,8 +80,8 @@ static bool pointwise_of(const op *o, shape_pointwise *p)
                                                : SHAPE_PROMOTE;
   return true;
 }
-/* The argument that decides whether integers become floats (rounding_mode: when it is None), or -1.
- * */
+/* Return the argument that decides whether integers become floats (rounding_mode: if it is None),
+ * or -1. */
 static int float_when_none(const op *o)
 {
   const op *base = base_of(o);
@@ -150,7 +151,7 @@ static void drop_value(void *p)
   value_release(*(rush_value *)p);
   *(rush_value *)p = value_none();
 }
-/* A list in the making: the session holds a reference until its end. */
+/* A list under construction: the session holds a reference until its end. */
 typedef struct parts {
   session *s;
   rush_list *list; /* borrowed */
@@ -172,7 +173,7 @@ static rush_value as_list(const parts *p)
 {
   return value_retain(value_heap_steal(RUSH_TAG_LIST, p->list));
 }
-/* Its items as a tuple; the list is empty afterwards. */
+/* Return its items as a tuple; the list is empty afterwards. */
 static rush_value as_tuple(parts *p)
 {
   rush_tuple *t = NULL;
@@ -232,7 +233,7 @@ static int64_t hint_or_unknown(symint e)
   int64_t v;
   return sym_hint(e, &v) ? v : SHAPE_UNKNOWN;
 }
-/* With the hints in the place of symbols. */
+/* Return the facts with hints instead of symbols. */
 static shape_facts hinted(session *s, const symshape_facts *f)
 {
   shape_facts r = {.dtype = f->dtype,

@@ -1,35 +1,34 @@
-/* ops/call/shape.h -- shapes of an operator's results: the rule that its entry names, given what
- * the entry says besides.
+/* ops/call/shape.h -- shapes of an operator's results: applies the rule that its entry names, with
+ * the entry's other keys.
  *
- * op_shape over numbers, op_symshape over symbols; shape/shape.h says what facts are.  `call` has
- * args; the rest is filled.  Both leave the session when the operator has no rule or the rule
- * refuses. */
+ * op_shape works over numbers, op_symshape over symbols; shape/shape.h documents facts.  The caller
+ * sets `call->args`; the rest is filled.  Both leave the session if the operator has no rule or the
+ * rule refuses. */
 #ifndef RUSH_OPS_SHAPE_H
 #define RUSH_OPS_SHAPE_H
 
 #include "ops/call/call.h"
 #include "shape/shape.h"
 
-/* Does it have a rule, or a function from outside? */
+/* True if it has a rule, or a registered shape function. */
 bool op_has_shape(const op *o);
 void op_shape(session *s, const op *o, shape_call *call);
 void op_symshape(session *s, sym_env *env, const op *o, symshape_call *call);
 
-/* All of it as a plain value, for tests and tools: a tuple
- *     (operator, rule, results, guards, symbols)
- * of a text, a text, and lists of tuples.  A result is (which of the schema's, sizes, strides,
- * offset, dtype, argument whose memory it is or -1, is it that argument itself), then, when
- * `symbolic`, the texts of sizes, strides and offset, whose numbers are those of the hints; -1 is
- * what only data tells.  Guards are texts.  A symbol is (name, hint or None, least value, largest
- * value or None).
- * *out new. */
+/* Return everything as a plain value, for tests and tools: a tuple
+ *   (operator, rule, results, guards, symbols)
+ * of two strings and lists of tuples.  A result is (number in the schema, sizes, strides, offset,
+ * dtype, argument whose memory it shares or -1, whether it is that argument itself), then, if
+ * `symbolic`, the texts of sizes, strides and offset, whose numbers are those of the hints; -1
+ * marks what depends on data.  Guards are strings.  A symbol is (name, hint or None, least value,
+ * largest value or None). *out new. */
 rush_status op_shape_value(call_ctx *cx, const op *o, const rush_value *args, bool symbolic,
                            rush_value *out) RUSH_CHECKED;
 
-/* shape_outside.c: the same of operators with a shape_fn (backend.h). */
+/* shape_outside.c: like op_shape, for operators with a shape_fn (backend.h). */
 void op_shape_outside(session *s, const op *o, shape_call *call);
 void op_symshape_outside(session *s, sym_env *env, const op *o, symshape_call *call);
-/* What backend.h's table offers to such functions; told there. */
+/* The functions of backend.h's table for shape functions; documented there. */
 size_t shape_ask_n_tensors(rush_shape *q, size_t arg);
 int shape_ask_n_dims(rush_shape *q, size_t arg, size_t item);
 rush_dtype shape_ask_dtype(rush_shape *q, size_t arg, size_t item);

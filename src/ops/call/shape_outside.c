@@ -1,8 +1,9 @@
-/* Shape functions of operators from outside: one C function, asked over numbers and over symbols.
+/* ops/call/shape_outside.c -- shape functions of external operators: one C function, run over
+ * numbers and over symbols.
  *
- * It is a callback, so no jump may cross it: each function of the table that can fail runs behind a
- * border of its own, which allocates in the question's arena.  The first failure stays: what
- * follows it gives the number 0, and the question fails with it. */
+ * It is a callback, so no jump may cross it: each function of the table that can fail runs inside a
+ * border of its own, which allocates in the query's arena.  The first failure is kept: later
+ * functions return the number 0, and the query fails with it. */
 #include "ops/call/shape.h"
 
 struct rush_size { /* in the question's arena */
@@ -70,7 +71,7 @@ static rush_size *new_size(session *s, int64_t n, symint e)
   return r;
 }
 
-/* A size as a formula: the number that a failure gave has none. */
+/* Return a size as a formula: the number returned after a failure has none. */
 static symint formula(const rush_shape *q, const rush_size *a)
 {
   return a->e ? a->e : sym_const(q->env, a->n);
@@ -163,7 +164,7 @@ const rush_size *shape_ask_int(rush_shape *q, size_t arg, size_t item)
   return made_by(q, (step){.body = find_int, .arg = (uint32_t)arg, .item = (uint32_t)item});
 }
 
-/* Who reads an int as a number needs to know it: a guard. */
+/* Add guards for ints: a function that reads one as a number fixes its value. */
 static void fix_ints(session *s, step *t)
 {
   const symshape_arg *a = &t->q->symbolic->args[t->arg];
@@ -299,7 +300,7 @@ bool shape_ask_holds(rush_shape *q, rush_size_relation rel, const rush_size *a, 
 
 /* -- Results ----------------------------------------------------------------------------------- */
 
-/* Results come in order; only a Tensor must come, and come once. */
+/* Results come in order; only a Tensor must come, exactly once. */
 static void need_results_before(session *s, rush_shape *q, uint32_t result)
 {
   const schema *sc = q->o->schema;

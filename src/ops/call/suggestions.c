@@ -1,12 +1,13 @@
-/* ops/call/suggestions.c -- names near a name that does not exist, for messages. */
+/* ops/call/suggestions.c -- finds names similar to an unknown one, for messages: edit distance,
+ * bounded. */
 #include "ops/call/lookup.h"
 #include "ops/table/table.h"
 
 #define MAX_DISTANCE 2 /* PyTorch's */
 #define MAX_NAME 64
 
-/* Letters to insert, drop or change to make one of the other; more than MAX_DISTANCE counts as that
- * and one. */
+/* Return how many letters to insert, drop or change to make one of the other; at most MAX_DISTANCE
+ * + 1. */
 static uint32_t distance(str a, str b)
 {
   uint8_t row[MAX_NAME + 1];

@@ -1,3 +1,6 @@
+/* ops/call/written.c -- checks of in-place and out= arguments (written.h): overlaps by byte ranges,
+ * dtypes that can be cast, sizes. Messages are PyTorch's. An overlap of tensors with gaps cannot be
+ * decided cheaply and is accepted, as in PyTorch. */
 #include "ops/call/written.h"
 
 rush_status written_check_self(call_ctx *cx, const rush_tensor *out)
@@ -42,21 +45,13 @@ rush_status written_check_apart(call_ctx *cx, const rush_tensor *out, const rush
   return o == OVERLAP_PARTIAL || o == OVERLAP_FULL ? refuse_overlap(cx) : RUSH_OK;
 }
 
-/* What PyTorch calls a dtype where it prints its C++ type. */
+/* Return PyTorch's name of a dtype where it prints its C++ type. */
 static const char *c_name(int dtype)
 {
-  static const char *const names[N_DTYPES] = {[RUSH_UINT8] = "unsigned char",
-                                              [RUSH_INT8] = "signed char",
-                                              [RUSH_INT16] = "short int",
-                                              [RUSH_INT32] = "int",
-                                              [RUSH_INT64] = "long int",
-                                              [RUSH_FLOAT16] = "c10::Half",
-                                              [RUSH_FLOAT32] = "float",
-                                              [RUSH_FLOAT64] = "double",
-                                              [RUSH_COMPLEX64] = "c10::complex<float>",
-                                              [RUSH_COMPLEX128] = "c10::complex<double>",
-                                              [RUSH_BOOL] = "bool",
-                                              [RUSH_BFLOAT16] = "c10::BFloat16"};
+  static const char *const names[N_DTYPES] = {
+#define DTYPE(id, number, name, aten, c_name, ...) [number] = c_name,
+#include "base/dtypes.def"
+  };
   return names[dtype] ? names[dtype] : dtype_aten_name(dtype);
 }
 

@@ -1,9 +1,8 @@
-/* ops/kernels/index_walk.c -- moving elements to or from the places an index chooses. Tasks run
- * over (block position, index), so neighbouring indices share cache lines; blocks that are dense on
- * both sides move with memcpy. Where elements are combined (index_add), all indices of one block
- * position stay on one thread in order, because two may meet in one place and the sum must not
- * depend on threads.
- */
+/* ops/kernels/index_walk.c -- moves elements to or from the positions that an index chooses. Tasks
+ * run over (block position, index), so neighbouring indices share cache lines; blocks that are
+ * dense on both sides move with memcpy. If elements are combined (index_add), all indices of one
+ * block position stay on one thread in order, because two may have the same target and the sum must
+ * not depend on threads. */
 #include "ops/kernels/index_walk.h"
 
 #include "base/threads.h"
@@ -53,7 +52,7 @@ void walk_dim(walk *w, int64_t size, int64_t to_stride, int64_t from_stride)
   w->block.n_elems *= size;
 }
 
-/* The block's dimension 0 is a piece that moves at once when it is dense on both sides. */
+/* True if the block's dimension 0 is dense on both sides, so that it moves at once. */
 static bool has_piece(const walk *w)
 {
   int64_t item = (int64_t)w->item;
@@ -102,7 +101,7 @@ static void move_elems(const walk *w, char *d, const char *s, int64_t begin, int
     copy_elems(w->item, d, w->to_step, s, w->from_step, n);
 }
 
-/* Positions count indices first, then what is left of the block: neighbours share cache lines. */
+/* Positions count indices first, then the rest of the block: neighbours share cache lines. */
 static void walk_range(void *p, int64_t begin, int64_t end)
 {
   const walk *w = p;
@@ -128,7 +127,7 @@ typedef struct whole {
   const walk *w;
 } whole;
 
-/* All indices of one block position: what may meet in one place stays on one thread. */
+/* Process all indices of one block position: elements with the same target stay on one thread. */
 static void walk_whole(void *p, int64_t begin, int64_t end)
 {
   const walk *w = ((const whole *)p)->w;

@@ -1,3 +1,5 @@
+/* ops/kernels/nn.c -- conversions around kernels of layers (nn.h): 16-bit floats to float32 and
+ * back, contiguous copies, the channels last format of results. */
 #include "ops/kernels/nn.h"
 
 #include "ops/kernels/views.h"

@@ -1,27 +1,27 @@
-/* ops/kernels/nn.h -- what kernels of layers share: inputs as plain rows of numbers, results as
- * PyTorch has them.
+/* ops/kernels/nn.h -- shared by kernels of layers: inputs as plain rows of numbers, results in
+ * PyTorch's form.
  *
- * Most of these kernels are written for float32 and float64 (and integers where PyTorch has them)
- * over contiguous memory.  float16 and bfloat16 go through float32 and are rounded once, at the
- * end; a channels last input is copied, and its result brought into that format again. */
+ * Most of these kernels are written for float32 and float64 (and integers where PyTorch supports
+ * them) over contiguous memory.  float16 and bfloat16 go through float32 and are rounded once, at
+ * the end; a channels last input is copied, and its result converted to that format again. */
 #ifndef RUSH_OPS_NN_H
 #define RUSH_OPS_NN_H
 
 #include "ops/call/call.h"
 
-/* `t` contiguous, 16-bit floats as float32.  New (maybe t itself). */
+/* Make `t` contiguous, with 16-bit floats as float32.  New (perhaps t itself). */
 rush_status nn_input(call_ctx *cx, rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
-/* `t` contiguous, as `dtype`.  New (maybe t itself); NULL stays NULL. */
+/* Make `t` contiguous, as `dtype`.  New (perhaps t itself); NULL remains NULL. */
 rush_status nn_widen(call_ctx *cx, rush_tensor *t, int dtype, rush_tensor **out) RUSH_CHECKED;
-/* Result `i`: `made` as `dtype`, in the channels last format when `like` is. */
+/* Return `made` as result `i`, converted to `dtype`, in the channels last format if `like` is. */
 rush_status nn_return_steal(rush_call *c, uint32_t i, rush_tensor *made, int dtype,
                             const rush_tensor *like) RUSH_CHECKED;
 static inline bool nn_is_half(int dtype) { return dtype == RUSH_FLOAT16 || dtype == RUSH_BFLOAT16; }
-/* What nn_input makes of a dtype. */
+/* Return the dtype of nn_input's result. */
 static inline int nn_dtype(int dtype) { return nn_is_half(dtype) ? RUSH_FLOAT32 : dtype; }
-/* float32 and float64, and what becomes them; else the refusal. */
+/* Refuse dtypes other than float32, float64, and those converted to them. */
 rush_status nn_check_float(call_ctx *cx, const char *kernel, int dtype) RUSH_CHECKED;
-/* Element i of a contiguous tensor of float32 or float64. */
+/* Return element i of a contiguous tensor of float32 or float64. */
 static inline double nn_number_at(const rush_tensor *t, int64_t i)
 {
   return t->dtype == RUSH_FLOAT64 ? ((const double *)t->data)[i]
@@ -34,10 +34,10 @@ static inline void nn_set_number(rush_tensor *t, int64_t i, double x)
   else
     ((float *)t->data)[i] = (float)x;
 }
-/* Another operator with one tensor result, released by the caller. */
+/* Call another operator with one tensor result, which the caller releases. */
 rush_status nn_invoke(call_ctx *cx, const char *name, const char *overload, const rush_value *args,
                       uint32_t n_args, rush_tensor **out) RUSH_CHECKED;
-/* A borrowed tensor as an argument; NULL is None. */
+/* Make an argument of a borrowed tensor; NULL is None. */
 static inline rush_value nn_arg(rush_tensor *t) { return t ? value_tensor_steal(t) : value_none(); }
 
 #endif

@@ -160,7 +160,7 @@ uint64_t order_select(const call_ctx *cx, uint64_t *x, int64_t k, int64_t n, ord
     x[i] -= least;
   most -= least;
   const int n_bits = most ? 64 - __builtin_clzll((unsigned long long)most) : 0;
-  /* From the highest byte on: count, keep those with the byte of the one looked for. */
+  /* From the highest byte on: count, and keep those with the byte of the wanted key. */
   for (int bits = n_bits; n > 1 && bits > 0 && !call_over(cx); bits -= 8) {
     const int shift = bits > 8 ? bits - 8 : 0;
     int64_t(*count)[256] = counts->of_bytes, below = 0, kept = 0;
@@ -198,7 +198,7 @@ static void insertion_stable(const call_ctx *cx, keyed *x, int64_t n)
   }
 }
 
-/* Byte by byte from the lowest; bytes that are the same everywhere cost nothing. */
+/* Sort byte by byte from the lowest; bytes that are equal everywhere cost nothing. */
 static void radix_stable(const call_ctx *cx, keyed *x, keyed *spare, int64_t n)
 {
   uint64_t all_and = UINT64_MAX, all_or = 0;
@@ -270,7 +270,7 @@ static void heap_push(keyed *x, int64_t hole, int64_t top, keyed v)
   x[hole] = v;
 }
 
-/* The hole sinks to a leaf, then v rises from there. */
+/* Move the hole down to a leaf, then v up from there. */
 static void heap_adjust(keyed *x, int64_t hole, int64_t n, keyed v)
 {
   const int64_t top = hole;
@@ -297,7 +297,7 @@ static void heap_pop(keyed *x, int64_t n, keyed *to)
   heap_adjust(x, 0, n, v);
 }
 
-/* The `middle` smallest come first, as a heap. */
+/* Move the `middle` smallest to the front, as a heap. */
 static void heap_select(const call_ctx *cx, keyed *x, int64_t middle, int64_t n)
 {
   for (int64_t parent = (middle - 2) / 2; middle >= 2 && parent >= 0 && !call_over_at(cx, parent);
@@ -327,7 +327,8 @@ static void median_to_first(keyed *to, keyed *a, keyed *b, keyed *c)
     swap(to, less(a, c) ? a : less(b, c) ? c : b);
 }
 
-/* Partition around the median of three; the first of the upper part.  -1: the call is over. */
+/* Partition around the median of three; returns the start of the upper part, -1 if the call must
+ * end. */
 static int64_t partition(const call_ctx *cx, keyed *x, int64_t n)
 {
   median_to_first(x, x + 1, x + n / 2, x + n - 1);

@@ -1,9 +1,9 @@
-/* ops/kernels/order.h -- elements of any real dtype in PyTorch's order.
+/* ops/kernels/order.h -- sorts, selects and searches elements of any real dtype in PyTorch's order.
  *
- * An element becomes a 64-bit key: keys compare as the elements do, NaN behind everything, -0 equal
- * to 0. So sorting, selecting and searching are written once.  The *_by algorithms are unstable;
- * they take the steps of libstdc++'s std::sort, std::nth_element and std::partial_sort, which
- * PyTorch uses, because which of two equal elements comes first is visible in the indices.
+ * An element becomes a 64-bit key: keys compare as the elements do, NaN last, -0 equal to 0. So
+ * sorting, selecting and searching are written once.  The *_by algorithms are unstable; they take
+ * the steps of libstdc++'s std::sort, std::nth_element and std::partial_sort, which PyTorch uses,
+ * because the order of two equal elements is visible in the indices.
  *
  * along: an operator that works along one dimension sees rows of its argument, and of its results;
  * they are copied where they do not lie so. */
@@ -19,35 +19,36 @@ typedef struct keyed {
   int64_t index;
 } keyed;
 
-/* Keys of n contiguous elements; false when the dtype has no order (complex, quantized). */
+/* Compute keys of n contiguous elements; order_has is false if the dtype has no order (complex,
+ * quantized). */
 bool order_has(int dtype);
 void order_keys(const call_ctx *cx, int dtype, const void *data, int64_t n, uint64_t *out);
-/* Keyed by position; `flip` turns the order around (NaN first). */
+/* Compute keys with positions; `flip` reverses the order (NaN first). */
 void order_keyed(const call_ctx *cx, int dtype, const void *data, int64_t n, bool flip, keyed *out);
 
-/* Stable, ascending keys; `spare` has n places too. */
+/* Sort stably by ascending keys; `spare` has n places too. */
 void order_stable(const call_ctx *cx, keyed *x, keyed *spare, int64_t n);
 void order_sort(const call_ctx *cx, keyed *x, int64_t n);                   /* std::sort */
 void order_nth(const call_ctx *cx, keyed *x, int64_t nth, int64_t n);       /* std::nth_element */
 void order_first(const call_ctx *cx, keyed *x, int64_t middle, int64_t n);  /* std::partial_sort */
-/* How many keys of the ascending row are below `key` (right: below or equal); nan_ends: keys of
- * floats, where NaN is neither above nor below, as searchsorted has it. */
+/* Return how many keys of the ascending row are below `key` (right: below or equal); nan_ends: keys
+ * of floats, where NaN is neither above nor below, as in searchsorted. */
 int64_t order_place(const uint64_t *keys, int64_t n, uint64_t key, bool right, bool nan_ends);
 
-/* to[i] = row[at[i]] for elements of `item` bytes. */
+/* Copy to[i] = row[at[i]] for elements of `item` bytes. */
 void order_take(const call_ctx *cx, size_t item, void *to, const void *row, const int64_t *at,
                 int64_t n);
-/* The element whose key it is, no NaN. */
+/* Convert a key back to its element, which must not be NaN. */
 void order_unkey(int dtype, uint64_t key, void *to);
-/* Scratch of selecting; 16 KB, so it comes from the caller's allocation. */
+/* Scratch for selection; 16 KB, so it is part of the caller's allocation. */
 typedef union order_counts {
-  int32_t of_11_bits[2][2048]; /* several: equal keys in a row do not wait for each other */
+  int32_t of_11_bits[2][2048]; /* several, so that adjacent equal keys do not wait for each other */
   int64_t of_bytes[4][256];
 } order_counts;
-/* The key at place k (from 0) of the ascending order; x is in another order afterwards. */
+/* Return the key at position k (from 0) of the ascending order; reorders x. */
 uint64_t order_select(const call_ctx *cx, uint64_t *x, int64_t k, int64_t n, order_counts *counts);
-/* The same for float32, 32 bits a key: keys of n elements, and how many are NaN (UINT32_MAX); the
- * value of a key. */
+/* Like these, for float32 with 32 bits per key: compute keys of n elements, and return how many are
+ * NaN (UINT32_MAX); convert a key to its value. */
 int64_t order_keys_f32(const float *x, int64_t n, uint32_t *out);
 uint32_t order_select_f32(const call_ctx *cx, uint32_t *x, int64_t k, int64_t n,
                           order_counts *counts);
@@ -56,7 +57,7 @@ float order_unkey_f32(uint32_t key);
 /* -- Rows -------------------------------------------------------------------------------------- */
 
 typedef struct along {
-  rush_tensor *t; /* contiguous, the dimension last; owned */
+  rush_tensor *t; /* contiguous, with the dimension last; owned */
   int dim, n_dims;
   int64_t n, n_rows;
 } along;

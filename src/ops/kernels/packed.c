@@ -1,16 +1,17 @@
-/* Packed weights, kept on the storage they were made from.
+/* ops/kernels/packed.c -- packed weights, kept on the storage they were made from.
  *
- * The first product with a weight leaves a mark, the second packs: what is used once is never
- * packed. Entries are only added, so readers need no lock.  A mark or a packing of another version
- * means that the weight is being written to; then nothing is packed any more.  Only storages whose
- * writers move the version are trusted: mapped files and parameters of our own. */
+ * The first product with a weight leaves a note, the second packs: a weight used once is never
+ * packed. Entries are only added, so readers need no lock.  A note or a packing of another version
+ * means that the weight is being written to; then it is not packed any more.  Only storages whose
+ * writers update the version are trusted: mapped files and parameters of our own. */
 #include <stdatomic.h>
 
 #include "ops/math/gemm_int.h"
 #include "ops/kernels/packed.h"
 
 #define KIND_GEMM 0x6d6d67u
-/* Below, packing is as cheap as finding it; above, memory matters more. */
+/* With fewer elements, packing is as cheap as finding the packed form; with more, memory matters
+ * more. */
 #define MIN_ELEMS 8192
 #define MAX_ELEMS (INT64_C(1) << 27)
 

@@ -227,7 +227,7 @@ rush_status geom_unsqueeze(call_ctx *cx, geom *g, int64_t dim)
   return RUSH_OK;
 }
 
-/* Runs of dimensions that are one contiguous piece are cut up anew, from the back. */
+/* Runs of dimensions that are one contiguous range are split again, from the back. */
 bool geom_reshape(geom *g, int n, const int64_t *sizes)
 {
   int64_t n_elems = 1, strides[TENSOR_MAX_DIMS];

@@ -1,8 +1,8 @@
-/* ops/kernels/views.h -- geometry of views, and what kernels of shape operators share.
+/* ops/kernels/views.h -- geometry of views, and helpers for kernels of shape operators.
  *
- * A `geom` is the geometry of a view in the making: start from a tensor's, change it with the
+ * A `geom` is the geometry of a view under construction: start from a tensor's, change it with the
  * functions here (which check as PyTorch does, with its messages), and make the view.  dims wrap as
- * PyTorch's. */
+ * in PyTorch. */
 #ifndef RUSH_OPS_VIEWS_H
 #define RUSH_OPS_VIEWS_H
 
@@ -15,15 +15,15 @@ typedef struct geom {
 } geom;
 
 void geom_of(geom *g, const rush_tensor *t);
-/* A view of t with g's geometry; requires_grad and quantizer kept. */
+/* Make a view of t with g's geometry; requires_grad and quantizer are kept. */
 rush_status geom_view(call_ctx *cx, const rush_tensor *t, const geom *g,
                       rush_tensor **out) RUSH_CHECKED;
-/* The view g_from of `from` into the view g_to of `to`: same sizes. */
+/* Copy the view g_from of `from` into the view g_to of `to`, which has the same sizes. */
 rush_status geom_copy(call_ctx *cx, rush_tensor *to, const geom *g_to, const rush_tensor *from,
                       const geom *g_from) RUSH_CHECKED;
 
 rush_status geom_select(call_ctx *cx, geom *g, int64_t dim, int64_t index) RUSH_CHECKED;
-/* start and end as Python slices clamp them. */
+/* Slice; start and end are clamped as in Python. */
 rush_status geom_slice(call_ctx *cx, geom *g, int64_t dim, int64_t start, int64_t end, int64_t step)
     RUSH_CHECKED;
 rush_status geom_narrow(call_ctx *cx, geom *g, int64_t dim, int64_t start,
@@ -33,14 +33,14 @@ rush_status geom_permute(call_ctx *cx, geom *g, int n, const int64_t *dims) RUSH
 rush_status geom_expand(call_ctx *cx, geom *g, int dtype, int n, const int64_t *sizes) RUSH_CHECKED;
 rush_status geom_unsqueeze(call_ctx *cx, geom *g, int64_t dim) RUSH_CHECKED;
 void geom_remove_dim(geom *g, int dim);
-/* A new geometry of the same elements; false when none exists without a copy. */
+/* Change to another geometry of the same elements; returns false if that needs a copy. */
 bool geom_reshape(geom *g, int n, const int64_t *sizes);
 rush_status geom_diagonal(call_ctx *cx, geom *g, int64_t offset, int64_t dim1,
                           int64_t dim2) RUSH_CHECKED;
 /* Resolve a -1 in sizes for n_elems elements, or refuse as PyTorch does. */
 rush_status infer_size(call_ctx *cx, int n, int64_t *sizes, int64_t n_elems) RUSH_CHECKED;
 
-/* The tensor forms; *out new. */
+/* The same operations on tensors; *out new. */
 rush_status tensor_select(call_ctx *cx, const rush_tensor *t, int64_t dim, int64_t index,
                           rush_tensor **out) RUSH_CHECKED;
 rush_status tensor_narrow(call_ctx *cx, const rush_tensor *t, int64_t dim, int64_t start,
@@ -52,7 +52,7 @@ rush_status tensor_dims_last(call_ctx *cx, const rush_tensor *t, uint64_t dims,
                              rush_tensor **out) RUSH_CHECKED;
 rush_status tensor_expand(call_ctx *cx, const rush_tensor *t, int n, const int64_t *sizes,
                           rush_tensor **out) RUSH_CHECKED;
-/* A view when there is one, else a copy; -1 resolved. */
+/* Make a view if possible, else a copy; -1 is resolved. */
 rush_status tensor_reshape(call_ctx *cx, const rush_tensor *t, int n, const int64_t *sizes,
                            rush_tensor **out) RUSH_CHECKED;
 
@@ -65,21 +65,22 @@ enum {
   FORMAT_CHANNELS_LAST_3D = 3
 };
 
-/* Uninitialised, of t's sizes, in a memory format (PRESERVE: as t's). */
+/* Make an uninitialised tensor of t's sizes, in a memory format (PRESERVE: as t's). */
 rush_status tensor_new_format(call_ctx *cx, const rush_tensor *t, int dtype, int64_t format,
                               rush_tensor **out) RUSH_CHECKED;
-/* The same, filled with t's elements: always a copy. */
+/* Like tensor_new_format, filled with t's elements: always a copy. */
 rush_status tensor_copy_format(call_ctx *cx, const rush_tensor *t, int dtype, int64_t format,
                                rush_tensor **out) RUSH_CHECKED;
 
 /* -- Small things ------------------------------------------------------------------------------ */
 
-/* A list of tensors as result `i`; steals the tensors, also on failure. */
+/* Return a list of tensors as result `i`; steals the tensors, also on failure. */
 rush_status call_return_tensors_steal(rush_call *c, uint32_t i, rush_tensor **t,
                                       size_t n) RUSH_CHECKED;
-/* int[] argument of any length up to max dims, or a failure that names the operator. */
+/* Read an int[] argument of any length up to the limit of dims, or fail with the operator's
+ * name. */
 rush_status call_sizes(rush_call *c, uint32_t i, int64_t *out, int *n) RUSH_CHECKED;
-/* Tensors of a Tensor[] argument: item k, NULL when undefined. */
+/* Return item k of a Tensor[] argument, NULL if undefined. */
 static inline rush_tensor *list_tensor(const rush_list *l, size_t k)
 {
   return l->items[k].tag == RUSH_TAG_TENSOR ? l->items[k].as.tensor : NULL;

@@ -1,10 +1,10 @@
 /* ops/math/attention.c -- the product of attention for one call: batches, heads and blocks of
  * queries are the tasks. A task multiplies its queries by all keys (ops/math/gemm.h), scales, masks
  * and normalises each row of scores in place, and multiplies the scores by the values. A row of
- * scores is kept whole, so the softmax is the one of ops/math/rows.h and has the bits of the plain
- * operators; the online softmax of flash attention would save memory and give other bits. With a
- * causal mask, keys that no query of the block sees are not computed. Memory: the scores of one
- * block per task, about half of L2, but at least 14 rows. */
+ * scores is stored completely, so the softmax is that of ops/math/rows.h and has the bits of the
+ * plain operators; the online softmax of flash attention would save memory and give other bits.
+ * With a causal mask, keys that no query of the block sees are not computed. Memory: the scores of
+ * one block per task, about half of L2, but at least 14 rows. */
 #include "ops/math/attention.h"
 
 #include <math.h>
@@ -82,7 +82,7 @@ static rush_status run_block(job *j, call_ctx *cx, int64_t task, char *scores)
   const int64_t block = task % j->n_blocks, head = task / j->n_blocks % a->n_heads;
   const int64_t batch = task / j->n_blocks / a->n_heads, kv = head / a->kv_group;
   const int64_t q0 = block * j->block, n_q = i64_min(j->block, a->n_queries - q0);
-  /* What no query of the block sees is not computed. */
+  /* Keys that no query of the block sees are not computed. */
   const int64_t n_keys = a->causal && !a->weights ? i64_min(a->n_keys, q0 + n_q) : a->n_keys;
   gemm_args g = {.dtype = a->dtype, .m = n_q, .n = n_keys, .k = a->dim, .alpha = a->scale,
                  .a = {operand_at(j, &a->q, batch, head, q0), a->q.row, a->q.col},

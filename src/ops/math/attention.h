@@ -1,7 +1,7 @@
 /* ops/math/attention.h -- softmax(scale * Q K' + mask) V on raw memory.
  *
  * Per batch and head: blocks of queries, so that the scores of a block stay in the cache.  float32
- * and float64.  Rows are contiguous in their last dimension or strided as told. */
+ * and float64.  Rows are contiguous in their last dimension or have the given stride. */
 #ifndef RUSH_OPS_ATTENTION_H
 #define RUSH_OPS_ATTENTION_H
 
@@ -16,9 +16,9 @@ typedef struct attention_args {
   int dtype;
   int64_t n_batch, n_heads, n_queries, n_keys, dim, value_dim;
   attention_operand q, k, v, mask; /* mask.data NULL: none */
-  bool mask_is_bool;               /* true keeps, false gives -inf */
-  bool mask_hides;                 /* a bool mask the other way round: true gives -inf */
-  bool hidden_is_nan;              /* a row without any key to see: NaN, not 0 */
+  bool mask_is_bool;               /* true keeps, false becomes -inf */
+  bool mask_hides;                 /* a bool mask with the opposite meaning: true becomes -inf */
+  bool hidden_is_nan;              /* the result for a row without visible keys: NaN, not 0 */
   bool causal;                     /* query i sees keys 0..i */
   double scale;
   void *out;                       /* [batch, head, query, value_dim], the last dense */
@@ -29,8 +29,8 @@ typedef struct attention_args {
   int64_t kv_group;                /* heads of q per head of k and v, at least 1 */
 } attention_args;
 
-/* A row without any key to see, all hidden by `causal` or a mask, gives zeros (as PyTorch's safe
- * softmax). */
+/* Compute attention.  A row without visible keys, all hidden by `causal` or a mask, becomes zeros
+ * (as in PyTorch's safe softmax). */
 rush_status attention(call_ctx *cx, const attention_args *a) RUSH_CHECKED;
 
 #endif

@@ -1,8 +1,8 @@
 /* ops/math/combine.c -- the loops of combine.h, one per operation and dtype, made by macros, and
- * the table that finds them. A loop takes elements strictly in order and rounds 16-bit floats after
- * every step, as PyTorch's loops do, so it must not use partial sums. Rows that are contiguous on
- * both sides have a loop of their own that vectorises. Integers are added and multiplied as
- * uint64_t, where overflow is defined. */
+ * the table that finds them. A loop processes elements strictly in order and rounds 16-bit floats
+ * after every step, as PyTorch's loops do, so it must not use partial sums. Rows that are
+ * contiguous on both sides have a loop of their own that vectorises. Integers are added and
+ * multiplied as uint64_t, where overflow is defined. */
 #include "ops/math/combine.h"
 
 #include "ops/point/halves.h"
@@ -56,7 +56,7 @@ COMBINE_INT(int16_t)
 COMBINE_INT(int32_t)
 COMBINE_INT(int64_t)
 
-/* A NaN stays. */
+/* A NaN remains a NaN. */
 #define COMBINE_FLOAT(name, type, wide, load, store)                      \
   COMBINE(add_##name, type, wide, load, store, a + b)                     \
   COMBINE(mul_##name, type, wide, load, store, a *b)                      \
@@ -67,7 +67,7 @@ COMBINE_FLOAT(f64, double, double, SAME, SAME)
 COMBINE_FLOAT(f16, uint16_t, float, f32_of_f16, f16_of_f32)
 COMBINE_FLOAT(bf16, uint16_t, float, f32_of_bf16, bf16_of_f32)
 
-/* Sums of rows of 16-bit floats, by the machine's conversions. */
+/* Add rows of 16-bit floats, with the machine's conversions. */
 static void add_halves(int dtype, char *d, const char *s, int64_t n)
 {
   enum { BLOCK = 256 };

@@ -1,11 +1,10 @@
-/* ops/math/conv.c -- convolutions on raw memory (conv.h has the contract). `conv` picks one of five
- * ways: depthwise loops, a plain product for 1x1, patches packed straight into the panels of the
- * matrix kernel, the turned product (pixels as rows) for small images, and a column matrix for
- * dtypes that have no packed kernel. A column matrix for float32 was rejected: it multiplies the
- * memory traffic by the kernel's size. The input gets a border of zeros first where it is padded,
- * so that inner loops need no tests. The transposed convolution is a product whose columns are
- * added into the output. Memory: the bordered copy of the input and one panel per task; by_columns
- * needs n_k * n_out elements. */
+/* ops/math/conv.c -- convolutions on raw memory (conv.h). `conv` chooses one of five ways:
+ * depthwise loops, a plain product for 1x1, patches packed directly into the panels of the matrix
+ * kernel, the transposed product (pixels as rows) for small images, and a column matrix for dtypes
+ * without packed kernel. Rejected: a column matrix for float32, which multiplies the memory traffic
+ * by the kernel's size. A padded input gets a border of zeros first, so that inner loops need no
+ * tests. The transposed convolution is a product whose columns are added into the output. Memory:
+ * the padded copy of the input and one panel per task; by_columns needs n_k * n_out elements. */
 #include "ops/math/conv.h"
 
 #include <string.h>
@@ -15,8 +14,8 @@
 #include "ops/math/gemm_chain.h"
 #include "tensor/dtype.h"
 
-/* Panels that one task walks for each piece of k: the piece of the weights stays in L2 meanwhile.
- * */
+/* Panels that one task processes for each piece of k: the piece of the weights stays in L2
+ * meanwhile. */
 #define RUN_PANELS 16
 
 typedef struct geometry { /* what follows from the arguments */
@@ -44,7 +43,7 @@ typedef struct job {
   _Atomic int failed;
 } job;
 
-/* Without padded sizes. */
+/* Return the geometry without padded sizes. */
 static geometry sizes_of(const conv_args *c)
 {
   geometry g = {.in_ch = c->in_ch / c->groups,
@@ -90,7 +89,7 @@ static bool is_pointwise(const conv_args *c)
 
 /* -- The border -------------------------------------------------------------------------------- */
 
-/* The inside of a channel; the border around it is zero already. */
+/* Copy the inside of a channel; the border around it is zero already. */
 static void copy_inside(const job *j, int64_t ch, char *to)
 {
   const conv_args *c = j->c;
@@ -108,7 +107,7 @@ static void copy_inside(const job *j, int64_t ch, char *to)
         from + (size_t)((z * c->in[1] + y) * c->in[2]) * item, (size_t)copied * item);
 }
 
-/* Channels [begin, end) of the whole batch into zero-bordered copies. */
+/* Copy channels [begin, end) of the whole batch with a border of zeros. */
 static void copy_with_border(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
@@ -135,7 +134,7 @@ static rush_status add_border(job *j)
                       copy_with_border, j);
 }
 
-/* Offsets of kernel positions and of output rows, in elements of the bordered input. */
+/* Compute offsets of kernel positions and of output rows, in elements of the padded input. */
 static rush_status make_offsets(job *j)
 {
   const conv_args *c = j->c;
@@ -165,7 +164,7 @@ static rush_status make_offsets(job *j)
 
 /* -- Depthwise --------------------------------------------------------------------------------- */
 
-/* One channel straight from where it lies, if there is a kernel for that. */
+/* Process one channel without a copy, if there is a kernel for that. */
 static bool plain_plane(const job *j, int64_t ch, int64_t oc, int64_t out)
 {
   const conv_args *c = j->c;
@@ -189,7 +188,8 @@ static bool plain_plane(const job *j, int64_t ch, int64_t oc, int64_t out)
   return ISA_PICK(conv_plane_f32, j->level)(&p);
 }
 
-/* Output channels [begin, end) of the whole batch.  A channel gets its border in the cache. */
+/* Compute output channels [begin, end) of the whole batch.  A channel gets its border in the
+ * cache. */
 static void depthwise(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
@@ -232,7 +232,7 @@ static void depthwise(void *arg, int64_t begin, int64_t end)
 
 /* -- Patches times weights --------------------------------------------------------------------- */
 
-/* Pixels [pixel, pixel + cols) over the terms k0..k1 of one image's group into dst[k][nr]. */
+/* Pack pixels [pixel, pixel + cols) over the terms k0..k1 of one image's group into dst[k][nr]. */
 static void pack_pixels(const job *j, int64_t pixel, int cols, int nr, int64_t k0, int64_t k1,
                         const char *in, char *dst)
 {
@@ -260,7 +260,7 @@ static const char *group_input(const job *j, int64_t image, int64_t group)
          (image * j->c->in_ch + group * j->geo.in_ch) * j->geo.n_padded * (int64_t)j->geo.item;
 }
 
-/* Panels [p0, p1) of one image and group, output channels [m0, m1) of the group. */
+/* Compute panels [p0, p1) of one image and group, output channels [m0, m1) of the group. */
 static void run_panels(const job *j, int64_t image, int64_t group, int64_t m0, int64_t m1,
                        int64_t p0, int64_t p1, char *scratch)
 {
@@ -280,8 +280,8 @@ static void run_panels(const job *j, int64_t image, int64_t group, int64_t m0, i
         t.a = (const char *)c->weight + ((ch0 + m) * g->n_k + k0) * item;
         if (j->weight) {
           t.a = j->weight + (ch0 * g->n_k + k0 * g->out_ch + m * t.k) * item;
-          t.a_rs = 1;
-          t.a_ks = t.rows;
+          t.a_rs = j->kr->a_in_rows ? t.k : 1;
+          t.a_ks = j->kr->a_in_rows ? 1 : t.rows;
         }
         t.c = (char *)c->output + ((image * c->out_ch + ch0 + m) * g->n_out + p * j->kr->nr) * item;
         t.d = t.c;
@@ -309,7 +309,7 @@ static void run_tasks(void *arg, int64_t begin, int64_t end)
     atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
     return;
   }
-  const unsigned mode = flush_begin(c->chain != CHAIN_NONE);
+  const unsigned mode = chain_begin(j->kr, c->chain);
   while (begin < end) {
     const int64_t p0 = begin % j->n_panels, rest = begin / j->n_panels;
     const int64_t split = rest % j->n_splits, group = rest / j->n_splits % c->groups;
@@ -320,11 +320,11 @@ static void run_tasks(void *arg, int64_t begin, int64_t end)
                i64_min(n_tiles * (split + 1) / j->n_splits * mr, j->geo.out_ch), p0, p1, scratch);
     begin += p1 - p0;
   }
-  flush_end(mode);
+  chain_end(j->kr, mode);
   mem_free_data(j->cx->ctx, scratch, n_bytes);
 }
 
-/* Weights as tiles for one call, where many pixels share them. */
+/* Pack weights as tiles for one call, if many pixels share them. */
 static rush_status pack_once(job *j, gemm_packed **out)
 {
   gemm_packing p;
@@ -360,8 +360,8 @@ static rush_status run_patches(job *j)
 
 /* -- Turned: pixels are rows, output channels columns ------------------------------------------ */
 
-/* Pixels are broadcast straight from the input, the lanes are output channels: nothing is packed
- * but weights. */
+/* Pixels are broadcast directly from the input, the lanes are output channels: only weights are
+ * packed. */
 
 #define TASK_TILES 16 /* tiles of pixels that share a panel of weights while it is in the cache */
 
@@ -377,7 +377,7 @@ static int64_t n_pixel_tiles(const job *j)
   return has_pairs(j) ? (n_rows + 1) / 2 : n_rows * tiles_of_row(j);
 }
 
-/* Where tile i's pixels lie in the input; the first of them in the output is returned. */
+/* Find tile i's pixels in the input; returns the first one's position in the output. */
 static int64_t pixels_of(const job *j, int64_t i, const char *in, gemm_tile *t)
 {
   const int64_t w = j->c->out[2], step = j->c->stride[2], per_row = tiles_of_row(j),
@@ -399,7 +399,7 @@ static int64_t pixels_of(const job *j, int64_t i, const char *in, gemm_tile *t)
   return row * w + x;
 }
 
-/* Pixel tiles [i0, i1) of one image and group, one panel of output channels. */
+/* Compute pixel tiles [i0, i1) of one image and group, one panel of output channels. */
 static void run_turned(const job *j, int64_t image, int64_t group, int64_t panel, int64_t i0,
                        int64_t i1, char *sums)
 {
@@ -444,13 +444,13 @@ static void turned_tasks(void *arg, int64_t begin, int64_t end)
     atomic_store_explicit(&j->failed, 1, memory_order_relaxed);
     return;
   }
-  const unsigned mode = flush_begin(j->c->chain != CHAIN_NONE);
+  const unsigned mode = chain_begin(j->kr, j->c->chain);
   for (int64_t i = begin; i < end; i++) {
     const int64_t run = i / j->n_panels % n_runs, rest = i / j->n_panels / n_runs;
     run_turned(j, rest / j->c->groups, rest % j->c->groups, i % j->n_panels, n_tiles * run / n_runs,
                n_tiles * (run + 1) / n_runs, sums);
   }
-  flush_end(mode);
+  chain_end(j->kr, mode);
   mem_free_data(j->cx->ctx, sums, n_bytes);
 }
 
@@ -466,14 +466,14 @@ static rush_status turned(job *j)
   return j->failed ? call_nomem(j->cx) : RUSH_OK;
 }
 
-/* Share of n that whole units of it would be. */
+/* Return n divided by its size in whole units: the share of useful work. */
 static double use_of(int64_t n, int64_t unit)
 {
   return (double)n / (double)((n + unit - 1) / unit * unit);
 }
 
-/* A 1x1 is a plain product: turned only when its pixels would leave lanes idle.  Others save the
- * packing of patches. */
+/* True if the product should be transposed.  A 1x1 is a plain product: transposed only if its
+ * pixels would leave lanes idle.  Others save the packing of patches. */
 static bool is_turned(const gemm_kernels *kr, const conv_args *c, const geometry *g)
 {
   if (is_pointwise(c))
@@ -544,7 +544,7 @@ static void copy_item(char *to, const char *from, size_t item)
   }
 }
 
-/* Rows [begin, end) of [channel, kd, kh, kw][pixel]. */
+/* Fill rows [begin, end) of [channel, kd, kh, kw][pixel]. */
 static void fill_columns(void *arg, int64_t begin, int64_t end)
 {
   const columns *a = arg;
@@ -607,7 +607,7 @@ static rush_status by_columns(call_ctx *cx, const conv_args *c, const geometry *
 
 /* -- Public ------------------------------------------------------------------------------------ */
 
-/* Few channels of one input each: no product to speak of. */
+/* True for groups of one input and few output channels each, which are hardly a matrix product. */
 static bool is_depthwise(const geometry *g)
 {
   return g->in_ch == 1 && g->n_k <= 384 && g->out_ch <= 4;
@@ -621,13 +621,15 @@ bool conv_packing(call_ctx *cx, const conv_args *c, gemm_packing *out)
   if (!has || g.n_k == 0 || c->batch == 0 || g.out_ch == 0 ||
       g.n_out == 0 || (is_depthwise(&g) && !is_pointwise(c)))
     return false;
-  const gemm_kernels *kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), c->dtype);
+  const gemm_kernels *kr = c->chain ? gemm_kernels_of(cx->ctx, c->dtype, (chain_kind)c->chain)
+                                    : gemm_kernels_for(cx->ctx, c->dtype);
   *out = (gemm_packing){.dtype = c->dtype,
                         .is_a = !is_turned(kr, c, &g),
                         .count = c->groups,
                         .k = g.n_k,
                         .n = g.out_ch,
                         .bs = g.out_ch * g.n_k,
+                        .chain = c->chain,
                         .from = {c->weight, g.n_k, 1}};
   if (!out->is_a)
     out->from = (gemm_matrix){c->weight, 1, g.n_k};
@@ -647,7 +649,7 @@ rush_status conv(call_ctx *cx, const conv_args *c)
   if (j.geo.n_k == 0)
     return by_columns(cx, c, &j.geo);
   j.level = cpu_choose(context_get_options(cx->ctx)->cpu);
-  j.kr = gemm_kernels_of(j.level, c->chain == CHAIN_WORDS ? RUSH_BFLOAT16 : c->dtype);
+  j.kr = gemm_kernels_of(cx->ctx, c->dtype, (chain_kind)c->chain);
   j.piece = chain_piece(c->chain, j.geo.n_k);
   const bool deep = c->chain == CHAIN_NONE && is_depthwise(&j.geo); /* a word is two channels */
   st = deep ? RUSH_OK : add_border(&j);
@@ -720,7 +722,7 @@ typedef struct scatter {
   void (*add)(const conv_args *, int64_t, const void *, void *, const void *);
 } scatter;
 
-/* Output channels [begin, end) of one image and group. */
+/* Compute output channels [begin, end) of one image and group. */
 static void add_channels(void *arg, int64_t begin, int64_t end)
 {
   const scatter *s = arg;

@@ -1,4 +1,4 @@
-/* ops/math/conv_int.h -- what conv.c and conv_kernel.c share. */
+/* ops/math/conv_int.h -- shared by conv.c and conv_kernel.c. */
 #ifndef RUSH_OPS_CONV_INT_H
 #define RUSH_OPS_CONV_INT_H
 
@@ -13,7 +13,7 @@ typedef struct conv_panel {
   int64_t off[CONV_MAX_COLS];
 } conv_panel;
 
-/* dst[k][nr], zero beyond cols. */
+/* Pack into dst[k][nr], zero beyond cols. */
 ISA_DECLARE(void, conv_pack_f32,
             (const conv_panel *p, int64_t n_k, const int64_t *k_off, const float *in, float *dst));
 ISA_DECLARE(void, conv_pack_f64,
@@ -24,7 +24,7 @@ ISA_DECLARE(void, conv_pack_f64,
  * in[row][k_off[k]]. */
 typedef struct conv_depth {
   int64_t n_k, n_rows, n_w, step; /* step: of pixels in a row */
-  const int64_t *k_off, *row_off; /* row_off: where an output row's input starts */
+  const int64_t *k_off, *row_off; /* row_off: start of the input of an output row */
   const void *in, *weight;
   void *out;                      /* rows n_w apart */
   double bias;
@@ -32,9 +32,9 @@ typedef struct conv_depth {
 ISA_DECLARE(void, conv_depth_f32, (const conv_depth *d));
 ISA_DECLARE(void, conv_depth_f64, (const conv_depth *d));
 
-/* The same for a plane as it lies in memory, its border of zeros only imagined: square kernels of 3
- * or 5, strides of 1 or 2, no dilation.  False: not here (the kernel, the instruction set), nothing
- * is done. */
+/* Convolve a plane in its memory, without a real border of zeros: square kernels of 3 or 5, strides
+ * of 1 or 2, no dilation.  Returns false, having done nothing, for other kernels or instruction
+ * sets. */
 typedef struct conv_plane {
   int kernel, stride;
   int64_t in_h, in_w, out_h, out_w, pad_h, pad_w;

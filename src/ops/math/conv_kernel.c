@@ -2,8 +2,8 @@
  * (base/isa.h): packing of patches into panels, and depthwise planes. AVX-512 has packing of its
  * own, which loads runs of neighbouring pixels with masks; other levels copy element by element.
  * Kernel sizes and strides are constants of inlined functions, so that the weights stay in
- * registers. Every sum is one chain in the order of the kernel's rows and columns, whatever the
- * vector width, so all levels give the same bits. */
+ * registers. Every sum is one chain in the order of the kernel's rows and columns, for any vector
+ * width, so all levels give the same bits. */
 #include "ops/math/conv_int.h"
 
 #include <string.h>
@@ -68,7 +68,7 @@ static inline __m512 load_runs1(const runs *r, const float *s)
   return x;
 }
 
-/* bit l -> bit 2 l */
+/* Move bit l to bit 2 l. */
 static inline uint32_t spread(uint32_t m)
 {
   m = (m | m << 8) & 0x00ff00ffu;
@@ -197,7 +197,7 @@ void ISA_NAME(conv_depth_f32)(const conv_depth *d) { conv_depth_f32_plain(d); }
 
 #define PLANE_UNROLL _Pragma("GCC unroll 32")
 
-/* Lanes of 16 columns from `first` on that lie in [0, width). */
+/* Return the mask of the 16 columns from `first` on that are in [0, width). */
 static inline __mmask16 inside(int64_t first, int64_t width)
 {
   const int64_t lo = first < 0 ? -first : 0, hi = width - first;
@@ -210,7 +210,7 @@ typedef struct strip { /* sixteen columns of the output */
   __mmask16 lo[5], hi[5], out; /* which lanes lie inside, for each column of the kernel */
 } strip;
 
-/* Columns first + k and on of an input row, every S-th; HI: they reach beyond sixteen. */
+/* Load columns first + k and on of an input row, every S-th; HI: they reach beyond sixteen. */
 static inline __attribute__((always_inline)) __m512
 load_strip(const float *s, const strip *t, __mmask16 any, const int k, const int S, const bool HI)
 {
@@ -223,8 +223,8 @@ load_strip(const float *s, const strip *t, __mmask16 any, const int k, const int
   return _mm512_permutex2var_ps(lo, even, _mm512_maskz_loadu_ps(t->hi[k] & any, s + k + 16));
 }
 
-/* ROWS output rows: an input row is loaded once for all of them.  Each sum is still one chain over
- * the kernel's rows and columns. */
+/* Compute ROWS output rows: an input row is loaded once for all of them.  Each sum is still one
+ * chain over the kernel's rows and columns. */
 static inline __attribute__((always_inline)) void plane_rows(const conv_plane *p, const __m512 *w,
                                                              const strip *t, int64_t y, int64_t x,
                                                              const int K, const int S,

@@ -1,8 +1,7 @@
-/* ops/math/dot.h -- sums of products along rows that lie in memory as they are read, and products
- * of 64-bit integers.
+/* ops/math/dot.h -- sums of products along contiguous rows, and products of 64-bit integers.
  *
  * Floats: 64 partial sums and one tree, so that all instruction sets give the same bits.  Integers
- * wrap: no order shows. */
+ * wrap, so their order does not matter. */
 #ifndef RUSH_OPS_DOT_H
 #define RUSH_OPS_DOT_H
 
@@ -18,7 +17,7 @@ typedef struct dot_loops {
   uint64_t (*i64)(int64_t n, const uint64_t *x, const uint64_t *y);
   float (*distance)(int64_t n, const float *x,
                     const float *y); /* sum of squared differences, in 16 lanes */
-  /* c[INT_ROWS][INT_COLS] = A (rows <= INT_ROWS, strides rs, cs) times b[k][INT_COLS]. */
+  /* Compute c[INT_ROWS][INT_COLS] = A (rows <= INT_ROWS, strides rs, cs) times b[k][INT_COLS]. */
   void (*tile)(int64_t k, int rows, const uint64_t *a, int64_t rs, int64_t cs, const uint64_t *b,
                uint64_t *c);
 } dot_loops;

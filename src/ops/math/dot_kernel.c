@@ -1,9 +1,9 @@
-/* Sums of products, compiled once per instruction set (base/isa.h). */
+/* ops/math/dot_kernel.c -- sums of products, compiled once per instruction set (base/isa.h). */
 #include "ops/math/dot.h"
 
 #include <string.h>
 
-/* Vectors of the machine: wider ones are taken apart at length. */
+/* The width of the machine's vectors: the compiler splits wider ones badly. */
 #if ISA_LEVEL >= ISA_AVX512
 #define WIDTH 64
 #elif ISA_LEVEL >= ISA_AVX2

@@ -52,7 +52,7 @@ static void cplx_free(context *c, cplx *x, int64_t n)
     mem_free_data(c, x, (size_t)n * sizeof *x);
 }
 
-/* Fours first: they are the cheapest. */
+/* Factor n, fours first: they are the cheapest. */
 static bool factorize(fft_plan *p)
 {
   int64_t rest = p->n;
@@ -62,7 +62,7 @@ static bool factorize(fft_plan *p)
   return rest == 1;
 }
 
-/* Chirp and kernel of Bluestein's method. */
+/* Compute chirp and kernel of Bluestein's method. */
 static bool make_chirp(const call_ctx *cx, fft_plan *p)
 {
   context *c = cx->ctx;
@@ -140,8 +140,7 @@ static inline cplx root_at(const fft_plan *p, bool backward, int64_t k)
   return (cplx){r.re, backward ? -r.im : r.im};
 }
 
-/* Join f transforms of length m, which stand one after the other in `out`; `stride` * f * m == n.
- * */
+/* Combine f adjacent transforms of length m in `out`; `stride` * f * m == n. */
 static void butterflies(const call_ctx *cx, const fft_plan *p, bool backward, int f, int64_t m,
                         int64_t stride, cplx *out, cplx *t)
 {
@@ -187,7 +186,8 @@ static void mixed(const call_ctx *cx, const fft_plan *p, bool backward, int leve
 
 /* -- Bluestein --------------------------------------------------------------------------------- */
 
-/* The backward transform is the forward one of the conjugates, conjugated. */
+/* Transform with Bluestein's method; the backward transform is the forward one of the conjugates,
+ * conjugated. */
 static void bluestein(const call_ctx *cx, const fft_plan *p, bool backward, const cplx *in,
                       cplx *out, cplx *scratch)
 {

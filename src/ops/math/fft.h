@@ -13,12 +13,12 @@ typedef struct cplx {
 } cplx;
 typedef struct fft_plan fft_plan;
 
-/* n >= 1.  NULL: no memory. */
+/* Make a plan for n >= 1; returns NULL if memory runs out. */
 fft_plan *fft_plan_new(const call_ctx *cx, int64_t n);
 void fft_plan_free(context *c, fft_plan *p);
 size_t fft_scratch_len(const fft_plan *p); /* in cplx */
-/* out[k] = sum of in[i] exp(-2 pi j i k / n), not scaled; backward: exp(+...).  in and out do not
- * overlap. */
+/* Compute out[k] = sum of in[i] exp(-2 pi j i k / n), not scaled; backward: exp(+...).  in and out
+ * must not overlap. */
 void fft_run(const call_ctx *cx, const fft_plan *p, bool backward, const cplx *in, cplx *out,
              cplx *scratch);
 
@@ -37,14 +37,14 @@ typedef struct
   void *out;
 } fft_lines;
 
-/* Is a length made of small primes alone? */
+/* True if a length has only small prime factors. */
 bool fft_lines_has(int64_t n);
-/* Are there lines enough, or are they short enough, for transforms of reals? */
+/* True if there are enough lines, or they are short enough, for transforms of reals. */
 bool fft_lines_suits(int64_t n, int64_t n_lines);
-/* `conj`: the conjugate of the result. */
+/* Run the transforms; `conj`: return the conjugate. */
 rush_status fft_lines_run(call_ctx *cx, const fft_lines *f) RUSH_CHECKED;
 
-/* exp(-2 pi j k / n), exact at the octants. */
+/* Return exp(-2 pi j k / n), exact at the octants. */
 cplx fft_root(int64_t k, int64_t n);
 
 #endif

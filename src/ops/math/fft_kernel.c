@@ -1,10 +1,15 @@
-/* Transforms side by side, compiled once per instruction set (base/isa.h); fft_kernel.inc is the
- * body. */
+/* ops/math/fft_kernel.c -- transforms side by side, compiled once per instruction set (base/isa.h);
+ * fft_kernel.inc is the body. */
 #include "ops/math/fft_lanes.h"
 
 #if ISA_LEVEL == ISA_PORTABLE && defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize( \
   "O2") /* a third of the code; who has these alone has no vectors worth the name */
+#endif
+
+#if ISA_LEVEL >= ISA_AVX512
+#include "ops/math/turn512.h"
+#define TURNED 8 /* elements of 16 lines that are turned in registers */
 #endif
 
 #define T float

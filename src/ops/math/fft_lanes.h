@@ -1,9 +1,9 @@
 /* ops/math/fft_lanes.h -- many transforms side by side.
  *
  * A block is FFT_LANES values of each of n elements: element j of lane l at [j * lanes + l], real
- * parts and imaginary parts apart.  So every loop runs over lanes, and what a lane gives does not
- * depend on the others or on the instruction set.  Lengths whose prime factors are at most
- * FFT_LARGEST; of float32 and float64. */
+ * parts and imaginary parts separately.  Every loop runs over lanes, and the result of a lane does
+ * not depend on the others or on the instruction set.  Lengths whose prime factors are at most
+ * FFT_LARGEST; float32 and float64. */
 #ifndef RUSH_OPS_FFT_LANES_H
 #define RUSH_OPS_FFT_LANES_H
 
@@ -22,11 +22,11 @@ typedef struct fft_lengths { /* immutable */
   const void *re, *im; /* exp(-2 pi j k / (n * step)) */
 } fft_lengths;
 
-/* Where lanes lie in memory, in complex elements: element j of lane l at j * js + l * ls. */
+/* Positions of lanes in memory, in complex elements: element j of lane l at j * js + l * ls. */
 typedef struct fft_memory {
   void *data;
   int64_t js, ls;
-  int n_lanes; /* that exist: others read 0 */
+  int n_lanes; /* existing lanes: others read 0 */
 } fft_memory;
 
 typedef struct fft_loops {
@@ -35,11 +35,11 @@ typedef struct fft_loops {
   void (*load)(const fft_memory *m, int64_t n, void *x);                /* x: [2][n * lanes] */
   void (*store)(const fft_memory *m, int64_t n, const void *x, double scale, bool conj);
   void *(*run)(const fft_lengths *p, bool backward, void *x,
-               void *y); /* where the result is: x or y */
-  /* x[j] *= root j * (first + l) of the table, for lanes with first + l < end. */
+               void *y); /* contains the result: x or y */
+  /* Multiply x[j] by root j * (first + l) of the table, for lanes with first + l < end. */
   void (*turn)(int64_t n, int64_t first, int64_t end, bool backward, const void *re, const void *im,
                void *x);
-  /* Of h elements: the transform of pairs of reals becomes h + 1 elements of the transform of the
+  /* Convert h elements, the transform of pairs of reals, to h + 1 elements of the transform of the
    * reals, in y; and back. `re`, `im`: the roots of 2 h, forward. */
   void (*split)(int64_t h, const void *x, void *y, const void *re, const void *im);
   void (*join)(int64_t h, const void *x, void *y, const void *re, const void *im);

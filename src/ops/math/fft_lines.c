@@ -1,5 +1,5 @@
-/* Transforms of the lines of an array, in blocks of lanes; a long line alone is taken apart into n1
- * by n2. */
+/* ops/math/fft_lines.c -- transforms of the lines of an array, in blocks of lanes; a single long
+ * line is split into n1 by n2 (the four-step method). */
 #include <stdatomic.h>
 
 #include "base/threads.h"
@@ -37,7 +37,7 @@ typedef struct roots { /* of n: n real parts, then n imaginary ones */
   void *re, *im;
 } roots;
 
-/* Root k is the product of two: few need sines. */
+/* Make roots; root k is the product of two, so that few need sines. */
 static rush_status roots_make(call_ctx *cx, int64_t n, bool is_f64, roots *out)
 {
   int64_t step = 1;
@@ -88,7 +88,7 @@ static char *line_element(const job *j, const void *base, int64_t at)
   return (char *)(uintptr_t)base + (size_t)at * 2 * j->loops->item;
 }
 
-/* Scratch of a task: two blocks of n + 1 elements. */
+/* Allocate the scratch of a task: two blocks of n + 1 elements. */
 static char *scratch_new(job *j, int64_t n, size_t *n_bytes)
 {
   *n_bytes = 4 * (size_t)(n + 1) * (size_t)j->loops->lanes * j->loops->item;
@@ -180,7 +180,7 @@ static void run_rows(void *arg, int64_t begin, int64_t end)
     mem_free_data(j->cx->ctx, x, n_bytes);
 }
 
-/* n as n1 * n2, about equal. */
+/* Split n into n1 * n2, about equal. */
 static bool take_apart(job *j)
 {
   int64_t n1 = 1;

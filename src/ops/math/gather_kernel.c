@@ -1,19 +1,23 @@
-/* ops/math/gather_kernel.c -- sums of picked elements, compiled once per instruction set
- * (base/isa.h): sampled points (grid_sample), bilinear taps, and rows of embedding bags. Rows are
- * summed in two vector registers at a time, written with vector types because the compiler did not
- * vectorise the loops over arrays. Sums are taken in order, so every level gives the same bits. */
+/* ops/math/gather_kernel.c -- sums of chosen elements, compiled once per instruction set
+ * (base/isa.h): sampled points (grid_sample), bilinear taps, and rows of embedding bags. Rows
+ * are summed in two vector registers at a time, written with vector types because the compiler
+ * did not vectorise the loops over arrays. Sums are computed in order, so every level gives the
+ * same bits. */
 #include "ops/math/gather.h"
 
 #include <string.h>
 
 #include "base/half.h"
 
-/* A row is summed in registers, two of these at a time.  Loops over arrays did not become vectors.
- * */
+#if ISA_LEVEL >= ISA_AVX512
+#include <immintrin.h>
+#endif
+
+/* Two of these hold a row's sums: loops over arrays did not vectorise. */
 typedef float floats __attribute__((vector_size(64)));
 typedef double doubles __attribute__((vector_size(64)));
 
-#define GATHER(T, F, V)                                                                            \
+#define POINTS(T, F)                                                                               \
   static bool inside_##F(int n, const int64_t *at)                                                 \
   {                                                                                                \
     int64_t any = 0;                                                                               \
@@ -36,7 +40,9 @@ typedef double doubles __attribute__((vector_size(64)));
         for (int i = 0; i < n; i++)                                                                \
           y[i] += at[i] >= 0 ? x[at[i]] * w[i] : 0;                                                \
     }                                                                                              \
-  }                                                                                                \
+  }
+
+#define ROWS(T, F, V)                                                                              \
   static void rows_##F(int64_t n_cols, const void *table, const int64_t *at, int64_t n,            \
                        const void *factors, void *to_)                                             \
   {                                                                                                \
@@ -65,12 +71,45 @@ typedef double doubles __attribute__((vector_size(64)));
     }                                                                                              \
   }
 
-GATHER(float, f32, floats)
-GATHER(double, f64, doubles)
+#if ISA_LEVEL >= ISA_AVX512
+/* The same with gathers, 16 points in a register while the taps are added; at and weight have
+ * GATHER_POINTS places, whatever n is. */
+static inline __m256 picked(const float *x, const int64_t *at, __mmask8 live, __mmask8 *in)
+{
+  const __m512i i = _mm512_loadu_si512(at);
+  *in = _mm512_mask_cmpge_epi64_mask(live, i, _mm512_setzero_si512());
+  return _mm512_mask_i64gather_ps(_mm256_setzero_ps(), *in, i, x, 4);
+}
+
+static void points_f32(int n, int n_taps, const void *x, const int64_t *at, const void *weight,
+                       void *y)
+{
+  const float *w = weight;
+  for (int i = 0; i < n; i += 16) {
+    const __mmask16 live = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu);
+    __m512 sum = _mm512_setzero_ps();
+    for (int k = 0; k < n_taps; k++) {
+      const int64_t *a = at + k * GATHER_POINTS + i;
+      __mmask8 low_in, high_in;
+      const __m256 low = picked(x, a, (__mmask8)live, &low_in),
+                   high = picked(x, a + 8, (__mmask8)(live >> 8), &high_in);
+      const __m512 v = _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+      sum = _mm512_mask_add_ps(sum, (__mmask16)(low_in | high_in << 8), sum,
+                               _mm512_mul_ps(v, _mm512_loadu_ps(w + k * GATHER_POINTS + i)));
+    }
+    _mm512_mask_storeu_ps((float *)y + i, live, sum);
+  }
+}
+#else
+POINTS(float, f32)
+#endif
+POINTS(double, f64)
+ROWS(float, f32, floats)
+ROWS(double, f64, doubles)
 
 static inline float rounded(float x, bool bf16) { return bf16 ? f32_of_bf16(bf16_of_f32(x)) : x; }
 
-/* A coordinate as an index, -1 outside. */
+/* Convert a coordinate to an index, -1 if outside. */
 static inline int32_t inside(float x, int size)
 {
   const float in = x >= 0 && x < (float)size ? x : -1.0f;

@@ -1,10 +1,10 @@
-/* ops/math/gemm.c -- matrix products on raw memory (gemm.h has the contract), blocked as in Goto
- * and van de Geijn: panels of B and tiles of A are packed so that micro-kernels read memory in
- * order. Products of few rows, of one row and of many small matrices take shorter paths that pack
- * less. k is cut into pieces that depend on k alone and pieces are added in order, so neither
- * threads nor packing change a bit; cutting k by the cache or by the number of threads would.
- * 16-bit and 8-bit floats go through float32 or chains; complex numbers have plain loops. Memory:
- * MC and NC bound what is packed at a time. */
+/* ops/math/gemm.c -- matrix products on raw memory (gemm.h), blocked as in Goto and van de Geijn:
+ * panels of B and tiles of A are packed so that micro-kernels read memory in order. Products of few
+ * rows, of one row and of many small matrices use shorter paths that pack less. k is cut into
+ * pieces that depend on k alone and pieces are added in order, so neither threads nor packing
+ * change a bit; cutting k by the cache or by the number of threads would. 16-bit and 8-bit floats
+ * are converted to float32 or chains; complex numbers have plain loops. Memory: MC and NC bound
+ * what is packed at a time. */
 #include "ops/math/gemm.h"
 
 #include <sched.h>
@@ -15,22 +15,31 @@
 #include "ops/point/halves.h"
 #include "tensor/dtype.h"
 
-/* Blocks: a piece of k by MC rows of A stays in L2, a piece by one panel of B in L1; NC columns of
- * B packed at a time stay in L3. */
+/* Block sizes: a piece of k by MC rows of A stays in L2, a piece by one panel of B in L1; NC
+ * columns of B packed at a time stay in L3. */
 #define MC 168
 #define NC 3072
-/* Multiply-adds below which a second thread costs more than it brings. */
+/* With fewer multiply-adds a second thread costs more than it gains. */
 #define PARALLEL_MACS 500000
 #define MAX_SLOTS 64
-/* Elements of A that are packed whole, for products of few rows. */
+/* Elements of A that are packed completely, for products of few rows. */
 #define MOST_PACKED_A (INT64_C(1) << 21)
 
-const gemm_kernels *gemm_kernels_of(cpu_level level, int dtype)
+const gemm_kernels *gemm_kernels_for(const context *c, int dtype)
 {
+  return gemm_kernels_of(c, dtype, dtype == RUSH_BFLOAT16 ? chain_kind_of(c) : CHAIN_NONE);
+}
+
+const gemm_kernels *gemm_kernels_of(const context *c, int dtype, chain_kind chain)
+{
+  const cpu_level level = cpu_choose(context_get_options(c)->cpu);
 #ifdef RUSH_ISA_X86
-  if (dtype == RUSH_BFLOAT16 && level >= CPU_AVX512 && cpu_has_bf16())
+  if (chain == CHAIN_TILES)
+    return gemm_tiles_avx512bf16();
+  if (chain == CHAIN_WORDS)
     return &gemm_bf16_avx512bf16;
 #endif
+  (void)chain;
   if (dtype == RUSH_FLOAT64) {
 #ifdef RUSH_ISA_X86
     if (level >= CPU_AVX512)
@@ -50,14 +59,15 @@ const gemm_kernels *gemm_kernels_of(cpu_level level, int dtype)
   return &gemm_f32_portable;
 }
 
-/* What every task of one product reads. */
+/* The data that every task of one product reads. */
 typedef struct job {
   call_ctx *cx;
   const gemm_args *g;
   const gemm_kernels *kr;
   size_t item;
   int64_t piece, n_panels, n_tiles; /* tiles: of mr rows */
-  bool pack_a, row_b; /* row_b: B has unit column stride and is read in place when that is enough */
+  bool pack_a, must_pack_a; /* must: the kernels cannot read A as it lies */
+  bool row_b; /* B has unit column stride and is read in place when that is enough */
   const char *a_all;  /* all of A packed, piece by piece; NULL: in place, or packed by each task */
   /* B packed for columns [shared_p0 * nr ...) and the current piece, or for all (g->packed). */
   const char *shared;
@@ -79,7 +89,7 @@ static const char *at(const job *j, const void *base, int64_t elems)
 
 /* -- One block --------------------------------------------------------------------------------- */
 
-/* Rows [m0, m1) and k0..k1 of A into tiles [tile][k][rows]. */
+/* Pack rows [m0, m1) and k0..k1 of A into tiles [tile][k][rows]. */
 static void pack_a(const job *j, int64_t m0, int64_t m1, int64_t k0, int64_t k1, char *dst)
 {
   const gemm_matrix *a = &j->g->a;
@@ -90,7 +100,7 @@ static void pack_a(const job *j, int64_t m0, int64_t m1, int64_t k0, int64_t k1,
   }
 }
 
-/* Where panel p's rows k0.. lie, and how far apart: packed before, in place, or packed now. */
+/* Return the rows k0.. of panel p, and their distance: packed before, in place, or packed now. */
 static const char *panel_of_b(const job *j, int64_t p, int64_t k0, int64_t k1, char *scratch,
                               int64_t *b_ks)
 {
@@ -111,7 +121,7 @@ static const char *panel_of_b(const job *j, int64_t p, int64_t k0, int64_t k1, c
   return scratch;
 }
 
-/* C[m0..m1, panels p0..p1) gets the terms k0..k1. */
+/* Add the terms k0..k1 to C[m0..m1, panels p0..p1). */
 static void run_block(const job *j, int64_t m0, int64_t m1, int64_t p0, int64_t p1, int64_t k0,
                       int64_t k1, char *scratch)
 {
@@ -130,8 +140,8 @@ static void run_block(const job *j, int64_t m0, int64_t m1, int64_t p0, int64_t 
       t.rows = (int)i64_min(mr, m1 - i);
       if (a) {
         t.a = at(j, a, (i - m0) * t.k);
-        t.a_rs = 1;
-        t.a_ks = t.rows;
+        t.a_rs = j->kr->a_in_rows ? t.k : 1;
+        t.a_ks = j->kr->a_in_rows ? 1 : t.rows;
       } else {
         t.a = at(j, g->a.data, i * g->a.rs + k0 * g->a.cs);
         t.a_rs = g->a.rs;
@@ -178,18 +188,18 @@ static void slot_give(job *j, int slot)
 
 static int64_t cut(int64_t n, int64_t n_parts, int64_t i) { return n * i / n_parts; }
 
-/* All rows, groups of panels [begin, end), all of k. */
+/* Compute all rows, groups of panels [begin, end), all of k. */
 static void task_panels(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
   int slot;
   char *scratch = slot_take(j, &slot);
-  const unsigned mode = flush_begin(j->g->chain != CHAIN_NONE);
+  const unsigned mode = chain_begin(j->kr, j->g->chain);
   for (int64_t i = begin; i < end; i++)
     for (int64_t k0 = 0; k0 < j->g->k && !(k0 && call_over(j->cx)); k0 += j->piece)
       run_block(j, 0, j->g->m, cut(j->n_panels, j->n_groups, i),
                 cut(j->n_panels, j->n_groups, i + 1), k0, i64_min(k0 + j->piece, j->g->k), scratch);
-  flush_end(mode);
+  chain_end(j->kr, mode);
   slot_give(j, slot);
 }
 
@@ -201,7 +211,7 @@ static void task_blocks(void *arg, int64_t begin, int64_t end)
   const int64_t mr = j->kr->mr, n_panels = j->p1 - j->p0;
   int slot;
   char *scratch = slot_take(j, &slot);
-  const unsigned mode = flush_begin(j->g->chain != CHAIN_NONE);
+  const unsigned mode = chain_begin(j->kr, j->g->chain);
   for (int64_t i = begin; i < end; i++) {
     const int64_t row = i / j->n_groups, group = i % j->n_groups;
     run_block(j, cut(j->n_tiles, j->n_blocks, row) * mr,
@@ -209,11 +219,11 @@ static void task_blocks(void *arg, int64_t begin, int64_t end)
               j->p0 + cut(n_panels, j->n_groups, group),
               j->p0 + cut(n_panels, j->n_groups, group + 1), j->k0, j->k1, scratch);
   }
-  flush_end(mode);
+  chain_end(j->kr, mode);
   slot_give(j, slot);
 }
 
-/* Tiles [begin, end) of A, all of k. */
+/* Pack tiles [begin, end) of A, all of k. */
 static void task_pack_a(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
@@ -236,20 +246,22 @@ static void task_pack(void *arg, int64_t begin, int64_t end)
                   (void *)at(j, j->shared, (p - j->shared_p0) * nr * (j->k1 - j->k0)));
 }
 
-/* Columns of a one-row product, B in place. */
+/* Compute columns of a one-row product, B in place. */
 static void task_row(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
   const gemm_args *g = j->g;
   _Alignas(64) char acc[4096];
   const int64_t most = (int64_t)(sizeof acc / j->item);
-  const unsigned mode = flush_begin(g->chain != CHAIN_NONE);
+  const unsigned mode = chain_begin(j->kr, g->chain);
   for (int64_t c = begin; c < end; c += most) {
     const int64_t n = i64_min(most, end - c);
     for (int64_t k0 = 0; k0 < g->k && !(k0 && call_over(j->cx)); k0 += j->piece) {
       const int64_t k1 = i64_min(k0 + j->piece, g->k);
-      j->kr->row(k1 - k0, at(j, g->a.data, k0 * g->a.cs), g->a.cs,
-                 at(j, g->b.data, k0 * g->b.rs + c), g->b.rs, n, acc);
+      const bool plain = g->b.cs == 1;
+      (plain ? j->kr->row : j->kr->row_turned)(
+        k1 - k0, at(j, g->a.data, k0 * g->a.cs), g->a.cs,
+        at(j, g->b.data, k0 * g->b.rs + c * g->b.cs), plain ? g->b.rs : g->b.cs, n, acc);
       const double beta = k0 ? 1.0 : g->beta;
       const int64_t d_cs = k0 ? 1 : g->d.cs;
       const void *d = k0                         ? at(j, g->c, c)
@@ -273,14 +285,14 @@ static void task_row(void *arg, int64_t begin, int64_t end)
       }
     }
   }
-  flush_end(mode);
+  chain_end(j->kr, mode);
 }
 
 /* -- One product of float32 or float64 --------------------------------------------------------- */
 
 static size_t round_up64(size_t n) { return (n + 63) & ~(size_t)63; }
 
-/* B shared by many row blocks: packed once per piece, for NC columns at a time. */
+/* Multiply with B shared by many row blocks: packed once per piece, for NC columns at a time. */
 static rush_status run_big(job *j)
 {
   const gemm_args *g = j->g;
@@ -308,7 +320,7 @@ static rush_status run_big(job *j)
   return st;
 }
 
-/* Few rows: each panel of B is used once, by all of them. */
+/* Multiply few rows: each panel of B is used once, by all of them. */
 static rush_status run_thin(job *j, int n_threads)
 {
   const gemm_args *g = j->g;
@@ -335,8 +347,7 @@ static rush_status run_thin(job *j, int n_threads)
   return st;
 }
 
-/* Into how many tasks a product is cut.  C is made tile by tile in any case: no bit depends on it.
- * */
+/* Choose the number of tasks.  C is made tile by tile in any case: no bit depends on it. */
 static void cut_work(job *j, bool big, int n_threads)
 {
   const int64_t most = MC / j->kr->mr, threads = i64_max(1, n_threads);
@@ -358,7 +369,7 @@ static void cut_work(job *j, bool big, int n_threads)
 static rush_status run_with_scratch(job *j, int n_threads)
 {
   const gemm_args *g = j->g;
-  const bool big = n_threads > 0 && g->m > MC && g->n > j->kr->nr;
+  const bool big = n_threads > 0 && g->m > MC && (g->n > j->kr->nr || j->kr->a_in_rows);
   const bool needs_b = !g->packed && !big && !(j->row_b && (g->n % j->kr->nr == 0));
   _Alignas(64) char small[4096]; /* a larger product is worth an allocation */
   const int n_slots = n_threads > 1 ? (n_threads < MAX_SLOTS ? n_threads : MAX_SLOTS) : 1;
@@ -366,7 +377,7 @@ static rush_status run_with_scratch(job *j, int n_threads)
 
   cut_work(j, big, n_threads);
   if (!big && g->m * g->k > MOST_PACKED_A)
-    j->pack_a = false;
+    j->pack_a = j->must_pack_a;
   j->a_bytes = 0;
   if (big && j->pack_a) {
     const int64_t rows = (j->n_tiles + j->n_blocks - 1) / j->n_blocks * j->kr->mr;
@@ -385,7 +396,7 @@ static rush_status run_with_scratch(job *j, int n_threads)
   return st;
 }
 
-/* k == 0: C = beta * D. */
+/* For k == 0, compute C = beta * D. */
 static void scale_only(const gemm_args *g)
 {
   const bool read = g->d.data && g->beta != 0.0;
@@ -399,7 +410,7 @@ static void scale_only(const gemm_args *g)
     }
 }
 
-/* n_threads 0: the caller is a task itself. */
+/* Multiply floats; n_threads 0: the caller is a task itself. */
 static rush_status gemm_float(call_ctx *cx, const gemm_args *args, int n_threads)
 {
   gemm_args g = *args;
@@ -407,8 +418,10 @@ static rush_status gemm_float(call_ctx *cx, const gemm_args *args, int n_threads
     scale_only(&g);
     return RUSH_OK;
   }
-  if ((g.c_cs != 1 && !(g.packed && g.c_rs == 1)) ||
-      (g.n == 1 && g.m > 1 && g.c_rs == 1 && !g.packed && !g.packed_a)) {
+  const bool one = g.chain == CHAIN_TILES /* an operand of one row or column is packed, not both */
+                     ? g.m == 1 && g.n > 1 && g.b.rs == 1
+                     : g.n == 1 && g.m > 1 && g.c_rs == 1;
+  if ((g.c_cs != 1 && !(g.packed && g.c_rs == 1)) || (one && !g.packed && !g.packed_a)) {
     gemm_matrix a = g.a; /* C' = B' A' */
     g.a = (gemm_matrix){g.b.data, g.b.cs, g.b.rs};
     g.b = (gemm_matrix){a.data, a.cs, a.rs};
@@ -421,8 +434,7 @@ static rush_status gemm_float(call_ctx *cx, const gemm_args *args, int n_threads
     ASSERT(!g.packed && !g.packed_a, "packed operands and C by columns");
   }
   job j = {.cx = cx, .g = &g, .item = dtype_bytes(g.dtype)};
-  j.kr = gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu),
-                         g.chain == CHAIN_WORDS ? RUSH_BFLOAT16 : g.dtype);
+  j.kr = gemm_kernels_of(cx->ctx, g.dtype, (chain_kind)g.chain);
   ASSERT(!g.packed || g.packed->nr == j.kr->nr, "packed for this instruction set");
   ASSERT(!g.packed_a || g.packed_a->nr == j.kr->mr, "packed for this instruction set");
   j.piece = chain_piece(g.chain, g.k);
@@ -431,11 +443,14 @@ static rush_status gemm_float(call_ctx *cx, const gemm_args *args, int n_threads
   j.row_b = g.b.cs == 1 && g.m <= 2 * j.kr->mr;
   const size_t row_bytes = (size_t)g.a.rs * j.item;
   j.a_all = g.packed_a ? g.packed_a->data : NULL;
+  j.must_pack_a = !g.packed_a && j.kr->a_in_rows && g.a.cs != 1;
   j.pack_a =
-    !g.packed_a && g.m > 1 && (g.n > 8 * j.kr->nr || (g.n > 4 * j.kr->nr && row_bytes % 1024 == 0));
+    j.must_pack_a || (!g.packed_a && g.m > 1 &&
+                      (g.n > 8 * j.kr->nr || (g.n > 4 * j.kr->nr && row_bytes % 1024 == 0)));
   if (n_threads > 1 && (double)g.m * (double)g.n * (double)g.k < PARALLEL_MACS)
     n_threads = 1;
-  if (g.m == 1 && g.b.cs == 1 && !g.packed && !g.packed_a) {
+  if (g.m == 1 && !g.packed && !g.packed_a &&
+      ((g.b.cs == 1 && j.kr->row) || (g.b.rs == 1 && j.kr->row_turned))) {
     if (n_threads > 1)
       return parallel_for(cx, g.n, i64_max(128, (PARALLEL_MACS / 2 / g.k + 63) & ~INT64_C(63)),
                           task_row, &j);
@@ -496,7 +511,7 @@ static bool is_turned(const gemm_args *g)
   return g->c_rs == 1 && g->c_cs == g->m && g->m > 1 && g->packed && (!g->d.data || g->d.rs == 0);
 }
 
-/* C of float32 rounded into place. */
+/* Round C from float32 into its place. */
 static rush_status narrow_result(call_ctx *cx, const gemm_args *g, const float *c)
 {
   const bool bf16 = g->dtype == RUSH_BFLOAT16;
@@ -511,7 +526,7 @@ static rush_status narrow_result(call_ctx *cx, const gemm_args *g, const float *
   return RUSH_OK;
 }
 
-/* D as float32: into C, or a row that is the same for all behind it. */
+/* Widen D to float32: into C, or one row that is used for all. */
 static void widen_added(gemm_args *g, float *c)
 {
   const bool row = g->d.rs == 0;
@@ -522,7 +537,7 @@ static void widen_added(gemm_args *g, float *c)
   g->d = (gemm_matrix){w.to, row ? 0 : g->n, 1};
 }
 
-/* An operand of bfloat16 as chains: as it lies, or in `to`.  Rows of A and columns of B are the
+/* Make chains of a bfloat16 operand: in place, or in `to`.  Rows of A and columns of B are the
  * others. */
 static rush_status chain_operand(call_ctx *cx, gemm_args *g, bool is_a, void *to)
 {
@@ -631,7 +646,7 @@ typedef struct rows_job {
   const call_ctx *cx;
 } rows_job;
 
-/* n more multiplications: look at the clock now and then. */
+/* Count n more multiplications and poll now and then. */
 static inline bool rows_over(const rows_job *j, int64_t *work, int64_t n)
 {
   if ((*work += n) < 1 << 18)
@@ -810,20 +825,18 @@ gemm_packed gemm_packed_item(const gemm_packed *p, int64_t i)
 
 bool gemm_packed_fits(call_ctx *cx, const gemm_packed *p, const gemm_packing *like)
 {
-  const gemm_kernels *kr =
-    gemm_kernels_of(cpu_choose(context_get_options(cx->ctx)->cpu), like->dtype);
+  const gemm_kernels *kr = gemm_kernels_for(cx->ctx, like->dtype);
   return p->dtype == like->dtype && p->is_a == like->is_a && p->count == like->count &&
          p->k == like->k && p->n == like->n && p->nr == unit_of(kr, like->is_a) &&
-         p->words == kr->words && p->taps == i64_max(1, like->taps);
+         p->words == kr->words && p->in_rows == (kr->a_in_rows && like->is_a) &&
+         p->taps == i64_max(1, like->taps);
 }
 
-/* Packs 4 or 8 bytes a term. */
+/* Pack with 4 or 8 bytes per term. */
 static rush_status pack_terms(call_ctx *cx, const gemm_packing *from, chain_kind chain,
                               gemm_packed **out)
 {
-  const cpu_level level = cpu_choose(context_get_options(cx->ctx)->cpu);
-  const gemm_kernels *kr =
-    gemm_kernels_of(level, chain == CHAIN_WORDS ? RUSH_BFLOAT16 : from->dtype);
+  const gemm_kernels *kr = gemm_kernels_of(cx->ctx, from->dtype, chain);
   const int64_t unit = unit_of(kr, from->is_a), n_units = (from->n + unit - 1) / unit;
   gemm_packed *p = mem_alloc(cx->ctx, sizeof *p);
   if (!p)
@@ -831,6 +844,7 @@ static rush_status pack_terms(call_ctx *cx, const gemm_packing *from, chain_kind
   *p = (gemm_packed){.dtype = from->dtype,
                      .is_a = from->is_a,
                      .words = kr->words,
+                     .in_rows = kr->a_in_rows && from->is_a,
                      .count = from->count,
                      .k = from->k,
                      .n = from->n,
@@ -855,7 +869,7 @@ static rush_status pack_terms(call_ctx *cx, const gemm_packing *from, chain_kind
   return RUSH_OK;
 }
 
-/* 16-bit floats: as float32, or as chains. */
+/* Pack 16-bit floats: as float32, or as chains. */
 static rush_status pack_wide(call_ctx *cx, const gemm_packing *from, gemm_packed **out)
 {
   const bool bf16 = from->dtype == RUSH_BFLOAT16;
@@ -903,7 +917,7 @@ rush_status gemm_pack(call_ctx *cx, const gemm_packing *from, gemm_packed **out)
 {
   if (from->dtype == RUSH_BFLOAT16 || from->dtype == RUSH_FLOAT16)
     return pack_wide(cx, from, out);
-  return pack_terms(cx, from, CHAIN_NONE, out);
+  return pack_terms(cx, from, (chain_kind)from->chain, out);
 }
 
 void gemm_packed_free(context *c, gemm_packed *p)

@@ -1,36 +1,42 @@
-/* ops/math/gemm_chain.c -- turning bfloat16 operands into the chains that gemm_chain.h describes.
- * There are three loops, by the order in which the source lies: channels in a row, the other
- * dimension in a row, or neither. A source that is a chain already (even number of channels,
- * aligned, contiguous) is used in place. Cost: one pass over the operand, 4 bytes a word or a
- * float. */
+/* ops/math/gemm_chain.c -- converts bfloat16 operands to the chains that gemm_chain.h describes.
+ * There are three loops, by the layout of the source: channels contiguous, the other dimension
+ * contiguous, or neither. A source that is already a chain (even number of channels, aligned,
+ * contiguous) is used in place. Cost: one pass over the operand, 4 bytes per word or float. */
 #include "ops/math/gemm_chain.h"
 
 #include <string.h>
 
 #include "base/threads.h"
 
-enum { GRAIN = 32768 };
+enum { GRAIN = 32768, TILE_PIECE = 256 };
 
 chain_kind chain_kind_of(const context *c)
 {
-  return gemm_kernels_of(cpu_choose(context_get_options(c)->cpu), RUSH_BFLOAT16)->words
-           ? CHAIN_WORDS
-           : CHAIN_WIDE;
+  const uint32_t wanted = context_get_options(c)->cpu;
+#ifdef RUSH_ISA_X86
+  if (cpu_has_tiles(wanted) && gemm_tiles_avx512bf16())
+    return CHAIN_TILES;
+#endif
+  return cpu_choose(wanted) >= CPU_AVX512 && cpu_has_bf16() ? CHAIN_WORDS : CHAIN_WIDE;
 }
 
 int64_t chain_length(chain_kind kind, int64_t channels, int64_t taps)
 {
-  return (kind == CHAIN_WORDS ? (channels + 1) / 2 : channels) * taps;
+  return (chain_is_words(kind) ? (channels + 1) / 2 : channels) * taps;
 }
 
 int64_t chain_piece(chain_kind kind, int64_t length)
 {
+  if (kind == CHAIN_TILES) { /* one panel of B stays in L1 */
+    const int64_t n = i64_max(1, (length + TILE_PIECE - 1) / TILE_PIECE);
+    return ((length + n - 1) / n + 15) / 16 * 16;
+  }
   return kind == CHAIN_WIDE ? 2 * gemm_k_piece((length + 1) / 2) : gemm_k_piece(length);
 }
 
 bool chain_view(chain_kind kind, const chain_source *s, gemm_matrix *out)
 {
-  if (kind != CHAIN_WORDS || s->taps != 1 || s->ks != 1 || s->channels % 2 || s->os % 2 ||
+  if (!chain_is_words(kind) || s->taps != 1 || s->ks != 1 || s->channels % 2 || s->os % 2 ||
       (uintptr_t)s->from % 4)
     return false;
   *out = (gemm_matrix){s->from, s->os / 2, 1};
@@ -47,7 +53,7 @@ typedef struct job {
 static inline uint32_t pair(uint16_t even, uint16_t odd) { return (uint32_t)odd << 16 | even; }
 static inline uint32_t wide(uint16_t x) { return (uint32_t)x << 16; }
 
-/* Others [begin, end), channels in a row. */
+/* Convert others [begin, end), channels contiguous. */
 static void in_rows(void *arg, int64_t begin, int64_t end)
 {
   const job *j = arg;
@@ -55,7 +61,7 @@ static void in_rows(void *arg, int64_t begin, int64_t end)
   for (int64_t i = begin; i < end; i++) {
     const uint16_t *s = j->s->from + i * j->s->os;
     uint32_t *d = j->to + i * j->length;
-    if (j->kind == CHAIN_WORDS)
+    if (chain_is_words(j->kind))
       memcpy(d, s, (size_t)full * sizeof *d);
     else
       for (int64_t p = 0; p < full; p++) {
@@ -63,18 +69,18 @@ static void in_rows(void *arg, int64_t begin, int64_t end)
         d[2 * p + 1] = wide(s[2 * p]);
       }
     if (k % 2)
-      d[j->length - 1] = j->kind == CHAIN_WORDS ? s[k - 1] : wide(s[k - 1]);
+      d[j->length - 1] = chain_is_words(j->kind) ? s[k - 1] : wide(s[k - 1]);
   }
 }
 
-/* Pairs of channels [begin, end), others in a row. */
+/* Convert pairs of channels [begin, end), others contiguous. */
 static void in_columns(void *arg, int64_t begin, int64_t end)
 {
   const job *j = arg;
   const int64_t n = j->s->n;
   for (int64_t p = begin; p < end; p++) {
     const uint16_t *restrict even = j->s->from + 2 * p * j->s->ks, *restrict odd = even + j->s->ks;
-    const bool both = 2 * p + 1 < j->s->channels, words = j->kind == CHAIN_WORDS;
+    const bool both = 2 * p + 1 < j->s->channels, words = chain_is_words(j->kind);
     uint32_t *restrict d = j->to + (words ? 1 : 2) * p * n, *restrict next = d + n;
     if (words && both)
       for (int64_t i = 0; i < n; i++)
@@ -90,7 +96,7 @@ static void in_columns(void *arg, int64_t begin, int64_t end)
   }
 }
 
-/* Others [begin, end), anything. */
+/* Convert others [begin, end), any layout. */
 static void in_any(void *arg, int64_t begin, int64_t end)
 {
   const job *j = arg;
@@ -102,7 +108,7 @@ static void in_any(void *arg, int64_t begin, int64_t end)
         const uint16_t *x = s->from + i * s->os + (2 * p * s->taps + t) * s->ks;
         const bool both = 2 * p + 1 < s->channels;
         const uint16_t odd = both ? x[s->taps * s->ks] : 0;
-        if (j->kind == CHAIN_WORDS)
+        if (chain_is_words(j->kind))
           *d++ = pair(x[0], odd);
         else if (both)
           *d++ = wide(odd), *d++ = wide(x[0]);

@@ -1,4 +1,4 @@
-/* ops/math/gemm_int.h -- what gemm.c and the micro-kernels of each instruction set share. */
+/* ops/math/gemm_int.h -- shared by gemm.c and the micro-kernels of each instruction set. */
 #ifndef RUSH_OPS_GEMM_INT_H
 #define RUSH_OPS_GEMM_INT_H
 
@@ -13,8 +13,8 @@ typedef struct gemm_tile {
   int64_t k;
   const void *a;
   int64_t a_rs, a_ks;
-  const int64_t *a_off; /* tile_off only: term k of a row lies at a_off[k], a_ks is not read */
-  int64_t a_mid;        /* tile_off only: where row 7 lies; rows 0..6 and 7.. are a_rs apart */
+  const int64_t *a_off; /* tile_off only: term k of a row is at a_off[k]; a_ks is not read */
+  int64_t a_mid;        /* tile_off only: position of row 7; rows 0..6 and 7.. are a_rs apart */
   const void *b;
   int64_t b_ks;
   void *c;
@@ -28,27 +28,37 @@ typedef struct gemm_tile {
 typedef struct gemm_kernels {
   int mr, nr, vl; /* rows and columns of a tile; lanes of a vector */
   bool words;     /* a term is a word of two bfloat16 (gemm_chain.h) */
+  bool a_in_rows; /* tile wants a_ks 1, and pack_a makes dst[rows][k] */
   void (*tile)(const gemm_tile *t);
   void (*tile_off)(const gemm_tile *t); /* NULL where there is none */
-  /* `rows` (<= mr) of A over k terms into dst[k][rows]. */
+  /* Called around uses of tile on one thread; NULL: nothing to do. */
+  void (*begin)(void), (*end)(void);
+  /* Pack `rows` (<= mr) of A over k terms into dst[k][rows]. */
   void (*pack_a)(int64_t k, int rows, const void *a, int64_t rs, int64_t cs, void *dst);
-  /* k x cols of B (strides rs, cs) into dst[k][nr], zero beyond cols. */
+  /* Pack k x cols of B (strides rs, cs) into dst[k][nr], zero beyond cols. */
   void (*pack_b)(int64_t k, int cols, const void *b, int64_t rs, int64_t cs, void *dst);
-  /* acc[0..n) = chain over k of a[k] * b[k][0..n): one row, B in place. */
+  /* Compute acc[0..n) = chain over k of a[k] * b[k][0..n): one row, B in place.  NULL: use tile. */
   void (*row)(int64_t k, const void *a, int64_t a_ks, const void *b, int64_t b_ks, int64_t n,
               void *acc);
+  /* The same where a column of B lies in a row, columns b_cs apart; NULL: there is none. */
+  void (*row_turned)(int64_t k, const void *a, int64_t a_ks, const void *b, int64_t b_cs,
+                     int64_t n, void *acc);
 } gemm_kernels;
 
 extern const gemm_kernels gemm_f32_portable, gemm_f64_portable;
 #ifdef RUSH_ISA_X86
 extern const gemm_kernels gemm_f32_avx2, gemm_f64_avx2;
 extern const gemm_kernels gemm_f32_avx512, gemm_f64_avx512, gemm_bf16_avx512bf16;
+/* AMX tiles; NULL where the compiler does not know them. */
+const gemm_kernels *gemm_tiles_avx512bf16(void);
 #endif
 
-/* Integers; gemm_ints.c. */
+/* Products of integers; gemm_ints.c. */
 rush_status gemm_ints(call_ctx *cx, const gemm_args *g) RUSH_CHECKED;
 
-/* The kernels of a level for RUSH_FLOAT32, RUSH_FLOAT64, or RUSH_BFLOAT16: words, or float32. */
-const gemm_kernels *gemm_kernels_of(cpu_level level, int dtype);
+/* Return the kernels for RUSH_FLOAT64, RUSH_FLOAT32 or chains of bfloat16, which replace it. */
+const gemm_kernels *gemm_kernels_of(const context *c, int dtype, chain_kind chain);
+/* The same for operands of a dtype that are not chains yet. */
+const gemm_kernels *gemm_kernels_for(const context *c, int dtype);
 
 #endif

@@ -1,5 +1,5 @@
-/* Products of integer matrices: modulo 2^64, then cut to the dtype, which is what narrower
- * arithmetic gives too. */
+/* ops/math/gemm_ints.c -- products of integer matrices: computed modulo 2^64, then cut to the
+ * dtype, which gives the same as narrower arithmetic. */
 #include "base/threads.h"
 #include "ops/math/dot.h"
 #include "ops/math/gemm_int.h"
@@ -9,7 +9,7 @@ enum { MOST_DEPTH = 512, GRAIN_MACS = 65536 }; /* k of a panel that is packed at
 
 enum { BLOCK_ROWS = 64 };
 
-/* What a task packs and adds up: too large for small stacks. */
+/* Buffers of a task for packing and sums: too large for small stacks. */
 typedef struct scratch {
   uint64_t panel[MOST_DEPTH][INT_COLS], rows_of_a[INT_ROWS][MOST_DEPTH],
     sums[BLOCK_ROWS * INT_COLS];
@@ -22,7 +22,7 @@ typedef struct job {
   atomic_bool nomem;
 } job;
 
-/* n elements `stride` apart, as 64-bit integers `step` apart. */
+/* Read n elements `stride` apart as 64-bit integers `step` apart. */
 static void read_ints(int dtype, const void *base, int64_t at, int64_t stride, int64_t n,
                       uint64_t *to, int64_t step)
 {
@@ -56,7 +56,7 @@ static void write_int(const gemm_args *g, int64_t i, int64_t c, uint64_t v)
   }
 }
 
-/* Few columns: each element is a sum along a row of A. */
+/* Multiply with few columns: each element is a sum along a row of A. */
 static void run_dots(void *arg, int64_t begin, int64_t end)
 {
   const job *j = arg;
@@ -68,14 +68,14 @@ static void run_dots(void *arg, int64_t begin, int64_t end)
                               (const uint64_t *)g->b.data + c * g->b.cs));
 }
 
-/* Rows [begin, end) times one panel of columns, piece by piece of k. */
+/* Multiply rows [begin, end) by one panel of columns, piece by piece of k. */
 static void run_panel(const job *j, int64_t begin, int64_t end, int64_t c0, scratch *x)
 {
   const gemm_args *g = j->g;
   const int64_t cols = i64_min(INT_COLS, g->n - c0), item = (int64_t)dtype_bytes(g->dtype);
   uint64_t (*panel)[INT_COLS] = x->panel, (*rows_of_a)[MOST_DEPTH] = x->rows_of_a, *sums = x->sums;
   if (cols < INT_COLS)
-    memset(panel, 0, sizeof x->panel);
+    memset(panel, 0, (size_t)i64_min(MOST_DEPTH, g->k) * sizeof *panel);
   for (int64_t k0 = 0; k0 < g->k && !call_over(j->cx); k0 += MOST_DEPTH) {
     const int64_t k = i64_min(MOST_DEPTH, g->k - k0);
     for (int64_t i = 0; i < k && g->b.cs == 1; i++)

@@ -1,15 +1,17 @@
-/* Micro-kernels of matrix products.  Compiled once per instruction set (base/isa.h);
- * gemm_kernel.inc is the body, once per element type. */
+/* ops/math/gemm_kernel.c -- micro-kernels of matrix products, compiled once per instruction set
+ * (base/isa.h); gemm_kernel.inc is the body, once per element type. */
 #include "ops/math/gemm_int.h"
 
 #include <string.h>
 
-#if ISA_LEVEL >= ISA_AVX2
+#if ISA_LEVEL >= ISA_AVX512
+#include "ops/math/turn512.h"
+#elif ISA_LEVEL >= ISA_AVX2
 #include <immintrin.h>
 #endif
 
 /* ALWAYS unrolled: accumulators must be registers, so every index into them a constant. */
-/* Rows of B fetched ahead: what a tile needs is farther than the hardware looks. */
+/* Rows of B fetched ahead: what a tile needs is farther than the hardware prefetches. */
 #define FETCH_ROWS 40
 #define UNROLL _Pragma("GCC unroll 32")
 

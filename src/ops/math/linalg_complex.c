@@ -1,3 +1,4 @@
+/* ops/math/linalg_complex.c -- linalg_num.inc for complex doubles. */
 #include "base/cmplx.h"
 #undef I
 

@@ -1,7 +1,7 @@
-/* Eigenvalues of general matrices: to Hessenberg form by reflections, to Schur form by shifted QR
- * steps (real matrices: two conjugate shifts at once, so that real arithmetic does), eigenvectors
- * by back substitution.  Shifts, deflation and so the order of the eigenvalues are those of
- * LAPACK's lahqr. */
+/* ops/math/linalg_eig.c -- eigenvalues of general matrices: to Hessenberg form by reflections, to
+ * Schur form by shifted QR steps (real matrices: two conjugate shifts at once, so that real
+ * arithmetic suffices), eigenvectors by back substitution.  Shifts, deflation and so the order of
+ * the eigenvalues are those of LAPACK's lahqr. */
 #include <math.h>
 #include <string.h>
 
@@ -17,8 +17,8 @@ typedef double complex cplx;
 static double size1(cplx x) { return fabs(creal(x)) + fabs(cimag(x)); }
 static double size2(cplx x) { return creal(x) * creal(x) + cimag(x) * cimag(x); }
 
-/* A reflection of up to 3 elements: v[0] becomes beta, the rest of v the reflection's; its factor.
- * */
+/* Make a reflection of up to 3 elements: v[0] becomes beta, the rest of v the reflection's; returns
+ * its factor. */
 static cplx reflection(cplx *v, int64_t n, int64_t stride)
 {
   double below = 0;
@@ -34,7 +34,8 @@ static cplx reflection(cplx *v, int64_t n, int64_t stride)
   return tau;
 }
 
-/* h := Q' h Q in Hessenberg form, z := Q; for real matrices all imaginary parts stay 0. */
+/* Compute h := Q' h Q in Hessenberg form, z := Q; for real matrices all imaginary parts remain
+ * 0. */
 static void to_hessenberg(const call_ctx *cx, cplx *h, cplx *z, int64_t n)
 {
   memset(z, 0, (size_t)(n * n) * sizeof *z);
@@ -69,8 +70,8 @@ static void to_hessenberg(const call_ctx *cx, cplx *h, cplx *z, int64_t n)
 
 /* -- Real Schur form --------------------------------------------------------------------------- */
 
-/* The lowest row from which the block that ends in row i is not split; a negligible element there
- * becomes 0. */
+/* Return the first row of the unsplit block that ends in row i; a negligible element there becomes
+ * 0. */
 static int64_t block_start(cplx *h, int64_t n, int64_t i)
 {
   const double small = SMALLEST * ((double)n / ULP);
@@ -127,7 +128,7 @@ static shifts real_shifts(const cplx *h, int64_t n, int64_t l, int64_t i, int tr
   return (shifts){r, 0, r, 0};
 }
 
-/* rows/columns k .. k + nr of h and z reflected */
+/* Reflect rows/columns k .. k + nr of h and z. */
 static void real_reflect(cplx *h, cplx *z, int64_t n, int64_t i, int64_t k, int nr, double tau,
                          const double *v)
 {
@@ -151,7 +152,7 @@ static void real_reflect(cplx *h, cplx *z, int64_t n, int64_t i, int64_t k, int 
   }
 }
 
-/* Where a double step starts, and its first column in v. */
+/* Return the start of a double step, and its first column in v. */
 static int64_t step_start(const cplx *h, int64_t n, int64_t l, int64_t i, const shifts *t,
                           double *v)
 {
@@ -197,7 +198,8 @@ static void real_step(cplx *h, cplx *z, int64_t n, int64_t l, int64_t i, int tri
 }
 #undef H
 
-/* The rotation that makes a 2 x 2 block upper triangular (true), or its diagonal elements equal. */
+/* Find the rotation that makes a 2 x 2 block upper triangular (returns true), or its diagonal
+ * elements equal. */
 static bool standardise(double a, double b, double c, double d, double *cs, double *sn)
 {
   *cs = 1, *sn = 0;
@@ -224,7 +226,7 @@ static bool standardise(double a, double b, double c, double d, double *cs, doub
   return false;
 }
 
-/* columns p and p + 1 of x (n x n), rows [0, rows): (c p + conj(s) q, c q - s p) */
+/* Rotate columns p and p + 1 of x (n x n), rows [0, rows): (c p + conj(s) q, c q - s p). */
 static void rotate_columns(cplx *x, int64_t n, int64_t rows, int64_t p, double c, cplx s)
 {
   for (int64_t r = 0; r < rows; r++) {
@@ -249,8 +251,8 @@ static void rotate(cplx *h, cplx *z, int64_t n, int64_t p, double c, cplx s)
   rotate_columns(z, n, n, p, c, s);
 }
 
-/* A 2 x 2 block: real eigenvalues make it triangular at once; a pair is left with equal diagonal
- * elements. */
+/* Standardise a 2 x 2 block: real eigenvalues make it triangular at once; a complex pair is left
+ * with equal diagonal elements. */
 static void split_pair(cplx *h, cplx *z, int64_t n, int64_t p)
 {
   for (int pass = 0; pass < 2; pass++) {
@@ -296,8 +298,8 @@ static int real_schur(const call_ctx *cx, cplx *h, cplx *z, int64_t n)
   return 0;
 }
 
-/* What is left of 2 x 2 blocks becomes triangular, in complex numbers: first the eigenvalue with
- * positive imaginary part. */
+/* Make remaining 2 x 2 blocks triangular, in complex numbers: the eigenvalue with positive
+ * imaginary part first. */
 static void complete_schur(cplx *h, cplx *z, int64_t n)
 {
   for (int64_t p = 0; p + 1 < n; p++) {
@@ -338,7 +340,7 @@ static cplx complex_shift(const cplx *h, int64_t n, int64_t l, int64_t i, int tr
   return t - u * (u / (x + y));
 }
 
-/* Row p times f, column p times conj(f). */
+/* Multiply row p by f and column p by conj(f). */
 static void scale_one(cplx *h, cplx *z, int64_t n, int64_t p, int64_t rows, cplx f)
 {
   for (int64_t c = p; c < n; c++)
@@ -428,8 +430,8 @@ static int complex_schur(const call_ctx *cx, cplx *h, cplx *z, int64_t n)
 
 /* -- Eigenvectors ------------------------------------------------------------------------------ */
 
-/* Column j of v: z times the solution of (t - t[j][j]) x = 0 with x[j] = 1, of length 1, its
- * largest element real. */
+/* Compute column j of v: z times the solution of (t - t[j][j]) x = 0 with x[j] = 1, of length 1,
+ * its largest element real. */
 static void eigenvector(const cplx *t, const cplx *z, int64_t n, int64_t j, cplx *v, cplx *x)
 {
   double norm = 0, most = -1,

@@ -1,3 +1,4 @@
+/* ops/math/linalg_real.c -- linalg_num.inc for doubles. */
 #define num double
 #define CONJ(x) (x)
 #define REAL(x) (x)

@@ -1,5 +1,5 @@
-/* Pooling kernels, compiled once per instruction set (base/isa.h); pool_kernel.inc per element
- * type. */
+/* ops/math/pool_kernel.c -- pooling kernels, compiled once per instruction set (base/isa.h);
+ * pool_kernel.inc per element type. */
 #include "ops/math/pool.h"
 
 #include <limits.h>
@@ -24,8 +24,8 @@
 #define DIVIDE(a, b) ((a) / (b))
 #include "ops/math/pool_kernel.inc"
 
-/* Of integers: sums wrap, and so does the lowest one divided by -1; nothing (a product that
- * wrapped) divides as 1. */
+/* For integers: sums wrap, and so does the smallest one divided by -1; division by 0 (a product
+ * that wrapped) divides by 1. */
 #define WRAPPING_ADD(a, b) ((T)((uint64_t)(a) + (uint64_t)(b)))
 #define WRAPPING_DIVIDE(a, b) \
   ((T)((b) == 0 ? (a) : (T)-1 < (T)1 && (b) == (T)-1 ? (T)(0 - (uint64_t)(a)) : (a) / (b)))

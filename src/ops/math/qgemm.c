@@ -1,7 +1,7 @@
 /* ops/math/qgemm.c -- products of bytes (qgemm.h): packing of B into panels of words, packing of
  * A's rows into words, 32 at a time, and the tasks that call the kernels. The number of values in a
  * word depends on the instruction set; integer sums are exact, so the result does not. Column sums
- * are kept with the packed matrix because zero points are subtracted from the sums afterwards.
+ * are stored with the packed matrix because zero points are subtracted from the sums afterwards.
  * Memory: 32 rows of A per task. */
 #include "ops/math/qgemm.h"
 
@@ -49,7 +49,7 @@ void qgemm_packed_free(context *c, qgemm_packed *p)
 
 const int32_t *qgemm_column_sums(const qgemm_packed *p) { return p->column_sums; }
 
-/* `count` values, as 16-bit or as bytes, in one word. */
+/* Pack `count` values, as 16-bit or as bytes, into one word. */
 static int32_t word_of(int per_word, const int32_t *values)
 {
   int32_t word;

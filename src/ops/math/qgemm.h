@@ -1,10 +1,10 @@
-/* ops/math/qgemm.h -- products of unsigned by signed bytes, exactly, into 32-bit integers.
+/* ops/math/qgemm.h -- exact products of unsigned by signed bytes, into 32-bit integers.
  *
  *   C[m,n] = A[m,k] B[k,n]        A: uint8, B: int8, packed once
  *
- * B is kept in panels of columns, k in words of 2 (as 16-bit) or 4 bytes, as the machine's
- * instruction multiplies them.  Integers have no rounding, so every path gives the same.
- * Threads: a packed matrix is immutable; the work goes to the context's pool. */
+ * B is stored in panels of columns, k in words of 2 (as 16-bit) or 4 bytes, as the machine's
+ * instruction multiplies them.  Integers have no rounding, so all paths give the same result.
+ * Threads: a packed matrix is immutable; the functions use the context's pool. */
 #ifndef RUSH_OPS_QGEMM_H
 #define RUSH_OPS_QGEMM_H
 
@@ -12,19 +12,19 @@
 #include "base/isa.h"
 
 typedef struct qgemm_packed qgemm_packed;
-/* B with strides rs, cs (bytes).  New. */
+/* Pack B with strides rs, cs (bytes).  New. */
 rush_status qgemm_pack(call_ctx *cx, int64_t k, int64_t n, const int8_t *b, int64_t rs, int64_t cs,
                        qgemm_packed **out) RUSH_CHECKED;
 void qgemm_packed_free(context *c, qgemm_packed *p);
-/* Sums of B's columns: what a zero point of A contributes. */
+/* Return the sums of B's columns: for the zero point of A. */
 const int32_t *qgemm_column_sums(const qgemm_packed *p);
 
-/* Rows of A lie a_rs bytes apart; C has row stride c_rs (elements). */
+/* Multiply; rows of A are a_rs bytes apart; C has row stride c_rs (elements). */
 rush_status qgemm(call_ctx *cx, int64_t m, const uint8_t *a, int64_t a_rs, const qgemm_packed *b,
                   int32_t *c, int64_t c_rs) RUSH_CHECKED;
 
-/* On the calling thread, with room for qgemm_scratch_bytes: for tasks that are parallel themselves.
- * */
+/* Multiply on the calling thread, with qgemm_scratch_bytes of scratch: for tasks that are parallel
+ * themselves. */
 void qgemm_serial(int64_t m, const uint8_t *a, int64_t a_rs, const qgemm_packed *b, int32_t *c,
                   int64_t c_rs, void *scratch);
 size_t qgemm_scratch_bytes(const qgemm_packed *b);

@@ -1,5 +1,5 @@
-/* Tiles of integer products, compiled for every instruction set: pairs of 16-bit values (madd), or
- * four bytes (VNNI, on machines that have it). */
+/* ops/math/qgemm_kernel.c -- tiles of integer products, compiled for every instruction set: pairs
+ * of 16-bit values (madd), or four bytes (VNNI, on machines that have it). */
 #include <stdint.h>
 #include <string.h>
 

@@ -1,9 +1,10 @@
-/* Normals in blocks of 16, compiled once per instruction set (base/isa.h).
+/* ops/math/random_kernel.c -- normals in blocks of 16, compiled once per instruction set
+ * (base/isa.h).
  *
  * PyTorch fills large float tensors by Box and Muller's formula on blocks of eight pairs, with the
- * single precision polynomials of the Cephes library for the logarithm, sine and cosine.  The same
- * polynomials in the same order stand here, so that the numbers are the same: a * b + c below is
- * one rounding (fmaf) exactly where it is in PyTorch's build. */
+ * single precision polynomials of the Cephes library for the logarithm, sine and cosine.  These are
+ * the same polynomials in the same order, so that the numbers are the same: a * b + c below is one
+ * rounding (fmaf) exactly where it is in PyTorch's build. */
 #include "base/isa.h"
 
 #include <math.h>
@@ -23,7 +24,7 @@ static inline uint32_t to_bits(float f)
   return u;
 }
 
-/* Natural logarithm of x in (0, 1]. */
+/* Return the natural logarithm of x in (0, 1]. */
 static inline float log_of(float x)
 {
   static const float p[9] = {7.0376836292e-2f,  -1.1514610310e-1f, 1.1676998740e-1f,
@@ -45,7 +46,7 @@ static inline float log_of(float x)
   return fmaf(e, 0.693359375f, m + y);
 }
 
-/* Sine and cosine of x in [0, 2 pi]. */
+/* Compute sine and cosine of x in [0, 2 pi]. */
 static inline void sin_cos_of(float x, float *sine, float *cosine)
 {
   const int32_t octant = ((int32_t)(x * 1.27323954473516f) + 1) & ~1;
@@ -65,7 +66,7 @@ static inline void sin_cos_of(float x, float *sine, float *cosine)
   *cosine = ((uint32_t)octant - 2) & 4 ? cos_part : -cos_part;
 }
 
-/* Blocks of 16 uniforms of [0, 1) become 16 normals each. */
+/* Convert blocks of 16 uniforms in [0, 1) to 16 normals each. */
 void ISA_NAME(normal_16)(int64_t n_blocks, float *data, float mean, float std);
 void ISA_NAME(normal_16)(int64_t n_blocks, float *data, float mean, float std)
 {

@@ -8,7 +8,7 @@
 #include "base/isa.h"
 
 /* n hidden units.  Gates are rows of n, in PyTorch's order: lstm i f g o, gru r z n (input and
- * hidden sides apart).  c and h are the state, read and written. */
+ * hidden sides separately).  c and h are the state, read and written. */
 typedef struct rnn_rows {
   void (*lstm)(int64_t n, const void *gates, void *c, void *h);
   void (*gru)(int64_t n, const void *in, const void *hidden, void *h);

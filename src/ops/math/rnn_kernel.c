@@ -1,4 +1,5 @@
-/* Cells of recurrent networks, compiled once per instruction set (base/isa.h). */
+/* ops/math/rnn_kernel.c -- cells of recurrent networks, compiled once per instruction set
+ * (base/isa.h). */
 #include "ops/math/rnn.h"
 
 #include "ops/point/vmath.h"

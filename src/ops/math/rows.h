@@ -1,14 +1,14 @@
 /* ops/math/rows.h -- normalisations and softmax of contiguous rows of float32 or float64.
  *
  * Sums use 16 virtual lanes by 4 accumulators and one tree, so the bits are the same on every
- * instruction set.  Rows are read more than once: they should fit in the cache.  In place is fine.
- * Scalars are double in the interface and rounded to the element type inside. */
+ * instruction set.  Rows are read more than once: they should fit into the cache.  In place is
+ * allowed. Scalars are double in the interface and rounded to the element type inside. */
 #ifndef RUSH_OPS_ROWS_H
 #define RUSH_OPS_ROWS_H
 
 #include "base/isa.h"
 
-/* Elements that callers give a loop of one row at once, between two looks at the clock. */
+/* Most elements that callers pass to a loop over one row between two polls. */
 #define ROWS_AT_ONCE ((int64_t)1 << 20)
 
 enum { ROWS_COLUMNS = 64 };
@@ -19,8 +19,8 @@ typedef struct rows {
   double (*sum_sq)(int64_t n, const void *x, double mean); /* of x - mean */
   void (*softmax)(int64_t n, const void *x, void *y);
   void (*log_softmax)(int64_t n, const void *x, void *y);
-  /* The same (`log`) of `width` <= ROWS_COLUMNS columns side by side, `stride` elements from row to
-   * row. */
+  /* Compute softmax (`log`: its logarithm) of `width` <= ROWS_COLUMNS adjacent columns, `stride`
+   * elements from row to row. */
   void (*softmax_columns)(int64_t n, int64_t stride, int width, bool log, const void *x, void *y);
   void (*affine)(int64_t n, const void *x, double a, double b, void *y); /* a x + b */
   /* (x - mean) * rstd * w + b; w and b may be NULL */
@@ -33,7 +33,7 @@ extern const rows rows_f32_portable, rows_f64_portable;
 extern const rows rows_f32_avx2, rows_f32_avx512, rows_f64_avx2, rows_f64_avx512;
 #endif
 
-/* For float64, or float32. */
+/* Return the functions for float64, or float32. */
 static inline const rows *rows_of(cpu_level level, bool f64)
 {
 #ifdef RUSH_ISA_X86

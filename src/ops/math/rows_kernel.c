@@ -1,4 +1,5 @@
-/* Row kernels, compiled once per instruction set (base/isa.h); rows_kernel.inc per element type. */
+/* ops/math/rows_kernel.c -- row kernels, compiled once per instruction set (base/isa.h);
+ * rows_kernel.inc per element type. */
 #include "ops/math/rows.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* ops/point/halves.c -- converts arrays of 16-bit floats with the tape runner's loops, in
+ * parallel. */
 #include "base/threads.h"
 #include "ops/point/halves.h"
 #include "ops/table/tape.h"

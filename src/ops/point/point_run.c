@@ -1,9 +1,9 @@
 /* ops/point/point_run.c -- the interpreter of tapes over tensors (point_run.h). It plans once which
- * operands can be used in place and which are gathered or converted, then walks in blocks that fit
+ * operands can be used in place and which are gathered or converted, then processes blocks that fit
  * in L1, one primitive's loop per instruction, in parallel ranges. Instructions whose operands
  * never change run once per range. Machine code from src/compile/ replaces the instruction loop and
- * keeps the rest. A loop per primitive over a block costs a load and a store more per step than
- * fused code, but needs no compiler and is the reference that fused code is compared with. */
+ * uses the rest. A loop per primitive over a block costs a load and a store more per step than
+ * fused code, but needs no compiler and is the reference for fused code. */
 #include "ops/point/point_run.h"
 
 #include <stdatomic.h>
@@ -22,37 +22,13 @@ ISA_DECLARE(const tape_isa *, tape_isa, (void));
 
 int tape_type_of(int dtype)
 {
-  switch (dtype) {
-  case RUSH_BOOL:
-    return TY_BOOL;
-  case RUSH_UINT8:
-  case RUSH_INT8:
-  case RUSH_INT16:
-  case RUSH_UINT16:
-  case RUSH_INT32:
-    return TY_I32;
-  case RUSH_INT64:
-  case RUSH_UINT32:
-  case RUSH_UINT64:
-    return TY_I64;
-  case RUSH_FLOAT16:
-  case RUSH_BFLOAT16:
-  case RUSH_FLOAT32:
-  case RUSH_FLOAT8_E5M2:
-  case RUSH_FLOAT8_E4M3FN:
-  case RUSH_FLOAT8_E5M2FNUZ:
-  case RUSH_FLOAT8_E4M3FNUZ:
-    return TY_F32;
-  case RUSH_FLOAT64:
-    return TY_F64;
-  case RUSH_COMPLEX32:
-  case RUSH_COMPLEX64:
-    return TY_C64;
-  case RUSH_COMPLEX128:
-    return TY_C128;
-  default:
-    return -1;
-  }
+  enum { TY_NONE = -1 };
+  static const int8_t types[N_DTYPES] = {
+#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, ...) [number] = TY_##tape,
+#include "base/dtypes.def"
+  };
+
+  return dtype_is_valid(dtype) ? types[dtype] : TY_NONE;
 }
 
 const tape_isa *tape_isa_of(context *c)
@@ -79,7 +55,7 @@ typedef struct plan {
   tensor_iter it; /* unless flat */
   bool flat;
   bool redirect;  /* the last instruction writes the (only) result where it belongs */
-  /* of a worker: registers, one for gathering, and two for conversions where there are any */
+  /* slots of a worker: registers, one for gathering, and two if there are conversions */
   int n_slots;
   int64_t block;  /* elements */
   call_ctx *cx;
@@ -101,7 +77,7 @@ static void describe_operand(operand *o, const rush_tensor *t, uint8_t type)
               t->dtype != RUSH_COMPLEX32;
 }
 
-/* Geometry of operand k of the iterator. */
+/* Describe the geometry of operand k of the iterator. */
 static void describe_strides(operand *o, const tensor_iter *it, int k)
 {
   o->data = it->data[k];
@@ -136,8 +112,8 @@ static size_t widest(const point_run *r, const plan *p)
   return most;
 }
 
-/* Instructions whose operands are numbers, and whose register nobody else writes: done once for all
- * blocks. */
+/* Return the instructions whose operands are numbers, and whose register is not written elsewhere:
+ * they run once for all blocks. */
 static uint64_t fixed_instrs(const point_run *r, const plan *p)
 {
   bool same[RUN_MAX_REGS] = {false};
@@ -172,7 +148,7 @@ static uint64_t fixed_instrs(const point_run *r, const plan *p)
   return fixed;
 }
 
-/* Slots beside the registers: load and store convert through two of them. */
+/* Return the number of slots besides the registers: load and store convert through two of them. */
 static int extra_slots(const point_run *r, const plan *p)
 {
   bool convert = false;
@@ -186,7 +162,8 @@ static int extra_slots(const point_run *r, const plan *p)
   return convert ? 3 : 1;
 }
 
-/* `far`: memory for the iterator's strides where it does not hold them itself (iter_init_far). */
+/* Make the plan; `far`: memory for the iterator's strides if they do not fit into it
+ * (iter_init_far). */
 static void make_plan(plan *p, const point_run *r, bool flat, int64_t *far)
 {
   p->run = r;
@@ -275,7 +252,7 @@ static void fill_number(void *dst, int64_t n, tape_type type, const point_number
 
 /* -- Strided memory to rows and back ----------------------------------------------------------- */
 
-/* n elements from strides ds, ss (bytes). */
+/* Copy n elements between strides ds and ss (bytes). */
 void block_copy_strided(char *d, int64_t ds, const char *s, int64_t ss, int64_t n, int64_t item)
 {
   if (ds == item && ss == item) {
@@ -299,7 +276,7 @@ void block_copy_strided(char *d, int64_t ds, const char *s, int64_t ss, int64_t 
   }
 }
 
-/* The walk: where a block starts. */
+/* The start of a block in the iteration. */
 typedef struct position {
   int64_t at[TENSOR_MAX_DIMS];
 } position;
@@ -331,7 +308,7 @@ static char *position_of(const position *x, const tensor_iter *it, const operand
   return p;
 }
 
-/* n elements of `o` at `x` to or from a row, across the ends of dimensions. */
+/* Copy n elements of `o` at `x` to or from contiguous memory, across the ends of dimensions. */
 static void walk(const tape_isa *isa, const tensor_iter *it, const operand *o,
                  const position *start, int64_t n, char *row, bool to_row)
 {
@@ -374,7 +351,7 @@ static void convert_block(const tape_isa *isa, int64_t n, void *dst, uint8_t to,
   isa->fns[TAPE_CVT][to](n, dst, src, NULL, NULL, from);
 }
 
-/* Elements in a row (of the dtype) into register i. */
+/* Load contiguous elements (of the dtype) into register i. */
 static void load(worker *w, int i, const operand *o, const void *src, int64_t n)
 {
   const tape_isa *isa = w->p->run->isa;
@@ -401,7 +378,7 @@ static void load(worker *w, int i, const operand *o, const void *src, int64_t n)
   w->regs[i] = slot;
 }
 
-/* What stays the same for all blocks: numbers, single elements, constants. */
+/* Load what is the same for all blocks: numbers, single elements, constants. */
 static void load_fixed(worker *w, int64_t n)
 {
   const plan *p = w->p;
@@ -424,7 +401,7 @@ static void load_fixed(worker *w, int64_t n)
                 &r->consts[i].number);
 }
 
-/* Inputs of the block of n elements that starts at `pos`. */
+/* Load the inputs of the block of n elements that starts at `pos`. */
 static void load_block(worker *w, int64_t pos, const position *x, int64_t n)
 {
   const plan *p = w->p;
@@ -489,7 +466,7 @@ static void store_block(worker *w, int k, int64_t pos, const position *x, int64_
     walk(isa, &p->it, o, x, n, dst, false);
 }
 
-/* The instructions that are `fixed`, or the others. */
+/* Run the instructions that are `fixed`, or the others. */
 static unsigned run_tape(worker *w, int64_t pos, int64_t n, bool fixed)
 {
   const plan *p = w->p;
@@ -522,7 +499,7 @@ static unsigned run_tape(worker *w, int64_t pos, int64_t n, bool fixed)
   return fault;
 }
 
-/* The instructions as machine code, over the blocks that the inputs lie in. */
+/* Run the machine code on the blocks that contain the inputs. */
 static void run_machine_code(worker *w, int64_t pos, int64_t n)
 {
   const plan *p = w->p;
@@ -538,7 +515,7 @@ static void run_machine_code(worker *w, int64_t pos, int64_t n)
   r->machine_code(n, operands);
 }
 
-/* Every operand lies where machine code reads and writes it: no block ends but the range's. */
+/* True if every operand can be used in place by machine code: then the only block is the range. */
 static bool all_in_place(const plan *p)
 {
   bool all = p->flat;
@@ -626,7 +603,7 @@ void block_write(const tape_isa *isa, int64_t n, void *dst, int dtype, const voi
 
 /* -- One loop over everything ------------------------------------------------------------------ */
 
-/* A tape of one instruction whose operands all lie in a row as blocks. */
+/* A tape of one instruction whose operands are all contiguous in block form. */
 typedef struct whole {
   tape_fn *fn;
   int aux;
@@ -685,8 +662,8 @@ static rush_status check_fault(call_ctx *cx, unsigned fault)
   return fault ? call_fail(cx, "ZeroDivisionError") : RUSH_OK;
 }
 
-/* Elements between two looks at the clock: a special function may take a millisecond for one (a
- * polynomial of degree 65536). */
+/* Elements between two polls: a special function may take a millisecond for one (a polynomial of
+ * degree 65536). */
 #define SLOW_GRAIN 8
 static int64_t grain_of(const call_ctx *cx, const point_run *r)
 {
@@ -709,7 +686,7 @@ static rush_status execute_plan(call_ctx *cx, const point_run *r, bool flat, int
   return check_fault(cx, atomic_load_explicit(&p.fault, memory_order_relaxed));
 }
 
-/* With so many operands of so many dimensions that the iterator cannot hold their strides. */
+/* Run with so many operands of so many dimensions that the iterator cannot hold their strides. */
 static rush_status execute_far(call_ctx *cx, const point_run *r)
 {
   const size_t n_bytes =

@@ -1,9 +1,10 @@
 /* ops/point/point_run.h -- running one tape over tensors, inside src/ops/.
  *
- * Tensors are walked in blocks of a few hundred elements that fit in L1.  An operand whose memory
- * is a block already (its dtype is its block type, its elements lie in a row) is used where it
- * lies; others are gathered and converted into a register.  A tape that needs no register at all
- * runs over everything in one go: an addition of two float32 tensors is one call of one loop. */
+ * Tensors are processed in blocks of a few hundred elements that fit in L1.  An operand whose
+ * memory already has a block's form (its dtype is its block type, its elements are contiguous)
+ * is used in place; others are gathered and converted into a register.  A tape that needs no
+ * register at all runs over everything at once: an addition of two float32 tensors is one call
+ * of one loop. */
 #ifndef RUSH_OPS_POINT_RUN_H
 #define RUSH_OPS_POINT_RUN_H
 
@@ -11,11 +12,11 @@
 
 typedef struct point_number {
   bool is_float;
-  int64_t i;     /* when !is_float */
+  int64_t i;     /* if !is_float */
   double re, im;
 } point_number;
 
-/* A run's limits: an operator of the table has less, several fused more. */
+/* Limits of a run: an operator of the table needs less, several fused ones more. */
 #define RUN_MAX_INPUTS 16
 #define RUN_MAX_RESULTS 4
 #define RUN_MAX_REGS 32
@@ -30,12 +31,12 @@ typedef struct point_run {
   point_code *machine_code; /* runs instead of the instructions, or NULL */
   int n_instrs, n_regs, n_inputs, n_consts, n_results, n_dims;
   const int64_t *sizes;
-  int dtype; /* what the operator computes in */
+  int dtype; /* the dtype that the operator computes in */
   uint8_t types[N_TAPE_SYMS]; /* tape_type of each symbolic type */
   struct point_operand {
-    rush_tensor *tensor; /* NULL: the number */
+    rush_tensor *tensor; /* NULL: use the number */
     uint8_t type;        /* tape_type in the register */
-    int8_t via;          /* dtype to round to on the way, or -1 */
+    int8_t via;          /* intermediate dtype to round to, or -1 */
     point_number number;
   } inputs[RUN_MAX_INPUTS];
   struct {
@@ -45,27 +46,27 @@ typedef struct point_run {
   struct {
     rush_tensor *tensor;
     uint8_t reg, type;
-    int8_t via;          /* as for inputs */
+    int8_t via;          /* like inputs' */
   } results[RUN_MAX_RESULTS];
 } point_run;
 
-#define POINT_GRAIN 32768 /* elements that a thread takes at least */
+#define POINT_GRAIN 32768 /* least number of elements per thread */
 
-/* A scalar argument: `re` is its value, whatever its kind; anything else is 0. */
+/* Read a scalar argument: `re` is its value, whatever its kind; anything else is 0. */
 point_number point_read_number(rush_value v);
-/* A tape's constant for an operator that computes in `dtype`. */
+/* Return a tape's constant for an operator that computes in `dtype`. */
 point_number point_const_number(const tape_const *c, int dtype);
 
 const tape_isa *tape_isa_of(context *c);
-/* `flat`: all tensors have the run's sizes and are row-major (results too). */
+/* Run the tape; `flat`: all tensors, results too, have the run's sizes and are row-major. */
 rush_status point_execute(call_ctx *cx, const point_run *r, bool flat) RUSH_CHECKED;
 
 /* -- Blocks, for other machines ---------------------------------------------------------------- */
 
 #define BLOCK_MAX 512 /* elements */
-/* n elements of `item` bytes from one stride (bytes) to another. */
+/* Copy n elements of `item` bytes from one stride (bytes) to another. */
 void block_copy_strided(char *d, int64_t ds, const char *s, int64_t ss, int64_t n, int64_t item);
-/* n <= BLOCK_MAX elements in a row, of `dtype`, to or from a block of `type`. */
+/* Convert n <= BLOCK_MAX contiguous elements of `dtype` to or from a block of `type`. */
 void block_read(const tape_isa *isa, int64_t n, void *dst, tape_type type, const void *src,
                 int dtype);
 void block_write(const tape_isa *isa, int64_t n, void *dst, int dtype, const void *src,

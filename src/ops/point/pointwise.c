@@ -3,8 +3,8 @@
  * make or check the results, and run the tape (point_run.c). Everything about the operator comes
  * from its generated row, so there is no code per operator. The result's strides follow
  * TensorIterator's rules because they are visible. Refusals come in PyTorch's order. The common
- * case (contiguous operands of one shape and dtype) skips the general rules; it is what a call of a
- * small tensor costs. */
+ * case (contiguous operands of one shape and dtype) skips the general rules and determines the cost
+ * of a call on small tensors. */
 #include "ops/point/pointwise.h"
 
 #include <float.h>
@@ -15,7 +15,7 @@
 #include "ops/call/written.h"
 #include "tensor/iter.h"
 
-/* One call: what is known of it, in the order in which it becomes known. */
+/* The state of one call, in the order in which it is computed. */
 typedef struct point_call {
   rush_call *call;
   const struct point_row *row;
@@ -33,7 +33,7 @@ typedef struct point_call {
 
 /* -- Arguments --------------------------------------------------------------------------------- */
 
-/* An argument of the base operator, by its number there. */
+/* Return an argument of the base operator, by its number there. */
 static const rush_value *base_arg(const rush_call *c, uint32_t i)
 {
   if (c->op->variant != VARIANT_OUT)
@@ -117,8 +117,8 @@ static int promoted(const point_call *p)
   return promote_result(&st);
 }
 
-/* The common dtype; most calls have tensors of one dtype and scalars of its class or a lower one.
- * */
+/* Return the common dtype; most calls have tensors of one dtype and scalars of its class or a lower
+ * one. */
 static int common_dtype(const point_call *p)
 {
   int dtype = DTYPE_NONE;
@@ -170,7 +170,7 @@ static rush_status refuse_dtype(const point_call *p)
   return call_no_dtype(p->call->cx, op_pool + p->row->name, p->common);
 }
 
-/* alpha must not be finer than the result. */
+/* Check that alpha's class is not higher than the result's. */
 static rush_status check_alpha(const point_call *p, dtype_class cls)
 {
   for (int i = 0; i < p->row->n_inputs; i++) {
@@ -195,7 +195,7 @@ static rush_status check_alpha(const point_call *p, dtype_class cls)
   return RUSH_OK;
 }
 
-/* The table's text has a line for one boolean argument and a line for two. */
+/* Check boolean arguments; the table's text has a line for one and a line for two. */
 static rush_status check_bool(const point_call *p)
 {
   int n = 0;
@@ -287,7 +287,7 @@ static rush_status find_shape(point_call *p)
 
 /* -- Layout of results: TensorIterator's rules ------------------------------------------------- */
 
-/* A stride of `t` seen with the common sizes: 0 where it is expanded. */
+/* Return a stride of `t` expanded to the common sizes: 0 where it is expanded. */
 static int64_t seen_stride(const point_call *p, const rush_tensor *t, int dim)
 {
   int d = dim - (p->n_dims - t->n_dims);
@@ -296,7 +296,7 @@ static int64_t seen_stride(const point_call *p, const rush_tensor *t, int dim)
   return t->strides[d] * (int64_t)tensor_item_bytes(t);
 }
 
-/* Should `a` come after `b` (fastest first)?  0: cannot tell. */
+/* Compare two dimensions, fastest first: > 0 if `a` comes after `b`; 0: undecided. */
 static int order_dims(const point_call *p, int a, int b)
 {
   for (int i = 0; i < p->n_tensors; i++) {
@@ -337,7 +337,7 @@ static void layout_by_order(const point_call *p, int64_t *strides)
   }
 }
 
-/* False: row-major. */
+/* Compute the result's strides; returns false if it is row-major. */
 static bool result_layout(const point_call *p, int64_t *strides)
 {
   if (p->contiguous && p->same_shape)
@@ -407,7 +407,7 @@ static rush_status new_result(point_call *p, int i, rush_tensor **out)
   return tensor_new_strided(c->cx, dtype, p->n_dims, p->sizes, strides, out);
 }
 
-/* The i-th argument that the variant writes; NULL when it is no tensor. */
+/* Return the i-th argument that the variant writes; NULL if it is not a tensor. */
 static rush_tensor *written_arg(const rush_call *c, int i)
 {
   int k = 0;
@@ -417,7 +417,7 @@ static rush_tensor *written_arg(const rush_call *c, int i)
   return NULL;
 }
 
-/* Writing must not disturb inputs that are still to be read. */
+/* Check that writing cannot disturb inputs that are still to be read. */
 static rush_status check_overlaps(const point_call *p)
 {
   rush_call *c = p->call;
@@ -471,7 +471,7 @@ point_number point_read_number(rush_value v)
   }
 }
 
-/* A number as the dtype holds it: half(0.1), int8(300). */
+/* Round a number to what the dtype can hold: half(0.1), int8(300). */
 static void round_number(point_number *x, int dtype)
 {
   switch (dtype_class_of(dtype)) {
@@ -535,7 +535,7 @@ point_number point_const_number(const tape_const *c, int dtype)
   return x;
 }
 
-/* The type a symbolic one stands for when the operator computes in `k`. */
+/* Return the actual type of a symbolic one when the operator computes in `k`. */
 static tape_type resolve(uint8_t sym, tape_type k)
 {
   switch ((tape_sym)sym) {
@@ -609,7 +609,7 @@ static rush_status check_types(const point_call *p)
   return RUSH_OK;
 }
 
-/* Results, new or those that the variant writes, as call->results. */
+/* Set call->results: new tensors, or those that the variant writes. */
 static rush_status make_results(point_call *p)
 {
   for (int i = 0; i < p->row->n_results; i++) {
@@ -620,7 +620,7 @@ static rush_status make_results(point_call *p)
   return RUSH_OK;
 }
 
-/* What is refused is refused in PyTorch's order: overlaps, shapes, what is written to, dtypes. */
+/* Errors come in PyTorch's order: overlaps, shapes, written arguments, dtypes. */
 rush_status pointwise_call(rush_call *call)
 {
   const op *o = call->op;

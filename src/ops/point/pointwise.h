@@ -4,7 +4,7 @@
 
 #include "ops/call/call.h"
 
-/* A base operator, or its in-place or out= variant (call->op says which). */
+/* Call a base operator, or its in-place or out= variant (depending on call->op). */
 rush_status pointwise_call(rush_call *call) RUSH_CHECKED;
 
 #endif

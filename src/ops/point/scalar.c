@@ -1,7 +1,7 @@
 /* ops/point/scalar.c -- operators on numbers that are not tensors and that the table cannot write
  * as one C expression: arithmetic on mixed kinds, division, comparison, conversion, tensors as
  * numbers, range lengths and slice bounds. `num` reads a value of any kind once, and each kernel
- * decides by the common kind. Integers wrap through i64_add and its relatives because signed
+ * decides by the common kind. Integers wrap through i64_add and similar functions because signed
  * overflow is undefined in C. */
 #include "ops/point/scalar.h"
 
@@ -103,7 +103,7 @@ rush_status kernel_floordiv_numbers(rush_call *call)
   RETURN_INT(i64_floordiv(a.i, b.i));
 }
 
-/* PyTorch dies of a signal at int % 0. */
+/* PyTorch crashes with a signal at int % 0. */
 rush_status kernel_remainder_numbers(rush_call *call)
 {
   NUMBERS;
@@ -275,7 +275,7 @@ static rush_status number_of_argument(rush_call *call, uint32_t i, num *out)
   return RUSH_OK;
 }
 
-/* re + im * 1j, where either may be complex itself (from a tensor). */
+/* Compute re + im * 1j, where either may be complex itself (from a tensor). */
 rush_status kernel_complex_of_pair(rush_call *call)
 {
   num a, b;
@@ -284,7 +284,7 @@ rush_status kernel_complex_of_pair(rush_call *call)
   RETURN_COMPLEX(a.re - b.im, a.im + b.re);
 }
 
-/* The C++ functions that PyTorch calls refuse what holds no number at all by their own names. */
+/* The C++ functions that PyTorch calls refuse texts without a number with their own names. */
 rush_kernel kernel_int_of_str, kernel_float_of_str;
 rush_status kernel_int_of_str(rush_call *call)
 {
@@ -357,7 +357,7 @@ rush_status kernel_bool_of_tensor(rush_call *call)
   RETURN_BOOL(a.kind == NUM_INT ? a.i != 0 : a.re != 0 || a.im != 0);
 }
 
-/* Before a tensor stands for a number without being asked to. */
+/* Check a tensor that is converted to a number implicitly. */
 static rush_status check_implicit(rush_call *call, bool to_int)
 {
   const rush_tensor *t = call_tensor(call, 0);
@@ -418,7 +418,7 @@ rush_status kernel_range_length(rush_call *call)
 
 /* -- Slices ------------------------------------------------------------------------------------ */
 
-/* Python's PySlice_AdjustIndices. */
+/* Adjust like Python's PySlice_AdjustIndices. */
 int64_t slice_adjust(int64_t n, rush_value start, rush_value end, int64_t step, int64_t *first)
 {
   int64_t low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n;

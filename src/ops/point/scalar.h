@@ -1,7 +1,7 @@
-/* ops/point/scalar.h -- what C expressions of scalar operators may use.
+/* ops/point/scalar.h -- functions for the C expressions of scalar operators.
  *
- * Integers wrap; division and remainder round as Python does, and refuse a zero divisor before (the
- * entries that can divide by zero have kernels). */
+ * Integers wrap; division and remainder round as in Python; their callers must refuse a zero
+ * divisor before (the entries that can divide by zero have kernels). */
 #ifndef RUSH_OPS_SCALAR_H
 #define RUSH_OPS_SCALAR_H
 
@@ -15,7 +15,7 @@ static inline int64_t i64_sub(int64_t a, int64_t b) { return (int64_t)((uint64_t
 static inline int64_t i64_mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
 static inline int64_t i64_neg(int64_t a) { return (int64_t)(0 - (uint64_t)a); }
 static inline int64_t i64_abs(int64_t a) { return a < 0 ? i64_neg(a) : a; }
-/* Shift counts are taken modulo 64, as the machine PyTorch runs on does. */
+/* Shift counts are modulo 64, as on the machine that PyTorch runs on. */
 static inline int64_t i64_shl(int64_t a, int64_t b) { return (int64_t)((uint64_t)a << (b & 63)); }
 static inline int64_t i64_shr(int64_t a, int64_t b) { return a >> (b & 63); }
 /* b != 0.  INT64_MIN / -1 wraps. */
@@ -43,13 +43,13 @@ static inline int64_t i64_gcd(int64_t a, int64_t b)
   }
   return (int64_t)x;
 }
-/* What the conversion instruction gives: the smallest int for all that does not fit. */
+/* Convert as the machine's instruction does: numbers that do not fit become the smallest int. */
 static inline int64_t i64_from_f64(double d)
 {
   return d >= -0x1p63 && d < 0x1p63 ? (int64_t)d : INT64_MIN;
 }
 static inline double f64_mod(double a, double b) { return fmod(b + fmod(a, b), b); }
-/* Index from the end when negative; still unchecked. */
+/* Add n to a negative index; not range-checked. */
 static inline int64_t index_wrap(int64_t i, size_t n) { return i < 0 ? i + (int64_t)n : i; }
 static inline int str_compare(str a, str b)
 {
@@ -58,21 +58,21 @@ static inline int str_compare(str a, str b)
   return c ? c : (a.len > b.len) - (a.len < b.len);
 }
 
-/* A number of any class, and the class two numbers meet in. */
+/* A number of any class, and the common class of two numbers. */
 typedef enum num_kind { NUM_INT, NUM_FLOAT, NUM_COMPLEX } num_kind;
 typedef struct num {
   num_kind kind;
-  int64_t i;     /* NUM_INT */
-  double re, im; /* always */
+  int64_t i;     /* for NUM_INT */
+  double re, im; /* always set */
 } num;
 num num_of(rush_value v);
 static inline num_kind num_meet(num a, num b) { return a.kind > b.kind ? a.kind : b.kind; }
-/* Python's slice of a sequence of n (start and end ints or None, step != 0): how many items, and
- * the first. */
+/* Compute Python's slice of a sequence of n (start and end ints or None, step != 0): returns the
+ * number of items; *first is the first. */
 int64_t slice_adjust(int64_t n, rush_value start, rush_value end, int64_t step, int64_t *first);
-/* RUSH_ERAISED: the operator has no complex form. */
+/* Fail with RUSH_ERAISED: the operator has no complex form. */
 rush_status no_complex(rush_call *call);
-/* True if the schema promises a float, which a complex number is not. */
+/* True if the schema returns a float, which a complex number is not. */
 bool returns_float(const rush_call *call);
 
 #endif

@@ -1,5 +1,5 @@
 /* ops/point/special.c -- rare special functions in double, by power series, asymptotic expansions,
- * continued fractions and quadrature, each where it converges (references stand at the functions).
+ * continued fractions and quadrature, each where it converges (each function cites its reference).
  * Tables of fitted coefficients, as in Cephes, would be faster; these functions are rare, and a
  * series can be checked by reading. Loops are bounded, because arguments come from programs. */
 #include "ops/point/special.h"
@@ -10,7 +10,8 @@
 
 /* -- Modified Bessel functions ----------------------------------------------------------------- */
 
-/* exp(-x) I_n(x) for x >= 0.  All terms of the power series are positive: nothing cancels. */
+/* Return exp(-x) I_n(x) for x >= 0.  All terms of the power series are positive: there is no
+ * cancellation. */
 static double bessel_ie(int n, double x)
 {
   if (isnan(x) || isinf(x))
@@ -39,8 +40,8 @@ double special_i1e(double x) { return copysign(bessel_ie(1, fabs(x)), x); }
 double special_i0(double x) { return exp(fabs(x)) * special_i0e(x); }
 double special_i1(double x) { return exp(fabs(x)) * special_i1e(x); }
 
-/* exp(x) K_n(x): the integral of exp(-x (cosh t - 1)) cosh(n t) over t > 0.  The trapezoid rule
- * converges faster than any power of the step, because all derivatives vanish at both ends. */
+/* Return exp(x) K_n(x): the integral of exp(-x (cosh t - 1)) cosh(n t) over t > 0.  The trapezoid
+ * rule converges faster than any power of the step, because all derivatives vanish at both ends. */
 static double bessel_ke(int n, double x)
 {
   if (isnan(x) || x < 0)
@@ -92,7 +93,7 @@ double special_log_ndtr(double x)
   return x < -1 ? log(special_erfcx(-t) / 2) - t * t : log1p(-erfc(t) / 2);
 }
 
-/* The lower tail: start by the leading terms, then Newton's steps on the logarithm. */
+/* Compute the lower tail: the leading terms, then Newton's steps on the logarithm. */
 static double ndtri_tail(double p)
 {
   const double want = log(p), r = sqrt(-2 * want);
@@ -120,8 +121,8 @@ double special_ndtri(double p)
 
 /* -- zeta, polygamma --------------------------------------------------------------------------- */
 
-/* Far below zero, x whole: the terms up to zero are those of two sums from above, with the sign of
- * (-1)^x.  Adding them one by one would take -q steps. */
+/* Compute zeta far below zero for whole x: the terms up to zero are those of two sums from above,
+ * with the sign of (-1)^x.  Adding them one by one would take -q steps. */
 #define FAR_BELOW (-1000.0)
 static double zeta_far_below(double x, double q)
 {
@@ -130,7 +131,8 @@ static double zeta_far_below(double x, double q)
   return special_zeta(x, above) + (fmod(x, 2) == 0 ? mirrored : -mirrored);
 }
 
-/* Euler and Maclaurin: the first terms, the integral of the rest, corrections with B_2k / (2k)!. */
+/* Euler-Maclaurin summation: the first terms, the integral of the rest, corrections with B_2k /
+ * (2k)!. */
 double special_zeta(double x, double q)
 {
   static const double inverse[] = {12.0,
@@ -190,7 +192,7 @@ double special_polygamma(double n, double x)
 
 /* -- Incomplete gamma -------------------------------------------------------------------------- */
 
-/* x^a exp(-x) / gamma(a + 1). */
+/* Return x^a exp(-x) / gamma(a + 1). */
 static double gamma_weight(double a, double x)
 {
   return exp(a * log(x) - x - vm_lgamma_f64(a + 1));
@@ -207,7 +209,7 @@ static double lower_series(double a, double x)
   return sum * gamma_weight(a, x);
 }
 
-/* Legendre's continued fraction, evaluated by Lentz's method. */
+/* Evaluate Legendre's continued fraction by Lentz's method. */
 static double upper_fraction(double a, double x)
 {
   double b = x + 1 - a, c = 1e300, d = 1 / b, h = d;
@@ -225,8 +227,8 @@ static double upper_fraction(double a, double x)
   return h * gamma_weight(a, x) * a;
 }
 
-/* Q(a, x) for large a by Temme's uniform expansion (DLMF 8.12), first term: its error is below
- * 1e-10.  The series above would need some sqrt(a) terms for each element. */
+/* Return Q(a, x) for large a by Temme's uniform expansion (DLMF 8.12), first term: its error is
+ * below 1e-10.  The series above would need some sqrt(a) terms per element. */
 #define LARGE_A 1e4
 static double upper_large(double a, double x)
 {
@@ -237,7 +239,7 @@ static double upper_large(double a, double x)
          exp(-0.5 * a * eta * eta) / sqrt(6.283185307179586 * a) * c0;
 }
 
-/* Is there an answer without computing?  Then *out is the lower function. */
+/* Return nonzero if the answer needs no computation; *out is then the lower function. */
 static int igamma_edge(double a, double x, double *out)
 {
   if (isnan(a) || isnan(x) || x < 0 || a < 0)
@@ -280,7 +282,7 @@ double special_igammac(double a, double x)
 
 static double degree(double n) { return n > MAX_DEGREE ? NAN : trunc(n); }
 
-/* p(k + 1) = (alpha x + beta) p(k) - gamma p(k - 1), from p(0) = 1 and p(1). */
+/* Evaluate p(k + 1) = (alpha x + beta) p(k) - gamma p(k - 1), from p(0) = 1 and p(1). */
 static double chebyshev(double n, double first, double x)
 {
   double p = 1, q = first;
@@ -357,7 +359,7 @@ double special_legendre(double x, double n)
 
 /* -- Airy's function --------------------------------------------------------------------------- */
 
-/* From the power series of its two solutions, DLMF 9.4.1. */
+/* Evaluate the power series of the two solutions, DLMF 9.4.1. */
 static double airy_series(double x)
 {
   const double cube = x * x * x;
@@ -371,7 +373,7 @@ static double airy_series(double x)
   return 0.355028053887817239 * f - 0.258819403792806798 * g;
 }
 
-/* From Poincare's expansions, DLMF 9.7.5 and 9.7.9, cut at the smallest term. */
+/* Evaluate Poincare's expansions, DLMF 9.7.5 and 9.7.9, cut at the smallest term. */
 static double airy_far(double x)
 {
   const double z = fabs(x), zeta = 2.0 / 3.0 * z * sqrt(z), root = sqrt(sqrt(z));

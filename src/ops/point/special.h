@@ -1,9 +1,10 @@
-/* ops/point/special.h -- rare functions that tapes call an element at a time (special.def), in
+/* ops/point/special.h -- rare functions that tapes call one element at a time (special.def), in
  * double. */
 #ifndef RUSH_OPS_SPECIAL_H
 #define RUSH_OPS_SPECIAL_H
 
-/* Modified Bessel functions; the e forms are times exp(-|x|), the k forms' times exp(x). */
+/* Modified Bessel functions; the e forms are times exp(-|x|), those of the k functions times
+ * exp(x). */
 double special_i0(double x);
 double special_i0e(double x);
 double special_i1(double x);

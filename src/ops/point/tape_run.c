@@ -1,8 +1,10 @@
-/* The loops of the tape runner, compiled once for each instruction set.  Every loop is written so
- * that the compiler vectorises it where the machine can; d may be a or b (element i is read before
- * it is written), never a shifted view of them.
+/* ops/point/tape_run.c -- the loops of the tape runner, compiled once for each instruction set.
  *
- * Integers wrap: arithmetic is on unsigned.  Results are the same bits for all instruction sets. */
+ * Every loop is written so that the compiler vectorises it where the machine can; d may be a or b
+ * (element i is read before it is written), never a shifted view of them.
+ *
+ * Integers wrap: arithmetic is on unsigned.  Results have the same bits for all instruction
+ * sets. */
 #include "base/cmplx.h"
 #include <string.h>
 #if defined(__AVX2__)
@@ -188,8 +190,8 @@ INT_OPS(i64, t_i64, uint64_t)
 
 /* -- Floats ------------------------------------------------------------------------------------ */
 
-/* fmod of k elements.  In double the quotient of floats is exact up to 2^28; the rest of the line
- * goes one by one. */
+/* Compute fmod of k elements.  In double the quotient of floats is exact up to 2^28; the rest of
+ * the row is computed one by one. */
 static void fmods_f32(int k, const float *a, const float *b, float *m)
 {
   int odd = 0;
@@ -305,7 +307,7 @@ static void fmods_f64(int k, const double *a, const double *b, double *m)
 FLOAT_OPS(f32, t_f32, f, f32, 32)
 FLOAT_OPS(f64, t_f64, , f64, 64)
 
-/* The busiest: with AVX-512 by hand. */
+/* The most used functions, with AVX-512 intrinsics. */
 #if ISA_LEVEL >= ISA_AVX512
 #define DEFBUSY(name, fn)                                                            \
   static unsigned name##_f32(ARGS)                                                   \
@@ -334,7 +336,7 @@ DEFBUSY(TANH, tanh)
 DEFBUSY(ERF, erf)
 DEFBUSY(PHI, phi)
 
-/* Circular functions: huge arguments leave the vector loop (vmath.h). */
+/* Trigonometric functions: huge arguments leave the vector loop (vmath.h). */
 #define DEFTRIG(name, fn)                                                           \
   static unsigned name##_f32(ARGS)                                                  \
   {                                                                                 \
@@ -360,8 +362,8 @@ DEFTRIG(TAN, tan)
 /* -- Complex ----------------------------------------------------------------------------------- */
 
 /* GCC 12 makes vfmaddsub of neighbouring differences and sums of products, whatever -ffp-contract
- * says, and so other bits than without FMA.  With the sign of a factor turned behind its back, both
- * are sums. */
+ * says, and so other bits than without FMA.  If the sign of a factor is flipped invisibly to the
+ * compiler, both are sums. */
 static inline float turned_f(float x)
 {
   uint32_t u;
@@ -640,7 +642,7 @@ static void fill_block(int64_t n, void *dv, const void *one, int64_t item)
 #define ROW_1(op, classes) [TAPE_##op] = {ROW_##classes(op)},
 #define ROW_USED_(uses, op, classes) ROW_##uses(op, classes)
 #define ROW_USED(uses, op, classes) ROW_USED_(uses, op, classes)
-/* Nothing where no operator of the table uses it (-Dops): the compiler drops its loops. */
+/* Empty if no operator of the table uses it (-Dops): the compiler drops its loops. */
 #define R(op, classes) ROW_USED(TAPE_USES_##op, op, classes)
 
 static const tape_isa loops = {

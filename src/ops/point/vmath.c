@@ -1,3 +1,5 @@
+/* ops/point/vmath.c -- the scalar functions of vmath.h that do not vectorise: lgamma, digamma
+ * (reflection and an asymptotic series), inverse erf (an initial value and Halley steps). */
 #include "ops/point/vmath.h"
 
 double vm_lgamma_f64(double x)
@@ -6,7 +8,7 @@ double vm_lgamma_f64(double x)
   return lgamma_r(x, &sign);
 }
 
-/* psi for x >= 10: the asymptotic series, B_2k / (2k x^2k). */
+/* psi(x) for x >= 10: the asymptotic series, B_2k / (2k x^2k). */
 static double digamma_large(double x)
 {
   static const double c[] = {1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132,
@@ -43,7 +45,8 @@ double vm_erfinv_f64(double x)
     return a == 1.0 ? copysign(INFINITY, x) : NAN;
   if (a < 1e-8)
     return x * 0.8862269254527580; /* sqrt(pi) / 2 */
-  /* Winitzki's start (relative error 2e-3), then Halley's steps; erfc keeps digits near 1. */
+  /* Winitzki's initial value (relative error 2e-3), then Halley's steps; erfc keeps digits near
+   * 1. */
   w = log1p(-a * a);
   double b = 4.3307467508 + 0.5 * w; /* 2 / (pi 0.147) */
   y = sqrt(sqrt(b * b - w / 0.147) - b);

@@ -1,6 +1,6 @@
 /* ops/point/vmath.h -- scalar math that compilers turn into vector code.
  *
- * vm_<fn>_f32(float) and vm_<fn>_f64(double) are branch-free where the list below says "vector": a
+ * vm_<fn>_f32(float) and vm_<fn>_f64(double) are branch-free where the list below has "vector": a
  * loop over them vectorises at -O3 with any instruction set, and gives the same bits with each
  * (explicit fma, no contraction, rounding by adding a magic number instead of an instruction that
  * may be missing).  Compile with -ffp-contract=off -fno-math-errno -fno-trapping-math.
@@ -10,12 +10,12 @@
  *   f64, vector:  exp log tanh sigmoid sqrt rsqrt rint; the others call libm
  *   scalar calls: erfc asinh acosh atanh lgamma digamma erfinv
  *
- * Accuracy: f32 at most about 2 ulp (exp, log, erf 1.1; tests/ops/test_vmath.c holds the limits),
+ * Accuracy: f32 at most about 2 ulp (exp, log, erf 1.1; tests/ops/test_vmath.c has the limits),
  * with libm's infinities, NaN, signed zeros and denormals.  The polynomials are minimax fits by
  * weighted least squares; argument reduction is by two or three fused steps.
  *
- * sin, cos, tan reduce in double and are right for |x| < 2^45 (f32).  Beyond it they would lose
- * digits, so the f32 functions answer through VM_TRIG_FIX: a loop is two loops, the vector one and
+ * sin, cos, tan reduce in double and are right for |x| < 2^45 (f32).  Beyond, they would lose
+ * digits, so the f32 functions need VM_TRIG_FIX: a loop is two loops, the vector one and
  *   for (i...) if (VM_TRIG_BIG_F32(src[i])) dst[i] = vm_sin_big_f32(src[i]);
  * which costs a compare per element.  Infinities and NaN need no fixing. */
 #ifndef RUSH_OPS_VMATH_H
@@ -45,7 +45,7 @@ VM_INLINE float vm_fma32(float a, float b, float c) { return __builtin_fmaf(a, b
 VM_INLINE double vm_fma64(double a, double b, double c) { return __builtin_fma(a, b, c); }
 VM_INLINE float vm_abs32(float x) { return __builtin_fabsf(x); }
 VM_INLINE double vm_abs64(double x) { return __builtin_fabs(x); }
-/* |a| with b's sign, by bits: __builtin_copysignf is not vectorised everywhere. */
+/* Return |a| with b's sign, by bits: __builtin_copysignf is not vectorised everywhere. */
 VM_INLINE float vm_sign32(float a, float b)
 {
   return vm_from32((vm_bits32(a) & 0x7fffffffu) | (vm_bits32(b) & 0x80000000u));
@@ -63,7 +63,7 @@ VM_INLINE double vm_sign64(double a, double b)
 
 /* -- Rounding, roots --------------------------------------------------------------------------- */
 
-/* To nearest, ties to even: adding 2^23 leaves no fraction bits. */
+/* Round to nearest, ties to even: adding 2^23 leaves no fraction bits. */
 VM_INLINE float vm_rint_f32(float x)
 {
   float a = vm_abs32(x);
@@ -85,13 +85,14 @@ VM_INLINE double vm_rsqrt_f64(double x) { return 1.0 / __builtin_sqrt(x); }
 
 /* -- Exponentials, float ----------------------------------------------------------------------- */
 
-/* 2^n * 2^1 in two factors, so that results among the denormals round once and 2^128 is reached. */
+/* Multiply by 2^n in two factors, so that results among the denormals round once and 2^128 is
+ * reached. */
 VM_INLINE float vm_scale32(float y, int32_t n)
 {
   int32_t a = n >> 1, b = n - a;
   return y * vm_from32((uint32_t)(a + 127) << 23) * vm_from32((uint32_t)(b + 127) << 23);
 }
-/* x = n ln 2 + r with |r| <= ln 2 / 2. */
+/* Reduce x = n ln 2 + r with |r| <= ln 2 / 2. */
 VM_INLINE float vm_exp_reduce32(float x, int32_t *n)
 {
   float t = vm_fma32(x, 0x1.715476p+0f, 0x1.8p23f);
@@ -100,7 +101,7 @@ VM_INLINE float vm_exp_reduce32(float x, int32_t *n)
   float r = vm_fma32(k, -0x1.62e4p-1f, x);
   return vm_fma32(k, -0x1.7f7d1cp-20f, r);
 }
-/* exp(r) for the reduced r. */
+/* Return exp(r) for the reduced r. */
 VM_INLINE float vm_exp_poly32(float r)
 {
   float p = 0x1.6a26f6p-10f;
@@ -129,7 +130,7 @@ VM_INLINE float vm_exp2_f32(float x)
   r = vm_fma32(f, -0x1.05c610p-29f, r);
   return vm_scale32(vm_exp_poly32(r), n);
 }
-/* exp(r) - 1 for the reduced r. */
+/* Return exp(r) - 1 for the reduced r. */
 VM_INLINE float vm_expm1_poly32(float r)
 {
   float p = 0x1.6d99f6p-10f;
@@ -194,7 +195,7 @@ VM_INLINE float vm_cosh_f32(float x)
 
 /* -- Logarithms, float ------------------------------------------------------------------------- */
 
-/* x = 2^e (1 + f), 1 + f in [2/3, 4/3).  x is positive and normal. */
+/* Split x = 2^e (1 + f), 1 + f in [2/3, 4/3).  x must be positive and normal. */
 VM_INLINE float vm_log_split32(float x, float *e)
 {
   uint32_t u = vm_bits32(x);
@@ -202,7 +203,7 @@ VM_INLINE float vm_log_split32(float x, float *e)
   *e = (float)((int32_t)k >> 23);
   return vm_from32(u - k) - 1.0f;
 }
-/* log(1 + f) - f. */
+/* Return log(1 + f) - f. */
 VM_INLINE float vm_log_tail32(float f)
 {
   float p = -0x1.0def9cp-3f;
@@ -216,7 +217,7 @@ VM_INLINE float vm_log_tail32(float f)
   p = vm_fma32(p, f, -0.5f);
   return f * f * p;
 }
-/* What every logarithm says of zero, negatives, infinity and NaN. */
+/* Return any logarithm's value for zero, negatives, infinity and NaN. */
 VM_INLINE float vm_log_special32(float x, float y)
 {
   y = x < VM_INF32 ? y : x;          /* +inf, NaN */
@@ -253,7 +254,7 @@ VM_INLINE float vm_log10_f32(float x)
 VM_INLINE float vm_log1p_f32(float x)
 {
   float e, u = 1.0f + x;
-  float c = x < 1.0f ? x - (u - 1.0f) : 1.0f - (u - x); /* what 1 + x lost */
+  float c = x < 1.0f ? x - (u - 1.0f) : 1.0f - (u - x); /* the rounding error of 1 + x */
   float f = vm_log_split32(u, &e);
   float scale = vm_from32((uint32_t)(127 - (int32_t)e) << 23);
   c = u < 0x1p26f ? c * scale : 0.0f;
@@ -288,7 +289,7 @@ VM_INLINE float vm_erf_f32(float x)
   float y = vm_sign32(a < 0.93f ? small : big, x);
   return x != x ? x : y;
 }
-/* The normal distribution's function. */
+/* The distribution function of the normal distribution. */
 VM_INLINE float vm_phi_f32(float x) { return vm_fma32(0.5f, vm_erf_f32(x * 0x1.6a09e6p-1f), 0.5f); }
 VM_INLINE float vm_erfc_f32(float x) { return erfcf(x); }
 
@@ -296,7 +297,8 @@ VM_INLINE float vm_erfc_f32(float x) { return erfcf(x); }
 
 #define VM_TRIG_BIG_F32(x) (vm_abs32(x) >= 0x1p45f && vm_abs32(x) < VM_INF32)
 
-/* x = n pi/2 + r with |r| <= pi/4; n modulo 2^32.  In double: exact to float for |x| < 2^45. */
+/* Reduce x = n pi/2 + r with |r| <= pi/4; n modulo 2^32.  In double: exact to float for |x| <
+ * 2^45. */
 VM_INLINE float vm_trig_reduce32(float x, uint32_t *n)
 {
   double d = x;
@@ -356,7 +358,7 @@ VM_INLINE float vm_tan_big_f32(float x) { return (float)tan((double)x); }
 
 /* -- Inverse circular functions, float --------------------------------------------------------- */
 
-/* asin(s) - s for s <= 0.5, given z = s * s. */
+/* Return asin(s) - s for s <= 0.5, given z = s * s. */
 VM_INLINE float vm_asin_tail32(float s, float z)
 {
   float p = 0x1.59daf2p-5f;
@@ -388,7 +390,7 @@ VM_INLINE float vm_acos_f32(float x)
   float y = a <= 0.5f ? mid : end;
   return a <= 1.0f ? y : VM_NAN32;
 }
-/* atan for 0 <= a <= 1. */
+/* Return atan(a) for 0 <= a <= 1. */
 VM_INLINE float vm_atan_poly32(float a)
 {
   float s = a * a, p = 0x1.85c846p-9f;
@@ -424,7 +426,7 @@ VM_INLINE float vm_atan2_f32(float y, float x)
 
 /* -- Power, float: through double, where 2^-40 is cheap ---------------------------------------- */
 
-/* log2 of a positive normal double, relative error about 1e-12. */
+/* Return log2 of a positive normal double, with relative error of about 1e-12. */
 VM_INLINE double vm_log2_coarse64(double x)
 {
   uint64_t u = vm_bits64(x);
@@ -441,7 +443,7 @@ VM_INLINE double vm_log2_coarse64(double x)
   double l = vm_fma64(s * z, p, s + s);
   return vm_fma64(l, 0x1.71547652b82fep+0, e);
 }
-/* 2^z for |z| <= 1000, relative error about 1e-10. */
+/* Return 2^z for |z| <= 1000, with relative error of about 1e-10. */
 VM_INLINE double vm_exp2_coarse64(double z)
 {
   double t = z + 0x1.8p52, r = z - (t - 0x1.8p52), p = 0x1.00f12f8c0f8d9p-16;
@@ -556,9 +558,9 @@ VM_INLINE float vm_asinh_f32(float x) { return (float)asinh((double)x); }
 VM_INLINE float vm_acosh_f32(float x) { return (float)acosh((double)x); }
 VM_INLINE float vm_atanh_f32(float x) { return (float)atanh((double)x); }
 
-/* log|gamma(x)|; lgamma() itself writes a global. */
+/* Return log|gamma(x)|; lgamma() itself writes a global. */
 double vm_lgamma_f64(double x);
-/* psi(x); -inf or +inf at +0 and -0, NaN at negative integers, as PyTorch. */
+/* Return psi(x); -inf or +inf at +0 and -0, NaN at negative integers, as PyTorch. */
 double vm_digamma_f64(double x);
 /* The inverse of erf; NaN beyond 1, infinities at 1. */
 double vm_erfinv_f64(double x);

@@ -1,7 +1,7 @@
-/* ops/point/vmath512.h -- the busiest functions of vmath.h for AVX-512, with the same bits.
+/* ops/point/vmath512.h -- the most used functions of vmath.h for AVX-512, with the same bits.
  *
- * Compilers make five instructions of a clamp that lets NaN through, and eight of a multiplication
- * by a power of two; the machine has one for each.  Only files of isa_sources include this. */
+ * Compilers make five instructions of a clamp that preserves NaN, and eight of a multiplication by
+ * a power of two; the machine has one for each.  Only files of isa_sources include this. */
 #ifndef RUSH_OPS_VMATH512_H
 #define RUSH_OPS_VMATH512_H
 #ifdef __AVX512F__
@@ -12,14 +12,14 @@
 #define V512 static inline __attribute__((always_inline, unused)) __m512
 #define F512(x) _mm512_set1_ps(x)
 
-/* p * x + c, step by step */
+/* Return p * x + c. */
 V512 v512_poly(__m512 p, __m512 x, float c) { return _mm512_fmadd_ps(p, x, F512(c)); }
 V512 v512_abs(__m512 x)
 {
   return _mm512_castsi512_ps(
     _mm512_and_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MAX)));
 }
-/* |y| with x's sign; y is not negative */
+/* Return |y| with x's sign; y must not be negative. */
 V512 v512_sign(__m512 y, __m512 x)
 {
   return _mm512_castsi512_ps(
@@ -27,7 +27,7 @@ V512 v512_sign(__m512 y, __m512 x)
                     _mm512_and_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MIN))));
 }
 
-/* vm_exp_f32.  min and max give their second operand when one is NaN. */
+/* Compute vm_exp_f32.  min and max return their second operand if one is NaN. */
 V512 v512_exp(__m512 x)
 {
   x = _mm512_max_ps(F512(-104.0f), _mm512_min_ps(F512(89.0f), x));

@@ -11,15 +11,15 @@ def sdpa(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor],
     if (plain and query.numel() != 0 and key.numel() != 0 and
         query.size()[:-2] == key.size()[:-2] and key.size()[:-2] == value.size()[:-2]):
         return torch._scaled_dot_product_flash_attention_for_cpu(query, key, value, 0.0, is_causal,
-                                                                 attn_mask=None, scale=scale)[0]
+            attn_mask=None, scale=scale)[0]
     mask = attn_mask
     if attn_mask is not None:
         if attn_mask.dtype == torch.bool:
             mask = torch.zeros_like(attn_mask,
                                     dtype=query.dtype).masked_fill(torch.logical_not(attn_mask),
-                                                                   -math.inf)
+                                        -math.inf)
     return torch._scaled_dot_product_attention_math(query, key, value, mask, dropout_p, is_causal,
-                                                    None, scale=scale, enable_gqa=enable_gqa)[0]
+        None, scale=scale, enable_gqa=enable_gqa)[0]
 """)
 op("aten::_fused_sdp_choice", family="attention", kernel="kernel__fused_sdp_choice")
 # The kernel's sums are not differentiable; a second derivative goes through these.  (PyTorch
@@ -53,14 +53,15 @@ op("aten::_scaled_dot_product_flash_attention_for_cpu", family="attention", shap
            attention_sums(query, key, is_causal, attn_mask,
                           scale), dropout_p, is_causal, attn_mask=attn_mask, scale=scale)
    torch._scaled_dot_product_flash_attention_for_cpu_backward(grad0, query, key, value, result0,
-                                                              result1, dropout_p, is_causal,
+       result1, dropout_p, is_causal,
        attn_mask=attn_mask, scale=scale)
    """})
 # Without fusion: what dropout needs, and what returns the weights.
 op("aten::_scaled_dot_product_attention_math", family="attention", body="""
 def sdpa_math(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor],
               dropout_p: float, is_causal: bool,
-              dropout_mask: Optional[Tensor], scale: Optional[float], enable_gqa: bool) -> Tuple[Tensor, Tensor]:
+              dropout_mask: Optional[Tensor], scale: Optional[float],
+              enable_gqa: bool) -> Tuple[Tensor, Tensor]:
     factor = 1.0 / math.sqrt(float(query.size(-1)))
     if scale is not None:
         factor = scale
@@ -76,7 +77,8 @@ def sdpa_math(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Ten
     scores = torch.matmul(q * left, k.transpose(-2, -1) * root)
     if is_causal:
         if attn_mask is not None:
-            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be "
+                               "set when is_causal=True")
         seen = torch.ones([q.size(-2), k.size(-2)], dtype=torch.bool, device=q.device).tril()
         scores = scores.masked_fill(torch.logical_not(seen), float("-inf"))
     if attn_mask is not None:

@@ -25,15 +25,18 @@ slope("hardsigmoid_backward",
       {"float": "where(self > -3 and self < 3, grad_output * 0.16666667163372040, 0)"},
       name="hardsigmoid_backward")
 slope("hardswish_backward",
-      {"float": "where(self <= -3, 0, where(self < 3, grad_output * (self / 3 + 0.5), grad_output))"},
+      {"float": "where(self <= -3, 0, "
+                "where(self < 3, grad_output * (self / 3 + 0.5), grad_output))"},
       "out", name="hardswish_backward_cpu")
 slope("leaky_relu_backward",
       {"float": "where(self > 0, grad_output, grad_output * negative_slope)"},
       name="leaky_relu_backward_cpu")
 slope("elu_backward", {"float": {
-    "is_result=True": """where(self_or_result <= 0, grad_output * input_scale * (self_or_result + alpha * scale),
+    "is_result=True": """where(self_or_result <= 0, grad_output * input_scale * (self_or_result
+    + alpha * scale),
         grad_output * scale)""",
-    "else": """where(self_or_result <= 0, grad_output * input_scale * (alpha * scale) * exp(self_or_result * input_scale),
+    "else": """where(self_or_result <= 0,
+    grad_output * input_scale * (alpha * scale) * exp(self_or_result * input_scale),
         grad_output * scale)"""}}, name="elu_backward_cpu")
 slope("silu_backward", {"float": "s = sigmoid(self)\ngrad_output * s * (1 + self * (1 - s))",
                         "complex": "s = 1 / (1 + zexp(-self))\nz = s * (1 + self * (1 - "
@@ -58,14 +61,14 @@ for NAME, GRAD in (("softshrink", "grad_output"), ("hardshrink", "grad_out")):
           name="shrink_backward_cpu")
 slope("log_sigmoid_backward", {"float": """z = exp(-abs(self))
       grad_output * where(self < 0, 1 - z / (1 + z), z / (1 + z))"""}, promote=["grad_output",
-                                                                                "self"],
+          "self"],
       name="log_sigmoid_backward_cpu")
 slope("logit_backward", {"float": {
     "eps=None": "where(self < 0 or self > 1, nan, grad_output / (self * (1 - self)))",
     "else": "where(self < eps or self > 1 - eps, 0, grad_output / (self * (1 - self)))"}},
     name="logit_backward_cpu")
 op("aten::_prelu_kernel_backward", family="backward", name="prelu_backward_cpu", out=["common",
-                                                                                      "common"],
+    "common"],
    expr={"float": "where(self > 0, grad_output, weight * grad_output), where(self > 0, 0, self * "
                   "grad_output)"})
 op("aten::rrelu_with_noise_backward", family="backward",
@@ -107,7 +110,8 @@ def loss(signature, lines):
     name = signature[:signature.index("(")]
     variants = [f"aten::{name}.{o}" for o in ("grad_input",
                                               "out") if registered(f"aten::{name}.{o}")]
-    text = f"\ndef {signature} -> Tensor:\n" + "".join(f"    {line}\n" for line in lines.strip("\n").split("\n"))
+    text = f"\ndef {signature} -> Tensor:\n"
+    text += "".join(f"    {line}\n" for line in lines.strip("\n").split("\n"))
     text += "    return x / self.numel() if reduction == 1 else x\n"
     op(f"aten::{name}", family="backward", body=text, variants={"out": variants[0]})
 

@@ -4,7 +4,7 @@ resize.c and grid.c undo."""
 
 def backward(name, body, out=None, same=(), **more):
     found = [f"aten::{name}.{o}" for o in ((out,) if out else ("grad_input",
-                                                               "out")) if registered(f"aten::{name}.{o}")]
+        "out")) if registered(f"aten::{name}.{o}")]
     op(f"aten::{name}", family="backward", body=body, same=[f"aten::{n}" for n in same],
        variants={"out": found[0]} if found else {}, **more)
 
@@ -47,7 +47,9 @@ def masked_softmax_backward(grad_output: Tensor, output: Tensor, mask: Tensor,
 backward("native_layer_norm_backward", f"""
 def layer_norm_backward(grad_out: Tensor, input: Tensor, normalized_shape: List[int], mean: Tensor,
                         rstd: Tensor,
-                        weight: Optional[Tensor], bias: Optional[Tensor], output_mask: List[bool]) -> Tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
+                        weight: Optional[Tensor], bias: Optional[Tensor],
+                        output_mask: List[bool]) -> Tuple[Optional[Tensor], Optional[Tensor],
+                        Optional[Tensor]]:
     k = input.dim() - len(normalized_shape)
     inner: List[int] = []
     outer: List[int] = []
@@ -166,17 +168,21 @@ def batch_norm_backward(SIGNATURE) -> Tuple[Optional[Tensor], Optional[Tensor], 
     return gi, gw.to(dtype) if output_mask[1] else None, gb.to(dtype) if output_mask[2] else None
 """
 backward("native_batch_norm_backward", BATCH_NORM.replace("SIGNATURE",
-                                                          """grad_out: Tensor, input: Tensor, weight: Optional[Tensor],
-        running_mean: Optional[Tensor], running_var: Optional[Tensor], save_mean: Optional[Tensor], save_invstd: Optional[Tensor],
+    """grad_out: Tensor, input: Tensor, weight: Optional[Tensor],
+        running_mean: Optional[Tensor], running_var: Optional[Tensor], save_mean: Optional[Tensor],
+        save_invstd: Optional[Tensor],
         train: bool, eps: float, output_mask: List[bool]"""))
 backward("batch_norm_backward", BATCH_NORM.replace("SIGNATURE",
-                                                   """grad_out: Tensor, input: Tensor, weight: Optional[Tensor],
-        running_mean: Optional[Tensor], running_var: Optional[Tensor], save_mean: Optional[Tensor], save_invstd: Optional[Tensor],
+    """grad_out: Tensor, input: Tensor, weight: Optional[Tensor],
+        running_mean: Optional[Tensor], running_var: Optional[Tensor], save_mean: Optional[Tensor],
+        save_invstd: Optional[Tensor],
         train: bool, eps: float, output_mask: List[bool], reserve: Tensor"""))
 backward("_batch_norm_impl_index_backward", BATCH_NORM.replace("SIGNATURE",
-                                                               """impl_index: int, input: Tensor, grad_out: Tensor,
-        weight: Optional[Tensor], running_mean: Optional[Tensor], running_var: Optional[Tensor], save_mean: Optional[Tensor],
-        save_invstd: Optional[Tensor], train: bool, eps: float, output_mask: List[bool], reservedSpace: Tensor"""))
+    """impl_index: int, input: Tensor, grad_out: Tensor,
+        weight: Optional[Tensor], running_mean: Optional[Tensor], running_var: Optional[Tensor],
+        save_mean: Optional[Tensor],
+        save_invstd: Optional[Tensor], train: bool, eps: float, output_mask: List[bool],
+        reservedSpace: Tensor"""))
 WEIGHT_NORM = """
 def weight_norm_backward(grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved_norms: Tensor,
                          dim: int) -> Tuple[Tensor, Tensor]:
@@ -197,9 +203,10 @@ backward("_weight_norm_differentiable_backward", WEIGHT_NORM)
 backward("convolution_backward", """
 def convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor,
                          bias_sizes: Optional[List[int]], stride: List[int],
-                         padding: List[int], dilation: List[int], transposed: bool, output_padding: List[int], groups: int,
+                         padding: List[int], dilation: List[int], transposed: bool,
+                         output_padding: List[int], groups: int,
                          output_mask: List[bool]) -> Tuple[Optional[Tensor], Optional[Tensor],
-                                                           Optional[Tensor]]:
+                             Optional[Tensor]]:
     k = weight.dim() - 2
     zeros = [0] * k
     step = stride if len(stride) == k else stride * k
@@ -241,7 +248,8 @@ def convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor,
         if transposed:
             x, g = g, x
         n, c = x.size(0), x.size(1) // groups
-        points = weight.numel() == weight.size(0) * weight.size(1) # windows of one pixel: a product of matrices
+        # windows of one pixel: a product of matrices
+        points = weight.numel() == weight.size(0) * weight.size(1)
         for d in range(k):
             points = points and pad[d] == 0
         if points:
@@ -288,7 +296,8 @@ for n in 2, 3:
         backward(f"{name}_backward", f"""
 def max_backward(grad_output: Tensor, self: Tensor, {more}indices: Tensor) -> Tensor:
     if grad_output.size() != indices.size():
-        raise RuntimeError("{name}_backward(): expected grad_output and indices of one size, but got " + str(grad_output.size()) + " and " + str(indices.size()))
+        raise RuntimeError("{name}_backward(): expected grad_output and indices of one size, but "
+                           "got " + str(grad_output.size()) + " and " + str(indices.size()))
     made = torch.zeros_like(self, memory_format=torch.contiguous_format).flatten(-{n})
     if grad_output.numel() != 0:
         made = made.scatter_add(-1, indices.flatten(-{n}), grad_output.flatten(-{n}))
@@ -299,13 +308,14 @@ def max_backward(grad_output: Tensor, self: Tensor, {more}indices: Tensor) -> Te
         return torch.empty_like(self).copy_(made)
     return made
 """,
-grad={"grad_output": f"grad.flatten(-{n}).gather(-1, indices.flatten(-{n})).reshape(indices.size())", "self": "torch.zeros_like(self)"})
+grad={"grad_output": f"grad.flatten(-{n}).gather(-1, indices.flatten(-{n}))"
+                     ".reshape(indices.size())", "self": "torch.zeros_like(self)"})
 
 # -- Padding: what came from one place adds up there
 
 for n in 1, 2, 3:
     for kind, at in (("reflection", "n - 1 - (n - 1 - at.abs()).abs()"), ("replication",
-                                                                          "at.clamp(0, n - 1)")):
+        "at.clamp(0, n - 1)")):
         backward(f"{kind}_pad{n}d_backward", f"""
 def pad_backward(grad_output: Tensor, self: Tensor, padding: List[int]) -> Tensor:
     made = grad_output
@@ -361,7 +371,7 @@ BAG = """
         rank = torch._unique2(at, True, True)[1]
         counted = torch.sort(at)[0].index_select(0, rank)
         g = (g / torch.bincount(at, None, num_weights).index_select(0,
-                                                                    counted).unsqueeze(1).to(g.dtype))
+            counted).unsqueeze(1).to(g.dtype))
     if padding_idx >= 0:
         g = g.masked_fill((at == padding_idx).unsqueeze(1), 0)
     return made.index_add(0, at, g)
@@ -369,7 +379,8 @@ BAG = """
 backward("_embedding_bag_backward", """
 def embedding_bag_backward(grad: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor,
                            bag_size: Tensor,
-                           maximum_indices: Tensor, num_weights: int, scale_grad_by_freq: bool, mode: int, sparse: bool,
+                           maximum_indices: Tensor, num_weights: int, scale_grad_by_freq: bool,
+                           mode: int, sparse: bool,
                            per_sample_weights: Optional[Tensor], padding_idx: int) -> Tensor:
     if sparse:
         raise NotImplementedError("sparse gradients are not supported")
@@ -377,7 +388,8 @@ def embedding_bag_backward(grad: Tensor, indices: Tensor, offsets: Tensor, offse
 backward("_embedding_bag_dense_backward", shape="gradient_embedding", body="""
 def embedding_bag_dense_backward(grad: Tensor, indices: Tensor, offset2bag: Tensor,
                                  bag_size: Tensor, maximum_indices: Tensor,
-                                 num_weights: int, scale_grad_by_freq: bool, mode: int, per_sample_weights: Optional[Tensor],
+                                 num_weights: int, scale_grad_by_freq: bool, mode: int,
+                                 per_sample_weights: Optional[Tensor],
                                  padding_idx: int) -> Tensor:
     bags = offset2bag
 """ + BAG.lstrip("\n"))
@@ -534,7 +546,7 @@ def attention_backward(grad_out: Tensor, query: Tensor, key: Tensor, value: Tens
     gq, gk, gv = gq.to(query.dtype).transpose(1, 2), gk.to(key.dtype).transpose(1,
           2), gv.to(value.dtype).transpose(1, 2)
     return gq.contiguous().transpose(1, 2), gk.contiguous().transpose(1,
-                                                                      2), gv.contiguous().transpose(1, 2)
+        2), gv.contiguous().transpose(1, 2)
 """)
 
 # -- Images

@@ -13,7 +13,8 @@ compose("cov", """
 def cov(self: Tensor, correction: int, fweights: Optional[Tensor],
         aweights: Optional[Tensor]) -> Tensor:
     if self.dim() > 2:
-        raise RuntimeError("cov(): expected input to have two or fewer dimensions but got an input with " + str(self.dim()) + " dimensions")
+        raise RuntimeError("cov(): expected input to have two or fewer dimensions but got an input "
+                           "with " + str(self.dim()) + " dimensions")
     if self.dtype == torch.bool:
         raise RuntimeError("cov(): bool dtype is not supported for input")
     x = self.view([1, -1]) if self.dim() < 2 else self
@@ -21,21 +22,29 @@ def cov(self: Tensor, correction: int, fweights: Optional[Tensor],
     w: Optional[Tensor] = None
     if fweights is not None:
         if fweights.dim() > 1:
-            raise RuntimeError("cov(): expected fweights to have one or fewer dimensions but got fweights with " + str(fweights.dim()) + " dimensions")
+            raise RuntimeError("cov(): expected fweights to have one or fewer dimensions but got "
+                               "fweights with " + str(fweights.dim()) + " dimensions")
         if fweights.is_floating_point() or fweights.is_complex() or fweights.dtype == torch.bool:
-            raise RuntimeError("cov(): expected fweights to have integral dtype but got fweights with another dtype")
+            raise RuntimeError("cov(): expected fweights to have integral dtype but got fweights "
+                               "with another dtype")
         if fweights.numel() != n:
-            raise RuntimeError("cov(): expected fweights to have the same numel as there are observations in the input but got " + str(fweights.numel()) + " != " + str(n))
+            raise RuntimeError("cov(): expected fweights to have the same numel as there are "
+                               "observations in the input but got " + str(fweights.numel()) + " != "
+                               + str(n))
         if n > 0 and bool(torch.min(fweights) < 0):
             raise RuntimeError("cov(): fweights cannot be negative")
         w = fweights
     if aweights is not None:
         if aweights.dim() > 1:
-            raise RuntimeError("cov(): expected aweights to have one or fewer dimensions but got aweights with " + str(aweights.dim()) + " dimensions")
+            raise RuntimeError("cov(): expected aweights to have one or fewer dimensions but got "
+                               "aweights with " + str(aweights.dim()) + " dimensions")
         if not aweights.is_floating_point():
-            raise RuntimeError("cov(): expected aweights to have floating point dtype but got aweights with another dtype")
+            raise RuntimeError("cov(): expected aweights to have floating point dtype but got "
+                               "aweights with another dtype")
         if aweights.numel() != n:
-            raise RuntimeError("cov(): expected aweights to have the same numel as there are observations in the input but got " + str(aweights.numel()) + " != " + str(n))
+            raise RuntimeError("cov(): expected aweights to have the same numel as there are "
+                               "observations in the input but got " + str(aweights.numel()) + " != "
+                               + str(n))
         if n > 0 and bool(torch.min(aweights) < 0):
             raise RuntimeError("cov(): aweights cannot be negative")
         w = aweights if w is None else w * aweights
@@ -58,7 +67,8 @@ def cov(self: Tensor, correction: int, fweights: Optional[Tensor],
 compose("corrcoef", """
 def corrcoef(self: Tensor) -> Tensor:
     if self.dim() > 2:
-        raise RuntimeError("corrcoef(): expected input to have two or fewer dimensions but got an input with " + str(self.dim()) + " dimensions")
+        raise RuntimeError("corrcoef(): expected input to have two or fewer dimensions but got an "
+                           "input with " + str(self.dim()) + " dimensions")
     c = torch.cov(self)
     if c.dim() == 0:
         return c / c
@@ -170,7 +180,8 @@ def vander(x: Tensor, N: Optional[int], increasing: bool) -> Tensor:
 compose("linalg_vander", """
 def linalg_vander(x: Tensor, N: Optional[int]) -> Tensor:
     if x.dtype == torch.bool:
-        raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got Bool")
+        raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, "
+                           "but got Bool")
     x = x.unsqueeze(0) if x.dim() == 0 else x
     n = x.size(-1) if N is None else N
     if n <= 1:
@@ -286,7 +297,10 @@ def gradient_uniform(self: Tensor, spacing: List[number], dim: List[int],
     if edge_order != 1 and edge_order != 2:
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     if len(spacing) != len(dim):
-        raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same length, but got a spacing argument of length " + str(len(spacing)) + " and a dim argument of length " + str(len(dim)) + ".")
+        raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar or it's "
+                           "spacing and dim arguments to have the same length, but got a spacing "
+                           "argument of length " + str(len(spacing)) + " and a dim argument of "
+                           "length " + str(len(dim)) + ".")
     seen: List[int] = []
     out: List[Tensor] = []
     for i in range(len(dim)):
@@ -296,7 +310,8 @@ def gradient_uniform(self: Tensor, spacing: List[number], dim: List[int],
             raise RuntimeError("dim " + str(d) + " appears multiple times in the list of dims")
         seen.append(d)
         if n < edge_order + 1:
-            raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+            raise RuntimeError("torch.gradient expected each dimension size to be at least "
+                               "edge_order+1")
         h = spacing[i]
         first = self.narrow(d, 1, 1) - self.narrow(d, 0, 1)
         last = self.narrow(d, n - 1, 1) - self.narrow(d, n - 2, 1)
@@ -315,15 +330,20 @@ def gradient_coordinates(self: Tensor, spacing: List[Tensor], dim: List[int],
     if edge_order != 1 and edge_order != 2:
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     if len(spacing) != len(dim):
-        raise RuntimeError("torch.gradient expected spacing and dim arguments to have the same length, but got a spacing argument of length " + str(len(spacing)) + " and a dim argument of length " + str(len(dim)) + ".")
+        raise RuntimeError("torch.gradient expected spacing and dim arguments to have the same "
+                           "length, but got a spacing argument of length " + str(len(spacing))
+                           + " and a dim argument of length " + str(len(dim)) + ".")
     out: List[Tensor] = []
     for i in range(len(dim)):
         d = dim[i] + self.dim() if dim[i] < 0 else dim[i]
         n = self.size(d)
         if spacing[i].dim() != 1:
-            raise RuntimeError("torch.gradient expected each element of spacing to have one dimension, but got an element with " + str(spacing[i].dim()) + " dimensions.")
+            raise RuntimeError("torch.gradient expected each element of spacing to have one "
+                               "dimension, but got an element with " + str(spacing[i].dim())
+                               + " dimensions.")
         if n < edge_order + 1:
-            raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+            raise RuntimeError("torch.gradient expected each dimension size to be at least "
+                               "edge_order+1")
         shape: List[int] = []
         for k in range(self.dim()):
             shape.append(n - 2 if k == d else 1)
@@ -377,7 +397,10 @@ def gradient_all(self: Tensor, spacing: List[KIND], dim: Optional[int],
                  edge_order: int) -> List[Tensor]:
     dims = list(range(self.dim())) if dim is None else [dim]
     if len(spacing) != len(dims):
-        raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = " + str(self.dim()) + "', since dim argument was not given, but got a list of length " + str(len(spacing)))
+        raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list "
+                           "of length equal to 'self.dim() = " + str(self.dim())
+                           + "', since dim argument was not given, but got a list of length "
+                           + str(len(spacing)))
     return torch.gradient(self, spacing=spacing, dim=dims, edge_order=edge_order)
 """
 compose("gradient.scalarrayint", GRADIENT_ALL.replace("KIND", "number"), shape="gradients")
@@ -444,7 +467,8 @@ for kind in ("", ".size_list", ".scale_list", ".size_list_scale_list"):
     compose(f"__interpolate{kind}", f"""
 def __interpolate(input: Tensor, size: {sizes},
       scale_factor: {"Optional[List[float]]" if scale else
-            "Optional[float]"}, mode: str, align_corners: Optional[bool], recompute_scale_factor: Optional[bool], antialias: bool) -> Tensor:""" + rest)
+            "Optional[float]"}, mode: str, align_corners: Optional[bool],
+            recompute_scale_factor: Optional[bool], antialias: bool) -> Tensor:""" + rest)
     rest = rest.replace("[float(scale_factor)] * spatial",
                         "[float(scale_factor)] * spatial").replace(
         "scales = scale_factor", "scales = [float(f) for f in scale_factor]")

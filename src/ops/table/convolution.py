@@ -16,7 +16,7 @@ helper("""
 def convolution_slopes_padded(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int],
                               padding: str, dilation: List[int],
                               groups: int, needs: List[bool]) -> Tuple[Optional[Tensor],
-                                                                       Optional[Tensor], Optional[Tensor]]:
+                                  Optional[Tensor], Optional[Tensor]]:
     k = weight.dim() - 2
     if padding == "valid":
         return convolution_slopes(grad, input, weight, stride, [0] * k, dilation, False, groups,
@@ -65,7 +65,7 @@ op("aten::mkldnn_convolution", family="convolution", shape="convolution",
                                "False, groups, needs)"},
    variants={"out": "aten::mkldnn_convolution.out"})
 for name, out in (("thnn_conv2d", "out"), ("_slow_conv2d_forward", "output"), ("slow_conv3d",
-                                                                               "out"),
+    "out"),
                   ("slow_conv_dilated2d", "out"), ("slow_conv_dilated3d", "out")):
     op(f"aten::{name}", family="convolution", shape="convolution", kernel="kernel_slow_conv",
        variants={"out": f"aten::{name}.{out}"})

@@ -1,7 +1,7 @@
 """Bernoulli samples, dropout, and units with random slopes (dropout.c)."""
 
 for name, variants in (("bernoulli", {"out": "aten::bernoulli.out"}), ("bernoulli.p",
-                                                                       {"out": "aten::bernoulli.float_out"}),
+    {"out": "aten::bernoulli.float_out"}),
                        ("bernoulli.Tensor", {"out": "aten::bernoulli.Tensor_out"}),
                        ("bernoulli_.float", {}), ("bernoulli_.Tensor", {})):
     op(f"aten::{name}", family="random", kernel="kernel_" + name.replace(".", "_"),
@@ -17,12 +17,13 @@ def NAME(input: Tensor, p: float, train: bool) -> Tensor:
     noise = EMPTY.bernoulli_(1.0 - p)
     return RESULT
 """
-ALPHA = """input * (noise * a) + ((noise - 1) * (1.7580993408473766 * a) + 1.7580993408473766 * a * p)"""
+ALPHA = """input * (noise * a) + ((noise - 1) * (1.7580993408473766 * a)
++ 1.7580993408473766 * a * p)"""
 for name in "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout":
     body = DROPOUT.replace("NAME", name).replace(
         "EMPTY",
-        "torch.empty(input.size()[:2] + [1] * (input.dim() - 2), dtype=input.dtype)" if "feature" in name else
-        "torch.empty_like(input)")
+        "torch.empty(input.size()[:2] + [1] * (input.dim() - 2), dtype=input.dtype)"
+        if "feature" in name else "torch.empty_like(input)")
     if "alpha" in name:
         body = body.replace("    return RESULT",
                             "    a = 1.0 / math.sqrt((3.090913159228014 * p + 1.0) * (1.0 - p))\n  "
@@ -31,7 +32,7 @@ for name in "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropou
        effects=["random", "returns_arg"],
        body=body.replace("RESULT", "input * (noise / (1.0 - p))"))
     op(f"aten::{name}_", family="dropout", kernel=f"kernel_{name}", effects=["random",
-                                                                             "returns_arg"])
+        "returns_arg"])
 op("aten::native_dropout", family="dropout", shape="native_dropout", kernel="kernel_native_dropout",
    effects=["random"], variants={"out": "aten::native_dropout.out"})
 

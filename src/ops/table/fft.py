@@ -84,7 +84,7 @@ for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
         op(f"aten::fft_{name}{kind}", family="fft", results="rule", shape=SHAPES.get(name, name),
            kernel=f"kernel_fft_{name}",
            grad={"self": f"dims = {dims}\n" + textwrap.dedent(BACK[name].replace("N)",
-                                                                                 length + ")")).strip("\n")},
+               length + ")")).strip("\n")},
            variants={"out": f"aten::fft_{name}{kind}.out"})
 
 for name, half in (("fftshift", "{} // 2"), ("ifftshift", "({} + 1) // 2")):
@@ -150,8 +150,8 @@ KAISER = """    x = k.mul_(2.0 / (n - 1)).sub_(1.0)
     root = torch.sqrt(torch.clamp_min(1.0 - x * x, 0.0))
     w = torch.special_i0(beta * root) / torch.special_i0(torch.tensor(beta, dtype=t))"""
 for name, formula in (("hann", COSINE.format(alpha=0.5, beta=0.5)), ("hamming",
-                                                                     COSINE.format(alpha=0.54,
-                                                                                   beta=0.46)),
+    COSINE.format(alpha=0.54,
+        beta=0.46)),
                       ("bartlett", BARTLETT), ("blackman", BLACKMAN), ("kaiser", KAISER)):
     beta = "; beta = 12.0" if name == "kaiser" else ""
     window(f"{name}_window", f"{name}_window.out", "", formula, "periodic = True" + beta)
@@ -201,7 +201,9 @@ FRAMES = """
         is_complex = True
     if return_complex is None:
         if not is_complex:
-            raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further require that return_complex=True in a future PyTorch release.")
+            raise RuntimeError("stft requires the return_complex parameter be given for real "
+                               "inputs, and will further require that return_complex=True in a "
+                               "future PyTorch release.")
         as_complex = True
     else:
         as_complex = return_complex
@@ -251,7 +253,8 @@ def istft({STFT}center: bool, normalized: bool, onesided: Optional[bool], length
                      "istft").replace("self.abs().dtype if self.is_complex() else self.dtype",
                                       "torch.view_as_real(self).dtype") + """
     if not self.is_complex():
-        raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with return_complex=True.")
+        raise RuntimeError("istft requires a complex-valued input tensor matching the output from "
+                           "stft with return_complex=True.")
     if self.dim() != 2 and self.dim() != 3:
         raise RuntimeError("istft: expected a tensor with 2 or 3 dimensions, but got " +
                            str(self.dim()))
@@ -261,7 +264,9 @@ def istft({STFT}center: bool, normalized: bool, onesided: Optional[bool], length
     x = self.unsqueeze(0) if self.dim() == 2 else self
     bins = n_fft // 2 + 1 if half else n_fft
     if x.size(1) != bins:
-        raise RuntimeError("istft: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft / 2 + 1 when onesided=True, but got " + str(x.size(1)))
+        raise RuntimeError("istft: expected the frequency dimension (3rd to the last) of the input "
+                           "tensor to match n_fft / 2 + 1 when onesided=True, but got "
+                           + str(x.size(1)))
     n_frames = x.size(2)
     x = x.transpose(1, 2)
     norm = 1 if normalized else 2

@@ -221,7 +221,7 @@ class Table:
     """All entries, checked."""
 
     def __init__(self, schemas: dict[str, Any], tapes: Any, shapes: dict[str, int]) -> None:
-        self.refusals: dict[str, list[tuple[int, str]]] = {}
+        self.refusals: dict[str, list[tuple[int, str, str]]] = {}
         self.schemas, self.tapes, self.rows = schemas, tapes, {}
         self.shapes = shapes  # rules by name
         self.kernels, self.scalars, self.points = set(), [], []
@@ -552,11 +552,7 @@ def read_tables(table: Any, paths: list[str]) -> None:
 # A line: operator, dtypes, what is said: a kernel's name, or a sentence (with %s for the dtype).
 DTYPE_BITS = {
     **{name: [bit] for name, bit in gen_tape.DTYPES.items()},
-    "complex32": [8],
-    "float8": [23, 24, 25, 26],
-    "uint16": [27],
-    "uint32": [28],
-    "uint64": [29],
+    "float8": [bit for name, bit in gen_tape.DTYPES.items() if name.startswith("float8")],
     "unsigned": [27, 28, 29],
     "whole": [0, 1, 2, 3, 4],
     "halves": [5, 15],
@@ -564,28 +560,36 @@ DTYPE_BITS = {
 }
 
 
-def read_refusals(path: str) -> dict[str, list[tuple[int, str]]]:
-    """By operator: a mask of dtypes and a text."""
-    refusals: dict[str, list[tuple[int, str]]] = {}
+def read_refusals(path: str) -> dict[str, list[tuple[int, str, str]]]:
+    """By operator: a mask of dtypes, the kind of refusal, and its text."""
+    refusals: dict[str, list[tuple[int, str, str]]] = {}
     with open(path, encoding="utf-8") as f:
         for line in f:
             full, dtypes, text = line.rstrip("\n").split(" ", 2)
             mask = sum(1 << bit for name in dtypes.split(",") for bit in DTYPE_BITS[name])
-            refusals.setdefault(full, []).append((mask, text))
+            kind = "REFUSES_TEXT" if " " in text else "REFUSES_NAME"
+            if text.startswith("NotImplementedError: "):
+                kind, text = "REFUSES_UNIMPLEMENTED", text.removeprefix("NotImplementedError: ")
+            refusals.setdefault(full, []).append((mask, kind, text))
     return refusals
 
 
 def write_refusals(
-    w: TextIO, table: Any, pool: Any, refusals: dict[str, list[tuple[int, str]]]
+    w: TextIO, table: Any, pool: Any, refusals: dict[str, list[tuple[int, str, str]]]
 ) -> None:
     lines = [
-        (table.rows[full].index, mask, pool.at(text))
+        (table.rows[full].index, mask, kind, pool.at(text))
         for full, row in refusals.items()
         if full in table.rows
-        for mask, text in row
+        for mask, kind, text in row
     ]
     w("const struct op_refusal op_refusals[] = {\n")
-    w("".join(f"  {{{index}, {text}, {mask}u}},\n" for index, mask, text in sorted(lines)))
+    w(
+        "".join(
+            f"  {{{index}, {text}, {mask}u, {kind}}},\n"
+            for index, mask, kind, text in sorted(lines)
+        )
+    )
     w(f"}};\nconst uint32_t op_n_refusals = {len(lines)};\n\n")
 
 
@@ -698,7 +702,8 @@ def write_rows(
             )
             w(
                 f"  [{index}] = "
-                f"{{.schema = {pool.at(s.text)}, .name_len = {len(s.name)},\n    .family = {row.family}, "
+                f"{{.schema = {pool.at(s.text)}, .name_len = {len(s.name)},\n    .family = "
+                f"{row.family}, "
                 f".variant = {row.variant}, .complex_body = "
                 f"{int('complex_body' in row.entry.get('effects', ()))}, "
                 f".geometry = {int('geometry' in row.entry.get('effects', ()))}, "
@@ -710,7 +715,8 @@ def write_rows(
                 f"{row.grad},\n"
                 f"    .kernel = {kernels[row.kernel]}, .compute = {kernels[row.compute]}, "
                 f".sparse = "
-                f"{'SPARSE_TAKEN' if row.sparse is True else kernels[row.sparse]}}}, /* {s.full} */\n"
+                f"{'SPARSE_TAKEN' if row.sparse is True else kernels[row.sparse]}}}, /* {s.full} "
+                f"*/\n"
             )
             index += 1
     w(f"}};\nconst uint32_t op_n_rows = {index};\n\n")

@@ -18,20 +18,17 @@ from typing import Any, TextIO
 CLASSES = {"bool": "b", "int": "i", "float": "f", "complex": "c"}
 CLASS_BITS = {"bool": 1, "int": 2, "float": 4, "complex": 8}
 SYMS = {"b": "SYM_B", "k": "SYM_K", "r": "SYM_R", "z": "SYM_Z", "i": "SYM_I", "d": "SYM_D"}
-DTYPES = {
-    "uint8": 0,
-    "int8": 1,
-    "int16": 2,
-    "int32": 3,
-    "int64": 4,
-    "float16": 5,
-    "float32": 6,
-    "float64": 7,
-    "complex64": 9,
-    "complex128": 10,
-    "bool": 11,
-    "bfloat16": 15,
-}
+
+
+def read_dtypes() -> dict[str, int]:
+    """Numbers of dtypes by name (src/base/dtypes.def)."""
+    path = os.path.join(os.path.dirname(__file__), "..", "..", "base", "dtypes.def")
+    with open(path, encoding="utf-8") as f:
+        rows = re.findall(r'^DTYPE\(\w+, (\d+), "(\w+)"', f.read(), re.M)
+    return {name: int(number) for number, name in rows}
+
+
+DTYPES = read_dtypes()
 OUTS = {"common": "OUT_COMMON", "same": "OUT_SAME", "real": "OUT_REAL", "complex": "OUT_COMPLEX"}
 NUMBERS = {"inf": math.inf, "nan": math.nan, "pi": math.pi, "e": math.e}
 DTYPE_CONSTS = {

@@ -70,8 +70,9 @@ def repeat_interleave(self: Tensor, repeats: Tensor, dim: Optional[int],
     elif r.dim() != 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     elif r.size(0) != x.size(d):
-        raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = " +
-                           str(r.size(0)) + " and input.size(" + str(d) + ") = " + str(x.size(d)))
+        raise RuntimeError("repeats must have the same size as input along dim, but got "
+                           "repeats.size(0) = " + str(r.size(0)) + " and input.size(" + str(d)
+                           + ") = " + str(x.size(d)))
     return x.index_select(d, torch.repeat_interleave(r, output_size=output_size))
 """)
 op("aten::repeat_interleave.self_int", family="join", shape="repeat_interleave", body="""

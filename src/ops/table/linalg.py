@@ -208,7 +208,8 @@ def cross(self: Tensor, other: Tensor, dim: int) -> Tensor:
         a, b = torch.broadcast_tensors([self, other])
     else:
         raise RuntimeError("linalg.cross: inputs dimension " + str(dim) +
-                           " must have length 3. Got " + str(a.size(dim)) + " and " + str(b.size(dim)))
+                           " must have length 3. Got " + str(a.size(dim))
+                           + " and " + str(b.size(dim)))
     return (torch.roll(a, [-1], [dim]) * torch.roll(b, [-2], [dim]) - torch.roll(a, [-2], [dim]) *
             torch.roll(b, [-1], [dim]))
 """)

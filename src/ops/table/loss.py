@@ -75,8 +75,9 @@ else:
 loss("margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, "
      "reduction: int)", """
 if input1.dim() != input2.dim() or input1.dim() != target.dim():
-    raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
-                       + str(input1.size()) + ", input2: " + str(input2.size()) + ", target: " + str(target.size()) + " ")
+    raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension "
+                       "but got sizes: input1: " + str(input1.size()) + ", input2: "
+                       + str(input2.size()) + ", target: " + str(target.size()) + " ")
 x = torch.clamp_min(-target * (input1 - input2) + margin, 0)
 """)
 loss(f"hinge_embedding_loss({PAIR}, margin: float, reduction: int)", """
@@ -107,8 +108,9 @@ loss("triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, ma
      "float, eps: float, "
      "swap: bool, reduction: int)", """
 if anchor.dim() != positive.dim() or positive.dim() != negative.dim():
-    raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
-                       "but got: anchor " + str(anchor.dim()) + "D, positive " + str(positive.dim())
+    raise RuntimeError("The anchor, positive, and negative tensors are expected to have the "
+                       "same number of dimensions, but got: anchor " + str(anchor.dim())
+                       + "D, positive " + str(positive.dim())
                        + "D, and negative " + str(negative.dim()) + "D inputs")
 near = torch.pairwise_distance(anchor, positive, p, eps)
 far = torch.pairwise_distance(anchor, negative, p, eps)
@@ -167,18 +169,18 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: LENGTHS, target_
     return x if batched else x.squeeze(0)
 """
 op("aten::ctc_loss.IntList", family="loss", shape="ctc_loss", body=CTC.replace("LENGTHS",
-                                                                               "List[int]"))
+    "List[int]"))
 op("aten::ctc_loss.Tensor", family="loss", shape="ctc_loss",
    body=CTC.replace("LENGTHS", "Tensor").replace("torch.tensor(target_lengths, dtype=x.dtype)",
-                                                 "target_lengths.to(x.dtype)"))
+       "target_lengths.to(x.dtype)"))
 op("aten::cross_entropy_loss", family="loss", shape="cross_entropy", body="""
 def cross_entropy_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], reduction: int,
                        ignore_index: int,
                        label_smoothing: float) -> Tensor:
     if self.size() == target.size():
         if not torch.is_floating_point(target):
-            raise RuntimeError("Expected floating point type for target with class probabilities, got "
-                               + torch.ops.aten._dtype_name(target))
+            raise RuntimeError("Expected floating point type for target with class "
+                               "probabilities, got " + torch.ops.aten._dtype_name(target))
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
     if label_smoothing < 0 or label_smoothing > 1:
@@ -193,7 +195,8 @@ def cross_entropy_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], r
     if w is not None:
         if w.dim() != 1 or w.numel() != n_classes:
             raise RuntimeError("weight tensor should be defined either for all " + str(n_classes)
-                               + " classes or no classes but got weight tensor of shape: " + str(w.size()))
+                               + " classes or no classes but got weight tensor of shape: "
+                               + str(w.size()))
         sizes = [1] * self.dim()
         sizes[d] = n_classes
         logs_w = logs * w.view(sizes)
@@ -215,8 +218,8 @@ def cross_entropy_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], r
         if w is not None:
             kept = torch.where(ignored, 0, target)
             smooth = (smooth.sum() / torch.embedding(w.unsqueeze(1),
-                                                     kept).squeeze(-1).masked_fill(ignored,
-                                                           0).sum())
+                kept).squeeze(-1).masked_fill(ignored,
+                    0).sum())
         else:
             smooth = smooth.sum() / torch.logical_not(ignored).sum()
     elif reduction == 2:

@@ -34,7 +34,8 @@ def scaled_mm(self: Tensor, mat2: Tensor, scale_a: Tensor, scale_b: Tensor, bias
 op("aten::_scaled_mm_v2", family="matmul", variants={"out": "aten::_scaled_mm_v2.out"}, body=f"""
 def scaled_mm(self: Tensor, mat2: Tensor, scale_a: List[Tensor], recipe_a: List[int],
               swizzle_a: List[int], scale_b: List[Tensor],
-              recipe_b: List[int], swizzle_b: List[int], bias: Optional[Tensor], out_dtype: Optional[int], contraction_dim: List[int],
+              recipe_b: List[int], swizzle_b: List[int], bias: Optional[Tensor],
+              out_dtype: Optional[int], contraction_dim: List[int],
               use_fast_accum: bool) -> Tensor:
 {SCALED}    dtype = self.dtype if out_dtype is None else out_dtype
     y = torch.mm(self.to(torch.float32) * scale_a[0], mat2.to(torch.float32) * scale_b[0])
@@ -70,7 +71,8 @@ def tensordot(self: Tensor, other: Tensor, dims_self: List[int], dims_other: Lis
             b = torch.sum(b, [db], True, dtype=b.dtype)
         elif sa != sb:
             raise RuntimeError("contracted dimensions need to match, but first has size " +
-                  str(sa) + " in dim " + str(dims_self[i]) + " and second has size " + str(sb) + " in dim " + str(dims_other[i]))
+                  str(sa) + " in dim " + str(dims_self[i]) + " and second has size "
+                  + str(sb) + " in dim " + str(dims_other[i]))
         else:
             contracted *= sa
         in_a.append(da)
@@ -152,11 +154,12 @@ def inner(self: Tensor, other: Tensor) -> Tensor:
     if self.dim() == 0 or other.dim() == 0:
         return self * other
     if self.size(-1) != other.size(-1):
-        raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes " + str(self.size()) + " and " + str(other.size()))
+        raise RuntimeError("inner() the last dimension must match on both input tensors but got "
+                           "shapes " + str(self.size()) + " and " + str(other.size()))
     return torch.tensordot(self, other, [-1], [-1])
 """)
 op("aten::addr", family="matmul", shape="addr", variants={"inplace": "aten::addr_",
-                                                          "out": "aten::addr.out"}, body="""
+    "out": "aten::addr.out"}, body="""
 def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: number, alpha: number) -> Tensor:
     if vec1.dim() != 1 or vec2.dim() != 1:
         raise RuntimeError("addr: Expected 1-D argument " +
@@ -225,7 +228,8 @@ def _grouped_mm(self: Tensor, mat2: Tensor, offs: Optional[Tensor], bias: Option
     if out_dtype is not None and out_dtype != self.dtype:
         raise RuntimeError("Grouped gemm output dtype must match `mat_a` dtype")
     if (offs is None) != (self.dim() == 3 and mat2.dim() == 3):
-        raise RuntimeError("Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d")
+        raise RuntimeError("Have to provide offsets if there is a 2d matrix, or no offset if both "
+                           "matrices are 3d")
     if offs is None:
         return torch.bmm(self, mat2)
     if offs.dim() != 1:

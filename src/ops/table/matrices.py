@@ -7,17 +7,19 @@ LAPACK's results lie in columns, and so do these: .mT.contiguous().mT.
 
 def matrices(full, body, shape=None, **variants):
     op(f"aten::{full}", family="linalg", shape=shape, body=body, variants={k: f"aten::{v}" for k,
-                                                                           v in variants.items()})
+        v in variants.items()})
 
 
 # -- LU
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 matrices("lu_unpack", """
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool,
               unpack_pivots: bool) -> Tuple[Tensor, Tensor, Tensor]:
     if unpack_pivots and LU_pivots.dtype != torch.int32:
-        raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.Note: this function is intended to be used with the output produced by torch.linalg.lu_factor")
+        raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of "
+                           "torch.int32 dtype.Note: this function is intended to be used with the "
+                           "output produced by torch.linalg.lu_factor")
     m, n = LU_data.size(-2), LU_data.size(-1)
     k = min(m, n)
     p = torch.empty([0], dtype=LU_data.dtype)
@@ -56,7 +58,7 @@ def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: 
     if adjoint:
         y = torch.linalg_solve_triangular(u.mT.conj(), B, upper=False)
         return torch.matmul(p, torch.linalg_solve_triangular(l.mT.conj(), y, upper=True,
-                                                             unitriangular=True)).mT.contiguous().mT
+            unitriangular=True)).mT.contiguous().mT
     y = torch.linalg_solve_triangular(l, torch.matmul(p.mT, B), upper=False, unitriangular=True)
     return torch.linalg_solve_triangular(u, y, upper=True).mT.contiguous().mT
 """, out="linalg_lu_solve.out", shape="solve_third")
@@ -89,11 +91,14 @@ HOUSEHOLDER = """
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     m, n = input.size(-2), input.size(-1)
     if input.dim() < 2:
-        raise RuntimeError("torch.linalg.householder_product: input must have at least 2 dimensions.")
+        raise RuntimeError("torch.linalg.householder_product: input must have at least 2 "
+                           "dimensions.")
     if m < n:
-        raise RuntimeError("torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]")
+        raise RuntimeError("torch.linalg.householder_product: input.shape[-2] must be greater than "
+                           "or equal to input.shape[-1]")
     if n < tau.size(-1):
-        raise RuntimeError("torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+        raise RuntimeError("torch.linalg.householder_product: input.shape[-1] must be greater than "
+                           "or equal to tau.shape[-1]")
     v = torch.tril(input, -1) + torch.eye(m, n, dtype=input.dtype)
     q = torch.eye(m, n, dtype=input.dtype).expand(input.size()).clone()
     for k in range(tau.size(-1)):
@@ -146,7 +151,7 @@ matrices("linalg_matrix_rank.atol_rtol_tensor", RANK.replace(
     "ARGUMENTS",
     "input: Tensor, atol: Optional[Tensor], rtol: Optional[Tensor], hermitian: bool").replace(
     "    s =", "    x = input\n    s =", 1).replace("LIMITS",
-                                                    """a = torch.zeros([], dtype=s.dtype) if atol is None else atol
+        """a = torch.zeros([], dtype=s.dtype) if atol is None else atol
     r = torch.full([], eps, dtype=s.dtype) if rtol is None else rtol
     if rtol is None and atol is not None:
         r = torch.where(a > 0, torch.zeros_like(a, dtype=s.dtype), r)"""),
@@ -179,7 +184,8 @@ def linalg_cond(ARGUMENTS) -> Tensor:
     SPECTRAL
     if self.size(-1) != self.size(-2):
         raise RuntimeError("linalg.cond(ord=" + str(p) +
-              "): A must be batches of square matrices, but they are " + str(self.size(-2)) + " by " + str(self.size(-1)) + " matrices")
+              "): A must be batches of square matrices, but they are "
+              + str(self.size(-2)) + " by " + str(self.size(-1)) + " matrices")
     if self.numel() == 0:
         return torch.zeros(self.size()[:-2], dtype=self.dtype)
     inverse, info = torch.linalg_inv_ex(self)
@@ -188,7 +194,7 @@ def linalg_cond(ARGUMENTS) -> Tensor:
 """
 matrices("linalg_cond", COND.replace("ARGUMENTS",
                                      "self: Tensor, p: Optional[number]").replace("SPECTRAL",
-                                                                                  """if p is None or float(p) == 2.0 or float(p) == -2.0:
+                                         """if p is None or float(p) == 2.0 or float(p) == -2.0:
         s = torch.linalg_svdvals(self)
         if self.numel() == 0:
             return torch.zeros(self.size()[:-2], dtype=s.dtype)
@@ -196,7 +202,7 @@ matrices("linalg_cond", COND.replace("ARGUMENTS",
         return small / big if p is not None and float(p) < 0.0 else big / small"""),
         out="linalg_cond.out", shape="cond")
 matrices("linalg_cond.p_str", COND.replace("ARGUMENTS", "self: Tensor, p: str").replace("SPECTRAL",
-                                                                                        """if p == "nuc" and self.numel() != 0:
+    """if p == "nuc" and self.numel() != 0:
         s = torch.linalg_svdvals(self)
         return torch.sum(s, [-1]) * torch.sum(1 / s, [-1])"""), out="linalg_cond.p_str_out",
         shape="cond")
@@ -210,7 +216,8 @@ def linalg_lstsq(self: Tensor, b: Tensor, rcond: Optional[float],
     m, n = self.size(-2), self.size(-1)
     how = "gelsy" if driver is None else driver
     if how != "gels" and how != "gelsy" and how != "gelsd" and how != "gelss":
-        raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+        raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, "
+                           "gelsd, gelss)")
     vector = b.dim() == 1 or (self.dim() - 1 == b.dim() and self.size()[:-1] == b.size())
     y = b.unsqueeze(-1) if vector else b
     if y.size(-2) != m:
@@ -248,9 +255,10 @@ def linalg_tensorinv(self: Tensor, ind: int) -> Tensor:
         else:
             cols *= self.size(d)
     if rows != cols:
-        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got " + str(cols) + " != " + str(rows))
+        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+                           "prod(self.shape[:ind]), but got " + str(cols) + " != " + str(rows))
     return torch.linalg_inv(self.reshape([rows, cols])).reshape(self.size()[ind:] +
-                                                                self.size()[:ind])
+        self.size()[:ind])
 """, out="linalg_tensorinv.out", shape="tensorinv")
 matrices("linalg_tensorsolve", """
 def linalg_tensorsolve(self: Tensor, other: Tensor, dims: Optional[List[int]]) -> Tensor:
@@ -265,7 +273,9 @@ def linalg_tensorsolve(self: Tensor, other: Tensor, dims: Optional[List[int]]) -
     for size in shape:
         n *= size
     if other.numel() != n:
-        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got " + str(n) + " != " + str(other.numel()))
+        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) "
+                           "== prod(self.shape[:other.ndim]), but got " + str(n) + " != "
+                           + str(other.numel()))
     return torch.linalg_solve(x.reshape([other.numel(), n]), other.flatten()).reshape(shape)
 """, out="linalg_tensorsolve.out")
 op("aten::_lu_with_info", family="linalg", body="""

@@ -19,7 +19,8 @@ def layer_norm_slopes(grad: Tensor, input: Tensor, normalized_shape: List[int],
     if torch.is_grad_enabled():  # differentiable itself
         v, m = torch.var_mean(input,
                               [d -
-                               len(normalized_shape) for d in range(len(normalized_shape))], False, True)
+                               len(normalized_shape) for d in range(len(normalized_shape))], False,
+                               True)
         return torch.native_layer_norm_backward(grad, input, normalized_shape, m,
                                                 torch.rsqrt(v + eps), weight, bias, needs)
     _, mean, rstd = torch.native_layer_norm(input, normalized_shape, weight, bias, eps)
@@ -109,7 +110,9 @@ def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor
     for d in range(n):
         if d - n + input.dim() < 0 or input.size(d - n) != normalized_shape[d]:
             raise RuntimeError("Given normalized_shape=" + str(normalized_shape) +
-                               ", expected input with shape [*" + str(normalized_shape) + "], but got input of size" + str(input.size()))
+                               ", expected input with shape [*"
+                               + str(normalized_shape) + "], but got input of size"
+                               + str(input.size()))
         dims.append(d - n)
     least = 2.220446049250313e-16 if input.dtype == torch.complex128 else 1.1920928955078125e-07
     x = input * torch.rsqrt(torch.mean(input * input, dims, True) + (least if eps is None else eps))
@@ -130,7 +133,7 @@ op("aten::native_group_norm", family="norm", shape="native_group_norm",
    kernel="kernel_native_group_norm", grad={
    "input, weight, bias": """
    gi, gw, gb = torch.native_group_norm_backward(grad0, input, result1, result2, weight, N, C, HxW,
-                                                 group, needs)
+       group, needs)
    if needs[0]: # what mean and deviation give back
        x = input.reshape([N, group, C // group * HxW])
        r = result2.unsqueeze(-1)

@@ -104,9 +104,9 @@ for KIND, ARGUMENTS, DTYPE in (("Tensor_Tensor", "self.to(dtype), exponent.to(dt
                                 "torch.complex128 if self.is_complex() or exponent.is_complex() "
                                 "else torch.float64"),
                                ("Tensor_Scalar", "self.to(dtype), exponent", WIDEST.format("self",
-                                                                                           "exponent")),
+                                   "exponent")),
                                ("Scalar", "self, exponent.to(dtype)", WIDEST.format("exponent",
-                                                                                    "self"))):
+                                   "self"))):
     op(f"aten::float_power.{KIND}", family="pointwise", shape="float_power", body=f"""
 def float_power(self: Tensor, exponent: Tensor) -> Tensor:
     dtype = {DTYPE}
@@ -161,7 +161,8 @@ unary("addcmul", {"int float complex": "self + value * tensor1 * tensor2"}, name
 unary("addcdiv", {"float complex": "self + value * tensor1 / tensor2"}, name="addcdiv_cpu_out")
 plain("gcd", {"int": "gcd(self, other)"}, name="gcd_cpu")
 plain("lcm",
-      {"int": "g = gcd(self, other)\nwhere(g == 0, 0, abs(tdiv(self, where(g == 0, 1, g)) * other))"},
+      {"int": "g = gcd(self, other)\n"
+              "where(g == 0, 0, abs(tdiv(self, where(g == 0, 1, g)) * other))"},
       name="lcm_cpu")
 
 # -- Largest, smallest
@@ -269,7 +270,7 @@ def finite(part):
         return {"posinf=None": {"neginf=None": choice(nan, "dtype_max", "dtype_min"),
                                 "else": choice(nan, "dtype_max", "neginf")},
                 "neginf=None": choice(nan, "posinf", "dtype_min"), "else": choice(nan, "posinf",
-                                                                                  "neginf")}
+                    "neginf")}
 
     return {"nan=None": infinities("0"), **infinities("nan")}
 
@@ -277,7 +278,7 @@ def finite(part):
 def of_parts(re, im):
     """The complex numbers of two formulas under the same conditions."""
     return {k: of_parts(re[k], im[k]) if isinstance(re[k],
-                                                    dict) else f"complex({re[k]}, {im[k]})" for k in re}
+        dict) else f"complex({re[k]}, {im[k]})" for k in re}
 
 
 unary("nan_to_num", {"bool int": "self", "float": finite("self"),

@@ -79,7 +79,7 @@ for NAME, FORMULA in (("xlogy", XLOGY), ("special_xlogy", XLOGY), ("special_xlog
     OUTS = ("OutTensor", "OutScalar_Self", "OutScalar_Other") if NAME == "xlogy" else (
         "out", "self_scalar_out", "other_scalar_out")
     SELF, OTHER = ("Scalar_Self", "Scalar_Other") if NAME == "xlogy" else ("self_scalar",
-                                                                           "other_scalar")
+        "other_scalar")
     op(FIRST, family="pointwise", expr=FORMULA, promote="float",
        variants={k: n for k, n in {"inplace": f"aten::{NAME}_.Tensor",
                                    "out": f"aten::{NAME}.{OUTS[0]}"}.items() if registered(n)})
@@ -145,8 +145,9 @@ def prelu(self: Tensor, weight: Tensor) -> Tensor:
         sizes = [1] * self.dim()
         sizes[1] = weight.numel()
         if weight.numel() != 1 and weight.numel() != self.size(1):
-            raise RuntimeError("Mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                               + str(weight.numel()) + " and channel size = " + str(self.size(1)) + ".")
+            raise RuntimeError("Mismatch of parameter numbers and input channel size. "
+                               "Found parameter numbers = " + str(weight.numel())
+                               + " and channel size = " + str(self.size(1)) + ".")
         w = weight.reshape(sizes)
     elif weight.dim() == 1 and weight.numel() == 1:
         w = weight.reshape([1] * self.dim())
@@ -163,7 +164,7 @@ unary("log_sigmoid", {"float": "min(self, 0) - log1p(exp(-abs(self)))"}, name="l
 # -- Complex numbers
 
 op("aten::_conj_physical", family="pointwise", expr={"bool int float": "self",
-                                                     "complex": "complex(real(self), -imag(self))"},
+    "complex": "complex(real(self), -imag(self))"},
    variants={"inplace": "aten::conj_physical_", "out": "aten::_conj_physical.out"})
 unary("angle", {"float": "where(isnan(self), self, where(self < 0, pi, 0))",
                 "complex": "atan2(imag(self), real(self))"}, promote="float", out="real")

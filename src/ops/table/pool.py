@@ -13,7 +13,8 @@ def averaged(n, tail):
     """The gradient of an average pool: that of two dimensions for one."""
     if n == "1d":
         head = "grad.unsqueeze(-2), self.unsqueeze(-2)"
-        return {"self": f"torch.{tail.format(head=head, one='[1] + ', zero='[0] + ', n='2d', divisor='None')}.squeeze(-2)"}
+        pool = tail.format(head=head, one="[1] + ", zero="[0] + ", n="2d", divisor="None")
+        return {"self": f"torch.{pool}.squeeze(-2)"}
     return {"self": "torch." + tail.format(head="grad, self", one="", zero="", n=n,
                                            divisor="divisor_override")}
 

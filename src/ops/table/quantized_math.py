@@ -14,7 +14,7 @@ STEPS = """
     i = torch.clamp(torch.round(y * torch.reciprocal(torch.tensor({scale}, dtype=torch.float))) +
                     {zero_point}, low, low + 255)
     return torch._make_per_tensor_quantized_tensor(i.to(torch.int8 if {q}.dtype == torch.qint8 else
-                                                        torch.uint8), {scale}, {zero_point})
+        torch.uint8), {scale}, {zero_point})
 """
 
 
@@ -42,7 +42,7 @@ def f(qa: Tensor, qb: Tensor, scale: float, zero_point: int) -> Tensor:
     low = -128 if qa.dtype == torch.qint8 else 0
     q = torch.clamp(q, {"max(low, zero_point)" if suffix else "low"}, low + 255)
     return torch._make_per_tensor_quantized_tensor(q.to(torch.int8 if qa.dtype == torch.qint8 else
-                                                        torch.uint8), scale, zero_point)
+        torch.uint8), scale, zero_point)
 """)
 
 # A number moves the zero point or the scale; the integers stay, or are made again when the range is
@@ -81,7 +81,7 @@ def f(qa: Tensor, b: number) -> Tensor:
     else:
         flipped = (high + low - i.to(torch.int)).to(i.dtype)
         q = torch._make_per_tensor_quantized_tensor(flipped, -c * qa.q_scale(), high -
-                                                    (qa.q_zero_point() - low))
+            (qa.q_zero_point() - low))
     return {'torch.relu(q)' if suffix else 'q'}
 """, same=[f"quantized::mul{suffix}.Scalar"])
     quant(f"quantized::mul{suffix}.Scalar2", f"""
@@ -160,7 +160,8 @@ def f(self: Tensor, output_scale: float, output_zero_point: int, p: number,
       training: bool) -> Tensor:
     return self
 """)
-NORM = "qx: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], mean: Tensor, var: Tensor, eps: float, " + OUT
+NORM = ("qx: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], mean: Tensor, var: Tensor, "
+        "eps: float, " + OUT)
 for name in ("batch_norm", "batch_norm1d", "batch_norm2d", "batch_norm3d"):
     norm = "torch.batch_norm(x, weight, bias, mean, var, False, 0.0, eps, False)"
     through_real(name, NORM, norm)

@@ -37,15 +37,15 @@ draw("normal.float_float", "normal_numbers", "sized", out="normal.float_float_ou
 
 for name in ("poisson", "binomial", "_standard_gamma", "_sample_dirichlet", "multinomial"):
     draw(name, name, {"binomial": "together_rows", "multinomial": "multinomial"}.get(name,
-                                                                                     "like_rows"),
-                                                                                     out=f"{name}.out")
+        "like_rows"),
+            out=f"{name}.out")
 
 # TorchScript has torch.nn.init's functions as operators.
 draw("_no_grad_uniform_", "uniform")
 draw("_no_grad_normal_", "normal")
 
 op("aten::manual_seed", family="random", kernel="kernel_manual_seed", effects=["random",
-                                                                               "side_effect"])
+    "side_effect"])
 op("aten::manual_seed.generator", family="random", kernel="kernel_manual_seed_generator",
    effects=["random", "side_effect"])
 op("aten::initial_seed", family="random", kernel="kernel_initial_seed", effects=["side_effect"])

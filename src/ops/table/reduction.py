@@ -83,7 +83,8 @@ reduction("linalg_vector_norm", "norm", out=["linalg_vector_norm.out"])
 reduction("frobenius_norm.dim", "frobenius_norm", out=["frobenius_norm.out"])
 op("aten::segment_reduce", family="reduction", body="""
 def segment_reduce(data: Tensor, reduce: str, lengths: Optional[Tensor], indices: Optional[Tensor],
-                   offsets: Optional[Tensor], axis: int, unsafe: bool, initial: Optional[number]) -> Tensor:
+                   offsets: Optional[Tensor], axis: int, unsafe: bool,
+                   initial: Optional[number]) -> Tensor:
     if indices is not None:
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
     n = data.size(axis)
@@ -94,12 +95,14 @@ def segment_reduce(data: Tensor, reduce: str, lengths: Optional[Tensor], indices
     else:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     if counts.dim() - 1 != axis % data.dim():
-        raise RuntimeError("segment_reduce(): Expected axis to be the last dimension of lengths but got " + str(axis) + ".")
+        raise RuntimeError("segment_reduce(): Expected axis to be the last dimension of lengths "
+                           "but got " + str(axis) + ".")
     if not unsafe:
         if counts.numel() > 0 and bool((counts < 0).any()):
             raise RuntimeError("lengths contains negative value!")
         if bool((counts.sum(-1) != n).any()):
-            raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe.")
+            raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum "
+                               "to data.size(lengths.dim()-1) when !unsafe.")
     starts = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": float("-inf"), "min": float("inf")}
     if reduce not in starts:
         raise RuntimeError("segment_reduce(): reduction " + reduce +
@@ -124,7 +127,8 @@ def segment_reduce(data: Tensor, reduce: str, lengths: Optional[Tensor], indices
         divisor = counts.reshape(sizes[:dim] + [n_segments] + [1] * len(tail))
         result = torch.where(divisor == 0,
                              torch.full_like(result,
-                                             float("nan")) if initial is None else result, result / divisor.clamp(min=1))
+                                             float("nan")) if initial is None else result,
+                                             result / divisor.clamp(min=1))
     return result
 """, variants={"out": "aten::segment_reduce.out"})
 op("aten::hash_tensor", family="reduction", shape="reduce_hash",
@@ -133,7 +137,8 @@ def hash_tensor(self: Tensor, dim: List[int], keepdim: bool, mode: int) -> Tenso
     if mode != 0:
         raise RuntimeError("Unknown hash_tensor mode: " + str(mode))
     if self.numel() == 0 and len(dim) == 0:
-        raise RuntimeError("hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
+        raise RuntimeError("hash_tensor: Expected reduction dim to be specified for input.numel() "
+                           "== 0. Specify the reduction dim with the 'dim' argument.")
     bits = (self.to(torch.double).view(dtype=torch.long) if self.is_floating_point() else
             self.to(torch.long))
     if self.dim() == 0:

@@ -82,7 +82,7 @@ MODES = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 for mode, name in enumerate(MODES):
     shape = "lstm" if name == "lstm" else "rnn"
     hx, states = ("hx: List[Tensor]", "hx[0], hx[1]") if name == "lstm" else ("hx: Tensor",
-                                                                              "hx, hx")
+        "hx, hx")
     returned, kept = ("Tuple[Tensor, Tensor, Tensor]",
                       ", h, c") if name == "lstm" else ("Tuple[Tensor, Tensor]", ", h")
     rest = f"{states}, params, has_biases, num_layers, dropout, train, bidirectional)"
@@ -111,7 +111,8 @@ def {name}_cell(input: Tensor, {hx}, {CELL}) -> {one}:
 """)
 op("aten::_pack_padded_sequence", family="rnn", shape="pack_sequence",
    kernel="kernel__pack_padded_sequence",
-   grad={"input": "torch._pack_padded_sequence_backward(grad0, input.size(), result1, batch_first)"},
+   grad={"input":
+         "torch._pack_padded_sequence_backward(grad0, input.size(), result1, batch_first)"},
    variants={"out": "aten::_pack_padded_sequence.out"})
 op("aten::_pad_packed_sequence", family="rnn", shape="pad_packed",
    kernel="kernel__pad_packed_sequence", grad={"data": """

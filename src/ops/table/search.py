@@ -20,9 +20,9 @@ search("histc", "histc", "histc.out", "histc")
 search("histogram.bin_ct", "histogram_count", "histogram.bin_ct_out", "histogram")
 search("histogram.bins_tensor", "histogram_edges", "histogram.bins_tensor_out", "histogram")
 for name, shape in (("_unique", "unique_pair"), ("_unique2", "unique"), ("unique_dim",
-                                                                         "unique_dim"),
-                                                                         ("unique_consecutive",
-                                                                          "unique_runs"),
+    "unique_dim"),
+        ("unique_consecutive",
+            "unique_runs"),
                     ("unique_dim_consecutive", "unique_dim")):
     op(f"aten::{name}", family="search", shape=shape, kernel=f"kernel_{name}",
        effects=["data_size"], variants={"out": f"aten::{name}.out"})
@@ -119,7 +119,8 @@ QUANTILE = """
     if self.dtype != q.dtype:
         raise RuntimeError("{0}() q tensor must be same dtype as the input tensor")
     if not ["linear", "lower", "higher", "midpoint", "nearest"].count(interpolation) == 1:
-        raise RuntimeError("{0}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got " + interpolation)
+        raise RuntimeError("{0}() interpolation must be one of linear, lower, higher, midpoint or "
+                           "nearest, but got " + interpolation)
     if bool(torch.any(torch.logical_or(q < 0, q > 1))):
         raise RuntimeError("{0}() q values must be in the range [0, 1]")
     out_shape: List[int] = []
@@ -186,12 +187,14 @@ op("aten::_histogramdd_bin_edges", family="search", body="""
 def histogramdd_bin_edges(self: Tensor, bins: List[int], extent: Optional[List[float]],
                           weight: Optional[Tensor], density: bool) -> List[Tensor]:
     if self.dim() < 2:
-        raise RuntimeError("torch.histogramdd(): input tensor should have at least 2 dimensions, but got " + str(self.dim()))
+        raise RuntimeError("torch.histogramdd(): input tensor should have at least 2 dimensions, "
+                           "but got " + str(self.dim()))
     points = self.reshape([-1, self.size(-1)])
     n = points.size(1)
     if len(bins) != n:
         raise RuntimeError("torch.histogramdd(): expected " + str(n) +
-                           " sequences of bin edges for a " + str(n) + "-dimensional histogram but got " + str(len(bins)))
+                           " sequences of bin edges for a " + str(n)
+                           + "-dimensional histogram but got " + str(len(bins)))
     if extent is not None and len(extent) != 2 * n:
         raise RuntimeError("torch.histogramdd(): for a " + str(n) +
                            "-dimensional histogram range should have " + str(2 *
@@ -219,11 +222,13 @@ op("aten::_histogramdd_from_bin_tensors", family="search", body="""
 def histogramdd_from_bin_tensors(self: Tensor, bins: List[Tensor], weight: Optional[Tensor],
                                  density: bool) -> Tensor:
     if self.dim() < 2:
-        raise RuntimeError("torch.histogramdd(): input tensor should have at least 2 dimensions, but got " + str(self.dim()))
+        raise RuntimeError("torch.histogramdd(): input tensor should have at least 2 dimensions, "
+                           "but got " + str(self.dim()))
     points = self.reshape([-1, self.size(-1)])
     if len(bins) != points.size(1):
         raise RuntimeError("torch.histogramdd(): expected " + str(points.size(1)) +
-                           " sequences of bin edges for a " + str(points.size(1)) + "-dimensional histogram but got " + str(len(bins)))
+                           " sequences of bin edges for a " + str(points.size(1))
+                           + "-dimensional histogram but got " + str(len(bins)))
     at = torch.zeros([points.size(0)], dtype=torch.long)
     inside = torch.ones([points.size(0)], dtype=torch.bool)
     sizes: List[int] = []
@@ -231,7 +236,8 @@ def histogramdd_from_bin_tensors(self: Tensor, bins: List[Tensor], weight: Optio
     for d in range(len(bins)):
         edges = bins[d]
         if edges.dim() != 1 or edges.dtype != self.dtype:
-            raise RuntimeError("torch.histogramdd(): bins should be 1-dimensional tensors of the input's dtype")
+            raise RuntimeError("torch.histogramdd(): bins should be 1-dimensional tensors of the "
+                               "input's dtype")
         n = edges.numel() - 1
         x = points.select(1, d).contiguous()
         inside = inside & (x >= edges[0]) & (x <= edges[-1])
@@ -241,9 +247,11 @@ def histogramdd_from_bin_tensors(self: Tensor, bins: List[Tensor], weight: Optio
     weights = (torch.ones([points.size(0)], dtype=self.dtype) if weight is None else
                weight.reshape([-1]))
     if weights.numel() != points.size(0) or weights.dtype != self.dtype:
-        raise RuntimeError("torch.histogramdd(): if weight tensor is provided it should have the shape of the input tensor excluding its innermost dimension and its dtype")
+        raise RuntimeError("torch.histogramdd(): if weight tensor is provided it should have the "
+                           "shape of the input tensor excluding its innermost dimension and its "
+                           "dtype")
     hist = torch.zeros([total], dtype=self.dtype).scatter_add(0, at[inside],
-                                                              weights[inside]).reshape(sizes)
+        weights[inside]).reshape(sizes)
     if density:
         hist = hist / hist.sum()
         for d in range(len(bins)):
@@ -263,18 +271,18 @@ def histogramdd(self: Tensor, bins: List[int], extent: Optional[List[float]],
                 weight: Optional[Tensor], density: bool) -> Tuple[Tensor, List[Tensor]]:
     edges = torch.ops.aten._histogramdd_bin_edges(self, bins, range=extent)
     return torch.ops.aten._histogramdd_from_bin_tensors(self, edges, weight=weight,
-                                                        density=density), edges
+        density=density), edges
 """)
 op("aten::histogramdd.int_bins", family="search", body="""
 def histogramdd_int(self: Tensor, bins: int, extent: Optional[List[float]],
                     weight: Optional[Tensor], density: bool) -> Tuple[Tensor, List[Tensor]]:
     edges = torch.ops.aten._histogramdd_bin_edges(self, [bins] * self.size(-1), range=extent)
     return torch.ops.aten._histogramdd_from_bin_tensors(self, edges, weight=weight,
-                                                        density=density), edges
+        density=density), edges
 """)
 op("aten::histogramdd.TensorList_bins", family="search", body="""
 def histogramdd_edges(self: Tensor, bins: List[Tensor], extent: Optional[List[float]],
                       weight: Optional[Tensor], density: bool) -> Tuple[Tensor, List[Tensor]]:
     return torch.ops.aten._histogramdd_from_bin_tensors(self, bins, weight=weight,
-                                                        density=density), bins
+        density=density), bins
 """)

@@ -113,8 +113,8 @@ make("_sparse_sparse_matmul", "kernel_sparse_mm",
      grad={"self": "sparse_mm_left(grad, self, other, 1)",
            "other": "sparse_mm_right(grad, self, other)"})
 make("_sparse_addmm", "kernel_sparse_addmm", grad={"self": "times_conj(grad, beta)",
-                                                   "mat1": "sparse_mm_left(grad, mat1, mat2, alpha)",
-                                                   "mat2": "mm_right(grad, mat1, alpha)"})
+    "mat1": "sparse_mm_left(grad, mat1, mat2, alpha)",
+        "mat2": "mm_right(grad, mat1, alpha)"})
 
 sparse("kernel_sparse_t", "t")
 sparse("kernel_sparse_transpose", "transpose.int")
@@ -189,7 +189,8 @@ op("aten::embedding_sparse_backward", family="sparse", body="""
 def embedding_sparse_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int,
                               scale_grad_by_freq: bool) -> Tensor:
     if scale_grad_by_freq:
-        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse "
+                           "gradients")
     at = indices.reshape([-1])
     rows = grad.reshape([at.numel(), grad.size(-1)])
     if padding_idx != -1:

@@ -11,7 +11,7 @@ unary("i0", "i0(self)")
 for name in ("i0", "i0e", "i1", "i1e", "erfcx", "ndtri", "log_ndtr"):
     unary(f"special_{name}", f"{name}(self)")
 for name, formula in (("bessel_j0", "j0"), ("bessel_j1", "j1"), ("bessel_y0", "y0"), ("bessel_y1",
-                                                                                      "y1"),
+    "y1"),
                       ("modified_bessel_i0", "i0"), ("modified_bessel_i1", "i1"),
                       ("modified_bessel_k0", "k0"), ("modified_bessel_k1", "k1")):
     unary(f"special_{name}", f"{formula}(self)")
@@ -36,11 +36,11 @@ def two(name, formula, first, at=None):
 
 two("special_zeta", "zeta", "self")
 for name, formula in (("chebyshev_polynomial_t", "chebyshev_t"), ("chebyshev_polynomial_u",
-                                                                  "chebyshev_u"),
+    "chebyshev_u"),
                       ("chebyshev_polynomial_v", "chebyshev_v"), ("chebyshev_polynomial_w",
-                                                                  "chebyshev_w"),
+                          "chebyshev_w"),
                       ("hermite_polynomial_h", "hermite_h"), ("hermite_polynomial_he",
-                                                              "hermite_he"),
+                          "hermite_he"),
                       ("laguerre_polynomial_l", "laguerre"), ("legendre_polynomial_p", "legendre")):
     two(f"special_{name}", formula, "x")
 for kind in "tuvw":
@@ -55,7 +55,7 @@ def polygamma_(self: Tensor, n: int) -> Tensor:
 """)
 for name in ("mvlgamma", "special_multigammaln"):
     op(f"aten::{name}", family="special", shape="like_float", variants={"out": f"aten::{name}.out",
-                                                                        **({"inplace": "aten::mvlgamma_"} if name == "mvlgamma" else {})},
+        **({"inplace": "aten::mvlgamma_"} if name == "mvlgamma" else {})},
        body=f"""
 def {name}(self: Tensor, p: int) -> Tensor:
     if p < 1:

@@ -1,9 +1,9 @@
 /* ops/table/table.h -- the generated operator table (ops/table/gen.py writes ops_table.c at build
  * time).
  *
- * Rows hold no pointers: kernels are numbers, texts are offsets into op_pool, relations are row
- * numbers.  Rows of one name stand together, in PyTorch's registration order, and every overload of
- * a name that has an entry has a row (schema only, if nothing is known of it): looking up a name of
+ * Rows contain no pointers: kernels are numbers, texts are offsets into op_pool, relations are row
+ * numbers.  Rows of one name are adjacent, in PyTorch's registration order, and every overload of a
+ * name that has an entry has a row (schema only, if nothing else is known): looking up a name of
  * the table never expands the compressed texts of the rest.  Immutable. */
 #ifndef RUSH_OPS_TABLE_H
 #define RUSH_OPS_TABLE_H
@@ -13,20 +13,19 @@
 #include "tensor/tensor.h"
 
 struct op_row {
-  uint32_t schema;       /* text in op_pool; starts with name or name.overload */
+  uint32_t schema;       /* text in op_pool; begins with name or name.overload */
   uint16_t name_len;     /* bytes of "aten::add" */
   uint8_t family;        /* op_family */
   uint8_t variant : 4;   /* op_variant */
   uint8_t
-    complex_body : 1;    /* the body is what runs for complex numbers, although there is a kernel */
+    complex_body : 1;    /* the body runs for complex numbers, although there is a kernel */
   uint8_t geometry : 1;  /* OP_GEOMETRY */
   uint8_t copies : 1;    /* OP_COPIES */
   uint16_t effects;      /* op_effects */
   uint16_t shape;        /* rule of shape/shape.h, or 0 */
   uint16_t kernel;       /* in op_kernels, or 0 */
-  uint16_t compute;      /* fills results that `kernel` (call_by_rule) makes: in op_kernels, or 0 */
-  /* what runs where an argument is sparse: in op_kernels; SPARSE_TAKEN: `kernel`; 0: nothing
-   * does */
+  uint16_t compute;      /* fills results made by `kernel` (call_by_rule): in op_kernels, or 0 */
+  /* runs if an argument is sparse: in op_kernels; SPARSE_TAKEN: `kernel`; 0: refused */
   uint16_t sparse;
   int32_t base;          /* row of the functional operator of a variant, or -1 */
   int32_t point;         /* in point_rows (ops/table/tape.h), or -1 */
@@ -42,18 +41,25 @@ struct op_name_row { /* all overloads of a name */
   uint32_t n_rows;
 };
 
-struct
-  op_refusal { /* dtypes that PyTorch's operator refuses and the kernel would not (refusals.txt) */
+enum op_refusal_kind {
+  REFUSES_NAME,         /* "not implemented for": the text names PyTorch's kernel */
+  REFUSES_TEXT,         /* a RuntimeError with the text, in which %s is the dtype */
+  REFUSES_UNIMPLEMENTED /* the same as a NotImplementedError */
+};
+
+/* Dtypes that PyTorch's operator refuses and the kernel would not (refusals.txt). */
+struct op_refusal {
   uint32_t row;
-  uint32_t text;    /* in op_pool: a kernel's name, or a sentence with %s for the dtype */
+  uint32_t text;    /* in op_pool */
   uint32_t dtypes;  /* bit d: dtype d */
+  uint8_t kind;     /* op_refusal_kind */
 };
 
 extern const char op_left_out
-  []; /* the options by which operators are not in the table, "-Dops, -Dquantized=false", or "" */
+  []; /* the build options that removed operators, "-Dops, -Dquantized=false", or "" */
 extern const char op_pool[];
 extern const struct op_row op_rows[];
-/* the one table of pointers: every pointer costs a relocation at load */
+/* the only table of pointers: every pointer costs a relocation at load */
 extern rush_kernel *const op_kernels[];
 extern const uint32_t op_n_rows;
 extern const struct op_name_row op_names[]; /* sorted by name */
@@ -62,9 +68,10 @@ extern const struct op_refusal op_refusals[]; /* sorted by row */
 extern const uint32_t op_n_refusals;
 extern const uint16_t op_name_slots[]; /* open addressing by name_hash; index + 1, or 0 */
 extern const uint32_t op_n_name_slots; /* a power of two */
-/* All other schemas, one a line, sorted by name, compressed with zlib. */
+/* All other schemas, one per line, sorted by name, compressed with zlib. */
 extern const unsigned char op_packed[];
-extern const char op_packed_namespaces[]; /* "aten::", "prim::", ..., "": those that occur there */
+/* "aten::", "prim::", ..., "": the namespaces that occur there */
+extern const char op_packed_namespaces[];
 extern const uint32_t op_packed_bytes, op_unpacked_bytes, op_n_unpacked;
 
 /* Bodies of composites, in blocks compressed with zlib: block b holds the texts from
@@ -77,14 +84,14 @@ extern const struct op_body_block op_body_blocks[];
 extern const uint32_t op_n_body_blocks;
 extern const unsigned char op_bodies_packed[];
 
-/* Gradients (ops/call/gradient.c), compressed with zlib: texts ended by '\0'.  Helpers (name,
+/* Gradients (ops/call/gradient.c), compressed with zlib: texts that end with '\0'.  Helpers (name,
  * source) first, then for each operator (inputs, takes, source)...; an empty text ends a list. */
 extern const unsigned char op_gradient_packed[];
 extern const uint32_t op_gradient_packed_bytes, op_gradient_bytes;
 
-/* Functions of kernels/ and point/ that the call path runs for arguments which kernels do not
- * expect.  The generated table names them, as it names kernels: call/ stands above their folders.
- * */
+/* Functions of kernels/ and point/ that the call path runs for arguments that kernels do not
+ * expect.  The generated table names them, as it names kernels, because call/ is above their
+ * folders. */
 typedef rush_status call_next(rush_call *c);
 typedef struct op_borders {
   rush_kernel *pointwise;                                  /* a formula (ops/point/pointwise.h) */
@@ -97,7 +104,7 @@ typedef struct op_borders {
 } op_borders;
 extern const op_borders op_border;
 
-/* FNV-1a; gen.py computes the same. */
+/* Compute FNV-1a, as gen.py does. */
 static inline uint32_t name_hash(str s)
 {
   uint32_t h = 2166136261u;

@@ -2,12 +2,12 @@
  *
  * A tape is the compiled `expr` of an operator: instructions over registers that hold a block of
  * elements each.  Registers 0..n_inputs-1 are the operator's inputs, then constants, then
- * temporaries; results name registers.  Types of instructions are symbolic (TAPE_K is "what the
- * operator computes in") and resolved when a call knows its dtype: integers compute in int32 or
- * int64, half and bfloat16 in float32.
+ * temporaries; results name registers.  Types of instructions are symbolic (TAPE_K is "the type
+ * that the operator computes in") and are resolved when a call knows its dtype: integers compute in
+ * int32 or int64, half and bfloat16 in float32.
  *
  * An operator (struct point_row) has arms: a tape for a set of dtype classes and conditions on
- * arguments; the first that fits runs.  The tape runner (tape_run.c) is compiled for each
+ * arguments; the first that matches runs.  The tape runner (tape_run.c) is compiled for each
  * instruction set and gives the same bits on all. */
 #ifndef RUSH_OPS_TAPE_H
 #define RUSH_OPS_TAPE_H
@@ -25,7 +25,7 @@ typedef enum tape_op {
 /* Symbolic types in tapes. */
 typedef enum tape_sym { SYM_B, SYM_K, SYM_R, SYM_Z, SYM_I, SYM_D, N_TAPE_SYMS } tape_sym;
 
-/* Types that blocks have. */
+/* Types of elements in blocks. */
 typedef enum tape_type {
   TY_BOOL,
   TY_I32,
@@ -61,8 +61,8 @@ typedef enum point_cond_kind {
   COND_HALVES,
   COND_TEXT
 } point_cond_kind;
-typedef struct point_cond { /* argument `arg` is None, is not, equals a number (or bool), half a
-                            * number, a text */
+/* argument `arg` is None, is not None, equals a number (or bool), half a number, a text */
+typedef struct point_cond {
   uint8_t arg, kind;
   int32_t value;
 } point_cond;
@@ -80,30 +80,30 @@ typedef struct point_arm {
 
 enum point_input_flags {
   INPUT_SCALAR = 1,   /* a number, not a tensor */
-  INPUT_PROMOTES = 2, /* takes part in the result type */
+  INPUT_PROMOTES = 2, /* takes part in promotion */
   INPUT_OPMATH = 4    /* scalars: not rounded to the dtype */
 };
 typedef struct point_input {
   uint8_t arg, flags, type; /* type: tape_sym it is converted to */
 } point_input;
 
-/* _FLOAT_FIRST_ARM: as FLOAT when the first arm's condition holds, else as ARGUMENTS. */
+/* _FLOAT_FIRST_ARM: as FLOAT if the first arm's condition holds, else as ARGUMENTS. */
 typedef enum point_promote {
   PROMOTE_ARGUMENTS,
   PROMOTE_FLOAT,
   PROMOTE_FIRST,
   PROMOTE_FLOAT_FIRST_ARM
 } point_promote;
-/* How a result's dtype follows; OUT_DTYPE + n is dtype n. */
+/* The dtype of a result; OUT_DTYPE + n is dtype n. */
 typedef enum point_out { OUT_COMMON, OUT_SAME, OUT_REAL, OUT_COMPLEX, OUT_DTYPE } point_out;
 
 struct point_row {
   uint16_t first_arm;
   uint8_t n_arms, n_inputs, n_results, promote;
   uint8_t outs[POINT_MAX_RESULTS];
-  bool row_major;       /* results are, whatever the operands */
-  uint32_t name;        /* in op_pool: as refusals name it */
-  uint32_t refuse_bool; /* in op_pool: what is said when an operand is bool, or 0 */
+  bool row_major;       /* results are, for all operands */
+  uint32_t name;        /* in op_pool: the name in refusals */
+  uint32_t refuse_bool; /* in op_pool: the message for bool operands, or 0 */
   point_input inputs[POINT_MAX_INPUTS];
 };
 extern const struct point_row point_rows[];
@@ -113,11 +113,11 @@ extern const tape_const point_consts[];
 
 /* -- Running ----------------------------------------------------------------------------------- */
 
-/* n elements; returns 1 when an integer division met a zero, 2 when an integer was raised to a
+/* Compute n elements; returns 1 if an integer was divided by zero, 2 if an integer was raised to a
  * negative scalar power (the result there is unspecified). */
 typedef unsigned tape_fn(int64_t n, void *d, const void *a, const void *b, const void *c, int aux);
-/* Between memory of a dtype and a block of its type (dtypes that are not their block type
- * themselves). */
+/* Convert between memory of a dtype and a block of its type (for dtypes that are not their own
+ * block type). */
 typedef void tape_convert(int64_t n, void *d, const void *a);
 
 typedef struct tape_isa { /* the loops of one instruction set */
@@ -136,8 +136,8 @@ static inline uint8_t tape_arity(tape_op o)
   };
   return arity[o];
 }
-/* Its result is a bool, whatever its operands. */
-static inline bool tape_gives_bool(tape_op o)
+/* True if its result is a bool, whatever its operands. */
+static inline bool tape_op_is_bool(tape_op o)
 {
   static const char result[] = {
 #define TAPE(name, arity, classes, result) result[0],
@@ -151,7 +151,7 @@ static inline size_t tape_type_bytes(tape_type t)
   static const uint8_t bytes[] = {1, 4, 8, 4, 8, 8, 16};
   return bytes[t];
 }
-/* What elements of a dtype are in a block; -1: quantized and others that do not compute. */
+/* Return the block type of a dtype; -1: quantized and others without arithmetic. */
 int tape_type_of(int dtype);
 
 #endif

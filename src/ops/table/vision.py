@@ -10,7 +10,8 @@ BACK = "float spatial_scale, SymInt pooled_height, SymInt pooled_width"
 SIZES = "input_sizes[0], input_sizes[1], input_sizes[2], input_sizes[3]"
 DEFORM = ("Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, "
           "SymInt stride_w, SymInt pad_h, SymInt pad_w, "
-          "SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask")
+          "SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, "
+          "bool use_mask")
 DEFORM_ARGS = ", ".join(a.split()[1] for a in DEFORM.split(", "))
 
 op("torchvision::nms",

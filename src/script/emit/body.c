@@ -1,4 +1,4 @@
-/* script/front/body.c -- the bodies of composites: one `def` each, over torch, math and the
+/* script/emit/body.c -- the bodies of composites: one `def` each, over torch, math and the
  * operators. */
 #include "script/emit/body.h"
 
@@ -7,7 +7,7 @@
 #include "script/emit/emit.h"
 #include "script/syntax/parser.h"
 
-/* Functions of the table that its texts share. */
+/* Resolve functions that the table's texts share. */
 static bool helper_value(session *s, program *p, const char *name, sugared *out)
 {
   const char *text = NULL;
@@ -21,7 +21,7 @@ static bool helper_value(session *s, program *p, const char *name, sugared *out)
   return true;
 }
 
-/* `torch.f` is what it is in a user's file; `ops.aten.f.overload` reaches the rest. */
+/* Resolve a name: `torch.f` as in a user's file; `ops.aten.f.overload` for all others. */
 static bool body_value(session *s, const resolver *r, const char *name, source_range at,
                        sugared *out)
 {
@@ -67,7 +67,7 @@ typedef struct body_text {
   const source *src;
 } body_text;
 
-/* Arguments have the operator's types, whatever the text says of them: that is what is passed. */
+/* Give the arguments the operator's types, whatever the text has: these are passed. */
 static void take_types(session *s, function *f, const op *o)
 {
   const schema *want = o->schema;
@@ -79,7 +79,7 @@ static void take_types(session *s, function *f, const op *o)
     f->schema->args[i].type = type_runtime(want->args[i].type);
 }
 
-/* A gradient's parameters are named for what is passed. */
+/* Give a gradient's parameters the types of the values that their names denote. */
 static void take_gradient_types(function *f, const op *o)
 {
   for (uint32_t i = 0; i < f->schema->n_args; i++) {

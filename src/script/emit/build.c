@@ -1,7 +1,7 @@
 /* script/emit/build.c -- puts nodes into the graph under construction: constants, containers,
- * casts. Every node gets the source range of the expression that is being compiled, except for
- * kinds that PyTorch leaves without one. The emit_*.c files use only these functions to make nodes,
- * so that the graph has PyTorch's shape in one place. */
+ * casts. Every node gets the source range of the expression being compiled, except for kinds that
+ * PyTorch leaves without one. The emit_*.c files use only these functions to make nodes, so that
+ * PyTorch's graph form is ensured in one place. */
 #include "script/emit/emit_int.h"
 
 ir_node *em_put(emitter *e, ir_node *n)
@@ -77,7 +77,7 @@ ir_value *em_constant_none(emitter *e)
 
 static void release_held(void *held) { value_release(*(rush_value *)held); }
 
-/* Where a value made for the graph is held until the session ends. */
+/* Return a slot that holds a value made for the graph until the session ends. */
 static rush_value *hold_value(session *s)
 {
   rush_value *v = session_alloc(s, sizeof *v); /* None */
@@ -101,7 +101,7 @@ ir_value *em_constant_complex(emitter *e, double im)
 
 /* -- Containers -------------------------------------------------------------------------------- */
 
-/* PyTorch says of these not where they stand. */
+/* Insert a node of a kind that has no source range in PyTorch. */
 ir_value *em_put_nowhere(emitter *e, ir_kind k, ir_value *const *in, uint32_t n, const type *out)
 {
   ir_value *v = em_put_node(e, k, in, n, out);
@@ -143,7 +143,7 @@ void em_unpack_tuple(emitter *e, ir_value *v, ir_value **out)
     out[i] = ir_node_add_output(e->s, n, t->elems[i]);
 }
 
-/* `[]` whose element type nothing says yet: Tensor until it meets a list type. */
+/* True for `[]` of yet unknown element type: Tensor until it meets a list type. */
 bool em_is_empty_list_literal(const ir_value *v)
 {
   return v->node->kind == IR_LIST_CONSTRUCT && v->node->n_inputs == 0 &&

@@ -1,7 +1,7 @@
-/* script/emit/call.c -- compiles calls: arguments first, then what the called thing is, which
- * sugared.kind says: a function, method, class, cast, module or an object of the host. Calls by
- * schema go to overload matching; calls that no schema describes go to special.c. Magic methods are
- * tried before operators, as in Python. Modules are called through their hooks. */
+/* script/emit/call.c -- compiles calls: arguments first, then the called thing by sugared.kind: a
+ * function, method, class, cast, module or an object of the host. Calls by schema go to overload
+ * matching; calls without a schema go to special_forms.c. Magic methods are tried before operators,
+ * as in Python. Modules are called through their hooks. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
@@ -26,7 +26,7 @@ ir_value *em_call_magic(emitter *e, const char *magic, const char *op, ir_value 
   return em_call_function(e, f, v[0], &a);
 }
 
-/* bool([]) and bool("") ask for the length. */
+/* Compile bool([]) and bool(""), which test the length. */
 static ir_value *length_is_positive(emitter *e, ir_value *v)
 {
   ir_value *in[2] = {em_call_op(e, "aten::len", &v, 1), NULL};
@@ -75,7 +75,7 @@ static ir_value *construct_object(emitter *e, const type *t, const call_args *a)
   return v;
 }
 
-/* A NamedTuple's fields from arguments by position, name and default. */
+/* Construct a NamedTuple from arguments by position, name and default. */
 static ir_value *construct_named_tuple(emitter *e, const type *t, const call_args *a)
 {
   schema_arg *args = session_array(e->s, schema_arg, t->n_elems);
@@ -120,8 +120,8 @@ static ir_value *call_tensor_cast(emitter *e, const sugared *fn, const call_args
   "'new(IntArrayRef size, *, Device? device=None)',\n'new(PyObject* data, *, Device? " \
   "device=None)\n'"
 
-/* torch.FloatTensor(2, 3) is empty, of that shape; torch.FloatTensor(data) a tensor of the data.
- * The device is not looked at. */
+/* Compile torch.FloatTensor(2, 3), which is empty with that shape, and torch.FloatTensor(data). The
+ * device is ignored. */
 static ir_value *call_tensor_type(emitter *e, int dtype, const call_args *a)
 {
   uint32_t n_ints = 0;
@@ -143,7 +143,7 @@ static ir_value *call_tensor_type(emitter *e, int dtype, const call_args *a)
   return em_call_builtin(e, n_ints == a->n ? "aten::empty" : "aten::tensor", NULL, &in);
 }
 
-/* Calling a module runs forward between its hooks, as nn.Module.__call__ does. */
+/* Call a module: forward between its hooks, as nn.Module.__call__ does. */
 static ir_value *call_module(emitter *e, ir_value *self, function *forward, const call_args *a)
 {
   const class_info *c = self->type->cls;
@@ -198,8 +198,8 @@ static ir_value *call_value(emitter *e, ir_value *v, const call_args *a)
   FAIL(e, "cannot call a value of type '%s'", TYPE_TEXT(e, v->type));
 }
 
-/* len(object) is object.__len__(), which the class must have.  Other functions do not ask objects,
- * as in PyTorch. */
+/* Compile len(object) as object.__len__(), which the class must have.  Other builtins do not call
+ * methods of objects, as in PyTorch. */
 static bool object_builtin(emitter *e, const sugared *fn, const call_args *a, ir_value **out)
 {
   static const char *const asking[] = {"aten::len", "aten::hex", "aten::oct", "aten::round"};
@@ -223,7 +223,7 @@ static bool object_builtin(emitter *e, const sugared *fn, const call_args *a, ir
   return true;
 }
 
-/* A call that the host answers when it runs. */
+/* Compile a call that the host executes at run time. */
 static ir_value *call_host_op(emitter *e, const sugared *fn, const call_args *a)
 {
   const op *o = fn->as.host.op;
@@ -239,7 +239,7 @@ static ir_value *call_host_op(emitter *e, const sugared *fn, const call_args *a)
   return n->n_outputs ? n->outputs[0] : em_constant_none(e);
 }
 
-/* Which of two functions a constant argument chooses. */
+/* Return the function that a constant argument selects. */
 static const sugared *dispatched(emitter *e, const sugared *fn, const call_args *a)
 {
   const ir_value *chosen = fn->as.dispatch.index < a->n ? a->args[fn->as.dispatch.index] : NULL;
@@ -253,12 +253,11 @@ static const sugared *dispatched(emitter *e, const sugared *fn, const call_args 
   return &fn->as.dispatch.items[v.as.b ? 1 : 0];
 }
 
-/* What the host says that a call of its object with so many arguments means: its attribute "(n)".
- * */
+/* Resolve a call of a host's object with this number of arguments. */
 static sugared called_object(emitter *e, const sugared *fn, const call_args *a)
 {
   sugared out;
-  if (!e->names->attr(e->s, e->names, fn, session_printf(e->s, "(%u)", a->n), e->at, &out))
+  if (!e->names->called || !e->names->called(e->s, e->names, fn, a->n, e->at, &out))
     FAIL(e, "cannot call a %s", em_sugar_name(e, fn));
   out.as.host.self = fn->as.thing.self;
   return out;
@@ -340,7 +339,7 @@ static void emit_args(emitter *e, const ast_expr *x, call_args *a)
   }
 }
 
-/* ops.prim.RaiseException(message, class): a node of its own. */
+/* Compile ops.prim.RaiseException(message, class): a node of its own. */
 static sugared call_raise(emitter *e, const call_args *a)
 {
   if (a->n < 1 || a->n > 2 || a->n_kwargs)
@@ -352,7 +351,8 @@ static sugared call_raise(emitter *e, const call_args *a)
 sugared em_call(emitter *e, const ast_expr *x, const type *hint)
 {
   e->compiling =
-    /* a function of a live program is compiled when its name is met, others when they are called */
+    /* a function of a live program is compiled when its name is found, others when they are
+     * called */
     x->at;
   sugared fn = em_sugared(e, x->as.call.fn, NULL);
   source_range at = e->at;

@@ -1,5 +1,5 @@
-/* script/emit/cleanup.c -- what emission leaves behind: tuples packed and unpacked at once, unused
- * values, equal constants. */
+/* script/emit/cleanup.c -- cleans up after emission: cancels TupleConstruct/TupleUnpack pairs,
+ * removes unused values, merges equal constants. */
 #include <string.h>
 
 #include "passes/passes.h"
@@ -33,7 +33,7 @@ static bool is_removable(const ir_node *n)
   return true;
 }
 
-/* A list or dict that is filled and never read: the calls that fill it. */
+/* True for calls that only fill a list or dict which is never read. */
 static bool is_filling(const ir_use *u)
 {
   static const char *const names[] = {"aten::append", "aten::_set_item", "aten::extend",
@@ -61,7 +61,7 @@ static bool forget_filled(ir_value *v)
   return any;
 }
 
-/* A result that is the same value whatever happens. */
+/* Replace a result that is the same value in every case. */
 static void skip_result(const ir_node *n, uint32_t i)
 {
   ir_value *v, *out = n->outputs[i];
@@ -83,7 +83,7 @@ static void skip_result(const ir_node *n, uint32_t i)
   ir_value_replace_all_uses(out, v);
 }
 
-/* Results of branches that nobody reads, and what a loop carries for nobody. */
+/* Remove unused results of branches, and unused carried values of loops. */
 static void cut_results(ir_node *n)
 {
   for (uint32_t i = n->kind == IR_IF || n->kind == IR_LOOP ? n->n_outputs : 0; i-- > 0;) {
@@ -104,7 +104,7 @@ static void cut_results(ir_node *n)
   }
 }
 
-/* Has it to be done again? */
+/* Remove unused nodes; returns true if another round is necessary. */
 static bool remove_unused(session *s, ir_block *b)
 {
   bool again = false;

@@ -2,8 +2,8 @@
  *
  * PyTorch finds them by lines of text, not by tokens: one line "# type: (A, B) -> C" anywhere in a
  * function is its signature; several are the types of its parameters, up to a line "# type: (...)
- * -> C".  Texts (CompilationUnit) and archives have the comment at the body's start only, which the
- * parser reads. */
+ * -> C".  Texts (CompilationUnit) and archives have the comment only at the body's start, where the
+ * parser reads it. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
@@ -34,7 +34,8 @@ static const char *found_in(str line, const char *what)
   return NULL;
 }
 
-/* "# type: ignore" and "# type: ignore[rule]" at the end of a line are for other tools. */
+/* True for "# type: ignore" and "# type: ignore[rule]" at the end of a line, which are for other
+ * tools. */
 static bool is_for_others(str line)
 {
   const char *p = found_in(line, "# type: ignore");
@@ -45,7 +46,7 @@ static bool is_for_others(str line)
   return p == end || (*p == '[' && end[-1] == ']');
 }
 
-/* "#type:", "#  type :": meant, but not what is looked for. */
+/* True for "#type:", "#  type :": almost a type comment. */
 static bool is_misspelt(str line)
 {
   const char *end = line.p + line.len, *p = memchr(line.p, '#', line.len);
@@ -69,7 +70,7 @@ bool script_has_type_lines(const source *src)
           is_misspelt((str){src->text, src->len}));
 }
 
-/* What the lines of a function say. */
+/* The type comments in the lines of a function. */
 typedef struct type_lines {
   str first;         /* trimmed */
   str returns;       /* the line with "(...)", or NULL */
@@ -113,7 +114,8 @@ static type_lines read_lines(session *s, const char *p, const char *end)
   return t;
 }
 
-/* The line of a signature begins with it; of code with a comment the first word is told. */
+/* Check that the line of a signature begins with it; for code with a comment the error names the
+ * first word. */
 static void check_only_line(session *s, str line)
 {
   if (line.p[0] == '#')
@@ -126,7 +128,7 @@ static void check_only_line(session *s, str line)
                is_def ? "def" : "ident", (int)line.len, line.p, is_def ? "~~~" : "~");
 }
 
-/* The line of the signature, "# type: (A, B) -> C"; NULL: there is none. */
+/* Return the line of the signature, "# type: (A, B) -> C"; NULL: there is none. */
 static const char *signature_of(session *s, const type_lines *t)
 {
   if (t->n == 1) {

@@ -1,7 +1,6 @@
-/* script/emit/cond.c -- conditions: what is known statically, and what a branch may assume about
- * types.
+/* script/emit/cond.c -- conditions: what is known statically, and how a branch refines types.
  *
- * `x is None`, isinstance and hasattr may be decided while compiling; then only one branch is
+ * `x is None`, isinstance and hasattr may be decided at compile time; then only one branch is
  * compiled. Otherwise they refine the variable's type inside each branch by an unchecked cast. */
 #include <string.h>
 
@@ -24,7 +23,7 @@ static const type *refined(const refinement *list, const char *name)
   return NULL;
 }
 
-/* What both say holds; where they say different things of a name nothing is known of it, as in
+/* Combine refinements with `and`; if they differ for a name nothing is known of it, as in
  * PyTorch. */
 static refinement *both(emitter *e, const refinement *a, const refinement *b)
 {
@@ -38,7 +37,7 @@ static refinement *both(emitter *e, const refinement *a, const refinement *b)
   return out;
 }
 
-/* What either says: only where both say the same. */
+/* Combine refinements with `or`: only those that both have. */
 static refinement *either(emitter *e, const refinement *a, const refinement *b)
 {
   refinement *out = NULL;
@@ -173,7 +172,7 @@ static void gather_types(emitter *e, const ast_expr *x, type_array *out)
   }
 }
 
-/* The narrower of the object's type and one of the asked ones, or NULL when they exclude each
+/* Return the narrower of the object's type and one of the tested ones; NULL: they exclude each
  * other. */
 static const type *narrowest(emitter *e, const type *t, const type_array *asked)
 {
@@ -349,7 +348,7 @@ static condition emit_bool_op(emitter *e, const ast_expr *x)
   return c;
 }
 
-/* a < b < c: (a < b) and (b < c), the middle compiled again as PyTorch does. */
+/* Compile a < b < c as (a < b) and (b < c), the middle twice, as PyTorch does. */
 static condition emit_chain(emitter *e, const ast_expr *x, uint32_t last)
 {
   ast_expr *one = session_new(e->s, ast_expr);

@@ -5,16 +5,16 @@
  *   their own
  *
  * Emission follows PyTorch's rules for types, overloads and refinement, so that programs mean the
- * same and graphs look the same. */
+ * same and graphs have the same form. */
 #ifndef RUSH_SCRIPT_EMIT_H
 #define RUSH_SCRIPT_EMIT_H
 
 #include "script/emit/resolve.h"
 
-/* Fill f->graph from `def`; f->schema must be there (its return type may be NULL: inferred, and
+/* Make f->graph from `def`; f->schema must exist (its return type may be NULL: it is inferred, and
  * then written into the schema). */
 void script_emit_function(session *s, function *f, const ast_def *def, const resolver *r);
-/* Make f->schema from the signature: annotations (Tensor where there is none) and constant
+/* Make f->schema from the signature: annotations (Tensor if there is none) and constant
  * defaults. */
 void script_declare_function(session *s, function *f, const ast_def *def, const resolver *r);
 

@@ -1,7 +1,7 @@
 /* script/emit/env.c -- variables: frames of names, one per block, as loads and stores.
  *
  * A variable that holds a graph value is stored and loaded by name; passes/ssa.c later replaces
- * both.  One that holds something of compile time lives in the frame itself and cannot be assigned
+ * both.  A variable with a compile-time value lives in the frame itself and cannot be assigned
  * again inside an inner block, because no value could carry it out. */
 #include <string.h>
 
@@ -17,7 +17,7 @@ frame *em_push_frame(emitter *e, ir_block *b)
   return f;
 }
 
-/* What the block stored, loads behind it must ask for. */
+/* Values stored by the block must be loaded again after it. */
 void em_pop_frame(emitter *e)
 {
   const frame *f = e->frame;
@@ -51,7 +51,8 @@ variable *em_find_var_here(frame *f, const char *name)
 }
 variable *em_find_var(frame *f, const char *name) { return find_hashed(f, name, name_hash(name)); }
 
-/* The variable of this frame, fresh when it is new; its old content is gone but for the slot. */
+/* Return the variable of this frame, made if it is new; its old content is dropped except for the
+ * slot. */
 static variable *put_var(emitter *e, frame *f, const char *name)
 {
   uint32_t hash = name_hash(name), n = f->names.n;
@@ -93,8 +94,8 @@ static void store(emitter *e, const char *name, ir_value *v, const type *t)
   ir_node *n = em_put(e, ir_node_new(e->s, e->g, IR_STORE, &v, 1));
   variable *var = put_var(e, e->frame, name);
   var->type = t;
-  /* A variable is no literal: what is known of constants and of [] where they stand must not be
-   * known of it. */
+  /* A variable is not a literal: the special rules for constants and [] at their place must not
+   * apply to it. */
   bool is_literal = v->node->kind == IR_CONSTANT || v->node->kind == IR_LIST_CONSTRUCT;
   var->value = v->type == t && v->name && is_meaningful_name(name) && !is_literal ? v : NULL;
   ir_attr_set_string(e->s, n, "name", var->slot);
@@ -102,7 +103,7 @@ static void store(emitter *e, const char *name, ir_value *v, const type *t)
     ir_attr_set_types(e->s, n, "type", &t, 1);
 }
 
-/* The variable of an enclosing block of the same function: its type binds. */
+/* Return the variable of an enclosing block of the same function: its type is fixed. */
 static variable *find_outer(const frame *f, const char *name)
 {
   uint32_t hash = name_hash(name);
@@ -195,8 +196,7 @@ static bool holds(const frame *f, const variable *v)
   return (uintptr_t)v - (uintptr_t)f->vars < f->names.n * sizeof *v;
 }
 
-/* Is what was stored there what a load here would give?  Between them are branches that have not
- * stored it. */
+/* True if a load here would return the value last stored: branches between have not stored it. */
 static bool is_known_here(const emitter *e, const variable *v)
 {
   const frame *f = e->frame;
@@ -227,7 +227,7 @@ bool em_get_var(emitter *e, const char *name, sugared *out)
   return true;
 }
 
-/* The candidate nearest to `name`, for "did you mean". */
+/* Return the candidate nearest to `name`, for "did you mean". */
 static const char *nearest(emitter *e, const char *name)
 {
   const char *best = NULL;

@@ -1,7 +1,7 @@
 /* script/emit/expr.c -- compiles expressions: names, attributes and operators, and dispatches to
- * the files for literals, calls and subscripts. An expression gives a `sugared` value, which may
- * exist only at compile time; em_expr asks for a real one. Operators become the aten operator of
- * the operands' types or a class's magic method, as PyTorch chooses. */
+ * the files for literals, calls and subscripts. The result is a `sugared` value, which may exist
+ * only at compile time; em_expr requires a real one. Operators become the aten operator of the
+ * operands' types or a class's magic method, as PyTorch chooses. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
@@ -56,7 +56,7 @@ static ir_value *join_tuples(emitter *e, ir_value *a, ir_value *b)
   return em_make_tuple(e, items, n + b->type->n_elems, NULL);
 }
 
-/* `1. - 2.j` is one number. */
+/* Compile `1. - 2.j` as one number. */
 static ir_value *complex_literal(emitter *e, ast_op op, ir_value *const *in)
 {
   rush_value re, im;

@@ -1,8 +1,8 @@
 /* script/emit/function.c -- compiles a whole function: constant default values, the signature from
  * annotations, parameters, body, then the passes that lower variables and early exits. A signature
- * can be declared without the body, because loading needs only signatures and bodies compile when
- * they are first called. Defaults are evaluated by a small evaluator of constant expressions, never
- * by running code. */
+ * can be declared without the body, because loading needs only signatures and bodies are compiled
+ * when they are first called. Defaults are evaluated by a small evaluator of constant expressions,
+ * never by running code. */
 #include "script/emit/emit.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static void release_value(void *heap_part)
   value_release(value_heap_steal(h->kind, h));
 }
 
-/* A new value that the session releases unless it is kept. */
+/* Release a new value with the session unless it is kept. */
 static rush_value held(session *s, rush_value v)
 {
   if (value_is_heap(v))
@@ -122,7 +122,7 @@ static rush_value constant_number(session *s, const resolver *r, const ast_expr 
   session_fail(s, &x->at, "this is not a constant");
 }
 
-/* torch.device("cpu"), annotate(T, x). */
+/* Evaluate torch.device("cpu"), annotate(T, x). */
 static rush_value constant_call(session *s, const resolver *r, const ast_expr *x)
 {
   const ast_expr *fn = x->as.call.fn;
@@ -145,7 +145,7 @@ static rush_value constant_call(session *s, const resolver *r, const ast_expr *x
   session_fail(s, &x->at, "this is not a constant");
 }
 
-/* 1.5-2.j */
+/* Evaluate 1.5-2.j. */
 static rush_value constant_complex(session *s, const resolver *r, const ast_expr *x)
 {
   rush_value re = em_evaluate_constant(s, r, x->as.pair.left, type_simple(TYPE_FLOAT)), out;
@@ -216,7 +216,7 @@ rush_value em_evaluate_constant(session *s, const resolver *r, const ast_expr *x
   return v;
 }
 
-/* Compiled code relies on types: a constant that has another is refused. */
+/* Refuse a constant of another type: compiled code relies on types. */
 rush_value em_constant_of_type(session *s, const resolver *r, const ast_expr *x, const type *t)
 {
   rush_value v = em_evaluate_constant(s, r, x, t);
@@ -234,7 +234,7 @@ static const char *keep_text(session *s, program *p, const char *text)
   return copy;
 }
 
-/* The n of an annotation BroadcastingListN[...], also an optional one; else 0. */
+/* Return the n of an annotation BroadcastingListN[...], also an optional one; else 0. */
 static int32_t broadcast_length(const ast_expr *x)
 {
   static const char name[] = "BroadcastingList";
@@ -254,7 +254,7 @@ static int32_t broadcast_length(const ast_expr *x)
   return 0;
 }
 
-/* The default as the host has it; false: the text says. */
+/* Get the default from the host; returns false if the text's is used. */
 static bool live_default(session *s, const resolver *r, const ast_param *param, schema_arg *out)
 {
   const type *t = out->fixed_len ? type_simple(TYPE_ANY)
@@ -288,9 +288,8 @@ static bool live_default(session *s, const resolver *r, const ast_param *param, 
 static const char varargs[] = "Compiled functions can't take variable number of arguments or use "
                               "keyword-only arguments with defaults";
 
-/* What calls a method from outside (the host, hooks, `with`, pickles, interfaces) passes an object
- * of the method's class: another annotation of self would make it one of another class.  PyTorch
- * does not look at the annotation. */
+/* Refuse another annotation of self: callers from outside (the host, hooks, `with`, pickles,
+ * interfaces) pass an object of the method's class.  PyTorch ignores the annotation. */
 static void check_self(session *s, const function *f, const ast_param *param, const resolver *r)
 {
   const type *t = param->type ? resolve_type(s, r, param->type) : f->self;
@@ -338,7 +337,7 @@ static void declare_param(session *s, function *f, const ast_param *param, const
 
 static void free_names(void *names) { table_free(names); }
 
-/* Two parameters of one name would be one variable of two types. */
+/* Refuse two parameters of one name, which would be one variable with two types. */
 static void check_names(session *s, const ast_def *def)
 {
   table *names = session_new(s, table);
@@ -352,7 +351,8 @@ static void check_names(session *s, const ast_def *def)
   }
 }
 
-/* What __setstate__(self, state) without annotations takes is what __getstate__ gives. */
+/* Return the result type of __getstate__, which __setstate__(self, state) without annotations
+ * takes. */
 static const type *derived_state(session *s, const function *f, const ast_def *def)
 {
   if (!f->self || f->self->kind != TYPE_CLASS || strcmp(f->name, "__setstate__") != 0)

@@ -1,9 +1,8 @@
 /* script/emit/ignored.c -- `with torch.jit._IgnoreContextManager(a="inp:int", b="out:int"):`, a
- * block that stays Python's.
+ * block that remains Python code.
  *
- * The block becomes a function of the host: `inp` are its parameters, `out` what it returns and
- * what is assigned.  The host is given its text, as an attribute of the module that the name comes
- * from. */
+ * The block becomes a function of the host: `inp` are its parameters, `out` its results, which are
+ * assigned.  The host gets its text through an attribute of the module that the name comes from. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
@@ -51,7 +50,7 @@ static void read_ends(emitter *e, const ast_expr *call, ends *in, ends *out)
   }
 }
 
-/* The block as a function's text, in the indentation that it has. */
+/* Return the block as a function's text, with its present indentation. */
 static const char *function_text(emitter *e, const ast_stmts *body, const ends *in, const ends *out)
 {
   const source *src = body->items[0]->at.src;
@@ -78,8 +77,8 @@ void em_ignored_block(emitter *e, const ast_stmt *st)
   ends in, out;
   read_ends(e, call, &in, &out);
   const char *text = function_text(e, &st->as.with.body, &in, &out);
-  if (module.kind != SUGAR_HOST_OBJECT ||
-      !e->names->attr(e->s, e->names, &module, text, call->at, &made))
+  if (module.kind != SUGAR_HOST_OBJECT || !e->names->block ||
+      !e->names->block(e->s, e->names, &module, text, call->at, &made))
     session_fail(e->s, &call->at, "a block is left to Python: there is no Python here");
   call_args a = {.args = session_array(e->s, ir_value *, in.names.n)};
   for (uint32_t i = 0; i < in.names.n; i++)

@@ -1,8 +1,8 @@
 /* script/emit/index.c -- x[...]: reading, writing, deleting.
  *
  * Tensors: ints, slices, None and '...' become select, slice and unsqueeze from left to right (and
- * from the right behind the dots); tensors among them make one aten::index over what the others
- * left. */
+ * from the right after the dots); tensors among them make one aten::index over the remaining
+ * dimensions. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
@@ -36,7 +36,7 @@ static index_part read_part(emitter *e, const ast_expr *x)
   return out;
 }
 
-/* NULL: not given. */
+/* Return a bound; NULL: it is missing. */
 static ir_value *bound_of(emitter *e, const index_part *p, slice_bound b)
 {
   if (p->x->kind != EXPR_SLICE)
@@ -89,7 +89,7 @@ static ir_value *slice_tuple(emitter *e, ir_value *v, const index_part *p)
   return em_make_tuple(e, kept, k, NULL);
 }
 
-/* dim is NULL for what has only one. */
+/* Compile a slice; dim is NULL for sequences. */
 static ir_value *emit_slice(emitter *e, ir_value *v, ir_value *dim, const index_part *p)
 {
   ir_value *in[5], *bound;
@@ -290,7 +290,7 @@ sugared em_subscript(emitter *e, const ast_expr *x, const type *hint)
 
 /* -- Writing ----------------------------------------------------------------------------------- */
 
-/* A number written into a tensor takes its dtype and device. */
+/* Convert a number to be stored into a tensor to its dtype and device. */
 static ir_value *number_to_tensor(emitter *e, ir_value *v, ir_value *like)
 {
   type_kind k = v->type->kind;

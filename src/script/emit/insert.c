@@ -1,3 +1,5 @@
+/* script/emit/insert.c -- inserts calls of operators for tools: an emitter without a function, of
+ * which only the overload matching is used. */
 #include "script/emit/insert.h"
 
 #include "script/emit/emit_int.h"

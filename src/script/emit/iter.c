@@ -1,7 +1,8 @@
-/* script/emit/iter.c -- loops over things, and comprehensions.
+/* script/emit/iter.c -- loops over sequences, and comprehensions.
  *
- * What a loop walks over has a length and an item for an index.  Tuples (and zips and enumerations
- * of them) have members of different types: their loops are unrolled while compiling. */
+ * The value that a loop iterates over has a length and an item for each index.  Members of tuples
+ * (and of zips and enumerations of them) have different types: their loops are unrolled at compile
+ * time. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"

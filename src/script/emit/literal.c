@@ -1,8 +1,8 @@
-/* script/emit/literal.c -- compiles literals: numbers, strings, f-strings, lists, tuples and dicts.
- * The element type of a display is the annotation's if there is one that fits, else the common type
- * of the items, with PyTorch's rules for Optional and Union. The annotation is passed down as a
- * hint while the items are compiled, because an empty list inside has no other source of its type.
- */
+/* script/emit/literal.c -- compiles literals: numbers, strings, f-strings, lists, tuples and
+ * dicts. The element type of a display is the annotation's if there is one that fits, else the
+ * common type of the items, with PyTorch's rules for Optional and Union. The annotation is
+ * passed down as a hint while the items are compiled, because an empty list inside has no other
+ * source of its type. */
 #include <math.h>
 
 #include <string.h>
@@ -19,7 +19,7 @@ bool em_literal_int(const ast_expr *x, int64_t *out)
 
 /* -- Lists ------------------------------------------------------------------------------------- */
 
-/* The first that does not go with those before it. */
+/* Return the first type that does not unify with those before it. */
 static const type *other_type(emitter *e, ir_value *const *v, uint32_t n)
 {
   const type *t = v[0]->type;
@@ -31,8 +31,8 @@ static const type *other_type(emitter *e, ir_value *const *v, uint32_t n)
   return v[0]->type;
 }
 
-/* The type that the values of a display share, a Union when there is none (keys: refused); the
- * hint's element type when all fit it. */
+/* Return the common type of the values of a display, a Union if there is none (keys: refused); the
+ * hint's element type if all fit it. */
 static const type *common_type(emitter *e, ir_value *const *v, uint32_t n, const type *hint_elem,
                                const char *what)
 {
@@ -56,7 +56,7 @@ static const type *common_type(emitter *e, ir_value *const *v, uint32_t n, const
   return t;
 }
 
-/* Items of a display, starred ones spread out. */
+/* Compile items of a display, with starred ones unpacked. */
 static ir_value **emit_items(emitter *e, const ast_exprs *items, const type *const *hints,
                              uint32_t n_hints, uint32_t *n_out)
 {
@@ -186,7 +186,7 @@ static void check_empty(emitter *e, const display_hint *h, const char *what, con
          what, TYPE_TEXT(e, h->whole), kind);
 }
 
-/* The tuple type that a hint asks for, inside Optional and Union. */
+/* Return the tuple type that a hint requires, inside Optional and Union. */
 static const type *hinted_tuple(const type *hint)
 {
   if (hint && hint->kind == TYPE_OPTIONAL)

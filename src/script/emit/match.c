@@ -1,8 +1,8 @@
 /* script/emit/match.c -- overloads, implicit conversions, type variables.
  *
  * PyTorch's rules.  An operator's overloads are tried in registration order, first without implicit
- * conversions, then with; a function has one schema and converts at once.  What a failed attempt
- * put into the graph is taken out again. */
+ * conversions, then with; a function has one schema and converts at once.  Nodes that a failed
+ * attempt inserted are removed again. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
@@ -30,7 +30,7 @@ typedef struct attempt { /* matching one schema */
 
 #define WHY(m, ...) ((void)((m)->explain && ((m)->why = session_printf((m)->e->s, __VA_ARGS__))))
 
-/* A schema's spelling of a type as what values have: ScalarType is int, SymInt[] is List[int]. */
+/* Convert a schema's type to the type of values: ScalarType is int, SymInt[] is List[int]. */
 static const type *formal_type(emitter *e, const type *t)
 {
   type_store *ts = &e->p->types;
@@ -73,7 +73,7 @@ static bool bind_var(attempt *m, const char *name, const type *actual)
                             name, TYPE_TEXT(m->e, m->env.types[i]), TYPE_TEXT(m->e, actual));
     return false;
   }
-  /* the first binding stays, as in PyTorch: None is nothing to append to a List[int], though both
+  /* the first binding is kept, as in PyTorch: None cannot be appended to a List[int], though both
    * unify */
   return true;
 }
@@ -86,7 +86,7 @@ static const type *unify_all(emitter *e, const type *const *types, uint32_t n)
   return t;
 }
 
-/* Find what the type variables of `formal` stand for. */
+/* Bind the type variables of `formal`. */
 static bool match_vars(attempt *m, const type *formal, const type *actual)
 {
   if (!type_has_vars(formal))
@@ -113,7 +113,7 @@ static bool match_vars(attempt *m, const type *formal, const type *actual)
   return true;
 }
 
-/* `t` with its variables replaced; NULL when one is unknown. */
+/* Return `t` with its variables replaced; NULL if one is unbound. */
 static const type *eval_vars(emitter *e, const type_env *env, const type *t)
 {
   if (!type_has_vars(t))
@@ -147,8 +147,8 @@ static const type *eval_vars(emitter *e, const type_env *env, const type *t)
 
 /* -- Conversions ------------------------------------------------------------------------------- */
 
-/* May a value of this type be given where the list is wanted: the list itself, or a tuple of its
- * elements? */
+/* True if a value of this type is accepted for the list: the list itself, or a tuple of its
+ * elements. */
 static bool fits_list(emitter *e, const type *t, const type *list)
 {
   if (list->kind != TYPE_LIST)
@@ -179,7 +179,7 @@ static ir_value *convert_tuple(emitter *e, const type *to, ir_value *v, bool imp
   return em_make_tuple(e, items, to->n_elems, NULL);
 }
 
-/* The operator that turns `from` into the scalar kind `to`, or NULL. */
+/* Return the operator that converts `from` to the scalar kind `to`, or NULL. */
 static const char *scalar_conversion(type_kind from, type_kind to)
 {
   if (from == TYPE_TENSOR)
@@ -217,7 +217,7 @@ ir_value *em_convert(emitter *e, const type *to, ir_value *v, bool implicit)
 
 /* -- One argument ------------------------------------------------------------------------------ */
 
-/* int[2] takes a single int, as often as it says. */
+/* Repeat a single int for int[2]. */
 static ir_value *broadcast_scalar(emitter *e, const schema_arg *arg, ir_value *v)
 {
   const type *t = formal_type(e, em_unwrap_optional(arg->type));
@@ -303,7 +303,7 @@ static bool match_arg(attempt *m, const schema_arg *arg, ir_value *v)
   return true;
 }
 
-/* The remaining positional arguments as one list: x.view(1, 2). */
+/* True if the remaining positional arguments form one list: x.view(1, 2). */
 static bool rest_is_list(attempt *m, const schema *sc, uint32_t i, const ir_value *first)
 {
   const schema_arg *arg = &sc->args[i];
@@ -342,7 +342,7 @@ static const named_value *find_kwarg(const call_args *a, const char *name)
   return NULL;
 }
 
-/* What Python calls `input` is `self` to operators of aten. */
+/* Find the argument `self` of aten operators, which Python calls `input`. */
 static const named_value *find_input(const schema *sc, const call_args *a, const char *name)
 {
   return a->n_kwargs && text_same(name, "self") && strncmp(sc->name, "aten::", 6) == 0
@@ -367,7 +367,7 @@ static const type *default_type(emitter *e, const schema_arg *arg)
   }
 }
 
-/* Keywords that no argument takes, or that were given twice. */
+/* Check for unknown and repeated keywords. */
 static bool check_kwargs(attempt *m, const schema *sc, const call_args *a)
 {
   for (uint32_t i = 0; i < a->n_kwargs; i++) {
@@ -379,8 +379,8 @@ static bool check_kwargs(attempt *m, const schema *sc, const call_args *a)
   return true;
 }
 
-/* Of the three overloads only that of the members' type reads them; of any enum's member it is not
- * known which. */
+/* Check an enum's overload: only that of the members' type reads them; for any enum's member the
+ * type is unknown. */
 static bool check_enum(attempt *m, const schema *sc)
 {
   const type *t = m->n == 1 ? m->out[0]->type : NULL;
@@ -448,8 +448,8 @@ static void roll_back(emitter *e, const ir_node *mark)
     ir_node_destroy(e->before->prev);
 }
 
-/* What a match may do: nothing, take separate arguments as the last list, or convert as well;
- * and say why not. */
+/* What a match may do: nothing, pass separate arguments as the last list, or convert as well; and
+ * explain a failure. */
 typedef enum match_mode { MATCH_EXACT, MATCH_LISTS, MATCH_IMPLICIT, MATCH_EXPLAIN } match_mode;
 
 static bool attempt_schema(attempt *m, emitter *e, const schema *sc, ir_value *self,
@@ -480,11 +480,11 @@ ir_value **em_match_schema(emitter *e, const schema *sc, ir_value *self, const c
   attempt m;
   if (!attempt_schema(&m, e, sc, self, a, MATCH_IMPLICIT) &&
       !attempt_schema(&m, e, sc, self, a, MATCH_EXPLAIN))
-    FAIL(e, "\n%s:\n%s\n", schema_text(e, sc) + (sc->name[0] == '^'), m.why); /* ^: the host's */
+    FAIL(e, "\n%s:\n%s\n", schema_text(e, sc) + sc->is_of_host, m.why); /* without the ^ */
   return m.out;
 }
 
-/* A reason in a list of them: its further lines stand as far in as the first. */
+/* Indent a reason's further lines like its first. */
 static const char *indented(emitter *e, const char *why)
 {
   text_buf *b = session_text(e->s);
@@ -498,7 +498,7 @@ static const char *indented(emitter *e, const char *why)
 
 /* -- Operators --------------------------------------------------------------------------------- */
 
-/* Results of an operator as one value. */
+/* Pack results of an operator into one value. */
 static ir_value *pack_results(emitter *e, const schema *sc, ir_node *n)
 {
   if (n->n_outputs == 1)
@@ -534,8 +534,8 @@ static ir_value *insert_op(emitter *e, const op *o, const attempt *m)
   return pack_results(e, o->schema, n);
 }
 
-/* PyTorch's graphs have a value for the function, made just before the result: its number is kept
- * for the text. */
+/* Set the function; PyTorch's graphs have a value for it, made just before the result: its number
+ * is kept for the text. */
 static void set_callee(emitter *e, ir_node *n, function *f)
 {
   n->function = f;
@@ -551,8 +551,8 @@ static ir_value *insert_call(emitter *e, function *f, const attempt *m)
   return ir_node_add_output(e->s, n, f->schema->returns[0].type);
 }
 
-/* The functions of TorchScript that swapped_scalar and the like stand for, as PyTorch lists them
- * behind the operators. */
+/* List the TorchScript functions that correspond to swapped_scalar and others, as PyTorch lists
+ * them after the operators. */
 static void list_functions(emitter *e, text_buf *b, const char *name, ir_value *self,
                            const call_args *a)
 {
@@ -602,7 +602,7 @@ static _Noreturn void fail_overloads(emitter *e, const op *const *ops, uint32_t 
   FAIL(e, "%s\nThe original call is", text);
 }
 
-/* Scalars on the left of tensors: PyTorch rewrites these with functions of its own. */
+/* Rewrite a scalar on the left of a tensor, for which PyTorch has functions of its own. */
 static ir_value *swapped_scalar(emitter *e, const char *name, const call_args *a)
 {
   static const struct { const char *name, *swapped; } rows[] = {
@@ -633,7 +633,7 @@ static ir_value *swapped_scalar(emitter *e, const char *name, const call_args *a
   return NULL;
 }
 
-/* Names that PyTorch defines by a line of TorchScript instead of an operator. */
+/* Return the operator for a name that PyTorch defines by a line of TorchScript. */
 static const char *renamed(const char *name)
 {
   static const struct { const char *name, *op; } rows[] = {
@@ -675,7 +675,7 @@ bool em_has_method(emitter *e, const char *name, const type *self)
   return false;
 }
 
-/* "Here are some suggestions: ...": what an unknown operator could have meant. */
+/* Return "Here are some suggestions: ..." for an unknown operator. */
 static const char *similar_ops(emitter *e, const char *name)
 {
   str near[5];

@@ -1,15 +1,15 @@
-/* script/emit/modules.c -- modules that hold modules, as values: walked over and indexed while
- * compiling.
+/* script/emit/modules.c -- modules that contain modules, as values: iterated over and indexed at
+ * compile time.
  *
- * What a ModuleList, a ModuleDict or a list of parameters holds is known from its type, so loops
- * over them are unrolled and keys are looked up here.  Only an index with an interface for a type
+ * The content of a ModuleList, a ModuleDict or a list of parameters is known from its type, so
+ * loops over them are unrolled and keys are looked up here.  Only an index with an interface type
  * is left to run time. */
 #include <string.h>
 
 #include "base/grow.h"
 #include "script/emit/emit_int.h"
 
-/* A module's class, or a module interface. */
+/* True for a module's class, or a module interface. */
 static bool is_module_type(const type *t)
 {
   return (t->kind == TYPE_CLASS && t->cls && t->cls->is_module) ||
@@ -54,7 +54,7 @@ static members direct_members(emitter *e, ir_value *v, bool buffers)
   return out;
 }
 
-/* v and all modules below it, as named_modules() has them. */
+/* Collect v and all modules below it, in the order of named_modules(). */
 static void all_modules(emitter *e, ir_value *v, const char *prefix, members *out)
 {
   const class_info *c = v->type->cls;
@@ -156,8 +156,8 @@ ir_value *em_module_tuple(emitter *e, ir_value *v)
   return em_as_value(e, &items);
 }
 
-/* May an attribute of this type hold an object?  The key, known when it runs, may name any
- * attribute. */
+/* True if an attribute of this type may hold an object: the key, known only at run time, may name
+ * any attribute. */
 static bool may_be_object(const type *t)
 {
   switch ((int)t->kind) {

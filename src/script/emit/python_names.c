@@ -1,5 +1,5 @@
-/* script/emit/python_names.c -- what a text may name that is Python's in PyTorch: builtins that
- * TorchScript lacks, and the functions of torch.nn.functional whose signature is not the
+/* script/emit/python_names.c -- names that are Python functions in PyTorch: builtins that
+ * TorchScript lacks, and the functions of torch.nn.functional whose signature differs from the
  * operator's. */
 #include <string.h>
 
@@ -8,13 +8,13 @@
 
 /* -- Builtins ---------------------------------------------------------------------------------- */
 
-/* Functions of C: PyTorch says so when it meets them. */
+/* Functions implemented in C: PyTorch's error is specific for them. */
 static const char *const functions[] = {
   "open",   "input", "eval",       "exec",       "compile",    "vars",    "locals",  "globals",
   "dir",    "iter",  "next",       "callable",   "issubclass", "setattr", "delattr", "repr",
   "format", "ascii", "breakpoint", "__import__", "aiter",      "anext"};
 
-/* Classes: calls of them compile where tensors fit, with tensors for results. */
+/* Classes: calls of them compile where tensors fit, with tensors as results. */
 static const struct { const char *name; int n_args;
 } classes[] = {{"type", 1},      {"object", 0}, {"memoryview", 1}, {"set", 1},
                {"frozenset", 1}, {"bytes", 1},  {"bytearray", 1},  {"reversed", 1},

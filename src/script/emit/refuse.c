@@ -1,9 +1,8 @@
-/* script/emit/refuse.c -- what Python's grammar has and TorchScript lacks, refused before anything
- * is emitted.
+/* script/emit/refuse.c -- refuses Python syntax that TorchScript lacks, before anything is emitted.
  *
- * PyTorch converts a whole function before it compiles it, so that what it cannot convert counts
- * even in code that is never reached.  Messages and classes are those of its converter.  Archives
- * hold nothing of the kind. */
+ * PyTorch converts a whole function before it compiles it, so what it cannot convert is an error
+ * even in unreachable code.  Messages and classes are those of its converter.  Archives contain
+ * nothing of the kind. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
@@ -11,7 +10,7 @@
 static void check_expr(session *s, const ast_expr *x);
 static void check_block(session *s, const ast_stmts *b);
 
-/* Only the node's first word is marked, whose length is given. */
+/* Refuse a node; only its first word, of the given length, is marked. */
 static _Noreturn void unsupported(session *s, const source_range *at, uint32_t len,
                                   const char *what)
 {
@@ -56,7 +55,7 @@ static void check_call(session *s, const ast_expr *x)
   }
 }
 
-/* Those of a kind that is never converted: its name in Python's tree. */
+/* Return the name in Python's tree of an expression kind that is never converted. */
 static const char *refused_name(expr_kind k)
 {
   static const struct { expr_kind kind; const char *name; } rows[] = {

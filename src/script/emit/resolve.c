@@ -1,8 +1,7 @@
 /* script/emit/resolve.c -- the names that Python and torch define for every program: builtins,
- * torch functions, math, constants. A torch path is turned into an operator's name by rules, with a
- * table for the exceptions; a full table of torch's functions would have to be kept up to date by
- * hand.
- */
+ * torch functions, math, constants. A torch path is turned into an operator's name by rules,
+ * with a table for the exceptions; a full table of torch's functions would have to be maintained
+ * by hand. */
 #include "script/emit/resolve.h"
 #include "ops/call/lookup.h"
 
@@ -120,35 +119,16 @@ bool resolve_builtin_name(const char *name, sugared *out)
 
 static const struct { const char *name; int value;
 } torch_ints[] = {
-  {"uint8", RUSH_UINT8},
-  {"int8", RUSH_INT8},
-  {"int16", RUSH_INT16},
+#define DTYPE(id, number, name, ...) {name, number},
+#include "base/dtypes.def"
   {"short", RUSH_INT16},
-  {"int32", RUSH_INT32},
   {"int", RUSH_INT32},
-  {"int64", RUSH_INT64},
   {"long", RUSH_INT64},
-  {"float16", RUSH_FLOAT16},
   {"half", RUSH_FLOAT16},
-  {"float32", RUSH_FLOAT32},
   {"float", RUSH_FLOAT32},
-  {"float64", RUSH_FLOAT64},
   {"double", RUSH_FLOAT64},
-  {"complex32", RUSH_COMPLEX32},
-  {"complex64", RUSH_COMPLEX64},
   {"cfloat", RUSH_COMPLEX64},
-  {"complex128", RUSH_COMPLEX128},
   {"cdouble", RUSH_COMPLEX128},
-  {"bool", RUSH_BOOL},
-  {"qint8", RUSH_QINT8},
-  {"quint8", RUSH_QUINT8},
-  {"qint32", RUSH_QINT32},
-  {"bfloat16", RUSH_BFLOAT16},
-  {"uint16", RUSH_UINT16},
-  {"uint32", RUSH_UINT32},
-  {"uint64", RUSH_UINT64},
-  {"float8_e4m3fn", RUSH_FLOAT8_E4M3FN},
-  {"float8_e5m2", RUSH_FLOAT8_E5M2},
   {"contiguous_format", 0},
   {"preserve_format", 1},
   {"channels_last", 2},
@@ -213,7 +193,7 @@ static bool constant_out(sugared *out, rush_value v, type_kind k)
   return true;
 }
 
-/* An operator behind a dotted path: torch.linalg.inv is aten::linalg_inv. */
+/* Return the operator behind a dotted path: torch.linalg.inv is aten::linalg_inv. */
 static const char *op_of_path(session *s, const char *path, const char *name)
 {
   if (text_same(path, "torch.linalg"))

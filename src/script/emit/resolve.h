@@ -1,19 +1,19 @@
-/* script/emit/resolve.h -- the only door to names, and what a name can mean.
+/* script/emit/resolve.h -- resolving names: the only interface to names, and the kinds of things
+ * they can be.
  *
  * While an expression is compiled its value is a `sugared` value: a value of the graph, or
- * something that exists at compile time only (a module's method, torch, range(3)).  Names that are
- * no variables are looked up through a resolver; archives, user files and operator bodies each have
- * their own.
+ * something that exists only at compile time (a module's method, torch, range(3)).  Names that are
+ * not variables are looked up through a resolver; archives, user files and operator bodies each
+ * have their own.
  *
- * A resolver's functions leave the session on errors and return false (NULL) for what they don't
- * know. */
+ * A resolver's functions leave the session on errors and return false (NULL) for unknown names. */
 #ifndef RUSH_SCRIPT_RESOLVE_H
 #define RUSH_SCRIPT_RESOLVE_H
 
 #include "ir/program.h"
 #include "script/syntax/ast.h"
 
-typedef enum special_form { /* calls that no schema describes */
+typedef enum special_form { /* calls without a schema */
   SPECIAL_ANNOTATE,
   SPECIAL_UNCHECKED_CAST,
   SPECIAL_UNINITIALIZED,
@@ -38,36 +38,37 @@ typedef enum special_form { /* calls that no schema describes */
 
 typedef enum sugar_kind {
   SUGAR_VALUE,       /* as.value */
-  SUGAR_BUILTIN,     /* as.builtin: an operator name, with self when it is a method */
+  SUGAR_BUILTIN,     /* as.builtin: an operator name, with self if it is a method */
   SUGAR_CAST,        /* as.builtin.name, result as.builtin.type: int(), str() ... */
   SUGAR_TENSOR_CAST, /* as.builtin: x.float(): name the dtype's method, self the tensor */
   SUGAR_SPECIAL,     /* as.special */
-  SUGAR_TENSOR_TYPE, /* as.dtype: torch.FloatTensor and its like */
+  SUGAR_TENSOR_TYPE, /* as.dtype: torch.FloatTensor and similar types */
   SUGAR_FUNCTION,    /* as.function */
   SUGAR_METHOD,      /* as.method: a bound method */
   SUGAR_CLASS,       /* as.type: calling it constructs */
   SUGAR_NAMED_TUPLE, /* as.type */
   SUGAR_ENUM,        /* as.type: its attributes are members */
   SUGAR_EXCEPTION,   /* as.name: "builtins.ValueError", or "" for AssertionError */
-  SUGAR_RAISED,      /* as.raised: an exception that was made but not raised yet */
+  SUGAR_RAISED,      /* as.raised: an exception that was constructed but not raised yet */
   SUGAR_NAMESPACE,   /* as.name: operators "aten::", "prim::" ... of torch and ops */
   SUGAR_OPS,         /* torch.ops: its attributes are namespaces */
   SUGAR_TORCH,       /* as.name: a dotted Python path, "torch", "torch.nn.functional" */
-  SUGAR_SPACE,       /* as.name: a qualified name's beginning, "__torch__.a" */
+  SUGAR_SPACE,       /* as.name: the beginning of a qualified name, "__torch__.a" */
   SUGAR_CONSTANTS,   /* CONSTANTS */
-  SUGAR_CONSTANT,    /* as.constant: a value that becomes a node where it is used */
+  SUGAR_CONSTANT,    /* as.constant: a value that becomes a node at each use */
   SUGAR_TYPE,        /* as.type: an annotation used as a value */
-  SUGAR_PYTHON_VALUE, /* as.name: its class; nothing can be done with it */
+  SUGAR_PYTHON_VALUE, /* as.name: its class; it cannot be used in any way */
   SUGAR_TUPLE,       /* as.items: unpacked at compile time */
   SUGAR_RANGE,       /* as.range */
-  SUGAR_SLICE,       /* as.slice: an index of its own */
+  SUGAR_SLICE,       /* as.slice: a slice object used as an index */
   SUGAR_ITERATION,   /* as.items: zip and enumerate */
   SUGAR_CLOSURE,     /* as.node: a nested def */
   SUGAR_MODULE_VIEW, /* as.builtin: items(), named_modules() ... of self, a module */
-  SUGAR_HOST_OBJECT, /* as.thing: of a host language; its attributes come through resolver->attr */
+  /* as.thing: an object of the host language; its attributes come through resolver->attr */
+  SUGAR_HOST_OBJECT,
   SUGAR_HOST_CALL,   /* as.host: an operator that calls the host */
-  SUGAR_OVERLOADS,   /* as.overloads: the first function that takes the arguments */
-  SUGAR_DISPATCH     /* as.dispatch: items[1] where a constant argument is true, else items[0] */
+  SUGAR_OVERLOADS,   /* as.overloads: the first function that accepts the arguments */
+  SUGAR_DISPATCH     /* as.dispatch: items[1] if a constant argument is true, else items[0] */
 } sugar_kind;
 
 typedef struct sugared {
@@ -87,7 +88,7 @@ typedef struct sugared {
       ir_value *start, *end, *step;
       int64_t static_len;
     } range;                               /* start NULL: 0; -1: unknown */
-    struct { ir_value *bounds[3]; } slice; /* start, stop, step; NULL: not given */
+    struct { ir_value *bounds[3]; } slice; /* start, stop, step; NULL: missing */
     ir_node *node;
     struct { /* borrowed */
       rush_value value;
@@ -98,7 +99,7 @@ typedef struct sugared {
       void *object;
       const char *name;
       ir_value *self;
-    } thing; /* self: the first argument of a method's calls, or NULL */
+    } thing; /* self: the first argument of calls of the method, or NULL */
     struct {
       const struct op *op;
       const char *message;
@@ -113,45 +114,56 @@ typedef struct resolver resolver;
 struct resolver {
   void *arg;
   program *program;
-  /* A free name.  Returns false when unknown. */
+  /* Resolve a free name.  Returns false if it is unknown. */
   bool (*value)(session *s, const resolver *r, const char *name, source_range at, sugared *out);
-  /* `name` of a SUGAR_SPACE or SUGAR_TORCH. */
+  /* Resolve `name` of a SUGAR_SPACE or SUGAR_TORCH. */
   bool (*attr)(session *s, const resolver *r, const sugared *base, const char *name,
                source_range at, sugared *out);
-  /* The type of a dotted name in an annotation, or NULL. */
+  /* Resolve a dotted name in an annotation; NULL: unknown. */
   const type *(*type)(session *s, const resolver *r, const char *name, source_range at);
-  /* What a name of an annotation is called where it comes from ("L": "List"); may be NULL. */
+  /* Return the original name of an annotation's name ("L": "List"); may be NULL. */
   const char *(*type_name)(session *s, const resolver *r, const char *name);
-  /* What an object (SUGAR_VALUE) or class has beyond what its type knows; or NULL. */
+  /* Resolve an attribute of an object (SUGAR_VALUE) or class that its type does not have; or
+   * NULL. */
   bool (*class_attr)(session *s, const resolver *r, const sugared *base, const char *name,
                      source_range at, sugared *out);
-  /* A parameter's default (new) in place of the text's; false: the text counts.  Or NULL. */
+  /* Get a parameter's default (new) instead of the text's; returns false to use the text's.  Or
+   * NULL. */
   bool (*default_value)(session *s, const resolver *r, const char *name, const type *t,
                         source_range at, rush_value *out);
   unsigned parse_flags;
-  int64_t version; /* of an archive's operators (upgrade.c); 0: today's */
-  /* What the host's object behind a module type has beyond the type's own; may be NULL.  False:
-   * nothing of this name; then *why may be set to what the error should add. */
+  int64_t version; /* operator version of an archive (upgrade.c); 0: the current one */
+  /* Resolve an attribute of the host's object behind a module type that the type does not have; may
+   * be NULL.  Returns false if there is none; *why may then be set to an addition to the error. */
   bool (*member)(session *s, const resolver *r, ir_value *self, const char *name, source_range at,
                  sugared *out, const char **why);
-  /* a string that a live unit defines: PyTorch's parser in C++ reads it, not its front end for
-   * Python */
+  /* Resolve a call of a SUGAR_HOST_OBJECT with n_args arguments; may be NULL.  Returns false if it
+   * cannot be called. */
+  bool (*called)(session *s, const resolver *r, const sugared *base, uint32_t n_args,
+                 source_range at, sugared *out);
+  /* Resolve a block of a SUGAR_HOST_OBJECT that is left to the host, given as the text of a
+   * function; may be NULL.  Returns false if the host takes none. */
+  bool (*block)(session *s, const resolver *r, const sugared *base, const char *text,
+                source_range at, sugared *out);
+  /* a string that a live unit defines: PyTorch reads it with its C++ parser, not its Python front
+   * end */
   bool is_string;
-  bool is_live;    /* Python's own source: what torch.jit.script's front end refuses is refused */
-  /* what a function calls is compiled with it, as PyTorch does; archives and operators' bodies
-   * wait */
+  bool is_live;    /* Python's own source: refuse what torch.jit.script's front end refuses */
+  /* compile called functions at once, as PyTorch does; archives and operators' bodies compile
+   * later */
   bool is_eager;
 };
 
-/* Names of Python and TorchScript itself: len, range, int, print ... */
+/* Resolve names of Python and TorchScript itself: len, range, int, print ... */
 bool resolve_builtin_name(const char *name, sugared *out);
-/* torch and what lies below it (`path` without the name: "torch", "torch.nn.functional"). */
+/* Resolve an attribute of torch or below (`path` without the name: "torch",
+ * "torch.nn.functional"). */
 bool resolve_torch_attr(session *s, const char *path, const char *name, sugared *out);
-/* An annotation. */
+/* Resolve an annotation. */
 const type *resolve_type(session *s, const resolver *r, const ast_expr *e);
-/* Leaves unless dicts may have keys of the type. */
+/* Leave the session unless dicts may have keys of the type. */
 void resolve_check_key(session *s, const type *key, source_range at);
-/* The type's own text, in errors: "List[int]". */
+/* Return the type's text for errors: "List[int]". */
 const char *type_text(session *s, const type *t);
 
 #endif

@@ -1,5 +1,5 @@
-/* script/emit/result_order.c -- results of branches and loops in the order of their first uses, as
- * PyTorch has them: programs that were printed and read again, with other names, stay the same. */
+/* script/emit/result_order.c -- orders results of branches and loops by their first uses, as
+ * PyTorch does: programs that were printed and read again, with other names, stay the same. */
 #include "script/emit/emit_int.h"
 
 static uint32_t input_index(const ir_use *u)
@@ -20,7 +20,7 @@ static uint32_t depth(const ir_node *n)
   return d;
 }
 
-/* As in the text: blocks of one node stand one behind the other. */
+/* True if a comes before b in the text, where blocks of one node follow each other. */
 static bool node_is_before(const ir_node *a, const ir_node *b)
 {
   uint32_t deep_a = depth(a), deep_b = depth(b);
@@ -107,7 +107,7 @@ static void order_results(session *s, ir_node *n)
   }
 }
 
-/* From the end: uses stand behind the results. */
+/* From the end: uses come after the results. */
 void em_order_results(session *s, ir_block *b)
 {
   session_enter(s);

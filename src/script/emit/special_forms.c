@@ -1,7 +1,7 @@
-/* script/emit/special_forms.c -- compiles calls that no schema describes: annotate, range, zip,
- * getattr, list, dict, fork, print and others. Each form checks its own arguments, because they may
- * be types, names or other things that are no values. Iteration forms give sugared values that
- * loops take apart, so that zip or enumerate makes no container. */
+/* script/emit/special_forms.c -- compiles calls without a schema: annotate, range, zip, getattr,
+ * list, dict, fork, print and others. Each form checks its own arguments, because they may be
+ * types, names or other things that are not values. Iteration forms return sugared values that
+ * loops unpack, so that zip or enumerate makes no container. */
 #include <string.h>
 
 #include "ops/call/lookup.h"
@@ -13,7 +13,8 @@ static const char *called_name(const ast_expr *x)
   return fn->kind == EXPR_NAME ? fn->as.name : fn->kind == EXPR_ATTR ? fn->as.attr.name : "this";
 }
 
-/* Keywords are not looked at: zip(a, b, strict=True) is zip(a, b) to PyTorch. */
+/* Check positional arguments.  Keywords are ignored: PyTorch treats zip(a, b, strict=True) as
+ * zip(a, b). */
 static void check_positional(emitter *e, const ast_expr *x, uint32_t least, uint32_t most)
 {
   uint32_t n = x->as.call.args.n;
@@ -69,8 +70,8 @@ static ir_value *emit_unchecked_cast(emitter *e, const ast_expr *x)
   return v;
 }
 
-/* What a file calls uninitialized is never read in programs that PyTorch wrote, but others may read
- * it: it is some value of the type when it runs. */
+/* Compile `uninitialized`, which programs written by PyTorch never read, but others may: at run
+ * time it is some value of the type. */
 static ir_value *emit_uninitialized(emitter *e, const ast_expr *x)
 {
   check_count(e, x, 1, 1);
@@ -217,7 +218,7 @@ static void append_item(emitter *e, void *list)
   em_call_op(e, "aten::append", in, 2);
 }
 
-/* Everything that iterating over v gives. */
+/* Make a list of everything that iterating over v yields. */
 static ir_value *listed(emitter *e, const sugared *v, source_range at)
 {
   ast_expr empty = {.kind = EXPR_LIST, .op = OP_NONE, .at = at};
@@ -235,7 +236,7 @@ static ir_value *listed(emitter *e, const sugared *v, source_range at)
   return list;
 }
 
-/* list(x): a copy, or everything that iterating over x gives. */
+/* Compile list(x): a copy, or a list of everything that iterating over x yields. */
 static sugared emit_list_call(emitter *e, const ast_expr *x, const type *hint)
 {
   if (x->as.call.args.n > 1)
@@ -254,7 +255,7 @@ static sugared emit_list_call(emitter *e, const ast_expr *x, const type *hint)
   return sugar_value(listed(e, &v, x->at));
 }
 
-/* Strings that keywords are. */
+/* Return a keyword as a string literal. */
 static ast_expr *keyword_as_key(emitter *e, const ast_keyword *k)
 {
   ast_expr *key = session_new(e->s, ast_expr);
@@ -269,8 +270,8 @@ static bool is_pair(const ast_expr *x)
   return (x->kind == EXPR_TUPLE || x->kind == EXPR_LIST) && x->as.items.n == 2;
 }
 
-/* Keys and values that the source writes: those of a dict, or of pairs in a list or a tuple.
- * False: x is nothing like that. */
+/* Collect keys and values written in the source: those of a dict, or of pairs in a list or a tuple.
+ * Returns false if x is none of these. */
 static bool written_pairs(emitter *e, const ast_expr *x, ast_expr *dict)
 {
   if (x->kind == EXPR_DICT) {
@@ -293,8 +294,8 @@ static bool written_pairs(emitter *e, const ast_expr *x, ast_expr *dict)
   return true;
 }
 
-/* dict(zip(a, b)) is {k: v for k, v in zip(a, b)}, as PyTorch has it: what is wrong is said of
- * that. */
+/* True for dict(zip(a, b)), which is {k: v for k, v in zip(a, b)} in PyTorch: errors refer to that
+ * form. */
 static bool is_made_of_pairs(const ast_expr *x)
 {
   const ast_expr *fn = x->kind == EXPR_CALL ? x->as.call.fn : NULL;
@@ -319,7 +320,7 @@ static ir_value *dict_of_pairs(emitter *e, const ast_expr *x, const type *hint)
   return em_dict_comp(e, &comp, hint);
 }
 
-/* The keywords behind what `dict` has. */
+/* Add the keywords to the items of `dict`. */
 static void add_keywords(emitter *e, const ast_expr *x, ast_expr *dict)
 {
   uint32_t have = dict->as.dict.keys.n, n = have + x->as.call.n_keywords;
@@ -344,7 +345,7 @@ static ir_value *copied_dict(emitter *e, const ast_expr *x, const type *hint)
   return em_call_op(e, "aten::dict", &v, 1);
 }
 
-/* An annotation of dict(...) says one Dict. */
+/* Check that the annotation of dict(...) contains one Dict. */
 static void check_dict_hint(emitter *e, const ast_expr *x, const type *hint)
 {
   if (!hint || !e->names->is_eager)
@@ -361,7 +362,7 @@ static void check_dict_hint(emitter *e, const ast_expr *x, const type *hint)
          TYPE_TEXT(e, hint));
 }
 
-/* dict(), dict(pairs), dict(a=1), dict(other, a=1) */
+/* Compile dict(), dict(pairs), dict(a=1), dict(other, a=1). */
 static sugared emit_dict_call(emitter *e, const ast_expr *x, const type *hint)
 {
   uint32_t n = x->as.call.n_keywords;
@@ -408,8 +409,8 @@ ir_value *em_tolist(emitter *e, ir_value *self, const ast_expr *x, const type *h
 
 /* -- Tasks and effects ------------------------------------------------------------------------- */
 
-/* fork(f, args): the call becomes the body of a closure, which passes/closures.c makes a function.
- * */
+/* Compile fork(f, args): the call becomes the body of a closure, which passes/closures.c makes a
+ * function. */
 static sugared emit_fork(emitter *e, const ast_expr *x, bool awaits)
 {
   if (x->as.call.args.n == 0)

@@ -1,8 +1,8 @@
 /* script/emit/stmt.c -- compiles statements. Variables become Load and Store nodes, which
  * passes/ssa.c replaces; return, break and continue become exit nodes, which passes/exits.c
- * removes. Emitting SSA directly was rejected: PyTorch does it in these steps, and error messages
+ * removes. Rejected: emitting SSA directly, since PyTorch works in these steps, and error messages
  * and names depend on them. A branch joins the variables that either side set, sorted by name, and
- * remembers why others cannot be read afterwards. */
+ * records why others cannot be read afterwards. */
 #include <string.h>
 
 #include "passes/passes.h"
@@ -71,7 +71,7 @@ void em_assign_to(emitter *e, const ast_expr *target, const sugared *v, const ty
   e->at = at;
 }
 
-/* self.x: int = 3 makes an attribute, which only __init__ may. */
+/* Check self.x: int = 3, which makes an attribute and is only allowed in __init__. */
 static void check_annotated_self(emitter *e, const ast_stmt *st)
 {
   const ast_expr *t = st->as.assign.targets.items[0];
@@ -147,7 +147,7 @@ static const char *in_place_magic(emitter *e, ast_op op)
   return session_printf(e->s, "__i%s", magic + 2); /* __add__: __iadd__ */
 }
 
-/* What target OP= value computes: in place for tensors and lists. */
+/* Compute `target OP= value`: in place for tensors and lists. */
 static ir_value *augment(emitter *e, ast_op op, ir_value *v, ir_value *with)
 {
   ir_value *in[2] = {v, with};
@@ -228,8 +228,7 @@ static void emit_augmented(emitter *e, const ast_stmt *st)
 
 /* -- Branches ---------------------------------------------------------------------------------- */
 
-/* Load `name` at the end of a branch; an Uninitialized of the other's type when the branch exits.
- * */
+/* Load `name` at the end of a branch; an Uninitialized of the other's type if the branch exits. */
 static const type *branch_type(frame *f, const char *name)
 {
   const variable *v = em_find_var(f, name);
@@ -245,7 +244,8 @@ static void store_uninitialized(emitter *e, frame *f, const variable *v)
   e->before = old;
 }
 
-/* Why a variable cannot be read from here on: the message's first half, which reading completes. */
+/* Record why a variable cannot be read from here on: the first half of the message, which reading
+ * completes. */
 static void set_error(emitter *e, const source_range *at, const char *name, const char *why)
 {
   text_buf b;
@@ -258,14 +258,14 @@ static void set_error(emitter *e, const source_range *at, const char *name, cons
   em_set_var_error(e, name, text);
 }
 
-/* As if the variable was loaded n times. */
+/* Use up the names of n loads of the variable. */
 static void load_name(emitter *e, const char *slot, int n)
 {
   for (int i = 0; i < n && is_meaningful_name(slot); i++)
     ir_graph_load_name(e->s, e->g, slot);
 }
 
-/* PyTorch looks for what a branch defines by loading it in the other. */
+/* Load a branch's variables in the other branch, which is how PyTorch looks for them. */
 static void load_in_other(emitter *e, const frame *branch, frame *other)
 {
   for (uint32_t i = 0; i < branch->names.n; i++) {
@@ -314,7 +314,7 @@ static void join_variable(emitter *e, const source_range *branch_at, frame *cons
   set_error(e, branch_at, name, why);
 }
 
-/* Variables that either branch set, in the order of their names. */
+/* Join variables that either branch set, in the order of their names. */
 static void join_branches(emitter *e, const source_range *at, frame *const *branch)
 {
   if (branch[0]->exits && branch[1]->exits)
@@ -366,7 +366,7 @@ static void if_body(emitter *e, void *arg, bool yes)
   em_block(e, yes ? &st->as.branch.body : &st->as.branch.orelse);
 }
 
-/* Where a statement's text ends, with its blocks. */
+/* Return the end of a statement's text, with its blocks. */
 static uint32_t end_of(const ast_stmt *st)
 {
   const ast_stmts *last = &(ast_stmts){NULL, 0};
@@ -495,8 +495,8 @@ void em_raise_message(emitter *e, ir_value *message, ir_value *class_name)
   em_put_node(e, IR_RAISE, in, 2, NULL);
 }
 
-/* The message of an exception: its argument, or all of them as a tuple; AssertionError's says so.
- * */
+/* Make an exception with its message: its argument, or all of them as a tuple; as in
+ * AssertionError. */
 sugared em_raised(emitter *e, const sugared *cls, ir_value *const *v, uint32_t n)
 {
   sugared out = {.kind = SUGAR_RAISED, .as.raised = {cls->as.name, NULL}};

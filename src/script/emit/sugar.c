@@ -1,7 +1,7 @@
 /* script/emit/sugar.c -- attributes of sugared values, unpacking, and turning them into graph
  * values. A lookup tries what the value's type defines, in PyTorch's order, and then its methods;
- * an unknown name is an error that suggests similar names. Lookups of torch paths are remembered,
- * since the same path occurs on many lines. */
+ * the error for an unknown name suggests similar names. Lookups of torch paths are cached, since
+ * the same path occurs on many lines. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
@@ -335,7 +335,7 @@ static bool enum_member(emitter *e, const type *t, const char *name, sugared *ou
   return false;
 }
 
-/* torch.relu: the same path may be asked for on every line. */
+/* Look up torch.relu, with a cache: the same path may be used on every line. */
 static bool torch_attr(emitter *e, const sugared *base, const char *name, sugared *out)
 {
   size_t slot = ((unsigned char)name[0] * 5u + strlen(name)) % COUNT_OF(e->memo->torch);
@@ -397,7 +397,7 @@ static _Noreturn void no_module_attr(emitter *e, ir_value *v, const char *name)
        why ? why : "");
 }
 
-/* True if v is a parameter without an annotation, which is taken to be a Tensor. */
+/* True if v is a parameter without an annotation, which counts as a Tensor. */
 static bool is_inferred(const emitter *e, const ir_value *v)
 {
   const schema *sc = e->f->schema;
@@ -414,20 +414,23 @@ const char *em_type_of(emitter *e, const ir_value *v)
   return is_tensor(v->type) && is_inferred(e, v) ? "Tensor (inferred)" : TYPE_TEXT(e, v->type);
 }
 
-/* " Did you mean relu, prelu?": operators (methods of `self`, unless it is NULL), or nothing. */
+/* Return " Did you mean relu, prelu?": operators (methods of `self`, unless it is NULL), or
+ * nothing. */
 static const char *meant(emitter *e, const char *name, const type *self)
 {
   str near[16];
   uint32_t n = op_similar(str_of(session_printf(e->s, "aten::%s", name)), near, COUNT_OF(near)),
-           n_said = 0;
-  const char *said = "";
-  for (uint32_t i = 0; i < n && n_said < 3; i++) {
+           n_suggested = 0;
+  const char *suggestions = "";
+  for (uint32_t i = 0; i < n && n_suggested < 3; i++) {
     const char *op = session_strndup(e->s, near[i].p, near[i].len);
     if (strncmp(op, "aten::", 6) != 0 || op[6] == '_' || (self && !em_has_method(e, op, self)))
       continue;
-    said = session_printf(e->s, "%s%s%s", said, n_said++ ? ", " : "", op + 6);
+    suggestions = session_printf(e->s, "%s%s%s", suggestions, n_suggested++ ? ", " : "", op + 6);
   }
-  return n_said ? session_printf(e->s, "%s Did you mean %s?", self ? "" : ".", said) : "";
+  return n_suggested
+           ? session_printf(e->s, "%s Did you mean %s?", self ? "" : ".", suggestions)
+           : "";
 }
 
 sugared em_get_attr(emitter *e, const sugared *base, const char *name)

@@ -1,7 +1,7 @@
-/* script/emit/types.c -- types while compiling: containers that leave the session without memory,
- * removing None from types, and annotations to types. An annotation is read from its syntax tree:
- * names through the resolver, generics by name. Errors use PyTorch's words for kinds of
- * expressions. */
+/* script/emit/types.c -- types while compiling: making container types (leaving the session if
+ * memory runs out), removing None from types, and annotations to types. An annotation is read from
+ * its syntax tree: names through the resolver, generics by name. Errors use PyTorch's names for
+ * kinds of expressions. */
 #include <string.h>
 
 #include "script/emit/emit_int.h"
@@ -100,7 +100,7 @@ static const struct { const char *name; type_kind kind; } torch_names[] = {
     {"torch.nn.parameter.Parameter", TYPE_TENSOR},
 };
 
-/* "a.b.c" of an attribute chain, or NULL. */
+/* Return "a.b.c" for an attribute chain, or NULL. */
 static const char *dotted(session *s, const ast_expr *x)
 {
   if (x->kind == EXPR_NAME)
@@ -206,7 +206,7 @@ static const type *generic_type(session *s, const resolver *r, const char *name,
   session_fail(s, &at, "Unknown type constructor %s", name);
 }
 
-/* Of a Dict, PyTorch asks Python for its parts: what is no type there is a ValueError. */
+/* Check a part of a Dict, for which PyTorch asks Python: what is not a type is a ValueError. */
 static void check_dict_part(session *s, const resolver *r, const ast_expr *x)
 {
   const char *name = r->is_live && x->kind == EXPR_ATTR ? dotted(s, x) : NULL;
@@ -215,7 +215,7 @@ static void check_dict_part(session *s, const resolver *r, const ast_expr *x)
                         name);
 }
 
-/* Could `name` be a generic type?  Asked before its arguments are read. */
+/* Check that `name` can be a generic type, before its arguments are read. */
 static void check_generic(session *s, const char *name, source_range at)
 {
   static const char *const names[] = {"Tuple",  "tuple", "Union",    "Dict",   "dict",
@@ -230,7 +230,7 @@ static void check_generic(session *s, const char *name, source_range at)
     session_fail(s, &at, "Unknown type constructor %s", name);
 }
 
-/* What PyTorch calls an expression's kind. */
+/* Return PyTorch's name of an expression's kind. */
 static const char *kind_name(const ast_expr *x)
 {
   switch ((int)x->kind) {

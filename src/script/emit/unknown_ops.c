@@ -1,9 +1,9 @@
-/* script/emit/unknown_ops.c -- operators of archives that nobody has registered here.
+/* script/emit/unknown_ops.c -- operators of archives that are not registered here.
  *
  * A program with such an operator can be read: only running the call fails (IR_UNKNOWN_OP).  Its
- * result's type is not written in the archive: it is a Tensor, until the first place that declares
- * another one (an annotation, a parameter, a tuple that it is unpacked to) says better.  Text that
- * people write is refused at once, as PyTorch refuses it. */
+ * result's type is not in the archive: it is a Tensor, until the first use that declares another
+ * one (an annotation, a parameter, a tuple that it is unpacked to).  In source text such an
+ * operator is refused at once, as in PyTorch. */
 #include "script/emit/emit_int.h"
 
 bool em_allows_unknown(const emitter *e) { return e->names->version > 0; }

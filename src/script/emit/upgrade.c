@@ -1,4 +1,4 @@
-/* script/emit/upgrade.c -- operators of older archives: functions of the program that stand in for
+/* script/emit/upgrade.c -- operators of older archives: functions of the program that replace
  * them. */
 #include <string.h>
 
@@ -35,8 +35,8 @@ function *em_upgrader(emitter *e, const op *o)
 
 int64_t script_op_version(const schema *sc)
 {
-  /* Overloads whose old form today's still accepts: they need no upgrader, but readers must know
-   * the version. */
+  /* Overloads that still accept their old form: they need no upgrader, but readers must know the
+   * version. */
   static const struct { const char *operator; int version; } others[] = {
       {"aten::gelu", 10}, {"aten::gelu.out", 10}, {"aten::full.out", 5},
       {"aten::div.Tensor_mode", 4}, {"aten::div.Scalar_mode", 4}, {"aten::div.out_mode", 4},

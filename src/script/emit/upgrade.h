@@ -5,7 +5,8 @@
 
 #include "value/schema.h"
 
-/* The archive version since which the operator means what it means today; 0: always (upgrade.c). */
+/* Return the archive version since which the operator has its present meaning; 0: always
+ * (upgrade.c). */
 int64_t script_op_version(const schema *sc);
 
 #endif

@@ -1,7 +1,8 @@
-/* script/front/absent.c -- in the place of the front end, in builds without it (-Dfront_end=false).
+/* script/front/absent.c -- replaces the front end in builds without it (-Dfront_end=false).
  *
- * Exported programs need none of it: their graphs are data.  What does need it fails by name:
- * TorchScript archives, texts, live functions, and operators whose bodies are TorchScript. */
+ * Exported programs need none of it: their graphs are data.  TorchScript archives, texts, live
+ * functions, and operators whose bodies are TorchScript fail with a message that names the
+ * option. */
 #include "ir/program.h"
 #include "script/emit/body.h"
 #include "script/front/host.h"
@@ -16,7 +17,7 @@ _Noreturn static void refuse(session *s, const char *what)
     "%s: this library was built without the front end of TorchScript (-Dfront_end=false)", what);
 }
 
-/* The parameters are the front end's; most are not looked at. */
+/* The parameters are the front end's; most are unused. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define ABSENT(result, name, parameters, what) \

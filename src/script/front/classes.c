@@ -1,5 +1,5 @@
 /* script/front/classes.c -- enums and NamedTuples from their syntax trees. Archives and user files
- * write them alike, so both resolvers share this code. Values of members and defaults of fields
+ * have the same form, so both resolvers share this code. Values of members and defaults of fields
  * must be constants, which are evaluated at compile time; nothing is executed. */
 #include "script/front/classes.h"
 
@@ -94,7 +94,7 @@ const type *class_make_named_tuple(session *s, const resolver *r, const char *qu
   return new_tuple(s, r, qualified, elems, fields, n);
 }
 
-/* The fields of a NamedTuple; those with a value have defaults, which come last. */
+/* Read the fields of a NamedTuple; those with a value have defaults, which must be last. */
 const type *class_read_named_tuple(session *s, const resolver *r, const char *qualified,
                                    const ast_class *cls)
 {

@@ -1,10 +1,10 @@
-/* script/front/dataclass.c -- what @dataclass writes for a class, as text: its methods are then
- * read like the others. */
+/* script/front/dataclass.c -- generates the methods of a @dataclass as text, which is then parsed
+ * like the class's own methods. */
 #include <string.h>
 
 #include "script/front/classes.h"
 
-/* " T = value" as the class writes it. */
+/* Append " T = value" as the class has it. */
 static void put_field(text_buf *out, const ast_stmt *st)
 {
   uint32_t from = st->as.assign.type->at
@@ -20,7 +20,7 @@ static bool defines(const ast_class *cls, const char *name)
   return false;
 }
 
-/* The field that the statement declares, or NULL. */
+/* Return the field that the statement declares, or NULL. */
 static const char *field_of(session *s, const ast_stmt *st)
 {
   if (st->kind != STMT_ASSIGN || !st->as.assign.type ||
@@ -57,7 +57,7 @@ static void put_init(session *s, text_buf *out, const ast_class *cls)
   text_puts(out, defines(cls, "__post_init__") ? "  self.__post_init__()\n" : "  pass\n");
 }
 
-/* One comparison: fields from first to last, the first that differs decides. */
+/* Append one comparison: fields from first to last; the first that differs decides. */
 static void put_comparison(session *s, text_buf *out, const ast_class *cls, const char *magic,
                            const char *op, const char *when_equal)
 {

@@ -1,8 +1,8 @@
 /* script/front/host.c -- the resolver and the declarations of a host language's live objects
- * (host.h). Each name is asked of the host through callbacks, whose answers become sugared values;
- * answers are remembered per function, since a host such as Python is slow to ask. The host's
- * objects are held until the session or the program ends, depending on who may still refer to them.
- * Failures of the host become errors with the place of the name. */
+ * (host.h). Each name is resolved by callbacks of the host, whose answers become sugared values;
+ * answers are remembered per function, since calling a host such as Python is slow. The host's
+ * objects are retained until the session or the program ends, depending on what may still refer to
+ * them. Failures of the host become errors with the position of the name. */
 #include "script/front/host.h"
 
 #include <string.h>
@@ -48,7 +48,7 @@ typedef struct host_function { /* compile_arg */
   const char *prefix;  /* of a text's functions, which know each other; else NULL */
   ast_def *tree;       /* of a text's, while it is compiled */
   resolver names;
-  /* while the body is compiled: what names and attributes meant before, as sugared values */
+  /* answers for names and attributes while the body is compiled, as sugared values */
   table *memo;
 } host_function;
 
@@ -56,28 +56,28 @@ static host_unit *unit_of(const program *p) { return p->front; }
 
 /* -- The host's objects ------------------------------------------------------------------------ */
 
-typedef struct lent_object {
+typedef struct held_object {
   host_unit *u;
   void *object;
-} lent_object;
+} held_object;
 
-static void release_lent(void *arg)
+static void release_held(void *arg)
 {
-  lent_object *l = arg;
+  held_object *l = arg;
   l->u->host.release(l->u->host.user, l->object);
 }
 
-/* Until the session ends. */
+/* Release `object` when the session ends. */
 static void lend(session *s, host_unit *u, void *object)
 {
   if (!object)
     return;
-  lent_object *l = session_new(s, lent_object);
-  *l = (lent_object){u, object};
-  session_defer(s, release_lent, l);
+  held_object *l = session_new(s, held_object);
+  *l = (held_object){u, object};
+  session_defer(s, release_held, l);
 }
 
-/* Until the program ends. */
+/* Release `object` when the program ends. */
 static void keep_object(session *s, host_unit *u, void *object)
 {
   if (!object)
@@ -107,7 +107,7 @@ static const char *keep_text(session *s, host_unit *u, const char *text)
   return copy;
 }
 
-/* A failure of the host's: its words, and where the name stands. */
+/* Report a failure of the host: its message, and the position of the name. */
 static void check_host(session *s, rush_status st, source_range at)
 {
   rush_error *err = s->cx->err;
@@ -139,14 +139,14 @@ static rush_status call_host(rush_call *call)
   return RUSH_OK;
 }
 
-/* Parameters that Python does not tell have numbers for names, which no text can say: there they
- * are _0, _1 ... */
+/* Parameters without names in Python have numbers for names, which PyTorch's messages show; the
+ * text that declares them has _0, _1 ... */
 static void name_by_place(session *s, host_unit *u, schema *sc)
 {
   schema_arg *args = session_alloc_in(s, &u->p->mem, sc->n_args * sizeof *args);
   memcpy(args, sc->args, sc->n_args * sizeof *args);
   for (uint32_t i = 0; i < sc->n_args; i++)
-    args[i].name++;
+    args[i].name = keep_text(s, u, session_printf(s, "%u", i));
   sc->args = args;
 }
 
@@ -157,12 +157,13 @@ static const op *host_op_of(session *s, host_unit *u, const rush_name *n)
   schema *sc = session_alloc_in(s, &u->p->mem, sizeof *sc);
   *sc = *f->schema;
   sc->name = keep_text(s, u, session_printf(s, "^%s", f->name));
+  sc->is_of_host = true;
   sc->returns = session_alloc_in(s, &u->p->mem, sizeof *sc->returns);
   sc->returns[0] = f->schema->returns[0];
   sc->returns[0].name = "0";
   if (!sc->returns[0].type)
     sc->returns[0].type = type_simple(TYPE_TENSOR);
-  if (sc->n_args && f->schema->args[0].name[0] == '_' && f->schema->args[0].name[1] == '0')
+  if (n->index) /* host->called: its parameters have numbers for names */
     name_by_place(s, u, sc);
   if (n->flag && sc->n_args) { /* a method's self: whatever it is */
     schema_arg *args = session_alloc_in(s, &u->p->mem, sc->n_args * sizeof *args);
@@ -217,7 +218,7 @@ static bool path_sugar(session *s, const char *path, sugared *out)
   return resolve_torch_attr(s, session_printf(s, "%.*s", (int)(dot - path), path), dot + 1, out);
 }
 
-/* What a function calls is compiled when it is met. */
+/* Return a function that a call refers to, compiled if necessary. */
 static function *ready_function(session *s, rush_function *given)
 {
   function *f = (function *)given;
@@ -341,7 +342,7 @@ static bool to_sugar(session *s, host_unit *u, const rush_name *n, const sugared
   return false;
 }
 
-/* The answer is read, and then what holds it is given back. */
+/* Convert the host's answer, then release its owner. */
 static bool answer(session *s, host_unit *u, rush_status st, const rush_name *n,
                    const sugared *base, source_range at, sugared *out)
 {
@@ -350,8 +351,8 @@ static bool answer(session *s, host_unit *u, rush_status st, const rush_name *n,
   return to_sugar(s, u, n, base, at, out);
 }
 
-/* A name of the scope (object NULL), or of an object's attribute, as a key; its bytes are `bytes`,
- * which are many enough. */
+/* A key: a name in the scope (object NULL), or an attribute of an object; `bytes` has room for
+ * it. */
 typedef struct memo_key {
   char bytes[128];
 } memo_key;
@@ -380,7 +381,7 @@ static void memo_put(session *s, host_function *hf, str key, const sugared *v)
   session_table_put(s, hf->memo, (str){session_strndup(s, key.p, key.len), key.len}, kept);
 }
 
-/* Another function of the same text. */
+/* Resolve a name to another function of the same text. */
 static bool sibling(session *s, const host_function *hf, const char *name, sugared *out)
 {
   function *f =
@@ -432,6 +433,29 @@ static bool host_attr(session *s, const resolver *r, const sugared *base, const 
   return known;
 }
 
+static bool host_called(session *s, const resolver *r, const sugared *base, uint32_t n_args,
+                        source_range at, sugared *out)
+{
+  host_unit *u = ((host_function *)r->arg)->u;
+  rush_name n = {.kind = RUSH_NAME_UNKNOWN};
+  if (base->kind != SUGAR_HOST_OBJECT || !u->host.called)
+    return false;
+  rush_status st = u->host.called(u->host.user, base->as.thing.object, n_args, &n, s->cx->err);
+  n.index = n.kind == RUSH_NAME_HOST_CALL;
+  return answer(s, u, st, &n, base, at, out);
+}
+
+static bool host_block(session *s, const resolver *r, const sugared *base, const char *text,
+                       source_range at, sugared *out)
+{
+  host_unit *u = ((host_function *)r->arg)->u;
+  rush_name n = {.kind = RUSH_NAME_UNKNOWN};
+  if (base->kind != SUGAR_HOST_OBJECT || !u->host.block)
+    return false;
+  rush_status st = u->host.block(u->host.user, base->as.thing.object, text, &n, s->cx->err);
+  return answer(s, u, st, &n, base, at, out);
+}
+
 static bool host_class_attr(session *s, const resolver *r, const sugared *base, const char *name,
                             source_range at, sugared *out)
 {
@@ -444,7 +468,7 @@ static bool host_class_attr(session *s, const resolver *r, const sugared *base, 
   return answer(s, hf->u, st, &n, base, at, out);
 }
 
-/* Of modules: a name that means nothing may come with the reason. */
+/* Resolve an attribute of a module; an unknown name may have a reason, *why. */
 static bool host_member(session *s, const resolver *r, ir_value *self, const char *name,
                         source_range at, sugared *out, const char **why)
 {
@@ -510,7 +534,7 @@ void script_host_enter(session *s, program *p)
   session_lock(s, &p->lock);
 }
 
-/* "__torch__.a.f", or "__torch__.a.___torch_mangle_3.f". */
+/* Return "__torch__.a.f", or "__torch__.a.___torch_mangle_3.f". */
 static const char *unique_name(session *s, host_unit *u, const char *name)
 {
   const char *dot = strrchr(name, '.');
@@ -548,7 +572,7 @@ static const line_index *lines_of(session *s, host_unit *u, const source *src)
   return x;
 }
 
-/* The "def" on or below a line, behind decorators. */
+/* Find the "def" on or below a line, after decorators. */
 static uint32_t find_def(session *s, host_unit *u, const source *src, uint32_t line)
 {
   const line_index *x = lines_of(s, u, src);
@@ -571,8 +595,8 @@ static uint32_t find_def(session *s, host_unit *u, const source *src, uint32_t l
   return lx.cur.start;
 }
 
-/* What a dropped body leaves of the parameters: their names.  Types may be of things that no
- * program has. */
+/* Drop types of parameters whose body is dropped: only their names remain, since the types may be
+ * unknown to any program. */
 static void loosen(session *s, ast_def *d, bool is_method)
 {
   uint32_t n = 0;
@@ -589,7 +613,7 @@ static void loosen(session *s, ast_def *d, bool is_method)
   d->n_params = n;
 }
 
-/* "raise RuntimeError(text)" instead of the body. */
+/* Replace the body by "raise RuntimeError(text)". */
 static void replace_body(session *s, host_function *hf, ast_def *d)
 {
   const char *text = session_printf(s, "raise RuntimeError(\"%s\")\n", hf->drop_body);
@@ -634,6 +658,8 @@ static resolver names_of(host_function *hf)
                     .program = hf->u->p,
                     .value = host_value,
                     .attr = host_attr,
+                    .called = host_called,
+                    .block = host_block,
                     .type = host_type,
                     .class_attr = host_class_attr,
                     .default_value = host_default,
@@ -643,7 +669,7 @@ static resolver names_of(host_function *hf)
                     .is_live = true};
 }
 
-/* The signature of the function on or below a line, with what comments say of its types. */
+/* Read the signature of the function on or below a line, with the types in comments. */
 static ast_def *read_head(session *s, host_unit *u, const source *src, uint32_t line,
                           bool is_method)
 {
@@ -696,7 +722,7 @@ function *script_host_define(session *s, program *p, const rush_function_def *de
 
 /* -- Texts ------------------------------------------------------------------------------------- */
 
-/* The functions of a text that is being added; of one that fails nothing stays. */
+/* The functions of a text that is being added; if it fails, they are all removed. */
 typedef struct text_job {
   host_unit *u;
   uint32_t first;
@@ -773,8 +799,8 @@ function *script_host_of_text(const program *p, size_t i)
   return i < u->n_of_texts ? u->of_texts[i] : NULL;
 }
 
-/* What was declared on the way to a failure is forgotten: it would fail again with whatever comes
- * next. */
+/* The pending functions before a definition: those declared during a failing one are dropped, since
+ * they would fail again in the next. */
 typedef struct pending_mark {
   host_unit *u;
   uint32_t n;
@@ -857,7 +883,7 @@ bool script_host_is_random(session *s, function *f)
 
 /* -- Classes ----------------------------------------------------------------------------------- */
 
-/* Attributes are what __init__ sets. */
+/* Complete a class: its attributes are those that __init__ sets. */
 static void complete_class(session *s, const type *t)
 {
   function *init = class_find_method(t, STR("__init__"));
@@ -970,7 +996,7 @@ void script_host_add_field(session *s, const type *tuple, const char *name, cons
   t->defaults = defaults;
 }
 
-/* The function with one more argument in front, which its graph ignores. */
+/* Adds an argument in front of the function's, which its graph ignores. */
 const type *script_host_wrap(session *s, function *f)
 {
   program *p = f->program;
@@ -1008,7 +1034,13 @@ const type *script_host_parse_type(session *s, program *p, const char *text, voi
   host_function *hf = session_new(s, host_function);
   *hf = (host_function){.u = u, .scope = scope};
   hf->names =
-    (resolver){.arg = hf, .program = p, .value = host_value, .attr = host_attr, .type = host_type};
+    (resolver){.arg = hf,
+               .program = p,
+               .value = host_value,
+               .attr = host_attr,
+               .called = host_called,
+               .block = host_block,
+               .type = host_type};
   source *src = program_add_source(s, p, "annotation", text, strlen(text));
   source_range at = {src, 0, (uint32_t)src->len};
   return resolve_type(s, &hf->names, parse_expr_range(s, at, 0));

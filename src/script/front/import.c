@@ -1,8 +1,8 @@
-/* script/front/import.c -- see import.h.
+/* script/front/import.c -- the source importer of archives (import.h).
  *
- * A file is scanned once for its classes and functions (name and place); a class is read in
- * skeleton form when its name is first met, a function's signature likewise, a body when it is
- * compiled. */
+ * A file is scanned once for the names and positions of its classes and functions; a class is read
+ * in skeleton form when its name is first used, as is a function's signature; a body is parsed when
+ * it is compiled. */
 #include "script/front/import.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "script/syntax/lexer.h"
 #include "script/syntax/parser.h"
 
-/* What a file defines at top level. */
+/* A definition at the top level of a file. */
 typedef struct definition {
   const char *qualified;
   const source *src;
@@ -29,7 +29,7 @@ typedef struct importer {
   table definitions; /* qualified name -> definition */
 } importer;
 
-/* Where a body stands, for compiling it later. */
+/* The position of a body, to compile it later. */
 typedef struct body {
   importer *im;
   const source *src;
@@ -63,8 +63,8 @@ static void add_definition(session *s, importer *im, const char *prefix, lexer *
   session_table_put(s, &im->definitions, str_of(d->qualified), d);
 }
 
-/* Go on to the next "class" or "def" at the start of a line that is not indented; false: there are
- * no more. */
+/* Advance to the next "class" or "def" at the start of an unindented line; returns false if there
+ * is none. */
 static bool next_definition(lexer *lx, bool at_start)
 {
   while (lx->cur.kind != TK_EOF) {
@@ -90,7 +90,7 @@ static void scan(session *s, importer *im, const source *src, const char *prefix
     add_definition(s, im, prefix, &lx, lx.cur.start, lx.cur.kind == TK_CLASS);
 }
 
-/* Load the file that defines what stands below `prefix`, unless it was looked for before. */
+/* Load the file that defines the names below `prefix`, unless it was loaded before. */
 static void load_prefix(session *s, importer *im, str prefix)
 {
   if (table_get(&im->loaded, prefix))
@@ -175,8 +175,8 @@ typedef struct class_reader {
 
 static void free_names(void *names) { table_free(names); }
 
-/* Refuse a second attribute or method of one name: it would have a type of its own, and be read as
- * the other. */
+/* Refuse a second attribute or method of one name: it could have another type, and be read as the
+ * first. */
 static void add_name(class_reader *c, const char *what, const char *name, const source_range *at)
 {
   if (table_get(c->names, str_of(name)))
@@ -276,7 +276,7 @@ static const type *read_class(session *s, importer *im, const definition *d, con
   }
   c.t->cls->is_partial =
     true; /* what it names may be read now, and evaluate defaults of its type */
-  /* Attributes before methods: signatures may need nothing but names, bodies come later. */
+  /* Attributes before methods: signatures need only names, bodies come later. */
   for (uint32_t i = 0; i < cls->body.n; i++)
     if (cls->body.items[i]->kind == STMT_ASSIGN)
       read_class_assign(&c, cls->body.items[i]);
@@ -289,7 +289,7 @@ static const type *read_class(session *s, importer *im, const definition *d, con
   return c.t;
 }
 
-/* Classes written in C++ and registered there have no source. */
+/* True for classes implemented in C++ and registered there, which have no source. */
 static bool is_custom_class(str qualified)
 {
   static const char prefix[] = "__torch__.torch.classes.";

@@ -1,19 +1,19 @@
-/* script/front/import.h -- the source importer of archives: qualified names to types, files loaded
- * when asked.
+/* script/front/import.h -- the source importer of archives: resolves qualified names to types, and
+ * loads files on demand.
  *
- * An importer is attached to a program.  A qualified name `__torch__.a.b.C` is looked for in the
- * file `code/__torch__/a/b.py` (its prefix); each file is parsed once, at first need; a class is
- * completed (attributes, constants, methods declared with their schemas) when it is first resolved,
+ * An importer is attached to a program.  A qualified name `__torch__.a.b.C` is looked up in the
+ * file `code/__torch__/a/b.py` (its prefix); each file is parsed once, at first use; a class is
+ * completed (attributes, constants, methods declared with their schemas) when it is first resolved;
  * method bodies are compiled when first called (function_ensure).
  *
- * Threads: resolving happens while loading, and afterwards under the program's lock. */
+ * Threads: names are resolved while loading, and afterwards under the program's lock. */
 #ifndef RUSH_SCRIPT_IMPORT_H
 #define RUSH_SCRIPT_IMPORT_H
 
 #include "ir/program.h"
 
 typedef struct script_files {
-  /* The text of the code record of this path ("code/__torch__/a/b.py"); false when there is none.
+  /* Find the text of a code record ("code/__torch__/a/b.py"); returns false if there is none.
    * The text must live as long as the session.  *version: the archive's operator version
    * (upgraders). */
   bool (*find)(session *s, void *user, const char *path, str *text);
@@ -21,14 +21,15 @@ typedef struct script_files {
   int64_t version;
 } script_files;
 
-/* Attach; `files` and what it points to must live as long as the program (in p->mem), unless every
- * file that can be needed was loaded by script_import_all. */
+/* Attach an importer; `files` and everything it points to must live as long as the program (in
+ * p->mem), unless script_import_all has loaded every file that can be needed. */
 void script_importer_attach(session *s, program *p, const script_files *files);
-/* The complete type (class, interface, enum, NamedTuple); leaves when the name is unknown. */
+/* Return the complete type (class, interface, enum, NamedTuple); leaves the session if the name is
+ * unknown. */
 const type *script_import_type(session *s, program *p, str qualified);
-/* Methods of a class from a text of plain functions, as PyTorch 1.0 to 1.3 kept each module's. */
+/* Add methods to a class from a text of plain functions, the form of PyTorch 1.0 to 1.3. */
 void script_import_methods(session *s, program *p, const type *cls, const char *file, str text);
-/* A type written as an annotation: "Dict[str, Tensor]", "List[__torch__.C]". */
+/* Parse a type written as an annotation: "Dict[str, Tensor]", "List[__torch__.C]". */
 const type *script_parse_type(session *s, program *p, str text);
 
 #endif

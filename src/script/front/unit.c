@@ -1,8 +1,8 @@
 /* script/front/unit.c -- programs from Python files (unit.h). Top-level statements are read as
  * declarations into a table of bindings; a definition is resolved when a name is first used, so
- * that order does not matter and unused definitions may be wrong. Executing the module in a small
- * interpreter was rejected: it would have to be Python. Adding a text that fails takes its bindings
- * back. */
+ * that order does not matter and unused definitions may be invalid. Rejected: executing the module
+ * in a small interpreter, which would have to be Python. If adding a text fails, its bindings are
+ * removed again. */
 #include "script/front/unit.h"
 
 #include <string.h>
@@ -37,8 +37,7 @@ typedef struct binding { /* what a global name means; in the program's arena */
   bool is_busy;
   unsigned marks;       /* DEF, CLASS: what its decorators say */
   ast_def *tree; /* DEF: while its text is added by the session that has parsed it; else NULL */
-  /* DEF: the signatures of its overloads, n_decls; `at` is nowhere until the implementation
-   * comes */
+  /* DEF: the signatures of its overloads, n_decls; `at` is empty until the implementation comes */
   source_range *decls;
   function **overloads; /* once declared */
   uint32_t n_decls;
@@ -63,7 +62,7 @@ typedef struct unit {
   type *file;           /* its functions are this class' methods */
 } unit;
 
-/* Classes of torch that are TorchScript themselves. */
+/* Classes of torch that are themselves TorchScript. */
 static const char prelude[] =
     "class no_grad:\n"
     "  def __init__(self) -> None:\n"
@@ -122,7 +121,7 @@ static bool has_decorator(const ast_exprs *decorators, const char *last)
   return false;
 }
 
-/* @dataclass(order=True) */
+/* True for @dataclass(order=True). */
 static bool has_option(const ast_exprs *decorators, const char *name)
 {
   for (uint32_t i = 0; i < decorators->n; i++) {
@@ -153,7 +152,7 @@ static unsigned marks_of(const ast_exprs *decorators)
   return marks;
 }
 
-/* What stands for a body that is Python's: PyTorch's words. */
+/* Make a body that replaces one only Python can run: it raises PyTorch's message. */
 static ast_stmts refusing_body(session *s, unit *u, const binding *b)
 {
   static const char
@@ -207,7 +206,7 @@ static function *unit_function(session *s, unit *u, binding *b)
   return b->function;
 }
 
-/* One function for each signature, all with the implementation's body. */
+/* Make one function for each signature, all with the implementation's body. */
 static sugared unit_overloads(session *s, unit *u, binding *b)
 {
   if (!b->overloads) {
@@ -224,7 +223,7 @@ static sugared unit_overloads(session *s, unit *u, binding *b)
 
 /* -- Classes ----------------------------------------------------------------------------------- */
 
-/* Attributes are what __init__ sets. */
+/* Complete a class: its attributes are those that __init__ sets. */
 static void complete_class(session *s, const type *t)
 {
   function *init = class_find_method(t, STR("__init__"));
@@ -279,7 +278,7 @@ static void read_methods(session *s, unit *u, type *t, const ast_stmts *body)
   }
 }
 
-/* b->type is set before methods are declared: their signatures may name the class. */
+/* Read a class.  b->type is set before methods are declared: their signatures may use the class. */
 static void read_class(session *s, unit *u, binding *b, const char *qualified, const ast_class *cls)
 {
   bool is_interface =
@@ -361,7 +360,7 @@ static bool torch_class(session *s, unit *u, const char *base, const char *name,
   return true;
 }
 
-/* "torch.relu": an attribute of what stands before the last dot. */
+/* Resolve "torch.relu": an attribute of the value before the last dot. */
 static bool imported(session *s, unit *u, const char *path, sugared *out)
 {
   const char *dot = strrchr(path, '.');
@@ -372,7 +371,7 @@ static bool imported(session *s, unit *u, const char *path, sugared *out)
          resolve_torch_attr(s, base, dot + 1, out);
 }
 
-/* F = torch.nn.functional, DT = torch.float32, Ints = List[int] */
+/* Resolve F = torch.nn.functional, DT = torch.float32, Ints = List[int]. */
 static void alias_value(session *s, const resolver *r, binding *b, sugared *out)
 {
   if (b->is_busy)
@@ -449,8 +448,8 @@ static bool unit_attr(session *s, const resolver *r, const sugared *base, const 
                                        resolve_torch_attr(s, base->as.name, name, out));
 }
 
-/* What typing and its like define by the name, whatever a text calls it: "L" of `from typing import
- * List as L`. */
+/* Return the name in typing and similar modules, whatever the text calls it: "L" of `from typing
+ * import List as L`. */
 static const char *typing_name(const unit *u, const char *name)
 {
   static const char *const modules[] = {"typing.", "typing_extensions.", "collections.",
@@ -489,8 +488,8 @@ static bool is_known_module(const char *path)
          strcmp(path, "cmath") == 0 || strncmp(path, "cmath.", 6) == 0;
 }
 
-/* Names of typing, enum and other modules mean something where they are used: as types, bases,
- * decorators. */
+/* Read an import; names of typing, enum and other modules are interpreted where they are used: as
+ * types, bases, decorators. */
 static void read_import(session *s, unit *u, const ast_stmt *st)
 {
   for (uint32_t i = 0; i < st->as.import.n; i++) {
@@ -517,8 +516,8 @@ static void read_import(session *s, unit *u, const ast_stmt *st)
   }
 }
 
-/* Can the expression be a constant?  Literals, and tuples of them; lists and dicts are no
- * first-class globals in PyTorch either. */
+/* True if the expression may be a constant: literals, and tuples of them; global lists and dicts
+ * are not supported in PyTorch either. */
 static bool is_literal(const ast_expr *x)
 {
   switch (x->kind) {
@@ -553,7 +552,7 @@ static void read_constant(session *s, unit *u, const char *name, const ast_expr 
   b->marks = marks;
 }
 
-/* K: Final = 3, K: Final[int] = 3. */
+/* True for K: Final = 3, K: Final[int] = 3. */
 static bool is_final(const ast_expr *t)
 {
   if (t && t->kind == EXPR_SUBSCRIPT)
@@ -564,7 +563,7 @@ static bool is_final(const ast_expr *t)
                      "Final") == 0;
 }
 
-/* P = namedtuple("P", ...), P = NamedTuple("P", [...]) */
+/* True for P = namedtuple("P", ...), P = NamedTuple("P", [...]). */
 static bool makes_named_tuple(const ast_expr *x)
 {
   const ast_expr *fn = x->kind == EXPR_CALL ? x->as.call.fn : NULL;
@@ -575,7 +574,7 @@ static bool makes_named_tuple(const ast_expr *x)
   return strcmp(name, "namedtuple") == 0 || strcmp(name, "NamedTuple") == 0;
 }
 
-/* The class of what only Python can make. */
+/* Return the class of an object that only Python can make. */
 static const char *kind_of(const ast_expr *x)
 {
   const ast_expr *fn = x->kind == EXPR_CALL ? x->as.call.fn : NULL;
@@ -605,7 +604,7 @@ static void read_assign(session *s, unit *u, const ast_stmt *st)
   }
 }
 
-/* A class of exceptions: derived from Python's, or from one of the text's. */
+/* True for an exception class: derived from Python's, or from one of the text's. */
 static bool is_exception(const unit *u, const ast_class *cls)
 {
   for (uint32_t i = 0; i < cls->bases.n; i++) {
@@ -701,7 +700,7 @@ static void read_prelude(session *s, unit *u)
             tree.items[i]->as.cls->at);
 }
 
-/* A text being added to a unit; when that fails nothing of it stays. */
+/* A text being added to a unit; on failure nothing of it is kept. */
 typedef struct addition {
   unit *u;
   uint32_t n_names;   /* of the unit before it */
@@ -758,7 +757,7 @@ static void read_text(session *s, unit *u, const char *file, uint32_t first_line
   }
 }
 
-/* The class that stands for the file: its functions are its methods. */
+/* Add the class that represents the file: its functions are its methods. */
 static void add_file_class(session *s, unit *u, const char *name)
 {
   u->file = program_add_class(s, u->p, TYPE_CLASS, session_printf(s, "__torch__.%s", name));

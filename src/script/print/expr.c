@@ -1,7 +1,7 @@
 /* script/print/expr.c -- prints the right sides of assignments: operators in infix form or as
  * calls, attributes, containers, constants and types. A list of operators that have a Python form
- * is matched by schema; all others print as ops.NAMESPACE.NAME. Constants that no literal can write
- * become CONSTANTS.cN, collected by the caller. */
+ * is matched by schema; all others are printed as ops.NAMESPACE.NAME. Constants that no literal can
+ * express become CONSTANTS.cN, collected by the caller. */
 #include <math.h>
 #include <ctype.h>
 
@@ -105,38 +105,39 @@ static bool is_ascii(session *s, rush_value v)
   return ok;
 }
 
-/* Do the members say what the container holds? */
-static bool tells_type(const type *elem)
+/* True if the members show the container's type. */
+static bool implies_type(const type *elem)
 {
-  bool tells = elem->kind != TYPE_UNION && elem->kind != TYPE_OPTIONAL &&
+  bool implied = elem->kind != TYPE_UNION && elem->kind != TYPE_OPTIONAL &&
                elem->kind != TYPE_NUMBER && elem->kind != TYPE_INTERFACE && elem->kind != TYPE_ANY;
 
-  for (uint32_t i = 0; elem->kind == TYPE_TUPLE && i < elem->n_elems && tells; i++)
-    tells = tells_type(elem->elems[i]);
-  return tells;
+  for (uint32_t i = 0; elem->kind == TYPE_TUPLE && i < elem->n_elems && implied; i++)
+    implied = implies_type(elem->elems[i]);
+  return implied;
 }
 
-/* Does the value's text have exactly this type?  (1, None) has not Tuple[int, Optional[float]]. */
-static bool text_tells(const ir_value *v, const type *t)
+/* True if the value's text has exactly this type.  (1, None) is not a Tuple[int,
+ * Optional[float]]. */
+static bool text_implies_type(const ir_value *v, const type *t)
 {
   const ir_node *n = v->node;
-  bool tells = type_equal(v->type, t) && (n->kind != IR_CONSTANT || tells_type(t));
+  bool implied = type_equal(v->type, t) && (n->kind != IR_CONSTANT || implies_type(t));
 
-  for (uint32_t i = 0; n->kind == IR_TUPLE_CONSTRUCT && i < n->n_inputs && tells; i++)
-    tells = text_tells(ir_node_input(n, i), t->elems[i]);
-  return tells;
+  for (uint32_t i = 0; n->kind == IR_TUPLE_CONSTRUCT && i < n->n_inputs && implied; i++)
+    implied = text_implies_type(ir_node_input(n, i), t->elems[i]);
+  return implied;
 }
 
-/* Do the members that a node puts together say what its keys (0) or its items or values (the last)
- * are? */
-static bool members_tell(const ir_node *n, uint32_t which)
+/* True if the members of a constructed container show the type of its keys (0) or of its items or
+ * values (the last). */
+static bool members_imply_type(const ir_node *n, uint32_t which)
 {
   const type *t = n->outputs[0]->type, *elem = t->elems[which];
-  bool tells = tells_type(elem);
+  bool implied = implies_type(elem);
 
-  for (uint32_t i = which; elem->kind == TYPE_TUPLE && i < n->n_inputs && !tells; i += t->n_elems)
-    tells = text_tells(ir_node_input(n, i), elem);
-  return tells;
+  for (uint32_t i = which; elem->kind == TYPE_TUPLE && i < n->n_inputs && !implied; i += t->n_elems)
+    implied = text_implies_type(ir_node_input(n, i), elem);
+  return implied;
 }
 
 static void put_items(printer *p, text_buf *out, const rush_value *items, size_t n,
@@ -148,11 +149,11 @@ static void put_items(printer *p, text_buf *out, const rush_value *items, size_t
   }
 }
 
-/* t: the declared type, or NULL: what the list itself says. */
+/* Print a list; t: the declared type, or NULL: the list's own. */
 static void put_list(printer *p, text_buf *out, const rush_list *l, const type *t)
 {
   const type *elem = t && t->kind == TYPE_LIST ? type_elem(t) : l->elem;
-  bool annotate = l->n == 0 || !tells_type(elem);
+  bool annotate = l->n == 0 || !implies_type(elem);
 
   if (annotate) {
     text_puts(out, "annotate(List[");
@@ -168,7 +169,7 @@ static void put_dict(printer *p, text_buf *out, const rush_dict *d, const type *
 {
   const type *key = t && t->kind == TYPE_DICT ? t->elems[0] : d->key,
              *value = t && t->kind == TYPE_DICT ? t->elems[1] : d->value;
-  bool annotate = d->n == 0 || !tells_type(key) || !tells_type(value), first = true;
+  bool annotate = d->n == 0 || !implies_type(key) || !implies_type(value), first = true;
   size_t pos = 0;
 
   if (annotate) {
@@ -270,8 +271,9 @@ static bool is_default(printer *p, const schema_arg *a, const ir_value *v)
 
 static bool is_out(const schema_arg *a) { return a->kwarg_only && a->is_write; }
 
-/* Arguments but for the last ones that have their default; outs are always named. */
-/* Of an operator without a schema: what the text named is the last inputs
+/* Print arguments without the last ones that equal their defaults; out arguments are always
+ * named. */
+/* Print arguments of an operator without a schema: those that the text named are the last inputs
  * (script/emit/unknown_ops.c). */
 static void put_unknown_args(printer *p, text_buf *out, const ir_node *n)
 {
@@ -343,7 +345,7 @@ static bool is_none(const ir_value *v)
   return ir_value_as_constant(v, &c) && value_is_none(c);
 }
 
-/* unwrap_optional(None) says of what by its argument's type. */
+/* Print unwrap_optional; for None, the type of its argument must be printed. */
 static void put_unwrap(printer *p, text_buf *out, const ir_node *n)
 {
   ir_value *v = ir_node_input(n, 0);
@@ -376,7 +378,7 @@ static void put_operator(printer *p, text_buf *out, const ir_node *n, const char
   static const char *const implicit[] = {"aten::ScalarImplicit", "aten::FloatImplicit",
                                          "aten::IntImplicit", NULL};
 
-  if (name[0] == '^') { /* stays in the host (script/front/host.c) */
+  if (ir_node_is_of_host(n)) { /* stays in the host (script/front/host.c) */
     if (p->uses->is_export)
       session_fail(p->s, n->range.src ? &n->range : NULL,
                    "Could not export Python function call '%s'. Remove calls to Python functions "
@@ -420,13 +422,14 @@ static void put_operator(printer *p, text_buf *out, const ir_node *n, const char
   }
 }
 
-/* The type of its result stands in no schema: it is written where it is no Tensor. */
+/* Print a call of an unknown operator; no schema has the type of its result, so it is printed
+ * unless it is Tensor. */
 static void put_unknown(printer *p, text_buf *out, const ir_node *n)
 {
   const type *t = n->n_outputs == 1 ? n->outputs[0]->type : NULL;
   const char *name = ir_node_kind_name(n);
 
-  if (name[0] == '^') {
+  if (ir_node_is_of_host(n)) {
     put_operator(p, out, n, name, NULL);
     return;
   }
@@ -458,7 +461,7 @@ static void put_container(printer *p, text_buf *out, const ir_node *n)
   bool annotate = n->n_inputs == 0;
 
   for (uint32_t i = 0; i < t->n_elems; i++)
-    annotate |= !members_tell(n, i);
+    annotate |= !members_imply_type(n, i);
   if (annotate) {
     text_puts(out, "annotate(");
     print_annotation(p, out, t);

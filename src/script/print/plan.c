@@ -1,14 +1,14 @@
-/* script/print/plan.c -- which values are written inside the expression that uses them.
+/* script/print/plan.c -- decides which values are written inside the expression that uses them.
  *
- * A value used once, next to its use when nodes are read backwards, needs no name: what stands
- * between would otherwise run in another order.  Names that the author gave stay. */
+ * A value used once, next to its use when nodes are read backwards, needs no name: otherwise the
+ * nodes between would run in another order.  Names given by the author are kept. */
 #include "base/grow.h"
 #include "ops/call/lookup.h"
 #include "script/print/print_int.h"
 
 /* -- The copy ---------------------------------------------------------------------------------- */
 
-/* Operators of older archives are functions of ours: their nodes stand in the text. */
+/* Inline operators of older archives, which are functions of ours: their nodes are printed. */
 static void inline_builtins(session *s, ir_block *b)
 {
   session_enter(s);
@@ -69,7 +69,8 @@ static ir_value *put_int(session *s, ir_node *before, int64_t v)
   return n->outputs[0];
 }
 
-/* No statement has both a count and a condition (for with break): a while loop that counts. */
+/* Rewrite a loop with both a count and a condition (for with break), which no statement has, as a
+ * while loop that counts. */
 static void count_by_hand(session *s, ir_node *n)
 {
   ir_block *b = n->blocks[0];
@@ -113,7 +114,7 @@ static void canonical_loops(session *s, ir_block *b)
 
 /* -- Inlining ---------------------------------------------------------------------------------- */
 
-/* Has a line of its own whoever uses it. */
+/* True if the node has a line of its own, whatever uses it. */
 static bool is_statement(const ir_node *n)
 {
   return n->kind == IR_UNINITIALIZED || n->kind == IR_FORK || n->kind == IR_AWAITABLE ||
@@ -149,8 +150,7 @@ typedef struct scan_step {
   uint32_t left; /* inputs not looked at yet */
 } scan_step;
 
-/* The nodes before `root` that its inputs, and theirs, are the values of, from the last to the
- * first. */
+/* Visit, from the last to the first, the nodes before `root` that make its inputs, and theirs. */
 static void scan_inputs(printer *p, ir_node *root)
 {
   uint32_t n = 1, cap = 16;

@@ -1,8 +1,8 @@
-/* script/print/print.c -- graphs back to TorchScript: statements, functions and the uses of classes
- * and constants (print.h). A value that is used once, in order and without an effect between, is
- * printed inside the expression that uses it; others get a name. These are PyTorch's rules, so that
- * its `.code` and ours agree and the text parses to the same graph. Cost: O(nodes), with a scan
- * between definition and use. */
+/* script/print/print.c -- prints graphs as TorchScript: statements, functions and the uses of
+ * classes and constants (print.h). A value that is used once, in order and without an effect
+ * between, is printed inside the expression that uses it; others get a name. These are PyTorch's
+ * rules, so that its `.code` and ours agree and the text parses to the same graph. Cost: O(nodes),
+ * with a scan between definition and use. */
 #include "script/print/print_int.h"
 #include "base/grow.h"
 #include "script/emit/upgrade.h"
@@ -46,8 +46,8 @@ void script_use_type(script_uses *u, const type *t)
   session_leave(u->s);
 }
 
-/* A static method of a class is a function beside it: `C.f` is found as `f`, or `C_f` when there is
- * an f. */
+/* Return the name of a static method, which becomes a function beside its class: `C.f` becomes `f`,
+ * or `C_f` if there is an f. */
 static const char *function_name(script_uses *u, const function *f)
 {
   const char *dot = strrchr(f->qualified, '.');
@@ -65,7 +65,7 @@ static const char *function_name(script_uses *u, const function *f)
   return name;
 }
 
-/* Functions of several programs may have one name. */
+/* Return a distinct name: functions of several programs may have the same. */
 static const char *name_of_its_own(script_uses *u, const char *name)
 {
   const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name, *fresh = name;
@@ -75,7 +75,7 @@ static const char *name_of_its_own(script_uses *u, const char *name)
   return fresh;
 }
 
-/* Its name in texts. */
+/* Add a function to the uses and return its name in texts. */
 static const char *use_function(script_uses *u, function *f)
 {
   const char *key = session_printf(u->s, "%p", (void *)f);
@@ -151,7 +151,7 @@ static bool is_reserved(const char *name)
   return false;
 }
 
-/* What the text itself calls is no variable's name. */
+/* Reserve names that the text itself calls: they cannot be variables. */
 static void reserve_calls(printer *p, const ir_block *b)
 {
   static const struct { const char *op, *word;
@@ -173,7 +173,7 @@ static void reserve_calls(printer *p, const ir_block *b)
   session_leave(p->s);
 }
 
-/* The name itself, or with a number behind it when it is taken. */
+/* Return the name itself, or with a number appended if it is in use. */
 static const char *fresh_name(printer *p, const char *wanted)
 {
   const char *name = wanted;
@@ -187,7 +187,7 @@ static const char *fresh_name(printer *p, const char *wanted)
   return name;
 }
 
-/* The author's name without the number behind its dot, as an identifier. */
+/* Return the author's name without the number after its dot, as an identifier. */
 static const char *base_name(printer *p, const char *name)
 {
   const char *dot = strrchr(name, '.');
@@ -273,7 +273,7 @@ static void indent(printer *p)
 
 static bool is_choice(const type *t) { return t->kind == TYPE_OPTIONAL || t->kind == TYPE_UNION; }
 
-/* `a, b = x, y`; a first assignment says which Optional or Union it is. */
+/* Print `a, b = x, y`; a first assignment shows which Optional or Union it is. */
 static void put_assignment(printer *p, ir_value *const *to, ir_use *const *from, uint32_t n)
 {
   if (n == 0)
@@ -292,7 +292,7 @@ static void put_assignment(printer *p, ir_value *const *to, ir_use *const *from,
   text_putc(p->out, '\n');
 }
 
-/* `name = text` for the node's results. */
+/* Print `name = text` for the node's results. */
 static void put_definition(printer *p, ir_node *n, const char *text)
 {
   name_outputs(p, n);
@@ -304,7 +304,7 @@ static void put_definition(printer *p, ir_node *n, const char *text)
   text_putc(p->out, '\n');
 }
 
-/* Marks do not count. */
+/* True if the text is too long for one line, not counting origin marks. */
 static bool is_long(const printer *p, const char *text)
 {
   size_t n = 2 * p->level;
@@ -317,7 +317,7 @@ static bool is_long(const printer *p, const char *text)
   return n >= 40;
 }
 
-/* A long expression gets a line of its own, and then so must all before it in the same statement:
+/* Put a long expression on a line of its own, and then all before it in the same statement, since
  * they run first. */
 static void split_line(printer *p, ir_value *v)
 {
@@ -367,7 +367,7 @@ static void put_if(printer *p, ir_node *n)
   }
 }
 
-/* Carried values: what the loop gives, its block takes and returns is one variable. */
+/* Print carried values: a loop's result, its block's parameter and result are one variable. */
 static void put_carried(printer *p, ir_node *n, ir_block *b)
 {
   name_outputs(p, n);
@@ -404,7 +404,7 @@ static void put_loop(printer *p, ir_node *n)
   ir_block *b = n->blocks[0];
   ir_value *i = ir_block_input(b, 0);
   rush_value most;
-  /* Never both a count and a condition: print_plan saw to it. */
+  /* Never both a count and a condition: print_plan ensures it. */
   bool counted = !ir_value_as_constant(ir_node_input(n, 0), &most) || most.as.i != INT64_MAX ||
                  ir_value_has_uses(i);
 
@@ -547,7 +547,7 @@ static void put_block(printer *p, ir_block *b, bool has_more)
   session_leave(p->s);
 }
 
-/* A function is a constant too. */
+/* Print a function as a constant. */
 static void put_function(printer *p, const ir_node *n)
 {
   const char *key = session_printf(p->s, "%p %p", (void *)n->graph, (void *)n->function);
@@ -564,7 +564,7 @@ static void put_function(printer *p, const ir_node *n)
   session_table_put(p->s, &p->functions, str_of(key), (void *)name);
 }
 
-/* Constants in the order of their uses: long ones get names before all else. */
+/* Print constants in the order of their uses: long ones get names before all else. */
 static void put_constants(printer *p, ir_block *b)
 {
   session_enter(p->s);

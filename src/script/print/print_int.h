@@ -4,10 +4,10 @@
 
 #include "script/print/print.h"
 
-typedef struct value_text { /* how a value is written where it is used */
+typedef struct value_text { /* the text of a value where it is used */
   const char *text;
   bool is_expression; /* not a name */
-  bool is_annotated;  /* its declaration said that it is Optional or a Union */
+  bool is_annotated;  /* its declaration already shows that it is Optional or a Union */
 } value_text;
 
 typedef struct printer {
@@ -17,13 +17,13 @@ typedef struct printer {
   text_buf *out; /* to->out */
   uint32_t level;
   table used;   /* names */
-  table functions; /* graph and qualified name -> how it is called there */
-  text_buf line; /* the expression at work */
-  value_text *values; /* by ir_value's scratch; 0: none */
+  table functions; /* graph and qualified name -> its name in the text */
+  text_buf line; /* the expression being printed */
+  value_text *values; /* indexed by ir_value's scratch; 0: none */
   uint32_t n_values, cap_values;
 } printer;
 
-/* In ir_node's scratch; the rest is the input up to which a line was split, + 1. */
+/* Bits of ir_node's scratch; the rest is the input up to which a line was split, + 1. */
 enum { NODE_INLINE = 1, NODE_SEEN = 2, NODE_SPLIT = 2 /* bits */ };
 
 /* -- Plan (print_plan.c): a copy of the graph, which values are written where they are used ---- */
@@ -38,16 +38,16 @@ static inline bool is_inline(const ir_node *n) { return (n->scratch & NODE_INLIN
 value_text *print_text_of(printer *p, ir_value *v);
 const char *print_use(printer *p, ir_value *v);
 void print_values(printer *p, text_buf *out, ir_use *const *list, uint32_t n);
-/* A type as an annotation; what it names is noted. */
+/* Print a type as an annotation, and add the types in it to the uses. */
 void print_annotation(printer *p, text_buf *out, const type *t);
 void print_literal(printer *p, text_buf *out, rush_value v, const type *t);
-/* What a node with one result (or none) computes. */
+/* Print the expression of a node with one result (or none). */
 void print_expression(printer *p, text_buf *out, ir_node *n);
 bool print_is_identifier(const char *name);
 
 /* -- Functions (print.c) ----------------------------------------------------------------------- */
 printer *printer_new(script_uses *u, script_text *to,
-                     uint32_t level); /* one a function: names are its own */
+                     uint32_t level); /* one per function: names are its own */
 void print_function(printer *p, function *f, const char *name, script_self self, const char *cls);
 
 #endif

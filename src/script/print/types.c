@@ -1,7 +1,6 @@
 /* script/print/types.c -- prints the definitions of classes, modules, enums, NamedTuples and
- * interfaces as an archive's code/ records hold them. The order and the attributes that describe a
- * module (__parameters__, __buffers__, annotations) follow PyTorch, because its reader expects
- * them. */
+ * interfaces as in an archive's code/ records. The order and the attributes that describe a module
+ * (__parameters__, __buffers__, annotations) follow PyTorch, because its reader expects them. */
 #include "script/print/print_int.h"
 
 static const char *last_name(const char *qualified)
@@ -58,7 +57,7 @@ static void put_method(printer *p, function *f, const char *name, script_self se
   print_function(printer_new(p->uses, p->to, 1), f, name, self, cls);
 }
 
-/* A hook may be called several times: it is defined once. */
+/* Print hooks; one may be called several times but is defined once. */
 static void put_hooks(printer *p, function *const *hooks, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++) {

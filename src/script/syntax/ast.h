@@ -1,14 +1,13 @@
 /* script/syntax/ast.h -- the syntax tree of TorchScript source.
  *
- * Shaped by what users write: everything Python's grammar allows in a function is kept, also what
- * the emitter refuses, so that the refusal can name it.  Types are expressions; the emitter's type
- * resolver reads them.  Nodes live in the parsing session's arena and are never changed.
+ * Shaped by what users write: everything that Python's grammar allows in a function is kept, also
+ * what the emitter refuses, so that the refusal can name it.  Types are expressions; the emitter's
+ * type resolver reads them.  Nodes live in the parsing session's arena and are never changed.
  *
  * A chained comparison is one node: operands[0] ops[0] operands[1] ops[1] ...
  *
  * Ranges are PyTorch's, for messages: from the first part of an expression to the last, so that
- * `f(a, b)` ends with b.
- */
+ * `f(a, b)` ends with b. */
 #ifndef RUSH_SCRIPT_AST_H
 #define RUSH_SCRIPT_AST_H
 
@@ -91,12 +90,12 @@ typedef struct ast_param {
   source_range at;
   enum { PARAM_PLAIN, PARAM_STAR, PARAM_STAR_STAR } form;
   bool keyword_only;
-  bool positional_only; /* stands before a '/' */
+  bool positional_only; /* before a '/' */
 } ast_param;
 
 struct ast_expr {
   expr_kind kind;
-  ast_op op; /* OP_NONE where there is none */
+  ast_op op; /* OP_NONE if there is none */
   source_range at;
   union {
     const char *name; /* NAME */
@@ -168,8 +167,7 @@ struct ast_def {
   ast_stmts body;           /* empty when body_skipped */
   const char *doc;          /* or NULL */
   bool body_skipped, is_async;
-  /* of parse_def_skipped: where the body's text ends, maybe with comments and blank lines behind
-   * it */
+  /* of parse_def_skipped: where the body's text ends, perhaps after comments and blank lines */
   uint32_t text_end;
 };
 
@@ -199,7 +197,7 @@ struct ast_stmt {
       ast_exprs targets;
       ast_expr *value, *type;
       uint32_t end;
-    } assign; /* value or type may be NULL; end: of the text */
+    } assign; /* value or type may be NULL; end: end of the text */
     struct { ast_expr *target, *value; } aug;
     struct { ast_expr *cond; ast_stmts body, orelse; } branch; /* IF, WHILE */
     struct { ast_expr *target, *iter; ast_stmts body, orelse; } loop;

@@ -1,4 +1,4 @@
-/* script/syntax/lexer.c -- python's tokens with indentation (lexer.h): one pass over the text by
+/* script/syntax/lexer.c -- Python's tokens with indentation (lexer.h): one pass over the text by
  * hand-written scanning, with a stack of indentations and a count of open brackets. Tokens point
  * into the source and copy nothing. Cost: O(bytes). */
 #include "script/syntax/lexer.h"
@@ -19,7 +19,8 @@ static const spelling spellings[N_TOKEN_KINDS] = {
 #include "script/syntax/tokens.def"
 };
 
-/* What a byte can be, as bits: half of a text's bytes are in names, so one look has to do. */
+/* Classes of bytes, as bits: half of a text's bytes are in names, so one table lookup must be
+ * enough. */
 enum { NAME_START = 1, DIGIT = 2, QUOTE = 4 };
 static const uint8_t classes[256] = {
     ['0' ... '9'] = DIGIT, ['A' ... 'Z'] = NAME_START,      ['a' ... 'z'] = NAME_START,
@@ -31,7 +32,7 @@ static bool is_name_start(unsigned char c) { return classes[c] & NAME_START; }
 static bool is_digit(unsigned char c) { return classes[c] & DIGIT; }
 static bool is_name_part(unsigned char c) { return classes[c] & (NAME_START | DIGIT); }
 
-/* The byte at offset i, or 0 beyond the end. */
+/* Return the byte at offset i, or 0 beyond the end. */
 static unsigned char peek(const lexer *lx, uint32_t i)
 {
   return i < lx->end ? (unsigned char)lx->src->text[i] : 0;
@@ -60,7 +61,7 @@ static bool is_type_comment(const char *p, size_t len)
   return !(len - i >= 6 && memcmp(p + i, "ignore", 6) == 0);
 }
 
-/* lx->pos is at '#': go to the end of the line, remembering a type comment. */
+/* From '#' at lx->pos, skip to the end of the line, recording a type comment. */
 static void skip_comment(lexer *lx)
 {
   uint32_t start = lx->pos;
@@ -73,7 +74,7 @@ static void skip_comment(lexer *lx)
   lx->cur.comment_end = lx->pos;
 }
 
-/* Spaces, joined lines and, inside brackets, newlines and comments. */
+/* Skip spaces, joined lines and, inside brackets, newlines and comments. */
 static void skip_spaces(lexer *lx)
 {
   for (;;) {
@@ -114,7 +115,7 @@ static uint32_t measure_indent(lexer *lx)
   }
 }
 
-/* At the start of a line: skip blank and comment lines; the column of the first that is neither. */
+/* At the start of a line, skip blank and comment lines; returns the column of the next line. */
 static uint32_t skip_blank_lines(lexer *lx)
 {
   for (;;) {
@@ -138,8 +139,8 @@ static void finish(lexer *lx, token_kind kind, uint32_t start)
   lx->cur.end = lx->pos;
 }
 
-/* The first keyword that begins with this letter, of either case: they stand in alphabetical order.
- * */
+/* Return the first keyword that begins with this letter, of either case: they are in alphabetical
+ * order. */
 static int first_keyword(char letter)
 {
   switch (letter | 0x20) {
@@ -216,7 +217,7 @@ static void lex_number(lexer *lx)
     fail_at(lx, start, lx->pos + 1, "invalid number");
 }
 
-/* Length of a string prefix (r, b, f, u and pairs) followed by a quote, or -1. */
+/* Return the length of a string prefix (r, b, f, u and pairs) followed by a quote, or -1. */
 static int string_prefix(const lexer *lx)
 {
   for (int i = 0; i < 3; i++) {
@@ -256,7 +257,8 @@ static void lex_string(lexer *lx, uint32_t prefix)
   finish(lx, TK_STRING, start);
 }
 
-/* Brackets and what is most often alone, without a search; N_TOKEN_KINDS: another. */
+/* Return the kind of brackets and frequent single characters, without a search; N_TOKEN_KINDS:
+ * another. */
 static token_kind lone_operator(unsigned char first, unsigned char second)
 {
   switch (first) {
@@ -303,7 +305,8 @@ static void lex_operator(lexer *lx)
 
 /* -- Lines ------------------------------------------------------------------------------------- */
 
-/* The first token of a line may be an INDENT or the first of some DEDENTs. True when it was. */
+/* Lex an INDENT or the first of some DEDENTs before the first token of a line; returns true if
+ * there was one. */
 static bool lex_indent(lexer *lx)
 {
   uint32_t column = skip_blank_lines(lx);
@@ -334,7 +337,7 @@ static bool lex_indent(lexer *lx)
   return true;
 }
 
-/* The end of the text closes the line and the blocks that are open. */
+/* Close the line and the open blocks at the end of the text. */
 static void lex_end(lexer *lx)
 {
   if (lx->brackets == 0 && !lx->line_start && lx->cur.kind != TK_NEWLINE &&

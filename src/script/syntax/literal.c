@@ -1,7 +1,7 @@
 /* script/syntax/literal.c -- the values of number and string tokens: integers, floats, imaginary
  * numbers, and strings with their escapes, prefixes and f-string fields. Adjacent literals are
  * joined while they are decoded, into one buffer that grows in place. The fields of f-strings are
- * parsed as expressions by the same parser, which is why this is done here and not in the lexer. */
+ * parsed as expressions by the same parser, so this cannot be part of the lexer. */
 #include <string.h>
 
 #include "base/number.h"
@@ -83,7 +83,8 @@ static string_token split_token(const parser *p)
   return t;
 }
 
-/* The content grows in place: an escape never makes text longer, but for code points 128 to 255. */
+/* The content is decoded in place: an escape never makes text longer, except for code points 128 to
+ * 255. */
 typedef struct string_buf {
   char *data;
   size_t len, cap;
@@ -108,7 +109,7 @@ static void put_code_point(string_buf *b, uint32_t c)
   }
 }
 
-/* Up to max digits of the base at *i; exactly max unless `fewer`. */
+/* Read up to max digits of the base at *i; exactly max unless `fewer`. */
 static uint32_t read_digits(parser *p, const string_token *t, uint32_t *i, unsigned base,
                             unsigned max, bool fewer)
 {
@@ -131,7 +132,7 @@ static int simple_escape(char c)
   return found ? to[found - from] : -1;
 }
 
-/* text[*i] is the character after a backslash. */
+/* Decode an escape; text[*i] is the character after a backslash. */
 static void put_escape(parser *p, const string_token *t, string_buf *b, uint32_t *i)
 {
   const char *text = p->lx.src->text;
@@ -171,7 +172,7 @@ static void put_escape(parser *p, const string_token *t, string_buf *b, uint32_t
     put_code_point(b, value);
 }
 
-/* Decode [from, to) of a literal, doubled braces halved when it belongs to an f-string. */
+/* Decode [from, to) of a literal; doubled braces of an f-string become single. */
 static void decode(parser *p, const string_token *t, string_buf *b, uint32_t from, uint32_t to)
 {
   const char *text = p->lx.src->text;
@@ -201,8 +202,8 @@ static ast_expr *string_expr(parser *p, const string_buf *b, bool bytes, uint32_
 
 /* -- f-strings --------------------------------------------------------------------------------- */
 
-/* The end of the replacement field that starts after '{' at i: its expression's end is *expr_end.
- * */
+/* Return the end of the replacement field that starts after '{' at i; *expr_end is the end of its
+ * expression. */
 static uint32_t field_end(parser *p, const string_token *t, uint32_t i, uint32_t *expr_end)
 {
   const char *text = p->lx.src->text;

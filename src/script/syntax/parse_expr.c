@@ -1,7 +1,7 @@
 /* script/syntax/parse_expr.c -- parses expressions by precedence climbing, with one table of binary
  * operators instead of a function for each level, which keeps the C stack shallow for nested
- * expressions. The session's depth limit bounds nesting. Syntax that Python has and TorchScript has
- * not is parsed as far as an error message needs it. */
+ * expressions. The session's depth limit bounds nesting. Python syntax that TorchScript lacks is
+ * parsed as far as an error message needs it. */
 #include <string.h>
 
 #include "script/syntax/parser_int.h"
@@ -24,8 +24,8 @@ ast_exprs parser_one_expr(parser *p, ast_expr *e)
   return list;
 }
 
-/* Ranges are PyTorch's: an expression reaches from the first of its parts to the last, without the
- * brackets around them. */
+/* Set the end of a range; PyTorch's ranges reach from the first part of an expression to the last,
+ * without the brackets around them. */
 static void end_with(ast_expr *e, const ast_expr *last)
 {
   if (last)
@@ -85,7 +85,7 @@ static ast_expr *parse_infix(parser *p, int level)
   }
 }
 
-/* The comparison operator at the current token, taken; or OP_NONE. */
+/* Consume a comparison operator at the current token; returns it, or OP_NONE. */
 static ast_op accept_compare(parser *p)
 {
   static const ast_op ops[N_TOKEN_KINDS] = {
@@ -105,7 +105,7 @@ static ast_op accept_compare(parser *p)
   return ops[k] - 1;
 }
 
-/* Below, `first` is the first operand when it has been read; else NULL. */
+/* Below, `first` is the first operand if it has already been read; else NULL. */
 
 static ast_expr *parse_compare(parser *p, ast_expr *first)
 {
@@ -161,7 +161,7 @@ static ast_expr *parse_bool(parser *p, token_kind word, ast_expr *first)
   return e;
 }
 
-/* `a or b`; most are neither that nor a comparison. */
+/* Parse `a or b`; most expressions are neither that nor a comparison. */
 static ast_expr *parse_or(parser *p)
 {
   ast_expr *first = at_token(p, TK_NOT) ? NULL : parse_infix(p, LEVEL_BITOR);
@@ -256,7 +256,7 @@ static ast_expr *parse_starred(parser *p)
   return pair_expr(p, EXPR_STARRED, OP_NONE, start, value, NULL);
 }
 
-/* The items after `first`, of which the current token is the first comma. */
+/* Parse the items after `first`; the current token is the first comma. */
 static ast_exprs parse_more(parser *p, ast_expr *first, ast_expr *(*item)(parser *p))
 {
   ast_expr **items = NULL;
@@ -271,7 +271,7 @@ static ast_exprs parse_more(parser *p, ast_expr *first, ast_expr *(*item)(parser
   return (ast_exprs){items, n};
 }
 
-/* An item, or a tuple without parentheses of them. */
+/* Parse an item, or a tuple of them without parentheses. */
 static ast_expr *parse_row(parser *p, ast_expr *(*item)(parser *p))
 {
   uint32_t start = here(p);
@@ -299,7 +299,7 @@ ast_expr *parse_target(parser *p) { return parse_row(p, parse_target_item); }
 
 /* -- Comprehensions and displays --------------------------------------------------------------- */
 
-/* Turn (key:) element, of which `for` follows, into a comprehension. */
+/* Turn (key:) element, followed by `for`, into a comprehension. */
 static ast_expr *parse_comp(parser *p, expr_kind kind, uint32_t start, ast_expr *key,
                             ast_expr *element)
 {
@@ -371,7 +371,7 @@ static ast_expr *parse_list(parser *p)
   return e;
 }
 
-/* A dict's `key: value` or `**value`; a set's element has a NULL value. */
+/* Parse a dict's `key: value` or `**value`; a set's element has a NULL value. */
 static void parse_dict_item(parser *p, ast_expr **key, ast_expr **value)
 {
   *key = *value = NULL;
@@ -583,7 +583,8 @@ static ast_expr *parse_primary(parser *p)
   }
 }
 
-/* "-" before a literal belongs to it: the smallest int has no positive counterpart. */
+/* Parse "-"; before a literal it belongs to it, since the smallest int has no positive
+ * counterpart. */
 static ast_expr *parse_minus(parser *p, uint32_t start)
 {
   bool number = at_token(p, TK_NUMBER);

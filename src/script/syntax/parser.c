@@ -26,8 +26,8 @@ bool parser_accept(parser *p, token_kind k)
   return true;
 }
 
-/* What PyTorch's own parser calls what stands there; its lexer takes a line's end and the
- * indentation behind it for one. */
+/* Return the name of the current token in PyTorch's own parser, whose lexer treats a line's end and
+ * the following indentation as one token. */
 static const char *torch_found(parser *p)
 {
   token_kind k = p->lx.cur.kind;
@@ -108,7 +108,7 @@ const char *parser_expect_name(parser *p)
 
 /* -- Type comments ----------------------------------------------------------------------------- */
 
-/* The type of a comment `# type: T` before the current token, or NULL. */
+/* Return the type of a comment `# type: T` before the current token, or NULL. */
 static ast_expr *comment_type(parser *p)
 {
   const token *t = &p->lx.cur;
@@ -118,7 +118,7 @@ static ast_expr *comment_type(parser *p)
   return parse_expr_range(p->s, at, p->flags);
 }
 
-/* (A, B) -> C, or without the result. */
+/* Parse (A, B) -> C, or without the result. */
 static ast_signature signature(parser *p)
 {
   ast_signature out = {.params = {NULL, 0}};
@@ -140,8 +140,7 @@ static ast_signature signature(parser *p)
   return out;
 }
 
-/* `# type: (A, B) -> C` before the current token: gives the parameters and the result their types.
- * */
+/* Apply `# type: (A, B) -> C` before the current token to the parameters and the result. */
 static void apply_signature_comment(parser *p, ast_def *d)
 {
   const token *t = &p->lx.cur;
@@ -218,7 +217,7 @@ ast_param *parse_params(parser *p, token_kind close, bool typed, uint32_t *n)
 
 static void parse_statement(parser *p, ast_stmts *out);
 
-/* The statements after a colon: the rest of the line, or an indented block. */
+/* Parse the statements after a colon: the rest of the line, or an indented block. */
 static ast_stmts parse_block(parser *p)
 {
   ast_stmts body = {NULL, 0};
@@ -246,7 +245,7 @@ static ast_stmt *new_stmt(parser *p, stmt_kind kind, uint32_t start)
   return st;
 }
 
-/* The statement reaches to the end of its last part, which may be NULL. */
+/* End the statement's range with its last part, which may be NULL. */
 static ast_stmt *ended(ast_stmt *st, const ast_expr *last)
 {
   if (last)
@@ -264,7 +263,7 @@ static const char *take_docstring(ast_stmts *body)
   return e->kind == EXPR_STRING ? e->as.string.data : NULL;
 }
 
-/* The body after the signature, with the comment that may give its types. */
+/* Parse the body after the signature, with the comment that may contain its types. */
 static void parse_def_body(parser *p, ast_def *d)
 {
   if (!at_token(p, TK_COLON))
@@ -498,7 +497,7 @@ static ast_stmt *parse_aug(parser *p, uint32_t start, ast_expr *target)
   return NULL;
 }
 
-/* An expression, or an assignment to it. */
+/* Parse an expression, or an assignment to it. */
 static ast_stmt *parse_assign(parser *p)
 {
   uint32_t start = here(p);
@@ -709,7 +708,7 @@ static ast_stmt *parse_compound(parser *p)
   }
 }
 
-/* `match x:` looks like a name followed by something. */
+/* Fail at the end of a line; `match x:` looks like a name followed by something else. */
 static _Noreturn void fail_line_end(parser *p, const ast_stmts *out)
 {
   const ast_stmt *st = out->items[out->n - 1];
@@ -720,7 +719,7 @@ static _Noreturn void fail_line_end(parser *p, const ast_stmts *out)
   parser_fail_expected(p, "the end of the line");
 }
 
-/* One compound statement, or a line of simple ones. */
+/* Parse one compound statement, or a line of simple ones. */
 static void parse_statement(parser *p, ast_stmts *out)
 {
   session_enter(p->s);

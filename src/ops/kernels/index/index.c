@@ -1,8 +1,7 @@
-/* x[indices] and x[indices] = values.
+/* ops/kernels/index/index.c -- x[indices] and x[indices] = values.
  *
- * Indexed dimensions come down to one array of byte offsets, an offset for each element of the
- * indices' common shape; the other dimensions are the block that lies under every index (walk.h).
- * */
+ * Indexed dimensions become one array of byte offsets, one for each element of the indices' common
+ * shape; the other dimensions are the block of each index (index_walk.h). */
 #include "ops/kernels/index/index.h"
 
 /* The result's dimensions: those before the indexed ones, the indices' own, those after. */
@@ -34,7 +33,7 @@ static rush_status too_many(call_ctx *cx, const plan *p, size_t n)
                         p->self->n_dims, n);
 }
 
-/* A mask stands for the positions of its true elements, one index for each of its dimensions. */
+/* Add a mask: the positions of its true elements, one index for each of its dimensions. */
 static rush_status add_mask(call_ctx *cx, plan *p, rush_tensor *mask, int *dim)
 {
   sizes_text a, b;
@@ -124,7 +123,8 @@ static rush_status common_shape(call_ctx *cx, plan *p)
   return s;
 }
 
-/* Indexed dimensions that are neighbours are replaced where they stand; others go to the front. */
+/* Return the position of the indices' dimensions: adjacent indexed dimensions are replaced in
+ * place; otherwise they go to the front. */
 static int place_of_own(const plan *p)
 {
   int first = 0, last = p->self->n_dims - 1;
@@ -157,7 +157,7 @@ static rush_status result_shape(call_ctx *cx, plan *p)
 
 /* -- Offsets ----------------------------------------------------------------------------------- */
 
-/* `nth` index, of dimension `dim`: PyTorch's message counts indices. */
+/* Add offsets for the `nth` index, of dimension `dim`: PyTorch's message counts indices. */
 static rush_status add_offsets(call_ctx *cx, plan *p, int dim, int nth)
 {
   int64_t size = p->self->sizes[dim],
@@ -204,7 +204,7 @@ static rush_status make_offsets(call_ctx *cx, plan *p)
   return RUSH_OK;
 }
 
-/* Fills what is 0; plan_free also after a failure. */
+/* Make the plan; call plan_free also after a failure. */
 static rush_status plan_make(rush_call *c, plan *p, const rush_tensor *self,
                              const rush_list *indices)
 {
@@ -217,8 +217,8 @@ static rush_status plan_make(rush_call *c, plan *p, const rush_tensor *self,
 
 /* -- The walk ---------------------------------------------------------------------------------- */
 
-/* Where the indices' own dimensions lie in a tensor of the result's shape, by strides in bytes: one
- * step for all, or an array (new, of p->n) when they are no single row. */
+/* Compute the positions of the indices' own dimensions in a tensor of the result's shape, with
+ * strides in bytes: one step for all, or an array (new, of p->n) if they are not a single row. */
 static rush_status own_offsets(call_ctx *cx, const plan *p, const int64_t *strides, int64_t *step,
                                int64_t **out)
 {
@@ -283,7 +283,8 @@ static rush_status read_all(call_ctx *cx, const plan *p, rush_tensor *r)
   return s;
 }
 
-/* Dense, with dimensions ordered as TensorIterator orders them: self's first, then the indices'. */
+/* Make a dense result, with dimensions in TensorIterator's order: self's first, then the
+ * indices'. */
 static rush_status new_result(call_ctx *cx, const plan *p, rush_tensor **out)
 {
   tensor_iter it;
@@ -377,7 +378,7 @@ static rush_status write_all(call_ctx *cx, const plan *p, rush_tensor *self,
   return s;
 }
 
-/* Values that lie on self's memory are copied first. */
+/* Store values; those that share memory with self are copied first. */
 static rush_status put_values(call_ctx *cx, const plan *p, rush_tensor *self, rush_tensor *values,
                        bool accumulate)
 {

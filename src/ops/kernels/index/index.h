@@ -1,11 +1,11 @@
-/* ops/kernels/index/index.h -- what operators with index tensors share. */
+/* ops/kernels/index/index.h -- shared by operators with index tensors. */
 #ifndef RUSH_OPS_INDEX_H
 #define RUSH_OPS_INDEX_H
 
 #include "ops/kernels/views.h"
 #include "ops/kernels/index_walk.h"
 
-/* Positions of the elements that are not zero: (n, n_dims) of int64, a column a dimension (strides
+/* Find the positions of nonzero elements: (n, n_dims) of int64, one column per dimension (strides
  * 1, n). */
 rush_status tensor_nonzero(call_ctx *cx, rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
 /* The result, which starts as self; of the in-place form it is self, whose elements must have one

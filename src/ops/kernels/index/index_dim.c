@@ -1,7 +1,8 @@
-/* Operators with an index along one dimension: index_select, index_add, index_copy, index_fill,
- * index_reduce; and take and put_, which see the tensor as one dimension.
+/* ops/kernels/index/index_dim.c -- operators with an index along one dimension: index_select,
+ * index_add, index_copy, index_fill, index_reduce; and take and put_, which treat the tensor as one
+ * dimension.
  *
- * The index becomes byte offsets; what is left of the tensor is the block of a walk (walk.h). */
+ * The index becomes byte offsets; the rest of the tensor is the block of a walk (index_walk.h). */
 #include "ops/kernels/layout/factory.h"
 #include "ops/kernels/index/index.h"
 #include "ops/call/written.h"
@@ -31,7 +32,7 @@ static void dim_index_free(rush_call *c, dim_index *x)
   mem_free(c->cx->ctx, x->at, (size_t)x->n * sizeof *x->at);
 }
 
-/* `wraps`: negative indices count from the end. */
+/* Check and convert an index; `wraps`: negative indices count from the end. */
 static rush_status dim_index_make(rush_call *c, dim_index *x, const rush_tensor *t, int dim,
                                   rush_tensor *index, bool wraps)
 {
@@ -65,7 +66,8 @@ static int64_t byte_stride(const rush_tensor *t, int d)
   return t->sizes[d] == 1 ? 0 : t->strides[d] * (int64_t)tensor_item_bytes(t);
 }
 
-/* All dimensions of `to` but one; `from` has the same there, or is 0-dim: one number for all. */
+/* Add all dimensions of `to` except one; `from` has the same there, or is 0-dim: one number for
+ * all. */
 static void add_block(walk *w, int dim, const rush_tensor *to, const rush_tensor *from)
 {
   for (int d = to->n_dims - 1; d >= 0; d--)
@@ -74,7 +76,7 @@ static void add_block(walk *w, int dim, const rush_tensor *to, const rush_tensor
                from->n_dims ? byte_stride(from, d) : 0);
 }
 
-/* self[index] (combine)= source along the dimension. */
+/* Compute self[index] (combine)= source along the dimension. */
 static rush_status write_rows(rush_call *c, const dim_index *x, rush_tensor *self,
                               const rush_tensor *source, combine_fn *combine)
 {
@@ -147,7 +149,7 @@ static rush_status scaled(rush_call *c, rush_tensor *source, rush_value alpha, r
   return s;
 }
 
-/* Combine source's rows into the target's, checked. */
+/* Combine source's rows into the target's, with checks. */
 static rush_status combine_rows(rush_call *c, rush_tensor *self, int dim, rush_tensor *index,
                                 rush_tensor *source, combine_fn *fn, const char *type,
                                 const char *prefix)
@@ -215,7 +217,7 @@ rush_status kernel_index_fill(rush_call *c)
 
 /* -- take, put_ -------------------------------------------------------------------------------- */
 
-/* Byte offsets of elements by their row-major number. */
+/* Compute byte offsets of elements by their row-major number. */
 static rush_status linear_index_make(rush_call *c, dim_index *x, const rush_tensor *t,
                                      rush_tensor *index)
 {

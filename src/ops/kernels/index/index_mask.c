@@ -1,13 +1,13 @@
 /* ops/kernels/index/index_mask.c -- elements chosen by a mask: nonzero, masked_select,
- * masked_scatter. Each makes two passes: it counts, then it writes, so that the result has its
+ * masked_scatter. Each makes two passes, one to count and one to write, so that the result has its
  * exact size at once and nothing grows. The packing loops have no branches (every element is
- * stored, the position advances by 0 or 1), because masks mispredict. nonzero stores its result
- * column by column, with the strides PyTorch gives. */
+ * stored, the position advances by 0 or 1), because masks are mispredicted. nonzero stores its
+ * result column by column, with PyTorch's strides. */
 #include "ops/kernels/index/index.h"
 #include "ops/call/written.h"
 #include "tensor/items.h"
 
-/* t as bools in a row, contiguous (t itself when it is that). */
+/* Convert t to contiguous bools (t itself if it already is). */
 static rush_status as_mask(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
   return t->dtype == RUSH_BOOL ? tensor_contiguous(cx, t, out)
@@ -27,7 +27,8 @@ static int64_t count_true(const call_ctx *cx, const uint8_t *m, int64_t n)
 
 /* -- nonzero ----------------------------------------------------------------------------------- */
 
-/* Positions in row-major order, a column a dimension; at most `rows`.  How many there were. */
+/* Write positions in row-major order, one column per dimension; at most `rows`.  Returns how many
+ * there are. */
 static int64_t write_positions(const call_ctx *cx, const uint8_t *m, const rush_tensor *t,
                                int64_t *out, int64_t rows, const int64_t *strides)
 {
@@ -91,7 +92,7 @@ rush_status kernel_nonzero_static(rush_call *c)
   return RUSH_OK;
 }
 
-/* The columns of nonzero; a single number counts as one element. */
+/* Return the columns of nonzero; a single number counts as one element. */
 rush_status kernel_nonzero_numpy(rush_call *c)
 {
   rush_tensor *t = call_tensor(c, 0), *row = NULL, *where, *cols[TENSOR_MAX_DIMS];
@@ -127,7 +128,7 @@ static rush_status expand_contiguous(call_ctx *cx, rush_tensor *t, int n, const 
   return s;
 }
 
-/* Both broadcast to common sizes and laid out in a row. */
+/* Broadcast both to common sizes, contiguous. */
 static rush_status expand_both(call_ctx *cx, rush_tensor *t, rush_tensor *mask, rush_tensor **x,
                                rush_tensor **m)
 {
@@ -152,7 +153,7 @@ static rush_status expand_both(call_ctx *cx, rush_tensor *t, rush_tensor *mask, 
   return s;
 }
 
-/* Branch-free: every element is written, and the place moves on after one that counts. */
+/* Branch-free: every element is written, and the position advances after one that counts. */
 #define PACK(type)                                              \
   for (int64_t i = 0; k < count && !call_over_at(cx, i); i++) { \
     ((type *)d)[k] = ((const type *)s)[i];                      \
@@ -184,7 +185,7 @@ rush_status kernel_masked_select(rush_call *c)
   return s;
 }
 
-/* Elements under the mask become source's `count` elements in order; branch-free, as pack. */
+/* Replace elements under the mask by source's `count` elements in order; branch-free, as PACK. */
 #define UNPACK(type)                                               \
   for (int64_t i = 0; k < count && !call_over_at(cx, i); i++) {    \
     ((type *)d)[i] = m[i] ? ((const type *)s)[k] : ((type *)d)[i]; \

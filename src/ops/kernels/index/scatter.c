@@ -1,9 +1,9 @@
-/* gather, scatter and their kin: an index tensor says for every element where along one dimension
- * it is.
+/* ops/kernels/index/scatter.c -- gather, scatter and related operators: an index tensor has the
+ * position along one dimension for every element.
  *
- * Self (with step 0 along the dimension), the other tensor and the index are walked together; the
- * index adds the offset along the dimension.  An index that stays the same along the inner loop
- * (expanded from fewer dimensions, as graph networks do) moves whole rows. */
+ * Self (with step 0 along the dimension), the other tensor and the index are iterated together; the
+ * index adds the offset along the dimension.  An index that is constant along the inner loop
+ * (expanded from fewer dimensions, as in graph networks) moves whole rows. */
 #include "ops/kernels/index/index.h"
 
 #include <math.h>
@@ -19,8 +19,8 @@ typedef struct across {
   _Atomic bool has_bad;
 } across;
 
-/* Byte offset of an index along the dimension; one that is out of range is noted and stands for 0.
- * */
+/* Return the byte offset of an index along the dimension; one that is out of range is recorded and
+ * treated as 0. */
 static inline int64_t offset_of(across *a, int64_t k)
 {
   int64_t i = k < 0 && a->wraps ? k + a->size : k;
@@ -32,8 +32,8 @@ static inline int64_t offset_of(across *a, int64_t k)
   return i * a->stride;
 }
 
-/* Offsets of n (at most BLOCK) indices, plus `step` bytes for each place.  False when one is out of
- * range. */
+/* Compute offsets of n (at most BLOCK) indices, plus `step` bytes for each position.  Returns false
+ * if one is out of range. */
 static bool offsets_of(across *a, const char *index, int64_t stride, int64_t step, int64_t n,
                        int64_t *at)
 {
@@ -90,8 +90,8 @@ static void loop_scatter(void *arg, int64_t n, char *const *p, const int64_t *s)
   }
 }
 
-/* Operand t over the index's sizes: t may be larger, and stands still along `still` (-1: nowhere).
- * */
+/* Add operand t over the index's sizes: t may be larger, and has step 0 along `still` (-1:
+ * nowhere). */
 static void add_operand(tensor_iter *it, const rush_tensor *t, int still)
 {
   int64_t *strides = iter_strides_mut(it, it->n_ops);
@@ -237,7 +237,7 @@ rush_status kernel_scatter_add(rush_call *c)
   return add ? scatter(c, add) : no_reduction(c, "add", dtype);
 }
 
-/* scatter with reduce='add' or 'multiply'. */
+/* Run scatter with reduce='add' or 'multiply'. */
 rush_status kernel_scatter_old_reduce(rush_call *c)
 {
   int dtype = call_tensor(c, 0)->dtype;
@@ -267,7 +267,7 @@ static const reduction *find_reduction(str name)
   return NULL;
 }
 
-/* What changes nothing when it is combined with anything. */
+/* Return the neutral element of an operation. */
 static rush_value neutral(combine_op op, int dtype)
 {
   bool max = op == COMBINE_MAX;
@@ -283,12 +283,12 @@ static rush_value neutral(combine_op op, int dtype)
   return value_int(max ? INT64_MIN >> (64 - bits) : INT64_MAX >> (64 - bits));
 }
 
-/* How elements of one tensor go into another: scatter_reduce and index_reduce differ in nothing
- * else. */
+/* Combines elements of one tensor into another: the only difference between scatter_reduce and
+ * index_reduce. */
 typedef rush_status spread_fn(rush_call *c, rush_tensor *target, int dim, rush_tensor *index,
                               rush_tensor *src, combine_fn *combine);
 
-/* How many elements go into each place: 1 where there are none. */
+/* Count how many elements go into each position: 1 if there are none. */
 static rush_status count_into(rush_call *c, rush_tensor *counts, int dim, rush_tensor *index,
                               const rush_tensor *src, bool include_self, spread_fn *spread)
 {
@@ -311,7 +311,7 @@ static rush_status count_into(rush_call *c, rush_tensor *counts, int dim, rush_t
   return s;
 }
 
-/* target /= counts; whole numbers round down. */
+/* Compute target /= counts; integers round down. */
 static rush_status divide_by(rush_call *c, rush_tensor *target, rush_tensor *counts)
 {
   rush_value args[3] = {value_tensor_steal(target), value_tensor_steal(counts)}, done;

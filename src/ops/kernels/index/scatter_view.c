@@ -1,4 +1,5 @@
-/* A copy of a tensor in which a view of it is replaced: slice_scatter and others. */
+/* ops/kernels/index/scatter_view.c -- copies of a tensor in which a view of it is replaced:
+ * slice_scatter and others. */
 #include "ops/kernels/views.h"
 
 static rush_status replace_view(rush_call *c, const geom *view_of_self, rush_tensor *copy)
@@ -19,8 +20,8 @@ static rush_status replace_view(rush_call *c, const geom *view_of_self, rush_ten
   return s;
 }
 
-/* A copy that keeps the strides, holes and the whole storage included, so that as_strided means the
- * same there. */
+/* Copy self with its strides, gaps and the whole storage, so that as_strided means the same on the
+ * copy. */
 static rush_status copy_of_self(rush_call *c, rush_tensor **out)
 {
   rush_tensor *t = call_tensor(c, 0), *whole = NULL, *copy = NULL;
@@ -84,7 +85,7 @@ rush_status kernel_as_strided_scatter(rush_call *c) { return scatter_view(c, str
 
 /* -- combinations ------------------------------------------------------------------------------ */
 
-/* The next choice of r out of n positions, in order; false after the last. */
+/* Advance to the next choice of r out of n positions, in order; returns false after the last. */
 static bool next_choice(int64_t *at, int64_t r, int64_t n, bool repeat)
 {
   for (int64_t i = r - 1; i >= 0; i--) {

@@ -1,7 +1,7 @@
 /* ops/kernels/index/search.c -- searching and counting: searchsorted, bucketize, isin, bincount and
  * histograms. Elements become the 64-bit keys of ops/kernels/order.h, so that one binary search
  * serves every dtype and orders NaN as PyTorch does. isin sorts its test elements and searches
- * them, O((n + m) log m). Memory: 8 bytes an element. */
+ * them, O((n + m) log m). Memory: 8 bytes per element. */
 #include <math.h>
 
 #include "ops/kernels/layout/factory.h"
@@ -10,7 +10,8 @@
 
 /* -- Helpers ----------------------------------------------------------------------------------- */
 
-/* Keys of all elements in row-major order; a new block of t->n_elems, to be freed by keys_free. */
+/* Compute keys of all elements in row-major order; a new block of t->n_elems, to be freed by
+ * keys_free. */
 static rush_status keys_new(call_ctx *cx, rush_tensor *t, uint64_t **out)
 {
   rush_tensor *flat;
@@ -246,7 +247,7 @@ rush_status kernel_isin(rush_call *c)
 /* -- bincount, histc --------------------------------------------------------------------------- */
 
 rush_kernel kernel_bincount, kernel_histc, kernel_histogram_count, kernel_histogram_edges;
-/* How many bins: one more than the largest element. */
+/* Compute the number of bins: one more than the largest element. */
 static rush_status count_bins(rush_call *c, const rush_tensor *x, int64_t *n)
 {
   const int64_t least = call_int(c, 2), *v = x->data;
@@ -313,7 +314,7 @@ rush_status kernel_bincount(rush_call *c)
   return RUSH_OK;
 }
 
-/* The range [lo, hi] of a histogram: as given, or the data's; never empty. */
+/* Compute the range [lo, hi] of a histogram: as given, or the data's; never empty. */
 static rush_status histogram_range(rush_call *c, const rush_tensor *x, double widen, double *lo,
                                    double *hi)
 {
@@ -334,7 +335,7 @@ static rush_status histogram_range(rush_call *c, const rush_tensor *x, double wi
   return RUSH_OK;
 }
 
-/* (v - lo) * bins / (hi - lo) as the dtype computes it. */
+/* Compute (v - lo) * bins / (hi - lo) in the dtype's precision. */
 static int64_t linear_bin(int dtype, double v, double lo, double hi, int64_t bins)
 {
   const double at = dtype == RUSH_FLOAT64
@@ -364,8 +365,8 @@ rush_status kernel_histc(rush_call *c)
   return st == RUSH_OK ? doubles_put_steal(c->cx, counts, out) : st;
 }
 
-/* Weights of the elements between edges[k] and edges[k + 1]; the last edge belongs to the last bin.
- * */
+/* Add up weights of the elements between edges[k] and edges[k + 1]; the last edge belongs to the
+ * last bin. */
 static rush_status fill_histogram(rush_call *c, const rush_tensor *x, const rush_tensor *w,
                                   const rush_tensor *edges)
 {

@@ -1,4 +1,5 @@
-/* Copies and conversions: to, clone, contiguous, copy_, set_, resize_. */
+/* ops/kernels/layout/cast.c -- copies and conversions: to, clone, contiguous, copy_, set_,
+ * resize_. */
 #include "ops/kernels/layout/factory.h"
 #include "ops/table/table.h"
 #include "tensor/tensor.h"
@@ -6,7 +7,7 @@
 #include "tensor/sparse.h"
 #include "tensor/iter.h"
 
-/* The same of a sparse tensor: its values. */
+/* Convert the values of a sparse tensor. */
 static rush_status convert_sparse(rush_call *c, int64_t dtype, bool copy)
 {
   rush_tensor *t = call_tensor(c, 0), *values, *r;
@@ -28,7 +29,7 @@ static rush_status convert_sparse(rush_call *c, int64_t dtype, bool copy)
   return RUSH_OK;
 }
 
-/* t as dtype and memory format: itself when nothing would change, else a copy. */
+/* Convert t to a dtype and memory format: t itself if nothing would change, else a copy. */
 static rush_status convert_tensor(rush_call *c, int64_t dtype, int64_t format, bool copy)
 {
   rush_tensor *t = call_tensor(c, 0), *r;
@@ -58,7 +59,7 @@ rush_kernel kernel_to_dtype, kernel_to_device, kernel_to_options, kernel_to_othe
   kernel_as_tensor, kernel_cuda, kernel_autocast_lower, kernel_autocast_float,
   kernel_autocast_dtype;
 
-/* Autocast leaves alone what is no floating tensor, and doubles. */
+/* Cast for autocast, which changes only floating tensors, except doubles. */
 static rush_status autocast_to(rush_call *c, bool on, int64_t dtype)
 {
   const rush_tensor *t = call_tensor(c, 0);
@@ -76,7 +77,7 @@ rush_status kernel_autocast_float(rush_call *c)
   return autocast_to(c, call_bool(c, 2), RUSH_FLOAT32);
 }
 
-/* PyTorch's defaults: half precision belongs to accelerators. */
+/* Return PyTorch's default: half precision is for accelerators. */
 rush_status kernel_autocast_dtype(rush_call *c)
 {
   c->results[0] =
@@ -95,7 +96,7 @@ rush_status kernel_to_device(rush_call *c)
   return convert_tensor(c, call_int(c, 2), call_int_or(c, 5, FORMAT_PRESERVE), call_bool(c, 4));
 }
 
-/* A layout that the tensor has is none that is asked for. */
+/* Read options; a layout that the tensor already has is not a request. */
 static rush_status options_like(rush_call *c, int *dtype)
 {
   const rush_tensor *t = call_tensor(c, 0);
@@ -202,7 +203,7 @@ rush_status kernel_copy_number(rush_call *c)
   return RUSH_OK;
 }
 
-/* The functional form: src as self's sizes, dtype and layout. */
+/* Return src with self's sizes, dtype and layout: the functional form. */
 rush_status kernel_copy(rush_call *c)
 {
   rush_tensor *r;

@@ -1,9 +1,9 @@
 /* ops/kernels/layout/factory.c -- operators that make tensors: empty, zeros, full, *_like, new_*,
  * fill_, arange, linspace, eye, triangles, and tensors from numbers and lists. The options dtype,
  * layout, device and pin_memory are read in one place (call_options), which refuses what a CPU
- * without sparse layouts cannot give. Ranges are computed in double a block at a time and rounded
- * once, as PyTorch does; arange of ints has integer arithmetic of its own, since a double loses
- * bits above 2^53. */
+ * without sparse layouts cannot provide. Ranges are computed in double a block at a time and
+ * rounded once, as in PyTorch; arange of ints has integer arithmetic of its own, since a double
+ * loses bits above 2^53. */
 #include "ops/kernels/layout/factory.h"
 
 #include <math.h>
@@ -91,7 +91,7 @@ static rush_status fill(rush_call *c, rush_tensor *t, rush_value v)
 rush_kernel kernel_zeros, kernel_ones, kernel_full, kernel_scalar_tensor, kernel_fill_tensor;
 rush_status kernel_zeros(rush_call *c) { return fill(c, call_out(c, 0), value_int(0)); }
 rush_status kernel_ones(rush_call *c) { return fill(c, call_out(c, 0), value_int(1)); }
-/* The number is argument 1, or 2 where sizes stand there (new_full). */
+/* The number is argument 1, or 2 if sizes come before it (new_full). */
 rush_status kernel_full(rush_call *c)
 {
   return fill(c, call_out(c, 0), c->args[call_list(c, 1) ? 2 : 1]);
@@ -135,7 +135,7 @@ rush_status kernel_zero_inplace(rush_call *c)
 /* -- Any strides ------------------------------------------------------------------------------- */
 
 rush_kernel kernel_empty_strided, kernel_empty_permuted;
-/* Any strides: the storage is as large as they reach. */
+/* Make a tensor with any strides: its storage is as large as they reach. */
 static rush_status new_with_strides(rush_call *c, int dtype, int n, const int64_t *sizes,
                                     const int64_t *strides, rush_tensor **out)
 {
@@ -202,13 +202,13 @@ rush_status kernel_new_empty_strided(rush_call *c)
 
 /* -- Ranges ------------------------------------------------------------------------------------ */
 
-/* Few of PyTorch's factories know these. */
+/* True for dtypes that few of PyTorch's factories support. */
 static bool is_rare(int dtype)
 {
   return (dtype >= RUSH_FLOAT8_E5M2 && dtype <= RUSH_UINT64) || dtype == RUSH_COMPLEX32;
 }
 
-/* A 1-d result computed in double, rounded once; no function: p[0] + p[1] * i. */
+/* A 1-d result computed in double, rounded once; without a function: p[0] + p[1] * i. */
 typedef double range_fn(const double *p, int64_t i);
 
 static rush_status return_range(rush_call *c, int dtype, int64_t n, range_fn *fn, const double *p)
@@ -302,7 +302,7 @@ rush_status kernel_arange_step(rush_call *c)
   return arange(c, c->args[0], c->args[1], c->args[2], dtype);
 }
 
-/* range() includes the end. */
+/* Make range(), which includes the end. */
 static rush_status range(rush_call *c, double step, uint32_t opt)
 {
   int dtype;
@@ -330,7 +330,7 @@ static double linspace_at(const double *p, int64_t i)
 }
 static double logspace_at(const double *p, int64_t i) { return pow(p[4], linspace_at(p, i)); }
 
-/* A bound that is a number or a 0-dim tensor. */
+/* Read a bound that is a number or a 0-dim tensor. */
 static rush_status bound(rush_call *c, uint32_t i, double *out, bool *complex)
 {
   rush_value v = c->args[i];
@@ -348,7 +348,7 @@ static rush_status bound(rush_call *c, uint32_t i, double *out, bool *complex)
   return RUSH_OK;
 }
 
-/* The imaginary part of a bound, 0 for a real one. */
+/* Read the imaginary part of a bound, 0 for a real one. */
 static rush_status imaginary(rush_call *c, uint32_t i, double *out)
 {
   rush_value v = c->args[i];
@@ -361,8 +361,8 @@ static rush_status imaginary(rush_call *c, uint32_t i, double *out)
   return RUSH_OK;
 }
 
-/* Complex linspace and logspace: p as linspace_at has it, of the real parts.  logspace is base to
- * that power. */
+/* Compute complex linspace and logspace: p as in linspace_at, of the real parts.  logspace is base
+ * to that power. */
 static rush_status spaced_complex(rush_call *c, int dtype, double *p, range_fn *fn)
 {
   double q[5] = {0, 0, 0, p[3], p[4]};
@@ -470,7 +470,7 @@ static rush_status triangle_indices(rush_call *c, bool lower)
 rush_status kernel_tril_indices(rush_call *c) { return triangle_indices(c, true); }
 rush_status kernel_triu_indices(rush_call *c) { return triangle_indices(c, false); }
 
-/* Zero what lies on the other side of the diagonal. */
+/* Set the other side of the diagonal to zero. */
 static rush_status triangle(rush_call *c, bool lower)
 {
   const rush_tensor *t = call_tensor(c, 0);
@@ -515,7 +515,7 @@ rush_status kernel_num_to_tensor(rush_call *c)
   return RUSH_OK;
 }
 
-/* dtype and device at 1 and 2, requires_grad at 3 when there is one. */
+/* Read dtype and device at 1 and 2, requires_grad at 3 if it exists. */
 static rush_status number_options(rush_call *c, int otherwise, int *dtype, bool *requires_grad)
 {
   int64_t d = call_int_or(c, 1, otherwise);
@@ -541,7 +541,7 @@ rush_status kernel_tensor_number(rush_call *c)
   return RUSH_OK;
 }
 
-/* Sizes of a nested list, from its first elements. */
+/* Get the sizes of a nested list, from its first elements. */
 static rush_status list_shape(rush_call *c, const rush_list *l, int64_t *sizes, int *n, int *dtype)
 {
   const type *elem = l->elem;

@@ -1,20 +1,20 @@
-/* ops/kernels/layout/factory.h -- what operators that make tensors share: the options dtype,
- * layout, device, pin_memory. */
+/* ops/kernels/layout/factory.h -- shared by operators that make tensors: the options dtype, layout,
+ * device, pin_memory. */
 #ifndef RUSH_OPS_FACTORY_H
 #define RUSH_OPS_FACTORY_H
 
 #include "ops/kernels/views.h"
 
-/* Options at arguments at, at + 1, at + 2 of the call (dtype, layout, device): the dtype, or
- * `otherwise`. Refuses layouts and devices that are not here. */
+/* Read the options at arguments at, at + 1, at + 2 of the call (dtype, layout, device); *dtype is
+ * `otherwise` if it is None. Refuses unsupported layouts and devices. */
 rush_status call_options(rush_call *c, uint32_t at, int otherwise, int *dtype) RUSH_CHECKED;
-/* Refuses devices other than the CPU (None is fine). */
+/* Refuse devices other than the CPU (None is accepted). */
 rush_status check_device(call_ctx *cx, rush_value device) RUSH_CHECKED;
-/* A dtype argument that must be one of ours. */
+/* Check a dtype argument. */
 rush_status check_dtype(call_ctx *cx, int64_t dtype) RUSH_CHECKED;
-/* The dtype a number gets by itself: bool, int64, float32, complex64. */
+/* Return the default dtype for a number: bool, int64, float32, complex64. */
 int dtype_of_scalar(rush_value v);
-/* PyTorch's "value cannot be converted to type int8_t without overflow". */
+/* Refuse with PyTorch's "value cannot be converted to type int8_t without overflow". */
 rush_status check_overflow(call_ctx *cx, rush_value v, int dtype) RUSH_CHECKED;
 static inline double number_as_double(rush_value v)
 {

@@ -1,9 +1,9 @@
 /* ops/kernels/layout/join.c -- operators that join, repeat or rearrange tensors: cat, stack,
  * meshgrid, repeat, flip, roll, diagonals. cat of contiguous tensors of one dtype copies rows in
- * parallel; everything else copies into views of the result, so that conversion and strides are
- * tensor_copy's work. stack is a cat whose dimension is split again. flip walks its source with
- * negative strides inside an iterator, since a tensor cannot have them. Cost: each element is
- * copied once. */
+ * parallel; everything else copies into views of the result, so that tensor_copy handles
+ * conversion and strides. stack is a cat whose dimension is split again. flip reads its source
+ * with negative strides inside an iterator, since a tensor cannot have them. Cost: each element
+ * is copied once. */
 #include "base/threads.h"
 #include "ops/kernels/views.h"
 #include "tensor/iter.h"
@@ -12,7 +12,7 @@ static const char *short_name(const rush_call *c) { return strrchr(c->op->schema
 
 /* -- cat --------------------------------------------------------------------------------------- */
 
-/* PyTorch's old rule: a 1-d tensor of no elements fits anything. */
+/* True for a 1-d tensor of no elements, which fits anything: PyTorch's old rule. */
 static bool is_skipped(const rush_tensor *t) { return t->n_dims == 1 && t->sizes[0] == 0; }
 
 static rush_status cat_shape(call_ctx *cx, rush_tensor *const *t, size_t n, int64_t dim,
@@ -124,7 +124,7 @@ static rush_status cat_into(call_ctx *cx, rush_tensor *const *t, size_t n, int d
   return RUSH_OK;
 }
 
-/* torch.cat of n tensors. */
+/* Concatenate n tensors, as torch.cat. */
 static rush_status cat_tensors(call_ctx *cx, rush_tensor *const *t, size_t n, int64_t dim,
                                rush_tensor **out)
 {
@@ -152,8 +152,7 @@ static rush_status cat_tensors(call_ctx *cx, rush_tensor *const *t, size_t n, in
 
 /* -- Lists of tensors -------------------------------------------------------------------------- */
 
-/* The tensors of args[0] as an array of owned references, which the caller changes and gives back.
- * */
+/* The tensors of args[0] as an array of owned references, which the caller changes and releases. */
 typedef struct tensor_row {
   size_t n;
   rush_tensor **t;
@@ -231,7 +230,7 @@ static rush_status check_same_sizes(rush_call *c, const tensor_row *row)
   return RUSH_OK;
 }
 
-/* The same elements with dimension d cut into (n, rest). */
+/* Split dimension d into (n, rest). */
 static rush_status split_dim(rush_call *c, rush_tensor *r, int d, int64_t n, rush_tensor **out)
 {
   geom g;
@@ -243,8 +242,8 @@ static rush_status split_dim(rush_call *c, rush_tensor *r, int d, int64_t n, rus
   return geom_view(c->cx, r, &g, out);
 }
 
-/* Joining along dimension d and cutting it is the same as joining along a new dimension before it.
- * */
+/* Stack: joining along dimension d and splitting it equals joining along a new dimension before
+ * it. */
 static rush_status stack_before(rush_call *c, tensor_row *row, int d)
 {
   rush_tensor *r = NULL, *v = NULL;
@@ -282,7 +281,7 @@ rush_status kernel_stack(rush_call *c)
   return row_return_cat(c, &row, d, s);
 }
 
-/* Views of at least `least` dimensions, as atleast_1d, _2d, _3d make them. */
+/* Make views of at least `least` dimensions, as atleast_1d, _2d, _3d do. */
 static rush_status row_at_least(rush_call *c, tensor_row *row, int least)
 {
   for (size_t i = 0; i < row->n; i++) {
@@ -470,7 +469,7 @@ rush_status kernel_meshgrid(rush_call *c)
   return row_return_list(c, &row, s);
 }
 
-/* Rows of every choice of one element per tensor: meshgrid, flattened and stacked. */
+/* Make rows of every choice of one element per tensor: meshgrid, flattened and stacked. */
 rush_kernel kernel_cartesian_prod;
 rush_status kernel_cartesian_prod(rush_call *c)
 {
@@ -506,7 +505,7 @@ rush_status kernel_cartesian_prod(rush_call *c)
 
 /* -- Repeating --------------------------------------------------------------------------------- */
 
-/* The result seen as (r0, s0, r1, s1, ...) takes the source seen as (1, s0, 1, s1, ...). */
+/* Copy the source viewed as (1, s0, 1, s1, ...) to the result viewed as (r0, s0, r1, s1, ...). */
 static rush_status repeat(rush_call *c, int n, const int64_t *repeats)
 {
   const rush_tensor *t = call_tensor(c, 0);
@@ -582,7 +581,7 @@ static rush_status dims_mask(call_ctx *cx, int n, const int64_t *dims, int n_dim
   return RUSH_OK;
 }
 
-/* The source is walked with negative strides, which no view could have. */
+/* Flip; the source is read with negative strides, which no view can have. */
 static rush_status flip(call_ctx *cx, const rush_tensor *t, uint64_t mask, rush_tensor **out)
 {
   rush_tensor *r;
@@ -675,8 +674,7 @@ rush_status kernel_rot90(rush_call *c)
   return RUSH_OK;
 }
 
-/* Up to ROLL_AT_ONCE dimensions: along each the two pieces change places, so 2^n blocks are copied.
- * */
+/* Up to ROLL_AT_ONCE dimensions: along each the two parts are swapped, so 2^n blocks are copied. */
 #define ROLL_AT_ONCE 4
 typedef struct rolls {
   int n, dims[ROLL_AT_ONCE];
@@ -741,7 +739,7 @@ static rush_status add_roll(call_ctx *cx, const rush_tensor *t, rolls *k, int64_
   return RUSH_OK;
 }
 
-/* Without dimensions the tensor counts as one row. */
+/* Roll without dimensions: the tensor counts as one row. */
 static rush_status roll_flat(rush_call *c, int64_t shift)
 {
   rush_tensor *t = call_tensor(c, 0), *flat, *r = NULL, *back;

@@ -1,6 +1,6 @@
-/* ops/kernels/layout/meta.c -- operators that ask about tensors: sizes, strides, flags, dtypes,
+/* ops/kernels/layout/meta.c -- operators on properties of tensors: sizes, strides, flags, dtypes,
  * promotion, single elements, assertions, equality. Most are one line of a macro. allclose and
- * equal stop at the first difference they see; they compare in the precision PyTorch uses for the
+ * equal stop at the first difference; they compare in the precision that PyTorch uses for the
  * dtype, since that decides borderline cases. */
 #include <math.h>
 
@@ -57,7 +57,7 @@ static bool same_sizes(const rush_tensor *a, const rush_tensor *b)
 }
 ANSWER_BOOL(is_same_size, same_sizes(t, call_tensor(c, 1)))
 
-/* Only a call that is recorded can ask. */
+/* Only a recording call can run these. */
 rush_kernel kernel_ask_gradient;
 rush_status kernel_ask_gradient(rush_call *c)
 {
@@ -95,7 +95,7 @@ static rush_status answer_dim(rush_call *c, const int64_t *v)
   c->results[0] = value_int(v[d]);
   return RUSH_OK;
 }
-/* A nested tensor has parts, then a size that differs, then those of its rows. */
+/* A nested tensor has the number of parts, then a size that differs, then those of its rows. */
 rush_status kernel_size_int(rush_call *c)
 {
   const rush_tensor *t = call_tensor(c, 0);
@@ -134,7 +134,7 @@ rush_status kernel_device(rush_call *c)
   return RUSH_OK;
 }
 
-/* prim::grad, prim::name: nothing. */
+/* Return nothing: prim::grad, prim::name. */
 rush_status kernel_none(rush_call *c)
 {
   c->results[0] = value_none();

@@ -1,13 +1,12 @@
-/* Operators that move every element to another place: pixel and channel shuffles, im2col and
- * col2im.
+/* ops/kernels/layout/rearrange.c -- operators that move every element to another position: pixel
+ * and channel shuffles, im2col and col2im.
  *
- * Each is one copy between two views: dimensions are cut in two (split) and put in another order.
- * */
+ * Each is one copy between two views: dimensions are split in two and permuted. */
 #include "ops/math/combine.h"
 #include "ops/kernels/views.h"
 #include "tensor/iter.h"
 
-/* Dimension d becomes (n / inner, inner). */
+/* Split dimension d into (n / inner, inner). */
 static void geom_split(geom *g, int d, int64_t inner)
 {
   for (int i = g->n_dims; i > d; i--) {
@@ -34,7 +33,7 @@ static void geom_move(geom *g, int from, int to)
   g->strides[to] = stride;
 }
 
-/* A new tensor of `sizes`, channels last when t is. */
+/* Make a tensor of `sizes`, channels last if t is. */
 static rush_status new_as(call_ctx *cx, const rush_tensor *t, int64_t *sizes, rush_tensor **out)
 {
   rush_tensor shape = {.n_dims = t->n_dims, .dtype = t->dtype, .sizes = sizes};
@@ -45,8 +44,8 @@ static rush_status new_as(call_ctx *cx, const rush_tensor *t, int64_t *sizes, ru
 
 /* -- pixel_shuffle, pixel_unshuffle ------------------------------------------------------------ */
 
-/* (.., C, H, W) with H and W cut by f: (.., C, H/f, f, W/f, f), and the channels of the other side
- * cut twice: (.., C, f, f, H/f, W/f) put in the same order. */
+/* Make views of (.., C, H, W) with H and W split by f: (.., C, H/f, f, W/f, f), and of the other
+ * side with channels split twice: (.., C, f, f, H/f, W/f) permuted to the same order. */
 static void pixel_views(geom *fine, geom *coarse, int64_t f)
 {
   int c = fine->n_dims - 3;
@@ -161,7 +160,7 @@ rush_status kernel_channel_shuffle(rush_call *c)
 
 /* -- im2col, col2im ---------------------------------------------------------------------------- */
 
-/* Two-dimensional blocks: what both operators read from their arguments. */
+/* Two-dimensional blocks: the arguments of both operators. */
 typedef struct blocks {
   int64_t size[2]; /* of the image */
   int64_t kernel[2], dilation[2], padding[2], stride[2], n[2]; /* n: blocks */
@@ -177,7 +176,7 @@ static rush_status check_pair(rush_call *c, const char *what, const char *name, 
                    (long long)v[1]);
 }
 
-/* kernel_size, dilation, padding, stride from argument `at` on. */
+/* Read kernel_size, dilation, padding, stride from argument `at` on. */
 static rush_status read_blocks(rush_call *c, uint32_t at, blocks *b)
 {
   static const char *const names[] = {"kernel_size", "dilation", "padding", "stride"};
@@ -215,7 +214,7 @@ static rush_status check_block_dtype(rush_call *c, const rush_tensor *t)
                         name, dtype_aten_name(t->dtype));
 }
 
-/* A batch of images with a border of zeros: (N, C, H + 2 p, W + 2 p). */
+/* Make a batch of images with a border of zeros: (N, C, H + 2 p, W + 2 p). */
 static rush_status new_bordered(call_ctx *cx, int dtype, int64_t n, int64_t channels,
                                 const blocks *b, rush_tensor **out)
 {
@@ -235,7 +234,7 @@ static void inside(geom *g, const blocks *b)
   }
 }
 
-/* (N, C, H, W) seen as (N, C, kh, kw, nh, nw). */
+/* View (N, C, H, W) as (N, C, kh, kw, nh, nw). */
 static void blocks_of(geom *g, const blocks *b)
 {
   int64_t h = g->strides[2], w = g->strides[3];
@@ -247,7 +246,7 @@ static void blocks_of(geom *g, const blocks *b)
   memcpy(g->strides + 2, strides, sizeof strides);
 }
 
-/* t as a batch; a single one gets a first dimension. */
+/* View t as a batch; a single image gets a first dimension. */
 static rush_status batch_geom(rush_call *c, const rush_tensor *t, int n_dims, geom *g)
 {
   geom_of(g, t);
@@ -281,7 +280,7 @@ static rush_status check_im2col(rush_call *c, const rush_tensor *t, blocks *b)
   return check_block_dtype(c, t);
 }
 
-/* t, or a copy with a border; new. */
+/* Return t, or a copy with a border; new. */
 static rush_status bordered(rush_call *c, rush_tensor *t, const geom *g, const blocks *b,
                             rush_tensor **out)
 {
@@ -360,8 +359,8 @@ static void loop_add(void *arg, int64_t n, char *const *p, const int64_t *s)
   (*(combine_fn **)arg)(p[0], NULL, s[0], p[1], s[1], n);
 }
 
-/* to[..] += from[..] of the same sizes, where elements of `to` may meet: on one thread, in order.
- * */
+/* Compute to[..] += from[..] of the same sizes, where elements of `to` may repeat: on one thread,
+ * in order. */
 static rush_status add_views(call_ctx *cx, rush_tensor *to, const geom *g_to,
                              const rush_tensor *from, const geom *g_from)
 {
@@ -384,7 +383,7 @@ static rush_status add_views(call_ctx *cx, rush_tensor *to, const geom *g_to,
   return s;
 }
 
-/* The blocks' sums; kernel positions one after the other, as PyTorch adds them. */
+/* Add the blocks; kernel positions one after the other, as in PyTorch. */
 static rush_status add_blocks(rush_call *c, rush_tensor *image, const rush_tensor *t,
                               const geom *g_to, const geom *g_from)
 {
@@ -440,7 +439,7 @@ rush_status kernel_col2im(rush_call *c)
   return call_return_made_steal(c, 0, r, s);
 }
 
-/* The sum over all windows of what unfold() saw. */
+/* Compute the sum over all windows that unfold() made. */
 rush_kernel kernel_unfold_backward;
 rush_status kernel_unfold_backward(rush_call *c)
 {

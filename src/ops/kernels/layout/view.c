@@ -1,5 +1,6 @@
-/* Views that are more than geometry: what data tells, conj() and adjoint(), which copy here,
- * detaching.  All others are made by their shape rules (ops/call/results.c). */
+/* ops/kernels/layout/view.c -- views that are more than geometry: those that depend on data, conj()
+ * and adjoint(), which copy here, and detaching.  All others are made by their shape rules
+ * (ops/call/results.c). */
 #include "ops/kernels/views.h"
 
 rush_kernel kernel_narrow_tensor, kernel_tensor_split_tensor;
@@ -16,7 +17,7 @@ rush_status kernel_narrow_tensor(rush_call *c)
   return call_return_made_steal(c, 0, view, st);
 }
 
-/* Splits at the places, or into the number of parts, that a tensor has. */
+/* Split at the positions, or into the number of parts, in a tensor. */
 rush_status kernel_tensor_split_tensor(rush_call *c)
 {
   const rush_tensor *t = call_tensor(c, 1);
@@ -65,7 +66,7 @@ rush_status kernel_detach_inplace(rush_call *c)
   return RUSH_OK;
 }
 
-/* Operators that give their argument back: resolve_conj, lift, positive... */
+/* Return the argument: resolve_conj, lift, positive... */
 rush_status kernel_self(rush_call *c)
 {
   call_return_arg(c, 0, 0);
@@ -74,7 +75,7 @@ rush_status kernel_self(rush_call *c)
 
 /* -- Complex numbers --------------------------------------------------------------------------- */
 
-/* Negates the imaginary parts of a fresh tensor. */
+/* Negate the imaginary parts of a new tensor. */
 static void conjugate(rush_tensor *t)
 {
   for (int64_t i = 0; i < t->n_elems; i++) {
@@ -87,8 +88,8 @@ static void conjugate(rush_tensor *t)
   }
 }
 
-/* PyTorch's conj() is a lazy view; here it is a copy, which only an in-place write could tell
- * apart. */
+/* PyTorch's conj() is a lazy view; here it is a copy, which only an in-place write could
+ * distinguish. */
 rush_kernel kernel_conj, kernel_adjoint;
 rush_status kernel_conj(rush_call *c)
 {

@@ -1,5 +1,5 @@
-/* einsum, as PyTorch contracts: operands one after the other, each pair through bmm.  The order
- * shows in the strides of the result. */
+/* ops/kernels/linalg/einsum.c -- einsum, as PyTorch contracts: operands one after the other, each
+ * pair through bmm.  The order shows in the strides of the result. */
 #include <string.h>
 
 #include "ops/call/call.h"
@@ -108,7 +108,8 @@ static rush_status count_labels(call_ctx *cx, equation *e, const rush_list *oper
   return RUSH_OK;
 }
 
-/* Without "->": the ellipsis, then what occurs once, in the order of labels. */
+/* Make the output without "->": the ellipsis, then labels that occur once, in the order of
+ * labels. */
 static void implicit_output(equation *e)
 {
   if (e->any_ellipsis) {
@@ -227,7 +228,7 @@ static rush_status permute_operand(call_ctx *cx, equation *e, int operand, rush_
   return geom_view(cx, t, &out, &e->ops[operand]);
 }
 
-/* How many operands have each dimension, not counting those of size 1. */
+/* Count how many operands have each dimension, not counting those of size 1. */
 static rush_status count_dims(call_ctx *cx, const equation *e, int *counts)
 {
   for (int d = 0; d < e->n_dims; d++) {
@@ -261,7 +262,7 @@ typedef uint64_t dim_set; /* bit d: dimension d */
 #define DIM(d) (UINT64_C(1) << (d))
 _Static_assert(TENSOR_MAX_DIMS <= 64, "a bit a dimension");
 
-/* Append the set's dimensions, ascending, to to[n]; returns how many there are then. */
+/* Append the set's dimensions, ascending, to to[n]; returns the new length. */
 static int append(int64_t *to, int n, dim_set dims)
 {
   for (; dims; dims &= dims - 1)
@@ -287,7 +288,7 @@ static rush_status sum_dims(call_ctx *cx, rush_tensor **t, dim_set which, bool k
   return RUSH_OK;
 }
 
-/* Dimensions of a pair by where they occur. */
+/* Dimensions of a pair, by the operands that have them. */
 typedef struct split {
   dim_set both, left, sum, right;
 } split;
@@ -300,7 +301,7 @@ static int64_t product(const rush_tensor *t, dim_set dims)
   return p;
 }
 
-/* t with dimensions a, b, c and the rest, as [prod a, prod b, prod c]. */
+/* Reshape t with dimensions a, b, c and the rest to [prod a, prod b, prod c]. */
 static rush_status as_batch(call_ctx *cx, const rush_tensor *t, const int64_t *order,
                             const int64_t *three, rush_tensor **out)
 {
@@ -355,7 +356,7 @@ static rush_status multiply(call_ctx *cx, const rush_tensor *a, const rush_tenso
   return st;
 }
 
-/* Contract a and b (both replaced or left) over the dimensions of `sum`. */
+/* Contract a and b (both replaced or unchanged) over the dimensions of `sum`. */
 static rush_status contract(call_ctx *cx, rush_tensor **a, rush_tensor **b, dim_set sum,
                             rush_tensor **out)
 {
@@ -373,7 +374,7 @@ static rush_status contract(call_ctx *cx, rush_tensor **a, rush_tensor **b, dim_
   return multiply(cx, *a, *b, &s, out);
 }
 
-/* What can be summed before and while operands `a` and `b` are contracted. */
+/* Sum dimensions before and while operands `a` and `b` are contracted. */
 static rush_status contract_pair(call_ctx *cx, const equation *e, int *counts, rush_tensor **a,
                                  rush_tensor **b, rush_tensor **out)
 {

@@ -47,8 +47,8 @@ static void run_lines(void *arg, int64_t begin, int64_t end)
   mem_free_data(j->cx->ctx, in, n_bytes);
 }
 
-/* From `from` (of the same form, or x itself); `scale` and `conj` (the conjugate of the result) for
- * the last of several. */
+/* Transform along `dim`, from `from` (of the same form, or x itself); `scale` and `conj` (the
+ * conjugate of the result) for the last of several. */
 static rush_status transform(call_ctx *cx, const rush_tensor *from, rush_tensor *x, int dim,
                              bool backward, double scale, bool conj)
 {
@@ -122,8 +122,8 @@ static rush_status fresh_copy(call_ctx *cx, const rush_tensor *t, const fft_job 
   return st;
 }
 
-/* The other half of a transform of real numbers, along `dim`: x[n - k] is the conjugate of x[k].
- * Steals. */
+/* Make the other half of a transform of real numbers, along `dim`: x[n - k] is the conjugate of
+ * x[k]. Steals. */
 static rush_status mirror_steal(call_ctx *cx, rush_tensor *half, int dim, int64_t n,
                                 rush_tensor **out)
 {
@@ -166,7 +166,7 @@ static double scale_of(const fft_job *j, const rush_tensor *x)
   return j->norm == NORM_NONE ? 1 : j->norm == NORM_BY_N ? 1 / n : 1 / sqrt(n);
 }
 
-/* float32 where PyTorch computes in it and there is time to save: what is small is computed in
+/* True for float32 if PyTorch computes in it and there is time to save: small input is computed in
  * double. */
 static bool is_narrow(const rush_tensor *t, const fft_job *j)
 {
@@ -189,7 +189,7 @@ static bool halves(const rush_tensor *t, const fft_job *j)
          fft_lines_suits(n, t->n_elems / t->sizes[last]);
 }
 
-/* Along the last dimension, from x to a new tensor. */
+/* Transform along the last dimension, from x to a new tensor. */
 static rush_status transform_half(call_ctx *cx, const rush_tensor *x, const fft_job *j,
                                   double scale, bool conj, rush_tensor **out)
 {
@@ -218,7 +218,7 @@ static rush_status transform_half(call_ctx *cx, const rush_tensor *x, const fft_
   return st;
 }
 
-/* The half-complex dimension of C2R, the last to be done.  Steals. */
+/* Transform the half-complex dimension of C2R, which is the last.  Steals. */
 static rush_status to_reals_steal(call_ctx *cx, rush_tensor *x, const fft_job *j, bool half,
                                   double scale, rush_tensor **out)
 {
@@ -238,7 +238,7 @@ static rush_status to_reals_steal(call_ctx *cx, rush_tensor *x, const fft_job *j
   return st;
 }
 
-/* Transforms and scale; the result is contiguous, complex or (of C2R) real. */
+/* Transform and scale; the result is contiguous, complex or (for C2R) real. */
 static rush_status run_complex(call_ctx *cx, const rush_tensor *t, const fft_job *j, bool half,
                                rush_tensor **out)
 {
@@ -365,7 +365,7 @@ static void read_lengths(const rush_call *c, const rush_tensor *x, const fft_job
   }
 }
 
-/* Cut or padded with zeros to the sizes along j->dims.  New. */
+/* Cut or pad with zeros to the sizes along j->dims.  New. */
 static rush_status resized(call_ctx *cx, rush_tensor *t, const fft_job *j, const int64_t *sizes,
                            rush_tensor **out)
 {

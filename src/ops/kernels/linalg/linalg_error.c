@@ -1,4 +1,5 @@
-/* What a factorization that failed says: one sentence for each family of solvers, as PyTorch's. */
+/* ops/kernels/linalg/linalg_error.c -- messages of failed factorizations: one sentence for each
+ * family of solvers, as in PyTorch. */
 #include <limits.h>
 #include <stdio.h>
 

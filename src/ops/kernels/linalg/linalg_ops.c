@@ -103,7 +103,7 @@ int64_t linalg_beside(const linalg *l, uint32_t arg, int tail, int x_tail, int64
   return at;
 }
 
-/* What the operator is called in messages. */
+/* Return the operator's name in messages. */
 static const char *api_name(const rush_call *c)
 {
   static const struct { const char *op, *api;

@@ -104,7 +104,7 @@ rush_status kernel_addmm(rush_call *c)
                 call_out(c, 0));
 }
 
-/* relu or gelu (the tanh form) of addmm. */
+/* Run addmm with relu or gelu (the tanh form). */
 rush_status kernel__addmm_activation(rush_call *c)
 {
   const bool gelu = call_bool(c, 5);
@@ -216,8 +216,8 @@ rush_status kernel_addmv(rush_call *c)
   return run_mv(c, &g, call_tensor(c, 0), call_tensor(c, 1), call_tensor(c, 2));
 }
 
-/* Elements between two looks at the clock; of what is not in a row or not float, as much as is put
- * into one at a time. */
+/* Elements between two polls; of data that is not contiguous or not float, as much as is converted
+ * at a time. */
 #define DOT_AT_ONCE (INT64_C(1) << 22)
 #define DOT_BLOCK 1024
 
@@ -229,8 +229,8 @@ static rush_status dot_floats(rush_call *c, const rush_tensor *x, const rush_ten
                 sy = y->strides[0] * item;
   const bool wide = item >= 4, in_place = wide && sx == item && sy == item;
   const int64_t step = in_place ? DOT_AT_ONCE : DOT_BLOCK;
-  /* Rows of x, of y, and what halves are as float32; not a multiple of 4 KB apart, which processors
-   * take for the same. */
+  /* Rows of x, of y, and 16-bit floats as float32; not a multiple of 4 KB apart, which would alias
+   * in the processor. */
   const size_t row_bytes = DOT_BLOCK * (wide ? (size_t)item : sizeof(float)) + 64;
   const size_t n_bytes = in_place ? 0 : (wide ? 2 : 4) * row_bytes;
   char *rows = NULL;
@@ -308,7 +308,8 @@ static void coalesce(stacks *s)
   s->n = n;
 }
 
-/* Every product of the stacks; C is dense.  The innermost batch dimension is gemm_batch's. */
+/* Compute every product of the stacks; C is dense.  gemm_batch processes the innermost batch
+ * dimension. */
 static rush_status run_stacks(call_ctx *cx, gemm_args *g, stacks *s)
 {
   coalesce(s);
@@ -372,7 +373,8 @@ rush_status kernel_matmul(rush_call *c)
 
 /* -- linear ------------------------------------------------------------------------------------ */
 
-/* Input [..., k] as a matrix of rows: its row stride, or false when no single one serves. */
+/* View input [..., k] as a matrix of rows: its row stride; returns false if there is no single
+ * one. */
 static bool rows_of(const rush_tensor *t, int64_t *n_rows, int64_t *stride)
 {
   const int last = t->n_dims - 1;

@@ -1,8 +1,8 @@
-/* ops/kernels/nested/nested.c -- nested tensors as nested.h describes them: marking, making them
- * from masks, padded tensors and lists, and leaving them. nested_call runs an operator on the rows
- * when every argument means the same for rows as for parts, and refuses otherwise by name;
- * operators that understand parts are marked in the table. Storage is the dense rows and one int64
- * table of sizes, so no padding is computed. */
+/* ops/kernels/nested/nested.c -- nested tensors (nested.h): making them from masks, padded tensors
+ * and lists, and converting them back. nested_call runs an operator on the rows if every argument
+ * means the same for rows as for parts, and refuses it by name otherwise; operators that handle
+ * parts are marked in the table. Storage is the dense rows and one int64 table of sizes, so no
+ * padding is computed. */
 #include "ops/kernels/nested/nested.h"
 
 #include <string.h>
@@ -75,7 +75,7 @@ rush_status nested_call(rush_call *c, rush_status (*dispatch)(rush_call *c))
 
 /* -- Making ------------------------------------------------------------------------------------ */
 
-/* Rows and sizes tensors of n_parts parts like those of `like` from dimension `from` on. */
+/* Make rows and sizes tensors of n_parts parts like those of `like` from dimension `from` on. */
 static rush_status make_parts(call_ctx *cx, int dtype, const rush_tensor *like, int from,
                               int64_t n_parts, const int64_t *lens, rush_tensor **rows,
                               rush_tensor **sizes)
@@ -104,7 +104,7 @@ static rush_status finish_steal(rush_call *c, rush_tensor *rows, rush_tensor *si
   return call_return_made_steal(c, 0, rows, st);
 }
 
-/* How many of each row of the mask are true; *aligned: are they all at the left? */
+/* Count the true elements in each row of the mask; *aligned: they are all at the left. */
 static void count_mask(const rush_tensor *mask, int64_t *lens, bool *aligned)
 {
   const bool *m = mask->data;
@@ -149,7 +149,7 @@ rush_status kernel__nested_tensor_from_mask_left_aligned(rush_call *c)
   return RUSH_OK;
 }
 
-/* The first lens[i] rows of each t[i]. */
+/* Copy the first lens[i] rows of each t[i]. */
 static rush_status from_padded(rush_call *c, rush_tensor *t, const int64_t *lens)
 {
   rush_tensor *rows = NULL, *sizes = NULL, *dense = NULL;
@@ -279,7 +279,7 @@ static rush_status check_nested(call_ctx *cx, const rush_tensor *t, const char *
   return tensor_nested(t) ? RUSH_OK : call_fail(cx, "%s: expected a nested tensor", what);
 }
 
-/* Sizes of the padded form: what is asked for, or the largest part. */
+/* Return sizes of the padded form: the requested ones, or those of the largest part. */
 static rush_status padded_sizes(rush_call *c, const rush_tensor *t, int64_t *out)
 {
   const rush_tensor *parts = tensor_nested(t);

@@ -1,8 +1,8 @@
-/* Operators of attention: scaled_dot_product_attention and what it is made of.  The work is
- * attention.c's.
+/* ops/kernels/nn/attention_ops.c -- operators of attention: scaled_dot_product_attention and its
+ * parts.  attention.c does the work.
  *
  * PyTorch chooses between a fused kernel and a composite; the choice shows in the strides of the
- * result and in what is refused, so it is made here too.  Both run the same kernel. */
+ * result and in the refusals, so it is made here too.  Both run the same kernel. */
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ typedef struct sdpa { /* arguments, borrowed, and what is made of them */
   rush_tensor *q, *k, *v, *mask;
   double dropout, scale;
   bool causal, gqa;
-  /* requires grad, in a call that may record: PyTorch then takes the path that is differentiated */
+  /* requires grad, in a call that may record: PyTorch then takes the differentiable path */
   bool learned_mask;
 } sdpa;
 
@@ -82,7 +82,7 @@ static rush_tensor *hold(folded *f, rush_tensor *t)
   return t;
 }
 
-/* `t` as [batch, heads, rows, cols]; heads 0: the head dimension is not there to be grouped. */
+/* View `t` as [batch, heads, rows, cols]; heads 0: there is no head dimension to group. */
 static rush_status fold(call_ctx *cx, folded *f, rush_tensor *t, int64_t heads, int64_t rows_,
                         int64_t cols, attention_operand *o)
 {
@@ -107,7 +107,7 @@ static rush_status fold(call_ctx *cx, folded *f, rush_tensor *t, int64_t heads, 
   return RUSH_OK;
 }
 
-/* Leading sizes of the scores; the last of them is the number of heads. */
+/* Compute leading sizes of the scores; the last one is the number of heads. */
 static rush_status fold_lead(call_ctx *cx, const sdpa *a, folded *f)
 {
   int64_t qk[TENSOR_MAX_DIMS], ql[TENSOR_MAX_DIMS], kl[TENSOR_MAX_DIMS], vl[TENSOR_MAX_DIMS];
@@ -236,7 +236,8 @@ static rush_status check_attention(call_ctx *cx, const sdpa *a)
   return RUSH_OK;
 }
 
-/* A result of the given sizes (or laid out as q), and the logarithms of the sums when `lse`. */
+/* Run attention: a result of the given sizes (or laid out as q), and the logarithms of the sums if
+ * `lse`. */
 static rush_status run_attention(call_ctx *cx, const sdpa *a, bool flash, rush_tensor **out,
                        rush_tensor **lse)
 {
@@ -296,7 +297,7 @@ static double scale_or_default(const rush_call *c, uint32_t i, const rush_tensor
   return call_float_or(c, i, e > 0 ? 1.0 / sqrt(e) : 1.0);
 }
 
-/* Dropout draws: the composite does it, which adds its mask. */
+/* Run the composite, which adds its mask, because dropout draws numbers. */
 static rush_status through_math(rush_call *c, rush_tensor *mask)
 {
   const op *o = op_find(c->cx->ctx, str_of("aten::_scaled_dot_product_attention_math"), str_of(""));

@@ -1,4 +1,5 @@
-/* Weighted sums along one dimension: their tables, the same tables turned round, and the pass. */
+/* ops/kernels/nn/axis.c -- weighted sums along one dimension: their tables, the transposed tables,
+ * and the pass. */
 #include <math.h>
 #include <string.h>
 
@@ -66,8 +67,7 @@ rush_status axis_turn(call_ctx *cx, resize_axis *a)
   return RUSH_OK;
 }
 
-/* An edge that stands for several taps has their weight at once, rounded once (fixed point only).
- * */
+/* Merge taps at an edge: their weight is summed and rounded once (fixed point only). */
 static void merge_edges(resize_axis *a, int64_t o, double *w)
 {
   int64_t *idx = a->idx + o * a->taps;
@@ -84,14 +84,15 @@ static void merge_edges(resize_axis *a, int64_t o, double *w)
   a->count[o] = n;
 }
 
-/* Scales of any size give weights of any size: out of range is the range's end, and NaN is 0. */
+/* Convert a weight to fixed point.  Scales of any size give weights of any size: out of range
+ * becomes the range's end, and NaN becomes 0. */
 static int32_t to_fixed(double w, int shift)
 {
   const double x = w * (double)(1 << shift) + (w < 0 ? -0.5 : 0.5);
   return isnan(x) ? 0 : (int32_t)fmin(fmax(x, -32768.0), 32768.0);
 }
 
-/* Weights from double to what the pass takes. */
+/* Convert weights from double to the type of the pass. */
 static void convert_weights(resize_axis *a, int dtype)
 {
   const int64_t n = a->n_out * a->taps;

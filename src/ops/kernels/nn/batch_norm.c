@@ -1,7 +1,7 @@
-/* ops/kernels/nn/batch_norm.c -- batch and instance norms, in all their spellings. Every operator
- * fills one `request`; `norm` measures the statistics of each channel (or takes the running ones),
- * then scales channel after channel in parallel. Instance norm is the same code with each (image,
- * channel) pair as a channel. Sums are added up in double, and 16-bit inputs are widened to float32
+/* ops/kernels/nn/batch_norm.c -- batch and instance norms, in all their forms. Every operator fills
+ * one `request`; `norm` measures the statistics of each channel (or uses the running ones), then
+ * scales channel after channel in parallel. Instance norm is the same code with each (image,
+ * channel) pair as a channel. Sums are added in double, and 16-bit inputs are widened to float32
  * first. Statistics are rounded to the dtype of their results before they are applied, because
  * PyTorch does that and the rounding is visible. */
 #include <math.h>
@@ -16,8 +16,7 @@
 
 #define GRAIN 16384
 
-/* One normalisation.  Instance norm is the same with every (image, channel) a channel of its own.
- * */
+/* One normalisation.  Instance norm is the same with every (image, channel) as a channel. */
 typedef struct job {
   const rows *k;
   rush_tensor *x, *y;        /* contiguous [batch, channels, plane] */
@@ -31,7 +30,7 @@ typedef struct job {
 } job;
 
 
-/* Statistics of channels [begin, end): sums of planes are added up in double. */
+/* Measure statistics of channels [begin, end): sums of planes are added in double. */
 static void measure_channels(void *arg, int64_t begin, int64_t end)
 {
   const job *j = arg;
@@ -51,7 +50,7 @@ static void measure_channels(void *arg, int64_t begin, int64_t end)
   }
 }
 
-/* Planes [begin, end) of the whole batch. */
+/* Scale planes [begin, end) of the whole batch. */
 static void scale_channels(void *arg, int64_t begin, int64_t end)
 {
   const job *j = arg;
@@ -67,7 +66,7 @@ static void scale_channels(void *arg, int64_t begin, int64_t end)
   }
 }
 
-/* What is asked of a norm, whatever the operator's spelling. */
+/* The arguments of a norm, for all operators. */
 typedef struct request {
   rush_tensor *input, *weight, *bias, *running_mean,
     *running_var; /* borrowed; all but input may be NULL */
@@ -102,7 +101,8 @@ static rush_status check_norm(call_ctx *cx, const request *r)
   return RUSH_OK;
 }
 
-/* running = (1 - momentum) * running + momentum * new; instance norms average over the batch. */
+/* Update running = (1 - momentum) * running + momentum * new; instance norms average over the
+ * batch. */
 static rush_status update_running(call_ctx *cx, const request *r, const job *j)
 {
   const int64_t n = r->input->sizes[1], copies = n ? j->n_ch / n : 0;
@@ -141,7 +141,7 @@ static int statistics_dtype(const request *r)
   return r->weight && nn_is_half(r->input->dtype) ? r->weight->dtype : r->input->dtype;
 }
 
-/* PyTorch keeps a batch's statistics in their results' dtype before it applies them. */
+/* Round a batch's statistics to their results' dtype, as PyTorch does before it applies them. */
 static void round_statistics(const request *r, job *j)
 {
   const int dtype = statistics_dtype(r);
@@ -192,7 +192,7 @@ static void job_release(job *j)
   tensor_release(j->var);
 }
 
-/* Fills j (to be released by the caller, also on failure). */
+/* Run a norm; fills j, which the caller releases, also on failure. */
 static rush_status run_norm(call_ctx *cx, const request *r, job *j)
 {
   TRY(check_norm(cx, r));
@@ -216,7 +216,7 @@ static rush_status run_norm(call_ctx *cx, const request *r, job *j)
                       scale_channels, j);
 }
 
-/* Steals t. */
+/* Return a result; steals t. */
 static rush_status give_steal(rush_call *c, uint32_t i, rush_tensor *t, int dtype,
                               const rush_tensor *like)
 {
@@ -245,7 +245,7 @@ static rush_status give_empty(rush_call *c, uint32_t i, int dtype)
   return RUSH_OK;
 }
 
-/* Result 0, and when there are more: the statistics that a backward would want (empty without a
+/* Return result 0, and if there are more: the statistics for a backward (empty unless a
  * batch's). */
 static rush_status norm(rush_call *c, const request *r)
 {
@@ -300,7 +300,8 @@ rush_status kernel_batch_norm(rush_call *c)
   return norm(c, &r);
 }
 
-/* The same and a reserve: empty; _batch_norm_impl_index says with 0 that it is our own way. */
+/* The same results and a reserve: empty; index 0 of _batch_norm_impl_index means our own
+ * implementation. */
 rush_status kernel__batch_norm_impl_index(rush_call *c)
 {
   request r = request_of(c);

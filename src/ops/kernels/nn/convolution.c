@@ -1,9 +1,9 @@
-/* ops/kernels/nn/convolution.c -- operators that convolve. The schemas put the same arguments in a
+/* ops/kernels/nn/convolution.c -- operators that convolve. The schemas have the same arguments in a
  * dozen orders, so each kernel fills one `request`, and one path checks it with PyTorch's messages
  * in PyTorch's order, computes the sizes and calls conv.c. Sizes and paddings are checked for
  * overflow here, because conv.c computes with them unchecked. Half is computed in float32, bfloat16
  * in the chains of ops/math/gemm_chain.h, complex32 in complex64. The result has the memory format
- * PyTorch would choose. */
+ * that PyTorch would choose. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 #include "ops/kernels/packed.h"
 #include "ops/kernels/views.h"
 
-/* What a call asks for; n: spatial dimensions. */
+/* The arguments of a call; n: spatial dimensions. */
 typedef struct request {
   const char *name; /* in messages */
   int n;
@@ -50,8 +50,8 @@ static rush_status check_numbers(call_ctx *cx, const request *r)
   return RUSH_OK;
 }
 
-/* So that neither the sums below nor those of conv.c overflow: paddings are ints, and the input
- * with its border, all planes of 16 bytes an element, is an int64 with room. */
+/* Check ranges, so that neither the sums below nor those of conv.c overflow: paddings are ints, and
+ * the number of bytes of the padded input, at 16 bytes per element, is an int64 with room. */
 static rush_status check_range(call_ctx *cx, const request *r, const int64_t *in, int64_t n_planes)
 {
   int64_t bytes;
@@ -88,7 +88,7 @@ static rush_status check_dtypes(call_ctx *cx, const request *r)
   return RUSH_OK;
 }
 
-/* `in`: the batched sizes: batch, channels, spatial. */
+/* Check channels; `in`: the batched sizes: batch, channels, spatial. */
 static rush_status check_channels(call_ctx *cx, const request *r, int64_t channels)
 {
   const rush_tensor *w = r->weight;
@@ -177,7 +177,7 @@ static rush_status set_sizes(call_ctx *cx, const request *r, const int64_t *in, 
                    got, kernel);
 }
 
-/* The result in the memory format PyTorch gives: channels last when an operand is. */
+/* Convert the result to PyTorch's memory format: channels last if an operand is. */
 static rush_status in_format(call_ctx *cx, const request *r, rush_tensor *y, rush_tensor **out)
 {
   if ((r->n != 2 && r->n != 3) || r->input->n_dims != r->n + 2 || (r->transposed && r->n == 3) ||
@@ -193,7 +193,7 @@ static rush_status in_format(call_ctx *cx, const request *r, rush_tensor *y, rus
 
 /* -- Running ----------------------------------------------------------------------------------- */
 
-/* A contiguous operand; 16-bit floats as float32 when `wide`. */
+/* Make an operand contiguous; 16-bit floats as float32 if `wide`. */
 static rush_status prepare_operand(call_ctx *cx, rush_tensor *t, bool wide, rush_tensor **out)
 {
   rush_tensor *x = NULL, *y = NULL;
@@ -225,8 +225,8 @@ static bool is_pointwise(const request *r, const conv_args *a)
   return !r->transposed;
 }
 
-/* True if a convolution of bfloat16 is done in chains (ops/math/gemm_chain.h).  Excluded: those
- * whose words would be half empty, and those where an odd channel would lie between pieces. */
+/* True if a convolution of bfloat16 runs in chains (ops/math/gemm_chain.h).  Excluded: those whose
+ * words would be half empty, and those where an odd channel would lie between pieces. */
 static bool has_chains(const request *r, const conv_args *a)
 {
   const int64_t ch = a->in_ch / a->groups, taps = a->kernel[0] * a->kernel[1] * a->kernel[2];
@@ -234,7 +234,7 @@ static bool has_chains(const request *r, const conv_args *a)
          (ch % 2 == 0 || (ch + 1) / 2 * taps <= 384);
 }
 
-/* The input's channels as words, two by two. */
+/* Convert the input's channels to words, two by two. */
 static rush_status input_words(call_ctx *cx, const conv_args *a, const rush_tensor *x,
                                rush_tensor **out)
 {
@@ -258,7 +258,7 @@ static rush_status input_words(call_ctx *cx, const conv_args *a, const rush_tens
   return st;
 }
 
-/* bfloat16: as words, or in float32 in their order. */
+/* Convolve bfloat16: as words, or in float32 in their order. */
 static rush_status convolve_chains(call_ctx *cx, const request *r, conv_args *a, operands *o)
 {
   const int64_t ch = a->in_ch / a->groups, taps = a->kernel[0] * a->kernel[1] * a->kernel[2];
@@ -289,7 +289,7 @@ static rush_status convolve_chains(call_ctx *cx, const request *r, conv_args *a,
     TRY(st);
     a->weight = x->data;
   }
-  if (a->chain == CHAIN_WORDS) {
+  if (chain_is_words((chain_kind)a->chain)) {
     TRY(input_words(cx, a, o->x, &x));
     tensor_release(o->x);
     o->x = x;
@@ -359,7 +359,7 @@ static rush_status compute(call_ctx *cx, const request *r, conv_args *a, const i
 
 static rush_status run_convolution(rush_call *c, const request *r);
 
-/* complex32 is computed in complex64. */
+/* Compute complex32 in complex64. */
 static rush_status run_complex_half(rush_call *c, const request *r)
 {
   request wide = *r;

@@ -1,10 +1,13 @@
-/* Distances between rows: cdist, pdist.  Differences are taken directly, also for p = 2, where
- * PyTorch may go through a matrix product and loses digits for rows that are close. */
+/* ops/kernels/nn/distance.c -- distances between rows: cdist, pdist.  For p = 2 and many rows of
+ * float32, cdist uses a matrix product, |x|^2 + |y|^2 - 2 x y, as PyTorch does.  PyTorch loses
+ * digits there for rows that are close; here such pairs are computed again from their differences.
+ */
 #include <math.h>
 #include <string.h>
 
 #include "base/threads.h"
 #include "ops/math/dot.h"
+#include "ops/math/gemm.h"
 #include "ops/kernels/views.h"
 #include "tensor/iter.h"
 
@@ -23,7 +26,7 @@ static const dot_loops *loops_of(call_ctx *cx)
   return ISA_PICK(dot_loops_of, cpu_choose(context_get_options(cx->ctx)->cpu))();
 }
 
-/* The distance of two rows.  16 partial sums, so that compilers have lanes. */
+/* The distance of two rows.  16 partial sums, so that compilers can use lanes. */
 #define LANES 16
 #define ROW(T, F)                                                                          \
   static T row_##T(int64_t n, const T *x, const T *y, double p)                            \
@@ -76,6 +79,79 @@ static void put_distance(const distances *d, int64_t at, int64_t row_a, int64_t 
                                             (const float *)d->b->data + row_b * d->n, d->p);
 }
 
+/* -- Through a product ------------------------------------------------------------------------- */
+
+/* Below so many rows PyTorch takes differences, too. */
+#define MANY_ROWS 26
+/* A square below this share of |x|^2 + |y|^2 has lost more than four bits. */
+#define CLOSE 0.0625f
+
+typedef struct by_product {
+  const distances *d;
+  float *norms; /* of the rows of a, then of b */
+} by_product;
+
+static void run_norms(void *arg, int64_t begin, int64_t end)
+{
+  const by_product *p = arg;
+  const int64_t n_a = p->d->a->n_elems / p->d->n, n = p->d->n;
+  for (int64_t i = begin; i < end; i++) {
+    const rush_tensor *t = i < n_a ? p->d->a : p->d->b;
+    const float *row = (const float *)t->data + (i < n_a ? i : i - n_a) * n;
+    p->norms[i] = p->d->loops->f32(n, row, row);
+  }
+}
+
+/* |y|^2 - 2 x y becomes the distance, for rows [begin, end) of a. */
+static void run_roots(void *arg, int64_t begin, int64_t end)
+{
+  const by_product *p = arg;
+  const distances *d = p->d;
+  const int64_t ra = d->a->sizes[d->a->n_dims - 2], rb = d->b->sizes[d->b->n_dims - 2];
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t first = i / ra * rb;
+    const float x = p->norms[i], *y = p->norms + d->a->n_elems / d->n + first;
+    float *out = (float *)d->out->data + i * rb;
+    for (int64_t k = 0; k < rb; k++) {
+      const float square = x + out[k];
+      if (square < CLOSE * (x + y[k]))
+        put_distance(d, i * rb + k, i, first + k);
+      else
+        out[k] = sqrtf(square); /* NaN, too */
+    }
+  }
+}
+
+static rush_status run_product(call_ctx *cx, const distances *d)
+{
+  const int64_t ra = d->a->sizes[d->a->n_dims - 2], rb = d->b->sizes[d->b->n_dims - 2],
+                n_a = d->a->n_elems / d->n, n_b = d->b->n_elems / d->n;
+  const size_t n_bytes = (size_t)(n_a + n_b) * sizeof(float);
+  by_product p = {d, mem_alloc_data(cx->ctx, n_bytes)};
+  if (!p.norms)
+    return call_nomem(cx);
+  const gemm_args g = {.dtype = RUSH_FLOAT32, .m = ra, .n = rb, .k = d->n,
+                       .a = {d->a->data, d->n, 1}, .b = {d->b->data, 1, d->n},
+                       .d = {p.norms + n_a, 0, 1}, .c = d->out->data, .c_rs = rb, .c_cs = 1,
+                       .alpha = -2.0, .beta = 1.0};
+  rush_status st =
+    parallel_for(cx, n_a + n_b, i64_max(1, GRAIN / i64_max(1, d->n)), run_norms, &p);
+  if (st == RUSH_OK)
+    st = gemm_batch(cx, &g, n_a / ra, ra * d->n, rb * d->n, rb, ra * rb);
+  if (st == RUSH_OK)
+    st = parallel_for(cx, n_a, i64_max(1, GRAIN / rb), run_roots, &p);
+  mem_free_data(cx->ctx, p.norms, n_bytes);
+  return st;
+}
+
+static bool has_product(const distances *d)
+{
+  return d->p == 2 && d->out->dtype == RUSH_FLOAT32 && d->n > 0 &&
+         (d->a->sizes[d->a->n_dims - 2] >= MANY_ROWS || d->b->sizes[d->b->n_dims - 2] >= MANY_ROWS);
+}
+
+/* -- Pair by pair ------------------------------------------------------------------------------ */
+
 /* Tasks: rows of a, over all batches. */
 static void run_pairs(void *arg, int64_t begin, int64_t end)
 {
@@ -112,7 +188,7 @@ static rush_status check_pair(call_ctx *cx, const rush_tensor *a, const rush_ten
   return check_dtype(cx, a, "cdist");
 }
 
-/* t with its rows, broadcast to the batch sizes, contiguous, as `dtype`; new. */
+/* Broadcast t's rows to the batch sizes, contiguous, as `dtype`; new. */
 static rush_status as_batch(call_ctx *cx, rush_tensor *t, int dtype, int n, int64_t *sizes,
                             rush_tensor **out)
 {
@@ -129,7 +205,8 @@ static rush_status as_batch(call_ctx *cx, rush_tensor *t, int dtype, int n, int6
   return st;
 }
 
-static rush_status cdist(rush_call *c, double p)
+/* `product`: p = 2 may go through one. */
+static rush_status cdist(rush_call *c, double p, bool product)
 {
   rush_tensor *a = call_tensor(c, 0), *b = call_tensor(c, 1), *ca = NULL, *cb = NULL, *out = NULL;
   int64_t sizes[TENSOR_MAX_DIMS];
@@ -156,7 +233,9 @@ static rush_status cdist(rush_call *c, double p)
     distances d = {
       .a = ca, .b = cb, .out = out, .p = p, .n = ca->sizes[n - 1], .loops = loops_of(c->cx)};
     const int64_t row = i64_max(1, sizes[n - 1] * d.n);
-    st = parallel_for(c->cx, out->n_elems / sizes[n - 1], i64_max(1, GRAIN / row), run_pairs, &d);
+    st = product && has_product(&d) ? run_product(c->cx, &d)
+                         : parallel_for(c->cx, out->n_elems / sizes[n - 1],
+                                        i64_max(1, GRAIN / row), run_pairs, &d);
   }
   tensor_release(ca);
   tensor_release(cb);
@@ -168,10 +247,10 @@ rush_status kernel_cdist(rush_call *c)
 {
   if (!call_is_none(c, 3) && (call_int(c, 3) < 0 || call_int(c, 3) > 2))
     return call_fail(c->cx, "possible modes: 0, 1, 2, but was: %lld", (long long)call_int(c, 3));
-  return cdist(c, call_float(c, 2));
+  return cdist(c, call_float(c, 2), call_int_or(c, 3, 0) != 2);
 }
 
-rush_status kernel_euclidean_dist(rush_call *c) { return cdist(c, 2); }
+rush_status kernel_euclidean_dist(rush_call *c) { return cdist(c, 2, true); }
 
 /* (self, p): the upper triangle of self against itself, row by row. */
 rush_status kernel_pdist(rush_call *c)

@@ -1,8 +1,8 @@
 /* ops/kernels/nn/dropout.c -- dropout in its variants, bernoulli, rrelu and glu. Dropout draws a
  * mask and multiplies by it with the pointwise operators, as PyTorch's formula does, so dtypes,
  * rounding and broadcasting follow theirs; a fused loop would have to repeat those rules. Samples
- * are drawn one after the other in the order of memory, on one thread: that is the sequence
- * torch.manual_seed promises. */
+ * are drawn one after the other in the order of memory, on one thread: that is the sequence that
+ * torch.manual_seed determines. */
 #include <math.h>
 
 #include "ops/kernels/nn.h"
@@ -56,7 +56,7 @@ static void flip_loop(void *arg, int64_t n, char *const *ptrs, const int64_t *st
     flip(k, ptrs[0] + i * strides[0], uniform_double(k->turn->g) < k->p);
 }
 
-/* A probability for every element; float32 ones are compared with float32 samples. */
+/* Draw with a probability for every element; float32 ones are compared with float32 samples. */
 static void flip_each_loop(void *arg, int64_t n, char *const *ptrs, const int64_t *strides)
 {
   const coin *k = arg;
@@ -74,7 +74,7 @@ static generator *generator_of(rush_call *c, uint32_t at)
   return call_is_none(c, at) ? generator_of_call(c->cx) : (generator *)(void *)c->args[at].as.heap;
 }
 
-/* Samples are drawn in the order of memory, on one thread. */
+/* Draw samples in the order of memory, on one thread. */
 static rush_status draw(call_ctx *cx, generator *g, rush_tensor *to, const rush_tensor *ps, coin *k)
 {
   tensor_iter it;
@@ -181,7 +181,7 @@ rush_status kernel_bernoulli_Tensor(rush_call *c)
 
 /* -- Dropout: input, p, train ------------------------------------------------------------------ */
 
-/* a op= b, where b is a number or a tensor. */
+/* Compute a op= b, where b is a number or a tensor. */
 static rush_status change(call_ctx *cx, const char *name, const char *overload, rush_tensor *a,
                           rush_value b)
 {
@@ -192,7 +192,7 @@ static rush_status change(call_ctx *cx, const char *name, const char *overload, 
   return RUSH_OK;
 }
 
-/* x factor, or the same in place. */
+/* Multiply x by factor, or do so in place. */
 static rush_status scaled(call_ctx *cx, rush_tensor *x, rush_tensor *factor, bool in_place,
                           rush_tensor **out)
 {
@@ -202,7 +202,7 @@ static rush_status scaled(call_ctx *cx, rush_tensor *x, rush_tensor *factor, boo
 
 static bool writes_input(const rush_call *c) { return c->op->schema->args[0].is_write; }
 
-/* One sample per element, or per batch entry and channel. */
+/* Draw one sample per element, or per batch entry and channel. */
 static rush_status noise_new(call_ctx *cx, const rush_tensor *x, bool per_feature,
                              rush_tensor **out)
 {
@@ -216,7 +216,8 @@ static rush_status noise_new(call_ctx *cx, const rush_tensor *x, bool per_featur
   return tensor_new(cx, x->dtype, x->n_dims, sizes, out);
 }
 
-/* Alpha dropout keeps mean and variance of SELU's outputs: dropped units go to its lower limit. */
+/* Make the noise of alpha dropout, which keeps mean and variance of SELU's outputs: dropped units
+ * get its lower limit. */
 static rush_status alpha_noise(call_ctx *cx, rush_tensor *noise, double p, rush_tensor **shift)
 {
   const double alpha = 1.7580993408473766, a = 1.0 / sqrt((alpha * alpha * p + 1.0) * (1.0 - p));
@@ -297,7 +298,7 @@ rush_status kernel_native_dropout(rush_call *c)
 
 /* -- Randomised leaky units -------------------------------------------------------------------- */
 
-/* x, noise and y contiguous, float32 or float64. */
+/* Draw slopes; x, noise and y are contiguous, float32 or float64. */
 static rush_status random_slopes(call_ctx *cx, generator *g, double lower, double upper,
                                  const rush_tensor *x, rush_tensor *noise, rush_tensor *y)
 {
@@ -374,7 +375,7 @@ static rush_status rrelu(rush_call *c, rush_tensor *noise, uint32_t at, rush_ten
   return st;
 }
 
-/* Result 0, in self when the operator writes there. */
+/* Return result 0, in self if the operator writes there. */
 static rush_status return_rrelu(rush_call *c, rush_tensor *noise, uint32_t at)
 {
   rush_tensor *out;

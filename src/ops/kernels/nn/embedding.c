@@ -1,9 +1,8 @@
 /* ops/kernels/nn/embedding.c -- rows of a table by index: embedding, embedding_bag, renorm and
  * one_hot. Indices become contiguous int64 once and are checked before anything is read. Bags are
- * cut into tasks and sum their rows in order with the loops of gather_kernel.c; maxima, padding and
- * 16-bit tables take the row-by-row path. Which of a bag's side results PyTorch fills depends on
- * which of its own methods it would take, so `quick` repeats that choice. Cost: O(indices *
- * columns). */
+ * split into tasks and sum their rows in order with the loops of gather_kernel.c; maxima, padding
+ * and 16-bit tables use the row-by-row path. PyTorch fills a bag's side results depending on the
+ * method it chooses, so `quick` repeats that choice. Cost: O(indices * columns). */
 #include <math.h>
 #include <string.h>
 
@@ -28,7 +27,7 @@ static rush_status check_index_dtype(call_ctx *cx, const rush_tensor *indices, i
                    number, dtype_aten_name(indices->dtype), of);
 }
 
-/* As int64, contiguous, new. */
+/* Convert indices to contiguous int64, new. */
 static rush_status read_indices(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
   rush_tensor *as = NULL;
@@ -114,8 +113,7 @@ static double row_norm(const double *row, int64_t n, double p)
   return isinf(p) || p == 1.0 || p == 0.0 ? sum : p == 2.0 ? sqrt(sum) : pow(sum, 1.0 / p);
 }
 
-/* Row `at` of self, whose norm exceeds the maximum, scaled down to it; as doubles in `row`
- * meanwhile. */
+/* Scale row `at` of self down to the maximal norm; `row` holds it as doubles meanwhile. */
 static rush_status renorm_row(call_ctx *cx, rush_tensor *self, int64_t at, double max_norm,
                               double p, rush_tensor *row)
 {
@@ -274,7 +272,8 @@ static int64_t bag_limit(const bags *b, int64_t bag)
 {
   return bag + 1 < b->n_bags ? bag_begin(b, bag + 1) : b->n_indices;
 }
-/* The end of a bag.  The last offset of include_last_offset counts only where PyTorch is quick. */
+/* Return the end of a bag.  The last offset of include_last_offset matters only on PyTorch's quick
+ * path. */
 static int64_t bag_end(const bags *b, int64_t bag)
 {
   return b->include_last && b->quick ? bag_begin(b, bag + 1) : bag_limit(b, bag);
@@ -303,7 +302,7 @@ static int64_t bag_end(const bags *b, int64_t bag)
 BAG_ROWS(float, f32)
 BAG_ROWS(double, f64)
 
-/* One index of a bag: from a row of the arithmetic's dtype. */
+/* Add one index of a bag, from a row in the arithmetic's dtype. */
 static void bag_take(const bags *b, int64_t bag, int64_t i, const void *from, bool first)
 {
   const int64_t n = b->n_cols, row = ((const int64_t *)b->indices->data)[i];
@@ -322,13 +321,13 @@ static void bag_take(const bags *b, int64_t bag, int64_t i, const void *from, bo
 
 #define BAG_ROWS_AT_ONCE 16384 /* rows between two looks at the clock */
 
-/* Sums of rows that need no conversion and have no padding among them. */
+/* Sum rows that need no conversion and no padding check. */
 static int64_t sum_bag(const bags *b, int64_t bag)
 {
   const int64_t begin = bag_begin(b, bag), n = i64_max(0, bag_end(b, bag) - begin);
   const size_t item = dtype_bytes(b->wide);
   const char *factors = b->factors ? (const char *)b->factors->data + (size_t)begin * item : NULL;
-  /* The sums of pieces add up in the result: as if all were one. */
+  /* Sums of pieces are added into the result, as if they were one. */
   for (int64_t i = 0; i < n && !(i && call_over(b->cx)); i += BAG_ROWS_AT_ONCE)
     b->sum.rows(b->n_cols, b->weight->data, (const int64_t *)b->indices->data + begin + i,
                 i64_min(BAG_ROWS_AT_ONCE, n - i), factors ? factors + (size_t)i * item : NULL,
@@ -379,7 +378,7 @@ static rush_status zeros(call_ctx *cx, int dtype, int n_dims, const int64_t *siz
   return st;
 }
 
-/* The results that a gradient would need; PyTorch fills them where its own method computes them. */
+/* Make the results that a gradient needs; PyTorch fills them if its chosen method computes them. */
 static rush_status make_side_results(bags *b)
 {
   const int64_t n_offsets = b->quick && b->mode == BAG_SUM ? 0 : b->n_indices,
@@ -479,7 +478,7 @@ rush_status kernel__embedding_bag_forward_only(rush_call *c)
   return embedding_bag(c, call_int(c, 8), false);
 }
 
-/* Overload padding_idx: counted from the end when negative, or None. */
+/* Overload padding_idx: counted from the end if negative, or None. */
 rush_status kernel_embedding_bag(rush_call *c)
 {
   const rush_tensor *weight = call_tensor(c, 0);

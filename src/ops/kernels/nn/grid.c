@@ -1,8 +1,8 @@
-/* Sampling of images and volumes at the points of a grid.
+/* ops/kernels/nn/grid.c -- sampling of images and volumes at the points of a grid.
  *
- * A point becomes taps: offsets into a channel with weights, the same for all channels.
- * Coordinates are computed in the input's precision (R rounds an operation on doubles to it), as
- * the nearest neighbour of a point between two depends on it. */
+ * A point becomes taps: offsets into a channel with weights, the same for all channels. Coordinates
+ * are computed in the input's precision (R rounds an operation on doubles to it), since the nearest
+ * neighbour of a point between two depends on it. */
 #include <math.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ typedef struct taps {
   double weight[MAX_TAPS];
 } taps;
 
-/* x rounded to the input's precision. */
+/* Round x to the input's precision. */
 static inline double R(const grid_job *j, double x)
 {
   uint16_t bits;
@@ -61,7 +61,7 @@ static double unnormalise(const grid_job *j, int d, double x)
                   : R(j, R(j, R(j, R(j, x + 1) * size) - 1) / 2);
 }
 
-/* NaN goes to 0. */
+/* Clip to [0, size - 1]; NaN becomes 0. */
 static double clip(double x, int64_t size)
 {
   x = x > 0 ? x : 0;
@@ -85,7 +85,7 @@ static double pad(const grid_job *j, int d, double x)
   return clip(j->padding == PAD_REFLECTION ? reflect(j, d, x) : x, j->in[d]);
 }
 
-/* An index, or -1 outside. */
+/* Return an index, or -1 if outside. */
 static int64_t index_of(double x, int64_t size)
 {
   return x >= 0 && x < (double)size ? (int64_t)x : -1;
@@ -179,8 +179,8 @@ static void find_taps(const grid_job *j, int64_t point, taps *t)
     taps_cubic(j, at, t);
 }
 
-/* Taps of n points from `first` on.  In two dimensions a tap outside counts as 0 times its weight,
- * which keeps NaN; in three it is left out.  Does any point have such a NaN? */
+/* Compute taps of n points from `first` on.  In two dimensions a tap outside counts as 0 times its
+ * weight, which keeps NaN; in three it is left out.  Returns true if any point has such a NaN. */
 static bool fill_block(const grid_job *j, int64_t first, int n, block *b, int *n_taps)
 {
   const bool adds_zero = j->n == 2 && j->mode != MODE_NEAREST;
@@ -210,7 +210,7 @@ static bool fill_block(const grid_job *j, int64_t first, int n, block *b, int *n
   return any;
 }
 
-/* Channel by channel, so that results are written in rows. */
+/* Sample channel by channel, so that results are written in rows. */
 static void sample_block(const grid_job *j, int64_t first, int n, block *b)
 {
   const int64_t batch = first / j->points, item = j->is_f64 ? 8 : 4;
@@ -285,8 +285,8 @@ static rush_status check_args(call_ctx *cx, const rush_tensor *x, const rush_ten
     cx, x->n_dims == 4 ? "grid_sampler_2d_cpu_kernel_impl" : "grid_sampler3d_cpu", x->dtype);
 }
 
-/* Arguments from `at` on: input, grid, interpolation_mode, padding_mode, align_corners.  sizes: of
- * the result. */
+/* Read arguments from `at` on: input, grid, interpolation_mode, padding_mode, align_corners.
+ * sizes: of the result. */
 static rush_status read_args(rush_call *c, uint32_t at, grid_job *j, int64_t *sizes)
 {
   const rush_tensor *x = call_tensor(c, at), *grid = call_tensor(c, at + 1);
@@ -378,7 +378,7 @@ static void add_number(const grid_job *j, void *p, int64_t i, double x)
     ((float *)p)[i] += (float)x;
 }
 
-/* How a padded coordinate follows the one that was asked for. */
+/* Return the derivative of a padded coordinate by the original one. */
 static double pad_slope(const grid_job *j, int d, double x)
 {
   double slope = 1;
@@ -403,7 +403,7 @@ static void cubic_slopes(double t, double w[4])
   w[3] = -((3 * a * end - 10 * a) * end + 8 * a);
 }
 
-/* How the weights of a point's taps follow its coordinates. */
+/* Compute the derivatives of the weights of a point's taps by its coordinates. */
 static void tap_slopes(const grid_job *j, const double *at, int n, double slopes[3][MAX_TAPS])
 {
   double w[3][4], dw[3][4];
@@ -433,7 +433,7 @@ static void tap_slopes(const grid_job *j, const double *at, int n, double slopes
     }
 }
 
-/* Batch entries [begin, end): what arrived, spread over the taps. */
+/* Distribute the gradients of batch entries [begin, end) over the taps. */
 static void spread_batches(void *arg, int64_t begin, int64_t end)
 {
   const back_job *b = arg;
@@ -477,7 +477,7 @@ static void slope_points(void *arg, int64_t begin, int64_t end)
   }
 }
 
-/* The gradients of input and grid that are wanted. */
+/* Compute the needed gradients of input and grid. */
 static rush_status run_back(rush_call *c, back_job *b, const bool wanted[2], int dtype)
 {
   const grid_job *j = b->j;

@@ -1,14 +1,14 @@
-/* Weights of 4 bits, two in a byte: packing, and the product with them.
+/* ops/kernels/nn/int4.c -- weights of 4 bits, two in a byte: packing, and the product with them.
  *
  * A weight [N, K] of numbers in [0, 16) is packed in blocks of rows, 64 on a CPU with AVX-512 and
  * 32 on others, as PyTorch packs it on the same CPU.  Within a block the bytes go along K: each has
  * rows i and i + half a block, the former in its low bits; a last block with fewer rows has rows 2
- * i and 2 i + 1.  Nothing in the bytes says which of the two it is: a weight that was packed on one
- * kind of CPU is for that kind, in PyTorch as here.
+ * i and 2 i + 1.  The bytes do not show which form they have: a weight that was packed on one kind
+ * of CPU only works on that kind, in PyTorch as here.
  *
- * The product unpacks a block for COLUMNS columns at a time into float32 and adds up over K in
- * order, a vector of rows at once: (w - 8) * scale + zero, scales and zeros per group of columns
- * and row. */
+ * The product unpacks a block for COLUMNS columns at a time into float32 and adds over K in order,
+ * a vector of rows at once: (w - 8) * scale + zero, with scales and zeros per group of columns and
+ * row. */
 #include <string.h>
 
 #include "base/cpu.h"
@@ -21,7 +21,7 @@ static int64_t block_rows(void) { return cpu_machine() >= CPU_AVX512 ? 64 : 32; 
 
 /* -- Packing ----------------------------------------------------------------------------------- */
 
-/* Where row i of a block of `rows` lies in its column's bytes: the byte, and the shift. */
+/* Return the byte of row i in a column of a block of `rows`, and the shift. */
 static int64_t byte_of(int64_t i, int64_t rows, bool is_whole, int *shift)
 {
   if (is_whole) {
@@ -82,7 +82,7 @@ typedef struct int4_job {
   float *out;          /* [m, n] */
 } int4_job;
 
-/* COLUMNS columns of a block from `col` on, as [COLUMNS, rows]. */
+/* Unpack COLUMNS columns of a block from `col` on, as [COLUMNS, rows]. */
 static void unpack_nibbles(const int4_job *j, int64_t first, int64_t rows, int64_t col, float *out)
 {
   const uint8_t *bytes = j->w + first * (j->k / 2) + col * (rows / 2);

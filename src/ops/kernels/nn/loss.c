@@ -1,7 +1,7 @@
 /* ops/kernels/nn/loss.c -- losses over classes: negative log likelihood, the margin losses, and
  * connectionist temporal classification with its gradient. They are loops over contiguous tensors
  * that accumulate in double. CTC is the forward-backward algorithm of Graves et al. in logarithms,
- * O(steps * states) a sequence, where a sequence of n targets has 2n + 1 states; alpha is kept
+ * O(steps * states) per sequence, where a sequence of n targets has 2n + 1 states; alpha is kept
  * because its gradient needs it. */
 #include <math.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 enum { REDUCE_NONE, REDUCE_MEAN, REDUCE_SUM };
 
-/* The same of any float dtype. */
+/* Return element i of any float dtype. */
 static inline double any_at(const rush_tensor *t, int64_t i)
 {
   if (t->dtype == RUSH_BFLOAT16)
@@ -25,7 +25,7 @@ static inline int64_t int_at(const rush_tensor *t, int64_t i)
   return ((const int64_t *)t->data)[i];
 }
 
-/* Class indices as int64: Long, or Byte as PyTorch takes it. */
+/* Convert class indices to int64: Long, or Byte as PyTorch accepts it. */
 static rush_status read_targets(call_ctx *cx, rush_tensor *t, bool takes_bytes, rush_tensor **out)
 {
   rush_tensor *as = NULL;
@@ -40,7 +40,7 @@ static rush_status read_targets(call_ctx *cx, rush_tensor *t, bool takes_bytes, 
   return st;
 }
 
-/* A scalar as result `i`. */
+/* Return a scalar as result `i`. */
 static rush_status return_number(rush_call *c, uint32_t i, double x, int dtype)
 {
   rush_tensor *t;
@@ -66,7 +66,7 @@ static void nll_end(nll *l)
   tensor_release(l->weight);
 }
 
-/* Losses summed, or one by one into `each`. */
+/* Sum the losses, or store each in `each`. */
 static rush_status nll_run(call_ctx *cx, nll *l, rush_tensor *each)
 {
   for (int64_t i = 0; i < l->n * l->inner; i++) {
@@ -108,7 +108,7 @@ static rush_status nll_return(rush_call *c, nll *l, int n_dims, const int64_t *s
   return c->n_results > 1 ? return_number(c, 1, l->total, l->dtype) : RUSH_OK;
 }
 
-/* n_dims < 0: one number even without a reduction. */
+/* Compute the loss; n_dims < 0: one number even without a reduction. */
 static rush_status nll_compute(rush_call *c, nll *l, int n_dims, const int64_t *sizes)
 {
   rush_tensor *x = call_tensor(c, 0), *weight = call_tensor(c, 2);
@@ -285,7 +285,7 @@ static rush_status multilabel_row(call_ctx *cx, const margins *m, int64_t row, d
 
 typedef rush_status margin_row(call_ctx *cx, const margins *m, int64_t row, double *loss);
 
-/* Every row's loss, reduced, as result 0. */
+/* Compute every row's loss, reduced, as result 0. */
 static rush_status margins_return(rush_call *c, const margins *m, int64_t reduction, margin_row *fn)
 {
   const rush_tensor *x = call_tensor(c, 0);
@@ -384,7 +384,7 @@ static void ctc_end(ctc *j)
     tensor_release(all[i]);
 }
 
-/* An int[] or a tensor of integers, as int64. */
+/* Convert an int[] or a tensor of integers to int64. */
 static rush_status read_lengths(rush_call *c, uint32_t at, int64_t n, const char *what,
                                 rush_tensor **out)
 {
@@ -408,13 +408,13 @@ static double log_add(double a, double b)
   return high == -(double)INFINITY ? high : high + log1p(exp(low - high));
 }
 
-/* The label of a state: blanks stand between all targets. */
+/* Return the label of a state: there are blanks between all targets. */
 static int64_t label_of(const ctc *j, int64_t first, int64_t state)
 {
   return state % 2 ? int_at(j->targets, first + state / 2) : j->blank;
 }
 
-/* One sequence: alpha[t][s], the probability of all paths that are in state s at step t. */
+/* Process one sequence: alpha[t][s], the probability of all paths that are in state s at step t. */
 static void ctc_sequence(ctc *j, int64_t b, int64_t first)
 {
   const int64_t steps = int_at(j->in_lengths, b), n = int_at(j->target_lengths, b),
@@ -444,7 +444,7 @@ static void ctc_sequence(ctc *j, int64_t b, int64_t first)
   nn_set_number(j->loss, b, -total);
 }
 
-/* Where each sequence's targets begin: rows of a matrix, or one after the other. */
+/* Run all sequences; their targets are rows of a matrix, or one after the other. */
 static rush_status ctc_run(ctc *j, bool is_flat, void (*sequence)(ctc *j, int64_t b, int64_t first))
 {
   int64_t first = 0;
@@ -469,7 +469,7 @@ static rush_status ctc_run(ctc *j, bool is_flat, void (*sequence)(ctc *j, int64_
   return RUSH_OK;
 }
 
-/* log_probs is argument `at`; targets and the lengths follow. */
+/* Read arguments: log_probs is argument `at`; targets and the lengths follow. */
 static rush_status ctc_begin(rush_call *c, uint32_t at, int64_t blank, ctc *j)
 {
   rush_tensor *logs = call_tensor(c, at), *targets = call_tensor(c, at + 1);
@@ -532,7 +532,7 @@ rush_status kernel__ctc_loss(rush_call *c)
   return st;
 }
 
-/* The slopes of one step: what all paths through a label have of the whole, against its
+/* Compute the slopes of one step: the share of all paths through a label in the total, against its
  * probability. */
 static void ctc_step_back(const ctc *j, int64_t b, int64_t first, int64_t t)
 {
@@ -551,8 +551,8 @@ static void ctc_step_back(const ctc *j, int64_t b, int64_t first, int64_t t)
   }
 }
 
-/* One sequence: alpha becomes beta[t][s], the probability of all ends of paths that are in state s
- * at step t. */
+/* Process one sequence backwards: alpha becomes beta[t][s], the probability of all ends of paths
+ * that are in state s at step t. */
 static void ctc_sequence_back(ctc *j, int64_t b, int64_t first)
 {
   const int64_t steps = int_at(j->in_lengths, b), n = int_at(j->target_lengths, b),

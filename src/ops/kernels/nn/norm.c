@@ -1,5 +1,5 @@
-/* Operators that normalise: softmax, layer, group, batch, instance and RMS norms.  16-bit floats
- * compute in float32; statistics of a row are sums of rows.h. */
+/* ops/kernels/nn/norm.c -- operators that normalise: softmax, layer, group, batch, instance and RMS
+ * norms.  16-bit floats compute in float32; statistics of a row are sums of rows.h. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static rush_status check_float(call_ctx *cx, const rush_tensor *t, const char *k
   return call_no_dtype(cx, kernel, t->dtype);
 }
 
-/* Steals y: rounded to `dtype`, in channels-last order when `like` is. */
+/* Round y to `dtype`, in channels-last order if `like` is; steals y. */
 static rush_status narrow_steal(call_ctx *cx, rush_tensor *y, int dtype, const rush_tensor *like,
                                 rush_tensor **out)
 {
@@ -188,8 +188,8 @@ rush_status kernel__safe_softmax(rush_call *c) { return softmax_call(c, false, t
 
 /* -- Rows with a mean and a deviation ---------------------------------------------------------- */
 
-/* Rows of n elements.  Row i belongs to channel i * ... of the parameters: weight and bias are
- * either one per element of a row (per_row false) or one per plane (group norm). */
+/* Rows of n elements.  Weight and bias are either one per element of a row (per_row false) or one
+ * per plane (group norm). */
 typedef struct row_job {
   const rows *k;
   const rush_tensor *x, *w, *b; /* contiguous, one dtype; w and b may be NULL */
@@ -240,7 +240,7 @@ static void normalize_rows(void *arg, int64_t begin, int64_t end)
   }
 }
 
-/* What a row-wise operator holds while it works. */
+/* The tensors of a row-wise operator. */
 typedef struct row_call {
   rush_tensor *x, *w, *b, *y, *mean, *rstd;
 } row_call;
@@ -255,7 +255,7 @@ static void row_call_release(row_call *r)
   tensor_release(r->rstd);
 }
 
-/* n_rows rows of n; statistics of the sizes given, or none (stat_dims < 0). */
+/* Run over n_rows rows of n; statistics of the given sizes, or none (stat_dims < 0). */
 static rush_status run_rows(rush_call *c, rush_tensor *input, rush_tensor *w, rush_tensor *b,
                             int64_t n_rows, row_job j, int stat_dims, const int64_t *stat_sizes,
                             row_call *r)
@@ -280,7 +280,7 @@ static rush_status run_rows(rush_call *c, rush_tensor *input, rush_tensor *w, ru
   return parallel_for(c->cx, n_rows, i64_max(1, GRAIN / i64_max(1, j.n)), normalize_rows, &j);
 }
 
-/* Results: y as the input's dtype, then the statistics as `stat_dtype`. */
+/* Return results: y in the input's dtype, then the statistics as `stat_dtype`. */
 static rush_status give_rows(rush_call *c, row_call *r, const rush_tensor *input, int stat_dtype)
 {
   rush_tensor *t = r->y;
@@ -333,8 +333,8 @@ static rush_status check_normalized(rush_call *c, const rush_tensor *x, const ru
   return RUSH_OK;
 }
 
-/* Rows of args[0] under normalized_shape, args[1]: n_rows of n elements; a row's statistics have
- * the sizes `stat`. */
+/* Compute rows of args[0] under normalized_shape, args[1]: n_rows of n elements; a row's statistics
+ * have the sizes `stat`. */
 static rush_status normalized_rows(rush_call *c, const rush_tensor *w, const rush_tensor *b,
                                    int64_t *n, int64_t *n_rows, int64_t *stat)
 {
@@ -444,7 +444,7 @@ rush_status kernel_group_norm(rush_call *c)
                        call_int(c, 1), call_float(c, 4));
 }
 
-/* True if a * b * c is n: sizes that an operator is told against a tensor's elements. */
+/* True if a * b * c is n: checks the sizes passed to an operator against a tensor's elements. */
 static bool product_is(int64_t n, int64_t a, int64_t b, int64_t c)
 {
   int64_t all;

@@ -1,7 +1,6 @@
 /* ops/kernels/nn/packed_sequence.c -- _pack_padded_sequence and _pad_packed_sequence: whole rows
- * are copied, one step of the sequence after the other. Lengths must fall, so the rows that take
- * part in a step are the first ones and the packed form needs no index. Cost: one copy of the data.
- * */
+ * are copied, one step of the sequence after the other. Lengths must not increase, so the rows of a
+ * step are the first ones and the packed form needs no index. Cost: one copy of the data. */
 #include <string.h>
 
 #include "ops/kernels/nn.h"
@@ -34,7 +33,8 @@ static rush_status check_lengths(call_ctx *cx, const rush_tensor *lengths, int64
   return RUSH_OK;
 }
 
-/* Rows of step t, then of t + 1; lengths fall, so the rows of a step are the first ones. */
+/* Copy rows of step t, then of t + 1; lengths do not increase, so the rows of a step are the first
+ * ones. */
 static rush_status pack(rush_call *c, const rush_tensor *in, const rush_tensor *lengths)
 {
   const int64_t batch = in->sizes[1], *l = lengths->data, n_steps = l[0];

@@ -1,12 +1,12 @@
-/* Padding.  constant fills and copies; the others copy through one table of source positions a
- * dimension. */
+/* ops/kernels/nn/pad.c -- padding.  constant fills and copies; the others copy through one table of
+ * source positions per dimension. */
 #include "base/threads.h"
 #include "ops/kernels/layout/factory.h"
 #include "tensor/items.h"
 
 typedef enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_REPLICATE, PAD_CIRCULAR } pad_mode;
 
-/* Sizes after padding: pad holds (before, after) pairs from the last dimension on. */
+/* Compute sizes after padding: pad has (before, after) pairs from the last dimension on. */
 static rush_status padded_sizes(rush_call *c, const rush_tensor *t, int n, const int64_t *pad,
                                 int64_t *sizes)
 {
@@ -34,7 +34,7 @@ static rush_status padded_sizes(rush_call *c, const rush_tensor *t, int n, const
   return RUSH_OK;
 }
 
-/* Uninitialised, contiguous or channels last as t is. */
+/* Make an uninitialised tensor, contiguous or channels last as t is. */
 static rush_status new_padded(rush_call *c, const rush_tensor *t, int64_t *sizes, rush_tensor **out)
 {
   rush_tensor shape = {.n_dims = t->n_dims, .dtype = t->dtype, .sizes = sizes};
@@ -46,8 +46,8 @@ static rush_status new_padded(rush_call *c, const rush_tensor *t, int64_t *sizes
                            out);
 }
 
-/* Elements that a negative padding takes from a dimension of `size`; -pad would wrap for the least
- * number. */
+/* Return how many elements a negative padding removes from a dimension of `size`; -pad would wrap
+ * for the smallest number. */
 static int64_t cut_by(int64_t pad, int64_t size)
 {
   return pad >= 0 ? 0 : pad < -size ? size : -pad;
@@ -78,8 +78,8 @@ static rush_status pad_constant(rush_call *c, int n, const int64_t *pad, rush_va
   return call_return_made_steal(c, 0, r, s);
 }
 
-/* Where position i + before of a padded dimension of n elements comes from.  Circular padding goes
- * round what negative padding leaves. */
+/* Return the source of position i + before of a padded dimension of n elements.  Circular padding
+ * wraps around what negative padding leaves. */
 static int64_t padded_from(pad_mode mode, int64_t i, int64_t n, int64_t before, int64_t after)
 {
   if (mode == PAD_REPLICATE)
@@ -239,7 +239,7 @@ static rush_status pad(rush_call *c, pad_mode mode, rush_value value)
 rush_kernel kernel_pad, kernel_pad_enum, kernel_constant_pad_nd, kernel_reflection_pad,
   kernel_replication_pad, kernel_pad_circular;
 
-/* pad and _pad_enum: args[3] is the value. */
+/* Run pad and _pad_enum: args[3] is the value. */
 static rush_status pad_checked(rush_call *c, pad_mode mode)
 {
   static const char *const names[] = {"constant", "reflect", "replicate", "circular"};
@@ -283,7 +283,7 @@ rush_status kernel_pad_enum(rush_call *c)
   return pad_checked(c, modes[m]);
 }
 
-/* reflection_pad1d and others: their dimensions are in the name. */
+/* Run reflection_pad1d and others, whose names have their number of dimensions. */
 static rush_status pad_named(rush_call *c, pad_mode mode)
 {
   const char *name = strrchr(c->op->schema->name, ':');

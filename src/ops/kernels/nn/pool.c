@@ -2,7 +2,7 @@
  * fractional, unpooling, and the averages' gradients. Arguments and sizes are read and checked for
  * all dimensions at once (1 and 2 are 3 with leading ones), then the kernels of pool_kernel.c run
  * over planes in parallel. A gradient of an average is spread one dimension after the other, which
- * is possible because windows are boxes and costs less than walking each window. */
+ * is possible because windows are boxes and costs less than visiting each window. */
 #include "ops/math/pool.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static const char *const words[] = {"", "a single int, or a tuple of one int",
                                     "a single int, or a tuple of two ints",
                                     "a single int, or a tuple of three ints"};
 
-/* The dtype's kernels on this machine. */
+/* Find the dtype's kernels on this machine. */
 static bool find_kernels(call_ctx *cx, int dtype, pool_kernels *out)
 {
   return ISA_PICK(pool_kernels_of, cpu_choose(context_get_options(cx->ctx)->cpu))(dtype, out) ||
@@ -62,7 +62,8 @@ static void run_adaptive_avg(void *arg, int64_t begin, int64_t end)
 
 /* -- Arguments --------------------------------------------------------------------------------- */
 
-/* Argument `i` as n numbers for the last dimensions of `out[3]`; an empty list gives `other`. */
+/* Read argument `i` as n numbers for the last dimensions of `out[3]`; an empty list means
+ * `other`. */
 static rush_status window_arg(rush_call *c, uint32_t i, int n, const int64_t *other,
                               const char *what, int64_t *out)
 {
@@ -76,7 +77,7 @@ static rush_status window_arg(rush_call *c, uint32_t i, int n, const int64_t *ot
   return RUSH_OK;
 }
 
-/* Elements of a box; INT64_MAX when there are too many for any tensor, 0 when a size is negative:
+/* Return the elements of a box; INT64_MAX if too many for any tensor, 0 if a size is negative:
  * tensor_new refuses both. */
 static int64_t volume(const int64_t *sizes)
 {
@@ -90,7 +91,7 @@ static int64_t volume(const int64_t *sizes)
   return empty ? 0 : n;
 }
 
-/* Planes and input sizes; `op` names the operator in the refusal. */
+/* Read planes and input sizes; `op` names the operator in the refusal. */
 static rush_status read_input(rush_call *c, const rush_tensor *t, int n, pool_geo *g)
 {
   sizes_text text;
@@ -121,7 +122,8 @@ static int64_t floor_div(int64_t a, int64_t b)
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-/* PyTorch's windows are ints; so that no sum below can overflow, the input has a limit too. */
+/* Check sizes: PyTorch's windows are ints; the input is limited too, so that no sum below can
+ * overflow. */
 static rush_status check_ints(rush_call *c, const pool_geo *g)
 {
   for (int d = 0; d < 3; d++) {
@@ -135,7 +137,7 @@ static rush_status check_ints(rush_call *c, const pool_geo *g)
   return RUSH_OK;
 }
 
-/* Results along each dimension, checked as PyTorch checks. */
+/* Compute results along each dimension, checked as PyTorch does. */
 static rush_status size_result(rush_call *c, int n, pool_geo *g, bool ceil_mode)
 {
   TRY(check_ints(c, g));
@@ -184,7 +186,7 @@ static void result_sizes(const rush_tensor *t, int n, const int64_t *out, int64_
     sizes[t->n_dims - n + d] = out[3 - n + d];
 }
 
-/* Allocate, run over all planes, return.  `with_indices`: result 1 too. */
+/* Allocate results, run over all planes, and return.  `with_indices`: result 1 too. */
 static rush_status run_pool(rush_call *c, pool_job *j, int n, bool with_indices,
                             void (*run)(void *, int64_t, int64_t))
 {
@@ -280,8 +282,8 @@ rush_status kernel_avg_pool3d(rush_call *c) { return avg_pool(c, 3); }
 
 /* -- Averages back ----------------------------------------------------------------------------- */
 
-/* Windows are boxes, so that what they averaged goes back a dimension at a time.  Window `o` along
- * d, and what it is divided by. */
+/* Compute window `o` along d, and its divisor.  Windows are boxes, so gradients are spread one
+ * dimension at a time. */
 static void window_of(const pool_geo *g, int d, bool adaptive, int64_t o, int64_t *begin,
                       int64_t *end, double *by)
 {
@@ -325,7 +327,8 @@ static rush_status average_back(call_ctx *cx, const pool_geo *g, int d, bool ada
   return st;
 }
 
-/* One average of each plane: *t (owned) becomes planes of n elements, an equal part in each. */
+/* Spread one average of each plane: *t (owned) becomes planes of n elements, an equal part in
+ * each. */
 static rush_status spread_planes(call_ctx *cx, const rush_tensor *like, int64_t n, rush_tensor **t)
 {
   rush_tensor *out;
@@ -447,14 +450,14 @@ rush_status kernel_adaptive_max_pool3d(rush_call *c) { return adaptive_pool(c, 3
 
 /* -- Fractional -------------------------------------------------------------------------------- */
 
-/* A difference of two positions as a start from 0 to most, whatever the sample was. */
+/* Convert a difference of two positions to a start from 0 to most, whatever the sample was. */
 static int64_t start_between(double to, double from, int64_t most)
 {
   const double start = trunc(to) - trunc(from);
   return start >= (double)most ? most : start > 0 ? (int64_t)start : 0; /* NaN: 0 */
 }
 
-/* Start of window `o` along a dimension, for the sample u. */
+/* Return the start of window `o` along a dimension, for the sample u. */
 static int64_t fractional_start(double u, int64_t o, int64_t in, int64_t out, int64_t kernel)
 {
   if (o == out - 1)
@@ -482,7 +485,7 @@ typedef struct fractional_job {
   pool_kernels kernels;
 } fractional_job;
 
-/* One result is a maximum over a box: an ordinary pool of one window. */
+/* Pool planes: one result is a maximum over a box, an ordinary pool of one window. */
 static void fractional_planes(void *arg, int64_t begin, int64_t end)
 {
   const fractional_job *j = arg;
@@ -511,7 +514,7 @@ static void fractional_planes(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Samples are (batches, channels, n); more batches than the input's are left alone, as PyTorch's
+/* Check samples: (batches, channels, n); more batches than the input's are allowed, as PyTorch's
  * functional draws them. */
 static rush_status check_samples(rush_call *c, const rush_tensor *self, int n)
 {
@@ -590,7 +593,7 @@ rush_status kernel_fractional_max_pool3d(rush_call *c) { return fractional_pool(
 
 /* -- Unpooling --------------------------------------------------------------------------------- */
 
-/* Zeros, with every element of self at its index. */
+/* Make zeros, with every element of self at its index. */
 static rush_status max_unpool(rush_call *c, int n)
 {
   static const int64_t ones[3] = {1, 1, 1};

@@ -1,8 +1,9 @@
-/* Resizing of images: nearest, linear, cubic, and the antialiased filters.
+/* ops/kernels/nn/resize.c -- resizing of images: nearest, linear, cubic, and the antialiased
+ * filters.
  *
- * Everything but nearest is a pass along each dimension, the innermost first: a table says which
- * inputs with which weights make an output.  The weights are computed as PyTorch computes them, in
- * float32 for float32 and below: R() rounds an operation on doubles to the same bits. */
+ * Everything but nearest is a pass along each dimension, the innermost first: a table lists the
+ * inputs and weights of each output.  The weights are computed as in PyTorch, in float32 for
+ * float32 and below: R() rounds an operation on doubles to the same bits. */
 #include "ops/kernels/nn/resize.h"
 
 #include <math.h>
@@ -96,7 +97,7 @@ static rush_status read_args(rush_call *c, resize_job *j)
   return RUSH_OK;
 }
 
-/* Input step per output. */
+/* Return the input step per output. */
 static double scale_of(const resize_job *j, int d)
 {
   if (j->align)
@@ -120,7 +121,8 @@ static double filter_cubic(double x)
 static double sinc(double x) { return x == 0.0 ? 1.0 : sin(M_PI * x) / (M_PI * x); }
 static double filter_lanczos(double x) { return fabs(x) < 3.0 ? sinc(x) * sinc(x / 3.0) : 0.0; }
 
-/* An input index from a position that scales of any size gave: whole numbers from `lo` to n - 1. */
+/* Convert a position, which scales of any size may make arbitrary, to an input index: integers from
+ * `lo` to n - 1. */
 static int64_t index_of(double x, int64_t lo, int64_t n)
 {
   return x >= (double)n   ? n - 1
@@ -128,7 +130,7 @@ static int64_t index_of(double x, int64_t lo, int64_t n)
                           : lo; /* NaN: lo */
 }
 
-/* Source position of an output, and its index and fraction as PyTorch guards them. */
+/* Compute the source position of an output, and its index and fraction with PyTorch's guards. */
 static int64_t resized_from(const resize_job *j, int d, double scale, int64_t o, double *frac)
 {
   double x = j->align ? R(j, scale * (double)o) : R(j, R(j, scale * R(j, (double)o + 0.5)) - 0.5);
@@ -190,7 +192,7 @@ static double antialias_support(const resize_job *j, int d)
                       : half; /* a filter of all inputs at most */
 }
 
-/* x without its fraction, as an end of a range of n. */
+/* Truncate x to an end of a range of n. */
 static int64_t end_of(double x, int64_t n) { return x >= (double)n ? n : x > 0.0 ? (int64_t)x : 0; }
 
 static void fill_antialias(const resize_job *j, int d, resize_axis *a, double *w)
@@ -219,7 +221,8 @@ static void fill_antialias(const resize_job *j, int d, resize_axis *a, double *w
 
 static void fill_nearest(const resize_job *j, int d, int64_t *idx);
 
-/* Which inputs make the outputs of dimension d: `a` is zeros, and freed by the caller. */
+/* Compute which inputs contribute to the outputs of dimension d: `a` must be zeroed; the caller
+ * frees it. */
 static rush_status make_axis(call_ctx *cx, const resize_job *j, int d, resize_axis *a)
 {
   const bool is_nearest = j->mode <= NEAREST_EXACT;
@@ -248,7 +251,7 @@ static rush_status make_axis(call_ctx *cx, const resize_job *j, int d, resize_ax
 
 /* -- Passes ------------------------------------------------------------------------------------ */
 
-/* *t (owned) resized along spatial dimension d, or what arrived from there brought back. */
+/* Resize *t (owned) along spatial dimension d, or (back) its gradient. */
 static rush_status pass_along(call_ctx *cx, const resize_job *j, int d, bool back, rush_tensor **t)
 {
   resize_axis axis = {0};

@@ -1,4 +1,5 @@
-/* Weighted sums along one dimension, compiled once per instruction set (base/isa.h). */
+/* ops/kernels/nn/resize_kernel.c -- weighted sums along one dimension, compiled once per
+ * instruction set (base/isa.h). */
 #include "ops/kernels/nn/resize.h"
 
 #define PASS(NAME, T)                                                                 \

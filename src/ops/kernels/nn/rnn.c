@@ -1,10 +1,10 @@
-/* Recurrent networks: layers, cells, packed sequences.
+/* ops/kernels/nn/rnn.c -- recurrent networks: layers, cells, packed sequences.
  *
  * Everything runs on packed sequences: rows of step 0, rows of step 1, ... where the number of rows
- * never grows; a plain input has as many rows in every step.  The input side of all steps is one
- * product; a step is one product with the hidden weights and the arithmetic of the cell.  The state
- * has a row for every sequence and is updated in place: rows of sequences that ended (or,
- * backwards, have not begun) are left alone, which is all that packing means. */
+ * never grows; a plain input has equally many rows in every step.  The input side of all steps is
+ * one product; a step is one product with the hidden weights and the arithmetic of the cell.  The
+ * state has a row for every sequence and is updated in place: rows of sequences that ended (or,
+ * backwards, have not begun) are not touched, which is all that packing means. */
 #include "ops/math/rnn.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ typedef struct rnn_job {
 
 /* -- One direction of one layer ---------------------------------------------------------------- */
 
-/* c [m, n] = a [m, k] w' [k, n] (+ d). */
+/* Compute c [m, n] = a [m, k] w' [k, n] (+ d). */
 static rush_status times_weight(const rnn_job *j, int64_t m, int64_t n, int64_t k, const void *a,
                                 int64_t a_rs, const rush_tensor *w, gemm_matrix d, void *c,
                                 int64_t c_rs)
@@ -84,7 +84,7 @@ typedef struct scratch { /* of one direction */
   size_t n_bytes;
 } scratch;
 
-/* The cell's arithmetic for `n` rows of a step; h rows are `state` wide, or `hidden` before
+/* Run the cell's arithmetic for `n` rows of a step; h rows are `state` wide, or `hidden` before
  * projection. */
 static void step_rows(const rnn_job *j, int64_t n, const char *gates_in, const char *gates, char *c,
                       char *h)
@@ -101,7 +101,7 @@ static void step_rows(const rnn_job *j, int64_t n, const char *gates_in, const c
   }
 }
 
-/* Rows [at, at + n) of the packed sequence. */
+/* Run rows [at, at + n) of the packed sequence. */
 static rush_status run_step(const rnn_job *j, const rnn_weights *w, const scratch *s, int64_t at,
                             int64_t n, char *h, char *c)
 {
@@ -145,7 +145,7 @@ static rush_status scratch_new(const rnn_job *j, const rnn_weights *w, scratch *
   return RUSH_OK;
 }
 
-/* Direction `dir` of layer `layer` of `in` [n_total, features] into columns of `out`. */
+/* Run direction `dir` of layer `layer` of `in` [n_total, features] into columns of `out`. */
 static rush_status run_direction(const rnn_job *j, int64_t layer, int64_t dir,
                                  const rush_tensor *in, rush_tensor *out)
 {
@@ -204,7 +204,8 @@ static rush_status drop_out(const rnn_job *j, rush_tensor **t)
            : (tensor_release(made), *t = NULL, RUSH_ENOMEM);
 }
 
-/* *x [n_total, features], owned, through all layers; j->hx and j->cx0 end as the final states. */
+/* Run *x [n_total, features], owned, through all layers; j->hx and j->cx0 end as the final
+ * states. */
 static rush_status run_layers(const rnn_job *j, rush_tensor **x)
 {
   const int64_t sizes[2] = {j->n_total, j->n_dirs * j->state};
@@ -226,7 +227,7 @@ static rush_status run_layers(const rnn_job *j, rush_tensor **x)
   return RUSH_OK;
 }
 
-/* A copy of a state that may be written, in the computing dtype. */
+/* Copy a state that may be written, in the computing dtype. */
 static rush_status copy_state(const rnn_job *j, rush_tensor *t, rush_tensor **out)
 {
   rush_tensor *made;
@@ -266,7 +267,7 @@ static void job_end(rnn_job *j)
   tensor_release(j->cx0);
 }
 
-/* States, and everything that follows from their sizes. */
+/* Read the states, and everything that follows from their sizes. */
 static rush_status take_states(rnn_job *j, rush_tensor *hx, rush_tensor *cx0)
 {
   if (!hx)
@@ -338,7 +339,7 @@ static rush_tensor *state_arg(rush_call *c, uint32_t at, rnn_mode mode, rush_ten
 /* -- Operators: input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
  * batch_first  */
 
-/* `input` time first and flat: [steps * batch, features]. */
+/* Flatten `input`, time first: [steps * batch, features]. */
 static rush_status flatten_input(call_ctx *cx, rush_tensor *input, bool batch_first,
                                  rush_tensor **out)
 {
@@ -404,7 +405,7 @@ static rush_status rnn_input(rush_call *c, rnn_mode mode)
   return st;
 }
 
-/* data, batch_sizes, hx, params, ...: packed sequences */
+/* Read packed sequences: data, batch_sizes, hx, params, ... */
 static rush_status read_batch_sizes(call_ctx *cx, rush_tensor *t, int64_t n_rows, rnn_job *j,
                                     rush_tensor **keep)
 {
@@ -466,7 +467,7 @@ rush_status kernel_rnn_relu_data(rush_call *c) { return rnn_data(c, RNN_RELU); }
 
 /* -- Cells: input, hx, w_ih, w_hh, b_ih, b_hh -------------------------------------------------- */
 
-/* [batch, n] as [1, batch, n]. */
+/* View [batch, n] as [1, batch, n]. */
 static rush_status add_layer_dim(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
   if (!t)

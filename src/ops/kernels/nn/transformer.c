@@ -1,5 +1,6 @@
-/* The fused layers of nn.MultiheadAttention and nn.TransformerEncoderLayer, also over nested
- * tensors: queries, keys and values stay where one product put them. */
+/* ops/kernels/nn/transformer.c -- the fused layers of nn.MultiheadAttention and
+ * nn.TransformerEncoderLayer, also over nested tensors: queries, keys and values are used in the
+ * buffer of their one product, without copies. */
 #include <math.h>
 #include <string.h>
 
@@ -60,7 +61,7 @@ static bool same_tensor(const rush_tensor *a, const rush_tensor *b)
   return a == b || (a->data == b->data && a->dtype == b->dtype && tensor_same_geometry(a, b));
 }
 
-/* Rows [third * dim, (third + 1) * dim) of the packed projection, of one input. */
+/* Project one input with rows [third * dim, (third + 1) * dim) of the packed projection. */
 static rush_status project_third(call_ctx *cx, const mha *a, int third, rush_tensor *x,
                                  rush_tensor **out)
 {
@@ -75,7 +76,7 @@ static rush_status project_third(call_ctx *cx, const mha *a, int third, rush_ten
   return st;
 }
 
-/* As float32 or float64; steals. */
+/* Convert to float32 or float64; steals. */
 static rush_status wide_steal(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
   if (!nn_is_half(t->dtype)) {
@@ -87,7 +88,7 @@ static rush_status wide_steal(call_ctx *cx, rush_tensor *t, rush_tensor **out)
   return st;
 }
 
-/* qkv[0..2]: three projections, or one of all (and NULL, NULL) when there is one input. */
+/* Compute qkv[0..2]: three projections, or one of all (and NULL, NULL) if there is one input. */
 static rush_status project(call_ctx *cx, const mha *a, rush_tensor **qkv)
 {
   if (same_tensor(a->query, a->key) && same_tensor(a->query, a->value)) {
@@ -106,7 +107,7 @@ static rush_status project(call_ctx *cx, const mha *a, rush_tensor **qkv)
   return RUSH_OK;
 }
 
-/* What attention() needs of `rows` rows a batch. */
+/* Return the arguments of attention() for `rows` rows per batch. */
 static attention_args operands(const mha *a, rush_tensor **qkv, int64_t n_batch, int64_t n_rows)
 {
   const bool packed = qkv[1] == NULL;
@@ -136,7 +137,7 @@ static attention_args operands(const mha *a, rush_tensor **qkv, int64_t n_batch,
   return g;
 }
 
-/* The mask as bool (true hides) into `g`; the tensor made for it in *held. */
+/* Set the mask as bool (true hides) in `g`; *held is the tensor made for it. */
 static rush_status set_mask(call_ctx *cx, const mha *a, attention_args *g, rush_tensor **held)
 {
   if (!a->mask)
@@ -170,7 +171,7 @@ static int64_t longest_part(const rush_tensor *parts)
   return n;
 }
 
-/* Attention of every part with itself. */
+/* Compute attention of every part with itself. */
 static rush_status attend_parts(call_ctx *cx, const mha *a, rush_tensor **qkv, rush_tensor *out,
                                 rush_tensor *weights)
 {
@@ -221,8 +222,8 @@ static rush_status attend(call_ctx *cx, const mha *a, rush_tensor **qkv, rush_te
 
 /* -- Multi-head attention ---------------------------------------------------------------------- */
 
-/* *out: the projected result, as the query's dtype (and nested as it is); *weights, if not NULL:
- * per head. */
+/* Run attention.  *out: the projected result, in the query's dtype (and nested like it); *weights,
+ * if not NULL: per head. */
 static rush_status run_mha(call_ctx *cx, const mha *a, rush_tensor **out, rush_tensor **weights)
 {
   rush_tensor *qkv[3] = {NULL, NULL, NULL}, *context = NULL, *narrow = NULL, *w = NULL, *y = NULL;
@@ -259,7 +260,7 @@ static rush_status run_mha(call_ctx *cx, const mha *a, rush_tensor **out, rush_t
   return RUSH_OK;
 }
 
-/* The mean over heads; steals `w`, [batch, head, query, key]. */
+/* Compute the mean over heads; steals `w`, [batch, head, query, key]. */
 static rush_status average_steal(call_ctx *cx, rush_tensor *w, rush_tensor **out)
 {
   const rush_value dims = value_int(1);
@@ -315,7 +316,7 @@ typedef struct layer { /* borrowed */
   bool gelu;
 } layer;
 
-/* *x is replaced by its norm. */
+/* Replace *x by its norm. */
 static rush_status norm(const layer *l, int which, rush_tensor **x)
 {
   rush_value shape = value_none();
@@ -331,7 +332,7 @@ static rush_status norm(const layer *l, int which, rush_tensor **x)
   return RUSH_OK;
 }
 
-/* *x is replaced by x + other. */
+/* Replace *x by x + other. */
 static rush_status add_to(const layer *l, rush_tensor **x, rush_tensor *other)
 {
   rush_value v, args[3] = {nn_arg(*x), nn_arg(other), value_int(1)};
@@ -340,7 +341,7 @@ static rush_status add_to(const layer *l, rush_tensor **x, rush_tensor *other)
   return RUSH_OK;
 }
 
-/* *x is replaced by the feed-forward part of it. */
+/* Replace *x by its feed-forward part. */
 static rush_status feed_forward(const layer *l, rush_tensor **x)
 {
   rush_tensor *hidden = NULL, *out = NULL;
@@ -366,7 +367,7 @@ static rush_status feed_forward(const layer *l, rush_tensor **x)
   return RUSH_OK;
 }
 
-/* x: the sum of attention and input, or the input when norms come first. */
+/* Run a layer; x: the sum of attention and input, or the input if norms come first. */
 static rush_status run_layer(const layer *l, const mha *attention_of, bool norm_first,
                              rush_tensor **x)
 {

@@ -1,8 +1,8 @@
 /* ops/kernels/quantized/quantize.c -- quantizing, dequantizing, the choice of parameters, and the
- * path of operators that know nothing of quantized tensors: their arguments are dequantized, the
- * operator runs on floats, and float results are quantized with the first argument's parameters.
- * That path is slower than a kernel on bytes, but makes every operator usable. Rounding differs
- * between PyTorch's own places (fused, added, rounded); quant_rounding names the three. */
+ * path of operators without quantized kernels: their arguments are dequantized, the operator runs
+ * on floats, and float results are quantized with the first argument's parameters. That path is
+ * slower than a kernel on bytes, but makes every operator usable. Rounding differs between
+ * PyTorch's own kernels (fused, added, rounded); quant_rounding names the three. */
 #include "ops/kernels/quantized/quantize.h"
 
 #include <float.h>
@@ -97,7 +97,7 @@ static void dequantize_run(const quant_job *j, int64_t at, int64_t n, float scal
         scale * (float)(int32_t)((uint32_t)((const uint8_t *)j->q)[at + i] - (uint32_t)zero_point);
 }
 
-/* Zero points that are real numbers are added before rounding. */
+/* Quantize with real zero points, which are added before rounding. */
 static void run_real(const quant_job *j, int64_t at, int64_t n, int64_t channel)
 {
   int64_t lo, hi;
@@ -160,8 +160,8 @@ static rush_status run_job(call_ctx *cx, quant_job *j, const rush_tensor *like)
   return like->n_elems ? parallel_for(cx, like->n_elems, GRAIN, run_elems, j) : RUSH_OK;
 }
 
-/* `t`, or a copy, whose elements can be walked in memory order (per channel: in row-major order).
- * */
+/* Return `t`, or a copy, whose elements can be read in memory order (per channel: in row-major
+ * order). */
 static rush_status walkable(call_ctx *cx, rush_tensor *t, int dtype, bool row_major,
                             rush_tensor **out)
 {
@@ -203,7 +203,7 @@ rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quant
   return quantize_as(cx, t, dtype, q, fused ? QUANT_FUSED : QUANT_ADDED, out);
 }
 
-/* The same as arithmetic on quantized tensors rounds. */
+/* Quantize with the rounding of arithmetic on quantized tensors. */
 static rush_status requantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
                               rush_tensor **out)
 {
@@ -265,7 +265,7 @@ void find_min_max(const float *x, int64_t n, float *lo, float *hi)
   *hi = b;
 }
 
-/* Below this, scales are cut off: requantization would lose bits. */
+/* Smaller scales are cut off: requantization would lose bits. */
 #define SMALL_SCALE 6.1e-5f
 
 void choose_qparams(float min, float max, int32_t q_lo, int32_t q_hi, bool preserve_sparsity,
@@ -325,8 +325,8 @@ static const quantizer *first_quantized(const rush_call *c, int *dtype)
   return NULL;
 }
 
-/* The first argument of a quantized dtype that nothing says how to read (torch.empty makes such),
- * or NULL. */
+/* Return the first argument of a quantized dtype without parameters (torch.empty makes such), or
+ * NULL. */
 static const rush_tensor *first_unquantized(const rush_call *c)
 {
   const rush_tensor *t;
@@ -336,7 +336,7 @@ static const rush_tensor *first_unquantized(const rush_call *c)
   return NULL;
 }
 
-/* v with its tensors dequantized (`unit`: as if their scale were 1); new. */
+/* Dequantize the tensors in v (`unit`: as if their scale were 1); new. */
 static rush_status plain_value(call_ctx *cx, rush_value v, bool unit, rush_value *out)
 {
   rush_tensor *t = NULL, *steps = NULL;
@@ -372,7 +372,7 @@ static rush_status plain_value(call_ctx *cx, rush_value v, bool unit, rush_value
   return st;
 }
 
-/* Real results as integers in units of 1: the zero point is added before rounding. */
+/* Convert real results to integers in units of 1: the zero point is added before rounding. */
 static rush_status round_steps(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
                                rush_tensor **out)
 {
@@ -420,7 +420,8 @@ static rush_status requantize_results(rush_call *c, int dtype, const quantizer *
   return RUSH_OK;
 }
 
-/* The first argument's, unless the results lie in a range of the operator's own. */
+/* Return the parameters: the first argument's, unless the operator has a result range of its
+ * own. */
 static quantizer result_params(const op *o, int dtype, const quantizer *first)
 {
   int64_t lo, hi;

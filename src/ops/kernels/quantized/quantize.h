@@ -12,13 +12,13 @@
 #include "ops/call/call.h"
 
 
-/* Limits of a quantized dtype's integers. */
+/* Get the limits of a quantized dtype's integers. */
 void quant_limits(int dtype, int64_t *lo, int64_t *hi);
 
-/* How PyTorch's kernels round differs where a number lies half-way between two steps. */
+/* PyTorch's kernels round numbers half-way between two steps differently. */
 typedef enum quant_rounding {
-  QUANT_FUSED, /* x / scale + zero_point in one operation, then rounded: 8 bits of a whole tensor */
-  QUANT_ADDED, /* the same in two: channels, 32 bits */
+  QUANT_FUSED, /* x / scale + zero_point in one operation, then rounded: 8 bits, per tensor */
+  QUANT_ADDED, /* the same in two operations: per channel, 32 bits */
   QUANT_ROUNDED /* rounded before the zero point is added: arithmetic on quantized tensors */
 } quant_rounding;
 
@@ -29,26 +29,27 @@ static inline int32_t quantize_value(quant_rounding how, float x, float inv_scal
   const float v = how == QUANT_FUSED   ? __builtin_nearbyintf(__builtin_fmaf(x, inv_scale, z))
                   : how == QUANT_ADDED ? __builtin_nearbyintf(x * inv_scale + z)
                                        : __builtin_nearbyintf(x * inv_scale) + z;
-  if (how == QUANT_FUSED) /* NaN becomes the highest, elsewhere the lowest */
+  if (how == QUANT_FUSED) /* NaN becomes the highest here, elsewhere the lowest */
     return !((double)v < (double)hi) ? hi : (double)v > (double)lo ? (int32_t)v : lo;
   return (double)v >= (double)hi ? hi : (double)v > (double)lo ? (int32_t)v : lo;
 }
 
-/* Any float tensor, as `dtype` with q's parameters; strides are kept. */
+/* Quantize a float tensor to `dtype` with q's parameters; strides are kept. */
 rush_status tensor_quantize(call_ctx *cx, rush_tensor *t, int dtype, const quantizer *q,
                             rush_tensor **out) RUSH_CHECKED;
-/* As float32; strides are kept. */
+/* Convert to float32; strides are kept. */
 rush_status tensor_dequantize(call_ctx *cx, rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
-/* Uninitialised, with q's parameters (copied). */
+/* Make an uninitialised tensor with q's parameters (copied). */
 rush_status quantized_new(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes,
                           const quantizer *q, rush_tensor **out) RUSH_CHECKED;
-/* dst.copy_(src) when one of them is quantized: floats are quantized, parameters go along. */
+/* Compute dst.copy_(src) if one of them is quantized: floats are quantized, parameters are copied
+ * too. */
 rush_status quantized_copy(call_ctx *cx, rush_tensor *dst, rush_tensor *src) RUSH_CHECKED;
 
-/* Parameters that cover [lo, hi] with integers [q_lo, q_hi]. */
+/* Choose parameters that cover [lo, hi] with integers [q_lo, q_hi]. */
 void choose_qparams(float lo, float hi, int32_t q_lo, int32_t q_hi, bool preserve_sparsity,
                     bool reduce_range, double *scale, int64_t *zero_point);
-/* Smallest and largest element of float32 data; 0 and 0 of none. */
+/* Find the smallest and largest element of float32 data; 0 and 0 if there is none. */
 void find_min_max(const float *x, int64_t n, float *lo, float *hi);
 
 /* Run `dispatch` for a call that has a quantized argument. */

@@ -1,9 +1,9 @@
-/* Inner loops of quantized operators, compiled for every instruction set (rounding is a library
- * call without SSE4.1). */
+/* ops/kernels/quantized/quantize_kernel.c -- inner loops of quantized operators, compiled for every
+ * instruction set (rounding is a library call without SSE4.1). */
 #include "ops/kernels/quantized/quantize_kernel.h"
 
-/* `how` constant: one loop that vectorises for each.  NaN becomes the highest when fused, else the
- * lowest. */
+/* Convert to bytes; `how` is constant, for one vectorised loop each.  NaN becomes the highest if
+ * fused, else the lowest. */
 static inline __attribute__((always_inline)) void bytes_of(const quant_rounding how, const float *x,
                                                            char *q, int64_t n, float inv,
                                                            float zero, float lo, float hi)

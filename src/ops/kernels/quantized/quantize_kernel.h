@@ -7,16 +7,16 @@
 #include "ops/kernels/quantized/quantize.h"
 
 typedef struct quantize_kernels {
-  /* n numbers as bytes of [lo, hi]. */
+  /* Convert n numbers to bytes in [lo, hi]. */
   void (*bytes)(quant_rounding how, const float *x, char *q, int64_t n, float inv, int32_t zero,
                 int32_t lo, int32_t hi);
-  /* out = round((acc - less + bias) * factor) + zero, in [lo, 255]; zero is a byte. */
+  /* Compute out = round((acc - less + bias) * factor) + zero, in [lo, 255]; zero is a byte. */
   void (*row_bytes)(int64_t n, const int32_t *acc, const int32_t *less, const float *bias,
                     const float *factor, int32_t lo, int32_t zero, uint8_t *restrict out);
-  /* out = (acc - less) * factor + bias */
+  /* Compute out = (acc - less) * factor + bias. */
   void (*row_reals)(int64_t n, const int32_t *acc, const int32_t *less, const float *bias,
                     const float *factor, float *restrict out);
-  /* acc += (x - a_zero) * w */
+  /* Compute acc += (x - a_zero) * w. */
   void (*tap)(int64_t n, const uint8_t *x, int32_t a_zero, const int8_t *w, int32_t *restrict acc);
 } quantize_kernels;
 

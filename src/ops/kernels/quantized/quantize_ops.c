@@ -1,5 +1,5 @@
-/* Operators that make quantized tensors, ask about them and leave them, and those that only
- * pretend. */
+/* ops/kernels/quantized/quantize_ops.c -- operators that make, query and dequantize quantized
+ * tensors, and those of fake quantization. */
 #include <math.h>
 #include <string.h>
 
@@ -94,7 +94,7 @@ rush_status kernel_quantize_per_tensor_list(rush_call *c)
   return st;
 }
 
-/* Scales and zero points of channels as a quantizer; its tensors are new. */
+/* Make a quantizer of channels' scales and zero points; its tensors are new. */
 static rush_status channel_params(call_ctx *cx, const rush_tensor *t, rush_tensor *scales,
                                   rush_tensor *zero_points, int64_t axis, quantizer *q)
 {
@@ -184,7 +184,7 @@ rush_status kernel__choose_qparams_per_tensor(rush_call *c)
   return RUSH_OK;
 }
 
-/* The integers of `t` with a quantizer; steals nothing. */
+/* Make a quantized tensor from the integers of `t`; steals nothing. */
 static rush_status from_integers(rush_call *c, rush_tensor *t, const quantizer *q)
 {
   const int dtype = t->dtype == RUSH_UINT8  ? RUSH_QUINT8
@@ -364,7 +364,7 @@ rush_status kernel_q_per_channel_axis(rush_call *c)
   return RUSH_OK;
 }
 
-/* PyTorch's QScheme. */
+/* Return PyTorch's QScheme. */
 rush_status kernel_qscheme(rush_call *c)
 {
   const rush_tensor *t = call_tensor(c, 0);
@@ -398,8 +398,8 @@ static double fake_value(const fake *f, double x, float inv, double scale, doubl
   return f->single ? (double)((float)steps * (float)scale) : steps * scale;
 }
 
-/* y and mask (may be NULL) of x, float32 or float64, contiguous; params one per channel of `inner`
- * elements. */
+/* Compute y and mask (may be NULL) from x, float32 or float64, contiguous; params one per channel
+ * of `inner` elements. */
 static void fake_all(const call_ctx *cx, const fake *f, const rush_tensor *x, rush_tensor *y,
                      rush_tensor *mask, const rush_tensor *scales, const rush_tensor *zeros,
                      int64_t inner)
@@ -434,7 +434,7 @@ static rush_status check_fake(call_ctx *cx, const fake *f, const rush_tensor *x,
   return RUSH_OK;
 }
 
-/* Results 0 (and 1, the mask). */
+/* Return results 0 (and 1, the mask). */
 static rush_status fake_quantize(rush_call *c, fake f, const rush_tensor *scales,
                                  const rush_tensor *zeros, int64_t axis)
 {
@@ -493,7 +493,7 @@ rush_status kernel_fake_quantize_per_tensor(rush_call *c)
   return st;
 }
 
-/* A scale and a zero point for all: tensors of one element, which PyTorch takes out of them. */
+/* Check for a single scale and zero point: tensors of one element. */
 static rush_status check_single(call_ctx *cx, const rush_tensor *scale, const rush_tensor *zero)
 {
   for (int i = 0; i < 2; i++)
@@ -553,7 +553,7 @@ rush_status kernel_fake_quantize_per_channel(rush_call *c)
 
 /* -- Observing and pretending in one step (training aware of quantization) --------------------- */
 
-/* One more look: moving averages of the smallest and largest element, of each channel or of all. */
+/* Update moving averages of the smallest and largest element, per channel or of all. */
 static rush_status observe(rush_call *c, int64_t axis, int64_t n_channels)
 {
   rush_tensor *x = NULL, *lo = call_tensor(c, 3), *hi = call_tensor(c, 4);

@@ -1,3 +1,5 @@
+/* ops/kernels/quantized/quantized.c -- the list of custom classes of quantized layers, and reading
+ * an argument as one of them. */
 #include "ops/kernels/quantized/quantized.h"
 
 const custom_class *custom_class_known(str name)

@@ -1,8 +1,8 @@
-/* ops/kernels/quantized/quantized_absent.c -- in the place of quantized kernels, in builds without
- * them (-Dquantized=false).
+/* ops/kernels/quantized/quantized_absent.c -- replaces quantized kernels in builds without them
+ * (-Dquantized=false).
  *
- * Operators of the namespace quantized are known by schema only; here is what other operators and
- * archives ask. */
+ * Operators of the namespace quantized are known by schema only; the functions that other operators
+ * and archives need are here. */
 #include "ops/kernels/quantized/quantize.h"
 #include "ops/kernels/quantized/quantized.h"
 

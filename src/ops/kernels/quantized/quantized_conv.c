@@ -1,7 +1,7 @@
 /* ops/kernels/quantized/quantized_conv.c -- convolutions of bytes: packed weights as a custom class
  * with its pickled state (three versions of it), and their execution. Ordinary ones copy patches of
  * a chunk of pixels and multiply them with qgemm.h, depthwise ones sum position by position over
- * the channels, transposed ones gather for each result pixel. Bytes lie with channels innermost, so
+ * the channels, transposed ones gather for each result pixel. Channels are innermost in memory, so
  * a patch is a few memcpys. Each result is requantized as soon as its sum is complete. Memory:
  * about 128 KB of patches per task. */
 #include "ops/kernels/quantized/quantized_conv.h"
@@ -38,7 +38,8 @@ static void conv_packed_free(conv_packed *p)
   mem_free(c, p, sizeof *p);
 }
 
-/* The weight's integers as [kernel position][channel of the result][channel of a group], dense. */
+/* Read the weight's integers as [kernel position][channel of the result][channel of a group],
+ * dense. */
 static rush_status read_taps(call_ctx *cx, conv_packed *p)
 {
   rush_tensor *dense = NULL;
@@ -175,7 +176,8 @@ static rush_tensor *item_tensor(rush_value v)
   return v.tag == RUSH_TAG_TENSOR ? v.as.tensor : NULL;
 }
 
-/* Version 2: a tensor of the numbers; version 3: a list of them, and tensors [bias, weight]. */
+/* Read version 2: a tensor of the numbers; version 3: a list of them, and tensors [bias,
+ * weight]. */
 static bool read_state(const rush_tuple *t, conv_state *s)
 {
   const rush_list *a = t->items[1].tag == RUSH_TAG_LIST ? t->items[1].as.list : NULL;
@@ -202,7 +204,7 @@ static bool read_state(const rush_tuple *t, conv_state *s)
   return true;
 }
 
-/* The oldest: (weight, bias, stride, padding, dilation, groups) as tensors. */
+/* Read the oldest version: (weight, bias, stride, padding, dilation, groups) as tensors. */
 static bool read_first_state(const rush_tuple *t, int spatial, conv_state *s)
 {
   s->weight = item_tensor(t->items[0]);
@@ -329,7 +331,7 @@ typedef struct conv_job {
   _Atomic int failed;
 } conv_job;
 
-/* Where a result pixel lies. */
+/* The position of a result pixel. */
 typedef struct place {
   int64_t image, o[3];
 } place;
@@ -340,7 +342,7 @@ static place place_of_pixel(const conv_call *c, int64_t image, int64_t pixel)
     image, {pixel / (c->out[1] * c->out[2]), pixel / c->out[2] % c->out[1], pixel % c->out[2]}};
 }
 
-/* The input of kernel position (kd, kh, kw) for a result pixel, or NULL in the padding. */
+/* Return the input of kernel position (kd, kh, kw) for a result pixel, or NULL in the padding. */
 static const uint8_t *pixel_at(const conv_call *c, const place *at, const int64_t *k)
 {
   const conv_packed *p = c->p;
@@ -365,7 +367,7 @@ static void next_tap(const conv_packed *p, int64_t *k)
   }
 }
 
-/* A row of the kernel whose positions are neighbours in memory too: one piece, and the padding
+/* Copy a row of the kernel whose positions are adjacent in memory too: one range, and the padding
  * beside it. */
 static void fill_row(const conv_call *c, const place *at, const int64_t *k, uint8_t *to)
 {
@@ -381,7 +383,7 @@ static void fill_row(const conv_call *c, const place *at, const int64_t *k, uint
     memcpy(to + lo * ch, from, (size_t)((hi - lo) * ch));
 }
 
-/* Patches of one group for pixels [first, first + n_px) of image n. */
+/* Make patches of one group for pixels [first, first + n_px) of image n. */
 static void fill_patches(const conv_call *c, int64_t n, int64_t first, int64_t n_px, int64_t group,
                          uint8_t *to)
 {
@@ -480,8 +482,8 @@ static void run_chunks(void *arg, int64_t begin, int64_t end)
   mem_free_data(j->cx->ctx, buf, n_bytes);
 }
 
-/* One filter a channel: sums run over channels, position by position.  Zero points are taken away
- * at once. */
+/* Convolve one filter per channel: sums run over channels, position by position.  Zero points are
+ * subtracted at once. */
 static void run_depthwise(void *arg, int64_t begin, int64_t end)
 {
   conv_job *j = arg;
@@ -521,7 +523,7 @@ static void run_depthwise(void *arg, int64_t begin, int64_t end)
   mem_free_data(j->cx->ctx, acc, n_bytes);
 }
 
-/* Input positions that reach result pixel `o` through kernel position k: one, or none. */
+/* Find input positions that reach result pixel `o` through kernel position k: one, or none. */
 static bool tap_position(const conv_call *c, const int64_t *o, const int64_t *k, int64_t n,
                       int64_t *at)
 {
@@ -536,7 +538,7 @@ static bool tap_position(const conv_call *c, const int64_t *o, const int64_t *k,
   return true;
 }
 
-/* Transposed: each result pixel gathers. */
+/* Compute transposed convolutions: each result pixel gathers. */
 static void run_transposed(void *arg, int64_t begin, int64_t end)
 {
   conv_job *j = arg;
@@ -576,7 +578,7 @@ static void run_transposed(void *arg, int64_t begin, int64_t end)
   mem_free_data(j->cx->ctx, acc, n_bytes);
 }
 
-/* The table of all channels, whose sums are those of each group. */
+/* Make the table of all channels, whose sums are those of each group. */
 static rush_status make_table(call_ctx *cx, conv_job *j)
 {
   const conv_packed *p = j->c->p;

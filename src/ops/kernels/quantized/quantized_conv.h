@@ -1,6 +1,6 @@
 /* ops/kernels/quantized/quantized_conv.h -- convolutions of bytes.
  *
- * Bytes lie with channels innermost (channels last), so that a patch is a few runs of memory and a
+ * Channels are innermost in memory (channels last), so that a patch is a few ranges of memory and a
  * result pixel a row of the product.  One and two dimensions are three with leading ones. */
 #ifndef RUSH_OPS_QUANTIZED_CONV_H
 #define RUSH_OPS_QUANTIZED_CONV_H
@@ -11,17 +11,17 @@ typedef struct conv_packed {
   context *ctx;
   int spatial;                /* 2 or 3: the class */
   rush_tensor *weight,
-    *bias; /* as given (a 1-d convolution's with a height of 1); bias may be NULL */
+    *bias; /* as passed in (a 1-d convolution's with a height of 1); bias may be NULL */
   int64_t stride[3], pad[3], dilation[3], out_pad[3], kernel[3]; /* leading ones and zeros */
   int64_t groups, in_ch, out_ch;
   bool transpose;
   weight_params params;
-  qgemm_packed **packed;      /* one a group; NULL for depthwise and transposed ones */
+  qgemm_packed **packed;      /* one per group; NULL for depthwise and transposed ones */
   int8_t *taps; /* depthwise: [kernel position][channel]; transposed: the weight, dense */
   size_t taps_bytes;
 } conv_packed;
 
-/* New; keeps weight and bias.  Arrays have `spatial` elements. */
+/* Make packed parameters; new; keeps weight and bias.  Arrays have `spatial` elements. */
 rush_status conv_packed_new(call_ctx *cx, int spatial, rush_tensor *weight, rush_tensor *bias,
                             const int64_t *stride, const int64_t *pad, const int64_t *dilation,
                             const int64_t *out_pad, int64_t groups, bool transpose,
@@ -38,7 +38,7 @@ typedef struct conv_call {
   int32_t out_zero;
   uint8_t *y;
 } conv_call;
-/* Sizes of the result from `in`; a failure when one would not be positive. */
+/* Compute sizes of the result from `in`; fails if one would not be positive. */
 rush_status conv_packed_sizes(call_ctx *cx, const conv_packed *p, const int64_t *in,
                               int64_t *out) RUSH_CHECKED;
 rush_status conv_packed_run(call_ctx *cx, const conv_call *c) RUSH_CHECKED;

@@ -13,7 +13,7 @@
 
 /* -- Packing ----------------------------------------------------------------------------------- */
 
-/* Numbers of a list argument behind a leading `first` for 1-d convolutions. */
+/* Read numbers of a list argument, after a leading `first` for 1-d convolutions. */
 static rush_status take_ints(rush_call *c, uint32_t i, int n, int64_t first, int64_t *out)
 {
   out[0] = first;
@@ -123,7 +123,7 @@ rush_status kernel_quantized_conv_transpose(rush_call *c)
 
 /* -- Calls ------------------------------------------------------------------------------------- */
 
-/* Dimensions with channels last: [batch, spatial..., channel]. */
+/* Return the dimensions with channels last: [batch, spatial..., channel]. */
 static void channels_last_order(int n_dims, int64_t *order)
 {
   order[0] = 0;
@@ -132,7 +132,7 @@ static void channels_last_order(int n_dims, int64_t *order)
   order[n_dims - 1] = 1;
 }
 
-/* `x` as dense bytes, channels innermost; new. */
+/* Make `x` dense bytes with channels innermost; new. */
 static rush_status channels_inside(call_ctx *cx, rush_tensor *x, rush_tensor **out)
 {
   geom g;
@@ -147,7 +147,7 @@ static rush_status channels_inside(call_ctx *cx, rush_tensor *x, rush_tensor **o
   return st;
 }
 
-/* A result of NCHW sizes whose memory has channels innermost. */
+/* Make a result of NCHW sizes whose channels are innermost in memory. */
 static rush_status new_result(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes,
                               const quantizer *q, rush_tensor **out)
 {
@@ -183,7 +183,7 @@ static rush_status check_call(call_ctx *cx, const conv_packed *p, const rush_ten
   return RUSH_OK;
 }
 
-/* x: quint8 with a quantizer.  n: dimensions of the operator. */
+/* Convolve; x: quint8 with a quantizer.  n: dimensions of the operator. */
 static rush_status run_conv(rush_call *c, const conv_packed *p, rush_tensor *x, int n,
                             const quantizer *out_q, bool relu, rush_tensor **out)
 {
@@ -258,8 +258,8 @@ rush_status kernel_quantized_conv2d_relu_old(rush_call *c) { return static_conv(
 rush_status kernel_quantized_conv3d_old(rush_call *c) { return static_conv(c, 3, false, 1, 6); }
 rush_status kernel_quantized_conv3d_relu_old(rush_call *c) { return static_conv(c, 3, true, 1, 6); }
 
-/* PyTorch's dynamic convolutions give the result as many steps as the input: it is quantized with
- * the input's parameters, and dequantized. */
+/* Run a dynamic convolution; as in PyTorch the result is quantized with the input's parameters, and
+ * dequantized. */
 static rush_status dynamic_conv(rush_call *c, int n)
 {
   rush_tensor *x = call_tensor(c, 0), *q = NULL, *dense = NULL, *yq = NULL, *y = NULL;

@@ -1,7 +1,7 @@
 /* ops/kernels/quantized/quantized_embedding.c -- embedding tables of bytes with parameters per row:
- * the custom class EmbeddingPackedParamsBase, lookup, and bags. The table stays a quantized tensor
- * as it came; rows are dequantized when they are looked up, and a bag then calls the ordinary
- * embedding_bag on those rows. PyTorch packs each row with its parameters behind it; keeping the
+ * the custom class EmbeddingPackedParamsBase, lookup, and bags. The table remains the original
+ * quantized tensor; rows are dequantized when they are looked up, and a bag then calls the ordinary
+ * embedding_bag on those rows. PyTorch packs each row with its parameters after it; keeping the
  * tensor makes unpacking and the pickled state free of conversions. */
 #include <string.h>
 
@@ -95,7 +95,7 @@ rush_status kernel_quantized_embedding_bag_unpack(rush_call *c)
   return RUSH_OK;
 }
 
-/* Rows `indices` (any shape, int32 or int64) of a table of bytes, as floats. */
+/* Get rows `indices` (any shape, int32 or int64) of a table of bytes, as floats. */
 static rush_status gather(call_ctx *cx, const rush_tensor *w, const rush_tensor *indices,
                           rush_tensor *out)
 {
@@ -151,7 +151,7 @@ rush_status kernel_quantized_embedding_byte(rush_call *c)
   return st;
 }
 
-/* 0, step, 2 step ... */
+/* Make 0, step, 2 step ... */
 static rush_status counted(call_ctx *cx, int64_t n, int64_t step, rush_tensor **out)
 {
   TRY(tensor_new(cx, RUSH_INT64, 1, &n, out));

@@ -1,5 +1,5 @@
-/* Linear layers with quantized weights: static (bytes in and out), dynamic (floats in and out), and
- * weights of half precision. */
+/* ops/kernels/quantized/quantized_linear.c -- linear layers with quantized weights: static (bytes
+ * in and out), dynamic (floats in and out), and weights of half precision. */
 #include <math.h>
 #include <string.h>
 
@@ -67,7 +67,7 @@ static void linear_packed_free(linear_packed *p)
   mem_free(c, p, sizeof *p);
 }
 
-/* float32, every value one that float16 has. */
+/* Round a weight to float32 values that float16 has. */
 static rush_status half_weight(call_ctx *cx, rush_tensor *w, rush_tensor **out)
 {
   rush_tensor *copy = NULL;
@@ -102,7 +102,7 @@ static rush_status pack_weight(call_ctx *cx, linear_packed *p)
                     &p->packed);
 }
 
-/* New; keeps weight and bias. */
+/* Make packed parameters; new; keeps weight and bias. */
 static rush_status packed_new(call_ctx *cx, rush_tensor *weight, rush_tensor *bias, bool half,
                               linear_packed **out)
 {
@@ -272,7 +272,7 @@ static void finish_rows(void *arg, int64_t begin, int64_t end)
   }
 }
 
-/* m rows of bytes through the packed weight; one of y and yq is given. */
+/* Multiply m rows of bytes by the packed weight; either y or yq is not NULL. */
 static rush_status run_linear(call_ctx *cx, const linear_packed *p, requant r, int64_t m,
                               const uint8_t *a, float *y, uint8_t *yq)
 {

@@ -202,7 +202,7 @@ static rush_status step(const qrnn *q, const cell_params *p, const float *in, in
   return RUSH_OK;
 }
 
-/* Direction `dir` of `layer` of x [rows, features] into columns of `out`. */
+/* Run direction `dir` of `layer` of x [rows, features] into columns of `out`. */
 static rush_status direction(const qrnn *q, int64_t layer, int64_t dir, rush_tensor *x,
                              rush_tensor *out)
 {
@@ -235,7 +235,7 @@ static rush_status direction(const qrnn *q, int64_t layer, int64_t dir, rush_ten
   return st;
 }
 
-/* *x [rows, features] is replaced by the last layer's output. */
+/* Replace *x [rows, features] by the last layer's output. */
 static rush_status layers(const qrnn *q, rush_tensor **x)
 {
   for (int64_t l = 0; l < q->n_layers; l++) {
@@ -260,7 +260,7 @@ static rush_status layers(const qrnn *q, rush_tensor **x)
   return RUSH_OK;
 }
 
-/* A float32 copy of a state, checked. */
+/* Make a float32 copy of a state, checked. */
 static rush_status take_state(const qrnn *q, rush_tensor *t, rush_tensor **out)
 {
   if (t->n_dims != 3 || t->sizes[0] != q->n_layers * q->n_dirs || t->sizes[1] != q->batch ||
@@ -272,7 +272,8 @@ static rush_status take_state(const qrnn *q, rush_tensor *t, rush_tensor **out)
   return tensor_copy(q->cx, *out, t);
 }
 
-/* Arguments from `at` on: hx, params, has_biases, num_layers, dropout, train, bidirectional. */
+/* Read arguments from `at` on: hx, params, has_biases, num_layers, dropout, train,
+ * bidirectional. */
 static rush_status read_rnn(rush_call *c, uint32_t at, qrnn_mode mode, qrnn *q)
 {
   rush_tensor *h = call_tensor(c, at), *cell = NULL;
@@ -314,7 +315,7 @@ static void return_states(rush_call *c, qrnn *q)
   q->c = NULL;
 }
 
-/* x as [steps, batch, features] (new view or copy), flattened. */
+/* Flatten x as [steps, batch, features] (new view or copy). */
 static rush_status flatten(call_ctx *cx, rush_tensor *input, bool batch_first, rush_tensor **out)
 {
   rush_tensor *turned = NULL, *dense = NULL;

@@ -1,8 +1,9 @@
 /* ops/kernels/random/random.c -- samples of distributions, number by number, from PyTorch's
- * Mersenne Twister stream. The algorithms and the number of words each takes are those of PyTorch's
- * CPU kernels, which torch.manual_seed makes visible; faster methods (ziggurat, parallel streams)
- * would give other numbers. Contiguous normals of 16 and more elements are made 16 at a time by Box
- * and Muller, as PyTorch's AVX2 code does. Drawing is sequential and holds the generator's turn. */
+ * Mersenne Twister stream. The algorithms and the number of words that each uses are those of
+ * PyTorch's CPU kernels, since torch.manual_seed makes them visible; faster methods (ziggurat,
+ * parallel streams) would give other numbers. Contiguous normals of 16 and more elements are made
+ * 16 at a time by Box and Muller, as PyTorch's AVX2 code does. Drawing is sequential and holds the
+ * generator's turn. */
 #include "ops/kernels/random/random.h"
 
 #include <math.h>
@@ -32,7 +33,7 @@ static double as_dtype(double v, int dtype)
   }
 }
 
-/* 53 bits of a double, 24 of any other float. */
+/* Uses 53 bits for a double, 24 for any other float. */
 double random_uniform(generator *g, int dtype)
 {
   if (dtype == RUSH_FLOAT64)
@@ -54,7 +55,7 @@ double random_normal(generator *g)
   return r * cos(theta);
 }
 
-/* Transformed rejection (Hoermann 1993) for rates of 10 and more. */
+/* Draw by transformed rejection (Hoermann 1993) for rates of 10 and more. */
 static double poisson_large(generator *g, double lambda)
 {
   const double slam = sqrt(lambda), loglam = log(lambda), b = 0.931 + 2.53 * slam,
@@ -85,7 +86,7 @@ double random_poisson(generator *g, double lambda)
   return x;
 }
 
-/* Sums of geometric numbers; for count * p below 10. */
+/* Draw by sums of geometric numbers; for count * p below 10. */
 static double binomial_inversion(generator *g, double count, double p)
 {
   const double logprob = log1p(-p);
@@ -110,7 +111,7 @@ static double stirling_tail(double k)
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / sq) / sq) / (k + 1);
 }
 
-/* Transformed rejection, Hoermann's BTRS. */
+/* Draw by transformed rejection, Hoermann's BTRS. */
 static double binomial_large(generator *g, double count, double p)
 {
   const double stddev = sqrt(count * p * (1 - p)), b = 1.15 + 2.53 * stddev,
@@ -177,7 +178,7 @@ double random_gamma(generator *g, double alpha, int dtype)
 
 /* -- Blocks ------------------------------------------------------------------------------------ */
 
-/* 16-bit floats compute in float; what rounds up to the end starts over at the beginning. */
+/* 16-bit floats compute in float; a number that rounds up to the end wraps to the beginning. */
 void draw_uniform(sampler *s, int64_t n, void *out)
 {
   double *x = out;
@@ -235,7 +236,7 @@ void draw_cauchy(sampler *s, int64_t n, void *out)
   }
 }
 
-/* Wide ranges take two words. */
+/* Wide ranges use two words. */
 void draw_from_to(sampler *s, int64_t n, void *out)
 {
   int64_t *x = out;
@@ -252,7 +253,7 @@ void draw_any_word(sampler *s, int64_t n, void *out)
     x[i] = (int64_t)generator_random64(s->g);
 }
 
-/* Whole numbers that the dtype holds exactly. */
+/* Draws integers that the dtype can hold exactly. */
 void draw_any_int(sampler *s, int64_t n, void *out)
 {
   int64_t *x = out;
@@ -331,7 +332,7 @@ rush_status random_fill(call_ctx *cx, rush_tensor *t, sampler *s)
 
 typedef void normal_16_fn(int64_t n_blocks, float *data, float mean, float std);
 
-/* n times random_uniform of float32. */
+/* Draw n times, as random_uniform of float32. */
 static void fill_uniform(turn *t, float *x, int64_t n)
 {
   uint32_t bits[1024];
@@ -357,7 +358,7 @@ static void fill_normal_float(const call_ctx *cx, rush_tensor *t, turn *mine,
   }
 }
 
-/* 16-bit floats: the same, but block by block. */
+/* Draw 16-bit floats in the same way, but block by block. */
 static void fill_normal_half(const call_ctx *cx, rush_tensor *t, turn *mine,
                              normal_16_fn *normal_16, float mean, float std)
 {

@@ -1,4 +1,4 @@
-/* ops/kernels/random/random_ops.c -- operators that draw random numbers: rand and its relatives,
+/* ops/kernels/random/random_ops.c -- operators that draw random numbers: rand and similar ones,
  * random_, randperm, distributions with parameters in numbers or tensors, multinomial, and
  * generators. An operator is a `fill_fn` over its result, which the shape rule has made: a new
  * tensor, or self of the in-place forms. Checks and their messages are PyTorch's. Draws happen in
@@ -14,7 +14,7 @@
 
 /* -- Helpers ----------------------------------------------------------------------------------- */
 
-/* The float tensor behind a complex one: one more dimension of 2; others: retained. */
+/* View a complex tensor as floats with one more dimension of 2; others: retained. */
 static rush_status real_view(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
   if (!dtype_is_complex(t->dtype)) {
@@ -65,7 +65,7 @@ static rush_status normal_to(call_ctx *cx, rush_tensor *t, generator *g, double 
   return st;
 }
 
-/* What fills a tensor from the arguments of a call; `t` is the tensor to fill. */
+/* Fills tensor `t` from the arguments of a call. */
 typedef rush_status fill_fn(rush_call *c, rush_tensor *t, generator *g);
 
 /* Draws the result with the generator among the arguments, or the context's. */
@@ -97,8 +97,7 @@ static rush_status fill_randn(rush_call *c, rush_tensor *t, generator *g)
 DRAW(rand)
 DRAW(randn)
 
-/* What random_ may ask of a dtype: the limits of whole numbers (and of float16), and the
- * significand's bits. */
+/* Limits of random_ for a dtype: of integers (and of float16), and the significand's bits. */
 typedef struct int_limits {
   const char *name; /* as error messages say it; NULL: no limits */
   int64_t lo, hi;
@@ -122,7 +121,7 @@ static int_limits limits_of(int dtype)
   }
 }
 
-/* `v` as a float of the dtype, back as a whole number. */
+/* Round `v` to a float of the dtype, and back to an integer. */
 static int64_t through(int dtype, int64_t v)
 {
   int64_t out;
@@ -133,7 +132,7 @@ static int64_t through(int dtype, int64_t v)
   return out;
 }
 
-/* The distance of floats near v. */
+/* Return the distance of floats near v. */
 static int64_t float_step(int64_t v, int digits)
 {
   int n = 0;
@@ -207,7 +206,7 @@ static rush_status fill_randint_like_low(rush_call *c, rush_tensor *t, generator
 DRAW(randint_like)
 DRAW(randint_like_low)
 
-/* Fisher and Yates, one word a step. */
+/* Shuffle by Fisher and Yates, one word per step. */
 static rush_status shuffle(call_ctx *cx, generator *g, int64_t *x, int64_t n)
 {
   turn mine;
@@ -357,7 +356,7 @@ static rush_status update(call_ctx *cx, const char *name, rush_tensor *t, rush_v
   return RUSH_OK;
 }
 
-/* *out = every element is in [lo, hi]; a NaN is not. */
+/* Compute *out: every element is in [lo, hi]; a NaN is not. */
 static rush_status all_between(call_ctx *cx, rush_tensor *t, double lo, double hi, bool *out)
 {
   rush_tensor *d;
@@ -369,7 +368,7 @@ static rush_status all_between(call_ctx *cx, rush_tensor *t, double lo, double h
   return RUSH_OK;
 }
 
-/* std of every element must not be negative. */
+/* Check that std has no negative element. */
 static rush_status check_std_tensor(call_ctx *cx, rush_tensor *std)
 {
   bool fine;
@@ -421,7 +420,7 @@ static void map_run(void *arg, int64_t n, char *const *ptrs, const int64_t *stri
   }
 }
 
-/* Fill t: fn of the elements of a and b (broadcast to t; b may be NULL). */
+/* Fill t with fn of the elements of a and b (broadcast to t; b may be NULL). */
 static rush_status fill_mapped(call_ctx *cx, rush_tensor *t, rush_tensor *a, rush_tensor *b,
                                generator *g, map_fn *fn)
 {
@@ -490,7 +489,7 @@ static rush_status fill_binomial(rush_call *c, rush_tensor *t, generator *g)
 }
 DRAW(binomial)
 
-/* The smallest positive normal number. */
+/* Return the smallest positive normal number. */
 static double tiny_of(int dtype)
 {
   return dtype == RUSH_FLOAT64   ? 2.2250738585072014e-308
@@ -612,7 +611,7 @@ static rush_status multinomial_distinct(rush_call *c, rush_tensor *out, generato
   return st;
 }
 
-/* In place: sums so far over the sum of all. */
+/* Replace values by their running sums over the total, in place. */
 #define CUMULATE(T)                                                                \
   static void cumulate_##T(const call_ctx *cx, int64_t n, T *x)                    \
   {                                                                                \
@@ -712,7 +711,7 @@ rush_status kernel_initial_seed(rush_call *c)
   return RUSH_OK;
 }
 
-/* A seed nobody can know. */
+/* Draws an unpredictable seed. */
 rush_status kernel_seed(rush_call *c)
 {
   uint64_t seed = 0;

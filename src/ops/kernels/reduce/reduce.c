@@ -1,9 +1,9 @@
 /* ops/kernels/reduce/reduce.c -- the reduction machine of reduce.h. It sorts dimensions into kept
- * and reduced, coalesces them, picks rows, columns or gathered blocks, and folds fixed pieces in
- * parallel; pieces are combined in pairs. The cut into pieces depends on sizes only, never on
- * threads, so that results have the same bits everywhere; a running sum per thread would be simpler
- * and not reproducible. Where the accumulators of all pieces would exceed ACC_BYTES, pieces go by
- * in groups that are combined in the same pairs. */
+ * and reduced, coalesces them, chooses rows, columns or gathered blocks, and folds fixed pieces in
+ * parallel; pieces are combined in pairs. The pieces depend only on sizes, never on threads, so
+ * that results have the same bits everywhere; a running sum per thread would be simpler and not
+ * reproducible. If the accumulators of all pieces would exceed ACC_BYTES, pieces are processed in
+ * groups that are combined in the same pairs. */
 #include "ops/kernels/reduce/reduce.h"
 
 #include "base/cpu.h"
@@ -13,12 +13,16 @@
 ISA_DECLARE(const reduce_isa *, reduce_isa, (void));
 
 #define PIECE 32768     /* elements that one fold takes at most */
+/* The same of a product: random factors underflow, and each fold passes through denormals, which
+ * cost a hundred cycles each.  Few folds, few passes. */
+#define PIECE_PRODUCT 262144
 #define PIECE_ROWS 512  /* rows that one fold of columns takes at most */
 #define COLS 512        /* columns that one fold of columns takes at most */
 #define COLS_MIN 4      /* fewer are gathered */
 #define RUN_MIN 64      /* shorter runs are gathered */
 #define GRAIN 32768     /* elements a thread takes at least */
-/* More accumulators than this many bytes are not held at once: then pieces go by in groups. */
+/* At most this many bytes of accumulators are held at once: otherwise pieces are processed in
+ * groups. */
 #define ACC_BYTES ((int64_t)64 << 20)
 #define FIND_AT_ONCE (1 << 20)
 #define GROUP 256       /* pieces of a group: a power of two */
@@ -35,7 +39,7 @@ typedef struct axes { /* dimension 0 is innermost; strides are in bytes */
 
 typedef struct geometry {
   axes kept, gone;
-  int64_t n_out, n_gone; /* outputs, elements of each */
+  int64_t n_out, n_reduced; /* outputs, elements of each */
   int64_t item;
   int dtype;
 } geometry;
@@ -61,8 +65,8 @@ static void axes_close(axes *a)
   }
 }
 
-/* The reduced dimensions, smallest stride first unless their order matters. */
-static int order_gone(const rush_tensor *x, uint64_t dims, bool in_order, int *perm)
+/* Order the reduced dimensions, smallest stride first unless their order matters. */
+static int order_reduced(const rush_tensor *x, uint64_t dims, bool in_order, int *perm)
 {
   int n = 0;
   for (int d = x->n_dims - 1; d >= 0; d--) {
@@ -81,7 +85,7 @@ static void find_geometry(geometry *g, const rush_tensor *x, uint64_t dims, bool
   const bool pairs = dtype_is_complex(x->dtype);
   const int64_t bytes = (int64_t)tensor_item_bytes(x);
   g->kept.n = g->gone.n = 0;
-  g->n_out = g->n_gone = 1;
+  g->n_out = g->n_reduced = 1;
   g->dtype = pairs ? dtype_to_real(x->dtype) : x->dtype;
   g->item = (int64_t)dtype_bytes(g->dtype);
   if (pairs) {
@@ -94,10 +98,10 @@ static void find_geometry(geometry *g, const rush_tensor *x, uint64_t dims, bool
       g->n_out *= x->sizes[d];
     }
   int perm[TENSOR_MAX_DIMS];
-  int n = order_gone(x, dims, in_order, perm);
+  int n = order_reduced(x, dims, in_order, perm);
   for (int i = 0; i < n; i++) {
     axes_add(&g->gone, x->sizes[perm[i]], x->strides[perm[i]] * bytes);
-    g->n_gone *= x->sizes[perm[i]];
+    g->n_reduced *= x->sizes[perm[i]];
   }
   axes_close(&g->kept);
   axes_close(&g->gone);
@@ -121,7 +125,7 @@ static void walk_to(walker *w, const axes *a, const char *base, int64_t linear)
   }
 }
 
-/* n elements on, not beyond the end of the innermost axis. */
+/* Advance by n elements, not beyond the end of the innermost axis. */
 static void walk_on(walker *w, int64_t n)
 {
   const axes *a = w->a;
@@ -166,8 +170,8 @@ typedef struct folding {
   bool by_cols;
   int64_t piece;   /* elements (by rows) or rows (by columns) of a piece */
   int64_t n_pieces;
-  /* What is folded at a time: pieces from p0 on, outputs [out0, out0 + out_n), strips from strip0
-   * on.  All of them, unless they are too many. */
+  /* The part that is folded at a time: pieces from p0 on, outputs [out0, out0 + out_n), strips from
+   * strip0 on.  All of them, unless there are too many. */
   int64_t p0, group_n, out0, out_n, strip0, strip_n;
   char *acc;       /* group_n times out_n */
   call_ctx *cx;
@@ -188,8 +192,8 @@ static void prepare_folding(folding *f, call_ctx *cx, const reduce_job *job, boo
   f->direct = !job->as_bool && tape_type_of(f->g.dtype) == (int)job->type && f->g.item == f->width;
   f->by_cols = f->g.kept.strides[0] == f->g.item && f->g.gone.strides[0] != f->g.item &&
                f->g.kept.sizes[0] >= COLS_MIN;
-  f->piece = f->by_cols ? PIECE_ROWS : PIECE;
-  f->n_pieces = (f->g.n_gone - 1) / f->piece + 1;
+  f->piece = f->by_cols ? PIECE_ROWS : job->kind == REDUCE_PROD ? PIECE_PRODUCT : PIECE;
+  f->n_pieces = (f->g.n_reduced - 1) / f->piece + 1;
   f->cx = cx;
   f->p0 = f->out0 = f->strip0 = 0;
   f->group_n = f->n_pieces;
@@ -197,7 +201,7 @@ static void prepare_folding(folding *f, call_ctx *cx, const reduce_job *job, boo
   f->strip_n = f->by_cols && f->g.n_out ? strips_of_row(f) * (f->g.n_out / f->g.kept.sizes[0]) : 0;
 }
 
-/* n elements in a row, of the tensor's dtype, as the accumulator's type. */
+/* Convert n contiguous elements of the tensor's dtype to the accumulator's type. */
 static void to_block(const folding *f, int64_t n, void *dst, const void *src)
 {
   if (!f->job->as_bool) {
@@ -214,7 +218,7 @@ static const void *param_at(const folding *f, int64_t out)
   return f->job->param ? (const char *)f->job->param + out * f->width : NULL;
 }
 
-/* Gather up to a block from the walk; *n how many. */
+/* Gather up to a block from the walk; *n is its length. */
 static const void *next_block(const folding *f, walker *w, int64_t left, char *block, int64_t *n)
 {
   char raw[BLOCK_MAX * 8] __attribute__((aligned(64)));
@@ -241,7 +245,7 @@ static const void *next_block(const folding *f, walker *w, int64_t left, char *b
   return block;
 }
 
-/* How accumulators of a kind are combined. */
+/* Return how accumulators of a kind are combined. */
 static reduce_kind combines_by(reduce_kind kind)
 {
   switch (kind) {
@@ -268,7 +272,7 @@ static reduce_kind combines_by(reduce_kind kind)
 
 /* -- Rows -------------------------------------------------------------------------------------- */
 
-/* Elements [begin, end) of one output into *acc. */
+/* Fold elements [begin, end) of one output into *acc. */
 static void fold_row(const folding *f, const char *base, int64_t begin, int64_t end,
                      const void *param, char *acc)
 {
@@ -296,14 +300,14 @@ static void fold_row(const folding *f, const char *base, int64_t begin, int64_t 
   }
 }
 
-/* Outputs [begin, end) whose elements lie in memory as they are folded. */
+/* Fold outputs [begin, end) whose elements need no conversion. */
 static void fold_plain_rows(const folding *f, int64_t begin, int64_t end)
 {
   walker w;
   walk_to(&w, &f->g.kept, f->job->x->data, begin);
   while (begin < end) {
     int64_t n = i64_min(w.a->sizes[0] - w.at[0], end - begin);
-    f->loops->rows(n, f->g.n_gone, w.a->strides[0] / f->width, w.p, param_at(f, begin),
+    f->loops->rows(n, f->g.n_reduced, w.a->strides[0] / f->width, w.p, param_at(f, begin),
                    f->acc + begin * f->width);
     walk_on(&w, n);
     begin += n;
@@ -312,22 +316,23 @@ static void fold_plain_rows(const folding *f, int64_t begin, int64_t end)
 
 static bool rows_are_plain(const folding *f)
 {
-  return f->direct && f->g.gone.n == 1 && (f->g.gone.strides[0] == f->g.item || f->g.n_gone == 1);
+  return f->direct && f->g.gone.n == 1 &&
+         (f->g.gone.strides[0] == f->g.item || f->g.n_reduced == 1);
 }
 
-/* Short rows that follow each other are converted many at a time: how many, or 0. */
+/* Return how many short adjacent rows are converted at a time, or 0. */
 static int64_t rows_in_block(const folding *f)
 {
   const geometry *g = &f->g;
   const bool dense = !f->direct && g->gone.n == 1 && g->gone.strides[0] == g->item &&
-                     g->kept.n == 1 && g->kept.strides[0] == g->n_gone * g->item;
-  return dense ? BLOCK_MAX / g->n_gone : 0;
+                     g->kept.n == 1 && g->kept.strides[0] == g->n_reduced * g->item;
+  return dense ? BLOCK_MAX / g->n_reduced : 0;
 }
 
 static void fold_converted_rows(const folding *f, int64_t begin, int64_t end, int64_t in_block)
 {
   char block[BLOCK_MAX * 8] __attribute__((aligned(64)));
-  const int64_t row = f->g.n_gone;
+  const int64_t row = f->g.n_reduced;
   while (begin < end) {
     int64_t n = i64_min(in_block, end - begin);
     to_block(f, n * row, block, (const char *)f->job->x->data + begin * row * f->g.item);
@@ -336,7 +341,7 @@ static void fold_converted_rows(const folding *f, int64_t begin, int64_t end, in
   }
 }
 
-/* Unit u: piece u / out_n of output u % out_n, of those that are folded. */
+/* Fold unit u: piece u / out_n of output u % out_n, of the current part. */
 static void fold_rows(void *arg, int64_t begin, int64_t end)
 {
   const folding *f = arg;
@@ -358,8 +363,8 @@ static void fold_rows(void *arg, int64_t begin, int64_t end)
       walk_to(&w, &g->kept, f->job->x->data, f->out0 + out);
     else
       walk_on(&w, 1);
-    fold_row(f, w.p, from, from + i64_min(f->piece, g->n_gone - from), param_at(f, f->out0 + out),
-             f->acc + u * f->width);
+    fold_row(f, w.p, from, from + i64_min(f->piece, g->n_reduced - from),
+             param_at(f, f->out0 + out), f->acc + u * f->width);
   }
 }
 
@@ -388,7 +393,7 @@ static void fold_strip(const folding *f, const strip *s)
 {
   char *acc = f->acc + (s->piece * f->out_n + s->out - f->out0) * f->width;
   char block[COLS * 8] __attribute__((aligned(64)));
-  int64_t row = (f->p0 + s->piece) * f->piece, end = row + i64_min(f->piece, f->g.n_gone - row);
+  int64_t row = (f->p0 + s->piece) * f->piece, end = row + i64_min(f->piece, f->g.n_reduced - row);
   walker w;
   walk_to(&w, &f->g.gone, s->base, row);
   f->loops->init(s->n, acc);
@@ -419,7 +424,7 @@ static void fold_strips(void *arg, int64_t begin, int64_t end)
 static rush_status fold_all(call_ctx *cx, folding *f)
 {
   const geometry *g = &f->g;
-  int64_t units = f->out_n * f->group_n, unit = i64_min(g->n_gone, f->piece);
+  int64_t units = f->out_n * f->group_n, unit = i64_min(g->n_reduced, f->piece);
   if (f->by_cols) {
     units = f->strip_n * f->group_n;
     unit *= i64_min(COLS, g->kept.sizes[0]);
@@ -437,7 +442,7 @@ static void combine(const folding *f, char *to, const char *from)
   f->isa->loops[combines_by(f->job->kind)][f->job->type].cols(f->out_n, 1, 0, from, NULL, to);
 }
 
-/* Pieces in pairs: the first gets all. */
+/* Combine pieces in pairs: the first receives the result. */
 static void combine_pieces(const folding *f)
 {
   const int64_t bytes = f->out_n * f->width;
@@ -446,9 +451,9 @@ static void combine_pieces(const folding *f)
       combine(f, f->acc + i * bytes, f->acc + (i + step) * bytes);
 }
 
-/* The outputs of the window, their pieces in groups, into *acc.  Groups meet in the pairs in which
- * they would all at once: `waiting` has, behind each other, the results of ever fewer groups.
- * Returns what polling says. */
+/* Fold the outputs of the window, their pieces in groups, into *acc.  Groups are combined in the
+ * same pairs as if all were done at once: `waiting` has, one after the other, the results of ever
+ * fewer groups. Returns the status of polling. */
 static rush_status fold_groups(folding *f, char *waiting, char *acc)
 {
   const int64_t bytes = f->out_n * f->width;
@@ -468,7 +473,7 @@ static rush_status fold_groups(folding *f, char *waiting, char *acc)
   return RUSH_OK;
 }
 
-/* As many outputs at a time as the accumulators of a group of pieces allow. */
+/* Fold as many outputs at a time as the accumulators of a group of pieces allow. */
 static rush_status fold_windows(folding *f, char *acc)
 {
   const int64_t n = f->by_cols ? f->strip_n : f->g.n_out,
@@ -504,7 +509,7 @@ rush_status reduce_run(call_ctx *cx, const reduce_job *job, void *acc)
   prepare_folding(&f, cx, job, false);
   if (f.g.n_out == 0)
     return RUSH_OK;
-  if (f.g.n_gone == 0) {
+  if (f.g.n_reduced == 0) {
     f.loops->init(f.g.n_out, acc);
     return RUSH_OK;
   }
@@ -533,11 +538,11 @@ static int64_t find_in_row(const folding *f, const char *base, const void *wante
   char block[BLOCK_MAX * 8] __attribute__((aligned(64)));
   walker w;
   walk_to(&w, &f->g.gone, base, 0);
-  for (int64_t at = 0, step = 0; at < f->g.n_gone; step++) {
+  for (int64_t at = 0, step = 0; at < f->g.n_reduced; step++) {
     int64_t n;
     if (step % 256 == 255 && call_over(f->cx))
       return 0;
-    const void *x = next_block(f, &w, f->g.n_gone - at, block, &n);
+    const void *x = next_block(f, &w, f->g.n_reduced - at, block, &n);
     int64_t hit = f->isa->find[f->job->type](n, x, wanted);
     if (hit < n)
       return at + hit;
@@ -546,11 +551,11 @@ static int64_t find_in_row(const folding *f, const char *base, const void *wante
   return 0;
 }
 
-/* The same where the elements lie in memory as they are compared. */
+/* Find in a row whose elements need no conversion. */
 static int64_t find_in_plain_row(const folding *f, const char *x, const void *wanted)
 {
-  for (int64_t at = 0; at < f->g.n_gone; at += FIND_AT_ONCE) {
-    int64_t n = i64_min(FIND_AT_ONCE, f->g.n_gone - at),
+  for (int64_t at = 0; at < f->g.n_reduced; at += FIND_AT_ONCE) {
+    int64_t n = i64_min(FIND_AT_ONCE, f->g.n_reduced - at),
             hit = f->isa->find[f->job->type](n, x + at * f->width, wanted);
     if (hit < n)
       return at + hit;
@@ -578,7 +583,7 @@ static void find_strip(const folding *f, const strip *s)
   int64_t *found = f->found + s->out;
   for (int64_t c = 0; c < s->n; c++)
     found[c] = 0;
-  for (int64_t row = f->g.n_gone - 1; row >= 0; row--) {
+  for (int64_t row = f->g.n_reduced - 1; row >= 0; row--) {
     if (row % 1024 == 1023 && call_over(f->cx))
       return;
     walker w;
@@ -606,13 +611,13 @@ rush_status reduce_find(call_ctx *cx, const reduce_job *job, const void *extreme
   with.param = extremes;
   prepare_folding(&f, cx, &with, true);
   f.found = found;
-  if (f.g.n_out == 0 || f.g.n_gone == 0)
+  if (f.g.n_out == 0 || f.g.n_reduced == 0)
     return RUSH_OK;
   if (!f.by_cols)
-    return parallel_for(cx, f.g.n_out, i64_max(1, GRAIN / f.g.n_gone), find_rows, &f);
+    return parallel_for(cx, f.g.n_out, i64_max(1, GRAIN / f.g.n_reduced), find_rows, &f);
   f.n_pieces = 1;
   int64_t units = strips_of_row(&f) * (f.g.n_out / f.g.kept.sizes[0]);
   return parallel_for(cx, units,
-                      i64_max(1, GRAIN / (f.g.n_gone * i64_min(COLS, f.g.kept.sizes[0]))),
+                      i64_max(1, GRAIN / (f.g.n_reduced * i64_min(COLS, f.g.kept.sizes[0]))),
                       find_strips, &f);
 }

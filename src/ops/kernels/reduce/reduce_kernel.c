@@ -1,5 +1,5 @@
-/* Loops of the reduction machine (reduce.h), compiled once per instruction set; reduce_kernel.inc
- * per type. */
+/* ops/kernels/reduce/reduce_kernel.c -- loops of the reduction machine (reduce.h), compiled once
+ * per instruction set; reduce_kernel.inc per type. */
 #include "ops/kernels/reduce/reduce.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "ops/point/vmath.h"
 
-/* Bytes of a vector: what the machine has, else compilers take comparisons apart. */
+/* Bytes of a vector: the machine's width, since compilers split comparisons of wider ones badly. */
 #if ISA_LEVEL >= ISA_AVX512
 #include <immintrin.h>
 #define WIDTH 64

@@ -45,7 +45,7 @@ static reduction read_reduction(rush_call *c, bool none)
 
 /* -- Running ----------------------------------------------------------------------------------- */
 
-/* What a dtype accumulates in. */
+/* Return the accumulator type of a dtype. */
 static tape_type acc_type(int dtype)
 {
   switch (dtype_class_of(dtype)) {
@@ -61,7 +61,7 @@ static tape_type acc_type(int dtype)
   return dtype == RUSH_FLOAT64 || dtype == RUSH_COMPLEX128 ? TY_F64 : TY_F32;
 }
 
-/* n accumulators, new, as tensor data. */
+/* Allocate n accumulators, new, as tensor data. */
 static rush_status new_accs(call_ctx *cx, tape_type type, int64_t n, void **out)
 {
   *out = mem_alloc_data(cx->ctx, (size_t)n * tape_type_bytes(type));
@@ -74,7 +74,7 @@ static void free_accs(call_ctx *cx, tape_type type, int64_t n, void *accs)
     mem_free_data(cx->ctx, accs, (size_t)n * tape_type_bytes(type));
 }
 
-/* Accumulators into the elements of a row-major tensor. */
+/* Convert accumulators to the elements of a row-major tensor. */
 static rush_status store_accs(call_ctx *cx, rush_tensor *out, tape_type type, const void *accs)
 {
   const tape_isa *isa = tape_isa_of(cx->ctx);
@@ -160,8 +160,8 @@ static void finish_sqrt(void *acc, tape_type type, int64_t begin, int64_t end, c
     EACH(double, sqrt(a[i]));
 }
 
-/* The input as the dtype the operator computes in; new.  A conversion that the machine makes
- * anyway, block by block, is left to it. */
+/* Convert the input to the dtype that the operator computes in; new.  A conversion that the machine
+ * makes anyway, block by block, is left to it. */
 static rush_status as_dtype(const reduction *r, int dtype, rush_tensor **out)
 {
   const dtype_class from = dtype_class_of(r->x->dtype), to = dtype_class_of(dtype);
@@ -192,7 +192,7 @@ static rush_status reduce_as(const reduction *r, rush_tensor *x, reduce_kind kin
   return run_to(r, &job, out, finish, arg);
 }
 
-/* Products of complex numbers are rare: one by one. */
+/* Multiply complex numbers one by one: they are rare. */
 static rush_status complex_product(const reduction *r, rush_tensor *x)
 {
   if (x->dtype == RUSH_COMPLEX32)
@@ -398,7 +398,7 @@ rush_status kernel_reduce_argmin(rush_call *c)
 
 /* -- Variances: two passes, in double ---------------------------------------------------------- */
 
-/* Sums to means; those after an infinity are as running means are. */
+/* Divide sums to get means; after an infinity, as running means do. */
 static void finish_mean(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg)
 {
   const double n = *(const double *)arg;
@@ -415,7 +415,7 @@ typedef struct spread_arg {
   bool pairs, root;
 } spread_arg;
 
-/* Sums of squares to variances or their roots; real and imaginary parts (pairs) together. */
+/* Turn sums of squares into variances or their roots; real and imaginary parts (pairs) together. */
 static void finish_variance(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg)
 {
   const spread_arg *s = arg;
@@ -499,7 +499,7 @@ static void finish_log(void *acc, tape_type type, int64_t begin, int64_t end, co
     EACH(double, log(a[i]) + ((const double *)arg)[i]);
 }
 
-/* An infinite maximum is not taken away: its differences would be NaN. */
+/* Replace an infinite maximum by 0, which is subtracted: differences would be NaN. */
 static void finite_or_zero(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg)
 {
   (void)arg;

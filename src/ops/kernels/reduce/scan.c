@@ -1,8 +1,8 @@
 /* ops/kernels/reduce/scan.c -- running sums, products, logsumexp and extremes. The input is copied
- * into the dtype it accumulates in and scanned there in place: plane by plane where inner
- * dimensions follow, so that steps vectorise, or along a row where a plane is one element. Every
- * sum is sequential, as PyTorch's; a parallel prefix sum would round differently. Parallel over the
- * outer dimensions. Cost: O(n), and one copy. */
+ * into the accumulating dtype and scanned there in place: plane by plane if inner dimensions
+ * follow, so that steps vectorise, or along a row if a plane is one element. Every sum is
+ * sequential, as PyTorch's; a parallel prefix sum would round differently. Parallel over the outer
+ * dimensions. Cost: O(n), and one copy. */
 #include "base/cmplx.h"
 #include <math.h>
 
@@ -15,7 +15,7 @@
 #define GRAIN 16384 /* elements of a task */
 #define WORK 65536  /* elements between two looks at the clock */
 
-/* A dense tensor [outer, n, inner] of what PyTorch accumulates in; every step adds a plane to the
+/* A dense tensor [outer, n, inner] of PyTorch's accumulating dtype; every step adds a plane to the
  * next. */
 typedef struct scan_job {
   void *x;
@@ -49,7 +49,7 @@ static void scan_planes(void *arg, int64_t begin, int64_t end)
   }
 }
 
-/* p so far, and q: plane by plane, and along a row. */
+/* Combine p, the result so far, with q: plane by plane, and along a row. */
 #define STEP(name, type, expr)                                                       \
   static inline type name##_one(type p, type q) { return expr; }                     \
   static void name(int64_t n, const void *before, void *x)                           \
@@ -75,7 +75,7 @@ STEP(prod_i64, uint64_t, p * q)
 STEP(prod_c128, double _Complex, CMPLX(creal(p) * creal(q) - cimag(p) * cimag(q),
                                        creal(p) * cimag(q) + cimag(p) * creal(q)))
 
-/* log(exp(x) + exp(y)) without leaving the range. */
+/* Compute log(exp(x) + exp(y)) without overflow. */
 static inline double log_add_exp(double x, double y)
 {
   const double lo = isnan(y) ? y : fmin(x, y), hi = isnan(y) ? y : fmax(x, y);
@@ -90,7 +90,7 @@ static inline float log_add_expf(float x, float y)
     return x;
   return lo != hi || isfinite(lo) ? log1pf(expf(lo - hi)) + hi : x;
 }
-/* The same of complex numbers: by the larger real part. */
+/* Compute it for complex numbers: by the larger real part. */
 static double _Complex log_add_expc(double _Complex x, double _Complex y)
 {
   const bool x_nan = isnan(creal(x)) || isnan(cimag(x)), y_nan = isnan(creal(y)) || isnan(cimag(y)),
@@ -110,7 +110,7 @@ STEP(log_f32, float, log_add_expf(q, p))
 
 enum { SCAN_SUM, SCAN_PROD, SCAN_LOG };
 
-/* What a dtype is accumulated in, and the step there. */
+/* Return the accumulating dtype, and set the step for it. */
 static int scan_step(int kind, int dtype, scan_job *j)
 {
 #define BOTH(name) {name, name##_row}
@@ -206,7 +206,7 @@ rush_status kernel_logcumsumexp(rush_call *c)
 
 /* -- Running extremes with positions ----------------------------------------------------------- */
 
-/* The last of equals wins, and NaN wins over all. */
+/* Compute running extremes: the last of equal ones wins, and NaN wins over all. */
 static void extremes(const call_ctx *cx, int dtype, const void *row, int64_t n, bool most,
                      int64_t *indices)
 {

@@ -1,8 +1,8 @@
-/* ops/kernels/reduce/sort.c -- operators that sort or pick by order along a dimension: sort, topk,
- * kthvalue, median, mode. Each is a `pick_fn` that fills positions for one row; run_pick calls it
- * for all rows in parallel and gathers the values. Which algorithm runs (stable or not, partial
- * sort or selection) follows PyTorch, because it decides the indices of equal elements. Memory: 32
- * bytes an element of a row and task. */
+/* ops/kernels/reduce/sort.c -- operators that sort or choose by order along a dimension: sort,
+ * topk, kthvalue, median, mode. Each is a `pick_fn` that fills positions for one row; run_pick
+ * calls it for all rows in parallel and gathers the values. The choice of algorithm (stable or not,
+ * partial sort or selection) follows PyTorch, because it decides the indices of equal elements.
+ * Memory: 32 bytes per element of a row and task. */
 #include <stdatomic.h>
 
 #include "base/threads.h"
@@ -12,7 +12,7 @@
 
 #define GRAIN 4096 /* elements of a task */
 
-/* What a row gives: up to n_out elements by their positions. */
+/* Chooses up to n_out elements of a row by their positions. */
 typedef struct pick_job pick_job;
 typedef void pick_fn(const pick_job *j, const void *row, keyed *x, keyed *spare, int64_t *indices);
 struct pick_job {
@@ -76,12 +76,12 @@ static rush_status run_pick(rush_call *c, pick_job j, int64_t dim, rush_tensor *
 
 /* -- sort -------------------------------------------------------------------------------------- */
 
-/* flag: descending; sorted: stable. */
+/* Sort; flag: descending; sorted: stable. */
 static void pick_sorted(const pick_job *j, const void *row, keyed *x, keyed *spare,
                         int64_t *indices)
 {
   order_keyed(j->cx, j->a->t->dtype, row, j->a->n, j->flag, x);
-  /* Long rows of integers PyTorch sorts by their bytes, whether asked for a stable order or not. */
+  /* PyTorch sorts long rows of integers by their bytes, stable or not. */
   const rush_tensor *t = j->a->t;
   const bool by_bytes = t->n_dims == 1 && t->n_elems >= 32768 && !j->flag &&
                         t->dtype != RUSH_BOOL && dtype_is_integral(t->dtype);
@@ -122,7 +122,7 @@ rush_status kernel_argsort_stable(rush_call *c)
 {
   return sort_to(c, is_stable(c), call_int(c, 2), call_bool(c, 3), NULL, call_out(c, 0));
 }
-/* Values along the first dimension. */
+/* Sorts values along the first dimension. */
 rush_status kernel_msort(rush_call *c)
 {
   rush_tensor *values = call_out(c, 0), *indices;
@@ -134,8 +134,8 @@ rush_status kernel_msort(rush_call *c)
 
 /* -- topk -------------------------------------------------------------------------------------- */
 
-/* The same choice between two algorithms as PyTorch, because equal elements end up in different
- * places. */
+/* Choose between the two algorithms as PyTorch does, because equal elements end up in different
+ * positions. */
 static void pick_top(const pick_job *j, const void *row, keyed *x, keyed *spare, int64_t *indices)
 {
   const int64_t n = j->a->n, k = j->n_out;
@@ -172,7 +172,7 @@ rush_status kernel_topk(rush_call *c)
 
 /* -- One of a row: kthvalue, median, mode ------------------------------------------------------ */
 
-/* PyTorch's own selection: quick select around the median of three. */
+/* Select as PyTorch does: quick select around the median of three. */
 static void quick_select(const call_ctx *cx, keyed *x, int64_t k, int64_t n)
 {
   for (int64_t lo = 0, hi = n - 1; lo < hi;) {
@@ -224,7 +224,7 @@ static void pick_kth(const pick_job *j, const void *row, keyed *x, keyed *spare,
   indices[0] = x[j->k - 1].index;
 }
 
-/* flag: NaNs do not count; else the first of them is the median. */
+/* Choose the median; flag: NaNs are ignored; otherwise the first of them is the median. */
 static void pick_median(const pick_job *j, const void *row, keyed *x, keyed *spare,
                         int64_t *indices)
 {
@@ -320,8 +320,8 @@ static void median_any(const call_ctx *cx, const rush_tensor *x, bool ignore_nan
   memcpy(out, (const char *)x->data + (size_t)at * item, item);
 }
 
-/* Of all elements: a number.  Nothing has no median: NaN, or the least integer as PyTorch converts
- * it. */
+/* Return the median of all elements, a number.  Without elements: NaN, or the smallest integer, to
+ * which PyTorch converts it. */
 static rush_status median_all(rush_call *c, bool ignore_nan)
 {
   rush_tensor *t = call_tensor(c, 0), *values = call_out(c, 0), *flat;

@@ -2,13 +2,13 @@
  * with their positions, and a pass over the sorted order numbers the results, which gives the
  * inverse and the counts in the same pass. A hash table would avoid the sort, but PyTorch returns
  * sorted results. Slices are merge-sorted by their keys in lexicographic order. Cost: O(n log n)
- * comparisons; memory: some 40 bytes an element. */
+ * comparisons; memory: some 40 bytes per element. */
 #include "ops/kernels/nn.h"
 #include "ops/kernels/order.h"
 #include "ops/kernels/views.h"
 
-/* What an operator finds: which element (or slice) each result is, in order, its number of
- * occurrences, and for every element the number of its result. */
+/* The results: which element (or slice) each result is, in order, its number of occurrences, and
+ * for every element the number of its result. */
 typedef struct distinct {
   int64_t n, n_found;
   int64_t *first, *counts, *inverse; /* one block of 3 n */
@@ -28,7 +28,7 @@ static void distinct_free(call_ctx *cx, distinct *d)
     mem_free_data(cx->ctx, d->first, 3 * (size_t)d->n * sizeof *d->first);
 }
 
-/* Element `index` belongs to the last result, or begins a new one. */
+/* Add element `index` to the last result, or begin a new one. */
 static void distinct_add(distinct *d, int64_t index, bool is_new)
 {
   if (is_new) {
@@ -49,7 +49,8 @@ static rush_status give_ints(rush_call *c, uint32_t i, const int64_t *v, int n_d
   return RUSH_OK;
 }
 
-/* Results 1 and 2: inverse (of the given sizes) and counts; what is not asked for is empty. */
+/* Return results 1 and 2: inverse (of the given sizes) and counts; those not requested are
+ * empty. */
 static rush_status give_positions(rush_call *c, const distinct *d, bool inverse, bool counts,
                                   int n_dims, const int64_t *sizes)
 {
@@ -63,8 +64,8 @@ static rush_status give_positions(rush_call *c, const distinct *d, bool inverse,
   return give_ints(c, 2, d->counts, 1, counts ? &d->n_found : &none);
 }
 
-/* Result 0: the slices d->first of the rows of `rows` ([n, slice bytes]), with `sizes` but n_found
- * first. */
+/* Return result 0: the slices d->first of the rows of `rows` ([n, slice bytes]), with `sizes` but
+ * n_found first. */
 static rush_status gather_slices(call_ctx *cx, const distinct *d, const rush_tensor *rows,
                                  int n_dims, const int64_t *sizes, rush_tensor **out)
 {
@@ -140,7 +141,7 @@ static int compare_slices(const uint64_t *a, const uint64_t *b, int64_t width)
   return 0;
 }
 
-/* Merge sort of slice numbers; `spare` has n places. */
+/* Merge sort slice numbers; `spare` has n places. */
 static void sort_slices(const call_ctx *cx, const uint64_t *keys, int64_t width, int64_t *x,
                         int64_t *spare, int64_t n)
 {

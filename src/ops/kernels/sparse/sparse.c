@@ -1,4 +1,4 @@
-/* ops/kernels/sparse/sparse.c -- the border between sparse tensors and operators, and steps that
+/* ops/kernels/sparse/sparse.c -- the interface between sparse tensors and operators, and steps that
  * several sparse kernels share. */
 #include "ops/kernels/sparse/sparse.h"
 

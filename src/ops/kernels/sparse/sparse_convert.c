@@ -1,14 +1,14 @@
-/* Between layouts: sparse to dense and back, coordinates to compressed rows, and coalescing.
+/* ops/kernels/sparse/sparse_convert.c -- conversions between layouts: sparse to dense and back,
+ * coordinates to compressed rows, and coalescing.
  *
- * Coordinates are sorted by their position in the row-major order of the sparse dimensions, stably,
- * so that duplicates are added in the order in which they were given, as PyTorch does: O(nnz log
- * nnz). */
+ * Coordinates are sorted by their row-major position in the sparse dimensions, stably, so that
+ * duplicates are added in their original order, as in PyTorch: O(nnz log nnz). */
 #include "ops/kernels/sparse/sparse.h"
 #include "ops/kernels/views.h"
 
 /* -- Coalescing -------------------------------------------------------------------------------- */
 
-/* The order that sorts positions, stably: int64 [nnz]. */
+/* Compute the order that sorts positions, stably: int64 [nnz]. */
 static rush_status sorting_order(call_ctx *cx, rush_tensor *positions, rush_tensor **out)
 {
   const rush_value args[4] = {tensor_value(positions), value_bool(true), value_int(0),
@@ -16,7 +16,7 @@ static rush_status sorting_order(call_ctx *cx, rush_tensor *positions, rush_tens
   return apply(cx, "aten::argsort", "stable", args, 4, out);
 }
 
-/* Where the distinct positions begin: group[k] for the k-th in order; the number of groups. */
+/* Number the distinct positions: group[k] for the k-th in order; returns the number of groups. */
 static int64_t number_groups(const call_ctx *cx, const int64_t *positions, const int64_t *order,
                              int64_t n, int64_t *group)
 {
@@ -30,7 +30,7 @@ static int64_t number_groups(const call_ctx *cx, const int64_t *positions, const
   return n_groups;
 }
 
-/* Row `from` of coordinates, of n elements, to row `to`, of as many as there are groups. */
+/* Copy row `from` of coordinates, of n elements, to row `to`, with one for each group. */
 static rush_status take_groups(call_ctx *cx, const int64_t *from, int64_t *to, const int64_t *order,
                                const int64_t *group, int64_t n)
 {
@@ -102,7 +102,7 @@ static rush_status expand_rows(call_ctx *cx, const int64_t *crow, int64_t n_rows
   return RUSH_OK;
 }
 
-/* True if each row's columns grow; false when the call is over, too. */
+/* True if each row's columns are sorted; false also if the call must end. */
 static bool rows_are_sorted(const call_ctx *cx, const int64_t *rows, const int64_t *columns,
                             int64_t n)
 {
@@ -143,8 +143,7 @@ rush_status sparse_to_coo(call_ctx *cx, rush_tensor *t, rush_tensor **out)
                        tensor_retain(p->values), is_sorted, out);
 }
 
-/* starts[i + 1] counts the elements whose coordinate is at most i; the counts of each coordinate
- * are summed. */
+/* Count: starts[i + 1] is the number of elements whose coordinate is at most i. */
 static rush_status count_up_to(call_ctx *cx, const int64_t *row, int64_t nnz, int64_t *starts,
                                int64_t size)
 {
@@ -211,7 +210,8 @@ rush_status sparse_to_csr(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 
 /* -- To dense ---------------------------------------------------------------------------------- */
 
-/* Position of every element of batches of compressed rows among all batches, rows and columns. */
+/* Compute the position of every element of batches of compressed rows among all batches, rows and
+ * columns. */
 static rush_status csr_positions(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(t);
@@ -284,7 +284,7 @@ rush_status kernel_dense_to_dense(rush_call *c)
 
 /* -- From dense -------------------------------------------------------------------------------- */
 
-/* Which rows of [n, elements] have an element that is not zero: bool [n]. */
+/* Find which rows of [n, elements] have a nonzero element: bool [n]. */
 static rush_status rows_in_use(call_ctx *cx, rush_tensor *rows, rush_tensor **out)
 {
   rush_tensor *used;
@@ -296,7 +296,7 @@ static rush_status rows_in_use(call_ctx *cx, rush_tensor *rows, rush_tensor **ou
   return st;
 }
 
-/* Row-major coordinates of positions[n] into indices [n_dims, n]. */
+/* Convert positions[n] to row-major coordinates in indices [n_dims, n]. */
 static rush_status unravel(call_ctx *cx, const int64_t *positions, int64_t n, int n_dims,
                            const int64_t *sizes, int64_t *indices)
 {
@@ -400,7 +400,7 @@ static rush_status to_coo(rush_call *c, int64_t sparse_dim)
   return RUSH_OK;
 }
 
-/* A sparse tensor as coordinates of sparse_dim, or of as many as it has. */
+/* Convert a sparse tensor to coordinates of sparse_dim, or of as many as it has. */
 static rush_status sparse_as_coo(rush_call *c, int64_t sparse_dim)
 {
   rush_tensor *t = call_tensor(c, 0), *r;

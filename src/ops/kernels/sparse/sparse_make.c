@@ -1,11 +1,12 @@
-/* Making sparse tensors of indices and values, and asking for their parts. */
+/* ops/kernels/sparse/sparse_make.c -- makes sparse tensors from indices and values, and returns
+ * their parts. */
 #include "ops/kernels/layout/factory.h"
 #include "ops/call/shape.h"
 #include "ops/kernels/sparse/sparse.h"
 
 /* -- Coordinates ------------------------------------------------------------------------------- */
 
-/* Options at c->args[at..]: dtype, layout (which must be `layout`, or None), device. */
+/* Read options at c->args[at..]: dtype, layout (which must be `layout`, or None), device. */
 static rush_status sparse_options(rush_call *c, uint32_t at, int layout, int otherwise, int *dtype)
 {
   const int64_t asked = call_int_or(c, at + 1, layout);
@@ -18,7 +19,7 @@ static rush_status sparse_options(rush_call *c, uint32_t at, int layout, int oth
   return check_device(c->cx, c->args[at + 2]);
 }
 
-/* A checked COO tensor of the call's indices and values; values are converted. */
+/* Make a checked COO tensor of the call's indices and values; values are converted. */
 static rush_status make_coo(rush_call *c, uint32_t indices, uint32_t options, int n_dims,
                             const int64_t *sizes, rush_value is_coalesced)
 {
@@ -41,7 +42,7 @@ static rush_status make_coo(rush_call *c, uint32_t indices, uint32_t options, in
   return st;
 }
 
-/* Sizes that hold the coordinates: the largest of each dimension and one. */
+/* Infer sizes that contain the coordinates: the largest of each dimension plus one. */
 static rush_status infer_sizes(call_ctx *cx, const rush_tensor *indices, const rush_tensor *values,
                                int *n_dims, int64_t *sizes)
 {
@@ -95,7 +96,7 @@ rush_status kernel_sparse_coo_tensor_sizes(rush_call *c)
                : make_coo(c, 0, 3, n, sizes, c->args[7]);
 }
 
-/* Refuse dimensions that are not n together. */
+/* Refuse numbers of dimensions whose sum is not n. */
 static rush_status check_dims(call_ctx *cx, int64_t sparse_dim, int64_t dense_dim, int n)
 {
   if (sparse_dim >= 0 && dense_dim >= 0 && sparse_dim <= n && dense_dim == n - sparse_dim)
@@ -152,7 +153,7 @@ rush_status kernel_sparse_coo_with_dims(rush_call *c)
 
 /* -- Compressed rows --------------------------------------------------------------------------- */
 
-/* Only one compressed layout is here. */
+/* Refuse compressed layouts other than the supported one. */
 static rush_status check_compressed_layout(rush_call *c, uint32_t at)
 {
   static const char *const names[] = {"Strided",   "Sparse",    "SparseCsr", "Mkldnn",
@@ -187,7 +188,7 @@ static rush_status make_csr(rush_call *c, uint32_t options, int n_dims, const in
   return st;
 }
 
-/* Batches, rows, as many columns as the largest index says, dense dimensions. */
+/* Infer sizes: batches, rows, as many columns as the largest index requires, dense dimensions. */
 static rush_status infer_csr(rush_call *c, int *n_dims, int64_t *sizes)
 {
   const rush_tensor *crow = call_tensor(c, 0), *values = call_tensor(c, 2);
@@ -305,7 +306,7 @@ static rush_status need_coalesced(rush_call *c, const char *what)
   return RUSH_OK;
 }
 
-/* A header of its own, which requires no gradient. */
+/* Makes a separate header, which requires no gradient. */
 rush_kernel kernel_sparse_detach;
 rush_status kernel_sparse_detach(rush_call *c)
 {

@@ -1,7 +1,7 @@
-/* Arithmetic on sparse tensors: elementwise operators, sums.
+/* ops/kernels/sparse/sparse_math.c -- arithmetic on sparse tensors: elementwise operators, sums.
  *
- * What maps zero to zero runs on the values.  Sums and products of two tensors of coordinates walk
- * both in order, as PyTorch does: O(nnz of both).  Compressed rows go by way of coordinates. */
+ * Functions that map zero to zero run on the values.  Sums and products of two COO tensors merge
+ * both in order, as in PyTorch: O(nnz of both).  Compressed rows are converted to coordinates. */
 #include "ops/call/registry.h"
 #include "ops/kernels/sparse/sparse.h"
 #include "ops/kernels/views.h"
@@ -10,7 +10,7 @@
 
 /* -- On the values ----------------------------------------------------------------------------- */
 
-/* c's operator on t's values, in the place of argument `at`. */
+/* Run c's operator on t's values, in the place of argument `at`. */
 static rush_status on_values(rush_call *c, const rush_tensor *t, uint32_t at, rush_tensor **out)
 {
   rush_value args[MOST_ARGS], made;
@@ -63,8 +63,8 @@ static bool is_one_number(const rush_call *c, uint32_t i)
   return !t || (!tensor_sparse(t) && t->n_dims == 0);
 }
 
-/* c's operator on t and the number in the other argument.  Where t has no dimensions either, a
- * tensor's dtype counts as much as t's: the values, which have one, would outweigh it. */
+/* Run c's operator on t and the number in the other argument.  If t has no dimensions either, a
+ * tensor's dtype counts as much as t's: the values, which have a dimension, would outweigh it. */
 static rush_status with_number(rush_call *c, rush_tensor *t, uint32_t at, rush_tensor **out)
 {
   const rush_tensor *number = call_tensor(c, 1 - at);
@@ -98,7 +98,7 @@ rush_status kernel_sparse_div(rush_call *c)
 
 /* -- Two tensors of coordinates ---------------------------------------------------------------- */
 
-/* Where the elements of two tensors, walked in order, come to stand: n places. */
+/* The positions of the elements of two tensors in their ordered merge: n places. */
 typedef struct merge {
   rush_tensor *at[2]; /* int64 [nnz of each]: places (sums), or which elements meet (products) */
   rush_tensor *indices;
@@ -115,7 +115,7 @@ static void merge_free(merge *m)
 static const int64_t *coordinates(const rush_tensor *t) { return tensor_sparse(t)->indices->data; }
 static int64_t nnz_of(const rush_tensor *t) { return sparse_nnz(tensor_sparse(t)); }
 
-/* Negative: element i of a comes first; 0: both stand at the same place. */
+/* Compare: negative: element i of a comes first; 0: both have the same position. */
 static int compare_coordinates(const int64_t *a, int64_t n_a, int64_t i, const int64_t *b,
                                int64_t n_b, int64_t k, int n_dims)
 {
@@ -125,7 +125,7 @@ static int compare_coordinates(const int64_t *a, int64_t n_a, int64_t i, const i
   return 0;
 }
 
-/* The union: each element's place in at[], and their number. */
+/* Compute the union: each element's place in at[], and their number. */
 static rush_status merge_places(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, merge *m)
 {
   const int64_t n_a = nnz_of(a), n_b = nnz_of(b), *p = coordinates(a), *q = coordinates(b);
@@ -146,7 +146,7 @@ static rush_status merge_places(call_ctx *cx, const rush_tensor *a, const rush_t
   return RUSH_OK;
 }
 
-/* The coordinates of the union. */
+/* Make the coordinates of the union. */
 static rush_status merge_indices(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, merge *m)
 {
   const rush_tensor *from[2] = {a, b};
@@ -164,7 +164,8 @@ static rush_status merge_indices(call_ctx *cx, const rush_tensor *a, const rush_
   return RUSH_OK;
 }
 
-/* The intersection of two that are coalesced: pairs of elements that meet, in at[0] and at[1]. */
+/* Compute the intersection of two coalesced tensors: pairs of matching elements, in at[0] and
+ * at[1]. */
 static rush_status meet(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, merge *m)
 {
   const int64_t n_a = nnz_of(a), n_b = nnz_of(b), *p = coordinates(a), *q = coordinates(b);
@@ -215,7 +216,7 @@ static rush_status same_density(call_ctx *cx, const rush_tensor *a, const rush_t
   return RUSH_OK;
 }
 
-/* Values of the union: a's at their places, and alpha times b's. */
+/* Make values of the union: a's at their places, plus alpha times b's. */
 static rush_status add_values(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha,
                               const merge *m, rush_tensor **out)
 {
@@ -262,8 +263,8 @@ static rush_status add_coo(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_va
 typedef rush_status pair_fn(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha,
                             rush_tensor **out);
 
-/* Two tensors of compressed rows as coalesced coordinates, and the result as compressed rows again.
- * */
+/* Convert two tensors of compressed rows to coalesced coordinates, and the result to compressed
+ * rows again. */
 static rush_status by_coordinates(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha,
                                   pair_fn *fn, rush_tensor **out)
 {
@@ -284,7 +285,7 @@ static rush_status by_coordinates(call_ctx *cx, rush_tensor *a, rush_tensor *b, 
   return st;
 }
 
-/* a + alpha * b where one is dense: with all elements of the other. */
+/* Compute a + alpha * b if one is dense. */
 static rush_status add_dense(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value alpha,
                              rush_tensor **out)
 {
@@ -349,7 +350,7 @@ static rush_status multiply(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_t
   return apply(cx, "aten::mul", "Tensor", args, 2, out);
 }
 
-/* Of two that are coalesced. */
+/* Multiply two coalesced tensors. */
 static rush_status mul_sorted(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_value unused,
                               rush_tensor **out)
 {
@@ -388,8 +389,8 @@ static rush_status mul_coo(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_te
   return st;
 }
 
-/* The elements of a dense tensor, broadcast to t's sizes, where t of coordinates has its own: [nnz,
- * dense sizes...]. */
+/* Get the elements of a dense tensor, broadcast to t's sizes, at the coordinates of t: [nnz, dense
+ * sizes...]. */
 static rush_status pick_elements(call_ctx *cx, const rush_tensor *t, rush_tensor *dense,
                                  rush_tensor **out)
 {
@@ -413,7 +414,7 @@ static rush_status pick_elements(call_ctx *cx, const rush_tensor *t, rush_tensor
   return st;
 }
 
-/* t's values times the dense elements at their places; t may be compressed rows. */
+/* Multiply t's values by the dense elements at their places; t may be compressed rows. */
 static rush_status mul_dense(call_ctx *cx, rush_tensor *t, rush_tensor *dense, rush_tensor **out)
 {
   rush_tensor *coo, *at = NULL, *values = NULL;
@@ -448,7 +449,7 @@ rush_status kernel_sparse_mul(rush_call *c)
   return RUSH_OK;
 }
 
-/* sparse_mask(self, mask): self's elements where mask has some, in mask's layout and order. */
+/* sparse_mask(self, mask): self's elements where mask has elements, in mask's layout and order. */
 rush_kernel kernel_sparse_mask;
 static rush_status mask_dense(call_ctx *cx, rush_tensor *t, rush_tensor *mask, rush_tensor **out)
 {
@@ -490,7 +491,7 @@ typedef struct summing {
   rush_value dtype;
 } summing;
 
-/* Bits of the dimensions in argument `at`; all where there is none. */
+/* Read the dimensions in argument `at` as bits; all if there is none. */
 static rush_status read_dims(rush_call *c, uint32_t at, const rush_tensor *t, summing *s)
 {
   int64_t dims[TENSOR_MAX_DIMS];
@@ -507,7 +508,7 @@ static rush_status read_dims(rush_call *c, uint32_t at, const rush_tensor *t, su
   return n < 0 ? call_fail(c->cx, "a sum over more than %d dimensions", TENSOR_MAX_DIMS) : RUSH_OK;
 }
 
-/* Values summed over the dense dimensions, and over nnz where no sparse dimension stays. */
+/* Sum values over the dense dimensions, and over nnz if no sparse dimension is kept. */
 static rush_status sum_values(call_ctx *cx, const rush_tensor *t, const summing *s,
                               rush_tensor **out)
 {
@@ -533,7 +534,7 @@ static rush_status sum_values(call_ctx *cx, const rush_tensor *t, const summing 
   return st;
 }
 
-/* What stays sparse: coordinates of the dimensions that stay, coalesced. */
+/* Make the sparse result: coordinates of the kept dimensions, coalesced. */
 static rush_status sum_sparse(call_ctx *cx, const rush_tensor *t, const summing *s,
                               rush_tensor *values, rush_tensor **out)
 {
@@ -570,8 +571,8 @@ static rush_status sum_over(rush_call *c, rush_tensor *t, summing *s, rush_tenso
   return st;
 }
 
-/* Dimensions of size 1 where the sum went over: a dense result is a view, a sparse one has zeros
- * for coordinates. */
+/* Add dimensions of size 1 for the summed ones: a dense result is a view, a sparse one gets zeros
+ * as coordinates. */
 static rush_status keep_dims(call_ctx *cx, const summing *s, int n_dims, rush_tensor **t)
 {
   for (int i = 0; i < n_dims; i++) {

@@ -1,10 +1,10 @@
-/* Matrix products with sparse matrices.
+/* ops/kernels/sparse/sparse_mm.c -- matrix products with sparse matrices.
  *
- * Sparse times dense goes over the elements of the sparse matrix and adds multiples of the dense
+ * Sparse times dense loops over the elements of the sparse matrix and adds multiples of the dense
  * one's rows, in the order of the elements: O(nnz * columns).  Dense times sparse is the transpose
  * of that.  Sparse times sparse lists all products of elements (Gustavson's rows, as pairs) and
- * coalesces them: O(products log products), which PyTorch's accumulator of a whole row avoids; that
- * needs a row of memory per column, which sizes alone would make large. */
+ * coalesces them: O(products log products).  PyTorch's accumulator of a whole row avoids the sort,
+ * but needs a row of memory per column, which sizes alone would make large. */
 #include "ops/kernels/sparse/sparse.h"
 #include "ops/kernels/views.h"
 
@@ -54,7 +54,7 @@ static void multiply_complex(const call_ctx *cx, const product *p, const double 
   }
 }
 
-/* Integers wrap: they are computed without signs. */
+/* Multiply elements; integers are computed without signs, so that they wrap. */
 static void multiply_elements(const call_ctx *cx, const product *p, int dtype, const void *values,
                               const void *dense, void *out)
 {
@@ -68,8 +68,8 @@ static void multiply_elements(const call_ctx *cx, const product *p, int dtype, c
   ASSERT(false, "wide_of gives the others one of these");
 }
 
-/* The dtype that products are computed in, and rounded once: as PyTorch's opmath for halves;
- * integers wrap the same. */
+/* Return the dtype for products, which are rounded once: PyTorch's opmath for halves; integers wrap
+ * the same. */
 static int wide_of(int dtype)
 {
   switch (dtype_class_of(dtype)) {
@@ -90,7 +90,7 @@ static rush_status need_matrix(call_ctx *cx, const rush_tensor *t, const char *n
            : call_fail(cx, "addmm: Expected 2-D matrices, but %s is %d-D", name, t->n_dims);
 }
 
-/* coo [m, k] times dense [k, n], both of one dtype. */
+/* Multiply coo [m, k] by dense [k, n], both of one dtype. */
 static rush_status times_dense(call_ctx *cx, const rush_tensor *coo, rush_tensor *dense,
                                rush_tensor **out)
 {
@@ -117,7 +117,7 @@ static rush_status times_dense(call_ctx *cx, const rush_tensor *coo, rush_tensor
   return st;
 }
 
-/* A matrix of coordinates with the dimensions exchanged. */
+/* Transpose a matrix of coordinates. */
 static rush_status turned(call_ctx *cx, const rush_tensor *coo, rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(coo);
@@ -131,7 +131,7 @@ static rush_status turned(call_ctx *cx, const rush_tensor *coo, rush_tensor **ou
                        false, out);
 }
 
-/* dense [m, k] times coo [k, n]. */
+/* Multiply dense [m, k] by coo [k, n]. */
 static rush_status dense_times(call_ctx *cx, rush_tensor *dense, const rush_tensor *coo,
                                rush_tensor **out)
 {
@@ -153,8 +153,8 @@ static rush_status dense_times(call_ctx *cx, rush_tensor *dense, const rush_tens
 
 /* -- Sparse times sparse ----------------------------------------------------------------------- */
 
-/* All pairs of an element of a and one of b in the row that its column names: positions in a and b,
- * and coordinates. */
+/* All pairs of an element of a and one of b in the row of its column: positions in a and b, and
+ * coordinates. */
 typedef struct pairs {
   rush_tensor *starts, *of_a, *of_b, *indices, *x, *y, *values;
 } pairs;
@@ -254,7 +254,7 @@ static rush_status check_product(call_ctx *cx, const rush_tensor *a, const rush_
   return RUSH_OK;
 }
 
-/* a @ b, where one is sparse, or none (torch.sparse.mm). */
+/* Compute a @ b, with one sparse argument, or none (torch.sparse.mm). */
 static rush_status mm(call_ctx *cx, rush_tensor *a, rush_tensor *b, rush_tensor **out)
 {
   rush_tensor *x = NULL, *y = NULL;
@@ -291,8 +291,7 @@ static bool is_zero(rush_value v)
                                    : v.tag == RUSH_TAG_BOOL && !v.as.b;
 }
 
-/* beta * self + alpha * (mat1 @ mat2): what is multiplied by a beta of 0 may be anything, NaN as
- * well. */
+/* Compute beta * self + alpha * (mat1 @ mat2); with a beta of 0 self is ignored, even NaN. */
 rush_status kernel_sparse_addmm(rush_call *c)
 {
   rush_tensor *product, *scaled = NULL, *r = NULL, *with = NULL;
@@ -320,7 +319,7 @@ rush_status kernel_sparse_addmm(rush_call *c)
   return st;
 }
 
-/* matrix @ vector. */
+/* Multiply matrix @ vector. */
 static rush_status mv(call_ctx *cx, rush_tensor *a, rush_tensor *v, rush_tensor **out)
 {
   rush_tensor *column, *product = NULL;
@@ -358,7 +357,7 @@ rush_status kernel_sparse_matmul(rush_call *c)
                           a->n_dims, b->n_dims);
 }
 
-/* linear(input, weight, bias): (weight @ input^T)^T where the weight is sparse. */
+/* Compute linear(input, weight, bias): (weight @ input^T)^T for a sparse weight. */
 static rush_status linear_product(call_ctx *cx, rush_tensor *x, rush_tensor *weight,
                                   rush_tensor **out)
 {

@@ -1,11 +1,11 @@
-/* The dimensions of sparse tensors: exchanged, taken out, put in, joined; and tensors like others.
- * */
+/* ops/kernels/sparse/sparse_shape.c -- dimensions of sparse tensors: permuted, selected, inserted,
+ * joined; and tensors like others. */
 #include "ops/kernels/layout/factory.h"
 #include "ops/kernels/sparse/sparse.h"
 
 /* -- Order ------------------------------------------------------------------------------------- */
 
-/* t with its dimensions in the order of dims: sparse ones stay sparse. */
+/* Permute t's dimensions in the order of dims: sparse ones remain sparse. */
 static rush_status permute(call_ctx *cx, rush_tensor *t, const int *dims, rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(t);
@@ -103,8 +103,8 @@ rush_status kernel_sparse_permute(rush_call *c)
 
 /* -- Parts ------------------------------------------------------------------------------------- */
 
-/* The elements that `at` lists (int64), whose coordinates have `drop` left out (-1: none) or new
- * ones in `row` of it. */
+/* Make a tensor of the elements in `at` (int64), with row `drop` of coordinates removed (-1: none)
+ * or replaced. */
 static rush_status take_elements(call_ctx *cx, const rush_tensor *t, rush_tensor *at, int drop,
                                  const int64_t *replace, sparse_shape shape, bool is_coalesced,
                                  rush_tensor **out)
@@ -125,7 +125,7 @@ static rush_status take_elements(call_ctx *cx, const rush_tensor *t, rush_tensor
   return coo_new_steal(cx, st, shape, indices, values, is_coalesced, out);
 }
 
-/* Which elements have `index` as coordinate `dim`. */
+/* Find the elements that have `index` as coordinate `dim`. */
 static rush_status find_equal(call_ctx *cx, const rush_tensor *t, int dim, int64_t index,
                               rush_tensor **out)
 {
@@ -159,7 +159,7 @@ static void sizes_without(const rush_tensor *t, int dim, int64_t *sizes)
       sizes[n++] = t->sizes[i];
 }
 
-/* t[..., index, ...] along a sparse dimension: dense where it was the only one. */
+/* Select t[..., index, ...] along a sparse dimension: dense if it was the only one. */
 static rush_status select_sparse(call_ctx *cx, const rush_tensor *t, int dim, int64_t index,
                                  rush_tensor **out)
 {
@@ -190,7 +190,7 @@ static rush_status select_sparse(call_ctx *cx, const rush_tensor *t, int dim, in
   return st;
 }
 
-/* t with its values given to an operator that changes a dense dimension. */
+/* Apply an operator that changes a dense dimension to t's values. */
 static rush_status with_dense(call_ctx *cx, const rush_tensor *t, const char *name,
                               const char *overload, const rush_value *args, uint32_t n_args,
                               rush_tensor **out)
@@ -239,7 +239,7 @@ typedef struct picking {
 } picking;
 
 /* Sort the elements by their coordinate in `dim`, count those of each wanted index, and list them
- * in the order asked for. */
+ * in the requested order. */
 static rush_status list_wanted(call_ctx *cx, const rush_tensor *t, int dim, picking *w)
 {
   const int64_t nnz = sparse_nnz(tensor_sparse(t)), n_wanted = w->wanted->n_elems,
@@ -289,7 +289,7 @@ static rush_status index_select(call_ctx *cx, rush_tensor *t, int dim, rush_tens
   return st;
 }
 
-/* int64, without negative numbers: new. */
+/* Convert indices to int64, without negative numbers: new. */
 static rush_status check_wanted(call_ctx *cx, rush_tensor *index, int64_t size, rush_tensor **out)
 {
   if (index->n_dims > 1 || tensor_sparse(index) ||
@@ -456,7 +456,7 @@ rush_status kernel_sparse_cat(rush_call *c)
 
 /* -- Like another ------------------------------------------------------------------------------ */
 
-/* No elements, of t's sizes and layout; as compressed rows: no element in any row. */
+/* Make a tensor without elements, of t's sizes and layout. */
 static rush_status new_empty_like(call_ctx *cx, const rush_tensor *t, int dtype, rush_tensor **out)
 {
   const sparse_parts *p = tensor_sparse(t);

@@ -1,7 +1,7 @@
 /* ops/kernels/values/control.c -- operators on values of any type (identity, enums, tuples, tolist,
  * id, hash), devices, and operators with effects outside the program: print, warn, raise, the
  * gradient mode, the clock. Each is a few lines around the value functions. Text that a program
- * prints goes to the context's callback, never to stdout directly. */
+ * prints is passed to the context's callback, never to stdout directly. */
 #include "base/clock.h"
 #include "base/macros.h"
 #include "base/table.h"
@@ -80,7 +80,7 @@ rush_status kernel_tuple_index(rush_call *call)
 
 /* -- x.tolist() -------------------------------------------------------------------------------- */
 
-/* What the annotation's element kinds are numbered. */
+/* The numbers of an annotation's element kinds. */
 static const struct { type_kind kind; int dtypes[2]; const char *name; } list_kinds[] = {
     {TYPE_INT, {RUSH_INT64, RUSH_INT64}, "Long"},
     {TYPE_FLOAT, {RUSH_FLOAT32, RUSH_FLOAT64}, "Float"},
@@ -103,8 +103,8 @@ static rush_status element_value(call_ctx *cx, const rush_tensor *t, int64_t i, 
   }
 }
 
-/* The list over dimension `dim` that begins at element *at of a contiguous tensor; of type List^n
- * of `types[dim]`. */
+/* Make the list over dimension `dim` that begins at element *at of a contiguous tensor; of type
+ * List^n of `types[dim]`. */
 static rush_status nested_list(call_ctx *cx, const rush_tensor *t, int dim, int64_t *at,
                                const type *const *types, rush_value *out)
 {
@@ -171,8 +171,8 @@ rush_status kernel_id(rush_call *call)
   return RUSH_OK;
 }
 
-/* Equal values have equal hashes; the numbers themselves are nobody's contract.  None comes from an
- * address. */
+/* Compute a hash: equal values have equal hashes, and no hash comes from an address; the numbers
+ * themselves may change. */
 static uint64_t hash_of(context *c, rush_value v)
 {
   uint64_t h = v.tag;

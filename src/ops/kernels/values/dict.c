@@ -1,4 +1,4 @@
-/* ops/kernels/values/dict.c -- operators on dicts, each a few lines around value/dict.h. Keys,
+/* ops/kernels/values/dict.c -- operators on dicts, each a few lines around value/dict.c. Keys,
  * values and items are new lists in insertion order, O(n). popitem removes the oldest entry: that
  * is what TorchScript does, although Python removes the newest. */
 #include "base/macros.h"
@@ -147,7 +147,7 @@ rush_status kernel_dict_pop_default(rush_call *call)
   return RUSH_OK;
 }
 
-/* The oldest entry, not Python's newest. */
+/* Removes the oldest entry, not the newest as in Python. */
 rush_status kernel_dict_popitem(rush_call *call)
 {
   rush_dict *d = dict_at(call, 0);

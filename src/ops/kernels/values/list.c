@@ -1,4 +1,7 @@
-/* Operators on lists.  A kernel never keeps a pointer into a list across a release of an item. */
+/* ops/kernels/values/list.c -- operators on lists.
+ *
+ * A kernel never keeps a pointer into a list across a release of an item, because a destructor may
+ * change the list. */
 #include "base/macros.h"
 #include "ops/point/scalar.h"
 
@@ -17,14 +20,14 @@ static rush_status out_of_range(rush_call *call)
   return call_fail_type(call->cx, "IndexError", "list index out of range");
 }
 
-/* The index counted from the start, or -1. */
+/* Return the index counted from the start, or -1 if it is out of range. */
 static int64_t checked_index(const rush_list *l, int64_t i)
 {
   i = index_wrap(i, l->n);
   return i >= 0 && i < (int64_t)l->n ? i : -1;
 }
 
-/* The item at i leaves the list; the reference is the caller's. */
+/* Remove the item at i; the caller owns the reference. */
 static rush_value take_item(rush_list *l, int64_t i)
 {
   rush_value v = l->items[i];
@@ -111,7 +114,7 @@ rush_status kernel_list_clear(rush_call *call)
 
 /* -- Whole lists ------------------------------------------------------------------------------- */
 
-/* Append n items of `from`, which may be l itself, in steps; there is room. */
+/* Append n items of `from`, which may be l itself, in steps; there must be room. */
 static rush_status fill_items(call_ctx *cx, rush_list *l, const rush_list *from, int64_t start,
                               int64_t step, size_t n)
 {
@@ -261,7 +264,7 @@ rush_status kernel_list_mul_(rush_call *call)
 
 /* -- Searching --------------------------------------------------------------------------------- */
 
-/* Place of the first item equal to v from `from` on, or n. */
+/* Find the first item equal to v from `from` on; n if there is none. */
 static rush_status find_item(rush_call *call, const rush_list *l, size_t from, rush_value v,
                              size_t *out)
 {
@@ -303,7 +306,7 @@ rush_status kernel_list_count(rush_call *call)
   RETURN_INT(n);
 }
 
-/* The element as a C++ stream shows it. */
+/* Fail with the element printed as by a C++ stream. */
 static rush_status not_in_list(rush_call *call)
 {
   rush_value v = call->args[1];
@@ -385,7 +388,7 @@ static rush_status tuple_less(call_ctx *cx, const rush_tuple *a, const rush_tupl
   return RUSH_OK;
 }
 
-/* By the class's own __lt__. */
+/* Compare by the class's own __lt__. */
 static rush_status object_less(call_ctx *cx, rush_value a, rush_value b, bool *out)
 {
   const op_body_runtime *rt = context_slot_get(cx->ctx, SLOT_PROGRAM);
@@ -459,7 +462,7 @@ static rush_status merge(call_ctx *cx, const rush_value *from, rush_value *to, s
   return RUSH_OK;
 }
 
-/* Sorts n items between two buffers; *a ends as the one with the result. */
+/* Sort n items between two buffers; *a ends as the one with the result. */
 static rush_status sort_items(call_ctx *cx, rush_value **a, rush_value **b, size_t n, bool reverse)
 {
   for (size_t w = 1; w < n; w *= 2) {
@@ -474,7 +477,7 @@ static rush_status sort_items(call_ctx *cx, rush_value **a, rush_value **b, size
   return RUSH_OK;
 }
 
-/* Objects are looked at before the first comparison, which may never come. */
+/* Check objects before the first comparison, which may never happen. */
 static rush_status check_sortable(call_ctx *cx, const rush_list *l)
 {
   const op_body_runtime *rt = context_slot_get(cx->ctx, SLOT_PROGRAM);
@@ -483,8 +486,8 @@ static rush_status check_sortable(call_ctx *cx, const rush_list *l)
            : RUSH_OK;
 }
 
-/* A failure leaves the list as it was.  The items are held: an object's __lt__ may change the list.
- * */
+/* Sort; a failure leaves the list unchanged.  The items are held: an object's __lt__ may change the
+ * list. */
 static rush_status sort_list(rush_call *call, rush_list *l, bool reverse)
 {
   context *c = call->cx->ctx;
@@ -546,7 +549,7 @@ static rush_status extreme(rush_call *call, bool want_max)
   return RUSH_OK;
 }
 
-/* The lexicographically smaller or larger of two lists. */
+/* Return the lexicographically smaller or larger of two lists. */
 static rush_status extreme_pair(rush_call *call, bool want_max)
 {
   const rush_list *a = call_list(call, 0), *b = call_list(call, 1);

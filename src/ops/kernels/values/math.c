@@ -1,5 +1,5 @@
 /* ops/kernels/values/math.c -- functions of numbers (not tensors) that are not one expression of
- * the operator table: special functions, complex ones, floor and ceil that give ints, pow,
+ * the operator table: special functions, complex ones, floor and ceil that return ints, pow,
  * factorial, frexp. Macros make the boxed kernels. Overloads typed `float` in PyTorch round real
  * results to single precision; that is repeated here because it shows in printed numbers. */
 #include "base/cmplx.h"
@@ -20,7 +20,7 @@ static double complex complex_at(const rush_call *call, uint32_t i)
   return CMPLX(a.re, a.im);
 }
 
-/* The overloads that take any number round real results to single precision: PyTorch declares their
+/* The overloads for all numbers round real results to single precision: PyTorch declares their
  * result type `float`. */
 #define REAL_ONLY(name, formula)                                     \
   rush_kernel kernel_##name##_number;                                \
@@ -86,7 +86,7 @@ rush_status kernel_angle_number(rush_call *call)
   RETURN_FLOAT(a.re < 0 || (a.re == 0 && signbit(a.re)) ? M_PI : 0.0);
 }
 
-/* floor and ceil of a float are ints, where they fit. */
+/* Compute floor and ceil of a float, which are ints if they fit. */
 static rush_status whole(rush_call *call, double (*fn)(double))
 {
   num a = num_of(call->args[0]);
@@ -136,7 +136,7 @@ rush_status kernel_pow_numbers(rush_call *call)
   RETURN_FLOAT(pow(a.re, b.re));
 }
 
-/* Typed int, yet the double that pow gives: the caller asked for ints, so it gets the int. */
+/* PyTorch declares int but returns the double of pow: we return the int. */
 rush_status kernel_pow_int(rush_call *call)
 {
   int64_t a = call_int(call, 0), b = call_int(call, 1);

@@ -1,8 +1,8 @@
 /* ops/kernels/values/string.c -- operators on strings, which are byte strings with ASCII letters,
  * as in TorchScript. Kernels append to a text_buf and return it. Deviations from Python (centring,
- * splitlines, percent formats, chr) copy PyTorch's, including its quirks; where PyTorch never ends,
- * the code does what Python does. Searches poll the deadline, since a pattern in a long string
- * costs O(n * m). */
+ * splitlines, percent formats, chr) copy PyTorch's, including its quirks; where PyTorch does not
+ * terminate, the code does what Python does. Searches poll the deadline, since a pattern in a long
+ * string costs O(n * m). */
 #include "base/macros.h"
 #include "ops/point/scalar.h"
 
@@ -62,10 +62,10 @@ static char to_lower(char c) { return is_upper(c) ? (char)(c + 32) : c; }
 
 #define NOT_FOUND SIZE_MAX
 
-/* Bytes that are searched between two looks at the clock. */
+/* Bytes that are searched between two polls. */
 #define SEARCH_BYTES ((size_t)4 << 20)
 
-/* First place of `what` at or after `from`; anything when the call is over. */
+/* Find `what` at or after `from`; the result is arbitrary if the call must end. */
 static size_t find_from(const rush_call *call, str s, str what, size_t from)
 {
   if (from > s.len || what.len > s.len - from)
@@ -168,7 +168,7 @@ rush_status kernel_str_str(rush_call *call)
   return st;
 }
 
-/* Each "{}" in turn; anything else in braces is text. */
+/* Replace each "{}" in turn; anything else in braces is text. */
 rush_status kernel_str_format(rush_call *call)
 {
   str f = call_str(call, 0);
@@ -204,7 +204,8 @@ static const char *tag_kind(rush_value v)
   return v.tag < COUNT_OF(names) && names[v.tag] ? names[v.tag] : "Object";
 }
 
-/* One %k.  Floats go through single precision, `%d` of a float through int: PyTorch's casts. */
+/* Format one %k.  Floats go through single precision, `%d` of a float through int: PyTorch's
+ * casts. */
 static rush_status percent_one(rush_call *call, text_buf *t, char k, rush_value v)
 {
   bool number = v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_FLOAT || v.tag == RUSH_TAG_BOOL;
@@ -300,8 +301,8 @@ rush_status kernel_str_join(rush_call *call)
 rush_kernel kernel_str_replace, kernel_str_split, kernel_str_rsplit, kernel_str_splitlines,
     kernel_str_partition, kernel_str_rpartition;
 
-/* An empty `old` is replaced before every byte, from the left, `max` times in one place as PyTorch
- * does; without `max` (where PyTorch never ends) as Python does. */
+/* An empty `old` is replaced before every byte, from the left, `max` times in one position as in
+ * PyTorch; without `max` (where PyTorch does not terminate) as in Python. */
 rush_status kernel_str_replace(rush_call *call)
 {
   str s = call_str(call, 0), old = call_str(call, 1), new = call_str(call, 2);
@@ -399,7 +400,8 @@ rush_status kernel_str_rsplit(rush_call *call)
   return return_list(call, l, st);
 }
 
-/* Bytes that end lines: PyTorch lists Unicode's line ends, but looks for their single bytes. */
+/* True for bytes that end lines: PyTorch lists Unicode's line ends, but searches for their single
+ * bytes. */
 static bool ends_line(char c)
 {
   static const char ends[] = "\n\r\v\f\x1c\x1d\x1e\xc2\x85\xe2\x80\xa8\xa9";
@@ -487,7 +489,7 @@ static rush_status padded(rush_call *call, size_t left, size_t right, char fill)
   return return_text(call, &t);
 }
 
-/* How many bytes are missing to `width`. */
+/* Compute how many bytes are missing to `width`. */
 static rush_status padding(rush_call *call, size_t *n)
 {
   str s = call_str(call, 0);
@@ -622,7 +624,7 @@ rush_status kernel_str_bin(rush_call *call) { return in_base(call, "0b", 1); }
 
 /* -- Searching --------------------------------------------------------------------------------- */
 
-/* The window s[start:end] with PyTorch's end: -1 is the whole string. */
+/* Compute the window s[start:end] with PyTorch's end: -1 is the whole string. */
 static rush_status window(rush_call *call, bool empty_when_crossed, str *out, int64_t *start_out)
 {
   str s = call_str(call, 0);
@@ -684,8 +686,8 @@ rush_status kernel_str_rfind(rush_call *call)
 rush_status kernel_str_index(rush_call *call) { return need_place(call, false); }
 rush_status kernel_str_rindex(rush_call *call) { return need_place(call, true); }
 
-/* Occurrences that begin in [start, end).  An empty one (PyTorch never ends) counts at every place.
- * */
+/* Counts occurrences that begin in [start, end).  An empty one (where PyTorch does not terminate)
+ * counts at every position. */
 rush_status kernel_str_count(rush_call *call)
 {
   str s = call_str(call, 0), what = call_str(call, 1);
@@ -730,7 +732,7 @@ static bool all_are(const rush_call *call, str s, bool (*test)(char))
   return true;
 }
 
-/* One letter at least, and no letter of the other case. */
+/* True if there is at least one letter, and no letter of the other case. */
 static bool has_case(const rush_call *call, str s, bool (*other)(char))
 {
   bool letter = false;

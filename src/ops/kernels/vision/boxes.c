@@ -1,15 +1,15 @@
-/* nms and box_iou_rotated: which boxes overlap.
+/* ops/kernels/vision/boxes.c -- nms and box_iou_rotated: which boxes overlap.
  *
- * nms keeps boxes in the order of their scores and drops what overlaps a kept one by more than
- * the threshold: the usual greedy loop, O(kept boxes * boxes).  The boxes are first put into that
- * order, one array for each coordinate, so that the loop over the rest is a vector loop; the
- * threshold becomes the largest number of the boxes' precision that is not above it, which
- * compares as the float64 that torchvision compares with.
+ * nms keeps boxes in the order of their scores and drops those that overlap a kept one by more than
+ * the threshold: the usual greedy loop, O(kept boxes * boxes).  The boxes are first sorted, one
+ * array for each coordinate, so that the loop over the rest is a vector loop; the threshold becomes
+ * the largest number of the boxes' precision that is not above it, which compares like
+ * torchvision's float64.
  *
- * box_iou_rotated cuts one rectangle by the four sides of the other (Sutherland-Hodgman) and
- * takes the area of what remains.  torchvision collects points of intersection and makes their
- * convex hull: the same area, and here no tolerance decides whether a point belongs to it.  Both
- * compute in float64 around the middle of the two centres. */
+ * box_iou_rotated clips one rectangle by the four sides of the other (Sutherland-Hodgman) and
+ * computes the remaining area.  torchvision collects points of intersection and makes their convex
+ * hull: the same area, but here no tolerance decides whether a point belongs to it.  Both compute
+ * in float64 around the middle of the two centres. */
 #include <math.h>
 #include <string.h>
 
@@ -64,7 +64,7 @@ static rush_status check_boxes(call_ctx *cx, const rush_tensor *boxes, const rus
   return RUSH_OK;
 }
 
-/* Indices of scores, the highest first, equal ones in their order. */
+/* Sort indices by scores, the highest first, equal ones in their order. */
 static rush_status order_of(call_ctx *cx, rush_tensor *scores, rush_tensor **out)
 {
   const op *sort = op_find(cx->ctx, STR("aten::sort"), STR("stable"));
@@ -88,7 +88,7 @@ static rush_status return_kept(rush_call *c, const int64_t *kept, int64_t n)
   return RUSH_OK;
 }
 
-/* Order the boxes and run the loop. */
+/* Sort the boxes and run the loop. */
 static rush_status suppress(rush_call *c, nms_job *j, int dtype)
 {
   size_t n_bytes, item = dtype == RUSH_FLOAT64 ? 8 : 4;
@@ -147,7 +147,7 @@ typedef struct iou_job {
   double *out; /* [n_a, n_b] */
 } iou_job;
 
-/* The corners of a box around (x, y), in counterclockwise order of a left-handed picture. */
+/* Return the corners of a box around (x, y), in counterclockwise order of a left-handed picture. */
 static polygon corners_of(const double *box, double x, double y)
 {
   const double angle = box[4] * 0.01745329251, c = cos(angle) * 0.5, s = sin(angle) * 0.5;
@@ -156,7 +156,7 @@ static polygon corners_of(const double *box, double x, double y)
   return (polygon){4, {p, q, {2 * x - p.x, 2 * y - p.y}, {2 * x - q.x, 2 * y - q.y}}};
 }
 
-/* On which side of the line from a to b p is: above 0 is inside for corners_of. */
+/* Return on which side of the line from a to b p is: above 0 is inside for corners_of. */
 static double side(point a, point b, point p)
 {
   return (b.y - a.y) * (p.x - a.x) - (b.x - a.x) * (p.y - a.y);

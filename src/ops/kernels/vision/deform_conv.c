@@ -1,15 +1,15 @@
-/* deform_conv2d: a convolution whose taps are moved, and weighted, by numbers that come with the
- * image.
+/* ops/kernels/vision/deform_conv.c -- deform_conv2d: a convolution whose taps are moved, and
+ * weighted, by numbers that come with the image.
  *
- * For each image the samples become a matrix of columns, [channels * taps, output pixels], and
- * the convolution is a product of matrices per group, as torchvision does it (it takes several
- * images at once, which changes nothing but the memory).  Where a tap of an output pixel lies is
- * the same for all channels of an offset group, so it is computed once for BLOCK pixels and read
- * for all of these channels.  The backward makes the same columns again.
+ * For each image the samples become a matrix of columns, [channels * taps, output pixels], and the
+ * convolution is a product of matrices per group, as in torchvision (which takes several images at
+ * once; this only changes the memory).  The position of a tap for an output pixel is the same for
+ * all channels of an offset group, so it is computed once for BLOCK pixels and used for all of
+ * these channels.  The backward makes the same columns again.
  *
- * Samples outside of the image are 0; a tap whose place is NaN gives NaN, where torchvision reads
- * out of bounds. float16 is computed in float32 from coordinates rounded to float16, and rounded
- * once at the end. */
+ * Samples outside of the image are 0; a tap whose position is NaN becomes NaN, where torchvision
+ * reads out of bounds. float16 is computed in float32 from coordinates rounded to float16, and
+ * rounded once at the end. */
 #include <math.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ typedef struct deform_job {
   void *dx, *doffset, *dmask; /* backward: of the image at hand */
 } deform_job;
 
-/* Where a tap lies for each of up to BLOCK pixels. */
+/* Positions of a tap for each of up to BLOCK pixels. */
 typedef struct places {
   int64_t at[4][BLOCK]; /* the elements around it; -1: outside */
   double w[4][BLOCK];   /* their weights */
@@ -63,7 +63,7 @@ static rush_status check_dims(call_ctx *cx, const rush_tensor *const t[5], bool 
   return RUSH_OK;
 }
 
-/* Numbers that the sums below hold without an overflow. */
+/* Check that the sums below cannot overflow. */
 static rush_status check_numbers(call_ctx *cx, const deform_job *j)
 {
   const int64_t *const pairs[] = {j->stride, j->pad, j->dilation};
@@ -132,7 +132,7 @@ static rush_status check_results(call_ctx *cx, const deform_job *j, const rush_t
   return RUSH_OK;
 }
 
-/* Arguments from `at` on: input, weight, offset, mask, bias, stride_h, stride_w, pad_h, pad_w,
+/* Read arguments from `at` on: input, weight, offset, mask, bias, stride_h, stride_w, pad_h, pad_w,
  * dilation_h, dilation_w, groups, offset_groups, use_mask. */
 static rush_status read_args(rush_call *c, uint32_t at, deform_job *j)
 {
@@ -207,7 +207,7 @@ static void choose_image(deform_job *j, const operands *o, int64_t n)
   j->columns = o->columns->data;
 }
 
-/* The elements of t from `offset` on as a batch of `groups` matrices, row-major or transposed.
+/* View the elements of t from `offset` on as a batch of `groups` matrices, row-major or transposed.
  * New. */
 static rush_status matrices_of(call_ctx *cx, const rush_tensor *t, int64_t offset, int64_t groups,
                                int64_t rows, int64_t cols, bool transposed, rush_tensor **out)
@@ -217,8 +217,8 @@ static rush_status matrices_of(call_ctx *cx, const rush_tensor *t, int64_t offse
   return tensor_as_strided(cx, t, 3, sizes, strides, t->offset + offset, out);
 }
 
-/* a @ b for a batch of matrices, added to `sum` unless that is NULL.  Releases a and b.  *out is
- * new. */
+/* Compute a @ b for a batch of matrices, added to `sum` unless that is NULL.  Releases a and b.
+ * *out is new. */
 static rush_status multiply_steal(call_ctx *cx, rush_tensor *sum, rush_tensor *a, rush_tensor *b,
                                   rush_tensor **out)
 {
@@ -230,7 +230,7 @@ static rush_status multiply_steal(call_ctx *cx, rush_tensor *sum, rush_tensor *a
   return st;
 }
 
-/* The product of two batches of matrices that lie in x and y. */
+/* The product of two batches of matrices in x and y. */
 typedef struct side {
   const rush_tensor *t;
   int64_t offset, rows, cols;
@@ -260,7 +260,7 @@ static rush_status fill_columns(call_ctx *cx, deform_job *j)
                       j->dtype == RUSH_FLOAT64 ? sample_items_f64 : sample_items_f32, j);
 }
 
-/* Image n of the result, [out_channels, n_pixels], without the bias.  *out is new. */
+/* Compute image n of the result, [out_channels, n_pixels], without the bias.  *out is new. */
 static rush_status convolve(call_ctx *cx, deform_job *j, const operands *o, int64_t n,
                             rush_tensor **out)
 {
@@ -305,7 +305,7 @@ rush_status kernel_deform_conv2d(rush_call *c)
 
 enum { D_INPUT, D_WEIGHT, D_OFFSET, D_MASK, D_BIAS, N_GRADIENTS };
 
-/* What image n adds to the gradients; made[D_WEIGHT] is replaced. */
+/* Add image n's part of the gradients; made[D_WEIGHT] is replaced. */
 static rush_status differentiate(call_ctx *cx, deform_job *j, const operands *o,
                                  const rush_tensor *grad, int64_t n, rush_tensor *made[N_GRADIENTS])
 {
@@ -333,7 +333,7 @@ static rush_status differentiate(call_ctx *cx, deform_job *j, const operands *o,
   return st;
 }
 
-/* Zeros for all gradients but the bias'; the weight's as a batch of matrices. */
+/* Make zeros for all gradients but the bias'; the weight's as a batch of matrices. */
 static rush_status start_gradients(rush_call *c, const deform_job *j,
                                    rush_tensor *made[N_GRADIENTS])
 {
@@ -348,7 +348,7 @@ static rush_status start_gradients(rush_call *c, const deform_job *j,
   return RUSH_OK;
 }
 
-/* The bias' gradient, and the weight's in its own sizes. */
+/* Compute the bias' gradient, and reshape the weight's to its own sizes. */
 static rush_status finish_gradients(rush_call *c, const deform_job *j, rush_tensor *grad,
                                     rush_tensor *made[N_GRADIENTS])
 {

@@ -1,14 +1,13 @@
-/* ops/kernels/vision/precision.h -- one operation in a narrower precision.
+/* ops/kernels/vision/precision.h -- single operations in a narrower precision.
  *
- * Kernels that have to place samples exactly where PyTorch's do compute coordinates in float64
- * and round the result of each operation: for + - * / that is what the narrower type computes
- * itself. */
+ * Kernels whose samples must be exactly where PyTorch's are compute coordinates in float64 and
+ * round the result of each operation: for + - * / that equals computing in the narrower type. */
 #ifndef RUSH_OPS_KERNELS_PRECISION_H
 #define RUSH_OPS_KERNELS_PRECISION_H
 
 #include "tensor/tensor.h"
 
-/* x rounded to a floating dtype. */
+/* Round x to a floating dtype. */
 static inline double round_to(int dtype, double x)
 {
   uint16_t bits;

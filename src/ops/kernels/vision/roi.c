@@ -1,8 +1,8 @@
-/* Checks and results of the operators on regions (roi.h).
+/* ops/kernels/vision/roi.c -- checks and results of the operators on regions (roi.h).
  *
- * Refusals have torchvision's class and words where it refuses too.  It does not check the image
- * of a region, the second results that a backward gets back, and (roi_pool) that a region has
- * five numbers: those refusals are ours. */
+ * Refusals have torchvision's class and message where it refuses too.  It does not check the image
+ * of a region, the second results that a backward receives, and (roi_pool) that a region has five
+ * numbers: those refusals are ours. */
 #include "ops/kernels/vision/roi.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static rush_status check_pair(call_ctx *cx, const char *kernel, const char *name
   return RUSH_OK;
 }
 
-/* out_channels from channels. */
+/* Compute out_channels from channels. */
 static rush_status divide_channels(call_ctx *cx, const char *kernel, roi_job *j)
 {
   if (j->out_h < 0 || j->out_w < 0)

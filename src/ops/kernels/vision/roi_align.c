@@ -1,11 +1,12 @@
-/* roi_align and ps_roi_align: the mean of bilinear samples in each bin of a region.  See roi.h.
+/* ops/kernels/vision/roi_align.c -- roi_align and ps_roi_align: the mean of bilinear samples in
+ * each bin of a region (roi.h).
  *
  * The samples of a bin form a grid, so their weights are products: a region becomes one list of
- * taps along y and one along x, shared by all channels.  That takes out_h * grid_h + out_w *
- * grid_w taps, where torchvision keeps the product of the two.  Work is cut into blocks of
- * channels; a block recomputes the taps, which are few beside its samples.  In the backward a
- * block owns its channels of all images, so threads never write to one element, and every element
- * is summed in the order of the regions.
+ * taps along y and one along x, shared by all channels.  That takes out_h * grid_h + out_w * grid_w
+ * taps, where torchvision stores the product of the two.  Work is split into blocks of channels; a
+ * block recomputes the taps, which are few compared with its samples.  In the backward a block owns
+ * its channels of all images, so threads never write to one element, and every element is summed in
+ * the order of the regions.
  *
  * A coordinate that is NaN or outside by more than one element adds nothing. */
 #include <math.h>
@@ -47,7 +48,7 @@ static tap tap_at(const roi_job *j, double x, int64_t size)
   return t;
 }
 
-/* The interval of region n along a dimension: its start and its size. */
+/* Compute the interval of region n along a dimension: its start and its size. */
 static void interval(const roi_job *j, int64_t n, int first, double *start, double *size)
 {
   const double *roi = j->rois + n * 5, shift = j->aligned ? 0.5 : 0;
@@ -57,7 +58,7 @@ static void interval(const roi_job *j, int64_t n, int first, double *start, doub
     *size = 1;
 }
 
-/* Samples of a bin along a dimension.  A size that is no number has none. */
+/* Return the number of samples of a bin along a dimension; 0 for a NaN size. */
 static int64_t grid_of(const roi_job *j, double size, int64_t n_bins)
 {
   if (j->ratio > 0)
@@ -81,8 +82,8 @@ static void fill_taps(const roi_job *j, tap *t, double start, double size, int64
   }
 }
 
-/* Region n with its taps.  False, and a flag of j, where it is too large or there is no memory.
- * free_region releases it. */
+/* Make region n with its taps; free_region releases it.  Returns false, and sets a flag of j, if it
+ * is too large or memory runs out. */
 static bool make_region(roi_job *j, int64_t n, region *r)
 {
   double top, left, height, width;

@@ -1,10 +1,10 @@
-/* roi_pool (the largest element of each bin) and ps_roi_pool (the mean of each bin).  See roi.h.
+/* ops/kernels/vision/roi_pool.c -- roi_pool (the largest element of each bin) and ps_roi_pool (the
+ * mean of each bin); see roi.h.
  *
- * A region's corners are rounded to whole elements, and a bin covers every element that it
- * touches, so bins overlap by up to one.  Coordinates that are no numbers are refused:
- * torchvision's answer to them is whatever the conversion to an integer gives.  ps_roi_pool
- * leaves out the map's last row and column in the forward and has them in the backward, as
- * torchvision does. */
+ * A region's corners are rounded to whole elements, and a bin covers every element that it touches,
+ * so bins overlap by up to one.  NaN coordinates are refused: torchvision's result for them depends
+ * on the conversion to an integer.  ps_roi_pool leaves out the map's last row and column in the
+ * forward and includes them in the backward, as torchvision does. */
 #include <float.h>
 #include <math.h>
 
@@ -22,7 +22,7 @@ typedef struct corners {
 
 static double R(const roi_job *j, double x) { return round_to(j->dtype, x); }
 
-/* The nearest integer, within what the sums below can hold. */
+/* Return the nearest integer, limited to what the sums below can hold. */
 static int64_t element_of(const roi_job *j, double x)
 {
   const double most = INT32_MAX / 2, y = round(R(j, x * j->scale));
@@ -42,7 +42,7 @@ static corners corners_of(const roi_job *j, int64_t n)
   return k;
 }
 
-/* The elements of bin i along dimension d, within [0, limit). */
+/* Compute the elements of bin i along dimension d, within [0, limit). */
 static span span_of(const roi_job *j, const corners *k, int d, int64_t i, int64_t limit)
 {
   const int64_t low = (int64_t)floor(R(j, R(j, (double)i) * k->bin[d])) + k->start[d];

@@ -95,10 +95,10 @@ def NAME(grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, reduc
 REDUCE = REDUCE.replace("    kept = INTO(torch.ones_like(self) if include_self else "
                         "torch.zeros_like(self), torch.zeros_like(src))\n", "")
 helper(REDUCE.replace("NAME", "scatter_reduce_gradient").replace("REDUCED(",
-                                                                 "torch.scatter_reduce_two_(").replace("INTO(", "scatter_into(dim, index, ")
+    "torch.scatter_reduce_two_(").replace("INTO(", "scatter_into(dim, index, ")
        .replace("SPREAD(",
                 "scatter_spread(dim, index, src.size(), ").replace("torch.scatter_reduce_two_(",
-                                                                   "scatter_product(dim, index, "))
+                    "scatter_product(dim, index, "))
 helper("""
 def scatter_into(dim: int, index: Tensor, self: Tensor, src: Tensor) -> Tensor:
     return self.scatter_add(dim, index, src)
@@ -113,7 +113,7 @@ def scatter_spread(dim: int, index: Tensor, sizes: List[int], x: Tensor) -> Tens
 """)
 helper(REDUCE.replace("NAME", "index_reduce_gradient").replace("INTO(", "index_into(dim, index, ")
        .replace("SPREAD(", "index_spread(dim, index, ").replace("REDUCED(",
-                                                                "index_product(dim, index, "))
+           "index_product(dim, index, "))
 helper("""
 def index_into(dim: int, index: Tensor, self: Tensor, src: Tensor) -> Tensor:
     return self.index_add(dim, index, src)

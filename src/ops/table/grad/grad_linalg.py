@@ -85,9 +85,12 @@ helper("""
 def qr_slope(gq: Tensor, gr: Tensor, q: Tensor, r: Tensor, mode: str) -> Tensor:
     m, n = q.size(-2), r.size(-1)
     if mode == "r":
-        raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, mode='reduced') if you are going to require its derivative")
+        raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when "
+                           "mode='r'. Please use linalg.qr(A, mode='reduced') if you are going to "
+                           "require its derivative")
     if mode == "complete" and m > n:
-        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols")
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and "
+                           "nrows > ncols")
     wide = n > m
     u, gu, g = r, gr, gq
     if wide:

@@ -201,9 +201,8 @@ def multilabel_margin_gradient(grad: Tensor, self: Tensor, target: Tensor,
     index = torch.where(valid, t, 0)
     is_target = torch.zeros_like(x).scatter_add(1, index, valid.to(x.dtype)) > 0
     z = 1 - x.gather(1, index).unsqueeze(2) + x.unsqueeze(1)
-    hit = torch.logical_and(z > 0,
-                            torch.logical_and(valid.unsqueeze(2),
-                                              torch.logical_not(is_target).unsqueeze(1))).to(x.dtype)
+    counts = torch.logical_and(valid.unsqueeze(2), torch.logical_not(is_target).unsqueeze(1))
+    hit = torch.logical_and(z > 0, counts).to(x.dtype)
     out = hit.sum([1]).scatter_add(1, index, -hit.sum([2])) / n
     g = grad.reshape([-1, 1]) / (x.size(0) if reduction == 1 else 1)
     return (out * g).reshape(self.size())

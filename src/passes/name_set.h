@@ -1,8 +1,9 @@
-/* passes/names.h -- names to numbers: which slot of an array beside it a name has.
+/* passes/name_set.h -- sets of names that number them: the number is an index into arrays beside
+ * the set.
  *
  * Small sets are searched in order, larger ones by hash.  Memory is the session's. */
-#ifndef RUSH_PASSES_NAMES_H
-#define RUSH_PASSES_NAMES_H
+#ifndef RUSH_PASSES_NAME_SET_H
+#define RUSH_PASSES_NAME_SET_H
 
 #include "base/session.h"
 
@@ -13,12 +14,12 @@ typedef struct name_set {
 } name_set;
 
 uint32_t name_hash(const char *name);
-/* The name's number, or -1. */
+/* Return the name's number, or -1. */
 int32_t name_find(const name_set *t, const char *name, uint32_t hash);
-/* A name that is not there yet: its number is n - 1 afterwards.  True when `cap` grew: arrays
- * beside it follow. */
+/* Add a new name; its number is n - 1 afterwards.  Returns true if `cap` grew: then the arrays
+ * beside it must grow too. */
 bool name_add(session *s, name_set *t, const char *name, uint32_t hash);
-/* The names of both sets (b may be NULL), each once, sorted; *n: how many. */
+/* Return the distinct names of both sets (b may be NULL), sorted; *n is their number. */
 const char **names_sorted(session *s, const name_set *a, const name_set *b, uint32_t *n);
 
 #endif

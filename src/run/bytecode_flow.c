@@ -1,5 +1,9 @@
-/* run/emit_flow.c -- If and Loop become jumps; results of blocks are moved to their places. */
-#include "run/emit_int.h"
+/* run/bytecode_flow.c -- If and Loop become jumps; results of blocks are moved to their registers.
+ *
+ * Moves at the end of a block happen in parallel: they are ordered so that nothing is overwritten
+ * before it is read, and cycles go through a spare register.  A loop's carried value keeps the
+ * register of its initial value if possible. */
+#include "run/bytecode_int.h"
 
 /* -- Moves at the end of a block --------------------------------------------------------------- */
 
@@ -31,7 +35,7 @@ static void put_move(coder *e, move *m, uint32_t n, move *one, bool stays)
   one->done = true;
 }
 
-/* Does the register also keep its value, because it is a place itself? */
+/* True if the register keeps its value, because it is its own target. */
 static bool stays(const move *m, uint32_t n, uint32_t reg)
 {
   for (uint32_t i = 0; i < n; i++)
@@ -40,8 +44,8 @@ static bool stays(const move *m, uint32_t n, uint32_t reg)
   return false;
 }
 
-/* All at once, in an order in which nothing is overwritten before it is read; cycles go through a
- * register of their own. */
+/* Emit parallel moves, in an order in which nothing is overwritten before it is read; cycles use a
+ * spare register. */
 static void put_moves(coder *e, move *m, uint32_t n)
 {
   uint32_t left = 0;
@@ -84,7 +88,7 @@ static move move_of(coder *e, const ir_value *v, uint32_t dst, bool dies)
                 .value = i, .dies = dies};
 }
 
-/* The block's results to their registers; then what died with the block is free. */
+/* Move the block's results to their registers; then free what died with the block. */
 static void end_block(coder *e, const target *t)
 {
   const ir_block *b = t->block;
@@ -98,7 +102,7 @@ static void end_block(coder *e, const target *t)
   put_moves(e, m, t->n);
 }
 
-/* Values that die as results of the block without a register to go to. */
+/* Drop values that die as results of the block without a target register. */
 static void drop_unwanted(coder *e, const target *t)
 {
   for (death *d = e->deaths[t->block->ret->scratch]; d; d = d->next) {
@@ -165,7 +169,7 @@ bool left_to_jump(coder *e, const ir_node *n)
          ir_block_output(n->block, 0) == n->outputs[0];
 }
 
-/* The jump over a condition: fused when the comparison was left to it. */
+/* Emit the jump over a condition, fused with the comparison if that was left to it. */
 static uint32_t put_condition(coder *e, const ir_value *cond, bool when)
 {
   const ir_node *n = e->compare;
@@ -194,7 +198,7 @@ static void emit_branch(coder *e, const ir_block *b, uint32_t *regs, uint32_t n,
   e->targets = t.outer;
 }
 
-/* Values whose last use is n, as numbers. */
+/* Return the numbers of the values whose last use is n. */
 static uint32_t *take_deaths(coder *e, const ir_node *n, uint32_t *count)
 {
   uint32_t k = 0;
@@ -278,8 +282,8 @@ static bool is_endless(const ir_value *trips)
   return ir_value_as_constant(trips, &c) && c.as.i == INT64_MAX;
 }
 
-/* The count of a loop around: its register is needed for the next round, though nobody reads the
- * value again. */
+/* True for the counter of an enclosing loop: the next iteration needs its register, though no node
+ * reads the value again. */
 static bool is_count(const ir_value *v)
 {
   const ir_block *b = v->node->kind == IR_PARAM ? v->node->block : NULL;
@@ -287,7 +291,7 @@ static bool is_count(const ir_value *v)
   return b && b->owner && b->owner->kind == IR_LOOP && ir_block_input(b, 0) == v;
 }
 
-/* May the carried value k live on in the register of its initial value? */
+/* True if the carried value k may keep the register of its initial value. */
 static bool can_take(coder *e, const loop *l, uint32_t k)
 {
   const ir_value *v = ir_node_input(l->n, k + 2);
@@ -371,8 +375,8 @@ static bool is_written(const move *m, uint32_t n, uint32_t reg)
   return false;
 }
 
-/* Compare before the moves if they would change what is compared.  The condition's register, or
- * NO_REG when the comparison can follow the moves (in e->compare). */
+/* Compare before the moves if they would change the operands.  Returns the condition's register, or
+ * NO_REG if the comparison can follow the moves (in e->compare). */
 static uint32_t settle_compare(coder *e, const loop *l, const ir_value *cond)
 {
   const ir_node *n = e->compare;

@@ -1,10 +1,10 @@
-/* run/emit.c -- bytecode from a graph, in one walk over the nodes, plus the buffers for results and
- * the listing. Types are static, so numbers get typed instructions without tag checks; other nodes
- * become instructions with a site that names operands and results. Values from containers or from
- * outside are checked once where they enter typed registers. Deaths of values are known beforehand
- * (emit_regs.c), which marks last uses. A function whose fused jumps do not reach is emitted again
- * without them. Cost: O(nodes + uses). */
-#include "run/emit_int.h"
+/* run/bytecode.c -- bytecode from a graph, in one walk over the nodes, plus the buffers for results
+ * and the listing. Types are static, so numbers get typed instructions without tag checks; other
+ * nodes become instructions with a site that names operands and results. Values from containers or
+ * from outside are checked once where they enter typed registers. Deaths of values are computed
+ * beforehand (bytecode_regs.c), which marks last uses. If fused jumps are too short for a function,
+ * it is emitted again without them. Cost: O(nodes + uses). */
+#include "run/bytecode_int.h"
 #include "ops/call/lookup.h"
 
 #include <stdio.h>
@@ -21,7 +21,8 @@ static const struct typed_row {
 #include "run/opcodes.def"
 };
 
-/* PyTorch takes x == x for true before it runs, also of a NaN: compared by its bits. */
+/* Return the opcode for x == x: PyTorch treats it as true before it runs, also for a NaN; ours
+ * compares bits. */
 static opcode with_itself(const ir_node *n, opcode op)
 {
   rush_value c;
@@ -100,7 +101,7 @@ bool want_takes_slow(uint8_t want, uint32_t tag)
   return want & WANT_OR_NONE && tag == RUSH_TAG_NONE;
 }
 
-/* Emit a CHECK of v's register if a tag does not tell its type; in debug builds always. */
+/* Emit a CHECK of v's register if a tag does not show its type; always in debug builds. */
 static void put_check(coder *e, const ir_value *v, bool from_outside)
 {
   const vinfo *d = info(e, v);
@@ -124,7 +125,7 @@ static void put_checks(coder *e, ir_value *const *values, uint32_t n, bool from_
     put_check(e, values[i], from_outside);
 }
 
-/* The newest site's results are compared with their types. */
+/* Compare the newest site's results with their types. */
 static void check_results(coder *e, const ir_node *n)
 {
   site *st = &e->sites[e->n_sites - 1];
@@ -134,8 +135,8 @@ static void check_results(coder *e, const ir_node *n)
     add_operand(e, st, want_of(n->outputs[i]->type));
 }
 
-/* True when a result may be an item of a container, or was made outside. */
-static bool gives_items(const op *o)
+/* True if a result may be an item of a container, or was made outside. */
+static bool returns_items(const op *o)
 {
   if (o->outside)
     return true;
@@ -145,11 +146,11 @@ static bool gives_items(const op *o)
   return false;
 }
 
-/* True when n's outputs get values that were in no typed register before. */
+/* True if n's outputs get values that were in no typed register before. */
 static bool is_source(const ir_node *n)
 {
   switch ((int)n->kind) {
-  case IR_OP: return op_waits(n->op) || gives_items(n->op);
+  case IR_OP: return op_waits(n->op) || returns_items(n->op);
   case IR_LIST_UNPACK:
   case IR_TUPLE_UNPACK:
   case IR_TUPLE_INDEX:
@@ -163,7 +164,7 @@ static bool is_source(const ir_node *n)
 
 /* -- Nodes with a site ------------------------------------------------------------------------- */
 
-/* True if input i is the last place where n reads the value. */
+/* True if input i is the last position where n reads the value. */
 static bool is_final(const ir_node *n, uint32_t i)
 {
   for (uint32_t j = i + 1; j < n->n_inputs; j++)
@@ -186,7 +187,7 @@ static uint32_t operand_of(coder *e, const ir_node *n, uint32_t i, site *st)
   return d->reg | OPERAND_LAST;
 }
 
-/* Inputs from `first` on, then the outputs' registers. */
+/* Emit a node: inputs from `first` on, then the outputs' registers. */
 static site *put_node(coder *e, const ir_node *n, opcode op, uint32_t first)
 {
   put_site(e, op, 0);
@@ -196,7 +197,7 @@ static site *put_node(coder *e, const ir_node *n, opcode op, uint32_t first)
     add_operand(e, st, operand_of(e, n, i, st));
     st->n_args++;
   }
-  /* The row holds the arguments, so a result may go where one of them dies. */
+  /* The row holds the arguments, so a result may use the register of one that dies. */
   for (uint32_t i = 0; i < first; i++)
     if (info(e, ir_node_input(n, i))->last == n && !info(e, ir_node_input(n, i))->plain)
       ASSERT(false, "an input that is left out dies here");
@@ -229,9 +230,9 @@ static void put_typed(coder *e, const ir_node *n, opcode op)
   free_deaths(e, n, true, false);
 }
 
-/* PyTorch's executors take a constant of no dimensions as a number in x + c, x - c, x * c and x /
- * c: traced programs have their numbers so, and a double one must not make float32 results double.
- * */
+/* Replace a 0-dim constant by a number in x + c, x - c, x * c and x / c, as PyTorch's executors do:
+ * traced programs have their numbers as tensors, and a double one must not make float32 results
+ * double. */
 static const op *with_number(coder *e, const ir_node *n, rush_value *number)
 {
   static const char *const names[] = {"aten::add", "aten::sub", "aten::mul", "aten::div"};
@@ -285,7 +286,7 @@ static bool is_none_constant(const ir_value *v)
   return type_is(v->type, TYPE_NONE) || (ir_value_as_constant(v, &c) && value_is_none(c));
 }
 
-/* `x is None`: the operand that is not None, or NULL. */
+/* For `x is None`, return the operand that is not None, or NULL. */
 static const ir_value *compared_with_none(const ir_node *n)
 {
   bool is = is_named(n, "aten::__is__", "");
@@ -313,7 +314,7 @@ static bool put_list_op(coder *e, const ir_node *n)
   return true;
 }
 
-/* l.append(x) and l[i] = x of numbers. */
+/* Emit l.append(x) and l[i] = x for numbers. */
 static bool put_list_write(coder *e, const ir_node *n)
 {
   bool append = is_named(n, "aten::append", "t");
@@ -347,7 +348,7 @@ static bool is_nowait(const op *o)
 
 bool code_runs_op(const op *o) { return op_is_runnable(o) || op_waits(o) || is_nowait(o); }
 
-/* Without a function the argument is the result. */
+/* Emit a future; without a function the argument is the result. */
 static void put_future(coder *e, const ir_node *n, function *fn)
 {
   site *st = put_node(e, n, OPC_FORK, 0);
@@ -401,7 +402,7 @@ static void load_constant(coder *e, const ir_node *n, rush_value v)
   free_deaths(e, n, true, false);
 }
 
-/* Instructions name an attribute with 16 bits. */
+/* Check that the attribute's number fits into the 16 bits of an instruction. */
 static void check_slot(coder *e, const type *t, int slot)
 {
   if (slot > UINT16_MAX)
@@ -494,7 +495,7 @@ static void put_context(coder *e, const ir_node *n)
     put_node(e, n, enter ? OPC_ENTER : OPC_EXIT, 0)->function = f;
 }
 
-/* The same value under another type: its register goes on, when it dies here. */
+/* Emit the same value under another type: it keeps its register if it dies here. */
 static void put_alias(coder *e, const ir_node *n)
 {
   vinfo *from = info(e, ir_node_input(n, 0)), *to = info(e, n->outputs[0]);
@@ -678,7 +679,7 @@ static void *take_part(char **p, const void *from, size_t n_bytes)
 
 static size_t padded(size_t n) { return (n + 15) & ~(size_t)15; }
 
-/* Names that session memory holds are needed as long as the code. */
+/* Return the bytes of names in session memory, which must live as long as the code. */
 static size_t names_bytes(const coder *e)
 {
   size_t n = 0;
@@ -748,7 +749,7 @@ void code_free(code *c)
   mem_free(c->ctx, c, c->n_bytes);
 }
 
-/* True if put_op leaves the node to put_operator wherever it is. */
+/* True if put_op leaves the node to put_operator in every position. */
 static bool is_called(const ir_node *n)
 {
   return n->kind == IR_OP && opcode_of(n) == N_OPCODES && !is_list_op(n) &&
@@ -770,7 +771,7 @@ static uint32_t count_leaves(const type *t)
   return n;
 }
 
-/* Makes one tensor of its own, which is no argument or view of one. */
+/* True if the node makes one new tensor, neither an argument nor a view of one. */
 static bool makes_tensor(const ir_node *n)
 {
   return is_called(n) && n->n_outputs == 1 && type_is(n->outputs[0]->type, TYPE_TENSOR) &&
@@ -779,8 +780,8 @@ static bool makes_tensor(const ir_node *n)
          !(n->op->effects & (OP_WRITES | OP_RETURNS_ARG | OP_GEOMETRY));
 }
 
-/* v is the function's result from leaf `leaf` on, and it is made for nothing else: mark what makes
- * it.  Nodes in loops are not. */
+/* Mark what makes v, which is the function's result from leaf `leaf` on and has no other use. Nodes
+ * in loops are not marked. */
 static void mark_result(coder *e, const ir_value *v, uint32_t leaf)
 {
   const ir_node *n = v->node;
@@ -815,7 +816,7 @@ static void mark_results(coder *e, const ir_block *b)
   }
 }
 
-/* Also when emission is done again for a function too long for fused jumps. */
+/* Also used to emit again a function that is too long for fused jumps. */
 static coder *emit_once(session *s, ir_block *b, function *f, bool no_fuse)
 {
   coder *e = session_new(s, coder);
@@ -831,15 +832,15 @@ static coder *emit_once(session *s, ir_block *b, function *f, bool no_fuse)
   return e;
 }
 
-static void find_lent_args(code *c, const ir_block *b)
+static void find_borrowed_args(code *c, const ir_block *b)
 {
   for (uint32_t i = 0; i < ir_block_n_inputs(b) && i < 64; i++) {
     const ir_value *v = ir_block_input(b, i);
-    bool lent = type_is(v->type, TYPE_TENSOR) || !v->uses;
+    bool borrowed = type_is(v->type, TYPE_TENSOR) || !v->uses;
 
-    for (const ir_use *u = v->uses; u && lent; u = u->next)
-      lent = u->user->block == b && is_called(u->user);
-    c->lent_args |= (uint64_t)lent << i;
+    for (const ir_use *u = v->uses; u && borrowed; u = u->next)
+      borrowed = u->user->block == b && is_called(u->user);
+    c->borrowed_args |= (uint64_t)borrowed << i;
     c->unused_args |= (uint64_t)!v->uses << i;
   }
 }
@@ -856,7 +857,7 @@ code *code_emit(session *s, ir_graph *g, ir_block *b, function *f, const char *n
   code *c = finish(e, b, name);
 
   session_defer(s, free_deferred, c);
-  find_lent_args(c, b);
+  find_borrowed_args(c, b);
   groups_prepare(s, c, e->group_sites);
   return session_keep(s, c);
 }

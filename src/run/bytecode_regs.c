@@ -1,10 +1,10 @@
-/* run/emit_regs.c -- numbering of values, their last uses, register allocation, and the arrays that
- * emission fills. Registers are taken in one forward walk (linear scan without spilling): a value's
- * register is free after its last use in its block, and results of branches are made in the
- * register where the join expects them. Constants that are numbers get registers at the front of
- * the frame. Graph colouring would save a few registers, which cost 16 bytes each and nothing else.
- */
-#include "run/emit_int.h"
+/* run/bytecode_regs.c -- numbering of values, their last uses, register allocation, and the arrays
+ * that emission fills. Registers are assigned in one forward walk (linear scan without
+ * spilling): a value's register is free after its last use in its block, and results of branches
+ * are made in the register where the join expects them. Constants that are numbers get registers
+ * at the front of the frame. Graph colouring would save a few registers, which cost 16 bytes
+ * each and nothing else. */
+#include "run/bytecode_int.h"
 #include "base/grow.h"
 
 #define MAX_REGS 65000 /* instructions name registers with 16 bits */
@@ -63,7 +63,7 @@ uint32_t constant_index(coder *e, rush_value v)
   return e->n_constants++;
 }
 
-/* Fused jumps have 16 bits: a function too long for them is emitted again without. */
+/* Fused jumps have 16 bits: a function that is too long for them is emitted again without. */
 void patch_jump(coder *e, uint32_t at, uint32_t to)
 {
   ins *i = &e->code[at];
@@ -140,7 +140,7 @@ void reg_reserve(coder *e, uint32_t reg, bool on)
     e->reserved[reg]--;
 }
 
-/* The target slot that v may be made in, or NULL. */
+/* Return the target slot that v may be made in, or NULL. */
 static uint32_t *claim(coder *e, const ir_value *v)
 {
   target *t = e->targets;
@@ -201,8 +201,8 @@ static void count(coder *e, const ir_block *b)
   session_leave(e->s);
 }
 
-/* True if an instruction for numbers or a loop's count reads v, which must then be in a register.
- * */
+/* True if an instruction for numbers or a loop's counter reads v, which must then be in a
+ * register. */
 static bool read_as_register(coder *e, const ir_value *v)
 {
   for (const ir_use *u = v->uses; u; u = u->next)
@@ -230,7 +230,7 @@ static void describe_block(coder *e, const ir_block *b)
   session_leave(e->s);
 }
 
-/* Constants of numbers first, in registers of the frame; then the others. */
+/* Number constants: numbers first, in registers of the frame; then the others. */
 static void number_constants(coder *e, const ir_block *b, bool in_frame)
 {
   session_enter(e->s);
@@ -273,7 +273,7 @@ void number_graph(coder *e, const ir_block *b)
 
 /* -- Deaths ------------------------------------------------------------------------------------ */
 
-/* The node of b that holds the use, or NULL when it lies outside b. */
+/* Return the node of b that contains the use, or NULL if it is outside b. */
 static const ir_node *project(const ir_node *user, const ir_block *b)
 {
   while (user && user->block != b)

@@ -1,5 +1,6 @@
-/* passes/names.c -- see names.h. */
-#include "passes/names.h"
+/* passes/name_set.c -- name sets (name_set.h): linear search while small, then an open-addressed
+ * hash table. */
+#include "passes/name_set.h"
 #include "base/grow.h"
 
 #include <stdlib.h>

@@ -1,19 +1,20 @@
-/* ir/names.c -- debug names of values: each is there once in its graph, as PyTorch gives them. */
+/* ir/value_names.c -- debug names of values: unique in a graph and assigned as in PyTorch. */
 #include <stddef.h>
 #include <stdlib.h>
 
 #include "base/table.h"
 #include "ir/graph.h"
 
-/* A value's `name` is the text of one.  Small, and found by chains: a graph of a long function has
- * thousands. */
+/* A name; value->name is its text.  Small, and found by hash chains: the graph of a long function
+ * has thousands. */
 struct ir_name {
   ir_value *owner; /* NULL: free */
   ir_name *next;   /* of the same bucket */
   ir_name *base;   /* of x.7 that followed from x: x, and 7 */
   uint32_t number;
   uint32_t hash;
-  /* the last number tried behind it: a thousand values of one name cost a thousand steps */
+  /* the last number that was tried as a suffix: a thousand values of one name cost a thousand
+   * steps */
   uint32_t tried;
   uint16_t len;    /* of texts that are longer, UINT16_MAX */
   bool of_load;    /* no value's, but as if a load had it: who takes it renames that load */
@@ -52,6 +53,7 @@ static ir_name *find_name(const ir_graph *g, str text, uint32_t hash)
 
 static void put_name(ir_graph *g, ir_name *n)
 {
+  ASSERT(g->n_buckets && (g->n_buckets & (g->n_buckets - 1)) == 0, "buckets: a power of 2");
   ir_name **bucket = &g->names[n->hash & (g->n_buckets - 1)];
 
   n->next = *bucket;
@@ -93,7 +95,7 @@ static ir_name *name_add(session *s, ir_graph *g, str text, uint32_t hash)
   return n;
 }
 
-/* The record of a name, made when it is new. */
+/* Return the record of a name; made if it is new. */
 static ir_name *name_record(session *s, ir_graph *g, str text)
 {
   uint32_t hash = (uint32_t)hash_bytes(text.p, text.len);
@@ -102,7 +104,7 @@ static ir_name *name_record(session *s, ir_graph *g, str text)
   return n ? n : name_add(s, g, text, hash);
 }
 
-/* ".12" at p, which has room for 12 bytes; its length. */
+/* Write ".12" at p, which has room for 12 bytes; returns its length. */
 static size_t put_number(char *p, uint32_t n)
 {
   char digits[12], *end = digits + sizeof digits, *at = end;
@@ -115,7 +117,8 @@ static size_t put_number(char *p, uint32_t n)
   return (size_t)(end - at);
 }
 
-/* Of "x.7" the record of "x" and 7, else the name itself and 1: where to look for a free one. */
+/* For "x.7" return the record of "x" and 7, else the name itself and 1: where to look for a free
+ * one. */
 static ir_name *base_of(session *s, ir_graph *g, ir_name *name, uint32_t *first)
 {
   if (!name->base) {
@@ -129,7 +132,7 @@ static ir_name *base_of(session *s, ir_graph *g, ir_name *name, uint32_t *first)
   return name->base;
 }
 
-/* "x.2" for "x.1", "x.1" for "x": the next that is free. */
+/* Return the next free name: "x.2" for "x.1", "x.1" for "x". */
 static ir_name *free_name(session *s, ir_graph *g, ir_name *name)
 {
   uint32_t hash, n;
@@ -155,12 +158,14 @@ static ir_name *free_name(session *s, ir_graph *g, ir_name *name)
   return found;
 }
 
-/* Who has the name, also a load, gets another. */
+/* Take the name: its present owner, which may be a load, is renamed. */
 static void name_take(session *s, ir_graph *g, ir_name *n)
 {
   if (n->owner) {
     ir_name *other = free_name(s, g, n);
 
+    ASSERT(other != n && !other->owner, "the name to change to is taken");
+    ASSERT(n->owner->name == n->text, "the owner of a name has another one");
     n->owner->name = other->text;
     other->owner = n->owner;
   } else if (n->of_load) {
@@ -177,7 +182,7 @@ void ir_value_forget_name(ir_value *v)
   v->name = NULL;
 }
 
-/* As in PyTorch, the new value gets the name and an older owner of it is renamed. */
+/* As in PyTorch, the new value gets the name, and an older owner is renamed. */
 void ir_value_set_name(session *s, ir_value *v, const char *name)
 {
   ir_graph *g = v->node->graph;
@@ -190,6 +195,7 @@ void ir_value_set_name(session *s, ir_value *v, const char *name)
   ir_name *n = name_record(s, g, str_of(name));
 
   name_take(s, g, n);
+  ASSERT(!n->owner && !n->of_load, "a taken name");
   v->name = n->text;
   n->owner = v;
 }

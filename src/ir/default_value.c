@@ -1,5 +1,5 @@
-/* ir/some.c -- some value of a type: what `uninitialized(T)` of a file is, should a program read
- * it. */
+/* ir/default_value.c -- makes some value of a type, for `uninitialized(T)` in files, if a program
+ * reads it. */
 #include "ir/program.h"
 
 bool type_has_some_value(const type *t)

@@ -1,9 +1,12 @@
-"""Marks on functions and classes, torch's or ours: both are the same attributes."""
+"""Flags of decorators on functions and classes; torch's and Rushlight's are the same attributes."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
+
+from .qualified_name import qualified_name
 
 IGNORE = "ignore (leave as a call to Python, cannot be torch.jit.save'd)"
 UNUSED = "unused (ignored and replaced with raising of an exception)"
@@ -19,7 +22,7 @@ UNUSED_CALL = "Cannot call @unused methods"
 
 
 def modifier(fn: Any) -> Any:
-    """The mark's text; plain functions have DEFAULT."""
+    """Return the flag's text; functions without one have DEFAULT."""
     fn = getattr(fn, "__func__", fn)
     mark = getattr(fn, "_torchscript_modifier", None)
     return DEFAULT if mark is None else getattr(mark, "value", mark)
@@ -37,12 +40,13 @@ def is_dropped(fn: Any) -> bool:
 
 
 def torch_internal() -> Any:
-    """torch._jit_internal where torch is, else None."""
+    """Return torch._jit_internal if torch is imported, otherwise None."""
     return sys.modules.get("torch._jit_internal")
 
 
 def boolean_dispatch(fn: Any) -> Any:
-    """torch's table entry {"if_true", "if_false", "index", "default", "arg_name"}, or None."""
+    """Return torch's table entry {"if_true", "if_false", "index", "default", "arg_name"}, or
+    None."""
     internal = torch_internal()
     if internal is None:
         return None
@@ -61,7 +65,7 @@ def add_overload(qualified: str, fn: Any) -> None:
 
 
 def overloads(qualified: str) -> list[Any]:
-    """Declarations marked by @_overload, torch's or ours."""
+    """Return the declarations decorated with @_overload, torch's or Rushlight's."""
     own = _overloads.get(qualified)
     internal = torch_internal()
     theirs = internal._overloaded_fns.get(qualified) if internal is not None else None
@@ -73,12 +77,18 @@ def add_method_overload(qualified: str, class_name: str, fn: Any) -> None:
 
 
 def method_overloads(fn: Any) -> dict[str, list[Any]]:
-    """By the name of the class that declared them."""
+    """Return a method's overloads by the name of the class that declared them."""
     internal = torch_internal()
     declared = internal._overloaded_methods if internal is not None else {}
     if not any(name.endswith(fn.__name__) for of in (declared, _method_overloads) for name in of):
         return {}
-    from .names import qualified_name
-
     name = qualified_name(fn)
     return {**declared.get(name, {}), **_method_overloads.get(name, {})}
+
+
+class ScriptMethodStub:
+    """A method decorated with `script_method`."""
+
+    def __init__(self, rcb: Any, original_method: Callable[..., Any]) -> None:
+        self.resolution_callback = rcb
+        self.original_method = original_method

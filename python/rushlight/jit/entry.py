@@ -1,5 +1,5 @@
-"""The Python door: one unit for all that Python compiles, and the compiler's questions answered
-from live objects."""
+"""The entry of the compiler from Python: owns the one unit that all Python code is compiled into,
+and answers the compiler's queries from live objects."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from types import FunctionType
 from typing import Any, Optional
 
 from .. import _rushlight
-from . import decorators, frontend, futures, kinds, marks, runtime
+from . import decorator_flags, decorators, frontend, futures, kinds, runtime
 from .classes import Classes
 from .functions import ScriptFunction
-from .names import Names, qualified_name
+from .names import Names
+from .qualified_name import qualified_name
 from .scope import Asking, Scope
 from .sources import Sources, unwrapped
 from .types import Types
@@ -60,7 +61,7 @@ class {0}:
         pass
 """
 
-# Functions of torch that are TorchScript of its own, by the path of the Python function: texts of
+# Functions of torch that have their own TorchScript, by the path of the Python function: texts of
 # one function each.
 _NTUPLE = "def {0}(x: BroadcastingList{1}[{2}]) -> List[{2}]:\n    return x\n"
 _FUNCTIONS = {
@@ -95,7 +96,8 @@ def _has_type_comment(fn: Any) -> bool:
 
 
 def check_overloads(fn: Any, declarations: list[Any]) -> None:
-    """Declarations have no more parameters than what implements them, and the same defaults."""
+    """Check that declarations have no more parameters than their implementation, and the same
+    defaults."""
     theirs = _defaults(fn)
     for d in declarations:
         counts = [c.co_argcount + c.co_kwonlyargcount for c in (d.__code__, fn.__code__)]
@@ -132,8 +134,8 @@ def _defaults(fn: Any) -> dict[str, Any]:
     return {**dict(zip(names, values, strict=True)), **(fn.__kwdefaults__ or {})}
 
 
-class Door:
-    """Compiles live functions and classes.  The extension calls `name` to `call`."""
+class Entry:
+    """Compiles live functions and classes. The extension calls the methods `name` to `call`."""
 
     function_type = ScriptFunction
 
@@ -168,7 +170,7 @@ class Door:
             self.names.learn_form(obj, f"torch.jit.{form}")
 
     def use_torch_errors(self, torch: Any) -> None:
-        """Where torch is, its classes of errors catch ours as well."""
+        """Let torch's classes of errors catch Rushlight's as well, if torch is imported."""
         theirs = sys.modules.get("torch.jit.frontend")
         for name in (cls.__name__ for cls in frontend.CLASSES):
             if hasattr(theirs, name):
@@ -189,8 +191,7 @@ class Door:
         )
         _rushlight.set_error("Error", both)
 
-    # -- the compiler's questions
-    # ---------------------------------------------------------------------------
+    # -- Queries of the compiler -----------------------------------------------------------------
 
     def name(self, scope: Any, name: str) -> Any:
         found = scope.find(name, scope)
@@ -200,6 +201,14 @@ class Door:
 
     def attr(self, obj: Any, name: str) -> Any:
         return self.names.attribute(obj, name)
+
+    def called(self, obj: Any, n: int) -> Any:
+        """What a call with n arguments does."""
+        return self.names.called(obj, n)
+
+    def block(self, obj: Any, text: str) -> Any:
+        """What a block does that is left to Python, given as a function's text."""
+        return self.names.ignored(self.sources.function_of_text(text))
 
     def type(self, scope: Any, dotted: str) -> Any:
         found = scope.find_dotted(dotted, scope)
@@ -231,8 +240,7 @@ class Door:
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         return fn(*args)
 
-    # -- compiling
-    # --------------------------------------------------------------------------------------------
+    # -- Compiling -------------------------------------------------------------------------------
 
     def define(
         self,
@@ -244,7 +252,7 @@ class Door:
         scope: Any = None,
         signature: Any = None,
     ) -> Any:
-        """Declares a function under a qualified name, or a method under its own."""
+        """Declare a function under a qualified name, or a method under its own."""
         source, line = self.sources.of_function(fn)
         scope = scope or Scope(fn)
         scope.is_overload = signature is not None
@@ -253,11 +261,11 @@ class Door:
         )
 
     def compiled(self, fn: Any) -> ScriptFunction:
-        """A function's one ScriptFunction: declared, and compiled when it is called."""
+        """Return a function's only ScriptFunction: declared now, compiled when it is called."""
         known = self._functions.get(fn)
         if known is None:
             inner = unwrapped(fn)
-            drop = marks.UNUSED_CALL if marks.is_dropped(inner) else None
+            drop = decorator_flags.UNUSED_CALL if decorator_flags.is_dropped(inner) else None
             known = ScriptFunction(self.define(inner, qualified_name(fn), drop_body=drop))
             known._rush_adopt(fn)
             self._functions[fn] = known
@@ -270,7 +278,7 @@ class Door:
         return made
 
     def overloads_of(self, fn: Any) -> list[ScriptFunction]:
-        """A function's overloads, each with the implementation's body."""
+        """Return a function's overloads, each with the implementation's body."""
         try:
             name = qualified_name(fn)
         except (RuntimeError, AttributeError):
@@ -279,13 +287,13 @@ class Door:
         if known is not None:
             return known
         used = self._used_overloads.get(name, ())
-        declarations = [d for d in marks.overloads(name) if d not in used]
+        declarations = [d for d in decorator_flags.overloads(name) if d not in used]
         if not declarations:
             return self._forgotten_overloads(fn, name)
         if fn in declarations:
             raise RuntimeError(
                 f'Implementation for the function "{name}" is missing. Please make sure a '
-                f'definition is provided and '
+                f"definition is provided and "
                 "defined after all overload declarations."
             )
         check_overloads(unwrapped(fn), declarations)
@@ -300,8 +308,8 @@ class Door:
         return made
 
     def _forgotten_overloads(self, fn: Any, name: str) -> list[ScriptFunction]:
-        """torch forgets declarations once it has compiled them: they stand above the function in
-        its file."""
+        """Return the declarations that torch has removed after compiling them: they are above the
+        function in its file."""
         state = sys.modules.get("torch.jit._state")
         if state is None or fn not in state._jit_function_overload_caching:
             return []
@@ -314,7 +322,7 @@ class Door:
         return made
 
     def declared(self, fn: Any) -> Any:
-        """A function that stays Python's, for its signature."""
+        """Declare a function that remains in Python, for its signature."""
         known = self._declared.get(fn)
         if known is None:
             known = self.define(unwrapped(fn), qualified_name(fn), drop_body="")
@@ -322,8 +330,8 @@ class Door:
         return known
 
     def untyped(self, name: str, n: int, result: tuple[Any, Any] | None = None) -> Any:
-        """The signature of a Python callable that says nothing of its parameters: n tensors;
-        `result`: an annotation and its scope, else one tensor comes back."""
+        """Return the signature of a Python callable without annotations: n tensors; `result`: an
+        annotation and its scope, otherwise the result is one tensor."""
         parameters = ", ".join(f"_{i}: Tensor" for i in range(n))
         kind = "Tensor" if result is None else "_result"
         names = {} if result is None else {"_result": self.types.of(*result)}
@@ -331,7 +339,7 @@ class Door:
         return self.unit.define(name, source, 1, Scope(names=names), None, 0, "")
 
     def prelude_function(self, path: str) -> Any:
-        """What a function of _FUNCTIONS means."""
+        """Return the program's function for a function of _FUNCTIONS."""
         made = []
         for text in _FUNCTIONS[path]:
             source = self.sources.of_text("torch", text)
@@ -374,7 +382,7 @@ class Door:
         return self._prelude[cls]
 
     def function_of_graph(self, name: str, graph: Any) -> ScriptFunction:
-        """A function with a copy of the graph."""
+        """Return a function with a copy of the graph."""
         made = ScriptFunction(
             _rushlight.define_graph(self.unit, f"__torch__.{name}", None, str(graph), ())
         )
@@ -385,7 +393,7 @@ class Door:
     # ---------------------------------------------------------------------------------------------
 
     def outermost(self, body: Callable[[], Any]) -> Any:
-        """Runs body; classes that it made are forgotten when it fails."""
+        """Run body; classes that it made are removed if it fails."""
         if self._depth == 0:
             self.classes.recent = []
         self._depth += 1
@@ -401,7 +409,8 @@ class Door:
     def function(
         self, fn: FunctionType, names: Callable[[str], Any] | None = None
     ) -> ScriptFunction:
-        """The function compiled; `names` is asked first, then the function is nobody else's."""
+        """Return the function compiled. With `names`, which is searched first, the compiled
+        function is not shared with other callers."""
 
         def body() -> ScriptFunction:
             made = self.compiled(fn) if names is None else self._compiled_with(fn, names)
@@ -421,12 +430,12 @@ class Door:
         return self.outermost(body)
 
 
-_door: Door | None = None
+_entry: Entry | None = None
 
 
-def door() -> Door:
-    """The process's one door."""
-    global _door
-    if _door is None:
-        _door = Door()
-    return _door
+def entry() -> Entry:
+    """Return the process's only Entry; the first call makes it."""
+    global _entry
+    if _entry is None:
+        _entry = Entry()
+    return _entry

@@ -1,10 +1,9 @@
-/* compile/x86/emit.c -- machine code of a whole loop around a body: entry, steps of several
- * vectors, the remainder, constants, exit. Remainders run with masked loads and stores, and bool
- * bytes go by way of the stack with AVX2. Short bodies are repeated until loop and body weigh about
- * the same.
+/* compile/x86/encode_loop.c -- machine code of a whole loop around a body: entry, steps of several
+ * vectors, the remainder, constants, exit. Remainders use masked loads and stores; with AVX2 bool
+ * bytes go through the stack. Short bodies are repeated until loop and body weigh about the same.
  *
- * Registers: rdi n, rsi operands, rdx the element at hand, r8 the last one a whole step may start
- * at; rax, rcx scratch; rows' pointers in POINTERS, and what does not fit there is loaded when
+ * Registers: rdi n, rsi operands, rdx the current element, r8 the last one at which a whole step
+ * may start; rax, rcx scratch; rows' pointers in POINTERS, those that do not fit are loaded when
  * used. */
 #include "compile/x86/body.h"
 
@@ -61,19 +60,21 @@ static x86_mem operand_pointer(int k) { return at_reg(RSI, 8 * k); }
 
 /* -- Instructions of the body ------------------------------------------------------------------ */
 
-/* Operand k's pointer, in its register or in `scratch`. */
+/* Return operand k's pointer, in its register or in `scratch`. */
 static int pointer_of(emitter *e, int k, int scratch)
 {
+  ASSERT(k < e->b->tape->n_inputs + e->b->tape->n_results, "no such operand");
   if (e->pointer[k] != X86_NONE)
     return e->pointer[k];
   x86_gpr_mem(e->a, X86_MOV, scratch, operand_pointer(k));
   return scratch;
 }
 
-/* AVX2, the rest: bool bytes by way of the stack, where 8 may be read or written. */
+/* Copy bool bytes of the remainder through the stack, where 8 may be read or written (AVX2). */
 static void copy_bytes(emitter *e, int operand, bool to_stack)
 {
   x86_asm *a = e->a;
+  ASSERT(!e->b->wide && is_bool(e->b->tape, operand), "only AVX2 copies bools, byte by byte");
   x86_mem stack = {.base = RSP, .index = RCX, .disp = (int32_t)e->bytes_slot - 1};
   x86_mem there = {.base = R8, .index = RCX, .disp = -1};
   int p = pointer_of(e, operand, R8);
@@ -108,7 +109,7 @@ static void move_all(emitter *e, bool save)
     x86_gpr_mem(e->a, save ? X86_KMOVW_ST : X86_KMOVW, k, at_reg(RSP, at + 8 * k));
 }
 
-/* The function that body_fix's operations call: rax is trig_fix's last argument. */
+/* Emit the function that body_fix's operations call: rax is trig_fix's last argument. */
 static void emit_fix_function(emitter *e)
 {
   x86_asm *a = e->a;
@@ -133,6 +134,7 @@ static void emit_fix_function(emitter *e)
 
 static void stack_vector(emitter *e, x86_op op, int r, uint32_t slot)
 {
+  ASSERT(slot + e->unit <= e->frame, "a slot outside the frame");
   x86_ins i = {.op = (uint8_t)op, .vl = (uint8_t)vl(e), .mem = at_reg(RSP, (int32_t)slot)};
   i.r[op == X86_VMOVUPS] = X86_MEM;
   i.r[op != X86_VMOVUPS] = (uint8_t)r;
@@ -176,7 +178,8 @@ static void masked_row(emitter *e, x86_ins *i, int operand)
   }
 }
 
-/* One of the body's instructions, `ahead` elements on.  rest: fewer elements than a vector has. */
+/* Emit one of the body's instructions, `ahead` elements on.  rest: fewer elements than a vector
+ * has. */
 static void emit_placed(emitter *e, const placed *p, int ahead, bool rest)
 {
   x86_ins i = p->ins;
@@ -317,7 +320,7 @@ static void leave(emitter *e)
   x86_simple(a, "ret");
 }
 
-/* While a step of `n` vectors is left. */
+/* Emit steps of `n` vectors while there are as many. */
 static void emit_steps(emitter *e, int n, int top, int after)
 {
   x86_asm *a = e->a;
@@ -356,13 +359,13 @@ static void emit_rest(emitter *e)
   emit_body(e, 0, true);
 }
 
-/* A longer body computes for longer than its results take to memory. */
+/* A longer body takes longer to compute than its results take to memory. */
 #define MOST_STREAMED 64
 
-/* Short bodies are repeated until loop and body weigh about the same. */
+/* Return how often a body is repeated, until loop and body weigh about the same. */
 static int unrolling(const body *b) { return b->n_out <= 10 ? 4 : b->n_out <= 24 ? 2 : 1; }
 
-/* Where the two functions start; they differ in r8. */
+/* Emit the entries of the two functions, which differ in r8. */
 static void emit_entries(emitter *e, size_t *entry, size_t *stream)
 {
   x86_asm *a = e->a;

@@ -1,15 +1,15 @@
-/* run/emit_int.h -- from a graph to bytecode; shared by emit.c (nodes), emit_flow.c (If, Loop,
- * moves) and emit_regs.c (which value dies where, registers, the growing arrays).
+/* run/bytecode_int.h -- from a graph to bytecode; shared by bytecode.c (nodes), bytecode_flow.c
+ * (If, Loop, moves) and bytecode_regs.c (which value dies where, registers, the growing arrays).
  *
  * One walk over the graph.  On entering a block the last use of every value that dies in it is
- * found ("planned"): the node of that block that uses it last, itself or in a nested block.  A
+ * computed ("planned"): the node of that block that uses it last, itself or in a nested block.  A
  * value whose last use is an If dies in both branches, at its last use there or at the branch's
- * begin; one whose last use is a Loop dies behind it.
+ * start; one whose last use is a Loop dies after it.
  *
  * Results of blocks have registers of their own ("targets"), and a value that becomes such a result
- * is made there at once when the register is free; otherwise the block ends with a move. */
-#ifndef RUSH_RUN_EMIT_INT_H
-#define RUSH_RUN_EMIT_INT_H
+ * is made there at once if the register is free; otherwise the block ends with a move. */
+#ifndef RUSH_RUN_BYTECODE_INT_H
+#define RUSH_RUN_BYTECODE_INT_H
 
 #include "run/code_int.h"
 
@@ -18,7 +18,7 @@ typedef struct death {
   struct death *next;
 } death;
 
-typedef struct vinfo { /* of ir_value->scratch */
+typedef struct vinfo { /* indexed by ir_value->scratch */
   const ir_value *v;
   const ir_node *last; /* in the block where it was planned; NULL: never used */
   uint32_t reg;        /* or NO_REG */
@@ -26,12 +26,12 @@ typedef struct vinfo { /* of ir_value->scratch */
   bool is_const, plain;
 } vinfo;
 
-typedef struct target { /* where a block's results go */
+typedef struct target { /* registers of a block's results */
   const ir_block *block;
-  uint32_t first;       /* output of the block that regs[0] takes: 0, in loops 1 */
+  uint32_t first;       /* the output of the block that regs[0] receives: 0, in loops 1 */
   uint32_t n;
   uint32_t *regs;
-  bool *claimed;        /* the value was made there */
+  bool *claimed;        /* the value was already made there */
   struct target *outer;
 } target;
 
@@ -41,18 +41,19 @@ typedef struct coder {
   session *s;
   function *f;
   vinfo *vals;
-  death **deaths;     /* of ir_node->scratch */
-  /* of ir_node->scratch: it makes this leaf of the function's result, + 1; or 0 */
+  death **deaths;     /* indexed by ir_node->scratch */
+  /* indexed by ir_node->scratch: the node makes this leaf of the function's result, + 1; or 0 */
   uint32_t *leaves;
-  opcode *typed;      /* of ir_node->scratch: N_OPCODES when there is no opcode */
+  opcode *typed;      /* indexed by ir_node->scratch: N_OPCODES if there is no opcode */
   uint32_t n_vals, n_nodes;
   uint8_t *regs;      /* REG_* */
-  uint32_t *reserved; /* by how many targets: results of blocks in blocks share a register */
+  /* number of targets that reserve it: results of nested blocks share a register */
+  uint32_t *reserved;
   uint32_t n_regs, cap_regs;
-  target *targets;    /* innermost */
-  const ir_node *compare; /* left to the jump that follows */
+  target *targets;    /* innermost first */
+  const ir_node *compare; /* a comparison to fuse with the jump that follows */
   bool no_fuse;       /* jumps are too long for the fused form */
-  bool too_long;      /* found out */
+  bool too_long;      /* set if jumps turned out too long */
   ins *code;
   uint32_t *place_of;
   code_place *places;
@@ -64,7 +65,7 @@ typedef struct coder {
   uint32_t n_constants, cap_constants, n_kregs, n_row;
 } coder;
 
-/* -- emit_regs.c ------------------------------------------------------------------------------- */
+/* -- bytecode_regs.c --------------------------------------------------------------------------- */
 void number_graph(coder *e, const ir_block *b);   /* fills vals, deaths, typed */
 void plan_block(coder *e, const ir_block *b, const uint32_t *outer, uint32_t n_outer);
 uint32_t reg_alloc(coder *e);
@@ -72,30 +73,30 @@ uint32_t reg_alloc_pair(coder *e);
 void reg_free(coder *e, uint32_t reg);
 void reg_reserve(coder *e, uint32_t reg, bool on);
 void free_deaths(coder *e, const ir_node *n, bool drop, bool plain_only);
-uint32_t define_value(coder *e, const ir_value *v); /* a register; NO_REG when it has no use */
-/* Reads or writes an item of a list. */
+uint32_t define_value(coder *e, const ir_value *v); /* a register; NO_REG if it has no use */
+/* True if the node reads or writes an item of a list. */
 bool is_list_op(const ir_node *n);
-uint32_t typed_reg(coder *e, const ir_value *v);    /* of an operand, constants loaded */
+uint32_t typed_reg(coder *e, const ir_value *v); /* the register of an operand; loads constants */
 static inline vinfo *info(coder *e, const ir_value *v) { return &e->vals[v->scratch]; }
 bool used_inside(const ir_value *v, const ir_block *b);
 uint32_t put_ins(coder *e, opcode op, uint32_t a, uint32_t b, uint32_t c);
 uint32_t put_imm(coder *e, opcode op, uint32_t a, int32_t imm);
-site *put_site(coder *e, opcode op, uint32_t a); /* instruction with a fresh site */
+site *put_site(coder *e, opcode op, uint32_t a); /* adds an instruction with a new site */
 void add_operand(coder *e, site *st, uint32_t operand);
 uint32_t constant_index(coder *e, rush_value v);
 void patch_jump(coder *e, uint32_t at, uint32_t to);
 void set_place(coder *e, const ir_node *n);
 
-/* -- emit_flow.c ------------------------------------------------------------------------------- */
+/* -- bytecode_flow.c --------------------------------------------------------------------------- */
 void emit_if(coder *e, const ir_node *n);
 void emit_loop(coder *e, const ir_node *n);
 bool left_to_jump(coder *e, const ir_node *n);
 
-/* -- emit.c ------------------------------------------------------------------------------------ */
+/* -- bytecode.c -------------------------------------------------------------------------------- */
 void emit_block(coder *e, const ir_block *b, const uint32_t *dying, uint32_t n_dying);
 
-/* Needs no instruction.  What only a file calls uninitialized may be read, and is made when it
- * runs. */
+/* True if the node needs no instruction.  `uninitialized` from a file may be read, and is made at
+ * run time. */
 static inline bool is_constant_node(const ir_node *n)
 {
   return n->kind == IR_CONSTANT || (n->kind == IR_UNINITIALIZED && !ir_attr_find(n, "_checked"));

@@ -1,5 +1,8 @@
-/* passes/freeze.c -- see freeze.h. */
-#include "passes/freeze.h"
+/* passes/freeze_object.c -- freezes a module's object (freeze_object.h lists the steps).
+ *
+ * Attributes are followed from the methods' `self` through prim::GetAttr; the alias analysis finds
+ * which are written.  Constants are inserted in PyTorch's order, so that graphs can be compared. */
+#include "passes/freeze_object.h"
 
 #include <stdio.h>
 
@@ -14,7 +17,7 @@ enum slot_flags {
   SLOT_USED = 8    /* some frozen graph names it */
 };
 
-/* An object of a module (not of a script class: those are values). */
+/* An object of a module (objects of script classes are plain values). */
 typedef struct frozen {
   rush_object *object;
   struct frozen *parent; /* the first that led here; NULL: the root */
@@ -125,7 +128,7 @@ typedef struct walk {
   freezer *z;
   method *m;
   void (*leaf)(struct walk *w, ir_node *n, frozen *of, uint32_t slot); /* a GetAttr of no module */
-  /* of the graph: constants stand before it in the order that they are met, as in PyTorch */
+  /* constants are inserted before this node in the order in which they are found, as in PyTorch */
   ir_node *first;
   bool only_looks,
     sees_class; /* a use of a module says nothing yet; a module behind an interface was found */
@@ -166,7 +169,7 @@ static void freeze_node(session *s, ir_node *n, void *arg)
   }
 }
 
-/* In the order of the text: a module is known before its attributes are asked for. */
+/* Visit in text order: a module is found before its attributes are read. */
 static void walk_block(walk *w, ir_block *b)
 {
   session_enter(w->z->s);
@@ -200,7 +203,8 @@ static void walk_method(freezer *z, method *m, void (*leaf)(walk *, ir_node *, f
   run_walk(&(walk){.z = z, .m = m, .leaf = leaf});
 }
 
-/* Calls through interfaces become what they call; what these call comes with the next round. */
+/* Replace calls through interfaces by calls of the method itself; its own calls follow in the next
+ * round. */
 static void resolve_interfaces(freezer *z)
 {
   for (method *m = z->methods; m; m = m->next)
@@ -304,7 +308,7 @@ static void lift_leaf(walk *w, ir_node *n, frozen *of, uint32_t slot)
   pass_replace(n, &l->param);
 }
 
-/* fn for each container and storage that v can reach, until it says true. */
+/* Call fn for each container and storage that v can reach, until it returns true. */
 static bool any_memory(freezer *z, rush_value v,
                        bool (*fn)(freezer *z, const void *container, const storage *st))
 {
@@ -354,8 +358,8 @@ static bool was_written(freezer *z, const void *container, const storage *st)
   return false;
 }
 
-/* Which of the attributes' memory the methods write to.  Modules that are not followed may write to
- * all they have, and so may who gets hold of what stays. */
+/* Find the attributes whose memory the methods write to.  Modules that are not analysed may write
+ * to all of their attributes, and so may code that gets hold of what is kept. */
 static void find_written(freezer *z)
 {
   for (method *m = z->methods; m; m = m->next) {
@@ -370,7 +374,7 @@ static void find_written(freezer *z)
         (void)any_memory(z, f->object->slots[i], mark_written);
 }
 
-/* The value that the object has in m's graph, fetched at its beginning. */
+/* Return the object's value in m's graph, read at its start. */
 static ir_value *fetch(freezer *z, method *m, frozen *f, ir_node *first)
 {
   if (f == m->self)
@@ -382,7 +386,7 @@ static ir_value *fetch(freezer *z, method *m, frozen *f, ir_node *first)
   return n->outputs[0];
 }
 
-/* Constants do not ask for gradients. */
+/* Return the value as a constant, which does not require gradients. */
 static rush_value constant_of(session *s, rush_value v)
 {
   rush_tensor *t;
@@ -394,7 +398,7 @@ static rush_value constant_of(session *s, rush_value v)
   return pass_hold(s, value_tensor_steal(t));
 }
 
-/* Of an attribute that may be None, but is not. */
+/* Return the type of an attribute that may be None, but is not. */
 static const type *constant_type(const ir_value *v)
 {
   return type_is(v->type, TYPE_OPTIONAL) ? NULL : v->type;
@@ -457,7 +461,7 @@ static void mark_used(session *s, ir_node *n, void *arg)
     of->slots[slot] |= SLOT_USED;
 }
 
-/* "__torch__.___torch_mangle_3.M", a name that is free. */
+/* Return a free name: "__torch__.___torch_mangle_3.M". */
 static const char *free_class_name(session *s, const program *p, const char *name)
 {
   const char *dot = strrchr(name, '.');
@@ -481,7 +485,7 @@ static void copy_constants(session *s, const class_info *from, const type *to)
                              from->constants[i].constant);
 }
 
-/* The class and the object that are left of f. */
+/* Make the class and the object of what remains of f. */
 static void make_object(freezer *z, frozen *f)
 {
   session *s = z->s;
@@ -574,7 +578,7 @@ static void add_method(freezer *z, frozen *self, function *f)
   pass_inline_fork_wait(z->s, m->g); /* a task that has a module would keep it whole */
 }
 
-/* An attribute or a method, of a submodule when there are dots. */
+/* Preserve an attribute or a method, of a submodule if the name has dots. */
 static void preserve(freezer *z, frozen *root, const char *name)
 {
   frozen *f = root;
@@ -641,8 +645,8 @@ rush_value freeze_object(session *s, rush_value object, const char *const *prese
   return root->made;
 }
 
-/* Constants need no gradient: what is detached is the tensor itself, unless somebody asks whether
- * it is. */
+/* Remove detach: a constant requires no gradient, so the result is the tensor itself, unless
+ * identity is tested. */
 static void drop_detach(session *s, ir_node *n, void *arg)
 {
   ir_value *in;

@@ -1,4 +1,4 @@
-"""Why an attribute of a module does not take a value, in torch's words."""
+"""Error messages for values that an attribute of a module cannot have, with torch's wording."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _rushlight
 from . import kinds
-from .door import door
+from .entry import entry
 
 
 def _signature(f: Any, owner: Any) -> str:
@@ -18,7 +18,7 @@ def _signature(f: Any, owner: Any) -> str:
 
 
 def _fits(have: Any, wanted: Any) -> bool:
-    """Can calls of the interface's method go to the class's?"""
+    """True if calls of the interface's method can call the class's."""
     given, taken = (
         [t for _, t, _, _ in wanted.arguments[1:]],
         [t for _, t, _, _ in have.arguments[1:]],
@@ -32,7 +32,7 @@ def _fits(have: Any, wanted: Any) -> bool:
 
 
 def not_compatible(of: Any, interface: Any) -> str:
-    """Why objects of the class do not stand for the interface."""
+    """Return why objects of the class do not implement the interface."""
     said = f"Object of type {of} is not compatible with interface {interface.annotation_str}\n"
     for name in interface.methods:
         have, wanted = of.method(name), interface.method(name)
@@ -59,7 +59,8 @@ _WHOLE = (
 
 
 def _cannot(value: Any, t: Any) -> str | None:
-    """Why the value is none of the type's; None: it is one, or nobody knows why not."""
+    """Return why the value does not have the type; None if it has it, or if the reason is not
+    known."""
     kind = t.kind_number
     if kind == kinds.T_NONE:
         return f"Cannot cast {value} to None"
@@ -80,7 +81,7 @@ def _cannot(value: Any, t: Any) -> str | None:
             return None
         whys = (_cannot(item, t.elems[i % len(t.elems)]) for i, item in enumerate(items))
         return next((why for why in whys if why is not None), None)
-    plain = {
+    plain: dict[int, Any] = {
         kinds.T_INT: int,
         kinds.T_FLOAT: (int, float),
         kinds.T_BOOL: bool,
@@ -102,7 +103,8 @@ def _cannot(value: Any, t: Any) -> str | None:
 
 
 def not_an_object(value: Any) -> str:
-    """Said of what is of no class of programs where an interface is asked for."""
+    """Return the error for a value that is not of a program's class where an interface is
+    expected."""
     return (
         f"Assigning the object {value} to an interface fails because the value is not a "
         f"TorchScript "
@@ -112,7 +114,8 @@ def not_an_object(value: Any) -> str:
 
 
 def _bad_attribute(value: Any, t: Any) -> str | None:
-    """Which attribute of an object of a script class is none of its type's."""
+    """Return the first attribute of an object of a script class whose value does not have the
+    attribute's type."""
     if t.kind_number != kinds.T_CLASS:
         return None
     for name, of, _ in t.attrs:
@@ -120,7 +123,7 @@ def _bad_attribute(value: Any, t: Any) -> str | None:
         if item is value:
             return f"missing attribute {name}"
         try:
-            door().unit.convert(item, of)
+            entry().unit.convert(item, of)
         except TypeError:
             why = _cannot(item, of) or f"Unable to cast {item} to {of.annotation_str}"
             return f"Could not cast attribute '{name}' to type {of.annotation_str}: {why}"
@@ -129,12 +132,13 @@ def _bad_attribute(value: Any, t: Any) -> str | None:
 
 def _attribute_type(module: Any, name: str) -> Any:
     return next(
-        (t for have, t, _ in door().unit.type_of_object(module).attrs if have == name), None
+        (t for have, t, _ in entry().unit.type_of_object(module).attrs if have == name), None
     )
 
 
 def converted(module: Any, name: str, value: Any) -> Any:
-    """What torch makes of a value for the attribute: bools of what has a truth, tuples of lists."""
+    """Convert a value as torch does for the attribute: bools from values with a truth value, tuples
+    from lists."""
     t = _attribute_type(module, name)
     if (
         t is not None
@@ -148,20 +152,20 @@ def converted(module: Any, name: str, value: Any) -> Any:
 
 
 def assigned(module: Any, name: str, value: Any) -> bool:
-    """Was it a member of the attribute's enum, and set?"""
+    """Set the attribute if the value is a member of its enum; return whether it was."""
     t = _attribute_type(module, name)
     if t is None or t.kind_number != kinds.T_ENUM:
         return False
     try:
-        door().unit.set_attr(module, name, value)
+        entry().unit.set_attr(module, name, value)
     except RuntimeError:
         return False
     return True
 
 
-def misfit(module: Any, name: str, value: Any) -> str:
-    """What is said of a value that the module's attribute of that name does not take."""
-    unit, t = door().unit, _attribute_type(module, name)
+def attribute_error(module: Any, name: str, value: Any) -> str:
+    """Return the error for a value that the module's attribute of that name cannot have."""
+    unit, t = entry().unit, _attribute_type(module, name)
     if t is None:
         return f"there is no attribute '{name}' to set"
     if isinstance(value, _rushlight.Module):
@@ -173,7 +177,7 @@ def misfit(module: Any, name: str, value: Any) -> str:
             f"'{of.annotation_str}'"
         )
     if t.kind_number == kinds.T_INTERFACE:
-        of = door().classes.known_type(type(value))
+        of = entry().classes.known_type(type(value))
         said = not_an_object(value) if of is None else not_compatible(of, t)
         return f"Could not cast attribute '{name}' to type {t.annotation_str}: {said}"
     why = (
