@@ -3,6 +3,7 @@
  * symbols. Equal sizes share a symbol (duck sizing) and 0 and 1 are constants, as PyTorch
  * specialises them. Sizes that depend on data are fresh symbols with a range. */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/grow.h"
 #include "shape/shape.h"

@@ -62,7 +62,39 @@ const char *dtype_aten_name(int dtype)
   return dtype_is_valid(dtype) ? info[dtype].aten : "Undefined";
 }
 
-bool dtype_is_signed(int dtype) { return !info[dtype & (N_ROWS - 1)].is_unsigned; }
+const char *dtype_c_name(int dtype)
+{
+  switch (dtype) {
+  case RUSH_UINT8: return "unsigned char";
+  case RUSH_INT8: return "signed char";
+  case RUSH_INT16: return "short";
+  case RUSH_INT32: return "int";
+  case RUSH_INT64: return "long long";
+  case RUSH_FLOAT16: return "c10::Half";
+  case RUSH_FLOAT32: return "float";
+  case RUSH_FLOAT64: return "double";
+  case RUSH_COMPLEX64: return "c10::complex<float>";
+  case RUSH_COMPLEX128: return "c10::complex<double>";
+  case RUSH_BOOL: return "bool";
+  case RUSH_BFLOAT16: return "c10::BFloat16";
+  }
+  return dtype_name(dtype);
+}
+
+bool dtype_is_signed(int dtype)
+{
+  switch (dtype) {
+  case RUSH_UINT8:
+  case RUSH_UINT16:
+  case RUSH_UINT32:
+  case RUSH_UINT64:
+  case RUSH_BOOL:
+  case RUSH_QUINT8:
+  case RUSH_QUINT4X2:
+    return false;
+  }
+  return true;
+}
 
 int dtype_to_complex(int dtype)
 {

@@ -23,6 +23,8 @@ static inline size_t dtype_bytes(int dtype) { return rush_dtype_bytes((rush_dtyp
 static inline const char *dtype_name(int dtype) { return rush_dtype_name((rush_dtype)dtype); }
 /* Return the name in error messages and storages: "Float", "Long", "BFloat16". */
 const char *dtype_aten_name(int dtype);
+/* "float", "c10::Half": the C++ type, as some of PyTorch's messages name a dtype. */
+const char *dtype_c_name(int dtype);
 bool dtype_is_signed(int dtype);
 static inline bool dtype_is_float8(int d)
 {

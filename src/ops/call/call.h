@@ -294,7 +294,8 @@ static inline void call_return_value_steal(rush_call *c, uint32_t i, rush_value 
 {
   c->results[i] = v;
 }
-/* Return result i as made by the shape rule: memory of its geometry, uninitialised. */
+/* Result i as made by the shape rule: memory of its geometry that nobody has filled, or the
+ * argument that the call writes to. */
 static inline rush_tensor *call_out(const rush_call *c, uint32_t i)
 {
   return c->results[i].as.tensor;

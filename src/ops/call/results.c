@@ -21,7 +21,7 @@ typedef struct making { /* of one call's results */
   rush_call *call;
   shape_env *env;
   shape_facts first; /* of args[0], which nearly every rule reads */
-  bool has_fresh; /* some result is memory that the kernel has to fill */
+  bool has_work; /* some result is memory that the kernel has to fill, or an argument it writes */
 } making;
 
 /* Return the tensor that result r aliases. */
@@ -96,7 +96,7 @@ static rush_status change_geometry(call_ctx *cx, rush_tensor *t, const shape_fac
 /* Make uninitialised memory of r's geometry. */
 static rush_status make_fresh(making *m, const shape_facts *r, rush_tensor **out)
 {
-  m->has_fresh = true;
+  m->has_work = true;
   int64_t dense = 1;
   for (int i = r->n_dims; i-- > 0; dense *= i64_max(r->sizes[i], 1))
     if (r->strides[i] != dense)
@@ -114,8 +114,13 @@ static rush_status make_result(making *m, const shape_facts *r, rush_tensor **ou
     return is_view(o) && !o->compute ? make_reshaped_copy(c->cx, call_tensor(c, 0), r, out)
                                      : make_fresh(m, r, out);
   rush_tensor *t = viewed_tensor(c, r);
-  if (r->flags & SHAPE_ITSELF && call_writes(c, (uint32_t)r->alias))
-    return change_geometry(c->cx, t, r, out);
+  if (r->flags & SHAPE_ITSELF && call_writes(c, (uint32_t)r->alias)) {
+    if (!o->compute)
+      return change_geometry(c->cx, t, r, out);
+    m->has_work = true;
+    *out = tensor_retain(t);
+    return RUSH_OK;
+  }
   if (r->flags & SHAPE_ITSELF && !(o->effects & OP_COPIES)) {
     *out = tensor_retain(t);
     return RUSH_OK;
@@ -192,12 +197,12 @@ rush_status call_by_rule(rush_call *c)
   m.rule.copies = false;
   m.rule.made = made;
   m.call = c;
-  m.has_fresh = false;
+  m.has_work = false;
   m.env = shape_frame_open(&frame, c->cx);
   shape_apply(m.env, o->row->shape, &m.rule);
   rush_status st = m.env->st;
   shape_frame_close(&frame);
   if (UNLIKELY(m.rule.n_results == 0 && st == RUSH_OK))
     st = add_empty_lists(c);
-  return st == RUSH_OK && m.has_fresh && o->compute ? o->compute(c) : st;
+  return st == RUSH_OK && m.has_work && o->compute ? o->compute(c) : st;
 }

@@ -405,12 +405,9 @@ rush_status along_open(call_ctx *cx, rush_tensor *t, int64_t dim, along *out)
   along a = {.n_dims = t->n_dims, .n = 1};
   rush_tensor *turned;
   TRY(dim_wrap(cx, dim, t->n_dims, &a.dim));
-  if (t->n_dims > 0) {
+  if (t->n_dims > 0)
     a.n = t->sizes[a.dim];
-    TRY(tensor_transpose(cx, t, a.dim, -1, &turned));
-  } else {
-    turned = tensor_retain(t);
-  }
+  TRY(tensor_dims_last(cx, t, UINT64_C(1) << a.dim, &turned));
   rush_status st = tensor_contiguous(cx, turned, &a.t);
   tensor_release(turned);
   if (st != RUSH_OK)
@@ -428,49 +425,28 @@ void along_close(along *a)
   a->t = NULL;
 }
 
-rush_status along_new(call_ctx *cx, const along *a, int dtype, int64_t n_out, rush_tensor **out)
+rush_status along_rows(call_ctx *cx, const along *a, rush_tensor *out, rush_tensor **rows)
 {
-  int64_t sizes[TENSOR_MAX_DIMS];
-  for (int i = 0; i < a->n_dims; i++)
-    sizes[i] = i == a->n_dims - 1 ? n_out : a->t->sizes[i];
-  return tensor_new(cx, dtype, a->n_dims, sizes, out);
-}
-
-rush_status along_back_steal(call_ctx *cx, const along *a, rush_tensor *rows,
-                             const rush_tensor *like, rush_tensor **out)
-{
-  const bool as_like = like && like->n_dims == a->n_dims && !tensor_is_contiguous(like);
-  if ((a->n_dims == 0 || a->dim == a->n_dims - 1) && !as_like) {
-    *out = rows;
+  rush_tensor *turned;
+  if (tensor_is_contiguous(out) && (a->dim >= a->n_dims - 1 || out->n_elems == a->n_rows)) {
+    *rows = tensor_retain(out);
     return RUSH_OK;
   }
-  rush_tensor *turned = NULL, *made = NULL;
-  rush_status st = tensor_transpose(cx, rows, a->dim, -1, &turned);
-  if (st == RUSH_OK)
-    st = as_like ? tensor_new_like(cx, like, rows->dtype, &made)
-                 : tensor_new(cx, rows->dtype, turned->n_dims, turned->sizes, &made);
-  if (st == RUSH_OK && (st = tensor_copy(cx, made, turned)) != RUSH_OK)
-    tensor_release(made);
+  TRY(tensor_dims_last(cx, out, UINT64_C(1) << a->dim, &turned));
+  rush_status st = tensor_new(cx, out->dtype, turned->n_dims, turned->sizes, rows);
   tensor_release(turned);
-  tensor_release(rows);
-  if (st == RUSH_OK)
-    *out = made;
   return st;
 }
 
-rush_status along_back_reduced_steal(call_ctx *cx, const along *a, rush_tensor *rows, bool keepdim,
-                                     rush_tensor **out)
+rush_status along_put_steal(call_ctx *cx, const along *a, rush_tensor *rows, rush_tensor *out,
+                            rush_status st)
 {
-  rush_tensor *back;
-  TRY(along_back_steal(cx, a, rows, NULL, &back));
-  if (keepdim || a->n_dims == 0) {
-    *out = back;
-    return RUSH_OK;
+  rush_tensor *turned;
+  if (st == RUSH_OK && rows && rows != out &&
+      (st = tensor_dims_last(cx, out, UINT64_C(1) << a->dim, &turned)) == RUSH_OK) {
+    st = tensor_copy(cx, turned, rows);
+    tensor_release(turned);
   }
-  geom g;
-  geom_of(&g, back);
-  geom_remove_dim(&g, a->dim);
-  rush_status st = geom_view(cx, back, &g, out);
-  tensor_release(back);
+  tensor_release(rows);
   return st;
 }

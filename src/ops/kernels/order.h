@@ -5,8 +5,8 @@
  * the steps of libstdc++'s std::sort, std::nth_element and std::partial_sort, which PyTorch uses,
  * because the order of two equal elements is visible in the indices.
  *
- * along: an operator that works along one dimension sees rows; other dimensions are moved by a
- * copy. */
+ * along: an operator that works along one dimension sees rows of its argument, and of its results;
+ * they are copied where they do not lie so. */
 #ifndef RUSH_OPS_ORDER_H
 #define RUSH_OPS_ORDER_H
 
@@ -64,15 +64,12 @@ typedef struct along {
 
 rush_status along_open(call_ctx *cx, rush_tensor *t, int64_t dim, along *out) RUSH_CHECKED;
 void along_close(along *a);
-/* Make a result with n_out elements per row, filled row by row. */
-rush_status along_new(call_ctx *cx, const along *a, int dtype, int64_t n_out,
-                      rush_tensor **out) RUSH_CHECKED;
-/* Move the dimension back to its place; strides as `like`, or contiguous if it is NULL. */
-rush_status along_back_steal(call_ctx *cx, const along *a, rush_tensor *rows,
-                             const rush_tensor *like, rush_tensor **out) RUSH_CHECKED;
-/* Like along_back_steal for one element per row: with keepdim the dimension remains as 1. */
-rush_status along_back_reduced_steal(call_ctx *cx, const along *a, rush_tensor *rows, bool keepdim,
-                                     rush_tensor **out) RUSH_CHECKED;
+/* Room for results row by row: `out` itself where its elements lie so (one a row do), else new. */
+rush_status along_rows(call_ctx *cx, const along *a, rush_tensor *out,
+                       rush_tensor **rows) RUSH_CHECKED;
+/* The rows where they belong in out, if st is RUSH_OK; steals them.  Returns st, or why not. */
+rush_status along_put_steal(call_ctx *cx, const along *a, rush_tensor *rows, rush_tensor *out,
+                            rush_status st) RUSH_CHECKED;
 static inline const char *along_row(const along *a, int64_t row)
 {
   return (const char *)a->t->data + (size_t)(row * a->n) * tensor_item_bytes(a->t);

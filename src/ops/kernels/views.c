@@ -346,6 +346,20 @@ rush_status tensor_transpose(call_ctx *cx, const rush_tensor *t, int64_t a, int6
   return geom_view(cx, t, &g, out);
 }
 
+rush_status tensor_dims_last(call_ctx *cx, const rush_tensor *t, uint64_t dims, rush_tensor **out)
+{
+  int64_t order[TENSOR_MAX_DIMS];
+  int n = 0;
+  geom g;
+  for (uint64_t last = 0; last < 2; last++)
+    for (int d = 0; d < t->n_dims; d++)
+      if ((dims >> d & 1) == last)
+        order[n++] = d;
+  geom_of(&g, t);
+  TRY(geom_permute(cx, &g, n, order));
+  return geom_view(cx, t, &g, out);
+}
+
 rush_status tensor_expand(call_ctx *cx, const rush_tensor *t, int n, const int64_t *sizes,
                           rush_tensor **out)
 {

@@ -70,7 +70,7 @@ BACK = {
     """}
 SHAPES = {"ifft": "fft", "hfft": "irfft"}  # rules of other names
 for name in ("_fft_c2c", "_fft_r2c", "_fft_c2r"):
-    op(f"aten::{name}", family="fft", shape=name[1:], kernel=f"kernel_{name}",
+    op(f"aten::{name}", family="fft", results="rule", shape=name[1:], kernel=f"kernel_{name}",
        variants={"out": f"aten::{name}.out"}, grad={"self": {
         "_fft_c2c": "torch._fft_c2c(grad, dim, normalization, not forward)",
         "_fft_r2c": "torch._fft_c2c(of_length(grad, dim[-1], self.size(dim[-1])), dim, "
@@ -80,10 +80,9 @@ for name in ("_fft_c2c", "_fft_r2c", "_fft_c2r"):
 for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
     for kind in ("", "2", "n"):
         dims = {"": "[dim]", "2": "dim", "n": "fft_dims(self, s, dim)"}[kind]
-        length = ("(self.size(dim) if n is None else n)" if kind == "" else
-                  "(self.size(dims[-1]) if s is None or s[-1] < 0 else s[-1])")
-        op(f"aten::fft_{name}{kind}", family="fft", shape=SHAPES.get(name, name),
-           kernel=f"kernel_fft_{name}{'n' if kind else ''}",
+        length = "(self.size(dim) if n is None else n)" if kind == "" else "(self.size(dims[-1]) if s is None or s[-1] < 0 else s[-1])"
+        op(f"aten::fft_{name}{kind}", family="fft", results="rule", shape=SHAPES.get(name, name),
+           kernel=f"kernel_fft_{name}",
            grad={"self": f"dims = {dims}\n" + textwrap.dedent(BACK[name].replace("N)",
                length + ")")).strip("\n")},
            variants={"out": f"aten::fft_{name}{kind}.out"})

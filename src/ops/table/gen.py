@@ -42,7 +42,6 @@ KEYS = {
     "scalars",
     "layout",
     "refuse_bool",
-    "reduce",
     "dtypes",
     "name",
     "kernel",
@@ -320,10 +319,6 @@ class Table:
             except gen_tape.ExprError as x:
                 raise TableError(where, f"{full}: {x}") from None
             self.points.append(row.point)
-        elif "reduce" in e:
-            row.family = "FAMILY_KERNEL"
-            row.kernel = "kernel_reduce_" + e["reduce"]
-            self.kernels.add(row.kernel)
         elif "c" in e:
             row.family = "FAMILY_SCALAR"
             row.kernel = "scalar_" + re.sub(r"\W", "_", full)

@@ -1,77 +1,51 @@
 """Factorizations and what is made of them (linalg.c, linalg_ops.c)."""
 
-op("aten::linalg_inv", family="linalg", shape="matrix_columns", kernel="kernel_linalg_inv",
-   variants={"out": "aten::linalg_inv.out"})
-op("aten::inverse", family="linalg", shape="matrix_columns", kernel="kernel_linalg_inv",
-   variants={"out": "aten::inverse.out"})
-op("aten::linalg_inv_ex", family="linalg", shape="matrix_status", kernel="kernel_linalg_inv",
-   variants={"out": "aten::linalg_inv_ex.inverse"})
-op("aten::linalg_solve", family="linalg", shape="solve", kernel="kernel_linalg_solve",
-   variants={"out": "aten::linalg_solve.out"})
-op("aten::linalg_solve_ex", family="linalg", shape="solve_status", kernel="kernel_linalg_solve",
-   variants={"out": "aten::linalg_solve_ex.out"})
-op("aten::_linalg_solve_ex", family="linalg", shape="solve_all", kernel="kernel_linalg_solve",
-   variants={"out": "aten::_linalg_solve_ex.result"})
+
+
+def factor(name, shape, kernel, out=None):
+    op(f"aten::{name}", family="linalg", results="rule", shape=shape, kernel=f"kernel_{kernel}",
+       **({"variants": {"out": f"aten::{out}"}} if out else {}))
+
+
+factor("linalg_inv", "inverse", "linalg_inv", out="linalg_inv.out")
+factor("inverse", "inverse", "linalg_inv", out="inverse.out")
+factor("linalg_inv_ex", "inverse_status", "linalg_inv", out="linalg_inv_ex.inverse")
+factor("linalg_solve", "solve", "linalg_solve", out="linalg_solve.out")
+factor("linalg_solve_ex", "solve_status", "linalg_solve", out="linalg_solve_ex.out")
+factor("_linalg_solve_ex", "solve_all", "linalg_solve", out="_linalg_solve_ex.result")
 op("aten::_linalg_check_errors", family="linalg", kernel="kernel_linalg_check_errors")
-op("aten::det", family="linalg", shape="det", kernel="kernel_det")
-op("aten::linalg_det", family="linalg", shape="det", kernel="kernel_det",
-   variants={"out": "aten::linalg_det.out"})
-op("aten::_linalg_det", family="linalg", shape="det_lu", kernel="kernel_det",
-   variants={"out": "aten::_linalg_det.result"})
-op("aten::slogdet", family="linalg", shape="slogdet", kernel="kernel_slogdet",
-   variants={"out": "aten::slogdet.out"})
-op("aten::linalg_slogdet", family="linalg", shape="slogdet", kernel="kernel_slogdet",
-   variants={"out": "aten::linalg_slogdet.out"})
-op("aten::_linalg_slogdet", family="linalg", shape="slogdet_lu", kernel="kernel_slogdet",
-   variants={"out": "aten::_linalg_slogdet.sign"})
-op("aten::logdet", family="linalg", shape="det", kernel="kernel_logdet")
-op("aten::linalg_lu_factor", family="linalg", shape="lu_factor", kernel="kernel_lu_factor",
-   variants={"out": "aten::linalg_lu_factor.out"})
-op("aten::linalg_lu_factor_ex", family="linalg", shape="lu_factor_status",
-   kernel="kernel_lu_factor", variants={"out": "aten::linalg_lu_factor_ex.out"})
-op("aten::linalg_cholesky", family="linalg", shape="matrix_columns",
-   kernel="kernel_linalg_cholesky", variants={"out": "aten::linalg_cholesky.out"})
-op("aten::cholesky", family="linalg", shape="matrix_columns", kernel="kernel_linalg_cholesky",
-   variants={"out": "aten::cholesky.out"})
-op("aten::linalg_cholesky_ex", family="linalg", shape="matrix_status",
-   kernel="kernel_linalg_cholesky", variants={"out": "aten::linalg_cholesky_ex.L"})
-op("aten::cholesky_solve", family="linalg", shape="solve_first", kernel="kernel_cholesky_solve",
-   variants={"out": "aten::cholesky_solve.out"})
-op("aten::linalg_solve_triangular", family="linalg", shape="solve_second",
-   kernel="kernel_solve_triangular", variants={"out": "aten::linalg_solve_triangular.out"})
-op("aten::linalg_qr", family="linalg", shape="qr", kernel="kernel_linalg_qr",
-   variants={"out": "aten::linalg_qr.out"})
-op("aten::qr", family="linalg", shape="qr_some", kernel="kernel_qr",
-   variants={"out": "aten::qr.Q"})
-op("aten::linalg_eigh", family="linalg", shape="eigh", kernel="kernel_linalg_eigh",
-   variants={"out": "aten::linalg_eigh.eigvals"})
-op("aten::_linalg_eigh", family="linalg", shape="eigh", kernel="kernel_linalg_eigh",
-   variants={"out": "aten::_linalg_eigh.eigenvalues"})
-op("aten::linalg_eigvalsh", family="linalg", shape="eigvalsh", kernel="kernel_linalg_eigh",
-   variants={"out": "aten::linalg_eigvalsh.out"})
-op("aten::linalg_eig", family="linalg", shape="eig", kernel="kernel_linalg_eig",
-   variants={"out": "aten::linalg_eig.out"})
-op("aten::linalg_eigvals", family="linalg", shape="eigvals", kernel="kernel_linalg_eig",
-   variants={"out": "aten::linalg_eigvals.out"})
-op("aten::geqrf", family="linalg", shape="geqrf", kernel="kernel_geqrf",
-   variants={"out": "aten::geqrf.a"})
-op("aten::linalg_ldl_factor", family="linalg", shape="lu_factor", kernel="kernel_ldl_factor",
-   variants={"out": "aten::linalg_ldl_factor.out"})
-op("aten::linalg_ldl_factor_ex", family="linalg", shape="lu_factor_status",
-   kernel="kernel_ldl_factor", variants={"out": "aten::linalg_ldl_factor_ex.out"})
-op("aten::linalg_ldl_solve", family="linalg", shape="solve_third", kernel="kernel_ldl_solve",
-   variants={"out": "aten::linalg_ldl_solve.out"})
-op("aten::linalg_svd", family="linalg", shape="svd", kernel="kernel_linalg_svd",
-   variants={"out": "aten::linalg_svd.U"})
-op("aten::_linalg_svd", family="linalg", shape="svd", kernel="kernel_linalg_svd",
-   variants={"out": "aten::_linalg_svd.U"})
-op("aten::linalg_svdvals", family="linalg", shape="svdvals", kernel="kernel_linalg_svdvals",
-   variants={"out": "aten::linalg_svdvals.out"})
-op("aten::svd", family="linalg", shape="svd_v", kernel="kernel_svd",
-   variants={"out": "aten::svd.U"})
-op("aten::linalg_matrix_exp", family="linalg", shape="matrix_rows", kernel="kernel_matrix_exp",
-   variants={"out": "aten::linalg_matrix_exp.out"})
-op("aten::matrix_exp", family="linalg", shape="matrix_rows", kernel="kernel_matrix_exp")
+factor("det", "det", "det")
+factor("linalg_det", "det", "det", out="linalg_det.out")
+factor("_linalg_det", "det_lu", "det", out="_linalg_det.result")
+factor("slogdet", "slogdet", "slogdet", out="slogdet.out")
+factor("linalg_slogdet", "slogdet", "slogdet", out="linalg_slogdet.out")
+factor("_linalg_slogdet", "slogdet_lu", "slogdet", out="_linalg_slogdet.sign")
+factor("logdet", "logdet", "logdet")
+factor("linalg_lu_factor", "lu_factor", "lu_factor", out="linalg_lu_factor.out")
+factor("linalg_lu_factor_ex", "lu_factor_status", "lu_factor", out="linalg_lu_factor_ex.out")
+factor("linalg_cholesky", "cholesky", "linalg_cholesky", out="linalg_cholesky.out")
+factor("cholesky", "cholesky", "linalg_cholesky", out="cholesky.out")
+factor("linalg_cholesky_ex", "cholesky_status", "linalg_cholesky", out="linalg_cholesky_ex.L")
+factor("cholesky_solve", "cholesky_solve", "cholesky_solve", out="cholesky_solve.out")
+factor("linalg_solve_triangular", "solve_triangular", "solve_triangular",
+       out="linalg_solve_triangular.out")
+factor("linalg_qr", "qr", "linalg_qr", out="linalg_qr.out")
+factor("qr", "qr_some", "qr", out="qr.Q")
+factor("linalg_eigh", "eigh", "linalg_eigh", out="linalg_eigh.eigvals")
+factor("_linalg_eigh", "eigh", "linalg_eigh", out="_linalg_eigh.eigenvalues")
+factor("linalg_eigvalsh", "eigvalsh", "linalg_eigh", out="linalg_eigvalsh.out")
+factor("linalg_eig", "eig", "linalg_eig", out="linalg_eig.out")
+factor("linalg_eigvals", "eigvals", "linalg_eig", out="linalg_eigvals.out")
+factor("geqrf", "geqrf", "geqrf", out="geqrf.a")
+factor("linalg_ldl_factor", "ldl_factor", "ldl_factor", out="linalg_ldl_factor.out")
+factor("linalg_ldl_factor_ex", "ldl_factor_status", "ldl_factor", out="linalg_ldl_factor_ex.out")
+factor("linalg_ldl_solve", "ldl_solve", "ldl_solve", out="linalg_ldl_solve.out")
+factor("linalg_svd", "svd", "linalg_svd", out="linalg_svd.U")
+factor("_linalg_svd", "svd", "linalg_svd", out="_linalg_svd.U")
+factor("linalg_svdvals", "svdvals", "linalg_svdvals", out="linalg_svdvals.out")
+factor("svd", "svd_v", "svd", out="svd.U")
+factor("linalg_matrix_exp", "matrix_exp", "matrix_exp", out="linalg_matrix_exp.out")
+factor("matrix_exp", "matrix_exp", "matrix_exp")
 
 op("aten::linalg_matrix_norm.str_ord", family="linalg", shape="matrix_norm",
    variants={"out": "aten::linalg_matrix_norm.str_ord_out"}, body="""

@@ -1,23 +1,22 @@
 """Products of matrices and vectors (matmul.c, einsum.c)."""
 
-op("aten::mm", family="matmul", shape="product", kernel="kernel_mm",
-   variants={"out": "aten::mm.out"})
-op("aten::addmm", family="matmul", shape="product_added", kernel="kernel_addmm",
-   variants={"inplace": "aten::addmm_", "out": "aten::addmm.out"})
-op("aten::_addmm_activation", family="matmul", shape="product_added",
-   kernel="kernel__addmm_activation", variants={"out": "aten::_addmm_activation.out"})
-op("aten::_int_mm", family="matmul", shape="int_mm", kernel="kernel__int_mm",
-   variants={"out": "aten::_int_mm.out"})
-op("aten::bmm", family="matmul", shape="product", kernel="kernel_bmm",
-   variants={"out": "aten::bmm.out"})
-op("aten::baddbmm", family="matmul", shape="product_added", kernel="kernel_baddbmm",
-   variants={"inplace": "aten::baddbmm_", "out": "aten::baddbmm.out"})
-op("aten::addbmm", family="matmul", shape="addbmm", kernel="kernel_addbmm",
-   variants={"inplace": "aten::addbmm_", "out": "aten::addbmm.out"})
-op("aten::mv", family="matmul", shape="product", kernel="kernel_mv",
-   variants={"out": "aten::mv.out"})
-op("aten::addmv", family="matmul", shape="product_added", kernel="kernel_addmv",
-   variants={"inplace": "aten::addmv_", "out": "aten::addmv.out"})
+
+def product(name, shape=None, kernel=None, inplace=False, effects=()):
+    variants = {"inplace": f"aten::{name}_"} if inplace else {}
+    op(f"aten::{name}", family="matmul", results="rule", shape=shape or name,
+       kernel=f"kernel_{kernel or name}", effects=list(effects),
+       variants={**variants, "out": f"aten::{name}.out"})
+
+
+product("mm")
+product("addmm", inplace=True)
+product("_addmm_activation", shape="addmm")
+product("_int_mm", shape="int_mm")
+product("bmm")
+product("baddbmm", inplace=True)
+product("addbmm", inplace=True)
+product("mv")
+product("addmv", inplace=True)
 SCALED = """    if self.dim() != 2 or mat2.dim() != 2 or self.size(1) != mat2.size(0):
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied (" + str(self.size()) +
                            " and " + str(mat2.size()) + ")")
@@ -44,18 +43,12 @@ def scaled_mm(self: Tensor, mat2: Tensor, scale_a: List[Tensor], recipe_a: List[
         y = y + bias.to(torch.float32)
     return y.to(dtype)
 """)
-op("aten::dot", family="matmul", shape="product", kernel="kernel_dot",
-   variants={"out": "aten::dot.out"})
-op("aten::vdot", family="matmul", shape="product", kernel="kernel_vdot",
-   variants={"out": "aten::vdot.out"})
-op("aten::matmul", family="matmul", shape="matmul", kernel="kernel_matmul",
-   variants={"out": "aten::matmul.out"})
-op("aten::linalg_matmul", family="matmul", shape="matmul", kernel="kernel_matmul",
-   variants={"out": "aten::linalg_matmul.out"})
-op("aten::linear", family="matmul", shape="linear", kernel="kernel_linear", effects=["nested_rows"],
-   variants={"out": "aten::linear.out"})
-op("aten::mkldnn_linear", family="matmul", shape="linear", kernel="kernel_linear",
-   variants={"out": "aten::mkldnn_linear.out"})
+product("dot")
+product("vdot", shape="dot")
+product("matmul")
+product("linalg_matmul", shape="matmul", kernel="matmul")
+product("linear", effects=["nested_rows"])
+product("mkldnn_linear", shape="linear", kernel="linear")
 op("aten::einsum", family="matmul", shape="einsum", kernel="kernel_einsum")
 op("aten::tensordot", family="matmul", shape="tensordot", variants={"out": "aten::tensordot.out"},
    body="""

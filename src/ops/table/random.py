@@ -4,32 +4,33 @@
 def draw(name, kernel, shape=None, **variants):
     """Of the sizes that are given, else of self's."""
     shape = shape or ("itself" if name.split(".")[0].endswith("_") else "like")
-    op(f"aten::{name}", family="random", shape=shape, kernel=f"kernel_{kernel}", effects=["random"],
-       variants={k: f"aten::{v}" for k, v in variants.items()})
+    op(f"aten::{name}", family="random", results="rule", shape=shape, kernel=f"kernel_{kernel}",
+       effects=["random"],       variants={k: f"aten::{v}" for k, v in variants.items()})
 
 
 for name in ("rand", "randn", "rand_like", "randn_like", "randperm", "randint", "randint_like"):
-    rule = "randperm" if name == "randperm" else "like" if name.endswith("_like") else "sized"
-    draw(name, name, rule, out=f"{name}.out")
-    draw(f"{name}.generator", f"{name}_generator", rule, out=f"{name}.generator_out")
-draw("randint.low", "randint_low", "sized", out="randint.low_out")
-draw("randint.low_generator", "randint_low_generator", "sized", out="randint.low_generator_out")
+    rule = {"randperm": "randperm", "randint": "sized_int"}.get(
+        name, "like" if name.endswith("_like") else "sized")
+    kernel = name if name.startswith("randint") else name.removesuffix("_like")
+    draw(name, kernel, rule, out=f"{name}.out")
+    draw(f"{name}.generator", kernel, rule, out=f"{name}.generator_out")
+draw("randint.low", "randint_low", "sized_int", out="randint.low_out")
+draw("randint.low_generator", "randint_low", "sized_int", out="randint.low_generator_out")
 draw("randint_like.Tensor", "randint_like", out="randint_like.Tensor_out")
-draw("randint_like.Tensor_generator", "randint_like_generator",
-     out="randint_like.Tensor_generator_out")
+draw("randint_like.Tensor_generator", "randint_like", out="randint_like.Tensor_generator_out")
 draw("randint_like.low_dtype", "randint_like_low", out="randint_like.low_dtype_out")
-draw("randint_like.low_generator_dtype", "randint_like_low_generator",
+draw("randint_like.low_generator_dtype", "randint_like_low",
      out="randint_like.low_generator_dtype_out")
 
 for name in ("uniform", "log_normal", "cauchy", "exponential", "geometric", "random"):
     draw(name, name, out=f"{name}.out")
-    draw(f"{name}_", f"{name}_inplace")
+    draw(f"{name}_", f"{name}")
 for kind in ("from", "to"):
     draw(f"random.{kind}", f"random_{kind}", out=f"random.{kind}_out")
-    draw(f"random_.{kind}", f"random_{kind}_inplace")
+    draw(f"random_.{kind}", f"random_{kind}")
 
 draw("normal_functional", "normal", out="normal.out")
-draw("normal_", "normal_inplace")
+draw("normal_", "normal")
 for kind in ("Tensor_float", "float_Tensor", "Tensor_Tensor"):
     draw(f"normal.{kind}", "normal_tensors", "together_rows", out=f"normal.{kind}_out")
 draw("normal.float_float", "normal_numbers", "sized", out="normal.float_float_out")
@@ -40,10 +41,8 @@ for name in ("poisson", "binomial", "_standard_gamma", "_sample_dirichlet", "mul
             out=f"{name}.out")
 
 # TorchScript has torch.nn.init's functions as operators.
-op("aten::_no_grad_uniform_", family="random", shape="itself", kernel="kernel_uniform_inplace",
-   effects=["random"])
-op("aten::_no_grad_normal_", family="random", shape="itself", kernel="kernel_normal_inplace",
-   effects=["random"])
+draw("_no_grad_uniform_", "uniform")
+draw("_no_grad_normal_", "normal")
 
 op("aten::manual_seed", family="random", kernel="kernel_manual_seed", effects=["random",
     "side_effect"])

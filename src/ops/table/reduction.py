@@ -4,17 +4,18 @@
 # Shape rules by kernel.
 SHAPES = {"sum": "reduce_sum", "nansum": "reduce_sum", "prod": "reduce_sum", "mean": "reduce_mean",
           "count_nonzero": "reduce_count",
-          "all": "reduce_truth", "any": "reduce_truth", "argmax": "reduce_count",
-          "argmin": "reduce_count",
+          "all": "reduce_truth", "any": "reduce_truth", "argmax": "reduce_place",
+          "argmin": "reduce_place", "amax": "reduce_extreme", "amin": "reduce_extreme",
+          "max": "reduce_extreme", "min": "reduce_extreme",
           "max_dim": "reduce_index", "min_dim": "reduce_index", "aminmax": "reduce_two",
-          "var": "reduce_real", "std": "reduce_real", "var_mean": "reduce_variance",
+          "var": "reduce_spread", "std": "reduce_spread", "var_mean": "reduce_variance",
           "std_mean": "reduce_variance",
-          "logsumexp": "reduce_float", "norm": "reduce_real", "frobenius_norm": "reduce_real"}
+          "logsumexp": "reduce_float", "norm": "reduce_norm", "frobenius_norm": "reduce_norm"}
 
 
 def reduction(name, kernel, effects=(), **variants):
-    op(f"aten::{name}", family="reduction", reduce=kernel, shape=SHAPES.get(kernel, "reduce"),
-       effects=list(effects),
+    op(f"aten::{name}", family="reduction", kernel=f"kernel_reduce_{kernel}", results="rule",
+       shape=SHAPES[kernel], effects=list(effects),
        variants={"out": [f"aten::{v}" for v in variants["out"]]} if variants.get("out") else {})
 
 
@@ -32,8 +33,8 @@ def nanmean(self: Tensor, dim: Optional[List[int]], keepdim: bool, dtype: Option
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype")
     return torch.nansum(self, dim, keepdim, dtype=dtype) / torch.sum(self == self, dim, keepdim)
 """)
-op("aten::sum_to_size", family="reduction", reduce="sum_to_size", shape="sum_to_size",
-   effects=["returns_arg"])
+op("aten::sum_to_size", family="reduction", results="rule", kernel="kernel_reduce_sum_to_size",
+   shape="sum_to_size", effects=["returns_arg"])
 reduction("count_nonzero", "count_nonzero", out=["count_nonzero.out"])
 reduction("count_nonzero.dim_IntList", "count_nonzero", out=["count_nonzero.dim_IntList_out"])
 
@@ -62,8 +63,9 @@ for name in ("var", "std"):
     reduction(f"{name}_mean.correction", f"{name}_mean", out=[f"{name}_mean.correction_out"])
 
 for name in ("logsumexp", "special_logsumexp"):
-    op(f"aten::{name}", family="reduction", shape="reduce_float", reduce="logsumexp",
-       effects=["complex_body"], variants={"out": f"aten::{name}.out"}, body="""
+    op(f"aten::{name}", family="reduction", shape="reduce_float", results="rule",
+       kernel="kernel_reduce_logsumexp", effects=["complex_body"],
+       variants={"out": f"aten::{name}.out"}, body="""
 def logsumexp(self: Tensor, dim: List[int], keepdim: bool) -> Tensor:
     if self.numel() == 0:
         return torch.log(torch.sum(torch.exp(self), dim, keepdim))

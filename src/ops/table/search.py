@@ -2,20 +2,21 @@
 them."""
 
 
-def search(name, kernel, out=None, shape="search"):
+def search(name, kernel, out=None, shape="search", results="rule"):
     op(f"aten::{name}", family="search", shape=shape, kernel=f"kernel_{kernel}",
-       variants={"out": f"aten::{out}"} if out else {})
+       variants={"out": f"aten::{out}"} if out else {},
+       **({"results": results} if results else {}))
 
 
 search("searchsorted.Tensor", "searchsorted", "searchsorted.Tensor_out")
-search("searchsorted.Scalar", "searchsorted_number", "searchsorted.Scalar_out")
+search("searchsorted.Scalar", "searchsorted", "searchsorted.Scalar_out")
 search("bucketize.Tensor", "bucketize", "bucketize.Tensor_out")
-search("bucketize.Scalar", "bucketize_number", "bucketize.Scalar_out")
+search("bucketize.Scalar", "bucketize", "bucketize.Scalar_out")
 search("isin.Tensor_Tensor", "isin", "isin.Tensor_Tensor_out", "isin")
-search("isin.Tensor_Scalar", "isin_tensor_number", "isin.Tensor_Scalar_out", "isin")
-search("isin.Scalar_Tensor", "isin_number_tensor", "isin.Scalar_Tensor_out", "isin")
-for name in ("bincount", "histc"):
-    search(name, name, f"{name}.out", name)
+search("isin.Tensor_Scalar", "isin", "isin.Tensor_Scalar_out", "isin")
+search("isin.Scalar_Tensor", "isin", "isin.Scalar_Tensor_out", "isin")
+search("bincount", "bincount", "bincount.out", "bincount", results=None)  # the data tell the size
+search("histc", "histc", "histc.out", "histc")
 search("histogram.bin_ct", "histogram_count", "histogram.bin_ct_out", "histogram")
 search("histogram.bins_tensor", "histogram_edges", "histogram.bins_tensor_out", "histogram")
 for name, shape in (("_unique", "unique_pair"), ("_unique2", "unique"), ("unique_dim",

@@ -2,7 +2,7 @@
 
 
 def sort(name, kernel, shape, **variants):
-    op(f"aten::{name}", family="sort", shape=shape, kernel=f"kernel_{kernel}",
+    op(f"aten::{name}", family="sort", results="rule", shape=shape, kernel=f"kernel_{kernel}",
        variants={k: f"aten::{v}" for k, v in variants.items()})
 
 
@@ -19,13 +19,13 @@ for name in ("median", "nanmedian"):
     sort(f"{name}.dim", f"{name}_dim", "choose", out=f"{name}.dim_values")
 
 for name in ("cumsum", "cumprod"):
-    op(f"aten::{name}", family="scan", shape="scan_sum", kernel=f"kernel_{name}",
+    op(f"aten::{name}", family="scan", results="rule", shape="scan_sum", kernel=f"kernel_{name}",
        variants={"out": f"aten::{name}.out"})
     op(f"aten::{name}_", family="scan", shape="itself", kernel=f"kernel_{name}_inplace")
 for name in ("cummax", "cummin"):
-    op(f"aten::{name}", family="scan", shape="scan_index", kernel=f"kernel_{name}",
+    op(f"aten::{name}", family="scan", results="rule", shape="scan_index", kernel=f"kernel_{name}",
        variants={"out": f"aten::{name}.out"})
-op("aten::logcumsumexp", family="scan", shape="scan_float", kernel="kernel_logcumsumexp",
+op("aten::logcumsumexp", family="scan", results="rule", shape="scan_float", kernel="kernel_logcumsumexp",
    variants={"out": "aten::logcumsumexp.out"})
-op("aten::_logcumsumexp", family="scan", shape="scan_float", kernel="kernel_logcumsumexp",
+op("aten::_logcumsumexp", family="scan", results="rule", shape="scan_float", kernel="kernel_logcumsumexp",
    variants={"out": "aten::_logcumsumexp.out"})

@@ -397,11 +397,11 @@ static rush_status put_values(call_ctx *cx, const plan *p, rush_tensor *self, ru
 rush_status kernel_index_put(rush_call *c)
 {
   plan p;
-  rush_tensor *self;
-  TRY(call_target(c, false, &self));
+  rush_tensor *self = call_out(c, 0);
+  TRY(call_target(c, false));
   rush_status s = plan_make(c, &p, self, call_list(c, 1));
   if (s == RUSH_OK)
     s = put_values(c->cx, &p, self, call_tensor(c, 2), call_bool(c, 3));
   plan_free(c, &p);
-  return call_return_made_steal(c, 0, self, s);
+  return s;
 }

@@ -8,15 +8,18 @@
 /* Find the positions of nonzero elements: (n, n_dims) of int64, one column per dimension (strides
  * 1, n). */
 rush_status tensor_nonzero(call_ctx *cx, rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
-/* Get the tensor to write to: args[0] itself for the in-place form (retained), else a copy of
- * it. */
-rush_status call_target(rush_call *c, bool contiguous, rush_tensor **out) RUSH_CHECKED;
+/* The result, which starts as self; of the in-place form it is self, whose elements must have one
+ * place each if `apart`. */
+rush_status call_target(rush_call *c, bool apart) RUSH_CHECKED;
+/* Argument 1 as a dimension of argument 0, which the shape rule has checked. */
+static inline int index_dim(const rush_call *c)
+{
+  const int64_t dim = call_int(c, 1);
+  return (int)(dim < 0 ? dim + i64_max(call_tensor(c, 0)->n_dims, 1) : dim);
+}
 
-/* Check arguments of index_add_ and index_reduce_, named by `name`. */
-rush_status index_check_rows(rush_call *c, const char *name, const rush_tensor *self, int dim,
-                             const rush_tensor *index, const rush_tensor *source) RUSH_CHECKED;
-/* Compute target[index[i]] (combine)= source[i] along the dimension; a 0-dim source is one number
- * for all. */
+/* target[index[i]] (combine)= source[i] along the dimension; a 0-dim source is one number for all.
+ * */
 rush_status index_spread_rows(rush_call *c, rush_tensor *target, int dim, rush_tensor *index,
                               rush_tensor *source, combine_fn *combine) RUSH_CHECKED;
 

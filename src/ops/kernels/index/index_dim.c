@@ -8,22 +8,12 @@
 #include "ops/call/written.h"
 
 
-rush_status call_target(rush_call *c, bool contiguous, rush_tensor **out)
+rush_status call_target(rush_call *c, bool apart)
 {
   rush_tensor *t = call_tensor(c, 0);
-  if (c->op->schema->args[0].is_write) {
-    if (contiguous) /* index_fill_ takes expanded tensors still */
-      TRY(written_check_self(c->cx, t));
-    *out = tensor_retain(t);
-    return RUSH_OK;
-  }
-  return contiguous ? tensor_copy_format(c->cx, t, t->dtype, FORMAT_CONTIGUOUS, out)
-                    : tensor_clone(c->cx, t, out);
-}
-
-static rush_status return_target(rush_call *c, rush_tensor *t, rush_status s)
-{
-  return call_return_made_steal(c, 0, t, s);
+  if (call_out(c, 0) != t)
+    return tensor_copy(c->cx, call_out(c, 0), t);
+  return apart ? written_check_self(c->cx, t) : RUSH_OK; /* index_fill_ takes expanded tensors */
 }
 
 /* -- Offsets along one dimension --------------------------------------------------------------- */
@@ -109,19 +99,6 @@ static rush_status bad_index(rush_call *c, const dim_index *x, const char *type,
 
 /* -- index_select ------------------------------------------------------------------------------ */
 
-static rush_status check_select(rush_call *c, const rush_tensor *t, const rush_tensor *index)
-{
-  if (index->n_dims > 1)
-    return call_fail_type(c->cx, "IndexError", "index_select(): Index is supposed to be a vector");
-  if (t->n_dims == 0 && index->n_elems != 1)
-    return call_fail(c->cx,
-                     "index_select(): Index to scalar can have only 1 value, got %lld value(s)",
-                     (long long)index->n_elems);
-  if (index->dtype != RUSH_INT64 && index->dtype != RUSH_INT32)
-    return call_fail(c->cx, "index_select(): Expected dtype int32 or int64 for index");
-  return RUSH_OK;
-}
-
 static rush_status select_rows(rush_call *c, const rush_tensor *t, const dim_index *x,
                                rush_tensor *r)
 {
@@ -137,75 +114,25 @@ static rush_status select_rows(rush_call *c, const rush_tensor *t, const dim_ind
 rush_kernel kernel_index_select;
 rush_status kernel_index_select(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0), *index = call_tensor(c, 2), *r = NULL;
-  int64_t sizes[TENSOR_MAX_DIMS];
+  rush_tensor *t = call_tensor(c, 0), *r = call_out(c, 0);
   dim_index x;
-  int dim;
-  TRY(dim_wrap(c->cx, call_int(c, 1), t->n_dims, &dim));
-  TRY(check_select(c, t, index));
-  memcpy(sizes, t->sizes, sizeof *sizes * t->n_dims);
-  sizes[dim] = index->n_elems;
-  if (t->n_dims && t->sizes[dim] == 0 && index->n_elems)
-    return call_fail(c->cx, "index_select(): self indexing axis dim should be positive");
-  rush_status s = dim_index_make(c, &x, t, dim, index, false);
+  rush_status s = dim_index_make(c, &x, t, index_dim(c), call_tensor(c, 2), false);
   if (s == RUSH_OK && x.has_bad)
     s = t->n_elems
           ? call_fail_type(c->cx, "IndexError", "index out of range in self")
           : call_fail(c->cx, "INDICES element is out of DATA bounds, id=%lld axis_dim=%lld",
                       (long long)x.bad, (long long)x.size);
   if (s == RUSH_OK)
-    s = tensor_new(c->cx, t->dtype, t->n_dims, sizes, &r);
-  if (s == RUSH_OK)
     s = select_rows(c, t, &x, r);
   if (s == RUSH_OK && tensor_quantizer(t))
     s = tensor_set_quantizer(c->cx, r, tensor_quantizer(t));
   dim_index_free(c, &x);
-  return return_target(c, r, s);
+  return s;
 }
 
 /* -- index_add, index_copy, index_reduce ------------------------------------------------------- */
 
-/* Check index_add and index_reduce; `name` is their name in PyTorch's messages. */
-rush_status index_check_rows(rush_call *c, const char *name, const rush_tensor *self, int dim,
-                             const rush_tensor *index, const rush_tensor *source)
-{
-  sizes_text a, b;
-  if (index->n_dims > 1)
-    return call_fail_type(c->cx, "IndexError",
-                          "%s(): Index is supposed to be a vector, but got dim: %d with type: "
-                          "%s and size: %s",
-                          name, index->n_dims, dtype_aten_name(index->dtype),
-                          sizes_print(&a, index->n_dims, index->sizes));
-  if (index->dtype != RUSH_INT64 && index->dtype != RUSH_INT32)
-    return call_fail(c->cx, "%s(): Expected dtype int32/int64 for index but got: %s", name,
-                     dtype_aten_name(index->dtype));
-  if (self->dtype != source->dtype)
-    return call_fail(c->cx, "%s(): self (%s) and source (%s) must have the same scalar type", name,
-                     dtype_aten_name(self->dtype), dtype_aten_name(source->dtype));
-  if (dim != 0 && dim >= source->n_dims)
-    return call_fail(c->cx,
-                     "%s(): Indexing dim %d is out of bounds of the source tensor with dim %d",
-                     name, dim, source->n_dims);
-  int64_t n = source->n_dims ? source->sizes[dim] : 1;
-  if (index->n_elems != n)
-    return call_fail(
-      c->cx,
-      "%s(): Number of indices (%lld) should be equal to source.size(dim): (%lld), for dim: "
-      "%d",
-      name, (long long)index->n_elems, (long long)n, dim);
-  bool same = self->n_dims == source->n_dims || self->n_dims <= 1;
-  for (int d = 0; d < self->n_dims && same && self->n_dims == source->n_dims; d++)
-    same = d == dim || self->sizes[d] == source->sizes[d];
-  if (!same)
-    return call_fail(
-      c->cx,
-      "source tensor shape must match self tensor shape, excluding the specified dimension. "
-      "Got self.shape = %s source.shape = %s",
-      sizes_print(&a, self->n_dims, self->sizes), sizes_print(&b, source->n_dims, source->sizes));
-  return RUSH_OK;
-}
-
-/* Compute source * alpha in source's dtype. */
+/* source * alpha in source's dtype. */
 static rush_status scaled(rush_call *c, rush_tensor *source, rush_value alpha, rush_tensor **out)
 {
   rush_value args[2], made;
@@ -251,140 +178,39 @@ rush_status index_spread_rows(rush_call *c, rush_tensor *target, int dim, rush_t
 rush_kernel kernel_index_add, kernel_index_copy, kernel_index_fill;
 rush_status kernel_index_add(rush_call *c)
 {
-  rush_tensor *self = call_tensor(c, 0), *source = call_tensor(c, 3), *target, *rows;
-  int dim;
-  TRY(dim_wrap(c->cx, call_int(c, 1), self->n_dims, &dim));
-  TRY(index_check_rows(c, "index_add_", self, dim, call_tensor(c, 2), source));
-  combine_fn *fn = combine_find(COMBINE_ADD, self->dtype);
+  rush_tensor *target = call_out(c, 0), *rows;
+  combine_fn *fn = combine_find(COMBINE_ADD, target->dtype);
   if (!fn)
-    return call_unsupported(c->cx, "index_add of %s", dtype_aten_name(self->dtype));
-  TRY(scaled(c, source, c->args[4], &rows));
-  rush_status s = call_target(c, true, &target);
-  if (s == RUSH_OK)
-    s = return_target(
-      c, target, combine_rows(c, target, dim, call_tensor(c, 2), rows, fn, "RuntimeError", ""));
+    return call_unsupported(c->cx, "index_add of %s", dtype_aten_name(target->dtype));
+  TRY(call_target(c, true));
+  TRY(scaled(c, call_tensor(c, 3), c->args[4], &rows));
+  rush_status s =
+    combine_rows(c, target, index_dim(c), call_tensor(c, 2), rows, fn, "RuntimeError", "");
   tensor_release(rows);
   return s;
 }
 
-/* Print sizes without dimension d, as index_copy's message does. */
-static void print_slice(text_buf *out, const rush_tensor *t, int d)
-{
-  for (int i = 0, k = 0; i < t->n_dims; i++)
-    if (i != d)
-      text_printf(out, "%s%lld", k++ ? " " : "", (long long)t->sizes[i]);
-}
-
-static rush_status refuse_slices(rush_call *c, const rush_tensor *self, const rush_tensor *source,
-                                 int dim)
-{
-  text_buf a, b;
-  text_init(&a, c->cx->ctx);
-  text_init(&b, c->cx->ctx);
-  print_slice(&a, self, dim);
-  print_slice(&b, source, dim);
-  rush_status s =
-    call_fail(c->cx,
-              "index_copy_(): Source/destination tensor must have same slice shapes. Destination "
-              "slice shape: %s at dimension %d and source slice shape: %s at dimension %d.",
-              text_str(&a), dim, text_str(&b), source->n_dims ? dim : 0);
-  text_free(&a);
-  text_free(&b);
-  return s;
-}
-
-static rush_status check_index_copy(rush_call *c, const rush_tensor *self, int dim)
-{
-  const rush_tensor *index = call_tensor(c, 2), *source = call_tensor(c, 3);
-  if (index->n_dims > 1)
-    return call_fail_type(c->cx, "IndexError",
-                          "index_copy_(): Index should have dimension 1 or 0 (got %d)",
-                          index->n_dims);
-  if (source->n_dims == 0 && index->n_elems != 1)
-    return call_fail_type(c->cx, "IndexError",
-                          "index_copy_(): When source is scalar, index should have one element "
-                          "(got %lld)",
-                          (long long)index->n_elems);
-  if (self->n_dims != source->n_dims && source->n_dims && self->n_dims)
-    return call_fail_type(
-      c->cx, "IndexError",
-      "index_copy_(): When source and destination are not scalars, their "
-      "dimensionality must match. Source dimensionality (%d), destination dimensionality (%d)",
-      source->n_dims, self->n_dims);
-  if (index->dtype != RUSH_INT64)
-    return call_fail(c->cx, "index_copy_(): Expected a long tensor for index, but got %s",
-                     dtype_aten_name(index->dtype));
-  if (self->dtype != source->dtype)
-    return call_fail(
-      c->cx,
-      "index_copy_(): self and source expected to have the same dtype, but got (self) %s and "
-      "(source) %s",
-      dtype_aten_name(self->dtype), dtype_aten_name(source->dtype));
-  bool same = (self->n_dims > 1 ? self->n_dims : 1) == (source->n_dims > 1 ? source->n_dims : 1);
-  for (int d = 0; d < self->n_dims && d < source->n_dims && same; d++)
-    same = d == dim || self->sizes[d] == source->sizes[d];
-  if (!same)
-    return refuse_slices(c, self, source, dim);
-  if (source->n_dims && index->n_elems != source->sizes[dim])
-    return call_fail_type(c->cx, "IndexError",
-                          "index_copy_(): Number of indices (%lld) should be equal to "
-                          "source.size(dim) (%lld)",
-                          (long long)index->n_elems, (long long)source->sizes[dim]);
-  return RUSH_OK;
-}
-
 rush_status kernel_index_copy(rush_call *c)
 {
-  rush_tensor *self = call_tensor(c, 0), *target;
-  int dim;
-  TRY(dim_wrap(c->cx, call_int(c, 1), self->n_dims, &dim));
-  TRY(check_index_copy(c, self, dim));
-  TRY(call_target(c, true, &target));
-  return return_target(c, target,
-                       combine_rows(c, target, dim, call_tensor(c, 2), call_tensor(c, 3), NULL,
-                                    "IndexError", "index_copy_(): "));
+  TRY(call_target(c, true));
+  return combine_rows(c, call_out(c, 0), index_dim(c), call_tensor(c, 2), call_tensor(c, 3), NULL,
+                      "IndexError", "index_copy_(): ");
 }
 
-/* Return the value of index_fill as a 0-dim tensor of self's dtype. */
-static rush_status fill_value(rush_call *c, const rush_tensor *self, rush_tensor **out)
-{
-  rush_tensor *t = call_tensor(c, 3);
-  if (!t) {
-    if (c->args[3].tag == RUSH_TAG_COMPLEX && !dtype_is_complex(self->dtype))
-      return call_fail(
-        c->cx, "index_fill_(): Converting complex Scalar to non-complex type is not supported");
-    return tensor_from_scalar(c->cx, c->args[3], self->dtype, out);
-  }
-  if (t->n_dims)
-    return call_fail(
-      c->cx,
-      "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d "
-      "dimension(s).",
-      t->n_dims);
-  return tensor_to_dtype(c->cx, t, self->dtype, out);
-}
-
+/* The value is argument 3: a 0-dim tensor, or a number. */
 rush_status kernel_index_fill(rush_call *c)
 {
-  rush_tensor *self = call_tensor(c, 0), *index = call_tensor(c, 2), *target, *value;
+  rush_tensor *target = call_out(c, 0), *t = call_tensor(c, 3), *value;
   dim_index x;
-  int dim;
-  if (index->dtype != RUSH_INT64)
-    return call_fail_type(c->cx, "IndexError", "index_fill_(): Expected dtype int64 for index.");
-  if (index->n_dims > 1)
-    return call_fail(c->cx, "Index has to be a vector/scalar");
-  TRY(dim_wrap(c->cx, call_int(c, 1), self->n_dims, &dim));
-  TRY(fill_value(c, self, &value));
-  rush_status s = call_target(c, false, &target);
-  if (s == RUSH_OK) {
-    s = dim_index_make(c, &x, target, dim, index, true);
-    if (s == RUSH_OK && x.has_bad && self->n_elems)
-      s = bad_index(c, &x, "IndexError", "");
-    if (s == RUSH_OK && self->n_elems)
-      s = write_rows(c, &x, target, value, NULL);
-    dim_index_free(c, &x);
-    s = return_target(c, target, s);
-  }
+  TRY(call_target(c, false));
+  TRY(t ? tensor_to_dtype(c->cx, t, target->dtype, &value)
+        : tensor_from_scalar(c->cx, c->args[3], target->dtype, &value));
+  rush_status s = dim_index_make(c, &x, target, index_dim(c), call_tensor(c, 2), true);
+  if (s == RUSH_OK && x.has_bad && target->n_elems)
+    s = bad_index(c, &x, "IndexError", "");
+  if (s == RUSH_OK && target->n_elems)
+    s = write_rows(c, &x, target, value, NULL);
+  dim_index_free(c, &x);
   tensor_release(value);
   return s;
 }
@@ -420,69 +246,31 @@ static rush_status linear_index_make(rush_call *c, dim_index *x, const rush_tens
 rush_kernel kernel_take, kernel_put;
 rush_status kernel_take(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0), *index = call_tensor(c, 1), *r = NULL;
+  rush_tensor *t = call_tensor(c, 0), *r = call_out(c, 0);
   dim_index x = {.n = 0};
-  if (index->dtype != RUSH_INT64)
-    return call_fail(c->cx, "take(): Expected a long tensor for index, but got %s",
-                     dtype_aten_name(index->dtype));
-  if (t->n_elems == 0 && index->n_elems)
-    return call_fail_type(c->cx, "IndexError", "take(): tried to take from an empty tensor");
-  rush_status s = linear_index_make(c, &x, t, index);
-  if (s == RUSH_OK)
-    s = tensor_new(c->cx, t->dtype, index->n_dims, index->sizes, &r);
+  rush_status s = linear_index_make(c, &x, t, call_tensor(c, 1));
   if (s == RUSH_OK)
     gather_elems(tensor_item_bytes(t), r->data, (int64_t)tensor_item_bytes(t), t->data, x.at, x.n);
   dim_index_free(c, &x);
-  return return_target(c, r, s);
-}
-
-static rush_status check_put(rush_call *c)
-{
-  const rush_tensor *t = call_tensor(c, 0), *index = call_tensor(c, 1), *source = call_tensor(c, 2);
-  if (t->dtype != source->dtype)
-    return call_fail(
-      c->cx,
-      "put_(): self and source expected to have the same dtype, but got self.dtype = %s and "
-      "source.dtype = %s",
-      dtype_aten_name(t->dtype), dtype_aten_name(source->dtype));
-  if (index->dtype != RUSH_INT64)
-    return call_fail(c->cx, "put_(): Expected a long tensor for index, but got %s",
-                     dtype_aten_name(index->dtype));
-  if (index->n_elems != source->n_elems)
-    return call_fail_type(c->cx, "IndexError",
-                          "put_(): Expected source and index to have the same number of elements, "
-                          "but got source.numel() = %lld, index.numel() = %lld",
-                          (long long)source->n_elems, (long long)index->n_elems);
-  if (t->n_elems == 0 && index->n_elems)
-    return call_fail_type(c->cx, "IndexError",
-                          "put_(): Tried to put elements into an empty tensor");
-  return RUSH_OK;
+  return s;
 }
 
 rush_status kernel_put(rush_call *c)
 {
-  rush_tensor *target, *source;
+  rush_tensor *target = call_out(c, 0), *given = call_tensor(c, 2), *source;
+  const int64_t item = (int64_t)tensor_item_bytes(target);
   dim_index x = {.n = 0};
-  TRY(check_put(c));
-  combine_fn *add = combine_find(COMBINE_ADD, call_tensor(c, 0)->dtype);
+  combine_fn *add = combine_find(COMBINE_ADD, target->dtype);
   if (call_bool(c, 3) && !add)
-    return call_unsupported(c->cx, "put_ with accumulate of %s",
-                            dtype_aten_name(call_tensor(c, 0)->dtype));
-  TRY(tensor_copy_format(c->cx, call_tensor(c, 2), call_tensor(c, 2)->dtype, FORMAT_CONTIGUOUS,
-                         &source));
-  rush_status s = call_target(c, false, &target);
-  if (s == RUSH_OK) {
-    int64_t item = (int64_t)tensor_item_bytes(target);
-    s = written_check_self(c->cx, target); /* a copy never overlaps */
-    if (s == RUSH_OK)
-      s = linear_index_make(c, &x, target, call_tensor(c, 1));
-    if (s == RUSH_OK && call_bool(c, 3))
-      add(tensor_data_mut(target), x.at, 0, source->data, item, x.n);
-    else if (s == RUSH_OK)
-      scatter_elems((size_t)item, tensor_data_mut(target), x.at, source->data, item, x.n);
-    dim_index_free(c, &x);
-    s = return_target(c, target, s);
-  }
+    return call_unsupported(c->cx, "put_ with accumulate of %s", dtype_aten_name(target->dtype));
+  TRY(call_target(c, true));
+  TRY(tensor_copy_format(c->cx, given, given->dtype, FORMAT_CONTIGUOUS, &source));
+  rush_status s = linear_index_make(c, &x, target, call_tensor(c, 1));
+  if (s == RUSH_OK && call_bool(c, 3))
+    add(tensor_data_mut(target), x.at, 0, source->data, item, x.n);
+  else if (s == RUSH_OK)
+    scatter_elems((size_t)item, tensor_data_mut(target), x.at, source->data, item, x.n);
+  dim_index_free(c, &x);
   tensor_release(source);
   return s;
 }

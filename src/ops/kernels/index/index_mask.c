@@ -55,31 +55,18 @@ static int64_t write_positions(const call_ctx *cx, const uint8_t *m, const rush_
   return k;
 }
 
-/* Make `rows` of them, missing ones are `fill`; or (rows < 0) as many as there are, column after
- * column. */
-static rush_status nonzero(call_ctx *cx, rush_tensor *t, int64_t rows, int64_t fill,
-                           rush_tensor **out)
-{
-  rush_tensor *mask, *r;
-  TRY(as_mask(cx, t, &mask));
-  int64_t n = rows < 0 ? count_true(cx, mask->data, mask->n_elems) : rows;
-  int64_t sizes[] = {n, t->n_dims}, strides[] = {1, i64_max(n, 1)};
-  if (rows >= 0)
-    strides_contiguous(2, sizes, strides);
-  rush_status s = tensor_new_strided(cx, RUSH_INT64, 2, sizes, strides, &r);
-  if (s == RUSH_OK) {
-    int64_t k = write_positions(cx, mask->data, t, r->data, n, strides);
-    for (int64_t i = k * t->n_dims; i < n * t->n_dims && rows >= 0 && !call_over_at(cx, i); i++)
-      ((int64_t *)r->data)[i] = fill;
-    *out = r;
-  }
-  tensor_release(mask);
-  return s;
-}
-
+/* As many as there are, a column after the other. */
 rush_status tensor_nonzero(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
-  return nonzero(cx, t, -1, 0, out);
+  rush_tensor *mask;
+  TRY(as_mask(cx, t, &mask));
+  const int64_t n = count_true(cx, mask->data, mask->n_elems), sizes[] = {n, t->n_dims},
+                strides[] = {1, i64_max(n, 1)};
+  rush_status s = tensor_new_strided(cx, RUSH_INT64, 2, sizes, strides, out);
+  if (s == RUSH_OK)
+    write_positions(cx, mask->data, t, (*out)->data, n, strides);
+  tensor_release(mask);
+  return s;
 }
 
 rush_kernel kernel_nonzero, kernel_nonzero_static, kernel_nonzero_numpy;
@@ -91,13 +78,17 @@ rush_status kernel_nonzero(rush_call *c)
   return RUSH_OK;
 }
 
+/* (self, size, fill_value): what is missing is the fill value. */
 rush_status kernel_nonzero_static(rush_call *c)
 {
-  rush_tensor *r;
-  if (call_int(c, 1) < 0)
-    return call_fail(c->cx, "nonzero_static: 'size' must be an non-negative integer");
-  TRY(nonzero(c->cx, call_tensor(c, 0), call_int(c, 1), call_int(c, 2), &r));
-  call_return_steal(c, 0, r);
+  const rush_tensor *t = call_tensor(c, 0);
+  rush_tensor *out = call_out(c, 0), *mask;
+  int64_t *x = out->data;
+  TRY(as_mask(c->cx, call_tensor(c, 0), &mask));
+  int64_t k = write_positions(c->cx, mask->data, t, x, out->sizes[0], out->strides);
+  for (int64_t i = k * t->n_dims; i < out->n_elems && !call_over_at(c->cx, i); i++)
+    x[i] = call_int(c, 2);
+  tensor_release(mask);
   return RUSH_OK;
 }
 
@@ -208,21 +199,6 @@ static void unpack_masked(const call_ctx *cx, size_t item, char *d, const char *
   BY_ITEM(item, UNPACK)
 }
 
-static rush_status check_masked_scatter(rush_call *c)
-{
-  const rush_tensor *self = call_tensor(c, 0), *mask = call_tensor(c, 1),
-                    *source = call_tensor(c, 2);
-  if (self->dtype != source->dtype)
-    return call_fail(
-      c->cx, "masked_scatter: expected self and source to have same dtypes but got%s and %s",
-      dtype_aten_name(self->dtype), dtype_aten_name(source->dtype));
-  if (mask->dtype != RUSH_BOOL)
-    return call_fail(c->cx,
-                     "masked_scatter_ only supports boolean masks, but got mask with dtype %s",
-                     dtype_aten_name(mask->dtype));
-  return RUSH_OK;
-}
-
 static rush_status scatter_masked(rush_call *c, rush_tensor *x, const rush_tensor *m)
 {
   rush_tensor *source;
@@ -237,40 +213,22 @@ static rush_status scatter_masked(rush_call *c, rush_tensor *x, const rush_tenso
   return s;
 }
 
-static rush_status masked_scatter_inplace(rush_call *c)
+/* The result is self, or new and dense, of the common sizes. */
+rush_status kernel_masked_scatter(rush_call *c)
 {
-  rush_tensor *self = call_tensor(c, 0), *x, *m;
-  TRY(written_check_self(c->cx, self));
-  TRY(expand_contiguous(c->cx, call_tensor(c, 1), self->n_dims, self->sizes, &m));
-  rush_status s = tensor_contiguous(c->cx, self, &x); /* self, when that is in a row */
+  rush_tensor *self = call_tensor(c, 0), *out = call_out(c, 0), *x, *m;
+  if (out == self)
+    TRY(written_check_self(c->cx, self));
+  else
+    TRY(tensor_copy(c->cx, out, self));
+  TRY(expand_contiguous(c->cx, call_tensor(c, 1), out->n_dims, out->sizes, &m));
+  rush_status s = tensor_contiguous(c->cx, out, &x); /* itself, when that is in a row */
   if (s == RUSH_OK) {
     s = scatter_masked(c, x, m);
-    if (s == RUSH_OK && x != self)
-      s = tensor_copy(c->cx, self, x);
+    if (s == RUSH_OK && x != out)
+      s = tensor_copy(c->cx, out, x);
     tensor_release(x);
   }
   tensor_release(m);
-  if (s == RUSH_OK)
-    call_return_arg(c, 0, 0);
-  return s;
-}
-
-rush_status kernel_masked_scatter(rush_call *c)
-{
-  TRY(check_masked_scatter(c));
-  if (c->op->schema->args[0].is_write)
-    return masked_scatter_inplace(c);
-  rush_tensor *x, *m, *copy;
-  TRY(expand_both(c->cx, call_tensor(c, 0), call_tensor(c, 1), &x, &m));
-  rush_status s = tensor_copy_format(c->cx, x, x->dtype, FORMAT_CONTIGUOUS, &copy);
-  tensor_release(x);
-  if (s == RUSH_OK) {
-    s = scatter_masked(c, copy, m);
-    if (s != RUSH_OK)
-      tensor_release(copy);
-  }
-  tensor_release(m);
-  if (s == RUSH_OK)
-    call_return_steal(c, 0, copy);
   return s;
 }

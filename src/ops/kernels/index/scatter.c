@@ -110,7 +110,6 @@ static rush_status out_of_range(rush_call *c, const across *a, int dim)
 }
 
 static int64_t size_at(const rush_tensor *t, int d) { return t->n_dims ? t->sizes[d] : 1; }
-static int dims_of(const rush_tensor *t) { return t->n_dims ? t->n_dims : 1; }
 
 static across across_of(const rush_tensor *self, int dim)
 {
@@ -122,164 +121,72 @@ static across across_of(const rush_tensor *self, int dim)
 
 /* -- gather ------------------------------------------------------------------------------------ */
 
-static rush_status check_gather(rush_call *c, const rush_tensor *self, int dim,
-                                const rush_tensor *index)
+/* Into r, of the index's sizes. */
+static rush_status gather(rush_call *c, rush_tensor *self, int dim, rush_tensor *index, bool wraps,
+                          rush_tensor *r)
 {
-  sizes_text a, b;
-  if (index->n_elems == 0)
-    return RUSH_OK;
-  if (index->dtype != RUSH_INT64 && index->dtype != RUSH_INT32)
-    return call_fail(c->cx, "gather(): Expected dtype int32/int64 for index");
-  if (dims_of(self) != dims_of(index))
-    return call_fail(c->cx, "Index tensor must have the same number of dimensions as input tensor");
-  for (int d = 0; d < dims_of(self); d++)
-    if (d != dim && size_at(index, d) > size_at(self, d))
-      return call_fail(
-        c->cx,
-        "Size does not match at dimension %d expected index %s to be no larger than self %s "
-        "apart from dimension %d",
-        d, sizes_print(&a, index->n_dims, index->sizes), sizes_print(&b, self->n_dims, self->sizes),
-        dim);
-  return RUSH_OK;
-}
-
-static rush_status gather(rush_call *c, rush_tensor *self, int64_t dim_arg, rush_tensor *index,
-                          bool wraps, rush_tensor **out)
-{
-  int dim;
-  rush_tensor *r, *v;
-  TRY(dim_wrap(c->cx, dim_arg, self->n_dims, &dim));
-  TRY(check_gather(c, self, dim, index));
-  if (index->dtype == RUSH_INT64)
-    v = tensor_retain(index);
-  else
-    TRY(tensor_to_dtype(c->cx, index, RUSH_INT64, &v));
-  rush_status s = tensor_new(c->cx, self->dtype, index->n_dims, index->sizes, &r);
-  if (s == RUSH_OK) {
-    across a = across_of(self, dim);
-    tensor_iter it;
-    a.wraps = wraps;
-    iter_init(&it, index->n_dims, index->sizes);
-    add_operand(&it, r, -1);
-    add_operand(&it, self, dim);
-    add_operand(&it, v, -1);
-    iter_finish(&it);
-    s = iter_run(c->cx, &it, 16384, loop_gather, &a);
-    if (s == RUSH_OK && a.has_bad)
-      s = out_of_range(c, &a, dim);
-    if (s != RUSH_OK)
-      tensor_release(r);
-  }
+  rush_tensor *v;
+  TRY(tensor_to_dtype(c->cx, index, RUSH_INT64, &v));
+  across a = across_of(self, dim);
+  tensor_iter it;
+  a.wraps = wraps;
+  iter_init(&it, index->n_dims, index->sizes);
+  add_operand(&it, r, -1);
+  add_operand(&it, self, dim);
+  add_operand(&it, v, -1);
+  iter_finish(&it);
+  rush_status s = iter_run(c->cx, &it, 16384, loop_gather, &a);
+  if (s == RUSH_OK && a.has_bad)
+    s = out_of_range(c, &a, dim);
   tensor_release(v);
-  if (s == RUSH_OK)
-    *out = r;
   return s;
 }
 
 rush_kernel kernel_gather, kernel_take_along_dim;
 rush_status kernel_gather(rush_call *c)
 {
-  rush_tensor *r;
-  TRY(gather(c, call_tensor(c, 0), call_int(c, 1), call_tensor(c, 2), false, &r));
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
+  return gather(c, call_tensor(c, 0), index_dim(c), call_tensor(c, 2), false, call_out(c, 0));
 }
 
-/* Broadcast self and indices to each other except along the dimension. */
-static rush_status along_dim(rush_call *c, rush_tensor *self, rush_tensor *index, int64_t dim_arg,
-                             rush_tensor **out)
+/* t expanded to the result's sizes but along the dimension; new. */
+static rush_status expand_beside(rush_call *c, const rush_tensor *t, int dim, rush_tensor **out)
 {
-  int64_t a[TENSOR_MAX_DIMS], b[TENSOR_MAX_DIMS];
-  int dim, n;
-  if (self->n_dims != index->n_dims)
-    return call_fail(
-      c->cx,
-      "torch.take_along_dim(): input and indices should have the same number of dimensions, but "
-      "got %d dimensions for input, and %d dimensions for indices",
-      self->n_dims, index->n_dims);
-  TRY(dim_wrap(c->cx, dim_arg, self->n_dims, &dim));
-  for (int d = 0; d < self->n_dims; d++) {
-    int64_t x = self->sizes[d], y = index->sizes[d];
-    if (d != dim && !sizes_broadcast(1, &x, 1, &y, &n, &x))
-      return call_fail(
-        c->cx,
-        "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton "
-        "dimension %d",
-        (long long)self->sizes[d], (long long)index->sizes[d], d);
-    a[d] = d == dim ? self->sizes[d] : x;
-    b[d] = d == dim ? index->sizes[d] : x;
-  }
-  rush_tensor *wide, *at = NULL;
-  TRY(tensor_expand(c->cx, self, self->n_dims, a, &wide));
-  rush_status s = tensor_expand(c->cx, index, index->n_dims, b, &at);
-  if (s == RUSH_OK)
-    s = gather(c, wide, dim, at, true, out);
-  tensor_release(wide);
-  tensor_release(at);
-  return s;
+  int64_t sizes[TENSOR_MAX_DIMS];
+  for (int d = 0; d < t->n_dims; d++)
+    sizes[d] = d == dim ? t->sizes[d] : call_out(c, 0)->sizes[d];
+  return tensor_expand(c->cx, t, t->n_dims, sizes, out);
 }
 
+/* (self, indices, dim): without a dimension both are seen as rows. */
 rush_status kernel_take_along_dim(rush_call *c)
 {
-  rush_tensor *self = call_tensor(c, 0), *index = call_tensor(c, 1), *flat, *at = NULL, *r;
+  rush_tensor *self = call_tensor(c, 0), *index = call_tensor(c, 1), *x, *at = NULL;
+  const bool flat = call_is_none(c, 2);
+  int dim = 0;
   int64_t all = -1;
-  if (!call_is_none(c, 2)) {
-    TRY(along_dim(c, self, index, call_int(c, 2), &r));
-    call_return_steal(c, 0, r);
-    return RUSH_OK;
-  }
-  TRY(tensor_reshape(c->cx, self, 1, &all, &flat));
-  rush_status s = tensor_reshape(c->cx, index, 1, &all, &at);
+  if (!flat)
+    TRY(dim_wrap(c->cx, call_int(c, 2), self->n_dims, &dim));
+  TRY(flat ? tensor_reshape(c->cx, self, 1, &all, &x) : expand_beside(c, self, dim, &x));
+  rush_status s =
+    flat ? tensor_reshape(c->cx, index, 1, &all, &at) : expand_beside(c, index, dim, &at);
   if (s == RUSH_OK)
-    s = gather(c, flat, 0, at, false, &r);
-  tensor_release(flat);
+    s = gather(c, x, dim, at, !flat, call_out(c, 0));
+  tensor_release(x);
   tensor_release(at);
-  if (s == RUSH_OK)
-    call_return_steal(c, 0, r);
   return s;
 }
 
 /* -- scatter ----------------------------------------------------------------------------------- */
 
-static rush_status check_scatter(rush_call *c, const rush_tensor *self, int dim,
-                                 const rush_tensor *index, const rush_tensor *src)
-{
-  sizes_text a, b, d;
-  if (src && src->dtype != self->dtype)
-    return call_fail(c->cx, "scatter(): Expected self.dtype to be equal to src.dtype");
-  if (index->n_elems == 0)
-    return RUSH_OK;
-  if (index->dtype != RUSH_INT64 && index->dtype != RUSH_INT32)
-    return call_fail(c->cx, "scatter(): Expected dtype int32/int64 for index");
-  if (dims_of(self) != dims_of(index))
-    return call_fail(c->cx, "Index tensor must have the same number of dimensions as self tensor");
-  if (src && dims_of(src) != dims_of(index))
-    return call_fail(c->cx, "Index tensor must have the same number of dimensions as src tensor");
-  bool fits = true;
-  for (int i = 0; i < dims_of(self) && fits; i++)
-    fits = (i == dim || size_at(index, i) <= size_at(self, i)) &&
-           (!src || size_at(index, i) <= size_at(src, i));
-  if (fits)
-    return RUSH_OK;
-  return call_fail(
-    c->cx, "Expected index %s to be no larger than self %s apart from dimension %d%s%s",
-    sizes_print(&a, index->n_dims, index->sizes), sizes_print(&b, self->n_dims, self->sizes), dim,
-    src ? " and to be no larger size than src " : "",
-    src ? sizes_print(&d, src->n_dims, src->sizes) : "");
-}
-
-/* Compute target[index] (combine)= src, a tensor or one number.  On one thread: elements with the
- * same target are combined in order. */
+/* target[index] (combine)= src, which has dimensions, or is one number.  On one thread: elements
+ * that meet are combined in order. */
 static rush_status scatter_into(rush_call *c, rush_tensor *target, int dim, rush_tensor *index,
                                 rush_tensor *src, combine_fn *combine)
 {
   rush_tensor *v, *copy = NULL;
   if (index->n_elems == 0)
     return RUSH_OK;
-  if (index->dtype == RUSH_INT64)
-    v = tensor_retain(index);
-  else
-    TRY(tensor_to_dtype(c->cx, index, RUSH_INT64, &v));
+  TRY(tensor_to_dtype(c->cx, index, RUSH_INT64, &v));
   rush_status s = src->st == target->st ? tensor_clone(c->cx, src, &copy) : RUSH_OK;
   if (s == RUSH_OK) {
     across a = across_of(target, dim);
@@ -308,30 +215,16 @@ static rush_status no_reduction(rush_call *c, const char *how, int dtype)
                         how, dtype_aten_name(dtype));
 }
 
-/* Get the source: args[3], a tensor or a number.  New. */
-static rush_status scatter_source(rush_call *c, rush_tensor **out)
-{
-  if (call_tensor(c, 3)) {
-    *out = tensor_retain(call_tensor(c, 3));
-    return RUSH_OK;
-  }
-  return tensor_from_scalar(c->cx, c->args[3], call_tensor(c, 0)->dtype, out);
-}
-
+/* The source is argument 3, a tensor or a number. */
 static rush_status scatter(rush_call *c, combine_fn *combine)
 {
-  rush_tensor *self = call_tensor(c, 0), *index = call_tensor(c, 2), *src, *target;
-  int dim;
-  TRY(dim_wrap(c->cx, call_int(c, 1), self->n_dims, &dim));
-  TRY(check_scatter(c, self, dim, index, call_tensor(c, 3)));
-  TRY(scatter_source(c, &src));
-  rush_status s = call_target(c, true, &target);
-  if (s == RUSH_OK)
-    s = scatter_into(c, target, dim, index, src, combine);
-  else
-    target = NULL;
+  rush_tensor *target = call_out(c, 0), *src = call_tensor(c, 3);
+  TRY(call_target(c, true));
+  TRY(src ? (tensor_retain(src), RUSH_OK)
+          : tensor_from_scalar(c->cx, c->args[3], target->dtype, &src));
+  rush_status s = scatter_into(c, target, index_dim(c), call_tensor(c, 2), src, combine);
   tensor_release(src);
-  return call_return_made_steal(c, 0, target, s);
+  return s;
 }
 
 rush_kernel kernel_scatter, kernel_scatter_add, kernel_scatter_old_reduce;
@@ -349,8 +242,6 @@ rush_status kernel_scatter_old_reduce(rush_call *c)
 {
   int dtype = call_tensor(c, 0)->dtype;
   bool add = str_is(call_str(c, 4), "add");
-  if (!add && !str_is(call_str(c, 4), "multiply"))
-    return call_fail(c->cx, "reduce argument must be either add or multiply.");
   combine_fn *fn = combine_find(add ? COMBINE_ADD : COMBINE_MUL, dtype);
   return fn ? scatter(c, fn) : no_reduction(c, add ? "add" : "multiply", dtype);
 }
@@ -467,40 +358,13 @@ static rush_status reduce_into(rush_call *c, const reduction *r, rush_tensor *ta
   return r->mean ? divide_by_counts(c, target, dim, index, src, include_self, spread) : RUSH_OK;
 }
 
-static rush_status reduce(rush_call *c, const reduction *r, int dim, spread_fn *spread)
+static rush_status reduce(rush_call *c, spread_fn *spread)
 {
-  rush_tensor *target;
-  TRY(call_target(c, true, &target));
-  rush_status s =
-    reduce_into(c, r, target, dim, call_tensor(c, 2), call_tensor(c, 3), call_bool(c, 5), spread);
-  return call_return_made_steal(c, 0, target, s);
+  TRY(call_target(c, true));
+  return reduce_into(c, find_reduction(call_str(c, 4)), call_out(c, 0), index_dim(c),
+                     call_tensor(c, 2), call_tensor(c, 3), call_bool(c, 5), spread);
 }
 
 rush_kernel kernel_scatter_reduce, kernel_index_reduce;
-rush_status kernel_scatter_reduce(rush_call *c)
-{
-  const rush_tensor *self = call_tensor(c, 0);
-  const reduction *r = find_reduction(call_str(c, 4));
-  int dim;
-  if (!r)
-    return call_fail(c->cx,
-                     "reduce argument must be either sum, prod, mean, amax or amin, got %.*s",
-                     (int)call_str(c, 4).len, call_str(c, 4).p);
-  TRY(dim_wrap(c->cx, call_int(c, 1), self->n_dims, &dim));
-  TRY(check_scatter(c, self, dim, call_tensor(c, 2), call_tensor(c, 3)));
-  return reduce(c, r, dim, scatter_into);
-}
-
-rush_status kernel_index_reduce(rush_call *c)
-{
-  const rush_tensor *self = call_tensor(c, 0);
-  const reduction *r = find_reduction(call_str(c, 4));
-  int dim;
-  if (!r || str_is(call_str(c, 4), "sum"))
-    return call_fail(
-      c->cx, "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got %.*s.",
-      (int)call_str(c, 4).len, call_str(c, 4).p);
-  TRY(dim_wrap(c->cx, call_int(c, 1), self->n_dims, &dim));
-  TRY(index_check_rows(c, "index_reduce_", self, dim, call_tensor(c, 2), call_tensor(c, 3)));
-  return reduce(c, r, dim, index_spread_rows);
-}
+rush_status kernel_scatter_reduce(rush_call *c) { return reduce(c, scatter_into); }
+rush_status kernel_index_reduce(rush_call *c) { return reduce(c, index_spread_rows); }

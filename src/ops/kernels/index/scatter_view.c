@@ -100,19 +100,6 @@ static bool next_choice(int64_t *at, int64_t r, int64_t n, bool repeat)
   return false;
 }
 
-/* Compute C(n, r); returns false on overflow. */
-static bool count_choices(int64_t n, int64_t r, int64_t *out)
-{
-  int64_t total = 1;
-  for (int64_t i = 1; i <= r; i++) {
-    if (__builtin_mul_overflow(total, n - r + i, &total))
-      return false;
-    total /= i;
-  }
-  *out = total;
-  return true;
-}
-
 static rush_status fill_choices(rush_call *c, const rush_tensor *t, int64_t r, bool repeat,
                                 rush_tensor *out)
 {
@@ -135,22 +122,7 @@ static rush_status fill_choices(rush_call *c, const rush_tensor *t, int64_t r, b
 rush_kernel kernel_combinations;
 rush_status kernel_combinations(rush_call *c)
 {
-  const rush_tensor *t = call_tensor(c, 0);
-  int64_t r = call_int(c, 1), n = t->n_elems, rows = 0;
-  bool repeat = call_bool(c, 2);
-  sizes_text buf;
-  if (t->n_dims != 1)
-    return call_fail(c->cx, "Expect a 1D vector, but got shape %s",
-                     sizes_print(&buf, t->n_dims, t->sizes));
-  if (r < 0)
-    return call_fail(c->cx, "Expect a non-negative number, but got %lld", (long long)r);
-  int64_t from = repeat && r <= 64 ? n + r - 1 : n;
-  bool some = r > 0 && n > 0 && (repeat || r <= n);
-  if (some && (r > 64 || !count_choices(from, r, &rows)))
-    return call_unsupported(c->cx, "so many combinations");
-  int64_t sizes[] = {rows, r};
-  rush_tensor *out;
-  TRY(tensor_new(c->cx, t->dtype, r == 0 ? 1 : 2, r == 0 ? &rows : sizes, &out));
-  rush_status s = some ? fill_choices(c, t, r, repeat, out) : RUSH_OK;
-  return call_return_made_steal(c, 0, out, s);
+  rush_tensor *out = call_out(c, 0);
+  return out->n_elems ? fill_choices(c, call_tensor(c, 0), call_int(c, 1), call_bool(c, 2), out)
+                      : RUSH_OK;
 }

@@ -46,62 +46,58 @@ static rush_status common_dtype(call_ctx *cx, const rush_tensor *a, const rush_t
                    dtype_aten_name(a->dtype), dtype_aten_name(b->dtype));
 }
 
-static rush_status ints_new(call_ctx *cx, int n_dims, const int64_t *sizes, rush_tensor **out)
-{
-  return tensor_new(cx, RUSH_INT64, n_dims, sizes, out);
-}
 static int64_t *ints(rush_tensor *t) { return t->data; }
+
+/* Argument `at`, a tensor or a number, which is then of the kind of argument `beside`.  New. */
+static rush_status operand(rush_call *c, uint32_t at, uint32_t beside, rush_tensor **out)
+{
+  const rush_tensor *like = call_tensor(c, beside);
+  promote_state p = PROMOTE_INIT;
+  *out = NULL;
+  if (call_tensor(c, at)) {
+    *out = tensor_retain(call_tensor(c, at));
+    return RUSH_OK;
+  }
+  promote_add(&p, like->dtype, like->n_dims);
+  promote_add_scalar(&p, dtype_class_of(dtype_of_scalar(c->args[at])));
+  return tensor_from_scalar(c->cx, c->args[at], promote_result(&p), out);
+}
+/* Replaces *t by t in a dtype. */
+static rush_status convert(call_ctx *cx, rush_tensor **t, int dtype)
+{
+  rush_tensor *old = *t;
+  rush_status st = tensor_to_dtype(cx, old, dtype, t);
+  if (st != RUSH_OK)
+    *t = NULL;
+  tensor_release(old);
+  return st;
+}
+
+/* Doubles to compute a result in: the result itself, or new ones of its sizes; all 0. */
+static rush_status doubles_new(call_ctx *cx, rush_tensor *result, rush_tensor **out)
+{
+  if (result->dtype == RUSH_FLOAT64)
+    *out = tensor_retain(result);
+  else
+    TRY(tensor_new(cx, RUSH_FLOAT64, result->n_dims, result->sizes, out));
+  memset((*out)->data, 0, (size_t)result->n_elems * sizeof(double));
+  return RUSH_OK;
+}
+static rush_status doubles_put_steal(call_ctx *cx, rush_tensor *doubles, rush_tensor *result)
+{
+  rush_status st = doubles == result ? RUSH_OK : tensor_copy(cx, result, doubles);
+  tensor_release(doubles);
+  return st;
+}
 
 /* -- searchsorted, bucketize ------------------------------------------------------------------- */
 
 typedef struct search {
-  rush_tensor *bounds, *values, *sorter; /* borrowed; sorter may be NULL */
-  bool right, int32;
+  rush_tensor *bounds, *values, *sorter; /* sorter may be NULL */
+  bool right;
 } search;
 
-static rush_status check_search(call_ctx *cx, const search *s)
-{
-  const rush_tensor *b = s->bounds, *v = s->values;
-  sizes_text tb, tv;
-  if (v->n_dims == 0 && b->n_dims != 1)
-    return call_fail(cx,
-                     "torch.searchsorted(): input value can be a scalar only when boundaries "
-                     "tensor dimension is 1, but we "
-                     "got boundaries tensor dim(%d) and input value's dim(%d) numel(1)",
-                     b->n_dims, v->n_dims);
-  if (b->n_dims == 0)
-    return call_fail(cx,
-                     "torch.searchsorted(): input value can be a scalar only when boundaries "
-                     "tensor dimension is 1, but we "
-                     "got boundaries tensor dim(0) and input value's dim(%d) numel(%lld)",
-                     v->n_dims, (long long)v->n_elems);
-  bool same = b->n_dims == 1 || b->n_dims == v->n_dims;
-  for (int i = 0; same && b->n_dims > 1 && i < b->n_dims - 1; i++)
-    same = b->sizes[i] == v->sizes[i];
-  if (!same)
-    return call_fail(cx,
-                     "torch.searchsorted(): boundaries tensor should be 1 dimension or the first "
-                     "N-1 dimensions of "
-                     "boundaries tensor and input value tensor must match, but we got boundaries "
-                     "tensor %s and input value "
-                     "tensor %s",
-                     sizes_print(&tb, b->n_dims, b->sizes), sizes_print(&tv, v->n_dims, v->sizes));
-  if (s->sorter && (s->sorter->n_dims != b->n_dims ||
-                    memcmp(s->sorter->sizes, b->sizes, sizeof *b->sizes * b->n_dims) != 0))
-    return call_fail(cx,
-                     "torch.searchsorted(): boundary and sorter must have the same size, but got "
-                     "boundary tensor %s and got "
-                     "sorter tensor %s",
-                     sizes_print(&tb, b->n_dims, b->sizes),
-                     sizes_print(&tv, s->sorter->n_dims, s->sorter->sizes));
-  if (s->sorter && s->sorter->dtype != RUSH_INT64)
-    return call_fail(cx,
-                     "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype %s",
-                     dtype_aten_name(s->sorter->dtype));
-  return RUSH_OK;
-}
-
-/* Arrange the rows of `keys` in the sorter's order. */
+/* The rows of `keys` in the sorter's order. */
 static rush_status apply_sorter(call_ctx *cx, const search *s, uint64_t *keys, int64_t n)
 {
   rush_tensor *order;
@@ -127,181 +123,124 @@ static rush_status apply_sorter(call_ctx *cx, const search *s, uint64_t *keys, i
   return st;
 }
 
-static rush_status search_keys(call_ctx *cx, const search *s, bool is_float, uint64_t *bounds,
-                               const uint64_t *values, rush_tensor **out)
+static rush_status search_keys(rush_call *c, const search *s, bool is_float, uint64_t *bounds,
+                               const uint64_t *values)
 {
   const rush_tensor *b = s->bounds, *v = s->values;
+  rush_tensor *out = call_out(c, 0);
   const int64_t n = b->sizes[b->n_dims - 1],
                 per_row = b->n_dims == 1 ? v->n_elems : v->sizes[v->n_dims - 1];
-  rush_tensor *t, *narrow;
   if (s->sorter)
-    TRY(apply_sorter(cx, s, bounds, n));
-  TRY(ints_new(cx, v->n_dims, v->sizes, &t));
-  for (int64_t i = 0; i < v->n_elems && !call_over_at(cx, i); i++)
-    ints(t)[i] = order_place(bounds + i / per_row * n, n, values[i], s->right, is_float);
-  rush_status st = tensor_to_dtype(cx, t, s->int32 ? RUSH_INT32 : RUSH_INT64, &narrow);
-  tensor_release(t);
-  if (st == RUSH_OK)
-    *out = narrow;
-  return st;
-}
-
-static rush_status run_search(rush_call *c, const search *s)
-{
-  rush_tensor *b = NULL, *v = NULL, *out;
-  uint64_t *kb = NULL, *kv = NULL;
-  int dtype;
-  TRY(check_search(c->cx, s));
-  TRY(common_dtype(c->cx, s->bounds, s->values, &dtype));
-  if (!order_has(dtype) || dtype == RUSH_BOOL)
-    return call_no_dtype(c->cx, "searchsorted_out_cpu", dtype);
-  rush_status st = tensor_to_dtype(c->cx, s->bounds, dtype, &b);
-  if (st == RUSH_OK)
-    st = tensor_to_dtype(c->cx, s->values, dtype, &v);
-  if (st == RUSH_OK)
-    st = keys_new(c->cx, b, &kb);
-  if (st == RUSH_OK)
-    st = keys_new(c->cx, v, &kv);
-  if (st == RUSH_OK)
-    st = search_keys(c->cx, s, dtype_is_float(dtype), kb, kv, &out);
-  keys_free(c->cx, kb, s->bounds->n_elems);
-  keys_free(c->cx, kv, s->values->n_elems);
-  tensor_release(b);
-  tensor_release(v);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, out);
-  return st;
-}
-
-/* Make a 0-dim tensor of the boundaries' kind from a number. */
-static rush_status number_tensor(rush_call *c, rush_value v, const rush_tensor *like,
-                                 rush_tensor **out)
-{
-  promote_state p = PROMOTE_INIT;
-  promote_add(&p, like->dtype, like->n_dims);
-  promote_add_scalar(&p, dtype_class_of(dtype_of_scalar(v)));
-  return tensor_from_scalar(c->cx, v, promote_result(&p), out);
-}
-
-/* (sorted_sequence, self, out_int32, right, side, sorter) */
-static rush_status searchsorted(rush_call *c, rush_tensor *values)
-{
-  search s = {.bounds = call_tensor(c, 0),
-              .values = values,
-              .sorter = call_tensor(c, 5),
-              .int32 = call_bool(c, 2),
-              .right = call_bool(c, 3)};
-  if (!call_is_none(c, 4)) {
-    const str side = call_str(c, 4);
-    if (!str_eq(side, STR("left")) && !str_eq(side, STR("right")))
-      return call_fail(c->cx,
-                       "torch.searchsorted(): side can only be 'left' or 'right' but got %.*s",
-                       (int)side.len, side.p);
-    if (s.right && str_eq(side, STR("left")))
-      return call_fail(c->cx, "torch.searchsorted(): side and right can't be set to opposites, got "
-                              "side of left while right was "
-                              "True");
-    s.right = str_eq(side, STR("right"));
+    TRY(apply_sorter(c->cx, s, bounds, n));
+  for (int64_t i = 0; i < v->n_elems && !call_over_at(c->cx, i); i++) {
+    const int64_t at = order_place(bounds + i / per_row * n, n, values[i], s->right, is_float);
+    if (out->dtype == RUSH_INT32)
+      ((int32_t *)out->data)[i] = (int32_t)at;
+    else
+      ints(out)[i] = at;
   }
-  return run_search(c, &s);
+  return RUSH_OK;
 }
 
-rush_kernel kernel_searchsorted, kernel_searchsorted_number, kernel_bucketize,
-  kernel_bucketize_number;
-rush_status kernel_searchsorted(rush_call *c) { return searchsorted(c, call_tensor(c, 1)); }
-rush_status kernel_searchsorted_number(rush_call *c)
+/* Argument values_at among argument bounds_at. */
+static rush_status run_search(rush_call *c, uint32_t bounds_at, uint32_t values_at, search s)
 {
-  rush_tensor *v;
-  TRY(number_tensor(c, c->args[1], call_tensor(c, 0), &v));
-  rush_status st = searchsorted(c, v);
-  tensor_release(v);
+  uint64_t *kb = NULL, *kv = NULL;
+  int dtype = DTYPE_NONE;
+  rush_status st = operand(c, values_at, bounds_at, &s.values);
+  s.bounds = tensor_retain(call_tensor(c, bounds_at));
+  if (st == RUSH_OK)
+    st = common_dtype(c->cx, s.bounds, s.values, &dtype);
+  if (st == RUSH_OK && (!order_has(dtype) || dtype == RUSH_BOOL))
+    st = call_no_dtype(c->cx, "searchsorted_out_cpu", dtype);
+  if (st == RUSH_OK)
+    st = convert(c->cx, &s.bounds, dtype);
+  if (st == RUSH_OK)
+    st = convert(c->cx, &s.values, dtype);
+  if (st == RUSH_OK)
+    st = keys_new(c->cx, s.bounds, &kb);
+  if (st == RUSH_OK)
+    st = keys_new(c->cx, s.values, &kv);
+  if (st == RUSH_OK)
+    st = search_keys(c, &s, dtype_is_float(dtype), kb, kv);
+  keys_free(c->cx, kb, kb ? s.bounds->n_elems : 0);
+  keys_free(c->cx, kv, kv ? s.values->n_elems : 0);
+  tensor_release(s.bounds);
+  tensor_release(s.values);
   return st;
 }
 
+rush_kernel kernel_searchsorted, kernel_bucketize;
+/* (sorted_sequence, self, out_int32, right, side, sorter) */
+rush_status kernel_searchsorted(rush_call *c)
+{
+  const bool right = call_is_none(c, 4) ? call_bool(c, 3) : str_is(call_str(c, 4), "right");
+  return run_search(c, 0, 1, (search){.sorter = call_tensor(c, 5), .right = right});
+}
 /* (self, boundaries, out_int32, right) */
-static rush_status bucketize(rush_call *c, rush_tensor *values)
+rush_status kernel_bucketize(rush_call *c)
 {
-  search s = {.bounds = call_tensor(c, 1),
-              .values = values,
-              .int32 = call_bool(c, 2),
-              .right = call_bool(c, 3)};
-  if (s.bounds->n_dims != 1)
-    return call_fail(c->cx, "boundaries tensor must be 1 dimension, but got dim(%d)",
-                     s.bounds->n_dims);
-  return run_search(c, &s);
-}
-rush_status kernel_bucketize(rush_call *c) { return bucketize(c, call_tensor(c, 0)); }
-rush_status kernel_bucketize_number(rush_call *c)
-{
-  rush_tensor *v;
-  TRY(number_tensor(c, c->args[0], call_tensor(c, 1), &v));
-  rush_status st = bucketize(c, v);
-  tensor_release(v);
-  return st;
+  return run_search(c, 1, 0, (search){.right = call_bool(c, 3)});
 }
 
 /* -- isin -------------------------------------------------------------------------------------- */
 
-static rush_status isin(rush_call *c, rush_tensor *elements, rush_tensor *tests)
+static bool is_unordered(int dtype) { return !order_has(dtype) || dtype == RUSH_BOOL; }
+
+/* e's elements among t's, both of one dtype. */
+static rush_status find_all(rush_call *c, rush_tensor *e, rush_tensor *t)
 {
-  int dtype;
   const bool invert = call_bool(c, 3);
-  rush_tensor *e = NULL, *t = NULL, *out;
+  const int64_t n = t->n_elems;
+  const size_t n_bytes = 2 * (size_t)n * sizeof(keyed);
+  bool *out = call_out(c, 0)->data;
   uint64_t *ke = NULL;
-  keyed *kt = NULL;
-  const rush_tensor *odd = !order_has(tests->dtype) || tests->dtype == RUSH_BOOL ? tests : elements;
-  if (!order_has(odd->dtype) || odd->dtype == RUSH_BOOL)
-    return call_fail(c->cx, "Unsupported input type encountered for isin(): %s",
-                     dtype_aten_name(odd->dtype));
-  TRY(common_dtype(c->cx, elements, tests, &dtype));
-  rush_status st = tensor_to_dtype(c->cx, elements, dtype, &e);
-  if (st == RUSH_OK)
-    st = tensor_to_dtype(c->cx, tests, dtype, &t);
-  if (st == RUSH_OK)
-    st = keys_new(c->cx, e, &ke);
-  const int64_t n = tests->n_elems;
-  const size_t n_bytes = 2 * (size_t)n * sizeof *kt;
-  if (st == RUSH_OK && !(kt = mem_alloc_data(c->cx->ctx, n_bytes)))
-    st = call_nomem(c->cx);
-  if (st == RUSH_OK)
-    st = tensor_new(c->cx, RUSH_BOOL, e->n_dims, e->sizes, &out);
-  if (st == RUSH_OK) {
+  rush_tensor *dense;
+  TRY(tensor_contiguous(c->cx, t, &dense));
+  rush_status st = keys_new(c->cx, e, &ke);
+  keyed *kt = st == RUSH_OK ? mem_alloc_data(c->cx->ctx, n_bytes) : NULL;
+  if (kt) {
     uint64_t *sorted = (uint64_t *)(void *)(kt + n);
-    order_keyed(c->cx, dtype, t->data, n, false, kt);
+    order_keyed(c->cx, t->dtype, dense->data, n, false, kt);
     order_stable(c->cx, kt, kt + n, n);
     for (int64_t i = 0; i < n; i++)
       sorted[i] = kt[i].key;
     for (int64_t i = 0; i < e->n_elems && !call_over_at(c->cx, i); i++) {
       const int64_t at = order_place(sorted, n, ke[i], false, false);
       const bool found =
-        at < n && sorted[at] == ke[i] && !(ke[i] == KEY_NAN && dtype_is_float(dtype));
-      ((bool *)out->data)[i] = found != invert;
+        at < n && sorted[at] == ke[i] && !(ke[i] == KEY_NAN && dtype_is_float(t->dtype));
+      out[i] = found != invert;
     }
-    call_return_steal(c, 0, out);
-  }
-  if (kt)
     mem_free_data(c->cx->ctx, kt, n_bytes);
-  keys_free(c->cx, ke, elements->n_elems);
+  } else if (st == RUSH_OK) {
+    st = call_nomem(c->cx);
+  }
+  if (ke)
+    keys_free(c->cx, ke, e->n_elems);
+  tensor_release(dense);
+  return st;
+}
+rush_kernel kernel_isin;
+/* (elements, test_elements, assume_unique, invert): either may be a number */
+rush_status kernel_isin(rush_call *c)
+{
+  rush_tensor *e, *t = NULL;
+  int dtype;
+  TRY(operand(c, 0, 1, &e));
+  rush_status st = operand(c, 1, 0, &t);
+  if (st == RUSH_OK && (is_unordered(t->dtype) || is_unordered(e->dtype)))
+    st = call_fail(c->cx, "Unsupported input type encountered for isin(): %s",
+                   dtype_aten_name((is_unordered(t->dtype) ? t : e)->dtype));
+  if (st == RUSH_OK)
+    st = common_dtype(c->cx, e, t, &dtype);
+  if (st == RUSH_OK)
+    st = convert(c->cx, &e, dtype);
+  if (st == RUSH_OK)
+    st = convert(c->cx, &t, dtype);
+  if (st == RUSH_OK)
+    st = find_all(c, e, t);
   tensor_release(e);
   tensor_release(t);
-  return st;
-}
-rush_kernel kernel_isin, kernel_isin_tensor_number, kernel_isin_number_tensor;
-rush_status kernel_isin(rush_call *c) { return isin(c, call_tensor(c, 0), call_tensor(c, 1)); }
-rush_status kernel_isin_tensor_number(rush_call *c)
-{
-  rush_tensor *v;
-  TRY(number_tensor(c, c->args[1], call_tensor(c, 0), &v));
-  rush_status st = isin(c, call_tensor(c, 0), v);
-  tensor_release(v);
-  return st;
-}
-rush_status kernel_isin_number_tensor(rush_call *c)
-{
-  rush_tensor *v;
-  TRY(number_tensor(c, c->args[0], call_tensor(c, 1), &v));
-  rush_status st = isin(c, v, call_tensor(c, 1));
-  tensor_release(v);
   return st;
 }
 
@@ -410,47 +349,33 @@ static int64_t linear_bin(int dtype, double v, double lo, double hi, int64_t bin
 /* (self, bins, min, max) */
 rush_status kernel_histc(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0), *x, *counts, *out;
-  const int64_t bins = call_int(c, 1);
+  rush_tensor *t = call_tensor(c, 0), *out = call_out(c, 0), *x, *counts = NULL;
   double lo = call_float(c, 2), hi = call_float(c, 3);
   if (!dtype_is_float(t->dtype))
     return call_no_dtype(c->cx, "histogram_cpu", t->dtype);
-  if (bins <= 0)
-    return call_fail(c->cx, "bins must be > 0");
   TRY(tensor_to_dtype(c->cx, t, RUSH_FLOAT64, &x));
   rush_status st = histogram_range(c, x, 1.0, &lo, &hi);
   if (st == RUSH_OK)
-    st = tensor_new(c->cx, RUSH_FLOAT64, 1, &bins, &counts);
-  if (st != RUSH_OK) {
-    tensor_release(x);
-    return st;
-  }
-  double *n = counts->data;
+    st = doubles_new(c->cx, out, &counts);
   const double *v = x->data;
-  memset(n, 0, (size_t)bins * sizeof *n);
-  for (int64_t i = 0; i < x->n_elems && !call_over_at(c->cx, i); i++)
+  for (int64_t i = 0; st == RUSH_OK && i < x->n_elems && !call_over_at(c->cx, i); i++)
     if (v[i] >= lo && v[i] <= hi)
-      n[linear_bin(t->dtype, v[i], lo, hi, bins)]++;
+      ((double *)counts->data)[linear_bin(t->dtype, v[i], lo, hi, out->n_elems)]++;
   tensor_release(x);
-  st = tensor_to_dtype(c->cx, counts, t->dtype, &out);
-  tensor_release(counts);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, out);
-  return st;
+  return st == RUSH_OK ? doubles_put_steal(c->cx, counts, out) : st;
 }
 
 /* Add up weights of the elements between edges[k] and edges[k + 1]; the last edge belongs to the
  * last bin. */
 static rush_status fill_histogram(rush_call *c, const rush_tensor *x, const rush_tensor *w,
-                                  const rush_tensor *edges, bool density, int dtype,
-                                  rush_tensor **out)
+                                  const rush_tensor *edges)
 {
+  const bool density = call_bool(c, c->n_args - 1);
   const int64_t bins = edges->n_elems - 1;
   const double *e = edges->data, *v = x->data;
   rush_tensor *sums;
-  TRY(tensor_new(c->cx, RUSH_FLOAT64, 1, &bins, &sums));
+  TRY(doubles_new(c->cx, call_out(c, 0), &sums));
   double *n = sums->data, total = 0;
-  memset(n, 0, (size_t)bins * sizeof *n);
   for (int64_t i = 0; i < x->n_elems && !call_over_at(c->cx, i); i++) {
     if (!(v[i] >= e[0] && v[i] <= e[bins]))
       continue;
@@ -468,41 +393,30 @@ static rush_status fill_histogram(rush_call *c, const rush_tensor *x, const rush
     total += n[k];
   for (int64_t k = 0; density && k < bins; k++)
     n[k] /= total * (e[k + 1] - e[k]);
-  rush_status st = tensor_to_dtype(c->cx, sums, dtype, out);
-  tensor_release(sums);
-  return st;
+  return doubles_put_steal(c->cx, sums, call_out(c, 0));
 }
 
-/* Return a histogram; weight and density are the last two arguments; `edges` of the tensor's dtype
- * is stolen. */
-static rush_status give_histogram_steal(rush_call *c, rush_tensor *edges)
+/* Between the edges that result 1 has; weight and density are the last two arguments. */
+static rush_status run_histogram(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0), *weight = call_tensor(c, c->n_args - 2), *x = NULL, *w = NULL,
-              *e = NULL, *out;
-  rush_status st = RUSH_OK;
-  if (weight && (weight->n_dims != t->n_dims ||
-                 memcmp(weight->sizes, t->sizes, sizeof *t->sizes * t->n_dims) != 0))
-    st = call_fail(c->cx, "torch.histogram: if weight tensor is provided it should have the same "
-                          "shape as the input tensor "
-                          "excluding its innermost dimension");
-  if (st == RUSH_OK)
-    st = tensor_to_dtype(c->cx, t, RUSH_FLOAT64, &x);
+  rush_tensor *weight = call_tensor(c, c->n_args - 2), *x = NULL, *w = NULL, *e = NULL;
+  rush_status st = tensor_to_dtype(c->cx, call_tensor(c, 0), RUSH_FLOAT64, &x);
   if (st == RUSH_OK && weight)
     st = tensor_to_dtype(c->cx, weight, RUSH_FLOAT64, &w);
   if (st == RUSH_OK)
-    st = tensor_to_dtype(c->cx, edges, RUSH_FLOAT64, &e);
+    st = tensor_to_dtype(c->cx, call_out(c, 1), RUSH_FLOAT64, &e);
   if (st == RUSH_OK)
-    st = fill_histogram(c, x, w, e, call_bool(c, c->n_args - 1), t->dtype, &out);
+    st = fill_histogram(c, x, w, e);
   tensor_release(x);
   tensor_release(w);
   tensor_release(e);
-  if (st != RUSH_OK) {
-    tensor_release(edges);
-    return st;
-  }
-  call_return_steal(c, 0, out);
-  call_return_steal(c, 1, edges);
-  return RUSH_OK;
+  return st;
+}
+static rush_status check_histogram(rush_call *c)
+{
+  const int dtype = call_tensor(c, 0)->dtype;
+  return dtype_is_float(dtype) && !nn_is_half(dtype) ? RUSH_OK
+                                                     : call_no_dtype(c->cx, "histogram_cpu", dtype);
 }
 
 /* (self, bins, range, weight, density) */
@@ -510,43 +424,26 @@ rush_status kernel_histogram_count(rush_call *c)
 {
   rush_tensor *t = call_tensor(c, 0), *x;
   const rush_list *range = call_list(c, 2);
-  double lo = 0, hi = 0;
-  if (!dtype_is_float(t->dtype) || nn_is_half(t->dtype))
-    return call_no_dtype(c->cx, "histogram_cpu", t->dtype);
-  if (call_int(c, 1) <= 0)
-    return call_fail(c->cx, "torch.histogramdd(): bins must be > 0");
-  if (call_int(c, 1) == INT64_MAX)
-    return call_fail(c->cx, "Storage size calculation overflowed");
-  if (range && range->n != 2)
-    return call_fail(
-      c->cx,
-      "torch.histogramdd: for a 1-dimensional histogram range should have 2 elements, but got %zu",
-      range->n);
-  if (range)
-    lo = number_as_double(range->items[0]), hi = number_as_double(range->items[1]);
+  double lo = range ? number_as_double(range->items[0]) : 0,
+         hi = range ? number_as_double(range->items[1]) : 0;
+  TRY(check_histogram(c));
   TRY(tensor_to_dtype(c->cx, t, RUSH_FLOAT64, &x));
   rush_status st = histogram_range(c, x, 0.5, &lo, &hi);
   tensor_release(x);
-  if (st != RUSH_OK)
-    return st;
+  TRY(st);
   rush_value args[4] = {value_float(lo), value_float(hi), value_int(call_int(c, 1) + 1),
                         value_int(t->dtype)},
              edges;
   TRY(op_invoke_name(c->cx, "aten::linspace", "", args, 4, &edges));
-  return give_histogram_steal(c, edges.as.tensor);
+  st = tensor_copy(c->cx, call_out(c, 1), edges.as.tensor);
+  value_release(edges);
+  return st == RUSH_OK ? run_histogram(c) : st;
 }
 
 /* (self, bins, weight, density) */
 rush_status kernel_histogram_edges(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0), *edges, *own;
-  if (!dtype_is_float(t->dtype) || nn_is_half(t->dtype))
-    return call_no_dtype(c->cx, "histogram_cpu", t->dtype);
-  if (call_tensor(c, 1)->n_dims != 1 || call_tensor(c, 1)->n_elems < 2)
-    return call_fail(
-      c->cx, "torch.histogramdd(): bins tensor should have one dimension and at least two edges");
-  TRY(tensor_to_dtype(c->cx, call_tensor(c, 1), t->dtype, &edges));
-  rush_status st = tensor_clone(c->cx, edges, &own);
-  tensor_release(edges);
-  return st == RUSH_OK ? give_histogram_steal(c, own) : st;
+  TRY(check_histogram(c));
+  TRY(tensor_copy(c->cx, call_out(c, 1), call_tensor(c, 1)));
+  return run_histogram(c);
 }

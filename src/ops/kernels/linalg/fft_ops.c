@@ -1,9 +1,9 @@
 /* ops/kernels/linalg/fft_ops.c -- the operators of torch.fft, around the lines of fft.c and
  * fft_lines.h. All are one of three kinds (complex to complex, real to half-complex, back) along a
- * list of dimensions, one dimension after the other. Float32 input runs in float32 only if it is
- * large; small input runs in double, where there is no time to save. An even real dimension is
- * transformed as half as many complex numbers. The result's memory order is PyTorch's, because
- * strides are visible. */
+ * list of dimensions, one dimension after the other. Float32 input runs in float32 only where it is
+ * large; small ones run in double, where there is no time to save. An even real dimension is
+ * transformed as half as many complex numbers. Lengths and the result, in PyTorch's memory order,
+ * come from the shape rule. */
 #include <math.h>
 #include <stdatomic.h>
 
@@ -92,18 +92,29 @@ typedef struct fft_job {
   int n_dims;
   int dims[TENSOR_MAX_DIMS]; /* the last is the half-complex one */
   int64_t last;              /* C2R: its length */
-  bool was_real;             /* C2C of real numbers, which PyTorch does as R2C */
+  rush_tensor *out;          /* the result; the last step's where it lies in rows */
 } fft_job;
 
-/* Make a contiguous copy with a dtype. */
-static rush_status fresh_copy(call_ctx *cx, const rush_tensor *t, int dtype, bool conj,
+/* Room for a step of the job; new, or the result. */
+static rush_status new_step(call_ctx *cx, const fft_job *j, int dtype, int n, const int64_t *sizes,
+                            rush_tensor **t)
+{
+  if (dtype != j->out->dtype || !tensor_is_contiguous(j->out) ||
+      memcmp(sizes, j->out->sizes, sizeof *sizes * (size_t)n) != 0)
+    return tensor_new(cx, dtype, n, sizes, t);
+  *t = tensor_retain(j->out);
+  return RUSH_OK;
+}
+
+/* A contiguous copy of a dtype. */
+static rush_status fresh_copy(call_ctx *cx, const rush_tensor *t, const fft_job *j, int dtype,
                               rush_tensor **out)
 {
-  TRY(tensor_new(cx, dtype, t->n_dims, t->sizes, out));
+  TRY(new_step(cx, j, dtype, t->n_dims, t->sizes, out));
   rush_status st = tensor_copy(cx, *out, t);
   if (st != RUSH_OK)
     tensor_release(*out);
-  for (int64_t i = 0; st == RUSH_OK && conj && i < (*out)->n_elems; i++)
+  for (int64_t i = 0; st == RUSH_OK && j->conj_in && i < (*out)->n_elems; i++)
     if (dtype == RUSH_COMPLEX128)
       ((cplx *)(*out)->data)[i].im *= -1;
     else
@@ -189,7 +200,7 @@ static rush_status transform_half(call_ctx *cx, const rush_tensor *x, const fft_
   int64_t sizes[TENSOR_MAX_DIMS];
   memcpy(sizes, x->sizes, sizeof *sizes * x->n_dims);
   sizes[dim] = of_reals ? n / 2 + 1 : n;
-  TRY(tensor_new(cx, of_reals ? dtype_to_complex(real) : real, x->n_dims, sizes, out));
+  TRY(new_step(cx, j, of_reals ? dtype_to_complex(real) : real, x->n_dims, sizes, out));
   const fft_lines f = {.form = of_reals ? FFT_OF_REALS : FFT_TO_REALS,
                        .is_f64 = real == RUSH_FLOAT64,
                        .backward = !of_reals,
@@ -241,10 +252,10 @@ static rush_status run_complex(call_ctx *cx, const rush_tensor *t, const fft_job
                      !j->conj_in; /* read where it is, by the first transform */
   rush_status st = RUSH_OK;
   if (!ready || (n_full == 0 && !first_half)) {
-    TRY(fresh_copy(cx, t, dtype, j->conj_in, &x));
+    TRY(fresh_copy(cx, t, j, dtype, &x));
     t = x;
   } else if (!first_half) {
-    TRY(tensor_new(cx, dtype, t->n_dims, t->sizes, &x));
+    TRY(new_step(cx, j, dtype, t->n_dims, t->sizes, &x));
   }
   if (first_half) {
     st = transform_half(cx, t, j, n_full ? 1 : scale, !n_full && j->conj_out, &y);
@@ -268,212 +279,90 @@ static rush_status run_complex(call_ctx *cx, const rush_tensor *t, const fft_job
   return RUSH_OK;
 }
 
-/* Compute the order of dimensions in memory, outermost first: those of a batch by decreasing
- * strides, then those that are transformed, by decreasing strides too except for a kept last one.
- * This is PyTorch's order. */
-static void order_memory(int n, int *order, const int *dims, int n_dims, bool keep_last)
+static rush_status run_fft(rush_call *c, const rush_tensor *t, fft_job *j)
 {
-  int batch[TENSOR_MAX_DIMS], moved[TENSOR_MAX_DIMS], n_batch = 0, n_moved = 0;
-  const int last = keep_last && n_dims ? dims[n_dims - 1] : -1;
-  uint64_t is_moved = 0;
-  for (int i = 0; i < n_dims; i++)
-    is_moved |= UINT64_C(1) << dims[i];
-  for (int i = 0; i < n; i++) {
-    if (!(is_moved >> order[i] & 1))
-      batch[n_batch++] = order[i];
-    else if (order[i] != last)
-      moved[n_moved++] = order[i];
-  }
-  if (last >= 0)
-    moved[n_moved++] = last;
-  memcpy(order, batch, sizeof *order * (size_t)n_batch);
-  memcpy(order + n_batch, moved, sizeof *order * (size_t)n_moved);
-}
-
-/* Make an uninitialised tensor of part's sizes, in the memory order that the transforms of t
- * leave. */
-static rush_status new_result(call_ctx *cx, const rush_tensor *t, const rush_tensor *part,
-                              int dtype, const fft_job *j, rush_tensor **out)
-{
-  int order[TENSOR_MAX_DIMS];
-  int64_t strides[TENSOR_MAX_DIMS], step = 1;
-  const int n = t->n_dims, *last = j->n_dims > 0 ? &j->dims[j->n_dims - 1] : NULL;
-  for (int i = 0; i < n; i++) { /* insertion sort: falling strides */
-    int k = i;
-    for (; k > 0 && t->strides[order[k - 1]] < t->strides[i]; k--)
-      order[k] = order[k - 1];
-    order[k] = i;
-  }
-  if (j->n_dims > 0 && j->kind == FFT_C2R) {
-    if (j->n_dims > 1)
-      order_memory(n, order, j->dims, j->n_dims - 1, false);
-    order_memory(n, order, last, 1, false);
-  } else if (j->conj_out) {
-    order_memory(n, order, last, 1, false);
-    if (j->n_dims > 1)
-      order_memory(n, order, j->dims, j->n_dims - 1, false);
-  } else if (j->n_dims > 0) {
-    order_memory(n, order, j->dims, j->n_dims, j->kind == FFT_R2C || j->was_real);
-  }
-  for (int i = n - 1; i >= 0; i--) {
-    strides[order[i]] = step;
-    step *= i64_max(1, part->sizes[order[i]]);
-  }
-  return tensor_new_strided(cx, dtype, n, part->sizes, strides, out);
-}
-
-static rush_status run_fft(rush_call *c, const rush_tensor *t, const fft_job *j)
-{
-  const int real = dtype_is_complex(t->dtype) ? dtype_to_real(t->dtype) : t->dtype;
-  rush_tensor *x, *part = NULL, *out = NULL;
+  rush_tensor *x, *part = NULL;
   const bool half = halves(t, j);
   TRY(run_complex(c->cx, t, j, half, &x));
   rush_status st = RUSH_OK;
-  if (j->kind == FFT_R2C && j->onesided && !half) {
-    const int last = j->dims[j->n_dims - 1];
-    st = tensor_narrow(c->cx, x, last, 0, x->sizes[last] / 2 + 1, &part);
-  } else {
-    part = tensor_retain(x);
-  }
-  if (st == RUSH_OK)
-    st = new_result(c->cx, t, part, j->kind == FFT_C2R ? real : dtype_to_complex(real), j, &out);
-  if (st == RUSH_OK && out->dtype == part->dtype && part == x && tensor_same_geometry(out, part)) {
-    tensor_release(out);
-    out = tensor_retain(part);
-  } else if (st == RUSH_OK && (st = tensor_copy(c->cx, out, part)) != RUSH_OK) {
-    tensor_release(out);
+  if (x != j->out) {
+    const int last = j->n_dims ? j->dims[j->n_dims - 1] : 0;
+    st = x->n_dims ? tensor_narrow(c->cx, x, last, 0, j->out->sizes[last], &part)
+                   : (part = tensor_retain(x), RUSH_OK);
+    if (st == RUSH_OK)
+      st = tensor_copy(c->cx, j->out, part);
   }
   tensor_release(part);
   tensor_release(x);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, out);
   return st;
+}
+
+/* The dimensions of argument `at`: of None those that `lengths` are of, or all. */
+static void read_dims(const rush_call *c, uint32_t at, const rush_list *lengths, fft_job *j)
+{
+  const int n_dims = call_tensor(c, 0)->n_dims;
+  int64_t dims[TENSOR_MAX_DIMS];
+  const bool given = !call_is_none(c, at);
+  j->out = call_out(c, 0);
+  j->n_dims = given     ? call_ints(c, at, dims, TENSOR_MAX_DIMS)
+              : lengths ? (int)lengths->n
+                        : n_dims;
+  for (int i = 0; i < j->n_dims; i++) {
+    const int d = given ? (int)dims[i] : i - j->n_dims;
+    j->dims[i] = d < 0 ? d + n_dims : d;
+  }
+  if (j->kind == FFT_C2R)
+    j->last = j->out->sizes[j->dims[j->n_dims - 1]];
 }
 
 /* -- _fft_c2c and its two relatives ------------------------------------------------------------ */
 
-static rush_status no_dimensions(rush_call *c, int64_t dim)
+static rush_status raw_fft(rush_call *c, fft_job j)
 {
-  return call_fail_type(c->cx, "IndexError",
-                        "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
-}
-
-static rush_status read_dims(rush_call *c, uint32_t at, const rush_tensor *t, fft_job *j)
-{
-  int64_t dims[TENSOR_MAX_DIMS];
-  int n;
-  TRY(call_sizes(c, at, dims, &n));
-  if (t->n_dims == 0 && n > 0)
-    return no_dimensions(c, dims[0]);
-  for (int i = 0; i < n; i++)
-    TRY(dim_wrap(c->cx, dims[i], t->n_dims, &j->dims[i]));
-  j->n_dims = n;
-  return RUSH_OK;
-}
-
-/* Check for the last dimension that half-complex forms need. */
-static rush_status check_last(call_ctx *cx, const fft_job *j)
-{
-  return j->n_dims > 0 ? RUSH_OK
-                       : call_fail(cx, "ArrayRef: attempted to access back() of empty list");
+  j.norm = (int)call_int(c, 2);
+  read_dims(c, 1, NULL, &j);
+  return run_fft(c, call_tensor(c, 0), &j);
 }
 
 rush_kernel kernel__fft_c2c, kernel__fft_r2c, kernel__fft_c2r;
 /* (self, dim, normalization, forward) */
 rush_status kernel__fft_c2c(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0);
-  fft_job j = {.kind = FFT_C2C, .norm = (int)call_int(c, 2), .backward = !call_bool(c, 3)};
-  TRY(read_dims(c, 1, t, &j));
-  if (!dtype_is_complex(t->dtype))
-    return call_fail(c->cx, "Expected self.is_complex() to be true, but got false.");
-  return run_fft(c, t, &j);
+  return raw_fft(c, (fft_job){.kind = FFT_C2C, .backward = !call_bool(c, 3)});
 }
-
 /* (self, dim, normalization, onesided) */
 rush_status kernel__fft_r2c(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0);
-  fft_job j = {.kind = FFT_R2C, .norm = (int)call_int(c, 2), .onesided = call_bool(c, 3)};
-  TRY(read_dims(c, 1, t, &j));
-  if (!dtype_is_float(t->dtype))
-    return call_fail(c->cx, "Expected self.is_floating_point() to be true, but got false.");
-  TRY(check_last(c->cx, &j));
-  return run_fft(c, t, &j);
+  return raw_fft(c, (fft_job){.kind = FFT_R2C, .onesided = call_bool(c, 3)});
 }
-
 /* (self, dim, normalization, last_dim_size) */
 rush_status kernel__fft_c2r(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0);
-  fft_job j = {
-    .kind = FFT_C2R, .norm = (int)call_int(c, 2), .backward = true, .last = call_int(c, 3)};
-  TRY(read_dims(c, 1, t, &j));
-  if (!dtype_is_complex(t->dtype))
-    return call_fail(c->cx, "Expected self.is_complex() to be true, but got false.");
-  TRY(check_last(c->cx, &j));
-  if (j.last < 1)
-    return call_fail(c->cx, "Invalid number of data points (%lld) specified", (long long)j.last);
-  return run_fft(c, t, &j);
+  return raw_fft(c, (fft_job){.kind = FFT_C2R, .backward = true});
 }
 
 /* -- torch.fft --------------------------------------------------------------------------------- */
 
-static rush_status read_norm(rush_call *c, uint32_t at, bool forward, int *norm)
+static int norm_of(const rush_call *c, uint32_t at, bool forward)
 {
-  const str mode = call_is_none(c, at) ? STR("backward") : call_str(c, at);
-  if (str_eq(mode, STR("backward")))
-    *norm = forward ? NORM_NONE : NORM_BY_N;
-  else if (str_eq(mode, STR("forward")))
-    *norm = forward ? NORM_BY_N : NORM_NONE;
-  else if (str_eq(mode, STR("ortho")))
-    *norm = NORM_BY_ROOT_N;
-  else
-    return call_fail(c->cx, "Invalid normalization mode: \"%.*s\"", (int)mode.len, mode.p);
-  return RUSH_OK;
+  if (!call_is_none(c, at) && str_is(call_str(c, at), "ortho"))
+    return NORM_BY_ROOT_N;
+  return forward == (!call_is_none(c, at) && str_is(call_str(c, at), "forward")) ? NORM_BY_N
+                                                                                 : NORM_NONE;
 }
 
-/* Read dimensions and lengths (-1: the input's) of the n-dimensional forms: s at 1, dim at 2. */
-static rush_status read_shape(rush_call *c, const rush_tensor *t, fft_job *j, int64_t *sizes)
+/* The lengths that the transforms of x take, along j's dimensions. */
+static void read_lengths(const rush_call *c, const rush_tensor *x, const fft_job *j, int64_t *sizes)
 {
-  int n_sizes = 0;
-  const bool has_sizes = !call_is_none(c, 1), has_dims = !call_is_none(c, 2);
-  if (has_sizes)
-    TRY(call_sizes(c, 1, sizes, &n_sizes));
-  if (has_dims) {
-    TRY(read_dims(c, 2, t, j));
-    uint64_t seen = 0;
-    for (int i = 0; i < j->n_dims; i++) {
-      if (seen >> j->dims[i] & 1)
-        return call_fail(c->cx, "FFT dims must be unique");
-      seen |= UINT64_C(1) << j->dims[i];
-    }
-    if (has_sizes && n_sizes != j->n_dims)
-      return call_fail(c->cx, "When given, dim and shape arguments must have the same length");
-  } else {
-    j->n_dims = has_sizes ? n_sizes : t->n_dims;
-    if (j->n_dims > t->n_dims)
-      return call_fail(c->cx, "Got shape with %d values but input tensor only has %d dimensions.",
-                       j->n_dims, t->n_dims);
-    for (int i = 0; i < j->n_dims; i++)
-      j->dims[i] = t->n_dims - j->n_dims + i;
+  const rush_list *many = call_list(c, 1);
+  for (int i = 0; i < j->n_dims; i++) {
+    const bool half = i == j->n_dims - 1 && j->kind != FFT_C2C;
+    const int64_t told = many ? many->items[i].as.i : call_int_or(c, 1, -1);
+    sizes[i] = !half                ? j->out->sizes[j->dims[i]]
+               : j->kind == FFT_C2R ? j->last / 2 + 1
+               : told >= 0          ? told
+                                    : x->sizes[j->dims[i]];
   }
-  for (int i = 0; !has_sizes && i < j->n_dims; i++)
-    sizes[i] = -1;
-  return RUSH_OK;
-}
-
-/* Read one dimension: n at 1, dim at 2. */
-static rush_status read_length(rush_call *c, const rush_tensor *t, fft_job *j, int64_t *sizes)
-{
-  if (t->n_dims == 0)
-    return no_dimensions(c, call_int(c, 2));
-  TRY(dim_wrap(c->cx, call_int(c, 2), t->n_dims, &j->dims[0]));
-  j->n_dims = 1;
-  sizes[0] = call_int_or(c, 1, -1);
-  if (!call_is_none(c, 1) && sizes[0] < 1)
-    return call_fail(c->cx, "Invalid number of data points (%lld) specified", (long long)sizes[0]);
-  return RUSH_OK;
 }
 
 /* Cut or pad with zeros to the sizes along j->dims.  New. */
@@ -516,56 +405,31 @@ static rush_status resized(call_ctx *cx, rush_tensor *t, const fft_job *j, const
   return RUSH_OK;
 }
 
-/* Convert integers to float32, and to complex if necessary. */
-static rush_status fft_input(rush_call *c, bool complex, rush_tensor **out)
+/* `forward`: the direction that the norm is for. */
+static rush_status fft_nd(rush_call *c, fft_job j, bool forward)
 {
-  rush_tensor *t = call_tensor(c, 0);
-  int dtype = dtype_is_float(t->dtype) || dtype_is_complex(t->dtype) ? t->dtype : RUSH_FLOAT32;
-  if (dtype == RUSH_FLOAT16 || dtype == RUSH_BFLOAT16 || dtype == RUSH_COMPLEX32)
-    return call_fail(c->cx, "Unsupported dtype %s", dtype_aten_name(dtype));
-  if (complex && !dtype_is_complex(dtype))
-    dtype = dtype_to_complex(dtype);
-  return tensor_to_dtype(c->cx, t, dtype, out);
-}
-
-/* Run an n-dimensional transform; `forward`: the direction of the norm. */
-static rush_status fft_nd(rush_call *c, fft_job j, bool many, bool forward)
-{
+  const int own = call_tensor(c, 0)->dtype,
+            dtype = dtype_class_of(own) <= DTYPE_INT ? RUSH_FLOAT32 : own;
   rush_tensor *x, *t = NULL;
   int64_t sizes[TENSOR_MAX_DIMS];
-  TRY(read_norm(c, 3, forward, &j.norm));
-  if (j.kind == FFT_R2C && dtype_is_complex(call_tensor(c, 0)->dtype))
-    return call_fail(c->cx, "%s expects a real input tensor, but got %s",
-                     strrchr(c->op->schema->name, '_') + 1,
-                     dtype_aten_name(call_tensor(c, 0)->dtype));
-  j.was_real = !dtype_is_complex(call_tensor(c, 0)->dtype);
-  TRY(fft_input(c, j.kind != FFT_R2C, &x));
-  rush_status st = many ? read_shape(c, x, &j, sizes) : read_length(c, x, &j, sizes);
-  if (st == RUSH_OK && j.kind != FFT_C2C && j.n_dims == 0)
-    st = call_fail(c->cx, "%s must transform at least one axis",
-                   strrchr(c->op->schema->name, '_') + 1);
-  for (int i = 0; st == RUSH_OK && i < j.n_dims; i++) {
-    const bool half = j.kind == FFT_C2R && i == j.n_dims - 1;
-    if (sizes[i] == -1)
-      sizes[i] = half ? 2 * (x->sizes[j.dims[i]] - 1) : x->sizes[j.dims[i]];
-    if (sizes[i] < 1)
-      st = call_fail(c->cx, "Invalid number of data points (%lld) specified", (long long)sizes[i]);
-    if (half) {
-      j.last = sizes[i];
-      sizes[i] = sizes[i] / 2 + 1;
-    }
-  }
-  if (st == RUSH_OK && (st = resized(c->cx, x, &j, sizes, &t)) == RUSH_OK)
+  j.norm = norm_of(c, 3, forward);
+  read_dims(c, 2, call_list(c, 1), &j);
+  TRY(tensor_to_dtype(c->cx, call_tensor(c, 0),
+                      j.kind == FFT_R2C || dtype_is_complex(dtype) ? dtype
+                                                                   : dtype_to_complex(dtype),
+                      &x));
+  read_lengths(c, x, &j, sizes);
+  rush_status st = resized(c->cx, x, &j, sizes, &t);
+  if (st == RUSH_OK)
     st = run_fft(c, t, &j);
   tensor_release(t);
   tensor_release(x);
   return st;
 }
 
-#define FFT(name, job, forward)                                                                   \
-  rush_kernel kernel_fft_##name, kernel_fft_##name##n;                                            \
-  rush_status kernel_fft_##name(rush_call *c) { return fft_nd(c, (fft_job)job, false, forward); } \
-  rush_status kernel_fft_##name##n(rush_call *c) { return fft_nd(c, (fft_job)job, true, forward); }
+#define FFT(name, job, forward)  \
+  rush_kernel kernel_fft_##name; \
+  rush_status kernel_fft_##name(rush_call *c) { return fft_nd(c, (fft_job)job, forward); }
 #define JOB(...) {__VA_ARGS__}
 FFT(fft, JOB(.kind = FFT_C2C), true)
 FFT(ifft, JOB(.kind = FFT_C2C, .backward = true), false)

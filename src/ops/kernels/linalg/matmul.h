@@ -4,9 +4,7 @@
 
 #include "tensor/tensor.h"
 
-/* Return "float", "c10::Half": the name of a dtype in some of PyTorch's messages. */
-const char *dtype_c_name(int dtype);
-/* Compute input weight' + bias, new; bias may be NULL. */
+/* input weight' + bias, new; bias may be NULL. */
 rush_status make_linear(call_ctx *cx, rush_tensor *input, const rush_tensor *weight,
                         const rush_tensor *bias, rush_tensor **out) RUSH_CHECKED;
 

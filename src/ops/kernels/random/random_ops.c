@@ -1,8 +1,8 @@
 /* ops/kernels/random/random_ops.c -- operators that draw random numbers: rand and similar ones,
  * random_, randperm, distributions with parameters in numbers or tensors, multinomial, and
- * generators. An operator is a `fill_fn`, and helpers make its in-place, functional and factory
- * forms. Checks and their messages are PyTorch's. Numbers are drawn in the order of memory, on one
- * thread, because the sequence after a seed is part of the result. */
+ * generators. An operator is a `fill_fn` over its result, which the shape rule has made: a new
+ * tensor, or self of the in-place forms. Checks and their messages are PyTorch's. Draws happen in
+ * the order of memory, on one thread, because the sequence after a seed is part of the result. */
 #include "ops/kernels/random/random.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ static rush_status real_view(call_ctx *cx, rush_tensor *t, rush_tensor **out)
                          2 * t->offset, out);
 }
 
-static rush_status fill_uniform(call_ctx *cx, rush_tensor *t, generator *g, double from, double to)
+static rush_status uniform_to(call_ctx *cx, rush_tensor *t, generator *g, double from, double to)
 {
   rush_tensor *real;
   if (!dtype_is_float(t->dtype) && !dtype_is_complex(t->dtype))
@@ -51,7 +51,7 @@ static rush_status check_std(call_ctx *cx, double std)
   return std >= 0 ? RUSH_OK : call_fail(cx, "normal expects std >= 0.0, but found std %g", std);
 }
 
-static rush_status fill_normal(call_ctx *cx, rush_tensor *t, generator *g, double mean, double std)
+static rush_status normal_to(call_ctx *cx, rush_tensor *t, generator *g, double mean, double std)
 {
   rush_tensor *real;
   TRY(check_std(cx, std));
@@ -68,99 +68,34 @@ static rush_status fill_normal(call_ctx *cx, rush_tensor *t, generator *g, doubl
 /* Fills tensor `t` from the arguments of a call. */
 typedef rush_status fill_fn(rush_call *c, rush_tensor *t, generator *g);
 
-/* Fill in place: the generator is the last argument. */
-static rush_status in_place(rush_call *c, fill_fn *fill)
+/* Draws the result with the generator among the arguments, or the context's. */
+static rush_status draw(rush_call *c, fill_fn *fill)
 {
+  rush_value v = value_none();
   generator *g;
-  TRY(random_generator(c, c->args[c->n_args - 1], &g));
-  TRY(fill(c, call_tensor(c, 0), g));
-  call_return_arg(c, 0, 0);
-  return RUSH_OK;
+  for (uint32_t i = 0; i < c->n_args; i++)
+    if (c->args[i].tag == RUSH_TAG_GENERATOR)
+      v = c->args[i];
+  TRY(random_generator(c, v, &g));
+  return fill(c, call_out(c, 0), g);
 }
-
-static rush_status give_filled_steal(rush_call *c, rush_tensor *t, rush_value g_arg, fill_fn *fill)
-{
-  generator *g;
-  rush_status st = random_generator(c, g_arg, &g);
-  if (st == RUSH_OK)
-    st = fill(c, t, g);
-  return call_return_made_steal(c, 0, t, st);
-}
-
-/* Fill a new tensor like the first argument. */
-static rush_status functional(rush_call *c, fill_fn *fill)
-{
-  rush_tensor *t;
-  TRY(tensor_new_like(c->cx, call_tensor(c, 0), DTYPE_NONE, &t));
-  return give_filled_steal(c, t, c->args[c->n_args - 1], fill);
-}
-
-/* Fill a new contiguous tensor of the first argument's sizes. */
-static rush_status functional_rows(rush_call *c, fill_fn *fill)
-{
-  const rush_tensor *like = call_tensor(c, 0);
-  rush_tensor *t;
-  TRY(tensor_new(c->cx, like->dtype, like->n_dims, like->sizes, &t));
-  return give_filled_steal(c, t, c->args[c->n_args - 1], fill);
-}
+#define DRAW(name)            \
+  rush_kernel kernel_##name;  \
+  rush_status kernel_##name(rush_call *c) { return draw(c, fill_##name); }
 
 /* -- rand, randn, randint, randperm ------------------------------------------------------------ */
 
 static rush_status fill_rand(rush_call *c, rush_tensor *t, generator *g)
 {
-  return fill_uniform(c->cx, t, g, 0, 1);
+  return uniform_to(c->cx, t, g, 0, 1);
 }
 static rush_status fill_randn(rush_call *c, rush_tensor *t, generator *g)
 {
-  return fill_normal(c->cx, t, g, 0, 1);
+  return normal_to(c->cx, t, g, 0, 1);
 }
 
-/* Fill a new tensor; sizes are at `at`, then perhaps a generator, then the options. */
-static rush_status new_random(rush_call *c, uint32_t at, bool with_g, int otherwise, fill_fn *fill)
-{
-  rush_tensor *t;
-  int64_t sizes[TENSOR_MAX_DIMS];
-  int n, dtype;
-  TRY(call_sizes(c, at, sizes, &n));
-  TRY(call_options(c, at + 1 + with_g, otherwise, &dtype));
-  TRY(tensor_new(c->cx, dtype, n, sizes, &t));
-  return give_filled_steal(c, t, with_g ? c->args[at + 1] : value_none(), fill);
-}
-rush_kernel kernel_rand, kernel_rand_generator, kernel_randn, kernel_randn_generator;
-rush_status kernel_rand(rush_call *c) { return new_random(c, 0, false, RUSH_FLOAT32, fill_rand); }
-rush_status kernel_rand_generator(rush_call *c)
-{
-  return new_random(c, 0, true, RUSH_FLOAT32, fill_rand);
-}
-rush_status kernel_randn(rush_call *c) { return new_random(c, 0, false, RUSH_FLOAT32, fill_randn); }
-rush_status kernel_randn_generator(rush_call *c)
-{
-  return new_random(c, 0, true, RUSH_FLOAT32, fill_randn);
-}
-
-/* Fill a tensor like the first argument; options at `opt`, memory_format four later; the generator
- * before. */
-static rush_status new_random_like(rush_call *c, uint32_t opt, bool with_g, fill_fn *fill)
-{
-  const rush_tensor *like = call_tensor(c, 0);
-  rush_tensor *t;
-  int dtype;
-  TRY(call_options(c, opt, like->dtype, &dtype));
-  TRY(tensor_new_format(c->cx, like, dtype, call_int_or(c, opt + 4, FORMAT_PRESERVE), &t));
-  return give_filled_steal(c, t, with_g ? c->args[opt - 1] : value_none(), fill);
-}
-rush_kernel kernel_rand_like, kernel_rand_like_generator, kernel_randn_like,
-  kernel_randn_like_generator;
-rush_status kernel_rand_like(rush_call *c) { return new_random_like(c, 1, false, fill_rand); }
-rush_status kernel_rand_like_generator(rush_call *c)
-{
-  return new_random_like(c, 2, true, fill_rand);
-}
-rush_status kernel_randn_like(rush_call *c) { return new_random_like(c, 1, false, fill_randn); }
-rush_status kernel_randn_like_generator(rush_call *c)
-{
-  return new_random_like(c, 2, true, fill_randn);
-}
+DRAW(rand)
+DRAW(randn)
 
 /* Limits of random_ for a dtype: of integers (and of float16), and the significand's bits. */
 typedef struct int_limits {
@@ -248,24 +183,8 @@ static rush_status fill_randint_low(rush_call *c, rush_tensor *t, generator *g)
 {
   return fill_from_to(c->cx, t, g, call_int(c, 0), call_int(c, 1));
 }
-rush_kernel kernel_randint, kernel_randint_generator, kernel_randint_low,
-  kernel_randint_low_generator;
-rush_status kernel_randint(rush_call *c)
-{
-  return new_random(c, 1, false, RUSH_INT64, fill_randint);
-}
-rush_status kernel_randint_generator(rush_call *c)
-{
-  return new_random(c, 1, true, RUSH_INT64, fill_randint);
-}
-rush_status kernel_randint_low(rush_call *c)
-{
-  return new_random(c, 2, false, RUSH_INT64, fill_randint_low);
-}
-rush_status kernel_randint_low_generator(rush_call *c)
-{
-  return new_random(c, 2, true, RUSH_INT64, fill_randint_low);
-}
+DRAW(randint)
+DRAW(randint_low)
 
 static rush_status fill_randint_like(rush_call *c, rush_tensor *t, generator *g)
 {
@@ -284,24 +203,8 @@ static rush_status fill_randint_like_low(rush_call *c, rush_tensor *t, generator
 {
   return fill_from_to(c->cx, t, g, call_int(c, 1), call_int(c, 2));
 }
-rush_kernel kernel_randint_like, kernel_randint_like_generator, kernel_randint_like_low,
-  kernel_randint_like_low_generator;
-rush_status kernel_randint_like(rush_call *c)
-{
-  return new_random_like(c, 2, false, fill_randint_like);
-}
-rush_status kernel_randint_like_generator(rush_call *c)
-{
-  return new_random_like(c, 3, true, fill_randint_like);
-}
-rush_status kernel_randint_like_low(rush_call *c)
-{
-  return new_random_like(c, 3, false, fill_randint_like_low);
-}
-rush_status kernel_randint_like_low_generator(rush_call *c)
-{
-  return new_random_like(c, 4, true, fill_randint_like_low);
-}
+DRAW(randint_like)
+DRAW(randint_like_low)
 
 /* Shuffle by Fisher and Yates, one word per step. */
 static rush_status shuffle(call_ctx *cx, generator *g, int64_t *x, int64_t n)
@@ -320,47 +223,32 @@ static rush_status shuffle(call_ctx *cx, generator *g, int64_t *x, int64_t n)
   return turn_end(&mine);
 }
 
-static rush_status randperm(rush_call *c, rush_value g_arg, uint32_t opt)
+static rush_status fill_randperm(rush_call *c, rush_tensor *t, generator *g)
 {
-  const int64_t n = call_int(c, 0);
-  generator *g;
-  rush_tensor *t, *out;
-  int dtype;
-  TRY(call_options(c, opt, RUSH_INT64, &dtype));
-  if (n < 0)
-    return call_fail(c->cx, "Trying to create tensor with negative dimension %lld: [%lld]",
-                     (long long)n, (long long)n);
-  TRY(random_generator(c, g_arg, &g));
-  TRY(tensor_new(c->cx, RUSH_INT64, 1, &n, &t));
-  rush_status st = shuffle(c->cx, g, t->data, n);
+  rush_tensor *x = NULL;
+  if (t->dtype == RUSH_INT64)
+    return shuffle(c->cx, g, t->data, t->n_elems);
+  TRY(tensor_new(c->cx, RUSH_INT64, 1, t->sizes, &x));
+  rush_status st = shuffle(c->cx, g, x->data, t->n_elems);
   if (st == RUSH_OK)
-    st = tensor_to_dtype(c->cx, t, dtype, &out);
-  tensor_release(t);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, out);
+    st = tensor_copy(c->cx, t, x);
+  tensor_release(x);
   return st;
 }
-rush_kernel kernel_randperm, kernel_randperm_generator;
-rush_status kernel_randperm(rush_call *c) { return randperm(c, value_none(), 1); }
-rush_status kernel_randperm_generator(rush_call *c) { return randperm(c, c->args[1], 2); }
+DRAW(randperm)
 
 /* -- Distributions with number parameters ------------------------------------------------------ */
 
-#define IN_PLACE_AND_NEW(name, fill)                                        \
-  rush_kernel kernel_##name, kernel_##name##_inplace;                       \
-  rush_status kernel_##name(rush_call *c) { return functional(c, fill); }   \
-  rush_status kernel_##name##_inplace(rush_call *c) { return in_place(c, fill); }
-
-static rush_status fill_uniform_args(rush_call *c, rush_tensor *t, generator *g)
+static rush_status fill_uniform(rush_call *c, rush_tensor *t, generator *g)
 {
-  return fill_uniform(c->cx, t, g, call_float(c, 1), call_float(c, 2));
+  return uniform_to(c->cx, t, g, call_float(c, 1), call_float(c, 2));
 }
-static rush_status fill_normal_args(rush_call *c, rush_tensor *t, generator *g)
+static rush_status fill_normal(rush_call *c, rush_tensor *t, generator *g)
 {
-  return fill_normal(c->cx, t, g, call_float(c, 1), call_float(c, 2));
+  return normal_to(c->cx, t, g, call_float(c, 1), call_float(c, 2));
 }
-IN_PLACE_AND_NEW(uniform, fill_uniform_args)
-IN_PLACE_AND_NEW(normal, fill_normal_args)
+DRAW(uniform)
+DRAW(normal)
 
 static rush_status fill_floats(call_ctx *cx, rush_tensor *t, generator *g, const char *what,
                                sampler s)
@@ -372,47 +260,38 @@ static rush_status fill_floats(call_ctx *cx, rush_tensor *t, generator *g, const
   return random_fill(cx, t, &s);
 }
 
+/* A distribution of floats whose `parameter` must be positive: is `value`. */
+static rush_status fill_positive(rush_call *c, rush_tensor *t, sampler s, const char *name,
+                                 const char *parameter, double value)
+{
+  if (!(value > 0))
+    return call_fail(c->cx, "%s_ expects %s > 0.0, but found %s=%g", name, parameter, parameter,
+                     value);
+  if (!dtype_is_float(t->dtype) && s.draw != draw_log_normal)
+    return call_fail(c->cx,
+                     "%s distribution is a continuous probability distribution. dtype must be a "
+                     "floating point but you specified %s",
+                     s.draw == draw_cauchy ? "Cauchy" : "Exponential", dtype_aten_name(t->dtype));
+  return fill_floats(c->cx, t, s.g, "log_normal_cpu", s);
+}
 static rush_status fill_log_normal(rush_call *c, rush_tensor *t, generator *g)
 {
-  const double mean = call_float(c, 1), std = call_float(c, 2);
-  if (!(std > 0))
-    return call_fail(c->cx, "log_normal_ expects std > 0.0, but found std=%g", std);
-  return fill_floats(c->cx, t, g, "log_normal_cpu",
-                     (sampler){.draw = draw_log_normal, .a = mean, .b = std});
+  const sampler s = {.draw = draw_log_normal, .g = g, .a = call_float(c, 1), .b = call_float(c, 2)};
+  return fill_positive(c, t, s, "log_normal", "std", s.b);
 }
-IN_PLACE_AND_NEW(log_normal, fill_log_normal)
-
 static rush_status fill_cauchy(rush_call *c, rush_tensor *t, generator *g)
 {
-  const double median = call_float(c, 1), sigma = call_float(c, 2);
-  if (!(sigma > 0))
-    return call_fail(c->cx, "cauchy_ expects sigma > 0.0, but found sigma=%g", sigma);
-  if (!dtype_is_float(t->dtype))
-    return call_fail(c->cx,
-                     "Cauchy distribution is a continuous probability distribution. dtype must be "
-                     "a floating point "
-                     "but you specified %s",
-                     dtype_aten_name(t->dtype));
-  return fill_floats(c->cx, t, g, "cauchy_cpu",
-                     (sampler){.draw = draw_cauchy, .a = median, .b = sigma});
+  const sampler s = {.draw = draw_cauchy, .g = g, .a = call_float(c, 1), .b = call_float(c, 2)};
+  return fill_positive(c, t, s, "cauchy", "sigma", s.b);
 }
-IN_PLACE_AND_NEW(cauchy, fill_cauchy)
-
 static rush_status fill_exponential(rush_call *c, rush_tensor *t, generator *g)
 {
-  const double rate = call_float(c, 1);
-  if (!(rate > 0))
-    return call_fail(c->cx, "exponential_ expects lambda > 0.0, but found lambda=%g", rate);
-  if (!dtype_is_float(t->dtype))
-    return call_fail(
-      c->cx,
-      "Exponential distribution is a continuous probability distribution. dtype must be a floating "
-      "point but you specified %s",
-      dtype_aten_name(t->dtype));
-  return fill_floats(c->cx, t, g, "exponential_cpu",
-                     (sampler){.draw = draw_exponential, .a = rate});
+  const sampler s = {.draw = draw_exponential, .g = g, .a = call_float(c, 1)};
+  return fill_positive(c, t, s, "exponential", "lambda", s.a);
 }
-IN_PLACE_AND_NEW(exponential, fill_exponential)
+DRAW(log_normal)
+DRAW(cauchy)
+DRAW(exponential)
 
 static rush_status fill_geometric(rush_call *c, rush_tensor *t, generator *g)
 {
@@ -424,7 +303,7 @@ static rush_status fill_geometric(rush_call *c, rush_tensor *t, generator *g)
   sampler s = {.draw = draw_geometric, .kind = RUSH_FLOAT64, .g = g, .a = p};
   return random_fill(c->cx, t, &s);
 }
-IN_PLACE_AND_NEW(geometric, fill_geometric)
+DRAW(geometric)
 
 /* -- random_ ----------------------------------------------------------------------------------- */
 
@@ -463,9 +342,9 @@ static rush_status fill_random(rush_call *c, rush_tensor *t, generator *g)
   sampler s = {.draw = draw_any_int, .kind = RUSH_INT64, .g = g};
   return random_fill(c->cx, t, &s);
 }
-IN_PLACE_AND_NEW(random_from, fill_random_from)
-IN_PLACE_AND_NEW(random_to, fill_random_to)
-IN_PLACE_AND_NEW(random, fill_random)
+DRAW(random_from)
+DRAW(random_to)
+DRAW(random)
 
 /* -- Normals with parameters in tensors -------------------------------------------------------- */
 
@@ -499,46 +378,25 @@ static rush_status check_std_tensor(call_ctx *cx, rush_tensor *std)
   return fine ? RUSH_OK : call_fail(cx, "normal expects all elements of std >= 0.0");
 }
 
-/* Draw unit normals of the common sizes, times std, plus mean: either may be a tensor or a
- * number. */
-static rush_status normal_of(rush_call *c, rush_value mean, rush_value std, rush_value g_arg)
+/* Unit normals times std, plus mean: either may be a tensor or a number. */
+static rush_status fill_normal_tensors(rush_call *c, rush_tensor *t, generator *g)
 {
-  const rush_tensor *m = mean.tag == RUSH_TAG_TENSOR ? mean.as.tensor : NULL;
-  const rush_tensor *s = std.tag == RUSH_TAG_TENSOR ? std.as.tensor : NULL, *like = m ? m : s;
-  int64_t sizes[TENSOR_MAX_DIMS];
-  int n = like->n_dims;
-  generator *g;
-  rush_tensor *t;
-  memcpy(sizes, like->sizes, sizeof *sizes * (size_t)n);
-  if (m && s && !sizes_broadcast(m->n_dims, m->sizes, s->n_dims, s->sizes, &n, sizes))
-    return call_fail(c->cx,
-                     "The size of tensor a must match the size of tensor b: normal's mean and std");
-  if (s)
-    TRY(check_std_tensor(c->cx, std.as.tensor));
-  TRY(random_generator(c, g_arg, &g));
-  TRY(tensor_new(c->cx, like->dtype, n, sizes, &t));
-  rush_status st = fill_normal(c->cx, t, g, 0, s ? 1 : call_float(c, 1));
-  if (st == RUSH_OK && s)
-    st = update(c->cx, "aten::mul_", t, std);
-  if (st == RUSH_OK)
-    st = update(c->cx, "aten::add_", t, mean);
-  return call_return_made_steal(c, 0, t, st);
+  rush_tensor *std = call_tensor(c, 1);
+  if (std)
+    TRY(check_std_tensor(c->cx, std));
+  TRY(normal_to(c->cx, t, g, 0, std ? 1 : call_float(c, 1)));
+  if (std)
+    TRY(update(c->cx, "aten::mul_", t, c->args[1]));
+  return update(c->cx, "aten::add_", t, c->args[0]);
 }
-rush_kernel kernel_normal_tensors, kernel_normal_numbers;
-rush_status kernel_normal_tensors(rush_call *c)
-{
-  return normal_of(c, c->args[0], c->args[1], c->args[2]);
-}
+DRAW(normal_tensors)
 
+/* (mean, std, size, generator, options) */
 static rush_status fill_normal_numbers(rush_call *c, rush_tensor *t, generator *g)
 {
-  return fill_normal(c->cx, t, g, call_float(c, 0), call_float(c, 1));
+  return normal_to(c->cx, t, g, call_float(c, 0), call_float(c, 1));
 }
-/* (mean, std, size, generator, options) */
-rush_status kernel_normal_numbers(rush_call *c)
-{
-  return new_random(c, 2, true, RUSH_FLOAT32, fill_normal_numbers);
-}
+DRAW(normal_numbers)
 
 /* -- Distributions with parameters in tensors -------------------------------------------------- */
 
@@ -617,8 +475,7 @@ static rush_status fill_poisson(rush_call *c, rush_tensor *t, generator *g)
     return call_fail(c->cx, "invalid Poisson rate, expected rate to be non-negative");
   return fill_mapped(c->cx, t, call_tensor(c, 0), NULL, g, map_poisson);
 }
-rush_kernel kernel_poisson, kernel_binomial, kernel__standard_gamma, kernel__sample_dirichlet;
-rush_status kernel_poisson(rush_call *c) { return functional_rows(c, fill_poisson); }
+DRAW(poisson)
 
 static rush_status fill_binomial(rush_call *c, rush_tensor *t, generator *g)
 {
@@ -630,18 +487,7 @@ static rush_status fill_binomial(rush_call *c, rush_tensor *t, generator *g)
     return call_no_dtype(c->cx, "binomial_cpu", t->dtype);
   return fill_mapped(c->cx, t, call_tensor(c, 0), call_tensor(c, 1), g, map_binomial);
 }
-rush_status kernel_binomial(rush_call *c)
-{
-  const rush_tensor *count = call_tensor(c, 0), *p = call_tensor(c, 1);
-  int64_t sizes[TENSOR_MAX_DIMS];
-  int n;
-  rush_tensor *t;
-  if (!sizes_broadcast(count->n_dims, count->sizes, p->n_dims, p->sizes, &n, sizes))
-    return call_fail(
-      c->cx, "The size of tensor a must match the size of tensor b: binomial's count and prob");
-  TRY(tensor_new(c->cx, count->dtype, n, sizes, &t));
-  return give_filled_steal(c, t, c->args[2], fill_binomial);
-}
+DRAW(binomial)
 
 /* Return the smallest positive normal number. */
 static double tiny_of(int dtype)
@@ -651,7 +497,7 @@ static double tiny_of(int dtype)
                                  : 1.1754943508222875e-38;
 }
 
-static rush_status fill_gamma(rush_call *c, rush_tensor *t, generator *g)
+static rush_status fill__standard_gamma(rush_call *c, rush_tensor *t, generator *g)
 {
   if (t->dtype != RUSH_FLOAT32 && t->dtype != RUSH_FLOAT64)
     return call_no_dtype(c->cx, "gamma_cpu", t->dtype);
@@ -665,10 +511,10 @@ static rush_status fill_gamma(rush_call *c, rush_tensor *t, generator *g)
   }
   return RUSH_OK;
 }
-rush_status kernel__standard_gamma(rush_call *c) { return functional_rows(c, fill_gamma); }
+DRAW(_standard_gamma)
 
-/* Draw gammas in double, divided by the sums of their rows. */
-static rush_status fill_dirichlet(rush_call *c, rush_tensor *t, generator *g)
+/* Gammas in double, divided by the sums of their rows. */
+static rush_status fill__sample_dirichlet(rush_call *c, rush_tensor *t, generator *g)
 {
   rush_tensor *gammas;
   rush_value dims, sums = value_none();
@@ -699,26 +545,15 @@ static rush_status fill_dirichlet(rush_call *c, rush_tensor *t, generator *g)
   tensor_release(gammas);
   return st;
 }
-rush_status kernel__sample_dirichlet(rush_call *c) { return functional_rows(c, fill_dirichlet); }
+DRAW(_sample_dirichlet)
 
 /* -- multinomial ------------------------------------------------------------------------------- */
 
-static rush_status check_multinomial(rush_call *c, rush_tensor *p, int64_t n, bool replacement)
+/* Probabilities of every row: none negative or endless, and some above 0. */
+static rush_status check_probabilities(rush_call *c, rush_tensor *p)
 {
-  rush_tensor *d;
-  if (!dtype_is_float(p->dtype))
-    return call_fail(c->cx, "multinomial only supports floating-point dtypes for input, got: %s",
-                     dtype_aten_name(p->dtype));
-  if (p->n_dims < 1 || p->n_dims > 2)
-    return call_fail(c->cx, "prob_dist must be 1 or 2 dim");
-  if (n <= 0)
-    return call_fail(c->cx, "cannot sample n_sample <= 0 samples");
   const int64_t width = p->sizes[p->n_dims - 1];
-  if (!replacement && n > width)
-    return call_fail(c->cx,
-                     "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
-  if (width > INT64_C(1) << 24)
-    return call_fail(c->cx, "number of categories cannot exceed 2^24");
+  rush_tensor *d;
   TRY(tensor_contiguous(c->cx, p, &d));
   rush_status st = RUSH_OK;
   double x[512];
@@ -746,8 +581,8 @@ static rush_status check_multinomial(rush_call *c, rush_tensor *p, int64_t n, bo
   return st;
 }
 
-/* Draw by dividing p by exponentials: the largest quotients are chosen. */
-static rush_status multinomial_distinct(rush_call *c, generator *g)
+/* p over exponentials: the largest win. */
+static rush_status multinomial_distinct(rush_call *c, rush_tensor *out, generator *g)
 {
   rush_tensor *p = call_tensor(c, 0), *q;
   const int64_t n = call_int(c, 1);
@@ -769,9 +604,10 @@ static rush_status multinomial_distinct(rush_call *c, generator *g)
   }
   tensor_release(q);
   value_release(ratio);
-  value_release(made[0]);
   if (st == RUSH_OK)
-    c->results[0] = made[1];
+    st = tensor_copy(c->cx, out, made[1].as.tensor);
+  value_release(made[0]);
+  value_release(made[1]);
   return st;
 }
 
@@ -793,18 +629,14 @@ static rush_status multinomial_distinct(rush_call *c, generator *g)
 CUMULATE(float)
 CUMULATE(double)
 
-/* Compute running sums of the row, normalised, in the dtype; then find a uniform's position among
- * them. */
-static rush_status multinomial_replaced(rush_call *c, generator *g)
+/* Sums of the row, normalised, in the dtype; then a uniform's place among them. */
+static rush_status multinomial_replaced(rush_call *c, rush_tensor *out, generator *g)
 {
-  rush_tensor *p = call_tensor(c, 0), *d, *out, *sums;
+  rush_tensor *p = call_tensor(c, 0), *d, *sums;
   const int64_t width = p->sizes[p->n_dims - 1], n = call_int(c, 1),
                 rows = p->n_dims == 2 ? p->sizes[0] : 1;
-  const int64_t sizes[2] = {p->n_dims == 2 ? rows : n, n};
   TRY(tensor_contiguous(c->cx, p, &d));
-  rush_status st = tensor_new(c->cx, RUSH_INT64, p->n_dims, sizes, &out);
-  if (st == RUSH_OK && (st = tensor_new(c->cx, RUSH_FLOAT64, 1, &width, &sums)) != RUSH_OK)
-    tensor_release(out);
+  rush_status st = tensor_new(c->cx, RUSH_FLOAT64, 1, &width, &sums);
   if (st != RUSH_OK) {
     tensor_release(d);
     return st;
@@ -840,19 +672,16 @@ static rush_status multinomial_replaced(rush_call *c, generator *g)
 done:
   tensor_release(d);
   tensor_release(sums);
-  return call_return_made_steal(c, 0, out, st);
+  return st;
 }
 
-rush_kernel kernel_multinomial;
-rush_status kernel_multinomial(rush_call *c)
+static rush_status fill_multinomial(rush_call *c, rush_tensor *t, generator *g)
 {
-  const bool replacement = call_bool(c, 2);
-  generator *g;
-  TRY(check_multinomial(c, call_tensor(c, 0), call_int(c, 1), replacement));
-  TRY(random_generator(c, c->args[3], &g));
-  return !replacement || call_int(c, 1) == 1 ? multinomial_distinct(c, g)
-                                             : multinomial_replaced(c, g);
+  TRY(check_probabilities(c, call_tensor(c, 0)));
+  return !call_bool(c, 2) || call_int(c, 1) == 1 ? multinomial_distinct(c, t, g)
+                                                 : multinomial_replaced(c, t, g);
 }
+DRAW(multinomial)
 
 /* -- Generators -------------------------------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /* ops/kernels/reduce/reduction.c -- operators that reduce: sums, products, means, extremes,
- * variances, norms, logsumexp. Each reads its arguments by name (overloads have them at different
- * positions), checks as PyTorch does, runs one or two jobs of reduce.h and finishes the
- * accumulators. Variances make two passes in double instead of Welford's update: the machine has no
- * state of three numbers, and two passes are accurate too. */
+ * variances, norms, logsumexp. Their shape rules check the arguments and make the results; a kernel
+ * runs one or two jobs of reduce.h and finishes the accumulators into them. Variances make two
+ * passes in double instead of Welford's update: the machine has no state of three numbers, and two
+ * passes are accurate too. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,12 +16,8 @@
 
 typedef struct reduction {
   rush_call *c;
-  rush_tensor *x;    /* borrowed */
-  uint64_t dims;
-  bool keepdim, whole; /* whole: no dimension was named */
-  int one_dim;       /* the dimension that a `dim: int` names, or -1 */
-  int n_dims;        /* of the result */
-  int64_t sizes[TENSOR_MAX_DIMS];
+  rush_tensor *x; /* borrowed */
+  uint64_t dims;  /* that go */
 } reduction;
 
 static int arg_named(const rush_call *c, const char *name)
@@ -33,66 +29,18 @@ static int arg_named(const rush_call *c, const char *name)
   return -1;
 }
 
-static int named_dtype(const rush_call *c)
+/* `none`: an empty list of dimensions names none, not all. */
+static reduction read_reduction(rush_call *c, bool none)
 {
-  int i = arg_named(c, "dtype");
-  return i < 0 ? DTYPE_NONE : call_dtype_or(c, (uint32_t)i, DTYPE_NONE);
-}
-
-static uint64_t all_dims(const rush_tensor *x)
-{
-  return x->n_dims == 64 ? ~(uint64_t)0 : (UINT64_C(1) << x->n_dims) - 1;
-}
-
-static rush_status read_dims(reduction *r, uint32_t arg)
-{
+  reduction r = {.c = c, .x = call_tensor(c, 0)};
   int64_t dims[TENSOR_MAX_DIMS];
-  int n = call_ints(r->c, arg, dims, TENSOR_MAX_DIMS);
-  if (n < 0)
-    return call_fail(r->c->cx, "%s: too many dimensions", r->c->op->schema->name);
-  r->dims = 0;
-  for (int i = 0; i < n; i++) {
-    int d;
-    TRY(dim_wrap(r->c->cx, dims[i], r->x->n_dims, &d));
-    if (r->dims >> d & 1)
-      return call_fail(r->c->cx, "dim %d appears multiple times in the list of dims", d);
-    r->dims |= UINT64_C(1) << d;
-  }
-  if (n == 1 && r->c->args[arg].tag == RUSH_TAG_INT)
-    r->one_dim = (int)(r->x->n_dims ? __builtin_ctzll(r->dims) : 0);
-  if (n == 0)
-    r->dims = all_dims(r->x);
-  else
-    r->whole = false;
-  return RUSH_OK;
-}
-
-static void result_sizes(reduction *r)
-{
-  r->n_dims = 0;
-  for (int d = 0; d < r->x->n_dims; d++) {
-    if (!(r->dims >> d & 1))
-      r->sizes[r->n_dims++] = r->x->sizes[d];
-    else if (r->keepdim)
-      r->sizes[r->n_dims++] = 1;
-  }
-}
-
-static rush_status read_reduction(rush_call *c, reduction *r)
-{
-  *r = (reduction){.c = c, .x = call_tensor(c, 0), .one_dim = -1, .whole = true};
-  r->dims = all_dims(r->x);
-  int dim = arg_named(c, "dim"), keep = arg_named(c, "keepdim");
-  if (dim >= 0 && !call_is_none(c, (uint32_t)dim))
-    TRY(read_dims(r, (uint32_t)dim));
-  r->keepdim = keep >= 0 && call_bool(c, (uint32_t)keep);
-  result_sizes(r);
-  return RUSH_OK;
-}
-
-static rush_status refuse_dtype(const reduction *r, const char *kernel, int dtype)
-{
-  return call_no_dtype(r->c->cx, kernel, dtype);
+  const int at = arg_named(c, "dim"), n_dims = r.x->n_dims,
+            n = at < 0 ? 0 : call_ints(c, (uint32_t)at, dims, TENSOR_MAX_DIMS);
+  for (int i = 0; i < n; i++)
+    r.dims |= UINT64_C(1) << (dims[i] < 0 ? dims[i] + i64_max(n_dims, 1) : dims[i]);
+  if (n == 0 && !(none && at >= 0 && call_list(c, (uint32_t)at)))
+    r.dims = n_dims == 64 ? ~UINT64_C(0) : (UINT64_C(1) << n_dims) - 1;
+  return r;
 }
 
 /* -- Running ----------------------------------------------------------------------------------- */
@@ -141,8 +89,6 @@ static rush_status store_accs(call_ctx *cx, rush_tensor *out, tape_type type, co
   return RUSH_OK;
 }
 
-/* Runs a job into a new tensor of `dtype`; finish (NULL: none) processes the accumulators [begin,
- * end) first. */
 typedef void finish_fn(void *acc, tape_type type, int64_t begin, int64_t end, const void *arg);
 
 typedef struct finishing {
@@ -165,15 +111,15 @@ static rush_status finish_all(call_ctx *cx, finish_fn *fn, void *acc, tape_type 
   return serial_for(cx, n, BLOCK_MAX, finish_some, &f);
 }
 
-static rush_status run_to(const reduction *r, reduce_job *job, int dtype, finish_fn *finish,
-                          const void *arg, rush_tensor **result)
+/* Runs a job into `out`; finish (NULL: none) sees the accumulators [begin, end) first. */
+static rush_status run_to(const reduction *r, reduce_job *job, rush_tensor *out, finish_fn *finish,
+                          const void *arg)
 {
   call_ctx *cx = r->c->cx;
-  rush_tensor *out = NULL;
-  TRY(tensor_new(cx, dtype, r->n_dims, r->sizes, &out));
   const int64_t n = out->n_elems * (dtype_is_complex(job->x->dtype) ? 2 : 1);
   const bool in_place =
-    tape_type_of(dtype_is_complex(dtype) ? dtype_to_real(dtype) : dtype) == (int)job->type &&
+    tape_type_of(dtype_is_complex(out->dtype) ? dtype_to_real(out->dtype) : out->dtype) ==
+      (int)job->type &&
     tensor_item_bytes(out) * (size_t)out->n_elems == (size_t)n * tape_type_bytes(job->type);
   void *acc = out->data;
   rush_status st = in_place ? RUSH_OK : new_accs(cx, job->type, n, &acc);
@@ -181,24 +127,12 @@ static rush_status run_to(const reduction *r, reduce_job *job, int dtype, finish
     st = reduce_run(cx, job, acc);
   if (st == RUSH_OK && finish)
     st = finish_all(cx, finish, acc, job->type, n, arg);
-  if (st == RUSH_OK && !in_place)
-    st = store_accs(cx, out, job->type, acc);
-  if (!in_place)
-    free_accs(cx, job->type, n, acc);
+  if (in_place)
+    return st;
   if (st == RUSH_OK)
-    *result = out;
-  else
-    tensor_release(out);
+    st = store_accs(cx, out, job->type, acc);
+  free_accs(cx, job->type, n, acc);
   return st;
-}
-
-static rush_status give_to(const reduction *r, reduce_job *job, int dtype, finish_fn *finish,
-                           const void *arg)
-{
-  rush_tensor *out = NULL;
-  TRY(run_to(r, job, dtype, finish, arg, &out));
-  call_return_steal(r->c, 0, out);
-  return RUSH_OK;
 }
 
 #define EACH(T, ...)                 \
@@ -243,46 +177,19 @@ static rush_status as_dtype(const reduction *r, int dtype, rush_tensor **out)
 
 /* -- Sums and products ------------------------------------------------------------------------- */
 
-/* Return the result dtype of sum and prod for a dtype argument. */
-static int sum_dtype(const rush_call *c, const rush_tensor *x)
-{
-  int dtype = named_dtype(c);
-  if (dtype != DTYPE_NONE)
-    return dtype;
-  return dtype_class_of(x->dtype) <= DTYPE_INT ? RUSH_INT64 : x->dtype;
-}
-
-/* Reduce an input of another dtype. */
-static rush_status reduce_as(reduction *r, rush_tensor *x, reduce_kind kind, int dtype,
+/* Reduces x, which is the input as the result's dtype. */
+static rush_status reduce_as(const reduction *r, rush_tensor *x, reduce_kind kind,
                              finish_fn *finish, const void *arg)
 {
-  reduce_job job = {.x = x, .dims = r->dims, .kind = kind, .type = acc_type(dtype)};
+  rush_tensor *out = call_out(r->c, 0);
+  reduce_job job = {.x = x, .dims = r->dims, .kind = kind, .type = acc_type(out->dtype)};
   if (job.type == TY_BOOL) { /* a sum of bools is their or, a product their and */
     job.kind = kind == REDUCE_PROD ? REDUCE_MIN : REDUCE_MAX;
     job.as_bool = true;
   }
   if (job.type == TY_I64 && kind == REDUCE_NANSUM)
     job.kind = REDUCE_SUM;
-  return give_to(r, &job, dtype, finish, arg);
-}
-
-/* Copy with the kept dimensions first, row-major; new. */
-static rush_status with_reduced_last(const reduction *r, rush_tensor *x, rush_tensor **out)
-{
-  int64_t order[TENSOR_MAX_DIMS];
-  int n = 0;
-  for (uint64_t gone = 0; gone < 2; gone++)
-    for (int d = 0; d < x->n_dims; d++)
-      if ((r->dims >> d & 1) == gone)
-        order[n++] = d;
-  geom g;
-  rush_tensor *view = NULL;
-  geom_of(&g, x);
-  TRY(geom_permute(r->c->cx, &g, n, order));
-  TRY(geom_view(r->c->cx, x, &g, &view));
-  rush_status st = tensor_contiguous(r->c->cx, view, out);
-  tensor_release(view);
-  return st;
+  return run_to(r, &job, out, finish, arg);
 }
 
 /* Multiply complex numbers one by one: they are rare. */
@@ -290,9 +197,11 @@ static rush_status complex_product(const reduction *r, rush_tensor *x)
 {
   if (x->dtype == RUSH_COMPLEX32)
     return call_no_dtype(r->c->cx, "prod_out_cpu", x->dtype);
-  rush_tensor *rows = NULL, *out = NULL;
-  TRY(with_reduced_last(r, x, &rows));
-  rush_status st = tensor_new(r->c->cx, x->dtype, r->n_dims, r->sizes, &out);
+  rush_tensor *rows, *view, *out = call_out(r->c, 0);
+  TRY(tensor_dims_last(r->c->cx, x, r->dims, &view));
+  rush_status st = tensor_contiguous(r->c->cx, view, &rows);
+  tensor_release(view);
+  TRY(st);
   const int64_t n = reduce_n_elems(x, r->dims);
   const bool wide = x->dtype == RUSH_COMPLEX128;
   for (int64_t o = 0; st == RUSH_OK && o < out->n_elems; o++) {
@@ -311,28 +220,23 @@ static rush_status complex_product(const reduction *r, rush_tensor *x)
       ((float *)out->data)[2 * o] = (float)re, ((float *)out->data)[2 * o + 1] = (float)im;
   }
   tensor_release(rows);
-  if (st == RUSH_OK)
-    call_return_steal(r->c, 0, out);
-  else
-    tensor_release(out);
   return st;
 }
 
 static rush_status sum_like(rush_call *c, reduce_kind kind, const char *kernel)
 {
-  reduction r;
-  rush_tensor *x = NULL;
-  TRY(read_reduction(c, &r));
-  const int dtype = sum_dtype(c, r.x);
+  const reduction r = read_reduction(c, false);
+  const int dtype = call_out(c, 0)->dtype;
+  rush_tensor *x;
   if (dtype_is_float8(dtype) || dtype_class_of(dtype) == DTYPE_QUANT ||
       tape_type_of(r.x->dtype) < 0)
-    return refuse_dtype(&r, kernel, dtype);
+    return call_no_dtype(c->cx, kernel, dtype);
   if (kind == REDUCE_NANSUM && (dtype_is_complex(r.x->dtype) || dtype_is_complex(dtype)))
     return call_fail(c->cx, "nansum on CPU does not support complex inputs");
   TRY(as_dtype(&r, dtype, &x));
   rush_status st = kind == REDUCE_PROD && dtype_is_complex(dtype)
                      ? complex_product(&r, x)
-                     : reduce_as(&r, x, kind, dtype, NULL, NULL);
+                     : reduce_as(&r, x, kind, NULL, NULL);
   tensor_release(x);
   return st;
 }
@@ -343,92 +247,58 @@ rush_status kernel_reduce_prod(rush_call *c) { return sum_like(c, REDUCE_PROD, "
 
 rush_status kernel_reduce_mean(rush_call *c)
 {
-  reduction r;
-  rush_tensor *x = NULL;
-  TRY(read_reduction(c, &r));
-  int dtype = named_dtype(c);
-  const bool given = dtype != DTYPE_NONE;
-  dtype = given ? dtype : r.x->dtype;
-  if (!dtype_is_float(dtype) && !dtype_is_complex(dtype))
-    return call_fail(
-      c->cx,
-      "mean(): could not infer output dtype. %s dtype must be either a floating point or "
-      "complex dtype. Got: %s",
-      given ? "Optional" : "Input", dtype_aten_name(dtype));
+  const reduction r = read_reduction(c, false);
+  const int dtype = call_out(c, 0)->dtype;
+  rush_tensor *x;
   if (dtype_is_float8(dtype))
-    return refuse_dtype(&r, "sum_cpu", dtype);
+    return call_no_dtype(c->cx, "sum_cpu", dtype);
   TRY(as_dtype(&r, dtype, &x));
   const double n = (double)reduce_n_elems(r.x, r.dims);
-  rush_status st = reduce_as(&r, x, REDUCE_SUM, dtype, finish_divide, &n);
+  rush_status st = reduce_as(&r, x, REDUCE_SUM, finish_divide, &n);
   tensor_release(x);
+  return st;
+}
+
+/* Of what is not 0: true elements, of complex numbers too. */
+static rush_status reduce_truth(const reduction *r, reduce_kind kind, tape_type type)
+{
+  reduce_job job = {.x = r->x, .dims = r->dims, .kind = kind, .type = type,
+                    .as_bool = type != TY_BOOL || r->x->dtype != RUSH_BOOL};
+  rush_tensor *bits = NULL;
+  if (dtype_is_complex(r->x->dtype)) {
+    TRY(tensor_to_dtype(r->c->cx, r->x, RUSH_BOOL, &bits));
+    job.x = bits;
+  }
+  rush_status st = run_to(r, &job, call_out(r->c, 0), NULL, NULL);
+  tensor_release(bits);
   return st;
 }
 
 /* (self, dim) */
 rush_status kernel_reduce_count_nonzero(rush_call *c)
 {
-  reduction r;
-  TRY(read_reduction(c, &r));
-  reduce_job job = {.dims = r.dims, .kind = REDUCE_SUM, .type = TY_I64, .as_bool = true};
-  rush_tensor *x = NULL;
-  TRY(dtype_is_complex(r.x->dtype) ? tensor_to_dtype(c->cx, r.x, RUSH_BOOL, &x)
-                                   : (x = tensor_retain(r.x), RUSH_OK));
-  job.x = x;
-  rush_status st = give_to(&r, &job, RUSH_INT64, NULL, NULL);
-  tensor_release(x);
-  return st;
+  const reduction r = read_reduction(c, false);
+  return reduce_truth(&r, REDUCE_SUM, TY_I64);
 }
 
-/* (self, size) */
+/* (self, size): dimensions that the size has not, or as 1. */
 rush_status kernel_reduce_sum_to_size(rush_call *c)
 {
-  reduction r = {.c = c, .x = call_tensor(c, 0), .keepdim = true};
-  int64_t want[TENSOR_MAX_DIMS];
-  int n;
-  TRY(call_sizes(c, 1, want, &n));
-  const int lead = r.x->n_dims - n;
-  bool fits = lead >= 0;
-  for (int d = 0; d < r.x->n_dims && fits; d++) {
-    const int64_t to = d < lead ? 1 : want[d - lead];
-    fits = to == 1 || to == r.x->sizes[d];
-    if (d < lead || (to == 1 && r.x->sizes[d] != 1))
+  const rush_tensor *out = call_out(c, 0);
+  reduction r = {.c = c, .x = call_tensor(c, 0)};
+  const int lead = r.x->n_dims - out->n_dims;
+  for (int d = 0; d < r.x->n_dims; d++)
+    if (d < lead || out->sizes[d - lead] != r.x->sizes[d])
       r.dims |= UINT64_C(1) << d;
-  }
-  if (!fits) {
-    sizes_text a, b;
-    return call_fail(c->cx, "size {%s} is not expandable to size {%s}.", sizes_print(&a, n, want),
-                     sizes_print(&b, r.x->n_dims, r.x->sizes));
-  }
-  if (r.dims == 0 && n > 0) {
-    call_return_arg(c, 0, 0);
-    return RUSH_OK;
-  }
-  r.n_dims = n;
-  memcpy(r.sizes, want, sizeof *want * (size_t)n);
-  const int dtype = dtype_class_of(r.x->dtype) <= DTYPE_INT ? RUSH_INT64 : r.x->dtype;
-  return reduce_as(&r, r.x, REDUCE_SUM, dtype, NULL, NULL);
+  return reduce_as(&r, r.x, REDUCE_SUM, NULL, NULL);
 }
 
 /* -- All, any ---------------------------------------------------------------------------------- */
 
 static rush_status truth(rush_call *c, reduce_kind kind)
 {
-  reduction r;
-  rush_tensor *x = NULL;
-  TRY(read_reduction(c, &r));
-  const int dim = arg_named(c, "dim");
-  if (r.whole && dim >= 0 &&
-      c->args[dim].tag == RUSH_TAG_LIST) { /* an empty list names no dimension here */
-    r.dims = 0;
-    result_sizes(&r);
-  }
-  TRY(dtype_is_complex(r.x->dtype) ? tensor_to_dtype(c->cx, r.x, RUSH_BOOL, &x)
-                                   : (x = tensor_retain(r.x), RUSH_OK));
-  reduce_job job = {
-    .x = x, .dims = r.dims, .kind = kind, .type = TY_BOOL, .as_bool = x->dtype != RUSH_BOOL};
-  rush_status st = give_to(&r, &job, r.x->dtype == RUSH_UINT8 ? RUSH_UINT8 : RUSH_BOOL, NULL, NULL);
-  tensor_release(x);
-  return st;
+  const reduction r = read_reduction(c, true);
+  return reduce_truth(&r, kind, TY_BOOL);
 }
 
 rush_status kernel_reduce_all(rush_call *c) { return truth(c, REDUCE_MIN); }
@@ -436,120 +306,66 @@ rush_status kernel_reduce_any(rush_call *c) { return truth(c, REDUCE_MAX); }
 
 /* -- Extremes ---------------------------------------------------------------------------------- */
 
-/* Check that every output has an element to choose. */
-static rush_status check_nonempty(const reduction *r, const char *name, const char *whole_text,
-                                  const char *whole_type)
-{
-  if (r->x->n_elems > 0)
-    return RUSH_OK;
-  if (r->whole)
-    return call_fail_type(r->c->cx, whole_type, "%s%s", name, whole_text);
-  for (int d = 0; d < r->x->n_dims; d++)
-    if (r->dims >> d & 1 && r->x->sizes[d] == 0)
-      return call_fail_type(r->c->cx, "IndexError",
-                            "%s: Expected reduction dim %d to have non-zero size.", name, d);
-  return RUSH_OK;
-}
-
-#define NAME_DIM                                                                                \
-  ": Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim " \
-  "with the 'dim' argument."
-
 static rush_status check_ordered(const reduction *r, const char *kernel)
 {
   const int dtype = r->x->dtype;
   if (dtype_is_complex(dtype) || dtype_is_float8(dtype) || tape_type_of(dtype) < 0 ||
       dtype == RUSH_UINT64)
-    return refuse_dtype(r, kernel, dtype);
+    return call_no_dtype(r->c->cx, kernel, dtype);
   return RUSH_OK;
 }
 
-static rush_status extreme(rush_call *c, reduce_kind kind, const char *name, const char *kernel)
+static rush_status extreme_to(const reduction *r, reduce_kind kind, uint32_t result)
 {
-  reduction r;
-  TRY(read_reduction(c, &r));
-  TRY(check_ordered(&r, kernel));
-  TRY(check_nonempty(&r, name, NAME_DIM, "RuntimeError"));
-  reduce_job job = {.x = r.x, .dims = r.dims, .kind = kind, .type = acc_type(r.x->dtype)};
-  return give_to(&r, &job, r.x->dtype, NULL, NULL);
+  reduce_job job = {.x = r->x, .dims = r->dims, .kind = kind, .type = acc_type(r->x->dtype)};
+  return run_to(r, &job, call_out(r->c, result), NULL, NULL);
 }
 
-rush_status kernel_reduce_amax(rush_call *c)
+static rush_status extreme(rush_call *c, reduce_kind kind, const char *kernel)
 {
-  return extreme(c, REDUCE_MAX, "amax()", "max_values_cpu");
+  const reduction r = read_reduction(c, false);
+  TRY(check_ordered(&r, kernel));
+  return extreme_to(&r, kind, 0);
 }
-rush_status kernel_reduce_amin(rush_call *c)
-{
-  return extreme(c, REDUCE_MIN, "amin()", "min_values_cpu");
-}
-rush_status kernel_reduce_max(rush_call *c) { return extreme(c, REDUCE_MAX, "max()", "max_all"); }
-rush_status kernel_reduce_min(rush_call *c) { return extreme(c, REDUCE_MIN, "min()", "min_all"); }
+
+rush_status kernel_reduce_amax(rush_call *c) { return extreme(c, REDUCE_MAX, "max_values_cpu"); }
+rush_status kernel_reduce_amin(rush_call *c) { return extreme(c, REDUCE_MIN, "min_values_cpu"); }
+rush_status kernel_reduce_max(rush_call *c) { return extreme(c, REDUCE_MAX, "max_all"); }
+rush_status kernel_reduce_min(rush_call *c) { return extreme(c, REDUCE_MIN, "min_all"); }
 
 rush_status kernel_reduce_aminmax(rush_call *c)
 {
-  reduction r;
-  TRY(read_reduction(c, &r));
+  const reduction r = read_reduction(c, false);
   TRY(check_ordered(&r, "aminmax_cpu"));
-  TRY(check_nonempty(
-    &r, r.whole ? "aminmax()" : "aminmax",
-    ": cannot compute aminmax over an empty dimension as the operation has no identity.",
-    "RuntimeError"));
-  for (uint32_t i = 0; i < 2; i++) {
-    reduce_job job = {
-      .x = r.x, .dims = r.dims, .kind = i ? REDUCE_MAX : REDUCE_MIN, .type = acc_type(r.x->dtype)};
-    rush_tensor *out = NULL;
-    TRY(run_to(&r, &job, r.x->dtype, NULL, NULL, &out));
-    call_return_steal(c, i, out);
-  }
-  return RUSH_OK;
+  TRY(extreme_to(&r, REDUCE_MIN, 0));
+  return extreme_to(&r, REDUCE_MAX, 1);
 }
 
-/* Compute values (may not be needed) and indices. */
-static rush_status extreme_at(const reduction *r, reduce_kind kind, rush_tensor **values,
-                              rush_tensor **at)
+/* Values, unless NULL, and the places of their first occurrences. */
+static rush_status extreme_at(const reduction *r, reduce_kind kind, rush_tensor *values,
+                              rush_tensor *places)
 {
   call_ctx *cx = r->c->cx;
   const tape_type type = acc_type(r->x->dtype);
   reduce_job job = {.x = r->x, .dims = r->dims, .kind = kind, .type = type};
-  rush_tensor *indices = NULL, *v = NULL;
-  void *acc = NULL;
-  const int64_t n = reduce_n_outputs(r->x, r->dims);
-  rush_status st = tensor_new(cx, RUSH_INT64, r->n_dims, r->sizes, &indices);
+  void *acc;
+  TRY(new_accs(cx, type, places->n_elems, &acc));
+  rush_status st = reduce_run(cx, &job, acc);
   if (st == RUSH_OK)
-    st = new_accs(cx, type, n, &acc);
-  if (st == RUSH_OK)
-    st = reduce_run(cx, &job, acc);
-  if (st == RUSH_OK)
-    st = reduce_find(cx, &job, acc, tensor_data_mut(indices));
+    st = reduce_find(cx, &job, acc, tensor_data_mut(places));
   if (st == RUSH_OK && values)
-    st = tensor_new(cx, r->x->dtype, r->n_dims, r->sizes, &v);
-  if (st == RUSH_OK && values)
-    st = store_accs(cx, v, type, acc);
-  free_accs(cx, type, n, acc);
-  if (st != RUSH_OK) {
-    tensor_release(v);
-    tensor_release(indices);
-    return st;
-  }
-  if (values)
-    *values = v;
-  *at = indices;
+    st = store_accs(cx, values, type, acc);
+  free_accs(cx, type, places->n_elems, acc);
   return st;
 }
 
 static rush_status extreme_dim(rush_call *c, reduce_kind kind, const char *name, const char *kernel)
 {
-  reduction r;
-  rush_tensor *values = NULL, *at = NULL;
-  TRY(read_reduction(c, &r));
+  const reduction r = read_reduction(c, false);
   if (dtype_is_complex(r.x->dtype))
     return call_fail(c->cx, "%s: does not support complex input", name);
   TRY(check_ordered(&r, kernel));
-  TRY(check_nonempty(&r, name, NAME_DIM, "RuntimeError"));
-  TRY(extreme_at(&r, kind, &values, &at));
-  call_return_steal(c, 0, values);
-  call_return_steal(c, 1, at);
-  return RUSH_OK;
+  return extreme_at(&r, kind, call_out(c, 0), call_out(c, 1));
 }
 
 rush_status kernel_reduce_max_dim(rush_call *c)
@@ -563,18 +379,12 @@ rush_status kernel_reduce_min_dim(rush_call *c)
 
 static rush_status arg_extreme(rush_call *c, reduce_kind kind, const char *name, const char *kernel)
 {
-  reduction r;
-  rush_tensor *at = NULL;
-  TRY(read_reduction(c, &r));
+  const reduction r = read_reduction(c, false);
   if (dtype_is_complex(r.x->dtype) || r.x->dtype == RUSH_BOOL)
     return call_fail(c->cx, "%s: does not support %s input", name,
                      r.x->dtype == RUSH_BOOL ? "bool" : "complex");
   TRY(check_ordered(&r, kernel));
-  TRY(check_nonempty(&r, name, ": Expected reduction dim to be specified for input.numel() == 0.",
-                     "IndexError"));
-  TRY(extreme_at(&r, kind, NULL, &at));
-  call_return_steal(c, 0, at);
-  return RUSH_OK;
+  return extreme_at(&r, kind, NULL, call_out(c, 0));
 }
 
 rush_status kernel_reduce_argmax(rush_call *c)
@@ -617,64 +427,43 @@ static void finish_variance(void *acc, tape_type type, int64_t begin, int64_t en
   }
 }
 
-static rush_status variance_of(const reduction *r, double correction, bool root, rush_tensor **var,
-                               rush_tensor **mean)
+/* Results: variances or their roots, and means where they are wanted. */
+static rush_status variance_of(const reduction *r, double correction, bool root)
 {
   call_ctx *cx = r->c->cx;
   const bool pairs = dtype_is_complex(r->x->dtype);
   const int64_t n_out = reduce_n_outputs(r->x, r->dims), n_acc = pairs ? 2 * n_out : n_out;
   const double n = (double)reduce_n_elems(r->x, r->dims);
-  void *means = NULL, *devs = NULL;
-  rush_tensor *v = NULL, *m = NULL;
+  const spread_arg by = {n == 0 ? 0 : n - correction > 0 ? n - correction : 0, pairs, root};
+  void *means, *devs = NULL;
   reduce_job job = {.x = r->x, .dims = r->dims, .kind = REDUCE_SUM, .type = TY_F64};
-  rush_status st = new_accs(cx, TY_F64, n_acc, &means);
-  if (st == RUSH_OK)
-    st = new_accs(cx, TY_F64, n_acc, &devs);
+  TRY(new_accs(cx, TY_F64, n_acc, &means));
+  rush_status st = new_accs(cx, TY_F64, n_acc, &devs);
   if (st == RUSH_OK)
     st = reduce_run(cx, &job, means);
   if (st == RUSH_OK)
     st = finish_all(cx, finish_mean, means, TY_F64, n_acc, &n);
-  if (st == RUSH_OK) {
-    job.kind = REDUCE_SQ_DEV;
-    job.param = means;
+  job.kind = REDUCE_SQ_DEV;
+  job.param = means;
+  if (st == RUSH_OK)
     st = reduce_run(cx, &job, devs);
-  }
   if (st == RUSH_OK)
-    st = tensor_new(cx, pairs ? dtype_to_real(r->x->dtype) : r->x->dtype, r->n_dims, r->sizes, &v);
-  if (st == RUSH_OK && mean)
-    st = tensor_new(cx, r->x->dtype, r->n_dims, r->sizes, &m);
-  if (st == RUSH_OK) {
-    const spread_arg by = {n == 0 ? 0 : n - correction > 0 ? n - correction : 0, pairs, root};
     st = finish_all(cx, finish_variance, devs, TY_F64, n_out, &by);
-  }
   if (st == RUSH_OK)
-    st = store_accs(cx, v, TY_F64, devs);
-  if (st == RUSH_OK && mean)
-    st = store_accs(cx, m, TY_F64, means);
+    st = store_accs(cx, call_out(r->c, 0), TY_F64, devs);
+  if (st == RUSH_OK && r->c->n_results > 1)
+    st = store_accs(cx, call_out(r->c, 1), TY_F64, means);
   free_accs(cx, TY_F64, n_acc, means);
   free_accs(cx, TY_F64, n_acc, devs);
-  if (st != RUSH_OK) {
-    tensor_release(v);
-    tensor_release(m);
-    return st;
-  }
-  *var = v;
-  if (mean)
-    *mean = m;
-  return RUSH_OK;
+  return st;
 }
 
 /* (self, [dim], unbiased | correction, [keepdim]) */
-static rush_status variance(rush_call *c, bool root, bool with_mean, const char *name)
+static rush_status variance(rush_call *c, bool root, const char *name)
 {
-  reduction r;
-  rush_tensor *var = NULL, *mean = NULL;
-  TRY(read_reduction(c, &r));
-  if (!dtype_is_float(r.x->dtype) && !dtype_is_complex(r.x->dtype))
-    return call_fail(c->cx, "%s only support floating point and complex dtypes",
-                     with_mean ? name : "std and var");
+  const reduction r = read_reduction(c, false);
   if (dtype_is_float8(r.x->dtype))
-    return refuse_dtype(&r, "std_cpu", r.x->dtype);
+    return call_no_dtype(c->cx, "std_cpu", r.x->dtype);
   const int unbiased = arg_named(c, "unbiased"), by = arg_named(c, "correction");
   double correction = 1;
   if (unbiased >= 0)
@@ -692,17 +481,13 @@ static rush_status variance(rush_call *c, bool root, bool with_mean, const char 
     call_warn(c->cx, text_str(&t));
     text_free(&t);
   }
-  TRY(variance_of(&r, correction, root, &var, with_mean ? &mean : NULL));
-  call_return_steal(c, 0, var);
-  if (with_mean)
-    call_return_steal(c, 1, mean);
-  return RUSH_OK;
+  return variance_of(&r, correction, root);
 }
 
-rush_status kernel_reduce_var(rush_call *c) { return variance(c, false, false, "var"); }
-rush_status kernel_reduce_std(rush_call *c) { return variance(c, true, false, "std"); }
-rush_status kernel_reduce_var_mean(rush_call *c) { return variance(c, false, true, "var_mean"); }
-rush_status kernel_reduce_std_mean(rush_call *c) { return variance(c, true, true, "std_mean"); }
+rush_status kernel_reduce_var(rush_call *c) { return variance(c, false, "var"); }
+rush_status kernel_reduce_std(rush_call *c) { return variance(c, true, "std"); }
+rush_status kernel_reduce_var_mean(rush_call *c) { return variance(c, false, "var_mean"); }
+rush_status kernel_reduce_std_mean(rush_call *c) { return variance(c, true, "std_mean"); }
 
 /* -- logsumexp --------------------------------------------------------------------------------- */
 
@@ -726,79 +511,26 @@ static void finite_or_zero(void *acc, tape_type type, int64_t begin, int64_t end
 
 rush_status kernel_reduce_logsumexp(rush_call *c)
 {
-  reduction r;
-  void *max = NULL;
-  TRY(read_reduction(c, &r));
-  if (dtype_is_complex(r.x->dtype))
-    return call_unsupported(c->cx, "logsumexp of complex tensors");
-  const int dtype = dtype_class_of(r.x->dtype) <= DTYPE_INT ? RUSH_FLOAT32 : r.x->dtype;
-  const tape_type type = acc_type(dtype);
-  const int64_t n = reduce_n_outputs(r.x, r.dims);
+  const reduction r = read_reduction(c, false);
+  rush_tensor *out = call_out(c, 0);
+  const tape_type type = acc_type(out->dtype);
   reduce_job job = {.x = r.x, .dims = r.dims, .kind = REDUCE_MAX, .type = type};
-  TRY(new_accs(c->cx, type, n, &max));
+  void *max;
+  TRY(new_accs(c->cx, type, out->n_elems, &max));
   rush_status st = reduce_run(c->cx, &job, max);
   if (st == RUSH_OK)
-    st = finish_all(c->cx, finite_or_zero, max, type, n, NULL);
-  if (st == RUSH_OK) {
-    job.kind = REDUCE_EXP_SUM;
-    job.param = max;
-    st = give_to(&r, &job, dtype, finish_log, max);
-  }
-  free_accs(c->cx, type, n, max);
+    st = finish_all(c->cx, finite_or_zero, max, type, out->n_elems, NULL);
+  job.kind = REDUCE_EXP_SUM;
+  job.param = max;
+  if (st == RUSH_OK)
+    st = run_to(&r, &job, out, finish_log, max);
+  free_accs(c->cx, type, out->n_elems, max);
   return st;
 }
 
 /* -- Norms ------------------------------------------------------------------------------------- */
 
-static rush_status check_norm(const reduction *r, int dtype, double p)
-{
-  call_ctx *cx = r->c->cx;
-  const int from = r->x->dtype;
-  if (!dtype_is_float(from) && !dtype_is_complex(from))
-    return strcmp(r->c->op->schema->name, "aten::norm") == 0
-             ? call_fail(
-                 cx,
-                 "norm(): input dtype should be either floating point or complex. Got %s instead.",
-                 dtype_aten_name(from))
-             : call_fail(
-                 cx,
-                 "linalg.vector_norm: Expected a floating point or complex tensor as input. Got %s",
-                 dtype_aten_name(from));
-  if (dtype != DTYPE_NONE && !dtype_is_float(dtype) && !dtype_is_complex(dtype))
-    return call_fail(cx,
-                     "linalg.vector_norm: dtype should be floating point or complex, but got %s",
-                     dtype_aten_name(dtype));
-  if (dtype != DTYPE_NONE && dtype_is_complex(from) != dtype_is_complex(dtype))
-    return call_fail(cx, "linalg.vector_norm: dtype should be %s for %s inputs, but got %s",
-                     dtype_is_complex(from) ? "complex" : "real",
-                     dtype_is_complex(from) ? "complex" : "real", dtype_aten_name(dtype));
-  if (dtype != DTYPE_NONE && dtype_promote(from, dtype) != dtype)
-    return call_fail(
-      cx,
-      "linalg.vector_norm: the dtype of the input (%s) should be convertible without narrowing to "
-      "the specified dtype (%s)",
-      dtype_aten_name(from), dtype_aten_name(dtype));
-  if (r->x->n_elems > 0 || !(p < 0 || p == INFINITY))
-    return RUSH_OK;
-  char ord[32];
-  snprintf(ord, sizeof ord, isinf(p) ? (p < 0 ? "-inf" : "inf") : "%g", p);
-  if (r->whole)
-    return call_fail(cx,
-                     "linalg.vector_norm cannot compute the %s norm on an empty tensor because the "
-                     "operation does not "
-                     "have an identity",
-                     ord);
-  for (int d = 0; d < r->x->n_dims; d++)
-    if (r->dims >> d & 1 && r->x->sizes[d] == 0)
-      return call_fail(cx,
-                       "linalg.vector_norm cannot compute the %s norm on the dimension %dbecause "
-                       "this dimension is "
-                       "empty and the operation does not have an identity",
-                       ord, d);
-  return RUSH_OK;
-}
-
-/* Compute |x| to the power p; *out new. */
+/* |x| to the power p; *out new. */
 static rush_status abs_power(call_ctx *cx, rush_tensor *x, double p, rush_tensor **out)
 {
   rush_value v[2] = {{.tag = RUSH_TAG_TENSOR, .as.tensor = x}, value_float(p)}, abs, power;
@@ -824,9 +556,10 @@ static void finish_power(void *acc, tape_type type, int64_t begin, int64_t end, 
     EACH(double, pow(a[i], p));
 }
 
-static rush_status norm_of(reduction *r, rush_tensor *x, double p, int dtype)
+static rush_status norm_of(const reduction *r, rush_tensor *x, double p)
 {
-  reduce_job job = {.x = x, .dims = r->dims, .type = acc_type(dtype)};
+  rush_tensor *out = call_out(r->c, 0);
+  reduce_job job = {.x = x, .dims = r->dims, .type = acc_type(out->dtype)};
   const double root = 1 / p;
   rush_tensor *power = NULL;
   finish_fn *finish = NULL;
@@ -844,20 +577,17 @@ static rush_status norm_of(reduction *r, rush_tensor *x, double p, int dtype)
     job.kind = REDUCE_SUM;
     finish = finish_power;
   }
-  rush_status st = give_to(r, &job, dtype, finish, &root);
+  rush_status st = run_to(r, &job, out, finish, &root);
   tensor_release(power);
   return st;
 }
 
 static rush_status vector_norm(rush_call *c, double p)
 {
-  reduction r;
+  const reduction r = read_reduction(c, false);
   rush_tensor *x = NULL, *abs = NULL;
-  TRY(read_reduction(c, &r));
-  int dtype = named_dtype(c);
-  TRY(check_norm(&r, dtype, p));
-  dtype = dtype == DTYPE_NONE ? r.x->dtype : dtype;
-  const int real = dtype_is_complex(dtype) ? dtype_to_real(dtype) : dtype;
+  const int at = arg_named(c, "dtype"),
+            dtype = at < 0 ? r.x->dtype : call_dtype_or(c, (uint32_t)at, r.x->dtype);
   const bool special = p == 0 || p == 1 || p == 2 || isinf(p);
   /* powers of 16-bit floats are taken in float32 */
   rush_status st =
@@ -870,19 +600,13 @@ static rush_status vector_norm(rush_call *c, double p)
     x = abs;
   }
   if (st == RUSH_OK)
-    st = norm_of(&r, x, p, real);
+    st = norm_of(&r, x, p);
   tensor_release(x);
   return st;
 }
 
 /* p or ord is the second argument of all overloads; None is 2. */
-rush_status kernel_reduce_norm(rush_call *c)
-{
-  if (c->n_args > 1 && c->args[1].tag == RUSH_TAG_COMPLEX)
-    return call_fail(c->cx,
-                     "linalg.vector_norm: Expected a non-complex scalar as the order of norm.");
-  return vector_norm(c, call_float_or(c, 1, 2));
-}
+rush_status kernel_reduce_norm(rush_call *c) { return vector_norm(c, call_float_or(c, 1, 2)); }
 
 /* (self, dim, keepdim) */
 rush_status kernel_reduce_frobenius_norm(rush_call *c) { return vector_norm(c, 2); }

@@ -140,42 +140,35 @@ static int scan_step(int kind, int dtype, scan_job *j)
   return acc;
 }
 
-static rush_status scan(rush_call *c, int kind, int dtype, rush_tensor **out)
+/* `out`: dense rows of the dtype that the result has. */
+static rush_status scan(rush_call *c, int kind, rush_tensor *out)
 {
-  rush_tensor *t = call_tensor(c, 0), *as, *x;
+  rush_tensor *t = call_tensor(c, 0), *as, *x = NULL;
   int dim;
   scan_job j = {.n = 1, .inner = 1, .cx = c->cx};
+  const int acc = scan_step(kind, out->dtype, &j);
   TRY(dim_wrap(c->cx, call_int(c, 1), t->n_dims, &dim));
-  const int acc = scan_step(kind, dtype, &j);
-  TRY(tensor_to_dtype(c->cx, t, dtype, &as)); /* rounded first, as PyTorch does */
-  rush_status st = tensor_new(c->cx, acc, t->n_dims, t->sizes, &x);
-  if (st == RUSH_OK && (st = tensor_copy(c->cx, x, as)) != RUSH_OK)
-    tensor_release(x);
-  tensor_release(as);
-  if (st != RUSH_OK)
-    return st;
+  TRY(tensor_to_dtype(c->cx, t, out->dtype, &as)); /* rounded first, as PyTorch does */
+  rush_status st = acc == out->dtype ? (x = tensor_retain(out), RUSH_OK)
+                                     : tensor_new(c->cx, acc, t->n_dims, t->sizes, &x);
+  if (st == RUSH_OK)
+    st = tensor_copy(c->cx, x, as);
   for (int i = dim; i < t->n_dims; i++)
     *(i == dim ? &j.n : &j.inner) *= t->sizes[i];
-  j.x = x->data;
   j.item = dtype_bytes(acc);
-  if (x->n_elems > 0)
+  if (st == RUSH_OK && out->n_elems > 0) {
+    j.x = x->data;
     st = parallel_for(c->cx, x->n_elems / (j.n * j.inner), i64_max(1, GRAIN / (j.n * j.inner)),
                       scan_planes, &j);
-  if (st == RUSH_OK)
-    st = tensor_to_dtype(c->cx, x, dtype, out);
+  }
+  if (st == RUSH_OK && x != out)
+    st = tensor_copy(c->cx, out, x);
+  tensor_release(as);
   tensor_release(x);
   return st;
 }
 
-static rush_status scan_new(rush_call *c, int kind, int dtype)
-{
-  rush_tensor *out;
-  TRY(scan(c, kind, dtype, &out));
-  call_return_steal(c, 0, out);
-  return RUSH_OK;
-}
-
-/* Scan in place; the tensor's own dtype is the default. */
+/* In place the tensor's own dtype is the default. */
 static rush_status scan_inplace(rush_call *c, int kind)
 {
   rush_tensor *t = call_tensor(c, 0), *out;
@@ -187,24 +180,20 @@ static rush_status scan_inplace(rush_call *c, int kind)
   if (dtype == RUSH_BOOL && t->n_dims > 0)
     return call_no_dtype(c->cx, kind == SCAN_SUM ? "cumsum_out_cpu" : "cumprod_out_cpu", dtype);
   TRY(written_check_self(c->cx, t));
-  TRY(scan(c, kind, dtype, &out));
-  rush_status st = tensor_copy(c->cx, t, out);
+  TRY(tensor_new(c->cx, dtype, t->n_dims, t->sizes, &out));
+  rush_status st = scan(c, kind, out);
+  if (st == RUSH_OK)
+    st = tensor_copy(c->cx, t, out);
   tensor_release(out);
   if (st == RUSH_OK)
     call_return_arg(c, 0, 0);
   return st;
 }
 
-static int scan_dtype(rush_call *c)
-{
-  const int own = call_tensor(c, 0)->dtype;
-  return call_dtype_or(c, 2, own == RUSH_BOOL || dtype_is_integral(own) ? RUSH_INT64 : own);
-}
-
 rush_kernel kernel_cumsum, kernel_cumprod, kernel_cumsum_inplace, kernel_cumprod_inplace,
   kernel_logcumsumexp, kernel_cummax, kernel_cummin;
-rush_status kernel_cumsum(rush_call *c) { return scan_new(c, SCAN_SUM, scan_dtype(c)); }
-rush_status kernel_cumprod(rush_call *c) { return scan_new(c, SCAN_PROD, scan_dtype(c)); }
+rush_status kernel_cumsum(rush_call *c) { return scan(c, SCAN_SUM, call_out(c, 0)); }
+rush_status kernel_cumprod(rush_call *c) { return scan(c, SCAN_PROD, call_out(c, 0)); }
 rush_status kernel_cumsum_inplace(rush_call *c) { return scan_inplace(c, SCAN_SUM); }
 rush_status kernel_cumprod_inplace(rush_call *c) { return scan_inplace(c, SCAN_PROD); }
 rush_status kernel_logcumsumexp(rush_call *c)
@@ -212,7 +201,7 @@ rush_status kernel_logcumsumexp(rush_call *c)
   const int dtype = call_tensor(c, 0)->dtype;
   if (!dtype_is_float(dtype) && !dtype_is_complex(dtype))
     return call_no_dtype(c->cx, "logcumsumexp_out_cpu", dtype);
-  return scan_new(c, SCAN_LOG, dtype);
+  return scan(c, SCAN_LOG, call_out(c, 0));
 }
 
 /* -- Running extremes with positions ----------------------------------------------------------- */
@@ -260,41 +249,33 @@ static void extremes(const call_ctx *cx, int dtype, const void *row, int64_t n, 
 #undef RUN
 }
 
+static void run_rows(const call_ctx *cx, const along *a, bool most, char *values, int64_t *at)
+{
+  const size_t item = tensor_item_bytes(a->t);
+  for (int64_t r = 0; a->n > 0 && r < a->n_rows; r++, at += a->n) {
+    extremes(cx, a->t->dtype, along_row(a, r), a->n, most, at);
+    if (call_is_watched(cx) && call_over(cx)) /* then positions may be anything */
+      return;
+    order_take(cx, item, values + (size_t)(r * a->n) * item, along_row(a, r), at, a->n);
+  }
+}
+
 static rush_status running_extreme(rush_call *c, bool most)
 {
   rush_tensor *t = call_tensor(c, 0), *values = NULL, *indices = NULL;
   along a;
-  const int64_t dim = call_int(c, 1);
-  if (t->n_dims == 0 && dim != 0 && dim != -1)
-    return call_fail_type(c->cx, "IndexError",
-                          "%s(): Expected reduction dim -1 or 0 for scalar but got %lld",
-                          most ? "cummax" : "cummin", (long long)dim);
   if (!order_has(t->dtype))
     return call_no_dtype(c->cx, most ? "cummax_cpu" : "cummin_cpu", t->dtype);
-  TRY(along_open(c->cx, t, dim, &a));
-  rush_status st = along_new(c->cx, &a, t->dtype, a.n, &values);
-  if (st == RUSH_OK && (st = along_new(c->cx, &a, RUSH_INT64, a.n, &indices)) != RUSH_OK)
-    tensor_release(values);
-  const size_t item = tensor_item_bytes(t);
-  for (int64_t r = 0; st == RUSH_OK && r < (a.n ? a.n_rows : 0); r++) {
-    int64_t *at = (int64_t *)indices->data + r * a.n;
-    char *to = (char *)values->data + (size_t)(r * a.n) * item;
-    extremes(c->cx, t->dtype, along_row(&a, r), a.n, most, at);
-    if (call_is_watched(c->cx) && call_over(c->cx)) /* then positions may be anything */
-      break;
-    order_take(c->cx, item, to, along_row(&a, r), at, a.n);
-  }
-  rush_tensor *v = NULL, *k = NULL;
-  if (st == RUSH_OK && (st = along_back_steal(c->cx, &a, values, NULL, &v)) != RUSH_OK)
-    tensor_release(indices);
-  else if (st == RUSH_OK && (st = along_back_steal(c->cx, &a, indices, NULL, &k)) != RUSH_OK)
-    tensor_release(v);
+  TRY(along_open(c->cx, t, call_int(c, 1), &a));
+  rush_status st = along_rows(c->cx, &a, call_out(c, 0), &values);
+  if (st == RUSH_OK)
+    st = along_rows(c->cx, &a, call_out(c, 1), &indices);
+  if (st == RUSH_OK)
+    run_rows(c->cx, &a, most, values->data, indices->data);
+  st = along_put_steal(c->cx, &a, values, call_out(c, 0), st);
+  st = along_put_steal(c->cx, &a, indices, call_out(c, 1), st);
   along_close(&a);
-  if (st != RUSH_OK)
-    return st;
-  call_return_steal(c, 0, v);
-  call_return_steal(c, 1, k);
-  return RUSH_OK;
+  return st;
 }
 rush_status kernel_cummax(rush_call *c) { return running_extreme(c, true); }
 rush_status kernel_cummin(rush_call *c) { return running_extreme(c, false); }

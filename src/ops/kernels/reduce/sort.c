@@ -20,7 +20,7 @@ struct pick_job {
   const along *a;
   pick_fn *pick;
   rush_tensor *values, *indices; /* rows; values may be NULL */
-  int64_t n_out, k;
+  int64_t n_out, k;              /* n_out < 0: all of a row */
   bool flag, sorted; /* what they mean is the pick function's business */
   _Atomic int failed;
 };
@@ -52,21 +52,25 @@ static void pick_rows(void *arg, int64_t begin, int64_t end)
   mem_free_data(j->cx->ctx, x, n_bytes);
 }
 
-/* Make values (if needed) and positions of what `pick` chooses; results are still rows. */
-static rush_status run_pick(call_ctx *cx, pick_job *j, bool want_values)
+/* Positions of what `pick` chooses along a dimension, and the values unless `values` is NULL. */
+static rush_status run_pick(rush_call *c, pick_job j, int64_t dim, rush_tensor *values,
+                            rush_tensor *indices)
 {
-  const along *a = j->a;
-  j->cx = cx;
-  TRY(along_new(cx, a, RUSH_INT64, j->n_out, &j->indices));
-  rush_status st = want_values ? along_new(cx, a, a->t->dtype, j->n_out, &j->values) : RUSH_OK;
-  if (st == RUSH_OK && a->n > 0 && j->n_out > 0)
-    st = parallel_for(cx, a->n_rows, i64_max(1, GRAIN / a->n), pick_rows, j);
-  if (st == RUSH_OK && j->failed)
-    st = call_nomem(cx);
-  if (st != RUSH_OK) {
-    tensor_release(j->indices);
-    tensor_release(j->values);
-  }
+  along a;
+  TRY(along_open(c->cx, call_tensor(c, 0), dim, &a));
+  j.cx = c->cx;
+  j.a = &a;
+  j.n_out = j.n_out < 0 ? a.n : j.n_out;
+  rush_status st = along_rows(c->cx, &a, indices, &j.indices);
+  if (st == RUSH_OK && values)
+    st = along_rows(c->cx, &a, values, &j.values);
+  if (st == RUSH_OK && a.n > 0 && j.n_out > 0)
+    st = parallel_for(c->cx, a.n_rows, i64_max(1, GRAIN / a.n), pick_rows, &j);
+  if (st == RUSH_OK && j.failed)
+    st = call_nomem(c->cx);
+  st = along_put_steal(c->cx, &a, j.indices, indices, st);
+  st = along_put_steal(c->cx, &a, j.values, values, st);
+  along_close(&a);
   return st;
 }
 
@@ -89,39 +93,14 @@ static void pick_sorted(const pick_job *j, const void *row, keyed *x, keyed *spa
     indices[i] = x[i].index;
 }
 
-static rush_status check_order(rush_call *c, const rush_tensor *t, const char *what)
+static rush_status sort_to(rush_call *c, bool stable, int64_t dim, bool descending,
+                           rush_tensor *values, rush_tensor *indices)
 {
-  if (!order_has(t->dtype))
-    return call_fail(c->cx, "%s does not support complex dtypes on CPU", what);
-  return RUSH_OK;
-}
-
-/* Return values and indices, or indices alone. */
-static rush_status sort_of(rush_call *c, bool stable, int64_t dim, bool descending,
-                           bool want_values)
-{
-  rush_tensor *t = call_tensor(c, 0), *values = NULL, *indices = NULL;
-  along a;
-  TRY(check_order(c, t, "Sort"));
-  TRY(along_open(c->cx, t, dim, &a));
-  pick_job j = {.a = &a, .pick = pick_sorted, .n_out = a.n, .flag = descending, .sorted = stable};
-  rush_status st = run_pick(c->cx, &j, want_values);
-  if (st == RUSH_OK) {
-    st = along_back_steal(c->cx, &a, j.indices, t, &indices);
-    if (want_values && st == RUSH_OK)
-      st = along_back_steal(c->cx, &a, j.values, t, &values);
-    else if (want_values)
-      tensor_release(j.values);
-  }
-  along_close(&a);
-  if (st != RUSH_OK) {
-    tensor_release(indices);
-    return st;
-  }
-  if (want_values)
-    call_return_steal(c, 0, values);
-  call_return_steal(c, want_values, indices);
-  return RUSH_OK;
+  if (!order_has(call_tensor(c, 0)->dtype))
+    return call_fail(c->cx, "Sort does not support complex dtypes on CPU");
+  return run_pick(
+    c, (pick_job){.pick = pick_sorted, .n_out = -1, .flag = descending, .sorted = stable}, dim,
+    values, indices);
 }
 
 static bool is_stable(const rush_call *c) { return !call_is_none(c, 1) && call_bool(c, 1); }
@@ -129,25 +108,28 @@ static bool is_stable(const rush_call *c) { return !call_is_none(c, 1) && call_b
 rush_kernel kernel_sort, kernel_sort_stable, kernel_argsort, kernel_argsort_stable, kernel_msort;
 rush_status kernel_sort(rush_call *c)
 {
-  return sort_of(c, false, call_int(c, 1), call_bool(c, 2), true);
+  return sort_to(c, false, call_int(c, 1), call_bool(c, 2), call_out(c, 0), call_out(c, 1));
 }
 rush_status kernel_sort_stable(rush_call *c)
 {
-  return sort_of(c, is_stable(c), call_int(c, 2), call_bool(c, 3), true);
+  return sort_to(c, is_stable(c), call_int(c, 2), call_bool(c, 3), call_out(c, 0), call_out(c, 1));
 }
 rush_status kernel_argsort(rush_call *c)
 {
-  return sort_of(c, false, call_int(c, 1), call_bool(c, 2), false);
+  return sort_to(c, false, call_int(c, 1), call_bool(c, 2), NULL, call_out(c, 0));
 }
 rush_status kernel_argsort_stable(rush_call *c)
 {
-  return sort_of(c, is_stable(c), call_int(c, 2), call_bool(c, 3), false);
+  return sort_to(c, is_stable(c), call_int(c, 2), call_bool(c, 3), NULL, call_out(c, 0));
 }
 /* Sorts values along the first dimension. */
 rush_status kernel_msort(rush_call *c)
 {
-  rush_value args[3] = {c->args[0], value_int(0), value_bool(false)};
-  return op_invoke_name(c->cx, "aten::sort", "", args, 3, &c->results[0]);
+  rush_tensor *values = call_out(c, 0), *indices;
+  TRY(tensor_new_like(c->cx, values, RUSH_INT64, &indices));
+  rush_status st = sort_to(c, false, 0, false, values, indices);
+  tensor_release(indices);
+  return st;
 }
 
 /* -- topk -------------------------------------------------------------------------------------- */
@@ -174,35 +156,18 @@ rush_kernel kernel_topk;
 /* (self, k, dim, largest, sorted) */
 rush_status kernel_topk(rush_call *c)
 {
-  rush_tensor *t = call_tensor(c, 0), *values, *indices;
-  const int64_t k = call_int(c, 1);
-  along a;
-  int dim;
-  TRY(dim_wrap(c->cx, call_int(c, 2), t->n_dims, &dim));
-  if (k < 0 || k > (t->n_dims ? t->sizes[dim] : 1))
-    return call_fail(c->cx, "selected index k out of range");
+  const rush_tensor *t = call_tensor(c, 0);
   if (dtype_is_complex(t->dtype) || t->dtype == RUSH_BOOL)
     return call_fail(c->cx, "topk does not support %s dtypes on CPU",
                      t->dtype == RUSH_BOOL ? "bool" : "complex");
   if (!order_has(t->dtype))
     return call_no_dtype(c->cx, "topk_cpu", t->dtype);
-  TRY(along_open(c->cx, t, dim, &a));
-  pick_job j = {.a = &a,
-                .pick = pick_top,
-                .n_out = a.n_dims ? k : 1,
-                .flag = call_bool(c, 3),
-                .sorted = call_bool(c, 4)};
-  rush_status st = run_pick(c->cx, &j, true);
-  if (st == RUSH_OK && (st = along_back_steal(c->cx, &a, j.indices, NULL, &indices)) != RUSH_OK)
-    tensor_release(j.values);
-  else if (st == RUSH_OK && (st = along_back_steal(c->cx, &a, j.values, NULL, &values)) != RUSH_OK)
-    tensor_release(indices);
-  along_close(&a);
-  if (st != RUSH_OK)
-    return st;
-  call_return_steal(c, 0, values);
-  call_return_steal(c, 1, indices);
-  return RUSH_OK;
+  return run_pick(c,
+                  (pick_job){.pick = pick_top,
+                             .n_out = t->n_dims ? call_int(c, 1) : 1,
+                             .flag = call_bool(c, 3),
+                             .sorted = call_bool(c, 4)},
+                  call_int(c, 2), call_out(c, 0), call_out(c, 1));
 }
 
 /* -- One of a row: kthvalue, median, mode ------------------------------------------------------ */
@@ -293,36 +258,14 @@ static void pick_mode(const pick_job *j, const void *row, keyed *x, keyed *spare
   }
 }
 
-/* Choose one element per row; dim and keepdim at argument `at`. */
+/* One element a row; dim at argument `at`. */
 static rush_status pick_one(rush_call *c, uint32_t at, pick_job j, const char *name)
 {
-  rush_tensor *t = call_tensor(c, 0), *values, *indices;
-  along a;
-  TRY(along_open(c->cx, t, call_int(c, at), &a));
-  rush_status st = RUSH_OK;
-  if (a.n == 0)
-    st =
-      call_fail_type(c->cx, "IndexError", "%s(): Expected reduction dim %d to have non-zero size.",
-                     strrchr(c->op->schema->name, ':') + 1, a.dim);
-  else if (!order_has(t->dtype) || (j.pick == pick_kth && t->dtype == RUSH_BOOL))
-    st = call_no_dtype(c->cx, name, t->dtype);
-  else if (j.pick == pick_kth && (j.k < 1 || j.k > a.n))
-    st = call_fail(c->cx, "kthvalue(): selected number k out of range for dimension %d", a.dim);
-  j.a = &a;
+  const int dtype = call_tensor(c, 0)->dtype;
+  if (!order_has(dtype) || (j.pick == pick_kth && dtype == RUSH_BOOL))
+    return call_no_dtype(c->cx, name, dtype);
   j.n_out = 1;
-  if (st == RUSH_OK && (st = run_pick(c->cx, &j, true)) == RUSH_OK) {
-    const bool keepdim = call_bool(c, at + 1);
-    if ((st = along_back_reduced_steal(c->cx, &a, j.indices, keepdim, &indices)) != RUSH_OK)
-      tensor_release(j.values);
-    else if ((st = along_back_reduced_steal(c->cx, &a, j.values, keepdim, &values)) != RUSH_OK)
-      tensor_release(indices);
-  }
-  along_close(&a);
-  if (st != RUSH_OK)
-    return st;
-  call_return_steal(c, 0, values);
-  call_return_steal(c, 1, indices);
-  return RUSH_OK;
+  return run_pick(c, j, call_int(c, at), call_out(c, 0), call_out(c, 1));
 }
 
 rush_kernel kernel_kthvalue, kernel_median_dim, kernel_nanmedian_dim, kernel_mode, kernel_median,
@@ -381,16 +324,14 @@ static void median_any(const call_ctx *cx, const rush_tensor *x, bool ignore_nan
  * which PyTorch converts it. */
 static rush_status median_all(rush_call *c, bool ignore_nan)
 {
-  rush_tensor *t = call_tensor(c, 0), *flat, *values;
+  rush_tensor *t = call_tensor(c, 0), *values = call_out(c, 0), *flat;
   if (!order_has(t->dtype))
     return call_no_dtype(c->cx, "median_impl", t->dtype);
-  TRY(tensor_new(c->cx, t->dtype, 0, NULL, &values));
   if (t->n_elems == 0) {
     tensor_set(values, 0,
                dtype_is_float(t->dtype)
                  ? value_float((double)__builtin_nanf(""))
                  : value_int(t->dtype == RUSH_INT32 ? INT32_MIN : INT64_MIN));
-    call_return_steal(c, 0, values);
     return RUSH_OK;
   }
   const size_t n_bytes = (size_t)t->n_elems * sizeof(uint64_t) + sizeof(order_counts);
@@ -406,7 +347,7 @@ static rush_status median_all(rush_call *c, bool ignore_nan)
     st = call_poll(c->cx);
   }
   mem_free_data(c->cx->ctx, keys, n_bytes);
-  return call_return_made_steal(c, 0, values, st);
+  return st;
 }
 rush_status kernel_median(rush_call *c) { return median_all(c, false); }
 rush_status kernel_nanmedian(rush_call *c) { return median_all(c, true); }
