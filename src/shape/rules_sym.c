@@ -107,7 +107,7 @@ static bool one_int(rule_cx *cx, uint32_t i, symint *out)
 
 void symshape_apply(shape_env *env, uint32_t rule, symshape_call *call)
 {
-  rule_cx cx = {env, call, 0};
+  rule_cx cx = {env, call, 1}; /* rules have argument 0 by its place */
   apply(&cx, rule);
   symshape_finish(env->sym, call);
 }
