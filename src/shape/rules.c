@@ -142,6 +142,14 @@ void shape_apply(shape_env *env, uint32_t rule, shape_call *call)
   apply(&cx, rule);
 }
 
+int shape_result_type(int n, const shape_facts *const *t) { return result_type(n, t); }
+const shape_facts *shape_iterated(shape_env *env, int n, const shape_facts *const *t)
+{
+  rule_cx cx = {env, NULL,
+                0}; /* no more dimensions than an operand has: new_facts has no refusal */
+  return iterated(&cx, t[0]->dtype, n, t);
+}
+
 void shape_give(session *s, shape_call *call, uint32_t result, int dtype, int n_dims,
                 const int64_t *sizes)
 {

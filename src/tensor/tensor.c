@@ -466,6 +466,20 @@ rush_status tensor_alias(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
   return tensor_as_strided(cx, t, t->n_dims, t->sizes, t->strides, t->offset, out);
 }
 
+dtype_class number_class(rush_value number)
+{
+  return number.tag == RUSH_TAG_BOOL      ? DTYPE_BOOL
+         : number.tag == RUSH_TAG_INT     ? DTYPE_INT
+         : number.tag == RUSH_TAG_COMPLEX ? DTYPE_COMPLEX
+                                          : DTYPE_FLOAT;
+}
+int number_dtype(rush_value number)
+{
+  promote_state p = PROMOTE_INIT;
+  promote_add_scalar(&p, number_class(number));
+  return promote_result(&p);
+}
+
 rush_status tensor_from_scalar(call_ctx *cx, rush_value number, int dtype, rush_tensor **out)
 {
   rush_tensor *t;

@@ -39,7 +39,8 @@ filled("eye", "kernel_eye", "eye.out", "eye")
 filled("eye.m", "kernel_eye", "eye.m_out", "eye")
 for name in ("tril", "triu"):
     factory(f"{name}_indices", out=f"{name}_indices.out", shape=f"{name}_indices")
-    op(f"aten::{name}", family="triangle", kernel=f"kernel_{name}", shape="like_rows",
+    op(f"aten::{name}", family="triangle", kernel=f"kernel_{name}", shape="matrix_like",
+       results="rule", reuse=["self"],
        variants={"inplace": f"aten::{name}_", "out": f"aten::{name}.out"})
 
 filled("scalar_tensor", "kernel_scalar_tensor", "scalar_tensor.out", "number_float")

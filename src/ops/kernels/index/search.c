@@ -179,7 +179,7 @@ static rush_status number_tensor(rush_call *c, rush_value v, const rush_tensor *
 {
   promote_state p = PROMOTE_INIT;
   promote_add(&p, like->dtype, like->n_dims);
-  promote_add_scalar(&p, dtype_class_of(dtype_of_scalar(v)));
+  promote_add_scalar(&p, number_class(v));
   return tensor_from_scalar(c->cx, v, promote_result(&p), out);
 }
 

@@ -45,20 +45,6 @@ rush_status call_options(rush_call *c, uint32_t at, int otherwise, int *dtype)
   return RUSH_OK;
 }
 
-int dtype_of_scalar(rush_value v)
-{
-  switch (v.tag) {
-  case RUSH_TAG_BOOL:
-    return RUSH_BOOL;
-  case RUSH_TAG_INT:
-    return RUSH_INT64;
-  case RUSH_TAG_COMPLEX:
-    return RUSH_COMPLEX64;
-  default:
-    return RUSH_FLOAT32;
-  }
-}
-
 rush_status check_overflow(call_ctx *cx, rush_value v, int dtype)
 {
   static const struct { int16_t dtype; const char *name; double lo, hi; } limits[] = {
@@ -474,12 +460,10 @@ rush_status kernel_triu_indices(rush_call *c) { return triangle_indices(c, false
 static rush_status triangle(rush_call *c, bool lower)
 {
   const rush_tensor *t = call_tensor(c, 0);
+  rush_tensor *r = call_out(c, 0);
   int64_t offset = call_int(c, 1);
-  rush_tensor *r;
-  if (t->n_dims < 2)
-    return call_fail(c->cx, "%s: input tensor must have at least 2 dimensions",
-                     lower ? "tril" : "triu");
-  TRY(tensor_copy_format(c->cx, t, t->dtype, FORMAT_CONTIGUOUS, &r));
+  if (r != t)
+    TRY(tensor_copy(c->cx, r, t));
   int64_t rows = t->sizes[t->n_dims - 2], columns = t->sizes[t->n_dims - 1];
   size_t item = tensor_item_bytes(r);
   offset = i64_min(i64_max(offset, -rows - 1), columns);
@@ -495,7 +479,6 @@ static rush_status triangle(rush_call *c, bool lower)
     else
       memset(p, 0, (size_t)cut * item);
   }
-  call_return_steal(c, 0, r);
   return RUSH_OK;
 }
 rush_kernel kernel_tril, kernel_triu;
@@ -507,7 +490,7 @@ rush_status kernel_triu(rush_call *c) { return triangle(c, false); }
 rush_kernel kernel_num_to_tensor, kernel_tensor_number, kernel_tensor_list;
 rush_status kernel_num_to_tensor(rush_call *c)
 {
-  int dtype = dtype_of_scalar(c->args[0]);
+  int dtype = number_dtype(c->args[0]);
   rush_tensor *t;
   dtype = dtype == RUSH_FLOAT32 ? RUSH_FLOAT64 : dtype == RUSH_COMPLEX64 ? RUSH_COMPLEX128 : dtype;
   TRY(tensor_from_scalar(c->cx, c->args[0], dtype, &t));
@@ -534,7 +517,7 @@ rush_status kernel_tensor_number(rush_call *c)
   int dtype;
   bool grad;
   rush_tensor *t;
-  TRY(number_options(c, dtype_of_scalar(c->args[0]), &dtype, &grad));
+  TRY(number_options(c, number_dtype(c->args[0]), &dtype, &grad));
   TRY(tensor_from_scalar(c->cx, c->args[0], dtype, &t));
   t->h.flags |= grad ? TENSOR_REQUIRES_GRAD : 0;
   call_return_steal(c, 0, t);
@@ -566,7 +549,7 @@ static rush_status list_shape(rush_call *c, const rush_list *l, int64_t *sizes, 
     elem = l->elem;
   }
   if (l->n)
-    *dtype = dtype_of_scalar(l->items[0]);
+    *dtype = number_dtype(l->items[0]);
   else
     *dtype = type_is(elem, TYPE_INT)    ? RUSH_INT64
              : type_is(elem, TYPE_BOOL) ? RUSH_BOOL
