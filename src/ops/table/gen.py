@@ -738,7 +738,8 @@ def write_rows(
                 f"{row.grad},\n"
                 f"    .kernel = {kernels[row.kernel]}, .compute = {kernels[row.compute]}, "
                 f".reuse = {row.reuse}, .sparse = "
-                f"{'SPARSE_TAKEN' if row.sparse is True else kernels[row.sparse]}}}, /* {s.full} */\n"
+                f"{'SPARSE_TAKEN' if row.sparse is True else kernels[row.sparse]}}}, /* {s.full} "
+                f"*/\n"
             )
             index += 1
     w(f"}};\nconst uint32_t op_n_rows = {index};\n\n")
