@@ -49,8 +49,8 @@ static rush_status check_sparse_options(const rush_call *c, const rush_tensor *t
   return check_device(c->cx, named_arg_of(c, "device"));
 }
 
-/* Convert a sparse tensor's values.  An operator with neither `other` nor `copy` makes a copy unless
- * it may return its argument. */
+/* Convert a sparse tensor's values.  An operator with neither `other` nor `copy` makes a copy
+ * unless it may return its argument. */
 rush_status kernel_convert_sparse(rush_call *c)
 {
   rush_tensor *t = call_tensor(c, 0), *values, *r;

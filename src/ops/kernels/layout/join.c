@@ -1,9 +1,9 @@
-/* ops/kernels/layout/join.c -- operators that join, repeat or turn tensors: cat, stack, repeat, flip,
- * roll, diagonals. Shape rules make the results; kernels copy into them. All joins are one function:
- * contiguous tensors of one dtype are copied row by row in parallel; others are copied into views of
- * the result, so that tensor_copy handles conversion and strides. flip reads its source with
- * negative strides inside an iterator, since a tensor cannot have them. Cost: each element is copied
- * once. */
+/* ops/kernels/layout/join.c -- operators that join, repeat or turn tensors: cat, stack, repeat,
+ * flip, roll, diagonals. Shape rules make the results; kernels copy into them. All joins are one
+ * function: contiguous tensors of one dtype are copied row by row in parallel; others are copied
+ * into views of the result, so that tensor_copy handles conversion and strides. flip reads its
+ * source with negative strides inside an iterator, since a tensor cannot have them. Cost: each
+ * element is copied once. */
 #include "base/threads.h"
 #include "ops/kernels/views.h"
 #include "tensor/iter.h"
