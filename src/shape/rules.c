@@ -24,21 +24,21 @@ static int64_t overflow(rule_cx *cx)
   shape_refuse(cx->env, RUSH_ERAISED, NULL, "Storage size calculation overflowed");
   return 0;
 }
-static int64_t add(rule_cx *cx, int64_t a, int64_t b)
+static inline int64_t add(rule_cx *cx, int64_t a, int64_t b)
 {
   int64_t r;
   if (__builtin_add_overflow(a, b, &r))
     return overflow(cx);
   return r;
 }
-static int64_t sub(rule_cx *cx, int64_t a, int64_t b)
+static inline int64_t sub(rule_cx *cx, int64_t a, int64_t b)
 {
   int64_t r;
   if (__builtin_sub_overflow(a, b, &r))
     return overflow(cx);
   return r;
 }
-static int64_t mul(rule_cx *cx, int64_t a, int64_t b)
+static inline int64_t mul(rule_cx *cx, int64_t a, int64_t b)
 {
   int64_t r;
   if (__builtin_mul_overflow(a, b, &r))
@@ -138,8 +138,16 @@ static inline bool one_int(rule_cx *cx, uint32_t i, int64_t *out)
 
 void shape_apply(shape_env *env, uint32_t rule, shape_call *call)
 {
-  rule_cx cx = {env, call, 0};
+  rule_cx cx = {env, call, 1}; /* rules have argument 0 by its place */
   apply(&cx, rule);
+}
+
+int shape_result_type(int n, const shape_facts *const *t) { return result_type(n, t); }
+const shape_facts *shape_iterated(shape_env *env, int n, const shape_facts *const *t)
+{
+  rule_cx cx = {env, NULL,
+                0}; /* no more dimensions than an operand has: new_facts has no refusal */
+  return iterated(&cx, t[0]->dtype, n, t);
 }
 
 void shape_give(session *s, shape_call *call, uint32_t result, int dtype, int n_dims,

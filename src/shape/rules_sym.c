@@ -35,7 +35,15 @@ typedef struct rule_cx {
 #define shape_require(cx, c) sym_require((cx)->env->sym, c)
 #define fresh_size(cx, lo, hi) fresh(cx, lo, hi)
 
-/* Decide a condition of a rule: the only place that does (shape_undecided). */
+/* Decide a condition of a rule: the only place that does (shape_undecided).
+ *
+ * A mode in which an undecided condition makes results of fresh sizes, and never a failure, is a
+ * case of this switch: if sym_known has no answer, set a flag `unsure` in the environment and
+ * return false, without a guard.  Every rule works with either answer.  symshape_apply then
+ * replaces sizes, strides and offset of the results by fresh symbols (as fresh() makes them) if the
+ * flag is set. Two neighbours need the mode too: shape_require returns true without a guard, and
+ * fixed() cannot invent a number, so a rank or dimension that depends on a symbol remains a
+ * refusal. */
 static bool shape_decide(rule_cx *cx, sym_cond c)
 {
   switch (cx->env->undecided) {
@@ -108,7 +116,7 @@ static bool one_int(rule_cx *cx, uint32_t i, symint *out)
 
 void symshape_apply(shape_env *env, uint32_t rule, symshape_call *call)
 {
-  rule_cx cx = {env, call, 0};
+  rule_cx cx = {env, call, 1}; /* rules have argument 0 by its place */
   apply(&cx, rule);
   symshape_finish(env->sym, call);
 }

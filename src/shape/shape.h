@@ -43,7 +43,7 @@ enum shape_flags {
 };
 
 /* What shape_decide does with a condition that the hints do not decide.  A third mode, results of
- * fresh sizes, would be added here: only shape_decide has to know it. */
+ * fresh sizes, would be added here: the comment of shape_decide (rules_sym.c) lists the steps. */
 typedef enum shape_undecided {
   SHAPE_GUARD, /* use the hints' answer and record a guard; without hints it is a refusal */
 } shape_undecided;
@@ -175,6 +175,12 @@ uint32_t shape_rule_find(str name);
 const char *shape_rule_name(uint32_t rule);
 void shape_apply(shape_env *env, uint32_t rule, shape_call *call);
 void symshape_apply(shape_env *env, uint32_t rule, symshape_call *call);
+/* For the engine of pointwise operators: return the torch.result_type of n tensors, or DTYPE_NONE;
+ * numbers are tensors with SHAPE_WRAPPED. */
+int shape_result_type(int n, const shape_facts *const *t);
+/* Return the common sizes of n > 0 tensors, and strides as PyTorch's TensorIterator lays out a
+ * result. */
+const shape_facts *shape_iterated(shape_env *env, int n, const shape_facts *const *t);
 
 /* -- Results from elsewhere: a dense tensor in rows, behind the others ------------------------- */
 void shape_give(session *s, shape_call *call, uint32_t result, int dtype, int n_dims,

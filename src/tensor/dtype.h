@@ -44,6 +44,11 @@ bool dtype_can_cast(int from, int to);
 /* Convert float32 -> complex64, half -> complex32 ..., and back. */
 int dtype_to_complex(int dtype);
 int dtype_to_real(int dtype);
+/* What integers and bools become where an operator computes in floats: the default dtype. */
+static inline int dtype_to_float(int d)
+{
+  return dtype_class_of(d) <= DTYPE_INT ? RUSH_FLOAT32 : d;
+}
 
 /* The three categories of torch.result_type: dimensioned tensors, 0-dim tensors, Python numbers. */
 typedef struct promote_state {
@@ -53,6 +58,14 @@ typedef struct promote_state {
 #define PROMOTE_INIT {DTYPE_NONE, DTYPE_NONE, DTYPE_NONE, false}
 void promote_add(promote_state *p, int dtype, int ndim);
 void promote_add_scalar(promote_state *p, dtype_class cls);
+/* A tensor, which may be a number as one (TENSOR_WRAPPED_NUMBER). */
+static inline void promote_add_tensor(promote_state *p, int dtype, int n_dims, bool is_number)
+{
+  if (is_number)
+    promote_add_scalar(p, dtype_class_of(dtype));
+  else
+    promote_add(p, dtype, n_dims);
+}
 int promote_result(const promote_state *p); /* DTYPE_NONE when undefined */
 
 /* Convert 16-bit floats, rounding to nearest even; NaN remains NaN. */

@@ -379,14 +379,14 @@ rush_status tensor_new_like(call_ctx *cx, const rush_tensor *t, int dtype, rush_
   return tensor_new_strided(cx, dtype, t->n_dims, t->sizes, strides, out);
 }
 
-/* Check that all elements are inside the storage; also computes n_elems. */
-static rush_status check_view(call_ctx *cx, const storage *st, int dtype, int n_dims,
+/* Refuse elements of `item` bytes outside the storage.  Also computes n_elems. */
+static rush_status check_view(call_ctx *cx, const storage *st, int64_t item, int n_dims,
                               const int64_t *sizes, const int64_t *strides, int64_t offset,
                               int64_t *n_elems)
 {
   if (n_dims > TENSOR_MAX_DIMS)
     return call_unsupported(cx, "tensors of %d dimensions (at most %d)", n_dims, TENSOR_MAX_DIMS);
-  int64_t n, last = 0, item = (int64_t)dtype_bytes(dtype);
+  int64_t n, last = 0;
   if (!sizes_numel(n_dims, sizes, &n))
     return call_fail(cx, "a view has a negative or too large size");
   bool bad = offset < 0;
@@ -418,11 +418,12 @@ rush_status tensor_new_view(call_ctx *cx, storage *st, int dtype, int n_dims, co
                             const int64_t *strides, int64_t offset, rush_tensor **out)
 {
   int64_t n = 0;
-  if (UNLIKELY(dtype_bytes(dtype) == 0))
+  const int64_t item = (int64_t)dtype_bytes(dtype);
+  if (UNLIKELY(item == 0))
     return call_fail(cx, "there is no dtype %d to view a storage as", dtype);
   if (UNLIKELY(dtype_class_of(dtype) == DTYPE_QUANT))
     call_mark_special(cx);
-  TRY(check_view(cx, st, dtype, n_dims, sizes, strides, offset, &n));
+  TRY(check_view(cx, st, item, n_dims, sizes, strides, offset, &n));
   rush_tensor *t = make_header(cx->ctx, dtype, n_dims);
   if (!t)
     return call_nomem(cx);
@@ -433,7 +434,7 @@ rush_status tensor_new_view(call_ctx *cx, storage *st, int dtype, int n_dims, co
   t->n_elems = n;
   t->st = storage_retain(st);
   t->offset = offset;
-  t->data = st->data && n > 0 ? (char *)st->data + offset * (int64_t)dtype_bytes(dtype)
+  t->data = st->data && n > 0 ? (char *)st->data + offset * item
                               : st->data; /* any offset will do for no elements */
   note_contiguous(t);
   *out = t;
@@ -463,6 +464,20 @@ rush_status tensor_alias(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
   if (tensor_sparse(t))
     return sparse_alias(cx, t, out);
   return tensor_as_strided(cx, t, t->n_dims, t->sizes, t->strides, t->offset, out);
+}
+
+dtype_class number_class(rush_value number)
+{
+  return number.tag == RUSH_TAG_BOOL      ? DTYPE_BOOL
+         : number.tag == RUSH_TAG_INT     ? DTYPE_INT
+         : number.tag == RUSH_TAG_COMPLEX ? DTYPE_COMPLEX
+                                          : DTYPE_FLOAT;
+}
+int number_dtype(rush_value number)
+{
+  promote_state p = PROMOTE_INIT;
+  promote_add_scalar(&p, number_class(number));
+  return promote_result(&p);
 }
 
 rush_status tensor_from_scalar(call_ctx *cx, rush_value number, int dtype, rush_tensor **out)

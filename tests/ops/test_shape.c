@@ -176,6 +176,42 @@ static void views_are_made_by_rule(void **state)
   context_release(c);
 }
 
+/* Call name(t, 0), in which t dies if `last_use`; true when the result is in t's memory. */
+static bool takes_buffer(call_ctx *cx, const char *name, int dtype, uint64_t last_use)
+{
+  const int64_t sizes[] = {3, 4};
+  rush_tensor *t;
+  assert_int_equal(tensor_new(cx, dtype, 2, sizes, &t), RUSH_OK);
+  assert_int_equal(tensor_fill(cx, t, value_int(1)), RUSH_OK);
+  rush_value args[] = {value_tensor_steal(t), value_int(0)}, out = value_none();
+  const op *o = op_find(cx->ctx, str_of(name), STR(""));
+  rush_call c = {.cx = cx, .op = o, .n_args = o->schema->n_args, .n_results = 1,
+                 .last_use = last_use, .args = args, .results = &out};
+  assert_int_equal(op_call(&c), RUSH_OK);
+  const bool same = out.as.tensor->st == t->st;
+  value_release(out);
+  value_release(args[0]);
+  return same;
+}
+
+/* The key `reuse` of an entry decides, before the kernel runs. */
+static void dying_arguments_lend_their_buffers(void **state)
+{
+  (void)state;
+  context *c = test_context(NULL);
+  rush_error err = RUSH_ERROR_INIT;
+  call_ctx cx;
+  call_ctx_init(&cx, c, &err);
+  assert_true(takes_buffer(&cx, "aten::triu", RUSH_FLOAT32, 1));
+  assert_true(takes_buffer(&cx, "aten::relu", RUSH_FLOAT32, 1));
+  assert_false(takes_buffer(&cx, "aten::triu", RUSH_FLOAT32, 0));
+  assert_false(takes_buffer(&cx, "aten::triu", RUSH_FLOAT32, 2));
+  assert_false(takes_buffer(&cx, "aten::sqrt", RUSH_INT64, 1));
+  cx.no_reuse = true;
+  assert_false(takes_buffer(&cx, "aten::triu", RUSH_FLOAT32, 1));
+  context_release(c);
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
@@ -184,6 +220,7 @@ int main(void)
       cmocka_unit_test(memory_may_run_out),
       cmocka_unit_test(no_two_arguments_share_a_key),
       cmocka_unit_test(views_are_made_by_rule),
+      cmocka_unit_test(dying_arguments_lend_their_buffers),
   };
   return RUN_TESTS(tests);
 }

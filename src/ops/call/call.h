@@ -11,7 +11,8 @@
  *       place;
  *     family pointwise: the tape engine (ops/point/pointwise.c);
  *     results="rule" in the entry: the shape rule's results are made (ops/call/results.h): views of
- *       arguments, arguments, and memory, which `compute` fills through call_out(i);
+ *       arguments, arguments, and memory, which `compute` fills through call_out(i); `reuse` names
+ *       the arguments whose buffers the memory may be, when they die with the call;
  *     else the kernel makes its results with call_return_*;
  *     body (no kernel): the composite's program function runs.
  *
@@ -294,8 +295,11 @@ static inline void call_return_value_steal(rush_call *c, uint32_t i, rush_value 
 {
   c->results[i] = v;
 }
-/* Result i as made by the shape rule: memory of its geometry that nobody has filled, or the
- * argument that the call writes to. */
+/* Return result i as made by the shape rule, for the kernel to fill: uninitialised memory of the
+ * rule's dtype, sizes and strides (or the argument that the call writes to).  It is new, or an
+ * argument that dies with the call (only one that the entry's key `reuse` names), or the caller's
+ * out=, or memory of a plan.  Kernels must not assume zeros, a single reference to the memory, or
+ * that the storage starts with it. */
 static inline rush_tensor *call_out(const rush_call *c, uint32_t i)
 {
   return c->results[i].as.tensor;
@@ -318,10 +322,11 @@ rush_status call_check_writable(const rush_call *call, const rush_tensor *t,
 /* Refuse a dtype of op->refuses. */
 rush_status call_refuse(call_ctx *cx, const op *o, int dtype);
 
-/* Return a retained tensor on args[i]'s buffer for the kernel's result, or NULL if the buffer
- * cannot be reused. It can if the bit is set, tensor and storage are referenced once, the storage
- * is ours, and dtype and dense layout agree.  The kernel must read elements before it writes them,
- * and all other arguments must be on other storage or of the same geometry (checked here). */
+/* Return args[i], retained, if a result may be written into its buffer, else NULL.  It may if the
+ * bit is set, tensor and storage are referenced once, the storage is ours, and dtype and dense
+ * layout agree.  Elements must be read before they are written, and all other arguments must be on
+ * other storage or of the same geometry (checked here).  For the call path (call_new_result of
+ * results.h) and operators from outside; kernels do not call it. */
 rush_tensor *call_take_buffer(rush_call *c, uint32_t i, int dtype, int n_dims,
                               const int64_t *sizes);
 

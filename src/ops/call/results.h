@@ -1,5 +1,5 @@
-/* ops/call/results.h -- results that the call path makes by the shape rule of an operator's entry
- * (the table's key `results`). */
+/* ops/call/results.h -- results that the call path makes: by the shape rule of an operator's entry
+ * (the table's key `results`), in memory of its own or of a dying argument (the key `reuse`). */
 #ifndef RUSH_OPS_RESULTS_H
 #define RUSH_OPS_RESULTS_H
 
@@ -10,5 +10,10 @@
  * (OP_COPIES), and views that become copies if the strides allow no view.  On failure call->results
  * may hold some of the results; op_call drops them. */
 rush_kernel call_by_rule;
+
+/* Make memory for result `i`, uninitialised: the buffer of a dying argument where the entry's key
+ * `reuse` allows it and one fits, else new.  `strides`: dense ones, or NULL: row-major. */
+rush_status call_new_result(rush_call *c, uint32_t i, int dtype, int n_dims, const int64_t *sizes,
+                            const int64_t *strides, rush_tensor **out) RUSH_CHECKED;
 
 #endif

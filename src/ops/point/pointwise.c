@@ -10,25 +10,25 @@
 #include <float.h>
 
 #include "ops/point/point_run.h"
+#include "shape/shape.h"
 #include "ops/call/registry.h"
+#include "ops/call/results.h"
 #include "ops/table/table.h"
 #include "ops/call/written.h"
-#include "tensor/iter.h"
 
 /* The state of one call, in the order in which it is computed. */
 typedef struct point_call {
   rush_call *call;
   const struct point_row *row;
   const rush_value *in[POINT_MAX_INPUTS]; /* borrowed, by the row's inputs */
-  uint8_t arg_of[POINT_MAX_INPUTS];       /* argument number in the call */
   int n_tensors;
   rush_tensor *tensors[POINT_MAX_INPUTS]; /* the tensor inputs */
   int common;                             /* dtype that promotion gives */
   const point_arm *arm;
   int n_dims;
-  int64_t sizes[TENSOR_MAX_DIMS];
-  bool same_shape;                        /* all tensor inputs have `sizes` */
-  bool contiguous;                        /* and are row-major */
+  const int64_t *sizes, *strides; /* of results; strides NULL: row-major */
+  bool flat;                      /* all tensor inputs have `sizes` and are row-major */
+  int64_t dims[2 * TENSOR_MAX_DIMS]; /* where sizes and strides are, unless flat */
 } point_call;
 
 /* -- Arguments --------------------------------------------------------------------------------- */
@@ -50,7 +50,6 @@ static rush_status read_inputs(point_call *p)
     const point_input *in = &p->row->inputs[i];
     const rush_value *v = direct ? &c->args[in->arg] : base_arg(c, in->arg);
     p->in[i] = v;
-    p->arg_of[i] = in->arg;
     if (in->flags & INPUT_SCALAR)
       continue;
     if (v->tag == RUSH_TAG_TENSOR && v->as.tensor) {
@@ -61,20 +60,6 @@ static rush_status read_inputs(point_call *p)
     }
   }
   return RUSH_OK;
-}
-
-static dtype_class class_of_number(rush_value v)
-{
-  switch (v.tag) {
-  case RUSH_TAG_BOOL:
-    return DTYPE_BOOL;
-  case RUSH_TAG_INT:
-    return DTYPE_INT;
-  case RUSH_TAG_COMPLEX:
-    return DTYPE_COMPLEX;
-  default:
-    return DTYPE_FLOAT;
-  }
 }
 
 static bool cond_holds(const rush_call *c, const point_cond *cond)
@@ -99,53 +84,59 @@ static bool cond_holds(const rush_call *c, const point_cond *cond)
   return false;
 }
 
-static int promoted(const point_call *p)
+/* Find the common dtype if the tensors have one and numbers are of its class or a lower one, as in
+ * most calls.  False: see promote(). */
+static bool has_one_dtype(point_call *p)
 {
-  promote_state st = PROMOTE_INIT;
+  int dtype = DTYPE_NONE;
+  if (p->row->promote == PROMOTE_FIRST && p->n_tensors > 0) {
+    p->common = p->tensors[0]->dtype;
+    return true;
+  }
   for (int i = 0; i < p->row->n_inputs; i++) {
     const point_input *in = &p->row->inputs[i];
     rush_value v = *p->in[i];
     if (!(in->flags & INPUT_PROMOTES) || v.tag == RUSH_TAG_NONE)
       continue;
-    if (v.tag != RUSH_TAG_TENSOR)
-      promote_add_scalar(&st, class_of_number(v));
-    else if (v.as.tensor->h.flags & TENSOR_WRAPPED_NUMBER)
-      promote_add_scalar(&st, dtype_class_of(v.as.tensor->dtype));
-    else
-      promote_add(&st, v.as.tensor->dtype, v.as.tensor->n_dims);
+    if (v.tag != RUSH_TAG_TENSOR) {
+      if (dtype == DTYPE_NONE || number_class(v) > dtype_class_of(dtype))
+        return false;
+      continue;
+    }
+    if (dtype == DTYPE_NONE)
+      dtype = v.as.tensor->dtype;
+    if (dtype != v.as.tensor->dtype || v.as.tensor->h.flags & TENSOR_WRAPPED_NUMBER)
+      return false;
   }
-  return promote_result(&st);
+  p->common = dtype;
+  return dtype != DTYPE_NONE &&
+         (p->row->promote == PROMOTE_ARGUMENTS || dtype_class_of(dtype) > DTYPE_INT);
 }
 
-/* Return the common dtype; most calls have tensors of one dtype and scalars of its class or a lower
- * one. */
-static int common_dtype(const point_call *p)
+static inline bool sizes_equal(int n, const int64_t *a, const int64_t *b)
 {
-  int dtype = DTYPE_NONE;
-  bool simple = true;
-  for (int i = 0; i < p->row->n_inputs && simple; i++) {
-    const point_input *in = &p->row->inputs[i];
-    rush_value v = *p->in[i];
-    if (v.tag == RUSH_TAG_TENSOR) {
-      if (p->row->promote == PROMOTE_FIRST)
-        return v.as.tensor->dtype;
-      if (!(in->flags & INPUT_PROMOTES))
-        continue;
-      if (dtype == DTYPE_NONE)
-        dtype = v.as.tensor->dtype;
-      simple = dtype == v.as.tensor->dtype && !(v.as.tensor->h.flags & TENSOR_WRAPPED_NUMBER);
-    } else if (in->flags & INPUT_PROMOTES && v.tag != RUSH_TAG_NONE) {
-      simple = dtype != DTYPE_NONE && class_of_number(v) <= dtype_class_of(dtype);
-    }
+  for (int i = 0; i < n; i++)
+    if (a[i] != b[i])
+      return false;
+  return true;
+}
+
+/* True if the tensors have one shape and are row-major: then the results have it. */
+static bool has_one_shape(point_call *p)
+{
+  const rush_tensor *first = p->tensors[0];
+  if (p->n_tensors == 0 || !tensor_is_contiguous(first))
+    return false;
+  p->n_dims = first->n_dims;
+  p->sizes = first->sizes;
+  p->strides = NULL;
+  for (int i = 1; i < p->n_tensors; i++) {
+    const rush_tensor *t = p->tensors[i];
+    if (t->n_dims != p->n_dims || !tensor_is_contiguous(t) ||
+        !sizes_equal(p->n_dims, t->sizes, p->sizes))
+      return false;
   }
-  if (!simple || dtype == DTYPE_NONE)
-    dtype = promoted(p);
-  bool to_float = p->row->promote == PROMOTE_FLOAT ||
-                  (p->row->promote == PROMOTE_FLOAT_FIRST_ARM &&
-                   cond_holds(p->call, &point_arms[p->row->first_arm].conds[0]));
-  if (to_float && dtype != DTYPE_NONE && dtype_class_of(dtype) <= DTYPE_INT)
-    dtype = RUSH_FLOAT32;
-  return dtype;
+  return true;
 }
 
 /* -- Choosing the tape ------------------------------------------------------------------------- */
@@ -177,7 +168,7 @@ static rush_status check_alpha(const point_call *p, dtype_class cls)
     const point_input *in = &p->row->inputs[i];
     if ((in->flags & (INPUT_SCALAR | INPUT_PROMOTES)) != INPUT_SCALAR)
       continue;
-    dtype_class given = class_of_number(*p->in[i]);
+    dtype_class given = number_class(*p->in[i]);
     if (given <= DTYPE_INT && (given != DTYPE_BOOL || cls == DTYPE_BOOL))
       continue;
     const op *base = p->call->op->base ? p->call->op->base : p->call->op;
@@ -213,13 +204,67 @@ static rush_status check_bool(const point_call *p)
                 : call_fail(p->call->cx, "%s", end + 1);
 }
 
-static rush_status choose_dtype(point_call *p)
+/* Find the common dtype in all other cases; numbers count as tensors that wrap them. */
+static rush_status promote(point_call *p)
 {
-  p->common = common_dtype(p);
+  shape_facts facts[POINT_MAX_INPUTS];
+  const shape_facts *t[POINT_MAX_INPUTS];
+  int n = 0;
+  for (int i = 0; i < p->row->n_inputs; i++) {
+    const rush_value v = *p->in[i];
+    if (!(p->row->inputs[i].flags & INPUT_PROMOTES) || v.tag == RUSH_TAG_NONE)
+      continue;
+    t[n] = &facts[n];
+    if (v.tag == RUSH_TAG_TENSOR)
+      shape_facts_of(v.as.tensor, &facts[n++]);
+    else
+      facts[n++] = (shape_facts){.dtype = (int16_t)number_dtype(v), .flags = SHAPE_WRAPPED};
+  }
+  p->common = shape_result_type(n, t);
   if (p->common == DTYPE_NONE)
     return call_fail(p->call->cx, "%s: no common dtype for the arguments",
                      p->call->op->schema->name);
-  return p->row->refuse_bool ? check_bool(p) : RUSH_OK;
+  if (p->row->promote == PROMOTE_FLOAT ||
+      (p->row->promote == PROMOTE_FLOAT_FIRST_ARM &&
+       cond_holds(p->call, &point_arms[p->row->first_arm].conds[0])))
+    p->common = dtype_to_float(p->common);
+  return RUSH_OK;
+}
+
+/* Find the results' sizes and strides in all other cases. */
+static rush_status broadcast(point_call *p)
+{
+  shape_frame frame;
+  shape_facts facts[POINT_MAX_INPUTS];
+  const shape_facts *t[POINT_MAX_INPUTS];
+  if (p->n_tensors == 0)
+    return call_fail(p->call->cx, "%s: expected a tensor", p->call->op->schema->name);
+  for (int i = 0; i < p->n_tensors; i++) {
+    shape_facts_of(p->tensors[i], &facts[i]);
+    t[i] = &facts[i];
+  }
+  shape_env *env = shape_frame_open(&frame, p->call->cx);
+  const shape_facts *r = shape_iterated(env, p->n_tensors, t);
+  p->n_dims = r->n_dims;
+  p->sizes = p->dims;
+  p->strides = p->row->row_major ? NULL : p->dims + r->n_dims;
+  for (int i = 0; i < r->n_dims; i++) {
+    p->dims[i] = r->sizes[i];
+    p->dims[r->n_dims + i] = r->strides[i];
+  }
+  shape_frame_close(&frame);
+  return env->st;
+}
+
+/* Find the common dtype and the results' geometry. */
+static rush_status put_together(point_call *p)
+{
+  if (UNLIKELY(!has_one_dtype(p)))
+    TRY(promote(p));
+  if (p->row->refuse_bool)
+    TRY(check_bool(p));
+  p->flat = has_one_shape(p);
+  return LIKELY(p->flat) ? RUSH_OK : broadcast(p);
 }
 
 static rush_status choose_tape(point_call *p)
@@ -231,140 +276,6 @@ static rush_status choose_tape(point_call *p)
     return call_refuse(p->call->cx, p->call->op, p->common);
   p->arm = choose_arm(p, cls);
   return p->arm ? check_alpha(p, cls) : refuse_dtype(p);
-}
-
-/* -- Shapes ------------------------------------------------------------------------------------ */
-
-static rush_status refuse_shapes(const point_call *p, const rush_tensor *t)
-{
-  int na = p->n_dims, nb = t->n_dims, at = -1;
-  int64_t a = 0, b = 0;
-  for (int i = 1; i <= na && i <= nb; i++)
-    if (p->sizes[na - i] != t->sizes[nb - i] && p->sizes[na - i] != 1 && t->sizes[nb - i] != 1) {
-      at = (na > nb ? na : nb) - i;
-      a = p->sizes[na - i];
-      b = t->sizes[nb - i];
-      break;
-    }
-  return call_fail(p->call->cx,
-                   "The size of tensor a (%lld) must match the size of tensor b (%lld) at "
-                   "non-singleton dimension %d",
-                   (long long)a, (long long)b, at);
-}
-
-static inline bool sizes_equal(int n, const int64_t *a, const int64_t *b)
-{
-  for (int i = 0; i < n; i++)
-    if (a[i] != b[i])
-      return false;
-  return true;
-}
-
-static rush_status find_shape(point_call *p)
-{
-  p->same_shape = p->contiguous = true;
-  if (p->n_tensors == 0)
-    return call_fail(p->call->cx, "%s: expected a tensor", p->call->op->schema->name);
-  rush_tensor *first = p->tensors[0];
-  p->n_dims = first->n_dims;
-  memcpy(p->sizes, first->sizes, sizeof *p->sizes * first->n_dims);
-  p->contiguous = tensor_is_contiguous(first);
-  for (int i = 1; i < p->n_tensors; i++) {
-    const rush_tensor *t = p->tensors[i];
-    p->contiguous &= tensor_is_contiguous(t) != 0;
-    if (t->n_dims == p->n_dims && sizes_equal(p->n_dims, t->sizes, p->sizes))
-      continue;
-    p->same_shape = false;
-    int n = 0;
-    int64_t out[TENSOR_MAX_DIMS];
-    if (!sizes_broadcast(p->n_dims, p->sizes, t->n_dims, t->sizes, &n, out))
-      return refuse_shapes(p, t);
-    p->n_dims = n;
-    memcpy(p->sizes, out, sizeof *out * (size_t)n);
-  }
-  return RUSH_OK;
-}
-
-/* -- Layout of results: TensorIterator's rules ------------------------------------------------- */
-
-/* Return a stride of `t` expanded to the common sizes: 0 where it is expanded. */
-static int64_t seen_stride(const point_call *p, const rush_tensor *t, int dim)
-{
-  int d = dim - (p->n_dims - t->n_dims);
-  if (d < 0 || (t->sizes[d] == 1 && p->sizes[dim] != 1))
-    return 0;
-  return t->strides[d] * (int64_t)tensor_item_bytes(t);
-}
-
-/* Compare two dimensions, fastest first: > 0 if `a` comes after `b`; 0: undecided. */
-static int order_dims(const point_call *p, int a, int b)
-{
-  for (int i = 0; i < p->n_tensors; i++) {
-    int64_t sa = seen_stride(p, p->tensors[i], a), sb = seen_stride(p, p->tensors[i], b);
-    if (sa == 0 || sb == 0)
-      continue;
-    if (sa != sb)
-      return sa < sb ? -1 : 1;
-    if (p->sizes[a] > p->sizes[b])
-      return 1;
-  }
-  return 0;
-}
-
-static void layout_by_order(const point_call *p, int64_t *strides)
-{
-  int perm[TENSOR_MAX_DIMS];
-  for (int i = 0; i < p->n_dims; i++)
-    perm[i] = p->n_dims - 1 - i;
-  for (int i = 1; i < p->n_dims; i++) {
-    int at = i;
-    for (int k = i - 1; k >= 0; k--) {
-      int cmp = order_dims(p, perm[k], perm[at]);
-      if (cmp > 0) {
-        int t = perm[k];
-        perm[k] = perm[at];
-        perm[at] = t;
-        at = k;
-      } else if (cmp < 0) {
-        break;
-      }
-    }
-  }
-  int64_t next = 1;
-  for (int i = 0; i < p->n_dims; i++) {
-    strides[perm[i]] = next;
-    next *= p->sizes[perm[i]] > 1 ? p->sizes[perm[i]] : 1;
-  }
-}
-
-/* Compute the result's strides; returns false if it is row-major. */
-static bool result_layout(const point_call *p, int64_t *strides)
-{
-  if (p->contiguous && p->same_shape)
-    return false;
-  const rush_tensor *first = p->tensors[0];
-  if (p->same_shape) {
-    bool dense = tensor_is_dense(first);
-    for (int i = 1; i < p->n_tensors && dense; i++)
-      dense = sizes_equal(p->n_dims, first->strides, p->tensors[i]->strides);
-    if (dense) {
-      memcpy(strides, first->strides, sizeof *strides * (size_t)p->n_dims);
-      return true;
-    }
-  }
-  if (p->contiguous) { /* the common case of broadcasting: nothing is permuted */
-    bool full = false;
-    for (int i = 0; i < p->n_tensors && !full; i++)
-      full = p->tensors[i]->n_dims == p->n_dims &&
-             sizes_equal(p->n_dims, p->tensors[i]->sizes, p->sizes);
-    bool ones = false; /* equal strides of dimensions of size 1 may reorder */
-    for (int i = 0; i < p->n_dims && !ones; i++)
-      ones = p->sizes[i] <= 1;
-    if (full && !ones)
-      return false;
-  }
-  layout_by_order(p, strides);
-  return true;
 }
 
 /* -- Results ----------------------------------------------------------------------------------- */
@@ -384,27 +295,6 @@ static int out_dtype(const point_call *p, int i)
   default:
     return rule - OUT_DTYPE;
   }
-}
-
-static rush_status new_result(point_call *p, int i, rush_tensor **out)
-{
-  rush_call *c = p->call;
-  int dtype = out_dtype(p, i);
-  if (p->same_shape && p->contiguous) {
-    for (int k = 0; c->last_use && p->row->n_results == 1 && k < p->row->n_inputs; k++) {
-      rush_tensor *t = NULL;
-      if (p->in[k]->tag == RUSH_TAG_TENSOR &&
-          (t = call_take_buffer(c, p->arg_of[k], dtype, p->n_dims, p->sizes))) {
-        *out = t;
-        return RUSH_OK;
-      }
-    }
-    return tensor_new(c->cx, dtype, p->n_dims, p->sizes, out);
-  }
-  int64_t strides[TENSOR_MAX_DIMS];
-  if (p->row->row_major || !result_layout(p, strides))
-    return tensor_new(c->cx, dtype, p->n_dims, p->sizes, out);
-  return tensor_new_strided(c->cx, dtype, p->n_dims, p->sizes, strides, out);
 }
 
 /* Return the i-th argument that the variant writes; NULL if it is not a tensor. */
@@ -439,10 +329,7 @@ static rush_status written_result(point_call *p, int i, rush_tensor **out)
   rush_call *c = p->call;
   rush_tensor *t = written_arg(c, i);
   if (UNLIKELY(t->n_dims != p->n_dims || !sizes_equal(p->n_dims, t->sizes, p->sizes))) {
-    int64_t strides[TENSOR_MAX_DIMS];
-    bool ordered = !p->row->row_major && result_layout(p, strides);
-    TRY(written_fit(c->cx, t, c->op->variant == VARIANT_INPLACE, p->n_dims, p->sizes,
-                    ordered ? strides : NULL));
+    TRY(written_fit(c->cx, t, c->op->variant == VARIANT_INPLACE, p->n_dims, p->sizes, p->strides));
   }
   const int dtype = out_dtype(p, i);
   if (UNLIKELY(c->op->effects & OP_OUT_EXACT && t->dtype != dtype))
@@ -614,7 +501,10 @@ static rush_status make_results(point_call *p)
 {
   for (int i = 0; i < p->row->n_results; i++) {
     rush_tensor *out = NULL;
-    TRY(p->call->op->variant == VARIANT_BASE ? new_result(p, i, &out) : written_result(p, i, &out));
+    TRY(p->call->op->variant == VARIANT_BASE
+          ? call_new_result(p->call, (uint32_t)i, out_dtype(p, i), p->n_dims, p->sizes, p->strides,
+                            &out)
+          : written_result(p, i, &out));
     call_return_steal(p->call, (uint32_t)i, out);
   }
   return RUSH_OK;
@@ -632,8 +522,7 @@ rush_status pointwise_call(rush_call *call)
   TRY(read_inputs(&p));
   if (o->variant != VARIANT_BASE)
     TRY(check_overlaps(&p));
-  TRY(choose_dtype(&p));
-  TRY(find_shape(&p));
+  TRY(put_together(&p));
   if (o->variant != VARIANT_BASE)
     TRY(make_results(&p));
   TRY(choose_tape(&p));
@@ -650,7 +539,7 @@ rush_status pointwise_call(rush_call *call)
         r.isa->store[dtype]) /* rounded to it before it is written elsewhere */
       r.results[i].via = (int8_t)dtype;
   }
-  bool flat = p.same_shape && p.contiguous;
+  bool flat = p.flat;
   for (int i = 0; i < r.n_results; i++)
     flat = flat && tensor_is_contiguous(r.results[i].tensor);
   return point_execute(call->cx, &r, flat);

@@ -7,26 +7,26 @@ def cast(name, kernel, shape="itself", **more):
     op(f"aten::{name}", family="cast", kernel=kernel, shape=shape, **more)
 
 
-cast("to.dtype", "kernel_to_dtype", "to", effects=["returns_arg"])
-cast("to.device", "kernel_to_device", "to", effects=["returns_arg"])
-cast("to.dtype_layout", "kernel_to_options", "to", effects=["returns_arg"])
-cast("to.other", "kernel_to_other", "to_other", effects=["returns_arg"])
-cast("to.prim_Device", "kernel_to_prim_device", "to", effects=["returns_arg"])
-cast("to.prim_dtype", "kernel_to_prim_dtype", "to", effects=["returns_arg"])
-cast("to.prim_other", "kernel_to_prim_other", "to_same", effects=["returns_arg"])
-cast("_to_copy", "kernel_to_copy", "like")
-cast("type_as", "kernel_type_as", "to_other", effects=["returns_arg"])
-cast("_autocast_to_reduced_precision", "kernel_autocast_lower", "autocast_lower",
-     effects=["returns_arg"])
-cast("_autocast_to_full_precision", "kernel_autocast_float", "autocast_float",
-     effects=["returns_arg"])
-cast("as_tensor", "kernel_as_tensor", "to", effects=["returns_arg"])
+def convert(name, shape, kernel="kernel_convert", **more):
+    """The shape rule makes a copy's memory, or returns the argument."""
+    cast(name, kernel, shape, results="rule", **more)
+
+
+for name in ("dtype", "device", "dtype_layout", "prim_Device", "prim_dtype"):
+    convert(f"to.{name}", "to", effects=["returns_arg"])
+convert("to.other", "to_other", effects=["returns_arg"])
+convert("to.prim_other", "to_same", effects=["returns_arg"])
+convert("_to_copy", "like")
+convert("type_as", "to_other", effects=["returns_arg"])
+convert("_autocast_to_reduced_precision", "autocast_lower", effects=["returns_arg"])
+convert("_autocast_to_full_precision", "autocast_float", effects=["returns_arg"])
+convert("as_tensor", "to", effects=["returns_arg"])
 cast("cpu", "kernel_self", effects=["returns_arg"])
 cast("cuda", "kernel_cuda")
-cast("clone", "kernel_clone", "like", variants={"out": "aten::clone.out"})
-cast("lift_fresh_copy", "kernel_copy_fresh", "like", variants={"out": "aten::lift_fresh_copy.out"})
-cast("contiguous", "kernel_contiguous", "to_same", effects=["returns_arg"])
-cast("copy", "kernel_copy", "like", variants={"out": "aten::copy.out"})
+convert("clone", "like", variants={"out": "aten::clone.out"})
+convert("lift_fresh_copy", "like", variants={"out": "aten::lift_fresh_copy.out"})
+convert("contiguous", "to_format", effects=["returns_arg"])
+convert("copy", "like", "kernel_copy", variants={"out": "aten::copy.out"})
 cast("copy_", "kernel_copy_inplace", same=["aten::copy_.Tensor"])
 cast("copy_.float", "kernel_copy_number", same=["aten::copy_.int"])
 cast("resize_", "kernel_resize", "sized", effects=GEOMETRY)

@@ -25,31 +25,32 @@ for name in ("empty", "zeros", "ones", "full"):
     filled(f"{name}_like", kernel, f"{name}_like.out", "like", effects=["no_grad"])
 factory("new_empty_strided", out="new_empty_strided.out", shape="strided", effects=["no_grad"])
 
-factory("arange", out="arange.out", shape="arange")
-factory("arange.start", "kernel_arange_start", shape="arange")
-factory("arange.start_step", "kernel_arange_step", "arange.start_out", shape="arange")
-factory("range", out="range.out_", shape="range")
-factory("range.step", "kernel_range_step", "range.out", shape="range")
+filled("arange", "kernel_arange", "arange.out", "arange")
+filled("arange.start", "kernel_arange_start", shape="arange")
+filled("arange.start_step", "kernel_arange_step", "arange.start_out", "arange")
+filled("range", "kernel_range", "range.out_", "range")
+filled("range.step", "kernel_range_step", "range.out", "range")
 for name in ("linspace", "logspace"):
-    factory(name, out=f"{name}.out", shape="linspace")
+    filled(name, f"kernel_{name}", f"{name}.out", "linspace")
     for kind in ("Scalar_Tensor", "Tensor_Scalar", "Tensor_Tensor"):
-        factory(f"{name}.{kind}", out=f"{name}.{kind}_out", shape="linspace")
+        filled(f"{name}.{kind}", f"kernel_{name}", f"{name}.{kind}_out", "linspace")
 
 filled("eye", "kernel_eye", "eye.out", "eye")
 filled("eye.m", "kernel_eye", "eye.m_out", "eye")
 for name in ("tril", "triu"):
-    factory(f"{name}_indices", out=f"{name}_indices.out", shape=f"{name}_indices")
-    op(f"aten::{name}", family="triangle", kernel=f"kernel_{name}", shape="like_rows",
+    filled(f"{name}_indices", f"kernel_{name}_indices", f"{name}_indices.out", f"{name}_indices")
+    op(f"aten::{name}", family="triangle", kernel=f"kernel_{name}", shape="matrix_like",
+       results="rule", reuse=["self"],
        variants={"inplace": f"aten::{name}_", "out": f"aten::{name}.out"})
 
 filled("scalar_tensor", "kernel_scalar_tensor", "scalar_tensor.out", "number_float")
-op("prim::NumToTensor.Scalar", family="factory", kernel="kernel_num_to_tensor", shape="number",
-   same=["prim::NumToTensor.bool"])
+op("prim::NumToTensor.Scalar", family="factory", kernel="kernel_num_to_tensor",
+   shape="number_wide", results="rule", same=["prim::NumToTensor.bool"])
 for kind in ("tensor", "as_tensor"):
-    factory(f"{kind}.float", "kernel_tensor_number", shape="number",
-            same=[f"aten::{kind}.{t}" for t in ("int", "bool", "complex")])
-factory("tensor", "kernel_tensor_list", shape="nested_list")
-factory("as_tensor.list", "kernel_tensor_list", shape="nested_list")
+    filled(f"{kind}.float", "kernel_tensor_number", shape="number",
+           same=[f"aten::{kind}.{t}" for t in ("int", "bool", "complex")])
+filled("tensor", "kernel_tensor_list", shape="nested_list")
+filled("as_tensor.list", "kernel_tensor_list", shape="nested_list")
 
 filled("fill.Scalar", "kernel_full", "fill.Scalar_out", "like", "fill")
 filled("fill.Tensor", "kernel_fill_tensor", "fill.Tensor_out", "like", "fill")

@@ -50,6 +50,7 @@ KEYS = {
     "schema",
     "shape",
     "results",
+    "reuse",
     "variants",
     "same",
     "effects",
@@ -214,6 +215,7 @@ class Row:
         self.compute: str | None = None  # the kernel behind results="rule"
         self.effects, self.point, self.index, self.grad = [], None, None, 0
         self.shape = 0
+        self.reuse = 0  # bit i: result 0 may take the buffer of argument i
         self.sparse: Any = None  # the kernel for sparse arguments; True: its own
 
 
@@ -300,6 +302,7 @@ class Table:
             raise TableError(where, f"{full}: there is no shape rule {rule!r}")
         row.shape = self.shapes.get(rule, 0)
         self.set_sparse(row, where, e.get("sparse"))
+        self.set_reuse(row, where)
         if "results" in e:
             if e["results"] != "rule" or not row.shape:
                 raise TableError(where, f"{full}: results='rule' is for entries with a shape rule")
@@ -336,6 +339,21 @@ class Table:
         row.sparse = kernel
         if kernel is not True:
             self.kernels.add(kernel)
+
+    def set_reuse(self, row: Any, where: str) -> None:
+        """The arguments named by `reuse`; of a formula of one result, all tensors."""
+        formula = "expr" in row.entry and row.schema.returns == ["Tensor"]
+        tensors = [i for i, a in enumerate(row.schema.args) if a.type in ("Tensor", "Tensor?")]
+        names = row.entry.get(
+            "reuse", [row.schema.args[i].name for i in tensors] if formula else []
+        )
+        if names and not formula and row.entry.get("results") != "rule":
+            raise TableError(where, f"{row.schema.full}: reuse is for entries with results='rule'")
+        for name in names:
+            at = [i for i in tensors if row.schema.args[i].name == name and i < 16]
+            if not at:
+                raise TableError(where, f"{row.schema.full}: reuse names no tensor {name!r}")
+            row.reuse |= 1 << at[0]
 
     def scalar_kernel(self, row: Any) -> str:
         """The boxed kernel of a C expression."""
@@ -714,7 +732,7 @@ def write_rows(
                 f".body = {bodies.offsets[row.body or '']}, .group = {pool.at(row.group)}, .grad = "
                 f"{row.grad},\n"
                 f"    .kernel = {kernels[row.kernel]}, .compute = {kernels[row.compute]}, "
-                f".sparse = "
+                f".reuse = {row.reuse}, .sparse = "
                 f"{'SPARSE_TAKEN' if row.sparse is True else kernels[row.sparse]}}}, /* {s.full} "
                 f"*/\n"
             )

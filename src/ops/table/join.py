@@ -1,41 +1,43 @@
 """Operators that put tensors together, repeat, turn or pad them."""
 
 
-def join(name, kernel=None, out=None, shape=None, **more):
+def join(name, kernel=None, out=None, shape=None, results="rule", **more):
     """The shape rule has the operator's name unless it is told."""
     op(f"aten::{name}", family="join", kernel=kernel or "kernel_" + name.split(".")[0],
-       shape=shape or name, **({"variants": {"out": f"aten::{out}"}} if out else {}), **more)
+       shape=shape or name, **({"results": results} if results else {}),
+       **({"variants": {"out": f"aten::{out}"}} if out else {}), **more)
 
 
 for name in ("cat", "concat", "concatenate"):
     join(name, "kernel_cat", f"{name}.out", shape="cat")
-for name in ("stack", "hstack", "vstack", "dstack", "column_stack", "block_diag"):
+join("stack", "kernel_cat", "stack.out")
+for name in ("hstack", "vstack", "dstack", "column_stack", "block_diag"):
     join(name, out=f"{name}.out")
 join("row_stack", "kernel_vstack", "row_stack.out", shape="vstack")
-op("aten::broadcast_tensors", family="view", kernel="kernel_broadcast_tensors",
-   shape="broadcast_tensors")
+op("aten::broadcast_tensors", family="view", results="rule", shape="broadcast_tensors")
 op("aten::broadcast_to", family="view", results="rule", shape="expand")
-op("aten::meshgrid", family="view", kernel="kernel_meshgrid", shape="meshgrid",
+op("aten::meshgrid", family="view", results="rule", shape="meshgrid",
    same=["aten::meshgrid.indexing"])
 join("cartesian_prod", effects=["returns_arg"])
 join("repeat", out="repeat.out")
-join("tile")
-join("flip", out="flip.out", shape="like")
-join("fliplr", shape="like")
-join("flipud", shape="like")
+join("tile", "kernel_repeat")
+join("flip", out="flip.out")
+join("fliplr")
+join("flipud")
 join("rot90", out="rot90.out")
-join("roll", out="roll.out", shape="like")
+join("roll", out="roll.out")
 join("diag", out="diag.out")
 join("diag_embed", out="diag_embed.out")
 join("diagflat")
 
-join("pad")
-join("_pad_enum", "kernel_pad_enum", shape="pad")
-join("_pad_circular", "kernel_pad_circular", shape="pad_rows")
-join("constant_pad_nd", out="constant_pad_nd.out", shape="pad_format")
+join("pad", results=None)
+join("_pad_enum", "kernel_pad_enum", shape="pad", results=None)
+join("_pad_circular", "kernel_pad_circular", shape="pad_rows", results=None)
+join("constant_pad_nd", out="constant_pad_nd.out", shape="pad_format", results=None)
 for kind in ("reflection", "replication"):
     for n in "123":
-        join(f"{kind}_pad{n}d", f"kernel_{kind}_pad", f"{kind}_pad{n}d.out", shape="pad_format")
+        join(f"{kind}_pad{n}d", f"kernel_{kind}_pad", f"{kind}_pad{n}d.out", shape="pad_format",
+             results=None)
 
 op("aten::repeat_interleave.Tensor", family="join", shape="repeat_places",
    variants={"out": "aten::repeat_interleave.Tensor_out"}, body="""

@@ -1,14 +1,14 @@
 """Operators that move every element to another place, or add up what meets there."""
 
 
-def rearrange(name, kernel=None, out=None, same=()):
-    op(f"aten::{name}", family="rearrange", shape=name, kernel=kernel or f"kernel_{name}",
+def rearrange(name, kernel=None, out=None, same=(), **more):
+    op(f"aten::{name}", family="rearrange", shape=name, kernel=kernel or f"kernel_{name}", **more,
        same=[f"aten::{n}" for n in same], variants={"out": f"aten::{out or name + '.out'}"})
 
 
-rearrange("pixel_shuffle")
-rearrange("pixel_unshuffle")
-rearrange("channel_shuffle", same=["native_channel_shuffle"])
+rearrange("pixel_shuffle", results="rule")
+rearrange("pixel_unshuffle", results="rule")
+rearrange("channel_shuffle", same=["native_channel_shuffle"], results="rule")
 rearrange("im2col")
 rearrange("col2im")
-rearrange("unfold_backward")
+rearrange("unfold_backward", results="rule")

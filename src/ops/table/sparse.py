@@ -61,10 +61,10 @@ op("aten::_to_dense", family="sparse", kernel="kernel_dense_to_dense",
 sparse("kernel_sparse_to_dense", "to_dense")
 sparse("kernel_sparse_detach", "detach alias prim::data")
 sparse(True, "detach_ positive lift lift_fresh resolve_conj resolve_neg")
-sparse(True,
+sparse("kernel_convert_sparse",
        "to.dtype to.device to.dtype_layout to.other to.prim_Device to.prim_dtype to.prim_other "
-       "_to_copy type_as cpu clone as_tensor "
-             "lift_fresh_copy copy_ contiguous")
+       "_to_copy type_as clone as_tensor lift_fresh_copy contiguous")
+sparse(True, "cpu copy_")
 make("to_sparse", "kernel_to_sparse", same=["aten::_to_sparse"])
 make("to_sparse.sparse_dim", "kernel_to_sparse_dim", same=["aten::_to_sparse.sparse_dim"])
 make("to_sparse_csr", "kernel_to_sparse_csr", same=["aten::_to_sparse_csr"])

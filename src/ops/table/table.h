@@ -27,6 +27,7 @@ struct op_row {
   uint16_t compute;      /* fills results made by `kernel` (call_by_rule): in op_kernels, or 0 */
   /* runs if an argument is sparse: in op_kernels; SPARSE_TAKEN: `kernel`; 0: refused */
   uint16_t sparse;
+  uint16_t reuse;        /* bit i: result 0 may take the buffer of argument i, which dies */
   int32_t base;          /* row of the functional operator of a variant, or -1 */
   int32_t point;         /* in point_rows (ops/table/tape.h), or -1 */
   uint32_t body;         /* TorchScript text among the bodies, or 0 */

@@ -59,7 +59,7 @@ static rush_status operand(rush_call *c, uint32_t at, uint32_t beside, rush_tens
     return RUSH_OK;
   }
   promote_add(&p, like->dtype, like->n_dims);
-  promote_add_scalar(&p, dtype_class_of(dtype_of_scalar(c->args[at])));
+  promote_add_scalar(&p, number_class(c->args[at]));
   return tensor_from_scalar(c->cx, c->args[at], promote_result(&p), out);
 }
 /* Replaces *t by t in a dtype. */

@@ -7,74 +7,75 @@
 #include "tensor/sparse.h"
 #include "tensor/iter.h"
 
-/* Convert the values of a sparse tensor. */
-static rush_status convert_sparse(rush_call *c, int64_t dtype, bool copy)
+rush_kernel kernel_convert, kernel_convert_sparse, kernel_autocast_dtype, kernel_cuda, kernel_copy,
+  kernel_copy_inplace, kernel_copy_number;
+
+/* Fill the result of to(), clone() and the like, which has its dtype and memory format. */
+rush_status kernel_convert(rush_call *c)
+{
+  const rush_tensor *t = call_tensor(c, 0);
+  rush_tensor *r = call_out(c, 0);
+  if (r->dtype != t->dtype && dtype_class_of(t->dtype) == DTYPE_QUANT)
+    return call_unsupported(c->cx, "conversion of quantized tensors: dequantize() first");
+  TRY(tensor_copy(c->cx, r, t));
+  if (tensor_quantizer(t))
+    TRY(tensor_set_quantizer(c->cx, r, tensor_quantizer(t)));
+  if (dtype_class_of(r->dtype) >= DTYPE_FLOAT)
+    r->h.flags |= t->h.flags & TENSOR_REQUIRES_GRAD;
+  return RUSH_OK;
+}
+
+/* Return the argument with this name, or None. */
+static rush_value named_arg_of(const rush_call *c, const char *name)
+{
+  for (uint32_t i = 0; i < c->n_args; i++)
+    if (strcmp(c->op->schema->args[i].name, name) == 0)
+      return c->args[i];
+  return value_none();
+}
+
+/* Refuse a memory format, and a layout that is not the tensor's. */
+static rush_status check_sparse_options(const rush_call *c, const rush_tensor *t)
+{
+  const rush_value format = named_arg_of(c, "memory_format"), layout = named_arg_of(c, "layout");
+  if (format.tag == RUSH_TAG_INT && format.as.i != FORMAT_PRESERVE)
+    return call_fail(c->cx, "unsupported memory format option Contiguous");
+  if (layout.tag == RUSH_TAG_INT && layout.as.i != tensor_layout(t))
+    return call_fail(c->cx,
+                     "to(options) doesn't support converting to a different layout, but got "
+                     "self.layout being %s and "
+                     "options.layout set as %s",
+                     tensor_layout_word(t), layout.as.i ? "another" : "Strided");
+  return check_device(c->cx, named_arg_of(c, "device"));
+}
+
+/* Convert a sparse tensor's values.  An operator with neither `other` nor `copy` makes a copy
+ * unless it may return its argument. */
+rush_status kernel_convert_sparse(rush_call *c)
 {
   rush_tensor *t = call_tensor(c, 0), *values, *r;
+  const rush_value wanted = named_arg_of(c, "dtype"), copy = named_arg_of(c, "copy");
+  const int dtype = c->n_args > 1 && call_tensor(c, 1) ? call_tensor(c, 1)->dtype
+                    : wanted.tag == RUSH_TAG_INT       ? (int)wanted.as.i
+                                                       : t->dtype;
+  TRY(check_sparse_options(c, t));
   TRY(check_dtype(c->cx, dtype));
-  if (dtype == t->dtype && !copy) {
+  if (dtype == t->dtype && c->op->effects & OP_RETURNS_ARG &&
+      !(copy.tag == RUSH_TAG_BOOL && copy.as.b)) {
     call_return_arg(c, 0, 0);
     return RUSH_OK;
   }
   if (dtype == t->dtype)
     TRY(tensor_clone(c->cx, tensor_sparse(t)->values, &values));
   else
-    TRY(tensor_to_dtype(c->cx, tensor_sparse(t)->values, (int)dtype, &values));
+    TRY(tensor_to_dtype(c->cx, tensor_sparse(t)->values, dtype, &values));
   rush_status st = sparse_with_values(c->cx, t, values, &r);
   tensor_release(values);
   TRY(st);
-  if (dtype_class_of((int)dtype) >= DTYPE_FLOAT)
+  if (dtype_class_of(dtype) >= DTYPE_FLOAT)
     r->h.flags |= t->h.flags & TENSOR_REQUIRES_GRAD;
   call_return_steal(c, 0, r);
   return RUSH_OK;
-}
-
-/* Convert t to a dtype and memory format: t itself if nothing would change, else a copy. */
-static rush_status convert_tensor(rush_call *c, int64_t dtype, int64_t format, bool copy)
-{
-  rush_tensor *t = call_tensor(c, 0), *r;
-  if (tensor_sparse(t))
-    return format == FORMAT_PRESERVE
-             ? convert_sparse(c, dtype, copy)
-             : call_fail(c->cx, "unsupported memory format option Contiguous");
-  TRY(check_dtype(c->cx, dtype));
-  bool same_layout =
-    format == FORMAT_PRESERVE ||
-    (format == FORMAT_CONTIGUOUS ? tensor_is_contiguous(t) : tensor_is_channels_last(t));
-  if (dtype == t->dtype && !copy && same_layout) {
-    call_return_arg(c, 0, 0);
-    return RUSH_OK;
-  }
-  if (dtype != t->dtype && dtype_class_of(t->dtype) == DTYPE_QUANT)
-    return call_unsupported(c->cx, "conversion of quantized tensors: dequantize() first");
-  TRY(tensor_copy_format(c->cx, t, (int)dtype, format, &r));
-  if (dtype_class_of((int)dtype) >= DTYPE_FLOAT)
-    r->h.flags |= t->h.flags & TENSOR_REQUIRES_GRAD;
-  call_return_steal(c, 0, r);
-  return RUSH_OK;
-}
-
-rush_kernel kernel_to_dtype, kernel_to_device, kernel_to_options, kernel_to_other,
-  kernel_to_prim_device, kernel_to_prim_dtype, kernel_to_prim_other, kernel_to_copy, kernel_type_as,
-  kernel_as_tensor, kernel_cuda, kernel_autocast_lower, kernel_autocast_float,
-  kernel_autocast_dtype;
-
-/* Cast for autocast, which changes only floating tensors, except doubles. */
-static rush_status autocast_to(rush_call *c, bool on, int64_t dtype)
-{
-  const rush_tensor *t = call_tensor(c, 0);
-  if (on && dtype_class_of(t->dtype) == DTYPE_FLOAT && t->dtype != RUSH_FLOAT64)
-    return convert_tensor(c, dtype, FORMAT_PRESERVE, false);
-  call_return_arg(c, 0, 0);
-  return RUSH_OK;
-}
-rush_status kernel_autocast_lower(rush_call *c)
-{
-  return autocast_to(c, call_bool(c, 2), call_int(c, 4));
-}
-rush_status kernel_autocast_float(rush_call *c)
-{
-  return autocast_to(c, call_bool(c, 2), RUSH_FLOAT32);
 }
 
 /* Return PyTorch's default: half precision is for accelerators. */
@@ -85,101 +86,12 @@ rush_status kernel_autocast_dtype(rush_call *c)
   return RUSH_OK;
 }
 
-rush_status kernel_to_dtype(rush_call *c)
-{
-  return convert_tensor(c, call_int(c, 1), call_int_or(c, 4, FORMAT_PRESERVE), call_bool(c, 3));
-}
-
-rush_status kernel_to_device(rush_call *c)
-{
-  TRY(check_device(c->cx, c->args[1]));
-  return convert_tensor(c, call_int(c, 2), call_int_or(c, 5, FORMAT_PRESERVE), call_bool(c, 4));
-}
-
-/* Read options; a layout that the tensor already has is not a request. */
-static rush_status options_like(rush_call *c, int *dtype)
-{
-  const rush_tensor *t = call_tensor(c, 0);
-  if (!tensor_sparse(t))
-    return call_options(c, 1, t->dtype, dtype);
-  if (call_int_or(c, 2, tensor_layout(t)) != tensor_layout(t))
-    return call_fail(c->cx,
-                     "to(options) doesn't support converting to a different layout, but got "
-                     "self.layout being %s and "
-                     "options.layout set as %s",
-                     tensor_layout_word(t), call_int(c, 2) ? "another" : "Strided");
-  *dtype = call_dtype_or(c, 1, t->dtype);
-  return check_device(c->cx, c->args[3]);
-}
-
-rush_status kernel_to_options(rush_call *c)
-{
-  int dtype;
-  TRY(options_like(c, &dtype));
-  return convert_tensor(c, dtype, call_int_or(c, 7, FORMAT_PRESERVE), call_bool(c, 6));
-}
-
-rush_status kernel_to_other(rush_call *c)
-{
-  return convert_tensor(c, call_tensor(c, 1)->dtype, call_int_or(c, 4, FORMAT_PRESERVE),
-                        call_bool(c, 3));
-}
-
-rush_status kernel_to_prim_device(rush_call *c)
-{
-  TRY(check_device(c->cx, c->args[1]));
-  return convert_tensor(c, call_int_or(c, 2, call_tensor(c, 0)->dtype), FORMAT_PRESERVE,
-                        call_bool(c, 4));
-}
-
-rush_status kernel_to_prim_dtype(rush_call *c)
-{
-  return convert_tensor(c, call_int_or(c, 1, call_tensor(c, 0)->dtype), FORMAT_PRESERVE,
-                        call_bool(c, 3));
-}
-
-rush_status kernel_to_prim_other(rush_call *c)
-{
-  return convert_tensor(c, call_tensor(c, 0)->dtype, FORMAT_PRESERVE, call_bool(c, 2));
-}
-
-rush_status kernel_to_copy(rush_call *c)
-{
-  int dtype;
-  TRY(options_like(c, &dtype));
-  return convert_tensor(c, dtype, call_int_or(c, 6, FORMAT_PRESERVE), true);
-}
-
-rush_status kernel_type_as(rush_call *c)
-{
-  return convert_tensor(c, call_tensor(c, 1)->dtype, FORMAT_PRESERVE, false);
-}
-
-rush_status kernel_as_tensor(rush_call *c)
-{
-  TRY(check_device(c->cx, c->args[2]));
-  return convert_tensor(c, call_int_or(c, 1, call_tensor(c, 0)->dtype), FORMAT_PRESERVE, false);
-}
-
 rush_status kernel_cuda(rush_call *c) { return check_device(c->cx, value_device(1, 0)); }
 
-rush_kernel kernel_clone, kernel_contiguous, kernel_copy, kernel_copy_inplace, kernel_copy_number,
-    kernel_copy_fresh;
-rush_status kernel_clone(rush_call *c)
+/* copy(): the functional form of copy_(). */
+rush_status kernel_copy(rush_call *c)
 {
-  return convert_tensor(c, call_tensor(c, 0)->dtype, call_int_or(c, 1, FORMAT_PRESERVE), true);
-}
-
-rush_status kernel_copy_fresh(rush_call *c)
-{
-  return convert_tensor(c, call_tensor(c, 0)->dtype, FORMAT_PRESERVE, true);
-}
-
-rush_status kernel_contiguous(rush_call *c)
-{
-  if (call_int(c, 1) == FORMAT_PRESERVE)
-    return call_fail(c->cx, "preserve memory format is unsupported by the contiguous operator");
-  return convert_tensor(c, call_tensor(c, 0)->dtype, call_int(c, 1), false);
+  return tensor_copy(c->cx, call_out(c, 0), call_tensor(c, 1));
 }
 
 rush_status kernel_copy_inplace(rush_call *c)
@@ -201,15 +113,6 @@ rush_status kernel_copy_number(rush_call *c)
   TRY(tensor_fill(c->cx, call_tensor(c, 0), c->args[1]));
   call_return_arg(c, 0, 0);
   return RUSH_OK;
-}
-
-/* Return src with self's sizes, dtype and layout: the functional form. */
-rush_status kernel_copy(rush_call *c)
-{
-  rush_tensor *r;
-  TRY(tensor_new_like(c->cx, call_tensor(c, 0), DTYPE_NONE, &r));
-  rush_status s = tensor_copy(c->cx, r, call_tensor(c, 1));
-  return call_return_made_steal(c, 0, r, s);
 }
 
 /* -- Changing the tensor itself ---------------------------------------------------------------- */

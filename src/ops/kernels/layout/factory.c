@@ -45,20 +45,6 @@ rush_status call_options(rush_call *c, uint32_t at, int otherwise, int *dtype)
   return RUSH_OK;
 }
 
-int dtype_of_scalar(rush_value v)
-{
-  switch (v.tag) {
-  case RUSH_TAG_BOOL:
-    return RUSH_BOOL;
-  case RUSH_TAG_INT:
-    return RUSH_INT64;
-  case RUSH_TAG_COMPLEX:
-    return RUSH_COMPLEX64;
-  default:
-    return RUSH_FLOAT32;
-  }
-}
-
 rush_status check_overflow(call_ctx *cx, rush_value v, int dtype)
 {
   static const struct { int16_t dtype; const char *name; double lo, hi; } limits[] = {
@@ -208,21 +194,21 @@ static bool is_rare(int dtype)
   return (dtype >= RUSH_FLOAT8_E5M2 && dtype <= RUSH_UINT64) || dtype == RUSH_COMPLEX32;
 }
 
-/* A 1-d result computed in double, rounded once; without a function: p[0] + p[1] * i. */
+/* Compute the 1-d result in double, rounded once; without a function: p[0] + p[1] * i. */
 typedef double range_fn(const double *p, int64_t i);
 
-static rush_status return_range(rush_call *c, int dtype, int64_t n, range_fn *fn, const double *p)
+static rush_status fill_range(rush_call *c, range_fn *fn, const double *p)
 {
-  rush_tensor *t;
+  const rush_tensor *t = call_out(c, 0);
+  const int64_t n = t->n_elems;
   double block[256];
   const char *name = strrchr(c->op->schema->name, ':') + 1;
-  if (n > 0 && (dtype == RUSH_BOOL || (is_rare(dtype) && strcmp(name, "linspace") != 0) ||
-                (!fn && dtype_is_complex(dtype)))) {
+  if (n > 0 && (t->dtype == RUSH_BOOL || (is_rare(t->dtype) && strcmp(name, "linspace") != 0) ||
+                (!fn && dtype_is_complex(t->dtype)))) {
     char kernel[64];
     snprintf(kernel, sizeof kernel, "%s_cpu", name);
-    return call_no_dtype(c->cx, kernel, dtype);
+    return call_no_dtype(c->cx, kernel, t->dtype);
   }
-  TRY(tensor_new(c->cx, dtype, 1, &n, &t));
   size_t item = tensor_item_bytes(t);
   for (int64_t at = 0; at < n && !call_over_at(c->cx, at / 256); at += 256) {
     int64_t m = i64_min(256, n - at);
@@ -232,93 +218,50 @@ static rush_status return_range(rush_call *c, int dtype, int64_t n, range_fn *fn
     else
       for (int64_t i = 0; i < m; i++)
         block[i] = fn(p, at + i);
-    convert_elems(dtype, (char *)t->data + (size_t)at * item, RUSH_FLOAT64, block, m);
+    convert_elems(t->dtype, (char *)t->data + (size_t)at * item, RUSH_FLOAT64, block, m);
   }
-  call_return_steal(c, 0, t);
   return RUSH_OK;
 }
 
 static bool is_int_scalar(rush_value v) { return v.tag == RUSH_TAG_INT || v.tag == RUSH_TAG_BOOL; }
 
-static rush_status arange_ints(rush_call *c, int64_t start, int64_t step, int64_t n)
+static rush_status arange_ints(rush_call *c, int64_t start, int64_t step)
 {
-  rush_tensor *t;
+  const rush_tensor *t = call_out(c, 0);
   uint64_t block[256]; /* of a size the compiler knows: it vectorises */
-  TRY(tensor_new(c->cx, RUSH_INT64, 1, &n, &t));
   for (int i = 0; i < 256; i++)
     block[i] = (uint64_t)start + (uint64_t)step * (uint64_t)i;
-  for (int64_t at = 0; at < n && !call_over_at(c->cx, at / 256); at += 256) {
-    memcpy((int64_t *)t->data + at, block, sizeof *block * (size_t)i64_min(256, n - at));
+  for (int64_t at = 0; at < t->n_elems && !call_over_at(c->cx, at / 256); at += 256) {
+    memcpy((int64_t *)t->data + at, block, sizeof *block * (size_t)i64_min(256, t->n_elems - at));
     for (int i = 0; i < 256; i++)
       block[i] += (uint64_t)step * 256;
   }
-  call_return_steal(c, 0, t);
   return RUSH_OK;
 }
 
-static rush_status arange(rush_call *c, rush_value start, rush_value end, rush_value step,
-                          int dtype)
+static rush_status arange(rush_call *c, rush_value start, rush_value step)
 {
-  double p[2] = {number_as_double(start), number_as_double(step)}, stop = number_as_double(end);
-  if (dtype == RUSH_INT64) /* as PyTorch: the bounds are converted first */
-    p[0] = trunc(p[0]), p[1] = trunc(p[1]), stop = trunc(stop);
-  if (p[1] == 0)
-    return call_fail(c->cx, "step must be nonzero");
-  if (!isfinite(p[0]) || !isfinite(stop))
-    return call_fail(c->cx, "unsupported range: %g -> %g", p[0], stop);
-  if (p[1] > 0 ? stop < p[0] : stop > p[0])
-    return call_fail(c->cx, "upper bound and lower bound inconsistent with step sign");
-  double n = ceil((stop - p[0]) / p[1]);
-  if (!(n >= 0 && n < 1e15))
-    return call_fail(c->cx, "invalid size, possible overflow?");
-  if (dtype == RUSH_INT64 && is_int_scalar(start) && is_int_scalar(end) && is_int_scalar(step))
-    return arange_ints(c, start.as.i, step.as.i, (int64_t)n);
+  const int dtype = call_out(c, 0)->dtype;
+  double p[2] = {number_as_double(start), number_as_double(step)};
+  if (dtype == RUSH_INT64 && is_int_scalar(start) && is_int_scalar(step))
+    return arange_ints(c, start.as.i, step.as.i);
   if (dtype_is_integral(dtype))
     p[0] = trunc(p[0]), p[1] = trunc(p[1]);
-  return return_range(c, dtype, (int64_t)n, NULL, p);
+  return fill_range(c, NULL, p);
 }
 
 rush_kernel kernel_arange, kernel_arange_start, kernel_arange_step, kernel_range, kernel_range_step;
-rush_status kernel_arange(rush_call *c)
+rush_status kernel_arange(rush_call *c) { return arange(c, value_int(0), value_int(1)); }
+rush_status kernel_arange_start(rush_call *c) { return arange(c, c->args[0], value_int(1)); }
+rush_status kernel_arange_step(rush_call *c) { return arange(c, c->args[0], c->args[2]); }
+rush_status kernel_range(rush_call *c)
 {
-  int dtype;
-  TRY(call_options(c, 1, is_int_scalar(c->args[0]) ? RUSH_INT64 : RUSH_FLOAT32, &dtype));
-  return arange(c, value_int(0), c->args[0], value_int(1), dtype);
+  return fill_range(c, NULL, (double[]){call_float(c, 0), 1});
 }
-
-rush_status kernel_arange_start(rush_call *c)
+rush_status kernel_range_step(rush_call *c)
 {
-  int dtype;
-  bool ints = is_int_scalar(c->args[0]) && is_int_scalar(c->args[1]);
-  TRY(call_options(c, 2, ints ? RUSH_INT64 : RUSH_FLOAT32, &dtype));
-  return arange(c, c->args[0], c->args[1], value_int(1), dtype);
+  return fill_range(c, NULL, (double[]){call_float(c, 0), call_float(c, 2)});
 }
-
-rush_status kernel_arange_step(rush_call *c)
-{
-  int dtype;
-  bool ints = is_int_scalar(c->args[0]) && is_int_scalar(c->args[1]) && is_int_scalar(c->args[2]);
-  TRY(call_options(c, 3, ints ? RUSH_INT64 : RUSH_FLOAT32, &dtype));
-  return arange(c, c->args[0], c->args[1], c->args[2], dtype);
-}
-
-/* Make range(), which includes the end. */
-static rush_status range(rush_call *c, double step, uint32_t opt)
-{
-  int dtype;
-  double p[2] = {call_float(c, 0), step}, end = call_float(c, 1);
-  TRY(call_options(c, opt, RUSH_FLOAT32, &dtype));
-  if (step == 0)
-    return call_fail(c->cx, "step must be nonzero");
-  if (step > 0 ? end < p[0] : end > p[0])
-    return call_fail(c->cx, "upper bound and lower bound inconsistent with step sign");
-  double n = floor((end - p[0]) / step) + 1;
-  if (!(n >= 0 && n < 1e15))
-    return call_fail(c->cx, "invalid size, possible overflow?");
-  return return_range(c, dtype, (int64_t)n, NULL, p);
-}
-rush_status kernel_range(rush_call *c) { return range(c, 1, 2); }
-rush_status kernel_range_step(rush_call *c) { return range(c, call_float(c, 2), 3); }
 
 /* p: start, end, step, number of steps, base. */
 static double linspace_at(const double *p, int64_t i)
@@ -330,46 +273,26 @@ static double linspace_at(const double *p, int64_t i)
 }
 static double logspace_at(const double *p, int64_t i) { return pow(p[4], linspace_at(p, i)); }
 
-/* Read a bound that is a number or a 0-dim tensor. */
-static rush_status bound(rush_call *c, uint32_t i, double *out, bool *complex)
-{
-  rush_value v = c->args[i];
-  if (v.tag == RUSH_TAG_TENSOR) {
-    if (call_tensor(c, i)->n_dims != 0)
-      return call_fail(c->cx, "%s only supports 0-dimensional start and end tensors",
-                       strrchr(c->op->schema->name, ':') + 1);
-    TRY(tensor_get(c->cx, call_tensor(c, i), 0, &v));
-  } else {
-    value_retain(v);
-  }
-  *out = number_as_double(v);
-  *complex |= v.tag == RUSH_TAG_COMPLEX;
-  value_release(v);
-  return RUSH_OK;
-}
-
-/* Read the imaginary part of a bound, 0 for a real one. */
-static rush_status imaginary(rush_call *c, uint32_t i, double *out)
+/* Read a bound: a number or a 0-dim tensor. */
+static rush_status bound(rush_call *c, uint32_t i, double *re, double *im)
 {
   rush_value v = c->args[i];
   if (v.tag == RUSH_TAG_TENSOR)
     TRY(tensor_get(c->cx, call_tensor(c, i), 0, &v));
   else
     value_retain(v);
-  *out = v.tag == RUSH_TAG_COMPLEX ? value_complex(v)->im : 0;
+  *re = number_as_double(v);
+  *im = v.tag == RUSH_TAG_COMPLEX ? value_complex(v)->im : 0;
   value_release(v);
   return RUSH_OK;
 }
 
-/* Compute complex linspace and logspace: p as in linspace_at, of the real parts.  logspace is base
- * to that power. */
-static rush_status spaced_complex(rush_call *c, int dtype, double *p, range_fn *fn)
+/* Fill a complex result; p and q as linspace_at has them, of real and imaginary parts.  logspace is
+ * base to that power. */
+static rush_status spaced_complex(rush_call *c, double *p, double *q, range_fn *fn)
 {
-  double q[5] = {0, 0, 0, p[3], p[4]};
-  int64_t n = (int64_t)p[3];
-  rush_tensor *wide, *r;
-  TRY(imaginary(c, 0, &q[0]));
-  TRY(imaginary(c, 1, &q[1]));
+  const int64_t n = call_out(c, 0)->n_elems;
+  rush_tensor *wide;
   p[2] = (p[1] - p[0]) / (p[3] - 1);
   q[2] = (q[1] - q[0]) / (q[3] - 1);
   TRY(tensor_new(c->cx, RUSH_COMPLEX128, 1, &n, &wide));
@@ -384,41 +307,30 @@ static rush_status spaced_complex(rush_call *c, int dtype, double *p, range_fn *
     d[2 * i] = re;
     d[2 * i + 1] = im;
   }
-  rush_status s = tensor_to_dtype(c->cx, wide, dtype, &r);
+  rush_status s = tensor_copy(c->cx, call_out(c, 0), wide);
   tensor_release(wide);
-  if (s == RUSH_OK)
-    call_return_steal(c, 0, r);
   return s;
 }
 
-static rush_status spaced(rush_call *c, uint32_t opt, double base, range_fn *fn)
+static rush_status spaced(rush_call *c, double base, range_fn *fn)
 {
-  double p[5] = {0, 0, 0, (double)call_int(c, 2), base};
-  bool complex = false;
-  int dtype;
-  TRY(bound(c, 0, &p[0], &complex));
-  TRY(bound(c, 1, &p[1], &complex));
-  TRY(call_options(c, opt, complex ? RUSH_COMPLEX64 : RUSH_FLOAT32, &dtype));
-  if (p[3] < 0)
-    return call_fail(c->cx, "number of steps must be non-negative");
-  if (complex && !dtype_is_complex(dtype))
-    return call_fail(
-      c->cx,
-      "torch.%s(): inferred dtype c10::complex<float> can't be safely cast to passed dtype %s",
-      strrchr(c->op->schema->name, ':') + 1, dtype_aten_name(dtype));
+  const int dtype = call_out(c, 0)->dtype;
+  double p[5] = {0, 0, 0, (double)call_int(c, 2), base}, q[5] = {0, 0, 0, p[3], base};
+  TRY(bound(c, 0, &p[0], &q[0]));
+  TRY(bound(c, 1, &p[1], &q[1]));
   if (dtype_is_complex(dtype))
-    return spaced_complex(c, dtype, p, fn);
+    return spaced_complex(c, p, q, fn);
   if (dtype_is_integral(dtype))
     p[0] = trunc(p[0]), p[1] = trunc(p[1]);
   if (dtype == RUSH_FLOAT32 && fn == linspace_at) /* PyTorch computes the step in the dtype */
     p[2] = ((float)p[1] - (float)p[0]) / (float)(p[3] - 1);
   else
     p[2] = (p[1] - p[0]) / (p[3] - 1);
-  return return_range(c, dtype, (int64_t)p[3], fn, p);
+  return fill_range(c, fn, p);
 }
 rush_kernel kernel_linspace, kernel_logspace;
-rush_status kernel_linspace(rush_call *c) { return spaced(c, 3, 0, linspace_at); }
-rush_status kernel_logspace(rush_call *c) { return spaced(c, 4, call_float(c, 3), logspace_at); }
+rush_status kernel_linspace(rush_call *c) { return spaced(c, 0, linspace_at); }
+rush_status kernel_logspace(rush_call *c) { return spaced(c, call_float(c, 3), logspace_at); }
 
 /* -- Matrices ---------------------------------------------------------------------------------- */
 
@@ -437,25 +349,12 @@ rush_status kernel_eye(rush_call *c)
 
 static rush_status triangle_indices(rush_call *c, bool lower)
 {
-  int64_t rows = call_int(c, 0), columns = call_int(c, 1), offset = call_int(c, 2), n = 0, at = 0;
-  int dtype;
-  if (rows < 0 || columns < 0)
-    return call_fail(c->cx, "%s must be non-negative, got%lld", rows < 0 ? "row" : "col",
-                     (long long)(rows < 0 ? rows : columns));
-  TRY(call_options(c, 3, RUSH_INT64, &dtype));
-  if (dtype != RUSH_INT64 && dtype != RUSH_INT32)
-    return call_no_dtype(c->cx, lower ? "tril_indices" : "triu_indices", dtype);
-  offset = i64_min(i64_max(offset, -rows), columns);
-  for (int64_t r = 0; r < rows; r++) {
-    int64_t low = i64_min(i64_max(r + offset + (lower ? 1 : 0), 0), columns);
-    TRY(call_poll_at(c->cx, r));
-    if (__builtin_add_overflow(n, lower ? low : columns - low, &n))
-      return call_fail(c->cx, "Storage size calculation overflowed");
-  }
-  int64_t sizes[] = {2, n};
-  rush_tensor *t;
-  TRY(tensor_new(c->cx, dtype, 2, sizes, &t));
-  for (int64_t r = 0; r < rows; r++) {
+  rush_tensor *t = call_out(c, 0);
+  const int64_t rows = call_int(c, 0), columns = call_int(c, 1), n = t->sizes[1],
+                offset = i64_min(i64_max(call_int(c, 2), -rows), columns);
+  if (t->dtype != RUSH_INT64 && t->dtype != RUSH_INT32)
+    return call_no_dtype(c->cx, lower ? "tril_indices" : "triu_indices", t->dtype);
+  for (int64_t r = 0, at = 0; r < rows && at < n && !call_over_at(c->cx, r); r++) {
     int64_t low = i64_min(i64_max(r + offset + (lower ? 1 : 0), 0), columns);
     for (int64_t k = lower ? 0 : low; k < (lower ? low : columns); k++, at++) {
       if (call_over_at(c->cx, at))
@@ -464,7 +363,6 @@ static rush_status triangle_indices(rush_call *c, bool lower)
       tensor_set(t, n + at, value_int(k));
     }
   }
-  call_return_steal(c, 0, t);
   return RUSH_OK;
 }
 rush_status kernel_tril_indices(rush_call *c) { return triangle_indices(c, true); }
@@ -474,12 +372,10 @@ rush_status kernel_triu_indices(rush_call *c) { return triangle_indices(c, false
 static rush_status triangle(rush_call *c, bool lower)
 {
   const rush_tensor *t = call_tensor(c, 0);
+  rush_tensor *r = call_out(c, 0);
   int64_t offset = call_int(c, 1);
-  rush_tensor *r;
-  if (t->n_dims < 2)
-    return call_fail(c->cx, "%s: input tensor must have at least 2 dimensions",
-                     lower ? "tril" : "triu");
-  TRY(tensor_copy_format(c->cx, t, t->dtype, FORMAT_CONTIGUOUS, &r));
+  if (r != t)
+    TRY(tensor_copy(c->cx, r, t));
   int64_t rows = t->sizes[t->n_dims - 2], columns = t->sizes[t->n_dims - 1];
   size_t item = tensor_item_bytes(r);
   offset = i64_min(i64_max(offset, -rows - 1), columns);
@@ -495,7 +391,6 @@ static rush_status triangle(rush_call *c, bool lower)
     else
       memset(p, 0, (size_t)cut * item);
   }
-  call_return_steal(c, 0, r);
   return RUSH_OK;
 }
 rush_kernel kernel_tril, kernel_triu;
@@ -507,71 +402,27 @@ rush_status kernel_triu(rush_call *c) { return triangle(c, false); }
 rush_kernel kernel_num_to_tensor, kernel_tensor_number, kernel_tensor_list;
 rush_status kernel_num_to_tensor(rush_call *c)
 {
-  int dtype = dtype_of_scalar(c->args[0]);
-  rush_tensor *t;
-  dtype = dtype == RUSH_FLOAT32 ? RUSH_FLOAT64 : dtype == RUSH_COMPLEX64 ? RUSH_COMPLEX128 : dtype;
-  TRY(tensor_from_scalar(c->cx, c->args[0], dtype, &t));
-  call_return_steal(c, 0, t);
+  tensor_set(call_out(c, 0), 0, c->args[0]);
   return RUSH_OK;
 }
 
-/* Read dtype and device at 1 and 2, requires_grad at 3 if it exists. */
-static rush_status number_options(rush_call *c, int otherwise, int *dtype, bool *requires_grad)
+/* Set requires_grad on result 0 as argument 3 says, if there is one. */
+static rush_status set_requires_grad(rush_call *c)
 {
-  int64_t d = call_int_or(c, 1, otherwise);
-  TRY(check_dtype(c->cx, d));
-  TRY(check_device(c->cx, c->args[2]));
-  *requires_grad = c->n_args > 3 && call_bool(c, 3);
-  if (*requires_grad && dtype_class_of((int)d) < DTYPE_FLOAT)
+  rush_tensor *t = call_out(c, 0);
+  if (c->n_args <= 3 || !call_bool(c, 3))
+    return RUSH_OK;
+  if (dtype_class_of(t->dtype) < DTYPE_FLOAT)
     return call_fail(c->cx,
                      "Only Tensors of floating point and complex dtype can require gradients");
-  *dtype = (int)d;
+  t->h.flags |= TENSOR_REQUIRES_GRAD;
   return RUSH_OK;
 }
 
 rush_status kernel_tensor_number(rush_call *c)
 {
-  int dtype;
-  bool grad;
-  rush_tensor *t;
-  TRY(number_options(c, dtype_of_scalar(c->args[0]), &dtype, &grad));
-  TRY(tensor_from_scalar(c->cx, c->args[0], dtype, &t));
-  t->h.flags |= grad ? TENSOR_REQUIRES_GRAD : 0;
-  call_return_steal(c, 0, t);
-  return RUSH_OK;
-}
-
-/* Get the sizes of a nested list, from its first elements. */
-static rush_status list_shape(rush_call *c, const rush_list *l, int64_t *sizes, int *n, int *dtype)
-{
-  const type *elem = l->elem;
-  *n = 0;
-  for (;;) {
-    if (*n == TENSOR_MAX_DIMS)
-      return call_unsupported(c->cx, "lists nested deeper than %d", TENSOR_MAX_DIMS);
-    sizes[(*n)++] = (int64_t)l->n;
-    if (!type_is(elem, TYPE_LIST) && !(l->n && l->items[0].tag == RUSH_TAG_LIST))
-      break;
-    if (l->n == 0) {
-      while (type_is(elem, TYPE_LIST)) {
-        sizes[(*n)++] = 0;
-        elem = type_elem(elem);
-      }
-      *dtype = type_is(elem, TYPE_INT)    ? RUSH_INT64
-               : type_is(elem, TYPE_BOOL) ? RUSH_BOOL
-                                          : RUSH_FLOAT32;
-      return RUSH_OK;
-    }
-    l = l->items[0].as.list;
-    elem = l->elem;
-  }
-  if (l->n)
-    *dtype = dtype_of_scalar(l->items[0]);
-  else
-    *dtype = type_is(elem, TYPE_INT)    ? RUSH_INT64
-             : type_is(elem, TYPE_BOOL) ? RUSH_BOOL
-                                        : RUSH_FLOAT32;
-  return RUSH_OK;
+  tensor_set(call_out(c, 0), 0, c->args[0]);
+  return set_requires_grad(c);
 }
 
 static rush_status store_list(rush_call *c, rush_tensor *t, const rush_list *l, int dim,
@@ -602,20 +453,7 @@ static rush_status store_list(rush_call *c, rush_tensor *t, const rush_list *l, 
 
 rush_status kernel_tensor_list(rush_call *c)
 {
-  const rush_list *l = call_list(c, 0);
-  int64_t sizes[TENSOR_MAX_DIMS], at = 0;
-  int n, dtype = RUSH_FLOAT32;
-  bool grad;
-  TRY(list_shape(c, l, sizes, &n, &dtype));
-  TRY(number_options(c, dtype, &dtype, &grad));
-  rush_tensor *t;
-  TRY(tensor_new(c->cx, dtype, n, sizes, &t));
-  rush_status s = store_list(c, t, l, 0, &at);
-  if (s != RUSH_OK) {
-    tensor_release(t);
-    return s;
-  }
-  t->h.flags |= grad ? TENSOR_REQUIRES_GRAD : 0;
-  call_return_steal(c, 0, t);
-  return RUSH_OK;
+  int64_t at = 0;
+  TRY(set_requires_grad(c));
+  return store_list(c, call_out(c, 0), call_list(c, 0), 0, &at);
 }

@@ -12,8 +12,6 @@ rush_status call_options(rush_call *c, uint32_t at, int otherwise, int *dtype) R
 rush_status check_device(call_ctx *cx, rush_value device) RUSH_CHECKED;
 /* Check a dtype argument. */
 rush_status check_dtype(call_ctx *cx, int64_t dtype) RUSH_CHECKED;
-/* Return the default dtype for a number: bool, int64, float32, complex64. */
-int dtype_of_scalar(rush_value v);
 /* Refuse with PyTorch's "value cannot be converted to type int8_t without overflow". */
 rush_status check_overflow(call_ctx *cx, rush_value v, int dtype) RUSH_CHECKED;
 static inline double number_as_double(rush_value v)

@@ -242,10 +242,10 @@ rush_status kernel_result_type(rush_call *c)
   promote_state p = PROMOTE_INIT;
   for (uint32_t i = 0; i < 2; i++) {
     const rush_tensor *t = call_tensor(c, i);
-    if (t && !(t->h.flags & TENSOR_WRAPPED_NUMBER))
-      promote_add(&p, t->dtype, t->n_dims);
+    if (t)
+      promote_add_tensor(&p, t->dtype, t->n_dims, t->h.flags & TENSOR_WRAPPED_NUMBER);
     else
-      promote_add_scalar(&p, dtype_class_of(t ? t->dtype : dtype_of_scalar(c->args[i])));
+      promote_add_scalar(&p, number_class(c->args[i]));
   }
   const int dtype = promote_result(&p);
   if (dtype == DTYPE_NONE)

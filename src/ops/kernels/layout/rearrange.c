@@ -33,15 +33,6 @@ static void geom_move(geom *g, int from, int to)
   g->strides[to] = stride;
 }
 
-/* Make a tensor of `sizes`, channels last if t is. */
-static rush_status new_as(call_ctx *cx, const rush_tensor *t, int64_t *sizes, rush_tensor **out)
-{
-  rush_tensor shape = {.n_dims = t->n_dims, .dtype = t->dtype, .sizes = sizes};
-  bool last = t->n_dims == 4 && tensor_prefers_channels_last(t);
-  return tensor_new_format(cx, &shape, t->dtype, last ? FORMAT_CHANNELS_LAST : FORMAT_CONTIGUOUS,
-                           out);
-}
-
 /* -- pixel_shuffle, pixel_unshuffle ------------------------------------------------------------ */
 
 /* Make views of (.., C, H, W) with H and W split by f: (.., C, H/f, f, W/f, f), and of the other
@@ -57,72 +48,23 @@ static void pixel_views(geom *fine, geom *coarse, int64_t f)
   geom_move(coarse, c + 4, c + 3);  /* (C, H, f, W, f) */
 }
 
-static rush_status check_pixel(rush_call *c, const char *name, const char *factor, int64_t f)
-{
-  const rush_tensor *t = call_tensor(c, 0);
-  if (t->n_dims < 3)
-    return call_fail(
-      c->cx, "%s expects input to have at least 3 dimensions, but got input with %d dimension(s)",
-      name, t->n_dims);
-  if (f <= 0)
-    return call_fail(c->cx, "%s expects a positive %s, but got %lld", name, factor, (long long)f);
-  if (t->n_dims + 2 > TENSOR_MAX_DIMS || f > INT32_MAX)
-    return call_unsupported(c->cx, "%s of so many dimensions", name);
-  return RUSH_OK;
-}
-
 rush_kernel kernel_pixel_shuffle, kernel_pixel_unshuffle;
 rush_status kernel_pixel_shuffle(rush_call *c)
 {
-  const rush_tensor *t = call_tensor(c, 0);
-  int64_t f = call_int(c, 1), sizes[TENSOR_MAX_DIMS];
-  TRY(check_pixel(c, "pixel_shuffle", "upscale_factor", f));
-  int k = t->n_dims - 3;
-  if (t->sizes[k] % (f * f))
-    return call_fail(
-      c->cx,
-      "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
-      "upscale_factor, but input.size(-3)=%lld is not divisible by %lld",
-      (long long)t->sizes[k], (long long)(f * f));
-  memcpy(sizes, t->sizes, sizeof *sizes * t->n_dims);
-  sizes[k] /= f * f;
-  if (__builtin_mul_overflow(sizes[k + 1], f, &sizes[k + 1]) ||
-      __builtin_mul_overflow(sizes[k + 2], f, &sizes[k + 2]))
-    return call_fail(c->cx, "pixel_shuffle: the result is too large");
-  rush_tensor *r;
   geom fine, coarse;
-  TRY(new_as(c->cx, t, sizes, &r));
-  geom_of(&fine, r);
-  geom_of(&coarse, t);
-  pixel_views(&fine, &coarse, f);
-  return call_return_made_steal(c, 0, r, geom_copy(c->cx, r, &fine, t, &coarse));
+  geom_of(&fine, call_out(c, 0));
+  geom_of(&coarse, call_tensor(c, 0));
+  pixel_views(&fine, &coarse, call_int(c, 1));
+  return geom_copy(c->cx, call_out(c, 0), &fine, call_tensor(c, 0), &coarse);
 }
 
 rush_status kernel_pixel_unshuffle(rush_call *c)
 {
-  const rush_tensor *t = call_tensor(c, 0);
-  int64_t f = call_int(c, 1), sizes[TENSOR_MAX_DIMS];
-  TRY(check_pixel(c, "pixel_unshuffle", "downscale_factor", f));
-  int k = t->n_dims - 3;
-  for (int i = 1; i <= 2; i++)
-    if (t->sizes[k + i] % f)
-      return call_fail(
-        c->cx,
-        "pixel_unshuffle expects %s to be divisible by downscale_factor, but input.size(%d)=%lld "
-        "is not divisible by %lld",
-        i == 1 ? "height" : "width", i - 3, (long long)t->sizes[k + i], (long long)f);
-  memcpy(sizes, t->sizes, sizeof *sizes * t->n_dims);
-  sizes[k + 1] /= f;
-  sizes[k + 2] /= f;
-  if (__builtin_mul_overflow(sizes[k], f * f, &sizes[k]))
-    return call_fail(c->cx, "pixel_unshuffle: the result is too large");
-  rush_tensor *r;
   geom fine, coarse;
-  TRY(new_as(c->cx, t, sizes, &r));
-  geom_of(&fine, t);
-  geom_of(&coarse, r);
-  pixel_views(&fine, &coarse, f);
-  return call_return_made_steal(c, 0, r, geom_copy(c->cx, r, &coarse, t, &fine));
+  geom_of(&fine, call_tensor(c, 0));
+  geom_of(&coarse, call_out(c, 0));
+  pixel_views(&fine, &coarse, call_int(c, 1));
+  return geom_copy(c->cx, call_out(c, 0), &coarse, call_tensor(c, 0), &fine);
 }
 
 /* -- channel_shuffle --------------------------------------------------------------------------- */
@@ -131,31 +73,16 @@ rush_kernel kernel_channel_shuffle;
 rush_status kernel_channel_shuffle(rush_call *c)
 {
   const rush_tensor *t = call_tensor(c, 0);
-  int64_t groups = call_int(c, 1);
-  sizes_text buf;
-  if (t->n_dims <= 2)
-    return call_fail(c->cx,
-                     "channel_shuffle expects input with > 2 dims, but got input with sizes %s",
-                     sizes_print(&buf, t->n_dims, t->sizes));
-  if (groups <= 0)
-    return call_fail(
-      c->cx, "Number of groups to divide channels in must be positive. Value of groups:%lld",
-      (long long)groups);
-  if (t->sizes[1] % groups)
-    return call_fail(
-      c->cx, "Number of channels must be divisible by groups. Got %lld channels and %lld groups.",
-      (long long)t->sizes[1], (long long)groups);
-  if (t->n_dims + 1 > TENSOR_MAX_DIMS)
-    return call_unsupported(c->cx, "channel_shuffle of so many dimensions");
-  rush_tensor *r;
+  const int64_t groups = call_int(c, 1);
   geom to, from;
-  TRY(new_as(c->cx, t, t->sizes, &r));
-  geom_of(&to, r);
+  if (t->n_elems == 0)
+    return RUSH_OK;
+  geom_of(&to, call_out(c, 0));
   geom_of(&from, t);
-  geom_split(&to, 1, groups);                                  /* (C/g, g) */
-  geom_split(&from, 1, i64_max(t->sizes[1] / groups, 1));      /* (g, C/g) */
+  geom_split(&to, 1, groups);                  /* (C/g, g) */
+  geom_split(&from, 1, t->sizes[1] / groups);  /* (g, C/g) */
   geom_move(&from, 2, 1);
-  return call_return_made_steal(c, 0, r, t->n_elems ? geom_copy(c->cx, r, &to, t, &from) : RUSH_OK);
+  return geom_copy(c->cx, call_out(c, 0), &to, t, &from);
 }
 
 /* -- im2col, col2im ---------------------------------------------------------------------------- */
@@ -444,18 +371,17 @@ rush_kernel kernel_unfold_backward;
 rush_status kernel_unfold_backward(rush_call *c)
 {
   const rush_tensor *grad = call_tensor(c, 0);
-  int64_t sizes[TENSOR_MAX_DIMS], size = call_int(c, 3), step = call_int(c, 4);
-  int n, dim;
+  rush_tensor *r = call_out(c, 0);
+  const int64_t size = call_int(c, 3), step = call_int(c, 4);
+  const int n = r->n_dims;
+  int dim;
   geom to, from;
-  TRY(call_sizes(c, 1, sizes, &n));
   TRY(dim_wrap(c->cx, call_int(c, 2), n, &dim));
-  if (n == 0 || grad->n_dims != n + 1 || size < 0 || step <= 0 || sizes[dim] < size ||
-      grad->sizes[dim] != (sizes[dim] - size) / step + 1 || grad->sizes[n] != size)
+  if (n == 0 || grad->n_dims != n + 1 || size < 0 || step <= 0 || r->sizes[dim] < size ||
+      grad->sizes[dim] != (r->sizes[dim] - size) / step + 1 || grad->sizes[n] != size)
     return call_fail(c->cx,
                      "unfold_backward: the gradient does not have the shape that unfold gives");
-  rush_tensor *r;
-  TRY(tensor_new(c->cx, grad->dtype, n, sizes, &r));
-  rush_status s = tensor_fill(c->cx, r, value_int(0));
+  TRY(tensor_fill(c->cx, r, value_int(0)));
   geom_of(&to, r);
   geom_of(&from, grad);
   to.n_dims = n + 1;
@@ -463,7 +389,5 @@ rush_status kernel_unfold_backward(rush_call *c)
   to.strides[n] = to.strides[dim];
   to.strides[dim] *= step;
   to.sizes[dim] = grad->sizes[dim];
-  if (s == RUSH_OK)
-    s = add_views(c->cx, r, &to, grad, &from);
-  return call_return_made_steal(c, 0, r, s);
+  return add_views(c->cx, r, &to, grad, &from);
 }
