@@ -71,8 +71,7 @@ def is_meta(map_location: Any) -> bool:
     if kind == "cuda":
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is "
-            "False. "
-            "If you are running on a CPU-only machine, please use torch.load with "
+            "False. If you are running on a CPU-only machine, please use torch.load with "
             "map_location=torch.device('cpu') to map your storages to the CPU."
         )
     if kind == "xla":

@@ -10,6 +10,7 @@ A handle keeps its graph alive.  A node that was destroyed says so when it is us
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -21,20 +22,8 @@ from ._rushlight import Block, Graph, Node, Value, make_type, parse_ir, parse_ty
 from ._rushlight import GraphType as Type
 from ._rushlight import unify_types as unify_types
 
-__all__ = [
-    *(
-        "AliasDb",
-        "Block",
-        "Graph",
-        "Node",
-        "SubgraphRewriter",
-        "SymbolicVariable",
-        "Type",
-        "Use",
-        "Value",
-    ),
-    *("find_matches", "parse_ir", "parse_type", "unify_types"),
-]
+__all__ = """AliasDb Block Graph Node SubgraphRewriter SymbolicVariable Type Use Value find_matches
+parse_ir parse_type unify_types""".split()
 
 
 class Use:
@@ -62,8 +51,7 @@ def _only(items: list, what: str, node: Node) -> Any:
     if len(items) != 1:
         raise RuntimeError(
             f"Tried to access a single {what} on node '{node.kind()}' which has {len(items)} "
-            f"{what}s."
-            f" You may consider using node.{what}s() instead."
+            f"{what}s. You may consider using node.{what}s() instead."
         )
     return items[0]
 
@@ -417,21 +405,6 @@ class _Block:
 
 
 class _Graph:
-    def inputs(self) -> Iterator[Value]:
-        return self.param_node().outputs()
-
-    def outputs(self) -> Iterator[Value]:
-        return self.return_node().inputs()
-
-    def addInput(self, name: str = "") -> Value:
-        return self.block().addInputToBlock(name)
-
-    def insertInput(self, i: int, name: str = "") -> Value:
-        return self.block().insertInput(i, name)
-
-    def eraseInput(self, i: int) -> None:
-        self.param_node().eraseOutput(i)
-
     def permuteInputs(self, order: list[int]) -> None:
         """Reorder the inputs: input i becomes the old input order[i]."""
         old = list(self.inputs())
@@ -448,21 +421,6 @@ class _Graph:
         for value, name in new:
             if not name.isdigit():
                 value.setDebugName(name)
-
-    def registerOutput(self, value: Value) -> int:
-        return self.block().registerOutput(value)
-
-    def insertOutput(self, i: int, value: Value) -> int:
-        return self.block().insertOutput(i, value)
-
-    def eraseOutput(self, i: int) -> None:
-        self.return_node().removeInput(i)
-
-    def appendNode(self, node: Node) -> Node:
-        return self.block().appendNode(node)
-
-    def prependNode(self, node: Node) -> Node:
-        return self.block().prependNode(node)
 
     def createClone(self, node: Node, value_map: Callable[[Value], Value]) -> Node:
         """Return a copy of the node, unlinked, with other inputs; without nested blocks."""
@@ -527,6 +485,24 @@ class _Graph:
             name = f"{task.kind()}_{i}"
             text = _TASK.sub(name, text, count=1) + f"with {name} = {task.g('Subgraph')}"
         return text
+
+
+def _of_block(name: str) -> Callable[..., Any]:
+    """Return a graph's method that calls its block's."""
+
+    @functools.wraps(getattr(_Block, name))
+    def method(self: Graph, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self.block(), name)(*args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+for (
+    _name
+) in """inputs outputs addInput insertInput eraseInput registerOutput insertOutput eraseOutput
+appendNode prependNode""".split():
+    setattr(_Graph, _name, _of_block(_name))
 
 
 def _is_linked_task(node: Node) -> bool:
@@ -697,23 +673,9 @@ def _binary(op: str, swapped: bool = False) -> Callable[[SymbolicVariable, Any],
     return method
 
 
-for _name, _op in (
-    *(
-        ("add", "add"),
-        ("sub", "sub"),
-        ("mul", "mul"),
-        ("truediv", "div"),
-        ("mod", "remainder"),
-        ("pow", "pow"),
-    ),
-    *(
-        ("matmul", "matmul"),
-        ("floordiv", "floor_divide"),
-        ("and", "__and__"),
-        ("or", "__or__"),
-        ("xor", "__xor__"),
-    ),
-):
+for _pair in """add=add sub=sub mul=mul truediv=div mod=remainder pow=pow matmul=matmul
+floordiv=floor_divide and=__and__ or=__or__ xor=__xor__""".split():
+    _name, _, _op = _pair.partition("=")
     setattr(SymbolicVariable, f"__{_name}__", _binary("aten::" + _op))
     setattr(SymbolicVariable, f"__r{_name}__", _binary("aten::" + _op, True))
 for _name in ("lt", "le", "gt", "ge"):
@@ -951,54 +913,16 @@ class EnumType(_Named):
 
 
 _classes: dict[str, type] = {
-    cls.__name__: cls
-    for cls in (
-        *(
-            TensorType,
-            ListType,
-            OptionalType,
-            FutureType,
-            RRefType,
-            AwaitType,
-            DictType,
-            TupleType,
-            UnionType,
-        ),
-        *(ClassType, InterfaceType, EnumType),
-    )
+    name: globals()[name]
+    for name in """TensorType ListType OptionalType FutureType RRefType AwaitType DictType TupleType
+    UnionType ClassType InterfaceType EnumType""".split()
 }
-for _name in (
-    *(
-        "AnyType",
-        "NoneType",
-        "BoolType",
-        "IntType",
-        "FloatType",
-        "ComplexType",
-        "NumberType",
-        "StringType",
-        "DeviceObjType",
-    ),
-    *(
-        "GeneratorType",
-        "StorageType",
-        "StreamObjType",
-        "CapsuleType",
-        "PyObjectType",
-        "QuantizerType",
-        "SymIntType",
-    ),
-    *(
-        "SymFloatType",
-        "SymBoolType",
-        "AnyListType",
-        "AnyTupleType",
-        "AnyClassType",
-        "AnyEnumType",
-        "LayoutType",
-    ),
-    *("ScalarTypeType", "MemoryFormatType", "QSchemeType"),
-):
+for (
+    _name
+) in """AnyType NoneType BoolType IntType FloatType ComplexType NumberType StringType DeviceObjType
+GeneratorType StorageType StreamObjType CapsuleType PyObjectType QuantizerType SymIntType
+SymFloatType SymBoolType AnyListType AnyTupleType AnyClassType AnyEnumType LayoutType
+ScalarTypeType MemoryFormatType QSchemeType""".split():
     _classes[_name] = globals()[_name] = type(
         _name, (_Simple,), {"__slots__": (), "__module__": __name__}
     )

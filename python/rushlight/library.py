@@ -480,13 +480,11 @@ class Library:
 
 _BUILT_IN = frozenset(
     "aten prim prims quantized quantized_decomposed mkldnn mkldnn_prepacked xnnpack prepacked "
-    "onednn sparse inductor c10d "
-    "c10d_functional _c10d_functional _c10d_functional_autograd _quantized cuda cudnn rngprims "
-    "debugprims fsdp symm_mem "
-    "static_runtime profiler "
-    "mkl _test torch_ipex streams aoti_torch_cpu bundled fb torchvision_internal higher_order "
-    "_inductor_test nestedtensor "
-    "dist ort_mga custom_ops _dtensor device_mesh _dtensor_redistribute_dtensor".split()
+    "onednn sparse inductor c10d c10d_functional _c10d_functional _c10d_functional_autograd "
+    "_quantized cuda cudnn rngprims debugprims fsdp symm_mem static_runtime profiler mkl _test "
+    "torch_ipex streams aoti_torch_cpu bundled fb torchvision_internal higher_order _inductor_test "
+    "nestedtensor dist ort_mga custom_ops _dtensor device_mesh "
+    "_dtensor_redistribute_dtensor".split()
 )
 
 

@@ -523,8 +523,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if self.is_recorded:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-            "protocol at "
-            "the moment: detach() it first"
+            "protocol at the moment: detach() it first"
         )
     memo[id(self)] = copy = self.detach().clone()
     copy.requires_grad = self.requires_grad
@@ -606,20 +605,7 @@ def _attribute(operator: str) -> property:
     return property(get, doc=f"The operator {operator}.")
 
 
-_IS = (
-    "cuda",
-    "ipu",
-    "maia",
-    "mkldnn",
-    "mps",
-    "mtia",
-    "nested",
-    "sparse",
-    "sparse_csr",
-    "vulkan",
-    "xla",
-    "xpu",
-)
+_IS = """cuda ipu maia mkldnn mps mtia nested sparse sparse_csr vulkan xla xpu""".split()
 
 
 def _is(name: str) -> property:

@@ -115,9 +115,8 @@ def _field_names(cls: type[Any], names: list[str] | None, dropped: list[str]) ->
         if needed - set(names):
             text += (
                 f"Missing fields in `field_names`: {needed - set(names)}. If you want to include "
-                f"these fields in the "
-                "pytree, please add them to `field_names`, otherwise please add them to "
-                "`drop_field_names`.\n"
+                "these fields in the pytree, please add them to `field_names`, otherwise please "
+                "add them to `drop_field_names`.\n"
             )
         if set(names) - needed:
             text += (
@@ -287,10 +286,9 @@ def _describe(value: Any) -> str:
 def _mismatch(spec: _Spec, where: str, value: Any, why: str = "") -> ValueError:
     return ValueError(
         f"Trying to flatten user inputs with exported input tree spec: at {where} the exported "
-        f"program takes "
-        f"{spec.describe()}, but got {why or _describe(value)}. Please check that the inputs have "
-        f"the same number and "
-        "type of args and kwargs as the ones you used when tracing."
+        f"program takes {spec.describe()}, but got {why or _describe(value)}. Please check that "
+        "the inputs have the same number and type of args and kwargs as the ones you used when "
+        "tracing."
     )
 
 

@@ -67,8 +67,7 @@ def _copy(value: Any) -> Any:
         return {_copy(key): _copy(item) for key, item in value.items()}
     raise TypeError(
         f"a value of type '{type(value).__name__}' cannot be part of a recorded call: expected "
-        f"tensors, numbers, texts, None, "
-        "or lists, tuples and dicts of them"
+        "tensors, numbers, texts, None, or lists, tuples and dicts of them"
     )
 
 

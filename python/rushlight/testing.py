@@ -125,8 +125,7 @@ class _Search:
             if not found:
                 raise RuntimeError(
                     f"Expected to find regex {_quoted(check.text)} but did not find it\nSearched "
-                    f"string:\n"
-                    f"{_excerpt(self.text, before, 1)}From {check}\n"
+                    f"string:\n{_excerpt(self.text, before, 1)}From {check}\n"
                 )
             return found.span()
         if check.kind == "CHECK-NEXT":

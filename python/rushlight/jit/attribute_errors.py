@@ -107,9 +107,8 @@ def not_an_object(value: Any) -> str:
     expected."""
     return (
         f"Assigning the object {value} to an interface fails because the value is not a "
-        f"TorchScript "
-        "compatible type, did you forget "
-        "toturn it into a user defined TorchScript class?"
+        "TorchScript compatible type, did you forget toturn it into a user defined TorchScript "
+        "class?"
     )
 
 

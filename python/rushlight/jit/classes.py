@@ -118,8 +118,7 @@ class Classes:
             if type(m.value) is not first:
                 raise RuntimeError(
                     f"Could not unify type list since element {i} of type {type(m.value).__name__} "
-                    f"did not match the types "
-                    f"before it ({first.__name__})"
+                    f"did not match the types before it ({first.__name__})"
                 )
         t = self._entry.unit.add_class(qualified_name(cls), kinds.C_ENUM, cls)
         for name, member in cls.__members__.items():
@@ -153,8 +152,7 @@ class Classes:
             if isinstance(defaults.get(name), _tensor_class()):
                 raise RuntimeError(
                     "Tensors are not supported as default NamedTuple fields. Their mutability "
-                    "could lead to potential memory "
-                    "aliasing problems"
+                    "could lead to potential memory aliasing problems"
                 )
             t = self._field_type(cls, annotations[name], scope) if name in annotations else tensor
             fields.append((name, t, (defaults[name],)) if name in defaults else (name, t))

@@ -103,8 +103,7 @@ def synthesize(entry: Any, cls: Any, t: Any) -> set[str]:
     if "__delattr__" in generated:
         raise OSError(
             f"Can't get source for {cls.__delattr__}. TorchScript requires source access in order "
-            f"to carry out compilation, "
-            "make sure original .py files are available."
+            "to carry out compilation, make sure original .py files are available."
         )
     scope = Scope(
         names=getattr(sys.modules.get(cls.__module__), "__dict__", {}),

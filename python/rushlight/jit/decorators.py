@@ -84,8 +84,7 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
     elif drop:
         warnings.warn(
             "ignore(True) has been deprecated. TorchScript will now drop the function call on "
-            "compilation. Use "
-            "torch.jit.unused now. {}",
+            "compilation. Use torch.jit.unused now. {}",
             FutureWarning,
             stacklevel=2,
         )

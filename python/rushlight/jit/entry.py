@@ -66,9 +66,8 @@ class {0}:
 _NTUPLE = "def {0}(x: BroadcastingList{1}[{2}]) -> List[{2}]:\n    return x\n"
 _FUNCTIONS = {
     "torch.nn.modules.utils._list_with_default": [
-        "def list_with_default(out_size: List[int], defaults: List[int]):\n"
-        "    assert len(defaults) > len(out_size)\n"
-        "    return out_size\n"
+        "def list_with_default(out_size: List[int], defaults: List[int]):\n    assert "
+        "len(defaults) > len(out_size)\n    return out_size\n"
     ],
     "torch.nn.functional.assert_int_or_pair": [
         "def _assert_int_or_pair(vals: List[int], name: str, message: str):\n    pass\n"
@@ -225,10 +224,9 @@ class Entry:
         if found is not None and isinstance(found[0], (list, dict)):
             raise RuntimeError(
                 "Mutable default parameters are not supported because Python binds them to the "
-                "function and they persist "
-                "across function calls.\n As a workaround, make the default None and instantiate "
-                "the default parameter within "
-                f"the body of the function. Found {type(found[0])} on parameter {name}"
+                "function and they persist across function calls.\n As a workaround, make the "
+                "default None and instantiate the default parameter within the body of the "
+                f"function. Found {type(found[0])} on parameter {name}"
             )
         if found is not None and scope.is_overload:
             try:

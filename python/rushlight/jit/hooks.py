@@ -31,8 +31,7 @@ def _check_input(given: Any, inputs: list[Any], what: str, story: str) -> None:
     if len(elems) != len(inputs):
         raise RuntimeError(
             f"{what} has the wrong number of contained types for the input argument's Tuple. "
-            f"Received type: "
-            f"'{_text(elems)}'.\n{story}"
+            f"Received type: '{_text(elems)}'.\n{story}"
         )
     if any(a is not b for a, b in zip(elems, inputs, strict=True)):
         raise RuntimeError(
@@ -69,9 +68,8 @@ def _check_pre(f: Any, inputs: list[Any], annotated: bool, what: str, story: str
     ):
         raise RuntimeError(
             f"{said} When forward has a single tuple input argument, the return needs to be 'None' "
-            f"or a "
-            "nested tuple containing "
-            f"forward's input tuple argument as in: '{_text(inputs)}'.\n{story}"
+            "or a nested tuple containing forward's input tuple argument as in: "
+            f"'{_text(inputs)}'.\n{story}"
         )
     if len(elems) != len(inputs):
         raise RuntimeError(
@@ -87,12 +85,9 @@ def check_pre_hook(f: Any, name: str, module: str, inputs: list[Any], annotated:
     returns = f"'None', {single}'{_text(inputs)}'" if single else f"'None' or '{_text(inputs)}'"
     story = (
         f"This error occurred while scripting the forward pre-hook '{name}' on module '{module}'. "
-        f"If you did not "
-        "want to script this pre-hook "
-        f"remove it from the original NN module before scripting. Pre-hooks for module '{module}' "
-        f"are expected to "
-        "have the following "
-        f"signature: {name}(self, input: {_text(inputs)}) with a return type of either {returns}.\n"
+        "If you did not want to script this pre-hook remove it from the original NN module before "
+        f"scripting. Pre-hooks for module '{module}' are expected to have the following signature: "
+        f"{name}(self, input: {_text(inputs)}) with a return type of either {returns}.\n"
     )
     _check_pre(f, inputs, annotated, f"Pre-hook '{name}' on module '{module}'", story)
 
@@ -102,18 +97,12 @@ def check_hook(f: Any, name: str, module: str, inputs: list[Any], output: Any) -
     what = f"Hook '{name}' on module '{module}'"
     story = (
         f"This error occurred while scripting the forward hook '{name}' on module {module}. If you "
-        f"did not want "
-        "to script this hook remove it "
-        f"from the original NN module before scripting. This hook was expected to have the "
-        f"following signature: "
-        f"{name}(self, input: "
+        "did not want to script this hook remove it from the original NN module before scripting. "
+        f"This hook was expected to have the following signature: {name}(self, input: "
         f"{_text(inputs)}, output: {output}). The type of the output arg is the returned type from "
-        f"either the "
-        "forward method or the previous "
-        "hook if it exists. Note that hooks can return anything, but if the hook is on a submodule "
-        "the outer "
-        "module is expecting the same "
-        "return type as the submodule's forward.\n"
+        "either the forward method or the previous hook if it exists. Note that hooks can return "
+        "anything, but if the hook is on a submodule the outer module is expecting the same return "
+        "type as the submodule's forward.\n"
     )
     if len(f.arguments) != 3:
         raise RuntimeError(
@@ -124,6 +113,5 @@ def check_hook(f: Any, name: str, module: str, inputs: list[Any], output: Any) -
     if f.arguments[2][1] is not output:
         raise RuntimeError(
             f"{what} has the wrong type for the output argument. Received type: "
-            f"'{f.arguments[2][1]}'. Expected "
-            f"type: '{output}'.\n{story}"
+            f"'{f.arguments[2][1]}'. Expected type: '{output}'.\n{story}"
         )

@@ -66,9 +66,8 @@ _SKIPPED = {  # of a module's __dict__
 
 _INSTANCE_ANNOTATION = (
     "The TorchScript type system doesn't support instance-level annotations on empty non-base "
-    "types in `__init__`. "
-    "Instead, either 1) use a type annotation in the class body, or 2) wrap the type in "
-    "`torch.jit.Attribute`."
+    "types in `__init__`. Instead, either 1) use a type annotation in the class body, or 2) wrap "
+    "the type in `torch.jit.Attribute`."
 )
 
 
@@ -292,9 +291,8 @@ def _failed_to_convert(value: Any, why: str, inferred: bool) -> str:
         "Its type was inferred; try adding a type annotation for the attribute." if inferred else ""
     )
     return (
-        f"(This attribute exists on the Python module, but we failed to convert Python type: "
-        f"'{torch.typename(type(value))}' "
-        f"to a TorchScript type. {why}. {more})"
+        "(This attribute exists on the Python module, but we failed to convert Python type: "
+        f"'{torch.typename(type(value))}' to a TorchScript type. {why}. {more})"
     )
 
 
@@ -306,8 +304,7 @@ def _valid_constant(name: str, value: Any, owner: str) -> Any:
     names = ", ".join(torch.typename(t) for t in _CONSTANTS)
     raise TypeError(
         f"\n'{torch.typename(type(value))}' object in attribute '{owner}.{name}' is not a valid "
-        f"constant.\n"
-        "Valid constants are:\n1. a nn.ModuleList\n2. a value of type {"
+        "constant.\nValid constants are:\n1. a nn.ModuleList\n2. a value of type {"
         + names
         + "}\n3. a list or tuple of (2)\n"
     )
@@ -439,8 +436,7 @@ class Modules:
             elif not hasattr(module, name):
                 warnings.warn(
                     f"'{name}' was found in ScriptModule constants, but was not actually set in "
-                    f"__init__. "
-                    "Consider removing it.",
+                    "__init__. Consider removing it.",
                     stacklevel=2,
                 )
             else:
@@ -459,9 +455,8 @@ class Modules:
             except Exception as error:  # noqa: BLE001 -- told when the program asks for it
                 c.failed[name] = (
                     "(This function exists as an attribute on the Python module, but we failed to "
-                    "compile it to a "
-                    "TorchScript function. "
-                    f"\nThe error stack is reproduced here:\n{error}"
+                    "compile it to a TorchScript function. \nThe error stack is reproduced "
+                    f"here:\n{error}"
                 )
             return
         if isinstance(value, _rushlight.Function):
@@ -603,8 +598,7 @@ class Modules:
             if seen.setdefault(name, hook) is not hook:
                 raise RuntimeError(
                     f"{kind} '{name}' on {c.py_class.__name__} has at least two different python "
-                    f"definitions. "
-                    "Please use unique names for all hooks."
+                    "definitions. Please use unique names for all hooks."
                 )
         for hook, pre in [
             *((hook, False) for hook in c.hooks),

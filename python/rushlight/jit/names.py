@@ -31,30 +31,13 @@ torch.jit._unwrap_optional torch.jit._script._unwrap_optional
 """
 # Modules whose every callable is the operator of its name; these functions of torch's modules
 # remain Python functions.
-_OPERATOR_MODULES = (
-    "torch",
-    "torch._C._nn",
-    "torch._C._fft",
-    "torch._C._linalg",
-    "torch._C._nested",
-    "torch._C._sparse",
-    "torch._C._special",
-)
-_PYTHON_FUNCTIONS = (
-    "stft",
-    "istft",
-    "lu",
-    "cdist",
-    "norm",
-    "unique",
-    "unique_consecutive",
-    "tensordot",
-)
+_OPERATOR_MODULES = """torch torch._C._nn torch._C._fft torch._C._linalg torch._C._nested torch._C._sparse
+torch._C._special""".split()
+_PYTHON_FUNCTIONS = """stft istft lu cdist norm unique unique_consecutive tensordot""".split()
 _MATH = (
     "ceil copysign erf erfc exp expm1 fabs floor gamma lgamma log log10 log1p pow sqrt isnan asinh "
-    "atanh cosh sinh tanh acos "
-    "asin atan atan2 cos sin tan acosh fmod modf factorial frexp isinf degrees radians ldexp gcd "
-    "isfinite"
+    "atanh cosh sinh tanh acos asin atan atan2 cos sin tan acosh fmod modf factorial frexp isinf "
+    "degrees radians ldexp gcd isfinite"
 )
 _CMATH = (
     "isnan isfinite isinf log log10 sqrt exp sin tan cos asin acos atan sinh cosh tanh asinh "
@@ -62,62 +45,20 @@ _CMATH = (
 )
 # Objects that have syntax of their own in the language.
 _FORMS = {
-    "torch.jit.annotate": "torch.jit.annotate",
-    "torch.jit.isinstance": "torch.jit.isinstance",
-    "torch.jit.fork": "torch.jit.fork",
-    "torch.jit._fork": "torch.jit.fork",
-    "torch.jit.wait": "torch.jit.wait",
-    "torch.jit._wait": "torch.jit.wait",
-    "torch.jit._awaitable": "torch.jit._awaitable",
-    "torch.jit._awaitable_nowait": "torch.jit._awaitable_nowait",
-    "torch.jit._awaitable_wait": "torch.jit._awaitable_wait",
-    "torch.jit.is_scripting": "torch.jit.is_scripting",
-    "torch._jit_internal.is_scripting": "torch.jit.is_scripting",
-    "torch.jit.is_tracing": "torch.jit.is_tracing",
-    "torch._jit_internal.is_tracing": "torch.jit.is_tracing",
-    "torch._C._has_torch_function": "torch.jit.is_tracing",
-    "torch._C._has_torch_function_unary": "torch.jit.is_tracing",
-    "torch._C._has_torch_function_variadic": "torch.jit.is_tracing",
-    "torch._C._is_tracing": "torch.jit.is_tracing",
-    "torch.jit._trace.is_tracing": "torch.jit.is_tracing",
-    "torch._jit_internal._isinstance": "torch.jit.isinstance",
+    "torch.jit.annotate": "jit.annotate",
+    "torch.jit.isinstance": "jit.isinstance _jit_internal._isinstance",
+    "torch.jit.fork": "jit.fork jit._fork",
+    "torch.jit.wait": "jit.wait jit._wait",
+    "torch.jit._awaitable": "jit._awaitable",
+    "torch.jit._awaitable_nowait": "jit._awaitable_nowait",
+    "torch.jit._awaitable_wait": "jit._awaitable_wait",
+    "torch.jit.is_scripting": "jit.is_scripting _jit_internal.is_scripting",
+    "torch.jit.is_tracing": """jit.is_tracing _jit_internal.is_tracing _C._has_torch_function
+        _C._has_torch_function_unary _C._has_torch_function_variadic _C._is_tracing
+        jit._trace.is_tracing""",
 }
-_BUILTINS = (
-    "len",
-    "range",
-    "zip",
-    "enumerate",
-    "print",
-    "isinstance",
-    "hasattr",
-    "getattr",
-    "min",
-    "max",
-    "abs",
-    "all",
-    "any",
-    "divmod",
-    "sum",
-    "ord",
-    "chr",
-    "bin",
-    "hex",
-    "oct",
-    "pow",
-    "round",
-    "sorted",
-    "hash",
-    "id",
-    "int",
-    "float",
-    "bool",
-    "str",
-    "complex",
-    "list",
-    "tuple",
-    "dict",
-    "super",
-)
+_BUILTINS = """len range zip enumerate print isinstance hasattr getattr min max abs all any divmod sum ord
+chr bin hex oct pow round sorted hash id int float bool str complex list tuple dict super""".split()
 
 
 # Calls of these make tensors; as annotations they are Tensor.
@@ -190,9 +131,8 @@ class Names:
 
     def _learn_torch(self, torch: Any) -> None:
         self._torch = torch
-        for path, form in _FORMS.items():
-            obj = _at(path)
-            if obj is not None:
+        for form, paths in _FORMS.items():
+            for obj in filter(None, (_at(f"torch.{path}") for path in paths.split())):
                 self._learn(obj, (kinds.PATH, form))
         for path in self._entry.prelude_paths():
             self._learn(_at(path), path)  # made when it is met

@@ -38,8 +38,7 @@ def _forward(name: str) -> Any:
 
 for _name in (
     "iter len neg mul add sub pow truediv mod ne eq lt gt le ge and or xor contains getitem "
-    "setitem call int float "
-    "bool str enter exit"
+    "setitem call int float bool str enter exit"
 ).split():
     setattr(RecursiveScriptClass, f"__{_name}__", _forward(f"__{_name}__"))
 

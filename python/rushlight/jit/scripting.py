@@ -111,8 +111,7 @@ def _script_other(obj: Any) -> Any:
     if type(obj).__name__ == "_lru_cache_wrapper":
         raise OSError(
             f"Can't get source for {type(obj)}. TorchScript requires source access in order to "
-            f"carry out compilation, "
-            "make sure original .py files are available."
+            "carry out compilation, make sure original .py files are available."
         )
     from .objects import script_object
 

@@ -65,8 +65,7 @@ class Sources:
         if not lines:
             raise OSError(
                 f"Can't get source for {fn}. TorchScript requires source access in order to carry "
-                f"out compilation, "
-                "make sure original .py files are available."
+                "out compilation, make sure original .py files are available."
             )
         known = self._files.get(file)
         if known is not None and known[0] is lines:

@@ -206,43 +206,6 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
             return torch.nn.Parameter(value.detach(), requires_grad=value.requires_grad)
         return value
 
-    # nn.Module's methods, for those that the plain class has in a form without torch
-    named_children = torch.nn.Module.named_children
-    children = torch.nn.Module.children
-    named_modules = torch.nn.Module.named_modules
-    modules = torch.nn.Module.modules
-    named_parameters = torch.nn.Module.named_parameters
-    parameters = torch.nn.Module.parameters
-    named_buffers = torch.nn.Module.named_buffers
-    buffers = torch.nn.Module.buffers
-
-    def get_submodule(self, target: str) -> Any:
-        """Call torch's; for an exported program return the part that its state names."""
-        of: Any = script_module.ScriptModule if self._is_exported() else torch.nn.Module
-        return of.get_submodule(self, target)
-
-    def get_parameter(self, target: str) -> Any:
-        of: Any = script_module.ScriptModule if self._is_exported() else torch.nn.Module
-        return of.get_parameter(self, target)
-
-    def get_buffer(self, target: str) -> Any:
-        of: Any = script_module.ScriptModule if self._is_exported() else torch.nn.Module
-        return of.get_buffer(self, target)
-
-    to = torch.nn.Module.to
-    float = torch.nn.Module.float
-    double = torch.nn.Module.double
-    half = torch.nn.Module.half
-    bfloat16 = torch.nn.Module.bfloat16
-    cpu = torch.nn.Module.cpu
-    cuda = torch.nn.Module.cuda
-    zero_grad = torch.nn.Module.zero_grad
-    register_forward_hook = torch.nn.Module.register_forward_hook
-    register_forward_pre_hook = torch.nn.Module.register_forward_pre_hook
-    state_dict = torch.nn.Module.state_dict
-    apply = torch.nn.Module.apply
-    requires_grad_ = torch.nn.Module.requires_grad_
-
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
         """Call torch.nn.Module's; a state of tensors that are not torch's is copied too."""
         if not isinstance(state_dict, Mapping):
@@ -385,6 +348,27 @@ class ScriptModule(script_module.ScriptModule, torch.nn.Module, metaclass=Script
             if self._is_script
             else torch.nn.Module.__repr__(self)
         )
+
+
+def _of_torch(name: str) -> Any:
+    """Return a method that calls torch.nn.Module's; for an exported program the plain class's,
+    which finds the parts that its state names."""
+
+    def method(self: Any, target: str) -> Any:
+        of: Any = script_module.ScriptModule if self._is_exported() else torch.nn.Module
+        return getattr(of, name)(self, target)
+
+    return method
+
+
+# nn.Module's methods, for those that the plain class has in a form without torch
+for (
+    _name
+) in """named_children children named_modules modules named_parameters parameters named_buffers
+buffers to float double half bfloat16 cpu cuda zero_grad state_dict apply requires_grad_""".split():
+    setattr(ScriptModule, _name, getattr(torch.nn.Module, _name))
+for _name in ("get_submodule", "get_parameter", "get_buffer"):
+    setattr(ScriptModule, _name, _of_torch(_name))
 
 
 def _hooked(name: str) -> Any:

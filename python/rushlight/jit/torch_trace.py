@@ -71,10 +71,8 @@ WHAT_IS_LOST = (
 )
 ONLY_CONSTANTS = (
     "results are registered as constants in the trace. You can safely ignore this warning if you "
-    "use this function to create "
-    "tensors out of constant variables that would be the same every time you call this function. "
-    "In any other case, this might "
-    "cause the trace to be incorrect."
+    "use this function to create tensors out of constant variables that would be the same every "
+    "time you call this function. In any other case, this might cause the trace to be incorrect."
 )
 # Recorded as what they are made of, as torch.jit.trace does.
 TAKEN_APART = {
@@ -347,8 +345,7 @@ class Tracer:
             if tensor.requires_grad:
                 raise RuntimeError(
                     "Cannot insert a Tensor that requires grad as a constant. Consider making it a "
-                    "parameter or input, or "
-                    f"detaching the gradient\nTensor:\n{self.shown(tensor)}"
+                    f"parameter or input, or detaching the gradient\nTensor:\n{self.shown(tensor)}"
                 )
             found = self.constant(tensor, location())
             self.bind(tensor, found)
@@ -440,12 +437,10 @@ class Tracer:
         if n > 1:
             warn(
                 f"There are {n} live references to the data region being modified when tracing "
-                f"in-place operator {name}. This "
-                "might cause the trace to be incorrect, because all other views that also "
-                "reference this data will not reflect "
-                "this change in the trace! On the other hand, if all other views use the same "
-                "memory chunk, but are disjoint "
-                "(e.g. are outputs of torch.split), this might still be safe."
+                f"in-place operator {name}. This might cause the trace to be incorrect, because "
+                "all other views that also reference this data will not reflect this change in the "
+                "trace! On the other hand, if all other views use the same memory chunk, but are "
+                "disjoint (e.g. are outputs of torch.split), this might still be safe."
             )
 
     @staticmethod

@@ -15,12 +15,10 @@ from .entry import entry
 
 STRICT = (
     "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this "
-    "is only valid if the "
-    "container structure does not change based on the module's inputs. Consider using a constant "
-    "container instead (e.g. for "
-    "`list`, use a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely "
-    "need this and know the side "
-    "effects, pass strict=False to trace() to allow this behavior."
+    "is only valid if the container structure does not change based on the module's inputs. "
+    "Consider using a constant container instead (e.g. for `list`, use a `tuple` instead. for "
+    "`dict`, use a `NamedTuple` instead). If you absolutely need this and know the side effects, "
+    "pass strict=False to trace() to allow this behavior."
 )
 NOTHING = (
     "The traced function didn't return any values! Side-effects are not captured in traces, "
@@ -210,8 +208,7 @@ class Recording:
         if not all(_can_be_traced(v) for v in values):
             raise RuntimeError(
                 f"Type '{kind.annotation_str}' cannot be traced. Only Tensors and (possibly "
-                f"nested) Lists, Dicts, and "
-                "Tuples of Tensors can be traced"
+                "nested) Lists, Dicts, and Tuples of Tensors can be traced"
             )
         given = [
             self.input(value, names[i] if i < len(names) else None)
@@ -398,10 +395,9 @@ class Checker:
         if self.random:
             shown = "\n".join("\t" + line for line in self.random)
             self.warn(
-                f"Trace had nondeterministic nodes. Did you forget call .eval() on your model? "
-                f"Nodes:\n{shown}\nThis may cause "
-                "errors in trace checking. To disable trace checking, pass check_trace=False to "
-                "torch.jit.trace()"
+                "Trace had nondeterministic nodes. Did you forget call .eval() on your model? "
+                f"Nodes:\n{shown}\nThis may cause errors in trace checking. To disable trace "
+                "checking, pass check_trace=False to torch.jit.trace()"
             )
         self.random = []
 
@@ -439,8 +435,7 @@ class Checker:
                 self.warn_of_random()
                 self.warn(
                     f"Output nr {i + 1}. of the traced function does not match the corresponding "
-                    f"output of the {what}. "
-                    f"Detailed error:\n{error}"
+                    f"output of the {what}. Detailed error:\n{error}"
                 )
 
         return is_same

@@ -185,9 +185,8 @@ class Types:
             return self.unit.find_type(name) or f"Class {name} is not known here"
         return self.classes.known_type(type(value)) or (
             "Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported "
-            "as "
-            "inputs or outputs of traced "
-            f"functions, but instead got value of type {type(value).__name__}."
+            "as inputs or outputs of traced functions, but instead got value of type "
+            f"{type(value).__name__}."
         )
 
     def _infer_common(self, values: Any, what: str, make: Any) -> Any:
