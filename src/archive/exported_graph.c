@@ -9,7 +9,6 @@
 
 #include "archive/unpickle.h"
 #include "base/grow.h"
-#include "export/autocast.h"
 #include "ops/call/lookup.h"
 
 /* -- Small pieces ------------------------------------------------------------------------------ */
@@ -924,8 +923,8 @@ static bool fits_numbers(const ex_node *n, const schema *sc)
   return true;
 }
 
-/* Cast a tensor, or a list of tensors, according to the autocast policy. */
-static ir_value *autocast(ex_reader *r, ir_value *v, autocast_policy policy)
+/* Cast a tensor, or a list of tensors, according to the autocast policy (of op_effects). */
+static ir_value *autocast(ex_reader *r, ir_value *v, uint32_t policy)
 {
   if (v->type->kind == TYPE_LIST && type_elem(v->type)->kind == TYPE_TENSOR &&
       v->node->kind == IR_LIST_CONSTRUCT) {
@@ -940,7 +939,7 @@ static ir_value *autocast(ex_reader *r, ir_value *v, autocast_policy policy)
     return v;
   ir_value *off = ex_constant(r, value_bool(false), NULL),
            *on = ex_constant(r, value_bool(true), NULL);
-  if (policy == AUTOCAST_FLOAT32)
+  if (policy == OP_AUTOCAST_FLOAT32)
     return ex_emit(r, "aten::_autocast_to_full_precision", "", (ir_value *[]){v, off, on}, 3);
   ir_value *dtype = ex_constant(r, value_int(r->autocast), NULL);
   return ex_emit(r, "aten::_autocast_to_reduced_precision", "",
@@ -974,9 +973,9 @@ static void read_operator(ex_reader *r, const ex_node *n, const op *o)
     rush_value d = value_retain(sc->args[i].default_value);
     in[i] = ex_constant(r, d, d.tag == RUSH_TAG_NONE ? NULL : type_runtime(sc->args[i].type));
   }
-  autocast_policy policy =
-    r->autocast < 0 ? AUTOCAST_NONE : autocast_policy_of(sc->name, sc->overload);
-  for (uint32_t i = 0; policy != AUTOCAST_NONE && i < sc->n_args; i++)
+  const uint32_t policy =
+    r->autocast < 0 ? 0 : o->effects & (OP_AUTOCAST_LOWER | OP_AUTOCAST_FLOAT32);
+  for (uint32_t i = 0; policy && i < sc->n_args; i++)
     in[i] = autocast(r, in[i], policy);
   ir_node *node = ir_node_new_op(r->s, r->g, o, in, sc->n_args);
   node->range = n->range;

@@ -3,6 +3,7 @@
  * call; each turns its arguments into a request and runs autograd/backward.c. Gradients of leaves
  * that belong to a host (torch's parameters) are passed to the host. */
 #include "autograd/backward.h"
+#include "ops/table/op_keys.h"
 
 static bool is_undefined(rush_value v) { return v.tag != RUSH_TAG_TENSOR || !v.as.tensor; }
 
@@ -164,13 +165,17 @@ static rush_status ask_retains(rush_call *c)
 
 rush_status autograd_ask(rush_call *c)
 {
-  static const struct {
-    const char *name;
-    rush_status (*ask)(rush_call *c);
-  } all[] = {{"aten::grad", ask_grad}, {"aten::backward", ask_backward}, {"prim::grad", ask_kept},
-             {"aten::retain_grad", ask_retain}, {"aten::retains_grad", ask_retains}};
-  for (size_t i = 0; i < COUNT_OF(all); i++)
-    if (strcmp(c->op->schema->name, all[i].name) == 0)
-      return all[i].ask(c);
+  switch (c->op->name_key) {
+  case OPN_GRAD:
+    return ask_grad(c);
+  case OPN_BACKWARD:
+    return ask_backward(c);
+  case OPN_PRIM__GRAD:
+    return ask_kept(c);
+  case OPN_RETAIN_GRAD:
+    return ask_retain(c);
+  case OPN_RETAINS_GRAD:
+    return ask_retains(c);
+  }
   return call_unsupported(c->cx, "%s", c->op->schema->name);
 }

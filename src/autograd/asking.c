@@ -6,17 +6,13 @@
 #include "autograd/record.h"
 #include "base/lock.h"
 #include "ir/program.h"
+#include "ops/table/op_keys.h"
 
 /* True if only a recording call can run the operator; .grad and retains_grad can be read in any
  * call. */
 static bool needs_records(const op *o)
 {
-  static const char *const names[] = {"aten::grad", "aten::backward", "aten::retain_grad"};
-
-  for (size_t i = 0; i < COUNT_OF(names); i++)
-    if (strcmp(o->schema->name, names[i]) == 0)
-      return true;
-  return false;
+  return o->name_key == OPN_GRAD || o->name_key == OPN_BACKWARD || o->name_key == OPN_RETAIN_GRAD;
 }
 
 enum { NOT_LOOKED_AT, ASKS_NOT, ASKS };

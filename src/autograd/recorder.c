@@ -144,7 +144,7 @@ static rush_status unrecorded(rush_call *c)
 static rush_status separate(rush_call *c)
 {
   rush_list *l =
-    strncmp(c->op->schema->name, "aten::unsafe_", 13) == 0 && c->results[0].tag == RUSH_TAG_LIST
+    c->op->effects & OP_UNSAFE_VIEWS && c->results[0].tag == RUSH_TAG_LIST
       ? c->results[0].as.list
       : NULL;
   for (size_t i = 0; l && i < l->n; i++) {

@@ -6,6 +6,7 @@
  * overflow or division by zero fails the guard.  Depth is limited by the session, length by the
  * reader. */
 #include "export/exported.h"
+#include "base/integer.h"
 
 #include <ctype.h>
 
@@ -442,13 +443,6 @@ const char *guard_key(session *s, const exported *e, const guard *g)
 
 /* -- Checking ---------------------------------------------------------------------------------- */
 
-static int64_t floor_div(int64_t a, int64_t b)
-{
-  if (b == 0 || (a == INT64_MIN && b == -1))
-    return 0;
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-
 /* Compute with wrapping arithmetic: sizes are far below the limits; a hostile guard only fails. */
 static int64_t power(int64_t a, int64_t b)
 {
@@ -523,8 +517,8 @@ static int64_t eval_op(checker *k, const guard *g)
   case GUARD_ADD: return (int64_t)((uint64_t)a + (uint64_t)b);
   case GUARD_SUB: return (int64_t)((uint64_t)a - (uint64_t)b);
   case GUARD_MUL: return (int64_t)((uint64_t)a * (uint64_t)b);
-  case GUARD_FLOORDIV: return floor_div(a, b);
-  case GUARD_MOD: return (int64_t)((uint64_t)a - (uint64_t)floor_div(a, b) * (uint64_t)b);
+  case GUARD_FLOORDIV: return b == 0 ? 0 : i64_floordiv(a, b);
+  case GUARD_MOD: return b == 0 ? a : i64_mod(a, b);
   case GUARD_POW: return power(a, b);
   case GUARD_NEG: return (int64_t)(0 - (uint64_t)a);
   case GUARD_MIN: return i64_min(a, b);

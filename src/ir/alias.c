@@ -6,6 +6,7 @@
 #include "ir/alias.h"
 #include "base/grow.h"
 #include "base/lock.h"
+#include "ops/table/op_keys.h"
 
 #define NO_GROUP UINT32_MAX /* of values without memory */
 #define N_KNOWN 64          /* arguments whose constant value a summary tells apart */
@@ -177,11 +178,11 @@ static bool never_none(const ir_value *v)
 
 static truth op_truth(const alias_info *a, const ir_node *n)
 {
-  bool is = ir_node_is_op(n, "aten::__is__");
+  bool is = ir_node_is_op(n, OPN___IS__);
 
-  if (ir_node_is_op(n, "aten::__not__"))
+  if (ir_node_is_op(n, OPN___NOT__))
     return inverse(known(a, ir_node_input(n, 0)));
-  if ((is || ir_node_is_op(n, "aten::__isnot__")) && is_none(ir_node_input(n, 1))) {
+  if ((is || ir_node_is_op(n, OPN___ISNOT__)) && is_none(ir_node_input(n, 1))) {
     const ir_value *v = ir_node_input(n, 0);
     truth none = is_none(v) ? YES : never_none(v) ? NO : MAYBE;
     return is ? none : inverse(none);
@@ -189,9 +190,9 @@ static truth op_truth(const alias_info *a, const ir_node *n)
   if (n->n_inputs != 2)
     return MAYBE;
   truth x = known(a, ir_node_input(n, 0)), y = known(a, ir_node_input(n, 1));
-  if (ir_node_is_op(n, "aten::__and__"))
+  if (ir_node_is_op(n, OPN___AND__))
     return x == NO || y == NO ? NO : x == YES && y == YES ? YES : MAYBE;
-  if (ir_node_is_op(n, "aten::__or__"))
+  if (ir_node_is_op(n, OPN___OR__))
     return x == YES || y == YES ? YES : x == NO && y == NO ? NO : MAYBE;
   return MAYBE;
 }

@@ -255,7 +255,21 @@ bool ir_node_is_before(const ir_node *a, const ir_node *b);
 const char *ir_node_kind_name(const ir_node *n); /* "aten::add", "prim::If" */
 /* True for calls of the host, whose kind name is "^f". */
 bool ir_node_is_of_host(const ir_node *n);
-bool ir_node_is_op(const ir_node *n, const char *name); /* by qualified name, any overload */
+/* The node's operator among the numbers OPN_... (any overload) or OPK_... (one overload) of
+ * ops/table/op_keys.h; 0 if it has none. */
+static inline uint32_t ir_node_name_key(const ir_node *n)
+{
+  return n->kind == IR_OP ? n->op->name_key : 0;
+}
+static inline uint32_t ir_node_op_key(const ir_node *n)
+{
+  return n->kind == IR_OP ? n->op->key : 0;
+}
+/* True if the node is the operator of that number, OPN_..., in any overload. */
+static inline bool ir_node_is_op(const ir_node *n, uint32_t name_key)
+{
+  return n->kind == IR_OP && n->op->name_key == name_key;
+}
 /* Make a node by the name of its kind, as in graph text: a fixed kind, or an operator that
  * ir_node_resolve looks up. */
 ir_node *ir_node_new_named(session *s, ir_graph *g, str name);

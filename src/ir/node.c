@@ -488,11 +488,6 @@ static bool kind_of_name(str name, ir_kind *out)
   return false;
 }
 
-bool ir_node_is_op(const ir_node *n, const char *name)
-{
-  return n->kind == IR_OP && strcmp(n->op->schema->name, name) == 0;
-}
-
 static const char *const higher_order_names[] = {"cond", "while_loop", "map", "scan"};
 
 static ir_kind kind_of(str name)

@@ -1,9 +1,11 @@
 /* passes/autocast.c -- applies `with torch.autocast("cpu")` to the operators in it: converts their
  * arguments.
  *
- * The casts are PyTorch's own operators, and the lists are those of its pass, which differ from
- * what its dispatcher does outside of programs (export/autocast.h).  Calls inside a region are
- * inlined first.  Casts for other devices are left unchanged. */
+ * The casts are PyTorch's own operators.  The table's key script_autocast specifies which operators
+ * get them, as PyTorch's pass over programs does; its dispatcher outside of programs differs (key
+ * autocast).  Calls inside a region are inlined first.  Casts for other devices are left
+ * unchanged. */
+#include "ops/table/op_keys.h"
 #include "passes/passes_int.h"
 
 typedef enum policy { POLICY_NONE, POLICY_LOWER, POLICY_FULL } policy;
@@ -14,120 +16,15 @@ typedef struct region { /* one `with` that is open */
   struct region *outer;
 } region;
 
-/* Names with their overloads; a name without overload means all of them. */
-static const char *const lower[] = {"_convolution",
-                                    "_thnn_fused_gru_cell",
-                                    "_thnn_fused_lstm_cell",
-                                    "addbmm",
-                                    "addmm",
-                                    "addmv",
-                                    "addr",
-                                    "baddbmm",
-                                    "bmm",
-                                    "chain_matmul",
-                                    "conv1d",
-                                    "conv2d",
-                                    "conv3d",
-                                    "conv_tbc",
-                                    "conv_transpose1d",
-                                    "conv_transpose2d",
-                                    "conv_transpose3d",
-                                    "convolution",
-                                    "cudnn_convolution",
-                                    "cudnn_convolution_transpose",
-                                    "gru_cell",
-                                    "linear",
-                                    "lstm_cell",
-                                    "matmul",
-                                    "mm",
-                                    "mv",
-                                    "prelu",
-                                    "rnn_relu_cell",
-                                    "rnn_tanh_cell"};
-
-static const char *const full[] = {"acos",
-                                   "add",
-                                   "addcdiv",
-                                   "addcmul",
-                                   "asin",
-                                   "atan2",
-                                   "bilinear",
-                                   "binary_cross_entropy_with_logits",
-                                   "cdist",
-                                   "cosh",
-                                   "cosine_embedding_loss",
-                                   "cosine_similarity",
-                                   "cross",
-                                   "cumprod",
-                                   "cumsum",
-                                   "dist",
-                                   "div",
-                                   "dot",
-                                   "equal",
-                                   "erfinv",
-                                   "exp",
-                                   "expm1",
-                                   "frobenius_norm.dim",
-                                   "gelu",
-                                   "group_norm",
-                                   "hinge_embedding_loss",
-                                   "index_put",
-                                   "kl_div",
-                                   "l1_loss",
-                                   "layer_norm",
-                                   "log",
-                                   "log10",
-                                   "log1p",
-                                   "log2",
-                                   "log_softmax.int",
-                                   "logsumexp",
-                                   "margin_ranking_loss",
-                                   "mse_loss",
-                                   "mul",
-                                   "multi_margin_loss",
-                                   "multilabel_margin_loss",
-                                   "native_layer_norm",
-                                   "nll_loss",
-                                   "nll_loss2d",
-                                   "nuclear_norm",
-                                   "pdist",
-                                   "pow",
-                                   "prod",
-                                   "prod.dim_int",
-                                   "reciprocal",
-                                   "renorm",
-                                   "rsqrt",
-                                   "sinh",
-                                   "smooth_l1_loss",
-                                   "soft_margin_loss",
-                                   "softplus",
-                                   "sub",
-                                   "sum",
-                                   "sum.dim_IntList",
-                                   "tan",
-                                   "tensordot",
-                                   "triplet_margin_loss"};
-
-static bool is_listed(const char *const *list, size_t n, const char *name, const char *overload)
-{
-  size_t len = strlen(name);
-  for (size_t i = 0; i < n; i++)
-    if (strncmp(list[i], name, len) == 0 &&
-        (!list[i][len] || (list[i][len] == '.' && strcmp(list[i] + len + 1, overload) == 0)))
-      return true;
-  return false;
-}
-
 static policy policy_of(session *s, const ir_node *n)
 {
-  const schema *sc = n->op->schema;
-  if (strncmp(sc->name, "aten::", 6) != 0 || schema_is_mutable(sc))
+  if (schema_is_mutable(n->op->schema))
     return POLICY_NONE;
-  if (strcmp(sc->name, "aten::binary_cross_entropy") == 0)
+  if (n->op->name_key == OPN_BINARY_CROSS_ENTROPY)
     session_fail(s, &n->range, "Unsafe to autocast");
-  if (is_listed(lower, COUNT_OF(lower), sc->name + 6, sc->overload))
-    return POLICY_LOWER;
-  return is_listed(full, COUNT_OF(full), sc->name + 6, sc->overload) ? POLICY_FULL : POLICY_NONE;
+  return n->op->effects & OP_SCRIPT_AUTOCAST_LOWER     ? POLICY_LOWER
+         : n->op->effects & OP_SCRIPT_AUTOCAST_FLOAT32 ? POLICY_FULL
+                                                       : POLICY_NONE;
 }
 
 /* -- Regions ----------------------------------------------------------------------------------- */

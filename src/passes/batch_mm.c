@@ -9,6 +9,7 @@
 #include "base/grow.h"
 #include "ir/alias.h"
 #include "ops/call/lookup.h"
+#include "ops/table/op_keys.h"
 #include "passes/passes_int.h"
 
 #include <stdlib.h>
@@ -167,7 +168,7 @@ static void join_some(batcher *b, product *v, uint32_t n)
 
 static bool is_product(const batcher *b, const ir_node *n)
 {
-  return ir_node_is_op(n, "aten::mm") && n->n_inputs == 2 && n->outputs[0]->uses &&
+  return ir_node_is_op(n, OPN_MM) && n->n_inputs == 2 && n->outputs[0]->uses &&
          !alias_is_written(b->alias, ir_node_input(n, 0)) &&
          !alias_is_written(b->alias, ir_node_input(n, 1)) &&
          !alias_is_written(b->alias, n->outputs[0]);

@@ -5,6 +5,7 @@
  * constants only if they are never written to and do not leave the graph: a caller must get a new
  * one in each call. */
 #include "ir/alias.h"
+#include "ops/table/op_keys.h"
 #include "passes/passes_int.h"
 
 #define MOST_ELEMS (1 << 20) /* of a tensor that becomes a constant */
@@ -21,7 +22,7 @@ typedef struct folding {
 static bool returns_item(const ir_node *n)
 {
   return n->kind == IR_TUPLE_INDEX || n->kind == IR_TUPLE_UNPACK ||
-         ir_node_is_op(n, "aten::__getitem__");
+         ir_node_is_op(n, OPN___GETITEM__);
 }
 
 /* True if v may be one object for all calls. */

@@ -2,6 +2,7 @@
  * bodies of the operator table. */
 #include "ir/facts.h"
 #include "ir/program.h"
+#include "ops/table/op_keys.h"
 #include "passes/passes_int.h"
 
 /* -- As PyTorch -------------------------------------------------------------------------------- */
@@ -50,8 +51,8 @@ static ir_value *split_layer_norm(session *s, ir_node *n)
 
 static void split(session *s, ir_node *n, void *arg)
 {
-  ir_value *v = ir_node_is_op(n, "aten::addmm")        ? split_addmm(s, n)
-                : ir_node_is_op(n, "aten::layer_norm") ? split_layer_norm(s, n)
+  ir_value *v = ir_node_is_op(n, OPN_ADDMM)        ? split_addmm(s, n)
+                : ir_node_is_op(n, OPN_LAYER_NORM) ? split_layer_norm(s, n)
                                                        : NULL;
 
   (void)arg;

@@ -4,6 +4,7 @@
  *
  * All of them move roundings: results differ in the last bits. */
 #include "ir/facts.h"
+#include "ops/table/op_keys.h"
 #include "passes/passes_int.h"
 
 /* -- Constants --------------------------------------------------------------------------------- */
@@ -68,19 +69,19 @@ static bool is_conv(const ir_node *n)
 {
   bool transposed;
 
-  if (ir_node_is_op(n, "aten::_convolution") || ir_node_is_op(n, "aten::convolution"))
+  if (ir_node_is_op(n, OPN__CONVOLUTION) || ir_node_is_op(n, OPN_CONVOLUTION))
     return n->n_inputs > 6 && pass_is_constant_bool(ir_node_input(n, 6), &transposed) &&
            !transposed;
-  return ir_node_is_op(n, "aten::conv2d") || ir_node_is_op(n, "aten::conv1d") ||
-         ir_node_is_op(n, "aten::conv3d");
+  return ir_node_is_op(n, OPN_CONV2D) || ir_node_is_op(n, OPN_CONV1D) ||
+         ir_node_is_op(n, OPN_CONV3D);
 }
 
 /* True if the node only reads metadata of a tensor, not its elements. */
 static bool is_question(const ir_node *n)
 {
-  return ir_node_is_op(n, "aten::dim") || ir_node_is_op(n, "aten::size") ||
-         ir_node_is_op(n, "prim::dtype") || ir_node_is_op(n, "prim::device") ||
-         ir_node_is_op(n, "aten::len");
+  return ir_node_is_op(n, OPN_DIM) || ir_node_is_op(n, OPN_SIZE) ||
+         ir_node_is_op(n, OPN_PRIM__DTYPE) || ir_node_is_op(n, OPN_PRIM__DEVICE) ||
+         ir_node_is_op(n, OPN_LEN);
 }
 
 static bool is_only_user(const ir_node *n, const ir_value *v)
@@ -100,7 +101,7 @@ static bool layer_before(const ir_node *n, bool conv, layer *out)
   ir_node *made = n->n_inputs ? ir_node_input(n, 0)->node : NULL;
 
   if (!made || made->block != n->block ||
-      !(conv ? is_conv(made) : ir_node_is_op(made, "aten::linear")))
+      !(conv ? is_conv(made) : ir_node_is_op(made, OPN_LINEAR)))
     return false;
   *out = (layer){made, tensor_of(ir_node_input(made, 1)), tensor_of(ir_node_input(made, 2))};
   return is_only_user(n, made->outputs[0]) && out->weight && dtype_is_float(out->weight->dtype) &&
@@ -149,7 +150,7 @@ static void fold_batch_norm(session *s, ir_node *n, bool conv)
   bool training;
   layer l;
 
-  if (!ir_node_is_op(n, "aten::batch_norm") || !layer_before(n, conv, &l) || l.weight->n_dims < 2 ||
+  if (!ir_node_is_op(n, OPN_BATCH_NORM) || !layer_before(n, conv, &l) || l.weight->n_dims < 2 ||
       !channel_tensor(ir_node_input(n, 3), &l, &mean) ||
       !channel_tensor(ir_node_input(n, 4), &l, &var) ||
       !(pass_is_none(ir_node_input(n, 1)) || channel_tensor(ir_node_input(n, 1), &l, &w)) ||
@@ -252,13 +253,13 @@ static rush_value zeros(session *s, const layer *l)
 static void conv_arithmetic(session *s, ir_node *n, void *arg)
 {
   bool multiply = arg != NULL;
-  const char *names[2][2] = {{"aten::add", "aten::sub"}, {"aten::mul", "aten::div"}};
+  static const uint32_t keys[2][2] = {{OPN_ADD, OPN_SUB}, {OPN_MUL, OPN_DIV}};
   rush_value by, alpha = value_int(1);
   layer l;
 
-  if (!ir_node_is_op(n, names[multiply][0]) && !ir_node_is_op(n, names[multiply][1]))
+  bool second = ir_node_is_op(n, keys[multiply][1]);
+  if (!second && !ir_node_is_op(n, keys[multiply][0]))
     return;
-  bool second = ir_node_is_op(n, names[multiply][1]);
   if (n->n_inputs != (multiply ? 2u : 3u) || !layer_before(n, true, &l) || l.weight->n_dims < 3 ||
       l.weight->sizes[1] == 0 ||
       (!multiply && !ir_value_as_constant(ir_node_input(n, 2), &alpha)) ||
@@ -266,12 +267,12 @@ static void conv_arithmetic(session *s, ir_node *n, void *arg)
     return;
   rush_value bias = l.bias ? value_of(l.bias) : zeros(s, &l), weight = value_of(l.weight);
   if (multiply) {
-    const char *op = names[1][second];
+    const char *op = n->op->schema->name;
     weight = apply2(s, op, weight, as_rows(s, by, l.weight->n_dims));
     bias = apply2(s, op, bias, by);
   } else {
     const rush_value args[3] = {bias, by, alpha};
-    bias = apply(s, names[0][second], "Tensor", args, 3);
+    bias = apply(s, n->op->schema->name, "Tensor", args, 3);
   }
   replace(s, n, &l, weight, bias);
 }
@@ -292,24 +293,15 @@ void pass_fold_frozen_conv_mul_or_div(session *s, ir_graph *g)
 
 static void drop(session *s, ir_node *n, void *arg)
 {
-  static const char *const names[] = {"aten::dropout",
-                                      "aten::dropout_",
-                                      "aten::feature_dropout",
-                                      "aten::feature_dropout_",
-                                      "aten::alpha_dropout",
-                                      "aten::alpha_dropout_",
-                                      "aten::feature_alpha_dropout"};
   bool training;
 
   (void)s;
   (void)arg;
-  for (size_t i = 0; i < COUNT_OF(names); i++)
-    if (ir_node_is_op(n, names[i]) && pass_is_constant_bool(ir_node_input(n, 2), &training) &&
-        !training) {
-      ir_value *x = ir_node_input(n, 0); /* which is what the operator gives */
-      pass_replace(n, &x);
-      return;
-    }
+  if (n->kind == IR_OP && n->op->effects & OP_DROPOUT &&
+      pass_is_constant_bool(ir_node_input(n, 2), &training) && !training) {
+    ir_value *x = ir_node_input(n, 0); /* which is what the operator gives */
+    pass_replace(n, &x);
+  }
 }
 
 void pass_remove_dropout(session *s, ir_graph *g) { pass_each(s, g->block, drop, NULL); }

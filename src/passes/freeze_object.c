@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "ir/alias.h"
+#include "ops/table/op_keys.h"
 #include "passes/passes_int.h"
 #include "tensor/sparse.h"
 
@@ -652,11 +653,11 @@ static void drop_detach(session *s, ir_node *n, void *arg)
   ir_value *in;
 
   (void)arg;
-  if (!ir_node_is_op(n, "aten::detach"))
+  if (!ir_node_is_op(n, OPN_DETACH))
     return;
   in = ir_node_input(n, 0);
   for (const ir_use *u = n->outputs[0]->uses; u; u = u->next)
-    if (ir_node_is_op(u->user, "aten::__is__") || ir_node_is_op(u->user, "aten::__isnot__"))
+    if (ir_node_is_op(u->user, OPN___IS__) || ir_node_is_op(u->user, OPN___ISNOT__))
       return;
   (void)s;
   pass_replace(n, &in);

@@ -3,6 +3,7 @@
  * Calls inside a body are inlined too, each body once for all its callers.  A function that calls
  * itself is not inlined, nor one whose body would make the graph larger than MOST_NODES. */
 #include "passes/passes_int.h"
+#include "ops/table/op_keys.h"
 
 #define MOST_NODES (1u << 20)
 
@@ -124,7 +125,7 @@ static void inline_fork(session *s, ir_node *n, inliner *in)
   ir_value *future = n->outputs[0], *result;
 
   for (const ir_use *u = future->uses; u; u = u->next)
-    if (!ir_node_is_op(u->user, "aten::wait"))
+    if (!ir_node_is_op(u->user, OPN_WAIT))
       return;
   ir_value **inputs = session_array(s, ir_value *, n->n_inputs);
   for (uint32_t i = 0; i < n->n_inputs; i++)

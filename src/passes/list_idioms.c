@@ -1,6 +1,7 @@
 /* passes/list_idioms.c -- folds length, items, unpacking, sums and slices of lists that are
  * constructed in the graph and never changed. */
 #include "ir/alias.h"
+#include "ops/table/op_keys.h"
 #include "passes/passes_int.h"
 
 static bool unchanged_list(const alias_info *a, const ir_value *v)
@@ -89,13 +90,13 @@ static void replace_idiom(session *s, ir_node *n, void *arg)
   }
   if (n->kind != IR_OP || n->n_outputs != 1)
     return;
-  if (ir_node_is_op(n, "aten::len"))
+  if (ir_node_is_op(n, OPN_LEN))
     v = pass_put_int(s, n, list->n_inputs);
-  else if (ir_node_is_op(n, "aten::__getitem__"))
+  else if (ir_node_is_op(n, OPN___GETITEM__))
     v = item(n);
-  else if (ir_node_is_op(n, "aten::add") && n->n_inputs == 2)
+  else if (ir_node_is_op(n, OPN_ADD) && n->n_inputs == 2)
     v = sum(s, a, n);
-  else if (ir_node_is_op(n, "aten::slice"))
+  else if (ir_node_is_op(n, OPN_SLICE))
     v = slice(s, a, n);
   if (v)
     ir_value_replace_all_uses(n->outputs[0], v);

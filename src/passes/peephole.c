@@ -5,6 +5,7 @@
  * only if no code can distinguish them: neither is written to, and not both leave the graph. */
 #include "ir/alias.h"
 #include "ir/facts.h"
+#include "ops/table/op_keys.h"
 #include "passes/passes_int.h"
 
 typedef struct look {
@@ -91,7 +92,7 @@ static ir_value *cast(const look *k, ir_node *n)
   (void)k;
   if (!x)
     return NULL;
-  if (ir_node_is_op(x->node, "prim::NumToTensor"))
+  if (ir_node_is_op(x->node, OPN_PRIM__NUMTOTENSOR))
     x = ir_node_input(x->node, 0);
   return !type_is(x->type, TYPE_TENSOR) && type_equal(x->type, n->outputs[0]->type) ? x : NULL;
 }
@@ -101,7 +102,7 @@ static ir_value *not_not(const look *k, ir_node *n)
   const ir_node *x = ir_node_input(n, 0)->node;
 
   (void)k;
-  return ir_node_is_op(x, "aten::__not__") ? ir_node_input(x, 0) : NULL;
+  return ir_node_is_op(x, OPN___NOT__) ? ir_node_input(x, 0) : NULL;
 }
 
 /* -- None and types ---------------------------------------------------------------------------- */
@@ -121,7 +122,7 @@ static ir_value *is_none(const look *k, ir_node *n)
 
   if (a < 0 || b < 0 || (a == 0 && b == 0))
     return NULL;
-  return put_bool(k, n, (a == b) == ir_node_is_op(n, "aten::__is__"));
+  return put_bool(k, n, (a == b) == ir_node_is_op(n, OPN___IS__));
 }
 
 /* -- Tensors ----------------------------------------------------------------------------------- */
@@ -130,14 +131,14 @@ static ir_value *transpose(const look *k, ir_node *n)
 {
   const ir_node *x = ir_node_input(n, 0)->node;
 
-  return ir_node_is_op(x, "aten::t") ? input_if_same(k, n, ir_node_input(x, 0)) : NULL;
+  return ir_node_is_op(x, OPN_T) ? input_if_same(k, n, ir_node_input(x, 0)) : NULL;
 }
 
 static bool sizes_are(const ir_value *list, const ir_facts *f)
 {
   rush_value v;
 
-  if (ir_node_is_op(list->node, "aten::size") && list->node->n_inputs == 1) {
+  if (ir_node_is_op(list->node, OPN_SIZE) && list->node->n_inputs == 1) {
     ir_facts o = ir_facts_of(ir_node_input(list->node, 0)->type);
     if (o.n_dims != f->n_dims)
       return false;
@@ -208,7 +209,7 @@ static ir_value *of_sizes(const look *k, ir_node *n, bool length)
   const ir_node *sizes = ir_node_input(n, 0)->node;
   int64_t i;
 
-  if (!ir_node_is_op(sizes, "aten::size") || sizes->n_inputs != 1 ||
+  if (!ir_node_is_op(sizes, OPN_SIZE) || sizes->n_inputs != 1 ||
       alias_items_change(k->alias, sizes->outputs[0]))
     return NULL;
   ir_facts f = ir_facts_of(ir_node_input(sizes, 0)->type);
@@ -229,7 +230,7 @@ static ir_value *item(const look *k, ir_node *n) { return of_sizes(k, n, false);
  * error.  As in PyTorch the answer is that for a batch. */
 static ir_value *convolution_dims(const look *k, ir_node *n)
 {
-  static const char *const convs[] = {"aten::conv1d", "aten::conv2d", "aten::conv3d"};
+  static const uint32_t convs[] = {OPN_CONV1D, OPN_CONV2D, OPN_CONV3D};
   const ir_node *made = ir_node_input(n, 0)->node;
 
   for (int i = 0; i < 3; i++)
@@ -281,33 +282,50 @@ static ir_value *is_complex(const look *k, ir_node *n)
 
 /* -- All --------------------------------------------------------------------------------------- */
 
-static const struct { const char *op; rule *rule;
-} rules[] = {
-  {"aten::Bool", cast},
-  {"aten::Float", cast},
-  {"aten::FloatImplicit", cast},
-  {"aten::Int", cast},
-  {"aten::IntImplicit", cast},
-  {"aten::__getitem__", item},
-  {"aten::__is__", is_none},
-  {"aten::__isnot__", is_none},
-  {"aten::__not__", not_not},
-  {"aten::add", simplify_add},
-  {"aten::dim", n_dims},
-  {"aten::expand", expand},
-  {"aten::floordiv", floordiv},
-  {"aten::is_complex", is_complex},
-  {"aten::is_floating_point", is_float},
-  {"aten::len", length},
-  {"aten::mul", mul},
-  {"aten::size", size},
-  {"aten::sub", sub},
-  {"aten::t", transpose},
-  {"aten::type_as", type_as},
-  {"prim::device", device},
-  {"prim::dtype", dtype},
-  {"prim::is_cuda", is_cuda},
-};
+static rule *rule_of(const ir_node *n)
+{
+  switch (ir_node_name_key(n)) {
+  case OPN_BOOL: case OPN_FLOAT: case OPN_FLOATIMPLICIT: case OPN_INT: case OPN_INTIMPLICIT:
+    return cast;
+  case OPN___GETITEM__:
+    return item;
+  case OPN___IS__: case OPN___ISNOT__:
+    return is_none;
+  case OPN___NOT__:
+    return not_not;
+  case OPN_ADD:
+    return simplify_add;
+  case OPN_DIM:
+    return n_dims;
+  case OPN_EXPAND:
+    return expand;
+  case OPN_FLOORDIV:
+    return floordiv;
+  case OPN_IS_COMPLEX:
+    return is_complex;
+  case OPN_IS_FLOATING_POINT:
+    return is_float;
+  case OPN_LEN:
+    return length;
+  case OPN_MUL:
+    return mul;
+  case OPN_SIZE:
+    return size;
+  case OPN_SUB:
+    return sub;
+  case OPN_T:
+    return transpose;
+  case OPN_TYPE_AS:
+    return type_as;
+  case OPN_PRIM__DEVICE:
+    return device;
+  case OPN_PRIM__DTYPE:
+    return dtype;
+  case OPN_PRIM__IS_CUDA:
+    return is_cuda;
+  }
+  return NULL;
+}
 
 /* Replace `True if c else False` by c. */
 static void simplify_if(ir_node *n)
@@ -332,10 +350,10 @@ static void simplify_node(session *s, ir_node *n, void *arg)
   else if (n->kind == IR_UNCHECKED_CAST &&
            type_equal(ir_node_input(n, 0)->type, n->outputs[0]->type))
     v = ir_node_input(n, 0);
-  else if (n->kind == IR_OP && n->n_outputs == 1 && n->n_inputs > 0)
-    for (size_t i = 0; i < COUNT_OF(rules) && !v; i++)
-      if (ir_node_is_op(n, rules[i].op))
-        v = rules[i].rule(k, n);
+  else if (n->n_outputs == 1 && n->n_inputs > 0) {
+    rule *simpler = rule_of(n);
+    v = simpler ? simpler(k, n) : NULL;
+  }
   if (v)
     ir_value_replace_all_uses(n->outputs[0], v);
 }

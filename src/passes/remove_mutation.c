@@ -8,6 +8,7 @@
 #include "base/grow.h"
 #include "ir/facts.h"
 #include "ops/call/lookup.h"
+#include "ops/table/op_keys.h"
 #include "passes/passes_int.h"
 
 #include <stdlib.h>
@@ -46,18 +47,18 @@ static bool apply_to_items(items *l, ir_node *n)
 {
   uint32_t at;
 
-  if (ir_node_is_op(n, "aten::append") && n->n_inputs == 2) {
+  if (ir_node_is_op(n, OPN_APPEND) && n->n_inputs == 2) {
     insert_item(l, l->n, ir_node_input(n, 1));
-  } else if (ir_node_is_op(n, "aten::insert") && n->n_inputs == 3) {
+  } else if (ir_node_is_op(n, OPN_INSERT) && n->n_inputs == 3) {
     int64_t i;
     if (!pass_is_constant_int(ir_node_input(n, 1), &i))
       return false;
     i += i < 0 ? l->n : 0;
     insert_item(l, i < 0 ? 0 : i > l->n ? l->n : (uint32_t)i, ir_node_input(n, 2));
-  } else if (ir_node_is_op(n, "aten::_set_item") && n->n_inputs == 3 &&
+  } else if (ir_node_is_op(n, OPN__SET_ITEM) && n->n_inputs == 3 &&
              place_of_item(n, 1, l->n, &at)) {
     l->v[at] = ir_node_input(n, 2);
-  } else if (ir_node_is_op(n, "aten::pop") && n->n_inputs == 2 && place_of_item(n, 1, l->n, &at)) {
+  } else if (ir_node_is_op(n, OPN_POP) && n->n_inputs == 2 && place_of_item(n, 1, l->n, &at)) {
     ir_value_replace_all_uses(n->outputs[0], l->v[at]);
     memmove(l->v + at, l->v + at + 1, (l->n - at - 1) * sizeof *l->v);
     l->n--;
@@ -103,7 +104,7 @@ static void settle_list(session *s, ir_node *made)
          ir_node_input(users[n_done], 0) == list &&
          (n_done + 1 == n_uses || users[n_done + 1] != users[n_done])) {
     ir_node *n = users[n_done];
-    bool returns_list = n->n_outputs == 1 && n->outputs[0]->uses && !ir_node_is_op(n, "aten::pop");
+    bool returns_list = n->n_outputs == 1 && n->outputs[0]->uses && !ir_node_is_op(n, OPN_POP);
     if (!apply_to_items(&l, n))
       break;
     n_done++;
@@ -205,8 +206,8 @@ static bool may_promote(const ir_node *n)
 static ir_node *functional(session *s, ir_node *n)
 {
   ir_value *in[16], *none;
-  bool fill = ir_node_is_op(n, "aten::fill_") && n->n_inputs == 2,
-       zero = ir_node_is_op(n, "aten::zero_");
+  bool fill = ir_node_is_op(n, OPN_FILL_) && n->n_inputs == 2,
+       zero = ir_node_is_op(n, OPN_ZERO_);
 
   if (n->n_inputs > 16)
     return NULL;
@@ -233,8 +234,8 @@ static ir_node *functional(session *s, ir_node *n)
 static bool is_change(const ir_node *n, const ir_block *b)
 {
   return n->kind == IR_OP && n->block == b && n->n_outputs == 1 && !(n->op->effects & OP_RANDOM) &&
-         (n->op->variant == VARIANT_INPLACE || ir_node_is_op(n, "aten::fill_") ||
-          ir_node_is_op(n, "aten::zero_"));
+         (n->op->variant == VARIANT_INPLACE || ir_node_is_op(n, OPN_FILL_) ||
+          ir_node_is_op(n, OPN_ZERO_));
 }
 
 typedef struct use_list { /* of one tensor, under all names that its changes give it */

@@ -6,20 +6,11 @@
  * it is emitted again without them. Cost: O(nodes + uses). */
 #include "run/bytecode_int.h"
 #include "ops/call/lookup.h"
+#include "ops/table/op_keys.h"
 
 #include <stdio.h>
 
 /* -- Opcodes of operators ---------------------------------------------------------------------- */
-
-static const struct typed_row {
-  const char *name, *overload;
-  opcode op;
-} typed_rows[] = {
-#define TYPED2(sym, name, overload, ...) {name, overload, OPC_##sym},
-#define TYPED1(sym, name, overload, ...) {name, overload, OPC_##sym},
-#define COMPARE(sym, name, overload, ...) {name, overload, OPC_##sym},
-#include "run/opcodes.def"
-};
 
 /* Return the opcode for x == x: PyTorch treats it as true before it runs, also for a NaN; ours
  * compares bits. */
@@ -36,15 +27,15 @@ opcode opcode_of(const ir_node *n)
 {
   if (n->kind != IR_OP || n->n_outputs != 1 || n->n_inputs > 2)
     return N_OPCODES;
-  const schema *sc = n->op->schema;
-
-  if (n->n_inputs == 1 && strcmp(sc->name, "aten::Float") == 0 &&
+  if (n->n_inputs == 1 && n->op->name_key == OPN_FLOAT &&
       type_is(ir_node_input(n, 0)->type, TYPE_INT))
     return OPC_INT_TO_FLOAT; /* whose first overload takes any number */
-  for (size_t i = 0; i < COUNT_OF(typed_rows); i++)
-    if (strcmp(sc->name, typed_rows[i].name) == 0 &&
-        strcmp(sc->overload, typed_rows[i].overload) == 0)
-      return with_itself(n, typed_rows[i].op);
+  switch (n->op->key) {
+#define TYPED2(sym, key, ...) case OPK_##key: return with_itself(n, OPC_##sym);
+#define TYPED1(sym, key, ...) case OPK_##key: return with_itself(n, OPC_##sym);
+#define COMPARE(sym, key, ...) case OPK_##key: return with_itself(n, OPC_##sym);
+#include "run/opcodes.def"
+  }
   return N_OPCODES;
 }
 
@@ -230,25 +221,29 @@ static void put_typed(coder *e, const ir_node *n, opcode op)
   free_deaths(e, n, true, false);
 }
 
+/* True for x + y, x - y, x * y and x / y of tensors. */
+static bool takes_number(const op *o)
+{
+  switch (o->key) {
+  case OPK_ADD_TENSOR: case OPK_SUB_TENSOR: case OPK_MUL_TENSOR: case OPK_DIV_TENSOR:
+    return true;
+  }
+  return false;
+}
+
 /* Replace a 0-dim constant by a number in x + c, x - c, x * c and x / c, as PyTorch's executors do:
  * traced programs have their numbers as tensors, and a double one must not make float32 results
  * double. */
 static const op *with_number(coder *e, const ir_node *n, rush_value *number)
 {
-  static const char *const names[] = {"aten::add", "aten::sub", "aten::mul", "aten::div"};
-  const schema *sc = n->op->schema;
   rush_value c;
 
-  if (strcmp(sc->overload, "Tensor") != 0 || !ir_value_as_constant(ir_node_input(n, 1), &c) ||
+  if (!takes_number(n->op) || !ir_value_as_constant(ir_node_input(n, 1), &c) ||
       c.tag != RUSH_TAG_TENSOR || !c.as.tensor || c.as.tensor->n_dims != 0 ||
       !info(e, ir_node_input(n, 1))->is_const || dtype_class_of(c.as.tensor->dtype) > DTYPE_FLOAT)
     return NULL;
-  for (size_t i = 0; i < COUNT_OF(names); i++)
-    if (strcmp(sc->name, names[i]) == 0) {
-      session_check(e->s, tensor_item(e->s->cx, c.as.tensor, number));
-      return session_op_find(e->s, str_of(sc->name), STR("Scalar"));
-    }
-  return NULL;
+  session_check(e->s, tensor_item(e->s->cx, c.as.tensor, number));
+  return session_op_find(e->s, str_of(n->op->schema->name), STR("Scalar"));
 }
 
 static void put_operator(coder *e, const ir_node *n)
@@ -274,11 +269,6 @@ static void put_operator(coder *e, const ir_node *n)
   }
 }
 
-static bool is_named(const ir_node *n, const char *name, const char *overload)
-{
-  return strcmp(n->op->schema->name, name) == 0 && strcmp(n->op->schema->overload, overload) == 0;
-}
-
 static bool is_none_constant(const ir_value *v)
 {
   rush_value c;
@@ -289,18 +279,18 @@ static bool is_none_constant(const ir_value *v)
 /* For `x is None`, return the operand that is not None, or NULL. */
 static const ir_value *compared_with_none(const ir_node *n)
 {
-  bool is = is_named(n, "aten::__is__", "");
+  bool is = n->op->key == OPK___IS__;
 
-  if (!is && !is_named(n, "aten::__isnot__", ""))
+  if (!is && n->op->key != OPK___ISNOT__)
     return NULL;
   return is_none_constant(ir_node_input(n, 1)) ? ir_node_input(n, 0) : NULL;
 }
 
 static bool put_list_op(coder *e, const ir_node *n)
 {
-  bool len = is_named(n, "aten::len", "t");
+  bool len = n->op->key == OPK_LEN_T;
 
-  if (!len && !is_named(n, "aten::__getitem__", "t"))
+  if (!len && n->op->key != OPK___GETITEM___T)
     return false;
   if (info(e, ir_node_input(n, 0))->is_const || !n->outputs[0]->uses)
     return false;
@@ -317,9 +307,9 @@ static bool put_list_op(coder *e, const ir_node *n)
 /* Emit l.append(x) and l[i] = x for numbers. */
 static bool put_list_write(coder *e, const ir_node *n)
 {
-  bool append = is_named(n, "aten::append", "t");
+  bool append = n->op->key == OPK_APPEND_T;
 
-  if ((!append && !is_named(n, "aten::_set_item", "t")) || n->outputs[0]->uses)
+  if ((!append && n->op->key != OPK__SET_ITEM_T) || n->outputs[0]->uses)
     return false;
   if (info(e, ir_node_input(n, 0))->is_const || !info(e, ir_node_input(n, n->n_inputs - 1))->plain)
     return false;
@@ -337,13 +327,13 @@ static bool put_list_write(coder *e, const ir_node *n)
 bool is_list_op(const ir_node *n)
 {
   return n->kind == IR_OP &&
-         (is_named(n, "aten::__getitem__", "t") || is_named(n, "aten::append", "t") ||
-          is_named(n, "aten::_set_item", "t"));
+         (n->op->key == OPK___GETITEM___T || n->op->key == OPK_APPEND_T ||
+          n->op->key == OPK__SET_ITEM_T);
 }
 
 static bool is_nowait(const op *o)
 {
-  return strcmp(o->schema->name, "prim::awaitable_nowait") == 0;
+  return o->name_key == OPN_PRIM__AWAITABLE_NOWAIT;
 }
 
 bool code_runs_op(const op *o) { return op_is_runnable(o) || op_waits(o) || is_nowait(o); }
@@ -372,19 +362,19 @@ static void put_op(coder *e, const ir_node *n)
 
   if (v && !info(e, v)->is_const && n->outputs[0]->uses) {
     uint32_t r = define_value(e, n->outputs[0]);
-    put_ins(e, is_named(n, "aten::__is__", "") ? OPC_IS_NONE : OPC_IS_SOME, r, info(e, v)->reg, 0);
+    put_ins(e, n->op->key == OPK___IS__ ? OPC_IS_NONE : OPC_IS_SOME, r, info(e, v)->reg, 0);
     free_deaths(e, n, true, false);
   } else if (put_list_op(e, n) || put_list_write(e, n)) {
     return;
-  } else if (is_named(n, "aten::floordiv", "int")) {
+  } else if (n->op->key == OPK_FLOORDIV_INT) {
     put_typed(e, n, OPC_DIV_FLOOR);
-  } else if (is_named(n, "aten::remainder", "int")) {
+  } else if (n->op->key == OPK_REMAINDER_INT) {
     put_typed(e, n, OPC_REMAINDER);
   } else if (op_waits(n->op)) {
     put_node(e, n, OPC_WAIT, 0);
   } else if (is_nowait(n->op)) {
     put_future(e, n, NULL);
-  } else if (strcmp(n->op->schema->name, "aten::warn") == 0) {
+  } else if (n->op->name_key == OPN_WARN) {
     put_node(e, n, OPC_WARN, 0);
   } else {
     put_operator(e, n);
@@ -753,9 +743,9 @@ void code_free(code *c)
 static bool is_called(const ir_node *n)
 {
   return n->kind == IR_OP && opcode_of(n) == N_OPCODES && !is_list_op(n) &&
-         !is_named(n, "aten::__is__", "") && !is_named(n, "aten::__isnot__", "") &&
-         !is_named(n, "aten::len", "t") && !op_waits(n->op) && !is_nowait(n->op) &&
-         strcmp(n->op->schema->name, "aten::warn") != 0 && n->n_inputs <= 64;
+         n->op->key != OPK___IS__ && n->op->key != OPK___ISNOT__ &&
+         n->op->key != OPK_LEN_T && !op_waits(n->op) && !is_nowait(n->op) &&
+         n->op->name_key != OPN_WARN && n->n_inputs <= 64;
 }
 
 /* -- Results that a caller's buffer may take --------------------------------------------------- */

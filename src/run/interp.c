@@ -4,6 +4,7 @@
  * it again.  The state of the innermost frame (pc, registers) is in locals and is saved before
  * anything that may read it: a call, a failure. */
 #include "run/actions.h"
+#include "base/integer.h"
 
 #define POLL_EVERY 256 /* rounds of loops and calls between looks at the clock */
 
@@ -296,10 +297,9 @@ static bool item_fits(const rush_list *l, rush_value v, uint8_t want)
 static rush_status list_get(call_ctx *cx, rush_value list, int64_t i, uint8_t want, rush_value *out)
 {
   const rush_list *l = list.as.list;
-  int64_t n = (int64_t)l->n;
 
-  i = i < 0 ? i + n : i;
-  if (UNLIKELY(i < 0 || i >= n))
+  i = index_wrap(i, l->n);
+  if (UNLIKELY(i < 0 || (size_t)i >= l->n))
     return call_fail_type(cx, "IndexError", "list index out of range");
   const rush_value v = l->items[i];
   if (UNLIKELY(v.tag != want || v.tag == RUSH_TAG_OBJECT) && !item_fits(l, v, want))
@@ -311,10 +311,9 @@ static rush_status list_get(call_ctx *cx, rush_value list, int64_t i, uint8_t wa
 static rush_status list_set(call_ctx *cx, rush_value list, int64_t i, rush_value v)
 {
   rush_list *l = list.as.list;
-  int64_t n = (int64_t)l->n;
 
-  i = i < 0 ? i + n : i;
-  if (UNLIKELY(i < 0 || i >= n))
+  i = index_wrap(i, l->n);
+  if (UNLIKELY(i < 0 || (size_t)i >= l->n))
     return call_fail_type(cx, "IndexError", "list index out of range");
   rush_value old = l->items[i];
   l->items[i] = v;
@@ -327,17 +326,7 @@ static rush_status div_int(call_ctx *cx, bool floor, int64_t x, int64_t y, rush_
   if (y == 0)
     return floor ? call_fail_type(cx, "ZeroDivisionError", "division by 0")
                  : call_fail_type(cx, "ZeroDivisionError", "modulo by zero");
-  if (y == -1) { /* INT64_MIN wraps instead of trapping */
-    *out = value_int(floor ? (int64_t)(0 - (uint64_t)x) : 0);
-    return RUSH_OK;
-  }
-  int64_t q = x / y, r = x % y;
-
-  if (r != 0 && (r < 0) != (y < 0)) {
-    q--;
-    r += y;
-  }
-  *out = value_int(floor ? q : r);
+  *out = value_int(floor ? i64_floordiv(x, y) : i64_mod(x, y));
   return RUSH_OK;
 }
 
@@ -412,19 +401,19 @@ static rush_status run_loop(call_ctx *cx, call_stack *s, frame *base, rush_value
   LOAD_FRAME(base);
   NEXT;
 
-#define TYPED2(sym, name, overload, out, field, expr)         \
+#define TYPED2(sym, key, out, field, expr)                    \
   L_##sym : {                                                 \
     __typeof__(R->as.field) x = R[I.b].as.field, y = R[I.c].as.field; \
     SET_##out(I.a, expr);                                     \
     NEXT;                                                     \
   }
-#define TYPED1(sym, name, overload, out, field, expr)         \
+#define TYPED1(sym, key, out, field, expr)                    \
   L_##sym : {                                                 \
     __typeof__(R->as.field) x = R[I.b].as.field;              \
     SET_##out(I.a, expr);                                     \
     NEXT;                                                     \
   }
-#define COMPARE(sym, name, overload, field, expr)             \
+#define COMPARE(sym, key, field, expr)                        \
   L_##sym : {                                                 \
     __typeof__(R->as.field) x = R[I.b].as.field, y = R[I.c].as.field; \
     SET_BOOL(I.a, expr);                                      \

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
+#include "base/integer.h"
 
 /* -- Numbers with infinities ------------------------------------------------------------------- */
 
@@ -36,7 +37,7 @@ static int64_t inf_floordiv(int64_t a, int64_t b)
     return a;
   if (b == SYM_INF)
     return a < 0 ? -1 : 0;
-  return a / b - (a % b < 0);
+  return i64_floordiv(a, b);
 }
 
 static _Noreturn void too_large(sym_env *env)

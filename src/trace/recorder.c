@@ -10,6 +10,7 @@
 
 #include "base/grow.h"
 #include "ir/facts.h"
+#include "ops/table/op_keys.h"
 
 /* -- Life -------------------------------------------------------------------------------------- */
 
@@ -199,16 +200,21 @@ static const source *place_of(session *s, recorder *r, const char *where)
 /* True if the node has a position: those that PyTorch's tracer adds for the language have none. */
 static bool has_place(const ir_node *n)
 {
-  static const char *const without[] = {"aten::Int", "aten::Float", "aten::Bool",
-                                        "aten::ScalarImplicit"};
-
-  if (n->kind == IR_CONSTANT)
+  switch (n->kind) {
+  case IR_CONSTANT:
     return ir_constant_value(n).tag != RUSH_TAG_NONE;
-  const char *kind = ir_node_kind_name(n);
-  for (size_t i = 0; i < COUNT_OF(without); i++)
-    if (strcmp(kind, without[i]) == 0)
-      return false;
-  return strncmp(kind, "prim::", 6) != 0;
+  case IR_OP:
+    break;
+  case IR_UNKNOWN_OP: case IR_HIGHER_ORDER:
+    return true;
+  default: /* prim:: */
+    return false;
+  }
+  switch (n->op->name_key) {
+  case OPN_INT: case OPN_FLOAT: case OPN_BOOL: case OPN_SCALARIMPLICIT:
+    return false;
+  }
+  return strncmp(n->op->schema->name, "prim::", 6) != 0;
 }
 
 static void set_place(session *s, recorder *r, ir_node *n, const char *where)

@@ -50,6 +50,7 @@ typedef struct schema {
   schema_arg *args, *returns;
   bool is_vararg, is_varret;
   bool is_of_host; /* a call of the host; the name is "^f", as PyTorch prints it */
+  bool takes_numbers; /* a number is taken for a tensor (the operator's effect of that name) */
 } schema;
 
 /* Parse into `mem` (types into ts).  Leaves the session with line and column if the text is

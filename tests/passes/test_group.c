@@ -3,6 +3,7 @@
 #include "support/test.h"
 
 #include "passes/passes.h"
+#include "ops/table/op_keys.h"
 
 static rush_status never_called(rush_call *call) { return call_fail(call->cx, "not meant to run"); }
 
@@ -11,7 +12,7 @@ static const char *refuse(const rush_node *node, void *user)
   const ir_node *n = (const ir_node *)(const void *)node;
 
   (void)user;
-  return ir_node_is_op(n, "aten::mul") || ir_node_is_op(n, "aten::add") ? NULL : "another operator";
+  return ir_node_is_op(n, OPN_MUL) || ir_node_is_op(n, OPN_ADD) ? NULL : "another operator";
 }
 
 static rush_status run(rush_pass *pass, void *user)

@@ -377,24 +377,6 @@ bool schema_takes(const schema *sc, uint32_t first, const rush_value *args, uint
   return true;
 }
 
-/* True for operators that accept a number for a tensor; the others refuse one, as torch.ops
- * does. */
-static bool numbers_are_tensors(const schema *sc)
-{
-  static const char *const names[] = {"add",          "sub",      "mul",      "div",
-                                      "divide",       "multiply", "subtract", "true_divide",
-                                      "floor_divide", "copy"};
-  if (strncmp(sc->name, "aten::", 6) != 0)
-    return false;
-  const char *name = sc->name + 6;
-  size_t n = strlen(name);
-  n -= n > 0 && name[n - 1] == '_';
-  for (size_t i = 0; i < COUNT_OF(names); i++)
-    if (strlen(names[i]) == n && memcmp(names[i], name, n) == 0)
-      return true;
-  return false;
-}
-
 static bool wants_tensor(const type *t)
 {
   return t->kind == TYPE_TENSOR || (t->kind == TYPE_OPTIONAL && t->elems[0]->kind == TYPE_TENSOR);
@@ -452,7 +434,7 @@ rush_status schema_bind(call_ctx *cx, const schema *sc, const rush_value *args, 
     }
     rush_value v = i < n_args ? args[i] : kwargs[from_kwarg[i]].value, made = value_none();
     bool fits = false;
-    if (!(is_number(v) && wants_tensor(a->type) && !numbers_are_tensors(sc)))
+    if (!(is_number(v) && wants_tensor(a->type) && !sc->takes_numbers))
       st = bind_value(cx, a->type, a->fixed_len, v, &fits, &made);
     if (st == RUSH_OK && !fits && !strstr(sc->name, "::"))
       st = bind_for_method(cx, a->type, v, &fits, &made);

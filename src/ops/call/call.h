@@ -116,6 +116,16 @@ enum op_effects {
   OP_COPIES = 524288, /* its shape rule describes views; the results are copies of them */
   OP_STATISTICS =
     262144, /* may update running_mean and running_var, which its schema does not declare */
+  OP_DROPOUT = 1 << 20,       /* returns its first argument unless the third, `train`, is true */
+  OP_UNSAFE_VIEWS = 1 << 21,  /* its results are promised not to be written to as views */
+  OP_WAITS = 1 << 22,         /* runs tasks until a future has its result */
+  OP_TAKES_NUMBERS = 1 << 23, /* accepts a number for a tensor */
+  /* floating arguments become the region's dtype, or float32: outside of programs (export), and as
+   * PyTorch's pass over programs has it */
+  OP_AUTOCAST_LOWER = 1 << 24,
+  OP_AUTOCAST_FLOAT32 = 1 << 25,
+  OP_SCRIPT_AUTOCAST_LOWER = 1 << 26,
+  OP_SCRIPT_AUTOCAST_FLOAT32 = 1 << 27,
   OP_NESTED_ROWS = 128 /* treats a nested tensor's rows as it treats a tensor's */
 };
 
@@ -137,6 +147,9 @@ struct op {
   rush_kernel *compute;      /* behind results="rule" (ops/call/results.h), or NULL */
   op_family family;
   op_variant variant;
+  /* numbers of ops/table/op_keys.h to switch on, OPK_ADD_TENSOR and OPN_ADD; 0 if PyTorch
+   * registers no operator of that name (and overload) */
+  uint16_t key, name_key;
   uint32_t effects;
   uint32_t refuses;          /* bit d: dtype d (message: call_refuse) */
   uint32_t checks;           /* OP_CHECK_*: checks in op_call before the kernel; mostly 0 */

@@ -12,13 +12,18 @@
 const op *session_op_find(session *s, str name, str overload);
 const op *const *session_op_overloads(session *s, str name, uint32_t *n);
 
-/* True if it runs tasks until a future has its result.  Such calls are neither removed nor
- * moved. */
-static inline bool op_waits(const op *o)
-{
-  return strcmp(o->schema->name, "aten::wait") == 0 ||
-         strcmp(o->schema->name, "prim::awaitable_wait") == 0;
-}
+/* True if the operator runs tasks until a future has its result.  Such calls are neither removed
+ * nor moved. */
+static inline bool op_waits(const op *o) { return o->effects & OP_WAITS; }
+
+/* Return the name of the operator that o is a synonym of ("aten::abs" for aten::absolute), or an
+ * empty string. */
+str op_synonym_of(const op *o);
+/* Return the name of the operator behind a tensor's property ("prim::dtype" for x.dtype), or an
+ * empty string. */
+str op_of_property(str name);
+/* Return the number OPN_... of the operator of that name, or 0. */
+uint32_t session_op_name_key(session *s, str name);
 
 /* Find names of operators at most two letters away from `name`, nearest first; at most `max`. */
 uint32_t op_similar(str name, str *out, uint32_t max);

@@ -10,15 +10,16 @@
 
 #include "base/lock.h"
 #include "ops/call/lookup.h"
-#include "shape/shape.h"
+#include "ops/table/op_keys.h"
 #include "ops/table/table.h"
 #include "ops/table/tape.h"
+#include "shape/shape.h"
 
 /* Schemas of names that have no entry: the expanded text and an index of it. */
 typedef struct packed_name {
   str name;
   const char *text; /* first line; lines end in '\0' */
-  uint32_t n_lines;
+  uint32_t n_lines, first_line;
   _Atomic(op_group *) group;
 } packed_name;
 typedef struct packed_index {
@@ -181,13 +182,14 @@ static op_group *build_name(session *s, build *b)
     const struct op_row *row = &op_rows[first + i];
     op *o = new_op(s, b->reg, b->types, op_pool + row->schema);
     o->row = row;
+    o->key = (uint16_t)(first + i + 1);
+    o->name_key = (uint16_t)(b->row - op_names + 1);
     o->kernel = op_kernels[row->kernel];
     o->compute = op_kernels[row->compute];
     o->family = (op_family)row->family;
     o->variant = (op_variant)row->variant;
     o->effects = row->effects | o->effects;
-    o->effects |= (row->complex_body ? OP_COMPLEX_BODY : 0) | (row->geometry ? OP_GEOMETRY : 0) |
-                  (row->copies ? OP_COPIES : 0);
+    ((schema *)(uintptr_t)o->schema)->takes_numbers = o->effects & OP_TAKES_NUMBERS;
     o->refuses = refuses_of(row->base >= 0 ? (uint32_t)row->base : first + i);
     g->ops[i] = o;
   }
@@ -206,8 +208,13 @@ static op_group *build_packed(session *s, build *b)
   const packed_name *p = b->packed;
   op_group *g = new_group(s, b->reg, p->name, p->n_lines);
   const char *text = p->text;
-  for (uint32_t i = 0; i < p->n_lines; i++, text += strlen(text) + 1)
-    g->ops[i] = new_op(s, b->reg, b->types, text);
+  const uint32_t name = (uint32_t)(p - atomic_load(&b->reg->packed)->names);
+  for (uint32_t i = 0; i < p->n_lines; i++, text += strlen(text) + 1) {
+    op *o = new_op(s, b->reg, b->types, text);
+    o->key = (uint16_t)(op_n_rows + p->first_line + i + 1);
+    o->name_key = (uint16_t)(op_n_names + name + 1);
+    g->ops[i] = o;
+  }
   return g;
 }
 
@@ -266,7 +273,7 @@ static const op_group *find_outside(registry *r, str name)
 /* Split lines into strings; one entry per name. */
 static uint32_t index_lines(char *text, size_t n_bytes, packed_name *names)
 {
-  uint32_t n = 0;
+  uint32_t n = 0, at = 0;
   for (char *line = text, *end = text + n_bytes; line < end;) {
     char *stop = memchr(line, '\n', (size_t)(end - line));
     if (!stop)
@@ -277,9 +284,10 @@ static uint32_t index_lines(char *text, size_t n_bytes, packed_name *names)
       names[n - 1].n_lines++;
     } else {
       if (names)
-        names[n] = (packed_name){.name = name, .text = line, .n_lines = 1};
+        names[n] = (packed_name){.name = name, .text = line, .n_lines = 1, .first_line = at};
       n++;
     }
+    at++;
     line = stop + 1;
   }
   return n;
@@ -548,6 +556,7 @@ static rush_status add_outside(registry *r, const op_group *before, op *o, rush_
   g->n = n + 1;
   for (uint32_t i = 0; i < n; i++)
     g->ops[i] = before->ops[i];
+  o->name_key = before ? before->ops[0]->name_key : OPN_NONE;
   g->ops[n] = o;
   for (uint32_t i = 0; i < n_old; i++) {
     x->groups[i] = old->groups[i];

@@ -1,5 +1,5 @@
-/* ops/call/suggestions.c -- finds names similar to an unknown one, for messages: edit distance,
- * bounded. */
+/* ops/call/suggestions.c -- finds names similar to an unknown one, for messages (edit distance,
+ * bounded), and the operators that synonyms and properties name. */
 #include "ops/call/lookup.h"
 #include "ops/table/table.h"
 
@@ -44,4 +44,38 @@ uint32_t op_similar(str name, str *out, uint32_t max)
         out[n++] = s;
     }
   return n;
+}
+
+static str name_of(uint32_t name_key)
+{
+  return op_row_name(&op_rows[op_names[name_key - 1].first_row]);
+}
+
+str op_synonym_of(const op *o)
+{
+  uint32_t lo = 0, hi = op_n_synonyms;
+
+  while (lo < hi) {
+    const uint32_t mid = lo + (hi - lo) / 2;
+    const struct op_synonym *s = &op_synonyms[mid];
+    if (s->name == o->name_key)
+      return name_of(s->of);
+    *(o->name_key < s->name ? &hi : &lo) = o->name_key < s->name ? mid : mid + 1;
+  }
+  return (str){NULL, 0};
+}
+
+str op_of_property(str name)
+{
+  for (uint32_t i = 0; i < op_n_properties; i++)
+    if (str_is(name, op_pool + op_properties[i].shown))
+      return str_of(op_pool + op_properties[i].name);
+  return (str){NULL, 0};
+}
+
+uint32_t session_op_name_key(session *s, str name)
+{
+  uint32_t n;
+  const op *const *ops = session_op_overloads(s, name, &n);
+  return n ? ops[0]->name_key : 0;
 }

@@ -1,38 +1,16 @@
 /* ops/point/scalar.h -- functions for the C expressions of scalar operators.
  *
- * Integers wrap; division and remainder round as in Python; their callers must refuse a zero
- * divisor before (the entries that can divide by zero have kernels). */
+ * Integer arithmetic is in base/integer.h; its callers must refuse a zero divisor before (the
+ * entries that can divide by zero have kernels). */
 #ifndef RUSH_OPS_SCALAR_H
 #define RUSH_OPS_SCALAR_H
 
 #include <math.h>
 
+#include "base/integer.h"
 #include "ops/call/call.h"
 #include "ops/point/vmath.h"
 
-static inline int64_t i64_add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
-static inline int64_t i64_sub(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
-static inline int64_t i64_mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
-static inline int64_t i64_neg(int64_t a) { return (int64_t)(0 - (uint64_t)a); }
-static inline int64_t i64_abs(int64_t a) { return a < 0 ? i64_neg(a) : a; }
-/* Shift counts are modulo 64, as on the machine that PyTorch runs on. */
-static inline int64_t i64_shl(int64_t a, int64_t b) { return (int64_t)((uint64_t)a << (b & 63)); }
-static inline int64_t i64_shr(int64_t a, int64_t b) { return a >> (b & 63); }
-/* b != 0.  INT64_MIN / -1 wraps. */
-static inline int64_t i64_floordiv(int64_t a, int64_t b)
-{
-  if (b == -1)
-    return i64_neg(a);
-  int64_t q = a / b;
-  return q - (a % b != 0 && (a < 0) != (b < 0));
-}
-static inline int64_t i64_mod(int64_t a, int64_t b)
-{
-  if (b == -1)
-    return 0;
-  int64_t r = a % b;
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-}
 static inline int64_t i64_gcd(int64_t a, int64_t b)
 {
   uint64_t x = (uint64_t)i64_abs(a), y = (uint64_t)i64_abs(b);
@@ -49,8 +27,6 @@ static inline int64_t i64_from_f64(double d)
   return d >= -0x1p63 && d < 0x1p63 ? (int64_t)d : INT64_MIN;
 }
 static inline double f64_mod(double a, double b) { return fmod(b + fmod(a, b), b); }
-/* Add n to a negative index; not range-checked. */
-static inline int64_t index_wrap(int64_t i, size_t n) { return i < 0 ? i + (int64_t)n : i; }
 static inline int str_compare(str a, str b)
 {
   size_t n = a.len < b.len ? a.len : b.len;

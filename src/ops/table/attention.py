@@ -97,3 +97,6 @@ op("aten::_native_multi_head_attention", family="attention",
 op("aten::_transformer_encoder_layer_fwd", family="attention",
    kernel="kernel__transformer_encoder_layer_fwd",
    effects=["nested"], variants={"out": "aten::_transformer_encoder_layer_fwd.out"})
+
+# What other parts ask about these.
+known("_native_multi_head_attention scaled_dot_product_attention", autocast="lower")

@@ -37,3 +37,6 @@ cast("set_.source_Tensor_storage_offset", "kernel_set_view", effects=GEOMETRY)
 cast("set_.source_Storage", "kernel_set_storage", effects=GEOMETRY)
 cast("set_.source_Storage_storage_offset", "kernel_set_storage_view", effects=GEOMETRY)
 cast("requires_grad_", "kernel_requires_grad", effects=GEOMETRY)
+
+# What other parts ask about these.
+known("copy.* copy_.*", effects=["takes_numbers"])

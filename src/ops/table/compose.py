@@ -555,3 +555,8 @@ compose("to_dense", """
 def to_dense(self: Tensor, dtype: Optional[int], masked_grad: Optional[bool]) -> Tensor:
     return self if dtype is None else self.to(dtype)
 """, effects=["returns_arg"], shape="like")
+
+# What other parts ask about these.
+known("special_round", synonym_of="round")
+known("nuclear_norm.*", script_autocast="float32")
+known("mH", property=True)

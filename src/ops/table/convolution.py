@@ -79,3 +79,12 @@ for n in (2, 3):
 op("aten::conv_tbc", family="convolution", shape="conv_tbc", kernel="kernel_conv_tbc",
    grad={"self, weight, bias": "torch.conv_tbc_backward(grad, self, weight, bias, pad)"},
    variants={"out": "aten::conv_tbc.out"})
+
+# What other parts ask about these.
+known("_convolution.deprecated conv1d conv1d.padding conv2d conv2d.padding conv3d "
+      "conv3d.padding conv_tbc conv_transpose1d conv_transpose2d.input conv_transpose3d.input",
+      autocast="lower")
+known("_convolution.* conv1d.* conv2d.* conv3d.* conv_tbc.* conv_transpose1d.* "
+      "conv_transpose2d.* conv_transpose3d.* convolution.* cudnn_convolution.* "
+      "cudnn_convolution_transpose.*",
+      script_autocast="lower")

@@ -83,3 +83,7 @@ def trace(self: Tensor) -> Tensor:
         raise RuntimeError("trace: expected a matrix, but got tensor with dim " + str(self.dim()))
     return torch.sum(torch.diagonal(self))
 """)
+
+# What other parts ask about these.
+known("cdist trace", autocast="float32")
+known("cdist.* cosine_similarity.* dist.* pdist.* renorm.*", script_autocast="float32")

@@ -29,10 +29,10 @@ for name in "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropou
                             "    a = 1.0 / math.sqrt((3.090913159228014 * p + 1.0) * (1.0 - p))\n  "
                             "  return " + ALPHA)
     op(f"aten::{name}", family="dropout", shape="dropout", kernel=f"kernel_{name}",
-       effects=["random", "returns_arg"],
+       effects=["random", "returns_arg", "dropout"],
        body=body.replace("RESULT", "input * (noise / (1.0 - p))"))
-    op(f"aten::{name}_", family="dropout", kernel=f"kernel_{name}", effects=["random",
-        "returns_arg"])
+    op(f"aten::{name}_", family="dropout", kernel=f"kernel_{name}",
+       effects=["random", "returns_arg", "dropout"])
 op("aten::native_dropout", family="dropout", shape="native_dropout", kernel="kernel_native_dropout",
    effects=["random"], variants={"out": "aten::native_dropout.out"})
 

@@ -302,3 +302,8 @@ def istft({STFT}center: bool, normalized: bool, onesided: Optional[bool], length
         signal = torch.constant_pad_nd(signal, [0, end - total], 0)
     return signal.squeeze(0) if self.dim() == 2 else signal
 """)
+
+# What other parts ask about these.
+known("fft_fft fft_fft2 fft_fftn fft_hfft fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_irfft "
+      "fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftn stft stft.center",
+      autocast="float32")

@@ -36,13 +36,11 @@ KEYS = {
     "family",
     "expr",
     "promote",
-    "promote_float",
     "fixed",
     "out",
     "scalars",
     "layout",
     "refuse_bool",
-    "dtypes",
     "name",
     "kernel",
     "c",
@@ -56,7 +54,11 @@ KEYS = {
     "effects",
     "grad",
     "sparse",
-    "test",
+    "synonym_of",
+    "autocast",
+    "script_autocast",
+    "opcode",
+    "property",
 }
 EFFECTS = {
     "random": "OP_RANDOM",
@@ -70,9 +72,25 @@ EFFECTS = {
     "quantized_unit": "OP_Q_UNIT",
     "quantized_symmetric": "OP_Q_SYMMETRIC",
     "quantized_scales": "OP_Q_SCALES",
-    "geometry": "0",
-    "complex_body": "0",
+    "geometry": "OP_GEOMETRY",
+    "complex_body": "OP_COMPLEX_BODY",
+    "dropout": "OP_DROPOUT",
+    "unsafe_views": "OP_UNSAFE_VIEWS",
+    "waits": "OP_WAITS",
+    "takes_numbers": "OP_TAKES_NUMBERS",
 }
+# What the kernel of an entry does is not done by the forms that write its result.
+OWN_EFFECTS = {"OP_GEOMETRY", "OP_COMPLEX_BODY"}
+# What autocast makes of arguments: everywhere, and in PyTorch's pass over programs.
+AUTOCAST = {
+    "autocast": {"lower": "OP_AUTOCAST_LOWER", "float32": "OP_AUTOCAST_FLOAT32"},
+    "script_autocast": {
+        "lower": "OP_SCRIPT_AUTOCAST_LOWER",
+        "float32": "OP_SCRIPT_AUTOCAST_FLOAT32",
+    },
+}
+# Keys that known() puts into entries.
+KNOWN = {"effects", "synonym_of", "property", *AUTOCAST}
 # What these do is the same for any elements, or made for quantized ones.
 QUANTIZED_FAMILIES = {
     "view",
@@ -112,6 +130,8 @@ GRADIENT_OF = {
     "input_size",
 }
 C_RETURNS = {"int": "value_int", "float": "value_float", "bool": "value_bool"}
+# Where the interpreter's typed instructions find a number; of a bool only whether it is 0 counts.
+OPCODE_FIELDS = {"int": "i", "float": "d", "bool": "i"}
 
 
 class TableError(Exception):
@@ -230,6 +250,9 @@ class Table:
         self.gradients, self.late_grads = gen_grad.Texts(), []
         self.late_sparse: list[tuple[str, str, Any]] = []
         self.written: dict[str, dict[str, str]] = {}
+        self.late_known: list[tuple[str, str, dict[str, Any]]] = []
+        self.synonyms: dict[str, str] = {}
+        self.properties: dict[str, str] = {}  # of a tensor: the operator's name
 
     def find(self, full: str, where: str) -> Any:
         if full not in self.schemas:
@@ -252,16 +275,69 @@ class Table:
             raise TableError(where, f"{full} has an entry already, at {self.rows[full].where}")
         self.rows[full] = row
         row.group = entry["family"]
-        for e in entry.get("effects", []):
+        self.add_effects(row, entry.get("effects", []), where)
+        if entry["family"] in QUANTIZED_FAMILIES:
+            row.effects.append("OP_QUANTIZED")
+        if entry["family"] == "copy":
+            row.effects.append("OP_COPIES")
+        return row
+
+    def add_effects(self, row: Row, effects: list[str], where: str) -> None:
+        for e in effects:
             if e not in EFFECTS:
                 raise TableError(
                     where,
-                    f"{full}: unknown effect {e!r}, expected one of " + ", ".join(sorted(EFFECTS)),
+                    f"{row.schema.full}: unknown effect {e!r}, expected one of "
+                    + ", ".join(sorted(EFFECTS)),
                 )
             row.effects.append(EFFECTS[e])
-        if entry["family"] in QUANTIZED_FAMILIES:
-            row.effects.append("OP_QUANTIZED")
-        return row
+
+    # -- What other parts ask about ----------------------------------------------------------------
+
+    def set_known(self, full: str, where: str, keys: dict[str, Any]) -> None:
+        """known(NAMES, KEY=...): keys of entries elsewhere, or of operators known by schema alone;
+        NAME.* are all overloads."""
+        name, _, overload = full.partition(".")
+        all_of = [s for s in self.schemas.values() if s.name == name] if overload == "*" else []
+        if overload == "*" and not all_of:
+            self.find(name, where)
+        for schema in all_of or [self.find(full, where)]:
+            row = self.rows.setdefault(schema.full, Row(schema, where, {}))
+            self.add_effects(row, keys.get("effects", []), where)
+            for key, values in AUTOCAST.items():
+                self.set_autocast(row, where, key, keys.get(key), values)
+            if "property" in keys:
+                self.set_property(schema.name, where, keys["property"])
+            if "synonym_of" in keys:
+                self.set_synonym(schema.name, where, keys["synonym_of"])
+
+    def set_autocast(
+        self, row: Row, where: str, key: str, value: str | None, values: dict[str, str]
+    ) -> None:
+        if value is None:
+            return
+        if value not in values:
+            raise TableError(where, f"{row.schema.full}: {key} is one of {', '.join(values)}")
+        if set(values.values()) & set(row.effects):
+            raise TableError(where, f"{row.schema.full} has the key {key!r} already")
+        row.effects.append(values[value])
+
+    def set_property(self, name: str, where: str, value: Any) -> None:
+        """True: the operator has the property's name."""
+        shown = name.split("::")[1] if value is True else value
+        if self.properties.setdefault(shown, name) != name:
+            raise TableError(where, f"{shown} is the property {self.properties[shown]} already")
+
+    def set_synonym(self, name: str, where: str, of: str) -> None:
+        """All overloads; the in-place forms are synonyms too."""
+        names = {s.name for s in self.schemas.values()}
+        of = of if "::" in of else f"aten::{of}"
+        if of not in names:
+            raise TableError(where, f"PyTorch registers no operator {of}")
+        if self.synonyms.setdefault(name, of) != of:
+            raise TableError(where, f"{name} is a synonym of {self.synonyms[name]} already")
+        if f"{name}_" in names and f"{of}_" in names:
+            self.synonyms[f"{name}_"] = f"{of}_"
 
     def add(self, full: str, where: str, entry: dict[str, Any]) -> None:
         """One call of op() in a table file."""
@@ -275,6 +351,9 @@ class Table:
         for name in [full, *entry.get("same", [])]:
             row = self.add_row(name, where, entry)
             self.fill(row)
+            self.late_known.append(
+                (name, where, {k: entry[k] for k in entry if k in KNOWN - {"effects"}})
+            )
         base = self.rows[full]
         for kind, names in entry.get("variants", {}).items():
             if kind not in ("inplace", "out"):
@@ -375,7 +454,11 @@ class Table:
         row = self.add_row(name, base.where, {"family": base.group})
         b, v = base.schema.args, row.schema.args
         row.variant = "VARIANT_INPLACE" if kind == "inplace" else "VARIANT_OUT"
-        row.base, row.family, row.effects = base, base.family, list(base.effects)
+        row.base, row.family, row.effects = (
+            base,
+            base.family,
+            [e for e in base.effects if e not in OWN_EFFECTS],
+        )
         row.shape = base.shape
         written = [a.name for a in v if a.write]
         if kind == "inplace" and not (v and v[0].write):
@@ -413,6 +496,8 @@ class Table:
             if not row or row.base:
                 raise TableError(where, f"{full} has no entry of its own")
             self.set_sparse(row, where, kernel)
+        for full, where, keys in self.late_known:
+            self.set_known(full, where, keys)
         left = dict(self.written)
         for row in self.rows.values():
             if row.base is None:
@@ -539,6 +624,15 @@ def read_tables(table: Any, paths: list[str]) -> None:
                 for name in names.split()
             ]
 
+        def known(names: str, shown: str = shown, **keys: Any) -> None:
+            where = f"{shown}:{sys._getframe(1).f_lineno}"
+            if not keys or not set(keys) <= KNOWN:
+                raise TableError(where, f"known() takes {', '.join(sorted(KNOWN))}")
+            table.late_known += [
+                (f"aten::{name}" if "::" not in name else name, where, keys)
+                for name in names.split()
+            ]
+
         def written(kind: str, *names: str, shown: str = shown) -> None:
             table.set_written(kind, names, f"{shown}:{sys._getframe(1).f_lineno}")
 
@@ -553,6 +647,7 @@ def read_tables(table: Any, paths: list[str]) -> None:
                     "grad": grad,
                     "written": written,
                     "sparse": sparse,
+                    "known": known,
                     "registered": table.schemas.__contains__,
                     "__name__": os.path.basename(path)[:-3],
                 },
@@ -720,12 +815,9 @@ def write_rows(
             )
             w(
                 f"  [{index}] = "
-                f"{{.schema = {pool.at(s.text)}, .name_len = {len(s.name)},\n    .family = "
-                f"{row.family}, "
-                f".variant = {row.variant}, .complex_body = "
-                f"{int('complex_body' in row.entry.get('effects', ()))}, "
-                f".geometry = {int('geometry' in row.entry.get('effects', ()))}, "
-                f".copies = {int(row.group == 'copy')}, "
+                f"{{.schema = {pool.at(s.text)}, .name_len = {len(s.name)},\n    "
+                f".family = {row.family}, "
+                f".variant = {row.variant}, "
                 f".effects = {' | '.join(effects) or '0'},\n"
                 f"    .shape = {row.shape}, .base = {row.base.index if row.base else -1}, "
                 f".point = {table.points.index(row.point) if row.point else -1}, "
@@ -760,9 +852,59 @@ def write_names(w: TextIO, names: list[str], by_name: Any) -> None:
     w("};\n\n")
 
 
-def write_packed(w: TextIO, schemas: dict[str, Any], names: list[str]) -> None:
-    known = set(names)
-    rest = [s for s in schemas.values() if s.name not in known]
+def write_synonyms(w: TextIO, table: Any, names: list[str]) -> None:
+    """By number of name, as OPN_...; both have rows."""
+    at = {name: i + 1 for i, name in enumerate(names)}
+    pairs = sorted((at[a], at[b]) for a, b in table.synonyms.items() if a in at and b in at)
+    w("const struct op_synonym op_synonyms[] = {\n")
+    w("".join(f"  {{{a}, {b}}}, /* {names[a - 1]} */\n" for a, b in pairs))
+    w(f"  {{0, 0}}\n}};\nconst uint32_t op_n_synonyms = {len(pairs)};\n\n")
+
+
+def write_properties(w: TextIO, table: Any, pool: Any) -> None:
+    """All of them: programs are compiled also where operators are left out."""
+    rows = sorted(table.properties.items())
+    w("const struct op_property op_properties[] = {\n")
+    w("".join(f"  {{{pool.at(shown)}, {pool.at(name)}}}, /* {shown} */\n" for shown, name in rows))
+    w(f"  {{0, 0}}\n}};\nconst uint32_t op_n_properties = {len(rows)};\n\n")
+
+
+def opcode_row(table: Table, row: Row, keys: dict[str, str]) -> tuple[str, str]:
+    """The typed instruction of an entry with the key `opcode`: which macro, and the line."""
+    s, name = row.schema, row.entry["opcode"]
+    types = [a.type for a in s.args]
+    fields = {OPCODE_FIELDS.get(t) for t in types}
+    if "c" not in row.entry or len(types) > 2 or len(fields) != 1 or None in fields:
+        raise TableError(row.where, f"{s.full}: an opcode has an expression of one or two numbers")
+    expr = row.entry["c"]
+    for a, register in zip(s.args, "xy", strict=False):
+        use = f"({register} != 0)" if a.type == "bool" else register
+        expr = re.sub(rf"\b{a.name}\b", use, expr)
+    result = s.returns[0].upper()
+    macro = f"TYPED{len(types)}"
+    if len(types) == 2 and result == "BOOL" and "bool" not in types:
+        return "COMPARE", f"COMPARE({name}, {keys[s.full]}, {fields.pop()}, {expr})\n"
+    return macro, f"{macro}({name}, {keys[s.full]}, {result}, {fields.pop()}, {expr})\n"
+
+
+def write_opcodes(path: str, table: Table) -> None:
+    """run/opcodes.def includes it.  Of every table: also operators that are left out are
+    instructions."""
+    taken: set[str] = {"NONE"}
+    fulls = sorted(table.schemas, key=lambda n: (n.split(".")[0] != n.split(".")[0].lower(), n))
+    keys = {full: key_of(full, taken) for full in fulls}
+    rows: dict[str, list[str]] = {"TYPED2": [], "TYPED1": [], "COMPARE": []}
+    for row in table.rows.values():
+        if "opcode" in row.entry:
+            macro, line = opcode_row(table, row, keys)
+            rows[macro].append(line)
+    text = "/* Made by ops/table/gen.py from the keys `opcode`.  Do not edit. */\n"
+    for macro, lines in rows.items():
+        text += f"\n#ifdef {macro}\n{''.join(lines)}#endif\n"
+    write_if_new(path, text)
+
+
+def write_packed(w: TextIO, rest: list[Schema]) -> None:
     text = "".join(s.text + "\n" for s in rest).encode()
     packed = zlib.compress(text, 9)
     w(
@@ -772,6 +914,57 @@ def write_packed(w: TextIO, schemas: dict[str, Any], names: list[str]) -> None:
     namespaces = sorted({s.name.split("::")[0] for s in rest})
     w("const char op_packed_namespaces[] = " + " ".join(f'"{n}::\\0"' for n in namespaces) + ";\n")
     write_bytes(w, "op_packed", packed)
+
+
+def key_of(name: str, taken: set[str]) -> str:
+    """The C name of an operator or of all its overloads, without OPK_ and OPN_; "" if another has
+    it."""
+    space, _, rest = name.rpartition("::")
+    text = re.sub(r"\W", "_", rest if space == "aten" else f"{space}__{rest}")
+    for key in (text.upper(), text):
+        if key not in taken:
+            taken.add(key)
+            return key
+    return ""
+
+
+def write_key_enum(w: TextIO, enum: str, prefix: str, names: list[str]) -> None:
+    """Number from 1 on.  Of names that differ in case alone, the one in small letters is the
+    regular one."""
+    taken: set[str] = {"NONE"}
+    keys = {
+        name: key_of(name, taken)
+        for name in sorted(names, key=lambda n: (n.split(".")[0] != n.split(".")[0].lower(), n))
+    }
+    w(f"enum {enum} {{\n  {prefix}_NONE = 0,\n")
+    w("".join(f"  {prefix}_{keys[n]} = {i},\n" for i, n in enumerate(names, 1) if keys[n]))
+    w("};\n")
+
+
+def write_keys(path: str, order: list[str], names: list[str], rest: list[Schema]) -> None:
+    """The numbers of operators (op.key, op.name_key), those of the rows before the packed ones."""
+    parts = [
+        "/* Made by ops/table/gen.py: numbers of operators, to switch on instead of comparing "
+        "names.\n * OPK_ADD_TENSOR is aten::add.Tensor (op.key), OPN_ADD any overload of aten::add "
+        "(op.name_key);\n * other namespaces are spelled: OPN_PRIM__DTYPE.  Do not edit. */\n"
+        "#ifndef RUSH_OPS_TABLE_OP_KEYS_H\n#define RUSH_OPS_TABLE_OP_KEYS_H\n\n"
+    ]
+    write_key_enum(
+        parts.append, "op_name_key", "OPN", [*names, *dict.fromkeys(s.name for s in rest)]
+    )
+    write_key_enum(parts.append, "op_key", "OPK", [*order, *(s.full for s in rest)])
+    parts.append("\n#endif\n")
+    write_if_new(path, "".join(parts))
+
+
+def write_if_new(path: str, text: str) -> None:
+    """What includes a file that stays the same is not compiled again."""
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as f:
+            if f.read() == text:
+                return
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
 
 
 def write_c(path: str, table: Any, left_out: str) -> None:
@@ -813,13 +1006,16 @@ def write_c(path: str, table: Any, left_out: str) -> None:
     write_rows(w, table, pool, bodies, names, by_name)
     bodies.write(w)
     write_names(w, names, by_name)
+    write_synonyms(w, table, names)
+    write_properties(w, table, pool)
     write_refusals(w, table, pool, table.refusals)
     gen_tape.write(w, table.points, table.tapes, pool)
-    write_packed(w, table.schemas, names)
+    rest = [s for s in table.schemas.values() if s.name not in used]
+    write_packed(w, rest)
     table.gradients.write(w)
     pool.write(w)
-    with open(path, "w", encoding="utf-8") as f:
-        f.write("".join(parts))
+    write_if_new(path, "".join(parts))
+    write_keys(os.path.join(os.path.dirname(path), "op_keys.h"), order, names, rest)
 
 
 def read_all(schemas: str, tapes: str, rules: str, tables: list[str]) -> Table:
@@ -935,8 +1131,7 @@ def write_used(path: str, table: Any, tapes: str, everything: bool) -> None:
         "*/\n"
     ]
     lines += [f"#define TAPE_USES_{name} {int(everything or name in used)}\n" for name in names]
-    with open(path, "w", encoding="utf-8") as f:
-        f.writelines(lines)
+    write_if_new(path, "".join(lines))
 
 
 def main(argv: list[str]) -> None:
@@ -954,6 +1149,7 @@ def main(argv: list[str]) -> None:
     folder = os.path.dirname(os.path.dirname(os.path.abspath(argv[1])))
     try:
         table = read_all(argv[1], argv[2], argv[3], argv[5:])
+        write_opcodes(os.path.join(os.path.dirname(argv[4]), "typed_opcodes.def"), table)
         if only:
             prune(table, listed_names(only), names_in_kernels(folder))
         if "quantized" in without:

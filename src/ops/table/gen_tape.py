@@ -447,8 +447,6 @@ def compile_entry(prims: Any, schema: Any, entry: dict[str, Any]) -> Any:
         "none": "PROMOTE_FIRST",
         "float_in_first_arm": "PROMOTE_FLOAT_FIRST_ARM",
     }.get("arguments" if isinstance(listed, list) else listed)
-    if entry.get("promote_float"):
-        p.promote = "PROMOTE_FLOAT"
     if p.promote is None:
         raise ExprError(f"promote: {listed!r}")
     outs = entry.get("out", "bool" if listed == "bool_out" else "common")

@@ -142,3 +142,7 @@ def affine_grid_generator(theta: Tensor, size: List[int], align_corners: bool) -
     points = base.view([1, -1, k + 1]).expand([size[0], -1, -1])
     return torch.bmm(points, theta.transpose(1, 2)).view([size[0]] + size[2:] + [k])
 """)
+
+# What other parts ask about these.
+known("_grid_sampler_2d_cpu_fallback grid_sampler grid_sampler_2d grid_sampler_3d",
+      autocast="float32")

@@ -97,3 +97,10 @@ def repeat_interleave(self: Tensor, repeats: int, dim: Optional[int],
     sizes[d + 1] = repeats
     return wide.expand(sizes).clone(memory_format=torch.contiguous_format).flatten(d, d + 1)
 """)
+
+# What other parts ask about these.
+known("concat concatenate", synonym_of="cat")
+known("row_stack", synonym_of="vstack")
+known("reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d "
+      "replication_pad3d",
+      autocast="float32")

@@ -227,3 +227,16 @@ op("aten::linalg_vecdot", family="linalg", shape="along",
 def vecdot(x: Tensor, y: Tensor, dim: int) -> Tensor:
     return torch.sum(torch.conj(x) * y, [dim], False)
 """)
+
+# What other parts ask about these.
+known("det", synonym_of="linalg_det")
+known("inverse", synonym_of="linalg_inv")
+known("matrix_exp", synonym_of="linalg_matrix_exp")
+known("matrix_power", synonym_of="linalg_matrix_power")
+known("cholesky cholesky_solve geqrf inverse linalg_cholesky linalg_cholesky_ex linalg_eig "
+      "linalg_eigh linalg_eigvals linalg_eigvalsh linalg_inv linalg_inv_ex linalg_qr "
+      "linalg_solve linalg_svd linalg_svdvals pinverse qr svd",
+      autocast="float32")
+known("linalg_vecdot", autocast="lower")
+known("cross.*", script_autocast="float32")
+known("chain_matmul.*", script_autocast="lower")

@@ -226,3 +226,16 @@ def cross_entropy_loss(self: Tensor, target: Tensor, weight: Optional[Tensor], r
         smooth = smooth.sum()
     return nll * (1 - label_smoothing) + smooth * (label_smoothing / n_classes)
 """.replace('torch.ops.aten._dtype_name(target)', '"an integer type"'))
+
+# What other parts ask about these.
+known("binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss "
+      "cross_entropy_loss ctc_loss.IntList ctc_loss.Tensor hinge_embedding_loss huber_loss "
+      "kl_div l1_loss margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss "
+      "multilabel_margin_loss_forward nll_loss nll_loss2d poisson_nll_loss smooth_l1_loss "
+      "soft_margin_loss triplet_margin_loss",
+      autocast="float32")
+known("binary_cross_entropy_with_logits.* cosine_embedding_loss.* hinge_embedding_loss.* "
+      "kl_div.* l1_loss.* margin_ranking_loss.* mse_loss.* multi_margin_loss.* "
+      "multilabel_margin_loss.* nll_loss.* nll_loss2d.* smooth_l1_loss.* soft_margin_loss.* "
+      "triplet_margin_loss.*",
+      script_autocast="float32")

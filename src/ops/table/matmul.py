@@ -273,3 +273,11 @@ def grouped_mm_fallback(input: Tensor, weight: Tensor, offs: Tensor) -> Tensor:
     parts.append(input.new_zeros([input.size(0) - first, weight.size(2)]))
     return torch.cat(parts)
 """)
+
+# What other parts ask about these.
+known("linalg_matmul", synonym_of="matmul")
+known("ger", synonym_of="outer")
+known("_addmm_activation addbmm addmm baddbmm bmm linear matmul mm", autocast="lower")
+known("bilinear.* dot.* tensordot.*", script_autocast="float32")
+known("addbmm.* addmm.* addmv.* addr.* baddbmm.* bmm.* linear.* matmul.* mm.* mv.*",
+      script_autocast="lower")

@@ -282,3 +282,12 @@ op("aten::_lu_with_info", family="linalg", body="""
 def lu_with_info(self: Tensor, pivot: bool, check_errors: bool) -> Tuple[Tensor, Tensor, Tensor]:
     return torch.linalg_lu_factor_ex(self, pivot=pivot, check_errors=check_errors)
 """)
+
+# What other parts ask about these.
+known("orgqr", synonym_of="linalg_householder_product")
+known("_lu_with_info cholesky_inverse linalg_cond linalg_cond.p_str "
+      "linalg_householder_product linalg_lstsq linalg_matrix_rank "
+      "linalg_matrix_rank.atol_rtol_float linalg_matrix_rank.atol_rtol_tensor "
+      "linalg_matrix_rank.tol_tensor linalg_tensorinv linalg_tensorsolve lu_solve orgqr ormqr "
+      "triangular_solve",
+      autocast="float32")

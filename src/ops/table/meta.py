@@ -58,3 +58,13 @@ ask("aten::result_type.Tensor", "kernel_result_type",
 ask("aten::isclose", shape="together_bool")
 ask("aten::allclose")
 ask("aten::equal")
+
+# What other parts ask about these.
+known("equal.*", script_autocast="float32")
+known("prim::dtype prim::device prim::grad prim::is_cuda prim::is_cpu prim::is_xla "
+      "prim::is_xpu prim::is_mkldnn prim::is_mps prim::is_mtia prim::is_quantized "
+      "prim::is_vulkan prim::is_ipu prim::is_meta prim::is_maia prim::is_nested "
+      "prim::requires_grad prim::itemsize prim::nbytes prim::name is_leaf retains_grad",
+      property=True)
+known("dim", property="ndim")
+known("size", property="shape")

@@ -167,3 +167,8 @@ op("aten::_batch_norm_with_update", family="norm", shape="batch_norm_update",
 op("aten::instance_norm", family="norm", shape="batch_norm", kernel="kernel_instance_norm", grad={
    "input, weight, bias": "instance_norm_slopes(grad, input, weight, running_mean, running_var, "
                           "use_input_stats, eps, needs)"})
+
+# What other parts ask about these.
+known("special_log_softmax", synonym_of="log_softmax")
+known("special_softmax", synonym_of="softmax")
+known("group_norm.* layer_norm.* log_softmax.int native_layer_norm.*", script_autocast="float32")

@@ -283,3 +283,21 @@ def of_parts(re, im):
 
 unary("nan_to_num", {"bool int": "self", "float": finite("self"),
                      "complex": of_parts(finite("real(self)"), finite("imag(self)"))})
+
+# What other parts ask about these.
+known("absolute", synonym_of="abs")
+known("clip", synonym_of="clamp")
+known("divide.* true_divide.*", synonym_of="div")
+known("greater_equal.*", synonym_of="ge")
+known("greater.*", synonym_of="gt")
+known("less_equal.*", synonym_of="le")
+known("less.*", synonym_of="lt")
+known("multiply.*", synonym_of="mul")
+known("not_equal.*", synonym_of="ne")
+known("negative", synonym_of="neg")
+known("subtract.*", synonym_of="sub")
+known("fix", synonym_of="trunc")
+known("divide.* divide_.* multiply.* multiply_.* subtract.* subtract_.* true_divide.* "
+      "true_divide_.* floor_divide.* floor_divide_.*",
+      effects=["takes_numbers"])
+known("addcdiv.* addcmul.* pow.* reciprocal.*", script_autocast="float32")

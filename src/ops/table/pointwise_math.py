@@ -173,3 +173,30 @@ op("aten::complex", family="pointwise", expr={"float": "complex(real, imag)"}, o
 op("aten::polar", family="pointwise", out="complex",
    expr={"float": "complex(abs * cos(angle), abs * sin(angle))"},
    variants={"out": "aten::polar.out"})
+
+# What other parts ask about these.
+known("arccos", synonym_of="acos")
+known("arccosh", synonym_of="acosh")
+known("arcsin", synonym_of="asin")
+known("arcsinh", synonym_of="asinh")
+known("arctan", synonym_of="atan")
+known("arctan2", synonym_of="atan2")
+known("arctanh", synonym_of="atanh")
+known("special_digamma special_psi", synonym_of="digamma")
+known("special_erf", synonym_of="erf")
+known("special_erfc", synonym_of="erfc")
+known("special_erfinv", synonym_of="erfinv")
+known("special_exp2", synonym_of="exp2")
+known("special_expm1", synonym_of="expm1")
+known("special_gammaln", synonym_of="lgamma")
+known("special_log1p", synonym_of="log1p")
+known("special_logit", synonym_of="logit")
+known("special_expit", synonym_of="sigmoid")
+known("special_sinc", synonym_of="sinc")
+known("special_xlogy", synonym_of="xlogy")
+known("polar", autocast="float32")
+known("prelu", autocast="lower")
+known("acos.* asin.* atan2.* cosh.* erfinv.* exp.* expm1.* gelu.* log.* log10.* log1p.* "
+      "log2.* rsqrt.* sinh.* softplus.* tan.*",
+      script_autocast="float32")
+known("prelu.*", script_autocast="lower")

@@ -95,3 +95,6 @@ for name in ("conv3d", "conv3d_relu", "conv3d_prepack", "conv_transpose1d_prepac
     quant(f"_quantized::{name}", f"kernel_quantized_{name}")
 quant("_quantized::conv_transpose1d", "kernel_quantized_conv1d")
 quant("_quantized::conv_transpose2d", "kernel_quantized_conv2d")
+
+# What other parts ask about these.
+known("fake_quantize_per_tensor_affine", autocast="float32")

@@ -159,3 +159,8 @@ def hash_tensor(self: Tensor, dim: List[int], keepdim: bool, mode: int) -> Tenso
         bits = torch.squeeze(bits, dims)
     return bits.view(dtype=torch.uint64).clone()
 """)
+
+# What other parts ask about these.
+known("special_logsumexp", synonym_of="logsumexp")
+known("prod prod.dim_int", autocast="float32")
+known("frobenius_norm.dim logsumexp.* prod.* sum.*", script_autocast="float32")

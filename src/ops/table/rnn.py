@@ -122,3 +122,9 @@ op("aten::_pad_packed_sequence", family="rnn", shape="pad_packed",
        rows.append(g.select(0, t).narrow(0, 0, int(batch_sizes[t])))
    torch.cat(rows, 0)
    """})
+
+# What other parts ask about these.
+known("mkldnn_rnn_layer", autocast="lower")
+known("_thnn_fused_gru_cell.* _thnn_fused_lstm_cell.* gru_cell.* lstm_cell.* rnn_relu_cell.* "
+      "rnn_tanh_cell.*",
+      script_autocast="lower")

@@ -8,14 +8,15 @@ COMPLEX = ["complex", "int_complex", "complex_int", "float_complex", "complex_fl
 for name, formula in {"add": "i64_add(a, b)", "sub": "i64_sub(a, b)",
                       "mul": "i64_mul(a, b)"}.items():
     sign = {"add": "+", "sub": "-", "mul": "*"}[name]
-    op(f"aten::{name}.int", family="scalar", c=formula)
-    for overload in ["float", "int_float", "float_int"]:
+    op(f"aten::{name}.int", family="scalar", c=formula, opcode=f"{name.upper()}_INT")
+    op(f"aten::{name}.float", family="scalar", c=f"a {sign} b", opcode=f"{name.upper()}_FLOAT")
+    for overload in ["int_float", "float_int"]:
         op(f"aten::{name}.{overload}", family="scalar", c=f"(double)a {sign} (double)b")
     op(f"aten::{name}.complex", family="scalar", kernel=f"kernel_{name}_numbers",
        same=[f"aten::{name}.{o}" for o in COMPLEX[1:]] + [f"aten::{name}"])
 
 op("aten::div.int", family="scalar", c="(double)a / (double)b")
-op("aten::div.float", family="scalar", c="a / b")
+op("aten::div.float", family="scalar", c="a / b", opcode="DIV_FLOAT")
 op("aten::div.complex", family="scalar", kernel="kernel_div_numbers", same=["aten::div"])
 
 op("aten::floordiv.int", family="scalar", kernel="kernel_floordiv_numbers",
@@ -30,8 +31,8 @@ op("aten::divmod.float", family="scalar", kernel="kernel_divmod_float")
 op("aten::divmod.int_float", family="scalar", kernel="kernel_divmod_mixed",
    same=["aten::divmod.float_int"])
 
-op("aten::neg.int", family="scalar", c="i64_neg(a)")
-op("aten::neg.float", family="scalar", c="-a")
+op("aten::neg.int", family="scalar", c="i64_neg(a)", opcode="NEG_INT")
+op("aten::neg.float", family="scalar", c="-a", opcode="NEG_FLOAT")
 op("aten::neg.complex", family="scalar", kernel="kernel_neg_number", same=["aten::neg.Scalar"])
 op("prim::abs.int", family="scalar", c="i64_abs(a)")
 op("prim::abs.float", family="scalar", c="fabs(a)")
@@ -39,20 +40,22 @@ op("prim::abs.complex", family="scalar", kernel="kernel_abs_number", same=["prim
 op("aten::gcd.int", family="scalar", c="i64_gcd(a, b)")
 
 for name, sign in {"__and__": "&", "__or__": "|", "__xor__": "^"}.items():
-    op(f"aten::{name}.int", family="scalar", c=f"a {sign} b")
-    op(f"aten::{name}.bool", family="scalar", c=f"a {sign} b")
+    for overload in ["int", "bool"]:
+        op(f"aten::{name}.{overload}", family="scalar", c=f"a {sign} b",
+           opcode=f"{name.strip('_')}_{overload}".upper())
 op("aten::__lshift__.int", family="scalar", c="i64_shl(a, b)")
 op("aten::__rshift__.int", family="scalar", c="i64_shr(a, b)")
-op("aten::__not__", family="scalar", c="!self")
+op("aten::__not__", family="scalar", c="!self", opcode="NOT_BOOL")
 
 for name, sign in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
     for overload in ["int", "float"]:
-        op(f"aten::{name}.{overload}", family="scalar", c=f"a {sign} b")
+        op(f"aten::{name}.{overload}", family="scalar", c=f"a {sign} b",
+           opcode=f"{name}_{overload}".upper())
     for overload in ["int_float", "float_int"]:
         op(f"aten::{name}.{overload}", family="scalar", c=f"(double)a {sign} (double)b")
     op(f"aten::{name}", family="scalar", kernel=f"kernel_{name}_numbers")
     if name in ("eq", "ne"):
-        op(f"aten::{name}.bool", family="scalar", c=f"a {sign} b")
+        op(f"aten::{name}.bool", family="scalar", c=f"a {sign} b", opcode=f"{name.upper()}_BOOL")
         op(f"aten::{name}.str", family="string",
            c="str_eq(a, b)" if name == "eq" else "!str_eq(a, b)")
         op(f"aten::{name}.complex", family="scalar", kernel=f"kernel_{name}_numbers_complex",
@@ -63,23 +66,23 @@ for name, sign in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge
         op(f"aten::{name}.str", family="string", c=f"str_compare(a, b) {sign} 0")
 
 for name, sign in {"min": "<", "max": ">"}.items():
-    op(f"prim::{name}.int", family="scalar", c=f"a {sign} b ? a : b")
+    op(f"prim::{name}.int", family="scalar", c=f"a {sign} b ? a : b", opcode=f"{name.upper()}_INT")
     op(f"prim::{name}.float", family="scalar", c=f"a {sign} b ? a : b")
     for overload in ["int_float", "float_int"]:
         op(f"prim::{name}.{overload}", family="scalar",
            c=f"(double)a {sign} (double)b ? (double)a : (double)b")
     op(f"prim::{name}", family="scalar", kernel=f"kernel_{name}_numbers")
 
-op("aten::Int.bool", family="scalar", c="(int64_t)a")
+op("aten::Int.bool", family="scalar", c="(int64_t)a", opcode="BOOL_TO_INT")
 op("aten::Int.float", family="scalar", c="i64_from_f64(a)")
 op("aten::Int.Scalar", family="scalar", kernel="kernel_int_of_number")
 op("aten::Int.str", family="scalar", kernel="kernel_int_of_str")
-op("aten::Float.int", family="scalar", c="(double)a")
+op("aten::Float.int", family="scalar", c="(double)a", opcode="INT_TO_FLOAT")
 op("aten::Float.bool", family="scalar", c="(double)a")
 op("aten::Float.Scalar", family="scalar", kernel="kernel_float_of_number")
 op("aten::Float.str", family="scalar", kernel="kernel_float_of_str")
-op("aten::Bool.int", family="scalar", c="a != 0")
-op("aten::Bool.float", family="scalar", c="a != 0")
+op("aten::Bool.int", family="scalar", c="a != 0", opcode="INT_TO_BOOL")
+op("aten::Bool.float", family="scalar", c="a != 0", opcode="FLOAT_TO_BOOL")
 op("aten::Complex.Scalar", family="scalar", kernel="kernel_complex_of_number")
 op("aten::Complex.int_bool", family="scalar", kernel="kernel_complex_of_pair",
    same=[f"aten::Complex.{o}" for o in ["bool_int", "float_bool", "bool_float", "float_int",
@@ -134,3 +137,11 @@ op("aten::get_autocast_dtype", family="control", kernel="kernel_autocast_dtype")
 op("aten::_nnpack_available", family="control", c="false",
    same=["aten::is_vulkan_available", "aten::_use_cudnn_rnn_flatten_weight"])
 op("prim::TimePoint", family="control", kernel="kernel_time_point", effects=["side_effect"])
+
+# What other parts ask about these.
+known("add.* add_.* sub.* sub_.* mul.* mul_.* div.* div_.*", effects=["takes_numbers"])
+known("add.* div.* mul.* sub.*", script_autocast="float32")
+
+# The interpreter runs tasks itself.
+op("aten::wait", family="control", effects=["waits"])
+op("prim::awaitable_wait", family="control", effects=["waits"])

@@ -286,3 +286,6 @@ def histogramdd_edges(self: Tensor, bins: List[Tensor], extent: Optional[List[fl
     return torch.ops.aten._histogramdd_from_bin_tensors(self, bins, weight=weight,
         density=density), bins
 """)
+
+# What other parts ask about these.
+known("nanquantile nanquantile.scalar quantile quantile.scalar", autocast="float32")

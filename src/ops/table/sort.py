@@ -29,3 +29,6 @@ op("aten::logcumsumexp", family="scan", results="rule", shape="scan_float", kern
    variants={"out": "aten::logcumsumexp.out"})
 op("aten::_logcumsumexp", family="scan", results="rule", shape="scan_float", kernel="kernel_logcumsumexp",
    variants={"out": "aten::_logcumsumexp.out"})
+
+# What other parts ask about these.
+known("cumprod.* cumsum.*", script_autocast="float32")

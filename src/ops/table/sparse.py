@@ -198,3 +198,6 @@ def embedding_sparse_backward(grad: Tensor, indices: Tensor, num_weights: int, p
         at, rows = at.index_select(0, kept), rows.index_select(0, kept)
     return torch._sparse_coo_tensor_unsafe(at.unsqueeze(0), rows, [num_weights, grad.size(-1)])
 """)
+
+# What other parts ask about these.
+known("prim::is_sparse prim::is_sparse_csr prim::layout", property=True)

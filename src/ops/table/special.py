@@ -64,3 +64,10 @@ def {name}(self: Tensor, p: int) -> Tensor:
     steps = torch.arange(-p * 0.5 + 0.5, 0.5, 0.5, dtype=x.dtype)
     return torch.lgamma(steps + x.unsqueeze(-1)).sum(-1) + p * (p - 1) * 1.1447298858494002 * 0.25
 """)
+
+# What other parts ask about these.
+known("special_i0", synonym_of="i0")
+known("special_gammainc", synonym_of="igamma")
+known("special_gammaincc", synonym_of="igammac")
+known("special_multigammaln", synonym_of="mvlgamma")
+known("special_polygamma", synonym_of="polygamma")

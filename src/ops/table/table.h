@@ -14,14 +14,10 @@
 
 struct op_row {
   uint32_t schema;       /* text in op_pool; begins with name or name.overload */
+  uint32_t effects;      /* op_effects */
   uint16_t name_len;     /* bytes of "aten::add" */
   uint8_t family;        /* op_family */
-  uint8_t variant : 4;   /* op_variant */
-  uint8_t
-    complex_body : 1;    /* the body runs for complex numbers, although there is a kernel */
-  uint8_t geometry : 1;  /* OP_GEOMETRY */
-  uint8_t copies : 1;    /* OP_COPIES */
-  uint16_t effects;      /* op_effects */
+  uint8_t variant;       /* op_variant */
   uint16_t shape;        /* rule of shape/shape.h, or 0 */
   uint16_t kernel;       /* in op_kernels, or 0 */
   uint16_t compute;      /* fills results made by `kernel` (call_by_rule): in op_kernels, or 0 */
@@ -41,6 +37,18 @@ struct op_name_row { /* all overloads of a name */
   uint32_t first_row;
   uint32_t n_rows;
 };
+
+struct op_synonym { /* one operator under two names, as the numbers op.name_key */
+  uint16_t name, of;
+};
+extern const struct op_synonym op_synonyms[]; /* sorted by name */
+extern const uint32_t op_n_synonyms;
+
+struct op_property { /* x.dtype of a tensor */
+  uint32_t shown, name; /* "dtype", "prim::dtype" in op_pool */
+};
+extern const struct op_property op_properties[];
+extern const uint32_t op_n_properties;
 
 enum op_refusal_kind {
   REFUSES_NAME,         /* "not implemented for": the text names PyTorch's kernel */

@@ -84,3 +84,12 @@ view("tensor_split.tensor_indices_or_sections", kernel="kernel_tensor_split_tens
 for name in ("hsplit", "vsplit", "dsplit"):
     view(f"{name}.int", same=[f"aten::{name}.array"])
 view("unbind.int", "unbind_copy.int")
+
+# What other parts ask about these.
+known("moveaxis.*", synonym_of="movedim")
+known("swapaxes swapdims", synonym_of="transpose")
+known("unsafe_split.Tensor unsafe_split_with_sizes unsafe_chunk", effects=["unsafe_views"])
+known("view_as_complex", autocast="float32")
+known("prim::data mT real imag", property=True)
+known("numpy_T", property="T")
+known("matrix_H", property="H")

@@ -4,6 +4,7 @@
 
 #include "passes/passes.h"
 #include "script/emit/emit_int.h"
+#include "ops/table/op_keys.h"
 
 /* -- Unused values ----------------------------------------------------------------------------- */
 
@@ -36,16 +37,16 @@ static bool is_removable(const ir_node *n)
 /* True for calls that only fill a list or dict which is never read. */
 static bool is_filling(const ir_use *u)
 {
-  static const char *const names[] = {"aten::append", "aten::_set_item", "aten::extend",
-                                      "aten::insert", "aten::clear"};
   const ir_node *n = u->user;
 
   if (n->kind != IR_OP || n->inputs[0] != u || (n->n_outputs && n->outputs[0]->uses))
     return false;
-  for (size_t i = 0; i < COUNT_OF(names); i++)
-    if (strcmp(n->op->schema->name, names[i]) == 0 &&
-        (i != 1 || type_is(u->value->type, TYPE_DICT)))
-      return true;
+  switch (n->op->name_key) {
+  case OPN_APPEND: case OPN_EXTEND: case OPN_INSERT: case OPN_CLEAR:
+    return true;
+  case OPN__SET_ITEM:
+    return type_is(u->value->type, TYPE_DICT);
+  }
   return false;
 }
 

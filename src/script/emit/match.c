@@ -7,6 +7,7 @@
 
 #include "script/emit/emit_int.h"
 #include "ops/call/lookup.h"
+#include "ops/table/op_keys.h"
 
 /* -- Type variables ---------------------------------------------------------------------------- */
 
@@ -603,15 +604,9 @@ static _Noreturn void fail_overloads(emitter *e, const op *const *ops, uint32_t 
 }
 
 /* Rewrite a scalar on the left of a tensor, for which PyTorch has functions of its own. */
-static ir_value *swapped_scalar(emitter *e, const char *name, const call_args *a)
+static ir_value *swapped_scalar(emitter *e, uint32_t name_key, const call_args *a)
 {
-  static const struct { const char *name, *swapped; } rows[] = {
-      {"aten::mul", "aten::mul"}, {"aten::add", "aten::add"}, {"aten::ne", "aten::ne"},
-      {"aten::eq", "aten::eq"},   {"aten::lt", "aten::gt"},   {"aten::le", "aten::ge"},
-      {"aten::gt", "aten::lt"},   {"aten::ge", "aten::le"},
-  };
-  if (a->n == 2 && !a->n_kwargs && is_tensor(a->args[0]->type) &&
-      strcmp(name, "aten::floordiv") == 0)
+  if (a->n == 2 && !a->n_kwargs && is_tensor(a->args[0]->type) && name_key == OPN_FLOORDIV)
     return em_call_op(e, "aten::floor_divide", a->args, 2);
   if (a->n != 2 || a->n_kwargs || !is_tensor(a->args[1]->type))
     return NULL;
@@ -619,31 +614,23 @@ static ir_value *swapped_scalar(emitter *e, const char *name, const call_args *a
   if (k != TYPE_INT && k != TYPE_FLOAT && k != TYPE_COMPLEX && k != TYPE_NUMBER)
     return NULL;
   ir_value *swapped[2] = {a->args[1], a->args[0]};
-  for (size_t i = 0; i < COUNT_OF(rows); i++)
-    if (text_same(rows[i].name, name))
-      return em_call_op(e, rows[i].swapped, swapped, 2);
-  if (strcmp(name, "aten::sub") == 0) {
+  switch (name_key) {
+  case OPN_MUL: return em_call_op(e, "aten::mul", swapped, 2);
+  case OPN_ADD: return em_call_op(e, "aten::add", swapped, 2);
+  case OPN_NE: return em_call_op(e, "aten::ne", swapped, 2);
+  case OPN_EQ: return em_call_op(e, "aten::eq", swapped, 2);
+  case OPN_LT: return em_call_op(e, "aten::gt", swapped, 2);
+  case OPN_LE: return em_call_op(e, "aten::ge", swapped, 2);
+  case OPN_GT: return em_call_op(e, "aten::lt", swapped, 2);
+  case OPN_GE: return em_call_op(e, "aten::le", swapped, 2);
+  case OPN_SUB:
     swapped[0] = em_call_op(e, "aten::neg", &a->args[1], 1);
     return em_call_op(e, "aten::add", swapped, 2);
-  }
-  if (strcmp(name, "aten::div") == 0) {
+  case OPN_DIV:
     swapped[0] = em_call_op(e, "aten::reciprocal", &a->args[1], 1);
     return em_call_op(e, "aten::mul", swapped, 2);
   }
   return NULL;
-}
-
-/* Return the operator for a name that PyTorch defines by a line of TorchScript. */
-static const char *renamed(const char *name)
-{
-  static const struct { const char *name, *op; } rows[] = {
-      {"prim::T", "aten::numpy_T"}, {"prim::H", "aten::matrix_H"}, {"prim::ndim", "aten::dim"},
-      {"prim::shape", "aten::size"},
-  };
-  for (size_t i = 0; *name == 'p' && i < COUNT_OF(rows); i++)
-    if (text_same(rows[i].name, name))
-      return rows[i].op;
-  return name;
 }
 
 static const op *const *overloads_of(emitter *e, const char *name, uint32_t *n)
@@ -662,7 +649,7 @@ static const op *const *overloads_of(emitter *e, const char *name, uint32_t *n)
 bool em_has_method(emitter *e, const char *name, const type *self)
 {
   uint32_t n;
-  const op *const *ops = session_op_overloads(e->s, str_of(renamed(name)), &n);
+  const op *const *ops = session_op_overloads(e->s, str_of(name), &n);
   for (uint32_t i = 0; i < n; i++) {
     int at = schema_arg_index(ops[i]->schema, STR("self"));
     attempt m = {.e = e};
@@ -697,7 +684,6 @@ static const char *similar_ops(emitter *e, const char *name)
 ir_value *em_call_builtin(emitter *e, const char *name, ir_value *self, const call_args *a)
 {
   uint32_t n;
-  name = renamed(name);
   const op *const *ops = overloads_of(e, name, &n);
   if (n == 0 && !self && em_allows_unknown(e))
     return em_unknown_op(e, name, a);
@@ -713,7 +699,7 @@ ir_value *em_call_builtin(emitter *e, const char *name, ir_value *self, const ca
       if (attempt_schema(&m, e, old ? old->schema : ops[i]->schema, self, a, mode))
         return old ? insert_call(e, old, &m) : insert_op(e, ops[i], &m);
     }
-    ir_value *swapped = implicit || self ? NULL : swapped_scalar(e, name, a);
+    ir_value *swapped = implicit || self ? NULL : swapped_scalar(e, ops[0]->name_key, a);
     if (swapped)
       return swapped;
   }

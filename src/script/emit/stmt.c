@@ -7,6 +7,7 @@
 
 #include "passes/passes.h"
 #include "script/emit/emit_int.h"
+#include "ops/table/op_keys.h"
 
 /* -- Assignment -------------------------------------------------------------------------------- */
 
@@ -176,8 +177,7 @@ static void augment_element(emitter *e, const ast_stmt *st, const ast_expr *targ
     bound.as.subscript.base = name;
     ir_value *part = em_expr(e, &bound, NULL);
     ir_value *with = em_expr(e, st->as.aug.value, NULL);
-    bool indexed =
-      part->node->kind == IR_OP && strcmp(part->node->op->schema->name, "aten::index") == 0;
+    bool indexed = ir_node_is_op(part->node, OPN_INDEX);
     if (!indexed) {
       augment(e, st->op, part, with);
       return;

@@ -107,16 +107,6 @@ ir_value *em_as_value(emitter *e, const sugared *v)
 
 /* -- Attributes of values ---------------------------------------------------------------------- */
 
-static const char *const prim_properties[] = {
-  "dtype",         "device",    "grad",    "data",    "shape",
-  "is_cuda",       "is_cpu",    "is_xla",  "is_xpu",  "is_sparse",
-  "is_sparse_csr", "is_mkldnn", "is_mps",  "is_mtia", "is_quantized",
-  "is_vulkan",     "is_ipu",    "is_meta", "is_maia", "is_nested",
-  "requires_grad", "layout",    "T",       "H",       "itemsize",
-  "nbytes",        "ndim",      "name",
-};
-static const char *const aten_properties[] = {"is_leaf", "mT",   "mH",
-                                              "real",    "imag", "retains_grad"};
 static const char *const cast_methods[] = {"byte", "char", "double", "float", "cfloat",  "cdouble",
                                            "int",  "long", "short",  "half",  "bfloat16"};
 
@@ -130,10 +120,9 @@ bool em_one_of(const char *name, const char *const *names, size_t n)
 
 static bool tensor_attr(emitter *e, ir_value *v, const char *name, sugared *out)
 {
-  bool prim = em_one_of(name, prim_properties, COUNT_OF(prim_properties));
-  if (prim || em_one_of(name, aten_properties, COUNT_OF(aten_properties))) {
-    const char *op = session_printf(e->s, "%s::%s", prim ? "prim" : "aten", name);
-    *out = sugar_value(em_call_op(e, op, &v, 1));
+  const str property = op_of_property(str_of(name));
+  if (property.len) {
+    *out = sugar_value(em_call_op(e, session_strndup(e->s, property.p, property.len), &v, 1));
     return true;
   }
   if (strcmp(name, "tolist") == 0) {

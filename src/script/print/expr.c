@@ -6,6 +6,8 @@
 #include <ctype.h>
 
 #include "base/grow.h"
+#include "ops/call/lookup.h"
+#include "ops/table/op_keys.h"
 #include "script/print/print_int.h"
 #include "value/schema.h"
 
@@ -361,23 +363,16 @@ static void put_unwrap(printer *p, text_buf *out, const ir_node *n)
   text_putc(out, ')');
 }
 
-static bool is_any(const char *name, const char *const *names)
+static void put_cast(printer *p, text_buf *out, const ir_node *n, const char *word)
 {
-  for (; *names; names++)
-    if (strcmp(name, *names) == 0)
-      return true;
-  return false;
+  text_printf(out, "%s(", word);
+  print_values(p, out, n->inputs, n->n_inputs);
+  text_putc(out, ')');
 }
 
 static void put_operator(printer *p, text_buf *out, const ir_node *n, const char *name,
                          const schema *sc)
 {
-  static const char *const casts[] = {"aten::Int", "aten::Float",  "aten::Bool",
-                                      "aten::str", "aten::sorted", NULL};
-  static const char *const words[] = {"int", "float", "bool", "str", "sorted"};
-  static const char *const implicit[] = {"aten::ScalarImplicit", "aten::FloatImplicit",
-                                         "aten::IntImplicit", NULL};
-
   if (ir_node_is_of_host(n)) { /* stays in the host (script/front/host.c) */
     if (p->uses->is_export)
       session_fail(p->s, n->range.src ? &n->range : NULL,
@@ -392,29 +387,46 @@ static void put_operator(printer *p, text_buf *out, const ir_node *n, const char
     text_putc(out, ')');
     return;
   }
-  for (int i = 0; casts[i]; i++)
-    if (strcmp(name, casts[i]) == 0) {
-      text_printf(out, "%s(", words[i]);
-      print_values(p, out, n->inputs, n->n_inputs);
-      text_putc(out, ')');
-      return;
-    }
-  if (is_any(name, implicit)) {
+  switch (n->kind == IR_OP ? n->op->name_key : session_op_name_key(p->s, str_of(name))) {
+  case OPN_INT:
+    put_cast(p, out, n, "int");
+    break;
+  case OPN_FLOAT:
+    put_cast(p, out, n, "float");
+    break;
+  case OPN_BOOL:
+    put_cast(p, out, n, "bool");
+    break;
+  case OPN_STR:
+    put_cast(p, out, n, "str");
+    break;
+  case OPN_SORTED:
+    put_cast(p, out, n, "sorted");
+    break;
+  case OPN_SCALARIMPLICIT: case OPN_FLOATIMPLICIT: case OPN_INTIMPLICIT:
     put_annotated(p, out, "annotate", n->outputs[0]->type, print_use(p, ir_node_input(n, 0)));
-  } else if (strcmp(name, "aten::__getitem__") == 0) {
+    break;
+  case OPN___GETITEM__:
     put_index(p, out, n);
-  } else if (strcmp(name, "aten::_unwrap_optional") == 0) {
+    break;
+  case OPN__UNWRAP_OPTIONAL:
     put_unwrap(p, out, n);
-  } else if (strcmp(name, "prim::unchecked_unwrap_optional") == 0) {
+    break;
+  case OPN_PRIM__UNCHECKED_UNWRAP_OPTIONAL:
     put_annotated(p, out, "unchecked_cast", n->outputs[0]->type, print_use(p, ir_node_input(n, 0)));
-  } else if (strcmp(name, "prim::tolist") == 0) {
+    break;
+  case OPN_PRIM__TOLIST:
     text_puts(out, "annotate(");
     print_annotation(p, out, n->outputs[0]->type);
     text_printf(out, ", %s.tolist())", print_use(p, ir_node_input(n, 0)));
-  } else if (strcmp(name, "prim::EnumValue") == 0 || strcmp(name, "prim::EnumName") == 0) {
-    text_printf(out, "(%s).%s", print_use(p, ir_node_input(n, 0)),
-                name[10] == 'V' ? "value" : "name");
-  } else {
+    break;
+  case OPN_PRIM__ENUMVALUE:
+    text_printf(out, "(%s).value", print_use(p, ir_node_input(n, 0)));
+    break;
+  case OPN_PRIM__ENUMNAME:
+    text_printf(out, "(%s).name", print_use(p, ir_node_input(n, 0)));
+    break;
+  default:
     put_op_name(out, name);
     text_putc(out, '(');
     put_args(p, out, n, sc);

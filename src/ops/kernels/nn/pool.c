@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/threads.h"
 #include "ops/kernels/nn.h"
 #include "ops/kernels/nn/resize.h"
@@ -117,11 +118,6 @@ static rush_status read_input(rush_call *c, const rush_tensor *t, int n, pool_ge
   return RUSH_OK;
 }
 
-static int64_t floor_div(int64_t a, int64_t b)
-{
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-
 /* Check sizes: PyTorch's windows are ints; the input is limited too, so that no sum below can
  * overflow. */
 static rush_status check_ints(rush_call *c, const pool_geo *g)
@@ -158,7 +154,7 @@ static rush_status size_result(rush_call *c, int n, pool_geo *g, bool ceil_mode)
                        "pad should be at most half of effective kernel size, but got pad=%lld, "
                        "kernel_size=%lld and dilation=%lld",
                        (long long)g->pad[d], (long long)g->kernel[d], (long long)g->dilation[d]);
-    g->out[d] = floor_div(g->in[d] + 2 * g->pad[d] - span + (ceil_mode ? g->stride[d] - 1 : 0),
+    g->out[d] = i64_floordiv(g->in[d] + 2 * g->pad[d] - span + (ceil_mode ? g->stride[d] - 1 : 0),
                           g->stride[d]) +
                 1;
     if (ceil_mode && (g->out[d] - 1) * g->stride[d] >= g->in[d] + g->pad[d])
