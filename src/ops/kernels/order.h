@@ -64,10 +64,12 @@ typedef struct along {
 
 rush_status along_open(call_ctx *cx, rush_tensor *t, int64_t dim, along *out) RUSH_CHECKED;
 void along_close(along *a);
-/* Room for results row by row: `out` itself where its elements lie so (one a row do), else new. */
+/* Return memory for a result in row order: `out` itself if its elements are in that order (with one
+ * element per row they are), else a new tensor. */
 rush_status along_rows(call_ctx *cx, const along *a, rush_tensor *out,
                        rush_tensor **rows) RUSH_CHECKED;
-/* The rows where they belong in out, if st is RUSH_OK; steals them.  Returns st, or why not. */
+/* Copy the rows to their places in out if st is RUSH_OK; release them.  Returns st, or the copy's
+ * status. */
 rush_status along_put_steal(call_ctx *cx, const along *a, rush_tensor *rows, rush_tensor *out,
                             rush_status st) RUSH_CHECKED;
 static inline const char *along_row(const along *a, int64_t row)

@@ -47,7 +47,7 @@ rush_status tensor_narrow(call_ctx *cx, const rush_tensor *t, int64_t dim, int64
                           int64_t length, rush_tensor **out) RUSH_CHECKED;
 rush_status tensor_transpose(call_ctx *cx, const rush_tensor *t, int64_t a, int64_t b,
                              rush_tensor **out) RUSH_CHECKED;
-/* A view with these dimensions last, in their order. */
+/* Move these dimensions to the end; they keep their order. */
 rush_status tensor_dims_last(call_ctx *cx, const rush_tensor *t, uint64_t dims,
                              rush_tensor **out) RUSH_CHECKED;
 rush_status tensor_expand(call_ctx *cx, const rush_tensor *t, int n, const int64_t *sizes,

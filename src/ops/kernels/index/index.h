@@ -8,10 +8,10 @@
 /* Find the positions of nonzero elements: (n, n_dims) of int64, one column per dimension (strides
  * 1, n). */
 rush_status tensor_nonzero(call_ctx *cx, rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
-/* The result, which starts as self; of the in-place form it is self, whose elements must have one
- * place each if `apart`. */
+/* Copy self into the result; an in-place form's result is self already.  With `apart`, refuse to
+ * write to a self whose elements share memory. */
 rush_status call_target(rush_call *c, bool apart) RUSH_CHECKED;
-/* Argument 1 as a dimension of argument 0, which the shape rule has checked. */
+/* Wrap argument 1, a dimension of argument 0 that the shape rule has checked. */
 static inline int index_dim(const rush_call *c)
 {
   const int64_t dim = call_int(c, 1);

@@ -48,7 +48,8 @@ static rush_status common_dtype(call_ctx *cx, const rush_tensor *a, const rush_t
 
 static int64_t *ints(rush_tensor *t) { return t->data; }
 
-/* Argument `at`, a tensor or a number, which is then of the kind of argument `beside`.  New. */
+/* Return argument `at` as a new tensor.  A number gets the dtype that it has beside argument
+ * `beside`. */
 static rush_status operand(rush_call *c, uint32_t at, uint32_t beside, rush_tensor **out)
 {
   const rush_tensor *like = call_tensor(c, beside);
@@ -62,7 +63,7 @@ static rush_status operand(rush_call *c, uint32_t at, uint32_t beside, rush_tens
   promote_add_scalar(&p, number_class(c->args[at]));
   return tensor_from_scalar(c->cx, c->args[at], promote_result(&p), out);
 }
-/* Replaces *t by t in a dtype. */
+/* Convert *t to a dtype. */
 static rush_status convert(call_ctx *cx, rush_tensor **t, int dtype)
 {
   rush_tensor *old = *t;
@@ -73,7 +74,7 @@ static rush_status convert(call_ctx *cx, rush_tensor **t, int dtype)
   return st;
 }
 
-/* Doubles to compute a result in: the result itself, or new ones of its sizes; all 0. */
+/* Allocate zeros of float64 to compute a result in; the result itself if it is float64. */
 static rush_status doubles_new(call_ctx *cx, rush_tensor *result, rush_tensor **out)
 {
   if (result->dtype == RUSH_FLOAT64)
@@ -142,7 +143,7 @@ static rush_status search_keys(rush_call *c, const search *s, bool is_float, uin
   return RUSH_OK;
 }
 
-/* Argument values_at among argument bounds_at. */
+/* Search argument bounds_at for the elements of argument values_at. */
 static rush_status run_search(rush_call *c, uint32_t bounds_at, uint32_t values_at, search s)
 {
   uint64_t *kb = NULL, *kv = NULL;
@@ -187,7 +188,7 @@ rush_status kernel_bucketize(rush_call *c)
 
 static bool is_unordered(int dtype) { return !order_has(dtype) || dtype == RUSH_BOOL; }
 
-/* e's elements among t's, both of one dtype. */
+/* Look up e's elements in t; both have one dtype. */
 static rush_status find_all(rush_call *c, rush_tensor *e, rush_tensor *t)
 {
   const bool invert = call_bool(c, 3);
@@ -396,7 +397,7 @@ static rush_status fill_histogram(rush_call *c, const rush_tensor *x, const rush
   return doubles_put_steal(c->cx, sums, call_out(c, 0));
 }
 
-/* Between the edges that result 1 has; weight and density are the last two arguments. */
+/* Count between the edges, which are result 1.  weight and density are the last two arguments. */
 static rush_status run_histogram(rush_call *c)
 {
   rush_tensor *weight = call_tensor(c, c->n_args - 2), *x = NULL, *w = NULL, *e = NULL;

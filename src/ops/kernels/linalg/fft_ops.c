@@ -95,7 +95,7 @@ typedef struct fft_job {
   rush_tensor *out;          /* the result; the last step's where it lies in rows */
 } fft_job;
 
-/* Room for a step of the job; new, or the result. */
+/* Allocate memory for a step of the job: the result if it fits, else a new tensor. */
 static rush_status new_step(call_ctx *cx, const fft_job *j, int dtype, int n, const int64_t *sizes,
                             rush_tensor **t)
 {
@@ -297,7 +297,9 @@ static rush_status run_fft(rush_call *c, const rush_tensor *t, fft_job *j)
   return st;
 }
 
-/* The dimensions of argument `at`: of None those that `lengths` are of, or all. */
+/* Read the dimensions from argument `at`.  None: the last ones, as many as there are lengths, or
+ * all.
+ */
 static void read_dims(const rush_call *c, uint32_t at, const rush_list *lengths, fft_job *j)
 {
   const int n_dims = call_tensor(c, 0)->n_dims;
@@ -351,7 +353,7 @@ static int norm_of(const rush_call *c, uint32_t at, bool forward)
                                                                                  : NORM_NONE;
 }
 
-/* The lengths that the transforms of x take, along j's dimensions. */
+/* Compute the length of each transform of x. */
 static void read_lengths(const rush_call *c, const rush_tensor *x, const fft_job *j, int64_t *sizes)
 {
   const rush_list *many = call_list(c, 1);

@@ -27,33 +27,34 @@ typedef struct linalg {
   size_t work_bytes;
 } linalg;
 
-/* The matrices of argument `arg`. */
+/* Copy the matrices of argument `arg`. */
 linalg linalg_open(rush_call *c, uint32_t arg);
-/* Room for result i, in order of memory, or NULL. */
+/* Allocate result i in the precision of the algorithms; NULL after a failure. */
 void *linalg_result(linalg *l, uint32_t i);
-/* Result i is what becomes of the copy `a`. */
+/* Return the copy `a`, when it has been worked on, as result i. */
 void linalg_result_a(linalg *l, uint32_t i);
-/* Result i, filled with argument `arg` expanded to its sizes. */
+/* Allocate result i and fill it with argument `arg`, expanded to the result's sizes. */
 void *linalg_result_of(linalg *l, uint32_t i, uint32_t arg);
-/* The call's results i, of int32: info and pivots are kept there. */
+/* Keep info or pivots in the call's result i, which is int32, if there is such a result. */
 void linalg_info_at(linalg *l, uint32_t i);
 void linalg_pivots_at(linalg *l, uint32_t i);
-/* n elements of kind's, or NULL. */
+/* Allocate n elements of kind's; NULL after a failure. */
 void *linalg_work(linalg *l, int64_t n);
-/* True while matrix i is to be worked on: of `n`. */
+/* True if matrix i of n should be computed: nothing failed, and the call is not over. */
 bool linalg_next(linalg *l, int64_t i, int64_t n);
-/* Which matrix of argument `arg` (with `tail` dimensions each) stands beside number i of result 0
- * (of x_tail dimensions): batches are broadcast. */
+/* Return the index of the matrix of argument `arg` that belongs to matrix i of result 0.  Batches
+ * are broadcast; the matrices have `tail` and x_tail dimensions. */
 int64_t linalg_beside(const linalg *l, uint32_t arg, int tail, int x_tail, int64_t i);
-/* How many matrices of k columns (or rows, from the right) result 0 has. */
+/* Count the matrices of result 0, which have k columns (or rows, in X A = B). */
 static inline int64_t linalg_n_solutions(const linalg *l, int64_t k)
 {
   return l->rows && k ? call_out(l->c, 0)->n_elems / (l->rows * k) : 0;
 }
-/* Refuses, if `check`, what info says; else gives the results. */
+/* Round the results into call_out and release everything.  With `check`, fail if info reports a
+ * failed factorization. */
 rush_status linalg_close(linalg *l, bool check) RUSH_CHECKED;
 
-/* Element n of memory of kind's. */
+/* Return the address of element n. */
 static inline void *linalg_at(const linalg *l, void *p, int64_t n)
 {
   return (char *)p + (size_t)n * l->kind->item;

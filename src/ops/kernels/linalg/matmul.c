@@ -22,7 +22,7 @@ static gemm_matrix matrix_of(const rush_tensor *t)
 
 static gemm_matrix transposed(gemm_matrix m) { return (gemm_matrix){m.data, m.cs, m.rs}; }
 
-/* `t` seen with out's sizes: strides of every dimension. */
+/* Compute the strides of `t` expanded to out's sizes. */
 static void expand_strides(const rush_tensor *t, const rush_tensor *out, int64_t *strides)
 {
   const int lead = out->n_dims - t->n_dims;
@@ -54,7 +54,7 @@ static rush_status check_dtype(call_ctx *cx, int dtype, const char *kernel)
 
 /* -- mm, addmm --------------------------------------------------------------------------------- */
 
-/* m x k by k x n into out's rows. */
+/* Describe an m x k by k x n product into out's rows. */
 static void set_product(gemm_args *g, const rush_tensor *out, int64_t m, int64_t k, int64_t n,
                         gemm_matrix a, gemm_matrix b)
 {
@@ -68,7 +68,7 @@ static void set_product(gemm_args *g, const rush_tensor *out, int64_t m, int64_t
   g->c_rs = n;
   g->c_cs = 1;
 }
-/* a's and b's last two dimensions. */
+/* The same for a's and b's last two dimensions. */
 static void set_matrices(gemm_args *g, const rush_tensor *out, const rush_tensor *a,
                          const rush_tensor *b)
 {
@@ -340,7 +340,7 @@ static rush_status run_stacks(call_ctx *cx, gemm_args *g, stacks *s)
   return RUSH_OK;
 }
 
-/* Both operands' strides under the result's batch dimensions. */
+/* Set both operands' strides for the result's batch dimensions. */
 static void set_stacks(stacks *s, const rush_tensor *a, const rush_tensor *b,
                        const rush_tensor *out)
 {

@@ -68,7 +68,7 @@ static rush_status normal_to(call_ctx *cx, rush_tensor *t, generator *g, double 
 /* Fills tensor `t` from the arguments of a call. */
 typedef rush_status fill_fn(rush_call *c, rush_tensor *t, generator *g);
 
-/* Draws the result with the generator among the arguments, or the context's. */
+/* Fill the result, with the generator among the arguments or the context's. */
 static rush_status draw(rush_call *c, fill_fn *fill)
 {
   rush_value v = value_none();
@@ -260,7 +260,7 @@ static rush_status fill_floats(call_ctx *cx, rush_tensor *t, generator *g, const
   return random_fill(cx, t, &s);
 }
 
-/* A distribution of floats whose `parameter` must be positive: is `value`. */
+/* Draw from a distribution of floats.  Refuse unless its parameter's value is positive. */
 static rush_status fill_positive(rush_call *c, rush_tensor *t, sampler s, const char *name,
                                  const char *parameter, double value)
 {
@@ -378,7 +378,7 @@ static rush_status check_std_tensor(call_ctx *cx, rush_tensor *std)
   return fine ? RUSH_OK : call_fail(cx, "normal expects all elements of std >= 0.0");
 }
 
-/* Unit normals times std, plus mean: either may be a tensor or a number. */
+/* Draw unit normals, times std, plus mean.  Each may be a tensor or a number. */
 static rush_status fill_normal_tensors(rush_call *c, rush_tensor *t, generator *g)
 {
   rush_tensor *std = call_tensor(c, 1);
@@ -549,7 +549,7 @@ DRAW(_sample_dirichlet)
 
 /* -- multinomial ------------------------------------------------------------------------------- */
 
-/* Probabilities of every row: none negative or endless, and some above 0. */
+/* Refuse rows of probabilities with a negative, infinite or NaN element, and rows of zeros. */
 static rush_status check_probabilities(rush_call *c, rush_tensor *p)
 {
   const int64_t width = p->sizes[p->n_dims - 1];

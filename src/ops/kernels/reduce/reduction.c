@@ -29,7 +29,7 @@ static int arg_named(const rush_call *c, const char *name)
   return -1;
 }
 
-/* `none`: an empty list of dimensions names none, not all. */
+/* Read the dimensions.  `none`: an empty list names no dimension, rather than all. */
 static reduction read_reduction(rush_call *c, bool none)
 {
   reduction r = {.c = c, .x = call_tensor(c, 0)};
@@ -259,7 +259,7 @@ rush_status kernel_reduce_mean(rush_call *c)
   return st;
 }
 
-/* Of what is not 0: true elements, of complex numbers too. */
+/* Reduce the elements' truth: x != 0, for complex numbers too. */
 static rush_status reduce_truth(const reduction *r, reduce_kind kind, tape_type type)
 {
   reduce_job job = {.x = r->x, .dims = r->dims, .kind = kind, .type = type,
@@ -281,7 +281,7 @@ rush_status kernel_reduce_count_nonzero(rush_call *c)
   return reduce_truth(&r, REDUCE_SUM, TY_I64);
 }
 
-/* (self, size): dimensions that the size has not, or as 1. */
+/* (self, size): sum over the dimensions that the size lacks or has as 1. */
 rush_status kernel_reduce_sum_to_size(rush_call *c)
 {
   const rush_tensor *out = call_out(c, 0);
@@ -341,7 +341,7 @@ rush_status kernel_reduce_aminmax(rush_call *c)
   return extreme_to(&r, REDUCE_MAX, 1);
 }
 
-/* Values, unless NULL, and the places of their first occurrences. */
+/* Compute extremes (unless `values` is NULL) and the indices of their first occurrences. */
 static rush_status extreme_at(const reduction *r, reduce_kind kind, rush_tensor *values,
                               rush_tensor *places)
 {
