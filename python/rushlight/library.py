@@ -54,7 +54,7 @@ class _Operator:
         self.fake: Callable[..., Any] | None = None
         self.backward: Callable[..., Any] | None = None
         self.setup_context: Callable[..., Any] | None = None
-        self.results = _results(self.overload.results)
+        self.results = self.overload.result_kinds
         written = sum(1 << i for i, a in enumerate(self.overload.arguments) if a.is_written)
         inputs, formula = self._gradient() if not written else (None, None)
         if inputs is not None:
@@ -181,12 +181,6 @@ class Context:
 
 
 _operators: dict[str, _Operator] = {}
-
-
-def _results(text: str) -> list[str]:
-    inside = re.sub(r"\((?:\w|!|\||\*| |->)*\)", "", text) if text != "()" else ""
-    inside = inside[1:-1] if inside.startswith("(") else inside
-    return [part.strip().partition(" ")[0] for part in inside.split(",") if part.strip()]
 
 
 def _is_tensor(value: Any) -> bool:

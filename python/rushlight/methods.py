@@ -53,6 +53,9 @@ _CASTS = {
 }  # fmt: skip
 
 
+_ALIASES = re.compile(r"\((?:\w|!|\||\*| |->)*\)")  # (a!), (a -> *)
+
+
 class Argument:
     """One argument of a schema: `Tensor(a!) self`, `SymInt[2] stride=[1, 1]`."""
 
@@ -62,7 +65,7 @@ class Argument:
         self.default = _value(default) if self.has_default else None
         self.is_written = "!" in kind
         self.keyword_only = keyword_only
-        self.kind = re.sub(r"\((?:\w|!|\||\*| |->)*\)", "", kind)
+        self.kind = _ALIASES.sub("", kind)
 
     def __str__(self) -> str:
         shown = f"{self.name}: {shown_type(self.kind)}"
@@ -70,18 +73,13 @@ class Argument:
 
 
 def _value(text: str) -> Any:
+    """A default: numbers, lists and strings as Python's; other words (Mean) as they are."""
+    import ast
+
     try:
-        return {"None": None, "True": True, "False": False}[text]
-    except KeyError:
-        pass
-    for read in (int, float):
-        try:
-            return read(text)
-        except ValueError:
-            pass
-    if text.startswith("[") and text.endswith("]"):
-        return [_value(part.strip()) for part in text[1:-1].split(",") if part.strip()]
-    return text.strip("\"'")
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return float(text) if text in ("inf", "-inf", "nan") else text
 
 
 def shown_type(kind: str) -> str:
@@ -95,11 +93,14 @@ def shown_type(kind: str) -> str:
 
 
 def split_arguments(text: str) -> Iterator[str]:
-    """Split at commas outside of brackets."""
+    """Split at commas outside brackets and strings."""
     depth = start = 0
+    quote = ""
     for i, c in enumerate(text):
-        depth += (c in "([") - (c in ")]")
-        if c == "," and depth == 0:
+        if c in "\"'" and quote in ("", c) and text[i - 1 : i] != "\\":
+            quote = "" if quote else c
+        depth += 0 if quote else (c in "([") - (c in ")]")
+        if c == "," and depth == 0 and not quote:
             yield text[start:i].strip()
             start = i + 1
     if text[start:].strip():
@@ -129,6 +130,14 @@ class Overload:
             return ()
         parts = [part.rpartition(" ") for part in split_arguments(self.results[1:-1])]
         return tuple(name for kind, _, name in parts if kind and name.isidentifier())
+
+    @property
+    def result_kinds(self) -> list[str]:
+        """The types of the results, without names and alias annotations."""
+        inside = _ALIASES.sub("", self.results) if self.results != "()" else ""
+        inside = inside[1:-1] if inside.startswith("(") else inside
+        parts = [(part, *part.rpartition(" ")) for part in split_arguments(inside)]
+        return [kind if name.isidentifier() and kind else part for part, kind, _, name in parts]
 
     @property
     def writes(self) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import pickle
-import re
 import sys
 from typing import Any, BinaryIO
 
 from .. import _rushlight, archives
+from ..methods import Overload
 
 _GRAPH_OPTIMIZED = 8  # RUSH_DUMP_OPTIMIZED
 
@@ -51,9 +50,9 @@ class FunctionSchema(str):
     @property
     def arguments(self) -> list[Argument]:
         made = [Argument(*a) for a in self.find().arguments]
+        defaults = {a.name: a.default for a in Overload(self).arguments}
         for a in made:
-            if a.has_default_value():
-                a.default_value = _default(self, a.name)
+            a.default_value = defaults.get(a.name)
         for argument, kind in zip(made, self._types("inputs"), strict=False):
             argument.type = kind
         return made
@@ -111,19 +110,6 @@ def shown(graph: Any) -> Any:
         return graph.graph() if torch is not None and hasattr(torch, "_C") else graph
     except RuntimeError:
         return graph
-
-
-def _default(schema: str, name: str) -> Any:
-    """Return the text after "name=" in the schema."""
-    found = re.search(rf" {name}=", schema)
-    text = schema[found.end() :] if found else ""
-    for end in range(1, len(text)):
-        if text[end] in ",)":
-            try:
-                return ast.literal_eval(text[:end])
-            except (SyntaxError, ValueError):
-                continue
-    return None
 
 
 class ScriptFunction(_rushlight.Function):
