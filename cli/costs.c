@@ -82,7 +82,7 @@ void costs_free(costs *r)
 typedef struct open_event {
   rush_profile_event e;
   double children,
-    functions; /* seconds of what it called; of methods below, whatever lies between */
+    functions; /* seconds of its callees; of methods below, through any other calls */
   uint32_t method;            /* row + 1, functions */
 } open_event;
 

@@ -13,7 +13,7 @@ static void put_missing(cli *c, rush_module *m)
   char *ops;
 
   if (rush_module_dump(m, RUSH_DUMP_OPS, NULL, &ops, NULL) != RUSH_OK)
-    return; /* the text itself says why */
+    return; /* the text itself contains the reason */
   for (const char *line = ops, *end; (end = strchr(line, '\n')); line = end + 1) {
     const bool is_unknown = end - line > 8 && memcmp(end - 8, " unknown", 8) == 0;
     const bool is_schema = end - line > 12 && memcmp(end - 12, " schema only", 12) == 0;

@@ -90,7 +90,7 @@ typedef void rush_write_fn(void *to, const char *text, size_t n_bytes);
 
 /* What passes may assume about an operator. */
 typedef enum rush_alias_kind {
-  RUSH_ALIAS_SCHEMA, /* as its schema says: (a) shares memory, (a!) writes */
+  RUSH_ALIAS_SCHEMA, /* as in its schema: (a) shares memory, (a!) writes */
   /* nothing: it is never removed, merged or moved; its results may be its arguments */
   RUSH_ALIAS_CONSERVATIVE,
   RUSH_ALIAS_PURE /* it neither writes nor shares memory; the schema must not contradict this */

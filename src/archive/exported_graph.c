@@ -139,7 +139,7 @@ ir_value *ex_emit(ex_reader *r, const char *name, const char *overload, ir_value
     session_fail_status(r->s, RUSH_EINTERNAL, NULL, NULL, "operator %s.%s is missing", name,
                         overload);
   ir_node *node = ir_node_new_op(r->s, r->g, o, inputs, n);
-  for (uint32_t i = 0; i < node->n_outputs && n; i++) /* append gives the list it takes */
+  for (uint32_t i = 0; i < node->n_outputs && n; i++) /* append returns its list */
     if (type_has_vars(node->outputs[i]->type))
       node->outputs[i]->type = inputs[0]->type;
   ir_node_append(node, r->block);

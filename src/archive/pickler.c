@@ -63,7 +63,7 @@ static void put_op(pickler *p, pickle_opcode code) { pickle_op(p->w, code); }
 static uint32_t storage_number(pickler *p, storage *st)
 {
   bool foreign = st->origin == STORAGE_FOREIGN &&
-                 st->n_bytes; /* the caller's memory may have come as several storages */
+                 st->n_bytes; /* the caller's memory may have been passed as several storages */
   str key = memo_key(p, 'n', foreign ? st->data : (void *)st);
   uintptr_t known = (uintptr_t)table_get(&p->memo, key);
 

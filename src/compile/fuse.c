@@ -349,7 +349,7 @@ typedef struct fuser {
   const group_desc *g;
   const arg_kind *kinds;
   uint16_t *value_of;  /* of the group's values, or NO_VALUE */
-  uint16_t n_values; /* numbers: inputs, then constants and results of instructions as they come */
+  uint16_t n_values; /* numbers: inputs, then constants and results of instructions in order */
   uint8_t types[MOST_VALUES];
   uint32_t reach[MOST_VALUES]; /* inputs */
   bool is_const[MOST_VALUES];

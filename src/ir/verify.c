@@ -9,7 +9,7 @@
 typedef struct verifier {
   session *s;
   const char *pass;
-  rush_status blame; /* RUSH_EINTERNAL: we made the graph, RUSH_EARGUMENT: somebody else */
+  rush_status blame; /* RUSH_EINTERNAL: our graph; RUSH_EARGUMENT: a caller's */
   const ir_graph *g;
   /* one bit per value number in use. Subgraphs have numbers and names of their own */
   uint8_t *seen;

@@ -14,7 +14,7 @@
 #define NO_STRETCH UINT32_MAX
 #define MOST_USES 256 /* of a producer that joins its users' group */
 
-typedef struct node_info { /* by ir_node->scratch; 0 is that of nodes nobody asked about */
+typedef struct node_info { /* by ir_node->scratch; 0 is that of nodes that were not examined */
   ir_node *node;
   uint32_t stretch; /* or NO_STRETCH: cannot be in a group */
   uint32_t group;   /* number of its group, or 0 */
@@ -61,7 +61,7 @@ static bool runs_other_code(const ir_node *n)
   case IR_ISINSTANCE:
   case IR_IF:
   case IR_LOOP:
-    return false; /* control flow: its nodes are asked */
+    return false; /* control flow: its nodes are examined */
   default:
     return true;
   }

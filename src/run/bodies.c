@@ -128,7 +128,7 @@ static void make_runtime(session *s, void *arg)
   context *c = s->cx->ctx;
   program *p = program_new(s, c);
 
-  program_borrow_context(p); /* it lives in the context's slot */
+  program_borrow_context(p); /* it is owned by the context's slot */
   session_defer(s, release_program, p);
   body_runtime *rt = mem_alloc_zero(c, sizeof *rt);
 

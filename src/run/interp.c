@@ -641,7 +641,7 @@ failed:
 
 rush_status interp_run(call_ctx *cx, call_stack *s, frame *base, rush_value *result)
 {
-  base->dst = cx->depth; /* nobody else asks for it: the result goes to *result */
+  base->dst = cx->depth; /* it has no other use: the result is stored in *result */
   return run_loop(cx, s, base, result);
 }
 

@@ -15,7 +15,7 @@ typedef sym_cond cond;
 typedef struct rule_cx {
   shape_env *env;
   symshape_call *call;
-  uint32_t next; /* the argument that is probably asked for next */
+  uint32_t next; /* the argument that is probably requested next */
 } rule_cx;
 
 #define K(n) sym_const(cx->env->sym, n)

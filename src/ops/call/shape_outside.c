@@ -7,7 +7,7 @@
 #include "ops/call/shape.h"
 
 struct rush_size { /* in the question's arena */
-  int64_t n;       /* over numbers; SHAPE_UNKNOWN: only data tells */
+  int64_t n;       /* over numbers; SHAPE_UNKNOWN: it depends on data */
   symint e;        /* over symbols */
 };
 
@@ -18,7 +18,7 @@ struct rush_shape {
   symshape_call *symbolic;
   sym_env *env;
   uint32_t next;      /* the first result that was not given yet */
-  rush_status failed; /* the first failure, which cx->err tells */
+  rush_status failed; /* the first failure, which is in cx->err */
 };
 
 static const rush_size nought = {0, NULL};
@@ -41,7 +41,7 @@ static void step_body(session *s, void *arg)
   step *t = arg;
   session inner = *s;
 
-  inner.mem = t->q->s->mem; /* what it makes lives as long as the question */
+  inner.mem = t->q->s->mem; /* its objects live as long as the query */
   if (t->q->env)
     t->q->env->s = &inner;
   t->body(&inner, t);

@@ -4,7 +4,7 @@
 
 #if ISA_LEVEL == ISA_PORTABLE && defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize( \
-  "O2") /* a third of the code; who has these alone has no vectors worth the name */
+  "O2") /* a third of the code; CPUs with only these have no useful vectors */
 #endif
 
 #if ISA_LEVEL >= ISA_AVX512

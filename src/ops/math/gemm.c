@@ -752,7 +752,7 @@ static gemm_args batch_item(const batch *b, int64_t i)
 static void batch_items(void *arg, int64_t begin, int64_t end)
 {
   batch *b = arg;
-  call_ctx cx = *b->cx; /* errors of tasks go nowhere; the caller says "no memory" */
+  call_ctx cx = *b->cx; /* errors of tasks are dropped; the caller reports "no memory" */
   cx.err = NULL;
   for (int64_t i = begin; i < end; i++) {
     gemm_args g = batch_item(b, i);

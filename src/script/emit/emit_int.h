@@ -48,7 +48,7 @@ typedef struct emitter {
   ir_graph *g;
   const resolver *names;
   frame *frame;
-  ir_node *before; /* the insertion point: new nodes go before this one */
+  ir_node *before; /* the insertion point: new nodes are inserted before this one */
   source_range at; /* source of the code being emitted */
   source_range compiling; /* the whole call being compiled: for errors in the function it calls */
   return_info *ret;

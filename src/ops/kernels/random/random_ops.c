@@ -99,7 +99,7 @@ DRAW(randn)
 
 /* Limits of random_ for a dtype: of integers (and of float16), and the significand's bits. */
 typedef struct int_limits {
-  const char *name; /* as error messages say it; NULL: no limits */
+  const char *name; /* for error messages; NULL: no limits */
   int64_t lo, hi;
   int digits; /* of floats: up to 2^digits every whole number is there; 0: not a float */
 } int_limits;

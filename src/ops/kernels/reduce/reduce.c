@@ -166,7 +166,7 @@ typedef struct folding {
   const reduce_isa *isa;
   const reduce_loops *loops;
   int64_t width;   /* bytes of an accumulator */
-  bool direct;     /* elements lie in memory as accumulators do */
+  bool direct;     /* elements have the layout of accumulators */
   bool by_cols;
   int64_t piece;   /* elements (by rows) or rows (by columns) of a piece */
   int64_t n_pieces;

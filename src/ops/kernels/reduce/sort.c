@@ -298,7 +298,7 @@ static void median_f32(const call_ctx *cx, const float *x, int64_t n, bool ignor
   if (call_over(cx))
     return; /* the caller polls */
   const int64_t place =
-    n_nan == n || (n_nan && !ignore_nan) ? n - 1 : (n - n_nan - 1) / 2; /* NaN stands last */
+    n_nan == n || (n_nan && !ignore_nan) ? n - 1 : (n - n_nan - 1) / 2; /* NaN is last */
   const uint32_t key = order_select_f32(cx, keys, place, n, counts);
   *out = key == UINT32_MAX ? __builtin_nanf("") : order_unkey_f32(key);
 }
