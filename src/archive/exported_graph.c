@@ -639,7 +639,7 @@ static void bind_outputs(ex_reader *r, const ex_node *node, ir_node *made)
   if (outputs_are_list(r, node->outputs) && made->n_outputs == 1) {
     ir_value *list = made->outputs[0];
     if (!type_is(list->type, TYPE_LIST))
-      ex_fail(r, "'%.*s' gives no list",
+      ex_fail(r, "'%.*s' does not return a list",
                           (int)node->target.len, node->target.p);
     made = ir_node_new(r->s, r->g, IR_LIST_UNPACK, &list, 1);
     ir_node_append(made, r->block);

@@ -326,7 +326,8 @@ static void put_custom(pickler *p, const custom_value *v)
 
   if (!v->cls->get_state)
     session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, NULL,
-                        "objects of the class %s cannot be saved: it gives no state", v->cls->name);
+                        "objects of the class %s cannot be saved: it has no function for its state",
+                        v->cls->name);
   session_check(p->s, v->cls->get_state(p->s->cx, v->self, &state));
   session_defer_value(p->s, state);
   put_new(p, v->cls->name);

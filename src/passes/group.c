@@ -374,7 +374,7 @@ static void group_from(grouper *p, const ir_block *b, ir_node *n)
   }
   report_refused(p, n,
                  p->n_members < p->def->min_nodes ? "too few neighbours to group it with"
-                                                  : "more inputs or results than a group takes");
+                                                  : "more inputs or results than a group can have");
   for (uint32_t k = 0; k < p->n_members; k++)
     info_of(p, p->members[k])->group = p->members[k] == n ? UINT32_MAX : 0;
 }
@@ -413,7 +413,8 @@ void pass_group(rush_pass *p, const rush_group_def *def)
   if (!o || !o->schema->is_vararg || !o->schema->is_varret)
     session_fail_status(
       p->s, RUSH_EARGUMENT, NULL, NULL,
-      "groups need a registered operator that takes and gives anything; '%s' is none", def->op);
+      "groups need a registered operator that takes and returns anything, which '%s' does not",
+      def->op);
   clear_marks(p->s, p->graph->block);
   grouper g = {.s = p->s, .g = p->graph, .def = def, .op = o, .report = p->report};
 

@@ -49,7 +49,7 @@ static rush_status add_pass(pass_row *row, const rush_pass_def *def, rush_error 
   uint32_t n = atomic_load(&row->n);
 
   if (n == MOST_PASSES)
-    return error_set(err, RUSH_EARGUMENT, "a context takes %d passes, '%s' is one more",
+    return error_set(err, RUSH_EARGUMENT, "a context can have %d passes; '%s' is one too many",
                      MOST_PASSES, def->name);
   size_t len = strlen(def->name) + 1;
   char *name = mem_alloc(row->ctx, len);

@@ -55,7 +55,7 @@ rush_status spread_results(call_ctx *cx, rush_value v, rush_value *results, uint
   rush_status st = RUSH_OK;
 
   if (n > 1 && (v.tag != RUSH_TAG_TUPLE || v.as.tuple->n != n))
-    st = call_fail(cx, "a body of %u results gave something else", n);
+    st = call_fail(cx, "a body of %u results returned something else", n);
   for (uint32_t i = 0; i < n && st == RUSH_OK; i++)
     results[i] = value_retain(v.as.tuple->items[i]);
   value_release(v);

@@ -68,7 +68,7 @@ static int64_t fixed(rule_cx *cx, symint a)
   int64_t k;
   if (!sym_fix(cx->env->sym, a, &k))
     shape_refuse(cx->env, RUSH_ERAISED, NULL,
-                 "%s: a number that depends on data stands where a rule needs to know it",
+                 "%s: a rule needs the value of a number that depends on data",
                  cx->call->schema->name);
   return k;
 }

@@ -174,7 +174,7 @@ static void fix_ints(session *s, step *t)
     if (!sym_fix(t->q->env, a->ints[i], &k))
       session_fail(
         s, NULL,
-        "%s: a number that depends on data stands where its shape function needs to know it",
+        "%s: its shape function needs the value of a number that depends on data",
         t->q->o->schema->name);
 }
 
@@ -307,7 +307,7 @@ static void need_results_before(session *s, rush_shape *q, uint32_t result)
 
   if (result < q->next)
     session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
-                        "the shape function of %s gives result %u out of order", sc->name, result);
+                        "the shape function of %s sets result %u out of order", sc->name, result);
   for (uint32_t i = q->next; i < result; i++)
     if (type_is(sc->returns[i].type, TYPE_TENSOR))
       session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
@@ -321,7 +321,7 @@ static void give_result(session *s, step *t)
 
   if (t->arg >= q->o->schema->n_returns || n < 0 || n > TENSOR_MAX_DIMS || !dtype_is_valid(t->what))
     session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
-                        "the shape function of %s gives result %u of dtype %d with %d dimensions",
+                        "the shape function of %s sets result %u of dtype %d with %d dimensions",
                         q->o->schema->name, t->arg, t->what, n);
   need_results_before(s, q, t->arg);
   q->next = t->arg + type_is(q->o->schema->returns[t->arg].type, TYPE_TENSOR);

@@ -716,7 +716,7 @@ rush_status kernel_seed(rush_call *c)
 {
   uint64_t seed = 0;
   if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
-    return call_fail(c->cx, "seed: the system gives no random bytes");
+    return call_fail(c->cx, "seed: the system returns no random bytes");
   seed &= (UINT64_C(1) << 53) - 1;
   TRY(generator_seed_safely(c->cx, c->args[0].as.heap, seed));
   call_return_value_steal(c, 0, value_int((int64_t)seed));
