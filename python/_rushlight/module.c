@@ -396,7 +396,8 @@ static PyGetSetDef module_getset[] = {
   {NULL, NULL, NULL, NULL, NULL}};
 static PyMemberDef module_members[] = {
   {"_is_hooked", T_BOOL, offsetof(py_module, is_hooked), 0, "calls go through Python's _call_impl"},
-  {"_recorder", T_OBJECT, offsetof(py_module, recorder), 0, "the function that calls are reported to, or None"},
+  {"_recorder", T_OBJECT, offsetof(py_module, recorder), 0,
+   "the function that calls are reported to, or None"},
   {NULL, 0, 0, 0, NULL}};
 static PyType_Slot module_slots[] = {
   {Py_tp_dealloc, module_dealloc},
