@@ -593,7 +593,7 @@ def read_gradients(table: Any) -> None:
 
 
 def read_rules(path: str) -> dict[str, int]:
-    """Shape rules by name: their numbers, from 1 on (src/shape/rules.def)."""
+    """Return shape rules by name: their numbers, from 1 on (src/shape/rules.def)."""
     with open(path, encoding="utf-8") as f:
         names = re.findall(r"^RULE\((\w+),", f.read(), re.M)
     return {name: i + 1 for i, name in enumerate(names)}
