@@ -1,4 +1,4 @@
-// panel.js: finding nodes, the details of the selected one, and the source beside them.
+// panel.js: search for nodes, the details of the selected one, and its source.
 
 // -- Finding -----------------------------------------------------------------------------------------------------
 
@@ -48,7 +48,7 @@ function showHits() {
 function showCount() {
   $("count").textContent = hits.length && $("find").value.trim() ? `${count(hit + 1)} of ${count(hits.length)}` : "";
 }
-// Goes to a hit, round the end; opens the boxes that it is in.
+// Moves to a hit, cyclically; opens the boxes that it is in.
 function go(i) {
   if (!hits.length) return;
   hit = (i + hits.length) % hits.length;
@@ -187,7 +187,7 @@ function indexLines() {
   }
 }
 
-// Lines are made when they come into sight, CHUNK at a time: sources have tens of thousands.
+// Lines are made when they become visible, CHUNK at a time: sources have tens of thousands.
 const CHUNK = 200;
 const LINE_HEIGHT = 19.375; // as in the style sheet: 12.5 * 1.55
 let builtSource = -1;
