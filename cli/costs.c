@@ -226,7 +226,7 @@ static bool add_event(costs *r, lane *l, const rush_profile_event *e)
   return true;
 }
 
-#define LANES 256 /* threads that the library tells apart */
+#define LANES 256 /* threads that the library distinguishes */
 
 static bool read_events(cli *c, costs *r)
 {

@@ -229,7 +229,7 @@ static void walk(cli *c, const char *path, size_t root_bytes, int depth, tally *
     free(names);
 }
 
-#define STACK_MIN 16384 /* bytes: what the system gives a thread at least */
+#define STACK_MIN 16384 /* bytes: the system's minimum for a thread */
 
 int cli_verify(cli *c)
 {

@@ -40,7 +40,7 @@ function showHits() {
   const first = Math.max(0, Math.min(hit - MOST_HITS / 2, hits.length - MOST_HITS));
   list.replaceChildren(...hits.slice(first, first + MOST_HITS).map((h, i) => el("li", { role: "option", "aria-selected": String(first + i === hit), onpointerdown: (ev) => { ev.preventDefault(); go(first + i); } },
     h.it.title, el("span", { class: "quiet" }, h.it.sub || h.it.I.path))));
-  if (isOpen) list.append(el("li", { class: "quiet" }, hits.length > MOST_HITS ? count(hits.length) + " in all; Enter goes on to the next" : hits.length ? "" : "nothing found"));
+  if (isOpen) list.append(el("li", { class: "quiet" }, hits.length > MOST_HITS ? count(hits.length) + " in all; Enter shows the next" : hits.length ? "" : "nothing found"));
   if (!list.lastChild || !list.lastChild.textContent) list.lastChild?.remove();
   list.children[hit - first]?.scrollIntoView({ block: "nearest" });
   showCount();

@@ -22,7 +22,7 @@ pickler *pickler_new(script_uses *u)
   return p;
 }
 
-/* -- What was written before ------------------------------------------------------------------- */
+/* -- Objects written before -------------------------------------------------------------------- */
 
 static str memo_key(pickler *p, char kind, const void *address)
 {

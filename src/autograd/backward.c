@@ -199,7 +199,7 @@ static rush_status filled(call_ctx *cx, const rush_tensor *like, rush_value *out
   return RUSH_OK;
 }
 
-/* -- What a formula takes ---------------------------------------------------------------------- */
+/* -- Arguments of formulas --------------------------------------------------------------------- */
 
 static rush_status modified(call_ctx *cx, const rush_tensor *t, uint32_t version)
 {

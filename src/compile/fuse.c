@@ -38,7 +38,7 @@ struct group_desc {
   uint16_t results[GROUP_MAX_RESULTS];
 };
 
-/* -- What the table says of a node ------------------------------------------------------------- */
+/* -- Facts of a node in the operator table ----------------------------------------------------- */
 
 static const struct point_row *row_of(const backend *k, const rush_node *n)
 {

@@ -143,7 +143,7 @@ static void parse_inputs(ir_parser *p, ir_node *n)
   }
 }
 
-/* -- Where a node comes from ------------------------------------------------------------------- */
+/* -- Origins of nodes -------------------------------------------------------------------------- */
 
 /* Parse `, scope: __module.fc`, if it follows a node. */
 static void parse_origin(ir_parser *p, ir_node *n)

@@ -210,7 +210,7 @@ rush_status module_signature(call_ctx *cx, module *m, const char *method, signat
   return signature_new(cx, f, m->exported, out);
 }
 
-/* -- Which calls may run together -------------------------------------------------------------- */
+/* -- Calls that may run together --------------------------------------------------------------- */
 
 #define MOST_MODULES 100000 /* looked at; a file may say that one is in many places */
 

@@ -441,7 +441,7 @@ static void fold_memory(freezer *z)
   }
 }
 
-/* -- What is left ------------------------------------------------------------------------------ */
+/* -- Remaining attributes ---------------------------------------------------------------------- */
 
 static void use_slot(walk *w, ir_node *n, frozen *of, uint32_t slot)
 {

@@ -39,7 +39,7 @@ static bool is_member(const grouper *p, const ir_node *n)
   return n->scratch < p->n_infos && info_of(p, n)->node == n && info_of(p, n)->group == p->n_groups;
 }
 
-/* -- What moves -------------------------------------------------------------------------------- */
+/* -- Nodes that can be moved ------------------------------------------------------------------- */
 
 static bool runs_other_code(const ir_node *n)
 {

@@ -645,7 +645,7 @@ rush_status interp_run(call_ctx *cx, call_stack *s, frame *base, rush_value *res
   return run_loop(cx, s, base, result);
 }
 
-/* -- Tasks that nobody waited for -------------------------------------------------------------- */
+/* -- Tasks without a waiter -------------------------------------------------------------------- */
 
 static rush_status run_task(call_ctx *cx, call_stack *s, future *fut)
 {

@@ -561,7 +561,7 @@ rush_status op_invoke_name(call_ctx *cx, const char *name, const char *overload,
   return RUSH_OK;
 }
 
-/* -- What kernels use -------------------------------------------------------------------------- */
+/* -- Functions for kernels --------------------------------------------------------------------- */
 
 rush_status call_no_dtype(call_ctx *cx, const char *kernel, int dtype)
 {

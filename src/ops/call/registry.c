@@ -603,7 +603,7 @@ rush_status op_register(context *c, const rush_op_def *def, rush_error *err)
   return st;
 }
 
-/* -- What is there ----------------------------------------------------------------------------- */
+/* -- Queries ----------------------------------------------------------------------------------- */
 
 static bool row_runs(const struct op_row *r)
 {

@@ -37,7 +37,7 @@ const tape_isa *tape_isa_of(context *c)
   return ISA_PICK(tape_isa, level)();
 }
 
-/* -- What a run needs, made once --------------------------------------------------------------- */
+/* -- Data of a run, made once ------------------------------------------------------------------ */
 
 typedef struct operand { /* a tensor of the run */
   char *data;

@@ -91,7 +91,7 @@ static ir_value *construct_named_tuple(emitter *e, const type *t, const call_arg
   return em_make_tuple(e, em_match_schema(e, &sc, NULL, a), t->n_elems, t);
 }
 
-/* -- What a called thing does ------------------------------------------------------------------ */
+/* -- Calls by kind of callee ------------------------------------------------------------------- */
 
 static int cast_dtype(const char *name)
 {

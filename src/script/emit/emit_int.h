@@ -112,7 +112,7 @@ static inline bool em_is_subtype(emitter *e, const type *a, const type *b)
 }
 const type *em_unwrap_optional(const type *t);
 
-/* -- unknown.c: operators of archives that nobody has registered ------------------------------- */
+/* -- unknown_ops.c: operators of archives that are not registered ------------------------------ */
 
 /* True in archives, whose methods can be inspected without their operators. */
 bool em_allows_unknown(const emitter *e);

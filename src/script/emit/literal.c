@@ -93,7 +93,7 @@ static ir_value **emit_items(emitter *e, const ast_exprs *items, const type *con
   return v;
 }
 
-/* -- What an annotation asks of a display ------------------------------------------------------ */
+/* -- Types expected by annotations ------------------------------------------------------------- */
 
 display_hint em_display_hint(emitter *e, const ast_expr *x, const type *hint, type_kind k)
 {

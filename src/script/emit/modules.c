@@ -26,7 +26,7 @@ static bool holds(const class_attr *a, uint8_t container)
   return container >= CONTAINER_PARAMETER_LIST ? a->is_parameter : is_module_type(a->type);
 }
 
-/* -- What is in a module ----------------------------------------------------------------------- */
+/* -- Contents of a module ---------------------------------------------------------------------- */
 
 typedef struct members {
   const char **names;

@@ -206,7 +206,7 @@ static const type *generic_type(session *s, const resolver *r, const char *name,
   session_fail(s, &at, "Unknown type constructor %s", name);
 }
 
-/* Check a part of a Dict, for which PyTorch asks Python: what is not a type is a ValueError. */
+/* Check a part of a Dict. PyTorch checks it in Python: anything but a type is a ValueError. */
 static void check_dict_part(session *s, const resolver *r, const ast_expr *x)
 {
   const char *name = r->is_live && x->kind == EXPR_ATTR ? dotted(s, x) : NULL;

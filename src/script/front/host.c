@@ -186,7 +186,7 @@ static const op *host_op_of(session *s, host_unit *u, const rush_name *n)
   return &h->op;
 }
 
-/* -- What names mean --------------------------------------------------------------------------- */
+/* -- Meanings of names ------------------------------------------------------------------------- */
 
 static void release_value(void *heap_part)
 {

@@ -157,7 +157,7 @@ int64_t reduce_n_elems(const rush_tensor *x, uint64_t dims)
   return n;
 }
 
-/* -- What a run needs -------------------------------------------------------------------------- */
+/* -- Data of a run ----------------------------------------------------------------------------- */
 
 typedef struct folding {
   const reduce_job *job;
@@ -531,7 +531,7 @@ rush_status reduce_run(call_ctx *cx, const reduce_job *job, void *acc)
   return st;
 }
 
-/* -- Where ------------------------------------------------------------------------------------- */
+/* -- Positions of extremes --------------------------------------------------------------------- */
 
 static int64_t find_in_row(const folding *f, const char *base, const void *wanted)
 {
