@@ -655,8 +655,8 @@ typedef struct rush_backend_api {
                        /* warn through the context's callback, as torch's warnings */
                        const char *text);
 
-  /* -- Memory: the context's, which counts it, with its limit.  16-byte aligned; the freer passes the
-   * size.  */
+  /* -- Memory: the context's, which counts it, with its limit.  16-byte aligned; the freer passes
+   * the size.  */
 
   void *(*memory_alloc)(rush_context *c,
                         size_t n_bytes); /* zeroed; NULL: no memory, or over the limit */
