@@ -1,4 +1,4 @@
-"""Recurrent networks (rnn.c) and packed sequences (sequence.c).
+"""Recurrent networks (rnn.c) and packed sequences (packed_sequence.c).
 
 The kernels compute the results; gradients are computed through the bodies, which do the same step
 by step.
