@@ -24,7 +24,7 @@ static int module_clear(PyObject *self)
 {
   PyObject *type, *value, *tb;
 
-  PyErr_Fetch(&type, &value, &tb); /* a module may go while an exception passes */
+  PyErr_Fetch(&type, &value, &tb); /* a module may be destroyed while an exception is set */
   py_slots_forget((py_module *)self);
   Py_CLEAR(((py_module *)self)->cache);
   Py_CLEAR(((py_module *)self)->trees);
@@ -424,8 +424,8 @@ int py_add_module_types(PyObject *m, py_state *st)
 
 /* -- Texts ------------------------------------------------------------------------------------- */
 
-/* compile(text, name, first_line): a new module; module._define(text, name, first_line): more of
- * it. */
+/* Implement compile(text, name, first_line): a new module; module._define(text, name, first_line):
+ * add definitions to it. */
 static PyObject *compile_text(py_state *st, py_module *into, PyObject *args)
 {
   rush_text_options options = RUSH_TEXT_OPTIONS_INIT;

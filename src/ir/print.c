@@ -527,7 +527,7 @@ static void print_node(printer *p, const ir_node *n, int level)
     text_printf(out, "_%u", p->n_groups - 1);
   if (n->kind == IR_CONSTANT && n->constant < n->graph->n_constants)
     print_constant(out, ir_constant_value(n));
-  if (ir_node_is_of_host(n)) /* the host's, with what it is called with beside values */
+  if (ir_node_is_of_host(n)) /* the host's, with its arguments that are not values */
     text_printf(out, "[%s](%s)", or_empty(ir_attr_string(n, "_attrs")),
                 or_empty(ir_attr_string(n, "_scalars")));
   else
