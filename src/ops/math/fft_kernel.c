@@ -9,7 +9,7 @@
 
 #if ISA_LEVEL >= ISA_AVX512
 #include "ops/math/turn512.h"
-#define TURNED 8 /* elements of 16 lines that are turned in registers */
+#define TURNED 8 /* elements of 16 lines that are transposed in registers */
 #endif
 
 #define T float

@@ -13,7 +13,7 @@
 ISA_DECLARE(const reduce_isa *, reduce_isa, (void));
 
 #define PIECE 32768     /* elements that one fold takes at most */
-/* The same of a product: random factors underflow, and each fold passes through denormals, which
+/* The piece of a product: random factors underflow, and each fold passes through denormals, which
  * cost a hundred cycles each.  Few folds, few passes. */
 #define PIECE_PRODUCT 262144
 #define PIECE_ROWS 512  /* rows that one fold of columns takes at most */

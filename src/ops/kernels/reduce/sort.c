@@ -52,7 +52,8 @@ static void pick_rows(void *arg, int64_t begin, int64_t end)
   mem_free_data(j->cx->ctx, x, n_bytes);
 }
 
-/* Positions of what `pick` chooses along a dimension, and the values unless `values` is NULL. */
+/* Compute the positions that `pick` chooses along a dimension, and the values unless `values` is
+ * NULL. */
 static rush_status run_pick(rush_call *c, pick_job j, int64_t dim, rush_tensor *values,
                             rush_tensor *indices)
 {
@@ -258,7 +259,7 @@ static void pick_mode(const pick_job *j, const void *row, keyed *x, keyed *spare
   }
 }
 
-/* One element a row; dim at argument `at`. */
+/* Choose one element per row; dim is argument `at`. */
 static rush_status pick_one(rush_call *c, uint32_t at, pick_job j, const char *name)
 {
   const int dtype = call_tensor(c, 0)->dtype;
