@@ -40,7 +40,7 @@ for name in ("poisson", "binomial", "_standard_gamma", "_sample_dirichlet", "mul
         "like_rows"),
             out=f"{name}.out")
 
-# TorchScript has torch.nn.init's functions as operators.
+# In TorchScript torch.nn.init's functions are operators.
 draw("_no_grad_uniform_", "uniform")
 draw("_no_grad_normal_", "normal")
 
