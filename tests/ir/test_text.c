@@ -292,7 +292,7 @@ static const struct damage {
     {home, "the ring of a block is cut"},
     {numbers, "two values have one number"},
     {number, "a number that was never given"},
-    {name, "a value's name is another's"},
+    {name, "a value's name belongs to another value"},
     {output, "an output does not know its node"},
     {untyped, "an output has no type"},
     {schema_in, "the inputs do not fit the operator's schema"},
