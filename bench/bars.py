@@ -58,7 +58,7 @@ class Row:
 
 @dataclasses.dataclass
 class Bars:
-    """What runs the scripts, and what came out."""
+    """Runs the scripts and collects their results."""
 
     peers: pathlib.Path
     build: pathlib.Path
@@ -70,7 +70,8 @@ class Bars:
     bars: list[tuple[str, float, float, bool]] = dataclasses.field(default_factory=list)
 
     def wanted(self, part: str) -> bool:
-        """Is a part or a row asked for?  Names of parts choose parts, anything else rows."""
+        """True if a part or a row was requested. Names of parts choose parts, anything else
+        rows."""
         words = [w for w in self.only.split(",") if w]
         if part in PARTS:
             return not any(w in PARTS for w in words) or part in words
@@ -96,8 +97,8 @@ class Bars:
     def ratio(
         self, peer: list[float], ours: list[float], threads: int
     ) -> tuple[float, float, float]:
-        """(peer, ours, ratio) as the scripts make them of rounds: medians, or minima on a shared
-        machine."""
+        """Return (peer, ours, ratio) as the scripts compute them from rounds: medians, or minima on
+        a shared machine."""
         if self.cpu and threads != 1:
             return min(peer), min(ours), min(peer) / min(ours)
         return (
@@ -134,7 +135,7 @@ class Bars:
     # --------------------------------------------------------------------------------------
 
     def quietest(self, run: Callable[[], list[Row]]) -> list[Row]:
-        """Rows of a run, those with noise replaced by quieter ones of further runs."""
+        """Return the rows of a run, with noisy ones replaced by quieter ones of further runs."""
         best = run()
         for _ in range(RERUNS):
             if all(r.noise <= NOISY for r in best):
@@ -228,7 +229,7 @@ class Bars:
         return rows
 
     def table(self, script: str, *args: str) -> list[dict]:
-        """The rows a script writes, those of its tables."""
+        """Return the rows that a script writes into its tables."""
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "rows"
             self.script(script, "--json", str(path), "--rounds", str(self.rounds), *args)
@@ -239,7 +240,8 @@ class Bars:
             )
 
     def start(self) -> None:
-        """t1: from nothing to the first result of a ResNet-18, against ONNX Runtime from C."""
+        """t1: from process start to the first result of a ResNet-18, against ONNX Runtime from
+        C."""
         rows = {r["program"]: r for r in self.table("t1_startup.py", "--threads", "1")}
         if "rushlight" not in rows or "c_ort" not in rows:
             print("start: no result", flush=True)
@@ -273,7 +275,7 @@ class Bars:
                     self.bar(f"mulchain, {n} floats, against {column}", peer / ours, least)
 
     def document(self, path: pathlib.Path, head: str) -> None:
-        """Rows and bars into docs/performance.md."""
+        """Write rows and bars into docs/performance.md."""
         lines = [
             head,
             "",
@@ -314,7 +316,7 @@ def noise(xs: list[float]) -> float:
 
 
 def seconds(cell: str) -> float:
-    """'5.78us 0.72' of the scripts' tables."""
+    """Convert '5.78us 0.72' of the scripts' tables."""
     text = cell.split()[0]
     unit = next(u for u in UNITS if text.endswith(u))
     return float(text[: -len(unit)]) * UNITS[unit]
@@ -326,7 +328,7 @@ def shown(s: float) -> str:
 
 
 def run(bars: Bars) -> bool:
-    """All parts that are wanted; True when every bar is met."""
+    """Run all requested parts; return True if every bar is met."""
     print(
         f"{'row':<28}{'threads':>8}{'ours':>10}{'peer':>10}{'ratio':>8}{'Python':>9}{'noise':>7}  "
         f"peer",

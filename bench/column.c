@@ -1,5 +1,5 @@
-/* A module with its arguments, for a benchmark in Python that wants calls through the C interface
- * and nothing between: bench/peers_column.py opens this library with ctypes. */
+/* A module with its arguments, for a benchmark in Python that measures calls through the C
+ * interface alone: bench/peers_column.py opens this library with ctypes. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ __attribute__((visibility("default"))) column *column_open(const char *path, int
 
 __attribute__((visibility("default"))) const char *column_why(column *c) { return c->why; }
 
-/* The next argument: a tensor on the caller's memory, or an int when dtype is negative. */
+/* Add the next argument: a tensor on the caller's memory, or an int if dtype is negative. */
 __attribute__((visibility("default"))) int
 column_arg(column *c, int dtype, int n_dims, const int64_t *sizes, void *data, int64_t number)
 {
@@ -64,8 +64,8 @@ __attribute__((visibility("default"))) int column_call(column *c, int times)
   return 0;
 }
 
-/* Tensor i of the last result (a tensor, or a tuple of them): its data, contiguous; NULL when there
- * is none. */
+/* Return tensor i of the last result (a tensor, or a tuple of them): its data, contiguous; NULL if
+ * there is none. */
 __attribute__((visibility("default"))) const void *column_result(column *c, int i, int *dtype,
                                                                  int *n_dims, const int64_t **sizes)
 {

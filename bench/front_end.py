@@ -1,9 +1,9 @@
-"""The front end beside torch.jit.script: bench/run.py --peers DIR --only frontend.
+"""The front end compared with torch.jit.script: bench/run.py --peers DIR --only frontend.
 
 The generated function of DIR/t5_compile_time.py at several lengths, as a text (CompilationUnit) and
-as a live function of a file, and real modules of DIR/models.py.  Both sides compile the same thing
-in one process and take turns, short texts several times a turn; modules are compiled once a
-process, because both keep what they compiled, and the middle of several processes counts.
+as a live function of a file, and real modules of DIR/models.py. Both sides compile the same code in
+one process, alternately, short texts several times per turn; modules are compiled once per process,
+because both keep compiled modules, and the median of several processes counts.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ HEAD = "import torch\nfrom torch import Tensor\n\n"
 
 
 def timed(make: Callable[[], Any], times: int = 1) -> float:
-    """Seconds of one call, as the mean of several in a row; what one made is gone before the
-    next."""
+    """Return the seconds of one call, as the mean of several calls; the result of each is released
+    before the next."""
     gc.disable()
     clock = time.process_time if os.environ.get("PEERS_CLOCK") == "cpu" else time.perf_counter
     begin = clock()
@@ -47,7 +47,7 @@ def timed(make: Callable[[], Any], times: int = 1) -> float:
 
 
 def live_function(folder: pathlib.Path, text: str, number: int) -> Any:
-    """The function of a new file: nothing of it is in any cache."""
+    """Return the function of a new file, which no cache contains."""
     path = folder / f"big_{number}.py"
     path.write_text(HEAD + text, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -167,7 +167,7 @@ class Report:
 
 
 def run(peers: pathlib.Path, rounds: int) -> bool:
-    """True when every bar is met."""
+    """Run the measurements; return True if every bar is met."""
     report = Report()
     a_line: dict[str, list[float]] = {"text": [], "live": []}
     for lines in LENGTHS:

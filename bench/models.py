@@ -2,7 +2,7 @@
 folder.
 
 Networks are those of ../shared/peers/models.py, the peers' own, and one of ours; without the peers
-(or without torch) only what the repository holds is measured.
+(or without torch) only the repository's archives are measured.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ print("sumint", best(sumint, 10000000)); print("empty", best(calls, 1000000)); p
 
 
 def peers_models() -> Any:
-    """The module models.py of the peers, or None."""
+    """Return the module models.py of the peers, or None."""
     folder = SHARED / "peers"
     if torch is None or not (folder / "models.py").exists():
         return None
@@ -80,8 +80,8 @@ def peers_models() -> Any:
 
 
 def affine_chain() -> tuple[Any, tuple[Any, ...]]:
-    """x * w + b, eight times, with parameters that require grad, as users save them: a plain call
-    compiles that."""
+    """Return x * w + b, eight times, with parameters that require grad, as users save them: a plain
+    call compiles it."""
 
     class Affine(torch.nn.Module):
         def __init__(self) -> None:
@@ -101,12 +101,12 @@ def affine_chain() -> tuple[Any, tuple[Any, ...]]:
 
 
 def network(name: str) -> tuple[Any, tuple[Any, ...]]:
-    """(module in eval mode, arguments): ours, or the peers'."""
+    """Return (module in eval mode, arguments): ours, or the peers'."""
     return affine_chain() if name == "affine_chain" else peers_models().get(name)
 
 
 def archive_of(folder: pathlib.Path, name: str) -> pathlib.Path:
-    """A network as TorchScript."""
+    """Return a network as TorchScript."""
     path = folder / f"{name}.pt"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ def archive_of(folder: pathlib.Path, name: str) -> pathlib.Path:
 
 
 def overhead_archive(folder: pathlib.Path) -> pathlib.Path:
-    """A module with the methods of OVERHEAD."""
+    """Return a module with the methods of OVERHEAD."""
     path = folder / "overhead.pt"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ def overhead_archive(folder: pathlib.Path) -> pathlib.Path:
 
 
 def overhead_of_script(script: pathlib.Path, path: pathlib.Path) -> pathlib.Path:
-    """The same from the peers' own text, whose functions take no self."""
+    """Return the same from the peers' own text, whose functions take no self."""
     module = torch.jit.ScriptModule()
     for text in script.read_text().split("\ndef ")[1:]:
         module.define("def " + text.replace("(", "(self, ", 1) + "\n")

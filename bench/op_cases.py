@@ -329,7 +329,7 @@ def spd(n: int) -> torch.Tensor:
 
 
 def layer_inputs(dtype: torch.dtype) -> dict[str, Any]:
-    """Names for LAYERS."""
+    """Return the names for LAYERS."""
     return {
         "t": lambda *shape: tensor(dtype, *shape) * 0.5, "w": lambda *shape: tensor(dtype,
                                                                                     *shape) * 0.05,
@@ -340,8 +340,8 @@ def layer_inputs(dtype: torch.dtype) -> dict[str, Any]:
 
 
 def inputs(n: int, dtype: torch.dtype) -> dict[str, Any]:
-    """Names for SIZED: x, y, p (positive), u (0 to 1; of integers 1), z (written in place), m (a
-    matrix), im (an image), ..."""
+    """Return the names for SIZED: x, y, p (positive), u (0 to 1; 1 for integers), z (written in
+    place), m (a matrix), im (an image), ..."""
     rows, columns = SQUARES[n]
     x, y = tensor(dtype, n), tensor(dtype, n)
     p = x.abs() + 1

@@ -1,6 +1,6 @@
 /* One operator with complete arguments, called through the C interface in a loop: bench/ops.py
- * opens this library with ctypes.  What is measured is rush_op_run of an operator that was looked
- * up once, and the release of its results. */
+ * opens this library with ctypes.  It measures rush_op_run of an operator that was looked up once,
+ * and the release of its results. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -65,7 +65,7 @@ static int keep(op_column *c, rush_status st, rush_error *err)
   return 0;
 }
 
-/* The next argument, by kind: a tensor on the caller's memory, a number, none, a text. */
+/* Add the next argument, by kind: a tensor on the caller's memory, a number, none, a text. */
 __attribute__((visibility("default"))) int op_column_tensor(op_column *c, int dtype, int n_dims,
                                                             const int64_t *sizes,
                                                             const int64_t *strides, void *data)
@@ -101,7 +101,7 @@ __attribute__((visibility("default"))) int op_column_text(op_column *c, const ch
   return keep(c, rush_string_create(NULL, text, (size_t)n, &c->args[c->n_args], &err), &err);
 }
 
-/* The last n arguments become one: their list. */
+/* Replace the last n arguments by one: their list. */
 __attribute__((visibility("default"))) int op_column_list(op_column *c, int n)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -128,7 +128,8 @@ __attribute__((visibility("default"))) int op_column_call(op_column *c, int64_t 
   return 0;
 }
 
-/* Result i of the last call, contiguous: a tensor, or the first of a list; NULL when it is none. */
+/* Return result i of the last call, contiguous: a tensor, or the first of a list; NULL if there is
+ * none. */
 __attribute__((visibility("default"))) const void *
 op_column_result(op_column *c, int i, int *dtype, int *n_dims, const int64_t **sizes)
 {

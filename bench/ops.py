@@ -1,11 +1,11 @@
 """The part `ops` of `make bench`: single operators (op_cases.py) against eager PyTorch under
 inference_mode in the same run.
 
-Ours is rush_op_run with complete arguments, in a loop in C (bench/op_column.c); theirs the line
-that a user writes, in a loop in Python.  Both work on the same memory, in rounds that take turns.
-Results are compared first. A row is an operator, a dtype, a size and a number of threads.  Bars:
-the geometric mean by size and threads, and the rows under 0.4, which have to stand with their
-reasons in slow_ops.txt; rows there that are faster now have to go.
+Ours is rush_op_run with complete arguments, in a loop in C (bench/op_column.c); PyTorch's is the
+line that a user writes, in a loop in Python. Both work on the same memory, in alternating rounds.
+Results are compared first. A row is an operator, a dtype, a size and a number of threads. Bars: the
+geometric mean by size and threads, and the rows under 0.4, which must be listed with their reasons
+in slow_ops.txt; listed rows that are faster now must be removed.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def noise(values: list[float]) -> float:
 
 
 def loop_over(call: str, names: dict[str, Any]) -> Callable[[int], None]:
-    """A function of n that does `call` n times, its names local as in a user's function."""
+    """Return a function of n that does `call` n times, its names local as in a user's function."""
     used = [n for n in names if n in compile(call, "case", "eval").co_names]
     text = (
         f"def loop(n_calls, {', '.join(f'{n}={n}' for n in used)}):\n for _ in "
@@ -185,7 +185,7 @@ def measure(
     block: float,
     pause: float,
 ) -> Any:
-    """Times of each side by round, seconds a call."""
+    """Return the times of each side by round, in seconds per call."""
     counts = []
     for side in sides:
         begin = time.perf_counter()
@@ -210,7 +210,8 @@ def measure(
 
 
 class Child:
-    """Measures all rows of some dtypes with one number of threads; a JSON object a line."""
+    """Measures all rows of some dtypes with one number of threads; prints one JSON object per
+    line."""
 
     def __init__(
         self, build: pathlib.Path, threads: int, clock: str, rounds: int, block: float
@@ -307,7 +308,7 @@ def row_name(r: Row) -> str:
 
 
 def slow_list() -> dict[str, str]:
-    """Row name to reason."""
+    """Return a dict from row name to reason."""
     lines = SLOW_OPS.read_text().splitlines() if SLOW_OPS.exists() else []
     pairs = (line.split("|", 1) for line in lines if line.strip() and not line.startswith("#"))
     return {name.strip(): reason.strip() for name, reason in pairs}
@@ -318,7 +319,7 @@ def mean(rows: list[Row]) -> float:
 
 
 class Ops:
-    """Runs the children and judges."""
+    """Runs the children and checks the bars."""
 
     def __init__(self, o: argparse.Namespace) -> None:
         self.o = o
@@ -423,7 +424,7 @@ class Ops:
         )
 
     def document(self, path: pathlib.Path, head: str, shown: Callable[[float | None], str]) -> None:
-        """Into docs/performance.md: means, slow rows, and a line an operator with its ratios."""
+        """Write means, slow rows, and a line of ratios per operator into docs/performance.md."""
         rows = [r for r in self.rows if "ratio" in r]
         lines = [head, "", "| geometric mean | rows | ratio | at least |", "|" + " --- |" * 4]
         for dtype in ("all", *self.o.dtypes.split(",")):

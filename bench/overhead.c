@@ -37,7 +37,7 @@ static rush_status once(job *j, rush_error *err)
   return st;
 }
 
-/* The least of some rounds: what a call takes when nobody disturbs it. */
+/* Measure the minimum of some rounds: the time of an undisturbed call. */
 static int measure(const char *row, job *j, double units)
 {
   rush_error err = RUSH_ERROR_INIT;

@@ -21,7 +21,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-# torch is imported where it is used: what t1 starts would count this process' memory as its own.
+# torch is imported where it is used: t1 would otherwise count this process' memory as that of the
+# programs it starts.
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("RUSH_BUILD_DIR", HERE.parent / "build")).resolve()
 
@@ -110,7 +111,7 @@ class Column:
 
 
 def loop_of(column: Column, result: Any) -> Callable[[], Any]:
-    """A callable for the peers' timer: as many calls in C as take a millisecond; returns
+    """Return a callable for the peers' timer: as many calls in C as take a millisecond; it returns
     `result`."""
     column.times(3)
     begin = time.perf_counter()
@@ -126,7 +127,7 @@ def loop_of(column: Column, result: Any) -> Callable[[], Any]:
 
 
 def of_program(module: Any, args: tuple, threads: int) -> Column:
-    """A scripted module as an archive, loaded; the file needs no name after that."""
+    """Return a scripted module as an archive, loaded; the file needs no name after that."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "one.pt"
         module.save(str(path))
@@ -185,9 +186,9 @@ SETTLE_S = 0.06
 
 
 def settled(call: Any) -> Any:
-    """The script's pause is for the workers of the column before to fall asleep.  onnxruntime's
-    keep a core busy for 48 ms after their last job (measured), which is all of a block: the first
-    call after a pause, which is not timed, waits."""
+    """Wait until the workers of the column before are asleep, which the script's pause is for.
+    onnxruntime's keep a core busy for 48 ms after their last job (measured), which is all of a
+    block: the first call after a pause, which is not timed, waits."""
     last = [0.0]
 
     def patient() -> Any:

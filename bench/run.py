@@ -74,7 +74,7 @@ print(json.dumps({"first": times[0], "again": statistics.median(times[1:])}))
 
 
 class Table:
-    """Prints rows as they come and keeps them."""
+    """Prints rows as they are measured and stores them."""
 
     def __init__(self) -> None:
         self.rows: list[dict] = []
@@ -145,7 +145,7 @@ def shown(seconds: float | None) -> str:
 
 
 def spawn(command: list[str], clock: str, env: dict[str, str] | None = None) -> tuple[float, str]:
-    """(seconds, stdout) of a process; seconds of the processor when clock is 'cpu'."""
+    """Return (seconds, stdout) of a process; processor seconds if clock is 'cpu'."""
     with tempfile.TemporaryFile() as out:
         begin = time.perf_counter()
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, env=env)
@@ -174,7 +174,7 @@ class Bench:
         return not self.o.only or any(part in row for part in self.o.only.split(","))
 
     def turns(self, sides: list[Callable[[], float]], rounds: int) -> list[list[float]]:
-        """Each side once, then `rounds` rounds that take turns."""
+        """Run each side once, then `rounds` alternating rounds."""
         for side in sides:
             side()
         return [
@@ -183,7 +183,7 @@ class Bench:
         ]
 
     def start(self) -> None:
-        """From nothing to the first result."""
+        """Measure the time from process start to the first result."""
         row = "process start to first result, resnet18"
         if self.peers and self.wanted(row):
             path = str(models.archive_of(self.folder, "resnet18"))
@@ -207,8 +207,8 @@ class Bench:
         return None
 
     def importing(self) -> None:
-        """What `import rushlight` adds to an empty Python: 20 warm pairs of processes, whatever
-        --rounds says."""
+        """Measure what `import rushlight` adds to an empty Python: 20 warm pairs of processes, for
+        any --rounds."""
         row = "import rushlight over an empty Python"
         if not self.wanted(row):
             return
@@ -354,7 +354,7 @@ def json_lines(rows: dict[str, float]) -> str:
 
 
 def jit_overhead(path: pathlib.Path, clock_name: str) -> dict[str, float]:
-    """The same rows by TorchScript, called from Python as its users do."""
+    """Measure the same rows in TorchScript, called from Python as its users do."""
     torch = models.torch
     torch.set_num_threads(1)
     clock = time.process_time if clock_name == "cpu" else time.perf_counter
@@ -382,7 +382,7 @@ def jit_overhead(path: pathlib.Path, clock_name: str) -> dict[str, float]:
 
 
 def child(options: argparse.Namespace) -> None:
-    """One network, eager and ours in turns, in this process."""
+    """Measure one network, eager and ours alternately, in this process."""
     os.environ["RUSH_BUILD_DIR"] = str(options.build)
     import peers_column
     import torch
@@ -426,7 +426,7 @@ def child(options: argparse.Namespace) -> None:
 
 
 def machine() -> str:
-    """The machine in words."""
+    """Describe the machine."""
     info = pathlib.Path("/proc/cpuinfo")
     text = info.read_text() if info.exists() else ""
     found = re.search(r"model name\s*: (.*)", text)

@@ -1,5 +1,6 @@
-/* start MODEL [THREADS]: from nothing to the first result of an image network on 1x3x224x224 of
- * 0.5. Prints "sum S import 0 load MS run MS", as the peers' programs do. */
+/* start MODEL [THREADS]: measure the time from process start to the first result of an image
+ * network on 1x3x224x224 of 0.5. Prints "sum S import 0 load MS run MS", as the peers' programs
+ * do. */
 #include <stdio.h>
 
 #include "rushlight/rushlight.h"

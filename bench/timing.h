@@ -1,6 +1,5 @@
-/* bench/timing.h -- a clock for the programs here: time on the wall, or the processor's time of
- * this process when PEERS_CLOCK is set (on a machine that others use, that says more of one
- * thread). */
+/* bench/timing.h -- a clock for the programs here: wall-clock time, or the processor's time of this
+ * process if PEERS_CLOCK is set (which is steadier for one thread on a machine with other work). */
 #ifndef BENCH_TIMING_H
 #define BENCH_TIMING_H
 

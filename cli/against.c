@@ -232,7 +232,7 @@ static bool find_node(const cli *c, const char *mine, const char *theirs, rush_v
     }
     const size_t n = s->n;
     if (ok && !s->is_found && !s->is_full && s->second != s->seen) {
-      s->is_found = s->parted = true; /* one of them goes on */
+      s->is_found = s->parted = true; /* one of them continues */
       s->at = s->second < s->seen ? s->second : s->seen;
       s->theirs.name[0] = s->mine.name[0] = 0;
       if (s->at < s->first + n && s->at >= s->first)

@@ -144,7 +144,7 @@ bool calls_copy(cli *c, rush_value v, bool tensors, rush_value *out, rush_error 
 
 /* -- Calls ------------------------------------------------------------------------------------- */
 
-typedef struct one_call { /* arguments of rush_module_call_named; its result goes to `p` */
+typedef struct one_call { /* arguments of rush_module_call_named; its result is stored in `p` */
   rush_module *m;
   const char *method;
   rush_value args[MAX_ARGS];

@@ -82,7 +82,7 @@ void costs_free(costs *r)
 typedef struct open_event {
   rush_profile_event e;
   double children,
-    functions; /* seconds of what it called; of methods below, whatever lies between */
+    functions; /* seconds of its callees; of methods below, through any other calls */
   uint32_t method;            /* row + 1, functions */
 } open_event;
 
@@ -226,7 +226,7 @@ static bool add_event(costs *r, lane *l, const rush_profile_event *e)
   return true;
 }
 
-#define LANES 256 /* threads that the library tells apart */
+#define LANES 256 /* threads that the library distinguishes */
 
 static bool read_events(cli *c, costs *r)
 {

@@ -166,7 +166,7 @@ void cli_help(const char *verb)
   printf("usage: rushlight VERB MODEL [ARG...] [options]\n\n");
   for (size_t i = 0; i < COUNT(verbs); i++)
     printf("  %-7s %-18s %s\n", verbs[i].name, verbs[i].arguments, verbs[i].summary);
-  printf("  %-7s %-18s %s\n", "help", "VERB", "what VERB --help says; rushlight MODEL shows MODEL");
+  printf("  %-7s %-18s %s\n", "help", "VERB", "the help of VERB; rushlight MODEL shows MODEL");
   printf("\nOptions of every verb (rushlight VERB --help shows its others):\n");
   print_options(NULL);
   printf("\nExamples:\n");

@@ -43,7 +43,7 @@ int cli_report(const cli *c, rush_error *err)
 {
   int code = cli_exit(err->status);
 
-  if (!err->message && err->status == RUSH_EARGUMENT) /* it was told where it happened */
+  if (!err->message && err->status == RUSH_EARGUMENT) /* it was reported where it happened */
     return code;
   const char *message = err->message ? err->message : rush_status_name(err->status);
 

@@ -16,7 +16,7 @@
 #define MOST_DEPTH 64 /* of modules in modules */
 #define MOST_ELEMENTS \
   (INT64_C(64)        \
-   << 20) /* weights beyond that, all together, are not read; why_not_measured says so */
+   << 20) /* weights beyond this total are not read; why_not_measured returns the reason */
 
 /* -- Weights ----------------------------------------------------------------------------------- */
 

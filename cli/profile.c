@@ -10,7 +10,7 @@
 
 #define DEFAULT_CALLS 10
 #define DEFAULT_WARMUP 3
-#define DEFAULT_BUDGET 5.0 /* seconds, when nobody says how many calls */
+#define DEFAULT_BUDGET 5.0 /* seconds, unless --calls is given */
 #define SHOWN_ROWS 15
 #define SHOWN_METHODS 30
 

@@ -227,7 +227,7 @@ int cli_record(cli *c)
   if (c->argc < 1)
     return cli_usage("record", "takes a model file");
   if (!path)
-    return cli_usage("record", "--output (-o) says where the call goes: a .pt file");
+    return cli_usage("record", "--output (-o) is required: the .pt file to write");
   f.model = c->argv[0];
   if (!call_parse(c, "record", &a, &code))
     return code;

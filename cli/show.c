@@ -13,7 +13,7 @@ static void put_missing(cli *c, rush_module *m)
   char *ops;
 
   if (rush_module_dump(m, RUSH_DUMP_OPS, NULL, &ops, NULL) != RUSH_OK)
-    return; /* the text itself says why */
+    return; /* the text itself contains the reason */
   for (const char *line = ops, *end; (end = strchr(line, '\n')); line = end + 1) {
     const bool is_unknown = end - line > 8 && memcmp(end - 8, " unknown", 8) == 0;
     const bool is_schema = end - line > 12 && memcmp(end - 12, " schema only", 12) == 0;
@@ -273,7 +273,7 @@ static int refuse_conflicts(const struct view *view, bool is_check, const char *
   if (method && !(view && view->of_method))
     return cli_usage(
       "show",
-      "--method goes with a view of methods, --graph or --code for one; %s is of the whole program",
+      "--method requires a view of methods, such as --graph or --code; %s shows the program",
       is_check ? "--check"
       : view   ? view->flag
                : "the summary");
@@ -292,7 +292,7 @@ int cli_show(cli *c)
   if (cli_flag(c, "--html"))
     return show_page(c, path, is_profiled);
   if (path || is_profiled)
-    return cli_usage("show", "%s goes with --html", path ? "--output" : "--profile");
+    return cli_usage("show", "%s requires --html", path ? "--output" : "--profile");
   const char *method = cli_option(c, "--method");
   c->load.program = program_name(c);
   int code = take_view(c, NULL, &view);

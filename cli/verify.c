@@ -11,7 +11,7 @@ typedef struct tally {
   size_t passed, failed, done, total;
   size_t stack;       /* bytes of each call's stack; 0: the command's own */
   size_t stack_used;  /* the most that a call of this case took */
-  bool records;       /* the program of this case asks about gradients */
+  bool records;       /* the program of this case computes gradients */
   progress bar;
 } tally;
 
@@ -82,7 +82,7 @@ static bool uses_gradients(cli *c, rush_module *m)
   char *text;
 
   if (rush_module_dump(m, RUSH_DUMP_OPS, NULL, &text, &err) != RUSH_OK) {
-    rush_error_clear(&err); /* a call will say what is wrong */
+    rush_error_clear(&err); /* a call will report the error */
     return false;
   }
   for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
@@ -229,7 +229,7 @@ static void walk(cli *c, const char *path, size_t root_bytes, int depth, tally *
     free(names);
 }
 
-#define STACK_MIN 16384 /* bytes: what the system gives a thread at least */
+#define STACK_MIN 16384 /* bytes: the system's minimum for a thread */
 
 int cli_verify(cli *c)
 {

@@ -1,8 +1,8 @@
-/* classify.cpp -- the main job from C++17: the C header is C++ clean, and a few lines make it feel at home.
+/* classify.cpp -- the main job from C++17: the C header is valid C++, and a few lines wrap it in
+ * classes.
  *
  *   c++ -std=c++17 classify.cpp $(pkg-config --cflags --libs rushlight) -o classify_cpp
- *   ./classify_cpp tests/data/digits.pt
- */
+ *   ./classify_cpp tests/data/digits.pt */
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -13,7 +13,7 @@
 
 namespace {
 
-/* A status that is not RUSH_OK becomes an exception with the error's text. */
+/* Throws an exception with the error's text if a status is not RUSH_OK. */
 class checked {
 public:
   ~checked() { rush_error_clear(&err_); }
@@ -52,7 +52,7 @@ module load(const char *path)
   return module(m, rush_module_release);
 }
 
-/* The vector's memory is used in place: it has to outlive the tensor. */
+/* Use the vector's memory in place: it has to outlive the tensor. */
 value wrap(std::vector<float> &data, const std::vector<std::int64_t> &sizes)
 {
   rush_value v;

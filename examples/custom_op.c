@@ -1,8 +1,8 @@
-/* custom_op.c -- an operator of one's own, registered at run time and called by name.
+/* custom_op.c -- a custom operator, registered at run time and called by name.
  *
  *   cc custom_op.c $(pkg-config --cflags --libs rushlight) -o custom_op && ./custom_op
  *
- * A program that says torch.ops.example.swish(x) finds it as well, when it is loaded after this. */
+ * A program that calls torch.ops.example.swish(x) finds it as well, if it is loaded after this. */
 #include <math.h>
 #include <rushlight/backend.h>
 #include <stdio.h>

@@ -39,7 +39,7 @@ static rush_status cube(rush_call *call)
   return st;
 }
 
-/* plug::windows(Tensor x, int size, int step=1) -> Tensor: of a row of n float32, (n - size) //
+/* plug::windows(Tensor x, int size, int step=1) -> Tensor: from a row of n float32, (n - size) //
  * step + 1 rows of `size` elements. */
 static rush_status windows(rush_call *call)
 {
@@ -69,8 +69,8 @@ static rush_status windows(rush_call *call)
   return st;
 }
 
-/* The same of sizes alone, which may be formulas: a program is then known to work for every n that
- * is at least `size`. */
+/* Compute the same from sizes alone, which may be formulas: a program is then known to work for
+ * every n that is at least `size`. */
 static rush_status shape_of_windows(rush_shape *q, void *user)
 {
   const rush_size *one = api->size_number(q, 1), *n = api->shape_size(q, 0, 0, 0);

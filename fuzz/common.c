@@ -1,5 +1,5 @@
-/* What the targets share: contexts whose memory is counted, archives packed from sections, uses of
- * what was loaded. */
+/* Common functions of the targets: contexts whose memory is counted, archives packed from sections,
+ * uses of loaded programs and values. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static void *count_alloc(void *user, size_t n)
 
   if (c->n_allocations++ == c->fail_at)
     return NULL;
-  /* Aligned as data is, so that nothing is left behind it: the sanitizer sees each byte beyond. */
+  /* Aligned as data is, so that nothing is behind it: the sanitizer detects each access beyond. */
   void *p = NULL;
   if (posix_memalign(&p, 64, n) != 0)
     return NULL;
@@ -162,7 +162,7 @@ void fuzz_session(const uint8_t *data, size_t n, fuzz_body *body)
 
 /* -- Archives of sections ---------------------------------------------------------------------- */
 
-/* The start of the next "\n@@" at or after p, or the end. */
+/* Return the start of the next "\n@@" at or after p, or the end. */
 static const char *next_section(const char *p, const char *end)
 {
   for (; p + 3 <= end; p++)
@@ -234,7 +234,8 @@ str fuzz_pack(session *s, const char *main, str text, const fuzz_record *default
 
 static void release_module(void *m) { module_release(m); }
 
-/* A failure's traceback may need the archive (debug_pkl), so each call has its own error. */
+/* Return a context with its own error for a call: a failure's traceback may need the archive
+ * (debug_pkl). */
 static call_ctx inner_call(session *s, rush_error *err)
 {
   call_ctx cx = *s->cx;
@@ -242,7 +243,7 @@ static call_ctx inner_call(session *s, rush_error *err)
   return cx;
 }
 
-/* ms: how long each call may take; 0: as long as the context allows. */
+/* Call all methods. ms: how long each call may take; 0: as long as the context allows. */
 static void call_methods(session *s, module *m, uint32_t ms)
 {
   static float image[64];

@@ -1,4 +1,4 @@
-/* libFuzzer's entry: meson compiles it once a target, with FUZZ_TARGET. */
+/* libFuzzer's entry: meson compiles it once per target, with FUZZ_TARGET. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -60,17 +60,17 @@ long fuzz_n_failures(void);
 void fuzz_show_errors(void);
 bool fuzz_is_verbose(void);
 
-/* Allocations of a context, counted. */
+/* The allocations of a context, counted. */
 typedef struct fuzz_counter {
   _Atomic long n_blocks, n_allocations;
   long fail_at; /* the allocation that fails, or -1 */
 } fuzz_counter;
-/* Options of a context whose memory is counted: 256 MB, 2 seconds, nothing printed. */
+/* Return options of a context whose memory is counted: 256 MB, 2 seconds, nothing printed. */
 context_options fuzz_options(fuzz_counter *count);
-/* After the context: abort if blocks are left, with a report of where they were allocated if there
- * are sanitizers. */
+/* Abort, after the context is released, if blocks are left; sanitizers report where they were
+ * allocated. */
 void fuzz_check_blocks(const fuzz_counter *count);
-/* For bodies that go on after an inner failure: what every failure owes. */
+/* Check the error of a failure; for bodies that continue after an inner failure. */
 void fuzz_check_error(rush_status st, const rush_error *err);
 
 /* -- Archives of sections ---------------------------------------------------------------------- */
@@ -80,9 +80,10 @@ typedef struct fuzz_record {
   str bytes;
 } fuzz_record;
 
-/* The part of the text before the first section. */
+/* Return the part of the text before the first section. */
 str fuzz_main(str text);
-/* The packed archive; in the session's memory.  The text's first part is the record `main`. */
+/* Return the packed archive, in the session's memory.  The text's first part is the record
+ * `main`. */
 str fuzz_pack(session *s, const char *main, str text, const fuzz_record *defaults,
               size_t n_defaults);
 /* Load as a program, compile all methods, release.  `run`: and call them. */

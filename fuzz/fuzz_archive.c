@@ -1,6 +1,6 @@
-/* Whole files through the door that all loading goes through: opened (with every checksum, as it
- * is; then with its checksums mended, since a mutation seldom keeps them), compiled, called; or
- * read as plain data. */
+/* Whole files through the entry point of all loading: opened (with every checksum, as it is; then
+ * with its checksums repaired, since a mutation seldom keeps them), compiled, called; or read as
+ * plain data. */
 #include "fuzz.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static void put32(uint8_t *p, uint32_t v)
     p[i] = (uint8_t)(v >> (8 * i));
 }
 
-/* The CRCs of stored records, in the directory and in local headers that have one. */
+/* Repair the CRCs of stored records, in the directory and in local headers that have one. */
 static void mend(uint8_t *data, size_t n)
 {
   for (size_t at = 0; at + 46 <= n; at++) {
@@ -49,7 +49,7 @@ static bool count_state(void *arg, const char *name, rush_value *slot, bool is_p
   return ++*(int *)arg < 1000;
 }
 
-/* Walk the state, copy, ask: whatever the file says of its modules. */
+/* Read the state, copy and query the modules, whatever the file contains. */
 static void look(call_ctx *cx, module *m)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -83,7 +83,7 @@ static void keep_bytes(void *user, void *data)
   (void)data;
 }
 
-/* In all the ways in which bytes come in, by their number. */
+/* Read the bytes in all supported ways, by their number. */
 static bool use(session *s, str bytes, const char *name, bool check_full)
 {
   archive_source from = {.n_bytes = bytes.len, .name = name, .check_full = check_full};

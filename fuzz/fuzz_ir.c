@@ -1,5 +1,5 @@
-/* Graph text: what is read keeps the IR's law, also when copied, and prints to a text that reads
- * and prints the same. */
+/* Graph text: a text that is accepted gives a valid graph, also when copied, and prints to a text
+ * that reads and prints the same. */
 #include "fuzz.h"
 
 #include "ir/graph.h"

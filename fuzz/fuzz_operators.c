@@ -94,7 +94,7 @@ static void print_counts(void)
           n_called, known.n, n_good);
 }
 
-/* Read the names from the operators' table as it prints. */
+/* Read the names from the printed operator table. */
 static void fill_table(context *c)
 {
   size_t most = 0;
@@ -185,7 +185,7 @@ static void check_tensors(const rush_value *values, uint32_t n, const char *what
     check_tensor(t, what);
 }
 
-/* None where the type says Tensor is an undefined one: registers hold the same for both. */
+/* True if v has type t. None for a Tensor is an undefined one: registers hold the same for both. */
 static bool fits(const type *t, rush_value v)
 {
   if (v.tag == RUSH_TAG_NONE && t->kind == TYPE_TENSOR)
@@ -242,7 +242,7 @@ static rush_status timed_call(rush_call *c)
   return st;
 }
 
-/* Call `o` with the values that the bytes choose.  True if it succeeded. */
+/* Call `o` with the values that the bytes choose.  Return true if it succeeded. */
 static bool call_once(const op *o, str bytes)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -286,8 +286,8 @@ static bool call_once(const op *o, str bytes)
   return st == RUSH_OK;
 }
 
-/* Call again while blocks are left that were not there before: what is built or cached is so once.
- * */
+/* Call again while there are blocks that did not exist before: objects that are built or cached are
+ * allocated once. */
 static bool call_and_count(const op *o, str bytes)
 {
   bool good = false, grows = true;
@@ -304,7 +304,7 @@ static bool call_and_count(const op *o, str bytes)
   return good;
 }
 
-/* Call with allocations that fail, spread over all that the call makes. */
+/* Call with failing allocations, spread over all allocations of the call. */
 static void call_failing(const op *o, str bytes, long n_failures)
 {
   const long start = shared.count.n_allocations;

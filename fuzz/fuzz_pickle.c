@@ -1,4 +1,4 @@
-/* Pickles: the machine and a walk over every node reached; then as values, in the old format of
+/* Pickles: the reader and a walk over every node reached; then as values, in the old format of
  * torch.save, as data of an archive, and as a program's data.pkl. */
 #include "fuzz.h"
 

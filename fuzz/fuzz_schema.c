@@ -1,4 +1,4 @@
-/* Schemas: what is read prints to a text that reads and prints the same. */
+/* Schemas: a schema that is accepted prints to a text that reads and prints the same. */
 #include "fuzz.h"
 
 #include "value/schema.h"

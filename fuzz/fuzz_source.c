@@ -1,6 +1,6 @@
-/* TorchScript: parsed both ways, then compiled; as code of an archive when there are sections, else
- * as a user's file: definition by definition, and all at once.  What compiled whole is printed,
- * called with little time, written as an archive and read back. */
+/* TorchScript: parsed both ways, then compiled; as code of an archive if there are sections, else
+ * as a user's file: definition by definition, and all at once.  A text that compiles as a whole is
+ * printed, called with little time, written as an archive and read back. */
 #include "fuzz.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void parse(session *s, str text)
 
 static void end_text(void *t) { text_free(t); }
 
-/* Whatever was written is read again and compiles, if limits and memory last. */
+/* Check that a written archive can be read again and compiles, if limits and memory suffice. */
 static void demand_readable(session *s, str packed, const char *what)
 {
   rush_error err = RUSH_ERROR_INIT;
@@ -47,7 +47,8 @@ static void demand_readable(session *s, str packed, const char *what)
   rush_error_clear(&err);
 }
 
-/* An archive of a program that compiled can be refused: not everything can be written. */
+/* Write the program as an archive and read it back. Writing may be refused: not everything can be
+ * written. */
 static void read_back(session *s, module *m)
 {
   rush_error err = RUSH_ERROR_INIT;

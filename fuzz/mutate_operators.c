@@ -1,8 +1,8 @@
 /* Mutations for fuzz_operators: a new call of an operator that is chosen at random, or other bytes
  * behind the same name.
  *
- * Half of all inputs are new calls, so that each operator gets its share however much the others
- * have to show; libFuzzer's own mutations would mostly make names that nothing has. */
+ * Half of all inputs are new calls, so that each operator gets its share, however many findings the
+ * others have; libFuzzer's own mutations would mostly make unknown names. */
 #include "fuzz.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Grammar-aware mutations of TorchScript text for libFuzzer: of lines with their blocks, of token
- * ranges, of whole functions of two inputs.  What follows the first section of an input (fuzz.h)
- * stays as it is.  A mutation that finds nothing to do does nothing; now and then libFuzzer mutates
- * the bytes. */
+ * ranges, of whole functions of two inputs.  The sections after the first of an input (fuzz.h) do
+ * not change.  A mutation that finds no place does nothing; now and then libFuzzer mutates the
+ * bytes. */
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -140,7 +140,7 @@ static void take_apart(code *c)
   lex(c);
 }
 
-/* The line behind the statement that begins with line i: behind its block. */
+/* Return the line behind the statement that begins with line i: behind its block. */
 static uint32_t statement_end(const code *c, uint32_t i)
 {
   uint32_t k = i + 1;
@@ -172,7 +172,8 @@ static uint32_t closing(const code *c, uint32_t i)
   return i + 1;
 }
 
-/* Behind the expression at token i: an atom with what follows it, a sign with its operand. */
+/* Return the end of the expression at token i: an atom with its suffixes, a sign with its
+ * operand. */
 static uint32_t expression_end(work *w, const code *c, uint32_t i)
 {
   if (i >= c->n_tokens)
@@ -205,7 +206,7 @@ static void add(work *w, const char *p, size_t n)
 
 static void add_text(work *w, const char *text) { add(w, text, strlen(text)); }
 
-/* Bytes [at, at + len) of the text become what was added. */
+/* Replace bytes [at, at + len) of the text by the added ones. */
 static void put(work *w, size_t at, size_t len)
 {
   code *c = &w->text;
@@ -475,7 +476,7 @@ static void add_template(work *w, const char *t, uint32_t indent)
   }
 }
 
-/* Lines [from, to) of c, moved to the indentation. */
+/* Append lines [from, to) of c, moved to the indentation. */
 static void add_lines(work *w, const code *c, uint32_t from, uint32_t to, uint32_t indent)
 {
   uint32_t base = from < to ? c->lines[from].indent : 0;
@@ -559,7 +560,7 @@ static void insert_template(work *w)
   put(w, line_start(&w->text, to), 0);
 }
 
-/* A statement becomes the block of one or many others. */
+/* Put a statement into the block of one or many new ones. */
 static void nest_statement(work *w)
 {
   static const char *const heads[] = {"if @:\n",
@@ -583,7 +584,7 @@ static void nest_statement(work *w)
   put(w, c->lines[i].at, c->lines[end - 1].end - c->lines[i].at);
 }
 
-/* A function of the other text, behind a statement at the left margin or in place of one. */
+/* Insert a function of the other text, behind a statement at the left margin or in place of one. */
 static void splice_function(work *w)
 {
   const code *from = donor(w);
@@ -726,7 +727,7 @@ static void code_free(code *c)
   free(c->lines);
 }
 
-/* Fills c; the number of bytes before the first section. */
+/* Fill c; return the number of bytes before the first section. */
 static size_t code_fill(code *c, const uint8_t *data, size_t n)
 {
   size_t end = 0;
@@ -758,7 +759,7 @@ static void mutate(work *w, uint32_t n_steps)
   }
 }
 
-/* out may be a. */
+/* Write the mutated text to out, which may be a. */
 static size_t mutated(const uint8_t *a, size_t n_a, const uint8_t *b, size_t n_b, uint8_t *out,
                       size_t max, unsigned seed)
 {

@@ -1,8 +1,8 @@
 /* replay [-v] [-mN] [-oN[,SEED]] PATH...: run saved inputs through the fuzz targets, without
  * libFuzzer.  A path is a file or a folder; the folder that an input is in names its target
- * (tests/data/fuzz/zip/...).  -v tells each input and its error; -mN runs it N more times, with
- * allocations that fail.  -oN makes N new inputs of `operators` and runs them; one that ends by a
- * signal is left in the file operators-crash.  Stops at nothing but a crash. */
+ * (tests/data/fuzz/zip/...).  -v prints each input and its error; -mN runs it N more times, with
+ * failing allocations.  -oN makes N new inputs of `operators` and runs them; one that ends by a
+ * signal is left in the file operators-crash.  Only a crash stops the program. */
 #include "fuzz.h"
 
 #include <dirent.h>
@@ -101,7 +101,7 @@ static void keep_input(int number)
   raise(number);
 }
 
-/* text: "N" or "N,SEED". */
+/* Make new inputs and run them; text: "N" or "N,SEED". */
 static void run_new(replay *r, const char *text)
 {
   static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};

@@ -140,7 +140,7 @@ static rush_status pick_number(wild *w, bool with_complex, rush_value *out)
   return RUSH_OK;
 }
 
-/* Numbers of dtypes, layouts, memory formats and quantization schemes: mostly below `n`. */
+/* Return a number of a dtype, layout, memory format or quantization scheme: mostly below `n`. */
 static int64_t pick_enumerated(wild *w, uint32_t n)
 {
   static const int64_t odd[] = {
@@ -253,7 +253,7 @@ static void pick_tensor_shape(wild *w, int *n_dims, int64_t *sizes)
   }
 }
 
-/* Strides of the sizes; the elements they reach stay few. */
+/* Choose strides for the sizes; the elements they reach stay few. */
 static void pick_strides(wild *w, int n_dims, const int64_t *sizes, int64_t *strides)
 {
   const uint32_t kind = wild_pick(w, 12);
@@ -353,7 +353,7 @@ static rush_status pick_plain(wild *w, int dtype, rush_tensor **out)
   return make_plain(w, dtype, n_dims, sizes, out);
 }
 
-/* Call an operator that makes a value out of the arguments, which are released. */
+/* Call an operator that makes a value from the arguments, which are released. */
 static rush_status made_by(wild *w, const char *name, rush_value *args, uint32_t n_args,
                            rush_value *out)
 {
@@ -412,7 +412,7 @@ static rush_status pick_nested(wild *w, rush_value *out)
   return st;
 }
 
-/* One of this call's tensors again, or a view of it. */
+/* Set *out to one of this call's tensors, or a view of it. */
 static rush_status seen_again(wild *w, rush_value *out)
 {
   rush_tensor *t = w->seen[wild_pick(w, w->n_seen)], *view;
@@ -559,7 +559,7 @@ static rush_status pick_any_list(wild *w, rush_value *out)
   return pick_list(w, elem, 0, out);
 }
 
-/* Instances of classes written in C, by the operators that make them. */
+/* Make instances of classes written in C, with the operators that make them. */
 static rush_status pick_custom(wild *w, const type *t, rush_value *out)
 {
   static const struct {

@@ -1,10 +1,9 @@
-/* fuzz/wild.h -- values that no caller would give, of a given type, made from the bytes of an
- * input.
+/* fuzz/wild.h -- unusual values of a given type, made from the bytes of an input.
  *
- * Each choice takes a byte of the input; after the last byte choices come from a generator that
- * those bytes seed, so that a short input makes a whole call.  The values of one call have
- * something in common (a usual shape and dtype, tensors that are the same or share memory), since
- * most operators refuse arguments that have nothing to do with each other before they compute.
+ * Each choice takes a byte of the input; after the last byte choices are made by a generator that
+ * those bytes seed, so that a short input makes a whole call.  The values of one call are related
+ * (a usual shape and dtype, tensors that are the same or share memory), since most operators refuse
+ * unrelated arguments before they compute.
  *
  * Cost: linear in the elements of the tensors, of which each has at most WILD_MOST_ELEMS. */
 #ifndef RUSH_FUZZ_WILD_H
@@ -36,7 +35,7 @@ void wild_done(wild *w);
 uint32_t wild_pick(wild *w, uint32_t n);
 /* Replace type variables by the types chosen for this call.  Borrowed; NULL without memory. */
 const type *wild_type(wild *w, const type *t);
-/* Set *out to a new value of type t.  RUSH_EUNSUPPORTED: values of that type are not made. */
+/* Set *out to a new value of type t.  RUSH_EUNSUPPORTED: values of that type cannot be made. */
 rush_status wild_value(wild *w, const type *t, int32_t fixed_len, rush_value *out) RUSH_CHECKED;
 /* Set *out to a new tensor to be written to: often an empty one of the usual dtype. */
 rush_status wild_out(wild *w, rush_value *out) RUSH_CHECKED;

@@ -16,7 +16,7 @@ import time
 
 
 def model_path(folder: str) -> str:
-    """The archive of a case."""
+    """Return the path of a case's archive."""
     path = os.path.join(folder, "model.pt")
     return path if os.path.exists(path) else os.path.join(folder, "model.pt2")
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Write src/ops/table/schemas.txt, PyTorch's schemas, one a line, and the names that are functions
-of `torch`.
+"""Write src/ops/table/schemas.txt, PyTorch's schemas, one per line, and the names that are
+functions of `torch`.
 
 Lines are sorted by operator name; overloads of one name keep the order in which PyTorch registered
-them, which is the order schema matching tries them in.  The second file says which operators
-`torch` has as functions, which no schema tells; rushlight's functions are those of them that can
-run.  Needs torch 2.13:
+them, which is the order in which schema matching tries them. The second file lists the operators
+that are functions of `torch`, which the schemas do not contain; rushlight's functions are those of
+them that can run. Needs torch 2.13:
 
     python tools/dump_schemas.py src/ops/table/schemas.txt python/functions.txt
 """

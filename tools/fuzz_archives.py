@@ -42,7 +42,7 @@ def wanted(path: str) -> bool:
 
 
 def files() -> Iterator[bytes]:
-    """Small archives: the fixtures, a legacy one, and what a corpus has."""
+    """Return small archives: the fixtures, a legacy one, and those of a corpus."""
     for path in sorted((TOP / "tests" / "data").glob("*.pt*")):
         yield path.read_bytes()
     yield archives.legacy()
@@ -52,7 +52,7 @@ def files() -> Iterator[bytes]:
             yield path.read_bytes()
 
 
-# (where in model.json, what stands there instead)
+# (position in model.json, its replacement)
 LEGACY_CHANGES: list[tuple[list, object]] = [
     (["tensors", 0, "dims"], [2, 3]),
     (["tensors", 0, "dims"], ["x"]),
@@ -97,7 +97,7 @@ LEGACY_CHANGES: list[tuple[list, object]] = [
 
 
 def legacy_variants() -> Iterator[bytes]:
-    """Archives of PyTorch 1.0 to 1.3 that say something else."""
+    """Return archives of PyTorch 1.0 to 1.3 with changed contents."""
     content = archives.records(archives.legacy())
     for path, new in LEGACY_CHANGES:
         model = json.loads(content["net/model.json"])
@@ -142,7 +142,7 @@ def section_seeds(main: str) -> Iterator[bytes]:
 
 
 def code_of_files() -> Iterator[bytes]:
-    """The code records of archives alone, each as if it were a user's file."""
+    """Return only the code records of archives, each as if it were a user's file."""
     for data in files():
         try:
             content = below_root(data)
@@ -210,7 +210,8 @@ def module_pickle(**given: bytes) -> bytes:
 
 
 def old_saved() -> bytes:
-    """torch.save before 1.6: magic number, protocol, facts, the value, keys, storages."""
+    """Return a file of torch.save before 1.6: magic number, protocol, facts, the value, keys,
+    storages."""
     value = b"\x80\x02" + tensor_of() + b"."
     return (
         pickle.dumps(0x1950A86A20F9469CFC6C, 2)
@@ -258,7 +259,7 @@ def pickles() -> Iterator[bytes]:
 
 
 def module_pickles() -> Iterator[bytes]:
-    """data.pkl of a module, with tensors of every kind, and of what stands alone."""
+    """Return data.pkl of a module, with tensors of every kind, and of single values."""
     yield module_pickle()
     kinds = "Double Half Long Int Short Char Byte Bool BFloat16 ComplexFloat QInt8 QUInt8"
     for kind in kinds.encode().split():
@@ -304,7 +305,7 @@ def module_pickles() -> Iterator[bytes]:
 
 
 def modules_that_lie() -> Iterator[bytes]:
-    """Attributes of a module that are not of their types."""
+    """Return modules with attributes that do not have their types."""
     one = b"ctorch.jit._pickle\nbuild_tensor_from_id\nK\x00\x85R"
     for field, value in {
         "w": one,

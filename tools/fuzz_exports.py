@@ -1,5 +1,5 @@
-"""Seeds that are exported programs and saved tensors: by hand, or by PyTorch where it is there
-(fuzz_seeds.py)."""
+"""Seeds that are exported programs and saved tensors: made by hand, or by PyTorch if it is
+installed (fuzz_seeds.py)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ MORE = node("_operator.gt", [M], ("", N), ("", {"as_int": 2}))
 
 
 def higher_order_nodes() -> list[list]:
-    """Operators that take a graph, with as many arguments as they want, and with others."""
+    """Return operators that take a graph, with the right number of arguments, and with others."""
 
     def call(name: str, outputs: list[object], *args: object) -> list:
         return [node(f"torch.ops.higher_order.{name}", outputs, *(("", a) for a in args))]
@@ -109,7 +109,7 @@ def higher_order_nodes() -> list[list]:
 
 
 def symbol_nodes() -> list[list]:
-    """Calculations with sizes."""
+    """Return calculations with sizes."""
     relu = node("torch.ops.aten.relu.default", [Y], ("self", X))
     out_n = {"as_sym_int": {"as_name": "k"}}
     return [
@@ -146,7 +146,7 @@ def symbol_nodes() -> list[list]:
 
 
 def operator_nodes() -> list[list]:
-    """Operators with results and arguments that their schemas do not have."""
+    """Return operators with results and arguments that their schemas do not have."""
     return [
         [node("torch.ops.aten.max.dim", [Y], ("self", X), ("dim", {"as_int": 0}))],
         [node("torch.ops.aten.split.Tensor", [Y], ("self", X), ("split_size", {"as_int": 1}))],
@@ -193,8 +193,8 @@ def operator_nodes() -> list[list]:
 
 
 def crafted() -> Iterator[bytes]:
-    """The fixture's program with other nodes: arguments of every kind, operators on symbols, what
-    few programs have."""
+    """Return the fixture's program with other nodes: arguments of every kind, operators on symbols,
+    rare features."""
     content = {
         k: v
         for k, v in below_root((TOP / "tests" / "data" / "digits.pt2").read_bytes()).items()
@@ -212,7 +212,7 @@ def crafted() -> Iterator[bytes]:
 
 
 def exported() -> Iterator[bytes]:
-    """Exported programs with control flow, symbols, autocast; nothing without torch."""
+    """Return exported programs with control flow, symbols, autocast; nothing without torch."""
     try:
         import torch
         from torch._higher_order_ops.associative_scan import associative_scan
@@ -293,7 +293,7 @@ def exported() -> Iterator[bytes]:
 
 
 def saved() -> Iterator[bytes]:
-    """data.pkl of tensors that are no plain ones; nothing without torch."""
+    """Return data.pkl of special tensors; nothing without torch."""
     try:
         import torch
     except ImportError:

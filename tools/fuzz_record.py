@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""fuzz_record.py TARGET SECONDS BUILD COVER: after a run of a fuzz target without a finding, its
-line of fuzz/results.tsv: date, seconds, executions, and how many lines of its reader's files all
-inputs together reach (replayed in COVER, a build with clang's coverage).  READERS says which files
-those are.  Lines are counted as written: what only a failing allocation reaches is in the total."""
+"""fuzz_record.py TARGET SECONDS BUILD COVER: after a run of a fuzz target without a finding, write
+its line of fuzz/results.tsv: date, seconds, executions, and how many lines of its reader's files
+all inputs together reach (replayed in COVER, a build with clang's coverage). READERS lists these
+files. Source lines are counted: lines that only a failing allocation reaches are part of the
+total."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def sources(target: str) -> list[str]:
 
 
 def coverage(target: str, build: pathlib.Path, cover: pathlib.Path) -> list[tuple[str, int, int]]:
-    """(file, lines, reached) of each of the reader's files."""
+    """Return (file, lines, reached) of each of the reader's files."""
     raw, data = cover / f"{target}.profraw", cover / f"{target}.profdata"
     replay = str(cover / "fuzz" / "replay")
     folders = [

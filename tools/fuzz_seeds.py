@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""fuzz_seeds.py TARGET FOLDER: first inputs for a fuzz target, and FOLDER.dict, words that
-libFuzzer puts in.
+"""fuzz_seeds.py TARGET FOLDER: write first inputs for a fuzz target, and FOLDER.dict, words that
+libFuzzer inserts.
 
-From the fixtures, the tests' texts and fuzz_*.py; with RUSHLIGHT_CORPUS (a made corpus) from its
-small archives too. An archive becomes an input of sections: see fuzz/fuzz.h.
+They are made from the fixtures, the tests' texts and fuzz_*.py; with RUSHLIGHT_CORPUS (a built
+corpus) from its small archives too. An archive becomes an input of sections: see fuzz/fuzz.h.
 """
 
 from __future__ import annotations

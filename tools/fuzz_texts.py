@@ -311,7 +311,7 @@ SCHEMAS = [
 
 
 def texts_of_tests() -> Iterator[bytes]:
-    """TorchScript in the tests: files, and functions one by one."""
+    """Return the TorchScript in the tests: files, and single functions."""
     for path in sorted((TOP / "tests" / "script").glob("*/*.py")):
         yield from ((a + b).encode() for a, b in cases_of(path.read_text()))
     yield from (x.encode() for x in (UNIT, *SMALL))
@@ -333,7 +333,8 @@ def texts_of_tests() -> Iterator[bytes]:
 
 
 def cases_of(source: str) -> Iterator[tuple[str, str]]:
-    """The head of a file with each function on its own: one that fails must not hide the others."""
+    """Return the head of a file with each function on its own: one that fails must not hide the
+    others."""
     parts = re.split(r"\n\n\n(?=def |class )", source)
     head = "\n\n\n".join([parts[0], *(p for p in parts[1:] if p.startswith("class "))]) + "\n\n\n"
     yield head, ""

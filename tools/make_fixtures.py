@@ -68,7 +68,7 @@ class Digits(nn.Module):
 
 
 class Worker(nn.Module):
-    """What threads do to one module at once."""
+    """A module for tests that use one module from several threads at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,13 +79,13 @@ class Worker(nn.Module):
         self.seen = [0]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Changes nothing."""
+        """Change nothing."""
         y = self.outer(torch.relu(self.inner(x)))
         return torch.softmax(torch.tanh(y * 0.5 + x) - x * y, -1) + x
 
     @torch.jit.export
     def count(self, x: torch.Tensor) -> int:
-        """Changes an attribute, a list and a buffer."""
+        """Change an attribute, a list and a buffer."""
         self.calls += 1
         self.seen.append(self.calls)
         self.total += self.forward(x).round().sum(0) * 0 + 1
@@ -99,7 +99,7 @@ class Worker(nn.Module):
 
     @torch.jit.export
     def spin(self, x: torch.Tensor) -> torch.Tensor:
-        """Until somebody cancels it."""
+        """Run until it is cancelled."""
         while bool(x.size(0) > 0):
             x = self.forward(x)
         return x
@@ -186,8 +186,8 @@ class Reader(nn.Module):
 
 
 def without_paths(path: str) -> None:
-    """Write the archive again without what tells where it was made: debug records, folders in stack
-    traces."""
+    """Write the archive again without records that show where it was made: debug records, folders
+    in stack traces."""
     with zipfile.ZipFile(path) as z:
         records = [(name.split("/", 1)[1], z.read(name)) for name in z.namelist()]
     writer = torch._C.PyTorchFileWriter(str(path))

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""make_status.py: write docs/status.md from the operator table.  `make status` runs it; nothing in
-the file is typed.
+"""make_status.py: write docs/status.md from the operator table. `make status` runs it; the whole
+file is generated.
 
-An operator *runs* when its entry has a formula, a kernel, a C expression or a body, or is a variant
-of one that has; others of PyTorch's are known by schema: they type, print, stand in `show --ops`,
-and fail by name when executed. It is *proven* when PyTorch's own samples of it agree: `--proven
-FILE` names what `tests/python/op_walk.py --json` wrote; its gradient is, when they have PyTorch's
-gradients: `--gradients FILE`, of `tests/python/grad_walk.py --json`. Without these files what the
-page says of them stays.
+An operator *runs* if its entry has a formula, a kernel, a C expression or a body, or is a variant
+of such an entry; PyTorch's other operators are known by schema: they type, print, are listed by
+`show --ops`, and fail by name when executed. It is *proven* if PyTorch's own samples of it agree:
+`--proven FILE` names the output of `tests/python/op_walk.py --json`; its gradient is proven if the
+samples have PyTorch's gradients: `--gradients FILE`, the output of `tests/python/grad_walk.py
+--json`. Without these files the page's sections about them are kept.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def runs(row: Any) -> bool:
 
 
 def kept(out: pathlib.Path, title: str) -> str:
-    """A section as it stands, title and all."""
+    """Return a section unchanged, with its title."""
     text = out.read_text() if out.exists() else ""
     start = text.find(f"\n## {title}\n")
     if start < 0:
@@ -74,7 +74,7 @@ def kept(out: pathlib.Path, title: str) -> str:
 
 
 def proven_text(path: str | None, out: pathlib.Path) -> str:
-    """The section about PyTorch's samples."""
+    """Return the section about PyTorch's samples."""
     if not path:
         return kept(out, "Proven on PyTorch's samples")
     entries = json.loads(pathlib.Path(path).read_text())
@@ -94,14 +94,14 @@ def proven_text(path: str | None, out: pathlib.Path) -> str:
 
 
 def passed(counts: dict[str, int]) -> tuple[int, int]:
-    """Samples of the function itself: (passed, all)."""
+    """Return the samples of the function itself: (passed, all)."""
     ways = [(key.split("|"), n) for key, n in counts.items()]
     here = [(way, n) for (form, _, way), n in ways if form == "function" and way != "no sample"]
     return sum(n for way, n in here if way == "pass"), sum(n for _, n in here)
 
 
 def gradients_text(table: Any, path: str | None, out: pathlib.Path) -> str:
-    """The section about gradients."""
+    """Return the section about gradients."""
     if not path and (found := kept(out, "Gradients")):
         return found
     own = sum("grad" in (row.base or row).entry for row in table.rows.values())
@@ -127,7 +127,7 @@ def gradients_text(table: Any, path: str | None, out: pathlib.Path) -> str:
 
 
 def fuzzed_text() -> str:
-    """The section about fuzzing, from what tools/fuzz.sh recorded."""
+    """Return the section about fuzzing, from the records of tools/fuzz.sh."""
     path = TOP / "fuzz" / "results.tsv"
     if not path.exists():
         return ""

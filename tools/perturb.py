@@ -22,14 +22,14 @@ import torch
 
 
 def changed(weight: torch.Tensor) -> None:
-    """+-1 %, with the signs that casefile.sensitivity draws."""
+    """Change a weight by +-1 %, with the signs that casefile.sensitivity draws."""
     with torch.no_grad():
         sign = torch.randint(0, 2, weight.shape, generator=torch.Generator().manual_seed(1))
         weight.mul_((1 + 0.01 * (2 * sign - 1)).to(weight.dtype))
 
 
 def picks_of(model: Any) -> list[str]:
-    """Names of the weights to change: first, middle, last floating one."""
+    """Return the names of the weights to change: first, middle, last floating one."""
     names = [name for name, p in model.named_parameters() if p.is_floating_point()]
     return [names[i] for i in sorted({0, len(names) // 2, len(names) - 1})] if names else []
 
@@ -47,7 +47,7 @@ def save_changed(folder: str, name: str, dest: str) -> None:
 
 
 def perturb(casefile: Any, folder: str, dest: str) -> tuple[int, int]:
-    """(copies kept, copies tried) of one case."""
+    """Return (copies kept, copies tried) of one case."""
     kept = tried = 0
     picks = picks_of(casefile.load_model(folder))
     for k, name in enumerate(picks):

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""run_tests.py BUILD: every test there is, quickest first, with a line at the end: N passed, N
-failed.
+"""run_tests.py BUILD: run all tests, the fastest first, and print a last line: N passed, N failed.
 
-Order: meson's suites (C unit tests, the house's rules), then tests/python with pytest.  What cannot
-run here (no pytest, no torch, no corpus) is named, and counts as neither.
+Order: meson's suites (C unit tests, the house's rules), then tests/python with pytest. Tests that
+cannot run here (no pytest, no torch, no corpus) are named, and count as neither.
 """
 
 import collections
@@ -20,10 +19,11 @@ PYTEST_SECONDS = 2400
 
 
 def meson_tests(build: pathlib.Path) -> tuple[int, int]:
-    """(passed, failed) of `meson test`: cases of cmocka programs one by one, others as one."""
+    """Return (passed, failed) of `meson test`: cases of cmocka programs are counted one by one,
+    other programs as one."""
     log = build / "meson-logs" / "testlog.json"
     log.unlink(missing_ok=True)
-    # The limits of tests are for hangs; a machine with other work gets four times as long.
+    # The limits of tests detect hangs; a machine with other work gets four times as long.
     subprocess.run(
         ["meson", "test", "-C", str(build), "--no-rebuild", "-q", "--print-errorlogs", "-t", "4"],
         check=False,
@@ -59,8 +59,8 @@ def python_has(module: str) -> bool:
 
 
 def print_failures(suite: ElementTree.Element) -> None:
-    """One line a failed test, behind everything else: whoever sees only the end of a log still
-    learns which they were."""
+    """Print one line per failed test, after everything else: the end of a log then lists all
+    failures."""
     for case in suite.iter("testcase"):
         for kind in ("failure", "error"):
             for fault in case.iter(kind):

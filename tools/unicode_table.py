@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Write src/base/unicode_table.inc: the code points that Python's str.isprintable refuses.
 
-Run by hand, with the oldest Python whose answers we want; the result is committed, because the
-table must not change with the Python that happens to build the library.
+Run it by hand, with the oldest supported Python; the result is committed, because the table must
+not depend on the Python that builds the library.
 """
 
 from __future__ import annotations

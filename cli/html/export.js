@@ -4,7 +4,7 @@
 const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "font-size", "font-weight", "opacity", "rx"];
 const PLAIN = { "fill-opacity": "1", "stroke-dasharray": "none", opacity: "1", "font-weight": "400", rx: "auto" };
 
-// What the style sheet gives to elements of a kind, asked once for each kind.
+// Styles of elements by kind, computed once per kind.
 function styler() {
   const known = new Map();
   const probe = svg("g", {});
@@ -23,7 +23,7 @@ function styler() {
     return out;
   };
   return {
-    // Gives the elements of `g` their looks as attributes.
+    // Writes the styles of the elements of `g` as attributes.
     dress(g) {
       const kind = g.getAttribute("class");
       const all = [...g.querySelectorAll("*"), ...(g.tagName === "path" ? [g] : [])].filter((e) => e.tagName !== "title");
@@ -42,7 +42,7 @@ function styler() {
   };
 }
 
-// The whole scene as an element of its own.
+// The whole scene as a separate element.
 function picture() {
   const wasFar = canvas.classList.contains("far");
   canvas.classList.remove("far");
@@ -77,7 +77,7 @@ function save(blob, kind) {
   setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
 
-// Browsers refuse larger canvases: a long graph becomes smaller, which is said.
+// Browsers refuse larger canvases: a long graph is scaled down, with a message.
 const MOST_SIDE = 16000;
 const MOST_PIXELS = 100e6;
 function scaleOfPicture(w, h) {

@@ -1,11 +1,10 @@
-// layout.js: a place for every item of a block, by Sugiyama's method: layers by the longest path, order in a layer by
-// medians, centres by Brandes and Köpf.  Edges over many layers run in lanes beside them, so that ten thousand
-// layers cost no more than their items.  Knows nothing of the document: tests run this file alone.
-//
-// layoutBlock({items, edges}, size): `size(item)` sets an item's w and h.  Afterwards items have x, y, cx, bottom and
-// layer, edges have `points` ([x, y, true where a straight line leads there, else a curve]), and the block has w, h and
-// `trunks`: a lane is one trunk, from which the edges that use it branch off.  Items are in the order of
-// the program, which no edge runs against.
+// layout.js: a place for every item of a block, by Sugiyama's method: layers by the longest path, order in a
+// layer by medians, centres by Brandes and Köpf. Edges over many layers run in lanes beside them, so that ten
+// thousand layers cost no more than their items. The file does not use the document: tests run it alone.
+// layoutBlock({items, edges}, size): `size(item)` sets an item's w and h. Afterwards items have x, y, cx,
+// bottom and layer, edges have `points` ([x, y, true for a straight line to the point, otherwise a curve]),
+// and the block has w, h and `trunks`: a lane is one trunk, from which the edges that use it branch off.
+// Items are in the order of the program; all edges follow it.
 
 const GAP_X = 22;
 const GAP_Y = 34;
@@ -15,7 +14,7 @@ const MOST_SINK = 60; // an item beside one that is higher by more stands at the
 const MOST_SPAN = 20; // layers that an edge passes between the items; beyond, it takes a lane
 const MOST_DUMMIES = 10000;
 
-// Longest path from the top.  Items that no input leads to move down to just above their first use; so do chains of them.
+// Longest path from the top. Items without a path from an input move down to just above their first use; so do chains of them.
 function layersOf(items, edges) {
   for (const it of items) Object.assign(it, { layer: 0, up: [], down: [], isRooted: it.kind === "io" && !it.isEnd });
   for (const e of edges) { e.from.down.push(e.to); e.to.up.push(e.from); }
@@ -39,7 +38,7 @@ function layersOf(items, edges) {
 
 const NONE = [];
 
-// Puts a dummy into each layer that an edge passes; edges from one item share theirs.  Gives the edges that go too far.
+// Puts a dummy into each layer that an edge passes; edges from one item share theirs. Returns the edges that span too many layers.
 function addDummies(rows, edges) {
   const reach = new Map();
   for (const e of edges) reach.set(e.from, Math.max(reach.get(e.from) || 0, e.to.layer - e.from.layer));
@@ -101,7 +100,7 @@ function order(rows) {
 
 const gapOf = (a, z) => (a.w + z.w) / 2 + (a.dummy && z.dummy ? 10 : GAP_X);
 
-// Marks links that cross a trunk (a link between dummies): these give way, so that trunks are straight.
+// Marks links that cross a trunk (a link between dummies): these are not aligned, so that trunks are straight.
 function markConflicts(rows) {
   for (let i = 1; i < rows.length; i++) {
     const row = rows[i];
@@ -147,7 +146,7 @@ function chainsOf(rows, n, isDown, isRight) {
   return root;
 }
 
-// The chains as far left as their order allows, then each as far right as its right neighbours leave room.
+// Places the chains as far left as their order allows, then each as far right as its right neighbours allow.
 function compact(rows, cells, root, isRight) {
   const n = cells.length;
   // Constraints "chain b right of chain a by a gap": those of chain a are start[a] to start[a + 1].
@@ -185,8 +184,9 @@ function compact(rows, cells, root, isRight) {
   return Float64Array.from(root, (r) => (isRight ? -x[r] : x[r]));
 }
 
-// The median of four assignments, from above and below, from the left and the right; without those that are much wider than
-// the narrowest: along a long graph they walk sideways, a step with each edge that is passed over.
+// The median of four assignments, from above and below, from the left and the right; without those that are
+// much wider than the narrowest: along a long graph they drift sideways, a step with each edge that is
+// passed.
 function placeRows(rows) {
   const cells = rows.flat();
   cells.forEach((c, i) => { c.id = i; c.crossed = null; });
@@ -207,8 +207,8 @@ function placeRows(rows) {
   });
 }
 
-// A lane for each item with far edges: a column beside all layers that it passes, left or right, whichever is nearer.
-// Short ones first, so that they lie inside.  `slots[i]` counts the turns between layers i and i + 1.
+// A lane for each item with far edges: a column beside all layers that it passes, left or right, whichever is
+// nearer. Short ones first, so that they are inside. `slots[i]` counts the turns between layers i and i + 1.
 function addLanes(rows, far, slots) {
   const left = rows.map((row) => row.reduce((x, c) => Math.min(x, c.cx - c.w / 2), Infinity));
   const right = rows.map((row) => row.reduce((x, c) => Math.max(x, c.cx + c.w / 2), -Infinity));

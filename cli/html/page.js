@@ -64,7 +64,7 @@ function setUp() {
   if (!P.sources.length) $("source").append(el("p", { class: "empty" }, "The archive has no source."));
 }
 
-// #tab=weights&method=step&open=all&find=conv&panel: what a link may ask for.
+// #tab=weights&method=step&open=all&find=conv&panel: the parameters of a link.
 function obey() {
   const q = new URLSearchParams(location.hash.slice(1));
   const m = P.methods.findIndex((x) => x.name === q.get("method"));

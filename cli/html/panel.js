@@ -1,4 +1,4 @@
-// panel.js: finding nodes, the details of the selected one, and the source beside them.
+// panel.js: search for nodes, the details of the selected one, and its source.
 
 // -- Finding -----------------------------------------------------------------------------------------------------
 
@@ -40,7 +40,7 @@ function showHits() {
   const first = Math.max(0, Math.min(hit - MOST_HITS / 2, hits.length - MOST_HITS));
   list.replaceChildren(...hits.slice(first, first + MOST_HITS).map((h, i) => el("li", { role: "option", "aria-selected": String(first + i === hit), onpointerdown: (ev) => { ev.preventDefault(); go(first + i); } },
     h.it.title, el("span", { class: "quiet" }, h.it.sub || h.it.I.path))));
-  if (isOpen) list.append(el("li", { class: "quiet" }, hits.length > MOST_HITS ? count(hits.length) + " in all; Enter goes on to the next" : hits.length ? "" : "nothing found"));
+  if (isOpen) list.append(el("li", { class: "quiet" }, hits.length > MOST_HITS ? count(hits.length) + " in all; Enter shows the next" : hits.length ? "" : "nothing found"));
   if (!list.lastChild || !list.lastChild.textContent) list.lastChild?.remove();
   list.children[hit - first]?.scrollIntoView({ block: "nearest" });
   showCount();
@@ -48,7 +48,7 @@ function showHits() {
 function showCount() {
   $("count").textContent = hits.length && $("find").value.trim() ? `${count(hit + 1)} of ${count(hits.length)}` : "";
 }
-// Goes to a hit, round the end; opens the boxes that it is in.
+// Moves to a hit, cyclically; opens the boxes that it is in.
 function go(i) {
   if (!hits.length) return;
   hit = (i + hits.length) % hits.length;
@@ -187,7 +187,7 @@ function indexLines() {
   }
 }
 
-// Lines are made when they come into sight, CHUNK at a time: sources have tens of thousands.
+// Lines are made when they become visible, CHUNK at a time: sources have tens of thousands.
 const CHUNK = 200;
 const LINE_HEIGHT = 19.375; // as in the style sheet: 12.5 * 1.55
 let builtSource = -1;

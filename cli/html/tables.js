@@ -49,7 +49,7 @@ function histogram(bins) {
   return s;
 }
 
-// A picture of a weight's values, or why there is none.
+// A picture of a weight's values, or the reason why there is none.
 function valuesOf(w) {
   if (w.why) return el("span", { class: "quiet" }, w.why);
   if (w.role === "constant") return el("span", { class: "quiet" }, "a constant of the code: not read");

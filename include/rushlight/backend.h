@@ -90,7 +90,7 @@ typedef void rush_write_fn(void *to, const char *text, size_t n_bytes);
 
 /* What passes may assume about an operator. */
 typedef enum rush_alias_kind {
-  RUSH_ALIAS_SCHEMA, /* as its schema says: (a) shares memory, (a!) writes */
+  RUSH_ALIAS_SCHEMA, /* as in its schema: (a) shares memory, (a!) writes */
   /* nothing: it is never removed, merged or moved; its results may be its arguments */
   RUSH_ALIAS_CONSERVATIVE,
   RUSH_ALIAS_PURE /* it neither writes nor shares memory; the schema must not contradict this */
@@ -532,7 +532,7 @@ typedef struct rush_backend_api {
                                size_t *n, rush_error *err);
 
   /* -- Building: a graph call by call.  The first failure sticks: what comes after it does nothing
-   * and gives NULL, and build_end says it. -- */
+   * and gives NULL, and build_end returns the error. -- */
 
   rush_builder *(*build_begin)(
     rush_graph *g); /* new; inserts at the graph's insert point; NULL if memory ran out */
@@ -544,7 +544,7 @@ typedef struct rush_backend_api {
   bool (*build_failed)(const rush_builder *b);
   rush_status (*build_end)(rush_builder *b, rush_error *err); /* releases b */
 
-  /* -- In a shape function.  Arguments are the schema's, complete; of Tensor[] each item is asked
+  /* -- In a shape function.  Arguments are the schema's, complete; of Tensor[] each item is queried
    * for by `item`, of a Tensor 0  */
 
   size_t (*shape_n_tensors)(rush_shape *q, size_t arg); /* 0: None, or not a tensor argument */
@@ -655,8 +655,8 @@ typedef struct rush_backend_api {
                        /* warn through the context's callback, as torch's warnings */
                        const char *text);
 
-  /* -- Memory: the context's, which counts it, with its limit.  16-byte aligned; the freer says the
-   * size.  */
+  /* -- Memory: the context's, which counts it, with its limit.  16-byte aligned; the freer passes
+   * the size.  */
 
   void *(*memory_alloc)(rush_context *c,
                         size_t n_bytes); /* zeroed; NULL: no memory, or over the limit */

@@ -112,7 +112,7 @@ typedef struct rush_error {
   rush_status status;
   rush_limit limit;      /* of RUSH_ELIMIT; else RUSH_LIMIT_NONE */
   const char *type; /* Python exception class: "RuntimeError", "IndexError", "Error" ...; static */
-  const char *message;   /* what was expected, what came, where; NULL when status is RUSH_OK */
+  const char *message;   /* expected and actual value, and place; NULL if status is RUSH_OK */
   const char *traceback; /* TorchScript traceback, or NULL */
   void *owned;           /* internal */
 } rush_error;

@@ -43,7 +43,7 @@ RUSH_API void rush_context_set_interrupt(rush_context *c, bool (*interrupt)(void
 RUSH_API rush_status rush_context_set_limit_bytes(rush_context *c, size_t n_bytes,
                                                   rush_error *err) RUSH_CHECKED;
 
-/* -- What names mean --------------------------------------------------------------------------- */
+/* -- Meanings of names ------------------------------------------------------------------------- */
 
 typedef enum rush_name_kind {
   /* unknown to the host: the language's own names are tried next, then it is an error */

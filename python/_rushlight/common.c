@@ -1,10 +1,11 @@
-/* _rushlight/common.c -- what every file of the extension needs and what needs none of them: errors
- * as exceptions, texts, lists, new objects around values, and calls of the package's functions.
+/* _rushlight/common.c -- functions that every file of the extension uses and that use none of them:
+ * errors as exceptions, texts, lists, new objects around values, and calls of the package's
+ * functions.
  *
- * The files stand in an order in which each calls those before it: common, exchange, layout,
+ * The files are in an order in which each calls only those before it: common, exchange, layout,
  * torch_state, dtype, module_wrap, tensor_in, convert, gradient, call, operator; then the types
- * (tensor, ir*, script*, module*, method, object) and init.  tests/house/circles.py checks that no
- * loop comes back. */
+ * (tensor, ir*, script*, module*, method, object) and init.  tests/house/circles.py checks that
+ * there is no cycle. */
 #include "py.h"
 #include "rushlight/script.h"
 
@@ -19,7 +20,7 @@ PyObject *py_raise(py_state *state, rush_error *err)
 {
   PyObject *type = NULL;
 
-  if (PyErr_Occurred()) { /* a callback into Python failed: that is the better story */
+  if (PyErr_Occurred()) { /* a callback into Python failed: its exception is more precise */
     rush_error_clear(err);
     return NULL;
   }
@@ -46,7 +47,7 @@ PyObject *py_raise(py_state *state, rush_error *err)
                  err->type && strcmp(err->type, "Error") == 0 ? "" : "RuntimeError: ", message);
   else
     PyErr_Format(type, "%s",
-                 message); /* what it quotes of a file may be no UTF-8: replaced there */
+                 message); /* its quotes of a file may not be UTF-8: replaced there */
   rush_error_clear(err);
   return NULL;
 }
@@ -209,7 +210,7 @@ PyObject *py_value_wrap(py_state *st, PyTypeObject *type, rush_value v)
 
 /* -- The package ------------------------------------------------------------------------------- */
 
-/* A function of the package, borrowed; NULL with an exception set. */
+/* Return a function of the package, borrowed; NULL with an exception set. */
 static PyObject *find_in_package(py_state *st, const char *name)
 {
   PyObject *found = st->package ? PyDict_GetItemString(st->package, name) : NULL;

@@ -1,5 +1,5 @@
-/* _rushlight/dtype.c -- which dtype an object is taken for: one of rushlight's, torch's or numpy's,
- * a type of Python's, or a name. */
+/* _rushlight/dtype.c -- conversion of objects to dtypes: one of rushlight's, torch's or numpy's, a
+ * Python type, or a name. */
 #include "py.h"
 
 #include <string.h>

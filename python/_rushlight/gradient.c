@@ -380,7 +380,7 @@ int py_connect(py_call *call, PyObject *owner, const rush_value *values, size_t 
   return result;
 }
 
-/* -- Gradients that a program asks for --------------------------------------------------------- */
+/* -- Gradients that a program computes --------------------------------------------------------- */
 
 /* Return the leaf's tensor of torch's, new, or NULL; an exception may be set. */
 static PyObject *torch_leaf(const py_gradient_host *h, rush_value leaf)

@@ -368,7 +368,7 @@ static PyMethodDef functions[] = {
    "_set_package(find): find(name) is what the package has of that name for the extension"},
   {"_set_size_class", py_set_size_class, METH_O, "the class of shapes"},
   {"gradients", py_gradients, METH_O,
-   "an operator's gradient formulas: (inputs, what it takes) as names with spaces between"},
+   "an operator's gradient formulas: (inputs, parameters), each as names separated by spaces"},
   {"call_gradient", py_call_gradient, METH_VARARGS, "call_gradient(name, i, values, inputs)"},
   {"operator_shape", (PyCFunction)(void (*)(void))py_operator_shape, METH_FASTCALL | METH_KEYWORDS,
    "operator_shape(name, symbolic, *args, **kwargs): rushlight.ops.shape as plain tuples"},

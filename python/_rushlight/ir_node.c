@@ -641,7 +641,7 @@ static PyMethodDef value_methods[] = {
     {"setDebugName", value_set_name, METH_O, "an older owner of the name gets another"},
     {"unique", value_unique, METH_NOARGS, "a number"},
     {"offset", value_offset, METH_NOARGS, "its place among the node's outputs"},
-    {"node", value_node, METH_NOARGS, "what gives it"},
+    {"node", value_node, METH_NOARGS, "the node that computes it"},
     {"owningGraph", node_graph, METH_NOARGS, "the graph"},
     {"type", value_type, METH_NOARGS, "its type"},
     {"setType", value_set_type, METH_O, "setType(type)"},
@@ -671,7 +671,7 @@ static PyObject *value_repr(PyObject *self)
 IR_SLOTS(block, {Py_tp_doc, "A list of nodes with inputs and outputs."});
 IR_SLOTS(node, {Py_tp_repr, node_repr}, {Py_tp_doc, "A call of an operator, or a construct."});
 IR_SLOTS(value, {Py_tp_repr, value_repr},
-         {Py_tp_doc, "What a node or block gives, and others take."});
+         {Py_tp_doc, "A result of a node or an input of a block, used by nodes."});
 
 PyType_Spec py_block_spec = {"rushlight.Block", sizeof(py_ir), 0,
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, block_slots};

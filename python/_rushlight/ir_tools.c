@@ -70,7 +70,7 @@ PyObject *py_move_if_valid(PyObject *m, PyObject *args)
 typedef struct visitor {
   py_state *st;
   PyObject *graph, *pattern; /* Graphs */
-  PyObject *list, *accept;   /* where matches go, or who is asked */
+  PyObject *list, *accept;   /* list of matches, or the filter */
 } visitor;
 
 static int put_pair(PyObject *dict, PyObject *key, PyObject *v)

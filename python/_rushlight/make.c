@@ -19,7 +19,7 @@ typedef struct maker {
   py_state *st;
   int64_t sizes[MAX_DIMS];
   int n_dims;
-  int dtype;  /* of the elements at `at`: the one asked for, or wider */
+  int dtype;  /* of the elements at `at`: the requested one, or wider */
   size_t item_bytes;
   char *at;   /* the next element */
 } maker;

@@ -377,7 +377,7 @@ static PyMethodDef method_methods[] = {
   {"_call_into", method_call_into, METH_VARARGS, "a call whose results go to buffers"},
   {"prepare", (PyCFunction)(void (*)(void))method_prepare, METH_VARARGS | METH_KEYWORDS,
    "prepare(*args, **kwargs): compile what such a call would, changing nothing; without arguments: "
-   "what can be told"},
+   "everything that the code names"},
   {"graph_for", (PyCFunction)(void (*)(void))method_graph_for, METH_VARARGS | METH_KEYWORDS,
    "the graph that a call with these runs"},
   {NULL, NULL, 0, NULL}};

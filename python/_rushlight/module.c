@@ -24,7 +24,7 @@ static int module_clear(PyObject *self)
 {
   PyObject *type, *value, *tb;
 
-  PyErr_Fetch(&type, &value, &tb); /* a module may go while an exception passes */
+  PyErr_Fetch(&type, &value, &tb); /* a module may be destroyed while an exception is set */
   py_slots_forget((py_module *)self);
   Py_CLEAR(((py_module *)self)->cache);
   Py_CLEAR(((py_module *)self)->trees);
@@ -376,7 +376,7 @@ static PyMethodDef module_methods_table[] = {
   {"_define", module_define, METH_VARARGS, "add a text's definitions to a module of compile()"},
   {"_slot", module_py_slot, METH_O, "an attribute of the program"},
   {"_set", module_set, METH_VARARGS,
-   "set an attribute, which the object stands for from then on; False: there is none"},
+   "set an attribute and cache its Python object; False: there is no such attribute"},
   {"_program_method", module_program_method, METH_O, "a method of the program"},
   {"_slots", module_slots_list, METH_NOARGS, "(name, kind) of every attribute"},
   {"_adopt", module_adopt, METH_O, "become another view of a module"},
@@ -396,7 +396,8 @@ static PyGetSetDef module_getset[] = {
   {NULL, NULL, NULL, NULL, NULL}};
 static PyMemberDef module_members[] = {
   {"_is_hooked", T_BOOL, offsetof(py_module, is_hooked), 0, "calls go through Python's _call_impl"},
-  {"_recorder", T_OBJECT, offsetof(py_module, recorder), 0, "is told of calls, or None"},
+  {"_recorder", T_OBJECT, offsetof(py_module, recorder), 0,
+   "the function that calls are reported to, or None"},
   {NULL, 0, 0, 0, NULL}};
 static PyType_Slot module_slots[] = {
   {Py_tp_dealloc, module_dealloc},
@@ -423,8 +424,8 @@ int py_add_module_types(PyObject *m, py_state *st)
 
 /* -- Texts ------------------------------------------------------------------------------------- */
 
-/* compile(text, name, first_line): a new module; module._define(text, name, first_line): more of
- * it. */
+/* Implement compile(text, name, first_line): a new module; module._define(text, name, first_line):
+ * add definitions to it. */
 static PyObject *compile_text(py_state *st, py_module *into, PyObject *args)
 {
   rush_text_options options = RUSH_TEXT_OPTIONS_INIT;

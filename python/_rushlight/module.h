@@ -7,7 +7,7 @@
 
 /* -- module_wrap.c ----------------------------------------------------------------------------- */
 
-/* The Module is the one for its object from now on; no longer. */
+/* Make the Module the one that represents its object; py_module_leave ends this. */
 void py_module_enrol(py_module *m);
 void py_module_leave(py_module *m);
 
@@ -17,11 +17,11 @@ void py_module_leave(py_module *m);
  * there is none. */
 PyObject *py_slot_get(py_module *m, PyObject *name);
 bool py_slot_exists(py_module *m, const char *name);
-/* 0, or -1 with an exception set. */
+/* Set an attribute of the program; returns 0, or -1 with an exception set. */
 int py_slot_set(py_module *m, PyObject *name, PyObject *o);
-/* The attribute becomes the very value that `like` has at `there`; o stands for it. */
+/* Set the attribute to the same value that `like` has at `there`; o is its Python object. */
 int py_slot_share(py_module *m, PyObject *name, PyObject *o, py_module *like, const char *there);
-/* Tensors of ours that the cache knows objects for are not known by them any more. */
+/* Remove the tensors in the cache from st->tensors. */
 void py_slots_forget(py_module *m);
 
 #endif

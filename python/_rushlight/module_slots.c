@@ -1,6 +1,6 @@
-/* _rushlight/module_slots.c -- attributes of programs' objects as Python sees and sets them.
+/* _rushlight/module_slots.c -- reading and setting attributes of programs' objects from Python.
  *
- * A module's cache remembers which object stands for which attribute: (object, our tensor or None,
+ * A module's cache has the object of each attribute that was read: (object, our tensor or None,
  * address of its elements).  Parameters and submodules thereby keep their identity, and the program
  * follows when torch gives a parameter other memory. */
 #include "layout.h"
@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* Add or remove the object of a tensor of ours in st->tensors, which has it while a cache has the
- * pair. */
+/* Add the object of a tensor of ours to st->tensors, or remove it; the table contains it while a
+ * cache has the pair. */
 static void publish(py_state *st, PyObject *entry, bool on)
 {
   PyObject *tensor = PyTuple_GET_ITEM(entry, 1);
@@ -135,7 +135,7 @@ static bool attr_is_tensor(rush_value object, const char *name)
   return false;
 }
 
-/* Copy a tensor on read-only memory: a program may write to what it keeps.  Steals *v on
+/* Copy a tensor on read-only memory: a program may write to its attributes.  Steals *v on
  * failure. */
 static int own_memory(py_state *st, rush_value *v)
 {
@@ -199,7 +199,7 @@ int py_slot_set(py_module *m, PyObject *name, PyObject *o)
     return -1;
   rush_value v = py_unlocked_object_attr(object, PyUnicode_AsUTF8(name));
   if (v.tag == RUSH_TAG_TENSOR && v.as.tensor &&
-      is_read_only(o)) { /* v is a copy, which o does not stand for */
+      is_read_only(o)) { /* v is a copy, not o's value */
     rush_value_release(v);
     return 0;
   }

@@ -1,5 +1,5 @@
-/* _rushlight/module_wrap.c -- Modules of Python around the library's: one for each module's object,
- * so that what a program gives back is what Python has already. */
+/* _rushlight/module_wrap.c -- Python modules around the library's: one for each module's object, so
+ * that a result that Python has already is the same Python object. */
 #include "module.h"
 #include "rushlight/script.h"
 

@@ -128,7 +128,7 @@ rush_status py_fail_in_call(rush_error *err);
 /* Make a copy with memory of its own; new. */
 rush_status py_clone(py_state *state, rush_value v, rush_value *out, rush_error *err);
 PyObject *py_tensor_wrap(py_state *state, rush_value v); /* retains v */
-/* An object of that type, a ScriptObject's or an EnumValue's; retains v. */
+/* Return an object of that type, a ScriptObject's or an EnumValue's; retains v. */
 PyObject *py_value_wrap(py_state *state, PyTypeObject *type, rush_value v);
 
 /* -- torch_state.c ----------------------------------------------------------------------------- */
@@ -320,9 +320,9 @@ int py_add_object_types(PyObject *m, py_state *state);
 PyObject *py_method_new(py_state *st, PyObject *owner, const char *name);
 PyObject *py_freeze(PyObject *m, PyObject *args);
 PyObject *py_set_error(PyObject *m,
-                       PyObject *args); /* sets what errors of a class' name are raised as */
-/* gradient.c: give results of a recorded call that have a history one in torch, before they are
- * converted.  `owner` (or NULL) is the module whose method it was. */
+                       PyObject *args); /* sets which exception a class' errors are raised as */
+/* Give results of a recorded call that have a history one in torch, before they are converted
+ * (gradient.c).  `owner` (or NULL) is the module whose method it was. */
 int py_connect(py_call *call, PyObject *owner, const rush_value *values, size_t n);
 /* While the call runs, torch keeps the gradients of its tensors that the program computes.
  * Zero-initialise, then call py_host_begin. */

@@ -280,7 +280,7 @@ static PyType_Slot recorder_slots[] = {
   {Py_tp_new, recorder_new},
   {Py_tp_dealloc, recorder_dealloc},
   {Py_tp_methods, recorder_methods},
-  {Py_tp_doc, "Recorder(unit, type=None): builds graphs of the calls that it is told."},
+  {Py_tp_doc, "Recorder(unit, type=None): builds graphs of the calls reported to it."},
   {0, NULL}};
 static PyType_Spec recorder_spec = {"rushlight.Recorder", sizeof(py_recorder), 0,
                                     Py_TPFLAGS_DEFAULT, recorder_slots};

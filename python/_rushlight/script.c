@@ -17,7 +17,7 @@ static py_unit *make_unit(PyTypeObject *type, PyObject *host, bool is_borrowed)
   static const char *const questions[] = {"name", "attr",    "type",   "class_attr",
                                          "default", "call", "called", "block"};
   rush_error err = RUSH_ERROR_INIT;
-  py_state *st = PyType_GetModuleState(type); /* no base type: nobody derives from it */
+  py_state *st = PyType_GetModuleState(type); /* no base type: it cannot be derived from */
   py_unit *u = st ? (py_unit *)type->tp_alloc(type, 0) : NULL;
 
   if (!u)
@@ -51,7 +51,7 @@ static PyObject *unit_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
   if (!PyArg_ParseTuple(args, "O", &host))
     return NULL;
   return Py_XNewRef((PyObject *)make_unit(
-    type, host, false)); /* once more: what it compiled may outlive it, and asks through it */
+    type, host, false)); /* once more: its functions may outlive it, and use the host through it */
 }
 
 static void unit_dealloc(PyObject *self)

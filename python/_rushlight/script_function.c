@@ -1,5 +1,5 @@
-/* _rushlight/script_function.c -- the Python type Function, and Types of a unit: what is made of a
- * unit holds it. */
+/* _rushlight/script_function.c -- the Python types Function and Type; their objects keep the unit
+ * alive. */
 #include "script.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ PyObject *py_type_wrap(py_unit *u, const rush_type *t)
 {
   if (!t)
     Py_RETURN_NONE;
-  if (!u->types) /* it would hold what holds it */
+  if (!u->types) /* a reference cycle otherwise */
     return new_type(u, t);
   PyObject *key = PyLong_FromVoidPtr((void *)t);
   PyObject *found = key ? PyDict_GetItemWithError(u->types, key) : NULL;
@@ -92,7 +92,7 @@ PyObject *py_function_wrap(py_unit *u, rush_function *f)
   return make_function(u, u->state->function_type, f);
 }
 
-/* Function(other): the same function, for subclasses. */
+/* Implement Function(other): the same function, for subclasses. */
 static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
   PyObject *other;

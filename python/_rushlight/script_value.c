@@ -461,7 +461,7 @@ static bool is_exactly(py_call *call, PyObject *o, const rush_type *t)
   case RUSH_TYPE_ENUM:
   case RUSH_TYPE_ANY:
   case RUSH_TYPE_DEVICE:
-    return true; /* the conversion says */
+    return true; /* the conversion sets the error */
   case RUSH_TYPE_OPTIONAL:
     return o == Py_None || is_exactly(call, o, rush_type_elem(t, 0));
   default:

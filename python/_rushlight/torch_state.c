@@ -1,4 +1,4 @@
-/* torch, when it is there: what the extension keeps of it, its random state and grad mode. */
+/* torch, if it is imported: the extension's references to it, its random state and grad mode. */
 #include "exchange.h"
 #include "layout.h"
 
@@ -60,7 +60,7 @@ int py_find_torch(py_state *st)
   PyObject *bump = graph ? PyObject_GetAttrString(graph, "increment_version") : NULL;
   Py_XDECREF(graph);
   if (!tensor || !dlpack || !grad || !bump || fill_torch_names(st, torch) < 0) {
-    PyErr_Clear(); /* torch is still being imported: as if it were not there */
+    PyErr_Clear(); /* torch is still being imported: treated as missing */
     Py_XDECREF(tensor);
     Py_XDECREF(dlpack);
     Py_XDECREF(grad);

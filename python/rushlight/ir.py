@@ -625,7 +625,7 @@ class SubgraphRewriter:
 
 
 class SymbolicVariable:
-    """A value that operators and methods extend the graph with: (x + 1).tanh() inserts two
+    """A value with operators and methods that extend the graph: (x + 1).tanh() inserts two
     calls."""
 
     __slots__ = ("_value",)

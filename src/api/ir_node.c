@@ -320,7 +320,7 @@ rush_status api_node_insert_output(const rush_node *n, size_t i, const rush_type
 
   TRY(need_slot(e.n, i, (size_t)e.n->n_outputs + 1, "output", err));
   if (e.n->kind == IR_RETURN)
-    return ir_misuse(err, "a block's return gives nothing");
+    return ir_misuse(err, "a block's return has no outputs");
   TRY(ir_edit(e.n->graph, insert_output, &e, err));
   *out = value_out(e.v);
   return RUSH_OK;

@@ -149,7 +149,7 @@ rush_status rush_module_method_schema(rush_module *m, const char *method, char *
   TRY(api_begin(&cx, m->ctx, err));
   function *f;
   TRY(module_method(m, method, &f, err));
-  if (!f->schema->returns[0].type) /* not annotated: the body says */
+  if (!f->schema->returns[0].type) /* not annotated: inferred from the body */
     TRY(module_place(&cx, m, function_prepare(&cx, f)));
   text_init(&t, cx.ctx);
   schema_print(&t, f->schema);
@@ -303,7 +303,7 @@ static rush_status prepare_method(call_ctx *cx, const call_job *j, const named_a
 
   if (options)
     TRY(API_READ(cx->err, rush_call_options, options, &own));
-  own.gradient_host = NULL; /* gradients of copies are nobody's */
+  own.gradient_host = NULL; /* gradients of copies are not used */
   TRY(api_outputs_begin(cx, &own, NULL));
   TRY(api_call_options(cx, &own, &recorder, true, j->args, j->n_args));
   return module_prepare(cx, j->m, j->method, j->args, (uint32_t)j->n_args, kwargs,

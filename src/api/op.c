@@ -116,7 +116,7 @@ rush_status rush_op_run(const rush_operator *operator_, const rush_value *args, 
   call_ctx_init(&cx, o->ctx, err);
   if (n_args != o->schema->n_args || n_results < o->schema->n_returns)
     return error_set(err, RUSH_EARGUMENT,
-                     "%s takes %u arguments and gives %u results; got %zu and room for %zu",
+                     "%s takes %u arguments and returns %u results; got %zu and room for %zu",
                      o->schema->name, o->schema->n_args, o->schema->n_returns, n_args, n_results);
   return op_invoke(&cx, o, args, (uint32_t)n_args, results, o->schema->n_returns);
 }

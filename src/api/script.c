@@ -104,7 +104,7 @@ static void add_source(session *s, unit_job *j)
   source *src = program_add_source(s, j->p, j->a, j->b, j->n);
   src->first_line = j->flags;
   src->by_function =
-    src->name && src->name[0] != '<'; /* as Python names texts that stand in no file */
+    src->name && src->name[0] != '<'; /* Python's name for texts that are in no file */
   j->result = src;
 }
 

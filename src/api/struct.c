@@ -11,7 +11,7 @@
 static rush_status refuse_unknown(rush_error *err, const char *name, size_t at, size_t n_bytes)
 {
   return error_set(err, RUSH_EARGUMENT,
-                   "%s: byte %zu is set, and version %s of the library knows %zu bytes: the caller "
+                   "%s: byte %zu is set, and version %s of the library has %zu bytes: the caller "
                    "was built for a newer one",
                    name, at, rush_version(), n_bytes);
 }

@@ -214,7 +214,7 @@ rush_value rush_object_attr(rush_value object, const char *name)
   if (!lock)
     return value_retain(object.as.object->slots[slot]);
   call_ctx_init(&cx, object.as.object->h.ctx, NULL);
-  call_set_deadline(&cx, UINT64_MAX); /* nothing tells the caller that there was no time */
+  call_set_deadline(&cx, UINT64_MAX); /* the caller cannot be informed of the deadline */
   if (lock_take(&cx, lock, LOCK_SHARED, &hold) != RUSH_OK)
     return v;
   if (value_snapshot(&cx, object.as.object->slots[slot], lock, &v) != RUSH_OK)

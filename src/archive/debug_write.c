@@ -8,7 +8,7 @@
 #include "base/excerpt.h"
 #include "formats/pickle_write.h"
 
-typedef struct known_file { /* of the archive that the program came from */
+typedef struct known_file { /* of the archive that the program was loaded from */
   script_row *rows;
   uint32_t n;
 } known_file;

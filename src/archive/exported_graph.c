@@ -139,7 +139,7 @@ ir_value *ex_emit(ex_reader *r, const char *name, const char *overload, ir_value
     session_fail_status(r->s, RUSH_EINTERNAL, NULL, NULL, "operator %s.%s is missing", name,
                         overload);
   ir_node *node = ir_node_new_op(r->s, r->g, o, inputs, n);
-  for (uint32_t i = 0; i < node->n_outputs && n; i++) /* append gives the list it takes */
+  for (uint32_t i = 0; i < node->n_outputs && n; i++) /* append returns its list */
     if (type_has_vars(node->outputs[i]->type))
       node->outputs[i]->type = inputs[0]->type;
   ir_node_append(node, r->block);
@@ -639,7 +639,7 @@ static void bind_outputs(ex_reader *r, const ex_node *node, ir_node *made)
   if (outputs_are_list(r, node->outputs) && made->n_outputs == 1) {
     ir_value *list = made->outputs[0];
     if (!type_is(list->type, TYPE_LIST))
-      ex_fail(r, "'%.*s' gives no list",
+      ex_fail(r, "'%.*s' does not return a list",
                           (int)node->target.len, node->target.p);
     made = ir_node_new(r->s, r->g, IR_LIST_UNPACK, &list, 1);
     ir_node_append(made, r->block);

@@ -91,7 +91,7 @@ static void bind_results(ex_reader *r, const ex_node *n, ir_value *const *v, uin
   str *names = ex_node_names(r, n, &n_names);
 
   if (n_names > count)
-    bad(r, n, "more outputs than its graph gives");
+    bad(r, n, "more outputs than its graph has");
   for (uint32_t i = 0; i < n_names; i++)
     if (names[i].p)
       ex_bind(r, names[i], v[i]);
@@ -181,7 +181,7 @@ static ir_value *read_condition(ex_reader *r, const ex_node *n, str cond, operan
   operands test = run_inner(r, cond, in);
   r->conditions--;
   if (test.n != 1)
-    bad(r, n, "the condition gives more than one value");
+    bad(r, n, "the condition returns more than one value");
   return as_bool(r, n, test.v[0]);
 }
 
@@ -197,7 +197,7 @@ static void read_while(ex_reader *r, const ex_node *n)
   ir_node *node = open_loop(r, int_constant(r, INT64_MAX), first, carry, &index, &inside);
   operands next = run_inner(r, body, joined(r, inside, more));
   if (next.n != carry.n)
-    bad(r, n, "the body gives another number of values than it takes");
+    bad(r, n, "the body returns another number of values than it takes");
   close_loop(r, n, node, outer, read_condition(r, n, cond, joined(r, next, more)), next);
   bind_results(r, n, node->outputs, node->n_outputs);
 }
@@ -231,7 +231,7 @@ static operands loop_over(ex_reader *r, const ex_node *n, str body, operands car
     slices.v[i] = ex_emit(r, "aten::select", "int", (ir_value *[]){xs.v[i], zero, index}, 3);
   operands out = run_inner(r, body, joined(r, joined(r, inside, slices), more));
   if (out.n != n_names)
-    bad(r, n, "the body gives another number of values than the outputs");
+    bad(r, n, "the body returns another number of values than the outputs");
   for (uint32_t i = 0; i < n_lists; i++)
     append(r, n, lists[i], out.v[carry.n + i]);
   close_loop(r, n, node, outer, true_constant(r), first_of(out, carry.n));
@@ -285,7 +285,7 @@ static void read_associative_scan(ex_reader *r, const ex_node *n)
     slices.v[i] = ex_emit(r, "aten::select", "int", (ir_value *[]){xs.v[i], zero, index}, 3);
   operands next = run_inner(r, body, joined(r, joined(r, inside, slices), more));
   if (next.n != xs.n)
-    bad(r, n, "the operator gives another number of values than it takes");
+    bad(r, n, "the operator returns another number of values than it takes");
   for (uint32_t i = 0; i < xs.n; i++)
     append(r, n, lists[i], next.v[i]);
   close_loop(r, n, node, outer, true_constant(r), next);

@@ -661,7 +661,7 @@ static void bind_inputs(ex_reader *r, const model_parts *p, const input_spec *sp
   for (uint32_t i = 0; i < n_specs; i++) {
     const input_spec *spec = &specs[i];
     if (spec->name.p && !str_eq(spec->name, names[i]))
-      ex_fail(r, "input %u of the graph is '%.*s', its spec says '%.*s'", i, (int)names[i].len,
+      ex_fail(r, "input %u of the graph is '%.*s', its spec has '%.*s'", i, (int)names[i].len,
               names[i].p ? names[i].p : "", (int)spec->name.len, spec->name.p);
     if (spec->kind == SPEC_TOKEN &&
         names[i].p) /* only orders effects, as the order of nodes does */

@@ -57,7 +57,7 @@ static ir_value *int_constant(ex_reader *r, int64_t i)
   return ex_constant(r, value_int(i), NULL);
 }
 
-/* -- Where values are -------------------------------------------------------------------------- */
+/* -- Positions of values ----------------------------------------------------------------------- */
 
 /* True if v is made in the body of the region's loop, at any depth. */
 static bool is_of_sample(const ex_vmap *m, const ir_value *v)
@@ -94,7 +94,7 @@ static bool reads_sample(const ex_vmap *m, const ir_node *n, const ir_node *firs
   return false;
 }
 
-/* -- What a loop would do differently ---------------------------------------------------------- */
+/* -- Programs whose loop would give other results ---------------------------------------------- */
 
 static const char *op_words(ex_reader *r, const op *o)
 {

@@ -18,7 +18,7 @@ typedef struct legacy {
   program *program;
   input in;         /* model.json */
   size_t at;        /* where in it: the tensor or module at work */
-  unpickler *u;     /* knows the tensors by index */
+  unpickler *u;     /* has the tensors by index */
   const rush_value *values; /* of attributes.pkl */
   size_t n_values;
 } legacy;

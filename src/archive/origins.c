@@ -15,7 +15,7 @@
 typedef struct reader {
   session *s;
   const pickle *p;
-  const pickle_seq *strings; /* NULL: texts stand in the rows */
+  const pickle_seq *strings; /* NULL: the rows contain the texts */
   table sources;             /* source's tuple -> source *, which the session releases */
 } reader;
 
@@ -187,7 +187,7 @@ bool torchscript_original(call_ctx *cx, const zip_archive *z, const source_range
                           source_range *out, source **src)
 {
   lookup l = {.zip = z, .at = at};
-  call_ctx quiet = *cx; /* what goes wrong here must not hide the error that is being told */
+  call_ctx quiet = *cx; /* errors here must not hide the error that is being reported */
 
   if (!at->src || !at->src->name)
     return false;

@@ -22,7 +22,7 @@ pickler *pickler_new(script_uses *u)
   return p;
 }
 
-/* -- What was written before ------------------------------------------------------------------- */
+/* -- Objects written before -------------------------------------------------------------------- */
 
 static str memo_key(pickler *p, char kind, const void *address)
 {
@@ -63,7 +63,7 @@ static void put_op(pickler *p, pickle_opcode code) { pickle_op(p->w, code); }
 static uint32_t storage_number(pickler *p, storage *st)
 {
   bool foreign = st->origin == STORAGE_FOREIGN &&
-                 st->n_bytes; /* the caller's memory may have come as several storages */
+                 st->n_bytes; /* the caller's memory may have been passed as several storages */
   str key = memo_key(p, 'n', foreign ? st->data : (void *)st);
   uintptr_t known = (uintptr_t)table_get(&p->memo, key);
 
@@ -326,7 +326,8 @@ static void put_custom(pickler *p, const custom_value *v)
 
   if (!v->cls->get_state)
     session_fail_status(p->s, RUSH_EUNSUPPORTED, NULL, NULL,
-                        "objects of the class %s cannot be saved: it gives no state", v->cls->name);
+                        "objects of the class %s cannot be saved: it has no function for its state",
+                        v->cls->name);
   session_check(p->s, v->cls->get_state(p->s->cx, v->self, &state));
   session_defer_value(p->s, state);
   put_new(p, v->cls->name);

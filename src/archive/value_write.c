@@ -243,7 +243,7 @@ static void write_value(session *s, void *arg)
   if (format == COUNT_OF(ends))
     refuse(
       s, job,
-      "the name says no format that values are written in: .npy, .npz, .safetensors, .pt or .pth");
+      "unknown format: values are written as .npy, .npz, .safetensors, .pt or .pth");
   if (format == 0 && job->v.tag != RUSH_TAG_TENSOR)
     refuse(s, job,
            "a .npy file holds one tensor; .npz and .safetensors hold several, .pt any values");

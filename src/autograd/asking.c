@@ -88,8 +88,8 @@ bool function_uses_gradients(call_ctx *cx, function *f)
     quiet.err = NULL;
     const rush_status st = session_run(&quiet, search_program, &q);
     if (st == RUSH_ELIMIT || st == RUSH_ECANCELLED || st == RUSH_ENOMEM)
-      return false; /* the call will say so; the next one looks again */
-    seen = q.found ? ASKS : ASKS_NOT; /* what cannot be compiled cannot ask */
+      return false; /* the call will report it; the next one looks again */
+    seen = q.found ? ASKS : ASKS_NOT; /* code that cannot be compiled cannot compute gradients */
     atomic_store_explicit(&f->uses_gradients, seen, memory_order_release);
   }
   return seen == ASKS;

@@ -9,11 +9,11 @@
 
 typedef struct node { /* of the run: a record */
   grad_record *r;     /* retained */
-  uint32_t n_waiting; /* gradients that are still to come: edges of records that will run */
+  uint32_t n_waiting; /* missing gradients: edges of records that will run */
   uint32_t edge;      /* the walk's place */
   bool is_needed;     /* leads to an input */
   bool is_done;       /* its walk ended */
-  rush_value *grads;  /* r->n_made, or NULL: none came */
+  rush_value *grads;  /* r->n_made, or NULL: there are none */
 } node;
 
 typedef struct walk {
@@ -199,7 +199,7 @@ static rush_status filled(call_ctx *cx, const rush_tensor *like, rush_value *out
   return RUSH_OK;
 }
 
-/* -- What a formula takes ---------------------------------------------------------------------- */
+/* -- Arguments of formulas --------------------------------------------------------------------- */
 
 static rush_status modified(call_ctx *cx, const rush_tensor *t, uint32_t version)
 {

@@ -282,7 +282,7 @@ static bool is_wanted(const grad_record *r, const op_gradient *g, uint32_t i)
   return false;
 }
 
-/* -- What a slot holds ------------------------------------------------------------------------- */
+/* -- Contents of a slot ------------------------------------------------------------------------ */
 
 static const rush_list *tensor_list(rush_value v)
 {

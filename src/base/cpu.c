@@ -26,7 +26,7 @@ static uint32_t read_features(void)
   uint32_t f = CPU_PORTABLE;
 #ifdef RUSH_ISA_X86
   unsigned a, b, c, d;
-  __builtin_cpu_init(); /* also asks whether the system saves the registers */
+  __builtin_cpu_init(); /* also tests whether the system saves the registers */
   bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
   if (f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     f = CPU_AVX2;

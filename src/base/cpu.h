@@ -20,7 +20,7 @@ cpu_level cpu_choose(uint32_t wanted);
 bool cpu_has_bf16(void);
 /* True if bfloat16 products may use AMX tiles: `wanted` is CPU_NATIVE, cpu_has_bf16(), the machine
  * has AMX_TILE and AMX_BF16, and the system lets this process use the tile registers.  The first
- * call asks the system for them, once for the whole process. */
+ * call requests them from the system, once for the whole process. */
 bool cpu_has_tiles(uint32_t wanted);
 
 #endif

@@ -44,7 +44,7 @@ rush_status mutex_wait(call_ctx *cx, mutex *m)
  *
  *   bit 31       one thread holds the lock exclusively (bits 0..15 count it too if it was a sharer)
  *   bit 30       a sharer waits to hold it exclusively
- *   bit 29       a thread sleeps: whoever changes the state wakes all (read by lock_is_wanted)
+ *   bit 29       a thread sleeps: a change of the state wakes all (read by lock_is_wanted)
  *   bits 16..28  number of threads that wait to hold it exclusively
  *   bits 0..15   number of sharers
  *

@@ -336,7 +336,7 @@ rush_status call_nomem(call_ctx *cx)
                mem_n_refused(cx->ctx))
     return error_set_type(cx->err, RUSH_ELIMIT, "MemoryError", "%s", why);
   error_nomem(cx->err);
-  return RUSH_ENOMEM; /* said here, so that the compiler knows that it is a failure */
+  return RUSH_ENOMEM; /* written here, so that the compiler knows that it is a failure */
 }
 
 rush_status call_nomem_bytes(call_ctx *cx, size_t n_bytes)

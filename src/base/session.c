@@ -240,7 +240,7 @@ char *session_printf(session *s, const char *fmt, ...)
 void session_defer(session *s, void (*fn)(void *object), void *object)
 {
   deferred *d = arena_alloc(s->mem, sizeof *d);
-  if (!d) { /* it cannot be registered, so it goes now */
+  if (!d) { /* it cannot be registered, so it is released now */
     fn(object);
     leave(s, call_nomem(s->cx));
   }

@@ -102,7 +102,7 @@ static size_t add_lines(text_buf *out, const source *s, size_t begin, size_t sta
   size_t from = start;
   while (from < end) {
     size_t stop = line_end(s, from);
-    text_add(out, s->text + from, stop - from); /* what stands before it is printed already */
+    text_add(out, s->text + from, stop - from); /* the lines before it are printed already */
     text_putc(out, '\n');
     add_tildes(out, s, begin, stop, from, end);
     from = begin = stop + 1;

@@ -519,7 +519,7 @@ static rush_status run_inline(call_ctx *cx, int64_t n, int64_t grain,
 static void run_job(thread_pool *p)
 {
   if (p->host
-        .run) { /* whatever it does with the tasks, nothing is left out and nobody left inside */
+        .run) { /* whatever it does with the tasks, all are run and no thread is still inside */
     atomic_store(&p->state,
                  (atomic_load_explicit(&p->state, memory_order_relaxed) / JOB + 1) * JOB | OPEN);
     p->host.run(p->host.user, host_task, p, (int)i64_min(p->host.n_threads, p->job.n_chunks));

@@ -38,7 +38,7 @@ struct group_desc {
   uint16_t results[GROUP_MAX_RESULTS];
 };
 
-/* -- What the table says of a node ------------------------------------------------------------- */
+/* -- Facts of a node in the operator table ----------------------------------------------------- */
 
 static const struct point_row *row_of(const backend *k, const rush_node *n)
 {
@@ -349,7 +349,7 @@ typedef struct fuser {
   const group_desc *g;
   const arg_kind *kinds;
   uint16_t *value_of;  /* of the group's values, or NO_VALUE */
-  uint16_t n_values; /* numbers: inputs, then constants and results of instructions as they come */
+  uint16_t n_values; /* numbers: inputs, then constants and results of instructions in order */
   uint8_t types[MOST_VALUES];
   uint32_t reach[MOST_VALUES]; /* inputs */
   bool is_const[MOST_VALUES];

@@ -225,7 +225,7 @@ static bool read_facts(const rush_call *call, const backend *k, facts *f)
   size_t n;
 
   f->values = k->api->call_args(call, &n);
-  f->n_args = (uint32_t)n; /* at most GROUP_MAX_INPUTS: the pass says so */
+  f->n_args = (uint32_t)n; /* at most GROUP_MAX_INPUTS: the pass limits it */
   if (!look_at_tensors(k->api, f))
     return false;
   f->key = level_of(k);

@@ -597,7 +597,7 @@ static rush_status describe_failed(checker *k, const guard *g, text_buf *t)
     text_puts(t, "tuple index out of range");
   else
     text_printf(t, "Guard failed: %s", g->text);
-  text_puts(t, "\n(what came: ");
+  text_puts(t, "\n(this call: ");
   if (missing) {
     text_printf(t, "no size()[%lld] for %s: ", (long long)missing->value, g->text);
   } else if (g->op >= GUARD_EQ && g->op <= GUARD_GE) {

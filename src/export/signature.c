@@ -6,7 +6,7 @@
 
 #include "base/grow.h"
 
-typedef struct item_list { /* the signature has the items from the start: their values go with it */
+typedef struct item_list { /* the signature has the items from the start and owns their values */
   rush_signature_item **at;
   uint32_t *n, cap;
 } item_list;
@@ -294,7 +294,7 @@ static void print_description(text_buf *out, const rush_signature_item *item)
   }
   text_puts(out, is_tensor ? "]" : "");
   for (int i = 0; i < item->n_sizes; i++) {
-    bool is_known = false; /* said before */
+    bool is_known = false; /* reported before */
     for (int k = 0; k < i && item->sizes[i].symbol; k++)
       is_known |=
         item->sizes[k].symbol && strcmp(item->sizes[k].symbol, item->sizes[i].symbol) == 0;

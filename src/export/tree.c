@@ -73,7 +73,7 @@ static key_list list_keys(tree_reader *r, bool is_dataclass, str context, const 
   json_init(&j, r->s, &in);
   for (json_begin_array(&j); json_next_item(&j);) {
     if (is_dataclass && json_peek(&j) == JSON_ARRAY && !fields) {
-      json_begin_array(&j); /* the loop goes on in it */
+      json_begin_array(&j); /* the loop continues in it */
       fields = true;
       if (!json_next_item(&j))
         break;

@@ -447,7 +447,7 @@ static void forget_keys(json_level *l)
   if (l->n_keys > LINEAR_KEYS)
     for (uint32_t i = 0; i < l->n_keys; i++) {
       uint32_t at = (uint32_t)l->keys[i].hash & mask;
-      while (l->slots[at] != i + 1) /* probes pass over what was cleared: go on to our own */
+      while (l->slots[at] != i + 1) /* probes skip cleared entries: continue to our own */
         at = (at + 1) & mask;
       l->slots[at] = 0;
     }

@@ -17,8 +17,8 @@ enum { MAX_TRIES = 100, MAX_LINKS = 40 };
 struct output_file {
   int fd;
   int error;       /* errno of the first failure, or 0 */
-  char *path;      /* as the caller says it; session memory, as all here */
-  char *target;    /* where it goes: what `path` links to */
+  char *path;      /* as the caller wrote it; session memory, as everything here */
+  char *target;    /* the destination: the target if `path` is a link */
   char *temporary; /* where it is until then; NULL when written directly */
 };
 

@@ -525,7 +525,7 @@ static void check_crc(session *s, const zip_archive *z, const zip_entry *e, cons
     at += n;
   }
   if ((uint32_t)crc != e->crc)
-    zip_fail(s, z, e, "offset %llu: CRC is %08lx, the directory says %08lx: the data is damaged",
+    zip_fail(s, z, e, "offset %llu: CRC is %08lx, but %08lx in the directory: the data is damaged",
              (unsigned long long)e->data, (unsigned long)crc, (unsigned long)e->crc);
 }
 

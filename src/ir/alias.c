@@ -286,7 +286,7 @@ static void visit_op(alias_info *a, const ir_node *n)
   }
   for (uint32_t i = 0; container && i < n->n_inputs && i < sc->n_args; i++)
     if (sc->args[i].alias_after & ~sc->args[i].alias_before || is_container(sc->args[i].type))
-      join_values(a, container, ir_node_input(n, i)); /* goes into the container */
+      join_values(a, container, ir_node_input(n, i)); /* is put into the container */
   for (uint32_t k = 0; k < n->n_outputs; k++)
     join_result(a, n, n->outputs[k], k < sc->n_returns ? &sc->returns[k] : NULL);
   if (n->n_outputs == 1)
@@ -521,7 +521,7 @@ alias_info *alias_analyse_all(session *s, const ir_graph *g)
   a->all = true;
   const ir_value *before = NULL; /* the last argument that has memory */
   for (uint32_t i = 0; i < ir_block_n_inputs(g->block);
-       i++) { /* a caller may give one thing twice */
+       i++) { /* a caller may pass one object twice */
     const ir_value *v = ir_block_input(g->block, i);
     if (!alias_type_has_memory(v->type))
       continue;
@@ -593,7 +593,7 @@ bool function_changes_state(call_ctx *cx, function *f, bool training)
     quiet.err = NULL;
     rush_status st = session_run(&quiet, ask_state, &q);
     if (st == RUSH_ECANCELLED || (st != RUSH_OK && call_over(cx)))
-      return true; /* of this call, which ends: another one asks again */
+      return true; /* of this call, which ends: another one analyses again */
     seen = st != RUSH_OK || q.changes ? STATE_CHANGES : STATE_KEPT;
     atomic_store_explicit(&f->changes_state[training], seen, memory_order_release);
   }

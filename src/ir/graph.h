@@ -180,7 +180,7 @@ void ir_graph_borrow_types(ir_graph *g);
 /* Retain the store of a type of another program that the graph uses. */
 void ir_graph_keep_types(session *s, ir_graph *g, type_store *ts);
 ir_graph *ir_graph_copy(session *s,
-                        const ir_graph *g); /* new; origins kept, values numbered anew */
+                        const ir_graph *g); /* new; origins kept, values renumbered */
 /* new; numbers kept too: it prints the same text */
 ir_graph *ir_graph_twin(session *s, const ir_graph *g);
 static inline ir_node *ir_block_first(const ir_block *b)

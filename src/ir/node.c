@@ -10,7 +10,8 @@
  * the block, at most once per 32 inserts at one position.  Rejected: plain indices (every insert
  * O(n)), walking (every query O(n)). */
 #define ORDER_GAP (UINT64_C(1) << 32)
-#define ORDER_FIRST (UINT64_C(1) << 62) /* constants go in front one by one: room for as many */
+/* constants are inserted in front one by one: room for as many */
+#define ORDER_FIRST (UINT64_C(1) << 62)
 
 /* -- Uses -------------------------------------------------------------------------------------- */
 

@@ -89,7 +89,7 @@ static void parse_params(ir_parser *p, ir_block *b)
  * functions. */
 typedef struct callee {
   function *f;
-  int64_t id, at; /* its number, and how many nodes stand before it */
+  int64_t id, at; /* its number, and the number of nodes before it */
 } callee;
 
 static void parse_function(ir_parser *p, const ir_block *b, str name)
@@ -143,7 +143,7 @@ static void parse_inputs(ir_parser *p, ir_node *n)
   }
 }
 
-/* -- Where a node comes from ------------------------------------------------------------------- */
+/* -- Origins of nodes -------------------------------------------------------------------------- */
 
 /* Parse `, scope: __module.fc`, if it follows a node. */
 static void parse_origin(ir_parser *p, ir_node *n)

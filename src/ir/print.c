@@ -17,7 +17,7 @@ typedef struct printer {
   struct
     callee { /* functions that the graph being printed calls: PyTorch has a constant for each */
     const function *f;
-    uint32_t id, at; /* its number; how many nodes stand before it */
+    uint32_t id, at; /* its number; the number of nodes before it */
     uint32_t origin; /* of the first call */
   } * callees;
   uint32_t n_callees, cap_callees,
@@ -527,7 +527,7 @@ static void print_node(printer *p, const ir_node *n, int level)
     text_printf(out, "_%u", p->n_groups - 1);
   if (n->kind == IR_CONSTANT && n->constant < n->graph->n_constants)
     print_constant(out, ir_constant_value(n));
-  if (ir_node_is_of_host(n)) /* the host's, with what it is called with beside values */
+  if (ir_node_is_of_host(n)) /* the host's, with its arguments that are not values */
     text_printf(out, "[%s](%s)", or_empty(ir_attr_string(n, "_attrs")),
                 or_empty(ir_attr_string(n, "_scalars")));
   else
@@ -536,7 +536,7 @@ static void print_node(printer *p, const ir_node *n, int level)
   if (n->scope)
     text_printf(out, ", scope: %s", n->scope);
   if (p->ranges && n->kind != IR_GET_ATTR &&
-      n->kind != IR_SET_ATTR) /* PyTorch knows no place of these */
+      n->kind != IR_SET_ATTR) /* PyTorch has no place for these */
     print_range(out, &n->range);
   text_putc(out, '\n');
   for (uint32_t i = 0; i < n->n_blocks && !group; i++) {

@@ -23,7 +23,7 @@ static void release_schema_defaults(schema *sc)
 
 static void end_class(class_info *ci)
 {
-  ci->complete = NULL; /* the front end is gone */
+  ci->complete = NULL; /* the front end has been released */
   for (uint32_t i = 0; i < ci->n_constants; i++)
     value_release(ci->constants[i].constant);
   for (uint32_t i = 0; i < ci->n_members; i++)

@@ -17,7 +17,8 @@ struct ir_name {
    * steps */
   uint32_t tried;
   uint16_t len;    /* of texts that are longer, UINT16_MAX */
-  bool of_load;    /* no value's, but as if a load had it: who takes it renames that load */
+  /* not a value's, but reserved as if a load had it: a value that takes it renames that load */
+  bool of_load;
   char text[];
 };
 

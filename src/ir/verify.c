@@ -9,7 +9,7 @@
 typedef struct verifier {
   session *s;
   const char *pass;
-  rush_status blame; /* RUSH_EINTERNAL: we made the graph, RUSH_EARGUMENT: somebody else */
+  rush_status blame; /* RUSH_EINTERNAL: our graph; RUSH_EARGUMENT: a caller's */
   const ir_graph *g;
   /* one bit per value number in use. Subgraphs have numbers and names of their own */
   uint8_t *seen;
@@ -109,7 +109,7 @@ static void check_name(const verifier *v, const ir_node *n, const ir_value *valu
     broken(v, n, "two values have one number");
   v->seen[value->id / 8] |= (uint8_t)(1u << value->id % 8);
   if (value->name && ir_graph_named(v->g, str_of(value->name)) != value)
-    broken(v, n, "a value's name is another's, or nobody's");
+    broken(v, n, "a value's name belongs to another value or to none");
 }
 
 static void check_uses(const verifier *v, const ir_value *value)
@@ -176,7 +176,7 @@ static void check_if(const verifier *v, const ir_node *n)
     for (uint32_t i = 0; i < n->n_outputs; i++)
       if (ir_node_input(n->blocks[b]->ret, i) &&
           !flows(ir_block_output(n->blocks[b], i), n->outputs[i]->type))
-        broken(v, n, "a block gives another type than the node's output has");
+        broken(v, n, "a block returns another type than the node's output has");
   }
 }
 
@@ -188,7 +188,7 @@ static void check_loop(const verifier *v, const ir_node *n)
 
   if (ir_block_n_inputs(b) != n->n_inputs - 1 || ir_block_n_outputs(b) != n->n_outputs + 1 ||
       n->n_outputs != n->n_inputs - 2)
-    broken(v, n, "prim::Loop's block takes (i, carried) and gives (condition, carried)");
+    broken(v, n, "prim::Loop's block takes (i, carried) and returns (condition, carried)");
   if (!is_number_type(ir_node_input(n, 0)->type) || !is_number_type(ir_node_input(n, 1)->type) ||
       !is_number_type(ir_block_input(b, 0)->type) ||
       (ir_node_input(b->ret, 0) && !is_number_type(ir_block_output(b, 0)->type)))
@@ -384,7 +384,7 @@ static void check_op(const verifier *v, const ir_node *n)
     broken(v, n, "the operator has another number of results");
   for (uint32_t i = 0; !sc->is_varret && i < n->n_outputs; i++)
     if (!flows(n->outputs[i], sc->returns[i].type))
-      broken(v, n, "a result has another type than the operator gives");
+      broken(v, n, "a result has another type than the operator returns");
 }
 
 static void check_blocks(const verifier *v, const ir_node *n)
@@ -472,7 +472,7 @@ static void check_signature(const verifier *v, const ir_block *now, const ir_blo
       broken(v, NULL, "an input has another type than the function's");
   for (uint32_t i = 0; i < n_outputs; i++)
     if (!is_kept(ir_block_output(now, i)->type, ir_block_output(before, i)->type))
-      broken(v, ir_block_output(now, i)->node, "it gives another type than the function");
+      broken(v, ir_block_output(now, i)->node, "it returns another type than the function");
 }
 
 static void verify(session *s, const ir_graph *g, const ir_graph *before, const char *pass,

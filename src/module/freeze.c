@@ -41,7 +41,7 @@ static void optimize_method(session *s, function *f, bool numerics)
   session_defer(s, ir_graph_free_deferred, g);
   pass_inline(s, g);
   freeze_optimize(s, g, numerics);
-  pass_erase_shape_information(s, g); /* other shapes may come than a trace saw */
+  pass_erase_shape_information(s, g); /* calls may have other shapes than the trace */
   ir_verify(s, g, "frozen optimizations");
   freeze_replace_graph(s, f, session_keep(s, g));
 }

@@ -205,12 +205,12 @@ rush_status module_signature(call_ctx *cx, module *m, const char *method, signat
   function *f;
 
   TRY(module_method(m, method, &f, cx->err));
-  if (!f->schema->returns[0].type) /* not annotated: the body says */
+  if (!f->schema->returns[0].type) /* not annotated: inferred from the body */
     TRY(module_place(cx, m, function_prepare(cx, f)));
   return signature_new(cx, f, m->exported, out);
 }
 
-/* -- Which calls may run together -------------------------------------------------------------- */
+/* -- Calls that may run together --------------------------------------------------------------- */
 
 #define MOST_MODULES 100000 /* looked at; a file may say that one is in many places */
 

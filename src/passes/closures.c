@@ -26,7 +26,7 @@ static bool is_inside(const ir_block *b, const ir_block *outer)
 typedef struct capture {
   session *s;
   ir_block *block;
-  ir_value **outside; /* what block inputs stand for */
+  ir_value **outside; /* values that block inputs represent */
   uint32_t n;
 } capture;
 

@@ -40,7 +40,7 @@ static void make_constant(const folding *f, ir_node *n, const rush_value *v)
 {
   for (uint32_t i = 0; i < n->n_outputs; i++) {
     ir_value *c = pass_put_constant(f->s, n, v[i], n->outputs[i]->type);
-    c->node->range = (source_range){0}; /* as PyTorch: it stands nowhere in the source */
+    c->node->range = (source_range){0}; /* as PyTorch: it has no place in the source */
     c->scratch = n->outputs[i]->scratch;
     ir_value_replace_all_uses(n->outputs[i], c);
   }

@@ -35,7 +35,7 @@ typedef struct method {
   frozen *self;
   function *f;
   ir_graph *g;
-  struct leaf *leaves; /* attributes that stand as inputs of g behind its own */
+  struct leaf *leaves; /* attributes that are inputs of g after its own */
   table objects;       /* value of g -> frozen */
   struct method *next;
 } method;
@@ -132,7 +132,7 @@ typedef struct walk {
   /* constants are inserted before this node in the order in which they are found, as in PyTorch */
   ir_node *first;
   bool only_looks,
-    sees_class; /* a use of a module says nothing yet; a module behind an interface was found */
+    sees_class; /* a use of a module decides nothing yet; a module behind an interface was found */
 } walk;
 
 static frozen *tracked(const method *m, const ir_value *v) { return get(&m->objects, v); }
@@ -164,7 +164,7 @@ static void freeze_node(session *s, ir_node *n, void *arg)
     frozen *f = child_of(w->z, of, (uint32_t)slot);
     put(s, &w->m->objects, n->outputs[0], f);
     w->sees_class |= n->outputs[0]->type != f->object->type;
-    n->outputs[0]->type = f->object->type; /* what stands behind an interface is known now */
+    n->outputs[0]->type = f->object->type; /* the object behind an interface is known now */
   } else if (w->leaf && !of->whole) {
     w->leaf(w, n, of, (uint32_t)slot);
   }
@@ -441,7 +441,7 @@ static void fold_memory(freezer *z)
   }
 }
 
-/* -- What is left ------------------------------------------------------------------------------ */
+/* -- Remaining attributes ---------------------------------------------------------------------- */
 
 static void use_slot(walk *w, ir_node *n, frozen *of, uint32_t slot)
 {

@@ -14,7 +14,7 @@
 #define NO_STRETCH UINT32_MAX
 #define MOST_USES 256 /* of a producer that joins its users' group */
 
-typedef struct node_info { /* by ir_node->scratch; 0 is that of nodes nobody asked about */
+typedef struct node_info { /* by ir_node->scratch; 0 is that of nodes that were not examined */
   ir_node *node;
   uint32_t stretch; /* or NO_STRETCH: cannot be in a group */
   uint32_t group;   /* number of its group, or 0 */
@@ -39,7 +39,7 @@ static bool is_member(const grouper *p, const ir_node *n)
   return n->scratch < p->n_infos && info_of(p, n)->node == n && info_of(p, n)->group == p->n_groups;
 }
 
-/* -- What moves -------------------------------------------------------------------------------- */
+/* -- Nodes that can be moved ------------------------------------------------------------------- */
 
 static bool runs_other_code(const ir_node *n)
 {
@@ -61,7 +61,7 @@ static bool runs_other_code(const ir_node *n)
   case IR_ISINSTANCE:
   case IR_IF:
   case IR_LOOP:
-    return false; /* control flow: its nodes are asked */
+    return false; /* control flow: its nodes are examined */
   default:
     return true;
   }
@@ -374,7 +374,7 @@ static void group_from(grouper *p, const ir_block *b, ir_node *n)
   }
   report_refused(p, n,
                  p->n_members < p->def->min_nodes ? "too few neighbours to group it with"
-                                                  : "more inputs or results than a group takes");
+                                                  : "more inputs or results than a group can have");
   for (uint32_t k = 0; k < p->n_members; k++)
     info_of(p, p->members[k])->group = p->members[k] == n ? UINT32_MAX : 0;
 }
@@ -413,7 +413,8 @@ void pass_group(rush_pass *p, const rush_group_def *def)
   if (!o || !o->schema->is_vararg || !o->schema->is_varret)
     session_fail_status(
       p->s, RUSH_EARGUMENT, NULL, NULL,
-      "groups need a registered operator that takes and gives anything; '%s' is none", def->op);
+      "groups need a registered operator that takes and returns anything, which '%s' does not",
+      def->op);
   clear_marks(p->s, p->graph->block);
   grouper g = {.s = p->s, .g = p->graph, .def = def, .op = o, .report = p->report};
 

@@ -157,7 +157,7 @@ ir_match *match_all(session *s, ir_graph *pattern, ir_graph *g)
 
   if (!last || last->kind == IR_PARAM || last->kind == IR_CONSTANT)
     session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
-                        "a pattern's first output is what one of its nodes gives");
+                        "a pattern's first output must be the output of one of its nodes");
   number_nodes(&m);
   m.values = session_array(s, ir_value *, (size_t)m.n_values + 1);
   m.nodes = session_array(s, ir_node *, (size_t)m.n_nodes + 1);

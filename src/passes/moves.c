@@ -115,7 +115,7 @@ bool move_if_valid(session *s, ir_node *n, ir_node *at, bool after, bool move)
       m.set[m.n++] = k;
   }
   for (uint32_t i = 0; move && i < m.n;
-       i++) { /* forward: n first; backward: what n needs stands before it */
+       i++) { /* forward: n first; backward: n's inputs are before it */
     ir_node *k = m.set[i];
 
     if (forward)

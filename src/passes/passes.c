@@ -49,7 +49,7 @@ static rush_status add_pass(pass_row *row, const rush_pass_def *def, rush_error 
   uint32_t n = atomic_load(&row->n);
 
   if (n == MOST_PASSES)
-    return error_set(err, RUSH_EARGUMENT, "a context takes %d passes, '%s' is one more",
+    return error_set(err, RUSH_EARGUMENT, "a context can have %d passes; '%s' is one too many",
                      MOST_PASSES, def->name);
   size_t len = strlen(def->name) + 1;
   char *name = mem_alloc(row->ctx, len);
@@ -58,7 +58,7 @@ static rush_status add_pass(pass_row *row, const rush_pass_def *def, rush_error 
   row->defs[n] = (rush_pass_def){0};
   memcpy(&row->defs[n], def, def->struct_bytes < sizeof *def ? def->struct_bytes : sizeof *def);
   row->defs[n].name = memcpy(name, def->name, len);
-  row->in_order[n] = (uint8_t)n; /* programs are loaded afterwards: nobody reads now */
+  row->in_order[n] = (uint8_t)n; /* programs are loaded afterwards: no other thread reads now */
   for (uint32_t i = n; i > 0 && row->defs[row->in_order[i - 1]].order > def->order; i--) {
     row->in_order[i] = row->in_order[i - 1];
     row->in_order[i - 1] = (uint8_t)n;
@@ -100,7 +100,7 @@ ir_graph *passes_run(session *s, const ir_graph *g, text_buf *report)
   rush_pass p = {.s = s, .graph = own, .report = report};
 
   session_defer(s, ir_graph_free_deferred, own);
-  pass_autocast(s, own); /* no choice: it is what the program says */
+  pass_autocast(s, own); /* no choice: it is part of the program's meaning */
   for (uint32_t i = 0; i < n; i++) {
     const rush_pass_def *def = &row->defs[row->in_order[i]];
 

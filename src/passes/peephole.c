@@ -187,7 +187,7 @@ static ir_value *type_as(const look *k, ir_node *n)
 {
   ir_facts a = ir_facts_of(ir_node_input(n, 0)->type), b = ir_facts_of(ir_node_input(n, 1)->type);
 
-  (void)k; /* the operator gives its argument itself */
+  (void)k; /* the operator returns its argument itself */
   return a.dtype != DTYPE_NONE && a.dtype == b.dtype && a.on_cpu && b.on_cpu ? ir_node_input(n, 0)
                                                                              : NULL;
 }

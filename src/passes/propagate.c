@@ -205,7 +205,7 @@ static ir_facts common(const ir_facts *a, const ir_facts *b)
   return f;
 }
 
-#define MOST_LOOPS 3 /* inside each other, that are gone round */
+#define MOST_LOOPS 3 /* nested loops that are repeated */
 
 typedef void op_rule(session *s, ir_node *n);
 

@@ -108,7 +108,7 @@ static void settle_list(session *s, ir_node *made)
     if (!apply_to_items(&l, n))
       break;
     n_done++;
-    if (returns_list) /* its users come before the next change, perhaps */
+    if (returns_list) /* its users may be before the next change */
       break;
   }
   if (n_done == 0)
@@ -238,7 +238,7 @@ static bool is_change(const ir_node *n, const ir_block *b)
           ir_node_is_op(n, OPN_ZERO_));
 }
 
-typedef struct use_list { /* of one tensor, under all names that its changes give it */
+typedef struct use_list { /* of one tensor, under all names of its changes */
   session *s;
   const ir_block *block;
   struct one_use { ir_use *use; uint64_t order; } *v;

@@ -178,7 +178,7 @@ static void peel(session *s, ir_node *n, void *arg)
   ir_node *branch = pass_put_node(s, n, IR_IF, &enters, 1, NULL);
   ir_node *then = ir_node_add_block(s, branch)->ret, *no = ir_node_add_block(s, branch)->ret;
 
-  iterate(s, n, then, zero, v); /* v[0]: whether to go on */
+  iterate(s, n, then, zero, v); /* v[0]: whether to continue */
   ir_node_add_input(s, then, v[0]);
   ir_node_add_input(s, no, cond[1]);
   v[0] = ir_node_add_output(s, branch, type_simple(TYPE_BOOL));

@@ -29,7 +29,7 @@ rush_status fail_type(call_ctx *cx, const char *what, const char *name)
 {
   return error_set_type(cx->err, RUSH_EFORMAT, "RuntimeError",
                         "%s %s has another type than the program declares: the file is damaged, or "
-                        "code from outside gave a "
+                        "code from outside returned a "
                         "wrong value",
                         what, name);
 }
@@ -42,7 +42,8 @@ COLD static rush_status fail_results(call_ctx *cx, const site *s, rush_value *re
   }
   if (s->op->outside)
     return call_fail(cx,
-                     "the kernel of %s gave no result, or one of another type than its node has",
+                     "the kernel of %s returned no result, or one of another type than its node "
+                     "has",
                      s->op->schema->name);
   return fail_type(cx, "a result of", s->op->schema->name);
 }

@@ -55,7 +55,7 @@ rush_status spread_results(call_ctx *cx, rush_value v, rush_value *results, uint
   rush_status st = RUSH_OK;
 
   if (n > 1 && (v.tag != RUSH_TAG_TUPLE || v.as.tuple->n != n))
-    st = call_fail(cx, "a body of %u results gave something else", n);
+    st = call_fail(cx, "a body of %u results returned something else", n);
   for (uint32_t i = 0; i < n && st == RUSH_OK; i++)
     results[i] = value_retain(v.as.tuple->items[i]);
   value_release(v);
@@ -128,7 +128,7 @@ static void make_runtime(session *s, void *arg)
   context *c = s->cx->ctx;
   program *p = program_new(s, c);
 
-  program_borrow_context(p); /* it lives in the context's slot */
+  program_borrow_context(p); /* it is owned by the context's slot */
   session_defer(s, release_program, p);
   body_runtime *rt = mem_alloc_zero(c, sizeof *rt);
 

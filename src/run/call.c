@@ -185,7 +185,7 @@ static rush_status call_bound(call_ctx *cx, function *f, bool has_self, const ru
   if (UNLIKELY(c->n_args != n_args) ||
       (has_self &&
        UNLIKELY(args[0].tag != RUSH_TAG_OBJECT || !is_of_class(args[0], f->schema->args[0].type))))
-    return function_call(cx, f, args, n_args, result); /* which says what is wrong */
+    return function_call(cx, f, args, n_args, result); /* which reports the error */
   return call_typed(cx, c, args, result);
 }
 

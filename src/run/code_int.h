@@ -62,7 +62,7 @@ typedef struct site { /* the data of an instruction with many operands */
   int64_t begin, end;      /* TUPLE_SLICE */
   uint64_t last_use;       /* of the operands, as bits */
   uint32_t n_types;
-  bool checks;             /* results come from the heap or from outside */
+  bool checks;             /* results are loaded from the heap or from outside */
   /* operands: n_args, n_results registers (or NO_REG), n_results wants if it checks */
   uint32_t first;
   uint32_t n_args, n_results;

@@ -42,7 +42,7 @@ void groups_prepare(session *s, code *c, const group_site *list)
     site *st = &c->sites[g->site];
     const rush_op_def *def = st->op->outside;
 
-    st->state = mem_alloc_zero(c->ctx, sizeof *st->state); /* from here on code_free knows it */
+    st->state = mem_alloc_zero(c->ctx, sizeof *st->state); /* from here on code_free releases it */
     if (!st->state)
       session_check(s, call_nomem(s->cx));
     st->state->run = interpret;

@@ -641,11 +641,11 @@ failed:
 
 rush_status interp_run(call_ctx *cx, call_stack *s, frame *base, rush_value *result)
 {
-  base->dst = cx->depth; /* nobody else asks for it: the result goes to *result */
+  base->dst = cx->depth; /* it has no other use: the result is stored in *result */
   return run_loop(cx, s, base, result);
 }
 
-/* -- Tasks that nobody waited for -------------------------------------------------------------- */
+/* -- Tasks without a waiter -------------------------------------------------------------------- */
 
 static rush_status run_task(call_ctx *cx, call_stack *s, future *fut)
 {

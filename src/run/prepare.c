@@ -38,7 +38,7 @@ static void walk_code(walk *w, const code *c)
     if (c->sites[i].op)
       walk_operator(w, c->sites[i].op);
   }
-  code_describe(w->nowhere, c); /* a backend compiles what it is asked to describe */
+  code_describe(w->nowhere, c); /* a backend compiles the calls that it has to describe */
   w->nowhere->len = 0;
 }
 

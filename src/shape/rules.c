@@ -15,7 +15,7 @@ typedef bool cond;
 typedef struct rule_cx {
   shape_env *env;
   shape_call *call;
-  uint32_t next; /* the argument that is probably asked for next */
+  uint32_t next; /* the argument that is probably requested next */
 } rule_cx;
 
 /* Refuse an overflow; returns 0. */

@@ -15,7 +15,7 @@ typedef sym_cond cond;
 typedef struct rule_cx {
   shape_env *env;
   symshape_call *call;
-  uint32_t next; /* the argument that is probably asked for next */
+  uint32_t next; /* the argument that is probably requested next */
 } rule_cx;
 
 #define K(n) sym_const(cx->env->sym, n)
@@ -68,7 +68,7 @@ static int64_t fixed(rule_cx *cx, symint a)
   int64_t k;
   if (!sym_fix(cx->env->sym, a, &k))
     shape_refuse(cx->env, RUSH_ERAISED, NULL,
-                 "%s: a number that depends on data stands where a rule needs to know it",
+                 "%s: a rule needs the value of a number that depends on data",
                  cx->call->schema->name);
   return k;
 }

@@ -337,7 +337,7 @@ static symint above_least(sym_env *env, sym_atom *a, void *arg)
 }
 /* Compute the range with each atom written as its least value plus something nonnegative: if the
  * coefficients have one sign, the constant is a bound: s0*s1 - s1 with both at least 2 is t0*t1 +
- * 2*t0 + t1 + 2, at least 2.  Returns false if this gives nothing. */
+ * 2*t0 + t1 + 2, at least 2.  Returns false if this has no result. */
 static bool range_by_shift(sym_env *env, symint e, int64_t *lo, int64_t *hi)
 {
   uint32_t work = 0;
@@ -479,7 +479,7 @@ static symint divide(sym_env *env, symint a, symint b, symint *rest)
       return q;
     if (sym_is_const(*rest) && (*rest)->k == 0)
       return q;
-    *rest = a; /* by a sum a rest with terms of both signs helps nobody */
+    *rest = a; /* a remainder with terms of both signs is of no use */
     return sym_const(env, 0);
   }
   sym_term *terms = session_array(env->s, sym_term, a->n_terms + 1);

@@ -44,7 +44,7 @@ typedef enum sym_kind { SYM_SYMBOL, SYM_FLOOR, SYM_MOD, SYM_MIN, SYM_MAX } sym_k
 typedef struct sym_atom {
   sym_kind kind;
   bool backed;     /* symbols: it has a hint */
-  uint32_t id;     /* in order of creation: older ones come first in terms */
+  uint32_t id;     /* in order of creation: older ones are first in terms */
   uint32_t number; /* symbols: number within their kind, s<number> or u<number> */
   int64_t hint;
   symint a, b;     /* operands of other atoms */

@@ -232,7 +232,7 @@ static void put_nodes(writer *w, const ir_block *b, text_buf *t);
 static void put_node(writer *w, const ir_node *n, text_buf *t)
 {
   bool is_hidden =
-    n->kind == IR_CONSTANT || n->kind == IR_GET_ATTR; /* show_code gives them no line */
+    n->kind == IR_CONSTANT || n->kind == IR_GET_ATTR; /* show_code prints no line for them */
   function *callee = ir_node_callee(n);
   rush_value v;
 

@@ -225,7 +225,7 @@ void show_summary(session *s, module *m, text_buf *out)
               m->format == RUSH_FORMAT_EXPORT ? "torch.export" : "TorchScript", o->type->name);
   for (uint32_t i = 0; i < cls->n_methods; i++) {
     text_puts(out, "  ");
-    if (!cls->methods[i]->schema->returns[0].type) /* not annotated: the body says */
+    if (!cls->methods[i]->schema->returns[0].type) /* not annotated: inferred from the body */
       function_ensure(s, cls->methods[i]);
     schema_print(out, cls->methods[i]->schema);
     text_puts(out, state_word(s->cx, cls->methods[i]));

@@ -237,7 +237,7 @@ uint64_t generator_random64(generator *g)
   return high << 32 | generator_random32(g);
 }
 
-/* -- State as torch.get_rng_state gives it ----------------------------------------------------- */
+/* -- State in the format of torch.get_rng_state ------------------------------------------------ */
 
 /* PyTorch's CPUGeneratorImplState: the old struct, then the cached float normal. */
 typedef struct generator_state {

@@ -131,7 +131,7 @@ static void attach(context *c)
   if (
     !context_slot_get(
       c,
-      SLOT_KIND_TENSOR)) { /* under the lock: who published second would end the context's caches */
+      SLOT_KIND_TENSOR)) { /* under the lock: a second publisher would end the context's caches */
     mem_set_cached(c, cached_bytes);
     context_slot_publish_steal(c, SLOT_KIND_STORAGE, (void *)&storage_value_ops, NULL);
     context_slot_publish_steal(c, SLOT_KIND_TENSOR, (void *)&tensor_value_ops, context_ends);

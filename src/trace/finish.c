@@ -31,12 +31,12 @@ typedef struct load {
   struct load *next;
 } load;
 
-typedef struct scope { /* what finishing knows of a frame */
+typedef struct scope { /* data of a frame while finishing */
   bool is_linked; /* it is an item of its parent */
   item *items;
   values inputs, outputs;
   ir_value *future; /* of a task */
-  ir_value *self;   /* stands for the module inside the function */
+  ir_value *self;   /* represents the module inside the function */
   load *loads;      /* in the order of the text */
   uint32_t n_items, cap_items, n_loads;
   const char *name; /* of the function: "forward1" */
@@ -51,13 +51,13 @@ typedef struct finisher {
   /* The function that is being made: */
   traced_function *f;
   ir_graph *g;
-  ir_value **now;    /* by flat id: its value here; valid where `stamp` says so */
+  ir_value **now;    /* by flat id: its value here; valid if `stamp` matches */
   uint32_t *stamp;
   bool *is_left;     /* by flat id: an argument that has no number yet */
   bool *is_taken;    /* numbers */
   uint32_t cap_taken, cap_calls;
   uint32_t n_made;   /* values so far */
-  uint32_t last;     /* the next number of what copying does not give one */
+  uint32_t last;     /* the next number for values that do not get one by copying */
   uint32_t n_nodes;
   const char *path;  /* scope of its nodes, or NULL */
 } finisher;

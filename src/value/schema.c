@@ -354,7 +354,7 @@ static rush_value parse_number(parser *k, type_kind want)
   return value_int((int64_t)strtoll(start, NULL, 10));
 }
 
-/* Parse names that stand for numbers in PyTorch's own schemas. */
+/* Parse names of numbers in PyTorch's own schemas. */
 static bool named_constant(str w, type_kind want, rush_value *out)
 {
   static const struct { const char *name; int value; } numbers[] = {

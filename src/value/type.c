@@ -645,7 +645,7 @@ bool type_is_subtype(const type *a, const type *b)
 {
   if (b->kind == TYPE_ANY || type_equal(a, b))
     return true;
-  switch ((int)runtime_kind(a->kind)) { /* what the left side knows by itself */
+  switch ((int)runtime_kind(a->kind)) { /* the type of the left side alone */
   case TYPE_UNION:
     return union_below(a, b);
   case TYPE_OPTIONAL:

@@ -31,13 +31,13 @@
 
 typedef struct fits_pair {
   const type *cls, *iface;
-  uint32_t edges; /* the first of those who assumed it, or NONE */
+  uint32_t edges; /* the first edge of those that assumed it, or NONE */
   bool is_due;    /* to be looked at (again) */
   bool failed;    /* does not fit: final */
 } fits_pair;
 
 typedef struct fits_edge {
-  uint32_t user, next; /* who assumed it; another edge or NONE */
+  uint32_t user, next; /* the edge that assumed it; another edge or NONE */
 } fits_edge;
 
 typedef struct fits_work {

@@ -213,7 +213,7 @@ static rush_status say(voice *v, rush_value x)
   case RUSH_TAG_OBJECT:
     text_printf(
       v->out, "<%s object>",
-      x.as.object->type->name); /* without its address, unlike PyTorch: texts may go to strangers */
+      x.as.object->type->name); /* without its address, unlike PyTorch: texts may be published */
     return RUSH_OK;
   case RUSH_TAG_CUSTOM:
     text_printf(v->out, "<%s object>", ((custom_value *)x.as.heap)->cls->name);

@@ -31,7 +31,7 @@ def plain(header: str) -> str:
 
 
 def fields(body: str) -> list[str]:
-    """The names that a struct's declarations give."""
+    """Return the names that a struct's declarations declare."""
     names, depth, part = [], 0, ""
     for c in body:
         depth += (c in "({") - (c in ")}")
@@ -48,7 +48,7 @@ def fields(body: str) -> list[str]:
 
 
 def braces(text: str, start: int) -> int:
-    """The end of what opens at `start`."""
+    """Return the end of the bracket that opens at `start`."""
     depth = 0
     for i in range(start, len(text)):
         depth += (text[i] == "{") - (text[i] == "}")
@@ -94,7 +94,8 @@ def seen(cc: list[str]) -> str:
 
 
 def sized_structs(text: str) -> dict[str, tuple[int, dict[str, int]]]:
-    """Of each struct that begins with struct_bytes: its size, and the offsets of its fields."""
+    """Return for each struct that begins with struct_bytes its size and the offsets of its
+    fields."""
     found: dict[str, tuple[int, dict[str, int]]] = {}
     for line in text.splitlines():
         if line.startswith("struct "):
@@ -111,7 +112,7 @@ def sized_structs(text: str) -> dict[str, tuple[int, dict[str, int]]]:
 
 
 def breaks(before: str, now: str) -> list[str]:
-    """What callers that were compiled against `before` would trip over."""
+    """Return the changes that break callers compiled against `before`."""
     new, found = sized_structs(now), []
     for name, (n_bytes, fields_before) in sized_structs(before).items():
         if name not in new:

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""frames.py BUILD: no function of src/ has a stack frame of more than 8 KB, or one whose size input
-decides.
+"""frames.py BUILD: no function of src/ has a stack frame of more than 8 KB, or one whose size
+depends on input.
 
-Reads what -fstack-usage wrote beside the objects of a release build (gcc's or clang's).  Calls must
-fit into small threads (docs/limits.md), so scratch memory that is larger comes from the context."""
+Reads the files that -fstack-usage wrote next to the objects of a release build (gcc's or clang's).
+Calls must fit into small threads (docs/limits.md), so larger scratch memory comes from the context.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ MOST_BYTES = 8192
 
 
 def frames(folder: pathlib.Path) -> list[tuple[str, int, str]]:
-    """(place, bytes, kind) of every function; kind is "static", "dynamic,bounded" or "dynamic"."""
+    """Return (place, bytes, kind) of every function; kind is "static", "dynamic,bounded" or
+    "dynamic"."""
     found = []
     for path in sorted(folder.rglob("*.su")):
         if not path.with_suffix(".o").exists():

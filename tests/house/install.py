@@ -34,7 +34,7 @@ def run(command: list[Any], **options: Any) -> str:
 def build_all(
     work: pathlib.Path, root: pathlib.Path, cc: list[str], cxx: list[str] | None, env: dict
 ) -> list[pathlib.Path]:
-    """Every program that classifies."""
+    """Build every example that classifies."""
     lib = next(root.rglob("rushlight.pc")).parent.parent
     config = ["pkg-config", f"--define-variable=prefix={root}"]
     shared = run([*config, "--cflags", "--libs", "rushlight"], env=env).split()

@@ -87,7 +87,7 @@ def check_size(folder: pathlib.Path, complaints: list[str]) -> None:
 
 
 def is_beside(path: pathlib.Path, name: str) -> bool:
-    """There, or made there by the build."""
+    """True if the file is next to the including one, or the build makes it there."""
     build = path.parent / "meson.build"
     return (path.parent / name).exists() or (
         build.exists() and f"output: '{name}'" in build.read_text()
@@ -105,7 +105,7 @@ def check_outside(path: pathlib.Path, complaints: list[str]) -> None:
 
 
 def objects() -> dict[str, str]:
-    """Folders of the sources, by the names that meson gives their objects."""
+    """Return the folders of the sources, by meson's names of their objects."""
     return {
         str(path.relative_to(TOP / "src")).replace("/", "_") + ".o": str(
             path.parent.relative_to(TOP / "src")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""paths.py: paths that texts name exist.
+"""paths.py: paths in texts exist.
 
 Documents name files of this repository in backticks; the opening comment of a C file starts with
-its own path below src/ ("base/error.h -- ..."), and headers are named in comments as they are
-included.  A file that moves takes all of them along.
+its own path below src/ ("base/error.h -- ..."), and comments name headers as they are included. If
+a file is moved, all of them must be changed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-# Without fuzz/: documents name what is built there.
+# Without fuzz/: documents name files that are built there.
 FOLDERS = (
     "bench", "cli", "docs", "examples", "include", "packaging", "python", "src", "tests", "tools",
 )  # fmt: skip

@@ -66,7 +66,7 @@ ENTRY = """op("rushtest::softsquare", schema="rushtest::softsquare(Tensor self) 
 
 
 def run_with_entry(cc: list[str], library: str, work: pathlib.Path) -> str:
-    """What is wrong with the operator of one entry more, or ''."""
+    """Return what is wrong with the operator of an additional entry, or ''."""
     extra = work / "extra.py"
     extra.write_text(ENTRY)
     made = generate(work / "table.c", extra)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Rules that a search can keep: who may jump, allocate, print and ask the environment; file
-lengths; no paths of somebody's machine in what is committed; every file of the Python package is
-installed."""
+"""Rules that a search can check: which files may jump, allocate, print and read the environment;
+file lengths; no paths of a developer's machine in committed files; every file of the Python package
+is installed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 TOP = pathlib.Path(__file__).resolve().parents[2]
 MOST_LINES = 1200
 
-# pattern, what it is, files of src/ that may
+# pattern, its description, files of src/ that may use it
 CALLS = [
     (r"\b(setjmp|longjmp)\s*\(", "jumps", {"src/base/session.c"}),
     (
@@ -53,7 +53,7 @@ def committed() -> list:
 
 
 def texts(path: str) -> Iterator[Any]:
-    """(name, text) of a committed file; of each record of an archive."""
+    """Yield (name, text) of a committed file; of each record of an archive."""
     if not path.is_file():
         return
     if zipfile.is_zipfile(path):

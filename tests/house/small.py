@@ -72,7 +72,7 @@ def generate(out: pathlib.Path, listed: pathlib.Path, *options: str) -> subproce
 
 
 def check(program: pathlib.Path, which: str) -> bool:
-    """The program answers, is refused what it lacks, and is small."""
+    """Check that the program returns its result, is refused missing operators, and is small."""
     arguments = [str(program), str(MODEL), *([] if which == "few" else ["absent"])]
     run = subprocess.run(arguments, capture_output=True, text=True)
     subprocess.run(["strip", str(program)], check=True)
@@ -125,7 +125,7 @@ def linked(work: pathlib.Path, listed: pathlib.Path, cc: str, library: str) -> b
 
 
 def built(work: pathlib.Path, listed: pathlib.Path, cc: str) -> bool:
-    """A build of its own, as docs/embedding.md shows it."""
+    """Make a build of its own, as docs/embedding.md shows it."""
     off = [f"-D{part}=false" for part in ("front_end", "autograd", "quantized", "dlopen")]
     options = ["-Disa=portable", "-Dgc_sections=true", *off]
     parts = [f"-D{part}=disabled" for part in ("cli", "python", "tests")]

@@ -62,7 +62,7 @@ def sources() -> list[pathlib.Path]:
 
 
 def functions(lines: list[str]) -> list[Function]:
-    """Functions whose brace stands in the first column, and those of one line."""
+    """Return the functions whose brace is in the first column, and those of one line."""
     found, i = [], 0
     while i < len(lines):
         one = ONE_LINE.match(lines[i])

@@ -72,7 +72,7 @@ def check(
             elif "exported input tree spec" in want:
                 assert "exported input tree spec" in got
             else:
-                assert got.split("\n(what came: ")[0] == want
+                assert got.split("\n(this call: ")[0] == want
 
 
 def test_guards_and_pytrees(tmp_path: pathlib.Path) -> None:

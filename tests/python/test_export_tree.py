@@ -207,7 +207,7 @@ def test_a_field_has_a_size_that_varies(tmp_path: pathlib.Path) -> None:
         except AssertionError as error:
             with pytest.raises(AssertionError) as got:
                 ours(*args)
-            assert str(got.value).split("\n(what came")[0] == str(error)
+            assert str(got.value).split("\n(this call")[0] == str(error)
         else:
             same(want, ours(*args))
 

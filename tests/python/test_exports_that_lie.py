@@ -209,7 +209,7 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     # inputs
     "a spec too many": (dict(input_specs=user(X, Y, Y)), "3 input specs for 2 inputs"),
     "a spec missing": (dict(input_specs=user(X)), "1 input specs for 2 inputs"),
-    "another name": (dict(input_specs=user(Y, X)), "its spec says"),
+    "another name": (dict(input_specs=user(Y, X)), "its spec has"),
     "an input twice": (dict(inputs=(X, X)), "second value of the name 'x'"),
     "no kind": (dict(input_specs=[{}, *user(Y)]), "0 kinds"),
     "two kinds": (dict(input_specs=[user(X)[0] | {"token": {}}, *user(Y)]), "2 kinds"),

@@ -145,7 +145,7 @@ def built(change: dict[str, str], folder: pathlib.Path) -> pathlib.Path:
     [
         ("none", "does not give result 0"),
         ("fails", "failed without a reason"),
-        ("twice", "gives result 0 out of order"),
+        ("twice", "sets result 0 out of order"),
         ("asks", "asks for int 0 of argument 7: there is none"),
         ("minus", "dimension 0 of result 0 has the size -3"),
     ],

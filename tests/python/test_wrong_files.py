@@ -99,4 +99,4 @@ def test_what_must_hold_is_said_once_and_what_came(run) -> None:
     conditions = [line for line in conditions if line.startswith("  ") and "==" in line]
     assert conditions and len(conditions) == len(set(conditions))
     said = run("run", str(DATA / "digits.pt2"), "zeros(2,1,8,8)", code=2).stderr
-    assert "Guard failed: x.size()[0] == 1\n(what came: 2 == 1; x is float32[2, 1, 8, 8])" in said
+    assert "Guard failed: x.size()[0] == 1\n(this call: 2 == 1; x is float32[2, 1, 8, 8])" in said

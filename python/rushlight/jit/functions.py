@@ -103,8 +103,8 @@ def optimized(graph: Any) -> Any:
 
 
 def shown(graph: Any) -> Any:
-    """The graph as torch's, whose tools look at its types, where torch is imported and the graph
-    has a text that it reads."""
+    """Return the graph as torch's, whose tools read its types, if torch is imported and can read
+    the graph's text."""
     torch = sys.modules.get("torch")
     try:
         return graph.graph() if torch is not None and hasattr(torch, "_C") else graph

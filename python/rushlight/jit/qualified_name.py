@@ -1,4 +1,4 @@
-"""The names that programs have for Python's objects."""
+"""The names of Python's objects in programs."""
 
 from __future__ import annotations
 

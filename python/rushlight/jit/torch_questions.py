@@ -1,6 +1,6 @@
-"""What is asked of tensors while a trace is on, and how the trace hears of it: methods of
-torch.Tensor and torch's functions that no operator stands behind (size, bool, item, tensor ...),
-replaced while a trace is on."""
+"""Queries of tensors during a trace: methods of torch.Tensor and functions of torch without an
+operator (size, bool, item, tensor ...), replaced while a trace is recorded so that the trace gets
+them."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _new_tensor(self: torch.Tensor, data: Any, *args: Any, **kwargs: Any) -> Any
 
 
 def _data_of(self: torch.Tensor) -> torch.Tensor:
-    """x.data: nobody knows what it comes from."""
+    """x.data: a tensor without a known origin."""
     tracer = current()
     made = torch._C.TensorBase.data.__get__(self)
     if tracer is not None:
@@ -146,8 +146,8 @@ def _taking_sizes(original: Callable) -> Callable:
 
 
 def _scripted_by_torch(original: Callable) -> Callable:
-    """torch.jit.script's functions: ours of the same Python function, so that the call stays
-    one."""
+    """Replace functions of torch.jit.script by ours of the same Python function, so that the call
+    stays one."""
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         fn = getattr(self, "_torchdynamo_inline", None)
@@ -159,7 +159,7 @@ def _scripted_by_torch(original: Callable) -> Callable:
 
 
 def _traced_numbers(tracer: Tracer, data: Any) -> torch.Tensor | None:
-    """torch.tensor([x.size(0), 3]): stacked, so that the sizes stay values."""
+    """torch.tensor([x.size(0), 3]): stacked, so that the sizes remain values."""
     if isinstance(data, torch.Tensor):
         return data if tracer.known(data) else None
     if not isinstance(data, (list, tuple)) or not any(
@@ -211,8 +211,8 @@ def _setitem(self: torch.Tensor, index: Any, value: Any) -> None:
 
 
 def _index(self: torch.Tensor) -> int:
-    """What range() and lists ask; and the binding, where the operator that it calls next may
-    remember the tensor."""
+    """__index__, which range() and lists call; and the binding, whose next operator may refer to
+    the tensor."""
     tracer = current()
     if tracer is None:
         return torch._C.TensorBase.__index__(self)
@@ -250,8 +250,8 @@ def _applying(original: Any) -> Any:
 
 
 def _dispatching(original: Callable) -> Callable:
-    """How PyTorch calls a mode; ours needs no list of the tensors' classes, which takes as long as
-    a small operator."""
+    """Replace how PyTorch calls a mode; ours needs no list of the tensors' classes, which takes as
+    long as a small operator."""
 
     def handle_dispatch_mode(mode: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
         if type(mode) is Mode:
@@ -262,8 +262,8 @@ def _dispatching(original: Callable) -> Callable:
 
 
 class Indexing(TorchFunctionMode):
-    """Hears of x[i] and x[i] = y: to replace these methods on torch.Tensor would leave it a
-    sequence in C's eyes for ever."""
+    """Gets x[i] and x[i] = y: if these methods were replaced on torch.Tensor, C would treat it as a
+    sequence for ever."""
 
     def __init__(self, replaced: dict[Any, Any]) -> None:
         super().__init__()
@@ -370,7 +370,7 @@ def _uninstall() -> None:
 
 @contextlib.contextmanager
 def tracing(tracer: Tracer, modules: dict[Any, str]) -> Iterator[None]:
-    """Record what this thread computes.  modules: names of nn.Modules whose calls become frames."""
+    """Record what this thread computes. modules: names of nn.Modules whose calls become frames."""
     if here.tracer is not None:
         raise RuntimeError("Tracing can't be nested")
     with _turn:

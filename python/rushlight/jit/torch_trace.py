@@ -1,16 +1,15 @@
-"""Recording what PyTorch computes.
+"""Records what PyTorch computes.
 
-PyTorch runs the function on real tensors; a dispatch mode above autograd sees each operator with
-its overload and complete arguments, before it is taken apart, and reports it to the recorder
-(src/trace/recorder.h), which builds the graph.  Sizes come back as tensors of no dimension, so that
-arithmetic on them is recorded too; where the binding takes such a tensor as a number, it asks for
-its item, and gets a symbolic integer or float that remembers the tensor.  Questions that no
-operator stands behind (size, bool, item ...) are methods of torch.Tensor, replaced while a trace is
-on; other threads get the originals.
+PyTorch runs the function on real tensors; a dispatch mode above autograd gets each operator with
+its overload and complete arguments, before it is decomposed, and reports it to the recorder
+(src/trace/recorder.h), which builds the graph. Sizes are returned as zero-dimensional tensors, so
+that arithmetic on them is recorded too; if the binding takes such a tensor as a number, it calls
+item and gets a symbolic integer or float that refers to the tensor. Queries without an operator
+(size, bool, item ...) are methods of torch.Tensor, replaced while a trace is recorded; other
+threads get the originals.
 
-This file and torch_questions.py alone reach into PyTorch's internals for tracing: the PreDispatch
-key and its dispatcher, the tracing state that torch's own Python code asks about, and the map of
-module names.
+Only this file and torch_questions.py use PyTorch's internals for tracing: the PreDispatch key and
+its dispatcher, the tracing state that torch's own Python code reads, and the map of module names.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ DTYPE_NAMES = {
     for d in vars(_rushlight).values()
     if isinstance(d, _rushlight.dtype) and hasattr(torch, d.name)
 }
-# What the recorder takes as constants, beside tensors.
+# Types that the recorder takes as constants, besides tensors.
 PLAIN = (str, int, float, complex, torch.dtype, torch.layout, torch.memory_format, torch.device)
-# Given through the schema as numbers; what a Python value of each kind is called in the text.
+# Types that the schema takes as numbers, with the text for a Python value of each kind.
 KINDS = {
     "IntType": "int",
     "SymIntType": "int",
@@ -74,7 +73,7 @@ ONLY_CONSTANTS = (
     "use this function to create tensors out of constant variables that would be the same every "
     "time you call this function. In any other case, this might cause the trace to be incorrect."
 )
-# Recorded as what they are made of, as torch.jit.trace does.
+# Operators that are recorded as the operators that they call, as torch.jit.trace does.
 TAKEN_APART = {
     f"aten::{name}"
     for name in (
@@ -82,12 +81,12 @@ TAKEN_APART = {
         "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell",
     )
 }  # fmt: skip
-# They give their argument when it is a constant: what torch.tensor(...) does to what it made.
+# Operators that return a constant argument unchanged: torch.tensor(...) calls them on its result.
 KEEPING = {"aten::lift_fresh", "aten::detach_", "aten::lift"}
 
 
 def tensor_type(t: torch.Tensor) -> str:
-    """ "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)"."""
+    """Return "Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)"."""
     if t.layout != torch.strided or t.dtype not in DTYPE_NAMES or t.is_nested or t.is_quantized:
         return "Tensor"
     sizes = "".join(f"{int(n)}, " for n in t.size())
@@ -99,7 +98,7 @@ def tensor_type(t: torch.Tensor) -> str:
 
 
 def kind_name(t: torch.Tensor) -> str:
-    """ "FloatTensor"."""
+    """Return "FloatTensor"."""
     return DTYPE_NAMES.get(t.dtype, "") + "Tensor"
 
 
@@ -144,8 +143,8 @@ class SymbolicNumber:
         return None
 
     def guard_int(self, file: str, line: int) -> int:
-        """The binding takes a number after all: the operator that it calls next may remember where
-        it came from."""
+        """Handle a use of the tensor as a number in the binding: the operator that it calls next
+        may refer to the tensor."""
         self.tracer.given.append((self, instruction()))
         return self.number
 
@@ -188,8 +187,7 @@ class Size(tuple):
 
 
 class Mode(ProxyTorchDispatchMode):
-    """Where PyTorch's dispatcher calls us: a mode of the PreDispatch key, which takes this class
-    only."""
+    """The dispatcher's entry: a mode of the PreDispatch key, which accepts only this class."""
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
@@ -216,7 +214,7 @@ class Mode(ProxyTorchDispatchMode):
 
 
 class Pause:
-    """What is computed inside is not recorded."""
+    """Pause recording inside the block."""
 
     __slots__ = ("tracer",)
 
@@ -244,7 +242,8 @@ class Kind:
 
 
 class Signature:
-    """What the tracer asks of an operator's schema, read once: each question crosses to C++."""
+    """The data of an operator's schema that the tracer needs, read once: each access crosses to
+    C++."""
 
     __slots__ = ("arguments", "is_recorded", "name", "results", "writes")
 
@@ -261,7 +260,7 @@ class Signature:
 
 @functools.cache
 def signature(func: Any) -> Signature | None:
-    """Of an overload of torch.ops; None: it has no schema."""
+    """Return the signature of an overload of torch.ops; None: it has no schema."""
     return Signature(func._schema) if hasattr(func, "_schema") else None
 
 
@@ -269,7 +268,7 @@ class Tracer:
     """One trace over torch code."""
 
     def __init__(self, type: Any = None) -> None:
-        """`type`: of the module whose method is traced."""
+        """`type`: the type of the module whose method is traced."""
         self.recorder = _rushlight.Recorder(entry().unit, type)
         self.n_open = 0  # calls of submodules
         self.values: dict[int, int | str] = {}  # by id of the tensor; paths of attributes
@@ -295,7 +294,7 @@ class Tracer:
             self.memory[self.place(tensor)] = value
 
     def bind_attribute(self, path: str, tensor: torch.Tensor) -> None:
-        """A parameter or buffer of the traced module."""
+        """Record a parameter or buffer of the traced module."""
         self.bind(tensor, path)
 
     @staticmethod
@@ -310,8 +309,8 @@ class Tracer:
         )
 
     def find(self, tensor: torch.Tensor) -> int | None:
-        """The value of a tensor.  PyTorch's factories give another object than their operator did:
-        same memory, same value."""
+        """Return the value of a tensor. PyTorch's factories return another object than their
+        operator did: same memory, same value."""
         found = self.values.get(id(tensor))
         if (
             found is None
@@ -333,8 +332,8 @@ class Tracer:
         return self.find(tensor) is not None
 
     def value(self, tensor: torch.Tensor) -> int:
-        """The same; an unknown one is a constant from now on, an unnamed one is called like the
-        variable that holds it."""
+        """Return the value of a tensor; an unknown tensor becomes a constant, an unnamed one gets
+        the name of the variable that holds it."""
         found = self.find(tensor)
         if found is not None:
             if found not in self.named:
@@ -360,7 +359,8 @@ class Tracer:
             return self.recorder.constant(tensor, where)
 
     def one(self, kind: str, inputs: list[int], type: str | None = None, where: str = "") -> int:
-        """The value of a node that gives one; without a type its inputs say it."""
+        """Return the value of a node with one output; without a type it is derived from the
+        inputs."""
         return self.recorder.add(kind, inputs, (type,), where)[0]
 
     def type_of(self, tensor: torch.Tensor) -> str:
@@ -368,7 +368,7 @@ class Tracer:
             return tensor_type(tensor)
 
     def shown(self, tensor: torch.Tensor) -> str:
-        """As C++ prints it, when it is short."""
+        """Return the value as C++ prints it, if it is short."""
         with self.pause():
             if torch._C.TensorBase.dim(tensor) > 1 or torch._C.TensorBase.numel(tensor) > 100:
                 return tensor.detach().__repr__()
@@ -387,7 +387,7 @@ class Tracer:
     # ----------------------------------------------------------------------------------------------
 
     def dispatched(self, func: Any, args: tuple, kwargs: dict) -> Any:
-        """One operator: computed, and recorded."""
+        """Compute one operator and record it."""
         known = signature(func)
         name = known.name if known is not None else ""
         if name in ("aten::item", "aten::_local_scalar_dense") and self.known(args[0]):
@@ -421,7 +421,8 @@ class Tracer:
         return result
 
     def check_unique(self, name: str, tensor: torch.Tensor) -> None:
-        """What is recorded out of place is not seen by who shares the memory."""
+        """Warn if an in-place write is recorded out of place while other tensors share the
+        memory."""
         with self.pause():
             cell = tensor.untyped_storage()._cdata
             alive = {
@@ -445,8 +446,8 @@ class Tracer:
 
     @staticmethod
     def taken_apart(name: str, args: tuple, has_given: bool) -> Any:
-        """The key by which to call an operator of which what it calls is recorded; None: record
-        it."""
+        """Return the key with which to call an operator whose callees are recorded instead; None:
+        record the operator itself."""
         keys = torch._C.DispatchKey
         if name in TAKEN_APART and not has_given:
             return keys.CompositeImplicitAutograd
@@ -492,8 +493,8 @@ class Tracer:
         return [self.argument(value, kind, where) for value, kind in rows]
 
     def stashed(self, value: Any, kind: Kind) -> Any:
-        """Numbers that come from tensors are read where the tensors are made, before anything else
-        of the call."""
+        """Record numbers that come from tensors where the tensors are made, before the call's other
+        arguments."""
         if kind.inner is not None:
             if type(value) in (list, tuple):
                 return [self.stashed(v, kind.inner) for v in value]
@@ -501,7 +502,7 @@ class Tracer:
         return self.symbolic(value, kind.name) if has_symbols(value) else value
 
     def argument(self, value: Any, kind: Kind, where: str) -> int:
-        """What the schema takes, as a value of the graph."""
+        """Return the graph's value for an argument of the schema."""
         if isinstance(value, torch.Tensor) and kind.name != "ListType":
             return self.value(value)
         if isinstance(value, Made):
@@ -535,7 +536,7 @@ class Tracer:
         return Made(self.recorder.add(name, [tensor], (type,), None, tensor)[0])
 
     def number_tensor(self, value: Any, where: str) -> int:
-        """A Python number where a tensor goes."""
+        """Convert a Python number where the schema takes a tensor."""
         with self.pause():
             wide = {float: torch.float64, complex: torch.complex128}.get(type(value))
             tensor = torch.tensor(value, dtype=wide)
@@ -593,7 +594,7 @@ class Tracer:
     # ---------------------------------------------------------------------------------------
 
     def scripted(self, callee: Any, method: str | None, args: tuple, kwargs: dict) -> Any:
-        """A call of a compiled function or module: computed, and recorded as a call."""
+        """Compute a call of a compiled function or module, and record it as a call."""
         if method is None:
             declared, owner, call = callee, [], {"callee": callee}
         else:
@@ -634,7 +635,7 @@ class Tracer:
         return result
 
     def applied(self, cls: Any, apply: Any, args: tuple) -> Any:
-        """torch.autograd.Function.apply: stays a call of Python."""
+        """Record torch.autograd.Function.apply as a call of Python."""
         inputs = [self.value(arg) for arg in args if isinstance(arg, torch.Tensor)]
         scalars = [None if isinstance(arg, torch.Tensor) else (arg,) for arg in args]
         where = location()
@@ -677,7 +678,7 @@ class Tracer:
         return value
 
     def python_value(self, value: Any, kind: Any) -> int:
-        """An argument of a program's function."""
+        """Return the Python value for an argument of a program's function."""
         text = graph_type(kind)
         if isinstance(value, torch.Tensor):
             number = {"int": "aten::Int", "float": "aten::Float", "bool": "aten::Bool"}.get(text)
@@ -726,14 +727,14 @@ class Tracer:
                 self.bind_result(item, self.one("aten::__getitem__", inputs, self.shaped(item)))
 
     def shaped(self, item: Any) -> str | None:
-        """A tensor's type; those of other parts follow from what they are part of."""
+        """Return a tensor's type; the types of other values follow from their parts."""
         return self.type_of(item) if isinstance(item, torch.Tensor) else None
 
     # -- Tasks
     # ----------------------------------------------------------------------------------------------
 
     def fork(self, func: Any, args: tuple, kwargs: dict) -> Any:
-        """A task: runs now, recorded as a function of its own."""
+        """Run a task now, and record it as a function of its own."""
         self.recorder.open()
         try:
             result = func(*args, **kwargs)
@@ -746,7 +747,7 @@ class Tracer:
         return made
 
     def packed(self, value: Any) -> int:
-        """A result in one value."""
+        """Return a result as one value."""
         if isinstance(value, torch.Tensor):
             return self.value(value)
         if isinstance(value, (list, tuple)):
@@ -764,7 +765,7 @@ class Tracer:
     # ----------------------------------------------------------------------------------------------
 
     def size(self, tensor: torch.Tensor, dim: int) -> Any:
-        """One size, as a tensor."""
+        """Return one size, as a tensor."""
         with self.pause():
             n_dims = torch._C.TensorBase.dim(tensor)
             n = torch._C.TensorBase.size(tensor, dim)
@@ -781,12 +782,13 @@ class Tracer:
         return made
 
     def to_tensor(self, kind: str, inputs: list[int]) -> int:
-        """A number that an operator gives, as a tensor."""
+        """Return a number that an operator computes as a tensor."""
         number = self.one(kind, inputs, "int", location())
         return self.one("prim::NumToTensor", [number], "Long(device=cpu)")
 
     def number_of(self, index: Any) -> Any:
-        """The symbolic number of a traced tensor of no dimension; None for anything else."""
+        """Return the symbolic number of a traced zero-dimensional tensor; None for anything
+        else."""
         if not isinstance(index, torch.Tensor) or not self.known(index):
             return None
         with self.pause():
@@ -799,8 +801,7 @@ class Tracer:
         return self.item(index) if is_number else None
 
     def viewed(self, tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
-        """tensor[index]: the view that all but tensors make of it, and what is left of the
-        index."""
+        """Index a tensor: return the view for all items but tensors, and the rest of the index."""
         items = index if isinstance(index, tuple) else (index,)
         n_dims, n_taken = torch._C.TensorBase.dim(tensor), sum(consumed(i) for i in items)
         if n_taken > n_dims or not all(is_plain(i) for i in items):
@@ -838,18 +839,18 @@ class Tracer:
         )
 
     def bound(self, number: Any) -> Any:
-        """A traced number as what remembers its tensor."""
+        """Return a traced number as the object that refers to its tensor."""
         found = self.number_of(number)
         return number if found is None else found
 
     def listed(self, tensor: torch.Tensor, item: Any) -> Any:
-        """A list of numbers in an index is a constant."""
+        """Return a list of numbers in an index as a constant."""
         with self.pause():
             made = torch.tensor(item, device=tensor.device)
         return self.new_constant(made, False)
 
     def new_constant(self, tensor: torch.Tensor, is_detached: bool) -> torch.Tensor:
-        """What PyTorch records of making a tensor from Python's data."""
+        """Record what PyTorch records for a tensor made from Python's data."""
         with self.pause():
             kept = tensor.detach().clone()
         where, type, constant = location(), self.type_of(tensor), self.recorder.constant
@@ -869,14 +870,14 @@ class Tracer:
         return tensor
 
     def lifted(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A constant, as PyTorch records what it takes from NumPy."""
+        """Record a constant as PyTorch does for data from NumPy."""
         where = location()
         constant = self.constant(tensor, where)
         self.bind(tensor, self.one("aten::lift_fresh", [constant], self.type_of(tensor), where))
         return tensor
 
-    # -- Scopes: what torch.nn.Module asks its tracing state
-    # -----------------------------------------------------
+    # -- Scopes: torch.nn.Module's calls of its tracing state
+    # --------------------------------------------
 
     def push_scope(self, name: str) -> None:
         if self.paused:
@@ -891,11 +892,11 @@ class Tracer:
 
 
 class Made(int):
-    """A value of the trace among arguments that are numbers themselves."""
+    """A value of the trace among arguments that are plain numbers."""
 
 
 class TracedFuture:
-    """What fork gives while tracing."""
+    """The result of fork while tracing."""
 
     recorded: int
 
@@ -913,7 +914,7 @@ class TracedFuture:
 
 
 def warn(text: str) -> None:
-    """At the line that did it, be it in a file of torch."""
+    """Warn at the line that caused it, even if it is in a file of torch."""
     level, frame = 2, sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_filename.startswith((PACKAGE, *DISPATCH)):
         frame, level = frame.f_back, level + 1
@@ -921,7 +922,7 @@ def warn(text: str) -> None:
 
 
 def consumed(item: Any) -> int:
-    """How many dimensions of a tensor an index takes."""
+    """Return how many dimensions of a tensor an index consumes."""
     if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
     return (
@@ -932,7 +933,7 @@ def consumed(item: Any) -> int:
 
 
 def is_plain(item: Any) -> bool:
-    """Is it an index that is taken apart here?  The binding does the rest."""
+    """True if the index is decomposed here; the binding handles all others."""
     if isinstance(item, list):
         return bool(item) and all(type(i) in (int, bool) for i in item)
     return (
@@ -944,8 +945,8 @@ def is_plain(item: Any) -> bool:
 
 
 def instruction() -> tuple[int, int]:
-    """Where the traced program is: tells whether a number was asked for by the call that
-    follows."""
+    """Return the position of the traced program: it shows whether a number was read for the
+    following call."""
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(OURS):
         frame = frame.f_back
@@ -953,7 +954,8 @@ def instruction() -> tuple[int, int]:
 
 
 def linked(value: Any, given: list[tuple[SymbolicNumber, Any]]) -> Any:
-    """Numbers that the call's arguments were asked for, as what remembers their tensors."""
+    """Replace numbers that were read for the call's arguments by the objects that refer to their
+    tensors."""
     if type(value) in (list, tuple):
         return [linked(v, given) for v in value]
     if type(value) not in (int, float):
@@ -967,13 +969,13 @@ def linked(value: Any, given: list[tuple[SymbolicNumber, Any]]) -> Any:
 
 
 def scripted(callee: Any, method: str | None, args: tuple, kwargs: dict) -> Any:
-    """What the extension asks before it calls a program."""
+    """The extension calls this before it calls a program."""
     tracer = current()
     return NotImplemented if tracer is None else tracer.scripted(callee, method, args, kwargs)
 
 
 def graph_type(kind: Any) -> str:
-    """A program's type as graphs have it: "(Tensor, int[])"."""
+    """Return a program's type as graphs have it: "(Tensor, int[])"."""
     text = str(kind)
     form, bracket, _ = text.partition("[")
     parts = [graph_type(elem) for elem in kind.elems] if bracket else []
@@ -994,7 +996,7 @@ def has_symbols(value: Any) -> bool:
 
 
 def concrete(value: Any) -> Any:
-    """Without symbolic numbers."""
+    """Replace symbolic numbers by their values."""
     if isinstance(value, (torch.SymInt, torch.SymFloat)) and isinstance(value.node, SymbolicNumber):
         return value.node.number
     if type(value) in (list, tuple):
@@ -1005,7 +1007,7 @@ def concrete(value: Any) -> Any:
 
 
 def innermost() -> Any:
-    """The innermost frame of Python that is neither ours nor PyTorch's dispatcher's."""
+    """Return the innermost frame of Python that is neither ours nor PyTorch's dispatcher's."""
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(OURS):
         frame = frame.f_back
@@ -1016,7 +1018,7 @@ known_lines: dict[Any, str] = {}  # by code and line, while a trace is on
 
 
 def location() -> str:
-    """Where that is: its frame and those that called it, "file.py(12): function", without ours."""
+    """Return the place of that frame and its callers, "file.py(12): function", without ours."""
     frame, lines = innermost(), []
     while frame is not None:
         at = frame.f_code, frame.f_lineno
@@ -1032,7 +1034,7 @@ def location() -> str:
 
 
 def variable_name(tensor: torch.Tensor) -> str | None:
-    """The variable of that frame that is this tensor."""
+    """Return the name of that frame's variable that is this tensor."""
     frame = innermost()
     for name, value in frame.f_locals.items() if frame is not None else ():
         if value is tensor:

@@ -1,4 +1,5 @@
-"""One traced run of a callable over torch code, and the check that a second one gives the same."""
+"""One traced run of a callable over torch code, and the check that a second run gives the same
+trace."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ OUTPUTS = (
 
 
 class TracingCheckError(Exception):
-    """A trace that was made again differs."""
+    """A second trace differs from the first."""
 
     def __init__(
         self,
@@ -59,7 +60,7 @@ class TracingCheckError(Exception):
 
 @functools.cache
 def _check_error() -> type[TracingCheckError]:
-    """What is raised: torch's error, too."""
+    """Return the exception class to raise: torch's error, too, if torch is imported."""
     import torch
 
     return type(
@@ -74,11 +75,11 @@ def _indent(text: str) -> str:
 
 
 class _TracerWarning(Warning):
-    """Something that the trace cannot follow."""
+    """An operation that the trace cannot follow."""
 
 
 def tracer_warning() -> type[Warning]:
-    """The class of a trace's warnings: torch's where it is there."""
+    """Return the class of a trace's warnings: torch's if torch is imported."""
     torch = sys.modules.get("torch")
     return (
         torch.jit._trace.TracerWarning
@@ -88,7 +89,7 @@ def tracer_warning() -> type[Warning]:
 
 
 def _callers_level() -> int:
-    """The stack level of who called the package."""
+    """Return the stack level of the package's caller."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
         frame, level = frame.f_back, level + 1
@@ -133,7 +134,7 @@ def leaves(value: Any) -> list[Any]:
 
 
 def argument_names(func: Any) -> list[str]:
-    """Names of the parameters that are given by place; none behind *args."""
+    """Return the names of positional parameters; none behind *args."""
     try:
         parameters = inspect.signature(func).parameters.values()
     except (ValueError, TypeError):
@@ -147,14 +148,15 @@ def argument_names(func: Any) -> list[str]:
 
 
 def n_attributes(module: Any) -> int:
-    """How many values PyTorch has for what is in a module, before it traces."""
+    """Return how many values PyTorch has for the contents of a module, before it traces."""
     children = [child for child in module._modules.values() if child is not None]
     n = len([p for p in module._parameters.values() if p is not None]) + len(module._buffers) + 2
     return n + len(children) + sum(map(n_attributes, children))
 
 
 def _plain(value: Any) -> Any:
-    """Named tuples as tuples, modules as nothing: a trace's inputs and outputs have no classes."""
+    """Convert named tuples to tuples and modules to None: a trace's inputs and outputs have no
+    classes."""
     import torch
 
     if isinstance(value, (list, tuple)):
@@ -165,7 +167,7 @@ def _plain(value: Any) -> Any:
 
 
 def inferred(value: Any) -> Any:
-    """The type that an input or output has in a graph; what has none is refused."""
+    """Return the type that an input or output has in a graph; refuse values without one."""
     found = entry().types.infer(_plain(value))
     if isinstance(found, str):
         raise RuntimeError(f"Tracer cannot infer type of {value}\n:{found}")
@@ -173,7 +175,7 @@ def inferred(value: Any) -> Any:
 
 
 class Recording:
-    """One run of a callable on example inputs, recorded.  `of`: the module whose method it is, and
+    """One recorded run of a callable on example inputs. `of`: the module whose method it is, and
     its type."""
 
     def __init__(
@@ -230,7 +232,8 @@ class Recording:
         return self.unpack(value, made)
 
     def type_of(self, value: Any, is_plain: bool = False) -> str:
-        """A value's type as graphs have it; plain: without what is known of tensors."""
+        """Return a value's type as graphs have it; plain: without the known properties of
+        tensors."""
         if isinstance(value, self.torch.Tensor):
             return "Tensor" if is_plain else self.tensor_type(value)
         if isinstance(value, tuple):
@@ -244,7 +247,7 @@ class Recording:
         raise RuntimeError(OUTPUTS)
 
     def unpack(self, value: Any, made: Any) -> Any:
-        """The tensors in `value` have values from now on; what the function is given."""
+        """Record the tensors in `value` as inputs; return the value to pass to the function."""
         tracer = self.tracer
         if isinstance(value, self.torch.Tensor):
             if tracer.known(value):
@@ -309,11 +312,11 @@ class Recording:
         return [node for graph in self.graphs for node in graph.nodes()]
 
     def random_lines(self) -> list[str]:
-        """The traced function's own nodes that draw random numbers."""
+        """Return the traced function's own nodes that draw random numbers."""
         return [shown(n) for n in self.graphs[-1].nodes() if n.isNondeterministic()]
 
     def constants(self) -> list[Any]:
-        """Nodes that are constant tensors."""
+        """Return the nodes that are constant tensors."""
         return [n for n in self.nodes() if n.hasAttribute("value") and n.kindOf("value") == "t"]
 
 
@@ -328,7 +331,7 @@ def _can_be_traced(value: Any) -> bool:
 
 
 def clone_inputs(inputs: Any) -> Any:
-    """The inputs apart from the caller's, so that writing to them does not count twice."""
+    """Copy the inputs, so that writes to them are not applied to the caller's."""
     import torch
 
     def clone(value: Any) -> Any:
@@ -355,8 +358,8 @@ def clone_inputs(inputs: Any) -> Any:
 
 
 class Checker:
-    """Traces again and compares: the graphs, then what traced function, Python and second trace
-    give."""
+    """Traces again and compares: the graphs, then the results of the traced function, Python and
+    the second trace."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -391,7 +394,7 @@ class Checker:
             raise _check_error()(graph_error, tensor_error)
 
     def warn_of_random(self) -> None:
-        """Once, and only where results differ."""
+        """Warn once, and only if results differ."""
         if self.random:
             shown = "\n".join("\t" + line for line in self.random)
             self.warn(
@@ -441,7 +444,7 @@ class Checker:
         return is_same
 
     def compare_graphs(self, first: Recording, again: Recording) -> tuple[str | None, str | None]:
-        """What is told of the graphs, and of constants, if they differ."""
+        """Return the message about the graphs, and about constants, if they differ."""
         graph_error = None
         if first.text() != again.text():
             lines = difflib.ndiff(first.text().splitlines(True), again.text().splitlines(True))

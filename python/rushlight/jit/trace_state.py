@@ -1,4 +1,4 @@
-"""Which trace this thread records, for all who ask; nothing of PyTorch is needed to ask."""
+"""The trace that this thread records; PyTorch is not needed to read it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ here = _Here()
 
 
 def current() -> Tracer | None:
-    """The trace over torch code that this thread records now."""
+    """Return the trace over torch code that this thread records now."""
     tracer = here.tracer
     return tracer if tracer is not None and tracer.paused == 0 else None
 
 
 def is_recording() -> bool:
-    """Is a trace being recorded by this thread?"""
+    """True if this thread is recording a trace."""
     return current() is not None or here.n_of_library > 0

@@ -1,7 +1,7 @@
-"""Programs from example inputs: `trace` and `trace_module`, in the manners of torch.jit.
+"""Programs from example inputs: `trace` and `trace_module`, with the interface of torch.jit.
 
-Over torch code PyTorch computes, and torch_trace.py records; code of rushlight.Tensors alone is
-recorded by the C library.
+PyTorch computes code that uses torch, and torch_trace.py records it; the C library records code
+that uses only rushlight.Tensors.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def trace(
     example_kwarg_inputs: Any = None,
     _store_inputs: bool = True,
 ) -> Any:
-    """What `func` does with the example inputs as a program: a ScriptFunction, or a module for a
-    torch.nn.Module."""
+    """Run `func` with the example inputs and return what it did as a program: a ScriptFunction, or
+    a module for a torch.nn.Module."""
     warn_of_optimize(optimize)
     if not is_enabled():
         return func
@@ -118,7 +118,7 @@ def trace_module(
     example_inputs_is_kwarg: bool = False,
     _store_inputs: bool = True,
 ) -> Any:
-    """A module whose methods are traced with the inputs that stand under their names."""
+    """Return a module whose methods are traced, each with the inputs under its name."""
     import torch
 
     warn_of_optimize(optimize)
@@ -149,7 +149,7 @@ def _wrap_checks(check_inputs: Any, method: str) -> Any:
 
 
 def _module_of(func: Any, torch: Any) -> tuple[Any, str] | None:
-    """(module, method) when that is what is traced."""
+    """Return (module, method) if that is what is traced."""
     if torch is None:
         return None
     if isinstance(func, torch.nn.Module):
@@ -166,7 +166,7 @@ def _module_of(func: Any, torch: Any) -> tuple[Any, str] | None:
 
 
 def _only_ours(inputs: Any) -> bool:
-    """Is everything that came in ours?  Then PyTorch has no part in it."""
+    """True if all inputs are Rushlight's. Then PyTorch is not used."""
     found = leaves(inputs)
     return (
         bool(found)
@@ -183,7 +183,7 @@ def _trace_ours(func: Any, inputs: Any, options: Options) -> Any:
     seen: set[int] = set()
 
     def apart(value: Any) -> Any:
-        """One tensor that comes in twice is two."""
+        """Copy a tensor that is passed twice, so that it becomes two inputs."""
         if isinstance(value, (list, tuple)):
             return type(value)(apart(v) for v in value)
         if isinstance(value, dict):

@@ -20,7 +20,7 @@ struct code_chunk {
   code_chunk *next;
   uint8_t *run;
   size_t n_bytes;
-  bool is_shared;  /* kernels come and go: it can be mapped again to be written to */
+  bool is_shared;  /* kernels are added and removed: it can be mapped again for writing */
   pid_t owner;     /* process that may write */
   uint32_t n_used; /* granules */
   uint64_t used[N_GRANULES / 64];

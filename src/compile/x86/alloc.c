@@ -286,11 +286,11 @@ static void place_fused(alloc *s, operation *o)
   body *b = s->b;
   enum { BY_132, BY_213, BY_231 } form;
   uint16_t *v = o->args, dst;
-  int order[3]; /* arguments as the form wants them */
+  int order[3]; /* arguments as the form requires them */
 
   ASSERT(v[0] != NO_VALUE && v[1] != NO_VALUE && v[2] != NO_VALUE, "a * b + c has three operands");
   if (in_memory(b, v[0]) || (!dies(b, o, 0) && dies(b, o, 1) && !in_memory(b, v[1])))
-    swap_args(o, 0, 1); /* what is in memory stands second, what dies first */
+    swap_args(o, 0, 1); /* an operand in memory is second, a dying one first */
   bool last = dies(b, o, 2), first = dies(b, o, 0);
   if (last || (!first && (in_memory(b, v[2]) || !in_memory(b, v[1]))))
     form = BY_231;

@@ -33,7 +33,7 @@ typedef struct emitter {
   uint8_t pointer[256]; /* of each row operand, or X86_NONE */
   int n_pointers;
   uint32_t unit;       /* bytes of a vector */
-  uint32_t bytes_slot; /* AVX2: stack offset where a rest's bool bytes stand */
+  uint32_t bytes_slot; /* AVX2: stack offset of a remainder's bool bytes */
   uint32_t fix_slot;   /* x, y, then all registers */
   uint32_t frame;      /* bytes, 0: none */
   bool streaming;      /* float results are written around the caches */
@@ -370,7 +370,7 @@ static void emit_entries(emitter *e, size_t *entry, size_t *stream)
 {
   x86_asm *a = e->a;
   *stream = a->len;
-  x86_simple(a, "endbr64"); /* systems that check where calls go ask for it */
+  x86_simple(a, "endbr64"); /* systems that check targets of calls need it */
   x86_gpr(a, X86_MOV_I32, R8, 0, 1);
   x86_jump(a, CC_ALWAYS, L_ENTERED);
   *entry = a->len;

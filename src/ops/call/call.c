@@ -46,7 +46,7 @@ static rush_status store_tensor(rush_call *c, rush_tensor *to, const rush_tensor
       TRY(written_check_dtype(c->cx, to, made->dtype, c->op->effects & OP_OUT_EXACT));
     return tensor_copy(c->cx, to, made);
   }
-  TRY(written_check_self(c->cx, to)); /* one of a list: nobody looked before */
+  TRY(written_check_self(c->cx, to)); /* one of a list: not checked before */
   TRY(written_fit(c->cx, to, c->op->variant == VARIANT_INPLACE, made->n_dims, made->sizes,
                   tensor_is_dense(made) ? made->strides : NULL));
   TRY(written_check_dtype(c->cx, to, made->dtype, c->op->effects & OP_OUT_EXACT));
@@ -561,7 +561,7 @@ rush_status op_invoke_name(call_ctx *cx, const char *name, const char *overload,
   return RUSH_OK;
 }
 
-/* -- What kernels use -------------------------------------------------------------------------- */
+/* -- Functions for kernels --------------------------------------------------------------------- */
 
 rush_status call_no_dtype(call_ctx *cx, const char *kernel, int dtype)
 {

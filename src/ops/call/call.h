@@ -252,7 +252,7 @@ rush_status op_call_by_name(call_ctx *cx, str name, const rush_value *args, uint
                             const named_arg *kwargs, uint32_t n_kwargs, rush_value *results,
                             uint32_t max_results, uint32_t *n_results) RUSH_CHECKED;
 
-/* -- What kernels use -------------------------------------------------------------------------- */
+/* -- Functions for kernels --------------------------------------------------------------------- */
 
 static inline rush_tensor *call_tensor(const rush_call *c, uint32_t i)
 {

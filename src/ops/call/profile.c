@@ -124,7 +124,7 @@ static profile *make_profile(context *c)
  * profile. */
 static void update_profile_flag(profile *p)
 {
-  p->number += p->number == 0; /* 0 says that nobody does */
+  p->number += p->number == 0; /* 0 means that there is none */
   context_set_profile(p->ctx, p->on || p->hooks ? p->number : 0);
 }
 

@@ -430,7 +430,7 @@ static rush_status bind_result(call_ctx *cx, const schema *sc, uint32_t i, rush_
   type_print_annotation(&want, sc->returns[i].type);
   rush_status st =
     call_fail(cx, "the kernel of %s must give a %s as result %u%s", sc->name, text_str(&want), i,
-              value_is_none(*result) ? ", and gave nothing" : "");
+              value_is_none(*result) ? ", but returned none" : "");
   text_free(&want);
   return st;
 }
@@ -603,7 +603,7 @@ rush_status op_register(context *c, const rush_op_def *def, rush_error *err)
   return st;
 }
 
-/* -- What is there ----------------------------------------------------------------------------- */
+/* -- Queries ----------------------------------------------------------------------------------- */
 
 static bool row_runs(const struct op_row *r)
 {

@@ -24,7 +24,7 @@ static uint32_t rule_of(const op *o)
 
 bool op_has_shape(const op *o) { return rule_of(o) || (o->outside && o->outside->shape_fn); }
 
-/* -- What the entry says of promotion ---------------------------------------------------------- */
+/* -- Promotion by the entry -------------------------------------------------------------------- */
 
 static int16_t out_of(uint8_t out)
 {

@@ -7,7 +7,7 @@
 #include "ops/call/shape.h"
 
 struct rush_size { /* in the question's arena */
-  int64_t n;       /* over numbers; SHAPE_UNKNOWN: only data tells */
+  int64_t n;       /* over numbers; SHAPE_UNKNOWN: it depends on data */
   symint e;        /* over symbols */
 };
 
@@ -18,7 +18,7 @@ struct rush_shape {
   symshape_call *symbolic;
   sym_env *env;
   uint32_t next;      /* the first result that was not given yet */
-  rush_status failed; /* the first failure, which cx->err tells */
+  rush_status failed; /* the first failure, which is in cx->err */
 };
 
 static const rush_size nought = {0, NULL};
@@ -41,7 +41,7 @@ static void step_body(session *s, void *arg)
   step *t = arg;
   session inner = *s;
 
-  inner.mem = t->q->s->mem; /* what it makes lives as long as the question */
+  inner.mem = t->q->s->mem; /* its objects live as long as the query */
   if (t->q->env)
     t->q->env->s = &inner;
   t->body(&inner, t);
@@ -174,7 +174,7 @@ static void fix_ints(session *s, step *t)
     if (!sym_fix(t->q->env, a->ints[i], &k))
       session_fail(
         s, NULL,
-        "%s: a number that depends on data stands where its shape function needs to know it",
+        "%s: its shape function needs the value of a number that depends on data",
         t->q->o->schema->name);
 }
 
@@ -307,7 +307,7 @@ static void need_results_before(session *s, rush_shape *q, uint32_t result)
 
   if (result < q->next)
     session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
-                        "the shape function of %s gives result %u out of order", sc->name, result);
+                        "the shape function of %s sets result %u out of order", sc->name, result);
   for (uint32_t i = q->next; i < result; i++)
     if (type_is(sc->returns[i].type, TYPE_TENSOR))
       session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
@@ -321,7 +321,7 @@ static void give_result(session *s, step *t)
 
   if (t->arg >= q->o->schema->n_returns || n < 0 || n > TENSOR_MAX_DIMS || !dtype_is_valid(t->what))
     session_fail_status(s, RUSH_EARGUMENT, NULL, NULL,
-                        "the shape function of %s gives result %u of dtype %d with %d dimensions",
+                        "the shape function of %s sets result %u of dtype %d with %d dimensions",
                         q->o->schema->name, t->arg, t->what, n);
   need_results_before(s, q, t->arg);
   q->next = t->arg + type_is(q->o->schema->returns[t->arg].type, TYPE_TENSOR);

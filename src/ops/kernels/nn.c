@@ -60,7 +60,7 @@ rush_status nn_invoke(call_ctx *cx, const char *name, const char *overload, cons
   TRY(op_invoke_name(cx, name, overload, args, n_args, &v));
   if (v.tag != RUSH_TAG_TENSOR || !v.as.tensor) {
     value_release(v);
-    return call_fail(cx, "%s gave no tensor", name);
+    return call_fail(cx, "%s returned no tensor", name);
   }
   *out = v.as.tensor;
   return RUSH_OK;

@@ -117,7 +117,7 @@ static rush_status run_block(job *j, call_ctx *cx, int64_t task, char *scores)
 static void run_blocks(void *arg, int64_t begin, int64_t end)
 {
   job *j = arg;
-  call_ctx cx = *j->cx; /* a task's error goes nowhere; the caller says "no memory" */
+  call_ctx cx = *j->cx; /* a task's error is dropped; the caller reports "no memory" */
   cx.err = NULL;
   const size_t n_bytes = (size_t)(j->block * j->a->n_keys) * j->item;
   char *scores = mem_alloc_data(cx.ctx, n_bytes);

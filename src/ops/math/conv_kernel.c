@@ -207,7 +207,7 @@ static inline __mmask16 inside(int64_t first, int64_t width)
 }
 
 typedef struct strip { /* sixteen columns of the output */
-  __mmask16 lo[5], hi[5], out; /* which lanes lie inside, for each column of the kernel */
+  __mmask16 lo[5], hi[5], out; /* which lanes are inside, for each column of the kernel */
 } strip;
 
 /* Load columns first + k and on of an input row, every S-th; HI: they reach beyond sixteen. */

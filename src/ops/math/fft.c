@@ -3,7 +3,7 @@
  * convolution for lengths with a larger prime. The roots are computed once per plan, each from its
  * own angle, so that errors do not add up as they do in recurrences. Recursion is as deep as there
  * are factors. Memory: n roots; Bluestein also keeps a plan for the next power of two above 2n.
- * fft_lines.h has the float32 lines. */
+ * fft_lines.c has the float32 lines. */
 #include "ops/math/fft.h"
 
 #include <math.h>

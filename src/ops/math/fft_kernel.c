@@ -4,12 +4,12 @@
 
 #if ISA_LEVEL == ISA_PORTABLE && defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize( \
-  "O2") /* a third of the code; who has these alone has no vectors worth the name */
+  "O2") /* a third of the code; CPUs with only these have no useful vectors */
 #endif
 
 #if ISA_LEVEL >= ISA_AVX512
 #include "ops/math/turn512.h"
-#define TURNED 8 /* elements of 16 lines that are turned in registers */
+#define TURNED 8 /* elements of 16 lines that are transposed in registers */
 #endif
 
 #define T float

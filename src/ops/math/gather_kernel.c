@@ -72,8 +72,8 @@ typedef double doubles __attribute__((vector_size(64)));
   }
 
 #if ISA_LEVEL >= ISA_AVX512
-/* The same with gathers, 16 points in a register while the taps are added; at and weight have
- * GATHER_POINTS places, whatever n is. */
+/* Do the same with gathers, 16 points in a register while the taps are added; at and weight have
+ * GATHER_POINTS places, for any n. */
 static inline __m256 picked(const float *x, const int64_t *at, __mmask8 live, __mmask8 *in)
 {
   const __m512i i = _mm512_loadu_si512(at);

@@ -66,7 +66,7 @@ typedef struct job {
   const gemm_kernels *kr;
   size_t item;
   int64_t piece, n_panels, n_tiles; /* tiles: of mr rows */
-  bool pack_a, must_pack_a; /* must: the kernels cannot read A as it lies */
+  bool pack_a, must_pack_a; /* must: the kernels cannot read A in its layout */
   bool row_b; /* B has unit column stride and is read in place when that is enough */
   const char *a_all;  /* all of A packed, piece by piece; NULL: in place, or packed by each task */
   /* B packed for columns [shared_p0 * nr ...) and the current piece, or for all (g->packed). */
@@ -752,7 +752,7 @@ static gemm_args batch_item(const batch *b, int64_t i)
 static void batch_items(void *arg, int64_t begin, int64_t end)
 {
   batch *b = arg;
-  call_ctx cx = *b->cx; /* errors of tasks go nowhere; the caller says "no memory" */
+  call_ctx cx = *b->cx; /* errors of tasks are dropped; the caller reports "no memory" */
   cx.err = NULL;
   for (int64_t i = begin; i < end; i++) {
     gemm_args g = batch_item(b, i);

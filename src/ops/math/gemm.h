@@ -69,7 +69,7 @@ typedef struct gemm_packing { /* input of packing: `count` matrices `bs` element
   int64_t count, k, n, bs,
     taps;           /* taps: for bfloat16, adjacent terms of a channel; 0: 1 */
   gemm_matrix from; /* of A: rows n; of B: columns n */
-  int chain;        /* float32 only: what it stands for, as in gemm_args */
+  int chain;        /* float32 only: the dtype it represents, as in gemm_args */
 } gemm_packing;
 /* True if p is packed as *like describes; false for another kind, size or instruction set. */
 bool gemm_packed_fits(call_ctx *cx, const gemm_packed *p, const gemm_packing *like);

@@ -37,9 +37,9 @@ typedef __m512 v_f32;
 
 #ifdef __AMX_BF16__
 
-/* A tile register holds 16 rows of 16 words.  Registers 0 to 3 are the sums of 32 x 32 (0 1 above
- * 2 3), 4 and 5 rows of A, 6 and 7 panels of B.  The compiler's intrinsics are not used: those of
- * gcc do not say that they read memory. */
+/* A tile register holds 16 rows of 16 words.  Registers 0 to 3 are the sums of 32 x 32 (0 1 above 2
+ * 3), 4 and 5 rows of A, 6 and 7 panels of B.  The compiler's intrinsics are not used: gcc's do not
+ * declare that they read memory. */
 #define LOAD(reg, p, step) \
   __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #reg ::"r"(p), "r"(step) : "memory")
 #define STORE(reg, p, step) \
@@ -50,7 +50,7 @@ typedef __m512 v_f32;
 
 enum { STEP = 16 }; /* words a tile takes at a time, and the rows and columns of one */
 
-/* Sizes of the registers: `upper` rows of C in 0, 1 and 4, `lower` in 2, 3 and 5. */
+/* Set the sizes of the registers: `upper` rows of C in 0, 1 and 4, `lower` in 2, 3 and 5. */
 static void set_tiles(int upper, int lower)
 {
   struct {
@@ -68,7 +68,7 @@ static void set_tiles(int upper, int lower)
 static void tiles_begin(void) { set_tiles(STEP, STEP); }
 static void tiles_end(void) { __asm__ volatile("tilerelease" ::); }
 
-/* Sums of n_steps * STEP words; `lower`, `right`: there are rows, columns beyond STEP. */
+/* Add n_steps * STEP words to the sums; `lower`, `right`: there are rows, columns beyond STEP. */
 static void add_steps(const float *a, int64_t a_rs, const float *b, int64_t b_ks, int64_t n_steps,
                       bool lower, bool right)
 {
@@ -90,7 +90,7 @@ static void add_steps(const float *a, int64_t a_rs, const float *b, int64_t b_ks
   }
 }
 
-/* The last n (< STEP) words, with zeros behind them. */
+/* Add the last n (< STEP) words, with zeros behind them. */
 static __attribute__((noinline)) void add_rest(const gemm_tile *t, const float *a, const float *b,
                                                int64_t n, bool lower, bool right)
 {
@@ -124,7 +124,7 @@ static void store_sums(float *to, int64_t step, bool lower, bool right)
     STORE(3, to + STEP * step / 4 + STEP, step);
 }
 
-/* C from the sums of a tile that is not whole or not plain. */
+/* Compute C from the sums of a tile that is not whole or not plain. */
 static __attribute__((noinline)) void finish_tiles(const gemm_tile *t, float *sums)
 {
   if (t->c_cs == 1) {
@@ -140,7 +140,7 @@ static __attribute__((noinline)) void finish_tiles(const gemm_tile *t, float *su
   }
 }
 
-/* What the tile's sums start from when C is added to. */
+/* Load the initial sums of a tile if C is added to. */
 static __attribute__((noinline)) void gather_sums(const gemm_tile *t, float *sums)
 {
   const float *c = t->c;
@@ -186,7 +186,7 @@ static void tile_of_tiles(const gemm_tile *t)
     tiles_begin();
 }
 
-/* dst[rows][k] */
+/* Pack into dst[rows][k]. */
 static void pack_rows(int64_t k, int rows, const void *src, int64_t rs, int64_t cs, void *to)
 {
   const float *a = src;

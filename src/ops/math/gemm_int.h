@@ -40,7 +40,8 @@ typedef struct gemm_kernels {
   /* Compute acc[0..n) = chain over k of a[k] * b[k][0..n): one row, B in place.  NULL: use tile. */
   void (*row)(int64_t k, const void *a, int64_t a_ks, const void *b, int64_t b_ks, int64_t n,
               void *acc);
-  /* The same where a column of B lies in a row, columns b_cs apart; NULL: there is none. */
+  /* Do the same if the elements of a column of B are contiguous, columns b_cs apart; NULL: there is
+   * no such kernel. */
   void (*row_turned)(int64_t k, const void *a, int64_t a_ks, const void *b, int64_t b_cs,
                      int64_t n, void *acc);
 } gemm_kernels;
@@ -49,7 +50,7 @@ extern const gemm_kernels gemm_f32_portable, gemm_f64_portable;
 #ifdef RUSH_ISA_X86
 extern const gemm_kernels gemm_f32_avx2, gemm_f64_avx2;
 extern const gemm_kernels gemm_f32_avx512, gemm_f64_avx512, gemm_bf16_avx512bf16;
-/* AMX tiles; NULL where the compiler does not know them. */
+/* Return the kernels with AMX tiles; NULL if the compiler does not support them. */
 const gemm_kernels *gemm_tiles_avx512bf16(void);
 #endif
 
@@ -58,7 +59,7 @@ rush_status gemm_ints(call_ctx *cx, const gemm_args *g) RUSH_CHECKED;
 
 /* Return the kernels for RUSH_FLOAT64, RUSH_FLOAT32 or chains of bfloat16, which replace it. */
 const gemm_kernels *gemm_kernels_of(const context *c, int dtype, chain_kind chain);
-/* The same for operands of a dtype that are not chains yet. */
+/* Do the same for operands of a dtype that are not chains yet. */
 const gemm_kernels *gemm_kernels_for(const context *c, int dtype);
 
 #endif

@@ -7,7 +7,7 @@
 
 #define TURN_UNROLL _Pragma("GCC unroll 16")
 
-/* r[i] lane j and r[j] lane i change places. */
+/* Transpose: exchange lane j of r[i] and lane i of r[j]. */
 static inline __attribute__((always_inline)) void turn16(__m512 r[16])
 {
   __m512 t[16];

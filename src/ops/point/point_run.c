@@ -37,7 +37,7 @@ const tape_isa *tape_isa_of(context *c)
   return ISA_PICK(tape_isa, level)();
 }
 
-/* -- What a run needs, made once --------------------------------------------------------------- */
+/* -- Data of a run, made once ------------------------------------------------------------------ */
 
 typedef struct operand { /* a tensor of the run */
   char *data;
@@ -59,7 +59,7 @@ typedef struct plan {
   int n_slots;
   int64_t block;  /* elements */
   call_ctx *cx;
-  uint64_t fixed; /* instructions that give the same for all blocks */
+  uint64_t fixed; /* instructions with the same result for all blocks */
   atomic_uint fault;
 } plan;
 

@@ -23,7 +23,7 @@ typedef struct point_call {
   const rush_value *in[POINT_MAX_INPUTS]; /* borrowed, by the row's inputs */
   int n_tensors;
   rush_tensor *tensors[POINT_MAX_INPUTS]; /* the tensor inputs */
-  int common;                             /* dtype that promotion gives */
+  int common;                             /* dtype from promotion */
   const point_arm *arm;
   int n_dims;
   const int64_t *sizes, *strides; /* of results; strides NULL: row-major */

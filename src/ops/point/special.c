@@ -221,7 +221,7 @@ static double upper_fraction(double a, double x)
     c = b + an / c;
     c = fabs(c) < 1e-300 ? 1e-300 : c;
     h *= d * c;
-    if (fabs(d * c - 1) <= 2.3e-16) /* one step of a double: less may never come */
+    if (fabs(d * c - 1) <= 2.3e-16) /* one step of a double: a smaller difference may never occur */
       break;
   }
   return h * gamma_weight(a, x) * a;

@@ -10,7 +10,7 @@
  *   f64, vector:  exp log tanh sigmoid sqrt rsqrt rint; the others call libm
  *   scalar calls: erfc asinh acosh atanh lgamma digamma erfinv
  *
- * Accuracy: f32 at most about 2 ulp (exp, log, erf 1.1; tests/ops/test_vmath.c has the limits),
+ * Accuracy: f32 at most about 2 ulp (exp, log, erf 1.1; limits in tests/python/vector_math.py),
  * with libm's infinities, NaN, signed zeros and denormals.  The polynomials are minimax fits by
  * weighted least squares; argument reduction is by two or three fused steps.
  *

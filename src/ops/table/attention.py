@@ -1,6 +1,6 @@
 """Attention (attention_ops.c, transformer.c, over attention.c)."""
 
-# The kernel for results; the body says what its gradient goes through.
+# The kernel computes the results; the gradient is computed through the body.
 op("aten::scaled_dot_product_attention", family="attention", shape="attention",
    kernel="kernel_sdpa", body="""
 def sdpa(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor], dropout_p: float,
@@ -22,8 +22,8 @@ def sdpa(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor],
         None, scale=scale, enable_gqa=enable_gqa)[0]
 """)
 op("aten::_fused_sdp_choice", family="attention", kernel="kernel__fused_sdp_choice")
-# The kernel's sums are not differentiable; a second derivative goes through these.  (PyTorch
-# refuses it.)
+# The kernel's sums have no formula; a second derivative is computed through these. (PyTorch refuses
+# it.)
 helper("""
 def attention_sums(query: Tensor, key: Tensor, is_causal: bool, attn_mask: Optional[Tensor],
                    scale: Optional[float]) -> Tensor:
@@ -56,7 +56,7 @@ op("aten::_scaled_dot_product_flash_attention_for_cpu", family="attention", shap
        result1, dropout_p, is_causal,
        attn_mask=attn_mask, scale=scale)
    """})
-# Without fusion: what dropout needs, and what returns the weights.
+# Without fusion: for dropout, and for results that include the weights.
 op("aten::_scaled_dot_product_attention_math", family="attention", body="""
 def sdpa_math(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor],
               dropout_p: float, is_causal: bool,

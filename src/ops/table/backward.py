@@ -1,8 +1,8 @@
-"""Gradients that programs call by name, pointwise: what arrives times the slope."""
+"""Gradients that programs call by name, pointwise: the incoming gradient times the slope."""
 
 
 def slope(name, expr, out="grad_input", /, **more):
-    """aten::NAME and its out= form."""
+    """Add aten::NAME and its out= form."""
     op(f"aten::{name}", family="backward", expr=expr,
        variants={"out": f"aten::{name}.{out}"} if registered(f"aten::{name}.{out}") else {}, **more)
 
@@ -106,7 +106,7 @@ for KIND in "tensor", "channel":
 
 
 def loss(signature, lines):
-    """`lines` leave the slope of the unreduced loss in `x`."""
+    """Add a loss's gradient; `lines` assign the slope of the unreduced loss to `x`."""
     name = signature[:signature.index("(")]
     variants = [f"aten::{name}.{o}" for o in ("grad_input",
                                               "out") if registered(f"aten::{name}.{o}")]

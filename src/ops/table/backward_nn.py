@@ -1,5 +1,5 @@
-"""Gradients of layers that programs call by name: short programs over other operators, and what
-resize.c and grid.c undo."""
+"""Gradients of layers that programs call by name: short programs over other operators, and the
+inverses of resize.c and grid.c."""
 
 
 def backward(name, body, out=None, same=(), **more):
@@ -197,8 +197,9 @@ def weight_norm_backward(grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved
 backward("_weight_norm_interface_backward", WEIGHT_NORM)
 backward("_weight_norm_differentiable_backward", WEIGHT_NORM)
 
-# -- Convolutions. What arrives goes back through the other convolution; a weight's slope is the
-# convolution of the input with what arrives, batch and channels exchanged, steps and spacing too.
+# -- Convolutions. The incoming gradient passes through the other convolution; a weight's gradient
+# is the convolution of the input with the incoming gradient, batch and channels exchanged, steps
+# and spacing too.
 
 backward("convolution_backward", """
 def convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor,
@@ -285,7 +286,7 @@ def conv_tbc_backward(self: Tensor, input: Tensor, weight: Tensor, bias: Tensor,
     return gi.permute([2, 0, 1]).contiguous(), gw.permute([2, 1, 0]).contiguous(), gb
 """)
 
-# -- Pooling: maxima go where they came from
+# -- Pooling: gradients of maxima are added to the maxima's elements
 
 for n in 2, 3:
     for name, more in ((f"max_pool{n}d_with_indices",
@@ -311,7 +312,7 @@ def max_backward(grad_output: Tensor, self: Tensor, {more}indices: Tensor) -> Te
 grad={"grad_output": f"grad.flatten(-{n}).gather(-1, indices.flatten(-{n}))"
                      ".reshape(indices.size())", "self": "torch.zeros_like(self)"})
 
-# -- Padding: what came from one place adds up there
+# -- Padding: gradients of the same element are added
 
 for n in 1, 2, 3:
     for kind, at in (("reflection", "n - 1 - (n - 1 - at.abs()).abs()"), ("replication",
@@ -512,7 +513,7 @@ def pack_padded_sequence_backward(grad: Tensor, input_size: List[int], batch_siz
     return made.transpose(0, 1) if batch_first else made
 """)
 
-# -- Attention: the weights again, from the logarithm of their sum
+# -- Attention: the weights are recomputed from the logarithm of their sum
 
 backward("_scaled_dot_product_flash_attention_for_cpu_backward", f"""
 def attention_backward(grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor,
@@ -561,7 +562,7 @@ def affine_grid_generator_backward(grad: Tensor, size: List[int], align_corners:
     return torch.bmm(points.transpose(1, 2), grad.reshape([size[0], -1, k])).transpose(1, 2)
 """)
 
-# -- What formulas have already
+# -- Gradients that formulas use too
 
 backward("matrix_exp_backward", shape=None, body="""
 def matrix_exp_backward(self: Tensor, grad: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Copies, conversions, and changes of a tensor itself."""
+"""Copies, conversions, and operators that change a tensor itself."""
 
 GEOMETRY = ["no_grad", "geometry"]  # elements stay as they are
 

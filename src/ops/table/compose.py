@@ -193,8 +193,8 @@ def linalg_vander(x: Tensor, N: Optional[int]) -> Tensor:
     return torch.cat([torch.ones(t.size() + [1], dtype=t.dtype), torch.cumprod(powers, -1)], -1)
 """, shape="vander")
 
-# -- What export's decompositions leave
-# ---------------------------------------------------------------------
+# -- Operators of export's decompositions
+# -----------------------------------------------------------------
 
 compose("log_sigmoid_forward", """
 def log_sigmoid_forward(self: Tensor) -> Tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Distances and what scales by norms (distance.c, and over reductions)."""
+"""Distances and scaling by norms (distance.c, and over reductions)."""
 
 op("aten::dist", family="distance", shape="dist", variants={"out": "aten::dist.out"}, body="""
 def dist(self: Tensor, other: Tensor, p: number) -> Tensor:

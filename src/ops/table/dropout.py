@@ -7,7 +7,7 @@ for name, variants in (("bernoulli", {"out": "aten::bernoulli.out"}), ("bernoull
     op(f"aten::{name}", family="random", kernel="kernel_" + name.replace(".", "_"),
        shape="itself" if "_." in name else "like", effects=["random"], variants=variants)
 
-# The bodies are what gradients flow through: they draw the numbers that the kernels draw.
+# Gradients are computed through the bodies, which draw the same numbers as the kernels.
 DROPOUT = """
 def NAME(input: Tensor, p: float, train: bool) -> Tensor:
     if p == 0.0 or not train or input.numel() == 0:

@@ -1,4 +1,4 @@
-"""Operators that make tensors out of sizes and numbers."""
+"""Operators that make tensors from sizes and numbers."""
 
 
 def factory(name, kernel=None, out=None, shape="sized", **more):
@@ -7,7 +7,8 @@ def factory(name, kernel=None, out=None, shape="sized", **more):
 
 
 def filled(name, kernel, out=None, shape="sized", family="factory", **more):
-    """Memory that the shape rule describes and `kernel` fills; None: it stays as it is."""
+    """Add an operator whose result the shape rule describes and `kernel` fills; None: it is not
+    filled."""
     op(f"aten::{name}", family=family, results="rule", shape=shape,
        **({"kernel": kernel} if kernel else {}),
        **({"variants": {"out": f"aten::{out}"}} if out else {}), **more)

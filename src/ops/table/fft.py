@@ -1,9 +1,9 @@
-"""Fourier transforms (fft_ops.c over fft.c), windows, and what is built from them."""
+"""Fourier transforms (fft_ops.c over fft.c), windows, and operators built from them."""
 
 import textwrap
 
-# A gradient goes back through the conjugate transform, with the scale of the way there: the inverse
-# by the other scale.
+# A gradient is the conjugate transform of the incoming one, with the scale of the forward
+# transform: the inverse by the other scale.
 helper("""
 def other_scale(norm: Optional[str]) -> str:
     if norm is not None:
@@ -46,8 +46,8 @@ def twice_inside(x: Tensor, dim: int, n: int) -> Tensor:
     return x * w.reshape(sizes).to(torch.view_as_real(x).dtype)
 """)
 ONE, MANY = "[dim]", "fft_dims(self, s, dim)"
-# of the whole transform `fft`, its inverse, and those to and from halves: lines that end in the
-# gradient
+# of the complex transform `fft`, its inverse, and those to and from half spectra: lines that end in
+# the gradient
 BACK = {
     "fft": "of_lengths(torch.fft_ifftn(grad, None, dims, other_scale(norm)), dims, self)",
     "ifft": "of_lengths(torch.fft_fftn(grad, None, dims, other_scale(norm)), dims, self)",
@@ -119,7 +119,7 @@ def fft_rfftfreq(n: int, d: float, {OPTIONS}) -> Tensor:
 
 
 def window(full, out, arguments, formula, preset=""):
-    """A window of `n` points; the formula makes `w` from `k`, the points' numbers."""
+    """Add a window of `n` points; the formula computes `w` from `k`, the points' numbers."""
     name = full.split(".")[0]
     op(f"aten::{full}", family="fft", shape="window", variants={"out": f"aten::{out}"}, body=f"""
 def {name}(window_length: int, {arguments}{OPTIONS}) -> Tensor:

@@ -20,7 +20,7 @@ import glob
 import os
 import sys
 
-# This folder goes last: its tables are called math.py, string.py, random.py ...
+# This folder is last in the path: its tables are called math.py, string.py, random.py ...
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [p for p in sys.path if os.path.abspath(p) != HERE] + [HERE]
 sys.dont_write_bytecode = True
@@ -117,7 +117,7 @@ C_TYPES = {
     "bool": ("bool", "call_bool"),
     "str": ("str", "call_str"),
 }
-# Arguments that say what a gradient looks like (rule_gradient_of in shape/rules_nn.inc).
+# Arguments that determine the shape of a gradient (rule_gradient_of in shape/rules_nn.inc).
 GRADIENT_OF = {
     "self",
     "input",
@@ -135,7 +135,7 @@ OPCODE_FIELDS = {"int": "i", "float": "d", "bool": "i"}
 
 
 class TableError(Exception):
-    """An entry is wrong: where and why."""
+    """An entry is wrong: its place and the reason."""
 
     def __init__(self, where: str, why: str) -> None:
         super().__init__(f"{where}: {why}")
@@ -145,7 +145,7 @@ class TableError(Exception):
 
 
 class Arg:
-    """One argument of a schema, as far as the generator looks."""
+    """One argument of a schema, with the parts that the generator needs."""
 
     def __init__(self, text: str, kwarg_only: bool) -> None:
         self.kwarg_only = kwarg_only
@@ -226,7 +226,7 @@ def read_schemas(path: str) -> dict:
 
 
 class Row:
-    """One operator that the table knows something of."""
+    """One operator of the table."""
 
     def __init__(self, schema: Any, where: str, entry: dict[str, Any]) -> None:
         self.schema, self.where, self.entry = schema, where, entry
@@ -260,7 +260,7 @@ class Table:
         return self.schemas[full]
 
     def add_schema(self, full: str, where: str, text: str) -> None:
-        """An operator that PyTorch does not have: `NAMESPACE::NAME(ARGUMENTS) -> RESULTS`."""
+        """Add an operator that PyTorch does not have: `NAMESPACE::NAME(ARGUMENTS) -> RESULTS`."""
         if full in self.schemas:
             raise TableError(where, f"{full}: its schema is in schemas.txt")
         if not re.fullmatch(re.escape(full) + r"\(.*\) -> \S.*", text) or "::" not in full:
@@ -340,7 +340,7 @@ class Table:
             self.synonyms[f"{name}_"] = f"{of}_"
 
     def add(self, full: str, where: str, entry: dict[str, Any]) -> None:
-        """One call of op() in a table file."""
+        """Add one call of op() in a table file."""
         for key in entry:
             if key not in KEYS:
                 raise TableError(where, f"{full}: unknown key {key!r}")
@@ -362,7 +362,7 @@ class Table:
                 self.add_variant(base, kind, name)
 
     def fill(self, row: Any) -> None:
-        """What runs it, and the rule of its results' shapes."""
+        """Set the row's implementation, and the rule of its results' shapes."""
         e, full, where = row.entry, row.schema.full, row.where
         row.body = e.get("body")
         rule = e.get("shape", "pointwise" if "expr" in e else None)
@@ -409,7 +409,8 @@ class Table:
             row.family = "FAMILY_COMPOSITE"
 
     def set_sparse(self, row: Any, where: str, kernel: Any) -> None:
-        """What runs where an argument is sparse: a kernel's name, or True for the entry's own."""
+        """Set the implementation for sparse arguments: a kernel's name, or True for the entry's
+        own."""
         if kernel is None:
             return
         if row.sparse or (kernel is True and "kernel" not in row.entry):
@@ -435,7 +436,7 @@ class Table:
             row.reuse |= 1 << at[0]
 
     def scalar_kernel(self, row: Any) -> str:
-        """The boxed kernel of a C expression."""
+        """Return the boxed kernel of a C expression."""
         s = row.schema
         lines = []
         for i, a in enumerate(s.args):
@@ -476,8 +477,8 @@ class Table:
             raise TableError(base.where, f"{base.schema.full} has no argument {extra[0]} of {name}")
 
     def set_written(self, kind: str, names: tuple[str, ...], where: str) -> None:
-        """written(kind, names...): what these forms (or all overloads of these operators) demand of
-        what they write to."""
+        """Implement written(kind, names...): set the requirements of these forms (or of all
+        overloads of these operators) for the tensors they write to."""
         if kind not in WRITTEN:
             raise TableError(
                 where, f"unknown rule {kind!r}, expected one of " + ", ".join(sorted(WRITTEN))
@@ -489,7 +490,7 @@ class Table:
             rules[kind] = where
 
     def finish(self) -> None:
-        """What needs all entries."""
+        """Complete the table once all entries are known."""
         self.add_regular_variants()
         for full, where, kernel in self.late_sparse:
             row = self.rows.get(self.find(full, where).full)
@@ -521,7 +522,7 @@ class Table:
         )
 
     def add_regular_variants(self) -> None:
-        """The in-place and out= forms that no entry lists: those whose other arguments are a
+        """Add the in-place and out= forms that no entry lists: those whose other arguments are a
         runnable operator's."""
         bases: dict[str, list[Any]] = {}
         for row in self.rows.values():
@@ -545,12 +546,12 @@ class Table:
                 self.add_variant((exact or fits)[0], kind, full)
 
 
-# Where an operator's name says what it is a variant of.
+# How an operator's name shows its base.
 VARIANT_NAMESPACES = {"aten", "quantized"}
 
 
 def is_variant(base: Schema, schema: Schema, kind: str) -> bool:
-    """Has `schema` the arguments of `base`, and one to write for each of its results?"""
+    """True if `schema` has the arguments of `base`, and one to write for each of its results."""
     known = {a.name for a in base.args}
     written = [a for a in schema.args if a.write and (kind == "inplace" or a.name not in known)]
     mine = [(a.name, a.type) for a in schema.args if kind == "inplace" or a not in written]
@@ -562,7 +563,7 @@ def is_variant(base: Schema, schema: Schema, kind: str) -> bool:
 
 
 def share_gradients(table: Any, row: Any) -> None:
-    """An in-place operator with a kernel of its own has the formulas of the one that returns."""
+    """Give in-place operators with a kernel of their own the formulas of the functional form."""
     name, dot, overload = row.schema.full.partition(".")
     in_place = name.endswith("_") and not name.endswith("__") and not row.base
     base = table.rows.get(name[:-1] + dot + overload) if in_place else None
@@ -572,7 +573,7 @@ def share_gradients(table: Any, row: Any) -> None:
 
 
 def read_gradients(table: Any) -> None:
-    """After all tables: formulas may use every helper."""
+    """Read the formulas; all tables have been read, so that they may use every helper."""
     table.gradients.begin()
     for full, where, formulas in table.late_grads:
         row = table.rows.get(table.find(full, where).full)
@@ -592,7 +593,7 @@ def read_gradients(table: Any) -> None:
 
 
 def read_rules(path: str) -> dict[str, int]:
-    """Shape rules by name: their numbers, from 1 on (src/shape/rules.def)."""
+    """Return shape rules by name: their numbers, from 1 on (src/shape/rules.def)."""
     with open(path, encoding="utf-8") as f:
         names = re.findall(r"^RULE\((\w+),", f.read(), re.M)
     return {name: i + 1 for i, name in enumerate(names)}
@@ -662,7 +663,7 @@ def read_tables(table: Any, paths: list[str]) -> None:
 
 # -- Refusals --------------------------------------------------------------------------------------
 
-# A line: operator, dtypes, what is said: a kernel's name, or a sentence (with %s for the dtype).
+# A line: operator, dtypes, and the error: a kernel's name, or a sentence (with %s for the dtype).
 DTYPE_BITS = {
     **{name: [bit] for name, bit in gen_tape.DTYPES.items()},
     "float8": [bit for name, bit in gen_tape.DTYPES.items() if name.startswith("float8")],
@@ -765,8 +766,8 @@ def write_bytes(w: TextIO, name: str, data: bytes) -> None:
 
 
 class Bodies:
-    """The composites' texts, in blocks that are compressed one by one: using one expands its block
-    alone."""
+    """The composites' texts, in blocks that are compressed separately: using one decompresses only
+    its block."""
 
     BLOCK = 16384
 
@@ -1019,7 +1020,7 @@ def write_c(path: str, table: Any, left_out: str) -> None:
 
 
 def read_all(schemas: str, tapes: str, rules: str, tables: list[str]) -> Table:
-    """The whole table, checked; TableError says what is wrong."""
+    """Read the whole table and check it; raise TableError with the reason if it is wrong."""
     table = Table(read_schemas(schemas), gen_tape.Primitives(tapes), read_rules(rules))
     table.refusals = read_refusals(os.path.join(os.path.dirname(schemas), "refusals.txt"))
     read_tables(table, tables)
@@ -1032,7 +1033,8 @@ def read_all(schemas: str, tapes: str, rules: str, tables: list[str]) -> Table:
 
 
 def listed_names(path: str) -> set[str]:
-    """Names without overloads: the first words of the lines that `rushlight show --ops` prints."""
+    """Return names without overloads: the first words of the lines that `rushlight show --ops`
+    prints."""
     with open(path, encoding="utf-8") as f:
         words = [line.split()[0] for line in f if line.strip() and not line.startswith("#")]
     names = {word.split(".")[0] for word in words if "::" in word}
@@ -1046,7 +1048,7 @@ def listed_names(path: str) -> set[str]:
 
 
 def names_in_kernels(folder: str) -> dict[str, set[str]]:
-    """Per kernel, the operators that its C file names: it may call them."""
+    """Return per kernel the operators that its C file names: it may call them."""
     found: dict[str, set[str]] = {}
     for path in glob.glob(os.path.join(folder, "**", "*.c"), recursive=True):
         with open(path, encoding="utf-8") as f:
@@ -1058,10 +1060,10 @@ def names_in_kernels(folder: str) -> dict[str, set[str]]:
 
 
 def prune(table: Any, listed: set[str], called_by: dict[str, set[str]]) -> None:
-    """Leave out what runs operators that are neither listed nor used by those that are.  They stay
-    known by schema: calls of them fail by name.  All overloads of a name stay, since constants
-    choose among them when code is emitted, and so do the functional forms of variants.  What a body
-    may call are all operators of the names that its words are."""
+    """Remove the implementations of operators that are neither listed nor used by listed ones. They
+    stay known by schema: calls of them fail by name. All overloads of a name are kept, since
+    constants choose among them when code is emitted, and so are the functional forms of variants. A
+    body may call all operators whose names are among its words."""
     by_name: dict[str, list[Any]] = {}
     by_word: dict[str, set[str]] = {}
     for row in table.rows.values():
@@ -1085,15 +1087,15 @@ def prune(table: Any, listed: set[str], called_by: dict[str, set[str]]) -> None:
 
 
 def leave_out_sparse(table: Any) -> None:
-    """Where nothing that is listed makes or asks sparse tensors, operators refuse those that a file
-    may hold."""
+    """Make operators refuse sparse tensors, which a file may hold, if no listed operator makes or
+    reads sparse tensors."""
     for row in table.rows.values():
         if row.sparse is not True:
             row.sparse = None
 
 
 def keep_rows(table: Any, rows: dict[str, Any]) -> None:
-    """These and no others run."""
+    """Keep only the implementations of these rows."""
     table.rows = rows
     kernels = {k for row in rows.values() for k in (row.kernel, row.compute, row.sparse)}
     table.kernels &= kernels
@@ -1103,7 +1105,7 @@ def keep_rows(table: Any, rows: dict[str, Any]) -> None:
 
 
 def leave_out_quantized(table: Any, folder: str) -> None:
-    """They stay known by schema."""
+    """Remove quantized operators; they stay known by schema."""
     kernels: set[str] = set()
     for path in glob.glob(os.path.join(folder, "**", "quant*.c"), recursive=True):
         with open(path, encoding="utf-8") as f:
@@ -1121,8 +1123,8 @@ def leave_out_quantized(table: Any, folder: str) -> None:
 
 
 def write_used(path: str, table: Any, tapes: str, everything: bool) -> None:
-    """Which primitives tapes of the table have: tape_run.c has loops for no others.  The engine
-    converts and rounds itself."""
+    """Write which primitives the tapes of the table use: tape_run.c has loops only for these. The
+    engine converts and rounds itself."""
     used = {"CVT", "RND", *(n.op for p in table.points for arm in p.arms for n in arm.instrs)}
     with open(tapes, encoding="utf-8") as f:
         names = re.findall(r"^TAPE\((\w+),", f.read(), re.M)

@@ -63,7 +63,7 @@ def parse(text: str) -> ast.Module:
 
 
 def names_of(tree: ast.AST) -> tuple[set[str], set[str]]:
-    """Names read, and names assigned somewhere."""
+    """Return the names that are read, and the names that are assigned."""
     read, written = set(), set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
@@ -74,7 +74,7 @@ def names_of(tree: ast.AST) -> tuple[set[str], set[str]]:
 
 
 def sources(schema: Any) -> list[str]:
-    """All that a formula can take, in order."""
+    """Return everything that a formula can take, in order."""
     args = [a.name for a in schema.args]
     n = len(schema.returns)
     grads = (
@@ -90,7 +90,8 @@ def sources(schema: Any) -> list[str]:
 
 
 def declared(name: str, schema: Any) -> str:
-    """A parameter; what is no value of the operator's has a type of its own."""
+    """Return the declaration of a parameter; those that are not the operator's values have types of
+    their own."""
     if name == "needs":
         return "needs: List[bool]"
     types = {
@@ -100,7 +101,7 @@ def declared(name: str, schema: Any) -> str:
 
 
 def one(schema: Any, name: str, inputs: list[str], text: str, helpers: set[str]) -> str:
-    """inputs, takes and source, each ended by a NUL."""
+    """Return inputs, takes and source, each ended by a NUL."""
     text = textwrap.dedent(text).strip()
     tree = parse(text)
     if not tree.body:
@@ -145,13 +146,13 @@ class Texts:
         self.helpers[tree.body[0].name] = text
 
     def begin(self) -> None:
-        """All helpers are there."""
+        """Start the formulas; all helpers have been added."""
         self.text = (
             "".join(f"{name}\0{self.helpers[name]}\0" for name in sorted(self.helpers)) + "\0"
         )
 
     def add(self, schema: Any, grad: Any) -> int:
-        """Where an operator's formulas begin."""
+        """Add an operator's formulas; return where they begin."""
         if not isinstance(grad, dict) or not grad:
             raise GradError("`grad` is a dict of formulas by input")
         name = "gradient_of_" + re.sub(r"\W", "_", schema.full.split("::")[1])

@@ -56,7 +56,7 @@ NUMBERS_ARGS = {"Scalar", "Scalar?", "float", "float?", "int", "int?", "bool", "
 
 
 class ExprError(Exception):
-    """A formula is wrong, or says what no primitive does."""
+    """A formula is wrong, or uses an operation without a primitive."""
 
 
 class Primitives:
@@ -119,7 +119,7 @@ class Compiler:
         return self.nodes[key]
 
     def emit(self, op: str, typ: str, args: Any, aux: int = 0, rtype: str | None = None) -> Any:
-        """typ: the instruction's; rtype: the result's."""
+        """Add an instruction. typ: the instruction's type; rtype: the result's."""
         arity, classes, result = self.prims.ops[op]
         if len(args) != arity:
             raise ExprError(f"{op.lower()} takes {arity} values")
@@ -143,7 +143,8 @@ class Compiler:
         return self.emit("CVT", typ, (node,), aux=node.type, rtype=typ)
 
     def meet(self, *nodes: Any) -> tuple:
-        """Bring operands to one type: numbers adapt, bool yields, real yields to complex."""
+        """Convert operands to one type: numbers adapt, bool converts to any, real converts to
+        complex."""
         rank = {"w": 0, "b": 1, "i": 2, "k": 3, "r": 2, "d": 4}
         if self.cls == "bool":
             rank["i"] = 3
@@ -290,7 +291,7 @@ class Compiler:
 
 
 class Arm:
-    """A compiled tape with what selects it."""
+    """A compiled tape with the conditions that select it."""
 
     def __init__(self, classes: Any, conds: Any) -> None:
         self.classes, self.conds = classes, conds
@@ -298,8 +299,9 @@ class Arm:
 
 
 def allocate(arm: Any, comp: Any, n_inputs: int, numbers: set[int], results: Any) -> None:
-    """Constants get registers after the inputs, temporaries are reused after their last use; what
-    follows from the inputs `numbers` alone is computed once, and keeps a register of its own."""
+    """Assign registers: constants follow the inputs, temporaries are reused after their last use;
+    values that depend only on the inputs `numbers` are computed once, and keep a register of their
+    own."""
     live, todo = [], list(results)
     needed = set()
     while todo:
@@ -375,7 +377,7 @@ def parse_cond(schema: Any, text: str) -> tuple:
 
 
 def flatten(schema: Any, expr: Any, classes: Any, conds: Any) -> Iterator[Any]:
-    """(classes, conditions, formula) of a possibly nested dict, in order."""
+    """Return (classes, conditions, formula) of a possibly nested dict, in order."""
     if isinstance(expr, str):
         yield classes, conds, expr
         return
@@ -393,7 +395,7 @@ def flatten(schema: Any, expr: Any, classes: Any, conds: Any) -> Iterator[Any]:
 
 
 def entry_inputs(schema: Any, entry: dict[str, Any], names: list[str]) -> Any:
-    """(argument, flags, type) of each argument the formulas use."""
+    """Return (argument, flags, type) of each argument the formulas use."""
     promote = entry.get("promote", "arguments")
     listed = promote if isinstance(promote, list) else None
     fixed, scalars = entry.get("fixed", {}), entry.get("scalars", {})
@@ -509,7 +511,7 @@ def shape(arm: Any) -> tuple:
 
 
 def merge(p: Any) -> None:
-    """Equal tapes become one arm of several classes, as long as each class keeps its order."""
+    """Merge equal tapes into one arm of several classes, as long as each class keeps its order."""
     out, last = [], {}
     for arm in p.arms:
         cls = arm.classes[0]

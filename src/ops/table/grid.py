@@ -15,9 +15,9 @@ op("aten::_grid_sampler_2d_cpu_fallback", family="resize", shape="grid_sample",
    variants={"out": "aten::_grid_sampler_2d_cpu_fallback.out"}, grad={"input, grid": SAMPLED[2]})
 op("aten::grid_sampler_3d", family="resize", shape="grid_sample", kernel="kernel_grid_sampler_3d",
    variants={"out": "aten::grid_sampler_3d.out"}, grad={"input, grid": SAMPLED[3]})
-# What second derivatives flow through.  Along each dimension a point has taps: places, whether they
-# are inside, weights and their slopes, all but the places differentiable; a point's value is the
-# sum over all combinations of taps.
+# Second derivatives are computed through this. Along each dimension a point has taps: places,
+# whether they are inside, weights and their slopes, all but the places differentiable; a point's
+# value is the sum over all combinations of taps.
 helper("""
 def grid_reflected(x: Tensor, size: int, align_corners: bool) -> Tuple[Tensor, Tensor]:
     low = 0.0 if align_corners else -0.5

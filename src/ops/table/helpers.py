@@ -1,6 +1,6 @@
 """Functions in TorchScript that gradient formulas and bodies share."""
 
-# The conjugate of a number is written on the tensor's side: numbers have no conj().
+# conj() is written on the tensor's side: numbers do not have it.
 helper("""
 def times_conj(grad: Tensor, other: number) -> Tensor:
     return grad if other == 1 else torch.conj(torch.conj(grad) * other)

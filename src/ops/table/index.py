@@ -3,7 +3,8 @@
 
 def index(name, kernel, inplace=None, out=None, same=(), shape="like", inplace_shape=None,
           results="rule"):
-    """The result is self, which the call writes to, or new: one kernel and one rule for both."""
+    """Add an operator whose result is self, which the call writes to, or new: one kernel and one
+    rule for both."""
     more = {"results": results} if results else {}
     op(f"aten::{name}", family="index", kernel=kernel, shape=shape,
        same=[f"aten::{n}" for n in same], **more,
@@ -12,7 +13,7 @@ def index(name, kernel, inplace=None, out=None, same=(), shape="like", inplace_s
         op(f"aten::{n}", family="index", kernel=kernel, shape=inplace_shape or shape, **more)
 
 
-# Masks among the indices: the data tell the size.
+# Masks among the indices: the size depends on data.
 index("index.Tensor", "kernel_index", out="index.Tensor_out", shape="index", results=None,
       same=["index.Tensor_hacked_twin", "_unsafe_index.Tensor", "_unsafe_index.Tensor_hacked_twin"])
 index("index_put", "kernel_index_put", ["index_put_", "index_put_.hacked_twin"], "index_put.out",

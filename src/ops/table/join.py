@@ -1,4 +1,4 @@
-"""Operators that put tensors together, repeat, turn or pad them."""
+"""Operators that join, repeat, rotate or pad tensors."""
 
 
 def join(name, kernel=None, out=None, shape=None, results="rule", **more):

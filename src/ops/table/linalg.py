@@ -1,4 +1,4 @@
-"""Factorizations and what is made of them (linalg.c, linalg_ops.c)."""
+"""Factorizations and operators built from them (linalg_factor.c, linalg_ops.c)."""
 
 
 

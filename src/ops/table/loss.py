@@ -1,9 +1,9 @@
-"""Losses: compositions, and what loss.c computes."""
+"""Losses: compositions, and those that loss.c computes."""
 
 
 def loss(signature, lines, out=False):
-    """A loss of TorchScript: `lines` leave the unreduced loss in `x`; reduction is an argument (0
-    none, 1 mean, 2 sum)."""
+    """Add a loss in TorchScript: `lines` assign the unreduced loss to `x`; reduction is an argument
+    (0 none, 1 mean, 2 sum)."""
     name = signature[:signature.index("(")]
     text = f"\ndef {signature} -> Tensor:\n"
     text += "".join(f"    {line}\n" for line in lines.strip("\n").split("\n"))
@@ -18,8 +18,8 @@ def loss(signature, lines, out=False):
 
 
 PAIR = "self: Tensor, target: Tensor"
-# A number is added or multiplied in the opmath type: 16-bit floats go through float32, rounded at
-# the end.
+# Numbers are added or multiplied in the opmath type: 16-bit floats are computed in float32 and
+# rounded at the end.
 
 loss(f"mse_loss({PAIR}, reduction: int)", """
 if not torch.is_floating_point(self) and not torch.is_floating_point(target):

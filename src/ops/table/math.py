@@ -1,6 +1,6 @@
 """math.*: functions of numbers."""
 
-# name -> C of a double, and whether there is a complex form (kernel_NAME_complex).
+# name -> C expression of a double, and whether there is a complex form (kernel_NAME_complex).
 FLOATS = {"gamma": ("tgamma({})", 0), "fabs": ("fabs({})", 0), "degrees": ("({} * (180.0 / M_PI))",
                                                                            0),
           "radians": ("({} * (M_PI / 180.0))", 0), "lgamma": ("vm_lgamma_f64({})", 0),

@@ -1,7 +1,7 @@
-"""What is made of factorizations (linalg.py): solving with them, ranks, condition numbers, least
-squares.
+"""Operators built from factorizations (linalg.py): solving with them, ranks, condition numbers,
+least squares.
 
-LAPACK's results lie in columns, and so do these: .mT.contiguous().mT.
+LAPACK's results are in column-major order, and so are these: .mT.contiguous().mT.
 """
 
 

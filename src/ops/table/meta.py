@@ -1,4 +1,4 @@
-"""Questions about tensors."""
+"""Queries of tensors."""
 
 
 def ask(name, kernel=None, **more):

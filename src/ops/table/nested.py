@@ -1,4 +1,4 @@
-"""Nested tensors (nested.c): what the fast path of transformer encoders needs."""
+"""Nested tensors (nested.c): the operators that the fast path of transformer encoders needs."""
 
 op("aten::_nested_tensor_from_mask", family="nested", kernel="kernel__nested_tensor_from_mask")
 op("aten::_nested_tensor_from_mask_left_aligned", family="nested",

@@ -64,8 +64,8 @@ for NAME in ("div", "divide", "true_divide"):
     binary(NAME, DIV, promote="float", scalars=OPMATH, name="div_cpu")
     if NAME != "true_divide":
         for KIND, OUT in (("Tensor_mode", "out_mode"), ("Scalar_mode", "Scalar_mode_out")):
-            # PyTorch rounds a quotient of 16-bit tensors before it is truncated, one by a number
-            # not
+            # PyTorch rounds a quotient of 16-bit tensors before it truncates it, but not a quotient
+            # by a number
             TRUNC = "trunc(rnd(self / other))" if KIND == "Tensor_mode" else "trunc(self / other)"
             MODES["rounding_mode='trunc'"] = {"int": "tdiv(self, other)", "float": TRUNC}
             op(f"aten::{NAME}.{KIND}", family="pointwise", expr=dict(MODES),
@@ -259,7 +259,7 @@ for KIND in ("Scalar", "Tensor"):
        promote=["self"], fixed={"mask": "bool"}, layout="row_major",
        variants={"inplace": f"aten::masked_fill_.{KIND}", "out": f"aten::masked_fill.{KIND}_out"})
 def finite(part):
-    """`part` without NaN and infinities, by the arguments that are given."""
+    """Return `part` without NaN and infinities, by the given arguments."""
     def choice(nan, posinf, neginf):
         return (
             f"where(isnan({part}), {nan}, where({part} == inf, {posinf}, where({part} == -inf, "
@@ -276,7 +276,7 @@ def finite(part):
 
 
 def of_parts(re, im):
-    """The complex numbers of two formulas under the same conditions."""
+    """Combine two formulas under the same conditions into complex numbers."""
     return {k: of_parts(re[k], im[k]) if isinstance(re[k],
         dict) else f"complex({re[k]}, {im[k]})" for k in re}
 

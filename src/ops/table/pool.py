@@ -1,4 +1,4 @@
-"""Windows over planes (pool.c)."""
+"""Pooling windows (pool.c)."""
 
 helper("""
 def to_places(grad: Tensor, like: Tensor, indices: Tensor, n: int) -> Tensor:
@@ -10,7 +10,7 @@ def to_places(grad: Tensor, like: Tensor, indices: Tensor, n: int) -> Tensor:
 
 
 def averaged(n, tail):
-    """The gradient of an average pool: that of two dimensions for one."""
+    """Return the gradient of an average pool: that of two dimensions, used for one."""
     if n == "1d":
         head = "grad.unsqueeze(-2), self.unsqueeze(-2)"
         pool = tail.format(head=head, one="[1] + ", zero="[0] + ", n="2d", divisor="None")

@@ -6,7 +6,7 @@ def quant(name, body, **more):
     op(name, family="quantized", body=body, **more)
 
 
-# The end of a body: `y` in steps, rounded before the zero point is added, as `{q}`'s dtype.
+# The end of a body: rounds `y` in steps before the zero point is added, as `{q}`'s dtype.
 STEPS = """
     if {q}.dtype == torch.qint32:
         return torch.quantize_per_tensor(y, {scale}, {zero_point}, {q}.dtype)
@@ -45,8 +45,8 @@ def f(qa: Tensor, qb: Tensor, scale: float, zero_point: int) -> Tensor:
         torch.uint8), scale, zero_point)
 """)
 
-# A number moves the zero point or the scale; the integers stay, or are made again when the range is
-# left.
+# A number changes the zero point or the scale; the integers are kept, or recomputed if the range is
+# exceeded.
 for suffix in ("", "_relu"):
     quant(f"quantized::add_scalar{suffix}", f"""
 def f(qa: Tensor, b: number) -> Tensor:
@@ -110,7 +110,7 @@ def f(qx: List[Tensor], dim: int, scale: Optional[float], zero_point: Optional[i
 
 
 def through_real(name, args, expr, params="output_scale, output_zero_point", **more):
-    """An operator of real numbers on `x`, the first argument dequantized."""
+    """Add an operator of real numbers on `x`, the first argument dequantized."""
     first = args.split(":")[0]
     scale, zero_point = params.split(", ")
     quant(f"quantized::{name}", f"""

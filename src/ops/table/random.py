@@ -2,7 +2,7 @@
 
 
 def draw(name, kernel, shape=None, **variants):
-    """Of the sizes that are given, else of self's."""
+    """Add an operator that draws a tensor of the given sizes, or of self's."""
     shape = shape or ("itself" if name.split(".")[0].endswith("_") else "like")
     op(f"aten::{name}", family="random", results="rule", shape=shape, kernel=f"kernel_{kernel}",
        effects=["random"],       variants={k: f"aten::{v}" for k, v in variants.items()})
@@ -40,7 +40,7 @@ for name in ("poisson", "binomial", "_standard_gamma", "_sample_dirichlet", "mul
         "like_rows"),
             out=f"{name}.out")
 
-# TorchScript has torch.nn.init's functions as operators.
+# In TorchScript torch.nn.init's functions are operators.
 draw("_no_grad_uniform_", "uniform")
 draw("_no_grad_normal_", "normal")
 
@@ -51,7 +51,7 @@ op("aten::manual_seed.generator", family="random", kernel="kernel_manual_seed_ge
 op("aten::initial_seed", family="random", kernel="kernel_initial_seed", effects=["side_effect"])
 op("aten::seed", family="random", kernel="kernel_seed", effects=["random", "side_effect"])
 op("aten::Generator", family="random", kernel="kernel_Generator", effects=["side_effect"])
-# torch.nn.init's: nothing of the write is recorded.
+# torch.nn.init's functions: the write is not recorded.
 op("aten::_no_grad_zero_", family="random", body="""
 def _no_grad_zero_(tensor: Tensor) -> Tensor:
     tensor.detach().zero_()

@@ -1,4 +1,4 @@
-"""Operators that move every element to another place, or add up what meets there."""
+"""Operators that move every element to another place, or add the elements that meet there."""
 
 
 def rearrange(name, kernel=None, out=None, same=(), **more):

@@ -1,4 +1,4 @@
-"""Resizing, sampling and rearranging of images (resize.c, grid.c, fold.c)."""
+"""Resizing, sampling and rearranging of images (resize.c, grid.c, rearrange.c)."""
 import re
 
 for name in ("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",

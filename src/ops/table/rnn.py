@@ -1,11 +1,11 @@
-"""Recurrent networks (rnn.c) and packed sequences (sequence.c).
+"""Recurrent networks (rnn.c) and packed sequences (packed_sequence.c).
 
-The kernels give results; the bodies, which are the same step by step, are what gradients flow
-through.
+The kernels compute the results; gradients are computed through the bodies, which do the same step
+by step.
 """
 
-# mode: the operator's place in MODES below. `gates` is the input's side of them; for an LSTM `c`
-# goes with `h`.
+# mode: the operator's index in MODES below. `gates` is the input's part of the gates; for an LSTM
+# `c` is passed with `h`.
 helper("""
 def rnn_step(mode: int, gates: Tensor, h: Tensor, c: Tensor, w_hh: Tensor, b_hh: Optional[Tensor],
              w_hr: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
@@ -25,8 +25,8 @@ def rnn_step(mode: int, gates: Tensor, h: Tensor, c: Tensor, w_hh: Tensor, b_hh:
     both = gates + more
     return torch.tanh(both) if mode == 2 else torch.relu(both), c
 """)
-# x: the rows of step 0, of step 1..., as many as `sizes` says; sequences that ended, or backwards
-# have not begun, keep their state.
+# x: the rows of step 0, of step 1..., as many as `sizes` has; sequences that have ended (or,
+# backwards, have not begun) keep their state.
 helper("""
 def rnn_layers(mode: int, rows: Tensor, sizes: List[int], hx: Tensor, cx: Tensor,
                params: List[Tensor], biased: bool, layers: int,

@@ -91,7 +91,7 @@ op("aten::Complex.int_bool", family="scalar", kernel="kernel_complex_of_pair",
                                         "Tensor_float", "float_Tensor", "Tensor_int", "int_Tensor",
                                         "Tensor_bool", "bool_Tensor"]])
 
-# Numbers out of tensors (item itself is in cast.py).
+# Numbers from tensors (item itself is in cast.py).
 op("aten::Int.Tensor", family="scalar", kernel="kernel_int_of_tensor")
 op("aten::Float.Tensor", family="scalar", kernel="kernel_float_of_tensor")
 op("aten::Bool.Tensor", family="scalar", kernel="kernel_bool_of_tensor")
@@ -128,7 +128,7 @@ op("aten::warn", family="control", kernel="kernel_warn", effects=["side_effect"]
 op("prim::RaiseException", family="control", kernel="kernel_raise", effects=["side_effect"])
 op("aten::is_scripting", family="control", c="true")
 op("aten::_get_tracing_state", family="control", c="false")
-# What a mode says is no constant.
+# The value of a mode is not a constant.
 op("aten::is_grad_enabled", family="control", c="call->cx->grad_mode", effects=["side_effect"])
 op("aten::set_grad_enabled", family="control", kernel="kernel_set_grad_enabled",
    effects=["side_effect"])

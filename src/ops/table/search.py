@@ -1,4 +1,4 @@
-"""Places in sorted rows, distinct elements, counts (search.c, unique.c), and what is built from
+"""Search in sorted rows, distinct elements, counts (search.c, unique.c), and operators built from
 them."""
 
 

@@ -1,4 +1,4 @@
-"""Sorting and picking by order (sort.c), running sums and extremes (scan.c)."""
+"""Sorting and selection by order (sort.c), running sums and extremes (scan.c)."""
 
 
 def sort(name, kernel, shape, **variants):

@@ -1,8 +1,9 @@
-"""Sparse tensors (sparse.c, kernels/sparse_*.c): what makes them, what asks for their parts, and
-which operators take them.
+"""Sparse tensors (sparse.c, kernels/sparse_*.c): the operators that make them, return their parts,
+and take them.
 
-sparse(KERNEL, NAMES) puts the key `sparse` into the entries NAMES, wherever they stand: KERNEL runs
-where an argument is sparse, True says that the entry's own kernel takes them."""
+sparse(KERNEL, NAMES) adds the key `sparse` to the entries NAMES of any file: KERNEL runs if an
+argument is sparse; True means that the entry's own kernel takes them.
+"""
 
 
 def make(name, kernel, **more):
@@ -69,8 +70,8 @@ make("to_sparse", "kernel_to_sparse", same=["aten::_to_sparse"])
 make("to_sparse.sparse_dim", "kernel_to_sparse_dim", same=["aten::_to_sparse.sparse_dim"])
 make("to_sparse_csr", "kernel_to_sparse_csr", same=["aten::_to_sparse_csr"])
 
-# What maps zero to zero runs on the values: on the sums of duplicates, but where they may be
-# changed one by one.
+# Operators that map zero to zero run on the values: on the sums of duplicates, unless the values
+# may be changed separately.
 sparse("kernel_sparse_unary",
        "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf "
        "isposinf log1p nan_to_num rad2deg relu "
@@ -105,8 +106,7 @@ sparse("kernel_sparse_addmm", "addmm")
 sparse("kernel_sparse_mv", "mv")
 sparse("kernel_sparse_matmul", "matmul")
 sparse("kernel_sparse_linear", "linear")
-# torch.sparse.mm: its gradient has the elements that the sparse matrix has; that of torch.mm is
-# dense.
+# torch.sparse.mm: its gradient has the elements of the sparse matrix; that of torch.mm is dense.
 make("_sparse_mm", "kernel_sparse_mm", grad={"sparse": "sparse_mm_left(grad, sparse, dense, 1)",
                                              "dense": "sparse_mm_right(grad, sparse, dense)"})
 make("_sparse_sparse_matmul", "kernel_sparse_mm",
@@ -127,7 +127,7 @@ sparse("kernel_sparse_zeros_like", "zeros_like empty_like")
 sparse("kernel_sparse_zero", "zero_")
 
 
-# -- Gradients: those of sparse tensors have their elements, as PyTorch's have
+# -- Gradients: those of sparse tensors have their elements, as in PyTorch
 
 helper("""
 def as_pattern(grad: Tensor, of: Tensor) -> Tensor:
@@ -143,7 +143,7 @@ def sparse_mm_right(grad: Tensor, left: Tensor, right: Tensor) -> Tensor:
     made = mm_right(grad.to_sparse() if grad.is_sparse_csr else grad, left, 1)
     return as_pattern(made, right) if right.layout != torch.strided else made
 """)
-# The sum's gradient at every element, spread over the dimensions that were summed.
+# The sum's gradient at every element, expanded over the dimensions that were summed.
 helper("""
 def sparse_sum_back(grad: Tensor, self: Tensor, dims: List[int]) -> Tensor:
     g = grad.to_dense()

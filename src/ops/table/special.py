@@ -25,7 +25,7 @@ for name, formula in (("igamma", "igamma"), ("igammac", "igammac"), ("special_ga
 
 
 def two(name, formula, first, at=None):
-    """Tensor and number in both places."""
+    """Add the forms with a tensor and a number in both positions."""
     other = {"self": "other", "x": "n"}[first]
     for kind, out in (("", ".out"), (f".{first}_scalar", f".{first}_scalar_out"),
                       (f".{other}_scalar", f".{other}_scalar_out")):

@@ -1,4 +1,4 @@
-"""Strings.  TorchScript's are bytes: a letter is a letter of ASCII, an index counts bytes."""
+"""Strings. TorchScript's are bytes: letters are those of ASCII, an index counts bytes."""
 
 for name in ["len.str", "__getitem__.str", "slice.str", "add.str", "str", "format", "percentFormat",
              "join",

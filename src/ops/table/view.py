@@ -1,10 +1,10 @@
-"""Operators that look at the same elements in another shape."""
+"""Operators that return the same elements in another shape."""
 
 
 def view(name, copy=None, copy_out=None, inplace=None, shape=None, kernel=None, **more):
-    """A view, its _copy form with out=, and its in-place form, which changes the tensor's own
-    geometry.  The shape rule makes them; it has the view's name unless it is told.  A view whose
-    result only data tells has a kernel."""
+    """Add a view, its _copy form with out=, and its in-place form, which changes the tensor's own
+    geometry. The shape rule makes them; by default it has the view's name. A view whose result
+    depends on data has a kernel."""
     rule = shape or name.split(".")[0]
     op(f"aten::{name}", family="view", shape=rule, **({"kernel": kernel} if kernel else
                                                       {"results": "rule"}), **more)

@@ -1,8 +1,9 @@
 """torchvision's operators, with the schemas of 0.28 (kernels/roi_align.c, kernels/roi_pool.c,
 kernels/boxes.c, kernels/deform_conv.c).
 
-Its backwards have no gradients of their own, there as here.  Decoders of pictures
-(image::decode_jpeg ...) are not here."""
+Its backward operators have no gradients of their own, as in torchvision. Decoders of pictures
+(image::decode_jpeg ...) are not implemented.
+"""
 
 ROI = "Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width"
 SHAPE = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"

@@ -1,12 +1,13 @@
-"""What in-place and out= forms demand of the tensors that they write to, beyond what all do
-(written.h).
+"""Additional requirements of in-place and out= forms for the tensors that they write to; written.h
+has the common ones.
 
-exact: the tensor has the result's own dtype.  cast: it may have any that the result can be cast to.
- Pointwise operators
-       cast unless they are listed as exact, others are exact unless they are listed here to cast;
-apart: the tensor shares no memory at all with an argument that is read;
-overlap: memory that is shared with an argument that is read is not refused, and in pointwise ones
-nor are elements that are one; dtype: where no dtype is given, the tensor's is computed in.
+exact: the tensor must have the result's dtype.  cast: it may have any dtype that the result can be
+    cast to.  Pointwise operators cast unless they are listed as exact; others are exact unless they
+    are listed to cast;
+apart: the tensor must not share memory with an argument that is read;
+overlap: memory that is shared with an argument that is read is not refused, and pointwise operators
+    do not refuse elements of the tensor that share memory;
+dtype: the operator computes in the tensor's dtype unless a dtype is given.
 """
 
 written("exact", "abs", "ceil", "complex", "conj_physical", "floor", "frac", "frexp", "gelu",

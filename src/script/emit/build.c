@@ -71,7 +71,7 @@ ir_value *em_constant_bool(emitter *e, bool v)
 ir_value *em_constant_none(emitter *e)
 {
   ir_value *v = em_constant_value(e, value_none(), type_simple(TYPE_NONE));
-  v->node->range = (source_range){0}; /* made up: it stands nowhere */
+  v->node->range = (source_range){0}; /* generated: it is not in the source */
   return v;
 }
 

@@ -67,7 +67,7 @@ static ir_value *construct_object(emitter *e, const type *t, const call_args *a)
   ir_value *v = em_put_node(e, IR_CREATE_OBJECT, NULL, 0, t);
   bool has_init = em_find_method(t, "__init__", &init);
   for (uint32_t i = 0; !has_init && e->names->is_live && i < t->cls->n_methods; i++)
-    function_ensure(e->s, t->cls->methods[i]); /* what is wrong with them is told first */
+    function_ensure(e->s, t->cls->methods[i]); /* their errors are reported first */
   if (!has_init)
     FAIL(e, "Class %s does not have an __init__ function defined",
          strrchr(t->name, '.') ? strrchr(t->name, '.') + 1 : t->name);
@@ -91,7 +91,7 @@ static ir_value *construct_named_tuple(emitter *e, const type *t, const call_arg
   return em_make_tuple(e, em_match_schema(e, &sc, NULL, a), t->n_elems, t);
 }
 
-/* -- What a called thing does ------------------------------------------------------------------ */
+/* -- Calls by kind of callee ------------------------------------------------------------------- */
 
 static int cast_dtype(const char *name)
 {

@@ -48,7 +48,7 @@ typedef struct emitter {
   ir_graph *g;
   const resolver *names;
   frame *frame;
-  ir_node *before; /* the insertion point: new nodes go before this one */
+  ir_node *before; /* the insertion point: new nodes are inserted before this one */
   source_range at; /* source of the code being emitted */
   source_range compiling; /* the whole call being compiled: for errors in the function it calls */
   return_info *ret;
@@ -112,7 +112,7 @@ static inline bool em_is_subtype(emitter *e, const type *a, const type *b)
 }
 const type *em_unwrap_optional(const type *t);
 
-/* -- unknown.c: operators of archives that nobody has registered ------------------------------- */
+/* -- unknown_ops.c: operators of archives that are not registered ------------------------------ */
 
 /* True in archives, whose methods can be inspected without their operators. */
 bool em_allows_unknown(const emitter *e);
@@ -128,7 +128,7 @@ const type *em_without_none(emitter *e, const type *t);
 const char *em_type_of(emitter *e,
                        const ir_value *v); /* of a value: "Tensor (inferred)" */
 
-/* -- Constants (emit.c) ------------------------------------------------------------------------ */
+/* -- Constants (function.c) -------------------------------------------------------------------- */
 /* Evaluate a constant expression; borrowed from the session (or the program). */
 rush_value em_evaluate_constant(session *s, const resolver *r, const ast_expr *x, const type *t);
 rush_value em_constant_of_type(session *s, const resolver *r, const ast_expr *x, const type *t);
@@ -230,7 +230,7 @@ ir_value *em_call_magic(emitter *e, const char *magic, const char *op, ir_value 
                         uint32_t n);
 
 /* -- Refusals (refuse.c): what a function may not contain, for programs that Python wrote ------ */
-/* emit_ignored.c */
+/* ignored.c */
 bool em_is_ignored_block(const ast_stmt *st); /* of a `with` */
 void em_ignored_block(emitter *e, const ast_stmt *st);
 
@@ -245,7 +245,7 @@ bool script_has_type_lines(const source *src);
  * session for those that PyTorch refuses. */
 void script_apply_type_lines(session *s, program *p, ast_def *d, bool is_method);
 
-/* -- Expressions (emit_expr.c, emit_literal.c, emit_index.c) ----------------------------------- */
+/* -- Expressions (expr.c, literal.c, index.c) -------------------------------------------------- */
 sugared em_sugared(emitter *e, const ast_expr *x, const type *hint);
 ir_value *em_expr(emitter *e, const ast_expr *x, const type *hint);
 ir_value *em_literal(emitter *e, const ast_expr *x, const type *hint);
@@ -276,7 +276,7 @@ ir_value *em_cond_value(emitter *e, const condition *c);
 void em_refine(emitter *e, const refinement *r);
 ir_value *em_ternary(emitter *e, const ast_expr *x, const type *hint);
 
-/* -- Iteration (emit_iter.c) ------------------------------------------------------------------- */
+/* -- Iteration (iter.c) ------------------------------------------------------------------------ */
 /* the values that a for statement iterates over */
 sugared em_iterate(emitter *e, const sugared *v);
 int64_t em_static_len(emitter *e, const sugared *it);  /* -1: only known at run time */
@@ -286,7 +286,7 @@ ir_value *em_dict_comp(emitter *e, const ast_expr *x, const type *hint);
 void em_loop(emitter *e, const sugared *it, const ast_expr *target,
                void (*body)(emitter *e, void *arg), void *arg);
 
-/* -- Statements (emit_stmt.c) ------------------------------------------------------------------ */
+/* -- Statements (stmt.c) ----------------------------------------------------------------------- */
 void em_block(emitter *e, const ast_stmts *stmts);
 void em_assign_to(emitter *e, const ast_expr *target, const sugared *v, const type *annotated);
 /* End a body: without a return it returns None, unless another type was declared; its type is then
@@ -297,7 +297,7 @@ sugared em_raised(emitter *e, const sugared *cls, ir_value *const *args,
 void em_raise_message(emitter *e, ir_value *message, ir_value *class_name);
 
 /* -- Lowering, in this order ------------------------------------------------------------------- */
-void em_order_results(session *s, ir_block *b); /* order.c */
-void em_clean_emitted(session *s, ir_graph *g);         /* clean.c: dead code, constants first */
+void em_order_results(session *s, ir_block *b); /* result_order.c */
+void em_clean_emitted(session *s, ir_graph *g); /* cleanup.c: dead code, constants first */
 
 #endif

@@ -258,7 +258,7 @@ static int32_t broadcast_length(const ast_expr *x)
 static bool live_default(session *s, const resolver *r, const ast_param *param, schema_arg *out)
 {
   const type *t = out->fixed_len ? type_simple(TYPE_ANY)
-                                 : out->type; /* of a list that one number may stand for */
+                                 : out->type; /* of a list that may be written as one number */
   bool fits = false;
   rush_value v;
   if (!r->default_value || !r->default_value(s, r, param->name, t, param->default_value->at, &v))
@@ -398,7 +398,7 @@ void script_declare_function(session *s, function *f, const ast_def *def, const 
   }
   if (def->returns)
     sc->returns[0].type = resolve_type(s, r, def->returns);
-  else if (f->self && f->self->kind == TYPE_INTERFACE) /* no body will say */
+  else if (f->self && f->self->kind == TYPE_INTERFACE) /* there is no body to infer from */
     session_fail(s, &def->at, "interface declarations must have a return type annotated.");
   session_keep(s, f);
 }
@@ -411,7 +411,7 @@ static void emit_params(emitter *e, const ast_def *def)
     e->at = def->params[i].at;
     if (i >=
         e->f->schema
-          ->n_args) /* the declaration of an overload stands for the function's own signature */
+          ->n_args) /* the declaration of an overload replaces the function's own signature */
       FAIL(e,
            "Parameters not specified on the overloaded declaration must have a type annotation in "
            "the implementation "

@@ -46,7 +46,7 @@ static void read_ends(emitter *e, const ast_expr *call, ends *in, ends *out)
       add_end(e, out, k, text + 4);
     else
       session_fail(e->s, &k->at,
-                   "what is ignored says \"inp:TYPE\" or \"out:TYPE\" of its variables");
+                   "ignored code must annotate its variables \"inp:TYPE\" or \"out:TYPE\"");
   }
 }
 

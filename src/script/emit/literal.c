@@ -44,7 +44,7 @@ static const type *common_type(emitter *e, ir_value *const *v, uint32_t n, const
   const type *t = v[0]->type;
   for (uint32_t i = 1; t && i < n; i++)
     t = em_unify(e, t, v[i]->type, strcmp(what, "Dict keys") != 0);
-  if (!t && strcmp(what, "Dict keys") != 0) { /* PyTorch warns here, and goes on with a Union */
+  if (!t && strcmp(what, "Dict keys") != 0) { /* PyTorch warns here, and continues with a Union */
     const type **all = session_array(e->s, const type *, n);
     for (uint32_t i = 0; i < n; i++)
       all[i] = v[i]->type;
@@ -60,8 +60,8 @@ static const type *common_type(emitter *e, ir_value *const *v, uint32_t n, const
 static ir_value **emit_items(emitter *e, const ast_exprs *items, const type *const *hints,
                              uint32_t n_hints, uint32_t *n_out)
 {
-  if (e->names
-        ->is_eager) /* what is expected of a whole display says nothing of its items in PyTorch */
+  /* in PyTorch the expected type of a whole display does not apply to its items */
+  if (e->names->is_eager)
     n_hints = 0;
   ir_value **v = NULL;
   uint32_t n = 0, cap = 0;
@@ -93,7 +93,7 @@ static ir_value **emit_items(emitter *e, const ast_exprs *items, const type *con
   return v;
 }
 
-/* -- What an annotation asks of a display ------------------------------------------------------ */
+/* -- Types expected by annotations ------------------------------------------------------------- */
 
 display_hint em_display_hint(emitter *e, const ast_expr *x, const type *hint, type_kind k)
 {

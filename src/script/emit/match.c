@@ -23,7 +23,7 @@ typedef struct attempt { /* matching one schema */
   type_env env;
   bool implicit;    /* conversions are allowed */
   bool lists; /* separate arguments may be the last list */
-  bool explain;     /* say why it does not fit: costs more than to find out */
+  bool explain;     /* report why it does not fit: costs more than the test */
   const char *why;
   ir_value **out;   /* arguments, in schema order */
   uint32_t n;
@@ -421,7 +421,7 @@ static bool try_match(attempt *m, const schema *sc, ir_value *self, const call_a
       used_kwargs++;
     } else if (arg->has_default) {
       v = em_constant_value(e, arg->default_value, default_type(e, arg));
-      v->node->range = (source_range){0}; /* it stands nowhere */
+      v->node->range = (source_range){0}; /* it is not in the source */
     } else {
       WHY(m, "Argument %s not provided.", arg->name);
       return false;
@@ -730,7 +730,8 @@ ir_value *em_call_function(emitter *e, function *f, ir_value *self, const call_a
   if (f->state == FUNCTION_COMPILING)
     FAIL(e, "%s '%s' is called recursively. Recursive calls are not supported",
          f->self ? "method" : " function", f->name);
-  if (!sc->returns[0].type || (e->names->is_eager && f->compile)) /* not annotated: the body says */
+  /* not annotated: inferred from the body */
+  if (!sc->returns[0].type || (e->names->is_eager && f->compile))
     function_ensure(e->s, f);
   ir_value **in = em_match_schema(e, sc, NULL, &all);
   ir_node *n = ir_node_new(e->s, e->g, self ? IR_CALL_METHOD : IR_CALL_FUNCTION, in, sc->n_args);

@@ -26,7 +26,7 @@ static bool holds(const class_attr *a, uint8_t container)
   return container >= CONTAINER_PARAMETER_LIST ? a->is_parameter : is_module_type(a->type);
 }
 
-/* -- What is in a module ----------------------------------------------------------------------- */
+/* -- Contents of a module ---------------------------------------------------------------------- */
 
 typedef struct members {
   const char **names;
@@ -134,7 +134,7 @@ sugared em_module_view(emitter *e, const sugared *view, const call_args *a)
 
 /* -- Iteration and indices --------------------------------------------------------------------- */
 
-static bool has_numbers(const class_info *c) /* archives do not say what a module was */
+static bool has_numbers(const class_info *c) /* archives do not contain a module's kind */
 {
   return c->n_attrs && class_attr_index(c->type, STR("0")) >= 0;
 }

@@ -150,7 +150,7 @@ static const struct { const char *name, *text;
    "  return torch.binary_cross_entropy_with_logits(input, target, weight, pos_weight, r)\n"},
 };
 
-/* -- torch.unique: what it gives depends on flags ---------------------------------------------- */
+/* -- torch.unique: its results depend on flags ------------------------------------------------- */
 
 static sugared unique_of(session *s, program *p, bool inverse, bool counts)
 {

@@ -66,7 +66,7 @@ static ir_value *emit_unchecked_cast(emitter *e, const ast_expr *x)
   if (v->node->kind == IR_UNCHECKED_CAST && type_equal(v->type, t))
     return v;
   v = em_unchecked_cast(e, v, t);
-  ir_attr_set_int(e->s, v->node, "_checked", 1); /* only the file says so: looked at when it runs */
+  ir_attr_set_int(e->s, v->node, "_checked", 1); /* only the file claims it: checked when it runs */
   return v;
 }
 
@@ -127,7 +127,7 @@ static sugared emit_range(emitter *e, const ast_expr *x)
   }
   sugared out = {.kind = SUGAR_RANGE, .as.range = {NULL, v[0], NULL, -1}};
   if (n == 1)
-    e->g->next_id += 2; /* PyTorch makes the constants 0 and 1, which nobody uses */
+    e->g->next_id += 2; /* PyTorch makes the constants 0 and 1, which have no use */
   if (n > 1) {
     out.as.range.start = v[0];
     out.as.range.end = v[1];

@@ -110,7 +110,7 @@ static void emit_assign(emitter *e, const ast_stmt *st)
   if (t)
     em_check_annotation(e, st->as.assign.value, t);
   sugared v = em_sugared(e, st->as.assign.value, hint);
-  if (t && v.kind == SUGAR_VALUE && !e->names->is_eager) /* archives write numbers as they come */
+  if (t && v.kind == SUGAR_VALUE && !e->names->is_eager) /* archives write numbers as they are */
     v = sugar_value(em_convert(e, t, v.as.value, true));
   for (uint32_t i = 0; i < targets->n; i++) {
     if (targets->items[i]->kind == EXPR_TUPLE)

@@ -180,7 +180,7 @@ static bool class_attr_of(emitter *e, ir_value *v, const char *name, sugared *ou
   if (em_find_method(t, name, &f)) {
     *out = (sugared){.kind = SUGAR_METHOD, .as.method = {v, f}};
     if (f->is_static && t->cls->is_open)
-      return false; /* PyTorch knows a script class' static methods as the class' only */
+      return false; /* PyTorch finds a script class' static methods only through the class */
     if (f->is_static)
       *out = (sugared){.kind = SUGAR_FUNCTION, .as.function = f};
     return true;

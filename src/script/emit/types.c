@@ -194,7 +194,7 @@ static const type *generic_type(session *s, const resolver *r, const char *name,
   const type *or_none[2] = {elems[0], type_simple(TYPE_NONE)};
   if (strcmp(last, "Optional") == 0)
     return made(s, elems[0]->kind == TYPE_UNION &&
-                       !(r->parse_flags & PARSE_RAW_BYTES) /* archives mean what they say */
+                       !(r->parse_flags & PARSE_RAW_BYTES) /* annotations in archives are exact */
                      ? type_union(ts, or_none, 2)
                      : type_optional(ts, elems[0]));
   if (strcmp(last, "Future") == 0)
@@ -206,7 +206,7 @@ static const type *generic_type(session *s, const resolver *r, const char *name,
   session_fail(s, &at, "Unknown type constructor %s", name);
 }
 
-/* Check a part of a Dict, for which PyTorch asks Python: what is not a type is a ValueError. */
+/* Check a part of a Dict. PyTorch checks it in Python: anything but a type is a ValueError. */
 static void check_dict_part(session *s, const resolver *r, const ast_expr *x)
 {
   const char *name = r->is_live && x->kind == EXPR_ATTR ? dotted(s, x) : NULL;

@@ -186,7 +186,7 @@ static const op *host_op_of(session *s, host_unit *u, const rush_name *n)
   return &h->op;
 }
 
-/* -- What names mean --------------------------------------------------------------------------- */
+/* -- Meanings of names ------------------------------------------------------------------------- */
 
 static void release_value(void *heap_part)
 {
@@ -223,7 +223,7 @@ static function *ready_function(session *s, rush_function *given)
 {
   function *f = (function *)given;
   if (f->compile &&
-      f->state != FUNCTION_COMPILING) { /* a recursive call is refused where it stands */
+      f->state != FUNCTION_COMPILING) { /* a recursive call is refused at its place */
     script_host_enter(s, f->program); /* it may be another unit's */
     function_ensure(s, f);
   }
@@ -401,7 +401,7 @@ static bool host_value(session *s, const resolver *r, const char *name, source_r
   memo_key bytes;
   str key;
   if (resolve_builtin_name(name, out) && out->kind != SUGAR_EXCEPTION)
-    return true; /* TorchScript's own names come before any others */
+    return true; /* TorchScript's own names precede all others */
   if (memo_find(hf, NULL, name, &bytes, &key, out))
     return true;
   if (sibling(s, hf, name, out)) {

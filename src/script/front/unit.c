@@ -35,7 +35,7 @@ typedef struct binding { /* what a global name means; in the program's arena */
   function *function;   /* DEF, once declared */
   rush_value constant;
   bool is_busy;
-  unsigned marks;       /* DEF, CLASS: what its decorators say */
+  unsigned marks;       /* DEF, CLASS: the flags of its decorators */
   ast_def *tree; /* DEF: while its text is added by the session that has parsed it; else NULL */
   /* DEF: the signatures of its overloads, n_decls; `at` is empty until the implementation comes */
   source_range *decls;
@@ -43,7 +43,7 @@ typedef struct binding { /* what a global name means; in the program's arena */
   uint32_t n_decls;
 } binding;
 
-typedef enum mark { /* what a decorator says; MARK_FINAL: a constant's annotation */
+typedef enum mark { /* the flag of a decorator; MARK_FINAL: a constant's annotation */
   MARK_SCRIPT = 1,
   MARK_INTERFACE = 2,
   MARK_UNUSED = 4,
@@ -704,7 +704,7 @@ static void read_prelude(session *s, unit *u)
 typedef struct addition {
   unit *u;
   uint32_t n_names;   /* of the unit before it */
-  uint32_t n_methods; /* of the class that stands for the file */
+  uint32_t n_methods; /* of the class that represents the file */
 } addition;
 
 static void take_back(void *arg)

@@ -542,7 +542,7 @@ void print_expression(printer *p, text_buf *out, ir_node *n)
   case IR_UNKNOWN_OP: put_unknown(p, out, n); break;
   case IR_CONSTANT: print_literal(p, out, ir_constant_value(n), t); break;
   case IR_UNINITIALIZED:
-    if (!type_has_some_value(t)) /* who reads the text could not make one */
+    if (!type_has_some_value(t)) /* a reader of the text could not make one */
       session_fail_status(
         p->s, RUSH_EUNSUPPORTED, NULL, NULL,
         "a value of a type (%s) that is never set cannot be written as TorchScript",

@@ -7,7 +7,7 @@
 #include "base/grow.h"
 #include "script/emit/upgrade.h"
 
-/* -- What texts refer to ----------------------------------------------------------------------- */
+/* -- Definitions that texts refer to ----------------------------------------------------------- */
 
 static void free_seen(void *u)
 {
@@ -223,7 +223,7 @@ static void name_outputs(printer *p, const ir_node *n)
     name_value(p, n->outputs[i]);
 }
 
-/* -- Where texts come from --------------------------------------------------------------------- */
+/* -- Origins of texts -------------------------------------------------------------------------- */
 
 enum { MARK_BEGIN = 1, MARK_END = 2 };
 

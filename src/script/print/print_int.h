@@ -26,7 +26,7 @@ typedef struct printer {
 /* Bits of ir_node's scratch; the rest is the input up to which a line was split, + 1. */
 enum { NODE_INLINE = 1, NODE_SEEN = 2, NODE_SPLIT = 2 /* bits */ };
 
-/* -- Plan (print_plan.c): a copy of the graph, which values are written where they are used ---- */
+/* -- Plan (plan.c): a copy of the graph, which values are written where they are used ---------- */
 ir_graph *print_plan(printer *p, const ir_graph *g);
 static inline bool is_constant_like(const ir_node *n)
 {
@@ -34,7 +34,7 @@ static inline bool is_constant_like(const ir_node *n)
 }
 static inline bool is_inline(const ir_node *n) { return (n->scratch & NODE_INLINE) != 0; }
 
-/* -- Expressions (print_expr.c) ---------------------------------------------------------------- */
+/* -- Expressions (expr.c) ---------------------------------------------------------------------- */
 value_text *print_text_of(printer *p, ir_value *v);
 const char *print_use(printer *p, ir_value *v);
 void print_values(printer *p, text_buf *out, ir_use *const *list, uint32_t n);

@@ -18,8 +18,8 @@ static inline int index_dim(const rush_call *c)
   return (int)(dim < 0 ? dim + i64_max(call_tensor(c, 0)->n_dims, 1) : dim);
 }
 
-/* target[index[i]] (combine)= source[i] along the dimension; a 0-dim source is one number for all.
- * */
+/* Compute target[index[i]] (combine)= source[i] along the dimension; a 0-dim source is one number
+ * for all. */
 rush_status index_spread_rows(rush_call *c, rush_tensor *target, int dim, rush_tensor *index,
                               rush_tensor *source, combine_fn *combine) RUSH_CHECKED;
 

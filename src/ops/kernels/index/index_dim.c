@@ -132,7 +132,7 @@ rush_status kernel_index_select(rush_call *c)
 
 /* -- index_add, index_copy, index_reduce ------------------------------------------------------- */
 
-/* source * alpha in source's dtype. */
+/* Compute source * alpha in source's dtype. */
 static rush_status scaled(rush_call *c, rush_tensor *source, rush_value alpha, rush_tensor **out)
 {
   rush_value args[2], made;
@@ -197,7 +197,7 @@ rush_status kernel_index_copy(rush_call *c)
                       "IndexError", "index_copy_(): ");
 }
 
-/* The value is argument 3: a 0-dim tensor, or a number. */
+/* Implement index_fill; the value is argument 3: a 0-dim tensor, or a number. */
 rush_status kernel_index_fill(rush_call *c)
 {
   rush_tensor *target = call_out(c, 0), *t = call_tensor(c, 3), *value;

@@ -55,7 +55,7 @@ static int64_t write_positions(const call_ctx *cx, const uint8_t *m, const rush_
   return k;
 }
 
-/* As many as there are, a column after the other. */
+/* Return the positions of all nonzero elements in column-major order. */
 rush_status tensor_nonzero(call_ctx *cx, rush_tensor *t, rush_tensor **out)
 {
   rush_tensor *mask;
@@ -78,7 +78,7 @@ rush_status kernel_nonzero(rush_call *c)
   return RUSH_OK;
 }
 
-/* (self, size, fill_value): what is missing is the fill value. */
+/* Implement nonzero_static(self, size, fill_value): missing positions are the fill value. */
 rush_status kernel_nonzero_static(rush_call *c)
 {
   const rush_tensor *t = call_tensor(c, 0);
@@ -213,7 +213,7 @@ static rush_status scatter_masked(rush_call *c, rush_tensor *x, const rush_tenso
   return s;
 }
 
-/* The result is self, or new and dense, of the common sizes. */
+/* Implement masked_scatter; the result is self, or new and dense, of the common sizes. */
 rush_status kernel_masked_scatter(rush_call *c)
 {
   rush_tensor *self = call_tensor(c, 0), *out = call_out(c, 0), *x, *m;
@@ -222,7 +222,7 @@ rush_status kernel_masked_scatter(rush_call *c)
   else
     TRY(tensor_copy(c->cx, out, self));
   TRY(expand_contiguous(c->cx, call_tensor(c, 1), out->n_dims, out->sizes, &m));
-  rush_status s = tensor_contiguous(c->cx, out, &x); /* itself, when that is in a row */
+  rush_status s = tensor_contiguous(c->cx, out, &x); /* itself, if that is contiguous */
   if (s == RUSH_OK) {
     s = scatter_masked(c, x, m);
     if (s == RUSH_OK && x != out)

@@ -121,7 +121,7 @@ static across across_of(const rush_tensor *self, int dim)
 
 /* -- gather ------------------------------------------------------------------------------------ */
 
-/* Into r, of the index's sizes. */
+/* Gather into r, of the index's sizes. */
 static rush_status gather(rush_call *c, rush_tensor *self, int dim, rush_tensor *index, bool wraps,
                           rush_tensor *r)
 {
@@ -148,7 +148,7 @@ rush_status kernel_gather(rush_call *c)
   return gather(c, call_tensor(c, 0), index_dim(c), call_tensor(c, 2), false, call_out(c, 0));
 }
 
-/* t expanded to the result's sizes but along the dimension; new. */
+/* Expand t to the result's sizes except along the dimension; new. */
 static rush_status expand_beside(rush_call *c, const rush_tensor *t, int dim, rush_tensor **out)
 {
   int64_t sizes[TENSOR_MAX_DIMS];
@@ -157,7 +157,7 @@ static rush_status expand_beside(rush_call *c, const rush_tensor *t, int dim, ru
   return tensor_expand(c->cx, t, t->n_dims, sizes, out);
 }
 
-/* (self, indices, dim): without a dimension both are seen as rows. */
+/* Implement take_along_dim(self, indices, dim): without a dimension both are flattened. */
 rush_status kernel_take_along_dim(rush_call *c)
 {
   rush_tensor *self = call_tensor(c, 0), *index = call_tensor(c, 1), *x, *at = NULL;
@@ -178,8 +178,8 @@ rush_status kernel_take_along_dim(rush_call *c)
 
 /* -- scatter ----------------------------------------------------------------------------------- */
 
-/* target[index] (combine)= src, which has dimensions, or is one number.  On one thread: elements
- * that meet are combined in order. */
+/* Compute target[index] (combine)= src, which has dimensions, or is one number.  On one thread:
+ * elements with the same index are combined in order. */
 static rush_status scatter_into(rush_call *c, rush_tensor *target, int dim, rush_tensor *index,
                                 rush_tensor *src, combine_fn *combine)
 {
@@ -215,7 +215,7 @@ static rush_status no_reduction(rush_call *c, const char *how, int dtype)
                         how, dtype_aten_name(dtype));
 }
 
-/* The source is argument 3, a tensor or a number. */
+/* Implement scatter; the source is argument 3, a tensor or a number. */
 static rush_status scatter(rush_call *c, combine_fn *combine)
 {
   rush_tensor *target = call_out(c, 0), *src = call_tensor(c, 3);

@@ -98,7 +98,7 @@ typedef struct search {
   bool right;
 } search;
 
-/* The rows of `keys` in the sorter's order. */
+/* Reorder each row of `keys` by the sorter. */
 static rush_status apply_sorter(call_ctx *cx, const search *s, uint64_t *keys, int64_t n)
 {
   rush_tensor *order;
@@ -222,7 +222,7 @@ static rush_status find_all(rush_call *c, rush_tensor *e, rush_tensor *t)
   return st;
 }
 rush_kernel kernel_isin;
-/* (elements, test_elements, assume_unique, invert): either may be a number */
+/* Implement isin(elements, test_elements, assume_unique, invert): either may be a number. */
 rush_status kernel_isin(rush_call *c)
 {
   rush_tensor *e, *t = NULL;

@@ -48,7 +48,7 @@ rush_status call_options(rush_call *c, uint32_t at, int otherwise, int *dtype)
 rush_status check_overflow(call_ctx *cx, rush_value v, int dtype)
 {
   static const struct { int16_t dtype; const char *name; double lo, hi; } limits[] = {
-    {RUSH_UINT8, "uint8_t", -255, 255}, /* PyTorch lets negative numbers wrap */
+    {RUSH_UINT8, "uint8_t", -255, 255}, /* in PyTorch negative numbers wrap */
     {RUSH_INT8, "int8_t", -128, 127},
     {RUSH_INT16, "int16_t", -32768, 32767},
     {RUSH_INT32, "int", -2147483648.0, 2147483647.0},

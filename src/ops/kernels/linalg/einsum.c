@@ -369,7 +369,7 @@ static rush_status contract(call_ctx *cx, rush_tensor **a, rush_tensor **b, dim_
       *(left && right ? &s.both : left ? &s.left : &s.right) |= DIM(d);
   }
   if (s.left && s.right &&
-      s.right < (s.left & -s.left)) /* b's come first in the output: as its rows */
+      s.right < (s.left & -s.left)) /* b's are first in the output: as its rows */
     return multiply(cx, *b, *a, &(split){s.both, s.right, s.sum, s.left}, out);
   return multiply(cx, *a, *b, &s, out);
 }

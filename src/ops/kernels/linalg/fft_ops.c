@@ -1,9 +1,9 @@
 /* ops/kernels/linalg/fft_ops.c -- the operators of torch.fft, around the lines of fft.c and
- * fft_lines.h. All are one of three kinds (complex to complex, real to half-complex, back) along a
- * list of dimensions, one dimension after the other. Float32 input runs in float32 only where it is
- * large; small ones run in double, where there is no time to save. An even real dimension is
- * transformed as half as many complex numbers. Lengths and the result, in PyTorch's memory order,
- * come from the shape rule. */
+ * fft_lines.c. All are one of three kinds (complex to complex, real to half-complex, back) along a
+ * list of dimensions, one dimension after the other. Float32 input runs in float32 only if it is
+ * large; small input runs in double, where there is no time to save. An even real dimension is
+ * transformed as half as many complex numbers. The shape rule determines lengths and makes the
+ * result, in PyTorch's memory order. */
 #include <math.h>
 #include <stdatomic.h>
 
@@ -92,7 +92,7 @@ typedef struct fft_job {
   int n_dims;
   int dims[TENSOR_MAX_DIMS]; /* the last is the half-complex one */
   int64_t last;              /* C2R: its length */
-  rush_tensor *out;          /* the result; the last step's where it lies in rows */
+  rush_tensor *out;          /* the result; the last step's if its rows are contiguous */
 } fft_job;
 
 /* Allocate memory for a step of the job: the result if it fits, else a new tensor. */
@@ -106,7 +106,7 @@ static rush_status new_step(call_ctx *cx, const fft_job *j, int dtype, int n, co
   return RUSH_OK;
 }
 
-/* A contiguous copy of a dtype. */
+/* Return a contiguous copy in a dtype. */
 static rush_status fresh_copy(call_ctx *cx, const rush_tensor *t, const fft_job *j, int dtype,
                               rush_tensor **out)
 {
@@ -407,7 +407,7 @@ static rush_status resized(call_ctx *cx, rush_tensor *t, const fft_job *j, const
   return RUSH_OK;
 }
 
-/* `forward`: the direction that the norm is for. */
+/* Transform several dimensions. `forward`: the direction that the norm scales. */
 static rush_status fft_nd(rush_call *c, fft_job j, bool forward)
 {
   const int own = call_tensor(c, 0)->dtype,

@@ -18,10 +18,10 @@ typedef struct linalg {
   const linalg_kind *kind;
   rush_tensor *a;         /* dense copy of an argument, in kind's dtype */
   int64_t count;          /* of matrices */
-  int64_t rows, cols, k;  /* k: the lesser */
-  rush_tensor *out[4];    /* results in kind's precision, dense, where they were taken */
-  rush_tensor *ints;      /* behind info and pivots */
-  int32_t *info;          /* of each matrix; 0 */
+  int64_t rows, cols, k;  /* k: the smaller one */
+  rush_tensor *out[4];    /* results in kind's precision, dense, if they were requested */
+  rush_tensor *ints;      /* memory of info and pivots */
+  int32_t *info;          /* of each matrix; initially 0 */
   int32_t *pivots;        /* k of each matrix */
   void *work;
   size_t work_bytes;

@@ -1,10 +1,10 @@
 /* ops/kernels/linalg/linalg_factor.c -- QR, eigenvalues, singular values, the matrix exponential
  * and L D L': batches (linalg_batch.h) around ops/math/linalg.h. Each operator copies its argument
  * into a dense batch in double or complex double, runs the algorithm on one matrix after the other,
- * and rounds the results. Cost: O(n^3) a matrix, and one copy in double. */
+ * and rounds the results. Cost: O(n^3) per matrix, and one copy in double. */
 #include "ops/kernels/linalg/linalg_batch.h"
 
-/* True if result i has matrices: what was not asked for is a vector of nothing. */
+/* True if result i has matrices: a result that was not requested is an empty vector. */
 static bool has_matrices(const rush_call *c, uint32_t i)
 {
   return i < c->n_results && call_out(c, i)->n_dims > 1;
@@ -92,7 +92,7 @@ rush_status kernel_linalg_eig(rush_call *c)
 
 /* -- Singular values --------------------------------------------------------------------------- */
 
-/* to (n x k) := the conjugate transpose of from (k x n). */
+/* Set to (n x k) to the conjugate transpose of from (k x n). */
 static void adjoint(const linalg *l, const double *from, int64_t k, int64_t n, double *to)
 {
   const int64_t parts = l->kind == &linalg_complex ? 2 : 1;
@@ -129,7 +129,7 @@ rush_status kernel_linalg_svd(rush_call *c)
   return svd_op(c, call_bool(c, 1), false, has_matrices(c, 0));
 }
 rush_status kernel_linalg_svdvals(rush_call *c) { return svd_op(c, false, false, false); }
-/* (self, some, compute_uv): what is not computed is 0 */
+/* Implement svd(self, some, compute_uv): results that are not computed are 0. */
 rush_status kernel_svd(rush_call *c)
 {
   if (call_bool(c, 2))
@@ -168,7 +168,7 @@ rush_status kernel_ldl_factor(rush_call *c)
   return linalg_close(&l, c->n_results == 2 || call_bool(c, 2));
 }
 
-/* The pivots are argument `arg`. */
+/* Read the pivots from argument `arg`. */
 static void read_pivots(linalg *l, uint32_t arg)
 {
   const rush_tensor *given = call_tensor(l->c, arg);

@@ -1,7 +1,7 @@
 /* ops/kernels/linalg/linalg_ops.c -- operators that solve and factor: LU (inv, solve, det),
  * Cholesky, triangular systems, and the batches that linalg_factor.c shares. Matrices are copied to
  * dense double (or complex double) and the algorithms of ops/math/linalg.h run on them one by one;
- * there is one precision, so each algorithm exists once per field. Cost: O(n^3) a matrix, and one
+ * there is one precision, so each algorithm exists once per field. Cost: O(n^3) per matrix, and one
  * copy in double. */
 #include "ops/kernels/linalg/linalg_batch.h"
 
@@ -11,7 +11,7 @@
 
 /* -- Batches of matrices in double ------------------------------------------------------------- */
 
-/* Dense, of t's sizes, in the precision of the algorithms. */
+/* Make a dense tensor of t's sizes, in the precision of the algorithms. */
 static rush_status new_wide(call_ctx *cx, const rush_tensor *t, rush_tensor **out)
 {
   return tensor_new(cx, dtype_is_complex(t->dtype) ? RUSH_COMPLEX128 : RUSH_FLOAT64, t->n_dims,
@@ -145,7 +145,7 @@ rush_status linalg_close(linalg *l, bool check)
 
 /* -- LU: inv, solve, det ----------------------------------------------------------------------- */
 
-/* Factors matrix i in place. */
+/* Factor matrix i in place. */
 static int32_t *factor(linalg *l, int64_t i)
 {
   int32_t *pivots = l->pivots + i * l->k;
@@ -169,15 +169,15 @@ rush_status kernel_linalg_inv(rush_call *c)
   return linalg_close(&l, c->n_results == 1 || call_bool(c, 1));
 }
 
-/* B of shape (batch, n) beside A of shape (batch, n, n), or (n). */
+/* True if B has shape (batch, n) for A of shape (batch, n, n), or shape (n). */
 static bool is_vector(const rush_tensor *a, const rush_tensor *b)
 {
   return b->n_dims == 1 || (b->n_dims == a->n_dims - 1 &&
                             memcmp(a->sizes, b->sizes, sizeof *a->sizes * b->n_dims) == 0);
 }
 
-/* linalg_solve(A, B, left), linalg_solve_ex(+check_errors), _linalg_solve_ex: results X, [LU,
- * pivots,] [info].  X A = B: the rows of B against the transposed factors. */
+/* Implement linalg_solve(A, B, left), linalg_solve_ex(+check_errors) and _linalg_solve_ex: results
+ * X, [LU, pivots,] [info].  For X A = B the rows of B are solved with the transposed factors. */
 rush_status kernel_linalg_solve(rush_call *c)
 {
   const rush_tensor *b = call_tensor(c, 1);
@@ -214,7 +214,7 @@ rush_status kernel_linalg_solve(rush_call *c)
 
 typedef enum det_kind { DET, SLOGDET, LOGDET } det_kind;
 
-/* log(det): -infinity of 0, NaN of what is negative. */
+/* Set log(det): -infinity for 0, NaN for negative values. */
 static void logdet(const linalg *l, double *det, double sign, double logabs)
 {
   if (l->kind == &linalg_real) {
@@ -226,7 +226,7 @@ static void logdet(const linalg *l, double *det, double sign, double logabs)
   det[1] = cimag(log);
 }
 
-/* The product of U's diagonal: det or its logarithm, or (sign, logabs); then LU, pivots. */
+/* Compute the product of U's diagonal: det or its logarithm, or (sign, logabs); then LU, pivots. */
 static rush_status det_op(rush_call *c, det_kind kind)
 {
   linalg l = linalg_open(c, 0);

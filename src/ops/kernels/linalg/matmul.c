@@ -1,8 +1,9 @@
 /* ops/kernels/linalg/matmul.c -- operators that multiply matrices: mm, addmm, bmm, mv, dot, matmul,
- * linear and their relatives. The shape rules check and make the results; kernels find strides and
- * give gemm.h the operands as they lie: transposes and expanded biases are strides, never copies.
- * matmul coalesces batch dimensions and turns a stack times one matrix into one tall product.
- * Results are the same as of the plain product, because gemm's order of sums depends on k alone. */
+ * linear and similar ones. The shape rules check and make the results; kernels compute strides and
+ * pass the operands to gemm.h as they are: transposes and expanded biases are strides, never
+ * copies. matmul coalesces batch dimensions and turns a stack times one matrix into one tall
+ * product. Results equal those of the plain product, because gemm's order of sums depends only on
+ * k. */
 #include <string.h>
 
 #include "ops/call/call.h"
@@ -76,7 +77,7 @@ static void set_matrices(gemm_args *g, const rush_tensor *out, const rush_tensor
               matrix_of(a), matrix_of(b));
 }
 
-/* a b (+ d) into out; g has the scalars. */
+/* Compute a b (+ d) into out; g has the scalars. */
 static rush_status run_mm(call_ctx *cx, gemm_args *g, const rush_tensor *a, const rush_tensor *b,
                           const rush_tensor *d, rush_tensor *out)
 {

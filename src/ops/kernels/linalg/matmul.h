@@ -4,7 +4,7 @@
 
 #include "tensor/tensor.h"
 
-/* input weight' + bias, new; bias may be NULL. */
+/* Compute input weight' + bias, new; bias may be NULL. */
 rush_status make_linear(call_ctx *cx, rush_tensor *input, const rush_tensor *weight,
                         const rush_tensor *bias, rush_tensor **out) RUSH_CHECKED;
 

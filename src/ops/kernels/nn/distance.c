@@ -81,7 +81,7 @@ static void put_distance(const distances *d, int64_t at, int64_t row_a, int64_t 
 
 /* -- Through a product ------------------------------------------------------------------------- */
 
-/* Below so many rows PyTorch takes differences, too. */
+/* With fewer rows PyTorch computes differences, too. */
 #define MANY_ROWS 26
 /* A square below this share of |x|^2 + |y|^2 has lost more than four bits. */
 #define CLOSE 0.0625f
@@ -102,7 +102,7 @@ static void run_norms(void *arg, int64_t begin, int64_t end)
   }
 }
 
-/* |y|^2 - 2 x y becomes the distance, for rows [begin, end) of a. */
+/* Turn |y|^2 - 2 x y into the distance, for rows [begin, end) of a. */
 static void run_roots(void *arg, int64_t begin, int64_t end)
 {
   const by_product *p = arg;
@@ -117,7 +117,7 @@ static void run_roots(void *arg, int64_t begin, int64_t end)
       if (square < CLOSE * (x + y[k]))
         put_distance(d, i * rb + k, i, first + k);
       else
-        out[k] = sqrtf(square); /* NaN, too */
+        out[k] = sqrtf(square); /* also for NaN */
     }
   }
 }
@@ -205,7 +205,7 @@ static rush_status as_batch(call_ctx *cx, rush_tensor *t, int dtype, int n, int6
   return st;
 }
 
-/* `product`: p = 2 may go through one. */
+/* Compute distances. `product`: p = 2 may use a matrix product. */
 static rush_status cdist(rush_call *c, double p, bool product)
 {
   rush_tensor *a = call_tensor(c, 0), *b = call_tensor(c, 1), *ca = NULL, *cb = NULL, *out = NULL;

@@ -156,7 +156,7 @@ static void taps_cubic(const grid_job *j, const double *at, taps *t)
 
 /* -- Samples ----------------------------------------------------------------------------------- */
 
-typedef struct block { /* taps of points that lie side by side */
+typedef struct block { /* taps of adjacent points */
   int64_t at[MAX_TAPS * GATHER_POINTS];
   union {
     float f32[MAX_TAPS * GATHER_POINTS];

@@ -153,7 +153,7 @@ typedef struct table_pad {
   const rush_tensor *from;
   rush_tensor *to;
   const int64_t *source[TENSOR_MAX_DIMS]; /* byte offsets into `from`, by position of `to` */
-  int64_t first, last; /* positions of the last dimension that lie in a row in `from` */
+  int64_t first, last; /* positions of the last dimension that are contiguous in `from` */
   const call_ctx *cx;
 } table_pad;
 

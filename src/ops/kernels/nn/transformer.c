@@ -302,7 +302,7 @@ rush_status kernel__native_multi_head_attention(rush_call *c)
     TRY(st);
     weights = t;
   }
-  call_return_steal(c, 1, weights); /* undefined when not asked for */
+  call_return_steal(c, 1, weights); /* undefined if not requested */
   return RUSH_OK;
 }
 

@@ -162,7 +162,7 @@ static rush_status counted(call_ctx *cx, int64_t n, int64_t step, rush_tensor **
 
 /* (weight, indices, offsets, scale_grad_by_freq, mode, pruned_weights, per_sample_weights,
  * compressed_indices_mapping,
- *  include_last_offset): sums, whatever the mode says, as PyTorch's. */
+ *  include_last_offset): sums, for every mode, as PyTorch's. */
 rush_status kernel_quantized_embedding_bag_byte(rush_call *c)
 {
   rush_tensor *indices = call_tensor(c, 1), *places = NULL, *starts = NULL, *rows = NULL;

@@ -83,7 +83,8 @@ static rush_status half_weight(call_ctx *cx, rush_tensor *w, rush_tensor **out)
   float *x = copy->data;
   for (int64_t i = 0; i < copy->n_elems; i++)
     x[i] = half_to_float(half_from_float(fmaxf(-65504.0f, fminf(65504.0f, x[i]))));
-  copy->h.flags |= TENSOR_IS_PARAMETER; /* nobody writes to it: products may keep a packed form */
+  /* it is never written to: products may keep a packed form */
+  copy->h.flags |= TENSOR_IS_PARAMETER;
   *out = copy;
   return RUSH_OK;
 }

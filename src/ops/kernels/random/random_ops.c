@@ -1,8 +1,8 @@
 /* ops/kernels/random/random_ops.c -- operators that draw random numbers: rand and similar ones,
  * random_, randperm, distributions with parameters in numbers or tensors, multinomial, and
  * generators. An operator is a `fill_fn` over its result, which the shape rule has made: a new
- * tensor, or self of the in-place forms. Checks and their messages are PyTorch's. Draws happen in
- * the order of memory, on one thread, because the sequence after a seed is part of the result. */
+ * tensor, or self for the in-place forms. Checks and their messages are PyTorch's. Draws are made
+ * in memory order, on one thread, because the sequence after a seed is part of the result. */
 #include "ops/kernels/random/random.h"
 
 #include <math.h>
@@ -99,7 +99,7 @@ DRAW(randn)
 
 /* Limits of random_ for a dtype: of integers (and of float16), and the significand's bits. */
 typedef struct int_limits {
-  const char *name; /* as error messages say it; NULL: no limits */
+  const char *name; /* for error messages; NULL: no limits */
   int64_t lo, hi;
   int digits; /* of floats: up to 2^digits every whole number is there; 0: not a float */
 } int_limits;
@@ -513,7 +513,7 @@ static rush_status fill__standard_gamma(rush_call *c, rush_tensor *t, generator 
 }
 DRAW(_standard_gamma)
 
-/* Gammas in double, divided by the sums of their rows. */
+/* Draw gammas in double, and divide by the sums of their rows. */
 static rush_status fill__sample_dirichlet(rush_call *c, rush_tensor *t, generator *g)
 {
   rush_tensor *gammas;
@@ -581,7 +581,7 @@ static rush_status check_probabilities(rush_call *c, rush_tensor *p)
   return st;
 }
 
-/* p over exponentials: the largest win. */
+/* Choose the largest of p over exponentials. */
 static rush_status multinomial_distinct(rush_call *c, rush_tensor *out, generator *g)
 {
   rush_tensor *p = call_tensor(c, 0), *q;
@@ -629,7 +629,7 @@ static rush_status multinomial_distinct(rush_call *c, rush_tensor *out, generato
 CUMULATE(float)
 CUMULATE(double)
 
-/* Sums of the row, normalised, in the dtype; then a uniform's place among them. */
+/* Compute sums of the row, normalised, in the dtype; then search a uniform number in them. */
 static rush_status multinomial_replaced(rush_call *c, rush_tensor *out, generator *g)
 {
   rush_tensor *p = call_tensor(c, 0), *d, *sums;
@@ -716,7 +716,7 @@ rush_status kernel_seed(rush_call *c)
 {
   uint64_t seed = 0;
   if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
-    return call_fail(c->cx, "seed: the system gives no random bytes");
+    return call_fail(c->cx, "seed: the system returns no random bytes");
   seed &= (UINT64_C(1) << 53) - 1;
   TRY(generator_seed_safely(c->cx, c->args[0].as.heap, seed));
   call_return_value_steal(c, 0, value_int((int64_t)seed));

@@ -13,7 +13,7 @@
 ISA_DECLARE(const reduce_isa *, reduce_isa, (void));
 
 #define PIECE 32768     /* elements that one fold takes at most */
-/* The same of a product: random factors underflow, and each fold passes through denormals, which
+/* The piece of a product: random factors underflow, and each fold passes through denormals, which
  * cost a hundred cycles each.  Few folds, few passes. */
 #define PIECE_PRODUCT 262144
 #define PIECE_ROWS 512  /* rows that one fold of columns takes at most */
@@ -157,7 +157,7 @@ int64_t reduce_n_elems(const rush_tensor *x, uint64_t dims)
   return n;
 }
 
-/* -- What a run needs -------------------------------------------------------------------------- */
+/* -- Data of a run ----------------------------------------------------------------------------- */
 
 typedef struct folding {
   const reduce_job *job;
@@ -166,7 +166,7 @@ typedef struct folding {
   const reduce_isa *isa;
   const reduce_loops *loops;
   int64_t width;   /* bytes of an accumulator */
-  bool direct;     /* elements lie in memory as accumulators do */
+  bool direct;     /* elements have the layout of accumulators */
   bool by_cols;
   int64_t piece;   /* elements (by rows) or rows (by columns) of a piece */
   int64_t n_pieces;
@@ -531,7 +531,7 @@ rush_status reduce_run(call_ctx *cx, const reduce_job *job, void *acc)
   return st;
 }
 
-/* -- Where ------------------------------------------------------------------------------------- */
+/* -- Positions of extremes --------------------------------------------------------------------- */
 
 static int64_t find_in_row(const folding *f, const char *base, const void *wanted)
 {

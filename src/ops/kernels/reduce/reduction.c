@@ -1,7 +1,7 @@
 /* ops/kernels/reduce/reduction.c -- operators that reduce: sums, products, means, extremes,
  * variances, norms, logsumexp. Their shape rules check the arguments and make the results; a kernel
  * runs one or two jobs of reduce.h and finishes the accumulators into them. Variances make two
- * passes in double instead of Welford's update: the machine has no state of three numbers, and two
+ * passes in double instead of Welford's update: the loop has no state of three numbers, and two
  * passes are accurate too. */
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 typedef struct reduction {
   rush_call *c;
   rush_tensor *x; /* borrowed */
-  uint64_t dims;  /* that go */
+  uint64_t dims;  /* that are reduced */
 } reduction;
 
 static int arg_named(const rush_call *c, const char *name)
@@ -111,7 +111,7 @@ static rush_status finish_all(call_ctx *cx, finish_fn *fn, void *acc, tape_type 
   return serial_for(cx, n, BLOCK_MAX, finish_some, &f);
 }
 
-/* Runs a job into `out`; finish (NULL: none) sees the accumulators [begin, end) first. */
+/* Run a job into `out`; finish (NULL: none) first processes the accumulators [begin, end). */
 static rush_status run_to(const reduction *r, reduce_job *job, rush_tensor *out, finish_fn *finish,
                           const void *arg)
 {
@@ -177,7 +177,7 @@ static rush_status as_dtype(const reduction *r, int dtype, rush_tensor **out)
 
 /* -- Sums and products ------------------------------------------------------------------------- */
 
-/* Reduces x, which is the input as the result's dtype. */
+/* Reduce x, which is the input in the result's dtype. */
 static rush_status reduce_as(const reduction *r, rush_tensor *x, reduce_kind kind,
                              finish_fn *finish, const void *arg)
 {
@@ -427,7 +427,7 @@ static void finish_variance(void *acc, tape_type type, int64_t begin, int64_t en
   }
 }
 
-/* Results: variances or their roots, and means where they are wanted. */
+/* Compute the results: variances or their roots, and means if requested. */
 static rush_status variance_of(const reduction *r, double correction, bool root)
 {
   call_ctx *cx = r->c->cx;
@@ -530,7 +530,7 @@ rush_status kernel_reduce_logsumexp(rush_call *c)
 
 /* -- Norms ------------------------------------------------------------------------------------- */
 
-/* |x| to the power p; *out new. */
+/* Compute |x| to the power p; *out is new. */
 static rush_status abs_power(call_ctx *cx, rush_tensor *x, double p, rush_tensor **out)
 {
   rush_value v[2] = {{.tag = RUSH_TAG_TENSOR, .as.tensor = x}, value_float(p)}, abs, power;

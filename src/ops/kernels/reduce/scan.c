@@ -140,7 +140,7 @@ static int scan_step(int kind, int dtype, scan_job *j)
   return acc;
 }
 
-/* `out`: dense rows of the dtype that the result has. */
+/* Scan into `out`: dense rows of the result's dtype. */
 static rush_status scan(rush_call *c, int kind, rush_tensor *out)
 {
   rush_tensor *t = call_tensor(c, 0), *as, *x = NULL;
@@ -168,7 +168,7 @@ static rush_status scan(rush_call *c, int kind, rush_tensor *out)
   return st;
 }
 
-/* In place the tensor's own dtype is the default. */
+/* Scan in place; the tensor's own dtype is the default. */
 static rush_status scan_inplace(rush_call *c, int kind)
 {
   rush_tensor *t = call_tensor(c, 0), *out;

@@ -52,7 +52,8 @@ static void pick_rows(void *arg, int64_t begin, int64_t end)
   mem_free_data(j->cx->ctx, x, n_bytes);
 }
 
-/* Positions of what `pick` chooses along a dimension, and the values unless `values` is NULL. */
+/* Compute the positions that `pick` chooses along a dimension, and the values unless `values` is
+ * NULL. */
 static rush_status run_pick(rush_call *c, pick_job j, int64_t dim, rush_tensor *values,
                             rush_tensor *indices)
 {
@@ -258,7 +259,7 @@ static void pick_mode(const pick_job *j, const void *row, keyed *x, keyed *spare
   }
 }
 
-/* One element a row; dim at argument `at`. */
+/* Choose one element per row; dim is argument `at`. */
 static rush_status pick_one(rush_call *c, uint32_t at, pick_job j, const char *name)
 {
   const int dtype = call_tensor(c, 0)->dtype;
@@ -298,7 +299,7 @@ static void median_f32(const call_ctx *cx, const float *x, int64_t n, bool ignor
   if (call_over(cx))
     return; /* the caller polls */
   const int64_t place =
-    n_nan == n || (n_nan && !ignore_nan) ? n - 1 : (n - n_nan - 1) / 2; /* NaN stands last */
+    n_nan == n || (n_nan && !ignore_nan) ? n - 1 : (n - n_nan - 1) / 2; /* NaN is last */
   const uint32_t key = order_select_f32(cx, keys, place, n, counts);
   *out = key == UINT32_MAX ? __builtin_nanf("") : order_unkey_f32(key);
 }

@@ -30,7 +30,7 @@ rush_status sparse_call(rush_call *c, const rush_tensor *first, rush_status (*ta
     return op_kernels[kernel](c);
   if (o->outside ? c->state && c->state->body
                  : o->base || (o->family == FAMILY_COMPOSITE && !o->kernel))
-    return o->base ? call_through_base(c) : taken(c); /* the operators that it runs are asked */
+    return o->base ? call_through_base(c) : taken(c); /* the operators that it runs decide */
   return sparse_refuse_call(c, first);
 }
 

@@ -722,7 +722,7 @@ rush_status kernel_str_endswith(rush_call *call)
   RETURN_BOOL(s.len >= what.len && memcmp(s.p + s.len - what.len, what.p, what.len) == 0);
 }
 
-/* -- What a string is -------------------------------------------------------------------------- */
+/* -- Tests of strings -------------------------------------------------------------------------- */
 
 static bool all_are(const rush_call *call, str s, bool (*test)(char))
 {
