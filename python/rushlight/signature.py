@@ -113,7 +113,8 @@ def signature(module: Any, method: str) -> tuple[list[Input], list[Output]]:
                 constant=value if is_constant else empty,
                 keyword_only=keyword_only,
             )
-            for name, type_, argument, keyword_only, has_default, is_constant, value, dtype, sizes in inputs
+            for name, type_, argument, keyword_only, has_default, is_constant, value, dtype,
+            sizes in inputs
         ],
         [Output(row[0], row[1], row[2], **_description(row[1], row[7], row[8])) for row in outputs],
     )

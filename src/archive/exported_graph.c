@@ -150,7 +150,8 @@ ir_value *ex_emit(ex_reader *r, const char *name, const char *overload, ir_value
 int ex_dtype(ex_reader *r, int64_t number)
 {
   static const struct { uint8_t from, to; } rows[] = {
-#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, numpy, safetensors, exported, ...) \
+#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, numpy, safetensors, exported, \
+              ...)                                                                              \
   {exported, number},
 #include "base/dtypes.def"
   };

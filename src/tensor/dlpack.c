@@ -61,7 +61,8 @@ static const struct dtype_row {
   int dtype;
   uint8_t code, bits;
 } dtype_rows[] = {
-#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, numpy, safetensors, exported, dlpack) \
+#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, numpy, safetensors, exported, \
+              dlpack)                                                                           \
   {DL_##dlpack == DL_NONE ? DTYPE_NONE : number, DL_##dlpack, 8 * bytes},
 #include "base/dtypes.def"
 };

@@ -1,5 +1,5 @@
-/* dtype.c FILE -- the dtype that dtype.py added, through the public header: its names, elements that
- * are read from FILE (written here), and conversions in both directions. */
+/* dtype.c FILE -- the dtype that dtype.py added, through the public header: its names, elements
+ * that are read from FILE (written here), and conversions in both directions. */
 #include <stdio.h>
 #include <string.h>
 

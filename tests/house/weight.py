@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""weight.py LIB.so COMMAND: the stripped library has at most 4.4 MB and links libc, libm, pthreads and
-zlib only; the command runs a model within 4 GiB of address space."""
+"""weight.py LIB.so COMMAND: the stripped library has at most 4.4 MB and links libc, libm, pthreads
+and zlib only; the command runs a model within 4 GiB of address space."""
 
 from __future__ import annotations
 

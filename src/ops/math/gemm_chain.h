@@ -6,11 +6,11 @@
  * first, and denormals flushed (chain_begin).  So the bits are the same.
  *
  * TILES: words too, but with the order of sums that AMX has.  Of 16 words the even channels are one
- * chain of fused multiply-adds from zero and the odd ones another; the two are added, and the result
- * is added to the sum.  Other instruction sets would need twice as many sums for this order, so only
- * CPU_NATIVE uses it, and its bits are those of machines with AMX; CPU_AVX512 and below agree with
- * each other on all machines.  16 words start at a multiple of 16 of the whole chain, so that pieces
- * do not show.
+ * chain of fused multiply-adds from zero and the odd ones another; the two are added, and the
+ * result is added to the sum.  Other instruction sets would need twice as many sums for this order,
+ * so only CPU_NATIVE uses it, and its bits are those of machines with AMX; CPU_AVX512 and below
+ * agree with each other on all machines.  16 words start at a multiple of 16 of the whole chain, so
+ * that pieces do not show.
  *
  * A chain has pairs of channels (k of a product, input channels of a convolution), in each pair
  * taps (1, or positions of the convolution's kernel), in each the pair's two channels.  WORDS: a

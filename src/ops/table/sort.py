@@ -25,10 +25,10 @@ for name in ("cumsum", "cumprod"):
 for name in ("cummax", "cummin"):
     op(f"aten::{name}", family="scan", results="rule", shape="scan_index", kernel=f"kernel_{name}",
        variants={"out": f"aten::{name}.out"})
-op("aten::logcumsumexp", family="scan", results="rule", shape="scan_float", kernel="kernel_logcumsumexp",
-   variants={"out": "aten::logcumsumexp.out"})
-op("aten::_logcumsumexp", family="scan", results="rule", shape="scan_float", kernel="kernel_logcumsumexp",
-   variants={"out": "aten::_logcumsumexp.out"})
+op("aten::logcumsumexp", family="scan", results="rule", shape="scan_float",
+   kernel="kernel_logcumsumexp", variants={"out": "aten::logcumsumexp.out"})
+op("aten::_logcumsumexp", family="scan", results="rule", shape="scan_float",
+   kernel="kernel_logcumsumexp", variants={"out": "aten::_logcumsumexp.out"})
 
 # What other parts ask about these.
 known("cumprod.* cumsum.*", script_autocast="float32")
