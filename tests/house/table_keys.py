@@ -26,7 +26,11 @@ def main() -> int:
         p.read_text() for p in (TOP / "src/ops/table").rglob("*.py") if "gen" not in p.name
     )
     complaints = []
-    for what, head, accepted in (("key", "key", gen.KEYS), ("effect", "effect", set(gen.EFFECTS))):
+    for what, head, accepted in (
+        ("key", "key", gen.KEYS),
+        ("effect", "effect", set(gen.EFFECTS)),
+        ("rule", "rule", set(gen.WRITTEN)),
+    ):
         in_text = explained(text, head)
         complaints += [f"src/ops/README.md: no {what} {w}" for w in sorted(accepted - in_text)]
         complaints += [f"gen.py: no {what} {w}" for w in sorted(in_text - accepted)]

@@ -560,3 +560,7 @@ def to_dense(self: Tensor, dtype: Optional[int], masked_grad: Optional[bool]) ->
 known("special_round", synonym_of="round")
 known("nuclear_norm.*", script_autocast="float32")
 known("mH", property=True)
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("exact", "conj_physical")
+written("cast", "_chunk_cat")

@@ -51,3 +51,6 @@ op("aten::rrelu_with_noise_functional", family="dropout",
    kernel="kernel_rrelu_with_noise_functional", effects=["random"])
 op("aten::glu", family="dropout", shape="glu", kernel="kernel_glu",
    variants={"out": "aten::glu.out"})
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("cast", "bernoulli")

@@ -59,3 +59,6 @@ filled("zero", "kernel_zeros", "zero.out", "like", "fill")
 op("aten::fill_.Scalar", family="fill", kernel="kernel_fill_inplace", shape="itself")
 op("aten::fill_.Tensor", family="fill", kernel="kernel_fill_tensor_inplace", shape="itself")
 op("aten::zero_", family="fill", kernel="kernel_zero_inplace", shape="itself")
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("overlap", "tril", "triu")

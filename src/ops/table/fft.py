@@ -307,3 +307,6 @@ def istft({STFT}center: bool, normalized: bool, onesided: Optional[bool], length
 known("fft_fft fft_fft2 fft_fftn fft_hfft fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_irfft "
       "fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftn stft stft.center",
       autocast="float32")
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("cast", "fft_hfft", "fft_hfft2", "fft_hfftn", "fft_irfft", "fft_irfft2", "fft_irfftn")

@@ -103,7 +103,7 @@ QUANTIZED_FAMILIES = {
     "list",
     "dict",
 }
-# Rules of written(): see src/ops/table/written.py.
+# Rules of written(): see ../README.md.
 WRITTEN = {
     "exact": "OP_OUT_EXACT",
     "cast": "",

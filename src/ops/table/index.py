@@ -64,3 +64,7 @@ index("combinations", "kernel_combinations", shape="combinations")
 
 # What other parts ask about these.
 known("index_put.*", script_autocast="float32")
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("apart", "gather", "index_select", "masked_select", "take", "take_along_dim")
+written("overlap", "slice_scatter")

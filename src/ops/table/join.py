@@ -104,3 +104,8 @@ known("row_stack", synonym_of="vstack")
 known("reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d "
       "replication_pad3d",
       autocast="float32")
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("cast", "cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "stack",
+        "vstack")
+written("overlap", "diag")

@@ -240,3 +240,10 @@ known("cholesky cholesky_solve geqrf inverse linalg_cholesky linalg_cholesky_ex 
 known("linalg_vecdot", autocast="lower")
 known("cross.*", script_autocast="float32")
 known("chain_matmul.*", script_autocast="lower")
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("cast", "cholesky", "cholesky_solve", "geqrf", "linalg_matrix_power", "linalg_pinv")
+written("apart", "cross", "linalg_cross")
+written("overlap", "cholesky", "linalg_cholesky", "linalg_eigvalsh", "linalg_inv",
+        "linalg_matrix_norm", "linalg_pinv", "linalg_solve", "linalg_solve_triangular",
+        "linalg_svdvals")

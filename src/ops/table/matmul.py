@@ -281,3 +281,7 @@ known("_addmm_activation addbmm addmm baddbmm bmm linear matmul mm", autocast="l
 known("bilinear.* dot.* tensordot.*", script_autocast="float32")
 known("addbmm.* addmm.* addmv.* addr.* baddbmm.* bmm.* linear.* matmul.* mm.* mv.*",
       script_autocast="lower")
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("cast", "addr", "kron", "outer")
+written("overlap", "bmm", "linear", "matmul", "mm", "mv", "tensordot")

@@ -291,3 +291,9 @@ known("_lu_with_info cholesky_inverse linalg_cond linalg_cond.p_str "
       "linalg_matrix_rank.tol_tensor linalg_tensorinv linalg_tensorsolve lu_solve orgqr ormqr "
       "triangular_solve",
       autocast="float32")
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("cast", "cholesky_inverse", "linalg_cond", "linalg_householder_product", "linalg_lstsq",
+        "linalg_matrix_rank", "linalg_tensorinv", "linalg_tensorsolve")
+written("overlap", "linalg_householder_product", "linalg_lu_solve", "linalg_tensorinv",
+        "linalg_tensorsolve", "lu_solve", "ormqr")

@@ -172,3 +172,6 @@ op("aten::instance_norm", family="norm", shape="batch_norm", kernel="kernel_inst
 known("special_log_softmax", synonym_of="log_softmax")
 known("special_softmax", synonym_of="softmax")
 known("group_norm.* layer_norm.* log_softmax.int native_layer_norm.*", script_autocast="float32")
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("overlap", "log_softmax", "softmax")

@@ -301,3 +301,8 @@ known("divide.* divide_.* multiply.* multiply_.* subtract.* subtract_.* true_div
       "true_divide_.* floor_divide.* floor_divide_.*",
       effects=["takes_numbers"])
 known("addcdiv.* addcmul.* pow.* reciprocal.*", script_autocast="float32")
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("exact", "abs", "ceil", "floor", "frac", "frexp", "heaviside", "isneginf", "isposinf",
+        "nan_to_num", "neg", "round", "sgn", "sign", "signbit", "trunc", "where")
+written("overlap", "masked_fill")

@@ -200,3 +200,8 @@ known("acos.* asin.* atan2.* cosh.* erfinv.* exp.* expm1.* gelu.* log.* log10.* 
       "log2.* rsqrt.* sinh.* softplus.* tan.*",
       script_autocast="float32")
 known("prelu.*", script_autocast="lower")
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("exact", "complex", "gelu", "hardshrink", "log_sigmoid", "polar", "softplus",
+        "softshrink")
+written("cast", "ldexp")

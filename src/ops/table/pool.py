@@ -69,3 +69,6 @@ for n in "2d", "3d":
 known("adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d fractional_max_pool2d "
       "fractional_max_pool3d max_pool3d max_unpool2d max_unpool3d",
       autocast="float32")
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("overlap", "avg_pool2d")

@@ -62,3 +62,6 @@ def _no_grad_fill_(tensor: Tensor, val: float) -> Tensor:
     tensor.detach().fill_(val)
     return tensor
 """)
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("cast", "normal")

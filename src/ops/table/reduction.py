@@ -164,3 +164,8 @@ def hash_tensor(self: Tensor, dim: List[int], keepdim: bool, mode: int) -> Tenso
 known("special_logsumexp", synonym_of="logsumexp")
 known("prod prod.dim_int", autocast="float32")
 known("frobenius_norm.dim logsumexp.* prod.* sum.*", script_autocast="float32")
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("cast", "logsumexp", "max.unary_out", "mean", "min.unary_out", "nanmean", "std", "var")
+written("dtype", "nansum", "prod", "sum")
+written("overlap", "logsumexp", "std", "var")

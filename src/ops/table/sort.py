@@ -32,3 +32,6 @@ op("aten::_logcumsumexp", family="scan", results="rule", shape="scan_float",
 
 # What other parts ask about these.
 known("cumprod.* cumsum.*", script_autocast="float32")
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("dtype", "cumprod", "cumsum")

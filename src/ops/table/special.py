@@ -71,3 +71,7 @@ known("special_gammainc", synonym_of="igamma")
 known("special_gammaincc", synonym_of="igammac")
 known("special_multigammaln", synonym_of="mvlgamma")
 known("special_polygamma", synonym_of="polygamma")
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("cast", "mvlgamma")
+written("overlap", "mvlgamma")

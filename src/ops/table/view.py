@@ -93,3 +93,8 @@ known("view_as_complex", autocast="float32")
 known("prim::data mT real imag", property=True)
 known("numpy_T", property="T")
 known("matrix_H", property="H")
+
+# What in-place and out= forms demand of what they write to (../README.md).
+written("overlap", "alias_copy", "as_strided_copy", "diagonal_copy", "expand_copy",
+        "permute_copy", "squeeze_copy", "t_copy", "transpose_copy", "unfold_copy",
+        "unsqueeze_copy", "view_copy")
