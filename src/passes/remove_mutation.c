@@ -260,7 +260,7 @@ static int by_use_order(const void *a, const void *b)
   return x->order < y->order ? -1 : x->order > y->order;
 }
 
-static uint32_t index_of(const ir_use *u)
+static uint32_t input_index(const ir_use *u)
 {
   uint32_t i = 0;
 
@@ -291,7 +291,7 @@ static void settle_tensor(session *s, ir_value *x)
 
   add_uses(&l, x);
   for (uint32_t i = 0; i < l.n; i++)
-    if (is_change(l.v[i].use->user, l.block) && index_of(l.v[i].use) == 0) {
+    if (is_change(l.v[i].use->user, l.block) && input_index(l.v[i].use) == 0) {
       add_uses(&l, l.v[i].use->user->outputs[0]);
       any = true;
     }
@@ -302,7 +302,7 @@ static void settle_tensor(session *s, ir_value *x)
     bool change = false;
     for (end = i; end < l.n && l.v[end].order == l.v[i].order; end++) {
       ir_use *u = l.v[end].use;
-      uint32_t at = index_of(u);
+      uint32_t at = input_index(u);
       ir_node_set_input(u->user, at, now);
       if (is_change(u->user, l.block) && at == 0)
         change = true;

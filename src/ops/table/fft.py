@@ -80,7 +80,8 @@ for name in ("_fft_c2c", "_fft_r2c", "_fft_c2r"):
 for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
     for kind in ("", "2", "n"):
         dims = {"": "[dim]", "2": "dim", "n": "fft_dims(self, s, dim)"}[kind]
-        length = "(self.size(dim) if n is None else n)" if kind == "" else "(self.size(dims[-1]) if s is None or s[-1] < 0 else s[-1])"
+        length = ("(self.size(dim) if n is None else n)" if kind == "" else
+                  "(self.size(dims[-1]) if s is None or s[-1] < 0 else s[-1])")
         op(f"aten::fft_{name}{kind}", family="fft", results="rule", shape=SHAPES.get(name, name),
            kernel=f"kernel_fft_{name}",
            grad={"self": f"dims = {dims}\n" + textwrap.dedent(BACK[name].replace("N)",

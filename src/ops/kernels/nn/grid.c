@@ -91,7 +91,7 @@ static int64_t index_of(double x, int64_t size)
   return x >= 0 && x < (double)size ? (int64_t)x : -1;
 }
 
-static int64_t join(int64_t outer, int64_t size, int64_t inner)
+static int64_t flat_index(int64_t outer, int64_t size, int64_t inner)
 {
   return outer < 0 || inner < 0 ? -1 : outer * size + inner;
 }
@@ -102,7 +102,7 @@ static void taps_nearest(const grid_job *j, const double *at, taps *t)
 {
   int64_t i = 0;
   for (int d = j->n - 1; d >= 0; d--)
-    i = join(i, j->in[d], index_of(nearbyint(pad(j, d, unnormalise(j, d, at[d]))), j->in[d]));
+    i = flat_index(i, j->in[d], index_of(nearbyint(pad(j, d, unnormalise(j, d, at[d]))), j->in[d]));
   *t = (taps){.n = 1, .at = {i}, .weight = {1}};
 }
 
@@ -121,7 +121,7 @@ static void taps_linear(const grid_job *j, const double *at, taps *t)
     for (int d = j->n - 1; d >= 0; d--) {
       const bool high = k >> d & 1;
       weight = R(j, weight * (high ? frac[d] : R(j, 1 - frac[d])));
-      i = join(i, j->in[d], index_of(low[d] + (high ? 1 : 0), j->in[d]));
+      i = flat_index(i, j->in[d], index_of(low[d] + (high ? 1 : 0), j->in[d]));
     }
     t->at[k] = i;
     t->weight[k] = weight;
@@ -149,7 +149,7 @@ static void taps_cubic(const grid_job *j, const double *at, taps *t)
   for (int k = 0; k < 16; k++) {
     const int64_t x = index_of(pad(j, 0, low[0] - 1 + k % 4), j->in[0]),
                   y = index_of(pad(j, 1, low[1] - 1 + k / 4), j->in[1]);
-    t->at[k] = join(y, j->in[0], x);
+    t->at[k] = flat_index(y, j->in[0], x);
     t->weight[k] = w[1][k / 4] * w[0][k % 4];
   }
 }
