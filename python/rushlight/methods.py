@@ -175,7 +175,8 @@ class Results:
         self._classes: dict[int, type[tuple[Any, ...]]] = {}
         for o in overloads:
             if o.fields and not o.writes:
-                self._classes.setdefault(len(o.fields), return_types.made(name, o.fields))  # type: ignore[attr-defined]
+                made = return_types.made(name, o.fields)  # type: ignore[attr-defined]
+                self._classes.setdefault(len(o.fields), made)
 
     def finish(self, result: Any) -> Any:
         kind = type(result)

@@ -42,10 +42,10 @@ _WHERE |= {
     "_set_fusion_strategy": ("runtime", "set_fusion_strategy"),
     "_wait": ("futures", "wait"),
 }
-_MODULES = """attribute_errors classes containers dataclass decorator_flags decorators entry exported
-freezing frontend functions futures hooks kinds names modules objects python_calls quantized runtime
-scope script_module scripting sources torch_modules torch_questions torch_trace traced_module
-tracing types unit""".split()
+_MODULES = """attribute_errors classes containers dataclass decorator_flags decorators entry
+exported freezing frontend functions futures hooks kinds names modules objects python_calls
+quantized runtime scope script_module scripting sources torch_modules torch_questions
+torch_trace traced_module tracing types unit""".split()
 
 
 def _unwrap_optional(x: Any) -> Any:

@@ -21,18 +21,19 @@ from .sources import unwrapped
 
 # Python functions that are operators: their path, and the operator if its name differs.
 _OPERATORS = """
-torch.backends.cudnn.is_acceptable=cudnn_is_acceptable torch.autograd.grad torch.autograd.backward torch._C._infer_size
-torch.broadcast_shapes torch.nn.functional._no_grad_embedding_renorm_
-torch.nn.init._no_grad_fill_ torch.nn.init._no_grad_normal_ torch.nn.init._no_grad_uniform_ torch.nn.init._no_grad_zero_
-torch._C._get_tracing_state torch._C._get_cpu_capability torch._VF.stft torch._VF.istft torch._VF.cdist torch._VF.norm
-torch._VF.unique_dim torch._VF.unique_consecutive torch._VF.nuclear_norm torch._VF.frobenius_norm torch._VF.tensordot
+torch.backends.cudnn.is_acceptable=cudnn_is_acceptable torch.autograd.grad torch.autograd.backward
+torch._C._infer_size torch.broadcast_shapes torch.nn.functional._no_grad_embedding_renorm_
+torch.nn.init._no_grad_fill_ torch.nn.init._no_grad_normal_ torch.nn.init._no_grad_uniform_
+torch.nn.init._no_grad_zero_ torch._C._get_tracing_state torch._C._get_cpu_capability
+torch._VF.stft torch._VF.istft torch._VF.cdist torch._VF.norm torch._VF.unique_dim
+torch._VF.unique_consecutive torch._VF.nuclear_norm torch._VF.frobenius_norm torch._VF.tensordot
 torch._C._set_grad_enabled=set_grad_enabled torch.is_grad_enabled torch.set_grad_enabled
 torch.jit._unwrap_optional torch.jit._script._unwrap_optional
 """
 # Modules whose every callable is the operator of its name; these functions of torch's modules
 # remain Python functions.
-_OPERATOR_MODULES = """torch torch._C._nn torch._C._fft torch._C._linalg torch._C._nested torch._C._sparse
-torch._C._special""".split()
+_OPERATOR_MODULES = """torch torch._C._nn torch._C._fft torch._C._linalg torch._C._nested
+torch._C._sparse torch._C._special""".split()
 _PYTHON_FUNCTIONS = """stft istft lu cdist norm unique unique_consecutive tensordot""".split()
 _MATH = (
     "ceil copysign erf erfc exp expm1 fabs floor gamma lgamma log log10 log1p pow sqrt isnan asinh "
@@ -57,8 +58,9 @@ _FORMS = {
         _C._has_torch_function_unary _C._has_torch_function_variadic _C._is_tracing
         jit._trace.is_tracing""",
 }
-_BUILTINS = """len range zip enumerate print isinstance hasattr getattr min max abs all any divmod sum ord
-chr bin hex oct pow round sorted hash id int float bool str complex list tuple dict super""".split()
+_BUILTINS = """len range zip enumerate print isinstance hasattr getattr min max abs all
+any divmod sum ord chr bin hex oct pow round sorted hash id int float bool str complex
+list tuple dict super""".split()
 
 
 # Calls of these make tensors; as annotations they are Tensor.
@@ -330,7 +332,7 @@ class Names:
         """What obj.name means."""
         if isinstance(obj, self._ops_types):
             if isinstance(obj, self._ops_types[1]):
-                operator = f"{obj.name}::{name}"  # type: ignore[attr-defined]  # torchvision's are ours without it
+                operator = f"{obj.name}::{name}"  # type: ignore[attr-defined]
                 return (
                     (kinds.OPERATOR, operator)
                     if hasattr(obj, name) or _rushlight.has_operator(operator)

@@ -370,17 +370,17 @@ static void put_cast(printer *p, text_buf *out, const ir_node *n, const char *wo
   text_putc(out, ')');
 }
 
-/* Print a call that stays in the host (script/front/host.c). */
+/* Print a call of a function that stays in the host (script/front/host.c); archives refuse it. */
 static void put_host_call(printer *p, text_buf *out, const ir_node *n, const char *name)
 {
+  const char *scalars = ir_attr_string(n, "_scalars");
+
   if (p->uses->is_export)
     session_fail(p->s, n->range.src ? &n->range : NULL,
                  "Could not export Python function call '%s'. Remove calls to Python functions "
                  "before export. Did you forget to add @script or @script_method annotation? If "
-                 "this is a nn.ModuleList, add it to "
-                 "__constants__",
+                 "this is a nn.ModuleList, add it to __constants__",
                  name + 1);
-  const char *scalars = ir_attr_string(n, "_scalars");
   text_printf(out, "%s(%s)(", name, scalars ? scalars : "");
   print_values(p, out, n->inputs, n->n_inputs);
   text_putc(out, ')');
