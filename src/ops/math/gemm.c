@@ -450,7 +450,7 @@ static rush_status gemm_float(call_ctx *cx, const gemm_args *args, int n_threads
   if (n_threads > 1 && (double)g.m * (double)g.n * (double)g.k < PARALLEL_MACS)
     n_threads = 1;
   if (g.m == 1 && !g.packed && !g.packed_a &&
-      ((g.b.cs == 1 && j.kr->row) || (g.b.rs == 1 && j.kr->row_turned))) {
+      ((g.b.cs == 1 && j.kr->row) || (g.b.rs == 1 && g.n >= j.kr->nr && j.kr->row_turned))) {
     if (n_threads > 1)
       return parallel_for(cx, g.n, i64_max(128, (PARALLEL_MACS / 2 / g.k + 63) & ~INT64_C(63)),
                           task_row, &j);
