@@ -39,44 +39,47 @@ BACK = {"input, weight, bias": SLOPES.format("True")}
 PADDED = {"input, weight, bias": "convolution_slopes_padded(grad, input, weight, stride, padding, "
                                  "dilation, groups, needs)"}
 for n in (1, 2, 3):
-    op(f"aten::conv{n}d", family="convolution", shape="convolution", kernel=f"kernel_conv{n}d",
-       grad=FORWARD)
-    op(f"aten::conv{n}d.padding", family="convolution", shape="convolution",
-       kernel=f"kernel_conv{n}d_padding", grad=PADDED)
-op("aten::conv_transpose1d", family="convolution", shape="convolution_transposed",
-   kernel="kernel_conv_transpose1d", grad=BACK)
+    op(f"aten::conv{n}d", family="convolution", shape="convolution", results="rule",
+       kernel="kernel_convolution", grad=FORWARD)
+    op(f"aten::conv{n}d.padding", family="convolution", shape="convolution", results="rule",
+       kernel="kernel_convolution", grad=PADDED)
+op("aten::conv_transpose1d", family="convolution", shape="convolution_transposed", results="rule",
+   kernel="kernel_convolution_transposed", grad=BACK)
 op("aten::conv_transpose2d.input", family="convolution", shape="convolution_transposed",
-   kernel="kernel_conv_transpose2d", grad=BACK)
+   results="rule", kernel="kernel_convolution_transposed", grad=BACK)
 op("aten::conv_transpose3d.input", family="convolution", shape="convolution_transposed",
-   kernel="kernel_conv_transpose3d", grad=BACK)
-op("aten::convolution", family="convolution", shape="convolution", kernel="kernel_convolution",
-   grad=ANY, variants={"out": "aten::convolution.out"})
-op("aten::convolution_overrideable", family="convolution", shape="convolution",
+   results="rule", kernel="kernel_convolution_transposed", grad=BACK)
+op("aten::convolution", family="convolution", shape="convolution", results="rule",
+   kernel="kernel_convolution", grad=ANY, variants={"out": "aten::convolution.out"})
+op("aten::convolution_overrideable", family="convolution", shape="convolution", results="rule",
    kernel="kernel_convolution", grad=ANY, variants={"out": "aten::convolution_overrideable.out"})
-op("aten::_convolution", family="convolution", shape="convolution", kernel="kernel_convolution",
-   grad=ANY, variants={"out": "aten::_convolution.out"})
-op("aten::_convolution.deprecated", family="convolution", shape="convolution",
+op("aten::_convolution", family="convolution", shape="convolution", results="rule",
+   kernel="kernel_convolution", grad=ANY, variants={"out": "aten::_convolution.out"})
+op("aten::_convolution.deprecated", family="convolution", shape="convolution", results="rule",
    kernel="kernel_convolution", grad=ANY)
-op("aten::_convolution_mode", family="convolution", shape="convolution",
-   kernel="kernel__convolution_mode", grad=PADDED)
-op("aten::mkldnn_convolution", family="convolution", shape="convolution",
-   kernel="kernel_mkldnn_convolution",
+op("aten::_convolution_mode", family="convolution", shape="convolution", results="rule",
+   kernel="kernel_convolution", grad=PADDED)
+op("aten::mkldnn_convolution", family="convolution", shape="convolution", results="rule",
+   kernel="kernel_convolution",
    grad={"self, weight, bias": "convolution_slopes(grad, self, weight, stride, padding, dilation, "
                                "False, groups, needs)"},
    variants={"out": "aten::mkldnn_convolution.out"})
 for name, out in (("thnn_conv2d", "out"), ("_slow_conv2d_forward", "output"), ("slow_conv3d",
     "out"),
                   ("slow_conv_dilated2d", "out"), ("slow_conv_dilated3d", "out")):
-    op(f"aten::{name}", family="convolution", shape="convolution", kernel="kernel_slow_conv",
-       variants={"out": f"aten::{name}.{out}"})
-op("aten::_conv_depthwise2d", family="convolution", shape="convolution",
-   kernel="kernel_conv_depthwise", variants={"out": "aten::_conv_depthwise2d.out"})
-op("aten::conv_depthwise3d", family="convolution", shape="convolution",
-   kernel="kernel_conv_depthwise", variants={"out": "aten::conv_depthwise3d.out"})
+    op(f"aten::{name}", family="convolution", shape="convolution", results="rule",
+       kernel="kernel_convolution", variants={"out": f"aten::{name}.{out}"})
+op("aten::_conv_depthwise2d", family="convolution", shape="convolution_depthwise", results="rule",
+   kernel="kernel_convolution", variants={"out": "aten::_conv_depthwise2d.out"})
+op("aten::conv_depthwise3d", family="convolution", shape="convolution_depthwise", results="rule",
+   kernel="kernel_convolution", variants={"out": "aten::conv_depthwise3d.out"})
 for n in (2, 3):
     op(f"aten::slow_conv_transpose{n}d", family="convolution", shape="convolution_transposed",
-       kernel="kernel_slow_conv_transpose", variants={"out": f"aten::slow_conv_transpose{n}d.out"})
-op("aten::conv_tbc", family="convolution", shape="conv_tbc", kernel="kernel_conv_tbc",
+       results="rule",
+       kernel="kernel_convolution_transposed",
+       variants={"out": f"aten::slow_conv_transpose{n}d.out"})
+op("aten::conv_tbc", family="convolution", shape="conv_tbc", results="rule",
+   kernel="kernel_conv_tbc",
    grad={"self, weight, bias": "torch.conv_tbc_backward(grad, self, weight, bias, pad)"},
    variants={"out": "aten::conv_tbc.out"})
 

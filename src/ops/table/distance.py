@@ -46,13 +46,13 @@ def renorm(self: Tensor, p: number, dim: int, maxnorm: number) -> Tensor:
     return (self * factor.to(self.dtype)).contiguous()
 """)
 
-op("aten::cdist", family="distance", shape="cdist", kernel="kernel_cdist")
-op("aten::_cdist_forward", family="distance", shape="cdist", kernel="kernel_cdist",
+op("aten::cdist", family="distance", shape="cdist", results="rule", kernel="kernel_cdist")
+op("aten::_cdist_forward", family="distance", shape="cdist", results="rule", kernel="kernel_cdist",
    variants={"out": "aten::_cdist_forward.out"})
-op("aten::_euclidean_dist", family="distance", shape="cdist", kernel="kernel_euclidean_dist",
-   variants={"out": "aten::_euclidean_dist.out"})
-op("aten::pdist", family="distance", shape="pdist", kernel="kernel_pdist")
-op("aten::_pdist_forward", family="distance", shape="pdist", kernel="kernel_pdist",
+op("aten::_euclidean_dist", family="distance", shape="cdist", results="rule",
+   kernel="kernel_euclidean_dist", variants={"out": "aten::_euclidean_dist.out"})
+op("aten::pdist", family="distance", shape="pdist", results="rule", kernel="kernel_pdist")
+op("aten::_pdist_forward", family="distance", shape="pdist", results="rule", kernel="kernel_pdist",
    variants={"out": "aten::_pdist_forward.out"})
 
 op("aten::norm_except_dim", family="distance", shape="norm_except_dim", body="""

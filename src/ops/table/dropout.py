@@ -4,8 +4,9 @@ for name, variants in (("bernoulli", {"out": "aten::bernoulli.out"}), ("bernoull
     {"out": "aten::bernoulli.float_out"}),
                        ("bernoulli.Tensor", {"out": "aten::bernoulli.Tensor_out"}),
                        ("bernoulli_.float", {}), ("bernoulli_.Tensor", {})):
+    made = {"shape": "like" if name == "bernoulli.Tensor" else "like_rows", "results": "rule"}
     op(f"aten::{name}", family="random", kernel="kernel_" + name.replace(".", "_"),
-       shape="itself" if "_." in name else "like", effects=["random"], variants=variants)
+       effects=["random"], variants=variants, **({"shape": "itself"} if "_." in name else made))
 
 # Gradients are computed through the bodies, which draw the same numbers as the kernels.
 DROPOUT = """
@@ -49,7 +50,7 @@ op("aten::rrelu_with_noise", family="dropout", shape="like", kernel="kernel_rrel
    same=["aten::rrelu_with_noise_"], variants={"out": "aten::rrelu_with_noise.out"})
 op("aten::rrelu_with_noise_functional", family="dropout",
    kernel="kernel_rrelu_with_noise_functional", effects=["random"])
-op("aten::glu", family="dropout", shape="glu", kernel="kernel_glu",
+op("aten::glu", family="dropout", shape="glu", results="rule", kernel="kernel_glu",
    variants={"out": "aten::glu.out"})
 
 # What in-place and out= forms demand of what they write to (../README.md).

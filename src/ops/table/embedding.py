@@ -1,6 +1,7 @@
 """Rows looked up by index (embedding.c)."""
 
-op("aten::embedding", family="embedding", shape="embedding", kernel="kernel_embedding", grad={
+op("aten::embedding", family="embedding", shape="embedding", results="rule",
+   kernel="kernel_embedding", grad={
    "weight": """
 if sparse:
     made = torch.embedding_sparse_backward(grad, indices, weight.size(0), padding_idx,
@@ -11,7 +12,8 @@ else:
 made
 """}, variants={"out": "aten::embedding.out"})
 op("aten::embedding_renorm_", family="embedding", shape="itself", kernel="kernel_embedding_renorm_")
-op("aten::embedding_renorm", family="embedding", shape="like", kernel="kernel_embedding_renorm",
+op("aten::embedding_renorm", family="embedding", shape="like", results="rule",
+   kernel="kernel_embedding_renorm",
    variants={"out": "aten::embedding_renorm.out"})
 helper("""
 def embedding_bag_slopes(grad: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor,

@@ -133,25 +133,27 @@ if full:
 
 # -- Classes
 
-op("aten::nll_loss", family="loss", shape="nll_loss", kernel="kernel_nll_loss",
+op("aten::nll_loss", family="loss", shape="nll_loss", results="rule", kernel="kernel_nll_loss",
    variants={"out": "aten::nll_loss.out"})
-op("aten::nll_loss2d", family="loss", shape="nll_loss", kernel="kernel_nll_loss2d",
+op("aten::nll_loss2d", family="loss", shape="nll_loss2d", results="rule", kernel="kernel_nll_loss",
    variants={"out": "aten::nll_loss2d.out"})
-op("aten::nll_loss_forward", family="loss", shape="nll_loss_forward", kernel="kernel_nll_loss",
-   variants={"out": "aten::nll_loss_forward.output"})
-op("aten::nll_loss2d_forward", family="loss", shape="nll_loss_forward", kernel="kernel_nll_loss2d",
-   variants={"out": "aten::nll_loss2d_forward.output"})
-op("aten::nll_loss_nd", family="loss", shape="nll_loss", kernel="kernel_nll_loss_nd")
-op("aten::multi_margin_loss", family="loss", shape="row_loss", kernel="kernel_multi_margin_loss",
-   variants={"out": "aten::multi_margin_loss.out"})
-op("aten::multilabel_margin_loss", family="loss", shape="row_loss",
+op("aten::nll_loss_forward", family="loss", shape="nll_loss", results="rule",
+   kernel="kernel_nll_loss", variants={"out": "aten::nll_loss_forward.output"})
+op("aten::nll_loss2d_forward", family="loss", shape="nll_loss2d", results="rule",
+   kernel="kernel_nll_loss", variants={"out": "aten::nll_loss2d_forward.output"})
+op("aten::nll_loss_nd", family="loss", shape="nll_loss_nd", results="rule",
+   kernel="kernel_nll_loss")
+op("aten::multi_margin_loss", family="loss", shape="multi_margin_loss", results="rule",
+   kernel="kernel_multi_margin_loss", variants={"out": "aten::multi_margin_loss.out"})
+op("aten::multilabel_margin_loss", family="loss", shape="multilabel_margin_loss", results="rule",
    kernel="kernel_multilabel_margin_loss", variants={"out": "aten::multilabel_margin_loss.out"})
-op("aten::multilabel_margin_loss_forward", family="loss", shape="row_loss_forward",
-   kernel="kernel_multilabel_margin_loss",
+op("aten::multilabel_margin_loss_forward", family="loss", shape="multilabel_margin_loss_forward",
+   results="rule", kernel="kernel_multilabel_margin_loss",
    variants={"out": "aten::multilabel_margin_loss_forward.output"})
 op("aten::_ctc_loss", family="loss", shape="ctc_forward", kernel="kernel__ctc_loss",
    same=["aten::_ctc_loss.Tensor"], variants={"out": "aten::_ctc_loss.out"})
-op("aten::_ctc_loss_backward", family="backward", kernel="kernel__ctc_loss_backward",
+op("aten::_ctc_loss_backward", family="backward", shape="gradient", results="rule",
+   kernel="kernel__ctc_loss_backward",
    same=["aten::_ctc_loss_backward.Tensor"], variants={"out": "aten::_ctc_loss_backward.out"})
 CTC = """
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: LENGTHS, target_lengths: LENGTHS,

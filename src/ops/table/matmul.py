@@ -193,9 +193,9 @@ def kron(self: Tensor, other: Tensor) -> Tensor:
 
 # Weights of 4 bits (kernels/int4.c), and products of groups of rows or columns with a matrix each:
 # mixtures of experts.
-op("aten::_convert_weight_to_int4pack_for_cpu", family="matmul", shape="int4pack",
+op("aten::_convert_weight_to_int4pack_for_cpu", family="matmul", shape="int4pack", results="rule",
    kernel="kernel_convert_weight_to_int4pack_for_cpu")
-op("aten::_weight_int4pack_mm_for_cpu", family="matmul", shape="int4pack_mm",
+op("aten::_weight_int4pack_mm_for_cpu", family="matmul", shape="int4pack_mm", results="rule",
    kernel="kernel_weight_int4pack_mm_for_cpu")
 helper("""
 def group_ends(offs: Tensor, most: int) -> List[int]:

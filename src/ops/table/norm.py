@@ -1,16 +1,18 @@
 """Softmax and normalisations (norm.c, batch_norm.c)."""
 
-op("aten::softmax.int", family="norm", shape="softmax", kernel="kernel_softmax",
+op("aten::softmax.int", family="norm", shape="softmax", results="rule", kernel="kernel_softmax",
    variants={"out": "aten::softmax.int_out"})
-op("aten::log_softmax.int", family="norm", shape="softmax", kernel="kernel_log_softmax",
-   variants={"out": "aten::log_softmax.int_out"})
-op("aten::special_softmax", family="norm", shape="softmax", kernel="kernel_softmax")
-op("aten::special_log_softmax", family="norm", shape="softmax", kernel="kernel_log_softmax")
-op("aten::_softmax", family="norm", shape="softmax", kernel="kernel__softmax",
+op("aten::log_softmax.int", family="norm", shape="softmax", results="rule",
+   kernel="kernel_log_softmax", variants={"out": "aten::log_softmax.int_out"})
+op("aten::special_softmax", family="norm", shape="softmax", results="rule", kernel="kernel_softmax")
+op("aten::special_log_softmax", family="norm", shape="softmax", results="rule",
+   kernel="kernel_log_softmax")
+op("aten::_softmax", family="norm", shape="softmax", results="rule", kernel="kernel_softmax",
    variants={"out": "aten::_softmax.out"})
-op("aten::_log_softmax", family="norm", shape="softmax", kernel="kernel__log_softmax",
-   variants={"out": "aten::_log_softmax.out"})
-op("aten::_safe_softmax", family="norm", shape="softmax", kernel="kernel__safe_softmax")
+op("aten::_log_softmax", family="norm", shape="softmax", results="rule",
+   kernel="kernel_log_softmax", variants={"out": "aten::_log_softmax.out"})
+op("aten::_safe_softmax", family="norm", shape="softmax", results="rule",
+   kernel="kernel_safe_softmax")
 
 helper("""
 def layer_norm_slopes(grad: Tensor, input: Tensor, normalized_shape: List[int],
@@ -97,12 +99,12 @@ torch.native_layer_norm_backward(grad0, input, normalized_shape, result1, result
                                  needs)
 """}
 RMS = {"input, weight": "rms_norm_slopes(grad, input, normalized_shape, weight, eps, needs)"}
-op("aten::layer_norm", family="norm", shape="layer_norm", kernel="kernel_layer_norm",
-   effects=["nested_rows"], grad=LAYER)
-op("aten::native_layer_norm", family="norm", shape="native_layer_norm", kernel="kernel_layer_norm",
-   grad=NATIVE_LAYER, variants={"out": "aten::native_layer_norm.out"})
-op("aten::rms_norm", family="norm", shape="layer_norm", kernel="kernel_rms_norm", grad=RMS,
-   effects=["complex_body"], body="""
+op("aten::layer_norm", family="norm", shape="layer_norm", results="rule",
+   kernel="kernel_layer_norm", effects=["nested_rows"], grad=LAYER)
+op("aten::native_layer_norm", family="norm", shape="native_layer_norm", results="rule",
+   kernel="kernel_layer_norm", grad=NATIVE_LAYER, variants={"out": "aten::native_layer_norm.out"})
+op("aten::rms_norm", family="norm", shape="rms_norm", results="rule", kernel="kernel_rms_norm",
+   grad=RMS, effects=["complex_body"], body="""
 def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor],
              eps: Optional[float]) -> Tensor:
     n = len(normalized_shape)
@@ -118,10 +120,10 @@ def rms_norm(input: Tensor, normalized_shape: List[int], weight: Optional[Tensor
     x = input * torch.rsqrt(torch.mean(input * input, dims, True) + (least if eps is None else eps))
     return x if weight is None else x * weight
 """)
-op("aten::_fused_rms_norm", family="norm", shape="native_rms_norm", kernel="kernel_rms_norm",
-   grad={k: v.replace("grad,", "grad0,") for k, v in RMS.items()})
-op("aten::group_norm", family="norm", shape="group_norm", kernel="kernel_group_norm",
-   grad={"input, weight, bias": """
+op("aten::_fused_rms_norm", family="norm", shape="native_rms_norm", results="rule",
+   kernel="kernel_rms_norm", grad={k: v.replace("grad,", "grad0,") for k, v in RMS.items()})
+op("aten::group_norm", family="norm", shape="group_norm", results="rule",
+   kernel="kernel_group_norm", grad={"input, weight, bias": """
    n, c = input.size(0), input.size(1)
    inner = 1
    for size in input.size()[2:]:
@@ -129,7 +131,7 @@ op("aten::group_norm", family="norm", shape="group_norm", kernel="kernel_group_n
    _, mean, rstd = torch.native_group_norm(input, weight, bias, n, c, inner, num_groups, eps)
    torch.native_group_norm_backward(grad, input, mean, rstd, weight, n, c, inner, num_groups, needs)
    """})
-op("aten::native_group_norm", family="norm", shape="native_group_norm",
+op("aten::native_group_norm", family="norm", shape="native_group_norm", results="rule",
    kernel="kernel_native_group_norm", grad={
    "input, weight, bias": """
    gi, gw, gb = torch.native_group_norm_backward(grad0, input, result1, result2, weight, N, C, HxW,
@@ -144,27 +146,37 @@ op("aten::native_group_norm", family="norm", shape="native_group_norm",
    """},
    variants={"out": "aten::native_group_norm.out"})
 
-op("aten::batch_norm", family="norm", shape="batch_norm", kernel="kernel_batch_norm", grad=BATCH)
-op("aten::native_batch_norm", family="norm", shape="native_batch_norm", kernel="kernel_batch_norm",
-   grad=NATIVE_BATCH, variants={"out": "aten::native_batch_norm.out"})
-op("aten::_native_batch_norm_legit", family="norm", shape="native_batch_norm",
+op("aten::batch_norm", family="norm", shape="batch_norm", results="rule",
+   kernel="kernel_batch_norm", grad=BATCH)
+op("aten::native_batch_norm", family="norm", shape="native_batch_norm", results="rule",
+   kernel="kernel_batch_norm", grad=NATIVE_BATCH, variants={"out": "aten::native_batch_norm.out"})
+op("aten::_native_batch_norm_legit", family="norm", shape="native_batch_norm", results="rule",
    kernel="kernel_batch_norm", grad=NATIVE_BATCH)
 op("aten::_native_batch_norm_legit.no_stats", family="norm", shape="native_batch_norm",
-   kernel="kernel_batch_norm_no_stats",
+   results="rule", kernel="kernel_batch_norm",
    grad={"input, weight, bias": "batch_norm_slopes(grad0, input, weight, None, None, training, "
                                 "eps, needs)"})
-op("aten::_native_batch_norm_legit_no_training", family="norm", shape="batch_norm_no_training",
-   kernel="kernel_batch_norm_no_training",
+op("aten::_native_batch_norm_legit_no_training", family="norm", shape="native_batch_norm",
+   results="rule", kernel="kernel_batch_norm",
    grad={"input, weight, bias": "batch_norm_slopes(grad0, input, weight, running_mean, "
                                 "running_var, False, eps, needs)"})
 op("aten::_native_batch_norm_legit_functional", family="norm", shape="batch_norm_functional",
-   kernel="kernel_batch_norm_functional", grad=NATIVE_BATCH)
-op("aten::_batch_norm_impl_index", family="norm", kernel="kernel__batch_norm_impl_index")
-op("aten::_batch_norm_with_update", family="norm", shape="batch_norm_update",
-   kernel="kernel__batch_norm_with_update",
+   results="rule", kernel="kernel_batch_norm_functional", grad=NATIVE_BATCH)
+op("aten::_batch_norm_impl_index", family="norm", body="""
+def batch_norm_impl_index(input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor],
+                          running_mean: Optional[Tensor], running_var: Optional[Tensor],
+                          training: bool, momentum: float, eps: float,
+                          cudnn_enabled: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor, int]:
+    y, mean, rstd = torch.native_batch_norm(input, weight, bias, running_mean, running_var,
+                                            training, momentum, eps)
+    return y, mean, rstd, torch.empty([0], dtype=torch.uint8), 0
+""")
+op("aten::_batch_norm_with_update", family="norm", shape="batch_norm_update", results="rule",
+   kernel="kernel_batch_norm_with_update",
    grad={"input, weight, bias": "batch_norm_slopes(grad0, input, weight, running_mean, "
                                 "running_var, True, eps, needs)"})
-op("aten::instance_norm", family="norm", shape="batch_norm", kernel="kernel_instance_norm", grad={
+op("aten::instance_norm", family="norm", shape="instance_norm", results="rule",
+   kernel="kernel_instance_norm", grad={
    "input, weight, bias": "instance_norm_slopes(grad, input, weight, running_mean, running_var, "
                           "use_input_stats, eps, needs)"})
 

@@ -25,43 +25,48 @@ AVG = ("avg_pool{n}_backward({head}, {one}kernel_size, {one}(kernel_size if len(
 ADAPTIVE = "_adaptive_avg_pool{n}_backward({head})"
 
 for n in "1d", "2d", "3d":
-    op(f"aten::max_pool{n}", family="pool", shape="pool", kernel=f"kernel_max_pool{n}",
+    op(f"aten::max_pool{n}", family="pool", shape="pool_max", results="rule",
+       kernel="kernel_max_pool",
        grad={"self": f"""
         _, at = torch.max_pool{n}_with_indices(self, kernel_size, stride, padding, dilation,
                                                ceil_mode)
         to_places(grad, self, at, {n[0]})
         """})
-    op(f"aten::max_pool{n}_with_indices", family="pool", shape="pool_indices",
-       kernel=f"kernel_max_pool{n}_with_indices",
+    op(f"aten::max_pool{n}_with_indices", family="pool", shape="pool_max_indices", results="rule",
+       kernel="kernel_max_pool",
        grad={"self": f"to_places(grad0, self, result1, {n[0]})"},
        variants={} if n == "1d" else {"out": f"aten::max_pool{n}_with_indices.out"})
-    op(f"aten::avg_pool{n}", family="pool", shape="pool", kernel=f"kernel_avg_pool{n}",
+    op(f"aten::avg_pool{n}", family="pool", shape="pool_average", results="rule",
+       kernel="kernel_avg_pool",
        effects=["quantized_scales"], grad=averaged(n, AVG),
        variants={"out": f"aten::avg_pool{n}.out"})
-    op(f"aten::adaptive_avg_pool{n}", family="pool", shape="pool_to_size",
-       kernel=f"kernel_adaptive_avg_pool{n}", effects=["quantized_scales"],
+    op(f"aten::adaptive_avg_pool{n}", family="pool", shape="adaptive_pool", results="rule",
+       kernel="kernel_adaptive_avg_pool", effects=["quantized_scales"],
        grad=averaged(n, ADAPTIVE),
        variants={"out": f"aten::adaptive_avg_pool{n}.out"})
-    op(f"aten::adaptive_max_pool{n}", family="pool", shape="pool_to_size_indices",
-       kernel=f"kernel_adaptive_max_pool{n}",
+    op(f"aten::adaptive_max_pool{n}", family="pool", shape="adaptive_pool_indices", results="rule",
+       kernel="kernel_adaptive_max_pool",
        grad={"self": f"to_places(grad0, self, result1, {n[0]})"},
        variants={} if n == "1d" else {"out": f"aten::adaptive_max_pool{n}.out"})
 for n in "2d", "3d":
-    op(f"aten::_adaptive_avg_pool{n}", family="pool", shape="pool_to_size",
-       kernel=f"kernel_adaptive_avg_pool{n}", effects=["quantized_scales"],
+    op(f"aten::_adaptive_avg_pool{n}", family="pool", shape="adaptive_pool", results="rule",
+       kernel="kernel_adaptive_avg_pool", effects=["quantized_scales"],
        grad=averaged(n, ADAPTIVE),
        variants={"out": f"aten::_adaptive_avg_pool{n}.out"})
-    op(f"aten::fractional_max_pool{n}", family="pool", shape="pool_to_size_indices",
-       kernel=f"kernel_fractional_max_pool{n}",
+    op(f"aten::fractional_max_pool{n}", family="pool", shape="fractional_pool", results="rule",
+       kernel="kernel_fractional_max_pool",
        grad={"self": f"to_places(grad0, self, result1, {n[0]})"},
        variants={"out": f"aten::fractional_max_pool{n}.output"})
-    op(f"aten::max_unpool{n}", family="pool", shape="pool_to_size", kernel=f"kernel_max_unpool{n}",
+    op(f"aten::max_unpool{n}", family="pool", shape="max_unpool", results="rule",
+       kernel="kernel_max_unpool",
        grad={"self": f"grad.flatten(-{n[0]}).gather(-1, "
                      f"indices.flatten(-{n[0]})).reshape(indices.size())"},
        variants={"out": f"aten::max_unpool{n}.out"})
-    op(f"aten::avg_pool{n}_backward", family="backward", kernel=f"kernel_avg_pool{n}_backward",
+    op(f"aten::avg_pool{n}_backward", family="backward", shape="pool_backward", results="rule",
+       kernel="kernel_avg_pool_backward",
        variants={"out": f"aten::avg_pool{n}_backward.grad_input"})
     op(f"aten::_adaptive_avg_pool{n}_backward", family="backward",
+       shape=f"adaptive_pool{n}_backward", results="rule",
        kernel=f"kernel_adaptive_avg_pool{n}_backward",
        variants={"out": f"aten::_adaptive_avg_pool{n}_backward.out"})
 

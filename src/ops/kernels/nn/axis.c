@@ -1,70 +1,42 @@
 /* ops/kernels/nn/axis.c -- weighted sums along one dimension: their tables, the transposed tables,
- * and the pass. */
+ * and the pass.  A table is one block of memory of the kernel's work. */
 #include <math.h>
 #include <string.h>
 
-#include "base/threads.h"
-#include "ops/kernels/nn.h"
 #include "ops/kernels/nn/resize.h"
-#include "ops/kernels/views.h"
 
-static size_t axis_bytes(const resize_axis *a) { return (size_t)(a->n_out * a->taps) * 8; }
-
-void axis_free(context *c, resize_axis *a)
-{
-  if (a->idx)
-    mem_free(c, a->idx, axis_bytes(a));
-  if (a->w)
-    mem_free(c, a->w, axis_bytes(a));
-  if (a->exact)
-    mem_free(c, a->exact, axis_bytes(a));
-  if (a->count)
-    mem_free(c, a->count, (size_t)a->n_out * sizeof *a->count);
-  *a = (resize_axis){0};
-}
-
-rush_status axis_new(call_ctx *cx, int64_t n_in, int64_t n_out, int64_t taps, resize_axis *out)
+void axis_new(work *w, int64_t n_in, int64_t n_out, int64_t taps, resize_axis *out)
 {
   resize_axis a = {.n_in = n_in, .n_out = n_out, .taps = taps};
-  size_t n;
-  if (!size_mul((size_t)n_out, (size_t)taps, &n) || n > SIZE_MAX / 16)
-    return call_fail(cx, "Storage size calculation overflowed with sizes=[%lld, %lld]",
-                     (long long)n_out, (long long)taps);
-  a.idx = mem_alloc_zero(cx->ctx, axis_bytes(&a));
-  a.exact = mem_alloc_zero(cx->ctx, axis_bytes(&a));
-  a.count = mem_alloc_zero(cx->ctx, (size_t)n_out * sizeof *a.count);
-  if (!a.idx || !a.exact || !a.count) {
-    axis_free(cx->ctx, &a);
-    return call_nomem(cx);
-  }
+  int64_t n = 0;
+  *out = (resize_axis){0};
+  if (__builtin_mul_overflow(n_out, taps, &n) || n > INT64_MAX / 32)
+    WORK_DO(w, call_fail(w->cx, "Storage size calculation overflowed with sizes=[%lld, %lld]",
+                         (long long)n_out, (long long)taps));
+  a.idx = work_memory(w, n, 2 * sizeof *a.idx + sizeof *a.exact + sizeof *a.count);
+  if (w->st != RUSH_OK)
+    return;
+  a.exact = (double *)a.idx + n;
+  a.w = a.exact + n;
+  a.count = (int32_t *)(a.exact + 2 * n);
   *out = a;
-  return RUSH_OK;
 }
 
-rush_status axis_turn(call_ctx *cx, resize_axis *a)
+void axis_turn(work *w, resize_axis *a)
 {
-  resize_axis t = {0};
-  int64_t most = 1, *n = NULL;
-  size_t n_bytes;
-  if (!size_mul((size_t)a->n_in, sizeof *n, &n_bytes))
-    return call_fail(cx, "Storage size calculation overflowed with sizes=[%lld]",
-                     (long long)a->n_in);
-  if (!(n = mem_alloc_zero(cx->ctx, n_bytes)))
-    return call_nomem(cx);
-  for (int64_t o = 0; o < a->n_out; o++)
+  resize_axis t;
+  int64_t most = 1, *n = work_memory(w, a->n_in, sizeof *n);
+  for (int64_t o = 0; o < a->n_out && n; o++)
     for (int32_t k = 0; k < a->count[o]; k++)
       most = i64_max(most, ++n[a->idx[o * a->taps + k]]);
-  mem_free(cx->ctx, n, n_bytes);
-  TRY(axis_new(cx, a->n_out, a->n_in, most, &t));
-  for (int64_t o = 0; o < a->n_out; o++)
+  axis_new(w, a->n_out, a->n_in, most, &t);
+  for (int64_t o = 0; o < a->n_out && t.idx; o++)
     for (int32_t k = 0; k < a->count[o]; k++) {
       const int64_t i = a->idx[o * a->taps + k], at = i * most + t.count[i]++;
       t.idx[at] = o;
       t.exact[at] = a->exact[o * a->taps + k];
     }
-  axis_free(cx->ctx, a);
   *a = t;
-  return RUSH_OK;
 }
 
 /* Merge taps at an edge: their weight is summed and rounded once (fixed point only). */
@@ -130,12 +102,13 @@ static void run_pass(void *arg, int64_t begin, int64_t end)
   p->run(p->axis, p->inner, p->in, p->out, begin, end);
 }
 
-rush_status axis_run(call_ctx *cx, resize_axis *axis, int d, rush_tensor **t)
+rush_tensor *axis_run(work *w, resize_axis *axis, int d, rush_tensor *in, rush_tensor *to)
 {
-  const cpu_level level = cpu_choose(context_get_options(cx->ctx)->cpu);
-  rush_tensor *in = *t, *out = NULL;
+  const cpu_level level = call_cpu(w->cx);
   pass_job p = {.axis = axis, .inner = 1, .in = in->data};
   int64_t sizes[5] = {0}, outer = 1;
+  if (w->st != RUSH_OK)
+    return in;
   memcpy(sizes, in->sizes, sizeof *sizes * in->n_dims);
   for (int i = 0; i < d; i++)
     outer *= sizes[i];
@@ -145,19 +118,11 @@ rush_status axis_run(call_ctx *cx, resize_axis *axis, int d, rush_tensor **t)
   p.run = in->dtype == RUSH_FLOAT32   ? ISA_PICK(resize_pass_f32, level)
           : in->dtype == RUSH_FLOAT64 ? ISA_PICK(resize_pass_f64, level)
                                       : ISA_PICK(resize_pass_u8, level);
-  axis->w = mem_alloc_zero(cx->ctx, axis_bytes(axis));
-  if (!axis->w)
-    return call_nomem(cx);
   convert_weights(axis, in->dtype);
-  TRY(tensor_new(cx, in->dtype, in->n_dims, sizes, &out));
-  p.out = out->data;
-  rush_status st =
-    parallel_for(cx, outer, i64_max(1, 16384 / i64_max(1, p.inner * axis->n_out)), run_pass, &p);
-  if (st != RUSH_OK) {
-    tensor_release(out);
-    return st;
-  }
-  tensor_release(in);
-  *t = out;
-  return RUSH_OK;
+  if (!to)
+    to = work_new(w, in->dtype, in->n_dims, sizes);
+  p.out = to->data;
+  work_run(w, outer, i64_max(1, 16384 / i64_max(1, p.inner * axis->n_out)), run_pass, &p);
+  work_drop(w, in);
+  return to;
 }

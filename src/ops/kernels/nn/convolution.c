@@ -1,194 +1,76 @@
-/* ops/kernels/nn/convolution.c -- operators that convolve. The schemas have the same arguments in a
- * dozen orders, so each kernel fills one `request`, and one path checks it with PyTorch's messages
- * in PyTorch's order, computes the sizes and calls conv.c. Sizes and paddings are checked for
- * overflow here, because conv.c computes with them unchecked. Half is computed in float32, bfloat16
- * in the chains of ops/math/gemm_chain.h, complex32 in complex64. The result has the memory format
- * that PyTorch would choose. */
-#include <stdio.h>
+/* ops/kernels/nn/convolution.c -- operators that convolve.  The shape rule has checked the
+ * arguments and gives sizes and memory format of the result; here they are read by name, since the
+ * schemas put them in a dozen orders, and conv.c is called.  Numbers are checked for overflow,
+ * because conv.c computes with them unchecked.  Half is computed in float32, bfloat16 in the chains
+ * of ops/math/gemm_chain.h, complex32 in complex64. */
 #include <string.h>
 
-#include "ops/call/call.h"
-#include "ops/math/conv.h"
-#include "ops/math/gemm_chain.h"
-#include "ops/point/halves.h"
 #include "ops/kernels/linalg/matmul.h"
 #include "ops/kernels/packed.h"
 #include "ops/kernels/views.h"
+#include "ops/kernels/work.h"
+#include "ops/math/conv.h"
+#include "ops/math/gemm_chain.h"
+#include "ops/point/halves.h"
 
 /* The arguments of a call; n: spatial dimensions. */
 typedef struct request {
-  const char *name; /* in messages */
   int n;
   rush_tensor *input, *weight, *bias; /* borrowed */
-  int64_t stride[3], pad[3], dilation[3], extra[3]; /* extra: output_padding */
-  int64_t groups;
-  bool transposed, same; /* same: padding="same" */
+  bool transposed;
 } request;
 
-/* -- Checks ------------------------------------------------------------------------------------ */
+/* -- Arguments --------------------------------------------------------------------------------- */
 
-static rush_status check_numbers(call_ctx *cx, const request *r)
+/* Read what conv.c takes, for results of y's sizes. */
+static conv_args args_of(const rush_call *c, const request *r, const rush_tensor *y)
 {
-  for (int d = 0; d < r->n; d++) {
-    if (r->pad[d] < 0)
-      return call_fail(cx, "negative padding is not supported");
-    if (r->extra[d] < 0)
-      return call_fail(cx, "negative output_padding is not supported");
-    if (r->stride[d] <= 0)
-      return call_fail(cx, "non-positive stride is not supported");
-    if (r->dilation[d] <= 0)
-      return call_fail(cx, "dilation should be greater than zero");
-    if (r->transposed && r->extra[d] >= r->stride[d] && r->extra[d] >= r->dilation[d])
-      return call_fail(cx,
-                       "output padding must be smaller than either stride or dilation, but got "
-                       "output_padding: %lld "
-                       "stride: %lld dilation: %lld",
-                       (long long)r->extra[d], (long long)r->stride[d], (long long)r->dilation[d]);
+  static const int64_t ones[3] = {1, 1, 1}, zeros[3] = {0, 0, 0};
+  const rush_tensor *x = r->input, *w = r->weight;
+  const int n = r->n, at = x->n_dims - n;
+  const rush_value pad = call_named(c, "padding");
+  conv_args a = {.batch = at == 2 ? x->sizes[0] : 1,
+                 .in_ch = x->sizes[at - 1],
+                 .out_ch = y->sizes[at - 1],
+                 .in = {1, 1, 1},
+                 .kernel = {1, 1, 1},
+                 .out = {1, 1, 1}};
+  a.groups = (r->transposed ? a.out_ch : a.in_ch) / i64_max(w->sizes[1], 1);
+  a.groups = value_int_or(call_named(c, "groups"), i64_max(a.groups, 1));
+  call_window(c, "stride", n, ones, a.stride);
+  call_window(c, "dilation", n, ones, a.dilation);
+  if (call_arg(c, "pad") >= 0) /* conv_tbc */
+    a.pad[2] = call_named(c, "pad").as.i;
+  else if (pad.tag != RUSH_TAG_STRING)
+    call_window(c, "padding", n, zeros, a.pad);
+  for (int d = 0; d < n; d++) {
+    const int to = 3 - n + d;
+    a.in[to] = x->sizes[at + d];
+    a.kernel[to] = w->sizes[2 + d];
+    a.out[to] = y->sizes[at + d];
+    if (pad.tag == RUSH_TAG_STRING && str_is(value_str(pad), "same"))
+      a.pad[to] = a.dilation[to] * (a.kernel[to] - 1) / 2;
+    if (!r->transposed && a.stride[to] > INT32_MAX)
+      a.stride[to] = 1; /* longer than any input: there is one window, and conv.c has int steps */
   }
-  if (r->groups <= 0)
-    return call_fail(cx, "non-positive groups is not supported");
-  return RUSH_OK;
+  return a;
 }
 
-/* Check ranges, so that neither the sums below nor those of conv.c overflow: paddings are ints, and
- * the number of bytes of the padded input, at 16 bytes per element, is an int64 with room. */
-static rush_status check_range(call_ctx *cx, const request *r, const int64_t *in, int64_t n_planes)
+/* So that the sums of conv.c do not overflow: the input with its border, all planes of 16 bytes an
+ * element, is an int64 with room. */
+static rush_status check_range(call_ctx *cx, const conv_args *a, bool transposed)
 {
   int64_t bytes;
-  bool fits = !__builtin_mul_overflow(64, i64_max(n_planes, 1), &bytes);
-  for (int d = 0; d < r->n; d++) {
-    const int64_t most = r->transposed ? INT32_MAX : INT64_MAX;
-    int64_t reach, side;
-    if (r->pad[d] > INT32_MAX || r->extra[d] > INT32_MAX || r->stride[d] > most ||
-        in[d] > INT64_MAX / 8)
-      return call_fail(cx, "value cannot be converted to type int without overflow");
-    if (__builtin_mul_overflow(r->dilation[d], i64_max(r->weight->sizes[2 + d], 1), &reach) ||
-        reach > INT64_MAX / 8)
-      return call_fail(cx, "Kernel size can't be greater than actual input size");
-    fits = fits &&
-           !__builtin_mul_overflow(i64_max(in[d], 1), r->transposed ? r->stride[d] : 1, &side) &&
-           side < INT64_MAX / 8;
-    side = fits ? side + (r->same ? reach : 2 * r->pad[d]) : 0;
-    fits = fits && (r->transposed || !__builtin_mul_overflow(bytes, side, &bytes));
+  bool fits = !__builtin_mul_overflow(64, i64_max(a->batch * a->in_ch, 1), &bytes);
+  for (int d = 0; d < 3 && fits; d++) {
+    int64_t side, reach;
+    fits = !__builtin_mul_overflow(a->dilation[d], i64_max(a->kernel[d], 1), &reach) &&
+           !__builtin_mul_overflow(i64_max(a->in[d], 1), transposed ? a->stride[d] : 1, &side) &&
+           reach < INT64_MAX / 8 && side < INT64_MAX / 8;
+    side = fits ? side + 2 * a->pad[d] : 0;
+    fits = fits && (transposed || !__builtin_mul_overflow(bytes, side, &bytes));
   }
   return fits ? RUSH_OK : call_fail(cx, "Storage size calculation overflowed");
-}
-
-static rush_status check_dtypes(call_ctx *cx, const request *r)
-{
-  if (r->input->dtype != r->weight->dtype)
-    return call_fail(cx, "Input type (%s) and weight type (%s) should be the same",
-                     dtype_c_name(r->input->dtype), dtype_c_name(r->weight->dtype));
-  if (r->bias && r->input->dtype != r->bias->dtype)
-    return call_fail(cx, "Input type (%s) and bias type (%s) should be the same",
-                     dtype_c_name(r->input->dtype), dtype_c_name(r->bias->dtype));
-  if (!gemm_supports(r->input->dtype))
-    return call_fail_type(cx, "NotImplementedError", "\"slow_conv2d_cpu\" not implemented for '%s'",
-                          dtype_aten_name(r->input->dtype));
-  return RUSH_OK;
-}
-
-/* Check channels; `in`: the batched sizes: batch, channels, spatial. */
-static rush_status check_channels(call_ctx *cx, const request *r, int64_t channels)
-{
-  const rush_tensor *w = r->weight;
-  sizes_text wb, xb, bb;
-  const char *ws = sizes_print(&wb, w->n_dims, w->sizes),
-             *xs = sizes_print(&xb, r->input->n_dims, r->input->sizes);
-  if (w->sizes[0] < r->groups)
-    return call_fail(cx,
-                     "Given groups=%lld, expected weight to be at least %lld at dimension 0, but "
-                     "got weight of size "
-                     "%s instead",
-                     (long long)r->groups, (long long)r->groups, ws);
-  if (w->sizes[0] % r->groups != 0)
-    return call_fail(cx,
-                     "Given groups=%lld, expected weight to be divisible by %lld at dimension 0, "
-                     "but got weight of "
-                     "size %s instead",
-                     (long long)r->groups, (long long)r->groups, ws);
-  const int64_t want = r->transposed ? w->sizes[0] : w->sizes[1] * r->groups;
-  if (channels != want)
-    return call_fail(cx,
-                     "Given %s=%lld, weight of size %s, expected input%s to have %lld channels, "
-                     "but got %lld channels "
-                     "instead",
-                     r->transposed ? "transposed" : "groups",
-                     r->transposed ? 1LL : (long long)r->groups, ws, xs, (long long)want,
-                     (long long)channels);
-  const int64_t out = r->transposed ? w->sizes[1] * r->groups : w->sizes[0];
-  if (r->bias && (r->bias->n_dims != 1 || r->bias->sizes[0] != out))
-    return call_fail(cx,
-                     "Given %sweight of size %s, expected bias to be 1-dimensional with %lld "
-                     "elements, but got bias "
-                     "of size %s instead",
-                     r->transposed ? "transposed=1, " : "", ws, (long long)out,
-                     sizes_print(&bb, r->bias->n_dims, r->bias->sizes));
-  return RUSH_OK;
-}
-
-/* -- Sizes ------------------------------------------------------------------------------------- */
-
-static rush_status set_sizes(call_ctx *cx, const request *r, const int64_t *in, conv_args *a)
-{
-  const int lead = 3 - r->n;
-  for (int d = 0; d < 3; d++) {
-    a->in[d] = a->kernel[d] = a->out[d] = a->stride[d] = a->dilation[d] = 1;
-    a->pad[d] = 0;
-  }
-  bool fits = true;
-  for (int d = 0; d < r->n; d++) {
-    const int64_t k = r->weight->sizes[2 + d], reach = r->dilation[d] * (k - 1) + 1;
-    const int to = lead + d;
-    a->in[to] = in[d];
-    a->kernel[to] = k;
-    a->stride[to] = r->stride[d];
-    a->dilation[to] = r->dilation[d];
-    a->pad[to] = r->same ? (reach - 1) / 2 : r->pad[d];
-    if (r->transposed) {
-      a->out[to] = (in[d] - 1) * r->stride[d] - 2 * r->pad[d] + reach + r->extra[d];
-      if (a->out[to] < 0 || in[d] == 0)
-        return call_fail(
-          cx,
-          "Given input size per channel: (%lld), the calculated output size per channel is %lld: "
-          "Output size is too small",
-          (long long)in[d], (long long)a->out[to]);
-      continue;
-    }
-    a->out[to] = r->same ? in[d] : (in[d] + 2 * r->pad[d] - reach) / r->stride[d] + 1;
-    fits &= r->same || in[d] + 2 * r->pad[d] >= reach;
-    if (a->stride[to] >
-        INT32_MAX) /* longer than any input: there is one window, and conv.c has steps of int */
-      a->stride[to] = 1;
-  }
-  if (fits)
-    return RUSH_OK;
-  char got[96] = "", kernel[96] = "";
-  for (int d = 0; d < r->n; d++) {
-    snprintf(got + strlen(got), sizeof got - strlen(got), "%s%lld", d ? " x " : "",
-             (long long)(in[d] + 2 * r->pad[d]));
-    snprintf(kernel + strlen(kernel), sizeof kernel - strlen(kernel), "%s%lld", d ? " x " : "",
-             (long long)(r->dilation[d] * (r->weight->sizes[2 + d] - 1) + 1));
-  }
-  return call_fail(cx,
-                   "Calculated padded input size per channel: (%s). Kernel size: (%s). Kernel size "
-                   "can't be greater "
-                   "than actual input size",
-                   got, kernel);
-}
-
-/* Convert the result to PyTorch's memory format: channels last if an operand is. */
-static rush_status in_format(call_ctx *cx, const request *r, rush_tensor *y, rush_tensor **out)
-{
-  if ((r->n != 2 && r->n != 3) || r->input->n_dims != r->n + 2 || (r->transposed && r->n == 3) ||
-      (!tensor_prefers_channels_last(r->input) && !tensor_prefers_channels_last(r->weight))) {
-    *out = y;
-    return RUSH_OK;
-  }
-  rush_status st = tensor_copy_format(
-    cx, y, y->dtype, r->n == 2 ? FORMAT_CHANNELS_LAST : FORMAT_CHANNELS_LAST_3D, out);
-  tensor_release(y);
-  return st;
 }
 
 /* -- Running ----------------------------------------------------------------------------------- */
@@ -328,302 +210,82 @@ static rush_status convolve(call_ctx *cx, const request *r, conv_args *a, operan
   return r->transposed ? conv_transpose(cx, a) : conv(cx, a);
 }
 
-static rush_status compute(call_ctx *cx, const request *r, conv_args *a, const int64_t *sizes,
-                           int n_dims, rush_tensor **out)
+/* Fill y, contiguous and of the dtype that result_dtype says. */
+static rush_status compute(const rush_call *c, const request *r, rush_tensor *y)
 {
-  const int dtype = r->input->dtype;
-  const bool as_is = has_chains(r, a) && is_pointwise(r, a);
-  const bool narrow = dtype == RUSH_FLOAT16 || (dtype == RUSH_BFLOAT16 && !as_is);
-  operands o = {0};
-  rush_status st = tensor_new(cx, narrow ? RUSH_FLOAT32 : dtype, n_dims, sizes, &o.y);
-  if (st == RUSH_OK)
-    st = convolve(cx, r, a, &o);
-  if (st == RUSH_OK && narrow) {
-    rush_tensor *wide = o.y;
-    o.y = NULL;
-    st = tensor_new(cx, dtype, n_dims, sizes, &o.y);
-    if (st == RUSH_OK)
-      st = halves_narrow(cx, dtype, wide->n_elems, wide->data, o.y->data);
-    tensor_release(wide);
-  }
+  conv_args a = args_of(c, r, y);
+  operands o = {.y = y};
+  TRY(check_range(c->cx, &a, r->transposed));
+  rush_status st = convolve(c->cx, r, &a, &o);
   tensor_release(o.x);
   tensor_release(o.w);
   tensor_release(o.b);
-  if (st != RUSH_OK) {
-    tensor_release(o.y);
-    return st;
-  }
-  *out = o.y;
-  return RUSH_OK;
-}
-
-static rush_status run_convolution(rush_call *c, const request *r);
-
-/* Compute complex32 in complex64. */
-static rush_status run_complex_half(rush_call *c, const request *r)
-{
-  request wide = *r;
-  rush_tensor *of[3] = {0}, *y = NULL;
-  const rush_tensor *from[3] = {r->input, r->weight, r->bias};
-  rush_status st = RUSH_OK;
-  for (int i = 0; i < 3 && st == RUSH_OK; i++)
-    if (from[i])
-      st = tensor_to_dtype(c->cx, (rush_tensor *)(uintptr_t)from[i], RUSH_COMPLEX64, &of[i]);
-  wide.input = of[0];
-  wide.weight = of[1];
-  wide.bias = of[2];
-  if (st == RUSH_OK)
-    st = run_convolution(c, &wide);
-  for (int i = 0; i < 3; i++)
-    tensor_release(of[i]);
-  if (st == RUSH_OK &&
-      (st = tensor_to_dtype(c->cx, c->results[0].as.tensor, RUSH_COMPLEX32, &y)) == RUSH_OK) {
-    value_release(c->results[0]);
-    call_return_steal(c, 0, y);
-  }
   return st;
 }
 
-static rush_status run_convolution(rush_call *c, const request *r)
+/* What results are computed in; `out` has their sizes. */
+static int result_dtype(const rush_call *c, const request *r, const rush_tensor *out)
 {
-  if (r->input->dtype == RUSH_COMPLEX32 && r->weight->dtype == RUSH_COMPLEX32 &&
-      (!r->bias || r->bias->dtype == RUSH_COMPLEX32))
-    return run_complex_half(c, r);
-  const rush_tensor *x = r->input, *w = r->weight;
-  conv_args a = {0};
-  rush_tensor *y = NULL;
-  if (w->n_dims != r->n + 2)
-    return call_fail(c->cx, "Expected %dD weight for %s, but got %dD", r->n + 2, r->name,
-                     w->n_dims);
-  const bool batched = x->n_dims == r->n + 2;
-  sizes_text xb;
-  if (!batched && x->n_dims != r->n + 1)
-    return call_fail(
-      c->cx, "Expected %dD (unbatched) or %dD (batched) input to %s, but got input of size: %s",
-      r->n + 1, r->n + 2, r->name, sizes_print(&xb, x->n_dims, x->sizes));
-  TRY(check_numbers(c->cx, r));
-  TRY(check_dtypes(c->cx, r));
-  TRY(check_channels(c->cx, r, x->sizes[batched]));
-  TRY(check_range(c->cx, r, x->sizes + batched + 1,
-                  batched ? x->sizes[0] * x->sizes[1] : x->sizes[0]));
-  TRY(set_sizes(c->cx, r, x->sizes + batched + 1, &a));
-  a.batch = batched ? x->sizes[0] : 1;
-  a.groups = r->groups;
-  a.in_ch = x->sizes[batched];
-  a.out_ch = r->transposed ? w->sizes[1] * r->groups : w->sizes[0];
-  int64_t sizes[5] = {a.batch, a.out_ch};
-  memcpy(sizes + 2, a.out + 3 - r->n, sizeof *sizes * (size_t)r->n);
-  TRY(compute(c->cx, r, &a, sizes + !batched, r->n + 1 + batched, &y));
-  TRY(in_format(c->cx, r, y, &y));
-  call_return_steal(c, 0, y);
-  return RUSH_OK;
+  const int dtype = r->input->dtype;
+  const conv_args a = args_of(c, r, out);
+  const bool as_is = has_chains(r, &a) && is_pointwise(r, &a);
+  return dtype == RUSH_FLOAT16 || (dtype == RUSH_BFLOAT16 && !as_is) ? RUSH_FLOAT32 : dtype;
 }
 
-/* -- Readings of the arguments ----------------------------------------------------------------- */
-
-static rush_status read_list(rush_call *c, uint32_t i, int n, int64_t *out, const char *what)
+static rush_status convolution(rush_call *c, bool transposed)
 {
-  if (call_ints_fixed(c, i, out, n))
-    return RUSH_OK;
-  return call_fail(c->cx,
-                   "expected %s to be a single integer value or a list of %d values to match the "
-                   "convolution dimensions",
-                   what, n);
+  request r = {.n = call_tensor(c, 1)->n_dims - 2,
+               .input = call_tensor(c, 0),
+               .weight = call_tensor(c, 1),
+               .bias = value_tensor(call_named(c, "bias")),
+               .transposed = transposed};
+  const int dtype = r.input->dtype;
+  if (!gemm_supports(dtype) && dtype != RUSH_COMPLEX32)
+    return call_fail_type(c->cx, "NotImplementedError",
+                          "\"slow_conv2d_cpu\" not implemented for '%s'", dtype_aten_name(dtype));
+  work w = work_begin(c);
+  if (dtype == RUSH_COMPLEX32) {
+    r.input = work_rows(&w, r.input, RUSH_COMPLEX64);
+    r.weight = work_rows(&w, r.weight, RUSH_COMPLEX64);
+    r.bias = work_rows(&w, r.bias, RUSH_COMPLEX64);
+  }
+  if (w.st == RUSH_OK) {
+    rush_tensor *y = work_output(&w, 0, result_dtype(c, &r, call_out(c, 0)));
+    WORK_DO(&w, compute(c, &r, y));
+  }
+  return work_end(&w);
 }
 
-static request request_of(rush_call *c, const char *name, int n)
-{
-  return (request){.name = name,
-                   .n = n,
-                   .input = call_tensor(c, 0),
-                   .weight = call_tensor(c, 1),
-                   .bias = call_tensor(c, 2),
-                   .stride = {1, 1, 1},
-                   .dilation = {1, 1, 1},
-                   .groups = 1};
-}
-
-static rush_status read_padding_word(rush_call *c, uint32_t i, request *r)
-{
-  str word = call_str(c, i);
-  if (word.len == 5 && memcmp(word.p, "valid", 5) == 0)
-    return RUSH_OK;
-  if (word.len != 4 || memcmp(word.p, "same", 4) != 0)
-    return call_fail(c->cx, "Invalid padding string: '%.*s'", (int)word.len, word.p);
-  for (int d = 0; d < r->n; d++)
-    if (r->stride[d] != 1)
-      return call_fail(c->cx, "padding='same' is not supported for strided convolutions");
-  r->same = true;
-  return RUSH_OK;
-}
-
-/* (input, weight, bias, stride, padding, dilation, groups) */
-static rush_status conv_n(rush_call *c, const char *name, int n, bool by_word)
-{
-  request r = request_of(c, name, n);
-  TRY(read_list(c, 3, n, r.stride, "stride"));
-  if (by_word)
-    TRY(read_padding_word(c, 4, &r));
-  else
-    TRY(read_list(c, 4, n, r.pad, "padding"));
-  TRY(read_list(c, 5, n, r.dilation, "dilation"));
-  r.groups = call_int(c, 6);
-  return run_convolution(c, &r);
-}
-
-rush_status kernel_conv1d(rush_call *c) { return conv_n(c, "conv1d", 1, false); }
-rush_status kernel_conv2d(rush_call *c) { return conv_n(c, "conv2d", 2, false); }
-rush_status kernel_conv3d(rush_call *c) { return conv_n(c, "conv3d", 3, false); }
-rush_status kernel_conv1d_padding(rush_call *c) { return conv_n(c, "conv1d", 1, true); }
-rush_status kernel_conv2d_padding(rush_call *c) { return conv_n(c, "conv2d", 2, true); }
-rush_status kernel_conv3d_padding(rush_call *c) { return conv_n(c, "conv3d", 3, true); }
-
-static rush_status spatial_of(rush_call *c, int *n)
-{
-  *n = call_tensor(c, 1)->n_dims - 2;
-  if (*n < 1 || *n > 3)
-    return call_fail(
-      c->cx, "weight should have at least three dimensions, and at most five, but has %d", *n + 2);
-  return RUSH_OK;
-}
-
-rush_status kernel__convolution_mode(rush_call *c)
-{
-  int n;
-  TRY(spatial_of(c, &n));
-  return conv_n(c, "convolution", n, true);
-}
-
-/* (input, weight, bias, stride, padding, output_padding, groups, dilation) */
-static rush_status conv_transpose_n(rush_call *c, const char *name, int n)
-{
-  request r = request_of(c, name, n);
-  r.transposed = true;
-  TRY(read_list(c, 3, n, r.stride, "stride"));
-  TRY(read_list(c, 4, n, r.pad, "padding"));
-  TRY(read_list(c, 5, n, r.extra, "output_padding"));
-  r.groups = call_int(c, 6);
-  TRY(read_list(c, 7, n, r.dilation, "dilation"));
-  return run_convolution(c, &r);
-}
-
-rush_status kernel_conv_transpose1d(rush_call *c)
-{
-  return conv_transpose_n(c, "conv_transpose1d", 1);
-}
-rush_status kernel_conv_transpose2d(rush_call *c)
-{
-  return conv_transpose_n(c, "conv_transpose2d", 2);
-}
-rush_status kernel_conv_transpose3d(rush_call *c)
-{
-  return conv_transpose_n(c, "conv_transpose3d", 3);
-}
-
-/* (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, ...) */
 rush_status kernel_convolution(rush_call *c)
 {
-  int n;
-  TRY(spatial_of(c, &n));
-  request r = request_of(c, "convolution", n);
-  TRY(read_list(c, 3, n, r.stride, "stride"));
-  TRY(read_list(c, 4, n, r.pad, "padding"));
-  TRY(read_list(c, 5, n, r.dilation, "dilation"));
-  r.transposed = call_bool(c, 6);
-  TRY(read_list(c, 7, n, r.extra, "output_padding"));
-  if (!r.transposed)
-    memset(r.extra, 0, sizeof r.extra);
-  r.groups = call_int(c, 8);
-  return run_convolution(c, &r);
+  return convolution(c, value_is_true(call_named(c, "transposed")));
 }
+rush_status kernel_convolution_transposed(rush_call *c) { return convolution(c, true); }
 
-/* (self, weight, bias, padding, stride, dilation, groups) */
-rush_status kernel_mkldnn_convolution(rush_call *c)
-{
-  int n;
-  TRY(spatial_of(c, &n));
-  request r = request_of(c, "convolution", n);
-  TRY(read_list(c, 3, n, r.pad, "padding"));
-  TRY(read_list(c, 4, n, r.stride, "stride"));
-  TRY(read_list(c, 5, n, r.dilation, "dilation"));
-  r.groups = call_int(c, 6);
-  return run_convolution(c, &r);
-}
-
-/* (self, weight, kernel_size, bias, stride, padding[, dilation]): the named backends. */
-static rush_status conv_slow(rush_call *c, int64_t groups)
-{
-  int n;
-  TRY(spatial_of(c, &n));
-  request r = request_of(c, "slow_conv", n);
-  r.bias = call_tensor(c, 3);
-  r.groups = groups;
-  TRY(read_list(c, 4, n, r.stride, "stride"));
-  TRY(read_list(c, 5, n, r.pad, "padding"));
-  if (c->n_args > 6)
-    TRY(read_list(c, 6, n, r.dilation, "dilation"));
-  return run_convolution(c, &r);
-}
-
-rush_status kernel_slow_conv(rush_call *c) { return conv_slow(c, 1); }
-rush_status kernel_conv_depthwise(rush_call *c)
-{
-  return conv_slow(c, call_tensor(c, 1)->sizes[0]);
-}
-
-/* (self, weight, kernel_size, bias, stride, padding, output_padding, dilation) */
-rush_status kernel_slow_conv_transpose(rush_call *c)
-{
-  int n;
-  TRY(spatial_of(c, &n));
-  request r = request_of(c, "slow_conv_transpose", n);
-  r.transposed = true;
-  r.bias = call_tensor(c, 3);
-  TRY(read_list(c, 4, n, r.stride, "stride"));
-  TRY(read_list(c, 5, n, r.pad, "padding"));
-  TRY(read_list(c, 6, n, r.extra, "output_padding"));
-  TRY(read_list(c, 7, n, r.dilation, "dilation"));
-  return run_convolution(c, &r);
-}
-
-static rush_status permuted(call_ctx *cx, const rush_tensor *t, int64_t a, int64_t b, int64_t d,
-                            rush_tensor **out)
+static rush_tensor *permuted(work *w, const rush_tensor *t, int64_t a, int64_t b, int64_t d)
 {
   const int64_t order[3] = {a, b, d};
+  rush_tensor *view = NULL;
   geom g;
   geom_of(&g, t);
-  TRY(geom_permute(cx, &g, 3, order));
-  return geom_view(cx, t, &g, out);
+  WORK_DO(w, geom_permute(w->cx, &g, 3, order));
+  WORK_DO(w, geom_view(w->cx, t, &g, &view));
+  return work_keep_steal(w, view, w->st);
 }
 
 /* time x batch x channels; weight [taps, in, out] */
 rush_status kernel_conv_tbc(rush_call *c)
 {
-  rush_tensor *x = NULL, *w = NULL, *y = NULL;
-  if (call_tensor(c, 0)->n_dims != 3 || call_tensor(c, 1)->n_dims != 3)
-    return call_fail(
-      c->cx, "Input must have 3 dims: time, batch, in_channel, and weight must have 3 dims");
-  rush_status st = permuted(c->cx, call_tensor(c, 0), 1, 2, 0, &x);
-  if (st == RUSH_OK)
-    st = permuted(c->cx, call_tensor(c, 1), 2, 1, 0, &w);
-  if (st == RUSH_OK) {
-    request r = request_of(c, "conv_tbc", 1);
-    r.input = x;
-    r.weight = w;
-    r.pad[0] = call_int(c, 3);
-    st = run_convolution(c, &r);
+  work w = work_begin(c);
+  const request r = {.n = 1,
+                     .input = permuted(&w, call_tensor(c, 0), 1, 2, 0),
+                     .weight = permuted(&w, call_tensor(c, 1), 2, 1, 0),
+                     .bias = call_tensor(c, 2)};
+  const rush_tensor *out = call_out(c, 0), *view = permuted(&w, out, 1, 2, 0);
+  if (w.st == RUSH_OK) {
+    rush_tensor *y = work_new(&w, result_dtype(c, &r, view), 3, view->sizes);
+    WORK_DO(&w, compute(c, &r, y));
+    WORK_DO(&w, tensor_copy(c->cx, call_out(c, 0), permuted(&w, y, 2, 0, 1)));
   }
-  if (st == RUSH_OK)
-    st = permuted(c->cx, call_out(c, 0), 2, 0, 1, &y);
-  if (st == RUSH_OK) {
-    tensor_release(call_out(c, 0));
-    c->results[0] = value_none();
-    st = tensor_contiguous(c->cx, y, &c->results[0].as.tensor);
-    if (st == RUSH_OK)
-      c->results[0].tag = RUSH_TAG_TENSOR;
-  }
-  tensor_release(x);
-  tensor_release(w);
-  tensor_release(y);
-  return st;
+  return work_end(&w);
 }

@@ -5,11 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/threads.h"
+#include "ops/kernels/views.h"
+#include "ops/kernels/work.h"
 #include "ops/math/dot.h"
 #include "ops/math/gemm.h"
-#include "ops/kernels/views.h"
-#include "tensor/iter.h"
 
 #define GRAIN 16384 /* differences of a task */
 
@@ -23,7 +22,7 @@ typedef struct distances {
 
 static const dot_loops *loops_of(call_ctx *cx)
 {
-  return ISA_PICK(dot_loops_of, cpu_choose(context_get_options(cx->ctx)->cpu))();
+  return ISA_PICK(dot_loops_of, call_cpu(cx))();
 }
 
 /* The distance of two rows.  16 partial sums, so that compilers can use lanes. */
@@ -169,77 +168,37 @@ static rush_status check_dtype(call_ctx *cx, const rush_tensor *t, const char *n
   return call_no_dtype(cx, name, t->dtype);
 }
 
-static rush_status check_pair(call_ctx *cx, const rush_tensor *a, const rush_tensor *b, double p)
+/* t's rows, broadcast to the batches of `out`, contiguous. */
+static rush_tensor *as_batch(work *w, rush_tensor *t, const rush_tensor *out)
 {
-  const rush_tensor *t[2] = {a, b};
-  for (int i = 0; i < 2; i++)
-    if (!dtype_is_float(t[i]->dtype))
-      return call_fail(cx, "cdist only supports floating-point dtypes, X%d got: %s", i + 1,
-                       dtype_aten_name(t[i]->dtype));
-  for (int i = 0; i < 2; i++)
-    if (t[i]->n_dims < 2)
-      return call_fail(cx, "cdist only supports at least 2D tensors, X%d got: %dD", i + 1,
-                       t[i]->n_dims);
-  if (a->sizes[a->n_dims - 1] != b->sizes[b->n_dims - 1])
-    return call_fail(cx, "X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
-                     (long long)a->sizes[a->n_dims - 1], (long long)b->sizes[b->n_dims - 1]);
-  if (p < 0)
-    return call_fail(cx, "cdist only supports non-negative p values");
-  return check_dtype(cx, a, "cdist");
-}
-
-/* Broadcast t's rows to the batch sizes, contiguous, as `dtype`; new. */
-static rush_status as_batch(call_ctx *cx, rush_tensor *t, int dtype, int n, int64_t *sizes,
-                            rush_tensor **out)
-{
-  rush_tensor *wide = NULL, *cast = NULL;
-  sizes[n - 2] = t->sizes[t->n_dims - 2];
-  sizes[n - 1] = t->sizes[t->n_dims - 1];
-  TRY(tensor_expand(cx, t, n, sizes, &wide));
-  rush_status st = tensor_to_dtype(cx, wide, dtype, &cast);
-  tensor_release(wide);
-  if (st != RUSH_OK)
-    return st;
-  st = tensor_contiguous(cx, cast, out);
-  tensor_release(cast);
-  return st;
+  rush_tensor *wide = NULL;
+  int64_t sizes[TENSOR_MAX_DIMS];
+  const int n = out->n_dims;
+  memcpy(sizes, out->sizes, sizeof *sizes * (size_t)n);
+  memcpy(sizes + n - 2, t->sizes + t->n_dims - 2, 2 * sizeof *sizes);
+  WORK_DO(w, tensor_expand(w->cx, t, n, sizes, &wide));
+  return work_rows(w, work_keep_steal(w, wide, w->st), out->dtype);
 }
 
 /* Compute distances. `product`: p = 2 may use a matrix product. */
 static rush_status cdist(rush_call *c, double p, bool product)
 {
-  rush_tensor *a = call_tensor(c, 0), *b = call_tensor(c, 1), *ca = NULL, *cb = NULL, *out = NULL;
-  int64_t sizes[TENSOR_MAX_DIMS];
-  int n;
-  TRY(check_pair(c->cx, a, b, p));
-  if (!sizes_broadcast(a->n_dims - 2, a->sizes, b->n_dims - 2, b->sizes, &n, sizes)) {
-    sizes_text ta, tb;
-    return call_fail(c->cx, "cdist: batches of sizes %s and %s do not broadcast",
-                     sizes_print(&ta, a->n_dims, a->sizes), sizes_print(&tb, b->n_dims, b->sizes));
-  }
-  const int dtype = dtype_promote(a->dtype, b->dtype);
-  if (dtype == DTYPE_NONE)
-    return call_fail(c->cx, "cdist: the tensors' dtypes have no common one");
-  n += 2;
-  rush_status st = as_batch(c->cx, a, dtype, n, sizes, &ca);
-  if (st == RUSH_OK)
-    st = as_batch(c->cx, b, dtype, n, sizes, &cb);
-  if (st == RUSH_OK) {
-    sizes[n - 2] = ca->sizes[n - 2];
-    sizes[n - 1] = cb->sizes[n - 2];
-    st = tensor_new(c->cx, dtype, n, sizes, &out);
-  }
-  if (st == RUSH_OK && out->n_elems > 0) {
-    distances d = {
-      .a = ca, .b = cb, .out = out, .p = p, .n = ca->sizes[n - 1], .loops = loops_of(c->cx)};
-    const int64_t row = i64_max(1, sizes[n - 1] * d.n);
-    st = product && has_product(&d) ? run_product(c->cx, &d)
-                         : parallel_for(c->cx, out->n_elems / sizes[n - 1],
-                                        i64_max(1, GRAIN / row), run_pairs, &d);
-  }
-  tensor_release(ca);
-  tensor_release(cb);
-  return call_return_made_steal(c, 0, out, st);
+  rush_tensor *a = call_tensor(c, 0), *out = call_out(c, 0);
+  const int64_t columns = a->sizes[a->n_dims - 1];
+  if (p < 0)
+    return call_fail(c->cx, "cdist only supports non-negative p values");
+  TRY(check_dtype(c->cx, a, "cdist"));
+  if (out->n_elems == 0)
+    return RUSH_OK;
+  work w = work_begin(c);
+  distances d = {.a = as_batch(&w, a, out), .b = as_batch(&w, call_tensor(c, 1), out), .out = out,
+                 .p = p, .n = columns, .loops = loops_of(c->cx)};
+  const int64_t n = out->sizes[out->n_dims - 1], row = i64_max(1, n * columns);
+  if (w.st == RUSH_OK && product && has_product(&d))
+    w.st = run_product(c->cx, &d);
+  else
+    work_run(&w, out->n_elems / n, i64_max(1, GRAIN / row), run_pairs, &d);
+  return work_end(&w);
 }
 
 /* (x1, x2, p, compute_mode) */
@@ -255,29 +214,22 @@ rush_status kernel_euclidean_dist(rush_call *c) { return cdist(c, 2, true); }
 /* (self, p): the upper triangle of self against itself, row by row. */
 rush_status kernel_pdist(rush_call *c)
 {
-  rush_tensor *self = call_tensor(c, 0), *x = NULL, *out = NULL;
+  rush_tensor *self = call_tensor(c, 0);
   const double p = call_float(c, 1);
-  if (self->n_dims != 2)
-    return call_fail(c->cx, "pdist only supports 2D tensors, got: %dD", self->n_dims);
-  if (!dtype_is_float(self->dtype))
-    return call_fail(c->cx, "pdist only supports floating-point dtypes");
   if (p < 0)
     return call_fail(c->cx, "pdist only supports non-negative p values");
   TRY(check_dtype(c->cx, self, "pdist"));
-  const int64_t rows = self->sizes[0], n_out = rows > 1 ? rows * (rows - 1) / 2 : 0;
-  TRY(tensor_contiguous(c->cx, self, &x));
-  rush_status st = tensor_new(c->cx, self->dtype, 1, &n_out, &out);
-  if (st == RUSH_OK) {
-    distances d = {.a = x, .b = x, .out = out, .p = p, .n = x->sizes[1], .loops = loops_of(c->cx)};
-    for (int64_t i = 0, at = 0; i < rows && st == RUSH_OK; i++) {
-      st = call_poll(c->cx);
-      for (int64_t k = i + 1, work = 0; k < rows; k++, work += d.n) {
-        if (work > 1 << 18 && (work = 0, call_over(c->cx)))
-          break;
-        put_distance(&d, at++, i, k);
-      }
+  work w = work_begin(c);
+  const rush_tensor *x = work_rows(&w, self, self->dtype);
+  distances d = {.a = x, .b = x, .out = call_out(c, 0), .p = p, .n = self->sizes[1],
+                 .loops = loops_of(c->cx)};
+  for (int64_t i = 0, at = 0; i < self->sizes[0] && w.st == RUSH_OK; i++) {
+    w.st = call_poll(c->cx);
+    for (int64_t k = i + 1, done = 0; k < self->sizes[0]; k++, done += d.n) {
+      if (done > 1 << 18 && (done = 0, call_over(c->cx)))
+        break;
+      put_distance(&d, at++, i, k);
     }
   }
-  tensor_release(x);
-  return call_return_made_steal(c, 0, out, st);
+  return work_end(&w);
 }

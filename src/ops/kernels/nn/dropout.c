@@ -5,9 +5,10 @@
  * torch.manual_seed determines. */
 #include <math.h>
 
+#include "ops/call/written.h"
 #include "ops/kernels/nn.h"
 #include "ops/kernels/views.h"
-#include "ops/call/written.h"
+#include "ops/kernels/work.h"
 #include "tensor/generator.h"
 #include "tensor/iter.h"
 
@@ -121,24 +122,21 @@ static rush_status check_probabilities(call_ctx *cx, const rush_tensor *ps)
   return RUSH_OK;
 }
 
-static rush_status fill_bernoulli_each(call_ctx *cx, generator *g, rush_tensor *to, rush_tensor *ps)
+static rush_status fill_bernoulli_each(rush_call *c, generator *g, rush_tensor *to, rush_tensor *ps)
 {
-  rush_tensor *wide = NULL, *all = NULL;
   if (dtype_is_complex(to->dtype))
-    return call_no_dtype(cx, "bernoulli_tensor_cpu_self_", to->dtype);
+    return call_no_dtype(c->cx, "bernoulli_tensor_cpu_self_", to->dtype);
   if (to->n_elems == 0)
     return RUSH_OK;
-  TRY(nn_check_float(cx, "bernoulli_tensor_cpu_p_", ps->dtype));
-  TRY(nn_input(cx, ps, &wide));
-  rush_status st = check_probabilities(cx, wide);
+  TRY(nn_check_float(c->cx, "bernoulli_tensor_cpu_p_", ps->dtype));
+  work w = work_begin(c);
+  const rush_tensor *wide = work_input(&w, ps);
   coin k = {.p_dtype = wide->dtype};
-  if (st == RUSH_OK)
-    st = tensor_expand(cx, wide, to->n_dims, to->sizes, &all);
-  if (st == RUSH_OK)
-    st = draw(cx, g, to, all, &k);
-  tensor_release(wide);
-  tensor_release(all);
-  return st;
+  WORK_DO(&w, check_probabilities(c->cx, wide));
+  const rush_tensor *all =
+    WORK_MAKE(&w, tensor_expand(c->cx, wide, to->n_dims, to->sizes, &w.made));
+  WORK_DO(&w, draw(c->cx, g, to, all, &k));
+  return work_end(&w);
 }
 
 /* self, p, generator */
@@ -151,58 +149,47 @@ rush_status kernel_bernoulli__float(rush_call *c)
 
 rush_status kernel_bernoulli__Tensor(rush_call *c)
 {
-  TRY(fill_bernoulli_each(c->cx, generator_of(c, 2), call_tensor(c, 0), call_tensor(c, 1)));
+  TRY(fill_bernoulli_each(c, generator_of(c, 2), call_tensor(c, 0), call_tensor(c, 1)));
   call_return_arg(c, 0, 0);
   return RUSH_OK;
 }
 
-static rush_status bernoulli_like(rush_call *c, generator *g, rush_tensor *ps, double p)
-{
-  const rush_tensor *x = call_tensor(c, 0);
-  rush_tensor *out;
-  TRY(ps && c->n_args > 2 ? tensor_new_like(c->cx, x, DTYPE_NONE, &out)
-                          : tensor_new(c->cx, x->dtype, x->n_dims, x->sizes, &out));
-  rush_status st = ps ? fill_bernoulli_each(c->cx, g, out, ps) : fill_bernoulli(c->cx, g, out, p);
-  return call_return_made_steal(c, 0, out, st);
-}
-
 rush_status kernel_bernoulli(rush_call *c)
 {
-  return bernoulli_like(c, generator_of(c, 1), call_tensor(c, 0), 0.0);
+  return fill_bernoulli_each(c, generator_of(c, 1), call_out(c, 0), call_tensor(c, 0));
 }
 rush_status kernel_bernoulli_p(rush_call *c)
 {
-  return bernoulli_like(c, generator_of(c, 2), NULL, call_float(c, 1));
+  return fill_bernoulli(c->cx, generator_of(c, 2), call_out(c, 0), call_float(c, 1));
 }
 rush_status kernel_bernoulli_Tensor(rush_call *c)
 {
-  return bernoulli_like(c, generator_of(c, 2), call_tensor(c, 1), 0.0);
+  return fill_bernoulli_each(c, generator_of(c, 2), call_out(c, 0), call_tensor(c, 1));
 }
 
 /* -- Dropout: input, p, train ------------------------------------------------------------------ */
 
-/* Compute a op= b, where b is a number or a tensor. */
-static rush_status change(call_ctx *cx, const char *name, const char *overload, rush_tensor *a,
-                          rush_value b)
+/* a op= b, where b is a number or a tensor. */
+static void change(work *w, const char *name, const char *overload, rush_tensor *a, rush_value b)
 {
-  const rush_value args[2] = {nn_arg(a), b};
-  rush_tensor *same;
-  TRY(nn_invoke(cx, name, overload, args, 2, &same));
-  tensor_release(same);
-  return RUSH_OK;
+  work_drop(w, work_invoke(w, name, overload, (rush_value[2]){nn_arg(a), b}, 2));
 }
 
-/* Multiply x by factor, or do so in place. */
-static rush_status scaled(call_ctx *cx, rush_tensor *x, rush_tensor *factor, bool in_place,
-                          rush_tensor **out)
+/* Return x factor, in x itself where the operator writes there. */
+static rush_tensor *scaled(work *w, rush_tensor *x, rush_tensor *factor)
 {
-  const rush_value args[2] = {nn_arg(x), nn_arg(factor)};
-  return nn_invoke(cx, in_place ? "aten::mul_" : "aten::mul", "Tensor", args, 2, out);
+  const bool in_place = w->call->op->schema->args[0].is_write;
+  return work_invoke(w, in_place ? "aten::mul_" : "aten::mul", "Tensor",
+                     (rush_value[2]){nn_arg(x), nn_arg(factor)}, 2);
+}
+static rush_status return_as_is(work *w, rush_tensor *t)
+{
+  if (w->st == RUSH_OK)
+    call_return_steal(w->call, 0, tensor_retain(t));
+  return work_end(w);
 }
 
-static bool writes_input(const rush_call *c) { return c->op->schema->args[0].is_write; }
-
-/* Draw one sample per element, or per batch entry and channel. */
+/* Make one sample per element, or per batch entry and channel. */
 static rush_status noise_new(call_ctx *cx, const rush_tensor *x, bool per_feature,
                              rush_tensor **out)
 {
@@ -216,40 +203,36 @@ static rush_status noise_new(call_ctx *cx, const rush_tensor *x, bool per_featur
   return tensor_new(cx, x->dtype, x->n_dims, sizes, out);
 }
 
-/* Make the noise of alpha dropout, which keeps mean and variance of SELU's outputs: dropped units
- * get its lower limit. */
-static rush_status alpha_noise(call_ctx *cx, rush_tensor *noise, double p, rush_tensor **shift)
+/* Alpha dropout keeps mean and variance of SELU's outputs: dropped units go to its lower limit. */
+static rush_tensor *alpha_noise(work *w, rush_tensor *noise, double p)
 {
   const double alpha = 1.7580993408473766, a = 1.0 / sqrt((alpha * alpha * p + 1.0) * (1.0 - p));
   const rush_value args[3] = {nn_arg(noise), value_int(-1), value_int(1)};
-  TRY(nn_invoke(cx, "aten::add", "Scalar", args, 3, shift));
-  TRY(change(cx, "aten::mul_", "Scalar", *shift, value_float(alpha * a)));
-  TRY(change(cx, "aten::add_", "Scalar", *shift, value_float(alpha * a * p)));
-  return change(cx, "aten::mul_", "Scalar", noise, value_float(a));
+  rush_tensor *shift = work_invoke(w, "aten::add", "Scalar", args, 3);
+  change(w, "aten::mul_", "Scalar", shift, value_float(alpha * a));
+  change(w, "aten::add_", "Scalar", shift, value_float(alpha * a * p));
+  change(w, "aten::mul_", "Scalar", noise, value_float(a));
+  return shift;
 }
 
 static rush_status drop(rush_call *c, rush_tensor *x, double p, bool per_feature, bool alpha)
 {
-  const bool in_place = writes_input(c);
-  rush_tensor *noise = NULL, *shift = NULL, *out = NULL;
-  rush_status st = noise_new(c->cx, x, per_feature, &noise);
-  if (st == RUSH_OK)
-    st = fill_bernoulli(c->cx, generator_of_call(c->cx), noise, 1.0 - p);
-  if (st == RUSH_OK)
-    st = alpha ? alpha_noise(c->cx, noise, p, &shift)
-               : change(c->cx, "aten::div_", "Scalar", noise, value_float(1.0 - p));
-  if (st == RUSH_OK)
-    st = scaled(c->cx, x, noise, in_place, &out);
-  if (st == RUSH_OK && alpha)
-    st = change(c->cx, "aten::add_", "Tensor", out, nn_arg(shift));
-  tensor_release(noise);
-  tensor_release(shift);
-  return call_return_made_steal(c, 0, out, st);
+  work w = work_begin(c);
+  rush_tensor *noise = WORK_MAKE(&w, noise_new(c->cx, x, per_feature, &w.made)), *shift = NULL;
+  WORK_DO(&w, fill_bernoulli(c->cx, generator_of_call(c->cx), noise, 1.0 - p));
+  if (alpha)
+    shift = alpha_noise(&w, noise, p);
+  else
+    change(&w, "aten::div_", "Scalar", noise, value_float(1.0 - p));
+  rush_tensor *out = scaled(&w, x, noise);
+  if (alpha)
+    change(&w, "aten::add_", "Tensor", out, nn_arg(shift));
+  return return_as_is(&w, out);
 }
 
 static rush_status dropout(rush_call *c, bool per_feature, bool alpha)
 {
-  rush_tensor *x = call_tensor(c, 0), *zero, *out;
+  rush_tensor *x = call_tensor(c, 0);
   const double p = call_float(c, 1);
   if (!(p >= 0.0 && p <= 1.0))
     return call_fail(c->cx, "dropout probability has to be between 0 and 1, but got %g", p);
@@ -259,12 +242,9 @@ static rush_status dropout(rush_call *c, bool per_feature, bool alpha)
   }
   if (p != 1.0)
     return drop(c, x, p, per_feature, alpha);
-  TRY(tensor_from_scalar(c->cx, value_int(0), x->dtype, &zero));
-  rush_status st = scaled(c->cx, x, zero, writes_input(c), &out);
-  tensor_release(zero);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, out);
-  return st;
+  work w = work_begin(c);
+  rush_tensor *zero = WORK_MAKE(&w, tensor_from_scalar(c->cx, value_int(0), x->dtype, &w.made));
+  return return_as_is(&w, scaled(&w, x, zero));
 }
 
 rush_status kernel_dropout(rush_call *c) { return dropout(c, false, false); }
@@ -275,7 +255,7 @@ rush_status kernel_feature_alpha_dropout(rush_call *c) { return dropout(c, true,
 /* input, p, train?: the result, and which elements were kept */
 rush_status kernel_native_dropout(rush_call *c)
 {
-  rush_tensor *x = call_tensor(c, 0), *out = NULL, *mask = NULL;
+  rush_tensor *x = call_tensor(c, 0), *mask = NULL;
   const double p = call_float(c, 1), kept = 1.0 - p;
   const bool train = call_is_none(c, 2) || call_bool(c, 2);
   TRY(tensor_new_like(c->cx, x, x->n_elems ? RUSH_BOOL : DTYPE_NONE, &mask));
@@ -284,16 +264,17 @@ rush_status kernel_native_dropout(rush_call *c)
     call_return_arg(c, 0, 0);
     return RUSH_OK;
   }
-  if (!train) {
-    TRY(tensor_fill(c->cx, mask, value_bool(true)));
-    TRY(tensor_clone(c->cx, x, &out));
-    call_return_steal(c, 0, out);
-    return RUSH_OK;
+  work w = work_begin(c);
+  rush_tensor *out = NULL;
+  if (train) {
+    WORK_DO(&w, fill_bernoulli(c->cx, generator_of_call(c->cx), mask, kept));
+    out = scaled(&w, x, mask);
+    change(&w, "aten::mul_", "Scalar", out, value_float(kept == 0.0 ? 0.0 : 1.0 / kept));
+  } else {
+    WORK_DO(&w, tensor_fill(c->cx, mask, value_bool(true)));
+    out = WORK_MAKE(&w, tensor_clone(c->cx, x, &w.made));
   }
-  TRY(fill_bernoulli(c->cx, generator_of_call(c->cx), mask, kept));
-  TRY(scaled(c->cx, x, mask, false, &out));
-  call_return_steal(c, 0, out);
-  return change(c->cx, "aten::mul_", "Scalar", out, value_float(kept == 0.0 ? 0.0 : 1.0 / kept));
+  return return_as_is(&w, out);
 }
 
 /* -- Randomised leaky units -------------------------------------------------------------------- */
@@ -329,68 +310,54 @@ static rush_status random_slopes(call_ctx *cx, generator *g, double lower, doubl
   return turn_end(&mine);
 }
 
-static rush_status slopes_train(rush_call *c, rush_tensor *x, rush_tensor *noise, double lower,
-                                double upper, generator *g, rush_tensor **out)
+static rush_tensor *slopes_train(work *w, rush_tensor *x, rush_tensor *noise, double lower,
+                                 double upper, generator *g)
 {
-  rush_tensor *in = NULL, *made_noise = NULL, *y = NULL;
   if (x->dtype == RUSH_FLOAT16)
-    return call_no_dtype(c->cx, "rrelu_with_noise_out_cpu", x->dtype);
-  TRY(nn_check_float(c->cx, "rrelu_with_noise_out_cpu", x->dtype));
-  rush_status st = nn_input(c->cx, x, &in);
-  if (st == RUSH_OK)
-    st = tensor_new(c->cx, in->dtype, x->n_dims, x->sizes, &made_noise);
-  if (st == RUSH_OK)
-    st = tensor_new(c->cx, in->dtype, x->n_dims, x->sizes, &y);
-  if (st == RUSH_OK)
-    st = random_slopes(c->cx, g, lower, upper, in, made_noise, y);
-  if (st == RUSH_OK && noise)
-    st = tensor_copy(c->cx, noise, made_noise);
-  if (st == RUSH_OK)
-    st = tensor_to_dtype(c->cx, y, x->dtype, out);
-  tensor_release(in);
-  tensor_release(made_noise);
-  tensor_release(y);
-  return st;
+    WORK_DO(w, call_no_dtype(w->cx, "rrelu_with_noise_out_cpu", x->dtype));
+  WORK_DO(w, nn_check_float(w->cx, "rrelu_with_noise_out_cpu", x->dtype));
+  const rush_tensor *in = work_input(w, x);
+  rush_tensor *made_noise = work_new(w, in->dtype, x->n_dims, x->sizes),
+              *y = work_new(w, in->dtype, x->n_dims, x->sizes);
+  WORK_DO(w, random_slopes(w->cx, g, lower, upper, in, made_noise, y));
+  if (noise)
+    WORK_DO(w, tensor_copy(w->cx, noise, made_noise));
+  return work_rows(w, y, x->dtype);
 }
 
-/* noise may be NULL */
-static rush_status rrelu(rush_call *c, rush_tensor *noise, uint32_t at, rush_tensor **out)
+/* Return the units, contiguous; noise may be NULL. */
+static rush_tensor *rrelu(work *w, rush_tensor *noise, uint32_t at)
 {
+  rush_call *c = w->call;
   rush_tensor *x = call_tensor(c, 0);
   const double lower = call_float(c, at), upper = call_float(c, at + 1);
   sizes_text a, b;
   if (noise && (noise->n_dims != x->n_dims ||
                 memcmp(noise->sizes, x->sizes, sizeof *x->sizes * x->n_dims) != 0))
-    return call_fail(
-      c->cx,
-      "noise tensor shape must match self tensor shape. Got self.shape = %s noise.shape = %s",
-      sizes_print(&a, x->n_dims, x->sizes), sizes_print(&b, noise->n_dims, noise->sizes));
+    WORK_DO(w, call_fail(w->cx,
+                         "noise tensor shape must match self tensor shape. Got self.shape = %s "
+                         "noise.shape = %s",
+                         sizes_print(&a, x->n_dims, x->sizes),
+                         sizes_print(&b, noise->n_dims, noise->sizes)));
   if (call_bool(c, at + 2))
-    return slopes_train(c, x, noise, lower, upper, generator_of(c, at + 3), out);
+    return slopes_train(w, x, noise, lower, upper, generator_of(c, at + 3));
   const rush_value args[2] = {nn_arg(x), value_float((lower + upper) / 2)};
-  rush_tensor *made;
-  TRY(nn_invoke(c->cx, "aten::leaky_relu", "", args, 2, &made));
-  rush_status st = tensor_contiguous(c->cx, made, out);
-  tensor_release(made);
-  return st;
+  return work_rows(w, work_invoke(w, "aten::leaky_relu", "", args, 2), x->dtype);
 }
 
-/* Return result 0, in self if the operator writes there. */
+/* Give result 0, in self when the operator writes there. */
 static rush_status return_rrelu(rush_call *c, rush_tensor *noise, uint32_t at)
 {
-  rush_tensor *out;
-  if (writes_input(c))
+  const bool in_place = c->op->schema->args[0].is_write;
+  if (in_place)
     TRY(written_check_self(c->cx, call_tensor(c, 0)));
-  TRY(rrelu(c, noise, at, &out));
-  if (!writes_input(c)) {
-    call_return_steal(c, 0, out);
-    return RUSH_OK;
+  work w = work_begin(c);
+  rush_tensor *out = rrelu(&w, noise, at);
+  if (in_place) {
+    WORK_DO(&w, tensor_copy(c->cx, call_tensor(c, 0), out));
+    out = call_tensor(c, 0);
   }
-  rush_status st = tensor_copy(c->cx, call_tensor(c, 0), out);
-  tensor_release(out);
-  if (st == RUSH_OK)
-    call_return_arg(c, 0, 0);
-  return st;
+  return return_as_is(&w, out);
 }
 
 rush_status kernel_rrelu(rush_call *c)
@@ -405,15 +372,11 @@ rush_status kernel_rrelu_with_noise_functional(rush_call *c)
   rush_tensor *noise;
   TRY(tensor_clone(c->cx, call_tensor(c, 1), &noise));
   call_return_steal(c, 1, noise);
-  rush_tensor *made, *out;
-  TRY(rrelu(c, noise, 2, &made));
-  rush_status st = tensor_new_like(c->cx, call_tensor(c, 0), made->dtype, &out);
-  if (st == RUSH_OK) {
-    call_return_steal(c, 0, out);
-    st = tensor_copy(c->cx, out, made);
-  }
-  tensor_release(made);
-  return st;
+  work w = work_begin(c);
+  rush_tensor *made = rrelu(&w, noise, 2),
+              *out = WORK_MAKE(&w, tensor_new_like(c->cx, call_tensor(c, 0), made->dtype, &w.made));
+  WORK_DO(&w, tensor_copy(c->cx, out, made));
+  return return_as_is(&w, out);
 }
 
 /* -- Gated linear units ------------------------------------------------------------------------ */
@@ -421,32 +384,18 @@ rush_status kernel_rrelu_with_noise_functional(rush_call *c)
 /* self, dim: the first half times the sigmoid of the second */
 rush_status kernel_glu(rush_call *c)
 {
-  rush_tensor *x = call_tensor(c, 0), *wide = NULL, *a = NULL, *b = NULL, *gate = NULL, *out = NULL;
-  int dim;
-  if (x->n_dims == 0)
-    return call_fail(c->cx, "glu does not support 0-dimensional tensors");
-  TRY(dim_wrap(c->cx, call_int(c, 1), x->n_dims, &dim));
-  const int64_t n = x->sizes[dim];
-  if (n % 2 != 0)
-    return call_fail(c->cx, "Halving dimension must be even, but dimension %d is size %lld", dim,
-                     (long long)n);
+  rush_tensor *x = call_tensor(c, 0), *out = call_out(c, 0);
+  const int dim = call_dim(c, 1, x->n_dims);
+  const int64_t half = x->sizes[dim] / 2;
   TRY(nn_check_float(c->cx, "glu_cpu", x->dtype));
-  rush_status st = nn_is_half(x->dtype) ? tensor_to_dtype(c->cx, x, RUSH_FLOAT32, &wide)
-                                        : (wide = tensor_retain(x), RUSH_OK);
-  if (st == RUSH_OK)
-    st = tensor_narrow(c->cx, wide, dim, 0, n / 2, &a);
-  if (st == RUSH_OK)
-    st = tensor_narrow(c->cx, wide, dim, n / 2, n / 2, &b);
-  const rush_value arg = nn_arg(b);
-  if (st == RUSH_OK)
-    st = nn_invoke(c->cx, "aten::sigmoid", "", &arg, 1, &gate);
-  if (st == RUSH_OK)
-    st = scaled(c->cx, a, gate, false, &out);
-  if (st == RUSH_OK)
-    st = nn_return_steal(c, 0, out, x->dtype, NULL);
-  tensor_release(wide);
-  tensor_release(a);
-  tensor_release(b);
-  tensor_release(gate);
-  return st;
+  work w = work_begin(c);
+  rush_tensor *wide = nn_is_half(x->dtype) ? work_input(&w, x) : x;
+  rush_tensor *a = WORK_MAKE(&w, tensor_narrow(c->cx, wide, dim, 0, half, &w.made)),
+              *b = WORK_MAKE(&w, tensor_narrow(c->cx, wide, dim, half, half, &w.made));
+  rush_value args[3] = {nn_arg(b)};
+  args[1] = nn_arg(work_invoke(&w, "aten::sigmoid", "", args, 1));
+  args[0] = nn_arg(a);
+  args[2] = nn_arg(out);
+  (void)work_invoke(&w, "aten::mul", "out", args, 3);
+  return work_end(&w);
 }

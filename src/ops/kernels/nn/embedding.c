@@ -6,10 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/threads.h"
-#include "ops/math/gather.h"
 #include "ops/kernels/nn.h"
 #include "ops/kernels/views.h"
+#include "ops/kernels/work.h"
+#include "ops/math/gather.h"
 
 #define GRAIN_BYTES 65536 /* of a task */
 
@@ -25,16 +25,6 @@ static rush_status check_index_dtype(call_ctx *cx, const rush_tensor *indices, i
                    "types: Long, Int; "
                    "but got torch.%sTensor instead (while checking arguments for %s)",
                    number, dtype_aten_name(indices->dtype), of);
-}
-
-/* Convert indices to contiguous int64, new. */
-static rush_status read_indices(call_ctx *cx, rush_tensor *t, rush_tensor **out)
-{
-  rush_tensor *as = NULL;
-  TRY(tensor_to_dtype(cx, t, RUSH_INT64, &as));
-  rush_status st = tensor_contiguous(cx, as, out);
-  tensor_release(as);
-  return st;
 }
 
 static rush_status check_range(call_ctx *cx, const rush_tensor *indices, int64_t n_rows)
@@ -76,28 +66,15 @@ static void lookup_rows(void *arg, int64_t begin, int64_t end)
 /* weight, indices, padding_idx, scale_grad_by_freq, sparse */
 rush_status kernel_embedding(rush_call *c)
 {
-  rush_tensor *weight = call_tensor(c, 0), *given = call_tensor(c, 1), *indices = NULL, *out = NULL;
-  int64_t sizes[TENSOR_MAX_DIMS];
-  if (weight->n_dims != 2)
-    return call_fail(c->cx, "'weight' must be 2-D");
-  if (given->n_dims >= TENSOR_MAX_DIMS)
-    return call_fail(c->cx, "embedding: too many dimensions");
-  TRY(check_index_dtype(c->cx, given, 1, "embedding"));
-  TRY(read_indices(c->cx, given, &indices));
-  memcpy(sizes, given->sizes, sizeof *sizes * given->n_dims);
-  sizes[given->n_dims] = weight->sizes[1];
-  rush_status st = check_range(c->cx, indices, weight->sizes[0]);
-  if (st == RUSH_OK)
-    st = tensor_new(c->cx, weight->dtype, given->n_dims + 1, sizes, &out);
-  if (st == RUSH_OK) {
-    const size_t item = tensor_item_bytes(weight);
-    lookup l = {weight->data, out->data, indices->data, weight->strides[0] * (int64_t)item,
-                weight->strides[1] * (int64_t)item, weight->sizes[1], item};
-    st = parallel_for(c->cx, indices->n_elems, 1 + GRAIN_BYTES / (1 + l.n_cols * (int64_t)item),
-                      lookup_rows, &l);
-  }
-  tensor_release(indices);
-  return call_return_made_steal(c, 0, out, st);
+  const rush_tensor *weight = call_tensor(c, 0);
+  const size_t item = tensor_item_bytes(weight);
+  work w = work_begin(c);
+  const rush_tensor *indices = work_rows(&w, call_tensor(c, 1), RUSH_INT64);
+  WORK_DO(&w, check_range(c->cx, indices, weight->sizes[0]));
+  lookup l = {weight->data, call_out(c, 0)->data, indices->data, weight->strides[0] * (int64_t)item,
+              weight->strides[1] * (int64_t)item, weight->sizes[1], item};
+  work_run(&w, indices->n_elems, 1 + GRAIN_BYTES / (1 + l.n_cols * (int64_t)item), lookup_rows, &l);
+  return work_end(&w);
 }
 
 static double row_norm(const double *row, int64_t n, double p)
@@ -133,29 +110,22 @@ static rush_status renorm_row(call_ctx *cx, rush_tensor *self, int64_t at, doubl
 
 static rush_status renorm(rush_call *c, rush_tensor *self)
 {
-  rush_tensor *indices = NULL, *row = NULL, *done = NULL;
   if (self->n_dims != 2)
     return call_fail(c->cx, "'self' must be 2-D");
   TRY(check_index_dtype(c->cx, call_tensor(c, 1), 2, "embedding_renorm_"));
   TRY(nn_check_float(c->cx, "embedding_renorm_", self->dtype));
-  TRY(read_indices(c->cx, call_tensor(c, 1), &indices));
-  rush_status st = check_range(c->cx, indices, self->sizes[0]);
-  if (st == RUSH_OK)
-    st = tensor_new(c->cx, RUSH_FLOAT64, 1, &self->sizes[1], &row);
-  if (st == RUSH_OK)
-    st = tensor_new(c->cx, RUSH_BOOL, 1, &self->sizes[0], &done);
-  if (st == RUSH_OK)
-    memset(done->data, 0, (size_t)done->n_elems);
-  for (int64_t i = 0; st == RUSH_OK && i < indices->n_elems && !call_over_at(c->cx, i); i++) {
+  work w = work_begin(c);
+  const rush_tensor *indices = work_rows(&w, call_tensor(c, 1), RUSH_INT64);
+  rush_tensor *row = work_new(&w, RUSH_FLOAT64, 1, &self->sizes[1]);
+  bool *done = work_memory(&w, self->sizes[0], 1);
+  WORK_DO(&w, check_range(c->cx, indices, self->sizes[0]));
+  for (int64_t i = 0; w.st == RUSH_OK && i < indices->n_elems && !call_over_at(c->cx, i); i++) {
     const int64_t at = ((const int64_t *)indices->data)[i];
-    if (!((bool *)done->data)[at])
-      st = renorm_row(c->cx, self, at, call_float(c, 2), call_float(c, 3), row);
-    ((bool *)done->data)[at] = true;
+    if (!done[at])
+      w.st = renorm_row(c->cx, self, at, call_float(c, 2), call_float(c, 3), row);
+    done[at] = true;
   }
-  tensor_release(indices);
-  tensor_release(row);
-  tensor_release(done);
-  return st;
+  return work_end(&w);
 }
 
 /* self, indices, max_norm, norm_type */
@@ -165,13 +135,10 @@ rush_status kernel_embedding_renorm_(rush_call *c)
   call_return_arg(c, 0, 0);
   return RUSH_OK;
 }
-
 rush_status kernel_embedding_renorm(rush_call *c)
 {
-  rush_tensor *made;
-  TRY(tensor_clone(c->cx, call_tensor(c, 0), &made));
-  rush_status st = renorm(c, made);
-  return call_return_made_steal(c, 0, made, st);
+  TRY(tensor_copy(c->cx, call_out(c, 0), call_tensor(c, 0)));
+  return renorm(c, call_out(c, 0));
 }
 
 /* -- Bags -------------------------------------------------------------------------------------- */
@@ -186,19 +153,9 @@ typedef struct bags {
   int64_t n_bags, n_indices, n_cols, n_rows, padding; /* padding: -1 for none */
   bool include_last, keeps_size,
     quick; /* quick: where PyTorch takes its fused path, which shows in details */
-  int index_dtype;
-  rush_tensor *weight, *indices, *offsets,
-    *factors; /* contiguous, owned; factors in `wide` or NULL */
-  rush_tensor *out, *offset2bag, *bag_size, *max_at; /* owned; out in `wide` */
+  rush_tensor *weight, *indices, *offsets, *factors; /* contiguous; factors in `wide` or NULL */
+  rush_tensor *out, *offset2bag, *bag_size, *max_at; /* out in `wide` */
 } bags;
-
-static void bags_end(bags *b)
-{
-  rush_tensor *all[] = {b->weight, b->indices,    b->offsets,  b->factors,
-                        b->out,    b->offset2bag, b->bag_size, b->max_at};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-    tensor_release(all[i]);
-}
 
 static rush_status check_offsets(const bags *b)
 {
@@ -365,111 +322,88 @@ static void run_bag(const bags *b, int64_t bag, void *widened)
     divide_row_f32(b->n_cols, (float *)b->out->data + bag * b->n_cols, count);
 }
 
-static rush_status zeros(call_ctx *cx, int dtype, int n_dims, const int64_t *sizes,
-                         rush_tensor **out)
+static rush_tensor *zeros(work *w, int dtype, int n_dims, const int64_t *sizes)
 {
-  rush_tensor *t;
-  TRY(tensor_new(cx, dtype, n_dims, sizes, &t));
-  rush_status st = tensor_fill(cx, t, value_int(0));
-  if (st == RUSH_OK)
-    *out = t;
-  else
-    tensor_release(t);
-  return st;
+  rush_tensor *t = work_new(w, dtype, n_dims, sizes);
+  WORK_DO(w, tensor_fill(w->cx, t, value_int(0)));
+  return t;
 }
 
-/* Make the results that a gradient needs; PyTorch fills them if its chosen method computes them. */
-static rush_status make_side_results(bags *b)
+/* The results that a gradient would need; PyTorch fills them where its own method computes them. */
+static void make_side_results(work *w, bags *b)
 {
   const int64_t n_offsets = b->quick && b->mode == BAG_SUM ? 0 : b->n_indices,
                 n_sizes = b->mode == BAG_SUM && !b->keeps_size ? b->offsets->n_elems : b->n_bags;
   const int64_t grid[2] = {b->n_bags, b->n_cols};
-  TRY(zeros(b->cx, RUSH_INT64, 1, &n_offsets, &b->offset2bag));
-  TRY(zeros(b->cx, RUSH_INT64, 1, &n_sizes, &b->bag_size));
-  if (b->mode == BAG_MAX)
-    TRY(zeros(b->cx, RUSH_INT64, 2, grid, &b->max_at));
-  for (int64_t bag = 0; bag < b->n_bags && n_offsets > 0; bag++)
+  const bool is_max = b->mode == BAG_MAX;
+  b->offset2bag = zeros(w, RUSH_INT64, 1, &n_offsets);
+  b->bag_size = zeros(w, RUSH_INT64, 1, &n_sizes);
+  b->max_at = zeros(w, RUSH_INT64, is_max ? 2 : 1, is_max ? grid : &n_sizes);
+  b->out = zeros(w, b->wide, 2, grid);
+  for (int64_t bag = 0; bag < b->n_bags && n_offsets > 0 && w->st == RUSH_OK; bag++)
     for (int64_t i = bag_begin(b, bag); i < bag_limit(b, bag) && !call_over_at(b->cx, i); i++)
       ((int64_t *)b->offset2bag->data)[i] = bag;
-  return RUSH_OK;
 }
 
-static rush_status run_bags(bags *b)
+static void run_bags(work *w, bags *b)
 {
-  const int64_t sizes[2] = {b->n_bags, b->n_cols};
-  const size_t row_bytes = (size_t)b->n_cols * dtype_bytes(b->wide);
-  void *widened = NULL;
-  TRY(make_side_results(b));
-  TRY(zeros(b->cx, b->wide, 2, sizes, &b->out));
-  b->sum =
-    ISA_PICK(gather_of, cpu_choose(context_get_options(b->cx->ctx)->cpu))(b->wide == RUSH_FLOAT64);
-  if (b->wide != b->dtype && !(widened = mem_alloc(b->cx->ctx, row_bytes)))
-    return call_nomem(b->cx);
-  for (int64_t bag = 0; bag < b->n_bags && !(bag % 16 == 15 && call_over(b->cx)); bag++)
+  make_side_results(w, b);
+  void *widened = b->wide != b->dtype ? work_memory(w, b->n_cols, dtype_bytes(b->wide)) : NULL;
+  b->sum = ISA_PICK(gather_of, call_cpu(w->cx))(b->wide == RUSH_FLOAT64);
+  for (int64_t bag = 0; bag < b->n_bags && w->st == RUSH_OK; bag++) {
+    if (bag % 16 == 15 && call_over(b->cx))
+      return;
     run_bag(b, bag, widened);
-  if (widened)
-    mem_free(b->cx->ctx, widened, row_bytes);
-  return b->mode == BAG_MAX ? RUSH_OK : tensor_clone(b->cx, b->bag_size, &b->max_at);
+  }
+  if (b->mode != BAG_MAX)
+    WORK_DO(w, tensor_copy(w->cx, b->max_at, b->bag_size));
 }
 
-/* weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
- * include_last_offset */
-static rush_status read_bags(rush_call *c, bags *b)
+static rush_status check_bag_indices(const bags *b)
 {
-  rush_tensor *weight = call_tensor(c, 0), *indices = call_tensor(c, 1),
-              *offsets = call_tensor(c, 2);
-  rush_tensor *factors = call_tensor(c, 6);
-  const int64_t mode = call_int(c, 4);
-  if (mode < BAG_SUM || mode > BAG_MAX)
-    return call_fail(c->cx, "embedding_bag: unknown mode %lld", (long long)mode);
-  b->cx = c->cx;
-  b->mode = (bag_mode)mode;
-  b->include_last = call_bool(c, 7);
-  b->n_indices = indices->n_elems;
-  TRY(check_bag_args(b, weight, indices, offsets, factors));
-  b->dtype = weight->dtype;
-  b->wide = nn_dtype(weight->dtype);
-  b->n_rows = weight->sizes[0];
-  b->n_cols = weight->sizes[1];
-  b->n_bags = offsets->sizes[0] - (b->include_last ? 1 : 0);
-  TRY(read_indices(c->cx, indices, &b->indices));
-  TRY(read_indices(c->cx, offsets, &b->offsets));
-  TRY(tensor_contiguous(c->cx, weight, &b->weight));
-  b->quick =
-    mode != BAG_MAX && b->padding < 0 && b->dtype != RUSH_FLOAT64 && weight->strides[1] == 1;
-  b->index_dtype = indices->dtype == offsets->dtype ? indices->dtype : RUSH_INT64;
-  if (factors)
-    TRY(nn_input(c->cx, factors, &b->factors));
-  TRY(check_offsets(b));
   const int64_t *at = b->indices->data;
+  TRY(check_offsets(b));
   for (int64_t i = 0; i < b->n_indices; i++) {
     TRY(call_poll_at(b->cx, i));
     if (at[i] < 0 || at[i] >= b->n_rows)
       return call_fail(
-        c->cx, "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be %lld",
+        b->cx, "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be %lld",
         (long long)at[i]);
   }
   return RUSH_OK;
 }
 
+/* weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
+ * include_last_offset */
 static rush_status embedding_bag(rush_call *c, int64_t padding, bool keeps_size)
 {
-  bags b = {.padding = padding, .keeps_size = keeps_size};
-  rush_status st = read_bags(c, &b);
-  if (st == RUSH_OK)
-    st = run_bags(&b);
-  if (st == RUSH_OK) {
-    st = nn_return_steal(c, 0, b.out, b.dtype, NULL);
-    b.out = NULL;
-  }
-  if (st == RUSH_OK) {
-    rush_tensor *side[3] = {b.offset2bag, b.bag_size, b.max_at}, *t;
-    for (uint32_t i = 0; i < 3 && st == RUSH_OK; i++)
-      if ((st = tensor_to_dtype(c->cx, side[i], b.index_dtype, &t)) == RUSH_OK)
-        call_return_steal(c, i + 1, t);
-  }
-  bags_end(&b);
-  return st;
+  rush_tensor *weight = call_tensor(c, 0), *indices = call_tensor(c, 1),
+              *offsets = call_tensor(c, 2), *factors = call_tensor(c, 6);
+  const int64_t mode = call_int(c, 4);
+  bags b = {.cx = c->cx, .mode = (bag_mode)mode, .padding = padding, .keeps_size = keeps_size,
+            .include_last = call_bool(c, 7), .n_indices = indices->n_elems};
+  if (mode < BAG_SUM || mode > BAG_MAX)
+    return call_fail(c->cx, "embedding_bag: unknown mode %lld", (long long)mode);
+  TRY(check_bag_args(&b, weight, indices, offsets, factors));
+  b.dtype = weight->dtype;
+  b.wide = nn_dtype(weight->dtype);
+  b.n_rows = weight->sizes[0];
+  b.n_cols = weight->sizes[1];
+  b.n_bags = offsets->sizes[0] - (b.include_last ? 1 : 0);
+  b.quick = mode != BAG_MAX && padding < 0 && b.dtype != RUSH_FLOAT64 && weight->strides[1] == 1;
+  work w = work_begin(c);
+  b.indices = work_rows(&w, indices, RUSH_INT64);
+  b.offsets = work_rows(&w, offsets, RUSH_INT64);
+  b.weight = work_rows(&w, weight, weight->dtype);
+  b.factors = work_input(&w, factors);
+  WORK_DO(&w, check_bag_indices(&b));
+  run_bags(&w, &b);
+  rush_tensor *side[3] = {b.offset2bag, b.bag_size, b.max_at};
+  work_return(&w, 0, b.out, b.dtype);
+  for (uint32_t i = 0; i < 3; i++)
+    work_return(&w, i + 1, side[i],
+                indices->dtype == offsets->dtype ? indices->dtype : RUSH_INT64);
+  return work_end(&w);
 }
 
 rush_status kernel__embedding_bag(rush_call *c) { return embedding_bag(c, call_int(c, 8), true); }
@@ -521,23 +455,20 @@ static rush_status count_classes(rush_call *c, const rush_tensor *t, int64_t *n_
 /* self, num_classes */
 rush_status kernel_one_hot(rush_call *c)
 {
-  rush_tensor *self = call_tensor(c, 0), *t = NULL, *out = NULL;
+  rush_tensor *self = call_tensor(c, 0);
   int64_t n_classes = call_int(c, 1), sizes[TENSOR_MAX_DIMS];
   if (self->dtype != RUSH_INT64)
     return call_fail(c->cx, "one_hot is only applicable to index tensor of type LongTensor.");
   if (self->n_dims >= TENSOR_MAX_DIMS)
     return call_fail(c->cx, "one_hot: too many dimensions");
-  TRY(tensor_contiguous(c->cx, self, &t));
-  rush_status st = count_classes(c, t, &n_classes);
-  memcpy(sizes, t->sizes, sizeof *sizes * t->n_dims);
-  sizes[t->n_dims] = n_classes;
-  if (st == RUSH_OK)
-    st = zeros(c->cx, RUSH_INT64, t->n_dims + 1, sizes, &out);
-  if (st == RUSH_OK) {
-    for (int64_t i = 0; i < t->n_elems && !call_over_at(c->cx, i); i++)
-      ((int64_t *)out->data)[i * n_classes + ((const int64_t *)t->data)[i]] = 1;
-    call_return_steal(c, 0, out);
-  }
-  tensor_release(t);
-  return st;
+  work w = work_begin(c);
+  const rush_tensor *t = work_rows(&w, self, RUSH_INT64);
+  WORK_DO(&w, count_classes(c, t, &n_classes));
+  memcpy(sizes, self->sizes, sizeof *sizes * self->n_dims);
+  sizes[self->n_dims] = n_classes;
+  rush_tensor *out = zeros(&w, RUSH_INT64, self->n_dims + 1, sizes);
+  for (int64_t i = 0; i < t->n_elems && w.st == RUSH_OK && !call_over_at(c->cx, i); i++)
+    ((int64_t *)out->data)[i * n_classes + ((const int64_t *)t->data)[i]] = 1;
+  work_return(&w, 0, out, RUSH_INT64);
+  return work_end(&w);
 }

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/threads.h"
-#include "ops/math/gather.h"
 #include "ops/kernels/nn.h"
+#include "ops/kernels/work.h"
+#include "ops/math/gather.h"
 
 enum { MODE_LINEAR, MODE_NEAREST, MODE_CUBIC };
 enum { PAD_ZEROS, PAD_BORDER, PAD_REFLECTION };
@@ -298,7 +298,7 @@ static rush_status read_args(rush_call *c, uint32_t at, grid_job *j, int64_t *si
   TRY(check_args(c->cx, x, grid, j->mode, j->padding));
   j->dtype = x->dtype;
   j->is_f64 = x->dtype == RUSH_FLOAT64;
-  j->sum = ISA_PICK(gather_of, cpu_choose(context_get_options(c->cx->ctx)->cpu))(j->is_f64);
+  j->sum = ISA_PICK(gather_of, call_cpu(c->cx))(j->is_f64);
   j->batch = sizes[0] = x->sizes[0];
   j->channels = sizes[1] = x->sizes[1];
   j->in_elems = j->points = 1;
@@ -313,31 +313,20 @@ static rush_status read_args(rush_call *c, uint32_t at, grid_job *j, int64_t *si
 /* input, grid, interpolation_mode, padding_mode, align_corners */
 rush_status kernel_grid_sampler(rush_call *c)
 {
-  rush_tensor *x = call_tensor(c, 0), *grid = call_tensor(c, 1), *in = NULL, *points = NULL,
-              *out = NULL;
+  rush_tensor *x = call_tensor(c, 0);
   grid_job j;
   int64_t sizes[5];
   TRY(read_args(c, 0, &j, sizes));
-  rush_status st = nn_input(c->cx, x, &in);
-  if (st == RUSH_OK)
-    st = nn_input(c->cx, grid, &points);
-  if (st == RUSH_OK)
-    st = tensor_new(c->cx, in->dtype, x->n_dims, sizes, &out);
-  if (st == RUSH_OK) {
-    j.x = in->data;
-    j.grid = points->data;
-    j.y = out->data;
-    st = parallel_for(c->cx, j.batch * j.points, GRAIN_POINTS, sample_points, &j);
-    if (st == RUSH_OK && atomic_load_explicit(&j.no_memory, memory_order_relaxed))
-      st = call_nomem(c->cx);
-    if (st == RUSH_OK)
-      st = nn_return_steal(c, 0, out, x->dtype, NULL);
-    else
-      tensor_release(out);
-  }
-  tensor_release(in);
-  tensor_release(points);
-  return st;
+  work w = work_begin(c);
+  rush_tensor *out = work_new(&w, nn_dtype(x->dtype), x->n_dims, sizes);
+  j.x = work_input(&w, x)->data;
+  j.grid = work_input(&w, call_tensor(c, 1))->data;
+  j.y = out->data;
+  work_run(&w, j.batch * j.points, GRAIN_POINTS, sample_points, &j);
+  if (atomic_load_explicit(&j.no_memory, memory_order_relaxed))
+    WORK_DO(&w, call_nomem(c->cx));
+  work_return(&w, 0, out, x->dtype);
+  return work_end(&w);
 }
 
 rush_status kernel_grid_sampler_2d(rush_call *c)
@@ -477,43 +466,11 @@ static void slope_points(void *arg, int64_t begin, int64_t end)
   }
 }
 
-/* Compute the needed gradients of input and grid. */
-static rush_status run_back(rush_call *c, back_job *b, const bool wanted[2], int dtype)
-{
-  const grid_job *j = b->j;
-  rush_tensor *made[2] = {NULL, NULL};
-  rush_status st = RUSH_OK;
-  for (uint32_t i = 0; i < 2 && st == RUSH_OK; i++) {
-    const rush_tensor *like = call_tensor(c, i + 1);
-    if (!wanted[i])
-      continue;
-    st = tensor_new(c->cx, nn_dtype(dtype), like->n_dims, like->sizes, &made[i]);
-    if (st == RUSH_OK)
-      st = tensor_fill(c->cx, made[i], value_float(0));
-  }
-  if (st == RUSH_OK && wanted[0]) {
-    b->dx = made[0]->data;
-    st = parallel_for(c->cx, j->batch, 1, spread_batches, b);
-  }
-  if (st == RUSH_OK && wanted[1] && j->mode != MODE_NEAREST) {
-    b->dgrid = made[1]->data;
-    st = parallel_for(c->cx, j->batch * j->points, GRAIN_POINTS, slope_points, b);
-  }
-  for (uint32_t i = 0; i < 2; i++)
-    if (st == RUSH_OK && made[i])
-      st = nn_return_steal(c, i, made[i], dtype, NULL);
-    else
-      tensor_release(made[i]);
-  return st;
-}
-
 /* grad_output, input, grid, interpolation_mode, padding_mode, align_corners, [output_mask] */
 rush_status kernel_grid_sampler_backward(rush_call *c)
 {
-  rush_tensor *grad = call_tensor(c, 0), *in = NULL, *points = NULL, *arrived = NULL;
+  rush_tensor *grad = call_tensor(c, 0), *made[2] = {NULL, NULL};
   const rush_list *mask = c->n_args > 6 ? call_list(c, 6) : NULL;
-  const bool wanted[2] = {!mask || (mask->n > 0 && mask->items[0].as.b),
-                          !mask || (mask->n > 1 && mask->items[1].as.b)};
   grid_job j;
   int64_t sizes[5];
   TRY(read_args(c, 1, &j, sizes));
@@ -521,18 +478,24 @@ rush_status kernel_grid_sampler_backward(rush_call *c)
       memcmp(grad->sizes, sizes, sizeof *sizes * grad->n_dims) != 0)
     return call_fail(c->cx, "%s: grad_output has not the sizes and dtype of the result",
                      c->op->schema->name + 6);
-  rush_status st = nn_input(c->cx, call_tensor(c, 1), &in);
-  if (st == RUSH_OK)
-    st = nn_input(c->cx, call_tensor(c, 2), &points);
-  if (st == RUSH_OK)
-    st = nn_input(c->cx, grad, &arrived);
-  if (st == RUSH_OK) {
-    j.x = in->data;
-    j.grid = points->data;
-    st = run_back(c, &(back_job){.cx = c->cx, .j = &j, .grad = arrived->data}, wanted, grad->dtype);
+  work w = work_begin(c);
+  j.x = work_input(&w, call_tensor(c, 1))->data;
+  j.grid = work_input(&w, call_tensor(c, 2))->data;
+  back_job b = {.cx = c->cx, .j = &j, .grad = work_input(&w, grad)->data};
+  for (uint32_t i = 0; i < 2; i++) {
+    const rush_tensor *like = call_tensor(c, i + 1);
+    if (mask && (mask->n <= i || !mask->items[i].as.b))
+      continue;
+    made[i] = work_new(&w, nn_dtype(grad->dtype), like->n_dims, like->sizes);
+    WORK_DO(&w, tensor_fill(c->cx, made[i], value_float(0)));
+    *(i ? &b.dgrid : &b.dx) = made[i]->data;
   }
-  tensor_release(in);
-  tensor_release(points);
-  tensor_release(arrived);
-  return st;
+  if (made[0])
+    work_run(&w, j.batch, 1, spread_batches, &b);
+  if (made[1] && j.mode != MODE_NEAREST)
+    work_run(&w, j.batch * j.points, GRAIN_POINTS, slope_points, &b);
+  for (uint32_t i = 0; i < 2; i++)
+    if (made[i])
+      work_return(&w, i, made[i], grad->dtype);
+  return work_end(&w);
 }

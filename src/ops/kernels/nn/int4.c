@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/cpu.h"
-#include "base/threads.h"
 #include "ops/kernels/nn.h"
+#include "ops/kernels/work.h"
 
 enum { MOST_ROWS = 64, COLUMNS = 16, MIDDLE = 8 }; /* COLUMNS divides every size of a group */
 
@@ -46,29 +46,26 @@ static void pack_block(const int32_t *w, int64_t rows, int64_t k, bool is_whole,
 rush_status kernel_convert_weight_to_int4pack_for_cpu(rush_call *c)
 {
   static const char *const name = "_convert_weight_to_int4pack_cpu";
-  rush_tensor *w = call_tensor(c, 0), *rows = NULL, *out = NULL;
-  if (w->n_dims != 2)
-    return call_fail(c->cx, "%s : expect weight to be 2D tensor.", name);
+  rush_tensor *w = call_tensor(c, 0);
   if (w->dtype != RUSH_INT32)
     return call_fail(c->cx, "%s : expect weight to be kInt.", name);
-  const int64_t n = w->sizes[0], k = w->sizes[1], sizes[2] = {n, k / 2}, block = block_rows();
+  const int64_t n = w->sizes[0], n_cols = w->sizes[1], block = block_rows();
   if (n % 16 != 0)
     return call_fail(c->cx, "%s : expect N to be dividable by 16", name);
-  if (k % 2 != 0)
+  if (n_cols % 2 != 0)
     return call_fail(c->cx, "_convert_weight_to_int4pack: expect K to be dividable by 2");
-  rush_status st = tensor_contiguous(c->cx, w, &rows);
-  if (st == RUSH_OK)
-    st = tensor_new(c->cx, RUSH_UINT8, 2, sizes, &out);
-  if (st == RUSH_OK && out->n_elems)
+  work k = work_begin(c);
+  const rush_tensor *rows = work_rows(&k, w, RUSH_INT32);
+  rush_tensor *out = call_out(c, 0);
+  if (out->n_elems)
     memset(out->data, 0, (size_t)out->n_elems);
-  for (int64_t i = 0; i < n && st == RUSH_OK; i += block) {
+  for (int64_t i = 0; i < n && k.st == RUSH_OK; i += block) {
     const int64_t here = i64_min(block, n - i);
-    const int32_t *from = (const int32_t *)rows->data + i * k;
-    pack_block(from, here, k, here == block, (uint8_t *)out->data + i * (k / 2));
-    st = call_poll(c->cx);
+    const int32_t *from = (const int32_t *)rows->data + i * n_cols;
+    pack_block(from, here, n_cols, here == block, (uint8_t *)out->data + i * (n_cols / 2));
+    k.st = call_poll(c->cx);
   }
-  tensor_release(rows);
-  return call_return_made_steal(c, 0, out, st);
+  return work_end(&k);
 }
 
 /* -- Product ----------------------------------------------------------------------------------- */
@@ -157,28 +154,19 @@ static rush_status check_product(rush_call *c, const rush_tensor *x, const rush_
 rush_status kernel_weight_int4pack_mm_for_cpu(rush_call *c)
 {
   rush_tensor *x = call_tensor(c, 0), *w = call_tensor(c, 1), *scales = call_tensor(c, 3);
-  rush_tensor *wide = NULL, *bytes = NULL, *numbers = NULL, *out = NULL;
+  const int64_t block = block_rows();
   TRY(check_product(c, x, w, call_int(c, 2), scales));
-  const int64_t sizes[2] = {x->sizes[0], w->sizes[0]}, block = block_rows();
-  rush_status st = nn_input(c->cx, x, &wide);
-  if (st == RUSH_OK)
-    st = tensor_contiguous(c->cx, w, &bytes);
-  if (st == RUSH_OK)
-    st = nn_input(c->cx, scales, &numbers);
-  if (st == RUSH_OK)
-    st = tensor_new(c->cx, RUSH_FLOAT32, 2, sizes, &out);
-  if (st == RUSH_OK) {
-    int4_job j = {c->cx, sizes[0],   sizes[1],    x->sizes[1],   call_int(c, 2),
-                  block, wide->data, bytes->data, numbers->data, out->data};
-    st = parallel_for(c->cx, (j.n + block - 1) / block, 1, multiply_blocks, &j);
-  }
-  if (st == RUSH_OK) {
-    st = nn_return_steal(c, 0, out, x->dtype, NULL);
-    out = NULL;
-  }
-  tensor_release(out);
-  tensor_release(wide);
-  tensor_release(bytes);
-  tensor_release(numbers);
-  return st;
+  work k = work_begin(c);
+  int4_job j = {c->cx,
+                x->sizes[0],
+                w->sizes[0],
+                x->sizes[1],
+                call_int(c, 2),
+                block,
+                work_input(&k, x)->data,
+                work_rows(&k, w, RUSH_UINT8)->data,
+                work_input(&k, scales)->data,
+                work_output(&k, 0, RUSH_FLOAT32)->data};
+  work_run(&k, (j.n + block - 1) / block, 1, multiply_blocks, &j);
+  return work_end(&k);
 }

@@ -8,7 +8,7 @@
 
 #include "base/half.h"
 #include "ops/kernels/nn.h"
-#include "ops/kernels/views.h"
+#include "ops/kernels/work.h"
 
 enum { REDUCE_NONE, REDUCE_MEAN, REDUCE_SUM };
 
@@ -25,48 +25,32 @@ static inline int64_t int_at(const rush_tensor *t, int64_t i)
   return ((const int64_t *)t->data)[i];
 }
 
-/* Convert class indices to int64: Long, or Byte as PyTorch accepts it. */
-static rush_status read_targets(call_ctx *cx, rush_tensor *t, bool takes_bytes, rush_tensor **out)
+/* Class indices as int64: Long, or Byte as PyTorch takes it. */
+static rush_tensor *read_targets(work *w, rush_tensor *t, bool takes_bytes)
 {
-  rush_tensor *as = NULL;
+  const char *name = dtype_aten_name(t->dtype);
   if (t->dtype != RUSH_INT64 && !(takes_bytes && t->dtype == RUSH_UINT8))
-    return takes_bytes
-             ? call_fail(cx, "expected target dtype to be Long or Byte, but got %s",
-                         dtype_aten_name(t->dtype))
-             : call_fail(cx, "expected scalar type Long but found %s", dtype_aten_name(t->dtype));
-  TRY(tensor_to_dtype(cx, t, RUSH_INT64, &as));
-  rush_status st = tensor_contiguous(cx, as, out);
-  tensor_release(as);
-  return st;
+    WORK_DO(w, takes_bytes
+                 ? call_fail(w->cx, "expected target dtype to be Long or Byte, but got %s", name)
+                 : call_fail(w->cx, "expected scalar type Long but found %s", name));
+  return work_rows(w, t, RUSH_INT64);
 }
 
-/* Return a scalar as result `i`. */
-static rush_status return_number(rush_call *c, uint32_t i, double x, int dtype)
+static void set_result(const rush_call *c, uint32_t i, double x)
 {
-  rush_tensor *t;
-  TRY(tensor_from_scalar(c->cx, value_float(x), dtype, &t));
-  call_return_steal(c, i, t);
-  return RUSH_OK;
+  tensor_set(call_out(c, i), 0, value_float(x));
 }
 
 /* -- Negative log likelihood: self, target, weight, reduction, ignore_index -------------------- */
 
 typedef struct nll {
-  rush_tensor *x, *target, *weight; /* owned, contiguous; weight may be NULL */
-  int64_t n, classes, inner;        /* x: [n, classes, inner], target: [n, inner] */
-  int64_t reduction, ignore;
-  int dtype;
+  const rush_tensor *x, *target, *weight; /* contiguous; weight may be NULL */
+  int64_t n, classes, inner; /* x: [n, classes, inner], target: [n, inner] */
+  int64_t ignore;
   double sum, total; /* of the losses, and of the weights */
 } nll;
 
-static void nll_end(nll *l)
-{
-  tensor_release(l->x);
-  tensor_release(l->target);
-  tensor_release(l->weight);
-}
-
-/* Sum the losses, or store each in `each`. */
+/* Losses summed, or one by one into `each`. */
 static rush_status nll_run(call_ctx *cx, nll *l, rush_tensor *each)
 {
   for (int64_t i = 0; i < l->n * l->inner; i++) {
@@ -88,154 +72,50 @@ static rush_status nll_run(call_ctx *cx, nll *l, rush_tensor *each)
   return RUSH_OK;
 }
 
-static rush_status nll_return(rush_call *c, nll *l, int n_dims, const int64_t *sizes)
-{
-  if (l->reduction == REDUCE_NONE && n_dims >= 0) {
-    rush_tensor *each;
-    TRY(tensor_new(c->cx, l->x->dtype == RUSH_FLOAT64 ? RUSH_FLOAT64 : RUSH_FLOAT32, n_dims, sizes,
-                   &each));
-    rush_status st = nll_run(c->cx, l, each);
-    if (st != RUSH_OK) {
-      tensor_release(each);
-      return st;
-    }
-    TRY(nn_return_steal(c, 0, each, l->dtype, NULL));
-    l->total = 0;
-  } else {
-    TRY(nll_run(c->cx, l, NULL));
-    TRY(return_number(c, 0, l->reduction == REDUCE_MEAN ? l->sum / l->total : l->sum, l->dtype));
-  }
-  return c->n_results > 1 ? return_number(c, 1, l->total, l->dtype) : RUSH_OK;
-}
-
-/* Compute the loss; n_dims < 0: one number even without a reduction. */
-static rush_status nll_compute(rush_call *c, nll *l, int n_dims, const int64_t *sizes)
-{
-  rush_tensor *x = call_tensor(c, 0), *weight = call_tensor(c, 2);
-  l->reduction = call_int(c, 3);
-  l->ignore = call_int(c, 4);
-  l->dtype = x->dtype;
-  rush_status st = nn_check_float(c->cx, "nll_loss_out_frame", x->dtype);
-  if (st == RUSH_OK && weight && weight->dtype != x->dtype)
-    st = call_fail(c->cx, "expected scalar type %s but found %s", dtype_aten_name(x->dtype),
-                   dtype_aten_name(weight->dtype));
-  if (st == RUSH_OK)
-    st = read_targets(c->cx, call_tensor(c, 1), true, &l->target);
-  if (st == RUSH_OK)
-    st = tensor_contiguous(c->cx, x, &l->x); /* 16-bit floats stay: few are read */
-  if (st == RUSH_OK && weight)
-    st = nn_input(c->cx, weight, &l->weight);
-  if (st == RUSH_OK)
-    st = nll_return(c, l, n_dims, sizes);
-  nll_end(l);
-  return st;
-}
-
 rush_status kernel_nll_loss(rush_call *c)
 {
-  const rush_tensor *x = call_tensor(c, 0), *target = call_tensor(c, 1),
-                    *weight = call_tensor(c, 2);
-  sizes_text a, b;
-  if (x->n_dims != 1 && x->n_dims != 2)
-    return call_fail(c->cx, "input tensor should be 1D or 2D");
-  if (target->n_dims > 1)
-    return call_fail(c->cx, "0D or 1D target tensor expected, multi-target not supported");
-  if (!(x->n_dims == 1 && target->n_dims == 0) &&
-      (target->n_dims == 0 || x->sizes[0] != target->sizes[0]))
-    return call_fail(c->cx, "size mismatch (got input: %s, target: %s)",
-                     sizes_print(&a, x->n_dims, x->sizes),
-                     sizes_print(&b, target->n_dims, target->sizes));
-  nll l = {.n = x->n_dims == 2 ? x->sizes[0] : 1, .classes = x->sizes[x->n_dims - 1], .inner = 1};
-  if (weight && (weight->n_dims != 1 || weight->n_elems != l.classes))
-    return call_fail(c->cx,
-                     "weight tensor should be defined either for all %lld classes or no classes "
-                     "but got weight tensor "
-                     "of shape: %s",
-                     (long long)l.classes, sizes_print(&a, weight->n_dims, weight->sizes));
-  return nll_compute(c, &l, x->n_dims == 2 ? 1 : -1, target->sizes);
-}
-
-rush_status kernel_nll_loss2d(rush_call *c)
-{
-  const rush_tensor *x = call_tensor(c, 0), *target = call_tensor(c, 1),
-                    *weight = call_tensor(c, 2);
-  sizes_text a, b;
-  if (target->n_dims != 3)
-    return call_fail(
-      c->cx,
-      "only batches of spatial targets supported (3D tensors) but got targets of dimension: %d",
-      target->n_dims);
-  if (x->n_dims != 4)
-    return call_fail(
-      c->cx,
-      "only batches of spatial inputs supported (4D tensors), but got input of dimension: %d",
-      x->n_dims);
-  if (weight && weight->n_elems != x->sizes[1])
-    return call_fail(c->cx, "weight tensor should be defined either for all or no classes");
-  if (x->sizes[0] != target->sizes[0] || x->sizes[2] != target->sizes[1] ||
-      x->sizes[3] != target->sizes[2])
-    return call_fail(c->cx, "size mismatch (got input: %s , target: %s",
-                     sizes_print(&a, x->n_dims, x->sizes),
-                     sizes_print(&b, target->n_dims, target->sizes));
-  nll l = {.n = x->sizes[0], .classes = x->sizes[1], .inner = x->sizes[2] * x->sizes[3]};
-  return nll_compute(c, &l, 3, target->sizes);
-}
-
-rush_status kernel_nll_loss_nd(rush_call *c)
-{
-  const rush_tensor *x = call_tensor(c, 0), *target = call_tensor(c, 1),
-                    *weight = call_tensor(c, 2);
-  sizes_text a, b;
-  if (x->n_dims < 1)
-    return call_fail_type(c->cx, "ValueError", "Expected 1 or more dimensions (got %d)", x->n_dims);
-  if (x->n_dims != 1 && (target->n_dims == 0 || x->sizes[0] != target->sizes[0]))
-    return call_fail_type(
-      c->cx, "ValueError", "Expected input batch_size (%lld) to match target batch_size (%lld).",
-      (long long)x->sizes[0], (long long)(target->n_dims ? target->sizes[0] : 0));
-  if (x->n_dims <= 2)
-    return kernel_nll_loss(c);
-  if (x->n_dims == 4)
-    return kernel_nll_loss2d(c);
-  int64_t sizes[TENSOR_MAX_DIMS], inner = 1;
-  sizes[0] = x->sizes[0];
+  rush_tensor *x = call_tensor(c, 0), *weight = call_tensor(c, 2), *each = NULL;
+  const int64_t reduction = call_int(c, 3);
+  work w = work_begin(c);
+  TRY(nn_check_float(c->cx, "nll_loss_out_frame", x->dtype));
+  if (weight && weight->dtype != x->dtype)
+    return call_fail(c->cx, "expected scalar type %s but found %s", dtype_aten_name(x->dtype),
+                     dtype_aten_name(weight->dtype));
+  nll l = {.x = work_rows(&w, x, x->dtype), /* 16-bit floats stay: few are read */
+           .target = read_targets(&w, call_tensor(c, 1), true),
+           .weight = work_input(&w, weight),
+           .n = x->n_dims > 1 ? x->sizes[0] : 1,
+           .classes = x->sizes[x->n_dims > 1],
+           .inner = 1,
+           .ignore = call_int(c, 4)};
   for (int d = 2; d < x->n_dims; d++)
-    inner *= sizes[d - 1] = x->sizes[d];
-  if (target->n_dims != x->n_dims - 1 ||
-      memcmp(sizes, target->sizes, sizeof *sizes * target->n_dims) != 0)
-    return call_fail(c->cx, "Expected target size %s, got %s",
-                     sizes_print(&a, x->n_dims - 1, sizes),
-                     sizes_print(&b, target->n_dims, target->sizes));
-  if (weight && weight->n_elems != x->sizes[1])
-    return call_fail(c->cx, "weight tensor should be defined either for all or no classes");
-  nll l = {.n = x->sizes[0], .classes = x->sizes[1], .inner = inner};
-  return nll_compute(c, &l, target->n_dims, target->sizes);
+    l.inner *= x->sizes[d];
+  if (reduction == REDUCE_NONE && x->n_dims > 1)
+    each = work_output(&w, 0, nn_dtype(x->dtype));
+  WORK_DO(&w, nll_run(c->cx, &l, each));
+  if (!each)
+    set_result(c, 0, reduction == REDUCE_MEAN ? l.sum / l.total : l.sum);
+  if (c->n_results > 1)
+    set_result(c, 1, each ? 0 : l.total);
+  return work_end(&w);
 }
 
 /* -- Margins ----------------------------------------------------------------------------------- */
 
 typedef struct margins {
-  rush_tensor *x, *target, *weight; /* owned, contiguous */
+  const rush_tensor *x, *target, *weight; /* contiguous; weight may be NULL */
   int64_t n, classes;
   double p, margin;
 } margins;
 
-static rush_status margins_begin(rush_call *c, margins *m, rush_tensor *weight, const char *kernel)
+static margins read_margins(work *w, rush_tensor *weight)
 {
-  rush_tensor *x = call_tensor(c, 0);
-  if (x->dtype != RUSH_FLOAT32 && x->dtype != RUSH_FLOAT64)
-    return call_no_dtype(c->cx, kernel, x->dtype);
-  if (x->n_dims > 2 || (x->n_dims == 2 && x->sizes[1] == 0) ||
-      (x->n_dims == 1 && x->sizes[0] == 0)) {
-    sizes_text a;
-    return call_fail(
-      c->cx, "Expected non-empty vector or matrix with optional 0-dim batch size, but got: %s",
-      sizes_print(&a, x->n_dims, x->sizes));
-  }
-  m->n = x->n_dims == 2 ? x->sizes[0] : 1;
-  m->classes = x->n_dims ? x->sizes[x->n_dims - 1] : 1;
-  TRY(read_targets(c->cx, call_tensor(c, 1), false, &m->target));
-  TRY(nn_input(c->cx, x, &m->x));
-  return weight ? nn_input(c->cx, weight, &m->weight) : RUSH_OK;
+  rush_tensor *x = call_tensor(w->call, 0);
+  return (margins){.x = work_rows(w, x, x->dtype),
+                   .target = read_targets(w, call_tensor(w->call, 1), false),
+                   .weight = work_input(w, weight),
+                   .n = x->n_dims == 2 ? x->sizes[0] : 1,
+                   .classes = x->n_dims ? x->sizes[x->n_dims - 1] : 1};
 }
 
 static rush_status multi_margin_row(call_ctx *cx, const margins *m, int64_t row, double *loss)
@@ -285,121 +165,84 @@ static rush_status multilabel_row(call_ctx *cx, const margins *m, int64_t row, d
 
 typedef rush_status margin_row(call_ctx *cx, const margins *m, int64_t row, double *loss);
 
-/* Compute every row's loss, reduced, as result 0. */
-static rush_status margins_return(rush_call *c, const margins *m, int64_t reduction, margin_row *fn)
+/* Every row's loss, reduced, as result 0. */
+static void margins_run(work *w, const margins *m, int64_t reduction, margin_row *fn)
 {
-  const rush_tensor *x = call_tensor(c, 0);
-  rush_tensor *each = NULL;
+  rush_tensor *out = call_out(w->call, 0);
   double sum = 0, loss = 0;
-  const bool keeps = reduction == REDUCE_NONE;
-  const bool is_vector =
-    x->n_dims == 2 || (fn == multi_margin_row && call_tensor(c, 1)->n_dims == 1);
-  TRY(tensor_new(c->cx, m->x->dtype, is_vector ? 1 : 0, &m->n, &each));
-  rush_status st = RUSH_OK;
-  for (int64_t row = 0; row < m->n && st == RUSH_OK && !call_over_at(c->cx, row); row++) {
-    st = fn(c->cx, m, row, &loss);
-    if (st == RUSH_OK && keeps)
-      nn_set_number(each, row, loss);
-    sum += st == RUSH_OK ? loss : 0;
+  for (int64_t row = 0; row < m->n && w->st == RUSH_OK && !call_over_at(w->cx, row); row++) {
+    WORK_DO(w, fn(w->cx, m, row, &loss));
+    if (w->st == RUSH_OK && reduction == REDUCE_NONE)
+      nn_set_number(out, row, loss);
+    sum += loss;
   }
-  if (st == RUSH_OK && keeps)
-    return nn_return_steal(c, 0, each, x->dtype, NULL);
-  tensor_release(each);
-  return st == RUSH_OK
-           ? return_number(c, 0, reduction == REDUCE_MEAN ? sum / (double)m->n : sum, x->dtype)
-           : st;
+  if (w->st == RUSH_OK && reduction != REDUCE_NONE)
+    set_result(w->call, 0, reduction == REDUCE_MEAN ? sum / (double)m->n : sum);
+}
+
+static rush_status check_margins(rush_call *c, const char *kernel)
+{
+  const int dtype = call_tensor(c, 0)->dtype;
+  return dtype == RUSH_FLOAT32 || dtype == RUSH_FLOAT64 ? RUSH_OK
+                                                        : call_no_dtype(c->cx, kernel, dtype);
 }
 
 /* self, target, p, margin, weight, reduction */
 rush_status kernel_multi_margin_loss(rush_call *c)
 {
-  const rush_tensor *x = call_tensor(c, 0), *target = call_tensor(c, 1),
-                    *weight = call_tensor(c, 4);
-  margins m = {.p = call_float(c, 2), .margin = call_float(c, 3)};
-  sizes_text a, b;
-  if (m.p != 1 && m.p != 2)
+  const double p = call_float(c, 2);
+  TRY(check_margins(c, "multi_margin_loss_cpu_kernel"));
+  if (p != 1 && p != 2)
     return call_fail(c->cx, "only p == 1 and p == 2 supported");
-  rush_status st = margins_begin(c, &m, call_tensor(c, 4), "multi_margin_loss_cpu_kernel");
-  if (st == RUSH_OK && (target->n_dims > 1 || target->n_elems != m.n))
-    st = call_fail(c->cx,
-                   "multi_margin_loss: target tensor should be 1-D with size equal to the number "
-                   "of input samples (batch "
-                   "size). Expected target size [%lld], but got %s. Input has shape %s.",
-                   (long long)m.n, sizes_print(&a, target->n_dims, target->sizes),
-                   sizes_print(&b, x->n_dims, x->sizes));
-  if (st == RUSH_OK && weight && (weight->n_dims > 1 || weight->n_elems != m.classes))
-    st = call_fail(c->cx, "inconsistent weight size, expected %lld but got %s",
-                   (long long)m.classes, sizes_print(&a, weight->n_dims, weight->sizes));
-  if (st == RUSH_OK)
-    st = margins_return(c, &m, call_int(c, 5), multi_margin_row);
-  tensor_release(m.x);
-  tensor_release(m.target);
-  tensor_release(m.weight);
-  return st;
+  work w = work_begin(c);
+  margins m = read_margins(&w, call_tensor(c, 4));
+  m.p = p;
+  m.margin = call_float(c, 3);
+  margins_run(&w, &m, call_int(c, 5), multi_margin_row);
+  return work_end(&w);
 }
 
 /* self, target, reduction: the loss, and (forward) which classes are targets */
 rush_status kernel_multilabel_margin_loss(rush_call *c)
 {
-  const rush_tensor *x = call_tensor(c, 0), *target = call_tensor(c, 1);
-  margins m = {0};
-  sizes_text a, b;
-  rush_tensor *marks;
-  rush_status st = margins_begin(c, &m, NULL, "multilabel_margin_loss_forward_out_frame");
-  if (st == RUSH_OK && (x->n_dims != target->n_dims || x->n_elems != target->n_elems))
-    st = call_fail(c->cx, "inconsistent target size: %s for input of size: %s",
-                   sizes_print(&a, target->n_dims, target->sizes),
-                   sizes_print(&b, x->n_dims, x->sizes));
-  if (st == RUSH_OK)
-    st = margins_return(c, &m, call_int(c, 2), multilabel_row);
-  if (st == RUSH_OK && c->n_results > 1) {
-    st = tensor_new(c->cx, m.x->dtype, x->n_dims, x->sizes, &marks);
-    for (int64_t i = 0; st == RUSH_OK && i < x->n_elems && !((i & 63) == 63 && call_over(c->cx));
-         i++)
-      nn_set_number(marks, i, is_target(&m, i / m.classes, i % m.classes) ? 1 : 0);
-    if (st == RUSH_OK)
-      st = nn_return_steal(c, 1, marks, x->dtype, NULL);
+  TRY(check_margins(c, "multilabel_margin_loss_forward_out_frame"));
+  work w = work_begin(c);
+  const margins m = read_margins(&w, NULL);
+  margins_run(&w, &m, call_int(c, 2), multilabel_row);
+  for (int64_t i = 0; w.st == RUSH_OK && c->n_results > 1 && i < m.x->n_elems; i++) {
+    if ((i & 63) == 63 && call_over(c->cx))
+      break;
+    nn_set_number(call_out(c, 1), i, is_target(&m, i / m.classes, i % m.classes) ? 1 : 0);
   }
-  tensor_release(m.x);
-  tensor_release(m.target);
-  return st;
+  return work_end(&w);
 }
 
 /* -- Connectionist temporal classification ----------------------------------------------------- */
 
 typedef struct ctc {
   call_ctx *cx;
-  rush_tensor *logs, *targets, *in_lengths,
-    *target_lengths;         /* owned; logs [steps, batch, labels] */
-  rush_tensor *loss, *alpha; /* owned; alpha [batch, steps, states] */
+  rush_tensor *logs, *targets, *in_lengths, *target_lengths; /* logs: [steps, batch, labels] */
+  rush_tensor *loss, *alpha; /* alpha: [batch, steps, states] */
   int64_t steps, batch, labels, states, blank;
-  rush_tensor *grad, *loss_in, *alpha_in, *made;             /* the way back: borrowed */
+  rush_tensor *grad, *loss_in, *alpha_in, *made; /* the way back */
   bool zero_infinity;
 } ctc;
 
-static void ctc_end(ctc *j)
+/* An int[] or a tensor of integers, as int64. */
+static rush_tensor *read_lengths(work *w, uint32_t at, int64_t n, const char *what)
 {
-  rush_tensor *all[] = {j->logs, j->targets, j->in_lengths, j->target_lengths, j->loss, j->alpha};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-    tensor_release(all[i]);
-}
-
-/* Convert an int[] or a tensor of integers to int64. */
-static rush_status read_lengths(rush_call *c, uint32_t at, int64_t n, const char *what,
-                                rush_tensor **out)
-{
-  const rush_list *l = call_list(c, at);
-  rush_tensor *t = call_tensor(c, at);
+  const rush_list *l = call_list(w->call, at);
+  rush_tensor *t = call_tensor(w->call, at);
   if (t && dtype_class_of(t->dtype) != DTYPE_INT)
-    return call_fail(c->cx, "%s must be integral", what);
+    WORK_DO(w, call_fail(w->cx, "%s must be integral", what));
   if (t ? t->n_dims != 1 || t->n_elems != n : l->n != (size_t)n)
-    return call_fail(c->cx, "%s must be of size batch_size", what);
+    WORK_DO(w, call_fail(w->cx, "%s must be of size batch_size", what));
   if (t)
-    return tensor_to_dtype(c->cx, t, RUSH_INT64, out);
-  TRY(tensor_new(c->cx, RUSH_INT64, 1, &n, out));
-  for (int64_t i = 0; i < n; i++)
-    ((int64_t *)(*out)->data)[i] = l->items[i].as.i;
-  return RUSH_OK;
+    return work_rows(w, t, RUSH_INT64);
+  t = work_new(w, RUSH_INT64, 1, &n);
+  for (int64_t i = 0; i < n && w->st == RUSH_OK; i++)
+    ((int64_t *)t->data)[i] = l->items[i].as.i;
+  return t;
 }
 
 static double log_add(double a, double b)
@@ -469,67 +312,76 @@ static rush_status ctc_run(ctc *j, bool is_flat, void (*sequence)(ctc *j, int64_
   return RUSH_OK;
 }
 
-/* Read arguments: log_probs is argument `at`; targets and the lengths follow. */
-static rush_status ctc_begin(rush_call *c, uint32_t at, int64_t blank, ctc *j)
+/* log_probs is argument `at`; targets and the lengths follow. */
+static rush_status check_ctc(rush_call *c, uint32_t at, int64_t blank)
 {
-  rush_tensor *logs = call_tensor(c, at), *targets = call_tensor(c, at + 1);
+  const rush_tensor *logs = call_tensor(c, at), *targets = call_tensor(c, at + 1);
   if (logs->n_dims != 3)
     return call_fail(c->cx, "ctc_loss: expected log_probs of 3 dimensions, got %d", logs->n_dims);
   if (targets->n_dims != 1 && targets->n_dims != 2)
     return call_fail(c->cx, "ctc_loss: expected targets of 1 or 2 dimensions, got %d",
                      targets->n_dims);
   TRY(nn_check_float(c->cx, "ctc_loss_cpu", logs->dtype));
-  j->steps = logs->sizes[0];
-  j->batch = logs->sizes[1];
-  j->labels = logs->sizes[2];
-  j->blank = blank;
-  if (j->blank < 0 || j->blank >= j->labels)
+  if (blank < 0 || blank >= logs->sizes[2])
     return call_fail(c->cx, "blank must be in label range");
-  if (targets->n_dims == 2 && targets->sizes[0] != j->batch)
+  if (targets->n_dims == 2 && targets->sizes[0] != logs->sizes[1])
     return call_fail(c->cx, "Expected tensor to have size %lld at dimension 0, but got size %lld",
-                     (long long)j->batch, (long long)targets->sizes[0]);
-  TRY(read_lengths(c, at + 2, j->batch, "input_lengths", &j->in_lengths));
-  TRY(read_lengths(c, at + 3, j->batch, "target_lengths", &j->target_lengths));
-  if (targets->dtype != RUSH_INT32)
-    TRY(read_targets(c->cx, targets, false, &j->targets));
-  else
-    TRY(tensor_to_dtype(c->cx, targets, RUSH_INT64, &j->targets));
-  TRY(nn_input(c->cx, logs, &j->logs));
+                     (long long)logs->sizes[1], (long long)targets->sizes[0]);
+  return RUSH_OK;
+}
+
+/* The number of states: one between and around all labels of the longest target. */
+static rush_status count_states(const ctc *j, int64_t *states)
+{
   int64_t longest = 0, total = 0;
   for (int64_t b = 0; b < j->batch; b++) {
     longest = i64_max(longest, int_at(j->target_lengths, b));
     total += i64_max(0, i64_min(int_at(j->target_lengths, b), INT32_MAX));
   }
-  if (targets->n_dims == 1 && total != targets->n_elems)
-    return call_fail(c->cx,
+  if (j->targets->n_dims == 1 && total != j->targets->n_elems)
+    return call_fail(j->cx,
                      "Expected tensor to have size %lld at dimension 0, but got size %lld for "
-                     "argument #2 'targets' "
-                     "(while checking arguments for ctc_loss_allocate_outputs)",
-                     (long long)total, (long long)targets->n_elems);
+                     "argument #2 'targets' (while checking arguments for "
+                     "ctc_loss_allocate_outputs)",
+                     (long long)total, (long long)j->targets->n_elems);
   if (longest > INT32_MAX)
-    return call_fail(c->cx, "ctc_loss: a target of %lld labels", (long long)longest);
-  j->states = 2 * longest + 1;
-  const int64_t sizes[3] = {j->batch, j->steps, j->states};
-  TRY(tensor_new(c->cx, j->logs->dtype, 1, &j->batch, &j->loss));
-  TRY(tensor_new(c->cx, j->logs->dtype, 3, sizes, &j->alpha));
-  return tensor_fill(c->cx, j->alpha, value_float(-(double)INFINITY));
+    return call_fail(j->cx, "ctc_loss: a target of %lld labels", (long long)longest);
+  *states = 2 * longest + 1;
+  return RUSH_OK;
+}
+
+static ctc ctc_begin(work *w, uint32_t at, int64_t blank)
+{
+  rush_tensor *logs = call_tensor(w->call, at), *targets = call_tensor(w->call, at + 1);
+  ctc j = {.cx = w->cx, .blank = blank};
+  WORK_DO(w, check_ctc(w->call, at, blank));
+  if (w->st != RUSH_OK)
+    return j;
+  j.steps = logs->sizes[0];
+  j.batch = logs->sizes[1];
+  j.labels = logs->sizes[2];
+  j.in_lengths = read_lengths(w, at + 2, j.batch, "input_lengths");
+  j.target_lengths = read_lengths(w, at + 3, j.batch, "target_lengths");
+  j.targets = targets->dtype == RUSH_INT32 ? work_rows(w, targets, RUSH_INT64)
+                                           : read_targets(w, targets, false);
+  j.logs = work_input(w, logs);
+  WORK_DO(w, count_states(&j, &j.states));
+  const int64_t sizes[3] = {j.batch, j.steps, j.states};
+  j.loss = work_new(w, j.logs->dtype, 1, &j.batch);
+  j.alpha = work_new(w, j.logs->dtype, 3, sizes);
+  WORK_DO(w, tensor_fill(w->cx, j.alpha, value_float(-(double)INFINITY)));
+  return j;
 }
 
 /* log_probs, targets, input_lengths, target_lengths, blank, zero_infinity */
 rush_status kernel__ctc_loss(rush_call *c)
 {
-  ctc j = {.cx = c->cx};
-  rush_status st = ctc_begin(c, 0, call_int(c, 4), &j);
-  if (st == RUSH_OK)
-    st = ctc_run(&j, call_tensor(c, 1)->n_dims == 1, ctc_sequence);
-  if (st == RUSH_OK) {
-    const int dtype = call_tensor(c, 0)->dtype;
-    st = nn_return_steal(c, 0, tensor_retain(j.loss), dtype, NULL);
-    if (st == RUSH_OK)
-      st = nn_return_steal(c, 1, tensor_retain(j.alpha), dtype, NULL);
-  }
-  ctc_end(&j);
-  return st;
+  work w = work_begin(c);
+  ctc j = ctc_begin(&w, 0, call_int(c, 4));
+  WORK_DO(&w, ctc_run(&j, call_tensor(c, 1)->n_dims == 1, ctc_sequence));
+  work_return(&w, 0, j.loss, call_tensor(c, 0)->dtype);
+  work_return(&w, 1, j.alpha, call_tensor(c, 0)->dtype);
+  return work_end(&w);
 }
 
 /* Compute the slopes of one step: the share of all paths through a label in the total, against its
@@ -585,29 +437,21 @@ static void ctc_sequence_back(ctc *j, int64_t b, int64_t first)
  * zero_infinity */
 rush_status kernel__ctc_loss_backward(rush_call *c)
 {
-  ctc j = {.cx = c->cx, .zero_infinity = call_bool(c, 8)};
-  rush_tensor *given[3] = {call_tensor(c, 0), call_tensor(c, 5), call_tensor(c, 6)}, *in[3] = {0};
-  rush_status st = ctc_begin(c, 1, call_int(c, 7), &j);
-  for (int i = 0; i < 3 && st == RUSH_OK; i++)
-    st = nn_input(c->cx, given[i], &in[i]);
-  for (int i = 0; i < 3 && st == RUSH_OK; i++)
+  work w = work_begin(c);
+  ctc j = ctc_begin(&w, 1, call_int(c, 7));
+  rush_tensor *in[3] = {work_input(&w, call_tensor(c, 0)), work_input(&w, call_tensor(c, 5)),
+                        work_input(&w, call_tensor(c, 6))};
+  for (int i = 0; i < 3 && w.st == RUSH_OK; i++)
     if (in[i]->dtype != j.logs->dtype || in[i]->n_elems < (i < 2 ? j.batch : j.alpha->n_elems))
-      st = call_fail(c->cx, "ctc_loss backward: the arguments do not belong together");
-  if (st == RUSH_OK)
-    st = tensor_new(c->cx, j.logs->dtype, 3, j.logs->sizes, &j.made);
-  if (st == RUSH_OK)
-    st = tensor_fill(c->cx, j.made, value_float(-(double)INFINITY));
-  if (st == RUSH_OK) {
+      w.st = call_fail(c->cx, "ctc_loss backward: the arguments do not belong together");
+  if (w.st == RUSH_OK) {
+    j.zero_infinity = call_bool(c, 8);
     j.grad = in[0];
     j.loss_in = in[1];
     j.alpha_in = in[2];
-    st = ctc_run(&j, call_tensor(c, 2)->n_dims == 1, ctc_sequence_back);
+    j.made = work_output(&w, 0, j.logs->dtype);
+    WORK_DO(&w, tensor_fill(c->cx, j.made, value_float(-(double)INFINITY)));
+    WORK_DO(&w, ctc_run(&j, call_tensor(c, 2)->n_dims == 1, ctc_sequence_back));
   }
-  if (st == RUSH_OK)
-    st = nn_return_steal(c, 0, tensor_retain(j.made), call_tensor(c, 1)->dtype, NULL);
-  for (int i = 0; i < 3; i++)
-    tensor_release(in[i]);
-  tensor_release(j.made);
-  ctc_end(&j);
-  return st;
+  return work_end(&w);
 }

@@ -1,55 +1,19 @@
-/* ops/kernels/nn/norm.c -- operators that normalise: softmax, layer, group, batch, instance and RMS
- * norms.  16-bit floats compute in float32; statistics of a row are sums of rows.h. */
+/* ops/kernels/nn/norm.c -- softmax, and layer, group and RMS norms, row by row with the loops of
+ * rows.h.  16-bit floats compute in float32.  A softmax of another dimension than the last takes
+ * columns in blocks, so that memory is still read in rows. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-#include "base/threads.h"
-#include "ops/call/call.h"
 #include "ops/kernels/nn.h"
+#include "ops/kernels/work.h"
 #include "ops/math/rows.h"
-#include "ops/kernels/views.h"
 
 #define GRAIN 16384 /* elements of a task */
 
-/* -- Helpers ----------------------------------------------------------------------------------- */
-
 static const rows *rows_for(call_ctx *cx, int dtype)
 {
-  return rows_of(cpu_choose(context_get_options(cx->ctx)->cpu), dtype == RUSH_FLOAT64);
-}
-
-static rush_status check_float(call_ctx *cx, const rush_tensor *t, const char *kernel)
-{
-  if (t->dtype == RUSH_FLOAT32 || t->dtype == RUSH_FLOAT64 || nn_is_half(t->dtype))
-    return RUSH_OK;
-  return call_no_dtype(cx, kernel, t->dtype);
-}
-
-/* Round y to `dtype`, in channels-last order if `like` is; steals y. */
-static rush_status narrow_steal(call_ctx *cx, rush_tensor *y, int dtype, const rush_tensor *like,
-                                rush_tensor **out)
-{
-  rush_tensor *t = y;
-  rush_status st = RUSH_OK;
-  if (y->dtype != dtype) {
-    t = NULL;
-    st = tensor_to_dtype(cx, y, dtype, &t);
-    tensor_release(y);
-    if (st != RUSH_OK)
-      return st;
-  }
-  if (like && tensor_prefers_channels_last(like)) {
-    rush_tensor *last = NULL;
-    st = tensor_copy_format(cx, t, dtype,
-                            t->n_dims == 4 ? FORMAT_CHANNELS_LAST : FORMAT_CHANNELS_LAST_3D, &last);
-    tensor_release(t);
-    if (st != RUSH_OK)
-      return st;
-    t = last;
-  }
-  *out = t;
-  return RUSH_OK;
+  return rows_of(call_cpu(cx), dtype == RUSH_FLOAT64);
 }
 
 static const char *elem_at(const rush_tensor *t, int64_t i)
@@ -131,60 +95,40 @@ static void softmax_columns(void *arg, int64_t begin, int64_t end)
   mem_free_data(j->cx->ctx, buf, n_bytes);
 }
 
-static rush_status softmax_of(rush_call *c, rush_tensor *self, int dtype, softmax_job j)
-{
-  rush_tensor *x = NULL, *y = NULL;
-  int dim = 0;
-  TRY(dim_wrap(c->cx, call_int(c, 1), self->n_dims, &dim));
-  TRY(nn_widen(c->cx, self, nn_dtype(dtype), &x));
-  rush_status st = tensor_new(c->cx, x->dtype, x->n_dims, x->sizes, &y);
-  if (st == RUSH_OK && x->n_elems > 0) {
-    j.cx = c->cx;
-    j.k = rows_for(c->cx, x->dtype);
-    j.x = x->data;
-    j.y = y->data;
-    j.item = tensor_item_bytes(x);
-    j.n = x->n_dims ? x->sizes[dim] : 1;
-    j.inner = 1;
-    for (int i = dim + 1; i < x->n_dims; i++)
-      j.inner *= x->sizes[i];
-    const int64_t outer = x->n_elems / j.n / j.inner, blocks = (j.inner + COLUMNS - 1) / COLUMNS;
-    st = j.inner == 1 ? parallel_for(c->cx, outer, i64_max(1, GRAIN / j.n), softmax_rows, &j)
-                      : parallel_for(c->cx, outer * blocks, i64_max(1, GRAIN / j.n / COLUMNS),
-                                     softmax_columns, &j);
-    if (st == RUSH_OK && j.failed)
-      st = call_nomem(c->cx);
-  }
-  tensor_release(x);
-  if (st != RUSH_OK) {
-    tensor_release(y);
-    return st;
-  }
-  TRY(narrow_steal(c->cx, y, dtype, self, &y));
-  call_return_steal(c, 0, y);
-  return RUSH_OK;
-}
-
 /* (self, dim, dtype or half_to_float) */
-static rush_status softmax_call(rush_call *c, bool log, bool safe, bool half_to_float)
+static rush_status softmax(rush_call *c, softmax_job j)
 {
-  rush_tensor *self = call_tensor(c, 0), *as = NULL;
-  const int dtype = half_to_float ? (call_bool(c, 2) ? RUSH_FLOAT32 : self->dtype)
-                                  : call_dtype_or(c, 2, self->dtype);
-  TRY(tensor_to_dtype(c->cx, self, dtype, &as));
-  rush_status st =
-    check_float(c->cx, as, log ? "log_softmax_lastdim_kernel_impl" : "softmax_lastdim_kernel_impl");
-  if (st == RUSH_OK)
-    st = softmax_of(c, as, dtype, (softmax_job){.log = log, .safe = safe});
-  tensor_release(as);
-  return st;
+  rush_tensor *self = call_tensor(c, 0), *out = call_out(c, 0);
+  const int dim = call_dim(c, 1, self->n_dims), dtype = nn_dtype(out->dtype);
+  TRY(nn_check_float(c->cx,
+                     j.log ? "log_softmax_lastdim_kernel_impl" : "softmax_lastdim_kernel_impl",
+                     out->dtype));
+  if (out->n_elems == 0)
+    return RUSH_OK;
+  work w = work_begin(c);
+  const rush_tensor *x = work_rows(&w, work_rows(&w, self, out->dtype), dtype);
+  j.cx = c->cx;
+  j.k = rows_for(c->cx, dtype);
+  j.x = x->data;
+  j.y = work_output(&w, 0, dtype)->data;
+  j.item = dtype_bytes(dtype);
+  j.n = self->n_dims ? self->sizes[dim] : 1;
+  j.inner = 1;
+  for (int i = dim + 1; i < self->n_dims; i++)
+    j.inner *= self->sizes[i];
+  const int64_t outer = self->n_elems / j.n / j.inner, blocks = (j.inner + COLUMNS - 1) / COLUMNS;
+  if (j.inner == 1)
+    work_run(&w, outer, i64_max(1, GRAIN / j.n), softmax_rows, &j);
+  else
+    work_run(&w, outer * blocks, i64_max(1, GRAIN / j.n / COLUMNS), softmax_columns, &j);
+  if (j.failed)
+    WORK_DO(&w, call_nomem(c->cx));
+  return work_end(&w);
 }
 
-rush_status kernel_softmax(rush_call *c) { return softmax_call(c, false, false, false); }
-rush_status kernel_log_softmax(rush_call *c) { return softmax_call(c, true, false, false); }
-rush_status kernel__softmax(rush_call *c) { return softmax_call(c, false, false, true); }
-rush_status kernel__log_softmax(rush_call *c) { return softmax_call(c, true, false, true); }
-rush_status kernel__safe_softmax(rush_call *c) { return softmax_call(c, false, true, false); }
+rush_status kernel_softmax(rush_call *c) { return softmax(c, (softmax_job){0}); }
+rush_status kernel_log_softmax(rush_call *c) { return softmax(c, (softmax_job){.log = true}); }
+rush_status kernel_safe_softmax(rush_call *c) { return softmax(c, (softmax_job){.safe = true}); }
 
 /* -- Rows with a mean and a deviation ---------------------------------------------------------- */
 
@@ -240,223 +184,80 @@ static void normalize_rows(void *arg, int64_t begin, int64_t end)
   }
 }
 
-/* The tensors of a row-wise operator. */
-typedef struct row_call {
-  rush_tensor *x, *w, *b, *y, *mean, *rstd;
-} row_call;
-
-static void row_call_release(row_call *r)
+/* Normalise n_rows rows of j->n elements of argument 0; the rows' statistics are results too, where
+ * the operator has them. */
+static rush_status run_rows(rush_call *c, rush_tensor *weight, rush_tensor *bias, int64_t n_rows,
+                            row_job j)
 {
-  tensor_release(r->x);
-  tensor_release(r->w);
-  tensor_release(r->b);
-  tensor_release(r->y);
-  tensor_release(r->mean);
-  tensor_release(r->rstd);
-}
-
-/* Run over n_rows rows of n; statistics of the given sizes, or none (stat_dims < 0). */
-static rush_status run_rows(rush_call *c, rush_tensor *input, rush_tensor *w, rush_tensor *b,
-                            int64_t n_rows, row_job j, int stat_dims, const int64_t *stat_sizes,
-                            row_call *r)
-{
-  const int dtype = nn_dtype(input->dtype);
-  TRY(nn_widen(c->cx, input, dtype, &r->x));
-  TRY(nn_widen(c->cx, w, dtype, &r->w));
-  TRY(nn_widen(c->cx, b, dtype, &r->b));
-  TRY(tensor_new(c->cx, dtype, r->x->n_dims, r->x->sizes, &r->y));
-  if (stat_dims >= 0) {
-    TRY(tensor_new(c->cx, dtype, stat_dims, stat_sizes, &r->mean));
-    TRY(tensor_new(c->cx, dtype, stat_dims, stat_sizes, &r->rstd));
-  }
+  rush_tensor *x = call_tensor(c, 0);
+  const int dtype = nn_dtype(x->dtype);
+  work w = work_begin(c);
   j.k = rows_for(c->cx, dtype);
   j.cx = c->cx;
-  j.x = r->x;
-  j.w = r->w;
-  j.b = r->b;
-  j.y = r->y;
-  j.mean = r->mean;
-  j.rstd = r->rstd;
-  return parallel_for(c->cx, n_rows, i64_max(1, GRAIN / i64_max(1, j.n)), normalize_rows, &j);
+  j.x = work_rows(&w, x, dtype);
+  j.w = work_rows(&w, weight, dtype);
+  j.b = work_rows(&w, bias, dtype);
+  j.y = work_output(&w, 0, dtype);
+  j.mean = c->n_results == 3 ? work_output(&w, 1, dtype) : NULL;
+  j.rstd = c->n_results > 1 ? work_output(&w, c->n_results - 1, dtype) : NULL;
+  work_run(&w, n_rows, i64_max(1, GRAIN / i64_max(1, j.n)), normalize_rows, &j);
+  return work_end(&w);
 }
 
-/* Return results: y in the input's dtype, then the statistics as `stat_dtype`. */
-static rush_status give_rows(rush_call *c, row_call *r, const rush_tensor *input, int stat_dtype)
-{
-  rush_tensor *t = r->y;
-  r->y = NULL;
-  TRY(narrow_steal(c->cx, t, input->dtype, input, &t));
-  call_return_steal(c, 0, t);
-  if (c->n_results < 3)
-    return RUSH_OK;
-  t = r->mean;
-  r->mean = NULL;
-  TRY(narrow_steal(c->cx, t, stat_dtype, NULL, &t));
-  call_return_steal(c, 1, t);
-  t = r->rstd;
-  r->rstd = NULL;
-  TRY(narrow_steal(c->cx, t, stat_dtype, NULL, &t));
-  call_return_steal(c, 2, t);
-  return RUSH_OK;
-}
-
-/* -- Layer norm, RMS norm ---------------------------------------------------------------------- */
-
-static rush_status check_normalized(rush_call *c, const rush_tensor *x, const rush_tensor *w,
-                                    const rush_tensor *b, int n_norm, const int64_t *norm,
-                                    int64_t *n)
-{
-  sizes_text tx, tn, tw;
-  const char *names = sizes_print(&tn, n_norm, norm);
-  if (n_norm == 0)
-    return call_fail(c->cx, "Expected normalized_shape to be at least 1-dimensional, i.e., "
-                            "containing at least one element, "
-                            "but got normalized_shape = []");
-  const rush_tensor *params[2] = {w, b};
-  for (int i = 0; i < 2; i++) {
-    const rush_tensor *p = params[i];
-    if (p && (p->n_dims != n_norm || memcmp(p->sizes, norm, sizeof *norm * (size_t)n_norm) != 0))
-      return call_fail(
-        c->cx,
-        "Expected %s to be of same shape as normalized_shape, but got %s of shape %s and "
-        "normalized_shape = %s",
-        i ? "bias" : "weight", i ? "bias" : "weight", sizes_print(&tw, p->n_dims, p->sizes), names);
-  }
-  if (x->n_dims < n_norm ||
-      memcmp(x->sizes + x->n_dims - n_norm, norm, sizeof *norm * (size_t)n_norm) != 0)
-    return call_fail(
-      c->cx, "Given normalized_shape=%s, expected input with shape [*, %s, but got input of size%s",
-      names, names + 1, sizes_print(&tx, x->n_dims, x->sizes));
-  *n = 1;
-  for (int i = 0; i < n_norm; i++)
-    *n *= norm[i];
-  return RUSH_OK;
-}
-
-/* Compute rows of args[0] under normalized_shape, args[1]: n_rows of n elements; a row's statistics
- * have the sizes `stat`. */
-static rush_status normalized_rows(rush_call *c, const rush_tensor *w, const rush_tensor *b,
-                                   int64_t *n, int64_t *n_rows, int64_t *stat)
+/* The elements of a row under normalized_shape, argument 1, and the number of rows. */
+static void normalized_rows(rush_call *c, int64_t *n, int64_t *n_rows)
 {
   const rush_tensor *x = call_tensor(c, 0);
-  int64_t norm[TENSOR_MAX_DIMS];
-  int n_norm;
-
-  TRY(call_sizes(c, 1, norm, &n_norm));
-  TRY(check_normalized(c, x, w, b, n_norm, norm, n));
-  *n_rows = 1;
-  for (int i = 0; i < x->n_dims; i++) {
-    stat[i] = i < x->n_dims - n_norm ? x->sizes[i] : 1;
-    *n_rows *= stat[i];
-  }
-  return RUSH_OK;
+  const int64_t n_norm = (int64_t)call_list(c, 1)->n;
+  *n = *n_rows = 1;
+  for (int i = 0; i < x->n_dims; i++)
+    *(i < x->n_dims - n_norm ? n_rows : n) *= x->sizes[i];
 }
 
 /* (input, normalized_shape, weight, bias, eps, ...) */
 rush_status kernel_layer_norm(rush_call *c)
 {
-  rush_tensor *x = call_tensor(c, 0), *w = call_tensor(c, 2), *b = call_tensor(c, 3);
-  int64_t n, n_rows, stat[TENSOR_MAX_DIMS];
-  TRY(check_float(c->cx, x, "LayerNormKernelImpl"));
-  TRY(normalized_rows(c, w, b, &n, &n_rows, stat));
-  row_call r = {0};
-  row_job j = {.n = n, .eps = call_float(c, 4)};
-  rush_status st = run_rows(c, x, w, b, n_rows, j, c->n_results > 1 ? x->n_dims : -1, stat, &r);
-  if (st == RUSH_OK)
-    st = give_rows(c, &r, x, w && w->dtype == RUSH_FLOAT32 ? RUSH_FLOAT32 : x->dtype);
-  row_call_release(&r);
-  return st;
+  row_job j = {.eps = call_float(c, 4)};
+  int64_t n_rows;
+  TRY(nn_check_float(c->cx, "LayerNormKernelImpl", call_tensor(c, 0)->dtype));
+  normalized_rows(c, &j.n, &n_rows);
+  return run_rows(c, call_tensor(c, 2), call_tensor(c, 3), n_rows, j);
 }
 
 /* (input, normalized_shape, weight, eps); the fused form returns the deviations too. */
 rush_status kernel_rms_norm(rush_call *c)
 {
-  rush_tensor *x = call_tensor(c, 0), *w = call_tensor(c, 2);
-  int64_t n, n_rows, stat[TENSOR_MAX_DIMS];
-  TRY(check_float(c->cx, x, "rms_norm"));
-  TRY(normalized_rows(c, w, NULL, &n, &n_rows, stat));
+  const rush_tensor *x = call_tensor(c, 0);
   const double eps = x->dtype == RUSH_FLOAT64 ? DBL_EPSILON : (double)FLT_EPSILON;
-  row_call r = {0};
-  row_job j = {.n = n, .eps = call_float_or(c, 3, eps), .rms = true};
-  rush_status st = run_rows(c, x, w, NULL, n_rows, j, c->n_results > 1 ? x->n_dims : -1, stat, &r);
-  if (st == RUSH_OK)
-    st = give_rows(c, &r, x, r.y->dtype);
-  if (st == RUSH_OK && c->n_results == 2) {
-    call_return_steal(c, 1, r.rstd);
-    r.rstd = NULL;
-  }
-  row_call_release(&r);
-  return st;
+  row_job j = {.eps = call_float_or(c, 3, eps), .rms = true};
+  int64_t n_rows;
+  TRY(nn_check_float(c->cx, "rms_norm", x->dtype));
+  normalized_rows(c, &j.n, &n_rows);
+  return run_rows(c, call_tensor(c, 2), NULL, n_rows, j);
 }
 
 /* -- Group norm -------------------------------------------------------------------------------- */
 
-static rush_status group_norm_of(rush_call *c, rush_tensor *x, rush_tensor *w, rush_tensor *b,
-                                 int64_t n_batch, int64_t n_ch, int64_t plane, int64_t groups,
-                                 double eps)
+static rush_status group_norm(rush_call *c, int64_t n_batch, int64_t n_ch, int64_t groups,
+                              double eps)
 {
-  sizes_text t;
-  TRY(check_float(c->cx, x, "GroupNormKernelImpl"));
-  if (groups <= 0)
-    return call_fail(c->cx, "Expected num groups to be greater than 0, got %lld",
-                     (long long)groups);
-  if (n_ch % groups != 0)
-    return call_fail(c->cx,
-                     "Expected number of channels in input to be divisible by num_groups, but got "
-                     "input of shape %s "
-                     "and num_groups=%lld",
-                     sizes_print(&t, x->n_dims, x->sizes), (long long)groups);
-  for (int i = 0; i < 2; i++) {
-    const rush_tensor *p = i ? b : w;
-    if (p && (p->n_dims != 1 || p->n_elems != n_ch))
-      return call_fail(c->cx,
-                       "Expected %s to be a vector of size equal to the number of channels in "
-                       "input, but got %s of "
-                       "shape %s and input of shape [%lld, %lld]",
-                       i ? "bias" : "weight", i ? "bias" : "weight",
-                       sizes_print(&t, p->n_dims, p->sizes), (long long)n_batch, (long long)n_ch);
-  }
-  const int64_t stat[2] = {n_batch, groups};
-  row_call r = {0};
+  const rush_tensor *x = call_tensor(c, 0);
+  TRY(nn_check_float(c->cx, "GroupNormKernelImpl", x->dtype));
+  const int64_t plane = x->n_elems ? x->n_elems / n_batch / n_ch : 0;
   row_job j = {.n = n_ch / groups * plane, .plane = plane, .n_planes = n_ch, .eps = eps};
-  int64_t n_rows; /* more groups than channels are left only where there are no channels */
-  if (__builtin_mul_overflow(n_batch, groups, &n_rows))
-    return call_fail(c->cx, "%lld groups of %lld inputs are too many", (long long)groups,
-                     (long long)n_batch);
-  rush_status st = run_rows(c, x, w, b, plane ? n_rows : 0, j, c->n_results > 1 ? 2 : -1, stat, &r);
-  if (st == RUSH_OK)
-    st = give_rows(c, &r, x, w && w->dtype == RUSH_FLOAT32 ? RUSH_FLOAT32 : x->dtype);
-  row_call_release(&r);
-  return st;
+  return run_rows(c, value_tensor(call_named(c, "weight")), value_tensor(call_named(c, "bias")),
+                  plane ? n_batch * groups : 0, j);
 }
 
 /* (input, num_groups, weight, bias, eps, ...) */
 rush_status kernel_group_norm(rush_call *c)
 {
-  rush_tensor *x = call_tensor(c, 0);
-  if (x->n_dims < 2)
-    return call_fail(c->cx, "Expected at least 2 dimensions for input tensor but received %d",
-                     x->n_dims);
-  int64_t plane = 1;
-  for (int i = 2; i < x->n_dims; i++)
-    plane *= x->sizes[i];
-  return group_norm_of(c, x, call_tensor(c, 2), call_tensor(c, 3), x->sizes[0], x->sizes[1], plane,
-                       call_int(c, 1), call_float(c, 4));
-}
-
-/* True if a * b * c is n: checks the sizes passed to an operator against a tensor's elements. */
-static bool product_is(int64_t n, int64_t a, int64_t b, int64_t c)
-{
-  int64_t all;
-  return a >= 0 && b >= 0 && c >= 0 && !__builtin_mul_overflow(b, c, &all) &&
-         !__builtin_mul_overflow(a, all, &all) && all == n;
+  const rush_tensor *x = call_tensor(c, 0);
+  return group_norm(c, x->sizes[0], x->sizes[1], call_int(c, 1), call_float(c, 4));
 }
 
 /* (input, weight, bias, N, C, HxW, group, eps) */
 rush_status kernel_native_group_norm(rush_call *c)
 {
-  if (!product_is(call_tensor(c, 0)->n_elems, call_int(c, 3), call_int(c, 4), call_int(c, 5)))
-    return call_fail(c->cx, "Expected X.numel() == N * C * HxW to be true, but got false.");
-  return group_norm_of(c, call_tensor(c, 0), call_tensor(c, 1), call_tensor(c, 2), call_int(c, 3),
-                       call_int(c, 4), call_int(c, 5), call_int(c, 6), call_float(c, 7));
+  return group_norm(c, call_int(c, 3), call_int(c, 4), call_int(c, 6), call_float(c, 7));
 }

@@ -3,8 +3,8 @@
  * step are the first ones and the packed form needs no index. Cost: one copy of the data. */
 #include <string.h>
 
-#include "ops/kernels/nn.h"
 #include "ops/kernels/views.h"
+#include "ops/kernels/work.h"
 
 static rush_status check_lengths(call_ctx *cx, const rush_tensor *lengths, int64_t batch,
                                  int64_t n_steps)
@@ -63,8 +63,7 @@ static rush_status pack(rush_call *c, const rush_tensor *in, const rush_tensor *
 /* input, lengths, batch_first */
 rush_status kernel__pack_padded_sequence(rush_call *c)
 {
-  rush_tensor *input = call_tensor(c, 0), *turned = NULL, *in = NULL, *lengths = NULL;
-  const bool batch_first = call_bool(c, 2);
+  rush_tensor *input = call_tensor(c, 0);
   if (input->n_dims < 2)
     return call_fail(c->cx, "_pack_padded_sequence: expected at least 2 dimensions, got %d",
                      input->n_dims);
@@ -74,20 +73,14 @@ rush_status kernel__pack_padded_sequence(rush_call *c)
       call_tensor(c, 1)->n_dims, dtype_aten_name(call_tensor(c, 1)->dtype));
   if (input->n_elems == 0)
     return call_fail(c->cx, "Cannot pack empty tensors.");
-  rush_status st = tensor_contiguous(c->cx, call_tensor(c, 1), &lengths);
-  if (st == RUSH_OK)
-    st = batch_first ? tensor_transpose(c->cx, input, 0, 1, &turned)
-                     : (turned = tensor_retain(input), RUSH_OK);
-  if (st == RUSH_OK)
-    st = check_lengths(c->cx, lengths, turned->sizes[1], turned->sizes[0]);
-  if (st == RUSH_OK)
-    st = tensor_contiguous(c->cx, turned, &in);
-  if (st == RUSH_OK)
-    st = pack(c, in, lengths);
-  tensor_release(turned);
-  tensor_release(in);
-  tensor_release(lengths);
-  return st;
+  work w = work_begin(c);
+  const rush_tensor *lengths = work_rows(&w, call_tensor(c, 1), RUSH_INT64);
+  rush_tensor *turned =
+    call_bool(c, 2) ? WORK_MAKE(&w, tensor_transpose(c->cx, input, 0, 1, &w.made)) : input;
+  WORK_DO(&w, check_lengths(c->cx, lengths, turned->sizes[1], turned->sizes[0]));
+  const rush_tensor *in = work_rows(&w, turned, input->dtype);
+  WORK_DO(&w, pack(c, in, lengths));
+  return work_end(&w);
 }
 
 static rush_status unpack_sequence(rush_call *c, const rush_tensor *data, const rush_tensor *counts,
@@ -115,7 +108,6 @@ static rush_status unpack_sequence(rush_call *c, const rush_tensor *data, const 
 /* data, batch_sizes, batch_first, padding_value, total_length */
 rush_status kernel__pad_packed_sequence(rush_call *c)
 {
-  rush_tensor *data = NULL, *counts = NULL, *out = NULL, *lengths = NULL, *turned = NULL;
   const rush_tensor *given = call_tensor(c, 1);
   const int64_t total = call_int(c, 4);
   if (given->n_dims != 1 || given->dtype != RUSH_INT64 || given->n_elems == 0 ||
@@ -128,33 +120,25 @@ rush_status kernel__pad_packed_sequence(rush_call *c)
       "Expected total_length to be at least the length of the longest sequence in input, but got "
       "total_length=%lld and max sequence length being %lld",
       (long long)total, (long long)given->n_elems);
-  rush_status st = tensor_contiguous(c->cx, call_tensor(c, 0), &data);
-  if (st == RUSH_OK)
-    st = tensor_contiguous(c->cx, call_tensor(c, 1), &counts);
-  int64_t sizes[TENSOR_MAX_DIMS] = {total > 0 ? total : given->n_elems};
-  if (st == RUSH_OK) {
-    sizes[1] = ((const int64_t *)counts->data)[0]; /* negative: tensor_new refuses */
+  work w = work_begin(c);
+  const rush_tensor *data = work_rows(&w, call_tensor(c, 0), call_tensor(c, 0)->dtype),
+                    *counts = work_rows(&w, call_tensor(c, 1), RUSH_INT64);
+  if (data->n_dims >= TENSOR_MAX_DIMS)
+    WORK_DO(&w, call_fail(c->cx, "_pad_packed_sequence: too many dimensions"));
+  if (w.st == RUSH_OK) {
+    /* a negative count: tensor_new refuses */
+    int64_t sizes[TENSOR_MAX_DIMS] = {total > 0 ? total : given->n_elems,
+                                      ((const int64_t *)counts->data)[0]};
     memcpy(sizes + 2, data->sizes + 1, sizeof *sizes * (data->n_dims - 1u));
-    st = data->n_dims < TENSOR_MAX_DIMS
-           ? tensor_new(c->cx, data->dtype, data->n_dims + 1, sizes, &out)
-           : call_fail(c->cx, "_pad_packed_sequence: too many dimensions");
+    rush_tensor *out = work_new(&w, data->dtype, data->n_dims + 1, sizes),
+                *lengths = work_new(&w, RUSH_INT64, 1, &sizes[1]);
+    WORK_DO(&w, tensor_fill(c->cx, out, c->args[3]));
+    WORK_DO(&w, unpack_sequence(c, data, counts, out, lengths));
+    if (call_bool(c, 2))
+      out = WORK_MAKE(&w, tensor_transpose(c->cx, out, 0, 1, &w.made));
+    if (w.st == RUSH_OK)
+      call_return_steal(c, 0, tensor_retain(out));
+    work_return(&w, 1, lengths, RUSH_INT64);
   }
-  if (st == RUSH_OK)
-    st = tensor_fill(c->cx, out, c->args[3]);
-  if (st == RUSH_OK)
-    st = tensor_new(c->cx, RUSH_INT64, 1, &sizes[1], &lengths);
-  if (st == RUSH_OK)
-    st = unpack_sequence(c, data, counts, out, lengths);
-  if (st == RUSH_OK)
-    st = call_bool(c, 2) ? tensor_transpose(c->cx, out, 0, 1, &turned)
-                         : (turned = tensor_retain(out), RUSH_OK);
-  if (st == RUSH_OK) {
-    call_return_steal(c, 0, turned);
-    call_return_steal(c, 1, tensor_retain(lengths));
-  }
-  tensor_release(data);
-  tensor_release(counts);
-  tensor_release(out);
-  tensor_release(lengths);
-  return st;
+  return work_end(&w);
 }

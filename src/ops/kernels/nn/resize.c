@@ -7,13 +7,11 @@
 #include "ops/kernels/nn/resize.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/half.h"
-#include "base/threads.h"
+#include "ops/kernels/layout/factory.h"
 #include "ops/kernels/nn.h"
-#include "ops/kernels/views.h"
 
 typedef enum resize_mode { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, LANCZOS } resize_mode;
 
@@ -30,71 +28,27 @@ static inline double R(const resize_job *j, double x) { return j->is_f32 ? (doub
 
 /* -- Arguments --------------------------------------------------------------------------------- */
 
-static rush_status sizes_from_factors(rush_call *c, const rush_tensor *t, uint32_t at,
-                                      resize_job *j)
+/* Read sizes and options of resizing `from` to `to`. */
+static resize_job job_of(rush_call *c, const rush_tensor *from, const rush_tensor *to,
+                         resize_mode mode, bool antialias)
 {
-  const rush_list *sizes = call_list(c, 1), *factors = call_list(c, at);
-  if ((sizes == NULL) == (factors == NULL))
-    return call_fail(c->cx, "Must specify exactly one of output_size and scale_factors");
-  if ((sizes ? sizes->n : factors->n) != (size_t)j->n)
-    return call_fail(c->cx, "It is expected output_size equals to %d, but got size %zu", j->n,
-                     sizes ? sizes->n : factors->n);
-  for (int d = 0; d < j->n; d++) {
-    if (factors) {
-      j->scales[d] = factors->items[d].as.d;
-      double size = (double)t->sizes[d + 2] * j->scales[d];
-      if (!(size >= 0 && size < 0x1p62))
-        return call_fail(c->cx, "upsample: scale factor %g gives no size", j->scales[d]);
-      j->out[d] = (int64_t)size;
-    } else {
-      j->out[d] = sizes->items[d].as.i;
-    }
+  static const char *const names[] = {"scales", "scales_d", "scales_h", "scales_w"};
+  const rush_value factors = call_named(c, "scale_factors");
+  resize_job j = {.mode = mode,
+                  .n = from->n_dims - 2,
+                  .align = value_is_true(call_named(c, "align_corners")),
+                  .antialias = antialias,
+                  .is_f32 = from->dtype != RUSH_FLOAT64};
+  for (int d = 0; d < j.n; d++) {
+    const char *name = names[j.n == 1 ? 0 : 4 - j.n + d];
+    const rush_value scale = factors.tag == RUSH_TAG_LIST
+                               ? factors.as.list->items[d]
+                               : call_value_at(c, call_arg_of_key(c, name_key(name, strlen(name))));
+    j.in[d] = from->sizes[d + 2];
+    j.out[d] = to->sizes[d + 2];
+    j.scales[d] = scale.tag == RUSH_TAG_NONE ? 0 : number_as_double(scale);
   }
-  return RUSH_OK;
-}
-
-static rush_status bad_sizes(rush_call *c, const resize_job *j, const rush_tensor *t)
-{
-  char from[96] = "", to[96] = "";
-  for (int d = 0, a = 0, b = 0; d < j->n; d++) {
-    const char *form = d ? ", %c: %lld" : "%c: %lld";
-    a += snprintf(from + a, sizeof from - (size_t)a, form, "DHW"[3 - j->n + d],
-                  (long long)t -> sizes[d + 2]);
-    b += snprintf(to + b, sizeof to - (size_t)b, form, "DHW"[3 - j->n + d], (long long)j->out[d]);
-  }
-  return call_fail(
-    c->cx, "Input and output sizes should be greater than 0, but got input (%s) output (%s)", from,
-    to);
-}
-
-/* self, output_size, [align_corners], scales... or the same with lists (.vec) */
-static rush_status read_args(rush_call *c, resize_job *j)
-{
-  const rush_tensor *t = call_tensor(c, 0);
-  const bool is_vec = c->op->schema->overload[0] == 'v';
-  const uint32_t scales_at = j->mode <= NEAREST_EXACT ? 2 : 3;
-  sizes_text text;
-  if (t->n_dims != j->n + 2)
-    return call_fail(c->cx, "It is expected input_size equals to %d, but got size %d", j->n + 2,
-                     t->n_dims);
-  j->align = scales_at == 3 && call_bool(c, 2);
-  if (is_vec) {
-    TRY(sizes_from_factors(c, t, scales_at, j));
-  } else {
-    if (!call_ints_fixed(c, 1, j->out, j->n))
-      return call_fail(c->cx, "It is expected output_size equals to %d", j->n);
-    for (int d = 0; d < j->n; d++)
-      j->scales[d] = call_float_or(c, scales_at + (uint32_t)d, 0.0);
-  }
-  for (int d = 0; d < j->n; d++) {
-    j->in[d] = t->sizes[d + 2];
-    if (j->in[d] <= 0 || j->out[d] <= 0)
-      return bad_sizes(c, j, t);
-  }
-  if (t->sizes[1] == 0)
-    return call_fail(c->cx, "Non-empty %dD data tensor expected but got a tensor with sizes %s",
-                     j->n + 2, sizes_print(&text, t->n_dims, t->sizes));
-  return RUSH_OK;
+  return j;
 }
 
 /* Return the input step per output. */
@@ -221,67 +175,54 @@ static void fill_antialias(const resize_job *j, int d, resize_axis *a, double *w
 
 static void fill_nearest(const resize_job *j, int d, int64_t *idx);
 
-/* Compute which inputs contribute to the outputs of dimension d: `a` must be zeroed; the caller
- * frees it. */
-static rush_status make_axis(call_ctx *cx, const resize_job *j, int d, resize_axis *a)
+/* Find which inputs make the outputs of dimension d. */
+static void make_axis(work *w, const resize_job *j, int d, resize_axis *a)
 {
   const bool is_nearest = j->mode <= NEAREST_EXACT;
   const int64_t taps = is_nearest          ? 1
                        : j->antialias      ? 2 * (int64_t)ceil(antialias_support(j, d)) + 1
                        : j->mode == LINEAR ? 2
                                            : 4;
-  TRY(axis_new(cx, j->in[d], j->out[d], taps, a));
-  if (is_nearest) {
+  axis_new(w, j->in[d], j->out[d], taps, a);
+  if (is_nearest && a->idx)
     fill_nearest(j, d, a->idx);
-    for (int64_t o = 0; o < a->n_out; o++) {
-      a->count[o] = 1;
-      a->exact[o] = 1;
-    }
-  } else if (j->antialias) {
-    fill_antialias(j, d, a, a->exact);
-  } else if (j->mode == LINEAR) {
-    fill_linear(j, d, a, a->exact);
-  } else {
-    fill_cubic(j, d, a, a->exact);
+  for (int64_t o = 0; o < a->n_out && is_nearest; o++) {
+    a->count[o] = 1;
+    a->exact[o] = 1;
   }
+  if (!is_nearest)
+    (j->antialias ? fill_antialias : j->mode == LINEAR ? fill_linear : fill_cubic)(j, d, a,
+                                                                                   a->exact);
   for (int64_t i = 0; j->weights_dtype && i < a->n_out * taps; i++)
     a->exact[i] = weight_of(j, a->exact[i]);
-  return RUSH_OK;
 }
 
 /* -- Passes ------------------------------------------------------------------------------------ */
 
-/* Resize *t (owned) along spatial dimension d, or (back) its gradient. */
-static rush_status pass_along(call_ctx *cx, const resize_job *j, int d, bool back, rush_tensor **t)
+/* Return t resized along spatial dimension d, or (back) what arrived from there. */
+static rush_tensor *pass_along(work *w, const resize_job *j, int d, bool back, rush_tensor *t,
+                               rush_tensor *to)
 {
-  resize_axis axis = {0};
-  rush_status st = make_axis(cx, j, d, &axis);
-  if (st == RUSH_OK && back)
-    st = axis_turn(cx, &axis);
-  if (st == RUSH_OK)
-    st = axis_run(cx, &axis, d + 2, t);
-  axis_free(cx->ctx, &axis);
-  return st;
+  resize_axis axis;
+  make_axis(w, j, d, &axis);
+  if (back)
+    axis_turn(w, &axis);
+  return axis_run(w, &axis, d + 2, t, to);
 }
 
 static rush_status resize_weighted(rush_call *c, resize_job *j)
 {
-  rush_tensor *self = call_tensor(c, 0), *t;
-  const int dtype = nn_dtype(self->dtype);
+  const int from = call_tensor(c, 0)->dtype, dtype = nn_dtype(from);
   if (dtype != RUSH_FLOAT32 && dtype != RUSH_FLOAT64 && !(dtype == RUSH_UINT8 && j->n == 2))
-    return call_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
+    return call_no_dtype(c->cx, c->op->schema->name + 6, from);
   j->is_f32 = dtype == RUSH_FLOAT32;
-  if (nn_is_half(self->dtype) && !j->antialias && !(j->mode == LINEAR && j->n == 2))
-    j->weights_dtype = self->dtype;
-  TRY(nn_input(c->cx, self, &t));
-  rush_status st = RUSH_OK;
-  for (int d = j->n - 1; d >= 0 && st == RUSH_OK; d--)
-    st = pass_along(c->cx, j, d, false, &t);
-  if (st != RUSH_OK) {
-    tensor_release(t);
-    return st;
-  }
-  return nn_return_steal(c, 0, t, self->dtype, self);
+  if (nn_is_half(from) && !j->antialias && !(j->mode == LINEAR && j->n == 2))
+    j->weights_dtype = from;
+  work w = work_begin(c);
+  rush_tensor *t = work_input(&w, call_tensor(c, 0)), *out = work_output(&w, 0, dtype);
+  for (int d = j->n - 1; d >= 0; d--)
+    t = pass_along(&w, j, d, false, t, d ? NULL : out);
+  return work_end(&w);
 }
 
 /* -- Nearest ----------------------------------------------------------------------------------- */
@@ -331,185 +272,67 @@ static void fill_nearest(const resize_job *j, int d, int64_t *idx)
   }
 }
 
-static rush_status resize_nearest(rush_call *c, resize_job *j)
+static rush_status resize_nearest(rush_call *c, const resize_job *j)
 {
-  rush_tensor *self = call_tensor(c, 0), *in = NULL, *out = NULL;
+  rush_tensor *self = call_tensor(c, 0);
   static const int64_t zero = 0;
   nearest_job n = {.in = {1, 1, 1},
                    .out = {1, 1, 1},
                    .item = tensor_item_bytes(self),
                    .idx = {&zero, &zero, &zero}};
-  int64_t sizes[5] = {self->sizes[0], self->sizes[1]}, n_idx = 0, *idx = NULL;
   if (dtype_class_of(self->dtype) != DTYPE_FLOAT && self->dtype != RUSH_UINT8)
     return call_no_dtype(c->cx, c->op->schema->name + 6, self->dtype);
-  j->is_f32 = self->dtype != RUSH_FLOAT64;
-  for (int d = 0; d < j->n; d++) {
-    n.in[3 - j->n + d] = j->in[d];
-    n.out[3 - j->n + d] = sizes[2 + d] = j->out[d];
+  if (call_out(c, 0)->n_elems == 0) /* its sizes may be beyond all memory */
+    return RUSH_OK;
+  work w = work_begin(c);
+  n.from = work_rows(&w, self, self->dtype)->data;
+  n.to = work_output(&w, 0, self->dtype)->data;
+  for (int d = 0, to = 3 - j->n; d < j->n; d++, to++) {
+    int64_t *idx = work_memory(&w, j->out[d], sizeof *idx);
+    if (idx)
+      fill_nearest(j, d, idx);
+    n.idx[to] = idx;
+    n.in[to] = j->in[d];
+    n.out[to] = j->out[d];
   }
-  TRY(tensor_new(c->cx, self->dtype, self->n_dims, sizes,
-                 &out)); /* first: it refuses sizes beyond all memory */
-  if (out->n_elems == 0)
-    return call_return_made_steal(c, 0, out, RUSH_OK);
-  for (int d = 0; d < j->n; d++)
-    n_idx += j->out[d];
-  rush_status st = tensor_contiguous(c->cx, self, &in);
-  if (st == RUSH_OK && !(idx = mem_alloc(c->cx->ctx, (size_t)n_idx * sizeof *idx)))
-    st = call_nomem(c->cx);
-  if (st == RUSH_OK) {
-    int64_t *at = idx;
-    for (int d = 0; d < j->n; at += j->out[d++]) {
-      fill_nearest(j, d, at);
-      n.idx[3 - j->n + d] = at;
-    }
-    n.from = in->data;
-    n.to = out->data;
-    st = parallel_for(c->cx, out->n_elems / j->out[j->n - 1], i64_max(1, 16384 / j->out[j->n - 1]),
-                      nearest_planes, &n);
-  }
-  if (idx)
-    mem_free(c->cx->ctx, idx, (size_t)n_idx * sizeof *idx);
-  tensor_release(in);
-  if (st != RUSH_OK) {
-    tensor_release(out);
-    return st;
-  }
-  return nn_return_steal(c, 0, out, self->dtype, self);
-}
-
-/* -- Back -------------------------------------------------------------------------------------- */
-
-/* grad_output, output_size, input_size, [align_corners], scales... */
-static rush_status read_back_args(rush_call *c, resize_job *j, int64_t *in)
-{
-  const rush_tensor *g = call_tensor(c, 0);
-  const uint32_t scales_at = j->mode <= NEAREST_EXACT ? 3 : 4;
-  int64_t want[5] = {0};
-  sizes_text a, b;
-  if (!call_ints_fixed(c, 1, j->out, j->n))
-    return call_fail(c->cx, "It is expected output_size equals to %d", j->n);
-  if (call_ints(c, 2, in, 5) != j->n + 2)
-    return call_fail(c->cx, "It is expected input_size equals to %d", j->n + 2);
-  j->align = scales_at == 4 && call_bool(c, 3);
-  memcpy(want, in, 2 * sizeof *in);
-  for (int d = 0; d < j->n; d++) {
-    j->scales[d] = call_float_or(c, scales_at + (uint32_t)d, 0.0);
-    j->in[d] = in[d + 2];
-    want[d + 2] = j->out[d];
-    if (j->in[d] <= 0 || j->out[d] <= 0)
-      return call_fail(c->cx, "Input and output sizes should be greater than 0");
-  }
-  if (g->n_dims != j->n + 2 || memcmp(g->sizes, want, sizeof *want * g->n_dims) != 0)
-    return call_fail(c->cx,
-                     "Expected grad_output to have the same shape as output; output has %s but got "
-                     "grad_output with %s",
-                     sizes_print(&a, j->n + 2, want), sizes_print(&b, g->n_dims, g->sizes));
-  return RUSH_OK;
-}
-
-static rush_status resize_back(rush_call *c, int n, resize_mode mode, bool antialias)
-{
-  resize_job j = {.mode = mode, .n = n, .antialias = antialias};
-  rush_tensor *g = call_tensor(c, 0), *t;
-  int64_t in[5] = {0};
-  TRY(read_back_args(c, &j, in));
-  TRY(nn_check_float(c->cx, c->op->schema->name + 6, g->dtype));
-  if (g->n_elems == 0) { /* no images or channels: sizes may be too large for tables */
-    TRY(tensor_new(c->cx, g->dtype, n + 2, in, &t));
-    return nn_return_steal(c, 0, t, g->dtype, NULL);
-  }
-  j.is_f32 = g->dtype != RUSH_FLOAT64;
-  TRY(nn_input(c->cx, g, &t));
-  rush_status st = RUSH_OK;
-  for (int d = 0; d < n && st == RUSH_OK; d++)
-    st = pass_along(c->cx, &j, d, true, &t);
-  if (st != RUSH_OK) {
-    tensor_release(t);
-    return st;
-  }
-  return nn_return_steal(c, 0, t, g->dtype, g);
+  work_run(&w, call_out(c, 0)->n_elems / j->out[j->n - 1], i64_max(1, 16384 / j->out[j->n - 1]),
+           nearest_planes, &n);
+  return work_end(&w);
 }
 
 /* -- Operators --------------------------------------------------------------------------------- */
 
-static rush_status resize(rush_call *c, int n, resize_mode mode, bool antialias)
+static rush_status resize(rush_call *c, resize_mode mode, bool antialias)
 {
-  resize_job j = {.mode = mode, .n = n, .antialias = antialias};
-  TRY(read_args(c, &j));
+  resize_job j = job_of(c, call_tensor(c, 0), call_out(c, 0), mode, antialias);
   return mode <= NEAREST_EXACT ? resize_nearest(c, &j) : resize_weighted(c, &j);
 }
 
-rush_status kernel_upsample_nearest1d(rush_call *c) { return resize(c, 1, NEAREST, false); }
-rush_status kernel_upsample_nearest2d(rush_call *c) { return resize(c, 2, NEAREST, false); }
-rush_status kernel_upsample_nearest3d(rush_call *c) { return resize(c, 3, NEAREST, false); }
-rush_status kernel__upsample_nearest_exact1d(rush_call *c)
+/* grad_output, output_size, input_size, [align_corners], scales... */
+static rush_status resize_back(rush_call *c, resize_mode mode, bool antialias)
 {
-  return resize(c, 1, NEAREST_EXACT, false);
+  rush_tensor *g = call_tensor(c, 0);
+  const resize_job j = job_of(c, call_out(c, 0), g, mode, antialias);
+  TRY(nn_check_float(c->cx, c->op->schema->name + 6, g->dtype));
+  if (g->n_elems == 0) /* no images or channels: sizes may be too large for tables */
+    return RUSH_OK;
+  work w = work_begin(c);
+  rush_tensor *t = work_input(&w, g), *out = work_output(&w, 0, nn_dtype(g->dtype));
+  for (int d = 0; d < j.n; d++)
+    t = pass_along(&w, &j, d, true, t, d == j.n - 1 ? out : NULL);
+  return work_end(&w);
 }
-rush_status kernel__upsample_nearest_exact2d(rush_call *c)
-{
-  return resize(c, 2, NEAREST_EXACT, false);
-}
-rush_status kernel__upsample_nearest_exact3d(rush_call *c)
-{
-  return resize(c, 3, NEAREST_EXACT, false);
-}
-rush_status kernel_upsample_linear1d(rush_call *c) { return resize(c, 1, LINEAR, false); }
-rush_status kernel_upsample_bilinear2d(rush_call *c) { return resize(c, 2, LINEAR, false); }
-rush_status kernel_upsample_trilinear3d(rush_call *c) { return resize(c, 3, LINEAR, false); }
-rush_status kernel_upsample_bicubic2d(rush_call *c) { return resize(c, 2, CUBIC, false); }
-rush_status kernel__upsample_bilinear2d_aa(rush_call *c) { return resize(c, 2, LINEAR, true); }
-rush_status kernel__upsample_bicubic2d_aa(rush_call *c) { return resize(c, 2, CUBIC, true); }
-rush_status kernel__upsample_lanczos2d_aa(rush_call *c) { return resize(c, 2, LANCZOS, true); }
-rush_status kernel_upsample_nearest1d_backward(rush_call *c)
-{
-  return resize_back(c, 1, NEAREST, false);
-}
-rush_status kernel_upsample_nearest2d_backward(rush_call *c)
-{
-  return resize_back(c, 2, NEAREST, false);
-}
-rush_status kernel_upsample_nearest3d_backward(rush_call *c)
-{
-  return resize_back(c, 3, NEAREST, false);
-}
-rush_status kernel__upsample_nearest_exact1d_backward(rush_call *c)
-{
-  return resize_back(c, 1, NEAREST_EXACT, false);
-}
-rush_status kernel__upsample_nearest_exact2d_backward(rush_call *c)
-{
-  return resize_back(c, 2, NEAREST_EXACT, false);
-}
-rush_status kernel__upsample_nearest_exact3d_backward(rush_call *c)
-{
-  return resize_back(c, 3, NEAREST_EXACT, false);
-}
-rush_status kernel_upsample_linear1d_backward(rush_call *c)
-{
-  return resize_back(c, 1, LINEAR, false);
-}
-rush_status kernel_upsample_bilinear2d_backward(rush_call *c)
-{
-  return resize_back(c, 2, LINEAR, false);
-}
-rush_status kernel_upsample_trilinear3d_backward(rush_call *c)
-{
-  return resize_back(c, 3, LINEAR, false);
-}
-rush_status kernel_upsample_bicubic2d_backward(rush_call *c)
-{
-  return resize_back(c, 2, CUBIC, false);
-}
-rush_status kernel__upsample_bilinear2d_aa_backward(rush_call *c)
-{
-  return resize_back(c, 2, LINEAR, true);
-}
-rush_status kernel__upsample_bicubic2d_aa_backward(rush_call *c)
-{
-  return resize_back(c, 2, CUBIC, true);
-}
-rush_status kernel__upsample_lanczos2d_aa_backward(rush_call *c)
-{
-  return resize_back(c, 2, LANCZOS, true);
-}
+
+#define RESIZE(name, mode, antialias)                                                           \
+  rush_status kernel_upsample_##name(rush_call *c) { return resize(c, mode, antialias); }       \
+  rush_status kernel_upsample_##name##_backward(rush_call *c)                                   \
+  {                                                                                             \
+    return resize_back(c, mode, antialias);                                                     \
+  }
+RESIZE(nearest, NEAREST, false)
+RESIZE(nearest_exact, NEAREST_EXACT, false)
+RESIZE(linear, LINEAR, false)
+RESIZE(cubic, CUBIC, false)
+RESIZE(linear_aa, LINEAR, true)
+RESIZE(cubic_aa, CUBIC, true)
+RESIZE(lanczos_aa, LANCZOS, true)

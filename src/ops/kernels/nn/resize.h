@@ -3,10 +3,7 @@
 #ifndef RUSH_OPS_RESIZE_H
 #define RUSH_OPS_RESIZE_H
 
-#include <stdint.h>
-
-#include "base/isa.h"
-#include "tensor/tensor.h"
+#include "ops/kernels/work.h"
 
 /* Result o is the sum of w[t] * in[idx[t]] for its first count[o] of `taps` entries. */
 typedef struct resize_axis {
@@ -18,15 +15,13 @@ typedef struct resize_axis {
   double *exact;  /* n_out * taps: the weights before conversion */
 } resize_axis;
 
-/* Make a table of zeros: the caller fills idx, exact and count. */
-rush_status axis_new(call_ctx *cx, int64_t n_in, int64_t n_out, int64_t taps,
-                     resize_axis *out) RUSH_CHECKED;
-void axis_free(context *c, resize_axis *a); /* a zeroed one may be freed too */
-/* Transpose the table: each output contributes to the inputs it was made from. */
-rush_status axis_turn(call_ctx *cx, resize_axis *a) RUSH_CHECKED;
-/* Replace *t (owned, contiguous, at most 5 dimensions) by its sums along dimension d.  Call it once
- * per table. */
-rush_status axis_run(call_ctx *cx, resize_axis *a, int d, rush_tensor **t) RUSH_CHECKED;
+/* Make a table of zeros: idx, exact and count are to be filled in.  Empty after a failure. */
+void axis_new(work *w, int64_t n_in, int64_t n_out, int64_t taps, resize_axis *out);
+/* Transpose the table: what came from an input goes back there. */
+void axis_turn(work *w, resize_axis *a);
+/* Return the sums of t (contiguous, at most 5 dimensions) along dimension d, in `to` or a tensor of
+ * their own, and drop t from the work.  Once per table. */
+rush_tensor *axis_run(work *w, resize_axis *a, int d, rush_tensor *t, rush_tensor *to);
 
 /* Compute in [outer, n_in, inner] -> out [outer, n_out, inner], for outer in [begin, end). */
 typedef void resize_pass(const resize_axis *a, int64_t inner, const void *in, void *out,

@@ -13,6 +13,7 @@
 #include "ops/kernels/packed.h"
 #include "ops/kernels/nn.h"
 #include "ops/kernels/views.h"
+#include "ops/kernels/work.h"
 
 typedef enum rnn_mode { RNN_LSTM, RNN_GRU, RNN_TANH, RNN_RELU } rnn_mode;
 static const int n_gates[] = {4, 3, 1, 1};
@@ -193,63 +194,44 @@ static rush_status run_direction(const rnn_job *j, int64_t layer, int64_t dir,
 
 /* -- Layers ------------------------------------------------------------------------------------ */
 
-static rush_status drop_out(const rnn_job *j, rush_tensor **t)
-{
-  rush_tensor *made;
-  const rush_value args[3] = {nn_arg(*t), value_float(j->dropout), value_bool(true)};
-  TRY(nn_invoke(j->cx, "aten::dropout", "", args, 3, &made));
-  tensor_release(*t);
-  return tensor_contiguous(j->cx, made, t) == RUSH_OK
-           ? (tensor_release(made), RUSH_OK)
-           : (tensor_release(made), *t = NULL, RUSH_ENOMEM);
-}
-
-/* Run *x [n_total, features], owned, through all layers; j->hx and j->cx0 end as the final
- * states. */
-static rush_status run_layers(const rnn_job *j, rush_tensor **x)
+/* Run x [n_total, features] through all layers; j->hx and j->cx0 end as the final states. */
+static rush_tensor *run_layers(work *w, const rnn_job *j, rush_tensor *x)
 {
   const int64_t sizes[2] = {j->n_total, j->n_dirs * j->state};
-  for (int64_t layer = 0; layer < j->n_layers; layer++) {
-    rush_tensor *out;
-    TRY(tensor_new(j->cx, j->dtype, 2, sizes, &out));
-    rush_status st = RUSH_OK;
-    for (int64_t dir = 0; dir < j->n_dirs && st == RUSH_OK; dir++)
-      st = run_direction(j, layer, dir, *x, out);
-    if (st != RUSH_OK) {
-      tensor_release(out);
-      return st;
+  for (int64_t layer = 0; layer < j->n_layers && w->st == RUSH_OK; layer++) {
+    rush_tensor *out = work_new(w, j->dtype, 2, sizes);
+    for (int64_t dir = 0; dir < j->n_dirs; dir++)
+      WORK_DO(w, run_direction(j, layer, dir, x, out));
+    work_drop(w, x);
+    x = out;
+    if (j->train && j->dropout != 0.0 && layer + 1 < j->n_layers) {
+      const rush_value args[3] = {nn_arg(out), value_float(j->dropout), value_bool(true)};
+      x = work_rows(w, work_invoke(w, "aten::dropout", "", args, 3), j->dtype);
+      work_drop(w, out);
     }
-    tensor_release(*x);
-    *x = out;
-    if (j->train && j->dropout != 0.0 && layer + 1 < j->n_layers)
-      TRY(drop_out(j, x));
   }
-  return RUSH_OK;
+  return x;
 }
 
-/* Copy a state that may be written, in the computing dtype. */
-static rush_status copy_state(const rnn_job *j, rush_tensor *t, rush_tensor **out)
+/* Copy a state, NULL or not, that may be written, in the computing dtype. */
+static rush_tensor *copy_state(work *w, const rnn_job *j, rush_tensor *t)
 {
-  rush_tensor *made;
-  TRY(tensor_new(j->cx, j->dtype, t->n_dims, t->sizes, &made));
-  rush_status st = tensor_copy(j->cx, made, t);
-  if (st != RUSH_OK)
-    tensor_release(made);
-  else
-    *out = made;
-  return st;
+  rush_tensor *made = t ? work_new(w, j->dtype, t->n_dims, t->sizes) : NULL;
+  if (t)
+    WORK_DO(w, tensor_copy(w->cx, made, t));
+  return made;
 }
 
-static rush_status take_params(rnn_job *j, const rush_list *l)
+static rush_status take_params(rnn_job *j, const rush_value *items, size_t n)
 {
-  j->params = mem_alloc_zero(j->cx->ctx, l->n * sizeof *j->params);
+  j->params = mem_alloc_zero(j->cx->ctx, n * sizeof *j->params);
   if (!j->params)
     return call_nomem(j->cx);
-  j->n_params = l->n;
-  for (size_t i = 0; i < l->n; i++) {
-    if (!list_tensor(l, i))
+  j->n_params = n;
+  for (size_t i = 0; i < n; i++) {
+    if (!value_tensor(items[i]))
       return call_fail(j->cx, "rnn: parameter %zu is undefined", i);
-    TRY(nn_input(j->cx, list_tensor(l, i), &j->params[i]));
+    TRY(nn_input(j->cx, value_tensor(items[i]), &j->params[i]));
     if (j->params[i]->dtype != j->dtype)
       return call_fail(j->cx, "expected m1 and m2 to have the same dtype, but got: %s != %s",
                        dtype_c_name(j->dtype), dtype_c_name(j->params[i]->dtype));
@@ -257,18 +239,18 @@ static rush_status take_params(rnn_job *j, const rush_list *l)
   return RUSH_OK;
 }
 
-static void job_end(rnn_job *j)
+/* Release what the work does not hold. */
+static rush_status rnn_end(work *w, rnn_job *j)
 {
   for (size_t i = 0; i < j->n_params; i++)
     tensor_release(j->params[i]);
   if (j->params)
     mem_free(j->cx->ctx, j->params, j->n_params * sizeof *j->params);
-  tensor_release(j->hx);
-  tensor_release(j->cx0);
+  return work_end(w);
 }
 
 /* Read the states, and everything that follows from their sizes. */
-static rush_status take_states(rnn_job *j, rush_tensor *hx, rush_tensor *cx0)
+static rush_status read_states(rnn_job *j, const rush_tensor *hx, const rush_tensor *cx0)
 {
   if (!hx)
     return call_fail(j->cx, "lstm expects two hidden states");
@@ -290,8 +272,13 @@ static rush_status take_states(rnn_job *j, rush_tensor *hx, rush_tensor *cx0)
   const size_t per = 2u + (j->has_biases ? 2u : 0u) + (j->project ? 1u : 0u);
   if (j->n_params != per * (size_t)(j->n_layers * j->n_dirs))
     return call_fail(j->cx, "got an incorrect number of RNN parameters");
-  TRY(copy_state(j, hx, &j->hx));
-  return cx0 ? copy_state(j, cx0, &j->cx0) : RUSH_OK;
+  return RUSH_OK;
+}
+static void take_states(work *w, rnn_job *j, rush_tensor *hx, rush_tensor *cx0)
+{
+  WORK_DO(w, read_states(j, hx, cx0));
+  j->hx = w->st == RUSH_OK ? copy_state(w, j, hx) : NULL;
+  j->cx0 = w->st == RUSH_OK ? copy_state(w, j, cx0) : NULL;
 }
 
 static rush_status job_begin(rush_call *c, rnn_job *j, rnn_mode mode, const rush_tensor *input,
@@ -301,8 +288,7 @@ static rush_status job_begin(rush_call *c, rnn_job *j, rnn_mode mode, const rush
   j->mode = mode;
   j->dtype = nn_dtype(input->dtype);
   TRY(nn_check_float(c->cx, "rnn", input->dtype));
-  const cpu_level level = cpu_choose(context_get_options(c->cx->ctx)->cpu);
-  j->rows = ISA_PICK(rnn_rows_of, level)(j->dtype == RUSH_FLOAT64);
+  j->rows = ISA_PICK(rnn_rows_of, call_cpu(c->cx))(j->dtype == RUSH_FLOAT64);
   j->has_biases = call_bool(c, params_at + 1);
   j->n_layers = call_int(c, params_at + 2);
   j->dropout = call_float(c, params_at + 3);
@@ -310,18 +296,14 @@ static rush_status job_begin(rush_call *c, rnn_job *j, rnn_mode mode, const rush
   j->n_dirs = call_bool(c, params_at + 5) ? 2 : 1;
   if (j->n_layers <= 0 || j->n_layers > 1 << 20)
     return call_fail(c->cx, "rnn: %lld layers", (long long)j->n_layers);
-  return take_params(j, call_list(c, params_at));
+  return take_params(j, call_list(c, params_at)->items, call_list(c, params_at)->n);
 }
 
-static rush_status return_states(rush_call *c, rnn_job *j, int dtype)
+static void return_states(work *w, const rnn_job *j, int dtype)
 {
-  rush_tensor *h = j->hx, *cell = j->cx0;
-  j->hx = j->cx0 = NULL;
-  rush_status st = nn_return_steal(c, 1, h, dtype, NULL);
-  if (!cell)
-    return st;
-  rush_status st2 = nn_return_steal(c, 2, cell, dtype, NULL);
-  return st != RUSH_OK ? st : st2;
+  work_return(w, 1, j->hx, dtype);
+  if (j->cx0)
+    work_return(w, 2, j->cx0, dtype);
 }
 
 static rush_tensor *state_arg(rush_call *c, uint32_t at, rnn_mode mode, rush_tensor **cell)
@@ -340,79 +322,48 @@ static rush_tensor *state_arg(rush_call *c, uint32_t at, rnn_mode mode, rush_ten
  * batch_first  */
 
 /* Flatten `input`, time first: [steps * batch, features]. */
-static rush_status flatten_input(call_ctx *cx, rush_tensor *input, bool batch_first,
-                                 rush_tensor **out)
+static rush_tensor *flatten_input(work *w, rush_tensor *input, bool batch_first)
 {
-  rush_tensor *a = NULL, *b = NULL;
-  rush_status st =
-    batch_first ? tensor_transpose(cx, input, 0, 1, &a) : (a = tensor_retain(input), RUSH_OK);
-  if (st == RUSH_OK)
-    st = nn_input(cx, a, &b);
-  if (st == RUSH_OK) {
-    const int64_t sizes[2] = {b->sizes[0] * b->sizes[1], b->sizes[2]};
-    st = tensor_reshape(cx, b, 2, sizes, out);
-  }
-  tensor_release(a);
-  tensor_release(b);
-  return st;
-}
-
-static rush_status return_output_steal(rush_call *c, const rnn_job *j, rush_tensor *x, int dtype,
-                                       bool batch_first)
-{
-  const int64_t sizes[3] = {j->n_steps, j->batch, x->sizes[1]};
-  rush_tensor *a = NULL, *b = NULL, *out = NULL;
-  rush_status st = tensor_to_dtype(c->cx, x, dtype, &a);
-  if (st == RUSH_OK)
-    st = tensor_reshape(c->cx, a, 3, sizes, &b);
-  if (st == RUSH_OK)
-    st = batch_first ? tensor_transpose(c->cx, b, 0, 1, &out) : (out = tensor_retain(b), RUSH_OK);
-  if (st == RUSH_OK)
-    call_return_steal(c, 0, out);
-  tensor_release(x);
-  tensor_release(a);
-  tensor_release(b);
-  return st;
+  const int64_t sizes[2] = {input->sizes[0] * input->sizes[1], input->sizes[2]};
+  rush_tensor *x =
+    batch_first ? WORK_MAKE(w, tensor_transpose(w->cx, input, 0, 1, &w->made)) : input;
+  x = work_input(w, x);
+  return WORK_MAKE(w, tensor_reshape(w->cx, x, 2, sizes, &w->made));
 }
 
 static rush_status rnn_input(rush_call *c, rnn_mode mode)
 {
-  rush_tensor *input = call_tensor(c, 0), *cell, *hx = state_arg(c, 1, mode, &cell), *x = NULL;
+  rush_tensor *input = call_tensor(c, 0), *cell, *hx = state_arg(c, 1, mode, &cell);
   const bool batch_first = call_bool(c, 8);
   rnn_job j = {0};
   if (input->n_dims != 3)
     return call_fail(c->cx, "rnn: Expected input to be 3D, got %dD instead", input->n_dims);
-  rush_status st = job_begin(c, &j, mode, input, 2);
+  work w = work_begin(c);
+  WORK_DO(&w, job_begin(c, &j, mode, input, 2));
   j.n_steps = input->sizes[batch_first ? 1 : 0];
   j.batch = input->sizes[batch_first ? 0 : 1];
   j.n_total = j.n_steps * j.batch;
-  if (st == RUSH_OK && j.n_steps == 0)
-    st = call_fail(c->cx, "Expected sequence length to be larger than 0 in RNN");
-  if (st == RUSH_OK)
-    st = take_states(&j, hx, cell);
-  if (st == RUSH_OK)
-    st = flatten_input(c->cx, input, batch_first, &x);
-  if (st == RUSH_OK)
-    st = run_layers(&j, &x);
-  if (st == RUSH_OK) {
-    st = return_output_steal(c, &j, x, input->dtype, batch_first);
-    x = NULL;
-  }
-  if (st == RUSH_OK)
-    st = return_states(c, &j, input->dtype);
-  tensor_release(x);
-  job_end(&j);
-  return st;
+  if (j.n_steps == 0)
+    WORK_DO(&w, call_fail(c->cx, "Expected sequence length to be larger than 0 in RNN"));
+  take_states(&w, &j, hx, cell);
+  rush_tensor *y = work_rows(&w, run_layers(&w, &j, flatten_input(&w, input, batch_first)),
+                             input->dtype);
+  const int64_t sizes[3] = {j.n_steps, j.batch, j.n_dirs * j.state};
+  y = WORK_MAKE(&w, tensor_reshape(c->cx, y, 3, sizes, &w.made));
+  if (batch_first)
+    y = WORK_MAKE(&w, tensor_transpose(c->cx, y, 0, 1, &w.made));
+  if (w.st == RUSH_OK)
+    call_return_steal(c, 0, tensor_retain(y));
+  return_states(&w, &j, input->dtype);
+  return rnn_end(&w, &j);
 }
 
 /* Read packed sequences: data, batch_sizes, hx, params, ... */
-static rush_status read_batch_sizes(call_ctx *cx, rush_tensor *t, int64_t n_rows, rnn_job *j,
-                                    rush_tensor **keep)
+static rush_status read_batch_sizes(call_ctx *cx, const rush_tensor *t, int64_t n_rows, rnn_job *j)
 {
   if (t->n_dims != 1 || t->n_elems == 0)
     return call_fail(cx, "batch_sizes tensor should be 1D and not empty");
-  TRY(tensor_to_dtype(cx, t, RUSH_INT64, keep));
-  j->batch_sizes = (*keep)->data;
+  j->batch_sizes = t->data;
   j->n_steps = t->n_elems;
   j->batch = j->batch_sizes[0];
   for (int64_t i = 0; i < j->n_steps; i++) {
@@ -430,30 +381,18 @@ static rush_status read_batch_sizes(call_ctx *cx, rush_tensor *t, int64_t n_rows
 
 static rush_status rnn_data(rush_call *c, rnn_mode mode)
 {
-  rush_tensor *data = call_tensor(c, 0), *cell, *hx = state_arg(c, 2, mode, &cell), *x = NULL,
-              *sizes = NULL;
+  rush_tensor *data = call_tensor(c, 0), *cell, *hx = state_arg(c, 2, mode, &cell);
   rnn_job j = {0};
   if (data->n_dims != 2)
     return call_fail(c->cx, "rnn: Expected packed data to be 2D, got %dD instead", data->n_dims);
-  rush_status st = job_begin(c, &j, mode, data, 3);
-  if (st == RUSH_OK)
-    st = read_batch_sizes(c->cx, call_tensor(c, 1), data->sizes[0], &j, &sizes);
-  if (st == RUSH_OK)
-    st = take_states(&j, hx, cell);
-  if (st == RUSH_OK)
-    st = nn_input(c->cx, data, &x);
-  if (st == RUSH_OK)
-    st = run_layers(&j, &x);
-  if (st == RUSH_OK) {
-    st = nn_return_steal(c, 0, x, data->dtype, NULL);
-    x = NULL;
-  }
-  if (st == RUSH_OK)
-    st = return_states(c, &j, data->dtype);
-  tensor_release(sizes);
-  tensor_release(x);
-  job_end(&j);
-  return st;
+  work w = work_begin(c);
+  const rush_tensor *sizes = work_rows(&w, call_tensor(c, 1), RUSH_INT64);
+  WORK_DO(&w, job_begin(c, &j, mode, data, 3));
+  WORK_DO(&w, read_batch_sizes(c->cx, sizes, data->sizes[0], &j));
+  take_states(&w, &j, hx, cell);
+  work_return(&w, 0, run_layers(&w, &j, work_input(&w, data)), data->dtype);
+  return_states(&w, &j, data->dtype);
+  return rnn_end(&w, &j);
 }
 
 rush_status kernel_lstm_input(rush_call *c) { return rnn_input(c, RNN_LSTM); }
@@ -467,34 +406,16 @@ rush_status kernel_rnn_relu_data(rush_call *c) { return rnn_data(c, RNN_RELU); }
 
 /* -- Cells: input, hx, w_ih, w_hh, b_ih, b_hh -------------------------------------------------- */
 
-/* View [batch, n] as [1, batch, n]. */
-static rush_status add_layer_dim(call_ctx *cx, rush_tensor *t, rush_tensor **out)
+/* View [batch, n] as [1, batch, n]; NULL stays NULL. */
+static rush_tensor *add_layer_dim(work *w, rush_tensor *t)
 {
-  if (!t)
-    return RUSH_OK;
+  if (!t || w->st != RUSH_OK)
+    return t;
   const int64_t sizes[3] = {1, t->sizes[0], t->sizes[t->n_dims - 1]};
   if (t->n_dims != 2)
-    return call_fail(cx, "rnn cell: expected hidden states with 2 dimensions, got %d", t->n_dims);
-  return tensor_reshape(cx, t, 3, sizes, out);
-}
-
-static rush_status cell_params(rush_call *c, rnn_job *j)
-{
-  j->has_biases = call_tensor(c, 4) || call_tensor(c, 5);
-  j->n_params = j->has_biases ? 4 : 2;
-  j->params = mem_alloc_zero(c->cx->ctx, j->n_params * sizeof *j->params);
-  if (!j->params)
-    return call_nomem(c->cx);
-  for (uint32_t i = 0; i < j->n_params; i++) {
-    rush_tensor *t = call_tensor(c, 2 + i);
-    if (!t)
-      return call_fail(c->cx, "rnn cell: expected both biases or none");
-    TRY(nn_input(c->cx, t, &j->params[i]));
-    if (j->params[i]->dtype != j->dtype)
-      return call_fail(c->cx, "expected m1 and m2 to have the same dtype, but got: %s != %s",
-                       dtype_c_name(j->dtype), dtype_c_name(j->params[i]->dtype));
-  }
-  return RUSH_OK;
+    w->st = call_fail(w->cx, "rnn cell: expected hidden states with 2 dimensions, got %d",
+                      t->n_dims);
+  return WORK_MAKE(w, tensor_reshape(w->cx, t, 3, sizes, &w->made));
 }
 
 static rush_status check_cell(call_ctx *cx, const rush_tensor *input, const rush_tensor *h,
@@ -517,27 +438,17 @@ static rush_status check_cell(call_ctx *cx, const rush_tensor *input, const rush
   return RUSH_OK;
 }
 
-static rush_status return_cell(rush_call *c, rnn_job *j, int dtype)
-{
-  for (uint32_t i = 0; i < (j->cx0 ? 2u : 1u); i++) {
-    rush_tensor *t;
-    rush_tensor *from = i ? j->cx0 : j->hx;
-    TRY(tensor_reshape(c->cx, from, 2, from->sizes + 1, &t));
-    TRY(nn_return_steal(c, i, t, dtype, NULL));
-  }
-  return RUSH_OK;
-}
-
 static rush_status rnn_cell(rush_call *c, rnn_mode mode)
 {
-  rush_tensor *input = call_tensor(c, 0), *cell, *hx = state_arg(c, 1, mode, &cell), *x = NULL,
-              *h3 = NULL, *c3 = NULL;
+  rush_tensor *input = call_tensor(c, 0), *cell, *hx = state_arg(c, 1, mode, &cell);
+  const int n_biases = (call_tensor(c, 4) != NULL) + (call_tensor(c, 5) != NULL);
   rnn_job j = {.cx = c->cx,
                .mode = mode,
                .n_steps = 1,
                .n_layers = 1,
                .n_dirs = 1,
-               .dtype = nn_dtype(input->dtype)};
+               .dtype = nn_dtype(input->dtype),
+               .has_biases = n_biases > 0};
   if (!hx)
     return call_fail(c->cx, "%s expects two hidden states", c->op->schema->name + 6);
   TRY(check_cell(c->cx, input, hx, 0, call_tensor(c, 2), call_tensor(c, 3)));
@@ -547,27 +458,21 @@ static rush_status rnn_cell(rush_call *c, rnn_mode mode)
     return call_fail(c->cx, "%s: Expected input to be 2D, got %dD instead", c->op->schema->name + 6,
                      input->n_dims);
   TRY(nn_check_float(c->cx, "rnn", input->dtype));
-  const cpu_level level = cpu_choose(context_get_options(c->cx->ctx)->cpu);
-  j.rows = ISA_PICK(rnn_rows_of, level)(j.dtype == RUSH_FLOAT64);
+  if (n_biases == 1)
+    return call_fail(c->cx, "rnn cell: expected both biases or none");
+  j.rows = ISA_PICK(rnn_rows_of, call_cpu(c->cx))(j.dtype == RUSH_FLOAT64);
   j.batch = j.n_total = input->sizes[0];
-  rush_status st = cell_params(c, &j);
-  if (st == RUSH_OK)
-    st = add_layer_dim(c->cx, hx, &h3);
-  if (st == RUSH_OK)
-    st = add_layer_dim(c->cx, cell, &c3);
-  if (st == RUSH_OK)
-    st = take_states(&j, h3, c3);
-  if (st == RUSH_OK)
-    st = nn_input(c->cx, input, &x);
-  if (st == RUSH_OK)
-    st = run_layers(&j, &x);
-  if (st == RUSH_OK)
-    st = return_cell(c, &j, input->dtype);
-  tensor_release(x);
-  tensor_release(h3);
-  tensor_release(c3);
-  job_end(&j);
-  return st;
+  work w = work_begin(c);
+  WORK_DO(&w, take_params(&j, c->args + 2, n_biases ? 4 : 2));
+  rush_tensor *h3 = add_layer_dim(&w, hx), *c3 = add_layer_dim(&w, cell);
+  take_states(&w, &j, h3, c3);
+  (void)run_layers(&w, &j, work_input(&w, input));
+  for (uint32_t i = 0; i < c->n_results && w.st == RUSH_OK; i++) {
+    rush_tensor *from = i ? j.cx0 : j.hx;
+    work_return(&w, i, WORK_MAKE(&w, tensor_reshape(c->cx, from, 2, from->sizes + 1, &w.made)),
+                input->dtype);
+  }
+  return rnn_end(&w, &j);
 }
 
 rush_status kernel_lstm_cell(rush_call *c) { return rnn_cell(c, RNN_LSTM); }

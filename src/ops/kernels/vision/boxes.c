@@ -13,8 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/threads.h"
 #include "ops/kernels/nn.h"
+#include "ops/kernels/work.h"
 
 /* -- nms --------------------------------------------------------------------------------------- */
 
@@ -64,69 +64,46 @@ static rush_status check_boxes(call_ctx *cx, const rush_tensor *boxes, const rus
   return RUSH_OK;
 }
 
-/* Sort indices by scores, the highest first, equal ones in their order. */
-static rush_status order_of(call_ctx *cx, rush_tensor *scores, rush_tensor **out)
+/* Indices of scores, the highest first, equal ones in their order. */
+static rush_tensor *order_of(work *w, rush_tensor *scores)
 {
-  const op *sort = op_find(cx->ctx, STR("aten::sort"), STR("stable"));
+  const op *sort = op_find(w->cx->ctx, STR("aten::sort"), STR("stable"));
   const rush_value args[4] = {nn_arg(scores), value_bool(true), value_int(0), value_bool(true)};
   rush_value results[2] = {value_none(), value_none()};
   if (!sort)
-    return call_fail(cx, "torchvision::nms needs aten::sort.stable, which this build leaves out");
-  TRY(op_invoke(cx, sort, args, 4, results, 2));
+    WORK_DO(w, call_fail(w->cx,
+                         "torchvision::nms needs aten::sort.stable, which this build leaves out"));
+  WORK_DO(w, op_invoke(w->cx, sort, args, 4, results, 2));
   value_release(results[0]);
-  *out = results[1].as.tensor;
-  return RUSH_OK;
-}
-
-static rush_status return_kept(rush_call *c, const int64_t *kept, int64_t n)
-{
-  rush_tensor *out = NULL;
-  TRY(tensor_new(c->cx, RUSH_INT64, 1, &n, &out));
-  if (n)
-    memcpy(out->data, kept, (size_t)n * sizeof *kept);
-  call_return_steal(c, 0, out);
-  return RUSH_OK;
-}
-
-/* Sort the boxes and run the loop. */
-static rush_status suppress(rush_call *c, nms_job *j, int dtype)
-{
-  size_t n_bytes, item = dtype == RUSH_FLOAT64 ? 8 : 4;
-  if (!size_mul((size_t)j->n, 5 * item + sizeof(int64_t) + 1, &n_bytes))
-    return call_nomem(c->cx);
-  char *memory = mem_alloc_data(c->cx->ctx, n_bytes);
-  if (!memory)
-    return call_nomem(c->cx);
-  j->kept = (int64_t *)(void *)memory;
-  j->sorted = memory + (size_t)j->n * sizeof(int64_t);
-  j->dropped = (uint8_t *)j->sorted + (size_t)j->n * 5 * item;
-  memset(j->dropped, 0, (size_t)j->n);
-  const int64_t n_kept = dtype == RUSH_FLOAT64 ? keep_boxes_f64(j) : keep_boxes_f32(j);
-  const rush_status st = n_kept < 0 ? call_poll(c->cx) : return_kept(c, j->kept, n_kept);
-  mem_free_data(c->cx->ctx, memory, n_bytes);
-  return st;
+  return work_keep_steal(w, results[1].as.tensor, w->st);
 }
 
 /* dets, scores, iou_threshold */
 rush_status kernel_nms(rush_call *c)
 {
-  rush_tensor *boxes = call_tensor(c, 0), *scores = call_tensor(c, 1), *rows = NULL, *order = NULL;
-  nms_job j = {.cx = c->cx, .threshold = call_float(c, 2)};
+  rush_tensor *boxes = call_tensor(c, 0), *scores = call_tensor(c, 1);
+  nms_job j = {
+    .cx = c->cx, .n = boxes->n_dims ? boxes->sizes[0] : 0, .threshold = call_float(c, 2)};
+  const bool is_f64 = boxes->dtype == RUSH_FLOAT64;
+  int64_t n_kept = 0;
   TRY(check_boxes(c->cx, boxes, scores));
-  if (boxes->n_elems == 0)
-    return return_kept(c, (const int64_t[]){0}, 0);
-  rush_status st = tensor_contiguous(c->cx, boxes, &rows);
-  if (st == RUSH_OK)
-    st = order_of(c->cx, scores, &order);
-  if (st == RUSH_OK) {
-    j.n = boxes->sizes[0];
-    j.boxes = rows->data;
-    j.order = order->data;
-    st = suppress(c, &j, boxes->dtype);
+  work w = work_begin(c);
+  if (boxes->n_elems > 0) {
+    j.boxes = work_rows(&w, boxes, boxes->dtype)->data;
+    j.order = order_of(&w, scores)->data;
+    j.sorted = work_memory(&w, j.n, 5 * tensor_item_bytes(boxes));
+    j.dropped = work_memory(&w, j.n, 1);
+    j.kept = work_memory(&w, j.n, sizeof *j.kept);
+    n_kept = w.st != RUSH_OK ? 0 : is_f64 ? keep_boxes_f64(&j) : keep_boxes_f32(&j);
   }
-  tensor_release(rows);
-  tensor_release(order);
-  return st;
+  if (n_kept < 0)
+    WORK_DO(&w, call_poll(c->cx));
+  n_kept = i64_max(n_kept, 0);
+  rush_tensor *out = work_new(&w, RUSH_INT64, 1, &n_kept);
+  if (w.st == RUSH_OK && n_kept)
+    memcpy(out->data, j.kept, (size_t)n_kept * sizeof *j.kept);
+  work_return(&w, 0, out, RUSH_INT64);
+  return work_end(&w);
 }
 
 /* -- box_iou_rotated --------------------------------------------------------------------------- */
@@ -212,32 +189,12 @@ static void iou_rows(void *arg, int64_t begin, int64_t end)
 /* boxes1, boxes2 */
 rush_status kernel_box_iou_rotated(rush_call *c)
 {
-  rush_tensor *boxes[2] = {call_tensor(c, 0), call_tensor(c, 1)}, *wide[2] = {NULL, NULL},
-              *out = NULL;
-  for (int i = 0; i < 2; i++)
-    if (boxes[i]->n_dims != 2 || boxes[i]->sizes[1] != 5) {
-      sizes_text text;
-      return call_fail(c->cx, "boxes%d should have shape (N, 5), got %s", i + 1,
-                       sizes_print(&text, boxes[i]->n_dims, boxes[i]->sizes));
-    }
-  if (boxes[0]->dtype != boxes[1]->dtype)
-    return call_fail(c->cx, "boxes1 and boxes2 must have the same dtype");
-  if (boxes[0]->dtype != RUSH_FLOAT32 && boxes[0]->dtype != RUSH_FLOAT64)
-    return call_no_dtype(c->cx, "box_iou_rotated_cpu", boxes[0]->dtype);
-  const int64_t sizes[2] = {boxes[0]->sizes[0], boxes[1]->sizes[0]};
-  rush_status st = tensor_new(c->cx, RUSH_FLOAT64, 2, sizes, &out);
-  for (int i = 0; i < 2 && st == RUSH_OK; i++)
-    st = nn_widen(c->cx, boxes[i], RUSH_FLOAT64, &wide[i]);
-  if (st == RUSH_OK) {
-    iou_job j = {wide[0]->data, wide[1]->data, sizes[0], sizes[1], out->data};
-    st = parallel_for(c->cx, out->n_elems, 256, iou_rows, &j);
-  }
-  if (st == RUSH_OK) {
-    st = nn_return_steal(c, 0, out, RUSH_FLOAT32, NULL); /* for float64 too, as torchvision */
-    out = NULL;
-  }
-  tensor_release(out);
-  tensor_release(wide[0]);
-  tensor_release(wide[1]);
-  return st;
+  rush_tensor *a = call_tensor(c, 0), *b = call_tensor(c, 1);
+  if (a->dtype != RUSH_FLOAT32 && a->dtype != RUSH_FLOAT64)
+    return call_no_dtype(c->cx, "box_iou_rotated_cpu", a->dtype);
+  work w = work_begin(c);
+  iou_job j = {work_rows(&w, a, RUSH_FLOAT64)->data, work_rows(&w, b, RUSH_FLOAT64)->data,
+               a->sizes[0], b->sizes[0], work_output(&w, 0, RUSH_FLOAT64)->data};
+  work_run(&w, call_out(c, 0)->n_elems, 256, iou_rows, &j);
+  return work_end(&w);
 }

@@ -9,15 +9,15 @@
  * bin covers. Sums are computed in float32 or float64; float16 is widened and rounded once, at the
  * end.
  *
- * Regions come from models, so nothing about them can be assumed: read_regions refuses those of
- * missing images, for which torchvision reads out of bounds. Threads: a job is read-only while
- * workers run; each of them writes elements of its own. */
+ * Regions come from models, so nothing about them can be assumed: roi_forward refuses those of
+ * images that do not exist, which torchvision reads past the end for. Threads: a job is read-only
+ * while workers run; each of them writes elements of its own. */
 #ifndef RUSH_OPS_KERNELS_ROI_H
 #define RUSH_OPS_KERNELS_ROI_H
 
-#include "base/threads.h"
-#include "ops/kernels/vision/precision.h"
 #include "ops/kernels/nn.h"
+#include "ops/kernels/vision/precision.h"
+#include "ops/kernels/work.h"
 
 enum {
   ROI_CHANNELS = 16,    /* channels of one piece of work */
@@ -42,7 +42,7 @@ typedef struct roi_job {
   atomic_bool too_large; /* a bin has more samples than ROI_SAMPLES */
 } roi_job;
 
-/* Return the image of region n.  read_regions has checked it. */
+/* The image of region n.  It has been checked. */
 static inline int64_t roi_image(const roi_job *j, int64_t n) { return (int64_t)j->rois[n * 5]; }
 /* Return the input channel of a bin of result channel c. */
 static inline int64_t roi_channel(const roi_job *j, int64_t c, int64_t row, int64_t col)
@@ -50,28 +50,17 @@ static inline int64_t roi_channel(const roi_job *j, int64_t c, int64_t row, int6
   return j->is_sensitive ? (c * j->out_h + row) * j->out_w + col : c;
 }
 
-/* Check arguments 0 and 1 of the call, and its integers out_h and out_w at argument 3, and fill j.
- * `kernel` is the name of torchvision's function in its messages. */
-rush_status roi_read(rush_call *c, const char *kernel, roi_job *j) RUSH_CHECKED;
-/* Like roi_read, for a *_backward: argument 0 is the gradient; batch_size, channels, height and
- * width start at `sizes_at` and are stored in shape. */
-rush_status roi_read_backward(rush_call *c, const char *kernel, uint32_t sizes_at, roi_job *j,
-                              int64_t shape[4]) RUSH_CHECKED;
-/* Read the regions as float64.  *out is new and owns what j->rois points to.  Refuses regions of
- * missing images. */
-rush_status roi_read_regions(rush_call *c, roi_job *j, rush_tensor **out) RUSH_CHECKED;
-/* Run the forward `work` over `n` items: converts inputs, makes and returns result 0 (and 1, if
- * has_map). */
-rush_status roi_forward(rush_call *c, roi_job *j, bool has_map, int64_t n_items,
-                        void (*work)(void *job, int64_t begin, int64_t end)) RUSH_CHECKED;
-/* Run the backward `work` over `n` items of channels: the result starts as zeros. */
-rush_status roi_backward(rush_call *c, roi_job *j, const int64_t shape[4], int64_t n_items,
-                         void (*work)(void *job, int64_t begin, int64_t end)) RUSH_CHECKED;
-/* Read argument `at`, the second result of the forward: int32, one number for each element of the
- * gradient, each below `limit` and at least -1 (or 0, unless may_be_missing).  Sets j->map; *out is
- * new. */
-rush_status roi_read_map(rush_call *c, uint32_t at, int64_t limit, bool may_be_missing, roi_job *j,
-                         rush_tensor **out) RUSH_CHECKED;
+/* What a call says of its regions and their bins; a *_backward's argument 0 is the gradient. */
+roi_job roi_job_of(const rush_call *c, bool is_backward, bool is_sensitive);
+typedef void roi_loop(void *job, int64_t begin, int64_t end);
+/* Run `loop` over the regions and their blocks of result channels: result 0, and 1 if there is one.
+ * Refuses regions of missing images, and (takes_numbers) coordinates that are not finite. */
+rush_status roi_forward(rush_call *c, roi_job *j, bool takes_numbers, roi_loop *loop) RUSH_CHECKED;
+/* Run `loop` over blocks of input channels; the result starts as zeros.  Where map_limit > 0,
+ * argument 2 is what the forward gave as its second result: int32, one number for each element of
+ * the gradient, each below map_limit and at least `lowest`; it becomes j->map. */
+rush_status roi_backward(rush_call *c, roi_job *j, bool takes_numbers, int64_t map_limit,
+                         int32_t lowest, roi_loop *loop) RUSH_CHECKED;
 
 /* Return the number of blocks of ROI_CHANNELS in n channels. */
 static inline int64_t roi_blocks(int64_t n) { return (n + ROI_CHANNELS - 1) / ROI_CHANNELS; }

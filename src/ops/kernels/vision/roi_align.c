@@ -146,20 +146,25 @@ static void align_items(void *arg, int64_t begin, int64_t end)
   }
 }
 
+/* Samples of a bin; aligned: shifted by half an element, as position-sensitive ones always are. */
+static roi_job job_of(const rush_call *c, bool is_backward, bool is_sensitive)
+{
+  roi_job j = roi_job_of(c, is_backward, is_sensitive);
+  j.ratio = call_int(c, (uint32_t)call_arg(c, "sampling_ratio"));
+  j.aligned = is_sensitive || value_is_true(call_named(c, "aligned"));
+  return j;
+}
+
 /* input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned */
 rush_status kernel_roi_align(rush_call *c)
 {
-  roi_job j = {.ratio = call_int(c, 5), .aligned = call_bool(c, 6)};
-  TRY(roi_read(c, "roi_align_forward_kernel", &j));
-  return roi_forward(c, &j, false, j.n_rois * roi_blocks(j.out_channels), align_items);
+  roi_job j = job_of(c, false, false);
+  return roi_forward(c, &j, false, align_items);
 }
-
-/* input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio */
 rush_status kernel_ps_roi_align(rush_call *c)
 {
-  roi_job j = {.ratio = call_int(c, 5), .aligned = true, .is_sensitive = true};
-  TRY(roi_read(c, "ps_roi_align_forward_kernel", &j));
-  return roi_forward(c, &j, true, j.n_rois * roi_blocks(j.out_channels), align_items);
+  roi_job j = job_of(c, false, true);
+  return roi_forward(c, &j, false, align_items);
 }
 
 /* -- Backward ---------------------------------------------------------------------------------- */
@@ -188,22 +193,12 @@ static void spread_items(void *arg, int64_t begin, int64_t end)
  * sampling_ratio, aligned */
 rush_status kernel_roi_align_backward(rush_call *c)
 {
-  roi_job j = {.ratio = call_int(c, 9), .aligned = call_bool(c, 10)};
-  int64_t shape[4];
-  TRY(roi_read_backward(c, "roi_align_backward_kernel", 5, &j, shape));
-  return roi_backward(c, &j, shape, roi_blocks(j.channels), spread_items);
+  roi_job j = job_of(c, true, false);
+  return roi_backward(c, &j, false, 0, 0, spread_items);
 }
-
-/* grad, rois, channel_mapping, spatial_scale, pooled_height, pooled_width, sampling_ratio,
- * batch_size, channels, height, width */
+/* grad, rois, channel_mapping, spatial_scale, ... */
 rush_status kernel_ps_roi_align_backward(rush_call *c)
 {
-  roi_job j = {.ratio = call_int(c, 6), .aligned = true, .is_sensitive = true};
-  int64_t shape[4];
-  rush_tensor *map = NULL;
-  TRY(roi_read_backward(c, "ps_roi_align_backward_kernel", 7, &j, shape));
-  TRY(roi_read_map(c, 2, j.channels, false, &j, &map));
-  const rush_status st = roi_backward(c, &j, shape, roi_blocks(j.channels), spread_items);
-  tensor_release(map);
-  return st;
+  roi_job j = job_of(c, true, true);
+  return roi_backward(c, &j, false, i64_max(j.channels, 1), 0, spread_items);
 }

@@ -56,15 +56,6 @@ static int64_t area_of(span y, span x)
   return is_empty(y, x) ? 1 : (y.end - y.begin) * (x.end - x.begin);
 }
 
-static rush_status check_corners(rush_call *c, const roi_job *j)
-{
-  for (int64_t i = 0; i < j->n_rois * 5; i++)
-    if (i % 5 != 0 && !isfinite(j->rois[i]))
-      return call_fail(c->cx, "%s: region %lld has the coordinate %g", c->op->schema->name,
-                       (long long)(i / 5), j->rois[i]);
-  return RUSH_OK;
-}
-
 #define FLOAT_BODY "ops/kernels/vision/roi_pool.inc"
 #include "ops/kernels/vision/each_float.inc"
 
@@ -85,34 +76,19 @@ static void pool_items(void *arg, int64_t begin, int64_t end)
   }
 }
 
-static rush_status check_call(rush_call *c, roi_job *j)
-{
-  rush_tensor *rois = NULL;
-  TRY(nn_widen(c->cx, call_tensor(c, 1), RUSH_FLOAT64, &rois));
-  j->rois = rois->data;
-  const rush_status st = check_corners(c, j);
-  tensor_release(rois);
-  return st;
-}
-
 /* input, rois, spatial_scale, pooled_height, pooled_width */
 rush_status kernel_roi_pool(rush_call *c)
 {
-  roi_job j = {.dtype = 0};
-  TRY(roi_read(c, "roi_pool_forward_kernel", &j));
+  roi_job j = roi_job_of(c, false, false);
   if (j.height > 0 && j.width > INT32_MAX / j.height)
     return call_fail(c->cx, "roi_pool: a map of %lld by %lld elements; argmax is int32",
                      (long long)j.height, (long long)j.width);
-  TRY(check_call(c, &j));
-  return roi_forward(c, &j, true, j.n_rois * roi_blocks(j.out_channels), pool_items);
+  return roi_forward(c, &j, true, pool_items);
 }
-
 rush_status kernel_ps_roi_pool(rush_call *c)
 {
-  roi_job j = {.is_sensitive = true};
-  TRY(roi_read(c, "ps_roi_pool_forward_kernel", &j));
-  TRY(check_call(c, &j));
-  return roi_forward(c, &j, true, j.n_rois * roi_blocks(j.out_channels), pool_items);
+  roi_job j = roi_job_of(c, false, true);
+  return roi_forward(c, &j, true, pool_items);
 }
 
 /* -- Backward ---------------------------------------------------------------------------------- */
@@ -131,29 +107,17 @@ static void unpool_items(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static rush_status pool_backward(rush_call *c, const char *kernel, bool is_sensitive)
-{
-  roi_job j = {.is_sensitive = is_sensitive};
-  int64_t shape[4];
-  rush_tensor *map = NULL;
-  TRY(roi_read_backward(c, kernel, 6, &j, shape));
-  TRY(check_call(c, &j));
-  const int64_t limit =
-    is_sensitive ? j.channels : i64_min(j.height, INT32_MAX) * i64_min(j.width, INT32_MAX);
-  TRY(roi_read_map(c, 2, limit, !is_sensitive, &j, &map));
-  const rush_status st = roi_backward(c, &j, shape, roi_blocks(j.channels), unpool_items);
-  tensor_release(map);
-  return st;
-}
-
 /* grad, rois, argmax, spatial_scale, pooled_height, pooled_width, batch_size, channels, height,
  * width */
 rush_status kernel_roi_pool_backward(rush_call *c)
 {
-  return pool_backward(c, "roi_pool_backward_kernel", false);
+  roi_job j = roi_job_of(c, true, false);
+  const int64_t limit = i64_min(j.height, INT32_MAX) * i64_min(j.width, INT32_MAX);
+  return roi_backward(c, &j, true, i64_max(limit, 1), -1, unpool_items);
 }
 /* The same with channel_mapping. */
 rush_status kernel_ps_roi_pool_backward(rush_call *c)
 {
-  return pool_backward(c, "ps_roi_pool_backward_kernel", true);
+  roi_job j = roi_job_of(c, true, true);
+  return roi_backward(c, &j, true, i64_max(j.channels, 1), 0, unpool_items);
 }
