@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .torch_trace import Tracer
+from typing import Any
 
 
 class _Here(threading.local):
-    tracer: Tracer | None = None
+    tracer: Any = None  # a torch_trace.Tracer, which this file does not need
     n_of_library = 0  # traces of rushlight.Tensors' code, which the C library records
 
 
 here = _Here()
 
 
-def current() -> Tracer | None:
+def current() -> Any:
     """Return the trace over torch code that this thread records now."""
     tracer = here.tracer
     return tracer if tracer is not None and tracer.paused == 0 else None
