@@ -10,7 +10,7 @@
 #include "base/half.h"
 
 typedef struct dtype_info {
-  const char *name, *aten;
+  const char *name, *aten, *c_name;
   uint8_t bytes;
   uint8_t cls; /* dtype_class */
   bool is_unsigned;
@@ -21,7 +21,7 @@ typedef struct dtype_info {
 static const dtype_info info[N_ROWS] = {
 #define DTYPE_UINT DTYPE_INT
 #define DTYPE(id, number, name, aten, c_name, bytes, class, ...) \
-  [RUSH_##id] = {name, aten, bytes, DTYPE_##class, IS_UNSIGNED_##class(id)},
+  [RUSH_##id] = {name, aten, c_name, bytes, DTYPE_##class, IS_UNSIGNED_##class(id)},
 #define IS_UNSIGNED_INT(id) false
 #define IS_UNSIGNED_UINT(id) true
 #define IS_UNSIGNED_FLOAT(id) false
@@ -64,37 +64,11 @@ const char *dtype_aten_name(int dtype)
 
 const char *dtype_c_name(int dtype)
 {
-  switch (dtype) {
-  case RUSH_UINT8: return "unsigned char";
-  case RUSH_INT8: return "signed char";
-  case RUSH_INT16: return "short";
-  case RUSH_INT32: return "int";
-  case RUSH_INT64: return "long long";
-  case RUSH_FLOAT16: return "c10::Half";
-  case RUSH_FLOAT32: return "float";
-  case RUSH_FLOAT64: return "double";
-  case RUSH_COMPLEX64: return "c10::complex<float>";
-  case RUSH_COMPLEX128: return "c10::complex<double>";
-  case RUSH_BOOL: return "bool";
-  case RUSH_BFLOAT16: return "c10::BFloat16";
-  }
-  return dtype_name(dtype);
+  const char *name = info[dtype & (N_ROWS - 1)].c_name;
+  return name ? name : dtype_name(dtype);
 }
 
-bool dtype_is_signed(int dtype)
-{
-  switch (dtype) {
-  case RUSH_UINT8:
-  case RUSH_UINT16:
-  case RUSH_UINT32:
-  case RUSH_UINT64:
-  case RUSH_BOOL:
-  case RUSH_QUINT8:
-  case RUSH_QUINT4X2:
-    return false;
-  }
-  return true;
-}
+bool dtype_is_signed(int dtype) { return !info[dtype & (N_ROWS - 1)].is_unsigned; }
 
 int dtype_to_complex(int dtype)
 {

@@ -23,12 +23,12 @@ ISA_DECLARE(const tape_isa *, tape_isa, (void));
 int tape_type_of(int dtype)
 {
   enum { TY_NONE = -1 };
-  static const int8_t types[N_DTYPES] = {
-#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, ...) [number] = TY_##tape,
+  static const int8_t types[N_DTYPES] = { /* and 1, so that a number without a dtype has none */
+#define DTYPE(id, number, name, aten, c_name, bytes, class, tape, ...) [number] = TY_##tape + 1,
 #include "base/dtypes.def"
   };
 
-  return dtype_is_valid(dtype) ? types[dtype] : TY_NONE;
+  return (unsigned)dtype < N_DTYPES ? types[dtype] - 1 : TY_NONE;
 }
 
 const tape_isa *tape_isa_of(context *c)
