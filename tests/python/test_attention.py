@@ -36,6 +36,11 @@ CASES = {
         (heads(2, 4, 5, 8), heads(2, 2, 6, 8), heads(2, 2, 6, 8)),
         {"enable_gqa": True},
     ),
+    # the most tensors that one call holds: each converted, expanded and flattened
+    "halves_of_five_dimensions": lambda: (
+        tuple(heads(2, 3, 4, n, 8).bfloat16() for n in (5, 6, 6)),
+        {"attn_mask": heads(2, 3, 4, 5, 6).bfloat16()},
+    ),
     "broadcast": lambda: ((heads(2, 4, 5, 8), heads(1, 4, 6, 8), heads(1, 4, 6, 8)), {}),
     "three": lambda: ((heads(4, 5, 8), heads(4, 6, 8), heads(4, 6, 8)), {}),
     "two": lambda: ((heads(5, 8), heads(6, 8), heads(6, 8)), {}),

@@ -72,7 +72,7 @@ typedef struct folded { /* any number of leading dimensions as batch and head */
   int n_lead;
   int64_t lead[TENSOR_MAX_DIMS];
   int64_t batch, heads, kv_heads;
-  rush_tensor *held[8]; /* to release */
+  rush_tensor *held[4 * 3]; /* to release: of q, k, v, mask in dtype, expanded, flattened */
   int n_held;
 } folded;
 
