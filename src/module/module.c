@@ -14,12 +14,6 @@
 
 static void free_training(context *c, struct training_flags *t);
 
-module *module_retain(module *m)
-{
-  atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
-  return m;
-}
-
 void module_release(module *m)
 {
   if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1)

@@ -48,7 +48,6 @@ module *module_new(call_ctx *cx);
 /* Give m, whose object is set, and the object one lock: root's, or the object's if it was part of a
  * module before, or m's own. */
 void module_share_lock(module *m, const module *root);
-module *module_retain(module *m);
 void module_release(module *m);
 /* Copy a module.  deep: tensors are copied (sharing kept); otherwise parameters are shared and only
  * containers are copied. */

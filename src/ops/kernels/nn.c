@@ -14,19 +14,6 @@ rush_status nn_input(call_ctx *cx, rush_tensor *t, rush_tensor **out)
   return tensor_contiguous(cx, t, out);
 }
 
-rush_status nn_widen(call_ctx *cx, rush_tensor *t, int dtype, rush_tensor **out)
-{
-  rush_tensor *as = NULL;
-  if (!t) {
-    *out = NULL;
-    return RUSH_OK;
-  }
-  TRY(tensor_to_dtype(cx, t, dtype, &as));
-  rush_status st = tensor_contiguous(cx, as, out);
-  tensor_release(as);
-  return st;
-}
-
 rush_status nn_return_steal(rush_call *c, uint32_t i, rush_tensor *made, int dtype,
                             const rush_tensor *like)
 {

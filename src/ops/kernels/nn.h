@@ -11,8 +11,6 @@
 
 /* Make `t` contiguous, with 16-bit floats as float32.  New (perhaps t itself). */
 rush_status nn_input(call_ctx *cx, rush_tensor *t, rush_tensor **out) RUSH_CHECKED;
-/* Make `t` contiguous, as `dtype`.  New (perhaps t itself); NULL remains NULL. */
-rush_status nn_widen(call_ctx *cx, rush_tensor *t, int dtype, rush_tensor **out) RUSH_CHECKED;
 /* Return `made` as result `i`, converted to `dtype`, in the channels last format if `like` is. */
 rush_status nn_return_steal(rush_call *c, uint32_t i, rush_tensor *made, int dtype,
                             const rush_tensor *like) RUSH_CHECKED;
