@@ -1,4 +1,4 @@
-/* demo.c -- read ten images and say which digits they are: the whole of an embedder's program.
+/* demo.c -- recognise the digits of ten images: a complete program that embeds Rushlight.
  *
  *   demo MODEL IMAGES.npy [INDEX]
  *
