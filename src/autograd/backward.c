@@ -1,8 +1,9 @@
 /* autograd/backward.c -- computes gradients (backward.h): a depth-first walk finds the records
  * between outputs and inputs, a count of missing contributions orders them, and each record's
  * formulas run when its count reaches zero (Kahn's topological order). The walk has its own stack
- * and a hash table from records to nodes, since graphs may be a million records deep and several
- * runs must not write into shared records. Cost: O(records + edges) and the formulas. */
+ * and a table from records to nodes, since graphs may be a million records deep and several
+ * runs must not write into shared records. Cost: O(records + edges) and the formulas.
+ * Differentiated graphs add in the same order: a change here is one of autodiff/reverse.c. */
 #include "autograd/backward.h"
 
 #include "ops/table/table.h"
@@ -20,7 +21,7 @@ typedef struct walk {
   call_ctx *cx;
   node *nodes;
   uint32_t n, cap;
-  uint32_t *slots, n_slots; /* record -> node + 1 */
+  table by_record; /* node + 1 */
   uint32_t *stack, n_stack, cap_stack;
   const grad_edge *wanted;  /* of the inputs, or NULL: every leaf */
   size_t n_wanted;
@@ -38,44 +39,27 @@ static void walk_free(walk *w)
     grad_record_release(w->nodes[i].r);
   }
   mem_free(c, w->nodes, w->cap * sizeof *w->nodes);
-  mem_free(c, w->slots, w->n_slots * sizeof *w->slots);
+  table_free(&w->by_record);
   mem_free(c, w->stack, w->cap_stack * sizeof *w->stack);
 }
 
 /* -- The table of nodes ------------------------------------------------------------------------ */
 
-static uint32_t record_slot(const walk *w, const grad_record *r)
-{
-  uint32_t at =
-    (uint32_t)(((uintptr_t)r >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (w->n_slots - 1);
-  while (w->slots[at] && w->nodes[w->slots[at] - 1].r != r)
-    at = (at + 1) & (w->n_slots - 1);
-  return at;
-}
-
 static node *find_record(const walk *w, const grad_record *r)
 {
-  const uint32_t i = w->n_slots ? w->slots[record_slot(w, r)] : 0;
+  const uintptr_t i = (uintptr_t)table_get(&w->by_record, address_key(r));
   return i ? &w->nodes[i - 1] : NULL;
 }
 
 static rush_status grow_walk(walk *w)
 {
-  context *c = w->cx->ctx;
   const uint32_t cap = w->cap ? 2 * w->cap : 32;
-  node *nodes = mem_realloc(c, w->nodes, w->cap * sizeof *nodes, cap * sizeof *nodes);
+  node *nodes =
+    mem_realloc(w->cx->ctx, w->nodes, w->cap * sizeof *nodes, cap * sizeof *nodes);
   if (!nodes)
     return call_nomem(w->cx);
   w->nodes = nodes;
   w->cap = cap;
-  uint32_t *slots = mem_alloc_zero(c, 2 * cap * sizeof *slots);
-  if (!slots)
-    return call_nomem(w->cx);
-  mem_free(c, w->slots, w->n_slots * sizeof *slots);
-  w->slots = slots;
-  w->n_slots = 2 * cap;
-  for (uint32_t i = 0; i < w->n; i++)
-    w->slots[record_slot(w, w->nodes[i].r)] = i + 1;
   return RUSH_OK;
 }
 
@@ -101,8 +85,9 @@ static rush_status enter(walk *w, grad_record *r)
     return RUSH_OK;
   if (w->n == w->cap)
     TRY(grow_walk(w));
-  w->nodes[w->n] = (node){.r = grad_record_retain(r)};
-  w->slots[record_slot(w, r)] = ++w->n;
+  if (!table_put(&w->by_record, address_key(r), (void *)(uintptr_t)(w->n + 1)))
+    return call_nomem(w->cx);
+  w->nodes[w->n++] = (node){.r = grad_record_retain(r)};
   return push(w, w->n - 1);
 }
 
@@ -324,10 +309,9 @@ static rush_status arg_sizes(walk *w, const grad_record *r, uint32_t i, rush_val
 
 /* -- Running a record -------------------------------------------------------------------------- */
 
-/* True if the gradient of the formula's input i will be used. */
-static bool is_used(const walk *w, const grad_record *r, const op_gradient *g, uint32_t i)
+/* True if the gradient of the argument will be used. */
+static bool slot_is_used(const walk *w, const grad_record *r, const grad_slot *s)
 {
-  const grad_slot *s = &r->args[g->input[i]];
   for (uint32_t k = 0; k < s->n; k++) {
     const node *to =
       r->tensors[s->first + k].edge.to ? find_record(w, r->tensors[s->first + k].edge.to) : NULL;
@@ -335,6 +319,12 @@ static bool is_used(const walk *w, const grad_record *r, const op_gradient *g, u
       return true;
   }
   return false;
+}
+
+/* True if the gradient of the formula's input i will be used. */
+static bool is_used(const walk *w, const grad_record *r, const op_gradient *g, uint32_t i)
+{
+  return slot_is_used(w, r, &r->args[g->input[i]]);
 }
 
 static rush_status needs(walk *w, const grad_record *r, const op_gradient *g, rush_value *out)
@@ -388,16 +378,13 @@ static rush_status deliver_input(walk *w, const grad_record *r, const grad_slot 
   return RUSH_OK;
 }
 
-#define MOST_TAKES 64
+#define MOST_TAKES 64 /* without an allocation; a graph's formula may take more */
 
-static rush_status run_formula(walk *w, const node *n, const op_gradient *g)
+static rush_status run_formula_in(walk *w, const node *n, const op_gradient *g, rush_value *values,
+                                  rush_value *made)
 {
-  rush_value values[MOST_TAKES], made[MOST_TAKES];
   uint32_t n_values = 0;
   rush_status st = RUSH_OK;
-  if (g->n_takes > MOST_TAKES || g->n_inputs > MOST_TAKES)
-    return call_unsupported(w->cx, "a gradient of %s that takes %u values", n->r->o->schema->name,
-                            g->n_takes);
   while (n_values < g->n_takes &&
          (st = taken(w, n, g, g->take[n_values], &values[n_values])) == RUSH_OK)
     n_values++;
@@ -415,19 +402,75 @@ static rush_status run_formula(walk *w, const node *n, const op_gradient *g)
   return st;
 }
 
-static rush_status run_record(walk *w, const node *n)
+static rush_status run_formula(walk *w, const node *n, const op_gradient *g)
 {
-  const op_gradients *g = n->r->formulas;
-  if (n->r->freed)
-    return call_fail(w->cx, "Trying to backward through the graph a second time (or directly "
+  rush_value few[2 * MOST_TAKES], *row = few;
+  const size_t bytes = ((size_t)g->n_takes + g->n_inputs) * sizeof *row;
+  if (bytes > sizeof few && !(row = mem_alloc(w->cx->ctx, bytes)))
+    return call_nomem(w->cx);
+  rush_status st = run_formula_in(w, n, g, row, row + g->n_takes);
+  if (row != few)
+    mem_free(w->cx->ctx, row, bytes);
+  return st;
+}
+
+static rush_status fail_freed(const walk *w)
+{
+  return call_fail(w->cx, "Trying to backward through the graph a second time (or directly "
                             "access saved tensors after they have "
                             "already been freed). Saved intermediate values of the graph are freed "
                             "when you call .backward() or "
                             "autograd.grad(). Specify retain_graph=True if you need to backward "
                             "through the graph a second time or if "
                             "you need to access saved tensors after calling backward.");
+}
+
+/* Note which nodes ran, whose values are then freed; fails if the values of one were. */
+static rush_status note_ran(const walk *w, grad_record *r, const bool *nodes)
+{
+  bool all = true;
+  for (uint32_t i = 0; i < r->graph->n_nodes; i++)
+    if (nodes[i] && r->graph->saves[i] && r->ran[i])
+      return fail_freed(w);
+  for (uint32_t i = 0; i < r->graph->n_nodes && !w->retain_graph; i++) {
+    r->ran[i] |= nodes[i];
+    all &= r->ran[i] || !r->graph->saves[i];
+  }
+  r->is_spent = all && !w->retain_graph;
+  return RUSH_OK;
+}
+
+/* Run the formula of a graph's record for the gradients that there are. */
+static rush_status run_graph(walk *w, const node *n)
+{
+  const grad_record *r = n->r;
+  const op_gradient *g = NULL;
+  const bool *nodes = NULL;
+  const size_t bytes = r->n_results + r->n_args;
+  bool *flags = mem_alloc_zero(w->cx->ctx, bytes);
+  if (!flags)
+    return call_nomem(w->cx);
+  for (uint32_t i = 0; i < r->n_results; i++)
+    flags[i] =
+      r->results[i].kind == GRAD_TENSOR && is_defined_tensor(n->grads[r->results[i].first]);
+  for (uint32_t i = 0; i < r->n_args; i++)
+    flags[r->n_results + i] = r->args[i].kind == GRAD_TENSOR && slot_is_used(w, r, &r->args[i]);
+  rush_status st = r->graph->formula(w->cx, r->graph, flags, flags + r->n_results, &g, &nodes);
+  mem_free(w->cx->ctx, flags, bytes);
+  TRY(st);
+  TRY(note_ran(w, n->r, nodes));
+  return run_formula(w, n, g);
+}
+
+static rush_status run_record(walk *w, const node *n)
+{
+  const op_gradients *g = n->r->formulas;
+  if (n->r->freed)
+    return fail_freed(w);
   if (!g)
     return call_fail(w->cx, "derivative for %s is not implemented", n->r->o->schema->name);
+  if (n->r->graph)
+    return run_graph(w, n);
   for (uint32_t f = 0; f < g->n; f++) {
     bool used = false;
     for (uint32_t i = 0; i < g->items[f].n_inputs; i++)
@@ -501,7 +544,7 @@ static rush_status run_all(walk *w, rush_value *results)
     }
     if (is_run && n.grads)
       TRY(run_record(w, &n));
-    if (is_run && n.grads && !w->retain_graph)
+    if (is_run && n.grads && !w->retain_graph && (!n.r->graph || n.r->is_spent))
       grad_record_free_saved(n.r);
     for (uint32_t k = 0; k < n.r->n_tensors; k++) {
       node *to = n.r->tensors[k].edge.to ? find_record(w, n.r->tensors[k].edge.to) : NULL;
@@ -585,6 +628,7 @@ rush_status grad_run(call_ctx *cx, const grad_request *q, rush_value *results)
   const call_recorder *outer = cx->recorder;
   const bool mode = cx->grad_mode;
   walk w = {.cx = cx,
+            .by_record = {.ctx = cx->ctx},
             .n_wanted = q->n_inputs,
             .retain_graph = q->retain_graph || q->create_graph,
             .host = outer ? outer->host : NULL};
@@ -621,7 +665,7 @@ rush_status grad_run(call_ctx *cx, const grad_request *q, rush_value *results)
 
 rush_status grad_leaves(call_ctx *cx, rush_tensor *const *tensors, size_t n, rush_value *out)
 {
-  walk w = {.cx = cx};
+  walk w = {.cx = cx, .by_record = {.ctx = cx->ctx}};
   rush_list *l;
   TRY(list_new(cx, type_simple(TYPE_TENSOR), 8, &l));
   rush_status st = RUSH_OK;

@@ -249,7 +249,7 @@ static bool drop(grad_record *r)
   return r && atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) == 1;
 }
 
-/* Dead records are put in a list: a chain of a million records must not recurse. */
+/* Release a record; dead ones are listed, since a chain of a million must not recurse. */
 void grad_record_release(grad_record *r)
 {
   grad_record *dead = drop(r) ? r : NULL;
@@ -266,6 +266,10 @@ void grad_record_release(grad_record *r)
       }
     tensors_free(r->ctx, r->tensors, r->n_tensors);
     tensors_free(r->ctx, r->made, r->n_made);
+    if (r->graph) {
+      mem_free(r->ctx, r->ran, r->graph->n_nodes);
+      r->graph->release(r->graph);
+    }
     mem_free(r->ctx, r->args, r->n_args * sizeof *r->args);
     mem_free(r->ctx, r->results, r->n_results * sizeof *r->results);
     mem_free(r->ctx, r, sizeof *r);

@@ -61,15 +61,31 @@ typedef struct grad_slot { /* an argument or a result */
   uint8_t kind;            /* grad_kind */
 } grad_slot;
 
+/* A record of a graph instead of an operator (autodiff/node.h): its formula depends on which
+ * results have gradients and which arguments need some. */
+typedef struct grad_graph {
+  uint32_t n_nodes; /* of the graph */
+  const bool *saves; /* by node: its own record would save tensors */
+  /* Get the formula that takes the gradients of the results with `defined` only, and computes those
+   * of the arguments with `used`, and the nodes whose formulas it runs; both live as long as the
+   * graph. */
+  rush_status (*formula)(call_ctx *cx, struct grad_graph *g, const bool *defined, const bool *used,
+                         const op_gradient **out, const bool **nodes);
+  void (*release)(struct grad_graph *g);
+} grad_graph;
+
 struct grad_record {
   _Atomic uint32_t refs;
   uint32_t n_args, n_tensors;         /* of the base operator */
   uint32_t n_results, n_made;         /* the tensors of the results */
   bool unchecked;                     /* only the geometry of the saved values matters */
   bool freed;                         /* saved tensors were freed */
+  bool is_spent;                      /* of a graph: nothing saved is needed again */
   context *ctx;
   const op *o;                        /* the base operator; NULL: a leaf */
   const op_gradients *formulas;       /* NULL: there are none */
+  bool *ran;         /* of a graph, by node: its values would have been freed */
+  grad_graph *graph; /* owned, or NULL: `formulas` tell what is saved, `graph` what is run */
   rush_tensor *leaf; /* a leaf's tensor, owned: lives while its gradient may be requested */
   grad_slot *args, *results;
   grad_tensor *tensors, *made;
@@ -97,9 +113,9 @@ rush_status autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient
                            bool any, const rush_value *args, size_t n_args) RUSH_CHECKED;
 /* Fail in builds without gradients; `what` names the feature. */
 rush_status autograd_need(call_ctx *cx, const char *what) RUSH_CHECKED;
-/* ask.c: run torch.autograd.grad, backward(), .grad or retain_grad() inside a program. */
-rush_status autograd_ask(rush_call *c) RUSH_CHECKED;
-/* asking.c: true if the function, or one that it may call, uses gradients (grad, backward,
+/* gradient_ops.c: run torch.autograd.grad, backward(), .grad or retain_grad() inside a program. */
+rush_status autograd_call_op(rush_call *c) RUSH_CHECKED;
+/* gradient_use.c: true if the function, or one that it may call, uses gradients (grad, backward,
  * retain_grad): a call of it records even if the caller did not request it.  The first query
  * compiles the functions it calls. */
 bool function_uses_gradients(call_ctx *cx, struct function *f);

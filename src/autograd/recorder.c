@@ -328,7 +328,7 @@ static rush_status after(rush_call *c)
 }
 
 const call_recorder autograd_recorder = {
-  .call = record, .before = before, .after = after, .ask = autograd_ask};
+  .call = record, .before = before, .after = after, .call_gradient_op = autograd_call_op};
 
 rush_status autograd_begin(call_ctx *cx, call_recorder *own, const rush_gradient_host *host,
                            bool any, const rush_value *args, size_t n_args)

@@ -1,4 +1,4 @@
-/* autograd/asking.c -- decides which programs use gradients themselves.
+/* autograd/gradient_use.c -- decides which programs use gradients themselves.
  *
  * The functions that one may call are searched once, depth first, and the answer is stored in the
  * function.  A call of an interface's method may be of any method of that name.  Rejected:
@@ -15,7 +15,7 @@ static bool needs_records(const op *o)
   return o->name_key == OPN_GRAD || o->name_key == OPN_BACKWARD || o->name_key == OPN_RETAIN_GRAD;
 }
 
-enum { NOT_LOOKED_AT, ASKS_NOT, ASKS };
+enum { NOT_SEARCHED, USES_NONE, USES_GRADIENTS };
 
 typedef struct search { /* of all functions that one may call */
   session *s;
@@ -53,9 +53,8 @@ static void search_block(search *q, const ir_block *b)
 
 static void search_function(search *q, function *f)
 {
-  const str key = {(const char *)session_alloc(q->s, sizeof f), sizeof f};
+  const str key = address_key(f);
 
-  memcpy((void *)(uintptr_t)key.p, &f, sizeof f);
   session_poll(q->s);
   if (f->is_builtin || table_get(&q->seen, key))
     return;
@@ -81,7 +80,7 @@ bool function_uses_gradients(call_ctx *cx, function *f)
 {
   uint8_t seen = atomic_load_explicit(&f->uses_gradients, memory_order_acquire);
 
-  if (seen == NOT_LOOKED_AT) {
+  if (seen == NOT_SEARCHED) {
     call_ctx quiet = *cx;
     search q = {.first = f};
 
@@ -89,10 +88,11 @@ bool function_uses_gradients(call_ctx *cx, function *f)
     const rush_status st = session_run(&quiet, search_program, &q);
     if (st == RUSH_ELIMIT || st == RUSH_ECANCELLED || st == RUSH_ENOMEM)
       return false; /* the call will report it; the next one looks again */
-    seen = q.found ? ASKS : ASKS_NOT; /* code that cannot be compiled cannot compute gradients */
+    seen = q.found ? USES_GRADIENTS
+                   : USES_NONE; /* code that cannot be compiled cannot compute gradients */
     atomic_store_explicit(&f->uses_gradients, seen, memory_order_release);
   }
-  return seen == ASKS;
+  return seen == USES_GRADIENTS;
 }
 
 static void forget(rush_value v, int depth)

@@ -1,4 +1,4 @@
-/* autograd/ask.c -- operators by which a program requests gradients: torch.autograd.grad,
+/* autograd/gradient_ops.c -- operators by which a program requests gradients: torch.autograd.grad,
  * backward(), .grad, retain_grad(). They are found by name in a table and work only in a recorded
  * call; each turns its arguments into a request and runs autograd/backward.c. Gradients of leaves
  * that belong to a host (torch's parameters) are passed to the host. */
@@ -35,15 +35,15 @@ static void tensors_of(const rush_value *values, size_t n, rush_tensor **row)
     row[i] = is_undefined(values[i]) ? NULL : values[i].as.tensor;
 }
 
-typedef struct asked {
+typedef struct gradient_request {
   const rush_value *outputs, *grads,
     *inputs; /* n_grads 0: none are given; n_inputs 0: all leaves */
   size_t n_outputs, n_grads, n_inputs;
   bool create_graph, retain_graph;
-} asked;
+} gradient_request;
 
 /* Compute results[n_inputs], new; None for unused inputs. */
-static rush_status run_asked(call_ctx *cx, const asked *a, rush_value *results)
+static rush_status run_request(call_ctx *cx, const gradient_request *a, rush_value *results)
 {
   const size_t n = 2 * a->n_outputs + a->n_inputs;
   rush_tensor **row = mem_alloc(cx->ctx, n * sizeof *row);
@@ -81,15 +81,15 @@ static void set_list(const rush_call *c, uint32_t arg, const rush_value **values
 }
 
 /* Read retain_graph and create_graph from argument `first` on. */
-static void set_flags(const rush_call *c, uint32_t first, asked *a)
+static void set_flags(const rush_call *c, uint32_t first, gradient_request *a)
 {
   a->create_graph = call_bool(c, first + 1);
   a->retain_graph = call_is_none(c, first) ? a->create_graph : call_bool(c, first);
 }
 
-static rush_status ask_grad(rush_call *c)
+static rush_status call_grad(rush_call *c)
 {
-  asked a = {0};
+  gradient_request a = {0};
   rush_list *made;
   set_list(c, 0, &a.outputs, &a.n_outputs);
   set_list(c, 1, &a.inputs, &a.n_inputs);
@@ -98,7 +98,7 @@ static rush_status ask_grad(rush_call *c)
   if (!a.n_inputs)
     return call_fail(c->cx, "grad requires non-empty inputs.");
   TRY(list_new(c->cx, type_elem(c->op->schema->returns[0].type), a.n_inputs, &made));
-  rush_status st = run_asked(c->cx, &a, made->items);
+  rush_status st = run_request(c->cx, &a, made->items);
   made->n = st == RUSH_OK ? a.n_inputs : 0;
   for (size_t i = 0; i < made->n && st == RUSH_OK; i++)
     if (is_undefined(made->items[i]) && !call_bool(c, 5))
@@ -116,19 +116,19 @@ static rush_status ask_grad(rush_call *c)
 }
 
 /* Run backward; arguments: self, gradient, retain_graph, create_graph; both may be lists. */
-static rush_status ask_backward(rush_call *c)
+static rush_status call_backward(rush_call *c)
 {
-  asked a = {
+  gradient_request a = {
     .outputs = c->args, .n_outputs = 1, .grads = &c->args[1], .n_grads = !is_undefined(c->args[1])};
   if (call_list(c, 0)) {
     set_list(c, 0, &a.outputs, &a.n_outputs);
     set_list(c, 1, &a.grads, &a.n_grads);
   }
   set_flags(c, 2, &a);
-  return run_asked(c->cx, &a, NULL);
+  return run_request(c->cx, &a, NULL);
 }
 
-static rush_status ask_kept(rush_call *c)
+static rush_status read_grad(rush_call *c)
 {
   rush_tensor *t = call_tensor(c, 0);
   const rush_gradient_host *host = c->cx->recorder->host;
@@ -143,7 +143,7 @@ static rush_status ask_kept(rush_call *c)
   return RUSH_OK;
 }
 
-static rush_status ask_retain(rush_call *c)
+static rush_status retain_grad(rush_call *c)
 {
   rush_tensor *t = call_tensor(c, 0);
   grad_meta *m;
@@ -156,26 +156,26 @@ static rush_status ask_retain(rush_call *c)
   return RUSH_OK;
 }
 
-static rush_status ask_retains(rush_call *c)
+static rush_status read_retains_grad(rush_call *c)
 {
   const grad_meta *m = grad_meta_find(call_tensor(c, 0));
   call_return_value_steal(c, 0, value_bool(m && m->retains));
   return RUSH_OK;
 }
 
-rush_status autograd_ask(rush_call *c)
+rush_status autograd_call_op(rush_call *c)
 {
   switch (c->op->name_key) {
   case OPN_GRAD:
-    return ask_grad(c);
+    return call_grad(c);
   case OPN_BACKWARD:
-    return ask_backward(c);
+    return call_backward(c);
   case OPN_PRIM__GRAD:
-    return ask_kept(c);
+    return read_grad(c);
   case OPN_RETAIN_GRAD:
-    return ask_retain(c);
+    return retain_grad(c);
   case OPN_RETAINS_GRAD:
-    return ask_retains(c);
+    return read_retains_grad(c);
   }
   return call_unsupported(c->cx, "%s", c->op->schema->name);
 }
