@@ -65,7 +65,7 @@ void pass_remove_expands(session *s, ir_graph *g) { pass_each(s, g->block, drop_
 
 /* -- Other names ------------------------------------------------------------------------------- */
 
-/* The operator of that name and overload, when it takes and gives the same. */
+/* Return the operator of that name and overload if it has the same arguments and results. */
 static const op *same_shape(session *s, const op *o, str name)
 {
   const op *is = session_op_find(s, name, str_of(o->schema->overload));
@@ -90,6 +90,7 @@ static void rename_op(session *s, ir_node *n, void *arg)
   const str name = n->kind == IR_OP ? op_synonym_of(n->op) : (str){NULL, 0};
   const op *is = name.len ? same_shape(s, n->op, name) : NULL;
 
+  ASSERT_SLOW(!is || ir_node_fits_schema(n, n->op->schema) == ir_node_fits_schema(n, is->schema));
   n->op = is ? is : n->op;
 }
 

@@ -29,7 +29,7 @@ static policy policy_of(session *s, const ir_node *n)
 
 /* -- Regions ----------------------------------------------------------------------------------- */
 
-static bool is_autocast(const ir_value *v)
+bool pass_is_autocast(const ir_value *v)
 {
   static const char *const names[] = {"__torch__.torch.amp.autocast_mode.autocast",
                                       "__torch__.torch.cpu.amp.autocast_mode.autocast",
@@ -71,6 +71,8 @@ static settings settings_of(const ir_value *object)
 
 static region region_of(session *s, const ir_node *enter, region *outer)
 {
+  ASSERT(enter->kind == IR_ENTER && pass_is_autocast(ir_node_input(enter, 0)),
+         "no region begins here");
   const ir_value *object = ir_node_input(enter, 0);
   settings set = settings_of(object);
   region r = {false, RUSH_BFLOAT16, outer};
@@ -105,6 +107,7 @@ static ir_value *cast(session *s, ir_node *n, ir_value *v, policy to, const regi
   ir_node *made = pass_put_op(
     s, n, is_lower ? "aten::_autocast_to_reduced_precision" : "aten::_autocast_to_full_precision",
     "", in, is_lower ? 5 : 3);
+  ASSERT(made && made->n_outputs == 1, "the table has both casts");
   return made->outputs[0];
 }
 
@@ -123,13 +126,13 @@ static bool inline_here(session *s, ir_node *n)
 {
   function *f = n->kind == IR_CALL_FUNCTION || n->kind == IR_CALL_METHOD ? ir_node_callee(n) : NULL;
   if (!f || f->state == FUNCTION_COMPILING ||
-      (n->kind == IR_CALL_METHOD && is_autocast(ir_node_input(n, 0))))
+      (n->kind == IR_CALL_METHOD && pass_is_autocast(ir_node_input(n, 0))))
     return false;
   function_ensure(s, f);
   if (!f->graph || ir_block_n_inputs(f->graph->block) != n->n_inputs ||
       ir_block_n_outputs(f->graph->block) != n->n_outputs)
     return false;
-  pass_inline_call(s, n, f->graph);
+  pass_inline_call(s, n, f, f->graph);
   return true;
 }
 
@@ -144,11 +147,11 @@ static void cast_block(session *s, ir_block *b, region *r)
       continue;
     }
     next = n->next;
-    if (n->kind == IR_ENTER && is_autocast(ir_node_input(n, 0))) {
+    if (n->kind == IR_ENTER && pass_is_autocast(ir_node_input(n, 0))) {
       region *inner = session_new(s, region);
       *inner = region_of(s, n, r);
       r = inner;
-    } else if (n->kind == IR_EXIT && r && is_autocast(ir_node_input(n, 0))) {
+    } else if (n->kind == IR_EXIT && r && pass_is_autocast(ir_node_input(n, 0))) {
       r = r->outer;
     } else if (r && r->is_on && n->kind == IR_OP) {
       cast_inputs(s, n, r);
@@ -162,7 +165,7 @@ static void cast_block(session *s, ir_block *b, region *r)
 static bool enters(const ir_block *b)
 {
   for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
-    if (n->kind == IR_ENTER && is_autocast(ir_node_input(n, 0)))
+    if (n->kind == IR_ENTER && pass_is_autocast(ir_node_input(n, 0)))
       return true;
     for (uint32_t i = 0; i < n->n_blocks; i++)
       if (enters(n->blocks[i]))

@@ -2,10 +2,12 @@
  *
  *   mm(a, w), mm(b, w), mm(c, w)  ->  rows of mm(cat([a, b, c], 0), w)
  *   mm(x, a), mm(x, b), mm(x, c)  ->  columns of mm(x, cat([a, b, c], 1))
+ *   mm(a, b) + mm(c, d) + ...     ->  prim::MMTreeReduce(c, a, ..., d, b, ...)
  *
- * Sizes are read at run time, so nothing needs to be known of them.  At least FEWEST products, in
- * one block, whose operands are never written to, all made before the first result is used.  Sums
- * may be rounded in another order. */
+ * The last is mm(cat(left sides, 1), cat(right sides, 0)) if the sizes fit when it runs.  Sizes are
+ * read at run time, so nothing needs to be known of them.  At least FEWEST products, in one block,
+ * whose operands are never written to, all made before the first result is used.  Sums may be
+ * rounded in another order. */
 #include "base/grow.h"
 #include "ir/alias.h"
 #include "ops/call/lookup.h"
@@ -26,11 +28,13 @@ typedef struct batcher {
   alias_info *alias;
   product *v;
   uint32_t n, cap;
+  bool reduced;    /* a sum became one node */
   uint32_t shared; /* the operand that is the same: 0 or 1 */
 } batcher;
 
 static void add_product(batcher *b, ir_node *n)
 {
+  ASSERT(!b->n || b->v[b->n - 1].n->order < n->order, "products are added in the block's order");
   GROW(b->s, b->v, b->n, b->cap, 16);
   b->v[b->n] = (product){n, b->n};
   b->n++;
@@ -90,6 +94,10 @@ static void join(batcher *b, product *v, uint32_t n, ir_node *pos)
   const type *tensors = session_type(s, type_list(pos->graph->types, type_simple(TYPE_TENSOR)));
 
   for (uint32_t i = 0; i < n; i++) {
+    ASSERT(v[i].n->block == pos->block, "products of one block are joined");
+    ASSERT(ir_node_input(v[i].n, b->shared) == same, "the products share this operand");
+    ASSERT(made_at(v[i].n) < pos->order, "an operand is made after the joined product");
+    ASSERT_SLOW(pos->order < used_at(v[i].n));
     parts[i] = ir_node_input(v[i].n, 1 - b->shared);
     sizes[i] =
       pass_put_op(s, pos, "aten::size", "int", (ir_value *[]){parts[i], along}, 2)->outputs[0];
@@ -174,6 +182,82 @@ static bool is_product(const batcher *b, const ir_node *n)
          !alias_is_written(b->alias, n->outputs[0]);
 }
 
+/* -- Sums of products -------------------------------------------------------------------------- */
+
+/* True if the node's one result is used once and never written to. */
+static bool is_inner(const batcher *b, const ir_node *n)
+{
+  const ir_use *u = n->outputs[0]->uses;
+
+  return u && !u->next && !alias_is_written(b->alias, n->outputs[0]);
+}
+
+/* Return the number of products that the node adds up: 1 for a product, 0 if it is no such sum.
+ * Those of earlier nodes of the block are in their `scratch`. */
+static uint32_t count_products(const batcher *b, const ir_node *n)
+{
+  uint32_t count = 0;
+  int64_t alpha;
+
+  if (is_product(b, n))
+    return 1;
+  if (ir_node_op_key(n) != OPK_ADD_TENSOR || !pass_is_constant_int(ir_node_input(n, 2), &alpha) ||
+      alpha != 1)
+    return 0;
+  for (uint32_t i = 0; i < 2; i++) {
+    const ir_node *part = ir_node_input(n, i)->node;
+    if (part->block != n->block || part->kind != IR_OP || !part->scratch || !is_inner(b, part))
+      return 0;
+    count += part->scratch;
+  }
+  return count;
+}
+
+/* Replace a sum of n products by one node; what it added is dead then. */
+static void reduce(batcher *b, ir_node *root, uint32_t n)
+{
+  ir_node **stack = session_array(b->s, ir_node *, n + 1);
+  ir_value **sides = session_array(b->s, ir_value *, 2 * (size_t)n);
+  uint32_t depth = 0, k = 0;
+
+  stack[depth++] = root;
+  while (depth) {
+    ir_node *at = stack[--depth];
+    if (at->scratch > 1) {
+      for (uint32_t i = 0; i < 2; i++)
+        stack[depth++] = ir_node_input(at, i)->node;
+      at->scratch = 0; /* no root of its own */
+      continue;
+    }
+    sides[k] = ir_node_input(at, 0);
+    sides[n + k++] = ir_node_input(at, 1);
+  }
+  ASSERT(k == n, "as many products as were counted");
+  pass_replace(root, pass_put_op(b->s, root, "prim::MMTreeReduce", "", sides, 2 * n)->outputs);
+}
+
+static void reduce_block(batcher *b, ir_block *block)
+{
+  for (ir_node *n = ir_block_first(block); n != block->ret; n = n->next) {
+    session_poll(b->s);
+    n->scratch = n->n_outputs == 1 ? count_products(b, n) : 0;
+  }
+  for (ir_node *n = ir_block_last(block), *prev; n != block->ret; n = prev) {
+    prev = n->prev;
+    if (n->scratch >= FEWEST) {
+      reduce(b, n, n->scratch);
+      b->reduced = true;
+    }
+  }
+  session_enter(b->s);
+  for (ir_node *n = ir_block_first(block); n != block->ret; n = n->next)
+    for (uint32_t i = 0; i < n->n_blocks; i++)
+      reduce_block(b, n->blocks[i]);
+  session_leave(b->s);
+}
+
+/* -- Blocks ------------------------------------------------------------------------------------ */
+
 static void batch_block(batcher *b, ir_block *block)
 {
   session_enter(b->s);
@@ -201,5 +285,10 @@ void pass_batch_mm(session *s, ir_graph *g)
 {
   batcher b = {.s = s, .alias = alias_analyse_all(s, g)};
 
+  reduce_block(&b, g->block);
+  if (b.reduced) { /* the products are dead, and the analysis does not know the new values */
+    pass_dce(s, g);
+    b.alias = alias_analyse_all(s, g);
+  }
   batch_block(&b, g->block);
 }

@@ -4,8 +4,10 @@
 
 static void number_values(ir_graph *g, const ir_node *n)
 {
-  for (uint32_t i = 0; i < n->n_outputs; i++)
+  for (uint32_t i = 0; i < n->n_outputs; i++) {
+    ASSERT(n->outputs[i]->index == i && n->graph == g, "an output out of its place");
     n->outputs[i]->id = g->next_id++;
+  }
 }
 
 static void number_block(session *s, ir_graph *g, ir_block *b)

@@ -32,6 +32,7 @@ typedef struct capture {
 
 static ir_value *captured(capture *c, ir_value *v)
 {
+  ASSERT(ir_block_n_inputs(c->block) == c->n, "each input of a closure is a captured value");
   for (uint32_t i = 0; i < c->n; i++)
     if (c->outside[i] == v)
       return ir_block_input(c->block, i);
@@ -72,6 +73,7 @@ static function *closure_function(lifting *l, ir_node *closure)
   session *s = l->s;
   ir_block *b = closure->blocks[0];
   program *p = l->program;
+  ASSERT(closure->n_blocks == 1 && ir_block_n_outputs(b) == 1, "a closure has one result");
   function *out = program_add_closure(s, p, session_printf(s, "%s.__forked_function", l->owner));
   schema *sc = session_alloc_in(s, &p->mem, sizeof *sc);
   sc->name = out->name;

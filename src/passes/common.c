@@ -4,6 +4,7 @@
  * table's effect columns, never from lists of names. */
 #include "ir/alias.h"
 #include "ops/call/lookup.h"
+#include "ops/table/op_keys.h"
 #include "passes/passes_int.h"
 
 /* -- Questions --------------------------------------------------------------------------------- */
@@ -26,8 +27,11 @@ bool pass_has_effect(const ir_node *n)
   case IR_TUPLE_SLICE:
   case IR_DICT_CONSTRUCT:
   case IR_CREATE_OBJECT: case IR_GET_ATTR: case IR_MODULE_CONTAINER_INDEX: case IR_UNINITIALIZED:
-  case IR_UNCHECKED_CAST: case IR_ISINSTANCE: case IR_PROFILE:
+  case IR_UNCHECKED_CAST: case IR_ISINSTANCE: case IR_PROFILE: case IR_PROFILE_IVALUE:
+  case IR_TYPE_CHECK: case IR_REQUIRES_GRAD_CHECK: case IR_BAILOUT_TEMPLATE: case IR_GRAD_OF:
     return false;
+  case IR_DIFFERENTIABLE_GRAPH: case IR_FALLBACK_GRAPH: case IR_GROUP:
+    return n->n_blocks != 1;
   case IR_WITH:
   case IR_ENTER:
   case IR_EXIT:
@@ -47,14 +51,20 @@ bool pass_has_effect(const ir_node *n)
   case IR_RETURN_STMT:
   case IR_GUARD:
   case IR_BAILOUT:
-  case IR_DIFFERENTIABLE_GRAPH:
-  case IR_GROUP:
   case IR_HIGHER_ORDER:
   case IR_UNKNOWN_OP:
   case N_IR_KINDS:
     break;
   }
   return true;
+}
+
+ir_node *pass_subgraph_around(const ir_block *b)
+{
+  for (; b->owner; b = b->owner->block)
+    if (ir_node_has_subgraph_block(b->owner))
+      return b->owner;
+  return NULL;
 }
 
 bool pass_updates_statistics(const ir_node *n)
@@ -80,11 +90,47 @@ bool pass_is_pure(const ir_node *n)
   case IR_OP:
     return !(n->op->effects & (OP_WRITES | OP_RANDOM)) && !schema_is_mutable(n->op->schema) &&
            !pass_updates_statistics(n);
-  case IR_CREATE_OBJECT: case IR_UNINITIALIZED: case IR_PROFILE:
+  case IR_CREATE_OBJECT: case IR_UNINITIALIZED: case IR_PROFILE: case IR_PROFILE_IVALUE:
+  case IR_BAILOUT_TEMPLATE:
     return false;
   default:
     return true;
   }
+}
+
+static bool takes_numbers_only(const ir_node *n)
+{
+  for (uint32_t i = 0; i < n->n_inputs; i++) {
+    const type_kind k = ir_node_input(n, i)->type->kind;
+    if (k != TYPE_INT && k != TYPE_FLOAT && k != TYPE_BOOL)
+      return false;
+  }
+  return true;
+}
+
+bool pass_may_fail(const ir_node *n)
+{
+  switch (n->kind) {
+  case IR_CONSTANT: case IR_LIST_CONSTRUCT: case IR_TUPLE_CONSTRUCT: case IR_TUPLE_UNPACK:
+  case IR_TUPLE_INDEX: case IR_TUPLE_SLICE: case IR_UNINITIALIZED: case IR_UNCHECKED_CAST:
+  case IR_ISINSTANCE: case IR_IF: case IR_LOOP:
+    return false;
+  case IR_OP:
+    break;
+  default:
+    return true;
+  }
+  switch (n->op->name_key) {
+  case OPN_ADD: case OPN_SUB: case OPN_MUL: case OPN_NEG: case OPN_EQ: case OPN_NE: case OPN_LT:
+  case OPN_LE: case OPN_GT: case OPN_GE: case OPN___NOT__: case OPN___AND__: case OPN___OR__:
+  case OPN_BOOL: case OPN_FLOAT:
+    return !takes_numbers_only(n);
+  case OPN_LEN: case OPN_DIM: case OPN___IS__: case OPN___ISNOT__: case OPN_PRIM__DTYPE:
+    return false;
+  case OPN_SIZE:
+    return n->n_inputs != 1;
+  }
+  return true;
 }
 
 bool pass_is_constant_int(const ir_value *v, int64_t *out)
@@ -152,6 +198,7 @@ static bool same_items(const rush_value *x, size_t n, const rush_value *y, size_
 
 bool pass_same_constant(const ir_node *a, const ir_node *b)
 {
+  ASSERT(a->kind == IR_CONSTANT && b->kind == IR_CONSTANT, "only constants are compared");
   return type_equal(a->outputs[0]->type, b->outputs[0]->type) &&
          same_value(ir_constant_value(a), ir_constant_value(b));
 }
@@ -179,7 +226,7 @@ static bool same_attr(const ir_attr *a, const ir_attr *b)
   case ATTR_INT: return a->as.i == b->as.i;
   case ATTR_FLOAT: return memcmp(&a->as.d, &b->as.d, sizeof a->as.d) == 0;
   case ATTR_STRING: return strcmp(a->as.s, b->as.s) == 0;
-  case ATTR_TYPES:
+  case ATTR_TYPE: case ATTR_TYPES:
     if (a->as.t.n_types != b->as.t.n_types)
       return false;
     for (uint32_t i = 0; i < a->as.t.n_types; i++)
@@ -190,7 +237,9 @@ static bool same_attr(const ir_attr *a, const ir_attr *b)
     return a->as.ints.n == b->as.ints.n &&
            memcmp(a->as.ints.v, b->as.ints.v, a->as.ints.n * sizeof(int64_t)) == 0;
   case ATTR_VALUE: return value_is_same(a->as.value, b->as.value);
-  case ATTR_GRAPH: return a->as.graph == b->as.graph;
+  case ATTR_GRAPH: case ATTR_GRAPHS:
+    return a->as.graphs.n == b->as.graphs.n &&
+           memcmp(a->as.graphs.v, b->as.graphs.v, a->as.graphs.n * sizeof(ir_graph *)) == 0;
   }
   return false;
 }
@@ -233,6 +282,7 @@ ir_value *pass_put_constant(session *s, ir_node *pos, rush_value v, const type *
 {
   ir_node *n = ir_constant_new(s, pos->graph, v, t);
 
+  ASSERT(n->outputs[0]->type, "a constant has a type, its own or the given one");
   n->range = pos->range;
   ir_node_insert_before(n, pos);
   return n->outputs[0];
@@ -250,9 +300,11 @@ ir_node *pass_put_op(session *s, ir_node *pos, const char *name, const char *ove
 
   if (!o)
     return NULL;
+  ASSERT(o->schema->is_vararg || n == o->schema->n_args, "an operator gets all its arguments");
   ir_node *made = ir_node_new_op(s, pos->graph, o, in, n);
   made->range = pos->range;
   ir_node_insert_before(made, pos);
+  ASSERT_SLOW(pass_inputs_are_visible(made));
   return made;
 }
 
@@ -263,6 +315,7 @@ ir_node *pass_put_node(session *s, ir_node *pos, ir_kind kind, ir_value *const *
 
   made->range = pos->range;
   ir_node_insert_before(made, pos);
+  ASSERT_SLOW(pass_inputs_are_visible(made));
   if (out)
     ir_node_add_output(s, made, out);
   return made;
@@ -270,13 +323,17 @@ ir_node *pass_put_node(session *s, ir_node *pos, ir_kind kind, ir_value *const *
 
 void pass_replace(ir_node *n, ir_value *const *with)
 {
-  for (uint32_t i = 0; i < n->n_outputs; i++)
+  ASSERT_SLOW(pass_can_replace(n, with));
+  for (uint32_t i = 0; i < n->n_outputs; i++) {
+    ASSERT(with[i]->node != n, "a result replaced by one of the same node");
     ir_value_replace_all_uses(n->outputs[i], with[i]);
+  }
   ir_node_destroy(n);
 }
 
 void pass_splice(ir_block *b, ir_node *pos)
 {
+  ASSERT(pos->block && pos->block != b, "a block spliced into itself, or into no block");
   while (ir_block_first(b) != b->ret)
     ir_node_move_before(ir_block_first(b), pos);
 }
@@ -290,6 +347,7 @@ void pass_each(session *s, ir_block *b, pass_visit *fn, void *arg)
       pass_each(s, n->blocks[i], fn, arg);
     next = n->next;
     fn(s, n, arg);
+    ASSERT(next->block == b, "a visitor removed the node after the one that it visits");
   }
   session_leave(s);
 }
@@ -314,6 +372,7 @@ bool *pass_escaping(session *s, const alias_info *a, const ir_graph *g)
   out[ALIAS_CONSTANTS] = true;
   for (uint32_t i = 0; i < ir_block_n_inputs(g->block); i++) {
     uint32_t group = alias_group(a, ir_block_input(g->block, i));
+    ASSERT(group == ALIAS_NO_MEMORY || group < alias_n_values(a), "a group outside the analysis");
     if (group != ALIAS_NO_MEMORY)
       out[group] = true;
   }

@@ -1,5 +1,6 @@
 /* passes/constant_pooling.c -- merges equal constants into one node.  In PyTorch's order: each one
- * that is kept moves to the front of the graph when it is found. */
+ * that is kept moves to the front of the graph when it is found.  Its hash table is no
+ * base/table.c: equality is that of constants, not of bytes. */
 #include "ir/alias.h"
 #include "passes/passes_int.h"
 
@@ -17,6 +18,7 @@ typedef struct pool {
 static void put_kept(pool *p, kept k)
 {
   uint64_t at = k.hash;
+  ASSERT(p->n < p->cap && (p->cap & (p->cap - 1)) == 0, "a free slot, and a power of 2");
   while (p->slots[at & (p->cap - 1)].node)
     at++;
   p->slots[at & (p->cap - 1)] = k;
@@ -95,10 +97,13 @@ static bool can_share(pool *p, const ir_node *n)
 static void pool_constant(session *s, ir_node *n, void *arg)
 {
   (void)s;
-  if (n->kind != IR_CONSTANT)
+  if (n->kind != IR_CONSTANT || pass_subgraph_around(n->block))
     return;
   ir_node *same = can_share(arg, n) ? keep_constant(arg, n) : NULL;
   if (same) {
+    ASSERT(same != n && !same->destroyed, "a constant merged with itself, or with a removed one");
+    ASSERT(same->block == n->graph->block, "constants that are kept moved to the graph's block");
+    ASSERT(ir_node_is_before(same, n), "a constant is kept behind one that it replaces");
     ir_value_replace_all_uses(n->outputs[0], same->outputs[0]);
     ir_node_destroy(n);
     return;

@@ -39,6 +39,9 @@ static bool may_share(const folding *f, const ir_value *v)
 static void make_constant(const folding *f, ir_node *n, const rush_value *v)
 {
   for (uint32_t i = 0; i < n->n_outputs; i++) {
+    ASSERT(v[i].tag == RUSH_TAG_NONE || n->outputs[i]->type->kind >= TYPE_LIST ||
+             type_contains_value(n->outputs[i]->type, v[i]),
+           "a result is a value of its type");
     ir_value *c = pass_put_constant(f->s, n, v[i], n->outputs[i]->type);
     c->node->range = (source_range){0}; /* as PyTorch: it has no place in the source */
     c->scratch = n->outputs[i]->scratch;
@@ -157,6 +160,7 @@ static ir_node *take_branch(ir_node *n, ir_block *b)
 {
   ir_node *first = ir_block_first(b) == b->ret ? n->next : ir_block_first(b);
 
+  ASSERT(pass_if_is_whole(n) && b->owner == n, "a branch of this node has its results");
   pass_splice(b, n);
   for (uint32_t i = 0; i < n->n_outputs; i++)
     ir_value_replace_all_uses(n->outputs[i], ir_block_output(b, i));
@@ -181,11 +185,13 @@ static void drop_equal_results(const folding *f, ir_node *n)
       a = pass_put_constant(f->s, n, ir_constant_value(a->node), a->type);
       a->scratch = group;
     }
+    ASSERT(ir_value_is_visible(a, n), "what every branch returns is made outside of them");
     ir_value_replace_all_uses(n->outputs[i], a);
     ir_node_remove_output(n, i);
     ir_block_remove_output(n->blocks[0], i);
     ir_block_remove_output(n->blocks[1], i);
   }
+  ASSERT(pass_if_is_whole(n), "a result was removed from the node or from a branch only");
 }
 
 static ir_node *fold_if(const folding *f, ir_node *n)
@@ -217,6 +223,7 @@ static void drop_carried(ir_node *n)
     ir_node_remove_input(n, i + 2);
     ir_node_remove_output(n, i);
   }
+  ASSERT(pass_loop_is_whole(n), "a carried value was removed in some places only");
 }
 
 static ir_node *fold_loop(const folding *f, ir_node *n)
@@ -253,6 +260,7 @@ static void fold_block(const folding *f, ir_block *b)
         fold_block(f, n->blocks[i]);
       fold_node(f, n);
     }
+    ASSERT(next->block == b, "folding removed the node after the one that it folds");
   }
   session_leave(f->s);
 }

@@ -2,7 +2,10 @@
  *
  * A pure node is replaced by an equal one before it, in its block or one around it. Nodes that read
  * or return memory that is written are kept, and so is one of two results that both leave the
- * graph: they would share memory outside. */
+ * graph: they would share memory outside.
+ *
+ * Nodes are in hash chains (no base/table.c: equality is that of computations, and leaving a block
+ * removes its nodes). */
 #include "ir/alias.h"
 #include "passes/passes_int.h"
 
@@ -12,7 +15,8 @@ typedef struct cse {
   bool *escapes;
   ir_node **nodes; /* hash table: of what can be reused here, a chain a bucket, newest first */
   ir_node **chain; /* by node->scratch */
-  uint32_t n_buckets, n;
+  uint32_t n_buckets, n, n_nodes; /* n of the graph's n_nodes are in the table, or were */
+  const ir_node *subgraph; /* whose block is being visited: it uses no values of outside */
 } cse;
 
 static uint64_t mix(uint64_t h, uint64_t x)
@@ -61,6 +65,14 @@ static bool written(const cse *c, const ir_node *n)
   return false;
 }
 
+/* True if gradients are recorded of the results: two uses of one result and two results with a use
+ * each add up differently. */
+static bool adds_gradients(const ir_node *n)
+{
+  return n->graph->is_recorded && n->kind == IR_OP && n->n_outputs &&
+         !(n->op->effects & OP_NO_GRAD) && alias_type_has_memory(n->outputs[0]->type);
+}
+
 static bool both_leave(const cse *c, const ir_node *a, const ir_node *b)
 {
   if (a->kind == IR_CONSTANT)
@@ -86,10 +98,15 @@ static void share(cse *c, const ir_node *m, const ir_node *n)
 /* Replace n by an equal node; returns true if it was removed. */
 static bool merge(cse *c, ir_node *n)
 {
+  ASSERT(c->n < c->n_nodes, "more nodes than were counted");
   ir_node **bucket = &c->nodes[hash_of(n) & (c->n_buckets - 1)];
 
   for (ir_node *m = *bucket; m; m = c->chain[m->scratch])
-    if (same(m, n) && !both_leave(c, m, n)) {
+    if (same(m, n) && !both_leave(c, m, n) &&
+        (!c->subgraph || ir_block_is_inside(m->block, c->subgraph))) {
+      ASSERT(!m->destroyed && ir_node_is_before(m, n), "an equal node that runs before");
+      ASSERT(!m->block->owner || ir_block_is_inside(n->block, m->block->owner),
+             "nodes of blocks that ended are forgotten");
       share(c, m, n);
       pass_replace(n, m->outputs);
       return true;
@@ -109,17 +126,23 @@ static void merge_block(cse *c, ir_block *b)
   for (ir_node *n = ir_block_first(b), *next; n != b->ret; n = next) {
     session_poll(c->s);
     next = n->next;
+    const ir_node *subgraph = c->subgraph;
+    if (n->n_blocks && ir_node_has_subgraph_block(n))
+      c->subgraph = n;
     for (uint32_t i = 0; i < n->n_blocks; i++)
       merge_block(c, n->blocks[i]);
+    c->subgraph = subgraph;
     n->scratch = 0;
-    if (pass_is_pure(n) && !written(c, n) && !merge(c, n))
+    if (pass_is_pure(n) && !adds_gradients(n) && !written(c, n) && !merge(c, n))
       last = n;
   }
   session_leave(c->s);
   /* Forget the nodes of this block: the newest of a bucket first. */
   for (ir_node *n = last; n && n != b->ret; n = n->prev)
-    if (n->scratch > known)
+    if (n->scratch > known) {
+      ASSERT(c->nodes[hash_of(n) & (c->n_buckets - 1)] == n, "the newest of its bucket");
       c->nodes[hash_of(n) & (c->n_buckets - 1)] = c->chain[n->scratch];
+    }
 }
 
 static uint32_t count(session *s, const ir_block *b)
@@ -139,7 +162,7 @@ static uint32_t count(session *s, const ir_block *b)
 void pass_cse(session *s, ir_graph *g)
 {
   cse c = {.s = s, .alias = alias_analyse_all(s, g), .n_buckets = 64};
-  uint32_t n = count(s, g->block);
+  uint32_t n = c.n_nodes = count(s, g->block);
 
   while (c.n_buckets < n)
     c.n_buckets *= 2;

@@ -2,7 +2,8 @@
  *
  * Live nodes are those with an effect, those that make the graph's outputs, those that write to
  * memory that something live can see, and those whose results they use.  Each result of a branch or
- * a loop is live by itself: dead ones are removed, with the nodes that made them. */
+ * a loop is live by itself: dead ones are removed, with the nodes that made them.  In the graph of
+ * a plan (ir_graph.keeps_errors) a node that may fail is live, too. */
 #include "base/grow.h"
 #include "ir/alias.h"
 #include "passes/passes_int.h"
@@ -24,6 +25,7 @@ static void need_node(dce *d, ir_node *n)
 {
   if (n->scratch || n->kind == IR_PARAM)
     return;
+  ASSERT(!n->destroyed && n->block && n->kind != IR_RETURN, "only a linked node can be live");
   n->scratch = 1;
   GROW(d->s, d->nodes, d->n_nodes, d->cap_nodes, 64);
   d->nodes[d->n_nodes++] = n;
@@ -31,6 +33,7 @@ static void need_node(dce *d, ir_node *n)
 
 static void need_value(dce *d, ir_value *v)
 {
+  ASSERT(v->scratch < alias_n_values(d->alias), "a value that the analysis has not seen");
   if (d->live_value[v->scratch])
     return;
   d->live_value[v->scratch] = true;
@@ -48,6 +51,7 @@ static void need_group(dce *d, uint32_t group)
 {
   if (group == ALIAS_NO_MEMORY || d->live_group[group])
     return;
+  ASSERT(group < alias_n_values(d->alias), "a group outside the analysis");
   d->live_group[group] = true;
   for (uint32_t w = d->first[group]; w; w = d->next[w - 1])
     need_node(d, d->writers[w - 1]);
@@ -124,7 +128,7 @@ static void find_effects(dce *d, ir_block *b)
   session_enter(d->s);
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next) {
     session_poll(d->s);
-    if (pass_has_effect(n))
+    if (pass_has_effect(n) || (n->graph->keeps_errors && pass_may_fail(n)))
       need_node(d, n);
     for (uint32_t i = 0; i < n->n_blocks; i++)
       find_effects(d, n->blocks[i]);
@@ -176,7 +180,9 @@ static void sweep(dce *d, ir_block *b)
   for (ir_node *n = ir_block_last(b), *prev; n != b->ret; n = prev) {
     session_poll(d->s);
     prev = n->prev;
+    ASSERT(n->scratch <= 1, "a mark of another pass");
     if (!n->scratch) {
+      ASSERT_SLOW(ir_node_is_unused(n));
       ir_node_destroy(n);
       continue;
     }
@@ -191,6 +197,8 @@ static void sweep(dce *d, ir_block *b)
     for (uint32_t i = n_carried; i-- > 0;)
       if (gone[i])
         ir_block_remove_input(n->blocks[0], i + 1);
+    ASSERT(n->kind != IR_IF || pass_if_is_whole(n), "a result was cut in some places only");
+    ASSERT(n->kind != IR_LOOP || pass_loop_is_whole(n), "a carried value was cut here and there");
   }
   session_leave(d->s);
 }

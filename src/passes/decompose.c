@@ -33,7 +33,7 @@ static ir_value *split_layer_norm(session *s, ir_node *n)
   ir_value *in[6], *weight = ir_node_input(n, 2), *bias = ir_node_input(n, 3);
   bool has_weight = type_is(weight->type, TYPE_TENSOR), has_bias = type_is(bias->type, TYPE_TENSOR);
 
-  if (n->n_inputs != 6 || ir_facts_of(ir_node_input(n, 0)->type).dtype == DTYPE_NONE ||
+  if (n->n_inputs != 6 || ir_facts_of(ir_node_input(n, 0)->type)->dtype == DTYPE_NONE ||
       (!has_weight && !has_bias) || (!has_weight && !pass_is_none(weight)) ||
       (!has_bias && !pass_is_none(bias)))
     return NULL;
@@ -92,6 +92,7 @@ static void open_body(session *s, ir_node *n, void *arg)
   if (!f || !f->graph || ir_block_n_inputs(f->graph->block) != n->n_inputs ||
       ir_block_n_outputs(f->graph->block) != n->n_outputs)
     return;
+  ASSERT(f->graph != n->graph, "a body opened in itself");
   ir_value **in = session_array(s, ir_value *, n->n_inputs),
            **out = session_array(s, ir_value *, n->n_outputs);
   for (uint32_t i = 0; i < n->n_inputs; i++)

@@ -4,8 +4,11 @@
 
 static void erase(session *s, const ir_node *n)
 {
-  for (uint32_t i = 0; i < n->n_outputs; i++)
-    n->outputs[i]->type = ir_type_unshaped(s, n->graph->types, n->outputs[i]->type);
+  for (uint32_t i = 0; i < n->n_outputs; i++) {
+    const type *plain = ir_type_unshaped(s, n->graph->types, n->outputs[i]->type);
+    ASSERT(plain->kind == n->outputs[i]->type->kind, "only facts are removed");
+    n->outputs[i]->type = plain;
+  }
 }
 
 static void erase_node(session *s, ir_node *n, void *arg)
@@ -20,4 +23,10 @@ void pass_erase_shape_information(session *s, ir_graph *g)
 {
   erase(s, g->block->param);
   pass_each(s, g->block, erase_node, NULL);
+}
+
+/* What a profile knows is in types and in nothing else. */
+void pass_clear_profiling_information(session *s, ir_graph *g)
+{
+  pass_erase_shape_information(s, g);
 }

@@ -31,14 +31,22 @@ static ir_value *constant_at_start(session *s, ir_graph *g, bool b)
   return n->outputs[0];
 }
 
+/* Refuse a graph that the front end does not emit: text that a user wrote gets here too. */
+static void check_form(session *s, bool holds, const char *rule)
+{
+  if (!holds)
+    session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "the graph is broken: %s", rule);
+}
+
 /* -- Break and continue ------------------------------------------------------------------------ */
 
-/* Give `n` the loop's carried variables as inputs, with their values at the end of its body. */
+/* Add the loop's carried variables, with their values at the end of its body, as inputs of n. */
 static void add_carried(session *s, ir_node *n, const ir_node *loop)
 {
   const ir_block *body = loop->blocks[0];
   for (uint32_t i = 0; i < ir_block_n_outputs(body); i++) {
     const ir_node *load = ir_block_output(body, i)->node;
+    check_form(s, load->kind == IR_LOAD, "a loop with a condition block returns variables only");
     ir_node *again = ir_node_new(s, n->graph, IR_LOAD, NULL, 0);
     ir_attr_set_string(s, again, "name", ir_attr_string(load, "name"));
     ir_node_insert_before(again, n);
@@ -93,6 +101,7 @@ static exit_pair transform_block(exits *x, ir_block *b);
 
 static exit_status status_of(const exits *x, const exit_pair *p)
 {
+  ASSERT(p->exited && type_is(p->exited->type, TYPE_BOOL), "the mark of an exit is a bool");
   return p->exited == x->true_value     ? EXIT_WILL
          : p->exited == x->false_value  ? EXIT_WONT
          : p->exited == x->throws_value ? EXIT_THROWS
@@ -162,11 +171,13 @@ static exit_pair join_branches(exits *x, ir_node *n, exit_pair yes, exit_pair no
     unset_like(x, &yes, &no);
   else if (b == EXIT_WONT || b == EXIT_THROWS)
     unset_like(x, &no, &yes);
+  check_form(x->s, yes.n == no.n, "two exits of one block have different numbers of values");
   exit_pair out = {x->true_value, session_array(x->s, ir_value *, yes.n), yes.n};
   if (joined != EXIT_WILL)
     out.exited = add_if_output(x, n, yes.exited, no.exited);
   for (uint32_t i = 0; i < yes.n; i++)
     out.values[i] = add_if_output(x, n, yes.values[i], no.values[i]);
+  ASSERT(pass_if_is_whole(n), "an exit was added to one branch only");
   return out;
 }
 
@@ -188,6 +199,7 @@ static ir_value *carry_out(exits *x, ir_node *loop, ir_value *start, ir_value *v
 static exit_pair transform_loop(exits *x, ir_node *loop)
 {
   ir_block *body = loop->blocks[0];
+  check_form(x->s, loop->n_blocks == 1, "a loop still has a condition block");
   exit_pair p = transform_block(x, body);
   exit_status st = status_of(x, &p);
   if (st == EXIT_WONT || st == EXIT_THROWS) /* the loop may not be entered */
@@ -206,6 +218,7 @@ static exit_pair transform_loop(exits *x, ir_node *loop)
 
 static void delete_from(exits *x, ir_block *b, const ir_node *first)
 {
+  ASSERT(first->block == b, "the rest of this block is deleted");
   if (first == b->ret)
     return;
   for (bool done = false; !done;) {
@@ -219,7 +232,7 @@ static void delete_from(exits *x, ir_block *b, const ir_node *first)
 }
 
 /* Make a value of If n's second branch that is used after the If a result of it. */
-static void give_out_value(exits *x, ir_node *n, ir_value *v)
+static void export_value(exits *x, ir_node *n, ir_value *v)
 {
   ir_value *out = NULL;
   for (ir_use *u = v->uses, *next; u; u = next) {
@@ -239,15 +252,15 @@ static void give_out_value(exits *x, ir_node *n, ir_value *v)
 }
 
 /* Make values of a with's body usable after it: the body has no results. */
-static void give_out(exits *x, ir_node *n, const ir_block *made)
+static void export_values(exits *x, ir_node *n, const ir_block *made)
 {
   session_enter(x->s);
   for (const ir_node *m = ir_block_first(made); m != made->ret; m = m->next) {
     session_poll(x->s);
     for (uint32_t i = 0; i < m->n_outputs; i++)
-      give_out_value(x, n, m->outputs[i]);
+      export_value(x, n, m->outputs[i]);
     if (m->kind == IR_WITH)
-      give_out(x, n, m->blocks[0]);
+      export_values(x, n, m->blocks[0]);
   }
   session_leave(x->s);
 }
@@ -270,8 +283,9 @@ static exit_pair guard_rest(exits *x, ir_block *b, const exit_pair *p, ir_node *
     outs[i] = ir_node_add_output(x->s, n, v->type);
   }
   replace_outputs(x, b, outs, n_outputs);
+  ASSERT(n->next == b->ret && pass_if_is_whole(n), "all of the rest is guarded");
   if (b->owner && b->owner->kind == IR_WITH)
-    give_out(x, n, guarded);
+    export_values(x, n, guarded);
   ir_node_append(ir_node_new(x->s, x->g, x->kind, p->values, p->n), gone);
   return transform_if(x, n);
 }
@@ -315,6 +329,9 @@ static void land(exits *x, ir_block *b, const exit_pair *p)
     if (result)
       ir_block_add_output(x->s, b, unset_value(x, result));
   }
+  if (st == EXIT_MIGHT || (st == EXIT_WILL && x->kind == IR_CONTINUE_STMT))
+    check_form(x->s, p->n == ir_block_n_outputs(b),
+               "an exit has other values than its block returns");
   if (st == EXIT_WILL) {
     replace_outputs(x, b, p->values, p->n);
   } else if (st == EXIT_MIGHT) {
@@ -450,6 +467,7 @@ static bool join_next_if(session *s, ir_node *n)
   for (uint32_t k = 0; k < second->n_outputs; k++)
     ir_value_replace_all_uses(second->outputs[k],
                               ir_node_add_output(s, n, second->outputs[k]->type));
+  ASSERT(pass_if_is_whole(n), "the second node's results are in both branches");
   ir_node_destroy(second);
   return true;
 }

@@ -121,9 +121,18 @@ static void replace_input(session *s, const layer *l, uint32_t i, rush_value c, 
   ir_node_set_input(l->node, i, now);
 }
 
-/* Give the layer new weights and let it replace n. */
+/* Set new weights of the layer and let it replace n. */
 static void replace(session *s, ir_node *n, const layer *l, rush_value weight, rush_value bias)
 {
+  ASSERT(l->node->block == n->block && ir_node_is_before(l->node, n), "the layer is before it");
+  ASSERT(weight.as.tensor->dtype == l->weight->dtype, "folding keeps the weight's dtype");
+  ASSERT(weight.as.tensor->n_dims == l->weight->n_dims &&
+           memcmp(weight.as.tensor->sizes, l->weight->sizes,
+                  (size_t)l->weight->n_dims * sizeof *l->weight->sizes) == 0,
+         "folding keeps the weight's shape");
+  ASSERT(bias.as.tensor->n_dims == 1 && bias.as.tensor->sizes[0] == l->weight->sizes[0],
+         "a bias has a number for each channel");
+  ASSERT(bias.as.tensor->dtype == l->weight->dtype, "a bias has the weight's dtype");
   const char *what = strchr(ir_node_kind_name(n), ':') + 2;
 
   what = strcmp(what, "batch_norm") == 0 ? "bn" : what;
@@ -158,7 +167,7 @@ static void fold_batch_norm(session *s, ir_node *n, bool conv)
       !pass_is_constant_bool(ir_node_input(n, 5), &training) || training ||
       !ir_value_as_constant(ir_node_input(n, 7), &eps) || eps.tag != RUSH_TAG_FLOAT)
     return;
-  int n_dims = ir_facts_of(ir_node_input(l.node, 0)->type).n_dims;
+  int n_dims = ir_facts_of(ir_node_input(l.node, 0)->type)->n_dims;
   if (!conv && n_dims >= 0 && n_dims != 2) /* the statistics are another dimension's */
     return;
   const rush_value shifted[3] = {value_of(var), eps, value_int(1)};
@@ -227,7 +236,9 @@ static bool operand(session *s, const ir_value *v, const layer *l, rush_value *o
                                      l->weight->dtype, &t));
     *out = pass_hold(s, value_tensor_steal(t));
   } else if (c.tag == RUSH_TAG_TENSOR && c.as.tensor && is_by_channel(c.as.tensor, l->weight)) {
-    *out = c;
+    const rush_value args[2] = {c, value_of(l->weight)};
+    /* A float64 tensor of no dimensions does not promote, but would as a row of one element. */
+    *out = dtype_is_float(c.as.tensor->dtype) ? apply(s, "aten::type_as", "", args, 2) : c;
   } else {
     return false;
   }
@@ -299,7 +310,7 @@ static void drop(session *s, ir_node *n, void *arg)
   (void)arg;
   if (n->kind == IR_OP && n->op->effects & OP_DROPOUT &&
       pass_is_constant_bool(ir_node_input(n, 2), &training) && !training) {
-    ir_value *x = ir_node_input(n, 0); /* which is what the operator gives */
+    ir_value *x = ir_node_input(n, 0); /* the result of the operator */
     pass_replace(n, &x);
   }
 }

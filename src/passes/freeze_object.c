@@ -61,25 +61,6 @@ typedef struct piece { /* the storages of two tensors of PyTorch's may overlap *
   struct piece *next;
 } piece;
 
-/* -- Tables by pointer ------------------------------------------------------------------------- */
-
-static str key_of(const void *const *p) { return (str){(const char *)p, sizeof *p}; }
-
-static void *get(const table *t, const void *p) { return table_get(t, key_of(&p)); }
-
-static void put(session *s, table *t, const void *p, void *value)
-{
-  const void **key = session_alloc(s, sizeof *key);
-
-  *key = p;
-  session_table_put(s, t, key_of(key), value);
-}
-
-static void begin_table(session *s, table *t)
-{
-  session_table_init(s, t);
-}
-
 /* -- Objects ----------------------------------------------------------------------------------- */
 
 static const class_info *class_of(const frozen *f) { return f->object->type->cls; }
@@ -92,8 +73,9 @@ static bool is_module(rush_value v)
 
 static frozen *object_of(freezer *z, rush_object *o, frozen *parent, const char *name)
 {
-  frozen *f = get(&z->by_object, o);
+  frozen *f = table_get(&z->by_object, address_key(o));
 
+  ASSERT(o->type->cls && (parent == NULL) == (name == NULL), "an attribute's object, or the root");
   if (f)
     return f;
   f = session_new(z->s, frozen);
@@ -102,12 +84,13 @@ static frozen *object_of(freezer *z, rush_object *o, frozen *parent, const char 
   f->path = parent ? session_printf(z->s, "%s.%s", parent->path, name) : "self";
   f->slots = session_array(z->s, uint8_t, class_of(f)->n_attrs);
   z->objects = f;
-  put(z->s, &z->by_object, o, f);
+  session_table_put(z->s, &z->by_object, address_key(o), f);
   return f;
 }
 
 static frozen *child_of(freezer *z, frozen *f, uint32_t slot)
 {
+  ASSERT(slot < class_of(f)->n_attrs && is_module(f->object->slots[slot]), "a module's attribute");
   return object_of(z, f->object->slots[slot].as.object, f, class_of(f)->attrs[slot].name);
 }
 
@@ -135,7 +118,10 @@ typedef struct walk {
     sees_class; /* a use of a module decides nothing yet; a module behind an interface was found */
 } walk;
 
-static frozen *tracked(const method *m, const ir_value *v) { return get(&m->objects, v); }
+static frozen *tracked(const method *m, const ir_value *v)
+{
+  return table_get(&m->objects, address_key(v));
+}
 
 static void freeze_node(session *s, ir_node *n, void *arg)
 {
@@ -162,7 +148,7 @@ static void freeze_node(session *s, ir_node *n, void *arg)
     of->slots[slot] |= SLOT_SET;
   } else if (is_module(of->object->slots[slot]) && !(of->slots[slot] & SLOT_SET)) {
     frozen *f = child_of(w->z, of, (uint32_t)slot);
-    put(s, &w->m->objects, n->outputs[0], f);
+    session_table_put(s, &w->m->objects, address_key(n->outputs[0]), f);
     w->sees_class |= n->outputs[0]->type != f->object->type;
     n->outputs[0]->type = f->object->type; /* the object behind an interface is known now */
   } else if (w->leaf && !of->whole) {
@@ -193,7 +179,7 @@ static bool run_walk(walk *w)
 
   table_free(&m->objects);
   table_init(&m->objects, z->s->cx->ctx);
-  put(z->s, &m->objects, ir_block_input(m->g->block, 0), m->self);
+  session_table_put(z->s, &m->objects, address_key(ir_block_input(m->g->block, 0)), m->self);
   w->first = ir_block_first(m->g->block);
   walk_block(w, m->g->block);
   return w->sees_class;
@@ -339,7 +325,7 @@ static bool any_memory(freezer *z, rush_value v,
 static bool mark_written(freezer *z, const void *container, const storage *st)
 {
   if (container) {
-    put(z->s, &z->written, container, z);
+    session_table_put(z->s, &z->written, address_key(container), z);
   } else {
     piece *p = session_new(z->s, piece);
     *p = (piece){st->data, (const char *)st->data + st->n_bytes, z->pieces};
@@ -351,7 +337,7 @@ static bool mark_written(freezer *z, const void *container, const storage *st)
 static bool was_written(freezer *z, const void *container, const storage *st)
 {
   if (container)
-    return get(&z->written, container) != NULL;
+    return table_get(&z->written, address_key(container)) != NULL;
   const char *from = st->data, *to = from + st->n_bytes;
   for (const piece *p = z->pieces; p; p = p->next)
     if (from < p->to && p->from < to)
@@ -412,6 +398,7 @@ static void place_leaf(freezer *z, method *m, leaf *l)
   ir_node *first = ir_block_first(m->g->block);
   ir_value *is;
 
+  ASSERT(!stays(l->of, l->slot), "an attribute that the frozen object keeps is not folded");
   if (any_memory(z, v, was_written)) {
     ir_value *from = fetch(z, m, l->of, first);
     ir_node *n = pass_put_node(s, first, IR_GET_ATTR, &from, 1, l->param->type);
@@ -435,6 +422,7 @@ static void fold_memory(freezer *z)
       place_leaf(z, m, l);
     while (ir_block_n_inputs(m->g->block) > n_own)
       ir_block_remove_input(m->g->block, ir_block_n_inputs(m->g->block) - 1);
+    ASSERT(n_own == m->f->schema->n_args, "the inputs that are left are the method's arguments");
     pass_run_by_name(z->s, m->g,
                      "constant_propagation,constant_loop_unrolling,constant_propagation,peephole,"
                      "constant_propagation,lower_simple_tuples,constant_pooling,cse,dce");
@@ -535,6 +523,7 @@ static void retype(session *s, ir_node *n, void *arg)
   (void)s;
   for (uint32_t i = 0; i < n->n_outputs; i++) {
     const frozen *f = tracked(m, n->outputs[i]);
+    ASSERT(!f || f->type, "a module in a graph without its new class");
     if (f)
       n->outputs[i]->type = f->type;
   }
@@ -544,6 +533,7 @@ static void make_method(freezer *z, method *m)
 {
   session *s = z->s;
   program *p = m->f->program;
+  ASSERT(m->self->type && m->self->type->cls->is_module, "its class is made before a method");
   schema *sc = session_alloc_in(s, &p->mem, sizeof *sc);
 
   *sc = *m->f->schema;
@@ -574,7 +564,7 @@ static void add_method(freezer *z, frozen *self, function *f)
   m = *end = session_new(z->s, method);
   *m = (method){.self = self, .f = f, .g = ir_graph_copy(z->s, f->graph)};
   session_defer(z->s, ir_graph_free_deferred, m->g);
-  begin_table(z->s, &m->objects);
+  session_table_init(z->s, &m->objects);
   pass_inline(z->s, m->g);
   pass_inline_fork_wait(z->s, m->g); /* a task that has a module would keep it whole */
 }
@@ -617,8 +607,8 @@ rush_value freeze_object(session *s, rush_value object, const char *const *prese
   freezer *z = session_new(s, freezer); /* its tables outlive this call */
 
   z->s = s;
-  begin_table(s, &z->by_object);
-  begin_table(s, &z->written);
+  session_table_init(s, &z->by_object);
+  session_table_init(s, &z->written);
   class_complete(s, object.as.object->type);
   frozen *root = object_of(z, object.as.object, NULL, NULL);
   function *forward = class_find_method(object.as.object->type, STR("forward"));
@@ -678,6 +668,8 @@ void freeze_replace_graph(session *s, function *f, ir_graph *g)
 {
   function *old = program_add_closure(s, f->program, session_printf(s, "%s.before", f->qualified));
 
+  ASSERT(g != f->graph && ir_block_n_inputs(g->block) == f->schema->n_args,
+         "another graph that takes the function's arguments");
   old->schema = f->schema;
   old->state = FUNCTION_COMPILED;
   old->graph = f->graph;

@@ -24,7 +24,8 @@ typedef struct grouper {
   session *s;
   ir_graph *g;
   const rush_group_def *def;
-  const op *op;
+  ir_kind kind; /* of the nodes that are made */
+  const op *op; /* IR_OP: their operator */
   text_buf *report;
   node_info *infos;
   uint32_t n_infos, n_groups;
@@ -33,7 +34,12 @@ typedef struct grouper {
   uint32_t mark;     /* of the inputs counted last, in ir_value->scratch */
 } grouper;
 
-static node_info *info_of(const grouper *p, const ir_node *n) { return &p->infos[n->scratch]; }
+static node_info *info_of(const grouper *p, const ir_node *n)
+{
+  ASSERT(n->scratch < p->n_infos, "a node with the number of another block");
+  return &p->infos[n->scratch];
+}
+
 static bool is_member(const grouper *p, const ir_node *n)
 {
   return n->scratch < p->n_infos && info_of(p, n)->node == n && info_of(p, n)->group == p->n_groups;
@@ -61,6 +67,8 @@ static bool runs_other_code(const ir_node *n)
   case IR_ISINSTANCE:
   case IR_IF:
   case IR_LOOP:
+  case IR_PROFILE: case IR_PROFILE_IVALUE: case IR_TYPE_CHECK: case IR_REQUIRES_GRAD_CHECK:
+  case IR_DIFFERENTIABLE_GRAPH: case IR_FALLBACK_GRAPH: case IR_GROUP: case IR_GRAD_OF:
     return false; /* control flow: its nodes are examined */
   default:
     return true;
@@ -106,7 +114,7 @@ static void report_refused(const grouper *p, const ir_node *n, const char *why)
   text_printf(p->report, "#   %s\n", why);
 }
 
-/* Number the nodes of b, *n of them, and ask the backend about each. */
+/* Number the nodes of b and let the backend accept or refuse each; return their number + 1. */
 static uint32_t look_at(grouper *p, const ir_block *b)
 {
   uint32_t n = 1, stretch = 0;
@@ -176,8 +184,10 @@ static void measure_inputs(grouper *p, const ir_block *b, extent *x)
 /* Return the node of block b that is `user` or contains it. */
 static ir_node *in_block(ir_node *user, const ir_block *b)
 {
-  while (user->block != b)
+  while (user->block != b) {
+    ASSERT(user->block->owner, "a use outside of the block");
     user = user->block->owner;
+  }
   return user;
 }
 
@@ -217,6 +227,8 @@ static bool fits(grouper *p, const ir_block *b, extent *x)
 
 static void add_member(grouper *p, ir_node *n)
 {
+  ASSERT(info_of(p, n)->node == n && !info_of(p, n)->group, "a member of another group");
+  ASSERT(info_of(p, n)->stretch != NO_STRETCH, "a node that was refused");
   GROW(p->s, p->members, p->n_members, p->cap_members, 32);
   uint32_t at = p->n_members++;
 
@@ -230,8 +242,10 @@ static void remove_member(grouper *p, ir_node *n)
 {
   uint32_t at = 0;
 
-  while (p->members[at] != n)
+  while (p->members[at] != n) {
     at++;
+    ASSERT(at < p->n_members, "no member of the group");
+  }
   p->n_members--;
   memmove(&p->members[at], &p->members[at + 1], (p->n_members - at) * sizeof *p->members);
   info_of(p, n)->group = 0;
@@ -338,7 +352,7 @@ static void move_out(making *m, ir_value *v)
 static void make_group(grouper *p, const extent *x)
 {
   ir_node *last = p->members[p->n_members - 1], *before = last->next;
-  making m = {.p = p, .group = ir_node_new(p->s, p->g, IR_OP, NULL, 0)};
+  making m = {.p = p, .group = ir_node_new(p->s, p->g, p->kind, NULL, 0)};
 
   if (x->first_user && x->first_user->order < last->order)
     before = x->first_user;
@@ -347,12 +361,17 @@ static void make_group(grouper *p, const extent *x)
   m.group->origin = last->origin;
   m.body = ir_node_add_block(p->s, m.group);
   ir_node_insert_before(m.group, before);
+  ASSERT(x->lo < m.group->order && m.group->order < x->hi, "after its inputs, before its users");
   m.group->scratch = 0;
   for (uint32_t k = 0; k < p->n_members; k++)
     move_in(&m, p->members[k]);
   for (uint32_t k = 0; k < p->n_members; k++)
     for (uint32_t i = 0; i < p->members[k]->n_outputs; i++)
       move_out(&m, p->members[k]->outputs[i]);
+  ASSERT(m.group->n_inputs == x->n_inputs && m.group->n_outputs == x->n_outputs,
+         "a group has the inputs and results that were measured");
+  ASSERT(ir_block_n_inputs(m.body) == x->n_inputs && ir_block_n_outputs(m.body) == x->n_outputs,
+         "its body takes and returns what the group does");
 }
 
 /* -- Blocks ------------------------------------------------------------------------------------ */
@@ -379,11 +398,17 @@ static void group_from(grouper *p, const ir_block *b, ir_node *n)
     info_of(p, p->members[k])->group = p->members[k] == n ? UINT32_MAX : 0;
 }
 
+/* False for other groups, and for what is differentiated first. */
+static bool is_open(const ir_node *n)
+{
+  return n->kind != IR_OP && n->kind != IR_DIFFERENTIABLE_GRAPH;
+}
+
 static void group_block(grouper *p, const ir_block *b)
 {
   session_enter(p->s);
   for (ir_node *n = ir_block_first(b); n != b->ret; n = n->next)
-    for (uint32_t i = 0; i < n->n_blocks && n->kind != IR_OP; i++) /* not into another's groups */
+    for (uint32_t i = 0; i < n->n_blocks && is_open(n) && n->kind != p->kind; i++)
       group_block(p, n->blocks[i]);
   uint32_t n = look_at(p, b);
   node_info *infos = p->infos;
@@ -416,7 +441,15 @@ void pass_group(rush_pass *p, const rush_group_def *def)
       "groups need a registered operator that takes and returns anything, which '%s' does not",
       def->op);
   clear_marks(p->s, p->graph->block);
-  grouper g = {.s = p->s, .g = p->graph, .def = def, .op = o, .report = p->report};
+  grouper g = {.s = p->s, .g = p->graph, .def = def, .kind = IR_OP, .op = o, .report = p->report};
 
   group_block(&g, p->graph->block);
+}
+
+void pass_group_kind(session *s, ir_graph *g, ir_kind kind, const rush_group_def *def)
+{
+  grouper p = {.s = s, .g = g, .def = def, .kind = kind};
+
+  clear_marks(s, g->block);
+  group_block(&p, g->block);
 }

@@ -13,6 +13,7 @@ static bool unchanged_list(const alias_info *a, const ir_value *v)
 static ir_value *copy_of(session *s, ir_node *pos, const ir_value *like, ir_value *const *items,
                          uint32_t n)
 {
+  ASSERT(type_is(like->type, TYPE_LIST), "a list replaces a list");
   ir_value *v = pass_put_node(s, pos, IR_LIST_CONSTRUCT, items, n, like->type)->outputs[0];
 
   v->scratch = like->scratch;
@@ -57,6 +58,7 @@ static ir_value *slice(session *s, const alias_info *a, ir_node *n)
       !pass_is_constant_int(ir_node_input(n, 3), &step) || step < 1 ||
       alias_items_change(a, n->outputs[0]))
     return NULL;
+  ASSERT(from >= 0 && to <= size, "the bounds are inside the list");
   ir_value **items = session_array(s, ir_value *, (size_t)size);
   uint32_t k = 0;
   for (; from < to; from += step)
@@ -98,6 +100,7 @@ static void replace_idiom(session *s, ir_node *n, void *arg)
     v = sum(s, a, n);
   else if (ir_node_is_op(n, OPN_SLICE))
     v = slice(s, a, n);
+  ASSERT_SLOW(!v || pass_can_replace(n, &v));
   if (v)
     ir_value_replace_all_uses(n->outputs[0], v);
 }

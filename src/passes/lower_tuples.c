@@ -126,8 +126,10 @@ static void flatten_inputs(session *s, ir_node *n, uint32_t from)
     return;
   while (n->n_inputs > from)
     ir_node_remove_input(n, n->n_inputs - 1);
-  for (uint32_t i = 0; i < in.n; i++)
+  for (uint32_t i = 0; i < in.n; i++) {
+    ASSERT(!is_tuple(in.v[i]) && ir_value_is_visible(in.v[i], n), "an element that n can use");
     ir_node_add_input(s, n, in.v[i]);
+  }
 }
 
 /* Make a tuple of type t, before pos, whose elements are new results of n. */
@@ -161,6 +163,7 @@ static void flatten_outputs(session *s, ir_node *n, uint32_t from, ir_node *pos)
   }
   for (uint32_t i = old; i-- > from;)
     ir_node_remove_output(n, i);
+  ASSERT_SLOW(!any_tuple(n->outputs + from, n->n_outputs - from));
 }
 
 static void lower_block(session *s, ir_block *b)
@@ -179,6 +182,8 @@ static void lower_block(session *s, ir_block *b)
         flatten_inputs(s, n->blocks[i]->ret, 0);
       }
       flatten_outputs(s, n, 0, n->next);
+      ASSERT(n->kind == IR_IF ? pass_if_is_whole(n) : pass_loop_is_whole(n),
+             "a tuple was flattened in some places only");
     } else {
       for (uint32_t i = 0; i < n->n_blocks; i++)
         lower_block(s, n->blocks[i]);

@@ -64,6 +64,7 @@ static bool same_node(const ir_node *p, const ir_node *n)
 
 static bool match_node(matcher *m, const ir_node *p, ir_node *n)
 {
+  ASSERT(p->scratch < m->n_nodes && p->graph == m->pattern, "a node of the pattern has a number");
   if (m->nodes[p->scratch])
     return m->nodes[p->scratch] == n;
   if (!same_node(p, n) || (n->block != m->block && p->kind != IR_CONSTANT))
@@ -124,6 +125,7 @@ static ir_match *keep_match(matcher *m, ir_node *anchor)
 
     if (m->nodes[i]->kind == IR_CONSTANT)
       continue;
+    ASSERT(m->nodes[i]->block == anchor->block, "a match lies in one block");
     for (; at > 0 && m->nodes[i]->order < out->nodes[at - 1]->order; at--)
       out->nodes[at] = out->nodes[at - 1];
     out->nodes[at] = m->nodes[i];

@@ -100,6 +100,7 @@ bool move_if_valid(session *s, ir_node *n, ir_node *at, bool after, bool move)
 
   if (n == at)
     return true;
+  ASSERT(n->block && n->block == at->block, "nodes of one block are moved");
   m.a = alias_analyse_all(s, n->graph);
   for (const ir_node *k = n; k != at; k = forward ? k->next : k->prev)
     steps++;
@@ -124,5 +125,8 @@ bool move_if_valid(session *s, ir_node *n, ir_node *at, bool after, bool move)
       after ? ir_node_move_before(k, i ? m.set[i - 1] : at->next)
             : ir_node_move_before(k, i ? m.set[i - 1] : at);
   }
+  for (uint32_t i = 0; move && i < m.n; i++)
+    ASSERT_SLOW(pass_inputs_are_visible(m.set[i]));
+  ASSERT(!move || ir_node_is_before(after ? at : n, after ? n : at), "n is where it was to go");
   return true;
 }

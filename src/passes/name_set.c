@@ -1,5 +1,6 @@
 /* passes/name_set.c -- name sets (name_set.h): linear search while small, then an open-addressed
- * hash table. */
+ * hash table.  Rejected: base/table.c, which allocates beside the session's arena: nearly all sets
+ * are scopes of a few variables. */
 #include "passes/name_set.h"
 #include "base/grow.h"
 
@@ -39,6 +40,7 @@ int32_t name_find(const name_set *t, const char *name, uint32_t hash)
 static void fill_slot(name_set *t, uint32_t i)
 {
   uint32_t mask = t->n_slots - 1, at = t->hashes[i] & mask;
+  ASSERT((t->n_slots & mask) == 0 && t->n <= t->n_slots / 2, "a power of 2, at most half full");
   while (t->slots[at])
     at = (at + 1) & mask;
   t->slots[at] = i + 1;
@@ -59,6 +61,7 @@ static void grow_set(session *s, name_set *t)
 
 bool name_add(session *s, name_set *t, const char *name, uint32_t hash)
 {
+  ASSERT_SLOW(hash == name_hash(name) && name_find(t, name, hash) < 0);
   bool grew = t->n == t->cap;
   if (grew)
     grow_set(s, t);

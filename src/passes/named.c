@@ -4,19 +4,32 @@
 #include "passes/passes_int.h"
 
 const graph_pass graph_passes[] = {
-#define PASS(name, flags, what) {#name, pass_##name, flags, what},
+#define PASS(name, exact, flags, what) {#name, pass_##name, exact, flags, what},
 #include "passes/passes.def"
 #undef PASS
 };
 const uint32_t n_graph_passes = COUNT_OF(graph_passes);
 
-static const graph_pass *find_pass(str name)
+/* The names of the note that describes PyTorch's executors, where its Python has others. */
+static const struct { const char *name, *pass; } synonyms[] = {
+  {"eliminate_redundant_guards", "guard_elimination"},
+  {"propagate_input_shapes", "complete_shape_analysis"},
+  {"propagate_requires_grad", "requires_grad_analysis"},
+  {"unroll_loops", "loop_unrolling"},
+};
+
+const graph_pass *pass_find(str name)
 {
+  for (size_t i = 0; i < COUNT_OF(synonyms); i++)
+    if (str_is(name, synonyms[i].name))
+      name = str_of(synonyms[i].pass);
+
   uint32_t lo = 0, hi = n_graph_passes;
 
   while (lo < hi) {
     uint32_t mid = lo + (hi - lo) / 2;
     const char *other = graph_passes[mid].name;
+    ASSERT(!mid || strcmp(graph_passes[mid - 1].name, other) < 0, "passes.def is sorted by name");
     int order = strncmp(name.p, other, name.len);
 
     if (order == 0 && !other[name.len])
@@ -46,7 +59,8 @@ static void check_emitted(session *s, ir_node *n, void *arg)
 
   (void)arg;
   if (n->kind == IR_LOAD || n->kind == IR_STORE)
-    ok = ir_attr_string(n, "name") && (n->kind == IR_LOAD ? n->n_outputs == 1 : n->n_inputs == 1);
+    ok = n->attrs && n->attrs->kind == ATTR_STRING && strcmp(n->attrs->name, "name") == 0 &&
+         (n->kind == IR_LOAD ? n->n_outputs == 1 : n->n_inputs == 1);
   else if (n->kind == IR_IF)
     ok = n->n_inputs == 1 && n->n_blocks == 2 && ir_block_n_outputs(n->blocks[0]) == n->n_outputs &&
          ir_block_n_outputs(n->blocks[1]) == n->n_outputs;
@@ -79,7 +93,8 @@ void pass_run_by_name(session *s, ir_graph *g, const char *names)
   str name;
 
   while (next_name(&names, &name)) {
-    const graph_pass *p = find_pass(name);
+    const graph_pass *p = pass_find(name);
+    const uint32_t n_inputs = ir_block_n_inputs(g->block);
 
     if (!p)
       session_fail_status(s, RUSH_EARGUMENT, NULL, NULL, "there is no pass '%.*s'", (int)name.len,
@@ -88,6 +103,8 @@ void pass_run_by_name(session *s, ir_graph *g, const char *names)
       check_before(s, g, p);
     checked = !(p->flags & PASS_EARLY); /* what follows lowering is checked once more */
     p->run(s, g);
+    ASSERT(p->flags & PASS_SIGNATURE || ir_block_n_inputs(g->block) == n_inputs,
+           "a pass that may change the graph's inputs has the flag");
 #ifndef NDEBUG
     if (!(p->flags & PASS_EARLY))
       ir_verify(s, g, p->name);
@@ -110,7 +127,7 @@ rush_status pass_add_named(context *c, const char *names, rush_error *err)
   str name;
 
   while (next_name(&names, &name)) {
-    const graph_pass *p = find_pass(name);
+    const graph_pass *p = pass_find(name);
 
     if (!p)
       return error_set(err, RUSH_EARGUMENT, "there is no pass '%.*s'", (int)name.len, name.p);

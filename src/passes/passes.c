@@ -1,7 +1,8 @@
 /* passes/passes.c -- the passes registered in a context, and running them over a copy of a graph.
  * Registration appends under a lock and publishes the count atomically, so that running takes no
  * lock; the array has a fixed size because it must not move under readers. */
-#include "passes/passes.h"
+#include "passes/passes_int.h"
+#include "passes/specialise.h"
 
 #include "base/error.h"
 #include "base/threads.h"
@@ -63,6 +64,9 @@ static rush_status add_pass(pass_row *row, const rush_pass_def *def, rush_error 
     row->in_order[i] = row->in_order[i - 1];
     row->in_order[i - 1] = (uint8_t)n;
   }
+  for (uint32_t i = 0; i < n; i++)
+    ASSERT(row->defs[row->in_order[i]].order <= row->defs[row->in_order[i + 1]].order,
+           "passes run by their `order`");
   atomic_store_explicit(&row->n, n + 1, memory_order_release);
   return RUSH_OK;
 }
@@ -80,33 +84,53 @@ rush_status pass_register(context *c, const rush_pass_def *def, rush_error *err)
   return st;
 }
 
+bool passes_wanted(context *c) { return !context_get_options(c)->no_passes; }
+
 static uint32_t n_passes(context *c)
 {
   pass_row *row = context_slot_get(c, SLOT_PASSES);
 
-  return row && !context_get_options(c)->no_passes
-           ? atomic_load_explicit(&row->n, memory_order_acquire)
-           : 0;
+  return row && passes_wanted(c) ? atomic_load_explicit(&row->n, memory_order_acquire) : 0;
 }
 
-bool passes_wanted(context *c) { return n_passes(c) > 0; }
-
-ir_graph *passes_run(session *s, const ir_graph *g, text_buf *report)
+/* Run the registered passes; `before`: the graph whose inputs and outputs they must keep. */
+static void run_registered(session *s, rush_pass *p, const ir_graph *before)
 {
   context *c = s->cx->ctx;
   pass_row *row = context_slot_get(c, SLOT_PASSES);
-  uint32_t n = n_passes(c);
-  ir_graph *own = ir_graph_copy(s, g);
-  rush_pass p = {.s = s, .graph = own, .report = report};
 
-  session_defer(s, ir_graph_free_deferred, own);
-  pass_autocast(s, own); /* no choice: it is part of the program's meaning */
-  for (uint32_t i = 0; i < n; i++) {
+  for (uint32_t i = 0, n = n_passes(c); i < n; i++) {
     const rush_pass_def *def = &row->defs[row->in_order[i]];
 
     session_check(s,
-                  error_of_callback(s->cx->err, def->run(&p, def->user), "the pass %s", def->name));
-    ir_verify_pass(s, own, g, def->name);
+                  error_of_callback(s->cx->err, def->run(p, def->user), "the pass %s", def->name));
+    ir_verify_pass(s, p->graph, before, def->name);
   }
+}
+
+void pass_run_registered(session *s, ir_graph *g)
+{
+  ir_graph *before = ir_graph_copy(s, g);
+  rush_pass p = {.s = s, .graph = g};
+
+  session_defer(s, ir_graph_free_deferred, before);
+  run_registered(s, &p, before);
+}
+
+ir_graph *passes_run(session *s, const function *f, specialisation *sp, text_buf *report)
+{
+  context *c = s->cx->ctx;
+  ir_graph *own = ir_graph_copy(s, f->graph);
+  rush_pass p = {.s = s, .graph = own, .report = report};
+
+  ASSERT(own != f->graph && own->next_origin == f->graph->next_origin,
+         "passes change a copy only");
+  session_defer(s, ir_graph_free_deferred, own);
+  if (passes_wanted(c))
+    pass_inline_calls(s, own, f);
+  pass_autocast(s, own); /* no choice: it is part of the program's meaning */
+  if (sp)
+    pass_specialise(s, own, sp);
+  run_registered(s, &p, f->graph);
   return session_keep(s, own);
 }

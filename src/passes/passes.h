@@ -9,6 +9,8 @@
 
 #include "ir/program.h"
 
+struct specialisation; /* passes/specialise.h */
+
 /* One run over one graph: the handle of an external pass. */
 struct rush_pass {
   session *s;
@@ -18,14 +20,19 @@ struct rush_pass {
 
 /* Register a pass; copies the definition.  Safe from several threads. */
 rush_status pass_register(context *c, const rush_pass_def *def, rush_error *err) RUSH_CHECKED;
-/* True if passes run on this context's programs. */
+/* True if calls are inlined and passes run on this context's programs: not with the simple
+ * executor. */
 bool passes_wanted(context *c);
 /* True if the graph has regions in which operators are cast: then passes_run is needed even if
  * passes_wanted is false. */
 bool pass_has_autocast(const ir_graph *g);
-/* Return a new graph (not registered with the session): `g` after all passes.  `report`: as in
- * rush_pass. */
-ir_graph *passes_run(session *s, const ir_graph *g, text_buf *report);
+/* Return a new graph (not registered with the session): that of f, which is compiled, with its
+ * calls inlined, after all passes.  `sp`: specialised for it (specialise.h), or NULL.  Under its
+ * program's lock.  `report`: as in rush_pass. */
+ir_graph *passes_run(session *s, const function *f, struct specialisation *sp, text_buf *report);
+
+/* Run the context's passes over a graph, in their order. */
+void pass_run_registered(session *s, ir_graph *g);
 
 /* -- The library's own, by name ---------------------------------------------------------------- */
 
@@ -36,27 +43,43 @@ ir_graph *passes_run(session *s, const ir_graph *g, text_buf *report);
 typedef void pass_fn(session *s, ir_graph *g);
 enum pass_flags {
   PASS_SIGNATURE = 1, /* the graph may have other inputs and outputs afterwards */
-  PASS_EARLY = 2      /* for graphs as the front end emits them, which the verifier does not know */
+  PASS_EARLY = 2      /* for graphs as the front end emits them: the verifier refuses these */
 };
+typedef enum pass_exactness { ROUNDS, EXACT } pass_exactness;
 typedef struct graph_pass {
   const char *name; /* torch._C._jit_pass_NAME, if PyTorch has it */
   pass_fn *run;
+  pass_exactness exact;
   uint32_t flags;   /* pass_flags */
   const char *what; /* description, one line */
 } graph_pass;
 
-#define PASS(name, flags, what) pass_fn pass_##name;
+#define PASS(name, exact, flags, what) pass_fn pass_##name;
 #include "passes/passes.def"
 #undef PASS
 
 extern const graph_pass graph_passes[]; /* sorted by name */
 extern const uint32_t n_graph_passes;
+/* Find a pass by its name or a synonym; NULL: there is none. */
+const graph_pass *pass_find(str name);
 /* Run one pass, or several: "inline,dce".  Leaves the session if a name is unknown, or the graph is
  * invalid. */
 void pass_run_by_name(session *s, ir_graph *g, const char *names);
 /* Run these passes on every function compiled from now on, before the others. RUSH_EARGUMENT: an
  * unknown name, or a pass that changes the inputs of a graph. */
 rush_status pass_add_named(context *c, const char *names, rush_error *err) RUSH_CHECKED;
+
+/* -- For differentiation (differentiable.c) -----------------------------------------------------
+ */
+
+/* True if a graph that is differentiated may contain the node: its gradients follow from the
+ * operator table, or its results never require any (PyTorch's isDifferentiable).  It writes
+ * nothing, is not random and has no blocks.  The graph's results must not share memory with each
+ * other or with its inputs: autodiff/differentiate.h. */
+bool pass_is_differentiable(session *s, const ir_node *n);
+/* True if the block, or one inside it, has a node whose result may require a gradient (PyTorch's
+ * needsGradient): facts that are unknown count as "may". */
+bool pass_needs_gradient(session *s, const ir_block *b);
 
 /* -- For the front end ------------------------------------------------------------------------- */
 

@@ -12,16 +12,23 @@ bool pass_has_effect(const ir_node *n);
 /* True if a value of the type contains anything that can be written to.  A tuple of numbers does
  * not. */
 bool pass_can_be_written(const type *t);
-/* True if equal inputs give equal results, without side effects: no blocks, no writes.  Memory that
+/* True if the node may raise an error; its blocks are not examined. */
+bool pass_may_fail(const ir_node *n);
+/* True if equal inputs have equal results, without side effects: no blocks, no writes.  Memory that
  * it reads may have been written to. */
 bool pass_is_pure(const ir_node *n);
 bool pass_is_constant_int(const ir_value *v, int64_t *out);
 bool pass_is_constant_bool(const ir_value *v, bool *out);
 bool pass_is_none(const ir_value *v); /* the constant None */
+bool pass_is_autocast(const ir_value *v); /* an object of torch.autocast (autocast.c) */
 /* True if both are constants (IR_CONSTANT) of the same type and value. */
 bool pass_same_constant(const ir_node *a, const ir_node *b);
 uint64_t pass_constant_hash(const ir_node *n);
 bool pass_same_attrs(const ir_node *a, const ir_node *b);
+
+/* Return the innermost node around the block whose block is a subgraph, which uses no values of
+ * outside; NULL: none.  O(depth). */
+ir_node *pass_subgraph_around(const ir_block *b);
 
 /* -- Edits (common.c) -------------------------------------------------------------------------- */
 
@@ -35,8 +42,11 @@ ir_node *pass_put_node(session *s, ir_node *pos, ir_kind kind, ir_value *const *
                        const type *out);
 /* Replace all uses of n's results by `with`, and remove n. */
 void pass_replace(ir_node *n, ir_value *const *with);
-/* Replace a call by a copy of the body that it calls, which has as many inputs and outputs. */
-void pass_inline_call(session *s, ir_node *n, const ir_graph *body);
+/* Replace a call of f by a copy of its body, which has as many inputs and outputs. */
+void pass_inline_call(session *s, ir_node *n, function *f, const ir_graph *body);
+/* Inline what f's graph g (a copy) calls, for making code: see inline.c.  Under f's program's
+ * lock. */
+void pass_inline_calls(session *s, ir_graph *g, const function *f);
 /* Move the nodes of b before `pos`; b is empty afterwards. */
 void pass_splice(ir_block *b, ir_node *pos);
 /* Register a value for release with the session. */
@@ -47,11 +57,52 @@ rush_value pass_hold(session *s, rush_value v_steal);
 typedef void pass_visit(session *s, ir_node *n, void *arg);
 void pass_each(session *s, ir_block *b, pass_visit *fn, void *arg);
 
+/* Group nodes into nodes of a kind that has a subgraph, as pass_group does; `def` without an
+ * operator. */
+void pass_group_kind(session *s, ir_graph *g, ir_kind kind, const rush_group_def *def);
+
 /* -- Memory that is seen from outside (common.c) ----------------------------------------------- */
 
 typedef struct alias_info alias_info;
 /* Return which groups (alias.h), by number, contain an input, an output or a constant of the
  * graph. */
 bool *pass_escaping(session *s, const alias_info *a, const ir_graph *g);
+
+/* -- Invariants that asserts state ------------------------------------------------------------- */
+
+/* True if prim::If has a condition, and two blocks that return as many values as it. */
+static inline bool pass_if_is_whole(const ir_node *n)
+{
+  return n->n_inputs == 1 && n->n_blocks == 2 &&
+         ir_block_n_outputs(n->blocks[0]) == n->n_outputs &&
+         ir_block_n_outputs(n->blocks[1]) == n->n_outputs;
+}
+
+/* True if a lowered prim::Loop takes, carries and returns the same number of values. */
+static inline bool pass_loop_is_whole(const ir_node *n)
+{
+  return n->n_blocks == 1 && n->n_inputs == n->n_outputs + 2 &&
+         ir_block_n_inputs(n->blocks[0]) == n->n_outputs + 1 &&
+         ir_block_n_outputs(n->blocks[0]) == n->n_outputs + 1;
+}
+
+/* True if all inputs of n are visible where it is now.  O(inputs * depth). */
+static inline bool pass_inputs_are_visible(const ir_node *n)
+{
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    if (!ir_value_is_visible(ir_node_input(n, i), n))
+      return false;
+  return true;
+}
+
+/* True if `with` may replace n's results: visible at n, and of types that fit. */
+static inline bool pass_can_replace(const ir_node *n, ir_value *const *with)
+{
+  for (uint32_t i = 0; i < n->n_outputs; i++)
+    if (n->outputs[i]->uses &&
+        (!ir_value_is_visible(with[i], n) || !ir_value_flows(with[i], n->outputs[i]->type)))
+      return false;
+  return true;
+}
 
 #endif

@@ -25,6 +25,7 @@ static bool is_single(const look *k, const ir_value *x, const ir_value *y)
 {
   uint32_t a = alias_group(k->alias, x), b = alias_group(k->alias, y);
 
+  ASSERT(a != ALIAS_NO_MEMORY && b != ALIAS_NO_MEMORY, "only tensors are compared");
   return !alias_is_written(k->alias, x) && !alias_is_written(k->alias, y) &&
          (a == b || !(k->escapes[a] && k->escapes[b]));
 }
@@ -77,9 +78,9 @@ static ir_value *mul(const look *k, ir_node *n)
 
   if (!type_is(x->type, TYPE_TENSOR))
     return neutral(n, 1, true);
-  ir_facts f = ir_facts_of(x->type);
+  const ir_facts *f = ir_facts_of(x->type);
   if (n->n_inputs != 2 || !pass_is_constant_int(ir_node_input(n, 1), &one) || one != 1 ||
-      f.dtype == DTYPE_NONE || f.dtype == RUSH_BOOL)
+      f->dtype == DTYPE_NONE || f->dtype == RUSH_BOOL)
     return NULL;
   return input_if_same(k, n, x);
 }
@@ -138,12 +139,13 @@ static bool sizes_are(const ir_value *list, const ir_facts *f)
 {
   rush_value v;
 
+  ASSERT(f->n_dims >= 0, "sizes are compared if their number is known");
   if (ir_node_is_op(list->node, OPN_SIZE) && list->node->n_inputs == 1) {
-    ir_facts o = ir_facts_of(ir_node_input(list->node, 0)->type);
-    if (o.n_dims != f->n_dims)
+    const ir_facts *o = ir_facts_of(ir_node_input(list->node, 0)->type);
+    if (o->n_dims != f->n_dims)
       return false;
-    for (int i = 0; i < o.n_dims; i++)
-      if (o.sizes[i] != f->sizes[i])
+    for (int i = 0; i < o->n_dims; i++)
+      if (o->sizes[i] != f->sizes[i])
         return false;
     return true;
   }
@@ -164,43 +166,37 @@ static bool sizes_are(const ir_value *list, const ir_facts *f)
   return true;
 }
 
-static bool all_sizes(const ir_facts *f)
-{
-  for (int i = 0; i < f->n_dims; i++)
-    if (f->sizes[i] < 0)
-      return false;
-  return f->n_dims >= 0;
-}
-
 static ir_value *expand(const look *k, ir_node *n)
 {
   ir_value *x = ir_node_input(n, 0);
-  ir_facts f = ir_facts_of(x->type);
+  const ir_facts *f = ir_facts_of(x->type);
 
-  return all_sizes(&f) && !alias_items_change(k->alias, ir_node_input(n, 1)) &&
-             sizes_are(ir_node_input(n, 1), &f)
+  return ir_facts_has_sizes(f) && !alias_items_change(k->alias, ir_node_input(n, 1)) &&
+             sizes_are(ir_node_input(n, 1), f)
            ? input_if_same(k, n, x)
            : NULL;
 }
 
 static ir_value *type_as(const look *k, ir_node *n)
 {
-  ir_facts a = ir_facts_of(ir_node_input(n, 0)->type), b = ir_facts_of(ir_node_input(n, 1)->type);
+  const ir_facts *a = ir_facts_of(ir_node_input(n, 0)->type),
+                 *b = ir_facts_of(ir_node_input(n, 1)->type);
 
   (void)k; /* the operator returns its argument itself */
-  return a.dtype != DTYPE_NONE && a.dtype == b.dtype && a.on_cpu && b.on_cpu ? ir_node_input(n, 0)
-                                                                             : NULL;
+  return a->dtype != DTYPE_NONE && a->dtype == b->dtype && ir_facts_on_cpu(a) && ir_facts_on_cpu(b)
+           ? ir_node_input(n, 0)
+           : NULL;
 }
 
 static ir_value *size(const look *k, ir_node *n)
 {
-  ir_facts f = ir_facts_of(ir_node_input(n, 0)->type);
+  const ir_facts *f = ir_facts_of(ir_node_input(n, 0)->type);
   int64_t i;
 
-  if (n->n_inputs != 2 || f.n_dims < 0 || !pass_is_constant_int(ir_node_input(n, 1), &i))
+  if (n->n_inputs != 2 || f->n_dims < 0 || !pass_is_constant_int(ir_node_input(n, 1), &i))
     return NULL;
-  i += i < 0 ? f.n_dims : 0;
-  return i < 0 || i >= f.n_dims || f.sizes[i] < 0 ? NULL : pass_put_int(k->s, n, f.sizes[i]);
+  i += i < 0 ? f->n_dims : 0;
+  return i < 0 || i >= f->n_dims || f->sizes[i] < 0 ? NULL : pass_put_int(k->s, n, f->sizes[i]);
 }
 
 /* Simplify an item of x.size(), and its length. */
@@ -212,15 +208,15 @@ static ir_value *of_sizes(const look *k, ir_node *n, bool length)
   if (!ir_node_is_op(sizes, OPN_SIZE) || sizes->n_inputs != 1 ||
       alias_items_change(k->alias, sizes->outputs[0]))
     return NULL;
-  ir_facts f = ir_facts_of(ir_node_input(sizes, 0)->type);
-  if (f.n_dims < 0)
+  const ir_facts *f = ir_facts_of(ir_node_input(sizes, 0)->type);
+  if (f->n_dims < 0)
     return NULL;
   if (length)
-    return pass_put_int(k->s, n, f.n_dims);
+    return pass_put_int(k->s, n, f->n_dims);
   if (!pass_is_constant_int(ir_node_input(n, 1), &i))
     return NULL;
-  i += i < 0 ? f.n_dims : 0;
-  return i < 0 || i >= f.n_dims || f.sizes[i] < 0 ? NULL : pass_put_int(k->s, n, f.sizes[i]);
+  i += i < 0 ? f->n_dims : 0;
+  return i < 0 || i >= f->n_dims || f->sizes[i] < 0 ? NULL : pass_put_int(k->s, n, f->sizes[i]);
 }
 
 static ir_value *length(const look *k, ir_node *n) { return of_sizes(k, n, true); }
@@ -241,43 +237,44 @@ static ir_value *convolution_dims(const look *k, ir_node *n)
 
 static ir_value *n_dims(const look *k, ir_node *n)
 {
-  ir_facts f = ir_facts_of(ir_node_input(n, 0)->type);
+  const ir_facts *f = ir_facts_of(ir_node_input(n, 0)->type);
 
-  return f.n_dims < 0 ? convolution_dims(k, n) : pass_put_int(k->s, n, f.n_dims);
+  return f->n_dims < 0 ? convolution_dims(k, n) : pass_put_int(k->s, n, f->n_dims);
 }
 
 static ir_value *dtype(const look *k, ir_node *n)
 {
-  ir_facts f = ir_facts_of(ir_node_input(n, 0)->type);
+  const ir_facts *f = ir_facts_of(ir_node_input(n, 0)->type);
 
-  return f.dtype == DTYPE_NONE ? NULL : pass_put_int(k->s, n, f.dtype);
+  return f->dtype == DTYPE_NONE ? NULL : pass_put_int(k->s, n, f->dtype);
 }
 
 static ir_value *device(const look *k, ir_node *n)
 {
-  ir_facts f = ir_facts_of(ir_node_input(n, 0)->type);
+  const ir_facts *f = ir_facts_of(ir_node_input(n, 0)->type);
 
-  return f.on_cpu ? pass_put_constant(k->s, n, value_device(0, -1), type_simple(TYPE_DEVICE))
-                  : NULL;
+  return ir_facts_on_cpu(f)
+           ? pass_put_constant(k->s, n, value_device(0, -1), type_simple(TYPE_DEVICE))
+           : NULL;
 }
 
 static ir_value *is_cuda(const look *k, ir_node *n)
 {
-  return ir_facts_of(ir_node_input(n, 0)->type).on_cpu ? put_bool(k, n, false) : NULL;
+  return ir_facts_on_cpu(ir_facts_of(ir_node_input(n, 0)->type)) ? put_bool(k, n, false) : NULL;
 }
 
 static ir_value *is_float(const look *k, ir_node *n)
 {
-  ir_facts f = ir_facts_of(ir_node_input(n, 0)->type);
+  const ir_facts *f = ir_facts_of(ir_node_input(n, 0)->type);
 
-  return f.dtype == DTYPE_NONE ? NULL : put_bool(k, n, dtype_is_float(f.dtype));
+  return f->dtype == DTYPE_NONE ? NULL : put_bool(k, n, dtype_is_float(f->dtype));
 }
 
 static ir_value *is_complex(const look *k, ir_node *n)
 {
-  ir_facts f = ir_facts_of(ir_node_input(n, 0)->type);
+  const ir_facts *f = ir_facts_of(ir_node_input(n, 0)->type);
 
-  return f.dtype == DTYPE_NONE ? NULL : put_bool(k, n, dtype_is_complex(f.dtype));
+  return f->dtype == DTYPE_NONE ? NULL : put_bool(k, n, dtype_is_complex(f->dtype));
 }
 
 /* -- All --------------------------------------------------------------------------------------- */
@@ -354,8 +351,13 @@ static void simplify_node(session *s, ir_node *n, void *arg)
     rule *simpler = rule_of(n);
     v = simpler ? simpler(k, n) : NULL;
   }
-  if (v)
-    ir_value_replace_all_uses(n->outputs[0], v);
+  ASSERT(!v || v != n->outputs[0], "a result replaced by itself");
+  ASSERT_SLOW(!v || pass_can_replace(n, &v));
+  if (!v)
+    return;
+  ir_value_replace_all_uses(n->outputs[0], v);
+  if (pass_is_pure(n)) /* it was seen not to fail: dce need not ask */
+    ir_node_destroy(n);
 }
 
 void pass_peephole(session *s, ir_graph *g)

@@ -23,6 +23,7 @@ typedef struct items {
 
 static void insert_item(items *l, uint32_t at, ir_value *v)
 {
+  ASSERT(at <= l->n, "an item behind the end of the list");
   GROW(l->s, l->v, l->n, l->cap, 8);
   memmove(l->v + at + 1, l->v + at, (l->n - at) * sizeof *l->v);
   l->v[at] = v;
@@ -73,6 +74,7 @@ static ir_node *ancestor_in(const ir_block *b, ir_node *n)
 {
   while (n && n->block != b)
     n = n->block->owner;
+  ASSERT(n, "a value is used outside of the block in which it was made");
   return n;
 }
 
@@ -116,6 +118,7 @@ static void settle_list(session *s, ir_node *made)
   ir_value *now =
     pass_put_node(s, users[n_done - 1], IR_LIST_CONSTRUCT, l.v, l.n, list->type)->outputs[0];
   for (uint32_t i = 0; i < n_done; i++) {
+    ASSERT(i + 1 == n_done || users[i]->order < now->node->order, "a change behind the new list");
     if (users[i]->n_outputs == 1 && users[i]->outputs[0]->uses)
       ir_value_replace_all_uses(users[i]->outputs[0], now);
     ir_node_destroy(users[i]);
@@ -191,11 +194,11 @@ static bool is_fresh(const ir_value *v)
  * promote it. */
 static bool may_promote(const ir_node *n)
 {
-  int dtype = ir_facts_of(ir_node_input(n, 0)->type).dtype;
+  int dtype = ir_facts_of(ir_node_input(n, 0)->type)->dtype;
 
   for (uint32_t i = 1; i < n->n_inputs; i++) {
     const ir_value *v = ir_node_input(n, i);
-    int other = ir_facts_of(v->type).dtype;
+    int other = ir_facts_of(v->type)->dtype;
     if (type_is(v->type, TYPE_TENSOR) && v != ir_node_input(n, 0) &&
         (other == DTYPE_NONE || other != dtype))
       return true;
@@ -264,8 +267,10 @@ static uint32_t input_index(const ir_use *u)
 {
   uint32_t i = 0;
 
-  while (u->user->inputs[i] != u)
+  while (u->user->inputs[i] != u) {
     i++;
+    ASSERT(i < u->user->n_inputs, "a use that is no input of its user");
+  }
   return i;
 }
 
@@ -303,6 +308,7 @@ static void settle_tensor(session *s, ir_value *x)
     for (end = i; end < l.n && l.v[end].order == l.v[i].order; end++) {
       ir_use *u = l.v[end].use;
       uint32_t at = input_index(u);
+      ASSERT(ir_value_is_visible(now, u->user), "the tensor's value at this point was made before");
       ir_node_set_input(u->user, at, now);
       if (is_change(u->user, l.block) && at == 0)
         change = true;

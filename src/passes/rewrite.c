@@ -26,8 +26,9 @@ static ir_node *place_of_match(const ir_match *m)
 {
   const ir_block *p = m->pattern->block;
   const ir_block *b = m->anchor->block;
+  ASSERT(m->n_nodes > 0 && !m->anchor->destroyed, "a match has nodes, which are there");
   ir_node *at =
-    m->nodes[m->n_nodes - 1]->next; /* where the last one stood, as long as users allow */
+    m->nodes[m->n_nodes - 1]->next; /* the position of the last one, if users allow it */
 
   for (uint32_t i = 0; i < ir_block_n_outputs(p); i++)
     for (const ir_use *u = matched(m, ir_block_output(p, i))->uses; u; u = u->next) {
@@ -71,6 +72,7 @@ static bool replace(session *s, const ir_match *m, const ir_graph *by)
   for (uint32_t i = 0; i < n_out; i++) {
     ir_value *old = matched(m, ir_block_output(p, i));
 
+    ASSERT(out[i]->node->graph == old->node->graph, "the copy is in the graph");
     if (out[i]->node->kind != IR_PARAM && type_is(out[i]->type, TYPE_TENSOR))
       out[i]->type = old->type;
     ir_value_replace_all_uses(old, out[i]);

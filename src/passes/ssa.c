@@ -68,11 +68,17 @@ static void set(session *s, scope *sc, const char *name, const type *t, ir_value
     }
     at = (int32_t)n;
   }
+  ASSERT(t && (uint32_t)at < sc->names.n, "a variable has a type, and a slot for its name");
   sc->slots[at] = (slot){t, v};
 }
 
 /* Return the variable of a load or a store: "name" is its first attribute. */
-static const char *variable_of(const ir_node *n) { return n->attrs->as.s; }
+static const char *variable_of(const ir_node *n)
+{
+  ASSERT(n->attrs->kind == ATTR_STRING && strcmp(n->attrs->name, "name") == 0,
+         "another attribute is before the name");
+  return n->attrs->as.s;
+}
 
 /* -- Carry ------------------------------------------------------------------------------------- */
 
@@ -108,6 +114,7 @@ static ir_value *named(session *s, ir_value *v, const char *name)
 static void add_node_output(session *s, ir_node *n, ir_node **last, const char *name, const type *t)
 {
   ir_node *store = new_store(s, n->graph, name, named(s, ir_node_add_output(s, n, t), name));
+  ASSERT((*last)->block == n->block && !ir_node_is_before(*last, n), "stores follow the node");
   ir_node_insert_after(store, *last);
   *last = store;
 }
@@ -201,6 +208,7 @@ static void inline_condition(session *s, ir_node *n)
   next = ir_block_output(cond, 0);
   ir_node_insert_input(s, body->ret, 0, next);
   ir_node_destroy_block(n, 1);
+  ASSERT(n->n_blocks == 1 && ir_node_input(n, 1) == start, "the condition is an input now");
 }
 
 static void inline_conditions(session *s, ir_block *b)
@@ -236,6 +244,7 @@ static void erase_block(session *s, ir_block *b, scope *outer)
       if (!v)
         session_fail_status(s, RUSH_EINTERNAL, NULL, &n->range,
                             "variable %s is read before it is set", variable_of(n));
+      ASSERT(v->value && ir_value_is_visible(v->value, n), "the stored value is made before");
       ir_value_replace_all_uses(n->outputs[0], v->value);
       ir_node_destroy(n);
     }

@@ -44,6 +44,7 @@ static void iterate(session *s, const ir_node *loop, ir_node *pos, ir_value *ind
   uint32_t n = loop->n_outputs;
   ir_value **in = session_array(s, ir_value *, (size_t)n + 1);
 
+  ASSERT(!ir_block_is_inside(pos->block, loop), "an iteration is written outside of the loop");
   in[0] = index;
   memcpy(in + 1, v + 1, n * sizeof *in);
   ir_block_inline(s, loop->blocks[0], pos, in, v);
@@ -56,6 +57,7 @@ static ir_value **carried(session *s, const ir_node *loop)
 
   for (uint32_t i = 0; i < loop->n_outputs; i++)
     v[i + 1] = ir_node_input(loop, i + 2);
+  ASSERT(pass_loop_is_whole(loop), "each result has its initial value");
   return v;
 }
 
@@ -119,6 +121,7 @@ static void end_body(session *s, ir_node *loop, ir_value *cond, ir_value **v)
     ir_block_add_output(s, loop->blocks[0], v[i + 1]);
   for (uint32_t i = 0; i < loop->n_outputs; i++)
     v[i + 1] = loop->outputs[i];
+  ASSERT(pass_loop_is_whole(loop), "a new loop carries what it takes");
 }
 
 /* Make a loop of n / UNROLL iterations of UNROLL each, and one of the rest. */
@@ -188,6 +191,7 @@ static void peel(session *s, ir_node *n, void *arg)
     v[i + 1] = ir_node_add_output(s, branch, n->outputs[i]->type);
   }
   ir_value *one = pass_put_int(s, n, 1);
+  ASSERT(pass_if_is_whole(branch), "both branches have the values after one iteration");
   ir_node *rest = new_loop(s, n, sum(s, n, trips, one, "aten::sub"), v[0], v),
           *end = rest->blocks[0]->ret;
   begin_body(rest, v);

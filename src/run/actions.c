@@ -3,6 +3,7 @@
  * that the loop remains small. Operands that die are moved, not copied, and a kernel may use a
  * dying tensor's buffer, unless the frame only borrows it. */
 #include "run/outputs.h"
+#include "ir/facts.h"
 #include "run/actions.h"
 
 #include <stdio.h>
@@ -80,7 +81,7 @@ rush_status act_operator(call_ctx *cx, frame *f, const site *s)
     return fail_results(cx, s, results);
   drop_operands(f, s);
   for (uint32_t i = 0; i < s->n_results; i++)
-    give(f, s, i, i < s->n_made ? as_declared(s->op, i, results[i]) : value_none());
+    set_result(f, s, i, i < s->n_made ? as_declared(s->op, i, results[i]) : value_none());
   for (uint32_t i = s->n_results; i < s->n_made; i++)
     value_release(results[i]);
   return RUSH_OK;
@@ -116,12 +117,12 @@ rush_status act_list(call_ctx *cx, frame *f, const site *s)
   TRY(list_new(cx, type_elem(s->type), s->n_args, &l));
   for (uint32_t i = 0; i < s->n_args; i++)
     l->items[l->n++] = take(f, o[i]);
-  give(f, s, 0, value_heap_steal(RUSH_TAG_LIST, l));
+  set_result(f, s, 0, value_heap_steal(RUSH_TAG_LIST, l));
   return RUSH_OK;
 }
 
 /* Copy the items to the results; move them if this was the container's last reference. */
-static void give_items(frame *f, const site *s, rush_value container, rush_value *items)
+static void return_items(frame *f, const site *s, rush_value container, rush_value *items)
 {
   bool ours = operands(f, s)[0] & OPERAND_LAST && heap_is_unique(container.as.heap);
 
@@ -149,7 +150,7 @@ rush_status act_list_unpack(call_ctx *cx, frame *f, const site *s)
   if (UNLIKELY(!results_fit(f, s, v.as.list->items)))
     return fail_type(cx, "an item of", "a list");
   v = take(f, operands(f, s)[0]);
-  give_items(f, s, v, v.as.list->items);
+  return_items(f, s, v, v.as.list->items);
   value_release(v);
   return RUSH_OK;
 }
@@ -162,7 +163,7 @@ rush_status act_tuple(call_ctx *cx, frame *f, const site *s)
   TRY(tuple_new(cx, s->type && s->type->fields ? s->type : NULL, s->n_args, &t));
   for (uint32_t i = 0; i < s->n_args; i++)
     t->items[i] = take(f, o[i]);
-  give(f, s, 0, value_heap_steal(RUSH_TAG_TUPLE, t));
+  set_result(f, s, 0, value_heap_steal(RUSH_TAG_TUPLE, t));
   return RUSH_OK;
 }
 
@@ -175,7 +176,7 @@ rush_status act_tuple_unpack(call_ctx *cx, frame *f, const site *s)
   if (UNLIKELY(!results_fit(f, s, v.as.tuple->items)))
     return fail_type(cx, "an item of", "a tuple");
   v = take(f, operands(f, s)[0]);
-  give_items(f, s, v, v.as.tuple->items);
+  return_items(f, s, v, v.as.tuple->items);
   value_release(v);
   return RUSH_OK;
 }
@@ -196,7 +197,7 @@ rush_status act_tuple_index(call_ctx *cx, frame *f, const site *s)
     return fail_type(cx, "an item of", "a tuple");
   rush_value item = value_retain(v.as.tuple->items[i]);
   drop_operands(f, s);
-  give(f, s, 0, item);
+  set_result(f, s, 0, item);
   return RUSH_OK;
 }
 
@@ -214,7 +215,7 @@ rush_status act_tuple_slice(call_ctx *cx, frame *f, const site *s)
   for (int64_t i = begin; i < end; i++)
     t->items[i - begin] = value_retain(v.as.tuple->items[i]);
   drop_operands(f, s);
-  give(f, s, 0, value_heap_steal(RUSH_TAG_TUPLE, t));
+  set_result(f, s, 0, value_heap_steal(RUSH_TAG_TUPLE, t));
   return RUSH_OK;
 }
 
@@ -233,7 +234,7 @@ rush_status act_dict(call_ctx *cx, frame *f, const site *s)
   if (st != RUSH_OK)
     value_release(v);
   else
-    give(f, s, 0, v);
+    set_result(f, s, 0, v);
   return st;
 }
 
@@ -244,13 +245,13 @@ rush_status act_new_object(call_ctx *cx, frame *f, const site *s)
   if (s->type->kind != TYPE_CLASS) { /* uninitialized(T) */
     rush_value v;
     TRY(value_some(cx, s->type, &v));
-    give(f, s, 0, v);
+    set_result(f, s, 0, v);
     return RUSH_OK;
   }
   if (!s->type->cls)
     return call_unsupported(cx, "objects of type %s", s->type->name);
   TRY(object_new(cx, s->type, s->type->cls->n_attrs, &o));
-  give(f, s, 0, value_heap_steal(RUSH_TAG_OBJECT, o));
+  set_result(f, s, 0, value_heap_steal(RUSH_TAG_OBJECT, o));
   return RUSH_OK;
 }
 
@@ -278,7 +279,7 @@ rush_status act_module_index(call_ctx *cx, frame *f, const site *s)
     return fail_type(cx, "attribute", m->type->cls->attrs[slot].name);
   rush_value v = value_retain(m->slots[slot]);
   drop_operands(f, s);
-  give(f, s, 0, v);
+  set_result(f, s, 0, v);
   return RUSH_OK;
 }
 
@@ -291,7 +292,7 @@ rush_status act_isinstance(call_ctx *cx, frame *f, const site *s)
   for (uint32_t i = 0; i < s->n_types && !is; i++)
     is = type_contains_value(s->types[i], v);
   drop_operands(f, s);
-  give(f, s, 0, value_bool(is));
+  set_result(f, s, 0, value_bool(is));
   return RUSH_OK;
 }
 
@@ -310,8 +311,54 @@ rush_status act_cast(call_ctx *cx, frame *f, const site *s)
   }
   value_retain(v);
   drop_operands(f, s);
-  give(f, s, 0, v);
+  set_result(f, s, 0, v);
   return RUSH_OK;
+}
+
+/* True if the value is a tensor of the type.  Outside of recorded calls no tensor requires
+ * gradients, as in PyTorch's no_grad mode. */
+static bool tensor_fits(const call_ctx *cx, const type *t, rush_value v)
+{
+  ir_facts f = *ir_facts_of(t);
+
+  if (v.tag != RUSH_TAG_TENSOR)
+    return v.tag == RUSH_TAG_NONE && ir_facts_fit(&f, NULL);
+  if (f.requires_grad >= 0 && !call_records(cx)) {
+    if (f.requires_grad)
+      return false;
+    f.requires_grad = -1;
+  }
+  return ir_facts_fit(&f, v.as.tensor);
+}
+
+static bool requires_grad(rush_value v)
+{
+  return v.tag == RUSH_TAG_TENSOR && v.as.tensor && tensor_requires_grad(v.as.tensor);
+}
+
+/* An undefined tensor has every type, and does not require gradients. */
+rush_status act_type_check(call_ctx *cx, frame *f, const site *s)
+{
+  bool fits = true;
+
+  for (uint32_t i = 0; i < s->n_types && i < s->n_args && fits; i++) {
+    const rush_value v = peek(f, operands(f, s)[i]);
+    const bool absent = v.tag == RUSH_TAG_NONE || (v.tag == RUSH_TAG_TENSOR && !v.as.tensor);
+
+    fits = s->begin ? ir_facts_of(s->types[i])->requires_grad == requires_grad(v)
+                    : absent || tensor_fits(cx, s->types[i], v);
+  }
+  set_result(f, s, 0, value_bool(fits));
+  return RUSH_OK;
+}
+
+rush_status act_guard(call_ctx *cx, frame *f, const site *s)
+{
+  if (LIKELY(tensor_fits(cx, s->type, peek(f, operands(f, s)[0]))))
+    return RUSH_OK;
+  return call_fail(cx, "prim::Guard: expected a tensor of the type %s; the graph has no other code "
+                   "for this one",
+                   s->type->name ? s->type->name : "Tensor");
 }
 
 rush_status act_check(call_ctx *cx, frame *f, const site *s)
@@ -333,10 +380,10 @@ rush_status act_check(call_ctx *cx, frame *f, const site *s)
 
 /* -- Text -------------------------------------------------------------------------------------- */
 
-static void give_nones(frame *f, const site *s)
+static void return_nones(frame *f, const site *s)
 {
   for (uint32_t i = 0; i < s->n_results; i++)
-    give(f, s, i, value_none());
+    set_result(f, s, i, value_none());
 }
 
 rush_status act_print(call_ctx *cx, frame *f, const site *s)
@@ -357,7 +404,7 @@ rush_status act_print(call_ctx *cx, frame *f, const site *s)
   if (st == RUSH_OK) {
     call_print(cx, text_str(&t), t.len);
     drop_operands(f, s);
-    give_nones(f, s);
+    return_nones(f, s);
   }
   text_free(&t);
   return st;
@@ -370,7 +417,7 @@ rush_status act_warn(call_ctx *cx, frame *f, const site *s)
   if (v.tag == RUSH_TAG_STRING)
     call_warn(cx, v.as.string->text);
   drop_operands(f, s);
-  give_nones(f, s);
+  return_nones(f, s);
   return RUSH_OK;
 }
 

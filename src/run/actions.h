@@ -1,8 +1,8 @@
 /* run/actions.h -- the actions of instructions with a site, except calls, which change the frame.
  *
- * An action reads its operands with peek or take and sets its results with give; after success it
- * has released the operands that die (take moves them).  On failure registers are unchanged: the
- * frame is unwound. */
+ * An action reads its operands with peek or take and sets its results with set_result; after
+ * success it has released the operands that die (take moves them).  On failure registers are
+ * unchanged: the frame is unwound. */
 #ifndef RUSH_RUN_ACTIONS_H
 #define RUSH_RUN_ACTIONS_H
 
@@ -46,7 +46,7 @@ static inline void drop_operands(frame *f, const site *s)
     drop_operand(f, o[i]);
 }
 /* Set result i; steals. */
-static inline void give(frame *f, const site *s, uint32_t i, rush_value v)
+static inline void set_result(frame *f, const site *s, uint32_t i, rush_value v)
 {
   uint32_t dst = i < s->n_results ? operands(f, s)[s->n_args + i] : NO_REG;
 
@@ -73,6 +73,7 @@ rush_status fail_type(call_ctx *cx, const char *what, const char *name) COLD;
 typedef rush_status action(call_ctx *cx, frame *f, const site *s);
 action act_list, act_list_unpack, act_tuple, act_tuple_unpack, act_tuple_index, act_tuple_slice,
   act_dict, act_new_object, act_raise, act_print, act_warn, act_isinstance, act_cast, act_check,
+  act_type_check, act_guard,
   act_module_index, act_unsupported;
 /* Like act_operator, for an operator whose n_made results go through the frame's row. */
 rush_status act_operator_out(call_ctx *cx, frame *f, const site *s) RUSH_CHECKED;

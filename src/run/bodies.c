@@ -45,7 +45,7 @@ static rush_status compile_gradient(call_ctx *cx, const op *o, const char *name,
   return RUSH_OK;
 }
 
-/* One result is returned as it is; several are a tuple. */
+/* Return one result as it is, several as a tuple. */
 rush_status spread_results(call_ctx *cx, rush_value v, rush_value *results, uint32_t n)
 {
   if (n == 1) {

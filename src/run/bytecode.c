@@ -5,6 +5,8 @@
  * beforehand (bytecode_regs.c), which marks last uses. If fused jumps are too short for a function,
  * it is emitted again without them. Cost: O(nodes + uses). */
 #include "run/bytecode_int.h"
+#include "run/executor.h"
+#include "autodiff/node.h"
 #include "ops/call/lookup.h"
 #include "ops/table/op_keys.h"
 
@@ -246,6 +248,22 @@ static const op *with_number(coder *e, const ir_node *n, rush_value *number)
   return session_op_find(e->s, str_of(n->op->schema->name), STR("Scalar"));
 }
 
+/* Give the last site, the node's, a state. */
+static void put_state(coder *e, const ir_node *n)
+{
+  group_site *g = session_new(e->s, group_site);
+
+  *g = (group_site){e->n_sites - 1, n, e->group_sites};
+  e->group_sites = g;
+}
+
+/* Emit a graph that may be recorded as a whole, as a call of the operator that does it. */
+static void put_differentiable(coder *e, const ir_node *n)
+{
+  put_node(e, n, OPC_OPERATOR, 0)->op = diff_node_op(e->s);
+  put_state(e, n);
+}
+
 static void put_operator(coder *e, const ir_node *n)
 {
   rush_value number;
@@ -261,12 +279,8 @@ static void put_operator(coder *e, const ir_node *n)
     st->n_made = n->op->schema->n_returns;
   if (st->n_args + st->n_made + 4 > e->n_row)
     e->n_row = st->n_args + st->n_made + 4;
-  if (needs_state(n)) {
-    group_site *g = session_new(e->s, group_site);
-
-    *g = (group_site){e->n_sites - 1, n, e->group_sites};
-    e->group_sites = g;
-  }
+  if (needs_state(n))
+    put_state(e, n);
 }
 
 static bool is_none_constant(const ir_value *v)
@@ -512,6 +526,51 @@ static void put_alias(coder *e, const ir_node *n)
   free_deaths(e, n, false, false);
 }
 
+static void set_constant(coder *e, const ir_value *v, rush_value to)
+{
+  info(e, v)->is_const = true;
+  info(e, v)->constant = constant_index(e, to);
+}
+
+/* Emit the test of a guard on input i, whose value it returns. */
+static void put_guard(coder *e, const ir_node *n, uint32_t i)
+{
+  const ir_attr *a = ir_attr_find(n, "profiled_type");
+  const ir_value *v = ir_node_input(n, i);
+  site *st = put_site(e, OPC_GUARD, 0);
+
+  add_operand(e, st, kept_operand(e, v));
+  st->n_args = 1;
+  st->type = a && a->kind == ATTR_TYPE ? a->as.t.types[0] : n->outputs[0]->type;
+  if (i == 0) {
+    put_alias(e, n);
+    return;
+  }
+  const uint32_t r = define_value(e, n->outputs[0]);
+  if (r != NO_REG && info(e, v)->is_const)
+    put_imm(e, OPC_LOADK, r, (int32_t)info(e, v)->constant);
+  else if (r != NO_REG)
+    put_ins(e, info(e, v)->plain ? OPC_PLAIN : OPC_COPY, r, info(e, v)->reg, 0);
+  free_deaths(e, n, true, false);
+}
+
+static void put_type_check(coder *e, const ir_node *n)
+{
+  const ir_attr *a = ir_attr_find(n, "types");
+  const uint32_t k = n->n_inputs, r = define_value(e, n->outputs[k]);
+  site *st = put_site(e, OPC_TYPE_CHECK, 0);
+
+  for (uint32_t i = 0; i < k; i++)
+    add_operand(e, st, kept_operand(e, ir_node_input(n, i)));
+  st->n_args = k;
+  add_operand(e, st, r);
+  st->n_results = 1;
+  st->types = a ? a->as.t.types : NULL;
+  st->n_types = a && (a->kind == ATTR_TYPES || a->kind == ATTR_TYPE) ? a->as.t.n_types : 0;
+  st->begin = n->kind == IR_REQUIRES_GRAD_CHECK;
+  hand_over(e, n, n->outputs, k);
+}
+
 static void put_isinstance(coder *e, const ir_node *n)
 {
   const ir_attr *a = ir_attr_find(n, "types");
@@ -580,7 +639,14 @@ static void emit_by_kind(coder *e, const ir_node *n)
     else
       put_alias(e, n);
     break;
-  case IR_PROFILE: put_alias(e, n); break;
+  case IR_PROFILE: case IR_PROFILE_IVALUE: /* an end marker has no result */
+    hand_over(e, n, n->outputs, n->n_outputs);
+    break;
+  case IR_GUARD: put_guard(e, n, 0); break;
+  case IR_BAILOUT: put_guard(e, n, 1); break;
+  case IR_BAILOUT_TEMPLATE: set_constant(e, n->outputs[0], value_none()); break;
+  case IR_TYPE_CHECK: case IR_REQUIRES_GRAD_CHECK: put_type_check(e, n); break;
+  case IR_GRAD_OF: emit_grad_of(e, n); break;
   case IR_ISINSTANCE: put_isinstance(e, n); break;
   case IR_ENTER:
   case IR_EXIT: put_context(e, n); break;
@@ -591,6 +657,14 @@ static void emit_by_kind(coder *e, const ir_node *n)
       put_container(e, n, OPC_NEW_OBJECT);
     break;
   case IR_CONSTANT: break;
+  case IR_DIFFERENTIABLE_GRAPH: case IR_FALLBACK_GRAPH: case IR_GROUP:
+    if (n->n_blocks == 1 && n->kind == IR_DIFFERENTIABLE_GRAPH && diff_node_op(e->s))
+      put_differentiable(e, n);
+    else if (n->n_blocks == 1)
+      emit_subgraph(e, n);
+    else
+      put_unsupported(e, n, "a node without its graph");
+    break;
   case IR_UNKNOWN_OP:
     put_unsupported(e, n,
                     session_printf(e->s,
@@ -606,10 +680,6 @@ static void emit_by_kind(coder *e, const ir_node *n)
   case IR_BREAK_STMT:
   case IR_CONTINUE_STMT:
   case IR_RETURN_STMT:
-  case IR_GUARD:
-  case IR_BAILOUT:
-  case IR_DIFFERENTIABLE_GRAPH:
-  case IR_GROUP:
   case IR_HIGHER_ORDER:
   case N_IR_KINDS: put_unsupported(e, n, ir_node_kind_name(n)); break;
   }
@@ -619,6 +689,7 @@ static void emit_node(coder *e, const ir_node *n)
 {
   const uint32_t n_sites = e->n_sites;
 
+  put_marks(e, n->inlined);
   set_place(e, n);
   emit_by_kind(e, n);
   if ((n->n_blocks == 0 || (n->kind == IR_OP && n->op->outside)) && e->n_sites > n_sites &&
@@ -629,6 +700,8 @@ static void emit_node(coder *e, const ir_node *n)
 
 void emit_block(coder *e, const ir_block *b, const uint32_t *dying, uint32_t n_dying)
 {
+  const ir_inlined *open = e->open;
+
   session_enter(e->s);
   plan_block(e, b, dying, n_dying);
   for (uint32_t i = 0; i < n_dying; i++) { /* outer values that this branch does not use */
@@ -652,6 +725,7 @@ void emit_block(coder *e, const ir_block *b, const uint32_t *dying, uint32_t n_d
   put_checks(e, b->param->outputs, b->param->n_outputs, false);
   for (const ir_node *n = ir_block_first(b); n != b->ret; n = n->next)
     emit_node(e, n);
+  put_marks(e, open);
   session_leave(e->s);
 }
 
@@ -725,6 +799,8 @@ static code *finish(coder *e, const ir_block *b, const char *name)
     }
   for (uint32_t i = 0; i < c->n_constants; i++)
     value_retain(c->constants[i]);
+  for (uint32_t i = 0; i < c->n_places; i++)
+    c->has_inlined |= c->places[i].inlined != NULL;
   return c;
 }
 
@@ -732,6 +808,8 @@ void code_free(code *c)
 {
   if (!c)
     return;
+  code_free(atomic_load_explicit(&c->marked, memory_order_acquire));
+  executors_free(atomic_load_explicit(&c->executors, memory_order_acquire));
   groups_free(c);
   for (uint32_t i = 0; i < c->n_constants; i++)
     value_release(c->constants[i]);
@@ -806,12 +884,13 @@ static void mark_results(coder *e, const ir_block *b)
   }
 }
 
-/* Also used to emit again a function that is too long for fused jumps. */
-static coder *emit_once(session *s, ir_block *b, function *f, bool no_fuse)
+/* Emit the instructions; called again, without fused jumps, for a function that is too long for
+ * them. */
+static coder *emit_once(session *s, ir_block *b, function *f, bool marks, bool no_fuse)
 {
   coder *e = session_new(s, coder);
 
-  *e = (coder){.s = s, .f = f, .no_fuse = no_fuse};
+  *e = (coder){.s = s, .f = f, .marks = marks, .no_fuse = no_fuse};
   number_graph(e, b);
   mark_results(e, b);
   for (uint32_t i = 0; i < ir_block_n_inputs(b); i++)
@@ -837,17 +916,26 @@ static void find_borrowed_args(code *c, const ir_block *b)
 
 static void free_deferred(void *c) { code_free(c); }
 
-code *code_emit(session *s, ir_graph *g, ir_block *b, function *f, const char *name)
+static code *emit(session *s, ir_block *b, function *f, const char *name, bool marks)
 {
-  (void)g;
-  coder *e = emit_once(s, b, f, false);
+  coder *e = emit_once(s, b, f, marks, false);
 
   if (e->too_long)
-    e = emit_once(s, b, f, true);
+    e = emit_once(s, b, f, marks, true);
   code *c = finish(e, b, name);
 
   session_defer(s, free_deferred, c);
   find_borrowed_args(c, b);
   groups_prepare(s, c, e->group_sites);
   return session_keep(s, c);
+}
+
+code *code_emit(session *s, ir_block *b, function *f, const char *name)
+{
+  return emit(s, b, f, name, false);
+}
+
+code *code_emit_marked(session *s, const code *c)
+{
+  return emit(s, c->graph->block, c->function, c->name, true);
 }

@@ -3,6 +3,7 @@
  * Moves at the end of a block happen in parallel: they are ordered so that nothing is overwritten
  * before it is read, and cycles go through a spare register.  A loop's carried value keeps the
  * register of its initial value if possible. */
+#include "ops/call/lookup.h"
 #include "run/bytecode_int.h"
 
 /* -- Moves at the end of a block --------------------------------------------------------------- */
@@ -183,6 +184,45 @@ static uint32_t put_condition(coder *e, const ir_value *cond, bool when)
   return put_ins(e, op, x, y, 0);
 }
 
+/* -- Values that get another name -------------------------------------------------------------- */
+
+/* True if v's last use is n; it does not die there any more. */
+static bool take_death(coder *e, const ir_node *n, const ir_value *v)
+{
+  for (death **d = &e->deaths[n->scratch]; *d; d = &(*d)->next)
+    if ((*d)->value == v->scratch) {
+      *d = (*d)->next;
+      return true;
+    }
+  return false;
+}
+
+/* Give `to`, n's outputs or the inputs of its block, the values of n's first k inputs: those whose
+ * last use is n are moved. */
+void hand_over(coder *e, const ir_node *n, ir_value *const *to, uint32_t k)
+{
+  move *m = session_array(e->s, move, k + 1);
+
+  for (uint32_t i = 0; i < k; i++) {
+    const vinfo *from = info(e, ir_node_input(n, i));
+    vinfo *t = info(e, to[i]);
+
+    if (from->is_const) {
+      t->is_const = true;
+      t->constant = from->constant;
+      m[i] = (move){.dst = NO_REG, .src = NO_REG};
+    } else {
+      m[i] = move_of(e, ir_node_input(n, i), define_value(e, to[i]), from->last == n);
+    }
+  }
+  put_moves(e, m, k);
+  for (uint32_t i = 0; i < k; i++)
+    if (m[i].dst != NO_REG && m[i].dies && !m[i].value->plain &&
+        take_death(e, n, ir_node_input(n, i)))
+      reg_free(e, m[i].value->reg);
+  free_deaths(e, n, true, false);
+}
+
 /* -- If ---------------------------------------------------------------------------------------- */
 
 static void emit_branch(coder *e, const ir_block *b, uint32_t *regs, uint32_t n,
@@ -221,17 +261,58 @@ static void set_regs(coder *e, const uint32_t *regs, uint32_t n, int state)
       e->regs[regs[k]] = (uint8_t)state;
 }
 
-void emit_if(coder *e, const ir_node *n)
+/* Reserve registers for n's outputs, which its blocks make. */
+static uint32_t *begin_outputs(coder *e, const ir_node *n)
 {
-  uint32_t n_dying, *dying = take_deaths(e, n, &n_dying);
   uint32_t *regs = session_array(e->s, uint32_t, n->n_outputs + 1);
-  uint32_t to_else = put_condition(e, ir_node_input(n, 0), false);
 
   for (uint32_t k = 0; k < n->n_outputs; k++) {
     regs[k] = define_value(e, n->outputs[k]);
     reg_reserve(e, regs[k], true);
   }
   set_regs(e, regs, n->n_outputs, REG_EMPTY);
+  return regs;
+}
+
+static void end_outputs(coder *e, const ir_node *n, const uint32_t *regs)
+{
+  for (uint32_t k = 0; k < n->n_outputs; k++)
+    reg_reserve(e, regs[k], false);
+  set_regs(e, regs, n->n_outputs, REG_LIVE);
+}
+
+void emit_subgraph(coder *e, const ir_node *n)
+{
+  const ir_block *b = n->blocks[0];
+
+  hand_over(e, n, b->param->outputs, n->n_inputs);
+  uint32_t *regs = begin_outputs(e, n);
+  emit_branch(e, b, regs, n->n_outputs, NULL, 0);
+  end_outputs(e, n, regs);
+}
+
+/* Emit the branch without a block: undefined tensors. */
+static void emit_undefined(coder *e, const ir_node *n, const uint32_t *regs, const uint32_t *dying,
+                           uint32_t n_dying)
+{
+  for (uint32_t i = 0; i < n_dying; i++) {
+    const vinfo *d = &e->vals[dying[i]];
+
+    if (!d->is_const && !d->plain && d->reg != NO_REG)
+      put_ins(e, OPC_DROP, d->reg, 0, 0);
+  }
+  for (uint32_t k = 0; k < n->n_outputs; k++)
+    if (regs[k] != NO_REG)
+      put_imm(e, OPC_LOADK, regs[k],
+              (int32_t)constant_index(e, (rush_value){.tag = RUSH_TAG_TENSOR}));
+}
+
+/* Emit n's first block, and behind the jump `to_else` its second one. */
+static void emit_choice(coder *e, const ir_node *n, uint32_t to_else)
+{
+  uint32_t n_dying, *dying = take_deaths(e, n, &n_dying);
+  uint32_t *regs = begin_outputs(e, n);
+
   emit_branch(e, n->blocks[0], regs, n->n_outputs, dying, n_dying);
   uint32_t to_end = put_imm(e, OPC_JUMP, 0, 0);
 
@@ -240,7 +321,10 @@ void emit_if(coder *e, const ir_node *n)
     if (e->vals[dying[i]].reg != NO_REG)
       e->regs[e->vals[dying[i]].reg] = REG_LIVE;
   set_regs(e, regs, n->n_outputs, REG_EMPTY);
-  emit_branch(e, n->blocks[1], regs, n->n_outputs, dying, n_dying);
+  if (n->n_blocks > 1)
+    emit_branch(e, n->blocks[1], regs, n->n_outputs, dying, n_dying);
+  else
+    emit_undefined(e, n, regs, dying, n_dying);
   if (to_end + 1 == e->n_ins) { /* an empty else needs no jump */
     e->n_ins--;
     patch_jump(e, to_else, e->n_ins);
@@ -250,9 +334,30 @@ void emit_if(coder *e, const ir_node *n)
   for (uint32_t i = 0; i < n_dying; i++)
     if (!e->vals[dying[i]].plain || e->vals[dying[i]].reg != NO_REG)
       reg_free(e, e->vals[dying[i]].reg);
-  for (uint32_t k = 0; k < n->n_outputs; k++)
-    reg_reserve(e, regs[k], false);
-  set_regs(e, regs, n->n_outputs, REG_LIVE);
+  end_outputs(e, n, regs);
+}
+
+void emit_if(coder *e, const ir_node *n)
+{
+  emit_choice(e, n, put_condition(e, ir_node_input(n, 0), false));
+}
+
+void emit_grad_of(coder *e, const ir_node *n)
+{
+  const uint32_t is_any = reg_alloc(e);
+  site *st = put_site(e, OPC_OPERATOR, 0);
+
+  st->op = session_op_find(e->s, STR("prim::AutogradAnyNonZero"), STR(""));
+  for (uint32_t i = 0; i < n->n_inputs; i++)
+    add_operand(e, st, kept_operand(e, ir_node_input(n, i)));
+  st->n_args = n->n_inputs;
+  add_operand(e, st, is_any);
+  st->n_results = st->n_made = 1;
+  if (n->n_inputs + 5 > e->n_row)
+    e->n_row = n->n_inputs + 5;
+  const uint32_t to_else = put_imm(e, OPC_JUMP_FALSE, is_any, 0);
+  reg_free(e, is_any);
+  emit_choice(e, n, to_else);
 }
 
 /* -- Loop -------------------------------------------------------------------------------------- */
@@ -305,15 +410,6 @@ static bool can_take(coder *e, const loop *l, uint32_t k)
   return times == 1;
 }
 
-static void forget_death(coder *e, const ir_node *n, uint32_t value)
-{
-  for (death **d = &e->deaths[n->scratch]; *d; d = &(*d)->next)
-    if ((*d)->value == value) {
-      *d = (*d)->next;
-      return;
-    }
-}
-
 static void init_carried(coder *e, loop *l)
 {
   move *m = session_array(e->s, move, l->n_carried + 1);
@@ -324,7 +420,7 @@ static void init_carried(coder *e, loop *l)
 
     if (can_take(e, l, k)) {
       l->regs[k] = info(e, v)->reg;
-      forget_death(e, l->n, v->scratch);
+      (void)take_death(e, l->n, v);
     } else {
       uint32_t r = define_value(e, l->n->outputs[k]);
 
@@ -338,7 +434,7 @@ static void init_carried(coder *e, loop *l)
     const ir_value *v = ir_node_input(l->n, k + 2);
 
     if (m[k].dies && !info(e, v)->is_const && !info(e, v)->plain && info(e, v)->reg != l->regs[k]) {
-      forget_death(e, l->n, v->scratch); /* it was moved */
+      (void)take_death(e, l->n, v); /* it was moved */
       reg_free(e, info(e, v)->reg);
     }
   }

@@ -37,6 +37,8 @@ typedef struct target { /* registers of a block's results */
 
 enum { REG_FREE, REG_EMPTY /* reserved */, REG_LIVE };
 
+#define MOST_MARKS 128 /* inlined calls inside each other that a profile shows */
+
 typedef struct coder {
   session *s;
   function *f;
@@ -52,6 +54,9 @@ typedef struct coder {
   uint32_t n_regs, cap_regs;
   target *targets;    /* innermost first */
   const ir_node *compare; /* a comparison to fuse with the jump that follows */
+  bool marks;         /* events of inlined calls begin and end */
+  const ir_inlined *open; /* marks: the calls whose events are open, innermost first */
+  uint32_t mark_regs[MOST_MARKS]; /* marks: the register of each open event, by depth - 1 */
   bool no_fuse;       /* jumps are too long for the fused form */
   bool too_long;      /* set if jumps turned out too long */
   ins *code;
@@ -86,10 +91,24 @@ void add_operand(coder *e, site *st, uint32_t operand);
 uint32_t constant_index(coder *e, rush_value v);
 void patch_jump(coder *e, uint32_t at, uint32_t to);
 void set_place(coder *e, const ir_node *n);
+/* If code has marks: end and begin events, so that those of `to` are open. */
+void put_marks(coder *e, const ir_inlined *to);
 
 /* -- bytecode_flow.c --------------------------------------------------------------------------- */
 void emit_if(coder *e, const ir_node *n);
 void emit_loop(coder *e, const ir_node *n);
+void emit_subgraph(coder *e, const ir_node *n); /* in the frame of the graph around it */
+void emit_grad_of(coder *e, const ir_node *n);
+void hand_over(coder *e, const ir_node *n, ir_value *const *to, uint32_t k);
+/* Return v as an operand that stays alive. */
+static inline uint32_t kept_operand(coder *e, const ir_value *v)
+{
+  const vinfo *i = info(e, v);
+
+  return !i->is_const             ? i->reg
+         : i->constant < e->n_kregs ? i->constant
+                                  : i->constant | OPERAND_CONST;
+}
 bool left_to_jump(coder *e, const ir_node *n);
 
 /* -- bytecode.c -------------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
 void set_place(coder *e, const ir_node *n)
 {
   GROW(e->s, e->places, e->n_places, e->cap_places, FIRST_CAP);
-  e->places[e->n_places++] = (code_place){n->origin, n->range};
+  e->places[e->n_places++] = (code_place){n->origin, n->range, n->inlined};
 }
 
 uint32_t put_ins(coder *e, opcode op, uint32_t a, uint32_t b, uint32_t c)
@@ -181,6 +181,56 @@ uint32_t typed_reg(coder *e, const ir_value *v)
 
   put_imm(e, OPC_LOADK, r, (int32_t)i->constant);
   return r;
+}
+
+/* -- Marks of inlined calls -------------------------------------------------------------------- */
+
+static void end_mark(coder *e)
+{
+  const ir_inlined *call = e->open;
+
+  if (call->depth <= MOST_MARKS) {
+    const uint32_t reg = e->mark_regs[call->depth - 1];
+    put_ins(e, OPC_MARK_END, reg, 0, 0);
+    reg_free(e, reg);
+  }
+  e->open = call->outer;
+}
+
+static void begin_mark(coder *e, const ir_inlined *call)
+{
+  if (call->depth <= MOST_MARKS) {
+    const uint32_t reg = reg_alloc(e);
+    e->mark_regs[call->depth - 1] = reg;
+    GROW(e->s, e->places, e->n_places, e->cap_places, FIRST_CAP);
+    e->places[e->n_places++] = (code_place){call->origin, call->range, call->outer};
+    put_site(e, OPC_MARK_BEGIN, reg)->inlined = call;
+  }
+  e->open = call;
+}
+
+static void begin_marks(coder *e, const ir_inlined *to)
+{
+  if (to == e->open)
+    return;
+  session_enter(e->s);
+  begin_marks(e, to->outer);
+  begin_mark(e, to);
+  session_leave(e->s);
+}
+
+void put_marks(coder *e, const ir_inlined *to)
+{
+  if (!e->marks)
+    return;
+  for (const ir_inlined *common = to; common != e->open;) {
+    const uint32_t depth = common ? common->depth : 0, open = e->open ? e->open->depth : 0;
+    if (depth >= open)
+      common = common->outer;
+    if (open >= depth)
+      end_mark(e);
+  }
+  begin_marks(e, to);
 }
 
 /* -- Numbering --------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "base/lock.h"
 #include "passes/passes.h"
 #include "ops/call/profile.h"
+#include "run/executor.h"
 #include "run/stack.h"
 
 /* -- Code of a function ------------------------------------------------------------------------ */
@@ -25,12 +26,18 @@ static void destroy_code(context *c, void *p)
 static code *emit_optimised(session *s, function *f)
 {
   if (!passes_wanted(s->cx->ctx) && !pass_has_autocast(f->graph))
-    return code_emit(s, f->graph, f->graph->block, f, f->name);
-  ir_graph *g = passes_run(s, f->graph, NULL);
+    return code_emit(s, f->graph->block, f, f->name);
+  code *c = code_emit_graph(s, passes_run(s, f, NULL, NULL), f);
 
+  c->chooses_plans = passes_wanted(s->cx->ctx) && executor_serves(c);
+  return c;
+}
+
+code *code_emit_graph(session *s, ir_graph *g, function *f)
+{
   ir_graph_borrow_types(g); /* the code belongs to the program, as the types do */
   session_defer(s, ir_graph_free_deferred, g);
-  code *c = code_emit(s, g, g->block, f, f->name);
+  code *c = code_emit(s, g->block, f, f->name);
 
   c->graph = session_keep(s, g);
   return c;
@@ -57,6 +64,26 @@ static void emit_code(session *s, void *arg)
   }
 }
 
+static void emit_marked(session *s, void *arg)
+{
+  code *c = arg;
+
+  session_lock(s, &c->function->program->lock);
+  if (!atomic_load_explicit(&c->marked, memory_order_acquire))
+    atomic_store_explicit(&c->marked, code_emit_marked(s, c), memory_order_release);
+}
+
+/* Replace *c by its marked code. */
+COLD static rush_status marked_of(call_ctx *cx, const code **c)
+{
+  code *own = (code *)(uintptr_t)*c;
+
+  if (!atomic_load_explicit(&own->marked, memory_order_acquire))
+    TRY(session_run(cx, emit_marked, own));
+  *c = atomic_load_explicit(&own->marked, memory_order_acquire);
+  return RUSH_OK;
+}
+
 rush_status code_of(call_ctx *cx, function *f, const code **out)
 {
   const code *c = atomic_load_explicit(&f->code, memory_order_acquire);
@@ -68,7 +95,7 @@ rush_status code_of(call_ctx *cx, function *f, const code **out)
     c = job.made;
   }
   *out = c;
-  return RUSH_OK;
+  return UNLIKELY(cx->watch & CALL_PROFILED) && c->has_inlined ? marked_of(cx, out) : RUSH_OK;
 }
 
 /* -- Calls ------------------------------------------------------------------------------------- */
@@ -136,6 +163,8 @@ static rush_status call_outermost(call_ctx *cx, const code *c, const rush_value 
   call_stack s;
   bool grad_mode = cx->grad_mode;
 
+  if (c->chooses_plans && !(cx->watch & CALL_PROFILED) && !cx->outputs)
+    c = executor_choose(cx, c, args);
   stack_init(&s, cx->ctx, first, sizeof first);
   cx->frames = &s;
   rush_status st = call_in(cx, &s, c, args, cx->outputs != NULL, result);
@@ -191,21 +220,6 @@ static rush_status call_bound(call_ctx *cx, function *f, bool has_self, const ru
 
 #define FEW_ARGS 16
 
-static void add_declaration(call_ctx *cx, const schema *sc)
-{
-  text_buf t;
-
-  if (!cx->err || cx->err->status != RUSH_EARGUMENT || !cx->err->message)
-    return;
-  text_init(&t, cx->ctx);
-  text_printf(&t, "%s%sDeclaration: ", cx->err->message,
-              error_has_part(cx->err, ERROR_WRONG_TYPE) ? "\n" : " ");
-  schema_print(&t, sc);
-  if (!text_failed(&t))
-    error_set_type(cx->err, RUSH_EARGUMENT, cx->err->type, "%s", text_str(&t));
-  text_free(&t);
-}
-
 /* Call a function that uses gradients itself, recording its operations regardless of the caller's
  * options. */
 static rush_status call_recorded(call_ctx *cx, function *f, const rush_value *self,
@@ -250,9 +264,7 @@ rush_status function_call_bound(call_ctx *cx, function *f, const rush_value *sel
 
   if (n_kwargs == 0 && schema_takes(sc, n_self, row, n_given))
     st = call_bound(cx, f, self != NULL, row, n_given, result);
-  else if ((st = schema_bind(cx, sc, row, n_given, kwargs, n_kwargs, bound)) != RUSH_OK)
-    add_declaration(cx, sc);
-  else {
+  else if ((st = schema_bind(cx, sc, true, row, n_given, kwargs, n_kwargs, bound)) == RUSH_OK) {
     st = call_bound(cx, f, self != NULL, bound, sc->n_args, result);
     for (uint32_t i = 0; i < sc->n_args; i++)
       value_release(bound[i]);

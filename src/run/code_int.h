@@ -56,10 +56,11 @@ typedef struct site { /* the data of an instruction with many operands */
   rush_value *stopped;     /* STOP, for tests: receives the registers */
   op_node_state *state; /* of an external operator: prepared for this node; owned by the code */
   function *function;      /* CALL; FORK (NULL: its argument is the result) */
-  const type *type; /* LIST, TUPLE, DICT, NEW_OBJECT, FORK, CHECK; borrowed from the program */
-  const type *const *types; /* ISINSTANCE */
+  const type *type; /* LIST, TUPLE, DICT, NEW_OBJECT, FORK, CHECK, GUARD; the program's */
+  const ir_inlined *inlined; /* MARK_BEGIN: the call; in the graph's memory */
+  const type *const *types; /* ISINSTANCE, TYPE_CHECK */
   const char *name;        /* CALL_INTERFACE, UNSUPPORTED */
-  int64_t begin, end;      /* TUPLE_SLICE */
+  int64_t begin, end;      /* TUPLE_SLICE; TYPE_CHECK: 1 if only requires_grad is compared */
   uint64_t last_use;       /* of the operands, as bits */
   uint32_t n_types;
   bool checks;             /* results are loaded from the heap or from outside */
@@ -74,6 +75,7 @@ typedef struct site { /* the data of an instruction with many operands */
 typedef struct code_place { /* the origin of an instruction */
   uint32_t origin;
   source_range range;
+  const ir_inlined *inlined; /* in the graph's memory, or NULL */
 } code_place;
 
 struct code {
@@ -82,6 +84,10 @@ struct code {
   const char *name;    /* for tracebacks */
   bool is_builtin, is_eager;
   bool is_group;       /* a group's subgraph, run if its backend cannot run a call */
+  bool has_inlined;    /* some place has calls that were inlined */
+  code *_Atomic marked; /* the same with marks, for calls under a profile; NULL until one runs */
+  bool chooses_plans;  /* outer calls may run a plan instead: executor.h */
+  _Atomic(attachment *) executors; /* of a function without `self`; owned */
   /* bit i: argument i is unused, or only read by called operators of the outermost block: a caller
    * that keeps it alive need not pass a reference */
   uint64_t borrowed_args;
@@ -101,7 +107,12 @@ struct code {
 };
 
 /* Compile a graph's block with one result (several are a tuple).  Leaves the session on failure. */
-code *code_emit(session *s, ir_graph *g, ir_block *b, function *f, const char *name);
+code *code_emit(session *s, ir_block *b, function *f, const char *name);
+/* Compile the graph of f, after passes.  Steals it: the code owns it. */
+code *code_emit_graph(session *s, ir_graph *g_steal, function *f);
+/* Compile c's graph again, with instructions that begin and end a profile's events for the calls
+ * that were inlined. */
+code *code_emit_marked(session *s, const code *c);
 void code_free(code *c);
 /* Return the opcode of a typed operator or comparison, or N_OPCODES. */
 opcode opcode_of(const ir_node *n);

@@ -2,18 +2,33 @@
  * of their subgraphs, which runs when a backend leaves a call to the interpreter. */
 #include "run/bytecode_int.h"
 #include "run/stack.h"
+#include "autodiff/node.h"
 
 /* Interpret the subgraph of the node. */
 static rush_status interpret(rush_call *call, void *body)
 {
   rush_value v;
 
-  context_count_interpreted(call->cx->ctx);
   TRY(call_enter(call->cx));
   rush_status st = code_call(call->cx, body, call->args, &v);
   call_leave(call->cx);
   TRY(st);
   return spread_results(call->cx, v, call->results, call->n_results);
+}
+
+static rush_status interpret_group(rush_call *call, void *body)
+{
+  context_count_interpreted(call->cx->ctx);
+  return interpret(call, body);
+}
+
+/* Run a graph that may be recorded as a whole; if it is not, its nodes. */
+static rush_status run_differentiable(rush_call *call, void *body)
+{
+  bool done;
+
+  TRY(diff_node_call(call->cx, call->state->user, call->args, call->results, &done));
+  return done ? RUSH_OK : interpret(call, body);
 }
 
 static void free_state(context *c, const op *o, op_node_state *state)
@@ -45,9 +60,9 @@ void groups_prepare(session *s, code *c, const group_site *list)
     st->state = mem_alloc_zero(c->ctx, sizeof *st->state); /* from here on code_free releases it */
     if (!st->state)
       session_check(s, call_nomem(s->cx));
-    st->state->run = interpret;
+    st->state->run = g->node->kind == IR_OP ? interpret_group : run_differentiable;
     if (g->node->n_blocks == 1) {
-      code *body = code_emit(s, g->node->graph, g->node->blocks[0], c->function, c->name);
+      code *body = code_emit(s, g->node->blocks[0], c->function, c->name);
 
       body->is_group = true;
       st->state->body = body;

@@ -110,7 +110,7 @@ static rush_status start_fork(call_ctx *cx, call_stack *s, frame *f, const site 
     TRY(made);
     fut = done.as.heap;
   }
-  give(f, st, 0, value_heap_steal(RUSH_TAG_FUTURE, fut));
+  set_result(f, st, 0, value_heap_steal(RUSH_TAG_FUTURE, fut));
   return RUSH_OK;
 }
 
@@ -186,7 +186,7 @@ COLD static rush_status wait_for(call_ctx *cx, call_stack *s, frame *f, const fr
       return fail_type(cx, "the result of", "a future");
     rush_value result = value_retain(fut->result);
     drop_operand(f, o);
-    give(f, st, 0, result);
+    set_result(f, st, 0, result);
     return RUSH_OK;
   }
   case FUTURE_FAILED: return future_raise(cx, fut);
@@ -254,7 +254,7 @@ static void leave_entered(call_ctx *cx, call_stack *s, frame *base)
   cx->err = err;
 }
 
-/* Give the frame's registers, and its context managers, to `row`. */
+/* Move the frame's registers, and its context managers, to `row`. */
 static void stop_frame(call_stack *s, frame *f, rush_value *row)
 {
   size_t n_own = f->c->n_regs - f->c->n_kregs;
@@ -298,9 +298,9 @@ static rush_status list_get(call_ctx *cx, rush_value list, int64_t i, uint8_t wa
 {
   const rush_list *l = list.as.list;
 
-  i = index_wrap(i, l->n);
-  if (UNLIKELY(i < 0 || (size_t)i >= l->n))
-    return call_fail_type(cx, "IndexError", "list index out of range");
+  i = list_index(l, i);
+  if (UNLIKELY(i < 0))
+    return list_out_of_range(cx);
   const rush_value v = l->items[i];
   if (UNLIKELY(v.tag != want || v.tag == RUSH_TAG_OBJECT) && !item_fits(l, v, want))
     return fail_type(cx, "an item of", "a list");
@@ -312,12 +312,10 @@ static rush_status list_set(call_ctx *cx, rush_value list, int64_t i, rush_value
 {
   rush_list *l = list.as.list;
 
-  i = index_wrap(i, l->n);
-  if (UNLIKELY(i < 0 || (size_t)i >= l->n))
-    return call_fail_type(cx, "IndexError", "list index out of range");
-  rush_value old = l->items[i];
-  l->items[i] = v;
-  value_release(old);
+  i = list_index(l, i);
+  if (UNLIKELY(i < 0))
+    return list_out_of_range(cx);
+  list_set_steal(l, i, v);
   return RUSH_OK;
 }
 
@@ -503,6 +501,7 @@ L_SET_ATTR : {
   rush_value *slot = &R[I.a].as.object->slots[I.c];
   rush_value old = *slot;
   *slot = value_retain(R[I.b]);
+  object_changed(R[I.a].as.object);
   value_release(old);
   NEXT;
 }
@@ -563,6 +562,10 @@ L_CAST:
   DO(act_cast(cx, f, SITE()));
 L_CHECK:
   DO(act_check(cx, f, SITE()));
+L_TYPE_CHECK:
+  DO(act_type_check(cx, f, SITE()));
+L_GUARD:
+  DO(act_guard(cx, f, SITE()));
 L_MODULE_INDEX:
   DO(act_module_index(cx, f, SITE()));
 L_UNSUPPORTED:
@@ -591,6 +594,13 @@ L_WAIT : {
     LOAD_FRAME(callee);
   NEXT;
 }
+L_MARK_BEGIN:
+  SAVE();
+  mark_begin(cx, f, I.a, SITE()->inlined);
+  NEXT;
+L_MARK_END:
+  mark_end(cx, f);
+  NEXT;
 L_STOP:
   SAVE();
   stop_frame(s, f, SITE()->stopped);

@@ -62,9 +62,42 @@ static const code_place *node_of(const frame *f)
   return &c->places[c->place_of[pc > 0 ? pc - 1 : 0]];
 }
 
-static const source_range *place_of_frame(const call_stack *s, const frame *f)
+/* A position in a function: a frame's own, or that of a call that was inlined into it. */
+typedef struct position {
+  const frame *f;
+  function *function; /* that contains it, or NULL */
+  source_range range;
+  uint32_t origin;
+  const ir_inlined *call; /* that the position came with; NULL: it is in the frame's function */
+} position;
+
+static position position_in(const frame *f, source_range range, uint32_t origin,
+                            const ir_inlined *call)
 {
-  return f == s->frame && s->group_place ? s->group_place : &node_of(f)->range;
+  return (position){f, call ? call->function : f->c->function, range, origin, call};
+}
+
+/* Return the frame's innermost position. */
+static position position_of(const call_stack *s, const frame *f)
+{
+  const code_place *p = f == s->frame && s->group_place ? s->group_place : node_of(f);
+
+  return position_in(f, p->range, p->origin, p->inlined);
+}
+
+/* Move to the call that p's function was inlined for; false: that is the frame's own. */
+static bool move_out(position *p)
+{
+  const ir_inlined *call = p->call;
+
+  if (call)
+    *p = position_in(p->f, call->range, call->origin, call->outer);
+  return call != NULL;
+}
+
+static bool is_hidden(const position *p)
+{
+  return p->f->c->is_builtin || (p->function && p->function->is_builtin);
 }
 
 bool stack_place(call_ctx *cx, call_place *out)
@@ -76,8 +109,11 @@ bool stack_place(call_ctx *cx, call_place *out)
     f = f->prev;
   if (!f || !f->c->n_places)
     return false;
-  *out = (call_place){*place_of_frame(s, f), f->c->function,
-                      f->c->function ? f->c->function->qualified : NULL, node_of(f)->origin};
+  position p = position_of(s, f);
+  while (is_hidden(&p) && move_out(&p))
+    ;
+  *out =
+    (call_place){p.range, p.function, p.function ? p.function->qualified : NULL, p.origin};
   return true;
 }
 
@@ -94,6 +130,38 @@ static uint32_t begin_event(call_ctx *cx, const call_stack *s, const code *c)
     return profile_begin_function(cx, name, NULL);
   first.range = c->places[0].range; /* called from outside: where it begins */
   return profile_begin_function(cx, name, &first);
+}
+
+static void begin_events(call_ctx *cx, const call_stack *s, frame *f)
+{
+  f->event = begin_event(cx, s, f->c);
+  f->mark = NO_REG;
+}
+
+/* Events of inlined calls: each one's register has its number and the register of the next outer
+ * one, so that a frame that fails can end all of them. */
+void mark_begin(call_ctx *cx, frame *f, uint32_t reg, const ir_inlined *call)
+{
+  const uint32_t event = profile_begin_function(cx, call->function->qualified, NULL);
+
+  f->regs[reg] = value_int((int64_t)((uint64_t)f->mark << 32 | event));
+  f->mark = reg;
+}
+
+void mark_end(call_ctx *cx, frame *f)
+{
+  const uint64_t kept = (uint64_t)f->regs[f->mark].as.i;
+
+  profile_end(cx, (uint32_t)kept);
+  f->mark = (uint32_t)(kept >> 32);
+}
+
+static void end_events(call_ctx *cx, frame *f)
+{
+  while (f->mark != NO_REG)
+    mark_end(cx, f);
+  if (!f->c->is_builtin && !f->c->is_group)
+    profile_end(cx, f->event);
 }
 
 rush_status stack_push(call_ctx *cx, call_stack *s, const code *c, frame **out)
@@ -119,7 +187,7 @@ rush_status stack_push(call_ctx *cx, call_stack *s, const code *c, frame **out)
   f->result = 0;
   s->top->used += n_bytes;
   if (UNLIKELY(cx->watch & CALL_PROFILED))
-    f->event = begin_event(cx, s, c);
+    begin_events(cx, s, f);
   s->frame = f;
   cx->depth++;
   memcpy(f->regs, c->constants, c->n_kregs * sizeof(rush_value));
@@ -133,8 +201,8 @@ void stack_pop(call_ctx *cx, call_stack *s)
   frame *f = s->frame;
   chunk *k = f->chunk;
 
-  if (UNLIKELY(cx->watch & CALL_PROFILED) && !f->c->is_builtin && !f->c->is_group)
-    profile_end(cx, f->event);
+  if (UNLIKELY(cx->watch & CALL_PROFILED))
+    end_events(cx, f);
   s->frame = f->prev;
   k->used = f->used_before;
   cx->depth--;
@@ -150,7 +218,7 @@ void stack_pop(call_ctx *cx, call_stack *s)
 
 /* The frames that a traceback shows. */
 typedef struct shown {
-  const frame *frames[SHOWN_FRAMES]; /* innermost first */
+  position at[SHOWN_FRAMES]; /* innermost first */
   const char *names[SHOWN_FRAMES];
   uint32_t n;
 } shown;
@@ -172,34 +240,47 @@ static bool loses_calls(const frame *f)
          (i->op == OPC_OPERATOR && f->c->sites[ins_imm(*i)].n_results == 0);
 }
 
-static const char *shown_name(const frame *f) { return f->fut ? "<forked function>" : f->c->name; }
+static const char *shown_name(const position *p)
+{
+  return p->call ? p->call->function->name : p->f->fut ? "<forked function>" : p->f->c->name;
+}
+
+/* Add the positions of a frame; *skip: the text lacks them up to the beginning of a frame. */
+static void collect_positions(const call_stack *s, const frame *f, shown *t, bool *skip)
+{
+  position p = position_of(s, f);
+
+  do {
+    if (is_hidden(&p) || f->c->is_group || t->n >= SHOWN_FRAMES || !p.range.src)
+      continue;
+    if (!*skip)
+      t->at[t->n++] = p;
+    t->names[t->n - 1] = shown_name(&p);
+    *skip = (*skip || (t->n == 1 && loses_calls(f))) && (p.call || !begins_frame(f));
+  } while (move_out(&p));
+}
 
 static void collect_frames(call_stack *s, frame *base, shown *t)
 {
   bool skip = false;
 
   for (const frame *f = s->frame;; f = f->prev) {
-    if (!f->c->is_builtin && !f->c->is_group && t->n < SHOWN_FRAMES && place_of_frame(s, f)->src) {
-      if (!skip)
-        t->frames[t->n++] = f;
-      t->names[t->n - 1] = shown_name(f);
-      skip = (skip || (t->n == 1 && loses_calls(f))) && !begins_frame(f);
-    }
+    collect_positions(s, f, t, &skip);
     if (f == base)
       break;
   }
 }
 
 /* Append the frames' positions in the author's texts; nothing if they are unknown. */
-static void add_originals(call_ctx *cx, call_stack *s, text_buf *out, const shown *t)
+static void add_originals(call_ctx *cx, text_buf *out, const shown *t)
 {
   for (uint32_t i = t->n; i-- > 0;) {
-    function *f = t->frames[i]->c->function;
+    function *f = t->at[i].function;
     source_range from;
     source *src;
 
     if (!f || !f->program->original ||
-        !f->program->original(cx, f->program, place_of_frame(s, t->frames[i]), &from, &src))
+        !f->program->original(cx, f->program, &t->at[i].range, &from, &src))
       continue;
     source_excerpt_in(out, &from, t->names[i]);
     source_release(src);
@@ -218,13 +299,13 @@ static void add_traceback(call_ctx *cx, call_stack *s, frame *base)
     return;
   text_init(&out, s->ctx);
   text_init(&originals, s->ctx);
-  add_originals(cx, s, &originals, &t);
+  add_originals(cx, &originals, &t);
   if (!cx->err->traceback)
     text_printf(&out, "The following operation failed in the TorchScript interpreter.\n"
                       "Traceback of TorchScript%s (most recent call last):\n",
                 originals.len ? ", serialized code" : "");
   for (uint32_t i = t.n; i-- > 0;)
-    source_excerpt_in(&out, place_of_frame(s, t.frames[i]), t.names[i]);
+    source_excerpt_in(&out, &t.at[i].range, t.names[i]);
   if (originals.len && !text_failed(&originals))
     text_printf(&out, "\nTraceback of TorchScript, original code (most recent call last):\n%s",
                 text_str(&originals));
@@ -273,7 +354,7 @@ typedef struct unwinding {
 
 /* Report the failure of the frames from the innermost to `last`, the last one of a task or of
  * all. */
-static void tell(call_ctx *cx, call_stack *s, frame *last, unwinding *u)
+static void report_failure(call_ctx *cx, call_stack *s, frame *last, unwinding *u)
 {
   if (!cx->err || (u->full && last->fut))
     return;
@@ -303,6 +384,12 @@ static void fail_task(call_ctx *cx, call_stack *s, future *fut, unwinding *u)
   value_release(value_heap_steal(RUSH_TAG_FUTURE, fut));
 }
 
+/* Return where a group failed: in the group itself, or in one inside it. */
+static const code_place *place_in_group(const call_stack *s, const frame *f)
+{
+  return f == s->frame && s->group_place ? s->group_place : node_of(f);
+}
+
 /* Unwind the frames of one task, from the innermost to its last or to `base`.  Returns true if
  * `base` was reached. */
 static bool unwind_task(call_ctx *cx, call_stack *s, frame *base, unwinding *u)
@@ -311,10 +398,10 @@ static bool unwind_task(call_ctx *cx, call_stack *s, frame *base, unwinding *u)
 
   while (last != base && !last->fut)
     last = last->prev;
-  tell(cx, s, last, u);
+  report_failure(cx, s, last, u);
   /* A group's frame is not part of the program: the frame below shows the position of the
    * failure. */
-  s->group_place = last->c->is_group ? place_of_frame(s, last) : NULL;
+  s->group_place = last->c->is_group ? place_in_group(s, last) : NULL;
   for (frame *f = s->frame, *end = last->prev; f != end; f = s->frame) {
     for (uint32_t i = f->c->n_kregs; i < f->c->n_regs; i++)
       if (!frame_is_borrowed(f, i))

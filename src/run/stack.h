@@ -59,6 +59,8 @@ typedef struct frame {
   uint32_t dst;
   uint64_t borrowed;   /* bit i: the register of argument i holds the caller's reference */
   uint32_t event;      /* number of its event in a profile */
+  /* under a profile: the register of the innermost event of an inlined call, or NO_REG */
+  uint32_t mark;
   /* its result begins with this leaf of the outer call's result, + 1; 0: no leaf (run/outputs.h) */
   uint32_t result;
 } frame;
@@ -87,7 +89,7 @@ typedef struct call_stack {
   uint32_t n_tasks;    /* running or parked */
   entered *entered;
   /* position where the innermost frame's group failed, or NULL */
-  const source_range *group_place;
+  const code_place *group_place;
 } call_stack;
 
 /* Return how many tasks may wait for each other at once: distinguishes an endless chain from a long
@@ -106,6 +108,9 @@ void stack_free(call_stack *s);
 rush_status stack_push(call_ctx *cx, call_stack *s, const code *c, frame **out) RUSH_CHECKED;
 /* Find the innermost line of a function that is not built in; returns false if there is none. */
 bool stack_place(call_ctx *cx, call_place *out);
+/* Begin and end the profile's event of an inlined call; `reg` keeps it. */
+void mark_begin(call_ctx *cx, frame *f, uint32_t reg, const ir_inlined *call);
+void mark_end(call_ctx *cx, frame *f);
 /* Pop the innermost frame, whose registers are empty. */
 void stack_pop(call_ctx *cx, call_stack *s);
 /* Fail the frames from the innermost to `base`: adds tracebacks, releases registers, fails

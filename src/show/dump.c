@@ -7,6 +7,7 @@
 #include "formats/json.h"
 #include "ir/alias.h"
 #include "passes/passes.h"
+#include "run/executor.h"
 
 /* -- Walking all code that methods can reach --------------------------------------------------- */
 
@@ -238,7 +239,9 @@ static void free_graph(void *g) { ir_graph_free(g); }
 
 static void show_groups(session *s, function *f, text_buf *out)
 {
-  ir_graph *g = passes_run(s, f->graph, out);
+  function_ensure(s, f);
+  session_lock(s, &f->program->lock);
+  ir_graph *g = passes_run(s, f, NULL, out);
 
   session_defer(s, free_graph, g);
   ir_print(out, g, false);
@@ -297,6 +300,7 @@ static void show_trees(const exported *e, text_buf *out)
   text_printf(out, "], \"in\": %s, \"out\": %s}", e->in_text, e->out_text);
 }
 
+/* long: a switch over the kinds. */
 static void dump_body(session *s, void *arg)
 {
   dump_job *job = arg;
@@ -313,6 +317,9 @@ static void dump_body(session *s, void *arg)
     break;
   case RUSH_DUMP_OPTIMIZED:
     each_method(s, job, show_optimized);
+    break;
+  case RUSH_DUMP_PHASES:
+    each_method(s, job, show_phases);
     break;
   case RUSH_DUMP_GROUPS:
     each_method(s, job, show_groups);
@@ -351,6 +358,9 @@ static void dump_body(session *s, void *arg)
     break;
   case RUSH_DUMP_TREES:
     show_trees(job->m->exported, job->out);
+    break;
+  case RUSH_DUMP_PLANS:
+    executor_describe(job->out, need_method(s, job->m, job->method), job->m->object.as.object);
     break;
   case RUSH_DUMP_SUMMARY:
     show_summary(s, job->m, job->out);

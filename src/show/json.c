@@ -191,7 +191,7 @@ static void put_attrs(writer *w, const ir_node *n, text_buf *t)
       text_printf(t, "%g", a->as.d);
     else if (a->kind == ATTR_STRING)
       text_puts(t, a->as.s);
-    else if (a->kind == ATTR_TYPES)
+    else if (a->kind == ATTR_TYPES || a->kind == ATTR_TYPE)
       for (uint32_t i = 0; i < a->as.t.n_types && t->len < MOST_TEXT; i++) {
         text_puts(t, i ? ", " : "");
         type_print(t, a->as.t.types[i]);

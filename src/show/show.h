@@ -10,6 +10,9 @@ void show_summary(session *s, module *m, text_buf *out);
  * forward(self, x): ...` as PyTorch prints it. */
 void show_code(session *s, module *m, const char *method, text_buf *out);
 void show_dot(session *s, const char *name, const ir_graph *g, text_buf *out);
+/* Print the graph of a method as it is after each phase of PyTorch's executors
+ * (passes/pipelines.h). */
+void show_phases(session *s, function *f, text_buf *out);
 void show_digest(session *s, module *m, text_buf *out);
 /* Print the program as JSON (json.c documents the format): everything that `method` reaches, or
  * NULL: every method. */

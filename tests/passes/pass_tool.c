@@ -1,11 +1,11 @@
-/* What runs passes over graph text, for people and tests:
+/* Runs passes over graph text, for people and tests:
  *
- *   pass_tool PASS[,PASS...] < GRAPHS     each graph after the passes, verified
- *   pass_tool --list                      name and one line of each pass
- *   pass_tool --time PASS                 nanoseconds for each graph
+ *   pass_tool PASS[,PASS...] < GRAPHS     prints each graph after the passes, verified
+ *   pass_tool --list                      prints name, description and flags of each pass
+ *   pass_tool --time PASS                 prints nanoseconds for each graph
  *
- * Graphs are separated by lines that begin with "---".  Python before a graph defines what it
- * calls. */
+ * Graphs are separated by lines that begin with "---".  Python before a graph defines the functions
+ * that it calls. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static void transform(session *s, void *arg)
   ir_graph *g = ir_parse(s, &p->types, graph ? graph : j->text);
   session_defer(s, free_graph, g);
 
-  clock_t start = clock(); /* of the processor: others may be running */
+  clock_t start = clock(); /* processor time: other processes may be running */
   pass_run_by_name(s, g, j->passes);
   double took = (double)(clock() - start) / CLOCKS_PER_SEC * 1e9;
   ir_verify(s, g, j->passes);
@@ -84,8 +84,9 @@ int main(int argc, char **argv)
 
   if (argc > 1 && strcmp(argv[1], "--list") == 0) {
     for (uint32_t i = 0; i < n_graph_passes; i++)
-      printf("%s\t%s\t%s\n", graph_passes[i].name, graph_passes[i].what,
-             graph_passes[i].flags & PASS_SIGNATURE ? "signature" : "");
+      printf("%s\t%s\t%s\t%s\n", graph_passes[i].name, graph_passes[i].what,
+             graph_passes[i].flags & PASS_SIGNATURE ? "signature" : "",
+             graph_passes[i].exact ? "" : "rounds");
     return 0;
   }
   if (argc < 2 || context_new(NULL, &c, NULL) != RUSH_OK || run_init(c, NULL) != RUSH_OK)

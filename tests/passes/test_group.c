@@ -1,5 +1,5 @@
-/* Grouping: text in, text out.  Of these graphs aten::mul and aten::add of tensors are taken, at
- * most 4 inputs. */
+/* Test grouping on graph texts. Of these graphs aten::mul and aten::add of tensors are supported,
+ * with at most 4 inputs. */
 #include "support/test.h"
 
 #include "passes/passes.h"
@@ -27,19 +27,17 @@ typedef struct job {
 } job;
 
 static void free_graph(void *g) { ir_graph_free(g); }
-static void release_store(void *ts) { type_store_release(ts); }
+static void release_program_of(void *p) { program_release(p); }
 
 static void transform(session *s, void *arg)
 {
   job *j = arg;
-  type_store *ts = type_store_new(s->cx->ctx);
+  program *p = program_new(s, s->cx->ctx);
 
-  if (!ts)
-    session_check(s, call_nomem(s->cx));
-  session_defer(s, release_store, ts);
-  ir_graph *g = ir_parse(s, ts, j->text);
-  session_defer(s, free_graph, g);
-  ir_graph *made = passes_run(s, g, NULL);
+  session_defer(s, release_program_of, p);
+  function *f = program_add_function(s, p, "__torch__.f");
+  function_set_graph_steal(f, ir_parse(s, &p->types, j->text));
+  ir_graph *made = passes_run(s, f, NULL, NULL);
   session_defer(s, free_graph, made);
   ir_verify(s, made, "grouping");
   ir_print(&j->out, made, false);
@@ -91,7 +89,7 @@ static void test_chain(void **state)
         "  return (%e)\n");
 }
 
-/* Nothing moves across a write. */
+/* Nothing is moved across a write. */
 static void test_write_between(void **state)
 {
   (void)state;
@@ -107,8 +105,8 @@ static void test_write_between(void **state)
         "  return (%e)\n");
 }
 
-/* Nothing uses %d: a group of it and of what it alone needs would have no result.  Exported
- * programs keep such nodes. */
+/* %d is unused: a group of it and its own inputs would have no result. Exported programs keep such
+ * nodes. */
 static void test_unused(void **state)
 {
   (void)state;
@@ -122,8 +120,8 @@ static void test_unused(void **state)
         "  return (%a)\n");
 }
 
-/* %c is also used outside, between its own place and the group's: the group stands before that use,
- * and gives two results; constants are copied into it. */
+/* %c is also used outside, between its own position and the group's: the group is placed before
+ * that use, and has two results; constants are copied into it. */
 static void test_second_result(void **state)
 {
   (void)state;
@@ -147,7 +145,7 @@ static void test_second_result(void **state)
         "  return (%c, %d)\n");
 }
 
-/* relu needs %c and gives an operand of %d: they cannot be one node. */
+/* relu needs %c and makes an operand of %d: they cannot be one node. */
 static void test_way_round(void **state)
 {
   (void)state;
@@ -163,8 +161,7 @@ static void test_way_round(void **state)
         "  return (%d)\n");
 }
 
-/* Blocks have groups of their own; what stands around a block that writes does not move across it.
- * */
+/* Blocks have groups of their own; nodes around a block that writes are not moved across it. */
 static void test_blocks(void **state)
 {
   (void)state;

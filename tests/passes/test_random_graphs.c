@@ -1,14 +1,16 @@
-/* Random graphs: what alias.h says beside what running shows, and what passes keep.
+/* Compares alias.h's analysis of random graphs with what running them shows, and checks that passes
+ * keep their meaning.
  *
  * A graph of views, in-place operators, lists, dicts and tuples of tensors, branches, loops and
- * calls is made from a seed. A plain walk over its nodes runs it and writes down which memory each
- * value reached (itself, its items, their tensors' storages) and which memory each node changed.
- * Then
+ * calls is generated from a seed.  A plain walk over its nodes runs it and records which memory
+ * each value reached (itself, its items, their tensors' storages) and which memory each node
+ * changed.  Then
  *   sharing  two values that reached the same memory are in one group;
  *   writes   memory that a node changed is written in the group of every value that reached it;
- *   state    a function that changes what its first argument reaches is said to change state.
- * The same graph, as it is and after each pass, gives the same results by the interpreter, and
- * leaves the same arguments. */
+ *   state    a function that changes memory that its first argument reaches is found to change
+ *            state.
+ * The interpreter computes the same results from the graph as it is and after each pass, and leaves
+ * equal arguments. */
 #include "support/graphs.h"
 
 #include "base/macros.h"
@@ -58,7 +60,8 @@ static void indent(maker *m, int depth)
     text_puts(m->out, "  ");
 }
 
-/* "%7 : Tensor = aten::relu(%3)": each %T, %L, %D, %P of the form is a value of that type. */
+/* Generate a node from a form, "%7 : Tensor = aten::relu(%3)": each %T, %L, %D, %P in it becomes a
+ * value of that type. */
 static void line(maker *m, int depth, kind k, const char *form)
 {
   char text[256];
@@ -197,7 +200,7 @@ static const char head[] =
   "  %none : NoneType = prim::Constant()\n"
   "  %key : str = prim::Constant[value=\"a\"]()\n  %word : str = prim::Constant[value=\"b\"]()\n";
 
-/* A callee gives one tensor; the graph gives what can be compared. */
+/* A callee returns one tensor; the graph returns values that can be compared. */
 static void make_graph(maker *m, uint32_t n, bool is_callee)
 {
   const uint32_t at[N_KINDS] = {2, 1, 4, 0};
@@ -224,11 +227,11 @@ static void make_graph(maker *m, uint32_t n, bool is_callee)
 /* -- Memory in reach --------------------------------------------------------------------------- */
 
 typedef struct
-  /* a container or a storage that the run met; retained, so that no other gets its address */
+  /* a container or a storage that the run reached; retained, so that no other gets its address */
   item {
-  rush_value value; /* a tensor stands for its storage */
+  rush_value value; /* a tensor represents its storage */
   void *at;
-  uint64_t state; /* what it was when last looked at */
+  uint64_t state; /* its content when last compared */
 } item;
 
 typedef struct trace {
@@ -284,7 +287,7 @@ static void reach(trace *t, uint8_t *row, rush_value v)
   if (v.tag != RUSH_TAG_TENSOR && v.tag != RUSH_TAG_LIST && v.tag != RUSH_TAG_DICT &&
       v.tag != RUSH_TAG_TUPLE)
     return;
-  if (v.tag != RUSH_TAG_TUPLE) /* nobody writes to a tuple, and two equal ones may be one */
+  if (v.tag != RUSH_TAG_TUPLE) /* tuples are never written to, and two equal ones may be one */
     row[item_index(t, v)] = 1;
   if (v.tag == RUSH_TAG_LIST)
     for (size_t i = 0; i < v.as.list->n; i++)
@@ -299,9 +302,9 @@ static void reach(trace *t, uint8_t *row, rush_value v)
 
 /* -- Running ----------------------------------------------------------------------------------- */
 
-typedef struct frame { /* a plain evaluator: values by their number */
+typedef struct frame { /* a plain evaluator: values by number */
   trace *t;
-  bool traced; /* false: a callee, whose work is its call's */
+  bool traced; /* false: a callee, whose writes count for its call */
   rush_value *values;
 } frame;
 
@@ -317,7 +320,7 @@ static void bind_value(frame *f, const ir_value *v, rush_value x)
 
 static rush_value at(const frame *f, const ir_value *v) { return f->values[v->scratch]; }
 
-/* Which memory is not what it was?  It is the node's work. */
+/* Find the memory that changed, and count it as written by the node. */
 static void note_changes(frame *f, const ir_node *n)
 {
   trace *t = f->t;
@@ -556,7 +559,7 @@ static void watch(session *s, void *arg)
     bind_value(&f, ir_block_input(g->block, i), value_retain(j->args[i]));
   if (run_block(&f, g->block) != RUSH_OK)
     fail_msg("seed %llu: %s\n%s", (unsigned long long)j->seed, s->cx->err->message, j->text);
-  for (uint32_t i = 0; i < t.n_values; i++) /* what containers got afterwards */
+  for (uint32_t i = 0; i < t.n_values; i++) /* items that containers got afterwards */
     reach(&t, t.reached + (size_t)i * MOST_ITEMS, f.values[i]);
   check_sharing(j, &t, all, values);
   check_writes(j, &t, all, values, true);
@@ -642,7 +645,7 @@ static void drop_arguments(rush_value *args)
     value_release(args[i]);
 }
 
-/* Result and arguments as text, or the error: alike for graphs that mean the same. */
+/* Return result and arguments, or the error, as text: equal for graphs of the same meaning. */
 static void run_text(call_ctx *cx, function *f, uint64_t way, text_buf *out)
 {
   rush_value args[6], result = value_none();
@@ -699,7 +702,7 @@ static function *define(call_ctx *cx, program **p, const char *name, const char 
   return g.f;
 }
 
-/* Does a run change what the function's first argument reaches? */
+/* True if a run changes memory that the function's first argument reaches. */
 static void check_state(call_ctx *cx, const job *j, function *f, uint64_t way)
 {
   text_buf before, after;

@@ -1,0 +1,468 @@
+"""Plans: code for the facts of a call's arguments and for what attributes hold (docs/executors.md).
+
+Each program is called many times, with and without plans, and has to do the same each time."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import copy
+import pathlib
+import re
+import subprocess
+from typing import Any, Callable, Optional
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import rushlight  # noqa: E402
+from torch import nn  # noqa: E402
+
+
+def loaded(module: nn.Module, folder: pathlib.Path) -> Any:
+    path = folder / "m.pt"
+    torch.jit.script(module).save(str(path))
+    return rushlight.load(str(path))
+
+
+def counts(module: Any) -> dict[str, int]:
+    """Calls, hits, plans, made, widened and failures of forward."""
+    line = module.forward.plans.splitlines()[0]
+    found = re.match(
+        r"forward: (\d+) calls, (\d+) of them ran a plan; (\d+) plans, (\d+) made, (\d+) of them "
+        r"wider than the one before, (\d+) failures",
+        line,
+    )
+    assert found, line
+    names = ("calls", "hits", "plans", "made", "widened", "failures")
+    return dict(zip(names, map(int, found.groups()), strict=True))
+
+
+def outcome(f: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return f(*args)
+    except Exception as error:
+        return type(error), str(error)
+
+
+def same(got: Any, want: Any) -> None:
+    if isinstance(want, torch.Tensor):
+        assert isinstance(got, torch.Tensor)
+        assert got.dtype == want.dtype and got.shape == want.shape
+        torch.testing.assert_close(got, want)
+    elif isinstance(want, (tuple, list)) and want and not isinstance(want[0], type):
+        assert len(got) == len(want)
+        for g, w in zip(got, want, strict=True):
+            same(g, w)
+    elif isinstance(want, tuple):  # an error: the last line of a text
+        assert got[0].__name__ == want[0].__name__ or issubclass(got[0], want[0])
+    else:
+        assert got == want
+
+
+class Mlp(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 3))
+
+    def forward(self, x):  # noqa: ANN001, ANN201
+        return self.net(x)
+
+
+def test_a_changing_batch_costs_two_plans(tmp_path: pathlib.Path) -> None:
+    module = Mlp().eval()
+    ours = loaded(module, tmp_path)
+    for n in [*range(1, 65), 3, 64, 1]:
+        x = torch.randn(n, 4)
+        same(ours(x), module(x))
+    seen = counts(ours)
+    assert seen["made"] <= 2 and seen["plans"] == 1 and seen["failures"] == 0
+    assert seen["hits"] >= 60
+    assert "Float(*, 4" in ours.forward.plans
+
+
+def test_sizes_that_the_program_asks_for(tmp_path: pathlib.Path) -> None:
+    class Net(nn.Module):
+        def forward(self, x):  # noqa: ANN001, ANN201
+            if x.size(1) > 3:
+                x = x[:, :3]
+            return x * x.size(0), x.numel(), x.is_contiguous()
+
+    module = Net()
+    for turned in (False, True):
+        ours = loaded(module, tmp_path)
+        for sizes in ((2, 3), (2, 3), (2, 4), (5, 4), (5, 2), (2, 3), (1, 9)):
+            x = torch.randn(sizes)
+            x = x.T if turned else x
+            same(ours(x), module(x))
+
+
+def test_ranks_and_dtypes_have_plans_of_their_own(tmp_path: pathlib.Path) -> None:
+    class Net(nn.Module):
+        def forward(self, x, y: Optional[torch.Tensor]):  # noqa: ANN001, ANN201, UP045
+            if y is not None:
+                x = x + y
+            if x.dim() == 2:
+                return x.sum(1), x.is_floating_point()
+            return x * 2, x.is_floating_point()
+
+    module = Net()
+    ours = loaded(module, tmp_path)
+    values = [torch.randn(2, 3), torch.randn(3), torch.arange(6).reshape(2, 3), torch.randn(2, 5)]
+    for _ in range(3):
+        for x in values:
+            for y in (None, x, torch.ones(())):
+                same(outcome(ours, x, y), outcome(module, x, y))
+    assert 4 <= counts(ours)["plans"] <= 8
+
+
+def test_no_branch_is_left_whose_condition_is_known(tmp_path: pathlib.Path) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.flag, self.many = True, 3
+            self.bias = None
+
+        def forward(self, x):  # noqa: ANN001, ANN201
+            if self.flag and self.bias is None:
+                for _ in range(self.many):
+                    x = x * 2
+            if x.dim() > 3:
+                x = x.flatten(2)
+            return x
+
+    module = Net()
+    ours = loaded(module, tmp_path)
+    graph = str(ours.graph_for(torch.ones(2)))  # the first call has no plan yet
+    assert "prim::If" in graph
+    graph = str(ours.graph_for(torch.ones(2)))
+    assert "prim::If" not in graph and "prim::Loop" not in graph
+    same(ours(torch.ones(2)), module(torch.ones(2)))
+
+
+def test_attributes_that_change_are_read_again(tmp_path: pathlib.Path) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale, self.name = 2.0, "a"
+            self.w = nn.Parameter(torch.ones(3))
+            self.drop = nn.Dropout(0.5)
+
+        def forward(self, x):  # noqa: ANN001, ANN201
+            if self.training:
+                x = x + 1
+            return x * self.scale * self.w.size(0) + self.w.sum()
+
+    module = Net().eval()
+    ours = loaded(module, tmp_path)
+    x = torch.ones(2)
+    for step in range(12):
+        if step % 4 == 2:
+            ours.scale = module.scale = float(step)
+        if step % 4 == 3:
+            ours.train(step % 8 == 3)
+            module.train(step % 8 == 3)
+        for _ in range(3):
+            same(ours(x), module(x))
+    assert counts(ours)["hits"] > 0
+
+
+def test_methods_that_write_attributes(tmp_path: pathlib.Path) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls, self.limit = 0, 4
+            self.register_buffer("total", torch.zeros(2))
+
+        def raise_limit(self) -> None:
+            self.limit = self.limit + 30
+
+        @torch.jit.export
+        def grow(self) -> int:
+            self.raise_limit()
+            return self.limit
+
+        def forward(self, x):  # noqa: ANN001, ANN201
+            self.calls += 1
+            self.total += x
+            if self.calls > self.limit:
+                x = x * 10
+            return x + self.total, self.calls
+
+    module = Net()
+    script = torch.jit.script(module)
+    path = tmp_path / "m.pt"
+    script.save(str(path))
+    ours = rushlight.load(str(path))
+    for step in range(20):
+        same(ours(torch.ones(2)), script(torch.ones(2)))
+        if step in (7, 12):
+            assert ours.grow() == script.grow()
+
+
+def test_a_tensor_of_state_that_changes_its_sizes(tmp_path: pathlib.Path) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("w", torch.ones(2, 3))
+
+        @torch.jit.export
+        def shrink(self) -> None:
+            self.w.resize_(1, 3)
+
+        @torch.jit.export
+        def turn(self) -> None:
+            self.w.t_()
+
+        def forward(self, x):  # noqa: ANN001, ANN201
+            return x + self.w.sum(), self.w.size(0), self.w.dim(), self.w.numel()
+
+    script = torch.jit.script(Net())
+    path = tmp_path / "m.pt"
+    script.save(str(path))
+    ours = rushlight.load(str(path))
+    x = torch.ones(2)
+    for change in ("", "shrink", "turn"):
+        if change:
+            getattr(script, change)()
+            getattr(ours, change)()
+        for _ in range(4):
+            same(ours(x), script(x))
+
+
+def test_sizes_that_change_in_the_call(tmp_path: pathlib.Path) -> None:
+    class Net(nn.Module):
+        def forward(self, x):  # noqa: ANN001, ANN201
+            before = x.dim()
+            x.unsqueeze_(0)
+            y = torch.empty(0)
+            torch.add(x, 1, out=y)
+            return before, x.dim(), x.size(0), y.size(0), y.sum()
+
+    script = torch.jit.script(Net())
+    ours = loaded(Net(), tmp_path)
+    for n in (2, 2, 2, 3):
+        same(ours(torch.ones(n)), script(torch.ones(n)))
+
+
+def test_dead_code_still_fails(tmp_path: pathlib.Path) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.shows = False
+
+        def forward(self, x, i: int):  # noqa: ANN001, ANN201
+            y = torch.mm(x, x)
+            part = x[i]
+            if self.shows:
+                return y + part
+            return x + 1
+
+    module = Net()
+    ours = loaded(module, tmp_path)
+    for _ in range(4):
+        same(ours(torch.ones(3, 3), 0), module(torch.ones(3, 3), 0))
+        for args in ((torch.ones(3, 2), 0), (torch.ones(3, 3), 9)):
+            with pytest.raises((RuntimeError, IndexError)):
+                ours(*args)
+    assert "prim::If" not in ours.forward.plans
+    first = outcome(ours, torch.ones(3, 3), 9)
+    assert all(outcome(ours, torch.ones(3, 3), 9) == first for _ in range(3))
+
+
+def test_errors_are_those_of_the_first_call(tmp_path: pathlib.Path) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one = nn.Linear(4, 4)
+
+        def forward(self, x):  # noqa: ANN001, ANN201
+            y = self.one(x)
+            if y.size(0) == 3:
+                raise ValueError("three rows")
+            return y.view(3, -1)
+
+    ours = loaded(Net(), tmp_path)
+    for x in (torch.ones(3, 4), torch.ones(5, 4), torch.ones(5, 3)):
+        first = outcome(ours, x)
+        assert isinstance(first, tuple)
+        assert all(outcome(ours, x) == first for _ in range(4))
+
+
+def test_results_that_look_equal_stay_two_tensors(tmp_path: pathlib.Path) -> None:
+    class Net(nn.Module):
+        def forward(self, x):  # noqa: ANN001, ANN201
+            return x + 1, x + 1, x.expand(x.size()), x.contiguous()
+
+    ours = loaded(Net(), tmp_path)
+    for _ in range(4):
+        x = torch.ones(3)
+        a, b, c, d = ours(x)
+        a.zero_()
+        assert b.tolist() == [2, 2, 2]
+        d.zero_()
+        assert x.tolist() == [0, 0, 0] and c.tolist() == [0, 0, 0]
+
+
+def test_recording_is_the_same_with_plans(tmp_path: pathlib.Path) -> None:
+    module = Mlp().eval()
+    ours = loaded(module, tmp_path)
+    x = torch.randn(5, 4)
+    for _ in range(3):
+        ours(x)
+    path = tmp_path / "m.pt"
+    for _ in range(3):
+        mine = rushlight.load(str(path))
+        for record in (False, True, False, True):
+            if record:
+                y = mine(x.clone().requires_grad_())
+                want = module(x)
+                same(y.detach(), want.detach())
+            else:
+                same(mine(x), module(x))
+
+
+def test_the_strategy_chooses_how_many_sizes_have_plans(tmp_path: pathlib.Path) -> None:
+    module = Mlp().eval()
+    loaded(module, tmp_path)
+
+    def plans_for(strategy: list[tuple[str, int]]) -> dict[str, int]:
+        before = rushlight.jit.set_fusion_strategy(strategy)
+        try:
+            ours = rushlight.load(str(tmp_path / "m.pt"))
+            for _ in range(2):
+                for n in range(1, 7):
+                    x = torch.randn(n, 4)
+                    same(ours(x), module(x))
+            return counts(ours)
+        finally:
+            assert rushlight.jit.set_fusion_strategy(before) == strategy
+
+    assert plans_for([("STATIC", 1)])["plans"] == 1  # for the sizes of the first call
+    three = plans_for([("STATIC", 3), ("DYNAMIC", 1)])
+    assert three["made"] == 3 and three["plans"] == 2 and three["widened"] == 1
+    assert plans_for([("DYNAMIC", 1)])["plans"] == 1
+    assert plans_for([("STATIC", 8)])["plans"] == 6
+
+
+def test_execution_without_plans(tmp_path: pathlib.Path) -> None:
+    module = Mlp().eval()
+    ours = loaded(module, tmp_path)
+    x = torch.randn(2, 4)
+    with rushlight.jit.optimized_execution(False):
+        for _ in range(3):
+            same(ours(x), module(x))
+        assert "prim::If" in str(ours.graph_for(x))
+        assert counts(ours)["plans"] == 0
+        with rushlight.jit.optimized_execution(True):
+            ours(x)
+            assert "prim::If" not in str(ours.graph_for(x))
+        assert "prim::If" in str(ours.graph_for(x))
+    assert counts(ours)["plans"] == 1
+
+
+def test_functions_without_self_have_plans() -> None:
+    def scaled(x, n: int):  # noqa: ANN001, ANN202
+        for _ in range(3):
+            x = x * 2
+        if x.dim() == 1:
+            x = x + n
+        return x
+
+    f = rushlight.script(scaled)
+    for n in range(4):
+        same(f(torch.ones(3), n), torch.ones(3) * 8 + n)
+    assert "prim::Loop" not in str(rushlight._rushlight.last_graph(f))
+    state = f.get_debug_state()
+    (plan,) = state.execution_plans.values()
+    assert "prim::Loop" not in plan.graph and "prim::Loop" in state.fallback.graph
+    assert "Float(3, strides=[1], device=cpu)" in plan.facts[0]
+
+
+def test_functions_of_objects_read_each_of_them(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "boxes.py"
+    path.write_text(
+        "from typing import List\n"
+        "import torch\n"
+        "class Box:\n"
+        "    def __init__(self, n: int):\n"
+        "        self.n = n\n"
+        "    def times(self, x: int) -> int:\n"
+        "        return self.n * x\n"
+        "def scaled(b: Box, x: int) -> int:\n"
+        "    return b.times(x) if b.n > 2 else -b.n\n"
+        "def make(n: int) -> Box:\n"
+        "    return Box(n)\n"
+    )
+    program = rushlight.load(str(path))
+    boxes = [program.make(n) for n in (1, 2, 3, 4)]
+    for _ in range(3):
+        assert [program.scaled(b, 10) for b in boxes] == [-1, -2, 30, 40]
+        assert [b.times(5) for b in boxes] == [5, 10, 15, 20]
+
+
+def test_copies_of_a_module_have_plans_of_their_own(tmp_path: pathlib.Path) -> None:
+    ours = loaded(Mlp().eval(), tmp_path)
+    x = torch.randn(2, 4)
+    want = ours(x)
+    for _ in range(3):
+        ours(x)
+    other = copy.deepcopy(ours)
+    for _ in range(3):
+        same(other(x), want)
+    assert counts(other)["made"] == 1 and counts(ours)["made"] == 1
+
+
+def test_many_threads_make_each_plan_once(tmp_path: pathlib.Path) -> None:
+    module = Mlp().eval()
+    ours = loaded(module, tmp_path)
+    inputs = [torch.randn(n % 7 + 1, 4) for n in range(64)]
+    wants = [module(x) for x in inputs]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for _ in range(5):
+            for got, want in zip(pool.map(ours, inputs), wants, strict=True):
+                same(got, want)
+    seen = counts(ours)
+    assert seen["failures"] == 0 and seen["made"] <= 3
+
+
+def test_the_command_shows_plans(command: str, tmp_path: pathlib.Path) -> None:
+    loaded(Mlp().eval(), tmp_path)
+    shown = subprocess.run(
+        [command, "show", str(tmp_path / "m.pt"), "--plan", "ones(2, 4)"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "2 of them ran a plan; 1 plans" in shown.stdout
+    assert "argument 1, x.1: Float(2, 4, strides=[4, 1], device=cpu)" in shown.stdout
+    assert "attribute training: False" in shown.stdout
+    assert "prim::If" not in shown.stdout
+
+
+def test_plan_is_one_view_among_others(command: str, tmp_path: pathlib.Path) -> None:
+    loaded(Mlp().eval(), tmp_path)
+    path = str(tmp_path / "m.pt")
+    for words, why in (
+        ([path, "ones(2, 4)", "--plan", "--graph"], "two views: one at a time"),
+        ([path, "ones(2, 4)", "--plan", "--check"], "two views: one at a time"),
+        (["--plan"], "--plan takes a model file"),
+        ([path, "--plan"], "x"),  # the argument that is missing
+    ):
+        shown = subprocess.run(
+            [command, "show", *words], capture_output=True, text=True, timeout=60
+        )
+        assert shown.returncode == 2 and why in shown.stderr, shown
+
+
+def test_the_simple_executor_makes_none(command: str, tmp_path: pathlib.Path) -> None:
+    loaded(Mlp().eval(), tmp_path)
+    shown = subprocess.run(
+        [command, "show", str(tmp_path / "m.pt"), "--plan", "ones(2, 4)", "--executor", "simple"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "0 plans" in shown.stdout
